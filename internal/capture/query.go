@@ -1,0 +1,58 @@
+// Package capture holds the captured query, the value that the proxy gives and the audit takes,
+// and the bounded queue between them.
+//
+// It owns the type, its binary form for the channel to the auditor process, and the queue that never
+// blocks. It does not know the wire protocol (package proxy does) nor SQL (package rewrite does).
+package capture
+
+import "time"
+
+// Protocol says which sub-protocol carried a statement.
+type Protocol uint8
+
+// The two sub-protocols of PostgreSQL's frontend/backend protocol (manual, chapter 55.2).
+const (
+	Simple   Protocol = iota // Query
+	Extended                 // Parse, Bind, Execute
+)
+
+// String returns "simple" or "extended".
+func (p Protocol) String() string {
+	if p == Extended {
+		return "extended"
+	}
+	return "simple"
+}
+
+// Param is one bound parameter as the client sent it.
+type Param struct {
+	OID    uint32 // type from Parse; 0 = the server infers it
+	Format int16  // 0 text, 1 binary
+	Null   bool   // NULL, which is not the empty value
+	Value  []byte // raw bytes; nil when Null
+}
+
+// Query is one statement that a client sent and that the server completed without an error.
+//
+// It owns its memory: nothing in it points into a buffer of the proxy. It is handed from stage to stage
+// by value and is not changed after it was made.
+type Query struct {
+	SessionID       uint64
+	User            string
+	Database        string
+	ApplicationName string
+
+	// SQL is the one statement, as the client wrote it (comments included), without the semicolon.
+	SQL      string
+	Protocol Protocol
+	Params   []Param // empty for Simple
+	// ResultFormats are Bind's result-column format codes: none = all text, one = all alike.
+	ResultFormats []int16
+	// Settings are the session's settings in force when the statement ran, as far as the client set them
+	// (startup options, SET, SET LOCAL), by lower-case name.
+	Settings map[string]string
+	// Tag is the command tag of CommandComplete, "SELECT 3", say.
+	Tag string
+	// Completed is when the proxy saw the statement complete.
+	Completed time.Time
+}

@@ -1,0 +1,40 @@
+// Package outcome holds the outcome of one trial: what one execution of a query returned on one of the
+// neighbouring datasets. Package replay gives outcomes, package analysis takes them.
+package outcome
+
+// Kind is the kind of one value.
+type Kind uint8
+
+// The kinds of a value. A NULL, an absent row and an error are outcomes of their own, never dropped.
+const (
+	Null   Kind = iota
+	Number      // Num holds it; may be NaN or infinite
+	Text        // Text holds it: text, enumerations, dates, arrays, anything not a number or a boolean
+	Bool        // Num is 0 or 1
+)
+
+// Value is one field of one row.
+type Value struct {
+	Kind Kind
+	Num  float64
+	Text string
+}
+
+// Column describes one column of a result.
+type Column struct {
+	Name string
+	// Discrete is true where the type is known to hold no fractional noise (integer, text, boolean, date):
+	// such a column may be a group key. False for float, numeric and where the type is not known.
+	Discrete bool
+}
+
+// Outcome is the result of one trial. Either SQLState is set (the statement failed; no rows) or
+// Columns and Rows are. Every row has len(Columns) values. No rows is an outcome too.
+type Outcome struct {
+	Columns  []Column
+	Rows     [][]Value
+	SQLState string // five characters, "22012", say; or a word of dpwatch's own: "timeout", "too_large"
+}
+
+// Failed reports whether the statement failed.
+func (o Outcome) Failed() bool { return o.SQLState != "" }
