@@ -1,0 +1,153 @@
+package config
+
+import "time"
+
+// Config is the whole file. The zero value is not useful; Default is.
+type Config struct {
+	Proxy   Proxy   `yaml:"proxy"`
+	Admin   Admin   `yaml:"admin"`
+	Shadow  Shadow  `yaml:"shadow"`
+	Privacy Privacy `yaml:"privacy"`
+	Claims  Claims  `yaml:"claims"`
+	Audit   Audit   `yaml:"audit"`
+	Log     Log     `yaml:"log"`
+}
+
+// Proxy is the relay between the clients and the engine.
+type Proxy struct {
+	Listen           []Address `yaml:"listen"`
+	Upstream         Address   `yaml:"upstream"`
+	Capture          bool      `yaml:"capture"`
+	MaxSessions      int       `yaml:"max_sessions"`
+	StartupTimeout   Duration  `yaml:"startup_timeout"`
+	DialTimeout      Duration  `yaml:"dial_timeout"`
+	DrainTimeout     Duration  `yaml:"drain_timeout"`
+	KeepAlive        Duration  `yaml:"keepalive"`
+	CaptureBudget    ByteSize  `yaml:"capture_budget"`
+	MaxStatement     ByteSize  `yaml:"max_statement"`
+	QueueLength      int       `yaml:"queue_length"`
+	QueueBytes       ByteSize  `yaml:"queue_bytes"`
+	AuditorHangLimit Duration  `yaml:"auditor_hang_limit"`
+}
+
+// Admin is the port for metrics, health and status.
+type Admin struct {
+	Listen Address `yaml:"listen"` // zero = no admin port
+}
+
+// Shadow is the database that holds the neighbouring copies, and how gently it is asked.
+type Shadow struct {
+	DSN              Secret   `yaml:"dsn"`
+	D0               string   `yaml:"d0"`
+	D1               []string `yaml:"d1"`
+	SearchPath       string   `yaml:"search_path"`
+	StatementTimeout Duration `yaml:"statement_timeout"`
+	ConnectTimeout   Duration `yaml:"connect_timeout"`
+	MaxRows          int      `yaml:"max_rows"`
+	MaxResult        ByteSize `yaml:"max_result"`
+}
+
+// Privacy says which tables hold personal data.
+type Privacy struct {
+	Protected  []string `yaml:"protected"` // schema.table
+	Public     []string `yaml:"public"`
+	SearchPath []string `yaml:"search_path"`
+}
+
+// Claims says how the engine's privacy loss is found for a query.
+type Claims struct {
+	Functions     []Function  `yaml:"functions"`
+	Combine       string      `yaml:"combine"` // add | share
+	Settings      Settings    `yaml:"settings"`
+	Trust         []string    `yaml:"trust"` // comment, setting
+	Rules         []ClaimRule `yaml:"rules"`
+	Default       *Claim      `yaml:"default"`
+	SafeFunctions []string    `yaml:"safe_functions"`
+}
+
+// Function is a signature rule: which argument of a DP function is its epsilon and its delta.
+// Positions count from 1; negative ones from the end; 0 = not an argument.
+type Function struct {
+	Name    string `yaml:"name"`
+	Epsilon int    `yaml:"epsilon"`
+	Delta   int    `yaml:"delta"`
+}
+
+// Settings names the session settings that carry a claim; empty = none.
+type Settings struct {
+	Epsilon string `yaml:"epsilon"`
+	Delta   string `yaml:"delta"`
+}
+
+// Claim is a privacy loss.
+type Claim struct {
+	Epsilon float64 `yaml:"epsilon"`
+	Delta   float64 `yaml:"delta"`
+}
+
+// ClaimRule gives a claim to the queries that match every field that is set.
+type ClaimRule struct {
+	Name            string  `yaml:"name"`
+	User            string  `yaml:"user"`
+	Database        string  `yaml:"database"`
+	ApplicationName string  `yaml:"application_name"`
+	Table           string  `yaml:"table"`
+	Pattern         string  `yaml:"pattern"`
+	Epsilon         float64 `yaml:"epsilon"`
+	Delta           float64 `yaml:"delta"`
+}
+
+// Audit is how hard the auditor looks.
+type Audit struct {
+	Confidence  float64  `yaml:"confidence"`
+	MaxTrials   int      `yaml:"max_trials"`
+	BatchTrials int      `yaml:"batch_trials"`
+	Workers     int      `yaml:"workers"`
+	MaxAudits   int      `yaml:"max_audits"`
+	RetryAfter  Duration `yaml:"retry_after"`
+	PriorOdds   float64  `yaml:"prior_odds"`
+	BreachOdds  float64  `yaml:"breach_odds"`
+}
+
+// Log is what is logged and how loud.
+type Log struct {
+	Level string `yaml:"level"` // debug | info | warn | error
+	SQL   bool   `yaml:"sql"`   // put rewritten SQL, literals included, into alerts
+}
+
+// Default returns the values that hold where the file is silent.
+func Default() Config {
+	return Config{
+		Proxy: Proxy{
+			Capture:          true,
+			MaxSessions:      1000,
+			StartupTimeout:   Duration(10 * time.Second),
+			DialTimeout:      Duration(5 * time.Second),
+			DrainTimeout:     Duration(30 * time.Second),
+			KeepAlive:        Duration(time.Minute),
+			CaptureBudget:    1 << 20,
+			MaxStatement:     256 << 10,
+			QueueLength:      4096,
+			QueueBytes:       32 << 20,
+			AuditorHangLimit: Duration(time.Minute),
+		},
+		Shadow: Shadow{
+			D0: "d0", D1: []string{"d1"},
+			SearchPath:       "public",
+			StatementTimeout: Duration(10 * time.Second),
+			ConnectTimeout:   Duration(5 * time.Second),
+			MaxRows:          10_000,
+			MaxResult:        8 << 20,
+		},
+		Privacy: Privacy{SearchPath: []string{"public"}},
+		Claims: Claims{
+			Combine:  "add",
+			Settings: Settings{Epsilon: "dp.epsilon", Delta: "dp.delta"},
+		},
+		Audit: Audit{
+			Confidence: 0.95, MaxTrials: 10_000, BatchTrials: 25, Workers: 2, MaxAudits: 1000,
+			RetryAfter: Duration(30 * time.Second), PriorOdds: 1, BreachOdds: 2,
+		},
+		Log: Log{Level: "info"},
+	}
+}

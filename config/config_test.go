@@ -1,0 +1,204 @@
+package config_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpwatch/dpwatch/config"
+)
+
+const minimal = `
+proxy: {listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}
+shadow: {dsn: "postgres://u:${PW}@localhost/shadow"}
+privacy: {protected: [public.users]}
+`
+
+func env(name string) string { return map[string]string{"PW": "s3cret"}[name] }
+
+func TestParseMinimal(t *testing.T) {
+	t.Parallel()
+	got, err := config.Parse("f.yaml", []byte(minimal), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.Default()
+	want.Proxy.Listen = []config.Address{{Network: "tcp", Address: "127.0.0.1:6432"}}
+	want.Proxy.Upstream = config.Address{Network: "tcp", Address: "127.0.0.1:5432"}
+	want.Shadow.DSN = "postgres://u:s3cret@localhost/shadow"
+	want.Privacy.Protected = []string{"public.users"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// The example explains every key and shows the defaults.
+func TestExample(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("../examples/dpwatch.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := config.Parse("dpwatch.yaml", data, func(string) string { return "x" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Claims.Functions, got.Claims.SafeFunctions, got.Privacy.Protected = nil, nil, nil
+	got.Shadow.DSN, got.Admin, got.Proxy.Listen, got.Proxy.Upstream = "", config.Admin{}, nil, config.Address{}
+	got.Privacy.Public, got.Claims.Trust, got.Claims.Rules = nil, nil, nil
+	if diff := cmp.Diff(config.Default(), got); diff != "" {
+		t.Errorf("the example does not show the defaults (-default +example)\n%s", diff)
+	}
+	for _, key := range config.Keys() {
+		last := key[strings.LastIndexByte(key, '.')+1:]
+		if !strings.Contains(string(data), last) {
+			t.Errorf("the example does not mention %s", key)
+		}
+	}
+}
+
+func TestFaultsAllAtOnce(t *testing.T) {
+	t.Parallel()
+	const bad = `proxy:
+  listen: 127.0.0.1:6432
+  upstraem: 127.0.0.1:5432
+  max_sessions: many
+  dial_timeout: 5
+shadow:
+  dsn: postgres://u:${MISSING}@localhost/shadow
+  d1: [d0, x, x]
+privacy:
+  protected: [users]
+claims:
+  combine: both
+  default: {epsilon: -1}
+  rules:
+    - {name: all, epsilon: 1}
+audit:
+  confidence: 1.5
+  workers: 2
+  workers: 3
+`
+	_, err := config.Parse("bad.yaml", []byte(bad), env)
+	var faults config.Faults
+	if !errors.As(err, &faults) {
+		t.Fatalf("got %v, want Faults", err)
+	}
+	for _, want := range []string{
+		`bad.yaml:1: proxy.upstream: missing`,
+		`bad.yaml:3: proxy.upstraem: unknown key: did you mean "upstream"?`,
+		`bad.yaml:4: proxy.max_sessions: "many" is not a whole number`,
+		`bad.yaml:5: proxy.dial_timeout: "5" is not a duration`,
+		`bad.yaml:7: shadow.dsn: ${MISSING} is not set`,
+		`bad.yaml:8: shadow.d1[0]: is D0 itself`,
+		`bad.yaml:8: shadow.d1[2]: "x" is listed twice`,
+		`bad.yaml:10: privacy.protected`,
+		`bad.yaml:12: claims.combine: must be add`,
+		`bad.yaml:13: claims.default.epsilon: must be`,
+		`bad.yaml:15: claims.rules[0]: matches every query`,
+		`bad.yaml:17: audit.confidence`,
+		`bad.yaml:19: audit.workers: given twice`,
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("missing fault %q", want)
+		}
+	}
+	if t.Failed() {
+		t.Logf("got\n%v", err)
+	}
+	if n := strings.Count(err.Error(), "\n") + 1; n != 13 {
+		t.Errorf("%d faults, want 13:\n%v", n, err)
+	}
+}
+
+func TestFault(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ name, text, want string }{
+		{"not YAML", "proxy: [", "not YAML"},
+		{"two documents", minimal + "---\nx: 1\n", "one document"},
+		{"a list at the top", "- a\n", "keys and values"},
+		{"no value", minimal + "log:\n", "log: has no value"},
+		{"alias", "log: &a {level: info}\n", "anchors"},
+		{"admin on all addresses", minimal + "admin: {listen: 0.0.0.0:9188}\n", "loopback"},
+		{"listens on the upstream", strings.Replace(minimal, "5432", "6432", 1), "call itself"},
+		{"bad port", strings.Replace(minimal, "5432", "99999", 1), "port must be"},
+		{"relative socket", strings.Replace(minimal, "127.0.0.1:5432", "unix:x", 1), "absolute path"},
+		{"size", minimal + "log: {level: loud}\n", "must be debug"},
+		{"bad dsn", strings.Replace(minimal, "postgres://u", "post gres://u", 1), "not a PostgreSQL connection string"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := config.Parse("f.yaml", []byte(tc.text), env)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want it to say %q", err, tc.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("the fault shows the password: %v", err)
+			}
+		})
+	}
+}
+
+func TestScalars(t *testing.T) {
+	t.Parallel()
+	c, err := config.Parse("f", []byte(`
+proxy: {listen: ["[::1]:6432", unix:/run/x/.s.PGSQL.6432], upstream: db:5432, drain_timeout: 90s, max_statement: 2MiB}
+shadow: {dsn: "host=/tmp user=a", d1: one}
+privacy: {protected: [public.users]}
+log: {level: "$${debug}"}
+`), env)
+	if err == nil || !strings.Contains(err.Error(), "log.level") {
+		t.Errorf("an escaped ${ was filled: %v", err)
+	}
+	if got := c.Proxy.Listen[1]; got != (config.Address{Network: "unix", Address: "/run/x/.s.PGSQL.6432"}) {
+		t.Errorf("listen[1] = %+v", got)
+	}
+	if got := time.Duration(c.Proxy.DrainTimeout); got != 90*time.Second {
+		t.Errorf("drain_timeout = %v", got)
+	}
+	if c.Proxy.MaxStatement != 2<<20 || c.Proxy.MaxStatement.String() != "2MiB" {
+		t.Errorf("max_statement = %v", c.Proxy.MaxStatement)
+	}
+	if diff := cmp.Diff([]string{"one"}, c.Shadow.D1); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestPrintHidesSecrets(t *testing.T) {
+	t.Parallel()
+	c, err := config.Parse("f.yaml", []byte(minimal), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := config.Print(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "s3cret") || !strings.Contains(string(text), `dsn: "***"`) {
+		t.Errorf("printed\n%s", text)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(minimal))
+	f.Add([]byte("proxy: {listen: [a, {b: c}], upstream: ~}\n"))
+	f.Add([]byte("claims: {rules: [{epsilon: .nan}, 3]}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		_, err := config.Parse("f", data, func(string) string { return "v" })
+		var faults config.Faults
+		if err != nil && !errors.As(err, &faults) {
+			t.Errorf("an error that is not Faults: %v", err)
+		}
+	})
+}
+
+func ExampleParse() {
+	_, err := config.Parse("dpwatch.yaml", []byte("proxy: {listne: 127.0.0.1:6432}\n"), os.Getenv)
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	os.Stdout.WriteString(first + "\n")
+	// Output: dpwatch.yaml:1: proxy.listne: unknown key: did you mean "listen"?
+}

@@ -1,0 +1,279 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// decoder lays a YAML tree over a struct and collects every fault, where the library's own strict mode stops
+// at the first. Lines remembers where each path was set, for the checks that come after.
+type decoder struct {
+	file   string
+	getenv func(string) string
+	faults Faults
+	lines  map[string]int
+}
+
+// Parse reads a configuration over the defaults. file names it in faults; getenv fills ${NAME}.
+// The error is Faults, all of them at once.
+func Parse(file string, data []byte, getenv func(string) string) (c Config, err error) {
+	defer func() { // the YAML library is not ours to trust with every file
+		if r := recover(); r != nil {
+			err = Faults{{File: file, Text: fmt.Sprintf("not YAML that dpwatch can read (%v)", r)}}
+		}
+	}()
+	c = Default()
+	d := &decoder{file: file, getenv: getenv, lines: map[string]int{}}
+	tree, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		return c, Faults{syntaxFault(file, err)}
+	}
+	switch len(tree.Docs) {
+	case 0:
+	case 1:
+		if body := tree.Docs[0].Body; body != nil && body.Type() != ast.NullType {
+			d.node(body, reflect.ValueOf(&c).Elem(), "")
+		}
+	default:
+		return c, Faults{{File: file, Line: tree.Docs[1].GetToken().Position.Line, Text: "one document a file: remove the second '---'"}}
+	}
+	d.validate(&c)
+	if len(d.faults) > 0 {
+		return c, d.faults.sorted()
+	}
+	return c, nil
+}
+
+func syntaxFault(file string, err error) Fault {
+	f := Fault{File: file, Text: "not YAML: " + err.Error()}
+	var syntax *yaml.SyntaxError
+	if errors.As(err, &syntax) {
+		f.Text = "not YAML: " + syntax.Message
+		if syntax.Token != nil {
+			f.Line = syntax.Token.Position.Line
+		}
+	}
+	return f
+}
+
+func (d *decoder) fault(t *token.Token, path, format string, args ...any) {
+	line := 0
+	if t != nil && t.Position != nil {
+		line = t.Position.Line
+	}
+	d.faults = append(d.faults, Fault{File: d.file, Line: line, Path: path, Text: fmt.Sprintf(format, args...)})
+}
+
+// setter is a scalar type of this package.
+type setter interface{ set(string) error }
+
+func (d *decoder) node(n ast.Node, v reflect.Value, path string) {
+	d.lines[path] = n.GetToken().Position.Line
+	switch n := n.(type) {
+	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode, *ast.MergeKeyNode:
+		d.fault(n.GetToken(), path, "anchors, aliases and tags are not supported: write the value itself")
+		return
+	case *ast.NullNode:
+		d.fault(n.GetToken(), path, "has no value: give one or remove the key")
+		return
+	}
+	if s, ok := v.Addr().Interface().(setter); ok {
+		if text, ok := d.text(n, path); ok {
+			if err := s.set(text); err != nil {
+				d.fault(n.GetToken(), path, "%v", err)
+			}
+		}
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		d.mapping(n, v, path)
+	case reflect.Slice:
+		d.sequence(n, v, path)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		d.node(n, v.Elem(), path)
+	case reflect.String:
+		if text, ok := d.text(n, path); ok {
+			v.SetString(text)
+		}
+	default:
+		d.scalar(n, v, path)
+	}
+}
+
+func (d *decoder) mapping(n ast.Node, v reflect.Value, path string) {
+	var pairs []*ast.MappingValueNode
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		pairs = n.Values
+	case *ast.MappingValueNode:
+		pairs = []*ast.MappingValueNode{n}
+	default:
+		d.fault(n.GetToken(), path, "expects keys and values here, not %s", describe(n))
+		return
+	}
+	fields := yamlFields(v.Type())
+	seen := map[string]bool{}
+	for _, pair := range pairs {
+		key := pair.Key.GetToken().Value
+		sub := join(path, key)
+		index, ok := fields[key]
+		switch {
+		case !ok:
+			d.fault(pair.Key.GetToken(), sub, "unknown key%s", didYouMean(key, fields))
+		case seen[key]:
+			d.fault(pair.Key.GetToken(), sub, "given twice: keep one")
+		default:
+			seen[key] = true
+			d.node(pair.Value, v.Field(index), sub)
+			d.lines[sub] = pair.Key.GetToken().Position.Line
+		}
+	}
+}
+
+func (d *decoder) sequence(n ast.Node, v reflect.Value, path string) {
+	seq, ok := n.(*ast.SequenceNode)
+	if !ok { // one value stands for a list of one
+		one := reflect.MakeSlice(v.Type(), 1, 1)
+		d.node(n, one.Index(0), path)
+		v.Set(one)
+		return
+	}
+	list := reflect.MakeSlice(v.Type(), len(seq.Values), len(seq.Values))
+	for i, item := range seq.Values {
+		d.node(item, list.Index(i), path+"["+strconv.Itoa(i)+"]")
+	}
+	v.Set(list)
+}
+
+func (d *decoder) scalar(n ast.Node, v reflect.Value, path string) {
+	text, ok := d.text(n, path)
+	if !ok {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Bool:
+		switch text {
+		case "true":
+			v.SetBool(true)
+		case "false":
+			v.SetBool(false)
+		default:
+			d.fault(n.GetToken(), path, "%q is not true or false", text)
+		}
+	case reflect.Int, reflect.Int64:
+		i, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || v.OverflowInt(i) {
+			d.fault(n.GetToken(), path, "%q is not a whole number", text)
+			return
+		}
+		v.SetInt(i)
+	case reflect.Float64:
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			d.fault(n.GetToken(), path, "%q is not a number", text)
+			return
+		}
+		v.SetFloat(f)
+	default:
+		d.fault(n.GetToken(), path, "cannot be set in a file")
+	}
+}
+
+// text returns a scalar's text with ${NAME} filled in.
+func (d *decoder) text(n ast.Node, path string) (string, bool) {
+	var text string
+	switch n := n.(type) {
+	case *ast.StringNode:
+		text = n.Value
+	case *ast.LiteralNode:
+		text = n.Value.Value
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		text = n.GetToken().Value
+	default:
+		d.fault(n.GetToken(), path, "expects one value here, not %s", describe(n))
+		return "", false
+	}
+	filled, err := expand(text, d.getenv)
+	if err != nil {
+		d.fault(n.GetToken(), path, "%v", err)
+		return "", false
+	}
+	return filled, true
+}
+
+func describe(n ast.Node) string {
+	switch n.(type) {
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return "keys and values"
+	case *ast.SequenceNode:
+		return "a list"
+	default:
+		return "a single value"
+	}
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func yamlFields(t reflect.Type) map[string]int {
+	fields := make(map[string]int, t.NumField())
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+		fields[name] = i
+	}
+	return fields
+}
+
+func didYouMean(key string, fields map[string]int) string {
+	names := make([]string, 0, len(fields))
+	for name := range fields {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	best, distance := "", 3
+	for _, name := range names {
+		if n := editDistance(key, name); n < distance {
+			best, distance = name, n
+		}
+	}
+	if best != "" {
+		return fmt.Sprintf(": did you mean %q?", best)
+	}
+	return "; known here: " + strings.Join(names, ", ")
+}
+
+// editDistance is Levenshtein's, over bytes.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		corner := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := corner
+			if a[i] != b[j] {
+				cost++
+			}
+			corner = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,50 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// expand fills ${NAME} from the environment and ${file:/path} from a file (trailing newline cut), so that
+// secrets stay out of the configuration. $${ is a literal ${. An unset variable is a fault, not an empty string.
+func expand(text string, getenv func(string) string) (string, error) {
+	var b strings.Builder
+	for {
+		i := strings.Index(text, "${")
+		if i < 0 {
+			b.WriteString(text)
+			return b.String(), nil
+		}
+		if i > 0 && text[i-1] == '$' {
+			b.WriteString(text[:i-1] + "${")
+			text = text[i+2:]
+			continue
+		}
+		end := strings.IndexByte(text[i:], '}')
+		if end < 0 {
+			return "", fmt.Errorf("${ without a closing brace; write $${ for a literal one")
+		}
+		value, err := lookUp(text[i+2:i+end], getenv)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(text[:i] + value)
+		text = text[i+end+1:]
+	}
+}
+
+func lookUp(name string, getenv func(string) string) (string, error) {
+	if path, ok := strings.CutPrefix(name, "file:"); ok {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return "", fmt.Errorf("${%s}: %w", name, err)
+		}
+		return strings.TrimRight(string(data), "\r\n"), nil
+	}
+	value := getenv(name)
+	if value == "" {
+		return "", fmt.Errorf("${%s} is not set in the environment", name)
+	}
+	return value, nil
+}

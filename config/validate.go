@@ -1,0 +1,194 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// validate adds what decoding cannot see. A path that already has a fault is not judged again.
+func (d *decoder) validate(c *Config) {
+	d.proxy(&c.Proxy)
+	d.shadow(&c.Shadow)
+	d.privacy(&c.Privacy)
+	d.claims(&c.Claims)
+	d.audit(&c.Audit)
+	if !c.Admin.Listen.IsZero() && !c.Admin.Listen.Loopback() {
+		d.add("admin.listen", "must be a loopback address or unix:/path: status shows what replays found, which tells about the data; put an authenticating proxy in front to publish it")
+	}
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level) {
+		d.add("log.level", "must be debug, info, warn or error")
+	}
+}
+
+func (d *decoder) add(path, format string, args ...any) {
+	for _, f := range d.faults {
+		if f.Path == path {
+			return
+		}
+	}
+	line, p := 0, path
+	for line == 0 { // a missing key is told at its nearest parent
+		line = d.lines[p]
+		if p == "" {
+			break
+		}
+		p = p[:max(strings.LastIndexAny(p, ".["), 0)]
+	}
+	d.faults = append(d.faults, Fault{File: d.file, Line: line, Path: path, Text: fmt.Sprintf(format, args...)})
+}
+
+func (d *decoder) proxy(p *Proxy) {
+	if len(p.Listen) == 0 {
+		d.add("proxy.listen", "missing: where clients connect, 127.0.0.1:6432, say")
+	}
+	if p.Upstream.IsZero() {
+		d.add("proxy.upstream", "missing: the engine's address, 127.0.0.1:5432, say")
+	}
+	for i, a := range p.Listen {
+		if a == p.Upstream && !a.IsZero() {
+			d.add(fmt.Sprintf("proxy.listen[%d]", i), "is the upstream itself: the proxy would call itself")
+		}
+	}
+	d.atLeast("proxy.max_sessions", p.MaxSessions, 1)
+	d.atLeast("proxy.queue_length", p.QueueLength, 1)
+	d.atLeast("proxy.queue_bytes", int(p.QueueBytes), 1<<10)
+	d.atLeast("proxy.capture_budget", int(p.CaptureBudget), 4<<10)
+	d.atLeast("proxy.max_statement", int(p.MaxStatement), 1)
+	d.positive("proxy.startup_timeout", p.StartupTimeout)
+	d.positive("proxy.dial_timeout", p.DialTimeout)
+	d.positive("proxy.auditor_hang_limit", p.AuditorHangLimit)
+	if p.DrainTimeout < 0 {
+		d.add("proxy.drain_timeout", "must not be negative")
+	}
+}
+
+func (d *decoder) shadow(s *Shadow) {
+	if s.DSN == "" {
+		d.add("shadow.dsn", "missing: the database that holds the neighbouring copies, postgres://user:${PASSWORD}@host:5432/shadow, say")
+	} else if _, err := pgx.ParseConfig(s.DSN.Reveal()); err != nil {
+		d.add("shadow.dsn", "not a PostgreSQL connection string (postgres://user@host:port/database or key=value pairs)")
+	}
+	if s.D0 == "" {
+		d.add("shadow.d0", "must name the schema that holds D0")
+	}
+	if len(s.D1) == 0 {
+		d.add("shadow.d1", "must name at least one schema that holds a neighbour of D0")
+	}
+	for i, name := range s.D1 {
+		path := fmt.Sprintf("shadow.d1[%d]", i)
+		switch {
+		case name == "":
+			d.add(path, "must name a schema")
+		case name == s.D0:
+			d.add(path, "is D0 itself: a neighbour must be another schema")
+		case slices.Index(s.D1, name) < i:
+			d.add(path, "%q is listed twice", name)
+		}
+	}
+	d.positive("shadow.statement_timeout", s.StatementTimeout)
+	d.positive("shadow.connect_timeout", s.ConnectTimeout)
+	d.atLeast("shadow.max_rows", s.MaxRows, 1)
+	d.atLeast("shadow.max_result", int(s.MaxResult), 1<<10)
+}
+
+func (d *decoder) privacy(p *Privacy) {
+	if len(p.Protected) == 0 {
+		d.add("privacy.protected", "missing: the tables with personal data, as schema.table")
+	}
+	for i, name := range p.Protected {
+		d.table(fmt.Sprintf("privacy.protected[%d]", i), name)
+	}
+	for i, name := range p.Public {
+		path := fmt.Sprintf("privacy.public[%d]", i)
+		d.table(path, name)
+		if slices.Contains(p.Protected, name) {
+			d.add(path, "%q is protected too: a table is one or the other", name)
+		}
+	}
+}
+
+func (d *decoder) table(path, name string) {
+	schema, table, ok := strings.Cut(name, ".")
+	if !ok || schema == "" || table == "" {
+		d.add(path, "%q is not schema.table", name)
+	}
+}
+
+func (d *decoder) claims(c *Claims) {
+	if c.Combine != "add" && c.Combine != "share" {
+		d.add("claims.combine", "must be add (each DP function spends its own epsilon) or share (one epsilon for the query)")
+	}
+	for i, t := range c.Trust {
+		if t != "comment" && t != "setting" {
+			d.add(fmt.Sprintf("claims.trust[%d]", i), "must be comment or setting")
+		}
+	}
+	for i, f := range c.Functions {
+		path := fmt.Sprintf("claims.functions[%d]", i)
+		if f.Name == "" {
+			d.add(path+".name", "missing: the function's name")
+		}
+		if f.Epsilon == 0 {
+			d.add(path+".epsilon", "missing: the position of the epsilon argument, -1 for the last")
+		}
+	}
+	if c.Default != nil {
+		d.claim("claims.default", *c.Default)
+	}
+	for i, r := range c.Rules {
+		path := fmt.Sprintf("claims.rules[%d]", i)
+		d.claim(path, Claim{r.Epsilon, r.Delta})
+		if r.User == "" && r.Database == "" && r.ApplicationName == "" && r.Table == "" && r.Pattern == "" {
+			d.add(path, "matches every query: use claims.default for that, or set user, database, application_name, table or pattern")
+		}
+		if _, err := regexp.Compile(r.Pattern); err != nil {
+			d.add(path+".pattern", "not a regular expression: %v", err)
+		}
+		if r.Table != "" {
+			d.table(path+".table", r.Table)
+		}
+	}
+}
+
+func (d *decoder) claim(path string, c Claim) {
+	if !(c.Epsilon >= 0) || math.IsInf(c.Epsilon, 0) {
+		d.add(path+".epsilon", "must be a number from 0 up")
+	}
+	if !(c.Delta >= 0 && c.Delta < 1) {
+		d.add(path+".delta", "must be at least 0 and less than 1")
+	}
+}
+
+func (d *decoder) audit(a *Audit) {
+	if !(a.Confidence > 0.5 && a.Confidence < 1) {
+		d.add("audit.confidence", "must be more than 0.5 and less than 1: 0.95 allows one false alarm in 20 audits")
+	}
+	d.atLeast("audit.max_trials", a.MaxTrials, 1)
+	d.atLeast("audit.batch_trials", a.BatchTrials, 1)
+	d.atLeast("audit.workers", a.Workers, 1)
+	d.atLeast("audit.max_audits", a.MaxAudits, 1)
+	d.positive("audit.retry_after", a.RetryAfter)
+	if !(a.PriorOdds > 0) || math.IsInf(a.PriorOdds, 0) {
+		d.add("audit.prior_odds", "must be a positive number")
+	}
+	if !(a.BreachOdds > 0) || math.IsInf(a.BreachOdds, 0) {
+		d.add("audit.breach_odds", "must be a positive number")
+	}
+}
+
+func (d *decoder) atLeast(path string, v, low int) {
+	if v < low {
+		d.add(path, "must be at least %d", low)
+	}
+}
+
+func (d *decoder) positive(path string, v Duration) {
+	if v <= 0 {
+		d.add(path, "must be more than 0")
+	}
+}
