@@ -1,0 +1,83 @@
+// Package alert tells people about findings: a log line and metrics.
+//
+// It owns the shape of an alert and where it goes. It does not decide what is a violation (package analysis
+// does) nor when to look (package audit does). In: a Finding. Out: one zap line a finding, and counters.
+// A Finding holds no SQL literals unless the operator asked for them.
+package alert
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+)
+
+// Finding is one violation, in words and figures.
+type Finding struct {
+	ID         string // of the audit: the first 12 hex digits of its key
+	Group      string // pg_query fingerprint: the same statement with other constants shares it
+	Summary    string // the statement without its literals
+	User       string
+	Database   string
+	Neighbour  string // the D1 schema
+	Epsilon    float64
+	Delta      float64
+	Source     string // where the claim was found
+	Lower      float64
+	Estimate   float64
+	Confidence float64
+	Event      string
+	Reason     string
+	TrialsD0   int
+	TrialsD1   int
+	Odds       float64 // the attacker's posterior odds after the event
+	SQL        string  // with literals; empty unless allowed
+	At         time.Time
+}
+
+// Sender takes findings.
+type Sender struct {
+	log  *zap.Logger
+	sent *prometheus.CounterVec
+}
+
+// New returns a Sender that logs to log and counts in reg.
+func New(log *zap.Logger, reg prometheus.Registerer) (*Sender, error) {
+	sent := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "dpwatch_alerts_sent_total", Help: "Alerts sent, by receiver.",
+	}, []string{"receiver"})
+	if err := reg.Register(sent); err != nil {
+		return nil, err
+	}
+	return &Sender{log: log, sent: sent}, nil
+}
+
+// Send sends one finding to every receiver.
+func (s *Sender) Send(f Finding) {
+	fields := []zap.Field{
+		zap.String("dp.finding.id", f.ID),
+		zap.String("db.query.summary", f.Summary),
+		zap.String("db.query.fingerprint", f.Group),
+		zap.String("db.namespace", f.Database),
+		zap.String("db.user", f.User),
+		zap.String("dp.neighbour", f.Neighbour),
+		zap.Float64("dp.epsilon.claimed", f.Epsilon),
+		zap.Float64("dp.delta", f.Delta),
+		zap.String("dp.claim.source", f.Source),
+		zap.Float64("dp.epsilon.lower_bound", f.Lower),
+		zap.Float64("dp.confidence", f.Confidence),
+		zap.Float64("dp.epsilon.estimate", f.Estimate),
+		zap.String("dp.event", f.Event),
+		zap.Int("dp.trials.d0", f.TrialsD0),
+		zap.Int("dp.trials.d1", f.TrialsD1),
+		zap.Float64("dp.attacker.posterior_odds", f.Odds),
+	}
+	if f.Reason != "" {
+		fields = append(fields, zap.String("dp.reason", f.Reason))
+	}
+	if f.SQL != "" {
+		fields = append(fields, zap.String("db.query.text", f.SQL))
+	}
+	s.log.Error("privacy violation", fields...)
+	s.sent.WithLabelValues("log").Inc()
+}

@@ -1,0 +1,253 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// Options wires an Auditor.
+type Options struct {
+	Rewriter *rewrite.Rewriter
+	Player   *replay.Player
+	D0       string   // schema of D0
+	D1       []string // schemas of its neighbours
+	Tables   []string // protected tables without schema, for the check of the shadow database
+
+	Analysis    analysis.Options // MaxTrials and Confidence are for one audit, over all its neighbours
+	BatchTrials int              // pairs a batch
+	TurnTrials  int              // pairs a worker runs before the next audit's turn
+	Workers     int
+	MaxAudits   int
+	RetryAfter  time.Duration
+	ShowSQL     bool
+
+	OnFinding func(alert.Finding)
+	Logger    *zap.Logger
+	Metrics   prometheus.Registerer
+	Now       func() time.Time
+	Seed      func() uint64 // for the order of the worlds
+}
+
+// noClaimTrials bounds the replays of a query that claims nothing: its estimate is shown, nothing can be violated.
+const noClaimTrials = 500
+
+// Auditor audits captured queries. It is safe for use by several goroutines.
+type Auditor struct {
+	opt     Options
+	metrics *metrics
+	ready   chan struct{} // wakes workers; capacity 1
+
+	mu       sync.Mutex // guards the fields below and every job's fields but those of its turn
+	byKey    map[string]*job
+	order    []*job
+	queue    []*job // jobs without a worker, next first
+	captured uint64
+	skipped  map[string]uint64
+	faults   uint64
+	panics   uint64
+	shadow   string
+	warnings []string
+}
+
+// New returns an Auditor; Run makes it work.
+func New(opt Options) (*Auditor, error) {
+	if len(opt.D1) == 0 {
+		return nil, errors.New("audit: no neighbour schema")
+	}
+	m, err := newMetrics(opt.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	return &Auditor{
+		opt: opt, metrics: m, ready: make(chan struct{}, 1),
+		byKey: map[string]*job{}, skipped: map[string]uint64{},
+	}, nil
+}
+
+// Submit takes one captured query: it is recognised as an audit's, becomes a new audit, or is counted as skipped.
+// It parses SQL, and so may die of hostile text: call it only in a process that may.
+func (a *Auditor) Submit(q capture.Query) {
+	plan, err := a.analyze(q)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.captured++
+	a.metrics.captured.Inc()
+	if err != nil {
+		a.skip(reasonOf(err))
+		return
+	}
+	if j := a.byKey[plan.Key]; j != nil {
+		j.seen++
+		j.lastSeen = q.Completed
+		return
+	}
+	if len(a.byKey) >= a.opt.MaxAudits {
+		a.skip("too_many_audits")
+		return
+	}
+	j := a.newJob(q, plan)
+	a.byKey[plan.Key] = j
+	a.order = append(a.order, j)
+	if j.state != Decided {
+		a.enqueue(j)
+	}
+}
+
+// analyze asks rewrite, and turns a panic into an error: no statement may end the auditor that way.
+func (a *Auditor) analyze(q capture.Query) (plan *rewrite.Plan, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = errPanic
+			a.recovered("analyze", r)
+		}
+	}()
+	return a.opt.Rewriter.Analyze(q)
+}
+
+var errPanic = errors.New("panic")
+
+func reasonOf(err error) string {
+	var u *rewrite.UnsupportedError
+	switch {
+	case errors.As(err, &u):
+		return string(u.Reason)
+	case errors.Is(err, errPanic):
+		return "internal_error"
+	default:
+		return "other"
+	}
+}
+
+func (a *Auditor) skip(reason string) { // with a.mu held
+	a.skipped[reason]++
+	a.metrics.skipped.WithLabelValues(reason).Inc()
+}
+
+func (a *Auditor) enqueue(j *job) { // with a.mu held
+	a.queue = append(a.queue, j)
+	select {
+	case a.ready <- struct{}{}:
+	default:
+	}
+}
+
+// next returns the next job whose time has come, or nil and how long to wait.
+func (a *Auditor) next() (*job, time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now, wait := a.opt.Now(), time.Hour
+	for i, j := range a.queue {
+		if d := j.notBefore.Sub(now); d > 0 {
+			wait = min(wait, d)
+			continue
+		}
+		a.queue = append(a.queue[:i], a.queue[i+1:]...)
+		j.state = Running
+		if len(a.queue) > 0 { // pass the wake-up on
+			select {
+			case a.ready <- struct{}{}:
+			default:
+			}
+		}
+		return j, 0
+	}
+	return nil, wait
+}
+
+// Run audits until ctx ends.
+func (a *Auditor) Run(ctx context.Context) error {
+	var group errgroup.Group
+	group.Go(func() error { a.checkShadow(ctx); return nil })
+	for range a.opt.Workers {
+		group.Go(func() error { a.work(ctx); return nil })
+	}
+	return group.Wait()
+}
+
+func (a *Auditor) work(ctx context.Context) {
+	for ctx.Err() == nil {
+		j, wait := a.next()
+		if j == nil {
+			timer := time.NewTimer(wait)
+			select {
+			case <-ctx.Done():
+			case <-a.ready:
+			case <-timer.C:
+			}
+			timer.Stop()
+			continue
+		}
+		a.turn(ctx, j)
+	}
+}
+
+// checkShadow looks at the shadow database until it is right once, and tells what is wrong meanwhile.
+func (a *Auditor) checkShadow(ctx context.Context) {
+	last := ""
+	for {
+		warnings, err := a.opt.Player.Check(ctx, a.opt.D0, a.opt.D1, a.opt.Tables)
+		if ctx.Err() != nil {
+			return
+		}
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		a.mu.Lock()
+		a.shadow, a.warnings = text, warnings
+		a.mu.Unlock()
+		if err == nil {
+			for _, w := range warnings {
+				a.opt.Logger.Warn("shadow database", zap.String("warning", w))
+			}
+			return
+		}
+		if text != last {
+			a.opt.Logger.Error("the shadow database cannot be replayed on; audits wait, traffic is not affected", zap.Error(err))
+			last = text
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(a.opt.RetryAfter):
+		}
+	}
+}
+
+// Status returns a copy of everything known now.
+func (a *Auditor) Status() Status {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := Status{
+		At: a.opt.Now(), Captured: a.captured, Skipped: make(map[string]uint64, len(a.skipped)),
+		Faults: a.faults, Panics: a.panics, Shadow: a.shadow, Warnings: a.warnings,
+		Audits: make([]Entry, len(a.order)),
+	}
+	for reason, n := range a.skipped {
+		s.Skipped[reason] = n
+	}
+	for i, j := range a.order {
+		s.Audits[i] = j.entry(a.opt.ShowSQL)
+	}
+	return s
+}
+
+func (a *Auditor) recovered(where string, r any) {
+	a.opt.Logger.Error("panic recovered", zap.String("where", where), zap.String("panic", fmt.Sprint(r)), zap.Stack("stack"))
+	a.mu.Lock()
+	a.panics++
+	a.mu.Unlock()
+}

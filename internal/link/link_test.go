@@ -1,0 +1,63 @@
+package link_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpwatch/dpwatch/internal/link"
+)
+
+func TestRoundTrip(t *testing.T) {
+	t.Parallel()
+	var wire bytes.Buffer
+	w := link.NewWriter(&wire)
+	sent := []string{"", "x", string(bytes.Repeat([]byte("long"), 1<<16))}
+	for _, s := range sent {
+		if err := w.Send(link.Query, []byte(s)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := link.NewReader(iotest.OneByteReader(&wire))
+	for _, want := range sent {
+		kind, got, err := r.Next()
+		if err != nil || kind != link.Query {
+			t.Fatalf("Next = %q, %v", kind, err)
+		}
+		if diff := cmp.Diff(want, string(got)); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if _, _, err := r.Next(); !errors.Is(err, io.EOF) {
+		t.Errorf("at the end: %v, want io.EOF", err)
+	}
+}
+
+func TestTorn(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ name, wire string }{
+		{"header cut", "\x00\x00"},
+		{"body cut", "\x00\x00\x00\x05Qab"},
+		{"length zero", "\x00\x00\x00\x00Q"},
+		{"length beyond the cap", "\xff\xff\xff\xffQ"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			_, _, err := link.NewReader(bytes.NewReader([]byte(tc.wire))).Next()
+			if err == nil || errors.Is(err, io.EOF) {
+				t.Errorf("got %v, want an error that is not a clean end", err)
+			}
+		})
+	}
+}
+
+func TestSendRefusesWhatNextWould(t *testing.T) {
+	t.Parallel()
+	if err := link.NewWriter(io.Discard).Send(link.Status, make([]byte, link.MaxFrameBytes)); err == nil {
+		t.Error("a frame beyond the cap was sent")
+	}
+}

@@ -1,0 +1,197 @@
+package supervise
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/link"
+)
+
+// once runs one child from start to end.
+func (s *Supervisor) once(ctx context.Context) error {
+	near, far, err := socketPair()
+	if err != nil {
+		return err
+	}
+	defer near.Close() //nolint:errcheck // it may be closed already
+	cmd := s.opt.Command()
+	cmd.ExtraFiles = []*os.File{far}
+	cmd.SysProcAttr = childAttr()
+	err = cmd.Start()
+	_ = far.Close()
+	if err != nil {
+		return fmt.Errorf("start the auditor: %w", err)
+	}
+	lowerPriority(cmd.Process.Pid)
+	s.pid.Store(int64(cmd.Process.Pid))
+	s.heard.Store(time.Now().UnixNano())
+	defer s.pid.Store(0)
+
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	c := &child{s: s, conn: near}
+	exitErr := c.talk(ctx, exited, cmd.Process)
+	if st := c.parsing.Load(); st != nil && ctx.Err() == nil {
+		s.strikes.died(st.hash, killed(cmd.ProcessState) && !c.hung)
+		s.opt.Logger.Warn("the auditor ended while it parsed a statement",
+			zap.String("statement_sha256", fmt.Sprintf("%x", st.hash[:8])), zap.Bool("set_aside", s.strikes.out(st.hash)))
+	}
+	return exitErr
+}
+
+// child is the relay's end of one child's link.
+type child struct {
+	s       *Supervisor
+	conn    *net.UnixConn
+	parsing atomic.Pointer[statement] // between Begin and End
+	hung    bool                      // the watch killed it
+}
+
+// statement is one that the child is parsing.
+type statement struct {
+	hash  [32]byte
+	since time.Time
+}
+
+// talk feeds and hears the child until it exits, hangs, or ctx ends and the grace is over.
+func (c *child) talk(ctx context.Context, exited <-chan error, process *os.Process) error {
+	feedCtx, stopFeed := context.WithCancel(ctx)
+	defer stopFeed()
+	var group errgroup.Group
+	group.Go(func() error { c.feed(feedCtx); return nil })
+	group.Go(func() error { c.listen(); return nil })
+	exitErr := c.watch(ctx, exited, process)
+	stopFeed()
+	_ = c.conn.SetWriteDeadline(time.Now()) // a feed that is stuck in a write
+	_ = group.Wait()
+	return exitErr
+}
+
+func (c *child) watch(ctx context.Context, exited <-chan error, process *os.Process) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-exited:
+			if err == nil {
+				return errors.New("exited by itself")
+			}
+			return err
+		case <-tick.C:
+			quiet := time.Since(time.Unix(0, c.s.heard.Load()))
+			if st := c.parsing.Load(); st != nil {
+				quiet = max(quiet, time.Since(st.since))
+			}
+			if quiet > c.s.opt.HangLimit {
+				c.s.opt.Logger.Warn("auditor process hangs; killing it", zap.Duration("quiet", quiet))
+				c.hung = true
+				_ = process.Kill()
+				return <-exited
+			}
+		case <-ctx.Done():
+			_ = c.conn.CloseWrite() // end of file tells the child to finish
+			select {
+			case err := <-exited:
+				return err
+			case <-time.After(c.s.opt.StopGrace):
+				_ = process.Kill()
+				return <-exited
+			}
+		}
+	}
+}
+
+// feed moves queries from the queue to the child until ctx ends or the link breaks.
+func (c *child) feed(ctx context.Context) {
+	w := link.NewWriter(c.conn)
+	if err := w.Send(link.Hello, c.s.opt.Hello); err != nil {
+		return
+	}
+	var buf []byte
+	for {
+		q, err := c.s.opt.Queue.Take(ctx)
+		if err != nil {
+			return
+		}
+		if c.s.strikes.out(sha256.Sum256([]byte(q.SQL))) {
+			c.s.aside.Add(1)
+			continue
+		}
+		buf = capture.AppendBinary(buf[:0], q)
+		if err := w.Send(link.Query, buf); err != nil {
+			c.s.lost.Add(1)
+			return
+		}
+		c.s.sent.Add(1)
+	}
+}
+
+// listen takes what the child says until the link ends.
+func (c *child) listen() {
+	r := link.NewReader(c.conn)
+	for {
+		kind, payload, err := r.Next()
+		if err != nil {
+			return
+		}
+		c.s.heard.Store(time.Now().UnixNano())
+		switch kind {
+		case link.Begin:
+			st := &statement{since: time.Now()}
+			copy(st.hash[:], payload)
+			c.parsing.Store(st)
+		case link.End:
+			c.parsing.Store(nil)
+		case link.Status:
+			c.s.status.Store(&payload)
+			c.s.opt.OnStatus(payload)
+		case link.Metrics:
+			c.s.metrics.Store(&payload)
+		}
+	}
+}
+
+// socketPair returns the two ends: a connection for this process, a file for the child.
+func socketPair() (*net.UnixConn, *os.File, error) {
+	syscall.ForkLock.RLock()
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fds[0])
+		syscall.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, nil, fmt.Errorf("socket pair for the auditor: %w", err)
+	}
+	near, far := os.NewFile(uintptr(fds[0]), "auditor"), os.NewFile(uintptr(fds[1]), "relay")
+	conn, err := net.FileConn(near)
+	_ = near.Close()
+	if err != nil {
+		_ = far.Close()
+		return nil, nil, fmt.Errorf("socket pair for the auditor: %w", err)
+	}
+	return conn.(*net.UnixConn), far, nil
+}
+
+// killed reports whether the process was ended by SIGKILL or SIGTERM, which come from outside.
+func killed(state *os.ProcessState) bool {
+	if state == nil {
+		return false
+	}
+	status, ok := state.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && (status.Signal() == syscall.SIGKILL || status.Signal() == syscall.SIGTERM)
+}
+
+// lowerPriority makes the auditor yield the processor to the relay and the engine. Best effort.
+func lowerPriority(pid int) { _ = syscall.Setpriority(syscall.PRIO_PROCESS, pid, 10) }

@@ -1,0 +1,151 @@
+// Package supervise keeps the auditor process alive: it starts the child, feeds it captured queries, starts it
+// again when it dies or hangs, and sets aside the statement that it died on.
+//
+// It owns the child's life and the relay's end of the link. Nothing here can reach a client's session: the
+// only thing shared with the proxy is the bounded queue, which drops and counts when the child is slow or away.
+// In: capture.Query values from the queue. Out: the child's latest status and metrics, as bytes.
+package supervise
+
+import (
+	"context"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+)
+
+// Options says what to run and how patient to be.
+type Options struct {
+	// Command builds the child's command. The Supervisor adds the link as file descriptor 3.
+	Command   func() *exec.Cmd
+	Hello     []byte // payload of the first frame
+	Queue     *capture.Queue
+	HangLimit time.Duration // silence after which the child is killed; it speaks every second
+	StopGrace time.Duration // after Run's context ends, how long the child may take to finish
+	Logger    *zap.Logger
+	OnStatus  func([]byte) // called with every status frame; may be nil
+}
+
+// Stats counts what happened so far.
+type Stats struct {
+	PID          int    // of the child; 0 while there is none
+	Starts       uint64 // of the child, the first one included
+	QueriesSent  uint64
+	QueriesLost  uint64 // taken from the queue while the child died
+	SetAside     uint64 // not sent because the child died on this statement before
+	LastHeardAgo time.Duration
+}
+
+// Supervisor runs the auditor process.
+type Supervisor struct {
+	opt     Options
+	pid     atomic.Int64
+	starts  atomic.Uint64
+	sent    atomic.Uint64
+	lost    atomic.Uint64
+	aside   atomic.Uint64
+	heard   atomic.Int64 // unix nanoseconds
+	status  atomic.Pointer[[]byte]
+	metrics atomic.Pointer[[]byte]
+	strikes strikes
+}
+
+// New returns a Supervisor; Run starts the child.
+func New(opt Options) *Supervisor {
+	if opt.OnStatus == nil {
+		opt.OnStatus = func([]byte) {}
+	}
+	return &Supervisor{opt: opt, strikes: strikes{count: map[[32]byte]int{}}}
+}
+
+// healthyAfter is how long a child must live for the next restart to be quick again.
+const healthyAfter = time.Minute
+
+// Run keeps a child running until ctx ends, then lets it finish for StopGrace. It returns nil: a child that
+// cannot be started is logged and tried again, because traffic must not end for it.
+func (s *Supervisor) Run(ctx context.Context) error {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval = 100 * time.Millisecond
+	pause.MaxInterval = 30 * time.Second
+	for ctx.Err() == nil {
+		began := time.Now()
+		s.starts.Add(1)
+		err := s.once(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if time.Since(began) > healthyAfter {
+			pause.Reset()
+		}
+		wait := pause.NextBackOff()
+		s.opt.Logger.Warn("auditor process ended; traffic is not affected; starting it again", zap.Error(err), zap.Duration("in", wait))
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+	return nil
+}
+
+// Status returns the child's latest status frame; nil before the first.
+func (s *Supervisor) Status() []byte { return deref(s.status.Load()) }
+
+// Metrics returns the child's latest metrics frame; nil before the first.
+func (s *Supervisor) Metrics() []byte { return deref(s.metrics.Load()) }
+
+func deref(p *[]byte) []byte {
+	if p == nil {
+		return nil
+	}
+	return *p
+}
+
+// Stats returns the counters.
+func (s *Supervisor) Stats() Stats {
+	stats := Stats{
+		PID: int(s.pid.Load()), Starts: s.starts.Load(), QueriesSent: s.sent.Load(),
+		QueriesLost: s.lost.Load(), SetAside: s.aside.Load(),
+	}
+	if heard := s.heard.Load(); heard != 0 {
+		stats.LastHeardAgo = time.Since(time.Unix(0, heard))
+	}
+	return stats
+}
+
+// LinkFD is the file descriptor of the link in the child.
+const LinkFD = 3
+
+// strikes remembers the statements that were being parsed when a child died.
+type strikes struct {
+	mu    sync.Mutex // guards the fields below
+	count map[[32]byte]int
+}
+
+// maxStrikes bounds the memory of set-aside statements.
+const maxStrikes = 10_000
+
+// died records that a child ended while it parsed the statement. A crash or a hang counts at once; a kill from
+// outside may have been a coincidence and counts half.
+func (s *strikes) died(hash [32]byte, fromOutside bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.count) >= maxStrikes {
+		clear(s.count)
+	}
+	if fromOutside {
+		s.count[hash]++
+		return
+	}
+	s.count[hash] += 2
+}
+
+func (s *strikes) out(hash [32]byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.count[hash] >= 2
+}

@@ -1,0 +1,95 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Check looks whether the shadow database can be replayed on: it answers, every schema is there and holds
+// every table (names without schema), readable, with the columns of d0 in the same physical order; and the role
+// is no superuser and cannot write. The first thing that is wrong is returned, as a SetupError or Transient;
+// warnings are what works but is not wise.
+func (p *Player) Check(ctx context.Context, d0 string, d1, tables []string) (warnings []string, err error) {
+	conn, err := p.connect(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
+	query := func(sql string, args ...string) ([][][]byte, error) {
+		values := make([][]byte, len(args))
+		for i, a := range args {
+			values[i] = []byte(a)
+		}
+		result := conn.ExecParams(ctx, sql, values, nil, nil, nil).Read()
+		if result.Err != nil {
+			_, fault := classify(result.Err)
+			if fault == nil {
+				fault = &SetupError{Op: "check the shadow database", err: result.Err}
+			}
+			return nil, fault
+		}
+		return result.Rows, nil
+	}
+	rows, err := query("SELECT rolsuper OR rolbypassrls FROM pg_catalog.pg_roles WHERE rolname = current_user")
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 1 && string(rows[0][0]) == "t" {
+		warnings = append(warnings, "the replay role is a superuser or bypasses row security: give replays a role of their own with SELECT on the neighbour schemas alone")
+	}
+	for _, table := range tables {
+		want, err := shape(query, d0, table)
+		if err != nil {
+			return nil, err
+		}
+		for _, schema := range d1 {
+			got, err := shape(query, schema, table)
+			if err != nil {
+				return nil, err
+			}
+			if got != want {
+				return nil, &SetupError{
+					Op:   fmt.Sprintf("%s.%s", schema, table),
+					Hint: fmt.Sprintf("its columns differ from %s.%s (%s against %s): create the copies again, with the same columns in the same order", d0, table, got, want),
+				}
+			}
+		}
+	}
+	return warnings, nil
+}
+
+// shape returns a table's columns in physical order, name and type.
+func shape(query func(string, ...string) ([][][]byte, error), schema, table string) (string, error) {
+	rows, err := query(`SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod)
+		FROM pg_catalog.pg_attribute a
+		JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
+		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = $1 AND c.relname = $2 AND a.attnum > 0 AND NOT a.attisdropped
+		ORDER BY a.attnum`, schema, table)
+	if err != nil {
+		return "", err
+	}
+	if len(rows) == 0 {
+		return "", &SetupError{
+			Op:   fmt.Sprintf("%s.%s", schema, table),
+			Hint: "does not exist in the shadow database: create the neighbouring copies, or correct shadow.d0, shadow.d1 and privacy.protected",
+		}
+	}
+	columns := make([]string, len(rows))
+	for i, r := range rows {
+		columns[i] = string(r[0]) + " " + string(r[1])
+	}
+	granted, err := query(`SELECT pg_catalog.has_schema_privilege($1, 'USAGE')
+		AND pg_catalog.has_table_privilege(pg_catalog.format('%I.%I', $1::text, $2::text), 'SELECT')`, schema, table)
+	if err != nil {
+		return "", err
+	}
+	if len(granted) != 1 || string(granted[0][0]) != "t" {
+		return "", &SetupError{
+			Op:   fmt.Sprintf("%s.%s", schema, table),
+			Hint: fmt.Sprintf("the replay role may not read it: GRANT USAGE ON SCHEMA %s TO role; GRANT SELECT ON ALL TABLES IN SCHEMA %s TO role", schema, schema),
+		}
+	}
+	return strings.Join(columns, ", "), nil
+}

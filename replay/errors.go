@@ -1,0 +1,88 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// SQLSTATE words of dpwatch's own, for outcomes that the server has no code for.
+const (
+	Timeout  = "timeout"   // statement_timeout or lock_timeout passed
+	TooLarge = "too_large" // more rows or bytes than allowed
+)
+
+// SetupError says that the shadow database is not what the query needs: rights, schemas, functions.
+// Trying again does not help; somebody has to act.
+type SetupError struct {
+	Op   string
+	Hint string // what to do
+	err  error
+}
+
+// Error returns what was tried, what the server said, and what to do.
+func (e *SetupError) Error() string {
+	text := e.Op
+	var pg *pgconn.PgError
+	switch {
+	case errors.As(e.err, &pg):
+		text += ": " + pg.Message + " (SQLSTATE " + pg.Code + ")"
+	case e.err != nil:
+		text += ": " + e.err.Error()
+	}
+	if e.Hint != "" {
+		text += ": " + e.Hint
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *SetupError) Unwrap() error { return e.err }
+
+type transientError struct {
+	op  string
+	err error
+}
+
+func (e *transientError) Error() string { return fmt.Sprintf("%s: %v", e.op, e.err) }
+func (e *transientError) Unwrap() error { return e.err }
+
+// Transient reports whether err may go away by itself: the database is down, restarting or full.
+func Transient(err error) bool {
+	var t *transientError
+	return errors.As(err, &t)
+}
+
+// classify turns a trial's error into an outcome's SQLSTATE, or into a fault of the set-up or of the connection.
+func classify(err error) (sqlstate string, fault error) {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return "", &transientError{op: "replay", err: err}
+	}
+	switch pg.Code {
+	case "57014", "55P03":
+		return Timeout, nil
+	case "42501":
+		return "", &SetupError{Op: "replay", Hint: "grant the replay role USAGE on the neighbour schemas, SELECT on their tables and EXECUTE on the functions", err: err}
+	case "42P01", "3F000":
+		return "", &SetupError{Op: "replay", Hint: "the neighbour schema lacks a table: create the copies again", err: err}
+	case "42883":
+		return "", &SetupError{Op: "replay", Hint: "the shadow database lacks a function that the query calls: install the engine's functions there, on shadow.search_path", err: err}
+	case "25006":
+		return "", &SetupError{Op: "replay", Hint: "the query writes; it cannot be replayed", err: err}
+	}
+	if strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "53") || strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "58") {
+		return "", &transientError{op: "replay", err: err}
+	}
+	return pg.Code, nil
+}
+
+func settingError(name string, err error) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return &transientError{op: "set " + name, err: err}
+	}
+	return &SetupError{Op: "set " + name, Hint: "the replay role may not use this setting of the client's session", err: err}
+}
