@@ -93,3 +93,29 @@ func shape(query func(string, ...string) ([][][]byte, error), schema, table stri
 	}
 	return strings.Join(columns, ", "), nil
 }
+
+// Tables returns the names of the tables and views in a schema that the role may read, sorted.
+func (p *Player) Tables(ctx context.Context, schema string) ([]string, error) {
+	conn, err := p.connect(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
+	result := conn.ExecParams(ctx, `SELECT c.relname FROM pg_catalog.pg_class c
+		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+		AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
+		ORDER BY 1`, [][]byte{[]byte(schema)}, nil, nil, nil).Read()
+	if result.Err != nil {
+		_, fault := classify(result.Err)
+		if fault == nil {
+			fault = &SetupError{Op: "list tables", err: result.Err}
+		}
+		return nil, fault
+	}
+	names := make([]string, len(result.Rows))
+	for i, row := range result.Rows {
+		names[i] = string(row[0])
+	}
+	return names, nil
+}

@@ -1,0 +1,59 @@
+# make demo, make test: these two do everything on a fresh machine with Go and a C compiler.
+SHELL := /bin/sh
+GO ?= go
+# Pure-Go name resolution: the relay process never calls into C.
+TAGS := netgo,osusergo
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+GOFLAGS_BUILD := -trimpath -tags $(TAGS) -ldflags "-X main.version=$(VERSION)"
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOFUMPT := mvdan.cc/gofumpt@v0.12.0
+# Finds PostgreSQL's server binaries, installs them where it can, or says what to install.
+BINDIR = $$(sh internal/pgtemp/ensure.sh)
+
+.PHONY: build demo test race lint fmt fuzz bench docker clean help
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/'
+
+build: bin/dpwatch ## build bin/dpwatch
+
+.PHONY: bin/dpwatch
+bin/dpwatch:
+	@command -v $(GO) >/dev/null || { echo "install Go 1.26 or later: https://go.dev/dl" >&2; exit 1; }
+	@command -v $${CC:-cc} >/dev/null || { echo "install a C compiler (Debian: apt-get install gcc libc6-dev; macOS: xcode-select --install)" >&2; exit 1; }
+	@[ -d "$$($(GO) env GOCACHE)/00" ] || echo "first build: the SQL parser is C and takes a few minutes" >&2
+	$(GO) build $(GOFLAGS_BUILD) -o bin/dpwatch ./cmd/dpwatch
+
+demo: build ## everything on one machine: temporary PostgreSQL, honest and broken queries, verdicts
+	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" ./bin/dpwatch demo $(ARGS)
+
+test: build ## all tests, against a real temporary PostgreSQL
+	@bindir=$(BINDIR) && echo "PostgreSQL: $$bindir" && DPWATCH_PG_BINDIR="$$bindir" $(GO) test -tags $(TAGS) -timeout 20m ./...
+
+race: ## the tests under the race detector
+	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) test -race -tags $(TAGS) -timeout 40m ./...
+
+lint: ## formatting, vet, staticcheck
+	@unformatted=$$($(GO) run $(GOFUMPT) -l cmd proxy rewrite replay analysis config internal); \
+	  [ -z "$$unformatted" ] || { echo "not gofumpt-ed: $$unformatted" >&2; exit 1; }
+	$(GO) vet -tags $(TAGS) ./...
+	$(GO) run $(STATICCHECK) -tags $(TAGS) ./...
+
+fmt: ## format
+	$(GO) run $(GOFUMPT) -w cmd proxy rewrite replay analysis config internal
+
+FUZZTIME ?= 30s
+fuzz: ## every fuzz target for FUZZTIME each
+	@for pkg in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    echo "$$pkg $$f"; $(GO) test $$pkg -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) || exit 1; \
+	  done; done
+
+bench: ## Go benchmarks; pipe through benchstat to compare
+	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) test -tags $(TAGS) -run '^$$' -bench . -benchmem ./...
+
+docker: ## the container image
+	docker build --build-arg VERSION=$(VERSION) -t dpwatch:$(VERSION) .
+
+clean: ## remove what was built
+	rm -rf bin

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/common/expfmt"
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/proxy"
+)
+
+// handler serves the admin port. It answers from what the relay knows: an auditor that is away or stopped delays nothing.
+func (r *relay) handler() http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister( // fixed names; a clash would be a bug that the first test finds
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		&relayCollector{r},
+	)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	mux.HandleFunc("GET /readyz", r.readyz)
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) { r.metrics(w, registry) })
+	mux.HandleFunc("GET /api/status", r.status)
+	return mux
+}
+
+// readyz reports whether the engine can be reached. It does not depend on the auditor or the shadow database.
+func (r *relay) readyz(w http.ResponseWriter, req *http.Request) {
+	dialer := net.Dialer{Timeout: time.Duration(r.cfg.Proxy.DialTimeout)}
+	conn, err := dialer.DialContext(req.Context(), r.cfg.Proxy.Upstream.Network, r.cfg.Proxy.Upstream.Address)
+	if err != nil {
+		http.Error(w, "the engine cannot be reached at "+r.cfg.Proxy.Upstream.String(), http.StatusServiceUnavailable)
+		return
+	}
+	_ = conn.Close()
+	w.WriteHeader(http.StatusOK)
+}
+
+// metrics writes the relay's own metrics and then the auditor's latest.
+func (r *relay) metrics(w http.ResponseWriter, registry *prometheus.Registry) {
+	families, err := registry.Gather()
+	if err != nil {
+		r.log.Warn("gather metrics", zap.Error(err))
+	}
+	var buf bytes.Buffer
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(&buf, f); err != nil {
+			r.log.Warn("write metrics", zap.Error(err))
+		}
+	}
+	buf.Write(r.supervisor.Metrics())
+	w.Header().Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
+	_, _ = w.Write(buf.Bytes())
+}
+
+// status writes the proxy's counters and the auditor's latest status as one JSON object.
+func (r *relay) status(w http.ResponseWriter, _ *http.Request) {
+	offered, dropped := r.queue.Stats()
+	audit := json.RawMessage(r.supervisor.Status())
+	if audit == nil {
+		audit = json.RawMessage("null")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(struct {
+		Version string          `json:"version"`
+		Proxy   proxy.Stats     `json:"proxy"`
+		Queue   map[string]any  `json:"queue"`
+		Auditor any             `json:"auditor"`
+		Audit   json.RawMessage `json:"audit"`
+	}{buildVersion(), r.server.Stats(), map[string]any{"offered": offered, "dropped": dropped}, r.supervisor.Stats(), audit})
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/link"
+	"github.com/dpwatch/dpwatch/internal/supervise"
+	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// auditorCommand is the child process that the relay starts; it is not for people.
+func auditorCommand(env environment) *cobra.Command {
+	return &cobra.Command{
+		Use: "auditor", Hidden: true, Args: cobra.NoArgs,
+		Short: "The auditor process; started by run and demo",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			file := os.NewFile(supervise.LinkFD, "relay")
+			conn, err := net.FileConn(file)
+			if err != nil {
+				return errors.New("auditor is started by dpwatch run, not by hand: use dpwatch run --config FILE")
+			}
+			_ = file.Close()
+			return runAuditor(cmd.Context(), env, conn)
+		},
+	}
+}
+
+// speakEvery is how often the auditor tells the relay what it knows; it also shows that it is alive.
+const speakEvery = 500 * time.Millisecond
+
+// runAuditor audits what comes over the link until the relay closes it.
+func runAuditor(ctx context.Context, env environment, conn net.Conn) error {
+	defer conn.Close() //nolint:errcheck // the process ends
+	in, out := link.NewReader(conn), link.NewWriter(conn)
+	c, err := greeted(in, env)
+	if err != nil {
+		return err
+	}
+	log, err := newLogger(env.Stderr, c.Log.Level)
+	if err != nil {
+		return err
+	}
+	log = log.Named("auditor")
+	registry := prometheus.NewRegistry()
+	auditor, err := newAuditor(c, log, registry)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	group.Go(func() {
+		if err := auditor.Run(ctx); err != nil {
+			log.Error("auditor", zap.Error(err))
+		}
+	})
+	group.Go(func() { speak(ctx, out, auditor, registry, log) })
+	err = take(in, out, auditor, log)
+	stop()
+	group.Wait()
+	tell(out, auditor, registry, log) // the last word
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+func greeted(in *link.Reader, env environment) (config.Config, error) {
+	kind, payload, err := in.Next()
+	if err != nil || kind != link.Hello {
+		return config.Config{}, fmt.Errorf("auditor: no greeting from the relay: %w", err)
+	}
+	var h hello
+	if err := json.Unmarshal(payload, &h); err != nil {
+		return config.Config{}, fmt.Errorf("auditor: greeting: %w", err)
+	}
+	return config.Parse(h.File, []byte(h.YAML), env.Getenv)
+}
+
+// take submits captured queries until the link ends. Begin and End around each tell the relay what to set aside
+// if this process dies of it.
+func take(in *link.Reader, out *link.Writer, auditor *audit.Auditor, log *zap.Logger) error {
+	for {
+		kind, payload, err := in.Next()
+		if err != nil {
+			return err
+		}
+		if kind != link.Query {
+			continue
+		}
+		q, err := capture.DecodeBinary(payload)
+		if err != nil {
+			log.Warn("captured query", zap.Error(err))
+			continue
+		}
+		hash := sha256.Sum256([]byte(q.SQL))
+		if err := out.Send(link.Begin, hash[:]); err != nil {
+			return err
+		}
+		auditor.Submit(q)
+		if err := out.Send(link.End, nil); err != nil {
+			return err
+		}
+	}
+}
+
+func speak(ctx context.Context, out *link.Writer, auditor *audit.Auditor, registry *prometheus.Registry, log *zap.Logger) {
+	tick := time.NewTicker(speakEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			tell(out, auditor, registry, log)
+		}
+	}
+}
+
+func tell(out *link.Writer, auditor *audit.Auditor, registry *prometheus.Registry, log *zap.Logger) {
+	status, err := json.Marshal(auditor.Status())
+	if err != nil {
+		log.Error("write status", zap.Error(err))
+		return
+	}
+	_ = out.Send(link.Status, status) // a relay that is gone is seen by take
+	families, err := registry.Gather()
+	if err != nil {
+		log.Error("gather metrics", zap.Error(err))
+		return
+	}
+	var text bytes.Buffer
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(&text, f); err != nil {
+			log.Error("write metrics", zap.Error(err))
+			return
+		}
+	}
+	_ = out.Send(link.Metrics, text.Bytes())
+}
+
+// newAuditor translates the configuration to each stage's options.
+func newAuditor(c config.Config, log *zap.Logger, registry *prometheus.Registry) (*audit.Auditor, error) {
+	rewriter, err := rewrite.New(rewriteOptions(c))
+	if err != nil {
+		return nil, err
+	}
+	player, err := replay.New(replay.Options{
+		DSN: c.Shadow.DSN.Reveal(), SearchPath: c.Shadow.SearchPath,
+		StatementTimeout: time.Duration(c.Shadow.StatementTimeout), ConnectTimeout: time.Duration(c.Shadow.ConnectTimeout),
+		MaxRows: c.Shadow.MaxRows, MaxBytes: int64(c.Shadow.MaxResult), SessionTrials: turnTrials,
+	})
+	if err != nil {
+		return nil, err
+	}
+	sender, err := alert.New(log.Named("alert"), registry)
+	if err != nil {
+		return nil, err
+	}
+	tables := make([]string, len(c.Privacy.Protected))
+	for i, name := range c.Privacy.Protected {
+		_, tables[i], _ = strings.Cut(name, ".")
+	}
+	return audit.New(audit.Options{
+		Rewriter: rewriter, Player: player, D0: c.Shadow.D0, D1: c.Shadow.D1, Tables: tables,
+		Analysis: analysis.Options{
+			Confidence: c.Audit.Confidence, MaxTrials: c.Audit.MaxTrials,
+			PriorOdds: c.Audit.PriorOdds, BreachOdds: c.Audit.BreachOdds,
+		},
+		BatchTrials: c.Audit.BatchTrials, TurnTrials: turnTrials, Workers: c.Audit.Workers, MaxAudits: c.Audit.MaxAudits,
+		RetryAfter: time.Duration(c.Audit.RetryAfter), ShowSQL: c.Log.SQL,
+		OnFinding: sender.Send, Logger: log, Metrics: registry, Now: time.Now, Seed: rand.Uint64,
+	})
+}
+
+// turnTrials is how many pairs one audit runs on its sessions before they are closed and another has its turn.
+const turnTrials = 200
+
+func rewriteOptions(c config.Config) rewrite.Options {
+	opt := rewrite.Options{
+		Protected: tables(c.Privacy.Protected), Public: tables(c.Privacy.Public), SearchPath: c.Privacy.SearchPath,
+		AllowFunctions: c.Claims.SafeFunctions, MaxBytes: int(c.Proxy.MaxStatement),
+		Claims: rewrite.ClaimRules{
+			Combine:        c.Claims.Combine,
+			EpsilonSetting: c.Claims.Settings.Epsilon, DeltaSetting: c.Claims.Settings.Delta,
+		},
+	}
+	for _, f := range c.Claims.Functions {
+		opt.Claims.Signatures = append(opt.Claims.Signatures, rewrite.Signature{Function: f.Name, Epsilon: f.Epsilon, Delta: f.Delta})
+	}
+	for _, r := range c.Claims.Rules {
+		opt.Claims.Rules = append(opt.Claims.Rules, rewrite.Rule{
+			Name: r.Name, User: r.User, Database: r.Database, ApplicationName: r.ApplicationName,
+			Table: r.Table, Pattern: r.Pattern, Epsilon: r.Epsilon, Delta: r.Delta,
+		})
+	}
+	if d := c.Claims.Default; d != nil {
+		opt.Claims.Default = &rewrite.Claim{Epsilon: d.Epsilon, Delta: d.Delta}
+	}
+	for _, t := range c.Claims.Trust {
+		opt.Claims.TrustComment = opt.Claims.TrustComment || t == "comment"
+		opt.Claims.TrustSetting = opt.Claims.TrustSetting || t == "setting"
+	}
+	return opt
+}
+
+func tables(names []string) []rewrite.Table {
+	out := make([]rewrite.Table, len(names))
+	for i, name := range names {
+		schema, table, _ := strings.Cut(name, ".")
+		out[i] = rewrite.Table{Schema: schema, Name: table}
+	}
+	return out
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit"
+)
+
+// conclude writes a report and returns the verdict as an exit code.
+func conclude(env environment, r analysis.Report, pair *audit.SQLPair, js bool) error {
+	var err error
+	if js {
+		encoder := json.NewEncoder(env.Stdout)
+		encoder.SetIndent("", "  ")
+		err = encoder.Encode(struct {
+			analysis.Report
+			SQL *audit.SQLPair `json:"sql,omitempty"`
+		}{r, pair})
+	} else {
+		err = writeReport(env.Stdout, r)
+	}
+	if err != nil {
+		return err
+	}
+	switch r.Verdict {
+	case analysis.Violation:
+		return &exitError{code: exitViolation}
+	case analysis.Inconclusive:
+		return &exitError{code: exitInconclusive}
+	}
+	return nil
+}
+
+func writeReport(w io.Writer, r analysis.Report) error {
+	var b strings.Builder
+	fmt.Fprintln(&b, sentence(r))
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(table, "  %s\t%s\n", name, fmt.Sprintf(format, args...))
+	}
+	row("claimed", "epsilon %g, delta %g (%s)", r.Claimed.Epsilon, r.Claimed.Delta, r.Claimed.Source)
+	row("trials", "%d on D0, %d on D1", r.Trials.D0, r.Trials.D1)
+	row("epsilon lower bound", "%.3f at confidence %g", r.EpsilonLower, r.Confidence)
+	row("epsilon estimate", "%s (buckets, no confidence statement)", number(r.EpsilonEstimate))
+	row("evidence", "%.2f nats", r.WealthLog)
+	if r.DetectedAt != nil {
+		row("found after", "%d pairs", *r.DetectedAt)
+	}
+	if r.Event.Description != "" {
+		row("event", "%s", r.Event.Description)
+	}
+	if r.Attacker.PosteriorOdds != nil {
+		row("attacker's odds", "%.3g before, %.3g after this event (breached: %t)", r.Attacker.PriorOdds, *r.Attacker.PosteriorOdds, r.Attacker.Breached)
+	}
+	if r.MinimalDetectableEpsilon != nil {
+		row("would have been found", "a true epsilon of %.3g or more, with 90 %% probability", *r.MinimalDetectableEpsilon)
+	}
+	for _, warning := range r.Warnings {
+		row("note", "%s", warning)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// sentence says the verdict in words.
+func sentence(r analysis.Report) string {
+	switch r.Verdict {
+	case analysis.Violation:
+		return fmt.Sprintf("VIOLATION: this query leaks at least epsilon %.3f; %g was claimed.%s", r.EpsilonLower, r.Claimed.Epsilon, because(r.Reason))
+	case analysis.NoEvidence:
+		return "No evidence of a violation within this budget. That is not a proof of privacy."
+	default:
+		return "Inconclusive." + because(r.Reason)
+	}
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " Reason: " + reason + "."
+}
+
+func number(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return strconv.FormatFloat(*v, 'f', 3, 64)
+}

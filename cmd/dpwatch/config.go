@@ -1,0 +1,72 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dpwatch/dpwatch/config"
+)
+
+func configFlag(cmd *cobra.Command) *string {
+	path := cmd.Flags().StringP("config", "c", "", "path of dpwatch.yaml (required)")
+	if err := cmd.MarkFlagRequired("config"); err != nil {
+		panic(err) // the flag was defined one line above
+	}
+	return path
+}
+
+// loadConfig reads and validates a file; every fault of it is in the error.
+func loadConfig(env environment, path string) (config.Config, []byte, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return config.Config{}, nil, fmt.Errorf("%s does not exist: start from examples/dpwatch.yaml", path)
+		}
+		return config.Config{}, nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	c, err := config.Parse(path, data, env.Getenv)
+	if err != nil {
+		return c, nil, fmt.Errorf("the configuration has faults:\n%w", err)
+	}
+	return c, data, nil
+}
+
+func configCommand(env environment) *cobra.Command {
+	group := &cobra.Command{Use: "config", Short: "Check or print a configuration", Args: cobra.NoArgs}
+
+	check := &cobra.Command{
+		Use: "check", Short: "Tell every fault of a configuration, with file and line", Args: cobra.NoArgs,
+		Example: "  dpwatch config check --config dpwatch.yaml",
+	}
+	checkPath := configFlag(check)
+	check.RunE = func(*cobra.Command, []string) error {
+		if _, _, err := loadConfig(env, *checkPath); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(env.Stdout, "%s: no faults\n", *checkPath)
+		return err
+	}
+
+	show := &cobra.Command{
+		Use: "print", Short: "Print the configuration with every default filled in and secrets hidden", Args: cobra.NoArgs,
+	}
+	showPath := configFlag(show)
+	show.RunE = func(*cobra.Command, []string) error {
+		c, _, err := loadConfig(env, *showPath)
+		if err != nil {
+			return err
+		}
+		text, err := config.Print(c)
+		if err != nil {
+			return err
+		}
+		_, err = env.Stdout.Write(text)
+		return err
+	}
+	group.AddCommand(check, show)
+	return group
+}

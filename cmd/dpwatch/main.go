@@ -1,0 +1,36 @@
+// Command dpwatch audits differential privacy in production: a PostgreSQL proxy that replays the queries it sees
+// on neighbouring copies of the data and tells how much each of them really leaks.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	os.Exit(run(ctx, os.Args[1:], environment{
+		Getenv: os.Getenv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Executable: os.Executable,
+	}))
+}
+
+// run is main without the process: it returns the exit code.
+func run(ctx context.Context, args []string, env environment) int {
+	root := rootCommand(env)
+	root.SetArgs(args)
+	root.SetIn(env.Stdin)
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	if text := err.Error(); text != "" {
+		fmt.Fprintln(env.Stderr, "dpwatch: "+text)
+	}
+	return exitCode(err)
+}

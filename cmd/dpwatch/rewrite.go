@@ -1,0 +1,113 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+func rewriteCommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "rewrite", Short: "Rewrite a query's table names into a neighbour schema", Args: cobra.NoArgs,
+		Long: `Read one SQL statement on standard input and write it with every table of the schema --from renamed into
+the schema --to, by its syntax tree. Without a database to ask, every relation that resolves to --from is taken to be a
+table with a copy in --to. A statement that cannot be rewritten is refused with the place and the reason (exit 1).`,
+		Example: "  echo 'SELECT count(*) FROM users' | dpwatch rewrite --from public --to d1",
+	}
+	from := cmd.Flags().String("from", "public", "schema of the tables in the query")
+	to := cmd.Flags().String("to", "", "schema of the neighbour (required)")
+	safe := cmd.Flags().StringSlice("safe-function", nil, "function without side effects, beyond PostgreSQL's own; * for all")
+	asJSON := outputFlag(cmd)
+	if err := cmd.MarkFlagRequired("to"); err != nil {
+		panic(err) // defined above
+	}
+	cmd.RunE = func(*cobra.Command, []string) error {
+		js, err := asJSON()
+		if err != nil {
+			return err
+		}
+		sql, err := io.ReadAll(io.LimitReader(env.Stdin, maxSQLBytes+1))
+		if err != nil {
+			return fmt.Errorf("read SQL: %w", err)
+		}
+		if len(sql) > maxSQLBytes {
+			return fmt.Errorf("the statement is longer than %d bytes", maxSQLBytes)
+		}
+		text := strings.TrimRight(strings.TrimSpace(string(sql)), "; \n\t")
+		out, err := rewriteOne(text, *from, *to, *safe)
+		if err != nil {
+			return refusal(env, text, err, js)
+		}
+		if js {
+			return json.NewEncoder(env.Stdout).Encode(map[string]string{"sql": out})
+		}
+		_, err = fmt.Fprintln(env.Stdout, out)
+		return err
+	}
+	return cmd
+}
+
+const maxSQLBytes = 1 << 20
+
+func rewriteOne(sql, from, to string, safe []string) (string, error) {
+	r, err := rewrite.New(rewrite.Options{
+		Protected: []rewrite.Table{{Schema: from, Name: rewrite.AnyTable}}, SearchPath: []string{from},
+		AllowFunctions: safe, MaxBytes: maxSQLBytes,
+	})
+	if err != nil {
+		return "", err
+	}
+	plan, err := r.Analyze(capture.Query{SQL: sql})
+	if err != nil {
+		return "", err
+	}
+	return plan.For(to)
+}
+
+// refusal tells why a statement was not rewritten, with a caret under the place.
+func refusal(env environment, sql string, err error, js bool) error {
+	var u *rewrite.UnsupportedError
+	if !errors.As(err, &u) {
+		return err
+	}
+	if js {
+		encodeErr := json.NewEncoder(env.Stdout).Encode(map[string]any{
+			"refused": map[string]any{"reason": u.Reason, "node": u.Node, "detail": u.Detail, "offset": u.Offset, "hint": u.Hint},
+		})
+		if encodeErr != nil {
+			return encodeErr
+		}
+		return &exitError{code: exitFault}
+	}
+	text := "refused: " + err.Error()
+	if line, column, ok := place(sql, u.Offset); ok {
+		text += "\n  " + line + "\n  " + strings.Repeat(" ", column) + "^"
+	}
+	if u.Hint != "" {
+		text += "\n" + u.Hint
+	}
+	return errors.New(text)
+}
+
+// place returns the line of sql that holds a byte offset, cut to what fits on a screen, and the column in it.
+func place(sql string, offset int) (line string, column int, ok bool) {
+	if offset < 0 || offset > len(sql) || sql == "" {
+		return "", 0, false
+	}
+	start := strings.LastIndexByte(sql[:offset], '\n') + 1
+	end := len(sql)
+	if i := strings.IndexByte(sql[offset:], '\n'); i >= 0 {
+		end = offset + i
+	}
+	const before, after = 60, 60
+	from, to := max(start, offset-before), min(end, offset+after)
+	column = len([]rune(strings.ToValidUTF8(sql[from:offset], "?")))
+	return strings.ReplaceAll(strings.ToValidUTF8(sql[from:to], "?"), "\t", " "), column, true
+}

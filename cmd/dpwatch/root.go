@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// environment is what a command may use of the process.
+type environment struct {
+	Getenv     func(string) string
+	Stdin      io.Reader
+	Stdout     io.Writer
+	Stderr     io.Writer
+	Executable func() (string, error) // the binary to run as the auditor
+}
+
+// The exit codes that scripts rely on.
+const (
+	exitDone         = 0 // done, or no evidence
+	exitFault        = 1 // usage, configuration or runtime fault
+	exitViolation    = 2
+	exitInconclusive = 3
+)
+
+// exitError ends a command with a code; its text, if any, is printed.
+type exitError struct {
+	code int
+	text string
+}
+
+func (e *exitError) Error() string { return e.text }
+
+func exitCode(err error) int {
+	var e *exitError
+	if errors.As(err, &e) {
+		return e.code
+	}
+	return exitFault
+}
+
+func rootCommand(env environment) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "dpwatch",
+		Short: "Continuous auditing of differential privacy in production",
+		Long: `dpwatch stands in front of a differentially private query engine that speaks the PostgreSQL protocol,
+watches the live queries, replays each on neighbouring copies of the data, and raises an alert when what a
+query leaks exceeds what the engine claims.
+
+Exit codes: 0 done or no evidence, 1 usage, configuration or runtime fault, 2 violation, 3 inconclusive.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.AddCommand(
+		demoCommand(env), runCommand(env), auditCommand(env), analyzeCommand(env), rewriteCommand(env),
+		configCommand(env), versionCommand(env), auditorCommand(env),
+	)
+	return root
+}
+
+// outputFlag adds -o and returns a check of its value.
+func outputFlag(cmd *cobra.Command) (asJSON func() (bool, error)) {
+	format := cmd.Flags().StringP("output", "o", "text", "text or json")
+	return func() (bool, error) {
+		switch *format {
+		case "text", "json":
+			return *format == "json", nil
+		}
+		return false, fmt.Errorf("--output %q: must be text or json", *format)
+	}
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+)
+
+func runCommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "run", Short: "Run the sidecar: the proxy and its auditor", Args: cobra.NoArgs,
+		Long: `Run the sidecar until SIGTERM or Ctrl-C; sessions then may finish until proxy.drain_timeout.
+A second signal ends it at once. No fault of the auditor reaches a client's session.`,
+		Example: "  dpwatch run --config dpwatch.yaml",
+	}
+	path := configFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, raw, err := loadConfig(env, *path)
+		if err != nil {
+			return err
+		}
+		log, err := newLogger(env.Stderr, c.Log.Level)
+		if err != nil {
+			return err
+		}
+		r, err := newRelay(env, c, hello{File: *path, YAML: string(raw)}, log, env.Stderr, nil)
+		if err != nil {
+			return err
+		}
+		log.Info("dpwatch is up", zap.String("version", buildVersion()), zap.Strings("listen", r.Addresses()),
+			zap.Stringer("upstream", c.Proxy.Upstream), zap.Bool("capture", c.Proxy.Capture))
+		return r.Run(cmd.Context())
+	}
+	return cmd
+}

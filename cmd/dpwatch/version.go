@@ -1,0 +1,43 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker: -X main.version=v1.2.3. Without it the module's own version is told.
+var version = ""
+
+func buildVersion() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "devel"
+}
+
+func versionCommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs}
+	asJSON := outputFlag(cmd)
+	cmd.RunE = func(*cobra.Command, []string) error {
+		js, err := asJSON()
+		if err != nil {
+			return err
+		}
+		platform := runtime.GOOS + "/" + runtime.GOARCH
+		if js {
+			return json.NewEncoder(env.Stdout).Encode(map[string]string{
+				"version": buildVersion(), "go": runtime.Version(), "platform": platform,
+			})
+		}
+		_, err = fmt.Fprintf(env.Stdout, "dpwatch %s %s %s\n", buildVersion(), runtime.Version(), platform)
+		return err
+	}
+	return cmd
+}
