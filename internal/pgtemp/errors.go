@@ -38,6 +38,7 @@ var hints = []struct{ text, hint string }{
 	},
 	{"could not create semaphores", "the system's limit on semaphores is used up: raise kern.sysv.semmni (macOS) or kernel.sem (Linux)"},
 	{"No space left on device", "the disk is full: free about 100 MB, or set TMPDIR to a directory that has them"},
+	{"Check free disk space", "the disk is full: free about 100 MB, or set TMPDIR to a directory that has them"},
 	{"Disk quota exceeded", "the disk quota is used up: free about 100 MB, or set TMPDIR to a directory that has them"},
 	{"Read-only file system", "set TMPDIR to a directory that can be written to"},
 	{"could not look up effective user ID", "the user has no entry in the passwd file: add one, or run as a user that has one"},

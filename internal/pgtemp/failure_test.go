@@ -97,11 +97,13 @@ func TestMissingBinaries(t *testing.T) {
 	}{
 		{"nowhere", pgtemp.Options{Getenv: environment(nil), Patterns: []string{}}, "postgresql server binaries (initdb, postgres) not found"},
 		{
-			"given", pgtemp.Options{BinDir: empty},
+			"given",
+			pgtemp.Options{BinDir: empty},
 			"postgresql server binaries: the directory given, " + empty + ", does not hold initdb and postgres",
 		},
 		{
-			"variable", pgtemp.Options{Getenv: environment(map[string]string{"DPWATCH_PG_BINDIR": empty})},
+			"variable",
+			pgtemp.Options{Getenv: environment(map[string]string{"DPWATCH_PG_BINDIR": empty})},
 			"postgresql server binaries: DPWATCH_PG_BINDIR, " + empty + ", does not hold initdb and postgres",
 		},
 	} {
@@ -235,8 +237,12 @@ func TestHints(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{
 			"disk_full",
-			"creating configuration files ... ok\n" +
-				`initdb: error: could not write file "/tmp/x/data/postgresql.conf": No space left on device`,
+			`FATAL:  could not write to file "pg_wal/xlogtemp.20547": No space left on device` + "\nchild process exited with exit code 1",
+			"the disk is full: free about 100 MB, or set TMPDIR",
+		},
+		{
+			"disk_full_later",
+			`FATAL:  could not extend file "base/1/2691": wrote only 4096 of 8192 bytes at block 20` + "\nHINT:  Check free disk space.",
 			"the disk is full: free about 100 MB, or set TMPDIR",
 		},
 		{
