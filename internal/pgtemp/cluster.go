@@ -1,0 +1,144 @@
+package pgtemp
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os/exec"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Cluster is a running temporary server. Its methods may be called from any goroutine.
+type Cluster struct {
+	dir      *directory
+	account  account
+	binDir   string
+	password string
+	port     int
+	cmd      *exec.Cmd
+	dog      *watchdog
+	log      *tail
+	ended    chan struct{} // closed when the server process has ended
+
+	stop    sync.Once
+	stopErr error
+}
+
+// Host returns the address that the server listens on.
+func (c *Cluster) Host() string { return "127.0.0.1" }
+
+// Port returns the TCP port, which is also the number in the socket's name.
+func (c *Cluster) Port() int { return c.port }
+
+// User returns the name of the superuser.
+func (c *Cluster) User() string { return "postgres" }
+
+// Password returns the superuser's password: random, new for every cluster, letters and digits only.
+func (c *Cluster) Password() string { return c.password }
+
+// BinDir returns the directory of the server binaries in use.
+func (c *Cluster) BinDir() string { return c.binDir }
+
+// Dir returns the private directory of the cluster.
+func (c *Cluster) Dir() string { return c.dir.path }
+
+// SocketDir returns the directory of the Unix-domain socket.
+func (c *Cluster) SocketDir() string { return c.dir.sockets() }
+
+// PID returns the process id of the server (the postmaster).
+func (c *Cluster) PID() int { return c.cmd.Process.Pid }
+
+// Done returns a channel that is closed when the server process has ended, by Stop or by itself.
+func (c *Cluster) Done() <-chan struct{} { return c.ended }
+
+// LogTail returns the last lines that the server wrote. They may hold the text of failing statements.
+func (c *Cluster) LogTail() string { return c.log.lines() }
+
+// DSN returns a connection URL over TCP, as the superuser, with the password in it.
+func (c *Cluster) DSN(database string) string { return c.UserDSN(database, c.User(), c.password) }
+
+// UserDSN returns a connection URL over TCP for a role of the caller's.
+func (c *Cluster) UserDSN(database, user, password string) string {
+	u := url.URL{
+		Scheme:   "postgres",
+		User:     url.UserPassword(user, password),
+		Host:     c.Host() + ":" + strconv.Itoa(c.port),
+		Path:     "/" + database,
+		RawQuery: "sslmode=disable",
+	}
+	return u.String()
+}
+
+// SocketDSN returns a connection URL over the Unix-domain socket, as the superuser; it needs no password.
+func (c *Cluster) SocketDSN(database string) string {
+	u := url.URL{
+		Scheme: "postgres",
+		User:   url.User(c.User()),
+		Path:   "/" + database,
+		RawQuery: url.Values{
+			"host":    {c.dir.sockets()},
+			"port":    {strconv.Itoa(c.port)},
+			"sslmode": {"disable"},
+		}.Encode(),
+	}
+	return u.String()
+}
+
+// CreateDatabase creates an empty database (UTF-8, C locale) with the given name, quoted as it is.
+func (c *Cluster) CreateDatabase(ctx context.Context, name string) error {
+	return c.exec(ctx, "create database "+pgx.Identifier{name}.Sanitize()+" template template0")
+}
+
+// DropDatabase drops the database and ends the sessions that are in it. One that is not there is no error.
+func (c *Cluster) DropDatabase(ctx context.Context, name string) error {
+	return c.exec(ctx, "drop database if exists "+pgx.Identifier{name}.Sanitize()+" with (force)")
+}
+
+func (c *Cluster) exec(ctx context.Context, sql string) error {
+	conn, err := pgx.Connect(ctx, c.SocketDSN("postgres"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	_, err = conn.Exec(ctx, sql)
+	return err
+}
+
+// Stop ends the server (SIGINT, which ends open sessions; after 10 s SIGQUIT; after another 5 s SIGKILL) and removes
+// the directory. It may be called more than once and by several goroutines; all get the first call's result. The error
+// says what could not be removed.
+func (c *Cluster) Stop() error {
+	c.stop.Do(func() { c.stopErr = c.shutdown() })
+	return c.stopErr
+}
+
+func (c *Cluster) shutdown() error {
+	var err error
+	if c.cmd != nil && !c.signalled() {
+		err = errors.New("temporary postgresql: the server does not end: kill process " + strconv.Itoa(c.PID()))
+	}
+	err = errors.Join(err, c.dir.remove())
+	c.dog.release()
+	return err
+}
+
+// signalled ends the server and reports whether it is gone.
+func (c *Cluster) signalled() bool {
+	for _, step := range []struct {
+		signal  syscall.Signal
+		patient time.Duration
+	}{{syscall.SIGINT, 10 * time.Second}, {syscall.SIGQUIT, 5 * time.Second}, {syscall.SIGKILL, 5 * time.Second}} {
+		_ = c.cmd.Process.Signal(step.signal)
+		select {
+		case <-c.ended:
+			return true
+		case <-time.After(step.patient):
+		}
+	}
+	return false
+}

@@ -1,0 +1,76 @@
+package pgtemp
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Options says how to run a cluster. The zero value is useful.
+type Options struct {
+	// BinDir is the directory with initdb and postgres in it; "" means look for it (see FindBinDir).
+	BinDir string
+	// Settings are added to postgresql.conf; they win over the defaults of this package.
+	Settings map[string]string
+	// Log receives what initdb and the server write; nil drops it. The server writes the text of failing
+	// statements there. Writes are not concurrent. A Log that blocks blocks the server.
+	Log io.Writer
+	// Getenv reads the environment: DPWATCH_PG_BINDIR, PATH, HOME and TMPDIR; nil means os.Getenv.
+	Getenv func(string) string
+	// Patterns are the file patterns of filepath.Glob where FindBinDir looks last; nil means UsualPlaces().
+	Patterns []string
+}
+
+func (o Options) getenv(name string) string {
+	if o.Getenv != nil {
+		return o.Getenv(name)
+	}
+	return os.Getenv(name)
+}
+
+func (o Options) log() io.Writer {
+	if o.Log != nil {
+		return o.Log
+	}
+	return io.Discard
+}
+
+var settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
+
+// config returns the lines to be added to postgresql.conf, in a stable order.
+func (o Options) config(port int, socketDir string) (string, error) {
+	all := map[string]string{
+		"listen_addresses":        "127.0.0.1",
+		"port":                    strconv.Itoa(port),
+		"unix_socket_directories": socketDir,
+		"unix_socket_permissions": "0700",
+		"fsync":                   "off",
+		"synchronous_commit":      "off",
+		"full_page_writes":        "off",
+		"max_connections":         "200",
+		"jit":                     "off", // compiling a statement costs more than the short statements of an audit
+		"timezone":                "UTC",
+		"log_timezone":            "UTC",
+	}
+	maps.Copy(all, o.Settings)
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		value := all[name]
+		if !settingName.MatchString(name) {
+			return "", fmt.Errorf("setting %q: not the name of a server setting", name)
+		}
+		if strings.ContainsAny(value, "\n\r\x00") {
+			return "", fmt.Errorf("setting %s: its value must be one line", name)
+		}
+		fmt.Fprintf(&b, "%s = '%s'\n", name, confEscape.Replace(value))
+	}
+	return b.String(), nil
+}
+
+// confEscape quotes a value for postgresql.conf (manual, 20.1.2): both characters are doubled.
+var confEscape = strings.NewReplacer(`'`, `''`, `\`, `\\`)

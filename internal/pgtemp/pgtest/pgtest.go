@@ -1,0 +1,71 @@
+// Package pgtest gives tests a real PostgreSQL: one temporary cluster for the test binary, a database for each test.
+//
+// It owns the cluster's life within a test binary. A package's tests say
+//
+//	func TestMain(m *testing.M) { pgtest.Main(m) }
+//
+// and use Start or Database. Without PostgreSQL binaries tests fail and say what to install; they are never skipped.
+package pgtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dpwatch/dpwatch/internal/pgtemp"
+)
+
+// shared is the one cluster of this process. A test binary has no other place to keep it: tests share nothing else.
+var shared struct {
+	once    sync.Once
+	cluster *pgtemp.Cluster
+	err     error
+	number  atomic.Int64
+}
+
+// Main runs the tests and stops the cluster, if one was started. It is all that TestMain has to call: the testing
+// package exits with the right status itself.
+func Main(m *testing.M) {
+	m.Run()
+	shared.once.Do(func() { shared.err = fmt.Errorf("the tests are over") })
+	if shared.cluster != nil {
+		if err := shared.cluster.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+}
+
+// Start returns the cluster that all tests of the binary share; the first call starts it. Tests must not stop it.
+func Start(t testing.TB) *pgtemp.Cluster {
+	t.Helper()
+	shared.once.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		shared.cluster, shared.err = pgtemp.Start(ctx, pgtemp.Options{})
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.cluster
+}
+
+// Database creates an empty database for the test, drops it when the test ends, and returns its connection URL (TCP,
+// superuser). Sessions that are then still in it are ended.
+func Database(t testing.TB) string {
+	t.Helper()
+	c := Start(t)
+	name := fmt.Sprintf("test_%d", shared.number.Add(1))
+	if err := c.CreateDatabase(context.Background(), name); err != nil {
+		t.Fatalf("create database %s: %v", name, err)
+	}
+	t.Cleanup(func() {
+		if err := c.DropDatabase(context.Background(), name); err != nil {
+			t.Errorf("drop database %s: %v", name, err)
+		}
+	})
+	return c.DSN(name)
+}

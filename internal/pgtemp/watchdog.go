@@ -1,0 +1,66 @@
+package pgtemp
+
+import (
+	_ "embed"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+)
+
+//go:embed watchdog.sh
+var watchdogScript string
+
+// watchdog is the process that cleans up when this one dies; watchdog.sh is its whole program. It runs as the caller,
+// in a session of its own, and outlives it by as long as the server takes to stop.
+type watchdog struct {
+	cmd *exec.Cmd
+
+	mu   sync.Mutex
+	pipe io.WriteCloser // nil once released
+}
+
+func startWatchdog(dir string) (*watchdog, error) {
+	cmd := exec.Command("/bin/sh", "-c", watchdogScript, "dpwatch-pg-watchdog", dir)
+	cmd.Dir = "/"
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH") + ":/usr/bin:/bin", "LC_ALL=C"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	pipe, err := cmd.StdinPipe() // closed on exec: no other child of ours holds it
+	if err != nil {
+		return nil, fmt.Errorf("watchdog: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("watchdog: %w", err)
+	}
+	return &watchdog{cmd: cmd, pipe: pipe}, nil
+}
+
+// guard names the child that must not outlive this process.
+func (w *watchdog) guard(pid int) { w.send(fmt.Sprintf("pid %d\n", pid)) }
+
+// gone says that the child has ended, so that its number, which the system may use again, is never signalled.
+func (w *watchdog) gone() { w.send("gone\n") }
+
+// send ignores write errors: a watchdog that was killed leaves the cluster unguarded, not broken.
+func (w *watchdog) send(line string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pipe != nil {
+		_, _ = io.WriteString(w.pipe, line)
+	}
+}
+
+// release ends the watchdog; the caller has cleaned up. It may be called more than once.
+func (w *watchdog) release() {
+	w.send("done\n")
+	w.mu.Lock()
+	pipe := w.pipe
+	w.pipe = nil
+	w.mu.Unlock()
+	if pipe != nil {
+		_ = pipe.Close()
+		_ = w.cmd.Wait()
+	}
+}
