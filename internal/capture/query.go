@@ -34,8 +34,8 @@ type Param struct {
 
 // Query is one statement that a client sent and that the server completed without an error.
 //
-// It owns its memory: nothing in it points into a buffer of the proxy. It is handed from stage to stage
-// by value and is not changed after it was made.
+// Nothing in it points into a buffer of the proxy. It is handed from stage to stage by value and is not
+// changed after it was made: Settings may be shared with other queries of the same session.
 type Query struct {
 	SessionID       uint64
 	User            string
@@ -51,8 +51,30 @@ type Query struct {
 	// Settings are the session's settings in force when the statement ran, as far as the client set them
 	// (startup options, SET, SET LOCAL), by lower-case name.
 	Settings map[string]string
+	// SettingsUncertain is true where Settings and ApplicationName may be wrong: the session changed its
+	// settings in a way that cannot be followed (set_config, a statement whose text was not captured, say).
+	SettingsUncertain bool
 	// Tag is the command tag of CommandComplete, "SELECT 3", say.
 	Tag string
 	// Completed is when the proxy saw the statement complete.
 	Completed time.Time
+}
+
+// querySize and paramSize are about what the fixed parts of a Query and of a Param take in memory, in bytes.
+const (
+	querySize = 256
+	paramSize = 48
+)
+
+// Size returns about how many bytes of memory q holds: what a bounded queue counts.
+func (q Query) Size() int {
+	n := querySize + len(q.User) + len(q.Database) + len(q.ApplicationName) + len(q.SQL) + len(q.Tag) +
+		2*len(q.ResultFormats) + paramSize*len(q.Params)
+	for _, p := range q.Params {
+		n += len(p.Value)
+	}
+	for name, value := range q.Settings {
+		n += len(name) + len(value)
+	}
+	return n
 }

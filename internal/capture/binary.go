@@ -1,0 +1,259 @@
+package capture
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// binaryVersion is the first byte of the binary form. A change of the layout changes it.
+const binaryVersion = 1
+
+// The bits of the flags byte that follows the version.
+const (
+	flagExtended = 1 << iota
+	flagUncertain
+	flagCompleted // Completed is not the zero time, and follows
+)
+
+// errShort says that the input ended inside a field, or announced more than it holds.
+var errShort = errors.New("input is too short")
+
+// AppendBinary appends the binary form of q to dst and returns the longer slice. Equal queries give equal
+// bytes. Completed keeps its instant to the nanosecond, not its location.
+//
+// The layout is version, flags, then the fields in their order in Query: integers as varints, strings and
+// lists after their length, settings in the order of their names.
+func AppendBinary(dst []byte, q Query) []byte {
+	flags := byte(0)
+	if q.Protocol == Extended {
+		flags |= flagExtended
+	}
+	if q.SettingsUncertain {
+		flags |= flagUncertain
+	}
+	if !q.Completed.IsZero() {
+		flags |= flagCompleted
+	}
+	dst = append(dst, binaryVersion, flags)
+	dst = binary.AppendUvarint(dst, q.SessionID)
+	for _, s := range [...]string{q.User, q.Database, q.ApplicationName, q.SQL, q.Tag} {
+		dst = appendString(dst, s)
+	}
+	dst = appendParams(dst, q.Params)
+	dst = binary.AppendUvarint(dst, uint64(len(q.ResultFormats)))
+	for _, f := range q.ResultFormats {
+		dst = binary.AppendVarint(dst, int64(f))
+	}
+	dst = appendSettings(dst, q.Settings)
+	if flags&flagCompleted != 0 {
+		dst = binary.AppendVarint(dst, q.Completed.Unix())
+		dst = binary.AppendUvarint(dst, uint64(q.Completed.Nanosecond()))
+	}
+	return dst
+}
+
+func appendString(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+func appendParams(dst []byte, params []Param) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(params)))
+	for _, p := range params {
+		dst = binary.AppendUvarint(dst, uint64(p.OID))
+		dst = binary.AppendVarint(dst, int64(p.Format))
+		if p.Null {
+			dst = append(dst, 1)
+			continue
+		}
+		dst = append(dst, 0)
+		dst = append(binary.AppendUvarint(dst, uint64(len(p.Value))), p.Value...)
+	}
+	return dst
+}
+
+func appendSettings(dst []byte, settings map[string]string) []byte {
+	names := make([]string, 0, len(settings))
+	for name := range settings {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	dst = binary.AppendUvarint(dst, uint64(len(names)))
+	for _, name := range names {
+		dst = appendString(appendString(dst, name), settings[name])
+	}
+	return dst
+}
+
+// DecodeBinary reads what AppendBinary wrote. The query shares no memory with b. Any other input gives an
+// error, and never more memory than a small multiple of its length. Empty lists and maps come out as nil.
+func DecodeBinary(b []byte) (Query, error) {
+	d := decoder{b: b}
+	q := d.query()
+	if d.err == nil && len(d.b) > 0 {
+		d.err = fmt.Errorf("%d bytes too many", len(d.b))
+	}
+	if d.err != nil {
+		return Query{}, fmt.Errorf("decode captured query: %w", d.err)
+	}
+	return q, nil
+}
+
+// decoder reads fields from the front of b. After the first error it gives zero values.
+type decoder struct {
+	b   []byte
+	err error
+}
+
+func (d *decoder) query() Query {
+	var q Query
+	if v := d.byte(); d.err == nil && v != binaryVersion {
+		d.err = fmt.Errorf("version %d is not known, only %d is: the two processes must be of one build", v, binaryVersion)
+	}
+	flags := d.byte()
+	if flags&flagExtended != 0 {
+		q.Protocol = Extended
+	}
+	q.SettingsUncertain = flags&flagUncertain != 0
+	q.SessionID = d.uvarint()
+	for _, s := range [...]*string{&q.User, &q.Database, &q.ApplicationName, &q.SQL, &q.Tag} {
+		*s = string(d.bytes())
+	}
+	q.Params = d.params()
+	q.ResultFormats = d.formats()
+	q.Settings = d.settings()
+	if flags&flagCompleted != 0 {
+		q.Completed = d.time()
+	}
+	return q
+}
+
+// params reads the parameters; each takes three bytes of input at least.
+func (d *decoder) params() []Param {
+	n := d.count(3)
+	if n == 0 {
+		return nil
+	}
+	params := make([]Param, 0, n)
+	for range n {
+		p := Param{OID: uint32(d.limited(math.MaxUint32)), Format: d.int16()}
+		if d.byte() != 0 {
+			p.Null = true
+		} else {
+			p.Value = append([]byte{}, d.bytes()...)
+		}
+		params = append(params, p)
+	}
+	return params
+}
+
+func (d *decoder) formats() []int16 {
+	n := d.count(1)
+	if n == 0 {
+		return nil
+	}
+	formats := make([]int16, n)
+	for i := range formats {
+		formats[i] = d.int16()
+	}
+	return formats
+}
+
+func (d *decoder) settings() map[string]string {
+	n := d.count(2)
+	if n == 0 {
+		return nil
+	}
+	settings := make(map[string]string)
+	for range n {
+		name := string(d.bytes())
+		settings[name] = string(d.bytes())
+		if d.err != nil {
+			return nil
+		}
+	}
+	return settings
+}
+
+func (d *decoder) time() time.Time {
+	seconds := d.varint()
+	nanoseconds := d.limited(999_999_999)
+	return time.Unix(seconds, int64(nanoseconds)).UTC()
+}
+
+func (d *decoder) fail(err error) {
+	if d.err == nil {
+		d.err = err
+	}
+	d.b = nil
+}
+
+func (d *decoder) byte() byte {
+	if len(d.b) == 0 {
+		d.fail(errShort)
+		return 0
+	}
+	v := d.b[0]
+	d.b = d.b[1:]
+	return v
+}
+
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 {
+		d.fail(errShort)
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) varint() int64 {
+	v, n := binary.Varint(d.b)
+	if n <= 0 {
+		d.fail(errShort)
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+// limited reads an unsigned number that may not exceed limit.
+func (d *decoder) limited(limit uint64) uint64 {
+	v := d.uvarint()
+	if v > limit {
+		d.fail(fmt.Errorf("number %d is above %d", v, limit))
+		return 0
+	}
+	return v
+}
+
+func (d *decoder) int16() int16 {
+	v := d.varint()
+	if v != int64(int16(v)) {
+		d.fail(fmt.Errorf("format code %d is out of range", v))
+		return 0
+	}
+	return int16(v)
+}
+
+// count reads the number of items of a list whose items take size bytes of input or more each.
+func (d *decoder) count(size int) int {
+	n := d.uvarint()
+	if n > uint64(len(d.b)/size) {
+		d.fail(errShort)
+		return 0
+	}
+	return int(n)
+}
+
+// bytes reads a length and that many bytes; the result points into the input.
+func (d *decoder) bytes() []byte {
+	n := d.count(1)
+	v := d.b[:n:n]
+	d.b = d.b[n:]
+	return v
+}

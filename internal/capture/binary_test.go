@@ -1,0 +1,122 @@
+package capture_test
+
+import (
+	"bytes"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+)
+
+func queries() map[string]capture.Query {
+	return map[string]capture.Query{
+		"zero": {},
+		"simple": {
+			SessionID: math.MaxUint64, User: "ann", Database: "bank", ApplicationName: "psql",
+			SQL: "SELECT anon_count(*, 0.5) FROM users", Tag: "SELECT 1",
+			Completed: time.Date(2026, 2, 3, 4, 5, 6, 789, time.UTC),
+		},
+		"extended": {
+			SessionID: 1, SQL: "SELECT $1, $2, $3, $4", Protocol: capture.Extended, SettingsUncertain: true,
+			Params: []capture.Param{
+				{OID: 25, Value: []byte("text")},
+				{OID: math.MaxUint32, Format: 1, Value: []byte{0, 255, 0}},
+				{Null: true},
+				{Format: -1, Value: []byte{}},
+			},
+			ResultFormats: []int16{0, 1, math.MinInt16, math.MaxInt16},
+			Settings:      map[string]string{"dp.epsilon": "0.5", "search_path": `"$user", public`, "empty": ""},
+		},
+		"not utf8": {SQL: "SELECT '\xff\x00'", Completed: time.Unix(-1, 5).UTC()},
+	}
+}
+
+func TestBinaryRoundTrip(t *testing.T) {
+	t.Parallel()
+	for name, want := range queries() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := capture.AppendBinary([]byte("before"), want)
+			got, err := capture.DecodeBinary(b[len("before"):])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+			if again := capture.AppendBinary([]byte("before"), got); !bytes.Equal(b, again) {
+				t.Error("encoding what was decoded gives other bytes")
+			}
+		})
+	}
+}
+
+func TestDecodeBinaryRefuses(t *testing.T) {
+	t.Parallel()
+	good := capture.AppendBinary(nil, queries()["extended"])
+	tests := []struct{ name, in, want string }{
+		{"empty", "", "too short"},
+		{"other version", "\x02" + string(good[1:]), "version 2"},
+		{"trailing byte", string(good) + "x", "1 bytes too many"},
+		{"huge string", "\x01\x00\x01\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "too short"},
+		{"length overflows", "\x01\x00\x01" + strings.Repeat("\xff", 11), "too short"},
+		{"huge parameter count", "\x01\x00\x01\x00\x00\x00\x00\x00\xff\xff\xff\x0f", "too short"},
+		{"format out of range", "\x01\x00\x01\x00\x00\x00\x00\x00\x00\x01\x80\x80\x10\x00", "format code"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := capture.DecodeBinary([]byte(test.in))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want an error with %q", err, test.want)
+			}
+		})
+	}
+	t.Run("every cut", func(t *testing.T) {
+		t.Parallel()
+		for n := range good {
+			if _, err := capture.DecodeBinary(good[:n]); err == nil {
+				t.Errorf("the first %d of %d bytes were decoded without an error", n, len(good))
+			}
+		}
+	})
+}
+
+// FuzzDecodeBinary: no input panics or takes much memory, and what decodes round-trips.
+func FuzzDecodeBinary(f *testing.F) {
+	for _, q := range queries() {
+		f.Add(capture.AppendBinary(nil, q))
+	}
+	f.Add([]byte("\x01\x00\x01\x00\x00\x00\x00\x00\xff\xff\xff\x0f"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		q, err := capture.DecodeBinary(b)
+		if err != nil {
+			return
+		}
+		if size, limit := q.Size(), 1024+64*len(b); size > limit {
+			t.Errorf("%d bytes of input gave a query of %d bytes", len(b), size)
+		}
+		again, err := capture.DecodeBinary(capture.AppendBinary(nil, q))
+		if err != nil {
+			t.Fatalf("decode what was encoded: %v", err)
+		}
+		if diff := cmp.Diff(q, again); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func BenchmarkAppendBinary(b *testing.B) {
+	q := queries()["extended"]
+	var dst []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		dst = capture.AppendBinary(dst[:0], q)
+	}
+	runtime.KeepAlive(dst)
+}

@@ -1,0 +1,213 @@
+package sqltext
+
+import "strings"
+
+// Action is what a statement does to its session when it completes.
+type Action uint8
+
+// The actions. In brackets: which fields of Effect they use.
+const (
+	None          Action = iota // nothing that matters here
+	Set                         // a setting gets a value [Name, Value, Local]
+	Reset                       // a setting gets its default [Name, Local]
+	ResetAll                    // RESET ALL
+	DiscardAll                  // DISCARD ALL
+	Begin                       // BEGIN, START TRANSACTION
+	Commit                      // COMMIT, END, PREPARE TRANSACTION [Chain]
+	Rollback                    // ROLLBACK, ABORT [Chain]
+	Savepoint                   // SAVEPOINT [Name]
+	RollbackTo                  // ROLLBACK TO SAVEPOINT [Name]
+	Release                     // RELEASE SAVEPOINT [Name]
+	Prepare                     // PREPARE ... AS [Name]
+	Execute                     // EXECUTE [Name]
+	Deallocate                  // DEALLOCATE [Name; "" for ALL]
+	DeclareCursor               // DECLARE ... CURSOR [Name]
+	CloseCursor                 // CLOSE [Name; "" for ALL]
+	Unclear                     // a change of settings in a form that is not followed
+)
+
+// Effect is what one statement does to its session. Names are as the server knows them: unquoted ones in
+// lower case, cut to 63 bytes; names of settings always in lower case, their parts joined by a point.
+type Effect struct {
+	Action Action
+	Name   string
+	// Value is a setting's value without quotes ('0.5' is 0.5), the items of a list joined by ", "; for the
+	// settings that are lists of identifiers (search_path) each item is quoted where it has to be.
+	Value string
+	Local bool // SET LOCAL: until the transaction ends
+	Chain bool // AND CHAIN: a new transaction block begins at once
+	// Hidden is true when the statement may change settings out of sight: set_config is named somewhere in
+	// it, pg_settings may be updated, or it is a DO block with a SET.
+	Hidden bool
+}
+
+// Analyze says what the one statement in sql does. Text that it does not understand has no effect.
+func Analyze(sql string) Effect {
+	p := parser{lexer: lexer{sql: sql}}
+	p.advance()
+	first := p.tok
+	e := p.statement()
+	e.Hidden = hidden(sql, lowerASCII(sql[first.start:first.end]))
+	return e
+}
+
+// parser reads a statement token by token; tok is the next one.
+type parser struct {
+	lexer
+	tok token
+}
+
+func (p *parser) advance() { p.tok = p.next() }
+
+func (p *parser) text() string { return p.sql[p.tok.start:p.tok.end] }
+
+// is reports whether the next token is the unquoted word w (lower case) without taking it.
+func (p *parser) is(w string) bool { return p.tok.kind == word && strings.EqualFold(p.text(), w) }
+
+// accept takes the next token if it is one of words, and says whether it did.
+func (p *parser) accept(words ...string) bool {
+	for _, w := range words {
+		if p.is(w) {
+			p.advance()
+			return true
+		}
+	}
+	return false
+}
+
+// acceptSymbol takes the next token if it is the one byte c.
+func (p *parser) acceptSymbol(c byte) bool {
+	if p.tok.kind != symbol || p.sql[p.tok.start] != c {
+		return false
+	}
+	p.advance()
+	return true
+}
+
+func (p *parser) statement() Effect {
+	if p.tok.kind != word {
+		return Effect{}
+	}
+	keyword := lowerASCII(p.text())
+	p.advance()
+	switch keyword {
+	case "set":
+		return p.set()
+	case "reset":
+		return p.reset()
+	case "discard":
+		if p.is("all") {
+			return Effect{Action: DiscardAll}
+		}
+	case "begin":
+		return Effect{Action: Begin}
+	case "start":
+		return Effect{Action: Begin}
+	case "commit", "end":
+		return p.finish(Commit)
+	case "rollback", "abort":
+		return p.finish(Rollback)
+	case "savepoint":
+		return p.named(Savepoint)
+	case "release":
+		p.skipUnlessLast("savepoint")
+		return p.named(Release)
+	case "prepare":
+		return p.prepare()
+	case "execute":
+		return p.named(Execute)
+	case "deallocate":
+		p.skipUnlessLast("prepare")
+		return p.namedOrAll(Deallocate)
+	case "declare":
+		return p.named(DeclareCursor)
+	case "close":
+		return p.namedOrAll(CloseCursor)
+	}
+	return Effect{}
+}
+
+// finish reads what follows COMMIT or ROLLBACK.
+func (p *parser) finish(action Action) Effect {
+	p.accept("work", "transaction")
+	switch {
+	case p.is("prepared"):
+		return Effect{} // another transaction's
+	case p.accept("to"):
+		p.skipUnlessLast("savepoint")
+		return p.named(RollbackTo)
+	case p.accept("and"):
+		return Effect{Action: action, Chain: p.is("chain")}
+	}
+	return Effect{Action: action}
+}
+
+func (p *parser) prepare() Effect {
+	if p.is("transaction") {
+		p.advance()
+		if p.tok.kind == str {
+			return Effect{Action: Commit}
+		}
+		return Effect{Action: Prepare, Name: "transaction"}
+	}
+	return p.named(Prepare)
+}
+
+// skipUnlessLast takes the optional word w: at the end of the statement it is a name.
+func (p *parser) skipUnlessLast(w string) {
+	if !p.is(w) {
+		return
+	}
+	at := *p
+	p.advance()
+	if p.tok.kind == end {
+		*p = at
+	}
+}
+
+func (p *parser) named(action Action) Effect {
+	name, ok := p.identifier()
+	if !ok {
+		return Effect{Action: Unclear}
+	}
+	return Effect{Action: action, Name: name}
+}
+
+func (p *parser) namedOrAll(action Action) Effect {
+	if p.is("all") {
+		return Effect{Action: action}
+	}
+	return p.named(action)
+}
+
+// hidden reports whether the statement sql, whose first word is keyword, may change settings out of sight.
+func hidden(sql, keyword string) bool {
+	switch {
+	case containsAround(sql, "set", "_config"), strings.Contains(sql, `U&"`), strings.Contains(sql, `u&"`):
+		return true
+	case keyword == "do":
+		return containsAround(sql, "", "set")
+	}
+	return containsAround(sql, "pg", "_settings") && containsAround(sql, "", "update")
+}
+
+// containsAround reports whether s contains before+after (both lower case) in any case. It looks for the
+// first byte of after, which is quick where that is rare.
+func containsAround(s, before, after string) bool {
+	for i := 0; i+len(after) <= len(s); i++ {
+		if after[0] == '_' {
+			next := strings.IndexByte(s[i:], '_')
+			if next < 0 {
+				return false
+			}
+			i += next
+		}
+		if i < len(before) || i+len(after) > len(s) {
+			continue
+		}
+		if strings.EqualFold(s[i-len(before):i], before) && strings.EqualFold(s[i:i+len(after)], after) {
+			return true
+		}
+	}
+	return false
+}
