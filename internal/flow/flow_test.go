@@ -1,0 +1,110 @@
+package flow_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/dpwatch/dpwatch/"
+
+// allowed says which packages of this module each package may import (tests apart). A new package must be added.
+var allowed = map[string][]string{
+	"config":                 {},
+	"internal/outcome":       {},
+	"internal/capture":       {},
+	"internal/link":          {},
+	"internal/alert":         {},
+	"internal/flow":          {},
+	"internal/pgtemp":        {},
+	"internal/pgtemp/pgtest": {"internal/pgtemp"},
+	"internal/zoo":           {},
+	"internal/showcase":      {"internal/zoo"},
+	"proxy":                  {"internal/capture"},
+	"rewrite":                {"internal/capture"},
+	"replay":                 {"internal/capture", "internal/outcome"},
+	"analysis":               {"internal/outcome"},
+	"internal/supervise":     {"internal/capture", "internal/link"},
+	"internal/audit":         {"analysis", "internal/alert", "internal/capture", "internal/outcome", "replay", "rewrite"},
+	"cmd/dpwatch":            nil, // wires everything
+}
+
+// pure packages do no I/O, ask no clock, log nothing.
+var pure = []string{"rewrite", "analysis"}
+
+// impure is what a pure package must not import.
+var impure = []string{"os", "net", "io/ioutil", "os/exec", "log", "log/slog", "math/rand", "go.uber.org/zap", "github.com/jackc/pgx/v5"}
+
+type pkg struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string
+	CgoFiles   []string
+}
+
+func list(t *testing.T, args ...string) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Imports,Deps,CgoFiles"}, args...)...)
+	cmd.Dir = "../.."
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.Bytes())
+	}
+	var pkgs []pkg
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return pkgs
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}
+
+func TestImportsFollowTheFlow(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, p := range list(t, "./...") {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		seen[name] = true
+		may, known := allowed[name]
+		if !known {
+			t.Errorf("%s is new: say in this test what it may import", name)
+			continue
+		}
+		for _, imp := range p.Imports {
+			rest, ours := strings.CutPrefix(imp, module)
+			if ours && name != "cmd/dpwatch" && !slices.Contains(may, rest) {
+				t.Errorf("%s imports %s against the flow", name, rest)
+			}
+			if slices.Contains(pure, name) && slices.Contains(impure, imp) {
+				t.Errorf("%s is pure and imports %s", name, imp)
+			}
+		}
+	}
+	for name := range allowed {
+		if !seen[name] {
+			t.Errorf("%s is in this test but not in the module", name)
+		}
+	}
+}
+
+// The relay's packages never reach cgo: hostile SQL can kill libpg_query's process.
+func TestRelayNeverReachesCgo(t *testing.T) {
+	t.Parallel()
+	for _, p := range list(t, "./proxy", "./internal/supervise", "./internal/capture", "./internal/link", "./config") {
+		for _, dep := range p.Deps {
+			if strings.Contains(dep, "pg_query") {
+				t.Errorf("%s depends on %s", p.ImportPath, dep)
+			}
+		}
+	}
+}

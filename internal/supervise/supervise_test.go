@@ -1,0 +1,237 @@
+package supervise_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/link"
+	"github.com/dpwatch/dpwatch/internal/supervise"
+)
+
+// TestMain is also the child: a real process that answers each query with a status, and misbehaves on demand.
+func TestMain(m *testing.M) {
+	if os.Getenv("SUPERVISE_TEST_CHILD") == "1" {
+		if err := child(); err != nil {
+			os.Stderr.WriteString(err.Error() + "\n")
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func child() error {
+	conn, err := net.FileConn(os.NewFile(supervise.LinkFD, "link"))
+	if err != nil {
+		return err
+	}
+	in, out := link.NewReader(conn), link.NewWriter(conn)
+	_, hello, err := in.Next()
+	if err != nil {
+		return err
+	}
+	for {
+		_, payload, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return out.Send(link.Status, []byte(`"finished"`))
+		}
+		if err != nil {
+			return err
+		}
+		q, err := capture.DecodeBinary(payload)
+		if err != nil {
+			return err
+		}
+		hash := sha256.Sum256([]byte(q.SQL))
+		if err := out.Send(link.Begin, hash[:]); err != nil {
+			return err
+		}
+		switch q.SQL {
+		case "crash":
+			_ = syscall.Kill(os.Getpid(), syscall.SIGSEGV)
+			time.Sleep(time.Minute)
+		case "hang":
+			time.Sleep(time.Minute)
+		}
+		if err := out.Send(link.End, nil); err != nil {
+			return err
+		}
+		status, _ := json.Marshal(map[string]string{"sql": q.SQL, "hello": string(hello)})
+		if err := out.Send(link.Status, status); err != nil {
+			return err
+		}
+	}
+}
+
+// rig is a supervisor with a real child, and what the child said.
+type rig struct {
+	*supervise.Supervisor
+	queue *capture.Queue
+	stop  context.CancelFunc
+	done  chan struct{}
+	mu    sync.Mutex
+	said  []string
+}
+
+func start(t *testing.T, hang time.Duration) *rig {
+	t.Helper()
+	r := &rig{queue: capture.NewQueue(100, 1<<20), done: make(chan struct{})}
+	r.Supervisor = supervise.New(supervise.Options{
+		Command: func() *exec.Cmd {
+			cmd := exec.Command(os.Args[0], "-test.run=^$")
+			cmd.Env = append(os.Environ(), "SUPERVISE_TEST_CHILD=1")
+			cmd.Stderr = os.Stderr
+			return cmd
+		},
+		Hello: []byte("good day"), Queue: r.queue, HangLimit: hang, StopGrace: 10 * time.Second, Logger: zap.NewNop(),
+		OnStatus: func(s []byte) {
+			r.mu.Lock()
+			r.said = append(r.said, string(s))
+			r.mu.Unlock()
+		},
+	})
+	ctx, stop := context.WithCancel(context.Background())
+	r.stop = stop
+	go func() {
+		defer close(r.done)
+		if err := r.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() { stop(); <-r.done })
+	return r
+}
+
+func (r *rig) saw(status string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.said {
+		if s == status {
+			return true
+		}
+	}
+	return false
+}
+
+// until waits for a state; the bound only ends a test that hangs.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 6000 {
+		if ok() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("never happened: %s", what)
+}
+
+func answer(sql string) string { return `{"hello":"good day","sql":"` + sql + `"}` }
+
+func TestQueriesReachTheChild(t *testing.T) {
+	t.Parallel()
+	r := start(t, time.Minute)
+	r.queue.Offer(capture.Query{SQL: "one"})
+	r.queue.Offer(capture.Query{SQL: "two"})
+	until(t, "both answered", func() bool { return r.saw(answer("one")) && r.saw(answer("two")) })
+	r.stop()
+	<-r.done
+	if !r.saw(`"finished"`) {
+		t.Error("the child was not let finish")
+	}
+	if s := r.Stats(); s.QueriesSent != 2 || s.Starts != 1 || s.PID != 0 {
+		t.Errorf("stats %+v; want 2 sent, 1 start, no child left", s)
+	}
+}
+
+func TestKilledChildComesBack(t *testing.T) {
+	t.Parallel()
+	r := start(t, time.Minute)
+	r.queue.Offer(capture.Query{SQL: "before"})
+	until(t, "answered", func() bool { return r.saw(answer("before")) })
+	if err := syscall.Kill(r.Stats().PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "a second child", func() bool { s := r.Stats(); return s.Starts == 2 && s.PID != 0 })
+	r.queue.Offer(capture.Query{SQL: "after"})
+	until(t, "answered again", func() bool { return r.saw(answer("after")) })
+}
+
+func TestStatementThatCrashesIsSetAside(t *testing.T) {
+	t.Parallel()
+	r := start(t, time.Minute)
+	r.queue.Offer(capture.Query{SQL: "crash"})
+	until(t, "the crash", func() bool { return r.Stats().Starts >= 2 })
+	r.queue.Offer(capture.Query{SQL: "crash"})
+	r.queue.Offer(capture.Query{SQL: "fine"})
+	until(t, "the next statement", func() bool { return r.saw(answer("fine")) })
+	if s := r.Stats(); s.SetAside != 1 || s.Starts != 2 {
+		t.Errorf("stats %+v; want the statement set aside once and no further crash", s)
+	}
+}
+
+func TestHangingChildIsKilled(t *testing.T) {
+	t.Parallel()
+	r := start(t, 1500*time.Millisecond)
+	r.queue.Offer(capture.Query{SQL: "hang"})
+	until(t, "a second child", func() bool { return r.Stats().Starts >= 2 })
+	r.queue.Offer(capture.Query{SQL: "hang"})
+	r.queue.Offer(capture.Query{SQL: "fine"})
+	until(t, "the next statement", func() bool { return r.saw(answer("fine")) })
+	if s := r.Stats(); s.SetAside != 1 {
+		t.Errorf("stats %+v; want the hanging statement set aside", s)
+	}
+}
+
+// A stopped child fills the queue and nothing else: Offer never waits.
+func TestStoppedChildBlocksNobody(t *testing.T) {
+	t.Parallel()
+	r := start(t, time.Minute)
+	r.queue.Offer(capture.Query{SQL: "one"})
+	until(t, "answered", func() bool { return r.saw(answer("one")) })
+	pid := r.Stats().PID
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	big := string(make([]byte, 4<<10))
+	for range 2000 {
+		r.queue.Offer(capture.Query{SQL: big})
+	}
+	if s := r.queue.Stats(); s.Dropped == 0 {
+		t.Errorf("queue %+v: 8 MB went into a stopped child", s)
+	}
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	r.stop()
+	<-r.done
+}
+
+func TestChildThatCannotStart(t *testing.T) {
+	t.Parallel()
+	s := supervise.New(supervise.Options{
+		Command: func() *exec.Cmd { return exec.Command("/nonexistent/dpwatch") },
+		Queue:   capture.NewQueue(1, 0), HangLimit: time.Minute, Logger: zap.NewNop(),
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := s.Run(ctx); err != nil {
+		t.Errorf("Run: %v; a child that cannot start must not end the relay", err)
+	}
+	if s.Stats().Starts < 2 {
+		t.Error("it was not tried again")
+	}
+}
