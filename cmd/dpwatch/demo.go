@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/pgtemp"
+	"github.com/dpwatch/dpwatch/internal/showcase"
+)
+
+// demoFlags are the flags of dpwatch demo.
+type demoFlags struct {
+	bindir    string
+	listen    string
+	admin     string
+	maxTrials int
+	patience  time.Duration
+	keep      bool
+	json      bool
+}
+
+func demoCommand(env environment) *cobra.Command {
+	var f demoFlags
+	cmd := &cobra.Command{
+		Use: "demo", Short: "Everything on one machine: temporary PostgreSQL, honest and broken queries, verdicts", Args: cobra.NoArgs,
+		Long: `Start a temporary PostgreSQL with the data of the method's showcase, an honest and a broken DP engine in it, the
+proxy in front of it, and a client that sends a mix of queries through the proxy. Every DP query is audited; the table at
+the end says what was planted and what was found. The cluster is gone afterwards.
+
+Exit status: 0 when every verdict is as planted, 1 otherwise.`,
+		Example: "  dpwatch demo\n  dpwatch demo --keep",
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.bindir, "pg-bindir", "", "directory with initdb and postgres (default: DPWATCH_PG_BINDIR, then the usual places)")
+	fs.StringVar(&f.listen, "listen", "127.0.0.1:0", "where the proxy listens")
+	fs.StringVar(&f.admin, "admin", "127.0.0.1:0", "where metrics and status are served")
+	fs.IntVar(&f.maxTrials, "max-trials", 1500, "pairs of executions per query at most")
+	fs.DurationVar(&f.patience, "patience", 5*time.Minute, "give up after so long")
+	fs.BoolVar(&f.keep, "keep", false, "leave everything running afterwards, until Ctrl-C")
+	asJSON := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		js, err := asJSON()
+		if err != nil {
+			return err
+		}
+		f.json = js
+		return demo(cmd.Context(), env, f)
+	}
+	return cmd
+}
+
+// demo runs the whole thing; whatever happens, the cluster is stopped at the end.
+func demo(ctx context.Context, env environment, f demoFlags) (err error) {
+	screen := newScreen(env.Stderr)
+	began := time.Now()
+	screen.Say("starting a temporary PostgreSQL")
+	cluster, err := pgtemp.Start(ctx, pgtemp.Options{BinDir: f.bindir, Getenv: env.Getenv})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
+	screen.Say("loading 100 users, 10,000 transactions, D0 and D1")
+	if err := showcase.Setup(ctx, cluster.DSN("postgres")); err != nil {
+		return fmt.Errorf("set up the demo's data: %w", err)
+	}
+	c, text, err := demoConfig(cluster, f, env)
+	if err != nil {
+		return err
+	}
+	log, err := newLogger(screen, "warn")
+	if err != nil {
+		return err
+	}
+	board := newBoard(showcase.Queries())
+	r, err := newRelay(env, c, hello{File: "demo", YAML: text}, log, screen, board.Update)
+	if err != nil {
+		return err
+	}
+	relayCtx, stopRelay := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopRelay()
+	var relay errgroup.Group
+	relay.Go(func() error { return r.Run(relayCtx) })
+	screen.Say(fmt.Sprintf("proxy on %s, metrics and status on http://%s, PostgreSQL on port %d", r.Addresses()[0], r.admin.Addr(), cluster.Port()))
+
+	result, runErr := demoRun(ctx, f, r, board, screen)
+	if runErr == nil {
+		result.Seconds = time.Since(began).Seconds()
+		runErr = result.Write(env, f.json)
+	}
+	var verdict *exitError
+	if f.keep && (runErr == nil || errors.As(runErr, &verdict)) {
+		screen.Say(fmt.Sprintf("still running: psql '%s'; Ctrl-C ends it", clientDSN(r)))
+		<-ctx.Done()
+	}
+	stopRelay()
+	if err := relay.Wait(); err != nil && runErr == nil {
+		runErr = err
+	}
+	return runErr
+}
+
+// demoRun sends traffic until every planted query has its verdict, patience ends, or ctx does.
+func demoRun(ctx context.Context, f demoFlags, r *relay, board *board, screen *screen) (*demoResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.patience)
+	defer cancel()
+	trafficCtx, stopTraffic := context.WithCancel(ctx)
+	defer stopTraffic()
+	client := &demoClient{dsn: clientDSN(r)}
+	var group errgroup.Group
+	group.Go(func() error { return client.Run(trafficCtx, showcase.Queries()) })
+	err := board.Wait(ctx, screen, f.maxTrials)
+	stopTraffic()
+	if trafficErr := group.Wait(); trafficErr != nil {
+		return nil, fmt.Errorf("the demo's client: %w", trafficErr)
+	}
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return nil, errors.New("interrupted; the temporary PostgreSQL is gone")
+	}
+	result := board.Result()
+	result.Statements, result.Failures = client.statements, client.failures
+	result.Auditors = r.supervisor.Stats().Starts
+	return result, nil
+}
+
+func clientDSN(r *relay) string {
+	u := url.URL{
+		Scheme: "postgres", User: url.UserPassword(showcase.AppUser, showcase.AppPassword),
+		Host: r.Addresses()[0], Path: "/" + showcase.EngineDatabase, RawQuery: "sslmode=disable",
+	}
+	return u.String()
+}
+
+var demoYAML = template.Must(template.New("demo").Parse(`proxy:
+  listen: {{.Listen}}
+  upstream: {{.Upstream}}
+  drain_timeout: 5s
+admin:
+  listen: {{.Admin}}
+shadow:
+  dsn: {{.Shadow}}
+  d0: d0
+  d1: [d1]
+privacy:
+  protected: [{{.Protected}}]
+claims:
+  functions:
+{{- range .Functions}}
+    - {name: {{.}}, epsilon: -1}
+{{- end}}
+  settings: {epsilon: dp.epsilon, delta: dp.delta}
+  trust: [comment, setting]
+  safe_functions: [{{.Safe}}]
+audit:
+  max_trials: {{.MaxTrials}}
+  retry_after: 1s
+`))
+
+// demoConfig writes the configuration that a user would, and reads it as run does.
+func demoConfig(cluster *pgtemp.Cluster, f demoFlags, env environment) (config.Config, string, error) {
+	var b strings.Builder
+	err := demoYAML.Execute(&b, map[string]any{
+		"Listen": f.listen, "Admin": f.admin, "Upstream": fmt.Sprintf("%s:%d", cluster.Host(), cluster.Port()),
+		"Shadow":    cluster.UserDSN(showcase.ShadowDatabase, showcase.ReplayUser, showcase.ReplayPassword),
+		"Protected": strings.Join(showcase.ProtectedTables(), ", "), "Functions": showcase.ClaimFunctions(),
+		"Safe": strings.Join(showcase.SafeFunctions(), ", "), "MaxTrials": f.maxTrials,
+	})
+	if err != nil {
+		return config.Config{}, "", fmt.Errorf("demo configuration: %w", err)
+	}
+	c, err := config.Parse("demo", []byte(b.String()), env.Getenv)
+	if err != nil {
+		return c, "", fmt.Errorf("demo configuration: %w", err)
+	}
+	return c, b.String(), nil
+}
+
+// interactive reports whether w is a terminal.
+func interactive(w any) bool {
+	file, ok := w.(*os.File)
+	return ok && isTerminal(file)
+}

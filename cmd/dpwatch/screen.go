@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// screen shows progress on a terminal as a bar and elsewhere as lines, with log lines in between. It is an
+// io.Writer for logs of this process and of the auditor. Safe for use by several goroutines.
+type screen struct {
+	mu   sync.Mutex // guards everything below
+	w    io.Writer
+	tty  bool
+	bar  *progressbar.ProgressBar
+	part []byte // of a log line that has not ended
+	last time.Time
+	done int
+}
+
+func newScreen(w io.Writer) *screen { return &screen{w: w, tty: interactive(w), done: -1} }
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// Say prints one line.
+func (s *screen) Say(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.line([]byte(line + "\n"))
+}
+
+// Write takes log output and prints it line by line.
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.part = append(s.part, p...)
+	for {
+		i := bytes.IndexByte(s.part, '\n')
+		if i < 0 {
+			return len(p), nil
+		}
+		s.line(s.part[:i+1])
+		s.part = append(s.part[:0], s.part[i+1:]...)
+	}
+}
+
+func (s *screen) line(text []byte) { // with s.mu held
+	if s.bar != nil {
+		_ = s.bar.Clear()
+	}
+	_, _ = s.w.Write(text)
+}
+
+// progressEvery is how often progress is told where there is no terminal.
+const progressEvery = 5 * time.Second
+
+// Progress shows how far the audits are.
+func (s *screen) Progress(decided, total, trials int, elapsed time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := fmt.Sprintf("%d of %d audits decided, %d pairs of trials, %.0f s", decided, total, trials, elapsed.Seconds())
+	if !s.tty {
+		if decided != s.done || time.Since(s.last) >= progressEvery {
+			s.done, s.last = decided, time.Now()
+			_, _ = io.WriteString(s.w, text+"\n")
+		}
+		return
+	}
+	if s.bar == nil {
+		s.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(s.w), progressbar.OptionClearOnFinish(),
+			progressbar.OptionSetElapsedTime(false), progressbar.OptionSetPredictTime(false), progressbar.OptionSetWidth(30))
+	}
+	s.bar.Describe(text)
+	_ = s.bar.Set(decided)
+}
+
+// Done takes the bar away.
+func (s *screen) Done() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bar != nil {
+		_ = s.bar.Clear()
+		s.bar = nil
+	}
+}

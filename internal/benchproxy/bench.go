@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/dpwatch/dpwatch/internal/pgtemp"
+)
+
+func bench(ctx context.Context, o options, port int) error {
+	settings := map[string]string{"max_connections": "1200", "shared_buffers": "256MB"}
+	if port != 0 {
+		settings["port"] = strconv.Itoa(port)
+	}
+	cluster, err := pgtemp.Start(ctx, pgtemp.Options{Settings: settings})
+	if err != nil {
+		return err
+	}
+	defer cluster.Stop() //nolint:errcheck // told by the directory that stays
+	// The benchmark is about bytes, not about passwords: TCP from loopback is trusted on this throw-away server.
+	hba := filepath.Join(cluster.Dir(), "data", "pg_hba.conf")
+	if err := os.WriteFile(hba, []byte("local all all trust\nhost all all 127.0.0.1/32 trust\n"), 0o600); err != nil {
+		return err
+	}
+	if err := psql(ctx, cluster, "SELECT pg_reload_conf()"); err != nil {
+		return err
+	}
+	initialise := exec.CommandContext(ctx, filepath.Join(cluster.BinDir(), "pgbench"), "-i", "-q", "-s", "10", cluster.SocketDSN("postgres"))
+	if out, err := initialise.CombinedOutput(); err != nil {
+		return fmt.Errorf("pgbench -i: %w\n%s", err, out)
+	}
+	direct := &target{name: "direct", dsn: dsn(fmt.Sprintf("127.0.0.1:%d", cluster.Port()))}
+	targets := []*target{direct}
+	defer func() {
+		for _, t := range targets {
+			t.stop()
+		}
+	}()
+	if o.dpwatch != "" {
+		for _, v := range []struct {
+			name    string
+			capture bool
+		}{{"dpwatch", true}, {"no capture", false}} {
+			t, err := startDpwatch(ctx, o.dpwatch, v.name, cluster, v.capture)
+			if err != nil {
+				return err
+			}
+			targets = append(targets, t)
+		}
+	}
+	bouncer, err := startPgBouncer(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	if bouncer != nil {
+		targets = append(targets, bouncer)
+	} else {
+		fmt.Println("PgBouncer is not installed (apt-get install pgbouncer): its columns are missing")
+	}
+	for name, e := range o.extra {
+		targets = append(targets, &target{name: name, dsn: dsn(e.addr), pid: e.pid})
+	}
+	if o.sets["transactions"] {
+		if err := transactions(ctx, targets, o); err != nil {
+			return err
+		}
+	}
+	if o.sets["bulk"] {
+		if err := bulk(ctx, targets, o); err != nil {
+			return err
+		}
+	}
+	if o.sets["idle"] {
+		return idle(ctx, targets)
+	}
+	return nil
+}
+
+func psql(ctx context.Context, c *pgtemp.Cluster, sql string) error {
+	out, err := exec.CommandContext(ctx, filepath.Join(c.BinDir(), "psql"), "-qc", sql, c.SocketDSN("postgres")).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("psql: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// transactions prints a table: throughput, against direct and against PgBouncer, latency, CPU per transaction.
+func transactions(ctx context.Context, targets []*target, o options) error {
+	fmt.Println("| mode, clients | target | tps | of direct | of pgbouncer | p50 us | p99 us | CPU us/txn | of pgbouncer |")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|")
+	for _, mode := range o.modes {
+		for _, n := range o.clients {
+			cells, err := rotate(ctx, targets, mode, n, o)
+			if err != nil {
+				return err
+			}
+			base, rival := cells["direct"], cells["pgbouncer"]
+			for _, t := range targets {
+				c := cells[t.name]
+				perTxn := float64(c.cpu.Nanoseconds()) / 1e3 / float64(max(c.transactions, 1))
+				tpsRatio, cpuRatio := "-", "-"
+				if rival != nil && rival.transactions > 0 {
+					tpsRatio = fmt.Sprintf("%.2f", c.tps()/rival.tps())
+					if t.pid != 0 {
+						cpuRatio = fmt.Sprintf("%.2f", perTxn/(float64(rival.cpu.Nanoseconds())/1e3/float64(rival.transactions)))
+					}
+				}
+				fmt.Printf("| %s %d | %s | %.0f | %.2f | %s | %.0f | %.0f | %.1f | %s |\n", mode, n, t.name, c.tps(), c.tps()/base.tps(), tpsRatio,
+					us(c.quantile(.5)), us(c.quantile(.99)), perTxn, cpuRatio)
+			}
+		}
+	}
+	return nil
+}
+
+func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }

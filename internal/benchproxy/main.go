@@ -1,0 +1,92 @@
+// Command benchproxy measures what a proxy costs: one client rotates between the targets (direct, dpwatch with and
+// without capture, PgBouncer) every few tens of milliseconds, so that the machine's noise hits all alike, and the CPU time
+// of each proxy process is divided by the transactions that it carried. See docs/performance.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "benchproxy:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	dpwatch string
+	seconds float64
+	slice   time.Duration
+	clients []int
+	modes   []string
+	extra   map[string]extra // targets that somebody else started
+	sets    map[string]bool  // which parts to run
+}
+
+// extra is a proxy that runs already.
+type extra struct {
+	addr string
+	pid  int
+}
+
+func run(ctx context.Context, args []string) error {
+	o := options{extra: map[string]extra{}, sets: map[string]bool{}}
+	fs := flag.NewFlagSet("benchproxy", flag.ContinueOnError)
+	fs.StringVar(&o.dpwatch, "dpwatch", "bin/dpwatch", "the dpwatch binary")
+	fs.Float64Var(&o.seconds, "seconds", 8, "seconds a cell (one mode, one number of clients, all targets)")
+	fs.DurationVar(&o.slice, "slice", 40*time.Millisecond, "how long the client stays on one target")
+	clients := fs.String("clients", "1,8,32", "numbers of clients")
+	modes := fs.String("modes", "simple,extended,prepared", "protocol modes")
+	parts := fs.String("parts", "transactions,bulk,idle", "what to measure")
+	add := fs.String("extra", "", "name=upstream-port-file-free address:pid of further proxies, by comma; they must point at --port")
+	port := fs.Int("port", 0, "port for the temporary PostgreSQL; 0 = any")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	o.modes = strings.Split(*modes, ",")
+	for _, p := range strings.Split(*parts, ",") {
+		o.sets[p] = true
+	}
+	for _, c := range strings.Split(*clients, ",") {
+		n, err := strconv.Atoi(c)
+		if err != nil || n < 1 {
+			return fmt.Errorf("--clients %q: numbers from 1 up, by comma", *clients)
+		}
+		o.clients = append(o.clients, n)
+	}
+	if err := o.parseExtra(*add); err != nil {
+		return err
+	}
+	return bench(ctx, o, *port)
+}
+
+func (o *options) parseExtra(text string) error {
+	if text == "" {
+		return nil
+	}
+	for _, item := range strings.Split(text, ",") {
+		name, rest, ok := strings.Cut(item, "=")
+		i := strings.LastIndexByte(rest, ':')
+		if !ok || i < 0 {
+			return fmt.Errorf("--extra %q: write name=host:port:pid", item)
+		}
+		pid, err := strconv.Atoi(rest[i+1:])
+		if err != nil {
+			return fmt.Errorf("--extra %q: write name=host:port:pid", item)
+		}
+		o.extra[name] = extra{addr: rest[:i], pid: pid}
+	}
+	return nil
+}

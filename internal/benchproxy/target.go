@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pgtemp"
+)
+
+// target is one way to the server.
+type target struct {
+	name string
+	dsn  string
+	pid  int       // of the proxy; 0 = direct
+	cmd  *exec.Cmd // nil when somebody else started it
+	dir  string
+}
+
+// cpu returns the processor time that the proxy has used: user and system, in nanoseconds from schedstat where
+// the kernel has it (the sum over its threads), else in clock ticks.
+func (t *target) cpu() time.Duration {
+	if t.pid == 0 {
+		return 0
+	}
+	var total time.Duration
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", t.pid))
+	for _, path := range tasks {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		first, _, _ := strings.Cut(string(data), " ")
+		n, _ := strconv.ParseInt(first, 10, 64)
+		total += time.Duration(n)
+	}
+	return total
+}
+
+// rss returns the resident memory of the proxy in bytes.
+func (t *target) rss() int64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", t.pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(data))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, _ := strconv.ParseInt(fields[1], 10, 64)
+	return pages * int64(os.Getpagesize())
+}
+
+func (t *target) stop() {
+	if t.cmd == nil {
+		return
+	}
+	_ = t.cmd.Process.Signal(syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() { _ = t.cmd.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		_ = t.cmd.Process.Kill()
+		<-done
+	}
+	if t.dir != "" {
+		_ = os.RemoveAll(t.dir)
+	}
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+func dsn(addr string) string {
+	return "postgres://postgres@" + addr + "/postgres?sslmode=disable&application_name=bench"
+}
+
+// startDpwatch runs the sidecar in front of the server.
+func startDpwatch(ctx context.Context, binary, name string, c *pgtemp.Cluster, capture bool) (*target, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "benchproxy-*")
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, "dpwatch.yaml")
+	text := fmt.Sprintf(`proxy: {listen: "127.0.0.1:%d", upstream: "127.0.0.1:%d", capture: %t, max_sessions: 20000}
+shadow: {dsn: %q, statement_timeout: 5s}
+privacy: {protected: [public.people]}
+`, port, c.Port(), capture, c.DSN("postgres"))
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	t := &target{name: name, dsn: dsn("127.0.0.1:" + strconv.Itoa(port)), dir: dir}
+	t.cmd = exec.Command(binary, "run", "--config", path)
+	return t, t.start(ctx)
+}
+
+// startPgBouncer runs PgBouncer in session pooling; nil when it is not installed.
+func startPgBouncer(ctx context.Context, c *pgtemp.Cluster) (*target, error) {
+	binary, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		if binary, err = exec.LookPath("/usr/sbin/pgbouncer"); err != nil {
+			return nil, nil
+		}
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "benchproxy-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return nil, err
+	}
+	ini := fmt.Sprintf(`[databases]
+* = host=127.0.0.1 port=%d user=postgres
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %d
+unix_socket_dir =
+auth_type = any
+pool_mode = session
+max_client_conn = 20000
+default_pool_size = 1000
+ignore_startup_parameters = extra_float_digits
+`, c.Port(), port)
+	path := filepath.Join(dir, "pgbouncer.ini")
+	if err := os.WriteFile(path, []byte(ini), 0o644); err != nil {
+		return nil, err
+	}
+	t := &target{name: "pgbouncer", dsn: dsn("127.0.0.1:" + strconv.Itoa(port)), dir: dir}
+	t.cmd = exec.Command(binary, "-q", path)
+	if os.Geteuid() == 0 { // it refuses to run as root
+		who, err := user.Lookup("postgres")
+		if err != nil {
+			return nil, err
+		}
+		uid, _ := strconv.ParseUint(who.Uid, 10, 32)
+		gid, _ := strconv.ParseUint(who.Gid, 10, 32)
+		t.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+	}
+	return t, t.start(ctx)
+}
+
+// start runs the command and waits until a query goes through.
+func (t *target) start(ctx context.Context) error {
+	var out bytes.Buffer
+	t.cmd.Stdout, t.cmd.Stderr = &out, &out
+	if err := t.cmd.Start(); err != nil {
+		return fmt.Errorf("%s: %w", t.name, err)
+	}
+	t.pid = t.cmd.Process.Pid
+	var last error
+	for range 100 {
+		conn, err := pgx.Connect(ctx, t.dsn)
+		if err == nil {
+			_, err = conn.Exec(ctx, "SELECT 1")
+			_ = conn.Close(ctx)
+		}
+		if err == nil {
+			return nil
+		}
+		last = err
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	t.stop()
+	return fmt.Errorf("%s does not come up: %w\n%s", t.name, errors.Join(last), out.String())
+}
