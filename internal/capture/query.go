@@ -51,6 +51,9 @@ type Query struct {
 	// Settings are the session's settings in force when the statement ran, as far as the client set them
 	// (startup options, SET, SET LOCAL), by lower-case name.
 	Settings map[string]string
+	// SettingsUncertain is true where Settings and ApplicationName may be wrong: the session changed its
+	// settings in a way that cannot be followed (set_config, a statement whose text was not captured, say).
+	SettingsUncertain bool
 	// Tag is the command tag of CommandComplete, "SELECT 3", say.
 	Tag string
 	// Completed is when the proxy saw the statement complete.
