@@ -1,0 +1,38 @@
+-- Writes builtin_functions.txt: every function that SQL can call in pg_catalog, by name, with what a replay may do with it.
+--   psql -XAt -F ' ' -f builtin_functions.sql > builtin_functions.txt   (PostgreSQL 15.18)
+-- Classes:
+--   safe            no overload is volatile, takes the name of an object or depends on session or catalog; or it is a
+--                   volatile one that was checked by hand (chance and clock: no state outlives the call)
+--   volatile        has or may have side effects; refused unless the configuration allows it by name
+--   never           reads names, the catalog, files or the session: its result is another one on a neighbour schema
+--   never-volatile  both
+-- A name that is not listed (I/O functions, handlers, functions of extensions and users) counts as a user function.
+WITH callable AS (
+    SELECT p.proname, p.provolatile = 'v' AS volatile,
+           p.proargtypes::oid[] || p.prorettype AS types
+    FROM pg_proc p
+    WHERE p.pronamespace = 'pg_catalog'::regnamespace
+      AND NOT (p.proargtypes::oid[] || p.prorettype) && ARRAY[
+          'internal'::regtype, 'cstring', 'trigger', 'event_trigger', 'language_handler', 'fdw_handler',
+          'index_am_handler', 'tsm_handler', 'table_am_handler']::regtype[]::oid[]
+), named AS (
+    SELECT proname, bool_or(volatile) AS volatile,
+           bool_or(types && ARRAY['regclass'::regtype, 'regproc', 'regprocedure', 'regoper', 'regoperator',
+                                  'regtype', 'regrole', 'regnamespace', 'regcollation', 'refcursor']::regtype[]::oid[]) AS names
+    FROM callable GROUP BY proname
+), judged AS (
+    SELECT proname, volatile AND proname NOT IN ('random', 'clock_timestamp', 'timeofday', 'gen_random_uuid') -- checked by hand
+               AND proname !~ '_size$|_to_xml|^(pg_ls_|pg_read_|pg_stat_file|pg_get_|pg_is_|pg_last_|pg_current_|pg_control_|pg_stat_get_|pg_xact_|pg_partition_|current_query|currval|lastval|lo_get|ts_)' -- only read
+               AS volatile,
+           (names
+            OR proname ~ '^(pg_|has_|to_reg|reg(class|proc|oper|type|role|namespace|coll)|inet_(client|server)_|txid_|acl|makeacl|binary_upgrade|brin_|gin_|plpgsql_|fmgr_|postgresql_fdw|RI_|lo_|lo(read|write)|current_|currtid|querytree)'
+            OR proname ~ '_to_xml|_privilege|_description$|_key_recheck$'
+            OR proname IN ('currval', 'lastval', 'nextval', 'setval', 'set_config', 'session_user', 'getpgusername',
+                           'row_security_active', 'ts_stat', 'ts_rewrite', 'amvalidate', 'version',
+                           'satisfies_hash_partition', 'oidvectortypes', 'format_type'))
+           AND proname !~ '^pg_(size_pretty|size_bytes|lsn.*|wal_lsn_diff|timezone_names|timezone_abbrevs|sleep.*|(try_)?advisory_.*)$' AS never
+    FROM named
+)
+SELECT proname, CASE WHEN never AND volatile THEN 'never-volatile' WHEN never THEN 'never'
+                     WHEN volatile THEN 'volatile' ELSE 'safe' END
+FROM judged ORDER BY proname COLLATE "C";

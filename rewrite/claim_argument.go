@@ -1,0 +1,232 @@
+package rewrite
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+)
+
+// The faults of an argument. Their texts hold nothing of the query.
+var (
+	errNotNumber   = errors.New("is not a number")
+	errNotConstant = errors.New("is not a constant")
+	errNull        = errors.New("is NULL")
+	errFormat      = errors.New("is a binary parameter whose type is not known to hold a number")
+)
+
+// dpCall is one call of a DP function, as written.
+type dpCall struct {
+	signature Signature
+	call      *pg_query.FuncCall
+}
+
+// argumentClaim combines the claims in the arguments of all DP calls: the sum or the maximum. nil = no call has one.
+// Calls of which some have an epsilon and some have not claim nothing that could be combined, and are refused.
+func (c *claimer) argumentClaim(in claimInput) (*part, error) {
+	slices.SortFunc(in.calls, func(a, b *dpCall) int { return cmp.Compare(a.call.GetLocation(), b.call.GetLocation()) })
+	var total *part
+	var names []string
+	bare := false
+	for _, call := range in.calls {
+		p, err := call.claim(in.q)
+		if err != nil {
+			return nil, err
+		}
+		if p == nil {
+			bare = true
+			continue
+		}
+		if name := call.signature.Function; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+		if total == nil {
+			total = p
+			continue
+		}
+		total.hasDelta = total.hasDelta || p.hasDelta // one without is pure
+		total.claim.Epsilon = c.combine(total.claim.Epsilon, p.claim.Epsilon)
+		total.claim.Delta = c.combine(total.claim.Delta, p.claim.Delta)
+	}
+	switch {
+	case total == nil:
+		return nil, nil
+	case bare:
+		return nil, badClaim("some DP calls give an epsilon and some do not", -1)
+	}
+	if err := checkClaim(total.claim.Epsilon, total.claim.Delta); err != nil {
+		return nil, badClaim("all DP calls together: "+err.Error(), -1)
+	}
+	total.claim.Source, total.claim.Rule = SourceArgument, strings.Join(names, ",")
+	return total, nil
+}
+
+func (c *claimer) combine(a, b float64) float64 {
+	if c.share {
+		return max(a, b)
+	}
+	return a + b
+}
+
+// claim reads the claim of one call; nil = it has no epsilon argument.
+func (d *dpCall) claim(q capture.Query) (*part, error) {
+	epsilon, ok, err := d.argument("epsilon", d.signature.Epsilon, d.signature.EpsilonName, q)
+	if !ok || err != nil {
+		return nil, err
+	}
+	delta, hasDelta, err := d.argument("delta", d.signature.Delta, d.signature.DeltaName, q)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkClaim(epsilon, delta); err != nil {
+		return nil, d.bad(err.Error())
+	}
+	return &part{claim: Claim{Epsilon: epsilon, Delta: delta}, hasDelta: hasDelta}, nil
+}
+
+func (d *dpCall) bad(detail string) error {
+	return badClaim("call of "+d.signature.Function+": "+detail, int(d.call.GetLocation()))
+}
+
+// argument returns the number at a position or of a name; ok is false when the call has no such argument.
+func (d *dpCall) argument(what string, position int, name string, q capture.Query) (v float64, ok bool, err error) {
+	if d.call.GetFuncVariadic() && (position != 0 || name != "") {
+		return 0, false, d.bad("VARIADIC hides the " + what)
+	}
+	node, err := d.find(position, name)
+	if err != nil || node == nil {
+		return 0, false, err
+	}
+	v, err = constantValue(node, q)
+	if err != nil {
+		return 0, false, d.bad(what + " " + err.Error())
+	}
+	return v, true, nil
+}
+
+// find returns the node of an argument: by name, then by position. Once a call uses names, positions from the end mean
+// nothing, so then they are refused.
+func (d *dpCall) find(position int, name string) (*pg_query.Node, error) {
+	args := d.call.GetArgs()
+	named := 0
+	for _, a := range args {
+		n := a.GetNamedArgExpr()
+		if n == nil {
+			continue
+		}
+		named++
+		if name != "" && n.GetName() == name {
+			return n.GetArg(), nil
+		}
+	}
+	i := position - 1
+	if position < 0 {
+		i = len(args) + position
+		if named > 0 {
+			return nil, d.bad("named arguments; give the signature its EpsilonName and DeltaName")
+		}
+	}
+	if position == 0 || i < 0 || i >= len(args)-named {
+		return nil, nil
+	}
+	return args[i], nil
+}
+
+// constantValue evaluates a literal with signs and casts, a bound parameter, or current_setting of a known setting.
+func constantValue(n *pg_query.Node, q capture.Query) (float64, error) {
+	switch {
+	case n.GetAConst() != nil:
+		return literal(n.GetAConst())
+	case n.GetTypeCast() != nil:
+		return castValue(n.GetTypeCast(), q)
+	case n.GetParamRef() != nil:
+		i := int(n.GetParamRef().GetNumber()) - 1
+		if i < 0 || i >= len(q.Params) {
+			return 0, errNotConstant
+		}
+		return paramValue(q.Params[i])
+	case n.GetAExpr() != nil:
+		return signedValue(n.GetAExpr(), q)
+	case n.GetFuncCall() != nil:
+		return settingValue(n.GetFuncCall(), q)
+	}
+	return 0, errNotConstant
+}
+
+func literal(c *pg_query.A_Const) (float64, error) {
+	switch v := c.GetVal().(type) {
+	case *pg_query.A_Const_Ival:
+		return float64(v.Ival.GetIval()), nil
+	case *pg_query.A_Const_Fval:
+		return parseNumber(v.Fval.GetFval())
+	case *pg_query.A_Const_Sval:
+		return parseNumber(v.Sval.GetSval())
+	}
+	if c.GetIsnull() {
+		return 0, errNull
+	}
+	return 0, errNotNumber
+}
+
+// castValue follows casts that keep the number: to float8, real and numeric without a scale, and to an integer type
+// when the number is whole already.
+func castValue(c *pg_query.TypeCast, q capture.Query) (float64, error) {
+	v, err := constantValue(c.GetArg(), q)
+	if err != nil {
+		return 0, err
+	}
+	parts := stringParts(c.GetTypeName().GetNames())
+	if len(parts) == 0 || len(c.GetTypeName().GetArrayBounds()) > 0 || len(c.GetTypeName().GetTypmods()) > 0 {
+		return 0, errNotConstant
+	}
+	switch parts[len(parts)-1] {
+	case "float8", "numeric", "decimal", "text", "varchar":
+		return v, nil
+	case "float4":
+		return float64(float32(v)), nil
+	case "int2", "int4", "int8":
+		if v == math.Trunc(v) {
+			return v, nil
+		}
+	}
+	return 0, errNotConstant
+}
+
+func signedValue(e *pg_query.A_Expr, q capture.Query) (float64, error) {
+	name := stringParts(e.GetName())
+	if e.GetKind() != pg_query.A_Expr_Kind_AEXPR_OP || e.GetLexpr() != nil || len(name) != 1 {
+		return 0, errNotConstant
+	}
+	v, err := constantValue(e.GetRexpr(), q)
+	switch {
+	case err != nil:
+		return 0, err
+	case name[0] == "-":
+		return -v, nil
+	case name[0] == "+":
+		return v, nil
+	}
+	return 0, errNotConstant
+}
+
+// settingValue evaluates current_setting('name').
+func settingValue(f *pg_query.FuncCall, q capture.Query) (float64, error) {
+	name := stringParts(f.GetFuncname())
+	if len(name) == 0 || name[len(name)-1] != "current_setting" || len(f.GetArgs()) == 0 || q.SettingsUncertain {
+		return 0, errNotConstant
+	}
+	value, ok := q.Settings[strings.ToLower(f.GetArgs()[0].GetAConst().GetSval().GetSval())]
+	if !ok {
+		return 0, errNotConstant
+	}
+	return parseNumber(value)
+}
+
+// quoteNumber is used by keys: the shortest text that reads back as v.
+func quoteNumber(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

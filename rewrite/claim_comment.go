@@ -1,0 +1,149 @@
+package rewrite
+
+import (
+	"net/url"
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+)
+
+// The keys of a claim in a comment.
+const (
+	commentEpsilon = "dp_epsilon"
+	commentDelta   = "dp_delta"
+)
+
+// commentClaims reports whether any comment tries to claim something, well or badly.
+func commentClaims(sql string, tokens []*pg_query.ScanToken) bool {
+	for _, t := range tokens {
+		if t.GetToken() == pg_query.Token_C_COMMENT && triesToClaim(tokenText(sql, t)) {
+			return true
+		}
+	}
+	return false
+}
+
+// triesToClaim reports whether a key of a claim stands before an equals sign.
+func triesToClaim(comment string) bool {
+	for _, key := range []string{commentEpsilon, commentDelta} {
+		for rest := comment; ; {
+			_, after, found := strings.Cut(rest, key)
+			if !found {
+				break
+			}
+			if strings.HasPrefix(strings.TrimLeft(after, pathSpace), "=") {
+				return true
+			}
+			rest = after
+		}
+	}
+	return false
+}
+
+// commentClaim reads the claim in the statement's comments, in sqlcommenter form:
+//
+//	/*application='shop',dp_delta='1e-6',dp_epsilon='0.5'*/
+//
+// that is key='value' pairs between commas, keys and values URL-encoded, a quote within a value written \'
+// (https://google.github.io/sqlcommenter/spec/). Only comments of that form count; one that names a key of a claim but
+// is not of that form, or two that say different things, are refused. nil = no claim.
+func commentClaim(sql string, tokens []*pg_query.ScanToken) (*part, error) {
+	said := map[string]string{}
+	for _, t := range tokens {
+		if t.GetToken() != pg_query.Token_C_COMMENT || !triesToClaim(tokenText(sql, t)) {
+			continue
+		}
+		pairs, ok := parseSQLComment(tokenText(sql, t))
+		if !ok {
+			return nil, badClaim("a comment names a claim but is not of the form /*dp_epsilon='...',dp_delta='...'*/", int(t.GetStart()))
+		}
+		for _, pair := range pairs {
+			key, value := pair[0], pair[1]
+			if key != commentEpsilon && key != commentDelta {
+				continue
+			}
+			if before, ok := said[key]; ok && before != value {
+				return nil, badClaim("comments give "+key+" twice", int(t.GetStart()))
+			}
+			said[key] = value
+		}
+	}
+	return commentPart(said)
+}
+
+// commentPart checks the numbers.
+func commentPart(said map[string]string) (*part, error) {
+	if len(said) == 0 {
+		return nil, nil
+	}
+	epsilonText, ok := said[commentEpsilon]
+	if !ok {
+		return nil, badClaim("a comment gives dp_delta without dp_epsilon", -1)
+	}
+	p := &part{claim: Claim{Source: SourceComment}}
+	var err error
+	if p.claim.Epsilon, err = parseNumber(epsilonText); err != nil {
+		return nil, badClaim("dp_epsilon in a comment: "+err.Error(), -1)
+	}
+	if deltaText, ok := said[commentDelta]; ok {
+		if p.claim.Delta, err = parseNumber(deltaText); err != nil {
+			return nil, badClaim("dp_delta in a comment: "+err.Error(), -1)
+		}
+		p.hasDelta = true
+	}
+	if err := checkClaim(p.claim.Epsilon, p.claim.Delta); err != nil {
+		return nil, badClaim("in a comment: "+err.Error(), -1)
+	}
+	return p, nil
+}
+
+// parseSQLComment reads one comment with its delimiters; ok is false when it is not of sqlcommenter's form.
+func parseSQLComment(comment string) (pairs [][2]string, ok bool) {
+	rest := strings.TrimSuffix(strings.TrimPrefix(comment, "/*"), "*/")
+	for {
+		key, after, found := strings.Cut(rest, "=")
+		if !found {
+			return nil, false
+		}
+		value, after, found := quotedValue(strings.TrimLeft(after, pathSpace))
+		if !found {
+			return nil, false
+		}
+		key, err := url.PathUnescape(strings.Trim(key, pathSpace))
+		if err != nil || key == "" {
+			return nil, false
+		}
+		if value, err = url.PathUnescape(value); err != nil {
+			return nil, false
+		}
+		pairs = append(pairs, [2]string{key, value})
+		rest = strings.TrimLeft(after, pathSpace)
+		if rest == "" {
+			return pairs, true
+		}
+		if rest[0] != ',' {
+			return nil, false
+		}
+		rest = rest[1:]
+	}
+}
+
+// quotedValue takes 'value' from the front of s; \' within it stands for a quote.
+func quotedValue(s string) (value, rest string, ok bool) {
+	if !strings.HasPrefix(s, "'") {
+		return "", "", false
+	}
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && i+1 < len(s):
+			i++
+			b.WriteByte(s[i])
+		case s[i] == '\'':
+			return b.String(), s[i+1:], true
+		default:
+			b.WriteByte(s[i])
+		}
+	}
+	return "", "", false
+}

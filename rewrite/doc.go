@@ -1,0 +1,37 @@
+// Package rewrite turns a captured query into the same query on a neighbouring copy of the data, or refuses it.
+//
+// In: a capture.Query, and Options that name the protected tables, the public ones and where claims come from.
+// Out: a Plan, which holds what the query claims, what identifies its audit, which protected tables it reads, and the
+// SQL for any neighbour schema; or an *UnsupportedError with a Reason fit for a metric label, the syntax node, the byte
+// offset and what an operator may do about it.
+//
+// It owns: parsing with pg_query, the resolution of names as the server would do it, the rules for what may be
+// replayed, and the reading of claims. It does not own the neighbour schemas, connections or the decision whether a
+// query is worth an audit. It is pure: no I/O, clock, logger or chance; a Rewriter may be used by many goroutines.
+//
+// # How a name is rewritten
+//
+// Only the schema of a relation changes, never its name, so that t.x, whole-row t and (t).x keep their meaning. The
+// schema is spliced into the client's own text at the byte offsets that the syntax tree gives: comments and hints
+// stay, and faults of a deparser cannot enter. The result is then parsed again and compared with the tree of the original in
+// which just those names are changed; any other difference is refused (verify_failed).
+//
+//	FROM transactions         -> FROM "d0".transactions
+//	public.transactions.spent -> "d0".transactions.spent
+//	FROM stores (public)      -> FROM "public".stores
+//
+// The scope of WITH follows PostgreSQL: only an unqualified name can mean a CTE; without RECURSIVE a CTE sees its
+// earlier siblings and the outer levels, with RECURSIVE all siblings and itself; an inner WITH shadows an outer one.
+//
+// # What is assumed
+//
+// There is no catalog here. Options.Protected, Public and Others are taken to be all relations of every schema that they
+// mention, the schema called like the user to hold none of these unless it is listed, and a captured session to
+// have no temporary table unless capture.Query.SettingsUncertain says so. Listed tables are tables, or
+// views whose neighbour copies read the neighbour's tables. Where that is not enough to be sure, the query is refused.
+//
+// # Hostile input
+//
+// Text that is not UTF-8, too long or of too many tokens is refused before the parser sees it: libpg_query can end the
+// process on some statements of many thousand terms, which no recover stops. Analyze belongs in a process that may die.
+package rewrite

@@ -1,0 +1,164 @@
+package rewrite
+
+import (
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"github.com/pganalyze/pg_query_go/v5/parser"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+)
+
+// parsed is a statement with its tokens, its tree and the tree's wire form.
+type parsed struct {
+	tokens []*pg_query.ScanToken // comments included
+	stmt   *pg_query.SelectStmt
+	wire   []byte
+}
+
+// parse checks text and settings, then scans and parses; the only statement must be a SELECT.
+func (r *Rewriter) parse(q capture.Query) (*parsed, error) {
+	if err := r.guard(q); err != nil {
+		return nil, err
+	}
+	scan, err := pg_query.Scan(q.SQL)
+	if err != nil {
+		return nil, parseError(q.SQL, err)
+	}
+	if len(scan.Tokens) > r.options.MaxTokens {
+		return nil, refuse(ReasonTooLarge, "too many tokens", "raise the limit of tokens, if the auditor's stack allows")
+	}
+	tree, wire, err := parseTree(q.SQL)
+	if err != nil {
+		return nil, err
+	}
+	stmt, err := onlySelect(tree, scan.Tokens)
+	if err != nil {
+		return nil, err
+	}
+	return &parsed{tokens: scan.Tokens, stmt: stmt, wire: wire}, nil
+}
+
+// guard refuses what the parser must not see or would read otherwise than the server did.
+func (r *Rewriter) guard(q capture.Query) error {
+	if len(q.SQL) > r.options.MaxBytes {
+		return refuse(ReasonTooLarge, "too many bytes", "raise the limit of bytes")
+	}
+	if strings.IndexByte(q.SQL, 0) >= 0 {
+		return refuse(ReasonInvalidEncoding, "a NUL byte", "")
+	}
+	if !utf8.ValidString(q.SQL) {
+		return refuse(ReasonInvalidEncoding, "not UTF-8", "")
+	}
+	if e, ok := q.Settings["client_encoding"]; ok && !isUTF8Name(e) {
+		return refuse(ReasonInvalidEncoding, "client_encoding is not UTF8", "only sessions with client_encoding UTF8 are audited")
+	}
+	if s, ok := q.Settings["standard_conforming_strings"]; ok && !isOn(s) {
+		return refuse(ReasonSettingsUncertain, "standard_conforming_strings is off", "strings would be read otherwise than the server did")
+	}
+	if d := r.options.Database; d != "" && q.Database != "" && q.Database != d {
+		return refuse(ReasonOtherDatabase, "the session is in another database than the protected tables", "")
+	}
+	return nil
+}
+
+func isUTF8Name(encoding string) bool {
+	switch strings.NewReplacer("-", "", "_", "", " ", "", "'", "").Replace(strings.ToLower(encoding)) {
+	case "utf8", "unicode":
+		return true
+	}
+	return false
+}
+
+// isOn reads a boolean setting as the server does, as far as its true values go.
+func isOn(value string) bool {
+	switch strings.ToLower(strings.Trim(strings.TrimSpace(value), "'")) {
+	case "on", "true", "t", "yes", "y", "1", "tr", "tru", "ye":
+		return true
+	}
+	return false
+}
+
+// parseTree parses to the tree and keeps its wire form.
+func parseTree(sql string) (*pg_query.ParseResult, []byte, error) {
+	wire, err := parser.ParseToProtobuf(sql)
+	if err != nil {
+		return nil, nil, parseError(sql, err)
+	}
+	tree := &pg_query.ParseResult{}
+	if err := proto.Unmarshal(wire, tree); err != nil {
+		return nil, nil, refuse(ReasonTooLarge, "too deeply nested", "")
+	}
+	return tree, wire, nil
+}
+
+// parseError makes a refusal of what libpg_query said, without the part of its message that quotes the statement.
+func parseError(sql string, err error) error {
+	refusal := refuse(ReasonUnparseable, "", "")
+	var fault *parser.Error
+	if !errors.As(err, &fault) {
+		refusal.Detail = "the scanner's answer cannot be read"
+		return refusal
+	}
+	detail, _, _ := strings.Cut(fault.Message, `"`)
+	refusal.Detail = strings.TrimSuffix(strings.TrimSpace(detail), " at or near")
+	if fault.Cursorpos > 0 {
+		refusal.Offset = byteOffset(sql, fault.Cursorpos-1)
+	}
+	if strings.Contains(detail, "memory exhausted") || strings.Contains(detail, "stack depth") {
+		refusal.Reason = ReasonTooLarge
+	}
+	return refusal
+}
+
+// byteOffset turns a position in characters, which libpg_query's errors count in, into one in bytes.
+func byteOffset(sql string, characters int) int {
+	for i := range sql {
+		if characters == 0 {
+			return i
+		}
+		characters--
+	}
+	return len(sql)
+}
+
+// onlySelect returns the one SELECT, VALUES or TABLE of a tree.
+func onlySelect(tree *pg_query.ParseResult, tokens []*pg_query.ScanToken) (*pg_query.SelectStmt, error) {
+	switch {
+	case len(tree.GetStmts()) == 0:
+		return nil, refuse(ReasonEmpty, "no statement", "")
+	case len(tree.GetStmts()) > 1:
+		refusal := refuse(ReasonMultipleStatements, "more than one statement", "split them first")
+		refusal.Offset = firstToken(tokens, tree.GetStmts()[1].GetStmtLocation())
+		return nil, refusal
+	}
+	raw := tree.GetStmts()[0]
+	if raw.GetStmt().GetSelectStmt() == nil {
+		refusal := refuse(ReasonNotSelect, "only SELECT, VALUES and TABLE are audited", "")
+		refusal.Node, refusal.Offset = nodeName(raw.GetStmt()), firstToken(tokens, raw.GetStmtLocation())
+		return nil, refusal
+	}
+	return raw.GetStmt().GetSelectStmt(), nil
+}
+
+// firstToken is where the first token that is no comment starts at or after a place; -1 = nowhere.
+func firstToken(tokens []*pg_query.ScanToken, from int32) int {
+	for _, t := range tokens {
+		if t.GetStart() >= from && !isComment(t.GetToken()) {
+			return int(t.GetStart())
+		}
+	}
+	return -1
+}
+
+// nodeName is the type of what a Node holds: "InsertStmt".
+func nodeName(n *pg_query.Node) string {
+	m := n.ProtoReflect()
+	if fd := m.WhichOneof(m.Descriptor().Oneofs().ByName("node")); fd != nil {
+		return string(fd.Message().Name())
+	}
+	return "Node"
+}

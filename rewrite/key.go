@@ -1,0 +1,86 @@
+package rewrite
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+)
+
+// keyVersion changes whenever the same query would get another key.
+const keyVersion = "dpwatch rewrite key 1"
+
+// isCustomSetting tells settings of extensions and applications, which have a dot in the name.
+func isCustomSetting(name string) bool { return strings.Contains(name, ".") }
+
+// isKeySetting names the server's own settings that change what a SELECT returns.
+func isKeySetting(name string) bool {
+	switch name {
+	case "timezone", "datestyle", "intervalstyle", "extra_float_digits", "bytea_output", "lc_monetary", "lc_numeric",
+		"lc_time", "xmlbinary", "xmloption", "transform_null_equals", "array_nulls", "default_text_search_config",
+		"timezone_abbreviations", "row_security":
+		return true
+	}
+	return false
+}
+
+// keySettings returns the settings that matter, by lower-case name; nil when there are none.
+func keySettings(settings map[string]string) map[string]string {
+	var kept map[string]string
+	for name, value := range settings {
+		if name = strings.ToLower(name); isCustomSetting(name) || isKeySetting(name) {
+			if kept == nil {
+				kept = map[string]string{}
+			}
+			kept[name] = value
+		}
+	}
+	return kept
+}
+
+// key hashes the parts of Plan.Key, each with its length, so that no two lists of parts give the same bytes.
+func (p *Plan) key(q capture.Query) string {
+	h := sha256.New()
+	writeString(h, keyVersion)
+	writeString(h, q.Database)
+	statement := p.expected.hash()
+	h.Write(statement[:])
+	writeNumber(h, len(q.Params))
+	for _, param := range q.Params {
+		writeNumber(h, int(param.OID))
+		writeNumber(h, int(param.Format))
+		if param.Null {
+			writeNumber(h, -1)
+			continue
+		}
+		writeString(h, string(param.Value))
+	}
+	writeNumber(h, len(p.SearchPath))
+	for _, s := range p.SearchPath {
+		writeString(h, s)
+	}
+	writeNumber(h, len(p.Settings))
+	for _, name := range slices.Sorted(maps.Keys(p.Settings)) {
+		writeString(h, name)
+		writeString(h, p.Settings[name])
+	}
+	if p.Claim == nil {
+		writeString(h, "no claim")
+	} else {
+		writeString(h, quoteNumber(p.Claim.Epsilon)+" "+quoteNumber(p.Claim.Delta))
+	}
+	return hexKey(h.Sum(nil))
+}
+
+func writeNumber(h hash.Hash, n int) {
+	h.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) //nolint:gosec // only to tell values apart
+}
+
+func writeString(h hash.Hash, s string) {
+	writeNumber(h, len(s))
+	h.Write([]byte(s))
+}

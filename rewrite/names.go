@@ -1,0 +1,177 @@
+package rewrite
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+)
+
+//go:embed system_catalogs.txt
+var systemCatalogs string
+
+// relationKind is what a name means for a replay.
+type relationKind uint8
+
+const (
+	kindUnknown   relationKind = iota // listed nowhere
+	kindProtected                     // copied into every neighbour schema
+	kindPublic                        // read in place
+	kindOther                         // exists, but is neither
+	kindSystem                        // pg_catalog, information_schema, pg_toast
+	kindTemp                          // pg_temp
+)
+
+// names knows every listed relation. It is read-only once made.
+type names struct {
+	kinds     map[Table]relationKind
+	schemas   map[string]bool // schemas that a listed relation lies in: taken as fully listed
+	protected map[string]bool // bare names of protected tables
+	catalogs  map[string]bool // relations of pg_catalog
+}
+
+func newNames(o Options) *names {
+	n := &names{
+		kinds: map[Table]relationKind{}, schemas: map[string]bool{},
+		protected: map[string]bool{}, catalogs: map[string]bool{},
+	}
+	add := func(tables []Table, kind relationKind) {
+		for _, t := range tables {
+			n.kinds[t] = kind
+			n.schemas[t.Schema] = true
+		}
+	}
+	add(o.Others, kindOther)
+	add(o.Public, kindPublic)
+	add(o.Protected, kindProtected)
+	for _, t := range o.Protected {
+		n.protected[t.Name] = true
+	}
+	for line := range strings.Lines(systemCatalogs) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			n.catalogs[line] = true
+		}
+	}
+	return n
+}
+
+// qualified says what schema.name means.
+func (n *names) qualified(t Table) relationKind {
+	switch {
+	case isTempSchema(t.Schema):
+		return kindTemp
+	case isSystemSchema(t.Schema):
+		return kindSystem
+	}
+	return n.kinds[t]
+}
+
+// mentions reports whether text holds the name of a protected table as a word, in any case: it may become a name.
+func (n *names) mentions(text string) bool {
+	text = strings.ToLower(text)
+	for name := range n.protected {
+		if containsWord(text, strings.ToLower(name)) {
+			return true
+		}
+	}
+	return false
+}
+
+func containsWord(text, word string) bool {
+	for from := 0; ; {
+		i := strings.Index(text[from:], word)
+		if i < 0 {
+			return false
+		}
+		start, end := from+i, from+i+len(word)
+		if (start == 0 || !isNameByte(text[start-1])) && (end == len(text) || !isNameByte(text[end])) {
+			return true
+		}
+		from = start + 1
+	}
+}
+
+func isNameByte(c byte) bool {
+	return c == '_' || c == '$' || c >= 0x80 || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+func isTempSchema(s string) bool { return s == "pg_temp" || strings.HasPrefix(s, "pg_temp_") }
+
+func isSystemSchema(s string) bool {
+	return s == "information_schema" || strings.HasPrefix(s, "pg_") && !isTempSchema(s)
+}
+
+// isStaticCatalog reports whether a system relation says the same in every database that has the same extensions,
+// so that a query may join it with protected tables.
+func isStaticCatalog(t Table) bool {
+	if t.Schema != "pg_catalog" {
+		return false
+	}
+	switch t.Name {
+	case "pg_am", "pg_cast", "pg_collation", "pg_language", "pg_operator", "pg_range", "pg_timezone_abbrevs", "pg_timezone_names":
+		return true
+	}
+	return false
+}
+
+// searchPath is the path in force for one query.
+type searchPath struct {
+	schemas   []string // "$user" replaced
+	user      string   // the schema that stands for "$user"; "" = not in the path
+	uncertain bool     // the proxy could not follow the settings, or they cannot be read
+}
+
+// pathOf returns the path that q ran under: the session's own, else byDefault.
+func pathOf(q capture.Query, byDefault []string) searchPath {
+	path := byDefault
+	p := searchPath{uncertain: q.SettingsUncertain}
+	if value, ok := q.Settings["search_path"]; ok {
+		var valid bool
+		if path, valid = parseSearchPath(value); !valid {
+			p.uncertain = true
+		}
+	}
+	user := q.User
+	if role := q.Settings["role"]; role != "" && role != "none" {
+		user = role
+	}
+	for _, s := range path {
+		if s == userSchema {
+			if s = user; s == "" {
+				continue
+			}
+			p.user = s
+		}
+		p.schemas = append(p.schemas, s)
+	}
+	return p
+}
+
+// unqualified says what a bare name means under a path: the first schema that holds it, pg_catalog first unless the
+// path lists it (manual, 5.9.3). When that cannot be known, reason says why.
+func (n *names) unqualified(name string, path searchPath) (t Table, kind relationKind, reason Reason) {
+	if path.uncertain {
+		return Table{}, kindUnknown, ReasonSettingsUncertain
+	}
+	if n.catalogs[name] && !slices.Contains(path.schemas, "pg_catalog") {
+		return Table{"pg_catalog", name}, kindSystem, ""
+	}
+	unknownBefore := false
+	for _, s := range path.schemas {
+		t := Table{s, name}
+		switch {
+		case s == "pg_catalog" && n.catalogs[name]:
+			return t, kindSystem, ""
+		case s == "pg_catalog" || isTempSchema(s):
+			continue
+		case n.kinds[t] != kindUnknown && unknownBefore:
+			return Table{}, kindUnknown, ReasonAmbiguousName
+		case n.kinds[t] != kindUnknown:
+			return t, n.kinds[t], ""
+		case s != path.user && !n.schemas[s]:
+			unknownBefore = true
+		}
+	}
+	return Table{}, kindUnknown, ReasonUnknownTable
+}

@@ -1,0 +1,257 @@
+package rewrite
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Defaults of Options.
+const (
+	DefaultMaxBytes       = 256 << 10 // the longest statement, in bytes; rewriters emit 50 KB
+	DefaultMaxTokens      = 20_000    // the most tokens; libpg_query is at risk from about twice as many
+	DefaultEpsilonSetting = "dp.epsilon"
+	DefaultDeltaSetting   = "dp.delta"
+	MaxEpsilon            = 1000.0 // a larger claim is reported as absurd
+)
+
+// maxNameBytes is NAMEDATALEN-1: longer identifiers are cut by the server.
+const maxNameBytes = 63
+
+// Table names a relation as the catalog spells it: folded, without quotes.
+type Table struct{ Schema, Name string }
+
+// String returns schema.name without quotes, for messages.
+func (t Table) String() string { return t.Schema + "." + t.Name }
+
+// Options say what is protected and what is claimed. The zero value protects nothing and is refused by New.
+type Options struct {
+	Protected []Table // tables with a copy in every neighbour schema; no two of one name
+	Public    []Table // tables without personal data, which replays read in place
+	Others    []Table // further relations that are known to exist: they shadow names; a query on one is refused
+
+	SearchPath []string // path when the session's settings do not give one; nil = {"public"}
+	Database   string   // the database of the protected tables; "" = any, and catalog-qualified names are refused
+
+	Claims         ClaimRules
+	AllowFunctions []string // further functions declared safe, as PostgreSQL folds them, optionally schema-qualified
+
+	MaxBytes  int // 0 = DefaultMaxBytes
+	MaxTokens int // 0 = DefaultMaxTokens
+}
+
+// ClaimRules say where claims come from; the order is that of the design: comment, argument, setting, rule, default.
+//
+// A comment or a setting is the client's word. It may lower what an argument, a rule or the default says; it may raise
+// it only where trusted; with none of them it is taken.
+type ClaimRules struct {
+	Signatures []Signature
+	// Combine says what several DP calls in one query claim together: "add" (also "") their sum, which is
+	// sequential composition over the calls as written, "share" their maximum.
+	Combine string
+	// EpsilonSetting and DeltaSetting name the session settings of a claim, per DP call; "" = the defaults, "-" = none.
+	EpsilonSetting, DeltaSetting string
+	Rules                        []Rule // the first that matches
+	Default                      *Claim // only Epsilon and Delta are read; nil = none
+	TrustComment, TrustSetting   bool
+}
+
+// Signature declares a DP function and says which arguments hold its claim. Such a function is allowed in replays.
+type Signature struct {
+	Function string // as PostgreSQL folds it, optionally schema-qualified: "anon_count", "dp.noisy_sum"
+	// Epsilon and Delta are positions: 1 the first argument, -1 the last, 0 = no such argument. A call with fewer
+	// arguments leaves the claim to the next source.
+	Epsilon, Delta int
+	// EpsilonName and DeltaName are the parameters' names, for calls in named notation; "" = none.
+	EpsilonName, DeltaName string
+}
+
+// Rule gives a claim to the queries that meet all of its conditions; "" (and the zero Table) is no condition.
+type Rule struct {
+	Name                            string // what findings name
+	User, Database, ApplicationName string // exact
+	Table                           Table  // a protected table that the query reads
+	Fingerprint                     string // Plan.Group
+	Pattern                         string // regular expression (RE2) on the summary, which holds no literals
+	Epsilon, Delta                  float64
+}
+
+// New checks the options and returns a Rewriter, or every fault found, joined.
+func New(o Options) (*Rewriter, error) {
+	faults := o.tableFaults()
+	claims, claimFaults := newClaimer(o.Claims)
+	faults = append(faults, claimFaults...)
+	for i, rule := range o.Claims.Rules {
+		if rule.Table != (Table{}) && !slices.Contains(o.Protected, rule.Table) {
+			faults = append(faults, fmt.Errorf("claim rule %d (%s): table %q is not protected", i+1, rule.Name, rule.Table))
+		}
+	}
+	for _, f := range o.AllowFunctions {
+		if _, _, ok := splitFunction(f); !ok {
+			faults = append(faults, fmt.Errorf("allowed function %q: want name or schema.name", f))
+		}
+	}
+	if o.MaxBytes < 0 || o.MaxTokens < 0 {
+		faults = append(faults, errors.New("MaxBytes and MaxTokens must not be negative"))
+	}
+	if len(faults) > 0 {
+		return nil, fmt.Errorf("rewrite options: %w", errors.Join(faults...))
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = DefaultMaxBytes
+	}
+	if o.MaxTokens == 0 {
+		o.MaxTokens = DefaultMaxTokens
+	}
+	if o.SearchPath == nil {
+		o.SearchPath = []string{"public"}
+	}
+	return &Rewriter{
+		options:   o,
+		names:     newNames(o),
+		functions: newFunctions(o),
+		claims:    claims,
+		schema:    newWireSchema(),
+	}, nil
+}
+
+// tableFaults returns what is wrong with the lists of tables.
+func (o Options) tableFaults() []error {
+	var faults []error
+	if len(o.Protected) == 0 {
+		faults = append(faults, errors.New("no protected table: name the tables that the neighbours copy"))
+	}
+	seen := map[Table]string{}
+	byName := map[string]Table{}
+	lists := []struct {
+		kind   string
+		tables []Table
+	}{{"protected", o.Protected}, {"public", o.Public}, {"other", o.Others}}
+	for _, list := range lists {
+		for _, t := range list.tables {
+			if err := checkTable(t); err != nil {
+				faults = append(faults, fmt.Errorf("%s table %q: %w", list.kind, t, err))
+			}
+			if before, ok := seen[t]; ok && before != list.kind {
+				faults = append(faults, fmt.Errorf("table %q is listed as %s and as %s", t, before, list.kind))
+			}
+			seen[t] = list.kind
+			if list.kind != "protected" {
+				continue
+			}
+			if other, ok := byName[t.Name]; ok && other != t {
+				faults = append(faults, fmt.Errorf("protected tables %q and %q have one name: a neighbour schema holds one table of a name", other, t))
+			}
+			byName[t.Name] = t
+		}
+	}
+	return faults
+}
+
+func checkTable(t Table) error {
+	if err := checkIdentifier(t.Schema); err != nil {
+		return fmt.Errorf("schema: %w", err)
+	}
+	if err := checkIdentifier(t.Name); err != nil {
+		return fmt.Errorf("name: %w", err)
+	}
+	switch {
+	case isSystemSchema(t.Schema) || isTempSchema(t.Schema):
+		return errors.New("lies in a system schema")
+	case strings.HasPrefix(t.Name, "pg_"):
+		return errors.New("a name that starts with pg_ may be shadowed by a system catalog")
+	}
+	return nil
+}
+
+// checkIdentifier refuses what cannot be the name of a schema or table.
+func checkIdentifier(s string) error {
+	switch {
+	case s == "":
+		return errors.New("is empty")
+	case len(s) > maxNameBytes:
+		return fmt.Errorf("is longer than %d bytes", maxNameBytes)
+	case !utf8.ValidString(s) || strings.ContainsRune(s, 0):
+		return errors.New("is not UTF-8 text")
+	}
+	return nil
+}
+
+// newClaimer checks and compiles the rules.
+func newClaimer(r ClaimRules) (*claimer, []error) {
+	var faults []error
+	c := &claimer{rules: r}
+	switch r.Combine {
+	case "", "add":
+	case "share":
+		c.share = true
+	default:
+		faults = append(faults, fmt.Errorf("combine %q: want add or share", r.Combine))
+	}
+	for _, s := range r.Signatures {
+		if _, _, ok := splitFunction(s.Function); !ok {
+			faults = append(faults, fmt.Errorf("signature function %q: want name or schema.name", s.Function))
+		}
+	}
+	for i, rule := range r.Rules {
+		if err := checkClaim(rule.Epsilon, rule.Delta); err != nil {
+			faults = append(faults, fmt.Errorf("claim rule %d (%s): %w", i+1, rule.Name, err))
+		}
+		var pattern *regexp.Regexp
+		if rule.Pattern != "" {
+			var err error
+			if pattern, err = regexp.Compile(rule.Pattern); err != nil {
+				faults = append(faults, fmt.Errorf("claim rule %d (%s): %w", i+1, rule.Name, err))
+			}
+		}
+		c.patterns = append(c.patterns, pattern)
+	}
+	if r.Default != nil {
+		if err := checkClaim(r.Default.Epsilon, r.Default.Delta); err != nil {
+			faults = append(faults, fmt.Errorf("default claim: %w", err))
+		}
+	}
+	c.epsilonSetting = settingName(r.EpsilonSetting, DefaultEpsilonSetting)
+	c.deltaSetting = settingName(r.DeltaSetting, DefaultDeltaSetting)
+	return c, faults
+}
+
+// settingName applies the default and the "-" of ClaimRules.
+func settingName(name, byDefault string) string {
+	switch name {
+	case "":
+		return byDefault
+	case "-":
+		return ""
+	}
+	return strings.ToLower(name)
+}
+
+// checkClaim refuses numbers that cannot be a claim: 0 <= epsilon <= MaxEpsilon and 0 <= delta < 1.
+func checkClaim(epsilon, delta float64) error {
+	switch {
+	case math.IsNaN(epsilon) || math.IsInf(epsilon, 0):
+		return errors.New("epsilon is not a finite number")
+	case epsilon < 0:
+		return errors.New("epsilon is negative")
+	case epsilon > MaxEpsilon:
+		return fmt.Errorf("epsilon is above %g", MaxEpsilon)
+	case math.IsNaN(delta) || delta < 0 || delta >= 1:
+		return errors.New("delta is not in [0, 1)")
+	}
+	return nil
+}
+
+// splitFunction cuts "schema.name" or "name".
+func splitFunction(s string) (schema, name string, ok bool) {
+	schema, name, qualified := strings.Cut(s, ".")
+	if !qualified {
+		schema, name = "", s
+	}
+	ok = name != "" && !strings.Contains(name, ".") && (schema != "" || !qualified)
+	return schema, name, ok
+}

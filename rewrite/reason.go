@@ -1,0 +1,89 @@
+package rewrite
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Reason is why a query was refused: a short code from a fixed list, fit for a metric label.
+type Reason string
+
+// The reasons, all of them. Reasons returns them as a list.
+const (
+	ReasonInvalidEncoding    Reason = "invalid_encoding"    // NUL, not UTF-8, or a client_encoding other than UTF8
+	ReasonTooLarge           Reason = "too_large"           // too many bytes, tokens or levels
+	ReasonUnparseable        Reason = "unparseable"         // not a statement of PostgreSQL's grammar
+	ReasonEmpty              Reason = "empty"               // no statement
+	ReasonMultipleStatements Reason = "multiple_statements" // more than one statement
+	ReasonNotSelect          Reason = "not_select"          // neither SELECT nor VALUES nor TABLE
+	ReasonOtherDatabase      Reason = "other_database"      // the session is in another database than the protected tables
+	ReasonSideEffects        Reason = "side_effects"        // writes, locks, sleeps, or changes its session
+	ReasonNoProtectedTable   Reason = "no_protected_table"  // reads nothing that the neighbours hold
+	ReasonSystemCatalogOnly  Reason = "system_catalog_only" // reads only system catalogs
+	ReasonSystemCatalog      Reason = "system_catalog"      // reads protected tables and a catalog that describes tables
+	ReasonSystemColumn       Reason = "system_column"       // tableoid, ctid, xmin, ...: differ between any two copies
+	ReasonSessionDependent   Reason = "session_dependent"   // depends on the user, role, schema or database of its session
+	ReasonSettingsUncertain  Reason = "settings_uncertain"  // a name's meaning depends on settings that are not known
+	ReasonAmbiguousName      Reason = "ambiguous_name"      // a name that may mean several relations
+	ReasonTempTable          Reason = "temp_table"          // a temporary table, which a replay cannot see
+	ReasonUnknownTable       Reason = "unknown_table"       // neither protected nor public
+	ReasonUnknownFunction    Reason = "unknown_function"    // not built in and not declared safe
+	ReasonUnsafeFunction     Reason = "unsafe_function"     // built in, but reads names, the catalog or files
+	ReasonNameInString       Reason = "name_in_string"      // a protected table named in a string that becomes a name
+	ReasonRowType            Reason = "row_type"            // the row type of a protected table, used as a type
+	ReasonParameter          Reason = "unsupported_param"   // a parameter that is missing or of a user-defined or reg* type
+	ReasonUnsupportedNode    Reason = "unsupported_node"    // syntax that this package does not know
+	ReasonBadClaim           Reason = "bad_claim"           // a claim that is no usable number
+	ReasonVerifyFailed       Reason = "verify_failed"       // the rewritten text does not mean what it should
+	ReasonInternal           Reason = "internal"            // a fault of this package, caught
+)
+
+// Reasons returns every Reason, in a fixed order, so that metrics can exist before the first refusal.
+func Reasons() []Reason {
+	return []Reason{
+		ReasonInvalidEncoding, ReasonTooLarge, ReasonUnparseable, ReasonEmpty, ReasonMultipleStatements, ReasonNotSelect,
+		ReasonOtherDatabase, ReasonSideEffects, ReasonNoProtectedTable, ReasonSystemCatalogOnly, ReasonSystemCatalog,
+		ReasonSystemColumn, ReasonSessionDependent, ReasonSettingsUncertain, ReasonAmbiguousName, ReasonTempTable,
+		ReasonUnknownTable, ReasonUnknownFunction, ReasonUnsafeFunction, ReasonNameInString, ReasonRowType, ReasonParameter,
+		ReasonUnsupportedNode, ReasonBadClaim, ReasonVerifyFailed, ReasonInternal,
+	}
+}
+
+// UnsupportedError is the refusal of a query. No field holds a literal or a parameter of the query; identifiers
+// (tables, functions, columns) they may hold.
+type UnsupportedError struct {
+	Reason Reason
+	Node   string // the syntax node ("RangeVar", "FuncCall"); "" when the whole text is meant
+	Detail string // what was found
+	Offset int    // byte offset into capture.Query.SQL, 0-based; -1 = not known
+	Hint   string // what the client or the operator may do about it; "" = nothing
+}
+
+// Error returns all fields in one line.
+func (e *UnsupportedError) Error() string {
+	var b strings.Builder
+	b.WriteString("query refused: ")
+	b.WriteString(string(e.Reason))
+	if e.Detail != "" {
+		b.WriteString(": ")
+		b.WriteString(e.Detail)
+	}
+	switch {
+	case e.Node != "" && e.Offset >= 0:
+		fmt.Fprintf(&b, " (%s at byte %d)", e.Node, e.Offset)
+	case e.Node != "":
+		fmt.Fprintf(&b, " (%s)", e.Node)
+	case e.Offset >= 0:
+		fmt.Fprintf(&b, " (at byte %d)", e.Offset)
+	}
+	if e.Hint != "" {
+		b.WriteString("; ")
+		b.WriteString(e.Hint)
+	}
+	return b.String()
+}
+
+// refuse makes a refusal of the text as a whole.
+func refuse(reason Reason, detail, hint string) *UnsupportedError {
+	return &UnsupportedError{Reason: reason, Detail: detail, Offset: -1, Hint: hint}
+}

@@ -1,0 +1,162 @@
+package rewrite_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// options are those of all golden cases.
+func options() rewrite.Options {
+	return rewrite.Options{
+		Protected: []rewrite.Table{{Schema: "public", Name: "users"}, {Schema: "public", Name: "transactions"}, {Schema: "app", Name: "Order Lines"}},
+		Public:    []rewrite.Table{{Schema: "public", Name: "stores"}, {Schema: "ref", Name: "users"}},
+		Others:    []rewrite.Table{{Schema: "public", Name: "user_view"}},
+		Database:  "shop",
+		Claims: rewrite.ClaimRules{Signatures: []rewrite.Signature{
+			{Function: "anon_count", Epsilon: -1},
+			{Function: "anon_sum", Epsilon: -1},
+			{Function: "dp.noisy", Epsilon: 2, Delta: 3, EpsilonName: "epsilon", DeltaName: "delta"},
+		}},
+		AllowFunctions: []string{"clip", "util.bucket"},
+	}
+}
+
+func newRewriter(tb testing.TB, o rewrite.Options) *rewrite.Rewriter {
+	tb.Helper()
+	r, err := rewrite.New(o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+// goldenQuery reads a case. Lines at its start give the session and are part of the SQL, as comments:
+//
+//	-- set name = value
+//	-- user name
+//	-- param oid text
+//	-- uncertain
+func goldenQuery(tb testing.TB, file string) capture.Query {
+	tb.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	q := capture.Query{SQL: strings.TrimSuffix(string(text), "\n"), User: "alice", Database: "shop", Settings: map[string]string{}}
+	for line := range strings.Lines(q.SQL) {
+		directive, ok := strings.CutPrefix(strings.TrimSpace(line), "-- ")
+		if !ok {
+			break
+		}
+		word, rest, _ := strings.Cut(directive, " ")
+		switch word {
+		case "set":
+			name, value, _ := strings.Cut(rest, " = ")
+			q.Settings[name] = value
+		case "user":
+			q.User = rest
+		case "uncertain":
+			q.SettingsUncertain = true
+		case "param":
+			var p capture.Param
+			var text string
+			if _, err := fmt.Sscanf(rest, "%d %s", &p.OID, &text); err != nil {
+				tb.Fatalf("%s: %q: %v", file, line, err)
+			}
+			p.Value = []byte(text)
+			q.Params = append(q.Params, p)
+		default:
+			tb.Fatalf("%s: unknown directive %q", file, line)
+		}
+	}
+	return q
+}
+
+func goldenFiles(tb testing.TB) []string {
+	tb.Helper()
+	files, err := filepath.Glob("testdata/*.sql")
+	if err != nil || len(files) < 50 {
+		tb.Fatalf("%d golden cases, want 50 or more (%v)", len(files), err)
+	}
+	return files
+}
+
+// TestGolden compares every rewrite, or refusal, with what was reviewed by hand.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	r := newRewriter(t, options())
+	for _, file := range goldenFiles(t) {
+		base := strings.TrimSuffix(file, ".sql")
+		t.Run(filepath.Base(base), func(t *testing.T) {
+			t.Parallel()
+			plan, err := r.Analyze(goldenQuery(t, file))
+			if err != nil {
+				golden(t, base+".err.golden", describe(t, err))
+				absent(t, base+".d0.golden", base+".d1.golden")
+				return
+			}
+			for _, schema := range []string{"d0", "d1"} {
+				sql, err := plan.For(schema)
+				if err != nil {
+					t.Fatal(err)
+				}
+				golden(t, base+"."+schema+".golden", sql+"\n")
+			}
+			absent(t, base+".err.golden")
+		})
+	}
+}
+
+// describe prints a refusal field by field.
+func describe(t *testing.T, err error) string {
+	t.Helper()
+	var refusal *rewrite.UnsupportedError
+	if !errors.As(err, &refusal) {
+		t.Fatalf("error of type %T: %v", err, err)
+	}
+	return fmt.Sprintf("reason: %s\nnode: %s\noffset: %d\ndetail: %s\nhint: %s\n",
+		refusal.Reason, refusal.Node, refusal.Offset, refusal.Detail, refusal.Hint)
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v (run with -update, then review)", err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+// absent fails when a golden file is left over from another outcome.
+func absent(t *testing.T, files ...string) {
+	t.Helper()
+	for _, file := range files {
+		if _, err := os.Stat(file); err == nil {
+			if *update {
+				os.Remove(file)
+				continue
+			}
+			t.Errorf("%s exists, but the case has another outcome", file)
+		}
+	}
+}

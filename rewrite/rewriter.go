@@ -1,0 +1,201 @@
+package rewrite
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"github.com/pganalyze/pg_query_go/v5/parser"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+)
+
+// Rewriter analyses queries under one set of Options. Make it with New. It is read-only and may be shared.
+type Rewriter struct {
+	options   Options
+	names     *names
+	functions *functions
+	claims    *claimer
+	schema    *wireSchema
+}
+
+// Plan is what a query means to an audit. It is read-only and may be shared.
+type Plan struct {
+	// Key identifies the mechanism: a hex SHA-256 over the statement as a tree (constants kept; comments, white space
+	// and the spelling of names without effect), the bound parameters with their types, Settings, SearchPath,
+	// the database, and the claim's epsilon and delta. The neighbour set and the engine's epoch are the caller's to add.
+	Key string
+	// Group is pg_query's fingerprint, which drops every constant: a label for people, not an identity.
+	Group string
+	// Summary is the statement in one line without literals or comments, cut at 240 bytes.
+	Summary string
+	// Claim is what the query claims; nil = no claim.
+	Claim *Claim
+	// Ignored are claims that the client made and that were not taken, because they would raise what is configured.
+	Ignored []Claim
+	// DPCalls counts the calls of DP functions, as written.
+	DPCalls int
+	// Tables are the protected tables that the query reads, sorted; never empty.
+	Tables []Table
+	// Public are the public tables that the query reads, sorted.
+	Public []Table
+	// Functions are the functions that the query calls by name, as written, sorted.
+	Functions []string
+	// SearchPath is the path that the query ran under, "$user" replaced. A replay must set it for types, operators
+	// and functions; every table is qualified by For.
+	SearchPath []string
+	// Settings are the session's settings that matter to the result (time zone, formats, custom settings such as
+	// dp.epsilon), by lower-case name. A replay must set them.
+	Settings map[string]string
+
+	sql      string
+	edits    []edit
+	expected *canonical
+	rewriter *Rewriter
+}
+
+// Analyze parses q and returns its Plan, or an *UnsupportedError that says why it cannot be audited. It returns no other
+// error and does not panic. It keeps no reference to q's slices or maps.
+func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			plan, err = nil, refuse(ReasonInternal, fmt.Sprintf("panic of type %T", p), "report this as a bug")
+		}
+	}()
+	parsed, err := r.parse(q)
+	if err != nil {
+		return nil, err
+	}
+	w := &walker{
+		r: r, q: q, path: pathOf(q, r.options.SearchPath), tokens: parsed.tokens,
+		protected: map[Table]bool{}, public: map[Table]bool{}, functions: map[string]bool{},
+	}
+	w.visit(parsed.stmt.ProtoReflect(), place{near: -1})
+	if refusal := w.verdict(parsed.tokens); refusal != nil {
+		return nil, refusal
+	}
+	return r.plan(q, parsed, w)
+}
+
+// verdict chooses the refusal to report, or nil. Side effects come first, then whether the query is the auditor's
+// business at all, then the first fault in the text.
+func (w *walker) verdict(tokens []*pg_query.ScanToken) error {
+	slices.SortStableFunc(w.refusals, func(a, b refusal) int {
+		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Detail, b.Detail))
+	})
+	for _, r := range w.refusals {
+		if r.Reason == ReasonSideEffects {
+			return r.UnsupportedError
+		}
+	}
+	// A query that names a protected table, calls a DP function or says what it claims is meant for the auditor.
+	meant := len(w.protected) > 0 || len(w.calls) > 0 || commentClaims(w.q.SQL, tokens)
+	for _, r := range w.refusals {
+		if meant || r.touches {
+			return r.UnsupportedError
+		}
+	}
+	switch {
+	case len(w.protected) > 0:
+		return nil
+	case w.system && len(w.public) == 0 && len(w.refusals) == 0 || w.onlySystem():
+		return refuse(ReasonSystemCatalogOnly, "reads only system catalogs", "")
+	}
+	return refuse(ReasonNoProtectedTable, "reads no protected table", "")
+}
+
+// onlySystem reports whether every refusal of the walk is about a system catalog.
+func (w *walker) onlySystem() bool {
+	return w.system && len(w.public) == 0 &&
+		!slices.ContainsFunc(w.refusals, func(r refusal) bool { return r.Node == "RangeVar" && r.Reason != ReasonSystemCatalog })
+}
+
+// plan puts the parts together.
+func (r *Rewriter) plan(q capture.Query, parsed *parsed, w *walker) (*Plan, error) {
+	if err := locate(w.edits, parsed.tokens); err != nil {
+		return nil, refuse(ReasonVerifyFailed, err.Error(), "report this as a bug")
+	}
+	byPlace := make(map[editKey]edit, len(w.edits))
+	for _, e := range w.edits {
+		byPlace[editKey{e.node, e.at}] = e
+	}
+	expected, edited, err := r.schema.canonicalize(parsed.wire, byPlace)
+	if err != nil || edited != len(w.edits) {
+		return nil, refuse(ReasonVerifyFailed, "the tree does not hold the names that were found in it", "report this as a bug")
+	}
+	fingerprint, err := pg_query.Fingerprint(q.SQL)
+	if err != nil {
+		return nil, parseError(q.SQL, err)
+	}
+	p := &Plan{
+		Group:      fingerprint,
+		Tables:     slices.SortedFunc(maps.Keys(w.protected), compareTables),
+		Public:     slices.SortedFunc(maps.Keys(w.public), compareTables),
+		Functions:  slices.Sorted(maps.Keys(w.functions)),
+		SearchPath: w.path.schemas,
+		Settings:   keySettings(q.Settings),
+		DPCalls:    len(w.calls),
+		sql:        q.SQL,
+		edits:      w.edits,
+		expected:   expected,
+		rewriter:   r,
+	}
+	summary := summarize(q.SQL, parsed.tokens)
+	p.Summary = cutText(summary, maxSummaryBytes)
+	if err := r.claims.resolve(claimInput{q: q, tokens: parsed.tokens, calls: w.calls, summary: summary}, p); err != nil {
+		return nil, err
+	}
+	p.Key = p.key(q)
+	return p, nil
+}
+
+func compareTables(a, b Table) int {
+	return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Name, b.Name))
+}
+
+// For returns the SQL on a neighbour schema: the client's text in which every protected table lies in schema and
+// every public table is qualified. The result was parsed and compared with the original; its error is an
+// *UnsupportedError with ReasonVerifyFailed, or says what is wrong with schema.
+func (p *Plan) For(schema string) (string, error) {
+	if err := p.checkSchema(schema); err != nil {
+		return "", fmt.Errorf("neighbour schema: %w", err)
+	}
+	sql := splice(p.sql, p.edits, schema)
+	wire, err := parser.ParseToProtobuf(sql)
+	if err != nil {
+		return "", refuse(ReasonVerifyFailed, "the rewritten text does not parse", "report this as a bug")
+	}
+	got, _, err := p.rewriter.schema.canonicalize(wire, nil)
+	if err != nil {
+		return "", refuse(ReasonVerifyFailed, err.Error(), "report this as a bug")
+	}
+	want := p.expected.fill(func(Table) string { return schema })
+	if !bytes.Equal(want, got.segments[0]) {
+		return "", refuse(ReasonVerifyFailed, "the rewritten text means something else", "report this as a bug")
+	}
+	return sql, nil
+}
+
+// checkSchema refuses schemas that a neighbour cannot lie in.
+func (p *Plan) checkSchema(schema string) error {
+	if err := checkIdentifier(schema); err != nil {
+		return err
+	}
+	if isSystemSchema(schema) || isTempSchema(schema) {
+		return errors.New("is a system schema")
+	}
+	for _, t := range p.Tables {
+		if kind := p.rewriter.names.kinds[Table{schema, t.Name}]; kind == kindPublic || kind == kindOther {
+			return fmt.Errorf("holds a table %s that is not a copy", t.Name)
+		}
+	}
+	return nil
+}
+
+// hexKey is the printed form of a hash.
+func hexKey(sum []byte) string { return hex.EncodeToString(sum) }

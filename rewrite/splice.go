@@ -1,0 +1,84 @@
+package rewrite
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+)
+
+// editNode is the kind of syntax node that an edit changes.
+type editNode uint8
+
+const (
+	nodeRangeVar editNode = iota
+	nodeColumnRef
+)
+
+// editKey identifies a node of the tree by its kind and its place in the text.
+type editKey struct {
+	node editNode
+	at   int32
+}
+
+// edit gives one name another schema.
+type edit struct {
+	node       editNode
+	at         int32 // byte offset of the name's first part
+	qualifiers int   // parts before the relation's name: 0, 1 (schema) or 2 (database, schema)
+	table      Table
+	protected  bool // the schema is the neighbour's; else the table's own
+
+	end int // the text from at to end gives way to the schema (and a dot, when nothing was there)
+}
+
+// locate finds the end of every edit in the tokens, and sorts the edits by place.
+func locate(edits []edit, tokens []*pg_query.ScanToken) error {
+	slices.SortFunc(edits, func(a, b edit) int { return int(a.at) - int(b.at) })
+	i := 0
+	for k := range edits {
+		e := &edits[k]
+		for i < len(tokens) && tokens[i].GetStart() < e.at {
+			i++
+		}
+		if i == len(tokens) || tokens[i].GetStart() != e.at {
+			return fmt.Errorf("no token at byte %d", e.at)
+		}
+		if k > 0 && e.at < int32(edits[k-1].end) { //nolint:gosec // below MaxBytes
+			return fmt.Errorf("two names at byte %d", e.at)
+		}
+		e.end = int(e.at)
+		for dots, j := 0, i; dots < e.qualifiers; j++ {
+			if j == len(tokens) {
+				return fmt.Errorf("no dot after byte %d", e.at)
+			}
+			if tokens[j].GetToken() == pg_query.Token_ASCII_46 {
+				dots++
+				e.end = int(tokens[j].GetStart())
+			}
+		}
+	}
+	return nil
+}
+
+// splice returns sql with the edits made, in order of place.
+func splice(sql string, edits []edit, schema string) string {
+	var b strings.Builder
+	b.Grow(len(sql) + len(edits)*(len(schema)+3))
+	from := 0
+	for _, e := range edits {
+		b.WriteString(sql[from:e.at])
+		if e.protected {
+			b.WriteString(quoteIdentifier(schema))
+		} else {
+			b.WriteString(quoteIdentifier(e.table.Schema))
+		}
+		if e.qualifiers == 0 {
+			b.WriteByte('.')
+		}
+		from = e.end
+	}
+	b.WriteString(sql[from:])
+	return b.String()
+}

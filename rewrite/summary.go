@@ -1,0 +1,91 @@
+package rewrite
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+)
+
+// maxSummaryBytes is where Plan.Summary is cut. Rules match on the whole.
+const maxSummaryBytes = 240
+
+// tokenText is the text of a token, "" where the scanner's offsets make no sense.
+func tokenText(sql string, t *pg_query.ScanToken) string {
+	start, end := int(t.GetStart()), int(t.GetEnd())
+	if start < 0 || end > len(sql) || start > end {
+		return ""
+	}
+	return sql[start:end]
+}
+
+// summarize writes the tokens in one line: comments left out, literals as ?, lists of them as one "?, ...".
+// It copies only tokens that cannot hold a literal.
+func summarize(sql string, tokens []*pg_query.ScanToken) string {
+	var out []byte
+	end := int32(-1)                         // of the token before
+	literal, comma, more := -1, false, false // where the last literal ends in out, what came after it, and whether it is a list
+	for _, t := range tokens {
+		if isComment(t.GetToken()) {
+			continue
+		}
+		word := summaryWord(sql, t)
+		space := end >= 0 && t.GetStart() > end
+		end = t.GetEnd()
+		if word == "?" && literal >= 0 && comma {
+			out = out[:literal]
+			if !more {
+				out = append(out, ", ..."...)
+			}
+			literal, comma, more = len(out), false, true
+			continue
+		}
+		if space {
+			out = append(out, ' ')
+		}
+		out = append(out, word...)
+		switch {
+		case word == "?":
+			literal, comma, more = len(out), false, false
+		case word == "," && literal >= 0 && !comma:
+			comma = true
+		default:
+			literal = -1
+		}
+	}
+	return string(out)
+}
+
+func isComment(t pg_query.Token) bool {
+	return t == pg_query.Token_C_COMMENT || t == pg_query.Token_SQL_COMMENT
+}
+
+func summaryWord(sql string, t *pg_query.ScanToken) string {
+	switch t.GetToken() {
+	case pg_query.Token_SCONST, pg_query.Token_USCONST, pg_query.Token_BCONST, pg_query.Token_XCONST,
+		pg_query.Token_ICONST, pg_query.Token_FCONST:
+		return "?"
+	case pg_query.Token_UIDENT:
+		return `U&"..."` // the scanner does not give its end
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, tokenText(sql, t))
+}
+
+// cutText cuts s at a character's start at or before limit bytes and marks the cut.
+func cutText(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	const mark = "..."
+	end := limit - len(mark)
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + mark
+}

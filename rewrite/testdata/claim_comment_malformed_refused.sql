@@ -1,0 +1,1 @@
+SELECT count(*) FROM users /* dp_epsilon = 0.5 */

@@ -1,0 +1,1 @@
+SELECT anon_count(id, income) FROM users

@@ -1,0 +1,2 @@
+-- set client_encoding = LATIN1
+SELECT count(*) FROM users

@@ -1,0 +1,2 @@
+SELECT count(*) FROM public /* here */ . -- and here
+ transactions t

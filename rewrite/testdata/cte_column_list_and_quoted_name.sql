@@ -1,0 +1,1 @@
+WITH "Users" (n) AS (SELECT count(*) FROM users) SELECT n FROM "Users"

@@ -1,0 +1,1 @@
+WITH users AS (SELECT 1 AS id) SELECT id FROM users UNION (SELECT id FROM transactions EXCEPT SELECT id FROM users) ORDER BY 1

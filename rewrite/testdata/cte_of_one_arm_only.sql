@@ -1,0 +1,1 @@
+(WITH users AS (SELECT 1 AS id) SELECT id FROM users) UNION ALL SELECT id FROM users

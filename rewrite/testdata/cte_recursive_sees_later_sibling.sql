@@ -1,0 +1,1 @@
+WITH RECURSIVE a AS (SELECT * FROM users), users AS (SELECT 1 AS n) SELECT * FROM a, transactions

@@ -1,0 +1,1 @@
+SELECT current_setting('data_directory') FROM users

@@ -1,0 +1,1 @@
+SELECT count(*) FROM users WHERE created < CURRENT_TIMESTAMP AND d < CURRENT_DATE

@@ -1,0 +1,1 @@
+WITH d AS (DELETE FROM users RETURNING *) SELECT count(*) FROM d

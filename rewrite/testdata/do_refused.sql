@@ -1,0 +1,1 @@
+DO $$ BEGIN PERFORM 1 FROM users; END $$

@@ -1,0 +1,1 @@
+SELECT shop.public.users.income, shop.public.users.* FROM users

@@ -1,0 +1,1 @@
+SELECT shop.util.bucket(income) FROM users

@@ -1,0 +1,2 @@
+SELECT 'naïve — 🦊' AS "größe" FROM transactions -- ünïcode
+ JOIN users ON true

@@ -1,0 +1,1 @@
+SELECT nextval('s'), count(*) FROM users

@@ -1,0 +1,2 @@
+-- param 16401 red
+SELECT count(*) FROM users WHERE colour = $1

@@ -1,0 +1,1 @@
+SELECT count(*) FROM ref.users r JOIN users u USING (id)

@@ -1,0 +1,1 @@
+SELECT shop.ref.users.id FROM transactions, shop.ref.users

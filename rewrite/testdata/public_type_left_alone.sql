@@ -1,0 +1,1 @@
+SELECT kind::public.user_kind FROM users

@@ -1,0 +1,1 @@
+SELECT query_to_xml('select * from users', true, true, '') FROM users

@@ -1,0 +1,1 @@
+SELECT count(*) FROM app."Order Lines" WHERE "Order Lines"."Price" > 1

@@ -1,0 +1,1 @@
+SELECT '{users}'::regclass[] FROM users

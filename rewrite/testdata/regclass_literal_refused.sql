@@ -1,0 +1,1 @@
+SELECT count(*), 'users'::regclass FROM users

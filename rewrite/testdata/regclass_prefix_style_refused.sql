@@ -1,0 +1,1 @@
+SELECT count(*), regclass 'public.users' FROM users

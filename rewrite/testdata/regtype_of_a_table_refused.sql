@@ -1,0 +1,1 @@
+SELECT 'public.users'::regtype FROM users

@@ -1,0 +1,1 @@
+SELECT '{}'::_users FROM users

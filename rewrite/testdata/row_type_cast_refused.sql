@@ -1,0 +1,1 @@
+SELECT NULL::public.users FROM users

@@ -1,0 +1,1 @@
+SELECT * FROM users, json_to_recordset('[]') AS x(a users)

@@ -1,0 +1,2 @@
+-- set search_path = ""
+SELECT count(*) FROM users

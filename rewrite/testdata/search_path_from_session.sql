@@ -1,0 +1,2 @@
+-- set search_path = app, public
+SELECT count(*) FROM "Order Lines", users

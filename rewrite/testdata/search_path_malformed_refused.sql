@@ -1,0 +1,2 @@
+-- set search_path = "public
+SELECT count(*) FROM users

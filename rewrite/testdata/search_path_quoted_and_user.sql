@@ -1,0 +1,2 @@
+-- set search_path = "$user", "public"
+SELECT count(*) FROM users

@@ -1,0 +1,3 @@
+-- set role = ref
+-- set search_path = "$user", public
+SELECT count(*) FROM users, transactions

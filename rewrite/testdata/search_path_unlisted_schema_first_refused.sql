@@ -1,0 +1,2 @@
+-- set search_path = tenant7, public
+SELECT count(*) FROM users

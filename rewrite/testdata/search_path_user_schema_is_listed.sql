@@ -1,0 +1,3 @@
+-- set search_path = "$user", public
+-- user ref
+SELECT count(*) FROM users, transactions

@@ -1,0 +1,2 @@
+-- set search_path = ref
+SELECT count(*) FROM transactions

@@ -1,0 +1,2 @@
+-- uncertain
+WITH c AS (SELECT * FROM public.users) SELECT count(*) FROM c

@@ -1,0 +1,2 @@
+-- uncertain
+SELECT count(*) FROM users

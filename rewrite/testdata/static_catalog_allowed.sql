@@ -1,0 +1,1 @@
+SELECT count(*) FROM transactions, pg_timezone_names z, pg_catalog.pg_am

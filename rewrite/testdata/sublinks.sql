@@ -1,0 +1,1 @@
+SELECT 1 FROM users WHERE id IN (SELECT user_id FROM transactions) AND id = ANY (SELECT user_id FROM transactions) AND EXISTS (TABLE transactions) AND ARRAY(SELECT id FROM users) IS NOT NULL AND (1, 2) = (SELECT id, user_id FROM transactions LIMIT 1)

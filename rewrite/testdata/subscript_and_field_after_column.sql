@@ -1,0 +1,1 @@
+SELECT public.users.tags[1], (public.users.addr).city FROM users

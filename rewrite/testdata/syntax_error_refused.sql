@@ -1,0 +1,1 @@
+SELECT 'ü' FROM users WHERE = 'secret'

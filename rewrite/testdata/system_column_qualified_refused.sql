@@ -1,0 +1,1 @@
+SELECT t.ctid FROM transactions t

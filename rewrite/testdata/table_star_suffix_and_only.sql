@@ -1,0 +1,1 @@
+SELECT count(*) FROM ONLY users, ONLY (transactions), users * AS u

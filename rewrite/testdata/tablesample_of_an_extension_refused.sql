@@ -1,0 +1,1 @@
+SELECT count(*) FROM transactions TABLESAMPLE system_rows(10)

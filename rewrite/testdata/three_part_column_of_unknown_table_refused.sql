@@ -1,0 +1,1 @@
+SELECT private.t.x FROM transactions

@@ -1,0 +1,1 @@
+SELECT sum(public.transactions.spent) FROM transactions GROUP BY public.transactions.store_id

@@ -1,0 +1,1 @@
+SELECT public.users.* FROM public.users

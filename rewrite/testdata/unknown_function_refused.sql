@@ -1,0 +1,1 @@
+SELECT leaky(income) FROM users

@@ -1,0 +1,1 @@
+SELECT other.bucket(income) FROM users

@@ -1,0 +1,1 @@
+SELECT income OPERATOR(private.+) 1 FROM users

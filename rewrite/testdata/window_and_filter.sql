@@ -1,0 +1,1 @@
+SELECT sum(spent) FILTER (WHERE user_id IN (SELECT id FROM users)) OVER (PARTITION BY (SELECT max(id) FROM users) ORDER BY store_id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW), rank() OVER w FROM transactions WINDOW w AS (ORDER BY (SELECT min(id) FROM users))

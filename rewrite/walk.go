@@ -1,0 +1,312 @@
+package rewrite
+
+import (
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+)
+
+// scope is the innermost CTE name in sight; outer leads to the others. nil = none.
+type scope struct {
+	name  string
+	outer *scope
+}
+
+func (s *scope) has(name string) bool {
+	for ; s != nil; s = s.outer {
+		if s.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// place is where the walk is.
+type place struct {
+	ctes *scope
+	// userArgs: within the arguments of a function that is not built in, where a string may become a name.
+	userArgs bool
+	// near is the byte offset of the innermost node that has one, for refusals of nodes without; -1 = none.
+	near int32
+}
+
+// walker visits every node of one statement: it resolves names, collects the edits and calls, and notes refusals.
+type walker struct {
+	r      *Rewriter
+	q      capture.Query
+	path   searchPath
+	tokens []*pg_query.ScanToken
+
+	edits     []edit
+	protected map[Table]bool
+	public    map[Table]bool
+	functions map[string]bool
+	calls     []*dpCall
+	system    bool // a system relation was read
+	refusals  []refusal
+}
+
+// refusal is a note of the walk; touches: the node may have meant a protected table.
+type refusal struct {
+	*UnsupportedError
+	touches bool
+}
+
+func (w *walker) refuse(reason Reason, node string, offset int32, detail, hint string) {
+	w.refusals = append(w.refusals, refusal{UnsupportedError: &UnsupportedError{
+		Reason: reason, Node: node, Detail: detail, Offset: int(offset), Hint: hint,
+	}})
+}
+
+// visit handles one message of the tree. The kinds listed here are all that a SELECT may hold; what is not listed is
+// refused, so that a node with a meaning unknown here is never replayed.
+func (w *walker) visit(m protoreflect.Message, at place) {
+	if n, ok := m.Interface().(interface{ GetLocation() int32 }); ok && n.GetLocation() > 0 {
+		at.near = n.GetLocation()
+	}
+	switch n := m.Interface().(type) {
+	case *pg_query.SelectStmt:
+		w.selectStmt(n, m, at)
+		return
+	case *pg_query.RangeVar:
+		w.rangeVar(n, at)
+	case *pg_query.ColumnRef:
+		w.columnRef(n)
+	case *pg_query.FuncCall:
+		at = w.funcCall(n, at)
+	case *pg_query.TypeName:
+		w.typeName(n)
+	case *pg_query.TypeCast:
+		w.typeCast(n)
+	case *pg_query.ParamRef:
+		w.paramRef(n, at)
+	case *pg_query.A_Const:
+		w.constant(n, at)
+	case *pg_query.A_Expr:
+		w.operator(n.GetName(), "A_Expr", n.GetLocation())
+	case *pg_query.SubLink:
+		w.operator(n.GetOperName(), "SubLink", n.GetLocation())
+	case *pg_query.SortBy:
+		w.operator(n.GetUseOp(), "SortBy", n.GetLocation())
+	case *pg_query.A_Indirection:
+		w.indirection(n, at)
+	case *pg_query.SQLValueFunction:
+		w.sqlValue(n)
+	case *pg_query.RangeTableSample:
+		w.tableSample(n)
+	case *pg_query.LockingClause:
+		w.refuse(ReasonSideEffects, "LockingClause", lockOffset(n, at), "row locks", "")
+		return
+	case *pg_query.InsertStmt, *pg_query.UpdateStmt, *pg_query.DeleteStmt, *pg_query.MergeStmt:
+		w.refuse(ReasonSideEffects, string(m.Descriptor().Name()), at.near, "a WITH query that changes data", "")
+		return
+	case *pg_query.Node, *pg_query.List, *pg_query.ResTarget, *pg_query.String, *pg_query.Integer, *pg_query.Float,
+		*pg_query.Boolean, *pg_query.BitString, *pg_query.A_Star, *pg_query.A_ArrayExpr, *pg_query.A_Indices,
+		*pg_query.BoolExpr, *pg_query.NullTest, *pg_query.BooleanTest, *pg_query.CaseExpr, *pg_query.CaseWhen,
+		*pg_query.CoalesceExpr, *pg_query.MinMaxExpr, *pg_query.CollateClause, *pg_query.RowExpr, *pg_query.Alias,
+		*pg_query.JoinExpr, *pg_query.RangeSubselect, *pg_query.RangeFunction, *pg_query.ColumnDef,
+		*pg_query.RangeTableFunc, *pg_query.RangeTableFuncCol, *pg_query.CTESearchClause, *pg_query.CTECycleClause,
+		*pg_query.WindowDef, *pg_query.GroupingSet, *pg_query.GroupingFunc, *pg_query.NamedArgExpr,
+		*pg_query.XmlExpr, *pg_query.XmlSerialize, *pg_query.JsonFormat, *pg_query.JsonReturning, *pg_query.JsonValueExpr,
+		*pg_query.JsonOutput, *pg_query.JsonKeyValue, *pg_query.JsonObjectConstructor, *pg_query.JsonArrayConstructor,
+		*pg_query.JsonArrayQueryConstructor, *pg_query.JsonAggConstructor, *pg_query.JsonObjectAgg,
+		*pg_query.JsonArrayAgg, *pg_query.JsonIsPredicate:
+	default:
+		w.refuse(ReasonUnsupportedNode, string(m.Descriptor().Name()), at.near, "syntax that is not known to be safe to replay", "")
+		return
+	}
+	w.children(m, at, 0)
+}
+
+// children visits every message below m but those of the field skip.
+func (w *walker) children(m protoreflect.Message, at place, skip protoreflect.FieldNumber) {
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case fd.Number() == skip || fd.Kind() != protoreflect.MessageKind:
+		case fd.IsList():
+			for list, i := v.List(), 0; i < list.Len(); i++ {
+				w.visit(list.Get(i).Message(), at)
+			}
+		default:
+			w.visit(v.Message(), at)
+		}
+		return true
+	})
+}
+
+// lockOffset is where a locking clause names a relation, else the nearest node.
+func lockOffset(n *pg_query.LockingClause, at place) int32 {
+	if len(n.GetLockedRels()) > 0 {
+		return n.GetLockedRels()[0].GetRangeVar().GetLocation()
+	}
+	return at.near
+}
+
+// selectStmt opens the scope of WITH, under which everything else of the statement lies, set-operation arms included.
+func (w *walker) selectStmt(n *pg_query.SelectStmt, m protoreflect.Message, at place) {
+	if n.GetIntoClause() != nil {
+		w.refuse(ReasonSideEffects, "IntoClause", n.GetIntoClause().GetRel().GetLocation(), "SELECT INTO makes a table", "")
+		return
+	}
+	if with := n.GetWithClause(); with != nil {
+		at.ctes = w.withClause(with, at)
+	}
+	w.children(m, at, w.r.schema.withClause)
+}
+
+// withClause visits the CTEs, each in its own scope, and returns the scope of the statement that they belong to.
+func (w *walker) withClause(with *pg_query.WithClause, at place) *scope {
+	if with.GetRecursive() {
+		for _, n := range with.GetCtes() {
+			at.ctes = &scope{name: n.GetCommonTableExpr().GetCtename(), outer: at.ctes}
+		}
+	}
+	for _, n := range with.GetCtes() {
+		cte := n.GetCommonTableExpr()
+		if cte == nil {
+			w.refuse(ReasonUnsupportedNode, nodeName(n), with.GetLocation(), "an unknown kind of WITH query", "")
+			continue
+		}
+		at.near = cte.GetLocation()
+		w.children(cte.ProtoReflect(), at, 0)
+		if !with.GetRecursive() {
+			at.ctes = &scope{name: cte.GetCtename(), outer: at.ctes}
+		}
+	}
+	return at.ctes
+}
+
+// rangeVar resolves a relation in FROM.
+func (w *walker) rangeVar(n *pg_query.RangeVar, at place) {
+	if n.GetSchemaname() == "" && at.ctes.has(n.GetRelname()) {
+		return
+	}
+	if !w.catalog(n.GetCatalogname(), "RangeVar", n.GetLocation()) {
+		return
+	}
+	t := Table{n.GetSchemaname(), n.GetRelname()}
+	kind, reason := kindUnknown, ReasonUnknownTable
+	if t.Schema != "" {
+		kind = w.r.names.qualified(t)
+	} else if t, kind, reason = w.r.names.unqualified(n.GetRelname(), w.path); kind == kindUnknown {
+		t = Table{"", n.GetRelname()}
+	}
+	qualifiers := 0
+	for _, part := range []string{n.GetCatalogname(), n.GetSchemaname()} {
+		if part != "" {
+			qualifiers++
+		}
+	}
+	switch kind {
+	case kindProtected:
+		w.protected[t] = true
+		w.edit(edit{node: nodeRangeVar, at: n.GetLocation(), qualifiers: qualifiers, table: t, protected: true})
+	case kindPublic:
+		w.public[t] = true
+		w.edit(edit{node: nodeRangeVar, at: n.GetLocation(), qualifiers: qualifiers, table: t})
+	case kindSystem:
+		w.system = true
+		if qualifiers == 2 {
+			w.edit(edit{node: nodeRangeVar, at: n.GetLocation(), qualifiers: qualifiers, table: t})
+		}
+		if !isStaticCatalog(t) {
+			w.refuse(ReasonSystemCatalog, "RangeVar", n.GetLocation(), "relation "+t.String(), "a catalog describes other tables in a replay")
+		}
+	default:
+		w.unreadable(t, kind, reason, n.GetLocation())
+	}
+}
+
+// unreadable notes a relation that is neither protected nor public nor of the system.
+func (w *walker) unreadable(t Table, kind relationKind, reason Reason, offset int32) {
+	detail, hint := "relation "+strings.TrimPrefix(t.String(), "."), ""
+	switch {
+	case kind == kindTemp:
+		reason = ReasonTempTable
+	case reason == ReasonSettingsUncertain:
+		hint = "qualify the name with its schema"
+	case reason == ReasonAmbiguousName:
+		hint = "a schema earlier in the search_path is not listed at all; qualify the name or list that schema's relations"
+	case t.Schema == "" && w.r.names.protected[t.Name]:
+		hint = "a protected table has this name, but not in a schema of the session's search_path"
+	default:
+		reason, hint = ReasonUnknownTable, "list it as protected, if it holds or reads personal data, or as public"
+	}
+	w.refuse(reason, "RangeVar", offset, detail, hint)
+	w.refusals[len(w.refusals)-1].touches = w.r.names.protected[t.Name]
+}
+
+// catalog checks the database of a qualified name.
+func (w *walker) catalog(name, node string, offset int32) bool {
+	if name == "" || name == w.r.options.Database {
+		return true
+	}
+	w.refuse(ReasonAmbiguousName, node, offset, "a name qualified with a database", "configure the database of the protected tables")
+	w.refusals[len(w.refusals)-1].touches = true
+	return false
+}
+
+// columnRef rewrites schema.table.column and database.schema.table.column, which would no longer match their
+// relation, and refuses system columns.
+func (w *walker) columnRef(n *pg_query.ColumnRef) {
+	fields := make([]string, len(n.GetFields()))
+	for i, f := range n.GetFields() {
+		fields[i] = f.GetString_().GetSval()
+	}
+	last := fields[len(fields)-1]
+	if isSystemColumn(last) {
+		w.refuse(ReasonSystemColumn, "ColumnRef", n.GetLocation(), "system column "+last, "")
+	}
+	switch len(fields) {
+	case 1:
+		return
+	case 2, 3, 4:
+		if strings.HasPrefix(last, "pg_") { // the only ones not safe that take a row
+			w.attribute(last, "ColumnRef", n.GetLocation())
+		}
+	default:
+		w.refuse(ReasonUnsupportedNode, "ColumnRef", n.GetLocation(), "a name of more than four parts", "")
+		return
+	}
+	if len(fields) == 2 {
+		return
+	}
+	if len(fields) == 4 && !w.catalog(fields[0], "ColumnRef", n.GetLocation()) {
+		return
+	}
+	t := Table{fields[len(fields)-3], fields[len(fields)-2]}
+	e := edit{node: nodeColumnRef, at: n.GetLocation(), qualifiers: len(fields) - 2, table: t}
+	switch kind := w.r.names.qualified(t); kind {
+	case kindProtected:
+		e.protected = true
+		w.edit(e)
+	case kindPublic:
+		w.edit(e)
+	case kindSystem:
+		if len(fields) == 4 {
+			w.edit(e)
+		}
+	default:
+		w.unreadable(t, kind, ReasonUnknownTable, n.GetLocation())
+	}
+}
+
+// edit notes one splice, unless it would change nothing.
+func (w *walker) edit(e edit) {
+	if !e.protected && e.qualifiers == 1 {
+		return
+	}
+	w.edits = append(w.edits, e)
+}
+
+// isSystemColumn names the columns that every table has and that tell two copies of it apart (manual, 5.5).
+func isSystemColumn(name string) bool {
+	switch name {
+	case "tableoid", "ctid", "xmin", "xmax", "cmin", "cmax":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,190 @@
+package rewrite
+
+import (
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+)
+
+// stringParts returns a list of String nodes as strings.
+func stringParts(nodes []*pg_query.Node) []string {
+	parts := make([]string, len(nodes))
+	for i, n := range nodes {
+		parts[i] = n.GetString_().GetSval()
+	}
+	return parts
+}
+
+// funcCall judges a call and returns the place of its arguments.
+func (w *walker) funcCall(n *pg_query.FuncCall, at place) place {
+	parts := stringParts(n.GetFuncname())
+	dotted := strings.Join(parts, ".")
+	w.functions[dotted] = true
+	if len(parts) == 0 || len(parts) > 2 {
+		w.refuse(ReasonUnknownFunction, "FuncCall", n.GetLocation(), "function "+dotted, "name it without the database")
+		return at
+	}
+	schema, name := "", parts[len(parts)-1]
+	if len(parts) == 2 {
+		schema = parts[0]
+	}
+	if s, ok := w.r.functions.signature(schema, name, w.path); ok {
+		w.calls = append(w.calls, &dpCall{signature: s, call: n})
+		at.userArgs = at.userArgs || w.r.functions.class(schema, name) == functionUser
+		return at
+	}
+	switch class := w.r.functions.class(schema, name); {
+	case class == functionSafe:
+		return at
+	case name == "current_setting" && class == functionNever && w.readsKnownSetting(n):
+		return at
+	case class == functionNever:
+		w.refuse(ReasonUnsafeFunction, "FuncCall", n.GetLocation(), "function "+dotted, "")
+	case class == functionNeverVolatile:
+		w.refuse(ReasonSideEffects, "FuncCall", n.GetLocation(), "function "+dotted, "")
+	case w.r.functions.isAllowed(schema, name, w.path):
+		at.userArgs = at.userArgs || class == functionUser
+	case class == functionVolatile || isForeignFamily(name):
+		w.refuse(ReasonSideEffects, "FuncCall", n.GetLocation(), "function "+dotted, "if it is safe to replay, allow it by name")
+	default:
+		w.refuse(ReasonUnknownFunction, "FuncCall", n.GetLocation(), "function "+dotted, "if it is safe to replay, allow it by name or give its DP signature")
+	}
+	return at
+}
+
+// readsKnownSetting reports whether a call of current_setting reads a setting that Plan.Settings carries to the replay.
+func (w *walker) readsKnownSetting(n *pg_query.FuncCall) bool {
+	if len(n.GetArgs()) == 0 {
+		return false
+	}
+	name := strings.ToLower(n.GetArgs()[0].GetAConst().GetSval().GetSval())
+	return !w.q.SettingsUncertain && (isCustomSetting(name) || isKeySetting(name))
+}
+
+// attribute judges x.name, which PostgreSQL also takes as the call name(x).
+func (w *walker) attribute(name, node string, offset int32) {
+	switch w.r.functions.class("", name) {
+	case functionNever:
+		w.refuse(ReasonUnsafeFunction, node, offset, "function "+name+" in attribute notation", "")
+	case functionNeverVolatile, functionVolatile:
+		w.refuse(ReasonSideEffects, node, offset, "function "+name+" in attribute notation", "")
+	}
+}
+
+// indirection judges the attributes in (x).a.b[1].
+func (w *walker) indirection(n *pg_query.A_Indirection, at place) {
+	for _, i := range n.GetIndirection() {
+		name := i.GetString_().GetSval()
+		if isSystemColumn(name) {
+			w.refuse(ReasonSystemColumn, "A_Indirection", at.near, "system column "+name, "")
+		}
+		w.attribute(name, "A_Indirection", at.near)
+	}
+}
+
+// typeName refuses the row types of protected tables: a neighbour's table has another one.
+// It also refuses the types that turn text into the name of a relation, role, function or operator.
+func (w *walker) typeName(n *pg_query.TypeName) {
+	parts := stringParts(n.GetNames())
+	if n.GetPctType() {
+		w.refuse(ReasonUnsupportedNode, "TypeName", n.GetLocation(), "%TYPE", "")
+	}
+	if len(parts) == 0 {
+		return
+	}
+	last := parts[len(parts)-1]
+	switch last {
+	case "regclass", "regnamespace", "regrole", "regproc", "regprocedure", "regoper", "regoperator":
+		w.refuse(ReasonNameInString, "TypeName", n.GetLocation(), "type "+last+", which turns text into the name of an object", "")
+	}
+	if parts[0] != "pg_catalog" && (w.r.names.protected[last] || w.r.names.protected[strings.TrimPrefix(last, "_")]) {
+		w.refuse(ReasonRowType, "TypeName", n.GetLocation(), "type "+strings.Join(parts, "."), "")
+	}
+}
+
+// typeCast allows the types for names of types and text search objects only on a plain string that names no table.
+func (w *walker) typeCast(n *pg_query.TypeCast) {
+	parts := stringParts(n.GetTypeName().GetNames())
+	if len(parts) == 0 {
+		return
+	}
+	switch name := parts[len(parts)-1]; name {
+	case "regtype", "regconfig", "regdictionary", "regcollation":
+		text := n.GetArg().GetAConst().GetSval()
+		if text == nil || w.r.names.mentions(text.GetSval()) || len(n.GetTypeName().GetArrayBounds()) > 0 {
+			w.refuse(ReasonNameInString, "TypeCast", n.GetTypeName().GetLocation(), "a cast to "+name+" of something else than a plain name", "")
+		}
+	}
+}
+
+// constant refuses strings that name a protected table where a user's function may take them for a name.
+func (w *walker) constant(n *pg_query.A_Const, at place) {
+	if at.userArgs && n.GetSval() != nil && w.r.names.mentions(n.GetSval().GetSval()) {
+		w.refuse(ReasonNameInString, "A_Const", n.GetLocation(), "a string that names a protected table, in the arguments of a function", "")
+	}
+}
+
+// firstNormalOID is the first OID of user-defined objects, which are other ones in another database (access/transam.h).
+const firstNormalOID = 16384
+
+// paramRef checks the bound parameter behind $n.
+func (w *walker) paramRef(n *pg_query.ParamRef, at place) {
+	if n.GetNumber() < 1 || int(n.GetNumber()) > len(w.q.Params) {
+		w.refuse(ReasonParameter, "ParamRef", n.GetLocation(), "a parameter without a bound value", "")
+		return
+	}
+	p := w.q.Params[n.GetNumber()-1]
+	switch {
+	case p.OID >= firstNormalOID:
+		w.refuse(ReasonParameter, "ParamRef", n.GetLocation(), "a parameter of a user-defined type", "cast it in the statement and let the server infer its type")
+	case isRegOID(p.OID):
+		w.refuse(ReasonParameter, "ParamRef", n.GetLocation(), "a parameter that is the name of an object", "")
+	case at.userArgs && p.Format == 0 && w.r.names.mentions(string(p.Value)):
+		w.refuse(ReasonNameInString, "ParamRef", n.GetLocation(), "a parameter that names a protected table, in the arguments of a function", "")
+	}
+}
+
+// isRegOID tells the types whose text form is the name of an object, and their arrays (pg_type.dat).
+func isRegOID(oid uint32) bool {
+	switch oid {
+	case 24, 2202, 2203, 2204, 2205, 2206, 3734, 3769, 4089, 4096, 4191,
+		1008, 2207, 2208, 2209, 2210, 2211, 3735, 3770, 4090, 4097, 4192:
+		return true
+	}
+	return false
+}
+
+// operator refuses OPERATOR(schema.op) outside pg_catalog: it calls a user's function.
+func (w *walker) operator(name []*pg_query.Node, node string, offset int32) {
+	if parts := stringParts(name); len(parts) > 1 && parts[0] != "pg_catalog" {
+		w.refuse(ReasonUnsupportedNode, node, offset, "operator "+strings.Join(parts, "."), "")
+	}
+}
+
+// sqlValue refuses the keywords that stand for the session: a replay runs as another role.
+func (w *walker) sqlValue(n *pg_query.SQLValueFunction) {
+	switch n.GetOp() {
+	case pg_query.SQLValueFunctionOp_SVFOP_CURRENT_ROLE, pg_query.SQLValueFunctionOp_SVFOP_CURRENT_USER,
+		pg_query.SQLValueFunctionOp_SVFOP_USER, pg_query.SQLValueFunctionOp_SVFOP_SESSION_USER,
+		pg_query.SQLValueFunctionOp_SVFOP_CURRENT_CATALOG, pg_query.SQLValueFunctionOp_SVFOP_CURRENT_SCHEMA:
+		what := strings.ToLower(strings.TrimPrefix(n.GetOp().String(), "SVFOP_"))
+		w.refuse(ReasonSessionDependent, "SQLValueFunction", n.GetLocation(), what, "a replay runs in another session")
+	}
+}
+
+// tableSample allows the two built-in methods and those declared safe.
+func (w *walker) tableSample(n *pg_query.RangeTableSample) {
+	parts := stringParts(n.GetMethod())
+	schema, name := "", ""
+	if len(parts) > 0 {
+		name = parts[len(parts)-1]
+	}
+	if len(parts) > 1 {
+		schema = parts[0]
+	}
+	builtin := (schema == "" || schema == "pg_catalog") && (name == "bernoulli" || name == "system")
+	if builtin || len(parts) <= 2 && w.r.functions.isAllowed(schema, name, w.path) {
+		return
+	}
+	w.refuse(ReasonUnknownFunction, "RangeTableSample", n.GetLocation(), "sampling method "+strings.Join(parts, "."), "if it is safe to replay, allow it by name")
+}
