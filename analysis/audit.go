@@ -1,0 +1,312 @@
+package analysis
+
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/internal/outcome"
+)
+
+// The values that go in, named here so that they can be built from outside this module's internals.
+type (
+	// Outcome is the result of one trial.
+	Outcome = outcome.Outcome
+	// Column describes one column of a result.
+	Column = outcome.Column
+	// Value is one field of one row.
+	Value = outcome.Value
+	// Kind is the kind of a value.
+	Kind = outcome.Kind
+)
+
+// The kinds of a value.
+const (
+	Null   = outcome.Null
+	Number = outcome.Number
+	Text   = outcome.Text
+	Bool   = outcome.Bool
+)
+
+// Audit gathers evidence about one query on one pair of neighbouring datasets. It is not safe for concurrent use.
+type Audit struct {
+	claim     Claim
+	opts      Options
+	threshold float64 // ln(1/alpha)
+
+	pairs      int
+	detectedAt int // pairs at which the bound passed the claim; 0 for not yet
+	nextTurn   int // pairs at which the block at hand ends
+	nextLook   int
+
+	grid    []float64
+	claimAt int // index of the claim's point, -1 without a claim
+	front   int // index of the first point that is not rejected; all below are
+	lead    lead
+	climber *process // at grid[front], up to the last finished epoch
+	book    book
+	epoch   *epoch
+	scratch scratch
+	bet     bet
+	mix     mixtures
+
+	reader    *reader
+	errors    *dictionary
+	codes     [2][]code
+	slots     []*series
+	specials  []*series
+	joint     joint
+	stride    int // of the pairs that are kept
+	retained  [][2]*Outcome
+	misfit    bool // a result did not fit the layout
+	layoutAt  int  // pairs at which the layout is looked at again
+	funded    int  // slots that had a stake when wealth was shared out last
+	monotony  monotony
+	repeats   map[uint64]uint8
+	failures  [2]int
+	unmatched int // results of another shape
+}
+
+// New starts an audit of a claim. It returns an *InfeasibleError when the budget is too small for any method to convict
+// the claim, and an error that names every fault for a claim or an option out of its range.
+func New(c Claim, o Options) (*Audit, error) {
+	o = o.withDefaults()
+	if err := validate(c, o); err != nil {
+		return nil, err
+	}
+	if o.NoClaim {
+		c.Epsilon = 0
+	} else if err := feasible(c, o); err != nil {
+		return nil, err
+	}
+	a := &Audit{
+		claim: c, opts: o, threshold: -math.Log(1 - o.Confidence),
+		errors: newDictionary(firstError, otherError), repeats: map[uint64]uint8{},
+		mix: newMixtures(), stride: 1, nextTurn: 1, nextLook: 1,
+	}
+	a.grid, a.claimAt = newGrid(c.Epsilon, o.NoClaim)
+	at := c.Epsilon
+	if a.claimAt >= 0 {
+		at = a.grid[a.claimAt]
+	}
+	a.lead.null = newNull(at, c.Delta)
+	a.climber = newProcess(newNull(a.grid[0], c.Delta))
+	a.open(&epoch{raise: -1, lower: -1})
+	return a, nil
+}
+
+// Add takes one pair of trials: a fresh execution on D0 and one on D1. The audit may keep the rows of some results:
+// they must not be changed afterwards.
+func (a *Audit) Add(d0, d1 Outcome) {
+	a.pairs++
+	a.retain(&d0, &d1)
+	h := [2]uint64{fingerprint(&d0), fingerprint(&d1)}
+	a.monotony.add(h)
+	a.countFailures(&d0, &d1)
+	if a.reader != nil {
+		a.read(&d0, &d1, h)
+	}
+	if a.pairs >= a.nextLook || a.pairs >= a.nextTurn {
+		a.look()
+	}
+	if a.pairs >= a.nextTurn {
+		a.turn()
+	}
+}
+
+// Decided reports whether further trials cannot change the verdict: a violation is certain, or the budget is used.
+func (a *Audit) Decided() bool {
+	return a.detectedAt > 0 || a.pairs >= a.opts.MaxTrials
+}
+
+// read turns a pair into codes and counts them.
+func (a *Audit) read(d0, d1 *Outcome, h [2]uint64) {
+	r := a.reader
+	a.codes[0] = r.read(d0, a.codes[0])
+	a.codes[1] = r.read(d1, a.codes[1])
+	for len(a.codes[0]) < len(a.codes[1]) {
+		a.codes[0] = append(a.codes[0], r.filling(d0))
+	}
+	a.growSlots()
+	kept := a.pairs%a.stride == 0
+	for i, s := range a.slots {
+		c0, c1 := a.codes[0][i], a.codes[1][i]
+		s.count(c0, c1)
+		if kept {
+			s.push(c0, c1)
+		}
+		if !s.shared && s.watch.add(c0, c1) {
+			s.shared = true
+		}
+	}
+	for _, s := range a.specials {
+		c0, c1 := a.special(s, d0, d1, h)
+		s.count(c0, c1)
+		if kept && s.kind != laplaceScore && s.kind != gaussScore {
+			s.push(c0, c1)
+		}
+	}
+	a.remember(h)
+	for kept && len(a.specials[0].past[0]) >= a.keep() {
+		a.thin()
+	}
+}
+
+// special returns the codes of a score that is not a slot.
+func (a *Audit) special(s *series, d0, d1 *Outcome, h [2]uint64) (c0, c1 code) {
+	switch s.kind {
+	case rowsScore:
+		return a.reader.rowsCode(d0), a.reader.rowsCode(d1)
+	case repeatScore:
+		return a.repeatCode(h[0]), a.repeatCode(h[1])
+	case certainScore:
+		return a.monotony.code(h[0]), a.monotony.code(h[1])
+	case lowBitScore:
+		return lowBitCode(a.codes[0]), lowBitCode(a.codes[1])
+	case laplaceScore:
+		if s.table != nil {
+			c0, _ = a.joint.score(a.codes[0])
+			c1, _ = a.joint.score(a.codes[1])
+		}
+	case gaussScore:
+		if s.table != nil {
+			_, c0 = a.joint.score(a.codes[0])
+			_, c1 = a.joint.score(a.codes[1])
+		}
+	}
+	return c0, c1
+}
+
+// lowBitCode is the least of the lowest bits set in the numbers of a result.
+func lowBitCode(codes []code) code {
+	least := math.Inf(1)
+	for _, c := range codes {
+		if isNumber(c) {
+			least = min(least, lowestBit(c))
+		}
+	}
+	if math.IsInf(least, 1) {
+		return category(absent)
+	}
+	return least
+}
+
+// growSlots makes series for keys that came for the first time. Before, they were absent.
+func (a *Audit) growSlots() {
+	for len(a.slots) < len(a.codes[0]) {
+		s := &series{kind: slotScore, slot: len(a.slots)}
+		for w := range s.past {
+			s.past[w] = make([]code, len(a.specials[0].past[w]), 2*len(a.specials[0].past[w])+8)
+			for i := range s.past[w] {
+				s.past[w][i] = category(absent)
+			}
+		}
+		a.slots = append(a.slots, s)
+	}
+}
+
+// Bounds on the past that is kept for learning.
+const (
+	maxKeptCells = 1 << 21 // pairs times slots: 32 MiB of codes
+	maxKeptPairs = 1 << 14
+	minKeptPairs = 256
+)
+
+// keep is the number of pairs at which the kept past is thinned.
+func (a *Audit) keep() int {
+	return min(max(maxKeptCells/max(1, len(a.slots)), minKeptPairs), maxKeptPairs)
+}
+
+// thin drops half of the kept pairs, so that memory stays bounded.
+func (a *Audit) thin() {
+	a.stride *= 2
+	for _, s := range a.slots {
+		s.thin()
+	}
+	for _, s := range a.specials {
+		s.thin()
+	}
+}
+
+// retain keeps the first and the latest pairs as they are, to learn the layout from.
+func (a *Audit) retain(d0, d1 *Outcome) {
+	const first, latest = 8, 8
+	if a.reader != nil && (widthOf(d0) != a.reader.width || widthOf(d1) != a.reader.width) {
+		a.unmatched++
+	}
+	if a.reader != nil && !a.reader.keyed && (len(d0.Rows) > 1 || len(d1.Rows) > 1) {
+		a.misfit = true
+	}
+	if len(a.retained) < first+latest {
+		a.retained = append(a.retained, [2]*Outcome{d0, d1})
+		return
+	}
+	a.retained[first+a.pairs%latest] = [2]*Outcome{d0, d1}
+}
+
+func (a *Audit) countFailures(d0, d1 *Outcome) {
+	for w, o := range [2]*Outcome{d0, d1} {
+		if o.Failed() {
+			a.failures[w]++
+		}
+	}
+}
+
+// maxRepeats bounds the results that are remembered to find exact repeats.
+const maxRepeats = 1 << 16
+
+// remember notes in which world a result was seen.
+func (a *Audit) remember(h [2]uint64) {
+	for w, x := range h {
+		if seen, ok := a.repeats[x]; ok || len(a.repeats) < maxRepeats {
+			a.repeats[x] = seen | 1<<w
+		}
+	}
+}
+
+// The categories of repeatScore and certainScore.
+const (
+	onD0Only = firstText + iota
+	onD1Only
+	elsewhere
+)
+
+// repeatCode says in which world a result was seen before.
+func (a *Audit) repeatCode(h uint64) code {
+	switch a.repeats[h] {
+	case 1:
+		return category(onD0Only)
+	case 2:
+		return category(onD1Only)
+	}
+	return category(elsewhere)
+}
+
+// monotony watches for results that never vary.
+type monotony struct {
+	pairs  int
+	first  [2]uint64
+	broken [2]bool
+}
+
+func (m *monotony) add(h [2]uint64) {
+	m.pairs++
+	if m.pairs == 1 {
+		m.first = h
+	}
+	for w := range h {
+		m.broken[w] = m.broken[w] || h[w] != m.first[w]
+	}
+}
+
+// constant reports whether neither world's result ever varied.
+func (m *monotony) constant() bool { return !m.broken[0] && !m.broken[1] }
+
+// code says which world's constant a result is.
+func (m *monotony) code(h uint64) code {
+	switch h {
+	case m.first[0]:
+		return category(onD0Only)
+	case m.first[1]:
+		return category(onD1Only)
+	}
+	return category(elsewhere)
+}

@@ -1,0 +1,245 @@
+package analysis
+
+import "math"
+
+// scoreID numbers the scores of an audit in the order in which they were made.
+type scoreID int
+
+// stake is what the book knows of a score: the views of it that are bet on, the mixture of each, and where their
+// wealth lies.
+type stake struct {
+	views []view
+	mix   mixture
+	at    int // first of len(views)*len(mix) places
+}
+
+func (s *stake) size() int { return len(s.views) * len(s.mix) }
+
+// grant gives a score a part of the wealth that is not bet.
+type grant struct {
+	score    scoreID
+	fraction float64
+}
+
+// entry is what one score bets on in an epoch.
+type entry struct {
+	score     scoreID
+	table     *table
+	claimOnly bool // bet on at the claim alone; at the other epsilons its wealth rests
+}
+
+// epoch is a block of pairs between two moments of learning. What is bet in it at any epsilon follows from the
+// past counts in its tables alone, so that a process may be computed when it is wanted.
+type epoch struct {
+	retire  []scoreID // their wealth becomes cash
+	void    []scoreID // what they won is taken from them: it rested on an assumption that broke
+	grants  []grant   // from the cash, in order
+	raise   scoreID   // gets the part raiseBy of all the other wealth; -1 for none
+	raiseBy float64
+	lower   scoreID // gives its wealth back to the others in proportion; -1 for none
+	share   float64 // the part of each score's wealth that is spread over its components anew afterwards
+	entries []entry
+}
+
+// book keeps the stakes and the epochs of an audit.
+type book struct {
+	stakes []stake
+	places int
+	epochs []*epoch
+	order  []uint8 // scratch
+}
+
+// open adds a score and returns its number.
+func (k *book) open(views []view, m mixture) scoreID {
+	k.stakes = append(k.stakes, stake{views: views, mix: m, at: k.places})
+	k.places += len(views) * len(m)
+	return scoreID(len(k.stakes) - 1)
+}
+
+// process is the e-process at one epsilon: a weighted average of products, kept as logarithms.
+type process struct {
+	null
+	logw    []float64 // per place
+	granted []float64 // per score, ln of what it was given
+	cash    float64   // ln of the wealth that is not bet
+	highest float64   // the greatest log-wealth at any look
+}
+
+func newProcess(h null) *process { return &process{null: h} }
+
+// reset puts the process back to the start.
+func (p *process) reset(h null) {
+	p.null, p.logw, p.granted, p.cash, p.highest = h, p.logw[:0], p.granted[:0], 0, 0
+}
+
+// begin applies the transfers of wealth at the start of an epoch. They are decided by the past, the same for
+// every epsilon, and keep the total.
+func (p *process) begin(k *book, e *epoch) {
+	for len(p.logw) < k.places {
+		p.logw = append(p.logw, math.Inf(-1))
+	}
+	for len(p.granted) < len(k.stakes) {
+		p.granted = append(p.granted, math.Inf(-1))
+	}
+	for _, id := range e.retire {
+		w := p.of(k, id)
+		p.cash = logAdd(p.cash, logSumExp(w))
+		for i := range w {
+			w[i] = math.Inf(-1)
+		}
+	}
+	for _, g := range e.grants {
+		p.spread(k, g.score, p.cash+math.Log(g.fraction))
+		p.cash += math.Log1p(-g.fraction)
+	}
+	if e.lower >= 0 {
+		all := p.total()
+		w := p.of(k, e.lower)
+		for i := range w {
+			w[i] = math.Inf(-1)
+		}
+		if rest := p.total(); !math.IsInf(rest, -1) {
+			p.scale(all - rest)
+		}
+	}
+	for _, id := range e.void {
+		w := p.of(k, id)
+		if gain := logSumExp(w) - p.granted[id]; gain > 0 {
+			for i := range w {
+				w[i] -= gain
+			}
+		}
+	}
+	if e.raise >= 0 {
+		all := p.total()
+		p.scale(math.Log1p(-e.raiseBy))
+		p.spread(k, e.raise, all+math.Log(e.raiseBy))
+	}
+}
+
+// spread adds wealth to a score by the prior of its components.
+func (p *process) spread(k *book, id scoreID, wealth float64) {
+	s := &k.stakes[id]
+	w := p.of(k, id)
+	p.granted[id] = logAdd(p.granted[id], wealth)
+	for i := range w {
+		w[i] = logAdd(w[i], wealth+math.Log(s.mix[i%len(s.mix)].weight/float64(len(s.views))))
+	}
+}
+
+func (p *process) scale(by float64) {
+	p.cash += by
+	for i := range p.logw {
+		p.logw[i] += by
+	}
+}
+
+func (p *process) of(k *book, id scoreID) []float64 {
+	s := &k.stakes[id]
+	return p.logw[s.at : s.at+s.size()]
+}
+
+func (p *process) total() float64 { return logAdd(p.cash, logSumExp(p.logw)) }
+
+// end applies what the bets of an epoch gained, and shares.
+func (p *process) end(k *book, e *epoch, scratch *bet) {
+	for _, en := range e.entries {
+		if en.claimOnly {
+			continue
+		}
+		s := &k.stakes[en.score]
+		w := p.of(k, en.score)
+		for v := range s.views {
+			scratch.place(p.null, en, s, v, k)
+			scratch.collect(en.table, w[v*len(s.mix):(v+1)*len(s.mix)])
+		}
+		s.shareOut(w, e.share)
+	}
+	p.highest = max(p.highest, p.total())
+}
+
+// collect adds the gains of a bet over the counts of its table's block.
+func (b *bet) collect(t *table, w []float64) {
+	if t.paired != nil {
+		for i := range w {
+			w[i] += t.paired.gain(b.null, b.mix[i])
+		}
+		return
+	}
+	k0, k1 := b.events.classCounts(t.during[0]), b.events.classCounts(t.during[1])
+	for i := range w {
+		w[i] += b.factors[i].gain(k0, k1)
+	}
+}
+
+// lead is the process at the claim: its bets are placed once per epoch, so that it can be looked at after any pair.
+type lead struct {
+	process
+	bets []bet // per entry and view
+	now  []float64
+}
+
+// begin places the bets of an epoch.
+func (l *lead) begin(k *book, e *epoch) {
+	l.process.begin(k, e)
+	n := 0
+	for _, en := range e.entries {
+		s := &k.stakes[en.score]
+		for v := range s.views {
+			if n == len(l.bets) {
+				l.bets = append(l.bets, bet{})
+			}
+			l.bets[n].place(l.null, en, s, v, k)
+			n++
+		}
+	}
+	l.bets = l.bets[:n]
+}
+
+// current writes the log-wealth of every place, with what the unfinished epoch gained so far.
+func (l *lead) current(k *book, e *epoch) []float64 {
+	l.now = append(l.now[:0], l.logw...)
+	n := 0
+	for _, en := range e.entries {
+		s := &k.stakes[en.score]
+		for v := range s.views {
+			at := s.at + v*len(s.mix)
+			l.bets[n].collect(en.table, l.now[at:at+len(s.mix)])
+			n++
+		}
+	}
+	return l.now
+}
+
+// look returns the log-wealth now.
+func (l *lead) look(k *book, e *epoch) float64 {
+	w := logAdd(l.cash, logSumExp(l.current(k, e)))
+	l.highest = max(l.highest, w)
+	return w
+}
+
+// end closes the epoch.
+func (l *lead) end(k *book, e *epoch) {
+	copy(l.logw, l.current(k, e))
+	for _, en := range e.entries {
+		s := &k.stakes[en.score]
+		s.shareOut(l.of(k, en.score), e.share)
+	}
+	l.highest = max(l.highest, l.total())
+}
+
+// shareOut spreads a part of a score's wealth over its components by their prior (Herbster and Warmuth 1998,
+// fixed share): a component that lost while little was known may come back when more is.
+func (s *stake) shareOut(w []float64, part float64) {
+	if part <= 0 {
+		return
+	}
+	all := logSumExp(w)
+	if math.IsInf(all, -1) {
+		return
+	}
+	for i := range w {
+		prior := s.mix[i%len(s.mix)].weight / float64(len(s.views))
+		w[i] = all + math.Log((1-part)*math.Exp(w[i]-all)+part*prior)
+	}
+}

@@ -1,0 +1,126 @@
+package analysis
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Claim is what the engine says a query spends.
+type Claim struct {
+	Epsilon float64 // nats; 0 is a legal claim
+	Delta   float64 // in [0, 1)
+}
+
+// Options tune an audit. The zero value of a field means its default.
+type Options struct {
+	// Confidence is the probability with which the bound never exceeds the true epsilon; in (0.5, 1).
+	// Default 0.95.
+	Confidence float64
+	// MaxTrials is the budget in pairs (one trial on D0, one on D1). Default 10000.
+	MaxTrials int
+	// NoClaim says that nothing was claimed: estimate and bound are computed, the verdict is Inconclusive with the
+	// reason "no claim". The claim's epsilon is not read; its delta is.
+	NoClaim bool
+	// PriorOdds are the attacker's odds for D0 before an answer is seen, BreachOdds those after it that count as a
+	// breach. Defaults 1 and 2.
+	PriorOdds, BreachOdds float64
+	// Buckets and MinCount are the seeds' estimator's: equal-width buckets over the range, and the fewest trials on
+	// each side of a cut. Defaults 20 and 5.
+	Buckets, MinCount int
+	// MaxSlots bounds how many (group key, measure) cells are audited one by one; further keys count in the number
+	// of rows only. Default 4096.
+	MaxSlots int
+}
+
+// Defaults of Options.
+const (
+	defaultConfidence = .95
+	defaultMaxTrials  = 10_000
+	defaultPriorOdds  = 1
+	defaultBreachOdds = 2
+	defaultBuckets    = 20
+	defaultMinCount   = 5
+	defaultMaxSlots   = 4096
+)
+
+// withDefaults fills the fields that are not set.
+func (o Options) withDefaults() Options {
+	setDefault(&o.Confidence, defaultConfidence)
+	setDefault(&o.MaxTrials, defaultMaxTrials)
+	setDefault(&o.PriorOdds, defaultPriorOdds)
+	setDefault(&o.BreachOdds, defaultBreachOdds)
+	setDefault(&o.Buckets, defaultBuckets)
+	setDefault(&o.MinCount, defaultMinCount)
+	setDefault(&o.MaxSlots, defaultMaxSlots)
+	return o
+}
+
+func setDefault[T int | float64](v *T, d T) {
+	if *v == 0 {
+		*v = d
+	}
+}
+
+// validate reports every fault of a claim and its options.
+func validate(c Claim, o Options) error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if !o.NoClaim && !(c.Epsilon >= 0 && c.Epsilon <= math.MaxFloat64) {
+		fault("claimed epsilon must be a finite number of at least 0, not %v", c.Epsilon)
+	}
+	if !(c.Delta >= 0 && c.Delta < 1) {
+		fault("claimed delta must be at least 0 and below 1, not %v", c.Delta)
+	}
+	if !(o.Confidence > .5 && o.Confidence < 1) {
+		fault("confidence must lie between 0.5 and 1 (0.95, say), not %v", o.Confidence)
+	}
+	if o.MaxTrials < 1 {
+		fault("the budget must be at least one pair of trials, not %d", o.MaxTrials)
+	}
+	if !(o.PriorOdds > 0 && o.PriorOdds <= math.MaxFloat64) || !(o.BreachOdds > 0 && o.BreachOdds <= math.MaxFloat64) {
+		fault("the attacker's odds must be finite and positive, not %v and %v", o.PriorOdds, o.BreachOdds)
+	}
+	if o.Buckets < 1 || o.Buckets > 10_000 {
+		fault("the bucket estimator takes 1 to 10000 buckets, not %d", o.Buckets)
+	}
+	if o.MinCount < 0 {
+		fault("the bucket estimator's least count must not be negative, not %d", o.MinCount)
+	}
+	if o.MaxSlots < 1 || o.MaxSlots > 1<<16 {
+		fault("the number of slots must be 1 to 65536, not %d", o.MaxSlots)
+	}
+	return errors.Join(faults...)
+}
+
+// InfeasibleError says that no auditor could convict the claim within the budget: even an engine without any noise
+// would not be found.
+type InfeasibleError struct {
+	Claim     Claim
+	Pairs     int // the fewest pairs of trials with which a conviction is possible
+	MaxTrials int // the budget
+}
+
+// Error says what to do.
+func (e *InfeasibleError) Error() string {
+	return fmt.Sprintf("epsilon %v cannot be refuted with %d pairs of trials by any method: at least %d are needed; raise the budget",
+		e.Claim.Epsilon, e.MaxTrials, e.Pairs)
+}
+
+// fewestPairs returns the pairs that the best bet needs against an engine without any noise. The best factor is
+// (1+R)/(R+delta) in each world (for delta = 0 that is 1+e^-epsilon), so that the evidence per pair is
+// 2 ln((1+R)/(R+delta)).
+func fewestPairs(c Claim, alpha float64) float64 {
+	// (1+R)/(R+delta) = 1 + (1-delta)/(R+delta), and R may overflow.
+	gain := 2 * math.Log1p((1-c.Delta)/(math.Exp(c.Epsilon)+c.Delta))
+	return math.Ceil(math.Log(1/alpha) / gain)
+}
+
+// feasible returns an InfeasibleError when the budget is too small for any verdict but one.
+func feasible(c Claim, o Options) error {
+	need := fewestPairs(c, 1-o.Confidence)
+	if need <= float64(o.MaxTrials) {
+		return nil
+	}
+	return &InfeasibleError{Claim: c, Pairs: int(min(need, 1<<53)), MaxTrials: o.MaxTrials}
+}

@@ -1,0 +1,294 @@
+package analysis
+
+import (
+	"math"
+	"slices"
+)
+
+// A code is one outcome of one score as a float64: finite numbers are themselves, everything else (an absent
+// row, NULL, NaN, an infinity, a category, an error class) is a category, kept in the payload of a NaN.
+type code = float64
+
+const categoryBits = 0x7FF8_0000_0000_0000
+
+// The categories that every score has. Those of texts, error classes and shapes start at firstText
+// and firstError.
+const (
+	absent = iota + 1
+	nullValue
+	notANumber
+	plusInfinity
+	minusInfinity
+	otherShape
+	otherError
+	otherText
+	firstText
+	firstError = firstText + maxCategories
+)
+
+// maxCategories is the most texts, or error classes, that are told apart in one column; all others are one.
+const maxCategories = 256
+
+// category returns the code of a category.
+func category(id int) code { return math.Float64frombits(categoryBits | uint64(id)) }
+
+// categoryOf returns the category of a code that is not a number.
+func categoryOf(c code) uint16 { return uint16(math.Float64bits(c) & 0xFFFF) }
+
+// isNumber reports whether a code is a finite number.
+func isNumber(c code) bool { return !math.IsNaN(c) }
+
+// numberCode returns the code of a numeric value; minus zero is zero.
+func numberCode(x float64) code {
+	switch {
+	case math.IsNaN(x):
+		return category(notANumber)
+	case math.IsInf(x, 1):
+		return category(plusInfinity)
+	case math.IsInf(x, -1):
+		return category(minusInfinity)
+	case x == 0:
+		return 0
+	}
+	return x
+}
+
+// dictionary gives categories to words in the order in which they come.
+type dictionary struct {
+	ids   map[string]int
+	words []string
+	first int // the category of the first word
+	rest  int // the category of what does not fit
+}
+
+func newDictionary(first, rest int) *dictionary {
+	return &dictionary{ids: map[string]int{}, first: first, rest: rest}
+}
+
+// code returns the category of a word.
+func (d *dictionary) code(word string) code {
+	id, ok := d.ids[word]
+	switch {
+	case ok:
+	case len(d.words) < maxCategories:
+		id = d.first + len(d.words)
+		d.words = append(d.words, shorten(word))
+		d.ids[word] = id
+	default:
+		id = d.rest
+	}
+	return category(id)
+}
+
+// word returns the word of a learned category.
+func (d *dictionary) word(id int) (string, bool) {
+	if i := id - d.first; i >= 0 && i < len(d.words) {
+		return d.words[i], true
+	}
+	return "", false
+}
+
+// shorten keeps what a reader can use of a long word.
+func shorten(s string) string {
+	const most = 60
+	if len(s) <= most {
+		return s
+	}
+	for i := range s {
+		if i >= most {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}
+
+// lowestBit returns the exponent of the lowest bit set in x: x is an odd multiple of 2^lowestBit. It is 1100 for 0.
+func lowestBit(x float64) float64 {
+	if x == 0 {
+		return 1100
+	}
+	b := math.Float64bits(x)
+	exponent := int(b>>52) & 0x7FF
+	mantissa := b & (1<<52 - 1)
+	if exponent == 0 {
+		exponent = 1
+	} else {
+		mantissa |= 1 << 52
+	}
+	zeros := 0
+	for mantissa&1 == 0 {
+		mantissa >>= 1
+		zeros++
+	}
+	return float64(exponent - 1075 + zeros)
+}
+
+// entropyBits is how many significant bits x uses.
+func entropyBits(x float64) int {
+	if x == 0 || !isNumber(x) {
+		return 0
+	}
+	_, e := math.Frexp(x)
+	return e - int(lowestBit(x))
+}
+
+// binner maps codes to bins: numeric ones by edges (a bin is the number of edges <= x), then one bin per
+// category that was common in the past, then one for all other categories.
+type binner struct {
+	edges      []float64
+	categories []uint16
+}
+
+// numeric returns the number of numeric bins.
+func (b *binner) numeric() int { return len(b.edges) + 1 }
+
+// bins returns the number of bins.
+func (b *binner) bins() int { return len(b.edges) + len(b.categories) + 2 }
+
+// bin returns the bin of a code.
+func (b *binner) bin(c code) int {
+	if !isNumber(c) {
+		id := categoryOf(c)
+		for i, k := range b.categories {
+			if k == id {
+				return len(b.edges) + 1 + i
+			}
+		}
+		return len(b.edges) + 1 + len(b.categories)
+	}
+	lo, n := 0, len(b.edges)
+	for n > 0 {
+		half := n / 2
+		if b.edges[lo+half] <= c {
+			lo += half + 1
+			n -= half + 1
+		} else {
+			n = half
+		}
+	}
+	return lo
+}
+
+// Limits of a binner: maxNumeric + maxCommon + 1 = maxBins.
+const (
+	maxNumeric  = 40
+	maxCommon   = 23
+	maxEdgeData = 2048 // values that edges are learned from
+)
+
+// scratch is memory that learning uses again and again.
+type scratch struct {
+	values []float64
+	ids    []idCount
+	order  []uint8
+}
+
+type idCount struct {
+	id uint16
+	n  int
+}
+
+// learn sets the bins from past codes of both worlds (of equal length): quantiles of the pooled values,
+// with values that repeat often in a bin of their own, and the most common categories.
+func (b *binner) learn(past [2][]code, most int, s *scratch) {
+	s.values, s.ids = s.values[:0], s.ids[:0]
+	stride := (2*len(past[0]) + maxEdgeData - 1) / maxEdgeData
+	for _, codes := range past {
+		for i, c := range codes {
+			switch {
+			case !isNumber(c):
+				s.countCategory(categoryOf(c))
+			case stride <= 1 || i%stride == 0:
+				s.values = append(s.values, c)
+			}
+		}
+	}
+	slices.SortFunc(s.ids, func(x, y idCount) int {
+		if x.n != y.n {
+			return y.n - x.n
+		}
+		return int(x.id) - int(y.id)
+	})
+	b.categories = b.categories[:0]
+	for _, c := range s.ids[:min(len(s.ids), maxCommon)] {
+		b.categories = append(b.categories, c.id)
+	}
+	slices.Sort(s.values)
+	b.edges = appendEdges(b.edges[:0], s.values, min(most, maxNumeric))
+}
+
+func (s *scratch) countCategory(id uint16) {
+	for i := range s.ids {
+		if s.ids[i].id == id {
+			s.ids[i].n++
+			return
+		}
+	}
+	if len(s.ids) < 4*maxCommon {
+		s.ids = append(s.ids, idCount{id, 1})
+	}
+}
+
+// appendEdges cuts sorted values into about the given number of bins at quantiles, between distinct values, and
+// never into more than maxNumeric. A value that would fill a bin alone gets exact edges.
+func appendEdges(edges, values []float64, bins int) []float64 {
+	n := len(values)
+	if n < 2 {
+		return edges
+	}
+	for bins = min(bins, max(2, n/2)); bins > 1; bins = bins * 2 / 3 {
+		edges = quantileEdges(edges[:0], values, bins)
+		if len(edges) < maxNumeric {
+			break
+		}
+	}
+	return edges
+}
+
+// quantileEdges places the edges at i/bins, i = 1 .. bins-1; one on each side of an atom.
+func quantileEdges(edges, values []float64, bins int) []float64 {
+	n := len(values)
+	last := math.Inf(-1)
+	add := func(e float64) {
+		if e > last {
+			edges = append(edges, e)
+			last = e
+		}
+	}
+	for i := 1; i < bins; i++ {
+		at := i * n / bins
+		if 2*i > bins { // symmetric, so that a reflected score has reflected bins
+			at = n - (bins-i)*n/bins
+		}
+		at = min(max(at, 1), n-1)
+		lo, hi := at, at // the run of values equal to values[at]
+		for lo > 0 && values[lo-1] == values[at] {
+			lo--
+		}
+		for hi < n && values[hi] == values[at] {
+			hi++
+		}
+		switch {
+		case hi-lo > 1 && (hi-lo)*bins >= n: // an atom
+			if lo > 0 {
+				add(values[at])
+			}
+			if hi < n {
+				add(math.Nextafter(values[at], math.Inf(1)))
+			}
+		case lo > 0:
+			add(between(values[lo-1], values[at]))
+		case hi < n:
+			add(between(values[at], values[hi]))
+		}
+	}
+	return edges
+}
+
+// between returns an edge e with a < e <= b.
+func between(a, b float64) float64 {
+	if e := a/2 + b/2; e > a && e <= b {
+		return e
+	}
+	return b
+}

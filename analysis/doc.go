@@ -1,0 +1,40 @@
+// Package analysis decides what a query leaks: outcomes of trials on neighbouring datasets go in, evidence
+// and a verdict come out.
+//
+// # What it owns
+//
+// An [Audit] takes pairs of trials (one fresh execution on D0, one on D1) and keeps, at every moment, an
+// anytime-valid lower bound on the empirical epsilon: an e-process for each epsilon of a grid, betting against
+// the claim "for every event S, P(S) <= e^eps Q(S) + delta and the other way round". One may look after every
+// pair and stop whenever one likes; the bound exceeds the true epsilon, ever, with probability at most
+// 1-Confidence. The point estimate of the seeds' bucket method is computed beside it ([BucketEstimate]); it is
+// shown and never decides.
+//
+// # What it does not do
+//
+// No input or output, no clock, no logger, no randomness: the same pairs give the same report. It knows no SQL
+// and no wire format. It never says "safe": no finite test shows differential privacy.
+//
+// # What is assumed
+//
+// The hypothesis under test is that each trial, given the trials before it, is (epsilon, delta)-differentially
+// private, and that the two trials of a pair are independent given the past. Cached or seeded noise breaks that
+// assumption and is looked for: an engine that answers the same again and again is reported as "deterministic
+// or cached noise" and convicted where its two worlds differ; where the two worlds share their noise, the bet
+// that needs no independence is used instead.
+//
+// # How a result becomes scores
+//
+// Columns that act as group keys are learned from the first results. Every (key, measure) is a slot with the
+// outcomes: a number, absent, NULL, NaN, plus or minus infinity, a text category, an error class, a changed
+// shape. Each slot is a score; so are the number of rows (with error classes and shapes), exact repeats of a
+// whole result, the lowest bit set in the numbers, and, where there are two slots or more, two joint scores
+// learned from earlier trials (naive Bayes with Laplace and with Gaussian noise).
+//
+// # How it grows
+//
+// Learning happens at the ends of blocks that grow with the number of pairs (an eighth of it). In between only
+// counts per bin are kept, and they are all that is needed for every epsilon of the grid. Memory is bounded
+// whatever the number of trials: at most about 64 MiB of past values for learning, and a number of count tables
+// that grows with the logarithm of the number of pairs.
+package analysis

@@ -1,0 +1,251 @@
+package analysis
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// maxBins is the most bins that a score has: an event is a set of bins, kept as one word.
+const maxBins = 64
+
+// view is an order in which the bins of a score are cut into events.
+type view uint8
+
+const (
+	// ascending cuts half-lines of the value; categories join the half-line where they help.
+	ascending view = iota
+	// folded cuts by the distance from the pooled median: noise of another scale.
+	folded
+	// sorted cuts by the smoothed ratio of the counts: any shape, and pure categories.
+	sorted
+)
+
+// table counts the outcomes of one score by bin: the past that was learned from (before), and the block in
+// which is bet (during). Numeric bins come first, in order of value, then categories.
+type table struct {
+	numeric int        // how many of the bins are numeric
+	pairs   int        // pairs behind before
+	before  [2][]int32 // per world
+	during  [2][]int32
+
+	fixed  *events      // the events, where they are not learned from the counts
+	paired *pairedTable // the counts of pairs, where the two trials of a pair may share their noise
+}
+
+// newTable returns a table of zero counts.
+func newTable(numeric, bins int) *table {
+	c := make([]int32, 4*bins)
+	return &table{
+		numeric: numeric,
+		before:  [2][]int32{c[:bins:bins], c[bins : 2*bins : 2*bins]},
+		during:  [2][]int32{c[2*bins : 3*bins : 3*bins], c[3*bins:]},
+	}
+}
+
+// bins returns the number of bins.
+func (t *table) bins() int { return len(t.before[0]) }
+
+// hasNumbers reports whether a number was among the past outcomes.
+func (t *table) hasNumbers() bool {
+	for b := range t.numeric {
+		if t.before[0][b]|t.before[1][b] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// candidate is an event and how well it speaks against the null: the square of the studentised gap
+// (p - R q - delta)/sd, with its sign.
+type candidate struct {
+	set uint64
+	z2  float64
+}
+
+// studentised returns the studentised gap of an event, squared, with its sign, from its counts in the heavy and in the
+// light world.
+func studentised(h null, pairs int, heavy, light int32) float64 {
+	n := float64(pairs)
+	p := (float64(heavy) + .5) / (n + 1)
+	q := (float64(light) + .5) / (n + 1)
+	gap := p - h.ratio*q - h.delta
+	return n * gap * math.Abs(gap) / (p*(1-p) + h.ratio*h.ratio*q*(1-q))
+}
+
+// bestEvent returns the event of a view that speaks loudest for the world heavy.
+func bestEvent(h null, t *table, v view, order []uint8, heavy int) candidate {
+	p, q := t.before[heavy], t.before[1-heavy]
+	best := candidate{z2: math.Inf(-1)}
+	consider := func(set uint64, kp, kq int32) {
+		if set == 0 {
+			return
+		}
+		if z2 := studentised(h, t.pairs, kp, kq); z2 > best.z2 {
+			best = candidate{set, z2}
+		}
+	}
+	if v == sorted {
+		cutPrefixes(p, q, order, heavy == 1, consider)
+		return best
+	}
+	cats, cp, cq := helpfulCategories(h, t, p, q)
+	consider(cats, cp, cq)
+	var allP, allQ int32
+	var all uint64
+	for _, b := range order {
+		allP, allQ, all = allP+p[b], allQ+q[b], all|1<<b
+	}
+	var set uint64
+	var kp, kq int32
+	for _, b := range order {
+		set, kp, kq = set|1<<b, kp+p[b], kq+q[b]
+		consider(set, kp, kq)
+		if set != all {
+			consider(all&^set, allP-kp, allQ-kq)
+		}
+		if cats != 0 {
+			consider(set|cats, kp+cp, kq+cq)
+			consider(all&^set|cats, allP-kp+cp, allQ-kq+cq)
+		}
+	}
+	return best
+}
+
+// cutPrefixes considers the prefixes of an order (its suffixes where fromEnd), between bins of different ratio
+// only: bins of one ratio have no order of their own.
+func cutPrefixes(p, q []int32, order []uint8, fromEnd bool, consider func(set uint64, kp, kq int32)) {
+	var set uint64
+	var kp, kq int32
+	for i := range order {
+		at := i
+		if fromEnd {
+			at = len(order) - 1 - i
+		}
+		b := order[at]
+		set, kp, kq = set|1<<b, kp+p[b], kq+q[b]
+		if i+1 < len(order) {
+			next := order[at+1-2*b2i(fromEnd)]
+			if compareRatio(p[b], q[b], p[next], q[next]) == 0 {
+				continue
+			}
+		}
+		consider(set, kp, kq)
+	}
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// helpfulCategories returns the categories that speak for the world of p: those with p > R q by the smoothed
+// counts.
+func helpfulCategories(h null, t *table, p, q []int32) (set uint64, kp, kq int32) {
+	for b := t.numeric; b < t.bins(); b++ {
+		if p[b] > 0 && float64(p[b])+.5 > h.ratio*(float64(q[b])+.5) {
+			set, kp, kq = set|1<<b, kp+p[b], kq+q[b]
+		}
+	}
+	return set, kp, kq
+}
+
+// compareRatio orders two bins by their smoothed ratio of D0 to D1.
+func compareRatio(p0, q0, p1, q1 int32) int {
+	l, r := (2*int64(p0)+1)*(2*int64(q1)+1), (2*int64(p1)+1)*(2*int64(q0)+1)
+	switch {
+	case l > r:
+		return -1
+	case l < r:
+		return 1
+	}
+	return 0
+}
+
+// orderOf writes the bins in the order of a view to dst: numeric bins only, except for sorted, which takes all.
+func orderOf(t *table, v view, dst []uint8) []uint8 {
+	dst = dst[:0]
+	switch v {
+	case ascending:
+		for b := range t.numeric {
+			dst = append(dst, uint8(b))
+		}
+	case folded:
+		for i, j := 0, t.numeric-1; i <= j; i, j = i+1, j-1 {
+			dst = append(dst, uint8(i))
+			if j > i {
+				dst = append(dst, uint8(j))
+			}
+		}
+	case sorted:
+		for b := range t.bins() {
+			dst = append(dst, uint8(b))
+		}
+		p, q := t.before[0], t.before[1]
+		slices.SortStableFunc(dst, func(a, b uint8) int { return compareRatio(p[a], q[a], p[b], q[b]) })
+	}
+	return dst
+}
+
+// events are the two disjoint sets of bins that a view bets on, and whether each is worth a bet.
+type events struct {
+	toward [3]uint64
+	live   [3]bool
+}
+
+// quietGap is the studentised gap (squared, signed) below which an event is taken not to speak against the null:
+// nothing is bet on it in the block. Queries well within their claim so keep their wealth.
+const quietGap = -4
+
+// chooseEvents picks the events of a view from the past.
+func chooseEvents(h null, t *table, v view, order []uint8) events {
+	d0 := bestEvent(h, t, v, order, 0)
+	d1 := bestEvent(h, t, v, order, 1)
+	if both := d0.set & d1.set; both != 0 {
+		switch {
+		case d0.z2 > d1.z2:
+			d1.set &^= both
+		case d1.z2 > d0.z2:
+			d0.set &^= both
+		default:
+			d0.set, d1.set = d0.set&^both, d1.set&^both
+		}
+	}
+	var e events
+	e.toward[towardD0], e.toward[towardD1] = d0.set, d1.set
+	e.live[towardD0] = d0.set != 0 && d0.z2 > quietGap
+	e.live[towardD1] = d1.set != 0 && d1.z2 > quietGap
+	if !e.live[towardD0] {
+		e.toward[towardD0] = 0
+	}
+	if !e.live[towardD1] {
+		e.toward[towardD1] = 0
+	}
+	return e
+}
+
+// classCounts sums counts by class.
+func (e *events) classCounts(counts []int32) (k [3]int32) {
+	for _, c := range counts {
+		k[undecided] += c
+	}
+	for _, side := range [2]int{towardD0, towardD1} {
+		for s := e.toward[side]; s != 0; s &= s - 1 {
+			k[side] += counts[bits.TrailingZeros64(s)]
+		}
+	}
+	k[undecided] -= k[towardD0] + k[towardD1]
+	return k
+}
+
+// estimate returns the smoothed probabilities of the classes (a Dirichlet(1/2) prior).
+func (e *events) estimate(counts []int32) (p ternary) {
+	k := e.classCounts(counts)
+	n := float64(k[0]+k[1]+k[2]) + 1.5
+	for c := range k {
+		p[c] = (float64(k[c]) + .5) / n
+	}
+	return p
+}

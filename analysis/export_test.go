@@ -1,0 +1,9 @@
+package analysis
+
+// ProjectEvent and ProjectBins let the golden values of the projections be checked from outside.
+var (
+	ProjectEvent = projectEvent
+	ProjectBins  = projectBins
+
+	ProjectTernary = func(p, q [3]float64, ratio float64) (ps, qs [3]float64) { return projectTernary(p, q, ratio) }
+)

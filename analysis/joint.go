@@ -1,0 +1,239 @@
+package analysis
+
+import "math"
+
+// lens is what the joint scores know of one slot: how much each outcome of it speaks for D0, in nats.
+type lens struct {
+	live           bool
+	number         float64 // for being a number at all
+	categories     []uint16
+	weights        []float64 // per category
+	center, shift  float64   // the laws' centres are center -+ shift/2 on D0 and D1
+	laplace, gauss float64   // 1/b and 1/s^2
+	reach          float64   // numbers further than this from the centre count as this far
+}
+
+// tally sums what a lens is learned from, over one fold of the past in one world.
+type tally struct {
+	numbers    float64
+	clipped    float64 // sum of clip(x - center, lo, hi)
+	clipped2   float64
+	inside     float64 // numbers strictly between the clips
+	absolute   float64 // sum of min(|x - center|, reach)
+	square     float64
+	categories [maxCommon]float64
+	pairs      float64
+}
+
+func (t *tally) add(u *tally) {
+	t.numbers += u.numbers
+	t.clipped += u.clipped
+	t.clipped2 += u.clipped2
+	t.inside += u.inside
+	t.absolute += u.absolute
+	t.square += u.square
+	t.pairs += u.pairs
+	for i := range t.categories {
+		t.categories[i] += u.categories[i]
+	}
+}
+
+// folds is the number of parts of the past: each is scored by lenses learned from the other.
+const folds = 2
+
+// joint learns the lenses of all slots and scores whole results: naive Bayes, one term per slot, O(slots).
+type joint struct {
+	full    []lens
+	tallies [folds][2]tally
+	scores  [2][2][]code // per kind (Laplace, Gauss) and world: out-of-fold scores of the past
+}
+
+// leastJoint is the number of pairs before which nothing is learned jointly.
+const leastJoint = 8
+
+// maxJointPast is the most pairs that the joint scores learn from, maxJointCells the most pairs times slots.
+const (
+	maxJointPast  = 2048
+	maxJointCells = 1 << 18
+)
+
+// learn fits the lenses on the kept pairs of all slots and scores these pairs out of fold.
+func (j *joint) learn(slots []*series) {
+	kept := len(slots[0].past[0])
+	stride := 1
+	for kept/stride > maxJointPast || (kept/stride > 256 && kept/stride*len(slots) > maxJointCells) {
+		stride++
+	}
+	n := kept / stride
+	from := kept - n*stride
+	for kind := range j.scores {
+		for w := range j.scores[kind] {
+			j.scores[kind][w] = append(j.scores[kind][w][:0], make([]code, n)...)
+		}
+	}
+	for len(j.full) < len(slots) {
+		j.full = append(j.full, lens{})
+	}
+	j.full = j.full[:len(slots)]
+	for i, s := range slots {
+		l := &j.full[i]
+		l.live = false
+		if s.shared || s.table == nil {
+			continue
+		}
+		j.learnSlot(l, s, from, stride, n)
+	}
+}
+
+// learnSlot fits one slot's lens and adds its terms to the out-of-fold scores.
+func (j *joint) learnSlot(l *lens, s *series, from, stride, n int) {
+	center, lo, hi, reach := middle(s.binner.edges)
+	j.tallies = [folds][2]tally{}
+	for w, codes := range s.past {
+		for i := range n {
+			j.tallies[i%folds][w].count(codes[from+i*stride], &s.binner, center, lo, hi, reach)
+		}
+	}
+	for f := range folds {
+		var other [2]tally
+		for w := range other {
+			for g := range folds {
+				if g != f {
+					other[w].add(&j.tallies[g][w])
+				}
+			}
+		}
+		l.fit(&other, &s.binner, center, reach)
+		for w, codes := range s.past {
+			for i := f; i < n; i += folds {
+				a, b := l.terms(codes[from+i*stride])
+				j.scores[0][w][i] += a
+				j.scores[1][w][i] += b
+			}
+		}
+	}
+	var all [2]tally
+	for w := range all {
+		for f := range folds {
+			all[w].add(&j.tallies[f][w])
+		}
+	}
+	l.fit(&all, &s.binner, center, reach)
+}
+
+// middle returns the pooled median and quartiles (as distances from it), and the reach, from quantile edges.
+func middle(edges []float64) (center, lo, hi, reach float64) {
+	n := len(edges)
+	if n == 0 {
+		return 0, 0, 0, 0
+	}
+	center = edges[n/2]
+	lo, hi = edges[n/4]-center, edges[(3*n)/4]-center
+	if n > 2 {
+		// n-1-n/4 mirrors n/4.
+		hi = edges[n-1-n/4] - center
+	}
+	reach = 8 * max(hi, -lo)
+	if !(reach < math.MaxFloat64/4) {
+		return 0, 0, 0, 0
+	}
+	return center, lo, hi, reach
+}
+
+func (t *tally) count(c code, b *binner, center, lo, hi, reach float64) {
+	t.pairs++
+	if !isNumber(c) {
+		id := categoryOf(c)
+		for i, k := range b.categories {
+			if k == id {
+				t.categories[i]++
+				return
+			}
+		}
+		return
+	}
+	t.numbers++
+	d := c - center
+	v := min(max(d, lo), hi)
+	t.clipped += v
+	t.clipped2 += v * v
+	if d > lo && d < hi {
+		t.inside++
+	}
+	d = min(math.Abs(d), reach)
+	t.absolute += d
+	t.square += d * d
+}
+
+// fit sets the lens from tallies of both worlds. Every estimate is shrunk by its own noise, so that slots that do not
+// leak add little of it: an effect e with variance v counts as e^3/(e^2+v).
+func (l *lens) fit(t *[2]tally, b *binner, center, reach float64) {
+	l.live = t[0].pairs >= 2
+	l.number = shrunkLogRatio(t[0].numbers, t[1].numbers, t[0].pairs, t[1].pairs)
+	l.categories, l.weights = b.categories, l.weights[:0]
+	for i := range b.categories {
+		l.weights = append(l.weights, shrunkLogRatio(t[0].categories[i], t[1].categories[i], t[0].pairs, t[1].pairs))
+	}
+	l.center, l.reach, l.shift, l.laplace, l.gauss = center, reach, 0, 0, 0
+	n0, n1 := t[0].numbers, t[1].numbers
+	if n0 < 2 || n1 < 2 {
+		return
+	}
+	m0, m1 := t[0].clipped/n0, t[1].clipped/n1
+	variance := max(0, t[0].clipped2/n0-m0*m0)/n0 + max(0, t[1].clipped2/n1-m1*m1)/n1
+	inside := (t[0].inside + t[1].inside) / (n0 + n1)
+	scale := (t[0].absolute + t[1].absolute) / (n0 + n1)
+	square := (t[0].square + t[1].square) / (n0 + n1)
+	if !(scale > 0) || !(square > 0) || math.IsInf(square, 0) {
+		return
+	}
+	l.shift = shrink(m1-m0, variance) / max(inside, .25)
+	l.laplace, l.gauss = 1/scale, 1/square
+	if math.IsInf(l.laplace, 0) || math.IsInf(l.gauss, 0) || math.IsNaN(l.shift) {
+		l.shift, l.laplace, l.gauss = 0, 0, 0
+	}
+}
+
+// terms returns what a code adds to the Laplace and to the Gaussian score.
+func (l *lens) terms(c code) (laplace, gauss float64) {
+	if !l.live {
+		return 0, 0
+	}
+	if !isNumber(c) {
+		id := categoryOf(c)
+		for i, k := range l.categories {
+			if k == id {
+				return l.weights[i], l.weights[i]
+			}
+		}
+		return 0, 0
+	}
+	x := min(max(c-l.center, -l.reach), l.reach)
+	half := l.shift / 2
+	laplace = l.number + (math.Abs(x-half)-math.Abs(x+half))*l.laplace
+	gauss = l.number - l.shift*x*l.gauss
+	return laplace, gauss
+}
+
+// score returns the two joint scores of a result.
+func (j *joint) score(codes []code) (laplace, gauss float64) {
+	for i, c := range codes[:min(len(codes), len(j.full))] {
+		a, b := j.full[i].terms(c)
+		laplace += a
+		gauss += b
+	}
+	return laplace, gauss
+}
+
+// shrunkLogRatio estimates ln of the ratio of two probabilities.
+func shrunkLogRatio(k0, k1, n0, n1 float64) float64 {
+	return shrink(math.Log((k0+.5)/(n0+1)*(n1+1)/(k1+.5)), 1/(k0+.5)+1/(k1+.5)-1/(n0+1)-1/(n1+1))
+}
+
+// shrink moves an estimate with the given variance towards 0.
+func shrink(e, variance float64) float64 {
+	if e == 0 {
+		return 0
+	}
+	return e * (e * e / (e*e + max(variance, 0)))
+}

@@ -1,0 +1,278 @@
+package analysis
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/outcome"
+)
+
+// layout says how a result is read: which columns make the group key and which are measures.
+type layout struct {
+	width    int   // columns of a result of the expected shape; -1 when none was seen
+	keys     []int // key columns, ascending
+	measures []int // the other columns; empty: only presence is looked at
+	keyed    bool  // false: results have one row and no key, the partition is "()"
+	ordinal  bool  // keys come more than once in a result: the n-th row of a key is a key of its own
+	names    []string
+}
+
+// equal reports whether two layouts read results alike.
+func (l *layout) equal(m *layout) bool {
+	return l.width == m.width && l.keyed == m.keyed && l.ordinal == m.ordinal && slices.Equal(l.keys, m.keys)
+}
+
+// cells is the number of slots per key.
+func (l *layout) cells() int { return max(1, len(l.measures)) }
+
+// widthOf returns the number of columns of a result, -1 for an error and for a result without any description.
+func widthOf(o *outcome.Outcome) int {
+	switch {
+	case o.Failed():
+		return -1
+	case len(o.Columns) > 0:
+		return len(o.Columns)
+	case len(o.Rows) > 0:
+		return len(o.Rows[0])
+	}
+	return -1
+}
+
+// learnLayout chooses the layout from results seen. Keys recur over the trials and are unique within a result; floats
+// are never keys; a noisy count that happens to be unique does not recur.
+func learnLayout(seen []*outcome.Outcome) layout {
+	l := layout{width: commonWidth(seen)}
+	if l.width < 0 {
+		return l
+	}
+	var shaped []*outcome.Outcome
+	rows := 0
+	for _, o := range seen {
+		if widthOf(o) == l.width {
+			shaped = append(shaped, o)
+			rows = max(rows, len(o.Rows))
+			if l.names == nil && len(o.Columns) == l.width {
+				for _, c := range o.Columns {
+					l.names = append(l.names, c.Name)
+				}
+			}
+		}
+	}
+	if l.names == nil {
+		l.names = make([]string, l.width)
+	}
+	if rows > 1 {
+		l.keyed = true
+		l.keys, l.ordinal = learnKeys(shaped, l.width)
+	}
+	for c := range l.width {
+		if !slices.Contains(l.keys, c) {
+			l.measures = append(l.measures, c)
+		}
+	}
+	return l
+}
+
+// commonWidth returns the number of columns that most results have; of equals the one seen first.
+func commonWidth(seen []*outcome.Outcome) int {
+	best, bestN := -1, 0
+	for i, o := range seen {
+		w := widthOf(o)
+		if w < 0 {
+			continue
+		}
+		n := 0
+		for _, p := range seen[i:] {
+			if widthOf(p) == w {
+				n++
+			}
+		}
+		if n > bestN {
+			best, bestN = w, n
+		}
+	}
+	return best
+}
+
+// Limits on the search for keys.
+const (
+	maxKeyCandidates = 8   // columns that are tried
+	maxKeyRows       = 512 // rows of a result that are looked at
+	maxTurnover      = 3   // distinct keys over all results per row of the largest: above it they do not recur
+)
+
+// learnKeys returns the set of columns that makes the best key: unique if possible, recurring most, smallest,
+// leftmost. None and ordinal when no column can be a key: rows are then taken by position.
+func learnKeys(seen []*outcome.Outcome, width int) (keys []int, ordinal bool) {
+	var columns []int
+	for c := range width {
+		if len(columns) < maxKeyCandidates && mayBeKey(seen, c) {
+			columns = append(columns, c)
+		}
+	}
+	type choice struct {
+		columns    []int
+		duplicates bool
+		turnover   float64
+	}
+	best := choice{duplicates: true, turnover: math.Inf(1)}
+	for _, set := range subsets(columns) {
+		dup, turnover := recurrence(seen, set)
+		if turnover > maxTurnover {
+			continue
+		}
+		better := best.columns == nil
+		switch {
+		case better:
+		case dup != best.duplicates:
+			better = !dup
+		case turnover*1.25 < best.turnover:
+			better = true
+		case best.turnover*1.25 < turnover:
+		default:
+			better = len(set) < len(best.columns)
+		}
+		if better {
+			best = choice{set, dup, turnover}
+		}
+	}
+	return best.columns, best.duplicates
+}
+
+// mayBeKey reports whether a column holds what a key may be made of: the declared discrete types, and text or booleans
+// whatever was declared.
+func mayBeKey(seen []*outcome.Outcome, c int) bool {
+	some := false
+	for _, o := range seen {
+		discrete := c < len(o.Columns) && o.Columns[c].Discrete
+		for _, row := range o.Rows[:min(len(o.Rows), maxKeyRows)] {
+			if c >= len(row) {
+				continue
+			}
+			switch row[c].Kind {
+			case outcome.Number:
+				if !discrete {
+					return false
+				}
+				some = true
+			case outcome.Text, outcome.Bool:
+				some = true
+			}
+		}
+	}
+	return some
+}
+
+// subsets returns the sets of one to three columns, small ones first, and the set of all.
+func subsets(columns []int) [][]int {
+	var sets [][]int
+	for _, a := range columns {
+		sets = append(sets, []int{a})
+	}
+	for i, a := range columns {
+		for _, b := range columns[i+1:] {
+			sets = append(sets, []int{a, b})
+		}
+	}
+	for i, a := range columns {
+		for j, b := range columns[i+1:] {
+			for _, c := range columns[i+j+2:] {
+				sets = append(sets, []int{a, b, c})
+			}
+		}
+	}
+	if len(columns) > 3 {
+		sets = append(sets, columns)
+	}
+	return sets
+}
+
+// recurrence reports whether a key comes twice in a result, and the number of distinct keys over all results per key of
+// the largest.
+func recurrence(seen []*outcome.Outcome, columns []int) (duplicates bool, turnover float64) {
+	all := map[string]bool{}
+	most := 0
+	var buf []byte
+	for _, o := range seen {
+		own := map[string]bool{}
+		for _, row := range o.Rows[:min(len(o.Rows), maxKeyRows)] {
+			buf = appendKey(buf[:0], row, columns)
+			if own[string(buf)] {
+				duplicates = true
+			}
+			own[string(buf)] = true
+			all[string(buf)] = true
+		}
+		most = max(most, len(own))
+	}
+	if most == 0 {
+		return duplicates, math.Inf(1)
+	}
+	return duplicates, float64(len(all)) / float64(most)
+}
+
+// appendKey appends an unambiguous binary form of a row's key.
+func appendKey(b []byte, row []outcome.Value, columns []int) []byte {
+	for _, c := range columns {
+		if c >= len(row) {
+			b = append(b, 0xFF)
+			continue
+		}
+		v := &row[c]
+		b = append(b, byte(v.Kind))
+		switch v.Kind {
+		case outcome.Number, outcome.Bool:
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v.Num))
+		case outcome.Text:
+			b = binary.LittleEndian.AppendUint32(b, uint32(len(v.Text)))
+			b = append(b, v.Text...)
+		}
+	}
+	return b
+}
+
+// keyLabel returns a key in words: store_id=17, class="low".
+func (l *layout) keyLabel(row []outcome.Value, occurrence int) string {
+	if !l.keyed {
+		return "()"
+	}
+	var parts []string
+	for _, c := range l.keys {
+		name := l.columnName(c)
+		if c < len(row) {
+			parts = append(parts, name+"="+literal(row[c]))
+		}
+	}
+	if len(l.keys) == 0 {
+		return "row " + strconv.Itoa(occurrence)
+	}
+	s := strings.Join(parts, ", ")
+	if occurrence > 1 {
+		s += " #" + strconv.Itoa(occurrence)
+	}
+	return s
+}
+
+// columnName returns the name of a column, or its number where it has none.
+func (l *layout) columnName(c int) string {
+	if c < len(l.names) && l.names[c] != "" && l.names[c] != "?column?" {
+		return shorten(l.names[c])
+	}
+	return strconv.Itoa(c + 1)
+}
+
+// literal returns a value in words.
+func literal(v outcome.Value) string {
+	switch v.Kind {
+	case outcome.Number:
+		return strconv.FormatFloat(v.Num, 'g', 10, 64)
+	case outcome.Bool:
+		return strconv.FormatBool(v.Num != 0)
+	case outcome.Text:
+		return strconv.Quote(shorten(v.Text))
+	}
+	return "NULL"
+}

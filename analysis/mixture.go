@@ -1,0 +1,186 @@
+package analysis
+
+import "math"
+
+// share says which classes of outcomes a component bets on.
+type share uint8
+
+const (
+	bothSides share = iota // the event that speaks for D0 and the one that speaks for D1
+	onlyD0                 // the event that speaks for D0
+	onlyD1                 // the event that speaks for D1
+	plugIn                 // the laws as estimated
+	certain                // outcomes that never vary and differ between the worlds
+)
+
+// component is one working alternative of the mixture: by how much (excess, in nats) the ratio of the event's
+// probabilities is above the epsilon under test, and on which events.
+type component struct {
+	share  share
+	excess float64
+	weight float64 // the weights of a mixture sum to 1
+}
+
+// mixture is the prior over working alternatives. Its wealth is the weighted average of the components'
+// products.
+type mixture []component
+
+// newMixture spreads the shares over the excesses.
+func newMixture(excesses, weights []float64) mixture {
+	sum := 0.0
+	for _, w := range weights {
+		sum += w
+	}
+	var m mixture
+	for _, s := range []struct {
+		share  share
+		weight float64
+	}{{bothSides, .6}, {onlyD0, .15}, {onlyD1, .15}} {
+		for i, x := range excesses {
+			m = append(m, component{s.share, x, s.weight * weights[i] / sum})
+		}
+	}
+	return append(m, component{plugIn, 0, .1})
+}
+
+// null is the hypothesis that a bet is made against.
+type null struct {
+	epsilon, ratio, delta float64 // ratio = e^epsilon
+}
+
+func newNull(epsilon, delta float64) null {
+	return null{epsilon: epsilon, ratio: math.Exp(epsilon), delta: delta}
+}
+
+// factors are the logarithms of what a trial multiplies the wealth by, per world and class of its outcome.
+type factors [2]ternary
+
+// factorsOf returns what a component bets, given smoothed estimates (p, q) of the classes' probabilities. live says
+// on which of the two events one may bet at all.
+func (c component) factorsOf(h null, p, q ternary, live [3]bool) factors {
+	switch c.share {
+	case plugIn:
+		return h.ternaryFactors(p, q)
+	case certain:
+		return h.ternaryFactors(ternary{.98, .01, .01}, ternary{.01, .01, .98})
+	}
+	useD0 := live[towardD0] && c.share != onlyD1
+	useD1 := live[towardD1] && c.share != onlyD0
+	if h.delta > 0 && c.share != bothSides {
+		if useD0 {
+			return h.eventFactors(towardD0, p[towardD0]+q[towardD0], c.excess)
+		}
+		if useD1 {
+			return h.eventFactors(towardD1, p[towardD1]+q[towardD1], c.excess)
+		}
+		return factors{}
+	}
+	r := math.Exp(h.epsilon + c.excess)
+	var p1, q1 ternary
+	if useD0 {
+		p1[towardD0], q1[towardD0] = split(p[towardD0]+q[towardD0], r)
+	}
+	if useD1 {
+		q1[towardD1], p1[towardD1] = split(p[towardD1]+q[towardD1], r)
+	}
+	if !useD0 && !useD1 {
+		return factors{}
+	}
+	// An event that is not bet on belongs to the rest.
+	rest := [2]float64{p[undecided], q[undecided]}
+	if !useD0 {
+		rest[0], rest[1] = rest[0]+p[towardD0], rest[1]+q[towardD0]
+	}
+	if !useD1 {
+		rest[0], rest[1] = rest[0]+p[towardD1], rest[1]+q[towardD1]
+	}
+	fill(&p1, rest[0])
+	fill(&q1, rest[1])
+	f := h.ternaryFactors(p1, q1)
+	for w := range f {
+		if !useD0 {
+			f[w][towardD0] = f[w][undecided]
+		}
+		if !useD1 {
+			f[w][towardD1] = f[w][undecided]
+		}
+	}
+	return f
+}
+
+// split divides a mass (the sum of both worlds' probabilities) in the ratio r : 1.
+func split(mass, r float64) (heavy, light float64) { return mass * r / (1 + r), mass / (1 + r) }
+
+// fill gives what is left of 1 to the undecided class; where nothing would be left for it, the others shrink.
+func fill(p *ternary, estimate float64) {
+	least := min(estimate, .5) * .5
+	bet := p[towardD0] + p[towardD1]
+	if bet > 1-least {
+		p[towardD0] *= (1 - least) / bet
+		p[towardD1] *= (1 - least) / bet
+	}
+	p[undecided] = 1 - p[towardD0] - p[towardD1]
+}
+
+// ternaryFactors is the bet of three bins. With delta > 0 it rests on the decomposition of every
+// (epsilon, delta) pair (Kairouz, Oh and Viswanath 2015): P = delta K0 + (1-delta) P', Q = delta K1 + (1-delta) Q'
+// with (P', Q') an (epsilon, 0) pair. With A + B <= 2 for the mean factors under (P', Q') and M0, M1 the greatest
+// factors, the mean of the product is at most (1 + delta ((M0+M1)/2 - 1))^2, by which the factor is divided.
+func (h null) ternaryFactors(p1, q1 ternary) factors {
+	ps, qs := projectTernary(p1, q1, h.ratio)
+	var f factors
+	var greatest [2]float64
+	for c := range p1 {
+		f[0][c] = logRatio(p1[c], ps[c], &greatest[0])
+		f[1][c] = logRatio(q1[c], qs[c], &greatest[1])
+	}
+	if h.delta > 0 {
+		tax := math.Log1p(h.delta * max(0, (greatest[0]+greatest[1])/2-1))
+		for w := range f {
+			for c := range f[w] {
+				f[w][c] -= tax
+			}
+		}
+	}
+	return f
+}
+
+// eventFactors is the bet on one event in one direction at any delta, with the alternative
+// p1 - delta = e^(epsilon+excess) q1 on the given mass p1+q1.
+func (h null) eventFactors(toward int, mass, excess float64) factors {
+	var f factors
+	if mass <= h.delta {
+		return f
+	}
+	q1 := (mass - h.delta) / (1 + h.ratio*math.Exp(excess))
+	p1 := mass - q1
+	if p1 > .999 {
+		p1 = .999
+		q1 = (p1 - h.delta) / (h.ratio * math.Exp(excess))
+	}
+	p, q, ok := projectEvent(p1, q1, h.ratio, h.delta, 1, 1)
+	if !ok || !(q1 > 0) {
+		return f
+	}
+	heavy, light := 0, 1
+	if toward == towardD1 {
+		heavy, light = 1, 0
+	}
+	in, out := math.Log(p1/p), math.Log((1-p1)/(1-p))
+	inLight, outLight := math.Log(q1/q), math.Log((1-q1)/(1-q))
+	for c := range 3 {
+		f[heavy][c], f[light][c] = out, outLight
+	}
+	f[heavy][toward], f[light][toward] = in, inLight
+	return f
+}
+
+// logRatio returns ln(alternative/projection), 0 where both are 0, and keeps the greatest ratio seen.
+func logRatio(alternative, projection float64, greatest *float64) float64 {
+	if !(alternative > 0) || !(projection > 0) {
+		return 0
+	}
+	r := alternative / projection
+	*greatest = max(*greatest, r)
+	return math.Log(r)
+}

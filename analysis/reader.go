@@ -1,0 +1,194 @@
+package analysis
+
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/internal/outcome"
+)
+
+// reader turns results into codes by a layout. It gives slots to keys in the order in which they come.
+type reader struct {
+	layout
+	maxKeys int
+	slots   map[string]int // first slot of a key
+	labels  []string       // per key
+	words   []*dictionary  // per measure
+	errors  *dictionary    // SQLSTATEs
+	stamp   []int          // per key: the reading in which it was seen last
+	reading int
+	buf     []byte
+
+	overflow   bool // a key found no slot
+	duplicates bool // a key came twice where it should be unique
+}
+
+func newReader(l layout, maxSlots int, errors *dictionary) *reader {
+	r := &reader{layout: l, maxKeys: max(1, maxSlots/l.cells()), slots: map[string]int{}, errors: errors}
+	for range l.cells() {
+		r.words = append(r.words, newDictionary(firstText, otherText))
+	}
+	if !l.keyed && l.width >= 0 {
+		r.key(nil, 1)
+	}
+	return r
+}
+
+// slotsUsed returns the number of slots given so far.
+func (r *reader) slotsUsed() int { return len(r.labels) * r.cells() }
+
+// key returns the number of a row's key, or -1 when there is no room for it.
+func (r *reader) key(row []outcome.Value, occurrence int) int {
+	r.buf = appendKey(r.buf[:0], row, r.keys)
+	if r.ordinal {
+		r.buf = append(r.buf, byte(occurrence), byte(occurrence>>8))
+	}
+	if k, ok := r.slots[string(r.buf)]; ok {
+		return k
+	}
+	if len(r.labels) >= r.maxKeys {
+		r.overflow = true
+		return -1
+	}
+	k := len(r.labels)
+	r.slots[string(r.buf)] = k
+	r.labels = append(r.labels, r.keyLabel(row, occurrence))
+	r.stamp = append(r.stamp, 0)
+	return k
+}
+
+// maxOccurrences bounds how many rows of one key are told apart.
+const maxOccurrences = 256
+
+// filling returns the code of a slot that has no row in a result: absent, or the error or shape of the whole result.
+func (r *reader) filling(o *outcome.Outcome) code {
+	if o.Failed() {
+		return r.errors.code(o.SQLState)
+	}
+	if w := widthOf(o); w >= 0 && w != r.width {
+		return category(otherShape)
+	}
+	return category(absent)
+}
+
+// read writes the codes of a result to dst, which grows with the slots, and returns it. Slots of keys that are not in
+// the result are absent; after an error or in another shape all slots say so.
+func (r *reader) read(o *outcome.Outcome, dst []code) []code {
+	r.reading++
+	filling := r.filling(o)
+	dst = dst[:min(len(dst), r.slotsUsed())]
+	for i := range dst {
+		dst[i] = filling
+	}
+	for len(dst) < r.slotsUsed() {
+		dst = append(dst, filling)
+	}
+	if categoryOf(filling) != absent {
+		return dst
+	}
+	for i := range o.Rows {
+		row := o.Rows[i]
+		k := r.keyOf(row)
+		if k < 0 {
+			continue
+		}
+		r.stamp[k] = r.reading
+		for len(dst) < r.slotsUsed() {
+			dst = append(dst, filling)
+		}
+		r.readRow(row, dst[k*r.cells():(k+1)*r.cells()])
+	}
+	return dst
+}
+
+// keyOf returns the key of a row, -1 for a row that is not to be read.
+func (r *reader) keyOf(row []outcome.Value) int {
+	k := r.key(row, 1)
+	if k < 0 || r.stamp[k] != r.reading {
+		return k
+	}
+	if !r.ordinal {
+		r.duplicates = true
+		return -1
+	}
+	for n := 2; n <= maxOccurrences; n++ {
+		if k = r.key(row, n); k < 0 || r.stamp[k] != r.reading {
+			return k
+		}
+	}
+	return -1
+}
+
+// readRow writes the codes of a row's measures.
+func (r *reader) readRow(row []outcome.Value, dst []code) {
+	if len(r.measures) == 0 {
+		dst[0] = 1 // present
+		return
+	}
+	for j, c := range r.measures {
+		if c >= len(row) {
+			dst[j] = category(nullValue)
+			continue
+		}
+		switch v := &row[c]; v.Kind {
+		case outcome.Number:
+			dst[j] = numberCode(v.Num)
+		case outcome.Text:
+			dst[j] = r.words[j].code(v.Text)
+		case outcome.Bool:
+			dst[j] = r.words[j].code(boolWord(v.Num))
+		default:
+			dst[j] = category(nullValue)
+		}
+	}
+}
+
+func boolWord(x float64) string {
+	if x != 0 {
+		return "true"
+	}
+	return "false"
+}
+
+// rowsCode returns the score "number of rows", with errors and other shapes as categories.
+func (r *reader) rowsCode(o *outcome.Outcome) code {
+	if c := r.filling(o); categoryOf(c) != absent {
+		return c
+	}
+	return float64(len(o.Rows))
+}
+
+// fingerprint hashes a whole result, whatever the order of its rows.
+func fingerprint(o *outcome.Outcome) uint64 {
+	if o.Failed() {
+		return hashString(o.SQLState) | 1
+	}
+	sum := uint64(len(o.Rows)) * hashPrime
+	for _, row := range o.Rows {
+		h := uint64(len(row))
+		for i := range row {
+			v := &row[i]
+			x := uint64(v.Kind)
+			switch v.Kind {
+			case outcome.Text:
+				x ^= hashString(v.Text)
+			case outcome.Number, outcome.Bool:
+				x ^= math.Float64bits(v.Num) * hashPrime
+			}
+			h = (h ^ x) * hashPrime
+			h ^= h >> 29
+		}
+		sum += h * h
+	}
+	return sum
+}
+
+const hashPrime = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio
+
+// hashString is FNV-1a.
+func hashString(s string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	return h
+}

@@ -1,0 +1,246 @@
+package analysis
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+)
+
+// Verdict is what an audit concluded. There is no word for "safe": no finite test shows differential privacy.
+type Verdict string
+
+// The verdicts.
+const (
+	Violation    Verdict = "violation"    // the bound passed the claim
+	NoEvidence   Verdict = "no_evidence"  // it did not, and MinimalDetectable says what that is worth
+	Inconclusive Verdict = "inconclusive" // nothing can be said; the reason says why
+)
+
+// Float is a number that is null in JSON where it has no value (NaN or infinite).
+type Float float64
+
+// MarshalJSON writes null for NaN and the infinities.
+func (f Float) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(f)) || math.IsInf(float64(f), 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(f))
+}
+
+// UnmarshalJSON reads null as NaN.
+func (f *Float) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*f = Float(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(b, (*float64)(f))
+}
+
+// Report is the state of an audit. Its JSON is what the command line prints; the SQL texts are added by the caller.
+type Report struct {
+	Verdict Verdict `json:"verdict"`
+	Reason  string  `json:"reason"`
+	Claimed Claimed `json:"claimed"`
+
+	// EpsilonLower is the certified bound: above the true epsilon, ever, with probability at most 1-Confidence.
+	// It is above the claim exactly when the verdict is Violation.
+	EpsilonLower Float   `json:"epsilon_lower"`
+	Confidence   float64 `json:"confidence"`
+	// EpsilonEstimate is the largest of the partitions' estimates by the seeds' method; null where no cut has enough
+	// counts, as with worlds that have no outcome in common. It is biased upwards and never decides.
+	EpsilonEstimate Float `json:"epsilon_estimate"`
+	// WealthLog is the log of the wealth against the claim now; null without a claim. Violation is at ln(1/alpha).
+	WealthLog Float    `json:"wealth_log"`
+	Trials    Trials   `json:"trials"`
+	Event     *Event   `json:"event"` // null before anything was learned
+	Attacker  Attacker `json:"attacker"`
+	// DetectedAt is the number of pairs at which the bound passed the claim, or null.
+	DetectedAt *int `json:"detected_at"`
+	// MinimalDetectable is the smallest true epsilon (of a Laplace mechanism, in one partition) that as many pairs as
+	// were seen would have found with 90 % probability; null without a claim or where there is none.
+	MinimalDetectable Float       `json:"minimal_detectable_epsilon"`
+	Partitions        []Partition `json:"partitions"` // in the order in which the keys came; never null
+	Warnings          []string    `json:"warnings"`   // never null
+}
+
+// Claimed is the claim and where it comes from.
+type Claimed struct {
+	Epsilon Float   `json:"epsilon"` // null without a claim
+	Delta   float64 `json:"delta"`
+	Source  string  `json:"source"` // set by the caller
+}
+
+// Trials counts the trials per world.
+type Trials struct {
+	D0 int `json:"d0"`
+	D1 int `json:"d1"`
+}
+
+// Event is the event that speaks loudest against the claim.
+type Event struct {
+	Score       string `json:"score"`     // value, rows, repeat, low_bit, joint_laplace, joint_gauss, certain
+	Partition   string `json:"partition"` // empty for scores of the whole result
+	Direction   string `json:"direction"` // D0 or D1: where the event is more likely
+	Description string `json:"description"`
+}
+
+// Attacker says what one answer does to an attacker's odds, for the event found.
+type Attacker struct {
+	PriorOdds float64 `json:"prior_odds"`
+	// LikelihoodRatio is how much likelier the event is in one world than in the other, estimated (with half a count
+	// added on each side) from trials that came after the event was chosen.
+	LikelihoodRatio Float `json:"likelihood_ratio"`
+	PosteriorOdds   Float `json:"posterior_odds"`
+	// Breached reports whether the odds pass the threshold for certain: at the lower bound, not at the estimate.
+	Breached bool `json:"breached"`
+}
+
+// Partition is one group key.
+type Partition struct {
+	Key             string `json:"key"`
+	EpsilonEstimate Float  `json:"epsilon_estimate"` // the largest over the key's measures
+}
+
+// Report returns the state of the audit. It may be called at any time.
+func (a *Audit) Report() Report {
+	r := Report{
+		Claimed:           Claimed{Epsilon: Float(a.claim.Epsilon), Delta: a.claim.Delta},
+		EpsilonLower:      Float(a.lower()),
+		Confidence:        a.opts.Confidence,
+		Trials:            Trials{a.pairs, a.pairs},
+		MinimalDetectable: Float(math.NaN()),
+		WealthLog:         Float(math.NaN()),
+		Partitions:        []Partition{},
+		Warnings:          a.warnings(),
+	}
+	if a.opts.NoClaim {
+		r.Claimed.Epsilon = Float(math.NaN())
+	} else {
+		r.WealthLog = Float(a.lead.look(&a.book, a.epoch))
+		if a.pairs > 0 {
+			r.MinimalDetectable = Float(minimalDetectable(a.claim, 1-a.opts.Confidence, a.pairs, a.slotCost()))
+		}
+	}
+	if a.detectedAt > 0 {
+		at := a.detectedAt
+		r.DetectedAt = &at
+	}
+	r.Partitions, r.EpsilonEstimate = a.estimates()
+	best := a.loudest()
+	r.Event = best.event
+	ratio := best.ratio
+	r.Attacker = Attacker{
+		PriorOdds:       a.opts.PriorOdds,
+		LikelihoodRatio: Float(ratio),
+		PosteriorOdds:   Float(a.opts.PriorOdds * ratio),
+		Breached:        a.opts.PriorOdds*math.Exp(a.lower()) > a.opts.BreachOdds,
+	}
+	r.Verdict, r.Reason = a.verdict(&r)
+	return r
+}
+
+// slotCost is the log of the share of wealth that bets on one partition.
+func (a *Audit) slotCost() float64 {
+	if len(a.slots) < 2 {
+		return 0
+	}
+	return math.Log(float64(len(a.slots)) / weightsFor(true).slots)
+}
+
+// verdict concludes.
+func (a *Audit) verdict(r *Report) (Verdict, string) {
+	const repeated = "deterministic or cached noise"
+	need := fewestPairs(a.claim, 1-a.opts.Confidence)
+	switch {
+	case a.opts.NoClaim:
+		return Inconclusive, "no claim"
+	case a.detectedAt > 0:
+		reason := fmt.Sprintf("epsilon is above %.4g with confidence %v, after %d pairs of trials", a.claim.Epsilon, a.opts.Confidence, a.detectedAt)
+		if a.pairs > 1 && a.monotony.constant() {
+			reason += ": " + repeated + ", the answers never vary and differ between D0 and D1"
+		}
+		return Violation, reason
+	case a.pairs == 0:
+		return Inconclusive, "no trials"
+	case a.failures[0] == a.pairs && a.failures[1] == a.pairs:
+		return Inconclusive, "every trial failed"
+	case float64(a.pairs) < need:
+		return Inconclusive, fmt.Sprintf("too few trials: %d pairs, and no method can refute epsilon %v with fewer than %.0f",
+			a.pairs, a.claim.Epsilon, need)
+	case a.pairs > 1 && a.monotony.constant() && a.monotony.first[0] == a.monotony.first[1]:
+		return NoEvidence, repeated + ": the answer never varies and is the same on D0 and D1"
+	case math.IsNaN(float64(r.MinimalDetectable)):
+		return Inconclusive, fmt.Sprintf("too few trials: %d pairs would not have found any leak reliably", a.pairs)
+	}
+	return NoEvidence, fmt.Sprintf("no violation in %d pairs of trials; a true epsilon of %.3g would have been found with 90 %% probability",
+		a.pairs, float64(r.MinimalDetectable))
+}
+
+// warnings are what the reader must know about the trials.
+func (a *Audit) warnings() []string {
+	w := []string{}
+	add := func(format string, args ...any) { w = append(w, fmt.Sprintf(format, args...)) }
+	if a.pairs > 1 && a.monotony.constant() {
+		add("deterministic or cached noise: the answers of each world never vary")
+	} else if a.pairs > 1 {
+		for i, broken := range a.monotony.broken {
+			if !broken {
+				add("deterministic or cached noise: the answer on D%d never varies", i)
+			}
+		}
+	}
+	if n := a.sharedSlots(); n > 0 {
+		add("D0 and D1 share their noise (%d columns or partitions): such trials are compared without assuming independence, which takes more of them", n)
+	}
+	for i, f := range a.failures {
+		if f > 0 {
+			add("%d of %d trials on D%d failed", f, a.pairs, i)
+		}
+	}
+	if a.reader == nil {
+		return w
+	}
+	if a.unmatched > 0 {
+		add("%d results had another number of columns, or failed", a.unmatched)
+	}
+	if a.reader.duplicates {
+		add("some results have two rows of one group key: the first counts")
+	}
+	if a.reader.overflow {
+		add("more group keys than can be audited one by one (%d): the others count in the number of rows only", a.reader.maxKeys)
+	}
+	return w
+}
+
+func (a *Audit) sharedSlots() int {
+	n := 0
+	for _, s := range a.slots {
+		if s.shared {
+			n++
+		}
+	}
+	return n
+}
+
+// estimates returns the seeds' estimate per partition, and the largest.
+func (a *Audit) estimates() ([]Partition, Float) {
+	parts := []Partition{}
+	top := math.NaN()
+	if a.reader == nil {
+		return parts, Float(top)
+	}
+	cells := a.reader.cells()
+	for k, label := range a.reader.labels {
+		best := math.NaN()
+		for _, s := range a.slots[min(k*cells, len(a.slots)):min((k+1)*cells, len(a.slots))] {
+			if e := estimateSlot(s.past, a.opts.Buckets, a.claim.Delta, a.opts.MinCount); !math.IsNaN(e) && !(e <= best) {
+				best = e
+			}
+		}
+		if !math.IsNaN(best) && !(best <= top) {
+			top = best
+		}
+		parts = append(parts, Partition{Key: label, EpsilonEstimate: Float(best)})
+	}
+	return parts, Float(top)
+}

@@ -1,0 +1,159 @@
+package analysis
+
+import "math"
+
+// kind says what a score looks at.
+type kind uint8
+
+const (
+	slotScore    kind = iota // the value of one measure of one group key
+	rowsScore                // the number of rows, errors, other shapes
+	repeatScore              // an exact repeat of a result seen in one world only
+	lowBitScore              // the lowest bit set in any number of the result
+	laplaceScore             // joint, naive Bayes with Laplace noise
+	gaussScore               // joint, naive Bayes with Gaussian noise
+	certainScore             // results that never vary
+)
+
+// series is one score over the trials: the codes seen, how they are binned, and the counts of the block at hand.
+type series struct {
+	kind    kind
+	slot    int
+	id      scoreID
+	staked  bool // has wealth in the book
+	binner  binner
+	learned int       // pairs behind the bins
+	table   *table    // nil while nothing is bet
+	past    [2][]code // kept pairs, oldest first
+	watch   watch
+	shared  bool // the two worlds share their noise: bet with pairs only
+}
+
+// count adds one pair of codes to the block at hand.
+func (s *series) count(c0, c1 code) {
+	t := s.table
+	if t == nil {
+		return
+	}
+	b0, b1 := s.binner.bin(c0), s.binner.bin(c1)
+	if t.paired != nil {
+		t.paired.add(b0, b1)
+		return
+	}
+	t.during[0][b0]++
+	t.during[1][b1]++
+}
+
+// push keeps one pair of codes for learning.
+func (s *series) push(c0, c1 code) {
+	s.past[0] = append(s.past[0], c0)
+	s.past[1] = append(s.past[1], c1)
+}
+
+// thin drops every other kept pair.
+func (s *series) thin() {
+	for w, p := range s.past {
+		n := 0
+		for i := 0; i < len(p); i += 2 {
+			p[n] = p[i]
+			n++
+		}
+		s.past[w] = p[:n]
+	}
+}
+
+// relearn sets the bins from the kept pairs and counts these anew.
+func (s *series) relearn(pairs, most int, sc *scratch) {
+	s.binner = binner{}
+	s.binner.learn(s.past, most, sc)
+	s.learned = pairs
+	s.table = newTable(s.binner.numeric(), s.binner.bins())
+	s.recount()
+}
+
+// recount fills the past of the table from the kept pairs.
+func (s *series) recount() {
+	for w, codes := range s.past {
+		for _, c := range codes {
+			s.table.before[w][s.binner.bin(c)]++
+		}
+	}
+	s.table.pairs = len(s.past[0])
+}
+
+// turn starts the table of the next block: the bins are learned anew while little is known and whenever the past has
+// doubled.
+func (s *series) turn(pairs, most int, sc *scratch) {
+	if s.table == nil || pairs < 64 || pairs >= 2*s.learned {
+		s.relearn(pairs, most, sc)
+		return
+	}
+	s.carry()
+}
+
+// carry starts the table of the next block with the same bins: what was counted becomes the past.
+func (s *series) carry() {
+	old := s.table
+	s.table = newTable(old.numeric, old.bins())
+	s.table.fixed = old.fixed
+	for w := range old.before {
+		for b := range old.before[w] {
+			s.table.before[w][b] = old.before[w][b] + old.during[w][b]
+		}
+	}
+	n := int32(0)
+	for _, c := range old.during[0] {
+		n += c
+	}
+	s.table.pairs = old.pairs + int(n)
+}
+
+// watch looks for noise that the two worlds of a slot share: the same difference (or the same sum) in every pair
+// although the values vary. Under independent noise that has a probability below 10^-6.
+type watch struct {
+	seen       int
+	first      [2]code
+	last       code
+	changes    int // pairs in which the value on D0 was not that of the pair before
+	precise    int // of them, those whose change is more than 2^20 times the rounding error
+	difference bool
+	sum        bool
+}
+
+// Evidence that is asked for before noise is called shared.
+const (
+	preciseChanges = 2  // of continuous values
+	coarseChanges  = 20 // of others: a coincidence has a probability of a half at most
+)
+
+// add looks at a pair and reports whether the noise is shared.
+func (w *watch) add(c0, c1 code) bool {
+	w.seen++
+	if w.seen == 1 {
+		w.first, w.last = [2]code{c0, c1}, c0
+		w.difference, w.sum = true, true
+		return false
+	}
+	if !w.difference && !w.sum {
+		return false
+	}
+	changed := math.Float64bits(c0) != math.Float64bits(w.last)
+	if isNumber(c0) && isNumber(c1) && isNumber(w.first[0]) && isNumber(w.first[1]) {
+		rounding := 8 * 0x1p-53 * (math.Abs(c0) + math.Abs(c1) + math.Abs(w.first[0]) + math.Abs(w.first[1]))
+		w.difference = w.difference && math.Abs((c0-c1)-(w.first[0]-w.first[1])) <= rounding
+		w.sum = w.sum && math.Abs((c0+c1)-(w.first[0]+w.first[1])) <= rounding
+		if changed && isNumber(w.last) && math.Abs(c0-w.last) > 0x1p20*rounding && entropyBits(c0) > 24 {
+			w.precise++
+		}
+	} else {
+		same := math.Float64bits(c0) == math.Float64bits(c1)
+		sameBefore := math.Float64bits(w.first[0]) == math.Float64bits(w.first[1])
+		w.difference = w.difference && same && sameBefore
+		w.sum = false
+	}
+	if changed {
+		w.changes++
+	}
+	w.last = c0
+	return (w.difference || w.sum) && (w.precise >= preciseChanges || w.changes >= coarseChanges)
+}

@@ -1,0 +1,138 @@
+package analysis
+
+// This file is how results are read and what each score has to bet with: the layout, and the shares of the wealth.
+
+// Weights of the scores. A single value is audited by itself; with more slots a good part goes to the scores that see
+// all of a person's traces at once. What is left stays for keys that come later.
+func weightsFor(many bool) (w stakesOf) {
+	if many {
+		return stakesOf{slots: .36, rows: .12, repeats: .03, lowBit: .03, laplace: .22, gauss: .14}
+	}
+	return stakesOf{slots: .88, rows: .03, repeats: .04, lowBit: .04}
+}
+
+type stakesOf struct{ slots, rows, repeats, lowBit, laplace, gauss float64 }
+
+// mixtures are the priors over effect sizes.
+type mixtures struct{ rich, lean, sure, paired mixture }
+
+func newMixtures() mixtures {
+	return mixtures{
+		rich:   newMixture([]float64{.04, .1, .25, .6, 1.5, 4}, []float64{1, 1, 1, 1, 1, 1}),
+		lean:   newMixture([]float64{.1, .4, 1.5}, []float64{1, 1, 1}),
+		sure:   mixture{{certain, 0, 1}},
+		paired: pairedMixture(),
+	}
+}
+
+// settled is the number of pairs from which the layout changes only when results do not fit it.
+const settled = 32
+
+// mayRelayout reports whether the layout is to be looked at again.
+func (a *Audit) mayRelayout() bool {
+	if a.reader == nil || a.misfit {
+		return true
+	}
+	if a.pairs < a.layoutAt {
+		return false
+	}
+	return a.pairs <= settled || a.reader.width < 0 || a.reader.duplicates || 2*a.unmatched > a.pairs
+}
+
+// learnLayout chooses the layout from the results at hand. When it changes, all scores give back their wealth, and new
+// ones start from the results that were retained.
+func (a *Audit) learnLayout(e *epoch) {
+	a.layoutAt, a.misfit = 2*a.pairs, false
+	var seen []*Outcome
+	for _, p := range a.retained {
+		seen = append(seen, p[0], p[1])
+	}
+	l := learnLayout(seen)
+	if a.reader != nil && l.equal(&a.reader.layout) {
+		return
+	}
+	for _, s := range a.all() {
+		if s.staked {
+			e.retire = append(e.retire, s.id)
+		}
+	}
+	a.reader = newReader(l, a.opts.MaxSlots, a.errors)
+	a.slots, a.joint, a.stride, a.funded, a.unmatched = nil, joint{}, 1, 0, 0
+	a.codes = [2][]code{}
+	a.specials = []*series{{kind: rowsScore}, {kind: repeatScore}, {kind: lowBitScore}, {kind: certainScore}}
+	if l.keyed || len(l.measures) > 1 {
+		a.specials = append(a.specials, &series{kind: laplaceScore}, &series{kind: gaussScore})
+	}
+	clear(a.repeats)
+	for _, p := range a.retained {
+		a.read(p[0], p[1], [2]uint64{fingerprint(p[0]), fingerprint(p[1])})
+	}
+}
+
+// all returns the slots and the other scores.
+func (a *Audit) all() []*series {
+	return append(append([]*series(nil), a.specials...), a.slots...)
+}
+
+// fundSlots gives wealth to the scores that have none yet.
+func (a *Audit) fundSlots(e *epoch) {
+	w := weightsFor(len(a.slots) > 1 || a.reader.keyed)
+	left := 1.0
+	give := func(s *series, weight float64, views []view, m mixture) {
+		s.id, s.staked = a.book.open(views, m), true
+		e.grants = append(e.grants, grant{s.id, weight / left})
+		left -= weight
+	}
+	for _, s := range a.specials {
+		if s.staked {
+			continue
+		}
+		switch s.kind {
+		case rowsScore:
+			give(s, w.rows, []view{ascending, sorted}, a.mix.rich)
+		case repeatScore:
+			give(s, w.repeats, []view{sorted}, a.mix.rich)
+		case lowBitScore:
+			give(s, w.lowBit, []view{ascending}, a.mix.rich)
+		case laplaceScore:
+			give(s, w.laplace, []view{ascending}, a.mix.rich)
+		case gaussScore:
+			give(s, w.gauss, []view{ascending}, a.mix.rich)
+		case certainScore:
+			s.id, s.staked = a.book.open([]view{sorted}, a.mix.sure), true
+		}
+	}
+	fresh := len(a.slots) - a.funded
+	if fresh == 0 {
+		return
+	}
+	part := .5 / float64(fresh) // of the cash, for keys that came later
+	switch {
+	case a.funded == 0:
+		part = w.slots / float64(fresh)
+	case a.pairs <= settled && 4*fresh > a.funded:
+		for _, s := range a.slots[:a.funded] { // too many to live on what was left: share anew
+			e.retire = append(e.retire, s.id)
+			s.staked = false
+		}
+		part = .8 / float64(len(a.slots))
+	}
+	views, m := a.slotStake()
+	for _, s := range a.slots {
+		if !s.staked {
+			give(s, part, views, m)
+		}
+	}
+	a.funded = len(a.slots)
+}
+
+// slotStake returns the views and the mixture of a slot: fewer when there are many.
+func (a *Audit) slotStake() ([]view, mixture) {
+	switch {
+	case len(a.slots) <= fewSlots:
+		return []view{ascending, folded, sorted}, a.mix.rich
+	case len(a.slots) <= 64:
+		return []view{ascending, sorted}, a.mix.lean
+	}
+	return []view{ascending}, a.mix.lean
+}

@@ -1,0 +1,306 @@
+package analysis
+
+// This file is what happens between blocks: the wealth of the finished one is booked, the bound climbs, and the bins,
+// events and bets of the next are learned.
+
+// turn ends the block at hand and starts the next.
+func (a *Audit) turn() {
+	a.lead.end(&a.book, a.epoch)
+	a.closeEpoch()
+	a.climb()
+	n := a.pairs
+	next := &epoch{raise: -1, lower: -1}
+	if a.mayRelayout() {
+		a.learnLayout(next)
+	}
+	if a.reader != nil {
+		a.fundSlots(next)
+		a.betOnCertainty(next)
+		a.learn(next)
+	}
+	length := max(1, n/blockDivisor)
+	next.share = shareAt(n, n+length)
+	a.nextTurn = n + length
+	a.open(next)
+}
+
+// blockDivisor is the number of pairs behind per pair of a block.
+const blockDivisor = 8
+
+// shareAt returns the part of a score's wealth that is spread over its components anew after the block from pair m to
+// pair n: much when little was known before, almost nothing later.
+func shareAt(m, n int) float64 {
+	if m <= 2 {
+		return .5
+	}
+	for edge := 4; edge <= 64; edge *= 2 {
+		if m < edge && n >= edge {
+			return .3
+		}
+	}
+	return 0
+}
+
+// open starts an epoch.
+func (a *Audit) open(e *epoch) {
+	a.epoch = e
+	a.lead.begin(&a.book, e)
+	a.nextLook = a.pairs + a.lookEvery()
+}
+
+// lookEvery is how many pairs go by between two looks at the claim: every pair when that is cheap, else about a
+// hundredth of what went before.
+func (a *Audit) lookEvery() int {
+	if a.book.places <= 1024 || a.pairs < 64 {
+		return 1
+	}
+	return max(1, a.pairs/128)
+}
+
+// closeEpoch files the epoch. Tables that only the claim's process bets on are let go.
+func (a *Audit) closeEpoch() {
+	kept := a.epoch.entries[:0]
+	for _, en := range a.epoch.entries {
+		if !en.claimOnly {
+			kept = append(kept, en)
+		}
+	}
+	a.epoch.entries = kept
+	a.book.epochs = append(a.book.epochs, a.epoch)
+}
+
+// look updates the wealth at the claim, and finds out whether the bound has passed it.
+func (a *Audit) look() {
+	a.nextLook = a.pairs + a.lookEvery()
+	a.lead.look(&a.book, a.epoch)
+	if a.detectedAt == 0 && a.claimAt >= 0 && a.lead.highest >= a.threshold && a.reaches() {
+		a.detectedAt = a.pairs
+	}
+}
+
+// reaches reports whether every point of the grid below the claim's has been rejected too, the block at hand counted.
+// The points are those of an increasing sequence of hypotheses: the least that is true is rejected with probability
+// at most alpha, and the bound cannot pass it before.
+func (a *Audit) reaches() bool {
+	for a.front < a.claimAt {
+		now := *a.climber
+		now.logw = append([]float64(nil), a.climber.logw...)
+		now.granted = append([]float64(nil), a.climber.granted...)
+		now.begin(&a.book, a.epoch)
+		now.end(&a.book, a.epoch, &a.bet)
+		if now.highest < a.threshold {
+			return false
+		}
+		a.advance()
+	}
+	return true
+}
+
+// climb moves the bound up over the epochs that are finished.
+func (a *Audit) climb() {
+	if a.front < len(a.grid) && a.front != a.claimAt {
+		a.climber.begin(&a.book, a.epoch)
+		a.climber.end(&a.book, a.epoch, &a.bet)
+	}
+	for a.front < len(a.grid) && a.rejected() {
+		a.advance()
+	}
+}
+
+// rejected reports whether the point at the front is refuted. At the claim the looks in between count too.
+func (a *Audit) rejected() bool {
+	if a.front == a.claimAt {
+		return a.lead.highest >= a.threshold
+	}
+	return a.climber.highest >= a.threshold
+}
+
+// advance moves the front up by one point and computes the process there over all finished epochs.
+func (a *Audit) advance() {
+	a.front++
+	if a.front >= len(a.grid) {
+		return
+	}
+	a.climber.reset(newNull(a.grid[a.front], a.claim.Delta))
+	if a.front == a.claimAt {
+		return // the lead is the process there
+	}
+	for _, e := range a.book.epochs {
+		a.climber.begin(&a.book, e)
+		a.climber.end(&a.book, e, &a.bet)
+	}
+}
+
+// lower returns the bound: the greatest point of the grid that is rejected together with all below it, 0 for none.
+func (a *Audit) lower() float64 {
+	if a.front == 0 {
+		return 0
+	}
+	return a.grid[a.front-1]
+}
+
+// betOnCertainty moves wealth onto "the results never vary and differ" while that is what was seen, and back when it
+// stops.
+func (a *Audit) betOnCertainty(e *epoch) {
+	s := a.certain()
+	switch {
+	case s == nil:
+	case s.table != nil && !a.monotony.constant():
+		e.lower = s.id
+		s.table = nil
+	case s.table == nil && a.monotony.constant() && a.monotony.first[0] != a.monotony.first[1]:
+		precise := a.precise()
+		if a.pairs < 3 && !(precise && a.pairs == 2) {
+			return
+		}
+		e.raise, e.raiseBy = s.id, .75
+		if precise {
+			e.raiseBy = .95
+		}
+		s.binner = binner{categories: []uint16{onD0Only, onD1Only}}
+		s.table = newTable(1, s.binner.bins())
+		s.table.fixed = &events{live: [3]bool{true, false, true}}
+		s.table.fixed.toward[towardD0] = 1 << 1
+		s.table.fixed.toward[towardD1] = 1 << 2
+	}
+}
+
+func (a *Audit) certain() *series {
+	for _, s := range a.specials {
+		if s.kind == certainScore {
+			return s
+		}
+	}
+	return nil
+}
+
+// precise reports whether numbers were seen whose exact repetition cannot be chance.
+func (a *Audit) precise() bool {
+	for _, codes := range a.codes {
+		for _, c := range codes {
+			if isNumber(c) && entropyBits(c) > 24 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// learn sets the tables of the next block and enters them.
+func (a *Audit) learn(e *epoch) {
+	n := a.pairs
+	for _, s := range a.slots {
+		if !s.staked {
+			continue
+		}
+		if s.shared && s.table != nil && s.table.paired == nil {
+			a.separate(s, e)
+		} else if s.shared {
+			a.turnPaired(s)
+		} else {
+			s.turn(n, a.slotBins(), &a.scratch)
+		}
+		e.entries = append(e.entries, entry{score: s.id, table: s.table, claimOnly: len(a.slots) > maxGridSlots})
+	}
+	a.learnJoint()
+	for _, s := range a.specials {
+		switch s.kind {
+		case laplaceScore, gaussScore:
+			if s.table == nil {
+				continue
+			}
+		case certainScore:
+			if s.table == nil {
+				continue
+			}
+			if e.raise != s.id {
+				s.carry()
+			}
+		case repeatScore:
+			a.turnRepeats(s)
+		default:
+			s.turn(n, maxSpecialBins, &a.scratch)
+		}
+		e.entries = append(e.entries, entry{score: s.id, table: s.table})
+	}
+}
+
+// Bins that are learned per score.
+const (
+	fewSlots       = 8   // up to here every slot has many bins, all views and the whole mixture
+	maxGridSlots   = 256 // up to here slots are bet on at every epsilon of the grid
+	maxSpecialBins = 32
+)
+
+func (a *Audit) slotBins() int {
+	if len(a.slots) <= fewSlots {
+		return 36
+	}
+	return 20
+}
+
+// turnRepeats starts the next table of exact repeats. Its bins are given, not learned.
+func (a *Audit) turnRepeats(s *series) {
+	if s.table != nil {
+		s.carry()
+		return
+	}
+	s.binner = binner{categories: []uint16{onD0Only, onD1Only}}
+	s.table = newTable(1, s.binner.bins())
+	s.recount()
+}
+
+// separate changes a slot whose worlds share their noise to the bet that needs no independence. What was won on the
+// assumption that they do not is taken away.
+func (a *Audit) separate(s *series, e *epoch) {
+	e.void = append(e.void, s.id)
+	for _, j := range a.specials {
+		if j.kind == laplaceScore || j.kind == gaussScore {
+			e.void = append(e.void, j.id)
+		}
+	}
+	e.retire = append(e.retire, s.id)
+	s.id = a.book.open([]view{ascending}, a.mix.paired)
+	e.grants = append(e.grants, grant{s.id, .5})
+	a.turnPaired(s)
+}
+
+// turnPaired learns the events of a slot whose worlds share their noise.
+func (a *Audit) turnPaired(s *series) {
+	s.relearn(a.pairs, a.slotBins(), &a.scratch)
+	a.book.order = orderOf(s.table, ascending, a.book.order)
+	v := ascending
+	if !s.table.hasNumbers() {
+		v = sorted
+		a.book.order = orderOf(s.table, v, a.book.order)
+	}
+	s.table.paired = &pairedTable{events: chooseEvents(a.lead.null, s.table, v, a.book.order)}
+}
+
+// learnJoint fits the joint scores, when there are slots to join.
+func (a *Audit) learnJoint() {
+	var first *series
+	for _, s := range a.specials {
+		if s.kind == laplaceScore || s.kind == gaussScore {
+			if first == nil {
+				first = s
+			}
+		}
+	}
+	if first == nil || len(a.slots) < 2 || len(a.slots[0].past[0]) < leastJoint {
+		return
+	}
+	a.joint.learn(a.slots)
+	for _, s := range a.specials {
+		switch s.kind {
+		case laplaceScore:
+			s.past = a.joint.scores[0]
+		case gaussScore:
+			s.past = a.joint.scores[1]
+		default:
+			continue
+		}
+		s.relearn(a.pairs, maxSpecialBins, &a.scratch)
+		s.past = [2][]code{}
+	}
+}

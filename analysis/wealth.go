@@ -1,0 +1,81 @@
+package analysis
+
+import "math"
+
+// bet is what one view of one score stakes in one block against one null.
+type bet struct {
+	null    null
+	mix     mixture
+	events  events
+	factors []factors // per component
+}
+
+// place learns the events of a view from the past of a table, and what every component stakes on them.
+func (b *bet) place(h null, en entry, s *stake, v int, k *book) {
+	b.null, b.mix = h, s.mix
+	b.factors = b.factors[:0]
+	t := en.table
+	switch {
+	case t.paired != nil:
+		b.events = t.paired.events
+		return
+	case t.fixed != nil:
+		b.events = *t.fixed
+	default:
+		view := s.views[v]
+		if !t.hasNumbers() {
+			view = sorted
+		}
+		k.order = orderOf(t, view, k.order)
+		b.events = chooseEvents(h, t, view, k.order)
+	}
+	if !b.events.live[towardD0] && !b.events.live[towardD1] {
+		for range s.mix {
+			b.factors = append(b.factors, factors{})
+		}
+		return
+	}
+	p := b.events.estimate(t.before[0])
+	q := b.events.estimate(t.before[1])
+	for _, c := range s.mix {
+		b.factors = append(b.factors, c.factorsOf(h, p, q, b.events.live))
+	}
+}
+
+// gain returns the log of what a component made of the counts of a block.
+func (f *factors) gain(k0, k1 [3]int32) float64 {
+	g := 0.0
+	for c := range 3 {
+		g += float64(k0[c])*f[0][c] + float64(k1[c])*f[1][c]
+	}
+	return g
+}
+
+// logSumExp returns ln(sum(exp(x))), minus infinity for none.
+func logSumExp(x []float64) float64 {
+	top := math.Inf(-1)
+	for _, v := range x {
+		top = max(top, v)
+	}
+	if math.IsInf(top, -1) {
+		return top
+	}
+	sum := 0.0
+	for _, v := range x {
+		if d := v - top; d > -40 {
+			sum += math.Exp(d)
+		}
+	}
+	return top + math.Log(sum)
+}
+
+// logAdd returns ln(e^a + e^b).
+func logAdd(a, b float64) float64 {
+	if a < b {
+		a, b = b, a
+	}
+	if math.IsInf(b, -1) {
+		return a
+	}
+	return a + math.Log1p(math.Exp(b-a))
+}
