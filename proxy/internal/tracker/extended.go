@@ -1,0 +1,302 @@
+package tracker
+
+import (
+	"bytes"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/proxy/internal/sqltext"
+)
+
+// maxNames is how many prepared statements, and how many portals, a session may have to be remembered.
+const maxNames = 4096
+
+// entryBytes is about what remembering one of them takes besides its text, in bytes.
+const entryBytes = 256
+
+// statement is a prepared statement.
+type statement struct {
+	sql    string // the one statement; "" for an empty query
+	oids   []uint32
+	effect sqltext.Effect
+	ascii  bool
+	unseen Reason // why its text is not known; captured when it is
+	skip   Reason // why it is not captured though its effect is known
+}
+
+func (s *statement) size() int { return entryBytes + len(s.sql) + 4*len(s.oids) }
+
+// portal is a statement with its parameters. It keeps the statement that it was made from, whatever the
+// statement's name stands for later.
+type portal struct {
+	statement *statement // nil when it is not known
+	params    []capture.Param
+	results   []int16
+	ascii     bool
+	skip      Reason // why it is not captured
+	bytes     int
+	done      bool // it was executed; a portal is captured once
+}
+
+// extendedMessage is a Parse, Bind, Execute or Close message under way.
+type extendedMessage struct {
+	known     bool // it could be read: the names are known
+	name      string
+	statement *statement // Parse
+	portal    *portal    // Bind, Execute
+	what      byte       // Close
+}
+
+func (t *Tracker) beginExtended(r record) {
+	if r.cut {
+		t.beginCut(r)
+		return
+	}
+	switch r.typ {
+	case 'P':
+		t.beginParse(r.body)
+	case 'B':
+		t.beginBind(r.body)
+	case 'E':
+		var name []byte
+		if name, t.ext.known = decodeExecute(r.body); t.ext.known {
+			t.ext.portal = t.portals[string(clip(name))]
+		}
+	case 'C':
+		var name []byte
+		t.ext.what, name, t.ext.known = decodeClose(r.body)
+		t.ext.name = string(clip(name))
+	}
+}
+
+// beginCut reads the names at the beginning of a Parse or Bind message that was not kept whole.
+func (t *Tracker) beginCut(r record) {
+	b := reader{b: r.body}
+	name := string(clip(b.cstring()))
+	switch r.typ {
+	case 'P':
+		t.ext.statement = &statement{unseen: NotCopied}
+		if name == "" {
+			t.forgetStatement("")
+		}
+	case 'B':
+		t.ext.portal = &portal{statement: t.statements[string(clip(b.cstring()))], skip: NotCopied, bytes: entryBytes}
+	default:
+		return
+	}
+	t.ext.known, t.ext.name = !b.bad, name
+}
+
+func (t *Tracker) beginParse(body []byte) {
+	m, ok := decodeParse(body)
+	if !ok {
+		return
+	}
+	t.ext.known, t.ext.name = true, string(clip(m.name))
+	if t.ext.name == "" {
+		t.forgetStatement("") // gone even if the new one fails
+	}
+	s := &statement{oids: m.oids, ascii: ascii(m.sql)}
+	s.gate(&t.gate)
+	t.ext.statement = s
+	if s.unseen != captured {
+		return
+	}
+	switch statements := sqltext.Split(string(m.sql)); len(statements) {
+	case 0:
+	case 1:
+		s.sql = statements[0]
+		s.effect = sqltext.Analyze(s.sql)
+	default:
+		s.unseen = Unreadable // the server takes one only
+	}
+}
+
+func (t *Tracker) beginBind(body []byte) {
+	m, ok := decodeBind(bytes.Clone(body))
+	if !ok {
+		return
+	}
+	t.ext.known, t.ext.name = true, string(clip(m.portal))
+	p := &portal{statement: t.statements[string(clip(m.statement))], bytes: entryBytes + len(body)}
+	t.ext.portal = p
+	if p.statement == nil {
+		return
+	}
+	for i := range min(len(m.params), len(p.statement.oids)) {
+		m.params[i].OID = p.statement.oids[i]
+	}
+	p.params, p.results, p.ascii = m.params, m.results, asciiParams(m.params)
+	p.gate(&t.gate)
+}
+
+func (s *statement) gate(g *gate) {
+	if s.unseen != captured {
+		return
+	}
+	unseen, skip := g.text(s.ascii)
+	s.unseen = unseen
+	if skip != captured {
+		s.skip = skip
+	}
+}
+
+func (p *portal) gate(g *gate) {
+	if skip := g.params(p.ascii); skip != captured {
+		p.skip = skip
+	}
+}
+
+// answerExtended handles the server's answer to Parse, Bind, Describe, Execute or Close.
+func (t *Tracker) answerExtended(r record) bool {
+	if r.typ == 'E' {
+		t.failed()
+		t.typ, t.skipping = 0, true
+		return true
+	}
+	done := true
+	switch {
+	case t.typ == 'P' && r.typ == '1':
+		t.prepared()
+	case t.typ == 'B' && r.typ == '2':
+		t.bound()
+	case t.typ == 'D' && (r.typ == 'T' || r.typ == 'n'):
+	case t.typ == 'C' && r.typ == '3':
+		t.closed()
+	case t.typ == 'E' && (r.typ == 'C' || r.typ == 's') && !t.copyIn:
+		t.executed(r)
+	case t.typ == 'E' && r.typ == 'I':
+	case t.typ == 'E' && (r.typ == 'G' || r.typ == 'T'):
+		t.copyIn = r.typ == 'G'
+		done = false
+	default:
+		return false
+	}
+	if done {
+		t.typ = 0
+	}
+	return true
+}
+
+// prepared remembers the statement of a Parse that succeeded.
+func (t *Tracker) prepared() {
+	if !t.ext.known {
+		t.forgetStatements() // any name may stand for something else now
+		return
+	}
+	t.forgetStatement(t.ext.name)
+	s := t.ext.statement
+	if len(t.statements) >= maxNames {
+		return
+	}
+	if t.heldStatements+s.size() > t.cfg.MaxHeldBytes/2 {
+		s = &statement{effect: s.effect, ascii: s.ascii, unseen: s.unseen, skip: NotCopied}
+	}
+	t.statements[t.ext.name] = s
+	t.heldStatements += s.size()
+}
+
+// bound remembers the portal of a Bind that succeeded.
+func (t *Tracker) bound() {
+	if !t.ext.known {
+		t.forgetPortals()
+		return
+	}
+	t.forgetPortal(t.ext.name)
+	p := t.ext.portal
+	if len(t.portals) >= maxNames {
+		return
+	}
+	if t.heldPortals+p.bytes > t.cfg.MaxHeldBytes/2 {
+		p = &portal{statement: p.statement, skip: NotCopied, bytes: entryBytes}
+	}
+	t.portals[t.ext.name] = p
+	t.heldPortals += p.bytes
+}
+
+func (t *Tracker) closed() {
+	switch {
+	case !t.ext.known:
+		t.forgetStatements()
+		t.forgetPortals()
+	case t.ext.what == 'S':
+		t.forgetStatement(t.ext.name)
+	default:
+		t.forgetPortal(t.ext.name)
+	}
+}
+
+// executed captures the statement of a portal at its first Execute: completed, or suspended at a row limit.
+func (t *Tracker) executed(r record) {
+	tag := ""
+	if r.typ == 'C' {
+		b, _ := decodeText(r.body)
+		tag = string(b)
+	}
+	p := t.ext.portal
+	switch {
+	case !t.ext.known:
+		t.unseen(NotCopied, tag)
+		return
+	case p == nil || p.statement == nil:
+		t.unseen(UnknownStatement, tag)
+		return
+	case p.done:
+		return
+	}
+	p.done = true
+	s := p.statement
+	if s.unseen != captured {
+		t.unseen(s.unseen, tag)
+		return
+	}
+	v := t.settings.current()
+	t.effect(s.effect, tag)
+	t.captureExtended(p, tag, v)
+}
+
+func (t *Tracker) captureExtended(p *portal, tag string, v *view) {
+	s := p.statement
+	skip := p.skip
+	switch {
+	case s.skip != captured:
+		skip = s.skip
+	case len(s.sql) > t.cfg.MaxStatementBytes:
+		skip = TooLong
+	}
+	if skip != captured {
+		t.cfg.Counts.Skipped[skip]++
+		return
+	}
+	hidden := s.effect.Hidden || s.effect.Action == sqltext.Unclear
+	t.capture(capture.Query{
+		SQL: s.sql, Protocol: capture.Extended, Params: p.params, ResultFormats: p.results,
+		Tag: tag, Completed: t.now,
+	}, v, hidden)
+	p.params, p.results = nil, nil // the query owns them now
+}
+
+func (t *Tracker) forgetStatement(name string) {
+	if s, ok := t.statements[name]; ok {
+		t.heldStatements -= s.size()
+		delete(t.statements, name)
+	}
+}
+
+func (t *Tracker) forgetPortal(name string) {
+	if p, ok := t.portals[name]; ok {
+		t.heldPortals -= p.bytes
+		delete(t.portals, name)
+	}
+}
+
+func (t *Tracker) forgetStatements() {
+	for name := range t.statements {
+		t.forgetStatement(name)
+	}
+}
+
+func (t *Tracker) forgetPortals() {
+	for name := range t.portals {
+		t.forgetPortal(name)
+	}
+}

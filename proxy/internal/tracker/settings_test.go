@@ -1,0 +1,176 @@
+package tracker_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestSettings runs statements, each "SQL" or "SQL -> tag" or "SQL -> !" for an error, and looks at the
+// settings of a SELECT at the end. A status before a colon is ReadyForQuery's; the default is I.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name       string
+		statements []string
+		want       string // sorted; a question mark when uncertain
+	}{
+		{"startup", nil, "dp.start=1"},
+		{"set", []string{"SET dp.epsilon = '0.5'"}, "dp.epsilon=0.5 dp.start=1"},
+		{"set over startup, then reset", []string{"SET dp.start = 2", "SET a = 1", "RESET dp.start", "RESET a"}, "dp.start=1"},
+		{"failed set", []string{"SET a = 1 -> !"}, "dp.start=1"},
+		{"reset all", []string{"SET a = 1", "SET dp.start = 2", "SET ROLE r", "RESET ALL"}, "dp.start=1 role=r"},
+		{"discard all", []string{"SET a = 1", "SET ROLE r", "DISCARD ALL"}, "dp.start=1"},
+		{"session authorization resets role", []string{"SET ROLE r", "SET SESSION AUTHORIZATION s"}, "dp.start=1 session_authorization=s"},
+		{"encoding is left out", []string{"SET client_encoding = 'UTF8'"}, "dp.start=1"},
+
+		{"local outside a block", []string{"SET LOCAL a = 1"}, "dp.start=1"},
+		{"local in one query", []string{"SET LOCAL a = 1; SELECT 0 -> SET;SELECT 1"}, "dp.start=1"},
+		{"local in a block", []string{"T:BEGIN", "T:SET LOCAL a = 1"}, "a=1 dp.start=1"},
+		{"local after commit", []string{"T:BEGIN", "T:SET LOCAL a = 1", "COMMIT"}, "dp.start=1"},
+		{"local default hides", []string{"SET a = 1", "T:BEGIN", "T:SET LOCAL a TO DEFAULT"}, "dp.start=1"},
+		{"local default after commit", []string{"SET a = 1", "T:BEGIN", "T:SET LOCAL a TO DEFAULT", "COMMIT"}, "a=1 dp.start=1"},
+		{"session set behind local", []string{"T:BEGIN", "T:SET LOCAL a = 1", "T:SET a = 2"}, "a=2 dp.start=1"},
+		{"local behind session set, committed", []string{"T:BEGIN", "T:SET a = 2", "T:SET LOCAL a = 1", "COMMIT"}, "a=2 dp.start=1"},
+		{"reset all hides local", []string{"T:BEGIN", "T:SET LOCAL a = 1", "T:RESET ALL"}, "dp.start=1"},
+
+		{"commit", []string{"T:BEGIN", "T:SET a = 1", "COMMIT"}, "a=1 dp.start=1"},
+		{"rollback", []string{"SET a = 1", "T:BEGIN", "T:SET a = 2", "T:SET b = 1", "ROLLBACK"}, "a=1 dp.start=1"},
+		{"failed block", []string{"T:BEGIN", "T:SET a = 2", "E:SELECT 1/0 -> !", "COMMIT -> ROLLBACK"}, "dp.start=1"},
+		{"commit that fails", []string{"T:BEGIN", "T:SET a = 2", "COMMIT -> !"}, "dp.start=1"},
+		{"rollback and chain", []string{"T:BEGIN", "T:SET a = 2", "T:ROLLBACK AND CHAIN", "T:SET b = 1"}, "b=1 dp.start=1"},
+		{"commit and chain, then rollback", []string{"T:BEGIN", "T:SET a = 2", "T:COMMIT AND CHAIN", "T:SET b = 1", "ROLLBACK"}, "a=2 dp.start=1"},
+		{"prepare transaction", []string{"T:BEGIN", "T:SET a = 2", "PREPARE TRANSACTION 'x'"}, "a=2 dp.start=1"},
+
+		{"savepoint", []string{"T:BEGIN", "T:SET a = 1", "T:SAVEPOINT s", "T:SET a = 2", "T:ROLLBACK TO s"}, "a=1 dp.start=1"},
+		{"savepoint, twice", []string{"T:BEGIN", "T:SAVEPOINT s", "T:SET a = 2", "T:ROLLBACK TO s", "T:SET a = 3", "T:ROLLBACK TO s"}, "dp.start=1"},
+		{"savepoint of the same name", []string{"T:BEGIN", "T:SAVEPOINT s", "T:SET a = 1", "T:SAVEPOINT s", "T:SET a = 2", "T:RELEASE s", "T:ROLLBACK TO s"}, "dp.start=1"},
+		{"outer savepoint", []string{"T:BEGIN", "T:SAVEPOINT s", "T:SET a = 1", "T:SAVEPOINT u", "T:SET a = 2", "T:ROLLBACK TO s"}, "dp.start=1"},
+		{"released", []string{"T:BEGIN", "T:SAVEPOINT s", "T:SET a = 1", "T:RELEASE s"}, "a=1 dp.start=1"},
+		{"unknown savepoint", []string{"T:BEGIN", "T:SET a = 1", "T:ROLLBACK TO x -> ROLLBACK"}, "a=1 dp.start=1 ?"},
+		{"error, then rollback to", []string{"T:BEGIN", "T:SET a = 1", "T:SAVEPOINT s", "E:SELECT 1/0 -> !", "T:ROLLBACK TO s", "COMMIT"}, "a=1 dp.start=1"},
+
+		{"error in a query undoes it", []string{"SET a = 1; SELECT 1/0 -> SET;!"}, "dp.start=1"},
+		{"error behind a commit in a query", []string{"BEGIN; SET a = 1; COMMIT; SET b = 1; SELECT 1/0 -> BEGIN;SET;COMMIT;SET;!"}, "a=1 dp.start=1"},
+		{"block begun in the middle of a query", []string{"E:SET a = 1; BEGIN; SET b = 1; SELECT 1/0 -> SET;BEGIN;SET;!", "ROLLBACK"}, "dp.start=1"},
+		{"rollback without a block in a query", []string{"SET a = 1; ROLLBACK; SET b = 1 -> SET;ROLLBACK;SET"}, "b=1 dp.start=1"},
+
+		{"set_config", []string{"SELECT set_config('a', '1', false)"}, "dp.start=1 ?"},
+		{"set_config rolled back", []string{"T:BEGIN", "T:SELECT set_config('a', '1', false)", "ROLLBACK"}, "dp.start=1"},
+		{"set_config, then reset all", []string{"SELECT set_config('role', 'r', false)", "RESET ALL"}, "dp.start=1 ?"},
+		{"set_config, then discard all", []string{"SELECT set_config('role', 'r', false)", "DISCARD ALL"}, "dp.start=1"},
+		{"prepared set_config", []string{"PREPARE p AS SELECT set_config('a', '1', false)", "DISCARD ALL", "PREPARE q AS SELECT 1", "EXECUTE q"}, "dp.start=1 ?"},
+		{"a form that is not followed", []string{"SET a FROM CURRENT"}, "dp.start=1 ?"},
+		{"block opened out of sight", []string{"T:CALL p()"}, "dp.start=1 ?"},
+		{"block closed out of sight", []string{"T:BEGIN", "CALL p()"}, "dp.start=1 ?"},
+		{"very long value", []string{"SET a = '" + long(5000) + "'"}, "dp.start=1 ?"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := newScript()
+			status := byte('I')
+			for _, statement := range test.statements {
+				status = s.play(statement)
+			}
+			s.run1("SELECT 'end'", "SELECT 1", status)
+			r := s.run(t)
+			last := r.Queries[len(r.Queries)-1]
+			if last.SQL != "SELECT 'end'" {
+				t.Fatalf("the last query is %q", last.SQL)
+			}
+			if diff := cmp.Diff(test.want, settingsText(last.Settings, last.SettingsUncertain)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// play adds one simple query as TestSettings writes them, and returns its ReadyForQuery status.
+func (s *script) play(statement string) byte {
+	status := byte('I')
+	if len(statement) > 2 && statement[1] == ':' {
+		status, statement = statement[0], statement[2:]
+	}
+	sql, tags, ok := strings.Cut(statement, " -> ")
+	if !ok {
+		tags = strings.Fields(sql)[0]
+	}
+	s.query(sql)
+	for tag := range strings.SplitSeq(tags, ";") {
+		if tag == "!" {
+			s.fail()
+		} else {
+			s.complete(tag)
+		}
+	}
+	s.ready(status)
+	return status
+}
+
+func settingsText(m map[string]string, uncertain bool) string {
+	text := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(m), "map["), "]")
+	text = strings.ReplaceAll(text, ":", "=")
+	if uncertain {
+		text += " ?"
+	}
+	return text
+}
+
+func TestApplicationName(t *testing.T) {
+	t.Parallel()
+	r := newScript().run1("SELECT 1", "SELECT 1", 'I').
+		run1("SET application_name = 'Other App'", "SET", 'I').run1("SELECT 2", "SELECT 1", 'I').
+		run1("RESET application_name", "RESET", 'I').run1("SELECT 3", "SELECT 1", 'I').run(t)
+	var got []string
+	for _, q := range r.Queries {
+		got = append(got, q.ApplicationName)
+		if _, ok := q.Settings["application_name"]; ok {
+			t.Errorf("settings of %q hold application_name", q.SQL)
+		}
+	}
+	if diff := cmp.Diff([]string{"app", "app", "Other App", "Other App", "app"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestSettingsInPipelines: without BEGIN, what comes between two Syncs is one transaction.
+func TestSettingsInPipelines(t *testing.T) {
+	t.Parallel()
+	one := func(s *script, sql string) *script {
+		return s.parse("", sql).bind("", "").execute("").parsed()
+	}
+	tests := []struct {
+		name   string
+		script *script
+		want   string
+	}{
+		{"local until sync", func() *script {
+			s := one(newScript(), "SET LOCAL a = 1").bound("SET")
+			return one(s, "SELECT 'end'").bound("SELECT 1").sync().ready('I')
+		}(), "a=1 dp.start=1"},
+		{"error undoes the transaction", func() *script {
+			s := one(newScript(), "SET a = 1").bound("SET")
+			s = one(s, "SELECT 1/0").back('2', "").fail().sync().ready('I')
+			return one(s, "SELECT 'end'").bound("SELECT 1").sync().ready('I')
+		}(), "dp.start=1"},
+		{"error in an earlier block is undone by rollback", func() *script {
+			s := one(newScript().run1("BEGIN", "BEGIN", 'T'), "SET a = 1").bound("SET")
+			s = one(s, "SELECT 1/0").back('2', "").fail().sync().ready('E')
+			s = one(s, "ROLLBACK").bound("ROLLBACK").sync().ready('I')
+			return one(s, "SELECT 'end'").bound("SELECT 1").sync().ready('I')
+		}(), "dp.start=1"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			r := test.script.run(t)
+			last := r.Queries[len(r.Queries)-1]
+			if diff := cmp.Diff(test.want, settingsText(last.Settings, last.SettingsUncertain)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

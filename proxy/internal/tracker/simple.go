@@ -1,0 +1,141 @@
+package tracker
+
+import (
+	"strings"
+	"time"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/proxy/internal/sqltext"
+)
+
+// maxStatements is how many statements one simple query may have to be looked at.
+const maxStatements = 256
+
+// simpleQuery is a Query message under way. Its statements are captured at ReadyForQuery, when it is certain
+// that the server counted as many as sqltext did.
+type simpleQuery struct {
+	statements []string
+	ascii      bool
+	unseen     Reason // why the text is not known; captured when it is
+	skip       Reason // why it is not captured though it is known
+	done       []completion
+	failed     bool
+	empty      bool
+}
+
+// completion is one statement that the server completed.
+type completion struct {
+	tag    string
+	at     time.Time
+	view   *view // in force when it ran
+	effect sqltext.Effect
+}
+
+func (t *Tracker) beginQuery(r record) {
+	clear(t.query.done)
+	t.query = simpleQuery{done: t.query.done[:0]}
+	t.forgetStatement("") // a simple query destroys the unnamed statement and portal
+	t.forgetPortal("")
+	text, ok := decodeText(r.body)
+	switch {
+	case r.cut:
+		t.query.unseen = NotCopied
+		return
+	case !ok:
+		t.query.unseen = Unreadable
+		return
+	}
+	t.query.ascii = ascii(text)
+	t.query.gate(&t.gate)
+	if t.query.unseen != captured {
+		return
+	}
+	t.query.statements = sqltext.Split(string(text))
+	if len(t.query.statements) > maxStatements {
+		t.query.unseen, t.query.statements = TooLong, nil
+	}
+}
+
+func (q *simpleQuery) gate(g *gate) {
+	if q.unseen != captured {
+		return
+	}
+	unseen, skip := g.text(q.ascii)
+	if unseen != captured {
+		q.unseen, q.statements = unseen, nil
+	}
+	if skip != captured {
+		q.skip = skip
+	}
+}
+
+// answerQuery handles one server message of a simple query; false when it cannot be one.
+func (t *Tracker) answerQuery(r record) bool {
+	q := &t.query
+	switch r.typ {
+	case 'C':
+		t.completeSimple(r)
+	case 'I':
+		q.empty = true
+	case 'E':
+		q.failed = true
+		t.failed()
+	case 'T':
+	case 'G':
+		t.copyIn = true
+	case 'Z':
+		t.typ = 0
+		return !t.copyIn && t.endQuery(r)
+	default:
+		return false
+	}
+	return true
+}
+
+func (t *Tracker) completeSimple(r record) {
+	q := &t.query
+	tag, _ := decodeText(r.body)
+	if q.unseen != captured {
+		t.unseen(q.unseen, string(tag))
+		return
+	}
+	c := completion{tag: string(tag), at: t.now, view: t.settings.current()}
+	if i := len(q.done); i < len(q.statements) {
+		c.effect = sqltext.Analyze(q.statements[i])
+		t.effect(c.effect, c.tag)
+	}
+	q.done = append(q.done, c)
+}
+
+// endQuery captures what completed. Without an error the server must have completed exactly the statements
+// that the text was cut into, with one it stopped at one of them; otherwise the cutting went wrong, nothing
+// is known, and false says so.
+func (t *Tracker) endQuery(r record) bool {
+	q := &t.query
+	cutRight := q.unseen != captured || len(q.done) == len(q.statements) && !q.failed ||
+		q.failed && (len(q.done) < len(q.statements) || len(q.statements) == 0)
+	if !cutRight || q.empty && len(q.statements) > 0 {
+		return false
+	}
+	for i, c := range q.done {
+		t.captureSimple(q.statements[i], c)
+	}
+	t.ready(r)
+	return true
+}
+
+func (t *Tracker) captureSimple(sql string, c completion) {
+	skip := t.query.skip
+	if len(sql) > t.cfg.MaxStatementBytes {
+		skip = TooLong
+	}
+	if skip != captured {
+		t.cfg.Counts.Skipped[skip]++
+		return
+	}
+	if len(t.query.statements) > 1 {
+		sql = strings.Clone(sql) // not to hold the others' text
+	}
+	hidden := c.effect.Hidden || c.effect.Action == sqltext.Unclear
+	t.capture(capture.Query{SQL: sql, Tag: c.tag, Completed: c.at}, c.view, hidden)
+}

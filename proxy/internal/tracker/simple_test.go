@@ -1,0 +1,182 @@
+package tracker_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
+)
+
+func TestSimple(t *testing.T) {
+	t.Parallel()
+	s := newScript().query(" SELECT 1 /*dp_epsilon='0.5'*/; ")
+	s.back('T', "")
+	s.server = append(s.server, tracker.AppendTime(nil, at(5)))
+	got := s.complete("SELECT 1").ready('I').run(t)
+	want := []capture.Query{{
+		SessionID: 7, User: "ann", Database: "bank", ApplicationName: "app",
+		SQL: "SELECT 1 /*dp_epsilon='0.5'*/", Tag: "SELECT 1", Completed: at(5),
+		Settings: map[string]string{"dp.start": "1"},
+	}}
+	if diff := cmp.Diff(want, got.Queries); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSimplePairing(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		script *script
+		want   []string
+	}{
+		{"one after the other", newScript().run1("SELECT 1", "SELECT 1", 'I').run1("SELECT 2", "SELECT 2", 'I'), []string{"SELECT 1 | SELECT 1", "SELECT 2 | SELECT 2"}},
+		{"two statements", newScript().query("SELECT 1;;SELECT ';'").complete("SELECT 1").complete("SELECT 2").ready('I'), []string{"SELECT 1 | SELECT 1", "SELECT ';' | SELECT 2"}},
+		{"first error stops", newScript().query("SELECT 1; SELECT 1/0; SELECT 3").complete("SELECT 1").fail().ready('I').run1("SELECT 4", "SELECT 1", 'I'), []string{"SELECT 1 | SELECT 1", "SELECT 4 | SELECT 1"}},
+		{"syntax error", newScript().query("SELEC 1").fail().ready('I').run1("SELECT 4", "SELECT 1", 'I'), []string{"SELECT 4 | SELECT 1"}},
+		{"empty", newScript().query(" ; -- nothing").back('I', "").ready('I').run1("SELECT 4", "SELECT 1", 'I'), []string{"SELECT 4 | SELECT 1"}},
+		{"pipelined", newScript().query("SELECT 1").query("SELECT 2").complete("SELECT 1").ready('I').fail().ready('I').query("SELECT 3").complete("SELECT 3").ready('I'), []string{"SELECT 1 | SELECT 1", "SELECT 3 | SELECT 3"}},
+		{"asynchronous status", newScript().query("SELECT 1").status("TimeZone", "UTC").complete("SELECT 1").status("TimeZone", "UTC").ready('I').status("TimeZone", "UTC").run1("SELECT 2", "SELECT 2", 'I'), []string{"SELECT 1 | SELECT 1", "SELECT 2 | SELECT 2"}},
+		{"without an answer", newScript().query("SELECT 1").complete("SELECT 1").query("SELECT 2"), nil},
+		{"copy in", newScript().query("COPY t FROM STDIN; SELECT 1").back('G', "").front('c', "").complete("COPY 2").complete("SELECT 1").ready('I'), []string{"COPY t FROM STDIN | COPY 2", "SELECT 1 | SELECT 1"}},
+		{"copy in, syncs ignored", newScript().query("COPY t FROM STDIN").back('G', "").sync().front('c', "").complete("COPY 2").ready('I').run1("SELECT 1", "SELECT 1", 'I'), []string{"COPY t FROM STDIN | COPY 2", "SELECT 1 | SELECT 1"}},
+		{"copy in, bad data", newScript().query("COPY t FROM STDIN").back('G', "").fail().ready('I').front('c', "").run1("SELECT 1", "SELECT 1", 'I'), []string{"SELECT 1 | SELECT 1"}},
+		{"copy in, bad data, then again", newScript().query("COPY t FROM STDIN").back('G', "").fail().ready('I').front('c', "").query("COPY u FROM STDIN").back('G', "").front('c', "").complete("COPY 1").ready('I'), []string{"COPY u FROM STDIN | COPY 1"}},
+		{"copy in, failed by the client", newScript().query("COPY t FROM STDIN").back('G', "").front('f', "").fail().ready('I').run1("SELECT 1", "SELECT 1", 'I'), []string{"SELECT 1 | SELECT 1"}},
+		{"copy in, failed without CopyDone", newScript().query("COPY t FROM STDIN").back('G', "").fail().ready('I').run1("SELECT 1", "SELECT 1", 'I').sync().ready('I'), []string{"SELECT 1 | SELECT 1"}},
+		{"function call", newScript().front('F', "").back('V', "").ready('I').run1("SELECT 1", "SELECT 1", 'I'), []string{"SELECT 1 | SELECT 1"}},
+		{"failed function call", newScript().front('F', "").fail().ready('I').run1("SELECT 1", "SELECT 1", 'I'), []string{"SELECT 1 | SELECT 1"}},
+		{"stray copy messages", newScript().front('c', "").front('f', "").run1("SELECT 1", "SELECT 1", 'I'), []string{"SELECT 1 | SELECT 1"}},
+		{"before authentication ends", &script{client: newScript().query("SELECT 1").client, server: newScript().complete("SELECT 1").ready('I').server}, []string{"SELECT 1 | SELECT 1"}},
+		{"error at login", (&script{}).fail(), nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			test.script.wantSQL(t, test.want...)
+		})
+	}
+}
+
+func TestSkipped(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		script *script
+		reason tracker.Reason
+		n      uint64
+	}{
+		{"latin1", newScript().status("client_encoding", "LATIN1").run1("SELECT 1", "SELECT 1", 'I'), tracker.Encoding, 1},
+		{"latin1 with other bytes", newScript().status("client_encoding", "LATIN1").run1("SELECT '\xe4'", "SELECT 1", 'I'), tracker.Encoding, 1},
+		{"encoding not reported", (&script{}).status("standard_conforming_strings", "on").ready('I').run1("SELECT 1", "SELECT 1", 'I'), tracker.Encoding, 1},
+		{"encoding report not copied", func() *script {
+			s := newScript()
+			s.server = append(s.server, tracker.AppendCut(nil, 'S', 0))
+			return s.run1("SELECT 1", "SELECT 1", 'I')
+		}(), tracker.Strings, 1},
+		{"ascii with other bytes", newScript().status("client_encoding", "SQL_ASCII").run1("SELECT 'ä'", "SELECT 1", 'I'), tracker.Encoding, 1},
+		{"ascii parameter with other bytes", newScript().status("client_encoding", "SQL_ASCII").
+			parse("", "SELECT $1", 25).bind("", "", "\xff").execute("").sync().
+			back('1', "").back('2', "").complete("SELECT 1").ready('I'), tracker.Encoding, 1},
+		{"backslashes in strings", newScript().status("standard_conforming_strings", "off").run1(`SELECT '\''`, "SELECT 1", 'I'), tracker.Strings, 1},
+		{"encoding may have changed in the pipeline", newScript().
+			parse("", "SET client_encoding = sjis").bind("", "").execute("").parse("", "SELECT 1").bind("", "").execute("").sync().
+			back('1', "").back('2', "").complete("SET").back('1', "").back('2', "").complete("SELECT 1").status("client_encoding", "SJIS").ready('I'), tracker.Encoding, 1},
+		{"too long", newScript().run1("SELECT '"+long(200)+"'", "SELECT 1", 'I'), tracker.TooLong, 1},
+		{"too many statements", newScript().run1(long2("SELECT 1;", 300), "SELECT 1", 'I'), tracker.TooLong, 1},
+		{"not copied", newScript().frontCut('Q', "SELECT").complete("SELECT 1").complete("SELECT 1").ready('I'), tracker.NotCopied, 2},
+		{"zero byte in the text", newScript().query("SELECT 1\x00 ").complete("SELECT 1").ready('I'), tracker.Unreadable, 1},
+		{"no zero byte", newScript().front('Q', "SELECT 1").complete("SELECT 1").ready('I'), tracker.Unreadable, 1},
+		{"empty body", newScript().front('Q', "").complete("SELECT 1").ready('I'), tracker.Unreadable, 1},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			r := test.script.run(t)
+			for _, q := range r.Queries {
+				if q.Tag != "SET" {
+					t.Errorf("captured %q", q.SQL)
+				}
+			}
+			if r.Counts.Skipped[test.reason] != test.n || r.Off != tracker.On {
+				t.Errorf("skipped %v, off %d; want reason %d %d times", r.Counts.Skipped, r.Off, test.reason, test.n)
+			}
+		})
+	}
+}
+
+func long2(s string, n int) string {
+	out := ""
+	for range n {
+		out += s
+	}
+	return out
+}
+
+// TestReadableAgain: what runs in another encoding is not captured, but followed where it is ASCII.
+func TestReadableAgain(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, sql string
+		uncertain bool
+	}{
+		{"ascii", "SET a.b = 1", false},
+		{"other bytes", "SET a.b = '\xe4'", true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			r := newScript().query("SET NAMES 'LATIN1'").complete("SET").status("client_encoding", "LATIN1").ready('I').
+				run1(test.sql, "SET", 'I').
+				query("SET NAMES 'UTF8'").complete("SET").status("client_encoding", "UTF8").ready('I').
+				run1("SELECT 1", "SELECT 1", 'I').wantSQL(t, "SET NAMES 'LATIN1' | SET", "SELECT 1 | SELECT 1")
+			if got := r.Queries[1].SettingsUncertain; got != test.uncertain {
+				t.Errorf("settings uncertain: %v, want %v", got, test.uncertain)
+			}
+			if want := "1"; !test.uncertain && r.Queries[1].Settings["a.b"] != want {
+				t.Errorf("settings are %v, want a.b = %s", r.Queries[1].Settings, want)
+			}
+		})
+	}
+}
+
+func TestASCIIIsCaptured(t *testing.T) {
+	t.Parallel()
+	newScript().status("client_encoding", "SQL_ASCII").run1("SELECT 1", "SELECT 1", 'I').wantSQL(t, "SELECT 1 | SELECT 1")
+}
+
+func TestOff(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		script *script
+		off    tracker.Off
+		want   []string
+	}{
+		{"answer of another kind", newScript().run1("SELECT 1", "SELECT 1", 'I').query("SELECT 2").back('1', ""), tracker.OffPairing, []string{"SELECT 1 | SELECT 1"}},
+		{"fewer completions than statements", newScript().query("SELECT 1; SELECT 2").complete("SELECT 1").ready('I'), tracker.OffPairing, nil},
+		{"more completions than statements", newScript().query("SELECT 1").complete("SELECT 1").complete("SELECT 1").ready('I'), tracker.OffPairing, nil},
+		{"all completed and an error", newScript().query("SELECT 1").complete("SELECT 1").fail().ready('I'), tracker.OffPairing, nil},
+		{"empty but it is not", newScript().query("SELECT 1").back('I', "").ready('I'), tracker.OffPairing, nil},
+		{"bad status", newScript().query("SELECT 1").complete("SELECT 1").back('Z', "x"), tracker.OffPairing, []string{"SELECT 1 | SELECT 1"}},
+		{"unknown message", newScript().front('!', ""), tracker.OffPairing, nil},
+		{"query in the middle of copy in", newScript().query("COPY t FROM STDIN").back('G', "").query("SELECT 1").complete("COPY 1"), tracker.OffPairing, nil},
+		{"copy in fails between syncs", newScript().
+			parse("", "COPY t FROM STDIN").bind("", "").execute("").sync().front('c', "").sync().
+			back('1', "").back('2', "").back('G', "").fail().ready('I'), tracker.OffCopy, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			r := test.script.run(t)
+			if r.Off != test.off || r.Counts.Off[test.off] != 1 {
+				t.Errorf("off %d, counted %v; want %d once", r.Off, r.Counts.Off, test.off)
+			}
+			if diff := cmp.Diff(test.want, r.sqls()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,139 @@
+package tracker
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+)
+
+// Startup is what a StartupMessage says about its session.
+type Startup struct {
+	Version         uint32 // major version in the high half; 3<<16 for 3.0
+	User            string
+	Database        string // the user's name when the message has none
+	ApplicationName string
+	// Settings are the settings that the message makes, by parameter or in its options, by lower-case name;
+	// without user, database, application_name, replication, client_encoding and protocol extensions.
+	Settings map[string]string
+	// SettingsUncertain is true when the options hold switches that are not followed.
+	SettingsUncertain bool
+	// Replication is true when the session asks for the replication protocol.
+	Replication bool
+}
+
+// ParseStartup reads a StartupMessage without its length: the version and name/value pairs (manual, chapter
+// 55.7). It fails on what is not well formed, which is the server's to refuse.
+func ParseStartup(b []byte) (Startup, error) {
+	if len(b) < 5 {
+		return Startup{}, errors.New("startup message is too short")
+	}
+	s := Startup{Version: binary.BigEndian.Uint32(b), Settings: map[string]string{}}
+	parameters := map[string]string{}
+	r := reader{b: b[4:]}
+	for {
+		name := r.cstring()
+		if r.bad {
+			return s, errors.New("startup message does not end with a zero byte")
+		}
+		if len(name) == 0 {
+			break
+		}
+		parameters[lower(string(name))] = string(r.cstring())
+	}
+	if !r.done() {
+		return s, errors.New("startup message has bytes behind its end")
+	}
+	s.options(parameters["options"])
+	for name, value := range parameters {
+		s.parameter(name, value)
+	}
+	if s.Database == "" {
+		s.Database = s.User
+	}
+	return s, nil
+}
+
+func (s *Startup) parameter(name, value string) {
+	switch name {
+	case "user":
+		s.User = value
+	case "database":
+		s.Database = value
+	case "application_name":
+		s.ApplicationName = value
+	case "replication":
+		switch lower(value) {
+		case "false", "off", "no", "0":
+		default:
+			s.Replication = true
+		}
+	case "options", "client_encoding":
+	default:
+		if !strings.HasPrefix(name, "_pq_.") {
+			s.Settings[name] = value
+		}
+	}
+}
+
+// options reads command-line switches: -c name=value, -cname=value and --name=value, split at whitespace;
+// a backslash keeps the byte behind it (pg_split_opts in postinit.c).
+func (s *Startup) options(text string) {
+	words := splitOptions(text)
+	for i := 0; i < len(words); i++ {
+		assignment, ok := strings.CutPrefix(words[i], "-c")
+		if ok && assignment == "" && i+1 < len(words) {
+			i++
+			assignment = words[i]
+		}
+		if !ok {
+			assignment, ok = strings.CutPrefix(words[i], "--")
+		}
+		name, value, assigned := strings.Cut(assignment, "=")
+		if !ok || !assigned {
+			s.SettingsUncertain = true
+			continue
+		}
+		name = lower(strings.ReplaceAll(name, "-", "_"))
+		if name == "application_name" {
+			s.ApplicationName = value
+			continue
+		}
+		s.parameter(name, value)
+	}
+}
+
+func splitOptions(text string) []string {
+	var words []string
+	var word []byte
+	inWord := false
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if strings.IndexByte(" \t\n\r\f\v", c) >= 0 {
+			if inWord {
+				words = append(words, string(word))
+			}
+			word, inWord = word[:0], false
+			continue
+		}
+		if c == '\\' && i+1 < len(text) {
+			i++
+			c = text[i]
+		}
+		word, inWord = append(word, c), true
+	}
+	if inWord {
+		words = append(words, string(word))
+	}
+	return words
+}
+
+// lower folds A to Z, as the server does for names of settings.
+func lower(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}
