@@ -40,7 +40,7 @@ type Shadow struct {
 	DSN              Secret   `yaml:"dsn"`
 	D0               string   `yaml:"d0"`
 	D1               []string `yaml:"d1"`
-	SearchPath       string   `yaml:"search_path"`
+	SearchPath       []string `yaml:"search_path"`
 	StatementTimeout Duration `yaml:"statement_timeout"`
 	ConnectTimeout   Duration `yaml:"connect_timeout"`
 	MaxRows          int      `yaml:"max_rows"`
@@ -133,7 +133,7 @@ func Default() Config {
 		},
 		Shadow: Shadow{
 			D0: "d0", D1: []string{"d1"},
-			SearchPath:       "public",
+			SearchPath:       []string{"public"},
 			StatementTimeout: Duration(10 * time.Second),
 			ConnectTimeout:   Duration(5 * time.Second),
 			MaxRows:          10_000,

@@ -11,7 +11,7 @@ import (
 // is no superuser and cannot write. The first thing that is wrong is returned, as a SetupError or Transient;
 // warnings are what works but is not wise.
 func (p *Player) Check(ctx context.Context, d0 string, d1, tables []string) (warnings []string, err error) {
-	conn, err := p.connect(ctx, nil)
+	conn, err := p.connect(ctx, Statement{})
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func shape(query func(string, ...string) ([][][]byte, error), schema, table stri
 
 // Tables returns the names of the tables and views in a schema that the role may read, sorted.
 func (p *Player) Tables(ctx context.Context, schema string) ([]string, error) {
-	conn, err := p.connect(ctx, nil)
+	conn, err := p.connect(ctx, Statement{})
 	if err != nil {
 		return nil, err
 	}

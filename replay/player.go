@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -17,7 +19,7 @@ const ApplicationName = "dpwatch-replay"
 // Options says where the copies are and how gently they are asked.
 type Options struct {
 	DSN              string
-	SearchPath       string // where functions are found; the tables are always schema-qualified
+	SearchPath       []string // where the engine's functions are; tables are always schema-qualified
 	StatementTimeout time.Duration
 	ConnectTimeout   time.Duration
 	MaxRows          int   // a larger result is the outcome TooLarge
@@ -48,7 +50,6 @@ func New(opt Options) (*Player, error) {
 	millis := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 	sandbox := map[string]string{
 		"application_name":                    ApplicationName,
-		"search_path":                         opt.SearchPath,
 		"default_transaction_read_only":       "on",
 		"statement_timeout":                   millis(opt.StatementTimeout),
 		"lock_timeout":                        millis(opt.StatementTimeout),
@@ -61,15 +62,18 @@ func New(opt Options) (*Player, error) {
 }
 
 // connect opens one session with the client's settings applied.
-func (p *Player) connect(ctx context.Context, settings map[string]string) (*pgconn.PgConn, error) {
+func (p *Player) connect(ctx context.Context, s Statement) (*pgconn.PgConn, error) {
 	conn, err := pgconn.ConnectConfig(ctx, p.cfg)
 	if err != nil {
 		return nil, p.connectError(err)
 	}
-	for name, value := range settings {
-		if pinned(name) {
-			continue
+	settings := map[string]string{"search_path": searchPath(s.SearchPath, p.opt.SearchPath)}
+	for name, value := range s.Settings {
+		if !pinned(name) {
+			settings[name] = value
 		}
+	}
+	for name, value := range settings {
 		args := [][]byte{[]byte(name), []byte(value)}
 		if _, err := conn.ExecParams(ctx, "SELECT pg_catalog.set_config($1, $2, false)", args, nil, nil, nil).Close(); err != nil {
 			_ = conn.Close(ctx)
@@ -77,6 +81,19 @@ func (p *Player) connect(ctx context.Context, settings map[string]string) (*pgco
 		}
 	}
 	return conn, nil
+}
+
+// searchPath joins two paths as a setting's value; a schema counts where it comes first.
+func searchPath(first, second []string) string {
+	var quoted []string
+	seen := map[string]bool{}
+	for _, name := range slices.Concat(first, second) {
+		if !seen[name] {
+			seen[name] = true
+			quoted = append(quoted, pgx.Identifier{name}.Sanitize())
+		}
+	}
+	return strings.Join(quoted, ", ")
 }
 
 // pinned reports whether a session setting of the client is not carried into a replay: it belongs to the

@@ -42,7 +42,7 @@ func shadow(t *testing.T) string {
 
 func options(dsn string) replay.Options {
 	return replay.Options{
-		DSN: dsn, SearchPath: "public", StatementTimeout: 5 * time.Second, ConnectTimeout: 5 * time.Second,
+		DSN: dsn, SearchPath: []string{"public"}, StatementTimeout: 5 * time.Second, ConnectTimeout: 5 * time.Second,
 		MaxRows: 1000, MaxBytes: 1 << 20,
 	}
 }

@@ -18,6 +18,8 @@ type Statement struct {
 	D0, D1   string // the query's text on D0 and on D1
 	Params   []capture.Param
 	Settings map[string]string // the client's session settings, by lower-case name
+	// SearchPath is the client's path, for types, operators and functions; Options.SearchPath comes after it.
+	SearchPath []string
 }
 
 // Pair is one trial on each world.
@@ -107,7 +109,7 @@ func (r *Run) open(ctx context.Context, n int) error {
 		if r.conns[i] != nil && !r.conns[i].IsClosed() {
 			continue
 		}
-		conn, err := r.player.connect(ctx, r.stmt.Settings)
+		conn, err := r.player.connect(ctx, r.stmt)
 		if err != nil {
 			r.Close()
 			return err

@@ -24,6 +24,7 @@ const (
 type functions struct {
 	builtin    map[string]functionClass
 	allowed    map[[2]string]bool // {schema, name}; schema "" = any
+	anyUser    bool               // every function that is not built in is declared safe
 	signatures []Signature
 }
 
@@ -39,6 +40,10 @@ func newFunctions(o Options) *functions {
 		}
 	}
 	for _, s := range o.AllowFunctions {
+		if s == AnyFunction {
+			f.anyUser = true
+			continue
+		}
 		schema, name, _ := splitFunction(s)
 		f.allowed[[2]string{schema, name}] = true
 	}
@@ -56,6 +61,9 @@ func (f *functions) class(schema, name string) functionClass {
 // isAllowed reports whether the configuration declares schema.name safe. A declaration without a schema
 // holds for any; one with a schema holds for an unqualified call when the path has that schema.
 func (f *functions) isAllowed(schema, name string, path searchPath) bool {
+	if f.anyUser && f.class(schema, name) == functionUser && !isForeignFamily(name) {
+		return true
+	}
 	if f.allowed[[2]string{"", name}] || schema != "" && f.allowed[[2]string{schema, name}] {
 		return true
 	}

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
@@ -64,11 +65,22 @@ func (n *names) qualified(t Table) relationKind {
 	case isSystemSchema(t.Schema):
 		return kindSystem
 	}
-	return n.kinds[t]
+	return n.kind(t)
+}
+
+// kind looks a relation of an ordinary schema up.
+func (n *names) kind(t Table) relationKind {
+	if kind := n.kinds[t]; kind != kindUnknown {
+		return kind
+	}
+	return n.kinds[Table{t.Schema, AnyTable}]
 }
 
 // mentions reports whether text holds the name of a protected table as a word, in any case: it may become a name.
 func (n *names) mentions(text string) bool {
+	if n.protected[AnyTable] {
+		return strings.ContainsFunc(text, func(r rune) bool { return r == '_' || r >= 0x80 || unicode.IsLetter(r) })
+	}
 	text = strings.ToLower(text)
 	for name := range n.protected {
 		if containsWord(text, strings.ToLower(name)) {
@@ -165,10 +177,10 @@ func (n *names) unqualified(name string, path searchPath) (t Table, kind relatio
 			return t, kindSystem, ""
 		case s == "pg_catalog" || isTempSchema(s):
 			continue
-		case n.kinds[t] != kindUnknown && unknownBefore:
+		case n.kind(t) != kindUnknown && unknownBefore:
 			return Table{}, kindUnknown, ReasonAmbiguousName
-		case n.kinds[t] != kindUnknown:
-			return t, n.kinds[t], ""
+		case n.kind(t) != kindUnknown:
+			return t, n.kind(t), ""
 		case s != path.user && !n.schemas[s]:
 			unknownBefore = true
 		}

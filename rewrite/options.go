@@ -22,6 +22,12 @@ const (
 // maxNameBytes is NAMEDATALEN-1: longer identifiers are cut by the server.
 const maxNameBytes = 63
 
+// Wildcards, for an operator who asks about one query and has no catalog at hand.
+const (
+	AnyTable    = "*" // as a Table's Name in Protected: every relation that resolves to the schema has a copy
+	AnyFunction = "*" // in AllowFunctions: every function that is not PostgreSQL's own is safe
+)
+
 // Table names a relation as the catalog spells it: folded, without quotes.
 type Table struct{ Schema, Name string }
 
@@ -91,6 +97,9 @@ func New(o Options) (*Rewriter, error) {
 		}
 	}
 	for _, f := range o.AllowFunctions {
+		if f == AnyFunction {
+			continue
+		}
 		if _, _, ok := splitFunction(f); !ok {
 			faults = append(faults, fmt.Errorf("allowed function %q: want name or schema.name", f))
 		}

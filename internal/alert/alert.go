@@ -6,6 +6,7 @@
 package alert
 
 import (
+	"math"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,13 +25,13 @@ type Finding struct {
 	Delta      float64
 	Source     string // where the claim was found
 	Lower      float64
-	Estimate   float64
+	Estimate   float64 // NaN where there is none
 	Confidence float64
 	Event      string
 	Reason     string
 	TrialsD0   int
 	TrialsD1   int
-	Odds       float64 // the attacker's posterior odds after the event
+	Odds       float64 // the attacker's posterior odds after the event; NaN where there are none
 	SQL        string  // with literals; empty unless allowed
 	At         time.Time
 }
@@ -66,11 +67,14 @@ func (s *Sender) Send(f Finding) {
 		zap.String("dp.claim.source", f.Source),
 		zap.Float64("dp.epsilon.lower_bound", f.Lower),
 		zap.Float64("dp.confidence", f.Confidence),
-		zap.Float64("dp.epsilon.estimate", f.Estimate),
 		zap.String("dp.event", f.Event),
 		zap.Int("dp.trials.d0", f.TrialsD0),
 		zap.Int("dp.trials.d1", f.TrialsD1),
-		zap.Float64("dp.attacker.posterior_odds", f.Odds),
+	}
+	for name, v := range map[string]float64{"dp.epsilon.estimate": f.Estimate, "dp.attacker.posterior_odds": f.Odds} {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			fields = append(fields, zap.Float64(name, v))
+		}
 	}
 	if f.Reason != "" {
 		fields = append(fields, zap.String("dp.reason", f.Reason))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"go.uber.org/zap"
@@ -82,13 +83,14 @@ func (a *Auditor) terms(plan *rewrite.Plan) (analysis.Claim, analysis.Options) {
 // condemn ends a job that cannot be judged.
 func (a *Auditor) condemn(j *job, err error) {
 	j.state, j.trouble, j.worlds = Decided, err.Error(), nil
-	claimed := analysis.Claimed{}
+	claim := analysis.Claim{Epsilon: math.NaN()}
+	source := ""
 	if c := j.plan.Claim; c != nil {
-		claimed = analysis.Claimed{Epsilon: c.Epsilon, Delta: c.Delta, Source: c.Source}
+		claim, source = analysis.Claim{Epsilon: c.Epsilon, Delta: c.Delta}, c.Source
 	}
-	j.reports = []analysis.Report{{
-		Verdict: analysis.Inconclusive, Reason: err.Error(), Claimed: claimed, Confidence: a.opt.Analysis.Confidence,
-	}}
+	r := analysis.Refused(claim, a.opt.Analysis.Confidence, err.Error())
+	r.Claimed.Source = source
+	j.reports = []analysis.Report{r}
 	a.metrics.verdicts.WithLabelValues(string(analysis.Inconclusive)).Inc()
 }
 
@@ -140,7 +142,7 @@ func (a *Auditor) turnWorld(ctx context.Context, j *job, i int) (done bool, err 
 		return true, nil
 	}
 	run, err := a.opt.Player.Start(replay.Statement{
-		D0: w.sql.D0, D1: w.sql.D1, Params: j.query.Params, Settings: j.query.Settings,
+		D0: w.sql.D0, D1: w.sql.D1, Params: j.query.Params, Settings: j.plan.Settings, SearchPath: j.plan.SearchPath,
 	}, a.opt.Seed())
 	if err != nil {
 		return false, err
@@ -182,15 +184,12 @@ func (a *Auditor) publish(j *job, i int) {
 func (a *Auditor) finding(j *job, w *world, r analysis.Report) alert.Finding {
 	f := alert.Finding{
 		ID: j.id, Group: j.plan.Group, Summary: j.plan.Summary, User: j.query.User, Database: j.query.Database,
-		Neighbour: w.schema, Epsilon: r.Claimed.Epsilon, Delta: r.Claimed.Delta, Source: r.Claimed.Source,
-		Lower: r.EpsilonLower, Confidence: r.Confidence, Event: r.Event.Description, Reason: r.Reason,
-		TrialsD0: r.Trials.D0, TrialsD1: r.Trials.D1, At: a.opt.Now(),
+		Neighbour: w.schema, Epsilon: float64(r.Claimed.Epsilon), Delta: r.Claimed.Delta, Source: r.Claimed.Source,
+		Lower: float64(r.EpsilonLower), Estimate: float64(r.EpsilonEstimate), Confidence: r.Confidence, Reason: r.Reason,
+		TrialsD0: r.Trials.D0, TrialsD1: r.Trials.D1, Odds: float64(r.Attacker.PosteriorOdds), At: a.opt.Now(),
 	}
-	if r.EpsilonEstimate != nil {
-		f.Estimate = *r.EpsilonEstimate
-	}
-	if r.Attacker.PosteriorOdds != nil {
-		f.Odds = *r.Attacker.PosteriorOdds
+	if r.Event != nil {
+		f.Event = r.Event.Description
 	}
 	if a.opt.ShowSQL {
 		f.SQL = j.query.SQL

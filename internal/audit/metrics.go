@@ -97,10 +97,8 @@ func (m *metrics) report(e Entry) { // called by several workers; the vectors ar
 	if !known {
 		return
 	}
-	m.lower.WithLabelValues(e.ID).Set(e.Report.EpsilonLower)
-	if e.Report.EpsilonEstimate != nil {
-		m.estimate.WithLabelValues(e.ID).Set(*e.Report.EpsilonEstimate)
-	}
-	m.claimed.WithLabelValues(e.ID).Set(e.Report.Claimed.Epsilon)
+	m.lower.WithLabelValues(e.ID).Set(float64(e.Report.EpsilonLower))
+	m.estimate.WithLabelValues(e.ID).Set(float64(e.Report.EpsilonEstimate))
+	m.claimed.WithLabelValues(e.ID).Set(float64(e.Report.Claimed.Epsilon))
 	m.delta.WithLabelValues(e.ID).Set(e.Report.Claimed.Delta)
 }
