@@ -61,7 +61,6 @@ func (r *relay) metrics(w http.ResponseWriter, registry *prometheus.Registry) {
 
 // status writes the proxy's counters and the auditor's latest status as one JSON object.
 func (r *relay) status(w http.ResponseWriter, _ *http.Request) {
-	offered, dropped := r.queue.Stats()
 	audit := json.RawMessage(r.supervisor.Status())
 	if audit == nil {
 		audit = json.RawMessage("null")
@@ -70,8 +69,8 @@ func (r *relay) status(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(struct {
 		Version string          `json:"version"`
 		Proxy   proxy.Stats     `json:"proxy"`
-		Queue   map[string]any  `json:"queue"`
+		Queue   any             `json:"queue"`
 		Auditor any             `json:"auditor"`
 		Audit   json.RawMessage `json:"audit"`
-	}{buildVersion(), r.server.Stats(), map[string]any{"offered": offered, "dropped": dropped}, r.supervisor.Stats(), audit})
+	}{buildVersion(), r.server.Stats(), r.queue.Stats(), r.supervisor.Stats(), audit})
 }

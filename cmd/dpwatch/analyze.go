@@ -66,17 +66,13 @@ func analyzeFiles(d0, d1 string, claim analysis.Claim, confidence float64) (anal
 	n0, n1 := worlds[0].total, worlds[1].total
 	pairs := min(n0, n1)
 	if pairs == 0 {
-		r := inconclusive(claim, confidence, fmt.Sprintf("one world is empty: %d results on D0, %d on D1", n0, n1))
-		r.Trials = analysis.Trials{D0: n0, D1: n1}
-		return r, nil
+		return refused(claim, confidence, fmt.Sprintf("one world is empty: %d results on D0, %d on D1", n0, n1)), nil
 	}
 	audit, err := analysis.New(claim, analysis.Options{Confidence: confidence, MaxTrials: pairs})
 	var infeasible *analysis.InfeasibleError
 	switch {
 	case errors.As(err, &infeasible):
-		r := inconclusive(claim, confidence, err.Error())
-		r.Trials = analysis.Trials{D0: n0, D1: n1}
-		return r, nil
+		return refused(claim, confidence, err.Error()), nil
 	case err != nil:
 		return analysis.Report{}, err
 	}
@@ -99,11 +95,10 @@ func analyzeFiles(d0, d1 string, claim analysis.Claim, confidence float64) (anal
 	return r, nil
 }
 
-func inconclusive(claim analysis.Claim, confidence float64, reason string) analysis.Report {
-	return analysis.Report{
-		Verdict: analysis.Inconclusive, Reason: reason, Confidence: confidence,
-		Claimed: analysis.Claimed{Epsilon: claim.Epsilon, Delta: claim.Delta, Source: "flag"},
-	}
+func refused(claim analysis.Claim, confidence float64, reason string) analysis.Report {
+	r := analysis.Refused(claim, confidence, reason)
+	r.Claimed.Source = "flag"
+	return r
 }
 
 // analyzeCounts runs the bucket estimator on recorded counts.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
@@ -24,8 +23,7 @@ import (
 // auditFlags are the flags of dpwatch audit.
 type auditFlags struct {
 	dsn, d0, d1, from, sql, file string
-	searchPath                   string
-	params                       []string
+	searchPath, params           []string
 	epsilon, delta, confidence   float64
 	maxTrials                    int
 	timeout                      time.Duration
@@ -49,7 +47,7 @@ only read the two schemas. Exit codes: 0 no evidence, 2 violation, 3 inconclusiv
 	fs.StringVar(&f.sql, "sql", "", "the query")
 	fs.StringVar(&f.file, "file", "", "file with the query; - for standard input")
 	fs.StringArrayVar(&f.params, "param", nil, "value of $1, $2, ... in text form; repeat it")
-	fs.StringVar(&f.searchPath, "search-path", "public", "where the query's functions are found")
+	fs.StringSliceVar(&f.searchPath, "search-path", []string{"public"}, "schemas where the query's functions are found")
 	fs.Float64Var(&f.epsilon, "epsilon", 0, "the claimed epsilon (required)")
 	fs.Float64Var(&f.delta, "delta", 0, "the claimed delta")
 	fs.Float64Var(&f.confidence, "confidence", 0.95, "one minus the rate of false alarms")
@@ -122,7 +120,7 @@ func auditOnce(ctx context.Context, env environment, f auditFlags) (analysis.Rep
 	var infeasible *analysis.InfeasibleError
 	switch {
 	case errors.As(err, &infeasible):
-		return inconclusive(claim, f.confidence, err.Error()), pair, nil
+		return refused(claim, f.confidence, err.Error()), pair, nil
 	case err != nil:
 		return analysis.Report{}, pair, err
 	}
@@ -167,7 +165,7 @@ func (f auditFlags) rewrite(ctx context.Context, player *replay.Player, q captur
 	if _, err := player.Check(ctx, f.d0, []string{f.d1}, names); err != nil {
 		return pair, err
 	}
-	opt := rewrite.Options{SearchPath: []string{f.from}, AllowFunctions: []string{"*"}, MaxBytes: maxSQLBytes}
+	opt := rewrite.Options{SearchPath: []string{f.from}, AllowFunctions: []string{rewrite.AnyFunction}, MaxBytes: maxSQLBytes}
 	for _, name := range names {
 		opt.Protected = append(opt.Protected, rewrite.Table{Schema: f.from, Name: name})
 	}
@@ -188,8 +186,7 @@ func (f auditFlags) rewrite(ctx context.Context, player *replay.Player, q captur
 
 // progress is a bar on a terminal and nothing elsewhere.
 func progress(w io.Writer, total int) *progressbar.ProgressBar {
-	file, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
+	if !interactive(w) {
 		return progressbar.DefaultSilent(int64(total))
 	}
 	return progressbar.NewOptions(total, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription("trials"),

@@ -204,7 +204,7 @@ func rewriteOptions(c config.Config) rewrite.Options {
 		AllowFunctions: c.Claims.SafeFunctions, MaxBytes: int(c.Proxy.MaxStatement),
 		Claims: rewrite.ClaimRules{
 			Combine:        c.Claims.Combine,
-			EpsilonSetting: c.Claims.Settings.Epsilon, DeltaSetting: c.Claims.Settings.Delta,
+			EpsilonSetting: settingOrNone(c.Claims.Settings.Epsilon), DeltaSetting: settingOrNone(c.Claims.Settings.Delta),
 		},
 	}
 	for _, f := range c.Claims.Functions {
@@ -213,7 +213,7 @@ func rewriteOptions(c config.Config) rewrite.Options {
 	for _, r := range c.Claims.Rules {
 		opt.Claims.Rules = append(opt.Claims.Rules, rewrite.Rule{
 			Name: r.Name, User: r.User, Database: r.Database, ApplicationName: r.ApplicationName,
-			Table: r.Table, Pattern: r.Pattern, Epsilon: r.Epsilon, Delta: r.Delta,
+			Table: table(r.Table), Pattern: r.Pattern, Epsilon: r.Epsilon, Delta: r.Delta,
 		})
 	}
 	if d := c.Claims.Default; d != nil {
@@ -226,11 +226,24 @@ func rewriteOptions(c config.Config) rewrite.Options {
 	return opt
 }
 
+// settingOrNone writes "no setting" as rewrite wants it.
+func settingOrNone(name string) string {
+	if name == "" {
+		return "-"
+	}
+	return name
+}
+
 func tables(names []string) []rewrite.Table {
 	out := make([]rewrite.Table, len(names))
 	for i, name := range names {
-		schema, table, _ := strings.Cut(name, ".")
-		out[i] = rewrite.Table{Schema: schema, Name: table}
+		out[i] = table(name)
 	}
 	return out
+}
+
+// table splits schema.table, which the configuration's validation has seen; "" is the zero Table.
+func table(name string) rewrite.Table {
+	schema, rest, _ := strings.Cut(name, ".")
+	return rewrite.Table{Schema: schema, Name: rest}
 }

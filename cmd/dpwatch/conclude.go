@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -44,22 +45,22 @@ func writeReport(w io.Writer, r analysis.Report) error {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(table, "  %s\t%s\n", name, fmt.Sprintf(format, args...))
 	}
-	row("claimed", "epsilon %g, delta %g (%s)", r.Claimed.Epsilon, r.Claimed.Delta, r.Claimed.Source)
+	row("claimed", "epsilon %g, delta %g (%s)", float64(r.Claimed.Epsilon), r.Claimed.Delta, r.Claimed.Source)
 	row("trials", "%d on D0, %d on D1", r.Trials.D0, r.Trials.D1)
-	row("epsilon lower bound", "%.3f at confidence %g", r.EpsilonLower, r.Confidence)
+	row("epsilon lower bound", "%s at confidence %g", number(r.EpsilonLower), r.Confidence)
 	row("epsilon estimate", "%s (buckets, no confidence statement)", number(r.EpsilonEstimate))
-	row("evidence", "%.2f nats", r.WealthLog)
+	row("evidence", "%s nats", number(r.WealthLog))
 	if r.DetectedAt != nil {
 		row("found after", "%d pairs", *r.DetectedAt)
 	}
-	if r.Event.Description != "" {
+	if r.Event != nil {
 		row("event", "%s", r.Event.Description)
 	}
-	if r.Attacker.PosteriorOdds != nil {
-		row("attacker's odds", "%.3g before, %.3g after this event (breached: %t)", r.Attacker.PriorOdds, *r.Attacker.PosteriorOdds, r.Attacker.Breached)
+	if odds := float64(r.Attacker.PosteriorOdds); !math.IsNaN(odds) {
+		row("attacker's odds", "%.3g before, %.3g after this event (breached: %t)", r.Attacker.PriorOdds, odds, r.Attacker.Breached)
 	}
-	if r.MinimalDetectableEpsilon != nil {
-		row("would have been found", "a true epsilon of %.3g or more, with 90 %% probability", *r.MinimalDetectableEpsilon)
+	if least := float64(r.MinimalDetectable); !math.IsNaN(least) {
+		row("would have been found", "a true epsilon of %.3g or more, with 90 %% probability", least)
 	}
 	for _, warning := range r.Warnings {
 		row("note", "%s", warning)
@@ -75,9 +76,9 @@ func writeReport(w io.Writer, r analysis.Report) error {
 func sentence(r analysis.Report) string {
 	switch r.Verdict {
 	case analysis.Violation:
-		return fmt.Sprintf("VIOLATION: this query leaks at least epsilon %.3f; %g was claimed.%s", r.EpsilonLower, r.Claimed.Epsilon, because(r.Reason))
+		return fmt.Sprintf("VIOLATION: this query leaks at least epsilon %.3f; %g was claimed.%s", float64(r.EpsilonLower), float64(r.Claimed.Epsilon), because(r.Reason))
 	case analysis.NoEvidence:
-		return "No evidence of a violation within this budget. That is not a proof of privacy."
+		return "No evidence of a violation within this budget. That is not a proof of privacy." + because(r.Reason)
 	default:
 		return "Inconclusive." + because(r.Reason)
 	}
@@ -90,9 +91,10 @@ func because(reason string) string {
 	return " Reason: " + reason + "."
 }
 
-func number(v *float64) string {
-	if v == nil {
+// number prints a figure; "-" stands for one that there is none of.
+func number(v analysis.Float) string {
+	if math.IsNaN(float64(v)) {
 		return "-"
 	}
-	return strconv.FormatFloat(*v, 'f', 3, 64)
+	return strconv.FormatFloat(float64(v), 'f', 3, 64)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/url"
@@ -16,6 +17,7 @@ import (
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 	"github.com/dpwatch/dpwatch/internal/showcase"
+	"github.com/dpwatch/dpwatch/internal/zoo"
 )
 
 // demoFlags are the flags of dpwatch demo.
@@ -70,10 +72,11 @@ func demo(ctx context.Context, env environment, f demoFlags) (err error) {
 	}
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
 	screen.Say("loading 100 users, 10,000 transactions, D0 and D1")
-	if err := showcase.Setup(ctx, cluster.DSN("postgres")); err != nil {
-		return fmt.Errorf("set up the demo's data: %w", err)
+	secrets := showcase.Options{AppPassword: rand.Text(), ReplayPassword: rand.Text()}
+	if err := showcase.Setup(ctx, cluster.DSN("postgres"), secrets); err != nil {
+		return err
 	}
-	c, text, err := demoConfig(cluster, f, env)
+	c, text, err := demoConfig(cluster, f, env, secrets)
 	if err != nil {
 		return err
 	}
@@ -92,14 +95,15 @@ func demo(ctx context.Context, env environment, f demoFlags) (err error) {
 	relay.Go(func() error { return r.Run(relayCtx) })
 	screen.Say(fmt.Sprintf("proxy on %s, metrics and status on http://%s, PostgreSQL on port %d", r.Addresses()[0], r.admin.Addr(), cluster.Port()))
 
-	result, runErr := demoRun(ctx, f, r, board, screen)
+	client := clientDSN(r, secrets)
+	result, runErr := demoRun(ctx, f, r, board, screen, client)
 	if runErr == nil {
 		result.Seconds = time.Since(began).Seconds()
 		runErr = result.Write(env, f.json)
 	}
 	var verdict *exitError
 	if f.keep && (runErr == nil || errors.As(runErr, &verdict)) {
-		screen.Say(fmt.Sprintf("still running: psql '%s'; Ctrl-C ends it", clientDSN(r)))
+		screen.Say(fmt.Sprintf("still running: psql '%s'; Ctrl-C ends it", client))
 		<-ctx.Done()
 	}
 	stopRelay()
@@ -110,12 +114,12 @@ func demo(ctx context.Context, env environment, f demoFlags) (err error) {
 }
 
 // demoRun sends traffic until every planted query has its verdict, patience ends, or ctx does.
-func demoRun(ctx context.Context, f demoFlags, r *relay, board *board, screen *screen) (*demoResult, error) {
+func demoRun(ctx context.Context, f demoFlags, r *relay, board *board, screen *screen, dsn string) (*demoResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.patience)
 	defer cancel()
 	trafficCtx, stopTraffic := context.WithCancel(ctx)
 	defer stopTraffic()
-	client := &demoClient{dsn: clientDSN(r)}
+	client := &demoClient{dsn: dsn}
 	var group errgroup.Group
 	group.Go(func() error { return client.Run(trafficCtx, showcase.Queries()) })
 	err := board.Wait(ctx, screen, f.maxTrials)
@@ -132,10 +136,11 @@ func demoRun(ctx context.Context, f demoFlags, r *relay, board *board, screen *s
 	return result, nil
 }
 
-func clientDSN(r *relay) string {
+// clientDSN is how the demo's application connects: through the proxy.
+func clientDSN(r *relay, secrets showcase.Options) string {
 	u := url.URL{
-		Scheme: "postgres", User: url.UserPassword(showcase.AppUser, showcase.AppPassword),
-		Host: r.Addresses()[0], Path: "/" + showcase.EngineDatabase, RawQuery: "sslmode=disable",
+		Scheme: "postgres", User: url.UserPassword(showcase.AppRole, secrets.AppPassword),
+		Host: r.Addresses()[0], Path: "/" + showcase.ShopDatabase, RawQuery: "sslmode=disable",
 	}
 	return u.String()
 }
@@ -151,28 +156,27 @@ shadow:
   d0: d0
   d1: [d1]
 privacy:
-  protected: [{{.Protected}}]
+  protected: [public.users, public.transactions]
 claims:
   functions:
-{{- range .Functions}}
-    - {name: {{.}}, epsilon: -1}
-{{- end}}
+{{- range .Functions}}{{if .Epsilon}}
+    - {name: {{.Name}}, epsilon: {{.Epsilon}}}
+{{- end}}{{end}}
   settings: {epsilon: dp.epsilon, delta: dp.delta}
   trust: [comment, setting]
-  safe_functions: [{{.Safe}}]
+  safe_functions: [{{range $i, $f := .Functions}}{{if $i}}, {{end}}{{$f.Name}}{{end}}]
 audit:
   max_trials: {{.MaxTrials}}
   retry_after: 1s
 `))
 
 // demoConfig writes the configuration that a user would, and reads it as run does.
-func demoConfig(cluster *pgtemp.Cluster, f demoFlags, env environment) (config.Config, string, error) {
+func demoConfig(cluster *pgtemp.Cluster, f demoFlags, env environment, secrets showcase.Options) (config.Config, string, error) {
 	var b strings.Builder
 	err := demoYAML.Execute(&b, map[string]any{
 		"Listen": f.listen, "Admin": f.admin, "Upstream": fmt.Sprintf("%s:%d", cluster.Host(), cluster.Port()),
-		"Shadow":    cluster.UserDSN(showcase.ShadowDatabase, showcase.ReplayUser, showcase.ReplayPassword),
-		"Protected": strings.Join(showcase.ProtectedTables(), ", "), "Functions": showcase.ClaimFunctions(),
-		"Safe": strings.Join(showcase.SafeFunctions(), ", "), "MaxTrials": f.maxTrials,
+		"Shadow":    cluster.UserDSN(showcase.ShadowDatabase, showcase.ReplayRole, secrets.ReplayPassword),
+		"Functions": zoo.Functions(), "MaxTrials": f.maxTrials,
 	})
 	if err != nil {
 		return config.Config{}, "", fmt.Errorf("demo configuration: %w", err)

@@ -174,8 +174,8 @@ func (r *demoResult) String() string {
 			continue
 		}
 		p := row.Report
-		fmt.Fprintf(w, "%s\t%g\t%s\t%d\t%s\t%.3f\t%s\t%s\n",
-			row.Name, p.Claimed.Epsilon, p.Claimed.Source, p.Trials.D0, number(p.EpsilonEstimate), p.EpsilonLower, row.Found, mark)
+		fmt.Fprintf(w, "%s\t%g\t%s\t%d\t%s\t%s\t%s\t%s\n",
+			row.Name, float64(p.Claimed.Epsilon), p.Claimed.Source, p.Trials.D0, number(p.EpsilonEstimate), number(p.EpsilonLower), row.Found, mark)
 	}
 	_ = w.Flush() // writes to a strings.Builder
 	for _, row := range r.Rows {

@@ -45,7 +45,7 @@ func (c *demoClient) Run(ctx context.Context, queries []showcase.Query) error {
 			// A statement is not cut off in the middle: ctx only ends the rounds.
 			err := ask(context.WithoutCancel(ctx), conns[i], q)
 			switch {
-			case (err != nil) == q.WantError:
+			case (err != nil) == q.Fails:
 				c.statements++
 			default:
 				c.failures++
