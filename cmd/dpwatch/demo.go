@@ -157,6 +157,7 @@ shadow:
   d1: [d1]
 privacy:
   protected: [public.users, public.transactions]
+  public: [public.stores]
 claims:
   functions:
 {{- range .Functions}}{{if .Epsilon}}

@@ -86,7 +86,10 @@ func refusal(env environment, sql string, err error, js bool) error {
 		}
 		return &exitError{code: exitFault}
 	}
-	text := "refused: " + err.Error()
+	text := "refused: " + string(u.Reason)
+	if u.Detail != "" {
+		text += ": " + u.Detail
+	}
 	if line, column, ok := place(sql, u.Offset); ok {
 		text += "\n  " + line + "\n  " + strings.Repeat(" ", column) + "^"
 	}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
 
@@ -27,10 +29,10 @@ func bench(ctx context.Context, o options, port int) error {
 	if err := os.WriteFile(hba, []byte("local all all trust\nhost all all 127.0.0.1/32 trust\n"), 0o600); err != nil {
 		return err
 	}
-	if err := psql(ctx, cluster, "SELECT pg_reload_conf()"); err != nil {
+	if err := execute(ctx, cluster, "SELECT pg_reload_conf()"); err != nil {
 		return err
 	}
-	initialise := exec.CommandContext(ctx, filepath.Join(cluster.BinDir(), "pgbench"), "-i", "-q", "-s", "10", cluster.SocketDSN("postgres"))
+	initialise := exec.CommandContext(ctx, tool(cluster, "pgbench"), "-i", "-q", "-s", "10", cluster.SocketDSN("postgres"))
 	if out, err := initialise.CombinedOutput(); err != nil {
 		return fmt.Errorf("pgbench -i: %w\n%s", err, out)
 	}
@@ -81,12 +83,24 @@ func bench(ctx context.Context, o options, port int) error {
 	return nil
 }
 
-func psql(ctx context.Context, c *pgtemp.Cluster, sql string) error {
-	out, err := exec.CommandContext(ctx, filepath.Join(c.BinDir(), "psql"), "-qc", sql, c.SocketDSN("postgres")).CombinedOutput()
+func execute(ctx context.Context, c *pgtemp.Cluster, sql string) error {
+	conn, err := pgx.Connect(ctx, c.SocketDSN("postgres"))
 	if err != nil {
-		return fmt.Errorf("psql: %w\n%s", err, out)
+		return err
 	}
-	return nil
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, sql)
+	return err
+}
+
+// tool finds a client program of PostgreSQL: beside the server's (which may be symbolic links), else on PATH.
+func tool(c *pgtemp.Cluster, name string) string {
+	if real, err := filepath.EvalSymlinks(filepath.Join(c.BinDir(), "initdb")); err == nil {
+		if path := filepath.Join(filepath.Dir(real), name); exec.Command(path, "--version").Run() == nil {
+			return path
+		}
+	}
+	return name
 }
 
 // transactions prints a table: throughput, against direct and against PgBouncer, latency, CPU per transaction.

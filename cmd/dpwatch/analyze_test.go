@@ -1,0 +1,164 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// laplace writes n lines of centre plus Laplace noise, rounded to multiples of 1/1024: the lowest bits of unrounded
+// floating-point noise tell the centre (Mironov 2012), which the analysis finds.
+func laplace(rng *rand.Rand, n int, centre, scale float64) string {
+	var b strings.Builder
+	for range n {
+		u := rng.Float64() - 0.5
+		noise := -scale * math.Copysign(math.Log(1-2*math.Abs(u)), u)
+		fmt.Fprintf(&b, "%v\n", math.Round((centre+noise)*1024)/1024)
+	}
+	return b.String()
+}
+
+// contractKeys are the keys of audit's and analyze's JSON that scripts rely on.
+var contractKeys = []string{
+	"verdict", "reason", "claimed", "epsilon_lower", "confidence", "epsilon_estimate", "wealth_log", "trials",
+	"event", "attacker", "detected_at", "minimal_detectable_epsilon", "partitions",
+}
+
+// checkContract checks the shape that scripts rely on.
+func checkContract(t *testing.T, report map[string]any) {
+	t.Helper()
+	for _, key := range contractKeys {
+		if _, ok := report[key]; !ok {
+			t.Errorf("the JSON lacks %q", key)
+		}
+	}
+	for key, inner := range map[string][]string{
+		"claimed": {"epsilon", "delta", "source"}, "trials": {"d0", "d1"},
+		"attacker": {"prior_odds", "likelihood_ratio", "posterior_odds", "breached"},
+	} {
+		object, _ := report[key].(map[string]any)
+		for _, k := range inner {
+			if _, ok := object[k]; !ok {
+				t.Errorf("the JSON lacks %s.%s", key, k)
+			}
+		}
+	}
+	if event, ok := report["event"].(map[string]any); ok {
+		for _, k := range []string{"score", "partition", "direction", "description"} {
+			if _, ok := event[k]; !ok {
+				t.Errorf("the JSON lacks event.%s", k)
+			}
+		}
+	}
+}
+
+func TestAnalyzeVerdicts(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(7, 7))
+	const n = 2000
+	world0, world1 := laplace(rng, n, 1, 1), laplace(rng, n, 0, 1)
+	rows := func(text string) string {
+		var b strings.Builder
+		for line := range strings.Lines(text) {
+			fmt.Fprintf(&b, `{"columns":["grp","sum"],"rows":[["a",%s]]}`+"\n", strings.TrimSpace(line))
+		}
+		return b.String()
+	}
+	for _, tc := range []struct {
+		name, d0, d1 string
+		epsilon      string
+		verdict      string
+		code         int
+	}{
+		// True epsilon 1. With confidence 0.95 an honest claim alarms in at most 5 % of seeds; this seed is not one.
+		{"honest", world0, world1, "1", "no_evidence", exitDone},
+		{"half the noise", world0, world1, "0.5", "violation", exitViolation},
+		{"half the noise, as result sets", rows(world0), rows(world1), "0.5", "violation", exitViolation},
+		{"a row in one world only", strings.Repeat("1\n", 100), strings.Repeat("\n", 100), "1", "violation", exitViolation},
+		{"errors in one world only", strings.Repeat("yes\n", 100), strings.Repeat(`{"error":"22012"}`+"\n", 100), "1", "violation", exitViolation},
+		{"infeasible", laplace(rng, 50, 1, 1), laplace(rng, 50, 0, 1), "10", "inconclusive", exitInconclusive},
+		{"one world is empty", world0, "", "1", "inconclusive", exitInconclusive},
+		{"unequal counts", world0, world1 + "0\n0\n", "1", "no_evidence", exitDone},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			d0, d1 := file(t, "d0", tc.d0), file(t, "d1", tc.d1)
+			r := call(t, "", "analyze", "--d0", d0, "--d1", d1, "--epsilon", tc.epsilon, "-o", "json")
+			r.want(t, tc.code)
+			report := r.object(t)
+			checkContract(t, report)
+			if report["verdict"] != tc.verdict {
+				t.Errorf("verdict %v, want %s\n%s", report["verdict"], tc.verdict, r.stdout)
+			}
+			text := call(t, "", "analyze", "--d0", d0, "--d1", d1, "--epsilon", tc.epsilon)
+			text.want(t, tc.code, map[string]string{"violation": "VIOLATION", "no_evidence": "not a proof of privacy", "inconclusive": "Inconclusive"}[tc.verdict])
+		})
+	}
+}
+
+func TestAnalyzeBadInput(t *testing.T) {
+	t.Parallel()
+	good := file(t, "good", strings.Repeat("1\n2\n", 10))
+	broken := file(t, "broken", "1\n{\"rows\":[[1]\n"+strings.Repeat("1\n", 10))
+	call(t, "", "analyze", "--d0", good, "--d1", broken, "--epsilon", "1").want(t, exitFault, broken+":2:")
+	call(t, "", "analyze", "--d0", good, "--d1", "/nonexistent", "--epsilon", "1").want(t, exitFault, "/nonexistent")
+	call(t, "", "analyze", "--d0", good, "--d1", good, "--epsilon", "-1").want(t, exitFault, "epsilon")
+	call(t, "", "analyze", "--d0", good, "--d1", good, "--epsilon", "1", "--delta", "1").want(t, exitFault, "delta")
+	call(t, "", "analyze", "--d0", good, "--d1", good, "--epsilon", "1", "--confidence", "2").want(t, exitFault, "confidence")
+}
+
+// Counts and results of the seed method's own code (dp_tester, empirical_epsilon with min count 5).
+func TestAnalyzeCounts(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, counts, delta string
+		want                float64 // NaN = null
+	}{
+		{"two buckets", `{"d0":[7311,2689],"d1":[2689,7311]}`, "0", 1.0002106860244515},
+		{"delta", `{"d0":[7311,2689],"d1":[2689,7311]}`, "0.01", 0.986438260647895},
+		{"three buckets", `{"d0":[5000,4900,100],"d1":[100,4900,5000]}`, "0", 3.912023005428146},
+		{"no bucket in common", `{"d0":[10000,0],"d1":[0,10000]}`, "0", math.NaN()},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			r := call(t, "", "analyze", "--counts", file(t, "counts.json", tc.counts), "--delta", tc.delta, "--min-count", "5", "-o", "json")
+			r.want(t, exitDone)
+			got, ok := r.object(t)["epsilon_estimate"].(float64)
+			switch {
+			case math.IsNaN(tc.want) && ok:
+				t.Errorf("got %v, want null", got)
+			case !math.IsNaN(tc.want) && math.Abs(got-tc.want) > 1e-9:
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+	for _, bad := range []string{`{"d0":[1],"d1":[1,2]}`, `{"d0":[1],"d1":[2]}`, `{"d0":[-1,2],"d1":[1,0]}`, `[]`, `{"d0":[],"d1":[]}`} {
+		if r := call(t, "", "analyze", "--counts", file(t, "bad.json", bad)); r.code != exitFault || r.stderr == "" {
+			t.Errorf("%s: code %d, %q; want a fault", bad, r.code, r.stderr)
+		}
+	}
+}
+
+// A pipe can be read once; the files are read twice.
+func TestAnalyzeReadsPipes(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_, _ = w.WriteString(strings.Repeat("1\n", 50))
+		_ = w.Close()
+	}()
+	defer r.Close()
+	path := fmt.Sprintf("/dev/fd/%d", r.Fd())
+	out := call(t, "", "analyze", "--d0", path, "--d1", file(t, "d1", strings.Repeat("2\n", 50)), "--epsilon", "1", "-o", "json")
+	out.want(t, exitViolation)
+	if !slices.Contains([]any{"violation"}, out.object(t)["verdict"]) {
+		t.Error("constant answers that differ between the worlds are a violation")
+	}
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+)
+
+// copies returns a database with 50 people in d0.people and one fewer in d1.people, and a noise function.
+func copies(t *testing.T) string {
+	t.Helper()
+	dsn := pgtest.Database(t)
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	// The noise is rounded to multiples of 1/1024, so that no lowest bit tells the count.
+	_, err = conn.Exec(t.Context(), `
+		CREATE FUNCTION noisy(value float8, scale float8) RETURNS float8 LANGUAGE sql VOLATILE
+			AS 'SELECT round((value + scale * ln((1 - random()) / (1 - random()))) * 1024) / 1024';
+		CREATE SCHEMA d0; CREATE TABLE d0.people AS SELECT g AS id, g % 3 AS grp FROM generate_series(1, 50) g;
+		CREATE SCHEMA d1; CREATE TABLE d1.people AS SELECT * FROM d0.people WHERE id <> 50`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dsn
+}
+
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	dsn := copies(t)
+	for _, tc := range []struct {
+		name    string
+		args    []string
+		verdict string
+		code    int
+	}{
+		// One person more or less against Laplace noise of scale 2: a true epsilon of 0.5. Of honest claims at most
+		// 5 % alarm; with the claim at twice the truth it is next to never.
+		{"honest", []string{"--sql", "SELECT noisy(count(*), 2) FROM people", "--epsilon", "1", "--max-trials", "400"}, "no_evidence", exitDone},
+		{"a tenth claimed", []string{"--sql", "SELECT noisy(count(*), 0.5) FROM people", "--epsilon", "0.2"}, "violation", exitViolation},
+		{"no noise", []string{"--sql", "SELECT count(*) FROM people", "--epsilon", "2"}, "violation", exitViolation},
+		{"parameters", []string{"--sql", "SELECT noisy(count(*), $1) FROM people WHERE grp = $2", "--param", "0.1", "--param", "2", "--epsilon", "1"}, "violation", exitViolation},
+		{"infeasible", []string{"--sql", "SELECT noisy(count(*), 1) FROM people", "--epsilon", "10", "--max-trials", "100"}, "inconclusive", exitInconclusive},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			args := append([]string{"audit", "--dsn", dsn, "--d0", "d0", "--d1", "d1", "-o", "json"}, tc.args...)
+			r := call(t, "", args...)
+			r.want(t, tc.code)
+			report := r.object(t)
+			checkContract(t, report)
+			if report["verdict"] != tc.verdict {
+				t.Errorf("verdict %v, want %s", report["verdict"], tc.verdict)
+			}
+			sql, _ := report["sql"].(map[string]any)
+			for world, schema := range map[string]string{"d0": "d0", "d1": "d1"} {
+				if text, _ := sql[world].(string); !strings.Contains(text, schema+`".people`) && !strings.Contains(text, schema+".people") {
+					t.Errorf("sql.%s = %q does not read schema %s", world, text, schema)
+				}
+			}
+		})
+	}
+}
+
+func TestAuditReadsFiles(t *testing.T) {
+	t.Parallel()
+	dsn := copies(t)
+	sql := "SELECT count(*) FROM people;\n"
+	common := []string{"audit", "--dsn", dsn, "--d0", "d0", "--d1", "d1", "--epsilon", "1"}
+	call(t, "", append(common, "--file", file(t, "q.sql", sql))...).want(t, exitViolation, "VIOLATION")
+	call(t, sql, append(common, "--file", "-")...).want(t, exitViolation, "VIOLATION")
+}
+
+func TestAuditFaults(t *testing.T) {
+	t.Parallel()
+	dsn := copies(t)
+	audit := func(args ...string) []string { return append([]string{"audit", "--epsilon", "1"}, args...) }
+	sql := []string{"--sql", "SELECT count(*) FROM people"}
+	for _, tc := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"no query", audit("--dsn", dsn, "--d0", "d0", "--d1", "d1"), "sql"},
+		{"not a connection string", append(audit("--dsn", "::", "--d0", "d0", "--d1", "d1"), sql...), "not a connection string"},
+		{"nobody listens", append(audit("--dsn", "postgres://u@127.0.0.1:1/x", "--d0", "d0", "--d1", "d1"), sql...), "127.0.0.1:1"},
+		{"wrong password", append(audit("--dsn", strings.Replace(dsn, "//postgres:", "//postgres:not", 1), "--d0", "d0", "--d1", "d1"), sql...), "check the user, the password"},
+		{"missing schema", append(audit("--dsn", dsn, "--d0", "d7", "--d1", "d1"), sql...), `schema "d7" holds no table`},
+		{"missing neighbour", append(audit("--dsn", dsn, "--d0", "d0", "--d1", "d7"), sql...), "d7.people: does not exist"},
+		{"not a query", audit("--dsn", dsn, "--d0", "d0", "--d1", "d1", "--sql", "DELETE FROM people"), "not_select"},
+		{"not SQL", audit("--dsn", dsn, "--d0", "d0", "--d1", "d1", "--sql", "SELEC 1"), "unparseable"},
+		{"another table", audit("--dsn", dsn, "--d0", "d0", "--d1", "d1", "--sql", "SELECT * FROM other"), "no_protected_table"},
+		{"missing function", audit("--dsn", dsn, "--d0", "d0", "--d1", "d1", "--sql", "SELECT nosuch(count(*)) FROM people"), "install the engine's functions"},
+		{"bad claim", append(audit("--dsn", dsn, "--d0", "d0", "--d1", "d1", "--epsilon", "-1"), sql...), "epsilon"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			r := call(t, "", tc.args...)
+			r.want(t, exitFault, tc.want)
+			if strings.Contains(r.stderr, "panic") || strings.Count(r.stderr, "\n") > 4 {
+				t.Errorf("not one clear message:\n%s", r.stderr)
+			}
+		})
+	}
+}

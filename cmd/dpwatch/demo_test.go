@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+)
+
+// lockedBuffer is a buffer that a process writes while a test reads.
+type lockedBuffer struct {
+	mu sync.Mutex // guards b
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// process is a running program whose output can be read meanwhile.
+type process struct {
+	*exec.Cmd
+	out, log lockedBuffer
+	ended    chan struct{}
+}
+
+func startProgram(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := &process{Cmd: program(context.Background(), args...), ended: make(chan struct{})}
+	p.Stdout, p.Stderr = &p.out, &p.log
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = p.Wait(); close(p.ended) }()
+	t.Cleanup(func() {
+		_ = p.Process.Kill()
+		<-p.ended
+	})
+	return p
+}
+
+// until waits for a state while the program runs; the bound only ends a test that hangs.
+func (p *process) until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 12000 {
+		if ok() {
+			return
+		}
+		select {
+		case <-p.ended:
+			if !ok() {
+				t.Fatalf("the program ended before %s\n%s\n%s", what, p.out.String(), p.log.String())
+			}
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	t.Fatalf("never happened: %s\n%s", what, p.log.String())
+}
+
+// auditorOf returns the process id of the program's auditor, 0 when there is none now.
+func auditorOf(t *testing.T, pid int) int {
+	t.Helper()
+	out, _ := exec.Command("pgrep", "-P", itoa(pid), "-f", "auditor").Output() // it fails when there is none
+	first, _, _ := strings.Cut(string(out), "\n")
+	return atoi(first)
+}
+
+// The demo finds what was planted, though its auditor is killed in the middle; the client notices nothing.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	bindir := pgtest.Start(t).BinDir()
+	p := startProgram(t, "demo", "-o", "json", "--pg-bindir", bindir, "--max-trials", "400")
+	p.until(t, "the first verdict", func() bool { return strings.Contains(p.log.String(), "\n1 of ") || strings.Contains(p.log.String(), "\n2 of ") })
+	first := auditorOf(t, p.Process.Pid)
+	if first == 0 {
+		t.Fatal("the demo has no auditor process")
+	}
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.until(t, "the end", func() bool {
+		select {
+		case <-p.ended:
+			return true
+		default:
+			return false
+		}
+	})
+	if code := p.ProcessState.ExitCode(); code != exitDone {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	var got demoResult
+	if err := json.Unmarshal([]byte(p.out.String()), &got); err != nil {
+		t.Fatalf("%v\n%s", err, p.out.String())
+	}
+	if !got.OK || got.Failures != 0 || got.Statements == 0 || got.Auditors < 2 {
+		t.Errorf("ok %t, %d statements, %d failures, %d auditors; want ok, some, none, at least two", got.OK, got.Statements, got.Failures, got.Auditors)
+	}
+	broken, honest := 0, 0
+	for _, row := range got.Rows {
+		if !row.AsWanted {
+			t.Errorf("%s: planted %s, found %s %s", row.Name, row.Planted, row.Found, row.Trouble)
+		}
+		switch row.Found {
+		case "violation":
+			broken++
+		case "no_evidence":
+			honest++
+		}
+	}
+	if broken < 5 || honest < 4 {
+		t.Errorf("%d violations and %d honest queries; want at least 5 and 4", broken, honest)
+	}
+	alerts := 0
+	for line := range strings.Lines(p.log.String()) {
+		if strings.Contains(line, `"privacy violation"`) {
+			alerts++
+			var v map[string]any
+			if err := json.Unmarshal([]byte(line), &v); err != nil {
+				t.Errorf("an alert that is not one JSON line: %s", line)
+			}
+		}
+	}
+	if alerts < broken {
+		t.Errorf("%d alerts for %d violations", alerts, broken)
+	}
+	if strings.Contains(p.log.String(), "40000") {
+		t.Error("a literal of the queries is in the log")
+	}
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+)
+
+// TestMain is also the program itself, for tests that need it as a process of its own and for its auditor.
+func TestMain(m *testing.M) {
+	if os.Getenv("DPWATCH_TEST_AS_PROGRAM") == "1" {
+		main()
+		return
+	}
+	pgtest.Main(m)
+}
+
+// program returns the command line as a process.
+func program(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env = append(os.Environ(), "DPWATCH_TEST_AS_PROGRAM=1")
+	return cmd
+}
+
+// result is what one command did.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+// call runs a command in this process.
+func call(t *testing.T, stdin string, args ...string) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), args, environment{
+		Getenv: os.Getenv, Stdin: strings.NewReader(stdin), Stdout: &stdout, Stderr: &stderr,
+		Executable: func() (string, error) { return "/nonexistent/auditor", nil },
+	})
+	return result{code, stdout.String(), stderr.String()}
+}
+
+// want checks the exit code and that some text was written.
+func (r result) want(t *testing.T, code int, texts ...string) {
+	t.Helper()
+	if r.code != code {
+		t.Errorf("exit code %d, want %d", r.code, code)
+	}
+	for _, text := range texts {
+		if !strings.Contains(r.stdout+r.stderr, text) {
+			t.Errorf("nothing says %q", text)
+		}
+	}
+	if t.Failed() {
+		t.Logf("stdout:\n%s\nstderr:\n%s", r.stdout, r.stderr)
+	}
+}
+
+// object decodes what was written as one JSON object.
+func (r result) object(t *testing.T) map[string]any {
+	t.Helper()
+	var v map[string]any
+	d := json.NewDecoder(strings.NewReader(r.stdout))
+	if err := d.Decode(&v); err != nil {
+		t.Fatalf("not JSON: %v\n%s", err, r.stdout)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		t.Errorf("more than one JSON value\n%s", r.stdout)
+	}
+	return v
+}
+
+// file writes a file and returns its path.
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name string
+		args []string
+		code int
+		want string
+	}{
+		{"help", nil, exitDone, "Exit codes: 0 done"},
+		{"unknown command", []string{"adit"}, exitFault, "unknown command"},
+		{"unknown flag", []string{"version", "--loud"}, exitFault, "unknown flag"},
+		{"version", []string{"version"}, exitDone, "dpwatch "},
+		{"bad output format", []string{"version", "-o", "xml"}, exitFault, "must be text or json"},
+		{"config is required", []string{"run"}, exitFault, `required flag(s) "config" not set`},
+		{"missing file", []string{"run", "--config", "/nonexistent.yaml"}, exitFault, "start from examples/dpwatch.yaml"},
+		{"auditor by hand", []string{"auditor"}, exitFault, "use dpwatch run"},
+		{"analyze without input", []string{"analyze", "--epsilon", "1"}, exitFault, "give --d0 FILE"},
+		{"demo without PostgreSQL", []string{"demo", "--pg-bindir", "/nonexistent"}, exitFault, "/nonexistent"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			call(t, "", tc.args...).want(t, tc.code, tc.want)
+		})
+	}
+}
+
+func TestConfigCheck(t *testing.T) {
+	t.Parallel()
+	good := file(t, "dpwatch.yaml", `
+proxy: {listen: 127.0.0.1:0, upstream: 127.0.0.1:1}
+shadow: {dsn: "postgres://u:hidden@127.0.0.1/x"}
+privacy: {protected: [public.users]}
+`)
+	call(t, "", "config", "check", "--config", good).want(t, exitDone, "no faults")
+	printed := call(t, "", "config", "print", "--config", good)
+	printed.want(t, exitDone, "max_trials: 10000")
+	if strings.Contains(printed.stdout, "hidden") {
+		t.Error("the password was printed")
+	}
+	bad := file(t, "bad.yaml", "proxy: {lisen: 1}\nadmin: {listen: 0.0.0.0:1}\n")
+	call(t, "", "config", "check", "--config", bad).want(t, exitFault,
+		bad+`:1: proxy.lisen: unknown key: did you mean "listen"?`, bad+":2: admin.listen")
+}
+
+func TestRewriteCommand(t *testing.T) {
+	t.Parallel()
+	const sql = "SELECT count(*) FROM users u /* who */ JOIN public.t USING (id);\n"
+	call(t, sql, "rewrite", "--from", "public", "--to", "d1").want(t, exitDone, `"d1"`)
+	js := call(t, sql, "rewrite", "--to", "d1", "-o", "json").object(t)
+	if text, _ := js["sql"].(string); !strings.Contains(text, "/* who */") || strings.Contains(text, "public.t") {
+		t.Errorf("sql = %q; want the comment kept and no table left in public", text)
+	}
+	call(t, "SELECT *\nFROM users, pg_sleep(3)", "rewrite", "--to", "d1").want(t, exitFault, "refused", "FROM users, pg_sleep(3)\n              ^")
+	refused := call(t, "DELETE FROM users", "rewrite", "--to", "d1", "-o", "json")
+	refused.want(t, exitFault)
+	if r, _ := refused.object(t)["refused"].(map[string]any); r["reason"] != "not_select" {
+		t.Errorf("refused = %v, want the reason not_select", r)
+	}
+	call(t, "SELECT my_noise(x) FROM users", "rewrite", "--to", "d1").want(t, exitFault, "my_noise")
+	call(t, "SELECT my_noise(x) FROM users", "rewrite", "--to", "d1", "--safe-function", "my_noise").want(t, exitDone, "my_noise(x)")
+}

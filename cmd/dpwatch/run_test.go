@@ -1,0 +1,363 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func atoi(s string) int {
+	n, _ := strconv.Atoi(s) // 0 = no number
+	return n
+}
+
+// sidecar is dpwatch run in front of a database that is engine and shadow in one: public.people is the data,
+// d0 and d1 are the copies.
+type sidecar struct {
+	*process
+	addr, admin string
+	direct      string // the DSN without the proxy
+}
+
+func startSidecar(t *testing.T, extra string) *sidecar {
+	t.Helper()
+	s := &sidecar{direct: copies(t)}
+	cfg, err := pgx.ParseConfig(s.direct)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.ConnectConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), `CREATE TABLE people AS SELECT * FROM d0.people; CREATE TABLE other (x int)`); err != nil {
+		t.Fatal(err)
+	}
+	s.addr, s.admin = freeAddress(t), freeAddress(t)
+	shadow := s.direct
+	if strings.Contains(extra, "BROKEN SHADOW") {
+		shadow = "postgres://nobody@127.0.0.1:1/x"
+	}
+	path := file(t, "dpwatch.yaml", fmt.Sprintf(`
+proxy: {listen: %s, upstream: "%s:%d", drain_timeout: 20s}
+admin: {listen: %s}
+shadow: {dsn: %q}
+privacy: {protected: [public.people]}
+claims: {safe_functions: [noisy], trust: [comment], settings: {epsilon: dp.epsilon, delta: dp.delta}}
+audit: {max_trials: 500, retry_after: 200ms}
+# %s
+`, s.addr, cfg.Host, cfg.Port, s.admin, shadow, extra))
+	s.process = startProgram(t, "run", "--config", path)
+	s.until(t, "dpwatch is up", func() bool { return strings.Contains(s.log.String(), "dpwatch is up") })
+	return s
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// dsn is the database through the proxy.
+func (s *sidecar) dsn() string { return regexp.MustCompile(`@[^/]+/`).ReplaceAllString(s.direct, "@"+s.addr+"/") }
+
+func (s *sidecar) connect(t *testing.T) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), s.dsn())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// get reads from the admin port.
+func (s *sidecar) get(t *testing.T, path string) (int, string) {
+	t.Helper()
+	r, err := http.Get("http://" + s.admin + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode, string(body)
+}
+
+// adminStatus is what the tests read of /api/status.
+type adminStatus struct {
+	Audit struct {
+		Captured uint64            `json:"captured"`
+		Skipped  map[string]uint64 `json:"skipped"`
+		Shadow   string            `json:"shadow"`
+		Audits   []struct {
+			State   string `json:"state"`
+			Trouble string `json:"trouble"`
+			Summary string `json:"summary"`
+			Report  struct {
+				Verdict string `json:"verdict"`
+				Claimed struct {
+					Epsilon float64 `json:"epsilon"`
+					Source  string  `json:"source"`
+				} `json:"claimed"`
+			} `json:"report"`
+		} `json:"audits"`
+	} `json:"audit"`
+}
+
+func (s *sidecar) status(t *testing.T) adminStatus {
+	t.Helper()
+	_, body := s.get(t, "/api/status")
+	var v adminStatus
+	if err := json.Unmarshal([]byte(body), &v); err != nil {
+		t.Fatalf("%v\n%s", err, body)
+	}
+	return v
+}
+
+func exec0(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
+	t.Helper()
+	if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRunAudits(t *testing.T) {
+	t.Parallel()
+	s := startSidecar(t, "")
+	conn := s.connect(t)
+	exec0(t, conn, "SELECT noisy(count(*), 0.5) FROM people /*dp_epsilon='0.2'*/") // leaks 2
+	exec0(t, conn, "SET dp.epsilon = '3'")
+	exec0(t, conn, "SELECT noisy(count(*), $1) FROM people WHERE id > 0", 2.0) // leaks 0.5
+	exec0(t, conn, "RESET dp.epsilon")
+	exec0(t, conn, "SELECT noisy(count(*), 4) FROM people WHERE id > 1")
+	exec0(t, conn, "INSERT INTO other VALUES (1)")
+	exec0(t, conn, "SELECT 1")
+	var st adminStatus
+	s.until(t, "every verdict", func() bool {
+		st = s.status(t)
+		decided := 0
+		for _, a := range st.Audit.Audits {
+			if a.State == "decided" {
+				decided++
+			}
+		}
+		return decided == 3
+	})
+	want := []struct {
+		verdict, source string
+		epsilon         float64
+	}{{"violation", "comment", 0.2}, {"no_evidence", "setting", 3}, {"inconclusive", "", 0}}
+	for i, w := range want {
+		r := st.Audit.Audits[i].Report
+		if r.Verdict != w.verdict || r.Claimed.Source != w.source || r.Claimed.Epsilon != w.epsilon {
+			t.Errorf("audit %d (%s): %+v, want %+v", i, st.Audit.Audits[i].Summary, r, w)
+		}
+	}
+	if st.Audit.Skipped["not_select"] == 0 || st.Audit.Skipped["no_protected_table"] == 0 {
+		t.Errorf("skipped %v; want not_select and no_protected_table counted", st.Audit.Skipped)
+	}
+	if !strings.Contains(s.log.String(), `"privacy violation"`) {
+		t.Error("no alert in the log")
+	}
+	_, metrics := s.get(t, "/metrics")
+	for _, text := range []string{
+		`dpwatch_verdicts_total{verdict="violation"} 1`, `dpwatch_alerts_sent_total{receiver="log"} 1`,
+		`dpwatch_queries_skipped_total{reason="not_select"}`, "dpwatch_proxy_sessions 1", "dpwatch_auditor_up 1",
+	} {
+		if !strings.Contains(metrics, text) {
+			t.Errorf("/metrics lacks %s", text)
+		}
+	}
+	problems, err := promlint.New(strings.NewReader(metrics)).Lint()
+	if err != nil {
+		t.Errorf("metrics: %v", err)
+	}
+	for _, p := range problems {
+		if strings.HasPrefix(p.Metric, "dpwatch_") {
+			t.Errorf("metrics: %s: %s", p.Metric, p.Text)
+		}
+	}
+}
+
+// psql through the proxy prints what psql prints without it.
+func TestRunPsql(t *testing.T) {
+	t.Parallel()
+	psql, err := exec.LookPath("psql")
+	if err != nil {
+		t.Skip("psql is not installed; the proxy's own tests use other clients")
+	}
+	s := startSidecar(t, "")
+	script := file(t, "script.sql", `
+\set ON_ERROR_STOP off
+SELECT id, grp FROM people ORDER BY id LIMIT 3;
+\d people
+\copy (SELECT * FROM people WHERE id < 4 ORDER BY 1) TO STDOUT
+CREATE TEMP TABLE t (a int, b text);
+\copy t FROM STDIN
+1	x
+2	\N
+\.
+SELECT * FROM t ORDER BY a;
+SELECT nonsense;
+BEGIN; INSERT INTO other VALUES (7); SELECT 1/0; ROLLBACK;
+SELECT count(*) FROM other;
+SELECT 1 AS a; SELECT 2 AS b \; SELECT 3 AS c;
+PREPARE p AS SELECT $1::int + 1; EXECUTE p(41);
+DO $$ BEGIN RAISE NOTICE 'hello'; END $$;
+LISTEN news; NOTIFY news, 'x';
+\echo :SERVER_VERSION_NUM
+SELECT 1 WHERE false \gset
+SELECT $1::text AS bound \bind 'it''s' \g
+`)
+	output := func(dsn string) string {
+		cmd := exec.Command(psql, "-X", "-f", script, dsn)
+		cmd.Env = append(os.Environ(), "LC_ALL=C")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("psql: %v\n%s", err, out)
+		}
+		return regexp.MustCompile(`PID \d+`).ReplaceAllString(string(out), "PID n")
+	}
+	direct, through := output(s.direct), output(s.dsn())
+	if direct != through {
+		t.Errorf("psql differs\n--- direct\n%s\n--- through dpwatch\n%s", direct, through)
+	}
+	if !strings.Contains(through, "42") || !strings.Contains(through, "division by zero") {
+		t.Errorf("the script did not run\n%s", through)
+	}
+}
+
+// SIGTERM lets a running statement finish, refuses new clients, and ends.
+func TestRunDrains(t *testing.T) {
+	t.Parallel()
+	s := startSidecar(t, "")
+	conn := s.connect(t)
+	answer := make(chan error, 1)
+	go func() {
+		var v string
+		answer <- conn.QueryRow(context.Background(), "SELECT pg_sleep(2)::text || 'done'").Scan(&v)
+	}()
+	watcher, err := pgx.Connect(t.Context(), s.direct)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Close(context.Background())
+	s.until(t, "the statement runs", func() bool {
+		var n int
+		if err := watcher.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'SELECT pg_sleep(2)%'`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n == 1
+	})
+	if err := s.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-answer; err != nil {
+		t.Errorf("the running statement: %v", err)
+	}
+	_ = conn.Close(context.Background())
+	<-s.ended
+	if code := s.ProcessState.ExitCode(); code != exitDone {
+		t.Errorf("exit code %d after a drain, want 0\n%s", code, s.log.String())
+	}
+}
+
+// A shadow database that cannot be reached stops audits, never traffic.
+func TestRunWithoutShadow(t *testing.T) {
+	t.Parallel()
+	s := startSidecar(t, "BROKEN SHADOW")
+	conn := s.connect(t)
+	exec0(t, conn, "SELECT noisy(count(*), 0.5) FROM people /*dp_epsilon='0.2'*/")
+	s.until(t, "the audit waits", func() bool {
+		st := s.status(t)
+		return len(st.Audit.Audits) == 1 && st.Audit.Audits[0].State == "waiting" && st.Audit.Shadow != ""
+	})
+	exec0(t, conn, "SELECT 1")
+	if code, _ := s.get(t, "/readyz"); code != http.StatusOK {
+		t.Errorf("/readyz answers %d; it must not depend on the shadow database", code)
+	}
+	if trouble := s.status(t).Audit.Audits[0].Trouble; !strings.Contains(trouble, "127.0.0.1:1") {
+		t.Errorf("the audit's trouble is %q; want the shadow database's address in it", trouble)
+	}
+}
+
+// The engine is away: clients get a proper error, and readiness says so.
+func TestRunWithoutEngine(t *testing.T) {
+	t.Parallel()
+	addr, admin := freeAddress(t), freeAddress(t)
+	path := file(t, "dpwatch.yaml", fmt.Sprintf(`
+proxy: {listen: %s, upstream: 127.0.0.1:1}
+admin: {listen: %s}
+shadow: {dsn: "postgres://x@127.0.0.1:1/x"}
+privacy: {protected: [public.people]}
+`, addr, admin))
+	s := &sidecar{process: startProgram(t, "run", "--config", path), addr: addr, admin: admin}
+	s.until(t, "dpwatch is up", func() bool { return strings.Contains(s.log.String(), "dpwatch is up") })
+	_, err := pgx.Connect(t.Context(), "postgres://u@"+addr+"/x?sslmode=disable")
+	if err == nil || !strings.Contains(err.Error(), "08001") {
+		t.Errorf("connect: %v, want SQLSTATE 08001", err)
+	}
+	if code, body := s.get(t, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "127.0.0.1:1") {
+		t.Errorf("/readyz answers %d %q", code, body)
+	}
+	// The address is in use now: a second one says so and what to do.
+	second := startProgram(t, "run", "--config", path)
+	<-second.ended
+	if code := second.ProcessState.ExitCode(); code != exitFault || !strings.Contains(second.log.String(), "choose another address") {
+		t.Errorf("a second dpwatch: exit code %d\n%s", code, second.log.String())
+	}
+}
+
+// Killing the auditor in the middle of traffic changes nothing for a client, and it comes back.
+func TestRunAuditorKilled(t *testing.T) {
+	t.Parallel()
+	_ = pgtest.Start(t)
+	s := startSidecar(t, "")
+	conn := s.connect(t)
+	for i := range 60 {
+		var n int
+		if err := conn.QueryRow(t.Context(), "SELECT count(*) + $1 FROM people", i).Scan(&n); err != nil || n != 50+i {
+			t.Fatalf("statement %d: %d, %v", i, n, err)
+		}
+		if i%20 == 10 {
+			s.until(t, "an auditor", func() bool { return auditorOf(t, s.Process.Pid) != 0 })
+			if err := syscall.Kill(auditorOf(t, s.Process.Pid), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s.until(t, "an auditor that audits", func() bool {
+		exec0(t, conn, "SELECT noisy(count(*), 0.5) FROM people /*dp_epsilon='0.2'*/")
+		for _, a := range s.status(t).Audit.Audits {
+			if a.Report.Verdict == "violation" {
+				return true
+			}
+		}
+		return false
+	})
+}
