@@ -206,6 +206,22 @@ func TestCancelledStart(t *testing.T) {
 	}
 }
 
+func TestBinariesThatTheAccountMayNotRun(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("an ordinary user finds only what it may run")
+	}
+	closed := shortTempDir(t)
+	bin := server(t, filepath.Join(closed, "bin"))
+	if err := os.Chmod(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err := pgtemp.Start(t.Context(), pgtemp.Options{BinDir: bin})
+	if err == nil || !strings.Contains(err.Error(), bin) || !strings.Contains(err.Error(), "may not run it") {
+		t.Errorf("got %v, want the directory and what to do", err)
+	}
+}
+
 func TestBadSettings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

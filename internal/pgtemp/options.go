@@ -54,6 +54,7 @@ func (o Options) config(port int, socketDir string) (string, error) {
 		"full_page_writes":        "off",
 		"max_connections":         "200",
 		"jit":                     "off", // compiling a statement costs more than the short statements of an audit
+		"random_page_cost":        "1.1", // all of it is in memory
 		"timezone":                "UTC",
 		"log_timezone":            "UTC",
 	}

@@ -85,6 +85,10 @@ func (c *Cluster) fault(ctx context.Context, step string, err error) error {
 	if hint == "" {
 		hint = hintFor(errnoText(err))
 	}
+	var notRun *os.PathError
+	if errors.As(err, &notRun) && notRun.Op == "fork/exec" && errors.Is(err, os.ErrPermission) {
+		hint = "the account " + c.account.name + " may not run it: open the directories above it, or use another installation"
+	}
 	return &StartError{Step: step, Err: err, Hint: hint, Log: c.log.lines()}
 }
 

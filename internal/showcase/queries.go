@@ -122,8 +122,8 @@ func Broken() []Query {
 		},
 		{
 			Name: "one person in all stores", Simple: true,
-			SQL: `SELECT store_id, noisy(count(*), 1 / 1.0) AS visitors
-FROM (SELECT DISTINCT store_id, user_id FROM transactions) AS visits GROUP BY store_id /*dp_epsilon='1.0'*/`,
+			SQL: `SELECT store_id, noisy(count(DISTINCT user_id), 1 / 1.0) AS visitors
+FROM transactions GROUP BY store_id /*dp_epsilon='1.0'*/`,
 			Claim: Claim{Epsilon: 1, Source: "comment"}, Epsilon: Stores,
 			// A shift of 1 against noise of scale 1 in each of 200 groups. Each group alone keeps the claim.
 			Note: "noise for one store, a user in 200",

@@ -150,7 +150,7 @@ func TestLaws(t *testing.T) {
 			t.Parallel()
 			q := queryNamed(t, name)
 			c0, c1 := law.centres(d0), law.centres(d1)
-			runs := 2000 / int(math.Sqrt(float64(len(c0))))
+			runs := 1000 / int(math.Sqrt(float64(len(c0))))
 			checkLaplace(t, law, c0, replay(t, showcase.D0, q, runs))
 			checkLaplace(t, law, c1, replay(t, showcase.D1, q, runs))
 
@@ -228,7 +228,7 @@ func TestAverageByParameter(t *testing.T) {
 		// second order, (2/n)^2 2 mean, is below 10. False alarm at 6 standard errors, widened by the bias: below 1e-8.
 		mean := sum / n
 		sd := math.Sqrt2 * math.Hypot(100_000, 2*mean) / n
-		const runs = 2000
+		const runs = 1000
 		got, gotSD := stat.MeanStdDev(replay(t, schema, q, runs).values[""], nil)
 		if math.Abs(got-50_000-mean) > 6*sd/math.Sqrt(runs)+10 {
 			t.Errorf("%s: mean %g, want %g", schema, got, 50_000+mean)

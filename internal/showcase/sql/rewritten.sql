@@ -10,17 +10,14 @@ WITH "join_1" ("f_user", "f_income", "f_class", "f_id", "f_unit", "f_store", "f_
 "map_2" ("_PRIVACY_UNIT_", "store_id", "spent", "_RANDOM_") AS (
   SELECT "_PRIVACY_UNIT_", "store_id", "spent", RANDOM() FROM "reduce_1"
 ),
-"join_2" ("_PRIVACY_UNIT_", "store_id", "_RANK_") AS (
-  SELECT "_LEFT_"."_PRIVACY_UNIT_", "_LEFT_"."store_id", COUNT(*)
+"join_2" ("_PRIVACY_UNIT_", "store_id", "spent", "_RANK_") AS (
+  SELECT "_LEFT_"."_PRIVACY_UNIT_", "_LEFT_"."store_id", "_LEFT_"."spent", COUNT(*)
   FROM "map_2" AS "_LEFT_" JOIN "map_2" AS "_RIGHT_"
   ON (("_LEFT_"."_PRIVACY_UNIT_") = ("_RIGHT_"."_PRIVACY_UNIT_")) AND (("_RIGHT_"."_RANDOM_") <= ("_LEFT_"."_RANDOM_"))
-  GROUP BY "_LEFT_"."_PRIVACY_UNIT_", "_LEFT_"."store_id"
+  GROUP BY "_LEFT_"."_PRIVACY_UNIT_", "_LEFT_"."store_id", "_LEFT_"."spent"
 ),
 "map_3" ("_PRIVACY_UNIT_", "store_id", "spent") AS (
-  SELECT "_LEFT_"."_PRIVACY_UNIT_", "_LEFT_"."store_id", "_LEFT_"."spent"
-  FROM "map_2" AS "_LEFT_" JOIN "join_2" AS "_RIGHT_"
-  ON (("_LEFT_"."_PRIVACY_UNIT_") = ("_RIGHT_"."_PRIVACY_UNIT_")) AND (("_LEFT_"."store_id") = ("_RIGHT_"."store_id"))
-  WHERE ("_RIGHT_"."_RANK_") <= (3)
+  SELECT "_PRIVACY_UNIT_", "store_id", "spent" FROM "join_2" WHERE ("_RANK_") <= (3)
 ),
 "reduce_2" ("_PRIVACY_UNIT_", "_NORM_") AS (
   SELECT "_PRIVACY_UNIT_", SQRT(SUM(("spent") * ("spent"))) FROM "map_3" GROUP BY "_PRIVACY_UNIT_"

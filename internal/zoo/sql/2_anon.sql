@@ -6,7 +6,8 @@
 -- cannot be mended behind this interface; noisy(count(*), 1 / epsilon) and dp_count do not have the flaw.
 --
 -- The transition functions hand the work to the C function behind regr_count, regr_sxx and so on, which keeps
--- {N, Sx, Sxx, Sy, Syy, Sxy}: ten times as fast as arithmetic on arrays in SQL. A NULL counts as a row that adds nothing.
+-- {N, Sx, Sxx, Sy, Syy, Sxy}: several times as fast as arithmetic on arrays in SQL or PL/pgSQL. A NULL counts as a row
+-- that adds nothing.
 
 -- x = epsilon, y = 1 or 0: the count is Sy, epsilon Sx / N; Sxx > 0 means that epsilon was not the same in all rows.
 create function anon_count_step(state double precision[], value anyelement, epsilon double precision)
