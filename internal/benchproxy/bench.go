@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,11 +13,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
 
-func bench(ctx context.Context, o options, port int) error {
+func bench(ctx context.Context, o options) error {
 	settings := map[string]string{"max_connections": "1200", "shared_buffers": "256MB"}
-	if port != 0 {
-		settings["port"] = strconv.Itoa(port)
-	}
 	cluster, err := pgtemp.Start(ctx, pgtemp.Options{Settings: settings})
 	if err != nil {
 		return err
@@ -64,8 +60,12 @@ func bench(ctx context.Context, o options, port int) error {
 	} else {
 		fmt.Println("PgBouncer is not installed (apt-get install pgbouncer): its columns are missing")
 	}
-	for name, e := range o.extra {
-		targets = append(targets, &target{name: name, dsn: dsn(e.addr), pid: e.pid})
+	for _, e := range o.extra {
+		t, err := startCommand(ctx, e[0], e[1], cluster)
+		if err != nil {
+			return err
+		}
+		targets = append(targets, t)
 	}
 	if o.sets["transactions"] {
 		if err := transactions(ctx, targets, o); err != nil {

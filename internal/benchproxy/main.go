@@ -31,18 +31,12 @@ type options struct {
 	slice   time.Duration
 	clients []int
 	modes   []string
-	extra   map[string]extra // targets that somebody else started
-	sets    map[string]bool  // which parts to run
-}
-
-// extra is a proxy that runs already.
-type extra struct {
-	addr string
-	pid  int
+	extra   [][2]string     // name and command of further proxies
+	sets    map[string]bool // which parts to run
 }
 
 func run(ctx context.Context, args []string) error {
-	o := options{extra: map[string]extra{}, sets: map[string]bool{}}
+	o := options{sets: map[string]bool{}}
 	fs := flag.NewFlagSet("benchproxy", flag.ContinueOnError)
 	fs.StringVar(&o.dpwatch, "dpwatch", "bin/dpwatch", "the dpwatch binary")
 	fs.Float64Var(&o.seconds, "seconds", 8, "seconds a cell (one mode, one number of clients, all targets)")
@@ -50,8 +44,7 @@ func run(ctx context.Context, args []string) error {
 	clients := fs.String("clients", "1,8,32", "numbers of clients")
 	modes := fs.String("modes", "simple,extended,prepared", "protocol modes")
 	parts := fs.String("parts", "transactions,bulk,idle", "what to measure")
-	add := fs.String("extra", "", "name=upstream-port-file-free address:pid of further proxies, by comma; they must point at --port")
-	port := fs.Int("port", 0, "port for the temporary PostgreSQL; 0 = any")
+	more := fs.String("extra", "", "further proxies, by semicolon: name=command, with {listen} and {upstream} in it")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -66,27 +59,11 @@ func run(ctx context.Context, args []string) error {
 		}
 		o.clients = append(o.clients, n)
 	}
-	if err := o.parseExtra(*add); err != nil {
-		return err
-	}
-	return bench(ctx, o, *port)
-}
-
-func (o *options) parseExtra(text string) error {
-	if text == "" {
-		return nil
-	}
-	for _, item := range strings.Split(text, ",") {
-		name, rest, ok := strings.Cut(item, "=")
-		i := strings.LastIndexByte(rest, ':')
-		if !ok || i < 0 {
-			return fmt.Errorf("--extra %q: write name=host:port:pid", item)
+	for _, item := range strings.Split(*more, ";") {
+		name, command, ok := strings.Cut(item, "=")
+		if ok {
+			o.extra = append(o.extra, [2]string{strings.TrimSpace(name), command})
 		}
-		pid, err := strconv.Atoi(rest[i+1:])
-		if err != nil {
-			return fmt.Errorf("--extra %q: write name=host:port:pid", item)
-		}
-		o.extra[name] = extra{addr: rest[:i], pid: pid}
 	}
-	return nil
+	return bench(ctx, o)
 }

@@ -166,6 +166,21 @@ ignore_startup_parameters = extra_float_digits
 	return t, t.start(ctx)
 }
 
+// startCommand runs somebody else's proxy.
+func startCommand(ctx context.Context, name, command string, c *pgtemp.Cluster) (*target, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	listen := "127.0.0.1:" + strconv.Itoa(port)
+	words := strings.Fields(strings.NewReplacer("{listen}", listen, "{upstream}", "127.0.0.1:"+strconv.Itoa(c.Port())).Replace(command))
+	if len(words) == 0 {
+		return nil, fmt.Errorf("--extra %s: no command", name)
+	}
+	t := &target{name: name, dsn: dsn(listen), cmd: exec.Command(words[0], words[1:]...)}
+	return t, t.start(ctx)
+}
+
 // start runs the command and waits until a query goes through.
 func (t *target) start(ctx context.Context) error {
 	var out bytes.Buffer
