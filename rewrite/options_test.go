@@ -92,3 +92,103 @@ func TestSearchPathValues(t *testing.T) {
 		})
 	}
 }
+
+// TestDeclarations: what a declaration of a function or a relation reaches.
+func TestDeclarations(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*rewrite.Options)
+		query  capture.Query
+		want   rewrite.Reason // "" = analysed
+		calls  int
+	}{
+		"volatile function allowed by name": {
+			change: func(o *rewrite.Options) { o.AllowFunctions = []string{"setseed"} },
+			query:  capture.Query{SQL: "SELECT setseed(0.5) FROM users"},
+		},
+		"function that takes a name stays refused": {
+			change: func(o *rewrite.Options) { o.AllowFunctions = []string{"nextval"} },
+			query:  capture.Query{SQL: "SELECT nextval('s') FROM users"}, want: rewrite.ReasonSideEffects,
+		},
+		"function that reads a name stays refused": {
+			change: func(o *rewrite.Options) { o.AllowFunctions = []string{"to_regclass"} },
+			query:  capture.Query{SQL: "SELECT to_regclass('users') FROM users"}, want: rewrite.ReasonUnsafeFunction,
+		},
+		"qualified declaration, unqualified call, schema in the path": {
+			query: capture.Query{SQL: "SELECT bucket(id) FROM users", Settings: map[string]string{"search_path": "public, util"}},
+		},
+		"qualified declaration, unqualified call, schema not in the path": {
+			query: capture.Query{SQL: "SELECT bucket(id) FROM users"}, want: rewrite.ReasonUnknownFunction,
+		},
+		"unqualified declaration, qualified call": {query: capture.Query{SQL: "SELECT any_schema.clip(id) FROM users"}},
+		"signature by the path": {
+			query: capture.Query{SQL: "SELECT noisy(id, 1, 0) FROM users", Settings: map[string]string{"search_path": "public, dp"}}, calls: 1,
+		},
+		"signature of another schema": {
+			query: capture.Query{SQL: "SELECT other.noisy(id, 1, 0) FROM users"}, want: rewrite.ReasonUnknownFunction,
+		},
+		"unqualified user function under uncertain settings": {
+			query: capture.Query{SQL: "SELECT anon_count(id, 1) FROM public.users", SettingsUncertain: true}, want: rewrite.ReasonSettingsUncertain,
+		},
+		"quoted upper case is another function": {
+			query: capture.Query{SQL: `SELECT "Clip"(id) FROM users`}, want: rewrite.ReasonUnknownFunction,
+		},
+		"sampling method allowed by name": {
+			change: func(o *rewrite.Options) { o.AllowFunctions = []string{"system_rows"} },
+			query:  capture.Query{SQL: "SELECT 1 FROM users TABLESAMPLE system_rows(3)"},
+		},
+		"a known relation earlier in the path shadows": {
+			change: func(o *rewrite.Options) {
+				o.Others = append(o.Others, rewrite.Table{Schema: "tenant", Name: "users"})
+			},
+			query: capture.Query{SQL: "SELECT 1 FROM users", Settings: map[string]string{"search_path": "tenant, public"}}, want: rewrite.ReasonUnknownTable,
+		},
+		"a schema that is listed does not hide": {
+			change: func(o *rewrite.Options) {
+				o.Others = append(o.Others, rewrite.Table{Schema: "tenant", Name: "orders"})
+			},
+			query: capture.Query{SQL: "SELECT 1 FROM users", Settings: map[string]string{"search_path": "tenant, public"}},
+		},
+		"pg_catalog first, though a table could be called so": {
+			query: capture.Query{SQL: "SELECT 1 FROM pg_class"}, want: rewrite.ReasonSystemCatalogOnly,
+		},
+		"another database": {
+			query: capture.Query{SQL: "SELECT 1 FROM users", Database: "mall"}, want: rewrite.ReasonOtherDatabase,
+		},
+		"any database, unqualified": {
+			change: func(o *rewrite.Options) { o.Database = "" },
+			query:  capture.Query{SQL: "SELECT 1 FROM users", Database: "mall"},
+		},
+		"any database, qualified with it": {
+			change: func(o *rewrite.Options) { o.Database = "" },
+			query:  capture.Query{SQL: "SELECT 1 FROM mall.public.users", Database: "mall"}, want: rewrite.ReasonAmbiguousName,
+		},
+		"limit of tokens": {
+			change: func(o *rewrite.Options) { o.MaxTokens = 4 },
+			query:  capture.Query{SQL: "SELECT 1 FROM public.users"}, want: rewrite.ReasonTooLarge,
+		},
+		"limit of bytes": {
+			change: func(o *rewrite.Options) { o.MaxBytes = 18 },
+			query:  capture.Query{SQL: "SELECT 1 FROM users"}, want: rewrite.ReasonTooLarge,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := options()
+			if c.change != nil {
+				c.change(&o)
+			}
+			plan, err := newRewriter(t, o).Analyze(c.query)
+			switch {
+			case err == nil && c.want != "":
+				t.Errorf("analysed, want %s", c.want)
+			case err != nil && c.want == "":
+				t.Error(err)
+			case err != nil && reasonOf(t, err) != c.want:
+				t.Errorf("refused as %s, want %s", reasonOf(t, err), c.want)
+			case err == nil && plan.DPCalls != c.calls:
+				t.Errorf("%d DP calls, want %d", plan.DPCalls, c.calls)
+			}
+		})
+	}
+}
