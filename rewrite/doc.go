@@ -28,7 +28,8 @@
 // There is no catalog here. Options.Protected, Public and Others are taken to be all relations of every schema that they
 // mention, the schema called like the user to hold none of these unless it is listed, and a captured session to
 // have no temporary table unless capture.Query.SettingsUncertain says so. Listed tables are tables, or
-// views whose neighbour copies read the neighbour's tables. Where that is not enough to be sure, the query is refused.
+// views whose neighbour copies read the neighbour's tables. An unqualified built-in function is taken for the built-in
+// one, and x.f for a column of x, not for a call of a user's function f(x). Where that is not enough to be sure, the query is refused.
 //
 // # Hostile input
 //

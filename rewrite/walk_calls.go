@@ -28,12 +28,16 @@ func (w *walker) funcCall(n *pg_query.FuncCall, at place) place {
 	if len(parts) == 2 {
 		schema = parts[0]
 	}
+	class := w.r.functions.class(schema, name)
+	if class == functionUser && schema == "" && w.path.uncertain {
+		w.refuse(ReasonSettingsUncertain, "FuncCall", n.GetLocation(), "function "+dotted, "qualify the name with its schema")
+	}
 	if s, ok := w.r.functions.signature(schema, name, w.path); ok {
 		w.calls = append(w.calls, &dpCall{signature: s, call: n})
-		at.userArgs = at.userArgs || w.r.functions.class(schema, name) == functionUser
+		at.userArgs = at.userArgs || class == functionUser
 		return at
 	}
-	switch class := w.r.functions.class(schema, name); {
+	switch {
 	case class == functionSafe:
 		return at
 	case name == "current_setting" && class == functionNever && w.readsKnownSetting(n):
@@ -139,7 +143,7 @@ func (w *walker) paramRef(n *pg_query.ParamRef, at place) {
 		w.refuse(ReasonParameter, "ParamRef", n.GetLocation(), "a parameter of a user-defined type", "cast it in the statement and let the server infer its type")
 	case isRegOID(p.OID):
 		w.refuse(ReasonParameter, "ParamRef", n.GetLocation(), "a parameter that is the name of an object", "")
-	case at.userArgs && p.Format == 0 && w.r.names.mentions(string(p.Value)):
+	case at.userArgs && w.r.names.mentions(string(p.Value)):
 		w.refuse(ReasonNameInString, "ParamRef", n.GetLocation(), "a parameter that names a protected table, in the arguments of a function", "")
 	}
 }

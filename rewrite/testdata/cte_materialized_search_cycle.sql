@@ -1,1 +1,1 @@
-WITH RECURSIVE g(id, user_id) AS MATERIALIZED (SELECT id, user_id FROM transactions UNION ALL SELECT t.id, t.user_id FROM transactions t, g WHERE t.user_id = g.id) SEARCH DEPTH FIRST BY id SET ord CYCLE id SET c USING p SELECT count(*) FROM g
+WITH RECURSIVE g(id, user_id) AS MATERIALIZED (SELECT id, user_id FROM transactions UNION ALL SELECT t.id, t.user_id FROM transactions t, g WHERE t.id = g.user_id) SEARCH DEPTH FIRST BY id SET ord CYCLE id SET c USING p SELECT count(*) FROM g

@@ -1,0 +1,68 @@
+package rewrite_test
+
+import (
+	"testing"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+)
+
+// mediumQuery is about 650 bytes, a size that WIRE-level measurements of pg_query are given for.
+const mediumQuery = `WITH per_user AS (
+  SELECT t.user_id, t.store_id, LEAST(SUM(t.spent), 500.0) AS clipped, COUNT(*) AS visits
+  FROM transactions AS t JOIN users AS u ON u.id = t.user_id
+  WHERE t.spent BETWEEN 5 AND 500 AND u.income_class IN ('low', 'mid', 'high')
+  GROUP BY t.user_id, t.store_id
+), kept AS (
+  SELECT store_id, COUNT(DISTINCT user_id) + 2.8 * SQRT(-2 * LN(RANDOM())) * COS(6.283185307 * RANDOM()) AS n
+  FROM per_user GROUP BY store_id
+)
+SELECT p.store_id, SUM(p.clipped) + 1000 * SQRT(-2 * LN(RANDOM())) * COS(6.283185307 * RANDOM()) AS total
+FROM per_user AS p JOIN kept AS k USING (store_id) WHERE k.n > 13.5 GROUP BY p.store_id ORDER BY 1`
+
+// BenchmarkRewriteTwoSchemas is the whole work on a medium query: analysis and two verified rewrites.
+func BenchmarkRewriteTwoSchemas(b *testing.B) {
+	r := newRewriter(b, options())
+	q := capture.Query{SQL: mediumQuery, User: "alice", Database: "shop"}
+	b.ReportAllocs()
+	for b.Loop() {
+		plan, err := r.Analyze(q)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, schema := range []string{"d0", "d1"} {
+			if _, err := plan.For(schema); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+// BenchmarkParseDeparse is the measure: what pg_query takes to parse the same query and print it once.
+func BenchmarkParseDeparse(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		tree, err := pg_query.Parse(mediumQuery)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := pg_query.Deparse(tree); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkFor is one verified rewrite of an analysed query.
+func BenchmarkFor(b *testing.B) {
+	r := newRewriter(b, options())
+	plan, err := r.Analyze(capture.Query{SQL: mediumQuery, Database: "shop"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := plan.For("d0"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

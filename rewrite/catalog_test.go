@@ -1,0 +1,82 @@
+package rewrite_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestBuiltinLists runs the generating queries again and compares them with the lists in the package, on the major
+// version that the lists were made with.
+func TestBuiltinLists(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a PostgreSQL server")
+	}
+	t.Parallel()
+	conn := connect(t, startCluster(t), "postgres")
+	if version := conn.ParameterStatus("server_version"); !strings.HasPrefix(version, "15.") {
+		t.Skipf("server %s: the lists are those of 15", version)
+	}
+	script, err := os.ReadFile("builtin_functions.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func(query string) []string {
+		result := conn.ExecParams(t.Context(), query, nil, nil, nil, nil).Read()
+		if result.Err != nil {
+			t.Fatal(result.Err)
+		}
+		var lines []string
+		for _, row := range result.Rows {
+			words := make([]string, len(row))
+			for i, v := range row {
+				words[i] = string(v)
+			}
+			lines = append(lines, strings.Join(words, " "))
+		}
+		return lines
+	}
+	embedded := func(file string) map[string]bool {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := map[string]bool{}
+		for line := range strings.Lines(string(text)) {
+			if line = strings.TrimSpace(line); !strings.HasPrefix(line, "#") {
+				lines[line] = true
+			}
+		}
+		return lines
+	}
+	for file, query := range map[string]string{
+		"builtin_functions.txt": string(script),
+		"system_catalogs.txt": `SELECT relname FROM pg_class
+			WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind IN ('r', 'v')`,
+	} {
+		have, missing := embedded(file), []string(nil)
+		lines := list(query)
+		for _, line := range lines {
+			if !have[line] {
+				missing = append(missing, line)
+			}
+		}
+		if len(lines) < 100 {
+			t.Errorf("%s: only %d lines", file, len(lines))
+		}
+		if diff := cmp.Diff([]string(nil), missing); diff != "" {
+			t.Errorf("%s lacks, or has otherwise (+):\n%s", file, diff)
+		}
+	}
+	// What makes a function safe must hold of every function of that name.
+	for _, line := range list(`SELECT DISTINCT proname FROM pg_proc
+		WHERE pronamespace = 'pg_catalog'::regnamespace AND provolatile = 'v'
+		AND proname NOT IN ('random', 'clock_timestamp', 'timeofday', 'gen_random_uuid')`) {
+		if embedded("builtin_functions.txt")[fmt.Sprintf("%s safe", line)] {
+			t.Errorf("%s is volatile and listed as safe", line)
+		}
+	}
+}

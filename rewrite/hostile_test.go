@@ -1,0 +1,106 @@
+package rewrite_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// TestHostile feeds statements that could harm the parser or this package: each is refused, or analysed, and returns.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	repeat := strings.Repeat
+	for name, c := range map[string]struct {
+		sql  string
+		want rewrite.Reason // "" = analysed
+	}{
+		"NUL":                      {"SELECT 1\x00 FROM users", rewrite.ReasonInvalidEncoding},
+		"not UTF-8":                {"SELECT '\xc3\x28' FROM users", rewrite.ReasonInvalidEncoding},
+		"too long":                 {"SELECT 1 FROM users" + repeat(" ", 256<<10), rewrite.ReasonTooLarge},
+		"sum of 12,000":            {"SELECT 1" + repeat("+1", 12_000) + " FROM users", rewrite.ReasonTooLarge},
+		"sum of 6,000":             {"SELECT 1" + repeat("+1", 6_000) + " FROM users", rewrite.ReasonTooLarge},
+		"sum of 1,000":             {"SELECT 1" + repeat("+1", 1_000) + " FROM users", ""},
+		"parentheses, 9,000 deep":  {"SELECT " + repeat("(", 9_000) + "1" + repeat(")", 9_000) + " FROM users", ""},
+		"sub-selects, 1,500 deep":  {repeat("SELECT * FROM (", 1_500) + "SELECT 1 FROM users" + repeat(") x", 1_500), ""},
+		"sub-selects, 5,000 deep":  {repeat("SELECT (", 4_900) + "SELECT 1" + repeat(")", 4_900), rewrite.ReasonTooLarge},
+		"nested WITH, 1,000 deep":  {repeat("WITH a AS (", 1_000) + "SELECT 1 FROM users" + repeat(") SELECT * FROM a", 1_000), ""},
+		"5,000 sibling CTEs":       {"WITH a AS (SELECT 1)" + repeat(", a AS (TABLE a)", 2_200) + " SELECT * FROM a, users", ""},
+		"10,000 statements":        {repeat("SELECT 1;", 6_000), rewrite.ReasonMultipleStatements},
+		"IN list of 9,000":         {"SELECT 1 FROM users WHERE id IN (1" + repeat(",1", 9_000) + ")", ""},
+		"7,000 unknown functions":  {"SELECT f()" + repeat(",f()", 4_000) + " FROM users", rewrite.ReasonUnknownFunction},
+		"nested allowed functions": {"SELECT " + repeat("clip(", 1_500) + "'users'" + repeat(")", 1_500) + " FROM transactions", rewrite.ReasonNameInString},
+		"open comment":             {"SELECT 1 FROM users /*" + repeat("/*", 5_000), rewrite.ReasonUnparseable},
+		"open quote":               {`SELECT 1 FROM "users`, rewrite.ReasonUnparseable},
+		"empty quoted name":        {`SELECT 1 FROM ""`, rewrite.ReasonUnparseable},
+		"huge parameter number":    {"SELECT $2147483647 FROM users", rewrite.ReasonParameter},
+		"overflowing parameter":    {"SELECT $99999999999 FROM users", rewrite.ReasonParameter},
+		"bad escaped name":         {`SELECT 1 FROM U&"\zzzz"`, rewrite.ReasonUnparseable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			plan, err := newRewriter(t, options()).Analyze(capture.Query{SQL: c.sql, Database: "shop"})
+			if c.want == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := plan.For("d0"); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil {
+				t.Fatalf("analysed, want %s", c.want)
+			}
+			if got := reasonOf(t, err); got != c.want {
+				t.Errorf("refused as %s, want %s (%v)", got, c.want, err)
+			}
+		})
+	}
+}
+
+// TestErrorsQuoteNoLiteral: a refusal may name tables and functions, never a constant of the query.
+func TestErrorsQuoteNoLiteral(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cr3t"
+	for _, sql := range []string{
+		"SELECT '" + secret + "' FROM users WHERE",
+		"SELECT '" + secret + " FROM users",
+		"SELECT $x$" + secret + " FROM users",
+		"SELECT 12" + secret + " FROM users",
+		"SELECT E'\\u" + secret + "' FROM users",
+		"SELECT leaky('" + secret + "') FROM users",
+		"SELECT anon_count(id, '" + secret + "') FROM users",
+		"SELECT '" + secret + "'::regclass FROM users",
+		"SELECT count(*) FROM users /*dp_epsilon='" + secret + "'*/",
+		"SELECT nextval('" + secret + "') FROM users",
+	} {
+		_, err := newRewriter(t, options()).Analyze(capture.Query{SQL: sql, Database: "shop"})
+		if err == nil {
+			t.Errorf("analysed: %s", sql)
+			continue
+		}
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: the error quotes it: %v", sql, err)
+		}
+	}
+}
+
+// TestReasonsAreListed: every reason that a refusal can carry is in Reasons, once.
+func TestReasonsAreListed(t *testing.T) {
+	t.Parallel()
+	listed := map[rewrite.Reason]bool{}
+	for _, r := range rewrite.Reasons() {
+		if listed[r] {
+			t.Errorf("%s is listed twice", r)
+		}
+		listed[r] = true
+	}
+	r := newRewriter(t, options())
+	for _, file := range goldenFiles(t) {
+		if _, err := r.Analyze(goldenQuery(t, file)); err != nil && !listed[reasonOf(t, err)] {
+			t.Errorf("%s: reason %s is not listed", file, reasonOf(t, err))
+		}
+	}
+}
