@@ -92,6 +92,11 @@ func (w *walker) locked(b []byte) (pending bool, reason tracker.Off) {
 			b = w.body(b)
 			continue
 		}
+		if w.have == 0 {
+			if b = w.skip(b); len(b) == 0 || w.rest > 0 {
+				continue
+			}
+		}
 		n := copy(w.header[w.have:], b)
 		w.have += n
 		b = b[n:]
@@ -104,6 +109,23 @@ func (w *walker) locked(b []byte) (pending bool, reason tracker.Off) {
 		}
 	}
 	return w.tap.committed > 0, tracker.On
+}
+
+// skip moves past the messages at the beginning of b that are of no interest, which is most of a result. It
+// does what message and body do, only faster.
+func (w *walker) skip(b []byte) []byte {
+	for len(b) >= headerLen && w.kinds[b[0]] == ignore {
+		length := binary.BigEndian.Uint32(b[1:headerLen])
+		if length < 4 || length > maxMessage {
+			return b
+		}
+		if uint64(length)+1 > uint64(len(b)) {
+			w.rest = length + 1 - uint32(len(b))
+			return nil
+		}
+		b = b[length+1:]
+	}
+	return b
 }
 
 // body takes what b holds of the current body and returns what follows it.
