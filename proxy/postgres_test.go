@@ -45,8 +45,14 @@ func (c *cluster) socket(t testing.TB) proxy.Address {
 	return proxy.Address{Network: "unix", Address: filepath.Join(c.dir, ".s.PGSQL."+strconv.Itoa(c.port))}
 }
 
-// tool returns the path of a client program.
-func (c *cluster) tool(name string) string { return filepath.Join(c.bin, name) }
+// tool returns the path of a program; clients may be elsewhere than the server.
+func (c *cluster) tool(name string) string {
+	p := filepath.Join(c.bin, name)
+	if _, err := os.Stat(p); err != nil {
+		return name
+	}
+	return p
+}
 
 const hba = `
 local all all trust
@@ -145,7 +151,9 @@ func (c *cluster) run(stdin, name string, args ...string) error {
 // findBin looks for the server's programs: PATH, pg_config, Debian's places.
 func findBin() (string, error) {
 	if p, err := exec.LookPath("initdb"); err == nil {
-		return filepath.Dir(p), nil
+		if p, err = filepath.EvalSymlinks(p); err == nil {
+			return filepath.Dir(p), nil
+		}
 	}
 	places, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if len(places) == 0 {
