@@ -10,15 +10,16 @@ import (
 	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
 )
 
-// drainer is the one goroutine that looks at what the taps collected and runs the trackers. Nobody wakes it:
-// it looks at its list of sessions every interval.
+// drainer is the one goroutine that looks at what the taps collected and runs the trackers. No message wakes
+// it: it looks at its list of sessions every interval, and sooner only when a tap is half full.
 type drainer struct {
 	interval time.Duration
 	sink     Sink
 	log      *zap.Logger
 	records  recordPool
-	frontend *[256]byte // what is kept of the client's messages
-	backend  *[256]byte // and of the server's
+	wake     chan struct{} // holds a token when a tap is filling up faster than the interval
+	frontend *[256]byte    // what is kept of the client's messages
+	backend  *[256]byte    // and of the server's
 
 	mu   sync.Mutex
 	list []*tapped // guarded by mu
@@ -36,7 +37,7 @@ type drainer struct {
 
 func newDrainer(o *Options) *drainer {
 	return &drainer{
-		interval: o.DrainInterval, sink: o.Sink, log: o.Logger.Named("capture"),
+		interval: o.DrainInterval, sink: o.Sink, log: o.Logger.Named("capture"), wake: make(chan struct{}, 1),
 		frontend: frontendKinds(), backend: backendKinds(),
 	}
 }
@@ -74,10 +75,20 @@ func (d *drainer) run(stop <-chan struct{}) {
 		select {
 		case <-ticker.C:
 			d.pass()
+		case <-d.wake:
+			d.pass()
 		case <-stop:
 			d.pass()
 			return
 		}
+	}
+}
+
+// hurry makes the drainer look before the interval is over: for a tap that is half full, never for a message.
+func (d *drainer) hurry() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
 	}
 }
 

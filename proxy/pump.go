@@ -6,24 +6,8 @@ import (
 	"io"
 	"net"
 	"os"
-	"sync"
 	"sync/atomic"
 )
-
-// chunkBytes is how much is read at once. Smaller costs more CPU on wide rows, larger gains nothing.
-const chunkBytes = 32 << 10
-
-// chunkPool holds the buffers of pumps.
-type chunkPool struct{ pool sync.Pool }
-
-func (p *chunkPool) take() *[chunkBytes]byte {
-	if b, ok := p.pool.Get().(*[chunkBytes]byte); ok {
-		return b
-	}
-	return new([chunkBytes]byte)
-}
-
-func (p *chunkPool) give(b *[chunkBytes]byte) { p.pool.Put(b) }
 
 // sessionError is a fault of the network: which side, doing what.
 type sessionError struct {
@@ -45,27 +29,27 @@ type pump struct {
 }
 
 // run writes first, then carries chunks until the source ends (nil) or either side fails.
-func (p *pump) run(first []byte, pool *chunkPool) error {
+func (p *pump) run(first []byte, chunks *chunkPool) error {
 	if len(first) > 0 {
 		if err := p.forward(first); err != nil {
 			return err
 		}
 	}
-	chunk := pool.take()
-	defer pool.give(chunk)
+	src := newSource(p.src, chunks)
 	for {
-		ended, err := p.step(chunk[:])
+		ended, err := p.step(src)
 		if ended || err != nil {
 			return err
 		}
 	}
 }
 
-// step carries one chunk through buf.
-func (p *pump) step(buf []byte) (ended bool, err error) {
-	n, readErr := p.src.Read(buf)
-	if n > 0 {
-		if err := p.forward(buf[:n]); err != nil {
+// step carries one chunk.
+func (p *pump) step(src source) (ended bool, err error) {
+	chunk, readErr := src.next()
+	defer src.release()
+	if len(chunk) > 0 {
+		if err := p.forward(chunk); err != nil {
 			return false, err
 		}
 	}

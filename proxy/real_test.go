@@ -345,6 +345,11 @@ func TestPortals(t *testing.T) {
 	send(t, conn, message('Q', "SELECT 'end'\x00"))
 	until(t, conn, 'Z')
 	p.sink.find(t, "SELECT 'end'")
+	for _, q := range p.sink.all() {
+		if q.Completed.IsZero() {
+			t.Errorf("%s was completed at no time", q.SQL)
+		}
+	}
 	want := []string{"SELECT generate_series(1, 5)", "SELECT 'first'", "SELECT 'second'", "SELECT 'end'"}
 	if diff := cmp.Diff(want, p.sink.sqls()); diff != "" {
 		t.Error(diff)

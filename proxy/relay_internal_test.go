@@ -84,7 +84,7 @@ func FuzzRelay(f *testing.F) {
 			if toServer {
 				w, tapOf = client, &side.client
 			}
-			w.stamps = 0 // time differs
+			w.stamps = false // time differs
 			in, out := &wire{chunks: chunks}, &wire{}
 			p := &pump{src: in, dst: out, session: side, walker: w}
 			if err := p.run(nil, &chunkPool{}); err != nil {
@@ -201,13 +201,14 @@ func (e *endless) SetWriteDeadline(t time.Time) error { return nil }
 func TestRelayAllocatesNothing(t *testing.T) {
 	side := newTapped(256 << 10)
 	toServer, toClient := loops(side)
-	buf := make([]byte, chunkBytes)
+	chunks := &chunkPool{}
+	fromClient, fromServer := newSource(toServer.src, chunks), newSource(toClient.src, chunks)
 	n := 0
 	relay := func() {
-		for _, p := range []*pump{toServer, toClient} {
-			if _, err := p.step(buf); err != nil {
-				t.Fatal(err)
-			}
+		_, err1 := toServer.step(fromClient)
+		_, err2 := toClient.step(fromServer)
+		if err1 != nil || err2 != nil {
+			t.Fatal(err1, err2)
 		}
 		if n++; n%50 == 0 { // what a drainer does between relayed messages, without the tracker
 			for _, tap := range []*tap{&side.client, &side.server} {
@@ -228,16 +229,51 @@ func TestRelayAllocatesNothing(t *testing.T) {
 	}
 }
 
+// TestSourceAllocatesNothing: nor does reading from the kernel, where a session holds no buffer while it waits.
+func TestSourceAllocatesNothing(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	peer, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	p := &pump{src: conn, dst: &endless{}}
+	src := newSource(conn, &chunkPool{})
+	message := typed('S', "")
+	relay := func() {
+		if _, err := peer.Write(message); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.step(src); err != nil {
+			t.Fatal(err)
+		}
+	}
+	relay()
+	if allocs := testing.AllocsPerRun(500, relay); allocs > 0 && !raceEnabled {
+		t.Errorf("%v allocations for a chunk", allocs)
+	}
+}
+
 func BenchmarkRelay(b *testing.B) {
 	b.Run("capture", func(b *testing.B) {
 		side := newTapped(256 << 10)
 		toServer, toClient := loops(side)
-		buf := make([]byte, chunkBytes)
+		chunks := &chunkPool{}
+		fromClient, fromServer := newSource(toServer.src, chunks), newSource(toClient.src, chunks)
 		b.ReportAllocs()
 		n := 0
 		for b.Loop() {
-			_, _ = toServer.step(buf)
-			_, _ = toClient.step(buf)
+			_, _ = toServer.step(fromClient)
+			_, _ = toClient.step(fromServer)
 			if n++; n%200 == 0 {
 				side.client.pool.give(side.client.take())
 				side.server.pool.give(side.server.take())
@@ -247,11 +283,12 @@ func BenchmarkRelay(b *testing.B) {
 	b.Run("plain", func(b *testing.B) {
 		toServer, toClient := loops(newTapped(256 << 10))
 		toServer.walker, toClient.walker = nil, nil
-		buf := make([]byte, chunkBytes)
+		chunks := &chunkPool{}
+		fromClient, fromServer := newSource(toServer.src, chunks), newSource(toClient.src, chunks)
 		b.ReportAllocs()
 		for b.Loop() {
-			_, _ = toServer.step(buf)
-			_, _ = toClient.step(buf)
+			_, _ = toServer.step(fromClient)
+			_, _ = toClient.step(fromServer)
 		}
 	})
 }

@@ -77,6 +77,44 @@ func TestAnswerSeenFirst(t *testing.T) {
 	p.sink.find(t, "SELECT 1")
 }
 
+// TestNegotiateProtocolVersion: the message passes as often as the engine sends it, before authentication.
+func TestNegotiateProtocolVersion(t *testing.T) {
+	t.Parallel()
+	negotiate := message('v', "\x00\x03\x00\x00\x00\x00\x00\x01_pq_.x\x00")
+	p := start(t, backend(t, func(conn net.Conn) {
+		readPacket(t, conn)
+		send(t, conn, negotiate, negotiate, greeting())
+		obliging(conn)
+	}), nil)
+	conn := p.dial(t)
+	send(t, conn, packet(version30|2, "user\x00ann\x00_pq_.x\x001\x00\x00"))
+	if got := until(t, conn, 'Z'); got != "vvRSSKZ" {
+		t.Errorf("messages %q", got)
+	}
+	send(t, conn, message('Q', "SELECT 1\x00"))
+	until(t, conn, 'Z')
+	p.sink.find(t, "SELECT 1")
+}
+
+// TestBurst: far more messages than the tap has room for, in less time than the drainer's interval.
+func TestBurst(t *testing.T) {
+	t.Parallel()
+	p := start(t, ready(t, obliging), func(o *proxy.Options) { o.DrainInterval = time.Hour })
+	conn := p.enter(t)
+	const n = 20_000
+	for range n {
+		send(t, conn, message('Q', "SELECT 1\x00"))
+		until(t, conn, 'Z')
+	}
+	_ = conn.Close()
+	p.cancel()
+	p.wait(t)
+	stats := p.Stats()
+	if stats.QueriesCaptured != n || stats.UncapturedOverflow != 0 {
+		t.Errorf("stats %+v", stats)
+	}
+}
+
 func TestOneByteWrites(t *testing.T) {
 	t.Parallel()
 	p := start(t, ready(t, func(conn net.Conn) { obliging(trickle{conn}) }), nil)

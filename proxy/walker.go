@@ -30,7 +30,7 @@ type walker struct {
 	tap     *tap
 	kinds   *[256]byte
 	maxBody int
-	stamps  byte // a message type before which the time is recorded, once for each chunk
+	stamps  bool // the time is recorded before what completes a statement, once for each chunk
 
 	header  [headerLen]byte
 	have    int    // bytes of header
@@ -42,7 +42,7 @@ type walker struct {
 // newWalkers returns the walkers of a session's two directions.
 func newWalkers(t *tapped) (client, server *walker) {
 	client = &walker{session: t, tap: &t.client, kinds: t.drainer.frontend, maxBody: t.client.limit}
-	server = &walker{session: t, tap: &t.server, kinds: t.drainer.backend, maxBody: maxServerBody, stamps: 'C'}
+	server = &walker{session: t, tap: &t.server, kinds: t.drainer.backend, maxBody: maxServerBody, stamps: true}
 	return client, server
 }
 
@@ -73,17 +73,21 @@ func (w *walker) walk(b []byte) {
 			w.session.stop(tracker.OffPanic)
 		}
 	}()
-	pending, reason := w.locked(b)
-	switch {
-	case reason != tracker.On:
+	fill, reason := w.locked(b)
+	if reason != tracker.On {
 		w.session.stop(reason)
-	case pending:
+		return
+	}
+	if fill > 0 {
 		w.session.notify()
+	}
+	if fill > w.tap.limit/2 {
+		w.session.drainer.hurry()
 	}
 }
 
-// locked walks with the tap held; pending says that it has records to be taken.
-func (w *walker) locked(b []byte) (pending bool, reason tracker.Off) {
+// locked walks with the tap held; fill is how many bytes of whole records it has then.
+func (w *walker) locked(b []byte) (fill int, reason tracker.Off) {
 	w.tap.mu.Lock()
 	defer w.tap.mu.Unlock()
 	w.stamped = false
@@ -105,10 +109,10 @@ func (w *walker) locked(b []byte) (pending bool, reason tracker.Off) {
 		}
 		w.have = 0
 		if reason := w.message(); reason != tracker.On {
-			return false, reason
+			return 0, reason
 		}
 	}
-	return w.tap.committed > 0, tracker.On
+	return w.tap.committed, tracker.On
 }
 
 // skip moves past the messages at the beginning of b that are of no interest, which is most of a result. It
@@ -155,7 +159,7 @@ func (w *walker) message() tracker.Off {
 	if kind == ignore {
 		return tracker.On
 	}
-	if typ == w.stamps && !w.stamped {
+	if w.stamps && !w.stamped && (typ == 'C' || typ == 's') {
 		w.stamped = true
 		w.tap.stamp()
 	}
