@@ -1,0 +1,37 @@
+// Package proxy relays PostgreSQL sessions between clients and one engine, byte for byte, and gives away what
+// the clients asked as captured queries.
+//
+// It owns listeners' connections, startup, cancel requests, the relay in both directions, the tap on it, and
+// shutdown. It never parses SQL beyond what following a session takes, never decodes a message on the way,
+// keeps nothing of passwords and rows, calls no cgo, and knows nothing of what becomes of a captured query.
+// Bytes go through; capture.Query values come out at a Sink; Stats counts.
+//
+//	client                         proxy                           engine
+//	  |-- SSLRequest ---------------->|                                |
+//	  |<------------------------- N --|   (GSSENCRequest likewise)     |
+//	  |-- StartupMessage ------------>|-- the same bytes ------------->|
+//	  |<== authentication, both ways, untouched and not recorded =====>|
+//	  |<------------------------------|<-- ParameterStatus, -----------|   noted: encoding, string syntax
+//	  |                               |    ReadyForQuery               |   noted: the tracker starts
+//	  |-- Query "SELECT ..." -------->|-- the same bytes ------------->|
+//	  |                               |...> tap: Query, with its text  |
+//	  |<------------------------------|<-- RowDescription, DataRow* ---|   skipped by their length
+//	  |<------------------------------|<-- CommandComplete ------------|
+//	  |                               |...> tap: time, CommandComplete |
+//	  |<------------------------------|<-- ReadyForQuery --------------|
+//	  |                               |...> tap: ReadyForQuery         |
+//	  |                      every 10 ms: drainer                      |
+//	  |                      tracker pairs -> Sink.Offer(query)        |
+//	  |-- Parse, Bind, Execute, Sync->|-- the same bytes ------------->|   likewise, by name and portal
+//	  |-- EOF ----------------------->|-- EOF ------------------------>|   one half; the other goes on
+//	  |<----------------------- EOF --|<------------------------- EOF--|
+//
+//	  |-- CancelRequest ------------->|-- the same bytes, on a new --->|
+//	  |<----------------------- EOF --|<--- connection ---------- EOF--|
+//
+// Each session has two goroutines. One reads a chunk from one side, writes the same bytes to the other, and
+// only then looks at the headers of the messages in it. The few bodies that matter are copied into a bounded
+// buffer. No message wakes anybody: one goroutine for the whole server looks at the buffers now and then and
+// runs the trackers. A full buffer, a message that makes no sense, a panic in the tracker: the capture of that
+// session loses something or stops, which is counted, and its bytes go on.
+package proxy

@@ -1,0 +1,160 @@
+package proxy
+
+import (
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
+)
+
+// drainer is the one goroutine that looks at what the taps collected and runs the trackers. No message wakes
+// it: it looks at its list of sessions every interval, and sooner only when a tap is half full.
+type drainer struct {
+	interval time.Duration
+	sink     Sink
+	log      *zap.Logger
+	records  recordPool
+	wake     chan struct{} // holds a token when a tap is filling up faster than the interval
+	frontend *[256]byte    // what is kept of the client's messages
+	backend  *[256]byte    // and of the server's
+
+	mu   sync.Mutex
+	list []*tapped // guarded by mu
+	idle []*tapped // the drainer's own: the other list, empty
+
+	counts  tracker.Counts // the drainer's own
+	dropped uint64         // the drainer's own
+
+	published struct {
+		sync.Mutex
+		counts  tracker.Counts
+		dropped uint64
+	}
+}
+
+func newDrainer(o *Options) *drainer {
+	return &drainer{
+		interval: o.DrainInterval, sink: o.Sink, log: o.Logger.Named("capture"), wake: make(chan struct{}, 1),
+		frontend: frontendKinds(), backend: backendKinds(),
+	}
+}
+
+// open returns the captured side of a session.
+func (d *drainer) open(id uint64, startup tracker.Startup, o *Options) *tapped {
+	t := &tapped{drainer: d}
+	t.client = tap{pool: &d.records, limit: o.CaptureBudgetBytes * 3 / 4}
+	t.server = tap{pool: &d.records, limit: o.CaptureBudgetBytes / 4}
+	t.tracker = tracker.New(tracker.Config{
+		SessionID: id, Startup: startup,
+		MaxStatementBytes: o.MaxStatementBytes, MaxHeldBytes: o.CaptureBudgetBytes,
+		Emit: d.emit, Counts: &d.counts,
+	})
+	return t
+}
+
+func (d *drainer) emit(q capture.Query) {
+	if !d.sink.Offer(q) {
+		d.dropped++
+	}
+}
+
+func (d *drainer) queue(t *tapped) {
+	d.mu.Lock()
+	d.list = append(d.list, t)
+	d.mu.Unlock()
+}
+
+// run drains every interval until stop is closed, and once more then.
+func (d *drainer) run(stop <-chan struct{}) {
+	ticker := time.NewTicker(d.interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			d.pass()
+		case <-d.wake:
+			d.pass()
+		case <-stop:
+			d.pass()
+			return
+		}
+	}
+}
+
+// hurry makes the drainer look before the interval is over: for a tap that is half full, never for a message.
+func (d *drainer) hurry() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pass drains every session that has something.
+func (d *drainer) pass() {
+	d.mu.Lock()
+	sessions := d.list
+	d.list = d.idle
+	d.mu.Unlock()
+	for i, t := range sessions {
+		d.session(t)
+		sessions[i] = nil
+	}
+	d.idle = sessions[:0]
+	if len(sessions) > 0 {
+		d.publish()
+	}
+}
+
+// session runs one tracker over what its taps collected. A panic stops the capture of that session.
+func (d *drainer) session(t *tapped) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			d.counts.Off[tracker.OffPanic]++
+			d.log.Error("capture of a session stopped by a panic", zap.Stack("stack"))
+			t.stopped.Store(true)
+			t.tracker = nil
+		}
+	}()
+	t.queued.Store(false) // before the taps are emptied: what comes later queues again
+	ended := t.ended.Load()
+	client, server := t.client.take(), t.server.take()
+	defer d.records.give(client)
+	defer d.records.give(server)
+	if t.tracker == nil {
+		return
+	}
+	t.tracker.Feed(recordsOf(client), recordsOf(server))
+	t.tracker.Stop(tracker.Off(t.off.Load()))
+	if ended || t.tracker.Off() != tracker.On {
+		t.stopped.Store(true)
+		t.tracker = nil
+		t.client.drop()
+		t.server.drop()
+		return
+	}
+	inClient, inServer := t.tracker.Backlog()
+	t.client.setBacklog(inClient)
+	t.server.setBacklog(inServer)
+}
+
+func recordsOf(b *recordBuffer) []byte {
+	if b == nil {
+		return nil
+	}
+	return b.b
+}
+
+func (d *drainer) publish() {
+	d.published.Lock()
+	defer d.published.Unlock()
+	d.published.counts, d.published.dropped = d.counts, d.dropped
+}
+
+func (d *drainer) addTo(stats *Stats) {
+	d.published.Lock()
+	defer d.published.Unlock()
+	stats.add(&d.published.counts, d.published.dropped)
+}

@@ -1,0 +1,105 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+)
+
+// Address is where the engine listens, as net.Dial takes it.
+type Address struct {
+	Network string // "tcp" or "unix"
+	Address string // "db.internal:5432", "/run/postgresql/.s.PGSQL.5432"
+}
+
+// Sink takes captured queries. Offer must not block; false means that the query was dropped.
+// It is called from one goroutine at a time.
+type Sink interface {
+	Offer(q capture.Query) bool
+}
+
+// Options is what a Server is made from. Where a field says default, zero stands for it.
+type Options struct {
+	// Upstream is the engine. It has to be given.
+	Upstream Address
+	// Capture turns the tap on. Without it the proxy is a plain relay.
+	Capture bool
+	// Sink takes what is captured; it has to be given with Capture.
+	Sink Sink
+	// MaxSessions is how many sessions may be open; more are refused with SQLSTATE 53300. Default 1000.
+	MaxSessions int
+	// StartupTimeout is how long a client may take to send its StartupMessage. Default 10 s.
+	StartupTimeout time.Duration
+	// DrainTimeout is how long open sessions may go on after Serve's context ended. Default 30 s; negative
+	// ends them at once.
+	DrainTimeout time.Duration
+	// DialTimeout is how long a connection to the engine may take. Default 10 s.
+	DialTimeout time.Duration
+	// KeepAlive is the time between TCP keep-alive probes, to both sides. Default 30 s; negative sends none.
+	KeepAlive time.Duration
+	// CaptureBudgetBytes bounds, for each session, the copies of messages that wait to be looked at, and once
+	// more what is remembered of its prepared statements and portals. Default 256 KiB.
+	CaptureBudgetBytes int
+	// MaxStatementBytes is the longest statement that is captured. Default 16 KiB.
+	MaxStatementBytes int
+	// DrainInterval is how often the copies are looked at. Default 10 ms.
+	DrainInterval time.Duration
+	// Logger gets what happens to sessions, never SQL, parameters or rows. Default: none.
+	Logger *zap.Logger
+}
+
+// withDefaults returns o with the defaults filled in.
+func (o Options) withDefaults() Options {
+	orDefault(&o.MaxSessions, 1000)
+	orDefault(&o.StartupTimeout, 10*time.Second)
+	orDefault(&o.DrainTimeout, 30*time.Second)
+	orDefault(&o.DialTimeout, 10*time.Second)
+	orDefault(&o.KeepAlive, 30*time.Second)
+	orDefault(&o.CaptureBudgetBytes, 256<<10)
+	orDefault(&o.MaxStatementBytes, 16<<10)
+	orDefault(&o.DrainInterval, 10*time.Millisecond)
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
+	return o
+}
+
+func orDefault[T int | time.Duration](v *T, value T) {
+	if *v == 0 {
+		*v = value
+	}
+}
+
+// minBudget is room for a few messages: below it nothing would ever be captured.
+const minBudget = 4 << 10
+
+// validate reports all faults of o, which has its defaults.
+func (o Options) validate() error {
+	var errs []error
+	if o.Upstream.Network != "tcp" && o.Upstream.Network != "unix" {
+		errs = append(errs, fmt.Errorf("upstream network is %q, must be tcp or unix", o.Upstream.Network))
+	}
+	if o.Upstream.Address == "" {
+		errs = append(errs, errors.New("upstream address is empty"))
+	}
+	if o.Capture && o.Sink == nil {
+		errs = append(errs, errors.New("capture needs a sink"))
+	}
+	if o.CaptureBudgetBytes < minBudget {
+		errs = append(errs, fmt.Errorf("capture budget is %d bytes, must be %d or more", o.CaptureBudgetBytes, minBudget))
+	}
+	for name, v := range map[string]int64{
+		"max sessions": int64(o.MaxSessions), "startup timeout": int64(o.StartupTimeout),
+		"dial timeout": int64(o.DialTimeout), "max statement bytes": int64(o.MaxStatementBytes),
+		"drain interval": int64(o.DrainInterval),
+	} {
+		if v < 0 {
+			errs = append(errs, fmt.Errorf("%s is negative", name))
+		}
+	}
+	return errors.Join(errs...)
+}

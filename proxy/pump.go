@@ -1,0 +1,86 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync/atomic"
+)
+
+// sessionError is a fault of the network: which side, doing what.
+type sessionError struct {
+	side, op string
+	err      error
+}
+
+func (e *sessionError) Error() string { return fmt.Sprintf("%s %s: %v", e.op, e.side, e.err) }
+
+func (e *sessionError) Unwrap() error { return e.err }
+
+// pump carries the bytes of one direction.
+type pump struct {
+	src, dst         net.Conn
+	srcSide, dstSide string  // "client" or "server"
+	session          *tapped // nil without capture
+	walker           *walker // nil without capture
+	bytes            atomic.Uint64
+}
+
+// run writes first, then carries chunks until the source ends (nil) or either side fails.
+func (p *pump) run(first []byte, chunks *chunkPool) error {
+	if len(first) > 0 {
+		if err := p.forward(first); err != nil {
+			return err
+		}
+	}
+	src := newSource(p.src, chunks)
+	for {
+		ended, err := p.step(src)
+		if ended || err != nil {
+			return err
+		}
+	}
+}
+
+// step carries one chunk.
+func (p *pump) step(src source) (ended bool, err error) {
+	chunk, readErr := src.next()
+	defer src.release()
+	if len(chunk) > 0 {
+		if err := p.forward(chunk); err != nil {
+			return false, err
+		}
+	}
+	switch {
+	case readErr == nil:
+		return false, nil
+	case errors.Is(readErr, io.EOF):
+		return true, nil
+	case errors.Is(readErr, os.ErrDeadlineExceeded): // the other side has gone, and this one has nothing more to say
+		return true, nil
+	}
+	return false, &sessionError{p.srcSide, "read from", readErr}
+}
+
+// forward writes the bytes on, and only then looks at them.
+func (p *pump) forward(b []byte) error {
+	if _, err := p.dst.Write(b); err != nil {
+		return &sessionError{p.dstSide, "write to", err}
+	}
+	p.bytes.Add(uint64(len(b)))
+	if p.walker != nil && !p.session.stopped.Load() {
+		p.walker.walk(b)
+	}
+	return nil
+}
+
+// closeWrite passes the end of a stream on: half of the connection where it has halves.
+func closeWrite(c net.Conn) {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+		return
+	}
+	_ = c.Close()
+}

@@ -1,0 +1,161 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// startupReserve is how many connections may be in their startup, or ask for a cancel, besides the sessions.
+const startupReserve = 256
+
+// Server relays sessions between clients and one engine. It is made by New and used for one call of Serve.
+type Server struct {
+	opts     Options
+	log      *zap.Logger
+	dialer   net.Dialer
+	chunks   chunkPool
+	drainer  *drainer
+	conns    conns
+	counters counters
+
+	served   atomic.Bool
+	draining atomic.Bool
+	handlers sync.WaitGroup
+	hard     context.Context // ends when connections are closed by force
+	stopHard context.CancelFunc
+}
+
+// New returns a server, or an error that names every fault of the options.
+func New(o Options) (*Server, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("proxy options: %w", err)
+	}
+	s := &Server{opts: o, log: o.Logger.Named("proxy"), drainer: newDrainer(&o)}
+	s.dialer = net.Dialer{Timeout: o.DialTimeout, KeepAlive: o.KeepAlive}
+	s.conns.open = map[net.Conn]*session{}
+	s.hard, s.stopHard = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Serve accepts connections from the listeners, which it closes, until ctx ends or a listener fails. Then it
+// lets open sessions go on for DrainTimeout at most, closes those that are left, and returns when all its
+// goroutines are gone and all captured queries were offered: nil after ctx ended, the listener's error
+// otherwise. It can be called once.
+func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
+	if s.served.Swap(true) {
+		return errors.New("proxy: Serve was called twice")
+	}
+	stopDrainer, drained := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(drained)
+		s.drainer.run(stopDrainer)
+	}()
+	err := s.accept(ctx, listeners)
+	s.drain()
+	close(stopDrainer)
+	<-drained
+	return err
+}
+
+// accept runs the listeners until ctx ends or one of them fails.
+func (s *Server) accept(ctx context.Context, listeners []net.Listener) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	closeListeners := context.AfterFunc(ctx, func() {
+		for _, l := range listeners {
+			_ = l.Close()
+		}
+	})
+	defer closeListeners()
+	var loops sync.WaitGroup
+	for _, l := range listeners {
+		loops.Go(func() {
+			if err := s.acceptFrom(ctx, l); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	<-ctx.Done()
+	s.draining.Store(true)
+	loops.Wait()
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
+		return cause
+	}
+	return nil
+}
+
+// acceptFrom accepts until ctx ends. A listener that was closed by somebody else is an error; anything else
+// (no file descriptors left, say) is waited out.
+func (s *Server) acceptFrom(ctx context.Context, l net.Listener) error {
+	delay := 5 * time.Millisecond
+	for {
+		client, err := l.Accept()
+		switch {
+		case err == nil:
+			delay = 5 * time.Millisecond
+			s.counters.connections.Add(1)
+			s.start(client)
+			continue
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("accept on %s: %w", l.Addr(), err)
+		}
+		s.log.Warn("accept", zap.Error(err), zap.Duration("retry_in", delay))
+		select {
+		case <-time.After(delay):
+		case <-ctx.Done():
+			return nil
+		}
+		delay = min(2*delay, time.Second)
+	}
+}
+
+// start handles a connection in a goroutine of its own.
+func (s *Server) start(client net.Conn) {
+	if !s.conns.add(client, s.opts.MaxSessions+startupReserve) {
+		s.counters.refusedLimit.Add(1)
+		tooManySessions.write(client)
+		_ = client.Close()
+		return
+	}
+	if tcp, ok := client.(*net.TCPConn); ok {
+		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{
+			Enable: s.opts.KeepAlive > 0, Idle: s.opts.KeepAlive, Interval: s.opts.KeepAlive,
+		})
+	}
+	s.handlers.Go(func() {
+		defer s.conns.remove(client)
+		s.handle(client)
+	})
+}
+
+// drain waits for the open sessions until the deadline, then closes them.
+func (s *Server) drain() {
+	s.conns.interruptStartups()
+	s.log.Info("draining", zap.Uint64("sessions", s.counters.open.Load()))
+	deadline := time.AfterFunc(max(s.opts.DrainTimeout, 0), func() {
+		s.stopHard()
+		s.conns.closeAll()
+	})
+	s.handlers.Wait()
+	deadline.Stop()
+	s.stopHard()
+}
+
+// dial connects to the engine.
+func (s *Server) dial() (net.Conn, error) {
+	conn, err := s.dialer.DialContext(s.hard, s.opts.Upstream.Network, s.opts.Upstream.Address)
+	if err != nil {
+		return nil, fmt.Errorf("connect to server: %w", err)
+	}
+	return conn, nil
+}

@@ -1,0 +1,147 @@
+package proxy
+
+import (
+	"net"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
+)
+
+// serverGone is how long a client may go on after the engine closed its side: long enough to read what is
+// under way, short enough not to hold the session for a client that never looks.
+const serverGone = 30 * time.Second
+
+// session is one client's connection and the one to the engine that belongs to it.
+type session struct {
+	id             uint64
+	client, server net.Conn
+	capture        *tapped // nil without capture
+	toServer       pump
+	toClient       pump
+
+	mu  sync.Mutex // guards err
+	err error      // the first fault
+}
+
+// newSession joins the two connections. With a nil capture it is a plain relay.
+func newSession(id uint64, client, server net.Conn, capture *tapped) *session {
+	s := &session{id: id, client: client, server: server, capture: capture}
+	s.toServer = pump{src: client, dst: server, srcSide: "client", dstSide: "server"}
+	s.toClient = pump{src: server, dst: client, srcSide: "server", dstSide: "client"}
+	if capture != nil {
+		s.toServer.session, s.toClient.session = capture, capture
+		s.toServer.walker, s.toClient.walker = newWalkers(capture)
+	}
+	return s
+}
+
+// run relays until both directions have ended and returns the first fault. First is what the client sent
+// behind its StartupMessage. Both connections are closed afterwards.
+func (s *session) run(first []byte, chunks *chunkPool) error {
+	var toClient sync.WaitGroup
+	toClient.Go(func() {
+		if err := s.toClient.run(nil, chunks); err != nil {
+			s.fail(err)
+			return
+		}
+		closeWrite(s.client)
+		_ = s.client.SetReadDeadline(time.Now().Add(serverGone))
+	})
+	if err := s.toServer.run(first, chunks); err != nil {
+		s.fail(err)
+	} else {
+		closeWrite(s.server)
+	}
+	toClient.Wait()
+	s.close()
+	if s.capture != nil {
+		s.capture.end()
+	}
+	return s.err
+}
+
+// fail notes the first fault and ends both directions.
+func (s *session) fail(err error) {
+	s.mu.Lock()
+	if s.err == nil {
+		s.err = err
+	}
+	s.mu.Unlock()
+	s.close()
+}
+
+// close ends both connections at once; twice is harmless.
+func (s *session) close() {
+	_ = s.client.Close()
+	_ = s.server.Close()
+}
+
+// serve makes and runs the session of a client whose StartupMessage was read.
+func (s *Server) serve(client net.Conn, start *startup) {
+	if !s.acquire() {
+		s.counters.refusedLimit.Add(1)
+		s.refuse(client, tooManySessions)
+		return
+	}
+	defer s.counters.open.Add(^uint64(0))
+	server, err := s.dial()
+	if err != nil {
+		s.counters.refusedUpstream.Add(1)
+		s.log.Warn("the engine cannot be reached", zap.Error(err))
+		s.refuse(client, upstreamUnreachable)
+		return
+	}
+	if _, err := server.Write(start.packet); err != nil {
+		_ = server.Close()
+		s.counters.refusedUpstream.Add(1)
+		s.log.Warn("the engine closed a new connection", zap.Error(err))
+		s.refuse(client, upstreamUnreachable)
+		return
+	}
+	id := s.counters.sessions.Add(1)
+	session := newSession(id, client, server, s.tap(id, start))
+	if !s.conns.attach(client, session) { // the server is closing
+		session.close()
+		return
+	}
+	s.log.Debug("session opened", zap.Uint64("session", id), zap.Uint32("protocol", start.version))
+	err = session.run(start.rest, &s.chunks)
+	s.conns.detach(client, &s.counters)
+	if err != nil {
+		s.counters.failed.Add(1)
+	}
+	s.log.Debug("session closed", zap.Uint64("session", id), zap.Error(err),
+		zap.Uint64("from_client", session.toServer.bytes.Load()), zap.Uint64("from_server", session.toClient.bytes.Load()))
+}
+
+// tap returns the captured side of a new session, nil when it is not captured.
+func (s *Server) tap(id uint64, start *startup) *tapped {
+	if !s.opts.Capture {
+		return nil
+	}
+	parsed, err := tracker.ParseStartup(start.packet[4:])
+	t := s.drainer.open(id, parsed, &s.opts)
+	switch {
+	case err != nil || parsed.Version>>16 != 3:
+		t.stop(tracker.OffProtocol)
+	case parsed.Replication:
+		t.stop(tracker.OffReplication)
+	}
+	return t
+}
+
+// acquire takes a place for a session if there is one.
+func (s *Server) acquire() bool {
+	for {
+		n := s.counters.open.Load()
+		if n >= uint64(s.opts.MaxSessions) {
+			return false
+		}
+		if s.counters.open.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}

@@ -1,0 +1,388 @@
+package proxy_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpwatch/dpwatch/proxy"
+)
+
+// ready is an engine that lets the client in and then does what serve says.
+func ready(t testing.TB, serve func(conn net.Conn)) proxy.Address {
+	return backend(t, func(conn net.Conn) {
+		readPacket(t, conn)
+		send(t, conn, greeting())
+		serve(conn)
+	})
+}
+
+// enter opens a session.
+func (r *running) enter(t testing.TB) net.Conn {
+	t.Helper()
+	conn := r.dial(t)
+	send(t, conn, hello())
+	until(t, conn, 'Z')
+	return conn
+}
+
+// obliging answers every simple query with success.
+func obliging(conn net.Conn) {
+	for {
+		typ, _, err := readMessage(conn)
+		if err != nil || typ == 'X' {
+			return
+		}
+		if typ == 'Q' {
+			_, _ = conn.Write(append(message('C', "SELECT 1\x00"), message('Z', "I")...))
+		}
+	}
+}
+
+func TestCapture(t *testing.T) {
+	t.Parallel()
+	p := start(t, ready(t, obliging), nil)
+	conn := p.enter(t)
+	before := time.Now()
+	send(t, conn, message('Q', "SELECT 1 /* a */;\x00"))
+	until(t, conn, 'Z')
+	q := p.sink.find(t, "SELECT 1 /* a */")
+	if q.User != "ann" || q.Database != "bank" || q.Tag != "SELECT 1" || q.SessionID == 0 {
+		t.Errorf("captured %+v", q)
+	}
+	if q.Completed.Before(before) || q.Completed.After(time.Now()) {
+		t.Errorf("completed at %v, which is not between %v and now", q.Completed, before)
+	}
+	eventually(t, "it is counted", func() bool { return p.Stats().QueriesCaptured == 1 })
+}
+
+// TestAnswerSeenFirst: an engine that answers before the question comes is no riddle for the tracker.
+func TestAnswerSeenFirst(t *testing.T) {
+	t.Parallel()
+	p := start(t, backend(t, func(conn net.Conn) {
+		readPacket(t, conn)
+		send(t, conn, greeting(), message('C', "SELECT 1\x00"), message('Z', "I"))
+		_, _ = io.Copy(io.Discard, conn)
+	}), nil)
+	conn := p.enter(t)
+	until(t, conn, 'Z')
+	send(t, conn, message('Q', "SELECT 1\x00"))
+	p.sink.find(t, "SELECT 1")
+}
+
+// TestNegotiateProtocolVersion: the message passes as often as the engine sends it, before authentication.
+func TestNegotiateProtocolVersion(t *testing.T) {
+	t.Parallel()
+	negotiate := message('v', "\x00\x03\x00\x00\x00\x00\x00\x01_pq_.x\x00")
+	p := start(t, backend(t, func(conn net.Conn) {
+		readPacket(t, conn)
+		send(t, conn, negotiate, negotiate, greeting())
+		obliging(conn)
+	}), nil)
+	conn := p.dial(t)
+	send(t, conn, packet(version30|2, "user\x00ann\x00_pq_.x\x001\x00\x00"))
+	if got := until(t, conn, 'Z'); got != "vvRSSKZ" {
+		t.Errorf("messages %q", got)
+	}
+	send(t, conn, message('Q', "SELECT 1\x00"))
+	until(t, conn, 'Z')
+	p.sink.find(t, "SELECT 1")
+}
+
+// TestBurst: far more messages than the tap has room for, in less time than the drainer's interval.
+func TestBurst(t *testing.T) {
+	t.Parallel()
+	p := start(t, ready(t, obliging), func(o *proxy.Options) { o.DrainInterval = time.Hour })
+	conn := p.enter(t)
+	const n = 20_000
+	for range n {
+		send(t, conn, message('Q', "SELECT 1\x00"))
+		until(t, conn, 'Z')
+	}
+	_ = conn.Close()
+	p.cancel()
+	p.wait(t)
+	stats := p.Stats()
+	if stats.QueriesCaptured != n || stats.UncapturedOverflow != 0 {
+		t.Errorf("stats %+v", stats)
+	}
+}
+
+func TestOneByteWrites(t *testing.T) {
+	t.Parallel()
+	p := start(t, ready(t, func(conn net.Conn) { obliging(trickle{conn}) }), nil)
+	conn := p.dial(t)
+	send(t, trickle{conn}, hello(), message('Q', "SELECT 1\x00"), message('Q', "SELECT 2\x00"))
+	until(t, conn, 'Z')
+	until(t, conn, 'Z')
+	until(t, conn, 'Z')
+	p.sink.find(t, "SELECT 1")
+	p.sink.find(t, "SELECT 2")
+}
+
+// trickle writes byte by byte.
+type trickle struct{ net.Conn }
+
+func (c trickle) Write(b []byte) (int, error) {
+	for i := range b {
+		if _, err := c.Conn.Write(b[i : i+1]); err != nil {
+			return i, err
+		}
+	}
+	return len(b), nil
+}
+
+// TestHalfClose: a client that has said all may still read all.
+func TestHalfClose(t *testing.T) {
+	t.Parallel()
+	gone := make(chan struct{})
+	p := start(t, ready(t, func(conn net.Conn) {
+		_, _ = io.Copy(io.Discard, conn) // until the client's end
+		<-gone
+		_, _ = conn.Write(message('N', strings.Repeat("x", 100_000)))
+	}), nil)
+	conn := p.enter(t)
+	closeWrite(t, conn)
+	close(gone)
+	if got, err := io.ReadAll(conn); err != nil || len(got) != 100_005 {
+		t.Errorf("got %d bytes, %v; want 100005", len(got), err)
+	}
+	eventually(t, "the session has ended", func() bool { return p.Stats().OpenSessions == 0 })
+	if n := p.Stats().FailedSessions; n != 0 {
+		t.Errorf("%d sessions failed", n)
+	}
+}
+
+// TestServerCloses: the client reads what the engine said last, then the end, and may still talk into the void.
+func TestServerCloses(t *testing.T) {
+	t.Parallel()
+	p := start(t, ready(t, func(conn net.Conn) { _, _ = conn.Write(message('E', "SFATAL\x00\x00")) }), nil)
+	conn := p.enter(t)
+	if got, err := io.ReadAll(conn); err != nil || !bytes.Equal(got, message('E', "SFATAL\x00\x00")) {
+		t.Errorf("got %q, %v", got, err)
+	}
+	_ = conn.Close()
+	eventually(t, "the session has ended", func() bool { return p.Stats().OpenSessions == 0 })
+}
+
+func TestServerResets(t *testing.T) {
+	t.Parallel()
+	p := start(t, ready(t, func(conn net.Conn) { _ = conn.(*net.TCPConn).SetLinger(0) }), nil)
+	conn := p.enter(t)
+	_, _ = io.ReadAll(conn) // ends at once, one way or the other
+	eventually(t, "the session has failed", func() bool {
+		stats := p.Stats()
+		return stats.OpenSessions == 0 && stats.FailedSessions == 1
+	})
+}
+
+// TestUncaptured: where the tap has to give up, the bytes go on.
+func TestUncaptured(t *testing.T) {
+	t.Parallel()
+	overflow := bytes.Repeat(message('S', ""), 2000) // Syncs that nobody answers
+	tests := []struct {
+		name    string
+		startup []byte
+		client  []byte
+		server  []byte
+		count   func(proxy.Stats) uint64
+	}{
+		{"unknown message of the client", hello(), message('!', "abc"), nil, func(s proxy.Stats) uint64 { return s.UncapturedProtocol }},
+		{"unknown message of the server", hello(), nil, message('!', "abc"), func(s proxy.Stats) uint64 { return s.UncapturedProtocol }},
+		{"length below four", hello(), []byte("Q\x00\x00\x00\x03SELECT 1\x00"), nil, func(s proxy.Stats) uint64 { return s.UncapturedProtocol }},
+		{"length above a gigabyte", hello(), []byte("d\x7f\xff\xff\xffabc"), nil, func(s proxy.Stats) uint64 { return s.UncapturedProtocol }},
+		{"negative length", hello(), nil, []byte("D\xff\xff\xff\xffabc"), func(s proxy.Stats) uint64 { return s.UncapturedProtocol }},
+		{"overflow", hello(), overflow, nil, func(s proxy.Stats) uint64 { return s.UncapturedOverflow }},
+		{"answer of another kind", hello(), message('Q', "SELECT 1\x00"), message('1', ""), func(s proxy.Stats) uint64 { return s.UncapturedPairing }},
+		{"protocol 2.0", packet(2<<16, strings.Repeat("\x00", 288)), []byte("anything"), []byte("whatever"), func(s proxy.Stats) uint64 { return s.UncapturedProtocol }},
+		{"startup without end", packet(version30, "user\x00ann"), nil, nil, func(s proxy.Stats) uint64 { return s.UncapturedProtocol }},
+		{"replication", packet(version30, "user\x00ann\x00replication\x00true\x00\x00"), message('Q', "IDENTIFY_SYSTEM\x00"), nil, func(s proxy.Stats) uint64 { return s.UncapturedReplication }},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			got := make(chan []byte, 1)
+			want := append(append([]byte{}, test.client...), message('Q', "SELECT 'after'\x00")...)
+			p := start(t, ready(t, func(conn net.Conn) {
+				send(t, conn, test.server)
+				b := make([]byte, len(want))
+				_, err := io.ReadFull(conn, b)
+				if err != nil {
+					t.Errorf("read: %v", err)
+				}
+				got <- b
+			}), func(o *proxy.Options) { o.CaptureBudgetBytes = 8 << 10 })
+			conn := p.dial(t)
+			send(t, conn, test.startup)
+			if _, err := io.ReadFull(conn, make([]byte, len(greeting())+len(test.server))); err != nil {
+				t.Fatal(err)
+			}
+			send(t, conn, test.client)
+			eventually(t, "it is counted", func() bool { return test.count(p.Stats()) == 1 })
+			send(t, conn, message('Q', "SELECT 'after'\x00"))
+			if !bytes.Equal(<-got, want) {
+				t.Error("the engine got other bytes than the client sent")
+			}
+			if n := len(p.sink.all()); n != 0 {
+				t.Errorf("captured %d queries", n)
+			}
+		})
+	}
+}
+
+func TestSinkFaults(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		sink *recorder
+		ok   func(proxy.Stats) bool
+	}{
+		{"full", &recorder{full: true}, func(s proxy.Stats) bool { return s.QueriesDropped == 2 && s.QueriesCaptured == 2 }},
+		{"panics", &recorder{fault: "a fault"}, func(s proxy.Stats) bool { return s.UncapturedPanic == 1 }},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, ready(t, obliging), func(o *proxy.Options) { o.Sink = test.sink })
+			conn := p.enter(t)
+			for range 2 {
+				send(t, conn, message('Q', "SELECT 1\x00"))
+				until(t, conn, 'Z')
+			}
+			eventually(t, "it is counted", func() bool { return test.ok(p.Stats()) })
+			send(t, conn, message('Q', "SELECT 1\x00"))
+			until(t, conn, 'Z')
+		})
+	}
+}
+
+// TestLargeMessages: bodies far over the budget pass, are not copied, and are counted; what follows is captured.
+func TestLargeMessages(t *testing.T) {
+	t.Parallel()
+	p := start(t, ready(t, obliging), func(o *proxy.Options) { o.CaptureBudgetBytes = 16 << 10 })
+	conn := p.enter(t)
+	send(t, conn, message('d', strings.Repeat("x", 3<<20)), message('Q', "SELECT '"+strings.Repeat("x", 1<<20)+"'\x00"))
+	until(t, conn, 'Z')
+	send(t, conn, message('Q', "SELECT 'after'\x00"))
+	until(t, conn, 'Z')
+	if q := p.sink.find(t, "SELECT 'after'"); !q.SettingsUncertain {
+		t.Error("settings are certain though a statement was not seen")
+	}
+	stats := p.Stats()
+	if stats.SkippedNotCopied != 1 || stats.QueriesCaptured != 1 || stats.BytesFromClients < 4<<20 {
+		t.Errorf("stats %+v", stats)
+	}
+}
+
+func TestWithoutCapture(t *testing.T) {
+	t.Parallel()
+	p := start(t, ready(t, obliging), func(o *proxy.Options) { o.Capture, o.Sink = false, nil })
+	conn := p.enter(t)
+	send(t, conn, message('Q', "SELECT 1\x00"))
+	until(t, conn, 'Z')
+	if stats := p.Stats(); stats.QueriesCaptured != 0 || stats.Sessions != 1 {
+		t.Errorf("stats %+v", stats)
+	}
+}
+
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	t.Run("a session may finish", func(t *testing.T) {
+		t.Parallel()
+		p := start(t, ready(t, obliging), func(o *proxy.Options) { o.DrainTimeout = patience })
+		conn := p.enter(t)
+		half := p.dial(t) // in its startup
+		eventually(t, "both are accepted", func() bool { return p.Stats().Connections == 2 })
+		p.cancel()
+		if e := refusalOf(t, half); e.Code != "57P03" {
+			t.Errorf("SQLSTATE %s, want 57P03", e.Code)
+		}
+		eventually(t, "no connection is taken", func() bool {
+			c, err := net.Dial("tcp", p.addr)
+			if err == nil {
+				_ = c.Close()
+			}
+			return err != nil
+		})
+		send(t, conn, message('Q', "SELECT 1\x00"))
+		until(t, conn, 'Z')
+		_ = conn.Close()
+		p.wait(t)
+		if diff := cmp.Diff([]string{"SELECT 1"}, p.sink.sqls()); diff != "" {
+			t.Errorf("captured when Serve returned: %s", diff)
+		}
+	})
+	t.Run("a session that stays is closed", func(t *testing.T) {
+		t.Parallel()
+		p := start(t, ready(t, obliging), nil)
+		conn := p.enter(t)
+		p.cancel()
+		p.wait(t)
+		if _, err := conn.Read(make([]byte, 1)); err == nil {
+			t.Error("the connection is still open")
+		}
+		if n := p.Stats().OpenSessions; n != 0 {
+			t.Errorf("%d sessions are open", n)
+		}
+	})
+}
+
+func TestServe(t *testing.T) {
+	t.Parallel()
+	t.Run("listener closed by somebody else", func(t *testing.T) {
+		t.Parallel()
+		s, err := proxy.New(proxy.Options{Upstream: proxy.Address{Network: "tcp", Address: "127.0.0.1:1"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = l.Close()
+		if err := s.Serve(t.Context(), l); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Serve gave %v, want net.ErrClosed", err)
+		}
+		if err := s.Serve(t.Context(), l); err == nil {
+			t.Error("Serve could be called twice")
+		}
+	})
+	t.Run("several listeners", func(t *testing.T) {
+		t.Parallel()
+		s, err := proxy.New(proxy.Options{Upstream: echo(t), DrainTimeout: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tcp, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		unix, err := net.Listen("unix", t.TempDir()+"/s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.Serve(ctx, tcp, unix) }()
+		for _, l := range []net.Listener{tcp, unix} {
+			conn, err := net.Dial(l.Addr().Network(), l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			send(t, conn, hello())
+			readPacket(t, conn)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,88 @@
+package proxy
+
+import (
+	"sync/atomic"
+
+	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
+)
+
+// Stats is what a server has counted since it was made. Numbers only grow, but for OpenSessions.
+type Stats struct {
+	Connections    uint64 // accepted
+	Sessions       uint64 // of them, those that reached the engine
+	OpenSessions   uint64 // now
+	FailedSessions uint64 // ended by an error of the network
+
+	RefusedLimit    uint64 // 53300: too many sessions
+	RefusedUpstream uint64 // 08001: the engine could not be reached
+	RefusedProtocol uint64 // 08P01: no proper startup, or none in time
+	RefusedDraining uint64 // 57P03: the proxy was shutting down
+	DirectTLS       uint64 // began with TLS, and were closed
+	SSLRequests     uint64 // answered with N
+	GSSENCRequests  uint64 // answered with N
+	CancelRequests  uint64 // forwarded, or tried to be
+	CancelFailures  uint64 // of them, those that did not reach the engine
+
+	BytesFromClients uint64
+	BytesFromServer  uint64
+
+	QueriesCaptured uint64 // given to the sink
+	QueriesDropped  uint64 // of them, those that it did not take
+
+	// Completed statements that were not captured, by reason.
+	SkippedEncoding         uint64 // client_encoding is not UTF8
+	SkippedStrings          uint64 // standard_conforming_strings is off
+	SkippedTooLong          uint64 // longer than MaxStatementBytes
+	SkippedNotCopied        uint64 // over the capture budget
+	SkippedUnknownStatement uint64 // statement or portal made out of sight
+	SkippedUnreadable       uint64 // not well formed
+
+	// Sessions whose capture stopped, by reason. Their traffic went on.
+	UncapturedPairing     uint64 // answers did not match messages
+	UncapturedCopy        uint64 // a failed COPY left it open which Sync counts
+	UncapturedReplication uint64 // replication protocol
+	UncapturedProtocol    uint64 // impossible or unknown messages, another protocol version
+	UncapturedOverflow    uint64 // more messages than the capture budget
+	UncapturedPanic       uint64 // a fault in the capture code
+}
+
+// counters is what sessions count as they go.
+type counters struct {
+	connections, sessions, open, failed                               atomic.Uint64
+	refusedLimit, refusedUpstream, refusedProtocol, refusedDraining   atomic.Uint64
+	directTLS, sslRequests, gssRequests, cancelRequests, cancelFailed atomic.Uint64
+	fromClients, fromServer                                           atomic.Uint64 // of sessions that have ended
+}
+
+// Stats returns the server's counters. They are not all of exactly the same moment.
+func (s *Server) Stats() Stats {
+	c := &s.counters
+	stats := Stats{
+		Connections: c.connections.Load(), Sessions: c.sessions.Load(),
+		OpenSessions: c.open.Load(), FailedSessions: c.failed.Load(),
+		RefusedLimit: c.refusedLimit.Load(), RefusedUpstream: c.refusedUpstream.Load(),
+		RefusedProtocol: c.refusedProtocol.Load(), RefusedDraining: c.refusedDraining.Load(),
+		DirectTLS: c.directTLS.Load(), SSLRequests: c.sslRequests.Load(), GSSENCRequests: c.gssRequests.Load(),
+		CancelRequests: c.cancelRequests.Load(), CancelFailures: c.cancelFailed.Load(),
+	}
+	stats.BytesFromClients, stats.BytesFromServer = s.conns.bytes(c)
+	s.drainer.addTo(&stats)
+	return stats
+}
+
+// add puts what the trackers counted into stats.
+func (stats *Stats) add(t *tracker.Counts, dropped uint64) {
+	stats.QueriesCaptured, stats.QueriesDropped = t.Captured, dropped
+	stats.SkippedEncoding = t.Skipped[tracker.Encoding]
+	stats.SkippedStrings = t.Skipped[tracker.Strings]
+	stats.SkippedTooLong = t.Skipped[tracker.TooLong]
+	stats.SkippedNotCopied = t.Skipped[tracker.NotCopied]
+	stats.SkippedUnknownStatement = t.Skipped[tracker.UnknownStatement]
+	stats.SkippedUnreadable = t.Skipped[tracker.Unreadable]
+	stats.UncapturedPairing = t.Off[tracker.OffPairing]
+	stats.UncapturedCopy = t.Off[tracker.OffCopy]
+	stats.UncapturedReplication = t.Off[tracker.OffReplication]
+	stats.UncapturedProtocol = t.Off[tracker.OffProtocol]
+	stats.UncapturedOverflow = t.Off[tracker.OffOverflow]
+	stats.UncapturedPanic = t.Off[tracker.OffPanic]
+}

@@ -1,0 +1,167 @@
+package proxy
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
+)
+
+// recordBuffer is memory for records, pooled so that idle sessions hold none.
+type recordBuffer struct{ b []byte }
+
+// maxPooledRecords is the largest buffer that goes back to the pool, in bytes.
+const maxPooledRecords = 64 << 10
+
+// recordPool hands out empty buffers.
+type recordPool struct{ pool sync.Pool }
+
+func (p *recordPool) take() *recordBuffer {
+	if b, ok := p.pool.Get().(*recordBuffer); ok {
+		return b
+	}
+	return &recordBuffer{b: make([]byte, 0, 4<<10)}
+}
+
+func (p *recordPool) give(b *recordBuffer) {
+	if b == nil || cap(b.b) > maxPooledRecords {
+		return
+	}
+	b.b = b.b[:0]
+	p.pool.Put(b)
+}
+
+// tap collects the records of one direction of one session until the drainer takes them. It is bounded and
+// never blocks for longer than a copy takes.
+type tap struct {
+	pool  *recordPool
+	limit int // bytes of records, those that the tracker still holds included
+
+	mu        sync.Mutex // guards what follows
+	buf       *recordBuffer
+	committed int // so much of buf is whole records
+	backlog   int // bytes that the tracker still holds
+}
+
+// begin starts a record of a message and returns how many bytes of its body are wanted. Bodies may fill
+// three quarters of the room, the last quarter is for the records themselves: what a message was is kept
+// longer than what it said. False means that there is no room even for that. The caller holds mu.
+func (t *tap) begin(typ byte, bodyLen, maxBody int) (keep int, ok bool) {
+	if t.buf == nil {
+		t.buf = t.pool.take()
+	}
+	room := t.limit - t.backlog - len(t.buf.b) - tracker.HeaderLen
+	if room < 0 {
+		return 0, false
+	}
+	bodyRoom := room - t.limit/4
+	switch {
+	case bodyLen <= maxBody && (bodyLen == 0 || bodyLen <= bodyRoom):
+		keep = bodyLen
+		t.buf.b = tracker.AppendHeader(t.buf.b, typ, keep)
+	default:
+		if keep = min(bodyLen, maxBody, tracker.CutLen); keep > bodyRoom {
+			keep = 0
+		}
+		t.buf.b = tracker.AppendCut(t.buf.b, typ, keep)
+	}
+	if keep == 0 {
+		t.committed = len(t.buf.b)
+	}
+	return keep, true
+}
+
+// header makes a record of a message without its body.
+func (t *tap) header(typ byte) bool {
+	_, ok := t.begin(typ, 0, 0)
+	return ok
+}
+
+// body adds to the record begun last; whole says that it is complete.
+func (t *tap) body(b []byte, whole bool) {
+	t.buf.b = append(t.buf.b, b...)
+	if whole {
+		t.committed = len(t.buf.b)
+	}
+}
+
+// stampLen is what a time record takes.
+const stampLen = tracker.HeaderLen + 8
+
+// stamp records the time, for the records behind it, if there is room.
+func (t *tap) stamp() {
+	if t.buf == nil {
+		t.buf = t.pool.take()
+	}
+	if t.backlog+len(t.buf.b)+stampLen > t.limit {
+		return
+	}
+	t.buf.b = tracker.AppendTime(t.buf.b, time.Now())
+	t.committed = len(t.buf.b)
+}
+
+// take returns the whole records, nil when there are none; the caller gives the buffer back to the pool.
+func (t *tap) take() *recordBuffer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.committed == 0 {
+		return nil
+	}
+	taken := t.buf
+	t.buf = nil
+	if rest := taken.b[t.committed:]; len(rest) > 0 {
+		t.buf = t.pool.take()
+		t.buf.b = append(t.buf.b, rest...)
+	}
+	taken.b = taken.b[:t.committed]
+	t.committed = 0
+	return taken
+}
+
+// setBacklog tells how many bytes of what was taken the tracker still holds.
+func (t *tap) setBacklog(n int) {
+	t.mu.Lock()
+	t.backlog = n
+	t.mu.Unlock()
+}
+
+// drop gives the memory back.
+func (t *tap) drop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pool.give(t.buf)
+	t.buf, t.committed = nil, 0
+}
+
+// tapped is the captured side of a session: both taps and, for the drainer alone, the tracker.
+type tapped struct {
+	client, server tap
+	tracker        *tracker.Tracker
+	drainer        *drainer
+
+	queued  atomic.Bool  // it waits in the drainer's list
+	stopped atomic.Bool  // nothing is captured any more
+	off     atomic.Int32 // tracker.Off: why a walker stopped
+	ended   atomic.Bool  // the session is over
+}
+
+// notify puts the session into the drainer's list unless it is there.
+func (t *tapped) notify() {
+	if !t.queued.Swap(true) {
+		t.drainer.queue(t)
+	}
+}
+
+// stop ends the capture from a walker.
+func (t *tapped) stop(reason tracker.Off) {
+	t.off.CompareAndSwap(int32(tracker.On), int32(reason))
+	t.stopped.Store(true)
+	t.notify()
+}
+
+// end tells the drainer that no more records come.
+func (t *tapped) end() {
+	t.ended.Store(true)
+	t.notify()
+}

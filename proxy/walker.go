@@ -1,0 +1,176 @@
+package proxy
+
+import (
+	"encoding/binary"
+
+	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
+)
+
+// What is kept of a message, by its type.
+const (
+	impossible = iota // no message of this direction has the type
+	ignore
+	note // that it was there
+	keep // its body, too
+)
+
+// maxServerBody is the longest body that is kept of what the server sends: command tags, statuses.
+const maxServerBody = 1 << 10
+
+// maxMessage is the longest length that a message can announce (MaxAllocSize in memutils.h, and itself).
+const maxMessage = 1<<30 + 4
+
+// headerLen is a message's type and length.
+const headerLen = 5
+
+// walker follows the messages of one direction over chunks of any size. It looks at headers, copies the few
+// bodies that matter into the tap, and skips the others by their length. A length allocates nothing.
+type walker struct {
+	session *tapped
+	tap     *tap
+	kinds   *[256]byte
+	maxBody int
+	stamps  bool // the time is recorded before what completes a statement, once for each chunk
+
+	header  [headerLen]byte
+	have    int    // bytes of header
+	rest    uint32 // bytes of the body still to come
+	wanted  int    // of them, bytes for the tap
+	stamped bool
+}
+
+// newWalkers returns the walkers of a session's two directions.
+func newWalkers(t *tapped) (client, server *walker) {
+	client = &walker{session: t, tap: &t.client, kinds: t.drainer.frontend, maxBody: t.client.limit}
+	server = &walker{session: t, tap: &t.server, kinds: t.drainer.backend, maxBody: maxServerBody, stamps: true}
+	return client, server
+}
+
+// frontendKinds says what is kept of the client's messages (manual, chapter 55.7). Passwords ('p') never are.
+func frontendKinds() *[256]byte {
+	return kinds("dHXp", "DSFcf", "QPBEC")
+}
+
+// backendKinds says what is kept of the server's. CopyBothResponse ('W') belongs to replication only.
+func backendKinds() *[256]byte {
+	return kinds("RKNADtdcHv", "IE123sTnGV", "CSZ")
+}
+
+func kinds(ignored, noted, kept string) *[256]byte {
+	var k [256]byte
+	for kind, types := range map[byte]string{ignore: ignored, note: noted, keep: kept} {
+		for i := range len(types) {
+			k[types[i]] = kind
+		}
+	}
+	return &k
+}
+
+// walk follows the next chunk. A panic stops the capture of the session, not the session.
+func (w *walker) walk(b []byte) {
+	defer func() {
+		if recover() != nil {
+			w.session.stop(tracker.OffPanic)
+		}
+	}()
+	fill, reason := w.locked(b)
+	if reason != tracker.On {
+		w.session.stop(reason)
+		return
+	}
+	if fill > 0 {
+		w.session.notify()
+	}
+	if fill > w.tap.limit/2 {
+		w.session.drainer.hurry()
+	}
+}
+
+// locked walks with the tap held; fill is how many bytes of whole records it has then.
+func (w *walker) locked(b []byte) (fill int, reason tracker.Off) {
+	w.tap.mu.Lock()
+	defer w.tap.mu.Unlock()
+	w.stamped = false
+	for len(b) > 0 {
+		if w.rest > 0 {
+			b = w.body(b)
+			continue
+		}
+		if w.have == 0 {
+			if b = w.skip(b); len(b) == 0 || w.rest > 0 {
+				continue
+			}
+		}
+		n := copy(w.header[w.have:], b)
+		w.have += n
+		b = b[n:]
+		if w.have < headerLen {
+			break
+		}
+		w.have = 0
+		if reason := w.message(); reason != tracker.On {
+			return 0, reason
+		}
+	}
+	return w.tap.committed, tracker.On
+}
+
+// skip moves past the messages at the beginning of b that are of no interest, which is most of a result. It
+// does what message and body do, only faster.
+func (w *walker) skip(b []byte) []byte {
+	for len(b) >= headerLen && w.kinds[b[0]] == ignore {
+		length := binary.BigEndian.Uint32(b[1:headerLen])
+		if length < 4 || length > maxMessage {
+			return b
+		}
+		if uint64(length)+1 > uint64(len(b)) {
+			w.rest = length + 1 - uint32(len(b))
+			return nil
+		}
+		b = b[length+1:]
+	}
+	return b
+}
+
+// body takes what b holds of the current body and returns what follows it.
+func (w *walker) body(b []byte) []byte {
+	n := len(b)
+	if uint64(n) > uint64(w.rest) {
+		n = int(w.rest)
+	}
+	if w.wanted > 0 {
+		k := min(n, w.wanted)
+		w.wanted -= k
+		w.tap.body(b[:k], w.wanted == 0)
+	}
+	w.rest -= uint32(n)
+	return b[n:]
+}
+
+// message looks at a complete header.
+func (w *walker) message() tracker.Off {
+	typ := w.header[0]
+	length := binary.BigEndian.Uint32(w.header[1:])
+	kind := w.kinds[typ]
+	if length < 4 || length > maxMessage || kind == impossible {
+		return tracker.OffProtocol
+	}
+	w.rest = length - 4
+	if kind == ignore {
+		return tracker.On
+	}
+	if w.stamps && !w.stamped && (typ == 'C' || typ == 's') {
+		w.stamped = true
+		w.tap.stamp()
+	}
+	ok := false
+	if kind == note {
+		ok = w.tap.header(typ)
+	} else {
+		w.wanted, ok = w.tap.begin(typ, int(w.rest), w.maxBody)
+	}
+	if !ok {
+		return tracker.OffOverflow
+	}
+	return tracker.On
+}
