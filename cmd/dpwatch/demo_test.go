@@ -86,7 +86,9 @@ func TestDemo(t *testing.T) {
 	t.Parallel()
 	bindir := pgtest.Start(t).BinDir()
 	p := startProgram(t, "demo", "-o", "json", "--pg-bindir", bindir, "--max-trials", "400")
-	p.until(t, "the first verdict", func() bool { return strings.Contains(p.log.String(), "\n1 of ") || strings.Contains(p.log.String(), "\n2 of ") })
+	p.until(t, "the first verdict", func() bool {
+		return strings.Contains(p.log.String(), "\n1 of ") || strings.Contains(p.log.String(), "\n2 of ")
+	})
 	first := auditorOf(t, p.Process.Pid)
 	if first == 0 {
 		t.Fatal("the demo has no auditor process")

@@ -81,7 +81,9 @@ func freeAddress(t *testing.T) string {
 }
 
 // dsn is the database through the proxy.
-func (s *sidecar) dsn() string { return regexp.MustCompile(`@[^/]+/`).ReplaceAllString(s.direct, "@"+s.addr+"/") }
+func (s *sidecar) dsn() string {
+	return regexp.MustCompile(`@[^/]+/`).ReplaceAllString(s.direct, "@"+s.addr+"/")
+}
 
 func (s *sidecar) connect(t *testing.T) *pgx.Conn {
 	t.Helper()
