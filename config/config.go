@@ -49,6 +49,7 @@ type Shadow struct {
 
 // Privacy says which tables hold personal data.
 type Privacy struct {
+	Database   string   `yaml:"database"`  // where the protected tables are; "" = any that clients name
 	Protected  []string `yaml:"protected"` // schema.table
 	Public     []string `yaml:"public"`
 	SearchPath []string `yaml:"search_path"`

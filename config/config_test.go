@@ -127,7 +127,10 @@ func TestFault(t *testing.T) {
 		{"listens on the upstream", strings.Replace(minimal, "5432", "6432", 1), "call itself"},
 		{"bad port", strings.Replace(minimal, "5432", "99999", 1), "port must be"},
 		{"relative socket", strings.Replace(minimal, "127.0.0.1:5432", "unix:x", 1), "absolute path"},
-		{"size", minimal + "log: {level: loud}\n", "must be debug"},
+		{"two tables of one name", strings.Replace(minimal, "[public.users]", "[public.users, app.users]", 1), "have one name"},
+		{"a system catalog", strings.Replace(minimal, "public.users", "pg_catalog.x", 1), "system catalog"},
+		{"a rule on another table", minimal + "claims: {rules: [{name: r, table: public.x, epsilon: 1}]}\n", "not listed in privacy.protected"},
+		{"level", minimal + "log: {level: loud}\n", "must be debug"},
 		{"bad dsn", strings.Replace(minimal, "postgres://u", "post gres://u", 1), "not a PostgreSQL connection string"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

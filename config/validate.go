@@ -15,7 +15,7 @@ func (d *decoder) validate(c *Config) {
 	d.proxy(&c.Proxy)
 	d.shadow(&c.Shadow)
 	d.privacy(&c.Privacy)
-	d.claims(&c.Claims)
+	d.claims(&c.Claims, c.Privacy.Protected)
 	d.audit(&c.Audit)
 	if !c.Admin.Listen.IsZero() && !c.Admin.Listen.Loopback() {
 		d.add("admin.listen", "must be a loopback address or unix:/path: status shows what replays found, which tells about the data; put an authenticating proxy in front to publish it")
@@ -100,8 +100,15 @@ func (d *decoder) privacy(p *Privacy) {
 	if len(p.Protected) == 0 {
 		d.add("privacy.protected", "missing: the tables with personal data, as schema.table")
 	}
+	seen := map[string]string{}
 	for i, name := range p.Protected {
-		d.table(fmt.Sprintf("privacy.protected[%d]", i), name)
+		path := fmt.Sprintf("privacy.protected[%d]", i)
+		d.table(path, name)
+		_, bare, _ := strings.Cut(name, ".")
+		if other, ok := seen[bare]; ok {
+			d.add(path, "%q and %q have one name: a neighbour schema holds one table of a name", other, name)
+		}
+		seen[bare] = name
 	}
 	for i, name := range p.Public {
 		path := fmt.Sprintf("privacy.public[%d]", i)
@@ -114,12 +121,15 @@ func (d *decoder) privacy(p *Privacy) {
 
 func (d *decoder) table(path, name string) {
 	schema, table, ok := strings.Cut(name, ".")
-	if !ok || schema == "" || table == "" {
+	switch {
+	case !ok || schema == "" || table == "" || strings.Contains(table, "."):
 		d.add(path, "%q is not schema.table", name)
+	case schema == "information_schema" || strings.HasPrefix(schema, "pg_") || strings.HasPrefix(table, "pg_"):
+		d.add(path, "%q is, or may be taken for, a system catalog", name)
 	}
 }
 
-func (d *decoder) claims(c *Claims) {
+func (d *decoder) claims(c *Claims, protected []string) {
 	if c.Combine != "add" && c.Combine != "share" {
 		d.add("claims.combine", "must be add (each DP function spends its own epsilon) or share (one epsilon for the query)")
 	}
@@ -149,8 +159,8 @@ func (d *decoder) claims(c *Claims) {
 		if _, err := regexp.Compile(r.Pattern); err != nil {
 			d.add(path+".pattern", "not a regular expression: %v", err)
 		}
-		if r.Table != "" {
-			d.table(path+".table", r.Table)
+		if r.Table != "" && !slices.Contains(protected, r.Table) {
+			d.add(path+".table", "%q is not listed in privacy.protected", r.Table)
 		}
 	}
 }

@@ -200,7 +200,7 @@ const turnTrials = 200
 
 func rewriteOptions(c config.Config) rewrite.Options {
 	opt := rewrite.Options{
-		Protected: tables(c.Privacy.Protected), Public: tables(c.Privacy.Public), SearchPath: c.Privacy.SearchPath,
+		Database: c.Privacy.Database, Protected: tables(c.Privacy.Protected), Public: tables(c.Privacy.Public), SearchPath: c.Privacy.SearchPath,
 		AllowFunctions: c.Claims.SafeFunctions, MaxBytes: int(c.Proxy.MaxStatement),
 		Claims: rewrite.ClaimRules{
 			Combine:        c.Claims.Combine,

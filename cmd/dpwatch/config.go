@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/rewrite"
 )
 
 func configFlag(cmd *cobra.Command) *string {
@@ -31,6 +32,10 @@ func loadConfig(env environment, path string) (config.Config, []byte, error) {
 	c, err := config.Parse(path, data, env.Getenv)
 	if err != nil {
 		return c, nil, fmt.Errorf("the configuration has faults:\n%w", err)
+	}
+	// What only the stages can tell; New parses no SQL, so that this is right in the relay process too.
+	if _, err := rewrite.New(rewriteOptions(c)); err != nil {
+		return c, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return c, data, nil
 }

@@ -156,6 +156,7 @@ shadow:
   d0: d0
   d1: [d1]
 privacy:
+  database: shop
   protected: [public.users, public.transactions]
   public: [public.stores]
 claims:
