@@ -13,6 +13,22 @@ type stake struct {
 	at    int // first of len(views)*len(mix) places
 }
 
+// firstView is the share of the first of several views.
+const firstView = .85
+
+// prior returns the weight of a place.
+func (s *stake) prior(i int) float64 {
+	w := s.mix[i%len(s.mix)].weight
+	switch n := len(s.views); {
+	case n == 1:
+		return w
+	case i < len(s.mix):
+		return w * firstView
+	default:
+		return w * (1 - firstView) / float64(n-1)
+	}
+}
+
 func (s *stake) size() int { return len(s.views) * len(s.mix) }
 
 // grant gives a score a part of the wealth that is not bet.
@@ -123,7 +139,7 @@ func (p *process) spread(k *book, id scoreID, wealth float64) {
 	w := p.of(k, id)
 	p.granted[id] = logAdd(p.granted[id], wealth)
 	for i := range w {
-		w[i] = logAdd(w[i], wealth+math.Log(s.mix[i%len(s.mix)].weight/float64(len(s.views))))
+		w[i] = logAdd(w[i], wealth+math.Log(s.prior(i)))
 	}
 }
 
@@ -239,7 +255,7 @@ func (s *stake) shareOut(w []float64, part float64) {
 		return
 	}
 	for i := range w {
-		prior := s.mix[i%len(s.mix)].weight / float64(len(s.views))
+		prior := s.prior(i)
 		w[i] = all + math.Log((1-part)*math.Exp(w[i]-all)+part*prior)
 	}
 }

@@ -25,19 +25,15 @@ type component struct {
 // products.
 type mixture []component
 
-// newMixture spreads the shares over the excesses.
-func newMixture(excesses, weights []float64) mixture {
-	sum := 0.0
-	for _, w := range weights {
-		sum += w
-	}
+// newMixture spreads the shares evenly over the excesses.
+func newMixture(excesses []float64) mixture {
 	var m mixture
 	for _, s := range []struct {
 		share  share
 		weight float64
-	}{{bothSides, .6}, {onlyD0, .15}, {onlyD1, .15}} {
-		for i, x := range excesses {
-			m = append(m, component{s.share, x, s.weight * weights[i] / sum})
+	}{{bothSides, .7}, {onlyD0, .1}, {onlyD1, .1}} {
+		for _, x := range excesses {
+			m = append(m, component{s.share, x, s.weight / float64(len(excesses))})
 		}
 	}
 	return append(m, component{plugIn, 0, .1})

@@ -14,12 +14,11 @@ func weightsFor(many bool) (w stakesOf) {
 type stakesOf struct{ slots, rows, repeats, lowBit, laplace, gauss float64 }
 
 // mixtures are the priors over effect sizes.
-type mixtures struct{ rich, lean, sure, paired mixture }
+type mixtures struct{ shift, sure, paired mixture }
 
 func newMixtures() mixtures {
 	return mixtures{
-		rich:   newMixture([]float64{.04, .1, .25, .6, 1.5, 4}, []float64{1, 1, 1, 1, 1, 1}),
-		lean:   newMixture([]float64{.1, .4, 1.5}, []float64{1, 1, 1}),
+		shift:  newMixture([]float64{.1, .4, 1.5}),
 		sure:   mixture{{certain, 0, 1}},
 		paired: pairedMixture(),
 	}
@@ -78,8 +77,8 @@ func (a *Audit) all() []*series {
 func (a *Audit) fundSlots(e *epoch) {
 	w := weightsFor(len(a.slots) > 1 || a.reader.keyed)
 	left := 1.0
-	give := func(s *series, weight float64, views []view, m mixture) {
-		s.id, s.staked = a.book.open(views, m), true
+	give := func(s *series, weight float64, views []view) {
+		s.id, s.staked = a.book.open(views, a.mix.shift), true
 		e.grants = append(e.grants, grant{s.id, weight / left})
 		left -= weight
 	}
@@ -89,15 +88,15 @@ func (a *Audit) fundSlots(e *epoch) {
 		}
 		switch s.kind {
 		case rowsScore:
-			give(s, w.rows, []view{ascending, sorted}, a.mix.rich)
+			give(s, w.rows, []view{ascending, sorted})
 		case repeatScore:
-			give(s, w.repeats, []view{sorted}, a.mix.rich)
+			give(s, w.repeats, []view{sorted})
 		case lowBitScore:
-			give(s, w.lowBit, []view{ascending}, a.mix.rich)
+			give(s, w.lowBit, []view{ascending})
 		case laplaceScore:
-			give(s, w.laplace, []view{ascending}, a.mix.rich)
+			give(s, w.laplace, []view{ascending})
 		case gaussScore:
-			give(s, w.gauss, []view{ascending}, a.mix.rich)
+			give(s, w.gauss, []view{ascending})
 		case certainScore:
 			s.id, s.staked = a.book.open([]view{sorted}, a.mix.sure), true
 		}
@@ -117,22 +116,22 @@ func (a *Audit) fundSlots(e *epoch) {
 		}
 		part = .8 / float64(len(a.slots))
 	}
-	views, m := a.slotStake()
+	views := a.slotViews()
 	for _, s := range a.slots {
 		if !s.staked {
-			give(s, part, views, m)
+			give(s, part, views)
 		}
 	}
 	a.funded = len(a.slots)
 }
 
-// slotStake returns the views and the mixture of a slot: fewer when there are many.
-func (a *Audit) slotStake() ([]view, mixture) {
+// slotViews returns the views of a slot: fewer when there are many.
+func (a *Audit) slotViews() []view {
 	switch {
 	case len(a.slots) <= fewSlots:
-		return []view{ascending, folded, sorted}, a.mix.rich
+		return []view{ascending, folded, sorted}
 	case len(a.slots) <= 64:
-		return []view{ascending, sorted}, a.mix.lean
+		return []view{ascending, sorted}
 	}
-	return []view{ascending}, a.mix.lean
+	return []view{ascending}
 }

@@ -75,6 +75,7 @@ func (a *Audit) look() {
 	a.lead.look(&a.book, a.epoch)
 	if a.detectedAt == 0 && a.claimAt >= 0 && a.lead.highest >= a.threshold && a.reaches() {
 		a.detectedAt = a.pairs
+		a.advance()
 	}
 }
 
@@ -234,7 +235,7 @@ const (
 
 func (a *Audit) slotBins() int {
 	if len(a.slots) <= fewSlots {
-		return 36
+		return 28
 	}
 	return 20
 }
