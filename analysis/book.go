@@ -39,22 +39,33 @@ type grant struct {
 
 // entry is what one score bets on in an epoch.
 type entry struct {
-	score     scoreID
-	table     *table
-	claimOnly bool // bet on at the claim alone; at the other epsilons its wealth rests
+	score scoreID
+	table *table
+	scope scope
 }
+
+// scope says at which epsilons a score is bet on. Elsewhere its wealth rests.
+type scope uint8
+
+const (
+	everywhere scope = iota
+	fromClaim        // at the claim and above
+	claimAlone
+)
 
 // epoch is a block of pairs between two moments of learning. What is bet in it at any epsilon follows from the
 // past counts in its tables alone, so that a process may be computed when it is wanted.
 type epoch struct {
 	retire  []scoreID // their wealth becomes cash
-	void    []scoreID // what they won is taken from them: it rested on an assumption that broke
+	void    bool      // what was won so far is given up: it rested on an assumption that broke
 	grants  []grant   // from the cash, in order
+	shift   []grant   // these scores' wealth is divided among them anew, in the given fractions
 	raise   scoreID   // gets the part raiseBy of all the other wealth; -1 for none
 	raiseBy float64
 	lower   scoreID // gives its wealth back to the others in proportion; -1 for none
 	share   float64 // the part of each score's wealth that is spread over its components anew afterwards
 	entries []entry
+	claim   float64 // ln of the wealth at the claim at the end, minus infinity without one
 }
 
 // book keeps the stakes and the epochs of an audit.
@@ -75,17 +86,15 @@ func (k *book) open(views []view, m mixture) scoreID {
 // process is the e-process at one epsilon: a weighted average of products, kept as logarithms.
 type process struct {
 	null
+	below   bool      // below the claim
 	logw    []float64 // per place
-	granted []float64 // per score, ln of what it was given
 	cash    float64   // ln of the wealth that is not bet
 	highest float64   // the greatest log-wealth at any look
 }
 
-func newProcess(h null) *process { return &process{null: h} }
-
 // reset puts the process back to the start.
-func (p *process) reset(h null) {
-	p.null, p.logw, p.granted, p.cash, p.highest = h, p.logw[:0], p.granted[:0], 0, 0
+func (p *process) reset(h null, below bool) {
+	p.null, p.below, p.logw, p.cash, p.highest = h, below, p.logw[:0], 0, 0
 }
 
 // begin applies the transfers of wealth at the start of an epoch. They are decided by the past, the same for
@@ -94,8 +103,8 @@ func (p *process) begin(k *book, e *epoch) {
 	for len(p.logw) < k.places {
 		p.logw = append(p.logw, math.Inf(-1))
 	}
-	for len(p.granted) < len(k.stakes) {
-		p.granted = append(p.granted, math.Inf(-1))
+	if all := p.total(); e.void && all > 0 {
+		p.scale(-all)
 	}
 	for _, id := range e.retire {
 		w := p.of(k, id)
@@ -118,14 +127,7 @@ func (p *process) begin(k *book, e *epoch) {
 			p.scale(all - rest)
 		}
 	}
-	for _, id := range e.void {
-		w := p.of(k, id)
-		if gain := logSumExp(w) - p.granted[id]; gain > 0 {
-			for i := range w {
-				w[i] -= gain
-			}
-		}
-	}
+	p.divide(k, e.shift)
 	if e.raise >= 0 {
 		all := p.total()
 		p.scale(math.Log1p(-e.raiseBy))
@@ -133,11 +135,32 @@ func (p *process) begin(k *book, e *epoch) {
 	}
 }
 
+// divide gives each score its fraction of what they have together, and leaves the proportions within each.
+func (p *process) divide(k *book, shares []grant) {
+	all := math.Inf(-1)
+	for _, g := range shares {
+		all = logAdd(all, logSumExp(p.of(k, g.score)))
+	}
+	if math.IsInf(all, -1) {
+		return
+	}
+	for _, g := range shares {
+		w := p.of(k, g.score)
+		own, due := logSumExp(w), all+math.Log(g.fraction)
+		if math.IsInf(own, -1) {
+			p.spread(k, g.score, due)
+			continue
+		}
+		for i := range w {
+			w[i] += due - own
+		}
+	}
+}
+
 // spread adds wealth to a score by the prior of its components.
 func (p *process) spread(k *book, id scoreID, wealth float64) {
 	s := &k.stakes[id]
 	w := p.of(k, id)
-	p.granted[id] = logAdd(p.granted[id], wealth)
 	for i := range w {
 		w[i] = logAdd(w[i], wealth+math.Log(s.prior(i)))
 	}
@@ -160,7 +183,7 @@ func (p *process) total() float64 { return logAdd(p.cash, logSumExp(p.logw)) }
 // end applies what the bets of an epoch gained, and shares.
 func (p *process) end(k *book, e *epoch, scratch *bet) {
 	for _, en := range e.entries {
-		if en.claimOnly {
+		if en.scope == claimAlone || en.scope == fromClaim && p.below {
 			continue
 		}
 		s := &k.stakes[en.score]
@@ -171,7 +194,17 @@ func (p *process) end(k *book, e *epoch, scratch *bet) {
 		}
 		s.shareOut(w, e.share)
 	}
-	p.highest = max(p.highest, p.total())
+	p.note(e.claim)
+}
+
+// note takes notice of the wealth. A null below the claim is part of the null at the claim, so that the process at the
+// claim is an e-process for it too, and so is the average of both.
+func (p *process) note(claim float64) {
+	w := p.total()
+	if p.below {
+		w = logAdd(w, claim) - math.Ln2
+	}
+	p.highest = max(p.highest, w)
 }
 
 // collect adds the gains of a bet over the counts of its table's block.
@@ -191,8 +224,9 @@ func (b *bet) collect(t *table, w []float64) {
 // lead is the process at the claim: its bets are placed once per epoch, so that it can be looked at after any pair.
 type lead struct {
 	process
-	bets []bet // per entry and view
-	now  []float64
+	bets   []bet // per entry and view
+	now    []float64
+	latest float64 // log-wealth at the last look
 }
 
 // begin places the bets of an epoch.
@@ -229,9 +263,9 @@ func (l *lead) current(k *book, e *epoch) []float64 {
 
 // look returns the log-wealth now.
 func (l *lead) look(k *book, e *epoch) float64 {
-	w := logAdd(l.cash, logSumExp(l.current(k, e)))
-	l.highest = max(l.highest, w)
-	return w
+	l.latest = logAdd(l.cash, logSumExp(l.current(k, e)))
+	l.highest = max(l.highest, l.latest)
+	return l.latest
 }
 
 // end closes the epoch.
@@ -241,7 +275,8 @@ func (l *lead) end(k *book, e *epoch) {
 		s := &k.stakes[en.score]
 		s.shareOut(l.of(k, en.score), e.share)
 	}
-	l.highest = max(l.highest, l.total())
+	l.latest = l.total()
+	l.highest = max(l.highest, l.latest)
 }
 
 // shareOut spreads a part of a score's wealth over its components by their prior (Herbster and Warmuth 1998,

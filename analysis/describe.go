@@ -23,7 +23,7 @@ func (a *Audit) loudest() found {
 		s := &a.book.stakes[en.score]
 		for v := range s.views {
 			places := now[s.at+v*len(s.mix) : s.at+(v+1)*len(s.mix)]
-			if w := logSumExp(places); a.named(en.score) != nil && w > top && a.bets(n) {
+			if w := logSumExp(places); w > top && a.bets(n) {
 				top, at, best = w, n, en
 			}
 			n++

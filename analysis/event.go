@@ -194,6 +194,7 @@ func orderOf(t *table, v view, dst []uint8) []uint8 {
 type events struct {
 	toward [3]uint64
 	live   [3]bool
+	z2     float64 // the sum of both events' squared studentised gaps, as far as positive
 }
 
 // An event is bet on when its studentised gap (squared, signed) is above worthABet; above earlyGap while fewer than
@@ -227,6 +228,7 @@ func chooseEvents(h null, t *table, v view, order []uint8) events {
 	}
 	var e events
 	e.toward[towardD0], e.toward[towardD1] = d0.set, d1.set
+	e.z2 = max(d0.z2, 0) + max(d1.z2, 0)
 	e.live[towardD0] = d0.set != 0 && d0.z2 > least
 	e.live[towardD1] = d1.set != 0 && d1.z2 > least
 	if !e.live[towardD0] {

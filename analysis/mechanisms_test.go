@@ -102,6 +102,16 @@ func many(n int, shift func(i int) float64) draw {
 	}
 }
 
+// oneOf is a shift of one group alone.
+func oneOf(group int, shift float64) func(int) float64 {
+	return func(i int) float64 {
+		if i == group {
+			return shift
+		}
+		return 0
+	}
+}
+
 // run audits until a decision and returns the report.
 func run(t testing.TB, c analysis.Claim, most int, seed uint64, d draw) analysis.Report {
 	t.Helper()
