@@ -88,13 +88,14 @@ type process struct {
 	null
 	below   bool      // below the claim
 	logw    []float64 // per place
+	sums    []float64 // per score: ln of its wealth
 	cash    float64   // ln of the wealth that is not bet
 	highest float64   // the greatest log-wealth at any look
 }
 
 // reset puts the process back to the start.
 func (p *process) reset(h null, below bool) {
-	p.null, p.below, p.logw, p.cash, p.highest = h, below, p.logw[:0], 0, 0
+	p.null, p.below, p.logw, p.sums, p.cash, p.highest = h, below, p.logw[:0], p.sums[:0], 0, 0
 }
 
 // begin applies the transfers of wealth at the start of an epoch. They are decided by the past, the same for
@@ -103,15 +104,15 @@ func (p *process) begin(k *book, e *epoch) {
 	for len(p.logw) < k.places {
 		p.logw = append(p.logw, math.Inf(-1))
 	}
+	for len(p.sums) < len(k.stakes) {
+		p.sums = append(p.sums, math.Inf(-1))
+	}
 	if all := p.total(); e.void && all > 0 {
 		p.scale(-all)
 	}
 	for _, id := range e.retire {
-		w := p.of(k, id)
-		p.cash = logAdd(p.cash, logSumExp(w))
-		for i := range w {
-			w[i] = math.Inf(-1)
-		}
+		p.cash = logAdd(p.cash, p.sums[id])
+		p.empty(k, id)
 	}
 	for _, g := range e.grants {
 		p.spread(k, g.score, p.cash+math.Log(g.fraction))
@@ -119,10 +120,7 @@ func (p *process) begin(k *book, e *epoch) {
 	}
 	if e.lower >= 0 {
 		all := p.total()
-		w := p.of(k, e.lower)
-		for i := range w {
-			w[i] = math.Inf(-1)
-		}
+		p.empty(k, e.lower)
 		if rest := p.total(); !math.IsInf(rest, -1) {
 			p.scale(all - rest)
 		}
@@ -139,14 +137,14 @@ func (p *process) begin(k *book, e *epoch) {
 func (p *process) divide(k *book, shares []grant) {
 	all := math.Inf(-1)
 	for _, g := range shares {
-		all = logAdd(all, logSumExp(p.of(k, g.score)))
+		all = logAdd(all, p.sums[g.score])
 	}
 	if math.IsInf(all, -1) {
 		return
 	}
 	for _, g := range shares {
 		w := p.of(k, g.score)
-		own, due := logSumExp(w), all+math.Log(g.fraction)
+		own, due := p.sums[g.score], all+math.Log(g.fraction)
 		if math.IsInf(own, -1) {
 			p.spread(k, g.score, due)
 			continue
@@ -154,6 +152,7 @@ func (p *process) divide(k *book, shares []grant) {
 		for i := range w {
 			w[i] += due - own
 		}
+		p.sums[g.score] = due
 	}
 }
 
@@ -164,12 +163,25 @@ func (p *process) spread(k *book, id scoreID, wealth float64) {
 	for i := range w {
 		w[i] = logAdd(w[i], wealth+math.Log(s.prior(i)))
 	}
+	p.sums[id] = logAdd(p.sums[id], wealth)
+}
+
+// empty takes all wealth from a score.
+func (p *process) empty(k *book, id scoreID) {
+	w := p.of(k, id)
+	for i := range w {
+		w[i] = math.Inf(-1)
+	}
+	p.sums[id] = math.Inf(-1)
 }
 
 func (p *process) scale(by float64) {
 	p.cash += by
 	for i := range p.logw {
 		p.logw[i] += by
+	}
+	for i := range p.sums {
+		p.sums[i] += by
 	}
 }
 
@@ -178,7 +190,7 @@ func (p *process) of(k *book, id scoreID) []float64 {
 	return p.logw[s.at : s.at+s.size()]
 }
 
-func (p *process) total() float64 { return logAdd(p.cash, logSumExp(p.logw)) }
+func (p *process) total() float64 { return logAdd(p.cash, logSumExp(p.sums)) }
 
 // end applies what the bets of an epoch gained, and shares.
 func (p *process) end(k *book, e *epoch, scratch *bet) {
@@ -193,6 +205,7 @@ func (p *process) end(k *book, e *epoch, scratch *bet) {
 			scratch.collect(en.table, w[v*len(s.mix):(v+1)*len(s.mix)])
 		}
 		s.shareOut(w, e.share)
+		p.sums[en.score] = logSumExp(w)
 	}
 	p.note(e.claim)
 }
@@ -273,7 +286,9 @@ func (l *lead) end(k *book, e *epoch) {
 	copy(l.logw, l.current(k, e))
 	for _, en := range e.entries {
 		s := &k.stakes[en.score]
-		s.shareOut(l.of(k, en.score), e.share)
+		w := l.of(k, en.score)
+		s.shareOut(w, e.share)
+		l.sums[en.score] = logSumExp(w)
 	}
 	l.latest = l.total()
 	l.highest = max(l.highest, l.latest)

@@ -64,6 +64,14 @@ type candidate struct {
 	z2  float64
 }
 
+// or returns the louder of two candidates, of equal ones the one of fewer bins.
+func (c candidate) or(d candidate) candidate {
+	if d.z2 > c.z2 || d.z2 == c.z2 && bits.OnesCount64(d.set) < bits.OnesCount64(c.set) {
+		return d
+	}
+	return c
+}
+
 // studentised returns the studentised gap of an event, squared, with its sign, from its counts in the heavy and in the
 // light world.
 func studentised(h null, pairs int, heavy, light int32) float64 {
@@ -82,9 +90,7 @@ func bestEvent(h null, t *table, v view, order []uint8, heavy int) candidate {
 		if set == 0 {
 			return
 		}
-		if z2 := studentised(h, t.pairs, kp, kq); z2 > best.z2 {
-			best = candidate{set, z2}
-		}
+		best = best.or(candidate{set, studentised(h, t.pairs, kp, kq)})
 	}
 	if v == sorted {
 		cutPrefixes(p, q, order, heavy == 1, consider)
@@ -278,11 +284,17 @@ func preferSimple(h null, t *table, d0, d1 candidate) (candidate, candidate) {
 	var m mirrored
 	for i := range t.numeric / 2 {
 		m.take(t, i, t.numeric-1-i)
-		for _, low := range [2]int{0, 1} { // the world whose values are the lower ones
-			if z2 := m.together(h, t.pairs, low); z2 > top {
-				top = z2
-				d0, d1 = m.candidates(h, t.pairs, low)
-			}
+		low := 0 // the world whose values are the lower ones
+		z2, reverse := m.together(h, t.pairs, 0), m.together(h, t.pairs, 1)
+		if z2 == reverse {
+			continue // neither way round is the better one
+		}
+		if reverse > z2 {
+			z2, low = reverse, 1
+		}
+		if z2 > top {
+			top = z2
+			d0, d1 = m.candidates(h, t.pairs, low)
 		}
 	}
 	tails := bestFold(h, t, 0)
@@ -305,11 +317,9 @@ func bestFold(h null, t *table, heavy int) candidate {
 	for i, j := 0, t.numeric-1; i < j; i, j = i+1, j-1 {
 		set |= 1<<i | 1<<j
 		kp, kq = kp+p[i]+p[j], kq+q[i]+q[j]
-		if z2 := studentised(h, t.pairs, kp, kq); z2 > best.z2 {
-			best = candidate{set, z2}
-		}
-		if z2 := studentised(h, t.pairs, allP-kp, allQ-kq); z2 > best.z2 && all != set {
-			best = candidate{all &^ set, z2}
+		best = best.or(candidate{set, studentised(h, t.pairs, kp, kq)})
+		if all != set {
+			best = best.or(candidate{all &^ set, studentised(h, t.pairs, allP-kp, allQ-kq)})
 		}
 	}
 	return best

@@ -93,6 +93,7 @@ func (a *Audit) reaches() bool {
 	for a.front < a.claimAt {
 		now := *a.climber
 		now.logw = append([]float64(nil), a.climber.logw...)
+		now.sums = append([]float64(nil), a.climber.sums...)
 		now.begin(&a.book, a.epoch)
 		a.epoch.claim = a.lead.latest
 		now.end(&a.book, a.epoch, &a.bet)
