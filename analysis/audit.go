@@ -57,6 +57,7 @@ type Audit struct {
 	stride    int // of the pairs that are kept
 	retained  [][2]*Outcome
 	misfit    bool // a result did not fit the layout
+	divideAt  int  // pairs at which wealth is divided among the scores anew
 	layoutAt  int  // pairs at which the layout is looked at again
 	funded    int  // slots that had a stake when wealth was shared out last
 	monotony  monotony
@@ -80,7 +81,7 @@ func New(c Claim, o Options) (*Audit, error) {
 	a := &Audit{
 		claim: c, opts: o, threshold: -math.Log(1 - o.Confidence),
 		errors: newDictionary(firstError, otherError), repeats: map[uint64]uint8{},
-		mix: newMixtures(), stride: 1, nextTurn: 1, nextLook: 1,
+		mix: newMixtures(), stride: 1, nextTurn: 1, nextLook: 1, divideAt: firstDivision,
 	}
 	a.grid, a.claimAt = newGrid(c.Epsilon, o.NoClaim)
 	at := c.Epsilon
@@ -88,7 +89,7 @@ func New(c Claim, o Options) (*Audit, error) {
 		at = a.grid[a.claimAt]
 	}
 	a.lead.null = newNull(at, c.Delta)
-	a.climber = newProcess(newNull(a.grid[0], c.Delta))
+	a.climber = &process{null: newNull(a.grid[0], c.Delta), below: a.claimAt > 0}
 	a.open(&epoch{raise: -1, lower: -1})
 	return a, nil
 }

@@ -13,6 +13,22 @@ type stake struct {
 	at    int // first of len(views)*len(mix) places
 }
 
+// firstView is the share of the first of several views.
+const firstView = .85
+
+// prior returns the weight of a place.
+func (s *stake) prior(i int) float64 {
+	w := s.mix[i%len(s.mix)].weight
+	switch n := len(s.views); {
+	case n == 1:
+		return w
+	case i < len(s.mix):
+		return w * firstView
+	default:
+		return w * (1 - firstView) / float64(n-1)
+	}
+}
+
 func (s *stake) size() int { return len(s.views) * len(s.mix) }
 
 // grant gives a score a part of the wealth that is not bet.
@@ -23,22 +39,33 @@ type grant struct {
 
 // entry is what one score bets on in an epoch.
 type entry struct {
-	score     scoreID
-	table     *table
-	claimOnly bool // bet on at the claim alone; at the other epsilons its wealth rests
+	score scoreID
+	table *table
+	scope scope
 }
+
+// scope says at which epsilons a score is bet on. Elsewhere its wealth rests.
+type scope uint8
+
+const (
+	everywhere scope = iota
+	fromClaim        // at the claim and above
+	claimAlone
+)
 
 // epoch is a block of pairs between two moments of learning. What is bet in it at any epsilon follows from the
 // past counts in its tables alone, so that a process may be computed when it is wanted.
 type epoch struct {
 	retire  []scoreID // their wealth becomes cash
-	void    []scoreID // what they won is taken from them: it rested on an assumption that broke
+	void    bool      // what was won so far is given up: it rested on an assumption that broke
 	grants  []grant   // from the cash, in order
+	shift   []grant   // these scores' wealth is divided among them anew, in the given fractions
 	raise   scoreID   // gets the part raiseBy of all the other wealth; -1 for none
 	raiseBy float64
 	lower   scoreID // gives its wealth back to the others in proportion; -1 for none
 	share   float64 // the part of each score's wealth that is spread over its components anew afterwards
 	entries []entry
+	claim   float64 // ln of the wealth at the claim at the end, minus infinity without one
 }
 
 // book keeps the stakes and the epochs of an audit.
@@ -59,17 +86,16 @@ func (k *book) open(views []view, m mixture) scoreID {
 // process is the e-process at one epsilon: a weighted average of products, kept as logarithms.
 type process struct {
 	null
+	below   bool      // below the claim
 	logw    []float64 // per place
-	granted []float64 // per score, ln of what it was given
+	sums    []float64 // per score: ln of its wealth
 	cash    float64   // ln of the wealth that is not bet
 	highest float64   // the greatest log-wealth at any look
 }
 
-func newProcess(h null) *process { return &process{null: h} }
-
 // reset puts the process back to the start.
-func (p *process) reset(h null) {
-	p.null, p.logw, p.granted, p.cash, p.highest = h, p.logw[:0], p.granted[:0], 0, 0
+func (p *process) reset(h null, below bool) {
+	p.null, p.below, p.logw, p.sums, p.cash, p.highest = h, below, p.logw[:0], p.sums[:0], 0, 0
 }
 
 // begin applies the transfers of wealth at the start of an epoch. They are decided by the past, the same for
@@ -78,15 +104,15 @@ func (p *process) begin(k *book, e *epoch) {
 	for len(p.logw) < k.places {
 		p.logw = append(p.logw, math.Inf(-1))
 	}
-	for len(p.granted) < len(k.stakes) {
-		p.granted = append(p.granted, math.Inf(-1))
+	for len(p.sums) < len(k.stakes) {
+		p.sums = append(p.sums, math.Inf(-1))
+	}
+	if all := p.total(); e.void && all > 0 {
+		p.scale(-all)
 	}
 	for _, id := range e.retire {
-		w := p.of(k, id)
-		p.cash = logAdd(p.cash, logSumExp(w))
-		for i := range w {
-			w[i] = math.Inf(-1)
-		}
+		p.cash = logAdd(p.cash, p.sums[id])
+		p.empty(k, id)
 	}
 	for _, g := range e.grants {
 		p.spread(k, g.score, p.cash+math.Log(g.fraction))
@@ -94,22 +120,12 @@ func (p *process) begin(k *book, e *epoch) {
 	}
 	if e.lower >= 0 {
 		all := p.total()
-		w := p.of(k, e.lower)
-		for i := range w {
-			w[i] = math.Inf(-1)
-		}
+		p.empty(k, e.lower)
 		if rest := p.total(); !math.IsInf(rest, -1) {
 			p.scale(all - rest)
 		}
 	}
-	for _, id := range e.void {
-		w := p.of(k, id)
-		if gain := logSumExp(w) - p.granted[id]; gain > 0 {
-			for i := range w {
-				w[i] -= gain
-			}
-		}
-	}
+	p.divide(k, e.shift)
 	if e.raise >= 0 {
 		all := p.total()
 		p.scale(math.Log1p(-e.raiseBy))
@@ -117,20 +133,55 @@ func (p *process) begin(k *book, e *epoch) {
 	}
 }
 
+// divide gives each score its fraction of what they have together, and leaves the proportions within each.
+func (p *process) divide(k *book, shares []grant) {
+	all := math.Inf(-1)
+	for _, g := range shares {
+		all = logAdd(all, p.sums[g.score])
+	}
+	if math.IsInf(all, -1) {
+		return
+	}
+	for _, g := range shares {
+		w := p.of(k, g.score)
+		own, due := p.sums[g.score], all+math.Log(g.fraction)
+		if math.IsInf(own, -1) {
+			p.spread(k, g.score, due)
+			continue
+		}
+		for i := range w {
+			w[i] += due - own
+		}
+		p.sums[g.score] = due
+	}
+}
+
 // spread adds wealth to a score by the prior of its components.
 func (p *process) spread(k *book, id scoreID, wealth float64) {
 	s := &k.stakes[id]
 	w := p.of(k, id)
-	p.granted[id] = logAdd(p.granted[id], wealth)
 	for i := range w {
-		w[i] = logAdd(w[i], wealth+math.Log(s.mix[i%len(s.mix)].weight/float64(len(s.views))))
+		w[i] = logAdd(w[i], wealth+math.Log(s.prior(i)))
 	}
+	p.sums[id] = logAdd(p.sums[id], wealth)
+}
+
+// empty takes all wealth from a score.
+func (p *process) empty(k *book, id scoreID) {
+	w := p.of(k, id)
+	for i := range w {
+		w[i] = math.Inf(-1)
+	}
+	p.sums[id] = math.Inf(-1)
 }
 
 func (p *process) scale(by float64) {
 	p.cash += by
 	for i := range p.logw {
 		p.logw[i] += by
+	}
+	for i := range p.sums {
+		p.sums[i] += by
 	}
 }
 
@@ -139,12 +190,12 @@ func (p *process) of(k *book, id scoreID) []float64 {
 	return p.logw[s.at : s.at+s.size()]
 }
 
-func (p *process) total() float64 { return logAdd(p.cash, logSumExp(p.logw)) }
+func (p *process) total() float64 { return logAdd(p.cash, logSumExp(p.sums)) }
 
 // end applies what the bets of an epoch gained, and shares.
 func (p *process) end(k *book, e *epoch, scratch *bet) {
 	for _, en := range e.entries {
-		if en.claimOnly {
+		if en.scope == claimAlone || en.scope == fromClaim && p.below {
 			continue
 		}
 		s := &k.stakes[en.score]
@@ -154,8 +205,19 @@ func (p *process) end(k *book, e *epoch, scratch *bet) {
 			scratch.collect(en.table, w[v*len(s.mix):(v+1)*len(s.mix)])
 		}
 		s.shareOut(w, e.share)
+		p.sums[en.score] = logSumExp(w)
 	}
-	p.highest = max(p.highest, p.total())
+	p.note(e.claim)
+}
+
+// note takes notice of the wealth. A null below the claim is part of the null at the claim, so that the process at the
+// claim is an e-process for it too, and so is the average of both.
+func (p *process) note(claim float64) {
+	w := p.total()
+	if p.below {
+		w = logAdd(w, claim) - math.Ln2
+	}
+	p.highest = max(p.highest, w)
 }
 
 // collect adds the gains of a bet over the counts of its table's block.
@@ -175,8 +237,9 @@ func (b *bet) collect(t *table, w []float64) {
 // lead is the process at the claim: its bets are placed once per epoch, so that it can be looked at after any pair.
 type lead struct {
 	process
-	bets []bet // per entry and view
-	now  []float64
+	bets   []bet // per entry and view
+	now    []float64
+	latest float64 // log-wealth at the last look
 }
 
 // begin places the bets of an epoch.
@@ -213,9 +276,9 @@ func (l *lead) current(k *book, e *epoch) []float64 {
 
 // look returns the log-wealth now.
 func (l *lead) look(k *book, e *epoch) float64 {
-	w := logAdd(l.cash, logSumExp(l.current(k, e)))
-	l.highest = max(l.highest, w)
-	return w
+	l.latest = logAdd(l.cash, logSumExp(l.current(k, e)))
+	l.highest = max(l.highest, l.latest)
+	return l.latest
 }
 
 // end closes the epoch.
@@ -223,9 +286,12 @@ func (l *lead) end(k *book, e *epoch) {
 	copy(l.logw, l.current(k, e))
 	for _, en := range e.entries {
 		s := &k.stakes[en.score]
-		s.shareOut(l.of(k, en.score), e.share)
+		w := l.of(k, en.score)
+		s.shareOut(w, e.share)
+		l.sums[en.score] = logSumExp(w)
 	}
-	l.highest = max(l.highest, l.total())
+	l.latest = l.total()
+	l.highest = max(l.highest, l.latest)
 }
 
 // shareOut spreads a part of a score's wealth over its components by their prior (Herbster and Warmuth 1998,
@@ -239,7 +305,7 @@ func (s *stake) shareOut(w []float64, part float64) {
 		return
 	}
 	for i := range w {
-		prior := s.mix[i%len(s.mix)].weight / float64(len(s.views))
+		prior := s.prior(i)
 		w[i] = all + math.Log((1-part)*math.Exp(w[i]-all)+part*prior)
 	}
 }

@@ -245,7 +245,8 @@ func appendEdges(edges, values []float64, bins int) []float64 {
 	return edges
 }
 
-// quantileEdges places the edges at i/bins, i = 1 .. bins-1; one on each side of an atom.
+// quantileEdges places the edges at i/bins, i = 1 .. bins-1; one on each side of an atom. It treats both ends alike, so
+// that a score and its negative have the same bins.
 func quantileEdges(edges, values []float64, bins int) []float64 {
 	n := len(values)
 	last := math.Inf(-1)
@@ -255,34 +256,51 @@ func quantileEdges(edges, values []float64, bins int) []float64 {
 			last = e
 		}
 	}
+	exact := func(lo, hi int) {
+		if lo > 0 {
+			add(values[lo])
+		}
+		if hi < n {
+			add(math.Nextafter(values[lo], math.Inf(1)))
+		}
+	}
 	for i := 1; i < bins; i++ {
 		at := i * n / bins
-		if 2*i > bins { // symmetric, so that a reflected score has reflected bins
+		if 2*i > bins {
 			at = n - (bins-i)*n/bins
 		}
 		at = min(max(at, 1), n-1)
-		lo, hi := at, at // the run of values equal to values[at]
-		for lo > 0 && values[lo-1] == values[at] {
-			lo--
-		}
-		for hi < n && values[hi] == values[at] {
-			hi++
-		}
-		switch {
-		case hi-lo > 1 && (hi-lo)*bins >= n: // an atom
-			if lo > 0 {
-				add(values[at])
+		lo, hi := equalRun(values, at)
+		before, _ := equalRun(values, at-1)
+		isAtom := func(lo, hi int) bool { return hi-lo > 1 && (hi-lo)*bins >= n }
+		switch left, right := isAtom(before, lo), isAtom(lo, hi); {
+		case lo < at && right:
+			exact(lo, hi)
+		case lo < at: // within a run: cut at its outer end, in the middle at both
+			if lo > 0 && 2*i <= bins {
+				add(between(values[lo-1], values[lo]))
 			}
-			if hi < n {
-				add(math.Nextafter(values[at], math.Inf(1)))
+			if hi < n && 2*i >= bins {
+				add(between(values[lo], values[hi]))
 			}
-		case lo > 0:
-			add(between(values[lo-1], values[at]))
-		case hi < n:
-			add(between(values[at], values[hi]))
+		case right && !left:
+			exact(lo, hi)
+		case left && !right:
+			exact(before, lo)
+		default:
+			add(between(values[lo-1], values[lo]))
 		}
 	}
 	return edges
+}
+
+// equalRun returns the bounds of the run of values equal to values[at].
+func equalRun(values []float64, at int) (lo, hi int) {
+	for lo = at; lo > 0 && values[lo-1] == values[at]; lo-- {
+	}
+	for hi = at + 1; hi < len(values) && values[hi] == values[at]; hi++ {
+	}
+	return lo, hi
 }
 
 // between returns an edge e with a < e <= b.

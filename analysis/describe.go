@@ -23,7 +23,7 @@ func (a *Audit) loudest() found {
 		s := &a.book.stakes[en.score]
 		for v := range s.views {
 			places := now[s.at+v*len(s.mix) : s.at+(v+1)*len(s.mix)]
-			if w := logSumExp(places) - a.lead.granted[en.score]; a.named(en.score) != nil && w > top && a.bets(n) {
+			if w := logSumExp(places); w > top && a.bets(n) {
 				top, at, best = w, n, en
 			}
 			n++
@@ -76,11 +76,18 @@ func (a *Audit) describe(s *series, t *table, e *events) found {
 		ev.Partition = a.reader.labels[s.slot/a.reader.cells()]
 	}
 	how := "more likely on " + direction
-	if n := float64(t.pairs) + float64(sum(t.during[0])); q*(n+1) <= .5 && p*(n+1) > 1 {
+	if n := float64(t.pairs) + float64(sum(t.during[0])); q*(n+1) <= .5 && p*(n+1) > 1 && s.plain(e.toward[side]) {
 		how = "only on " + direction + ", never on " + other
 	}
 	ev.Description = what + " " + how
 	return found{ev, ratio}
+}
+
+// plain reports whether an event is one that is simply there or not, rather than a part of a range.
+func (s *series) plain(set uint64) bool {
+	numbers := uint64(1)<<s.binner.numeric() - 1
+	return s.kind != slotScore && s.kind != laplaceScore && s.kind != gaussScore ||
+		set&numbers == 0 || set&numbers == numbers
 }
 
 // frequency returns the smoothed probabilities of an event in both worlds, from the block at hand and the past.

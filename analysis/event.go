@@ -29,8 +29,9 @@ type table struct {
 	before  [2][]int32 // per world
 	during  [2][]int32
 
-	fixed  *events      // the events, where they are not learned from the counts
-	paired *pairedTable // the counts of pairs, where the two trials of a pair may share their noise
+	lopsided bool         // the score's law has no centre that halves it: nothing is gained from symmetric events
+	fixed    *events      // the events, where they are not learned from the counts
+	paired   *pairedTable // the counts of pairs, where the two trials of a pair may share their noise
 }
 
 // newTable returns a table of zero counts.
@@ -63,6 +64,14 @@ type candidate struct {
 	z2  float64
 }
 
+// or returns the louder of two candidates, of equal ones the one of fewer bins.
+func (c candidate) or(d candidate) candidate {
+	if d.z2 > c.z2 || d.z2 == c.z2 && bits.OnesCount64(d.set) < bits.OnesCount64(c.set) {
+		return d
+	}
+	return c
+}
+
 // studentised returns the studentised gap of an event, squared, with its sign, from its counts in the heavy and in the
 // light world.
 func studentised(h null, pairs int, heavy, light int32) float64 {
@@ -81,9 +90,7 @@ func bestEvent(h null, t *table, v view, order []uint8, heavy int) candidate {
 		if set == 0 {
 			return
 		}
-		if z2 := studentised(h, t.pairs, kp, kq); z2 > best.z2 {
-			best = candidate{set, z2}
-		}
+		best = best.or(candidate{set, studentised(h, t.pairs, kp, kq)})
 	}
 	if v == sorted {
 		cutPrefixes(p, q, order, heavy == 1, consider)
@@ -193,16 +200,24 @@ func orderOf(t *table, v view, dst []uint8) []uint8 {
 type events struct {
 	toward [3]uint64
 	live   [3]bool
+	z2     float64 // the sum of both events' squared studentised gaps, as far as positive
 }
 
-// quietGap is the studentised gap (squared, signed) below which an event is taken not to speak against the null:
-// nothing is bet on it in the block. Queries well within their claim so keep their wealth.
-const quietGap = -4
+// An event is bet on when its studentised gap (squared, signed) is above worthABet; above earlyGap while fewer than
+// earlyPairs are known, when a wrong event costs more than waiting. Queries well within their claim so keep their wealth.
+const (
+	worthABet  = -4
+	earlyGap   = 1.5
+	earlyPairs = 40
+)
 
 // chooseEvents picks the events of a view from the past.
 func chooseEvents(h null, t *table, v view, order []uint8) events {
 	d0 := bestEvent(h, t, v, order, 0)
 	d1 := bestEvent(h, t, v, order, 1)
+	if v == ascending && !t.lopsided {
+		d0, d1 = preferSimple(h, t, d0, d1)
+	}
 	if both := d0.set & d1.set; both != 0 {
 		switch {
 		case d0.z2 > d1.z2:
@@ -213,10 +228,15 @@ func chooseEvents(h null, t *table, v view, order []uint8) events {
 			d0.set, d1.set = d0.set&^both, d1.set&^both
 		}
 	}
+	least := float64(worthABet)
+	if t.pairs < earlyPairs {
+		least = earlyGap
+	}
 	var e events
 	e.toward[towardD0], e.toward[towardD1] = d0.set, d1.set
-	e.live[towardD0] = d0.set != 0 && d0.z2 > quietGap
-	e.live[towardD1] = d1.set != 0 && d1.z2 > quietGap
+	e.z2 = max(d0.z2, 0) + max(d1.z2, 0)
+	e.live[towardD0] = d0.set != 0 && d0.z2 > least
+	e.live[towardD1] = d1.set != 0 && d1.z2 > least
 	if !e.live[towardD0] {
 		e.toward[towardD0] = 0
 	}
@@ -248,4 +268,84 @@ func (e *events) estimate(counts []int32) (p ternary) {
 		p[c] = (float64(k[c]) + .5) / n
 	}
 	return p
+}
+
+// By how much (in squared studentised gaps) more freedom in the choice of events must pay to be used: the freedom to
+// choose finds about that much in noise.
+const (
+	halfLineBonus = 8 // two half-lines chosen freely, over two of equal pooled rank
+	foldBonus     = 4 // the tails against the centre, over the same
+)
+
+// preferSimple returns the two half-lines of equal pooled rank that speak loudest together, unless the tails and the
+// centre, or the events given, speak much louder.
+func preferSimple(h null, t *table, d0, d1 candidate) (candidate, candidate) {
+	top := max(d0.z2, 0) + max(d1.z2, 0) - halfLineBonus
+	var m mirrored
+	for i := range t.numeric / 2 {
+		m.take(t, i, t.numeric-1-i)
+		low := 0 // the world whose values are the lower ones
+		z2, reverse := m.together(h, t.pairs, 0), m.together(h, t.pairs, 1)
+		if z2 == reverse {
+			continue // neither way round is the better one
+		}
+		if reverse > z2 {
+			z2, low = reverse, 1
+		}
+		if z2 > top {
+			top = z2
+			d0, d1 = m.candidates(h, t.pairs, low)
+		}
+	}
+	tails := bestFold(h, t, 0)
+	centre := bestFold(h, t, 1)
+	if max(tails.z2, 0)+max(centre.z2, 0)-foldBonus > top {
+		return tails, centre
+	}
+	return d0, d1
+}
+
+// bestFold returns the event among tails and centres that speaks loudest for a world.
+func bestFold(h null, t *table, heavy int) candidate {
+	p, q := t.before[heavy], t.before[1-heavy]
+	var all, set uint64
+	var allP, allQ, kp, kq int32
+	for b := range t.numeric {
+		all, allP, allQ = all|1<<b, allP+p[b], allQ+q[b]
+	}
+	best := candidate{z2: math.Inf(-1)}
+	for i, j := 0, t.numeric-1; i < j; i, j = i+1, j-1 {
+		set |= 1<<i | 1<<j
+		kp, kq = kp+p[i]+p[j], kq+q[i]+q[j]
+		best = best.or(candidate{set, studentised(h, t.pairs, kp, kq)})
+		if all != set {
+			best = best.or(candidate{all &^ set, studentised(h, t.pairs, allP-kp, allQ-kq)})
+		}
+	}
+	return best
+}
+
+// mirrored are two half-lines of equal pooled rank.
+type mirrored struct {
+	set [2]uint64
+	k   [2][2]int32 // half-line, world
+}
+
+// take adds one bin to each half-line.
+func (m *mirrored) take(t *table, lower, upper int) {
+	for half, b := range [2]int{lower, upper} {
+		m.set[half] |= 1 << b
+		m.k[half][0] += t.before[0][b]
+		m.k[half][1] += t.before[1][b]
+	}
+}
+
+// together is the studentised gap, squared, with its sign, of both half-lines as one event of 2n trials.
+func (m *mirrored) together(h null, pairs, low int) float64 {
+	return studentised(h, 2*pairs, m.k[0][low]+m.k[1][1-low], m.k[0][1-low]+m.k[1][low])
+}
+
+func (m *mirrored) candidates(h null, pairs, low int) (d0, d1 candidate) {
+	return candidate{m.set[low], studentised(h, pairs, m.k[low][0], m.k[low][1])},
+		candidate{m.set[1-low], studentised(h, pairs, m.k[1-low][1], m.k[1-low][0])}
 }

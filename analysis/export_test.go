@@ -7,3 +7,6 @@ var (
 
 	ProjectTernary = func(p, q [3]float64, ratio float64) (ps, qs [3]float64) { return projectTernary(p, q, ratio) }
 )
+
+// SkipBound makes an audit decide about the claim alone: no bound is computed below it.
+func SkipBound(a *Audit) { a.front = a.claimAt }

@@ -7,9 +7,10 @@ import (
 
 // Shape of the grid of epsilons on which the lower bound lies.
 const (
-	gridLeast = .01
-	gridRatio = 1.1
-	gridMost  = 14 // an engine without noise needs more than a million pairs beyond this
+	gridLeast  = .01
+	gridCoarse = 1.25 // the ratio of neighbours up to a tenth of the claim
+	gridRatio  = 1.1  // and from there on
+	gridMost   = 14   // an engine without noise needs more than a million pairs beyond this
 )
 
 // claimMargin is how far above the claim, relatively, the point of the grid lies that decides about the claim: so the
@@ -20,8 +21,13 @@ const claimMargin = 1e-4
 // It also returns the index of that point. Without a claim the index is -1.
 func newGrid(claim float64, noClaim bool) (grid []float64, at int) {
 	grid = append(grid, 0)
-	for e := gridLeast; e < gridMost; e *= gridRatio {
+	for e := gridLeast; e < gridMost; {
 		grid = append(grid, e)
+		if e < claim/10 {
+			e *= gridCoarse
+		} else {
+			e *= gridRatio
+		}
 	}
 	if noClaim {
 		return grid, -1

@@ -83,6 +83,13 @@ func (j *joint) learn(slots []*series) {
 		}
 		j.learnSlot(l, s, from, stride, n)
 	}
+	for kind := range j.scores {
+		for w := range j.scores[kind] {
+			for i, x := range j.scores[kind][w] {
+				j.scores[kind][w][i] = grain(x)
+			}
+		}
+	}
 }
 
 // learnSlot fits one slot's lens and adds its terms to the out-of-fold scores.
@@ -222,12 +229,16 @@ func (j *joint) score(codes []code) (laplace, gauss float64) {
 		laplace += a
 		gauss += b
 	}
-	return laplace, gauss
+	return grain(laplace), grain(gauss)
 }
+
+// grain rounds a score, so that sums which differ by rounding errors alone are equal.
+func grain(x float64) float64 { return math.Round(x*0x1p32) * 0x1p-32 }
 
 // shrunkLogRatio estimates ln of the ratio of two probabilities.
 func shrunkLogRatio(k0, k1, n0, n1 float64) float64 {
-	return shrink(math.Log((k0+.5)/(n0+1)*(n1+1)/(k1+.5)), 1/(k0+.5)+1/(k1+.5)-1/(n0+1)-1/(n1+1))
+	e := (math.Log(k0+.5) - math.Log(k1+.5)) + (math.Log(n1+1) - math.Log(n0+1))
+	return shrink(e, (1/(k0+.5)+1/(k1+.5))-(1/(n0+1)+1/(n1+1)))
 }
 
 // shrink moves an estimate with the given variance towards 0.

@@ -25,22 +25,25 @@ type component struct {
 // products.
 type mixture []component
 
-// newMixture spreads the shares over the excesses.
-func newMixture(excesses, weights []float64) mixture {
-	sum := 0.0
-	for _, w := range weights {
-		sum += w
-	}
+// shiftMixture is the prior for values that noise moves: mostly both events, at one of three excesses.
+func shiftMixture() mixture { return newMixture(.7, .1, .1) }
+
+// supportMixture is the prior for outcomes that one world never has.
+func supportMixture() mixture { return newMixture(.2, .15, .5) }
+
+// newMixture spreads the weights of both events, of each one alone, and of the plug-in over the excesses.
+func newMixture(both, alone, plug float64) mixture {
+	excesses := [...]float64{.1, .4, 1.5}
 	var m mixture
 	for _, s := range []struct {
 		share  share
 		weight float64
-	}{{bothSides, .6}, {onlyD0, .15}, {onlyD1, .15}} {
-		for i, x := range excesses {
-			m = append(m, component{s.share, x, s.weight * weights[i] / sum})
+	}{{bothSides, both}, {onlyD0, alone}, {onlyD1, alone}} {
+		for _, x := range excesses {
+			m = append(m, component{s.share, x, s.weight / float64(len(excesses))})
 		}
 	}
-	return append(m, component{plugIn, 0, .1})
+	return append(m, component{plugIn, 0, plug})
 }
 
 // null is the hypothesis that a bet is made against.

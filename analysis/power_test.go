@@ -1,10 +1,8 @@
 package analysis_test
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -12,65 +10,148 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 )
 
-func number(x float64) analysis.Outcome {
-	return analysis.Outcome{
-		Columns: []analysis.Column{{Name: "x"}},
-		Rows:    [][]analysis.Value{{{Kind: analysis.Number, Num: x}}},
+// median runs audits of a claim and returns the median of the pairs to detection.
+func median(t *testing.T, c analysis.Claim, runs, most int, d draw) int {
+	t.Helper()
+	var at []int
+	for i := range runs {
+		at = append(at, detected(t, c, most, uint64(1000+i), d))
 	}
+	slices.Sort(at)
+	return at[len(at)/2]
 }
 
-func laplace(r *rand.Rand, b float64) float64 {
-	u := math.Round(r.ExpFloat64()*b*0x1p20) / 0x1p20 // on a grid: no leak in the lowest bits
-	if r.Uint64()&1 == 0 {
-		return -u
-	}
-	return u
-}
-
-func detect(t testing.TB, c analysis.Claim, most int, draw func() (analysis.Outcome, analysis.Outcome)) int {
-	a, err := analysis.New(c, analysis.Options{MaxTrials: most})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for !a.Decided() {
-		a.Add(draw())
-	}
-	if at := a.Report().DetectedAt; at != nil {
-		return *at
-	}
-	return most + 1
-}
-
-func TestCells(t *testing.T) {
-	runs, _ := strconv.Atoi(os.Getenv("RUNS"))
-	if runs == 0 {
-		t.Skip()
+// TestPower holds the medians of pairs to detection. The seeds are fixed: a test fails only when the code changes. The
+// bars are the measured medians of 200 runs or more plus three standard errors of a median of so many runs
+// (1.25 x 0.6 x median / sqrt(runs)), or the bar of the derivation where that is looser.
+func TestPower(t *testing.T) {
+	t.Parallel()
+	runs := 40
+	if *long {
+		runs = 300
 	}
 	for _, c := range []struct {
 		claim, true float64
-		most        int
+		most, bar   int
+		slow        bool
 	}{
-		{1, 1.1, 10000}, {1, 1.2, 10000}, {1, 1.3, 5000}, {1, 1.5, 2000}, {1, 2, 1000}, {1, 4, 1000}, {.1, .5, 2000}, {2, 3, 2000}, {4, 5, 10000}, {1, 1, 3000},
+		{1, 2, 600, 95, false},
+		{1, 4, 200, 27, false},
+		{1, 1.5, 1500, 300, false},
+		{1, 1.3, 3000, 740, false},
+		{.1, .5, 1500, 240, false},
+		{2, 3, 1500, 224, false},
+		{4, 5, 6000, 1770, true},
+		{1, 1.2, 8000, 1640, true},
+		{1, 1.1, 10_000, 4400, true},
 	} {
-		n := runs
-		if c.most > 5000 {
-			n = runs / 4
-		}
-		var at []int
-		for i := range n {
-			r := rand.New(rand.NewPCG(uint64(i), 7))
-			at = append(at, detect(t, analysis.Claim{Epsilon: c.claim}, c.most, func() (analysis.Outcome, analysis.Outcome) {
-				return number(laplace(r, 1/c.true)), number(1 + laplace(r, 1/c.true))
-			}))
-		}
-		slices.Sort(at)
-		found := 0
-		for _, v := range at {
-			if v <= c.most {
-				found++
+		name := "claim_" + strconv.FormatFloat(c.claim, 'g', -1, 64) + "_true_" + strconv.FormatFloat(c.true, 'g', -1, 64)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if c.slow && !*long {
+				t.Skip("minutes; run with -long")
 			}
-		}
-		fmt.Printf("claim %v true %v: median %d q90 %d found %.1f%%\n", c.claim, c.true, at[n/2], at[n*9/10], 100*float64(found)/float64(n))
+			got := median(t, analysis.Claim{Epsilon: c.claim}, runs, c.most, laplaceShift(c.true))
+			t.Logf("median %d pairs", got)
+			if got > c.bar {
+				t.Errorf("median %d pairs to detection, want at most %d", got, c.bar)
+			}
+		})
 	}
-	_ = math.E
+}
+
+// TestLeaks holds, for leaks of every shape, the median of pairs to detection (with the slack of TestPower for so few
+// runs) and what is said about them.
+func TestLeaks(t *testing.T) {
+	t.Parallel()
+	nan := math.NaN()
+	for _, c := range []struct {
+		name           string
+		epsilon, delta float64
+		bar            int
+		d              draw
+		say            string // in the event's description
+	}{
+		{"scale_laplace_0.1", .1, 0, 220, func(r *rand.Rand) (d0, d1 analysis.Outcome) {
+			return value(lap(r, 20)), value(.5 + lap(r, 10))
+		}, "column x"},
+		{"scale_gauss_0.1", .1, 1e-5, 130, func(r *rand.Rand) (d0, d1 analysis.Outcome) {
+			return value(gauss(r, 20)), value(.5 + gauss(r, 10))
+		}, "column x"},
+		{"randomised_response", 1, 0, 70, response(2), "column answer: \""},
+		{"row_count", 1, 0, 90, func(r *rand.Rand) (d0, d1 analysis.Outcome) {
+			some := func(p float64) analysis.Outcome {
+				x := make([]float64, 100)
+				for i := range x {
+					if x[i] = lap(r, 1); r.Float64() > p {
+						x[i] = nan
+					}
+				}
+				return groups(x...)
+			}
+			return some(.55), some(.45)
+		}, "rows"},
+		{"presence", 1, 1e-4, 80, func(r *rand.Rand) (d0, d1 analysis.Outcome) {
+			rare := nan
+			if r.Float64() < .5 {
+				rare = 1 + lap(r, 1)
+			}
+			return groups(lap(r, 1), lap(r, 1), rare), groups(lap(r, 1), lap(r, 1), nan)
+		}, ""},
+		{"null_on_empty", 1, 0, 20, func(r *rand.Rand) (d0, d1 analysis.Outcome) {
+			d1 = value(0)
+			d1.Rows[0][0] = analysis.Value{Kind: analysis.Null}
+			return value(lap(r, 1)), d1
+		}, "only on D"},
+		{"no_row_on_one_side", 1, 0, 20, func(r *rand.Rand) (d0, d1 analysis.Outcome) {
+			return value(lap(r, 1)), analysis.Outcome{Columns: []analysis.Column{{Name: "x"}}}
+		}, "only on D"},
+		{"error", 1, 0, 220, func(r *rand.Rand) (d0, d1 analysis.Outcome) {
+			if d0 = value(lap(r, 1)); r.Float64() < .2 {
+				d0 = failed("22012")
+			}
+			return d0, value(lap(r, 1))
+		}, "error 22012 only on D0, never on D1"},
+		{"lowest_bits", 1, 0, 180, func(r *rand.Rand) (d0, d1 analysis.Outcome) {
+			naive := func() float64 {
+				u := r.Float64() - .5
+				return -math.Copysign(math.Log(1-2*math.Abs(u)), u)
+			}
+			return value(naive()), value(1 + naive())
+		}, "lowest bits"},
+		{"ten_groups_a_third_each", 1, 0, 1100, many(10, func(int) float64 { return .3125 }), "all 10 partitions"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			claim := analysis.Claim{Epsilon: c.epsilon, Delta: c.delta}
+			got := median(t, claim, 12, 3000, c.d)
+			t.Logf("median %d pairs", got)
+			if got > c.bar {
+				t.Errorf("median %d pairs to detection, want at most %d", got, c.bar)
+			}
+			r := run(t, claim, 3000, 5, c.d)
+			if r.Verdict != analysis.Violation || !(float64(r.EpsilonLower) > c.epsilon) {
+				t.Errorf("verdict %s with bound %v", r.Verdict, r.EpsilonLower)
+			}
+			if !contains(r.Event, c.say) {
+				t.Errorf("event %+v does not say %q", r.Event, c.say)
+			}
+		})
+	}
+}
+
+// TestOneBadGroupAmongMany costs at most 2.5 times what the group alone costs (medians of few runs: 3.5 times).
+func TestOneBadGroupAmongMany(t *testing.T) {
+	t.Parallel()
+	claim := analysis.Claim{Epsilon: 1}
+	alone := median(t, claim, 30, 2000, many(1, oneOf(0, 2)))
+	among := median(t, claim, 8, 2000, many(200, oneOf(17, 2)))
+	t.Logf("alone %d pairs, among 200 %d", alone, among)
+	if float64(among) > 3.5*float64(alone) {
+		t.Errorf("one bad group alone: %d pairs; among 200: %d", alone, among)
+	}
+	healthy := run(t, claim, 300, 3, many(200, oneOf(17, 1)))
+	if healthy.Verdict != analysis.NoEvidence {
+		t.Errorf("healthy GROUP BY: %s (%s)", healthy.Verdict, healthy.Reason)
+	}
 }

@@ -68,6 +68,7 @@ func (s *series) relearn(pairs, most int, sc *scratch) {
 	s.binner.learn(s.past, most, sc)
 	s.learned = pairs
 	s.table = newTable(s.binner.numeric(), s.binner.bins())
+	s.table.lopsided = s.kind == lowBitScore || s.kind == rowsScore
 	s.recount()
 }
 
@@ -95,7 +96,7 @@ func (s *series) turn(pairs, most int, sc *scratch) {
 func (s *series) carry() {
 	old := s.table
 	s.table = newTable(old.numeric, old.bins())
-	s.table.fixed = old.fixed
+	s.table.fixed, s.table.lopsided = old.fixed, old.lopsided
 	for w := range old.before {
 		for b := range old.before[w] {
 			s.table.before[w][b] = old.before[w][b] + old.during[w][b]

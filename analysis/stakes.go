@@ -1,5 +1,7 @@
 package analysis
 
+import "math"
+
 // This file is how results are read and what each score has to bet with: the layout, and the shares of the wealth.
 
 // Weights of the scores. A single value is audited by itself; with more slots a good part goes to the scores that see
@@ -8,20 +10,20 @@ func weightsFor(many bool) (w stakesOf) {
 	if many {
 		return stakesOf{slots: .36, rows: .12, repeats: .03, lowBit: .03, laplace: .22, gauss: .14}
 	}
-	return stakesOf{slots: .88, rows: .03, repeats: .04, lowBit: .04}
+	return stakesOf{slots: .88, rows: .01, repeats: .03, lowBit: .07}
 }
 
 type stakesOf struct{ slots, rows, repeats, lowBit, laplace, gauss float64 }
 
 // mixtures are the priors over effect sizes.
-type mixtures struct{ rich, lean, sure, paired mixture }
+type mixtures struct{ shift, support, sure, paired mixture }
 
 func newMixtures() mixtures {
 	return mixtures{
-		rich:   newMixture([]float64{.04, .1, .25, .6, 1.5, 4}, []float64{1, 1, 1, 1, 1, 1}),
-		lean:   newMixture([]float64{.1, .4, 1.5}, []float64{1, 1, 1}),
-		sure:   mixture{{certain, 0, 1}},
-		paired: pairedMixture(),
+		shift:   shiftMixture(),
+		support: supportMixture(),
+		sure:    mixture{{certain, 0, 1}},
+		paired:  pairedMixture(),
 	}
 }
 
@@ -78,7 +80,11 @@ func (a *Audit) all() []*series {
 func (a *Audit) fundSlots(e *epoch) {
 	w := weightsFor(len(a.slots) > 1 || a.reader.keyed)
 	left := 1.0
-	give := func(s *series, weight float64, views []view, m mixture) {
+	give := func(s *series, weight float64, views []view) {
+		m := a.mix.shift
+		if s.kind == lowBitScore || s.kind == repeatScore {
+			m = a.mix.support
+		}
 		s.id, s.staked = a.book.open(views, m), true
 		e.grants = append(e.grants, grant{s.id, weight / left})
 		left -= weight
@@ -89,15 +95,15 @@ func (a *Audit) fundSlots(e *epoch) {
 		}
 		switch s.kind {
 		case rowsScore:
-			give(s, w.rows, []view{ascending, sorted}, a.mix.rich)
+			give(s, w.rows, []view{ascending, sorted})
 		case repeatScore:
-			give(s, w.repeats, []view{sorted}, a.mix.rich)
+			give(s, w.repeats, []view{sorted})
 		case lowBitScore:
-			give(s, w.lowBit, []view{ascending}, a.mix.rich)
+			give(s, w.lowBit, []view{ascending})
 		case laplaceScore:
-			give(s, w.laplace, []view{ascending}, a.mix.rich)
+			give(s, w.laplace, []view{ascending})
 		case gaussScore:
-			give(s, w.gauss, []view{ascending}, a.mix.rich)
+			give(s, w.gauss, []view{ascending})
 		case certainScore:
 			s.id, s.staked = a.book.open([]view{sorted}, a.mix.sure), true
 		}
@@ -117,22 +123,88 @@ func (a *Audit) fundSlots(e *epoch) {
 		}
 		part = .8 / float64(len(a.slots))
 	}
-	views, m := a.slotStake()
+	views := a.slotViews()
 	for _, s := range a.slots {
 		if !s.staked {
-			give(s, part, views, m)
+			give(s, part, views)
 		}
 	}
 	a.funded = len(a.slots)
 }
 
-// slotStake returns the views and the mixture of a slot: fewer when there are many.
-func (a *Audit) slotStake() ([]view, mixture) {
+// slotViews returns the views of a slot: fewer when there are many.
+func (a *Audit) slotViews() []view {
 	switch {
 	case len(a.slots) <= fewSlots:
-		return []view{ascending, folded, sorted}, a.mix.rich
+		return []view{ascending, folded, sorted}
 	case len(a.slots) <= 64:
-		return []view{ascending, sorted}, a.mix.lean
+		return []view{ascending, sorted}
 	}
-	return []view{ascending}, a.mix.lean
+	return []view{ascending}
+}
+
+// firstDivision is the number of pairs at which the wealth is first divided among the scores by what the past shows;
+// it is again at every doubling.
+const firstDivision = 32
+
+// divide moves wealth to the scores whose past speaks loudest against the claim. Half of it keeps the weights that the
+// scores began with; the other half goes by these weights times exp(z^2/2), z the studentised gap of a score's events in
+// the past: as if the score had been chosen from the past, like its events. The past decides, so that every process
+// stays an e-process.
+func (a *Audit) divide(e *epoch) {
+	if a.pairs < a.divideAt {
+		return
+	}
+	a.divideAt = 2 * a.pairs
+	w := weightsFor(len(a.slots) > 1 || a.reader.keyed)
+	var loud, prior []float64
+	for _, en := range e.entries {
+		s := a.named(en.score)
+		if en.table.paired != nil || s.kind == certainScore {
+			continue
+		}
+		p := w.of(s.kind)
+		if s.kind == slotScore {
+			p /= float64(len(a.slots))
+		}
+		e.shift = append(e.shift, grant{score: en.score})
+		prior = append(prior, p)
+		loud = append(loud, math.Log(p)+loudness(a.lead.null, en.table, &a.book)/2)
+	}
+	all, sum := logSumExp(loud), 0.0
+	for _, p := range prior {
+		sum += p
+	}
+	for i := range e.shift {
+		e.shift[i].fraction = .5*prior[i]/sum + .5*math.Exp(loud[i]-all)
+	}
+}
+
+// loudness is the sum of the squared studentised gaps of the two events that a score would bet on.
+func loudness(h null, t *table, k *book) float64 {
+	v := ascending
+	if !t.hasNumbers() {
+		v = sorted
+	}
+	k.order = orderOf(t, v, k.order)
+	return chooseEvents(h, t, v, k.order).z2
+}
+
+// of returns the weight of a kind of score.
+func (w *stakesOf) of(k kind) float64 {
+	switch k {
+	case slotScore:
+		return w.slots
+	case rowsScore:
+		return w.rows
+	case repeatScore:
+		return w.repeats
+	case lowBitScore:
+		return w.lowBit
+	case laplaceScore:
+		return w.laplace
+	case gaussScore:
+		return w.gauss
+	}
+	return 0
 }

@@ -1,11 +1,17 @@
 package analysis
 
+import "math"
+
 // This file is what happens between blocks: the wealth of the finished one is booked, the bound climbs, and the bins,
 // events and bets of the next are learned.
 
 // turn ends the block at hand and starts the next.
 func (a *Audit) turn() {
 	a.lead.end(&a.book, a.epoch)
+	a.epoch.claim = a.lead.latest
+	if a.claimAt < 0 {
+		a.epoch.claim = math.Inf(-1)
+	}
 	a.closeEpoch()
 	a.climb()
 	n := a.pairs
@@ -17,6 +23,7 @@ func (a *Audit) turn() {
 		a.fundSlots(next)
 		a.betOnCertainty(next)
 		a.learn(next)
+		a.divide(next)
 	}
 	length := max(1, n/blockDivisor)
 	next.share = shareAt(n, n+length)
@@ -61,7 +68,7 @@ func (a *Audit) lookEvery() int {
 func (a *Audit) closeEpoch() {
 	kept := a.epoch.entries[:0]
 	for _, en := range a.epoch.entries {
-		if !en.claimOnly {
+		if en.scope != claimAlone {
 			kept = append(kept, en)
 		}
 	}
@@ -75,6 +82,7 @@ func (a *Audit) look() {
 	a.lead.look(&a.book, a.epoch)
 	if a.detectedAt == 0 && a.claimAt >= 0 && a.lead.highest >= a.threshold && a.reaches() {
 		a.detectedAt = a.pairs
+		a.advance()
 	}
 }
 
@@ -85,8 +93,9 @@ func (a *Audit) reaches() bool {
 	for a.front < a.claimAt {
 		now := *a.climber
 		now.logw = append([]float64(nil), a.climber.logw...)
-		now.granted = append([]float64(nil), a.climber.granted...)
+		now.sums = append([]float64(nil), a.climber.sums...)
 		now.begin(&a.book, a.epoch)
+		a.epoch.claim = a.lead.latest
 		now.end(&a.book, a.epoch, &a.bet)
 		if now.highest < a.threshold {
 			return false
@@ -121,7 +130,7 @@ func (a *Audit) advance() {
 	if a.front >= len(a.grid) {
 		return
 	}
-	a.climber.reset(newNull(a.grid[a.front], a.claim.Delta))
+	a.climber.reset(newNull(a.grid[a.front], a.claim.Delta), a.front < a.claimAt)
 	if a.front == a.claimAt {
 		return // the lead is the process there
 	}
@@ -200,7 +209,7 @@ func (a *Audit) learn(e *epoch) {
 		} else {
 			s.turn(n, a.slotBins(), &a.scratch)
 		}
-		e.entries = append(e.entries, entry{score: s.id, table: s.table, claimOnly: len(a.slots) > maxGridSlots})
+		e.entries = append(e.entries, entry{score: s.id, table: s.table, scope: a.slotScope()})
 	}
 	a.learnJoint()
 	for _, s := range a.specials {
@@ -227,14 +236,25 @@ func (a *Audit) learn(e *epoch) {
 
 // Bins that are learned per score.
 const (
-	fewSlots       = 8   // up to here every slot has many bins, all views and the whole mixture
-	maxGridSlots   = 256 // up to here slots are bet on at every epsilon of the grid
+	fewSlots       = 8   // up to here every slot has many bins and all views, and is bet on at every epsilon
+	maxGridSlots   = 256 // up to here slots are bet on above the claim
 	maxSpecialBins = 32
 )
 
+// slotScope says at which epsilons slots are bet on. Many are left out where it would cost most and tell least.
+func (a *Audit) slotScope() scope {
+	switch {
+	case len(a.slots) <= fewSlots:
+		return everywhere
+	case len(a.slots) <= maxGridSlots:
+		return fromClaim
+	}
+	return claimAlone
+}
+
 func (a *Audit) slotBins() int {
 	if len(a.slots) <= fewSlots {
-		return 36
+		return 28
 	}
 	return 20
 }
@@ -253,12 +273,7 @@ func (a *Audit) turnRepeats(s *series) {
 // separate changes a slot whose worlds share their noise to the bet that needs no independence. What was won on the
 // assumption that they do not is taken away.
 func (a *Audit) separate(s *series, e *epoch) {
-	e.void = append(e.void, s.id)
-	for _, j := range a.specials {
-		if j.kind == laplaceScore || j.kind == gaussScore {
-			e.void = append(e.void, j.id)
-		}
-	}
+	e.void = true
 	e.retire = append(e.retire, s.id)
 	s.id = a.book.open([]view{ascending}, a.mix.paired)
 	e.grants = append(e.grants, grant{s.id, .5})

@@ -1,0 +1,26 @@
+package dpwatch
+
+import (
+	_ "github.com/cenkalti/backoff/v5"
+	_ "github.com/goccy/go-yaml"
+	_ "github.com/google/go-cmp/cmp"
+	_ "github.com/jackc/pgproto3/v2"
+	_ "github.com/jackc/pgx/v5"
+	_ "github.com/jackc/pgx/v5/pgxpool"
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "github.com/pganalyze/pg_query_go/v5"
+	_ "github.com/prometheus/client_golang/prometheus"
+	_ "github.com/prometheus/client_golang/prometheus/promhttp"
+	_ "github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	_ "github.com/prometheus/common/expfmt"
+	_ "github.com/schollz/progressbar/v3"
+	_ "github.com/spf13/cobra"
+	_ "go.uber.org/goleak"
+	_ "go.uber.org/zap"
+	_ "go.uber.org/zap/zaptest/observer"
+	_ "golang.org/x/sync/errgroup"
+	_ "gonum.org/v1/gonum/mathext"
+	_ "gonum.org/v1/gonum/stat"
+	_ "gonum.org/v1/gonum/stat/distuv"
+	_ "google.golang.org/protobuf/proto"
+)
