@@ -187,6 +187,6 @@ func (r *demoResult) String() string {
 	if r.Auditors > 1 {
 		fmt.Fprintf(&b, "The auditor process was started %d times; the client noticed nothing.\n", r.Auditors)
 	}
-	b.WriteString("LOWER is certified at confidence 0.95; ESTIMATE has no confidence statement. No evidence is not a proof of privacy.\n")
+	fmt.Fprintf(&b, "LOWER is certified at confidence %g; ESTIMATE has no confidence statement. No evidence is not a proof of privacy.\n", demoConfidence)
 	return b.String()
 }

@@ -85,7 +85,7 @@ func auditorOf(t *testing.T, pid int) int {
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	bindir := pgtest.Start(t).BinDir()
-	p := startProgram(t, "demo", "-o", "json", "--pg-bindir", bindir, "--max-trials", "400")
+	p := startProgram(t, "demo", "-o", "json", "--pg-bindir", bindir)
 	p.until(t, "the first verdict", func() bool {
 		return strings.Contains(p.log.String(), "\n1 of ") || strings.Contains(p.log.String(), "\n2 of ")
 	})
