@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,6 +57,7 @@ type Auditor struct {
 	queue    []*job // jobs without a worker, next first
 	captured uint64
 	skipped  map[string]uint64
+	evicted  uint64
 	faults   uint64
 	panics   uint64
 	shadow   string
@@ -94,7 +96,7 @@ func (a *Auditor) Submit(q capture.Query) {
 		j.lastSeen = q.Completed
 		return
 	}
-	if len(a.byKey) >= a.opt.MaxAudits {
+	if len(a.byKey) >= a.opt.MaxAudits && !a.evict() {
 		a.skip("too_many_audits")
 		return
 	}
@@ -104,6 +106,25 @@ func (a *Auditor) Submit(q capture.Query) {
 	if j.state != Decided {
 		a.enqueue(j)
 	}
+}
+
+// evict forgets the decided audit that clients asked for longest ago, and reports whether there was one. Violations
+// and audits at work stay. A forgotten query that comes again is audited again.
+func (a *Auditor) evict() bool { // with a.mu held
+	oldest := -1
+	for i, j := range a.order {
+		if j.state == Decided && j.worst().Verdict != analysis.Violation &&
+			(oldest < 0 || j.lastSeen.Before(a.order[oldest].lastSeen)) {
+			oldest = i
+		}
+	}
+	if oldest < 0 {
+		return false
+	}
+	delete(a.byKey, a.order[oldest].plan.Key)
+	a.order = slices.Delete(a.order, oldest, oldest+1)
+	a.evicted++
+	return true
 }
 
 // analyze asks rewrite, and turns a panic into an error: no statement may end the auditor that way.
@@ -233,7 +254,7 @@ func (a *Auditor) Status() Status {
 	defer a.mu.Unlock()
 	s := Status{
 		At: a.opt.Now(), Captured: a.captured, Skipped: make(map[string]uint64, len(a.skipped)),
-		Faults: a.faults, Panics: a.panics, Shadow: a.shadow, Warnings: a.warnings,
+		Evicted: a.evicted, Faults: a.faults, Panics: a.panics, Shadow: a.shadow, Warnings: a.warnings,
 		Audits: make([]Entry, len(a.order)),
 	}
 	for reason, n := range a.skipped {

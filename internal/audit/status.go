@@ -11,6 +11,7 @@ type Status struct {
 	At       time.Time         `json:"at"`
 	Captured uint64            `json:"captured"`           // queries taken
 	Skipped  map[string]uint64 `json:"skipped"`            // not audited, by reason
+	Evicted  uint64            `json:"evicted"`            // decided audits forgotten to make room
 	Faults   uint64            `json:"replay_faults"`      // batches that could not be replayed
 	Shadow   string            `json:"shadow,omitempty"`   // what is wrong with the shadow database; empty = nothing known
 	Panics   uint64            `json:"recovered_panics"`   // in audit goroutines

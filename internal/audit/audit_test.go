@@ -1,0 +1,236 @@
+package audit_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// rig is an auditor on real copies: d0 has 40 people, d1 lacks one, d2 lacks the one who is alone in group 9.
+type rig struct {
+	*audit.Auditor
+	mu       sync.Mutex // guards findings
+	findings []alert.Finding
+	dsn      string
+}
+
+func newRig(t *testing.T, change func(*audit.Options)) *rig {
+	t.Helper()
+	r := &rig{dsn: pgtest.Database(t)}
+	conn, err := pgx.Connect(t.Context(), r.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), `
+		CREATE FUNCTION noisy(value float8, scale float8) RETURNS float8 LANGUAGE sql VOLATILE
+			AS 'SELECT round((value + scale * ln((1 - random()) / (1 - random()))) * 1024) / 1024';
+		CREATE SCHEMA d0; CREATE TABLE d0.people AS SELECT g AS id, CASE g WHEN 40 THEN 9 ELSE g % 3 END AS grp FROM generate_series(1, 40) g;
+		CREATE SCHEMA d1; CREATE TABLE d1.people AS SELECT * FROM d0.people WHERE id <> 1;
+		CREATE SCHEMA d2; CREATE TABLE d2.people AS SELECT * FROM d0.people WHERE id <> 40`); err != nil {
+		t.Fatal(err)
+	}
+	rewriter, err := rewrite.New(rewrite.Options{
+		Protected: []rewrite.Table{{Schema: "public", Name: "people"}}, AllowFunctions: []string{"noisy"},
+		Claims: rewrite.ClaimRules{TrustComment: true},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	player, err := replay.New(replay.Options{
+		DSN: r.dsn, SearchPath: []string{"public"}, StatementTimeout: 10 * time.Second, ConnectTimeout: 10 * time.Second,
+		MaxRows: 1000, MaxBytes: 1 << 20,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt := audit.Options{
+		Rewriter: rewriter, Player: player, D0: "d0", D1: []string{"d1"}, Tables: []string{"people"},
+		Analysis: analysis.Options{Confidence: 0.99, MaxTrials: 400}, BatchTrials: 20, TurnTrials: 100, Workers: 2,
+		MaxAudits: 10, RetryAfter: 50 * time.Millisecond,
+		OnFinding: func(f alert.Finding) {
+			r.mu.Lock()
+			r.findings = append(r.findings, f)
+			r.mu.Unlock()
+		},
+		Logger: zap.NewNop(), Metrics: prometheus.NewRegistry(), Now: time.Now, Seed: func() uint64 { return 1 },
+	}
+	if change != nil {
+		change(&opt)
+	}
+	if r.Auditor, err = audit.New(opt); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// run lets the auditor work until the test ends.
+func (r *rig) run(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := r.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+}
+
+func query(sql string) capture.Query {
+	return capture.Query{SQL: sql, User: "ann", Database: "shop", Completed: time.Now()}
+}
+
+// decided waits until every audit is decided; the bound only ends a test that hangs.
+func (r *rig) decided(t *testing.T) []audit.Entry {
+	t.Helper()
+	for range 6000 {
+		entries := r.Status().Audits
+		n := 0
+		for _, e := range entries {
+			if e.State == audit.Decided {
+				n++
+			}
+		}
+		if n == len(entries) {
+			return entries
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("undecided: %+v", r.Status())
+	return nil
+}
+
+func TestAuditsEachQueryOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	leaky := query("SELECT noisy(count(*), 0.2) FROM people /*dp_epsilon='0.5'*/")
+	for range 3 {
+		r.Submit(leaky)
+	}
+	r.Submit(query("SELECT noisy(count(*), 4) FROM people /*dp_epsilon='0.5'*/"))
+	r.Submit(query("SELECT noisy(count(*), 4) FROM people"))
+	r.Submit(query("SELECT 1"))
+	r.Submit(query("DELETE FROM people"))
+	r.Submit(query("not SQL"))
+	r.run(t)
+	entries := r.decided(t)
+	if len(entries) != 3 {
+		t.Fatalf("%d audits, want 3", len(entries))
+	}
+	for i, want := range []struct {
+		verdict analysis.Verdict
+		seen    uint64
+	}{{analysis.Violation, 3}, {analysis.NoEvidence, 1}, {analysis.Inconclusive, 1}} {
+		if e := entries[i]; e.Report.Verdict != want.verdict || e.Seen != want.seen {
+			t.Errorf("audit %d: %s seen %d, want %s seen %d", i, e.Report.Verdict, e.Seen, want.verdict, want.seen)
+		}
+	}
+	if reason := entries[2].Report.Reason; reason != "no claim" {
+		t.Errorf("without a claim the reason is %q", reason)
+	}
+	s := r.Status()
+	for _, reason := range []string{"no_protected_table", "not_select", "unparseable"} {
+		if s.Skipped[reason] != 1 {
+			t.Errorf("skipped %v; want one %s", s.Skipped, reason)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.findings) != 1 || r.findings[0].ID != entries[0].ID || r.findings[0].SQL != "" || !(r.findings[0].Lower > 0.5) {
+		t.Errorf("findings %+v; want one, of the first audit, without SQL, above the claim", r.findings)
+	}
+	if strings.Contains(entries[0].Summary, "0.2") {
+		t.Errorf("the summary %q shows a literal", entries[0].Summary)
+	}
+}
+
+// With several neighbours the worst one is told.
+func TestSeveralNeighbours(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *audit.Options) { o.D1 = []string{"d1", "d2"} })
+	// Without person 40 group 9 is gone; without person 1 a count moves by one, which the noise covers.
+	r.Submit(query("SELECT grp, noisy(count(*), 5) FROM people GROUP BY grp /*dp_epsilon='1'*/"))
+	r.run(t)
+	e := r.decided(t)[0]
+	if e.Report.Verdict != analysis.Violation || e.Neighbour != "d2" {
+		t.Errorf("%s on %s, want a violation on d2", e.Report.Verdict, e.Neighbour)
+	}
+}
+
+func TestInfeasibleBudget(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.Submit(query("SELECT noisy(count(*), 1) FROM people /*dp_epsilon='12'*/"))
+	e := r.Status().Audits[0]
+	if e.State != audit.Decided || e.Report.Verdict != analysis.Inconclusive || !strings.Contains(e.Trouble, "cannot be refuted") {
+		t.Errorf("%s %s %q; want an audit that is refused as infeasible", e.State, e.Report.Verdict, e.Trouble)
+	}
+}
+
+// A query that cannot be replayed waits, is told why, and goes on when it can.
+func TestWaitsForTheShadow(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	conn, err := pgx.Connect(t.Context(), r.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), "ALTER TABLE d1.people RENAME TO gone"); err != nil {
+		t.Fatal(err)
+	}
+	r.Submit(query("SELECT noisy(count(*), 0.2) FROM people /*dp_epsilon='0.5'*/"))
+	r.run(t)
+	for range 6000 {
+		s := r.Status()
+		if e := s.Audits[0]; e.State == audit.Waiting && strings.Contains(e.Trouble, "create the copies") && s.Shadow != "" {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if s := r.Status(); s.Audits[0].Trouble == "" || s.Faults == 0 || !strings.Contains(s.Shadow, "d1.people") {
+		t.Errorf("status %+v; want the trouble told", s)
+	}
+	if _, err := conn.Exec(t.Context(), "ALTER TABLE d1.gone RENAME TO people"); err != nil {
+		t.Fatal(err)
+	}
+	if e := r.decided(t)[0]; e.Report.Verdict != analysis.Violation || e.Trouble != "" {
+		t.Errorf("after the repair: %s %q, want a violation", e.Report.Verdict, e.Trouble)
+	}
+}
+
+func TestEviction(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *audit.Options) { o.MaxAudits = 2 })
+	infeasible := func(n int) capture.Query { // decided at once
+		return query(fmt.Sprintf("SELECT noisy(count(*), %d) FROM people /*dp_epsilon='12'*/", n))
+	}
+	r.Submit(infeasible(1))
+	r.Submit(query("SELECT noisy(count(*), 4) FROM people /*dp_epsilon='0.5'*/")) // waits for a worker
+	r.Submit(infeasible(2))
+	r.Submit(query("SELECT noisy(count(*), 5) FROM people /*dp_epsilon='0.5'*/"))
+	r.Submit(query("SELECT noisy(count(*), 6) FROM people /*dp_epsilon='0.5'*/"))
+	s := r.Status()
+	if len(s.Audits) != 2 || s.Evicted != 2 || s.Skipped["too_many_audits"] != 1 {
+		t.Errorf("%d audits, %d evicted, skipped %v; want 2, 2 and one that found no room", len(s.Audits), s.Evicted, s.Skipped)
+	}
+}
