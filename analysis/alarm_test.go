@@ -15,7 +15,7 @@ var long = flag.Bool("long", false, "run the statistical tests at full size (min
 // binomial with at most alpha = 5 % per run; each bound is the least with a false-alarm rate of this test below 10^-5.
 func TestFalseAlarms(t *testing.T) {
 	t.Parallel()
-	runs, pairs, most := 60, 1000, 12 // P(Bin(60, .05) > 12) = 7e-6
+	runs, pairs, most := 40, 800, 10 // P(Bin(40, .05) > 10) = 3e-6
 	if *long {
 		runs, pairs, most = 500, 5000, 50 // P(Bin(500, .05) > 50) = 2e-6
 	}

@@ -54,7 +54,8 @@ type Audit struct {
 	slots     []*series
 	specials  []*series
 	joint     joint
-	stride    int // of the pairs that are kept
+	jointNow  [2]code // the Gaussian scores of the pair at hand
+	stride    int     // of the pairs that are kept
 	retained  [][2]*Outcome
 	misfit    bool // a result did not fit the layout
 	divideAt  int  // pairs at which wealth is divided among the scores anew
@@ -62,6 +63,7 @@ type Audit struct {
 	funded    int  // slots that had a stake when wealth was shared out last
 	monotony  monotony
 	repeats   map[uint64]uint8
+	echoes    [2]int // results that repeat an earlier one of their world although their numbers are precise
 	failures  [2]int
 	unmatched int // results of another shape
 }
@@ -162,16 +164,13 @@ func (a *Audit) special(s *series, d0, d1 *Outcome, h [2]uint64) (c0, c1 code) {
 		return a.monotony.code(h[0]), a.monotony.code(h[1])
 	case lowBitScore:
 		return lowBitCode(a.codes[0]), lowBitCode(a.codes[1])
-	case laplaceScore:
+	case laplaceScore: // comes before gaussScore
 		if s.table != nil {
-			c0, _ = a.joint.score(a.codes[0])
-			c1, _ = a.joint.score(a.codes[1])
+			c0, a.jointNow[0] = a.joint.score(a.codes[0])
+			c1, a.jointNow[1] = a.joint.score(a.codes[1])
 		}
 	case gaussScore:
-		if s.table != nil {
-			_, c0 = a.joint.score(a.codes[0])
-			_, c1 = a.joint.score(a.codes[1])
-		}
+		return a.jointNow[0], a.jointNow[1]
 	}
 	return c0, c1
 }
@@ -256,6 +255,11 @@ const maxRepeats = 1 << 16
 
 // remember notes in which world a result was seen.
 func (a *Audit) remember(h [2]uint64) {
+	for w, x := range h {
+		if a.repeats[x]>>w&1 == 1 && precise(a.codes[w]) {
+			a.echoes[w]++
+		}
+	}
 	for w, x := range h {
 		if seen, ok := a.repeats[x]; ok || len(a.repeats) < maxRepeats {
 			a.repeats[x] = seen | 1<<w

@@ -110,6 +110,20 @@ func TestSameAnswerInBothWorldsIsNoViolation(t *testing.T) {
 	}
 }
 
+// TestCachedNoise holds that noise which comes from a small stock is said to.
+func TestCachedNoise(t *testing.T) {
+	t.Parallel()
+	r := run(t, analysis.Claim{Epsilon: 1}, 2000, 1, func(r *rand.Rand) (d0, d1 analysis.Outcome) {
+		return value(math.Sqrt(float64(2 + r.IntN(3)))), value(math.Sqrt(float64(5 + r.IntN(3))))
+	})
+	if r.Verdict != analysis.Violation || !strings.Contains(r.Reason, "deterministic or cached noise") {
+		t.Errorf("verdict %s, reason %q", r.Verdict, r.Reason)
+	}
+	if !strings.Contains(strings.Join(r.Warnings, "; "), "repeat an earlier one exactly") {
+		t.Errorf("warnings %q", r.Warnings)
+	}
+}
+
 // TestSharedNoise holds that noise which both worlds share is noticed, and that a leak is found in spite of it.
 func TestSharedNoise(t *testing.T) {
 	t.Parallel()

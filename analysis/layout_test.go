@@ -35,19 +35,42 @@ func TestKeysAreLearned(t *testing.T) {
 		rows    [][]analysis.Value
 		want    []string
 	}{
-		{"integer_key_and_noisy_count", []analysis.Column{integer("store_id"), integer("count")},
-			[][]analysis.Value{{num(1), noisy}, {num(2), noisy}, {num(3), noisy}}, []string{"store_id=1", "store_id=2", "store_id=3"}},
-		{"key_behind_the_count", []analysis.Column{integer("count"), integer("store_id")},
-			[][]analysis.Value{{noisy, num(1)}, {noisy, num(2)}, {noisy, num(3)}}, []string{"store_id=1", "store_id=2", "store_id=3"}},
-		{"text_key", []analysis.Column{integer("class"), {Name: "avg"}},
-			[][]analysis.Value{{txt("low"), noisy}, {txt("high"), noisy}}, []string{`class="low"`, `class="high"`}},
-		{"two_keys", []analysis.Column{integer("a"), integer("b"), {Name: "sum"}},
+		{
+			"integer_key_and_noisy_count",
+			[]analysis.Column{integer("store_id"), integer("count")},
+			[][]analysis.Value{{num(1), noisy}, {num(2), noisy}, {num(3), noisy}},
+			[]string{"store_id=1", "store_id=2", "store_id=3"},
+		},
+		{
+			"key_behind_the_count",
+			[]analysis.Column{integer("count"), integer("store_id")},
+			[][]analysis.Value{{noisy, num(1)}, {noisy, num(2)}, {noisy, num(3)}},
+			[]string{"store_id=1", "store_id=2", "store_id=3"},
+		},
+		{
+			"text_key",
+			[]analysis.Column{integer("class"), {Name: "avg"}},
+			[][]analysis.Value{{txt("low"), noisy}, {txt("high"), noisy}},
+			[]string{`class="low"`, `class="high"`},
+		},
+		{
+			"two_keys",
+			[]analysis.Column{integer("a"), integer("b"), {Name: "sum"}},
 			[][]analysis.Value{{num(1), txt("x"), noisy}, {num(1), txt("y"), noisy}, {num(2), txt("x"), noisy}},
-			[]string{`a=1, b="x"`, `a=1, b="y"`, `a=2, b="x"`}},
-		{"floats_are_no_keys", []analysis.Column{{Name: "a"}, {Name: "b"}},
-			[][]analysis.Value{{num(1), noisy}, {num(2), noisy}}, []string{"row 1", "row 2"}},
-		{"rows_of_one_key", []analysis.Column{integer("class"), {Name: "x"}},
-			[][]analysis.Value{{txt("low"), noisy}, {txt("low"), noisy}}, []string{`class="low"`, `class="low" #2`}},
+			[]string{`a=1, b="x"`, `a=1, b="y"`, `a=2, b="x"`},
+		},
+		{
+			"floats_are_no_keys",
+			[]analysis.Column{{Name: "a"}, {Name: "b"}},
+			[][]analysis.Value{{num(1), noisy}, {num(2), noisy}},
+			[]string{"row 1", "row 2"},
+		},
+		{
+			"rows_of_one_key",
+			[]analysis.Column{integer("class"), {Name: "x"}},
+			[][]analysis.Value{{txt("low"), noisy}, {txt("low"), noisy}},
+			[]string{`class="low"`, `class="low" #2`},
+		},
 		{"one_row", []analysis.Column{integer("count"), {Name: "sum"}}, [][]analysis.Value{{noisy, noisy}}, []string{"()"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -87,8 +87,8 @@ type Event struct {
 // Attacker says what one answer does to an attacker's odds, for the event found.
 type Attacker struct {
 	PriorOdds float64 `json:"prior_odds"`
-	// LikelihoodRatio is how much likelier the event is in one world than in the other, estimated (with half a count
-	// added on each side) from trials that came after the event was chosen.
+	// LikelihoodRatio is how much likelier the event is in one world than in the other, estimated from the trials so far
+	// with half a count added on each side. Like every estimate at the event that speaks loudest it is biased upwards.
 	LikelihoodRatio Float `json:"likelihood_ratio"`
 	PosteriorOdds   Float `json:"posterior_odds"`
 	// Breached reports whether the odds pass the threshold for certain: at the lower bound, not at the estimate.
@@ -103,6 +103,7 @@ type Partition struct {
 
 // Report returns the state of the audit. It may be called at any time.
 func (a *Audit) Report() Report {
+	a.look()
 	r := Report{
 		Claimed:           Claimed{Epsilon: Float(a.claim.Epsilon), Delta: a.claim.Delta},
 		EpsilonLower:      Float(a.lower()),
@@ -116,7 +117,7 @@ func (a *Audit) Report() Report {
 	if a.opts.NoClaim {
 		r.Claimed.Epsilon = Float(math.NaN())
 	} else {
-		r.WealthLog = Float(a.lead.look(&a.book, a.epoch))
+		r.WealthLog = Float(a.lead.latest)
 		if a.pairs > 0 {
 			r.MinimalDetectable = Float(minimalDetectable(a.claim, 1-a.opts.Confidence, a.pairs, a.slotCost()))
 		}
@@ -158,6 +159,8 @@ func (a *Audit) verdict(r *Report) (Verdict, string) {
 		reason := fmt.Sprintf("epsilon is above %.4g with confidence %v, after %d pairs of trials", a.claim.Epsilon, a.opts.Confidence, a.detectedAt)
 		if a.pairs > 1 && a.monotony.constant() {
 			reason += ": " + repeated + ", the answers never vary and differ between D0 and D1"
+		} else if a.echoes[0]+a.echoes[1] > a.pairs {
+			reason += ": " + repeated + ", most answers repeat earlier ones exactly"
 		}
 		return Violation, reason
 	case a.pairs == 0:
@@ -187,6 +190,11 @@ func (a *Audit) warnings() []string {
 			if !broken {
 				add("deterministic or cached noise: the answer on D%d never varies", i)
 			}
+		}
+	}
+	for i, n := range a.echoes {
+		if n > 0 && !a.monotony.constant() {
+			add("%d of %d results on D%d repeat an earlier one exactly, with more digits than chance allows: deterministic or cached noise, or values cut off at a bound", n, a.pairs, i)
 		}
 	}
 	if n := a.sharedSlots(); n > 0 {

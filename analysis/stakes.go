@@ -66,6 +66,7 @@ func (a *Audit) learnLayout(e *epoch) {
 		a.specials = append(a.specials, &series{kind: laplaceScore}, &series{kind: gaussScore})
 	}
 	clear(a.repeats)
+	a.echoes = [2]int{}
 	for _, p := range a.retained {
 		a.read(p[0], p[1], [2]uint64{fingerprint(p[0]), fingerprint(p[1])})
 	}
@@ -82,7 +83,10 @@ func (a *Audit) fundSlots(e *epoch) {
 	left := 1.0
 	give := func(s *series, weight float64, views []view) {
 		m := a.mix.shift
-		if s.kind == lowBitScore || s.kind == repeatScore {
+		switch {
+		case s.shared:
+			views, m = []view{ascending}, a.mix.paired
+		case s.kind == lowBitScore || s.kind == repeatScore:
 			m = a.mix.support
 		}
 		s.id, s.staked = a.book.open(views, m), true

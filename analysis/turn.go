@@ -76,78 +76,6 @@ func (a *Audit) closeEpoch() {
 	a.book.epochs = append(a.book.epochs, a.epoch)
 }
 
-// look updates the wealth at the claim, and finds out whether the bound has passed it.
-func (a *Audit) look() {
-	a.nextLook = a.pairs + a.lookEvery()
-	a.lead.look(&a.book, a.epoch)
-	if a.detectedAt == 0 && a.claimAt >= 0 && a.lead.highest >= a.threshold && a.reaches() {
-		a.detectedAt = a.pairs
-		a.advance()
-	}
-}
-
-// reaches reports whether every point of the grid below the claim's has been rejected too, the block at hand counted.
-// The points are those of an increasing sequence of hypotheses: the least that is true is rejected with probability
-// at most alpha, and the bound cannot pass it before.
-func (a *Audit) reaches() bool {
-	for a.front < a.claimAt {
-		now := *a.climber
-		now.logw = append([]float64(nil), a.climber.logw...)
-		now.sums = append([]float64(nil), a.climber.sums...)
-		now.begin(&a.book, a.epoch)
-		a.epoch.claim = a.lead.latest
-		now.end(&a.book, a.epoch, &a.bet)
-		if now.highest < a.threshold {
-			return false
-		}
-		a.advance()
-	}
-	return true
-}
-
-// climb moves the bound up over the epochs that are finished.
-func (a *Audit) climb() {
-	if a.front < len(a.grid) && a.front != a.claimAt {
-		a.climber.begin(&a.book, a.epoch)
-		a.climber.end(&a.book, a.epoch, &a.bet)
-	}
-	for a.front < len(a.grid) && a.rejected() {
-		a.advance()
-	}
-}
-
-// rejected reports whether the point at the front is refuted. At the claim the looks in between count too.
-func (a *Audit) rejected() bool {
-	if a.front == a.claimAt {
-		return a.lead.highest >= a.threshold
-	}
-	return a.climber.highest >= a.threshold
-}
-
-// advance moves the front up by one point and computes the process there over all finished epochs.
-func (a *Audit) advance() {
-	a.front++
-	if a.front >= len(a.grid) {
-		return
-	}
-	a.climber.reset(newNull(a.grid[a.front], a.claim.Delta), a.front < a.claimAt)
-	if a.front == a.claimAt {
-		return // the lead is the process there
-	}
-	for _, e := range a.book.epochs {
-		a.climber.begin(&a.book, e)
-		a.climber.end(&a.book, e, &a.bet)
-	}
-}
-
-// lower returns the bound: the greatest point of the grid that is rejected together with all below it, 0 for none.
-func (a *Audit) lower() float64 {
-	if a.front == 0 {
-		return 0
-	}
-	return a.grid[a.front-1]
-}
-
 // betOnCertainty moves wealth onto "the results never vary and differ" while that is what was seen, and back when it
 // stops.
 func (a *Audit) betOnCertainty(e *epoch) {
@@ -158,12 +86,12 @@ func (a *Audit) betOnCertainty(e *epoch) {
 		e.lower = s.id
 		s.table = nil
 	case s.table == nil && a.monotony.constant() && a.monotony.first[0] != a.monotony.first[1]:
-		precise := a.precise()
-		if a.pairs < 3 && !(precise && a.pairs == 2) {
+		exact := precise(a.codes[0]) || precise(a.codes[1])
+		if a.pairs < 3 && !(exact && a.pairs == 2) {
 			return
 		}
 		e.raise, e.raiseBy = s.id, .75
-		if precise {
+		if exact {
 			e.raiseBy = .95
 		}
 		s.binner = binner{categories: []uint16{onD0Only, onD1Only}}
@@ -183,13 +111,11 @@ func (a *Audit) certain() *series {
 	return nil
 }
 
-// precise reports whether numbers were seen whose exact repetition cannot be chance.
-func (a *Audit) precise() bool {
-	for _, codes := range a.codes {
-		for _, c := range codes {
-			if isNumber(c) && entropyBits(c) > 24 {
-				return true
-			}
+// precise reports whether codes hold a number whose exact repetition cannot be chance.
+func precise(codes []code) bool {
+	for _, c := range codes {
+		if isNumber(c) && entropyBits(c) > 24 {
+			return true
 		}
 	}
 	return false
@@ -292,29 +218,26 @@ func (a *Audit) turnPaired(s *series) {
 	s.table.paired = &pairedTable{events: chooseEvents(a.lead.null, s.table, v, a.book.order)}
 }
 
-// learnJoint fits the joint scores, when there are slots to join.
+// learnJoint fits the joint scores, when there are slots to join; where these are many only every second time.
 func (a *Audit) learnJoint() {
-	var first *series
+	var scores []*series
 	for _, s := range a.specials {
 		if s.kind == laplaceScore || s.kind == gaussScore {
-			if first == nil {
-				first = s
-			}
+			scores = append(scores, s)
 		}
 	}
-	if first == nil || len(a.slots) < 2 || len(a.slots[0].past[0]) < leastJoint {
+	if len(scores) == 0 || len(a.slots) < 2 || len(a.slots[0].past[0]) < leastJoint {
+		return
+	}
+	if last := scores[0].learned; last >= 64 && len(a.slots) > fewSlots && 5*last > 4*a.pairs {
+		for _, s := range scores {
+			s.carry()
+		}
 		return
 	}
 	a.joint.learn(a.slots)
-	for _, s := range a.specials {
-		switch s.kind {
-		case laplaceScore:
-			s.past = a.joint.scores[0]
-		case gaussScore:
-			s.past = a.joint.scores[1]
-		default:
-			continue
-		}
+	for i, s := range scores {
+		s.past = a.joint.scores[i]
 		s.relearn(a.pairs, maxSpecialBins, &a.scratch)
 		s.past = [2][]code{}
 	}

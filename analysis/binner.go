@@ -1,0 +1,184 @@
+package analysis
+
+import (
+	"math"
+	"slices"
+)
+
+// binner maps codes to bins: numeric ones by edges (a bin is the number of edges <= x), then one bin per
+// category that was common in the past, then one for all other categories.
+type binner struct {
+	edges      []float64
+	categories []uint16
+}
+
+// numeric returns the number of numeric bins.
+func (b *binner) numeric() int { return len(b.edges) + 1 }
+
+// bins returns the number of bins.
+func (b *binner) bins() int { return len(b.edges) + len(b.categories) + 2 }
+
+// bin returns the bin of a code.
+func (b *binner) bin(c code) int {
+	if !isNumber(c) {
+		id := categoryOf(c)
+		for i, k := range b.categories {
+			if k == id {
+				return len(b.edges) + 1 + i
+			}
+		}
+		return len(b.edges) + 1 + len(b.categories)
+	}
+	lo, n := 0, len(b.edges)
+	for n > 0 {
+		half := n / 2
+		if b.edges[lo+half] <= c {
+			lo += half + 1
+			n -= half + 1
+		} else {
+			n = half
+		}
+	}
+	return lo
+}
+
+// Limits of a binner: the numeric bins, the common categories, and one bin for all others.
+const (
+	maxNumeric  = 40
+	maxCommon   = maxBins - maxNumeric - 1
+	maxEdgeData = 2048 // values that edges are learned from
+)
+
+// scratch is memory that learning uses again and again.
+type scratch struct {
+	values []float64
+	ids    []idCount
+}
+
+type idCount struct {
+	id uint16
+	n  int
+}
+
+// learn sets the bins from past codes of both worlds (of equal length): quantiles of the pooled values,
+// with values that repeat often in a bin of their own, and the most common categories.
+func (b *binner) learn(past [2][]code, most int, s *scratch) {
+	s.values, s.ids = s.values[:0], s.ids[:0]
+	stride := (2*len(past[0]) + maxEdgeData - 1) / maxEdgeData
+	for _, codes := range past {
+		for i, c := range codes {
+			switch {
+			case !isNumber(c):
+				s.countCategory(categoryOf(c))
+			case stride <= 1 || i%stride == 0:
+				s.values = append(s.values, c)
+			}
+		}
+	}
+	slices.SortFunc(s.ids, func(x, y idCount) int {
+		if x.n != y.n {
+			return y.n - x.n
+		}
+		return int(x.id) - int(y.id)
+	})
+	b.categories = b.categories[:0]
+	for _, c := range s.ids[:min(len(s.ids), maxCommon)] {
+		b.categories = append(b.categories, c.id)
+	}
+	slices.Sort(s.values)
+	b.edges = appendEdges(b.edges[:0], s.values, min(most, maxNumeric))
+}
+
+func (s *scratch) countCategory(id uint16) {
+	for i := range s.ids {
+		if s.ids[i].id == id {
+			s.ids[i].n++
+			return
+		}
+	}
+	if len(s.ids) < 4*maxCommon {
+		s.ids = append(s.ids, idCount{id, 1})
+	}
+}
+
+// appendEdges cuts sorted values into about the given number of bins at quantiles, between distinct values, and
+// never into more than maxNumeric. A value that would fill a bin alone gets exact edges.
+func appendEdges(edges, values []float64, bins int) []float64 {
+	n := len(values)
+	if n < 2 {
+		return edges
+	}
+	for bins = min(bins, max(2, n/2)); bins > 1; bins = bins * 2 / 3 {
+		edges = quantileEdges(edges[:0], values, bins)
+		if len(edges) < maxNumeric {
+			break
+		}
+	}
+	return edges
+}
+
+// quantileEdges places the edges at i/bins, i = 1 .. bins-1; one on each side of an atom. It treats both ends alike, so
+// that a score and its negative have the same bins.
+func quantileEdges(edges, values []float64, bins int) []float64 {
+	n := len(values)
+	last := math.Inf(-1)
+	add := func(e float64) {
+		if e > last {
+			edges = append(edges, e)
+			last = e
+		}
+	}
+	exact := func(lo, hi int) {
+		if lo > 0 {
+			add(values[lo])
+		}
+		if hi < n {
+			add(math.Nextafter(values[lo], math.Inf(1)))
+		}
+	}
+	for i := 1; i < bins; i++ {
+		at := i * n / bins
+		if 2*i > bins {
+			at = n - (bins-i)*n/bins
+		}
+		at = min(max(at, 1), n-1)
+		lo, hi := equalRun(values, at)
+		before, _ := equalRun(values, at-1)
+		isAtom := func(lo, hi int) bool { return hi-lo > 1 && (hi-lo)*bins >= n }
+		switch left, right := isAtom(before, lo), isAtom(lo, hi); {
+		case lo < at && right:
+			exact(lo, hi)
+		case lo < at: // within a run: cut at its outer end, in the middle at both
+			if lo > 0 && 2*i <= bins {
+				add(between(values[lo-1], values[lo]))
+			}
+			if hi < n && 2*i >= bins {
+				add(between(values[lo], values[hi]))
+			}
+		case right && !left:
+			exact(lo, hi)
+		case left && !right:
+			exact(before, lo)
+		default:
+			add(between(values[lo-1], values[lo]))
+		}
+	}
+	return edges
+}
+
+// equalRun returns the bounds of the run of values equal to values[at].
+func equalRun(values []float64, at int) (lo, hi int) {
+	for lo = at; lo > 0 && values[lo-1] == values[at]; lo-- {
+	}
+	for hi = at + 1; hi < len(values) && values[hi] == values[at]; hi++ {
+	}
+	return lo, hi
+}
+
+// between returns an edge e with a < e <= b.
+func between(a, b float64) float64 {
+	if e := a/2 + b/2; e > a && e <= b {
+		return e
+	}
+	return b
+}

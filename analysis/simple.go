@@ -1,0 +1,83 @@
+package analysis
+
+import "math"
+
+// By how much (in squared studentised gaps) more freedom in the choice of events must pay to be used: the freedom to
+// choose finds about that much in noise.
+const (
+	halfLineBonus = 8 // two half-lines chosen freely, over two of equal pooled rank
+	foldBonus     = 4 // the tails against the centre, over the same
+)
+
+// preferSimple returns the two half-lines of equal pooled rank that speak loudest together, unless the tails and the
+// centre, or the events given, speak much louder.
+func preferSimple(h null, t *table, d0, d1 candidate) (candidate, candidate) {
+	top := max(d0.z2, 0) + max(d1.z2, 0) - halfLineBonus
+	var m mirrored
+	for i := range t.numeric / 2 {
+		m.take(t, i, t.numeric-1-i)
+		low := 0 // the world whose values are the lower ones
+		z2, reverse := m.together(h, t.pairs, 0), m.together(h, t.pairs, 1)
+		if z2 == reverse {
+			continue // neither way round is the better one
+		}
+		if reverse > z2 {
+			z2, low = reverse, 1
+		}
+		if z2 > top {
+			top = z2
+			d0, d1 = m.candidates(h, t.pairs, low)
+		}
+	}
+	tails := bestFold(h, t, 0)
+	centre := bestFold(h, t, 1)
+	if max(tails.z2, 0)+max(centre.z2, 0)-foldBonus > top {
+		return tails, centre
+	}
+	return d0, d1
+}
+
+// bestFold returns the event among tails and centres that speaks loudest for a world.
+func bestFold(h null, t *table, heavy int) candidate {
+	p, q := t.before[heavy], t.before[1-heavy]
+	var all, set uint64
+	var allP, allQ, kp, kq int32
+	for b := range t.numeric {
+		all, allP, allQ = all|1<<b, allP+p[b], allQ+q[b]
+	}
+	best := candidate{z2: math.Inf(-1)}
+	for i, j := 0, t.numeric-1; i < j; i, j = i+1, j-1 {
+		set |= 1<<i | 1<<j
+		kp, kq = kp+p[i]+p[j], kq+q[i]+q[j]
+		best = best.or(candidate{set, studentised(h, t.pairs, kp, kq)})
+		if all != set {
+			best = best.or(candidate{all &^ set, studentised(h, t.pairs, allP-kp, allQ-kq)})
+		}
+	}
+	return best
+}
+
+// mirrored are two half-lines of equal pooled rank.
+type mirrored struct {
+	set [2]uint64
+	k   [2][2]int32 // half-line, world
+}
+
+// take adds one bin to each half-line.
+func (m *mirrored) take(t *table, lower, upper int) {
+	for half, b := range [2]int{lower, upper} {
+		m.set[half] |= 1 << b
+		m.k[half][0] += t.before[0][b]
+		m.k[half][1] += t.before[1][b]
+	}
+}
+
+// together is the studentised gap, squared, with its sign, of both half-lines as one event of 2n trials.
+func (m *mirrored) together(h null, pairs, low int) float64 {
+	return studentised(h, 2*pairs, m.k[0][low]+m.k[1][1-low], m.k[0][1-low]+m.k[1][low])
+}
+
+func (m *mirrored) candidates(h null, pairs, low int) (d0, d1 candidate) {
+	return candidate{m.set[low], studentised(h, pairs, m.k[low][0], m.k[low][1])},
+		candidate{m.set[1-low], studentised(h, pairs, m.k[1-low][1], m.k[1-low][0])}
+}
