@@ -76,7 +76,7 @@ func writeReport(w io.Writer, r analysis.Report) error {
 func sentence(r analysis.Report) string {
 	switch r.Verdict {
 	case analysis.Violation:
-		return fmt.Sprintf("VIOLATION: this query leaks at least epsilon %.3f; %g was claimed.%s", float64(r.EpsilonLower), float64(r.Claimed.Epsilon), because(r.Reason))
+		return fmt.Sprintf("VIOLATION: this query leaks more than the claimed epsilon %g.%s", float64(r.Claimed.Epsilon), because(r.Reason))
 	case analysis.NoEvidence:
 		return "No evidence of a violation within this budget. That is not a proof of privacy." + because(r.Reason)
 	default:
