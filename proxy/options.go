@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"go.uber.org/zap"
@@ -26,13 +27,22 @@ type Sink interface {
 type Options struct {
 	// Upstream is the engine. It has to be given.
 	Upstream Address
+	// UpstreamTLS is TLS between the proxy and the engine.
+	UpstreamTLS UpstreamTLS
+	// ClientTLS is TLS between the clients and the proxy.
+	ClientTLS ClientTLS
+	// ProxyProtocol lists the networks whose connections begin with a PROXY protocol header (v1 or v2), which is
+	// required of them and of nobody else taken. The address in it goes to the log. Default: none.
+	ProxyProtocol []netip.Prefix
+	// SessionIDBase is added to the numbers of sessions, so that several servers can share a sink. Default 0.
+	SessionIDBase uint64
 	// Capture turns the tap on. Without it the proxy is a plain relay.
 	Capture bool
 	// Sink takes what is captured; it has to be given with Capture.
 	Sink Sink
 	// MaxSessions is how many sessions may be open; more are refused with SQLSTATE 53300. Default 1000.
 	MaxSessions int
-	// StartupTimeout is how long a client may take to send its StartupMessage. Default 10 s.
+	// StartupTimeout is how long a client may take to send its StartupMessage, TLS included. Default 10 s.
 	StartupTimeout time.Duration
 	// DrainTimeout is how long open sessions may go on after Serve's context ended. Default 30 s; negative
 	// ends them at once.
@@ -62,6 +72,12 @@ func (o Options) withDefaults() Options {
 	orDefault(&o.CaptureBudgetBytes, 256<<10)
 	orDefault(&o.MaxStatementBytes, 16<<10)
 	orDefault(&o.DrainInterval, 10*time.Millisecond)
+	if o.ClientTLS.Mode == "" {
+		o.ClientTLS.Mode = TLSDisable
+	}
+	if o.UpstreamTLS.Mode == "" {
+		o.UpstreamTLS.Mode = UpstreamDisable
+	}
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
@@ -85,6 +101,10 @@ func (o Options) validate() error {
 	}
 	if o.Upstream.Address == "" {
 		errs = append(errs, errors.New("upstream address is empty"))
+	}
+	errs = append(errs, o.validateTLS()...)
+	if err := validPrefixes(o.ProxyProtocol); err != nil {
+		errs = append(errs, err)
 	}
 	if o.Capture && o.Sink == nil {
 		errs = append(errs, errors.New("capture needs a sink"))
