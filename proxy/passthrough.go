@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"errors"
 	"net"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -55,6 +57,12 @@ func (s *Server) pass(client net.Conn, first []byte, direct bool) (over bool) {
 	}
 	s.counters.passedThrough.Add(1)
 	_ = client.SetReadDeadline(time.Time{})
-	s.relay(client, newSession(s.nextID(), client, server, nil), first)
+	session := newSession(s.nextID(), client, server, nil)
+	session.opaque = true
+	s.relay(client, session, first)
 	return true
 }
+
+// gone reports whether the other side had closed. Within TLS that is how most sessions end: an engine says
+// farewell to a client that did not wait for it.
+func gone(err error) bool { return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) }

@@ -19,6 +19,7 @@ type session struct {
 	id             uint64
 	client, server net.Conn
 	capture        *tapped // nil without capture
+	opaque         bool    // TLS passed through
 	toServer       pump
 	toClient       pump
 
@@ -122,7 +123,7 @@ func (s *Server) relay(client net.Conn, session *session, first []byte) {
 	s.log.Debug("session opened", zap.Uint64("session", session.id))
 	err := session.run(first, &s.chunks)
 	s.conns.detach(client, &s.counters)
-	if err != nil {
+	if err != nil && !(session.opaque && gone(err)) {
 		s.counters.failed.Add(1)
 	}
 	s.log.Debug("session closed", zap.Uint64("session", session.id), zap.Error(err),
