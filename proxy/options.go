@@ -51,6 +51,9 @@ type Options struct {
 	DialTimeout time.Duration
 	// KeepAlive is the time between TCP keep-alive probes, to both sides. Default 30 s; negative sends none.
 	KeepAlive time.Duration
+	// IdleTimeout is how long a session outside a transaction may be unused before it ends with SQLSTATE 57P05.
+	// Zero, the default, is for ever, as clients' pools expect it. Passed-through sessions are never ended.
+	IdleTimeout time.Duration
 	// CaptureBudgetBytes bounds, for each session, the copies of messages that wait to be looked at, and once
 	// more what is remembered of its prepared statements and portals. Default 256 KiB.
 	CaptureBudgetBytes int
@@ -114,7 +117,7 @@ func (o Options) validate() error {
 	}
 	for name, v := range map[string]int64{
 		"max sessions": int64(o.MaxSessions), "startup timeout": int64(o.StartupTimeout),
-		"dial timeout": int64(o.DialTimeout), "max statement bytes": int64(o.MaxStatementBytes),
+		"idle timeout": int64(o.IdleTimeout), "dial timeout": int64(o.DialTimeout), "max statement bytes": int64(o.MaxStatementBytes),
 		"drain interval": int64(o.DrainInterval),
 	} {
 		if v < 0 {

@@ -34,6 +34,10 @@ var (
 	tlsRequired = refusal{
 		"28000", "dpwatch: this listener takes TLS connections only", "Connect with sslmode=require or stricter.",
 	}
+	idleTooLong = refusal{
+		"57P05", "dpwatch: terminating connection due to idle-session timeout",
+		"Connect again, or raise proxy.idle_timeout in dpwatch's configuration.",
+	}
 	shuttingDown = refusal{
 		"57P03", "dpwatch: the proxy is shutting down", "Connect again later.",
 	}

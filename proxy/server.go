@@ -71,9 +71,14 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		defer close(drained)
 		s.drainer.run(stopDrainer)
 	}()
+	var sweeper sync.WaitGroup
+	if s.opts.IdleTimeout > 0 {
+		sweeper.Go(func() { s.sweepIdle(stopDrainer) })
+	}
 	err := s.accept(ctx, listeners)
 	s.drain()
 	close(stopDrainer)
+	sweeper.Wait()
 	<-drained
 	return err
 }

@@ -18,8 +18,9 @@ const serverGone = 30 * time.Second
 type session struct {
 	id             uint64
 	client, server net.Conn
-	capture        *tapped // nil without capture
-	opaque         bool    // TLS passed through
+	capture        *tapped    // nil without capture
+	opaque         bool       // TLS passed through
+	idle           *idleWatch // nil unless idle sessions end; the pumps feed it
 	toServer       pump
 	toClient       pump
 
@@ -37,6 +38,12 @@ func newSession(id uint64, client, server net.Conn, capture *tapped) *session {
 		s.toServer.walker, s.toClient.walker = newWalkers(capture)
 	}
 	return s
+}
+
+// watchIdle makes the pumps tell whether the session is idle.
+func (s *session) watchIdle() {
+	s.idle = newIdleWatch()
+	s.toServer.headers, s.toClient.headers = &s.idle.client, &s.idle.server
 }
 
 // run relays until both directions have ended and returns the first fault. First is what the client sent
@@ -107,6 +114,9 @@ func (s *Server) serve(client net.Conn, start *startup) {
 	}
 	id := s.nextID()
 	session := newSession(id, start.conn, server.Conn, s.tap(id, start))
+	if s.opts.IdleTimeout > 0 {
+		session.watchIdle()
+	}
 	s.log.Debug("startup", zap.Uint64("session", id), zap.Stringer("client", start.peer), zap.Uint32("protocol", start.version),
 		zap.Bool("client_tls", start.leaf != nil), zap.Bool("server_tls", server.leaf != nil))
 	s.relay(client, session, start.rest)
@@ -123,7 +133,7 @@ func (s *Server) relay(client net.Conn, session *session, first []byte) {
 	s.log.Debug("session opened", zap.Uint64("session", session.id))
 	err := session.run(first, &s.chunks)
 	s.conns.detach(client, &s.counters)
-	if err != nil && !(session.opaque && gone(err)) {
+	if err != nil && !(session.opaque && gone(err)) && !session.endedIdle() {
 		s.counters.failed.Add(1)
 	}
 	s.log.Debug("session closed", zap.Uint64("session", session.id), zap.Error(err),

@@ -213,6 +213,7 @@ func (s *Server) handle(client net.Conn) {
 	case errors.Is(err, errQuiet):
 		return
 	case errors.Is(err, errDirectTLS):
+		s.counters.refusedDirect.Add(1)
 		_, _ = client.Write(tlsAlert[:])
 		s.linger(client)
 		return

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -13,14 +14,16 @@ type Stats struct {
 	Sessions       uint64 // of them, those that reached the engine
 	OpenSessions   uint64 // now
 	FailedSessions uint64 // ended by an error of the network
+	IdleEnded      uint64 // ended after IdleTimeout
 
 	RefusedLimit    uint64 // 53300: too many sessions
 	RefusedUpstream uint64 // 08001: the engine could not be reached
 	RefusedProtocol uint64 // 08P01: no proper startup, or none in time
 	RefusedDraining uint64 // 57P03: the proxy was shutting down
 	RefusedTLS      uint64 // 28000: without TLS where it is required
+	RefusedDirect   uint64 // began with TLS where the proxy has none
 	TLSFailures     uint64 // TLS handshakes with clients that failed
-	DirectTLS       uint64 // began with TLS; closed where the proxy has none
+	DirectTLS       uint64 // began with TLS
 	SSLRequests     uint64
 	GSSENCRequests  uint64 // answered with N
 	CancelRequests  uint64 // forwarded, or tried to be
@@ -56,13 +59,26 @@ type Stats struct {
 	UncapturedPassthrough uint64 // TLS passed through to the engine
 }
 
+// Add adds the counters of another server. The end of the certificate is the earlier one.
+func (stats *Stats) Add(other Stats) {
+	sum, add := reflect.ValueOf(stats).Elem(), reflect.ValueOf(other)
+	for i := range sum.NumField() {
+		if f := sum.Field(i); f.Kind() == reflect.Uint64 {
+			f.SetUint(f.Uint() + add.Field(i).Uint())
+		}
+	}
+	if end := other.CertificateExpiry; stats.CertificateExpiry.IsZero() || !end.IsZero() && end.Before(stats.CertificateExpiry) {
+		stats.CertificateExpiry = end
+	}
+}
+
 // counters is what sessions count as they go.
 type counters struct {
-	connections, sessions, open, failed                               atomic.Uint64
-	refusedLimit, refusedUpstream, refusedProtocol, refusedDraining   atomic.Uint64
-	directTLS, sslRequests, gssRequests, cancelRequests, cancelFailed atomic.Uint64
-	refusedTLS, tlsFailed, tlsSessions, plusFiltered, passedThrough   atomic.Uint64
-	fromClients, fromServer                                           atomic.Uint64 // of sessions that have ended
+	connections, sessions, open, failed                                                       atomic.Uint64
+	refusedLimit, refusedUpstream, refusedProtocol, refusedDraining                           atomic.Uint64
+	directTLS, sslRequests, gssRequests, cancelRequests, cancelFailed                         atomic.Uint64
+	refusedTLS, refusedDirect, tlsFailed, tlsSessions, plusFiltered, passedThrough, idleEnded atomic.Uint64
+	fromClients, fromServer                                                                   atomic.Uint64 // of sessions that have ended
 }
 
 // Stats returns the server's counters. They are not all of exactly the same moment.
@@ -70,7 +86,7 @@ func (s *Server) Stats() Stats {
 	c := &s.counters
 	stats := Stats{
 		Connections: c.connections.Load(), Sessions: c.sessions.Load(),
-		OpenSessions: c.open.Load(), FailedSessions: c.failed.Load(),
+		OpenSessions: c.open.Load(), FailedSessions: c.failed.Load(), IdleEnded: c.idleEnded.Load(),
 		RefusedLimit: c.refusedLimit.Load(), RefusedUpstream: c.refusedUpstream.Load(),
 		RefusedProtocol: c.refusedProtocol.Load(), RefusedDraining: c.refusedDraining.Load(),
 		DirectTLS: c.directTLS.Load(), SSLRequests: c.sslRequests.Load(), GSSENCRequests: c.gssRequests.Load(),
@@ -85,6 +101,7 @@ func (s *Server) Stats() Stats {
 // addTLS puts what TLS counted into stats.
 func (s *Server) addTLS(stats *Stats) {
 	c := &s.counters
+	stats.RefusedDirect = c.refusedDirect.Load()
 	stats.RefusedTLS, stats.TLSFailures, stats.TLSSessions = c.refusedTLS.Load(), c.tlsFailed.Load(), c.tlsSessions.Load()
 	stats.PlusFiltered, stats.UncapturedPassthrough = c.plusFiltered.Load(), c.passedThrough.Load()
 	if s.clientTLS != nil {
