@@ -30,7 +30,7 @@ const sessionIDBits = 48
 // newRoute makes the number-th route of p. Its sessions' queries go to sink.
 func newRoute(p *config.Proxy, number int, sink proxy.Sink, log *zap.Logger) (*route, error) {
 	cfg := p.AllRoutes()[number]
-	log = log.Named("proxy").With(zap.String("route", cfg.Name))
+	log = log.With(zap.String("route", cfg.Name))
 	server, err := proxy.New(proxy.Options{
 		Upstream:    proxy.Address{Network: cfg.Upstream.Network, Address: cfg.Upstream.Address},
 		ClientTLS:   clientTLS(cfg.TLS),
