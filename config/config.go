@@ -13,21 +13,27 @@ type Config struct {
 	Log     Log     `yaml:"log"`
 }
 
-// Proxy is the relay between the clients and the engine.
+// Proxy is the relay between the clients and the engine, or several: see AllRoutes.
 type Proxy struct {
-	Listen           []Address `yaml:"listen"`
-	Upstream         Address   `yaml:"upstream"`
-	Capture          bool      `yaml:"capture"`
-	MaxSessions      int       `yaml:"max_sessions"`
-	StartupTimeout   Duration  `yaml:"startup_timeout"`
-	DialTimeout      Duration  `yaml:"dial_timeout"`
-	DrainTimeout     Duration  `yaml:"drain_timeout"`
-	KeepAlive        Duration  `yaml:"keepalive"`
-	CaptureBudget    ByteSize  `yaml:"capture_budget"`
-	MaxStatement     ByteSize  `yaml:"max_statement"`
-	QueueLength      int       `yaml:"queue_length"`
-	QueueBytes       ByteSize  `yaml:"queue_bytes"`
-	AuditorHangLimit Duration  `yaml:"auditor_hang_limit"`
+	Listen        []Address   `yaml:"listen"`
+	Upstream      Address     `yaml:"upstream"`
+	TLS           TLS         `yaml:"tls"`
+	UpstreamTLS   UpstreamTLS `yaml:"upstream_tls"`
+	ProxyProtocol []Network   `yaml:"proxy_protocol"`
+	Routes        []Route     `yaml:"routes"`
+
+	Capture          bool     `yaml:"capture"`
+	MaxSessions      int      `yaml:"max_sessions"`
+	StartupTimeout   Duration `yaml:"startup_timeout"`
+	DialTimeout      Duration `yaml:"dial_timeout"`
+	DrainTimeout     Duration `yaml:"drain_timeout"`
+	KeepAlive        Duration `yaml:"keepalive"`
+	IdleTimeout      Duration `yaml:"idle_timeout"`
+	CaptureBudget    ByteSize `yaml:"capture_budget"`
+	MaxStatement     ByteSize `yaml:"max_statement"`
+	QueueLength      int      `yaml:"queue_length"`
+	QueueBytes       ByteSize `yaml:"queue_bytes"`
+	AuditorHangLimit Duration `yaml:"auditor_hang_limit"`
 }
 
 // Admin is the port for metrics, health and status.
@@ -120,6 +126,8 @@ type Log struct {
 func Default() Config {
 	return Config{
 		Proxy: Proxy{
+			TLS:              TLS{Mode: "disable", SameCertificate: "check"},
+			UpstreamTLS:      UpstreamTLS{Mode: "disable"},
 			Capture:          true,
 			MaxSessions:      1000,
 			StartupTimeout:   Duration(10 * time.Second),

@@ -50,6 +50,7 @@ func TestExample(t *testing.T) {
 	got.Claims.Functions, got.Claims.SafeFunctions, got.Privacy.Protected = nil, nil, nil
 	got.Shadow.DSN, got.Admin, got.Proxy.Listen, got.Proxy.Upstream = "", config.Admin{}, nil, config.Address{}
 	got.Privacy.Public, got.Claims.Trust, got.Claims.Rules = nil, nil, nil
+	got.Proxy.ProxyProtocol = nil
 	if diff := cmp.Diff(config.Default(), got); diff != "" {
 		t.Errorf("the example does not show the defaults (-default +example)\n%s", diff)
 	}
@@ -131,6 +132,23 @@ func TestFault(t *testing.T) {
 		{"a system catalog", strings.Replace(minimal, "public.users", "pg_catalog.x", 1), "system catalog"},
 		{"a rule on another table", minimal + "claims: {rules: [{name: r, table: public.x, epsilon: 1}]}\n", "not listed in privacy.protected"},
 		{"level", minimal + "log: {level: loud}\n", "must be debug"},
+		{"TLS without certificate", strings.Replace(minimal, "5432}", "5432, tls: {mode: require}}", 1), "proxy.tls.certificate: missing"},
+		{"TLS mode", strings.Replace(minimal, "5432}", "5432, tls: {mode: yes}}", 1), "proxy.tls.mode: must be"},
+		{"certificate for nothing", strings.Replace(minimal, "5432}", "5432, tls: {certificate: x}}", 1), "uses no certificate"},
+		{"clients' CA without require", strings.Replace(minimal, "5432}", "5432, tls: {mode: allow, certificate: x, key: x, client_ca: x}}", 1), "needs mode require"},
+		{"same_certificate", strings.Replace(minimal, "5432}", "5432, tls: {same_certificate: no}}", 1), "check or assume"},
+		{"upstream TLS mode", strings.Replace(minimal, "5432}", "5432, upstream_tls: {mode: allow}}", 1), "verify-full"},
+		{"pass-through and TLS", strings.Replace(minimal, "5432}", "5432, tls: {mode: passthrough}, upstream_tls: {mode: prefer}}", 1), "must be disable"},
+		{"TLS on a socket", strings.Replace(minimal, "127.0.0.1:5432}", "unix:/x, upstream_tls: {mode: prefer}}", 1), "unix socket"},
+		{"CA that is not used", strings.Replace(minimal, "5432}", "5432, upstream_tls: {mode: require, ca: x}}", 1), "verifies nothing"},
+		{"verify-ca without CA", strings.Replace(minimal, "5432}", "5432, upstream_tls: {mode: verify-ca}}", 1), "proxy.upstream_tls.ca: missing"},
+		{"certificate without key", strings.Replace(minimal, "5432}", "5432, upstream_tls: {mode: require, certificate: x}}", 1), "go together"},
+		{"not a network", strings.Replace(minimal, "5432}", "5432, proxy_protocol: [10.0.0.0/33]}", 1), "not a network"},
+		{"routes and upstream", strings.Replace(minimal, "5432}", "5432, routes: [{listen: 127.0.0.1:1, upstream: 127.0.0.1:2}]}", 1), "either listen and upstream, or routes"},
+		{"a route without upstream", strings.Replace(minimal, "{listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}", "{routes: [{listen: 127.0.0.1:1}]}", 1), "proxy.routes[0].upstream: missing"},
+		{"routes on one address", strings.Replace(minimal, "{listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}", "{routes: [{listen: 127.0.0.1:1, upstream: a:2}, {name: b, listen: 127.0.0.1:1, upstream: a:3}]}", 1), "proxy.routes[1].listen[0]: 127.0.0.1:1 belongs to another route"},
+		{"routes of one name", strings.Replace(minimal, "{listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}", "{routes: [{name: b, listen: 127.0.0.1:1, upstream: a:2}, {name: b, listen: 127.0.0.1:2, upstream: a:3}]}", 1), "proxy.routes[1].name"},
+		{"TLS beside routes", strings.Replace(minimal, "{listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}", "{routes: [{listen: 127.0.0.1:1, upstream: a:2}], tls: {mode: require}}", 1), "proxy.tls: belongs into each"},
 		{"bad dsn", strings.Replace(minimal, "postgres://u", "post gres://u", 1), "not a PostgreSQL connection string"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -168,6 +186,65 @@ log: {level: "$${debug}"}
 	}
 	if diff := cmp.Diff([]string{"one"}, c.Shadow.D1); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestRoutes(t *testing.T) {
+	t.Parallel()
+	c, err := config.Parse("f", []byte(`
+proxy:
+  routes:
+    - {name: a, listen: ["[::1]:6432"], upstream: "[::1]:5432", tls: {mode: passthrough}, proxy_protocol: [10.1.2.3/8, "::1"]}
+    - {listen: unix:/run/x, upstream: unix:/run/y}
+shadow: {dsn: "host=/tmp user=a"}
+privacy: {protected: [public.users]}
+`), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []config.Route{
+		{
+			Name: "a", Listen: []config.Address{{Network: "tcp", Address: "[::1]:6432"}}, Upstream: config.Address{Network: "tcp", Address: "[::1]:5432"},
+			TLS: config.TLS{Mode: "passthrough", SameCertificate: "check"}, UpstreamTLS: config.UpstreamTLS{Mode: "disable"},
+			ProxyProtocol: []config.Network{"10.0.0.0/8", "::1/128"},
+		},
+		{
+			Name: "unix:/run/x", Listen: []config.Address{{Network: "unix", Address: "/run/x"}}, Upstream: config.Address{Network: "unix", Address: "/run/y"},
+			TLS: config.TLS{Mode: "disable", SameCertificate: "check"}, UpstreamTLS: config.UpstreamTLS{Mode: "disable"},
+		},
+	}
+	if diff := cmp.Diff(want, c.Proxy.AllRoutes()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	single, err := config.Parse("f", []byte(minimal), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := single.Proxy.AllRoutes(); len(got) != 1 || got[0].Name != "127.0.0.1:6432" || got[0].Upstream.Address != "127.0.0.1:5432" {
+		t.Errorf("the single route is %+v", got)
+	}
+}
+
+// Only ParseAndCheck looks at files: the auditor parses the same text, and must not care about keys.
+func TestParseAndCheck(t *testing.T) {
+	t.Parallel()
+	junk := t.TempDir() + "/junk"
+	if err := os.WriteFile(junk, []byte("junk"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"tls: {mode: require, certificate: /nonexistent/a, key: JUNK}":        "f.yaml:2: proxy.tls.certificate: /nonexistent/a does not exist",
+		"tls: {mode: require, certificate: JUNK, key: JUNK}":                  "f.yaml:2: proxy.tls.certificate: JUNK with the key",
+		"upstream_tls: {mode: verify-ca, ca: JUNK}":                           "f.yaml:2: proxy.upstream_tls.ca: JUNK holds no certificate",
+		"upstream_tls: {mode: require, certificate: JUNK, key: /nonexistent}": "f.yaml:2: proxy.upstream_tls.key: /nonexistent does not exist",
+	} {
+		data := []byte(strings.Replace(minimal, "5432}", "5432, "+strings.ReplaceAll(text, "JUNK", junk)+"}", 1))
+		if _, err := config.ParseAndCheck("f.yaml", data, env); err == nil || !strings.Contains(err.Error(), strings.ReplaceAll(want, "JUNK", junk)) {
+			t.Errorf("%s: got %v, want it to say %q", text, err, want)
+		}
+		if _, err := config.Parse("f.yaml", data, env); err != nil {
+			t.Errorf("%s: Parse alone: %v", text, err)
+		}
 	}
 }
 

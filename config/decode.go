@@ -21,21 +21,30 @@ type decoder struct {
 	getenv func(string) string
 	faults Faults
 	lines  map[string]int
+	files  bool // look into the files that the configuration names
 }
 
 // Parse reads a configuration over the defaults. file names it in faults; getenv fills ${NAME}.
 // The error is Faults, all of them at once.
-func Parse(file string, data []byte, getenv func(string) string) (c Config, err error) {
+func Parse(file string, data []byte, getenv func(string) string) (Config, error) {
+	return parse(&decoder{file: file, getenv: getenv, lines: map[string]int{}}, data)
+}
+
+// ParseAndCheck is Parse; besides, the certificates and keys that the configuration names must be there and fit.
+func ParseAndCheck(file string, data []byte, getenv func(string) string) (Config, error) {
+	return parse(&decoder{file: file, getenv: getenv, lines: map[string]int{}, files: true}, data)
+}
+
+func parse(d *decoder, data []byte) (c Config, err error) {
 	defer func() { // the YAML library is not ours to trust with every file
 		if r := recover(); r != nil {
-			err = Faults{{File: file, Text: fmt.Sprintf("not YAML that dpwatch can read (%v)", r)}}
+			err = Faults{{File: d.file, Text: fmt.Sprintf("not YAML that dpwatch can read (%v)", r)}}
 		}
 	}()
 	c = Default()
-	d := &decoder{file: file, getenv: getenv, lines: map[string]int{}}
 	tree, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		return c, Faults{syntaxFault(file, err)}
+		return c, Faults{syntaxFault(d.file, err)}
 	}
 	switch len(tree.Docs) {
 	case 0:
@@ -44,7 +53,7 @@ func Parse(file string, data []byte, getenv func(string) string) (c Config, err 
 			d.node(body, reflect.ValueOf(&c).Elem(), "")
 		}
 	default:
-		return c, Faults{{File: file, Line: tree.Docs[1].GetToken().Position.Line, Text: "one document a file: remove the second '---'"}}
+		return c, Faults{{File: d.file, Line: tree.Docs[1].GetToken().Position.Line, Text: "one document a file: remove the second '---'"}}
 	}
 	d.validate(&c)
 	if len(d.faults) > 0 {

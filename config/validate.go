@@ -43,17 +43,7 @@ func (d *decoder) add(path, format string, args ...any) {
 }
 
 func (d *decoder) proxy(p *Proxy) {
-	if len(p.Listen) == 0 {
-		d.add("proxy.listen", "missing: where clients connect, 127.0.0.1:6432, say")
-	}
-	if p.Upstream.IsZero() {
-		d.add("proxy.upstream", "missing: the engine's address, 127.0.0.1:5432, say")
-	}
-	for i, a := range p.Listen {
-		if a == p.Upstream && !a.IsZero() {
-			d.add(fmt.Sprintf("proxy.listen[%d]", i), "is the upstream itself: the proxy would call itself")
-		}
-	}
+	d.routes(p)
 	d.atLeast("proxy.max_sessions", p.MaxSessions, 1)
 	d.atLeast("proxy.queue_length", p.QueueLength, 1)
 	d.atLeast("proxy.queue_bytes", int(p.QueueBytes), 1<<10)
@@ -62,6 +52,9 @@ func (d *decoder) proxy(p *Proxy) {
 	d.positive("proxy.startup_timeout", p.StartupTimeout)
 	d.positive("proxy.dial_timeout", p.DialTimeout)
 	d.positive("proxy.auditor_hang_limit", p.AuditorHangLimit)
+	if p.IdleTimeout < 0 {
+		d.add("proxy.idle_timeout", "must not be negative; 0s = none")
+	}
 	if p.DrainTimeout < 0 {
 		d.add("proxy.drain_timeout", "must not be negative")
 	}

@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// cancel forwards a CancelRequest on a connection of its own. There is one engine, so its key needs no
-// translation. The client learns nothing of the outcome but that the engine has closed, as without a proxy.
+// cancel forwards a CancelRequest on a connection of its own, with TLS where sessions have it. There is one
+// engine, so its key needs no translation. The client learns nothing of the outcome but that the engine has closed, as without a proxy.
 func (s *Server) cancel(client net.Conn, packet []byte) {
 	s.counters.cancelRequests.Add(1)
 	if err := s.forwardCancel(packet); err != nil {
@@ -24,7 +24,7 @@ func (s *Server) forwardCancel(packet []byte) error {
 	if len(packet) < minCancel || len(packet) > maxCancel {
 		return fmt.Errorf("cancel request has %d bytes", len(packet))
 	}
-	server, err := s.dial()
+	server, err := s.dial(s.hard)
 	if err != nil {
 		return err
 	}

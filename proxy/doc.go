@@ -9,6 +9,8 @@
 //	client                         proxy                           engine
 //	  |-- SSLRequest ---------------->|                                |
 //	  |<------------------------- N --|   (GSSENCRequest likewise)     |
+//	  |   or S, and TLS begins        |   with TLS to the engine:      |
+//	  |                               |-- SSLRequest, S, TLS --------->|
 //	  |-- StartupMessage ------------>|-- the same bytes ------------->|
 //	  |<== authentication, both ways, untouched and not recorded =====>|
 //	  |<------------------------------|<-- ParameterStatus, -----------|   noted: encoding, string syntax
@@ -28,6 +30,10 @@
 //
 //	  |-- CancelRequest ------------->|-- the same bytes, on a new --->|
 //	  |<----------------------- EOF --|<--- connection ---------- EOF--|
+//
+// TLS, where it is configured, ends here on each leg by itself, or is passed through whole: then bytes are
+// relayed unseen and nothing is captured. The relay changes no byte, with one exception: where the engine's leg
+// is TLS and the client's is not, SCRAM-SHA-256-PLUS is taken out of what the engine offers (plus.go).
 //
 // Each session has two goroutines. One reads a chunk from one side, writes the same bytes to the other, and
 // only then looks at the headers of the messages in it. The few bodies that matter are copied into a bounded

@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"go.uber.org/zap"
@@ -26,13 +27,22 @@ type Sink interface {
 type Options struct {
 	// Upstream is the engine. It has to be given.
 	Upstream Address
+	// UpstreamTLS is TLS between the proxy and the engine.
+	UpstreamTLS UpstreamTLS
+	// ClientTLS is TLS between the clients and the proxy.
+	ClientTLS ClientTLS
+	// ProxyProtocol lists the networks whose connections begin with a PROXY protocol header (v1 or v2), which is
+	// required of them and of nobody else taken. The address in it goes to the log. Default: none.
+	ProxyProtocol []netip.Prefix
+	// SessionIDBase is added to the numbers of sessions, so that several servers can share a sink. Default 0.
+	SessionIDBase uint64
 	// Capture turns the tap on. Without it the proxy is a plain relay.
 	Capture bool
 	// Sink takes what is captured; it has to be given with Capture.
 	Sink Sink
 	// MaxSessions is how many sessions may be open; more are refused with SQLSTATE 53300. Default 1000.
 	MaxSessions int
-	// StartupTimeout is how long a client may take to send its StartupMessage. Default 10 s.
+	// StartupTimeout is how long a client may take to send its StartupMessage, TLS included. Default 10 s.
 	StartupTimeout time.Duration
 	// DrainTimeout is how long open sessions may go on after Serve's context ended. Default 30 s; negative
 	// ends them at once.
@@ -41,6 +51,9 @@ type Options struct {
 	DialTimeout time.Duration
 	// KeepAlive is the time between TCP keep-alive probes, to both sides. Default 30 s; negative sends none.
 	KeepAlive time.Duration
+	// IdleTimeout is how long a session outside a transaction may be unused before it ends with SQLSTATE 57P05.
+	// Zero, the default, is for ever, as clients' pools expect it. Passed-through sessions are never ended.
+	IdleTimeout time.Duration
 	// CaptureBudgetBytes bounds, for each session, the copies of messages that wait to be looked at, and once
 	// more what is remembered of its prepared statements and portals. Default 256 KiB.
 	CaptureBudgetBytes int
@@ -62,6 +75,12 @@ func (o Options) withDefaults() Options {
 	orDefault(&o.CaptureBudgetBytes, 256<<10)
 	orDefault(&o.MaxStatementBytes, 16<<10)
 	orDefault(&o.DrainInterval, 10*time.Millisecond)
+	if o.ClientTLS.Mode == "" {
+		o.ClientTLS.Mode = TLSDisable
+	}
+	if o.UpstreamTLS.Mode == "" {
+		o.UpstreamTLS.Mode = UpstreamDisable
+	}
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
@@ -86,6 +105,10 @@ func (o Options) validate() error {
 	if o.Upstream.Address == "" {
 		errs = append(errs, errors.New("upstream address is empty"))
 	}
+	errs = append(errs, o.validateTLS()...)
+	if err := validPrefixes(o.ProxyProtocol); err != nil {
+		errs = append(errs, err)
+	}
 	if o.Capture && o.Sink == nil {
 		errs = append(errs, errors.New("capture needs a sink"))
 	}
@@ -94,7 +117,7 @@ func (o Options) validate() error {
 	}
 	for name, v := range map[string]int64{
 		"max sessions": int64(o.MaxSessions), "startup timeout": int64(o.StartupTimeout),
-		"dial timeout": int64(o.DialTimeout), "max statement bytes": int64(o.MaxStatementBytes),
+		"idle timeout": int64(o.IdleTimeout), "dial timeout": int64(o.DialTimeout), "max statement bytes": int64(o.MaxStatementBytes),
 		"drain interval": int64(o.DrainInterval),
 	} {
 		if v < 0 {

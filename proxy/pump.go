@@ -22,9 +22,10 @@ func (e *sessionError) Unwrap() error { return e.err }
 // pump carries the bytes of one direction.
 type pump struct {
 	src, dst         net.Conn
-	srcSide, dstSide string  // "client" or "server"
-	session          *tapped // nil without capture
-	walker           *walker // nil without capture
+	srcSide, dstSide string   // "client" or "server"
+	session          *tapped  // nil without capture
+	walker           *walker  // nil without capture
+	headers          *headers // nil unless idle sessions end
 	bytes            atomic.Uint64
 }
 
@@ -66,10 +67,16 @@ func (p *pump) step(src source) (ended bool, err error) {
 
 // forward writes the bytes on, and only then looks at them.
 func (p *pump) forward(b []byte) error {
+	if p.headers != nil && p.srcSide == "client" {
+		p.headers.walk(b) // before the answer can come
+	}
 	if _, err := p.dst.Write(b); err != nil {
 		return &sessionError{p.dstSide, "write to", err}
 	}
 	p.bytes.Add(uint64(len(b)))
+	if p.headers != nil && p.srcSide == "server" {
+		p.headers.walk(b)
+	}
 	if p.walker != nil && !p.session.stopped.Load() {
 		p.walker.walk(b)
 	}

@@ -23,6 +23,21 @@ var (
 		"08001", "dpwatch: the engine behind the proxy cannot be reached",
 		"Check that the engine runs and that the upstream address in dpwatch's configuration is right.",
 	}
+	upstreamWithoutTLS = refusal{
+		"08001", "dpwatch: the engine behind the proxy was reached, but TLS with it failed",
+		"The reason is in dpwatch's log; compare upstream TLS in its configuration with the engine's.",
+	}
+	otherCertificate = refusal{
+		"F0000", "dpwatch: the proxy's certificate is not the engine's, so SCRAM with channel binding would fail",
+		"Give dpwatch the engine's own certificate and key, or pass TLS through; see dpwatch's log.",
+	}
+	tlsRequired = refusal{
+		"28000", "dpwatch: this listener takes TLS connections only", "Connect with sslmode=require or stricter.",
+	}
+	idleTooLong = refusal{
+		"57P05", "dpwatch: terminating connection due to idle-session timeout",
+		"Connect again, or raise proxy.idle_timeout in dpwatch's configuration.",
+	}
 	shuttingDown = refusal{
 		"57P03", "dpwatch: the proxy is shutting down", "Connect again later.",
 	}
@@ -31,7 +46,7 @@ var (
 func protocolViolation(err error) refusal {
 	return refusal{
 		"08P01", "dpwatch: " + err.Error(),
-		"The client must begin with a PostgreSQL startup message, without TLS.",
+		"The client must begin with a PostgreSQL startup message, or with TLS where the proxy has it.",
 	}
 }
 

@@ -25,6 +25,9 @@ type Server struct {
 	conns    conns
 	counters counters
 
+	clientTLS   *clientTLS   // nil: TLS does not end here
+	upstreamTLS *upstreamTLS // nil: no TLS to the engine
+
 	served   atomic.Bool
 	draining atomic.Bool
 	handlers sync.WaitGroup
@@ -32,13 +35,20 @@ type Server struct {
 	stopHard context.CancelFunc
 }
 
-// New returns a server, or an error that names every fault of the options.
+// New returns a server, or an error that names every fault of the options. It reads the TLS files.
 func New(o Options) (*Server, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("proxy options: %w", err)
 	}
 	s := &Server{opts: o, log: o.Logger.Named("proxy"), drainer: newDrainer(&o)}
+	var err error
+	if s.clientTLS, err = newClientTLS(&o); err != nil {
+		return nil, fmt.Errorf("proxy options: %w", err)
+	}
+	if s.upstreamTLS, err = newUpstreamTLS(&o); err != nil {
+		return nil, fmt.Errorf("proxy options: %w", err)
+	}
 	s.dialer = net.Dialer{Timeout: o.DialTimeout, KeepAlive: o.KeepAlive}
 	s.conns.open = map[net.Conn]*session{}
 	s.hard, s.stopHard = context.WithCancel(context.Background())
@@ -53,14 +63,22 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	if s.served.Swap(true) {
 		return errors.New("proxy: Serve was called twice")
 	}
+	if s.opts.ClientTLS.Mode == TLSPassthrough {
+		s.log.Warn("TLS is passed through to the engine: sessions with TLS are relayed unseen, NOT captured and NOT audited")
+	}
 	stopDrainer, drained := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(drained)
 		s.drainer.run(stopDrainer)
 	}()
+	var sweeper sync.WaitGroup
+	if s.opts.IdleTimeout > 0 {
+		sweeper.Go(func() { s.sweepIdle(stopDrainer) })
+	}
 	err := s.accept(ctx, listeners)
 	s.drain()
 	close(stopDrainer)
+	sweeper.Wait()
 	<-drained
 	return err
 }
@@ -149,13 +167,4 @@ func (s *Server) drain() {
 	s.handlers.Wait()
 	deadline.Stop()
 	s.stopHard()
-}
-
-// dial connects to the engine.
-func (s *Server) dial() (net.Conn, error) {
-	conn, err := s.dialer.DialContext(s.hard, s.opts.Upstream.Network, s.opts.Upstream.Address)
-	if err != nil {
-		return nil, fmt.Errorf("connect to server: %w", err)
-	}
-	return conn, nil
 }

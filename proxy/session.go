@@ -18,7 +18,9 @@ const serverGone = 30 * time.Second
 type session struct {
 	id             uint64
 	client, server net.Conn
-	capture        *tapped // nil without capture
+	capture        *tapped    // nil without capture
+	opaque         bool       // TLS passed through
+	idle           *idleWatch // nil unless idle sessions end; the pumps feed it
 	toServer       pump
 	toClient       pump
 
@@ -36,6 +38,12 @@ func newSession(id uint64, client, server net.Conn, capture *tapped) *session {
 		s.toServer.walker, s.toClient.walker = newWalkers(capture)
 	}
 	return s
+}
+
+// watchIdle makes the pumps tell whether the session is idle.
+func (s *session) watchIdle() {
+	s.idle = newIdleWatch()
+	s.toServer.headers, s.toClient.headers = &s.idle.client, &s.idle.server
 }
 
 // run relays until both directions have ended and returns the first fault. First is what the client sent
@@ -83,39 +91,57 @@ func (s *session) close() {
 func (s *Server) serve(client net.Conn, start *startup) {
 	if !s.acquire() {
 		s.counters.refusedLimit.Add(1)
-		s.refuse(client, tooManySessions)
+		s.refuse(start.conn, tooManySessions)
 		return
 	}
 	defer s.counters.open.Add(^uint64(0))
-	server, err := s.dial()
+	server, err := s.dial(s.hard)
 	if err != nil {
-		s.counters.refusedUpstream.Add(1)
-		s.log.Warn("the engine cannot be reached", zap.Error(err))
-		s.refuse(client, upstreamUnreachable)
+		s.refuseUpstream(start, err)
 		return
 	}
-	if _, err := server.Write(start.packet); err != nil {
+	server, err = s.bind(start, server)
+	if err == nil {
+		_, err = server.Write(start.packet)
+	}
+	if err != nil {
 		_ = server.Close()
-		s.counters.refusedUpstream.Add(1)
-		s.log.Warn("the engine closed a new connection", zap.Error(err))
-		s.refuse(client, upstreamUnreachable)
+		s.refuseUpstream(start, err)
 		return
 	}
-	id := s.counters.sessions.Add(1)
-	session := newSession(id, client, server, s.tap(id, start))
+	if start.leaf != nil {
+		s.counters.tlsSessions.Add(1)
+	}
+	id := s.nextID()
+	session := newSession(id, start.conn, server.Conn, s.tap(id, start))
+	if s.opts.IdleTimeout > 0 {
+		session.watchIdle()
+	}
+	s.log.Debug("startup", zap.Uint64("session", id), zap.Stringer("client", start.peer), zap.Uint32("protocol", start.version),
+		zap.Bool("client_tls", start.leaf != nil), zap.Bool("server_tls", server.leaf != nil))
+	s.relay(client, session, start.rest)
+}
+
+// relay runs a session to its end. Client is the connection as it was accepted, whatever the session's own leg
+// is made of. A leg that is the kernel's own connection (*net.TCPConn, *net.UnixConn) is plain and stays so;
+// any other (TLS, a filter) holds bytes of its own and has to be read with Read.
+func (s *Server) relay(client net.Conn, session *session, first []byte) {
 	if !s.conns.attach(client, session) { // the server is closing
 		session.close()
 		return
 	}
-	s.log.Debug("session opened", zap.Uint64("session", id), zap.Uint32("protocol", start.version))
-	err = session.run(start.rest, &s.chunks)
+	s.log.Debug("session opened", zap.Uint64("session", session.id))
+	err := session.run(first, &s.chunks)
 	s.conns.detach(client, &s.counters)
-	if err != nil {
+	if err != nil && !(session.opaque && gone(err)) && !session.endedIdle() {
 		s.counters.failed.Add(1)
 	}
-	s.log.Debug("session closed", zap.Uint64("session", id), zap.Error(err),
+	s.log.Debug("session closed", zap.Uint64("session", session.id), zap.Error(err),
 		zap.Uint64("from_client", session.toServer.bytes.Load()), zap.Uint64("from_server", session.toClient.bytes.Load()))
 }
+
+// nextID numbers a session.
+func (s *Server) nextID() uint64 { return s.opts.SessionIDBase + s.counters.sessions.Add(1) }
 
 // tap returns the captured side of a new session, nil when it is not captured.
 func (s *Server) tap(id uint64, start *startup) *tapped {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"crypto/x509"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 // Request codes in the place of a version (manual, chapter 55.7).
@@ -38,6 +41,9 @@ type startup struct {
 	packet  []byte // the StartupMessage or CancelRequest, with its length
 	rest    []byte // what came behind it
 	version uint32
+	conn    net.Conn          // the client's leg from here on: as accepted, or TLS over it
+	leaf    *x509.Certificate // what the client was shown; nil without TLS
+	peer    net.Addr          // where the client is, by the PROXY protocol if it came with it
 }
 
 // errQuiet ends a connection without an answer and without a complaint: there is nobody to talk to.
@@ -46,17 +52,32 @@ var errQuiet = errors.New("closed before a startup message")
 // errDirectTLS says that the client began with a TLS handshake.
 var errDirectTLS = errors.New("client began with TLS")
 
-// readStartup reads what comes before authentication: SSLRequest and GSSENCRequest, each at most once and
-// answered with N, then a StartupMessage or CancelRequest. Errors that are neither errQuiet nor errDirectTLS
-// say what the client did wrong.
+// readStartup reads what comes before authentication: SSLRequest and GSSENCRequest, each at most once, or TLS at
+// once, then a StartupMessage or CancelRequest. Errors that are neither errQuiet nor errDirectTLS say what the
+// client did wrong. The startup is never nil.
 func (s *Server) readStartup(client net.Conn) (*startup, error) {
+	start := &startup{conn: client, peer: client.RemoteAddr()}
 	p := packetReader{conn: client}
-	ssl, gss := false, false
+	if s.trusts(client.RemoteAddr()) {
+		if err := p.proxyHeader(start); err != nil {
+			return start, err
+		}
+	}
+	ssl, gss, first := false, false, true
 	for {
 		packet, err := p.next()
-		if err != nil {
-			return nil, err
+		if errors.Is(err, errDirectTLS) && first {
+			ssl, gss, first = true, true, false
+			s.counters.directTLS.Add(1)
+			if err := s.directTLS(&p, start); err != nil {
+				return start, err
+			}
+			continue
 		}
+		if err != nil {
+			return start, err
+		}
+		first = false
 		code := binary.BigEndian.Uint32(packet[4:])
 		switch {
 		case code == sslCode && !ssl && len(packet) == requestSize:
@@ -66,29 +87,75 @@ func (s *Server) readStartup(client net.Conn) (*startup, error) {
 			gss = true
 			s.counters.gssRequests.Add(1)
 		case code == sslCode || code == gssCode:
-			return nil, errors.New("repeated or malformed encryption request")
+			return start, errors.New("repeated or malformed encryption request")
 		default:
-			return &startup{packet: packet, rest: p.buf, version: code}, nil
+			start.packet, start.rest, start.version = packet, p.buf, code
+			return start, nil
 		}
-		if len(p.buf) > 0 {
-			return nil, errors.New("data behind an encryption request, before its answer")
+		if len(p.buf) > 0 { // who sent it was not the one that will end the TLS session (CVE-2021-23214)
+			return start, errors.New("data behind an encryption request, before its answer")
 		}
-		if _, err := client.Write([]byte{'N'}); err != nil {
-			return nil, errQuiet
+		switch mode := s.opts.ClientTLS.Mode; {
+		case code == sslCode && mode == TLSPassthrough:
+			if s.pass(client, packet, false) {
+				return start, errQuiet
+			}
+		case code == sslCode && mode != TLSDisable:
+			gss = true // not within TLS
+			if _, err := client.Write([]byte{'S'}); err != nil {
+				return start, errQuiet
+			}
+			if err := s.beginTLS(&p, start, false); err != nil {
+				return start, err
+			}
+		default:
+			if _, err := client.Write([]byte{'N'}); err != nil {
+				return start, errQuiet
+			}
 		}
 	}
 }
 
+// directTLS handles a client that began with TLS, of which p has read the first bytes.
+func (s *Server) directTLS(p *packetReader, start *startup) error {
+	switch s.opts.ClientTLS.Mode {
+	case TLSDisable:
+		return errDirectTLS
+	case TLSPassthrough:
+		s.pass(start.conn, p.buf, true)
+		return errQuiet
+	default:
+		return s.beginTLS(p, start, true)
+	}
+}
+
+// beginTLS moves the startup into TLS.
+func (s *Server) beginTLS(p *packetReader, start *startup, direct bool) error {
+	leg, leaf, err := s.clientTLS.handshake(start.conn, p.buf, direct)
+	if err != nil {
+		s.counters.tlsFailed.Add(1)
+		s.log.Info("connection closed", zap.Stringer("client", start.peer), zap.Error(err))
+		return errQuiet
+	}
+	start.conn, start.leaf = leg, leaf
+	*p = packetReader{conn: leg, secured: true}
+	return nil
+}
+
 // packetReader reads untyped packets: a length that counts itself, then the rest.
 type packetReader struct {
-	conn net.Conn
-	buf  []byte // read, but not yet returned
+	conn    net.Conn
+	buf     []byte // read, but not yet returned
+	secured bool   // within TLS
 }
 
 // next returns the next packet, which owns its memory.
 func (p *packetReader) next() ([]byte, error) {
 	for {
 		n, err := packetLength(p.buf)
+		if p.secured && errors.Is(err, errDirectTLS) {
+			err = errors.New("TLS within TLS")
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -146,22 +213,27 @@ func (s *Server) handle(client net.Conn) {
 	case errors.Is(err, errQuiet):
 		return
 	case errors.Is(err, errDirectTLS):
-		s.counters.directTLS.Add(1)
+		s.counters.refusedDirect.Add(1)
 		_, _ = client.Write(tlsAlert[:])
 		s.linger(client)
 		return
 	case err != nil && !s.draining.Load():
 		s.counters.refusedProtocol.Add(1)
-		s.refuse(client, protocolViolation(err))
+		s.refuse(start.conn, protocolViolation(err))
 		return
 	}
 	if err == nil && start.version == cancelCode {
-		s.cancel(client, start.packet)
+		s.cancel(start.conn, start.packet)
 		return
 	}
 	if s.draining.Load() {
 		s.counters.refusedDraining.Add(1)
-		s.refuse(client, shuttingDown)
+		s.refuse(start.conn, shuttingDown)
+		return
+	}
+	if start.leaf == nil && s.opts.ClientTLS.Mode == TLSRequire { // but a cancel request may come without, as to an engine
+		s.counters.refusedTLS.Add(1)
+		s.refuse(start.conn, tlsRequired)
 		return
 	}
 	_ = client.SetReadDeadline(time.Time{})

@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"reflect"
 	"sync/atomic"
+	"time"
 
 	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
 )
@@ -12,16 +14,26 @@ type Stats struct {
 	Sessions       uint64 // of them, those that reached the engine
 	OpenSessions   uint64 // now
 	FailedSessions uint64 // ended by an error of the network
+	IdleEnded      uint64 // ended after IdleTimeout
 
 	RefusedLimit    uint64 // 53300: too many sessions
 	RefusedUpstream uint64 // 08001: the engine could not be reached
 	RefusedProtocol uint64 // 08P01: no proper startup, or none in time
 	RefusedDraining uint64 // 57P03: the proxy was shutting down
-	DirectTLS       uint64 // began with TLS, and were closed
-	SSLRequests     uint64 // answered with N
+	RefusedTLS      uint64 // 28000: without TLS where it is required
+	RefusedDirect   uint64 // began with TLS where the proxy has none
+	TLSFailures     uint64 // TLS handshakes with clients that failed
+	DirectTLS       uint64 // began with TLS
+	SSLRequests     uint64
 	GSSENCRequests  uint64 // answered with N
 	CancelRequests  uint64 // forwarded, or tried to be
 	CancelFailures  uint64 // of them, those that did not reach the engine
+
+	TLSSessions       uint64    // of the sessions, those whose client spoke TLS with the proxy
+	PlusFiltered      uint64    // those to whose clients SCRAM-SHA-256-PLUS was not offered
+	CertificateExpiry time.Time // end of the certificate for clients; zero without
+	CertificateLoads  uint64    // how often its files were replaced by good ones
+	CertificateFaults uint64    // and by such as could not be used
 
 	BytesFromClients uint64
 	BytesFromServer  uint64
@@ -44,14 +56,29 @@ type Stats struct {
 	UncapturedProtocol    uint64 // impossible or unknown messages, another protocol version
 	UncapturedOverflow    uint64 // more messages than the capture budget
 	UncapturedPanic       uint64 // a fault in the capture code
+	UncapturedPassthrough uint64 // TLS passed through to the engine
+}
+
+// Add adds the counters of another server. The end of the certificate is the earlier one.
+func (stats *Stats) Add(other Stats) {
+	sum, add := reflect.ValueOf(stats).Elem(), reflect.ValueOf(other)
+	for i := range sum.NumField() {
+		if f := sum.Field(i); f.Kind() == reflect.Uint64 {
+			f.SetUint(f.Uint() + add.Field(i).Uint())
+		}
+	}
+	if end := other.CertificateExpiry; stats.CertificateExpiry.IsZero() || !end.IsZero() && end.Before(stats.CertificateExpiry) {
+		stats.CertificateExpiry = end
+	}
 }
 
 // counters is what sessions count as they go.
 type counters struct {
-	connections, sessions, open, failed                               atomic.Uint64
-	refusedLimit, refusedUpstream, refusedProtocol, refusedDraining   atomic.Uint64
-	directTLS, sslRequests, gssRequests, cancelRequests, cancelFailed atomic.Uint64
-	fromClients, fromServer                                           atomic.Uint64 // of sessions that have ended
+	connections, sessions, open, failed                                                       atomic.Uint64
+	refusedLimit, refusedUpstream, refusedProtocol, refusedDraining                           atomic.Uint64
+	directTLS, sslRequests, gssRequests, cancelRequests, cancelFailed                         atomic.Uint64
+	refusedTLS, refusedDirect, tlsFailed, tlsSessions, plusFiltered, passedThrough, idleEnded atomic.Uint64
+	fromClients, fromServer                                                                   atomic.Uint64 // of sessions that have ended
 }
 
 // Stats returns the server's counters. They are not all of exactly the same moment.
@@ -59,15 +86,29 @@ func (s *Server) Stats() Stats {
 	c := &s.counters
 	stats := Stats{
 		Connections: c.connections.Load(), Sessions: c.sessions.Load(),
-		OpenSessions: c.open.Load(), FailedSessions: c.failed.Load(),
+		OpenSessions: c.open.Load(), FailedSessions: c.failed.Load(), IdleEnded: c.idleEnded.Load(),
 		RefusedLimit: c.refusedLimit.Load(), RefusedUpstream: c.refusedUpstream.Load(),
 		RefusedProtocol: c.refusedProtocol.Load(), RefusedDraining: c.refusedDraining.Load(),
 		DirectTLS: c.directTLS.Load(), SSLRequests: c.sslRequests.Load(), GSSENCRequests: c.gssRequests.Load(),
 		CancelRequests: c.cancelRequests.Load(), CancelFailures: c.cancelFailed.Load(),
 	}
+	s.addTLS(&stats)
 	stats.BytesFromClients, stats.BytesFromServer = s.conns.bytes(c)
 	s.drainer.addTo(&stats)
 	return stats
+}
+
+// addTLS puts what TLS counted into stats.
+func (s *Server) addTLS(stats *Stats) {
+	c := &s.counters
+	stats.RefusedDirect = c.refusedDirect.Load()
+	stats.RefusedTLS, stats.TLSFailures, stats.TLSSessions = c.refusedTLS.Load(), c.tlsFailed.Load(), c.tlsSessions.Load()
+	stats.PlusFiltered, stats.UncapturedPassthrough = c.plusFiltered.Load(), c.passedThrough.Load()
+	if s.clientTLS != nil {
+		pair, _ := s.clientTLS.pair.get()
+		stats.CertificateExpiry = pair.Leaf.NotAfter
+		stats.CertificateLoads, stats.CertificateFaults = s.clientTLS.pair.counts()
+	}
 }
 
 // add puts what the trackers counted into stats.

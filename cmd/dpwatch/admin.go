@@ -30,15 +30,17 @@ func (r *relay) handler() http.Handler {
 	return mux
 }
 
-// readyz reports whether the engine can be reached. It does not depend on the auditor or the shadow database.
+// readyz reports whether every engine can be reached. It does not depend on the auditor or the shadow database.
 func (r *relay) readyz(w http.ResponseWriter, req *http.Request) {
 	dialer := net.Dialer{Timeout: time.Duration(r.cfg.Proxy.DialTimeout)}
-	conn, err := dialer.DialContext(req.Context(), r.cfg.Proxy.Upstream.Network, r.cfg.Proxy.Upstream.Address)
-	if err != nil {
-		http.Error(w, "the engine cannot be reached at "+r.cfg.Proxy.Upstream.String(), http.StatusServiceUnavailable)
-		return
+	for _, one := range r.routes {
+		conn, err := dialer.DialContext(req.Context(), one.cfg.Upstream.Network, one.cfg.Upstream.Address)
+		if err != nil {
+			http.Error(w, "the engine cannot be reached at "+one.cfg.Upstream.String(), http.StatusServiceUnavailable)
+			return
+		}
+		_ = conn.Close()
 	}
-	_ = conn.Close()
 	w.WriteHeader(http.StatusOK)
 }
 
@@ -59,6 +61,37 @@ func (r *relay) metrics(w http.ResponseWriter, registry *prometheus.Registry) {
 	_, _ = w.Write(buf.Bytes())
 }
 
+// routeStatus is one route in the status.
+type routeStatus struct {
+	Name        string      `json:"name"`
+	Listen      []string    `json:"listen"`
+	Upstream    string      `json:"upstream"`
+	TLS         string      `json:"tls"`
+	UpstreamTLS string      `json:"upstream_tls"`
+	Captured    string      `json:"captured"` // yes, no, or what is not
+	Proxy       proxy.Stats `json:"proxy"`
+}
+
+func (r *relay) routeStatus() []routeStatus {
+	out := make([]routeStatus, len(r.routes))
+	for i, one := range r.routes {
+		out[i] = routeStatus{
+			Name: one.cfg.Name, Upstream: one.cfg.Upstream.String(), TLS: one.cfg.TLS.Mode, UpstreamTLS: one.cfg.UpstreamTLS.Mode,
+			Captured: "yes", Proxy: one.server.Stats(),
+		}
+		switch {
+		case !r.cfg.Proxy.Capture:
+			out[i].Captured = "no"
+		case one.cfg.TLS.Mode == "passthrough":
+			out[i].Captured = "only sessions without TLS: TLS is passed through, and what is in it is not audited"
+		}
+		for _, l := range one.listeners {
+			out[i].Listen = append(out[i].Listen, l.Addr().String())
+		}
+	}
+	return out
+}
+
 // status writes the proxy's counters and the auditor's latest status as one JSON object.
 func (r *relay) status(w http.ResponseWriter, _ *http.Request) {
 	audit := json.RawMessage(r.supervisor.Status())
@@ -69,8 +102,9 @@ func (r *relay) status(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(struct {
 		Version string          `json:"version"`
 		Proxy   proxy.Stats     `json:"proxy"`
+		Routes  []routeStatus   `json:"routes"`
 		Queue   any             `json:"queue"`
 		Auditor any             `json:"auditor"`
 		Audit   json.RawMessage `json:"audit"`
-	}{buildVersion(), r.server.Stats(), r.queue.Stats(), r.supervisor.Stats(), audit})
+	}{buildVersion(), r.stats(), r.routeStatus(), r.queue.Stats(), r.supervisor.Stats(), audit})
 }

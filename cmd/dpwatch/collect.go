@@ -1,6 +1,10 @@
 package main
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dpwatch/dpwatch/proxy"
+)
 
 // relayCollector turns the relay's plain counters into metrics when they are asked for.
 type relayCollector struct{ r *relay }
@@ -54,7 +58,7 @@ var (
 )
 
 func (c *relayCollector) proxy(gauge func(*prometheus.Desc, float64, ...string), count func(*prometheus.Desc, uint64, ...string)) {
-	s := c.r.server.Stats()
+	s := c.r.stats()
 	gauge(descSessions, float64(s.OpenSessions))
 	labelled := func(d *prometheus.Desc, values map[string]uint64) {
 		for label, v := range values {
@@ -68,7 +72,7 @@ func (c *relayCollector) proxy(gauge func(*prometheus.Desc, float64, ...string),
 	labelled(descBytes, map[string]uint64{"client": s.BytesFromClients, "server": s.BytesFromServer})
 	labelled(descRefused, map[string]uint64{
 		"too_many_sessions": s.RefusedLimit, "upstream_unreachable": s.RefusedUpstream,
-		"protocol": s.RefusedProtocol, "draining": s.RefusedDraining, "direct_tls": s.DirectTLS,
+		"protocol": s.RefusedProtocol, "draining": s.RefusedDraining, "direct_tls": s.RefusedDirect, "tls_required": s.RefusedTLS,
 	})
 	labelled(descSkipped, map[string]uint64{
 		"client_encoding": s.SkippedEncoding, "standard_conforming_strings": s.SkippedStrings, "too_long": s.SkippedTooLong,
@@ -77,5 +81,30 @@ func (c *relayCollector) proxy(gauge func(*prometheus.Desc, float64, ...string),
 	labelled(descUntapped, map[string]uint64{
 		"pairing": s.UncapturedPairing, "copy": s.UncapturedCopy, "replication": s.UncapturedReplication,
 		"protocol": s.UncapturedProtocol, "over_budget": s.UncapturedOverflow, "panic": s.UncapturedPanic,
+		"tls_passthrough": s.UncapturedPassthrough,
 	})
+	c.tls(s, gauge, count)
+}
+
+var (
+	descTLSSessions = prometheus.NewDesc("dpwatch_proxy_tls_sessions_total", "Sessions whose clients spoke TLS with the proxy.", nil, nil)
+	descTLSFailed   = prometheus.NewDesc("dpwatch_proxy_tls_handshake_failures_total", "TLS handshakes with clients that failed.", nil, nil)
+	descTLSPlus     = prometheus.NewDesc("dpwatch_proxy_plus_filtered_sessions_total", "Sessions without TLS to whose clients the engine's SCRAM-SHA-256-PLUS was not offered.", nil, nil)
+	descTLSExpiry   = prometheus.NewDesc("dpwatch_proxy_certificate_expiry_timestamp_seconds", "End of the certificate that clients see.", []string{"route"}, nil)
+	descTLSLoads    = prometheus.NewDesc("dpwatch_proxy_certificate_reloads_total", "Times that the certificate's files were replaced.", []string{"result"}, nil)
+	descIdleEnded   = prometheus.NewDesc("dpwatch_proxy_idle_sessions_ended_total", "Sessions ended because nobody used them for proxy.idle_timeout.", nil, nil)
+)
+
+func (c *relayCollector) tls(s proxy.Stats, gauge func(*prometheus.Desc, float64, ...string), count func(*prometheus.Desc, uint64, ...string)) {
+	count(descTLSSessions, s.TLSSessions)
+	count(descTLSFailed, s.TLSFailures)
+	count(descTLSPlus, s.PlusFiltered)
+	count(descTLSLoads, s.CertificateLoads, "ok")
+	count(descTLSLoads, s.CertificateFaults, "failed")
+	count(descIdleEnded, s.IdleEnded)
+	for _, one := range c.r.routes {
+		if end := one.server.Stats().CertificateExpiry; !end.IsZero() {
+			gauge(descTLSExpiry, float64(end.Unix()), one.cfg.Name)
+		}
+	}
 }

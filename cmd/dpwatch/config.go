@@ -29,7 +29,7 @@ func loadConfig(env environment, path string) (config.Config, []byte, error) {
 		}
 		return config.Config{}, nil, fmt.Errorf("read the configuration: %w", err)
 	}
-	c, err := config.Parse(path, data, env.Getenv)
+	c, err := config.ParseAndCheck(path, data, env.Getenv)
 	if err != nil {
 		return c, nil, fmt.Errorf("the configuration has faults:\n%w", err)
 	}

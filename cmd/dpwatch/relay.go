@@ -30,9 +30,8 @@ type hello struct {
 type relay struct {
 	cfg        config.Config
 	log        *zap.Logger
-	listeners  []net.Listener
+	routes     []*route
 	admin      net.Listener
-	server     *proxy.Server
 	queue      *capture.Queue
 	supervisor *supervise.Supervisor
 }
@@ -61,17 +60,15 @@ func newRelay(env environment, c config.Config, h hello, log *zap.Logger, childL
 		Hello: greeting, Queue: r.queue, HangLimit: time.Duration(c.Proxy.AuditorHangLimit), StopGrace: auditorGrace,
 		Logger: log.Named("supervise"), OnStatus: onStatus,
 	})
-	r.server, err = proxy.New(proxy.Options{
-		Upstream: proxy.Address{Network: c.Proxy.Upstream.Network, Address: c.Proxy.Upstream.Address},
-		Capture:  c.Proxy.Capture, Sink: r.queue,
-		MaxSessions: c.Proxy.MaxSessions, StartupTimeout: time.Duration(c.Proxy.StartupTimeout),
-		DrainTimeout: time.Duration(c.Proxy.DrainTimeout), DialTimeout: time.Duration(c.Proxy.DialTimeout),
-		KeepAlive:          time.Duration(c.Proxy.KeepAlive),
-		CaptureBudgetBytes: int(c.Proxy.CaptureBudget), MaxStatementBytes: int(c.Proxy.MaxStatement),
-		Logger: log.Named("proxy"),
-	})
-	if err != nil {
-		return nil, err
+	for i := range c.Proxy.AllRoutes() {
+		one, err := newRoute(&c.Proxy, i, r.queue, log)
+		if err != nil {
+			return nil, err
+		}
+		if err := one.check(log); err != nil {
+			return nil, err
+		}
+		r.routes = append(r.routes, one)
 	}
 	if err := r.listen(); err != nil {
 		r.closeListeners()
@@ -81,12 +78,10 @@ func newRelay(env environment, c config.Config, h hello, log *zap.Logger, childL
 }
 
 func (r *relay) listen() error {
-	for _, a := range r.cfg.Proxy.Listen {
-		l, err := net.Listen(a.Network, a.Address)
-		if err != nil {
-			return fmt.Errorf("proxy.listen %s: %w: choose another address or stop what uses it", a, err)
+	for _, one := range r.routes {
+		if err := one.listen(); err != nil {
+			return err
 		}
-		r.listeners = append(r.listeners, l)
 	}
 	if a := r.cfg.Admin.Listen; !a.IsZero() {
 		l, err := net.Listen(a.Network, a.Address)
@@ -99,8 +94,8 @@ func (r *relay) listen() error {
 }
 
 func (r *relay) closeListeners() {
-	for _, l := range r.listeners {
-		_ = l.Close()
+	for _, one := range r.routes {
+		one.close()
 	}
 	if r.admin != nil {
 		_ = r.admin.Close()
@@ -109,11 +104,31 @@ func (r *relay) closeListeners() {
 
 // Addresses returns where clients connect; port 0 of the configuration is filled in.
 func (r *relay) Addresses() []string {
-	out := make([]string, len(r.listeners))
-	for i, l := range r.listeners {
-		out[i] = l.Addr().String()
+	var out []string
+	for _, one := range r.routes {
+		for _, l := range one.listeners {
+			out = append(out, l.Addr().String())
+		}
 	}
 	return out
+}
+
+// serve runs every route until ctx ends or one of them fails, which ends the others in order.
+func (r *relay) serve(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, one := range r.routes {
+		group.Go(func() error { return one.server.Serve(ctx, one.listeners...) })
+	}
+	return group.Wait()
+}
+
+// stats sums what all routes count.
+func (r *relay) stats() proxy.Stats {
+	var sum proxy.Stats
+	for _, one := range r.routes {
+		sum.Add(one.server.Stats())
+	}
+	return sum
 }
 
 // Run relays until ctx ends: then sessions drain, the auditor finishes, and the admin port closes last.
@@ -134,7 +149,7 @@ func (r *relay) Run(ctx context.Context) error {
 			return nil
 		})
 	}
-	err := r.server.Serve(ctx, r.listeners...)
+	err := r.serve(ctx)
 	r.log.Info("sessions drained", zap.Error(err))
 	stopAudit()
 	stopWeb := time.AfterFunc(auditorGrace, func() { _ = web.Close() })

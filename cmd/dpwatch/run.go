@@ -27,7 +27,7 @@ A second signal ends it at once. No fault of the auditor reaches a client's sess
 			return err
 		}
 		log.Info("dpwatch is up", zap.String("version", buildVersion()), zap.Strings("listen", r.Addresses()),
-			zap.Stringer("upstream", c.Proxy.Upstream), zap.Bool("capture", c.Proxy.Capture))
+			zap.Int("routes", len(r.routes)), zap.Bool("capture", c.Proxy.Capture))
 		return r.Run(cmd.Context())
 	}
 	return cmd

@@ -1,0 +1,88 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+)
+
+// Route is one engine and where its clients connect.
+type Route struct {
+	Name          string      `yaml:"name"` // in logs and status; default the first address of listen
+	Listen        []Address   `yaml:"listen"`
+	Upstream      Address     `yaml:"upstream"`
+	TLS           TLS         `yaml:"tls"`
+	UpstreamTLS   UpstreamTLS `yaml:"upstream_tls"`
+	ProxyProtocol []Network   `yaml:"proxy_protocol"`
+}
+
+// TLS is how clients may speak TLS. The files are PEM.
+type TLS struct {
+	Mode            string `yaml:"mode"` // disable | allow | require | passthrough
+	Certificate     string `yaml:"certificate"`
+	Key             string `yaml:"key"`
+	ClientCA        string `yaml:"client_ca"`
+	SameCertificate string `yaml:"same_certificate"` // check | assume
+}
+
+// UpstreamTLS is TLS between the proxy and the engine. The files are PEM.
+type UpstreamTLS struct {
+	Mode        string `yaml:"mode"` // disable | prefer | require | verify-ca | verify-full
+	CA          string `yaml:"ca"`
+	Certificate string `yaml:"certificate"`
+	Key         string `yaml:"key"`
+	ServerName  string `yaml:"server_name"` // default the host of upstream
+}
+
+// AllRoutes returns the routes: those of the list or, without one, the single one that listen and upstream make.
+func (p *Proxy) AllRoutes() []Route {
+	if len(p.Routes) > 0 {
+		return p.Routes
+	}
+	r := Route{Listen: p.Listen, Upstream: p.Upstream, TLS: p.TLS, UpstreamTLS: p.UpstreamTLS, ProxyProtocol: p.ProxyProtocol}
+	r.setDefaults()
+	return []Route{r}
+}
+
+func (r *Route) setDefaults() {
+	if r.TLS.Mode == "" {
+		r.TLS.Mode = "disable"
+	}
+	if r.TLS.SameCertificate == "" {
+		r.TLS.SameCertificate = "check"
+	}
+	if r.UpstreamTLS.Mode == "" {
+		r.UpstreamTLS.Mode = "disable"
+	}
+	if r.Name == "" && len(r.Listen) > 0 {
+		r.Name = r.Listen[0].String()
+	}
+}
+
+// Network is an address range, 10.0.0.0/8 or one address.
+type Network string
+
+// Prefix returns the range.
+func (n Network) Prefix() netip.Prefix {
+	p, err := netip.ParsePrefix(string(n))
+	if err != nil {
+		return netip.Prefix{} // set has parsed it before
+	}
+	return p
+}
+
+// MarshalYAML writes the form that the file takes.
+func (n Network) MarshalYAML() ([]byte, error) { return []byte(strconv.Quote(string(n))), nil }
+
+func (n *Network) set(text string) error {
+	if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" {
+		*n = Network(netip.PrefixFrom(a, a.BitLen()).String())
+		return nil
+	}
+	p, err := netip.ParsePrefix(text)
+	if err != nil {
+		return fmt.Errorf("%q is not a network: write 10.0.0.0/8, fd00::/8 or an address", text)
+	}
+	*n = Network(p.Masked().String())
+	return nil
+}

@@ -1,0 +1,68 @@
+package proxy
+
+import (
+	"errors"
+	"net"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// pass relays a client's TLS session to the engine, unseen. First is what the client has sent: an SSLRequest,
+// whose answer decides, or the beginning of direct TLS. It returns true when the client's connection is over,
+// false when the engine has no TLS and the client, told so, goes on in plain text.
+func (s *Server) pass(client net.Conn, first []byte, direct bool) (over bool) {
+	if s.draining.Load() {
+		return true
+	}
+	if !s.acquire() {
+		s.counters.refusedLimit.Add(1)
+		if !direct { // an error instead of the answer is understood; within TLS there is nobody to tell
+			s.refuse(client, tooManySessions)
+		}
+		return true
+	}
+	defer s.counters.open.Add(^uint64(0))
+	server, err := s.dialPlain(s.hard)
+	if err != nil {
+		s.counters.refusedUpstream.Add(1)
+		s.log.Warn("the engine cannot be reached", zap.Error(err))
+		if !direct {
+			s.refuse(client, upstreamUnreachable)
+		}
+		return true
+	}
+	if !direct {
+		_ = server.SetDeadline(time.Now().Add(s.opts.DialTimeout))
+		answer, err := askTLS(server)
+		switch {
+		case err != nil:
+			_ = server.Close()
+			s.counters.refusedUpstream.Add(1)
+			s.log.Warn("the engine did not answer an SSLRequest", zap.Error(err))
+			s.refuse(client, upstreamUnreachable)
+			return true
+		case answer != 'S':
+			_ = server.Close()
+			_, err := client.Write([]byte{'N'})
+			return err != nil
+		}
+		_ = server.SetDeadline(time.Time{})
+		if _, err := client.Write([]byte{answer}); err != nil {
+			_ = server.Close()
+			return true
+		}
+		first = nil
+	}
+	s.counters.passedThrough.Add(1)
+	_ = client.SetReadDeadline(time.Time{})
+	session := newSession(s.nextID(), client, server, nil)
+	session.opaque = true
+	s.relay(client, session, first)
+	return true
+}
+
+// gone reports whether the other side had closed. Within TLS that is how most sessions end: an engine says
+// farewell to a client that did not wait for it.
+func gone(err error) bool { return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) }

@@ -1,0 +1,130 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net"
+)
+
+// plusMechanism is SCRAM with channel binding (RFC 5802, RFC 7677).
+const plusMechanism = "SCRAM-SHA-256-PLUS"
+
+// authSASL is the code of AuthenticationSASL (manual, chapter 55.7).
+const authSASL = 10
+
+// maxSASL is the longest AuthenticationSASL that is looked at.
+const maxSASL = 8 << 10
+
+// plusFilter is the engine's side of a session whose client speaks no TLS while the engine does. The engine
+// then offers SCRAM-SHA-256-PLUS, and clients end such sessions: without TLS of their own they cannot bind to
+// it. The filter takes that one name out of AuthenticationSASL, the first thing that an engine asks, and
+// changes no other byte. After the first authentication message it only passes bytes on.
+type plusFilter struct {
+	net.Conn
+	done bool
+	skip uint32 // bytes of the current message that go on as they are
+	held []byte // a message that is not complete yet
+	out  []byte // to be returned
+}
+
+// Read returns what the engine sent, but for the name.
+func (f *plusFilter) Read(b []byte) (int, error) {
+	for len(f.out) == 0 {
+		n, err := f.Conn.Read(b)
+		if f.done && len(f.held) == 0 {
+			return n, err
+		}
+		f.take(b[:n])
+		if err != nil { // the session ends: nothing is held back
+			f.done = true
+			f.out = append(f.out, f.held...)
+			f.held = nil
+			if len(f.out) == 0 {
+				return 0, err
+			}
+		}
+	}
+	n := copy(b, f.out)
+	if f.out = f.out[n:]; len(f.out) == 0 {
+		f.out = nil
+	}
+	return n, nil
+}
+
+// CloseWrite passes the end of the stream on.
+func (f *plusFilter) CloseWrite() error {
+	closeWrite(f.Conn)
+	return nil
+}
+
+// take moves from what was read to out as far as whole messages go.
+func (f *plusFilter) take(b []byte) {
+	f.held = append(f.held, b...)
+	for !f.done && len(f.held) > 0 {
+		if f.skip > 0 {
+			f.emit(int(min(f.skip, uint32(len(f.held)))))
+			continue
+		}
+		if len(f.held) < headerLen {
+			return
+		}
+		length := binary.BigEndian.Uint32(f.held[1:])
+		switch typ := f.held[0]; {
+		case length < 4 || length > maxMessage:
+			f.done = true
+		case typ == 'v' || typ == 'N': // may come before the engine asks
+			f.skip = length + 1
+		case typ != 'R' || length > maxSASL:
+			f.done = true
+		case len(f.held) < int(length)+1:
+			return
+		default:
+			f.out = append(f.out, withoutPlus(f.held[:length+1])...)
+			f.held = f.held[length+1:]
+			f.done = true
+		}
+	}
+	if f.done {
+		f.out = append(f.out, f.held...)
+		f.held = nil
+	}
+}
+
+func (f *plusFilter) emit(n int) {
+	f.out = append(f.out, f.held[:n]...)
+	f.held = f.held[n:]
+	f.skip -= uint32(n)
+}
+
+// withoutPlus returns the message without the mechanism, and anything that is not a well-formed
+// AuthenticationSASL with another mechanism besides as it is.
+func withoutPlus(message []byte) []byte {
+	body := message[headerLen:]
+	if len(body) < 4 || binary.BigEndian.Uint32(body) != authSASL {
+		return message
+	}
+	list := body[4:]
+	rest := make([]byte, 0, len(list))
+	found := false
+	for {
+		name, tail, ok := bytes.Cut(list, []byte{0})
+		switch {
+		case !ok:
+			return message
+		case len(name) == 0 && len(tail) == 0: // the end of the list
+			if !found || len(rest) == 0 {
+				return message
+			}
+			rest = append(rest, 0)
+			changed := binary.BigEndian.AppendUint32([]byte{'R'}, uint32(4+4+len(rest)))
+			return append(binary.BigEndian.AppendUint32(changed, authSASL), rest...)
+		case len(name) == 0:
+			return message
+		case string(name) == plusMechanism:
+			found = true
+		default:
+			rest = append(append(rest, name...), 0)
+		}
+		list = tail
+	}
+}
