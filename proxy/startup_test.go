@@ -202,11 +202,12 @@ func TestTooManySessions(t *testing.T) {
 
 func TestUpstreamUnreachable(t *testing.T) {
 	t.Parallel()
-	port, err := freePort()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, proxy.Address{Network: "tcp", Address: (&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}).String()}, nil)
+	_ = l.Close()
+	p := start(t, proxy.Address{Network: "tcp", Address: l.Addr().String()}, nil)
 	conn := p.dial(t)
 	send(t, conn, hello())
 	if e := refusalOf(t, conn); e.Code != "08001" {

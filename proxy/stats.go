@@ -48,6 +48,7 @@ type Stats struct {
 	SkippedNotCopied        uint64 // over the capture budget
 	SkippedUnknownStatement uint64 // statement or portal made out of sight
 	SkippedUnreadable       uint64 // not well formed
+	SkippedArguments        uint64 // an EXECUTE whose arguments are not plain literals
 
 	// Sessions whose capture stopped, by reason. Their traffic went on.
 	UncapturedPairing     uint64 // answers did not match messages
@@ -120,6 +121,7 @@ func (stats *Stats) add(t *tracker.Counts, dropped uint64) {
 	stats.SkippedNotCopied = t.Skipped[tracker.NotCopied]
 	stats.SkippedUnknownStatement = t.Skipped[tracker.UnknownStatement]
 	stats.SkippedUnreadable = t.Skipped[tracker.Unreadable]
+	stats.SkippedArguments = t.Skipped[tracker.Arguments]
 	stats.UncapturedPairing = t.Off[tracker.OffPairing]
 	stats.UncapturedCopy = t.Off[tracker.OffCopy]
 	stats.UncapturedReplication = t.Off[tracker.OffReplication]

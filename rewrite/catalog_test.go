@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
 // TestBuiltinLists runs the generating queries again and compares them with the lists in the package, on the major
@@ -16,7 +18,7 @@ func TestBuiltinLists(t *testing.T) {
 		t.Skip("starts a PostgreSQL server")
 	}
 	t.Parallel()
-	conn := connect(t, startCluster(t), "postgres")
+	conn := connect(t, pgtest.Database(t))
 	if version := conn.ParameterStatus("server_version"); !strings.HasPrefix(version, "15.") {
 		t.Skipf("server %s: the lists are those of 15", version)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
@@ -57,12 +58,12 @@ const usersD0, usersD1 = 7, 6
 
 func newWorlds(t *testing.T) *worlds {
 	t.Helper()
-	socket := startCluster(t)
-	admin := connect(t, socket, "postgres")
-	run(t, admin, "CREATE ROLE alice SUPERUSER; CREATE ROLE ref SUPERUSER")
-	run(t, admin, "CREATE DATABASE shop")
-	run(t, admin, "CREATE DATABASE shadow")
-	w := &worlds{shop: connect(t, socket, "shop"), shadow: connect(t, socket, "shadow")}
+	server := pgtest.Start(t)
+	if err := server.CreateDatabase(t.Context(), "shop"); err != nil { // queries name it
+		t.Fatal(err)
+	}
+	w := &worlds{shop: connect(t, server.DSN("shop")), shadow: connect(t, pgtest.Database(t))}
+	run(t, w.shop, "CREATE ROLE alice SUPERUSER; CREATE ROLE ref SUPERUSER")
 	run(t, w.shop, common)
 	run(t, w.shadow, common+"CREATE SCHEMA d0; CREATE SCHEMA d1;"+
 		protectedTables("d0", "d0", usersD0)+protectedTables("d1", "d1", usersD1))

@@ -222,3 +222,23 @@ func TestLog(t *testing.T) {
 		t.Errorf("the tail lacks the last line:\n%s", c.LogTail())
 	}
 }
+
+// TestHBA: the caller's lines come first, so that a role may come in without a password.
+func TestHBA(t *testing.T) {
+	t.Parallel()
+	c := start(t, pgtemp.Options{HBA: []string{"host all guest 127.0.0.1/32 trust"}})
+	admin, err := pgx.Connect(t.Context(), c.DSN("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close(context.Background())
+	if _, err := admin.Exec(t.Context(), "CREATE ROLE guest LOGIN"); err != nil {
+		t.Fatal(err)
+	}
+	if got := query(t, c.UserDSN("postgres", "guest", ""), "SELECT current_user::text"); got != "guest" {
+		t.Errorf("current_user is %s", got)
+	}
+	if _, err := pgtemp.Start(t.Context(), pgtemp.Options{HBA: []string{"host all\nall"}}); err == nil || !strings.Contains(err.Error(), "one line") {
+		t.Errorf("two lines in one: %v", err)
+	}
+}

@@ -17,6 +17,8 @@ type Options struct {
 	BinDir string
 	// Settings are added to postgresql.conf; they win over the defaults of this package.
 	Settings map[string]string
+	// HBA are lines for pg_hba.conf; they go before those of this package (trust on the socket, SCRAM over TCP).
+	HBA []string
 	// Log receives what initdb and the server write; nil drops it. The server writes the text of failing
 	// statements there. Writes are not concurrent. A Log that blocks blocks the server.
 	Log io.Writer
@@ -38,6 +40,18 @@ func (o Options) log() io.Writer {
 		return o.Log
 	}
 	return io.Discard
+}
+
+// hba returns the beginning of pg_hba.conf.
+func (o Options) hba() (string, error) {
+	var b strings.Builder
+	for _, line := range o.HBA {
+		if strings.ContainsAny(line, "\n\r\x00") {
+			return "", fmt.Errorf("pg_hba.conf %q: must be one line", line)
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String(), nil
 }
 
 var settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)

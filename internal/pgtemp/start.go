@@ -60,6 +60,9 @@ func (c *Cluster) bringUp(ctx context.Context, o Options) error {
 	if err := c.initdb(ctx, o); err != nil {
 		return c.fault(ctx, "initdb", err)
 	}
+	if err := c.authenticate(o); err != nil {
+		return c.fault(ctx, "start", err)
+	}
 	plain, err := os.ReadFile(filepath.Join(c.dir.data(), "postgresql.conf"))
 	if err != nil {
 		return c.fault(ctx, "start", err)
@@ -120,6 +123,20 @@ func (c *Cluster) initdb(ctx context.Context, o Options) error {
 		<-waited
 		return ctx.Err()
 	}
+}
+
+// authenticate puts the caller's lines before those that initdb wrote.
+func (c *Cluster) authenticate(o Options) error {
+	lines, err := o.hba()
+	if err != nil || lines == "" {
+		return err
+	}
+	path := filepath.Join(c.dir.data(), "pg_hba.conf") // exists, and keeps its owner
+	rest, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append([]byte(lines), rest...), 0o600)
 }
 
 // attempt starts the server on a free port and waits until it takes a connection.

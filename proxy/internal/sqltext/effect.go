@@ -12,14 +12,16 @@ const (
 	Reset                       // a setting gets its default [Name, Local]
 	ResetAll                    // RESET ALL
 	DiscardAll                  // DISCARD ALL
+	DiscardTemp                 // DISCARD TEMP
 	Begin                       // BEGIN, START TRANSACTION
 	Commit                      // COMMIT, END, PREPARE TRANSACTION [Chain]
 	Rollback                    // ROLLBACK, ABORT [Chain]
 	Savepoint                   // SAVEPOINT [Name]
 	RollbackTo                  // ROLLBACK TO SAVEPOINT [Name]
 	Release                     // RELEASE SAVEPOINT [Name]
-	Prepare                     // PREPARE ... AS [Name]
-	Execute                     // EXECUTE [Name]
+	Prepare                     // PREPARE ... AS [Name, Types, Statement, Plain]
+	Execute                     // EXECUTE [Name, Args, Plain]
+	ExecuteWithin               // EXPLAIN EXECUTE, CREATE TABLE AS EXECUTE, or what looks like it
 	Deallocate                  // DEALLOCATE [Name; "" for ALL]
 	DeclareCursor               // DECLARE ... CURSOR [Name]
 	CloseCursor                 // CLOSE [Name; "" for ALL]
@@ -39,6 +41,15 @@ type Effect struct {
 	// Hidden is true when the statement may change settings out of sight: set_config is named somewhere in
 	// it, pg_settings may be updated, or it is a DO block with a SET.
 	Hidden bool
+	// Temp is true when the statement may make a temporary object, which hides others of its name.
+	Temp bool
+
+	Types     []uint32 // OIDs of the parameters that PREPARE declares
+	Statement string   // what PREPARE prepares
+	Args      []Arg    // EXECUTE's
+	// Plain is true when all types of a PREPARE are known ones, or all arguments of an EXECUTE literals.
+	// Without it Types and Args are nil.
+	Plain bool
 }
 
 // Analyze says what the one statement in sql does. Text that it does not understand has no effect.
@@ -46,8 +57,20 @@ func Analyze(sql string) Effect {
 	p := parser{lexer: lexer{sql: sql}}
 	p.advance()
 	first := p.tok
+	keyword := lowerASCII(sql[first.start:first.end])
+	hides := hidden(sql, keyword)
+	if hides && keyword == "select" {
+		at := p
+		p.advance()
+		if e, ok := p.setConfig(); ok {
+			return e
+		}
+		p = at
+	}
 	e := p.statement()
-	e.Hidden = hidden(sql, lowerASCII(sql[first.start:first.end]))
+	if e.Action != Prepare { // which does nothing by itself
+		e.Hidden, e.Temp = hides, temporary(sql, keyword)
+	}
 	return e
 }
 
@@ -77,12 +100,15 @@ func (p *parser) accept(words ...string) bool {
 
 // acceptSymbol takes the next token if it is the one byte c.
 func (p *parser) acceptSymbol(c byte) bool {
-	if p.tok.kind != symbol || p.sql[p.tok.start] != c {
+	if !p.isSymbol(c) {
 		return false
 	}
 	p.advance()
 	return true
 }
+
+// isSymbol reports whether the next token is the one byte c.
+func (p *parser) isSymbol(c byte) bool { return p.tok.kind == symbol && p.sql[p.tok.start] == c }
 
 func (p *parser) statement() Effect {
 	if p.tok.kind != word {
@@ -96,8 +122,11 @@ func (p *parser) statement() Effect {
 	case "reset":
 		return p.reset()
 	case "discard":
-		if p.is("all") {
+		switch {
+		case p.is("all"):
 			return Effect{Action: DiscardAll}
+		case p.is("temp"), p.is("temporary"):
+			return Effect{Action: DiscardTemp}
 		}
 	case "begin":
 		return Effect{Action: Begin}
@@ -115,7 +144,7 @@ func (p *parser) statement() Effect {
 	case "prepare":
 		return p.prepare()
 	case "execute":
-		return p.named(Execute)
+		return p.execute()
 	case "deallocate":
 		p.skipUnlessLast("prepare")
 		return p.namedOrAll(Deallocate)
@@ -123,6 +152,10 @@ func (p *parser) statement() Effect {
 		return p.named(DeclareCursor)
 	case "close":
 		return p.namedOrAll(CloseCursor)
+	case "explain", "create":
+		if containsAround(p.sql, "", "execute") {
+			return Effect{Action: ExecuteWithin}
+		}
 	}
 	return Effect{}
 }
@@ -140,17 +173,6 @@ func (p *parser) finish(action Action) Effect {
 		return Effect{Action: action, Chain: p.is("chain")}
 	}
 	return Effect{Action: action}
-}
-
-func (p *parser) prepare() Effect {
-	if p.is("transaction") {
-		p.advance()
-		if p.tok.kind == str {
-			return Effect{Action: Commit}
-		}
-		return Effect{Action: Prepare, Name: "transaction"}
-	}
-	return p.named(Prepare)
 }
 
 // skipUnlessLast takes the optional word w: at the end of the statement it is a name.

@@ -14,10 +14,13 @@ const (
 	TooLong
 	// NotCopied: the message was not copied, for want of room.
 	NotCopied
-	// UnknownStatement: its statement or portal was made before capture began, in SQL, or was forgotten.
+	// UnknownStatement: its statement or portal was made before capture began, its portal in SQL (DECLARE), or
+	// it was forgotten.
 	UnknownStatement
 	// Unreadable: a message that is not well formed, though the server took it.
 	Unreadable
+	// Arguments: an EXECUTE whose arguments are not plain literals, or a parameter of a type not known here.
+	Arguments
 	reasons
 )
 

@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"bytes"
+	"cmp"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/proxy/internal/sqltext"
@@ -183,16 +184,7 @@ func (t *Tracker) prepared() {
 		t.forgetStatements() // any name may stand for something else now
 		return
 	}
-	t.forgetStatement(t.ext.name)
-	s := t.ext.statement
-	if len(t.statements) >= maxNames {
-		return
-	}
-	if t.heldStatements+s.size() > t.cfg.MaxHeldBytes/2 {
-		s = &statement{effect: s.effect, ascii: s.ascii, unseen: s.unseen, skip: NotCopied}
-	}
-	t.statements[t.ext.name] = s
-	t.heldStatements += s.size()
+	t.remember(t.ext.name, t.ext.statement)
 }
 
 // bound remembers the portal of a Bind that succeeded.
@@ -250,7 +242,11 @@ func (t *Tracker) executed(r record) {
 		return
 	}
 	v := t.settings.current()
-	t.effect(s.effect, tag)
+	x := t.effect(s.effect, tag)
+	if s.effect.Action == sqltext.Execute {
+		t.captureExecution(x, cmp.Or(p.skip, s.skip), completion{tag: tag, at: t.now, view: v})
+		return
+	}
 	t.captureExtended(p, tag, v)
 }
 

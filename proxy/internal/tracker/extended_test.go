@@ -223,7 +223,8 @@ func TestUnknownStatement(t *testing.T) {
 	}{
 		{"prepared before capture began", again(newScript()), tracker.UnknownStatement},
 		{"portal of a cursor", newScript().execute("c").sync().complete("FETCH 1").ready('I'), tracker.UnknownStatement},
-		{"prepared anew in SQL", again(prepared().query("DEALLOCATE s; PREPARE s AS SELECT 2").complete("DEALLOCATE").complete("PREPARE").ready('I')), tracker.UnknownStatement},
+		{"prepared anew in SQL, out of sight", again(prepared().query("DEALLOCATE s").complete("DEALLOCATE").ready('I').frontCut('Q', "").complete("PREPARE").ready('I')), tracker.UnknownStatement},
+		{"executed in SQL, prepared before capture began", newScript().run1("EXECUTE s", "SELECT 1", 'I'), tracker.UnknownStatement},
 		{"all deallocated", again(prepared().run1("DEALLOCATE ALL", "DEALLOCATE ALL", 'I')), tracker.UnknownStatement},
 		{"discarded", again(prepared().run1("DISCARD ALL", "DISCARD ALL", 'I')), tracker.UnknownStatement},
 		{"deallocated out of sight", again(prepared().frontCut('Q', "").complete("DEALLOCATE").ready('I')), tracker.UnknownStatement},

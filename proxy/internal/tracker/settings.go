@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"maps"
+	"strings"
 
 	"github.com/dpwatch/dpwatch/proxy/internal/sqltext"
 )
@@ -24,6 +25,7 @@ type layer struct {
 	session   map[string]string
 	local     map[string]local // hides session until the transaction ends
 	uncertain bool
+	temp      bool // there may be temporary objects, which hide others of their names
 }
 
 type savepoint struct {
@@ -61,7 +63,7 @@ func newSettings(s Startup) settings {
 	if s.ApplicationName != "" {
 		m["application_name"] = s.ApplicationName
 	}
-	l := layer{session: m, uncertain: s.SettingsUncertain}
+	l := layer{session: m, uncertain: s.SettingsUncertain, temp: searchesTemp(m["search_path"])}
 	return settings{reset: l, now: l}
 }
 
@@ -78,7 +80,7 @@ func (s *settings) current() *view {
 			m[name] = v.value
 		}
 	}
-	v := &view{app: m["application_name"], uncertain: s.now.uncertain}
+	v := &view{app: m["application_name"], uncertain: s.now.uncertain || s.now.temp}
 	delete(m, "application_name")
 	delete(m, "client_encoding")
 	if len(m) > 0 {
@@ -90,7 +92,7 @@ func (s *settings) current() *view {
 
 // apply does what a completed statement did; tag is its command tag.
 func (s *settings) apply(e sqltext.Effect, tag string) {
-	if e.Action == sqltext.None && !e.Hidden {
+	if e.Action == sqltext.None && !e.Hidden && !e.Temp {
 		return
 	}
 	s.begin()
@@ -102,6 +104,9 @@ func (s *settings) apply(e sqltext.Effect, tag string) {
 		s.resetAll()
 	case sqltext.DiscardAll:
 		s.now = s.reset
+	case sqltext.DiscardTemp:
+		s.now.temp = searchesTemp(s.current().settings["search_path"])
+		s.view = nil
 	case sqltext.Begin:
 		s.block = true
 	case sqltext.Commit:
@@ -117,6 +122,9 @@ func (s *settings) apply(e sqltext.Effect, tag string) {
 	}
 	if e.Hidden {
 		s.now.uncertain = true
+	}
+	if e.Temp {
+		s.now.temp = true
 	}
 }
 
@@ -209,6 +217,9 @@ func (s *settings) set(e sqltext.Effect) {
 		s.poison()
 		return
 	}
+	if e.Name == "search_path" && searchesTemp(e.Value) {
+		s.now.temp = true // what is created without a schema may be temporary now
+	}
 	if e.Local {
 		m := maps.Clone(s.now.local)
 		if m == nil {
@@ -235,6 +246,9 @@ func (s *settings) set(e sqltext.Effect) {
 		delete(s.now.local, e.Name)
 	}
 }
+
+// searchesTemp reports whether a search_path may name the temporary schema.
+func searchesTemp(path string) bool { return strings.Contains(lower(path), "pg_temp") }
 
 // resetAll does RESET ALL, which leaves the role alone. It does not make uncertain settings certain: the role
 // may be one of them.

@@ -29,6 +29,7 @@ type completion struct {
 	at     time.Time
 	view   *view // in force when it ran
 	effect sqltext.Effect
+	ran    execution // of an EXECUTE
 }
 
 func (t *Tracker) beginQuery(r record) {
@@ -102,7 +103,7 @@ func (t *Tracker) completeSimple(r record) {
 	c := completion{tag: string(tag), at: t.now, view: t.settings.current()}
 	if i := len(q.done); i < len(q.statements) {
 		c.effect = sqltext.Analyze(q.statements[i])
-		t.effect(c.effect, c.tag)
+		c.ran = t.effect(c.effect, c.tag)
 	}
 	q.done = append(q.done, c)
 }
@@ -126,6 +127,10 @@ func (t *Tracker) endQuery(r record) bool {
 
 func (t *Tracker) captureSimple(sql string, c completion) {
 	skip := t.query.skip
+	if c.effect.Action == sqltext.Execute {
+		t.captureExecution(c.ran, skip, c)
+		return
+	}
 	if len(sql) > t.cfg.MaxStatementBytes {
 		skip = TooLong
 	}

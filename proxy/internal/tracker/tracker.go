@@ -41,7 +41,7 @@ type Tracker struct {
 	portals        map[string]*portal
 	heldStatements int  // bytes
 	heldPortals    int  // bytes
-	preparedSetter bool // an SQL PREPARE holds set_config
+	preparedSetter bool // a prepared statement may do something to the settings
 
 	settings settings
 	gate     gate
@@ -256,18 +256,19 @@ func (t *Tracker) ready(r record) {
 	}
 }
 
-// effect does what a completed statement did to the session.
-func (t *Tracker) effect(e sqltext.Effect, tag string) {
-	if e.Action == sqltext.None && !e.Hidden {
-		return
+// effect does what a completed statement did to the session. What it returns is for EXECUTE.
+func (t *Tracker) effect(e sqltext.Effect, tag string) (ran execution) {
+	if e.Action == sqltext.None && !e.Hidden && !e.Temp {
+		return ran
 	}
 	t.settings.apply(e, tag)
 	t.gate.effect(e)
 	switch e.Action {
 	case sqltext.Prepare:
-		t.forgetStatement(e.Name)
-		t.preparedSetter = t.preparedSetter || e.Hidden
+		t.prepareSQL(e)
 	case sqltext.Execute:
+		ran = t.executeSQL(e, tag)
+	case sqltext.ExecuteWithin:
 		if t.preparedSetter {
 			t.settings.apply(sqltext.Effect{Hidden: true}, "")
 		}
@@ -287,6 +288,7 @@ func (t *Tracker) effect(e sqltext.Effect, tag string) {
 		t.forgetStatements()
 		t.forgetPortals()
 	}
+	return ran
 }
 
 // unseen notes that a statement completed whose text is not known: it may have done anything to the settings,

@@ -1,0 +1,243 @@
+package sqltext
+
+import "strings"
+
+// prepare reads what follows PREPARE.
+func (p *parser) prepare() Effect {
+	if p.is("transaction") {
+		p.advance()
+		if p.tok.kind == str {
+			return Effect{Action: Commit}
+		}
+		return p.prepared("transaction")
+	}
+	name, ok := p.identifier()
+	if !ok {
+		return Effect{Action: Unclear}
+	}
+	return p.prepared(name)
+}
+
+// prepared reads the types and the statement of PREPARE.
+func (p *parser) prepared(name string) Effect {
+	e := Effect{Action: Prepare, Name: name, Plain: true}
+	if p.acceptSymbol('(') {
+		e.Types, e.Plain = p.types()
+	}
+	if !p.is("as") {
+		return Effect{Action: Unclear}
+	}
+	e.Statement = strings.Trim(p.sql[p.tok.end:], " \t\n\r\f\v")
+	return e
+}
+
+// types reads the list of types behind its opening parenthesis and past the closing one. It is false, and the
+// types are nil, when one of them is not known.
+func (p *parser) types() ([]uint32, bool) {
+	var types []uint32
+	known := true
+	for {
+		at := *p
+		oid, _, ok := p.typeName()
+		if !ok || !p.isSymbol(',') && !p.isSymbol(')') {
+			*p, known = at, false
+			p.skipItem()
+		}
+		types = append(types, oid)
+		if p.acceptSymbol(',') {
+			continue
+		}
+		if !p.acceptSymbol(')') || !known {
+			return nil, false
+		}
+		return types, true
+	}
+}
+
+// skipItem moves to the comma or closing parenthesis that ends an item of a list.
+func (p *parser) skipItem() {
+	for depth := 0; p.tok.kind != end; p.advance() {
+		switch {
+		case depth == 0 && (p.isSymbol(',') || p.isSymbol(')')):
+			return
+		case p.isSymbol('('):
+			depth++
+		case p.isSymbol(')'):
+			depth--
+		}
+	}
+}
+
+// Arg is one argument of EXECUTE: a literal, possibly with a cast.
+type Arg struct {
+	Value string
+	Null  bool
+	Type  uint32 // OID of its type; 0 for 'text' that has none yet
+}
+
+// As returns the text that gives a parameter of the type the argument's value; oid 0 is a type that the server
+// inferred from the statement. It is false where the conversion that EXECUTE makes might give something else.
+//
+// A decimal given to a parameter that the server inferred to be an integer is rounded by EXECUTE; its text is
+// refused there. It never stands for another value.
+func (a Arg) As(oid uint32) (string, bool) {
+	switch {
+	case a.Null, a.Type == 0, a.Type == oid:
+		return a.Value, true
+	}
+	text := oid == 0 || oid == oidText || oid == oidVarchar
+	float := oid == oidNumeric || oid == oidFloat8 || oid == oidFloat4
+	switch a.Type {
+	case oidBool:
+		return a.Value, text && (a.Value == "true" || a.Value == "false")
+	case oidText, oidVarchar:
+		return a.Value, text
+	case oidInt2, oidInt4, oidInt8:
+		integer := oid == oidInt2 || oid == oidInt4 || oid == oidInt8
+		value, plain, ok := canonicalNumber(a.Value)
+		return a.Value, ok && plain && value == a.Value && (text || float || integer)
+	case oidNumeric:
+		value, _, ok := canonicalNumber(a.Value)
+		return a.Value, ok && value == a.Value && (text || float)
+	case oidFloat8:
+		return a.Value, shortFloat(a.Value, 15) && (text || oid == oidNumeric)
+	case oidFloat4:
+		return a.Value, shortFloat(a.Value, 6) && (text || float)
+	}
+	return "", false
+}
+
+// shortFloat reports whether a floating-point number of so many certain digits prints as this text.
+func shortFloat(value string, precision int) bool {
+	canonical, integer, ok := canonicalNumber(value)
+	size := strings.TrimPrefix(value, "-")
+	return ok && canonical == value && len(size) <= precision && significant(value) <= precision &&
+		(integer || !strings.HasSuffix(value, "0")) && !strings.HasPrefix(size, "0.0000")
+}
+
+// execute reads what follows EXECUTE.
+func (p *parser) execute() Effect {
+	name, ok := p.identifier()
+	if !ok {
+		return Effect{Action: Unclear}
+	}
+	e := Effect{Action: Execute, Name: name, Plain: true}
+	if p.tok.kind != end {
+		e.Args, e.Plain = p.arguments()
+	}
+	return e
+}
+
+// arguments reads a list of literals to the end of the statement.
+func (p *parser) arguments() ([]Arg, bool) {
+	if !p.acceptSymbol('(') {
+		return nil, false
+	}
+	var args []Arg
+	for {
+		a, ok := p.argument()
+		if !ok {
+			return nil, false
+		}
+		args = append(args, a)
+		if p.acceptSymbol(',') {
+			continue
+		}
+		if !p.acceptSymbol(')') || p.tok.kind != end {
+			return nil, false
+		}
+		return args, true
+	}
+}
+
+// argument reads a literal, a literal::type, CAST(literal AS type) or type 'literal'.
+func (p *parser) argument() (Arg, bool) {
+	if p.accept("cast") {
+		if !p.acceptSymbol('(') {
+			return Arg{}, false
+		}
+		a, ok := p.constant()
+		if !ok || !p.accept("as") {
+			return Arg{}, false
+		}
+		a, ok = p.castTo(a)
+		return a, ok && p.acceptSymbol(')')
+	}
+	a, ok := p.constant()
+	if ok && p.acceptSymbol(':') {
+		if !p.acceptSymbol(':') {
+			return Arg{}, false
+		}
+		return p.castTo(a)
+	}
+	return a, ok
+}
+
+// castTo reads a type and gives the argument that type. The value of a number that was not quoted is
+// converted by the server, which is followed only where nothing can change.
+func (p *parser) castTo(a Arg) (Arg, bool) {
+	oid, modified, ok := p.typeName()
+	if !ok || modified || oid == oidBpchar {
+		return Arg{}, false
+	}
+	value, ok := a.As(oid)
+	return Arg{Value: value, Null: a.Null, Type: oid}, ok
+}
+
+// constant reads one literal with its sign, or type 'literal'.
+func (p *parser) constant() (Arg, bool) {
+	switch {
+	case p.accept("null"):
+		return Arg{Null: true}, true
+	case p.accept("true"):
+		return Arg{Value: "true", Type: oidBool}, true
+	case p.accept("false"):
+		return Arg{Value: "false", Type: oidBool}, true
+	case p.tok.kind == str:
+		v, ok := unquote(p.text())
+		p.advance()
+		return Arg{Value: v}, ok
+	case p.tok.kind == word:
+		oid, modified, ok := p.typeName()
+		if !ok || modified || oid == oidBpchar || p.tok.kind != str {
+			return Arg{}, false
+		}
+		v, ok := unquote(p.text())
+		p.advance()
+		return Arg{Value: v, Type: oid}, ok
+	}
+	text, ok := p.item()
+	if !ok {
+		return Arg{}, false
+	}
+	value, integer, ok := canonicalNumber(text)
+	if integer {
+		return Arg{Value: value, Type: oidInt4}, ok
+	}
+	return Arg{Value: value, Type: oidNumeric}, ok
+}
+
+// setConfig reads SELECT set_config('name', 'value', false) behind its first word: alone in its statement, so
+// that it runs once.
+func (p *parser) setConfig() (Effect, bool) {
+	if p.accept("pg_catalog") && !p.acceptSymbol('.') {
+		return Effect{}, false
+	}
+	if !p.accept("set_config") {
+		return Effect{}, false
+	}
+	args, ok := p.arguments()
+	if !ok || len(args) != 3 {
+		return Effect{}, false
+	}
+	for i, oid := range [...]uint32{oidText, oidText, oidBool} {
+		if a := args[i]; a.Null || a.Type != 0 && a.Type != oid {
+			return Effect{}, false
+		}
+	}
+	local := args[2].Value
+	if args[0].Value == "" || local != "true" && local != "false" {
+		return Effect{}, false
+	}
+	return Effect{Action: Set, Name: lowerASCII(args[0].Value), Value: args[1].Value, Local: local == "true"}, true
+}

@@ -1,0 +1,197 @@
+package sqltext_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpwatch/dpwatch/proxy/internal/sqltext"
+)
+
+func TestPrepare(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		in        string
+		types     []uint32
+		plain     bool
+		statement string
+	}{
+		{"PREPARE p AS SELECT 1", nil, true, "SELECT 1"},
+		{"PREPARE p(int, TEXT,double  precision) AS\n SELECT $1 -- why\n", []uint32{23, 25, 701}, true, "SELECT $1 -- why"},
+		{"prepare p (varchar(10), numeric(5,2), character varying, timestamp(3) with time zone) as select", []uint32{1043, 1700, 1043, 1184}, true, "select"},
+		{"PREPARE p (pg_catalog.int8) AS SELECT $1", []uint32{20}, true, "SELECT $1"},
+		{"PREPARE p (unknown) AS SELECT $1", []uint32{705}, true, "SELECT $1"},
+		{"PREPARE p (int[]) AS SELECT $1", nil, false, "SELECT $1"},
+		{"PREPARE p (int, app.kind) AS SELECT $1", nil, false, "SELECT $1"},
+		{`PREPARE p ("int") AS SELECT $1`, nil, false, "SELECT $1"},
+		{"PREPARE p (float(3)) AS SELECT $1", nil, false, "SELECT $1"},
+		{"PREPARE p (interval(3)) AS SELECT (1), $1", []uint32{1186}, true, "SELECT (1), $1"},
+		{"PREPARE p (mine(1,(2)), int) AS SELECT $1", nil, false, "SELECT $1"},
+	}
+	for _, test := range tests {
+		t.Run(test.in, func(t *testing.T) {
+			t.Parallel()
+			want := sqltext.Effect{Action: sqltext.Prepare, Name: "p", Types: test.types, Plain: test.plain, Statement: test.statement}
+			if diff := cmp.Diff(want, sqltext.Analyze(test.in)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestExecute looks at the text that arguments become for parameters of a type.
+func TestExecute(t *testing.T) {
+	t.Parallel()
+	const inferred, int4, float8, text, numeric, boolean, date = 0, 23, 701, 25, 1700, 16, 1082
+	tests := []struct {
+		arg  string
+		oid  uint32
+		want string // "-" where it cannot be told
+	}{
+		{"1", inferred, "1"},
+		{"1", int4, "1"},
+		{"1", float8, "1"},
+		{"1", text, "1"},
+		{"1", date, "-"},
+		{"007", text, "7"},
+		{"- 5", inferred, "-5"},
+		{"+5", inferred, "5"},
+		{"-0", text, "0"},
+		{"0.5", inferred, "0.5"},
+		{"0.50", text, "0.50"},
+		{".5", numeric, "0.5"},
+		{"5.", text, "5"},
+		{"0.5", int4, "-"},
+		{"1e-6", float8, "0.000001"},
+		{"1.5e3", text, "1500"},
+		{"-12.345e1", text, "-123.45"},
+		{"1e999", inferred, "-"},
+		{"0x10", inferred, "-"},
+		{"1_000", inferred, "-"},
+		{"'it''s'", text, "it's"},
+		{"'x'", date, "x"},
+		{"E'a\\nb'", text, "a\nb"},
+		{"$$x$$", text, "x"},
+		{"B'1'", inferred, "-"},
+		{"NULL", int4, "NULL"},
+		{"null::int", inferred, "NULL"},
+		{"true", boolean, "true"},
+		{"FALSE", inferred, "false"},
+		{"true", int4, "-"},
+		{"'1'::int", int4, "1"},
+		{"' 1'::int", int4, " 1"},
+		{"' 1'::int", inferred, "-"},
+		{"1::float8", float8, "1"},
+		{"0.5::double precision", inferred, "0.5"},
+		{"0.50::float8", inferred, "-"},
+		{"'0.1234567890123456'::float8", numeric, "-"},
+		{"1.5::int", int4, "-"},
+		{"CAST('2020-01-01' AS date)", date, "2020-01-01"},
+		{"date '2020-01-01'", date, "2020-01-01"},
+		{"DATE '2020-01-01'", inferred, "-"},
+		{"'abc'::varchar(2)", text, "-"},
+		{"'abc'::varchar", text, "abc"},
+		{"'abc'::char", text, "-"},
+		{"'t'::bool", inferred, "-"},
+		{"'1'::int::text", text, "-"},
+		{"1 + 1", int4, "-"},
+		{"now()", inferred, "-"},
+		{"x", inferred, "-"},
+		{"$1", inferred, "-"},
+		{"(1)", inferred, "-"},
+		{"ARRAY[1]", inferred, "-"},
+		{"1, 2", inferred, "-"},
+		{"", inferred, "-"},
+	}
+	for _, test := range tests {
+		t.Run(test.arg, func(t *testing.T) {
+			t.Parallel()
+			e := sqltext.Analyze("EXECUTE p (" + test.arg + ")")
+			if e.Action != sqltext.Execute || e.Name != "p" {
+				t.Fatalf("%+v", e)
+			}
+			got := "-"
+			if e.Plain && len(e.Args) == 1 {
+				value, ok := e.Args[0].As(test.oid)
+				switch {
+				case ok && e.Args[0].Null:
+					got = "NULL"
+				case ok:
+					got = value
+				}
+			}
+			if got != test.want {
+				t.Errorf("%q, want %q (%+v)", got, test.want, e)
+			}
+		})
+	}
+	if e := sqltext.Analyze("EXECUTE p"); !e.Plain || e.Args != nil {
+		t.Errorf("without arguments: %+v", e)
+	}
+}
+
+func TestTemporary(t *testing.T) {
+	t.Parallel()
+	for sql, want := range map[string]bool{
+		"CREATE TEMP TABLE t (a int)":                         true,
+		"create /* x */ local temporary table t (a int)":      true,
+		"CREATE OR REPLACE TEMP VIEW v AS SELECT 1":           true,
+		"CREATE OR REPLACE TEMP RECURSIVE VIEW v AS SELECT 1": true,
+		"CREATE TEMPORARY SEQUENCE s":                         true,
+		"CREATE TABLE pg_temp.users (a int)":                  true,
+		`CREATE TABLE "pg_temp_3".users (a int)`:              true,
+		`CREATE TABLE U&"pg\005ftemp".users (a int)`:          true,
+		"CREATE TABLE temp (a int)":                           false,
+		"CREATE TABLE t (temp int)":                           false,
+		"CREATE UNLOGGED TABLE t (a int)":                     false,
+		"SELECT 1 INTO TEMP t":                                true,
+		"SELECT 1 INTO LOCAL TEMPORARY TABLE t":               true,
+		"WITH x AS (SELECT 1) SELECT * INTO pg_temp.t FROM x": true,
+		"SELECT 1 INTO t":                                     false,
+		"SELECT temp FROM t":                                  false,
+		"SELECT 'into temp'":                                  false,
+		"SELECT * FROM pg_temp.users":                         false,
+		"EXPLAIN ANALYZE CREATE TEMP TABLE t AS SELECT 1":     true,
+		"DO $$ BEGIN CREATE TEMP TABLE t (a int); END $$":     true,
+		"DO $$ BEGIN NULL; END $$":                            false,
+		"INSERT INTO temp VALUES (1)":                         false,
+		"SELECT 1 INTO":                                       false,
+		"CREATE":                                              false,
+	} {
+		t.Run(sql, func(t *testing.T) {
+			t.Parallel()
+			if got := sqltext.Analyze(sql).Temp; got != want {
+				t.Errorf("temporary: %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// FuzzAnalyze: no text panics, and what is said of it is bounded by it.
+func FuzzAnalyze(f *testing.F) {
+	for _, sql := range []string{
+		"PREPARE p (int, app.kind[]) AS SELECT $1", "EXECUTE p (1, 'x'::text, CAST(NULL AS int), date '1', -1e-5)",
+		"SELECT set_config('a', 'b', true)", "CREATE TEMP TABLE t AS EXECUTE p", "SET LOCAL search_path = \"a\", b",
+		"EXECUTE p (1e99, 0x1, .", "SELECT 1; /* /* */ SELECT $$;$$; CREATE FUNCTION f() BEGIN ATOMIC SELECT 1; END",
+	} {
+		f.Add(sql)
+	}
+	f.Fuzz(func(t *testing.T, sql string) {
+		for _, statement := range sqltext.Split(sql) {
+			if len(statement) == 0 || len(statement) > len(sql) {
+				t.Fatalf("statement %q", statement)
+			}
+			e := sqltext.Analyze(statement)
+			if len(e.Statement) > len(statement) || len(e.Args) > len(statement) || len(e.Types) > len(statement) {
+				t.Errorf("%+v", e)
+			}
+			for _, a := range e.Args {
+				for _, oid := range []uint32{0, 16, 20, 23, 25, 700, 701, 1700} {
+					if v, ok := a.As(oid); !ok && v != "" && v != a.Value || len(v) > 4*len(statement)+200 {
+						t.Errorf("%+v as %d is %q", a, oid, v)
+					}
+				}
+			}
+		}
+	})
+}
