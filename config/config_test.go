@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/dpwatch/dpwatch/config"
 )
@@ -215,6 +216,17 @@ privacy: {protected: [public.users]}
 	}
 	if diff := cmp.Diff(want, c.Proxy.AllRoutes()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+	printed, err := config.Print(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := config.Parse("printed", printed, env)
+	if err != nil && strings.Contains(err.Error(), "proxy.") { // the DSN is hidden, and so a fault
+		t.Fatalf("what was printed cannot be read: %v\n%s", err, printed)
+	}
+	if diff := cmp.Diff(want, again.Proxy.AllRoutes(), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("printed and read again (-want +got)\n%s", diff)
 	}
 	single, err := config.Parse("f", []byte(minimal), env)
 	if err != nil {

@@ -23,8 +23,11 @@ func (d *decoder) routes(p *Proxy) {
 	if len(p.Listen) > 0 || !p.Upstream.IsZero() {
 		d.add("proxy.routes", "give either listen and upstream, or routes: move the former into the list")
 	}
-	for _, key := range []string{"tls", "upstream_tls", "proxy_protocol"} {
-		if d.lines["proxy."+key] > 0 {
+	silent := Default().Proxy
+	for key, given := range map[string]bool{
+		"tls": p.TLS != silent.TLS, "upstream_tls": p.UpstreamTLS != silent.UpstreamTLS, "proxy_protocol": len(p.ProxyProtocol) > 0,
+	} {
+		if given {
 			d.add("proxy."+key, "belongs into each of the routes")
 		}
 	}

@@ -21,11 +21,12 @@ const (
 
 // clientTLS terminates the clients' TLS.
 type clientTLS struct {
-	log    *zap.Logger
-	pair   *files[*tls.Certificate]
-	ca     *files[*x509.CertPool] // nil: clients show no certificate
-	warned atomic.Int64           // Unix seconds of the last complaint about the end of the certificate
-	wanted atomic.Pointer[[sha256.Size]byte]
+	log     *zap.Logger
+	timeout time.Duration // for what is written in a handshake
+	pair    *files[*tls.Certificate]
+	ca      *files[*x509.CertPool] // nil: clients show no certificate
+	warned  atomic.Int64           // Unix seconds of the last complaint about the end of the certificate
+	wanted  atomic.Pointer[[sha256.Size]byte]
 }
 
 // newClientTLS reads the files; nil when TLS does not end here.
@@ -34,7 +35,7 @@ func newClientTLS(o *Options) (*clientTLS, error) {
 	if !c.Mode.terminates() {
 		return nil, nil
 	}
-	t := &clientTLS{log: o.Logger.Named("proxy.tls")}
+	t := &clientTLS{log: o.Logger.Named("proxy.tls"), timeout: o.StartupTimeout}
 	var err error
 	if t.pair, err = loadFiles("the proxy's certificate and key", []string{c.CertFile, c.KeyFile}, t.log, t.parsePair); err != nil {
 		return nil, err
@@ -120,7 +121,7 @@ func (t *clientTLS) handshake(client net.Conn, buffered []byte, direct bool) (*t
 	if len(buffered) > 0 {
 		under = &prefixConn{client, buffered}
 	}
-	_ = client.SetWriteDeadline(time.Now().Add(refusalWrite))
+	_ = client.SetWriteDeadline(time.Now().Add(t.timeout))
 	conn := tls.Server(under, cfg)
 	if err := conn.Handshake(); err != nil {
 		return nil, nil, fmt.Errorf("TLS handshake with client: %w", err)

@@ -13,25 +13,26 @@ import (
 // whose answer decides, or the beginning of direct TLS. It returns true when the client's connection is over,
 // false when the engine has no TLS and the client, told so, goes on in plain text.
 func (s *Server) pass(client net.Conn, first []byte, direct bool) (over bool) {
-	if s.draining.Load() {
+	refuse := func(r refusal) bool {
+		if !direct { // an error instead of the answer is understood; within TLS there is nobody to tell
+			s.refuse(client, r)
+		}
 		return true
+	}
+	if s.draining.Load() {
+		s.counters.refusedDraining.Add(1)
+		return refuse(shuttingDown)
 	}
 	if !s.acquire() {
 		s.counters.refusedLimit.Add(1)
-		if !direct { // an error instead of the answer is understood; within TLS there is nobody to tell
-			s.refuse(client, tooManySessions)
-		}
-		return true
+		return refuse(tooManySessions)
 	}
 	defer s.counters.open.Add(^uint64(0))
 	server, err := s.dialPlain(s.hard)
 	if err != nil {
 		s.counters.refusedUpstream.Add(1)
 		s.log.Warn("the engine cannot be reached", zap.Error(err))
-		if !direct {
-			s.refuse(client, upstreamUnreachable)
-		}
-		return true
+		return refuse(upstreamUnreachable)
 	}
 	if !direct {
 		_ = server.SetDeadline(time.Now().Add(s.opts.DialTimeout))
@@ -41,8 +42,7 @@ func (s *Server) pass(client net.Conn, first []byte, direct bool) (over bool) {
 			_ = server.Close()
 			s.counters.refusedUpstream.Add(1)
 			s.log.Warn("the engine did not answer an SSLRequest", zap.Error(err))
-			s.refuse(client, upstreamUnreachable)
-			return true
+			return refuse(upstreamUnreachable)
 		case answer != 'S':
 			_ = server.Close()
 			_, err := client.Write([]byte{'N'})

@@ -47,3 +47,26 @@ func (s *plainSource) release() {
 		s.chunk = nil
 	}
 }
+
+// sparingBytes is what a connection that is not the kernel's own holds while it waits.
+const sparingBytes = 1 << 10
+
+// sparingSource reads a connection that cannot tell whether there is something to read, TLS say. It waits with a
+// small buffer and takes a large one once that was filled.
+type sparingSource struct {
+	plainSource
+	small  [sparingBytes]byte
+	filled bool
+}
+
+func (s *sparingSource) next() (chunk []byte, err error) {
+	if s.filled {
+		chunk, err = s.plainSource.next()
+	} else {
+		var n int
+		n, err = s.conn.Read(s.small[:])
+		chunk = s.small[:n]
+	}
+	s.filled = len(chunk) >= sparingBytes
+	return chunk, err
+}

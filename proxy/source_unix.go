@@ -16,7 +16,7 @@ func newSource(conn net.Conn, chunks *chunkPool) source {
 	plain := plainSource{conn: conn, chunks: chunks}
 	direct, ok := conn.(syscall.Conn)
 	if !ok {
-		return &plain
+		return &sparingSource{plainSource: plain}
 	}
 	raw, err := direct.SyscallConn()
 	if err != nil {

@@ -31,7 +31,7 @@ type Stats struct {
 
 	TLSSessions       uint64    // of the sessions, those whose client spoke TLS with the proxy
 	PlusFiltered      uint64    // those to whose clients SCRAM-SHA-256-PLUS was not offered
-	CertificateExpiry time.Time // end of the certificate for clients; zero without
+	CertificateExpiry time.Time `json:",omitzero"` // end of the certificate that clients see; zero without
 	CertificateLoads  uint64    // how often its files were replaced by good ones
 	CertificateFaults uint64    // and by such as could not be used
 
@@ -106,8 +106,7 @@ func (s *Server) addTLS(stats *Stats) {
 	stats.RefusedTLS, stats.TLSFailures, stats.TLSSessions = c.refusedTLS.Load(), c.tlsFailed.Load(), c.tlsSessions.Load()
 	stats.PlusFiltered, stats.UncapturedPassthrough = c.plusFiltered.Load(), c.passedThrough.Load()
 	if s.clientTLS != nil {
-		pair, _ := s.clientTLS.pair.get()
-		stats.CertificateExpiry = pair.Leaf.NotAfter
+		stats.CertificateExpiry = s.clientTLS.certificate().Leaf.NotAfter
 		stats.CertificateLoads, stats.CertificateFaults = s.clientTLS.pair.counts()
 	}
 }

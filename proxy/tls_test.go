@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -613,4 +615,65 @@ func TestNewRefusesTLSOptions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestListeners: one server on several addresses of every kind, in front of an engine on IPv6.
+func TestListeners(t *testing.T) {
+	t.Parallel()
+	six, err := net.Listen("tcp6", "[::1]:0")
+	if err != nil {
+		t.Skipf("no IPv6 here: %v", err)
+	}
+	defer six.Close()
+	upstream, err := net.Listen("tcp6", "[::1]:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var echoes sync.WaitGroup
+	echoes.Go(func() {
+		for {
+			conn, err := upstream.Accept()
+			if err != nil {
+				return
+			}
+			echoes.Go(func() {
+				defer conn.Close()
+				_, _ = io.Copy(conn, conn)
+			})
+		}
+	})
+	four, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(t.TempDir(), "s")
+	local, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := proxy.New(proxy.Options{Upstream: proxy.Address{Network: "tcp", Address: upstream.Addr().String()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- p.Serve(ctx, six, four, local) }()
+	for _, a := range []net.Addr{six.Addr(), four.Addr(), local.Addr()} {
+		conn, err := net.Dial(a.Network(), a.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		send(t, conn, hello())
+		if got := readPacket(t, conn); !bytes.Equal(got, hello()) {
+			t.Errorf("%v: got %q", a, got)
+		}
+		_ = conn.Close()
+	}
+	stop()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	_ = upstream.Close()
+	echoes.Wait()
 }

@@ -1,0 +1,61 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"testing"
+)
+
+// FuzzProxyHeader: whatever a balancer sends and however it is cut, the header is taken once, whole, and what
+// follows it stays as it was.
+func FuzzProxyHeader(f *testing.F) {
+	f.Add([]byte("PROXY TCP4 203.0.113.7 127.0.0.1 8080 5432\r\nrest"), 3)
+	f.Add([]byte("PROXY UNKNOWN\r\n"), 1)
+	f.Add([]byte("\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c\xcb\x00\x71\x07\x7f\x00\x00\x01\x1f\x90\x15\x38rest"), 5)
+	f.Add([]byte("\r\n\r\n\x00\r\nQUIT\n\x20\x00\xff\xff"), 2)
+	f.Fuzz(func(t *testing.T, in []byte, size int) {
+		read := func(r io.Reader) (string, string, error) {
+			start := &startup{peer: &net.TCPAddr{}}
+			p := packetReader{conn: readConn{nil, r}}
+			if err := p.proxyHeader(start); err != nil {
+				return "", "", err
+			}
+			rest, _ := io.ReadAll(r)
+			return start.peer.String(), string(append(p.buf, rest...)), nil
+		}
+		peer, rest, err := read(bytes.NewReader(in))
+		cutPeer, cutRest, cutErr := read(&cutReader{in, max(1, min(size, 64))})
+		if peer != cutPeer || rest != cutRest || (err == nil) != (cutErr == nil) {
+			t.Errorf("%q: whole %q %q %v, cut %q %q %v", in, peer, rest, err, cutPeer, cutRest, cutErr)
+		}
+		if err == nil && !bytes.HasSuffix(in, []byte(rest)) {
+			t.Errorf("%q left %q", in, rest)
+		}
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%q: an error that tells a client nothing: %v", in, err)
+		}
+	})
+}
+
+// FuzzHeaders: the idle watch sees the same messages however the stream is cut, and never panics.
+func FuzzHeaders(f *testing.F) {
+	f.Add([]byte("Z\x00\x00\x00\x05IQ\x00\x00\x00\x04"), 1)
+	f.Add([]byte("S\x00\x00\x00\x04D\xff\xff\xff\xff"), 3)
+	f.Fuzz(func(t *testing.T, in []byte, size int) {
+		collect := func(step int) []byte {
+			var got []byte
+			h := headers{each: func(typ, first byte) { got = append(got, typ, first) }}
+			for rest := in; len(rest) > 0; {
+				n := min(step, len(rest))
+				h.walk(rest[:n])
+				rest = rest[n:]
+			}
+			return got
+		}
+		if whole, cut := collect(max(1, len(in))), collect(max(1, min(size, 64))); !bytes.Equal(whole, cut) {
+			t.Errorf("whole %q, cut %q", whole, cut)
+		}
+	})
+}
