@@ -48,6 +48,10 @@ type Options struct {
 	MaxStatementBytes int
 	// DrainInterval is how often the copies are looked at. Default 10 ms.
 	DrainInterval time.Duration
+	// Loops is how many event loops relay the sessions whose two sides are plain sockets (TCP or unix, without
+	// TLS), on Linux. Default: a quarter of the processors, 1 at least and 4 at most. Negative: none; goroutines
+	// relay every session, as they do elsewhere.
+	Loops int
 	// Logger gets what happens to sessions, never SQL, parameters or rows. Default: none.
 	Logger *zap.Logger
 }
@@ -62,6 +66,7 @@ func (o Options) withDefaults() Options {
 	orDefault(&o.CaptureBudgetBytes, 256<<10)
 	orDefault(&o.MaxStatementBytes, 16<<10)
 	orDefault(&o.DrainInterval, 10*time.Millisecond)
+	orDefault(&o.Loops, defaultLoops())
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}

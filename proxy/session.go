@@ -22,8 +22,11 @@ type session struct {
 	toServer       pump
 	toClient       pump
 
-	mu  sync.Mutex // guards err
-	err error      // the first fault
+	loops *loopSet // nil where goroutines relay
+
+	mu      sync.Mutex // guards what follows
+	err     error      // the first fault
+	carrier carrier    // what relays the session instead of its goroutines; nil otherwise
 }
 
 // newSession joins the two connections. With a nil capture it is a plain relay.
@@ -41,6 +44,13 @@ func newSession(id uint64, client, server net.Conn, capture *tapped) *session {
 // run relays until both directions have ended and returns the first fault. First is what the client sent
 // behind its StartupMessage. Both connections are closed afterwards.
 func (s *session) run(first []byte, chunks *chunkPool) error {
+	if ended, ok := s.loops.carry(s, first); ok {
+		<-ended
+		if s.capture != nil {
+			s.capture.end()
+		}
+		return s.err
+	}
 	var toClient sync.WaitGroup
 	toClient.Go(func() {
 		if err := s.toClient.run(nil, chunks); err != nil {
@@ -65,16 +75,27 @@ func (s *session) run(first []byte, chunks *chunkPool) error {
 
 // fail notes the first fault and ends both directions.
 func (s *session) fail(err error) {
+	s.note(err)
+	s.close()
+}
+
+// note notes the first fault.
+func (s *session) note(err error) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.err == nil {
 		s.err = err
 	}
-	s.mu.Unlock()
-	s.close()
 }
 
 // close ends both connections at once; twice is harmless.
 func (s *session) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.carrier != nil {
+		s.carrier.kill()
+		return
+	}
 	_ = s.client.Close()
 	_ = s.server.Close()
 }
@@ -103,6 +124,7 @@ func (s *Server) serve(client net.Conn, start *startup) {
 	}
 	id := s.counters.sessions.Add(1)
 	session := newSession(id, client, server, s.tap(id, start))
+	session.loops = s.loops
 	if !s.conns.attach(client, session) { // the server is closing
 		session.close()
 		return
