@@ -50,7 +50,7 @@ func (d *drainer) open(id uint64, startup tracker.Startup, o *Options) *tapped {
 	t.tracker = tracker.New(tracker.Config{
 		SessionID: id, Startup: startup,
 		MaxStatementBytes: o.MaxStatementBytes, MaxHeldBytes: o.CaptureBudgetBytes,
-		Emit: d.emit, Counts: &d.counts,
+		Interesting: o.Interesting, Emit: d.emit, Counts: &d.counts,
 	})
 	return t
 }

@@ -30,6 +30,11 @@ type Options struct {
 	Capture bool
 	// Sink takes what is captured; it has to be given with Capture.
 	Sink Sink
+	// Interesting reports whether a statement of this text may have to be captured. What it says no to is not
+	// offered to the Sink but counted (Stats.SkippedUnprotected); what such a statement does to the session is
+	// followed all the same. It is called once for a Parse message and about once for a statement of a simple query, from
+	// one goroutine at a time, must be quick, and may not keep the text. Nil: every statement is captured.
+	Interesting func(sql string) bool
 	// MaxSessions is how many sessions may be open; more are refused with SQLSTATE 53300. Default 1000.
 	MaxSessions int
 	// StartupTimeout is how long a client may take to send its StartupMessage. Default 10 s.

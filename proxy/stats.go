@@ -36,6 +36,7 @@ type Stats struct {
 	SkippedNotCopied        uint64 // over the capture budget
 	SkippedUnknownStatement uint64 // statement or portal made out of sight
 	SkippedUnreadable       uint64 // not well formed
+	SkippedUnprotected      uint64 // not interesting (Options.Interesting)
 
 	// Sessions whose capture stopped, by reason. Their traffic went on.
 	UncapturedPairing     uint64 // answers did not match messages
@@ -79,6 +80,7 @@ func (stats *Stats) add(t *tracker.Counts, dropped uint64) {
 	stats.SkippedNotCopied = t.Skipped[tracker.NotCopied]
 	stats.SkippedUnknownStatement = t.Skipped[tracker.UnknownStatement]
 	stats.SkippedUnreadable = t.Skipped[tracker.Unreadable]
+	stats.SkippedUnprotected = t.Skipped[tracker.Unprotected]
 	stats.UncapturedPairing = t.Off[tracker.OffPairing]
 	stats.UncapturedCopy = t.Off[tracker.OffCopy]
 	stats.UncapturedReplication = t.Off[tracker.OffReplication]

@@ -18,6 +18,8 @@ const (
 	UnknownStatement
 	// Unreadable: a message that is not well formed, though the server took it.
 	Unreadable
+	// Unprotected: Config.Interesting says that it cannot matter.
+	Unprotected
 	reasons
 )
 
