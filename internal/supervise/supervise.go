@@ -144,6 +144,13 @@ func (s *strikes) died(hash [32]byte, fromOutside bool) {
 	s.count[hash] += 2
 }
 
+// any reports whether a statement may be out.
+func (s *strikes) any() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.count) > 0
+}
+
 func (s *strikes) out(hash [32]byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
