@@ -6,12 +6,29 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
+
+// variant is a way to run dpwatch.
+type variant struct {
+	name      string
+	capture   bool
+	protected string   // the one protected table
+	env       []string // besides this process's own
+}
+
+// standard are the ways that are always measured: with a protected table that the benchmark does not read, with the
+// one that it does, so that every statement goes to the auditor, and as a plain relay.
+var standard = []variant{
+	{name: "dpwatch", capture: true, protected: "public.people"},
+	{name: "all captured", capture: true, protected: "public.pgbench_accounts"},
+	{name: "no capture", protected: "public.people"},
+}
 
 func bench(ctx context.Context, o options) error {
 	settings := map[string]string{"max_connections": "1200", "shared_buffers": "256MB"}
@@ -40,11 +57,8 @@ func bench(ctx context.Context, o options) error {
 		}
 	}()
 	if o.dpwatch != "" {
-		for _, v := range []struct {
-			name    string
-			capture bool
-		}{{"dpwatch", true}, {"no capture", false}} {
-			t, err := startDpwatch(ctx, o.dpwatch, v.name, cluster, v.capture)
+		for _, v := range append(slices.Clone(standard), o.variants...) {
+			t, err := startDpwatch(ctx, o.dpwatch, v, cluster)
 			if err != nil {
 				return err
 			}

@@ -95,7 +95,7 @@ func dsn(addr string) string {
 }
 
 // startDpwatch runs the sidecar in front of the server.
-func startDpwatch(ctx context.Context, binary, name string, c *pgtemp.Cluster, capture bool) (*target, error) {
+func startDpwatch(ctx context.Context, binary string, v variant, c *pgtemp.Cluster) (*target, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
@@ -107,13 +107,14 @@ func startDpwatch(ctx context.Context, binary, name string, c *pgtemp.Cluster, c
 	path := filepath.Join(dir, "dpwatch.yaml")
 	text := fmt.Sprintf(`proxy: {listen: "127.0.0.1:%d", upstream: "127.0.0.1:%d", capture: %t, max_sessions: 20000}
 shadow: {dsn: %q, statement_timeout: 5s}
-privacy: {protected: [public.people]}
-`, port, c.Port(), capture, c.DSN("postgres"))
+privacy: {protected: [%s]}
+`, port, c.Port(), v.capture, c.DSN("postgres"), v.protected)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
-	t := &target{name: name, dsn: dsn("127.0.0.1:" + strconv.Itoa(port)), dir: dir}
+	t := &target{name: v.name, dsn: dsn("127.0.0.1:" + strconv.Itoa(port)), dir: dir}
 	t.cmd = exec.Command(binary, "run", "--config", path)
+	t.cmd.Env = append(os.Environ(), v.env...)
 	return t, t.start(ctx)
 }
 

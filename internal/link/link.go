@@ -95,6 +95,9 @@ type Reader struct{ r *bufio.Reader }
 // NewReader returns a Reader on r.
 func NewReader(r io.Reader) *Reader { return &Reader{r: bufio.NewReaderSize(r, 64<<10)} }
 
+// Buffered reports whether the next frame, or its beginning, has been read from the connection already.
+func (r *Reader) Buffered() bool { return r.r.Buffered() > 0 }
+
 // Next returns the next frame; the payload is the caller's. io.EOF says that the other side is gone between frames.
 func (r *Reader) Next() (Kind, []byte, error) {
 	var head [5]byte

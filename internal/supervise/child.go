@@ -188,6 +188,10 @@ func (c *child) send(w *link.Writer, queries []capture.Query) error {
 	return flush()
 }
 
+// listenPause is how long what the child says is left where it is, to be read at once: it speaks twice for a
+// statement, and nothing of it is urgent. What a child said before it died is there afterwards.
+const listenPause = 10 * time.Millisecond
+
 // listen takes what the child says until the link ends.
 func (c *child) listen() {
 	r := link.NewReader(c.conn)
@@ -209,6 +213,9 @@ func (c *child) listen() {
 			c.s.opt.OnStatus(payload)
 		case link.Metrics:
 			c.s.metrics.Store(&payload)
+		}
+		if !r.Buffered() {
+			time.Sleep(listenPause)
 		}
 	}
 }
