@@ -26,6 +26,7 @@ func newLoops(n int, chunks *chunkPool, log *zap.Logger) (*loopSet, error) {
 			ls.stop()
 			return nil, err
 		}
+		l.patient = runtime.GOMAXPROCS(0) > n
 		ls.all = append(ls.all, l)
 		go l.run()
 	}
@@ -79,6 +80,7 @@ type loop struct {
 	lingering  []lingerer // clients whose server has gone, oldest first
 	current    *carried   // the session at hand, to be blamed for a panic
 	stop       bool
+	patient    bool // there are enough places to run for the others while this loop waits
 
 	mu    sync.Mutex
 	inbox []order // guarded by mu
@@ -153,12 +155,20 @@ func (l *loop) run() {
 	}
 }
 
-// wait returns the number of events. While there is much to do it first asks without waiting: leaving the
-// thread to the scheduler and getting it back costs more than the question.
+// hold is how long a loop that has just had something to do waits for more without telling the scheduler, in
+// milliseconds. The scheduler would take the loop's place among those that run (its P) for others and look for them,
+// at every question and every answer, which costs more than reading and writing them does. While it is held the
+// thread sleeps in the kernel as always; the other goroutines have the other places, of which there must be some.
+const hold = 2
+
+// wait returns the number of events.
 func (l *loop) wait() int {
-	if l.count > 1 {
-		n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&l.events[0])), uintptr(len(l.events)), 0, 0, 0)
-		if errno == 0 && n > 0 {
+	if l.count > 0 && l.patient {
+		n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&l.events[0])), uintptr(len(l.events)), hold, 0, 0)
+		switch {
+		case errno != 0: // a signal: the scheduler wants the thread to stop for a moment
+			return 0
+		case n > 0:
 			return int(n)
 		}
 	}

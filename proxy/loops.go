@@ -12,9 +12,9 @@ type carrier interface {
 	kill()
 }
 
-// defaultLoops is the number of event loops where the options name none. One is enough for what a PostgreSQL
-// server on the same cores can answer; a big machine gets a few.
-func defaultLoops() int { return max(1, min(4, runtime.NumCPU()/4)) }
+// DefaultLoops is the number of event loops where the options name none: a quarter of the processors, 1 at least and
+// 4 at most. One carries what the other processors of such a machine can answer.
+func DefaultLoops() int { return max(1, min(4, runtime.NumCPU()/4)) }
 
 // plainSocket returns the connection's socket when nothing is between it and the bytes, false for TLS and for
 // whatever else wraps a connection.

@@ -71,7 +71,7 @@ func (o Options) withDefaults() Options {
 	orDefault(&o.CaptureBudgetBytes, 256<<10)
 	orDefault(&o.MaxStatementBytes, 16<<10)
 	orDefault(&o.DrainInterval, 10*time.Millisecond)
-	orDefault(&o.Loops, defaultLoops())
+	orDefault(&o.Loops, DefaultLoops())
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}

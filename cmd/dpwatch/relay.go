@@ -41,6 +41,10 @@ type relay struct {
 // auditorGrace is how long the auditor may take to finish when the relay ends.
 const auditorGrace = 5 * time.Second
 
+// auditorRate is how many captured queries a second the auditor gets at most. It can take about twice as many before
+// it needs a processor of its own, and a statement that comes so often comes again: what a burst drops is counted.
+const auditorRate = 1000
+
 // newRelay opens every listener, so that an address in use is told before anything runs. childLog takes the
 // auditor's log lines; onStatus, if not nil, sees every status of the auditor.
 func newRelay(env environment, c config.Config, h hello, log *zap.Logger, childLog io.Writer, onStatus func([]byte)) (*relay, error) {
@@ -60,7 +64,7 @@ func newRelay(env environment, c config.Config, h hello, log *zap.Logger, childL
 			return cmd
 		},
 		Hello: greeting, Queue: r.queue, HangLimit: time.Duration(c.Proxy.AuditorHangLimit), StopGrace: auditorGrace,
-		Logger: log.Named("supervise"), OnStatus: onStatus,
+		MaxRate: auditorRate, Logger: log.Named("supervise"), OnStatus: onStatus,
 	})
 	r.server, err = proxy.New(proxy.Options{
 		Upstream: proxy.Address{Network: c.Proxy.Upstream.Network, Address: c.Proxy.Upstream.Address},

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"sync/atomic"
@@ -134,9 +135,12 @@ func (c *child) feed(ctx context.Context) {
 		case <-pause.C:
 		case <-ctx.Done():
 		}
-		for more := true; more; {
-			queries = c.s.opt.Queue.TakeAll(queries, batchQueries-len(queries))
-			more = len(queries) == batchQueries
+		for left := c.s.batchLimit(); left > 0; {
+			queries = c.s.opt.Queue.TakeAll(queries, min(left, batchQueries)-len(queries))
+			if len(queries) == 0 {
+				break
+			}
+			left -= len(queries)
 			if err := c.send(w, queries); err != nil {
 				return
 			}
@@ -146,10 +150,18 @@ func (c *child) feed(ctx context.Context) {
 	}
 }
 
+// batchLimit is how many queries may be sent after a pause.
+func (s *Supervisor) batchLimit() int {
+	if s.opt.MaxRate == 0 {
+		return math.MaxInt
+	}
+	return max(1, int(int64(s.opt.MaxRate)*int64(batchPause)/int64(time.Second)))
+}
+
 // How the queries are sent to the child: after a pause, in writes of about so many bytes. A system call and a
 // process woken up for each query would cost more than all else that capture does.
 const (
-	batchPause   = 5 * time.Millisecond
+	batchPause   = 20 * time.Millisecond
 	batchQueries = 256
 	batchBytes   = 64 << 10
 )
