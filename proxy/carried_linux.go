@@ -194,7 +194,7 @@ func (c *carried) shut(to *leg) {
 	case to.peer.shut:
 		c.finish(nil)
 	case to == &c.client:
-		c.loop.lingering = append(c.loop.lingering, lingerer{c, time.Now().Add(serverGone)})
+		c.loop.lingering = append(c.loop.lingering, lingerer{c, time.Now().Add(c.loop.linger)})
 	}
 }
 

@@ -66,7 +66,8 @@ func (ls *loopSet) least() *loop {
 type loop struct {
 	epoll, wake int // descriptors; wake is an eventfd
 	log         *zap.Logger
-	chunks      *chunkPool // for what waits to be written
+	linger      time.Duration // serverGone
+	chunks      *chunkPool    // for what waits to be written
 	stopped     chan struct{}
 	load        atomic.Int64 // sessions, those about to join included
 
@@ -106,7 +107,7 @@ type lingerer struct {
 }
 
 func newLoop(chunks *chunkPool, log *zap.Logger) (*loop, error) {
-	l := &loop{chunks: chunks, log: log, stopped: make(chan struct{}), epoll: -1, wake: -1}
+	l := &loop{chunks: chunks, log: log, linger: serverGone, stopped: make(chan struct{}), epoll: -1, wake: -1}
 	var err error
 	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("event loop: epoll_create: %w", err)
@@ -272,7 +273,7 @@ func (l *loop) leave(c *carried) {
 	l.load.Add(-1)
 }
 
-// expire ends the sessions whose server has gone and whose client has not looked for serverGone.
+// expire ends the sessions whose server has gone and whose client has not looked for so long.
 func (l *loop) expire() {
 	for len(l.lingering) > 0 {
 		first := l.lingering[0]
