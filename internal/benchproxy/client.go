@@ -127,7 +127,6 @@ type cell struct {
 	elapsed      time.Duration
 	cpu          time.Duration
 	latencies    []time.Duration
-	err          error
 }
 
 func (c *cell) tps() float64 { return float64(c.transactions) / c.elapsed.Seconds() }
