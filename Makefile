@@ -12,7 +12,7 @@ BINDIR = $$(sh internal/pgtemp/ensure.sh)
 # The same of PostgreSQL 18 where they can be had; tests that need them are skipped otherwise, and say so.
 BINDIR18 = "$$(sh internal/pgtemp/ensure18.sh)"
 
-.PHONY: build demo test pg18 race lint fmt fuzz bench docker clean help
+.PHONY: build demo test pg18 race lint fmt fuzz bench bench-proxy docker clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/'
@@ -56,6 +56,9 @@ fuzz: ## every fuzz target for FUZZTIME each
 
 bench: ## Go benchmarks; pipe through benchstat to compare
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) test -tags $(TAGS) -run '^$$' -bench . -benchmem ./...
+
+bench-proxy: build ## what the proxy costs, beside PgBouncer and without (Linux); ARGS="-seconds 4 -clients 8"
+	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run ./internal/benchproxy -dpwatch bin/dpwatch $(ARGS)
 
 docker: ## the container image
 	docker build --build-arg VERSION=$(VERSION) -t dpwatch:$(VERSION) .

@@ -22,7 +22,7 @@
 //	  |                               |...> tap: time, CommandComplete |
 //	  |<------------------------------|<-- ReadyForQuery --------------|
 //	  |                               |...> tap: ReadyForQuery         |
-//	  |                      every 10 ms: drainer                      |
+//	  |                      every 25 ms: drainer                      |
 //	  |                      tracker pairs -> Sink.Offer(query)        |
 //	  |-- Parse, Bind, Execute, Sync->|-- the same bytes ------------->|   likewise, by name and portal
 //	  |-- EOF ----------------------->|-- EOF ------------------------>|   one half; the other goes on
@@ -35,8 +35,10 @@
 // relayed unseen and nothing is captured. The relay changes no byte, with one exception: where the engine's leg
 // is TLS and the client's is not, SCRAM-SHA-256-PLUS is taken out of what the engine offers (plus.go).
 //
-// Each session has two goroutines. One reads a chunk from one side, writes the same bytes to the other, and
-// only then looks at the headers of the messages in it. The few bodies that matter are copied into a bounded
+// On Linux a session whose two sides are plain sockets is handed, behind its StartupMessage, to an event loop: one
+// thread that carries many sessions and asks the kernel what is there, without the scheduler (loop). Other sessions
+// have two goroutines. Both do the same: read a chunk from one side, write the same bytes to the other, and only
+// then look at the headers of the messages in it. The few bodies that matter are copied into a bounded
 // buffer. No message wakes anybody: one goroutine for the whole server looks at the buffers now and then and
 // runs the trackers. A full buffer, a message that makes no sense, a panic in the tracker: the capture of that
 // session loses something or stops, which is counted, and its bytes go on.

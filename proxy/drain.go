@@ -11,7 +11,8 @@ import (
 )
 
 // drainer is the one goroutine that looks at what the taps collected and runs the trackers. No message wakes
-// it: it looks at its list of sessions every interval, and sooner only when a tap is half full.
+// it: it looks at its list of sessions every interval, less often while there is nothing, and sooner only when a tap is
+// half full.
 type drainer struct {
 	interval time.Duration
 	sink     Sink
@@ -50,7 +51,7 @@ func (d *drainer) open(id uint64, startup tracker.Startup, o *Options) *tapped {
 	t.tracker = tracker.New(tracker.Config{
 		SessionID: id, Startup: startup,
 		MaxStatementBytes: o.MaxStatementBytes, MaxHeldBytes: o.CaptureBudgetBytes,
-		Emit: d.emit, Counts: &d.counts,
+		Interesting: o.Interesting, Emit: d.emit, Counts: &d.counts,
 	})
 	return t
 }
@@ -69,20 +70,28 @@ func (d *drainer) queue(t *tapped) {
 
 // run drains every interval until stop is closed, and once more then.
 func (d *drainer) run(stop <-chan struct{}) {
-	ticker := time.NewTicker(d.interval)
-	defer ticker.Stop()
+	wait := d.interval
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
 	for {
 		select {
-		case <-ticker.C:
-			d.pass()
+		case <-timer.C:
 		case <-d.wake:
-			d.pass()
 		case <-stop:
 			d.pass()
 			return
 		}
+		if d.pass() {
+			wait = d.interval
+		} else {
+			wait = min(2*wait, idleIntervals*d.interval)
+		}
+		timer.Reset(wait)
 	}
 }
+
+// idleIntervals is how many intervals the drainer waits when it has found nothing for some time.
+const idleIntervals = 8
 
 // hurry makes the drainer look before the interval is over: for a tap that is half full, never for a message.
 func (d *drainer) hurry() {
@@ -92,8 +101,8 @@ func (d *drainer) hurry() {
 	}
 }
 
-// pass drains every session that has something.
-func (d *drainer) pass() {
+// pass drains every session that has something, and says whether there was one.
+func (d *drainer) pass() bool {
 	d.mu.Lock()
 	sessions := d.list
 	d.list = d.idle
@@ -103,9 +112,11 @@ func (d *drainer) pass() {
 		sessions[i] = nil
 	}
 	d.idle = sessions[:0]
-	if len(sessions) > 0 {
-		d.publish()
+	if len(sessions) == 0 {
+		return false
 	}
+	d.publish()
+	return true
 }
 
 // session runs one tracker over what its taps collected. A panic stops the capture of that session.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -97,6 +99,7 @@ func start(t testing.TB, upstream proxy.Address, change func(*proxy.Options)) *r
 		Upstream: upstream, Capture: true, Sink: r.sink,
 		DrainTimeout: 50 * time.Millisecond, DrainInterval: 2 * time.Millisecond,
 	}
+	o.Loops, _ = strconv.Atoi(os.Getenv("DPWATCH_TEST_LOOPS")) // -1: goroutines relay
 	if change != nil {
 		change(&o)
 	}

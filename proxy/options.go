@@ -40,6 +40,11 @@ type Options struct {
 	Capture bool
 	// Sink takes what is captured; it has to be given with Capture.
 	Sink Sink
+	// Interesting reports whether a statement of this text may have to be captured. What it says no to is not
+	// offered to the Sink but counted (Stats.SkippedUnprotected); what such a statement does to the session is
+	// followed all the same. It is called once for a Parse message and about once for a statement of a simple query, from
+	// one goroutine at a time, must be quick, and may not keep the text. Nil: every statement is captured.
+	Interesting func(sql string) bool
 	// MaxSessions is how many sessions may be open; more are refused with SQLSTATE 53300. Default 1000.
 	MaxSessions int
 	// StartupTimeout is how long a client may take to send its StartupMessage, TLS included. Default 10 s.
@@ -59,8 +64,12 @@ type Options struct {
 	CaptureBudgetBytes int
 	// MaxStatementBytes is the longest statement that is captured. Default 16 KiB.
 	MaxStatementBytes int
-	// DrainInterval is how often the copies are looked at. Default 10 ms.
+	// DrainInterval is how often the copies are looked at while there are some. Default 25 ms.
 	DrainInterval time.Duration
+	// Loops is how many event loops relay the sessions whose two sides are plain sockets (TCP or unix, without
+	// TLS), on Linux. Default: a quarter of the processors, 1 at least and 4 at most. Negative: none; goroutines
+	// relay every session, as they do elsewhere.
+	Loops int
 	// Logger gets what happens to sessions, never SQL, parameters or rows. Default: none.
 	Logger *zap.Logger
 }
@@ -74,7 +83,8 @@ func (o Options) withDefaults() Options {
 	orDefault(&o.KeepAlive, 30*time.Second)
 	orDefault(&o.CaptureBudgetBytes, 256<<10)
 	orDefault(&o.MaxStatementBytes, 16<<10)
-	orDefault(&o.DrainInterval, 10*time.Millisecond)
+	orDefault(&o.DrainInterval, 25*time.Millisecond)
+	orDefault(&o.Loops, DefaultLoops())
 	if o.ClientTLS.Mode == "" {
 		o.ClientTLS.Mode = TLSDisable
 	}

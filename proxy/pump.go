@@ -73,6 +73,12 @@ func (p *pump) forward(b []byte) error {
 	if _, err := p.dst.Write(b); err != nil {
 		return &sessionError{p.dstSide, "write to", err}
 	}
+	p.seen(b)
+	return nil
+}
+
+// seen looks at bytes that were passed on.
+func (p *pump) seen(b []byte) {
 	p.bytes.Add(uint64(len(b)))
 	if p.headers != nil && p.srcSide == "server" {
 		p.headers.walk(b)
@@ -80,7 +86,6 @@ func (p *pump) forward(b []byte) error {
 	if p.walker != nil && !p.session.stopped.Load() {
 		p.walker.walk(b)
 	}
-	return nil
 }
 
 // closeWrite passes the end of a stream on: half of the connection where it has halves.

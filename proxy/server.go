@@ -22,6 +22,7 @@ type Server struct {
 	dialer   net.Dialer
 	chunks   chunkPool
 	drainer  *drainer
+	loops    *loopSet // nil without
 	conns    conns
 	counters counters
 
@@ -75,11 +76,23 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	if s.opts.IdleTimeout > 0 {
 		sweeper.Go(func() { s.sweepIdle(stopDrainer) })
 	}
+	if err := s.startLoops(); err != nil {
+		s.log.Warn("sessions are relayed by goroutines, which takes more CPU", zap.Error(err))
+	}
 	err := s.accept(ctx, listeners)
 	s.drain()
+	s.loops.stop()
 	close(stopDrainer)
 	sweeper.Wait()
 	<-drained
+	return err
+}
+
+// startLoops starts the event loops.
+func (s *Server) startLoops() (err error) {
+	if s.opts.Loops > 0 {
+		s.loops, err = newLoops(s.opts.Loops, &s.chunks, s.log)
+	}
 	return err
 }
 

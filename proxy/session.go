@@ -24,8 +24,11 @@ type session struct {
 	toServer       pump
 	toClient       pump
 
-	mu  sync.Mutex // guards err
-	err error      // the first fault
+	loops *loopSet // nil where goroutines relay
+
+	mu      sync.Mutex // guards what follows
+	err     error      // the first fault
+	carrier carrier    // what relays the session instead of its goroutines; nil otherwise
 }
 
 // newSession joins the two connections. With a nil capture it is a plain relay.
@@ -49,6 +52,13 @@ func (s *session) watchIdle() {
 // run relays until both directions have ended and returns the first fault. First is what the client sent
 // behind its StartupMessage. Both connections are closed afterwards.
 func (s *session) run(first []byte, chunks *chunkPool) error {
+	if ended, ok := s.loops.carry(s, first); ok {
+		<-ended
+		if s.capture != nil {
+			s.capture.end()
+		}
+		return s.err
+	}
 	var toClient sync.WaitGroup
 	toClient.Go(func() {
 		if err := s.toClient.run(nil, chunks); err != nil {
@@ -73,16 +83,27 @@ func (s *session) run(first []byte, chunks *chunkPool) error {
 
 // fail notes the first fault and ends both directions.
 func (s *session) fail(err error) {
+	s.note(err)
+	s.close()
+}
+
+// note notes the first fault.
+func (s *session) note(err error) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.err == nil {
 		s.err = err
 	}
-	s.mu.Unlock()
-	s.close()
 }
 
 // close ends both connections at once; twice is harmless.
 func (s *session) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.carrier != nil {
+		s.carrier.kill()
+		return
+	}
 	_ = s.client.Close()
 	_ = s.server.Close()
 }
@@ -115,7 +136,9 @@ func (s *Server) serve(client net.Conn, start *startup) {
 	id := s.nextID()
 	session := newSession(id, start.conn, server.Conn, s.tap(id, start))
 	if s.opts.IdleTimeout > 0 {
-		session.watchIdle()
+		session.watchIdle() // which reads message headers in the pumps
+	} else {
+		session.loops = s.loops
 	}
 	s.log.Debug("startup", zap.Uint64("session", id), zap.Stringer("client", start.peer), zap.Uint32("protocol", start.version),
 		zap.Bool("client_tls", start.leaf != nil), zap.Bool("server_tls", server.leaf != nil))

@@ -49,6 +49,7 @@ type Stats struct {
 	SkippedUnknownStatement uint64 // statement or portal made out of sight
 	SkippedUnreadable       uint64 // not well formed
 	SkippedArguments        uint64 // an EXECUTE whose arguments are not plain literals
+	SkippedUnprotected      uint64 // not interesting (Options.Interesting)
 
 	// Sessions whose capture stopped, by reason. Their traffic went on.
 	UncapturedPairing     uint64 // answers did not match messages
@@ -121,6 +122,7 @@ func (stats *Stats) add(t *tracker.Counts, dropped uint64) {
 	stats.SkippedUnknownStatement = t.Skipped[tracker.UnknownStatement]
 	stats.SkippedUnreadable = t.Skipped[tracker.Unreadable]
 	stats.SkippedArguments = t.Skipped[tracker.Arguments]
+	stats.SkippedUnprotected = t.Skipped[tracker.Unprotected]
 	stats.UncapturedPairing = t.Off[tracker.OffPairing]
 	stats.UncapturedCopy = t.Off[tracker.OffCopy]
 	stats.UncapturedReplication = t.Off[tracker.OffReplication]

@@ -77,6 +77,7 @@ func (c *relayCollector) proxy(gauge func(*prometheus.Desc, float64, ...string),
 	labelled(descSkipped, map[string]uint64{
 		"client_encoding": s.SkippedEncoding, "standard_conforming_strings": s.SkippedStrings, "too_long": s.SkippedTooLong,
 		"over_budget": s.SkippedNotCopied, "unknown_statement": s.SkippedUnknownStatement, "unreadable": s.SkippedUnreadable, "arguments": s.SkippedArguments,
+		"unprotected": s.SkippedUnprotected,
 	})
 	labelled(descUntapped, map[string]uint64{
 		"pairing": s.UncapturedPairing, "copy": s.UncapturedCopy, "replication": s.UncapturedReplication,

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os/exec"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -39,6 +40,10 @@ type relay struct {
 // auditorGrace is how long the auditor may take to finish when the relay ends.
 const auditorGrace = 5 * time.Second
 
+// auditorRate is how many captured queries a second the auditor gets at most. It can take about twice as many before
+// it needs a processor of its own, and a statement that comes so often comes again: what a burst drops is counted.
+const auditorRate = 1000
+
 // newRelay opens every listener, so that an address in use is told before anything runs. childLog takes the
 // auditor's log lines; onStatus, if not nil, sees every status of the auditor.
 func newRelay(env environment, c config.Config, h hello, log *zap.Logger, childLog io.Writer, onStatus func([]byte)) (*relay, error) {
@@ -58,10 +63,10 @@ func newRelay(env environment, c config.Config, h hello, log *zap.Logger, childL
 			return cmd
 		},
 		Hello: greeting, Queue: r.queue, HangLimit: time.Duration(c.Proxy.AuditorHangLimit), StopGrace: auditorGrace,
-		Logger: log.Named("supervise"), OnStatus: onStatus,
+		MaxRate: auditorRate, Logger: log.Named("supervise"), OnStatus: onStatus,
 	})
 	for i := range c.Proxy.AllRoutes() {
-		one, err := newRoute(&c.Proxy, i, r.queue, log)
+		one, err := newRoute(&c, i, r.queue, log)
 		if err != nil {
 			return nil, err
 		}
@@ -75,6 +80,18 @@ func newRelay(env environment, c config.Config, h hello, log *zap.Logger, childL
 		return nil, err
 	}
 	return r, nil
+}
+
+// bareNames returns the names of protected tables without their schemas. Statements whose text holds none of them
+// need not go to the auditor: it refuses every query that does not name a protected table itself, also one that reads
+// it by a view, a function, a search_path or an EXECUTE. Only a name in an escaped identifier (U&"...") cannot be
+// seen in the text, and capture.Mentions lets those through.
+func bareNames(tables []string) []string {
+	names := make([]string, len(tables))
+	for i, t := range tables {
+		_, names[i], _ = strings.Cut(t, ".")
+	}
+	return names
 }
 
 func (r *relay) listen() error {

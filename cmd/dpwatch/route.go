@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
@@ -27,8 +28,9 @@ type route struct {
 // sessionIDBits is how many bits of a session's number are its own; those above are its route's.
 const sessionIDBits = 48
 
-// newRoute makes the number-th route of p. Its sessions' queries go to sink.
-func newRoute(p *config.Proxy, number int, sink proxy.Sink, log *zap.Logger) (*route, error) {
+// newRoute makes the number-th route. The queries of its sessions that may concern the auditor go to sink.
+func newRoute(c *config.Config, number int, sink proxy.Sink, log *zap.Logger) (*route, error) {
+	p := &c.Proxy
 	cfg := p.AllRoutes()[number]
 	log = log.With(zap.String("route", cfg.Name))
 	server, err := proxy.New(proxy.Options{
@@ -36,7 +38,7 @@ func newRoute(p *config.Proxy, number int, sink proxy.Sink, log *zap.Logger) (*r
 		ClientTLS:   clientTLS(cfg.TLS),
 		UpstreamTLS: upstreamTLS(cfg.UpstreamTLS), ProxyProtocol: prefixes(cfg.ProxyProtocol),
 		SessionIDBase: uint64(number) << sessionIDBits,
-		Capture:       p.Capture, Sink: sink,
+		Capture:       p.Capture, Sink: sink, Interesting: capture.Mentions(bareNames(c.Privacy.Protected)),
 		MaxSessions: p.MaxSessions, StartupTimeout: time.Duration(p.StartupTimeout),
 		DrainTimeout: time.Duration(p.DrainTimeout), DialTimeout: time.Duration(p.DialTimeout),
 		KeepAlive: time.Duration(p.KeepAlive), IdleTimeout: time.Duration(p.IdleTimeout),

@@ -1,9 +1,18 @@
 package main
 
 import (
+	"runtime"
+
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/proxy"
 )
+
+// relayThreads is how many threads may run Go code in the relay on a machine that would give it as many as all: two
+// for every event loop. Fewer threads look for work less often when a message wakes one, which is most of what a
+// message costs; one alone makes a loop and the rest of the process wait for each other (docs/performance.md).
+func relayThreads(all int) int { return max(2, min(all, 2*proxy.DefaultLoops())) }
 
 func runCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
@@ -17,6 +26,9 @@ A second signal ends it at once. No fault of the auditor reaches a client's sess
 		c, raw, err := loadConfig(env, *path)
 		if err != nil {
 			return err
+		}
+		if env.Getenv("GOMAXPROCS") == "" {
+			runtime.GOMAXPROCS(relayThreads(runtime.GOMAXPROCS(0)))
 		}
 		log, err := newLogger(env.Stderr, c.Log.Level)
 		if err != nil {

@@ -157,8 +157,9 @@ func TestRunAudits(t *testing.T) {
 	exec0(t, conn, "SELECT noisy(count(*), $1) FROM people WHERE id > 0", 2.0) // leaks 0.5
 	exec0(t, conn, "RESET dp.epsilon")
 	exec0(t, conn, "SELECT noisy(count(*), 4) FROM people WHERE id > 1")
-	exec0(t, conn, "INSERT INTO other VALUES (1)")
-	exec0(t, conn, "SELECT 1")
+	exec0(t, conn, "INSERT INTO other VALUES (1) /* no people */")
+	exec0(t, conn, "SELECT 1 AS people")
+	exec0(t, conn, "SELECT 1") // names no protected table: does not even get to the auditor
 	var st adminStatus
 	s.until(t, "every verdict", func() bool {
 		st = s.status(t)
@@ -187,6 +188,9 @@ func TestRunAudits(t *testing.T) {
 		t.Error("no alert in the log")
 	}
 	_, metrics := s.get(t, "/metrics")
+	if !regexp.MustCompile(`dpwatch_statements_skipped_total\{reason="unprotected"\} [1-9]`).MatchString(metrics) {
+		t.Error("/metrics counts no statement as unprotected")
+	}
 	for _, text := range []string{
 		`dpwatch_verdicts_total{verdict="violation"} 1`, `dpwatch_alerts_sent_total{receiver="log"} 1`,
 		`dpwatch_queries_skipped_total{reason="not_select"}`, "dpwatch_proxy_sessions 1", "dpwatch_auditor_up 1",

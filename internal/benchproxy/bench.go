@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,7 +14,32 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
 
+// variant is a way to run dpwatch.
+type variant struct {
+	name      string
+	capture   bool
+	protected string   // the one protected table
+	env       []string // besides this process's own
+	more      string   // the rest of the configuration, with SHADOW for the shadow database; "" = one that does nothing
+}
+
+// standard are the ways that are always measured: with a protected table that the benchmark does not read, with the
+// one that it does, so that every statement goes to the auditor, and as a plain relay.
+var standard = []variant{
+	{name: "dpwatch", capture: true, protected: "public.people"},
+	{name: "all captured", capture: true, protected: "public.pgbench_accounts"},
+	{name: "no capture", protected: "public.people"},
+}
+
 func bench(ctx context.Context, o options) error {
+	if o.sets["idle"] {
+		if err := idle(ctx, o); err != nil {
+			return err
+		}
+	}
+	if !o.sets["transactions"] && !o.sets["bulk"] && !o.sets["replay"] {
+		return nil
+	}
 	settings := map[string]string{"max_connections": "1200", "shared_buffers": "256MB"}
 	cluster, err := pgtemp.Start(ctx, pgtemp.Options{Settings: settings})
 	if err != nil {
@@ -40,18 +66,15 @@ func bench(ctx context.Context, o options) error {
 		}
 	}()
 	if o.dpwatch != "" {
-		for _, v := range []struct {
-			name    string
-			capture bool
-		}{{"dpwatch", true}, {"no capture", false}} {
-			t, err := startDpwatch(ctx, o.dpwatch, v.name, cluster, v.capture)
+		for _, v := range append(slices.Clone(standard), o.variants...) {
+			t, err := startDpwatch(ctx, o.dpwatch, v, cluster.Port(), cluster.DSN("postgres"))
 			if err != nil {
 				return err
 			}
 			targets = append(targets, t)
 		}
 	}
-	bouncer, err := startPgBouncer(ctx, cluster)
+	bouncer, err := startPgBouncer(ctx, cluster.Port())
 	if err != nil {
 		return err
 	}
@@ -61,7 +84,7 @@ func bench(ctx context.Context, o options) error {
 		fmt.Println("PgBouncer is not installed (apt-get install pgbouncer): its columns are missing")
 	}
 	for _, e := range o.extra {
-		t, err := startCommand(ctx, e[0], e[1], cluster)
+		t, err := startCommand(ctx, e[0], e[1], cluster.Port())
 		if err != nil {
 			return err
 		}
@@ -72,13 +95,15 @@ func bench(ctx context.Context, o options) error {
 			return err
 		}
 	}
+	if o.sets["replay"] && o.dpwatch != "" {
+		if err := replay(ctx, cluster, direct, o); err != nil {
+			return err
+		}
+	}
 	if o.sets["bulk"] {
 		if err := bulk(ctx, targets, o); err != nil {
 			return err
 		}
-	}
-	if o.sets["idle"] {
-		return idle(ctx, targets)
 	}
 	return nil
 }
@@ -105,8 +130,8 @@ func tool(c *pgtemp.Cluster, name string) string {
 
 // transactions prints a table: throughput, against direct and against PgBouncer, latency, CPU per transaction.
 func transactions(ctx context.Context, targets []*target, o options) error {
-	fmt.Println("| mode, clients | target | tps | of direct | of pgbouncer | p50 us | p99 us | CPU us/txn | of pgbouncer |")
-	fmt.Println("|---|---|---|---|---|---|---|---|---|")
+	fmt.Println("| mode, clients | target | tps | of direct | of pgbouncer | p50 us | p99 us | CPU us/txn | CPU s per 100,000 | of pgbouncer |")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|---|")
 	for _, mode := range o.modes {
 		for _, n := range o.clients {
 			cells, err := rotate(ctx, targets, mode, n, o)
@@ -124,8 +149,8 @@ func transactions(ctx context.Context, targets []*target, o options) error {
 						cpuRatio = fmt.Sprintf("%.2f", perTxn/(float64(rival.cpu.Nanoseconds())/1e3/float64(rival.transactions)))
 					}
 				}
-				fmt.Printf("| %s %d | %s | %.0f | %.2f | %s | %.0f | %.0f | %.1f | %s |\n", mode, n, t.name, c.tps(), c.tps()/base.tps(), tpsRatio,
-					us(c.quantile(.5)), us(c.quantile(.99)), perTxn, cpuRatio)
+				fmt.Printf("| %s %d | %s | %.0f | %.2f | %s | %.0f | %.0f | %.1f | %.2f | %s |\n", mode, n, t.name, c.tps(), c.tps()/base.tps(), tpsRatio,
+					us(c.quantile(.5)), us(c.quantile(.99)), perTxn, perTxn/10, cpuRatio)
 			}
 		}
 	}

@@ -165,8 +165,7 @@ func rotate(ctx context.Context, targets []*target, mode string, n int, o option
 	}
 	end := time.Now().Add(time.Duration(o.seconds * float64(time.Second)))
 	for round := 0; time.Now().Before(end) && ctx.Err() == nil; round++ {
-		for k := range targets {
-			i := (k + round) % len(targets) // nobody is always behind the same neighbour
+		for _, i := range rand.Perm(len(targets)) { // nobody is always behind the same neighbour
 			warm := round < 2
 			if err := slice(targets[i], cells[targets[i].name], wires[i], mode, o.slice, warm); err != nil {
 				return nil, fmt.Errorf("%s: %w", targets[i].name, err)

@@ -31,8 +31,10 @@ type options struct {
 	slice   time.Duration
 	clients []int
 	modes   []string
-	extra   [][2]string     // name and command of further proxies
-	sets    map[string]bool // which parts to run
+	extra   [][2]string // name and command of further proxies
+	// variants are further ways to run dpwatch.
+	variants []variant
+	sets     map[string]bool // which parts to run
 }
 
 func run(ctx context.Context, args []string) error {
@@ -43,8 +45,9 @@ func run(ctx context.Context, args []string) error {
 	fs.DurationVar(&o.slice, "slice", 40*time.Millisecond, "how long the client stays on one target")
 	clients := fs.String("clients", "1,8,32", "numbers of clients")
 	modes := fs.String("modes", "simple,extended,prepared", "protocol modes")
-	parts := fs.String("parts", "transactions,bulk,idle", "what to measure")
+	parts := fs.String("parts", "idle,transactions,bulk,replay", "what to measure")
 	more := fs.String("extra", "", "further proxies, by semicolon: name=command, with {listen} and {upstream} in it")
+	env := fs.String("variants", "", "further runs of dpwatch, by semicolon: name=VARIABLE=value, with capture on")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -58,6 +61,12 @@ func run(ctx context.Context, args []string) error {
 			return fmt.Errorf("--clients %q: numbers from 1 up, by comma", *clients)
 		}
 		o.clients = append(o.clients, n)
+	}
+	for _, item := range strings.Split(*env, ";") {
+		if name, setting, ok := strings.Cut(item, "="); ok {
+			v := variant{name: strings.TrimSpace(name), capture: true, protected: standard[0].protected, env: []string{setting}}
+			o.variants = append(o.variants, v)
+		}
 	}
 	for _, item := range strings.Split(*more, ";") {
 		name, command, ok := strings.Cut(item, "=")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +17,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
 
 // target is one way to the server.
@@ -95,7 +94,7 @@ func dsn(addr string) string {
 }
 
 // startDpwatch runs the sidecar in front of the server.
-func startDpwatch(ctx context.Context, binary, name string, c *pgtemp.Cluster, capture bool) (*target, error) {
+func startDpwatch(ctx context.Context, binary string, v variant, upstream int, shadow string) (*target, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
@@ -106,19 +105,19 @@ func startDpwatch(ctx context.Context, binary, name string, c *pgtemp.Cluster, c
 	}
 	path := filepath.Join(dir, "dpwatch.yaml")
 	text := fmt.Sprintf(`proxy: {listen: "127.0.0.1:%d", upstream: "127.0.0.1:%d", capture: %t, max_sessions: 20000}
-shadow: {dsn: %q, statement_timeout: 5s}
-privacy: {protected: [public.people]}
-`, port, c.Port(), capture, c.DSN("postgres"))
+privacy: {protected: [%s]}
+%s`, port, upstream, v.capture, v.protected, strings.ReplaceAll(cmp.Or(v.more, "shadow: {dsn: SHADOW, statement_timeout: 5s}\n"), "SHADOW", strconv.Quote(shadow)))
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
-	t := &target{name: name, dsn: dsn("127.0.0.1:" + strconv.Itoa(port)), dir: dir}
+	t := &target{name: v.name, dsn: dsn("127.0.0.1:" + strconv.Itoa(port)), dir: dir}
 	t.cmd = exec.Command(binary, "run", "--config", path)
+	t.cmd.Env = append(os.Environ(), v.env...)
 	return t, t.start(ctx)
 }
 
 // startPgBouncer runs PgBouncer in session pooling; nil when it is not installed.
-func startPgBouncer(ctx context.Context, c *pgtemp.Cluster) (*target, error) {
+func startPgBouncer(ctx context.Context, upstream int) (*target, error) {
 	binary, err := exec.LookPath("pgbouncer")
 	if err != nil {
 		if binary, err = exec.LookPath("/usr/sbin/pgbouncer"); err != nil {
@@ -145,9 +144,10 @@ unix_socket_dir =
 auth_type = any
 pool_mode = session
 max_client_conn = 20000
-default_pool_size = 1000
+default_pool_size = 20000
+server_login_retry = 1
 ignore_startup_parameters = extra_float_digits
-`, c.Port(), port)
+`, upstream, port)
 	path := filepath.Join(dir, "pgbouncer.ini")
 	if err := os.WriteFile(path, []byte(ini), 0o644); err != nil {
 		return nil, err
@@ -167,13 +167,13 @@ ignore_startup_parameters = extra_float_digits
 }
 
 // startCommand runs somebody else's proxy.
-func startCommand(ctx context.Context, name, command string, c *pgtemp.Cluster) (*target, error) {
+func startCommand(ctx context.Context, name, command string, upstream int) (*target, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
 	listen := "127.0.0.1:" + strconv.Itoa(port)
-	words := strings.Fields(strings.NewReplacer("{listen}", listen, "{upstream}", "127.0.0.1:"+strconv.Itoa(c.Port())).Replace(command))
+	words := strings.Fields(strings.NewReplacer("{listen}", listen, "{upstream}", "127.0.0.1:"+strconv.Itoa(upstream)).Replace(command))
 	if len(words) == 0 {
 		return nil, fmt.Errorf("--extra %s: no command", name)
 	}

@@ -79,17 +79,36 @@ func (c *Queue) Take(ctx context.Context) (Query, error) {
 	}
 }
 
+// TakeAll takes what is in the queue, oldest first, and appends it to dst: at most max queries. It does not wait.
+func (c *Queue) TakeAll(dst []Query, max int) []Query {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for range min(max, c.n) {
+		dst = append(dst, c.pop())
+	}
+	if c.n > 0 || c.closed {
+		c.signal()
+	}
+	return dst
+}
+
+// pop takes the oldest query out. The caller holds mu, and there is one.
+func (c *Queue) pop() Query {
+	q := c.ring[c.head]
+	c.ring[c.head] = Query{}
+	c.head = (c.head + 1) % len(c.ring)
+	c.n--
+	c.bytes -= q.Size()
+	return q
+}
+
 func (c *Queue) take() (q Query, ok, closed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.n == 0 {
 		return Query{}, false, c.closed
 	}
-	q = c.ring[c.head]
-	c.ring[c.head] = Query{}
-	c.head = (c.head + 1) % len(c.ring)
-	c.n--
-	c.bytes -= q.Size()
+	q = c.pop()
 	if c.n > 0 {
 		c.signal()
 	}

@@ -54,11 +54,49 @@ func (w *Writer) Send(kind Kind, payload []byte) error {
 	return nil
 }
 
+// Batch is a number of frames that are sent with one Write.
+type Batch struct{ buf []byte }
+
+// Add appends a frame whose payload is what fill appends to the slice that it gets. False when the frame would be
+// longer than MaxFrameBytes; the batch is as it was then.
+func (b *Batch) Add(kind Kind, fill func([]byte) []byte) bool {
+	start := len(b.buf)
+	b.buf = fill(append(b.buf, 0, 0, 0, 0, byte(kind)))
+	n := len(b.buf) - start - 4
+	if n > MaxFrameBytes { // the other side would refuse it
+		b.buf = b.buf[:start]
+		return false
+	}
+	binary.BigEndian.PutUint32(b.buf[start:], uint32(n))
+	return true
+}
+
+// Len returns how many bytes the batch has.
+func (b *Batch) Len() int { return len(b.buf) }
+
+// SendBatch sends the frames of a batch, which is empty afterwards.
+func (w *Writer) SendBatch(b *Batch) error {
+	if len(b.buf) == 0 {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, err := w.w.Write(b.buf)
+	b.buf = b.buf[:0]
+	if err != nil {
+		return fmt.Errorf("link: send a batch: %w", err)
+	}
+	return nil
+}
+
 // Reader reads frames. Not safe for use by several goroutines.
 type Reader struct{ r *bufio.Reader }
 
 // NewReader returns a Reader on r.
 func NewReader(r io.Reader) *Reader { return &Reader{r: bufio.NewReaderSize(r, 64<<10)} }
+
+// Buffered reports whether the next frame, or its beginning, has been read from the connection already.
+func (r *Reader) Buffered() bool { return r.r.Buffered() > 0 }
 
 // Next returns the next frame; the payload is the caller's. io.EOF says that the other side is gone between frames.
 func (r *Reader) Next() (Kind, []byte, error) {

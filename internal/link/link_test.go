@@ -37,6 +37,33 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// TestBatch: frames sent together are read as if they were sent one by one.
+func TestBatch(t *testing.T) {
+	t.Parallel()
+	var wire bytes.Buffer
+	w := link.NewWriter(&wire)
+	var b link.Batch
+	for range 2 { // it can be used again
+		for _, s := range []string{"", "one", "two"} {
+			if !b.Add(link.Query, func(to []byte) []byte { return append(to, s...) }) {
+				t.Fatal("not added")
+			}
+		}
+		if b.Add(link.Query, func(to []byte) []byte { return append(to, make([]byte, link.MaxFrameBytes)...) }) {
+			t.Error("a frame that no Reader takes was added")
+		}
+		if err := w.SendBatch(&b); err != nil || b.Len() != 0 {
+			t.Fatalf("%v, %d bytes left", err, b.Len())
+		}
+	}
+	r := link.NewReader(&wire)
+	for _, want := range []string{"", "one", "two", "", "one", "two"} {
+		if kind, got, err := r.Next(); err != nil || kind != link.Query || string(got) != want {
+			t.Fatalf("Next = %q %q, %v; want %q", kind, got, err, want)
+		}
+	}
+}
+
 func TestTorn(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ name, wire string }{

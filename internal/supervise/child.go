@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"sync/atomic"
@@ -54,6 +55,7 @@ func (s *Supervisor) once(ctx context.Context) error {
 type child struct {
 	s       *Supervisor
 	conn    *net.UnixConn
+	batch   link.Batch                // the feed's own
 	parsing atomic.Pointer[statement] // between Begin and End
 	hung    bool                      // the watch killed it
 }
@@ -118,24 +120,89 @@ func (c *child) feed(ctx context.Context) {
 	if err := w.Send(link.Hello, c.s.opt.Hello); err != nil {
 		return
 	}
-	var buf []byte
+	queries := make([]capture.Query, 0, batchQueries)
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	<-pause.C
 	for {
-		q, err := c.s.opt.Queue.Take(ctx)
+		first, err := c.s.opt.Queue.Take(ctx)
 		if err != nil {
 			return
 		}
-		if c.s.strikes.out(sha256.Sum256([]byte(q.SQL))) {
+		queries = append(queries[:0], first)
+		pause.Reset(batchPause)
+		select { // the next ones need not wake anybody
+		case <-pause.C:
+		case <-ctx.Done():
+		}
+		for left := c.s.batchLimit(); left > 0; {
+			queries = c.s.opt.Queue.TakeAll(queries, min(left, batchQueries)-len(queries))
+			if len(queries) == 0 {
+				break
+			}
+			left -= len(queries)
+			if err := c.send(w, queries); err != nil {
+				return
+			}
+			clear(queries)
+			queries = queries[:0]
+		}
+	}
+}
+
+// batchLimit is how many queries may be sent after a pause.
+func (s *Supervisor) batchLimit() int {
+	if s.opt.MaxRate == 0 {
+		return math.MaxInt
+	}
+	return max(1, int(int64(s.opt.MaxRate)*int64(batchPause)/int64(time.Second)))
+}
+
+// How the queries are sent to the child: after a pause, in writes of about so many bytes. A system call and a
+// process woken up for each query would cost more than all else that capture does.
+const (
+	batchPause   = 20 * time.Millisecond
+	batchQueries = 256
+	batchBytes   = 64 << 10
+)
+
+// send sends the queries but those that were set aside.
+func (c *child) send(w *link.Writer, queries []capture.Query) error {
+	waiting := uint64(0) // in the batch
+	flush := func() error {
+		if err := w.SendBatch(&c.batch); err != nil {
+			c.s.lost.Add(waiting)
+			return err
+		}
+		c.s.sent.Add(waiting)
+		waiting = 0
+		return nil
+	}
+	for i := range queries {
+		q := &queries[i]
+		if c.s.strikes.any() && c.s.strikes.out(sha256.Sum256([]byte(q.SQL))) {
 			c.s.aside.Add(1)
 			continue
 		}
-		buf = capture.AppendBinary(buf[:0], q)
-		if err := w.Send(link.Query, buf); err != nil {
+		if !c.batch.Add(link.Query, func(b []byte) []byte { return capture.AppendBinary(b, *q) }) {
 			c.s.lost.Add(1)
-			return
+			continue
 		}
-		c.s.sent.Add(1)
+		waiting++
+		if c.batch.Len() < batchBytes {
+			continue
+		}
+		if err := flush(); err != nil {
+			c.s.lost.Add(uint64(len(queries) - i - 1))
+			return err
+		}
 	}
+	return flush()
 }
+
+// listenPause is how long what the child says is left where it is, to be read at once: it speaks twice for a
+// statement, and nothing of it is urgent. What a child said before it died is there afterwards.
+const listenPause = 10 * time.Millisecond
 
 // listen takes what the child says until the link ends.
 func (c *child) listen() {
@@ -158,6 +225,9 @@ func (c *child) listen() {
 			c.s.opt.OnStatus(payload)
 		case link.Metrics:
 			c.s.metrics.Store(&payload)
+		}
+		if !r.Buffered() {
+			time.Sleep(listenPause)
 		}
 	}
 }

@@ -27,8 +27,11 @@ type Options struct {
 	Queue     *capture.Queue
 	HangLimit time.Duration // silence after which the child is killed; it speaks every second
 	StopGrace time.Duration // after Run's context ends, how long the child may take to finish
-	Logger    *zap.Logger
-	OnStatus  func([]byte) // called with every status frame; may be nil
+	// MaxRate bounds how many queries a second the child gets; what is more fills the queue, which drops and counts.
+	// 0 = no bound.
+	MaxRate  int
+	Logger   *zap.Logger
+	OnStatus func([]byte) // called with every status frame; may be nil
 }
 
 // Stats counts what happened so far.
@@ -142,6 +145,13 @@ func (s *strikes) died(hash [32]byte, fromOutside bool) {
 		return
 	}
 	s.count[hash] += 2
+}
+
+// any reports whether a statement may be out.
+func (s *strikes) any() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.count) > 0
 }
 
 func (s *strikes) out(hash [32]byte) bool {

@@ -205,6 +205,12 @@ func cut(name string) string {
 
 // lowerASCII folds A to Z only, and leaves every other byte alone, whatever the encoding.
 func lowerASCII(s string) string {
+	if s == "SELECT" { // most first words
+		return "select"
+	}
+	if !strings.ContainsFunc(s, func(r rune) bool { return 'A' <= r && r <= 'Z' }) {
+		return s
+	}
 	b := []byte(s)
 	for i, c := range b {
 		if c >= 'A' && c <= 'Z' {

@@ -8,8 +8,11 @@ import "strings"
 //
 // As in psql, a semicolon inside parentheses (CREATE RULE) or between the BEGIN ATOMIC and END of a routine's
 // body separates nothing.
-func Split(sql string) []string {
-	s := splitter{lexer: lexer{sql: sql}}
+func Split(sql string) []string { return AppendSplit(nil, sql) }
+
+// AppendSplit appends what Split returns to dst.
+func AppendSplit(dst []string, sql string) []string {
+	s := splitter{lexer: lexer{sql: sql}, statements: dst}
 	for {
 		t := s.next()
 		if t.kind == end {

@@ -21,6 +21,8 @@ const (
 	Unreadable
 	// Arguments: an EXECUTE whose arguments are not plain literals, or a parameter of a type not known here.
 	Arguments
+	// Unprotected: Config.Interesting says that it cannot matter.
+	Unprotected
 	reasons
 )
 

@@ -96,6 +96,10 @@ func (t *Tracker) beginParse(body []byte) {
 	if t.ext.name == "" {
 		t.forgetStatement("") // gone even if the new one fails
 	}
+	if t.dullStatement(m.sql) {
+		t.ext.statement = &t.dull.statement
+		return
+	}
 	s := &statement{oids: m.oids, ascii: ascii(m.sql)}
 	s.gate(&t.gate)
 	t.ext.statement = s
@@ -113,6 +117,9 @@ func (t *Tracker) beginParse(body []byte) {
 }
 
 func (t *Tracker) beginBind(body []byte) {
+	if t.bindDull(body) {
+		return
+	}
 	m, ok := decodeBind(bytes.Clone(body))
 	if !ok {
 		return
@@ -219,6 +226,9 @@ func (t *Tracker) closed() {
 
 // executed captures the statement of a portal at its first Execute: completed, or suspended at a row limit.
 func (t *Tracker) executed(r record) {
+	if t.executedDull() {
+		return
+	}
 	tag := ""
 	if r.typ == 'C' {
 		b, _ := decodeText(r.body)
@@ -258,6 +268,8 @@ func (t *Tracker) captureExtended(p *portal, tag string, v *view) {
 		skip = s.skip
 	case len(s.sql) > t.cfg.MaxStatementBytes:
 		skip = TooLong
+	case skip == captured && !t.interesting(s.sql):
+		skip = Unprotected
 	}
 	if skip != captured {
 		t.cfg.Counts.Skipped[skip]++
@@ -281,6 +293,7 @@ func (t *Tracker) forgetStatement(name string) {
 func (t *Tracker) forgetPortal(name string) {
 	if p, ok := t.portals[name]; ok {
 		t.heldPortals -= p.bytes
+		t.dull.spared(p)
 		delete(t.portals, name)
 	}
 }

@@ -99,6 +99,8 @@ func (t *Tracker) captureExecution(x execution, skip Reason, c completion) {
 		return
 	case len(x.statement.sql) > t.cfg.MaxStatementBytes:
 		skip = TooLong
+	case !t.interesting(x.statement.sql):
+		skip = Unprotected
 	}
 	if skip != captured {
 		t.cfg.Counts.Skipped[skip]++

@@ -21,6 +21,7 @@ type simpleQuery struct {
 	done       []completion
 	failed     bool
 	empty      bool
+	dull       bool // none of its statements is interesting or changes the session; their texts are not kept
 }
 
 // completion is one statement that the server completed.
@@ -51,7 +52,11 @@ func (t *Tracker) beginQuery(r record) {
 	if t.query.unseen != captured {
 		return
 	}
-	t.query.statements = sqltext.Split(string(text))
+	if n, dull := t.dullQuery(text, t.query.skip); dull {
+		t.query.dull, t.query.statements = true, t.dull.blanks(n)
+	} else {
+		t.query.statements = sqltext.Split(string(text))
+	}
 	if len(t.query.statements) > maxStatements {
 		t.query.unseen, t.query.statements = TooLong, nil
 	}
@@ -100,6 +105,10 @@ func (t *Tracker) completeSimple(r record) {
 		t.unseen(q.unseen, string(tag))
 		return
 	}
+	if q.dull {
+		q.done = append(q.done, completion{})
+		return
+	}
 	c := completion{tag: string(tag), at: t.now, view: t.settings.current()}
 	if i := len(q.done); i < len(q.statements) {
 		c.effect = sqltext.Analyze(q.statements[i])
@@ -133,6 +142,9 @@ func (t *Tracker) captureSimple(sql string, c completion) {
 	}
 	if len(sql) > t.cfg.MaxStatementBytes {
 		skip = TooLong
+	}
+	if skip == captured && (t.query.dull || !t.interesting(sql)) {
+		skip = Unprotected
 	}
 	if skip != captured {
 		t.cfg.Counts.Skipped[skip]++

@@ -18,6 +18,9 @@ type Config struct {
 	MaxHeldBytes int
 	// Emit takes each captured query. It must not block.
 	Emit func(capture.Query)
+	// Interesting reports whether a statement may have to be captured; its argument is valid during the call
+	// only. Statements that are not are followed and counted, but not captured. Nil: all are.
+	Interesting func(sql string) bool
 	// Counts may be shared with other trackers that the same goroutine runs.
 	Counts *Counts
 }
@@ -45,6 +48,7 @@ type Tracker struct {
 
 	settings settings
 	gate     gate
+	dull     dull
 }
 
 // New returns a tracker for a session that has just sent its StartupMessage.
@@ -65,6 +69,7 @@ func (t *Tracker) Feed(client, server []byte) {
 	t.server.push(server)
 	for t.step() {
 	}
+	t.dull.forget()
 	t.client.settle()
 	t.server.settle()
 }
@@ -187,6 +192,7 @@ func (t *Tracker) regate() {
 	case t.typ == 'Q' && len(t.query.done) == 0:
 		t.query.gate(&t.gate)
 	case t.typ == 'P' && t.ext.known:
+		t.ext.statement = t.dull.own(t.ext.statement)
 		t.ext.statement.gate(&t.gate)
 	case t.typ == 'B' && t.ext.known:
 		t.ext.portal.gate(&t.gate)

@@ -1,0 +1,263 @@
+package proxy
+
+import (
+	"net"
+	"os"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// carried is a session on a loop. But for kill and what carry does, only the loop's thread may touch it.
+type carried struct {
+	loop           *loop
+	session        *session
+	client, server leg
+	first          []byte        // to be written to the server
+	done           chan struct{} // closed at the end, with both descriptors
+
+	place, generation int32
+	joined, ended     bool
+}
+
+// leg is one of a session's two sockets.
+type leg struct {
+	fd      int
+	bit     int32 // 0 client, 1 server
+	peer    *leg
+	read    *pump  // the direction that is read here
+	armed   uint32 // the events that the kernel was asked for; 0 = the socket is not in the set
+	pending []byte // still to be written here
+	chunk   *[chunkBytes]byte
+	eof     bool // nothing more is read here
+	shut    bool // nothing more is written here
+}
+
+// errKilled is how a session ends that is closed by force.
+var errKilled = &sessionError{"client", "read from", net.ErrClosed}
+
+// carry hands a session's two connections over to a loop, which writes first to the server before anything else;
+// ended is closed at the session's end. False when they are not both plain sockets, or there are no descriptors
+// left: they are as they were then.
+func (ls *loopSet) carry(s *session, first []byte) (ended <-chan struct{}, ok bool) {
+	if ls == nil || len(first) > chunkBytes {
+		return nil, false
+	}
+	client, ok := plainSocket(s.client)
+	if !ok {
+		return nil, false
+	}
+	server, ok := plainSocket(s.server)
+	if !ok {
+		return nil, false
+	}
+	c := &carried{session: s, first: first, done: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.client.fd = duplicate(client); c.client.fd < 0 {
+		return nil, false
+	}
+	if c.server.fd = duplicate(server); c.server.fd < 0 {
+		_ = unix.Close(c.client.fd)
+		return nil, false
+	}
+	// The copies are of the same sockets: closing these descriptors takes them from the scheduler and ends nothing.
+	_ = s.client.Close()
+	_ = s.server.Close()
+	c.client.peer, c.server.peer = &c.server, &c.client
+	c.client.read, c.server.read = &s.toServer, &s.toClient
+	c.server.bit = 1
+	c.loop = ls.least()
+	c.loop.load.Add(1)
+	s.carrier = c
+	c.loop.tell(order{orderJoin, c})
+	return c.done, true
+}
+
+// duplicate returns another descriptor of the same socket, -1 when there is none to be had.
+func duplicate(raw syscall.RawConn) int {
+	fd := -1
+	err := raw.Control(func(old uintptr) {
+		var err error
+		if fd, err = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0); err != nil {
+			fd = -1
+		}
+	})
+	if err != nil {
+		return -1
+	}
+	return fd
+}
+
+func (c *carried) kill() { c.loop.tell(order{orderKill, c}) }
+
+// event handles what the kernel said of one socket. A fault or the end of the connection shows when it is read
+// or written, whichever goes on.
+func (c *carried) event(bit int32, events uint32) {
+	l := &c.client
+	if bit == 1 {
+		l = &c.server
+	}
+	const fault = unix.EPOLLERR | unix.EPOLLHUP
+	if events&(unix.EPOLLOUT|fault) != 0 && len(l.pending) > 0 {
+		c.flush(l)
+	}
+	if events&(unix.EPOLLIN|fault) != 0 && l.armed&unix.EPOLLIN != 0 && !c.ended {
+		c.receive(l)
+	}
+}
+
+// receive reads a chunk and passes it on.
+func (c *carried) receive(from *leg) {
+	chunk := &c.loop.chunk
+	n, errno := call(unix.SYS_READ, from.fd, chunk[:])
+	switch {
+	case errno == unix.EAGAIN:
+	case errno != 0:
+		c.fail(from.read.srcSide, "read from", "read", errno)
+	case n == 0:
+		from.eof = true
+		if len(from.peer.pending) == 0 {
+			c.shut(from.peer)
+		}
+		if !c.ended {
+			c.arm(from)
+		}
+	default:
+		c.forward(from, chunk[:n])
+	}
+}
+
+// forward writes the bytes on, and only then looks at them.
+func (c *carried) forward(from *leg, b []byte) {
+	to := from.peer
+	n, errno := call(unix.SYS_WRITE, to.fd, b)
+	switch {
+	case errno == unix.EAGAIN:
+		n = 0
+	case errno != 0:
+		c.fail(from.read.dstSide, "write to", "write", errno)
+		return
+	}
+	if n < len(b) {
+		c.hold(to, b[n:])
+		if !c.arm(to) || !c.arm(from) {
+			return
+		}
+	}
+	from.read.seen(b)
+}
+
+// hold keeps what a socket did not take.
+func (c *carried) hold(to *leg, b []byte) {
+	to.chunk = c.loop.chunks.take()
+	to.pending = to.chunk[:copy(to.chunk[:], b)]
+}
+
+// flush writes what a socket did not take before, and goes on reading its peer when all is gone.
+func (c *carried) flush(to *leg) {
+	n, errno := call(unix.SYS_WRITE, to.fd, to.pending)
+	switch {
+	case errno == unix.EAGAIN:
+		return
+	case errno != 0:
+		c.fail(to.peer.read.dstSide, "write to", "write", errno)
+		return
+	}
+	if to.pending = to.pending[n:]; len(to.pending) > 0 {
+		return
+	}
+	c.release(to)
+	if to.peer.eof {
+		c.shut(to)
+	}
+	if !c.ended && c.arm(to) {
+		c.arm(to.peer)
+	}
+}
+
+func (c *carried) release(l *leg) {
+	if l.chunk != nil {
+		c.loop.chunks.give(l.chunk)
+	}
+	l.chunk, l.pending = nil, nil
+}
+
+// shut passes the end of a stream on, and ends the session when it was the second one. A client whose server has
+// gone may go on for serverGone.
+func (c *carried) shut(to *leg) {
+	_ = unix.Shutdown(to.fd, unix.SHUT_WR)
+	to.shut = true
+	switch {
+	case to.peer.shut:
+		c.finish(nil)
+	case to == &c.client:
+		c.loop.lingering = append(c.loop.lingering, lingerer{c, time.Now().Add(c.loop.linger)})
+	}
+}
+
+// arm asks the kernel for what a socket waits for. A socket that waits for nothing is taken out of the set, since
+// errors and hang-ups are reported of all that are in it. False when the session has ended for it.
+func (c *carried) arm(l *leg) bool {
+	want := uint32(0)
+	if !l.eof && len(l.peer.pending) == 0 {
+		want |= unix.EPOLLIN
+	}
+	if len(l.pending) > 0 {
+		want |= unix.EPOLLOUT
+	}
+	if want == l.armed {
+		return true
+	}
+	op := unix.EPOLL_CTL_MOD
+	switch uint32(0) {
+	case want:
+		op = unix.EPOLL_CTL_DEL
+	case l.armed:
+		op = unix.EPOLL_CTL_ADD
+	}
+	event := unix.EpollEvent{Events: want, Fd: c.place<<1 | l.bit, Pad: c.generation}
+	if err := unix.EpollCtl(c.loop.epoll, op, l.fd, &event); err != nil {
+		c.finish(os.NewSyscallError("epoll_ctl", err))
+		return false
+	}
+	l.armed = want
+	return true
+}
+
+func (c *carried) fail(side, op, name string, errno syscall.Errno) {
+	c.finish(&sessionError{side, op, os.NewSyscallError(name, errno)})
+}
+
+// finish ends the session: err is why, nil when both sides had said all. Twice is harmless.
+func (c *carried) finish(err error) {
+	if c.ended {
+		return
+	}
+	c.ended = true
+	for _, l := range [...]*leg{&c.client, &c.server} {
+		if l.armed != 0 { // closing is not enough while a child process is being made
+			_ = unix.EpollCtl(c.loop.epoll, unix.EPOLL_CTL_DEL, l.fd, nil)
+		}
+		l.armed = 0
+		_ = unix.Close(l.fd)
+		c.release(l)
+	}
+	if c.joined {
+		c.loop.leave(c)
+	}
+	c.session.note(err)
+	close(c.done)
+}
+
+// call reads or writes without blocking and without telling the scheduler.
+func call(trap uintptr, fd int, b []byte) (int, syscall.Errno) {
+	for {
+		n, _, errno := syscall.RawSyscall(trap, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+		if errno != unix.EINTR {
+			return int(n), errno
+		}
+	}
+}

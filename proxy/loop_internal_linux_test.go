@@ -1,0 +1,290 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// tcpPair returns both ends of a connection.
+func tcpPair(t testing.TB) (near, far net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if far, err = net.Dial("tcp", l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if near, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	_ = far.SetDeadline(time.Now().Add(20 * time.Second))
+	t.Cleanup(func() {
+		_ = near.Close()
+		_ = far.Close()
+	})
+	return near, far
+}
+
+// onLoop is a session on a loop, seen from its two peers.
+type onLoop struct {
+	*session
+	client, server net.Conn // the peers' ends
+	result         chan error
+}
+
+func newOnLoop(t testing.TB, ls *loopSet, capture *tapped) *onLoop {
+	t.Helper()
+	o := &onLoop{result: make(chan error, 1)}
+	nearClient, client := tcpPair(t)
+	nearServer, server := tcpPair(t)
+	o.client, o.server = client, server
+	o.session = newSession(1, nearClient, nearServer, capture)
+	o.loops = ls
+	return o
+}
+
+func (o *onLoop) start() *onLoop {
+	go func() { o.result <- o.run(nil, nil) }()
+	return o
+}
+
+func startLoops(t testing.TB, n int) *loopSet {
+	t.Helper()
+	ls, err := newLoops(n, &chunkPool{}, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(ls.stop)
+	return ls
+}
+
+// pass sends b from one end to the other, in the test's buffer.
+func pass(t testing.TB, from, to net.Conn, b, buf []byte) {
+	if _, err := from.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(to, buf[:len(b)]); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLoopAllocatesNothing: relaying and tapping a question and its answer on a loop costs no memory.
+func TestLoopAllocatesNothing(t *testing.T) {
+	side := newTapped(1 << 20)
+	o := newOnLoop(t, startLoops(t, 1), side).start()
+	question := join(typed('B', "\x00s\x00\x00\x00\x00\x01\x00\x00\x00\x044711\x00\x00"), typed('E', "\x00\x00\x00\x00\x00"), typed('S', ""))
+	answer := join(typed('2', ""), typed('D', "\x00\x01\x00\x00\x00\x011"), typed('C', "SELECT 1\x00"), typed('Z', "I"))
+	buf := make([]byte, 1024)
+	n := 0
+	relay := func() {
+		pass(t, o.client, o.server, question, buf)
+		pass(t, o.server, o.client, answer, buf)
+		if n++; n%50 == 0 {
+			for _, tap := range []*tap{&side.client, &side.server} {
+				tap.pool.give(tap.take())
+			}
+		}
+	}
+	for range 200 {
+		relay()
+	}
+	if allocs := testing.AllocsPerRun(500, relay); allocs > 0 && !raceEnabled {
+		t.Errorf("%v allocations for a question and its answer", allocs)
+	}
+	if side.stopped.Load() {
+		t.Error("the capture stopped")
+	}
+	_ = o.client.Close()
+	_ = o.server.Close()
+	<-o.result
+}
+
+// TestLoopHoldsBack: a side that does not read stops the other after bounded memory, in both directions at once,
+// and not a byte is lost when it reads again.
+func TestLoopHoldsBack(t *testing.T) {
+	o := newOnLoop(t, startLoops(t, 1), nil).start()
+	const size = 24 << 20
+	sent := bytes.Repeat([]byte("0123456789abcdefghijklmnopqrstuvwxyz-"), size/37)
+	var wg sync.WaitGroup
+	write := func(c net.Conn) {
+		wg.Go(func() {
+			if _, err := c.Write(sent); err != nil {
+				t.Error(err)
+			}
+			_ = c.(*net.TCPConn).CloseWrite()
+		})
+	}
+	write(o.client)
+	write(o.server)
+	// Nothing is read until both have stopped getting through.
+	for last := [2]uint64{1, 1}; ; {
+		now := [2]uint64{o.toServer.bytes.Load(), o.toClient.bytes.Load()}
+		if now == last && now[0] > 0 && now[1] > 0 {
+			break
+		}
+		last = now
+		time.Sleep(50 * time.Millisecond)
+	}
+	if n := o.toServer.bytes.Load(); n >= uint64(len(sent)) {
+		t.Errorf("%d bytes were taken from the client, none was read by the server", n)
+	}
+	for _, c := range []net.Conn{o.client, o.server} {
+		wg.Go(func() {
+			got, err := io.ReadAll(c)
+			if err != nil || !bytes.Equal(got, sent) {
+				t.Errorf("%d bytes arrived, %v; want the %d that were sent", len(got), err, len(sent))
+			}
+		})
+	}
+	wg.Wait()
+	if err := <-o.result; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLoopContainsPanic: a fault in the code costs the session at hand, not the others and not the process.
+func TestLoopContainsPanic(t *testing.T) {
+	ls := startLoops(t, 1)
+	good := newOnLoop(t, ls, nil).start()
+	bad := newOnLoop(t, ls, newTapped(1<<20))
+	bad.capture = nil
+	bad.toServer.session = nil // makes the look at a chunk fail outside the walker's own guard
+	bad.start()
+	buf := make([]byte, 64)
+	pass(t, good.client, good.server, []byte("before"), buf)
+	if _, err := bad.client.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-bad.result; !errors.Is(err, errLoopPanic) {
+		t.Errorf("the session ended with %v", err)
+	}
+	pass(t, good.client, good.server, []byte("after"), buf)
+	good.close()
+	if err := <-good.result; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("closed by force: %v", err)
+	}
+}
+
+// TestLoopLingers: a client whose server has gone is not waited for without end; what it says until then arrives.
+func TestLoopLingers(t *testing.T) {
+	ls := startLoops(t, 1)
+	ls.all[0].linger = 300 * time.Millisecond
+	o := newOnLoop(t, ls, nil).start()
+	buf := make([]byte, 64)
+	_ = o.server.(*net.TCPConn).CloseWrite()
+	if _, err := o.client.Read(buf); !errors.Is(err, io.EOF) {
+		t.Fatalf("the client reads %v, want the end", err)
+	}
+	pass(t, o.client, o.server, []byte("still here"), buf)
+	if _, err := o.server.Read(buf); !errors.Is(err, io.EOF) && err == nil {
+		t.Errorf("the server reads %v, want the end", err)
+	}
+	if err := <-o.result; err != nil {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// TestLoopClosesDescriptors: sessions that come, go, break and are killed at the same time leave nothing behind, and
+// none gets another's bytes.
+func TestLoopClosesDescriptors(t *testing.T) {
+	ls := startLoops(t, 2)
+	before := descriptors(t)
+	var wg sync.WaitGroup
+	for worker := range 8 {
+		wg.Go(func() {
+			for round := range 40 {
+				o := newOnLoop(t, ls, nil).start()
+				id := []byte{byte(worker), byte(round), 'q', 'a'}
+				buf := make([]byte, 16)
+				pass(t, o.client, o.server, id, buf)
+				pass(t, o.server, o.client, append(id, 'x'), buf)
+				if !bytes.Equal(buf[:4], id) {
+					t.Errorf("got %v, want %v", buf[:4], id)
+				}
+				switch round % 4 {
+				case 0:
+					_ = o.client.Close()
+					_ = o.server.Close()
+				case 1:
+					_ = o.client.(*net.TCPConn).SetLinger(0) // a reset
+					_ = o.client.Close()
+				case 2:
+					o.close()
+					o.close()
+				default:
+					_, _ = o.client.Write(make([]byte, 1<<20))
+					o.close()
+				}
+				if round%4 == 0 {
+					continue // its end is not waited for
+				}
+				<-o.result
+				_ = o.client.Close()
+				_ = o.server.Close()
+			}
+		})
+	}
+	wg.Wait()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		n, load := descriptors(t), ls.all[0].load.Load()+ls.all[1].load.Load()
+		if n <= before && load == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d descriptors, %d before; %d sessions left", n, before, load)
+		}
+	}
+}
+
+func descriptors(t testing.TB) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// TestLoopRefusesWhatIsNoSocket: connections that are more than a socket stay with the goroutines, unharmed.
+func TestLoopRefusesWhatIsNoSocket(t *testing.T) {
+	near, far := net.Pipe()
+	defer far.Close()
+	socket, peer := tcpPair(t)
+	s := newSession(1, near, socket, nil)
+	s.loops = startLoops(t, 1)
+	result := make(chan error, 1)
+	go func() { result <- s.run([]byte("first "), &chunkPool{}) }()
+	buf := make([]byte, 64)
+	_ = far.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := far.Write([]byte("second")); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := io.ReadFull(peer, buf[:12]); err != nil || string(buf[:n]) != "first second" {
+		t.Errorf("%q, %v", buf[:n], err)
+	}
+	s.close()
+	<-result
+}
+
+// BenchmarkLoop is a question and its answer through a loop, the two peers' calls included.
+func BenchmarkLoop(b *testing.B) {
+	o := newOnLoop(b, startLoops(b, 1), nil).start()
+	question, answer, buf := typed('Q', "SELECT 1\x00"), typed('Z', "I"), make([]byte, 64)
+	b.ReportAllocs()
+	for b.Loop() {
+		pass(b, o.client, o.server, question, buf)
+		pass(b, o.server, o.client, answer, buf)
+	}
+	o.close()
+	<-o.result
+}
