@@ -12,8 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // wire is one raw connection after its startup: the driver is left out, so that the client costs little.
@@ -24,16 +22,14 @@ type wire struct {
 	rng  *rand.Rand
 }
 
-func dial(ctx context.Context, dsn, mode string) (*wire, error) {
-	pg, err := pgconn.Connect(ctx, dsn)
+// dial opens a session without a driver: one that reads in the background would take answers away.
+func dial(dsn, mode string) (*wire, error) {
+	conn, err := greet(address(dsn))
 	if err != nil {
 		return nil, err
 	}
-	h, err := pg.Hijack()
-	if err != nil {
-		return nil, err
-	}
-	w := &wire{conn: h.Conn, buf: make([]byte, 64<<10), rng: rand.New(rand.NewPCG(rand.Uint64(), 1))}
+	_ = conn.SetDeadline(time.Time{})
+	w := &wire{conn: conn, buf: make([]byte, 64<<10), rng: rand.New(rand.NewPCG(rand.Uint64(), 1))}
 	if mode == "prepared" {
 		w.msg = message(w.msg[:0], 'P', "s\x00"+selectParam+"\x00\x00\x00")
 		w.msg = message(w.msg, 'S', "")
@@ -156,7 +152,7 @@ func rotate(ctx context.Context, targets []*target, mode string, n int, o option
 	for i, t := range targets {
 		cells[t.name] = &cell{}
 		for range n {
-			w, err := dial(ctx, t.dsn, mode)
+			w, err := dial(t.dsn, mode)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", t.name, err)
 			}

@@ -54,7 +54,7 @@ func startIdle(ctx context.Context, o options, v variant, upstream int) (*target
 }
 
 func measureIdle(t *target, n int) error {
-	addr, _, _ := strings.Cut(strings.TrimPrefix(t.dsn, "postgres://postgres@"), "/")
+	addr := address(t.dsn)
 	before := t.rss()
 	var conns []net.Conn
 	defer func() {
@@ -73,6 +73,12 @@ func measureIdle(t *target, n int) error {
 	after := t.rss()
 	fmt.Printf("| %d | %s | %.1f | %.1f |\n", n, t.name, float64(after)/1e6, float64(after-before)/1e3/float64(n))
 	return nil
+}
+
+// address returns the host and port of what dsn made.
+func address(dsn string) string {
+	addr, _, _ := strings.Cut(strings.TrimPrefix(dsn, "postgres://postgres@"), "/")
+	return addr
 }
 
 // greet opens a session and makes one query.
