@@ -36,7 +36,8 @@ type sidecar struct {
 	direct      string // the DSN without the proxy
 }
 
-func startSidecar(t *testing.T, extra string) *sidecar {
+// startSidecar takes words that say what is special, and further keys of the proxy's section.
+func startSidecar(t *testing.T, extra string, proxy ...string) *sidecar {
 	t.Helper()
 	s := &sidecar{direct: copies(t)}
 	cfg, err := pgx.ParseConfig(s.direct)
@@ -57,14 +58,14 @@ func startSidecar(t *testing.T, extra string) *sidecar {
 		shadow = "postgres://nobody@127.0.0.1:1/x"
 	}
 	path := file(t, "dpwatch.yaml", fmt.Sprintf(`
-proxy: {listen: %s, upstream: "%s:%d", drain_timeout: 20s}
+proxy: {listen: %s, upstream: "%s:%d", drain_timeout: 20s%s}
 admin: {listen: %s}
 shadow: {dsn: %q}
 privacy: {protected: [public.people]}
 claims: {safe_functions: [noisy], trust: [comment], settings: {epsilon: dp.epsilon, delta: dp.delta}}
 audit: {max_trials: 500, retry_after: 200ms}
 # %s
-`, s.addr, cfg.Host, cfg.Port, s.admin, shadow, extra))
+`, s.addr, cfg.Host, cfg.Port, strings.Join(append([]string{""}, proxy...), ", "), s.admin, shadow, extra))
 	s.process = startProgram(t, "run", "--config", path)
 	s.until(t, "dpwatch is up", func() bool { return strings.Contains(s.log.String(), "dpwatch is up") })
 	return s

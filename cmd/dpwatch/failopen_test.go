@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// load is traffic whose every answer is checked. It fails the test when a session notices anything.
+type load struct {
+	statements atomic.Uint64
+	stop       chan struct{}
+	clients    sync.WaitGroup
+}
+
+// startLoad runs statements on so many sessions until wait is called.
+func startLoad(t *testing.T, s *sidecar, sessions int) *load {
+	t.Helper()
+	l := &load{stop: make(chan struct{})}
+	for i := range sessions {
+		conn := s.connect(t)
+		l.clients.Go(func() {
+			for n := i; ; n++ {
+				select {
+				case <-l.stop:
+					return
+				default:
+				}
+				if err := checked(conn, n); err != nil {
+					t.Errorf("a session noticed: statement %d: %v", n, err)
+					return
+				}
+				l.statements.Add(1)
+			}
+		})
+	}
+	return l
+}
+
+// checked runs one statement and looks at the answer.
+func checked(conn *pgx.Conn, n int) error {
+	var got int
+	mode := pgx.QueryExecModeCacheStatement
+	if n%3 == 0 {
+		mode = pgx.QueryExecModeSimpleProtocol
+	}
+	if err := conn.QueryRow(context.Background(), "SELECT count(*) + $1::int FROM people", mode, n).Scan(&got); err != nil {
+		return err
+	}
+	if got != 50+n {
+		return fmt.Errorf("got %d, want %d", got, 50+n)
+	}
+	return nil
+}
+
+// more waits until the load has run so many more statements.
+func (l *load) more(t *testing.T, s *sidecar, n uint64) {
+	t.Helper()
+	goal := l.statements.Load() + n
+	s.until(t, "more statements", func() bool { return l.statements.Load() >= goal || t.Failed() })
+}
+
+// wait ends the load.
+func (l *load) wait() {
+	close(l.stop)
+	l.clients.Wait()
+}
+
+// metric reads a number from /metrics.
+func (s *sidecar) metric(t *testing.T, name string) int {
+	t.Helper()
+	_, body := s.get(t, "/metrics")
+	m := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + ` ([0-9.e+]+)$`).FindStringSubmatch(body)
+	if m == nil {
+		t.Fatalf("/metrics has no %s", name)
+	}
+	var v float64
+	_, _ = fmt.Sscan(m[1], &v)
+	return int(v)
+}
+
+// residentKB is how much memory the relay holds, 0 where it cannot be told.
+func (s *sidecar) residentKB() int {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Process.Pid))
+	m := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(status)
+	if err != nil || m == nil {
+		return 0
+	}
+	return atoi(string(m[1]))
+}
+
+func (s *sidecar) auditor(t *testing.T, not int) int {
+	t.Helper()
+	pid := 0
+	s.until(t, "an auditor", func() bool {
+		pid = auditorOf(t, s.Process.Pid)
+		return pid != 0 && pid != not
+	})
+	return pid
+}
+
+// TestLoadAuditorKilled: kill -9 of the auditor, again and again.
+func TestLoadAuditorKilled(t *testing.T) {
+	t.Parallel()
+	s := startSidecar(t, "")
+	l := startLoad(t, s, 4)
+	pid := 0
+	for range 4 {
+		pid = s.auditor(t, pid)
+		l.more(t, s, 100)
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		l.more(t, s, 100)
+	}
+	l.wait()
+}
+
+// TestLoadShadowAway: no shadow database from the beginning.
+func TestLoadShadowAway(t *testing.T) {
+	t.Parallel()
+	s := startSidecar(t, "BROKEN SHADOW")
+	l := startLoad(t, s, 4)
+	l.more(t, s, 2000)
+	l.wait()
+	if code, _ := s.get(t, "/readyz"); code != http.StatusOK {
+		t.Errorf("/readyz answers %d", code)
+	}
+}
+
+// TestLoadAuditorStopped: the consumer of everything captured hangs (SIGSTOP) while the traffic goes on. What
+// there is no room for is dropped and counted, the memory stays, and a client is served as fast as by a sidecar
+// whose auditor is well: both are measured by one client that goes from one to the other.
+func TestLoadAuditorStopped(t *testing.T) {
+	t.Parallel()
+	s := startSidecar(t, "", "queue_length: 64", "auditor_hang_limit: 10m")
+	well := startSidecar(t, "")
+	pid := s.auditor(t, 0)
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Kill(pid, syscall.SIGCONT) }()
+	l := startLoad(t, s, 4)
+	s.until(t, "captured statements are dropped", func() bool {
+		l.more(t, s, 200)
+		return s.metric(t, "dpwatch_capture_dropped_total") > 0 || t.Failed()
+	})
+	l.more(t, s, 1000)
+	before, dropped := s.residentKB(), s.metric(t, "dpwatch_capture_dropped_total")
+	l.more(t, s, 6000)
+	if grown := s.residentKB() - before; grown > 8<<10 && runtime.GOOS == "linux" {
+		t.Errorf("the relay's memory grew by %d kB while the auditor hung", grown)
+	}
+	if now := s.metric(t, "dpwatch_capture_dropped_total"); now < dropped+5000 {
+		t.Errorf("%d dropped of 6000 statements with a stopped auditor", now-dropped)
+	}
+	l.wait()
+
+	hung, healthy := s.connect(t), well.connect(t)
+	var slow, fast []time.Duration
+	type side struct {
+		conn  *pgx.Conn
+		times *[]time.Duration
+	}
+	sides := []side{{hung, &slow}, {healthy, &fast}}
+	for n := range 60 {
+		slices.Reverse(sides)
+		for _, side := range sides {
+			time.Sleep(30 * time.Millisecond) // the auditor that is well does its work now, not in the other's turn
+			began := time.Now()
+			for i := range 20 {
+				if err := checked(side.conn, n+i); err != nil {
+					t.Fatal(err)
+				}
+			}
+			*side.times = append(*side.times, time.Since(began))
+		}
+	}
+	slices.Sort(slow)
+	slices.Sort(fast)
+	t.Logf("20 statements: median %v with a stopped auditor, %v with one that is well", slow[30], fast[30])
+	if slow[30] > 2*fast[30] { // far outside the noise of one client that alternates
+		t.Errorf("20 statements take %v with a stopped auditor, %v with one that is well", slow[30], fast[30])
+	}
+	if now := auditorOf(t, s.Process.Pid); now != pid {
+		t.Errorf("the auditor is %d, was %d: it did not stay stopped", now, pid)
+	}
+	heard := s.status(t).Audit.Captured
+	_ = syscall.Kill(pid, syscall.SIGCONT)
+	s.until(t, "it goes on", func() bool { return s.status(t).Audit.Captured > heard })
+}
+
+// TestLoadAuditorHangs: a stopped auditor is found out, killed and replaced, under load.
+func TestLoadAuditorHangs(t *testing.T) {
+	t.Parallel()
+	s := startSidecar(t, "", "auditor_hang_limit: 3s")
+	l := startLoad(t, s, 2)
+	pid := s.auditor(t, 0)
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	s.auditor(t, pid)
+	l.more(t, s, 100)
+	l.wait()
+}
+
+// TestLoadCrashingStatement: a statement that PostgreSQL completes and that ends the process that parses it, sent
+// again and again. The program runs with a small stack, on which a long sum is enough (on 8 MB PostgreSQL itself
+// refuses what would be).
+func TestLoadCrashingStatement(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("prlimit"); err != nil {
+		t.Skip("SKIPPED: prlimit is not installed")
+	}
+	s := startSidecar(t, "")
+	// Threads of processes to come get their stack from the limit.
+	limit := exec.Command("prlimit", "--stack=262144", "--pid", itoa(s.Process.Pid))
+	if out, err := limit.CombinedOutput(); err != nil {
+		t.Fatalf("prlimit: %v: %s", err, out)
+	}
+	first := s.auditor(t, 0)
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	s.auditor(t, first)
+	l := startLoad(t, s, 2)
+	conn := s.connect(t)
+	crash := "SELECT count(*) FROM people WHERE id = 1" + strings.Repeat("+1", 1500)
+	for range 20 {
+		var n int
+		if err := conn.QueryRow(t.Context(), crash, pgx.QueryExecModeSimpleProtocol).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.more(t, s, 200)
+	s.until(t, "the statement is set aside", func() bool {
+		if _, err := conn.Exec(t.Context(), crash, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatal(err)
+		}
+		return s.metric(t, "dpwatch_statements_set_aside_total") > 3
+	})
+	if starts := s.metric(t, "dpwatch_auditor_starts_total"); starts < 3 || starts > 6 {
+		t.Errorf("the auditor was started %d times: want two, one for the crash, and no more for the statement set aside", starts)
+	}
+	l.wait()
+	heard := s.status(t).Audit.Captured
+	s.until(t, "the auditor goes on with the others", func() bool {
+		exec0(t, conn, "SELECT count(*) FROM people")
+		return s.status(t).Audit.Captured > heard
+	})
+}
