@@ -31,6 +31,7 @@ type Proxy struct {
 	IdleTimeout      Duration `yaml:"idle_timeout"`
 	CaptureBudget    ByteSize `yaml:"capture_budget"`
 	MaxStatement     ByteSize `yaml:"max_statement"`
+	CaptureRate      int      `yaml:"capture_rate"` // statements a second that the auditor gets
 	QueueLength      int      `yaml:"queue_length"`
 	QueueBytes       ByteSize `yaml:"queue_bytes"`
 	AuditorHangLimit Duration `yaml:"auditor_hang_limit"`
@@ -136,6 +137,7 @@ func Default() Config {
 			KeepAlive:        Duration(time.Minute),
 			CaptureBudget:    1 << 20,
 			MaxStatement:     256 << 10,
+			CaptureRate:      1000,
 			QueueLength:      4096,
 			QueueBytes:       32 << 20,
 			AuditorHangLimit: Duration(time.Minute),

@@ -44,6 +44,17 @@ func (p *Proxy) AllRoutes() []Route {
 	return []Route{r}
 }
 
+// UsesTLS reports whether a session of any route may have an encrypted leg that the proxy ends itself.
+func (p *Proxy) UsesTLS() bool {
+	for _, r := range p.AllRoutes() {
+		ends := r.TLS.Mode != "disable" && r.TLS.Mode != "passthrough"
+		if ends || r.UpstreamTLS.Mode != "disable" {
+			return true
+		}
+	}
+	return false
+}
+
 func (r *Route) setDefaults() {
 	if r.TLS.Mode == "" {
 		r.TLS.Mode = "disable"

@@ -45,6 +45,7 @@ func (d *decoder) add(path, format string, args ...any) {
 func (d *decoder) proxy(p *Proxy) {
 	d.routes(p)
 	d.atLeast("proxy.max_sessions", p.MaxSessions, 1)
+	d.atLeast("proxy.capture_rate", p.CaptureRate, 1)
 	d.atLeast("proxy.queue_length", p.QueueLength, 1)
 	d.atLeast("proxy.queue_bytes", int(p.QueueBytes), 1<<10)
 	d.atLeast("proxy.capture_budget", int(p.CaptureBudget), 4<<10)

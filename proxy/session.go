@@ -136,9 +136,7 @@ func (s *Server) serve(client net.Conn, start *startup) {
 	id := s.nextID()
 	session := newSession(id, start.conn, server.Conn, s.tap(id, start))
 	if s.opts.IdleTimeout > 0 {
-		session.watchIdle() // which reads message headers in the pumps
-	} else {
-		session.loops = s.loops
+		session.watchIdle()
 	}
 	s.log.Debug("startup", zap.Uint64("session", id), zap.Stringer("client", start.peer), zap.Uint32("protocol", start.version),
 		zap.Bool("client_tls", start.leaf != nil), zap.Bool("server_tls", server.leaf != nil))
@@ -149,6 +147,9 @@ func (s *Server) serve(client net.Conn, start *startup) {
 // is made of. A leg that is the kernel's own connection (*net.TCPConn, *net.UnixConn) is plain and stays so;
 // any other (TLS, a filter) holds bytes of its own and has to be read with Read.
 func (s *Server) relay(client net.Conn, session *session, first []byte) {
+	if session.idle == nil { // a loop feeds no idle watch
+		session.loops = s.loops
+	}
 	if !s.conns.attach(client, session) { // the server is closing
 		session.close()
 		return

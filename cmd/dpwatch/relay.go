@@ -40,10 +40,6 @@ type relay struct {
 // auditorGrace is how long the auditor may take to finish when the relay ends.
 const auditorGrace = 5 * time.Second
 
-// auditorRate is how many captured queries a second the auditor gets at most. It can take about twice as many before
-// it needs a processor of its own, and a statement that comes so often comes again: what a burst drops is counted.
-const auditorRate = 1000
-
 // newRelay opens every listener, so that an address in use is told before anything runs. childLog takes the
 // auditor's log lines; onStatus, if not nil, sees every status of the auditor.
 func newRelay(env environment, c config.Config, h hello, log *zap.Logger, childLog io.Writer, onStatus func([]byte)) (*relay, error) {
@@ -63,7 +59,7 @@ func newRelay(env environment, c config.Config, h hello, log *zap.Logger, childL
 			return cmd
 		},
 		Hello: greeting, Queue: r.queue, HangLimit: time.Duration(c.Proxy.AuditorHangLimit), StopGrace: auditorGrace,
-		MaxRate: auditorRate, Logger: log.Named("supervise"), OnStatus: onStatus,
+		MaxRate: c.Proxy.CaptureRate, Logger: log.Named("supervise"), OnStatus: onStatus,
 	})
 	for i := range c.Proxy.AllRoutes() {
 		one, err := newRoute(&c, i, r.queue, log)

@@ -27,7 +27,7 @@ A second signal ends it at once. No fault of the auditor reaches a client's sess
 		if err != nil {
 			return err
 		}
-		if env.Getenv("GOMAXPROCS") == "" {
+		if env.Getenv("GOMAXPROCS") == "" && !c.Proxy.UsesTLS() { // TLS is worked on by goroutines, on all processors
 			runtime.GOMAXPROCS(relayThreads(runtime.GOMAXPROCS(0)))
 		}
 		log, err := newLogger(env.Stderr, c.Log.Level)

@@ -61,7 +61,7 @@ func (t *Tracker) dullStatement(text []byte) bool {
 }
 
 // inert reports whether a statement leaves the session as it was.
-func inert(e sqltext.Effect) bool { return e.Action == sqltext.None && !e.Hidden }
+func inert(e sqltext.Effect) bool { return e.Action == sqltext.None && !e.Hidden && !e.Temp }
 
 // bindDull begins a Bind message of a dull statement, whose parameters are of no interest; false when it is another.
 func (t *Tracker) bindDull(body []byte) bool {
