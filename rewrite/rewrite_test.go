@@ -87,8 +87,8 @@ func goldenQuery(tb testing.TB, file string) capture.Query {
 func goldenFiles(tb testing.TB) []string {
 	tb.Helper()
 	files, err := filepath.Glob("testdata/*.sql")
-	if err != nil || len(files) < 50 {
-		tb.Fatalf("%d golden cases, want 50 or more (%v)", len(files), err)
+	if err != nil || len(files) < 120 {
+		tb.Fatalf("%d golden cases, want 120 or more (%v)", len(files), err)
 	}
 	return files
 }

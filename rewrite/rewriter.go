@@ -52,6 +52,8 @@ type Plan struct {
 	// Settings are the session's settings that matter to the result (time zone, formats, custom settings such as
 	// dp.epsilon), by lower-case name. A replay must set them.
 	Settings map[string]string
+	// Assumed is what the plan rests on without having been told: the Assumed constants that hold, sorted.
+	Assumed []string
 
 	sql      string
 	edits    []edit
@@ -67,13 +69,15 @@ func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) {
 			plan, err = nil, refuse(ReasonInternal, fmt.Sprintf("panic of type %T", p), "report this as a bug")
 		}
 	}()
-	parsed, err := r.parse(q)
+	q.Settings = r.names.source.settings(q.User, q.Settings)
+	parsed, err := r.parse(&q)
 	if err != nil {
 		return nil, err
 	}
 	w := &walker{
 		r: r, q: q, path: pathOf(q, r.options.SearchPath), tokens: parsed.tokens,
 		protected: map[Table]bool{}, public: map[Table]bool{}, functions: map[string]bool{},
+		assumed: map[string]bool{},
 	}
 	w.visit(parsed.stmt.ProtoReflect(), place{near: -1})
 	if refusal := w.verdict(parsed.tokens); refusal != nil {
@@ -139,6 +143,7 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, w *walker) (*Plan, erro
 		Functions:  slices.Sorted(maps.Keys(w.functions)),
 		SearchPath: w.path.schemas,
 		Settings:   keySettings(q.Settings),
+		Assumed:    w.assumptions(),
 		DPCalls:    len(w.calls),
 		sql:        q.SQL,
 		edits:      w.edits,
@@ -152,10 +157,6 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, w *walker) (*Plan, erro
 	}
 	p.Key = p.key(q)
 	return p, nil
-}
-
-func compareTables(a, b Table) int {
-	return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Name, b.Name))
 }
 
 // For returns the SQL on a neighbour schema: the client's text in which every protected table lies in schema and
