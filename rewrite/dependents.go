@@ -133,7 +133,7 @@ func (n *names) copyFault(shadow *catalogIndex, name string, neighbours []string
 				return fmt.Sprintf("has a copy in schema %s that reads the foreign table %s", schema, t)
 			}
 			for _, call := range r.Calls {
-				if !f.declared(call.Schema, call.Name) {
+				if !f.declared(call.Schema, call.Name) || f.readsProtected(n, call.Schema, call.Name, nil) {
 					return fmt.Sprintf("has a copy in schema %s that calls the function %s", schema, call)
 				}
 			}

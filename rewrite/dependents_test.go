@@ -243,14 +243,16 @@ func TestAssumed(t *testing.T) {
 		want    []string
 	}{
 		"pure": {
-			pure, capture.Query{SQL: "SELECT lower(users.name) FROM users"},
+			pure,
+			capture.Query{SQL: "SELECT lower(users.name) FROM users"},
 			[]string{rewrite.AssumedLists, rewrite.AssumedPath, rewrite.AssumedTemp, rewrite.AssumedBuiltin, rewrite.AssumedCopies, rewrite.AssumedAttribute},
 		},
 		"pure, qualified": {
 			pure, capture.Query{SQL: "SELECT id FROM public.users"}, []string{rewrite.AssumedLists, rewrite.AssumedCopies},
 		},
 		"pure, the session's path": {
-			pure, capture.Query{SQL: "SELECT id FROM users", Settings: map[string]string{"search_path": "public"}},
+			pure,
+			capture.Query{SQL: "SELECT id FROM users", Settings: map[string]string{"search_path": "public"}},
 			[]string{rewrite.AssumedLists, rewrite.AssumedTemp, rewrite.AssumedCopies},
 		},
 		"catalogs": {
