@@ -1,9 +1,7 @@
 package rewrite_test
 
 import (
-	"slices"
 	"testing"
-	"time"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
@@ -61,23 +59,6 @@ func BenchmarkParseDeparse(b *testing.B) {
 	for b.Loop() {
 		parseDeparse(b)
 	}
-}
-
-// BenchmarkAgainstParseDeparse runs both in turn, so that a busy machine slows both alike, and reports the ratio of their
-// medians, "x". It is to stay below 3.
-func BenchmarkAgainstParseDeparse(b *testing.B) {
-	r := newRewriter(b, options())
-	var ours, theirs []time.Duration
-	for b.Loop() {
-		began := time.Now()
-		rewriteTwo(b, r)
-		between := time.Now()
-		parseDeparse(b)
-		ours, theirs = append(ours, between.Sub(began)), append(theirs, time.Since(between))
-	}
-	slices.Sort(ours)
-	slices.Sort(theirs)
-	b.ReportMetric(float64(ours[len(ours)/2])/float64(theirs[len(theirs)/2]), "x")
 }
 
 // BenchmarkFirstFor is analysis and one rewrite that is parsed and compared.

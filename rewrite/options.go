@@ -86,7 +86,7 @@ type Signature struct {
 
 // Rule gives a claim to the queries that meet all of its conditions; "" (and the zero Table) is no condition.
 type Rule struct {
-	Name                            string // what findings name
+	Name                            string // what findings name; "" = "claims.rules[i]"
 	User, Database, ApplicationName string // exact
 	Table                           Table  // a protected table that the query reads
 	Fingerprint                     string // Plan.Group
