@@ -60,6 +60,10 @@ type Privacy struct {
 	Protected  []string `yaml:"protected"` // schema.table
 	Public     []string `yaml:"public"`
 	SearchPath []string `yaml:"search_path"`
+	// Catalog is the connection string of the database that clients ask, to read its catalog; "" = names are resolved
+	// by these lists alone.
+	Catalog        Secret   `yaml:"catalog"`
+	CatalogRefresh Duration `yaml:"catalog_refresh"` // how often both catalogs, this and the shadow database's, are read again
 }
 
 // Claims says how the engine's privacy loss is found for a query.
@@ -79,6 +83,9 @@ type Function struct {
 	Name    string `yaml:"name"`
 	Epsilon int    `yaml:"epsilon"`
 	Delta   int    `yaml:"delta"`
+	// The parameters' names, for calls with named arguments; "" = such a call is refused where a position cannot tell.
+	EpsilonName string `yaml:"epsilon_name"`
+	DeltaName   string `yaml:"delta_name"`
 }
 
 // Settings names the session settings that carry a claim; empty = none.
@@ -112,6 +119,7 @@ type Audit struct {
 	BatchTrials int      `yaml:"batch_trials"`
 	Workers     int      `yaml:"workers"`
 	MaxAudits   int      `yaml:"max_audits"`
+	MaxTokens   int      `yaml:"max_tokens"`
 	RetryAfter  Duration `yaml:"retry_after"`
 	PriorOdds   float64  `yaml:"prior_odds"`
 	BreachOdds  float64  `yaml:"breach_odds"`
@@ -150,13 +158,13 @@ func Default() Config {
 			MaxRows:          10_000,
 			MaxResult:        8 << 20,
 		},
-		Privacy: Privacy{SearchPath: []string{"public"}},
+		Privacy: Privacy{SearchPath: []string{"public"}, CatalogRefresh: Duration(5 * time.Minute)},
 		Claims: Claims{
 			Combine:  "add",
 			Settings: Settings{Epsilon: "dp.epsilon", Delta: "dp.delta"},
 		},
 		Audit: Audit{
-			Confidence: 0.95, MaxTrials: 10_000, BatchTrials: 25, Workers: 2, MaxAudits: 1000,
+			Confidence: 0.95, MaxTrials: 10_000, BatchTrials: 25, Workers: 2, MaxAudits: 1000, MaxTokens: 20_000,
 			RetryAfter: Duration(30 * time.Second), PriorOdds: 1, BreachOdds: 2,
 		},
 		Log: Log{Level: "info"},

@@ -94,6 +94,12 @@ func (d *decoder) privacy(p *Privacy) {
 	if len(p.Protected) == 0 {
 		d.add("privacy.protected", "missing: the tables with personal data, as schema.table")
 	}
+	if p.Catalog != "" {
+		if _, err := pgx.ParseConfig(p.Catalog.Reveal()); err != nil {
+			d.add("privacy.catalog", "not a PostgreSQL connection string (postgres://user@host:port/database or key=value pairs)")
+		}
+	}
+	d.positive("privacy.catalog_refresh", p.CatalogRefresh)
 	seen := map[string]string{}
 	for i, name := range p.Protected {
 		path := fmt.Sprintf("privacy.protected[%d]", i)
@@ -137,8 +143,8 @@ func (d *decoder) claims(c *Claims, protected []string) {
 		if f.Name == "" {
 			d.add(path+".name", "missing: the function's name")
 		}
-		if f.Epsilon == 0 {
-			d.add(path+".epsilon", "missing: the position of the epsilon argument, -1 for the last")
+		if f.Epsilon == 0 && f.EpsilonName == "" {
+			d.add(path+".epsilon", "missing: the position of the epsilon argument, -1 for the last, or its epsilon_name")
 		}
 	}
 	if c.Default != nil {
@@ -176,6 +182,7 @@ func (d *decoder) audit(a *Audit) {
 	d.atLeast("audit.batch_trials", a.BatchTrials, 1)
 	d.atLeast("audit.workers", a.Workers, 1)
 	d.atLeast("audit.max_audits", a.MaxAudits, 1)
+	d.atLeast("audit.max_tokens", a.MaxTokens, 1)
 	d.positive("audit.retry_after", a.RetryAfter)
 	if !(a.PriorOdds > 0) || math.IsInf(a.PriorOdds, 0) {
 		d.add("audit.prior_odds", "must be a positive number")

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -125,7 +126,11 @@ func (p *part) raisedBy(claim Claim, delta float64) bool {
 func (c *claimer) policy(in claimInput, p *Plan) *part {
 	for i, r := range c.rules.Rules {
 		if c.matches(r, c.patterns[i], in, p) {
-			return &part{Claim{r.Epsilon, r.Delta, SourceRule, r.Name}, true}
+			name := r.Name
+			if name == "" {
+				name = fmt.Sprintf("claims.rules[%d]", i)
+			}
+			return &part{Claim{r.Epsilon, r.Delta, SourceRule, name}, true}
 		}
 	}
 	if d := c.rules.Default; d != nil {

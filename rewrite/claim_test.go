@@ -58,6 +58,17 @@ func TestClaimSources(t *testing.T) {
 		"rule before default": {
 			rules: rewrite.ClaimRules{Default: byDefault, Rules: []rewrite.Rule{rule}}, sql: plain, want: &rewrite.Claim{1, 1e-5, "rule", "shop"},
 		},
+		"rule without a name": {
+			rules: rewrite.ClaimRules{Rules: []rewrite.Rule{{User: "x", Epsilon: 3}, {Epsilon: 1}}}, sql: plain,
+			want: &rewrite.Claim{1, 0, "rule", "claims.rules[1]"},
+		},
+		"trusted comment before a trusted setting": {
+			rules: rewrite.ClaimRules{TrustComment: true, TrustSetting: true, Default: byDefault}, sql: plain + comment("7"),
+			settings: set("dp.epsilon", "5"), want: &rewrite.Claim{7, 1e-4, "comment", ""},
+		},
+		"rules that disagree: the first": {
+			rules: rewrite.ClaimRules{Rules: []rewrite.Rule{rule, {Name: "later", Epsilon: 0.1}}}, sql: plain, want: &rewrite.Claim{1, 1e-5, "rule", "shop"},
+		},
 		"setting alone": {sql: plain, settings: set("dp.epsilon", "0.25", "dp.delta", "1e-6"), want: &rewrite.Claim{0.25, 1e-6, "setting", "dp.epsilon"}},
 		"setting of another name": {
 			rules: rewrite.ClaimRules{EpsilonSetting: "acme.eps", DeltaSetting: "-"}, sql: plain,

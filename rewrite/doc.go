@@ -23,13 +23,15 @@
 // The scope of WITH follows PostgreSQL: only an unqualified name can mean a CTE; without RECURSIVE a CTE sees its
 // earlier siblings and the outer levels, with RECURSIVE all siblings and itself; an inner WITH shadows an outer one.
 //
-// # What is assumed
+// # What is known and what is assumed
 //
-// There is no catalog here. Options.Protected, Public and Others are taken to be all relations of every schema that they
-// mention, the schema called like the user to hold none of these unless it is listed, and a captured session to
-// have no temporary table unless capture.Query.SettingsUncertain says so. Listed tables are tables, or
-// views whose neighbour copies read the neighbour's tables. An unqualified built-in function is taken for the built-in
-// one, and x.f for a column of x, not for a call of a user's function f(x). Where that is not enough to be sure, the query is refused.
+// Options.Source and Options.Shadow are catalogs, as data; a reader elsewhere does the I/O. With them, names are resolved as
+// the server would, and views, partitions and functions over protected tables are judged by what they and their copies
+// read. Without, Options.Protected, Public and Others are taken to be all relations of every schema that they mention,
+// the schema called like the user to hold none of these unless it is listed, an unqualified built-in function to be the
+// built-in one, and copies to read their own schema alone. In either case x.f is taken for a column of x, not for a call
+// of a user's function f(x), and a session to have no temporary table unless capture.Query.SettingsUncertain
+// says so. Plan.Assumed says which of these a plan rests on. Where that is not enough to be sure, the query is refused.
 //
 // # Hostile input
 //

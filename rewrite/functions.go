@@ -22,14 +22,18 @@ const (
 
 // functions knows the built-in functions, the allowed ones and the DP functions. It is read-only once made.
 type functions struct {
-	builtin    map[string]functionClass
-	allowed    map[[2]string]bool // {schema, name}; schema "" = any
-	anyUser    bool               // every function that is not built in is declared safe
-	signatures []Signature
+	source, shadow *catalogIndex // users' functions, where clients ask and where replays run; nil = not known
+	builtin        map[string]functionClass
+	allowed        map[[2]string]bool // {schema, name}; schema "" = any
+	anyUser        bool               // every function that is not built in is declared safe
+	signatures     []Signature
 }
 
 func newFunctions(o Options) *functions {
-	f := &functions{builtin: map[string]functionClass{}, allowed: map[[2]string]bool{}, signatures: o.Claims.Signatures}
+	f := &functions{
+		source: newCatalogIndex(o.Source), shadow: newCatalogIndex(o.Shadow),
+		builtin: map[string]functionClass{}, allowed: map[[2]string]bool{}, signatures: o.Claims.Signatures,
+	}
 	classes := map[string]functionClass{
 		"safe": functionSafe, "volatile": functionVolatile, "never": functionNever, "never-volatile": functionNeverVolatile,
 	}
@@ -71,6 +75,42 @@ func (f *functions) isAllowed(schema, name string, path searchPath) bool {
 		return false
 	}
 	return slices.ContainsFunc(path.schemas, func(s string) bool { return f.allowed[[2]string{s, name}] })
+}
+
+// anywhere reports whether any schema, as far as known, holds a user's function of a name.
+func (f *functions) anywhere(name string) bool {
+	return f.source != nil && len(f.source.functions[name]) > 0
+}
+
+// readsProtected reports whether a function that a call may mean reads a protected table: one of users, which are
+// those where the client asked, or one in the shadow database, in any schema unless the call names one.
+func (f *functions) readsProtected(n *names, schema, name string, users []*Function) bool {
+	if slices.ContainsFunc(users, n.readsProtected) {
+		return true
+	}
+	return f.shadow != nil && slices.ContainsFunc(f.shadow.functions[name], func(g *Function) bool {
+		return (schema == "" || schema == g.Schema) && n.readsProtected(g)
+	})
+}
+
+// declared reports whether the configuration names a function of a known schema as safe or as a DP function.
+func (f *functions) declared(schema, name string) bool {
+	_, isDP := f.signature(schema, name, searchPath{})
+	return isDP || f.isAllowed(schema, name, searchPath{})
+}
+
+// describeFunctions adds what the catalog says about users' functions of a name: "f (volatile, plpgsql)".
+func describeFunctions(name string, found []*Function) string {
+	var kinds []string
+	for _, f := range found {
+		if kind := f.Volatility + ", " + f.Language; !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	if len(kinds) == 0 {
+		return "function " + name
+	}
+	return "function " + name + " (" + strings.Join(kinds, "; ") + ")"
 }
 
 // signature returns the DP signature of schema.name, by the same rule as isAllowed.

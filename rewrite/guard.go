@@ -19,9 +19,10 @@ type parsed struct {
 	wire   []byte
 }
 
-// parse checks text and settings, then scans and parses; the only statement must be a SELECT.
-func (r *Rewriter) parse(q capture.Query) (*parsed, error) {
-	if err := r.guard(q); err != nil {
+// parse checks text and settings, then scans and parses; the only statement must be a SELECT, or COPY of one to the
+// client: then q.SQL becomes the SELECT, at the same place.
+func (r *Rewriter) parse(q *capture.Query) (*parsed, error) {
+	if err := r.guard(*q); err != nil {
 		return nil, err
 	}
 	scan, err := pg_query.Scan(q.SQL)
@@ -29,23 +30,41 @@ func (r *Rewriter) parse(q capture.Query) (*parsed, error) {
 		return nil, parseError(q.SQL, err)
 	}
 	if len(scan.Tokens) > r.options.MaxTokens {
-		return nil, refuse(ReasonTooLarge, "too many tokens", "raise the limit of tokens, if the auditor's stack allows")
+		return nil, refuse(ReasonTooLarge, "too many tokens", "raise audit.max_tokens, as far as the auditor's stack allows")
 	}
 	tree, wire, err := parseTree(q.SQL)
 	if err != nil {
 		return nil, err
 	}
-	stmt, err := onlySelect(tree, scan.Tokens)
+	node, err := onlyStatement(tree, scan.Tokens)
 	if err != nil {
 		return nil, err
 	}
-	return &parsed{tokens: scan.Tokens, stmt: stmt, wire: wire}, nil
+	tokens := scan.Tokens
+	if c := node.GetCopyStmt(); c.GetQuery().GetSelectStmt() != nil && !c.GetIsFrom() && !c.GetIsProgram() && c.GetFilename() == "" {
+		if q.SQL, tokens, err = copied(q.SQL, tokens); err != nil {
+			return nil, err
+		}
+		if tree, wire, err = parseTree(q.SQL); err != nil {
+			return nil, err
+		}
+		if node, err = onlyStatement(tree, tokens); err != nil {
+			return nil, err
+		}
+		if !proto.Equal(c.GetQuery().GetSelectStmt(), node.GetSelectStmt()) {
+			return nil, refuse(ReasonVerifyFailed, "the query within COPY was not found in the text", "report this as a bug")
+		}
+	}
+	if node.GetSelectStmt() == nil {
+		return nil, notSelect(node, firstToken(tokens, tree.GetStmts()[0].GetStmtLocation()))
+	}
+	return &parsed{tokens: tokens, stmt: node.GetSelectStmt(), wire: wire}, nil
 }
 
 // guard refuses what the parser must not see or would read otherwise than the server did.
 func (r *Rewriter) guard(q capture.Query) error {
 	if len(q.SQL) > r.options.MaxBytes {
-		return refuse(ReasonTooLarge, "too many bytes", "raise the limit of bytes")
+		return refuse(ReasonTooLarge, "too many bytes", "raise proxy.max_statement")
 	}
 	if strings.IndexByte(q.SQL, 0) >= 0 {
 		return refuse(ReasonInvalidEncoding, "a NUL byte", "")
@@ -59,7 +78,11 @@ func (r *Rewriter) guard(q capture.Query) error {
 	if s, ok := q.Settings["standard_conforming_strings"]; ok && !isOn(s) {
 		return refuse(ReasonSettingsUncertain, "standard_conforming_strings is off", "strings would be read otherwise than the server did")
 	}
-	if d := r.options.Database; d != "" && q.Database != "" && q.Database != d {
+	d := r.options.Database
+	if c := r.options.Source; d == "" && c != nil {
+		d = c.Database
+	}
+	if d != "" && q.Database != "" && q.Database != d {
 		return refuse(ReasonOtherDatabase, "the session is in another database than the protected tables", "")
 	}
 	return nil
@@ -125,8 +148,8 @@ func byteOffset(sql string, characters int) int {
 	return len(sql)
 }
 
-// onlySelect returns the one SELECT, VALUES or TABLE of a tree.
-func onlySelect(tree *pg_query.ParseResult, tokens []*pg_query.ScanToken) (*pg_query.SelectStmt, error) {
+// onlyStatement returns the one statement of a tree.
+func onlyStatement(tree *pg_query.ParseResult, tokens []*pg_query.ScanToken) (*pg_query.Node, error) {
 	switch {
 	case len(tree.GetStmts()) == 0:
 		return nil, refuse(ReasonEmpty, "no statement", "")
@@ -135,13 +158,7 @@ func onlySelect(tree *pg_query.ParseResult, tokens []*pg_query.ScanToken) (*pg_q
 		refusal.Offset = firstToken(tokens, tree.GetStmts()[1].GetStmtLocation())
 		return nil, refusal
 	}
-	raw := tree.GetStmts()[0]
-	if raw.GetStmt().GetSelectStmt() == nil {
-		refusal := refuse(ReasonNotSelect, "only SELECT, VALUES and TABLE are audited", "")
-		refusal.Node, refusal.Offset = nodeName(raw.GetStmt()), firstToken(tokens, raw.GetStmtLocation())
-		return nil, refusal
-	}
-	return raw.GetStmt().GetSelectStmt(), nil
+	return tree.GetStmts()[0].GetStmt(), nil
 }
 
 // firstToken is where the first token that is no comment starts at or after a place; -1 = nowhere.

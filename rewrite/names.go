@@ -24,16 +24,20 @@ const (
 	kindTemp                          // pg_temp
 )
 
-// names knows every listed relation. It is read-only once made.
+// names knows every listed relation, and, with a catalog, every relation. It is read-only once made.
 type names struct {
+	source    *catalogIndex     // of the database that clients ask; nil = only what is listed is known
+	bases     map[Table][]Table // relations over protected tables, by the catalog: the tables
+	refused   map[Table]fault   // relations that are listed, or depend on listed ones, and cannot be replayed
 	kinds     map[Table]relationKind
 	schemas   map[string]bool // schemas that a listed relation lies in: taken as fully listed
 	protected map[string]bool // bare names of protected tables
 	catalogs  map[string]bool // relations of pg_catalog
 }
 
-func newNames(o Options) *names {
+func newNames(o Options, f *functions) *names {
 	n := &names{
+		source: newCatalogIndex(o.Source), refused: map[Table]fault{},
 		kinds: map[Table]relationKind{}, schemas: map[string]bool{},
 		protected: map[string]bool{}, catalogs: map[string]bool{},
 	}
@@ -54,6 +58,7 @@ func newNames(o Options) *names {
 			n.catalogs[line] = true
 		}
 	}
+	n.dependents(o, f)
 	return n
 }
 
@@ -68,8 +73,17 @@ func (n *names) qualified(t Table) relationKind {
 	return n.kind(t)
 }
 
-// kind looks a relation of an ordinary schema up.
+// kind looks a relation of an ordinary schema up. With a catalog, what it does not hold does not exist.
 func (n *names) kind(t Table) relationKind {
+	if n.source != nil {
+		switch kind := n.kinds[t]; {
+		case n.source.relations[t] == nil:
+			return kindUnknown
+		case kind != kindUnknown:
+			return kind
+		}
+		return kindOther
+	}
 	if kind := n.kinds[t]; kind != kindUnknown {
 		return kind
 	}
@@ -131,14 +145,17 @@ func isStaticCatalog(t Table) bool {
 type searchPath struct {
 	schemas   []string // "$user" replaced
 	user      string   // the schema that stands for "$user"; "" = not in the path
+	role      string   // who asks: the session's user, or the role that it took
+	assumed   bool     // neither the session nor a catalog gave it
 	uncertain bool     // the proxy could not follow the settings, or they cannot be read
 }
 
 // pathOf returns the path that q ran under: the session's own, else byDefault.
 func pathOf(q capture.Query, byDefault []string) searchPath {
 	path := byDefault
-	p := searchPath{uncertain: q.SettingsUncertain}
-	if value, ok := q.Settings["search_path"]; ok {
+	value, ok := q.Settings["search_path"]
+	p := searchPath{uncertain: q.SettingsUncertain, assumed: !ok}
+	if ok {
 		var valid bool
 		if path, valid = parseSearchPath(value); !valid {
 			p.uncertain = true
@@ -148,6 +165,7 @@ func pathOf(q capture.Query, byDefault []string) searchPath {
 	if role := q.Settings["role"]; role != "" && role != "none" {
 		user = role
 	}
+	p.role = user
 	for _, s := range path {
 		if s == userSchema {
 			if s = user; s == "" {
@@ -158,6 +176,11 @@ func pathOf(q capture.Query, byDefault []string) searchPath {
 		p.schemas = append(p.schemas, s)
 	}
 	return p
+}
+
+// has reports whether the path is known and holds a schema.
+func (p searchPath) has(schema string) bool {
+	return !p.uncertain && slices.Contains(p.schemas, schema)
 }
 
 // unqualified says what a bare name means under a path: the first schema that holds it, pg_catalog first unless the
@@ -177,11 +200,13 @@ func (n *names) unqualified(name string, path searchPath) (t Table, kind relatio
 			return t, kindSystem, ""
 		case s == "pg_catalog" || isTempSchema(s):
 			continue
+		case n.source != nil && n.source.denied[Denial{path.role, s}]:
+			continue
 		case n.kind(t) != kindUnknown && unknownBefore:
 			return Table{}, kindUnknown, ReasonAmbiguousName
 		case n.kind(t) != kindUnknown:
 			return t, n.kind(t), ""
-		case s != path.user && !n.schemas[s]:
+		case n.source == nil && s != path.user && !n.schemas[s]:
 			unknownBefore = true
 		}
 	}

@@ -40,7 +40,15 @@ type Options struct {
 	Public    []Table // tables without personal data, which replays read in place
 	Others    []Table // further relations that are known to exist: they shadow names; a query on one is refused
 
-	SearchPath []string // path when the session's settings do not give one; nil = {"public"}
+	// Source is the catalog of the database that clients ask, where their names get their meaning; nil = not known:
+	// Protected, Public and Others are then taken for all relations of their schemas (Plan.Assumed says so).
+	Source *Catalog
+	// Shadow is the catalog of the database that replays run in, and Neighbours the schemas of the copies in it, which
+	// are checked to read nothing but themselves and Public; nil = not known.
+	Shadow     *Catalog
+	Neighbours []string
+
+	SearchPath []string // path when neither the session's settings nor Source give one; nil = {"public"}
 	Database   string   // the database of the protected tables; "" = any, and catalog-qualified names are refused
 
 	Claims         ClaimRules
@@ -78,7 +86,7 @@ type Signature struct {
 
 // Rule gives a claim to the queries that meet all of its conditions; "" (and the zero Table) is no condition.
 type Rule struct {
-	Name                            string // what findings name
+	Name                            string // what findings name; "" = "claims.rules[i]"
 	User, Database, ApplicationName string // exact
 	Table                           Table  // a protected table that the query reads
 	Fingerprint                     string // Plan.Group
@@ -119,10 +127,11 @@ func New(o Options) (*Rewriter, error) {
 	if o.SearchPath == nil {
 		o.SearchPath = []string{"public"}
 	}
+	functions := newFunctions(o)
 	return &Rewriter{
 		options:   o,
-		names:     newNames(o),
-		functions: newFunctions(o),
+		names:     newNames(o, functions),
+		functions: functions,
 		claims:    claims,
 		schema:    newWireSchema(),
 	}, nil

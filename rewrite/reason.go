@@ -15,7 +15,9 @@ const (
 	ReasonUnparseable        Reason = "unparseable"         // not a statement of PostgreSQL's grammar
 	ReasonEmpty              Reason = "empty"               // no statement
 	ReasonMultipleStatements Reason = "multiple_statements" // more than one statement
-	ReasonNotSelect          Reason = "not_select"          // neither SELECT nor VALUES nor TABLE
+	ReasonNotSelect          Reason = "not_select"          // neither SELECT nor VALUES nor TABLE nor COPY (query) TO STDOUT
+	ReasonExplain            Reason = "explain"             // EXPLAIN: the client got a plan, not an answer
+	ReasonWrapper            Reason = "wrapper"             // DECLARE, FETCH, PREPARE, EXECUTE, CREATE ... AS, other forms of COPY
 	ReasonOtherDatabase      Reason = "other_database"      // the session is in another database than the protected tables
 	ReasonSideEffects        Reason = "side_effects"        // writes, locks, sleeps, or changes its session
 	ReasonNoProtectedTable   Reason = "no_protected_table"  // reads nothing that the neighbours hold
@@ -27,6 +29,7 @@ const (
 	ReasonAmbiguousName      Reason = "ambiguous_name"      // a name that may mean several relations
 	ReasonTempTable          Reason = "temp_table"          // a temporary table, which a replay cannot see
 	ReasonUnknownTable       Reason = "unknown_table"       // neither protected nor public
+	ReasonNoCopy             Reason = "no_copy"             // depends on protected tables, and the neighbours have no right copy
 	ReasonUnknownFunction    Reason = "unknown_function"    // not built in and not declared safe
 	ReasonUnsafeFunction     Reason = "unsafe_function"     // built in, but reads names, the catalog or files
 	ReasonNameInString       Reason = "name_in_string"      // a protected table named in a string that becomes a name
@@ -41,10 +44,10 @@ const (
 // Reasons returns every Reason, in a fixed order, so that metrics can exist before the first refusal.
 func Reasons() []Reason {
 	return []Reason{
-		ReasonInvalidEncoding, ReasonTooLarge, ReasonUnparseable, ReasonEmpty, ReasonMultipleStatements, ReasonNotSelect,
+		ReasonInvalidEncoding, ReasonTooLarge, ReasonUnparseable, ReasonEmpty, ReasonMultipleStatements, ReasonNotSelect, ReasonExplain, ReasonWrapper,
 		ReasonOtherDatabase, ReasonSideEffects, ReasonNoProtectedTable, ReasonSystemCatalogOnly, ReasonSystemCatalog,
 		ReasonSystemColumn, ReasonSessionDependent, ReasonSettingsUncertain, ReasonAmbiguousName, ReasonTempTable,
-		ReasonUnknownTable, ReasonUnknownFunction, ReasonUnsafeFunction, ReasonNameInString, ReasonRowType, ReasonParameter,
+		ReasonUnknownTable, ReasonNoCopy, ReasonUnknownFunction, ReasonUnsafeFunction, ReasonNameInString, ReasonRowType, ReasonParameter,
 		ReasonUnsupportedNode, ReasonBadClaim, ReasonVerifyFailed, ReasonInternal,
 	}
 }

@@ -45,6 +45,7 @@ type walker struct {
 	public    map[Table]bool
 	functions map[string]bool
 	calls     []*dpCall
+	assumed   map[string]bool
 	system    bool // a system relation was read
 	refusals  []refusal
 }
@@ -194,6 +195,12 @@ func (w *walker) rangeVar(n *pg_query.RangeVar, at place) {
 	} else if t, kind, reason = w.r.names.unqualified(n.GetRelname(), w.path); kind == kindUnknown {
 		t = Table{"", n.GetRelname()}
 	}
+	w.assumeName(n.GetSchemaname() == "")
+	if fault, bad := w.r.names.refused[t]; bad {
+		w.refuse(fault.reason, "RangeVar", n.GetLocation(), "relation "+t.String()+" "+fault.detail, fault.hint)
+		w.refusals[len(w.refusals)-1].touches = true
+		return
+	}
 	qualifiers := 0
 	for _, part := range []string{n.GetCatalogname(), n.GetSchemaname()} {
 		if part != "" {
@@ -203,6 +210,9 @@ func (w *walker) rangeVar(n *pg_query.RangeVar, at place) {
 	switch kind {
 	case kindProtected:
 		w.protected[t] = true
+		for _, base := range w.r.names.bases[t] {
+			w.protected[base] = true
+		}
 		w.edit(edit{node: nodeRangeVar, at: n.GetLocation(), qualifiers: qualifiers, table: t, protected: true})
 	case kindPublic:
 		w.public[t] = true
@@ -229,11 +239,11 @@ func (w *walker) unreadable(t Table, kind relationKind, reason Reason, offset in
 	case reason == ReasonSettingsUncertain:
 		hint = "qualify the name with its schema"
 	case reason == ReasonAmbiguousName:
-		hint = "a schema earlier in the search_path is not listed at all; qualify the name or list that schema's relations"
+		hint = "a schema earlier in the search_path is not listed at all: qualify the name, or let privacy.catalog tell what is in it"
 	case t.Schema == "" && w.r.names.protected[t.Name]:
 		hint = "a protected table has this name, but not in a schema of the session's search_path"
 	default:
-		reason, hint = ReasonUnknownTable, "list it as protected, if it holds or reads personal data, or as public"
+		reason, hint = ReasonUnknownTable, "list it in privacy.protected, if it holds or reads personal data, or in privacy.public"
 	}
 	w.refuse(reason, "RangeVar", offset, detail, hint)
 	w.refusals[len(w.refusals)-1].touches = w.r.names.protected[t.Name]
@@ -244,7 +254,7 @@ func (w *walker) catalog(name, node string, offset int32) bool {
 	if name == "" || name == w.r.options.Database {
 		return true
 	}
-	w.refuse(ReasonAmbiguousName, node, offset, "a name qualified with a database", "configure the database of the protected tables")
+	w.refuse(ReasonAmbiguousName, node, offset, "a name qualified with a database", "name the database of the protected tables in privacy.database")
 	w.refusals[len(w.refusals)-1].touches = true
 	return false
 }
@@ -264,6 +274,9 @@ func (w *walker) columnRef(n *pg_query.ColumnRef) {
 	case 1:
 		return
 	case 2, 3, 4:
+		if last != "" {
+			w.assume(AssumedAttribute)
+		}
 		if strings.HasPrefix(last, "pg_") { // the only ones not safe that take a row
 			w.attribute(last, "ColumnRef", n.GetLocation())
 		}

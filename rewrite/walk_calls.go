@@ -29,6 +29,18 @@ func (w *walker) funcCall(n *pg_query.FuncCall, at place) place {
 		schema = parts[0]
 	}
 	class := w.r.functions.class(schema, name)
+	users := w.r.functions.source.find(schema, name, w.path)
+	switch {
+	case class == functionSafe && schema == "" && (len(users) > 0 || w.r.functions.anywhere(name) && w.path.uncertain):
+		class = functionUser // which one is called depends on the arguments' types
+	case class == functionSafe && schema == "" && w.r.functions.source == nil:
+		w.assume(AssumedBuiltin)
+	}
+	if w.r.functions.readsProtected(w.r.names, schema, name, users) {
+		w.refuse(ReasonNoCopy, "FuncCall", n.GetLocation(), describeFunctions(dotted, users)+" whose body names a protected table",
+			"a replay cannot point it at a copy: write its query in the statement, or give it the rows as arguments")
+		return at
+	}
 	if class == functionUser && schema == "" && w.path.uncertain {
 		w.refuse(ReasonSettingsUncertain, "FuncCall", n.GetLocation(), "function "+dotted, "qualify the name with its schema")
 	}
@@ -49,9 +61,10 @@ func (w *walker) funcCall(n *pg_query.FuncCall, at place) place {
 	case w.r.functions.isAllowed(schema, name, w.path):
 		at.userArgs = at.userArgs || class == functionUser
 	case class == functionVolatile || isForeignFamily(name):
-		w.refuse(ReasonSideEffects, "FuncCall", n.GetLocation(), "function "+dotted, "if it is safe to replay, allow it by name")
+		w.refuse(ReasonSideEffects, "FuncCall", n.GetLocation(), "function "+dotted, "if it is safe to replay, list it in claims.safe_functions")
 	default:
-		w.refuse(ReasonUnknownFunction, "FuncCall", n.GetLocation(), "function "+dotted, "if it is safe to replay, allow it by name or give its DP signature")
+		w.refuse(ReasonUnknownFunction, "FuncCall", n.GetLocation(), describeFunctions(dotted, users),
+			"if it is safe to replay, list it in claims.safe_functions, or in claims.functions with its epsilon argument")
 	}
 	return at
 }
@@ -190,5 +203,5 @@ func (w *walker) tableSample(n *pg_query.RangeTableSample) {
 	if builtin || len(parts) <= 2 && w.r.functions.isAllowed(schema, name, w.path) {
 		return
 	}
-	w.refuse(ReasonUnknownFunction, "RangeTableSample", n.GetLocation(), "sampling method "+strings.Join(parts, "."), "if it is safe to replay, allow it by name")
+	w.refuse(ReasonUnknownFunction, "RangeTableSample", n.GetLocation(), "sampling method "+strings.Join(parts, "."), "if it is safe to replay, list it in claims.safe_functions")
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/catalog"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -166,6 +167,11 @@ func (f auditFlags) rewrite(ctx context.Context, player *replay.Player, q captur
 		return pair, err
 	}
 	opt := rewrite.Options{SearchPath: []string{f.from}, AllowFunctions: []string{rewrite.AnyFunction}, MaxBytes: maxSQLBytes}
+	// A view or a function that reads one world only would make both answers the same, and look private.
+	if opt.Shadow, err = catalog.Read(ctx, f.dsn, catalogTimeout); err != nil {
+		return pair, err
+	}
+	opt.Neighbours = []string{f.d0, f.d1}
 	for _, name := range names {
 		opt.Protected = append(opt.Protected, rewrite.Table{Schema: f.from, Name: name})
 	}

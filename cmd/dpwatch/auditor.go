@@ -197,7 +197,7 @@ func newAuditor(c config.Config, log *zap.Logger, registry *prometheus.Registry)
 		_, tables[i], _ = strings.Cut(name, ".")
 	}
 	return audit.New(audit.Options{
-		Rewriter: rewriter, Player: player, D0: c.Shadow.D0, D1: c.Shadow.D1, Tables: tables,
+		Rewriter: rewriter, Renew: catalogs(c), RenewEvery: time.Duration(c.Privacy.CatalogRefresh), Player: player, D0: c.Shadow.D0, D1: c.Shadow.D1, Tables: tables,
 		Analysis: analysis.Options{
 			Confidence: c.Audit.Confidence, MaxTrials: c.Audit.MaxTrials,
 			PriorOdds: c.Audit.PriorOdds, BreachOdds: c.Audit.BreachOdds,
@@ -214,14 +214,17 @@ const turnTrials = 200
 func rewriteOptions(c config.Config) rewrite.Options {
 	opt := rewrite.Options{
 		Database: c.Privacy.Database, Protected: tables(c.Privacy.Protected), Public: tables(c.Privacy.Public), SearchPath: c.Privacy.SearchPath,
-		AllowFunctions: c.Claims.SafeFunctions, MaxBytes: int(c.Proxy.MaxStatement),
+		AllowFunctions: c.Claims.SafeFunctions, MaxBytes: int(c.Proxy.MaxStatement), MaxTokens: c.Audit.MaxTokens,
+		Neighbours: append([]string{c.Shadow.D0}, c.Shadow.D1...),
 		Claims: rewrite.ClaimRules{
 			Combine:        c.Claims.Combine,
 			EpsilonSetting: settingOrNone(c.Claims.Settings.Epsilon), DeltaSetting: settingOrNone(c.Claims.Settings.Delta),
 		},
 	}
 	for _, f := range c.Claims.Functions {
-		opt.Claims.Signatures = append(opt.Claims.Signatures, rewrite.Signature{Function: f.Name, Epsilon: f.Epsilon, Delta: f.Delta})
+		opt.Claims.Signatures = append(opt.Claims.Signatures, rewrite.Signature{
+			Function: f.Name, Epsilon: f.Epsilon, Delta: f.Delta, EpsilonName: f.EpsilonName, DeltaName: f.DeltaName,
+		})
 	}
 	for _, r := range c.Claims.Rules {
 		opt.Claims.Rules = append(opt.Claims.Rules, rewrite.Rule{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,11 +22,16 @@ import (
 
 // Options wires an Auditor.
 type Options struct {
-	Rewriter *rewrite.Rewriter
-	Player   *replay.Player
-	D0       string   // schema of D0
-	D1       []string // schemas of its neighbours
-	Tables   []string // protected tables without schema, for the check of the shadow database
+	Rewriter *rewrite.Rewriter // until Renew gives another
+	// Renew returns a Rewriter that knows the databases as they are now; with an error, which Status shows, it may
+	// return nil: then the Rewriter stays. nil = Rewriter is for good. It is called by Run before the first query is
+	// looked at, then every RenewEvery, and soon after a query was refused for a name that is not known.
+	Renew      func(context.Context) (*rewrite.Rewriter, error)
+	RenewEvery time.Duration
+	Player     *replay.Player
+	D0         string   // schema of D0
+	D1         []string // schemas of its neighbours
+	Tables     []string // protected tables without schema, for the check of the shadow database
 
 	Analysis    analysis.Options // MaxTrials and Confidence are for one audit, over all its neighbours
 	BatchTrials int              // pairs a batch
@@ -51,6 +57,10 @@ type Auditor struct {
 	metrics *metrics
 	ready   chan struct{} // wakes workers; capacity 1
 
+	rewriter atomic.Pointer[rewrite.Rewriter]
+	informed chan struct{} // closed when Renew was tried once, or is not there
+	stale    chan struct{} // asks for Renew before its time; capacity 1
+
 	mu       sync.Mutex // guards the fields below and every job's fields but those of its turn
 	byKey    map[string]*job
 	order    []*job
@@ -62,6 +72,7 @@ type Auditor struct {
 	panics   uint64
 	shadow   string
 	warnings []string
+	catalog  string
 }
 
 // New returns an Auditor; Run makes it work.
@@ -73,22 +84,31 @@ func New(opt Options) (*Auditor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Auditor{
-		opt: opt, metrics: m, ready: make(chan struct{}, 1),
+	a := &Auditor{
+		opt: opt, metrics: m, ready: make(chan struct{}, 1), informed: make(chan struct{}), stale: make(chan struct{}, 1),
 		byKey: map[string]*job{}, skipped: map[string]uint64{},
-	}, nil
+	}
+	a.rewriter.Store(opt.Rewriter)
+	if opt.Renew == nil {
+		close(a.informed)
+	}
+	return a, nil
 }
 
 // Submit takes one captured query: it is recognised as an audit's, becomes a new audit, or is counted as skipped.
-// It parses SQL, and so may die of hostile text: call it only in a process that may.
+// It parses SQL, and so may die of hostile text: call it only in a process that may. With Options.Renew it waits for Run
+// to have tried that once.
 func (a *Auditor) Submit(q capture.Query) {
+	<-a.informed
 	plan, err := a.analyze(q)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.captured++
 	a.metrics.captured.Inc()
 	if err != nil {
-		a.skip(reasonOf(err))
+		reason := reasonOf(err)
+		a.skip(reason)
+		a.suspect(reason)
 		return
 	}
 	if j := a.byKey[plan.Key]; j != nil {
@@ -135,7 +155,7 @@ func (a *Auditor) analyze(q capture.Query) (plan *rewrite.Plan, err error) {
 			a.recovered("analyze", r)
 		}
 	}()
-	return a.opt.Rewriter.Analyze(q)
+	return a.rewriter.Load().Analyze(q)
 }
 
 var errPanic = errors.New("panic")
@@ -192,6 +212,9 @@ func (a *Auditor) next() (*job, time.Duration) {
 func (a *Auditor) Run(ctx context.Context) error {
 	var group errgroup.Group
 	group.Go(func() error { a.checkShadow(ctx); return nil })
+	if a.opt.Renew != nil {
+		group.Go(func() error { a.renew(ctx); return nil })
+	}
 	for range a.opt.Workers {
 		group.Go(func() error { a.work(ctx); return nil })
 	}
@@ -254,7 +277,7 @@ func (a *Auditor) Status() Status {
 	defer a.mu.Unlock()
 	s := Status{
 		At: a.opt.Now(), Captured: a.captured, Skipped: make(map[string]uint64, len(a.skipped)),
-		Evicted: a.evicted, Faults: a.faults, Panics: a.panics, Shadow: a.shadow, Warnings: a.warnings,
+		Evicted: a.evicted, Faults: a.faults, Panics: a.panics, Shadow: a.shadow, Catalog: a.catalog, Warnings: a.warnings,
 		Audits: make([]Entry, len(a.order)),
 	}
 	for reason, n := range a.skipped {

@@ -238,7 +238,7 @@ func (j *job) entry(showSQL bool) Entry { // with Auditor.mu held
 	e := Entry{
 		ID: j.id, Key: j.plan.Key, Group: j.plan.Group, Summary: j.plan.Summary,
 		User: j.query.User, Database: j.query.Database, App: j.query.ApplicationName,
-		Seen: j.seen, FirstSeen: j.firstSeen, LastSeen: j.lastSeen, State: j.state, Trouble: j.trouble,
+		Assumed: j.plan.Assumed, Seen: j.seen, FirstSeen: j.firstSeen, LastSeen: j.lastSeen, State: j.state, Trouble: j.trouble,
 	}
 	if j.plan.Claim != nil {
 		e.ClaimRule = j.plan.Claim.Rule

@@ -14,6 +14,7 @@ type Status struct {
 	Evicted  uint64            `json:"evicted"`            // decided audits forgotten to make room
 	Faults   uint64            `json:"replay_faults"`      // batches that could not be replayed
 	Shadow   string            `json:"shadow,omitempty"`   // what is wrong with the shadow database; empty = nothing known
+	Catalog  string            `json:"catalog,omitempty"`  // why a catalog could not be read last time; rewriting then assumes more
 	Panics   uint64            `json:"recovered_panics"`   // in audit goroutines
 	Audits   []Entry           `json:"audits"`             // in the order in which they were first seen
 	Warnings []string          `json:"warnings,omitempty"` // about the set-up
@@ -46,6 +47,7 @@ type Entry struct {
 	State     State            `json:"state"`
 	Trouble   string           `json:"trouble,omitempty"` // why it waits, or why it cannot be judged
 	ClaimRule string           `json:"claim_rule,omitempty"`
+	Assumed   []string         `json:"assumed,omitempty"` // what the rewrite rests on without having been told
 	Report    *analysis.Report `json:"report,omitempty"`
 	SQL       *SQLPair         `json:"sql,omitempty"` // only where log.sql is on: it holds literals
 }

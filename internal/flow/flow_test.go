@@ -32,6 +32,7 @@ var allowed = map[string][]string{
 	"rewrite":                {"internal/capture"},
 	"replay":                 {"internal/capture", "internal/outcome"},
 	"analysis":               {"internal/outcome"},
+	"internal/catalog":       {"rewrite"},
 	"internal/supervise":     {"internal/capture", "internal/link"},
 	"internal/audit":         {"analysis", "internal/alert", "internal/capture", "internal/outcome", "replay", "rewrite"},
 	"cmd/dpwatch":            nil, // wires everything

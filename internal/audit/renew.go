@@ -1,0 +1,82 @@
+package audit
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// renewPause is the shortest time between two renewals for unknown names: clients who name what does not exist must
+// not make the auditor read catalogs all day.
+const renewPause = 10 * time.Second
+
+// suspect asks for a renewal when a refusal may be out of date: somebody may have made the table since.
+func (a *Auditor) suspect(reason string) {
+	switch rewrite.Reason(reason) {
+	case rewrite.ReasonUnknownTable, rewrite.ReasonUnknownFunction, rewrite.ReasonNoCopy:
+		select {
+		case a.stale <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// renew keeps the Rewriter up to date. Audits that are at work keep the plan that they began with.
+func (a *Auditor) renew(ctx context.Context) {
+	var once sync.Once
+	inform := func() { once.Do(func() { close(a.informed) }) }
+	defer inform()
+	for {
+		r, err := a.opt.Renew(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if r != nil {
+			a.rewriter.Store(r)
+		}
+		a.tellCatalog(err)
+		inform()
+		if !a.pause(ctx) {
+			return
+		}
+	}
+}
+
+// tellCatalog shows what is wrong, and logs it when it is new.
+func (a *Auditor) tellCatalog(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	a.mu.Lock()
+	before := a.catalog
+	a.catalog = text
+	a.mu.Unlock()
+	if text != "" && text != before {
+		a.opt.Logger.Warn("a catalog cannot be read; rewriting goes on with what is known, and audits say what they assume", zap.Error(err))
+	}
+}
+
+// pause waits until the next renewal is due; false = ctx ended.
+func (a *Auditor) pause(ctx context.Context) bool {
+	due := time.NewTimer(a.opt.RenewEvery)
+	defer due.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-due.C:
+		return true
+	case <-time.After(min(renewPause, a.opt.RenewEvery)):
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-due.C:
+	case <-a.stale:
+	}
+	return true
+}

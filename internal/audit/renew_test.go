@@ -1,0 +1,56 @@
+package audit_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/catalog"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// TestRenew: a catalog that cannot be read is told and does not stop audits; once it can be read, it decides.
+func TestRenew(t *testing.T) {
+	t.Parallel()
+	var broken atomic.Bool
+	broken.Store(true)
+	var r *rig
+	r = newRig(t, func(o *audit.Options) {
+		o.RenewEvery = 20 * time.Millisecond
+		o.Renew = func(ctx context.Context) (*rewrite.Rewriter, error) {
+			if broken.Load() {
+				return nil, errors.New("no route to the catalog")
+			}
+			shadow, err := catalog.Read(ctx, r.dsn, time.Minute)
+			if err != nil {
+				return nil, err
+			}
+			return rewrite.New(rewrite.Options{
+				Protected: []rewrite.Table{{Schema: "public", Name: "people"}}, AllowFunctions: []string{"noisy"},
+				Shadow: shadow, Neighbours: []string{"d0", "d1"},
+			})
+		}
+	})
+	r.run(t)
+	r.Submit(query("SELECT noisy(count(*), 4) FROM people /*dp_epsilon='0.5'*/"))
+	s := r.Status()
+	if s.Catalog == "" || len(s.Audits) != 1 || !slices.Contains(s.Audits[0].Assumed, rewrite.AssumedCopies) {
+		t.Errorf("catalog %q, audits %+v; want the fault told, and an audit that says what it assumes", s.Catalog, s.Audits)
+	}
+	broken.Store(false)
+	for range 6000 { // the bound only ends a test that hangs
+		if s = r.Status(); s.Catalog == "" {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	r.Submit(query("SELECT noisy(count(*), 5) FROM people /*dp_epsilon='0.5'*/"))
+	s = r.Status()
+	if s.Catalog != "" || len(s.Audits) != 2 || slices.Contains(s.Audits[1].Assumed, rewrite.AssumedCopies) {
+		t.Errorf("catalog %q, audits %+v; want no fault, and an audit whose copies were checked", s.Catalog, s.Audits)
+	}
+}

@@ -1,0 +1,104 @@
+// Package catalog reads what rewriting needs from a PostgreSQL database's catalog.
+//
+// In: a connection string. Out: a rewrite.Catalog, plain data, of one moment. It owns the queries on pg_catalog; what
+// follows from the answers is decided by package rewrite. It reads nothing but catalogs, in one read-only transaction
+// with one snapshot, and works as any role that may connect.
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// ApplicationName is how the reader shows in pg_stat_activity.
+const ApplicationName = "dpwatch-catalog"
+
+// MaxRows bounds every list that is read: a database with more is not read at all, rather than in part.
+const MaxRows = 500_000
+
+// Read connects, reads the catalog and disconnects, within timeout. Faults of the connection string do not quote it.
+func Read(ctx context.Context, dsn string, timeout time.Duration) (*rewrite.Catalog, error) {
+	cfg, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, errors.New("read the catalog: not a connection string: write postgres://user@host:port/database or key=value pairs")
+	}
+	cfg.ConnectTimeout = timeout
+	cfg.RuntimeParams["application_name"] = ApplicationName
+	cfg.RuntimeParams["default_transaction_read_only"] = "on"
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	where := fmt.Sprintf("read the catalog of database %s at %s:%d as %s", cfg.Database, cfg.Host, cfg.Port, cfg.User)
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", where, err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing was written
+	r := &reader{ctx: ctx}
+	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		r.tx = tx
+		return r.read()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", where, err)
+	}
+	return &r.catalog, nil
+}
+
+// reader fills a catalog within one transaction.
+type reader struct {
+	ctx     context.Context //nolint:containedctx // lives as long as one Read
+	tx      pgx.Tx
+	catalog rewrite.Catalog
+}
+
+func (r *reader) read() error {
+	if err := r.serverPath(); err != nil { // before this session has a search_path of its own
+		return fmt.Errorf("settings: %w", err)
+	}
+	// Every name below is looked up in pg_catalog alone: nobody may slip the reader a function.
+	if _, err := r.tx.Exec(r.ctx, "SET LOCAL search_path TO pg_catalog"); err != nil {
+		return err
+	}
+	if err := r.tx.QueryRow(r.ctx, "SELECT current_database()").Scan(&r.catalog.Database); err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		what string
+		read func() error
+	}{
+		{"schemas", r.schemas},
+		{"relations", r.relations},
+		{"functions", r.functions},
+		{"settings", r.settings},
+		{"privileges", r.denied},
+	} {
+		if err := step.read(); err != nil {
+			return fmt.Errorf("%s: %w", step.what, err)
+		}
+	}
+	return nil
+}
+
+// rows runs a query and calls each on every row.
+func (r *reader) rows(sql string, each func(pgx.Rows) error) error {
+	rows, err := r.tx.Query(r.ctx, sql)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for n := 0; rows.Next(); n++ {
+		if n == MaxRows {
+			return fmt.Errorf("more than %d rows", MaxRows)
+		}
+		if err := each(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

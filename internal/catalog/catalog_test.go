@@ -1,0 +1,175 @@
+package catalog_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/catalog"
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// database makes a database with the script in it and returns its connection string.
+func database(t *testing.T, script string) string {
+	t.Helper()
+	dsn := pgtest.Database(t)
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), script); err != nil {
+		t.Fatal(err)
+	}
+	return dsn
+}
+
+func read(t *testing.T, dsn string) *rewrite.Catalog {
+	t.Helper()
+	c, err := catalog.Read(t.Context(), dsn, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// shop has one of every kind of relation and of function.
+const shop = `
+CREATE SCHEMA app;
+CREATE TABLE public.users (id int, income float8);
+CREATE TABLE public.events (id int, at date) PARTITION BY RANGE (at);
+CREATE TABLE app.events_1 PARTITION OF public.events FOR VALUES FROM ('2020-01-01') TO ('2021-01-01');
+CREATE TABLE public.staff () INHERITS (public.users);
+CREATE SEQUENCE public.ids;
+CREATE FUNCTION app.pay(float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT $1 * 12';
+CREATE FUNCTION app.same(int, int) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT $1 = $2';
+CREATE OPERATOR app.=== (LEFTARG = int, RIGHTARG = int, FUNCTION = app.same);
+CREATE VIEW public.paid AS SELECT u.id, app.pay(u.income) FROM public.users u WHERE u.id OPERATOR(app.===) 1;
+CREATE VIEW app.paid_twice AS SELECT * FROM public.paid, LATERAL (SELECT count(*) FROM public.events) e;
+CREATE MATERIALIZED VIEW public.kept AS SELECT count(*) FROM public.users;
+CREATE TABLE public.allowed (id int);
+CREATE TABLE public.secret (id int);
+ALTER TABLE public.secret ENABLE ROW LEVEL SECURITY;
+CREATE POLICY mine ON public.secret USING (id IN (SELECT a.id FROM public.allowed a));
+CREATE FUNCTION public.atomic_count() RETURNS bigint LANGUAGE sql STABLE BEGIN ATOMIC SELECT count(*) FROM public.users; END;
+CREATE FUNCTION public.step(n bigint, v int) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN n + 1; END';
+CREATE AGGREGATE public.tally(int) (SFUNC = public.step, STYPE = bigint, INITCOND = '0');
+`
+
+func TestRead(t *testing.T) {
+	t.Parallel()
+	got := read(t, database(t, shop))
+	table := func(schema, name string) rewrite.Table { return rewrite.Table{Schema: schema, Name: name} }
+	relation := func(kind rewrite.RelationKind, schema, name string, reads ...rewrite.Table) rewrite.Relation {
+		return rewrite.Relation{Table: table(schema, name), Kind: kind, Reads: reads}
+	}
+	secret := relation(rewrite.KindTable, "public", "secret", table("public", "allowed"))
+	secret.RowSecurity = true
+	paid := relation(rewrite.KindView, "public", "paid", table("public", "users"))
+	paid.Calls = []rewrite.Table{table("app", "pay"), table("app", "same")}
+	want := &rewrite.Catalog{
+		Schemas: []string{"app", "public"},
+		Relations: []rewrite.Relation{
+			relation(rewrite.KindTable, "app", "events_1"),
+			relation(rewrite.KindView, "app", "paid_twice", table("public", "events"), table("public", "paid")),
+			relation(rewrite.KindTable, "public", "allowed"),
+			relation(rewrite.KindPartitioned, "public", "events", table("app", "events_1")),
+			relation(rewrite.KindSequence, "public", "ids"),
+			relation(rewrite.KindMaterialized, "public", "kept", table("public", "users")),
+			paid,
+			secret,
+			relation(rewrite.KindTable, "public", "staff"),
+			relation(rewrite.KindTable, "public", "users", table("public", "staff")),
+		},
+		Functions: []rewrite.Function{
+			{Schema: "app", Name: "pay", Volatility: "immutable", Language: "sql", Body: "SELECT $1 * 12"},
+			{Schema: "app", Name: "same", Volatility: "immutable", Language: "sql", Body: "SELECT $1 = $2"},
+			{Schema: "public", Name: "atomic_count", Volatility: "stable", Language: "sql", Reads: []rewrite.Table{table("public", "users")}},
+			{Schema: "public", Name: "step", Volatility: "volatile", Language: "plpgsql", Body: "BEGIN RETURN n + 1; END"},
+			{Schema: "public", Name: "tally", Volatility: "immutable", Language: "internal", Body: "BEGIN RETURN n + 1; END"},
+		},
+		Defaults: []rewrite.Default{{Settings: map[string]string{"search_path": `"$user", public`}}},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(rewrite.Catalog{}, "Database", "Denied"), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got.Database == "" {
+		t.Error("no database name")
+	}
+}
+
+// TestRoles: defaults come weakest first, and who may not use a schema is known.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	dsn := database(t, `
+		CREATE SCHEMA closed;
+		CREATE ROLE catalog_ann LOGIN; CREATE ROLE catalog_bob LOGIN;
+		GRANT USAGE ON SCHEMA closed TO catalog_bob;
+		ALTER ROLE catalog_ann SET search_path = everywhere;
+		ALTER ROLE catalog_ann SET dp.epsilon = '0.5';
+		DO $$ BEGIN
+			EXECUTE format('ALTER ROLE catalog_ann IN DATABASE %I SET search_path = here, "A b"', current_database());
+			EXECUTE format('ALTER DATABASE %I SET search_path = weak', current_database());
+		END $$`)
+	got := read(t, dsn)
+	var ann []rewrite.Default
+	for _, d := range got.Defaults {
+		if d.Role == "catalog_ann" || d.Role == "" {
+			ann = append(ann, d)
+		}
+	}
+	want := []rewrite.Default{
+		{Settings: map[string]string{"search_path": "weak"}},
+		{Role: "catalog_ann", Settings: map[string]string{"search_path": "everywhere", "dp.epsilon": "0.5"}},
+		{Role: "catalog_ann", Settings: map[string]string{"search_path": `here, "A b"`}},
+	}
+	if diff := cmp.Diff(want, ann); diff != "" {
+		t.Errorf("defaults (-want +got):\n%s", diff)
+	}
+	denied := map[string]bool{}
+	for _, d := range got.Denied {
+		if d.Schema == "closed" {
+			denied[d.Role] = true
+		}
+	}
+	if !denied["catalog_ann"] || denied["catalog_bob"] {
+		t.Errorf("denied %v; want ann and not bob", got.Denied)
+	}
+}
+
+// TestNobodySlipsAFunctionIn: objects of users called like the catalog's own change nothing.
+func TestNobodySlipsAFunctionIn(t *testing.T) {
+	t.Parallel()
+	dsn := database(t, `
+		CREATE TABLE public.pg_class (oid oid, relname text);
+		CREATE FUNCTION public.current_database() RETURNS name LANGUAGE sql AS $$ SELECT 'evil'::name $$;
+		DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = public, pg_catalog', current_database()); END $$`)
+	if got := read(t, dsn); got.Database == "evil" || len(got.Relations) != 1 {
+		t.Errorf("database %q, relations %v; want the real name and one relation", got.Database, got.Relations)
+	}
+}
+
+func TestReadFaults(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cr3t"
+	for name, dsn := range map[string]string{
+		"not a connection string": "postgres://u:" + secret + "@:::::",
+		"nobody listens":          "postgres://u:" + secret + "@127.0.0.1:1/x",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := catalog.Read(t.Context(), dsn, 10*time.Second)
+			if err == nil || strings.Contains(err.Error(), secret) {
+				t.Errorf("%v; want an error without the password", err)
+			}
+		})
+	}
+}

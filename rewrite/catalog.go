@@ -1,0 +1,140 @@
+package rewrite
+
+// Catalog is what the catalog of one database says, as far as rewriting needs it: plain data, filled by a reader that
+// may do I/O. It is not changed after it was given to New. Relations and functions of pg_catalog, information_schema and
+// temporary schemas are not part of it.
+type Catalog struct {
+	Database  string     // the database's name
+	Schemas   []string   // every ordinary schema, those without relations too
+	Relations []Relation // of ordinary schemas
+	Functions []Function // of ordinary schemas; one entry for each overload
+	Defaults  []Default  // the settings that a session starts with, the weakest first
+	Denied    []Denial   // schemas that a role may not use, and so does not see in its search_path
+}
+
+// RelationKind is pg_class.relkind, in words.
+type RelationKind string
+
+// The kinds of relations. Partitions and inheritance children are tables that another relation Reads.
+const (
+	KindTable        RelationKind = "table"
+	KindPartitioned  RelationKind = "partitioned table"
+	KindView         RelationKind = "view"
+	KindMaterialized RelationKind = "materialized view"
+	KindForeign      RelationKind = "foreign table"
+	KindSequence     RelationKind = "sequence"
+)
+
+// Relation is one relation and what a query on it also reads.
+type Relation struct {
+	Table
+	Kind RelationKind
+	// RowSecurity: the rows depend on who asks.
+	RowSecurity bool
+	// Reads are the relations that reading this one reads: of a view and of row security policies those in their
+	// expressions, of a table its partitions and inheritance children. Direct ones are enough.
+	Reads []Table
+	// Calls are the functions outside pg_catalog that the view or the policies call.
+	Calls []Table
+}
+
+// Function is one function or procedure of the database's users or extensions.
+type Function struct {
+	Schema, Name string
+	Volatility   string  // "immutable", "stable" or "volatile"
+	Language     string  // "sql", "plpgsql", "c", ...
+	Body         string  // the text of its body, "" where there is none (C, BEGIN ATOMIC)
+	Reads        []Table // the relations that a BEGIN ATOMIC body reads
+}
+
+// Default is what ALTER DATABASE, ALTER ROLE and the server's configuration set for new sessions.
+type Default struct {
+	Role     string // "" = every role
+	Settings map[string]string
+}
+
+// Denial says that a role lacks USAGE on a schema.
+type Denial struct{ Role, Schema string }
+
+// catalogIndex is a Catalog to look things up in. It is read-only once made. nil = no catalog.
+type catalogIndex struct {
+	catalog   *Catalog
+	schemas   map[string]bool
+	relations map[Table]*Relation
+	functions map[string][]*Function // by name
+	denied    map[Denial]bool
+}
+
+func newCatalogIndex(c *Catalog) *catalogIndex {
+	if c == nil {
+		return nil
+	}
+	x := &catalogIndex{
+		catalog: c, schemas: map[string]bool{}, relations: map[Table]*Relation{},
+		functions: map[string][]*Function{}, denied: map[Denial]bool{},
+	}
+	for _, s := range c.Schemas {
+		x.schemas[s] = true
+	}
+	for i := range c.Relations {
+		x.relations[c.Relations[i].Table] = &c.Relations[i]
+	}
+	for i := range c.Functions {
+		f := &c.Functions[i]
+		x.functions[f.Name] = append(x.functions[f.Name], f)
+	}
+	for _, d := range c.Denied {
+		x.denied[d] = true
+	}
+	return x
+}
+
+// find returns the overloads of schema.name, or, with schema "", those that a bare name may mean under a path.
+func (x *catalogIndex) find(schema, name string, path searchPath) []*Function {
+	if x == nil {
+		return nil
+	}
+	var found []*Function
+	for _, f := range x.functions[name] {
+		if f.Schema == schema || schema == "" && path.has(f.Schema) {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// settings returns the session's settings with the defaults of its user under them.
+func (x *catalogIndex) settings(user string, session map[string]string) map[string]string {
+	if x == nil || len(x.catalog.Defaults) == 0 {
+		return session
+	}
+	merged := map[string]string{}
+	for _, d := range x.catalog.Defaults {
+		if d.Role == "" || d.Role == user {
+			for name, value := range d.Settings {
+				merged[name] = value
+			}
+		}
+	}
+	for name, value := range session {
+		merged[name] = value
+	}
+	return merged
+}
+
+// closure returns every relation that reading t reads, t included. A relation that the catalog does not hold has none
+// below it.
+func (x *catalogIndex) closure(t Table) map[Table]bool {
+	seen := map[Table]bool{}
+	for todo := []Table{t}; len(todo) > 0; {
+		t, todo = todo[len(todo)-1], todo[:len(todo)-1]
+		if seen[t] {
+			continue
+		}
+		seen[t] = true
+		if r := x.relations[t]; r != nil {
+			todo = append(todo, r.Reads...)
+		}
+	}
+	return seen
+}

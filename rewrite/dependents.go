@@ -1,0 +1,173 @@
+package rewrite
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// dependents finds what the catalogs say about relations that read, or are part of, protected tables: a view keeps
+// reading the original whatever schema stands before its name, and so does a partition. Such a relation is rewritten to
+// the neighbours' own copies where all of them have one that reads only the neighbour; else it is refused.
+func (n *names) dependents(o Options, f *functions) {
+	shadow := newCatalogIndex(o.Shadow)
+	if shadow != nil {
+		for _, t := range o.Protected {
+			if fault := n.copyFault(shadow, t.Name, o.Neighbours, f, false); fault != "" {
+				n.refused[t] = noCopy(fault)
+			}
+		}
+		for _, t := range o.Public {
+			n.publicFault(shadow, t, o.Neighbours)
+		}
+	}
+	if n.source == nil {
+		return
+	}
+	n.bases = n.source.bases(o.Protected)
+	byName := map[string][]Table{}
+	for t := range n.bases {
+		byName[t.Name] = append(byName[t.Name], t)
+	}
+	for t := range n.bases {
+		fault := ""
+		switch r := n.source.relations[t]; {
+		case n.kinds[t] == kindPublic:
+			fault = "is listed in privacy.public, but reads or is part of a protected table"
+		case r.Kind == KindForeign:
+			fault = "is a foreign table"
+		case n.kinds[t] == kindProtected:
+			continue
+		case shadow == nil:
+			fault = "reads or is part of a protected table, and the neighbours' copies are not known"
+		case len(byName[t.Name]) > 1:
+			fault = "reads or is part of a protected table, and shares its name with another such relation"
+		default:
+			fault = n.copyFault(shadow, t.Name, o.Neighbours, f, true)
+		}
+		if fault != "" {
+			n.refused[t] = noCopy(fault)
+			continue
+		}
+		n.kinds[t] = kindProtected
+	}
+	for t := range n.bases {
+		n.protected[t.Name] = true
+	}
+	for t, r := range n.source.relations {
+		if r.RowSecurity && n.kinds[t] == kindProtected {
+			n.refused[t] = fault{ReasonSessionDependent, "has row level security, so that its rows depend on who asks", ""}
+		}
+	}
+}
+
+// fault is why a listed or dependent relation cannot be read in a replay.
+type fault struct {
+	reason       Reason
+	detail, hint string
+}
+
+func noCopy(detail string) fault {
+	return fault{ReasonNoCopy, detail, "create it in shadow.d0 and in every schema of shadow.d1, over the tables of that schema alone"}
+}
+
+// bases returns, for every relation that reads a protected table or is a part of one, which protected tables these
+// are; protected tables themselves included, as far as they exist.
+func (x *catalogIndex) bases(protected []Table) map[Table][]Table {
+	listed := map[Table]bool{}
+	bases := map[Table]map[Table]bool{}
+	add := func(t, base Table) {
+		if bases[t] == nil {
+			bases[t] = map[Table]bool{}
+		}
+		bases[t][base] = true
+	}
+	for _, p := range protected {
+		if x.relations[p] == nil {
+			continue
+		}
+		listed[p] = true
+		for part := range x.closure(p) { // partitions and children hold a part of its rows
+			if x.relations[part] != nil {
+				add(part, p)
+			}
+		}
+	}
+	// What reads a part of a protected table reads protected data: go up to whatever reads it, to the end.
+	parts := maps.Clone(bases)
+	for t := range x.relations {
+		for read := range x.closure(t) {
+			for base := range parts[read] {
+				add(t, base)
+			}
+		}
+	}
+	out := make(map[Table][]Table, len(bases))
+	for t, set := range bases {
+		out[t] = slices.SortedFunc(maps.Keys(set), compareTables)
+	}
+	return out
+}
+
+// copyFault says what is wrong with the neighbours' copies of a relation; "" = nothing. A missing copy of a listed
+// table is left to the replay's own check, which waits for it.
+func (n *names) copyFault(shadow *catalogIndex, name string, neighbours []string, f *functions, mustExist bool) string {
+	for _, schema := range neighbours {
+		root := Table{schema, name}
+		if shadow.relations[root] == nil {
+			if mustExist {
+				return fmt.Sprintf("reads or is part of a protected table, and schema %s has no copy of it", schema)
+			}
+			continue
+		}
+		for _, t := range slices.SortedFunc(maps.Keys(shadow.closure(root)), compareTables) {
+			if t.Schema != schema && n.kinds[t] != kindPublic {
+				return fmt.Sprintf("has a copy in schema %s that reads %s", schema, t)
+			}
+			r := shadow.relations[t]
+			if r == nil {
+				return fmt.Sprintf("has a copy in schema %s that reads %s, which is not known", schema, t)
+			}
+			if r.Kind == KindForeign {
+				return fmt.Sprintf("has a copy in schema %s that reads the foreign table %s", schema, t)
+			}
+			for _, call := range r.Calls {
+				if !f.declared(call.Schema, call.Name) || f.readsProtected(n, call.Schema, call.Name, nil) {
+					return fmt.Sprintf("has a copy in schema %s that calls the function %s", schema, call)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// publicFault notes a public relation that, in the database of the replays, reads a neighbour or another server.
+func (n *names) publicFault(shadow *catalogIndex, public Table, neighbours []string) {
+	for _, t := range slices.SortedFunc(maps.Keys(shadow.closure(public)), compareTables) {
+		r := shadow.relations[t]
+		switch {
+		case slices.Contains(neighbours, t.Schema):
+			n.refused[public] = fault{ReasonNoCopy, fmt.Sprintf("is listed in privacy.public, but reads %s in the shadow database", t), "a public table is the same on every neighbour: list it in privacy.protected and give every neighbour a copy"}
+			return
+		case r != nil && r.Kind == KindForeign:
+			n.refused[public] = fault{ReasonNoCopy, "reads a foreign table in the shadow database", "copy its rows into a table of the shadow database"}
+			return
+		}
+	}
+}
+
+// readsProtected reports whether a function's body reads a protected table: an atomic one by what the catalog says,
+// any other by the names in its text.
+func (n *names) readsProtected(f *Function) bool {
+	for _, t := range f.Reads {
+		if n.protected[t.Name] {
+			return true
+		}
+	}
+	return f.Body != "" && !n.protected[AnyTable] && n.mentions(f.Body)
+}
+
+func compareTables(a, b Table) int {
+	return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Name, b.Name))
+}

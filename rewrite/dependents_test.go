@@ -1,0 +1,276 @@
+package rewrite_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+func table(schema, name string) rewrite.Table { return rewrite.Table{Schema: schema, Name: name} }
+
+func relation(kind rewrite.RelationKind, schema, name string, reads ...rewrite.Table) rewrite.Relation {
+	return rewrite.Relation{Table: table(schema, name), Kind: kind, Reads: reads}
+}
+
+// catalogOptions are options with the catalogs of a small engine and its shadow database.
+func catalogOptions() rewrite.Options {
+	copies := func(schema string) []rewrite.Relation {
+		return []rewrite.Relation{
+			relation(rewrite.KindTable, schema, "users"),
+			relation(rewrite.KindTable, schema, "transactions"),
+			relation(rewrite.KindPartitioned, schema, "events", table(schema, "events_1")),
+			relation(rewrite.KindTable, schema, "events_1"),
+			relation(rewrite.KindView, schema, "good_view", table(schema, "users"), table("public", "stores")),
+			relation(rewrite.KindView, schema, "leaky_view", table(schema, "users"), table("d0", "users")),
+			relation(rewrite.KindView, schema, "outside_view", table(schema, "users"), table("public", "audit_log")),
+			relation(rewrite.KindForeign, schema, "far_view"),
+			{Table: table(schema, "calling_view"), Kind: rewrite.KindView, Calls: []rewrite.Table{table("public", "spy")}},
+			{Table: table(schema, "safe_calling_view"), Kind: rewrite.KindView, Calls: []rewrite.Table{table("public", "clip")}},
+		}
+	}
+	view := func(name string) rewrite.Relation {
+		return relation(rewrite.KindView, "public", name, table("public", "users"))
+	}
+	users, protectedRows := relation(rewrite.KindTable, "public", "users"), relation(rewrite.KindTable, "public", "secured")
+	protectedRows.RowSecurity = true
+	source := &rewrite.Catalog{
+		Database: "shop", Schemas: []string{"public", "app", "closed", "alice"},
+		Relations: []rewrite.Relation{
+			users, protectedRows,
+			relation(rewrite.KindTable, "public", "transactions"),
+			relation(rewrite.KindPartitioned, "public", "events", table("public", "events_1"), table("public", "events_2")),
+			relation(rewrite.KindTable, "public", "events_1"), relation(rewrite.KindTable, "public", "events_2"),
+			relation(rewrite.KindTable, "public", "stores"),
+			relation(rewrite.KindView, "public", "store_list", table("public", "users")),
+			view("good_view"), view("leaky_view"), view("outside_view"), view("far_view"), view("calling_view"),
+			view("safe_calling_view"), view("lonely_view"),
+			relation(rewrite.KindView, "public", "view_of_view", table("public", "good_view")),
+			relation(rewrite.KindView, "app", "users", table("public", "users")),
+			relation(rewrite.KindTable, "public", "audit_log"),
+			relation(rewrite.KindSequence, "public", "users_id_seq"),
+			relation(rewrite.KindTable, "closed", "transactions"),
+		},
+		Functions: []rewrite.Function{
+			{Schema: "public", Name: "clip", Volatility: "immutable", Language: "sql", Body: "SELECT least($2, $1)"},
+			{Schema: "public", Name: "spy", Volatility: "volatile", Language: "plpgsql", Body: "BEGIN RETURN 1; END"},
+			{Schema: "public", Name: "round", Volatility: "immutable", Language: "c"},
+			{Schema: "public", Name: "count_users", Volatility: "stable", Language: "sql", Body: "SELECT count(*) FROM Users"},
+			{Schema: "public", Name: "count_atomic", Volatility: "stable", Language: "sql", Reads: []rewrite.Table{table("public", "users")}},
+			{Schema: "app", Name: "lower", Volatility: "immutable", Language: "sql"},
+		},
+		Defaults: []rewrite.Default{
+			{Settings: map[string]string{"search_path": `"$user", public`, "TimeZone": "UTC"}},
+			{Role: "bob", Settings: map[string]string{"search_path": "app, public", "dp.epsilon": "0.5"}},
+			{Role: "latin", Settings: map[string]string{"client_encoding": "LATIN1"}},
+		},
+		Denied: []rewrite.Denial{{Role: "alice", Schema: "closed"}},
+	}
+	return rewrite.Options{
+		Protected: []rewrite.Table{table("public", "users"), table("public", "transactions"), table("public", "events"), table("public", "secured")},
+		Public:    []rewrite.Table{table("public", "stores"), table("public", "store_list"), table("public", "ghost")},
+		Source:    source,
+		Shadow: &rewrite.Catalog{
+			Database: "shadow", Schemas: []string{"d0", "d1", "public"},
+			Relations: slices.Concat(copies("d0"), copies("d1"), []rewrite.Relation{relation(rewrite.KindTable, "public", "stores")}),
+		},
+		Neighbours:     []string{"d0", "d1"},
+		AllowFunctions: []string{"clip", "count_users", "count_atomic"},
+	}
+}
+
+// TestCatalog: what a catalog decides, with the text on d0 or the reason of the refusal.
+func TestCatalog(t *testing.T) {
+	t.Parallel()
+	r := newRewriter(t, catalogOptions())
+	for name, c := range map[string]struct {
+		sql, user, path string
+		want            string // SQL on d0
+		reason          rewrite.Reason
+	}{
+		"table":                                  {sql: "SELECT * FROM users", want: `SELECT * FROM "d0".users`},
+		"schema of the user exists and is empty": {sql: "SELECT * FROM users", path: `"$user", public`, want: `SELECT * FROM "d0".users`},
+		"schema of the path does not exist":      {sql: "SELECT * FROM users", path: "nowhere, public", want: `SELECT * FROM "d0".users`},
+		"schema that the role may not use":       {sql: "SELECT * FROM transactions", path: "closed, public", want: `SELECT * FROM "d0".transactions`},
+		"schema that another role may use":       {sql: "SELECT * FROM public.users, transactions", user: "carol", path: "closed, public", reason: rewrite.ReasonUnknownTable},
+		"role's own search_path":                 {sql: "SELECT * FROM users", user: "bob", reason: rewrite.ReasonNoCopy},
+		"role's own encoding":                    {sql: "SELECT * FROM users", user: "latin", reason: rewrite.ReasonInvalidEncoding},
+		"listed, but not in the database":        {sql: "SELECT * FROM users, ghost", reason: rewrite.ReasonUnknownTable},
+		"partition without a copy":               {sql: "SELECT * FROM events_2", reason: rewrite.ReasonNoCopy},
+		"partition with a copy":                  {sql: "SELECT * FROM events_1", want: `SELECT * FROM "d0".events_1`},
+		"partitioned table":                      {sql: "SELECT * FROM events", want: `SELECT * FROM "d0".events`},
+		"view with copies":                       {sql: "SELECT good_view.id FROM good_view", want: `SELECT good_view.id FROM "d0".good_view`},
+		"view with copies, three parts":          {sql: "SELECT public.good_view.id FROM public.good_view", want: `SELECT "d0".good_view.id FROM "d0".good_view`},
+		"view whose copy reads another world":    {sql: "SELECT * FROM leaky_view", reason: rewrite.ReasonNoCopy},
+		"view whose copy reads outside":          {sql: "SELECT * FROM outside_view", reason: rewrite.ReasonNoCopy},
+		"view whose copy is a foreign table":     {sql: "SELECT * FROM far_view", reason: rewrite.ReasonNoCopy},
+		"view whose copy calls a function":       {sql: "SELECT * FROM calling_view", reason: rewrite.ReasonNoCopy},
+		"view whose copy calls a safe function":  {sql: "SELECT * FROM safe_calling_view", want: `SELECT * FROM "d0".safe_calling_view`},
+		"view without copies":                    {sql: "SELECT * FROM lonely_view", reason: rewrite.ReasonNoCopy},
+		"view of a view":                         {sql: "SELECT * FROM view_of_view", reason: rewrite.ReasonNoCopy},
+		"view called like a protected table":     {sql: "SELECT * FROM app.users", reason: rewrite.ReasonNoCopy},
+		"listed as public, reads a protected":    {sql: "SELECT * FROM store_list", reason: rewrite.ReasonNoCopy},
+		"row security":                           {sql: "SELECT * FROM secured", reason: rewrite.ReasonSessionDependent},
+		"unlisted table":                         {sql: "SELECT * FROM users, audit_log", reason: rewrite.ReasonUnknownTable},
+		"sequence":                               {sql: "SELECT last_value FROM users_id_seq, users", reason: rewrite.ReasonUnknownTable},
+		"row type of a view":                     {sql: "SELECT NULL::good_view FROM users", reason: rewrite.ReasonRowType},
+		"safe function":                          {sql: "SELECT clip(1, 2) FROM users", want: `SELECT clip(1, 2) FROM "d0".users`},
+		"unlisted function":                      {sql: "SELECT spy() FROM users", reason: rewrite.ReasonUnknownFunction},
+		"safe function that reads a table":       {sql: "SELECT count_users() FROM users", reason: rewrite.ReasonNoCopy},
+		"safe function that reads, atomic":       {sql: "SELECT public.count_atomic() FROM users", reason: rewrite.ReasonNoCopy},
+		"overload of a built-in function":        {sql: "SELECT round(1.5) FROM users", reason: rewrite.ReasonUnknownFunction},
+		"built-in function, qualified":           {sql: "SELECT pg_catalog.round(1.5) FROM users", want: `SELECT pg_catalog.round(1.5) FROM "d0".users`},
+		"overload in a schema not in the path":   {sql: "SELECT lower('X') FROM users", want: `SELECT lower('X') FROM "d0".users`},
+		"no business of the auditor":             {sql: "SELECT * FROM audit_log", reason: rewrite.ReasonNoProtectedTable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := capture.Query{SQL: c.sql, User: c.user, Database: "shop"}
+			if q.User == "" {
+				q.User = "alice"
+			}
+			if c.path != "" {
+				q.Settings = map[string]string{"search_path": c.path}
+			}
+			plan, err := r.Analyze(q)
+			if c.reason != "" {
+				if err == nil {
+					t.Fatalf("not refused; tables %v", plan.Tables)
+				}
+				if got := reasonOf(t, err); got != c.reason {
+					t.Errorf("refused as %s, want %s: %v", got, c.reason, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := plan.For("d0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCatalogOfAnotherDatabase(t *testing.T) {
+	t.Parallel()
+	_, err := newRewriter(t, catalogOptions()).Analyze(capture.Query{SQL: "SELECT * FROM users", Database: "mall"})
+	if err == nil || reasonOf(t, err) != rewrite.ReasonOtherDatabase {
+		t.Errorf("%v; want %s", err, rewrite.ReasonOtherDatabase)
+	}
+}
+
+// TestCatalogDefaults: a role's settings reach the plan, under what the session sets.
+func TestCatalogDefaults(t *testing.T) {
+	t.Parallel()
+	q := capture.Query{SQL: "SELECT count(*) FROM public.users", User: "bob", Database: "shop"}
+	r := newRewriter(t, catalogOptions())
+	plan, err := r.Analyze(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plan.Claim == nil || plan.Claim.Epsilon != 0.5 || !slices.Equal(plan.SearchPath, []string{"app", "public"}) {
+		t.Errorf("claim %+v under %v; want the role's 0.5 under app, public", plan.Claim, plan.SearchPath)
+	}
+	q.Settings = map[string]string{"dp.epsilon": "2", "search_path": "public"}
+	if plan, err = r.Analyze(q); err != nil {
+		t.Fatal(err)
+	}
+	if plan.Claim == nil || plan.Claim.Epsilon != 2 || !slices.Equal(plan.SearchPath, []string{"public"}) {
+		t.Errorf("claim %+v under %v; want the session's 2 under public", plan.Claim, plan.SearchPath)
+	}
+}
+
+// TestCatalogNamesVolatility: the refusal of a function says what it is.
+func TestCatalogNamesVolatility(t *testing.T) {
+	t.Parallel()
+	_, err := newRewriter(t, catalogOptions()).Analyze(capture.Query{SQL: "SELECT spy() FROM users", User: "alice", Database: "shop"})
+	var refusal *rewrite.UnsupportedError
+	if !errors.As(err, &refusal) || refusal.Detail != "function spy (volatile, plpgsql)" || refusal.Offset != 7 {
+		t.Errorf("%v; want function spy (volatile, plpgsql) at 7", err)
+	}
+}
+
+// TestViewCountsAsItsTables: rules by table hold for the views over it.
+func TestViewCountsAsItsTables(t *testing.T) {
+	t.Parallel()
+	plan, err := newRewriter(t, catalogOptions()).Analyze(capture.Query{SQL: "SELECT * FROM good_view", User: "alice", Database: "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]rewrite.Table{table("public", "good_view"), table("public", "users")}, plan.Tables); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestShadowAlone: without the engine's catalog, the copies and the functions of the shadow database are still checked.
+func TestShadowAlone(t *testing.T) {
+	t.Parallel()
+	o := catalogOptions()
+	o.Shadow.Functions, o.Source = o.Source.Functions, nil
+	o.Protected = append(o.Protected, table("public", "leaky_view"), table("public", "good_view"))
+	o.Shadow.Relations = append(o.Shadow.Relations, relation(rewrite.KindView, "public", "store_list", table("d0", "users")))
+	r := newRewriter(t, o)
+	for sql, want := range map[string]rewrite.Reason{
+		"SELECT * FROM good_view":                 "",
+		"SELECT * FROM leaky_view":                rewrite.ReasonNoCopy,
+		"SELECT * FROM users, store_list":         rewrite.ReasonNoCopy,
+		"SELECT count_users() FROM users":         rewrite.ReasonNoCopy,
+		"SELECT clip(1, 2) FROM users":            "",
+		"SELECT round(1.5), count(*) FROM events": "",
+	} {
+		_, err := r.Analyze(capture.Query{SQL: sql, User: "alice"})
+		if want == "" && err != nil || want != "" && (err == nil || reasonOf(t, err) != want) {
+			t.Errorf("%s: %v; want %q", sql, err, want)
+		}
+	}
+}
+
+func TestAssumed(t *testing.T) {
+	t.Parallel()
+	pure := options()
+	for name, c := range map[string]struct {
+		options rewrite.Options
+		query   capture.Query
+		want    []string
+	}{
+		"pure": {
+			pure,
+			capture.Query{SQL: "SELECT lower(users.name) FROM users"},
+			[]string{rewrite.AssumedLists, rewrite.AssumedPath, rewrite.AssumedTemp, rewrite.AssumedBuiltin, rewrite.AssumedCopies, rewrite.AssumedAttribute},
+		},
+		"pure, qualified": {
+			pure, capture.Query{SQL: "SELECT id FROM public.users"}, []string{rewrite.AssumedLists, rewrite.AssumedCopies},
+		},
+		"pure, the session's path": {
+			pure,
+			capture.Query{SQL: "SELECT id FROM users", Settings: map[string]string{"search_path": "public"}},
+			[]string{rewrite.AssumedLists, rewrite.AssumedTemp, rewrite.AssumedCopies},
+		},
+		"catalogs": {
+			catalogOptions(), capture.Query{SQL: "SELECT lower(name) FROM users"}, []string{rewrite.AssumedTemp},
+		},
+		"catalogs, qualified": {catalogOptions(), capture.Query{SQL: "SELECT id FROM public.users"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.query.User, c.query.Database = "alice", "shop"
+			plan, err := newRewriter(t, c.options).Analyze(c.query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			slices.Sort(c.want)
+			if diff := cmp.Diff(c.want, plan.Assumed); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,42 @@
+package rewrite
+
+// Explain says what a reason means and what can be done about it, one sentence each, for documents and help; remedy is
+// "" where nothing can. An unknown reason gives two empty strings.
+func (r Reason) Explain() (meaning, remedy string) {
+	t := reasonTexts()[r]
+	return t[0], t[1]
+}
+
+func reasonTexts() map[Reason][2]string {
+	return map[Reason][2]string{
+		ReasonInvalidEncoding:    {"a NUL byte, text that is not UTF-8, or a client_encoding other than UTF8", "let clients use client_encoding UTF8"},
+		ReasonTooLarge:           {"too many bytes, words or levels for the parser's safety", "`proxy.max_statement`, `audit.max_tokens`"},
+		ReasonUnparseable:        {"not a statement of PostgreSQL's grammar as the parser knows it", ""},
+		ReasonEmpty:              {"no statement", ""},
+		ReasonMultipleStatements: {"several statements in one text; the proxy splits what it captures", "send them one by one"},
+		ReasonNotSelect:          {"neither SELECT, VALUES nor TABLE, nor COPY (query) TO STDOUT", ""},
+		ReasonExplain:            {"EXPLAIN: the client got a plan, not an answer", "an engine that answers it shows true row counts: forbid it there"},
+		ReasonWrapper:            {"DECLARE, FETCH, PREPARE, EXECUTE, CREATE TABLE AS, another form of COPY: not the whole answer of a query", "EXECUTE of what was prepared through the proxy is captured as the inner statement"},
+		ReasonOtherDatabase:      {"the session is in another database than the protected tables", "`privacy.database`"},
+		ReasonSideEffects:        {"writes, locks, sleeps or changes its session: SELECT INTO, FOR UPDATE, a WITH query that changes data, nextval, advisory locks, dblink, ...", "some functions can be declared in `claims.safe_functions`"},
+		ReasonNoProtectedTable:   {"reads nothing that the neighbours hold: not the auditor's business", "`privacy.protected`"},
+		ReasonSystemCatalogOnly:  {"reads only system catalogs: not the auditor's business", ""},
+		ReasonSystemCatalog:      {"reads protected tables and a catalog that describes tables, which differs in a replay", ""},
+		ReasonSystemColumn:       {"ctid, xmin, tableoid, ...: differ between any two copies", ""},
+		ReasonSessionDependent:   {"depends on the user, role, schema or database of its session: current_user, row level security", ""},
+		ReasonSettingsUncertain:  {"a name or claim depends on settings that could not be followed, or standard_conforming_strings is off", "qualify names with their schema"},
+		ReasonAmbiguousName:      {"a name that may mean several relations", "`privacy.catalog`, or `privacy.database` for names with a database"},
+		ReasonTempTable:          {"a temporary table, which a replay cannot see", ""},
+		ReasonUnknownTable:       {"a relation that is neither protected nor public", "`privacy.protected`, `privacy.public`"},
+		ReasonNoCopy:             {"a view, partition, inheritance child or function over protected tables without right copies on every neighbour, or a listed relation whose copy reads elsewhere", "create it in `shadow.d0` and each schema of `shadow.d1`, over that schema's tables alone"},
+		ReasonUnknownFunction:    {"a function that is neither PostgreSQL's own nor declared safe", "`claims.safe_functions`, or `claims.functions` when it takes the epsilon"},
+		ReasonUnsafeFunction:     {"PostgreSQL's own, but reads names, catalogs, files or the session: currval, pg_relation_size, query_to_xml, ...", ""},
+		ReasonNameInString:       {"a string that becomes the name of an object: regclass, or a protected table's name among a function's arguments", "name the table in FROM"},
+		ReasonRowType:            {"the row type of a protected table, used as a type", ""},
+		ReasonParameter:          {"a parameter without a value, or of a user-defined or reg* type", "cast it in the statement"},
+		ReasonUnsupportedNode:    {"syntax that is not known to be safe to replay", "report it"},
+		ReasonBadClaim:           {"a claim that is negative, absurd or no constant", "correct the claim; `claims.trust`, `claims.functions`"},
+		ReasonVerifyFailed:       {"the rewritten text does not mean what it should", "report it as a bug"},
+		ReasonInternal:           {"a fault of the rewriter, caught", "report it as a bug"},
+	}
+}

@@ -1,0 +1,1 @@
+COPY users FROM STDIN

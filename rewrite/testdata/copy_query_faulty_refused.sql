@@ -1,0 +1,1 @@
+COPY (SELECT nosuch(id) FROM users) TO STDOUT

@@ -1,0 +1,1 @@
+COPY (SELECT * FROM users) TO PROGRAM 'cat'

@@ -1,0 +1,1 @@
+SELECT currval('users_id_seq'), count(*) FROM users

@@ -1,0 +1,1 @@
+SELECT count(*), database_to_xml(true, false, '') FROM users

@@ -1,0 +1,1 @@
+EXECUTE q(1)

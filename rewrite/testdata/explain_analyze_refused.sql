@@ -1,0 +1,1 @@
+EXPLAIN (ANALYZE, FORMAT json) SELECT count(*) FROM users

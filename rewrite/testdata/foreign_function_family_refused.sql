@@ -1,0 +1,1 @@
+SELECT * FROM postgres_fdw_get_connections(), users

@@ -1,0 +1,1 @@
+SELECT has_table_privilege('users', 'SELECT'), count(*) FROM users

@@ -1,0 +1,1 @@
+SELECT lastval(), count(*) FROM users

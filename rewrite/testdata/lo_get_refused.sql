@@ -1,0 +1,1 @@
+SELECT lo_get(1), count(*) FROM users

@@ -1,0 +1,1 @@
+SELECT "L"."Price", "L" AS "Whole" FROM app."Order Lines" AS "L"

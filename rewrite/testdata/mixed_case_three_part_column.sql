@@ -1,0 +1,1 @@
+SELECT app."Order Lines"."Price", app."Order Lines".* FROM app."Order Lines"

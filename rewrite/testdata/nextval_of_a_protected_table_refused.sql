@@ -1,0 +1,1 @@
+SELECT nextval('public.users_id_seq'::regclass) FROM users

@@ -1,0 +1,1 @@
+SELECT 'app."Order Lines"'::regclass, count(*) FROM app."Order Lines"

@@ -1,0 +1,1 @@
+SELECT NULL::public.users, count(*) FROM users

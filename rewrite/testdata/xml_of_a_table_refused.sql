@@ -1,0 +1,1 @@
+SELECT table_to_xml('users', true, false, ''), count(*) FROM users
