@@ -383,7 +383,7 @@ func runPq(t *testing.T, addr, database, extra string) string {
 	note("begin", err)
 	_, err = tx.ExecContext(ctx, "CREATE TABLE y (a int, b text)")
 	note("create", err)
-	in, err := tx.PrepareContext(ctx, pq.CopyIn("y", "a", "b"))
+	in, err := tx.PrepareContext(ctx, `COPY "y" ("a", "b") FROM STDIN`)
 	note("copy", err)
 	for i := range 500 {
 		if _, err := in.ExecContext(ctx, i, strings.Repeat("y", i)); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
@@ -29,12 +30,7 @@ func TestOracleTPCH(t *testing.T) {
 	tables := func(schema string, n int) string {
 		return strings.NewReplacer("{s}", schema, "{n}", fmt.Sprint(n)).Replace(file("tables.sql"))
 	}
-	socket := startCluster(t)
-	admin := connect(t, socket, "postgres")
-	for _, sql := range []string{"CREATE ROLE alice SUPERUSER", "CREATE DATABASE shop", "CREATE DATABASE shadow"} {
-		run(t, admin, sql)
-	}
-	w := &worlds{shop: connect(t, socket, "shop"), shadow: connect(t, socket, "shadow")}
+	w := &worlds{shop: connect(t, pgtest.Database(t)), shadow: connect(t, pgtest.Database(t))}
 	neighbours := map[string]int{"d0": 40, "d1": 39}
 	run(t, w.shop, file("public.sql"))
 	run(t, w.shadow, file("public.sql"))
