@@ -10,7 +10,7 @@ GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 # Finds PostgreSQL's server binaries, installs them where it can, or says what to install.
 BINDIR = $$(sh internal/pgtemp/ensure.sh)
 
-.PHONY: build demo test race lint fmt fuzz bench docker clean help
+.PHONY: build demo test race lint fmt fuzz bench bench-power docker clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/'
@@ -51,6 +51,9 @@ fuzz: ## every fuzz target for FUZZTIME each
 
 bench: ## Go benchmarks; pipe through benchstat to compare
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) test -tags $(TAGS) -run '^$$' -bench . -benchmem ./...
+
+bench-power: ## pairs of trials to a violation, and false alarms, of right and wrong mechanisms: markdown (minutes; ARGS="-runs 50")
+	nice -n 19 $(GO) run -tags $(TAGS) ./internal/benchpower $(ARGS)
 
 docker: ## the container image
 	docker build --build-arg VERSION=$(VERSION) -t dpwatch:$(VERSION) .

@@ -120,6 +120,9 @@ func (a *Audit) Decided() bool {
 	return a.detectedAt > 0 || a.pairs >= a.opts.MaxTrials
 }
 
+// DetectedAt returns the number of pairs at which the bound passed the claim, 0 for not yet.
+func (a *Audit) DetectedAt() int { return a.detectedAt }
+
 // read turns a pair into codes and counts them.
 func (a *Audit) read(d0, d1 *Outcome, h [2]uint64) {
 	r := a.reader

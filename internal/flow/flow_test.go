@@ -29,6 +29,7 @@ var allowed = map[string][]string{
 	"proxy/internal/tracker": {"internal/capture", "proxy/internal/sqltext"},
 	"proxy/internal/sqltext": {},
 	"internal/benchproxy":    {"internal/pgtemp"},
+	"internal/benchpower":    {"analysis"},
 	"rewrite":                {"internal/capture"},
 	"replay":                 {"internal/capture", "internal/outcome"},
 	"analysis":               {"internal/outcome"},
