@@ -32,8 +32,11 @@ func draw(r *rand.Rand, l noise.Law) float64 {
 }
 
 var laws = []noise.Law{
-	{Family: noise.Laplace, Scale: 1}, {Family: noise.Gaussian, Scale: 3}, {Family: noise.Geometric, Scale: 1},
-	{Family: noise.Geometric, Scale: .4}, {Family: noise.Geometric, Scale: 20},
+	{Family: noise.Laplace, Scale: 1},
+	{Family: noise.Gaussian, Scale: 3},
+	{Family: noise.Geometric, Scale: 1},
+	{Family: noise.Geometric, Scale: .4},
+	{Family: noise.Geometric, Scale: 20},
 }
 
 func name(l noise.Law) string { return fmt.Sprintf("%s_%g", l.Family, l.Scale) }
