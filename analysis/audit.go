@@ -48,6 +48,7 @@ type Audit struct {
 	bet     bet
 	mix     mixtures
 
+	path        []PathPoint // at the ends of blocks
 	reader      *reader
 	errors      *dictionary
 	codes       [2][]code

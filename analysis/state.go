@@ -93,6 +93,11 @@ func (a *Audit) state(c *codec) {
 		c.floats(&a.codes[w])
 		c.float(&a.jointNow[w])
 	}
+	list(c, &a.path, func(p *PathPoint) {
+		num(c, &p.Pairs)
+		c.float(&p.Wealth)
+		c.float(&p.Line)
+	})
 	c.pointers(a)
 }
 

@@ -14,6 +14,7 @@ func (a *Audit) turn() {
 	}
 	a.closeEpoch()
 	a.climb()
+	a.path = append(a.path, a.pathPoint())
 	n := a.pairs
 	next := &epoch{raise: -1, lower: -1}
 	if a.mayRelayout() {

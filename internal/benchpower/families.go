@@ -75,6 +75,7 @@ func wrong() []family {
 			named(nonDP(analysis.Claim{Epsilon: c.epsilon, Delta: 1e-5}, c.gau, gauss, gaussLaw), fmt.Sprintf("NonDPGaussian1, claim %g, delta 1e-5", c.epsilon)))
 	}
 	sigma := gaussSigma(1, 1e-5)
+	oneGood, oneBad := candidates()
 	return append(fs, []family{
 		{
 			name: "Gaussian for (1, 1e-5), noise halved", claim: analysis.Claim{Epsilon: 1, Delta: 1e-5}, budget: 10_000,
@@ -97,9 +98,9 @@ func wrong() []family {
 			}),
 		},
 		{
-			name: "exponential mechanism without the factor 2, claim 1, true 2", claim: only(1), budget: 5000,
-			laws: func() ([]float64, []float64) { return scores(2, []float64{0, 1}), scores(2, []float64{1, 0}) },
-			draw: each([]float64{0, 1}, []float64{1, 0}, func(r *rand.Rand, u []float64) analysis.Outcome {
+			name: "exponential mechanism without the factor 2, claim 1, true 1.8", claim: only(1), budget: 5000,
+			laws: func() ([]float64, []float64) { return scores(2, oneGood), scores(2, oneBad) },
+			draw: each(oneGood, oneBad, func(r *rand.Rand, u []float64) analysis.Outcome {
 				return index(choose(r, scores(2, u)))
 			}),
 		},
@@ -147,6 +148,7 @@ func wrong() []family {
 // right are mechanisms at their tight claim: every alarm is false.
 func right() []family {
 	sigma := gaussSigma(1, 1e-5)
+	oneGood, oneBad := candidates()
 	return []family{
 		{name: "Laplace 1", claim: only(1), draw: laplaceShift(1)},
 		{name: "Laplace 0.1", claim: only(.1), draw: laplaceShift(.1)},
@@ -179,8 +181,8 @@ func right() []family {
 		},
 		{name: "sparse vector 1 (SVT1)", claim: only(1), draw: each(ten(0, 1), ten(1, 0), sparseOf(sparse{t: .5, b0: 2, b1: 4}))},
 		{
-			name: "exponential mechanism 1", claim: only(1),
-			draw: each([]float64{0, 1}, []float64{1, 0}, func(r *rand.Rand, u []float64) analysis.Outcome { return index(choose(r, scores(1, u))) }),
+			name: "exponential mechanism 1 (11 candidates: true 0.91)", claim: only(1),
+			draw: each(oneGood, oneBad, func(r *rand.Rand, u []float64) analysis.Outcome { return index(choose(r, scores(1, u))) }),
 		},
 		{name: "noisy histogram 1, 10 groups", claim: only(1), draw: histogram(10, 10, .1)},
 		{
@@ -201,6 +203,17 @@ func ten(a, b float64) []float64 { return []float64{a, a, a, a, a, b, b, b, b, b
 
 func sparseOf(s sparse) func(r *rand.Rand, queries []float64) analysis.Outcome {
 	return func(r *rand.Rand, queries []float64) analysis.Outcome { return s.run(r, queries) }
+}
+
+// candidates are the utilities of eleven candidates: of one and of all the others, which change by 1 in opposite
+// directions.
+func candidates() (oneGood, oneBad []float64) {
+	oneGood, oneBad = make([]float64, 11), make([]float64, 11)
+	oneGood[0] = 1
+	for i := range oneBad[1:] {
+		oneBad[i+1] = 1
+	}
+	return oneGood, oneBad
 }
 
 // scores are the exponential mechanism's probabilities, proportional to exp(epsilon u / 2).
