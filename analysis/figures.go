@@ -136,7 +136,7 @@ func (a *Audit) loudestSlot() (s *series, set uint64, direction string) {
 				continue
 			}
 			top, s, set, direction = w, own, e.toward[towardD0], "D0"
-			if set == 0 {
+			if a.describe(own, en.table, e).event.Direction == "D1" {
 				set, direction = e.toward[towardD1], "D1"
 			}
 		}

@@ -84,8 +84,6 @@ func noisyVector(r *rand.Rand, xs []float64, b float64) []float64 {
 	return out
 }
 
-func exponential(r *rand.Rand, b float64) float64 { return onGrid(r.ExpFloat64() * b) }
-
 // noisyMax returns the index and the value of the greatest noisy entry.
 func noisyMax(xs []float64, noise func() float64) (at int, top float64) {
 	top = math.Inf(-1)

@@ -175,7 +175,10 @@ func profile(f analysis.Figures) (*plot.Plot, error) {
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Privacy profile: certified at least", "epsilon", "delta"
 	p.Legend.Top, p.Y.Min, p.Y.Max = true, 0, .01
 	var xys plotter.XYs
-	for _, x := range f.Profile {
+	for i, x := range f.Profile { // delta falls with epsilon, so that a bound holds for what is left of its point
+		if i > 0 {
+			xys = append(xys, plotter.XY{X: f.Profile[i-1].Epsilon, Y: x.Delta})
+		}
 		xys = append(xys, plotter.XY{X: x.Epsilon, Y: x.Delta})
 	}
 	return p, line(p, "lower bound of delta, each point by itself", blue, xys, false)
