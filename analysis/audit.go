@@ -136,7 +136,7 @@ func (a *Audit) read(d0, d1 *Outcome, h [2]uint64) {
 	}
 	a.growSlots()
 	if a.certificate != nil {
-		a.certificate.count(a, [2]code{r.rowsCode(d0), r.rowsCode(d1)}, [2]code{lowBitCode(a.codes[0]), lowBitCode(a.codes[1])})
+		a.certificate.count(a, [2]*Outcome{d0, d1})
 	}
 	kept := a.pairs%a.stride == 0
 	for i, s := range a.slots {

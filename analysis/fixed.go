@@ -94,16 +94,16 @@ func mostCertified(t *table, order []uint8, heavy, n int, delta float64) (set ui
 }
 
 // count adds one pair.
-func (c *certificate) count(a *Audit, rows [2]code, low [2]code) {
+func (c *certificate) count(a *Audit, pair [2]*Outcome) {
 	var codes [2]code
 	for w := range codes {
 		switch c.series.kind {
 		case slotScore:
 			codes[w] = a.codes[w][c.series.slot]
 		case rowsScore:
-			codes[w] = rows[w]
+			codes[w] = a.reader.rowsCode(pair[w])
 		case lowBitScore:
-			codes[w] = low[w]
+			codes[w] = lowBitCode(a.codes[w])
 		case laplaceScore:
 			codes[w], _ = c.lens.score(a.codes[w])
 		case gaussScore:
