@@ -12,7 +12,7 @@ BINDIR = $$(sh internal/pgtemp/ensure.sh)
 # The same of PostgreSQL 18 where they can be had; tests that need them are skipped otherwise, and say so.
 BINDIR18 = "$$(sh internal/pgtemp/ensure18.sh)"
 
-.PHONY: build demo test pg18 race lint fmt fuzz bench bench-proxy docker clean help
+.PHONY: build demo test pg18 race lint fmt fuzz bench bench-proxy bench-power docker clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/'
@@ -59,6 +59,8 @@ bench: ## Go benchmarks; pipe through benchstat to compare
 
 bench-proxy: build ## what the proxy costs, beside PgBouncer and without (Linux); ARGS="-seconds 4 -clients 8"
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run ./internal/benchproxy -dpwatch bin/dpwatch $(ARGS)
+bench-power: ## pairs of trials to a violation, and false alarms, of right and wrong mechanisms: markdown (minutes; ARGS="-runs 50")
+	nice -n 19 $(GO) run -tags $(TAGS) ./internal/benchpower $(ARGS)
 
 docker: ## the container image
 	docker build --build-arg VERSION=$(VERSION) -t dpwatch:$(VERSION) .

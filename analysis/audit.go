@@ -48,24 +48,27 @@ type Audit struct {
 	bet     bet
 	mix     mixtures
 
-	reader    *reader
-	errors    *dictionary
-	codes     [2][]code
-	slots     []*series
-	specials  []*series
-	joint     joint
-	jointNow  [2]code // the Gaussian scores of the pair at hand
-	stride    int     // of the pairs that are kept
-	retained  [][2]*Outcome
-	misfit    bool // a result did not fit the layout
-	divideAt  int  // pairs at which wealth is divided among the scores anew
-	layoutAt  int  // pairs at which the layout is looked at again
-	funded    int  // slots that had a stake when wealth was shared out last
-	monotony  monotony
-	repeats   map[uint64]uint8
-	echoes    [2]int // results that repeat an earlier one of their world although their numbers are precise
-	failures  [2]int
-	unmatched int // results of another shape
+	path        []PathPoint // at the ends of blocks
+	reader      *reader
+	errors      *dictionary
+	codes       [2][]code
+	slots       []*series
+	specials    []*series
+	joint       joint
+	fitted      fitted
+	certificate *certificate // the event of the fixed budget, nil before half of it is used
+	jointNow    [2]code      // the Gaussian scores of the pair at hand
+	stride      int          // of the pairs that are kept
+	retained    [][2]*Outcome
+	misfit      bool // a result did not fit the layout
+	divideAt    int  // pairs at which wealth is divided among the scores anew
+	layoutAt    int  // pairs at which the layout is looked at again
+	funded      int  // slots that had a stake when wealth was shared out last
+	monotony    monotony
+	repeats     map[uint64]uint8
+	echoes      [2]int // results that repeat an earlier one of their world although their numbers are precise
+	failures    [2]int
+	unmatched   int // results of another shape
 }
 
 // New starts an audit of a claim. It returns an *InfeasibleError when the budget is too small for any method to convict
@@ -120,6 +123,9 @@ func (a *Audit) Decided() bool {
 	return a.detectedAt > 0 || a.pairs >= a.opts.MaxTrials
 }
 
+// DetectedAt returns the number of pairs at which the bound passed the claim, 0 for not yet.
+func (a *Audit) DetectedAt() int { return a.detectedAt }
+
 // read turns a pair into codes and counts them.
 func (a *Audit) read(d0, d1 *Outcome, h [2]uint64) {
 	r := a.reader
@@ -129,6 +135,9 @@ func (a *Audit) read(d0, d1 *Outcome, h [2]uint64) {
 		a.codes[0] = append(a.codes[0], r.filling(d0))
 	}
 	a.growSlots()
+	if a.certificate != nil {
+		a.certificate.count(a, [2]*Outcome{d0, d1})
+	}
 	kept := a.pairs%a.stride == 0
 	for i, s := range a.slots {
 		c0, c1 := a.codes[0][i], a.codes[1][i]
@@ -143,7 +152,7 @@ func (a *Audit) read(d0, d1 *Outcome, h [2]uint64) {
 	for _, s := range a.specials {
 		c0, c1 := a.special(s, d0, d1, h)
 		s.count(c0, c1)
-		if kept && s.kind != laplaceScore && s.kind != gaussScore {
+		if kept && !s.kind.derived() {
 			s.push(c0, c1)
 		}
 	}
@@ -171,6 +180,10 @@ func (a *Audit) special(s *series, d0, d1 *Outcome, h [2]uint64) (c0, c1 code) {
 		}
 	case gaussScore:
 		return a.jointNow[0], a.jointNow[1]
+	case fittedScore:
+		if s.table != nil {
+			return a.fitted.score(a.codes[0][0]), a.fitted.score(a.codes[1][0])
+		}
 	}
 	return c0, c1
 }

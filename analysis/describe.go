@@ -86,7 +86,7 @@ func (a *Audit) describe(s *series, t *table, e *events) found {
 // plain reports whether an event is one that is simply there or not, rather than a part of a range.
 func (s *series) plain(set uint64) bool {
 	numbers := uint64(1)<<s.binner.numeric() - 1
-	return s.kind != slotScore && s.kind != laplaceScore && s.kind != gaussScore ||
+	return s.kind != slotScore && !s.kind.derived() ||
 		set&numbers == 0 || set&numbers == numbers
 }
 
@@ -113,7 +113,7 @@ func sum(counts []int32) (n int) {
 
 // String returns the score's name in reports.
 func (k kind) String() string {
-	return [...]string{"value", "rows", "repeat", "low_bit", "joint_laplace", "joint_gauss", "certain"}[k]
+	return [...]string{"value", "rows", "repeat", "low_bit", "joint_laplace", "joint_gauss", "certain", "fitted"}[k]
 }
 
 // outcomes puts a set of bins of a score in words.
@@ -127,6 +127,9 @@ func (a *Audit) outcomes(s *series, set uint64) string {
 		return "deterministic or cached noise: the same result every time,"
 	case lowBitScore:
 		return "lowest bits of the numbers: " + s.binner.words(set, "exponent", a.categoryWord(s))
+	case fittedScore:
+		noun := "column " + a.reader.columnName(0) + ": " + a.fitted.String()
+		return s.binner.words(set, noun, a.categoryWord(s))
 	case laplaceScore, gaussScore:
 		return fmt.Sprintf("all %d partitions and columns taken together: %s", len(a.slots),
 			s.binner.words(set, "score", a.categoryWord(s)))
@@ -180,7 +183,7 @@ func (a *Audit) categoryWord(s *series) func(id uint16) string {
 		if w, ok := a.errors.word(int(id)); ok {
 			return "error " + w
 		}
-		if s.kind == slotScore {
+		if s.kind == slotScore || s.kind == fittedScore {
 			if w, ok := a.reader.words[s.slot%a.reader.cells()].word(int(id)); ok {
 				return strconv.Quote(w)
 			}

@@ -56,6 +56,8 @@ type Report struct {
 	Attacker  Attacker `json:"attacker"`
 	// DetectedAt is the number of pairs at which the bound passed the claim, or null.
 	DetectedAt *int `json:"detected_at"`
+	// ClopperPearson is the figure of the fixed budget; null before the budget is used.
+	ClopperPearson *ClopperPearsonBound `json:"clopper_pearson"`
 	// MinimalDetectable is the smallest true epsilon (of a Laplace mechanism, in one partition) that as many pairs as
 	// were seen would have found with 90 % probability; null without a claim or where there is none.
 	MinimalDetectable Float       `json:"minimal_detectable_epsilon"`
@@ -78,7 +80,7 @@ type Trials struct {
 
 // Event is the event that speaks loudest against the claim.
 type Event struct {
-	Score       string `json:"score"`     // value, rows, repeat, low_bit, joint_laplace, joint_gauss, certain
+	Score       string `json:"score"`     // value, rows, repeat, low_bit, joint_laplace, joint_gauss, certain, fitted
 	Partition   string `json:"partition"` // empty for scores of the whole result
 	Direction   string `json:"direction"` // D0 or D1: where the event is more likely
 	Description string `json:"description"`
@@ -93,6 +95,11 @@ type Attacker struct {
 	PosteriorOdds   Float `json:"posterior_odds"`
 	// Breached reports whether the odds pass the threshold for certain: at the lower bound, not at the estimate.
 	Breached bool `json:"breached"`
+	// ImpliedEpsilon is ln(threshold/prior odds): what a single answer may leak before it can be a breach.
+	ImpliedEpsilon Float `json:"implied_epsilon"`
+	// AnswersToBreach is how many answers of the same query are certain to allow a breach, at the lower bound; null where
+	// no number is.
+	AnswersToBreach *int `json:"answers_to_breach"`
 }
 
 // Partition is one group key.
@@ -136,6 +143,12 @@ func (a *Audit) Report() Report {
 		PosteriorOdds:   Float(a.opts.PriorOdds * ratio),
 		Breached:        a.opts.PriorOdds*math.Exp(a.lower()) > a.opts.BreachOdds,
 	}
+	odds := Odds{Prior: a.opts.PriorOdds, Breach: a.opts.BreachOdds}
+	r.Attacker.ImpliedEpsilon = Float(odds.ImpliedEpsilon())
+	if n := odds.AnswersToBreach(a.lower()); n >= 0 {
+		r.Attacker.AnswersToBreach = &n
+	}
+	r.ClopperPearson = a.clopperPearson()
 	r.Verdict, r.Reason = a.verdict(&r)
 	return r
 }

@@ -13,7 +13,11 @@ const (
 	laplaceScore             // joint, naive Bayes with Laplace noise
 	gaussScore               // joint, naive Bayes with Gaussian noise
 	certainScore             // results that never vary
+	fittedScore              // the value of the only slot, by laws fitted to the past
 )
+
+// derived reports whether a score is computed from others' pasts, which are learned anew, and keeps none of its own.
+func (k kind) derived() bool { return k == laplaceScore || k == gaussScore || k == fittedScore }
 
 // series is one score over the trials: the codes seen, how they are binned, and the counts of the block at hand.
 type series struct {

@@ -10,10 +10,10 @@ func weightsFor(many bool) (w stakesOf) {
 	if many {
 		return stakesOf{slots: .36, rows: .12, repeats: .03, lowBit: .03, laplace: .22, gauss: .14}
 	}
-	return stakesOf{slots: .88, rows: .01, repeats: .03, lowBit: .07}
+	return stakesOf{slots: .55, rows: .01, repeats: .02, lowBit: .12, fitted: .29}
 }
 
-type stakesOf struct{ slots, rows, repeats, lowBit, laplace, gauss float64 }
+type stakesOf struct{ slots, rows, repeats, lowBit, laplace, gauss, fitted float64 }
 
 // mixtures are the priors over effect sizes.
 type mixtures struct{ shift, support, sure, paired mixture }
@@ -58,18 +58,31 @@ func (a *Audit) learnLayout(e *epoch) {
 			e.retire = append(e.retire, s.id)
 		}
 	}
+	a.certificate = nil // its score is no more; another event may still be chosen
 	a.reader = newReader(l, a.opts.MaxSlots, a.errors)
 	a.slots, a.joint, a.stride, a.funded, a.unmatched = nil, joint{}, 1, 0, 0
 	a.codes = [2][]code{}
 	a.specials = []*series{{kind: rowsScore}, {kind: repeatScore}, {kind: lowBitScore}, {kind: certainScore}}
 	if l.keyed || len(l.measures) > 1 {
 		a.specials = append(a.specials, &series{kind: laplaceScore}, &series{kind: gaussScore})
+	} else if l.width >= 0 && anyNumber(seen) {
+		a.specials = append(a.specials, &series{kind: fittedScore})
 	}
 	clear(a.repeats)
 	a.echoes = [2]int{}
 	for _, p := range a.retained {
 		a.read(p[0], p[1], [2]uint64{fingerprint(p[0]), fingerprint(p[1])})
 	}
+}
+
+// anyNumber reports whether a number is in the first row of a result.
+func anyNumber(seen []*Outcome) bool {
+	for _, o := range seen {
+		if len(o.Rows) > 0 && len(o.Rows[0]) > 0 && o.Rows[0][0].Kind == Number {
+			return true
+		}
+	}
+	return false
 }
 
 // all returns the slots and the other scores.
@@ -108,6 +121,8 @@ func (a *Audit) fundSlots(e *epoch) {
 			give(s, w.laplace, []view{ascending})
 		case gaussScore:
 			give(s, w.gauss, []view{ascending})
+		case fittedScore:
+			give(s, w.fitted, []view{ascending})
 		case certainScore:
 			s.id, s.staked = a.book.open([]view{sorted}, a.mix.sure), true
 		}
@@ -119,7 +134,9 @@ func (a *Audit) fundSlots(e *epoch) {
 	part := .5 / float64(fresh) // of the cash, for keys that came later
 	switch {
 	case a.funded == 0:
-		part = w.slots / float64(fresh)
+		if part = w.slots / float64(fresh); a.ofKind(fittedScore) == nil {
+			part += w.fitted / float64(fresh)
+		}
 	case a.pairs <= settled && 4*fresh > a.funded:
 		for _, s := range a.slots[:a.funded] { // too many to live on what was left: share anew
 			e.retire = append(e.retire, s.id)
@@ -209,6 +226,8 @@ func (w *stakesOf) of(k kind) float64 {
 		return w.laplace
 	case gaussScore:
 		return w.gauss
+	case fittedScore:
+		return w.fitted
 	}
 	return 0
 }

@@ -14,6 +14,7 @@ func (a *Audit) turn() {
 	}
 	a.closeEpoch()
 	a.climb()
+	a.path = append(a.path, a.pathPoint())
 	n := a.pairs
 	next := &epoch{raise: -1, lower: -1}
 	if a.mayRelayout() {
@@ -24,6 +25,7 @@ func (a *Audit) turn() {
 		a.betOnCertainty(next)
 		a.learn(next)
 		a.divide(next)
+		a.certify()
 	}
 	length := max(1, n/blockDivisor)
 	next.share = shareAt(n, n+length)
@@ -102,9 +104,12 @@ func (a *Audit) betOnCertainty(e *epoch) {
 	}
 }
 
-func (a *Audit) certain() *series {
+func (a *Audit) certain() *series { return a.ofKind(certainScore) }
+
+// ofKind returns the score of a kind that is not a slot, nil for none.
+func (a *Audit) ofKind(k kind) *series {
 	for _, s := range a.specials {
-		if s.kind == certainScore {
+		if s.kind == k {
 			return s
 		}
 	}
@@ -142,6 +147,10 @@ func (a *Audit) learn(e *epoch) {
 		switch s.kind {
 		case laplaceScore, gaussScore:
 			if s.table == nil {
+				continue
+			}
+		case fittedScore:
+			if a.learnFitted(s); s.table == nil {
 				continue
 			}
 		case certainScore:

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/plot"
 )
 
 func analyzeCommand(env environment) *cobra.Command {
@@ -19,6 +20,7 @@ func analyzeCommand(env environment) *cobra.Command {
 A line is a bare number or word; an empty line is "no row"; or {"columns":[..],"rows":[[..],..]}, or {"error":"22012"}.
 With --counts: the bucket estimator alone, on {"d0":[..],"d1":[..]} (equal totals), without a confidence statement.`,
 		Example: `  dpwatch analyze --d0 d0.txt --d1 d1.txt --epsilon 1
+  dpwatch analyze --d0 d0.txt --d1 d1.txt --epsilon 1 --plot plots
   dpwatch analyze --counts counts.json --delta 0 --min-count 5 -o json`,
 	}
 	d0 := cmd.Flags().String("d0", "", "file with the results on D0")
@@ -28,6 +30,7 @@ With --counts: the bucket estimator alone, on {"d0":[..],"d1":[..]} (equal total
 	delta := cmd.Flags().Float64("delta", 0, "the claimed delta")
 	confidence := cmd.Flags().Float64("confidence", 0.95, "one minus the rate of false alarms")
 	minCount := cmd.Flags().Int("min-count", 5, "smallest count that the bucket estimator uses")
+	plots := cmd.Flags().String("plot", "", "directory for plots (SVG and PNG): histogram, wealth, bound, privacy profile")
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		js, err := asJSON()
@@ -35,15 +38,15 @@ With --counts: the bucket estimator alone, on {"d0":[..],"d1":[..]} (equal total
 			return err
 		}
 		if *counts != "" {
-			if *d0 != "" || *d1 != "" {
-				return errors.New("give --counts, or --d0 and --d1, not both")
+			if *d0 != "" || *d1 != "" || *plots != "" {
+				return errors.New("give --counts, or --d0 and --d1 (and --plot), not both")
 			}
 			return analyzeCounts(env, *counts, *delta, *minCount, js)
 		}
 		if *d0 == "" || *d1 == "" || math.IsNaN(*epsilon) {
 			return errors.New("give --d0 FILE --d1 FILE --epsilon E, or --counts FILE")
 		}
-		r, err := analyzeFiles(*d0, *d1, analysis.Claim{Epsilon: *epsilon, Delta: *delta}, *confidence)
+		r, err := analyzeFiles(*d0, *d1, analysis.Claim{Epsilon: *epsilon, Delta: *delta}, *confidence, *plots)
 		if err != nil {
 			return err
 		}
@@ -52,8 +55,9 @@ With --counts: the bucket estimator alone, on {"d0":[..],"d1":[..]} (equal total
 	return cmd
 }
 
-// analyzeFiles feeds two files of results, pair by pair, in the order of their lines.
-func analyzeFiles(d0, d1 string, claim analysis.Claim, confidence float64) (analysis.Report, error) {
+// analyzeFiles feeds two files of results, pair by pair, in the order of their lines. It draws into the directory plots,
+// if one is given and there is anything to draw.
+func analyzeFiles(d0, d1 string, claim analysis.Claim, confidence float64, plots string) (analysis.Report, error) {
 	var worlds [2]*lines
 	for i, path := range []string{d0, d1} {
 		l, err := openLines(path)
@@ -86,6 +90,11 @@ func analyzeFiles(d0, d1 string, claim analysis.Claim, confidence float64) (anal
 			return analysis.Report{}, err
 		}
 		audit.Add(x, y)
+	}
+	if plots != "" {
+		if _, err := plot.Write(plots, audit.Figures()); err != nil {
+			return analysis.Report{}, err
+		}
 	}
 	r := audit.Report()
 	r.Claimed.Source = "flag"

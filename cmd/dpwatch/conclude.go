@@ -53,6 +53,9 @@ func writeReport(w io.Writer, r analysis.Report) error {
 	if r.DetectedAt != nil {
 		row("found after", "%d pairs", *r.DetectedAt)
 	}
+	if cp := r.ClopperPearson; cp != nil {
+		row("fixed budget", "epsilon %s or more (Clopper-Pearson, on %d trials a side)", number(cp.Epsilon), cp.Trials)
+	}
 	if r.Event != nil {
 		row("event", "%s", r.Event.Description)
 	}

@@ -188,7 +188,11 @@ func TestRunAudits(t *testing.T) {
 	if !strings.Contains(s.log.String(), `"privacy violation"`) {
 		t.Error("no alert in the log")
 	}
-	_, metrics := s.get(t, "/metrics")
+	var metrics string // the auditor tells them right after its status
+	s.until(t, "the verdict is in the metrics", func() bool {
+		_, metrics = s.get(t, "/metrics")
+		return strings.Contains(metrics, `dpwatch_verdicts_total{verdict="violation"} 1`)
+	})
 	if !regexp.MustCompile(`dpwatch_statements_skipped_total\{reason="unprotected"\} [1-9]`).MatchString(metrics) {
 		t.Error("/metrics counts no statement as unprotected")
 	}

@@ -72,9 +72,7 @@ claims: {safe_functions: [noisy], trust: [comment]}
 `, addr, cfg.Host, cfg.Port, certFile, keyFile, socket, cfg.Host, cfg.Port, admin, direct))
 	s := &sidecar{process: startProgram(t, "run", "--config", path), addr: addr, admin: admin, direct: direct}
 	s.until(t, "dpwatch is up", func() bool { return strings.Contains(s.log.String(), "dpwatch is up") })
-	if !strings.Contains(s.log.String(), "NOT captured") {
-		t.Error("the log does not say loudly that TLS is passed through")
-	}
+	s.until(t, "the log says loudly that TLS is passed through", func() bool { return strings.Contains(s.log.String(), "NOT captured") })
 	secure := strings.Replace(s.dsn(), "sslmode=disable", "sslmode=require", 1)
 	local := fmt.Sprintf("host=%s port=6433 user=%s password=%s dbname=%s sslmode=disable", filepath.Dir(socket), cfg.User, cfg.Password, cfg.Database)
 	for _, dsn := range []string{secure, local} {

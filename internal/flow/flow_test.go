@@ -29,6 +29,11 @@ var allowed = map[string][]string{
 	"proxy/internal/tracker": {"internal/capture", "proxy/internal/sqltext"},
 	"proxy/internal/sqltext": {},
 	"internal/benchproxy":    {"internal/pgtemp"},
+	"analysis/multiplicity":  {},
+	"analysis/noise":         {},
+	"analysis/response":      {},
+	"internal/plot":          {"analysis"},
+	"internal/benchpower":    {"analysis"},
 	"rewrite":                {"internal/capture"},
 	"replay":                 {"internal/capture", "internal/outcome"},
 	"analysis":               {"internal/outcome"},
@@ -39,7 +44,7 @@ var allowed = map[string][]string{
 }
 
 // pure packages do no I/O, ask no clock, log nothing.
-var pure = []string{"rewrite", "analysis"}
+var pure = []string{"rewrite", "analysis", "analysis/multiplicity", "analysis/noise", "analysis/response"}
 
 // impure is what a pure package must not import.
 var impure = []string{"os", "net", "io/ioutil", "os/exec", "log", "log/slog", "math/rand", "go.uber.org/zap", "github.com/jackc/pgx/v5"}

@@ -1,0 +1,56 @@
+package analysis
+
+import "math"
+
+// Odds is what an attacker believes: how much likelier D0 is than D1 before an answer is seen, and the odds from which
+// on one speaks of a breach. Both are finite and positive.
+type Odds struct {
+	Prior, Breach float64
+}
+
+// ImpliedEpsilon is the greatest epsilon under which no single answer can lift the prior odds above the threshold:
+// ln(breach/prior), for delta 0. It is negative when the prior is a breach already.
+func (o Odds) ImpliedEpsilon() float64 { return math.Log(o.Breach) - math.Log(o.Prior) }
+
+// After returns the posterior odds after n answers in which the same event came, with the given likelihood ratio of one
+// answer: prior times ratio to the n. The answers are taken to be independent. NaN for a ratio that is NaN or negative.
+func (o Odds) After(ratio float64, n int) float64 {
+	if !(ratio >= 0) || n < 0 {
+		return math.NaN()
+	}
+	if n == 0 {
+		return o.Prior
+	}
+	return math.Exp(math.Log(o.Prior) + float64(n)*math.Log(ratio))
+}
+
+// Breached reports whether the odds after n such answers are above the threshold.
+func (o Odds) Breached(ratio float64, n int) bool { return o.After(ratio, n) > o.Breach }
+
+// AnswersToBreach returns the fewest answers of the same query after which an attacker's odds can pass the threshold when
+// each answer's privacy loss is epsilon; 0 when the prior is above it, -1 when no number is enough (epsilon of 0 or less,
+// or not a number), or more than 2^53 are.
+func (o Odds) AnswersToBreach(epsilon float64) int {
+	gap := o.ImpliedEpsilon()
+	if gap < 0 {
+		return 0
+	}
+	n := math.Floor(gap/epsilon) + 1 // the threshold is to be passed, not met
+	if !(epsilon > 0) || !(n <= 1<<53) {
+		return -1
+	}
+	return int(n)
+}
+
+// RatioInterval returns an interval for the ratio of an event's probabilities in two worlds, from its counts k0 of n0
+// and k1 of n1 independent trials: above and below with probability at most alpha/2 each. It divides the ends of two
+// Clopper-Pearson intervals of level alpha/2 and is exact, for an event that was chosen on other trials. The upper end
+// is +Inf when the event may be impossible in the second world.
+func RatioInterval(k0, n0, k1, n1 int, alpha float64) (lower, upper float64) {
+	l0, u0 := ClopperPearson(k0, n0, alpha/2)
+	l1, u1 := ClopperPearson(k1, n1, alpha/2)
+	if l1 == 0 {
+		return l0 / u1, math.Inf(1)
+	}
+	return l0 / u1, u0 / l1
+}

@@ -1,0 +1,153 @@
+package analysis
+
+import (
+	"math"
+	"slices"
+)
+
+// Figures are the series that are worth drawing of an audit.
+type Figures struct {
+	Claim     Claim
+	NoClaim   bool
+	Threshold float64     // ln(1/alpha)
+	Path      []PathPoint // at the ends of blocks, so that there are as many as the logarithm of the pairs allows
+	Histogram *Histogram  // nil before any number was seen
+	Profile   []ProfilePoint
+}
+
+// PathPoint is the state after some pairs: the log-wealth against the claim (NaN without one) and the bound.
+type PathPoint struct {
+	Pairs        int
+	Wealth, Line float64 // Line is the lower bound
+}
+
+// Histogram is the counts of kept values of one column of one partition, in bins of equal width.
+type Histogram struct {
+	Label  string
+	Edges  []float64 // one more than counts
+	D0, D1 []int
+	// Event are the intervals of values that speak loudest, clipped to the range of the bins; empty where the event is
+	// another one. Direction is the world in which they are more likely.
+	Event     [][2]float64
+	Direction string
+}
+
+// ProfilePoint says that at this epsilon delta is above Delta with the audit's confidence (each point by itself).
+type ProfilePoint struct{ Epsilon, Delta float64 }
+
+// profileDeltas are the deltas that are tried at every epsilon, from the least: the bound is the last of those that are
+// rejected without a gap, which needs no correction for the number tried.
+var profileDeltas = [...]float64{0, .001, .003, .01, .02, .04, .07, .1, .15, .2, .3, .4, .55, .7, .85}
+
+// Figures returns what can be drawn now. It takes time: every point of the profile is a process over all trials.
+func (a *Audit) Figures() Figures {
+	a.look()
+	f := Figures{Claim: a.claim, NoClaim: a.opts.NoClaim, Threshold: a.threshold, Path: slices.Clone(a.path)}
+	if a.pairs > 0 {
+		f.Path = append(f.Path, a.pathPoint())
+	}
+	f.Histogram = a.histogram()
+	for e := 0.0; e <= max(3, 2*a.claim.Epsilon) && a.pairs > 0; e += max(3, 2*a.claim.Epsilon) / 12 {
+		p := ProfilePoint{Epsilon: e}
+		for _, d := range profileDeltas {
+			q := &process{null: newNull(e, d)}
+			if a.replay(q, &a.book); q.highest < a.threshold {
+				break
+			}
+			p.Delta = d
+		}
+		f.Profile = append(f.Profile, p)
+	}
+	return f
+}
+
+func (a *Audit) pathPoint() PathPoint {
+	p := PathPoint{Pairs: a.pairs, Wealth: a.lead.latest, Line: a.lower()}
+	if a.claimAt < 0 {
+		p.Wealth = math.NaN()
+	}
+	return p
+}
+
+// histogram draws the slot of the loudest event; where that is another score, the first slot with numbers.
+func (a *Audit) histogram() *Histogram {
+	s, toward, direction := a.loudestSlot()
+	if s == nil {
+		return nil
+	}
+	var all []float64
+	for _, codes := range s.past {
+		for _, c := range codes {
+			if isNumber(c) {
+				all = append(all, c)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	slices.Sort(all)
+	lo, hi := all[len(all)/200], all[len(all)-1-len(all)/200] // the outermost 1 % would hide the rest
+	if !(hi-lo > 0) || math.IsInf(hi-lo, 0) {
+		if lo, hi = lo-.5, lo+.5; !(hi > lo) || math.IsInf(hi-lo, 0) {
+			return nil
+		}
+	}
+	const bins = 40
+	h := &Histogram{D0: make([]int, bins), D1: make([]int, bins), Direction: direction}
+	for i := range bins + 1 {
+		h.Edges = append(h.Edges, lo+(hi-lo)*float64(i)/bins)
+	}
+	for w, counts := range [][]int{h.D0, h.D1} {
+		for _, c := range s.past[w] {
+			if isNumber(c) && c >= lo && c <= hi {
+				counts[bucketOf(c, lo, hi, bins)]++
+			}
+		}
+	}
+	h.Label = "column " + a.reader.columnName(0)
+	if cells := a.reader.cells(); len(a.reader.measures) > 0 {
+		h.Label = "column " + a.reader.columnName(a.reader.measures[s.slot%cells])
+		if a.reader.keyed {
+			h.Label = a.reader.labels[s.slot/cells] + ", " + h.Label
+		}
+	}
+	edges := append(append([]float64{lo}, s.binner.edges...), hi)
+	for i := range s.binner.numeric() {
+		if from, to := max(edges[i], lo), min(edges[i+1], hi); toward>>i&1 == 1 && from < to {
+			h.Event = append(h.Event, [2]float64{from, to})
+		}
+	}
+	return h
+}
+
+// loudestSlot returns the slot to draw, and the bins and direction of the event if it is one of that slot.
+func (a *Audit) loudestSlot() (s *series, set uint64, direction string) {
+	top, n := math.Inf(-1), 0
+	now := a.lead.current(&a.book, a.epoch)
+	for _, en := range a.epoch.entries {
+		st := &a.book.stakes[en.score]
+		own := a.named(en.score)
+		for v := range st.views {
+			w := logSumExp(now[st.at+v*len(st.mix) : st.at+(v+1)*len(st.mix)])
+			e := &a.lead.bets[n].events
+			n++
+			if own == nil || own.kind != slotScore || !(w > top) || e.toward[towardD0]|e.toward[towardD1] == 0 {
+				continue
+			}
+			top, s, set, direction = w, own, e.toward[towardD0], "D0"
+			if a.describe(own, en.table, e).event.Direction == "D1" {
+				set, direction = e.toward[towardD1], "D1"
+			}
+		}
+	}
+	if s != nil {
+		return s, set, direction
+	}
+	for _, own := range a.slots {
+		if own.binner.numeric() > 1 {
+			return own, 0, ""
+		}
+	}
+	return nil, 0, ""
+}

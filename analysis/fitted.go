@@ -1,0 +1,92 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// fitted scores a value by the likelihood ratio of two Laplace laws, one per world, that were fitted to the past:
+//
+//	s(x) = |x-m1|/b1 - |x-m0|/b0, m the medians, b the mean distances from them.
+//
+// It sees centre and scale at once: half-lines of s are what noise of another scale around another centre calls for. It
+// is a function of the past alone, so that an event on it is predictable like any other.
+type fitted struct {
+	center, rate [2]float64 // rate = 1/b
+}
+
+// fit learns the laws from past codes of both worlds. It reports whether there was enough to learn from. The scales are
+// drawn together as far as their difference (ln b has variance 1/n) may be chance.
+func (f *fitted) fit(past [2][]code, s *scratch) bool {
+	var scale [2]float64
+	var n [2]float64
+	for w, codes := range past {
+		s.values = s.values[:0]
+		stride := (len(codes) + maxEdgeData - 1) / maxEdgeData
+		for i, c := range codes {
+			if isNumber(c) && (stride <= 1 || i%stride == 0) {
+				s.values = append(s.values, c)
+			}
+		}
+		if len(s.values) < leastJoint {
+			return false
+		}
+		slices.Sort(s.values)
+		k := len(s.values)
+		f.center[w] = s.values[(k-1)/2]/2 + s.values[k/2]/2
+		for _, x := range s.values {
+			scale[w] += math.Abs(x-f.center[w]) / float64(k)
+		}
+		n[w] = float64(k)
+	}
+	if !(scale[0] > 0 && scale[1] > 0 && scale[0] < math.MaxFloat64 && scale[1] < math.MaxFloat64) {
+		return false
+	}
+	mid := (math.Log(scale[0]) + math.Log(scale[1])) / 2
+	half := shrink(math.Log(scale[0])-math.Log(scale[1]), 1/n[0]+1/n[1]) / 2
+	f.rate = [2]float64{math.Exp(-mid - half), math.Exp(-mid + half)}
+	return f.rate[0] > 0 && f.rate[1] > 0 && !math.IsInf(f.rate[0], 0) && !math.IsInf(f.rate[1], 0)
+}
+
+// score returns the score of a code; categories are themselves.
+func (f *fitted) score(c code) code {
+	if !isNumber(c) {
+		return c
+	}
+	x := math.Abs(c-f.center[1])*f.rate[1] - math.Abs(c-f.center[0])*f.rate[0]
+	return numberCode(grain(min(max(x, -fittedReach), fittedReach)))
+}
+
+// fittedReach bounds the score, so that rounding to a grain keeps its meaning.
+const fittedReach = 1 << 16
+
+// String says what was fitted.
+func (f *fitted) String() string {
+	return fmt.Sprintf("log-likelihood ratio of noise around %.4g of scale %.4g (D0) and around %.4g of scale %.4g (D1)",
+		f.center[0], 1/f.rate[0], f.center[1], 1/f.rate[1])
+}
+
+// learnFitted fits the score of a single value anew when its bins would be.
+func (a *Audit) learnFitted(s *series) {
+	if len(a.slots) != 1 || a.slots[0].shared {
+		s.table = nil
+		return
+	}
+	if s.table != nil && a.pairs >= 64 && a.pairs < 2*s.learned {
+		s.carry()
+		return
+	}
+	if !a.fitted.fit(a.slots[0].past, &a.scratch) {
+		s.table = nil
+		return
+	}
+	for w, codes := range a.slots[0].past {
+		s.past[w] = make([]code, len(codes))
+		for i, c := range codes {
+			s.past[w][i] = a.fitted.score(c)
+		}
+	}
+	s.relearn(a.pairs, maxSpecialBins, &a.scratch)
+	s.past = [2][]code{}
+}

@@ -1,0 +1,137 @@
+package analysis
+
+import "math"
+
+// ClopperPearsonBound is the figure of a fixed budget: an event chosen on the first half of the trials, certified on
+// the others.
+type ClopperPearsonBound struct {
+	// Epsilon is ln((p-delta)/q), with p the lower end of the event's probability in the world where it is likelier and q
+	// the upper end in the other, each passed with probability at most alpha/2; 0 where that is negative or undefined.
+	// Above the true epsilon with probability at most 1-Confidence, if the number of trials was fixed beforehand.
+	Epsilon Float  `json:"epsilon"`
+	Event   *Event `json:"event"`
+	Trials  int    `json:"trials"` // trials of each world that certify
+	Hits    Trials `json:"hits"`   // of them, those with the event
+}
+
+// certificate counts a fixed event.
+type certificate struct {
+	series *series
+	binner binner
+	lens   joint  // as it was: the joint scores are learned anew, the event must not change
+	fitted fitted // likewise
+	set    uint64
+	heavy  int // the world where the event is likelier
+	event  *Event
+	pairs  int
+	hits   [2]int
+}
+
+// certify chooses the event when half of the budget is used, so that the choice does not depend on what certifies it.
+// The bins are a copy. Scores that look back at other results (repeats) are no events of one result and are left out.
+func (a *Audit) certify() {
+	if a.certificate != nil || 2*a.pairs < a.opts.MaxTrials || a.reader == nil {
+		return
+	}
+	c := &certificate{}
+	top, rest := math.Inf(-1), a.opts.MaxTrials-a.pairs
+	var best *series
+	for _, s := range a.all() {
+		if s.table == nil || s.table.pairs == 0 || s.kind == repeatScore || s.kind == certainScore {
+			continue
+		}
+		for _, v := range [...]view{ascending, folded, sorted} {
+			a.book.order = orderOf(s.table, v, a.book.order)
+			for heavy := range 2 {
+				if set, e := mostCertified(s.table, a.book.order, heavy, rest, a.claim.Delta); e > top {
+					top, best, c.set, c.heavy = e, s, set, heavy
+				}
+			}
+		}
+	}
+	if best == nil {
+		return
+	}
+	c.series, c.binner, c.fitted = best, best.binner, a.fitted
+	if best.kind == laplaceScore || best.kind == gaussScore {
+		c.lens.full = append([]lens(nil), a.joint.full...)
+		for i := range c.lens.full {
+			l := &c.lens.full[i]
+			l.categories, l.weights = append([]uint16(nil), l.categories...), append([]float64(nil), l.weights...)
+		}
+	}
+	e := events{}
+	side := [2]int{towardD0, towardD1}[c.heavy]
+	e.toward[side] = c.set
+	c.event = a.describe(best, best.table, &e).event
+	a.certificate = c
+}
+
+// mostCertified returns the cut of an order (from either end) whose past counts promise the greatest bound from n trials,
+// by the normal approximation of both ends.
+func mostCertified(t *table, order []uint8, heavy, n int, delta float64) (set uint64, bound float64) {
+	bound = math.Inf(-1)
+	p, q := t.before[heavy], t.before[1-heavy]
+	m := float64(t.pairs) + 1
+	for _, fromEnd := range [...]bool{false, true} {
+		var s uint64
+		var kp, kq int32
+		for i := range len(order) - 1 {
+			b := order[i]
+			if fromEnd {
+				b = order[len(order)-1-i]
+			}
+			s, kp, kq = s|1<<b, kp+p[b], kq+q[b]
+			x, y := (float64(kp)+.5)/m, (float64(kq)+.5)/m
+			lo := x - 2*math.Sqrt(x*(1-x)/float64(n+1)) - delta
+			hi := y + 2*math.Sqrt(y*(1-y)/float64(n+1)) + 4/float64(n+1)
+			if e := math.Log(lo / hi); lo > 0 && e > bound {
+				set, bound = s, e
+			}
+		}
+	}
+	return set, bound
+}
+
+// count adds one pair.
+func (c *certificate) count(a *Audit, pair [2]*Outcome) {
+	var codes [2]code
+	for w := range codes {
+		switch c.series.kind {
+		case slotScore:
+			codes[w] = a.codes[w][c.series.slot]
+		case rowsScore:
+			codes[w] = a.reader.rowsCode(pair[w])
+		case lowBitScore:
+			codes[w] = lowBitCode(a.codes[w])
+		case laplaceScore:
+			codes[w], _ = c.lens.score(a.codes[w])
+		case gaussScore:
+			_, codes[w] = c.lens.score(a.codes[w])
+		case fittedScore:
+			codes[w] = c.fitted.score(a.codes[w][0])
+		}
+	}
+	c.pairs++
+	for w, x := range codes {
+		if c.set>>c.binner.bin(x)&1 == 1 {
+			c.hits[w]++
+		}
+	}
+}
+
+// clopperPearson returns the figure once the budget is used, nil before and where no event could be followed to the end.
+func (a *Audit) clopperPearson() *ClopperPearsonBound {
+	c := a.certificate
+	if c == nil || a.pairs < a.opts.MaxTrials || c.pairs == 0 {
+		return nil
+	}
+	alpha := 1 - a.opts.Confidence
+	p, _ := ClopperPearson(c.hits[c.heavy], c.pairs, alpha)
+	_, q := ClopperPearson(c.hits[1-c.heavy], c.pairs, alpha)
+	e := math.Log((p - a.claim.Delta) / q)
+	if !(e > 0) {
+		e = 0
+	}
+	return &ClopperPearsonBound{Epsilon: Float(e), Event: c.event, Trials: c.pairs, Hits: Trials{c.hits[0], c.hits[1]}}
+}

@@ -1,0 +1,119 @@
+package analysis_test
+
+import (
+	"math"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/dpwatch/dpwatch/analysis"
+)
+
+// heapAfter returns the bytes in use that fill adds, after collection.
+func heapAfter(fill func() *analysis.Audit) (uint64, *analysis.Audit) {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	a := fill()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if after.HeapAlloc < before.HeapAlloc {
+		return 0, a
+	}
+	return after.HeapAlloc - before.HeapAlloc, a
+}
+
+// TestHostileSizes feeds more categories and larger results than can be audited one by one: the memory stays within what
+// the package promises and the report says what was left out. Not parallel: it measures the heap.
+func TestHostileSizes(t *testing.T) {
+	const most = 192 << 20
+	t.Run("a_million_categories", func(t *testing.T) {
+		size, a := heapAfter(func() *analysis.Audit {
+			a, err := analysis.New(analysis.Claim{Epsilon: 1}, analysis.Options{MaxTrials: 1 << 20})
+			if err != nil {
+				t.Fatal(err)
+			}
+			analysis.SkipBound(a)
+			for i := range 200_000 {
+				a.Add(word("word "+strconv.Itoa(5*i)), word("word "+strconv.Itoa(5*i+1)))
+			}
+			return a
+		})
+		if r := a.Report(); size > most || r.Verdict == analysis.Violation {
+			t.Errorf("%d MiB, %s (%s)", size>>20, r.Verdict, r.Reason)
+		}
+	})
+	t.Run("a_hundred_thousand_groups", func(t *testing.T) {
+		xs := make([]float64, 100_000)
+		o := groups(xs...)
+		size, a := heapAfter(func() *analysis.Audit {
+			a, err := analysis.New(analysis.Claim{Epsilon: 1}, analysis.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 10 {
+				a.Add(o, o)
+			}
+			return a
+		})
+		r := a.Report()
+		if size > most || r.Verdict == analysis.Violation || len(r.Partitions) > 4096 {
+			t.Errorf("%d MiB, %s (%s), %d partitions", size>>20, r.Verdict, r.Reason, len(r.Partitions))
+		}
+		if len(r.Warnings) == 0 {
+			t.Error("nothing is said about the groups that were left out")
+		}
+	})
+}
+
+// TestEdgesOfClaims: claims of 0, deltas close to 1 and budgets beyond reason give a verdict that can be defended.
+func TestEdgesOfClaims(t *testing.T) {
+	t.Parallel()
+	revealing := func(a *analysis.Audit, n int) analysis.Report {
+		for i := range n {
+			x := float64(i % 7)
+			a.Add(value(x), value(100+x))
+		}
+		return a.Report()
+	}
+	for _, c := range []struct {
+		name  string
+		claim analysis.Claim
+		pairs int
+		want  analysis.Verdict
+	}{
+		{"nothing_may_leak", analysis.Claim{}, 60, analysis.Violation},
+		{"almost_everything_may_leak", analysis.Claim{Epsilon: 1, Delta: .99}, 300, analysis.NoEvidence},
+		{"too_little_to_say", analysis.Claim{Epsilon: 1, Delta: .999999}, 300, analysis.Inconclusive},
+		{"no_trial", analysis.Claim{Epsilon: 1}, 0, analysis.Inconclusive},
+		{"two_trials", analysis.Claim{Epsilon: 1}, 2, analysis.Inconclusive},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			a, err := analysis.New(c.claim, analysis.Options{MaxTrials: 1 << 40})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := revealing(a, c.pairs)
+			checkNumbers(t, r)
+			if c.want == analysis.NoEvidence && r.Verdict == analysis.Inconclusive {
+				return // saying less is right too
+			}
+			if r.Verdict != c.want {
+				t.Errorf("%s (%s), want %s", r.Verdict, r.Reason, c.want)
+			}
+		})
+	}
+	for _, c := range []analysis.Claim{{Epsilon: math.Inf(1)}, {Epsilon: -1}, {Epsilon: math.NaN()}, {Epsilon: 1, Delta: 1}, {Epsilon: 1, Delta: math.NaN()}, {Epsilon: 800}} {
+		if _, err := analysis.New(c, analysis.Options{}); err == nil {
+			t.Errorf("%+v: taken", c)
+		}
+	}
+}
+
+func checkNumbers(t *testing.T, r analysis.Report) {
+	t.Helper()
+	if math.IsNaN(float64(r.WealthLog)) || math.IsNaN(float64(r.EpsilonLower)) {
+		t.Errorf("not a number: %+v", r)
+	}
+}

@@ -1,0 +1,351 @@
+package analysis
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc64"
+	"maps"
+	"math"
+	"slices"
+)
+
+// stateVersion changes whenever the state's form, or what is done with it, does: a state is restored by the version that
+// saved it or not at all.
+const stateVersion = 1
+
+const stateMagic = "dpwatch audit\x00"
+
+// MarshalBinary saves the whole state of an audit: restored, it goes on bit for bit as if it had not been interrupted.
+// The state holds results (counts, kept values, a few rows) and needs the protection of the raw data.
+func (a *Audit) MarshalBinary() ([]byte, error) {
+	c := &codec{buf: []byte(stateMagic)}
+	c.buf = append(c.buf, stateVersion)
+	a.state(c)
+	if c.err != nil {
+		return nil, c.err
+	}
+	return binary.LittleEndian.AppendUint64(c.buf, crc64.Checksum(c.buf, crc64.MakeTable(crc64.ECMA))), nil
+}
+
+// UnmarshalBinary restores a state that [Audit.MarshalBinary] saved, in place of whatever the audit held. Anything else
+// gives an error, and leaves the audit as it was.
+func (a *Audit) UnmarshalBinary(data []byte) error {
+	head := len(stateMagic) + 1
+	if len(data) < head+8 || string(data[:len(stateMagic)]) != stateMagic {
+		return errors.New("not a saved audit")
+	}
+	if v := data[head-1]; v != stateVersion {
+		return fmt.Errorf("the audit was saved in form %d, this version reads form %d: start the audit anew", v, stateVersion)
+	}
+	body, sum := data[:len(data)-8], binary.LittleEndian.Uint64(data[len(data)-8:])
+	if crc64.Checksum(body, crc64.MakeTable(crc64.ECMA)) != sum {
+		return errState
+	}
+	return a.restore(body[head:])
+}
+
+// restore reads the body of a state.
+func (a *Audit) restore(body []byte) error {
+	c := &codec{reading: true, buf: body}
+	fresh := &Audit{mix: newMixtures()}
+	fresh.state(c)
+	if c.err == nil && len(c.buf) > 0 {
+		c.fail()
+	}
+	if c.err == nil {
+		fresh.verify(c)
+	}
+	if c.err != nil {
+		return c.err
+	}
+	fresh.placeBets()
+	*a = *fresh
+	return nil
+}
+
+// state describes the whole state. What follows from the claim and the options is computed anew.
+func (a *Audit) state(c *codec) {
+	c.float(&a.claim.Epsilon)
+	c.float(&a.claim.Delta)
+	c.options(&a.opts)
+	if c.reading {
+		if c.err == nil && validate(a.claim, a.opts) != nil {
+			c.fail()
+		}
+		if c.err != nil {
+			return
+		}
+		a.threshold = -math.Log(1 - a.opts.Confidence)
+		a.grid, a.claimAt = newGrid(a.claim.Epsilon, a.opts.NoClaim)
+	}
+	for _, x := range []*int{
+		&a.pairs, &a.detectedAt, &a.nextTurn, &a.nextLook, &a.front, &a.stride, &a.divideAt, &a.layoutAt,
+		&a.funded, &a.echoes[0], &a.echoes[1], &a.failures[0], &a.failures[1], &a.unmatched, &a.monotony.pairs,
+	} {
+		num(c, x)
+		c.check(*x >= 0 && *x <= 1<<53)
+	}
+	c.bool(&a.misfit)
+	for w := range 2 {
+		c.u64(&a.monotony.first[w])
+		c.bool(&a.monotony.broken[w])
+		c.floats(&a.codes[w])
+		c.float(&a.jointNow[w])
+	}
+	list(c, &a.path, func(p *PathPoint) {
+		num(c, &p.Pairs)
+		c.float(&p.Wealth)
+		c.float(&p.Line)
+	})
+	c.pointers(a)
+}
+
+// pointers describes what hangs together: tables belong to scores and to epochs, errors to the audit and its reader.
+func (c *codec) pointers(a *Audit) {
+	if c.reading {
+		a.errors = newDictionary(firstError, otherError)
+		a.repeats, a.climber = map[uint64]uint8{}, &process{}
+	}
+	c.dictionary(a.errors)
+	c.check(a.errors.first == firstError && a.errors.rest == otherError)
+	tables := c.tables(a)
+	list(c, &a.specials, func(s **series) { c.series(s, tables) })
+	list(c, &a.slots, func(s **series) { c.series(s, tables) })
+	list(c, &a.book.stakes, func(s *stake) { c.stake(a, s) })
+	num(c, &a.book.places)
+	list(c, &a.book.epochs, func(e **epoch) { c.epoch(e, tables) })
+	c.epoch(&a.epoch, tables)
+	c.process(&a.lead.process)
+	c.float(&a.lead.latest)
+	c.process(a.climber)
+	c.reader(a)
+	list(c, &a.joint.full, c.lens)
+	for w := range 2 {
+		c.float(&a.fitted.center[w])
+		c.float(&a.fitted.rate[w])
+	}
+	c.certificate(a)
+	list(c, &a.retained, func(p *[2]*Outcome) { c.outcome(&p[0]); c.outcome(&p[1]) })
+	keys := slices.Sorted(maps.Keys(a.repeats))
+	list(c, &keys, func(k *uint64) {
+		c.u64(k)
+		v := a.repeats[*k]
+		num(c, &v)
+		if c.reading && c.err == nil {
+			a.repeats[*k] = v
+		}
+	})
+}
+
+func (c *codec) options(o *Options) {
+	c.float(&o.Confidence)
+	c.bool(&o.NoClaim)
+	c.float(&o.PriorOdds)
+	c.float(&o.BreachOdds)
+	for _, x := range []*int{&o.MaxTrials, &o.Buckets, &o.MinCount, &o.MaxSlots} {
+		num(c, x)
+	}
+}
+
+// tables are all tables in use, each once; scores and epochs name them by number.
+func (c *codec) tables(a *Audit) *[]*table {
+	var all []*table
+	if !c.reading {
+		known := map[*table]bool{nil: true}
+		add := func(t *table) {
+			if !known[t] {
+				known[t] = true
+				all = append(all, t)
+			}
+		}
+		for _, e := range append(slices.Clone(a.book.epochs), a.epoch) {
+			for _, en := range e.entries {
+				add(en.table)
+			}
+		}
+		for _, s := range a.all() {
+			add(s.table)
+		}
+	}
+	list(c, &all, c.table)
+	return &all
+}
+
+// ref is a table by its number; 0 is nil.
+func (c *codec) ref(t **table, all *[]*table) {
+	n := slices.Index(*all, *t) + 1
+	num(c, &n)
+	if c.reading {
+		*t = nil
+		if n < 0 || n > len(*all) {
+			c.fail()
+		} else if n > 0 {
+			*t = (*all)[n-1]
+		}
+	}
+}
+
+func (c *codec) table(p **table) {
+	if c.reading {
+		*p = &table{}
+	}
+	t := *p
+	num(c, &t.numeric)
+	num(c, &t.pairs)
+	for w := range 2 {
+		c.counts(&t.before[w])
+		c.counts(&t.during[w])
+	}
+	c.bool(&t.lopsided)
+	n := len(t.before[0])
+	c.check(n > 0 && n <= maxBins && t.numeric > 0 && t.numeric <= n && t.pairs >= 0)
+	c.check(len(t.before[1]) == n && len(t.during[0]) == n && len(t.during[1]) == n)
+	c.optional(t.fixed != nil, func() { t.fixed = &events{} }, func() { c.events(t.fixed, n) })
+	c.optional(t.paired != nil, func() { t.paired = &pairedTable{} }, func() {
+		c.events(&t.paired.events, n)
+		for i := range t.paired.counts {
+			for j := range t.paired.counts[i] {
+				num(c, &t.paired.counts[i][j])
+				c.check(t.paired.counts[i][j] >= 0)
+			}
+		}
+	})
+}
+
+// optional is a part that may be missing.
+func (c *codec) optional(there bool, alloc, body func()) {
+	c.bool(&there)
+	if !there || c.err != nil {
+		return
+	}
+	if c.reading {
+		alloc()
+	}
+	body()
+}
+
+func (c *codec) events(e *events, bins int) {
+	for i := range e.toward {
+		c.u64(&e.toward[i])
+		c.bool(&e.live[i])
+		c.check(bins == 64 || e.toward[i]>>bins == 0)
+	}
+	c.check(e.toward[0]&e.toward[1] == 0 && e.toward[0]&e.toward[2] == 0 && e.toward[1]&e.toward[2] == 0)
+	c.float(&e.z2)
+}
+
+func (c *codec) binner(b *binner) {
+	c.floats(&b.edges)
+	list(c, &b.categories, func(x *uint16) { num(c, x) })
+	c.check(b.bins() <= maxBins)
+}
+
+func (c *codec) series(p **series, tables *[]*table) {
+	if c.reading {
+		*p = &series{}
+	}
+	s := *p
+	num(c, &s.kind)
+	num(c, &s.slot)
+	num(c, &s.id)
+	num(c, &s.learned)
+	c.bool(&s.staked)
+	c.bool(&s.shared)
+	c.binner(&s.binner)
+	c.ref(&s.table, tables)
+	c.floats(&s.past[0])
+	c.floats(&s.past[1])
+	for _, x := range []*int{&s.watch.seen, &s.watch.changes, &s.watch.precise} {
+		num(c, x)
+	}
+	c.float(&s.watch.first[0])
+	c.float(&s.watch.first[1])
+	c.float(&s.watch.last)
+	c.bool(&s.watch.difference)
+	c.bool(&s.watch.sum)
+	c.check(s.kind <= fittedScore && s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
+	c.check(s.table == nil || s.table.bins() == s.binner.bins() && s.table.numeric == s.binner.numeric())
+}
+
+// stake names its mixture.
+func (c *codec) stake(a *Audit, s *stake) {
+	list(c, &s.views, func(v *view) { num(c, v); c.check(*v <= sorted) })
+	num(c, &s.at)
+	all := [...]mixture{a.mix.shift, a.mix.support, a.mix.sure, a.mix.paired}
+	n := 0
+	for i, m := range all {
+		if len(s.mix) > 0 && &m[0] == &s.mix[0] {
+			n = i
+		}
+	}
+	num(c, &n)
+	if c.reading {
+		if n < 0 || n >= len(all) {
+			c.fail()
+			return
+		}
+		s.mix = all[n]
+	}
+	c.check(len(s.views) > 0)
+}
+
+func (c *codec) epoch(p **epoch, tables *[]*table) {
+	if c.reading {
+		*p = &epoch{}
+	}
+	e := *p
+	grants := func(g *grant) { num(c, &g.score); c.float(&g.fraction) }
+	list(c, &e.retire, func(id *scoreID) { num(c, id) })
+	c.bool(&e.void)
+	list(c, &e.grants, grants)
+	list(c, &e.shift, grants)
+	num(c, &e.raise)
+	num(c, &e.lower)
+	c.float(&e.raiseBy)
+	c.float(&e.share)
+	c.float(&e.claim)
+	list(c, &e.entries, func(en *entry) {
+		num(c, &en.score)
+		num(c, &en.scope)
+		c.ref(&en.table, tables)
+		c.check(en.table != nil)
+	})
+}
+
+func (c *codec) process(p *process) {
+	for _, x := range []*float64{&p.epsilon, &p.ratio, &p.delta, &p.cash, &p.highest} {
+		c.float(x)
+	}
+	c.bool(&p.below)
+	c.floats(&p.logw)
+	c.floats(&p.sums)
+}
+
+func (c *codec) dictionary(d *dictionary) {
+	num(c, &d.first)
+	num(c, &d.rest)
+	words := make([]string, len(d.words)) // whole words, which the dictionary shortens for display
+	for w, id := range d.ids {
+		words[id-d.first] = w
+	}
+	list(c, &words, c.text)
+	c.check(len(words) <= maxCategories)
+	if c.reading && c.err == nil {
+		d.ids, d.words = map[string]int{}, nil
+		for _, w := range words {
+			d.code(w)
+		}
+		c.check(len(d.words) == len(words))
+	}
+}
+
+func (c *codec) lens(l *lens) {
+	c.bool(&l.live)
+	for _, x := range []*float64{&l.number, &l.center, &l.shift, &l.laplace, &l.gauss, &l.reach} {
+		c.float(x)
+	}
+	list(c, &l.categories, func(x *uint16) { num(c, x) })
+	c.floats(&l.weights)
+	c.check(len(l.weights) == len(l.categories))
+}

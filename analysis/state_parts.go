@@ -1,0 +1,197 @@
+package analysis
+
+import (
+	"maps"
+	"math"
+	"slices"
+)
+
+// reader describes the reader, which is nil before the first results.
+func (c *codec) reader(a *Audit) {
+	c.optional(a.reader != nil, func() { a.reader = &reader{slots: map[string]int{}, errors: a.errors} }, func() {
+		r := a.reader
+		for _, x := range []*int{&r.width, &r.maxKeys, &r.reading} {
+			num(c, x)
+		}
+		for _, x := range []*bool{&r.keyed, &r.ordinal, &r.overflow, &r.duplicates} {
+			c.bool(x)
+		}
+		c.ints(&r.keys)
+		c.ints(&r.measures)
+		c.ints(&r.stamp)
+		list(c, &r.names, c.text)
+		list(c, &r.labels, c.text)
+		list(c, &r.words, func(d **dictionary) {
+			if c.reading {
+				*d = newDictionary(firstText, otherText)
+			}
+			c.dictionary(*d)
+			c.check((*d).first == firstText && (*d).rest == otherText)
+		})
+		keys := slices.Sorted(maps.Keys(r.slots))
+		list(c, &keys, func(k *string) {
+			c.text(k)
+			v := r.slots[*k]
+			num(c, &v)
+			c.check(v >= 0 && v < len(r.labels))
+			if c.reading && c.err == nil {
+				r.slots[*k] = v
+			}
+		})
+		c.check(r.width >= -1 && r.maxKeys >= 1 && len(r.labels) <= r.maxKeys && len(r.stamp) == len(r.labels))
+		c.check(len(r.words) == r.cells() && len(r.slots) == len(r.labels) && len(r.names) == max(r.width, 0))
+		for _, columns := range [][]int{r.keys, r.measures} {
+			for _, x := range columns {
+				c.check(x >= 0 && x < r.width)
+			}
+		}
+	})
+}
+
+// certificate describes the event of the fixed budget; its series is one of the audit's.
+func (c *codec) certificate(a *Audit) {
+	c.optional(a.certificate != nil, func() { a.certificate = &certificate{} }, func() {
+		f := a.certificate
+		all := a.all()
+		n := slices.Index(all, f.series)
+		num(c, &n)
+		if c.reading {
+			if n < 0 || n >= len(all) {
+				c.fail()
+				return
+			}
+			f.series = all[n]
+		}
+		c.binner(&f.binner)
+		list(c, &f.lens.full, c.lens)
+		for w := range 2 {
+			c.float(&f.fitted.center[w])
+			c.float(&f.fitted.rate[w])
+			num(c, &f.hits[w])
+		}
+		c.u64(&f.set)
+		num(c, &f.heavy)
+		num(c, &f.pairs)
+		c.check(f.heavy == 0 || f.heavy == 1)
+		c.check(f.pairs >= 0 && f.hits[0] >= 0 && f.hits[1] >= 0 && f.hits[0] <= f.pairs && f.hits[1] <= f.pairs)
+		c.optional(f.event != nil, func() { f.event = &Event{} }, func() {
+			for _, s := range []*string{&f.event.Score, &f.event.Partition, &f.event.Direction, &f.event.Description} {
+				c.text(s)
+			}
+		})
+	})
+}
+
+func (c *codec) outcome(p **Outcome) {
+	if c.reading {
+		*p = &Outcome{}
+	}
+	o := *p
+	c.text(&o.SQLState)
+	list(c, &o.Columns, func(x *Column) { c.text(&x.Name); c.bool(&x.Discrete) })
+	list(c, &o.Rows, func(row *[]Value) {
+		list(c, row, func(v *Value) { num(c, &v.Kind); c.float(&v.Num); c.text(&v.Text) })
+	})
+}
+
+// verify checks what ties the parts of a restored state together, so that nothing in it can lead out of a list.
+func (a *Audit) verify(c *codec) {
+	c.check(a.pairs >= a.detectedAt && a.stride >= 1 && a.front <= len(a.grid) && a.funded <= len(a.slots))
+	c.check(a.claimAt < 0 || a.front <= a.claimAt || a.detectedAt > 0)
+	places := 0
+	for i := range a.book.stakes {
+		s := &a.book.stakes[i]
+		c.check(s.at == places)
+		places += s.size()
+	}
+	c.check(places == a.book.places)
+	c.check(len(a.lead.logw) == a.book.places && len(a.lead.sums) == len(a.book.stakes))
+	a.verifyProcess(c, &a.lead.process)
+	a.verifyProcess(c, a.climber)
+	for _, e := range append(slices.Clone(a.book.epochs), a.epoch) {
+		a.verifyEpoch(c, e)
+	}
+	a.verifySeries(c)
+	c.check(len(a.retained) <= 16)
+}
+
+func (a *Audit) verifyProcess(c *codec, p *process) {
+	c.check(len(p.logw) <= a.book.places && len(p.sums) <= len(a.book.stakes))
+	at := a.claim.Epsilon
+	if p == a.climber {
+		at = a.grid[min(a.front, len(a.grid)-1)]
+	} else if a.claimAt >= 0 {
+		at = a.grid[a.claimAt]
+	}
+	h := newNull(at, a.claim.Delta)
+	c.check(p.null == h)
+	for _, list := range [][]float64{p.logw, p.sums, {p.cash, p.highest}} {
+		for _, x := range list {
+			c.check(!math.IsNaN(x) && !math.IsInf(x, 1))
+		}
+	}
+}
+
+func (a *Audit) verifyEpoch(c *codec, e *epoch) {
+	known := func(id scoreID) { c.check(id >= 0 && int(id) < len(a.book.stakes)) }
+	fraction := func(x float64) { c.check(x >= 0 && x <= 1) }
+	for _, id := range e.retire {
+		known(id)
+	}
+	for _, list := range [][]grant{e.grants, e.shift} {
+		for _, g := range list {
+			known(g.score)
+			fraction(g.fraction)
+		}
+	}
+	c.check(e.raise >= -1 && int(e.raise) < len(a.book.stakes) && e.lower >= -1 && int(e.lower) < len(a.book.stakes))
+	fraction(e.raiseBy)
+	fraction(e.share)
+	c.check(!math.IsNaN(e.claim) && !math.IsInf(e.claim, 1))
+	for _, en := range e.entries {
+		known(en.score)
+		c.check(en.scope <= claimAlone)
+		if c.err == nil {
+			paired := &a.book.stakes[en.score].mix[0] == &a.mix.paired[0]
+			c.check(paired == (en.table.paired != nil))
+		}
+	}
+}
+
+func (a *Audit) verifySeries(c *codec) {
+	if a.reader == nil {
+		c.check(len(a.slots) == 0 && len(a.specials) == 0 && a.certificate == nil)
+		return
+	}
+	c.check(len(a.specials) > 0 && a.specials[0].kind == rowsScore && len(a.slots) <= a.reader.slotsUsed())
+	if c.err != nil {
+		return
+	}
+	kept := len(a.specials[0].past[0])
+	c.check(len(a.codes[0]) == len(a.codes[1]) && len(a.codes[0]) >= len(a.slots) && len(a.joint.full) <= len(a.slots))
+	seen := map[kind]bool{}
+	for _, s := range a.specials {
+		c.check(s.kind != slotScore && !seen[s.kind])
+		c.check(s.kind.derived() && len(s.past[0]) == 0 || len(s.past[0]) == kept)
+		seen[s.kind] = true
+	}
+	for i, s := range a.slots {
+		c.check(s.kind == slotScore && s.slot == i && len(s.past[0]) == kept)
+	}
+	for _, s := range a.all() {
+		c.check(s.id >= 0 && (!s.staked || int(s.id) < len(a.book.stakes)))
+	}
+}
+
+// placeBets places the bets of the epoch at hand again; they follow from its tables.
+func (a *Audit) placeBets() {
+	n := 0
+	for _, en := range a.epoch.entries {
+		s := &a.book.stakes[en.score]
+		for v := range s.views {
+			a.lead.bets = append(a.lead.bets, bet{})
+			a.lead.bets[n].place(a.lead.null, en, s, v, &a.book)
+			n++
+		}
+	}
+}

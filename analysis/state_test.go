@@ -1,0 +1,126 @@
+package analysis_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/dpwatch/dpwatch/analysis"
+)
+
+// stateShapes are shapes with errors, shared and constant noise besides.
+var stateShapes = append(shapes[:len(shapes):len(shapes)], []struct {
+	name string
+	d    draw
+}{
+	{"shared", func(r *rand.Rand) (d0, d1 analysis.Outcome) { z := lap(r, 1); return value(z), value(1 - z) }},
+	{"errors", func(r *rand.Rand) (d0, d1 analysis.Outcome) {
+		if r.IntN(3) == 0 {
+			return failed("22012"), value(lap(r, 1))
+		}
+		return value(lap(r, 1)), value(math.Inf(1))
+	}},
+}...)
+
+func newAudit(t testing.TB) *analysis.Audit {
+	t.Helper()
+	a, err := analysis.New(analysis.Claim{Epsilon: .5, Delta: 1e-6}, analysis.Options{MaxSlots: 64, MaxTrials: 400})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func saved(t testing.TB, a *analysis.Audit) []byte {
+	t.Helper()
+	b, err := a.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestSaveAndRestore interrupts an audit after many a pair: what was restored goes on bit for bit like the original.
+func TestSaveAndRestore(t *testing.T) {
+	t.Parallel()
+	for _, s := range stateShapes {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			pairs := sample(420, s.d)
+			one, two := newAudit(t), newAudit(t)
+			for i, p := range pairs {
+				if i < 20 || i%37 == 0 {
+					var back analysis.Audit
+					if err := back.UnmarshalBinary(saved(t, two)); err != nil {
+						t.Fatalf("after %d pairs: %v", i, err)
+					}
+					two = &back
+				}
+				one.Add(p[0], p[1])
+				two.Add(p[0], p[1])
+			}
+			x, _ := json.Marshal(one.Report())
+			y, _ := json.Marshal(two.Report())
+			if !bytes.Equal(x, y) || !bytes.Equal(saved(t, one), saved(t, two)) {
+				t.Errorf("uninterrupted: %s\nrestored: %s", x, y)
+			}
+		})
+	}
+}
+
+func TestDamagedStates(t *testing.T) {
+	t.Parallel()
+	a := newAudit(t)
+	for _, p := range sample(50, shapes[2].d) {
+		a.Add(p[0], p[1])
+	}
+	good := saved(t, a)
+	for n := 0; n < len(good); n += 1 + len(good)/200 {
+		if err := newAudit(t).UnmarshalBinary(good[:n]); err == nil {
+			t.Fatalf("cut off after %d bytes: taken", n)
+		}
+		bad := bytes.Clone(good)
+		bad[n] ^= 4
+		b := newAudit(t)
+		before := saved(t, b)
+		if err := b.UnmarshalBinary(bad); err == nil {
+			t.Fatalf("byte %d changed: taken", n)
+		}
+		if !bytes.Equal(before, saved(t, b)) {
+			t.Fatal("the audit was changed")
+		}
+	}
+}
+
+// FuzzRestore changes a state behind its checksum: it is refused, or the audit goes on without a panic.
+func FuzzRestore(f *testing.F) {
+	for _, s := range stateShapes {
+		a := newAudit(f)
+		for _, p := range sample(45, s.d) {
+			a.Add(p[0], p[1])
+		}
+		b := saved(f, a)
+		f.Add(b[analysis.StateHead:len(b)-8], uint16(0), byte(0))
+		for i := range 40 {
+			f.Add(b[analysis.StateHead:len(b)-8], uint16(i*len(b)/40), byte(1+i%7))
+		}
+	}
+	f.Fuzz(func(t *testing.T, body []byte, at uint16, flip byte) {
+		if int(at) < len(body) {
+			body = bytes.Clone(body)
+			body[at] ^= flip
+		}
+		a, err := analysis.RestoreBody(body)
+		if err != nil {
+			return
+		}
+		for _, p := range sample(3, shapes[2].d) {
+			a.Add(p[0], p[1])
+		}
+		if _, err := json.Marshal(a.Report()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

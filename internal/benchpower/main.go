@@ -1,0 +1,166 @@
+// Command benchpower measures the audits of package analysis: how many pairs of trials they take to convict mechanisms
+// that leak more than they claim, and how often they alarm at mechanisms that do not. It prints markdown tables. The
+// seeds are fixed: the same arguments give the same tables.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/dpwatch/dpwatch/analysis"
+)
+
+type options struct {
+	runs, alarmRuns, alarmPairs, workers int
+	seed                                 uint64
+	cells                                *regexp.Regexp
+}
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "benchpower:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, w io.Writer) error {
+	flags := flag.NewFlagSet("benchpower", flag.ContinueOnError)
+	var o options
+	flags.IntVar(&o.runs, "runs", 200, "audits per cell of the table of power; 0 for none")
+	flags.IntVar(&o.alarmRuns, "alarm-runs", 200, "audits per cell of the table of false alarms; 0 for none")
+	flags.IntVar(&o.alarmPairs, "alarm-pairs", 20_000, "pairs of trials per audit of the table of false alarms")
+	flags.IntVar(&o.workers, "workers", runtime.NumCPU(), "audits at a time")
+	flags.Uint64Var(&o.seed, "seed", 1000, "first seed")
+	cells := flags.String("cells", ".", "regular expression: only the cells with such a name")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	var err error
+	if o.cells, err = regexp.Compile(*cells); err != nil {
+		return fmt.Errorf("-cells: %w", err)
+	}
+	if o.workers < 1 || o.runs < 0 || o.alarmRuns < 0 || o.alarmPairs < 1 {
+		return fmt.Errorf("-workers and -alarm-pairs must be at least 1, -runs and -alarm-runs at least 0")
+	}
+	if err := power(w, o); err != nil {
+		return err
+	}
+	return alarms(w, o)
+}
+
+// alpha is the audits' rate of false alarms.
+const alpha = .05
+
+func power(w io.Writer, o options) error {
+	if o.runs == 0 {
+		return nil
+	}
+	fmt.Fprintf(w, "Pairs of trials to a violation, %d audits a cell, alpha %g, looked at after every pair.\n\n", o.runs, alpha)
+	fmt.Fprintln(w, "| mechanism | median | 90 % | found | within | bar | g (nats per pair) | median g / ln(1/alpha) | median g - ln(1/alpha) |")
+	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|")
+	for _, f := range wrong() {
+		if !o.cells.MatchString(f.name) {
+			continue
+		}
+		at, err := detections(f, o, o.runs, f.budget)
+		if err != nil {
+			return err
+		}
+		median, q90 := at[len(at)/2], at[len(at)*9/10]
+		found, _ := slices.BinarySearch(at, f.budget+1)
+		bar, g, ratio, over := "", "", "", ""
+		if f.bar > 0 {
+			bar = fmt.Sprint(f.bar)
+		}
+		if f.laws != nil {
+			p, q := f.laws()
+			x := analysis.Growth(p, q, f.claim)
+			g = fmt.Sprintf("%.4g", x)
+			ratio = fmt.Sprintf("%.2f", float64(median)*x/math.Log(1/alpha))
+			over = fmt.Sprintf("%.1f", float64(median)*x-math.Log(1/alpha))
+		}
+		fmt.Fprintf(w, "| %s | %s | %s | %.1f %% | %d | %s | %s | %s | %s |\n", f.name, pairs(median, f.budget), pairs(q90, f.budget),
+			100*float64(found)/float64(len(at)), f.budget, bar, g, ratio, over)
+	}
+	fmt.Fprintln(w)
+	return nil
+}
+
+func pairs(n, budget int) string {
+	if n > budget {
+		return fmt.Sprintf("> %d", budget)
+	}
+	return fmt.Sprint(n)
+}
+
+func alarms(w io.Writer, o options) error {
+	if o.alarmRuns == 0 {
+		return nil
+	}
+	fmt.Fprintf(w, "False alarms at the tight claim, %d audits of %d pairs a cell, looked at after every pair.\n\n", o.alarmRuns, o.alarmPairs)
+	fmt.Fprintln(w, "| mechanism | alarms | rate | 99 % interval |")
+	fmt.Fprintln(w, "|---|---|---|---|")
+	for _, f := range right() {
+		if !o.cells.MatchString(f.name) {
+			continue
+		}
+		at, err := detections(f, o, o.alarmRuns, o.alarmPairs)
+		if err != nil {
+			return err
+		}
+		k, _ := slices.BinarySearch(at, o.alarmPairs+1)
+		lo, hi := analysis.ClopperPearson(k, len(at), .01)
+		fmt.Fprintf(w, "| %s | %d | %.1f %% | %.1f to %.1f %% |\n", f.name, k, 100*float64(k)/float64(len(at)), 100*lo, 100*hi)
+	}
+	return nil
+}
+
+// detections returns the pairs to detection of all runs, sorted; budget+1 for none.
+func detections(f family, o options, runs, budget int) ([]int, error) {
+	at := make([]int, runs)
+	errs := make([]error, runs)
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range o.workers {
+		wg.Go(func() {
+			for i := range next {
+				at[i], errs[i] = detect(f, budget, o.seed+uint64(i))
+			}
+		})
+	}
+	for i := range runs {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	slices.Sort(at)
+	return at, nil
+}
+
+func detect(f family, budget int, seed uint64) (int, error) {
+	a, err := analysis.New(f.claim, analysis.Options{MaxTrials: budget, Confidence: 1 - alpha})
+	if err != nil {
+		return 0, err
+	}
+	r := rand.New(rand.NewPCG(seed, 20240607))
+	for !a.Decided() {
+		a.Add(f.draw(r))
+	}
+	if n := a.DetectedAt(); n > 0 {
+		return n, nil
+	}
+	return budget + 1, nil
+}

@@ -1,0 +1,185 @@
+// Package plot draws the figures of an audit: histograms, the paths of wealth and bound, and the privacy profile, each as
+// SVG and PNG. Figures of package analysis go in, files come out. It computes no statistics.
+package plot
+
+import (
+	"fmt"
+	"image/color"
+	"math"
+	"os"
+	"path/filepath"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+
+	"github.com/dpwatch/dpwatch/analysis"
+)
+
+var (
+	blue   = color.NRGBA{R: 31, G: 119, B: 180, A: 255}
+	orange = color.NRGBA{R: 255, G: 127, B: 14, A: 255}
+	grey   = color.NRGBA{R: 120, G: 120, B: 120, A: 255}
+	shade  = color.NRGBA{R: 255, G: 215, B: 0, A: 90}
+)
+
+// Write draws the figures into a directory, which it makes, and returns the files written: histogram, wealth, bound and
+// profile, as .svg and .png. Figures without data are left out. The files show results and need the protection of the
+// raw data: only their owner may read them.
+func Write(dir string, f analysis.Figures) ([]string, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("plot: %w", err)
+	}
+	var files []string
+	for _, d := range []struct {
+		name string
+		draw func(analysis.Figures) (*plot.Plot, error)
+	}{{"histogram", histogram}, {"wealth", wealth}, {"bound", bound}, {"profile", profile}} {
+		p, err := d.draw(f)
+		if err != nil {
+			return files, fmt.Errorf("plot %s: %w", d.name, err)
+		}
+		if p == nil {
+			continue
+		}
+		for _, ext := range []string{"svg", "png"} {
+			path := filepath.Join(dir, d.name+"."+ext)
+			if err := save(p, path, ext); err != nil {
+				return files, fmt.Errorf("plot: %w", err)
+			}
+			files = append(files, path)
+		}
+	}
+	return files, nil
+}
+
+func save(p *plot.Plot, path, format string) error {
+	w, err := p.WriterTo(16*vg.Centimeter, 10*vg.Centimeter, format)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := w.WriteTo(file); err != nil {
+		_ = file.Close()
+		return err
+	}
+	return file.Close()
+}
+
+// line adds a line through the points that are finite; fewer than two are no line.
+func line(p *plot.Plot, name string, c color.Color, points plotter.XYs, dashed bool) error {
+	var finite plotter.XYs
+	for _, xy := range points {
+		if !math.IsNaN(xy.X+xy.Y) && !math.IsInf(xy.X+xy.Y, 0) {
+			finite = append(finite, xy)
+		}
+	}
+	if len(finite) < 2 {
+		return nil
+	}
+	l, err := plotter.NewLine(finite)
+	if err != nil {
+		return err
+	}
+	l.Color, l.Width = c, vg.Points(1.5)
+	if dashed {
+		l.Dashes = []vg.Length{vg.Points(5), vg.Points(4)}
+	}
+	p.Add(l)
+	p.Legend.Add(name, l)
+	return nil
+}
+
+func histogram(f analysis.Figures) (*plot.Plot, error) {
+	h := f.Histogram
+	if h == nil {
+		return nil, nil
+	}
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Results on D0 and D1", h.Label, "kept trials"
+	p.Legend.Top = true
+	most := 1.0
+	for i := range h.D0 {
+		most = max(most, float64(h.D0[i]), float64(h.D1[i]))
+	}
+	for i, e := range h.Event {
+		box, err := plotter.NewPolygon(plotter.XYs{{X: e[0], Y: 0}, {X: e[0], Y: most}, {X: e[1], Y: most}, {X: e[1], Y: 0}})
+		if err != nil {
+			return nil, err
+		}
+		box.Color, box.LineStyle.Width = shade, 0
+		p.Add(box)
+		if i == 0 {
+			p.Legend.Add("event, likelier on "+h.Direction, box)
+		}
+	}
+	if err := line(p, "D0", blue, steps(h.Edges, h.D0), false); err != nil {
+		return nil, err
+	}
+	return p, line(p, "D1", orange, steps(h.Edges, h.D1), false)
+}
+
+func steps(edges []float64, counts []int) (xys plotter.XYs) {
+	for i, n := range counts {
+		xys = append(xys, plotter.XY{X: edges[i], Y: float64(n)}, plotter.XY{X: edges[i+1], Y: float64(n)})
+	}
+	return xys
+}
+
+func wealth(f analysis.Figures) (*plot.Plot, error) {
+	if f.NoClaim || len(f.Path) < 2 {
+		return nil, nil
+	}
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Evidence against the claim", "pairs of trials", "log-wealth (nats)"
+	p.Legend.Top, p.Legend.Left = true, true
+	var xys plotter.XYs
+	for _, x := range f.Path {
+		xys = append(xys, plotter.XY{X: float64(x.Pairs), Y: x.Wealth})
+	}
+	if err := line(p, "wealth", blue, xys, false); err != nil {
+		return nil, err
+	}
+	return p, line(p, "violation: ln(1/alpha)", grey, across(f, f.Threshold), true)
+}
+
+func across(f analysis.Figures, y float64) plotter.XYs {
+	return plotter.XYs{{X: 0, Y: y}, {X: float64(f.Path[len(f.Path)-1].Pairs), Y: y}}
+}
+
+func bound(f analysis.Figures) (*plot.Plot, error) {
+	if len(f.Path) < 2 {
+		return nil, nil
+	}
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Certified lower bound", "pairs of trials", "epsilon"
+	p.Legend.Top, p.Legend.Left, p.Y.Min = true, true, 0
+	var xys plotter.XYs
+	for _, x := range f.Path {
+		xys = append(xys, plotter.XY{X: float64(x.Pairs), Y: x.Line})
+	}
+	if err := line(p, "lower bound", blue, xys, false); err != nil || f.NoClaim {
+		return p, err
+	}
+	return p, line(p, "claim", grey, across(f, f.Claim.Epsilon), true)
+}
+
+func profile(f analysis.Figures) (*plot.Plot, error) {
+	if len(f.Profile) < 2 {
+		return nil, nil
+	}
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Privacy profile: certified at least", "epsilon", "delta"
+	p.Legend.Top, p.Y.Min, p.Y.Max = true, 0, .01
+	var xys plotter.XYs
+	for i, x := range f.Profile { // delta falls with epsilon, so that a bound holds for what is left of its point
+		if i > 0 {
+			xys = append(xys, plotter.XY{X: f.Profile[i-1].Epsilon, Y: x.Delta})
+		}
+		xys = append(xys, plotter.XY{X: x.Epsilon, Y: x.Delta})
+	}
+	return p, line(p, "lower bound of delta, each point by itself", blue, xys, false)
+}

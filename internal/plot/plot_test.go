@@ -1,0 +1,58 @@
+package plot_test
+
+import (
+	"bytes"
+	"image/png"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/plot"
+)
+
+func TestWrite(t *testing.T) {
+	t.Parallel()
+	a, err := analysis.New(analysis.Claim{Epsilon: 1}, analysis.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "new")
+	if files, err := plot.Write(dir, a.Figures()); err != nil || len(files) != 0 {
+		t.Fatalf("without trials: %v, %v", files, err)
+	}
+	r := rand.New(rand.NewPCG(1, 1))
+	one := func(x float64) analysis.Outcome {
+		return analysis.Outcome{Rows: [][]analysis.Value{{{Kind: analysis.Number, Num: x}}}}
+	}
+	for range 200 {
+		a.Add(one(r.ExpFloat64()-r.ExpFloat64()), one(3+r.ExpFloat64()-r.ExpFloat64()))
+	}
+	f := a.Figures()
+	if f.Profile[0].Delta < .5 || f.Histogram == nil || len(f.Histogram.Event) == 0 {
+		t.Errorf("profile %v, histogram %+v", f.Profile, f.Histogram)
+	}
+	files, err := plot.Write(dir, f)
+	if err != nil || len(files) != 8 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, path := range files {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(path, ".svg") && !bytes.Contains(data, []byte("<svg")) {
+			t.Errorf("%s is no SVG", path)
+		}
+		if strings.HasSuffix(path, ".png") {
+			if _, err := png.Decode(bytes.NewReader(data)); err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+	}
+	if _, err := plot.Write(files[0], f); err == nil {
+		t.Error("a file is no directory")
+	}
+}
