@@ -79,9 +79,9 @@ func newRelay(env environment, c config.Config, h hello, log *zap.Logger, childL
 }
 
 // bareNames returns the names of protected tables without their schemas. Statements whose text holds none of them
-// need not go to the auditor: it refuses every query that does not name a protected table itself, also one that reads
-// it by a view, a function, a search_path or an EXECUTE. Only a name in an escaped identifier (U&"...") cannot be
-// seen in the text, and capture.Mentions lets those through.
+// need not go to the auditor: what it audits names a relation of the list; a view over a protected table is to be
+// listed as well (README, limits). An EXECUTE is judged by the statement that was prepared. Only a name in an escaped
+// identifier (U&"...") cannot be seen in the text, and capture.Mentions lets those through.
 func bareNames(tables []string) []string {
 	names := make([]string, len(tables))
 	for i, t := range tables {
