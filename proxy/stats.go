@@ -10,55 +10,55 @@ import (
 
 // Stats is what a server has counted since it was made. Numbers only grow, but for OpenSessions.
 type Stats struct {
-	Connections    uint64 // accepted
-	Sessions       uint64 // of them, those that reached the engine
-	OpenSessions   uint64 // now
-	FailedSessions uint64 // ended by an error of the network
-	IdleEnded      uint64 // ended after IdleTimeout
+	Connections    uint64 `json:"connections"`     // accepted
+	Sessions       uint64 `json:"sessions"`        // of them, those that reached the engine
+	OpenSessions   uint64 `json:"open_sessions"`   // now
+	FailedSessions uint64 `json:"failed_sessions"` // ended by an error of the network
+	IdleEnded      uint64 `json:"idle_ended"`      // ended after IdleTimeout
 
-	RefusedLimit    uint64 // 53300: too many sessions
-	RefusedUpstream uint64 // 08001: the engine could not be reached
-	RefusedProtocol uint64 // 08P01: no proper startup, or none in time
-	RefusedDraining uint64 // 57P03: the proxy was shutting down
-	RefusedTLS      uint64 // 28000: without TLS where it is required
-	RefusedDirect   uint64 // began with TLS where the proxy has none
-	TLSFailures     uint64 // TLS handshakes with clients that failed
-	DirectTLS       uint64 // began with TLS
-	SSLRequests     uint64
-	GSSENCRequests  uint64 // answered with N
-	CancelRequests  uint64 // forwarded, or tried to be
-	CancelFailures  uint64 // of them, those that did not reach the engine
+	RefusedLimit    uint64 `json:"refused_limit"`    // 53300: too many sessions
+	RefusedUpstream uint64 `json:"refused_upstream"` // 08001: the engine could not be reached
+	RefusedProtocol uint64 `json:"refused_protocol"` // 08P01: no proper startup, or none in time
+	RefusedDraining uint64 `json:"refused_draining"` // 57P03: the proxy was shutting down
+	RefusedTLS      uint64 `json:"refused_tls"`      // 28000: without TLS where it is required
+	RefusedDirect   uint64 `json:"refused_direct"`   // began with TLS where the proxy has none
+	TLSFailures     uint64 `json:"tls_failures"`     // TLS handshakes with clients that failed
+	DirectTLS       uint64 `json:"direct_tls"`       // began with TLS
+	SSLRequests     uint64 `json:"ssl_requests"`
+	GSSENCRequests  uint64 `json:"gssenc_requests"` // answered with N
+	CancelRequests  uint64 `json:"cancel_requests"` // forwarded, or tried to be
+	CancelFailures  uint64 `json:"cancel_failures"` // of them, those that did not reach the engine
 
-	TLSSessions       uint64    // of the sessions, those whose client spoke TLS with the proxy
-	PlusFiltered      uint64    // those to whose clients SCRAM-SHA-256-PLUS was not offered
-	CertificateExpiry time.Time `json:",omitzero"` // end of the certificate that clients see; zero without
-	CertificateLoads  uint64    // how often its files were replaced by good ones
-	CertificateFaults uint64    // and by such as could not be used
+	TLSSessions       uint64    `json:"tls_sessions"`                // of the sessions, those whose client spoke TLS with the proxy
+	PlusFiltered      uint64    `json:"plus_filtered"`               // those to whose clients SCRAM-SHA-256-PLUS was not offered
+	CertificateExpiry time.Time `json:"certificate_expiry,omitzero"` // end of the certificate that clients see; zero without
+	CertificateLoads  uint64    `json:"certificate_loads"`           // how often its files were replaced by good ones
+	CertificateFaults uint64    `json:"certificate_faults"`          // and by such as could not be used
 
-	BytesFromClients uint64
-	BytesFromServer  uint64
+	BytesFromClients uint64 `json:"bytes_from_clients"`
+	BytesFromServer  uint64 `json:"bytes_from_server"`
 
-	QueriesCaptured uint64 // given to the sink
-	QueriesDropped  uint64 // of them, those that it did not take
+	QueriesCaptured uint64 `json:"queries_captured"` // given to the sink
+	QueriesDropped  uint64 `json:"queries_dropped"`  // of them, those that it did not take
 
 	// Completed statements that were not captured, by reason.
-	SkippedEncoding         uint64 // client_encoding is not UTF8
-	SkippedStrings          uint64 // standard_conforming_strings is off
-	SkippedTooLong          uint64 // longer than MaxStatementBytes
-	SkippedNotCopied        uint64 // over the capture budget
-	SkippedUnknownStatement uint64 // statement or portal made out of sight
-	SkippedUnreadable       uint64 // not well formed
-	SkippedArguments        uint64 // an EXECUTE whose arguments are not plain literals
-	SkippedUnprotected      uint64 // not interesting (Options.Interesting)
+	SkippedEncoding         uint64 `json:"skipped_encoding"`          // client_encoding is not UTF8
+	SkippedStrings          uint64 `json:"skipped_strings"`           // standard_conforming_strings is off
+	SkippedTooLong          uint64 `json:"skipped_too_long"`          // longer than MaxStatementBytes
+	SkippedNotCopied        uint64 `json:"skipped_not_copied"`        // over the capture budget
+	SkippedUnknownStatement uint64 `json:"skipped_unknown_statement"` // statement or portal made out of sight
+	SkippedUnreadable       uint64 `json:"skipped_unreadable"`        // not well formed
+	SkippedArguments        uint64 `json:"skipped_arguments"`         // an EXECUTE whose arguments are not plain literals
+	SkippedUnprotected      uint64 `json:"skipped_unprotected"`       // not interesting (Options.Interesting)
 
 	// Sessions whose capture stopped, by reason. Their traffic went on.
-	UncapturedPairing     uint64 // answers did not match messages
-	UncapturedCopy        uint64 // a failed COPY left it open which Sync counts
-	UncapturedReplication uint64 // replication protocol
-	UncapturedProtocol    uint64 // impossible or unknown messages, another protocol version
-	UncapturedOverflow    uint64 // more messages than the capture budget
-	UncapturedPanic       uint64 // a fault in the capture code
-	UncapturedPassthrough uint64 // TLS passed through to the engine
+	UncapturedPairing     uint64 `json:"uncaptured_pairing"`     // answers did not match messages
+	UncapturedCopy        uint64 `json:"uncaptured_copy"`        // a failed COPY left it open which Sync counts
+	UncapturedReplication uint64 `json:"uncaptured_replication"` // replication protocol
+	UncapturedProtocol    uint64 `json:"uncaptured_protocol"`    // impossible or unknown messages, another protocol version
+	UncapturedOverflow    uint64 `json:"uncaptured_overflow"`    // more messages than the capture budget
+	UncapturedPanic       uint64 `json:"uncaptured_panic"`       // a fault in the capture code
+	UncapturedPassthrough uint64 `json:"uncaptured_passthrough"` // TLS passed through to the engine
 }
 
 // Add adds the counters of another server. The end of the certificate is the earlier one.

@@ -87,12 +87,16 @@ claims: {safe_functions: [noisy], trust: [comment]}
 		t.Errorf("connect without TLS: %v, want SQLSTATE 28000", err)
 	}
 	_, body := s.get(t, "/api/status")
+	type sessions struct {
+		Sessions    uint64 `json:"sessions"`
+		TLSSessions uint64 `json:"tls_sessions"`
+	}
 	var status struct {
-		Proxy  struct{ Sessions, TLSSessions uint64 }
+		Proxy  sessions
 		Routes []struct {
 			Name, TLS, Captured string
 			Listen              []string
-			Proxy               struct{ Sessions, TLSSessions uint64 }
+			Proxy               sessions
 		}
 	}
 	if err := json.Unmarshal([]byte(body), &status); err != nil {

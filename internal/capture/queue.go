@@ -133,10 +133,10 @@ func (c *Queue) Close() {
 
 // QueueStats is what a queue counted since it was made, and what it holds now.
 type QueueStats struct {
-	Offered uint64 // calls of Offer
-	Dropped uint64 // of them, those that returned false
-	Length  int    // queries in the queue
-	Bytes   int    // their sizes, summed
+	Offered uint64 `json:"offered"` // calls of Offer
+	Dropped uint64 `json:"dropped"` // of them, those that returned false
+	Length  int    `json:"length"`  // queries in the queue
+	Bytes   int    `json:"bytes"`   // their sizes, summed
 }
 
 // Stats returns the queue's counters, all of one moment.

@@ -36,12 +36,12 @@ type Options struct {
 
 // Stats counts what happened so far.
 type Stats struct {
-	PID          int    // of the child; 0 while there is none
-	Starts       uint64 // of the child, the first one included
-	QueriesSent  uint64
-	QueriesLost  uint64 // taken from the queue while the child died
-	SetAside     uint64 // not sent because the child died on this statement before
-	LastHeardAgo time.Duration
+	PID          int           `json:"pid"`    // of the child; 0 while there is none
+	Starts       uint64        `json:"starts"` // of the child, the first one included
+	QueriesSent  uint64        `json:"queries_sent"`
+	QueriesLost  uint64        `json:"queries_lost"` // taken from the queue while the child died
+	SetAside     uint64        `json:"set_aside"`    // not sent because the child died on this statement before
+	LastHeardAgo time.Duration `json:"last_heard_ago_ns"`
 }
 
 // Supervisor runs the auditor process.
