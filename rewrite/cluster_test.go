@@ -29,3 +29,9 @@ func run(t *testing.T, conn *pgconn.PgConn, script string) {
 		t.Fatalf("%v\n%s", err, script)
 	}
 }
+
+// superuser creates a role of the server that the tests share, unless another test did.
+func superuser(t *testing.T, conn *pgconn.PgConn, name string) {
+	t.Helper()
+	run(t, conn, "DO $$ BEGIN CREATE ROLE "+name+" SUPERUSER; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$")
+}

@@ -63,7 +63,8 @@ func newWorlds(t *testing.T) *worlds {
 		t.Fatal(err)
 	}
 	w := &worlds{shop: connect(t, server.DSN("shop")), shadow: connect(t, pgtest.Database(t))}
-	run(t, w.shop, "CREATE ROLE alice SUPERUSER; CREATE ROLE ref SUPERUSER")
+	superuser(t, w.shop, "alice")
+	superuser(t, w.shop, "ref")
 	run(t, w.shop, common)
 	run(t, w.shadow, common+"CREATE SCHEMA d0; CREATE SCHEMA d1;"+
 		protectedTables("d0", "d0", usersD0)+protectedTables("d1", "d1", usersD1))

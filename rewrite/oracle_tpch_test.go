@@ -31,6 +31,7 @@ func TestOracleTPCH(t *testing.T) {
 		return strings.NewReplacer("{s}", schema, "{n}", fmt.Sprint(n)).Replace(file("tables.sql"))
 	}
 	w := &worlds{shop: connect(t, pgtest.Database(t)), shadow: connect(t, pgtest.Database(t))}
+	superuser(t, w.shop, "alice")
 	neighbours := map[string]int{"d0": 40, "d1": 39}
 	run(t, w.shop, file("public.sql"))
 	run(t, w.shadow, file("public.sql"))
