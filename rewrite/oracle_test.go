@@ -1,6 +1,7 @@
 package rewrite_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -62,6 +63,11 @@ func newWorlds(t *testing.T) *worlds {
 	if err := server.CreateDatabase(t.Context(), "shop"); err != nil { // queries name it
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := server.DropDatabase(context.Background(), "shop"); err != nil {
+			t.Error(err)
+		}
+	})
 	w := &worlds{shop: connect(t, server.DSN("shop")), shadow: connect(t, pgtest.Database(t))}
 	superuser(t, w.shop, "alice")
 	superuser(t, w.shop, "ref")
