@@ -7,7 +7,6 @@ package alert
 
 import (
 	"math"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -33,7 +32,6 @@ type Finding struct {
 	TrialsD1   int
 	Odds       float64 // the attacker's posterior odds after the event; NaN where there are none
 	SQL        string  // with literals; empty unless allowed
-	At         time.Time
 }
 
 // Sender takes findings.

@@ -3,7 +3,6 @@ package audit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"time"
 
@@ -186,7 +185,7 @@ func (a *Auditor) finding(j *job, w *world, r analysis.Report) alert.Finding {
 		ID: j.id, Group: j.plan.Group, Summary: j.plan.Summary, User: j.query.User, Database: j.query.Database,
 		Neighbour: w.schema, Epsilon: float64(r.Claimed.Epsilon), Delta: r.Claimed.Delta, Source: r.Claimed.Source,
 		Lower: float64(r.EpsilonLower), Estimate: float64(r.EpsilonEstimate), Confidence: r.Confidence, Reason: r.Reason,
-		TrialsD0: r.Trials.D0, TrialsD1: r.Trials.D1, Odds: float64(r.Attacker.PosteriorOdds), At: a.opt.Now(),
+		TrialsD0: r.Trials.D0, TrialsD1: r.Trials.D1, Odds: float64(r.Attacker.PosteriorOdds),
 	}
 	if r.Event != nil {
 		f.Event = r.Event.Description
@@ -254,6 +253,3 @@ func (j *job) entry(showSQL bool) Entry { // with Auditor.mu held
 	}
 	return e
 }
-
-// String is for messages in tests and logs.
-func (j *job) String() string { return fmt.Sprintf("audit %s (%s)", j.id, j.state) }
