@@ -77,7 +77,7 @@ func FuzzStartup(f *testing.F) {
 
 // FuzzRelay: behind the startup every byte comes through both ways, whatever it is and however it is cut,
 // lengths that lie included.
-func FuzzRelay(f *testing.F) {
+func FuzzRelayedSession(f *testing.F) {
 	for _, seed := range [][]byte{
 		nil, message('Q', "SELECT 1\x00"), greeting(), append(greeting(), message('Q', "BEGIN\x00")...),
 		{'Q', 0, 0, 0, 0},
