@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Check looks whether the shadow database can be replayed on: it answers, every schema is there and holds
@@ -17,19 +19,7 @@ func (p *Player) Check(ctx context.Context, d0 string, d1, tables []string) (war
 	}
 	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
 	query := func(sql string, args ...string) ([][][]byte, error) {
-		values := make([][]byte, len(args))
-		for i, a := range args {
-			values[i] = []byte(a)
-		}
-		result := conn.ExecParams(ctx, sql, values, nil, nil, nil).Read()
-		if result.Err != nil {
-			_, fault := classify(result.Err)
-			if fault == nil {
-				fault = &SetupError{Op: "check the shadow database", err: result.Err}
-			}
-			return nil, fault
-		}
-		return result.Rows, nil
+		return ask(ctx, conn, "check the shadow database", sql, args...)
 	}
 	rows, err := query("SELECT rolsuper OR rolbypassrls FROM pg_catalog.pg_roles WHERE rolname = current_user")
 	if err != nil {
@@ -57,6 +47,23 @@ func (p *Player) Check(ctx context.Context, d0 string, d1, tables []string) (war
 		}
 	}
 	return warnings, nil
+}
+
+// ask runs one query of dpwatch's own, with arguments in text form; op names it in the error.
+func ask(ctx context.Context, conn *pgconn.PgConn, op, sql string, args ...string) ([][][]byte, error) {
+	values := make([][]byte, len(args))
+	for i, a := range args {
+		values[i] = []byte(a)
+	}
+	result := conn.ExecParams(ctx, sql, values, nil, nil, nil).Read()
+	if result.Err != nil {
+		_, fault := classify(result.Err)
+		if fault == nil {
+			fault = &SetupError{Op: op, err: result.Err}
+		}
+		return nil, fault
+	}
+	return result.Rows, nil
 }
 
 // shape returns a table's columns in physical order, name and type.
@@ -101,20 +108,16 @@ func (p *Player) Tables(ctx context.Context, schema string) ([]string, error) {
 		return nil, err
 	}
 	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
-	result := conn.ExecParams(ctx, `SELECT c.relname FROM pg_catalog.pg_class c
+	rows, err := ask(ctx, conn, "list tables", `SELECT c.relname FROM pg_catalog.pg_class c
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
 		AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
-		ORDER BY 1`, [][]byte{[]byte(schema)}, nil, nil, nil).Read()
-	if result.Err != nil {
-		_, fault := classify(result.Err)
-		if fault == nil {
-			fault = &SetupError{Op: "list tables", err: result.Err}
-		}
-		return nil, fault
+		ORDER BY 1`, schema)
+	if err != nil {
+		return nil, err
 	}
-	names := make([]string, len(result.Rows))
-	for i, row := range result.Rows {
+	names := make([]string, len(rows))
+	for i, row := range rows {
 		names[i] = string(row[0])
 	}
 	return names, nil

@@ -141,8 +141,8 @@ func auditOnce(ctx context.Context, env environment, f auditFlags) (analysis.Rep
 				break
 			}
 			a.Add(p.D0, p.D1)
+			_ = bar.Add(1)
 		}
-		_ = bar.Set(a.Report().Trials.D0)
 	}
 	_ = bar.Clear()
 	r := a.Report()
