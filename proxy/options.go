@@ -64,7 +64,7 @@ type Options struct {
 	CaptureBudgetBytes int
 	// MaxStatementBytes is the longest statement that is captured. Default 16 KiB.
 	MaxStatementBytes int
-	// DrainInterval is how often the copies are looked at while there are some. Default 25 ms.
+	// DrainInterval is how often the copies are looked at while there are some. Default 50 ms.
 	DrainInterval time.Duration
 	// Loops is how many event loops relay the sessions whose two sides are plain sockets (TCP or unix, without
 	// TLS), on Linux. Default: a quarter of the processors, 1 at least and 4 at most. Negative: none; goroutines
@@ -83,7 +83,7 @@ func (o Options) withDefaults() Options {
 	orDefault(&o.KeepAlive, 30*time.Second)
 	orDefault(&o.CaptureBudgetBytes, 256<<10)
 	orDefault(&o.MaxStatementBytes, 16<<10)
-	orDefault(&o.DrainInterval, 25*time.Millisecond)
+	orDefault(&o.DrainInterval, 50*time.Millisecond)
 	orDefault(&o.Loops, DefaultLoops())
 	if o.ClientTLS.Mode == "" {
 		o.ClientTLS.Mode = TLSDisable

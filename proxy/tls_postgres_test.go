@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
@@ -65,11 +66,7 @@ func startSecure(t *testing.T) *secureCluster {
 	}
 	write(t, filepath.Join(data, "root.crt"), ca)
 	ownAs(t, filepath.Join(data, "root.crt"), data)
-	conn, err := pgx.Connect(t.Context(), c.SocketDSN("postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
+	conn := pgtest.Connect(t, c.SocketDSN("postgres"))
 	for _, sql := range []string{
 		"ALTER SYSTEM SET ssl = on", "ALTER SYSTEM SET ssl_ca_file = 'root.crt'", "CREATE ROLE ann LOGIN",
 		"SET password_encryption = 'md5'", fmt.Sprintf("CREATE ROLE md5er LOGIN PASSWORD '%s'", c.Password()), "SELECT pg_reload_conf()",
@@ -116,7 +113,7 @@ func legs(client proxy.TLSMode, id *identity, upstream proxy.UpstreamTLSMode) fu
 	}
 }
 
-// ask connects to addr with a client and returns whether the server sees TLS ("true" or "false"), or the
+// ask connects to addr with a client (psql, psql with libpq 18, pgx) and returns whether the server sees TLS ("true" or "false"), or the
 // client's error.
 func (c *secureCluster) ask(t *testing.T, client, addr, extra string) (string, error) {
 	t.Helper()
@@ -128,9 +125,12 @@ func (c *secureCluster) ask(t *testing.T, client, addr, extra string) (string, e
 	dsn := fmt.Sprintf("host=%s port=%s user=postgres password=%s dbname=postgres connect_timeout=20 %s", host, port, c.Password(), extra)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if client == "psql" {
+	if client != "pgx" {
 		cmd := exec.CommandContext(ctx, postgres.tool("psql"), "-XAtc", sql, dsn+" gssencmode=disable")
 		cmd.Env = append(os.Environ(), "LC_ALL=C", "HOME="+t.TempDir())
+		if client == libpq18 {
+			cmd.Env = append(cmd.Env, libpq18Env())
+		}
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			return "", fmt.Errorf("%w: %s", err, out)
@@ -150,6 +150,7 @@ func (c *secureCluster) ask(t *testing.T, client, addr, extra string) (string, e
 // TestTLSWithPostgres runs everything that needs a PostgreSQL with TLS.
 func TestTLSWithPostgres(t *testing.T) {
 	t.Parallel()
+	postgres.ensure(t) // whose psql is used
 	if _, err := exec.LookPath(postgres.tool("psql")); err != nil {
 		t.Log("no psql here: its cells run with pgx alone")
 	}
@@ -183,8 +184,9 @@ func testChannelBinding(t *testing.T, c *secureCluster) {
 		{"the engine's certificate, TLS to the engine", legs(proxy.TLSRequire, c.id, proxy.UpstreamRequire), map[string]string{
 			"sslmode=require": "true", "sslmode=require channel_binding=disable": "true", "sslmode=require channel_binding=require": "true",
 			"sslmode=prefer": "true", "sslmode=disable": fails, "sslmode=verify-full sslrootcert=" + c.ca.file: "true",
-			"sslmode=require channel_binding=require sslnegotiation=direct": "true",
-			"sslmode=require user=md5er":                                    "true",
+			"sslmode=require channel_binding=require sslnegotiation=direct":      "true",
+			"sslmode=verify-full sslnegotiation=direct sslrootcert=" + c.ca.file: "true",
+			"sslmode=require user=md5er":                                         "true",
 		}},
 		{"the same, clients as they like", legs(proxy.TLSAllow, c.id, proxy.UpstreamRequire), map[string]string{
 			"sslmode=disable": "true", "sslmode=prefer": "true", "sslmode=require channel_binding=require": "true",
@@ -200,13 +202,17 @@ func testChannelBinding(t *testing.T, c *secureCluster) {
 			"sslmode=require user=ann sslcert=" + c.ann.certFile + " sslkey=" + c.ann.keyFile + " sslrootcert=" + c.ca.file: "true",
 		}},
 	}
+	clients := []string{"psql", "pgx"}
+	if postgres18.binDir != "" {
+		clients = append(clients, libpq18)
+	}
 	for _, combination := range combinations {
 		p := start(t, c.upstream(), combination.change)
 		if err := p.CheckUpstream(t.Context()); err != nil {
 			t.Errorf("%s: refused at the start: %v", combination.name, err)
 		}
 		for options, want := range combination.want {
-			for _, client := range []string{"psql", "pgx"} {
+			for _, client := range clients {
 				if client == "psql" && strings.Contains(options, "sslnegotiation") {
 					continue // since libpq 17
 				}
@@ -344,11 +350,7 @@ func testBulkTLS(t *testing.T, c *secureCluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := pgx.Connect(t.Context(), fmt.Sprintf("host=%s port=%s user=postgres password=%s dbname=postgres sslmode=require", host, port, c.Password()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
+	conn := pgtest.Connect(t, fmt.Sprintf("host=%s port=%s user=postgres password=%s dbname=postgres sslmode=require", host, port, c.Password()))
 	const lines = 30_000
 	if _, err := conn.Exec(t.Context(), "CREATE TEMP TABLE bulk (n int, s text)"); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,59 @@
+package proxy_test
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// libpq18 is psql, of whatever version is here, on the client library of PostgreSQL 18: protocol 3.2 and direct TLS as
+// most clients will speak them.
+const libpq18 = "psql with libpq 18"
+
+// libpq18Env is the environment that makes psql use that library.
+func libpq18Env() string {
+	return "LD_LIBRARY_PATH=" + filepath.Join(filepath.Dir(postgres18.binDir), "lib")
+}
+
+// TestLibpq18: libpq negotiates 3.2, and its cancel request, with the longer key, stops the right statement.
+func TestLibpq18(t *testing.T) {
+	t.Parallel()
+	c := needs18(t)
+	postgres.ensure(t) // whose psql is used
+	psql, err := exec.LookPath(postgres.tool("psql"))
+	if err != nil {
+		t.Skip("SKIPPED: no psql (apt-get install postgresql-client)")
+	}
+	o := observe(t, c.upstream(t), 0, nil)
+	host, port, err := net.SplitHostPort(o.outer.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), psql, "-XAt", "-v", "VERBOSITY=verbose", "-c", "SELECT 'libpq 18'", "-c", "SELECT pg_sleep(602)", "-c", "SELECT 'not cancelled'",
+		"host="+host+" port="+port+" user=ann dbname=bank gssencmode=disable sslmode=disable min_protocol_version=3.2 max_protocol_version=3.2")
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "HOME="+t.TempDir(), libpq18Env())
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	watch := connect(t, c.upstream(t).Address, "")
+	eventually(t, "the statement runs", func() bool { return backends(t, watch, "SELECT pg_sleep(602)%") == 1 })
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // psql says 1 for the last -c that failed, or goes on
+	if got := out.String(); !strings.HasPrefix(got, "libpq 18\n") || !strings.Contains(got, "57014") {
+		t.Errorf("psql printed %q, want the first answer and SQLSTATE 57014", got)
+	}
+	o.sink.find(t, "SELECT 'libpq 18'")
+	if n := o.Stats().CancelRequests; n != 1 {
+		t.Errorf("%d cancel requests, want 1", n)
+	}
+	o.same(t)
+}
