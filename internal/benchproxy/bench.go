@@ -54,7 +54,7 @@ func bench(ctx context.Context, o options) error {
 	if err := execute(ctx, cluster, "SELECT pg_reload_conf()"); err != nil {
 		return err
 	}
-	initialise := exec.CommandContext(ctx, tool(cluster, "pgbench"), "-i", "-q", "-s", "10", cluster.SocketDSN("postgres"))
+	initialise := exec.CommandContext(ctx, pgtemp.Tool(cluster.BinDir(), "pgbench"), "-i", "-q", "-s", "10", cluster.SocketDSN("postgres"))
 	if out, err := initialise.CombinedOutput(); err != nil {
 		return fmt.Errorf("pgbench -i: %w\n%s", err, out)
 	}
@@ -116,16 +116,6 @@ func execute(ctx context.Context, c *pgtemp.Cluster, sql string) error {
 	defer conn.Close(ctx)
 	_, err = conn.Exec(ctx, sql)
 	return err
-}
-
-// tool finds a client program of PostgreSQL: beside the server's (which may be symbolic links), else on PATH.
-func tool(c *pgtemp.Cluster, name string) string {
-	if real, err := filepath.EvalSymlinks(filepath.Join(c.BinDir(), "initdb")); err == nil {
-		if path := filepath.Join(filepath.Dir(real), name); exec.Command(path, "--version").Run() == nil {
-			return path
-		}
-	}
-	return name
 }
 
 // transactions prints a table: throughput, against direct and against PgBouncer, latency, CPU per transaction.

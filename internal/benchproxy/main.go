@@ -29,6 +29,7 @@ type options struct {
 	dpwatch string
 	seconds float64
 	slice   time.Duration
+	trial   time.Duration
 	clients []int
 	modes   []string
 	extra   [][2]string // name and command of further proxies
@@ -43,6 +44,7 @@ func run(ctx context.Context, args []string) error {
 	fs.StringVar(&o.dpwatch, "dpwatch", "bin/dpwatch", "the dpwatch binary")
 	fs.Float64Var(&o.seconds, "seconds", 8, "seconds a cell (one mode, one number of clients, all targets)")
 	fs.DurationVar(&o.slice, "slice", 40*time.Millisecond, "how long the client stays on one target")
+	fs.DurationVar(&o.trial, "trial", 25*time.Millisecond, "how long a replayed query takes, in the part replay")
 	clients := fs.String("clients", "1,8,32", "numbers of clients")
 	modes := fs.String("modes", "simple,extended,prepared", "protocol modes")
 	parts := fs.String("parts", "idle,transactions,bulk,replay", "what to measure")

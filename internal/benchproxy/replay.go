@@ -18,20 +18,33 @@ import (
 
 // replayPhases is how often the auditor is let run and is stopped again, and replayPhase how long each time.
 const (
-	replayPhases = 12
+	replayPhases = 24
 	replayPhase  = 2.0 // seconds
 )
 
 // replay prints latencies with an audit's replays running and without: the auditor process is stopped and continued
-// in turn, so that noise hits both alike. Engine and shadow are one server here, on the same processors: what the
-// replays themselves take of them shows in the row of direct.
+// in turn, so that noise hits both alike. The shadow is a server of its own, at idle priority, which stands in for one on
+// another machine: it gets the processors when nobody else wants them, and a trial waits for most of its time. What it
+// takes all the same shows in the row of direct.
 func replay(ctx context.Context, c *pgtemp.Cluster, direct *target, o options) error {
-	err := execute(ctx, c, `
+	shadow, err := pgtemp.Start(ctx, pgtemp.Options{})
+	if err != nil {
+		return err
+	}
+	defer shadow.Stop() //nolint:errcheck // told by the directory that stays
+	if err := idlePriority(shadow.PID()); err != nil {
+		return fmt.Errorf("the shadow's priority: %w", err)
+	}
+	if err := execute(ctx, c, `CREATE TABLE people AS SELECT g AS id, g % 3 AS grp FROM generate_series(1, 1000) g;
 		CREATE FUNCTION noisy(value float8, scale float8) RETURNS float8 LANGUAGE sql VOLATILE
-			AS 'SELECT round((value + scale * ln((1 - random()) / (1 - random()))) * 1024) / 1024';
-		CREATE TABLE people AS SELECT g AS id, g % 3 AS grp FROM generate_series(1, 1000) g;
-		CREATE SCHEMA d0; CREATE TABLE d0.people AS SELECT * FROM people;
-		CREATE SCHEMA d1; CREATE TABLE d1.people AS SELECT * FROM people WHERE id <> 50`)
+			AS 'SELECT value + scale * ln((1 - random()) / (1 - random()))'`); err != nil {
+		return err
+	}
+	err = execute(ctx, shadow, fmt.Sprintf(`
+		CREATE FUNCTION noisy(value float8, scale float8) RETURNS float8 LANGUAGE sql VOLATILE
+			AS 'SELECT round((value + scale * ln((1 - random()) / (1 - random()))) * 1024) / 1024 FROM pg_sleep(%g)';
+		CREATE SCHEMA d0; CREATE TABLE d0.people AS SELECT g AS id, g %% 3 AS grp FROM generate_series(1, 1000) g;
+		CREATE SCHEMA d1; CREATE TABLE d1.people AS SELECT * FROM d0.people WHERE id <> 50`, o.trial.Seconds()))
 	if err != nil {
 		return err
 	}
@@ -40,7 +53,7 @@ shadow: {dsn: SHADOW, d0: d0, d1: [d1], statement_timeout: 5s}
 claims: {safe_functions: [noisy], default: {epsilon: 1, delta: 0}}
 audit: {max_trials: 10000000}
 `}
-	t, err := startDpwatch(ctx, o.dpwatch, v, c.Port(), c.DSN("postgres"))
+	t, err := startDpwatch(ctx, o.dpwatch, v, c.Port(), shadow.DSN("postgres"))
 	if err != nil {
 		return err
 	}
@@ -84,7 +97,7 @@ audit: {max_trials: 10000000}
 		}
 	}
 	_ = syscall.Kill(auditor, syscall.SIGCONT)
-	fmt.Printf("\nprepared, 8 clients; the auditor used %.1f s of CPU in %.0f s of replaying, %.1f s stopped\n\n", used[1].Seconds(), replayPhases/2*replayPhase, used[0].Seconds())
+	fmt.Printf("\nprepared, 8 clients; trials of %v; the auditor used %.1f s of CPU in %.0f s of replaying, %.1f s stopped\n\n", o.trial, used[1].Seconds(), replayPhases/2*replayPhase, used[0].Seconds())
 	fmt.Println("| target | p50 us without, with replay | p99 us without, with replay | p99 ratio |")
 	fmt.Println("|---|---|---|---|")
 	for _, name := range []string{"direct", "dpwatch"} {
