@@ -11,8 +11,9 @@ const (
 	AssumedLists     = "privacy.protected and privacy.public name every relation of their schemas (no catalog of the engine: privacy.catalog)"
 	AssumedPath      = "names without a schema are found as privacy.search_path says (neither the session nor a catalog said)"
 	AssumedTemp      = "the session has no temporary table of a name that the query gives without a schema"
-	AssumedBuiltin   = "functions of PostgreSQL's names are PostgreSQL's own (no catalog of the engine: privacy.catalog)"
+	AssumedBuiltin   = "functions and operators of PostgreSQL's names are PostgreSQL's own, and no user's type or cast calls a function with side effects (no catalog of the engine: privacy.catalog)"
 	AssumedCopies    = "the neighbours' copies read nothing outside their schema (no catalog of the shadow database)"
+	AssumedCasts     = "no value goes through an implicit cast whose function is volatile or reads a table (the engine has such casts: claims.safe_functions)"
 	AssumedAttribute = "x.f names a column, not a call of a function f(x)"
 )
 
@@ -37,5 +38,6 @@ func (w *walker) assumptions() []string {
 	if w.r.options.Shadow == nil {
 		w.assume(AssumedCopies)
 	}
+	w.assumeCasts()
 	return slices.Sorted(maps.Keys(w.assumed))
 }

@@ -61,8 +61,8 @@ func BenchmarkParseDeparse(b *testing.B) {
 	}
 }
 
-// BenchmarkFirstFor is analysis and one rewrite that is parsed and compared.
-func BenchmarkFirstFor(b *testing.B) {
+// BenchmarkOneSchema is analysis and one rewrite.
+func BenchmarkOneSchema(b *testing.B) {
 	r := newRewriter(b, options())
 	for b.Loop() {
 		plan, err := r.Analyze(capture.Query{SQL: mediumQuery, Database: "shop"})

@@ -13,9 +13,9 @@ import (
 // from the library's own descriptors. Reading the wire form costs a fifth of decoding it into Go structs, and a
 // rewritten text is read only to be compared.
 type wireSchema struct {
-	root, rangeVar, columnRef *wireMessage
-	withClause                protoreflect.FieldNumber // SelectStmt.with_clause
-	stringNode                protowire.Number         // Node.string
+	root, rangeVar, columnRef, funcCall *wireMessage
+	withClause                          protoreflect.FieldNumber // SelectStmt.with_clause
+	stringNode                          protowire.Number         // Node.string
 }
 
 type wireMessage struct {
@@ -34,6 +34,7 @@ func newWireSchema() *wireSchema {
 		root:       wireMessageOf(descriptor(&pg_query.ParseResult{}), made),
 		rangeVar:   wireMessageOf(descriptor(&pg_query.RangeVar{}), made),
 		columnRef:  wireMessageOf(descriptor(&pg_query.ColumnRef{}), made),
+		funcCall:   wireMessageOf(descriptor(&pg_query.FuncCall{}), made),
 		withClause: descriptor(&pg_query.SelectStmt{}).Fields().ByName("with_clause").Number(),
 		stringNode: descriptor(&pg_query.Node{}).Fields().ByName("string").Number(),
 	}
@@ -154,13 +155,15 @@ func (c *canonicalizer) message(m *wireMessage, wire []byte, depth int) error {
 	return nil
 }
 
-// The field numbers of the three messages that an edit changes; a test compares them with the descriptors.
+// The field numbers of the messages that an edit changes; a test compares them with the descriptors.
 const (
 	rangeVarCatalog  protowire.Number = 1 // RangeVar.catalogname
 	rangeVarSchema   protowire.Number = 2 // RangeVar.schemaname
 	rangeVarLocation protowire.Number = 7
 	columnFields     protowire.Number = 1 // ColumnRef.fields
 	columnLocation   protowire.Number = 2
+	callName         protowire.Number = 1 // FuncCall.funcname
+	callLocation     protowire.Number = 11
 	stringValue      protowire.Number = 1 // String.sval
 )
 
@@ -175,14 +178,24 @@ func (c *canonicalizer) open(m *wireMessage, wire []byte) map[protowire.Number]i
 		}
 	case m == c.schema.columnRef:
 		if e, ok := c.edits[editKey{nodeColumnRef, wireInt32(wire, columnLocation)}]; ok {
-			before := protowire.AppendTag(nil, columnFields, protowire.BytesType)
-			before = protowire.AppendTag(before, c.schema.stringNode, protowire.BytesType)
-			before = protowire.AppendTag(before, stringValue, protowire.BytesType)
-			c.hole(e, before, []byte{0, 0})
+			c.listHole(e, columnFields)
 			return map[protowire.Number]int{columnFields: e.qualifiers}
+		}
+	case m == c.schema.funcCall:
+		if e, ok := c.edits[editKey{nodeFuncCall, wireInt32(wire, callLocation)}]; ok {
+			c.listHole(e, callName)
+			return map[protowire.Number]int{callName: e.qualifiers}
 		}
 	}
 	return nil
+}
+
+// listHole writes a schema as the first name of a list of names.
+func (c *canonicalizer) listHole(e edit, list protowire.Number) {
+	before := protowire.AppendTag(nil, list, protowire.BytesType)
+	before = protowire.AppendTag(before, c.schema.stringNode, protowire.BytesType)
+	before = protowire.AppendTag(before, stringValue, protowire.BytesType)
+	c.hole(e, before, []byte{0, 0})
 }
 
 // hole writes a schema: a hole for a protected table, the table's own schema for another.

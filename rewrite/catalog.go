@@ -1,5 +1,7 @@
 package rewrite
 
+import "slices"
+
 // Catalog is what the catalog of one database says, as far as rewriting needs it: plain data, filled by a reader that
 // may do I/O. It is not changed after it was given to New. Relations and functions of pg_catalog, information_schema and
 // temporary schemas are not part of it.
@@ -8,8 +10,12 @@ type Catalog struct {
 	Schemas   []string   // every ordinary schema, those without relations too
 	Relations []Relation // of ordinary schemas
 	Functions []Function // of ordinary schemas; one entry for each overload
-	Defaults  []Default  // the settings that a session starts with, the weakest first
-	Denied    []Denial   // schemas that a role may not use, and so does not see in its search_path
+	Operators []Operator // of ordinary schemas
+	Types     []Type     // those whose values go through functions outside pg_catalog
+	// ImplicitCasts are the functions outside pg_catalog of casts that the server makes by itself.
+	ImplicitCasts []Table
+	Defaults      []Default // the settings that a session starts with, the weakest first
+	Denied        []Denial  // schemas that a role may not use, and so does not see in its search_path
 }
 
 // RelationKind is pg_class.relkind, in words.
@@ -38,13 +44,45 @@ type Relation struct {
 	Calls []Table
 }
 
+// FunctionKind is pg_proc.prokind, in words.
+type FunctionKind string
+
+// The kinds of functions.
+const (
+	KindFunction  FunctionKind = "function"
+	KindAggregate FunctionKind = "aggregate"
+	KindWindow    FunctionKind = "window function"
+	KindProcedure FunctionKind = "procedure"
+)
+
 // Function is one function or procedure of the database's users or extensions.
 type Function struct {
 	Schema, Name string
-	Volatility   string  // "immutable", "stable" or "volatile"
-	Language     string  // "sql", "plpgsql", "c", ...
-	Body         string  // the text of its body, "" where there is none (C, BEGIN ATOMIC)
-	Reads        []Table // the relations that a BEGIN ATOMIC body reads
+	Kind         FunctionKind // "" = KindFunction
+	// Arguments and Result are as pg_get_function_arguments and pg_get_function_result print them, with every type outside
+	// pg_catalog qualified: names, types, modes and defaults.
+	Arguments, Result string
+	Volatility        string // "immutable", "stable" or "volatile"
+	Language          string // "sql", "plpgsql", "c", ...
+	// Body is the text of its body; of an atomic one what pg_get_function_sqlbody prints; "" where there is none (C,
+	// aggregates).
+	Body     string
+	Settings map[string]string // its own SET clauses, by name
+	Reads    []Table           // the relations that an atomic body or a default reads
+	Calls    []Table           // the functions outside pg_catalog that these, or an aggregate's parts, are
+}
+
+// Operator is one operator of the database's users or extensions, and the function that it calls.
+type Operator struct {
+	Schema, Name string
+	Function     Table
+}
+
+// Type is a type, of pg_catalog too, and the functions outside pg_catalog that making a value of it may call: its input
+// functions, casts to it, and what the checks of a domain call.
+type Type struct {
+	Schema, Name string
+	Calls        []Table
 }
 
 // Default is what ALTER DATABASE, ALTER ROLE and the server's configuration set for new sessions.
@@ -62,6 +100,8 @@ type catalogIndex struct {
 	schemas   map[string]bool
 	relations map[Table]*Relation
 	functions map[string][]*Function // by name
+	operators map[string][]Operator  // by name
+	types     map[string][]Type      // by name
 	denied    map[Denial]bool
 }
 
@@ -72,6 +112,7 @@ func newCatalogIndex(c *Catalog) *catalogIndex {
 	x := &catalogIndex{
 		catalog: c, schemas: map[string]bool{}, relations: map[Table]*Relation{},
 		functions: map[string][]*Function{}, denied: map[Denial]bool{},
+		operators: map[string][]Operator{}, types: map[string][]Type{},
 	}
 	for _, s := range c.Schemas {
 		x.schemas[s] = true
@@ -82,6 +123,12 @@ func newCatalogIndex(c *Catalog) *catalogIndex {
 	for i := range c.Functions {
 		f := &c.Functions[i]
 		x.functions[f.Name] = append(x.functions[f.Name], f)
+	}
+	for _, o := range c.Operators {
+		x.operators[o.Name] = append(x.operators[o.Name], o)
+	}
+	for _, t := range c.Types {
+		x.types[t.Name] = append(x.types[t.Name], t)
 	}
 	for _, d := range c.Denied {
 		x.denied[d] = true
@@ -101,6 +148,11 @@ func (x *catalogIndex) find(schema, name string, path searchPath) []*Function {
 		}
 	}
 	return found
+}
+
+// has reports whether a function is this catalog's.
+func (x *catalogIndex) has(f *Function) bool {
+	return x != nil && slices.Contains(x.functions[f.Name], f)
 }
 
 // settings returns the session's settings with the defaults of its user under them.

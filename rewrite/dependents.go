@@ -10,11 +10,21 @@ import (
 // dependents finds what the catalogs say about relations that read, or are part of, protected tables: a view keeps
 // reading the original whatever schema stands before its name, and so does a partition. Such a relation is rewritten to
 // the neighbours' own copies where all of them have one that reads only the neighbour; else it is refused.
-func (n *names) dependents(o Options, f *functions) {
-	shadow := newCatalogIndex(o.Shadow)
+func (n *names) dependents(o Options, j *judge) {
+	if n.source != nil {
+		n.bases = n.source.bases(o.Protected)
+		for t := range n.bases {
+			n.protected[t.Name] = true
+		}
+	}
+	var shadow *catalogIndex
+	if j != nil {
+		shadow = j.shadow
+	}
+	n.findReaders(shadow, o.Public)
 	if shadow != nil {
 		for _, t := range o.Protected {
-			if fault := n.copyFault(shadow, t.Name, o.Neighbours, f, false); fault != "" {
+			if fault := copyFault(j, t.Name, o.Neighbours, false); fault != "" {
 				n.refused[t] = noCopy(fault)
 			}
 		}
@@ -25,7 +35,6 @@ func (n *names) dependents(o Options, f *functions) {
 	if n.source == nil {
 		return
 	}
-	n.bases = n.source.bases(o.Protected)
 	byName := map[string][]Table{}
 	for t := range n.bases {
 		byName[t.Name] = append(byName[t.Name], t)
@@ -44,7 +53,7 @@ func (n *names) dependents(o Options, f *functions) {
 		case len(byName[t.Name]) > 1:
 			fault = "reads or is part of a protected table, and shares its name with another such relation"
 		default:
-			fault = n.copyFault(shadow, t.Name, o.Neighbours, f, true)
+			fault = copyFault(j, t.Name, o.Neighbours, true)
 		}
 		if fault != "" {
 			n.refused[t] = noCopy(fault)
@@ -52,9 +61,7 @@ func (n *names) dependents(o Options, f *functions) {
 		}
 		n.kinds[t] = kindProtected
 	}
-	for t := range n.bases {
-		n.protected[t.Name] = true
-	}
+	n.copyFunctions(o, j)
 	for t, r := range n.source.relations {
 		if r.RowSecurity && n.kinds[t] == kindProtected {
 			n.refused[t] = fault{ReasonSessionDependent, "has row level security, so that its rows depend on who asks", ""}
@@ -112,31 +119,17 @@ func (x *catalogIndex) bases(protected []Table) map[Table][]Table {
 
 // copyFault says what is wrong with the neighbours' copies of a relation; "" = nothing. A missing copy of a listed
 // table is left to the replay's own check, which waits for it.
-func (n *names) copyFault(shadow *catalogIndex, name string, neighbours []string, f *functions, mustExist bool) string {
+func copyFault(j *judge, name string, neighbours []string, mustExist bool) string {
 	for _, schema := range neighbours {
 		root := Table{schema, name}
-		if shadow.relations[root] == nil {
+		if j.shadow.relations[root] == nil {
 			if mustExist {
 				return fmt.Sprintf("reads or is part of a protected table, and schema %s has no copy of it", schema)
 			}
 			continue
 		}
-		for _, t := range slices.SortedFunc(maps.Keys(shadow.closure(root)), compareTables) {
-			if t.Schema != schema && n.kinds[t] != kindPublic {
-				return fmt.Sprintf("has a copy in schema %s that reads %s", schema, t)
-			}
-			r := shadow.relations[t]
-			if r == nil {
-				return fmt.Sprintf("has a copy in schema %s that reads %s, which is not known", schema, t)
-			}
-			if r.Kind == KindForeign {
-				return fmt.Sprintf("has a copy in schema %s that reads the foreign table %s", schema, t)
-			}
-			for _, call := range r.Calls {
-				if !f.declared(call.Schema, call.Name) || f.readsProtected(n, call.Schema, call.Name, nil) {
-					return fmt.Sprintf("has a copy in schema %s that calls the function %s", schema, call)
-				}
-			}
+		if fault := j.relation(schema, root); fault != "" {
+			return fmt.Sprintf("has a copy in schema %s that %s", schema, fault)
 		}
 	}
 	return ""
@@ -155,17 +148,6 @@ func (n *names) publicFault(shadow *catalogIndex, public Table, neighbours []str
 			return
 		}
 	}
-}
-
-// readsProtected reports whether a function's body reads a protected table: an atomic one by what the catalog says,
-// any other by the names in its text.
-func (n *names) readsProtected(f *Function) bool {
-	for _, t := range f.Reads {
-		if n.protected[t.Name] {
-			return true
-		}
-	}
-	return f.Body != "" && !n.protected[AnyTable] && n.mentions(f.Body)
 }
 
 func compareTables(a, b Table) int {

@@ -19,6 +19,7 @@
 //	FROM transactions         -> FROM "d0".transactions
 //	public.transactions.spent -> "d0".transactions.spent
 //	FROM stores (public)      -> FROM "public".stores
+//	public.headcount()        -> "d0".headcount(), when it reads transactions and every neighbour has a right copy
 //
 // The scope of WITH follows PostgreSQL: only an unqualified name can mean a CTE; without RECURSIVE a CTE sees its
 // earlier siblings and the outer levels, with RECURSIVE all siblings and itself; an inner WITH shadows an outer one.

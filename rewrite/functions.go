@@ -27,12 +27,18 @@ type functions struct {
 	allowed        map[[2]string]bool // {schema, name}; schema "" = any
 	anyUser        bool               // every function that is not built in is declared safe
 	signatures     []Signature
+
+	builtinOperators map[string]bool
 }
 
 func newFunctions(o Options) *functions {
 	f := &functions{
 		source: newCatalogIndex(o.Source), shadow: newCatalogIndex(o.Shadow),
 		builtin: map[string]functionClass{}, allowed: map[[2]string]bool{}, signatures: o.Claims.Signatures,
+		builtinOperators: map[string]bool{},
+	}
+	for line := range strings.Lines(builtinOperators) {
+		f.builtinOperators[strings.TrimSpace(line)] = true
 	}
 	classes := map[string]functionClass{
 		"safe": functionSafe, "volatile": functionVolatile, "never": functionNever, "never-volatile": functionNeverVolatile,
@@ -85,11 +91,11 @@ func (f *functions) anywhere(name string) bool {
 // readsProtected reports whether a function that a call may mean reads a protected table: one of users, which are
 // those where the client asked, or one in the shadow database, in any schema unless the call names one.
 func (f *functions) readsProtected(n *names, schema, name string, users []*Function) bool {
-	if slices.ContainsFunc(users, n.readsProtected) {
+	if slices.ContainsFunc(users, n.isReader) {
 		return true
 	}
 	return f.shadow != nil && slices.ContainsFunc(f.shadow.functions[name], func(g *Function) bool {
-		return (schema == "" || schema == g.Schema) && n.readsProtected(g)
+		return (schema == "" || schema == g.Schema) && n.isReader(g)
 	})
 }
 

@@ -27,7 +27,7 @@ func FuzzRewrite(f *testing.F) {
 		f.Add(goldenQuery(f, file).SQL)
 	}
 	f.Add(mediumQuery)
-	for _, q := range generated(100) {
+	for _, q := range generated(200, 20260401, "shop") {
 		f.Add(q.SQL)
 	}
 	there, back := newRewriter(f, fuzzOptions("public")), newRewriter(f, fuzzOptions("d0"))

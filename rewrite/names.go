@@ -33,13 +33,26 @@ type names struct {
 	schemas   map[string]bool // schemas that a listed relation lies in: taken as fully listed
 	protected map[string]bool // bare names of protected tables
 	catalogs  map[string]bool // relations of pg_catalog
+
+	readers map[*Function]bool     // functions of either catalog that read a protected table
+	copies  map[Table]functionCopy // those of the source, by schema and name
 }
 
+// newNames knows the listed relations and, by the catalogs, what reads them.
 func newNames(o Options, f *functions) *names {
+	n := listedNames(o)
+	n.source = newCatalogIndex(o.Source)
+	n.dependents(o, newJudge(o, n, f))
+	return n
+}
+
+// listedNames knows what the options list.
+func listedNames(o Options) *names {
 	n := &names{
-		source: newCatalogIndex(o.Source), refused: map[Table]fault{},
-		kinds: map[Table]relationKind{}, schemas: map[string]bool{},
+		refused: map[Table]fault{},
+		kinds:   map[Table]relationKind{}, schemas: map[string]bool{},
 		protected: map[string]bool{}, catalogs: map[string]bool{},
+		readers: map[*Function]bool{}, copies: map[Table]functionCopy{},
 	}
 	add := func(tables []Table, kind relationKind) {
 		for _, t := range tables {
@@ -58,7 +71,6 @@ func newNames(o Options, f *functions) *names {
 			n.catalogs[line] = true
 		}
 	}
-	n.dependents(o, f)
 	return n
 }
 

@@ -29,7 +29,7 @@ func reasonTexts() map[Reason][2]string {
 		ReasonTempTable:          {"a temporary table, which a replay cannot see", ""},
 		ReasonUnknownTable:       {"a relation that is neither protected nor public", "`privacy.protected`, `privacy.public`"},
 		ReasonNoCopy:             {"a view, partition, inheritance child or function over protected tables without right copies on every neighbour, or a listed relation whose copy reads elsewhere", "create it in `shadow.d0` and each schema of `shadow.d1`, over that schema's tables alone"},
-		ReasonUnknownFunction:    {"a function that is neither PostgreSQL's own nor declared safe", "`claims.safe_functions`, or `claims.functions` when it takes the epsilon"},
+		ReasonUnknownFunction:    {"a function, or one behind an operator, type or cast, that is neither PostgreSQL's own nor declared safe", "`claims.safe_functions`, or `claims.functions` when it takes the epsilon"},
 		ReasonUnsafeFunction:     {"PostgreSQL's own, but reads names, catalogs, files or the session: currval, pg_relation_size, query_to_xml, ...", ""},
 		ReasonNameInString:       {"a string that becomes the name of an object: regclass, or a protected table's name among a function's arguments", "name the table in FROM"},
 		ReasonRowType:            {"the row type of a protected table, used as a type", ""},

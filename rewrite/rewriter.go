@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync/atomic"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"github.com/pganalyze/pg_query_go/v5/parser"
@@ -59,7 +58,6 @@ type Plan struct {
 	sql      string
 	edits    []edit
 	expected *canonical
-	proven   *atomic.Bool // some schema's text was parsed and compared
 	rewriter *Rewriter
 }
 
@@ -150,7 +148,6 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, w *walker) (*Plan, erro
 		sql:        q.SQL,
 		edits:      w.edits,
 		expected:   expected,
-		proven:     &atomic.Bool{},
 		rewriter:   r,
 	}
 	summary := summarize(q.SQL, parsed.tokens)
@@ -162,22 +159,14 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, w *walker) (*Plan, erro
 	return p, nil
 }
 
-// For returns the SQL on a neighbour schema: the client's text in which every protected table lies in schema and
-// every public table is qualified. The result was parsed and compared with the original; its error is an
-// *UnsupportedError with ReasonVerifyFailed, or says what is wrong with schema.
-//
-// One comparison holds for every schema of a plan: the texts differ only within identifiers in double quotes that start
-// and end at the same places. For any name that checkIdentifier takes, the scanner reads such an identifier as one
-// token, from a state that the text before it fixes, and ends in the same state; the value of a token that names
-// a relation's schema decides nothing in the grammar. So the trees differ in those names alone, as they must.
+// For returns the SQL on a neighbour schema: the client's text in which every protected table, and every function that
+// reads one, lies in schema and every public table is qualified. Each result is parsed and compared with the original;
+// its error is an *UnsupportedError with ReasonVerifyFailed, or says what is wrong with schema.
 func (p *Plan) For(schema string) (string, error) {
 	if err := p.checkSchema(schema); err != nil {
 		return "", fmt.Errorf("neighbour schema: %w", err)
 	}
 	sql := splice(p.sql, p.edits, schema)
-	if p.proven.Load() {
-		return sql, nil
-	}
 	wire, err := parser.ParseToProtobuf(sql)
 	if err != nil {
 		return "", refuse(ReasonVerifyFailed, "the rewritten text does not parse", "report this as a bug")
@@ -190,7 +179,6 @@ func (p *Plan) For(schema string) (string, error) {
 	if !bytes.Equal(want, got.segments[0]) {
 		return "", refuse(ReasonVerifyFailed, "the rewritten text means something else", "report this as a bug")
 	}
-	p.proven.Store(true)
 	return sql, nil
 }
 

@@ -14,6 +14,7 @@ type editNode uint8
 const (
 	nodeRangeVar editNode = iota
 	nodeColumnRef
+	nodeFuncCall
 )
 
 // editKey identifies a node of the tree by its kind and its place in the text.
@@ -26,9 +27,9 @@ type editKey struct {
 type edit struct {
 	node       editNode
 	at         int32 // byte offset of the name's first part
-	qualifiers int   // parts before the relation's name: 0, 1 (schema) or 2 (database, schema)
-	table      Table
-	protected  bool // the schema is the neighbour's; else the table's own
+	qualifiers int   // parts before the relation's or function's name: 0, 1 (schema) or 2 (database, schema)
+	table      Table // the relation, or the function
+	protected  bool  // the schema is the neighbour's; else the table's own
 
 	end int // the text from at to end gives way to the schema (and a dot, when nothing was there)
 }

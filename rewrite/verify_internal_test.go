@@ -23,6 +23,8 @@ func TestWireNumbers(t *testing.T) {
 		"relation place":  {&pg_query.RangeVar{}, "location", rangeVarLocation},
 		"column's fields": {&pg_query.ColumnRef{}, "fields", columnFields},
 		"column place":    {&pg_query.ColumnRef{}, "location", columnLocation},
+		"call's name":     {&pg_query.FuncCall{}, "funcname", callName},
+		"call place":      {&pg_query.FuncCall{}, "location", callLocation},
 		"string":          {&pg_query.String{}, "sval", stringValue},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -48,6 +48,9 @@ type walker struct {
 	assumed   map[string]bool
 	system    bool // a system relation was read
 	refusals  []refusal
+
+	// callees, not nil only in the body of a function, collects the users' functions that it calls, for a judge.
+	callees map[Table]bool
 }
 
 // refusal is a note of the walk; touches: the node may have meant a protected table.
@@ -87,9 +90,17 @@ func (w *walker) visit(m protoreflect.Message, at place) {
 	case *pg_query.A_Const:
 		w.constant(n, at)
 	case *pg_query.A_Expr:
-		w.operator(n.GetName(), "A_Expr", n.GetLocation())
+		w.operators(n)
 	case *pg_query.SubLink:
-		w.operator(n.GetOperName(), "SubLink", n.GetLocation())
+		w.subLink(n)
+	case *pg_query.CaseExpr:
+		if n.GetArg() != nil {
+			w.operatorCall("", "=", "CaseExpr", n.GetLocation())
+		}
+	case *pg_query.JoinExpr:
+		if n.GetIsNatural() || len(n.GetUsingClause()) > 0 {
+			w.operatorCall("", "=", "JoinExpr", at.near)
+		}
 	case *pg_query.SortBy:
 		w.operator(n.GetUseOp(), "SortBy", n.GetLocation())
 	case *pg_query.A_Indirection:
@@ -106,9 +117,9 @@ func (w *walker) visit(m protoreflect.Message, at place) {
 		return
 	case *pg_query.Node, *pg_query.List, *pg_query.ResTarget, *pg_query.String, *pg_query.Integer, *pg_query.Float,
 		*pg_query.Boolean, *pg_query.BitString, *pg_query.A_Star, *pg_query.A_ArrayExpr, *pg_query.A_Indices,
-		*pg_query.BoolExpr, *pg_query.NullTest, *pg_query.BooleanTest, *pg_query.CaseExpr, *pg_query.CaseWhen,
+		*pg_query.BoolExpr, *pg_query.NullTest, *pg_query.BooleanTest, *pg_query.CaseWhen,
 		*pg_query.CoalesceExpr, *pg_query.MinMaxExpr, *pg_query.CollateClause, *pg_query.RowExpr, *pg_query.Alias,
-		*pg_query.JoinExpr, *pg_query.RangeSubselect, *pg_query.RangeFunction, *pg_query.ColumnDef,
+		*pg_query.RangeSubselect, *pg_query.RangeFunction, *pg_query.ColumnDef,
 		*pg_query.RangeTableFunc, *pg_query.RangeTableFuncCol, *pg_query.CTESearchClause, *pg_query.CTECycleClause,
 		*pg_query.WindowDef, *pg_query.GroupingSet, *pg_query.GroupingFunc, *pg_query.NamedArgExpr,
 		*pg_query.XmlExpr, *pg_query.XmlSerialize, *pg_query.JsonFormat, *pg_query.JsonReturning, *pg_query.JsonValueExpr,
@@ -259,67 +270,10 @@ func (w *walker) catalog(name, node string, offset int32) bool {
 	return false
 }
 
-// columnRef rewrites schema.table.column and database.schema.table.column, which would no longer match their
-// relation, and refuses system columns.
-func (w *walker) columnRef(n *pg_query.ColumnRef) {
-	fields := make([]string, len(n.GetFields()))
-	for i, f := range n.GetFields() {
-		fields[i] = f.GetString_().GetSval()
-	}
-	last := fields[len(fields)-1]
-	if isSystemColumn(last) {
-		w.refuse(ReasonSystemColumn, "ColumnRef", n.GetLocation(), "system column "+last, "")
-	}
-	switch len(fields) {
-	case 1:
-		return
-	case 2, 3, 4:
-		if last != "" {
-			w.assume(AssumedAttribute)
-		}
-		if strings.HasPrefix(last, "pg_") { // the only ones not safe that take a row
-			w.attribute(last, "ColumnRef", n.GetLocation())
-		}
-	default:
-		w.refuse(ReasonUnsupportedNode, "ColumnRef", n.GetLocation(), "a name of more than four parts", "")
-		return
-	}
-	if len(fields) == 2 {
-		return
-	}
-	if len(fields) == 4 && !w.catalog(fields[0], "ColumnRef", n.GetLocation()) {
-		return
-	}
-	t := Table{fields[len(fields)-3], fields[len(fields)-2]}
-	e := edit{node: nodeColumnRef, at: n.GetLocation(), qualifiers: len(fields) - 2, table: t}
-	switch kind := w.r.names.qualified(t); kind {
-	case kindProtected:
-		e.protected = true
-		w.edit(e)
-	case kindPublic:
-		w.edit(e)
-	case kindSystem:
-		if len(fields) == 4 {
-			w.edit(e)
-		}
-	default:
-		w.unreadable(t, kind, ReasonUnknownTable, n.GetLocation())
-	}
-}
-
 // edit notes one splice, unless it would change nothing.
 func (w *walker) edit(e edit) {
 	if !e.protected && e.qualifiers == 1 {
 		return
 	}
 	w.edits = append(w.edits, e)
-}
-
-// isSystemColumn names the columns that every table has and that tell two copies of it apart (manual, 5.5).
-func isSystemColumn(name string) bool {
-	switch name {
-	case "tableoid", "ctid", "xmin", "xmax", "cmin", "cmax":
-		return true
-	}
-	return false
 }

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"slices"
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
@@ -36,9 +37,11 @@ func (w *walker) funcCall(n *pg_query.FuncCall, at place) place {
 	case class == functionSafe && schema == "" && w.r.functions.source == nil:
 		w.assume(AssumedBuiltin)
 	}
-	if w.r.functions.readsProtected(w.r.names, schema, name, users) {
-		w.refuse(ReasonNoCopy, "FuncCall", n.GetLocation(), describeFunctions(dotted, users)+" whose body names a protected table",
-			"a replay cannot point it at a copy: write its query in the statement, or give it the rows as arguments")
+	if w.callees != nil && class == functionUser {
+		w.callee(n, schema, name, users)
+		return at
+	}
+	if w.r.functions.readsProtected(w.r.names, schema, name, users) && !w.readerCall(n, schema, name, users) {
 		return at
 	}
 	if class == functionUser && schema == "" && w.path.uncertain {
@@ -69,6 +72,51 @@ func (w *walker) funcCall(n *pg_query.FuncCall, at place) place {
 	return at
 }
 
+// readerCall points the call of a function that reads protected tables at the neighbours' copies of it, if they are right.
+func (w *walker) readerCall(n *pg_query.FuncCall, schema, name string, users []*Function) bool {
+	dotted, detail := strings.Join(stringParts(n.GetFuncname()), "."), "which the engine's catalog does not tell"
+	var f Table
+	if slices.ContainsFunc(users, w.r.names.isReader) {
+		_, builtin := w.r.functions.builtin[name]
+		f, detail = w.r.names.callOfReader(schema, name, users, builtin)
+	}
+	if detail != "" {
+		w.refuse(ReasonNoCopy, "FuncCall", n.GetLocation(), describeFunctions(dotted, users)+" reads a protected table, "+detail,
+			"create it, with the same arguments, in shadow.d0 and in every schema of shadow.d1, over the tables of that schema alone, or write its query in the statement")
+		w.refusals[len(w.refusals)-1].touches = true
+		return false
+	}
+	for t := range w.r.names.copies[f].tables {
+		w.protected[t] = true
+	}
+	qualifiers := 0
+	if schema != "" {
+		qualifiers = 1
+	}
+	w.edit(edit{node: nodeFuncCall, at: n.GetLocation(), qualifiers: qualifiers, table: f, protected: true})
+	return true
+}
+
+// callee notes the call of a user's function in the body of another.
+func (w *walker) callee(n *pg_query.FuncCall, schema, name string, users []*Function) {
+	switch {
+	case schema == "" && w.path.uncertain:
+		w.refuse(ReasonSettingsUncertain, "FuncCall", n.GetLocation(), "function "+name, "")
+	case len(users) == 0:
+		w.refuse(ReasonUnknownFunction, "FuncCall", n.GetLocation(), "function "+name, "")
+	}
+	for _, f := range users {
+		w.callees[Table{f.Schema, f.Name}] = true
+	}
+}
+
+// readerAsAttribute refuses x.name where a function name(x) may read protected tables.
+func (w *walker) readerAsAttribute(name, node string, offset int32) {
+	if source := w.r.functions.source; source != nil && slices.ContainsFunc(source.functions[name], w.r.names.isReader) {
+		w.refuse(ReasonNoCopy, node, offset, "function "+name+" in attribute notation reads a protected table", "write it as a call, or give the column another name")
+	}
+}
+
 // readsKnownSetting reports whether a call of current_setting reads a setting that Plan.Settings carries to the replay.
 func (w *walker) readsKnownSetting(n *pg_query.FuncCall) bool {
 	if len(n.GetArgs()) == 0 {
@@ -96,6 +144,7 @@ func (w *walker) indirection(n *pg_query.A_Indirection, at place) {
 			w.refuse(ReasonSystemColumn, "A_Indirection", at.near, "system column "+name, "")
 		}
 		w.attribute(name, "A_Indirection", at.near)
+		w.readerAsAttribute(name, "A_Indirection", at.near)
 	}
 }
 
@@ -117,6 +166,7 @@ func (w *walker) typeName(n *pg_query.TypeName) {
 	if parts[0] != "pg_catalog" && (w.r.names.protected[last] || w.r.names.protected[strings.TrimPrefix(last, "_")]) {
 		w.refuse(ReasonRowType, "TypeName", n.GetLocation(), "type "+strings.Join(parts, "."), "")
 	}
+	w.userType(parts, n.GetLocation())
 }
 
 // typeCast allows the types for names of types and text search objects only on a plain string that names no table.
@@ -169,13 +219,6 @@ func isRegOID(oid uint32) bool {
 		return true
 	}
 	return false
-}
-
-// operator refuses OPERATOR(schema.op) outside pg_catalog: it calls a user's function.
-func (w *walker) operator(name []*pg_query.Node, node string, offset int32) {
-	if parts := stringParts(name); len(parts) > 1 && parts[0] != "pg_catalog" {
-		w.refuse(ReasonUnsupportedNode, node, offset, "operator "+strings.Join(parts, "."), "")
-	}
 }
 
 // sqlValue refuses the keywords that stand for the session: a replay runs as another role.

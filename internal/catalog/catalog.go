@@ -75,6 +75,8 @@ func (r *reader) read() error {
 		{"schemas", r.schemas},
 		{"relations", r.relations},
 		{"functions", r.functions},
+		{"operators", r.operators},
+		{"types", r.types},
 		{"settings", r.settings},
 		{"privileges", r.denied},
 	} {

@@ -1,14 +1,12 @@
 package catalog_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/dpwatch/dpwatch/internal/catalog"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
@@ -21,14 +19,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 func database(t *testing.T, script string) string {
 	t.Helper()
 	dsn := pgtest.Database(t)
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	if _, err := conn.Exec(t.Context(), script); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, dsn, script)
 	return dsn
 }
 
@@ -59,8 +50,14 @@ CREATE TABLE public.allowed (id int);
 CREATE TABLE public.secret (id int);
 ALTER TABLE public.secret ENABLE ROW LEVEL SECURITY;
 CREATE POLICY mine ON public.secret USING (id IN (SELECT a.id FROM public.allowed a));
-CREATE FUNCTION public.atomic_count() RETURNS bigint LANGUAGE sql STABLE BEGIN ATOMIC SELECT count(*) FROM public.users; END;
+CREATE FUNCTION public.atomic_count(s public.staff DEFAULT NULL, f float8 DEFAULT app.pay(1)) RETURNS bigint LANGUAGE sql STABLE SET search_path = app, "A b" BEGIN ATOMIC SELECT count(*) FROM public.users; END;
 CREATE FUNCTION public.step(n bigint, v int) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN n + 1; END';
+CREATE DOMAIN app.age AS int CHECK (VALUE OPERATOR(app.===) 1 OR app.pay(VALUE) > 0);
+CREATE TYPE app.sum AS (cents int);
+CREATE FUNCTION app.to_sum(int) RETURNS app.sum LANGUAGE sql IMMUTABLE AS 'SELECT ROW($1)::app.sum';
+CREATE FUNCTION app.to_int(app.sum) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT ($1).cents';
+CREATE CAST (int AS app.sum) WITH FUNCTION app.to_sum(int);
+CREATE CAST (app.sum AS int) WITH FUNCTION app.to_int(app.sum) AS IMPLICIT;
 CREATE AGGREGATE public.tally(int) (SFUNC = public.step, STYPE = bigint, INITCOND = '0');
 `
 
@@ -90,13 +87,27 @@ func TestRead(t *testing.T) {
 			relation(rewrite.KindTable, "public", "users", table("public", "staff")),
 		},
 		Functions: []rewrite.Function{
-			{Schema: "app", Name: "pay", Volatility: "immutable", Language: "sql", Body: "SELECT $1 * 12"},
-			{Schema: "app", Name: "same", Volatility: "immutable", Language: "sql", Body: "SELECT $1 = $2"},
-			{Schema: "public", Name: "atomic_count", Volatility: "stable", Language: "sql", Reads: []rewrite.Table{table("public", "users")}},
-			{Schema: "public", Name: "step", Volatility: "volatile", Language: "plpgsql", Body: "BEGIN RETURN n + 1; END"},
-			{Schema: "public", Name: "tally", Volatility: "immutable", Language: "internal", Body: "BEGIN RETURN n + 1; END"},
+			{Schema: "app", Name: "pay", Kind: rewrite.KindFunction, Arguments: "double precision", Result: "double precision", Volatility: "immutable", Language: "sql", Body: "SELECT $1 * 12"},
+			{Schema: "app", Name: "same", Kind: rewrite.KindFunction, Arguments: "integer, integer", Result: "boolean", Volatility: "immutable", Language: "sql", Body: "SELECT $1 = $2"},
+			{Schema: "app", Name: "to_int", Kind: rewrite.KindFunction, Arguments: "app.sum", Result: "integer", Volatility: "immutable", Language: "sql", Body: "SELECT ($1).cents"},
+			{Schema: "app", Name: "to_sum", Kind: rewrite.KindFunction, Arguments: "integer", Result: "app.sum", Volatility: "immutable", Language: "sql", Body: "SELECT ROW($1)::app.sum"},
+			{
+				Schema: "public", Name: "atomic_count", Kind: rewrite.KindFunction, Arguments: "s public.staff DEFAULT NULL::public.staff, f double precision DEFAULT app.pay((1)::double precision)",
+				Result: "bigint", Volatility: "stable", Language: "sql",
+				Body: "BEGIN ATOMIC\n SELECT count(*) AS count\n    FROM public.users;\nEND", Settings: map[string]string{"search_path": `app, "A b"`},
+				Reads: []rewrite.Table{table("public", "users")}, Calls: []rewrite.Table{table("app", "pay")},
+			},
+			{Schema: "public", Name: "step", Kind: rewrite.KindFunction, Arguments: "n bigint, v integer", Result: "bigint", Volatility: "volatile", Language: "plpgsql", Body: "BEGIN RETURN n + 1; END"},
+			{Schema: "public", Name: "tally", Kind: rewrite.KindAggregate, Arguments: "integer", Result: "bigint", Volatility: "immutable", Language: "internal", Calls: []rewrite.Table{table("public", "step")}},
 		},
-		Defaults: []rewrite.Default{{Settings: map[string]string{"search_path": `"$user", public`}}},
+		Operators: []rewrite.Operator{{Schema: "app", Name: "===", Function: table("app", "same")}},
+		Types: []rewrite.Type{
+			{Schema: "app", Name: "age", Calls: []rewrite.Table{table("app", "pay"), table("app", "same")}},
+			{Schema: "app", Name: "sum", Calls: []rewrite.Table{table("app", "to_sum")}},
+			{Schema: "pg_catalog", Name: "int4", Calls: []rewrite.Table{table("app", "to_int")}},
+		},
+		ImplicitCasts: []rewrite.Table{table("app", "to_int")},
+		Defaults:      []rewrite.Default{{Settings: map[string]string{"search_path": `"$user", public`}}},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(rewrite.Catalog{}, "Database", "Denied"), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -1,15 +1,14 @@
 package catalog_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
@@ -73,43 +72,46 @@ func TestOracle(t *testing.T) {
 			if reason != "" {
 				return
 			}
-			answers := map[string][][]any{"shop": answer(t, shop, sql)}
-			for _, schema := range []string{"d0", "d1"} {
-				text, err := plan.For(schema)
-				if err != nil {
-					t.Fatal(err)
-				}
-				answers[schema] = answer(t, shadow, text)
-			}
-			if diff := cmp.Diff(answers["shop"], answers["d0"]); diff != "" {
-				t.Errorf("d0 holds what the engine holds (-engine +d0):\n%s", diff)
-			}
-			if cmp.Equal(answers["d0"], answers["d1"]) {
-				t.Errorf("d1 answers as d0: %v", answers["d1"])
-			}
+			compareAnswers(t, plan, sql, shop, shadow)
 		})
 	}
 }
 
-func answer(t *testing.T, dsn, sql string) [][]any {
+// compareAnswers: what the engine answers, d0 answers too, and d1 answers something else.
+func compareAnswers(t *testing.T, plan *rewrite.Plan, sql, shop, shadow string) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
+	answers := map[string][][]string{"shop": answer(t, shop, sql)}
+	for _, schema := range []string{"d0", "d1"} {
+		text, err := plan.For(schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers[schema] = answer(t, shadow, text)
 	}
-	defer conn.Close(context.Background())
+	if diff := cmp.Diff(answers["shop"], answers["d0"]); diff != "" {
+		t.Errorf("d0 holds what the engine holds (-engine +d0):\n%s", diff)
+	}
+	if cmp.Equal(answers["d0"], answers["d1"]) {
+		t.Errorf("d1 answers as d0: %v", answers["d1"])
+	}
+}
+
+// answer returns the rows, each value in the form that the server sent.
+func answer(t *testing.T, dsn, sql string) [][]string {
+	t.Helper()
+	conn := pgtest.Connect(t, dsn)
 	rows, err := conn.Query(t.Context(), sql)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rows.Close()
-	var out [][]any
+	var out [][]string
 	for rows.Next() {
-		values, err := rows.Values()
-		if err != nil {
-			t.Fatal(err)
+		var row []string
+		for _, value := range rows.RawValues() {
+			row = append(row, string(value))
 		}
-		out = append(out, values)
+		out = append(out, row)
 	}
 	if rows.Err() != nil {
 		t.Fatalf("%v\n%s", rows.Err(), sql)

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -81,15 +82,9 @@ func (r *reader) relations() error {
 		return err
 	}
 	add := func(sql string, list func(*rewrite.Relation) *[]rewrite.Table) error {
-		return r.rows(sql, func(row pgx.Rows) error {
-			var oid uint32
-			var t rewrite.Table
-			if err := row.Scan(&oid, &t.Schema, &t.Name); err != nil {
-				return err
-			}
+		return r.tables(sql, func(oid uint32) *[]rewrite.Table {
 			if i, ok := place[oid]; ok {
-				to := list(&r.catalog.Relations[i])
-				*to = append(*to, t)
+				return list(&r.catalog.Relations[i])
 			}
 			return nil
 		})
@@ -117,58 +112,116 @@ func kindOf(relkind string) rewrite.RelationKind {
 	return rewrite.KindTable
 }
 
-// functions have a text as their body unless they are C, internal or BEGIN ATOMIC, whose reads are in pg_depend. The
-// body of an aggregate is that of its parts.
+// functions have a text as their body unless they are C, internal or aggregates. {body} is the text of an atomic body.
 const functions = `
-	SELECT f.oid, n.nspname, f.proname,
+	SELECT f.oid, n.nspname, f.proname, f.prokind::text, pg_get_function_arguments(f.oid), coalesce(pg_get_function_result(f.oid), ''),
 		CASE f.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END, l.lanname,
-		CASE WHEN f.prokind = 'a' THEN coalesce((
-			SELECT string_agg(p.prosrc, E'\n' ORDER BY p.oid) FROM pg_aggregate a
-			JOIN pg_proc p ON p.oid IN (a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggmtransfn, a.aggmfinalfn)
-			JOIN pg_language pl ON pl.oid = p.prolang
-			WHERE a.aggfnoid = f.oid AND pl.lanname NOT IN ('c', 'internal')), '')
-		WHEN l.lanname IN ('c', 'internal') THEN '' ELSE f.prosrc END
+		CASE WHEN f.prokind = 'a' OR l.lanname IN ('c', 'internal') THEN '' ELSE {body} END, coalesce(f.proconfig, '{}')
 	FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace JOIN pg_language l ON l.oid = f.prolang
 	WHERE ` + ordinary + ` ORDER BY 2, 3, 1`
 
-// functionReads are those of atomic bodies and of default expressions. An aggregate reads what its parts read.
+// functionReads are those of atomic bodies and of default expressions.
 const functionReads = `
-	WITH parts AS (
-		SELECT oid AS whole, oid AS part FROM pg_proc
-		UNION
-		SELECT a.aggfnoid::oid, p.oid FROM pg_aggregate a JOIN pg_proc p
-		ON p.oid IN (a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggmtransfn, a.aggmfinalfn)
-	)
-	SELECT parts.whole, n.nspname, c.relname
-	FROM parts JOIN pg_depend d ON d.objid = parts.part AND d.classid = 'pg_proc'::regclass
-	JOIN pg_class c ON c.oid = d.refobjid JOIN pg_namespace n ON n.oid = c.relnamespace
-	WHERE d.refclassid = 'pg_class'::regclass AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+	SELECT DISTINCT d.objid, n.nspname, c.relname
+	FROM pg_depend d JOIN pg_class c ON c.oid = d.refobjid JOIN pg_namespace n ON n.oid = c.relnamespace
+	WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_class'::regclass AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+	ORDER BY 1, 2, 3`
+
+// functionCalls are the functions that atomic bodies and default expressions call, themselves or through an operator, and
+// the parts of aggregates.
+const functionCalls = `
+	SELECT DISTINCT d.objid, n.nspname, f.proname
+	FROM pg_depend d
+	LEFT JOIN pg_operator o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
+	JOIN pg_proc f ON f.oid = CASE WHEN d.refclassid = 'pg_proc'::regclass THEN d.refobjid ELSE o.oprcode::oid END
+	JOIN pg_namespace n ON n.oid = f.pronamespace
+	WHERE d.classid = 'pg_proc'::regclass AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
+	AND f.oid <> d.objid AND n.nspname <> 'pg_catalog'
 	ORDER BY 1, 2, 3`
 
 func (r *reader) functions() error {
+	body := "f.prosrc"
+	var version int
+	if err := r.tx.QueryRow(r.ctx, "SELECT current_setting('server_version_num')::int").Scan(&version); err != nil {
+		return err
+	}
+	if version >= 140000 { // the first with atomic bodies
+		body = "coalesce(pg_get_function_sqlbody(f.oid), f.prosrc)"
+	}
 	place := map[uint32]int{}
-	err := r.rows(functions, func(row pgx.Rows) error {
+	err := r.rows(strings.Replace(functions, "{body}", body, 1), func(row pgx.Rows) error {
 		var oid uint32
+		var kind string
+		var settings []string
 		var f rewrite.Function
-		err := row.Scan(&oid, &f.Schema, &f.Name, &f.Volatility, &f.Language, &f.Body)
+		err := row.Scan(&oid, &f.Schema, &f.Name, &kind, &f.Arguments, &f.Result, &f.Volatility, &f.Language, &f.Body, &settings)
+		if err != nil {
+			return err
+		}
+		f.Kind = functionKindOf(kind)
+		if f.Settings, err = settingsOf(settings); err != nil {
+			return fmt.Errorf("function %s.%s: %w", f.Schema, f.Name, err)
+		}
 		place[oid] = len(r.catalog.Functions)
 		r.catalog.Functions = append(r.catalog.Functions, f)
-		return err
+		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return r.rows(functionReads, func(row pgx.Rows) error {
+	add := func(sql string, list func(*rewrite.Function) *[]rewrite.Table) error {
+		return r.tables(sql, func(oid uint32) *[]rewrite.Table {
+			if i, ok := place[oid]; ok {
+				return list(&r.catalog.Functions[i])
+			}
+			return nil
+		})
+	}
+	if err := add(functionReads, func(x *rewrite.Function) *[]rewrite.Table { return &x.Reads }); err != nil {
+		return err
+	}
+	return add(functionCalls, func(x *rewrite.Function) *[]rewrite.Table { return &x.Calls })
+}
+
+// tables runs a query of oid, schema and name and appends each name to the list of its oid, unless that is nil.
+func (r *reader) tables(sql string, list func(oid uint32) *[]rewrite.Table) error {
+	return r.rows(sql, func(row pgx.Rows) error {
 		var oid uint32
 		var t rewrite.Table
 		if err := row.Scan(&oid, &t.Schema, &t.Name); err != nil {
 			return err
 		}
-		if i, ok := place[oid]; ok {
-			r.catalog.Functions[i].Reads = append(r.catalog.Functions[i].Reads, t)
+		if to := list(oid); to != nil {
+			*to = append(*to, t)
 		}
 		return nil
 	})
+}
+
+// functionKindOf translates pg_proc.prokind.
+func functionKindOf(prokind string) rewrite.FunctionKind {
+	switch prokind {
+	case "a":
+		return rewrite.KindAggregate
+	case "w":
+		return rewrite.KindWindow
+	case "p":
+		return rewrite.KindProcedure
+	}
+	return rewrite.KindFunction
+}
+
+// settingsOf reads what SET clauses and ALTER ... SET leave in the catalog: a list of name=value.
+func settingsOf(entries []string) (map[string]string, error) {
+	settings := map[string]string{}
+	for _, entry := range entries {
+		name, value, ok := strings.Cut(entry, "=")
+		if !ok {
+			return nil, errors.New("a setting is not of the form name=value")
+		}
+		settings[strings.ToLower(name)] = value
+	}
+	return settings, nil
 }
 
 // serverPath reads the search_path of the server's configuration, which the session starts with unless the reader's own
@@ -199,13 +252,9 @@ func (r *reader) settings() error {
 		if err := row.Scan(&d.Role, &entries); err != nil {
 			return err
 		}
-		d.Settings = map[string]string{}
-		for _, entry := range entries {
-			name, value, ok := strings.Cut(entry, "=")
-			if !ok {
-				return fmt.Errorf("a default of role %q is not of the form name=value", d.Role)
-			}
-			d.Settings[strings.ToLower(name)] = value
+		var err error
+		if d.Settings, err = settingsOf(entries); err != nil {
+			return fmt.Errorf("role %q: %w", d.Role, err)
 		}
 		r.catalog.Defaults = append(r.catalog.Defaults, d)
 		return nil

@@ -1,0 +1,143 @@
+package rewrite
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// functionCopy says whether calls of a function that reads protected tables can go to the neighbours' own copies of it.
+type functionCopy struct {
+	fault  string         // why not; "" = they can
+	tables map[Table]bool // the protected tables that it reads
+}
+
+// copyFunctions judges, for every function that reads a protected table, the functions of its name in the neighbours'
+// schemas: each must have the same overloads, and each of these must read its own world only.
+func (n *names) copyFunctions(o Options, j *judge) {
+	schemas := map[string]map[string]bool{} // by function name, those with a reader
+	for f := range n.readers {
+		if !n.source.has(f) {
+			continue
+		}
+		if schemas[f.Name] == nil {
+			schemas[f.Name] = map[string]bool{}
+		}
+		schemas[f.Name][f.Schema] = true
+	}
+	for name, in := range schemas {
+		for schema := range in {
+			c := functionCopy{tables: map[Table]bool{}}
+			switch {
+			case j == nil || len(o.Neighbours) == 0:
+				c.fault = "the neighbours' copies are not known"
+			case len(in) > 1:
+				c.fault = "another function of its name in another schema reads one too"
+			default:
+				c.fault = n.functionCopyFault(schema, name, o.Neighbours, j, c.tables)
+			}
+			n.copies[Table{schema, name}] = c
+		}
+	}
+}
+
+func (n *names) functionCopyFault(schema, name string, neighbours []string, j *judge, tables map[Table]bool) string {
+	originals := n.source.find(schema, name, searchPath{})
+	for _, neighbour := range neighbours {
+		copies := j.shadow.find(neighbour, name, searchPath{})
+		if len(copies) == 0 {
+			return "schema " + neighbour + " has no copy of it"
+		}
+		for _, f := range originals {
+			if !slices.ContainsFunc(copies, func(c *Function) bool { return sameSignature(f, c) }) {
+				return fmt.Sprintf("schema %s has no copy with the arguments (%s) and the same result", neighbour, f.Arguments)
+			}
+		}
+		if len(copies) != len(originals) {
+			return "schema " + neighbour + " has another overload of it"
+		}
+		reached := map[Table]bool{}
+		for _, c := range copies {
+			if fault := j.function(neighbour, c); fault != "" {
+				return "the copy in schema " + neighbour + " " + fault
+			}
+			j.reach(neighbour, c, reached)
+		}
+		for t, kind := range n.kinds {
+			if kind == kindProtected && reached[Table{neighbour, t.Name}] {
+				tables[t] = true
+				for _, base := range n.bases[t] {
+					tables[base] = true
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// callOfReader judges a call that may mean a function that reads protected tables, and returns the function's schema.
+func (n *names) callOfReader(schema, name string, users []*Function, builtin bool) (Table, string) {
+	f := Table{users[0].Schema, name}
+	switch {
+	case schema == "" && builtin:
+		return f, "and shares its name with a built-in one"
+	case slices.ContainsFunc(users, func(u *Function) bool { return u.Schema != f.Schema }):
+		return f, "and has overloads in several schemas of the search path"
+	}
+	c := n.copies[f]
+	if c.fault != "" {
+		return f, "and " + c.fault
+	}
+	return f, ""
+}
+
+// isReader reports whether a function of either catalog reads a protected table.
+func (n *names) isReader(f *Function) bool { return n.readers[f] }
+
+// findReaders marks the functions of both catalogs that read protected tables, and notes the public relations that call one.
+func (n *names) findReaders(shadow *catalogIndex, public []Table) {
+	for _, x := range []*catalogIndex{n.source, shadow} {
+		if x == nil {
+			continue
+		}
+		functions, relations := x.readers(n.protected)
+		maps.Copy(n.readers, functions)
+		for _, t := range public {
+			for read := range x.closure(t) {
+				if relations[read] {
+					n.refused[t] = noCopy("is listed in privacy.public, but calls a function that reads a protected table")
+				}
+			}
+		}
+	}
+}
+
+// sameSignature reports whether a neighbour's function can stand for another: kind, arguments with their names, types
+// and defaults, and result, in which the neighbour's schema counts as the other's.
+func sameSignature(f, copied *Function) bool {
+	same := func(a, b string) bool {
+		return withoutSchema(a, f.Schema) == withoutSchema(withoutSchema(b, copied.Schema), f.Schema)
+	}
+	return f.Kind == copied.Kind && same(f.Arguments, copied.Arguments) && same(f.Result, copied.Result)
+}
+
+// withoutSchema takes a schema away from the names in what a catalog prints of types and expressions.
+func withoutSchema(text, schema string) string {
+	for _, spelling := range []string{quoteIdentifier(schema) + ".", schema + "."} {
+		var b strings.Builder
+		for {
+			i := strings.Index(text, spelling)
+			if i < 0 {
+				break
+			}
+			b.WriteString(text[:i])
+			if i > 0 && (isNameByte(text[i-1]) || text[i-1] == '"' || text[i-1] == '.') {
+				b.WriteString(spelling)
+			}
+			text = text[i+len(spelling):]
+		}
+		text = b.String() + text
+	}
+	return text
+}

@@ -1,0 +1,212 @@
+package hoist
+
+import (
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// cte is one WITH query.
+type cte struct {
+	name  string
+	node  *pg_query.CommonTableExpr
+	level *level
+	unit  *unit // nil while it is being judged
+	self  bool  // it reads itself
+}
+
+// level is one WITH clause.
+type level struct {
+	recursive bool
+	depth     int  // WITH clauses around it
+	unsure    bool // it stands where columns of a query around it may be in sight
+	ctes      []*cte
+}
+
+// unit is what is known of one query, its own WITH included.
+type unit struct {
+	volatile bool
+	tables   bool   // it names a relation that is no CTE, or a CTE of its own does
+	reads    ctes   // of WITH clauses around it, as it names them
+	own      *level // its own WITH
+	inner    *scope // what is in sight within it
+}
+
+// ctes is a set in order of discovery.
+type ctes struct {
+	list []*cte
+	has  map[*cte]bool
+}
+
+func (s *ctes) add(c *cte) bool {
+	if s.has[c] {
+		return false
+	}
+	if s.has == nil {
+		s.has = map[*cte]bool{}
+	}
+	s.has[c] = true
+	s.list = append(s.list, c)
+	return true
+}
+
+// scope is the innermost CTE in sight; outer leads to the others. nil = none.
+type scope struct {
+	cte   *cte
+	outer *scope
+}
+
+func (s *scope) find(name string) *cte {
+	for ; s != nil; s = s.outer {
+		if s.cte.name == name {
+			return s.cte
+		}
+	}
+	return nil
+}
+
+// analysis judges every query of a statement.
+type analysis struct {
+	know    Knowledge
+	selects map[*pg_query.SelectStmt]*unit
+	fault   string // why nothing of it can be taken apart
+}
+
+// query judges a query that stands in a scope, and all below it.
+func (a *analysis) query(s *pg_query.SelectStmt, outer *scope) *unit {
+	u := &unit{}
+	a.selects[s] = u
+	u.own, u.inner = a.with(s.GetWithClause(), outer)
+	u.volatile = len(s.GetLockingClause()) > 0 || s.GetIntoClause() != nil
+	found := &unit{}
+	children(s.ProtoReflect(), func(m protoreflect.Message) {
+		if _, with := m.Interface().(*pg_query.WithClause); !with {
+			a.visit(m, u.inner, found)
+		}
+	})
+	u.volatile = u.volatile || found.volatile
+	u.tables = found.tables
+	// What its own CTEs read, if they are read themselves, it reads; found.reads grows while it is walked.
+	for i := 0; i < len(found.reads.list); i++ {
+		c := found.reads.list[i]
+		if u.own == nil || c.level != u.own {
+			u.reads.add(c)
+			continue
+		}
+		u.tables = u.tables || c.unit.tables
+		for _, r := range c.unit.reads.list {
+			found.reads.add(r)
+		}
+	}
+	return u
+}
+
+// with judges the CTEs of a WITH clause and returns the scope of the query that it belongs to.
+func (a *analysis) with(with *pg_query.WithClause, outer *scope) (*level, *scope) {
+	if with == nil {
+		return nil, outer
+	}
+	l := &level{recursive: with.GetRecursive()}
+	if outer != nil {
+		l.depth = outer.cte.level.depth + 1
+	}
+	in := outer
+	for _, n := range with.GetCtes() {
+		c := &cte{name: n.GetCommonTableExpr().GetCtename(), node: n.GetCommonTableExpr(), level: l}
+		l.ctes = append(l.ctes, c)
+		if l.recursive {
+			in = &scope{c, in}
+		}
+	}
+	for _, c := range l.ctes {
+		query := c.node.GetCtequery().GetSelectStmt()
+		if query == nil {
+			a.fault = "a WITH query is not a SELECT"
+			query = &pg_query.SelectStmt{}
+		}
+		u := a.query(query, in)
+		// SEARCH and CYCLE add columns of their own; such a query is left as it is.
+		u.volatile = u.volatile || c.node.GetSearchClause() != nil || c.node.GetCycleClause() != nil
+		c.self = u.reads.has[c]
+		c.unit = u
+		if !l.recursive {
+			in = &scope{c, in}
+		}
+	}
+	return l, in
+}
+
+// visit adds to u what one node and all below it say.
+func (a *analysis) visit(m protoreflect.Message, in *scope, u *unit) {
+	switch n := m.Interface().(type) {
+	case *pg_query.SelectStmt:
+		inner := a.query(n, in)
+		u.volatile = u.volatile || inner.volatile
+		u.tables = u.tables || inner.tables
+		for _, c := range inner.reads.list {
+			u.reads.add(c)
+		}
+		return
+	case *pg_query.RangeVar:
+		a.rangeVar(n, in, u)
+	case *pg_query.FuncCall:
+		u.volatile = u.volatile || a.know.volatileCall(n)
+	case *pg_query.SQLValueFunction:
+		u.volatile = true
+	case *pg_query.RangeTableSample:
+		u.volatile = u.volatile || n.GetRepeatable() == nil
+	case *pg_query.A_Expr:
+		u.volatile = u.volatile || a.know.Operators[lastString(n.GetName())]
+	case *pg_query.SubLink:
+		u.volatile = u.volatile || a.know.Operators[lastString(n.GetOperName())]
+	case *pg_query.SortBy:
+		u.volatile = u.volatile || a.know.Operators[lastString(n.GetUseOp())]
+	case *pg_query.ColumnRef:
+		u.volatile = u.volatile || len(n.GetFields()) > 1 && a.know.volatileAttribute(lastString(n.GetFields()))
+	case *pg_query.A_Indirection:
+		u.volatile = u.volatile || a.know.volatileAttribute(lastString(n.GetIndirection()))
+	case *pg_query.A_Const:
+		u.volatile = u.volatile || tellsTime(n.GetSval().GetSval())
+	}
+	children(m, func(c protoreflect.Message) { a.visit(c, in, u) })
+}
+
+// rangeVar adds what reading a relation or a CTE says.
+func (a *analysis) rangeVar(n *pg_query.RangeVar, in *scope, u *unit) {
+	if n.GetSchemaname() == "" {
+		if c := in.find(n.GetRelname()); c != nil {
+			u.reads.add(c)
+			switch {
+			case c.unit != nil:
+				u.volatile = u.volatile || c.unit.volatile
+			case !itself(c):
+				u.volatile = true // a later one, which is not judged yet
+			}
+			return
+		}
+	}
+	u.tables = true
+	u.volatile = u.volatile || a.know.volatileRelation(n)
+}
+
+// itself tells a reference of a recursive CTE to itself from one to a CTE that follows: only the first that is
+// not judged is being judged.
+func itself(c *cte) bool {
+	for _, other := range c.level.ctes {
+		if other.unit == nil {
+			return other == c
+		}
+	}
+	return false
+}
+
+// volatile judges one part of a query, within a scope.
+func (a *analysis) volatile(m protoreflect.Message, in *scope) bool {
+	return a.read(m, in).volatile
+}
+
+// read judges one part of a query.
+func (a *analysis) read(m protoreflect.Message, in *scope) *unit {
+	u := &unit{}
+	a.visit(m, in, u)
+	return u
+}

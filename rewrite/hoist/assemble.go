@@ -1,0 +1,100 @@
+package hoist
+
+import (
+	"slices"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+)
+
+// tempSchema is the session's own schema for temporary tables.
+const tempSchema = "pg_temp"
+
+// reader is a CTE that reads its piece's table.
+func reader(c *cte, p *piece) *pg_query.Node {
+	return cteNode(&pg_query.CommonTableExpr{
+		Ctename: c.name, Aliascolnames: c.node.GetAliascolnames(),
+		Ctematerialized: pg_query.CTEMaterialize_CTEMaterializeNever,
+		Ctequery:        selectNode(selectFrom(rangeNode(tempSchema, p.name), "")),
+	})
+}
+
+func cteNode(n *pg_query.CommonTableExpr) *pg_query.Node {
+	return &pg_query.Node{Node: &pg_query.Node_CommonTableExpr{CommonTableExpr: n}}
+}
+
+// needs returns the CTEs that a piece holds: those that have a table are read from it, and need no others.
+func (h *hoister) needs(p *piece) []*cte {
+	var found ctes
+	for _, c := range p.reads {
+		found.add(c)
+	}
+	for i := 0; i < len(found.list); i++ {
+		if c := found.list[i]; h.tables[c] == nil || h.tables[c] == p {
+			for _, r := range c.unit.reads.list {
+				found.add(r)
+			}
+		}
+	}
+	slices.SortStableFunc(found.list, byPlace)
+	return found.list
+}
+
+// assemble returns a piece's whole query.
+func (h *hoister) assemble(p *piece) *pg_query.SelectStmt {
+	with := &pg_query.WithClause{}
+	for _, c := range h.needs(p) {
+		if t := h.tables[c]; t != nil && t != p {
+			with.Ctes = append(with.Ctes, reader(c, t))
+			continue
+		}
+		with.Ctes = append(with.Ctes, cteNode(c.node))
+		with.Recursive = with.Recursive || c.level.recursive
+	}
+	if len(with.Ctes) == 0 {
+		return p.query
+	}
+	query := p.query
+	if query.GetWithClause() != nil {
+		query = selectFrom(&pg_query.Node{Node: &pg_query.Node_RangeSubselect{RangeSubselect: &pg_query.RangeSubselect{
+			Subquery: selectNode(p.query), Alias: &pg_query.Alias{Aliasname: "dpwatch_piece"},
+		}}}, "")
+	} else {
+		query = shallow(query)
+	}
+	query.WithClause = with
+	return query
+}
+
+// shallow copies the query of a piece, so that it may get a WITH of its own.
+func shallow(s *pg_query.SelectStmt) *pg_query.SelectStmt {
+	return &pg_query.SelectStmt{
+		DistinctClause: s.DistinctClause, IntoClause: s.IntoClause, TargetList: s.TargetList, FromClause: s.FromClause,
+		WhereClause: s.WhereClause, GroupClause: s.GroupClause, GroupDistinct: s.GroupDistinct, HavingClause: s.HavingClause,
+		WindowClause: s.WindowClause, ValuesLists: s.ValuesLists, SortClause: s.SortClause, LimitOffset: s.LimitOffset,
+		LimitCount: s.LimitCount, LimitOption: s.LimitOption, LockingClause: s.LockingClause, Op: s.Op, All: s.All,
+		Larg: s.Larg, Rarg: s.Rarg,
+	}
+}
+
+// ordered returns the pieces, each after those that it reads.
+func (h *hoister) ordered() []*piece {
+	var order []*piece
+	done := map[*piece]bool{}
+	var add func(*piece)
+	add = func(p *piece) {
+		if done[p] {
+			return
+		}
+		done[p] = true
+		for _, c := range h.needs(p) {
+			if t := h.tables[c]; t != nil {
+				add(t)
+			}
+		}
+		order = append(order, p)
+	}
+	for _, p := range h.pieces {
+		add(p)
+	}
+	return order
+}

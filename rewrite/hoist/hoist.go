@@ -1,0 +1,139 @@
+package hoist
+
+import (
+	"errors"
+	"fmt"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"google.golang.org/protobuf/proto"
+)
+
+// Plan says how to run one world's query in two parts. Without Pieces there is nothing to hoist, for Reason.
+type Plan struct {
+	Pieces []Piece // in the order in which they are to be made: a later one may read an earlier one
+	Rest   string  // the query to run in every trial
+	Reason string  // why there is no piece
+	// Unsure: some piece was part of an expression and may need columns of the query around it.
+	Unsure bool
+}
+
+// Piece is one query to be materialised as the temporary table of its name. Parameters keep their numbers.
+type Piece struct {
+	Name  string // unquoted; needs no quotes
+	Query string // a SELECT
+}
+
+// Options choose what is hoisted.
+type Options struct {
+	Knowledge Knowledge
+	// Prefix starts the names of the tables, which are to be unique in a session: small letters, digits and _.
+	Prefix string
+	// NoSubLinks leaves sub-queries in expressions alone, and so makes no Unsure plan.
+	NoSubLinks bool
+	// NoSplit leaves a query that draws noise above an aggregation in one piece.
+	NoSplit bool
+	// NoRanks leaves self-joins that count random numbers as they are.
+	NoRanks bool
+}
+
+// Split parses sql and plans it. The error says that the text cannot be read, or that the parts cannot be written so
+// that they read back as they were meant.
+func Split(sql string, opt Options) (Plan, error) {
+	stmt, err := parse(sql)
+	if err != nil {
+		return Plan{}, err
+	}
+	if !opt.NoRanks {
+		ranks(stmt)
+	}
+	a := &analysis{know: opt.Knowledge, selects: map[*pg_query.SelectStmt]*unit{}}
+	top := a.query(stmt, nil)
+	switch {
+	case a.fault != "":
+		return Plan{Reason: a.fault}, nil
+	case !top.volatile:
+		return Plan{Reason: "it draws no chance: every trial gives the same"}, nil
+	}
+	h := &hoister{analysis: a, opt: opt, kept: map[*cte]bool{}, tables: map[*cte]*piece{}, same: map[string]*piece{}}
+	h.rest(stmt, false)
+	if len(h.pieces) == 0 {
+		return Plan{Reason: "no part that reads a table is free of chance"}, nil
+	}
+	plan := Plan{}
+	if plan.Rest, err = write(stmt); err != nil {
+		return Plan{}, fmt.Errorf("the volatile part: %w", err)
+	}
+	for _, p := range h.ordered() {
+		query, err := write(h.assemble(p))
+		if err != nil {
+			return Plan{}, fmt.Errorf("a hoisted part: %w", err)
+		}
+		plan.Pieces = append(plan.Pieces, Piece{Name: p.name, Query: query})
+		plan.Unsure = plan.Unsure || p.unsure
+	}
+	return plan, nil
+}
+
+// Stable reports whether a query gives the same on every execution, as far as Knowledge tells. It is for the
+// definitions of views.
+func Stable(sql string, k Knowledge) bool {
+	stmt, err := parse(sql)
+	if err != nil {
+		return false
+	}
+	a := &analysis{know: k, selects: map[*pg_query.SelectStmt]*unit{}}
+	return !a.query(stmt, nil).volatile && a.fault == ""
+}
+
+// Relations returns the schema-qualified relations that a query names, each once.
+func Relations(sql string) ([]Relation, error) {
+	stmt, err := parse(sql)
+	if err != nil {
+		return nil, err
+	}
+	var found []Relation
+	seen := map[Relation]bool{}
+	inspect(stmt.ProtoReflect(), func(m proto.Message) bool {
+		if v, ok := m.(*pg_query.RangeVar); ok && v.GetSchemaname() != "" {
+			if r := (Relation{v.GetSchemaname(), v.GetRelname()}); !seen[r] {
+				seen[r] = true
+				found = append(found, r)
+			}
+		}
+		return true
+	})
+	return found, nil
+}
+
+// parse returns the one SELECT of a text.
+func parse(sql string) (*pg_query.SelectStmt, error) {
+	tree, err := pg_query.Parse(sql)
+	if err != nil {
+		return nil, errors.New("the query does not parse")
+	}
+	if len(tree.GetStmts()) != 1 || tree.GetStmts()[0].GetStmt().GetSelectStmt() == nil {
+		return nil, errors.New("not one SELECT")
+	}
+	return tree.GetStmts()[0].GetStmt().GetSelectStmt(), nil
+}
+
+// write returns the text of a tree whose locations have no meaning any more, after it was parsed and compared.
+func write(stmt *pg_query.SelectStmt) (string, error) {
+	want := proto.Clone(stmt).(*pg_query.SelectStmt) //nolint:errcheck // a clone has its type
+	forgetPlaces(want.ProtoReflect())
+	sql, err := pg_query.Deparse(&pg_query.ParseResult{Stmts: []*pg_query.RawStmt{{
+		Stmt: &pg_query.Node{Node: &pg_query.Node_SelectStmt{SelectStmt: want}},
+	}}})
+	if err != nil {
+		return "", errors.New("cannot be written as text")
+	}
+	got, err := parse(sql)
+	if err != nil {
+		return "", fmt.Errorf("as written: %w", err)
+	}
+	forgetPlaces(got.ProtoReflect())
+	if !proto.Equal(want, got) {
+		return "", errors.New("reads back as something else")
+	}
+	return sql, nil
+}

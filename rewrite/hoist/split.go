@@ -1,0 +1,276 @@
+package hoist
+
+import (
+	"fmt"
+	"slices"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// split hoists everything below the volatile expressions of a query's target list, HAVING and ORDER BY, and leaves
+// those, over the columns of a piece. It does nothing where that could change a result, or would not save anything.
+func (h *hoister) split(s *pg_query.SelectStmt, u *unit, unsure bool) {
+	if !h.splittable(s, u.inner) || unsure && h.opt.NoSubLinks {
+		return
+	}
+	c := &columns{h: h, in: u.inner, group: groupNames(s), names: map[string]string{}}
+	targets := make([]*pg_query.Node, len(s.GetTargetList()))
+	outputs := map[string]bool{}
+	for i, t := range s.GetTargetList() {
+		name := columnName(t.GetResTarget())
+		if name == "" {
+			return
+		}
+		outputs[name] = true
+		targets[i] = targetNode(name, c.target(t.GetResTarget()))
+	}
+	group, ok := c.groups(s)
+	if !ok {
+		return
+	}
+	piece := &pg_query.SelectStmt{
+		FromClause: s.GetFromClause(), WhereClause: s.GetWhereClause(), GroupClause: group,
+		LimitOption: pg_query.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg_query.SetOperation_SETOP_NONE,
+	}
+	var where *pg_query.Node
+	if having := s.GetHavingClause(); having != nil && h.volatile(having.ProtoReflect(), u.inner) {
+		where = c.expression(having)
+	} else {
+		piece.HavingClause = having
+	}
+	order := make([]*pg_query.Node, len(s.GetSortClause()))
+	for i, o := range s.GetSortClause() {
+		by := o.GetSortBy()
+		column := by.GetNode().GetColumnRef()
+		switch {
+		case by.GetNode().GetAConst() != nil, len(column.GetFields()) == 1 && outputs[lastString(column.GetFields())]:
+			order[i] = o
+		default:
+			order[i] = &pg_query.Node{Node: &pg_query.Node_SortBy{SortBy: &pg_query.SortBy{
+				Node: c.expression(by.GetNode()), SortbyDir: by.GetSortbyDir(), SortbyNulls: by.GetSortbyNulls(), UseOp: by.GetUseOp(),
+			}}}
+		}
+	}
+	if c.impossible {
+		return
+	}
+	piece.TargetList = c.list
+	of := h.read(piece.ProtoReflect(), u.inner)
+	h.selects[piece] = of
+	p := h.piece(piece, of.reads.list, unsure)
+	if of.volatile || p == nil {
+		return
+	}
+	s.TargetList, s.FromClause, s.WhereClause, s.SortClause = targets, []*pg_query.Node{rangeNode(tempSchema, p.name)}, where, order
+	s.GroupClause, s.HavingClause = nil, nil
+}
+
+// splittable reports whether a query's volatile functions are plain ones above its aggregation, and whether there is
+// something below them: an aggregation, a condition or a join.
+func (h *hoister) splittable(s *pg_query.SelectStmt, in *scope) bool {
+	if s.GetOp() != pg_query.SetOperation_SETOP_NONE || len(s.GetValuesLists()) > 0 || len(s.GetFromClause()) == 0 ||
+		len(s.GetWindowClause()) > 0 || len(s.GetLockingClause()) > 0 || s.GetIntoClause() != nil || s.GetGroupDistinct() {
+		return false
+	}
+	if slices.ContainsFunc(s.GetDistinctClause(), func(n *pg_query.Node) bool { return n.GetNode() != nil }) { // DISTINCT ON
+		return false
+	}
+	below := slices.Concat(s.GetFromClause(), s.GetGroupClause())
+	if s.GetWhereClause() != nil {
+		below = append(below, s.GetWhereClause())
+	}
+	for _, n := range below {
+		if n.GetGroupingSet() != nil || h.volatile(n.ProtoReflect(), in) {
+			return false
+		}
+	}
+	above := slices.Concat(s.GetTargetList(), s.GetSortClause())
+	having := s.GetHavingClause()
+	if having != nil {
+		above = append(above, having)
+		if len(s.GetGroupClause()) == 0 && h.volatile(having.ProtoReflect(), in) {
+			return false // nothing else may say that this is an aggregation
+		}
+	}
+	aggregates, plain := false, true
+	for _, n := range above {
+		a, p := h.calls(n, in)
+		aggregates, plain = aggregates || a, plain && p
+	}
+	single := len(s.GetFromClause()) == 1 && s.GetFromClause()[0].GetRangeVar() != nil
+	return plain && (aggregates || having != nil || len(s.GetGroupClause()) > 0 || s.GetWhereClause() != nil || !single)
+}
+
+// calls looks at the functions of an expression above the aggregation: whether one is an aggregate, and whether
+// all are such that evaluating them over a piece's rows is the same.
+func (h *hoister) calls(n *pg_query.Node, in *scope) (aggregates, plain bool) {
+	plain = true
+	var visit func(protoreflect.Message)
+	visit = func(m protoreflect.Message) {
+		switch n := m.Interface().(type) {
+		case *pg_query.SubLink:
+			plain = plain && !h.volatile(m, in)
+			return
+		case *pg_query.GroupingFunc:
+			plain = false
+		case *pg_query.FuncCall:
+			traits, known := h.know.Functions[functionName(n)]
+			volatile := h.know.volatileCall(n)
+			special := n.GetAggStar() || n.GetAggDistinct() || n.GetAggWithinGroup() || n.GetAggFilter() != nil || len(n.GetAggOrder()) > 0
+			switch {
+			case !known, traits.Set, n.GetOver() != nil, volatile && (traits.Aggregate || special):
+				plain = false
+			case traits.Aggregate:
+				aggregates = true
+				plain = plain && !h.volatile(m, in)
+			}
+		}
+		children(m, visit)
+	}
+	visit(n.ProtoReflect())
+	return aggregates, plain
+}
+
+// groupNames are the bare names in GROUP BY, which may mean an output column.
+func groupNames(s *pg_query.SelectStmt) map[string]bool {
+	names := map[string]bool{}
+	for _, g := range s.GetGroupClause() {
+		if fields := g.GetColumnRef().GetFields(); len(fields) == 1 {
+			names[lastString(fields)] = true
+		}
+	}
+	return names
+}
+
+// columns collects the columns of a piece.
+type columns struct {
+	h          *hoister
+	in         *scope
+	group      map[string]bool
+	list       []*pg_query.Node
+	names      map[string]string // by meaning
+	impossible bool
+}
+
+// column returns a reference to the piece's column of a stable expression.
+func (c *columns) column(n *pg_query.Node, name string) *pg_query.Node {
+	meaning := key(n)
+	if known := c.names[meaning]; known != "" && (name == "" || name == known) {
+		return columnNode(known)
+	}
+	if name == "" {
+		name = fmt.Sprintf("dpwatch_%d", len(c.list)+1)
+	}
+	c.names[meaning] = name
+	c.list = append(c.list, targetNode(name, n))
+	return columnNode(name)
+}
+
+// target returns an output expression over the piece's columns. One that GROUP BY names keeps its name there.
+func (c *columns) target(t *pg_query.ResTarget) *pg_query.Node {
+	if c.group[t.GetName()] && !c.h.volatile(t.GetVal().ProtoReflect(), c.in) {
+		return c.column(t.GetVal(), t.GetName())
+	}
+	return c.expression(t.GetVal())
+}
+
+// groups returns GROUP BY for the piece: a position becomes that of the piece's column.
+func (c *columns) groups(s *pg_query.SelectStmt) ([]*pg_query.Node, bool) {
+	var group []*pg_query.Node
+	for _, g := range s.GetGroupClause() {
+		if g.GetAConst() == nil {
+			group = append(group, g)
+			continue
+		}
+		at := int(g.GetAConst().GetIval().GetIval())
+		if at < 1 || at > len(s.GetTargetList()) {
+			return nil, false
+		}
+		val := s.GetTargetList()[at-1].GetResTarget().GetVal()
+		if c.h.volatile(val.ProtoReflect(), c.in) {
+			return nil, false
+		}
+		name := lastString(c.column(val, "").GetColumnRef().GetFields())
+		position := 1 + slices.IndexFunc(c.list, func(t *pg_query.Node) bool { return t.GetResTarget().GetName() == name })
+		group = append(group, &pg_query.Node{Node: &pg_query.Node_AConst{AConst: &pg_query.A_Const{
+			Val: &pg_query.A_Const_Ival{Ival: &pg_query.Integer{Ival: int32(position)}}, //nolint:gosec // at most 1664 columns
+		}}})
+	}
+	return group, true
+}
+
+// expression returns an expression over the piece's columns: its largest stable parts that depend on a row become columns.
+func (c *columns) expression(n *pg_query.Node) *pg_query.Node {
+	n = cloneNode(n)
+	c.replace(n, false)
+	return n
+}
+
+// replace makes columns of the stable parts of n, in place. lazy: what stands here may not be evaluated at all, so
+// that only what cannot fail there may be computed before.
+func (c *columns) replace(n *pg_query.Node, lazy bool) {
+	if !c.h.volatile(n.ProtoReflect(), c.in) && c.candidate(n, lazy) {
+		if c.rowDependent(n) {
+			n.Node = c.column(cloneNode(n), "").Node
+		}
+		return
+	}
+	switch v := n.GetNode().(type) {
+	case *pg_query.Node_ColumnRef: // a star
+		c.impossible = true
+		return
+	case *pg_query.Node_CaseExpr, *pg_query.Node_CoalesceExpr, *pg_query.Node_BoolExpr:
+		lazy = true
+	case *pg_query.Node_FuncCall:
+		if c.h.know.Functions[functionName(v.FuncCall)].Aggregate {
+			c.impossible = true
+			return
+		}
+	}
+	c.below(n.ProtoReflect(), lazy)
+}
+
+func (c *columns) below(m protoreflect.Message, lazy bool) {
+	children(m, func(child protoreflect.Message) {
+		if node, ok := child.Interface().(*pg_query.Node); ok {
+			c.replace(node, lazy)
+			return
+		}
+		c.below(child, lazy)
+	})
+}
+
+// candidate reports whether a stable node is an expression that a column may stand for.
+func (c *columns) candidate(n *pg_query.Node, lazy bool) bool {
+	switch v := n.GetNode().(type) {
+	case *pg_query.Node_ColumnRef:
+		return lastString(v.ColumnRef.GetFields()) != ""
+	case *pg_query.Node_SubLink:
+		return true
+	case *pg_query.Node_FuncCall:
+		return !lazy || c.h.know.Functions[functionName(v.FuncCall)].Aggregate
+	case *pg_query.Node_AExpr, *pg_query.Node_TypeCast, *pg_query.Node_CaseExpr, *pg_query.Node_CoalesceExpr, *pg_query.Node_MinMaxExpr,
+		*pg_query.Node_BoolExpr, *pg_query.Node_NullTest, *pg_query.Node_BooleanTest, *pg_query.Node_AArrayExpr, *pg_query.Node_CollateClause,
+		*pg_query.Node_AIndirection:
+		return !lazy
+	}
+	return false
+}
+
+// rowDependent reports whether an expression is more than constants: those stay, since a bare literal gets its type
+// from what is around it.
+func (c *columns) rowDependent(n *pg_query.Node) bool {
+	found := false
+	inspect(n.ProtoReflect(), func(m proto.Message) bool {
+		switch v := m.(type) {
+		case *pg_query.ColumnRef, *pg_query.SubLink:
+			found = true
+		case *pg_query.FuncCall:
+			found = found || c.h.know.Functions[functionName(v)].Aggregate
+		}
+		return !found
+	})
+	return found
+}

@@ -1,0 +1,1 @@
+WITH RECURSIVE b AS (SELECT max(x) AS m FROM d0.t), r(n) AS (SELECT m FROM b UNION ALL SELECT n - 1 FROM r WHERE random() < 0.5) SELECT n FROM r

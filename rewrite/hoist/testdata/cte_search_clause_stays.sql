@@ -1,0 +1,1 @@
+WITH RECURSIVE r(n) AS (SELECT id FROM d0.t UNION ALL SELECT t.id FROM d0.t JOIN r ON t.parent = r.n) SEARCH DEPTH FIRST BY n SET o SELECT n, random() FROM r

@@ -1,0 +1,1 @@
+SELECT sum(x) FROM d0.t

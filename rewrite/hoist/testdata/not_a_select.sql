@@ -1,0 +1,1 @@
+COPY (SELECT sum(x) + laplace(1) FROM d0.t) TO STDOUT

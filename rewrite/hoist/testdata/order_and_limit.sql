@@ -1,0 +1,1 @@
+WITH a AS (SELECT x FROM d0.t WHERE x > 0 ORDER BY x LIMIT 10) SELECT x + laplace(1) FROM a LIMIT 3

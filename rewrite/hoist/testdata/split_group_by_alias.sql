@@ -1,0 +1,1 @@
+SELECT upper(g) AS h, count(*) + laplace(1) FROM d0.t GROUP BY h

@@ -1,0 +1,1 @@
+SELECT g FROM d0.t GROUP BY g HAVING count(*) + laplace(1) > 2

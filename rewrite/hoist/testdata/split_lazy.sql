@@ -1,0 +1,1 @@
+SELECT CASE WHEN count(*) > 0 THEN sum(x) / count(*) + laplace(1) ELSE 0 END AS mean FROM d0.t

@@ -1,0 +1,1 @@
+SELECT DISTINCT ON (g) g, count(*) + laplace(1) FROM d0.t GROUP BY g

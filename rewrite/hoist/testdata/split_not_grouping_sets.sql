@@ -1,0 +1,1 @@
+SELECT g, count(*) + laplace(1) FROM d0.t GROUP BY ROLLUP (g)

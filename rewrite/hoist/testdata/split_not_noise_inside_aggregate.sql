@@ -1,0 +1,1 @@
+SELECT sum(x + laplace(1)) FROM d0.t

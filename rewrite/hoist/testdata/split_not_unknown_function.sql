@@ -1,0 +1,1 @@
+SELECT sum(x) + mystery(1) FROM d0.t

@@ -1,0 +1,1 @@
+SELECT sum(x) + laplace(1 / 0.5) FROM d0.t

@@ -1,0 +1,1 @@
+SELECT (SELECT max(u) FROM d0.u) + laplace(1)

@@ -1,0 +1,1 @@
+SELECT (SELECT sum(x) FROM d0.t), laplace(1)

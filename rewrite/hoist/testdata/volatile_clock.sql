@@ -1,0 +1,1 @@
+WITH a AS (SELECT sum(x) AS s, now() AS n FROM d0.t), b AS (SELECT current_date AS d, max(x) AS m FROM d0.t), c AS (SELECT max(age(y)) AS m FROM d0.t), e AS (SELECT count(*) AS m FROM d0.t WHERE y < 'today') SELECT * FROM a, b, c, e

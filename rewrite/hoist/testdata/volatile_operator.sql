@@ -1,0 +1,1 @@
+WITH a AS (SELECT x ~~~ 1 AS s FROM d0.t) SELECT s FROM a

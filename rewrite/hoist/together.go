@@ -1,0 +1,63 @@
+package hoist
+
+import (
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"google.golang.org/protobuf/proto"
+)
+
+// Together reports whether executions of a query may share a transaction and still be as independent as in transactions of
+// their own: nothing in its text tells the time, and every function that it calls is known to look at nothing that a
+// transaction keeps (Traits.Transaction). The tables of pieces may be read, and relations that are no views.
+func Together(sql string, k Knowledge) bool {
+	stmt, err := parse(sql)
+	if err != nil {
+		return false
+	}
+	ctes := map[string]bool{}
+	inspect(stmt.ProtoReflect(), func(m proto.Message) bool {
+		if c, ok := m.(*pg_query.CommonTableExpr); ok {
+			ctes[c.GetCtename()] = true
+		}
+		return true
+	})
+	free := true
+	inspect(stmt.ProtoReflect(), func(m proto.Message) bool {
+		free = free && k.free(m, ctes)
+		return free
+	})
+	return free
+}
+
+// free judges one node. ctes are the names of all CTEs of the statement.
+func (k *Knowledge) free(m proto.Message, ctes map[string]bool) bool {
+	switch n := m.(type) {
+	case *pg_query.FuncCall:
+		traits, known := k.Functions[functionName(n)]
+		return known && !traits.Transaction
+	case *pg_query.SQLValueFunction, *pg_query.LockingClause:
+		return false
+	case *pg_query.A_Const:
+		return !tellsTime(n.GetSval().GetSval())
+	case *pg_query.ColumnRef: // x.f may be the call f(x)
+		return len(n.GetFields()) < 2 || !k.Functions[lastString(n.GetFields())].Transaction
+	case *pg_query.A_Indirection:
+		return !k.Functions[lastString(n.GetIndirection())].Transaction
+	case *pg_query.A_Expr:
+		return !k.Operators[lastString(n.GetName())]
+	case *pg_query.SubLink:
+		return !k.Operators[lastString(n.GetOperName())]
+	case *pg_query.SortBy:
+		return !k.Operators[lastString(n.GetUseOp())]
+	case *pg_query.RangeVar:
+		switch n.GetSchemaname() {
+		case "":
+			return ctes[n.GetRelname()]
+		case tempSchema:
+			return true
+		}
+		r := Relation{n.GetSchemaname(), n.GetRelname()}
+		volatile, known := k.Relations[r]
+		return known && !volatile && !k.Views[r]
+	}
+	return true
+}

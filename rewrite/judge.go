@@ -1,0 +1,283 @@
+package rewrite
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+)
+
+// judge says whether a relation or function of the shadow database is a right copy for a neighbour: all that it reads, by
+// itself or through what it calls, lies in the neighbour's own schema or is public. "" = it is; else what is wrong, a text
+// that goes on after "a copy that". It remembers what it judged, and takes what it is just judging for right.
+type judge struct {
+	shadow     *catalogIndex
+	names      *names // of the client's side: which tables are public
+	functions  *functions
+	neighbours []string
+	limits     Options              // MaxBytes, MaxTokens
+	bodies     map[string]*Rewriter // by neighbour: reads bodies
+	relations  map[judgeKey]string
+	judged     map[judgedFunction]string
+	uses       map[judgedFunction]*functionUse
+}
+
+type judgeKey struct {
+	neighbour string
+	table     Table
+}
+
+type judgedFunction struct {
+	neighbour string
+	function  *Function
+}
+
+// functionUse is what a function names itself.
+type functionUse struct {
+	relations map[Table]bool
+	functions map[Table]bool
+}
+
+func newJudge(o Options, n *names, f *functions) *judge {
+	if o.Shadow == nil {
+		return nil
+	}
+	return &judge{
+		shadow: newCatalogIndex(o.Shadow), names: n, functions: f, neighbours: o.Neighbours, limits: o,
+		bodies: map[string]*Rewriter{}, relations: map[judgeKey]string{}, judged: map[judgedFunction]string{},
+		uses: map[judgedFunction]*functionUse{},
+	}
+}
+
+// relation judges a relation and all that reading it reads.
+func (j *judge) relation(neighbour string, root Table) string {
+	key := judgeKey{neighbour, root}
+	if fault, ok := j.relations[key]; ok {
+		return fault
+	}
+	j.relations[key] = ""
+	j.relations[key] = j.relationFault(neighbour, root)
+	return j.relations[key]
+}
+
+func (j *judge) relationFault(neighbour string, root Table) string {
+	for _, t := range slices.SortedFunc(maps.Keys(j.shadow.closure(root)), compareTables) {
+		if t.Schema != neighbour && j.names.kinds[t] != kindPublic {
+			return "reads " + t.String()
+		}
+		r := j.shadow.relations[t]
+		switch {
+		case r == nil:
+			return fmt.Sprintf("reads %s, which is not known", t)
+		case r.Kind == KindForeign:
+			return fmt.Sprintf("reads the foreign table %s", t)
+		case r.RowSecurity:
+			return fmt.Sprintf("reads %s, which has row level security", t)
+		}
+		for _, call := range r.Calls {
+			if fault := j.call(neighbour, call); fault != "" {
+				return fmt.Sprintf("calls the function %s", call)
+			}
+		}
+	}
+	return ""
+}
+
+// call judges every overload of a function that something in the shadow database calls.
+func (j *judge) call(neighbour string, name Table) string {
+	found := j.shadow.find(name.Schema, name.Name, searchPath{})
+	if j.functions.declared(name.Schema, name.Name) && !slices.ContainsFunc(found, j.names.isReader) {
+		return ""
+	}
+	if len(found) == 0 {
+		return "is not known"
+	}
+	for _, f := range found {
+		if fault := j.function(neighbour, f); fault != "" {
+			return fault
+		}
+	}
+	return ""
+}
+
+// function judges one function by its body and by what the catalog says that it depends on.
+func (j *judge) function(neighbour string, f *Function) string {
+	key := judgedFunction{neighbour, f}
+	if fault, ok := j.judged[key]; ok {
+		return fault
+	}
+	use := &functionUse{relations: map[Table]bool{}, functions: map[Table]bool{}}
+	j.judged[key], j.uses[key] = "", use
+	j.judged[key] = j.functionFault(neighbour, f, use)
+	return j.judged[key]
+}
+
+func (j *judge) functionFault(neighbour string, f *Function, use *functionUse) string {
+	if f.Schema != neighbour && slices.Contains(j.neighbours, f.Schema) {
+		return "lies in the schema of another neighbour"
+	}
+	for _, t := range f.Reads {
+		use.relations[t] = true
+	}
+	for _, c := range f.Calls {
+		use.functions[c] = true
+	}
+	fault := ""
+	switch {
+	case f.Kind == KindAggregate: // its parts are in Calls
+	case f.Language == "sql":
+		fault = j.sqlBody(neighbour, f, use)
+	case f.Language == "plpgsql":
+		fault = j.plpgsqlBody(neighbour, f, use)
+	default:
+		fault = "is written in " + f.Language + ", which cannot be judged"
+	}
+	if fault != "" {
+		return fault
+	}
+	for _, t := range slices.SortedFunc(maps.Keys(use.relations), compareTables) {
+		if fault := j.relation(neighbour, t); fault != "" {
+			return fault
+		}
+	}
+	for _, c := range slices.SortedFunc(maps.Keys(use.functions), compareTables) {
+		if fault := j.call(neighbour, c); fault != "" {
+			return fmt.Sprintf("calls the function %s, which %s", c, fault)
+		}
+	}
+	return ""
+}
+
+// reach adds the relations that a right copy reads, however many calls away, to tables.
+func (j *judge) reach(neighbour string, f *Function, tables map[Table]bool) {
+	seen := map[*Function]bool{}
+	for todo := []*Function{f}; len(todo) > 0; {
+		f, todo = todo[len(todo)-1], todo[:len(todo)-1]
+		use := j.uses[judgedFunction{neighbour, f}]
+		if seen[f] || use == nil {
+			continue
+		}
+		seen[f] = true
+		maps.Copy(tables, use.relations)
+		for c := range use.functions {
+			todo = append(todo, j.shadow.find(c.Schema, c.Name, searchPath{})...)
+		}
+	}
+}
+
+// bodyPath is what a function's own SET search_path gives its body; without one the names in it depend on the session.
+func bodyPath(f *Function) (searchPath, string) {
+	path := searchPath{uncertain: true}
+	for name, value := range f.Settings {
+		if name != "search_path" {
+			return path, "sets " + name
+		}
+		schemas, ok := parseSearchPath(value)
+		if !ok || slices.Contains(schemas, userSchema) {
+			return path, "sets a search_path that depends on the session"
+		}
+		path = searchPath{schemas: schemas}
+	}
+	return path, ""
+}
+
+// maxFunctionArguments is FUNC_MAX_ARGS: $1 to $100 are arguments in a body.
+const maxFunctionArguments = 100
+
+// sqlBody judges the queries of an SQL function as a client's would be, with the neighbour's relations as the protected
+// ones: what would be refused there is a fault here.
+func (j *judge) sqlBody(neighbour string, f *Function, use *functionUse) string {
+	path, fault := bodyPath(f)
+	if fault != "" {
+		return fault
+	}
+	statements, fault := j.statements(f.Body)
+	if fault != "" {
+		return fault
+	}
+	w := &walker{
+		r: j.bodyRewriter(neighbour), q: capture.Query{Params: make([]capture.Param, maxFunctionArguments)}, path: path,
+		protected: map[Table]bool{}, public: map[Table]bool{}, functions: map[string]bool{}, assumed: map[string]bool{},
+		callees: use.functions,
+	}
+	for _, s := range statements {
+		w.visit(s.ProtoReflect(), place{near: -1})
+	}
+	if len(w.refusals) > 0 { // the first one says enough
+		r := w.refusals[0]
+		if r.Reason == ReasonSettingsUncertain {
+			return "names " + r.Detail + " without its schema"
+		}
+		return "holds what cannot be replayed: " + r.Detail
+	}
+	maps.Copy(use.relations, w.protected)
+	maps.Copy(use.relations, w.public)
+	return ""
+}
+
+// statements parses the body of an SQL function.
+func (j *judge) statements(body string) ([]*pg_query.Node, string) {
+	const create = "CREATE FUNCTION f() RETURNS int LANGUAGE sql "
+	atomic := isAtomic(body)
+	if atomic {
+		body = create + body
+	}
+	if fault := j.tooLarge(body); fault != "" {
+		return nil, fault
+	}
+	tree, _, err := parseTree(body)
+	if err != nil {
+		return nil, "has a body that cannot be parsed"
+	}
+	var statements []*pg_query.Node
+	if !atomic {
+		for _, s := range tree.GetStmts() {
+			statements = append(statements, s.GetStmt())
+		}
+		return statements, ""
+	}
+	if len(tree.GetStmts()) != 1 {
+		return nil, "has a body that cannot be parsed"
+	}
+	node := tree.GetStmts()[0].GetStmt().GetCreateFunctionStmt().GetSqlBody()
+	if value := node.GetReturnStmt().GetReturnval(); value != nil {
+		return []*pg_query.Node{value}, ""
+	}
+	return []*pg_query.Node{node}, ""
+}
+
+// tooLarge applies the limits of a client's statement to a body.
+func (j *judge) tooLarge(body string) string {
+	limits := j.limits
+	if err := (&Rewriter{options: limits}).guard(capture.Query{SQL: body}); err != nil {
+		return "has a body that is too large, or no text"
+	}
+	scan, err := pg_query.Scan(body)
+	if err != nil || len(scan.GetTokens()) > limits.MaxTokens {
+		return "has a body that is too large, or no text"
+	}
+	return ""
+}
+
+// bodyRewriter resolves names as a body in the shadow database has them: every relation of the neighbour is protected.
+func (j *judge) bodyRewriter(neighbour string) *Rewriter {
+	if r := j.bodies[neighbour]; r != nil {
+		return r
+	}
+	n := listedNames(Options{Public: j.limits.Public})
+	n.source, n.readers = j.shadow, j.names.readers
+	for t := range j.shadow.relations {
+		if t.Schema == neighbour {
+			n.kinds[t], n.protected[t.Name] = kindProtected, true
+		}
+	}
+	r := &Rewriter{
+		options: j.limits, names: n, schema: newWireSchema(),
+		functions: &functions{source: j.shadow, builtin: j.functions.builtin, builtinOperators: j.functions.builtinOperators, allowed: j.functions.allowed},
+	}
+	j.bodies[neighbour] = r
+	return r
+}

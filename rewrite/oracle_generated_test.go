@@ -1,0 +1,156 @@
+package rewrite_test
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpwatch/dpwatch/internal/catalog"
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// dependents makes, over protected tables in schema {p}, what only a catalog tells: a view, a partitioned table, functions.
+const dependents = `
+CREATE VIEW {p}.user_list AS SELECT id, income FROM {p}.users WHERE id > 1;
+CREATE TABLE {p}.events (id int, d date) PARTITION BY RANGE (id);
+CREATE TABLE {p}.events_1 PARTITION OF {p}.events FOR VALUES FROM (1) TO (4);
+CREATE TABLE {p}.events_2 PARTITION OF {p}.events FOR VALUES FROM (4) TO (100);
+INSERT INTO {p}.events SELECT i, '2020-01-01' FROM generate_series(1, {n}) i;
+CREATE FUNCTION {p}.headcount() RETURNS int LANGUAGE sql STABLE AS 'SELECT count(*)::int FROM {p}.users';
+CREATE FUNCTION {p}.older(n int) RETURNS int LANGUAGE sql STABLE BEGIN ATOMIC SELECT count(*)::int FROM {p}.users u WHERE u.id > n; END;
+CREATE FUNCTION {p}.older(n numeric) RETURNS int LANGUAGE sql STABLE AS 'SELECT 10 * {p}.headcount()';
+CREATE FUNCTION {p}.of_age(n int) RETURNS TABLE (id int, spent float8) LANGUAGE sql STABLE SET search_path = {p}
+	AS 'WITH users AS (SELECT * FROM transactions) SELECT id, spent FROM users WHERE id <= n ORDER BY 1';
+CREATE FUNCTION {p}.first_of(u {p}.users) RETURNS int LANGUAGE sql STABLE AS 'SELECT min(v.id) FROM {p}.users v WHERE v.id >= (u).id';
+CREATE FUNCTION {p}.tally(n int, v int) RETURNS int LANGUAGE sql STABLE AS 'SELECT n + (SELECT count(*)::int FROM {p}.users u WHERE u.id = v)';
+CREATE AGGREGATE {p}.tallied(int) (SFUNC = {p}.tally, STYPE = int, INITCOND = '0');
+`
+
+const biggest = "CREATE FUNCTION public.biggest(VARIADIC int[]) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT max(v) FROM unnest($1) v';"
+
+// number reads an environment variable.
+func number(t *testing.T, name string, byDefault uint64) uint64 {
+	t.Helper()
+	value := os.Getenv(name)
+	if value == "" {
+		return byDefault
+	}
+	n, err := strconv.ParseUint(value, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+// TestOracleGenerated runs generated queries in both worlds, with both catalogs, and compares. DPWATCH_ORACLE_QUERIES and
+// DPWATCH_ORACLE_SEED choose how many and which.
+func TestOracleGenerated(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a PostgreSQL server")
+	}
+	t.Parallel()
+	count, seed := number(t, "DPWATCH_ORACLE_QUERIES", 6000), number(t, "DPWATCH_ORACLE_SEED", 20260401)
+	t.Logf("DPWATCH_ORACLE_QUERIES=%d DPWATCH_ORACLE_SEED=%d", count, seed)
+	shopDSN, shadowDSN := pgtest.Database(t), pgtest.Database(t)
+	w := &worlds{shop: connect(t, shopDSN), shadow: connect(t, shadowDSN)}
+	superuser(t, w.shop, "alice")
+	neighbours := map[string]int{"d0": usersD0, "d1": usersD1}
+	run(t, w.shadow, common+biggest+"CREATE SCHEMA d0; CREATE SCHEMA d1;")
+	for schema, n := range neighbours {
+		run(t, w.shadow, protectedTables(schema, schema, n)+inWorld(schema, n))
+	}
+	w.refill(t, usersD0)
+	r, database := generatedRewriter(t, shopDSN, shadowDSN)
+	queries := generated(int(count), seed, database)
+	first := make([]string, len(queries))
+	answered, failed, apart, slow := 0, map[string]int{}, 0, 0
+	plans, refused := make([]*rewrite.Plan, len(queries)), map[rewrite.Reason]int{}
+	for i, q := range queries {
+		plan, err := r.Analyze(q)
+		var refusal *rewrite.UnsupportedError
+		if errors.As(err, &refusal) {
+			refused[refusal.Reason]++
+		}
+		plans[i] = plan
+	}
+	for _, schema := range []string{"d0", "d1"} {
+		w.refill(t, neighbours[schema])
+		for i, q := range queries {
+			if plans[i] == nil {
+				continue
+			}
+			want, got := w.inShop(t, q), w.inShadow(t, plans[i], schema, q)
+			switch {
+			case want == queryCanceled || got == queryCanceled:
+				slow++
+				continue
+			case want != got:
+				sql, _ := plans[i].For(schema)
+				t.Errorf("path %v\noriginal: %s\nrewritten: %s\n%s", plans[i].SearchPath, q.SQL, sql, cmp.Diff(want, got))
+			case strings.HasPrefix(want, "error"):
+				failed[want]++
+			default:
+				answered++
+			}
+			if schema == "d0" {
+				first[i] = want
+			} else if first[i] != want {
+				apart++
+			}
+		}
+	}
+	rewritten := len(queries) - sum(refused)
+	t.Logf("%d of %d rewritten, refused %v; answered alike %d on two neighbours, failed alike %v, too slow %d; %d tell the neighbours apart",
+		rewritten, len(queries), refused, answered, failed, slow, apart)
+	if 100*rewritten < 90*len(queries) || 100*answered < 2*75*len(queries) || 100*apart < 35*len(queries) {
+		t.Error("want 90 of 100 queries rewritten, 75 answered and 35 that tell the neighbours apart: the oracle sees too little")
+	}
+}
+
+// queryCanceled is the answer of a query that ran into statement_timeout.
+const queryCanceled = "error 57014"
+
+func sum(counts map[rewrite.Reason]int) int {
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	return total
+}
+
+// inWorld is the script of the dependents for one schema.
+func inWorld(schema string, n int) string {
+	return strings.NewReplacer("{p}", schema, "{n}", strconv.Itoa(n)).Replace(dependents)
+}
+
+// refill makes the engine's database anew, with the rows of one neighbour.
+func (w *worlds) refill(t *testing.T, users int) {
+	t.Helper()
+	run(t, w.shop, "RESET SESSION AUTHORIZATION; RESET ALL; DROP SCHEMA IF EXISTS app, ref, dp, util, public CASCADE; CREATE SCHEMA public;")
+	run(t, w.shop, common+biggest+protectedTables("public", "app", users)+inWorld("public", users))
+	w.inShopNow = ""
+}
+
+// generatedRewriter reads both catalogs and returns the name of the engine's database too.
+func generatedRewriter(t *testing.T, shopDSN, shadowDSN string) (*rewrite.Rewriter, string) {
+	t.Helper()
+	o := options()
+	var err error
+	if o.Source, err = catalog.Read(t.Context(), shopDSN, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if o.Shadow, err = catalog.Read(t.Context(), shadowDSN, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	o.Protected = append(slices.Clone(o.Protected), table("public", "events"))
+	o.Others, o.Database, o.Neighbours = nil, o.Source.Database, []string{"d0", "d1"}
+	o.AllowFunctions = append(o.AllowFunctions, "headcount", "older", "of_age", "first_of", "tallied", "biggest")
+	return newRewriter(t, o), o.Database
+}

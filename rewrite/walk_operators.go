@@ -1,0 +1,153 @@
+package rewrite
+
+import (
+	_ "embed"
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+)
+
+//go:embed builtin_operators.txt
+var builtinOperators string
+
+// operators judges every operator that an expression stands for: an operator is the call of its function.
+func (w *walker) operators(n *pg_query.A_Expr) {
+	names := []string(nil)
+	switch n.GetKind() {
+	case pg_query.A_Expr_Kind_AEXPR_BETWEEN:
+		names = []string{">=", "<="}
+	case pg_query.A_Expr_Kind_AEXPR_NOT_BETWEEN:
+		names = []string{"<", ">"}
+	case pg_query.A_Expr_Kind_AEXPR_BETWEEN_SYM:
+		names = []string{">=", "<="}
+	case pg_query.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM:
+		names = []string{"<", ">"}
+	default:
+		w.operator(n.GetName(), "A_Expr", n.GetLocation())
+		return
+	}
+	for _, name := range names {
+		w.operatorCall("", name, "A_Expr", n.GetLocation())
+	}
+}
+
+// subLink judges the operator of x op ANY (SELECT ...); without one, as in x IN (SELECT ...), it is =.
+func (w *walker) subLink(n *pg_query.SubLink) {
+	if n.GetSubLinkType() == pg_query.SubLinkType_ANY_SUBLINK && len(n.GetOperName()) == 0 {
+		w.operatorCall("", "=", "SubLink", n.GetLocation())
+		return
+	}
+	w.operator(n.GetOperName(), "SubLink", n.GetLocation())
+}
+
+// operator judges an operator by its name, which may be OPERATOR(schema.name).
+func (w *walker) operator(name []*pg_query.Node, node string, offset int32) {
+	switch parts := stringParts(name); len(parts) {
+	case 0:
+	case 1:
+		w.operatorCall("", parts[0], node, offset)
+	case 2:
+		w.operatorCall(parts[0], parts[1], node, offset)
+	default:
+		w.refuse(ReasonUnknownFunction, node, offset, "operator "+strings.Join(parts, "."), "name it without the database")
+	}
+}
+
+// operatorCall judges the users' operators that a name may mean; which one it is depends on the types of the operands.
+func (w *walker) operatorCall(schema, name, node string, offset int32) {
+	if schema == "pg_catalog" {
+		return
+	}
+	functions, dotted := w.r.functions, strings.TrimPrefix(schema+"."+name, ".")
+	builtin := schema == "" && functions.builtinOperators[name]
+	if functions.source == nil {
+		if builtin {
+			w.assume(AssumedBuiltin)
+			return
+		}
+		w.refuse(ReasonUnknownFunction, node, offset, "operator "+dotted, "let privacy.catalog tell which function it calls")
+		return
+	}
+	if schema == "" && w.path.uncertain && len(functions.source.operators[name]) > 0 {
+		w.refuse(ReasonSettingsUncertain, node, offset, "operator "+dotted, "write it as OPERATOR(schema."+name+")")
+		return
+	}
+	found := false
+	for _, o := range functions.source.operators[name] {
+		if o.Schema == schema || schema == "" && w.path.has(o.Schema) {
+			found = true
+			w.implied(o.Function, "operator "+dotted, node, offset)
+		}
+	}
+	if !found && !builtin {
+		w.refuse(ReasonUnknownFunction, node, offset, "operator "+dotted, "the engine's catalog does not hold it")
+	}
+}
+
+// userType judges the functions that making a value of a users' type calls: its input function, casts to it, and the checks of
+// a domain.
+func (w *walker) userType(parts []string, offset int32) {
+	functions, name := w.r.functions, parts[len(parts)-1]
+	schema := ""
+	if len(parts) > 1 {
+		schema = parts[len(parts)-2]
+	}
+	if functions.source == nil {
+		if schema != "pg_catalog" {
+			w.assume(AssumedBuiltin)
+		}
+		return
+	}
+	for _, t := range functions.source.types[name] {
+		switch {
+		case t.Schema == schema, schema == "" && (t.Schema == "pg_catalog" || w.path.has(t.Schema)):
+			for _, f := range t.Calls {
+				w.implied(f, "type "+strings.Join(parts, "."), "TypeName", offset)
+			}
+		case schema == "" && w.path.uncertain:
+			w.refuse(ReasonSettingsUncertain, "TypeName", offset, "type "+name, "qualify the name with its schema")
+		}
+	}
+}
+
+// implied judges a function that the text does not name. One that is immutable and reads no protected table needs no
+// declaration; in the body of a function it is left to the judge.
+func (w *walker) implied(f Table, what, node string, offset int32) {
+	switch functions := w.r.functions; {
+	case f.Schema == "pg_catalog":
+	case w.callees != nil:
+		w.callees[f] = true
+	case functions.readsProtected(w.r.names, f.Schema, f.Name, functions.source.find(f.Schema, f.Name, searchPath{})):
+		w.refuse(ReasonNoCopy, node, offset, what+" calls the function "+f.String()+", which reads a protected table", "call a function by its name instead: it can have copies")
+	case !functions.quiet(f):
+		w.refuse(ReasonUnknownFunction, node, offset, what+" calls the "+describeFunctions(f.String(), functions.source.find(f.Schema, f.Name, searchPath{})),
+			"if it is safe to replay, list the function in claims.safe_functions")
+	}
+}
+
+// quiet reports whether a function of the source is declared, or immutable in all its overloads.
+func (f *functions) quiet(name Table) bool {
+	if f.declared(name.Schema, name.Name) {
+		return true
+	}
+	found := f.source.find(name.Schema, name.Name, searchPath{})
+	for _, g := range found {
+		if g.Volatility != "immutable" {
+			return false
+		}
+	}
+	return len(found) > 0
+}
+
+// assumeCasts notes implicit casts that a query may use without a word of it.
+func (w *walker) assumeCasts() {
+	source := w.r.functions.source
+	if source == nil {
+		return
+	}
+	for _, f := range source.catalog.ImplicitCasts {
+		if !w.r.functions.quiet(f) || w.r.functions.readsProtected(w.r.names, f.Schema, f.Name, source.find(f.Schema, f.Name, searchPath{})) {
+			w.assume(AssumedCasts)
+		}
+	}
+}
