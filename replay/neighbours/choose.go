@@ -1,0 +1,182 @@
+package neighbours
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// chosen is one unit that a neighbour differs by.
+type chosen struct {
+	number int      // in the work table units
+	key    []string // text form
+	why    string   // "most_rows: 812 rows"
+	rows   int64    // over all tables
+}
+
+// choose takes as many units as asked for, by each choice in turn, passing over those that are taken.
+func choose(ctx context.Context, w *ownership, o *Options) ([]chosen, error) {
+	total, err := w.allUnits(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if total < int64(len(o.D1)) {
+		return nil, fmt.Errorf("%d units are to be chosen, and table %s holds %d: let neighbours.choose ask for fewer", len(o.D1), w.g.unit.Table, total)
+	}
+	condition := "true"
+	if onlyRandom(o.Choose) { // nobody's rows but theirs need to be found
+		condition = "false"
+	}
+	if err := w.fill(ctx, condition); err != nil {
+		return nil, fmt.Errorf("find the rows of each unit: %w", err)
+	}
+	var out []chosen
+	for i, c := range o.Choose {
+		taken := []int{0}
+		for _, u := range out {
+			taken = append(taken, u.number)
+		}
+		sql, err := w.ranking(c)
+		if err != nil {
+			return nil, fmt.Errorf("neighbours.choose[%d]: %w", i, err)
+		}
+		got, err := w.rank(ctx, sql, c, taken)
+		if err != nil {
+			return nil, fmt.Errorf("choose units by %s: %w", c, err)
+		}
+		if len(got) < c.K {
+			return nil, fmt.Errorf("neighbours.choose[%d]: %s finds %d units that no other choice has taken, and %d are asked for", i, c, len(got), c.K)
+		}
+		out = append(out, got...)
+	}
+	return out, w.keepOnly(ctx, out, condition == "false")
+}
+
+func onlyRandom(choices []Choice) bool {
+	for _, c := range choices {
+		if c.Rule != Random {
+			return false
+		}
+	}
+	return true
+}
+
+// ranking is a query of (unit, text that says why) for a rule, the best first.
+func (w *ownership) ranking(c Choice) (string, error) {
+	own := w.table("own")
+	switch c.Rule {
+	case MostRows:
+		return "SELECT unit, count(*) || ' rows' AS why, count(*) AS worth FROM " + own + " GROUP BY unit", nil
+	case Random:
+		keys := make([]string, len(w.g.key))
+		for i := range keys {
+			keys[i] = fmt.Sprintf("u.k%d", i+1)
+		}
+		return fmt.Sprintf("SELECT u.unit, 'seed %[1]d'::text AS why, hashtextextended(ROW(%[2]s)::text, %[1]d) AS worth FROM %[3]s u",
+			c.Seed, strings.Join(keys, ", "), w.table("units")), nil
+	}
+	if len(c.Columns) == 0 {
+		return "", fmt.Errorf("rule %s needs columns, as schema.table.column", c.Rule)
+	}
+	r := w.g.m.named(c.Columns[0].Table)
+	var columns []string
+	for _, column := range c.Columns {
+		switch {
+		case r == nil || !r.isTable():
+			return "", fmt.Errorf("%s is not a protected table", column.Table)
+		case column.Table != r.Table:
+			return "", fmt.Errorf("the columns of one choice must be of one table: %s and %s", r.Table, column.Table)
+		case r.column(column.Name) == nil:
+			return "", fmt.Errorf("table %s has no column %q", r.Table, column.Name)
+		}
+		columns = append(columns, "t."+quote(column.Name))
+	}
+	from := fmt.Sprintf("FROM %s o JOIN %s t ON t.tableoid = o.rel AND t.ctid = o.tid", own, w.in(r))
+	group := strings.Join(columns, ", ")
+	switch c.Rule {
+	case MostPartitions:
+		return fmt.Sprintf("SELECT unit, count(*) || ' partitions' AS why, count(*) AS worth FROM (SELECT DISTINCT o.unit, %s %s) g GROUP BY unit", group, from), nil
+	case Alone:
+		return fmt.Sprintf(`SELECT unit, count(*) || ' partitions' AS why, count(*) AS worth
+			FROM (SELECT min(o.unit) AS unit %s GROUP BY %s HAVING min(o.unit) = max(o.unit)) g GROUP BY unit`, from, group), nil
+	case Largest, Smallest:
+		if len(columns) != 1 {
+			return "", fmt.Errorf("rule %s takes one column, the measure", c.Rule)
+		}
+		aggregate, sign := "max", ""
+		if c.Rule == Smallest {
+			aggregate, sign = "min", "-"
+		}
+		kind, err := measureKind(r.column(c.Columns[0].Name))
+		if err != nil {
+			return "", err
+		}
+		// The value itself is the person's: it is kept with the key, where list shows it on demand alone.
+		return fmt.Sprintf("SELECT o.unit, 'value ' || %[1]s(%[2]s) AS why, %[3]s%[1]s(%[2]s%[4]s) AS worth %[5]s WHERE %[2]s IS NOT NULL GROUP BY o.unit",
+			aggregate, columns[0], sign, kind, from), nil
+	}
+	return "", fmt.Errorf("unknown rule %q", c.Rule)
+}
+
+// measureKind says how a column becomes a number; only numbers have a largest value that noise is scaled to.
+func measureKind(c *column) (cast string, err error) {
+	switch c.base {
+	case 20, 21, 23, 700, 701, 1700: // int8, int2, int4, float4, float8, numeric
+		return "", nil
+	case 790: // money
+		return "::numeric", nil
+	}
+	return "", fmt.Errorf("column %s of type %s is not a number", c.name, c.typ)
+}
+
+// rank reads the first c.K units of a ranking that are not taken, with their keys and numbers of rows.
+func (w *ownership) rank(ctx context.Context, ranking string, c Choice, taken []int) ([]chosen, error) {
+	keys := make([]string, len(w.g.key))
+	for i := range keys {
+		keys[i] = fmt.Sprintf("u.k%d::text", i+1)
+	}
+	rows, err := w.conn.Query(ctx, fmt.Sprintf(`SELECT u.unit, ARRAY[%s], r.why
+		FROM (%s) r JOIN %s u USING (unit) WHERE u.unit <> ALL($1::int[]) ORDER BY r.worth DESC, u.unit LIMIT $2`,
+		strings.Join(keys, ", "), ranking, w.table("units")), taken, c.K)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (chosen, error) {
+		var u chosen
+		err := row.Scan(&u.number, &u.key, &u.why)
+		u.why = c.String() + ": " + u.why
+		return u, err
+	})
+}
+
+// keepOnly leaves the rows of the chosen units alone in own, counted and in the table gone, which worlds are made from.
+func (w *ownership) keepOnly(ctx context.Context, units []chosen, missing bool) error {
+	numbers := make([]string, len(units))
+	for i, u := range units {
+		numbers[i] = fmt.Sprint(u.number)
+	}
+	condition := "o.unit IN (" + strings.Join(numbers, ", ") + ")"
+	if missing {
+		if err := w.fill(ctx, "u.unit IN ("+strings.Join(numbers, ", ")+")"); err != nil {
+			return err
+		}
+	}
+	for _, sql := range []string{
+		"CREATE UNLOGGED TABLE " + w.table("gone") + " AS SELECT o.unit, o.rel, o.tid FROM " + w.table("own") + " o WHERE " + condition,
+		"DROP TABLE " + w.table("own"),
+		"CREATE INDEX ON " + w.table("gone") + " (unit, rel)",
+		"ANALYZE " + w.table("gone"),
+	} {
+		if _, err := w.exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	for i := range units {
+		if err := w.conn.QueryRow(ctx, "SELECT count(*) FROM "+w.table("gone")+" WHERE unit = $1", units[i].number).Scan(&units[i].rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}

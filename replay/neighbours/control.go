@@ -1,0 +1,265 @@
+package neighbours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Schemas that are not yet, or no longer, a set have these prefixes, then the epoch and a number.
+const (
+	stagePrefix = "dpwatch_stage_"
+	oldPrefix   = "dpwatch_old_"
+)
+
+// recordVersion is that of the control schema's tables.
+const recordVersion = 1
+
+// recordTables are the control schema: what was made, so that it can be found and removed whatever happens. The units'
+// keys are personal data; roles that replay read the set alone.
+const recordTables = `
+CREATE TABLE %[1]s.neighbour_version (version int NOT NULL, salt text NOT NULL);
+CREATE TABLE %[1]s.neighbour_set (epoch bigint PRIMARY KEY, state text NOT NULL CHECK (state IN ('building', 'current', 'old')),
+	d0 text NOT NULL, d1 text[] NOT NULL, relation text NOT NULL, method text NOT NULL, source text NOT NULL,
+	tables text[] NOT NULL, made timestamptz NOT NULL DEFAULT now());
+CREATE UNIQUE INDEX ON %[1]s.neighbour_set (state) WHERE state = 'current';
+CREATE TABLE %[1]s.neighbour_unit (epoch bigint NOT NULL, schema text NOT NULL, key text[] NOT NULL, why text NOT NULL,
+	rows bigint NOT NULL, PRIMARY KEY (epoch, schema));
+CREATE TABLE %[1]s.neighbour_object (epoch bigint NOT NULL, number int NOT NULL, kind text NOT NULL, name text NOT NULL,
+	PRIMARY KEY (epoch, number));
+`
+
+// shadow is a session in the shadow database that alone may change its sets.
+type shadow struct {
+	conn *pgx.Conn
+	o    *Options
+}
+
+// openShadow connects, takes the lock that keeps two commands apart, and checks the records. Where there are none it makes
+// them, to build, or returns ErrNoSet.
+func openShadow(ctx context.Context, o *Options, build bool) (*shadow, error) {
+	s := &shadow{o: o}
+	var err error
+	if s.conn, err = s.session(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.prepare(ctx, build); err != nil {
+		s.close(ctx)
+		return nil, explain(err)
+	}
+	return s, nil
+}
+
+func (s *shadow) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	_ = s.conn.Close(ctx)
+}
+
+// session opens a connection that is set for building: names are looked up in pg_catalog and where the engine's
+// functions are, rows come in their physical order, and the server looks whether this process is still there.
+func (s *shadow) session(ctx context.Context) (*pgx.Conn, error) {
+	conn, err := connect(ctx, s.o.Target, "neighbours.target")
+	if err != nil {
+		return nil, err
+	}
+	path := "pg_catalog"
+	if len(s.o.FunctionPath) > 0 {
+		path += ", " + quoteAll(s.o.FunctionPath)
+	}
+	settings := "SET search_path TO " + path + `; SET check_function_bodies TO off; SET synchronize_seqscans TO off;
+		SET default_transaction_read_only TO off; SET statement_timeout TO 0; SET idle_in_transaction_session_timeout TO 0;
+		SET synchronous_commit TO on; SET extra_float_digits TO 3; SET datestyle TO iso; SET intervalstyle TO postgres;
+		SET maintenance_work_mem TO '256MB'; SET work_mem TO '64MB'; SET row_security TO off; SET client_min_messages TO warning`
+	if _, err := conn.Exec(ctx, settings, pgx.QueryExecModeSimpleProtocol); err != nil {
+		_ = conn.Close(ctx)
+		return nil, fmt.Errorf("neighbours.target: %w", err)
+	}
+	// Servers before 14, or not on Linux or macOS, do not know it: there a killed command's statement runs to its end.
+	_, _ = conn.Exec(ctx, "SET client_connection_check_interval TO 1000", pgx.QueryExecModeSimpleProtocol)
+	return conn, nil
+}
+
+func (s *shadow) record(table string) string { return pgx.Identifier{s.o.Control, table}.Sanitize() }
+
+// prepare takes the lock and sees to the control schema.
+func (s *shadow) prepare(ctx context.Context, build bool) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	exists, err := s.exists(ctx)
+	if err != nil {
+		return err
+	}
+	if exists {
+		return s.checkVersion(ctx)
+	}
+	if !build {
+		return ErrNoSet
+	}
+	return pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
+		schema := quote(s.o.Control)
+		if _, err := tx.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+schema+";"+fmt.Sprintf(recordTables, schema), pgx.QueryExecModeSimpleProtocol); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "INSERT INTO "+s.record("neighbour_version")+" VALUES ($1, gen_random_uuid()::text)", recordVersion)
+		return err
+	})
+}
+
+// lockPatience is how long a command waits for another to end: the server takes about a second to notice that a session's
+// process was killed.
+const lockPatience = 5 * time.Second
+
+func (s *shadow) lock(ctx context.Context) error {
+	for start := time.Now(); ; {
+		var free bool
+		if err := s.conn.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended('dpwatch neighbours ' || $1, 0))", s.o.Control).Scan(&free); err != nil {
+			return err
+		}
+		if free {
+			return nil
+		}
+		if time.Since(start) > lockPatience {
+			return errors.New("another dpwatch neighbours works on this shadow database: wait until it ends")
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// exists reports whether the control schema holds records.
+func (s *shadow) exists(ctx context.Context) (exists bool, err error) {
+	err = s.conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", s.record("neighbour_version")).Scan(&exists)
+	return exists, err
+}
+
+func (s *shadow) checkVersion(ctx context.Context) error {
+	var version int
+	if err := s.conn.QueryRow(ctx, "SELECT version FROM "+s.record("neighbour_version")).Scan(&version); err != nil {
+		return fmt.Errorf("read the records in schema %s: %w", s.o.Control, err)
+	}
+	return versionFault(s.o.Control, version)
+}
+
+func versionFault(control string, version int) error {
+	if version == recordVersion {
+		return nil
+	}
+	return fmt.Errorf("the records in schema %s are of version %d, and this dpwatch knows version %d: use the dpwatch that made them, or drop the set with it and create it again",
+		control, version, recordVersion)
+}
+
+// rolesExist refuses roles to grant to that the server does not have, before anything is copied.
+func (s *shadow) rolesExist(ctx context.Context) error {
+	for _, role := range s.o.Grant {
+		var there bool
+		if err := s.conn.QueryRow(ctx, "SELECT to_regrole($1) IS NOT NULL", quote(role)).Scan(&there); err != nil {
+			return err
+		}
+		if !there {
+			return fmt.Errorf("role %s, which is to read the copies, does not exist in the shadow database: create it, or correct shadow.dsn or neighbours.grant", role)
+		}
+	}
+	return nil
+}
+
+// granted lets the roles that replay read the schemas of a set.
+func (s *shadow) granted(ctx context.Context, tx pgx.Tx, schemas []string) error {
+	for _, role := range s.o.Grant {
+		to := " TO " + quote(role)
+		var statements []string
+		for _, schema := range schemas {
+			statements = append(statements, "GRANT USAGE ON SCHEMA "+quote(schema)+to, "GRANT SELECT ON ALL TABLES IN SCHEMA "+quote(schema)+to)
+		}
+		for _, sql := range statements {
+			if _, err := tx.Exec(ctx, sql); err != nil {
+				return fmt.Errorf("grant role %s the right to read the copies: %w", role, err)
+			}
+		}
+	}
+	return nil
+}
+
+// begin records a set that is being built, and which objects it makes in fixed places, before any is made.
+func (s *shadow) begin(ctx context.Context, source string, method Method, tables []string) (epoch int64, err error) {
+	err = s.conn.QueryRow(ctx, `INSERT INTO `+s.record("neighbour_set")+` (epoch, state, d0, d1, relation, method, source, tables)
+		SELECT greatest(extract(epoch FROM now())::bigint, coalesce(max(epoch), 0) + 1), 'building', $1, $2, $3, $4, $5, $6
+		FROM `+s.record("neighbour_set")+` RETURNING epoch`,
+		s.o.D0, s.o.D1, string(s.o.Relation), string(method), source, tables).Scan(&epoch)
+	return epoch, err
+}
+
+// leftovers removes every schema of this package's that is not the current set, as a killed command leaves them, and
+// the types that were made for a set that never came to be.
+func (s *shadow) leftovers(ctx context.Context) error {
+	// A schema of that name that no record knows is somebody else's.
+	rows, err := s.conn.Query(ctx, `SELECT n.nspname FROM pg_namespace n JOIN `+s.record("neighbour_set")+` e
+		ON n.nspname LIKE $1 || e.epoch || '\_%' OR n.nspname LIKE $2 || e.epoch || '\_%' ORDER BY 1`,
+		strings.ReplaceAll(stagePrefix, "_", `\_`), strings.ReplaceAll(oldPrefix, "_", `\_`))
+	if err != nil {
+		return err
+	}
+	schemas, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	// Neighbours first: those that are views need D0.
+	for i := len(schemas) - 1; i >= 0; i-- {
+		if _, err := s.conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+quote(schemas[i])+" CASCADE"); err != nil {
+			return fmt.Errorf("remove what an earlier set left: %w", err)
+		}
+	}
+	if err := s.dropTypes(ctx, "epoch IN (SELECT epoch FROM "+s.record("neighbour_set")+" WHERE state = 'building')"); err != nil {
+		return err
+	}
+	for _, sql := range []string{
+		"DELETE FROM " + s.record("neighbour_unit") + " WHERE epoch NOT IN (SELECT epoch FROM " + s.record("neighbour_set") + " WHERE state = 'current')",
+		"DELETE FROM " + s.record("neighbour_set") + " WHERE state <> 'current'",
+	} {
+		if _, err := s.conn.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropTypes drops the recorded types and schemas that meet a condition, the last made first. One that something else
+// has come to use stays, and is told.
+func (s *shadow) dropTypes(ctx context.Context, condition string) error {
+	type object struct {
+		Epoch      int64
+		Number     int
+		Kind, Name string
+	}
+	rows, err := s.conn.Query(ctx, "SELECT epoch, number, kind, name FROM "+s.record("neighbour_object")+" WHERE "+condition+" ORDER BY epoch DESC, number DESC")
+	if err != nil {
+		return err
+	}
+	objects, err := pgx.CollectRows(rows, pgx.RowToStructByPos[object])
+	if err != nil {
+		return err
+	}
+	for _, x := range objects {
+		_, err := s.conn.Exec(ctx, "DROP "+x.Kind+" IF EXISTS "+x.Name)
+		var used *pgconn.PgError
+		switch {
+		case errors.As(err, &used) && used.Code == "2BP01":
+			s.o.note("%s %s stays: something else uses it", strings.ToLower(x.Kind), x.Name)
+		case err != nil:
+			return err
+		}
+		if _, err := s.conn.Exec(ctx, "DELETE FROM "+s.record("neighbour_object")+" WHERE epoch = $1 AND number = $2", x.Epoch, x.Number); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+package neighbours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Create makes a set where there is none. On any fault, and when ctx ends, what was made is removed again; a process
+// that is killed leaves records by which the next command removes it. Without room, rights or a path from a
+// table to the unit the error says what to do.
+func Create(ctx context.Context, o Options) (Set, error) { return replaceSet(ctx, o, false) }
+
+// Refresh makes a set beside the current one and lets it take its place in one transaction, under a new epoch.
+// Whatever goes wrong before leaves the current set as it was.
+func Refresh(ctx context.Context, o Options) (Set, error) { return replaceSet(ctx, o, true) }
+
+func replaceSet(ctx context.Context, o Options, refresh bool) (Set, error) {
+	if err := o.check(); err != nil {
+		return Set{}, err
+	}
+	s, err := openShadow(ctx, &o, true)
+	if err != nil {
+		return Set{}, err
+	}
+	defer s.close(ctx)
+	current, err := s.current(ctx)
+	switch {
+	case err == nil && !refresh:
+		return Set{}, fmt.Errorf("there is a set already (epoch %d, schemas %s and %d neighbours): use refresh to replace it, or drop first", current.Epoch, current.D0, len(current.D1))
+	case errors.Is(err, ErrNoSet) && refresh:
+		return Set{}, fmt.Errorf("there is no set to refresh: use create")
+	case err != nil && !errors.Is(err, ErrNoSet):
+		return Set{}, err
+	}
+	if err := s.leftovers(ctx); err != nil {
+		return Set{}, explain(err)
+	}
+	if err := s.namesFree(ctx, current); err != nil {
+		return Set{}, err
+	}
+	if err := s.rolesExist(ctx); err != nil {
+		return Set{}, err
+	}
+	b := &builder{shadow: s, o: &o, current: current}
+	if err := b.build(ctx); err != nil {
+		return Set{}, b.undo(ctx, explain(err))
+	}
+	o.progress("put in place", b.done.load(), b.total())
+	if err := b.swap(ctx, current); err != nil {
+		return Set{}, b.undo(ctx, explain(err))
+	}
+	// From here on the new set is there; the old one's rows are no longer needed.
+	o.progress("clean up", b.done.load(), b.total())
+	if err := s.leftovers(ctx); err != nil {
+		o.note("the new set is in place, but the old one's rows could not be removed: %v; the next command removes them", err)
+	}
+	return s.current(ctx)
+}
+
+// namesFree refuses schemas of the set's names that are not the current set's.
+func (s *shadow) namesFree(ctx context.Context, current Set) error {
+	ours := map[string]bool{current.D0: true}
+	for _, name := range current.D1 {
+		ours[name] = true
+	}
+	for _, name := range append([]string{s.o.D0}, s.o.D1...) {
+		var there bool
+		if err := s.conn.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", quote(name)).Scan(&there); err != nil {
+			return err
+		}
+		if there && !ours[name] {
+			return fmt.Errorf("schema %s of the shadow database was not made by `dpwatch neighbours`: drop it, or give shadow.d0 and shadow.d1 other names", name)
+		}
+	}
+	return nil
+}
+
+// builder makes one set under staging names.
+type builder struct {
+	*shadow
+	o       *Options
+	current Set // that the new one takes the place of; zero = none
+	epoch   int64
+	method  Method
+	m       *model
+	g       *graph
+	d       *definitions
+	names   *names
+	units   []chosen
+	rows    int64 // estimate of the rows of one world
+	done    progressCount
+}
+
+// stage is the staging name of world i, 0 = D0; final is the name it gets.
+func (b *builder) stage(i int) string { return fmt.Sprintf("%s%d_%d", stagePrefix, b.epoch, i) }
+
+func (b *builder) final(i int) string {
+	if i == 0 {
+		return b.o.D0
+	}
+	return b.o.D1[i-1]
+}
+
+// work is the staging name of the schema of work tables.
+func (b *builder) work() string { return fmt.Sprintf("%s%d_work", stagePrefix, b.epoch) }
+
+func (b *builder) build(ctx context.Context) error {
+	source, err := openSource(ctx, b.o)
+	if err != nil {
+		return err
+	}
+	defer source.close(ctx)
+	b.m = source.m
+	if b.current.Epoch != 0 && b.o.Note != nil {
+		if err := b.tellStale(ctx, source.tx, b.current); err != nil {
+			return err
+		}
+	}
+	if b.g, err = newGraph(b.m, b.o); err != nil {
+		return err
+	}
+	if err := checkMeasures(b.m, b.o); err != nil {
+		return err
+	}
+	if err := b.plan(); err != nil {
+		return err
+	}
+	var tables []string
+	for _, r := range b.m.relations {
+		tables = append(tables, r.Name)
+	}
+	if b.epoch, err = b.begin(ctx, b.m.database, b.method, tables); err != nil {
+		return err
+	}
+	types, err := readTypes(ctx, source.conn, b.m.types)
+	if err != nil {
+		return fmt.Errorf("read the source's types: %w", err)
+	}
+	if err := b.makeTypes(ctx, types, b.epoch); err != nil {
+		return err
+	}
+	if err := b.checkBounds(ctx); err != nil {
+		return err
+	}
+	if err := b.makeD0(ctx, source); err != nil {
+		return fmt.Errorf("copy the source into d0: %w", err)
+	}
+	source.close(ctx) // its snapshot keeps vacuum from cleaning up there
+	if err := b.analyze(ctx, 0); err != nil {
+		return err
+	}
+	if _, err := b.conn.Exec(ctx, "CREATE SCHEMA "+quote(b.work())); err != nil {
+		return err
+	}
+	b.o.progress("choose units", b.done.load(), b.total())
+	w := &ownership{g: b.g, conn: b.conn, world: b.stage(0), work: b.work()}
+	if err := w.create(ctx, "UNLOGGED"); err != nil {
+		return err
+	}
+	if b.units, err = choose(ctx, w, b.o); err != nil {
+		return err
+	}
+	return b.makeNeighbours(ctx)
+}
+
+// makeNeighbours builds the D1 schemas, some at a time.
+func (b *builder) makeNeighbours(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(1, b.o.Workers))
+	for i := range b.units {
+		g.Go(func() error {
+			if err := b.makeD1(ctx, i+1); err != nil {
+				return fmt.Errorf("make neighbour %s: %w", b.final(i+1), err)
+			}
+			return b.analyze(ctx, i+1)
+		})
+	}
+	return g.Wait()
+}
+
+// undo removes what the build made, whatever became of ctx, and returns its fault.
+func (b *builder) undo(ctx context.Context, fault error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	s := b.shadow
+	if s.conn.IsClosed() { // the fault, or the end of ctx, took the session with it
+		fresh, err := openShadow(ctx, b.o, true)
+		if err != nil {
+			return fmt.Errorf("%w (what was made could not be removed: %w; the next command removes it)", fault, err)
+		}
+		defer fresh.close(ctx)
+		s = fresh
+	}
+	if err := s.leftovers(ctx); err != nil {
+		return fmt.Errorf("%w (what was made could not be removed: %w; the next command removes it)", fault, err)
+	}
+	return fault
+}
+
+// swap lets the new set take the place of the old one. Renaming a schema takes no lock on what is in it: replays that
+// are under way end on the copies that they began with.
+func (b *builder) swap(ctx context.Context, current Set) error {
+	tx, err := b.conn.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // after Commit there is nothing to undo
+	run := func(sql string, args ...any) {
+		if err == nil {
+			_, err = tx.Exec(ctx, sql, args...)
+		}
+	}
+	if current.Epoch != 0 {
+		for i, name := range append([]string{current.D0}, current.D1...) {
+			var there bool
+			if err == nil {
+				err = tx.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", quote(name)).Scan(&there)
+			}
+			if there { // somebody may have dropped one by hand
+				run(fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s%d_%d", quote(name), oldPrefix, current.Epoch, i))
+			}
+		}
+		run("UPDATE "+b.record("neighbour_set")+" SET state = 'old' WHERE epoch = $1", current.Epoch)
+	}
+	for i := range len(b.units) + 1 {
+		run(fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s", quote(b.stage(i)), quote(b.final(i))))
+	}
+	for i, u := range b.units {
+		run("INSERT INTO "+b.record("neighbour_unit")+" VALUES ($1, $2, $3, $4, $5)", b.epoch, b.final(i+1), u.key, u.why, u.rows)
+	}
+	run("UPDATE "+b.record("neighbour_set")+" SET state = 'current', made = clock_timestamp() WHERE epoch = $1", b.epoch)
+	if err == nil {
+		err = b.granted(ctx, tx, append([]string{b.o.D0}, b.o.D1...))
+	}
+	if err != nil {
+		return fmt.Errorf("put the new set in place: %w", err)
+	}
+	return tx.Commit(ctx)
+}

@@ -1,0 +1,199 @@
+package neighbours
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// makeD1 builds one neighbour from D0 in one transaction of a session of its own.
+func (b *builder) makeD1(ctx context.Context, world int) error {
+	conn, err := b.session(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing was left open
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if err := b.start(ctx, tx, world); err != nil {
+			return err
+		}
+		if b.method == View {
+			return b.viewsOver(ctx, tx, world)
+		}
+		if err := b.run(ctx, tx, world, b.d.tables); err != nil {
+			return err
+		}
+		// The rows come in the order that they have in D0: a parallel scan would mix them.
+		if _, err := tx.Exec(ctx, "SET LOCAL max_parallel_workers_per_gather TO 0"); err != nil {
+			return err
+		}
+		for _, r := range b.m.tables() {
+			if !r.stores() {
+				continue
+			}
+			if err := b.rowsOf(ctx, tx, world, r); err != nil {
+				return fmt.Errorf("rows of %s: %w", r.Table, err)
+			}
+		}
+		if b.o.Relation == Extreme {
+			if err := b.addUnit(ctx, tx, world); err != nil {
+				return fmt.Errorf("add a unit: %w", err)
+			}
+			return noRoom(b.finish(ctx, tx, world)) // unique keys are made now
+		}
+		return b.finish(ctx, tx, world)
+	})
+}
+
+func (b *builder) in(world int, r *relation) string {
+	return pgx.Identifier{b.stage(world), r.Name}.Sanitize()
+}
+
+func (b *builder) gone() string { return pgx.Identifier{b.work(), "gone"}.Sanitize() }
+
+// rowsOf copies one table from D0: without the rows of the unit where it is removed, with its measures moved where it
+// is replaced.
+func (b *builder) rowsOf(ctx context.Context, tx pgx.Tx, world int, r *relation) error {
+	values := make([]string, 0, len(r.columns))
+	for _, name := range r.stored() {
+		values = append(values, b.moved(r, name))
+	}
+	from := fmt.Sprintf("%s t LEFT JOIN %s g ON g.unit = %d AND g.rel = %s::regclass AND g.tid = t.ctid",
+		b.in(0, r), b.gone(), b.units[world-1].number, literal(b.in(0, r)))
+	switch b.o.Relation {
+	case Remove:
+		from += " WHERE g.tid IS NULL"
+	case Extreme:
+		from = b.in(0, r) + " t"
+	}
+	tag, err := tx.Exec(ctx, fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM ONLY %s",
+		b.in(world, r), quoteAll(r.stored()), strings.Join(values, ", "), from))
+	if err != nil {
+		return err
+	}
+	b.done.rows.Add(tag.RowsAffected())
+	b.o.progress("make "+b.final(world), b.done.load(), b.total())
+	return nil
+}
+
+// analyze gathers statistics and marks pages as visible to all, so that plans in two worlds differ as their rows do.
+func (b *builder) analyze(ctx context.Context, world int) error {
+	conn, err := b.session(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing was left open
+	b.o.progress("analyze "+b.final(world), b.done.load(), b.total())
+	for _, r := range b.m.relations {
+		if r.kind == 'v' || r.isTable() && b.method == View && world > 0 {
+			continue
+		}
+		if _, err := conn.Exec(ctx, "VACUUM (ANALYZE) "+b.in(world, r)); err != nil {
+			return fmt.Errorf("analyze %s.%s: %w", b.final(world), r.Name, err)
+		}
+	}
+	return nil
+}
+
+// maxKeys bounds the list of keys in the condition of a view.
+const maxKeys = 100_000
+
+// viewsOver makes a view for every table: D0's rows without those of the unit. The conditions are on values, so that the
+// views hold wherever the rows are moved to.
+func (b *builder) viewsOver(ctx context.Context, tx pgx.Tx, world int) error {
+	for _, r := range b.m.tables() {
+		conditions, err := b.without(ctx, tx, world, r)
+		if err != nil {
+			return fmt.Errorf("view of %s: %w", r.Table, err)
+		}
+		var columns []string
+		for _, c := range r.live() {
+			columns = append(columns, c.name)
+		}
+		sql := fmt.Sprintf("CREATE VIEW %s (%s) AS SELECT %s FROM %s t", b.in(world, r), quoteAll(columns), quoteAll(columns), b.in(0, r))
+		if len(conditions) > 0 {
+			sql += " WHERE " + strings.Join(conditions, " AND ")
+		}
+		if _, err := tx.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	for _, s := range b.d.filled {
+		if strings.Contains(s.sql, "setval") && b.identityOnly(s) {
+			continue
+		}
+		if err := b.run(ctx, tx, world, []statement{s}); err != nil {
+			return err
+		}
+	}
+	return b.makeViews(ctx, tx, world)
+}
+
+// identityOnly tells the value of an identity column's sequence, which a view does not have.
+func (b *builder) identityOnly(s statement) bool {
+	for _, q := range b.m.sequences {
+		if q.identity && s.about == "sequence "+q.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// without are the conditions that the rows of r which do not belong to the unit meet. A row belongs to it if it
+// references one of its rows; NULL references nothing.
+func (b *builder) without(ctx context.Context, tx pgx.Tx, world int, r *relation) ([]string, error) {
+	unit := b.units[world-1]
+	if b.g.m.within(r, b.g.unit) {
+		var match []string
+		for i, name := range b.g.key {
+			match = append(match, fmt.Sprintf("t.%s = %s::%s", quote(name), literal(unit.key[i]), b.g.unit.column(name).typ))
+		}
+		return []string{"(" + strings.Join(match, " AND ") + ") IS NOT TRUE"}, nil
+	}
+	if b.g.edgesBelow(r) {
+		return nil, fmt.Errorf("a partition or child of it has a path to the unit of its own, which a view cannot follow: use neighbours.method copy")
+	}
+	var out []string
+	for _, e := range b.g.edgesOf(r) {
+		keys, err := b.keysOf(ctx, tx, unit, e)
+		if err != nil {
+			return nil, err
+		}
+		if len(keys) > maxKeys || len(e.on) > 1 && len(keys) > maxKeys/100 {
+			return nil, fmt.Errorf("the unit has %d keys to be left out, too many for a view: use neighbours.method copy", len(keys))
+		}
+		var values []string
+		for _, key := range keys {
+			var match []string
+			for i, v := range key {
+				match = append(match, fmt.Sprintf("t.%s = %s::%s", quote(e.columns[i]), literal(v), e.parent.column(e.on[i]).typ))
+			}
+			if len(e.on) == 1 {
+				values = append(values, literal(key[0]))
+				continue
+			}
+			out = append(out, "("+strings.Join(match, " AND ")+") IS NOT TRUE")
+		}
+		if len(values) > 0 {
+			out = append(out, fmt.Sprintf("(t.%s = ANY (ARRAY[%s]::%s[])) IS NOT TRUE", quote(e.columns[0]), strings.Join(values, ", "), e.parent.column(e.on[0]).typ))
+		}
+	}
+	return out, nil
+}
+
+// keysOf are the values by which rows reference, along an edge, the rows of a unit; each the columns in text form.
+func (b *builder) keysOf(ctx context.Context, tx pgx.Tx, unit chosen, e edge) ([][]string, error) {
+	var columns, present []string
+	for _, name := range e.on {
+		columns = append(columns, "p."+quote(name)+"::text")
+		present = append(present, "p."+quote(name)+" IS NOT NULL")
+	}
+	rows, err := tx.Query(ctx, fmt.Sprintf("SELECT DISTINCT ARRAY[%s] FROM %s g JOIN %s p ON p.tableoid = g.rel AND p.ctid = g.tid WHERE g.unit = %d AND %s ORDER BY 1",
+		strings.Join(columns, ", "), b.gone(), b.in(0, e.parent), unit.number, strings.Join(present, " AND ")))
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[[]string])
+}

@@ -1,0 +1,235 @@
+package neighbours
+
+import (
+	"fmt"
+	"strings"
+)
+
+// statement is one definition in the source's names; about tells what it makes.
+type statement struct {
+	about   string
+	sql     string
+	defined string // see names.rename
+}
+
+// definitions are the statements that make one copy, in the order in which they can run. Rows go in after tables.
+type definitions struct {
+	sequences []statement
+	tables    []statement // columns, CHECK constraints, partitions and children
+	indexes   []statement // with primary keys, unique and exclusion constraints
+	keys      []statement // foreign keys, extended statistics
+	views     []statement // in an order in which all exist that one needs
+	filled    []statement // values of sequences
+}
+
+func define(m *model) *definitions {
+	d := &definitions{}
+	for _, s := range m.sequences {
+		if !s.identity {
+			d.sequences = append(d.sequences, statement{"sequence " + s.Name, "CREATE SEQUENCE " + s.sql() + " AS " + s.typ + s.options(), ""})
+		}
+		d.filled = append(d.filled, statement{
+			"sequence " + s.Name,
+			fmt.Sprintf("SELECT setval(%s::regclass, %d, %t)", literal(s.sql()), s.last, s.called), "",
+		})
+		if owner := m.byOID(s.owner); owner != nil && !s.identity {
+			d.keys = append(d.keys, statement{"sequence " + s.Name, "ALTER SEQUENCE " + s.sql() + " OWNED BY " + owner.sql() + "." + quote(s.column), "BY"})
+		}
+	}
+	for _, r := range m.tables() {
+		d.table(m, r)
+	}
+	for _, r := range m.tables() {
+		d.indexesOf(m, r)
+	}
+	d.foreignKeys(m)
+	for _, s := range m.statistics {
+		d.keys = append(d.keys, statement{"extended statistics", s, "STATISTICS"})
+	}
+	for _, r := range m.relations {
+		if !r.isTable() {
+			d.view(r)
+		}
+	}
+	return d
+}
+
+func (s sequence) options() string {
+	cycle := " NO CYCLE"
+	if s.cycle {
+		cycle = " CYCLE"
+	}
+	return fmt.Sprintf(" INCREMENT %d MINVALUE %d MAXVALUE %d START %d CACHE %d%s", s.increment, s.low, s.high, s.start, s.cache, cycle)
+}
+
+// table makes the columns in the order of attnum: where the source dropped one, one is made and dropped, so that every
+// column has the number that it has there. Partitions and children are made alone and attached while they are empty.
+func (d *definitions) table(m *model, r *relation) {
+	add := func(format string, args ...any) {
+		d.tables = append(d.tables, statement{"table " + r.Name, fmt.Sprintf(format, args...), "NAME"})
+	}
+	var parts []string
+	var dropped []string
+	for i, c := range r.columns {
+		if c.dropped {
+			name := fmt.Sprintf("dpwatch dropped %d", i+1)
+			dropped = append(dropped, name)
+			parts = append(parts, quote(name)+" int")
+			continue
+		}
+		parts = append(parts, c.definition(m, r))
+	}
+	for _, c := range r.checks {
+		switch {
+		case !strings.HasSuffix(c.definition, " NOT VALID"):
+			parts = append(parts, "CONSTRAINT "+quote(c.name)+" "+c.definition)
+		case c.local: // rows may break it: it comes after them, from the table where it was declared
+			d.indexes = append(d.indexes, statement{
+				"constraint " + c.name,
+				"ALTER TABLE " + r.sql() + " ADD CONSTRAINT " + quote(c.name) + " " + c.definition, "",
+			})
+		}
+	}
+	create := "CREATE TABLE " + r.sql() + " (" + strings.Join(parts, ", ") + ")"
+	if r.partKey != "" {
+		create += " PARTITION BY " + r.partKey
+	}
+	if len(r.options) > 0 {
+		create += " WITH (" + strings.Join(quoteOptions(r.options), ", ") + ")"
+	}
+	add("%s", create)
+	for _, name := range dropped {
+		add("ALTER TABLE ONLY %s DROP COLUMN %s", r.sql(), quote(name))
+	}
+	for _, c := range r.live() {
+		if c.target >= 0 {
+			add("ALTER TABLE ONLY %s ALTER COLUMN %s SET STATISTICS %d", r.sql(), quote(c.name), c.target)
+		}
+		if c.storage != "" {
+			add("ALTER TABLE ONLY %s ALTER COLUMN %s SET STORAGE %s", r.sql(), quote(c.name), c.storage)
+		}
+		if len(c.options) > 0 {
+			add("ALTER TABLE ONLY %s ALTER COLUMN %s SET (%s)", r.sql(), quote(c.name), strings.Join(quoteOptions(c.options), ", "))
+		}
+	}
+	for _, oid := range r.parents {
+		parent := m.byOID(oid)
+		if r.isPartition {
+			add("ALTER TABLE ONLY %s ATTACH PARTITION %s %s", parent.sql(), r.sql(), r.partBound)
+		} else {
+			add("ALTER TABLE ONLY %s INHERIT %s", r.sql(), parent.sql())
+		}
+	}
+}
+
+// quoteOptions writes name=value pairs of pg_class.reloptions as name='value'.
+func quoteOptions(options []string) []string {
+	out := make([]string, len(options))
+	for i, option := range options {
+		name, value, _ := strings.Cut(option, "=")
+		out[i] = name + "=" + literal(value)
+	}
+	return out
+}
+
+// definition is the column as CREATE TABLE takes it.
+func (c column) definition(m *model, r *relation) string {
+	text := quote(c.name) + " " + c.typ
+	if c.collation != "" {
+		text += " COLLATE " + c.collation
+	}
+	switch {
+	case c.generated:
+		text += " GENERATED ALWAYS AS (" + c.expression + ") STORED"
+	case c.identity != "":
+		when := "BY DEFAULT"
+		if c.identity == "a" {
+			when = "ALWAYS"
+		}
+		text += " GENERATED " + when + " AS IDENTITY"
+		for _, s := range m.sequences {
+			if s.identity && s.owner == r.oid && s.column == c.name {
+				text += " (SEQUENCE NAME " + s.sql() + s.options() + ")" // as pg_dump --binary-upgrade writes it
+			}
+		}
+	case c.expression != "":
+		text += " DEFAULT " + c.expression
+	}
+	if c.notNull {
+		text += " NOT NULL"
+	}
+	return text
+}
+
+// indexesOf makes each index under its name and attaches it to the partitioned one that it is a part of.
+func (d *definitions) indexesOf(m *model, r *relation) {
+	for _, i := range r.indexes {
+		about := "index " + i.name
+		add := func(format string, args ...any) {
+			d.indexes = append(d.indexes, statement{about, fmt.Sprintf(format, args...), ""})
+		}
+		switch {
+		case i.constraint != "" && r.isTable():
+			add("ALTER TABLE ONLY %s ADD CONSTRAINT %s %s", r.sql(), quote(i.name), i.constraint)
+		default:
+			add("%s", i.definition) // the server prints ON ONLY for an index on a partitioned table
+		}
+		if i.clustered {
+			add("ALTER TABLE ONLY %s CLUSTER ON %s", r.sql(), quote(i.name))
+		}
+		if i.identity {
+			add("ALTER TABLE ONLY %s REPLICA IDENTITY USING INDEX %s", r.sql(), quote(i.name))
+		}
+		if i.parent == 0 {
+			continue
+		}
+		for _, p := range m.relations {
+			for _, whole := range p.indexes {
+				if whole.oid == i.parent {
+					add("ALTER INDEX %s ATTACH PARTITION %s", Table{p.Schema, whole.name}.sql(), Table{r.Schema, i.name}.sql())
+				}
+			}
+		}
+	}
+}
+
+// foreignKeys makes them NOT VALID: the rows were valid at the source, planners take both kinds alike, and a reference
+// of another unit's row to a unit that was removed stays as it is. A partitioned table cannot have such a key, so each
+// of its partitions gets one.
+func (d *definitions) foreignKeys(m *model) {
+	for _, k := range m.keys {
+		child := m.byOID(k.child)
+		for _, r := range m.tables() {
+			if r != child && (child.kind != 'p' || !m.within(r, child)) || !r.stores() {
+				continue
+			}
+			definition := strings.TrimSuffix(k.definition, " NOT VALID") + " NOT VALID"
+			d.keys = append(d.keys, statement{
+				"foreign key " + k.name,
+				fmt.Sprintf("ALTER TABLE ONLY %s ADD CONSTRAINT %s %s", r.sql(), quote(k.name), definition), "",
+			})
+		}
+	}
+}
+
+func (d *definitions) view(r *relation) {
+	with := ""
+	if len(r.options) > 0 {
+		with = " WITH (" + strings.Join(quoteOptions(r.options), ", ") + ")"
+	}
+	columns := make([]string, 0, len(r.columns))
+	for _, c := range r.live() {
+		columns = append(columns, c.name)
+	}
+	kind := "VIEW"
+	if r.kind == 'm' {
+		kind = "MATERIALIZED VIEW"
+	}
+	d.views = append(d.views, statement{
+		"view " + r.Name,
+		"CREATE " + kind + " " + r.sql() + " (" + quoteAll(columns) + ")" + with + " AS " + r.view, "",
+	})
+	for _, i := range r.indexes {
+		d.views = append(d.views, statement{"index " + i.name, i.definition, ""})
+	}
+}

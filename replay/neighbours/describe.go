@@ -1,0 +1,255 @@
+package neighbours
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// describe reads the relations themselves, parents before children and views in the order in which they were made.
+func (d *discovery) describe() error {
+	err := d.each(`SELECT c.oid, n.nspname, c.relname, c.relkind::text, c.relispartition,
+		coalesce(pg_get_partkeydef(c.oid), ''), coalesce(pg_get_expr(c.relpartbound, c.oid), ''), coalesce(c.reloptions, '{}'),
+		CASE WHEN c.relkind IN ('v', 'm') THEN rtrim(pg_get_viewdef(c.oid), E'; \n') ELSE '' END,
+		greatest(c.reltuples, 0)::int8, CASE WHEN c.relkind IN ('r', 'm') THEN coalesce(pg_total_relation_size(c.oid), 0) ELSE 0 END,
+		coalesce((SELECT array_agg(i.inhparent ORDER BY i.inhseqno) FROM pg_inherits i WHERE i.inhrelid = c.oid), '{}')
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY($1::oid[])
+		ORDER BY c.relkind IN ('v', 'm'), c.oid`, func(row pgx.Rows) error {
+		r := &relation{}
+		var kind string
+		if err := row.Scan(&r.oid, &r.Schema, &r.Name, &kind, &r.isPartition, &r.partKey, &r.partBound, &r.options, &r.view,
+			&r.rows, &r.bytes, &r.parents); err != nil {
+			return err
+		}
+		r.kind = kind[0]
+		switch r.kind {
+		case 'r', 'p', 'v', 'm':
+			d.m.relations = append(d.m.relations, r)
+			return nil
+		case 'f':
+			return fmt.Errorf("%s is a foreign table, whose rows are elsewhere: copy it from where they are, or leave it out of privacy.protected", r.Table)
+		}
+		return fmt.Errorf("%s is not a table or view", r.Table)
+	}, d.oids)
+	if err != nil {
+		return err
+	}
+	for _, r := range d.m.relations { // parents that are not copied do not count
+		r.parents = slices.DeleteFunc(r.parents, func(p uint32) bool { return d.m.byOID(p) == nil })
+		r.isPartition = r.isPartition && len(r.parents) > 0
+	}
+	slices.SortStableFunc(d.m.relations, func(a, b *relation) int { return d.depth(a) - d.depth(b) })
+	return nil
+}
+
+// depth is the number of ancestors in a row; views come after every table.
+func (d *discovery) depth(r *relation) int {
+	depth := 0
+	if !r.isTable() {
+		depth = 1 << 20
+	}
+	for _, p := range r.parents {
+		depth = max(depth, 1+d.depth(d.m.byOID(p)))
+	}
+	return depth
+}
+
+// identify reads no more than which relations there are.
+func (d *discovery) identify() error {
+	return d.each(`SELECT c.oid, n.nspname, c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.oid = ANY($1::oid[])`, func(row pgx.Rows) error {
+		r := &relation{}
+		var kind string
+		if err := row.Scan(&r.oid, &r.Schema, &r.Name, &kind); err != nil {
+			return err
+		}
+		r.kind = kind[0]
+		d.m.relations = append(d.m.relations, r)
+		return nil
+	}, d.oids)
+}
+
+func (d *discovery) columns() error {
+	return d.each(`SELECT a.attrelid, a.attname, a.atttypid, coalesce(format_type(a.atttypid, a.atttypmod), ''), a.attisdropped,
+		a.attnotnull, coalesce(pg_get_expr(x.adbin, x.adrelid), ''), a.attgenerated <> '', a.attidentity::text,
+		CASE WHEN a.attcollation <> t.typcollation THEN quote_ident(cn.nspname) || '.' || quote_ident(co.collname) ELSE '' END,
+		coalesce(a.attstattarget::int, -1),
+		CASE WHEN a.attstorage = t.typstorage THEN '' ELSE CASE a.attstorage WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL'
+			WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END END, coalesce(a.attoptions, '{}'),
+		coalesce(nullif(t.typbasetype, 0), a.atttypid)
+		FROM pg_attribute a LEFT JOIN pg_type t ON t.oid = a.atttypid
+		LEFT JOIN pg_attrdef x ON x.adrelid = a.attrelid AND x.adnum = a.attnum
+		LEFT JOIN pg_collation co ON co.oid = a.attcollation LEFT JOIN pg_namespace cn ON cn.oid = co.collnamespace
+		WHERE a.attrelid = ANY($1::oid[]) AND a.attnum > 0 ORDER BY a.attrelid, a.attnum`, func(row pgx.Rows) error {
+		var oid uint32
+		var c column
+		var collation *string
+		if err := row.Scan(&oid, &c.name, &c.typeOID, &c.typ, &c.dropped, &c.notNull, &c.expression, &c.generated, &c.identity,
+			&collation, &c.target, &c.storage, &c.options, &c.base); err != nil {
+			return err
+		}
+		if collation != nil {
+			c.collation = *collation
+		}
+		r := d.m.byOID(oid)
+		r.columns = append(r.columns, c)
+		return nil
+	}, d.oids)
+}
+
+func (d *discovery) checks() error {
+	return d.each(`SELECT conrelid, conname, pg_get_constraintdef(oid), conislocal FROM pg_constraint
+		WHERE contype = 'c' AND conrelid = ANY($1::oid[]) ORDER BY 1, 2`, func(row pgx.Rows) error {
+		var oid uint32
+		var c constraint
+		if err := row.Scan(&oid, &c.name, &c.definition, &c.local); err != nil {
+			return err
+		}
+		r := d.m.byOID(oid)
+		r.checks = append(r.checks, c)
+		return nil
+	}, d.oids)
+}
+
+// indexes reads valid indexes; one that is being built, or whose building failed, is not used by plans.
+func (d *discovery) indexes() error {
+	return d.each(`SELECT x.indrelid, x.indexrelid, c.relname, pg_get_indexdef(x.indexrelid),
+		coalesce(pg_get_constraintdef(k.oid), ''), coalesce(i.inhparent, 0)::oid, x.indisclustered, x.indisreplident,
+		CASE WHEN x.indisunique AND x.indexprs IS NULL THEN coalesce((SELECT array_agg(a.attname::text ORDER BY k.i)
+			FROM unnest(x.indkey::int2[]) WITH ORDINALITY k(n, i) JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = k.n
+			WHERE k.i <= x.indnkeyatts), '{}') ELSE '{}' END
+		FROM pg_index x JOIN pg_class c ON c.oid = x.indexrelid
+		LEFT JOIN pg_constraint k ON k.conindid = x.indexrelid AND k.conrelid = x.indrelid AND k.contype IN ('p', 'u', 'x')
+		LEFT JOIN pg_inherits i ON i.inhrelid = x.indexrelid
+		WHERE x.indrelid = ANY($1::oid[]) AND x.indisvalid ORDER BY x.indrelid, x.indexrelid`, func(row pgx.Rows) error {
+		var oid uint32
+		var i index
+		if err := row.Scan(&oid, &i.oid, &i.name, &i.definition, &i.constraint, &i.parent, &i.clustered, &i.identity, &i.unique); err != nil {
+			return err
+		}
+		r := d.m.byOID(oid)
+		r.indexes = append(r.indexes, i)
+		return nil
+	}, d.oids)
+}
+
+// foreignKeys reads those between copied tables; those to others are not copied.
+func (d *discovery) foreignKeys() error {
+	return d.each(`SELECT k.conname, k.conrelid, k.confrelid, pg_get_constraintdef(k.oid), k.confrelid::regclass::text,
+		(SELECT array_agg(a.attname::text ORDER BY x.i) FROM unnest(k.conkey) WITH ORDINALITY x(n, i)
+			JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = x.n),
+		(SELECT array_agg(a.attname::text ORDER BY x.i) FROM unnest(k.confkey) WITH ORDINALITY x(n, i)
+			JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = x.n)
+		FROM pg_constraint k WHERE k.contype = 'f' AND k.conparentid = 0 AND k.conrelid = ANY($1::oid[])
+		ORDER BY k.conrelid, k.conname`, func(row pgx.Rows) error {
+		var k foreignKey
+		var other string
+		if err := row.Scan(&k.name, &k.child, &k.parent, &k.definition, &other, &k.columns, &k.on); err != nil {
+			return err
+		}
+		if d.m.byOID(k.parent) == nil {
+			d.o.note("foreign key %s of %s is left out: %s is not copied", k.name, d.m.byOID(k.child).Table, other)
+			return nil
+		}
+		d.m.keys = append(d.m.keys, k)
+		return nil
+	}, d.oids)
+}
+
+// sequences reads those that columns of the tables own or draw from, with their values.
+func (d *discovery) sequences() error {
+	err := d.each(`SELECT DISTINCT ON (c.oid) c.oid, n.nspname, c.relname, format_type(s.seqtypid, NULL), s.seqstart, s.seqincrement, s.seqmin,
+		s.seqmax, s.seqcache, s.seqcycle, coalesce(o.refobjid, 0)::oid, coalesce(a.attname, ''), coalesce(o.deptype = 'i', false)
+		FROM pg_sequence s JOIN pg_class c ON c.oid = s.seqrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+		LEFT JOIN pg_depend o ON o.classid = 'pg_class'::regclass AND o.objid = c.oid AND o.objsubid = 0
+			AND o.refclassid = 'pg_class'::regclass AND o.deptype IN ('a', 'i') AND o.refobjid = ANY($1::oid[])
+		LEFT JOIN pg_attribute a ON a.attrelid = o.refobjid AND a.attnum = o.refobjsubid
+		WHERE o.refobjid IS NOT NULL OR EXISTS (SELECT FROM pg_depend u JOIN pg_attrdef x ON x.oid = u.objid
+			WHERE u.classid = 'pg_attrdef'::regclass AND u.refclassid = 'pg_class'::regclass AND u.refobjid = c.oid
+			AND x.adrelid = ANY($1::oid[]))
+		ORDER BY c.oid`, func(row pgx.Rows) error {
+		var s sequence
+		var oid uint32
+		if err := row.Scan(&oid, &s.Schema, &s.Name, &s.typ, &s.start, &s.increment, &s.low, &s.high, &s.cache, &s.cycle,
+			&s.owner, &s.column, &s.identity); err != nil {
+			return err
+		}
+		d.m.sequences = append(d.m.sequences, s)
+		return nil
+	}, d.oids)
+	if err != nil {
+		return err
+	}
+	for i := range d.m.sequences {
+		s := &d.m.sequences[i]
+		if err := d.tx.QueryRow(d.ctx, "SELECT last_value, is_called FROM "+s.sql()).Scan(&s.last, &s.called); err != nil {
+			return fmt.Errorf("sequence %s: %w", s.Table, err)
+		}
+	}
+	return nil
+}
+
+func (d *discovery) statistics() error {
+	return d.each(`SELECT pg_get_statisticsobjdef(oid) FROM pg_statistic_ext WHERE stxrelid = ANY($1::oid[]) ORDER BY oid`,
+		func(row pgx.Rows) error {
+			var s string
+			err := row.Scan(&s)
+			d.m.statistics = append(d.m.statistics, s)
+			return err
+		}, d.oids)
+}
+
+// functions reads those in SQL that name a copied relation: by the catalog where the body was parsed when it was made
+// (BEGIN ATOMIC), else by its text. Whether such a text really reads the table is found out when it is rewritten.
+func (d *discovery) functions() error {
+	var names []string
+	for _, r := range d.m.relations {
+		names = append(names, r.Name)
+	}
+	return d.each(`SELECT f.oid, n.nspname, f.proname, pg_get_functiondef(f.oid),
+		CASE WHEN f.prosqlbody IS NULL THEN f.prosrc ELSE '' END, f.pronargs,
+		coalesce((SELECT substr(c, 13) FROM unnest(f.proconfig) c WHERE c LIKE 'search_path=%'), '')
+		FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace JOIN pg_language l ON l.oid = f.prolang
+		WHERE l.lanname = 'sql' AND f.prokind = 'f' AND n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'
+		AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_proc'::regclass AND e.objid = f.oid AND e.deptype = 'e')
+		AND CASE WHEN f.prosqlbody IS NULL
+			THEN EXISTS (SELECT FROM unnest($2::text[]) t(name) WHERE position(t.name IN f.prosrc) > 0)
+			ELSE EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_proc'::regclass AND e.objid = f.oid
+				AND e.refclassid = 'pg_class'::regclass AND e.refobjid = ANY($1::oid[])) END
+		ORDER BY f.oid`, func(row pgx.Rows) error {
+		var f function
+		if err := row.Scan(&f.oid, &f.Schema, &f.Name, &f.definition, &f.body, &f.arguments, &f.path); err != nil {
+			return err
+		}
+		d.m.functions = append(d.m.functions, f)
+		return nil
+	}, d.oids, names)
+}
+
+// types finds those outside pg_catalog that columns and views name; row types of copied tables cannot be columns.
+func (d *discovery) types() error {
+	var err error
+	d.m.types, err = d.list(`SELECT DISTINCT u.oid FROM (
+		SELECT a.atttypid AS oid FROM pg_attribute a WHERE a.attrelid = ANY($1::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
+		UNION SELECT d.refobjid FROM pg_rewrite w JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
+			AND d.refclassid = 'pg_type'::regclass WHERE w.ev_class = ANY($1::oid[])
+		UNION SELECT d.refobjid FROM pg_constraint k JOIN pg_depend d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
+			AND d.refclassid = 'pg_type'::regclass WHERE k.conrelid = ANY($1::oid[])
+		UNION SELECT d.refobjid FROM pg_attrdef x JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = x.oid
+			AND d.refclassid = 'pg_type'::regclass WHERE x.adrelid = ANY($1::oid[])) u
+		WHERE u.oid >= 16384 ORDER BY 1`, d.oids)
+	if err != nil {
+		return err
+	}
+	return d.each(`SELECT c.relname, a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+		JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type e ON e.oid = t.typelem
+		WHERE c.relkind IN ('r', 'p') AND a.attrelid = ANY($1::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
+		AND (t.typrelid = ANY($1::oid[]) OR e.typrelid = ANY($1::oid[]))`, func(row pgx.Rows) error {
+		var table, name string
+		if err := row.Scan(&table, &name); err != nil {
+			return err
+		}
+		return fmt.Errorf("column %s.%s holds rows of a copied table, which neighbours cannot have: use a composite type of its own", table, name)
+	}, d.oids)
+}

@@ -1,0 +1,188 @@
+package neighbours
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Table names a relation as the catalog spells it: folded, without quotes.
+type Table struct{ Schema, Name string }
+
+// String returns schema.name, for messages.
+func (t Table) String() string { return t.Schema + "." + t.Name }
+
+// sql returns the name quoted.
+func (t Table) sql() string { return pgx.Identifier{t.Schema, t.Name}.Sanitize() }
+
+// Relation is how a neighbour differs from D0 (Dwork and Roth 2014, 2.3: add/remove; replace is its bounded form).
+type Relation string
+
+// The relations.
+const (
+	Remove  Relation = "remove"  // D0 without one unit
+	Replace Relation = "replace" // D0 in which one unit's measures are moved to the farther of their bounds
+	Extreme Relation = "extreme" // D0 with one further unit, made from a chosen one, whose measures are at their upper bounds
+)
+
+// Method is how the schemas of neighbours store their rows.
+type Method string
+
+// The methods.
+const (
+	Auto Method = "auto" // Copy while all copies together stay below Options.CopyLimit, else View
+	Copy Method = "copy" // every neighbour is a full copy
+	View Method = "view" // every neighbour is a schema of views over D0 that leave the unit's rows out; Remove only
+)
+
+// Rule says which units are chosen.
+type Rule string
+
+// The rules. Ties go to the smaller key, in the order of the key's type.
+const (
+	MostRows       Rule = "most_rows"       // the units with the most rows, over all tables
+	MostPartitions Rule = "most_partitions" // the units in the most groups of Choice.Columns
+	Largest        Rule = "largest"         // the units with the largest value of Choice.Columns[0]
+	Smallest       Rule = "smallest"        // the units with the smallest value of Choice.Columns[0]
+	Alone          Rule = "alone"           // the units that are alone in the most groups of Choice.Columns
+	Random         Rule = "random"          // by a hash of Choice.Seed and the key
+)
+
+// Choice asks for K units by one rule. A unit that an earlier choice took is passed over.
+type Choice struct {
+	Rule    Rule
+	K       int
+	Columns []Column // of one table: the groups of MostPartitions and Alone; the measure, one, of Largest and Smallest
+	Seed    int64    // of Random
+}
+
+// String names the choice for lists: "largest public.tx.spent".
+func (c Choice) String() string {
+	var columns []string
+	for _, column := range c.Columns {
+		columns = append(columns, column.String())
+	}
+	if len(columns) == 0 {
+		return string(c.Rule)
+	}
+	return string(c.Rule) + " " + strings.Join(columns, ", ")
+}
+
+// Column is a column of a protected table.
+type Column struct {
+	Table Table
+	Name  string
+}
+
+// String returns schema.table.column.
+func (c Column) String() string { return c.Table.String() + "." + c.Name }
+
+// Unit is the privacy unit: whose protection is promised.
+type Unit struct {
+	Table Table
+	Key   []string // columns of Table whose values name a unit; a row in which one is NULL belongs to nobody
+}
+
+// Path says how the rows of a table belong to units: as the rows of To do in which On equals Columns. A table with a
+// path has no others: its foreign keys then do not count.
+type Path struct {
+	Table   Table
+	Columns []string
+	To      Table
+	On      []string // empty = the unit's key, where To is the unit's table
+}
+
+// Measure declares the bounds of a column, for the relations Replace and Extreme.
+type Measure struct {
+	Column    Column
+	Low, High string // in the text form of the column's type
+}
+
+// Progress is how far a step of the work is, in rows; Total is an estimate.
+type Progress struct {
+	Step        string
+	Done, Total int64
+}
+
+// Options say what to copy from where to where.
+type Options struct {
+	Source string // connection string of the database with the tables
+	Target string // connection string of the shadow database, of a role that may create schemas
+	// Control is the schema of the shadow database that holds the records. It is made when it does not exist.
+	Control string
+	D0      string
+	D1      []string // one schema for each chosen unit
+
+	Protected []Table // the tables, and views, to copy; their partitions, children and dependent views come along
+	Public    []Table // tables that views may read in place
+	Unit      Unit
+	Paths     []Path
+
+	SearchPath   []string // how unqualified names in the bodies of SQL functions are resolved at the source
+	FunctionPath []string // where the shadow database has the engine's functions
+
+	Relation  Relation
+	Method    Method
+	CopyLimit int64 // bytes, for Auto
+	Choose    []Choice
+	Measures  []Measure
+	Grant     []string // roles that get USAGE and SELECT on the schemas
+	Workers   int      // neighbours that are built at the same time
+
+	Progress func(Progress) // may be nil; called by several goroutines
+	Note     func(string)   // may be nil; what was left out, and why
+}
+
+// check refuses options that cannot work.
+func (o *Options) check() error {
+	var faults []error
+	add := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	wanted := 0
+	for _, c := range o.Choose {
+		wanted += c.K
+	}
+	switch {
+	case o.Source == "":
+		add("no source: set neighbours.source to the connection string of the database with the protected tables")
+	case o.Unit.Table == (Table{}) || len(o.Unit.Key) == 0:
+		add("no privacy unit: set privacy.unit: {table: schema.table, key: column}")
+	case !slices.Contains(o.Protected, o.Unit.Table):
+		add("the unit's table %s is not protected: list it in privacy.protected", o.Unit.Table)
+	}
+	if wanted == 0 || wanted != len(o.D1) {
+		add("%d units are to be chosen for %d schemas: let neighbours.choose ask for as many as shadow.d1 names", wanted, len(o.D1))
+	}
+	if o.Relation != Remove && o.Method == View {
+		add("method view cannot %s a unit: use method copy, or relation remove", o.Relation)
+	}
+	if o.Relation != Remove && len(o.Measures) == 0 {
+		add("relation %s needs neighbours.measures: the columns whose bounds are declared", o.Relation)
+	}
+	names := append([]string{o.D0, o.Control}, o.D1...)
+	for i, name := range names {
+		switch {
+		case name == "" || len(name) > 63:
+			add("%q cannot be the name of a schema", name)
+		case slices.Contains(names[:i], name):
+			add("the schema %q has two roles: d0, each d1 and the control schema must differ", name)
+		case strings.HasPrefix(name, "pg_") || strings.HasPrefix(name, stagePrefix):
+			add("the schema name %q is reserved", name)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func (o *Options) progress(step string, done, total int64) {
+	if o.Progress != nil {
+		o.Progress(Progress{step, done, max(total, done)})
+	}
+}
+
+func (o *Options) note(format string, args ...any) {
+	if o.Note != nil {
+		o.Note(fmt.Sprintf(format, args...))
+	}
+}

@@ -1,0 +1,247 @@
+package neighbours
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// names says which names of the source get another schema. Relations are tables, views, indexes and sequences, and the
+// row types of tables.
+type names struct {
+	relations map[Table]bool
+	functions map[Table]bool
+}
+
+func newNames(m *model) *names {
+	n := &names{map[Table]bool{}, map[Table]bool{}}
+	for _, r := range m.relations {
+		n.relations[r.Table] = true
+		for _, i := range r.indexes {
+			n.relations[Table{r.Schema, i.name}] = true
+		}
+	}
+	for _, s := range m.sequences {
+		n.relations[s.Table] = true
+	}
+	return n
+}
+
+// splice replaces the text from start to end, byte offsets.
+type splice struct {
+	start, end int
+	text       string
+}
+
+// rename returns a statement in which every qualified name of n lies in another schema. It works on the syntax tree: the
+// text is what the server printed with an empty search_path, where each name outside pg_catalog is qualified. What is
+// no name to the parser, a string say, stays, but for strings that are cast to regclass. defined is the keyword before
+// the name that the statement defines, where the tree has no place for that ("FUNCTION"); "" = none.
+func (n *names) rename(sql, schema, defined string) (string, error) {
+	tree, err := pg_query.Parse(sql)
+	if err != nil {
+		return "", fmt.Errorf("a definition of the source does not parse: %w", err)
+	}
+	scanned, err := pg_query.Scan(sql)
+	if err != nil {
+		return "", fmt.Errorf("a definition of the source does not scan: %w", err)
+	}
+	r := &renamer{names: n, sql: sql, schema: quote(schema), tokens: scanned.GetTokens()}
+	r.visit(tree.ProtoReflect())
+	if defined != "" {
+		r.definition(defined)
+	}
+	slices.SortFunc(r.splices, func(a, b splice) int { return a.start - b.start })
+	var out strings.Builder
+	from := 0
+	for _, s := range r.splices {
+		if s.start < from {
+			continue // one name, found by two nodes
+		}
+		out.WriteString(sql[from:s.start])
+		out.WriteString(s.text)
+		from = s.end
+	}
+	out.WriteString(sql[from:])
+	return out.String(), nil
+}
+
+type renamer struct {
+	names   *names
+	sql     string
+	schema  string // quoted
+	tokens  []*pg_query.ScanToken
+	splices []splice
+}
+
+func (r *renamer) visit(m protoreflect.Message) {
+	switch n := m.Interface().(type) {
+	case *pg_query.RangeVar:
+		if r.names.relations[Table{n.GetSchemaname(), n.GetRelname()}] {
+			r.token(n.GetLocation())
+		}
+	case *pg_query.TypeName:
+		if t, ok := qualified(n.GetNames()); ok && r.names.relations[t] {
+			r.token(n.GetLocation())
+		}
+	case *pg_query.FuncCall:
+		if t, ok := qualified(n.GetFuncname()); ok && r.names.functions[t] {
+			r.token(n.GetLocation())
+		}
+	case *pg_query.ColumnRef:
+		if len(n.GetFields()) == 3 {
+			if t, ok := qualified(n.GetFields()[:2]); ok && r.names.relations[t] {
+				r.token(n.GetLocation())
+			}
+		}
+	case *pg_query.TypeCast:
+		r.regclass(n)
+	}
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case fd.Kind() != protoreflect.MessageKind:
+		case fd.IsList():
+			for list, i := v.List(), 0; i < list.Len(); i++ {
+				r.visit(list.Get(i).Message())
+			}
+		default:
+			r.visit(v.Message())
+		}
+		return true
+	})
+}
+
+// qualified reads schema.name from a list of String nodes.
+func qualified(nodes []*pg_query.Node) (Table, bool) {
+	if len(nodes) != 2 || nodes[0].GetString_() == nil || nodes[1].GetString_() == nil {
+		return Table{}, false
+	}
+	return Table{nodes[0].GetString_().GetSval(), nodes[1].GetString_().GetSval()}, true
+}
+
+// token puts the schema in the place of the token at an offset.
+func (r *renamer) token(at int32) {
+	for _, t := range r.tokens {
+		if t.GetStart() == at {
+			r.splices = append(r.splices, splice{int(at), int(t.GetEnd()), r.schema})
+			return
+		}
+	}
+}
+
+// regclass renames 'schema.name'::regclass, as nextval takes it.
+func (r *renamer) regclass(n *pg_query.TypeCast) {
+	names := n.GetTypeName().GetNames()
+	text := n.GetArg().GetAConst()
+	if len(names) == 0 || names[len(names)-1].GetString_().GetSval() != "regclass" || text.GetSval() == nil {
+		return
+	}
+	t, ok := splitQualified(text.GetSval().GetSval())
+	if !ok || !r.names.relations[t] {
+		return
+	}
+	for _, token := range r.tokens {
+		if token.GetStart() == text.GetLocation() {
+			r.splices = append(r.splices, splice{int(token.GetStart()), int(token.GetEnd()), literal(r.schema + "." + quote(t.Name))})
+			return
+		}
+	}
+}
+
+// definition renames the qualified names behind a keyword of the statement's own, where they are of the copies.
+func (r *renamer) definition(keyword string) {
+	text := func(i int) string { return r.sql[r.tokens[i].GetStart():r.tokens[i].GetEnd()] }
+	for i := range max(0, len(r.tokens)-3) {
+		if !strings.EqualFold(text(i), keyword) || text(i+2) != "." {
+			continue
+		}
+		t, ok := splitQualified(text(i+1) + "." + text(i+3))
+		if ok && (r.names.relations[t] || r.names.functions[t] || keyword == "STATISTICS") {
+			r.token(r.tokens[i+1].GetStart())
+		}
+	}
+}
+
+// splitQualified reads "schema.name" with its quotes, as regclass prints it.
+func splitQualified(text string) (Table, bool) {
+	var parts []string
+	for rest := text; ; {
+		var part strings.Builder
+		if strings.HasPrefix(rest, `"`) {
+			i := 1
+			for i < len(rest) && (rest[i] != '"' || i+1 < len(rest) && rest[i+1] == '"') {
+				if rest[i] == '"' {
+					i++
+				}
+				part.WriteByte(rest[i])
+				i++
+			}
+			if i >= len(rest) {
+				return Table{}, false
+			}
+			rest = rest[i+1:]
+		} else {
+			i := strings.IndexByte(rest, '.')
+			if i < 0 {
+				i = len(rest)
+			}
+			part.WriteString(rest[:i])
+			rest = rest[i:]
+		}
+		parts = append(parts, part.String())
+		if rest == "" {
+			break
+		}
+		rest = rest[1:]
+	}
+	if len(parts) != 2 {
+		return Table{}, false
+	}
+	return Table{parts[0], parts[1]}, true
+}
+
+// renameBody returns the body of an SQL function in which the tables of the source lie in schema. Its names are resolved
+// as the rewriter of queries does it, CTEs and all; what that refuses cannot be copied. reads is false for a body
+// that reads no copied table.
+func renameBody(f function, m *model, o *Options, schema string) (body string, reads bool, err error) {
+	path := o.SearchPath
+	if f.path != "" {
+		path = nil
+		for _, s := range strings.Split(f.path, ",") {
+			path = append(path, strings.Trim(strings.TrimSpace(s), `"`))
+		}
+	}
+	options := rewrite.Options{SearchPath: path, AllowFunctions: []string{rewrite.AnyFunction}, MaxBytes: 1 << 20}
+	for _, r := range m.relations {
+		options.Protected = append(options.Protected, rewrite.Table(r.Table))
+	}
+	for _, t := range o.Public {
+		if m.named(t) == nil {
+			options.Public = append(options.Public, rewrite.Table(t))
+		}
+	}
+	rewriter, err := rewrite.New(options)
+	if err != nil {
+		return "", false, err
+	}
+	query := capture.Query{SQL: strings.TrimRight(strings.TrimSpace(f.body), "; \n\t")}
+	if f.arguments > 0 {
+		query.Protocol, query.Params = capture.Extended, make([]capture.Param, f.arguments)
+	}
+	plan, err := rewriter.Analyze(query)
+	if err != nil {
+		refused, ok := err.(*rewrite.UnsupportedError) //nolint:errorlint // Analyze returns no other and wraps none
+		if ok && (refused.Reason == rewrite.ReasonNoProtectedTable || refused.Reason == rewrite.ReasonSystemCatalogOnly) {
+			return "", false, nil
+		}
+		return "", true, err
+	}
+	body, err = plan.For(schema)
+	return body, true, err
+}

@@ -1,0 +1,306 @@
+package neighbours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// applicationName is how this package shows in pg_stat_activity.
+const applicationName = "dpwatch-neighbours"
+
+// source is a transaction on the source database: one snapshot, read only, the tables locked against being changed.
+type source struct {
+	conn *pgx.Conn
+	tx   pgx.Tx
+	m    *model
+	o    *Options
+}
+
+// openSource connects, locks the tables with ACCESS SHARE (which stops nothing but changes of the tables themselves)
+// and reads the model in the snapshot that the copy will be of.
+func openSource(ctx context.Context, o *Options) (*source, error) {
+	conn, err := connect(ctx, o.Source, "neighbours.source")
+	if err != nil {
+		return nil, err
+	}
+	s := &source{conn: conn, o: o}
+	if err := s.begin(ctx); err != nil {
+		s.close(ctx)
+		return nil, fmt.Errorf("read the source: %w", explain(err))
+	}
+	return s, nil
+}
+
+func (s *source) close(ctx context.Context) { _ = s.conn.Close(context.WithoutCancel(ctx)) }
+
+// errChanged says that the tables that were locked are not those that were found afterwards.
+var errChanged = errors.New("the tables of the source changed while they were read: run the command again")
+
+// sourceTries bounds how often begin looks again at tables that are altered meanwhile.
+const sourceTries = 5
+
+func (s *source) begin(ctx context.Context) error {
+	for try := 1; ; try++ {
+		err := s.once(ctx)
+		var gone *pgconn.PgError
+		again := errors.Is(err, errChanged) || errors.As(err, &gone) && gone.Code == "42P01"
+		if err == nil || !again || try == sourceTries {
+			return err
+		}
+		if err := s.tx.Rollback(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// once finds out which tables there are, locks them in a second transaction and reads the model there. What is told of
+// the model, Options.Note, is told of the one that is kept.
+func (s *source) once(ctx context.Context) error {
+	before, err := s.transaction(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := s.tx.Rollback(ctx); err != nil {
+		return err
+	}
+	after, err := s.transaction(ctx, before)
+	if err != nil {
+		return err
+	}
+	oids := func(m *model) []uint32 {
+		var out []uint32
+		for _, r := range m.relations {
+			out = append(out, r.oid)
+		}
+		slices.Sort(out)
+		return out
+	}
+	if !slices.Equal(oids(before), oids(after)) {
+		return errChanged
+	}
+	s.m = after
+	return nil
+}
+
+// transaction begins the one transaction, locks the tables of a model, and reads the model; without tables to lock it reads
+// which there are.
+func (s *source) transaction(ctx context.Context, lock *model) (*model, error) {
+	tx, err := s.conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return nil, err
+	}
+	s.tx = tx
+	// Rows that a policy hides would be missing from the copy: with row_security off the server refuses instead.
+	// Numbers print in full, and nothing prints as a client's setting has it.
+	const settings = `SET LOCAL search_path TO pg_catalog; SET LOCAL row_security TO off; SET LOCAL extra_float_digits TO 3;
+		SET LOCAL datestyle TO iso; SET LOCAL intervalstyle TO postgres; SET LOCAL statement_timeout TO 0;
+		SET LOCAL idle_in_transaction_session_timeout TO 0`
+	if _, err := tx.Exec(ctx, settings); err != nil {
+		return nil, err
+	}
+	if lock != nil {
+		for _, r := range lock.tables() { // before the snapshot is taken, which LOCK does not do
+			if _, err := tx.Exec(ctx, "LOCK TABLE ONLY "+r.sql()+" IN ACCESS SHARE MODE"); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if lock == nil {
+		o := *s.o
+		o.Note = nil // the second reading tells
+		d := &discovery{ctx: ctx, tx: tx, o: &o, m: &model{}, dependents: true}
+		if err := d.find(); err != nil {
+			return nil, err
+		}
+		return d.m, d.identify()
+	}
+	return readModel(ctx, tx, s.o, true)
+}
+
+// readModel reads everything that the copies need to know; dependents: the views over the listed relations too.
+func readModel(ctx context.Context, tx pgx.Tx, o *Options, dependents bool) (*model, error) {
+	d := &discovery{ctx: ctx, tx: tx, o: o, m: &model{}, dependents: dependents}
+	for _, step := range []func() error{
+		d.find, d.describe, d.columns, d.checks, d.indexes, d.foreignKeys, d.sequences, d.functions, d.statistics, d.types, d.names, d.leftOut,
+	} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return d.m, nil
+}
+
+// discovery fills a model within one transaction.
+type discovery struct {
+	ctx  context.Context //nolint:containedctx // lives as long as one readModel
+	tx   pgx.Tx
+	o    *Options
+	m    *model
+	oids []uint32
+
+	dependents bool
+}
+
+// each runs a query and calls f on every row.
+func (d *discovery) each(sql string, f func(pgx.Rows) error, args ...any) error {
+	rows, err := d.tx.Query(d.ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := f(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// list runs a query of one column of OIDs.
+func (d *discovery) list(sql string, args ...any) ([]uint32, error) {
+	rows, err := d.tx.Query(d.ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[uint32])
+}
+
+// find decides which relations are copied: the protected ones, their partitions and children, and the views over them.
+func (d *discovery) find() error {
+	if err := d.tx.QueryRow(d.ctx, "SELECT current_database()").Scan(&d.m.database); err != nil {
+		return err
+	}
+	listed, err := d.lookUp(d.o.Protected)
+	if err != nil {
+		return err
+	}
+	for i, oid := range listed {
+		if oid == 0 {
+			return fmt.Errorf("table %s does not exist in the source database %s: correct privacy.protected", d.o.Protected[i], d.m.database)
+		}
+	}
+	tables, err := d.list(`WITH RECURSIVE t(oid) AS (SELECT unnest($1::oid[]) UNION
+		SELECT i.inhrelid FROM pg_inherits i JOIN t ON i.inhparent = t.oid) SELECT oid FROM t`, listed)
+	if err != nil {
+		return err
+	}
+	if !d.dependents {
+		d.oids = tables
+		return nil
+	}
+	views, err := d.views(tables, listed)
+	d.oids = append(tables, views...)
+	return err
+}
+
+// lookUp returns the OIDs of relations, 0 for one that does not exist.
+func (d *discovery) lookUp(tables []Table) ([]uint32, error) {
+	var schemas, names []string
+	for _, t := range tables {
+		schemas, names = append(schemas, t.Schema), append(names, t.Name)
+	}
+	return d.list(`SELECT coalesce(c.oid, 0)::oid
+		FROM unnest($1::text[], $2::text[]) WITH ORDINALITY t(s, n, i)
+		LEFT JOIN pg_namespace ns ON ns.nspname = t.s
+		LEFT JOIN pg_class c ON c.relnamespace = ns.oid AND c.relname = t.n ORDER BY t.i`, schemas, names)
+}
+
+// viewReads are the pairs (view, relation that it reads), of a list of views.
+const viewReads = `SELECT DISTINCT w.ev_class, d.refobjid, n.nspname, c.relname, v.relname
+	FROM pg_rewrite w JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
+	AND d.refclassid = 'pg_class'::regclass AND d.refobjid <> w.ev_class
+	JOIN pg_class c ON c.oid = d.refobjid JOIN pg_namespace n ON n.oid = c.relnamespace
+	JOIN pg_class v ON v.oid = w.ev_class
+	WHERE w.ev_type = '1' AND w.ev_class = ANY($1::oid[]) ORDER BY 1, 2`
+
+// views returns the views over the tables that read nothing but copied and public relations. A listed view that reads
+// something else is a fault, any other is left out.
+func (d *discovery) views(tables, listed []uint32) ([]uint32, error) {
+	public, err := d.lookUp(d.o.Public)
+	if err != nil {
+		return nil, err
+	}
+	views, err := d.list(`WITH RECURSIVE v(oid) AS (SELECT unnest($1::oid[]) UNION
+		SELECT w.ev_class FROM v JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = v.oid
+		JOIN pg_rewrite w ON w.oid = d.objid AND d.classid = 'pg_rewrite'::regclass AND w.ev_type = '1')
+		SELECT c.oid FROM v JOIN pg_class c USING (oid) WHERE c.relkind IN ('v', 'm') AND c.oid <> ALL($2::oid[])
+		ORDER BY 1`, tables, public)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		known := slices.Concat(tables, views, public)
+		var out uint32
+		err := d.each(viewReads, func(row pgx.Rows) error {
+			var view, read uint32
+			var schema, name, viewName string
+			if err := row.Scan(&view, &read, &schema, &name, &viewName); err != nil {
+				return err
+			}
+			if out != 0 || slices.Contains(known, read) || schema == "pg_catalog" || schema == "information_schema" {
+				return nil
+			}
+			if slices.Contains(listed, view) {
+				return fmt.Errorf("view %s reads %s.%s, which is neither in privacy.protected nor in privacy.public: list it in one of them", viewName, schema, name)
+			}
+			d.o.note("view %s is left out: it reads %s.%s, which is neither protected nor public", viewName, schema, name)
+			out = view
+			return nil
+		}, views)
+		if err != nil {
+			return nil, err
+		}
+		if out == 0 {
+			return slices.DeleteFunc(views, func(v uint32) bool { return slices.Contains(tables, v) }), nil
+		}
+		views = slices.DeleteFunc(views, func(v uint32) bool { return v == out })
+	}
+}
+
+// names refuses two relations of one name, which one schema cannot hold.
+func (d *discovery) names() error {
+	seen := map[string]Table{}
+	add := func(t Table) error {
+		if other, ok := seen[t.Name]; ok && other != t {
+			return fmt.Errorf("%s and %s have one name, and a neighbour schema holds one relation of a name: rename one, or leave one out of privacy.protected", other, t)
+		}
+		seen[t.Name] = t
+		return nil
+	}
+	for _, r := range d.m.relations {
+		if err := add(r.Table); err != nil {
+			return err
+		}
+		for _, i := range r.indexes {
+			if err := add(Table{r.Schema, i.name}); err != nil {
+				return err
+			}
+		}
+	}
+	for _, s := range d.m.sequences {
+		if err := add(s.Table); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quoteAll quotes names and joins them with commas.
+func quoteAll(names []string) string {
+	quoted := make([]string, len(names))
+	for i, n := range names {
+		quoted[i] = quote(n)
+	}
+	return strings.Join(quoted, ", ")
+}
+
+func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
+
+// literal quotes a string for SQL with standard_conforming_strings on.
+func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }

@@ -1,0 +1,222 @@
+package neighbours_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+	"github.com/dpwatch/dpwatch/replay/neighbours"
+)
+
+// TestSourceChangesMeanwhile: once rows are copied, tables of the source cannot be changed, and rows that are changed
+// do not count: the copy is of the moment when it began.
+func TestSourceChangesMeanwhile(t *testing.T) {
+	t.Parallel()
+	o := shop(t)
+	rows := `SELECT 'users ' || count(*) FROM %[1]s.users UNION ALL SELECT 'visits ' || count(*) FROM %[2]s.visits UNION ALL SELECT 'orders ' || count(*) FROM %[3]s.orders`
+	before := lines(t, o.Source, fmt.Sprintf(rows, "public", "public", "app"))
+	var once sync.Once
+	o.Progress = func(p neighbours.Progress) {
+		if !strings.HasPrefix(p.Step, "copy ") {
+			return
+		}
+		once.Do(func() { // at the end of the first table
+			for _, sql := range []string{
+				"ALTER TABLE visits ADD more int", "DROP TABLE posts CASCADE", "TRUNCATE visits", "ALTER TABLE app.orders DROP COLUMN total CASCADE",
+				"ALTER TABLE comments RENAME TO remarks", "DROP SCHEMA app CASCADE",
+			} {
+				conn, err := pgx.Connect(context.Background(), o.Source)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, err = conn.Exec(context.Background(), "SET lock_timeout TO '50ms'; "+sql, pgx.QueryExecModeSimpleProtocol)
+				var pg *pgconn.PgError
+				if !errors.As(err, &pg) || pg.Code != "55P03" {
+					t.Errorf("%s: %v, want it to wait for the copy", sql, err)
+				}
+				_ = conn.Close(context.Background())
+			}
+			run(t, o.Source, "DELETE FROM visits", "INSERT INTO users (id, email) SELECT g, 'late' || g FROM generate_series(9000, 9100) g", "DELETE FROM app.\"Order Items\"; DELETE FROM app.orders")
+		})
+	}
+	create(t, o)
+	if after := lines(t, o.Target, fmt.Sprintf(rows, "d0", "d0", "d0")); !slices.Equal(before, after) {
+		t.Errorf("copied %v of %v", after, before)
+	}
+	verified(t, o)
+}
+
+// TestSourceIsAltered: tables that are altered, dropped and made again while the source is read give a set of one
+// version, or a fault that says what to do and leaves nothing.
+func TestSourceIsAltered(t *testing.T) {
+	t.Parallel()
+	o := shop(t)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	conn, err := pgx.Connect(t.Context(), o.Source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(done)
+		defer conn.Close(context.Background())
+		for ctx.Err() == nil {
+			for _, sql := range []string{
+				"ALTER TABLE visits ADD more int DEFAULT 3", "ALTER TABLE visits DROP more", "CREATE TABLE events_2025 PARTITION OF events FOR VALUES FROM ('2025-01-01') TO ('2026-01-01')",
+				"DROP TABLE events_2025", "TRUNCATE visits", "INSERT INTO visits SELECT 'a', 'b', 1 FROM generate_series(1, 10)", "BEGIN; DROP TABLE visits; CREATE TABLE visits (mail text, page text, ms real); COMMIT",
+			} {
+				if _, err := conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil && ctx.Err() == nil {
+					t.Errorf("%s: %v", sql, err)
+					return
+				}
+			}
+		}
+	}()
+	made, refused := 0, 0
+	for range 6 {
+		_, err := neighbours.Create(t.Context(), o)
+		switch {
+		case err == nil:
+			made++
+			verified(t, o)
+			if err := neighbours.Drop(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		case strings.Contains(err.Error(), "run the command again") || strings.Contains(err.Error(), "a table went away meanwhile"):
+			refused++
+			if left := lines(t, o.Target, "SELECT nspname FROM pg_namespace WHERE nspname ~ '^(dpwatch_|d0|d1)'"); len(left) > 0 {
+				t.Errorf("left %v", left)
+			}
+		default:
+			t.Errorf("got %v", err)
+		}
+	}
+	stop()
+	<-done
+	t.Logf("%d sets, %d refused", made, refused)
+}
+
+// TestRights: each right that is missing is told with what to grant, and nothing is left.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	for i, tc := range []struct{ name, source, target, grant, want string }{
+		{"usage of a schema of the source", "REVOKE USAGE ON SCHEMA app FROM %s", "", "", "permission denied for schema app"},
+		{"one table of the source", "REVOKE SELECT ON public.visits FROM %s", "", "", "permission denied for table visits"},
+		{"a sequence of the source", "REVOKE SELECT ON SEQUENCE app.orders_seq_seq FROM %s", "", "", "permission denied for sequence orders_seq_seq"},
+		{"creating in the shadow database", "", "REVOKE CREATE ON DATABASE %[2]s FROM %[1]s", "", "permission denied for database"},
+		{"creating types in a schema that is there", "", "REVOKE CREATE ON SCHEMA public FROM %s", "", "type public.mood: ERROR: permission denied for schema public"},
+		{"a role that is to read", "", "", "nbr_not_there", "role nbr_not_there, which is to read the copies, does not exist"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			o := shop(t)
+			role := fmt.Sprintf("nbr_rights_%d", i)
+			database := o.Target[strings.LastIndex(o.Target, "/")+1 : strings.Index(o.Target, "?")]
+			run(t, o.Source, "CREATE ROLE "+role+" LOGIN PASSWORD 'x'", "GRANT USAGE ON SCHEMA public, app TO "+role,
+				"GRANT SELECT ON ALL TABLES IN SCHEMA public, app TO "+role, "GRANT SELECT ON ALL SEQUENCES IN SCHEMA public, app TO "+role)
+			run(t, o.Target, "GRANT CREATE ON DATABASE "+database+" TO "+role, "GRANT CREATE ON SCHEMA public TO "+role, "GRANT SELECT ON public.products TO "+role)
+			if tc.source != "" {
+				run(t, o.Source, fmt.Sprintf(tc.source, role))
+			}
+			if tc.target != "" {
+				sql := strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(tc.target, "%[2]s", database), "%[1]s", role), "%s", role)
+				run(t, o.Target, sql)
+			}
+			if tc.grant != "" {
+				o.Grant = []string{tc.grant}
+			}
+			o.Source, o.Target = as(t, o.Source, role), as(t, o.Target, role)
+			_, err := neighbours.Create(t.Context(), o)
+			if err == nil || !strings.Contains(err.Error(), tc.want) || tc.grant == "" && !strings.Contains(err.Error(), "give the role the right") {
+				t.Errorf("got %v, want %q and what to grant", err, tc.want)
+			}
+			if left := lines(t, o.Target, "SELECT nspname FROM pg_namespace WHERE nspname ~ '^(dpwatch_|d0|d1_|app)'"); len(left) > 0 {
+				t.Errorf("left %v", left)
+			}
+		})
+	}
+}
+
+// smallDisk makes a tablespace of so many megabytes.
+func smallDisk(t *testing.T, name string, megabytes int) {
+	t.Helper()
+	admin := pgtest.Start(t).DSN("postgres")
+	dir := filepath.Join(t.TempDir(), "disk")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm", megabytes), "tmpfs", dir).CombinedOutput()
+	if err != nil {
+		t.Skipf("a small file system cannot be mounted here, which needs root: %v: %s", err, out)
+	}
+	t.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() })
+	data, err := os.Stat(lines(t, admin, "SELECT setting FROM pg_settings WHERE name = 'data_directory'")[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := data.Sys().(*syscall.Stat_t)
+	for _, at := range []string{dir, filepath.Dir(dir), filepath.Dir(filepath.Dir(dir))} { // the server's user must come through
+		if err := os.Chmod(at, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	place := filepath.Join(dir, "space")
+	if err := os.Mkdir(place, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(place, int(owner.Uid), int(owner.Gid)); err != nil {
+		t.Fatal(err)
+	}
+	run(t, admin, "CREATE TABLESPACE "+name+" LOCATION "+"'"+place+"'")
+	t.Cleanup(func() { run(t, admin, "DROP TABLESPACE "+name) })
+}
+
+// TestNoSpace: a disk that is full ends create and refresh with what to do; what was made is removed, the set before
+// stays, and with less to copy the next command works.
+func TestNoSpace(t *testing.T) {
+	t.Parallel()
+	smallDisk(t, "nbr_small", 24)
+	o := shop(t)
+	database := o.Target[strings.LastIndex(o.Target, "/")+1 : strings.Index(o.Target, "?")]
+	run(t, o.Target, "ALTER DATABASE "+database+" SET default_tablespace TO nbr_small")
+	run(t, o.Source, "INSERT INTO visits SELECT 'much', repeat('x', 100), g FROM generate_series(1, 300000) g")
+	empty := state(t, o.Target)
+	_, err := neighbours.Create(t.Context(), o)
+	if err == nil || !strings.Contains(err.Error(), "the server has no room for the copies: free some, ask for fewer neighbours, or set neighbours.method to view") {
+		t.Fatalf("create on a full disk: %v", err)
+	}
+	gone := func() {
+		t.Helper()
+		if err := neighbours.Drop(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if after := state(t, o.Target); !slices.Equal(empty, after) {
+			t.Errorf("left %v", after)
+		}
+	}
+	gone()
+	run(t, o.Source, "DELETE FROM visits WHERE mail = 'much'")
+	set := create(t, o)
+	run(t, o.Source, "INSERT INTO visits SELECT 'much', repeat('x', 100), g FROM generate_series(1, 300000) g")
+	if _, err := neighbours.Refresh(t.Context(), o); err == nil || !strings.Contains(err.Error(), "no room for the copies") {
+		t.Fatalf("refresh on a full disk: %v", err)
+	}
+	if got, err := neighbours.Current(t.Context(), o.Target, o.Control); err != nil || got.Epoch != set.Epoch {
+		t.Errorf("after the refresh: %+v, %v", got, err)
+	}
+	verified(t, o)
+	gone()
+}

@@ -1,0 +1,75 @@
+package neighbours
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// columnLines describes the columns of tables, one line each, sorted.
+func columnLines(ctx context.Context, tx pgx.Tx, tables []Table) ([]string, error) {
+	var schemas, names []string
+	for _, t := range tables {
+		schemas, names = append(schemas, t.Schema), append(names, t.Name)
+	}
+	if _, err := tx.Exec(ctx, "SET LOCAL search_path TO pg_catalog"); err != nil { // types print in full
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, `SELECT format('column %s of %s, type %s%s', a.attname, c.relname, format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN ' NOT NULL' END)
+		FROM unnest($1::text[], $2::text[]) t(s, n) JOIN pg_namespace ns ON ns.nspname = t.s JOIN pg_class c ON c.relnamespace = ns.oid AND c.relname = t.n
+		JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped`, schemas, names)
+	if err != nil {
+		return nil, err
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	slices.Sort(lines)
+	return lines, err
+}
+
+// tellStale notes in what the source's tables, as they are in tx, differ from the copies of the current set.
+func (s *shadow) tellStale(ctx context.Context, tx pgx.Tx, set Set) error {
+	now, err := columnLines(ctx, tx, s.o.Protected)
+	if err != nil {
+		return err
+	}
+	var copies []Table
+	for _, t := range s.o.Protected {
+		copies = append(copies, Table{set.D0, t.Name})
+	}
+	var then []string
+	err = pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) (err error) {
+		then, err = columnLines(ctx, tx, copies)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, side := range []struct {
+		text string
+		a, b []string
+	}{{"the source has, and the copies of epoch %d have not: %s", now, then}, {"the source has no longer, and the copies of epoch %d have: %s", then, now}} {
+		for _, line := range side.a {
+			if !slices.Contains(side.b, line) {
+				s.o.note(side.text, set.Epoch, line)
+			}
+		}
+	}
+	return nil
+}
+
+// lookAtSource tells, where somebody listens, whether the source's tables are still what was copied. A source that
+// cannot be reached is told, and is no fault of the set.
+func (s *shadow) lookAtSource(ctx context.Context, set Set) {
+	if s.o.Note == nil || s.o.Source == "" {
+		return
+	}
+	conn, err := connect(ctx, s.o.Source, "neighbours.source")
+	if err == nil {
+		defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // only read
+		err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error { return s.tellStale(ctx, tx, set) })
+	}
+	if err != nil {
+		s.o.note("whether the source's tables have changed since could not be seen: %v", err)
+	}
+}

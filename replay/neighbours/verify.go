@@ -1,0 +1,227 @@
+package neighbours
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Difference is what Verify found between D0 and one neighbour.
+type Difference struct {
+	Schema  string
+	Unit    string           // the pseudonym
+	Removed map[string]int64 // rows of the unit in D0, by table
+	Added   map[string]int64 // rows of the unit in the neighbour, by table
+	Faults  []string         // empty = the pair differs by exactly this unit
+}
+
+// Verify proves for every pair of the current set that it differs by exactly one unit, that nobody else's rows differ,
+// and that schemas have the same columns in the same order, types, constraints and indexes. The proof is computed from
+// the rows as they are now, by checksums per table of the unit's rows and of all others; the records only say which
+// unit to look at. Columns of the source that have changed since are noted. The server does the work; it reads every table of every schema once.
+func Verify(ctx context.Context, o Options) (Set, []Difference, error) {
+	s, err := openShadow(ctx, &o, false)
+	if err != nil {
+		return Set{}, nil, err
+	}
+	defer s.close(ctx)
+	set, err := s.current(ctx)
+	if err != nil {
+		return set, nil, err
+	}
+	members, err := s.members(ctx, set)
+	if err != nil {
+		return set, nil, explain(err)
+	}
+	for _, schema := range append([]string{set.D0}, set.D1...) {
+		if err := s.complete(ctx, schema, set.Tables); err != nil {
+			return set, nil, err
+		}
+	}
+	s.lookAtSource(ctx, set)
+	v := &verifier{shadow: s, set: set, worlds: map[string]*worldSums{}}
+	if err := v.readD0(ctx, members); err != nil {
+		return set, nil, fmt.Errorf("verify d0: %w", explain(err))
+	}
+	var out []Difference
+	for i, m := range members {
+		d, err := v.compare(ctx, i+1, m)
+		if err != nil {
+			return set, nil, fmt.Errorf("verify %s: %w", m.Schema, explain(err))
+		}
+		o.progress("verify "+m.Schema, int64(i+1), int64(len(members)))
+		out = append(out, d)
+	}
+	return set, out, nil
+}
+
+// complete refuses a schema that has lost a relation of the set.
+func (s *shadow) complete(ctx context.Context, schema string, tables []string) error {
+	rows, err := s.conn.Query(ctx, `SELECT t FROM unnest($1::text[]) t WHERE to_regclass(format('%I.%I', $2::text, t)) IS NULL`, tables, schema)
+	if err != nil {
+		return err
+	}
+	lost, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	if len(lost) > 0 {
+		return fmt.Errorf("schema %s has lost %s: run `dpwatch neighbours refresh`", schema, strings.Join(lost, ", "))
+	}
+	return nil
+}
+
+type verifier struct {
+	*shadow
+	set    Set
+	m      *model // of D0, with the configured paths
+	g      *graph
+	worlds map[string]*worldSums
+	shape  []string
+}
+
+// readD0 reads D0's own catalog, as it is now, and its checksums for every unit.
+func (v *verifier) readD0(ctx context.Context, members []Member) error {
+	var err error
+	if v.m, v.g, err = v.shadow.readWorld(ctx, v.set.D0); err != nil {
+		return err
+	}
+	if v.shape, err = v.shapeOf(ctx, v.set.D0); err != nil {
+		return err
+	}
+	keys := map[int][]string{}
+	for i, m := range members {
+		keys[i+1] = m.Key
+	}
+	v.worlds[v.set.D0], err = v.sums(ctx, v.set.D0, keys)
+	return err
+}
+
+// readWorld reads the model of a schema of copies, and how its rows belong to units.
+func (s *shadow) readWorld(ctx context.Context, schema string) (*model, *graph, error) {
+	o := *s.o
+	o.Note = nil
+	o.Protected, o.Paths = nil, nil
+	o.Unit.Table.Schema = schema
+	for _, t := range s.o.Protected {
+		o.Protected = append(o.Protected, Table{schema, t.Name})
+	}
+	for _, p := range s.o.Paths {
+		p.Table.Schema, p.To.Schema = schema, schema
+		o.Paths = append(o.Paths, p)
+	}
+	var m *model
+	err := pgx.BeginTxFunc(ctx, s.conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
+		if _, err = tx.Exec(ctx, "SET LOCAL search_path TO pg_catalog"); err != nil {
+			return err
+		}
+		m, err = readModel(ctx, tx, &o, false)
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	g, err := newGraph(m, &o)
+	return m, g, err
+}
+
+// compare proves one pair, or says what is wrong with it.
+func (v *verifier) compare(ctx context.Context, number int, m Member) (Difference, error) {
+	d := Difference{Schema: m.Schema, Unit: m.Unit, Removed: map[string]int64{}, Added: map[string]int64{}}
+	shape, err := v.shapeOf(ctx, m.Schema)
+	if err != nil {
+		return d, err
+	}
+	d.Faults = append(d.Faults, differences(v.shape, shape)...)
+	d0 := v.worlds[v.set.D0]
+	key := m.Key
+	if v.set.Relation == Extreme {
+		if key, err = v.newKey(ctx, m.Schema); err != nil {
+			return d, err
+		}
+		if key == nil {
+			d.Faults = append(d.Faults, "it holds no unit that D0 does not hold, or more than one")
+			return d, nil
+		}
+	}
+	d1, err := v.sums(ctx, m.Schema, map[int][]string{number: key})
+	if err != nil {
+		return d, err
+	}
+	d.Faults = append(d.Faults, v.unitFaults(d0, d1, number)...)
+	differs := false
+	for _, r := range v.m.tables() {
+		if !r.stores() {
+			continue
+		}
+		before, after := d0.units[number][r.Name], d1.units[number][r.Name]
+		if v.set.Relation == Extreme {
+			before = checksum{0, "0", "0"} // the added unit is not in D0
+		}
+		rest0, err := d0.all[r.Name].minus(before)
+		if err != nil {
+			return d, err
+		}
+		rest1, err := d1.all[r.Name].minus(after)
+		if err != nil {
+			return d, err
+		}
+		if rest0 != rest1 {
+			d.Faults = append(d.Faults, fmt.Sprintf("table %s: rows of other units differ (%d in D0, %d here)", r.Name, rest0.Rows, rest1.Rows))
+		}
+		if before != after {
+			differs = true
+		}
+		if v.set.Relation == Remove && after.Rows > 0 {
+			d.Faults = append(d.Faults, fmt.Sprintf("table %s: %d rows of the unit are still there", r.Name, after.Rows))
+		}
+		if before.Rows > 0 {
+			d.Removed[r.Name] = before.Rows
+		}
+		if after.Rows > 0 {
+			d.Added[r.Name] = after.Rows
+		}
+	}
+	if !differs {
+		d.Faults = append(d.Faults, "no row differs: it is D0 itself")
+	}
+	return d, nil
+}
+
+// newKey is the key of the one unit that a neighbour holds and D0 does not; nil = none, or several.
+func (v *verifier) newKey(ctx context.Context, schema string) ([]string, error) {
+	var keys, texts []string
+	for _, k := range v.g.key {
+		keys, texts = append(keys, quote(k)), append(texts, quote(k)+"::text")
+	}
+	list := strings.Join(keys, ", ")
+	rows, err := v.conn.Query(ctx, fmt.Sprintf("SELECT ARRAY[%s] FROM (SELECT %s FROM %s EXCEPT SELECT %s FROM %s) k LIMIT 2", strings.Join(texts, ", "),
+		list, pgx.Identifier{schema, v.g.unit.Name}.Sanitize(), list, pgx.Identifier{v.set.D0, v.g.unit.Name}.Sanitize()))
+	if err != nil {
+		return nil, err
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[[]string])
+	if err != nil || len(found) != 1 {
+		return nil, err
+	}
+	return found[0], nil
+}
+
+// differences lists the lines that two sorted lists do not share.
+func differences(a, b []string) []string {
+	var out []string
+	for _, line := range a {
+		if _, found := slices.BinarySearch(b, line); !found {
+			out = append(out, "D0 has, and it has not: "+line)
+		}
+	}
+	for _, line := range b {
+		if _, found := slices.BinarySearch(a, line); !found {
+			out = append(out, "it has, and D0 has not: "+line)
+		}
+	}
+	return out
+}

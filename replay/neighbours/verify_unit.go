@@ -1,0 +1,73 @@
+package neighbours
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// unitFaults compares the unit's own rows in D0 and in a neighbour: that where it was replaced nothing but its measures
+// moved, and that an added unit has as many rows in every table as the one that it was made from, its measures at
+// their upper bounds. Together with the sums of everybody else's rows, the pair then differs by this unit alone.
+func (v *verifier) unitFaults(d0, d1 *worldSums, number int) []string {
+	var faults []string
+	add := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	before, after := map[string]int64{}, map[string]int64{} // rows by topmost table: a new key may be in another partition
+	for _, r := range v.m.tables() {
+		if !r.stores() {
+			continue
+		}
+		switch v.set.Relation {
+		case Replace:
+			if d0.same[number][r.Name] != d1.same[number][r.Name] {
+				add("table %s: the unit's rows differ in more than its measures (%d in D0, %d here)", r.Name, d0.units[number][r.Name].Rows, d1.units[number][r.Name].Rows)
+			}
+		case Extreme:
+			top := v.m.top(r).Name
+			before[top] += d0.units[number][r.Name].Rows
+			after[top] += d1.units[number][r.Name].Rows
+			if n := d1.off[number][r.Name]; n > 0 {
+				add("table %s: %d rows of the added unit have measures that are not at their upper bounds", r.Name, n)
+			}
+		case Remove:
+		}
+	}
+	for top, n := range before {
+		if after[top] != n {
+			add("table %s: the added unit has %d rows, and the one that it was made from has %d", top, after[top], n)
+		}
+	}
+	slices.Sort(faults)
+	return faults
+}
+
+// measure finds the declared bounds of a column in a schema of copies.
+func (v *verifier) measure(r *relation, name string) *Measure {
+	measures := slices.Clone(v.o.Measures)
+	for i := range measures {
+		measures[i].Column.Table.Schema = v.set.D0
+	}
+	return v.m.measure(measures, r, name)
+}
+
+// unmeasured is a row of t without measures and generated columns, as text.
+func (v *verifier) unmeasured(r *relation) string {
+	var columns []string
+	for _, name := range r.stored() {
+		if v.measure(r, name) == nil {
+			columns = append(columns, "t."+quote(name))
+		}
+	}
+	return "ROW(" + strings.Join(columns, ", ") + ")::text"
+}
+
+// offBounds is true for a row of t with a measure that is not at its upper bound.
+func (v *verifier) offBounds(r *relation) string {
+	condition := "false"
+	for _, c := range r.live() {
+		if m := v.measure(r, c.name); m != nil {
+			condition += fmt.Sprintf(" OR t.%s IS DISTINCT FROM %s::%s", quote(c.name), literal(m.High), c.typ)
+		}
+	}
+	return condition
+}
