@@ -8,10 +8,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Check looks whether the shadow database can be replayed on: it answers, every schema is there and holds
-// every table (names without schema), readable, with the columns of d0 in the same physical order; and the role
-// is no superuser and cannot write. The first thing that is wrong is returned, as a SetupError or Transient;
-// warnings are what works but is not wise.
+// Check looks whether the engines, if there are any, can be reached, and whether the shadow database can be replayed on: it answers, every schema is there and holds
+// every table (names without schema), readable, with the columns of d0 in the same physical order. The first thing
+// that is wrong is returned, as a SetupError or Transient; warnings are what works but is not wise: what the role may
+// do beyond reading the copies.
 func (p *Player) Check(ctx context.Context, d0 string, d1, tables []string) (warnings []string, err error) {
 	conn, err := p.connect(ctx, Statement{})
 	if err != nil {
@@ -21,20 +21,17 @@ func (p *Player) Check(ctx context.Context, d0 string, d1, tables []string) (war
 	query := func(sql string, args ...string) ([][][]byte, error) {
 		return ask(ctx, conn, "check the shadow database", sql, args...)
 	}
-	rows, err := query("SELECT rolsuper OR rolbypassrls FROM pg_catalog.pg_roles WHERE rolname = current_user")
-	if err != nil {
+	schemas := append([]string{d0}, d1...)
+	if warnings, err = p.rights(ctx, conn, schemas); err != nil {
 		return nil, err
 	}
-	if len(rows) == 1 && string(rows[0][0]) == "t" {
-		warnings = append(warnings, "the replay role is a superuser or bypasses row security: give replays a role of their own with SELECT on the neighbour schemas alone")
-	}
 	for _, table := range tables {
-		want, err := shape(query, d0, table)
+		want, err := p.shape(query, schemas, d0, table)
 		if err != nil {
 			return nil, err
 		}
 		for _, schema := range d1 {
-			got, err := shape(query, schema, table)
+			got, err := p.shape(query, schemas, schema, table)
 			if err != nil {
 				return nil, err
 			}
@@ -46,7 +43,7 @@ func (p *Player) Check(ctx context.Context, d0 string, d1, tables []string) (war
 			}
 		}
 	}
-	return warnings, nil
+	return warnings, p.checkEngines(ctx)
 }
 
 // ask runs one query of dpwatch's own, with arguments in text form; op names it in the error.
@@ -66,8 +63,8 @@ func ask(ctx context.Context, conn *pgconn.PgConn, op, sql string, args ...strin
 	return result.Rows, nil
 }
 
-// shape returns a table's columns in physical order, name and type.
-func shape(query func(string, ...string) ([][][]byte, error), schema, table string) (string, error) {
+// shape returns a table's columns in physical order, name and type. schemas are all that the role must read.
+func (p *Player) shape(query func(string, ...string) ([][][]byte, error), schemas []string, schema, table string) (string, error) {
 	rows, err := query(`SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod)
 		FROM pg_catalog.pg_attribute a
 		JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
@@ -95,7 +92,7 @@ func shape(query func(string, ...string) ([][][]byte, error), schema, table stri
 	if len(granted) != 1 || string(granted[0][0]) != "t" {
 		return "", &SetupError{
 			Op:   fmt.Sprintf("%s.%s", schema, table),
-			Hint: fmt.Sprintf("the replay role may not read it: GRANT USAGE ON SCHEMA %s TO role; GRANT SELECT ON ALL TABLES IN SCHEMA %s TO role", schema, schema),
+			Hint: "the replay role may not read it: " + strings.Join(p.Grants(schemas), "; "),
 		}
 	}
 	return strings.Join(columns, ", "), nil

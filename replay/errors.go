@@ -70,6 +70,10 @@ func classify(err error) (sqlstate string, fault error) {
 		return "", &SetupError{Op: "replay", Hint: "the neighbour schema lacks a table: create the copies again", err: err}
 	case "42883":
 		return "", &SetupError{Op: "replay", Hint: "the shadow database lacks a function that the query calls: install the engine's functions there, on shadow.search_path", err: err}
+	case "0A000":
+		if pg.Routine == "RevalidateCachedQuery" { // the copies were made again under a kept plan
+			return "", &transientError{op: "replay", err: err}
+		}
 	case "25006":
 		return "", &SetupError{Op: "replay", Hint: "the query writes; it cannot be replayed", err: err}
 	}
@@ -77,6 +81,30 @@ func classify(err error) (sqlstate string, fault error) {
 		return "", &transientError{op: "replay", err: err}
 	}
 	return pg.Code, nil
+}
+
+// version is a SetupError where every trial of every world failed with one error of a statement that does not fit its tables
+// (class 42: a column that is missing, a type that has changed, say): production answered the statement, so that the
+// copies are of another version of the tables. An error in some worlds alone is an outcome.
+func (r *Run) version(rounds []Round) error {
+	if len(rounds) == 0 {
+		return nil
+	}
+	state := rounds[0][0].SQLState
+	if !strings.HasPrefix(state, "42") {
+		return nil
+	}
+	for _, round := range rounds {
+		for _, o := range round {
+			if o.SQLState != state {
+				return nil
+			}
+		}
+	}
+	return &SetupError{
+		Op:   fmt.Sprintf("replay: every trial in every world fails with SQLSTATE %s", state),
+		Hint: "the copies are of another version of the tables than the query: run `dpwatch neighbours refresh`, or create the copies again",
+	}
 }
 
 func settingError(name string, err error) error {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,14 +27,34 @@ type Options struct {
 	MaxRows          int   // a larger result is the outcome TooLarge
 	MaxBytes         int64 // the same, in bytes of values
 	// SessionTrials is how many trials a session runs before it is replaced by a fresh one, so that what a
-	// query leaves behind in its session (setseed, say) does not reach every later trial. 0 means 200.
+	// query leaves behind in its session (setseed, say) does not reach every later trial; a session is kept longer
+	// where replacing it would take more than 2 % of the time. 0 means 200.
 	SessionTrials int
+	Connections   int  // sessions of a Run; 0 means 2
+	Pace          Pace // nil = as fast as the server can
+	// Engines is for an engine beside the database: connection strings of its own port, through which trials go; the
+	// copies are still checked through DSN. None = trials go to DSN. One = it is asked for every world. Otherwise one for
+	// each world, in the order of Statement.Worlds.
+	Engines []string
+	// Copies are the schemas of the worlds, D0 first. Where each world has an engine, each is seen to read its own before
+	// the first trial; nil = that is not looked at.
+	Copies   []string
+	Protocol Protocol          // of trials, hoisted ones apart
+	Warn     func(text string) // is told, once each, what an engine does not do; nil = nobody
 }
 
 // Player opens replays on one shadow database. It is safe for use by several goroutines.
 type Player struct {
-	opt Options
-	cfg *pgconn.Config
+	opt     Options
+	cfg     *pgconn.Config
+	engines []*pgconn.Config // by world, or one, or none
+
+	proving chan struct{} // held while proveWorlds works; capacity 1
+	proved  atomic.Bool
+
+	mu    sync.Mutex               // guards least and told
+	told  map[string]bool          // warnings
+	least map[string]time.Duration // the least mean time of a trial, by query
 }
 
 // New checks the options; it does not connect.
@@ -43,6 +65,9 @@ func New(opt Options) (*Player, error) {
 	}
 	if opt.SessionTrials <= 0 {
 		opt.SessionTrials = 200
+	}
+	if opt.Connections <= 0 {
+		opt.Connections = 2
 	}
 	if opt.ConnectTimeout > 0 {
 		cfg.ConnectTimeout = opt.ConnectTimeout
@@ -58,14 +83,15 @@ func New(opt Options) (*Player, error) {
 	for name, value := range sandbox {
 		cfg.RuntimeParams[name] = value
 	}
-	return &Player{opt: opt, cfg: cfg}, nil
+	p := &Player{opt: opt, cfg: cfg, least: map[string]time.Duration{}, told: map[string]bool{}, proving: make(chan struct{}, 1)}
+	return p, p.parseEngines()
 }
 
 // connect opens one session with the client's settings applied.
 func (p *Player) connect(ctx context.Context, s Statement) (*pgconn.PgConn, error) {
 	conn, err := pgconn.ConnectConfig(ctx, p.cfg)
 	if err != nil {
-		return nil, p.connectError(err)
+		return nil, connectError("shadow database", p.cfg, err)
 	}
 	settings := map[string]string{"search_path": searchPath(s.SearchPath, p.opt.SearchPath)}
 	for name, value := range s.Settings {
@@ -113,8 +139,9 @@ func pinned(name string) bool {
 	return false
 }
 
-func (p *Player) connectError(err error) error {
-	where := fmt.Sprintf("shadow database %s at %s:%d as %s", p.cfg.Database, p.cfg.Host, p.cfg.Port, p.cfg.User)
+// connectError says what could not be reached; what is the shadow database or an engine.
+func connectError(what string, cfg *pgconn.Config, err error) error {
+	where := fmt.Sprintf("%s %s at %s:%d as %s", what, cfg.Database, cfg.Host, cfg.Port, cfg.User)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		switch pg.Code {

@@ -1,10 +1,13 @@
 package replay
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/dpwatch/dpwatch/internal/outcome"
@@ -12,42 +15,102 @@ import (
 
 const closeTimeout = 2 * time.Second
 
+// reader turns the results of one session into outcomes. Outcomes share what they have in common: the description of
+// their columns, which nobody changes.
+type reader struct {
+	columns []outcome.Column
+	oids    []uint32
+
+	// of the result at hand
+	cells    []outcome.Value // row after row
+	rows     int
+	bytes    int64
+	tooLarge bool
+}
+
 // read takes one result, in text format. Past the caps it reads on without keeping, and the outcome is TooLarge.
-func (p *Player) read(reader *pgconn.ResultReader) (outcome.Outcome, error) {
-	fields := reader.FieldDescriptions()
-	o := outcome.Outcome{Columns: make([]outcome.Column, len(fields))}
-	oids := make([]uint32, len(fields))
-	for i, f := range fields {
-		o.Columns[i] = outcome.Column{Name: f.Name, Discrete: discrete(f.DataTypeOID)}
-		oids[i] = f.DataTypeOID
+func (r *reader) read(result *pgconn.ResultReader, maxRows int, maxBytes int64) (outcome.Outcome, error) {
+	r.begin()
+	r.describe(result.FieldDescriptions())
+	for result.NextRow() {
+		if err := r.row(result.Values(), maxRows, maxBytes); err != nil {
+			_, _ = result.Close()
+			return outcome.Outcome{}, err
+		}
 	}
-	var bytes int64
-	for reader.NextRow() {
-		values := reader.Values()
-		for _, v := range values {
-			bytes += int64(len(v))
-		}
-		if !o.Failed() && len(o.Rows) >= p.opt.MaxRows || bytes > p.opt.MaxBytes {
-			o.SQLState = TooLarge
-			o.Rows = nil
-			continue
-		}
-		if o.Failed() {
-			continue
-		}
-		row := make([]outcome.Value, len(values))
-		for i, v := range values {
-			row[i] = decode(v, oids[i])
-		}
-		o.Rows = append(o.Rows, row)
-	}
-	if _, err := reader.Close(); err != nil {
+	if _, err := result.Close(); err != nil {
 		return outcome.Outcome{}, err
 	}
-	if o.Failed() {
-		o.Columns = nil
+	return r.end(), nil
+}
+
+func (r *reader) begin() { r.cells, r.rows, r.bytes, r.tooLarge = r.cells[:0], 0, 0, false }
+
+// row takes one row, whose values it does not keep.
+func (r *reader) row(values [][]byte, maxRows int, maxBytes int64) error {
+	if r.tooLarge {
+		return nil
 	}
-	return o, nil
+	if len(values) != len(r.oids) {
+		return fmt.Errorf("a row of %d values under %d columns", len(values), len(r.oids))
+	}
+	for i, v := range values {
+		r.bytes += int64(len(v))
+		r.cells = append(r.cells, decode(v, r.oids[i]))
+	}
+	r.rows++
+	r.tooLarge = r.rows > maxRows || r.bytes > maxBytes
+	return nil
+}
+
+// end gives the outcome of the rows since begin.
+func (r *reader) end() outcome.Outcome {
+	if r.tooLarge {
+		r.cells = nil
+		return outcome.Outcome{SQLState: TooLarge}
+	}
+	o := outcome.Outcome{Columns: r.columns}
+	if r.rows == 0 {
+		return o
+	}
+	cells, width := slices.Clone(r.cells), len(r.columns)
+	o.Rows = make([][]outcome.Value, r.rows)
+	for i := range o.Rows {
+		o.Rows[i] = cells[i*width : (i+1)*width : (i+1)*width]
+	}
+	return o
+}
+
+// describe keeps the columns of the result before when they are the same.
+func (r *reader) describe(fields []pgconn.FieldDescription) {
+	same := r.columns != nil && len(fields) == len(r.columns)
+	for i := 0; same && i < len(fields); i++ {
+		same = fields[i].Name == r.columns[i].Name && fields[i].DataTypeOID == r.oids[i]
+	}
+	if same {
+		return
+	}
+	r.columns, r.oids = make([]outcome.Column, len(fields)), make([]uint32, len(fields))
+	for i, f := range fields {
+		r.columns[i] = outcome.Column{Name: f.Name, Discrete: discrete(f.DataTypeOID)}
+		r.oids[i] = f.DataTypeOID
+	}
+}
+
+// describeMessage is describe for what the server sends itself.
+func (r *reader) describeMessage(fields []pgproto3.FieldDescription) {
+	same := r.columns != nil && len(fields) == len(r.columns)
+	for i := 0; same && i < len(fields); i++ {
+		same = string(fields[i].Name) == r.columns[i].Name && fields[i].DataTypeOID == r.oids[i]
+	}
+	if same {
+		return
+	}
+	described := make([]pgconn.FieldDescription, len(fields))
+	for i, f := range fields {
+		described[i] = pgconn.FieldDescription{Name: string(f.Name), DataTypeOID: f.DataTypeOID}
+	}
+	r.describe(described)
 }
 
 // discrete reports whether a type holds no fractional noise, so that a column of it may be a group key.

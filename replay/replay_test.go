@@ -1,7 +1,6 @@
 package replay_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -22,11 +21,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 func shadow(t *testing.T) string {
 	t.Helper()
 	dsn := pgtest.Database(t)
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
+	conn := pgtest.Connect(t, dsn)
 	for _, schema := range []string{"d0", "d1"} {
 		if _, err := conn.Exec(t.Context(), strings.ReplaceAll(`CREATE SCHEMA %s;
 			CREATE TABLE %s.people (id int PRIMARY KEY, grp text, income float8);
@@ -56,16 +51,16 @@ func player(t *testing.T, opt replay.Options) *replay.Player {
 	return p
 }
 
-// pairs replays a statement with %s for the schema.
-func pairs(t *testing.T, p *replay.Player, s replay.Statement, sql string, n int) ([]replay.Pair, error) {
+// rounds replays a statement with %s for the schema.
+func rounds(t *testing.T, p *replay.Player, s replay.Statement, sql string, n int) ([]replay.Round, error) {
 	t.Helper()
-	s.D0, s.D1 = strings.ReplaceAll(sql, "%s", "d0"), strings.ReplaceAll(sql, "%s", "d1")
+	s.Worlds = []string{strings.ReplaceAll(sql, "%s", "d0"), strings.ReplaceAll(sql, "%s", "d1")}
 	run, err := p.Start(s, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer run.Close()
-	return run.Pairs(t.Context(), n)
+	return run.Rounds(t.Context(), n)
 }
 
 func TestOutcomes(t *testing.T) {
@@ -133,21 +128,21 @@ func TestOutcomes(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := pairs(t, player(t, options(dsn)), tc.stmt, tc.sql, 3)
+			got, err := rounds(t, player(t, options(dsn)), tc.stmt, tc.sql, 3)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if len(got) != 3 {
-				t.Fatalf("%d pairs, want 3", len(got))
+				t.Fatalf("%d rounds, want 3", len(got))
 			}
 			for _, p := range got {
 				if tc.name == "too many rows in one world" { // 1000 rows of D1 are not written down here
-					if len(p.D1.Rows) != 1000 {
-						t.Errorf("D1 has %d rows, want 1000", len(p.D1.Rows))
+					if len(p[1].Rows) != 1000 {
+						t.Errorf("D1 has %d rows, want 1000", len(p[1].Rows))
 					}
-					p.D1 = outcome.Outcome{}
+					p[1] = outcome.Outcome{}
 				}
-				if diff := cmp.Diff([]outcome.Outcome{tc.d0, tc.d1}, []outcome.Outcome{p.D0, p.D1}); diff != "" {
+				if diff := cmp.Diff([]outcome.Outcome{tc.d0, tc.d1}, []outcome.Outcome{p[0], p[1]}); diff != "" {
 					t.Errorf("(-want +got)\n%s", diff)
 				}
 			}
@@ -159,25 +154,25 @@ func TestTimeoutIsAnOutcome(t *testing.T) {
 	t.Parallel()
 	opt := options(shadow(t))
 	opt.StatementTimeout = 100 * time.Millisecond
-	got, err := pairs(t, player(t, opt), replay.Statement{}, `SELECT CASE WHEN count(*) = 3 THEN pg_sleep(60)::text ELSE 'fast' END FROM %s.people`, 1)
+	got, err := rounds(t, player(t, opt), replay.Statement{}, `SELECT CASE WHEN count(*) = 3 THEN pg_sleep(60)::text ELSE 'fast' END FROM %s.people`, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got[0].D0.SQLState != replay.Timeout || got[0].D1.Failed() {
-		t.Errorf("D0 %q, D1 %q; want a timeout on D0 alone", got[0].D0.SQLState, got[0].D1.SQLState)
+	if got[0][0].SQLState != replay.Timeout || got[0][1].Failed() {
+		t.Errorf("D0 %q, D1 %q; want a timeout on D0 alone", got[0][0].SQLState, got[0][1].SQLState)
 	}
 }
 
 // Every trial draws anew, also where the same session ran the one before.
 func TestFreshNoise(t *testing.T) {
 	t.Parallel()
-	got, err := pairs(t, player(t, options(shadow(t))), replay.Statement{}, `SELECT random() FROM %s.people LIMIT 1`, 50)
+	got, err := rounds(t, player(t, options(shadow(t))), replay.Statement{}, `SELECT random() FROM %s.people LIMIT 1`, 50)
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := map[float64]bool{}
 	for _, p := range got {
-		for _, o := range []outcome.Outcome{p.D0, p.D1} {
+		for _, o := range []outcome.Outcome{p[0], p[1]} {
 			v := o.Rows[0][0].Num
 			if seen[v] { // 100 draws of 52 bits: a repeat by chance has probability 10^-12
 				t.Fatalf("the value %v came twice", v)
@@ -191,12 +186,12 @@ func TestNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)
 	var setup *replay.SetupError
-	_, err := pairs(t, player(t, options(dsn)), replay.Statement{}, `DELETE FROM %s.people`, 1)
+	_, err := rounds(t, player(t, options(dsn)), replay.Statement{}, `DELETE FROM %s.people`, 1)
 	if !errors.As(err, &setup) || !strings.Contains(err.Error(), "writes") {
 		t.Errorf("got %v, want a SetupError about writing", err)
 	}
-	got, err := pairs(t, player(t, options(dsn)), replay.Statement{}, `SELECT count(*) FROM %s.people`, 1)
-	if err != nil || got[0].D0.Rows[0][0].Num != 3 {
+	got, err := rounds(t, player(t, options(dsn)), replay.Statement{}, `SELECT count(*) FROM %s.people`, 1)
+	if err != nil || got[0][0].Rows[0][0].Num != 3 {
 		t.Errorf("after the refused DELETE: %v, %v", got, err)
 	}
 }
@@ -224,7 +219,7 @@ func TestFaults(t *testing.T) {
 				tc.dsn = strings.Replace(dsn, "/"+cfg.Database, "/no_such_database", 1)
 				tc.want = "create it or correct the connection string"
 			}
-			_, err := pairs(t, player(t, options(tc.dsn)), replay.Statement{}, tc.sql, 1)
+			_, err := rounds(t, player(t, options(tc.dsn)), replay.Statement{}, tc.sql, 1)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Fatalf("got %v, want it to say %q", err, tc.want)
 			}
@@ -239,27 +234,23 @@ func TestFaults(t *testing.T) {
 func TestSessionsKilled(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)
-	run, err := player(t, options(dsn)).Start(replay.Statement{D0: "SELECT 1 FROM d0.people", D1: "SELECT 1 FROM d1.people"}, 1)
+	run, err := player(t, options(dsn)).Start(replay.Statement{Worlds: []string{"SELECT 1 FROM d0.people", "SELECT 1 FROM d1.people"}}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer run.Close()
-	if _, err := run.Pairs(t.Context(), 2); err != nil {
+	if _, err := run.Rounds(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
+	conn := pgtest.Connect(t, dsn)
 	tag, err := conn.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'dpwatch-replay' AND datname = current_database()`)
 	if err != nil || tag.RowsAffected() != 2 {
 		t.Fatalf("terminated %v, %v; want the two replay sessions", tag, err)
 	}
-	if _, err := run.Pairs(t.Context(), 2); !replay.Transient(err) {
+	if _, err := run.Rounds(t.Context(), 2); !replay.Transient(err) {
 		t.Errorf("after the kill: %v, want a transient error", err)
 	}
-	if _, err := run.Pairs(t.Context(), 2); err != nil {
+	if _, err := run.Rounds(t.Context(), 2); err != nil {
 		t.Errorf("the run did not recover: %v", err)
 	}
 }
@@ -267,14 +258,10 @@ func TestSessionsKilled(t *testing.T) {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
+	conn := pgtest.Connect(t, dsn)
 	p := player(t, options(dsn))
 	warnings, err := p.Check(t.Context(), "d0", []string{"d1"}, []string{"people"})
-	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "superuser") {
+	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "SUPERUSER") {
 		t.Errorf("a right shadow: %v, %v; want one warning about the superuser", warnings, err)
 	}
 	for _, tc := range []struct{ name, sql, want string }{
@@ -290,22 +277,22 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func BenchmarkPairs(b *testing.B) {
+func BenchmarkRounds(b *testing.B) {
 	dsn := pgtest.Database(b)
 	p, err := replay.New(options(dsn))
 	if err != nil {
 		b.Fatal(err)
 	}
-	run, err := p.Start(replay.Statement{D0: "SELECT random()", D1: "SELECT random()"}, 1)
+	run, err := p.Start(replay.Statement{Worlds: []string{"SELECT random()", "SELECT random()"}}, 1)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer run.Close()
 	b.ResetTimer()
 	for n := 0; n < b.N; n += 25 {
-		if _, err := run.Pairs(b.Context(), 25); err != nil {
+		if _, err := run.Rounds(b.Context(), 25); err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pairs/s")
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rounds/s")
 }

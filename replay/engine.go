@@ -1,0 +1,195 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpwatch/dpwatch/internal/outcome"
+)
+
+// engineGrace is how much longer than Options.StatementTimeout a trial through an engine may take before its session
+// is ended from here: an engine that knows the setting ends the statement itself, and keeps the session.
+const engineGrace = time.Second
+
+// parseEngines reads Options.Engines. An engine gets no startup parameter but application_name and what its own
+// connection string says: one that does not know a parameter would refuse the session.
+func (p *Player) parseEngines() error {
+	for i, dsn := range p.opt.Engines {
+		cfg, err := pgconn.ParseConfig(dsn)
+		if err != nil {
+			return fmt.Errorf("engine %d: not a connection string: write postgres://user@host:port/database or key=value pairs", i)
+		}
+		if p.opt.ConnectTimeout > 0 {
+			cfg.ConnectTimeout = p.opt.ConnectTimeout
+		}
+		cfg.RuntimeParams["application_name"] = ApplicationName
+		p.engines = append(p.engines, cfg)
+	}
+	return nil
+}
+
+// fits reports whether a statement can be played through the engines, if there are any.
+func (p *Player) fits(s Statement) error {
+	switch n := len(p.engines); {
+	case n > 1 && n != len(s.Worlds):
+		return fmt.Errorf("replay: %d engines for %d worlds: give one for all, or one for each", n, len(s.Worlds))
+	case p.simple(s) && len(s.Params) > 0:
+		return &SetupError{Op: "replay", Hint: "the query has parameters, which simple queries cannot carry: set shadow.protocol to captured or extended"}
+	}
+	return nil
+}
+
+// connectEngine opens a session of one engine. An engine need not know PostgreSQL's settings: the names of those that it
+// refuses are returned, sorted.
+func (p *Player) connectEngine(ctx context.Context, i int, s Statement) (conn *pgconn.PgConn, refused []string, err error) {
+	cfg := p.engines[i]
+	if conn, err = pgconn.ConnectConfig(ctx, cfg); err != nil {
+		return nil, nil, connectError("engine", cfg, err)
+	}
+	settings := map[string]string{
+		"default_transaction_read_only": "'on'",
+		"statement_timeout":             strconv.FormatInt(p.opt.StatementTimeout.Milliseconds(), 10),
+	}
+	for name, value := range s.Settings {
+		if !pinned(name) {
+			settings[name] = "'" + strings.ReplaceAll(value, "'", "''") + "'"
+		}
+	}
+	if len(s.SearchPath) > 0 {
+		settings["search_path"] = searchPath(s.SearchPath, nil)
+	}
+	for name, value := range settings {
+		words := strings.Split(name, ".")
+		_, err := conn.Exec(ctx, "SET "+pgx.Identifier(words).Sanitize()+" = "+value).ReadAll()
+		var pg *pgconn.PgError
+		switch {
+		case errors.As(err, &pg) && !conn.IsClosed():
+			refused = append(refused, name)
+		case err != nil:
+			_ = conn.Close(ctx)
+			return nil, nil, &transientError{op: fmt.Sprintf("engine at %s:%d: set %s", cfg.Host, cfg.Port, name), err: err}
+		}
+	}
+	slices.Sort(refused)
+	return conn, refused, nil
+}
+
+// refusal says in words that an engine does not take settings.
+func (p *Player) refusal(i int, refused []string) string {
+	return fmt.Sprintf("the engine at %s:%d refuses the settings %s: trials run without them; its source should be read-only, with a statement_timeout of its own",
+		p.engines[i].Host, p.engines[i].Port, strings.Join(refused, ", "))
+}
+
+// tell gives a warning to Options.Warn, each text once.
+func (p *Player) tell(warning string) {
+	if p.opt.Warn == nil {
+		return
+	}
+	p.mu.Lock()
+	told := p.told[warning]
+	p.told[warning] = true
+	p.mu.Unlock()
+	if !told {
+		p.opt.Warn(warning)
+	}
+}
+
+// checkEngines opens a session of every engine.
+func (p *Player) checkEngines(ctx context.Context) error {
+	for i := range p.engines {
+		conn, refused, err := p.connectEngine(ctx, i, Statement{})
+		if err != nil {
+			return err
+		}
+		_ = conn.Close(ctx)
+		if len(refused) > 0 {
+			p.tell(p.refusal(i, refused))
+		}
+	}
+	return nil
+}
+
+// engineSession opens one session of each engine.
+func (r *Run) engineSession(ctx context.Context) (*session, error) {
+	s, began := &session{}, time.Now()
+	for i := range r.player.engines {
+		port, err := r.port(ctx, i)
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+		s.ports = append(s.ports, port)
+		s.conn = s.ports[0]
+	}
+	s.cost = time.Since(began)
+	return s, nil
+}
+
+func (r *Run) port(ctx context.Context, i int) (*pgconn.PgConn, error) {
+	conn, refused, err := r.player.connectEngine(ctx, i, r.stmt)
+	if err == nil && len(refused) > 0 {
+		r.player.tell(r.player.refusal(i, refused))
+	}
+	return conn, err
+}
+
+// knock runs trials through the engines, one after the other: an engine need not take statements ahead of its answers.
+func (r *Run) knock(ctx context.Context, s *session, trials []trial) error {
+	s.used += len(trials)
+	for _, t := range trials {
+		i := min(t.world, len(s.ports)-1) // one engine for all worlds, or one each
+		if s.ports[i].IsClosed() {        // by a timeout, or by an engine that ends sessions after an error
+			port, err := r.port(ctx, i)
+			if err != nil {
+				return err
+			}
+			s.ports[i] = port
+			s.conn = s.ports[0]
+		}
+		var err error
+		if *t.into, err = r.engineTrial(ctx, s, s.ports[i], r.stmt.Worlds[t.world]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// engineTrial runs one trial. A failure that the engine tells and a timeout are outcomes.
+func (r *Run) engineTrial(ctx context.Context, s *session, port *pgconn.PgConn, sql string) (outcome.Outcome, error) {
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if limit := r.player.opt.StatementTimeout; limit > 0 {
+		limited, cancel = context.WithTimeout(ctx, limit+engineGrace)
+	}
+	defer cancel()
+	o, err := r.engineResult(limited, s, port, sql)
+	switch {
+	case err == nil:
+		return o, nil
+	case ctx.Err() == nil && limited.Err() != nil:
+		return outcome.Outcome{SQLState: Timeout}, nil
+	}
+	state, fault := classify(err)
+	return outcome.Outcome{SQLState: state}, fault
+}
+
+func (r *Run) engineResult(ctx context.Context, s *session, port *pgconn.PgConn, sql string) (outcome.Outcome, error) {
+	opt := r.player.opt
+	if !r.simple {
+		return s.reader.read(port.ExecParams(ctx, sql, r.values, r.oids, r.format, nil), opt.MaxRows, opt.MaxBytes)
+	}
+	results := port.Exec(ctx, sql)
+	var o outcome.Outcome
+	var err error
+	for results.NextResult() && err == nil {
+		o, err = s.reader.read(results.ResultReader(), opt.MaxRows, opt.MaxBytes)
+	}
+	return o, errors.Join(err, results.Close())
+}

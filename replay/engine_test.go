@@ -1,0 +1,201 @@
+package replay_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/dpwatch/dpwatch/internal/outcome"
+	"github.com/dpwatch/dpwatch/replay"
+)
+
+// oddEngine is an engine with a PostgreSQL port that refuses settings and, by what a query says, misbehaves. It returns
+// its connection string and what it was sent.
+func oddEngine(t *testing.T) (dsn string, heard func() []string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	var mu sync.Mutex
+	var texts []string
+	note := func(protocol, sql string) {
+		mu.Lock()
+		defer mu.Unlock()
+		texts = append(texts, protocol+" "+sql)
+	}
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				oddSession(conn, note)
+			}()
+		}
+	}()
+	return fmt.Sprintf("postgres://u@%s/x?sslmode=disable", listener.Addr()), func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(texts)
+	}
+}
+
+func oddSession(conn net.Conn, note func(protocol, sql string)) {
+	b := pgproto3.NewBackend(conn, conn)
+	if _, err := b.ReceiveStartupMessage(); err != nil {
+		return
+	}
+	b.Send(&pgproto3.AuthenticationOk{})
+	b.Send(&pgproto3.ParameterStatus{Name: "client_encoding", Value: "UTF8"})
+	b.Send(&pgproto3.ParameterStatus{Name: "standard_conforming_strings", Value: "on"})
+	b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+	parsed := ""
+	for b.Flush() == nil {
+		message, err := b.Receive()
+		if err != nil {
+			return
+		}
+		switch m := message.(type) {
+		case *pgproto3.Parse:
+			parsed = m.Query
+			note("extended", parsed)
+			b.Send(&pgproto3.ParseComplete{})
+		case *pgproto3.Bind:
+			b.Send(&pgproto3.BindComplete{})
+		case *pgproto3.Describe:
+			b.Send(oddColumns())
+		case *pgproto3.Execute:
+			if !oddAnswer(b, parsed) {
+				return
+			}
+		case *pgproto3.Sync:
+			b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+		case *pgproto3.Query:
+			note("simple", m.String)
+			if strings.HasPrefix(m.String, "SET") {
+				if !strings.Contains(m.String, "statement_timeout") {
+					b.Send(&pgproto3.ErrorResponse{Severity: "ERROR", Code: "42704", Message: "no such setting"})
+				} else {
+					b.Send(&pgproto3.CommandComplete{CommandTag: []byte("SET")})
+				}
+			} else {
+				b.Send(oddColumns())
+				if !oddAnswer(b, m.String) {
+					return
+				}
+			}
+			b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+		case *pgproto3.Terminate:
+			return
+		}
+	}
+}
+
+func oddColumns() *pgproto3.RowDescription {
+	return &pgproto3.RowDescription{Fields: []pgproto3.FieldDescription{
+		{Name: []byte("a"), DataTypeOID: 701, DataTypeSize: 8}, {Name: []byte("b"), DataTypeOID: 701, DataTypeSize: 8},
+	}}
+}
+
+// oddAnswer reports whether the session goes on.
+func oddAnswer(b *pgproto3.Backend, sql string) bool {
+	switch {
+	case strings.Contains(sql, "sleep"):
+		_ = b.Flush()
+		for { // until the client leaves
+			if _, err := b.Receive(); err != nil {
+				return false
+			}
+		}
+	case strings.Contains(sql, "leave"):
+		b.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "XX000", Message: "I leave"})
+		_ = b.Flush()
+		return false
+	case strings.Contains(sql, "drop"):
+		b.Send(&pgproto3.ErrorResponse{Severity: "ERROR", Code: "XX001", Message: "no"})
+		_ = b.Flush()
+		return false
+	case strings.Contains(sql, "narrow"):
+		b.Send(&pgproto3.DataRow{Values: [][]byte{[]byte("1")}})
+	case strings.Contains(sql, "fail"):
+		b.Send(&pgproto3.ErrorResponse{Severity: "ERROR", Code: "22012", Message: "no"})
+		return true
+	default:
+		b.Send(&pgproto3.DataRow{Values: [][]byte{[]byte("1"), []byte("2")}})
+	}
+	b.Send(&pgproto3.CommandComplete{CommandTag: []byte("SELECT 1")})
+	return true
+}
+
+// What an engine does wrong in one world is an outcome there or a fault that is told, in both protocols; it never hangs,
+// and the other world's trials are as they should be.
+func TestOddEngine(t *testing.T) {
+	t.Parallel()
+	for _, simple := range []bool{false, true} {
+		for _, tc := range []struct{ name, word, state, fault string }{
+			{"no answer in time", "sleep", replay.Timeout, ""},
+			{"an error of its own", "fail", "22012", ""},
+			{"the end of the session after an error", "leave", "XX000", ""},
+			{"the end of the session without a word", "drop", "XX001", ""},
+			{"a row of another width", "narrow", "", "a row of 1 values under 2 columns"},
+		} {
+			t.Run(fmt.Sprintf("%s, simple %t", tc.name, simple), func(t *testing.T) {
+				t.Parallel()
+				dsn, heard := oddEngine(t)
+				opt := options("postgres://u@127.0.0.1:1/x")
+				opt.Engines, opt.Connections = []string{dsn}, 1
+				opt.StatementTimeout = 50 * time.Millisecond // and engineGrace
+				var mu sync.Mutex
+				var warnings []string
+				opt.Warn = func(text string) { mu.Lock(); warnings = append(warnings, text); mu.Unlock() }
+				s := replay.Statement{
+					Simple: simple, Worlds: []string{"SELECT good", "SELECT " + tc.word},
+					Settings: map[string]string{"dp.epsilon": "it's", "work_mem": "1MB"}, SearchPath: []string{"a b"},
+				}
+				run, err := player(t, opt).Start(s, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer run.Close()
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+				defer cancel()
+				got, err := run.Rounds(ctx, 2)
+				if tc.fault != "" {
+					if err == nil || !strings.Contains(err.Error(), tc.fault) {
+						t.Errorf("got %v, want %q", err, tc.fault)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, round := range got {
+					if round[0].Failed() || round[0].Rows[0][1] != (outcome.Value{Kind: outcome.Number, Num: 2}) || round[1].SQLState != tc.state {
+						t.Errorf("round %+v, want state %q on D1 alone", round, tc.state)
+					}
+				}
+				want := "refuses the settings default_transaction_read_only, dp.epsilon, search_path, work_mem: trials run without them"
+				if len(warnings) != 1 || !strings.Contains(warnings[0], want) {
+					t.Errorf("warnings %q, want one about the settings that it refuses", warnings)
+				}
+				protocol := map[bool]string{false: "extended", true: "simple"}[simple]
+				for _, text := range []string{`simple SET "dp"."epsilon" = 'it''s'`, `simple SET "search_path" = "a b"`, protocol + " SELECT good"} {
+					if !slices.Contains(heard(), text) {
+						t.Errorf("the engine was not sent %q but %q", text, heard())
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package gentle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Guard holds replays while the shadow database has other work.
+type Guard struct {
+	DSN       string
+	MaxActive int           // sessions of others that are running a statement; 0 = not watched
+	MaxLag    time.Duration // of replication, on a standby its own, on a primary its standbys' greatest; 0 = not watched
+	Every     time.Duration // how often it looks; 0 = every 5 s
+}
+
+func (g Guard) on() bool { return g.MaxActive > 0 || g.MaxLag > 0 }
+
+// loadQuery counts the statements that others run and the sessions whose state this role may not see, and takes the
+// lag in seconds. On an idle primary a standby's last transaction is old without a lag.
+const loadQuery = `SELECT
+	(SELECT count(*) FILTER (WHERE state = 'active') FROM pg_catalog.pg_stat_activity
+		WHERE pid <> pg_catalog.pg_backend_pid() AND backend_type = 'client backend' AND application_name NOT IN ('dpwatch-replay', 'dpwatch-guard')),
+	(SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE query = '<insufficient privilege>'),
+	coalesce(CASE
+		WHEN NOT pg_catalog.pg_is_in_recovery() THEN
+			(SELECT extract(epoch FROM max(replay_lag))::float8 FROM pg_catalog.pg_stat_replication)
+		WHEN pg_catalog.pg_last_wal_receive_lsn() IS DISTINCT FROM pg_catalog.pg_last_wal_replay_lsn() THEN
+			extract(epoch FROM pg_catalog.now() - pg_catalog.pg_last_xact_replay_timestamp())::float8
+	END, 0)`
+
+// Run watches the load until ctx ends. It returns at once where nothing is to be watched.
+func (g *Gate) Run(ctx context.Context) {
+	guard := g.opt.Guard
+	if !guard.on() {
+		return
+	}
+	if guard.Every <= 0 {
+		guard.Every = 5 * time.Second
+	}
+	var conn *pgx.Conn
+	defer func() {
+		if conn != nil {
+			_ = conn.Close(context.WithoutCancel(ctx))
+		}
+	}()
+	tick := time.NewTicker(guard.Every)
+	defer tick.Stop()
+	for {
+		hold, warning, err := guard.look(ctx, &conn)
+		if err != nil {
+			hold = "the load of the shadow database cannot be read: " + err.Error()
+		}
+		g.mu.Lock()
+		if g.load != hold {
+			g.wake()
+		}
+		g.load, g.warning = hold, warning
+		g.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// look asks once; after an error the next look connects again.
+func (guard Guard) look(ctx context.Context, conn **pgx.Conn) (hold, warning string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, guard.Every+10*time.Second)
+	defer cancel()
+	if *conn == nil {
+		cfg, err := pgx.ParseConfig(guard.DSN)
+		if err != nil {
+			return "", "", err
+		}
+		cfg.RuntimeParams["application_name"] = "dpwatch-guard"
+		if *conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
+			*conn = nil
+			return "", "", err
+		}
+	}
+	var active, hidden int
+	var lag float64
+	if err := (*conn).QueryRow(ctx, loadQuery).Scan(&active, &hidden, &lag); err != nil {
+		_ = (*conn).Close(ctx)
+		*conn = nil
+		return "", "", err
+	}
+	if hidden > 0 {
+		warning = "the replay role cannot see what other roles' sessions do: GRANT pg_read_all_stats TO it, or the load guard counts its own sessions alone"
+	}
+	switch took := time.Duration(lag * float64(time.Second)); {
+	case guard.MaxActive > 0 && active > guard.MaxActive:
+		hold = fmt.Sprintf("%d other sessions are active; audit.max_active allows %d", active, guard.MaxActive)
+	case guard.MaxLag > 0 && took > guard.MaxLag:
+		hold = fmt.Sprintf("replication is %s behind; audit.max_lag allows %s", took.Round(time.Millisecond), guard.MaxLag)
+	}
+	return hold, warning, nil
+}

@@ -1,0 +1,83 @@
+package replay
+
+import (
+	"context"
+	"regexp"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpwatch/dpwatch/rewrite/hoist"
+)
+
+// free are functions of pg_catalog that are not immutable, by the catalog, and yet neither read nor change anything that
+// belongs to a transaction: chance, the clock, and what depends on the session's settings alone. Overloads of a name that
+// is immutable throughout need not be here.
+const free = `random random_normal setseed gen_random_uuid uuidv4 clock_timestamp timeofday pg_sleep concat concat_ws format to_char
+	to_timestamp to_date date_trunc date_part extract timezone generate_series array_to_string string_to_array json_agg jsonb_agg
+	json_object_agg jsonb_object_agg to_json to_jsonb row_to_json json_build_object json_build_array date timestamp timestamptz
+	quote_literal quote_nullable numeric money text time timetz interval name`
+
+// keywords of a function's text that make its result depend on its transaction, or hide what it calls.
+const keywords = `current_timestamp current_time current_date localtimestamp localtime today yesterday tomorrow execute local`
+
+// word is an identifier in a function's text.
+var word = regexp.MustCompile(`[\pL_][\pL\pN_$]*`)
+
+// bound finds the functions whose result may depend on the transaction that calls them: of pg_catalog all that are not
+// immutable but the free ones; functions in SQL and PL/pgSQL whose text has the name of such a function or one of the
+// keywords; functions in other languages, but for C, whose functions are taken to look at their arguments, chance and the
+// clock alone; and aggregates made of such functions.
+func bound(ctx context.Context, conn *pgconn.PgConn, k hoist.Knowledge) error {
+	rows, err := ask(ctx, conn, "read the functions' definitions", `
+		SELECT p.proname, p.pronamespace = 'pg_catalog'::regnamespace, l.lanname, p.provolatile = 'i',
+			CASE WHEN p.pronamespace = 'pg_catalog'::regnamespace THEN ''
+				WHEN p.prokind IN ('a', 'w') AND a.aggfnoid IS NOT NULL THEN pg_catalog.concat_ws(' ', a.aggtransfn, a.aggfinalfn, a.aggcombinefn,
+					a.aggserialfn, a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn)
+				WHEN l.lanname IN ('sql', 'plpgsql') THEN pg_catalog.pg_get_functiondef(p.oid) END
+		FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang LEFT JOIN pg_catalog.pg_aggregate a ON a.aggfnoid = p.oid`)
+	if err != nil {
+		return err
+	}
+	harmless, tied := map[string]bool{}, map[string]bool{}
+	for _, name := range strings.Fields(free) {
+		harmless[name] = true
+	}
+	for _, name := range strings.Fields(keywords) {
+		tied[name] = true
+	}
+	texts := map[string][]string{} // of functions that are judged by what they name
+	isTrue := func(v []byte) bool { return string(v) == "t" }
+	for _, r := range rows {
+		name, language, text := string(r[0]), string(r[2]), string(r[4])
+		switch {
+		case isTrue(r[1]):
+			if !isTrue(r[3]) && !harmless[name] {
+				tied[name] = true
+			}
+		case text != "": // SQL, PL/pgSQL, aggregates
+			texts[name] = append(texts[name], text)
+		case language != "c" && language != "internal":
+			tied[name] = true
+		}
+	}
+	words := map[string][]string{}
+	for name, all := range texts {
+		words[name] = word.FindAllString(strings.Join(all, " "), -1)
+	}
+	for changed := true; changed; { // until no function is found to call another one that is tied
+		changed = false
+		for name, named := range words {
+			for _, w := range named {
+				if (tied[w] || tied[strings.ToLower(w)]) && !tied[name] {
+					tied[name], changed = true, true
+				}
+			}
+		}
+	}
+	for name, traits := range k.Functions {
+		traits.Transaction = tied[name]
+		k.Functions[name] = traits
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package replay
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpwatch/dpwatch/rewrite/hoist"
+)
+
+// maxViewDepth bounds the views over views that are looked through.
+const maxViewDepth = 32
+
+// knowledge asks the shadow database what hoisting has to know about a query: every function and operator, and the
+// relations that the query reads. noise are the names of DP functions, whatever they are declared as.
+func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ...string) (hoist.Knowledge, error) {
+	k := hoist.Knowledge{Functions: map[string]hoist.Traits{}, Operators: map[string]bool{}, Relations: map[hoist.Relation]bool{}, Views: map[hoist.Relation]bool{}}
+	const op = "read the volatility of functions"
+	// Names in the definitions of views are qualified unless this path has them.
+	if _, err := ask(ctx, conn, op, "SELECT pg_catalog.set_config('search_path', 'pg_catalog', false)"); err != nil {
+		return k, err
+	}
+	// The catalog calls every aggregate immutable: what it does is in the functions that it is made of.
+	rows, err := ask(ctx, conn, op, `SELECT p.proname, pg_catalog.bool_or(p.provolatile = 'v' OR parts.volatile),
+		pg_catalog.bool_or(p.prokind IN ('a', 'w')), pg_catalog.bool_or(p.proretset)
+		FROM pg_catalog.pg_proc p LEFT JOIN (
+			SELECT a.aggfnoid, pg_catalog.bool_or(f.provolatile = 'v') AS volatile
+			FROM pg_catalog.pg_aggregate a JOIN pg_catalog.pg_proc f ON f.oid IN (a.aggtransfn, a.aggfinalfn, a.aggcombinefn,
+				a.aggserialfn, a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn)
+			GROUP BY a.aggfnoid) parts ON parts.aggfnoid = p.oid
+		GROUP BY p.proname`)
+	if err != nil {
+		return k, err
+	}
+	isTrue := func(v []byte) bool { return string(v) == "t" }
+	for _, r := range rows {
+		k.Functions[string(r[0])] = hoist.Traits{Volatile: isTrue(r[1]), Aggregate: isTrue(r[2]), Set: isTrue(r[3])}
+	}
+	if err := bound(ctx, conn, k); err != nil {
+		return k, err
+	}
+	for _, name := range noise {
+		traits := k.Functions[name]
+		traits.Volatile = true
+		k.Functions[name] = traits
+	}
+	rows, err = ask(ctx, conn, op, `SELECT DISTINCT o.oprname FROM pg_catalog.pg_operator o
+		JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode WHERE p.provolatile = 'v'`)
+	if err != nil {
+		return k, err
+	}
+	for _, r := range rows {
+		k.Operators[string(r[0])] = true
+	}
+	reader := relationReader{conn: conn, know: &k, seen: map[hoist.Relation]bool{}}
+	for _, sql := range sqls {
+		if err := reader.all(ctx, sql, 0); err != nil {
+			return k, err
+		}
+	}
+	return k, nil
+}
+
+// relationReader finds out which relations may give other rows in every trial.
+type relationReader struct {
+	conn *pgconn.PgConn
+	know *hoist.Knowledge
+	seen map[hoist.Relation]bool
+}
+
+func (r *relationReader) all(ctx context.Context, sql string, depth int) error {
+	relations, err := hoist.Relations(sql)
+	if err != nil {
+		return nil //nolint:nilerr // what cannot be read cannot be hoisted; Split says so
+	}
+	for _, relation := range relations {
+		if r.seen[relation] {
+			continue
+		}
+		r.seen[relation] = true
+		volatile, err := r.volatile(ctx, relation, depth)
+		if err != nil {
+			return err
+		}
+		r.know.Relations[relation] = volatile
+	}
+	return nil
+}
+
+// volatile judges one relation: tables without row security and materialised views give the same rows, a view what its
+// query gives.
+func (r *relationReader) volatile(ctx context.Context, relation hoist.Relation, depth int) (bool, error) {
+	rows, err := ask(ctx, r.conn, "read the kind of a relation", `SELECT c.relkind, c.relrowsecurity,
+		CASE WHEN c.relkind = 'v' THEN pg_catalog.pg_get_viewdef(c.oid) END
+		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = $1 AND c.relname = $2`, relation.Schema, relation.Name)
+	if err != nil {
+		return true, err
+	}
+	if len(rows) != 1 || string(rows[0][1]) == "t" {
+		return true, nil
+	}
+	switch string(rows[0][0]) {
+	case "r", "p", "m":
+		return false, nil
+	case "v":
+		definition := string(rows[0][2])
+		r.know.Views[relation] = true
+		if depth == maxViewDepth {
+			return true, nil
+		}
+		if err := r.all(ctx, definition, depth+1); err != nil {
+			return true, err
+		}
+		return !hoist.Stable(definition, *r.know), nil
+	}
+	return true, nil
+}

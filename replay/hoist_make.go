@@ -1,0 +1,203 @@
+package replay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpwatch/dpwatch/rewrite/hoist"
+)
+
+// maxHoistBytes bounds what the planner expects the tables of one session to hold.
+const maxHoistBytes = 256 << 20
+
+// unhoistable says why a query, or one way to take it apart, is replayed as it stands.
+type unhoistable struct{ reason string }
+
+func (e *unhoistable) Error() string { return e.reason }
+
+// hoisted is a query taken apart for every world.
+type hoisted struct {
+	pieces []hoist.Piece // of all worlds
+	rests  []string      // by world
+	values [][]byte
+	oids   []uint32
+	format []int16
+	// together: several trials may share a transaction, and stay independent.
+	together bool
+}
+
+// takeApart finds the boldest way to hoist all worlds of r that works on the shadow database, or an *unhoistable.
+func (p *Player) takeApart(ctx context.Context, r *Run, noise []string) (*hoisted, error) {
+	worlds := r.stmt.Worlds
+	conn, err := p.connect(ctx, r.stmt)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
+	rows, err := ask(ctx, conn, "ask for the right to make temporary tables",
+		"SELECT pg_catalog.current_database(), pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY')")
+	if err != nil {
+		return nil, err
+	}
+	if string(rows[0][1]) != "t" {
+		return nil, &unhoistable{fmt.Sprintf("the replay role may not make temporary tables: GRANT TEMPORARY ON DATABASE %s TO it, and trials get faster",
+			pgx.Identifier{string(rows[0][0])}.Sanitize())}
+	}
+	know, err := knowledge(ctx, conn, noise, worlds...)
+	if err != nil {
+		return nil, err
+	}
+	reason := &unhoistable{}
+	tried := map[string]bool{}
+	for _, opt := range []hoist.Options{
+		{},
+		{NoRanks: true},
+		{NoRanks: true, NoSubLinks: true},
+		{NoRanks: true, NoSplit: true},
+		{NoRanks: true, NoSubLinks: true, NoSplit: true},
+	} {
+		opt.Knowledge = know
+		h, err := r.stmt.Hoist.announced(func() (*hoisted, error) { return split(worlds, opt) })
+		if err == nil && !tried[h.rests[0]] {
+			tried[h.rests[0]] = true
+			err = p.rehearse(ctx, r, worlds, h)
+			if err == nil {
+				return h, nil
+			}
+		}
+		var no *unhoistable
+		switch {
+		case errors.As(err, &no):
+			if reason.reason == "" {
+				reason = no
+			}
+		case err != nil:
+			return nil, err
+		}
+	}
+	return nil, reason
+}
+
+// announced runs split between the two announcements.
+func (h *Hoisting) announced(split func() (*hoisted, error)) (*hoisted, error) {
+	if h.Announce != nil {
+		defer h.Announce()()
+	}
+	return split()
+}
+
+// split takes every world apart.
+func split(worlds []string, opt hoist.Options) (*hoisted, error) {
+	h := &hoisted{together: true}
+	for i, sql := range worlds {
+		opt.Prefix = fmt.Sprintf("dpwatch_hoist_%d_", i)
+		plan, err := hoist.Split(sql, opt)
+		switch {
+		case err != nil:
+			return nil, &unhoistable{err.Error()}
+		case len(plan.Pieces) == 0:
+			return nil, &unhoistable{plan.Reason}
+		}
+		h.pieces = append(h.pieces, plan.Pieces...)
+		h.rests = append(h.rests, plan.Rest)
+		h.together = h.together && hoist.Together(plan.Rest, opt.Knowledge)
+	}
+	return h, nil
+}
+
+// rehearse makes the tables once and checks that the rest gives the columns that the query gives.
+func (p *Player) rehearse(ctx context.Context, r *Run, worlds []string, h *hoisted) error {
+	conn, err := p.connect(ctx, r.stmt)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
+	want := make([]*pgconn.StatementDescription, len(worlds))
+	for i, sql := range worlds {
+		if want[i], err = conn.Prepare(ctx, "", sql, r.oids); err != nil {
+			return refusal("the query cannot be prepared", err)
+		}
+	}
+	// The parts get the types that the server found for the whole query: a part alone may say less.
+	h.values, h.format, h.oids = r.values, r.format, want[0].ParamOIDs
+	if err := h.affordable(ctx, conn); err != nil {
+		return err
+	}
+	if err := h.make(ctx, conn); err != nil {
+		return err
+	}
+	for i, sql := range h.rests {
+		got, err := conn.Prepare(ctx, "", sql, h.oids)
+		if err != nil {
+			return refusal("the volatile part does not stand alone", err)
+		}
+		if !slices.EqualFunc(want[i].Fields, got.Fields, sameColumn) {
+			return &unhoistable{"the volatile part would give columns of other names or types"}
+		}
+	}
+	return nil
+}
+
+func sameColumn(a, b pgconn.FieldDescription) bool {
+	return a.Name == b.Name && a.DataTypeOID == b.DataTypeOID && a.TypeModifier == b.TypeModifier
+}
+
+// affordable asks the planner how much the tables would hold. A piece that reads another one cannot be asked about.
+func (h *hoisted) affordable(ctx context.Context, conn *pgconn.PgConn) error {
+	var total float64
+	for _, piece := range h.pieces {
+		result := conn.ExecParams(ctx, "EXPLAIN (FORMAT JSON) "+piece.Query, h.values, h.oids, h.format, nil).Read()
+		if result.Err != nil {
+			continue // making it says what is wrong
+		}
+		var plans []struct {
+			Plan struct {
+				Rows  float64 `json:"Plan Rows"`
+				Width float64 `json:"Plan Width"`
+			} `json:"Plan"`
+		}
+		if len(result.Rows) == 1 && json.Unmarshal(result.Rows[0][0], &plans) == nil && len(plans) == 1 {
+			total += plans[0].Plan.Rows * (plans[0].Plan.Width + 28) // 28: a row's header and its pointer
+		}
+	}
+	if total > maxHoistBytes {
+		return &unhoistable{fmt.Sprintf("the tables would hold about %.0f MB, more than %d", total/(1<<20), maxHoistBytes>>20)}
+	}
+	return nil
+}
+
+// make makes the tables on a session.
+func (h *hoisted) make(ctx context.Context, conn *pgconn.PgConn) error {
+	if _, err := conn.Exec(ctx, "BEGIN READ WRITE").ReadAll(); err != nil {
+		return refusal("a transaction that may make temporary tables", err)
+	}
+	for _, piece := range h.pieces {
+		sql := "CREATE TEMPORARY TABLE " + piece.Name + " ON COMMIT PRESERVE ROWS AS " + piece.Query
+		if _, err := conn.ExecParams(ctx, sql, h.values, h.oids, h.format, nil).Close(); err != nil {
+			return refusal("a hoisted part", err)
+		}
+		if _, err := conn.Exec(ctx, "ANALYZE pg_temp."+piece.Name).ReadAll(); err != nil {
+			return refusal("a hoisted part", err)
+		}
+	}
+	if _, err := conn.Exec(ctx, "COMMIT").ReadAll(); err != nil {
+		return refusal("the hoisted parts", err)
+	}
+	return nil
+}
+
+// refusal turns what the server said into a reason, and what the network said into an error that may go away.
+func refusal(what string, err error) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return &transientError{op: "hoist", err: err}
+	}
+	// The message may hold literals; the code says enough.
+	return &unhoistable{fmt.Sprintf("%s failed on the server (SQLSTATE %s)", what, pg.Code)}
+}

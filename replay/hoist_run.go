@@ -1,0 +1,233 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// hoistRun is a Run that may hoist: one Run of the query as it stands, one of its volatile part.
+type hoistRun struct {
+	*Hoisting
+	origin *Run // for what the client bound and set; runs nothing
+	whole  *Run
+	rest   *Run // nil until hoisting is on
+}
+
+// hoisting returns the two Runs for a Run that may hoist.
+func (r *Run) hoisting() *hoistRun {
+	whole := *r
+	whole.stmt.Hoist = nil
+	whole.sessions = make([]*session, len(r.sessions))
+	return &hoistRun{Hoisting: r.stmt.Hoist, origin: r, whole: &whole}
+}
+
+// rounds gives n rounds that count as evidence.
+func (h *hoistRun) rounds(ctx context.Context, n int) ([]Round, error) {
+	defer h.note()
+	var given []Round
+	for h.phase == hoistSampling && len(given) < n {
+		rounds, err := h.unmodified(ctx, min(n-len(given), h.ask-h.slow.rounds, hoistChunk))
+		if err != nil {
+			return nil, err
+		}
+		h.counts.UnmodifiedRounds += len(rounds)
+		given = append(given, rounds...)
+		if h.slow.rounds >= h.ask {
+			if err := h.decide(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	left := n - len(given)
+	if left == 0 {
+		return given, nil
+	}
+	due := left
+	if h.phase == hoistOn {
+		due = h.due(left)
+	}
+	if due > 0 {
+		rounds, err := h.unmodified(ctx, due)
+		if err != nil {
+			return nil, err
+		}
+		h.counts.UnmodifiedRounds += len(rounds)
+		given = append(given, rounds...)
+	}
+	if due < left {
+		rounds, err := h.hoistedRounds(ctx, left-due)
+		if err != nil {
+			return nil, err
+		}
+		given = append(given, rounds...)
+	}
+	return given, h.check()
+}
+
+// due returns how many of n rounds are to be unmodified.
+func (h *hoistRun) due(n int) int {
+	h.credit = min(h.credit+plainShare*float64(n), float64(n))
+	total := h.quick.spent + time.Duration(n)*h.quick.round()
+	after := time.Duration(h.slow.rounds-h.first) * h.slow.round() // the first ones are paid
+	affordable := (plainTime/(1-plainTime)*float64(total) - float64(after)) / float64(h.slow.round())
+	if h.always {
+		affordable = 0
+	}
+	due := max(0, int(min(h.credit, affordable)))
+	h.credit -= float64(due)
+	return due
+}
+
+// unmodified runs rounds of the query as it stands.
+func (h *hoistRun) unmodified(ctx context.Context, n int) ([]Round, error) {
+	if err := h.whole.open(ctx); err != nil { // not part of the time
+		return nil, err
+	}
+	began := h.now()
+	rounds, err := h.whole.Rounds(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	h.slow.add(n, h.now().Sub(began))
+	if h.phase != hoistOff {
+		h.proof.add(rounds, false)
+	}
+	return rounds, nil
+}
+
+// hoistedRounds gives rounds of the volatile part. When tables cannot be made any more it gives unmodified ones.
+func (h *hoistRun) hoistedRounds(ctx context.Context, n int) ([]Round, error) {
+	if h.rest == nil {
+		h.start()
+	}
+	began := h.now()
+	rounds, err := h.rest.Rounds(ctx, n)
+	var no *unhoistable
+	if errors.As(err, &no) {
+		h.off(no.reason)
+		rounds, err := h.unmodified(ctx, n)
+		h.counts.UnmodifiedRounds += len(rounds)
+		return rounds, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	h.quick.add(n, h.now().Sub(began))
+	h.counts.HoistedRounds += n
+	h.proof.add(rounds, true)
+	h.proof.given(rounds)
+	return rounds, nil
+}
+
+// start lays out the Run of the volatile part, which opens its sessions when it is used.
+func (h *hoistRun) start() {
+	s := h.origin.stmt
+	s.Hoist, s.setup, s.Worlds, s.together = nil, h.parts.make, h.parts.rests, h.parts.together
+	h.rest = &Run{
+		player: h.origin.player, stmt: s, coin: h.origin.coin, sessions: make([]*session, len(h.origin.sessions)),
+		values: h.parts.values, oids: h.parts.oids, format: h.parts.format, halt: h.origin.halt,
+	}
+}
+
+// decide takes the query apart, runs hoisted rounds that do not count, and turns hoisting on where they agree with the
+// unmodified ones and are faster. Where they are not faster the question stays open for a while.
+func (h *hoistRun) decide(ctx context.Context) error {
+	h.quick = meter{}
+	err := h.try(ctx)
+	var no *unhoistable
+	switch {
+	case errors.As(err, &no):
+		h.off(no.reason)
+		return nil
+	case err != nil && ctx.Err() == nil && !errors.Is(err, errHalted) && !Transient(err):
+		h.off(err.Error())
+		return nil
+	case err != nil:
+		return err
+	}
+	if h.proof.due() {
+		if what, differ := h.proof.look(); differ {
+			h.off("hoisted trials differ from unmodified ones in " + what)
+			return nil
+		}
+	}
+	if gain := float64(h.slow.round()) / float64(h.quick.round()); gain < hoistGain && !h.always {
+		reason := fmt.Sprintf("hoisted trials are not faster (%.2g times)", gain)
+		if h.asks++; h.asks >= hoistAsks {
+			h.off(reason)
+			return nil
+		}
+		h.reason = reason
+		h.ask *= hoistAgain
+		h.rest.Close()
+		h.rest = nil
+		return nil
+	}
+	h.phase, h.reason, h.first = hoistOn, "", h.slow.rounds
+	return nil
+}
+
+// try takes the query apart, unless that was done, and runs hoisted rounds. Their time is without the making of tables.
+func (h *hoistRun) try(ctx context.Context) error {
+	if h.parts == nil {
+		parts, err := h.origin.player.takeApart(ctx, h.origin, h.noise)
+		if err != nil {
+			return err
+		}
+		h.parts = parts
+	}
+	h.start()
+	for range hoistSample / hoistChunk {
+		if err := h.rest.open(ctx); err != nil {
+			return err
+		}
+		began := h.now()
+		rounds, err := h.rest.Rounds(ctx, hoistChunk)
+		if err != nil {
+			return err
+		}
+		h.quick.add(hoistChunk, h.now().Sub(began))
+		h.proof.add(rounds, true)
+	}
+	return nil
+}
+
+// check compares the two samples when they have grown enough.
+func (h *hoistRun) check() error {
+	if h.phase != hoistOn || !h.proof.due() {
+		return nil
+	}
+	if what, differ := h.proof.look(); differ {
+		return h.disagree(what)
+	}
+	return nil
+}
+
+// disagree ends hoisting and tells where hoisted and unmodified trials differ.
+func (h *hoistRun) disagree(what string) error {
+	h.off("hoisted trials differed from unmodified ones in " + what)
+	h.proof.forget()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.differ = &DisagreementError{What: what}
+	return h.differ
+}
+
+// off ends hoisting for the rest of the audit. Hoisted rounds that are evidence stay that, and can be verified.
+func (h *hoistRun) off(reason string) {
+	h.phase, h.reason = hoistOff, reason
+	h.proof.samples = nil
+	if h.rest != nil {
+		h.rest.Close()
+		h.rest = nil
+	}
+}
+
+func (h *hoistRun) close() {
+	h.whole.Close()
+	if h.rest != nil {
+		h.rest.Close()
+	}
+}

@@ -1,0 +1,147 @@
+package replay_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dpwatch/dpwatch/replay"
+)
+
+// TestTogether: trials share transactions where nothing that they call looks at the transaction.
+func TestTogether(t *testing.T) {
+	t.Parallel()
+	dsn := hoistShadow(t,
+		`CREATE FUNCTION by_moment() RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT 0 * extract(epoch FROM now())::float8'`,
+		`CREATE FUNCTION calls_it() RETURNS float8 LANGUAGE plpgsql VOLATILE AS 'BEGIN RETURN BY_Moment() + noise(); END'`,
+		`CREATE FUNCTION modern() RETURNS float8 LANGUAGE sql VOLATILE RETURN random() + calls_it()`,
+		`CREATE FUNCTION hidden() RETURNS float8 LANGUAGE plpgsql VOLATILE AS 'DECLARE r float8; BEGIN EXECUTE ''SELECT 0 * extract(epoch FROM no'' || ''w())'' INTO r; RETURN r; END'`,
+		`CREATE FUNCTION moment_final(s float8) RETURNS float8 LANGUAGE sql AS 'SELECT s + calls_it()'`,
+		`CREATE AGGREGATE moment_sum(float8) (SFUNC = float8pl, STYPE = float8, INITCOND = 0, FINALFUNC = moment_final)`,
+		`CREATE VIEW d0.seen AS SELECT 1 AS one; CREATE VIEW d1.seen AS SELECT 1 AS one`,
+	)
+	for name, tc := range map[string]struct {
+		noise    string
+		together bool
+	}{
+		"random()":                  {`random()`, true},
+		"a function":                {`noise()`, true},
+		"a constant":                {`constant()`, true},
+		"now()":                     {`random() + 0 * extract(epoch FROM now())`, false},
+		"CURRENT_TIMESTAMP":         {`random() + 0 * extract(epoch FROM CURRENT_TIMESTAMP)`, false},
+		"a word for today":          {`random() + 0 * extract(epoch FROM 'today'::timestamptz)`, false},
+		"a transaction's number":    {`random() + coalesce(txid_current_if_assigned(), 0)`, false},
+		"settings":                  {`random() + length(set_config('a.b', random()::text, true))`, false},
+		"locks":                     {`random() + length(pg_try_advisory_xact_lock(1)::text)`, false},
+		"a function that calls one": {`calls_it()`, false},
+		"a standard SQL function":   {`modern()`, false},
+		"dynamic SQL":               {`noise() + hidden()`, false},
+		"an aggregate":              {`(SELECT moment_sum(noise()) FROM generate_series(1, 2))`, false},
+		"a view":                    {`noise() + (SELECT max(one) FROM %s.seen WHERE random() < 2)`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := replay.Statement{Hoist: replay.ForceHoisting()}
+			got, err := rounds(t, player(t, options(dsn)), s, `WITH a AS (SELECT sum(x) AS s FROM %s.t) SELECT s + `+tc.noise+` FROM a`, 200)
+			if err != nil || len(got) != 200 {
+				t.Fatal(err)
+			}
+			if r := s.Hoist.Report(); r.HoistedRounds == 0 || r.Together != tc.together {
+				t.Errorf("%+v, want together %v", r, tc.together)
+			}
+			for i, round := range got {
+				if round[0].Failed() || round[1].Failed() {
+					t.Fatalf("round %d: %+v", i, round)
+				}
+			}
+		})
+	}
+}
+
+// TestErrorsTogether: an error ends the transaction that trials share; the trials behind it are sent again, and the law of
+// each is as if it had a transaction of its own.
+func TestErrorsTogether(t *testing.T) {
+	t.Parallel()
+	dsn := hoistShadow(t)
+	sql := `WITH a AS (SELECT sum(x) AS s FROM %s.t) SELECT s + noise() / (random() > 0.1)::int FROM a`
+	plain, err := rounds(t, player(t, options(dsn)), replay.Statement{}, sql, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := replay.Statement{Hoist: replay.ForceHoisting()}
+	hoisted, err := rounds(t, player(t, options(dsn)), s, sql, 1100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := s.Hoist.Report(); !r.Together || r.HoistedRounds != 1000 {
+		t.Fatalf("%+v", r)
+	}
+	failed, values := [2]int{}, map[float64]bool{}
+	for i, round := range hoisted {
+		for world, o := range round {
+			switch {
+			case o.SQLState == "22012":
+				failed[world]++
+			case o.Failed() || len(o.Rows) != 1 || values[o.Rows[0][0].Num]:
+				t.Fatalf("round %d: %+v, want an error or a result of its own", i, o)
+			default:
+				values[o.Rows[0][0].Num] = true
+			}
+		}
+	}
+	if what := replay.Compare(plain, hoisted[100:]); what != "" {
+		t.Errorf("trials differ in %s (%v of 1100 failed)", what, failed)
+	}
+}
+
+// TestTooLargeTogether: a result beyond the caps is the outcome of its trial alone, and no trial is run for it again.
+func TestTooLargeTogether(t *testing.T) {
+	t.Parallel()
+	s := replay.Statement{Hoist: replay.ForceHoisting()}
+	got, err := rounds(t, player(t, options(hoistShadow(t))), s,
+		`WITH a AS (SELECT sum(x) AS s FROM %s.t) SELECT s + noise() FROM a, generate_series(1, CASE WHEN random() < 0.1 THEN 1001 ELSE 2 END)`, 600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := s.Hoist.Report(); !r.Together || r.HoistedRounds != 500 {
+		t.Fatalf("%+v", r)
+	}
+	large, values := 0, map[float64]bool{}
+	for i, round := range got {
+		for _, o := range round {
+			switch {
+			case o.SQLState == replay.TooLarge:
+				large++
+			case o.Failed() || len(o.Rows) != 2 || values[o.Rows[0][0].Num]:
+				t.Fatalf("round %d: %+v, want two rows of its own or too large", i, o)
+			default:
+				values[o.Rows[0][0].Num] = true
+			}
+		}
+	}
+	// Binomial of 1200 and 0.1: outside of 40 to 220 with probability below 1e-9.
+	if large < 40 || large > 220 {
+		t.Errorf("%d of 1200 too large", large)
+	}
+}
+
+// TestTimeoutTogether: the statement timeout is that of one trial, not of a transaction.
+func TestTimeoutTogether(t *testing.T) {
+	t.Parallel()
+	opt := options(hoistShadow(t))
+	opt.StatementTimeout = 600 * time.Millisecond
+	s := replay.Statement{Hoist: replay.ForceHoisting()}
+	// A quick trial now and then lets many be sent at once.
+	sql := `WITH a AS (SELECT sum(x) AS s FROM %s.t) SELECT s + noise(), pg_sleep(CASE WHEN random() < 0.5 THEN 0.04 ELSE 0 END)::text FROM a`
+	got, err := rounds(t, player(t, opt), s, sql, 250)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := s.Hoist.Report(); !r.Together || r.HoistedRounds != 150 {
+		t.Fatalf("%+v", r)
+	}
+	for i, round := range got {
+		if round[0].Failed() || round[1].Failed() {
+			t.Fatalf("round %d: %+v", i, round)
+		}
+	}
+}

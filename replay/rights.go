@@ -1,0 +1,101 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Grants returns the statements that give the replay role what it needs and nothing else, the right that hoisting alone
+// needs last, for an administrator to run
+// in the shadow database; schemas are those of D0 and of every neighbour.
+func (p *Player) Grants(schemas []string) []string {
+	role := pgx.Identifier{p.cfg.User}.Sanitize()
+	copies := identifiers(schemas)
+	grants := []string{
+		fmt.Sprintf("GRANT CONNECT ON DATABASE %s TO %s", pgx.Identifier{p.cfg.Database}.Sanitize(), role),
+		fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", copies, role),
+		fmt.Sprintf("GRANT SELECT ON ALL TABLES IN SCHEMA %s TO %s", copies, role),
+	}
+	if len(p.opt.SearchPath) > 0 {
+		engine := identifiers(p.opt.SearchPath)
+		grants = append(grants,
+			fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", engine, role),
+			fmt.Sprintf("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA %s TO %s", engine, role))
+	}
+	return append(grants, fmt.Sprintf("GRANT TEMPORARY ON DATABASE %s TO %s /* only for hoisting, which makes trials faster */",
+		pgx.Identifier{p.cfg.Database}.Sanitize(), role))
+}
+
+func identifiers(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = pgx.Identifier{name}.Sanitize()
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// rightsQuery returns what a replay role should not have, one row each: what it is, and the statement that takes it away.
+// $1 is the schemas of the copies, $2 those and the engine's, as arrays. A superuser has everything: one row.
+const rightsQuery = `WITH me AS (SELECT * FROM pg_catalog.pg_roles WHERE rolname = current_user),
+	copies AS (SELECT c.oid, n.nspname, c.relname FROM pg_catalog.pg_class c
+		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = ANY ($1::text[]) AND c.relkind IN ('r', 'p', 'v', 'm', 'f'))
+SELECT 'is a SUPERUSER, whom nothing stops from reading the server''s files or from writing',
+	'make a role of its own for them (dpwatch config check --connect prints what to grant)' FROM me WHERE rolsuper
+UNION ALL
+SELECT pg_catalog.format('has %s', word), pg_catalog.format('ALTER ROLE %I NO%s', rolname, word)
+	FROM me, (VALUES ('BYPASSRLS'), ('CREATEROLE'), ('CREATEDB'), ('REPLICATION')) AS attribute (word)
+	WHERE NOT rolsuper AND CASE word WHEN 'BYPASSRLS' THEN rolbypassrls WHEN 'CREATEROLE' THEN rolcreaterole
+		WHEN 'CREATEDB' THEN rolcreatedb ELSE rolreplication END
+UNION ALL
+SELECT pg_catalog.format('is a member of %s', r.rolname), pg_catalog.format('REVOKE %I FROM %I', r.rolname, me.rolname)
+	FROM me, pg_catalog.pg_roles r WHERE NOT me.rolsuper AND pg_catalog.pg_has_role(r.oid, 'MEMBER')
+	AND r.rolname IN ('pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program', 'pg_read_all_data',
+		'pg_write_all_data', 'pg_signal_backend', 'pg_maintain', 'pg_checkpoint')
+UNION ALL
+SELECT pg_catalog.format('may create in schema %I', n.nspname),
+	pg_catalog.format('REVOKE CREATE ON SCHEMA %I FROM %I, PUBLIC', n.nspname, me.rolname)
+	FROM me, pg_catalog.pg_namespace n
+	WHERE NOT me.rolsuper AND n.nspname = ANY ($2::text[]) AND pg_catalog.has_schema_privilege(n.oid, 'CREATE')
+UNION ALL
+SELECT pg_catalog.format('may write to %s table(s), %I.%I one of them', count(*), min(nspname), min(relname)),
+	pg_catalog.format('REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA %s FROM %I, PUBLIC; the copies must belong to another role',
+		pg_catalog.string_agg(DISTINCT pg_catalog.quote_ident(nspname), ', '), min(me.rolname))
+	FROM me, copies WHERE NOT me.rolsuper AND pg_catalog.has_table_privilege(copies.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
+	HAVING count(*) > 0
+UNION ALL
+SELECT pg_catalog.format('may read %s table(s) outside the copies, %I.%I one of them', count(*), min(n.nspname), min(c.relname)),
+	pg_catalog.format('REVOKE SELECT ON ALL TABLES IN SCHEMA %s FROM %I, PUBLIC',
+		pg_catalog.string_agg(DISTINCT pg_catalog.quote_ident(n.nspname), ', '), min(me.rolname))
+	FROM me, pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+	WHERE NOT me.rolsuper AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname <> ALL ($2::text[])
+	AND n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'
+	AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
+	HAVING count(*) > 0`
+
+// rights returns a warning for everything that the replay role could do and should not.
+func (p *Player) rights(ctx context.Context, conn *pgconn.PgConn, schemas []string) ([]string, error) {
+	rows, err := ask(ctx, conn, "check the replay role", rightsQuery, array(schemas), array(slices.Concat(schemas, p.opt.SearchPath)))
+	if err != nil {
+		return nil, err
+	}
+	warnings := make([]string, len(rows))
+	for i, row := range rows {
+		warnings[i] = fmt.Sprintf("the replay role %s %s: replays need SELECT on the copies alone: %s", p.cfg.User, row[0], row[1])
+	}
+	return warnings, nil
+}
+
+// array writes names as a value of type text[].
+func array(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name) + `"`
+	}
+	return "{" + strings.Join(quoted, ",") + "}"
+}

@@ -1,0 +1,113 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/dpwatch/dpwatch/internal/outcome"
+)
+
+// Protocol says which sub-protocol carries trials (manual, chapter 55.2).
+type Protocol string
+
+// The protocols.
+const (
+	Captured Protocol = "captured" // as the client sent the query; "" means the same
+	Extended Protocol = "extended" // Parse, Bind, Execute
+	Simple   Protocol = "simple"   // Query
+)
+
+// simple reports whether trials of a statement are simple queries.
+func (p *Player) simple(s Statement) bool {
+	switch p.opt.Protocol {
+	case Extended:
+		return false
+	case Simple:
+		return true
+	}
+	return s.Simple
+}
+
+// simpleWindow bounds the bytes of queries that are on their way unanswered, if there are several: no socket's buffers
+// are smaller than that, so that server and client never wait for each other to read.
+const simpleWindow = 16 << 10
+
+// simply runs trials as simple queries: each is parsed and planned anew, in a transaction of its own. The server gets the
+// next ones before it has answered the last.
+func (r *Run) simply(ctx context.Context, s *session, trials []trial) error {
+	s.used += len(trials)
+	unwatch := context.AfterFunc(ctx, func() { _ = s.conn.Conn().SetDeadline(time.Unix(1, 0)) })
+	err := r.simpleTrials(s, trials)
+	if !unwatch() { // the session is of no more use, and what runs on it is ended
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		defer cancel()
+		_ = s.conn.CancelRequest(late)
+		return ctx.Err()
+	}
+	return err
+}
+
+func (r *Run) simpleTrials(s *session, trials []trial) error {
+	front := s.conn.Frontend()
+	sent, flying := 0, 0
+	text := func(i int) string { return r.stmt.Worlds[trials[i].world] }
+	for i := range trials {
+		if flying <= simpleWindow/2 {
+			for sent < len(trials) && (flying == 0 || flying+len(text(sent)) <= simpleWindow) {
+				front.SendQuery(&pgproto3.Query{String: text(sent)})
+				flying += len(text(sent))
+				sent++
+			}
+			if err := front.Flush(); err != nil {
+				return &transientError{op: "replay", err: err}
+			}
+		}
+		var err error
+		if *trials[i].into, err = r.simpleResult(s); err != nil {
+			return err
+		}
+		flying -= len(text(i))
+	}
+	return nil
+}
+
+// simpleResult reads what came of one simple query, up to the server's word that it is ready.
+func (r *Run) simpleResult(s *session) (o outcome.Outcome, err error) {
+	var state string
+	s.reader.begin()
+	for {
+		message, err := s.conn.ReceiveMessage(context.Background()) // simply watches the context
+		if err != nil {
+			if _, fault := classify(err); fault != nil {
+				return o, fault
+			}
+			return o, &transientError{op: "replay", err: err}
+		}
+		switch m := message.(type) {
+		case *pgproto3.RowDescription:
+			s.reader.describeMessage(m.Fields)
+		case *pgproto3.DataRow:
+			if err := s.reader.row(m.Values, r.player.opt.MaxRows, r.player.opt.MaxBytes); err != nil {
+				return o, &transientError{op: "replay", err: err}
+			}
+		case *pgproto3.ErrorResponse:
+			var fault error
+			if state, fault = classify(pgconn.ErrorResponseToPgError(m)); fault != nil {
+				return o, fault
+			}
+		case *pgproto3.CommandComplete, *pgproto3.EmptyQueryResponse, *pgproto3.NoticeResponse,
+			*pgproto3.ParameterStatus, *pgproto3.NotificationResponse:
+		case *pgproto3.ReadyForQuery:
+			if state != "" {
+				return outcome.Outcome{SQLState: state}, nil
+			}
+			return s.reader.end(), nil
+		default:
+			return o, fmt.Errorf("replay: unexpected %T from the server in answer to a simple query", message)
+		}
+	}
+}

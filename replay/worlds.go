@@ -1,0 +1,130 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// scanPatience is how long the server may keep a session's counts of scans to itself: ten seconds (pgstat.c,
+// PGSTAT_IDLE_INTERVAL), and some for a busy machine.
+const scanPatience = 12 * time.Second
+
+// scanQuery counts how often the tables of schemas were read, by schema. Views, which are not counted, are not there.
+const scanQuery = `SELECT schemaname, pg_catalog.sum(coalesce(seq_scan, 0) + coalesce(idx_scan, 0))::int8
+	FROM pg_catalog.pg_stat_all_tables WHERE schemaname = ANY ($1::text[]) GROUP BY 1`
+
+// proveWorlds finds out once, before the first trial counts, whether each engine of a world of its own reads the copy of
+// that world: a few trials go through it, alone, and the server's counters tell which schema's tables were read. An
+// engine that reads another copy is a SetupError. Where the counters tell nothing (an engine that remembers its data, a
+// copy that is made of views, a source elsewhere), that is told as a warning.
+func (r *Run) proveWorlds(ctx context.Context) error {
+	p := r.player
+	if p.proved.Load() || len(p.engines) < 2 || len(p.opt.Copies) != len(p.engines) {
+		return nil
+	}
+	select {
+	case p.proving <- struct{}{}: // trials of other Runs wait: they would count as well
+		defer func() { <-p.proving }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if p.proved.Load() {
+		return nil
+	}
+	conn, err := p.connect(ctx, Statement{})
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
+	for i, schema := range p.opt.Copies {
+		read, known, err := r.whatReads(ctx, conn, i)
+		switch {
+		case err != nil:
+			return err
+		case !known || len(read) == 0:
+			p.tell(fmt.Sprintf("whether the engine at %s:%d reads the copy in schema %s cannot be seen: make sure that its source finds the tables there", p.engines[i].Host, p.engines[i].Port, schema))
+			if known { // the others would have to be waited for as well
+				p.proved.Store(true)
+				return nil
+			}
+		case !read[schema]:
+			return &SetupError{
+				Op:   fmt.Sprintf("engine %s at %s:%d, for schema %s", p.engines[i].Database, p.engines[i].Host, p.engines[i].Port, schema),
+				Hint: fmt.Sprintf("it reads %s: let its source find the tables in %s (search_path, say), or correct shadow.worlds", strings.Join(slices.Sorted(maps.Keys(read)), ", "), schema),
+			}
+		}
+	}
+	p.proved.Store(true)
+	return nil
+}
+
+// proofTrials is how many trials go through an engine to see what it reads: every table that they read is scanned so often
+// at least, and what others scan meanwhile, or have scanned and the server tells late, is taken for chance below that.
+const proofTrials = 8
+
+// whatReads sends trials through the engine of a world and returns the schemas whose tables were read proofTrials times
+// meanwhile; it ends as soon as the world's own was. known = its own is counted at all.
+func (r *Run) whatReads(ctx context.Context, conn *pgconn.PgConn, world int) (read map[string]bool, known bool, err error) {
+	own := r.player.opt.Copies[world]
+	before, err := r.scans(ctx, conn)
+	if err != nil {
+		return nil, false, err
+	}
+	if _, known = before[own]; !known {
+		return nil, false, nil
+	}
+	port, err := r.port(ctx, world)
+	if err != nil {
+		return nil, true, err
+	}
+	for range proofTrials {
+		if _, err = r.engineTrial(ctx, &session{}, port, r.stmt.Worlds[world]); err != nil || port.IsClosed() { // after a timeout
+			break
+		}
+	}
+	_ = port.Close(ctx) // the end of a session tells the counts at once
+	if err != nil {
+		return nil, true, err
+	}
+	for start := time.Now(); ; {
+		after, err := r.scans(ctx, conn)
+		if err != nil {
+			return nil, true, err
+		}
+		read = map[string]bool{}
+		for schema, n := range after {
+			if n >= before[schema]+proofTrials {
+				read[schema] = true
+			}
+		}
+		if read[own] || time.Since(start) > scanPatience {
+			return read, true, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, true, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func (r *Run) scans(ctx context.Context, conn *pgconn.PgConn) (map[string]int64, error) {
+	rows, err := ask(ctx, conn, "count the scans of the copies", scanQuery, array(r.player.opt.Copies))
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]int64{}
+	for _, row := range rows {
+		if out[string(row[0])], err = strconv.ParseInt(string(row[1]), 10, 64); err != nil {
+			return nil, fmt.Errorf("count the scans of the copies: %w", err)
+		}
+	}
+	return out, nil
+}
