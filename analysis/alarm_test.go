@@ -47,6 +47,20 @@ func TestFalseAlarms(t *testing.T) {
 		}},
 		{"equal_0", 0, 0, func(r *rand.Rand) (d0, d1 analysis.Outcome) { return value(lap(r, 1)), value(lap(r, 1)) }},
 		{"ten_groups", 1, 0, many(10, func(i int) float64 { return .125 * float64(b2i(i < 8)) })},
+		{"one_noise_for_three_columns", 1, 0, worlds(func(r *rand.Rand, s float64) analysis.Outcome {
+			z := s + lap(r, 1)
+			return columns(z, 20+z, 7-10*z)
+		})},
+		{"noise_shared_in_part_by_ten_groups", 1, 0, worlds(func(r *rand.Rand, s float64) analysis.Outcome {
+			z, xs := s+lap(r, 1), make([]float64, 10)
+			for i := range xs {
+				xs[i] = z + lap(r, .2)
+			}
+			return groups(xs...)
+		})},
+		{"integer_noise_on_an_integer", 1, 0, worlds(func(r *rand.Rand, s float64) analysis.Outcome {
+			return value(.25 + s + geo(r, 1))
+		})},
 		{"noise_shared_by_the_worlds", 1, 0, func(r *rand.Rand) (d0, d1 analysis.Outcome) {
 			z := lap(r, 1)
 			return value(z), value(1 - z)

@@ -48,27 +48,32 @@ type Audit struct {
 	bet     bet
 	mix     mixtures
 
-	path        []PathPoint // at the ends of blocks
-	reader      *reader
-	errors      *dictionary
-	codes       [2][]code
-	slots       []*series
-	specials    []*series
-	joint       joint
-	fitted      fitted
-	certificate *certificate // the event of the fixed budget, nil before half of it is used
-	jointNow    [2]code      // the Gaussian scores of the pair at hand
-	stride      int          // of the pairs that are kept
-	retained    [][2]*Outcome
-	misfit      bool // a result did not fit the layout
-	divideAt    int  // pairs at which wealth is divided among the scores anew
-	layoutAt    int  // pairs at which the layout is looked at again
-	funded      int  // slots that had a stake when wealth was shared out last
-	monotony    monotony
-	repeats     map[uint64]uint8
-	echoes      [2]int // results that repeat an earlier one of their world although their numbers are precise
-	failures    [2]int
-	unmatched   int // results of another shape
+	path         []PathPoint // at the ends of blocks
+	reader       *reader
+	errors       *dictionary
+	codes        [2][]code
+	slots        []*series
+	specials     []*series
+	joint        joint
+	fitted       fitted
+	contrast     combination
+	discriminant discriminant
+	fraction     fraction
+	learned      learned
+	standard     standard
+	certificate  *certificate // the event of the fixed budget, nil before half of it is used
+	jointNow     [2]code      // the Gaussian scores of the pair at hand
+	stride       int          // of the pairs that are kept
+	retained     []retained
+	misfit       bool // a result did not fit the layout
+	divideAt     int  // pairs at which wealth is divided among the scores anew
+	layoutAt     int  // pairs at which the layout is looked at again
+	funded       int  // slots that had a stake when wealth was shared out last
+	monotony     monotony
+	repeats      map[uint64]uint8
+	echoes       [2]int // results that repeat an earlier one of their world exactly
+	failures     [2]int
+	unmatched    int // results of another shape
 }
 
 // New starts an audit of a claim. It returns an *InfeasibleError when the budget is too small for any method to convict
@@ -86,7 +91,7 @@ func New(c Claim, o Options) (*Audit, error) {
 	a := &Audit{
 		claim: c, opts: o, threshold: -math.Log(1 - o.Confidence),
 		errors: newDictionary(firstError, otherError), repeats: map[uint64]uint8{},
-		mix: newMixtures(), stride: 1, nextTurn: 1, nextLook: 1, divideAt: firstDivision,
+		mix: newMixtures(o.NoClaim), stride: 1, nextTurn: 1, nextLook: 1, divideAt: firstDivision,
 	}
 	a.grid, a.claimAt = newGrid(c.Epsilon, o.NoClaim)
 	at := c.Epsilon
@@ -145,6 +150,9 @@ func (a *Audit) read(d0, d1 *Outcome, h [2]uint64) {
 		if kept {
 			s.push(c0, c1)
 		}
+		if s.serial.set {
+			s.serial.add(c0, c1)
+		}
 		if !s.shared && s.watch.add(c0, c1) {
 			s.shared = true
 		}
@@ -184,6 +192,25 @@ func (a *Audit) special(s *series, d0, d1 *Outcome, h [2]uint64) (c0, c1 code) {
 		if s.table != nil {
 			return a.fitted.score(a.codes[0][0]), a.fitted.score(a.codes[1][0])
 		}
+	case lawScore:
+		return a.codes[0][0], a.codes[1][0]
+	case contrastScore:
+		if s.table != nil {
+			return a.contrast.ofResult(a.codes[0]), a.contrast.ofResult(a.codes[1])
+		}
+	case discriminantScore:
+		if s.table != nil {
+			m := &a.discriminant.direction
+			return m.ofResult(a.codes[0]), m.ofResult(a.codes[1])
+		}
+	case ratioScore:
+		if s.table != nil {
+			return a.learned.ofResult(a.codes[0]), a.learned.ofResult(a.codes[1])
+		}
+	case fractionScore:
+		if s.table != nil {
+			return a.fraction.ofResult(a.codes[0]), a.fraction.ofResult(a.codes[1])
+		}
 	}
 	return c0, c1
 }
@@ -219,7 +246,7 @@ func (a *Audit) growSlots() {
 // Bounds on the past that is kept for learning.
 const (
 	maxKeptCells = 1 << 21 // pairs times slots: 32 MiB of codes
-	maxKeptPairs = 1 << 14
+	maxKeptPairs = 1 << 17
 	minKeptPairs = 256
 )
 
@@ -239,22 +266,6 @@ func (a *Audit) thin() {
 	}
 }
 
-// retain keeps the first and the latest pairs as they are, to learn the layout from.
-func (a *Audit) retain(d0, d1 *Outcome) {
-	const first, latest = 8, 8
-	if a.reader != nil && (widthOf(d0) != a.reader.width || widthOf(d1) != a.reader.width) {
-		a.unmatched++
-	}
-	if a.reader != nil && !a.reader.keyed && (len(d0.Rows) > 1 || len(d1.Rows) > 1) {
-		a.misfit = true
-	}
-	if len(a.retained) < first+latest {
-		a.retained = append(a.retained, [2]*Outcome{d0, d1})
-		return
-	}
-	a.retained[first+a.pairs%latest] = [2]*Outcome{d0, d1}
-}
-
 func (a *Audit) countFailures(d0, d1 *Outcome) {
 	for w, o := range [2]*Outcome{d0, d1} {
 		if o.Failed() {
@@ -269,7 +280,7 @@ const maxRepeats = 1 << 16
 // remember notes in which world a result was seen.
 func (a *Audit) remember(h [2]uint64) {
 	for w, x := range h {
-		if a.repeats[x]>>w&1 == 1 && precise(a.codes[w]) {
+		if a.repeats[x]>>w&1 == 1 && numeric(a.codes[w]) {
 			a.echoes[w]++
 		}
 	}
@@ -286,6 +297,16 @@ const (
 	onD1Only
 	elsewhere
 )
+
+// numeric reports whether a number is among codes.
+func numeric(codes []code) bool {
+	for _, c := range codes {
+		if isNumber(c) {
+			return true
+		}
+	}
+	return false
+}
 
 // repeatCode says in which world a result was seen before.
 func (a *Audit) repeatCode(h uint64) code {

@@ -117,7 +117,12 @@ func appendEdges(edges, values []float64, bins int) []float64 {
 	return edges
 }
 
-// quantileEdges places the edges at i/bins, i = 1 .. bins-1; one on each side of an atom. It treats both ends alike, so
+// leastTail is the number of values in a tail that gets an edge of its own.
+const leastTail = 8
+
+// quantileEdges places the edges at i/bins, i = 1 .. bins-1, and, where there are enough values, at a quarter and a half of
+// the first and of the last bin: tails hold what noise of another scale or of lighter tails tells; one on each side of an
+// atom. It treats both ends alike, so
 // that a score and its negative have the same bins.
 func quantileEdges(edges, values []float64, bins int) []float64 {
 	n := len(values)
@@ -136,7 +141,12 @@ func quantileEdges(edges, values []float64, bins int) []float64 {
 			add(math.Nextafter(values[lo], math.Inf(1)))
 		}
 	}
+	const fine = 4
+	bins *= fine
 	for i := 1; i < bins; i++ {
+		if outer := min(i, bins-i); i%fine != 0 && (outer > fine/2 || n < leastTail*bins) {
+			continue
+		}
 		at := i * n / bins
 		if 2*i > bins {
 			at = n - (bins-i)*n/bins
@@ -144,15 +154,15 @@ func quantileEdges(edges, values []float64, bins int) []float64 {
 		at = min(max(at, 1), n-1)
 		lo, hi := equalRun(values, at)
 		before, _ := equalRun(values, at-1)
-		isAtom := func(lo, hi int) bool { return hi-lo > 1 && (hi-lo)*bins >= n }
+		isAtom := func(lo, hi int) bool { return hi-lo > 1 && (hi-lo)*bins >= fine*n }
 		switch left, right := isAtom(before, lo), isAtom(lo, hi); {
 		case lo < at && right:
 			exact(lo, hi)
-		case lo < at: // within a run: cut at its outer end, in the middle at both
-			if lo > 0 && 2*i <= bins {
+		case lo < at: // within a run: cut at its outer end, in the middle at both, at the inner end where it is outermost
+			if lo > 0 && (2*i <= bins || hi == n) {
 				add(between(values[lo-1], values[lo]))
 			}
-			if hi < n && 2*i >= bins {
+			if hi < n && (2*i >= bins || lo == 0) {
 				add(between(values[lo], values[hi]))
 			}
 		case right && !left:

@@ -228,6 +228,10 @@ func (b *bet) collect(t *table, w []float64) {
 		}
 		return
 	}
+	if t.laws != nil {
+		w[0] += gainOf(b.odds, t.during)
+		return
+	}
 	k0, k1 := b.events.classCounts(t.during[0]), b.events.classCounts(t.during[1])
 	for i := range w {
 		w[i] += b.factors[i].gain(k0, k1)

@@ -70,36 +70,6 @@ func bucketOrder(c0, c1 []int) []int {
 	return order
 }
 
-// estimateSlot is BucketEstimate for the kept codes of a slot: equal-width buckets over the pooled range of its
-// numbers, and one bucket per category.
-func estimateSlot(past [2][]code, buckets int, delta float64, minCount int) float64 {
-	lo, hi := math.Inf(1), math.Inf(-1)
-	categories := map[uint16]int{}
-	for _, codes := range past {
-		for _, c := range codes {
-			if isNumber(c) {
-				lo, hi = min(lo, c), max(hi, c)
-				continue
-			}
-			if _, ok := categories[categoryOf(c)]; !ok {
-				categories[categoryOf(c)] = buckets + len(categories)
-			}
-		}
-	}
-	var counts [2][]int
-	for w, codes := range past {
-		counts[w] = make([]int, buckets+len(categories))
-		for _, c := range codes {
-			if isNumber(c) {
-				counts[w][bucketOf(c, lo, hi, buckets)]++
-			} else {
-				counts[w][categories[categoryOf(c)]]++
-			}
-		}
-	}
-	return BucketEstimate(counts[0], counts[1], delta, minCount)
-}
-
 // bucketOf returns the equal-width bucket of x in [lo, hi].
 func bucketOf(x, lo, hi float64, buckets int) int {
 	part := (x/2 - lo/2) / (hi/2 - lo/2) // halves: the range may exceed the greatest float

@@ -65,8 +65,9 @@ func newDictionary(first, rest int) *dictionary {
 	return &dictionary{ids: map[string]int{}, first: first, rest: rest}
 }
 
-// code returns the category of a word.
+// code returns the category of a word. Of long words the beginning and a hash are kept.
 func (d *dictionary) code(word string) code {
+	word = brief(word)
 	id, ok := d.ids[word]
 	switch {
 	case ok:

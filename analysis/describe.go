@@ -43,9 +43,11 @@ func (a *Audit) bets(n int) bool {
 
 // named returns the series of a score that is in play.
 func (a *Audit) named(id scoreID) *series {
-	for _, s := range a.all() {
-		if s.staked && s.id == id {
-			return s
+	for _, list := range [2][]*series{a.specials, a.slots} {
+		for _, s := range list {
+			if s.staked && s.id == id {
+				return s
+			}
 		}
 	}
 	return nil
@@ -113,7 +115,7 @@ func sum(counts []int32) (n int) {
 
 // String returns the score's name in reports.
 func (k kind) String() string {
-	return [...]string{"value", "rows", "repeat", "low_bit", "joint_laplace", "joint_gauss", "certain", "fitted"}[k]
+	return [...]string{"value", "rows", "repeat", "low_bit", "joint_laplace", "joint_gauss", "certain", "fitted", "value", "difference", "joint_linear", "fraction", "joint_ratio"}[k]
 }
 
 // outcomes puts a set of bins of a score in words.
@@ -130,9 +132,19 @@ func (a *Audit) outcomes(s *series, set uint64) string {
 	case fittedScore:
 		noun := "column " + a.reader.columnName(0) + ": " + a.fitted.String()
 		return s.binner.words(set, noun, a.categoryWord(s))
+	case contrastScore:
+		return "sum of " + a.combinationWords(&a.contrast) + ", each counted from its center: " + s.binner.words(set, "value", a.categoryWord(s))
+	case discriminantScore:
+		return "sum of " + a.combinationWords(&a.discriminant.direction) + ", each counted from its center: " +
+			s.binner.words(set, "value", a.categoryWord(s))
+	case fractionScore:
+		return a.slotWords(a.fraction.slot) + ": " + s.binner.words(set, a.fraction.String(), a.categoryWord(s))
 	case laplaceScore, gaussScore:
 		return fmt.Sprintf("all %d partitions and columns taken together: %s", len(a.slots),
 			s.binner.words(set, "score", a.categoryWord(s)))
+	case ratioScore:
+		return fmt.Sprintf("all %d partitions and columns taken together: %s", len(a.slots),
+			s.binner.words(set, "estimated log-likelihood ratio", a.categoryWord(s)))
 	}
 	r := a.reader
 	prefix := ""
@@ -183,7 +195,7 @@ func (a *Audit) categoryWord(s *series) func(id uint16) string {
 		if w, ok := a.errors.word(int(id)); ok {
 			return "error " + w
 		}
-		if s.kind == slotScore || s.kind == fittedScore {
+		if s.kind == slotScore || s.kind == fittedScore || s.kind == lawScore {
 			if w, ok := a.reader.words[s.slot%a.reader.cells()].word(int(id)); ok {
 				return strconv.Quote(w)
 			}

@@ -31,10 +31,18 @@
 // whole result, the lowest bit set in the numbers, and, where there are two slots or more, two joint scores
 // learned from earlier trials (naive Bayes with Laplace and with Gaussian noise).
 //
+// Three scores are bet on only where the past shows something for them to see, so that others pay nothing for them: the
+// difference or sum of two columns or groups of which one explains the other (their noise is shared), a linear
+// discriminant that knows how all of them vary together, and what a value leaves over a modulus. What they look at is
+// chosen from the past, at most one of each at a time, whatever the number of columns and groups.
+//
 // # How it grows
 //
 // Learning happens at the ends of blocks that grow with the number of pairs (an eighth of it). In between only
 // counts per bin are kept, and they are all that is needed for every epsilon of the grid. Memory is bounded
-// whatever the number of trials: at most about 64 MiB of past values for learning, and a number of count tables
-// that grows with the logarithm of the number of pairs.
+// whatever the number of trials: at most about 64 MiB of past values for learning, 32 MiB of whole results to learn the
+// layout from (of a result beyond 1 MiB the first 512 rows are kept), 65,536 hashes of results, and a number of count
+// tables that grows with the logarithm of the number of pairs. Of results with more than [Options].MaxSlots cells the
+// rest counts in the number of rows only, of texts beyond the 256th of a column all are one outcome, and of a text longer than
+// 256 bytes its beginning and a hash are kept.
 package analysis

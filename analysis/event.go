@@ -31,6 +31,7 @@ type table struct {
 
 	lopsided bool         // the score's law has no centre that halves it: nothing is gained from symmetric events
 	fixed    *events      // the events, where they are not learned from the counts
+	laws     *laws        // the working alternative, where every bin is bet on
 	paired   *pairedTable // the counts of pairs, where the two trials of a pair may share their noise
 }
 

@@ -4,8 +4,6 @@ package analysis
 var (
 	ProjectEvent = projectEvent
 	ProjectBins  = projectBins
-
-	ProjectTernary = func(p, q [3]float64, ratio float64) (ps, qs [3]float64) { return projectTernary(p, q, ratio) }
 )
 
 // SkipBound makes an audit decide about the claim alone: no bound is computed below it.
@@ -19,3 +17,22 @@ func RestoreBody(body []byte) (*Audit, error) {
 
 // StateHead is the length of what stands before the body.
 const StateHead = len(stateMagic) + 1
+
+// Bets returns the log factors, per world and class, that every component of the mixtures stakes on estimates of the
+// classes' probabilities.
+func Bets(epsilon, delta float64, p, q [3]float64, live [3]bool) (all [][2][3]float64) {
+	m := newMixtures(true) // all of the other's components are among these
+	for _, c := range append(append(append(mixture{}, m.shift...), m.support...), m.sure...) {
+		f := c.factorsOf(newNull(epsilon, delta), p, q, live)
+		all = append(all, [2][3]float64{f[0], f[1]})
+	}
+	return all
+}
+
+// BinBet returns the log factors, per world and bin, of the bet on every bin with the working alternative (p, q).
+func BinBet(epsilon, delta float64, p, q []float64) (f [2][]float64) {
+	l, k := laws{p, q}, len(p)
+	odds := make([]float64, 2*k)
+	l.place(newNull(epsilon, delta), odds)
+	return [2][]float64{odds[:k], odds[k:]}
+}

@@ -7,12 +7,13 @@ import (
 
 // Figures are the series that are worth drawing of an audit.
 type Figures struct {
-	Claim     Claim
-	NoClaim   bool
-	Threshold float64     // ln(1/alpha)
-	Path      []PathPoint // at the ends of blocks, so that there are as many as the logarithm of the pairs allows
-	Histogram *Histogram  // nil before any number was seen
-	Profile   []ProfilePoint
+	Claim      Claim
+	NoClaim    bool
+	Threshold  float64     // ln(1/alpha)
+	Path       []PathPoint // at the ends of blocks, so that there are as many as the logarithm of the pairs allows
+	Histogram  *Histogram  // nil before any number was seen
+	Categories *Categories // of the same column; nil where there are numbers alone
+	Profile    []ProfilePoint
 }
 
 // PathPoint is the state after some pairs: the log-wealth against the claim (NaN without one) and the bound.
@@ -46,7 +47,10 @@ func (a *Audit) Figures() Figures {
 	if a.pairs > 0 {
 		f.Path = append(f.Path, a.pathPoint())
 	}
-	f.Histogram = a.histogram()
+	if s, toward, direction := a.loudestSlot(); s != nil {
+		f.Histogram = a.histogram(s, toward, direction)
+		f.Categories = a.categories(s, toward, direction)
+	}
 	for e := 0.0; e <= max(3, 2*a.claim.Epsilon) && a.pairs > 0; e += max(3, 2*a.claim.Epsilon) / 12 {
 		p := ProfilePoint{Epsilon: e}
 		for _, d := range profileDeltas {
@@ -69,12 +73,8 @@ func (a *Audit) pathPoint() PathPoint {
 	return p
 }
 
-// histogram draws the slot of the loudest event; where that is another score, the first slot with numbers.
-func (a *Audit) histogram() *Histogram {
-	s, toward, direction := a.loudestSlot()
-	if s == nil {
-		return nil
-	}
+// histogram counts the numbers of a slot; toward are the bins of the event.
+func (a *Audit) histogram(s *series, toward uint64, direction string) *Histogram {
 	var all []float64
 	for _, codes := range s.past {
 		for _, c := range codes {
@@ -105,13 +105,7 @@ func (a *Audit) histogram() *Histogram {
 			}
 		}
 	}
-	h.Label = "column " + a.reader.columnName(0)
-	if cells := a.reader.cells(); len(a.reader.measures) > 0 {
-		h.Label = "column " + a.reader.columnName(a.reader.measures[s.slot%cells])
-		if a.reader.keyed {
-			h.Label = a.reader.labels[s.slot/cells] + ", " + h.Label
-		}
-	}
+	h.Label = a.slotLabel(s.slot)
 	edges := append(append([]float64{lo}, s.binner.edges...), hi)
 	for i := range s.binner.numeric() {
 		if from, to := max(edges[i], lo), min(edges[i+1], hi); toward>>i&1 == 1 && from < to {
@@ -121,7 +115,22 @@ func (a *Audit) histogram() *Histogram {
 	return h
 }
 
-// loudestSlot returns the slot to draw, and the bins and direction of the event if it is one of that slot.
+// slotLabel names a slot below a figure.
+func (a *Audit) slotLabel(slot int) string {
+	cells := a.reader.cells()
+	if len(a.reader.measures) == 0 {
+		return a.reader.labels[slot/cells]
+	}
+	label := "column " + a.reader.columnName(a.reader.measures[slot%cells])
+	if a.reader.keyed {
+		label = a.reader.labels[slot/cells] + ", " + label
+	}
+	return label
+}
+
+// loudestSlot returns the slot to draw, and the bins and direction of the event if it is one of that slot. Where the loudest
+// event is of another score it is the loudest slot, and before anything is bet on any the first with numbers, or the first;
+// nil without slots.
 func (a *Audit) loudestSlot() (s *series, set uint64, direction string) {
 	top, n := math.Inf(-1), 0
 	now := a.lead.current(&a.book, a.epoch)
@@ -148,6 +157,9 @@ func (a *Audit) loudestSlot() (s *series, set uint64, direction string) {
 		if own.binner.numeric() > 1 {
 			return own, 0, ""
 		}
+	}
+	if len(a.slots) > 0 {
+		return a.slots[0], 0, ""
 	}
 	return nil, 0, ""
 }

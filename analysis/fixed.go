@@ -16,15 +16,18 @@ type ClopperPearsonBound struct {
 
 // certificate counts a fixed event.
 type certificate struct {
-	series *series
-	binner binner
-	lens   joint  // as it was: the joint scores are learned anew, the event must not change
-	fitted fitted // likewise
-	set    uint64
-	heavy  int // the world where the event is likelier
-	event  *Event
-	pairs  int
-	hits   [2]int
+	series   *series
+	binner   binner
+	lens     joint       // as it was: the joint scores are learned anew, the event must not change
+	fitted   fitted      // likewise
+	sum      combination // likewise
+	fraction fraction    // likewise
+	learned  learned     // likewise
+	set      uint64
+	heavy    int // the world where the event is likelier
+	event    *Event
+	pairs    int
+	hits     [2]int
 }
 
 // certify chooses the event when half of the budget is used, so that the choice does not depend on what certifies it.
@@ -37,7 +40,7 @@ func (a *Audit) certify() {
 	top, rest := math.Inf(-1), a.opts.MaxTrials-a.pairs
 	var best *series
 	for _, s := range a.all() {
-		if s.table == nil || s.table.pairs == 0 || s.kind == repeatScore || s.kind == certainScore {
+		if s.table == nil || s.table.pairs == 0 || s.kind == repeatScore || s.kind == certainScore || s.kind == lawScore {
 			continue
 		}
 		for _, v := range [...]view{ascending, folded, sorted} {
@@ -59,6 +62,16 @@ func (a *Audit) certify() {
 			l := &c.lens.full[i]
 			l.categories, l.weights = append([]uint16(nil), l.categories...), append([]float64(nil), l.weights...)
 		}
+	}
+	switch best.kind {
+	case contrastScore:
+		c.sum = a.contrast.clone()
+	case discriminantScore:
+		c.sum = a.discriminant.direction.clone()
+	case fractionScore:
+		c.fraction = a.fraction
+	case ratioScore:
+		c.learned = a.learned.clone()
 	}
 	e := events{}
 	side := [2]int{towardD0, towardD1}[c.heavy]
@@ -110,6 +123,12 @@ func (c *certificate) count(a *Audit, pair [2]*Outcome) {
 			_, codes[w] = c.lens.score(a.codes[w])
 		case fittedScore:
 			codes[w] = c.fitted.score(a.codes[w][0])
+		case contrastScore, discriminantScore:
+			codes[w] = c.sum.ofResult(a.codes[w])
+		case ratioScore:
+			codes[w] = c.learned.ofResult(a.codes[w])
+		case fractionScore:
+			codes[w] = c.fraction.ofResult(a.codes[w])
 		}
 	}
 	c.pairs++

@@ -10,6 +10,7 @@ const (
 	gridLeast  = .01
 	gridCoarse = 1.25 // the ratio of neighbours up to a tenth of the claim
 	gridRatio  = 1.1  // and from there on
+	gridFine   = 1.03 // the ratio of neighbours where nothing is claimed, and the bound is all there is
 	gridMost   = 14   // an engine without noise needs more than a million pairs beyond this
 )
 
@@ -23,9 +24,12 @@ func newGrid(claim float64, noClaim bool) (grid []float64, at int) {
 	grid = append(grid, 0)
 	for e := gridLeast; e < gridMost; {
 		grid = append(grid, e)
-		if e < claim/10 {
+		switch {
+		case noClaim:
+			e *= gridFine
+		case e < claim/10:
 			e *= gridCoarse
-		} else {
+		default:
 			e *= gridRatio
 		}
 	}

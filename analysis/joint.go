@@ -51,17 +51,19 @@ type joint struct {
 // leastJoint is the number of pairs before which nothing is learned jointly.
 const leastJoint = 8
 
-// maxJointPast is the most pairs that the joint scores learn from, maxJointCells the most pairs times slots.
+// maxJointPast is the most pairs that the joint scores learn from; beyond fewJoint slots maxJointCells is the most pairs
+// times slots.
 const (
-	maxJointPast  = 2048
+	maxJointPast  = 1 << 17
 	maxJointCells = 1 << 18
+	fewJoint      = 32
 )
 
 // learn fits the lenses on the kept pairs of all slots and scores these pairs out of fold.
 func (j *joint) learn(slots []*series) {
 	kept := len(slots[0].past[0])
 	stride := 1
-	for kept/stride > maxJointPast || (kept/stride > 256 && kept/stride*len(slots) > maxJointCells) {
+	for kept/stride > maxJointPast || (len(slots) > fewJoint && kept/stride > 256 && kept/stride*len(slots) > maxJointCells) {
 		stride++
 	}
 	n := kept / stride

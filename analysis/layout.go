@@ -214,7 +214,7 @@ func recurrence(seen []*outcome.Outcome, columns []int) (duplicates bool, turnov
 	return duplicates, float64(len(all)) / float64(most)
 }
 
-// appendKey appends an unambiguous binary form of a row's key.
+// appendKey appends a binary form of a row's key, unambiguous but for the hashes of long texts.
 func appendKey(b []byte, row []outcome.Value, columns []int) []byte {
 	for _, c := range columns {
 		if c >= len(row) {
@@ -227,8 +227,9 @@ func appendKey(b []byte, row []outcome.Value, columns []int) []byte {
 		case outcome.Number, outcome.Bool:
 			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v.Num))
 		case outcome.Text:
-			b = binary.LittleEndian.AppendUint32(b, uint32(len(v.Text)))
-			b = append(b, v.Text...)
+			text := brief(v.Text)
+			b = binary.LittleEndian.AppendUint32(b, uint32(len(text)))
+			b = append(b, text...)
 		}
 	}
 	return b

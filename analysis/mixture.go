@@ -11,6 +11,7 @@ const (
 	onlyD1                 // the event that speaks for D1
 	plugIn                 // the laws as estimated
 	certain                // outcomes that never vary and differ between the worlds
+	byBin                  // every bin of its own, with the table's laws as the working alternative
 )
 
 // component is one working alternative of the mixture: by how much (excess, in nats) the ratio of the event's
@@ -25,15 +26,30 @@ type component struct {
 // products.
 type mixture []component
 
-// shiftMixture is the prior for values that noise moves: mostly both events, at one of three excesses.
-func shiftMixture() mixture { return newMixture(.7, .1, .1) }
+// excesses are those of every prior. Where nothing is claimed the bound climbs to where little excess is left, and there
+// is a smaller one as well: an alternative of more than about twice the true excess loses.
+func excesses(noClaim bool) []float64 {
+	if noClaim {
+		return []float64{.03, .1, .4, 1.5}
+	}
+	return []float64{.1, .4, 1.5}
+}
+
+// shiftMixture is the prior for values that noise moves: mostly both events, at one of a few excesses.
+func shiftMixture(excesses []float64) mixture { return newMixture(.7, .1, .1, excesses) }
+
+// fittedMixture is the prior for likelihood ratios of fitted laws: more on the plug-in, since laws that differ in scale
+// have events of any ratio.
+func fittedMixture(excesses []float64) mixture { return newMixture(.6, .075, .25, excesses) }
 
 // supportMixture is the prior for outcomes that one world never has.
-func supportMixture() mixture { return newMixture(.2, .15, .5) }
+func supportMixture(excesses []float64) mixture { return newMixture(.2, .15, .5, excesses) }
+
+// lawMixture has one component, which bets on every bin.
+func lawMixture() mixture { return mixture{{byBin, 0, 1}} }
 
 // newMixture spreads the weights of both events, of each one alone, and of the plug-in over the excesses.
-func newMixture(both, alone, plug float64) mixture {
-	excesses := [...]float64{.1, .4, 1.5}
+func newMixture(both, alone, plug float64, excesses []float64) mixture {
 	var m mixture
 	for _, s := range []struct {
 		share  share
@@ -125,27 +141,32 @@ func fill(p *ternary, estimate float64) {
 	p[undecided] = 1 - p[towardD0] - p[towardD1]
 }
 
-// ternaryFactors is the bet of three bins. With delta > 0 it rests on the decomposition of every
-// (epsilon, delta) pair (Kairouz, Oh and Viswanath 2015): P = delta K0 + (1-delta) P', Q = delta K1 + (1-delta) Q'
-// with (P', Q') an (epsilon, 0) pair. With A + B <= 2 for the mean factors under (P', Q') and M0, M1 the greatest
-// factors, the mean of the product is at most (1 + delta ((M0+M1)/2 - 1))^2, by which the factor is divided.
+// ternaryFactors is binFactors for three bins.
 func (h null) ternaryFactors(p1, q1 ternary) factors {
-	ps, qs := projectTernary(p1, q1, h.ratio)
 	var f factors
+	h.binFactors(p1[:], q1[:], f[0][:], f[1][:])
+	return f
+}
+
+// binFactors is the bet on bins: the logarithms of the alternative (p1, q1) over its projection, written to f0 and f1.
+// With delta > 0 it rests on the decomposition of every (epsilon, delta) pair (Kairouz, Oh and Viswanath 2015):
+// P = delta K0 + (1-delta) P', Q = delta K1 + (1-delta) Q' with (P', Q') an (epsilon, 0) pair. With A + B <= 2 for the
+// mean factors under (P', Q') and M0, M1 the greatest factors, the mean of the product is at most
+// (1 + delta ((M0+M1)/2 - 1))^2, by which the factor is divided.
+func (h null) binFactors(p1, q1, f0, f1 []float64) {
+	projectBins(p1, q1, h.ratio, 1, 1, f0, f1)
 	var greatest [2]float64
-	for c := range p1 {
-		f[0][c] = logRatio(p1[c], ps[c], &greatest[0])
-		f[1][c] = logRatio(q1[c], qs[c], &greatest[1])
+	for i := range p1 {
+		f0[i] = logRatio(p1[i], f0[i], &greatest[0])
+		f1[i] = logRatio(q1[i], f1[i], &greatest[1])
 	}
 	if h.delta > 0 {
 		tax := math.Log1p(h.delta * max(0, (greatest[0]+greatest[1])/2-1))
-		for w := range f {
-			for c := range f[w] {
-				f[w][c] -= tax
-			}
+		for i := range f0 {
+			f0[i] -= tax
+			f1[i] -= tax
 		}
 	}
-	return f
 }
 
 // eventFactors is the bet on one event in one direction at any delta, with the alternative

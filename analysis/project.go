@@ -107,34 +107,3 @@ const (
 	undecided
 	towardD1
 )
-
-// projectTernary is projectBins for three bins and n0 = n1 = 1, without slices.
-func projectTernary(p, q ternary, ratio float64) (ps, qs ternary) {
-	lo, hi, a := 0.0, 2.0, 1.0
-	for range 60 {
-		u0, _, d0 := boundary(p[0], q[0], ratio, 1, 1, a)
-		u1, _, d1 := boundary(p[1], q[1], ratio, 1, 1, a)
-		u2, _, d2 := boundary(p[2], q[2], ratio, 1, 1, a)
-		excess := u0 + u1 + u2 - 1
-		if math.Abs(excess) < 1e-14 {
-			break
-		}
-		if excess > 0 {
-			lo = a
-		} else {
-			hi = a
-		}
-		next := a - excess/(d0+d1+d2)
-		if !(next > lo && next < hi) {
-			next = lo + (hi-lo)/2
-		}
-		if next == a {
-			break
-		}
-		a = next
-	}
-	for i := range p {
-		ps[i], qs[i], _ = boundary(p[i], q[i], ratio, 1, 1, a)
-	}
-	return ps, qs
-}

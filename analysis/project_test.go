@@ -45,10 +45,4 @@ func TestProjectBinsGolden(t *testing.T) {
 			t.Errorf("bin %d: got %.10f %.10f, want %.10f %.10f", i, gotP[i], gotQ[i], wantP[i], wantQ[i])
 		}
 	}
-	tp, tq := analysis.ProjectTernary([3]float64(p), [3]float64(q), math.E)
-	for i := range p {
-		if math.Abs(tp[i]-wantP[i]) > 1e-9 || math.Abs(tq[i]-wantQ[i]) > 1e-9 {
-			t.Errorf("ternary bin %d: got %.10f %.10f, want %.10f %.10f", i, tp[i], tq[i], wantP[i], wantQ[i])
-		}
-	}
 }

@@ -80,7 +80,7 @@ type Trials struct {
 
 // Event is the event that speaks loudest against the claim.
 type Event struct {
-	Score       string `json:"score"`     // value, rows, repeat, low_bit, joint_laplace, joint_gauss, certain, fitted
+	Score       string `json:"score"`     // value, rows, repeat, low_bit, joint_laplace, joint_gauss, certain, fitted, difference, joint_linear, fraction, joint_ratio
 	Partition   string `json:"partition"` // empty for scores of the whole result
 	Direction   string `json:"direction"` // D0 or D1: where the event is more likely
 	Description string `json:"description"`
@@ -172,7 +172,7 @@ func (a *Audit) verdict(r *Report) (Verdict, string) {
 		reason := fmt.Sprintf("epsilon is above %.4g with confidence %v, after %d pairs of trials", a.claim.Epsilon, a.opts.Confidence, a.detectedAt)
 		if a.pairs > 1 && a.monotony.constant() {
 			reason += ": " + repeated + ", the answers never vary and differ between D0 and D1"
-		} else if a.echoes[0]+a.echoes[1] > a.pairs {
+		} else if a.echoes[0]+a.echoes[1] > a.pairs && (a.repeatsTooOften(0) || a.repeatsTooOften(1)) {
 			reason += ": " + repeated + ", most answers repeat earlier ones exactly"
 		}
 		return Violation, reason
@@ -206,13 +206,14 @@ func (a *Audit) warnings() []string {
 		}
 	}
 	for i, n := range a.echoes {
-		if n > 0 && !a.monotony.constant() {
-			add("%d of %d results on D%d repeat an earlier one exactly, with more digits than chance allows: deterministic or cached noise, or values cut off at a bound", n, a.pairs, i)
+		if a.monotony.broken[i] && a.repeatsTooOften(i) {
+			add("%d of %d answers on D%d repeat an earlier one exactly, which chance does not at this many digits: deterministic or cached noise, or values cut off at a bound", n, a.pairs, i)
 		}
 	}
 	if n := a.sharedSlots(); n > 0 {
 		add("D0 and D1 share their noise (%d columns or partitions): such trials are compared without assuming independence, which takes more of them", n)
 	}
+	w = append(w, a.dependenceWarnings()...)
 	for i, f := range a.failures {
 		if f > 0 {
 			add("%d of %d trials on D%d failed", f, a.pairs, i)
@@ -254,7 +255,7 @@ func (a *Audit) estimates() ([]Partition, Float) {
 	for k, label := range a.reader.labels {
 		best := math.NaN()
 		for _, s := range a.slots[min(k*cells, len(a.slots)):min((k+1)*cells, len(a.slots))] {
-			if e := estimateSlot(s.past, a.opts.Buckets, a.claim.Delta, a.opts.MinCount); !math.IsNaN(e) && !(e <= best) {
+			if e := s.buckets.update(s.past, a.opts.Buckets, a.claim.Delta, a.opts.MinCount); !math.IsNaN(e) && !(e <= best) {
 				best = e
 			}
 		}

@@ -6,18 +6,29 @@ import "math"
 type kind uint8
 
 const (
-	slotScore    kind = iota // the value of one measure of one group key
-	rowsScore                // the number of rows, errors, other shapes
-	repeatScore              // an exact repeat of a result seen in one world only
-	lowBitScore              // the lowest bit set in any number of the result
-	laplaceScore             // joint, naive Bayes with Laplace noise
-	gaussScore               // joint, naive Bayes with Gaussian noise
-	certainScore             // results that never vary
-	fittedScore              // the value of the only slot, by laws fitted to the past
+	slotScore         kind = iota // the value of one measure of one group key
+	rowsScore                     // the number of rows, errors, other shapes
+	repeatScore                   // an exact repeat of a result seen in one world only
+	lowBitScore                   // the lowest bit set in any number of the result
+	laplaceScore                  // joint, naive Bayes with Laplace noise
+	gaussScore                    // joint, naive Bayes with Gaussian noise
+	certainScore                  // results that never vary
+	fittedScore                   // the value of the only slot, by laws fitted to the past
+	lawScore                      // the value of the only slot, bin by bin, against laws fitted to the past
+	contrastScore                 // the difference or sum of two slots that share noise
+	discriminantScore             // joint, knows how the slots vary together
+	fractionScore                 // what a value leaves over a modulus, or how many bits it uses
+	ratioScore                    // joint, log-likelihood ratio by logistic regression
 )
 
 // derived reports whether a score is computed from others' pasts, which are learned anew, and keeps none of its own.
-func (k kind) derived() bool { return k == laplaceScore || k == gaussScore || k == fittedScore }
+func (k kind) derived() bool {
+	switch k {
+	case laplaceScore, gaussScore, fittedScore, lawScore, contrastScore, discriminantScore, fractionScore, ratioScore:
+		return true
+	}
+	return false
+}
 
 // series is one score over the trials: the codes seen, how they are binned, and the counts of the block at hand.
 type series struct {
@@ -30,6 +41,8 @@ type series struct {
 	table   *table    // nil while nothing is bet
 	past    [2][]code // kept pairs, oldest first
 	watch   watch
+	serial  serial
+	buckets slotEstimate
 	shared  bool // the two worlds share their noise: bet with pairs only
 }
 
@@ -56,6 +69,7 @@ func (s *series) push(c0, c1 code) {
 
 // thin drops every other kept pair.
 func (s *series) thin() {
+	s.buckets = slotEstimate{}
 	for w, p := range s.past {
 		n := 0
 		for i := 0; i < len(p); i += 2 {

@@ -2,8 +2,10 @@ package analysis_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/dpwatch/dpwatch/analysis"
@@ -23,16 +25,20 @@ func heapAfter(fill func() *analysis.Audit) (uint64, *analysis.Audit) {
 	return after.HeapAlloc - before.HeapAlloc, a
 }
 
-// TestHostileSizes feeds more categories and larger results than can be audited one by one: the memory stays within what
-// the package promises and the report says what was left out. Not parallel: it measures the heap.
+// TestHostileSizes feeds more categories, larger results and longer texts than can be audited one by one: the memory stays
+// within what the package promises and the report says what was left out. Not parallel: it measures the heap.
 func TestHostileSizes(t *testing.T) {
-	const most = 192 << 20
+	const most = 64 << 20
+	audit := func(t *testing.T) *analysis.Audit {
+		a, err := analysis.New(analysis.Claim{Epsilon: 1}, analysis.Options{MaxTrials: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
 	t.Run("a_million_categories", func(t *testing.T) {
 		size, a := heapAfter(func() *analysis.Audit {
-			a, err := analysis.New(analysis.Claim{Epsilon: 1}, analysis.Options{MaxTrials: 1 << 20})
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := audit(t)
 			analysis.SkipBound(a)
 			for i := range 200_000 {
 				a.Add(word("word "+strconv.Itoa(5*i)), word("word "+strconv.Itoa(5*i+1)))
@@ -45,23 +51,86 @@ func TestHostileSizes(t *testing.T) {
 	})
 	t.Run("a_hundred_thousand_groups", func(t *testing.T) {
 		xs := make([]float64, 100_000)
-		o := groups(xs...)
 		size, a := heapAfter(func() *analysis.Audit {
-			a, err := analysis.New(analysis.Claim{Epsilon: 1}, analysis.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for range 10 {
-				a.Add(o, o)
+			a := audit(t)
+			for range 20 {
+				a.Add(groups(xs...), groups(xs...))
 			}
 			return a
 		})
 		r := a.Report()
-		if size > most || r.Verdict == analysis.Violation || len(r.Partitions) > 4096 {
+		if size > most || r.Verdict == analysis.Violation || len(r.Partitions) != 4096 || r.Partitions[4095].Key != "store_id=4095" {
 			t.Errorf("%d MiB, %s (%s), %d partitions", size>>20, r.Verdict, r.Reason, len(r.Partitions))
 		}
 		if len(r.Warnings) == 0 {
 			t.Error("nothing is said about the groups that were left out")
+		}
+	})
+	t.Run("many_groups_for_long", func(t *testing.T) {
+		x, y := groups(make([]float64, 4096)...), groups(make([]float64, 4096)...)
+		r := rand.New(rand.NewPCG(8, 8))
+		size, a := heapAfter(func() *analysis.Audit {
+			a := audit(t)
+			for range 400 {
+				for i := range x.Rows {
+					x.Rows[i][1].Num, y.Rows[i][1].Num = lap(r, 1), lap(r, 1)
+				}
+				a.Add(x, y)
+			}
+			return a
+		})
+		if r := a.Report(); size > most || r.Verdict == analysis.Violation {
+			t.Errorf("%d MiB, %s (%s)", size>>20, r.Verdict, r.Reason)
+		}
+	})
+	t.Run("texts_of_a_mebibyte", func(t *testing.T) {
+		long := strings.Repeat("x", 1<<20)
+		size, a := heapAfter(func() *analysis.Audit {
+			a := audit(t)
+			for i := range 150 {
+				n := strconv.Itoa(i)
+				a.Add(word(long+n), word(long+n))
+			}
+			return a
+		})
+		if r := a.Report(); size > most || r.Verdict == analysis.Violation {
+			t.Errorf("%d MiB, %s (%s)", size>>20, r.Verdict, r.Reason)
+		}
+	})
+}
+
+// TestLongTexts: texts that differ behind what is kept of them are different outcomes, and different keys.
+func TestLongTexts(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 1<<19)
+	t.Run("outcomes", func(t *testing.T) {
+		t.Parallel()
+		a, err := analysis.New(analysis.Claim{Epsilon: 1}, analysis.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 60 {
+			a.Add(word(long+strconv.Itoa(i%3)), word(long+strconv.Itoa(3+i%3)))
+		}
+		if r := a.Report(); r.Verdict != analysis.Violation {
+			t.Errorf("%s (%s)", r.Verdict, r.Reason)
+		}
+	})
+	t.Run("keys", func(t *testing.T) {
+		t.Parallel()
+		a, err := analysis.New(analysis.Claim{Epsilon: 1}, analysis.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := func(key string, x float64) []analysis.Value {
+			return []analysis.Value{{Kind: analysis.Text, Text: key}, {Kind: analysis.Number, Num: x}}
+		}
+		for i := range 40 {
+			o := analysis.Outcome{Rows: [][]analysis.Value{row(long+"a", float64(i)), row(long+"b", float64(-i)), row(long+"c", 0)}}
+			a.Add(o, o)
+		}
+		if r := a.Report(); len(r.Partitions) != 3 {
+			t.Errorf("%d partitions, want 3", len(r.Partitions))
 		}
 	})
 }

@@ -8,22 +8,27 @@ import "math"
 // all of a person's traces at once. What is left stays for keys that come later.
 func weightsFor(many bool) (w stakesOf) {
 	if many {
-		return stakesOf{slots: .36, rows: .12, repeats: .03, lowBit: .03, laplace: .22, gauss: .14}
+		return stakesOf{slots: .36, rows: .12, repeats: .03, lowBit: .03, laplace: .21, gauss: .13, contrast: .02, discriminant: .03, fraction: .005, ratio: .035}
 	}
-	return stakesOf{slots: .55, rows: .01, repeats: .02, lowBit: .12, fitted: .29}
+	return stakesOf{slots: .28, rows: .01, repeats: .02, lowBit: .12, fitted: .04, law: .52, fraction: .005}
 }
 
-type stakesOf struct{ slots, rows, repeats, lowBit, laplace, gauss, fitted float64 }
+type stakesOf struct {
+	slots, rows, repeats, lowBit, laplace, gauss, fitted, law, contrast, discriminant, fraction, ratio float64
+}
 
 // mixtures are the priors over effect sizes.
-type mixtures struct{ shift, support, sure, paired mixture }
+type mixtures struct{ shift, fitted, support, sure, paired, law mixture }
 
-func newMixtures() mixtures {
+func newMixtures(noClaim bool) mixtures {
+	x := excesses(noClaim)
 	return mixtures{
-		shift:   shiftMixture(),
-		support: supportMixture(),
+		shift:   shiftMixture(x),
+		fitted:  fittedMixture(x),
+		support: supportMixture(x),
 		sure:    mixture{{certain, 0, 1}},
 		paired:  pairedMixture(),
+		law:     lawMixture(),
 	}
 }
 
@@ -47,7 +52,7 @@ func (a *Audit) learnLayout(e *epoch) {
 	a.layoutAt, a.misfit = 2*a.pairs, false
 	var seen []*Outcome
 	for _, p := range a.retained {
-		seen = append(seen, p[0], p[1])
+		seen = append(seen, p.worlds[0], p.worlds[1])
 	}
 	l := learnLayout(seen)
 	if a.reader != nil && l.equal(&a.reader.layout) {
@@ -61,17 +66,25 @@ func (a *Audit) learnLayout(e *epoch) {
 	a.certificate = nil // its score is no more; another event may still be chosen
 	a.reader = newReader(l, a.opts.MaxSlots, a.errors)
 	a.slots, a.joint, a.stride, a.funded, a.unmatched = nil, joint{}, 1, 0, 0
+	a.contrast, a.discriminant, a.fraction, a.learned = combination{}, discriminant{}, fraction{}, learned{}
 	a.codes = [2][]code{}
 	a.specials = []*series{{kind: rowsScore}, {kind: repeatScore}, {kind: lowBitScore}, {kind: certainScore}}
 	if l.keyed || len(l.measures) > 1 {
-		a.specials = append(a.specials, &series{kind: laplaceScore}, &series{kind: gaussScore})
+		for _, k := range [...]kind{laplaceScore, gaussScore, contrastScore, discriminantScore, ratioScore} {
+			a.specials = append(a.specials, &series{kind: k})
+		}
 	} else if l.width >= 0 && anyNumber(seen) {
-		a.specials = append(a.specials, &series{kind: fittedScore})
+		a.specials = append(a.specials, &series{kind: fittedScore}, &series{kind: lawScore})
+	}
+	if l.width >= 0 {
+		a.specials = append(a.specials, &series{kind: fractionScore})
 	}
 	clear(a.repeats)
 	a.echoes = [2]int{}
 	for _, p := range a.retained {
-		a.read(p[0], p[1], [2]uint64{fingerprint(p[0]), fingerprint(p[1])})
+		if d0, d1 := p.worlds[0], p.worlds[1]; !p.cut {
+			a.read(d0, d1, [2]uint64{fingerprint(d0), fingerprint(d1)})
+		}
 	}
 }
 
@@ -99,6 +112,10 @@ func (a *Audit) fundSlots(e *epoch) {
 		switch {
 		case s.shared:
 			views, m = []view{ascending}, a.mix.paired
+		case s.kind == fittedScore:
+			m = a.mix.fitted
+		case s.kind == lawScore:
+			m = a.mix.law
 		case s.kind == lowBitScore || s.kind == repeatScore:
 			m = a.mix.support
 		}
@@ -123,6 +140,18 @@ func (a *Audit) fundSlots(e *epoch) {
 			give(s, w.gauss, []view{ascending})
 		case fittedScore:
 			give(s, w.fitted, []view{ascending})
+		case lawScore:
+			give(s, w.law, []view{ascending})
+		case contrastScore:
+			give(s, w.contrast, []view{ascending, sorted})
+		case discriminantScore:
+			give(s, w.discriminant, []view{ascending})
+		case fractionScore:
+			give(s, w.fraction, []view{sorted})
+		case ratioScore:
+			if len(a.slots) <= maxLearnedSlots {
+				give(s, w.ratio, []view{ascending})
+			}
 		case certainScore:
 			s.id, s.staked = a.book.open([]view{sorted}, a.mix.sure), true
 		}
@@ -135,7 +164,7 @@ func (a *Audit) fundSlots(e *epoch) {
 	switch {
 	case a.funded == 0:
 		if part = w.slots / float64(fresh); a.ofKind(fittedScore) == nil {
-			part += w.fitted / float64(fresh)
+			part += (w.fitted + w.law) / float64(fresh)
 		}
 	case a.pairs <= settled && 4*fresh > a.funded:
 		for _, s := range a.slots[:a.funded] { // too many to live on what was left: share anew
@@ -168,8 +197,8 @@ func (a *Audit) slotViews() []view {
 // it is again at every doubling.
 const firstDivision = 32
 
-// divide moves wealth to the scores whose past speaks loudest against the claim. Half of it keeps the weights that the
-// scores began with; the other half goes by these weights times exp(z^2/2), z the studentised gap of a score's events in
+// divide moves wealth to the scores whose past speaks loudest against the claim. A quarter of it keeps the weights that the
+// scores began with; the rest goes by these weights times exp(z^2/2), z the studentised gap of a score's events in
 // the past: as if the score had been chosen from the past, like its events. The past decides, so that every process
 // stays an e-process.
 func (a *Audit) divide(e *epoch) {
@@ -197,12 +226,18 @@ func (a *Audit) divide(e *epoch) {
 		sum += p
 	}
 	for i := range e.shift {
-		e.shift[i].fraction = .5*prior[i]/sum + .5*math.Exp(loud[i]-all)
+		e.shift[i].fraction = .25*prior[i]/sum + .75*math.Exp(loud[i]-all)
 	}
 }
 
-// loudness is the sum of the squared studentised gaps of the two events that a score would bet on.
+// loudness is the sum of the squared studentised gaps of the two events that a score would bet on. Where every bin is bet
+// on it is what stands for that: twice the logarithm of what the bet would have gained in the past.
 func loudness(h null, t *table, k *book) float64 {
+	if t.laws != nil {
+		odds := make([]float64, 2*t.bins())
+		t.laws.place(h, odds)
+		return 2 * max(0, gainOf(odds, t.before))
+	}
 	v := ascending
 	if !t.hasNumbers() {
 		v = sorted
@@ -228,6 +263,16 @@ func (w *stakesOf) of(k kind) float64 {
 		return w.gauss
 	case fittedScore:
 		return w.fitted
+	case lawScore:
+		return w.law
+	case contrastScore:
+		return w.contrast
+	case discriminantScore:
+		return w.discriminant
+	case fractionScore:
+		return w.fraction
+	case ratioScore:
+		return w.ratio
 	}
 	return 0
 }

@@ -12,7 +12,7 @@ import (
 
 // stateVersion changes whenever the state's form, or what is done with it, does: a state is restored by the version that
 // saved it or not at all.
-const stateVersion = 1
+const stateVersion = 4
 
 const stateMagic = "dpwatch audit\x00"
 
@@ -48,7 +48,7 @@ func (a *Audit) UnmarshalBinary(data []byte) error {
 // restore reads the body of a state.
 func (a *Audit) restore(body []byte) error {
 	c := &codec{reading: true, buf: body}
-	fresh := &Audit{mix: newMixtures()}
+	fresh := &Audit{}
 	fresh.state(c)
 	if c.err == nil && len(c.buf) > 0 {
 		c.fail()
@@ -77,6 +77,7 @@ func (a *Audit) state(c *codec) {
 			return
 		}
 		a.threshold = -math.Log(1 - a.opts.Confidence)
+		a.mix = newMixtures(a.opts.NoClaim)
 		a.grid, a.claimAt = newGrid(a.claim.Epsilon, a.opts.NoClaim)
 	}
 	for _, x := range []*int{
@@ -125,8 +126,16 @@ func (c *codec) pointers(a *Audit) {
 		c.float(&a.fitted.center[w])
 		c.float(&a.fitted.rate[w])
 	}
+	c.combination(&a.contrast)
+	c.combination(&a.discriminant.direction)
+	c.fraction(&a.fraction)
+	c.learned(&a.learned)
 	c.certificate(a)
-	list(c, &a.retained, func(p *[2]*Outcome) { c.outcome(&p[0]); c.outcome(&p[1]) })
+	list(c, &a.retained, func(p *retained) {
+		c.outcome(&p.worlds[0])
+		c.outcome(&p.worlds[1])
+		c.bool(&p.cut)
+	})
 	keys := slices.Sorted(maps.Keys(a.repeats))
 	list(c, &keys, func(k *uint64) {
 		c.u64(k)
@@ -202,6 +211,15 @@ func (c *codec) table(p **table) {
 	c.check(n > 0 && n <= maxBins && t.numeric > 0 && t.numeric <= n && t.pairs >= 0)
 	c.check(len(t.before[1]) == n && len(t.during[0]) == n && len(t.during[1]) == n)
 	c.optional(t.fixed != nil, func() { t.fixed = &events{} }, func() { c.events(t.fixed, n) })
+	c.optional(t.laws != nil, func() { t.laws = &laws{} }, func() {
+		for w := range t.laws {
+			c.floats(&t.laws[w])
+			c.check(len(t.laws[w]) == n && math.Abs(sumOf(t.laws[w])-1) < 1e-6)
+			for _, p := range t.laws[w] {
+				c.check(p >= 0 && p <= 1)
+			}
+		}
+	})
 	c.optional(t.paired != nil, func() { t.paired = &pairedTable{} }, func() {
 		c.events(&t.paired.events, n)
 		for i := range t.paired.counts {
@@ -264,7 +282,8 @@ func (c *codec) series(p **series, tables *[]*table) {
 	c.float(&s.watch.last)
 	c.bool(&s.watch.difference)
 	c.bool(&s.watch.sum)
-	c.check(s.kind <= fittedScore && s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
+	c.serial(&s.serial)
+	c.check(s.kind <= ratioScore && s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
 	c.check(s.table == nil || s.table.bins() == s.binner.bins() && s.table.numeric == s.binner.numeric())
 }
 
@@ -272,7 +291,7 @@ func (c *codec) series(p **series, tables *[]*table) {
 func (c *codec) stake(a *Audit, s *stake) {
 	list(c, &s.views, func(v *view) { num(c, v); c.check(*v <= sorted) })
 	num(c, &s.at)
-	all := [...]mixture{a.mix.shift, a.mix.support, a.mix.sure, a.mix.paired}
+	all := [...]mixture{a.mix.shift, a.mix.fitted, a.mix.support, a.mix.sure, a.mix.paired, a.mix.law}
 	n := 0
 	for i, m := range all {
 		if len(s.mix) > 0 && &m[0] == &s.mix[0] {
@@ -325,7 +344,7 @@ func (c *codec) process(p *process) {
 func (c *codec) dictionary(d *dictionary) {
 	num(c, &d.first)
 	num(c, &d.rest)
-	words := make([]string, len(d.words)) // whole words, which the dictionary shortens for display
+	words := make([]string, len(d.words)) // as kept; the dictionary shortens them for display
 	for w, id := range d.ids {
 		words[id-d.first] = w
 	}

@@ -69,6 +69,9 @@ func (c *codec) certificate(a *Audit) {
 			c.float(&f.fitted.rate[w])
 			num(c, &f.hits[w])
 		}
+		c.combination(&f.sum)
+		c.fraction(&f.fraction)
+		c.learned(&f.learned)
 		c.u64(&f.set)
 		num(c, &f.heavy)
 		num(c, &f.pairs)
@@ -80,6 +83,58 @@ func (c *codec) certificate(a *Audit) {
 			}
 		})
 	})
+}
+
+func (c *codec) serial(w *serial) {
+	num(c, &w.known)
+	c.bool(&w.set)
+	if !w.set {
+		return
+	}
+	c.float(&w.mid)
+	for i := range w.last {
+		num(c, &w.last[i])
+		c.check(w.last[i] <= 2)
+	}
+	c.check((w.last[0] == 2) == (w.last[1] == 2))
+	for i := range w.counts {
+		for j := range w.counts[i] {
+			num(c, &w.counts[i][j])
+			c.check(w.counts[i][j] >= 0)
+		}
+	}
+}
+
+func (c *codec) combination(m *combination) {
+	list(c, &m.terms, func(t *term) {
+		num(c, &t.slot)
+		c.check(t.slot >= 0)
+		for _, x := range []*float64{&t.center, &t.weight, &t.reach} {
+			c.float(x)
+		}
+	})
+	c.float(&m.unit)
+	c.bool(&m.strict)
+}
+
+func (c *codec) fraction(f *fraction) {
+	num(c, &f.slot)
+	c.check(f.slot >= 0)
+	c.float(&f.modulus)
+}
+
+func (c *codec) learned(l *learned) {
+	list(c, &l.features, func(f *feature) {
+		num(c, &f.form)
+		num(c, &f.slot)
+		num(c, &f.less)
+		num(c, &f.category)
+		for _, x := range []*float64{&f.center, &f.scale, &f.weight} {
+			c.float(x)
+		}
+		c.check(f.form <= totalForm && f.slot >= 0 && f.less >= -1)
+	})
+	c.check(len(l.features) <= maxFeatures)
 }
 
 func (c *codec) outcome(p **Outcome) {
@@ -112,7 +167,7 @@ func (a *Audit) verify(c *codec) {
 		a.verifyEpoch(c, e)
 	}
 	a.verifySeries(c)
-	c.check(len(a.retained) <= 16)
+	c.check(len(a.retained) <= firstRetained+latestRetained)
 }
 
 func (a *Audit) verifyProcess(c *codec, p *process) {
@@ -152,6 +207,8 @@ func (a *Audit) verifyEpoch(c *codec, e *epoch) {
 		known(en.score)
 		c.check(en.scope <= claimAlone)
 		if c.err == nil {
+			law := &a.book.stakes[en.score].mix[0] == &a.mix.law[0]
+			c.check(law == (en.table.laws != nil))
 			paired := &a.book.stakes[en.score].mix[0] == &a.mix.paired[0]
 			c.check(paired == (en.table.paired != nil))
 		}
@@ -178,6 +235,16 @@ func (a *Audit) verifySeries(c *codec) {
 	for i, s := range a.slots {
 		c.check(s.kind == slotScore && s.slot == i && len(s.past[0]) == kept)
 	}
+	for _, m := range []*combination{&a.contrast, &a.discriminant.direction} {
+		for _, t := range m.terms {
+			c.check(t.slot < len(a.slots))
+		}
+	}
+	for _, f := range a.learned.features {
+		c.check(f.slot == 0 || f.slot < len(a.slots))
+		c.check(f.less < len(a.slots))
+	}
+	c.check(a.fraction.slot == 0 || a.fraction.slot < len(a.slots))
 	for _, s := range a.all() {
 		c.check(s.id >= 0 && (!s.staked || int(s.id) < len(a.book.stakes)))
 	}

@@ -22,6 +22,10 @@ var stateShapes = append(shapes[:len(shapes):len(shapes)], []struct {
 		}
 		return value(lap(r, 1)), value(math.Inf(1))
 	}},
+	{"difference", leaksBetween[0].d},
+	{"linear", leaksBetween[5].d},
+	{"fraction", leaksBetween[7].d},
+	{"ratio", runningSums(4, .5)},
 }...)
 
 func newAudit(t testing.TB) *analysis.Audit {

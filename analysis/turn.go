@@ -1,6 +1,9 @@
 package analysis
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // This file is what happens between blocks: the wealth of the finished one is booked, the bound climbs, and the bins,
 // events and bets of the next are learned.
@@ -74,7 +77,7 @@ func (a *Audit) closeEpoch() {
 			kept = append(kept, en)
 		}
 	}
-	a.epoch.entries = kept
+	a.epoch.entries = slices.Clone(kept) // not what lies behind
 	a.book.epochs = append(a.book.epochs, a.epoch)
 }
 
@@ -140,6 +143,9 @@ func (a *Audit) learn(e *epoch) {
 		} else {
 			s.turn(n, a.slotBins(), &a.scratch)
 		}
+		if !s.serial.set && len(s.past[0]) >= serialFrom {
+			s.serial.start(s.binner.edges, firstText+len(a.reader.words[s.slot%a.reader.cells()].words))
+		}
 		e.entries = append(e.entries, entry{score: s.id, table: s.table, scope: a.slotScope()})
 	}
 	a.learnJoint()
@@ -151,6 +157,14 @@ func (a *Audit) learn(e *epoch) {
 			}
 		case fittedScore:
 			if a.learnFitted(s); s.table == nil {
+				continue
+			}
+		case lawScore:
+			if a.learnLaws(s); s.table == nil {
+				continue
+			}
+		case contrastScore, discriminantScore, fractionScore, ratioScore:
+			if a.learnRelation(s); s.table == nil {
 				continue
 			}
 		case certainScore:
@@ -238,7 +252,7 @@ func (a *Audit) learnJoint() {
 	if len(scores) == 0 || len(a.slots) < 2 || len(a.slots[0].past[0]) < leastJoint {
 		return
 	}
-	if last := scores[0].learned; last >= 64 && len(a.slots) > fewSlots && 5*last > 4*a.pairs {
+	if a.knows(scores[0]) {
 		for _, s := range scores {
 			s.carry()
 		}
@@ -250,4 +264,60 @@ func (a *Audit) learnJoint() {
 		s.relearn(a.pairs, maxSpecialBins, &a.scratch)
 		s.past = [2][]code{}
 	}
+}
+
+// knows reports whether a learned score is good for another block.
+func (a *Audit) knows(s *series) bool {
+	return s.learned >= 64 && len(a.slots) > fewSlots && 5*s.learned > 4*a.pairs
+}
+
+// learnRelation fits a score that is bet on only where the past shows something for it to see.
+func (a *Audit) learnRelation(s *series) {
+	if !s.staked {
+		return
+	}
+	if a.knows(s) || s.kind == ratioScore && s.learned > 0 && 2*a.pairs < 3*s.learned || s.kind == fractionScore && s.learned >= 64 && a.pairs < 2*s.learned {
+		if s.table != nil {
+			s.carry()
+		}
+		return
+	}
+	s.learned = a.pairs
+	live := false
+	if kept := len(a.specials[0].past[0]); kept >= leastJoint {
+		switch s.kind {
+		case contrastScore:
+			live = len(a.slots) > 1 && a.learnContrast()
+		case discriminantScore:
+			live = len(a.slots) > 1 && a.learnDiscriminant()
+		case fractionScore:
+			live = a.learnFraction()
+		case ratioScore:
+			live = a.learnRatio()
+		}
+	}
+	if !live {
+		s.table = nil
+		return
+	}
+	switch s.kind {
+	case contrastScore:
+		all := portion{0, 1, len(a.specials[0].past[0])}
+		for w := range s.past {
+			s.past[w] = a.contrast.ofPast(nil, a.slots, w, all)
+		}
+	case discriminantScore:
+		s.past = a.discriminant.scores
+	case ratioScore:
+		s.past = a.learned.scores
+	case fractionScore:
+		for w, codes := range a.slots[a.fraction.slot].past {
+			s.past[w] = make([]code, len(codes))
+			for i, c := range codes {
+				s.past[w][i] = a.fraction.of(c)
+			}
+		}
+	}
+	s.relearn(a.pairs, maxSpecialBins, &a.scratch)
+	s.past = [2][]code{}
 }

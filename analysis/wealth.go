@@ -1,6 +1,9 @@
 package analysis
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // bet is what one view of one score stakes in one block against one null.
 type bet struct {
@@ -8,6 +11,7 @@ type bet struct {
 	mix     mixture
 	events  events
 	factors []factors // per component
+	odds    []float64 // per world and bin, where every bin is bet on
 }
 
 // place learns the events of a view from the past of a table, and what every component stakes on them.
@@ -18,6 +22,10 @@ func (b *bet) place(h null, en entry, s *stake, v int, k *book) {
 	switch {
 	case t.paired != nil:
 		b.events = t.paired.events
+		return
+	case t.laws != nil:
+		b.odds = slices.Grow(b.odds[:0], 2*t.bins())[:2*t.bins()]
+		b.events = t.laws.place(h, b.odds)
 		return
 	case t.fixed != nil:
 		b.events = *t.fixed

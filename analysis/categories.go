@@ -1,0 +1,100 @@
+package analysis
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Categories is the counts of the kept outcomes of one column of one partition that are no numbers: texts, booleans,
+// NULL, absent rows, errors. The most frequent come first; all numbers together are one, and so is the rest.
+type Categories struct {
+	Label  string
+	Names  []string
+	D0, D1 []int
+	// Event says which are part of the event that speaks loudest; none are where the event is another one. Direction is the
+	// world in which it is more likely.
+	Event     []bool
+	Direction string
+}
+
+// maxBars is how many categories are shown one by one.
+const maxBars = 12
+
+// tallied is one category, or all numbers.
+type tallied struct {
+	id     uint16 // 0 for numbers
+	counts [2]int
+	event  bool
+}
+
+// categories counts the outcomes of a slot by category; toward are the bins of the event. It is nil where all are numbers.
+func (a *Audit) categories(s *series, toward uint64, direction string) *Categories {
+	all := s.tallyCategories(toward)
+	if len(all) == 0 || len(all) == 1 && all[0].id == 0 {
+		return nil
+	}
+	c := &Categories{Label: a.slotLabel(s.slot)}
+	add := func(name string, t tallied) {
+		c.Names, c.D0, c.D1 = append(c.Names, name), append(c.D0, t.counts[0]), append(c.D1, t.counts[1])
+		c.Event = append(c.Event, t.event)
+		if t.event {
+			c.Direction = direction
+		}
+	}
+	word := a.categoryWord(s)
+	shown := min(len(all), maxBars)
+	for _, t := range all[:shown] {
+		switch {
+		case t.id != 0:
+			add(word(t.id), t)
+		case len(a.reader.measures) == 0:
+			add("present", t)
+		default:
+			add("any number", t)
+		}
+	}
+	if rest := all[shown:]; len(rest) > 0 {
+		other := tallied{event: true}
+		for _, t := range rest {
+			other.counts[0], other.counts[1] = other.counts[0]+t.counts[0], other.counts[1]+t.counts[1]
+			other.event = other.event && t.event
+		}
+		add(fmt.Sprintf("%d others", len(rest)), other)
+	}
+	return c
+}
+
+// tallyCategories counts the kept outcomes, the most frequent first. Numbers count as part of the event if all their bins are.
+func (s *series) tallyCategories(toward uint64) []tallied {
+	counts := map[uint16]*[2]int{}
+	for w, codes := range s.past {
+		for _, c := range codes {
+			id := uint16(0)
+			if !isNumber(c) {
+				id = categoryOf(c)
+			}
+			if counts[id] == nil {
+				counts[id] = &[2]int{}
+			}
+			counts[id][w]++
+		}
+	}
+	var all []tallied
+	for id, n := range counts {
+		t := tallied{id: id, counts: *n}
+		if id == 0 {
+			numbers := uint64(1)<<s.binner.numeric() - 1
+			t.event = toward&numbers == numbers
+		} else {
+			t.event = toward>>s.binner.bin(category(int(id)))&1 == 1
+		}
+		all = append(all, t)
+	}
+	slices.SortFunc(all, func(x, y tallied) int {
+		if d := y.counts[0] + y.counts[1] - x.counts[0] - x.counts[1]; d != 0 {
+			return d
+		}
+		return int(x.id) - int(y.id)
+	})
+	return all
+}

@@ -1,0 +1,272 @@
+package analysis
+
+import "math"
+
+// discriminant is a joint score that knows how the slots vary together: Fisher's linear discriminant
+//
+//	s(x) = (m0-m1)' C^-1 x
+//
+// with C the covariance within the worlds. Where noise is shared between columns or groups, it weighs them so that the
+// shared part cancels. Up to fullDiscriminant slots C is the sample's, drawn towards independence by the number of slots
+// per trial; beyond, C is that of one common factor per column (noise of its own in every group, and noise that all of a
+// column's groups share in part), whose inverse takes O(slots).
+//
+// It is bet on only where correlation is certain: without, the other joint scores see all that it would.
+type discriminant struct {
+	direction combination
+	scores    [2][]code // per world: out-of-fold scores of the past
+}
+
+// Limits of the discriminant.
+const (
+	fullDiscriminant   = 24
+	maxDiscriminant    = 1024 // slots that are looked at
+	discriminantPast   = 1024 // kept pairs that are learned from
+	discriminantCells  = 1 << 17
+	certainCorrelation = 30 // squared standard errors of a correlation, plus 4 ln(slots)
+	leastUnshared      = 1e-6
+)
+
+// learnDiscriminant fits the score to the kept pairs, and scores these out of fold. It reports whether there is
+// correlation to be used.
+func (a *Audit) learnDiscriminant() bool {
+	slots := a.slots[:min(len(a.slots), maxDiscriminant)]
+	most := min(discriminantPast, max(256, discriminantCells/len(slots)))
+	p := newPortion(len(slots[0].past[0]), most)
+	d := &a.standard
+	d.read(slots, p, clipAt)
+	if len(d.slots) < 2 || p.n < 2*leastJoint {
+		return false
+	}
+	for _, z := range d.flat { // what is missing counts as the center
+		if math.IsNaN(z) {
+			for i, z := range d.flat {
+				if math.IsNaN(z) {
+					d.flat[i] = 0
+				}
+			}
+			break
+		}
+	}
+	cells := a.reader.cells()
+	all := d.direct(cells, func(int) bool { return true })
+	if all == nil {
+		return false
+	}
+	for w := range a.discriminant.scores {
+		a.discriminant.scores[w] = append(a.discriminant.scores[w][:0], make([]code, p.n)...)
+	}
+	for fold := range folds {
+		weights := d.direct(cells, func(k int) bool { return k%folds != fold })
+		if weights == nil {
+			weights = all
+		}
+		m := d.combine(weights, clipAt)
+		for w, scores := range a.discriminant.scores {
+			for k := fold; k < p.n; k += folds {
+				scores[k] = m.score(func(slot int) code { return slots[slot].past[w][p.at(k)] })
+			}
+		}
+	}
+	a.discriminant.direction = d.combine(all, clipAt)
+	return true
+}
+
+// direct returns the discriminant's weights of the standardised slots, learned from the pairs that are taken; nil without
+// certain correlation.
+func (d *standard) direct(cells int, taken func(k int) bool) []float64 {
+	means := make([][2]float64, len(d.slots))
+	n := 0
+	for i := range d.slots {
+		for w := range 2 {
+			n = 0
+			for k, z := range d.values[i][w] {
+				if taken(k) {
+					means[i][w] += z
+					n++
+				}
+			}
+			means[i][w] /= float64(n)
+		}
+	}
+	least := certainCorrelation + 4*math.Log(float64(len(d.slots)))
+	if len(d.slots) <= fullDiscriminant {
+		return d.directFull(means, n, least, taken)
+	}
+	return d.directFactor(means, n, cells, least, taken)
+}
+
+// directFull inverts the whole covariance.
+func (d *standard) directFull(means [][2]float64, n int, least float64, taken func(k int) bool) []float64 {
+	size := len(d.slots)
+	c := make([]float64, size*size)
+	for i := range size {
+		for j := range i + 1 {
+			for w := range 2 {
+				x, y := d.values[i][w], d.values[j][w]
+				for k := range x {
+					if taken(k) {
+						c[i*size+j] += (x[k] - means[i][w]) * (y[k] - means[j][w])
+					}
+				}
+			}
+		}
+	}
+	trials := float64(2 * n)
+	part := float64(size) / (float64(size) + trials) // drawn towards independence by
+	sd := make([]float64, size)
+	for i := range size {
+		if sd[i] = math.Sqrt(c[i*size+i]); !(sd[i] > 0) {
+			return nil
+		}
+	}
+	top := 0.0
+	for i := range size {
+		for j := range i {
+			r := c[i*size+j] / (sd[i] * sd[j])
+			top = max(top, r*r)
+			c[i*size+j] = (1 - part) * r
+		}
+		c[i*size+i] = 1
+	}
+	if trials*top < least {
+		return nil
+	}
+	weights := make([]float64, size)
+	unit := math.Sqrt(trials)
+	for i := range weights {
+		weights[i] = (means[i][0] - means[i][1]) * unit / sd[i]
+	}
+	if !solveCorrelation(c, weights) {
+		return nil
+	}
+	for i := range weights {
+		weights[i] *= unit / sd[i]
+	}
+	return weights
+}
+
+// solveCorrelation solves C x = b in place by Cholesky's decomposition of the lower triangle of C, which it overwrites.
+func solveCorrelation(c, b []float64) bool {
+	n := len(b)
+	if !factorize(c, n) {
+		return false
+	}
+	for i := range n {
+		for k := range i {
+			b[i] -= c[i*n+k] * b[k]
+		}
+		b[i] /= c[i*n+i]
+	}
+	for i := n - 1; i >= 0; i-- {
+		for k := i + 1; k < n; k++ {
+			b[i] -= c[k*n+i] * b[k]
+		}
+		b[i] /= c[i*n+i]
+	}
+	return true
+}
+
+// directFactor fits u_i = l_i f + own noise of variance 1-l_i^2 to the slots of each column, u standardised to variance 1.
+// With r the mean correlation and F the mean of u, d var(F) - 1 = (d-1) r and d cov(u_i, F) - 1 = (d-1) l_i sqrt(r).
+// The inverse is that of Woodbury: C^-1 b = D^-1 b - D^-1 l (l' D^-1 b)/(1 + l' D^-1 l).
+func (d *standard) directFactor(means [][2]float64, n, cells int, least float64, taken func(k int) bool) []float64 {
+	weights := make([]float64, len(d.slots))
+	inverse := make([]float64, len(d.slots)) // 1/sd
+	cov := make([]float64, len(d.slots))
+	trials := float64(2 * n)
+	some := false
+	for column := range cells {
+		var members []int
+		var factor [2][]float64
+		for w := range factor {
+			factor[w] = make([]float64, len(d.values[0][w]))
+		}
+		for i, slot := range d.slots {
+			if slot%cells != column {
+				continue
+			}
+			variance := 0.0
+			for w := range 2 {
+				for k, z := range d.values[i][w] {
+					if taken(k) {
+						variance += (z - means[i][w]) * (z - means[i][w]) / trials
+					}
+				}
+			}
+			if !(variance > 0) {
+				continue
+			}
+			members = append(members, i)
+			inverse[i] = 1 / math.Sqrt(variance)
+			for w := range 2 {
+				for k, z := range d.values[i][w] {
+					factor[w][k] += (z - means[i][w]) * inverse[i]
+				}
+			}
+		}
+		size := float64(len(members))
+		if size < 3 {
+			continue
+		}
+		square := 0.0 // of d F
+		for w := range 2 {
+			for k, f := range factor[w] {
+				if taken(k) {
+					square += f * f / trials
+				}
+			}
+		}
+		shared := (square/size - 1) / (size - 1)
+		// Without correlation square/size is about 1 with variance 2/trials.
+		if z := (square/size - 1) / math.Sqrt(2/trials); !(z > 0) || z*z < least {
+			continue
+		}
+		some = true
+		var projected, precision float64
+		for _, i := range members {
+			for w := range 2 {
+				for k, z := range d.values[i][w] {
+					if taken(k) {
+						cov[i] += (z - means[i][w]) * inverse[i] * factor[w][k] / trials
+					}
+				}
+			}
+			load := min(max((cov[i]-1)/((size-1)*math.Sqrt(shared)), -1), 1)
+			own := max(1-load*load, leastUnshared)
+			cov[i] = load / own // now l / D
+			weights[i] = (means[i][0] - means[i][1]) * inverse[i] / own
+			projected += load * weights[i]
+			precision += load * cov[i]
+		}
+		for _, i := range members {
+			weights[i] = (weights[i] - cov[i]*projected/(1+precision)) * inverse[i]
+		}
+	}
+	if !some {
+		return nil
+	}
+	return weights
+}
+
+// factorize overwrites the lower triangle of an n x n matrix with Cholesky's factor. It reports whether the matrix is positive
+// definite, by more than rounding.
+func factorize(c []float64, n int) bool {
+	for i := range n {
+		for j := range i + 1 {
+			sum := c[i*n+j]
+			for k := range j {
+				sum -= c[i*n+k] * c[j*n+k]
+			}
+			if i > j {
+				c[i*n+j] = sum / c[j*n+j]
+				continue
+			}
+			if !(sum > 1e-12) {
+				return false
+			}
+			c[i*n+i] = math.Sqrt(sum)
+		}
+	}
+	return true
+}

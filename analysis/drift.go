@@ -1,0 +1,138 @@
+package analysis
+
+import (
+	"hash/fnv"
+	"math"
+	"slices"
+)
+
+// Drift watches whether the law of one world's results changes while an audit runs. It is not safe for concurrent use.
+//
+// The first half of the results is compared with the second by three figures of a result: how it failed, its number of
+// rows, and the sum of its numbers. The test is Kolmogorov's and Smirnov's with the bound e exp(-m D^2) for two samples
+// of m each (Wei and Dudley 2012, theorem 1: it holds for every m). Its error rate is spent over all looks, the one
+// after n results getting 1/(n(n+1)) of it, so that it may be asked at a time that the results themselves chose.
+type Drift struct {
+	n      int // results seen
+	stride int // of those that are kept
+	kept   [driftFigures][]float64
+}
+
+// DriftErrorRate is the probability at most that Drift ever calls results of one unchanging law changed.
+const DriftErrorRate = 0.005
+
+const (
+	driftFailure = iota
+	driftRows
+	driftSum
+	driftFigures
+)
+
+var driftNames = [driftFigures]string{"how it fails", "its number of rows", "the sum of its numbers"}
+
+// maxDriftKept bounds the memory of one Drift: 24 bytes a result.
+const maxDriftKept = 2048
+
+// Add takes one result.
+func (d *Drift) Add(o Outcome) {
+	if d.stride == 0 {
+		d.stride = 1
+	}
+	d.n++
+	if d.n%d.stride != 0 {
+		return
+	}
+	figures := driftOf(&o)
+	for i, f := range figures {
+		d.kept[i] = append(d.kept[i], f)
+	}
+	if len(d.kept[0]) < maxDriftKept {
+		return
+	}
+	d.stride *= 2
+	for i, all := range d.kept {
+		for j := range len(all) / 2 {
+			all[j] = all[2*j+1] // result (2j+2) times the old stride
+		}
+		d.kept[i] = all[:len(all)/2]
+	}
+}
+
+// driftOf returns the figures of one result; what has no number is a value that no sum has.
+func driftOf(o *Outcome) [driftFigures]float64 {
+	if o.Failed() {
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(o.SQLState))
+		return [driftFigures]float64{1 + float64(h.Sum32()), -1, math.Inf(-1)}
+	}
+	sum := 0.0
+	for _, row := range o.Rows {
+		for i, v := range row {
+			if v.Kind == Number && !(i < len(o.Columns) && o.Columns[i].Discrete && len(row) > 1) {
+				sum += v.Num
+			}
+		}
+	}
+	if math.IsNaN(sum) {
+		sum = math.Inf(1)
+	}
+	return [driftFigures]float64{0, float64(len(o.Rows)), sum}
+}
+
+// Changed reports whether the law of the results has changed for certain, and in what.
+func (d *Drift) Changed() (what string, changed bool) {
+	m := len(d.kept[0]) / 2
+	if m == 0 {
+		return "", false
+	}
+	n := float64(d.n)
+	limit := math.Log(math.E * driftFigures * n * (n + 1) / DriftErrorRate)
+	for i, all := range d.kept {
+		if distance := ksDistance(all[:m], all[len(all)-m:]); float64(m)*distance*distance > limit {
+			return driftNames[i], true
+		}
+	}
+	return "", false
+}
+
+// ksDistance is the greatest difference of the two empirical distribution functions; a and b are of one length.
+func ksDistance(a, b []float64) float64 {
+	a, b = slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))
+	most, i, j := 0, 0, 0
+	for i < len(a) && j < len(b) {
+		at := min(a[i], b[j])
+		for i < len(a) && a[i] == at {
+			i++
+		}
+		for j < len(b) && b[j] == at {
+			j++
+		}
+		most = max(most, i-j, j-i)
+	}
+	return float64(most) / float64(len(a))
+}
+
+// Temper returns the report of an audit during which a world may have changed. A violation is inconclusive then: it may
+// be a difference between two moments and not between two datasets. Any other verdict gets a warning.
+func Temper(r Report, d0, d1 *Drift) Report {
+	text := ""
+	if what, changed := d0.Changed(); changed {
+		text = "on D0 the result changed in " + what
+	}
+	if what, changed := d1.Changed(); changed {
+		if text != "" {
+			text += ", "
+		}
+		text += "on D1 the result changed in " + what
+	}
+	if text == "" {
+		return r
+	}
+	text = "the engine or the copies changed during the audit: " + text
+	if r.Verdict != Violation {
+		r.Warnings = append(slices.Clone(r.Warnings), text)
+		return r
+	}
+	r.Verdict, r.Reason, r.DetectedAt, r.EpsilonLower = Inconclusive, text, nil, 0
+	return r
+}

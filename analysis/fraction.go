@@ -1,0 +1,110 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+)
+
+// fraction scores what one slot's value leaves over a modulus, as a part of it (in [0, 1), in steps of 2^-16), or, for
+// the modulus 0, how many significant bits the value uses.
+//
+// Rounded or integer noise leaves the fraction of the true answer as it is, at whatever size of the noise. Floating-point
+// noise on a lattice that moves with the true answer leaves it in the tail of the mantissa (Mironov 2012).
+type fraction struct {
+	slot    int
+	modulus float64
+}
+
+// fractionModuli are tried; steps of decimal and of binary rounding.
+var fractionModuli = [...]float64{0, 1000, 100, 10, 1, .1, .01, 1e-3, 1e-4, 1e-5, 1e-6, 0x1p-10, 0x1p-20, 0x1p-30}
+
+// Limits on what is tried.
+const (
+	maxFractionSlots = 16
+	maxFractionPairs = 256
+	fractionBins     = 16
+	leastFraction    = 60 // chi-square of 15 degrees of freedom: chance passes it once in 4 million
+)
+
+// of returns the score of a code; categories are themselves.
+func (f *fraction) of(c code) code {
+	if !isNumber(c) {
+		return c
+	}
+	return numberCode(residue(c, f.modulus))
+}
+
+func residue(x, modulus float64) float64 {
+	if modulus == 0 {
+		return float64(entropyBits(x))
+	}
+	part := math.Mod(x, modulus) / modulus
+	if part < 0 {
+		part++
+	}
+	part = math.Round(part*0x1p16) * 0x1p-16
+	if part == 1 {
+		return 0
+	}
+	return part
+}
+
+func (f *fraction) ofResult(codes []code) code {
+	if f.slot >= len(codes) {
+		return category(absent)
+	}
+	return f.of(codes[f.slot])
+}
+
+// String says what is scored.
+func (f *fraction) String() string {
+	if f.modulus == 0 {
+		return "number of significant bits"
+	}
+	return fmt.Sprintf("what is left over multiples of %.6g, as a part of it,", f.modulus)
+}
+
+// learnFraction chooses the slot and the modulus under which the worlds differ most. It reports whether they differ more
+// than chance would have it.
+func (a *Audit) learnFraction() bool {
+	slots := a.slots[:min(len(a.slots), maxFractionSlots)]
+	if len(slots) == 0 {
+		return false
+	}
+	p := newPortion(len(slots[0].past[0]), maxFractionPairs)
+	top := float64(leastFraction)
+	found := false
+	for i, s := range slots {
+		if s.shared {
+			continue
+		}
+		for _, m := range fractionModuli {
+			var counts [2][fractionBins]float64
+			for w, past := range s.past {
+				for k := range p.n {
+					if c := past[p.at(k)]; isNumber(c) {
+						counts[w][fractionBin(residue(c, m), m)]++
+					}
+				}
+			}
+			x := 0.0
+			for b := range fractionBins {
+				if n := counts[0][b] + counts[1][b]; n > 0 {
+					x += (counts[0][b] - counts[1][b]) * (counts[0][b] - counts[1][b]) / n
+				}
+			}
+			if x > top {
+				top, found, a.fraction = x, true, fraction{i, m}
+			}
+		}
+	}
+	return found
+}
+
+// fractionBin is the bin of a residue. The bins of fractions have their edges between the round ones.
+func fractionBin(x, modulus float64) int {
+	if modulus == 0 {
+		return int(x) * fractionBins / 56
+	}
+	return int(x*fractionBins+.5) % fractionBins
+}

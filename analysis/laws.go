@@ -1,0 +1,206 @@
+package analysis
+
+import (
+	"math"
+	"slices"
+)
+
+// laws are a working alternative on bins: the probabilities of every bin on D0 and on D1, each summing to 1. They follow
+// from the past alone.
+type laws [2][]float64
+
+// place writes the log factors of the bet on every bin to odds (those on D0, then those on D1), and returns the events
+// that it is made of: the bins whose ratio is beyond what the null allows.
+func (l *laws) place(h null, odds []float64) (e events) {
+	k := len(l[0])
+	h.binFactors(l[0], l[1], odds[:k], odds[k:])
+	for i := range k {
+		switch p, q := l[0][i], l[1][i]; {
+		case p > h.ratio*q:
+			e.toward[towardD0] |= 1 << i
+		case q > h.ratio*p:
+			e.toward[towardD1] |= 1 << i
+		}
+	}
+	e.live = [3]bool{e.toward[towardD0] != 0, false, e.toward[towardD1] != 0}
+	return e
+}
+
+// gainOf returns what log factors per bin make of counts.
+func gainOf(odds []float64, counts [2][]int32) (g float64) {
+	k := len(counts[0])
+	for i := range k {
+		g += float64(counts[0][i])*odds[i] + float64(counts[1][i])*odds[k+i]
+	}
+	return g
+}
+
+// spread describes the numbers of one world: the median and the mean distance from it, which are the centre and the
+// scale of a Laplace law, and the mean and the standard deviation, those of a normal law.
+type spread struct {
+	n, median, distance, mean, deviation float64
+	ties                                 bool // a value is there twice
+}
+
+// leastLaw is the number of values of each world before which no law is fitted.
+const leastLaw = 4
+
+// spreadOf describes past codes; their numbers are left sorted in the scratch. It reports whether a law can be fitted.
+func spreadOf(codes []code, s *scratch) (m spread, ok bool) {
+	s.values = s.values[:0]
+	for _, c := range codes {
+		if isNumber(c) {
+			s.values = append(s.values, c)
+		}
+	}
+	k := len(s.values)
+	if k < leastLaw {
+		return m, false
+	}
+	slices.Sort(s.values)
+	m.n = float64(k)
+	m.median = s.values[(k-1)/2]/2 + s.values[k/2]/2
+	for i, x := range s.values {
+		m.distance += math.Abs(x-m.median) / m.n
+		m.mean += x / m.n
+		m.ties = m.ties || i > 0 && x == s.values[i-1]
+	}
+	for _, x := range s.values {
+		m.deviation += (x - m.mean) / m.n * (x - m.mean)
+	}
+	m.deviation = math.Sqrt(m.deviation)
+	return m, m.distance > 0 && m.deviation > 0 && !math.IsInf(m.deviation, 0) && !math.IsInf(m.distance, 0)
+}
+
+// lawSteps are the edges of the bins that laws are compared on, in mean distances from the middle of both medians, on
+// the right of it.
+var lawSteps = [...]float64{.12, .25, .4, .55, .7, .87, 1.05, 1.25, 1.5, 1.75, 2, 2.3, 2.6, 3, 3.5, 4.2, 5, 6.5, 9}
+
+// span sets the edges for the laws of two worlds. Their place follows from the scale and not from quantiles, because the
+// law says how likely tails are in which nothing was seen yet. Where values repeat, edges lie halfway between
+// neighbouring values, so that noise on a lattice has about the probabilities of the law without one. values are sorted.
+func (b *binner) span(m [2]spread, values []float64) {
+	middle, unit := m[0].median/2+m[1].median/2, max(m[0].distance, m[1].distance)
+	b.edges = b.edges[:0]
+	add := func(z float64) {
+		e := middle + z*unit
+		if i, _ := slices.BinarySearch(values, e); i > 0 && i < len(values) {
+			e = between(values[i-1], values[i])
+		}
+		if n := len(b.edges); !math.IsInf(e, 0) && (n == 0 || e > b.edges[n-1]) {
+			b.edges = append(b.edges, e)
+		}
+	}
+	for i := len(lawSteps) - 1; i >= 0; i-- {
+		add(-lawSteps[i])
+	}
+	add(0)
+	for _, z := range lawSteps {
+		add(z)
+	}
+}
+
+// fittedLaws is the average of two Laplace and of two normal laws, fitted to the past of both worlds and weighted by their
+// likelihoods there, on the bins of a table. Centres and scales are drawn together as far as their difference may be
+// chance. The outcomes that are no numbers have their frequencies. A part 1/(n+1) is the same in both worlds, so that no
+// single outcome can cost much more than a factor n.
+func fittedLaws(m [2]spread, b *binner, t *table) laws {
+	better := 0.0 // log-likelihood of the Laplace laws less that of the normal laws
+	for _, x := range m {
+		better += x.n * (math.Log(x.deviation/x.distance) + (math.Log(math.Pi/2)-1)/2)
+	}
+	part := 1 / (1 + math.Exp(-better))
+	centers := shrunkCenters(m, m[0].median, m[1].median, m[0].distance, m[1].distance)
+	means := shrunkCenters(m, m[0].mean, m[1].mean, m[0].deviation, m[1].deviation)
+	scales := shrunkScales(m, m[0].distance, m[1].distance, 1)
+	deviations := shrunkScales(m, m[0].deviation, m[1].deviation, .5)
+	k, n := t.bins(), float64(t.pairs)
+	both := make([]float64, 2*k)
+	l := laws{both[:k:k], both[k:]}
+	for w := range l {
+		numbers, below := m[w].n/n, 0.0
+		for i := range l[w] {
+			p := float64(t.before[w][i]) / n
+			if i < t.numeric {
+				upTo := 1.0
+				if i < len(b.edges) {
+					x := b.edges[i]
+					upTo = part*laplaceBelow((x-centers[w])/scales[w]) + (1-part)*normalBelow((x-means[w])/deviations[w])
+				}
+				p, below = max(upTo-below, 0)*numbers, upTo
+			}
+			same := (float64(t.before[0][i]+t.before[1][i]) + .5) / (2*n + .5*float64(k))
+			l[w][i] = (n*p + same) / (n + 1)
+		}
+	}
+	return l
+}
+
+// shrunkCenters draws two centres together as far as their difference may be chance, at about the scales given.
+func shrunkCenters(m [2]spread, c0, c1, s0, s1 float64) [2]float64 {
+	v0, v1 := s0*s0/m[0].n, s1*s1/m[1].n
+	moved := ((c0 - c1) - shrink(c0-c1, v0+v1)) / (v0 + v1)
+	return [2]float64{c0 - v0*moved, c1 + v1*moved}
+}
+
+// shrunkScales does the same for scales, the logarithms of which have the variance unit/n. A fitted centre makes scales
+// too small by half a value in n.
+func shrunkScales(m [2]spread, s0, s1, unit float64) [2]float64 {
+	unseen := .5/m[0].n + .5/m[1].n
+	mid := (math.Log(s0)+math.Log(s1))/2 + unseen
+	half := shrink(math.Log(s0)-math.Log(s1), unit*(1/m[0].n+1/m[1].n)) / 2
+	return [2]float64{math.Exp(mid + half), math.Exp(mid - half)}
+}
+
+// laplaceBelow is the distribution function of the Laplace law of scale 1.
+func laplaceBelow(z float64) float64 {
+	if z < 0 {
+		return .5 * math.Exp(z)
+	}
+	return 1 - .5*math.Exp(-z)
+}
+
+// normalBelow is the distribution function of the standard normal law.
+func normalBelow(z float64) float64 { return .5 * math.Erfc(-z/math.Sqrt2) }
+
+// learnLaws fits the laws of a single value anew. There is no bet before both worlds have numbers that vary.
+func (a *Audit) learnLaws(s *series) {
+	s.table = nil
+	if len(a.slots) != 1 || a.slots[0].shared {
+		return
+	}
+	past := a.slots[0].past
+	var m [2]spread
+	var values []float64 // of both worlds, where some repeat
+	for w := range past {
+		var ok bool
+		if m[w], ok = spreadOf(past[w], &a.scratch); !ok {
+			return
+		}
+		values = append(values, a.scratch.values...)
+	}
+	if slices.Sort(values); !m[0].ties && !m[1].ties {
+		values = nil
+	}
+	s.binner = binner{}
+	s.binner.learn(past, 1, &a.scratch)
+	s.binner.span(m, values)
+	s.learned = a.pairs
+	s.table = newTable(s.binner.numeric(), s.binner.bins())
+	s.past = past
+	s.recount()
+	s.past = [2][]code{}
+	l := fittedLaws(m, &s.binner, s.table)
+	if sum := sumOf(l[0]) + sumOf(l[1]); !(math.Abs(sum-2) < 1e-6) {
+		s.table = nil // scales so far apart that the arithmetic fails
+		return
+	}
+	s.table.laws = &l
+}
+
+func sumOf(p []float64) (sum float64) {
+	for _, x := range p {
+		sum += x
+	}
+	return sum
+}

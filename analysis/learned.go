@@ -1,0 +1,209 @@
+package analysis
+
+import (
+	"math"
+	"slices"
+)
+
+// learned is a joint score that estimates the log-likelihood ratio of a whole result: logistic regression of the world on
+// features of all slots, up to maxLearnedSlots of them. It is what naive Bayes and the linear discriminant cannot be at
+// once: slots that vary together, texts among numbers, and noise whose ratio stops growing beyond the centres.
+type learned struct {
+	features []feature
+	scores   [2][]code // per world: out-of-fold scores of the past
+}
+
+// Limits of the learned score. What learning holds apart from the past is at most learnedFolds matrices of
+// maxFeatures^2 and one score per kept pair and world.
+const (
+	maxLearnedSlots      = 24
+	maxFeatures          = 56
+	maxFeatureCategories = 12 // per slot
+	leastLearned         = 64 // pairs before which nothing is learned
+	learnedReach         = 1 << 10
+)
+
+// form says what a feature computes from a slot.
+type form uint8
+
+const (
+	constantForm form = iota // 1: the regression's constant, which adds nothing to the score
+	stepForm                 // the value around the pooled median, clipped at a quarter of the spread
+	linearForm               // the same, clipped at four spreads
+	distanceForm             // the distance from the pooled median, in spreads, clipped likewise
+	numberForm               // 1 for a number
+	categoryForm             // 1 for one category
+	totalForm                // the sum of all steps of single slots, over the root of their number
+)
+
+// feature is one term of the score. A slot's value counts in units of its spread (half of the interquartile range);
+// where less is at least 0 it is the difference from that slot's value.
+type feature struct {
+	form          form
+	slot, less    int
+	category      uint16
+	center, scale float64
+	weight        float64
+}
+
+// fill writes the values of the features of a result. A value that is no number counts as the center.
+func (l *learned) fill(dst []float64, at func(slot int) code) {
+	total, steps := 0.0, 0.0
+	for i := range l.features {
+		f := &l.features[i]
+		switch f.form {
+		case constantForm:
+			dst[i] = 1
+			continue
+		case totalForm:
+			dst[i] = total / math.Sqrt(max(steps, 1))
+			continue
+		}
+		c := at(f.slot)
+		dst[i] = 0
+		switch {
+		case f.form == numberForm:
+			dst[i] = float64(b2i(isNumber(c)))
+			continue
+		case f.form == categoryForm:
+			dst[i] = float64(b2i(!isNumber(c) && categoryOf(c) == f.category))
+			continue
+		case f.less >= 0:
+			c -= at(f.less) // a NaN stays one
+		}
+		if !isNumber(c) {
+			continue
+		}
+		dst[i] = f.of((c - f.center) / f.scale)
+		if f.form == stepForm && f.less < 0 {
+			total += dst[i]
+			steps++
+		}
+	}
+}
+
+// of is the feature's value for a standardised number.
+func (f *feature) of(z float64) float64 {
+	switch f.form {
+	case stepForm:
+		return min(max(4*z, -1), 1)
+	case distanceForm:
+		return min(math.Abs(z), 4)
+	}
+	return min(max(z, -4), 4)
+}
+
+// score returns the score of a result, the features' values having been filled in.
+func (l *learned) score(values []float64, weight func(i int) float64) code {
+	sum := 0.0
+	for i, x := range values {
+		sum += x * weight(i)
+	}
+	return numberCode(grain(min(max(sum, -learnedReach), learnedReach)))
+}
+
+// ofResult returns the score of the codes of one result.
+func (l *learned) ofResult(codes []code) code {
+	var values [maxFeatures]float64
+	l.fill(values[:], func(slot int) code {
+		if slot < len(codes) {
+			return codes[slot]
+		}
+		return category(absent)
+	})
+	return l.score(values[:len(l.features)], func(i int) float64 {
+		if l.features[i].form == constantForm {
+			return 0
+		}
+		return l.features[i].weight
+	})
+}
+
+// clone returns a copy that shares nothing.
+func (l *learned) clone() learned { return learned{features: slices.Clone(l.features)} }
+
+// choose sets the features by the slots' bins and pasts: the categories of every slot, then steps, then what fits of
+// differences of neighbouring columns of one row, linear terms and distances. cells is the number of slots per row.
+func (l *learned) choose(slots []*series, cells int, sc *scratch) {
+	l.features = append(l.features[:0], feature{form: constantForm})
+	add := func(f feature) {
+		if len(l.features) < maxFeatures-1 {
+			l.features = append(l.features, f)
+		}
+	}
+	type spread struct {
+		slot          int
+		center, scale float64
+	}
+	var numbers []spread
+	for i, s := range slots {
+		if s.shared || s.table == nil {
+			continue
+		}
+		some := s.table.hasNumbers()
+		if center, scale, ok := sc.spread(s.past, [2][]code{}); ok {
+			numbers = append(numbers, spread{i, center, scale})
+		}
+		// One outcome may be left out: the others and the constant say all.
+		left := s.binner.categories
+		if some && len(left) > 0 {
+			add(feature{form: numberForm, slot: i, less: -1})
+		}
+		if len(left) > 0 {
+			left = left[1:]
+		}
+		for _, id := range left[:min(len(left), maxFeatureCategories)] {
+			add(feature{form: categoryForm, slot: i, less: -1, category: id})
+		}
+	}
+	for _, n := range numbers {
+		add(feature{stepForm, n.slot, -1, 0, n.center, n.scale, 0})
+	}
+	for i := 1; i < len(numbers); i++ {
+		a, b := numbers[i], numbers[i-1]
+		if a.slot/cells != b.slot/cells {
+			continue // the order of rows says nothing
+		}
+		center, scale, ok := sc.spread(slots[a.slot].past, slots[b.slot].past)
+		if ok && scale < min(a.scale, b.scale) { // neighbours that vary together
+			add(feature{stepForm, a.slot, b.slot, 0, center, scale, 0})
+			add(feature{linearForm, a.slot, b.slot, 0, center, scale, 0})
+		}
+	}
+	for _, form := range [...]form{linearForm, distanceForm} {
+		for _, n := range numbers {
+			add(feature{form, n.slot, -1, 0, n.center, n.scale, 0})
+		}
+	}
+	if len(numbers) > 1 {
+		l.features = append(l.features, feature{form: totalForm, less: -1})
+	}
+}
+
+// spread returns the median and half of the interquartile range of the numbers of both worlds, or of their differences
+// from others' where these are given. It reports whether there is any spread.
+func (sc *scratch) spread(past, less [2][]code) (center, scale float64, ok bool) {
+	sc.values = sc.values[:0]
+	for w, codes := range past {
+		stride := (2*len(codes) + maxEdgeData - 1) / maxEdgeData
+		for i := 0; i < len(codes); i += max(1, stride) {
+			c := codes[i]
+			if less[w] != nil {
+				c -= less[w][i]
+			}
+			if isNumber(c) {
+				sc.values = append(sc.values, c)
+			}
+		}
+	}
+	n := len(sc.values)
+	if n < 8 {
+		return 0, 0, false
+	}
+	slices.Sort(sc.values)
+	center, scale = sc.values[n/2], (sc.values[n-1-n/4]-sc.values[n/4])/2
+	if !(scale > 0) { // most are equal: whatever differs is far away
+		scale = (sc.values[n-1-n/16] - sc.values[n/16]) / 2
+	}
+	return center, scale, scale > 0 && !math.IsInf(scale, 0) && !math.IsInf(1/scale, 0)
+}

@@ -1,0 +1,170 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// combination is a weighted sum of slots, sum of weight (x - center): a score of a whole result that follows from the
+// past alone. Its unit is rounded to, so that sums which differ by rounding errors alone are equal.
+type combination struct {
+	terms  []term
+	unit   float64
+	strict bool // a result without a number in one of the first two slots has that slot's category
+}
+
+// term is one slot of a combination.
+type term struct {
+	slot                  int
+	center, weight, reach float64 // numbers further than reach from the center count as this far
+}
+
+// combinationReach bounds the score of a combination, so that rounding it keeps its meaning.
+const combinationReach = 1 << 16
+
+// score returns the score of a result. Slots without a number add nothing.
+func (m *combination) score(at func(slot int) code) code {
+	sum := 0.0
+	for i := range m.terms {
+		t := &m.terms[i]
+		c := at(t.slot)
+		if !isNumber(c) {
+			if m.strict && i < 2 {
+				return c
+			}
+			continue
+		}
+		sum += t.weight * min(max(c-t.center, -t.reach), t.reach)
+	}
+	return numberCode(math.Round(min(max(sum, -combinationReach), combinationReach)/m.unit) * m.unit)
+}
+
+// ofResult returns the score of the codes of one result.
+func (m *combination) ofResult(codes []code) code {
+	return m.score(func(slot int) code {
+		if slot < len(codes) {
+			return codes[slot]
+		}
+		return category(absent)
+	})
+}
+
+// ofPast writes the scores of kept pairs from, from+stride, ... to dst.
+func (m *combination) ofPast(dst []code, slots []*series, world int, p portion) []code {
+	dst = dst[:0]
+	for i := range p.n {
+		k := p.at(i)
+		dst = append(dst, m.score(func(slot int) code { return slots[slot].past[world][k] }))
+	}
+	return dst
+}
+
+// clone returns a copy that shares nothing.
+func (m *combination) clone() combination {
+	c := *m
+	c.terms = append([]term(nil), m.terms...)
+	return c
+}
+
+// portion is the part of the kept pairs that is learned from: n of them, evenly spread, the latest among them.
+type portion struct{ from, stride, n int }
+
+func (p portion) at(i int) int { return p.from + i*p.stride }
+
+// newPortion keeps at most the given number of pairs.
+func newPortion(kept, most int) portion {
+	stride := max(1, (kept+most-1)/max(1, most))
+	n := kept / stride
+	return portion{kept - n*stride, stride, n}
+}
+
+// standard are the values of slots in units of their spread around their center, clipped: per slot, world and pair.
+// What is no number is NaN.
+type standard struct {
+	slots  []int // those with numbers that spread
+	center []float64
+	scale  []float64
+	values [][2][]float64
+	flat   []float64
+}
+
+// clipAt is the number of spreads at which values are clipped for moments, which heavy tails would blur.
+const clipAt = 8
+
+// read takes the slots' values from the kept pairs. Slots whose worlds share their noise are left out: they are compared
+// without assuming independence.
+func (d *standard) read(slots []*series, p portion, clip float64) {
+	d.slots, d.center, d.scale, d.values, d.flat = d.slots[:0], d.center[:0], d.scale[:0], d.values[:0], d.flat[:0]
+	for i, s := range slots {
+		if s.shared || s.table == nil {
+			continue
+		}
+		center, lo, hi, _ := middle(s.binner.edges)
+		scale := (hi - lo) / 2
+		if !(scale > 0) || math.IsInf(scale, 0) || math.IsInf(1/scale, 0) {
+			continue
+		}
+		d.slots, d.center, d.scale = append(d.slots, i), append(d.center, center), append(d.scale, scale)
+		for _, past := range s.past {
+			for k := range p.n {
+				z := (past[p.at(k)] - center) / scale
+				d.flat = append(d.flat, min(max(z, -clip), clip)) // NaN stays NaN
+			}
+		}
+	}
+	for i := range d.slots {
+		at := 2 * i * p.n
+		d.values = append(d.values, [2][]float64{d.flat[at : at+p.n], d.flat[at+p.n : at+2*p.n]})
+	}
+}
+
+// combine makes a combination of the standardised slots with the given weights.
+func (d *standard) combine(weights []float64, clip float64) combination {
+	m := combination{unit: 0x1p-32}
+	for i, w := range weights {
+		if w == 0 {
+			continue
+		}
+		m.terms = append(m.terms, d.term(i, w, clip))
+		m.unit = max(m.unit, d.rounding(i, w))
+	}
+	return m
+}
+
+func (d *standard) term(i int, weight, clip float64) term {
+	return term{slot: d.slots[i], center: d.center[i], weight: weight / d.scale[i], reach: clip * d.scale[i]}
+}
+
+// rounding is a power of two well above the error that a slot's last bit makes in a combination.
+func (d *standard) rounding(i int, weight float64) float64 {
+	_, e := math.Frexp(math.Abs(weight) * (math.Abs(d.center[i])/d.scale[i] + 1))
+	return math.Ldexp(1, min(e-40, 0))
+}
+
+// words names the slots of a combination.
+func (a *Audit) combinationWords(m *combination) string {
+	const most = 3
+	var parts []string
+	for i, t := range m.terms {
+		if i == most {
+			parts = append(parts, fmt.Sprintf("%d more", len(m.terms)-most))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%.4g times %s", t.weight, a.slotWords(t.slot)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// slotWords names a slot.
+func (a *Audit) slotWords(slot int) string {
+	r := a.reader
+	var parts []string
+	if r.keyed {
+		parts = append(parts, "partition "+r.labels[slot/r.cells()])
+	}
+	if len(r.measures) > 0 {
+		parts = append(parts, "column "+r.columnName(r.measures[slot%r.cells()]))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,117 @@
+package analysis
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestInvertPositive multiplies random positive definite matrices with their inverses.
+func TestInvertPositive(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{1, 2, 7, maxFeatures} {
+		m := make([]float64, n*n)
+		for range 2 * n {
+			x := make([]float64, n)
+			for i := range x {
+				x[i] = r.NormFloat64()
+			}
+			for i := range n {
+				for j := range n {
+					m[i*n+j] += x[i] * x[j]
+				}
+			}
+		}
+		inverse := make([]float64, n*n)
+		if !invertPositive(append([]float64(nil), m...), inverse, n) {
+			t.Fatalf("size %d: not inverted", n)
+		}
+		for i := range n {
+			for j := range n {
+				sum := -float64(b2i(i == j))
+				for k := range n {
+					sum += m[i*n+k] * inverse[k*n+j]
+				}
+				if math.Abs(sum) > 1e-9 {
+					t.Fatalf("size %d: product differs from 1 by %g at %d, %d", n, sum, i, j)
+				}
+			}
+		}
+	}
+	if invertPositive([]float64{1, 0, 1, 1}, make([]float64, 4), 2) {
+		t.Error("a singular matrix was inverted")
+	}
+}
+
+// TestLogisticFindsTheRatio draws three texts of known laws, two of them always equal, and compares the learned score with
+// the true log-likelihood ratio: 20,000 pairs leave a standard error of about 0.03, ten of which are allowed.
+func TestLogisticFindsTheRatio(t *testing.T) {
+	const pairs = 20_000
+	r := rand.New(rand.NewPCG(3, 4))
+	a, err := New(Claim{}, Options{NoClaim: true, MaxTrials: pairs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chance := [2][2]float64{{.3, .5}, {.2, .5}} // per world: of T in the first two columns, and in the third
+	row := func(x, y bool) Outcome {
+		o := Outcome{Rows: [][]Value{nil}}
+		for i, b := range []bool{x, x, y} {
+			o.Columns = append(o.Columns, Column{Name: string(rune('a' + i))})
+			o.Rows[0] = append(o.Rows[0], Value{Kind: Bool, Num: float64(b2i(b))})
+		}
+		return o
+	}
+	for range pairs {
+		var o [2]Outcome
+		for w := range o {
+			o[w] = row(r.Float64() < chance[w][0], r.Float64() < chance[w][1])
+		}
+		a.Add(o[0], o[1])
+	}
+	score := func(x, y bool) float64 {
+		o := row(x, y)
+		return a.learned.ofResult(a.reader.read(&o, nil))
+	}
+	base := score(false, false)
+	want := math.Log(.3/.2) - math.Log(.7/.8)
+	if got := score(true, false) - base; math.Abs(got-want) > .3 {
+		t.Errorf("two equal columns count %.3f, want %.3f: once, not twice", got, want)
+	}
+	if got := score(false, true) - base; math.Abs(got) > .1 {
+		t.Errorf("a column that tells nothing counts %.3f", got)
+	}
+}
+
+// TestFeaturesAreBounded: whatever a result holds, the learned score has at most maxFeatures features, and none where there
+// are more than maxLearnedSlots columns.
+func TestFeaturesAreBounded(t *testing.T) {
+	for _, columns := range []int{2, maxLearnedSlots, maxLearnedSlots + 1} {
+		r := rand.New(rand.NewPCG(5, 6))
+		a, err := New(Claim{Epsilon: 1}, Options{MaxTrials: 300})
+		if err != nil {
+			t.Fatal(err)
+		}
+		draw := func() Outcome {
+			o := Outcome{Rows: [][]Value{nil}}
+			for i := range columns {
+				o.Columns = append(o.Columns, Column{Name: string(rune('a' + i))})
+				v := Value{Kind: Number, Num: r.NormFloat64()}
+				switch r.IntN(3) {
+				case 0:
+					v = Value{Kind: Text, Text: string(rune('a' + r.IntN(20)))}
+				case 1:
+					v.Num = math.Inf(1)
+				}
+				o.Rows[0] = append(o.Rows[0], v)
+			}
+			return o
+		}
+		for range 300 {
+			a.Add(draw(), draw())
+		}
+		n := len(a.learned.features)
+		if n > maxFeatures || columns <= maxLearnedSlots && n == 0 || columns > maxLearnedSlots && n != 0 {
+			t.Errorf("%d columns: %d features", columns, n)
+		}
+	}
+}
