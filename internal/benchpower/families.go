@@ -15,7 +15,7 @@ type family struct {
 	budget int
 	bar    int // the median that is asked for; 0 for none
 	draw   func(r *rand.Rand) (d0, d1 analysis.Outcome)
-	laws   func() (p, q []float64) // nil where they are not known in closed form
+	laws   func() (p, q []float64) // of what is sufficient; nil for right mechanisms
 }
 
 func only(epsilon float64) analysis.Claim { return analysis.Claim{Epsilon: epsilon} }
@@ -76,6 +76,12 @@ func wrong() []family {
 	}
 	sigma := gaussSigma(1, 1e-5)
 	oneGood, oneBad := candidates()
+	svt3, svt4 := sparse{t: 1, b0: 2, b1: 2, numeric: true}, sparse{t: 1, b0: 4, b1: 4. / 3}
+	svt5, svt6 := sparse{t: 1, b0: 2, endless: true}, sparse{t: .5, b0: 2, b1: 2, endless: true}
+	naive := each(0.0, 1.0, func(r *rand.Rand, x float64) analysis.Outcome { return value(x + naiveLaplace(r, 1)) })
+	sharedInPart := each(0, 1, func(r *rand.Rand, moved int) analysis.Outcome {
+		return sharedNoise(r, 10, moved, lap(r, 1), .1)
+	})
 	return append(fs, []family{
 		{
 			name: "Gaussian for (1, 1e-5), noise halved", claim: analysis.Claim{Epsilon: 1, Delta: 1e-5}, budget: 10_000,
@@ -92,6 +98,9 @@ func wrong() []family {
 		},
 		{
 			name: "noisy max that gives the value away (RNM3), claim 1, true 2.5", claim: only(1), budget: 20_000,
+			laws: func() ([]float64, []float64) {
+				return cut(maxLaw(laplaceLaw(1, 2), 5), maxLaw(laplaceLaw(2, 2), 5), -50, 60, 11_000)
+			},
 			draw: each(1.0, 2.0, func(r *rand.Rand, x float64) analysis.Outcome {
 				_, top := noisyMax([]float64{x, x, x, x, x}, func() float64 { return lap(r, 2) })
 				return value(top)
@@ -106,25 +115,38 @@ func wrong() []family {
 		},
 		{
 			name: "sparse vector, answers given away (SVT3), claim 1", claim: only(1), budget: 20_000,
-			draw: each(ten(1, 1), ten(2, 0), sparseOf(sparse{t: 1, b0: 2, b1: 2, numeric: true})),
+			draw: each(ten(1, 1), ten(2, 0), svt3.run),
+			laws: lawsOf(ten(1, 1), ten(2, 0), svt3.firstAnswer),
 		},
 		{
 			name: "sparse vector, little noise on queries (SVT4), claim 1, true 1.75", claim: only(1), budget: 20_000,
-			draw: each(ten(0, 1), ten(1, 0), sparseOf(sparse{t: 1, b0: 4, b1: 4. / 3})),
+			draw: each(ten(0, 1), ten(1, 0), svt4.run), laws: lawsOf(ten(0, 1), ten(1, 0), svt4.firstAbove),
 		},
 		{
 			name: "sparse vector without noise on queries (SVT5), claim 1", claim: only(1), budget: 5000,
-			draw: each(ten(2, 0), ten(1, 1), sparseOf(sparse{t: 1, b0: 2, endless: true})),
+			draw: each(ten(2, 0), ten(1, 1), svt5.run), laws: lawsOf(ten(2, 0), ten(1, 1), svt5.allAbove),
 		},
 		{
 			name: "sparse vector without cut-off (SVT6), claim 1", claim: only(1), budget: 20_000,
-			draw: each(ten(0, 1), ten(1, 0), sparseOf(sparse{t: .5, b0: 2, b1: 2, endless: true})),
+			draw: each(ten(0, 1), ten(1, 0), svt6.run), laws: lawsOf(ten(0, 1), ten(1, 0), svt6.allAbove),
 		},
-		{name: "noisy histogram, 10 groups of 0.3 each, claim 1, true 3", claim: only(1), budget: 5000, bar: 900, draw: histogram(10, 10, .3)},
-		{name: "noisy histogram, 200 groups of a third each, claim 1", claim: only(1), budget: 2000, bar: 1000, draw: histogram(200, 200, 1./3)},
-		{name: "noisy histogram, 1 bad group of 200 (true 2), claim 1", claim: only(1), budget: 2000, draw: histogram(200, 1, 2)},
+		{
+			name: "noisy histogram, 10 groups of 0.3 each, claim 1, true 3", claim: only(1), budget: 5000, bar: 900,
+			draw: histogram(10, 10, .3), laws: histogramLaws(10, .3, 50),
+		},
+		{
+			name: "noisy histogram, 200 groups of a third each, claim 1", claim: only(1), budget: 2000, bar: 1000,
+			draw: histogram(200, 200, 1./3), laws: histogramLaws(200, 1./3, 50),
+		},
+		{
+			name: "noisy histogram, 1 bad group of 200 (true 2), claim 1", claim: only(1), budget: 2000,
+			draw: histogram(200, 1, 2), laws: laplaceShiftLaws(2),
+		},
 		{
 			name: "noise truncated at 3 scales, claim 1", claim: only(1), budget: 5000,
+			laws: func() ([]float64, []float64) {
+				return cut(truncatedLaw(laplaceLaw(0, 1), -3, 3), truncatedLaw(laplaceLaw(1, 1), -2, 4), -3, 4, 1400)
+			},
 			draw: each(0.0, 1.0, func(r *rand.Rand, x float64) analysis.Outcome {
 				for {
 					if z := lap(r, 1); math.Abs(z) <= 3 {
@@ -134,14 +156,34 @@ func wrong() []family {
 			}),
 		},
 		{
-			name: "noise rounded before it is added, claim 1", claim: only(1), budget: 2000,
+			name: "noise rounded before it is added, claim 1", claim: only(1), budget: 2000, laws: disjoint,
 			draw: each(0.0, .5, func(r *rand.Rand, x float64) analysis.Outcome { return value(x + math.Round(lap(r, .5)*8)/8 + x*1e-3) }),
 		},
 		{
 			name: "naive floating-point Laplace, claim 1", claim: only(1), budget: 2000, bar: 110,
-			draw: each(0.0, 1.0, func(r *rand.Rand, x float64) analysis.Outcome { return value(x + naiveLaplace(r, 1)) }),
+			draw: naive, laws: sampled(naive, 1<<18, 1, naiveRatio),
 		},
-		{name: "row count 55 % against 45 %, 100 groups, claim 1", claim: only(1), budget: 2000, draw: rowCount},
+		{
+			name: "one noise for two columns, claim 1", claim: only(1), budget: 2000, laws: disjoint,
+			draw: each(0.0, 1.0, func(r *rand.Rand, x float64) analysis.Outcome { z := lap(r, 1); return columns(10+z+x, 20+z) }),
+		},
+		{
+			name: "sum and count share their noise, claim 1", claim: only(1), budget: 2000, laws: disjoint,
+			draw: each(0.0, 1.0, func(r *rand.Rand, x float64) analysis.Outcome { z := lap(r, 1); return columns(1000+10*z+3*x, 20+z+x) }),
+		},
+		{
+			name: "one noise for 200 groups, one of them moves, claim 1", claim: only(1), budget: 2000, laws: disjoint,
+			draw: each(0, 1, func(r *rand.Rand, moved int) analysis.Outcome { return sharedNoise(r, 200, moved, lap(r, 1), 0) }),
+		},
+		{
+			name: "noise shared in part by 10 groups, one of them moves, claim 1", claim: only(1), budget: 2000,
+			draw: sharedInPart, laws: sampled(sharedInPart, 1<<18, 1, sharedRatio(.1)),
+		},
+		{
+			name: "integer noise leaves the fraction, claim 1", claim: only(1), budget: 2000, laws: disjoint,
+			draw: each(10.25, 11.75, func(r *rand.Rand, x float64) analysis.Outcome { return value(x + geometric(r, .05)) }),
+		},
+		{name: "row count 55 % against 45 %, 100 groups, claim 1", claim: only(1), budget: 2000, draw: rowCount, laws: binomialLaws(100, .55, .45)},
 	}...)
 }
 
@@ -179,10 +221,18 @@ func right() []family {
 				return index(at)
 			}),
 		},
-		{name: "sparse vector 1 (SVT1)", claim: only(1), draw: each(ten(0, 1), ten(1, 0), sparseOf(sparse{t: .5, b0: 2, b1: 4}))},
+		{name: "sparse vector 1 (SVT1)", claim: only(1), draw: each(ten(0, 1), ten(1, 0), sparse{t: .5, b0: 2, b1: 4}.run)},
 		{
 			name: "exponential mechanism 1 (11 candidates: true 0.91)", claim: only(1),
 			draw: each(oneGood, oneBad, func(r *rand.Rand, u []float64) analysis.Outcome { return index(choose(r, scores(1, u))) }),
+		},
+		{
+			name: "one noise for 3 columns that move alike 1", claim: only(1),
+			draw: each(0.0, 1.0, func(r *rand.Rand, x float64) analysis.Outcome { z := x + lap(r, 1); return columns(z, 20+z, 7-10*z) }),
+		},
+		{
+			name: "noise shared in part by 10 groups that move alike 1", claim: only(1),
+			draw: each(0.0, 1.0, func(r *rand.Rand, x float64) analysis.Outcome { return sharedNoise(r, 10, 0, x+lap(r, 1), .2) }),
 		},
 		{name: "noisy histogram 1, 10 groups", claim: only(1), draw: histogram(10, 10, .1)},
 		{
@@ -200,10 +250,6 @@ func pOf(k int, epsilon float64) float64 {
 
 // ten is five times a, then five times b.
 func ten(a, b float64) []float64 { return []float64{a, a, a, a, a, b, b, b, b, b} }
-
-func sparseOf(s sparse) func(r *rand.Rand, queries []float64) analysis.Outcome {
-	return func(r *rand.Rand, queries []float64) analysis.Outcome { return s.run(r, queries) }
-}
 
 // candidates are the utilities of eleven candidates: of one and of all the others, which change by 1 in opposite
 // directions.

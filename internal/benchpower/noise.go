@@ -62,6 +62,27 @@ func groups(xs []float64) analysis.Outcome {
 	return o
 }
 
+// columns is a result of one row and one float column per number.
+func columns(xs ...float64) analysis.Outcome {
+	o := analysis.Outcome{Rows: [][]analysis.Value{nil}}
+	for i, x := range xs {
+		o.Columns = append(o.Columns, analysis.Column{Name: "c" + strconv.Itoa(i)})
+		o.Rows[0] = append(o.Rows[0], analysis.Value{Kind: analysis.Number, Num: x})
+	}
+	return o
+}
+
+// sharedNoise is n groups with one noise for all and Laplace noise of their own of the given scale; the last one's
+// answer has moved.
+func sharedNoise(r *rand.Rand, n, moved int, noise, own float64) analysis.Outcome {
+	xs := make([]float64, n)
+	for i := range xs {
+		xs[i] = float64(i) + noise + lap(r, own)
+	}
+	xs[n-1] += float64(moved)
+	return groups(xs)
+}
+
 // answers is a result of one row per query and one boolean answer each.
 func answers(above []bool) analysis.Outcome {
 	o := analysis.Outcome{Columns: []analysis.Column{{Name: "q", Discrete: true}, {Name: "above", Discrete: true}}}

@@ -22,11 +22,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 func connect(t testing.TB, dsn string) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(context.Background(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	conn := pgtest.Connect(t, dsn)
 	return conn
 }
 
