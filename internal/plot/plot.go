@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/dpwatch/dpwatch/analysis"
 )
@@ -23,8 +24,8 @@ var (
 	shade  = color.NRGBA{R: 255, G: 215, B: 0, A: 90}
 )
 
-// Write draws the figures into a directory, which it makes, and returns the files written: histogram, wealth, bound and
-// profile, as .svg and .png. Figures without data are left out. The files show results and need the protection of the
+// Write draws the figures into a directory, which it makes, and returns the files written: histogram, categories, wealth,
+// bound and profile, as .svg and .png. Figures without data are left out. The files show results and need the protection of the
 // raw data: only their owner may read them.
 func Write(dir string, f analysis.Figures) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -34,7 +35,7 @@ func Write(dir string, f analysis.Figures) ([]string, error) {
 	for _, d := range []struct {
 		name string
 		draw func(analysis.Figures) (*plot.Plot, error)
-	}{{"histogram", histogram}, {"wealth", wealth}, {"bound", bound}, {"profile", profile}} {
+	}{{"histogram", histogram}, {"categories", categories}, {"wealth", wealth}, {"bound", bound}, {"profile", profile}} {
 		p, err := d.draw(f)
 		if err != nil {
 			return files, fmt.Errorf("plot %s: %w", d.name, err)
@@ -42,6 +43,7 @@ func Write(dir string, f analysis.Figures) ([]string, error) {
 		if p == nil {
 			continue
 		}
+		p.Title.Padding, p.Legend.Padding = vg.Millimeter, vg.Millimeter
 		for _, ext := range []string{"svg", "png"} {
 			path := filepath.Join(dir, d.name+"."+ext)
 			if err := save(p, path, ext); err != nil {
@@ -54,10 +56,14 @@ func Write(dir string, f analysis.Figures) ([]string, error) {
 }
 
 func save(p *plot.Plot, path, format string) error {
-	w, err := p.WriterTo(16*vg.Centimeter, 10*vg.Centimeter, format)
+	w, err := draw.NewFormattedCanvas(16*vg.Centimeter, 10*vg.Centimeter, format)
 	if err != nil {
 		return err
 	}
+	const margin = 3 * vg.Millimeter // the last label of an axis stands half outside
+	c := draw.New(w)
+	c.FillPolygon(color.White, []vg.Point{c.Min, {X: c.Max.X, Y: c.Min.Y}, c.Max, {X: c.Min.X, Y: c.Max.Y}})
+	p.Draw(draw.Crop(c, margin, -2*margin, margin, -margin))
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -100,12 +106,14 @@ func histogram(f analysis.Figures) (*plot.Plot, error) {
 	}
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Results on D0 and D1", h.Label, "kept trials"
-	p.Legend.Top = true
+	p.Legend.Top, p.Y.Tick.Marker = true, wholeTicks{}
 	most := 1.0
 	for i := range h.D0 {
 		most = max(most, float64(h.D0[i]), float64(h.D1[i]))
 	}
-	for i, e := range h.Event {
+	p.Y.Max = math.Ceil(1.3 * most) // room for the legend
+	for i, e := range joined(h.Event) {
+		e = visible(e, h.Edges)
 		box, err := plotter.NewPolygon(plotter.XYs{{X: e[0], Y: 0}, {X: e[0], Y: most}, {X: e[1], Y: most}, {X: e[1], Y: 0}})
 		if err != nil {
 			return nil, err
@@ -122,6 +130,27 @@ func histogram(f analysis.Figures) (*plot.Plot, error) {
 	return p, line(p, "D1", orange, steps(h.Edges, h.D1), false)
 }
 
+// joined makes one interval of those that touch.
+func joined(intervals [][2]float64) (all [][2]float64) {
+	for _, e := range intervals {
+		if n := len(all); n > 0 && all[n-1][1] >= e[0] {
+			all[n-1][1] = e[1]
+		} else {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// visible widens an interval to a bin, for those of a single value, within the range of the bins.
+func visible(e [2]float64, edges []float64) [2]float64 {
+	first, last := edges[0], edges[len(edges)-1]
+	if missing := (edges[1] - first - (e[1] - e[0])) / 2; missing > 0 {
+		e[0], e[1] = max(e[0]-missing, first), min(e[1]+missing, last)
+	}
+	return e
+}
+
 func steps(edges []float64, counts []int) (xys plotter.XYs) {
 	for i, n := range counts {
 		xys = append(xys, plotter.XY{X: edges[i], Y: float64(n)}, plotter.XY{X: edges[i+1], Y: float64(n)})
@@ -135,7 +164,7 @@ func wealth(f analysis.Figures) (*plot.Plot, error) {
 	}
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Evidence against the claim", "pairs of trials", "log-wealth (nats)"
-	p.Legend.Top, p.Legend.Left = true, true
+	p.Legend.Top, p.Legend.Left, p.X.Tick.Marker = true, true, wholeTicks{}
 	var xys plotter.XYs
 	for _, x := range f.Path {
 		xys = append(xys, plotter.XY{X: float64(x.Pairs), Y: x.Wealth})
@@ -156,11 +185,14 @@ func bound(f analysis.Figures) (*plot.Plot, error) {
 	}
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Certified lower bound", "pairs of trials", "epsilon"
-	p.Legend.Top, p.Legend.Left, p.Y.Min = true, true, 0
+	p.Legend.Top, p.Legend.Left, p.Y.Min, p.X.Tick.Marker = true, true, 0, wholeTicks{}
 	var xys plotter.XYs
+	top := f.Claim.Epsilon
 	for _, x := range f.Path {
 		xys = append(xys, plotter.XY{X: float64(x.Pairs), Y: x.Line})
+		top = max(top, x.Line)
 	}
+	p.Y.Max = max(.01, 1.3*top) // room for the legend
 	if err := line(p, "lower bound", blue, xys, false); err != nil || f.NoClaim {
 		return p, err
 	}
@@ -173,7 +205,7 @@ func profile(f analysis.Figures) (*plot.Plot, error) {
 	}
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Privacy profile: certified at least", "epsilon", "delta"
-	p.Legend.Top, p.Y.Min, p.Y.Max = true, 0, .01
+	p.Legend.Top, p.Y.Min, p.Y.Max = true, 0, max(.01, 1.15*f.Profile[0].Delta)
 	var xys plotter.XYs
 	for i, x := range f.Profile { // delta falls with epsilon, so that a bound holds for what is left of its point
 		if i > 0 {
