@@ -4,13 +4,14 @@ import "time"
 
 // Config is the whole file. The zero value is not useful; Default is.
 type Config struct {
-	Proxy   Proxy   `yaml:"proxy"`
-	Admin   Admin   `yaml:"admin"`
-	Shadow  Shadow  `yaml:"shadow"`
-	Privacy Privacy `yaml:"privacy"`
-	Claims  Claims  `yaml:"claims"`
-	Audit   Audit   `yaml:"audit"`
-	Log     Log     `yaml:"log"`
+	Proxy      Proxy      `yaml:"proxy"`
+	Admin      Admin      `yaml:"admin"`
+	Shadow     Shadow     `yaml:"shadow"`
+	Privacy    Privacy    `yaml:"privacy"`
+	Neighbours Neighbours `yaml:"neighbours"`
+	Claims     Claims     `yaml:"claims"`
+	Audit      Audit      `yaml:"audit"`
+	Log        Log        `yaml:"log"`
 }
 
 // Proxy is the relay between the clients and the engine, or several: see AllRoutes.
@@ -45,6 +46,9 @@ type Admin struct {
 // Shadow is the database that holds the neighbouring copies, and how gently it is asked.
 type Shadow struct {
 	DSN              Secret   `yaml:"dsn"`
+	Engine           Secret   `yaml:"engine"`   // the port of an engine beside the database; "" = the engine is in the database
+	Worlds           []World  `yaml:"worlds"`   // instead of Engine: an instance of it for D0 and for each neighbour
+	Protocol         string   `yaml:"protocol"` // captured | extended | simple: how trials are sent
 	D0               string   `yaml:"d0"`
 	D1               []string `yaml:"d1"`
 	SearchPath       []string `yaml:"search_path"`
@@ -52,6 +56,32 @@ type Shadow struct {
 	ConnectTimeout   Duration `yaml:"connect_timeout"`
 	MaxRows          int      `yaml:"max_rows"`
 	MaxResult        ByteSize `yaml:"max_result"`
+}
+
+// World is an instance of an engine beside the database that sees one copy of the data.
+type World struct {
+	Schema string `yaml:"schema"` // d0, or one of d1
+	Engine Secret `yaml:"engine"`
+}
+
+// Engines returns the connection strings of the engine beside the database: none, one for all worlds, or one each, D0
+// first, then in the order of D1.
+func (s Shadow) Engines() []string {
+	if s.Engine != "" {
+		return []string{s.Engine.Reveal()}
+	}
+	if len(s.Worlds) == 0 {
+		return nil
+	}
+	engines := make([]string, 1+len(s.D1))
+	for i, schema := range append([]string{s.D0}, s.D1...) {
+		for _, w := range s.Worlds {
+			if w.Schema == schema {
+				engines[i] = w.Engine.Reveal()
+			}
+		}
+	}
+	return engines
 }
 
 // Privacy says which tables hold personal data.
@@ -64,6 +94,9 @@ type Privacy struct {
 	// by these lists alone.
 	Catalog        Secret   `yaml:"catalog"`
 	CatalogRefresh Duration `yaml:"catalog_refresh"` // how often both catalogs, this and the shadow database's, are read again
+
+	Unit  *Unit  `yaml:"unit"` // nil = none, which neighbours need
+	Paths []Path `yaml:"paths"`
 }
 
 // Claims says how the engine's privacy loss is found for a query.
@@ -123,6 +156,15 @@ type Audit struct {
 	RetryAfter  Duration `yaml:"retry_after"`
 	PriorOdds   float64  `yaml:"prior_odds"`
 	BreachOdds  float64  `yaml:"breach_odds"`
+	Hoist       bool     `yaml:"hoist"` // trials may run on what all of them would compute alike
+
+	// How gently the shadow database is asked; 0 and none = without that limit.
+	Rate      float64  `yaml:"rate"`     // trials a second
+	Sessions  int      `yaml:"sessions"` // at work at a time; 0 = two a worker
+	Slowdown  float64  `yaml:"slowdown"`
+	Windows   []Window `yaml:"windows"`
+	MaxActive int      `yaml:"max_active"`
+	MaxLag    Duration `yaml:"max_lag"`
 }
 
 // Log is what is logged and how loud.
@@ -151,21 +193,22 @@ func Default() Config {
 			AuditorHangLimit: Duration(time.Minute),
 		},
 		Shadow: Shadow{
-			D0: "d0", D1: []string{"d1"},
+			D0: "d0", D1: []string{"d1"}, Protocol: "captured",
 			SearchPath:       []string{"public"},
 			StatementTimeout: Duration(10 * time.Second),
 			ConnectTimeout:   Duration(5 * time.Second),
 			MaxRows:          10_000,
 			MaxResult:        8 << 20,
 		},
-		Privacy: Privacy{SearchPath: []string{"public"}, CatalogRefresh: Duration(5 * time.Minute)},
+		Privacy:    Privacy{SearchPath: []string{"public"}, CatalogRefresh: Duration(5 * time.Minute)},
+		Neighbours: defaultNeighbours(),
 		Claims: Claims{
 			Combine:  "add",
 			Settings: Settings{Epsilon: "dp.epsilon", Delta: "dp.delta"},
 		},
 		Audit: Audit{
 			Confidence: 0.95, MaxTrials: 10_000, BatchTrials: 25, Workers: 2, MaxAudits: 1000, MaxTokens: 20_000,
-			RetryAfter: Duration(30 * time.Second), PriorOdds: 1, BreachOdds: 2,
+			RetryAfter: Duration(30 * time.Second), PriorOdds: 1, BreachOdds: 2, Hoist: true,
 		},
 		Log: Log{Level: "info"},
 	}

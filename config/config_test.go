@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -37,6 +38,20 @@ func TestParseMinimal(t *testing.T) {
 	}
 }
 
+func TestWindows(t *testing.T) {
+	t.Parallel()
+	got, err := config.Parse("f.yaml", []byte(minimal+"audit: {windows: ['22:00-06:00 Europe/Berlin', '12:30-13:00']}\n"), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := fmt.Sprint(got.Audit.Windows); s != "[22:00-06:00 Europe/Berlin 12:30-13:00 UTC]" {
+		t.Errorf("windows %s", s)
+	}
+	if text, err := config.Print(got); err != nil || !strings.Contains(string(text), "22:00-06:00 Europe/Berlin") {
+		t.Errorf("printed: %s, %v", text, err)
+	}
+}
+
 // The example explains every key and shows the defaults.
 func TestExample(t *testing.T) {
 	t.Parallel()
@@ -51,7 +66,8 @@ func TestExample(t *testing.T) {
 	got.Claims.Functions, got.Claims.SafeFunctions, got.Privacy.Protected = nil, nil, nil
 	got.Shadow.DSN, got.Admin, got.Proxy.Listen, got.Proxy.Upstream = "", config.Admin{}, nil, config.Address{}
 	got.Privacy.Public, got.Claims.Trust, got.Claims.Rules = nil, nil, nil
-	got.Proxy.ProxyProtocol = nil
+	got.Proxy.ProxyProtocol, got.Audit.Windows = nil, nil
+	got.Privacy.Paths, got.Neighbours.Grant, got.Neighbours.Measures = nil, nil, nil
 	if diff := cmp.Diff(config.Default(), got); diff != "" {
 		t.Errorf("the example does not show the defaults (-default +example)\n%s", diff)
 	}
@@ -74,7 +90,7 @@ shadow:
   dsn: postgres://u:${MISSING}@localhost/shadow
   d1: [d0, x, x]
 privacy:
-  protected: [users]
+  protected: [users, 'public."Line Items"']
 claims:
   combine: both
   default: {epsilon: -1}
@@ -98,7 +114,8 @@ audit:
 		`bad.yaml:7: shadow.dsn: ${MISSING} is not set`,
 		`bad.yaml:8: shadow.d1[0]: is D0 itself`,
 		`bad.yaml:8: shadow.d1[2]: "x" is listed twice`,
-		`bad.yaml:10: privacy.protected`,
+		`bad.yaml:10: privacy.protected[0]: "users" is not schema.table`,
+		`bad.yaml:10: privacy.protected[1]: public."Line Items": write names as the catalog has them`,
 		`bad.yaml:12: claims.combine: must be add`,
 		`bad.yaml:13: claims.default.epsilon: must be`,
 		`bad.yaml:15: claims.rules[0]: matches every query`,
@@ -112,8 +129,8 @@ audit:
 	if t.Failed() {
 		t.Logf("got\n%v", err)
 	}
-	if n := strings.Count(err.Error(), "\n") + 1; n != 13 {
-		t.Errorf("%d faults, want 13:\n%v", n, err)
+	if n := strings.Count(err.Error(), "\n") + 1; n != 14 {
+		t.Errorf("%d faults, want 14:\n%v", n, err)
 	}
 }
 
@@ -150,6 +167,11 @@ func TestFault(t *testing.T) {
 		{"routes on one address", strings.Replace(minimal, "{listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}", "{routes: [{listen: 127.0.0.1:1, upstream: a:2}, {name: b, listen: 127.0.0.1:1, upstream: a:3}]}", 1), "proxy.routes[1].listen[0]: 127.0.0.1:1 belongs to another route"},
 		{"routes of one name", strings.Replace(minimal, "{listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}", "{routes: [{name: b, listen: 127.0.0.1:1, upstream: a:2}, {name: b, listen: 127.0.0.1:2, upstream: a:3}]}", 1), "proxy.routes[1].name"},
 		{"TLS beside routes", strings.Replace(minimal, "{listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}", "{routes: [{listen: 127.0.0.1:1, upstream: a:2}], tls: {mode: require}}", 1), "proxy.tls: belongs into each"},
+		{"not a time of the day", minimal + "audit: {windows: [22-6]}\n", "audit.windows[0]: \"22-6\" is not a time of the day"},
+		{"an empty window", minimal + "audit: {windows: ['22:00-22:00']}\n", "is empty"},
+		{"not a time zone", minimal + "audit: {windows: ['22:00-06:00 Europe/Berlon']}\n", "not a time zone"},
+		{"slowdown", minimal + "audit: {slowdown: 0.5}\n", "more than 1"},
+		{"rate", minimal + "audit: {rate: -1}\n", "trials a second"},
 		{"bad dsn", strings.Replace(minimal, "postgres://u", "post gres://u", 1), "not a PostgreSQL connection string"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -293,4 +315,44 @@ func ExampleParse() {
 	first, _, _ := strings.Cut(err.Error(), "\n")
 	os.Stdout.WriteString(first + "\n")
 	// Output: dpwatch.yaml:1: proxy.listne: unknown key: did you mean "listen"?
+}
+
+func TestEngines(t *testing.T) {
+	t.Parallel()
+	const rest = "proxy: {listen: 127.0.0.1:1, upstream: 127.0.0.1:2}\nprivacy: {protected: [public.t]}\nshadow: {dsn: 'postgres://u@h/d', d1: [d1, d2], "
+	for _, tc := range []struct {
+		name, shadow, fault string
+		want                []string
+	}{
+		{"none", "d0: d0", "", nil},
+		{"one", "engine: 'postgres://u@h:7/x', protocol: simple", "", []string{"postgres://u@h:7/x"}},
+		{
+			"one each", "worlds: [{schema: d2, engine: 'host=c'}, {schema: d0, engine: 'host=a'}, {schema: d1, engine: 'host=b'}]",
+			"",
+			[]string{"host=a", "host=b", "host=c"},
+		},
+		{"both", "engine: 'host=a', worlds: [{schema: d0, engine: 'host=a'}]", "not both", nil},
+		{"one is missing", "worlds: [{schema: d0, engine: 'host=a'}, {schema: d1, engine: 'host=b'}]", `no engine for "d2"`, nil},
+		{"twice", "worlds: [{schema: d0, engine: 'host=a'}, {schema: d0, engine: 'host=b'}]", "listed twice", nil},
+		{"unknown world", "worlds: [{schema: d7, engine: 'host=a'}]", `"d7" is neither`, nil},
+		{"no connection string", "worlds: [{schema: d0}]", "not a PostgreSQL connection string", nil},
+		{"protocol", "protocol: smoke", `"smoke" is not captured, extended or simple`, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			c, err := config.Parse("f", []byte(rest+tc.shadow+"}\n"), func(string) string { return "" })
+			if tc.fault != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.fault) {
+					t.Errorf("faults %v, want %q", err, tc.fault)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, c.Shadow.Engines()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
 }

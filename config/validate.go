@@ -13,6 +13,7 @@ import (
 // validate adds what decoding cannot see. A path that already has a fault is not judged again.
 func (d *decoder) validate(c *Config) {
 	d.proxy(&c.Proxy)
+	d.neighbours(c)
 	d.shadow(&c.Shadow)
 	d.privacy(&c.Privacy)
 	d.claims(&c.Claims, c.Privacy.Protected)
@@ -84,6 +85,7 @@ func (d *decoder) shadow(s *Shadow) {
 			d.add(path, "%q is listed twice", name)
 		}
 	}
+	d.engines(s)
 	d.positive("shadow.statement_timeout", s.StatementTimeout)
 	d.positive("shadow.connect_timeout", s.ConnectTimeout)
 	d.atLeast("shadow.max_rows", s.MaxRows, 1)
@@ -122,6 +124,8 @@ func (d *decoder) privacy(p *Privacy) {
 func (d *decoder) table(path, name string) {
 	schema, table, ok := strings.Cut(name, ".")
 	switch {
+	case strings.Contains(name, `"`):
+		d.add(path, "%s: write names as the catalog has them, without quotation marks and in their case", name)
 	case !ok || schema == "" || table == "" || strings.Contains(table, "."):
 		d.add(path, "%q is not schema.table", name)
 	case schema == "information_schema" || strings.HasPrefix(schema, "pg_") || strings.HasPrefix(table, "pg_"):
@@ -184,6 +188,17 @@ func (d *decoder) audit(a *Audit) {
 	d.atLeast("audit.max_audits", a.MaxAudits, 1)
 	d.atLeast("audit.max_tokens", a.MaxTokens, 1)
 	d.positive("audit.retry_after", a.RetryAfter)
+	if !(a.Rate >= 0) || math.IsInf(a.Rate, 0) {
+		d.add("audit.rate", "must be a number of trials a second, 0 = no limit")
+	}
+	if !(a.Slowdown == 0 || a.Slowdown > 1) || math.IsInf(a.Slowdown, 0) {
+		d.add("audit.slowdown", "must be more than 1, 4 say: how many times slower than their best trials may be; 0 = not watched")
+	}
+	d.atLeast("audit.sessions", a.Sessions, 0)
+	d.atLeast("audit.max_active", a.MaxActive, 0)
+	if a.MaxLag < 0 {
+		d.add("audit.max_lag", "must not be negative; 0s = not watched")
+	}
 	if !(a.PriorOdds > 0) || math.IsInf(a.PriorOdds, 0) {
 		d.add("audit.prior_odds", "must be a positive number")
 	}

@@ -1,0 +1,185 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Unit is the privacy unit: the table that names it and the columns of its key.
+type Unit struct {
+	Table string   `yaml:"table"` // schema.table
+	Key   []string `yaml:"key"`
+}
+
+// Path says how the rows of a table belong to units, where foreign keys do not, or say too much.
+type Path struct {
+	Table   string   `yaml:"table"` // schema.table
+	Columns []string `yaml:"columns"`
+	To      string   `yaml:"to"` // schema.table
+	On      []string `yaml:"on"` // columns of to; empty = the unit's key
+}
+
+// Neighbours says how the shadow copies are made.
+type Neighbours struct {
+	Source        Secret    `yaml:"source"` // "" = copies are not made by dpwatch
+	Target        Secret    `yaml:"target"` // "" = shadow.dsn
+	ControlSchema string    `yaml:"control_schema"`
+	Relation      string    `yaml:"relation"` // remove | replace | extreme
+	Method        string    `yaml:"method"`   // auto | copy | view
+	CopyLimit     ByteSize  `yaml:"copy_limit"`
+	Workers       int       `yaml:"workers"`
+	Grant         []string  `yaml:"grant"` // roles; empty = the role of shadow.dsn
+	Choose        []Choice  `yaml:"choose"`
+	Measures      []Measure `yaml:"measures"`
+}
+
+// Choice asks for K units by one rule.
+type Choice struct {
+	Rule    string   `yaml:"rule"`
+	K       int      `yaml:"k"`
+	Columns []string `yaml:"columns"` // schema.table.column
+	Seed    int      `yaml:"seed"`
+}
+
+// Measure declares the bounds of a column.
+type Measure struct {
+	Column string  `yaml:"column"` // schema.table.column
+	Low    float64 `yaml:"low"`
+	High   float64 `yaml:"high"`
+}
+
+func defaultNeighbours() Neighbours {
+	return Neighbours{
+		ControlSchema: "dpwatch", Relation: "remove", Method: "auto", CopyLimit: 50 << 30, Workers: 2,
+		Choose: []Choice{{Rule: "most_rows", K: 1}, {Rule: "random", K: 1, Seed: 1}},
+	}
+}
+
+// Configured reports whether dpwatch makes the copies.
+func (n *Neighbours) Configured() bool { return n.Source != "" }
+
+// units is how many are chosen.
+func (n *Neighbours) units() int {
+	sum := 0
+	for _, c := range n.Choose {
+		sum += c.K
+	}
+	return sum
+}
+
+// maxUnits bounds the neighbours of one set: each is a schema, and an audit replays on all of them.
+const maxUnits = 1000
+
+// neighbours fills in shadow.d1, d1_1, d1_2 and so on, where the file is silent about it and dpwatch makes the copies.
+func (d *decoder) neighbours(c *Config) {
+	n := &c.Neighbours
+	for i := range n.Choose {
+		if n.Choose[i].K == 0 {
+			n.Choose[i].K = 1
+		}
+	}
+	d.oneOf("neighbours.relation", n.Relation, "remove", "replace", "extreme")
+	d.oneOf("neighbours.method", n.Method, "auto", "copy", "view")
+	d.atLeast("neighbours.workers", n.Workers, 1)
+	d.choices(n.Choose)
+	d.units(&c.Privacy)
+	for i, m := range n.Measures {
+		path := fmt.Sprintf("neighbours.measures[%d]", i)
+		d.columnName(path+".column", m.Column)
+		if !(m.Low < m.High) {
+			d.add(path+".low", "must be less than high")
+		}
+	}
+	if !n.Configured() {
+		return
+	}
+	for key, dsn := range map[string]Secret{"source": n.Source, "target": n.Target} {
+		if _, err := pgx.ParseConfig(dsn.Reveal()); err != nil {
+			d.add("neighbours."+key, "not a PostgreSQL connection string (postgres://user@host:port/database or key=value pairs)")
+		}
+	}
+	if c.Privacy.Unit == nil {
+		d.add("privacy.unit", "missing: neighbours differ by a privacy unit: {table: public.users, key: id}, say")
+	}
+	if n.ControlSchema == "" {
+		d.add("neighbours.control_schema", "must name a schema")
+	}
+	if n.Relation != "remove" && len(n.Measures) == 0 {
+		d.add("neighbours.measures", "missing: relation %s needs the columns whose bounds are declared: - {column: public.tx.spent, low: 0, high: 500}", n.Relation)
+	}
+	if n.Relation != "remove" && n.Method == "view" {
+		d.add("neighbours.method", "view cannot %s a unit: use copy, or relation remove", n.Relation)
+	}
+	switch k := n.units(); {
+	case k > maxUnits:
+		d.add("neighbours.choose", "asks for %d units; at most %d", k, maxUnits)
+	case d.lines["shadow.d1"] == 0:
+		c.Shadow.D1 = nil
+		for i := range k {
+			c.Shadow.D1 = append(c.Shadow.D1, fmt.Sprintf("d1_%d", i+1))
+		}
+	case k != len(c.Shadow.D1):
+		d.add("neighbours.choose", "asks for %d units, and shadow.d1 names %d schemas: make them as many, or leave shadow.d1 out", k, len(c.Shadow.D1))
+	}
+}
+
+// units checks the privacy unit and the paths to it.
+func (d *decoder) units(p *Privacy) {
+	protected := func(path, name string) {
+		if !slices.Contains(p.Protected, name) {
+			d.add(path, "%q is not listed in privacy.protected", name)
+		}
+	}
+	if u := p.Unit; u != nil {
+		protected("privacy.unit.table", u.Table)
+		if len(u.Key) == 0 {
+			d.add("privacy.unit.key", "missing: the column, or columns, of %s that name a unit", u.Table)
+		}
+	}
+	for i, x := range p.Paths {
+		path := fmt.Sprintf("privacy.paths[%d]", i)
+		protected(path+".table", x.Table)
+		protected(path+".to", x.To)
+		switch {
+		case len(x.Columns) == 0:
+			d.add(path+".columns", "missing: the columns of %s that reference %s", x.Table, x.To)
+		case len(x.On) > 0 && len(x.On) != len(x.Columns):
+			d.add(path+".on", "names %d columns, and columns names %d", len(x.On), len(x.Columns))
+		case len(x.On) == 0 && p.Unit != nil && x.To != p.Unit.Table:
+			d.add(path+".on", "missing: the columns of %s that are referenced", x.To)
+		}
+	}
+}
+
+func (d *decoder) choices(choices []Choice) {
+	for i, c := range choices {
+		path := fmt.Sprintf("neighbours.choose[%d]", i)
+		d.oneOf(path+".rule", c.Rule, "most_rows", "most_partitions", "largest", "smallest", "alone", "random")
+		d.atLeast(path+".k", c.K, 1)
+		wants := !slices.Contains([]string{"most_rows", "random"}, c.Rule)
+		switch {
+		case wants && len(c.Columns) == 0:
+			d.add(path+".columns", "missing: rule %s needs columns, as schema.table.column", c.Rule)
+		case !wants && len(c.Columns) > 0:
+			d.add(path+".columns", "rule %s takes none", c.Rule)
+		}
+		for j, name := range c.Columns {
+			d.columnName(fmt.Sprintf("%s.columns[%d]", path, j), name)
+		}
+	}
+}
+
+func (d *decoder) columnName(path, name string) {
+	if parts := strings.Split(name, "."); len(parts) != 3 || slices.Contains(parts, "") {
+		d.add(path, "%q is not schema.table.column", name)
+	}
+}
+
+func (d *decoder) oneOf(path, got string, want ...string) {
+	if !slices.Contains(want, got) {
+		d.add(path, "must be one of %s", strings.Join(want, ", "))
+	}
+}

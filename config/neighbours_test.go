@@ -1,0 +1,89 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpwatch/dpwatch/config"
+)
+
+const withNeighbours = `
+proxy: {listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}
+shadow: {dsn: "postgres://u@localhost/shadow"}
+privacy:
+  protected: [public.users, public.tx]
+  unit: {table: public.users, key: id}
+  paths: [{table: public.tx, columns: [mail], to: public.users, on: email}]
+neighbours:
+  source: postgres://c:${PW}@localhost/shop
+  choose: [{rule: largest, columns: public.tx.spent}, {rule: random, k: 2, seed: 7}]
+  measures: [{column: public.tx.spent, low: 0, high: 500}]
+`
+
+func TestNeighbours(t *testing.T) {
+	t.Parallel()
+	c, err := config.Parse("f", []byte(withNeighbours), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"d1_1", "d1_2", "d1_3"}, c.Shadow.D1); diff != "" {
+		t.Errorf("shadow.d1 is absent, so that it follows from choose: %s", diff)
+	}
+	want := config.Default().Neighbours
+	want.Source = "postgres://c:s3cret@localhost/shop"
+	want.Choose = []config.Choice{{Rule: "largest", K: 1, Columns: []string{"public.tx.spent"}}, {Rule: "random", K: 2, Seed: 7}}
+	want.Measures = []config.Measure{{Column: "public.tx.spent", Low: 0, High: 500}}
+	if diff := cmp.Diff(want, c.Neighbours); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff(&config.Unit{Table: "public.users", Key: []string{"id"}}, c.Privacy.Unit); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	text, err := config.Print(c)
+	if err != nil || strings.Contains(string(text), "s3cret") {
+		t.Errorf("the password is printed, or %v", err)
+	}
+}
+
+func TestNeighboursFaults(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ name, old, new, want string }{
+		{"unit is missing", "  unit: {table: public.users, key: id}\n", "", "f:4: privacy.unit: missing"},
+		{"unit is not protected", "unit: {table: public.users", "unit: {table: public.people", "privacy.unit.table: \"public.people\" is not listed"},
+		{"unit without a key", ", key: id", "", "privacy.unit.key: missing"},
+		{"path from nowhere", "paths: [{table: public.tx", "paths: [{table: public.ty", "privacy.paths[0].table"},
+		{"path without columns", "columns: [mail], to", "to", "privacy.paths[0].columns: missing"},
+		{"path of two lengths", "on: email", "on: [a, b]", "privacy.paths[0].on: names 2 columns"},
+		{"path that needs on", "to: public.users, on: email", "to: public.tx", "privacy.paths[0].on: missing"},
+		{"rule", "rule: random", "rule: worst", "neighbours.choose[1].rule: must be one of most_rows"},
+		{"negative k", "k: 2", "k: -2", "neighbours.choose[1].k: must be at least 1"},
+		{"too many", "k: 2", "k: 5000", "asks for 5001 units; at most 1000"},
+		{"rule without columns", ", columns: public.tx.spent}, {", "}, {", "neighbours.choose[0].columns: missing"},
+		{"rule with columns", "seed: 7", "columns: [a.b.c]", "neighbours.choose[1].columns: rule random takes none"},
+		{"not a column", "columns: public.tx.spent", "columns: tx.spent", "is not schema.table.column"},
+		{"bounds", "low: 0, high: 500", "low: 5, high: 5", "neighbours.measures[0].low: must be less"},
+		{"source", "postgres://c", "post gres://c", "neighbours.source: not a PostgreSQL connection string"},
+		{"control schema", "choose:", "control_schema: \"\"\n  choose:", "neighbours.control_schema: must name"},
+		{"relation", "choose:", "relation: add\n  choose:", "neighbours.relation: must be one of remove"},
+		{"view that replaces", "choose:", "relation: replace\n  method: view\n  choose:", "neighbours.method: view cannot replace"},
+		{"replace without bounds", "  measures: [{column: public.tx.spent, low: 0, high: 500}]", "  relation: replace", "neighbours.measures: missing"},
+		{"other number of schemas", "localhost/shadow\"}", "localhost/shadow\", d1: [a]}", "asks for 3 units, and shadow.d1 names 1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			text := strings.Replace(withNeighbours, tc.old, tc.new, 1)
+			if text == withNeighbours {
+				t.Fatal("the case changes nothing")
+			}
+			_, err := config.Parse("f", []byte(text), env)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want it to say %q", err, tc.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("the fault shows the password: %v", err)
+			}
+		})
+	}
+}
