@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
@@ -34,19 +33,12 @@ type rig struct {
 func newRig(t *testing.T, change func(*audit.Options)) *rig {
 	t.Helper()
 	r := &rig{dsn: pgtest.Database(t)}
-	conn, err := pgx.Connect(t.Context(), r.dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	if _, err := conn.Exec(t.Context(), `
+	pgtest.Exec(t, r.dsn, `
 		CREATE FUNCTION noisy(value float8, scale float8) RETURNS float8 LANGUAGE sql VOLATILE
 			AS 'SELECT round((value + scale * ln((1 - random()) / (1 - random()))) * 1024) / 1024';
 		CREATE SCHEMA d0; CREATE TABLE d0.people AS SELECT g AS id, CASE g WHEN 40 THEN 9 ELSE g % 3 END AS grp FROM generate_series(1, 40) g;
 		CREATE SCHEMA d1; CREATE TABLE d1.people AS SELECT * FROM d0.people WHERE id <> 1;
-		CREATE SCHEMA d2; CREATE TABLE d2.people AS SELECT * FROM d0.people WHERE id <> 40`); err != nil {
-		t.Fatal(err)
-	}
+		CREATE SCHEMA d2; CREATE TABLE d2.people AS SELECT * FROM d0.people WHERE id <> 40`)
 	rewriter, err := rewrite.New(rewrite.Options{
 		Protected: []rewrite.Table{{Schema: "public", Name: "people"}}, AllowFunctions: []string{"noisy"},
 		Claims: rewrite.ClaimRules{TrustComment: true},
@@ -163,6 +155,33 @@ func TestAuditsEachQueryOnce(t *testing.T) {
 	}
 }
 
+// The same query at two engines is two audits: one may be right and the other wrong about what it claims.
+func TestRoutes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *audit.Options) {
+		o.Route = func(q capture.Query) string { return map[uint64]string{1: "orders", 2: "people"}[q.SessionID] }
+	})
+	q := query("SELECT noisy(count(*), 0.2) FROM people /*dp_epsilon='0.5'*/")
+	for _, session := range []uint64{1, 2, 1} {
+		q.SessionID = session
+		r.Submit(q)
+	}
+	r.run(t)
+	entries := r.decided(t)
+	if len(entries) != 2 || entries[0].Key == entries[1].Key || entries[0].ID == entries[1].ID || entries[0].Seen != 2 {
+		t.Fatalf("audits %+v; want two, the first seen twice", entries)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	told := map[string]string{}
+	for _, f := range r.findings {
+		told[f.Route] = f.ID
+	}
+	if len(r.findings) != 2 || told["orders"] != entries[0].ID || told["people"] != entries[1].ID {
+		t.Errorf("findings %+v; want one for each route", r.findings)
+	}
+}
+
 // With several neighbours the worst one is told.
 func TestSeveralNeighbours(t *testing.T) {
 	t.Parallel()
@@ -173,6 +192,9 @@ func TestSeveralNeighbours(t *testing.T) {
 	e := r.decided(t)[0]
 	if e.Report.Verdict != analysis.Violation || e.Neighbour != "d2" {
 		t.Errorf("%s on %s, want a violation on d2", e.Report.Verdict, e.Neighbour)
+	}
+	if len(e.Neighbours) != 2 || e.Neighbours[0].Schema != "d1" || e.Neighbours[0].Verdict == analysis.Violation || e.Neighbours[1].Lower != e.Report.EpsilonLower {
+		t.Errorf("neighbours %+v, want d1 without a violation and d2 as in the report", e.Neighbours)
 	}
 }
 
@@ -190,11 +212,7 @@ func TestInfeasibleBudget(t *testing.T) {
 func TestWaitsForTheShadow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	conn, err := pgx.Connect(t.Context(), r.dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
+	conn := pgtest.Connect(t, r.dsn)
 	if _, err := conn.Exec(t.Context(), "ALTER TABLE d1.people RENAME TO gone"); err != nil {
 		t.Fatal(err)
 	}

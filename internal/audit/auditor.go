@@ -17,6 +17,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/replay/gentle"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
@@ -29,18 +30,29 @@ type Options struct {
 	Renew      func(context.Context) (*rewrite.Rewriter, error)
 	RenewEvery time.Duration
 	Player     *replay.Player
-	D0         string   // schema of D0
-	D1         []string // schemas of its neighbours
-	Tables     []string // protected tables without schema, for the check of the shadow database
+	OwnText    bool         // every world has an engine of its own: statements are replayed as they came, nothing is renamed
+	Gate       *gentle.Gate // the Player's pace, or nil
+	D0         string       // schema of D0
+	D1         []string     // schemas of its neighbours
+	Tables     []string     // protected tables without schema, for the check of the shadow database
+	Hoist      bool         // trials may run on what all of them would compute alike
+	// NoiseFunctions draw noise whatever the catalog declares them as, by name without schema.
+	NoiseFunctions []string
 
 	Analysis    analysis.Options // MaxTrials and Confidence are for one audit, over all its neighbours
-	BatchTrials int              // pairs a batch
-	TurnTrials  int              // pairs a worker runs before the next audit's turn
+	BatchTrials int              // rounds a batch, at least
+	TurnTrials  int              // rounds a worker runs before the next audit's turn, at least; see turnTime
 	Workers     int
 	MaxAudits   int
 	RetryAfter  time.Duration
+	EpochEvery  time.Duration // how often the copies are looked at while nothing is replayed; 0 = 30 s
 	ShowSQL     bool
 
+	// Announce is called before a worker lets the SQL library, which is C, take a statement apart, and what it returns
+	// afterwards; nil = nobody wants to know. What Submit parses is announced by its caller.
+	Announce func(sql string) (done func())
+	// Route names the engine that a query went to; nil, or "" = there is only one.
+	Route     func(capture.Query) string
 	OnFinding func(alert.Finding)
 	Logger    *zap.Logger
 	Metrics   prometheus.Registerer
@@ -58,6 +70,7 @@ type Auditor struct {
 	ready   chan struct{} // wakes workers; capacity 1
 
 	rewriter atomic.Pointer[rewrite.Rewriter]
+	kept     keeper
 	informed chan struct{} // closed when Renew was tried once, or is not there
 	stale    chan struct{} // asks for Renew before its time; capacity 1
 
@@ -73,12 +86,16 @@ type Auditor struct {
 	shadow   string
 	warnings []string
 	catalog  string
+	epoch    string // of the copies, as last seen; "" = not yet
 }
 
 // New returns an Auditor; Run makes it work.
 func New(opt Options) (*Auditor, error) {
 	if len(opt.D1) == 0 {
 		return nil, errors.New("audit: no neighbour schema")
+	}
+	if opt.EpochEvery <= 0 {
+		opt.EpochEvery = 30 * time.Second
 	}
 	m, err := newMetrics(opt.Metrics)
 	if err != nil {
@@ -111,9 +128,15 @@ func (a *Auditor) Submit(q capture.Query) {
 		a.suspect(reason)
 		return
 	}
-	if j := a.byKey[plan.Key]; j != nil {
+	key, route := a.identity(q, plan)
+	if j := a.byKey[key]; j != nil {
 		j.seen++
 		j.lastSeen = q.Completed
+		if a.outdated(j) {
+			j.query, j.plan, j.state = q, plan, Queued
+			a.restart(j)
+			a.enqueue(j)
+		}
 		return
 	}
 	if len(a.byKey) >= a.opt.MaxAudits && !a.evict() {
@@ -121,7 +144,8 @@ func (a *Auditor) Submit(q capture.Query) {
 		return
 	}
 	j := a.newJob(q, plan)
-	a.byKey[plan.Key] = j
+	j.key, j.route, j.id = key, route, key[:min(12, len(key))]
+	a.byKey[key] = j
 	a.order = append(a.order, j)
 	if j.state != Decided {
 		a.enqueue(j)
@@ -141,7 +165,7 @@ func (a *Auditor) evict() bool { // with a.mu held
 	if oldest < 0 {
 		return false
 	}
-	delete(a.byKey, a.order[oldest].plan.Key)
+	delete(a.byKey, a.order[oldest].key)
 	a.order = slices.Delete(a.order, oldest, oldest+1)
 	a.evicted++
 	return true
@@ -212,8 +236,13 @@ func (a *Auditor) next() (*job, time.Duration) {
 func (a *Auditor) Run(ctx context.Context) error {
 	var group errgroup.Group
 	group.Go(func() error { a.checkShadow(ctx); return nil })
+	group.Go(func() error { a.watchEpoch(ctx); return nil })
+	group.Go(func() error { a.watchKept(ctx); return nil })
 	if a.opt.Renew != nil {
 		group.Go(func() error { a.renew(ctx); return nil })
+	}
+	if a.opt.Gate != nil {
+		group.Go(func() error { a.opt.Gate.Run(ctx); return nil })
 	}
 	for range a.opt.Workers {
 		group.Go(func() error { a.work(ctx); return nil })
@@ -278,7 +307,12 @@ func (a *Auditor) Status() Status {
 	s := Status{
 		At: a.opt.Now(), Captured: a.captured, Skipped: make(map[string]uint64, len(a.skipped)),
 		Evicted: a.evicted, Faults: a.faults, Panics: a.panics, Shadow: a.shadow, Catalog: a.catalog, Warnings: a.warnings,
-		Audits: make([]Entry, len(a.order)),
+		Resting: a.kept.count(),
+		Audits:  make([]Entry, len(a.order)),
+	}
+	if a.opt.Gate != nil {
+		state := a.opt.Gate.State()
+		s.Pace = &state
 	}
 	for reason, n := range a.skipped {
 		s.Skipped[reason] = n

@@ -18,7 +18,9 @@ import (
 // job is one audit: one plan against every neighbour. The fields of a turn belong to the worker that has the job;
 // the others are guarded by Auditor.mu.
 type job struct {
-	id        string
+	id        string // the first digits of key
+	key       string
+	route     string
 	plan      *rewrite.Plan
 	query     capture.Query
 	seen      uint64
@@ -28,8 +30,12 @@ type job struct {
 	trouble   string
 	notBefore time.Time
 	reports   []analysis.Report // one a neighbour, as of the last batch
+	restarts  int               // times that the copies were made anew under it
 
-	worlds []world // of the turn
+	epoch  string           // of the copies that the evidence is of; "" = none yet. Written with Auditor.mu held
+	worlds []world          // of the turn
+	drift  *analysis.Drift  // of D0
+	hoist  *replay.Hoisting // nil = its trials run the whole query
 }
 
 // world is one neighbour of D0.
@@ -37,34 +43,52 @@ type world struct {
 	schema string
 	sql    SQLPair
 	audit  *analysis.Audit
+	drift  *analysis.Drift
 	told   bool // its violation was reported
 }
 
-// newJob lays out an audit; one that cannot be judged is born decided, with its trouble told.
+// newJob makes an audit; one that cannot be judged is born decided, with its trouble told.
 func (a *Auditor) newJob(q capture.Query, plan *rewrite.Plan) *job {
-	j := &job{
-		id: plan.Key[:min(12, len(plan.Key))], plan: plan, query: q, seen: 1,
-		firstSeen: q.Completed, lastSeen: q.Completed, state: Queued,
+	j := &job{plan: plan, query: q, seen: 1, firstSeen: q.Completed, lastSeen: q.Completed, state: Queued}
+	a.lay(j)
+	return j
+}
+
+// lay lays out a job's evidence, of which there is none yet.
+func (a *Auditor) lay(j *job) {
+	j.worlds, j.reports, j.drift, j.trouble = nil, nil, &analysis.Drift{}, ""
+	if a.opt.Hoist && j.hoist == nil {
+		j.hoist = replay.NewHoisting(a.opt.NoiseFunctions)
+		if sql := j.query.SQL; a.opt.Announce != nil {
+			j.hoist.Announce = func() func() { return a.opt.Announce(sql) }
+		}
 	}
-	d0, err := plan.For(a.opt.D0)
+	d0, err := a.text(j.query, j.plan, a.opt.D0)
 	if err != nil {
 		a.condemn(j, err)
-		return j
+		return
 	}
-	claim, opt := a.terms(plan)
+	claim, opt := a.terms(j.plan)
 	for _, schema := range a.opt.D1 {
-		w := world{schema: schema, sql: SQLPair{D0: d0}}
-		if w.sql.D1, err = plan.For(schema); err == nil {
+		w := world{schema: schema, sql: SQLPair{D0: d0}, drift: &analysis.Drift{}}
+		if w.sql.D1, err = a.text(j.query, j.plan, schema); err == nil {
 			w.audit, err = analysis.New(claim, opt)
 		}
 		if err != nil {
 			a.condemn(j, err)
-			return j
+			return
 		}
 		j.worlds = append(j.worlds, w)
-		j.reports = append(j.reports, report(w.audit, plan))
+		j.reports = append(j.reports, j.report(&w))
 	}
-	return j
+}
+
+// text returns the query's text for one world.
+func (a *Auditor) text(q capture.Query, plan *rewrite.Plan, schema string) (string, error) {
+	if a.opt.OwnText {
+		return q.SQL, nil
+	}
+	return plan.For(schema)
 }
 
 // terms returns the claim and the options for one neighbour: the error rate is shared among all of them.
@@ -93,13 +117,49 @@ func (a *Auditor) condemn(j *job, err error) {
 	a.metrics.verdicts.WithLabelValues(string(analysis.Inconclusive)).Inc()
 }
 
-func report(audit *analysis.Audit, plan *rewrite.Plan) analysis.Report {
-	r := audit.Report()
-	if plan.Claim != nil {
-		r.Claimed.Source = plan.Claim.Source
+func (j *job) report(w *world) analysis.Report {
+	r := analysis.Temper(w.audit.Report(), j.drift, w.drift)
+	if j.plan.Claim != nil {
+		r.Claimed.Source = j.plan.Claim.Source
 	}
 	return r
 }
+
+// add takes one round; every neighbour is compared with the same trial on D0.
+func (j *job) add(round replay.Round) {
+	j.drift.Add(round[0])
+	for i := range j.worlds {
+		w := &j.worlds[i]
+		w.drift.Add(round[i+1])
+		w.audit.Add(round[0], round[i+1])
+	}
+}
+
+// decided reports whether further rounds cannot change the query's verdict: one neighbour is enough for a violation,
+// and the budget is the same for all.
+func (j *job) decided() bool {
+	for i := range j.worlds {
+		if j.worlds[i].audit.Decided() {
+			return true
+		}
+	}
+	return false
+}
+
+// statement is the query for a replay on D0 and every neighbour.
+func (j *job) statement() replay.Statement {
+	s := replay.Statement{
+		Worlds: []string{j.worlds[0].sql.D0}, Params: j.query.Params, Settings: j.plan.Settings, SearchPath: j.plan.SearchPath,
+		Simple: j.query.Protocol == capture.Simple, Hoist: j.hoist,
+	}
+	for i := range j.worlds {
+		s.Worlds = append(s.Worlds, j.worlds[i].sql.D1)
+	}
+	return s
+}
+
+// turnTime is how long a turn is at least, however quick the trials are: a turn may begin with opening sessions.
+const turnTime = time.Second
 
 // turn runs a job until it is decided, its share of trials is used, it cannot be replayed, or ctx ends.
 func (a *Auditor) turn(ctx context.Context, j *job) {
@@ -111,22 +171,23 @@ func (a *Auditor) turn(ctx context.Context, j *job) {
 			a.mu.Unlock()
 		}
 	}()
-	decided := true
-	for i := range j.worlds {
-		done, err := a.turnWorld(ctx, j, i)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
+	if err := a.replay(ctx, j); err != nil {
+		if ctx.Err() == nil {
 			a.postpone(j, err)
-			return
 		}
-		decided = decided && done
+		return
+	}
+	fresh, err := a.current(ctx, j) // the copies may have changed during the turn
+	if err != nil {
+		if ctx.Err() == nil {
+			a.postpone(j, err)
+		}
+		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	j.trouble = ""
-	if decided {
+	if fresh && j.decided() {
 		j.state = Decided
 		a.metrics.verdicts.WithLabelValues(string(j.worst().Verdict)).Inc()
 		return
@@ -135,55 +196,100 @@ func (a *Auditor) turn(ctx context.Context, j *job) {
 	a.enqueue(j)
 }
 
-func (a *Auditor) turnWorld(ctx context.Context, j *job, i int) (done bool, err error) {
-	w := &j.worlds[i]
-	if w.audit.Decided() {
-		return true, nil
+// replay runs one turn; evidence that hoisting has spoilt is dropped.
+func (a *Auditor) replay(ctx context.Context, j *job) error {
+	if _, err := a.current(ctx, j); err != nil {
+		return err
 	}
-	run, err := a.opt.Player.Start(replay.Statement{
-		D0: w.sql.D0, D1: w.sql.D1, Params: j.query.Params, Settings: j.plan.Settings, SearchPath: j.plan.SearchPath,
-	}, a.opt.Seed())
-	if err != nil {
-		return false, err
-	}
-	defer run.Close()
-	for n := 0; n < a.opt.TurnTrials && !w.audit.Decided(); n += a.opt.BatchTrials {
-		began := a.opt.Now()
-		pairs, err := run.Pairs(ctx, a.opt.BatchTrials)
-		if err != nil {
-			return false, err
+	err := a.rounds(ctx, j)
+	if differ := j.hoist.Disagreed(); differ != nil {
+		a.opt.Logger.Warn("audit begins again without hoisting", zap.String("audit", j.id), zap.Error(differ))
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		told := j.worlds
+		a.lay(j)
+		for i := range j.worlds {
+			j.worlds[i].told = told[i].told
 		}
-		a.metrics.batch(pairs, a.opt.Now().Sub(began))
-		for _, p := range pairs {
-			if w.audit.Decided() {
-				break
-			}
-			w.audit.Add(p.D0, p.D1)
-		}
-		a.publish(j, i)
+		return nil
 	}
-	return w.audit.Decided(), nil
+	return err
 }
 
-// publish makes a world's latest report visible and tells its violation once.
-func (a *Auditor) publish(j *job, i int) {
-	w := &j.worlds[i]
-	r := report(w.audit, j.plan)
+// rounds runs the rounds of one turn.
+func (a *Auditor) rounds(ctx context.Context, j *job) error {
+	run, err := a.run(j)
+	if err != nil {
+		return err
+	}
+	keep := false
+	defer func() { a.kept.put(j, run, keep) }()
+	if err := a.stream(ctx, j, run); err != nil {
+		return err
+	}
+	if j.untold() {
+		// Nothing is told that two generations of copies may have shown, nor that hoisting alone may have.
+		if fresh, err := a.current(ctx, j); err != nil || !fresh {
+			return err
+		}
+		if err := run.Verify(ctx); err != nil {
+			return err
+		}
+		a.publish(j)
+	}
+	keep = !j.decided()
+	return nil
+}
+
+// stream takes the rounds of one turn, and publishes what they show until a violation is to be told.
+func (a *Auditor) stream(ctx context.Context, j *job, run *replay.Run) error {
+	began, ran := a.opt.Now(), 0
+	for batch, err := range run.Stream(ctx, a.opt.BatchTrials) {
+		if err != nil {
+			return err
+		}
+		a.metrics.batch(batch)
+		for _, round := range batch.Rounds {
+			if j.decided() {
+				break
+			}
+			j.add(round)
+		}
+		if j.untold() {
+			break
+		}
+		a.publish(j)
+		ran += len(batch.Rounds)
+		if j.decided() || ran >= a.opt.TurnTrials && a.opt.Now().Sub(began) >= turnTime {
+			break
+		}
+	}
+	return nil
+}
+
+// publish makes the latest reports visible and tells every violation once.
+func (a *Auditor) publish(j *job) {
+	reports := make([]analysis.Report, len(j.worlds))
+	for i := range j.worlds {
+		reports[i] = j.report(&j.worlds[i])
+	}
 	a.mu.Lock()
-	j.reports[i] = r
+	j.reports = reports
 	entry := j.entry(a.opt.ShowSQL)
 	a.mu.Unlock()
 	a.metrics.report(entry)
-	if r.Verdict == analysis.Violation && !w.told {
-		w.told = true
-		a.opt.OnFinding(a.finding(j, w, r))
+	for i, r := range reports {
+		if w := &j.worlds[i]; r.Verdict == analysis.Violation && !w.told {
+			w.told = true
+			a.opt.OnFinding(a.finding(j, w, r))
+		}
 	}
 }
 
 func (a *Auditor) finding(j *job, w *world, r analysis.Report) alert.Finding {
 	f := alert.Finding{
 		ID: j.id, Group: j.plan.Group, Summary: j.plan.Summary, User: j.query.User, Database: j.query.Database,
-		Neighbour: w.schema, Epsilon: float64(r.Claimed.Epsilon), Delta: r.Claimed.Delta, Source: r.Claimed.Source,
+		Neighbour: w.schema, Route: j.route, Epsilon: float64(r.Claimed.Epsilon), Delta: r.Claimed.Delta, Source: r.Claimed.Source,
 		Lower: float64(r.EpsilonLower), Estimate: float64(r.EpsilonEstimate), Confidence: r.Confidence, Reason: r.Reason,
 		TrialsD0: r.Trials.D0, TrialsD1: r.Trials.D1, Odds: float64(r.Attacker.PosteriorOdds),
 	}
@@ -219,31 +325,44 @@ func (j *job) worst() analysis.Report {
 func (j *job) worstIndex() (int, analysis.Report) {
 	best := 0
 	for i, r := range j.reports {
-		b := j.reports[best]
-		if (r.Verdict == analysis.Violation) != (b.Verdict == analysis.Violation) {
-			if r.Verdict == analysis.Violation {
-				best = i
-			}
-			continue
-		}
-		if r.EpsilonLower > b.EpsilonLower {
+		if Worse(r, j.reports[best]) {
 			best = i
 		}
 	}
 	return best, j.reports[best]
 }
 
+// Worse reports whether a matters more than b: a violation first, then the higher lower bound.
+func Worse(a, b analysis.Report) bool {
+	if (a.Verdict == analysis.Violation) != (b.Verdict == analysis.Violation) {
+		return a.Verdict == analysis.Violation
+	}
+	return a.EpsilonLower > b.EpsilonLower
+}
+
 func (j *job) entry(showSQL bool) Entry { // with Auditor.mu held
 	e := Entry{
-		ID: j.id, Key: j.plan.Key, Group: j.plan.Group, Summary: j.plan.Summary,
+		ID: j.id, Key: j.key, Route: j.route, Group: j.plan.Group, Summary: j.plan.Summary,
 		User: j.query.User, Database: j.query.Database, App: j.query.ApplicationName,
-		Assumed: j.plan.Assumed, Seen: j.seen, FirstSeen: j.firstSeen, LastSeen: j.lastSeen, State: j.state, Trouble: j.trouble,
+		Assumed: j.plan.Assumed, Seen: j.seen, FirstSeen: j.firstSeen, LastSeen: j.lastSeen, State: j.state, Trouble: j.trouble, Restarts: j.restarts,
 	}
 	if j.plan.Claim != nil {
 		e.ClaimRule = j.plan.Claim.Rule
 	}
 	i, r := j.worstIndex()
 	e.Report = &r
+	if len(j.worlds) > 1 {
+		for i := range j.worlds { // told is the worker's: a world is not copied
+			one := j.reports[i]
+			e.Neighbours = append(e.Neighbours, Neighbour{
+				Schema: j.worlds[i].schema, Verdict: one.Verdict, Lower: one.EpsilonLower, Estimate: one.EpsilonEstimate,
+			})
+		}
+	}
+	if j.hoist != nil {
+		hoisting := j.hoist.Report()
+		e.Hoisting = &hoisting
+	}
 	if i < len(j.worlds) {
 		e.Neighbour = j.worlds[i].schema
 		if showSQL {

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -23,6 +22,8 @@ type metrics struct {
 	estimate *prometheus.GaugeVec
 	claimed  *prometheus.GaugeVec
 	delta    *prometheus.GaugeVec
+	hoisted  *prometheus.GaugeVec
+	tables   *prometheus.GaugeVec
 	mu       sync.Mutex // guards labelled
 	labelled map[string]bool
 }
@@ -54,10 +55,12 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		estimate: gauges("dpwatch_epsilon_estimate", "Point estimate of the privacy loss, without a confidence statement."),
 		claimed:  gauges("dpwatch_epsilon_claimed", "Privacy loss that the engine claims."),
 		delta:    gauges("dpwatch_delta_claimed", "Delta that the engine claims."),
+		hoisted:  gauges("dpwatch_hoisting_speed_up", "Time of an unmodified round over that of a hoisted one; 1 where trials run the whole query."),
+		tables:   gauges("dpwatch_hoisting_tables", "Temporary tables that a replay session makes for a hoisted query; 0 where trials run the whole query."),
 		labelled: map[string]bool{},
 	}
 	for _, c := range []prometheus.Collector{
-		m.captured, m.skipped, m.replays, m.duration, m.faults, m.verdicts, m.lower, m.estimate, m.claimed, m.delta,
+		m.captured, m.skipped, m.replays, m.duration, m.faults, m.verdicts, m.lower, m.estimate, m.claimed, m.delta, m.hoisted, m.tables,
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
@@ -69,11 +72,13 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-func (m *metrics) batch(pairs []replay.Pair, took time.Duration) {
-	m.duration.Observe(took.Seconds())
-	for _, p := range pairs {
-		m.replays.WithLabelValues("d0", kind(p.D0)).Inc()
-		m.replays.WithLabelValues("d1", kind(p.D1)).Inc()
+func (m *metrics) batch(b replay.Batch) {
+	m.duration.Observe(b.Took.Seconds())
+	for _, round := range b.Rounds {
+		m.replays.WithLabelValues("d0", kind(round[0])).Inc()
+		for _, o := range round[1:] {
+			m.replays.WithLabelValues("d1", kind(o)).Inc()
+		}
 	}
 }
 
@@ -101,4 +106,10 @@ func (m *metrics) report(e Entry) { // called by several workers; the vectors ar
 	m.estimate.WithLabelValues(e.ID).Set(float64(e.Report.EpsilonEstimate))
 	m.claimed.WithLabelValues(e.ID).Set(float64(e.Report.Claimed.Epsilon))
 	m.delta.WithLabelValues(e.ID).Set(e.Report.Claimed.Delta)
+	gain, tables := 1.0, 0
+	if e.Hoisting != nil && e.Hoisting.Hoisted {
+		gain, tables = e.Hoisting.SpeedUp, e.Hoisting.Pieces
+	}
+	m.hoisted.WithLabelValues(e.ID).Set(gain)
+	m.tables.WithLabelValues(e.ID).Set(float64(tables))
 }

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/replay/gentle"
 )
 
 // Status is everything that the auditor knows, for pages, commands and scripts.
@@ -16,8 +18,10 @@ type Status struct {
 	Shadow   string            `json:"shadow,omitempty"`   // what is wrong with the shadow database; empty = nothing known
 	Catalog  string            `json:"catalog,omitempty"`  // why a catalog could not be read last time; rewriting then assumes more
 	Panics   uint64            `json:"recovered_panics"`   // in audit goroutines
+	Resting  int               `json:"resting,omitempty"`  // audits between two turns whose sessions stay open, with the tables of hoisting
 	Audits   []Entry           `json:"audits"`             // in the order in which they were first seen
 	Warnings []string          `json:"warnings,omitempty"` // about the set-up
+	Pace     *gentle.State     `json:"pace,omitempty"`     // whether replays are held, and why
 }
 
 // State is how far an audit is.
@@ -33,10 +37,11 @@ const (
 
 // Entry is one audit: one statement with its constants, parameters, settings and claim.
 type Entry struct {
-	ID        string           `json:"id"`          // first 12 hex digits of Key
-	Key       string           `json:"key"`         // identity: see rewrite.Plan
-	Group     string           `json:"fingerprint"` // the same statement with other constants shares it
-	Summary   string           `json:"summary"`     // without literals
+	ID        string           `json:"id"`              // first 12 hex digits of Key
+	Key       string           `json:"key"`             // identity: see rewrite.Plan; with several routes, the route too
+	Route     string           `json:"route,omitempty"` // the engine that it was captured at, where there are several
+	Group     string           `json:"fingerprint"`     // the same statement with other constants shares it
+	Summary   string           `json:"summary"`         // without literals
 	User      string           `json:"user"`
 	Database  string           `json:"database"`
 	App       string           `json:"application_name,omitempty"`
@@ -45,11 +50,24 @@ type Entry struct {
 	FirstSeen time.Time        `json:"first_seen"`
 	LastSeen  time.Time        `json:"last_seen"`
 	State     State            `json:"state"`
-	Trouble   string           `json:"trouble,omitempty"` // why it waits, or why it cannot be judged
+	Restarts  int              `json:"restarts,omitempty"` // times that its evidence was dropped because the copies were made anew
+	Trouble   string           `json:"trouble,omitempty"`  // why it waits, or why it cannot be judged
 	ClaimRule string           `json:"claim_rule,omitempty"`
 	Assumed   []string         `json:"assumed,omitempty"` // what the rewrite rests on without having been told
 	Report    *analysis.Report `json:"report,omitempty"`
 	SQL       *SQLPair         `json:"sql,omitempty"` // only where log.sql is on: it holds literals
+	// Hoisting is whether trials run on what all of them compute alike; nil where audit.hoist is off.
+	Hoisting *replay.HoistReport `json:"hoisting,omitempty"`
+	// Neighbours is every neighbour's part, where there are several.
+	Neighbours []Neighbour `json:"neighbours,omitempty"`
+}
+
+// Neighbour is what one neighbour of D0 showed.
+type Neighbour struct {
+	Schema   string           `json:"schema"`
+	Verdict  analysis.Verdict `json:"verdict"`
+	Lower    analysis.Float   `json:"epsilon_lower"`
+	Estimate analysis.Float   `json:"epsilon_estimate"`
 }
 
 // SQLPair is a statement as it is replayed on each world.

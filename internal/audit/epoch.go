@@ -1,0 +1,83 @@
+package audit
+
+import (
+	"context"
+	"time"
+
+	"github.com/dpwatch/dpwatch/analysis"
+)
+
+// epochNow asks whether the copies are still the same, and tells when they are not.
+func (a *Auditor) epochNow(ctx context.Context) (string, error) {
+	epoch, err := a.opt.Player.Epoch(ctx, append([]string{a.opt.D0}, a.opt.D1...))
+	if err != nil {
+		return "", err
+	}
+	a.mu.Lock()
+	before := a.epoch
+	a.epoch = epoch
+	a.mu.Unlock()
+	if before != "" && before != epoch {
+		a.kept.clear() // their tables are of the old copies
+		a.opt.Logger.Info("the copies were made anew; audits that are not decided begin anew, decided ones when their query comes again")
+	}
+	return epoch, nil
+}
+
+// watchEpoch looks at the copies now and then, so that a query that comes again is audited on new ones.
+func (a *Auditor) watchEpoch(ctx context.Context) {
+	tick := time.NewTicker(a.opt.EpochEvery)
+	defer tick.Stop()
+	for {
+		_, _ = a.epochNow(ctx) // what is wrong is told by checkShadow and by the audits
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// current makes sure that a job's evidence is of the copies that are there now: evidence of others is dropped, since one
+// audit must not mix two pairs of datasets. fresh says that nothing had to be dropped. The caller has the job's turn.
+func (a *Auditor) current(ctx context.Context, j *job) (fresh bool, err error) {
+	epoch, err := a.epochNow(ctx)
+	if err != nil {
+		return false, err
+	}
+	if j.epoch == "" {
+		j.epoch = epoch
+	}
+	if j.epoch == epoch {
+		return true, nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.restart(j)
+	j.epoch = epoch
+	return false, nil
+}
+
+// restart drops a job's evidence. The caller holds a.mu, and the job's turn if it has one.
+func (a *Auditor) restart(j *job) {
+	j.hoist = nil // what was computed once is of the old copies
+	a.lay(j)
+	j.epoch = ""
+	j.restarts++
+}
+
+// outdated reports whether a decided audit is of copies that are no more. The caller holds a.mu.
+func (a *Auditor) outdated(j *job) bool {
+	return j.state == Decided && j.epoch != "" && a.epoch != "" && j.epoch != a.epoch
+}
+
+// untold reports whether a job has found a violation that was not told yet.
+func (j *job) untold() bool {
+	for i := range j.worlds {
+		w := &j.worlds[i]
+		if !w.told && w.audit.Decided() && j.report(w).Verdict == analysis.Violation {
+			return true
+		}
+	}
+	return false
+}

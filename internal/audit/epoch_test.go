@@ -1,0 +1,118 @@
+package audit_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+)
+
+// remake replaces the copies as a refresh does, in one transaction: d0 gets so many people, d1 lacks so many of them.
+func (r *rig) remake(t *testing.T, people, missing int) {
+	t.Helper()
+	conn := pgtest.Connect(t, r.dsn)
+	for _, step := range []struct {
+		sql  string
+		args []any
+	}{
+		{"BEGIN", nil},
+		{"DROP TABLE d0.people, d1.people", nil},
+		{"CREATE TABLE d0.people (id int, grp int)", nil},
+		{"INSERT INTO d0.people SELECT g, g % 3 FROM generate_series(1, $1::int) g", []any{people}},
+		{"CREATE TABLE d1.people (id int, grp int)", nil},
+		{"INSERT INTO d1.people SELECT * FROM d0.people WHERE id > $1", []any{missing}},
+		{"COMMIT", nil},
+	} {
+		if _, err := conn.Exec(t.Context(), step.sql, step.args...); err != nil {
+			t.Fatalf("%s: %v", step.sql, err)
+		}
+	}
+}
+
+// wait polls the only audit until a condition holds; the bound only ends a test that hangs.
+func (r *rig) wait(t *testing.T, what string, ok func(audit.Entry) bool) audit.Entry {
+	t.Helper()
+	for range 6000 {
+		if e := r.Status().Audits[0]; ok(e) {
+			return e
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("never: %s: %+v", what, r.Status().Audits[0])
+	return audit.Entry{}
+}
+
+// TestDecidedAuditOfOldCopies: a query that comes again after the copies were made anew is audited on the new ones.
+func TestDecidedAuditOfOldCopies(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *audit.Options) { o.EpochEvery = 20 * time.Millisecond })
+	q := query("SELECT noisy(count(*), 4) FROM people /*dp_epsilon='0.5'*/")
+	r.Submit(q)
+	r.run(t)
+	if e := r.decided(t)[0]; e.Report.Verdict != analysis.NoEvidence || e.Restarts != 0 {
+		t.Fatalf("%s after %d restarts, want no evidence and none", e.Report.Verdict, e.Restarts)
+	}
+	r.remake(t, 200, 100) // not neighbours at all: the count tells
+	e := r.wait(t, "the audit begins anew", func(e audit.Entry) bool { r.Submit(q); return e.Restarts == 1 })
+	if e.ID != r.Status().Audits[0].ID || len(r.Status().Audits) != 1 {
+		t.Errorf("%d audits, want the same one", len(r.Status().Audits))
+	}
+	if e := r.decided(t)[0]; e.Report.Verdict != analysis.Violation {
+		t.Errorf("%s on the new copies, want a violation: %+v", e.Report.Verdict, e.Report)
+	}
+}
+
+// TestCopiesChangeUnderAnAudit: evidence of two pairs of datasets is not mixed. The new copies are alike, so that only
+// the mixture, or nothing, could be taken for a leak.
+func TestCopiesChangeUnderAnAudit(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *audit.Options) { o.Analysis.MaxTrials, o.TurnTrials = 1_000_000, 1 })
+	r.Submit(query("SELECT noisy(count(*), 4) FROM people /*dp_epsilon='0.5'*/"))
+	r.run(t)
+	r.wait(t, "trials", func(e audit.Entry) bool { return e.Report.Trials.D0 > 300 })
+	r.remake(t, 200, 0)
+	after := r.wait(t, "the evidence is dropped", func(e audit.Entry) bool { return e.Restarts == 1 })
+	if after.State == audit.Decided || after.Report.Verdict == analysis.Violation {
+		t.Errorf("%s, %s", after.State, after.Report.Verdict)
+	}
+	grown := r.wait(t, "new trials", func(e audit.Entry) bool { return e.Report.Trials.D0 > 100 })
+	if grown.Restarts != 1 || grown.Report.Verdict == analysis.Violation {
+		t.Errorf("%d restarts, %s", grown.Restarts, grown.Report.Verdict)
+	}
+	if len(r.findings) != 0 {
+		t.Errorf("alerts: %+v", r.findings)
+	}
+}
+
+// TestPanicInAnAudit: it is recovered and counted, costs that audit alone, and the others go on.
+func TestPanicInAnAudit(t *testing.T) {
+	t.Parallel()
+	first := make(chan struct{}, 1)
+	first <- struct{}{}
+	r := newRig(t, func(o *audit.Options) {
+		o.Workers = 1
+		o.Seed = func() uint64 {
+			select {
+			case <-first:
+				panic("planted")
+			default:
+				return 1
+			}
+		}
+	})
+	r.Submit(query("SELECT noisy(count(*), 0.2) FROM people /*dp_epsilon='0.5'*/"))
+	r.Submit(query("SELECT noisy(count(*), 0.3) FROM people /*dp_epsilon='0.5'*/"))
+	r.run(t)
+	entries := r.decided(t)
+	if v := entries[0].Report.Verdict; v != analysis.Inconclusive || entries[0].Trouble == "" {
+		t.Errorf("the audit that panicked: %s, trouble %q", v, entries[0].Trouble)
+	}
+	if v := entries[1].Report.Verdict; v != analysis.Violation {
+		t.Errorf("the other audit: %s", v)
+	}
+	if n := r.Status().Panics; n != 1 {
+		t.Errorf("%d panics counted, want 1", n)
+	}
+}

@@ -1,0 +1,165 @@
+package audit_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+	"github.com/dpwatch/dpwatch/replay/gentle"
+)
+
+// bulky adds 20,000 rows to every world, in groups of their own, so that hoisting pays.
+func bulky(t *testing.T, r *rig) *pgx.Conn {
+	t.Helper()
+	conn := pgtest.Connect(t, r.dsn)
+	for _, schema := range []string{"d0", "d1", "d2"} {
+		if _, err := conn.Exec(t.Context(), "INSERT INTO "+schema+".people SELECT g, g % 3 FROM generate_series(1000, 21000) g"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return conn
+}
+
+// An audit of several neighbours is hoisted, says so, and comes to the verdicts that it comes to without.
+func TestHoistedAudit(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *audit.Options) {
+		o.Hoist, o.D1, o.NoiseFunctions = true, []string{"d1", "d2"}, []string{"noisy"}
+	})
+	bulky(t, r)
+	r.Submit(query("SELECT noisy(count(*), 4) FROM people /*dp_epsilon='0.5'*/"))
+	r.Submit(query("SELECT noisy(count(*), 0.2) FROM people /*dp_epsilon='0.5'*/"))
+	r.run(t)
+	entries := r.decided(t)
+	honest, broken := entries[0], entries[1]
+	if honest.Report.Verdict != analysis.NoEvidence || broken.Report.Verdict != analysis.Violation {
+		t.Errorf("%s and %s, want no evidence and a violation", honest.Report.Verdict, broken.Report.Verdict)
+	}
+	// The violation was looked at once more before it was told.
+	if h := broken.Hoisting; h != nil && h.HoistedRounds > 0 && h.Comparisons < 2 {
+		t.Errorf("hoisting %+v, want two comparisons at least", h)
+	}
+	if h := honest.Hoisting; h == nil || !h.Hoisted || h.Pieces != 3 || h.HoistedRounds == 0 || h.SpeedUp <= 1 {
+		t.Errorf("hoisting %+v, want three tables", honest.Hoisting)
+	}
+}
+
+// Data that change under an audit that is hoisted: its evidence is dropped and it goes on, unmodified, to its verdict.
+func TestHoistingSpoilt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *audit.Options) {
+		o.Hoist, o.NoiseFunctions, o.Analysis.MaxTrials = true, []string{"noisy"}, 1_000_000
+	})
+	conn := bulky(t, r)
+	r.Submit(query("SELECT noisy(count(*), 4) FROM people /*dp_epsilon='0.5'*/"))
+	r.run(t)
+	// In both worlds at once, so that the query stays honest.
+	r.wait(t, "the audit is hoisted", func(e audit.Entry) bool { return e.Hoisting.Hoisted })
+	if _, err := conn.Exec(t.Context(), "DELETE FROM d0.people WHERE id > 19000; DELETE FROM d1.people WHERE id > 19000", pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+	most := 0
+	e := r.wait(t, "hoisting ends", func(e audit.Entry) bool {
+		most = max(most, e.Report.Trials.D0)
+		return !e.Hoisting.Hoisted || e.State == audit.Decided
+	})
+	if !strings.Contains(e.Hoisting.Reason, "differed") {
+		t.Fatalf("%s, %+v, want the difference told", e.Report.Verdict, e.Hoisting)
+	}
+	r.wait(t, "the evidence is dropped", func(e audit.Entry) bool { return e.Report.Trials.D0 < most })
+}
+
+// Tables that hold other rows of one world than its trials see would be a violation of an honest query. It is seen before
+// one is told.
+func TestHoistingAlone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *audit.Options) {
+		o.Hoist, o.NoiseFunctions, o.Analysis.MaxTrials = true, []string{"noisy"}, 20_000
+	})
+	conn := bulky(t, r)
+	// Tables are made in a transaction that may write; trials run in others.
+	if _, err := conn.Exec(t.Context(), `ALTER TABLE d1.people RENAME TO all_people;
+		CREATE VIEW d1.people AS SELECT * FROM d1.all_people WHERE current_setting('transaction_read_only') = 'on' OR id > 5`); err != nil {
+		t.Fatal(err)
+	}
+	r.Submit(query("SELECT noisy(count(*), 4) FROM people /*dp_epsilon='0.5'*/"))
+	r.run(t)
+	e := r.wait(t, "the difference is seen", func(e audit.Entry) bool {
+		return strings.Contains(e.Hoisting.Reason, "differ") || e.State == audit.Decided
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e.State == audit.Decided || len(r.findings) > 0 || e.Hoisting.Hoisted {
+		t.Errorf("%s, findings %+v, hoisting %+v; want hoisting given up for a difference", e.Report.Verdict, r.findings, e.Hoisting)
+	}
+}
+
+// The sessions of hoisted audits rest between turns, and are closed when replays are paused and when the audit is decided.
+func TestResting(t *testing.T) {
+	t.Parallel()
+	gate := gentle.New(gentle.Options{})
+	r := newRig(t, func(o *audit.Options) {
+		o.Hoist, o.NoiseFunctions, o.Analysis.MaxTrials, o.Workers, o.Gate = true, []string{"noisy"}, 60_000, 1, gate
+	})
+	conn := bulky(t, r)
+	r.Submit(query("SELECT noisy(count(*), 4) FROM people /*dp_epsilon='0.5'*/"))
+	r.Submit(query("SELECT noisy(count(*), 5) FROM people /*dp_epsilon='0.5'*/"))
+	r.run(t)
+	until := func(what string, reached func(audit.Status) bool) {
+		t.Helper()
+		for range 12_000 { // the bound only ends a test that hangs
+			if reached(r.Status()) {
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		t.Fatalf("%s: not reached: %+v", what, r.Status())
+	}
+	until("one rests", func(s audit.Status) bool { return s.Resting > 0 })
+	gate.Pause(true)
+	until("none rests while replays are paused", func(s audit.Status) bool { return s.Resting == 0 })
+	gate.Pause(false)
+	r.decided(t)
+	until("none rests when all are decided", func(s audit.Status) bool { return s.Resting == 0 })
+	for open := 1; open > 0; time.Sleep(5 * time.Millisecond) {
+		if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+			AND application_name = 'dpwatch-replay' AND pid <> pg_backend_pid()`).Scan(&open); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestAnnounce: a worker that takes a statement apart says so before, and afterwards.
+func TestAnnounce(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	begun, ended := map[string]int{}, map[string]int{}
+	r := newRig(t, func(o *audit.Options) {
+		o.Hoist = true
+		o.Announce = func(sql string) func() {
+			mu.Lock()
+			defer mu.Unlock()
+			begun[sql]++
+			return func() {
+				mu.Lock()
+				defer mu.Unlock()
+				ended[sql]++
+			}
+		}
+	})
+	q := query("SELECT noisy(count(*), 4) FROM people /*dp_epsilon='0.5'*/")
+	r.Submit(q)
+	r.run(t)
+	r.decided(t)
+	mu.Lock()
+	defer mu.Unlock()
+	if begun[q.SQL] == 0 || begun[q.SQL] != ended[q.SQL] || len(begun) != 1 {
+		t.Errorf("begun %v, ended %v; want the client's text in both, as often", begun, ended)
+	}
+}

@@ -1,0 +1,136 @@
+package audit
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dpwatch/dpwatch/replay"
+)
+
+// Bounds of the replays that rest between the turns of their audits, with open sessions and the tables of a hoisted query:
+// how many, and how long each.
+const (
+	keepRuns = 8
+	keepTime = 30 * time.Second
+)
+
+// keeper holds replays that rest.
+type keeper struct {
+	mu     sync.Mutex // guards the fields below
+	runs   []*resting // the one that has rested longest first
+	closed bool
+}
+
+// resting is a replay between two turns.
+type resting struct {
+	job   *job
+	hoist *replay.Hoisting // that it was made for: an audit that begins again gets another
+	run   *replay.Run
+	timer *time.Timer
+}
+
+// run returns the replay of a job: the one that rests, or a new one.
+func (a *Auditor) run(j *job) (*replay.Run, error) {
+	if r := a.kept.take(j); r != nil {
+		return r, nil
+	}
+	return a.opt.Player.Start(j.statement(), a.opt.Seed())
+}
+
+// take returns the replay that rests for a job, or nil. The caller has the job's turn.
+func (k *keeper) take(j *job) *replay.Run {
+	k.mu.Lock()
+	i := slices.IndexFunc(k.runs, func(r *resting) bool { return r.job == j })
+	if i < 0 {
+		k.mu.Unlock()
+		return nil
+	}
+	r := k.runs[i]
+	k.runs = slices.Delete(k.runs, i, i+1)
+	k.mu.Unlock()
+	r.timer.Stop()
+	if r.hoist != j.hoist {
+		r.run.Close()
+		return nil
+	}
+	return r.run
+}
+
+// put lets a replay rest, if it may and if there is anything to keep, and closes it otherwise. The caller has the job's turn.
+func (k *keeper) put(j *job, run *replay.Run, may bool) {
+	if !may || !run.Rest() {
+		run.Close()
+		return
+	}
+	r := &resting{job: j, hoist: j.hoist, run: run}
+	k.mu.Lock()
+	if k.closed {
+		k.mu.Unlock()
+		run.Close()
+		return
+	}
+	r.timer = time.AfterFunc(keepTime, func() { k.end(r) })
+	k.runs = append(k.runs, r)
+	var oldest *resting
+	if len(k.runs) > keepRuns {
+		oldest = k.runs[0]
+	}
+	k.mu.Unlock()
+	if oldest != nil {
+		k.end(oldest)
+	}
+}
+
+// end closes a replay, unless it does not rest any more.
+func (k *keeper) end(r *resting) {
+	k.mu.Lock()
+	i := slices.Index(k.runs, r)
+	if i >= 0 {
+		k.runs = slices.Delete(k.runs, i, i+1)
+	}
+	k.mu.Unlock()
+	if i >= 0 {
+		r.timer.Stop()
+		r.run.Close()
+	}
+}
+
+func (k *keeper) count() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.runs)
+}
+
+// clear closes all replays that rest.
+func (k *keeper) clear() {
+	k.mu.Lock()
+	runs := k.runs
+	k.runs = nil
+	k.mu.Unlock()
+	for _, r := range runs {
+		r.timer.Stop()
+		r.run.Close()
+	}
+}
+
+// watchKept closes the replays that rest when nothing may be replayed, and when ctx ends, then for good.
+func (a *Auditor) watchKept(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			a.kept.mu.Lock()
+			a.kept.closed = true
+			a.kept.mu.Unlock()
+			a.kept.clear()
+			return
+		case <-tick.C:
+			if a.opt.Gate != nil && a.opt.Gate.State().Held != "" {
+				a.kept.clear()
+			}
+		}
+	}
+}
