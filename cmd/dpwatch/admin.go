@@ -27,7 +27,19 @@ func (r *relay) handler() http.Handler {
 	mux.HandleFunc("GET /readyz", r.readyz)
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) { r.metrics(w, registry) })
 	mux.HandleFunc("GET /api/status", r.status)
-	return mux
+	for path, paused := range map[string]bool{"POST /api/pause": true, "POST /api/resume": false} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			r.pause(paused)
+			w.WriteHeader(http.StatusNoContent)
+		})
+	}
+	return http.NewCrossOriginProtection().Handler(mux) // a web page elsewhere must not pause audits
+}
+
+// pause stops the auditor's replays or lets them go on; traffic and capture are not affected.
+func (r *relay) pause(paused bool) {
+	r.log.Info("replays", zap.Bool("paused", paused))
+	r.supervisor.Pause(paused)
 }
 
 // readyz reports whether every engine can be reached. It does not depend on the auditor or the shadow database.
@@ -106,5 +118,6 @@ func (r *relay) status(w http.ResponseWriter, _ *http.Request) {
 		Queue   any             `json:"queue"`
 		Auditor any             `json:"auditor"`
 		Audit   json.RawMessage `json:"audit"`
-	}{buildVersion(), r.stats(), r.routeStatus(), r.queue.Stats(), r.supervisor.Stats(), audit})
+		Paused  bool            `json:"paused"` // as asked for; the auditor's pace says whether it is so yet
+	}{buildVersion(), r.stats(), r.routeStatus(), r.queue.Stats(), r.supervisor.Stats(), audit, r.supervisor.Paused()})
 }

@@ -30,7 +30,7 @@ With --counts: the bucket estimator alone, on {"d0":[..],"d1":[..]} (equal total
 	delta := cmd.Flags().Float64("delta", 0, "the claimed delta")
 	confidence := cmd.Flags().Float64("confidence", 0.95, "one minus the rate of false alarms")
 	minCount := cmd.Flags().Int("min-count", 5, "smallest count that the bucket estimator uses")
-	plots := cmd.Flags().String("plot", "", "directory for plots (SVG and PNG): histogram, wealth, bound, privacy profile")
+	plots := cmd.Flags().String("plot", "", "directory for plots (SVG and PNG): histogram of numbers, bars of categories, wealth, bound, privacy profile")
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		js, err := asJSON()
@@ -43,14 +43,14 @@ With --counts: the bucket estimator alone, on {"d0":[..],"d1":[..]} (equal total
 			}
 			return analyzeCounts(env, *counts, *delta, *minCount, js)
 		}
-		if *d0 == "" || *d1 == "" || math.IsNaN(*epsilon) {
+		if *d0 == "" || *d1 == "" || !cmd.Flags().Changed("epsilon") {
 			return errors.New("give --d0 FILE --d1 FILE --epsilon E, or --counts FILE")
 		}
 		r, err := analyzeFiles(*d0, *d1, analysis.Claim{Epsilon: *epsilon, Delta: *delta}, *confidence, *plots)
 		if err != nil {
 			return err
 		}
-		return conclude(env, r, nil, js)
+		return conclude(env, conclusion{Report: r}, js)
 	}
 	return cmd
 }
@@ -69,18 +69,18 @@ func analyzeFiles(d0, d1 string, claim analysis.Claim, confidence float64, plots
 	}
 	n0, n1 := worlds[0].total, worlds[1].total
 	pairs := min(n0, n1)
-	if pairs == 0 {
-		return refused(claim, confidence, fmt.Sprintf("one world is empty: %d results on D0, %d on D1", n0, n1)), nil
-	}
-	audit, err := analysis.New(claim, analysis.Options{Confidence: confidence, MaxTrials: pairs})
+	audit, err := analysis.New(claim, analysis.Options{Confidence: confidence, MaxTrials: max(pairs, 1)})
 	var infeasible *analysis.InfeasibleError
-	switch {
-	case errors.As(err, &infeasible):
-		return refused(claim, confidence, err.Error()), nil
-	case err != nil:
+	used, reason := pairs, ""
+	switch isInfeasible := errors.As(err, &infeasible); {
+	case err != nil && !isInfeasible:
 		return analysis.Report{}, err
+	case pairs == 0:
+		reason = fmt.Sprintf("one world is empty: %d results on D0, %d on D1", n0, n1)
+	case isInfeasible:
+		used, reason = 0, err.Error()
 	}
-	for range pairs {
+	for range used {
 		x, err := worlds[0].outcome()
 		if err != nil {
 			return analysis.Report{}, err
@@ -90,6 +90,14 @@ func analyzeFiles(d0, d1 string, claim analysis.Claim, confidence float64, plots
 			return analysis.Report{}, err
 		}
 		audit.Add(x, y)
+	}
+	for _, l := range worlds {
+		if err := l.rest(); err != nil {
+			return analysis.Report{}, err
+		}
+	}
+	if reason != "" {
+		return refused(claim, confidence, reason), nil
 	}
 	if plots != "" {
 		if _, err := plot.Write(plots, audit.Figures()); err != nil {

@@ -58,7 +58,7 @@ func checkContract(t *testing.T, report map[string]any) {
 
 func TestAnalyzeVerdicts(t *testing.T) {
 	t.Parallel()
-	rng := rand.New(rand.NewPCG(7, 7))
+	rng := rand.New(rand.NewPCG(7, 8))
 	const n = 2000
 	world0, world1 := laplace(rng, n, 1, 1), laplace(rng, n, 0, 1)
 	rows := func(text string) string {
@@ -105,10 +105,60 @@ func TestAnalyzeBadInput(t *testing.T) {
 	good := file(t, "good", strings.Repeat("1\n2\n", 10))
 	broken := file(t, "broken", "1\n{\"rows\":[[1]\n"+strings.Repeat("1\n", 10))
 	call(t, "", "analyze", "--d0", good, "--d1", broken, "--epsilon", "1").want(t, exitFault, broken+":2:")
+	// Beyond what is used, and where nothing is.
+	longer := file(t, "longer", strings.Repeat("1\n2\n", 10)+"1\n{\"rows\":[\n")
+	call(t, "", "analyze", "--d0", good, "--d1", longer, "--epsilon", "1").want(t, exitFault, longer+":22:")
+	short := file(t, "short", "1\n{\"rows\":[\n")
+	call(t, "", "analyze", "--d0", good, "--d1", short, "--epsilon", "1").want(t, exitFault, short+":2:")
+	call(t, "", "analyze", "--d0", short, "--d1", file(t, "nothing", ""), "--epsilon", "1").want(t, exitFault, short+":2:")
 	call(t, "", "analyze", "--d0", good, "--d1", "/nonexistent", "--epsilon", "1").want(t, exitFault, "/nonexistent")
 	call(t, "", "analyze", "--d0", good, "--d1", good, "--epsilon", "-1").want(t, exitFault, "epsilon")
 	call(t, "", "analyze", "--d0", good, "--d1", good, "--epsilon", "1", "--delta", "1").want(t, exitFault, "delta")
 	call(t, "", "analyze", "--d0", good, "--d1", good, "--epsilon", "1", "--confidence", "2").want(t, exitFault, "confidence")
+	call(t, "", "analyze", "--d0", good, "--d1", t.TempDir(), "--epsilon", "1").want(t, exitFault, "is a directory")
+	call(t, "", "analyze", "--d0", good, "--d1", good).want(t, exitFault, "--epsilon")
+	ragged := file(t, "ragged", "1\n"+`{"columns":["a"],"rows":[[1,2]]}`+strings.Repeat("\n1", 10)+"\n")
+	call(t, "", "analyze", "--d0", good, "--d1", ragged, "--epsilon", "1").want(t, exitFault, ragged+":2:")
+	empty := file(t, "empty", "")
+	for _, other := range []string{good, empty} { // a wrong claim is a fault whatever the files hold
+		for _, epsilon := range []string{"-1", "inf", "-inf", "nan"} {
+			call(t, "", "analyze", "--d0", good, "--d1", other, "--epsilon="+epsilon).want(t, exitFault, "claimed epsilon must be a finite number")
+		}
+		for _, delta := range []string{"1", "1.5", "-0.1", "nan"} {
+			call(t, "", "analyze", "--d0", good, "--d1", other, "--epsilon", "1", "--delta="+delta).want(t, exitFault, "claimed delta must be")
+		}
+	}
+}
+
+// More words than are told apart, each of them rare, and results of very many groups: audited as far as it goes, and said.
+func TestAnalyzeManyCategories(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 9))
+	words := func() string {
+		var b strings.Builder
+		for range 20_000 {
+			fmt.Fprintf(&b, "w%d\n", rng.IntN(1_000_000))
+		}
+		return file(t, "words", b.String())
+	}
+	r := call(t, "", "analyze", "--d0", words(), "--d1", words(), "--epsilon", "1", "-o", "json")
+	r.want(t, exitDone)
+	if w, ok := r.object(t)["warnings"].([]any); ok && len(w) > 0 {
+		t.Errorf("fresh words: %v", w)
+	}
+	wide := func() string {
+		var b strings.Builder
+		for range 4 {
+			b.WriteString(`{"columns":["g","n"],"rows":[["k",1]`)
+			for k := range 20_000 {
+				fmt.Fprintf(&b, `,["k%d",%.3f]`, k, rng.NormFloat64())
+			}
+			b.WriteString("]}\n")
+		}
+		return file(t, "wide", b.String())
+	}
+	r = call(t, "", "analyze", "--d0", wide(), "--d1", wide(), "--epsilon", "0.1", "-o", "json")
+	r.want(t, exitInconclusive, "more group keys than can be audited one by one")
 }
 
 // Counts and results of the seed method's own code (dp_tester, empirical_epsilon with min count 5).

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"context"
 	"strings"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
@@ -14,20 +11,11 @@ import (
 func copies(t *testing.T) string {
 	t.Helper()
 	dsn := pgtest.Database(t)
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	// The noise is rounded to multiples of 1/1024, so that no lowest bit tells the count.
-	_, err = conn.Exec(t.Context(), `
+	pgtest.Exec(t, dsn, `
 		CREATE FUNCTION noisy(value float8, scale float8) RETURNS float8 LANGUAGE sql VOLATILE
 			AS 'SELECT round((value + scale * ln((1 - random()) / (1 - random()))) * 1024) / 1024';
 		CREATE SCHEMA d0; CREATE TABLE d0.people AS SELECT g AS id, g % 3 AS grp FROM generate_series(1, 50) g;
 		CREATE SCHEMA d1; CREATE TABLE d1.people AS SELECT * FROM d0.people WHERE id <> 50`)
-	if err != nil {
-		t.Fatal(err)
-	}
 	return dsn
 }
 
@@ -46,6 +34,18 @@ func TestAudit(t *testing.T) {
 		{"a tenth claimed", []string{"--sql", "SELECT noisy(count(*), 0.5) FROM people", "--epsilon", "0.2"}, "violation", exitViolation},
 		{"no noise", []string{"--sql", "SELECT count(*) FROM people", "--epsilon", "2"}, "violation", exitViolation},
 		{"parameters", []string{"--sql", "SELECT noisy(count(*), $1) FROM people WHERE grp = $2", "--param", "0.1", "--param", "2", "--epsilon", "1"}, "violation", exitViolation},
+		{
+			"a timeout on D1 alone", []string{
+				"--sql", "SELECT CASE count(*) WHEN 49 THEN (SELECT count(*) FROM generate_series(1, 100000000)) ELSE 0 END FROM people",
+				"--epsilon", "1", "--statement-timeout", "500ms",
+			}, "violation", exitViolation,
+		},
+		{
+			"a timeout on both", []string{
+				"--sql", "SELECT (SELECT count(*) FROM generate_series(1, 100000000)) FROM people", "--epsilon", "1", "--statement-timeout", "20ms", "--max-trials", "40",
+			}, "inconclusive", exitInconclusive,
+		},
+		{"an error on D1 alone", []string{"--sql", "SELECT 1 / (count(*) - 49) FROM people", "--epsilon", "1"}, "violation", exitViolation},
 		{"infeasible", []string{"--sql", "SELECT noisy(count(*), 1) FROM people", "--epsilon", "10", "--max-trials", "100"}, "inconclusive", exitInconclusive},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -65,6 +65,25 @@ func TestAudit(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Several neighbours share the trials on D0; the report is about the one that shows most.
+func TestAuditNeighbours(t *testing.T) {
+	t.Parallel()
+	dsn := copies(t)
+	pgtest.Exec(t, dsn, "CREATE SCHEMA d2; CREATE TABLE d2.people AS SELECT * FROM d0.people WHERE grp > 0")
+	r := call(t, "", "audit", "--dsn", dsn, "--d0", "d0", "--d1", "d1,d2", "--epsilon", "0.5", "-o", "json",
+		"--sql", "SELECT grp, noisy(count(*), 4) FROM people GROUP BY grp")
+	r.want(t, exitViolation)
+	report := r.object(t)
+	checkContract(t, report)
+	list, _ := report["neighbours"].([]any)
+	if report["neighbour"] != "d2" || len(list) != 2 {
+		t.Errorf("neighbour %v of %v, want d2 of two", report["neighbour"], list)
+	}
+	if sql, _ := report["sql"].(map[string]any); !strings.Contains(sql["d1"].(string), "d2") {
+		t.Errorf("sql %v, want that of d2", report["sql"])
 	}
 }
 
@@ -97,6 +116,7 @@ func TestAuditFaults(t *testing.T) {
 		{"not SQL", audit("--dsn", dsn, "--d0", "d0", "--d1", "d1", "--sql", "SELEC 1"), "unparseable"},
 		{"another table", audit("--dsn", dsn, "--d0", "d0", "--d1", "d1", "--sql", "SELECT * FROM other"), "no_protected_table"},
 		{"missing function", audit("--dsn", dsn, "--d0", "d0", "--d1", "d1", "--sql", "SELECT nosuch(count(*)) FROM people"), "install the engine's functions"},
+		{"copies of another version", audit("--dsn", dsn, "--d0", "d0", "--d1", "d1", "--sql", "SELECT sum(newer) FROM people"), "the copies are of another version of the tables than the query"},
 		{"bad claim", append(audit("--dsn", dsn, "--d0", "d0", "--d1", "d1", "--epsilon", "-1"), sql...), "epsilon"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

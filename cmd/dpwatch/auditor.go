@@ -28,6 +28,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/link"
 	"github.com/dpwatch/dpwatch/internal/supervise"
 	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/replay/gentle"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
@@ -65,7 +66,9 @@ func runAuditor(ctx context.Context, env environment, conn net.Conn) error {
 	}
 	log = log.Named("auditor")
 	registry := prometheus.NewRegistry()
-	auditor, err := newAuditor(c, log, registry)
+	gate := newGate(c)
+	announce := announcer(out)
+	auditor, err := newAuditor(c, gate, announce, log, registry)
 	if err != nil {
 		return err
 	}
@@ -77,7 +80,7 @@ func runAuditor(ctx context.Context, env environment, conn net.Conn) error {
 		}
 	})
 	group.Go(func() { speak(ctx, out, auditor, registry, log) })
-	err = take(in, out, auditor, log)
+	err = take(in, announce, auditor, gate, log)
 	stop()
 	group.Wait()
 	tell(out, auditor, registry, log) // the last word
@@ -99,14 +102,16 @@ func greeted(in *link.Reader, env environment) (config.Config, error) {
 	return config.Parse(h.File, []byte(h.YAML), env.Getenv)
 }
 
-// take submits captured queries until the link ends. Begin and End around each tell the relay what to set aside
-// if this process dies of it.
-func take(in *link.Reader, out *link.Writer, auditor *audit.Auditor, log *zap.Logger) error {
+// take submits captured queries until the link ends, and announces each text that is new.
+func take(in *link.Reader, announce func(sql string) (done func()), auditor *audit.Auditor, gate *gentle.Gate, log *zap.Logger) error {
 	parsed := map[[32]byte]struct{}{}
 	for {
 		kind, payload, err := in.Next()
 		if err != nil {
 			return err
+		}
+		if kind == link.Pause && len(payload) == 1 {
+			gate.Pause(payload[0] == 1)
 		}
 		if kind != link.Query {
 			continue
@@ -121,17 +126,23 @@ func take(in *link.Reader, out *link.Writer, auditor *audit.Auditor, log *zap.Lo
 			auditor.Submit(q)
 			continue
 		}
-		if err := out.Send(link.Begin, hash[:]); err != nil {
-			return err
-		}
+		done := announce(q.SQL)
 		auditor.Submit(q)
-		if err := out.Send(link.End, nil); err != nil {
-			return err
-		}
+		done()
 		if len(parsed) >= maxParsed {
 			clear(parsed)
 		}
 		parsed[hash] = struct{}{}
+	}
+}
+
+// announcer returns what tells the relay, before and after, that the SQL library takes a statement apart: what to set aside
+// if this process dies of it. A relay that is gone is seen by take.
+func announcer(out *link.Writer) func(sql string) (done func()) {
+	return func(sql string) func() {
+		hash := sha256.Sum256([]byte(sql))
+		_ = out.Send(link.Begin, hash[:])
+		return func() { _ = out.Send(link.End, hash[:]) }
 	}
 }
 
@@ -175,16 +186,14 @@ func tell(out *link.Writer, auditor *audit.Auditor, registry *prometheus.Registr
 }
 
 // newAuditor translates the configuration to each stage's options.
-func newAuditor(c config.Config, log *zap.Logger, registry *prometheus.Registry) (*audit.Auditor, error) {
+func newAuditor(c config.Config, gate *gentle.Gate, announce func(string) func(), log *zap.Logger, registry *prometheus.Registry) (*audit.Auditor, error) {
 	rewriter, err := rewrite.New(rewriteOptions(c))
 	if err != nil {
 		return nil, err
 	}
-	player, err := replay.New(replay.Options{
-		DSN: c.Shadow.DSN.Reveal(), SearchPath: c.Shadow.SearchPath,
-		StatementTimeout: time.Duration(c.Shadow.StatementTimeout), ConnectTimeout: time.Duration(c.Shadow.ConnectTimeout),
-		MaxRows: c.Shadow.MaxRows, MaxBytes: int64(c.Shadow.MaxResult), SessionTrials: turnTrials,
-	})
+	options := replayOptions(c, gate)
+	options.Warn = func(text string) { log.Warn("engine", zap.String("warning", text)) }
+	player, err := replay.New(options)
 	if err != nil {
 		return nil, err
 	}
@@ -192,23 +201,56 @@ func newAuditor(c config.Config, log *zap.Logger, registry *prometheus.Registry)
 	if err != nil {
 		return nil, err
 	}
-	tables := make([]string, len(c.Privacy.Protected))
-	for i, name := range c.Privacy.Protected {
-		_, tables[i], _ = strings.Cut(name, ".")
-	}
 	return audit.New(audit.Options{
-		Rewriter: rewriter, Renew: catalogs(c), RenewEvery: time.Duration(c.Privacy.CatalogRefresh), Player: player, D0: c.Shadow.D0, D1: c.Shadow.D1, Tables: tables,
+		Rewriter: rewriter, Renew: catalogs(c), RenewEvery: time.Duration(c.Privacy.CatalogRefresh), Player: player, Gate: gate, D0: c.Shadow.D0, D1: c.Shadow.D1, Tables: bareNames(c.Privacy.Protected),
+		Hoist: c.Audit.Hoist, NoiseFunctions: noiseFunctions(c),
+		OwnText: len(c.Shadow.Worlds) > 0,
 		Analysis: analysis.Options{
 			Confidence: c.Audit.Confidence, MaxTrials: c.Audit.MaxTrials,
 			PriorOdds: c.Audit.PriorOdds, BreachOdds: c.Audit.BreachOdds,
 		},
 		BatchTrials: c.Audit.BatchTrials, TurnTrials: turnTrials, Workers: c.Audit.Workers, MaxAudits: c.Audit.MaxAudits,
 		RetryAfter: time.Duration(c.Audit.RetryAfter), ShowSQL: c.Log.SQL,
-		OnFinding: sender.Send, Logger: log, Metrics: registry, Now: time.Now, Seed: rand.Uint64,
+		Announce: announce, Route: routes(&c), OnFinding: sender.Send, Logger: log, Metrics: registry, Now: time.Now, Seed: rand.Uint64,
 	})
 }
 
-// turnTrials is how many pairs one audit runs on its sessions before they are closed and another has its turn.
+// noiseFunctions returns the declared DP functions, without their schemas.
+func noiseFunctions(c config.Config) []string {
+	var names []string
+	for _, s := range rewriteOptions(c).Claims.Signatures {
+		names = append(names, s.Function[strings.LastIndexByte(s.Function, '.')+1:])
+	}
+	return names
+}
+
+func replayOptions(c config.Config, pace replay.Pace) replay.Options {
+	return replay.Options{
+		DSN: c.Shadow.DSN.Reveal(), SearchPath: c.Shadow.SearchPath,
+		StatementTimeout: time.Duration(c.Shadow.StatementTimeout), ConnectTimeout: time.Duration(c.Shadow.ConnectTimeout),
+		MaxRows: c.Shadow.MaxRows, MaxBytes: int64(c.Shadow.MaxResult), Connections: auditConnections, Pace: pace,
+		Engines: c.Shadow.Engines(), Copies: append([]string{c.Shadow.D0}, c.Shadow.D1...), Protocol: replay.Protocol(c.Shadow.Protocol),
+	}
+}
+
+// auditConnections is how many connections one audit has.
+const auditConnections = 2
+
+func newGate(c config.Config) *gentle.Gate {
+	opt := gentle.Options{
+		Rate: c.Audit.Rate, Sessions: c.Audit.Sessions, Slowdown: c.Audit.Slowdown,
+		Guard: gentle.Guard{DSN: c.Shadow.DSN.Reveal(), MaxActive: c.Audit.MaxActive, MaxLag: time.Duration(c.Audit.MaxLag)},
+	}
+	if opt.Sessions == 0 {
+		opt.Sessions = auditConnections * c.Audit.Workers
+	}
+	for _, w := range c.Audit.Windows {
+		opt.Windows = append(opt.Windows, gentle.Window{From: w.From, To: w.To, Zone: w.Zone})
+	}
+	return gentle.New(opt)
+}
+
+// turnTrials is how many rounds one audit runs on its sessions, at least, before they are closed and another has its turn.
 const turnTrials = 200
 
 func rewriteOptions(c config.Config) rewrite.Options {

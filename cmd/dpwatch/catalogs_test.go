@@ -1,12 +1,9 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/capture"
@@ -14,25 +11,13 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-func script(t *testing.T, dsn, sql string) {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	if _, err := conn.Exec(t.Context(), sql); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestCatalogs: a view is refused until every neighbour has its own over its own tables; a copy that reads the other
 // world is refused again.
 func TestCatalogs(t *testing.T) {
 	t.Parallel()
 	shop, shadow := pgtest.Database(t), pgtest.Database(t)
-	script(t, shop, "CREATE TABLE people (id int); CREATE VIEW adults AS SELECT * FROM people")
-	script(t, shadow, "CREATE SCHEMA d0; CREATE SCHEMA d1; CREATE TABLE d0.people (id int); CREATE TABLE d1.people (id int)")
+	pgtest.Exec(t, shop, "CREATE TABLE people (id int); CREATE VIEW adults AS SELECT * FROM people")
+	pgtest.Exec(t, shadow, "CREATE SCHEMA d0; CREATE SCHEMA d1; CREATE TABLE d0.people (id int); CREATE TABLE d1.people (id int)")
 	c := config.Default()
 	c.Privacy.Protected, c.Privacy.Catalog, c.Shadow.DSN = []string{"public.people"}, config.Secret(shop), config.Secret(shadow)
 	renew := catalogs(c)
@@ -46,7 +31,7 @@ func TestCatalogs(t *testing.T) {
 		{"CREATE OR REPLACE VIEW d1.adults AS SELECT * FROM d0.people", rewrite.ReasonNoCopy},
 		{"DROP VIEW d1.adults; CREATE MATERIALIZED VIEW d1.adults AS SELECT * FROM d1.people", ""},
 	} {
-		script(t, shadow, step.change)
+		pgtest.Exec(t, shadow, step.change)
 		r, err := renew(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -80,5 +65,29 @@ func TestCatalogsFailSoft(t *testing.T) {
 	}
 	if _, err := r.Analyze(capture.Query{SQL: "SELECT count(*) FROM people"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestInterestingNames: a statement that only calls a declared function reaches the auditor where the catalog may say
+// that the function reads a protected table, and not without it.
+func TestInterestingNames(t *testing.T) {
+	t.Parallel()
+	c := config.Default()
+	c.Privacy.Protected = []string{"public.people"}
+	c.Claims.SafeFunctions = []string{"headcount"}
+	c.Claims.Functions = []config.Function{{Name: "dp.noisy_total", Epsilon: 1}}
+	for _, catalog := range []config.Secret{"", "host=x"} {
+		c.Privacy.Catalog = catalog
+		mentions := capture.Mentions(interestingNames(&c))
+		for sql, want := range map[string]bool{
+			"SELECT count(*) FROM people":   true,
+			"SELECT HeadCount()":            catalog != "",
+			"SELECT dp.noisy_total(0.5)":    catalog != "",
+			"SELECT count(*) FROM products": false,
+		} {
+			if got := mentions(sql); got != want {
+				t.Errorf("catalog %t: %s: %t, want %t", catalog != "", sql, got, want)
+			}
+		}
 	}
 }

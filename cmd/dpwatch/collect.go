@@ -17,6 +17,7 @@ var (
 	descUp       = prometheus.NewDesc("dpwatch_auditor_up", "1 while the auditor process runs.", nil, nil)
 	descSilence  = prometheus.NewDesc("dpwatch_auditor_silence_seconds", "Time since the auditor was last heard.", nil, nil)
 	descAside    = prometheus.NewDesc("dpwatch_statements_set_aside_total", "Captured statements not sent to the auditor because it died on them before.", nil, nil)
+	descPaused   = prometheus.NewDesc("dpwatch_replays_paused", "1 while replays are paused by a signal or the API.", nil, nil)
 	descLost     = prometheus.NewDesc("dpwatch_statements_lost_total", "Captured statements lost while the auditor died.", nil, nil)
 	descBuild    = prometheus.NewDesc("dpwatch_build_info", "The version, as a label.", []string{"version"}, nil)
 )
@@ -39,6 +40,11 @@ func (c *relayCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(descBuild, 1, buildVersion())
 	gauge(descUp, up)
+	paused := 0.0
+	if c.r.supervisor.Paused() {
+		paused = 1
+	}
+	gauge(descPaused, paused)
 	gauge(descSilence, auditor.LastHeardAgo.Seconds())
 	count(descStarts, auditor.Starts)
 	count(descAside, auditor.SetAside)

@@ -11,18 +11,27 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/replay"
 )
 
+// conclusion is what a command found out: its JSON is the contract with scripts.
+type conclusion struct {
+	analysis.Report
+	SQL *audit.SQLPair `json:"sql,omitempty"`
+	// Neighbour is the schema that the report is about, Neighbours what each of several showed.
+	Neighbour  string            `json:"neighbour,omitempty"`
+	Neighbours []audit.Neighbour `json:"neighbours,omitempty"`
+	// Hoisting is nil where it is switched off, and where nothing was replayed.
+	Hoisting *replay.HoistReport `json:"hoisting,omitempty"`
+}
+
 // conclude writes a report and returns the verdict as an exit code.
-func conclude(env environment, r analysis.Report, pair *audit.SQLPair, js bool) error {
+func conclude(env environment, r conclusion, js bool) error {
 	var err error
 	if js {
 		encoder := json.NewEncoder(env.Stdout)
 		encoder.SetIndent("", "  ")
-		err = encoder.Encode(struct {
-			analysis.Report
-			SQL *audit.SQLPair `json:"sql,omitempty"`
-		}{r, pair})
+		err = encoder.Encode(r)
 	} else {
 		err = writeReport(env.Stdout, r)
 	}
@@ -38,7 +47,8 @@ func conclude(env environment, r analysis.Report, pair *audit.SQLPair, js bool) 
 	return nil
 }
 
-func writeReport(w io.Writer, r analysis.Report) error {
+func writeReport(w io.Writer, c conclusion) error {
+	r := c.Report
 	var b strings.Builder
 	fmt.Fprintln(&b, sentence(r))
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -47,6 +57,9 @@ func writeReport(w io.Writer, r analysis.Report) error {
 	}
 	row("claimed", "epsilon %g, delta %g (%s)", float64(r.Claimed.Epsilon), r.Claimed.Delta, r.Claimed.Source)
 	row("trials", "%d on D0, %d on D1", r.Trials.D0, r.Trials.D1)
+	if len(c.Neighbours) > 1 {
+		row("neighbour", "%s shows most, of %d", c.Neighbour, len(c.Neighbours))
+	}
 	row("epsilon lower bound", "%s at confidence %g", number(r.EpsilonLower), r.Confidence)
 	row("epsilon estimate", "%s (buckets, no confidence statement)", number(r.EpsilonEstimate))
 	row("evidence", "%s nats", number(r.WealthLog))
@@ -64,6 +77,9 @@ func writeReport(w io.Writer, r analysis.Report) error {
 	}
 	if least := float64(r.MinimalDetectable); !math.IsNaN(least) {
 		row("would have been found", "a true epsilon of %.3g or more, with 90 %% probability", least)
+	}
+	if h := c.Hoisting; h != nil && h.Hoisted {
+		row("hoisted", "%d of %d rounds, %.3g times as fast", h.HoistedRounds, h.HoistedRounds+h.UnmodifiedRounds, h.SpeedUp)
 	}
 	for _, warning := range r.Warnings {
 		row("note", "%s", warning)

@@ -142,7 +142,7 @@ func TestLoadShadowAway(t *testing.T) {
 }
 
 // TestLoadAuditorStopped: the consumer of everything captured hangs (SIGSTOP) while the traffic goes on. What
-// there is no room for is dropped and counted, the memory stays, and a client is served as fast as by a sidecar
+// there is no room for is dropped and counted, the memory stays (DPWATCH_TEST_HANG, 1m say, is how long), and a client is served as fast as by a sidecar
 // whose auditor is well: both are measured by one client that goes from one to the other.
 func TestLoadAuditorStopped(t *testing.T) {
 	t.Parallel()
@@ -160,22 +160,51 @@ func TestLoadAuditorStopped(t *testing.T) {
 	})
 	l.more(t, s, 1000)
 	before, dropped := s.residentKB(), s.metric(t, "dpwatch_capture_dropped_total")
-	l.more(t, s, 6000)
+	hang, _ := time.ParseDuration(os.Getenv("DPWATCH_TEST_HANG"))
+	for hung := time.Now(); ; { // at least once
+		l.more(t, s, 6000)
+		if time.Since(hung) >= hang || t.Failed() {
+			break
+		}
+	}
+	t.Logf("%d statements dropped; the relay's memory went from %d to %d kB", s.metric(t, "dpwatch_capture_dropped_total")-dropped, before, s.residentKB())
 	if grown := s.residentKB() - before; grown > 8<<10 && runtime.GOOS == "linux" {
 		t.Errorf("the relay's memory grew by %d kB while the auditor hung", grown)
 	}
-	if now := s.metric(t, "dpwatch_capture_dropped_total"); now < dropped+5000 {
-		t.Errorf("%d dropped of 6000 statements with a stopped auditor", now-dropped)
-	}
 	l.wait()
+	// They are counted a moment after they went through.
+	s.until(t, "5000 of 6000 statements are counted as dropped", func() bool { return s.metric(t, "dpwatch_capture_dropped_total") >= dropped+5000 })
 
-	hung, healthy := s.connect(t), well.connect(t)
-	var slow, fast []time.Duration
+	// Far outside the noise of one client that alternates, and not once but three times: then it is slower.
+	for attempt := 1; ; attempt++ {
+		slow, fast := alternate(t, s.connect(t), well.connect(t))
+		t.Logf("20 statements: %v with a stopped auditor, %v with one that is well", slow, fast)
+		if slow <= 2*fast {
+			break
+		}
+		if attempt == 3 {
+			t.Errorf("20 statements take %v with a stopped auditor, %v with one that is well", slow, fast)
+			break
+		}
+	}
+	if now := auditorOf(t, s.Process.Pid); now != pid {
+		t.Errorf("the auditor is %d, was %d: it did not stay stopped", now, pid)
+	}
+	heard := s.status(t).Audit.Captured
+	_ = syscall.Kill(pid, syscall.SIGCONT)
+	s.until(t, "it goes on", func() bool { return s.status(t).Audit.Captured > heard })
+}
+
+// alternate times 20 statements on each of two sessions in turn and returns the lower quartiles, which other work on the
+// machine moves least.
+func alternate(t *testing.T, a, b *pgx.Conn) (timeA, timeB time.Duration) {
+	t.Helper()
 	type side struct {
 		conn  *pgx.Conn
-		times *[]time.Duration
+		times []time.Duration
 	}
-	sides := []side{{hung, &slow}, {healthy, &fast}}
+	one, other := &side{conn: a}, &side{conn: b}
+	sides := []*side{one, other}
 	for n := range 60 {
 		slices.Reverse(sides)
 		for _, side := range sides {
@@ -186,21 +215,12 @@ func TestLoadAuditorStopped(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			*side.times = append(*side.times, time.Since(began))
+			side.times = append(side.times, time.Since(began))
 		}
 	}
-	slices.Sort(slow)
-	slices.Sort(fast)
-	t.Logf("20 statements: median %v with a stopped auditor, %v with one that is well", slow[30], fast[30])
-	if slow[30] > 2*fast[30] { // far outside the noise of one client that alternates
-		t.Errorf("20 statements take %v with a stopped auditor, %v with one that is well", slow[30], fast[30])
-	}
-	if now := auditorOf(t, s.Process.Pid); now != pid {
-		t.Errorf("the auditor is %d, was %d: it did not stay stopped", now, pid)
-	}
-	heard := s.status(t).Audit.Captured
-	_ = syscall.Kill(pid, syscall.SIGCONT)
-	s.until(t, "it goes on", func() bool { return s.status(t).Audit.Captured > heard })
+	slices.Sort(one.times)
+	slices.Sort(other.times)
+	return one.times[15], other.times[15]
 }
 
 // TestLoadAuditorHangs: a stopped auditor is found out, killed and replaced, under load.

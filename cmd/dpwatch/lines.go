@@ -40,6 +40,9 @@ func (l *lines) prepare() error {
 	if err != nil {
 		return fmt.Errorf("read results: %w", err)
 	}
+	if info.IsDir() {
+		return fmt.Errorf("read results: %s is a directory; give a file with one result a line", l.path)
+	}
 	if !info.Mode().IsRegular() {
 		if err := l.spool(); err != nil {
 			return err
@@ -83,6 +86,16 @@ func (l *lines) rewind() error {
 
 // Close closes the file.
 func (l *lines) Close() { _ = l.file.Close() }
+
+// rest reads the lines that no audit asked for: a broken one is a fault wherever it stands.
+func (l *lines) rest() error {
+	for l.n < l.total {
+		if _, err := l.outcome(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // outcome reads the next line. The error names file and line.
 func (l *lines) outcome() (outcome.Outcome, error) {

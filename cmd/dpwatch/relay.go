@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,16 +79,31 @@ func newRelay(env environment, c config.Config, h hello, log *zap.Logger, childL
 	return r, nil
 }
 
-// bareNames returns the names of protected tables without their schemas. Statements whose text holds none of them
-// need not go to the auditor: what it audits names a relation of the list; a view over a protected table is to be
-// listed as well (README, limits). An EXECUTE is judged by the statement that was prepared. Only a name in an escaped
-// identifier (U&"...") cannot be seen in the text, and capture.Mentions lets those through.
-func bareNames(tables []string) []string {
-	names := make([]string, len(tables))
-	for i, t := range tables {
-		_, names[i], _ = strings.Cut(t, ".")
+// interestingNames returns the names, without their schemas, of protected tables and, where the engine's catalog tells which
+// functions read them, of declared functions. Statements whose text holds none of them need not go to the auditor: what
+// it audits names a relation or a function of the lists; a view over a protected table is to be listed as well (README,
+// limits). An EXECUTE is judged by the statement that was prepared. Only a name in an escaped identifier (U&"...") cannot
+// be seen in the text, and capture.Mentions lets those through.
+func interestingNames(c *config.Config) []string {
+	listed := slices.Clone(c.Privacy.Protected)
+	if c.Privacy.Catalog != "" {
+		listed = append(listed, c.Claims.SafeFunctions...)
+		for _, f := range c.Claims.Functions {
+			listed = append(listed, f.Name)
+		}
 	}
-	return names
+	return bareNames(listed)
+}
+
+// bareNames returns names without their schemas.
+func bareNames(names []string) []string {
+	bare := slices.Clone(names)
+	for i, name := range names {
+		if _, rest, qualified := strings.Cut(name, "."); qualified {
+			bare[i] = rest
+		}
+	}
+	return bare
 }
 
 func (r *relay) listen() error {

@@ -57,7 +57,7 @@ Exit codes: 0 done or no evidence, 1 usage, configuration or runtime fault, 2 vi
 	}
 	root.AddCommand(
 		demoCommand(env), runCommand(env), auditCommand(env), analyzeCommand(env), rewriteCommand(env),
-		configCommand(env), versionCommand(env), auditorCommand(env),
+		neighboursCommand(env), configCommand(env), versionCommand(env), auditorCommand(env),
 	)
 	return root
 }

@@ -38,7 +38,7 @@ func newRoute(c *config.Config, number int, sink proxy.Sink, log *zap.Logger) (*
 		ClientTLS:   clientTLS(cfg.TLS),
 		UpstreamTLS: upstreamTLS(cfg.UpstreamTLS), ProxyProtocol: prefixes(cfg.ProxyProtocol),
 		SessionIDBase: uint64(number) << sessionIDBits,
-		Capture:       p.Capture, Sink: sink, Interesting: capture.Mentions(bareNames(c.Privacy.Protected)),
+		Capture:       p.Capture, Sink: sink, Interesting: capture.Mentions(interestingNames(c)),
 		MaxSessions: p.MaxSessions, StartupTimeout: time.Duration(p.StartupTimeout),
 		DrainTimeout: time.Duration(p.DrainTimeout), DialTimeout: time.Duration(p.DialTimeout),
 		KeepAlive: time.Duration(p.KeepAlive), IdleTimeout: time.Duration(p.IdleTimeout),
@@ -49,6 +49,20 @@ func newRoute(c *config.Config, number int, sink proxy.Sink, log *zap.Logger) (*
 		return nil, fmt.Errorf("route %s: %w", cfg.Name, err)
 	}
 	return &route{cfg: cfg, server: server}, nil
+}
+
+// routes tells by a session's number which engine it went to; nil where there is only one.
+func routes(c *config.Config) func(capture.Query) string {
+	all := c.Proxy.AllRoutes()
+	if len(all) < 2 {
+		return nil
+	}
+	return func(q capture.Query) string {
+		if number := q.SessionID >> sessionIDBits; number < uint64(len(all)) {
+			return all[number].Name
+		}
+		return ""
+	}
 }
 
 func clientTLS(t config.TLS) proxy.ClientTLS {

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"os"
+	"os/signal"
 	"runtime"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -18,7 +21,8 @@ func runCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "run", Short: "Run the sidecar: the proxy and its auditor", Args: cobra.NoArgs,
 		Long: `Run the sidecar until SIGTERM or Ctrl-C; sessions then may finish until proxy.drain_timeout.
-A second signal ends it at once. No fault of the auditor reaches a client's session.`,
+A second signal ends it at once. No fault of the auditor reaches a client's session.
+SIGUSR1 pauses replays, SIGUSR2 lets them go on, as do POST /api/pause and /api/resume on the admin port.`,
 		Example: "  dpwatch run --config dpwatch.yaml",
 	}
 	path := configFlag(cmd)
@@ -40,7 +44,20 @@ A second signal ends it at once. No fault of the auditor reaches a client's sess
 		}
 		log.Info("dpwatch is up", zap.String("version", buildVersion()), zap.Strings("listen", r.Addresses()),
 			zap.Int("routes", len(r.routes)), zap.Bool("capture", c.Proxy.Capture))
+		defer pauseOnSignals(r)()
 		return r.Run(cmd.Context())
 	}
 	return cmd
+}
+
+// pauseOnSignals pauses replays on SIGUSR1 and lets them go on with SIGUSR2, until stop is called.
+func pauseOnSignals(r *relay) (stop func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2)
+	go func() {
+		for s := range signals {
+			r.pause(s == syscall.SIGUSR1)
+		}
+	}()
+	return func() { signal.Stop(signals); close(signals) }
 }

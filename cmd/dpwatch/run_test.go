@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
@@ -88,11 +89,7 @@ func (s *sidecar) dsn() string {
 
 func (s *sidecar) connect(t *testing.T) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), s.dsn())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	conn := pgtest.Connect(t, s.dsn())
 	return conn
 }
 
@@ -117,12 +114,18 @@ type adminStatus struct {
 		Captured uint64            `json:"captured"`
 		Skipped  map[string]uint64 `json:"skipped"`
 		Shadow   string            `json:"shadow"`
-		Audits   []struct {
-			State   string `json:"state"`
-			Trouble string `json:"trouble"`
-			Summary string `json:"summary"`
-			Report  struct {
+		Pace     struct {
+			Held string `json:"held"`
+		} `json:"pace"`
+		Audits []struct {
+			State     string   `json:"state"`
+			Trouble   string   `json:"trouble"`
+			Summary   string   `json:"summary"`
+			Neighbour string   `json:"neighbour"`
+			Assumed   []string `json:"assumed"`
+			Report    struct {
 				Verdict string `json:"verdict"`
+				Reason  string `json:"reason"`
 				Claimed struct {
 					Epsilon float64 `json:"epsilon"`
 					Source  string  `json:"source"`
@@ -147,6 +150,61 @@ func exec0(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
 	if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Replays are paused and go on by the API and by signals, a restarted auditor included; capture goes on meanwhile.
+func TestRunPause(t *testing.T) {
+	t.Parallel()
+	s := startSidecar(t, "")
+	post := func(path string, header ...string) int {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.admin+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < len(header); i += 2 {
+			req.Header.Set(header[i], header[i+1])
+		}
+		r, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = r.Body.Close()
+		return r.StatusCode
+	}
+	if code := post("/api/pause", "Sec-Fetch-Site", "cross-site"); code != http.StatusForbidden {
+		t.Errorf("another site's page may pause: %d", code)
+	}
+	if code := post("/api/pause"); code != http.StatusNoContent {
+		t.Fatalf("pause: %d", code)
+	}
+	held := func(want string) func() bool { return func() bool { return s.status(t).Audit.Pace.Held == want } }
+	s.until(t, "paused", held("paused"))
+	exec0(t, s.connect(t), "SELECT noisy(count(*), 0.5) FROM people /*dp_epsilon='0.2'*/")
+	s.until(t, "captured while paused", func() bool { return len(s.status(t).Audit.Audits) == 1 })
+	if st := s.status(t).Audit.Audits[0]; st.State == "decided" {
+		t.Errorf("decided while paused: %+v", st)
+	}
+	if _, metrics := s.get(t, "/metrics"); !strings.Contains(metrics, "dpwatch_replays_paused 1") {
+		t.Error("the pause is not in the metrics")
+	}
+	if code := post("/api/resume"); code != http.StatusNoContent {
+		t.Fatalf("resume: %d", code)
+	}
+	s.until(t, "the verdict", func() bool { return s.status(t).Audit.Audits[0].State == "decided" })
+
+	if err := s.Process.Signal(syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "paused by a signal", held("paused"))
+	if err := syscall.Kill(s.auditor(t, 0), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "a new auditor, paused", func() bool { st := s.status(t).Audit; return len(st.Audits) == 0 && st.Pace.Held == "paused" })
+	if err := s.Process.Signal(syscall.SIGUSR2); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "resumed by a signal", held(""))
 }
 
 func TestRunAudits(t *testing.T) {
@@ -273,11 +331,7 @@ func TestRunDrains(t *testing.T) {
 		var v string
 		answer <- conn.QueryRow(context.Background(), "SELECT pg_sleep(2)::text || 'done'").Scan(&v)
 	}()
-	watcher, err := pgx.Connect(t.Context(), s.direct)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer watcher.Close(context.Background())
+	watcher := pgtest.Connect(t, s.direct)
 	s.until(t, "the statement runs", func() bool {
 		var n int
 		if err := watcher.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'SELECT pg_sleep(2)%'`).Scan(&n); err != nil {
@@ -296,6 +350,40 @@ func TestRunDrains(t *testing.T) {
 	if code := s.ProcessState.ExitCode(); code != exitDone {
 		t.Errorf("exit code %d after a drain, want 0\n%s", code, s.log.String())
 	}
+}
+
+// A second signal does not wait for sessions, and leaves no auditor behind.
+func TestRunSecondSignal(t *testing.T) {
+	t.Parallel()
+	s := startSidecar(t, "") // whose drain takes longer than the test waits
+	auditor := s.auditor(t, 0)
+	conn := s.connect(t)
+	exec0(t, conn, "BEGIN")
+	if err := s.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "new clients are refused", func() bool {
+		late, err := pgx.Connect(t.Context(), s.dsn())
+		if err == nil {
+			_ = late.Close(context.Background())
+		}
+		return err != nil
+	})
+	exec0(t, conn, "SELECT 1") // the session goes on
+	if err := s.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-s.ended
+	if status, ok := s.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGTERM {
+		t.Errorf("it ended by %v, want the second SIGTERM", s.ProcessState)
+	}
+	for range 1000 {
+		if syscall.Kill(auditor, 0) != nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("the auditor, process %d, is still there", auditor)
 }
 
 // A shadow database that cannot be reached stops audits, never traffic.

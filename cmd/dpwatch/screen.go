@@ -62,12 +62,25 @@ const progressEvery = 5 * time.Second
 
 // Progress shows how far the audits are.
 func (s *screen) Progress(decided, total, trials int, elapsed time.Duration) {
+	s.show(fmt.Sprintf("%d of %d audits decided, %d pairs of trials, %.0f s", decided, total, trials, elapsed.Seconds()), decided, total, decided)
+}
+
+// Rows shows how far a copy is; total is an estimate. Where there is no terminal each quarter makes a line, and each five seconds.
+func (s *screen) Rows(step string, done, total int64, elapsed time.Duration) {
+	percent := 0
+	if total > 0 {
+		percent = int(min(100, 100*done/total))
+	}
+	s.show(fmt.Sprintf("%s: %d of about %d rows, %.0f s", step, done, total, elapsed.Seconds()), percent, 100, percent/25)
+}
+
+// show draws the bar at done of total; elsewhere a new mark is told at once.
+func (s *screen) show(text string, done, total, mark int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text := fmt.Sprintf("%d of %d audits decided, %d pairs of trials, %.0f s", decided, total, trials, elapsed.Seconds())
 	if !s.tty {
-		if decided != s.done || time.Since(s.last) >= progressEvery {
-			s.done, s.last = decided, time.Now()
+		if mark != s.done || time.Since(s.last) >= progressEvery {
+			s.done, s.last = mark, time.Now()
 			_, _ = io.WriteString(s.w, text+"\n")
 		}
 		return
@@ -77,7 +90,7 @@ func (s *screen) Progress(decided, total, trials int, elapsed time.Duration) {
 			progressbar.OptionSetElapsedTime(false), progressbar.OptionSetPredictTime(false), progressbar.OptionSetWidth(30))
 	}
 	s.bar.Describe(text)
-	_ = s.bar.Set(decided)
+	_ = s.bar.Set(done)
 }
 
 // Done takes the bar away.

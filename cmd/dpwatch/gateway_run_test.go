@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+)
+
+// runGateway starts dpwatch run before a production engine with the data of public.visits. Trials go to engines of
+// their own: one for all worlds, or one each.
+func runGateway(t *testing.T, start func(t *testing.T, source, broken string) string, broken string, worlds bool, trials int) *sidecar {
+	t.Helper()
+	s := &sidecar{direct: visits(t)}
+	pgtest.Exec(t, s.direct, "CREATE TABLE visits AS SELECT * FROM d0.visits")
+	production, err := url.Parse(start(t, s.direct, broken))
+	if err != nil {
+		t.Fatal(err)
+	}
+	engines := fmt.Sprintf("engine: %q", start(t, s.direct, broken))
+	if worlds {
+		engines = fmt.Sprintf("worlds: [{schema: d1, engine: %q}, {schema: d0, engine: %q}]",
+			start(t, s.direct+"&search_path=d1", broken), start(t, s.direct+"&search_path=d0", broken))
+	}
+	s.addr, s.admin = freeAddress(t), freeAddress(t)
+	path := file(t, "dpwatch.yaml", fmt.Sprintf(`
+proxy: {listen: %s, upstream: %q}
+admin: {listen: %s}
+shadow: {dsn: %q, %s}
+privacy: {protected: [public.visits]}
+claims: {safe_functions: [dp_count, dp_sum], default: {epsilon: 1}}
+audit: {max_trials: %d, confidence: 0.9999, retry_after: 200ms}
+`, s.addr, production.Host, s.admin, s.direct, engines, trials))
+	s.process = startProgram(t, "run", "--config", path)
+	s.until(t, "dpwatch is up", func() bool { return strings.Contains(s.log.String(), "dpwatch is up") })
+	return s
+}
+
+// TestRunGateway: run watches an engine beside the database, captures what its clients ask in either protocol, and
+// replays it on engines of its own. Each honest row fails at most once in 10,000 runs.
+func TestRunGateway(t *testing.T) {
+	t.Parallel()
+	start := gateways(t)
+	for _, tc := range []struct {
+		name, broken, sql, verdict string
+		worlds                     bool
+		mode                       pgx.QueryExecMode
+		trials                     int
+	}{
+		{"honest", "none", "SELECT dp_count(*) FROM visits", "no_evidence", false, pgx.QueryExecModeSimpleProtocol, 500},
+		{"honest, an engine for each world", "none", "SELECT dp_count(*), dp_sum(cost) FROM visits WHERE day < 30 -- mine", "no_evidence", true, pgx.QueryExecModeExec, 500},
+		{"half the noise", "half-noise", "SELECT dp_count(*) FROM public.visits", "violation", false, pgx.QueryExecModeSimpleProtocol, 10_000},
+		{"the same noise always", "seeded", "SELECT dp_count(*) FROM visits", "violation", false, pgx.QueryExecModeCacheStatement, 10_000},
+		{"no clipping", "no-clip", "SELECT dp_count(*) FROM visits", "violation", false, pgx.QueryExecModeExec, 10_000},
+		{"no clipping, an engine for each world", "no-clip", "SELECT dp_sum(cost) AS total FROM visits", "violation", true, pgx.QueryExecModeSimpleProtocol, 10_000},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			s := runGateway(t, start, tc.broken, tc.worlds, tc.trials)
+			conn := pgtest.Connect(t, "postgres://dpwatch@"+s.addr+"/shadow?sslmode=disable")
+			exec0(t, conn, tc.sql, tc.mode)
+			s.until(t, "the verdict", func() bool {
+				a := s.status(t).Audit
+				return len(a.Audits) == 1 && a.Audits[0].State == "decided"
+			})
+			a := s.status(t).Audit.Audits[0]
+			if a.Report.Verdict != tc.verdict || a.Report.Claimed.Epsilon != 1 || a.Trouble != "" {
+				t.Errorf("want %s: %+v", tc.verdict, a)
+			}
+			if log := s.log.String(); !strings.Contains(log, "refuses the settings default_transaction_read_only") {
+				t.Error("the settings that the engine refuses are not in the log")
+			}
+		})
+	}
+}
+
+// An engine that reads another world's copy stops the audits, and says so; traffic goes on.
+func TestRunGatewayOfAnotherWorld(t *testing.T) {
+	t.Parallel()
+	start := gateways(t)
+	s := &sidecar{direct: visits(t)}
+	pgtest.Exec(t, s.direct, "CREATE TABLE visits AS SELECT * FROM d0.visits")
+	engine := start(t, s.direct+"&search_path=d0", "none")
+	production, err := url.Parse(engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.addr, s.admin = freeAddress(t), freeAddress(t)
+	path := file(t, "dpwatch.yaml", fmt.Sprintf(`
+proxy: {listen: %s, upstream: %q}
+admin: {listen: %s}
+shadow: {dsn: %q, worlds: [{schema: d0, engine: %q}, {schema: d1, engine: %q}]}
+privacy: {protected: [public.visits]}
+claims: {safe_functions: [dp_count], default: {epsilon: 1}}
+audit: {retry_after: 200ms}
+`, s.addr, production.Host, s.admin, s.direct, engine, engine))
+	call(t, "", "config", "check", "--connect", "--config", path).want(t, exitDone, "whether each engine reads the copy of its own world is seen when")
+	s.process = startProgram(t, "run", "--config", path)
+	s.until(t, "dpwatch is up", func() bool { return strings.Contains(s.log.String(), "dpwatch is up") })
+	conn := pgtest.Connect(t, "postgres://dpwatch@"+s.addr+"/shadow?sslmode=disable")
+	exec0(t, conn, "SELECT dp_count(*) FROM visits", pgx.QueryExecModeSimpleProtocol)
+	s.until(t, "the fault", func() bool {
+		a := s.status(t).Audit
+		return len(a.Audits) == 1 && strings.Contains(a.Audits[0].Trouble, "for schema d1: it reads d0")
+	})
+	exec0(t, conn, "SELECT dp_count(*) FROM visits", pgx.QueryExecModeSimpleProtocol)
+}

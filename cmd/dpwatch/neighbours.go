@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/replay/neighbours"
+)
+
+func neighboursCommand(env environment) *cobra.Command {
+	group := &cobra.Command{
+		Use: "neighbours", Short: "Make, check and remove the shadow copies D0 and D1", Args: cobra.NoArgs,
+		Long: `Copy the protected tables from neighbours.source into the shadow database: D0, and neighbours D1 that differ from it by one
+privacy unit each. The source is only read, in one snapshot. Exit codes: 0 done, 1 fault, 2 (verify) a pair is not neighbouring.`,
+	}
+	group.AddCommand(
+		buildCommand(env, "create", "Make the copies, where there are none", neighbours.Create),
+		buildCommand(env, "refresh", "Make new copies beside the present ones and swap them in one transaction", neighbours.Refresh),
+		verifyCommand(env), listCommand(env), dropCommand(env),
+	)
+	return group
+}
+
+// withOptions adds --config and runs f with what the file says.
+func withOptions(env environment, cmd *cobra.Command, f func(context.Context, neighbours.Options) error) {
+	path := configFlag(cmd)
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, _, err := loadConfig(env, *path)
+		if err != nil {
+			return err
+		}
+		if !c.Neighbours.Configured() {
+			return fmt.Errorf("%s: neighbours.source is not set: name the database with the protected tables", *path)
+		}
+		o, err := neighbourOptions(c)
+		if err != nil {
+			return err
+		}
+		return f(cmd.Context(), o)
+	}
+}
+
+func buildCommand(env environment, use, short string, build func(context.Context, neighbours.Options) (neighbours.Set, error)) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Example: "  dpwatch neighbours " + use + " --config dpwatch.yaml"}
+	withOptions(env, cmd, func(ctx context.Context, o neighbours.Options) error {
+		screen := newScreen(env.Stderr)
+		defer screen.Done()
+		began := time.Now()
+		o.Note = func(text string) { screen.Say("note: " + text) }
+		o.Progress = func(p neighbours.Progress) { screen.Rows(p.Step, p.Done, p.Total, time.Since(began)) }
+		set, err := build(ctx, o)
+		if err != nil {
+			return err
+		}
+		screen.Done()
+		_, err = fmt.Fprintf(env.Stdout, "epoch %d: %s and %s, by method %s, in %.1f s\n",
+			set.Epoch, set.D0, strings.Join(set.D1, ", "), set.Method, time.Since(began).Seconds())
+		return err
+	})
+	return cmd
+}
+
+func dropCommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{Use: "drop", Short: "Remove the copies and everything that was made for them"}
+	withOptions(env, cmd, func(ctx context.Context, o neighbours.Options) error {
+		o.Note = func(text string) { fmt.Fprintln(env.Stderr, "note: "+text) }
+		return neighbours.Drop(ctx, o)
+	})
+	return cmd
+}
+
+func verifyCommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "verify", Short: "Prove that every pair differs by exactly one unit",
+		Long: `Compare D0 and every neighbour, by checksums per table of the unit's rows and of all others, and by their catalogs.
+Exit code 2 if a pair is not neighbouring.`,
+	}
+	asJSON := outputFlag(cmd)
+	withOptions(env, cmd, func(ctx context.Context, o neighbours.Options) error {
+		js, err := asJSON()
+		if err != nil {
+			return err
+		}
+		o.Note = func(text string) { fmt.Fprintln(env.Stderr, "note: "+text) }
+		set, pairs, err := neighbours.Verify(ctx, o)
+		if err != nil {
+			return err
+		}
+		if err := writePairs(env.Stdout, set, pairs, js); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(pairs, func(d neighbours.Difference) bool { return len(d.Faults) > 0 }) {
+			return &exitError{code: exitViolation}
+		}
+		return nil
+	})
+	return cmd
+}
+
+func writePairs(w io.Writer, set neighbours.Set, pairs []neighbours.Difference, js bool) error {
+	if js {
+		type pair struct {
+			Schema  string           `json:"schema"`
+			Unit    string           `json:"unit"`
+			Removed map[string]int64 `json:"removed"`
+			Added   map[string]int64 `json:"added"`
+			Faults  []string         `json:"faults"`
+		}
+		out := struct {
+			Epoch int64  `json:"epoch"`
+			D0    string `json:"d0"`
+			Pairs []pair `json:"pairs"`
+		}{set.Epoch, set.D0, []pair{}}
+		for _, d := range pairs {
+			out.Pairs = append(out.Pairs, pair{d.Schema, d.Unit, d.Removed, d.Added, append([]string{}, d.Faults...)})
+		}
+		return json.NewEncoder(w).Encode(out)
+	}
+	for _, d := range pairs {
+		var removed, added int64
+		for _, n := range d.Removed {
+			removed += n
+		}
+		for _, n := range d.Added {
+			added += n
+		}
+		text := "differs from " + set.D0 + " by exactly one unit"
+		if len(d.Faults) > 0 {
+			text = "NOT a neighbour of " + set.D0
+		}
+		if _, err := fmt.Fprintf(w, "%s: %s (%s; %d rows in %s, %d rows here)\n", d.Schema, text, d.Unit, removed, set.D0, added); err != nil {
+			return err
+		}
+		for _, f := range d.Faults {
+			if _, err := fmt.Fprintln(w, "  "+f); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func listCommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "list", Short: "Show which unit each neighbour differs by, and why it was chosen",
+		Long: "Units are shown by a pseudonym, a salted hash of the key, and without the values that they were chosen for; --reveal shows both.",
+	}
+	asJSON := outputFlag(cmd)
+	reveal := cmd.Flags().Bool("reveal", false, "show the units' keys and values, which are personal data")
+	withOptions(env, cmd, func(ctx context.Context, o neighbours.Options) error {
+		js, err := asJSON()
+		if err != nil {
+			return err
+		}
+		set, members, err := neighbours.List(ctx, o)
+		if err != nil {
+			return err
+		}
+		return writeMembers(env.Stdout, set, members, js, *reveal)
+	})
+	return cmd
+}
+
+func writeMembers(w io.Writer, set neighbours.Set, members []neighbours.Member, js, reveal bool) error {
+	type member struct {
+		Schema string   `json:"schema"`
+		Unit   string   `json:"unit"`
+		Why    string   `json:"why"`
+		Key    []string `json:"key,omitempty"`
+		Rows   int64    `json:"rows,omitempty"`
+	}
+	var out []member
+	for _, m := range members {
+		why, _, _ := strings.Cut(m.Why, ": ")
+		line := member{Schema: m.Schema, Unit: m.Unit, Why: why}
+		if reveal {
+			line.Why, line.Key, line.Rows = m.Why, m.Key, m.Rows
+		}
+		out = append(out, line)
+	}
+	if js {
+		return json.NewEncoder(w).Encode(map[string]any{
+			"epoch": set.Epoch, "d0": set.D0, "relation": set.Relation, "method": set.Method, "source": set.Source, "made": set.Made, "neighbours": out,
+		})
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "epoch %d, made %s from %s: %s, relation %s, method %s\n", set.Epoch, set.Made.UTC().Format(time.RFC3339), set.Source, set.D0, set.Relation, set.Method)
+	for _, m := range out {
+		fmt.Fprintf(table, "%s\t%s\t%s", m.Schema, m.Unit, m.Why)
+		if reveal {
+			fmt.Fprintf(table, "\t%s\t%d rows", strings.Join(m.Key, ", "), m.Rows)
+		}
+		fmt.Fprintln(table)
+	}
+	return table.Flush()
+}
+
+// neighbourOptions translates the configuration.
+func neighbourOptions(c config.Config) (neighbours.Options, error) {
+	n := c.Neighbours
+	table := func(name string) neighbours.Table {
+		schema, bare, _ := strings.Cut(name, ".")
+		return neighbours.Table{Schema: schema, Name: bare}
+	}
+	column := func(name string) neighbours.Column {
+		i := strings.LastIndexByte(name, '.')
+		return neighbours.Column{Table: table(name[:i]), Name: name[i+1:]}
+	}
+	o := neighbours.Options{
+		Source: n.Source.Reveal(), Target: n.Target.Reveal(), Control: n.ControlSchema, D0: c.Shadow.D0, D1: c.Shadow.D1,
+		Unit:       neighbours.Unit{Table: table(c.Privacy.Unit.Table), Key: c.Privacy.Unit.Key},
+		SearchPath: c.Privacy.SearchPath, FunctionPath: c.Shadow.SearchPath,
+		Relation: neighbours.Relation(n.Relation), Method: neighbours.Method(n.Method), CopyLimit: int64(n.CopyLimit),
+		Grant: n.Grant, Workers: n.Workers,
+	}
+	for _, name := range c.Privacy.Protected {
+		o.Protected = append(o.Protected, table(name))
+	}
+	for _, name := range c.Privacy.Public {
+		o.Public = append(o.Public, table(name))
+	}
+	for _, p := range c.Privacy.Paths {
+		o.Paths = append(o.Paths, neighbours.Path{Table: table(p.Table), Columns: p.Columns, To: table(p.To), On: p.On})
+	}
+	for _, x := range n.Choose {
+		choice := neighbours.Choice{Rule: neighbours.Rule(x.Rule), K: x.K, Seed: int64(x.Seed)}
+		for _, name := range x.Columns {
+			choice.Columns = append(choice.Columns, column(name))
+		}
+		o.Choose = append(o.Choose, choice)
+	}
+	for _, m := range n.Measures {
+		text := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+		o.Measures = append(o.Measures, neighbours.Measure{Column: column(m.Column), Low: text(m.Low), High: text(m.High)})
+	}
+	replay, err := pgx.ParseConfig(c.Shadow.DSN.Reveal())
+	if err != nil {
+		return o, fmt.Errorf("shadow.dsn is not a connection string")
+	}
+	if o.Target == "" {
+		o.Target = c.Shadow.DSN.Reveal()
+	}
+	target, err := pgx.ParseConfig(o.Target)
+	if err != nil {
+		return o, fmt.Errorf("neighbours.target is not a connection string")
+	}
+	if target.Database != replay.Database {
+		return o, fmt.Errorf("neighbours.target is database %s and shadow.dsn is database %s: both must be the shadow database", target.Database, replay.Database)
+	}
+	if len(o.Grant) == 0 && target.User != replay.User {
+		o.Grant = []string{replay.User}
+	}
+	return o, nil
+}

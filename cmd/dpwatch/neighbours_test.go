@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+)
+
+// TestNeighboursCommand goes through the life of a set, on the production database of the demo.
+func TestNeighboursCommand(t *testing.T) {
+	t.Parallel()
+	source, shadow := pgtest.Database(t), pgtest.Database(t)
+	pgtest.Exec(t, source, `CREATE TABLE users (id int PRIMARY KEY, income float8);
+		CREATE TABLE tx (id int PRIMARY KEY, user_id int REFERENCES users, spent float8);
+		INSERT INTO users SELECT i, i FROM generate_series(1, 10) i;
+		INSERT INTO tx SELECT i, CASE WHEN i % 2 = 0 THEN 4711 % 10 ELSE 1 + i % 10 END, i FROM generate_series(1, 100) i`)
+	role := "replay_of_neighbours_command"
+	pgtest.Exec(t, shadow, "CREATE ROLE "+role+" LOGIN PASSWORD 'x'")
+	file := filepath.Join(t.TempDir(), "dpwatch.yaml")
+	text := fmt.Sprintf(`
+proxy: {listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}
+shadow: {dsn: %q}
+privacy: {protected: [public.users, public.tx], unit: {table: public.users, key: id}}
+neighbours: {source: %q, target: %q, choose: [{rule: most_rows}, {rule: largest, columns: public.tx.spent}]}
+`, shadow+"&user="+role+"&password=x", source, shadow)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dpwatch := func(want int, args ...string) (string, string) {
+		t.Helper()
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), append(append([]string{"neighbours"}, args...), "--config", file),
+			environment{Getenv: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr})
+		if code != want {
+			t.Errorf("%v: exit code %d, want %d: %s", args, code, want, &stderr)
+		}
+		return stdout.String(), stderr.String()
+	}
+	if _, errText := dpwatch(exitFault, "list"); !strings.Contains(errText, "run `dpwatch neighbours create`") {
+		t.Errorf("list without a set: %q", errText)
+	}
+	out, progress := dpwatch(exitDone, "create")
+	if !strings.Contains(out, "d0 and d1_1, d1_2, by method copy") || !strings.Contains(progress, "rows") {
+		t.Errorf("create: %q, %q", out, progress)
+	}
+	check := call(t, "", "config", "check", "--connect", "--config", file)
+	check.want(t, exitDone, "the copies: epoch", "relation remove, method copy")
+	if strings.Contains(check.stderr, "warning") {
+		t.Errorf("what create granted is called too much: %s", check.stderr)
+	}
+	other := filepath.Join(t.TempDir(), "other.yaml")
+	if err := os.WriteFile(other, []byte(strings.Replace(text, "rule: most_rows", "rule: most_rows, k: 2", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	call(t, "", "config", "check", "--connect", "--config", other).want(t, exitFault, "the copies are d0 and d1_1, d1_2, relation remove, and the configuration names d0 and d1_1, d1_2, d1_3")
+	out, _ = dpwatch(exitDone, "verify")
+	if strings.Count(out, "differs from d0 by exactly one unit") != 2 {
+		t.Errorf("verify: %q", out)
+	}
+	type listed struct {
+		Epoch      int64
+		Neighbours []struct {
+			Schema, Unit, Why string
+			Key               []string
+		}
+	}
+	var hidden, shown listed
+	out, _ = dpwatch(exitDone, "list", "-o", "json")
+	if err := json.Unmarshal([]byte(out), &hidden); err != nil || len(hidden.Neighbours) != 2 {
+		t.Fatalf("list: %q, %v", out, err)
+	}
+	if n := hidden.Neighbours[1]; n.Key != nil || n.Why != "largest public.tx.spent" || !strings.HasPrefix(n.Unit, "unit-") {
+		t.Errorf("list shows %+v", n)
+	}
+	out, _ = dpwatch(exitDone, "list", "--reveal", "-o", "json")
+	if err := json.Unmarshal([]byte(out), &shown); err != nil || !slices.Equal(shown.Neighbours[0].Key, []string{"1"}) {
+		t.Errorf("list --reveal: %q, %v", out, err)
+	}
+	if out, _ = dpwatch(exitDone, "list"); strings.Contains(out, "value") {
+		t.Errorf("list shows a value: %q", out)
+	}
+	dpwatch(exitDone, "refresh")
+	pgtest.Exec(t, shadow, "DELETE FROM d1_2.tx WHERE id = 11")
+	out, _ = dpwatch(exitViolation, "verify", "-o", "json")
+	var verified struct{ Pairs []struct{ Faults []string } }
+	if err := json.Unmarshal([]byte(out), &verified); err != nil || len(verified.Pairs[0].Faults) != 0 || len(verified.Pairs[1].Faults) != 1 {
+		t.Errorf("verify of a spoiled neighbour: %q, %v", out, err)
+	}
+	dpwatch(exitDone, "drop")
+	dpwatch(exitDone, "drop")
+	dpwatch(exitFault, "verify")
+}
+
+func TestNeighboursNeedASource(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "dpwatch.yaml")
+	text := "proxy: {listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}\nshadow: {dsn: host=x}\nprivacy: {protected: [public.users]}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	code := run(t.Context(), []string{"neighbours", "create", "--config", file}, environment{Getenv: os.Getenv, Stdout: &stderr, Stderr: &stderr})
+	if code != exitFault || !strings.Contains(stderr.String(), "neighbours.source is not set") {
+		t.Errorf("exit code %d: %s", code, &stderr)
+	}
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/replay"
+)
+
+// watch is the evidence of one dpwatch audit: every neighbour against the same trials on D0.
+type watch struct {
+	audits []*analysis.Audit
+	drifts []analysis.Drift // of D0 and of each neighbour
+}
+
+// newWatch shares the error rate among the neighbours: that is sound although they share the trials on D0.
+func newWatch(f auditFlags, worlds []string) (*watch, error) {
+	w := &watch{drifts: make([]analysis.Drift, len(worlds))}
+	opt := analysis.Options{Confidence: 1 - (1-f.confidence)/float64(len(worlds)-1), MaxTrials: f.maxTrials}
+	for range worlds[1:] {
+		a, err := analysis.New(analysis.Claim{Epsilon: f.epsilon, Delta: f.delta}, opt)
+		if err != nil {
+			return nil, err
+		}
+		w.audits = append(w.audits, a)
+	}
+	return w, nil
+}
+
+func (w *watch) add(round replay.Round) {
+	for i := range w.drifts {
+		w.drifts[i].Add(round[i])
+	}
+	for i, a := range w.audits {
+		a.Add(round[0], round[i+1])
+	}
+}
+
+// decided reports whether further rounds cannot change the verdict.
+func (w *watch) decided() bool {
+	for _, a := range w.audits {
+		if a.Decided() {
+			return true
+		}
+	}
+	return false
+}
+
+// conclude reports on the neighbour that shows most: a violation, then the highest lower bound.
+func (w *watch) conclude(f auditFlags, worlds []string) conclusion {
+	var c conclusion
+	worst := -1
+	for i, a := range w.audits {
+		r := analysis.Temper(a.Report(), &w.drifts[0], &w.drifts[i+1])
+		r.Claimed.Source = "flag"
+		c.Neighbours = append(c.Neighbours, audit.Neighbour{
+			Schema: f.d1[i], Verdict: r.Verdict, Lower: r.EpsilonLower, Estimate: r.EpsilonEstimate,
+		})
+		if worst < 0 || audit.Worse(r, c.Report) {
+			worst, c.Report = i, r
+		}
+	}
+	c.Neighbour = f.d1[worst]
+	c.SQL = &audit.SQLPair{D0: worlds[0], D1: worlds[worst+1]}
+	return c
+}
