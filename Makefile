@@ -12,7 +12,7 @@ BINDIR = $$(sh internal/pgtemp/ensure.sh)
 # The same of PostgreSQL 18 where they can be had; tests that need them are skipped otherwise, and say so.
 BINDIR18 = "$$(sh internal/pgtemp/ensure18.sh)"
 
-.PHONY: build demo test pg18 race lint fmt fuzz bench bench-proxy bench-power docker clean help
+.PHONY: build demo test pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-neighbours docker clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/'
@@ -39,13 +39,13 @@ race: ## the tests under the race detector
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" DPWATCH_PG18_BINDIR=$(BINDIR18) $(GO) test -race -tags $(TAGS) -timeout 40m ./...
 
 lint: ## formatting, vet, staticcheck
-	@unformatted=$$($(GO) run $(GOFUMPT) -l cmd proxy rewrite replay analysis config internal); \
+	@unformatted=$$($(GO) run $(GOFUMPT) -l cmd proxy rewrite replay analysis config internal examples); \
 	  [ -z "$$unformatted" ] || { echo "not gofumpt-ed: $$unformatted" >&2; exit 1; }
 	$(GO) vet -tags $(TAGS) ./...
 	$(GO) run $(STATICCHECK) -tags $(TAGS) ./...
 
 fmt: ## format
-	$(GO) run $(GOFUMPT) -w cmd proxy rewrite replay analysis config internal
+	$(GO) run $(GOFUMPT) -w cmd proxy rewrite replay analysis config internal examples
 
 FUZZTIME ?= 30s
 fuzz: ## every fuzz target for FUZZTIME each
@@ -59,8 +59,17 @@ bench: ## Go benchmarks; pipe through benchstat to compare
 
 bench-proxy: build ## what the proxy costs, beside PgBouncer and without (Linux); ARGS="-seconds 4 -clients 8"
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run ./internal/benchproxy -dpwatch bin/dpwatch $(ARGS)
-bench-power: ## pairs of trials to a violation, and false alarms, of right and wrong mechanisms: markdown (minutes; ARGS="-runs 50")
+bench-replay: ## trials a second beside pgbench and beside a collector of one result at a time; ARGS="-turns 3"
+	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run -tags $(TAGS) ./internal/benchreplay $(ARGS)
+bench-hoist: ## what hoisting gains for the queries of a directory: markdown; ARGS="-queries DIR -seconds 3 -dsn DSN"
+	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run -tags $(TAGS) ./internal/benchhoist $(ARGS)
+bench-power: ## pairs of trials to a violation, and false alarms, of right and wrong mechanisms: markdown (minutes; ARGS="-runs 50"); lower bounds with ARGS="-bounds 100000"
 	nice -n 19 $(GO) run -tags $(TAGS) ./internal/benchpower $(ARGS)
+
+ROWS ?= 10000000
+NEIGHBOURS ?= 8
+bench-neighbours: ## time, disk and plans of neighbours by each method: markdown (minutes, and 15 GB at ROWS=10000000 NEIGHBOURS=8)
+	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run -tags $(TAGS) ./internal/benchneighbours -rows $(ROWS) -neighbours $(NEIGHBOURS)
 
 docker: ## the container image
 	docker build --build-arg VERSION=$(VERSION) -t dpwatch:$(VERSION) .

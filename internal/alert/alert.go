@@ -20,6 +20,7 @@ type Finding struct {
 	User       string
 	Database   string
 	Neighbour  string // the D1 schema
+	Route      string // the engine, where there are several
 	Epsilon    float64
 	Delta      float64
 	Source     string // where the claim was found
@@ -68,6 +69,9 @@ func (s *Sender) Send(f Finding) {
 		zap.String("dp.event", f.Event),
 		zap.Int("dp.trials.d0", f.TrialsD0),
 		zap.Int("dp.trials.d1", f.TrialsD1),
+	}
+	if f.Route != "" {
+		fields = append(fields, zap.String("dp.route", f.Route))
 	}
 	for name, v := range map[string]float64{"dp.epsilon.estimate": f.Estimate, "dp.attacker.posterior_odds": f.Odds} {
 		if !math.IsNaN(v) && !math.IsInf(v, 0) {

@@ -15,36 +15,43 @@ const module = "github.com/dpwatch/dpwatch/"
 
 // allowed says which packages of this module each package may import (tests apart). A new package must be added.
 var allowed = map[string][]string{
-	"config":                 {},
-	"internal/outcome":       {},
-	"internal/capture":       {},
-	"internal/link":          {},
-	"internal/alert":         {},
-	"internal/flow":          {},
-	"internal/pgtemp":        {},
-	"internal/pgtemp/pgtest": {"internal/pgtemp"},
-	"internal/zoo":           {},
-	"internal/showcase":      {"internal/zoo"},
-	"proxy":                  {"internal/capture", "proxy/internal/tracker", "proxy/internal/sqltext"},
-	"proxy/internal/tracker": {"internal/capture", "proxy/internal/sqltext"},
-	"proxy/internal/sqltext": {},
-	"internal/benchproxy":    {"internal/pgtemp"},
-	"analysis/multiplicity":  {},
-	"analysis/noise":         {},
-	"analysis/response":      {},
-	"internal/plot":          {"analysis"},
-	"internal/benchpower":    {"analysis"},
-	"rewrite":                {"internal/capture"},
-	"replay":                 {"internal/capture", "internal/outcome"},
-	"analysis":               {"internal/outcome"},
-	"internal/catalog":       {"rewrite"},
-	"internal/supervise":     {"internal/capture", "internal/link"},
-	"internal/audit":         {"analysis", "internal/alert", "internal/capture", "internal/outcome", "replay", "rewrite"},
-	"cmd/dpwatch":            nil, // wires everything
+	"config":                   {},
+	"internal/outcome":         {},
+	"internal/capture":         {},
+	"internal/link":            {},
+	"internal/alert":           {},
+	"internal/flow":            {},
+	"internal/pgtemp":          {},
+	"internal/pgtemp/pgtest":   {"internal/pgtemp"},
+	"internal/zoo":             {},
+	"internal/showcase":        {"internal/zoo"},
+	"proxy":                    {"internal/capture", "proxy/internal/tracker", "proxy/internal/sqltext"},
+	"proxy/internal/tracker":   {"internal/capture", "proxy/internal/sqltext"},
+	"proxy/internal/sqltext":   {},
+	"internal/benchproxy":      {"internal/pgtemp"},
+	"internal/benchreplay":     {"internal/pgtemp", "replay"},
+	"analysis/multiplicity":    {},
+	"analysis/noise":           {},
+	"analysis/response":        {},
+	"internal/plot":            {"analysis"},
+	"internal/benchpower":      {"analysis"},
+	"internal/benchhoist":      {"internal/capture", "internal/pgtemp", "internal/showcase", "replay", "rewrite"},
+	"rewrite/hoist":            {},
+	"rewrite":                  {"internal/capture"},
+	"replay":                   {"internal/capture", "internal/outcome", "rewrite/hoist"},
+	"replay/gentle":            {},
+	"replay/neighbours":        {"internal/capture", "rewrite"},
+	"internal/benchneighbours": {"internal/pgtemp", "replay/neighbours"},
+	"analysis":                 {"internal/outcome"},
+	"internal/catalog":         {"rewrite"},
+	"internal/supervise":       {"internal/capture", "internal/link"},
+	"internal/audit":           {"analysis", "internal/alert", "internal/capture", "internal/outcome", "replay", "replay/gentle", "rewrite"},
+	"cmd/dpwatch":              nil, // wires everything
+	"examples/gateway":         {},
 }
 
 // pure packages do no I/O, ask no clock, log nothing.
-var pure = []string{"rewrite", "analysis", "analysis/multiplicity", "analysis/noise", "analysis/response"}
+var pure = []string{"rewrite", "rewrite/hoist", "analysis", "analysis/multiplicity", "analysis/noise", "analysis/response"}
 
 // impure is what a pure package must not import.
 var impure = []string{"os", "net", "io/ioutil", "os/exec", "log", "log/slog", "math/rand", "go.uber.org/zap", "github.com/jackc/pgx/v5"}

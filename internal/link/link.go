@@ -1,7 +1,7 @@
 // Package link is the one channel between the relay process and the auditor process: frames over a socket pair.
 //
 // It owns the framing and nothing else. A frame is a big-endian length of four bytes that counts what follows,
-// one byte of kind, and the payload. The relay sends Hello once and then Query frames; the auditor sends Begin
+// one byte of kind, and the payload. The relay sends Hello once and then Query and Pause frames; the auditor sends Begin
 // and End around every statement that it is about to parse, and Status and Metrics when they changed.
 package link
 
@@ -20,8 +20,9 @@ type Kind byte
 const (
 	Hello   Kind = 'H' // relay to auditor: the configuration, once, first
 	Query   Kind = 'Q' // relay to auditor: a captured query, capture.AppendBinary
+	Pause   Kind = 'P' // relay to auditor: one byte, 1 = no replays until further notice, 0 = go on
 	Begin   Kind = 'B' // auditor to relay: the hash of the statement that is parsed next
-	End     Kind = 'E' // auditor to relay: that statement is done
+	End     Kind = 'E' // auditor to relay: the hash of a statement that is done
 	Status  Kind = 'S' // auditor to relay: audit.Status as JSON
 	Metrics Kind = 'M' // auditor to relay: metrics in the Prometheus text format
 )

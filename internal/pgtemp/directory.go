@@ -154,10 +154,13 @@ func sweep(base string) {
 	}
 	for _, path := range paths {
 		if ownStale(path) && stopped(path) {
-			_ = os.RemoveAll(path)
+			_ = (&directory{path: path}).remove()
 		}
 	}
 }
+
+// youngest is how old a lock must be before the sweep asks whether somebody holds it.
+const youngest = 500 * time.Millisecond
 
 // ownStale reports whether the path is a directory of the caller's whose parent process has ended.
 func ownStale(path string) bool {
@@ -168,6 +171,9 @@ func ownStale(path string) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || int(stat.Uid) != os.Geteuid() {
 		return false
+	}
+	if made, err := os.Lstat(filepath.Join(path, "lock")); err == nil && time.Since(made.ModTime()) < youngest {
+		return false // its parent may be about to lock it
 	}
 	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if err != nil {

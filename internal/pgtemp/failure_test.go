@@ -33,6 +33,36 @@ func server(t *testing.T, dir string) string {
 	return dir
 }
 
+// TestTool: client programs are found beside the server's, also where those are linked from elsewhere.
+func TestTool(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	real := server(t, filepath.Join(root, "15/bin"))
+	bench := filepath.Join(real, "pgbench")
+	if err := os.WriteFile(bench, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	linked := filepath.Join(root, "linked")
+	if err := os.Mkdir(linked, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(real, "initdb"), filepath.Join(linked, "initdb")); err != nil {
+		t.Fatal(err)
+	}
+	bench, err := filepath.EvalSymlinks(bench)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{real, linked} {
+		if got := pgtemp.Tool(dir, "pgbench"); got != bench {
+			t.Errorf("Tool(%s) = %s, want %s", dir, got, bench)
+		}
+	}
+	if got := pgtemp.Tool(real, "psql"); got != "psql" {
+		t.Errorf("a tool that is not there: %s, want its name", got)
+	}
+}
+
 func TestFindBinDir(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

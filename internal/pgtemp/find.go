@@ -89,6 +89,17 @@ func FindBinDir(ctx context.Context, o Options) (string, error) {
 	return "", &NotFoundError{Looked: looked}
 }
 
+// Tool returns the client program, pgbench say, that belongs to the server binaries in a directory, which may hold links to
+// them; its bare name, for PATH, where there is none.
+func Tool(binDir, name string) string {
+	if real, err := filepath.EvalSymlinks(filepath.Join(binDir, "initdb")); err == nil {
+		if path := filepath.Join(filepath.Dir(real), name); executable(path) {
+			return path
+		}
+	}
+	return name
+}
+
 // serverDir reports whether dir holds initdb and postgres, and where: the directory itself, or the one that its
 // initdb links to when only that has both.
 func serverDir(dir string) (string, bool) {

@@ -8,7 +8,7 @@ import (
 	"math"
 	"net"
 	"os"
-	"sync/atomic"
+	"sync"
 	"syscall"
 	"time"
 
@@ -43,10 +43,13 @@ func (s *Supervisor) once(ctx context.Context) error {
 	go func() { exited <- cmd.Wait() }()
 	c := &child{s: s, conn: near}
 	exitErr := c.talk(ctx, exited, cmd.Process)
-	if st := c.parsing.Load(); st != nil && ctx.Err() == nil {
-		s.strikes.died(st.hash, killed(cmd.ProcessState) && !c.hung)
-		s.opt.Logger.Warn("the auditor ended while it parsed a statement",
-			zap.String("statement_sha256", fmt.Sprintf("%x", st.hash[:8])), zap.Bool("set_aside", s.strikes.out(st.hash)))
+	if ctx.Err() == nil {
+		hashes, _ := c.parsing.now()
+		for _, hash := range hashes {
+			s.strikes.died(hash, killed(cmd.ProcessState) && !c.hung)
+			s.opt.Logger.Warn("the auditor ended while it parsed a statement",
+				zap.String("statement_sha256", fmt.Sprintf("%x", hash[:8])), zap.Bool("set_aside", s.strikes.out(hash)))
+		}
 	}
 	return exitErr
 }
@@ -55,15 +58,48 @@ func (s *Supervisor) once(ctx context.Context) error {
 type child struct {
 	s       *Supervisor
 	conn    *net.UnixConn
-	batch   link.Batch                // the feed's own
-	parsing atomic.Pointer[statement] // between Begin and End
-	hung    bool                      // the watch killed it
+	batch   link.Batch // the feed's own
+	parsing parsing
+	hung    bool // the watch killed it
 }
 
-// statement is one that the child is parsing.
-type statement struct {
-	hash  [32]byte
-	since time.Time
+// parsing is what the child parses now: the statements between Begin and End, of which its workers may have several.
+type parsing struct {
+	mu    sync.Mutex
+	since map[[32]byte]time.Time // guarded by mu
+}
+
+func (p *parsing) begin(payload []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.since == nil {
+		p.since = map[[32]byte]time.Time{}
+	}
+	p.since[hashOf(payload)] = time.Now()
+}
+
+func (p *parsing) end(payload []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.since, hashOf(payload))
+}
+
+// now returns the hashes of what is being parsed, and since when the first of them.
+func (p *parsing) now() (hashes [][32]byte, first time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for hash, since := range p.since {
+		hashes = append(hashes, hash)
+		if first.IsZero() || since.Before(first) {
+			first = since
+		}
+	}
+	return hashes, first
+}
+
+func hashOf(payload []byte) (hash [32]byte) {
+	copy(hash[:], payload)
+	return hash
 }
 
 // talk feeds and hears the child until it exits, hangs, or ctx ends and the grace is over.
@@ -71,7 +107,14 @@ func (c *child) talk(ctx context.Context, exited <-chan error, process *os.Proce
 	feedCtx, stopFeed := context.WithCancel(ctx)
 	defer stopFeed()
 	var group errgroup.Group
-	group.Go(func() error { c.feed(feedCtx); return nil })
+	w := link.NewWriter(c.conn)
+	group.Go(func() error {
+		if w.Send(link.Hello, c.s.opt.Hello) == nil {
+			group.Go(func() error { c.pause(feedCtx, w); return nil })
+			c.feed(feedCtx, w)
+		}
+		return nil
+	})
 	group.Go(func() error { c.listen(); return nil })
 	exitErr := c.watch(ctx, exited, process)
 	stopFeed()
@@ -92,8 +135,8 @@ func (c *child) watch(ctx context.Context, exited <-chan error, process *os.Proc
 			return err
 		case <-tick.C:
 			quiet := time.Since(time.Unix(0, c.s.heard.Load()))
-			if st := c.parsing.Load(); st != nil {
-				quiet = max(quiet, time.Since(st.since))
+			if _, first := c.parsing.now(); !first.IsZero() {
+				quiet = max(quiet, time.Since(first))
 			}
 			if quiet > c.s.opt.HangLimit {
 				c.s.opt.Logger.Warn("auditor process hangs; killing it", zap.Duration("quiet", quiet))
@@ -115,11 +158,7 @@ func (c *child) watch(ctx context.Context, exited <-chan error, process *os.Proc
 }
 
 // feed moves queries from the queue to the child until ctx ends or the link breaks.
-func (c *child) feed(ctx context.Context) {
-	w := link.NewWriter(c.conn)
-	if err := w.Send(link.Hello, c.s.opt.Hello); err != nil {
-		return
-	}
+func (c *child) feed(ctx context.Context, w *link.Writer) {
 	queries := make([]capture.Query, 0, batchQueries)
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -150,6 +189,28 @@ func (c *child) feed(ctx context.Context) {
 	}
 }
 
+// pause tells the child whether replays are paused, whenever that changed, until ctx ends or the link breaks.
+func (c *child) pause(ctx context.Context, w *link.Writer) {
+	told := false
+	for {
+		if now := c.s.paused.Load(); now != told {
+			payload := []byte{0}
+			if now {
+				payload[0] = 1
+			}
+			if w.Send(link.Pause, payload) != nil {
+				return
+			}
+			told = now
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.s.turned:
+		}
+	}
+}
+
 // batchLimit is how many queries may be sent after a pause.
 func (s *Supervisor) batchLimit() int {
 	if s.opt.MaxRate == 0 {
@@ -161,7 +222,7 @@ func (s *Supervisor) batchLimit() int {
 // How the queries are sent to the child: after a pause, in writes of about so many bytes. A system call and a
 // process woken up for each query would cost more than all else that capture does.
 const (
-	batchPause   = 20 * time.Millisecond
+	batchPause   = 50 * time.Millisecond
 	batchQueries = 256
 	batchBytes   = 64 << 10
 )
@@ -202,7 +263,7 @@ func (c *child) send(w *link.Writer, queries []capture.Query) error {
 
 // listenPause is how long what the child says is left where it is, to be read at once: it speaks twice for a
 // statement, and nothing of it is urgent. What a child said before it died is there afterwards.
-const listenPause = 10 * time.Millisecond
+const listenPause = 50 * time.Millisecond
 
 // listen takes what the child says until the link ends.
 func (c *child) listen() {
@@ -215,11 +276,9 @@ func (c *child) listen() {
 		c.s.heard.Store(time.Now().UnixNano())
 		switch kind {
 		case link.Begin:
-			st := &statement{since: time.Now()}
-			copy(st.hash[:], payload)
-			c.parsing.Store(st)
+			c.parsing.begin(payload)
 		case link.End:
-			c.parsing.Store(nil)
+			c.parsing.end(payload)
 		case link.Status:
 			c.s.status.Store(&payload)
 			c.s.opt.OnStatus(payload)

@@ -56,6 +56,8 @@ type Supervisor struct {
 	status  atomic.Pointer[[]byte]
 	metrics atomic.Pointer[[]byte]
 	strikes strikes
+	paused  atomic.Bool
+	turned  chan struct{} // paused changed; capacity 1
 }
 
 // New returns a Supervisor; Run starts the child.
@@ -63,7 +65,7 @@ func New(opt Options) *Supervisor {
 	if opt.OnStatus == nil {
 		opt.OnStatus = func([]byte) {}
 	}
-	return &Supervisor{opt: opt, strikes: strikes{count: map[[32]byte]int{}}}
+	return &Supervisor{opt: opt, strikes: strikes{count: map[[32]byte]int{}}, turned: make(chan struct{}, 1)}
 }
 
 // healthyAfter is how long a child must live for the next restart to be quick again.
@@ -94,6 +96,18 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Pause tells the child to replay nothing until further notice, or to go on. A child that is started later is told too.
+func (s *Supervisor) Pause(paused bool) {
+	s.paused.Store(paused)
+	select {
+	case s.turned <- struct{}{}:
+	default:
+	}
+}
+
+// Paused reports what Pause said last.
+func (s *Supervisor) Paused() bool { return s.paused.Load() }
 
 // Status returns the child's latest status frame; nil before the first.
 func (s *Supervisor) Status() []byte { return deref(s.status.Load()) }

@@ -61,13 +61,19 @@ func child() error {
 			return err
 		}
 		switch q.SQL {
+		case "crash with another": // a worker is at another statement meanwhile
+			other := sha256.Sum256([]byte("another"))
+			if err := out.Send(link.Begin, other[:]); err != nil {
+				return err
+			}
+			fallthrough
 		case "crash":
 			_ = syscall.Kill(os.Getpid(), syscall.SIGSEGV)
 			time.Sleep(time.Minute)
 		case "hang":
 			time.Sleep(time.Minute)
 		}
-		if err := out.Send(link.End, nil); err != nil {
+		if err := out.Send(link.End, hash[:]); err != nil {
 			return err
 		}
 		status, _ := json.Marshal(map[string]string{"sql": q.SQL, "hello": string(hello)})
@@ -180,6 +186,21 @@ func TestStatementThatCrashesIsSetAside(t *testing.T) {
 	until(t, "the next statement", func() bool { return r.saw(answer("fine")) })
 	if s := r.Stats(); s.SetAside != 1 || s.Starts != 2 {
 		t.Errorf("stats %+v; want the statement set aside once and no further crash", s)
+	}
+}
+
+// Which of two statements it was cannot be told: both are set aside.
+func TestBothStatementsAreSetAside(t *testing.T) {
+	t.Parallel()
+	r := start(t, time.Minute)
+	r.queue.Offer(capture.Query{SQL: "crash with another"})
+	until(t, "the crash", func() bool { return r.Stats().Starts >= 2 })
+	for _, sql := range []string{"crash with another", "another", "fine"} {
+		r.queue.Offer(capture.Query{SQL: sql})
+	}
+	until(t, "the next statement", func() bool { return r.saw(answer("fine")) })
+	if s := r.Stats(); s.SetAside != 2 || s.Starts != 2 || r.saw(answer("another")) {
+		t.Errorf("stats %+v; want both statements set aside and no further crash", s)
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
 
@@ -68,4 +70,30 @@ func Database(t testing.TB) string {
 		}
 	})
 	return c.DSN(name)
+}
+
+// Connect opens a session that ends with the test.
+func Connect(t testing.TB, dsn string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), dsn)
+	if err != nil {
+		t.Fatalf("connect to %s: %v", dsn, err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// Exec runs scripts, each of any number of statements, in a session of its own.
+func Exec(t testing.TB, dsn string, scripts ...string) {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), dsn)
+	if err != nil {
+		t.Fatalf("connect to %s: %v", dsn, err)
+	}
+	defer conn.Close(context.Background()) //nolint:errcheck // nothing to be done about it
+	for _, script := range scripts {
+		if _, err := conn.Exec(context.Background(), script, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatalf("%v\n%s", err, script)
+		}
+	}
 }
