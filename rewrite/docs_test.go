@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/golden"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
@@ -38,7 +39,7 @@ func TestReasonsInTheManual(t *testing.T) {
 		}
 		fmt.Fprintf(&want, "| `%s` | %s | %s |\n", r, meaning, remedy)
 	}
-	if *update {
+	if golden.Updating() {
 		if err := os.WriteFile(manual, []byte(before+begin+want.String()+end+after), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -2,7 +2,6 @@ package rewrite_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,10 +13,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/golden"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // options are those of all golden cases.
 func options() rewrite.Options {
@@ -105,7 +103,7 @@ func TestGolden(t *testing.T) {
 			t.Parallel()
 			plan, err := r.Analyze(goldenQuery(t, file))
 			if err != nil {
-				golden(t, base+".err.golden", describe(t, err))
+				golden.Check(t, base+".err.golden", describe(t, err))
 				absent(t, base+".d0.golden", base+".d1.golden")
 				return
 			}
@@ -114,7 +112,7 @@ func TestGolden(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				golden(t, base+"."+schema+".golden", sql+"\n")
+				golden.Check(t, base+"."+schema+".golden", sql+"\n")
 			}
 			absent(t, base+".err.golden")
 		})
@@ -196,29 +194,12 @@ func describe(t *testing.T, err error) string {
 		refusal.Reason, refusal.Node, refusal.Offset, refusal.Detail, refusal.Hint)
 }
 
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v (run with -update, then review)", err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
-}
-
 // absent fails when a golden file is left over from another outcome.
 func absent(t *testing.T, files ...string) {
 	t.Helper()
 	for _, file := range files {
 		if _, err := os.Stat(file); err == nil {
-			if *update {
+			if golden.Updating() {
 				os.Remove(file)
 				continue
 			}

@@ -5,29 +5,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/benchmain"
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "benchneighbours:", err)
-		stop()
-		os.Exit(1)
-	}
-}
+func main() { benchmain.Main("benchneighbours", run) }
 
 func run(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("benchneighbours", flag.ContinueOnError)

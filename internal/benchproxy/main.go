@@ -5,25 +5,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dpwatch/dpwatch/internal/benchmain"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "benchproxy:", err)
-		stop()
-		os.Exit(1)
-	}
-}
+func main() { benchmain.Main("benchproxy", run) }
 
 type options struct {
 	dpwatch string

@@ -5,27 +5,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/dpwatch/dpwatch/internal/benchmain"
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "benchreplay:", err)
-		stop()
-		os.Exit(1)
-	}
-}
+func main() { benchmain.Main("benchreplay", run) }
 
 // query is one of those that are measured; its time is what one execution takes on the machine of docs/performance.md.
 type query struct {

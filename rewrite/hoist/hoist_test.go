@@ -1,19 +1,15 @@
 package hoist_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/dpwatch/dpwatch/internal/golden"
 	"github.com/dpwatch/dpwatch/rewrite/hoist"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // knowledge is what a small catalog says.
 func knowledge() hoist.Knowledge {
@@ -70,19 +66,7 @@ func TestGolden(t *testing.T) {
 				got = "error: " + err.Error() + "\n"
 			}
 			name := strings.TrimSuffix(file, ".sql") + ".golden"
-			if *update {
-				if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			want, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatalf("%v (run with -update, then review)", err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("(-want +got)\n%s", diff)
-			}
+			golden.Check(t, name, got)
 		})
 	}
 }
