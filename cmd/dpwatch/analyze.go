@@ -26,7 +26,7 @@ With --counts: the bucket estimator alone, on {"d0":[..],"d1":[..]} (equal total
 	d0 := cmd.Flags().String("d0", "", "file with the results on D0")
 	d1 := cmd.Flags().String("d1", "", "file with the results on D1")
 	counts := cmd.Flags().String("counts", "", "file with bucket counts; runs the bucket estimator alone")
-	epsilon := cmd.Flags().Float64("epsilon", math.NaN(), "the claimed epsilon")
+	epsilon := cmd.Flags().Float64("epsilon", 0, "the claimed epsilon (required, but with --counts)")
 	delta := cmd.Flags().Float64("delta", 0, "the claimed delta")
 	confidence := cmd.Flags().Float64("confidence", 0.95, "one minus the rate of false alarms")
 	minCount := cmd.Flags().Int("min-count", 5, "smallest count that the bucket estimator uses")
