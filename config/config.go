@@ -145,9 +145,16 @@ type ClaimRule struct {
 	Delta           float64 `yaml:"delta"`
 }
 
+// What 1 - audit.confidence is the greatest probability of.
+const (
+	PerAudit = "per_audit" // a false alarm in one audit
+	Family   = "family"    // any false alarm in all audits of an auditor process
+)
+
 // Audit is how hard the auditor looks.
 type Audit struct {
 	Confidence  float64  `yaml:"confidence"`
+	ErrorRate   string   `yaml:"error_rate"` // per_audit | family: what 1 - Confidence bounds
 	MaxTrials   int      `yaml:"max_trials"`
 	BatchTrials int      `yaml:"batch_trials"`
 	Workers     int      `yaml:"workers"`
@@ -207,7 +214,7 @@ func Default() Config {
 			Settings: Settings{Epsilon: "dp.epsilon", Delta: "dp.delta"},
 		},
 		Audit: Audit{
-			Confidence: 0.95, MaxTrials: 10_000, BatchTrials: 25, Workers: 2, MaxAudits: 1000, MaxTokens: 20_000,
+			Confidence: 0.95, ErrorRate: PerAudit, MaxTrials: 10_000, BatchTrials: 25, Workers: 2, MaxAudits: 1000, MaxTokens: 20_000,
 			RetryAfter: Duration(30 * time.Second), PriorOdds: 1, BreachOdds: 2, Hoist: true,
 		},
 		Log: Log{Level: "info"},

@@ -182,6 +182,9 @@ func (d *decoder) audit(a *Audit) {
 	if !(a.Confidence > 0.5 && a.Confidence < 1) {
 		d.add("audit.confidence", "must be more than 0.5 and less than 1: 0.95 allows one false alarm in 20 audits")
 	}
+	if a.ErrorRate != PerAudit && a.ErrorRate != Family {
+		d.add("audit.error_rate", "must be per_audit, each audit may alarm falsely at the rate 1 - confidence; or family, all together may")
+	}
 	d.atLeast("audit.max_trials", a.MaxTrials, 1)
 	d.atLeast("audit.batch_trials", a.BatchTrials, 1)
 	d.atLeast("audit.workers", a.Workers, 1)

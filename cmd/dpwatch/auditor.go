@@ -205,6 +205,7 @@ func newAuditor(c config.Config, gate *gentle.Gate, announce func(string) func()
 		Rewriter: rewriter, Renew: catalogs(c), RenewEvery: time.Duration(c.Privacy.CatalogRefresh), Player: player, Gate: gate, D0: c.Shadow.D0, D1: c.Shadow.D1, Tables: bareNames(c.Privacy.Protected),
 		Hoist: c.Audit.Hoist, NoiseFunctions: noiseFunctions(c),
 		OwnText: len(c.Shadow.Worlds) > 0,
+		Family:  c.Audit.ErrorRate == config.Family,
 		Analysis: analysis.Options{
 			Confidence: c.Audit.Confidence, MaxTrials: c.Audit.MaxTrials,
 			PriorOdds: c.Audit.PriorOdds, BreachOdds: c.Audit.BreachOdds,

@@ -3,6 +3,7 @@ package audit_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/analysis/multiplicity"
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/capture"
@@ -195,6 +197,25 @@ func TestSeveralNeighbours(t *testing.T) {
 	}
 	if len(e.Neighbours) != 2 || e.Neighbours[0].Schema != "d1" || e.Neighbours[0].Verdict == analysis.Violation || e.Neighbours[1].Lower != e.Report.EpsilonLower {
 		t.Errorf("neighbours %+v, want d1 without a violation and d2 as in the report", e.Neighbours)
+	}
+}
+
+// Where the error rate is the family's, each audit of a claim has its share of it, in the order in which they began.
+func TestFamily(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *audit.Options) { o.Family, o.D1 = true, []string{"d1", "d2"} })
+	r.Submit(query("SELECT noisy(count(*), 0.2) FROM people /*dp_epsilon='0.5'*/"))
+	r.Submit(query("SELECT noisy(count(*), 0.2) FROM people"))
+	r.Submit(query("SELECT noisy(count(*), 0.3) FROM people /*dp_epsilon='0.5'*/"))
+	r.run(t)
+	entries := r.decided(t)
+	for i, share := range []float64{multiplicity.Share(1), 1, multiplicity.Share(2)} {
+		if got, want := entries[i].Report.Confidence, 1-.01/2*share; math.Abs(got-want) > 1e-12 {
+			t.Errorf("audit %d: confidence %.12f, want %.12f", i, got, want)
+		}
+	}
+	if v := entries[2].Report.Verdict; v != analysis.Violation {
+		t.Errorf("the second audit with a claim: %s, want a violation", v)
 	}
 }
 

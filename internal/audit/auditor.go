@@ -40,6 +40,7 @@ type Options struct {
 	NoiseFunctions []string
 
 	Analysis    analysis.Options // MaxTrials and Confidence are for one audit, over all its neighbours
+	Family      bool             // 1 - Confidence is for all audits together, each having its share in the order of their beginning
 	BatchTrials int              // rounds a batch, at least
 	TurnTrials  int              // rounds a worker runs before the next audit's turn, at least; see turnTime
 	Workers     int
@@ -68,6 +69,7 @@ type Auditor struct {
 	opt     Options
 	metrics *metrics
 	ready   chan struct{} // wakes workers; capacity 1
+	begun   atomic.Int64  // audits of a claim that began
 
 	rewriter atomic.Pointer[rewrite.Rewriter]
 	kept     keeper

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/analysis/multiplicity"
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/replay"
@@ -91,10 +92,15 @@ func (a *Auditor) text(q capture.Query, plan *rewrite.Plan, schema string) (stri
 	return plan.For(schema)
 }
 
-// terms returns the claim and the options for one neighbour: the error rate is shared among all of them.
+// terms returns the claim and the options for one neighbour of an audit that begins: the error rate is shared among all of
+// them, and among all audits where it is the family's.
 func (a *Auditor) terms(plan *rewrite.Plan) (analysis.Claim, analysis.Options) {
 	opt := a.opt.Analysis
-	opt.Confidence = 1 - (1-opt.Confidence)/float64(len(a.opt.D1))
+	rate := (1 - opt.Confidence) / float64(len(a.opt.D1))
+	if a.opt.Family && plan.Claim != nil { // without a claim there is no alarm
+		rate *= multiplicity.Share(int(a.begun.Add(1)))
+	}
+	opt.Confidence = 1 - rate
 	if plan.Claim == nil {
 		opt.NoClaim = true
 		opt.MaxTrials = min(opt.MaxTrials, noClaimTrials)

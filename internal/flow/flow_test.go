@@ -47,7 +47,7 @@ var allowed = map[string][]string{
 	"analysis":                 {"internal/outcome"},
 	"internal/catalog":         {"rewrite"},
 	"internal/supervise":       {"internal/capture", "internal/link"},
-	"internal/audit":           {"analysis", "internal/alert", "internal/capture", "internal/outcome", "replay", "replay/gentle", "rewrite"},
+	"internal/audit":           {"analysis", "analysis/multiplicity", "internal/alert", "internal/capture", "internal/outcome", "replay", "replay/gentle", "rewrite"},
 	"cmd/dpwatch":              nil, // wires everything
 	"examples/gateway":         {},
 }
