@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -193,7 +194,12 @@ func TestNotHoisted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, r := hoistRun(t, dsn, replay.Statement{}, tc.sql, 150)
+			s := replay.Statement{Hoist: replay.TimedHoisting((&script{}).now)} // by which hoisting gains nothing
+			got, err := rounds(t, player(t, options(dsn)), s, tc.sql, 150)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := s.Hoist.Report()
 			if r.Hoisted || r.HoistedRounds > 0 || !strings.Contains(r.Reason, tc.reason) {
 				t.Errorf("%+v, want the reason %q", r, tc.reason)
 			}
@@ -298,7 +304,7 @@ func TestHoistingLasts(t *testing.T) {
 	t.Parallel()
 	dsn := hoistShadow(t)
 	p := player(t, options(dsn))
-	s := replay.Statement{Hoist: replay.NewHoisting(nil)}
+	s := replay.Statement{Hoist: replay.ForceHoisting()}
 	for range 3 {
 		got, err := rounds(t, p, s, chain, 300)
 		if err != nil || len(got) != 300 {
@@ -309,7 +315,7 @@ func TestHoistingLasts(t *testing.T) {
 		}
 	}
 	r := s.Hoist.Report()
-	if !r.Hoisted || r.UnmodifiedRounds < 100 || r.UnmodifiedRounds+r.HoistedRounds != 900 || r.Pieces != 2 || r.SpeedUp <= 1 {
+	if !r.Hoisted || r.UnmodifiedRounds < 100 || r.UnmodifiedRounds+r.HoistedRounds != 900 || r.Pieces != 2 || r.SpeedUp <= 0 {
 		t.Errorf("%+v", r)
 	}
 	conn := pgtest.Connect(t, dsn)
@@ -324,8 +330,12 @@ func TestHoistingLasts(t *testing.T) {
 func TestLateDisagreement(t *testing.T) {
 	t.Parallel()
 	dsn := hoistShadow(t)
-	sql := `SELECT sum(t.x) + noise() FROM %s.t, %s.u` // long beside what hoisting leaves of it, on a busy machine too
-	s := replay.Statement{Worlds: []string{strings.ReplaceAll(sql, "%s", "d0"), strings.ReplaceAll(sql, "%s", "d1")}, Hoist: replay.NewHoisting(nil)}
+	sql := `SELECT sum(x) + noise() FROM %s.t`
+	// By the clock, hoisting gains much when it is decided: 5 batches without it, 5 with.
+	clock := &script{took: slices.Concat(slices.Repeat([]time.Duration{20 * time.Millisecond}, 5), slices.Repeat([]time.Duration{time.Millisecond}, 5))}
+	s := replay.Statement{
+		Worlds: []string{strings.ReplaceAll(sql, "%s", "d0"), strings.ReplaceAll(sql, "%s", "d1")}, Hoist: replay.TimedHoisting(clock.now),
+	}
 	run, err := player(t, options(dsn)).Start(s, 1)
 	if err != nil {
 		t.Fatal(err)

@@ -128,15 +128,15 @@ func TestTooLargeTogether(t *testing.T) {
 func TestTimeoutTogether(t *testing.T) {
 	t.Parallel()
 	opt := options(hoistShadow(t))
-	opt.StatementTimeout = 600 * time.Millisecond
+	opt.StatementTimeout = 2 * time.Second // 50 trials sent at once take 2.5 s, one takes 0.1 s at most
 	s := replay.Statement{Hoist: replay.ForceHoisting()}
 	// A quick trial now and then lets many be sent at once.
-	sql := `WITH a AS (SELECT sum(x) AS s FROM %s.t) SELECT s + noise(), pg_sleep(CASE WHEN random() < 0.5 THEN 0.04 ELSE 0 END)::text FROM a`
-	got, err := rounds(t, player(t, opt), s, sql, 250)
+	sql := `WITH a AS (SELECT sum(x) AS s FROM %s.t) SELECT s + noise(), pg_sleep(CASE WHEN random() < 0.5 THEN 0.1 ELSE 0 END)::text FROM a`
+	got, err := rounds(t, player(t, opt), s, sql, 200)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := s.Hoist.Report(); !r.Together || r.HoistedRounds != 150 {
+	if r := s.Hoist.Report(); !r.Together || r.HoistedRounds != 100 {
 		t.Fatalf("%+v", r)
 	}
 	for i, round := range got {

@@ -17,9 +17,9 @@ import (
 // A simple query gives what the extended one gives, failures included.
 func TestSimpleLikeExtended(t *testing.T) {
 	t.Parallel()
-	opt := options(shadow(t))
-	opt.StatementTimeout = 500 * time.Millisecond
-	p := player(t, opt)
+	dsn := shadow(t)
+	quick := options(dsn)
+	quick.StatementTimeout = 500 * time.Millisecond
 	for _, sql := range []string{
 		`SELECT grp, sum(income), NULL AS nothing, true AS yes, '' AS empty FROM %s.people GROUP BY 1 ORDER BY 1`,
 		`SELECT id::int8, income::numeric FROM %s.people WHERE id > 2`,
@@ -27,10 +27,14 @@ func TestSimpleLikeExtended(t *testing.T) {
 		`SELECT 1 / (id - 2) FROM %s.people ORDER BY id DESC`, // rows, then an error
 		`SELECT grp::int FROM %s.people`,
 		`SELECT g FROM generate_series(1, 999 + (SELECT count(*) FROM %s.people WHERE id <> 1)) g`,
-		`SELECT CASE WHEN count(*) = 3 THEN pg_sleep(60)::text ELSE 'fast' END FROM %s.people`,
+		`SELECT pg_sleep(600) FROM %s.people`, // too slow in both worlds, whatever else the machine does
 		`SELECT FROM %s.people`,
 		`SELECT count(*) FROM %s.people -- the client's comment`,
 	} {
+		p := player(t, options(dsn))
+		if strings.Contains(sql, "pg_sleep") {
+			p = player(t, quick)
+		}
 		extended, err := rounds(t, p, replay.Statement{}, sql, 3)
 		if err != nil {
 			t.Fatal(err)
@@ -194,7 +198,7 @@ func TestSimpleCancelled(t *testing.T) {
 		if n := number(t, dsn, asleep); n == 0 {
 			break
 		}
-		if time.Since(start) > time.Minute {
+		if time.Since(start) > 5*time.Minute {
 			t.Fatal("the server still runs what nobody waits for")
 		}
 	}

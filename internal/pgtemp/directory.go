@@ -66,13 +66,18 @@ func errnoText(err error) string {
 }
 
 func (d *directory) fill(a account) error {
-	lock, err := os.OpenFile(filepath.Join(d.path, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	// The file is locked before it has its name: a sweep never finds it without its owner, however slow that one is.
+	name := filepath.Join(d.path, "lock")
+	lock, err := os.OpenFile(name+".new", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
 	d.lock = lock
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return fmt.Errorf("lock %s: %w", lock.Name(), err)
+		return fmt.Errorf("lock %s: %w", name, err)
+	}
+	if err := os.Rename(name+".new", name); err != nil {
+		return err
 	}
 	for _, sub := range []string{d.data(), d.sockets()} {
 		if err := errors.Join(os.Mkdir(sub, 0o700), a.own(sub)); err != nil {
@@ -90,10 +95,11 @@ func (d *directory) record(pid int) error {
 	return os.WriteFile(filepath.Join(d.path, "postmaster"), []byte(strconv.Itoa(pid)), 0o600)
 }
 
-// remove deletes the directory. Processes of the server that are just ending may still create files: it tries again.
+// remove deletes the directory. Processes of the server that are just ending may still create files: it tries again, for
+// ten seconds.
 func (d *directory) remove() error {
 	var err error
-	for range 20 {
+	for range 200 {
 		if err = os.RemoveAll(d.path); err == nil {
 			break
 		}
@@ -159,9 +165,6 @@ func sweep(base string) {
 	}
 }
 
-// youngest is how old a lock must be before the sweep asks whether somebody holds it.
-const youngest = 500 * time.Millisecond
-
 // ownStale reports whether the path is a directory of the caller's whose parent process has ended.
 func ownStale(path string) bool {
 	info, err := os.Lstat(path)
@@ -171,9 +174,6 @@ func ownStale(path string) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || int(stat.Uid) != os.Geteuid() {
 		return false
-	}
-	if made, err := os.Lstat(filepath.Join(path, "lock")); err == nil && time.Since(made.ModTime()) < youngest {
-		return false // its parent may be about to lock it
 	}
 	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if err != nil {

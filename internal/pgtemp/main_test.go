@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"testing"
 	"time"
 
@@ -34,5 +35,12 @@ func parent() {
 		}
 		return
 	}
-	time.Sleep(time.Hour)
+	// It dies of SIGINT by itself: where the tests run in the background of a shell, the signal is ignored from birth.
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt)
+	select {
+	case <-interrupted:
+		os.Exit(1)
+	case <-time.After(time.Hour):
+	}
 }

@@ -188,8 +188,17 @@ func (c *Cluster) command(o Options, program string, args ...string) *exec.Cmd {
 func (c *Cluster) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("no connection within %v", startTimeout))
 	defer cancel()
+	connecting, stop := context.WithCancel(ctx)
+	defer stop()
+	go func(ended <-chan struct{}) { // whoever took the port may accept and say nothing
+		select {
+		case <-ended:
+			stop()
+		case <-connecting.Done():
+		}
+	}(c.ended)
 	for {
-		conn, err := pgx.Connect(ctx, c.DSN("postgres"))
+		conn, err := pgx.Connect(connecting, c.DSN("postgres"))
 		if err == nil {
 			return conn.Close(ctx)
 		}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -44,8 +45,7 @@ func (s *Supervisor) once(ctx context.Context) error {
 	c := &child{s: s, conn: near}
 	exitErr := c.talk(ctx, exited, cmd.Process)
 	if ctx.Err() == nil {
-		hashes, _ := c.parsing.now()
-		for _, hash := range hashes {
+		for _, hash := range c.parsing.all() {
 			s.strikes.died(hash, killed(cmd.ProcessState) && !c.hung)
 			s.opt.Logger.Warn("the auditor ended while it parsed a statement",
 				zap.String("statement_sha256", fmt.Sprintf("%x", hash[:8])), zap.Bool("set_aside", s.strikes.out(hash)))
@@ -61,21 +61,24 @@ type child struct {
 	batch   link.Batch // the feed's own
 	parsing parsing
 	hung    bool // the watch killed it
+	// now counts the seconds that the watch has seen pass, and heard is what it was when the child spoke last. Time in which
+	// this process itself stood still (stopped, starved), or by which somebody set the clock, is no silence of the child's.
+	now, heard atomic.Int64
 }
 
 // parsing is what the child parses now: the statements between Begin and End, of which its workers may have several.
 type parsing struct {
 	mu    sync.Mutex
-	since map[[32]byte]time.Time // guarded by mu
+	since map[[32]byte]int64 // child.now at Begin; guarded by mu
 }
 
-func (p *parsing) begin(payload []byte) {
+func (p *parsing) begin(payload []byte, now int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.since == nil {
-		p.since = map[[32]byte]time.Time{}
+		p.since = map[[32]byte]int64{}
 	}
-	p.since[hashOf(payload)] = time.Now()
+	p.since[hashOf(payload)] = now
 }
 
 func (p *parsing) end(payload []byte) {
@@ -84,17 +87,24 @@ func (p *parsing) end(payload []byte) {
 	delete(p.since, hashOf(payload))
 }
 
-// now returns the hashes of what is being parsed, and since when the first of them.
-func (p *parsing) now() (hashes [][32]byte, first time.Time) {
+// all returns the hashes of what is being parsed.
+func (p *parsing) all() (hashes [][32]byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for hash, since := range p.since {
+	for hash := range p.since {
 		hashes = append(hashes, hash)
-		if first.IsZero() || since.Before(first) {
-			first = since
-		}
 	}
-	return hashes, first
+	return hashes
+}
+
+// longest returns for how many seconds of the watch the first of the statements has been parsed, 0 without any.
+func (p *parsing) longest(now int64) (seconds int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, since := range p.since {
+		seconds = max(seconds, now-since)
+	}
+	return seconds
 }
 
 func hashOf(payload []byte) (hash [32]byte) {
@@ -134,10 +144,8 @@ func (c *child) watch(ctx context.Context, exited <-chan error, process *os.Proc
 			}
 			return err
 		case <-tick.C:
-			quiet := time.Since(time.Unix(0, c.s.heard.Load()))
-			if _, first := c.parsing.now(); !first.IsZero() {
-				quiet = max(quiet, time.Since(first))
-			}
+			now := c.now.Add(1)
+			quiet := time.Duration(max(now-c.heard.Load(), c.parsing.longest(now))) * time.Second
 			if quiet > c.s.opt.HangLimit {
 				c.s.opt.Logger.Warn("auditor process hangs; killing it", zap.Duration("quiet", quiet))
 				c.hung = true
@@ -274,9 +282,11 @@ func (c *child) listen() {
 			return
 		}
 		c.s.heard.Store(time.Now().UnixNano())
+		now := c.now.Load()
+		c.heard.Store(now)
 		switch kind {
 		case link.Begin:
-			c.parsing.begin(payload)
+			c.parsing.begin(payload, now)
 		case link.End:
 			c.parsing.end(payload)
 		case link.Status:

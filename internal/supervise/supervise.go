@@ -25,7 +25,7 @@ type Options struct {
 	Command   func() *exec.Cmd
 	Hello     []byte // payload of the first frame
 	Queue     *capture.Queue
-	HangLimit time.Duration // silence after which the child is killed; it speaks every second
+	HangLimit time.Duration // silence after which the child is killed; it speaks every second, and seconds are counted
 	StopGrace time.Duration // after Run's context ends, how long the child may take to finish
 	// MaxRate bounds how many queries a second the child gets; what is more fills the queue, which drops and counts.
 	// 0 = no bound.

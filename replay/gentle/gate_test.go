@@ -151,11 +151,10 @@ func TestWindows(t *testing.T) {
 // until waits for a state; the bound only ends a test that hangs.
 func until(t *testing.T, g *gentle.Gate, held string) {
 	t.Helper()
-	for range 3000 {
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if s := g.State(); s.Held == "" && held == "" || held != "" && strings.Contains(s.Held, held) {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	t.Fatalf("state %+v, want held %q", g.State(), held)
 }
