@@ -61,14 +61,21 @@ func (s *session) run(first []byte, chunks *chunkPool) error {
 	}
 	var toClient sync.WaitGroup
 	toClient.Go(func() {
-		if err := s.toClient.run(nil, chunks); err != nil {
+		err := s.toClient.run(nil, chunks)
+		if err != nil && !ofServer(err) {
 			s.fail(err)
 			return
 		}
+		s.note(err)
 		closeWrite(s.client)
 		_ = s.client.SetReadDeadline(time.Now().Add(serverGone))
 	})
-	if err := s.toServer.run(first, chunks); err != nil {
+	err := s.toServer.run(first, chunks)
+	if ofServer(err) {
+		s.note(err)
+		err = s.toServer.drop(chunks)
+	}
+	if err != nil {
 		s.fail(err)
 	} else {
 		closeWrite(s.server)

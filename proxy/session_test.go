@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -176,11 +177,48 @@ func TestServerResets(t *testing.T) {
 	t.Parallel()
 	p := start(t, ready(t, func(conn net.Conn) { _ = conn.(*net.TCPConn).SetLinger(0) }), nil)
 	conn := p.enter(t)
-	_, _ = io.ReadAll(conn) // ends at once, one way or the other
+	if got, err := io.ReadAll(conn); err != nil || len(got) > 0 {
+		t.Errorf("got %q, %v, want the end", got, err)
+	}
+	_ = conn.Close()
 	eventually(t, "the session has failed", func() bool {
 		stats := p.Stats()
 		return stats.OpenSessions == 0 && stats.FailedSessions == 1
 	})
+}
+
+// TestLastWords: a server that goes while its client still sends, and so resets the connection, has said why. A client
+// hears it, as it would without a proxy.
+func TestLastWords(t *testing.T) {
+	t.Parallel()
+	for name, loops := range map[string]int{"loop": 1, "goroutines": -1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			last := message('E', "SFATAL\x00C57P01\x00Mterminating connection\x00\x00")
+			p := start(t, ready(t, func(conn net.Conn) {
+				if _, err := io.ReadFull(conn, make([]byte, 1<<20)); err != nil {
+					t.Errorf("read: %v", err)
+				}
+				send(t, conn, last) // much of what the client sends is never read, so closing resets
+			}), func(o *proxy.Options) { o.Loops = loops })
+			var clients sync.WaitGroup
+			for range 30 {
+				conn := p.enter(t)
+				clients.Go(func() { _, _ = conn.Write(bytes.Repeat(message('d', strings.Repeat("x", 995)), 16<<10)) })
+				clients.Go(func() {
+					if got, err := io.ReadAll(conn); err != nil || !bytes.Equal(got, last) {
+						t.Errorf("the client hears %q, %v", got, err)
+					}
+					_ = conn.Close()
+				})
+			}
+			clients.Wait()
+			eventually(t, "the sessions have failed", func() bool {
+				stats := p.Stats()
+				return stats.OpenSessions == 0 && stats.FailedSessions == 30
+			})
+		})
+	}
 }
 
 // TestUncaptured: where the tap has to give up, the bytes go on.
