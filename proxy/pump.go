@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime/debug"
 	"sync/atomic"
 )
 
@@ -30,6 +31,21 @@ func (e *sessionError) Unwrap() error { return e.err }
 func ofServer(err error) bool {
 	var fault *sessionError
 	return errors.As(err, &fault) && fault.side == "server"
+}
+
+// panicError is a fault in the code. It costs the connection at hand, not the process.
+type panicError struct{ stack []byte }
+
+func (e *panicError) Error() string { return "a fault in the relay" }
+
+// contained runs f and returns its error, a panicError if it panicked.
+func contained(f func() error) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = &panicError{debug.Stack()}
+		}
+	}()
+	return f()
 }
 
 // pump carries the bytes of one direction.

@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -342,13 +343,12 @@ func TestDrain(t *testing.T) {
 		if e := refusalOf(t, half); e.Code != "57P03" {
 			t.Errorf("SQLSTATE %s, want 57P03", e.Code)
 		}
-		eventually(t, "no connection is taken", func() bool {
-			c, err := net.Dial("tcp", p.addr)
-			if err == nil {
-				_ = c.Close()
-			}
-			return err != nil
-		})
+		late := p.dial(t)
+		send(t, late, hello())
+		if e := refusalOf(t, late); e.Code != "57P03" {
+			t.Errorf("a new client: SQLSTATE %s, want 57P03", e.Code)
+		}
+		idle := p.dial(t) // says nothing, and is not waited for at the end
 		send(t, conn, message('Q', "SELECT 1\x00"))
 		until(t, conn, 'Z')
 		_ = conn.Close()
@@ -356,6 +356,54 @@ func TestDrain(t *testing.T) {
 		if diff := cmp.Diff([]string{"SELECT 1"}, p.sink.sqls()); diff != "" {
 			t.Errorf("captured when Serve returned: %s", diff)
 		}
+		if e := refusalOf(t, idle); e.Code != "57P03" {
+			t.Errorf("a client that said nothing: SQLSTATE %s, want 57P03", e.Code)
+		}
+		if c, err := net.Dial("tcp", p.addr); err == nil {
+			_ = c.Close()
+			t.Error("a connection was taken after Serve returned")
+		}
+	})
+	t.Run("a statement can be cancelled", func(t *testing.T) {
+		t.Parallel()
+		cancelled := make(chan struct{})
+		p := start(t, backend(t, func(conn net.Conn) {
+			if b := readPacket(t, conn); len(b) == 16 && binary.BigEndian.Uint32(b[4:]) == cancel {
+				close(cancelled)
+				return
+			}
+			send(t, conn, greeting())
+			<-cancelled
+			send(t, conn, message('E', "C57014\x00\x00"), message('Z', "I"))
+			_, _ = io.ReadAll(conn)
+		}), func(o *proxy.Options) { o.DrainTimeout = patience })
+		conn := p.enter(t)
+		send(t, conn, message('Q', "SELECT pg_sleep(600)\x00"))
+		p.cancel()
+		canceller := p.dial(t)
+		send(t, canceller, packet(cancel, "\x00\x00\x00\x01\x00\x00\x00\x02"))
+		if got := until(t, conn, 'Z'); got != "EZ" {
+			t.Errorf("messages %q", got)
+		}
+		_ = conn.Close()
+		p.wait(t)
+		if n := p.Stats().CancelRequests; n != 1 {
+			t.Errorf("%d cancel requests", n)
+		}
+	})
+	t.Run("a cancel request that hangs is not waited for", func(t *testing.T) {
+		t.Parallel()
+		reached, over := make(chan struct{}), make(chan struct{})
+		p := start(t, backend(t, func(conn net.Conn) {
+			readPacket(t, conn)
+			close(reached)
+			<-over
+		}), func(o *proxy.Options) { o.DrainTimeout, o.DialTimeout = time.Millisecond, time.Hour })
+		send(t, p.dial(t), packet(cancel, "\x00\x00\x00\x01\x00\x00\x00\x02"))
+		<-reached
+		p.cancel()
+		p.wait(t)
+		close(over)
 	})
 	t.Run("a session that stays is closed", func(t *testing.T) {
 		t.Parallel()

@@ -8,7 +8,7 @@ import (
 )
 
 // untilSignal returns a context that ends at the first SIGINT or SIGTERM. By the time it ends, the next of them ends
-// the process at once: nobody who saw the effect of the first (a listener that closed) can send a second in vain, as
+// the process at once: nobody who saw the effect of the first (a client that was refused) can send a second in vain, as
 // with [signal.NotifyContext], which gives the signals back some time after its context ended.
 func untilSignal(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancel(parent)
