@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -30,6 +31,7 @@ func (s *Server) forwardCancel(packet []byte) error {
 	}
 	defer server.Close()
 	_ = server.SetDeadline(time.Now().Add(s.opts.DialTimeout))
+	defer context.AfterFunc(s.hard, func() { _ = server.SetDeadline(time.Now()) })()
 	if _, err := server.Write(packet); err != nil {
 		return fmt.Errorf("write to server: %w", err)
 	}

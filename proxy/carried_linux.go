@@ -33,10 +33,11 @@ type leg struct {
 	chunk   *[chunkBytes]byte
 	eof     bool // nothing more is read here
 	shut    bool // nothing more is written here
+	deaf    bool // the server takes nothing more: what the client sends is dropped, what the server said still goes on
 }
 
 // errKilled is how a session ends that is closed by force.
-var errKilled = &sessionError{"client", "read from", net.ErrClosed}
+var errKilled = &sessionError{"client", readFrom, net.ErrClosed}
 
 // carry hands a session's two connections over to a loop, which writes first to the server before anything else;
 // ended is closed at the session's end. False when they are not both plain sockets, or there are no descriptors
@@ -115,30 +116,61 @@ func (c *carried) receive(from *leg) {
 	n, errno := call(unix.SYS_READ, from.fd, chunk[:])
 	switch {
 	case errno == unix.EAGAIN:
-	case errno != 0:
-		c.fail(from.read.srcSide, "read from", "read", errno)
-	case n == 0:
-		from.eof = true
-		if len(from.peer.pending) == 0 {
-			c.shut(from.peer)
-		}
+	case errno != 0 && from == &c.server: // all that it said before was read by now
+		c.lost(readFrom, "read", errno)
 		if !c.ended {
-			c.arm(from)
+			c.end(from)
 		}
+	case errno != 0:
+		c.fail(from.read.srcSide, readFrom, "read", errno)
+	case n == 0:
+		c.end(from)
 	default:
 		c.forward(from, chunk[:n])
+	}
+}
+
+// end notes that nothing more is read here, and passes it on once all is written.
+func (c *carried) end(from *leg) {
+	from.eof = true
+	if len(from.peer.pending) == 0 {
+		c.shut(from.peer)
+	}
+	if !c.ended {
+		c.arm(from)
+	}
+}
+
+// lost notes that the server cannot be read from or written to. The session goes on until all that the server said
+// has come through, which is often why it went; what the client still sends is dropped.
+func (c *carried) lost(op, name string, errno syscall.Errno) {
+	server := &c.server
+	c.session.note(&sessionError{"server", op, os.NewSyscallError(name, errno)})
+	server.deaf = true
+	c.release(server)
+	if c.client.eof && !server.shut {
+		c.shut(server)
+	}
+	if !c.ended && c.arm(server) {
+		c.arm(&c.client)
 	}
 }
 
 // forward writes the bytes on, and only then looks at them.
 func (c *carried) forward(from *leg, b []byte) {
 	to := from.peer
+	if to.deaf {
+		return
+	}
 	n, errno := call(unix.SYS_WRITE, to.fd, b)
 	switch {
 	case errno == unix.EAGAIN:
 		n = 0
+	case errno != 0 && to == &c.server:
+		c.lost(writeTo, "write", errno)
+		return
 	case errno != 0:
-		c.fail(from.read.dstSide, "write to", "write", errno)
+		c.fail(from.read.dstSide, writeTo, "write", errno)
 		return
 	}
 	if n < len(b) {
@@ -162,8 +194,11 @@ func (c *carried) flush(to *leg) {
 	switch {
 	case errno == unix.EAGAIN:
 		return
+	case errno != 0 && to == &c.server:
+		c.lost(writeTo, "write", errno)
+		return
 	case errno != 0:
-		c.fail(to.peer.read.dstSide, "write to", "write", errno)
+		c.fail(to.peer.read.dstSide, writeTo, "write", errno)
 		return
 	}
 	if to.pending = to.pending[n:]; len(to.pending) > 0 {

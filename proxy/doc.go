@@ -42,4 +42,7 @@
 // buffer. No message wakes anybody: one goroutine for the whole server looks at the buffers now and then and
 // runs the trackers. A full buffer, a message that makes no sense, a panic in the tracker: the capture of that
 // session loses something or stops, which is counted, and its bytes go on.
+//
+// A server that breaks its connection has often said why just before: the session goes on until that has come through
+// to the client, and what the client still sends is dropped.
 package proxy

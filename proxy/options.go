@@ -50,7 +50,7 @@ type Options struct {
 	// StartupTimeout is how long a client may take to send its StartupMessage, TLS included. Default 10 s.
 	StartupTimeout time.Duration
 	// DrainTimeout is how long open sessions may go on after Serve's context ended. Default 30 s; negative
-	// ends them at once.
+	// ends them at once. Until they have ended, cancel requests are forwarded and new sessions refused with 57P03.
 	DrainTimeout time.Duration
 	// DialTimeout is how long a connection to the engine may take. Default 10 s.
 	DialTimeout time.Duration

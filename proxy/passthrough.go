@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"net"
 	"syscall"
@@ -27,7 +28,7 @@ func (s *Server) pass(client net.Conn, first []byte, direct bool) (over bool) {
 		s.counters.refusedLimit.Add(1)
 		return refuse(tooManySessions)
 	}
-	defer s.counters.open.Add(^uint64(0))
+	defer s.release()
 	server, err := s.dialPlain(s.hard)
 	if err != nil {
 		s.counters.refusedUpstream.Add(1)
@@ -36,7 +37,9 @@ func (s *Server) pass(client net.Conn, first []byte, direct bool) (over bool) {
 	}
 	if !direct {
 		_ = server.SetDeadline(time.Now().Add(s.opts.DialTimeout))
+		stop := context.AfterFunc(s.hard, func() { _ = server.SetDeadline(time.Now()) })
 		answer, err := askTLS(server)
+		stop()
 		switch {
 		case err != nil:
 			_ = server.Close()

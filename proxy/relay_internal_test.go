@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -302,5 +303,33 @@ func BenchmarkWalk(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		server.walk(chunk)
+	}
+}
+
+// TestRelayContainsPanic: a fault in the code of either direction ends that session, not the process.
+func TestRelayContainsPanic(t *testing.T) {
+	for _, direction := range []string{"to the server", "to the client"} {
+		t.Run(direction, func(t *testing.T) {
+			nearClient, client := net.Pipe()
+			nearServer, server := net.Pipe()
+			s := newSession(1, nearClient, nearServer, newTapped(1<<20))
+			s.capture = nil
+			s.toServer.session, s.toClient.session = nil, nil // makes the look at a chunk fail outside the walker's own guard
+			result := make(chan error, 1)
+			go func() { result <- s.run(nil, &chunkPool{}) }()
+			from, to := client, server
+			if direction == "to the client" {
+				from, to = server, client
+			}
+			go func() { _, _ = io.Copy(io.Discard, to) }()
+			if _, err := from.Write([]byte("x")); err != nil {
+				t.Fatal(err)
+			}
+			var fault *panicError
+			if err := <-result; !errors.As(err, &fault) || !bytes.Contains(fault.stack, []byte("seen")) {
+				t.Errorf("the session ended with %v", err)
+			}
+			_, _ = client.Close(), server.Close()
+		})
 	}
 }

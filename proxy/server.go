@@ -30,7 +30,9 @@ type Server struct {
 	upstreamTLS *upstreamTLS // nil: no TLS to the engine
 
 	served   atomic.Bool
-	draining atomic.Bool
+	draining atomic.Bool   // no session begins any more
+	drained  chan struct{} // holds a token when the last session has ended while draining
+	closing  atomic.Bool   // no startup is waited for any more
 	handlers sync.WaitGroup
 	hard     context.Context // ends when connections are closed by force
 	stopHard context.CancelFunc
@@ -42,7 +44,7 @@ func New(o Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("proxy options: %w", err)
 	}
-	s := &Server{opts: o, log: o.Logger.Named("proxy"), drainer: newDrainer(&o)}
+	s := &Server{opts: o, log: o.Logger.Named("proxy"), drainer: newDrainer(&o), drained: make(chan struct{}, 1)}
 	var err error
 	if s.clientTLS, err = newClientTLS(&o); err != nil {
 		return nil, fmt.Errorf("proxy options: %w", err)
@@ -59,7 +61,8 @@ func New(o Options) (*Server, error) {
 // Serve accepts connections from the listeners, which it closes, until ctx ends or a listener fails. Then it
 // lets open sessions go on for DrainTimeout at most, closes those that are left, and returns when all its
 // goroutines are gone and all captured queries were offered: nil after ctx ended, the listener's error
-// otherwise. It can be called once.
+// otherwise. While there are sessions the listeners stay open: cancel requests go through, and who wants a new session is
+// told with SQLSTATE 57P03. It can be called once.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	if s.served.Swap(true) {
 		return errors.New("proxy: Serve was called twice")
@@ -80,7 +83,6 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		s.log.Warn("sessions are relayed by goroutines, which takes more CPU", zap.Error(err))
 	}
 	err := s.accept(ctx, listeners)
-	s.drain()
 	s.loops.stop()
 	close(stopDrainer)
 	sweeper.Wait()
@@ -96,31 +98,31 @@ func (s *Server) startLoops() (err error) {
 	return err
 }
 
-// accept runs the listeners until ctx ends or one of them fails.
+// accept runs the listeners until ctx ends or one of them fails, and until the sessions are drained then.
 func (s *Server) accept(ctx context.Context, listeners []net.Listener) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	closeListeners := context.AfterFunc(ctx, func() {
-		for _, l := range listeners {
-			_ = l.Close()
-		}
-	})
-	defer closeListeners()
+	accepting, stop := context.WithCancel(context.Background())
+	failed := make(chan error, len(listeners))
 	var loops sync.WaitGroup
 	for _, l := range listeners {
 		loops.Go(func() {
-			if err := s.acceptFrom(ctx, l); err != nil {
-				cancel(err)
+			if err := s.acceptFrom(accepting, l); err != nil {
+				failed <- err
 			}
 		})
 	}
-	<-ctx.Done()
-	s.draining.Store(true)
-	loops.Wait()
-	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
-		return cause
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
 	}
-	return nil
+	s.drain(func() {
+		stop()
+		for _, l := range listeners {
+			_ = l.Close()
+		}
+		loops.Wait()
+	})
+	return err
 }
 
 // acceptFrom accepts until ctx ends. A listener that was closed by somebody else is an error; anything else
@@ -165,18 +167,34 @@ func (s *Server) start(client net.Conn) {
 	}
 	s.handlers.Go(func() {
 		defer s.conns.remove(client)
-		s.handle(client)
+		err := contained(func() error { s.handle(client); return nil })
+		var fault *panicError
+		if errors.As(err, &fault) {
+			s.counters.failed.Add(1)
+			s.log.Error("a connection ended by a panic", zap.ByteString("stack", fault.stack))
+		}
 	})
 }
 
-// drain waits for the open sessions until the deadline, then closes them.
-func (s *Server) drain() {
+// drain waits for the open sessions until the deadline, stops accepting, and closes what is left.
+func (s *Server) drain(stopAccepting func()) {
+	s.draining.Store(true)
 	s.conns.interruptStartups()
-	s.log.Info("draining", zap.Uint64("sessions", s.counters.open.Load()))
+	open := s.counters.open.Load()
+	s.log.Info("draining", zap.Uint64("sessions", open))
 	deadline := time.AfterFunc(max(s.opts.DrainTimeout, 0), func() {
 		s.stopHard()
 		s.conns.closeAll()
 	})
+	if open > 0 {
+		select {
+		case <-s.drained:
+		case <-s.hard.Done():
+		}
+	}
+	stopAccepting()
+	s.closing.Store(true)
+	s.conns.interruptStartups()
 	s.handlers.Wait()
 	deadline.Stop()
 	s.stopHard()

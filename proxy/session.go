@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"net"
 	"sync"
 	"time"
@@ -61,14 +62,21 @@ func (s *session) run(first []byte, chunks *chunkPool) error {
 	}
 	var toClient sync.WaitGroup
 	toClient.Go(func() {
-		if err := s.toClient.run(nil, chunks); err != nil {
+		err := contained(func() error { return s.toClient.run(nil, chunks) })
+		if err != nil && !ofServer(err) {
 			s.fail(err)
 			return
 		}
+		s.note(err)
 		closeWrite(s.client)
 		_ = s.client.SetReadDeadline(time.Now().Add(serverGone))
 	})
-	if err := s.toServer.run(first, chunks); err != nil {
+	err := contained(func() error { return s.toServer.run(first, chunks) })
+	if ofServer(err) {
+		s.note(err)
+		err = s.toServer.drop(chunks)
+	}
+	if err != nil {
 		s.fail(err)
 	} else {
 		closeWrite(s.server)
@@ -115,7 +123,7 @@ func (s *Server) serve(client net.Conn, start *startup) {
 		s.refuse(start.conn, tooManySessions)
 		return
 	}
-	defer s.counters.open.Add(^uint64(0))
+	defer s.release()
 	server, err := s.dial(s.hard)
 	if err != nil {
 		s.refuseUpstream(start, err)
@@ -160,6 +168,10 @@ func (s *Server) relay(client net.Conn, session *session, first []byte) {
 	if err != nil && !(session.opaque && gone(err)) && !session.endedIdle() {
 		s.counters.failed.Add(1)
 	}
+	var fault *panicError
+	if errors.As(err, &fault) {
+		s.log.Error("a session ended by a panic in its relay", zap.ByteString("stack", fault.stack))
+	}
 	s.log.Debug("session closed", zap.Uint64("session", session.id), zap.Error(err),
 		zap.Uint64("from_client", session.toServer.bytes.Load()), zap.Uint64("from_server", session.toClient.bytes.Load()))
 }
@@ -192,6 +204,16 @@ func (s *Server) acquire() bool {
 		}
 		if s.counters.open.CompareAndSwap(n, n+1) {
 			return true
+		}
+	}
+}
+
+// release gives the place of a session back.
+func (s *Server) release() {
+	if s.counters.open.Add(^uint64(0)) == 0 && s.draining.Load() {
+		select {
+		case s.drained <- struct{}{}:
+		default:
 		}
 	}
 }

@@ -3,10 +3,12 @@ package proxy_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -176,11 +178,48 @@ func TestServerResets(t *testing.T) {
 	t.Parallel()
 	p := start(t, ready(t, func(conn net.Conn) { _ = conn.(*net.TCPConn).SetLinger(0) }), nil)
 	conn := p.enter(t)
-	_, _ = io.ReadAll(conn) // ends at once, one way or the other
+	if got, err := io.ReadAll(conn); err != nil || len(got) > 0 {
+		t.Errorf("got %q, %v, want the end", got, err)
+	}
+	_ = conn.Close()
 	eventually(t, "the session has failed", func() bool {
 		stats := p.Stats()
 		return stats.OpenSessions == 0 && stats.FailedSessions == 1
 	})
+}
+
+// TestLastWords: a server that goes while its client still sends, and so resets the connection, has said why. A client
+// hears it, as it would without a proxy.
+func TestLastWords(t *testing.T) {
+	t.Parallel()
+	for name, loops := range map[string]int{"loop": 1, "goroutines": -1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			last := message('E', "SFATAL\x00C57P01\x00Mterminating connection\x00\x00")
+			p := start(t, ready(t, func(conn net.Conn) {
+				if _, err := io.ReadFull(conn, make([]byte, 1<<20)); err != nil {
+					t.Errorf("read: %v", err)
+				}
+				send(t, conn, last) // much of what the client sends is never read, so closing resets
+			}), func(o *proxy.Options) { o.Loops = loops })
+			var clients sync.WaitGroup
+			for range 30 {
+				conn := p.enter(t)
+				clients.Go(func() { _, _ = conn.Write(bytes.Repeat(message('d', strings.Repeat("x", 995)), 16<<10)) })
+				clients.Go(func() {
+					if got, err := io.ReadAll(conn); err != nil || !bytes.Equal(got, last) {
+						t.Errorf("the client hears %q, %v", got, err)
+					}
+					_ = conn.Close()
+				})
+			}
+			clients.Wait()
+			eventually(t, "the sessions have failed", func() bool {
+				stats := p.Stats()
+				return stats.OpenSessions == 0 && stats.FailedSessions == 30
+			})
+		})
+	}
 }
 
 // TestUncaptured: where the tap has to give up, the bytes go on.
@@ -304,13 +343,12 @@ func TestDrain(t *testing.T) {
 		if e := refusalOf(t, half); e.Code != "57P03" {
 			t.Errorf("SQLSTATE %s, want 57P03", e.Code)
 		}
-		eventually(t, "no connection is taken", func() bool {
-			c, err := net.Dial("tcp", p.addr)
-			if err == nil {
-				_ = c.Close()
-			}
-			return err != nil
-		})
+		late := p.dial(t)
+		send(t, late, hello())
+		if e := refusalOf(t, late); e.Code != "57P03" {
+			t.Errorf("a new client: SQLSTATE %s, want 57P03", e.Code)
+		}
+		idle := p.dial(t) // says nothing, and is not waited for at the end
 		send(t, conn, message('Q', "SELECT 1\x00"))
 		until(t, conn, 'Z')
 		_ = conn.Close()
@@ -318,6 +356,54 @@ func TestDrain(t *testing.T) {
 		if diff := cmp.Diff([]string{"SELECT 1"}, p.sink.sqls()); diff != "" {
 			t.Errorf("captured when Serve returned: %s", diff)
 		}
+		if e := refusalOf(t, idle); e.Code != "57P03" {
+			t.Errorf("a client that said nothing: SQLSTATE %s, want 57P03", e.Code)
+		}
+		if c, err := net.Dial("tcp", p.addr); err == nil {
+			_ = c.Close()
+			t.Error("a connection was taken after Serve returned")
+		}
+	})
+	t.Run("a statement can be cancelled", func(t *testing.T) {
+		t.Parallel()
+		cancelled := make(chan struct{})
+		p := start(t, backend(t, func(conn net.Conn) {
+			if b := readPacket(t, conn); len(b) == 16 && binary.BigEndian.Uint32(b[4:]) == cancel {
+				close(cancelled)
+				return
+			}
+			send(t, conn, greeting())
+			<-cancelled
+			send(t, conn, message('E', "C57014\x00\x00"), message('Z', "I"))
+			_, _ = io.ReadAll(conn)
+		}), func(o *proxy.Options) { o.DrainTimeout = patience })
+		conn := p.enter(t)
+		send(t, conn, message('Q', "SELECT pg_sleep(600)\x00"))
+		p.cancel()
+		canceller := p.dial(t)
+		send(t, canceller, packet(cancel, "\x00\x00\x00\x01\x00\x00\x00\x02"))
+		if got := until(t, conn, 'Z'); got != "EZ" {
+			t.Errorf("messages %q", got)
+		}
+		_ = conn.Close()
+		p.wait(t)
+		if n := p.Stats().CancelRequests; n != 1 {
+			t.Errorf("%d cancel requests", n)
+		}
+	})
+	t.Run("a cancel request that hangs is not waited for", func(t *testing.T) {
+		t.Parallel()
+		reached, over := make(chan struct{}), make(chan struct{})
+		p := start(t, backend(t, func(conn net.Conn) {
+			readPacket(t, conn)
+			close(reached)
+			<-over
+		}), func(o *proxy.Options) { o.DrainTimeout, o.DialTimeout = time.Millisecond, time.Hour })
+		send(t, p.dial(t), packet(cancel, "\x00\x00\x00\x01\x00\x00\x00\x02"))
+		<-reached
+		p.cancel()
+		p.wait(t)
+		close(over)
 	})
 	t.Run("a session that stays is closed", func(t *testing.T) {
 		t.Parallel()

@@ -205,7 +205,7 @@ func packetLength(b []byte) (int, error) {
 func (s *Server) handle(client net.Conn) {
 	defer client.Close()
 	_ = client.SetReadDeadline(time.Now().Add(s.opts.StartupTimeout))
-	if s.draining.Load() { // or the deadline just set would outlast the one set by drain
+	if s.closing.Load() { // or the deadline just set would outlast the one set by drain
 		_ = client.SetReadDeadline(time.Now())
 	}
 	start, err := s.readStartup(client)

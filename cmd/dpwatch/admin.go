@@ -42,8 +42,13 @@ func (r *relay) pause(paused bool) {
 	r.supervisor.Pause(paused)
 }
 
-// readyz reports whether every engine can be reached. It does not depend on the auditor or the shadow database.
+// readyz reports whether new sessions are taken and every engine can be reached. It does not depend on the auditor or the
+// shadow database.
 func (r *relay) readyz(w http.ResponseWriter, req *http.Request) {
+	if r.draining.Load() {
+		http.Error(w, "shutting down: sessions drain, new ones are refused", http.StatusServiceUnavailable)
+		return
+	}
 	dialer := net.Dialer{Timeout: time.Duration(r.cfg.Proxy.DialTimeout)}
 	for _, one := range r.routes {
 		conn, err := dialer.DialContext(req.Context(), one.cfg.Upstream.Network, one.cfg.Upstream.Address)

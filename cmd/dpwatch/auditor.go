@@ -38,6 +38,7 @@ func auditorCommand(env environment) *cobra.Command {
 		Use: "auditor", Hidden: true, Args: cobra.NoArgs,
 		Short: "The auditor process; started by run and demo",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			defer outlive(func() {})()
 			file := os.NewFile(supervise.LinkFD, "relay")
 			conn, err := net.FileConn(file)
 			if err != nil {

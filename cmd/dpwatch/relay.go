@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -36,6 +37,7 @@ type relay struct {
 	admin      net.Listener
 	queue      *capture.Queue
 	supervisor *supervise.Supervisor
+	draining   atomic.Bool
 }
 
 // auditorGrace is how long the auditor may take to finish when the relay ends.
@@ -163,6 +165,7 @@ func (r *relay) stats() proxy.Stats {
 // Run relays until ctx ends: then sessions drain, the auditor finishes, and the admin port closes last.
 func (r *relay) Run(ctx context.Context) error {
 	defer r.closeListeners()
+	defer context.AfterFunc(ctx, func() { r.draining.Store(true) })()
 	auditCtx, stopAudit := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAudit()
 	var group errgroup.Group

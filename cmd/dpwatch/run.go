@@ -5,6 +5,7 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -22,6 +23,7 @@ func runCommand(env environment) *cobra.Command {
 		Use: "run", Short: "Run the sidecar: the proxy and its auditor", Args: cobra.NoArgs,
 		Long: `Run the sidecar until SIGTERM or Ctrl-C; sessions then may finish until proxy.drain_timeout.
 A second signal ends it at once. No fault of the auditor reaches a client's session.
+SIGHUP ends nothing: files of TLS are read again by themselves when they are replaced, all else takes a restart.
 SIGUSR1 pauses replays, SIGUSR2 lets them go on, as do POST /api/pause and /api/resume on the admin port.`,
 		Example: "  dpwatch run --config dpwatch.yaml",
 	}
@@ -34,10 +36,13 @@ SIGUSR1 pauses replays, SIGUSR2 lets them go on, as do POST /api/pause and /api/
 		if env.Getenv("GOMAXPROCS") == "" && !c.Proxy.UsesTLS() { // TLS is worked on by goroutines, on all processors
 			runtime.GOMAXPROCS(relayThreads(runtime.GOMAXPROCS(0)))
 		}
-		log, err := newLogger(env.Stderr, c.Log.Level)
+		lines := newLogQueue(env.Stderr)
+		defer lines.close(logGrace)
+		log, err := newLogger(lines, c.Log.Level)
 		if err != nil {
 			return err
 		}
+		defer outlive(func() { log.Info("SIGHUP: files of TLS are read again by themselves; for all else restart dpwatch") })()
 		r, err := newRelay(env, c, hello{File: *path, YAML: string(raw)}, log, env.Stderr, nil)
 		if err != nil {
 			return err
@@ -49,6 +54,9 @@ SIGUSR1 pauses replays, SIGUSR2 lets them go on, as do POST /api/pause and /api/
 	}
 	return cmd
 }
+
+// logGrace is how long the end of the process waits for whoever reads the log.
+const logGrace = time.Second
 
 // pauseOnSignals pauses replays on SIGUSR1 and lets them go on with SIGUSR2, until stop is called.
 func pauseOnSignals(r *relay) (stop func()) {

@@ -370,6 +370,9 @@ func TestRunSecondSignal(t *testing.T) {
 		return err != nil
 	})
 	exec0(t, conn, "SELECT 1") // the session goes on
+	if code, body := s.get(t, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "shutting down") {
+		t.Errorf("/readyz answers %d %q while sessions drain", code, body)
+	}
 	if err := s.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

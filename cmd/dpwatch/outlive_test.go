@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A log that nobody reads any more, and SIGHUP, end neither the process nor a session.
+func TestRunOutlives(t *testing.T) {
+	t.Parallel()
+	direct := copies(t)
+	cfg, err := pgx.ParseConfig(direct)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := freeAddress(t)
+	path := file(t, "dpwatch.yaml", fmt.Sprintf(`
+proxy: {listen: %s, upstream: "%s:%d"}
+shadow: {dsn: %q}
+privacy: {protected: [public.people]}
+`, addr, cfg.Host, cfg.Port, direct))
+	log, stderr, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := program(context.Background(), "run", "--config", path)
+	cmd.Stderr = stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = stderr.Close()
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+	})
+	lines := bufio.NewScanner(log)
+	await := func(text string) {
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), text) {
+				return
+			}
+		}
+		t.Fatalf("the log ended before %q", text)
+	}
+	await("dpwatch is up")
+	s := &sidecar{direct: direct, addr: addr}
+	conn := s.connect(t)
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	await("SIGHUP")
+	exec0(t, conn, "SELECT 1")
+	_ = log.Close()
+	for range 20 { // each of them is logged
+		bad, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bad.Write([]byte("GET / HTTP/1.0\r\n\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := bad.Read(make([]byte, 1)); n != 1 { // the refusal
+			t.Errorf("read: %v", err)
+		}
+		_ = bad.Close()
+	}
+	exec0(t, conn, "SELECT 1")
+	exec0(t, s.connect(t), "SELECT 1")
+	select {
+	case <-ended:
+		t.Errorf("it ended: %v", cmd.ProcessState)
+	default:
+	}
+}
