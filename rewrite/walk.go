@@ -250,7 +250,7 @@ func (w *walker) unreadable(t Table, kind relationKind, reason Reason, offset in
 	case reason == ReasonSettingsUncertain:
 		hint = "qualify the name with its schema"
 	case reason == ReasonAmbiguousName:
-		hint = "a schema earlier in the search_path is not listed at all: qualify the name, or let privacy.catalog tell what is in it"
+		hint = "what a schema earlier in the search_path holds is not known: qualify the name, or let privacy.catalog tell (information_schema is never told)"
 	case t.Schema == "" && w.r.names.protected[t.Name]:
 		hint = "a protected table has this name, but not in a schema of the session's search_path"
 	default:
