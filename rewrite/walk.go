@@ -51,6 +51,8 @@ type walker struct {
 
 	// callees, not nil only in the body of a function, collects the users' functions that it calls, for a judge.
 	callees map[Table]bool
+	// printed: the server wrote the text from its own tree, in which x.f is a column; a call is written as f(x).
+	printed bool
 }
 
 // refusal is a note of the walk; touches: the node may have meant a protected table.
