@@ -42,6 +42,8 @@ type Relation struct {
 	Reads []Table
 	// Calls are the functions outside pg_catalog that the view or the policies call.
 	Calls []Table
+	// Definition is a view's query as pg_get_viewdef prints it with pg_catalog alone in the search_path; "" for all others.
+	Definition string
 }
 
 // FunctionKind is pg_proc.prokind, in words.

@@ -221,7 +221,7 @@ func settingValue(f *pg_query.FuncCall, q capture.Query) (float64, error) {
 	if len(name) == 0 || name[len(name)-1] != "current_setting" || len(f.GetArgs()) == 0 || q.SettingsUncertain {
 		return 0, errNotConstant
 	}
-	value, ok := q.Settings[strings.ToLower(f.GetArgs()[0].GetAConst().GetSval().GetSval())]
+	value, ok := q.Settings[strings.ToLower(plainString(f.GetArgs()[0]))]
 	if !ok {
 		return 0, errNotConstant
 	}

@@ -29,7 +29,7 @@ func (n *names) dependents(o Options, j *judge) {
 			}
 		}
 		for _, t := range o.Public {
-			n.publicFault(shadow, t, o.Neighbours)
+			n.publicFault(j, t, o.Neighbours)
 		}
 	}
 	if n.source == nil {
@@ -77,6 +77,11 @@ type fault struct {
 
 func noCopy(detail string) fault {
 	return fault{ReasonNoCopy, detail, "create it in shadow.d0 and in every schema of shadow.d1, over the tables of that schema alone"}
+}
+
+// noReplay is the fault of a public view.
+func noReplay(detail string) fault {
+	return fault{ReasonNoCopy, detail, "put a table with its rows, or a materialized view, in its place in the shadow database"}
 }
 
 // bases returns, for every relation that reads a protected table or is a part of one, which protected tables these
@@ -135,16 +140,23 @@ func copyFault(j *judge, name string, neighbours []string, mustExist bool) strin
 	return ""
 }
 
-// publicFault notes a public relation that, in the database of the replays, reads a neighbour or another server.
-func (n *names) publicFault(shadow *catalogIndex, public Table, neighbours []string) {
-	for _, t := range slices.SortedFunc(maps.Keys(shadow.closure(public)), compareTables) {
-		r := shadow.relations[t]
+// publicFault notes a public relation that, in the database of the replays, reads a neighbour or another server, or is a view
+// that cannot be replayed.
+func (n *names) publicFault(j *judge, public Table, neighbours []string) {
+	for _, t := range slices.SortedFunc(maps.Keys(j.shadow.closure(public)), compareTables) {
+		r := j.shadow.relations[t]
 		switch {
 		case slices.Contains(neighbours, t.Schema):
 			n.refused[public] = fault{ReasonNoCopy, fmt.Sprintf("is listed in privacy.public, but reads %s in the shadow database", t), "a public table is the same on every neighbour: list it in privacy.protected and give every neighbour a copy"}
 			return
 		case r != nil && r.Kind == KindForeign:
 			n.refused[public] = fault{ReasonNoCopy, "reads a foreign table in the shadow database", "copy its rows into a table of the shadow database"}
+			return
+		case r == nil:
+			continue
+		}
+		if fault := j.view("", r); fault != "" {
+			n.refused[public] = noReplay("reads, in the shadow database, the view " + t.String() + ", which " + fault)
 			return
 		}
 	}

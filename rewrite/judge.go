@@ -82,6 +82,9 @@ func (j *judge) relationFault(neighbour string, root Table) string {
 				return fmt.Sprintf("calls the function %s", call)
 			}
 		}
+		if fault := j.view(neighbour, r); fault != "" {
+			return fmt.Sprintf("reads the view %s, which %s", t, fault)
+		}
 	}
 	return ""
 }

@@ -174,8 +174,10 @@ func pathOf(q capture.Query, byDefault []string) searchPath {
 		}
 	}
 	user := q.User
-	if role := q.Settings["role"]; role != "" && role != "none" {
-		user = role
+	for _, setting := range []string{"session_authorization", "role"} {
+		if role := q.Settings[setting]; role != "" && role != "none" {
+			user = role
+		}
 	}
 	p.role = user
 	for _, s := range path {
@@ -210,7 +212,9 @@ func (n *names) unqualified(name string, path searchPath) (t Table, kind relatio
 		switch {
 		case s == "pg_catalog" && n.catalogs[name]:
 			return t, kindSystem, ""
-		case s == "pg_catalog" || isTempSchema(s):
+		case s == "information_schema": // its views are in no catalog here
+			unknownBefore = true
+		case isSystemSchema(s) || isTempSchema(s): // a protected table's name does not start with pg_
 			continue
 		case n.source != nil && n.source.denied[Denial{path.role, s}]:
 			continue

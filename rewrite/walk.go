@@ -51,6 +51,8 @@ type walker struct {
 
 	// callees, not nil only in the body of a function, collects the users' functions that it calls, for a judge.
 	callees map[Table]bool
+	// printed: the server wrote the text from its own tree, in which x.f is a column; a call is written as f(x).
+	printed bool
 }
 
 // refusal is a note of the walk; touches: the node may have meant a protected table.
@@ -250,7 +252,7 @@ func (w *walker) unreadable(t Table, kind relationKind, reason Reason, offset in
 	case reason == ReasonSettingsUncertain:
 		hint = "qualify the name with its schema"
 	case reason == ReasonAmbiguousName:
-		hint = "a schema earlier in the search_path is not listed at all: qualify the name, or let privacy.catalog tell what is in it"
+		hint = "what a schema earlier in the search_path holds is not known: qualify the name, or let privacy.catalog tell (information_schema is never told)"
 	case t.Schema == "" && w.r.names.protected[t.Name]:
 		hint = "a protected table has this name, but not in a schema of the session's search_path"
 	default:

@@ -122,8 +122,19 @@ func (w *walker) readsKnownSetting(n *pg_query.FuncCall) bool {
 	if len(n.GetArgs()) == 0 {
 		return false
 	}
-	name := strings.ToLower(n.GetArgs()[0].GetAConst().GetSval().GetSval())
+	name := strings.ToLower(plainString(n.GetArgs()[0]))
 	return !w.q.SettingsUncertain && (isCustomSetting(name) || isKeySetting(name))
+}
+
+// plainString returns the string of a literal, or of one cast to text, as a server prints it; "" for all else.
+func plainString(n *pg_query.Node) string {
+	if c := n.GetTypeCast(); c != nil {
+		if parts := stringParts(c.GetTypeName().GetNames()); len(parts) == 0 || parts[len(parts)-1] != "text" || len(c.GetTypeName().GetArrayBounds()) > 0 {
+			return ""
+		}
+		n = c.GetArg()
+	}
+	return n.GetAConst().GetSval().GetSval()
 }
 
 // attribute judges x.name, which PostgreSQL also takes as the call name(x).
@@ -142,6 +153,9 @@ func (w *walker) indirection(n *pg_query.A_Indirection, at place) {
 		name := i.GetString_().GetSval()
 		if isSystemColumn(name) {
 			w.refuse(ReasonSystemColumn, "A_Indirection", at.near, "system column "+name, "")
+		}
+		if w.printed {
+			continue
 		}
 		w.attribute(name, "A_Indirection", at.near)
 		w.readerAsAttribute(name, "A_Indirection", at.near)
@@ -163,10 +177,15 @@ func (w *walker) typeName(n *pg_query.TypeName) {
 	case "regclass", "regnamespace", "regrole", "regproc", "regprocedure", "regoper", "regoperator":
 		w.refuse(ReasonNameInString, "TypeName", n.GetLocation(), "type "+last+", which turns text into the name of an object", "")
 	}
-	if parts[0] != "pg_catalog" && (w.r.names.protected[last] || w.r.names.protected[strings.TrimPrefix(last, "_")]) {
+	if parts[0] != "pg_catalog" && (w.r.names.protected[last] || w.r.names.protected[strings.TrimPrefix(last, "_")]) && !w.ownRowType(parts) {
 		w.refuse(ReasonRowType, "TypeName", n.GetLocation(), "type "+strings.Join(parts, "."), "")
 	}
 	w.userType(parts, n.GetLocation())
+}
+
+// ownRowType reports whether a type in the body of a neighbour's function or view is the row type of that neighbour's table.
+func (w *walker) ownRowType(parts []string) bool {
+	return w.callees != nil && len(parts) == 2 && w.r.names.kinds[Table{parts[0], parts[1]}] == kindProtected
 }
 
 // typeCast allows the types for names of types and text search objects only on a plain string that names no table.

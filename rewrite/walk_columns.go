@@ -21,6 +21,9 @@ func (w *walker) columnRef(n *pg_query.ColumnRef) {
 	case 1:
 		return
 	case 2, 3, 4:
+		if w.printed {
+			break
+		}
 		if last != "" {
 			w.assume(AssumedAttribute)
 		}

@@ -22,8 +22,10 @@ func (r *reader) schemas() error {
 	})
 }
 
-// relations are what a query can name: no indexes, toast tables and composite types.
-const relations = `SELECT c.oid, n.nspname, c.relname, c.relkind::text, c.relrowsecurity
+// relations are what a query can name: no indexes, toast tables and composite types. A view has its query, in which every
+// name outside pg_catalog has its schema, since nothing else is in the reader's search_path.
+const relations = `SELECT c.oid, n.nspname, c.relname, c.relkind::text, c.relrowsecurity,
+		CASE WHEN c.relkind = 'v' THEN coalesce(pg_get_viewdef(c.oid), '') ELSE '' END
 	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 	WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND ` + ordinary + ` ORDER BY 2, 3`
 
@@ -72,7 +74,7 @@ func (r *reader) relations() error {
 		var oid uint32
 		var kind string
 		var relation rewrite.Relation
-		err := row.Scan(&oid, &relation.Schema, &relation.Name, &kind, &relation.RowSecurity)
+		err := row.Scan(&oid, &relation.Schema, &relation.Name, &kind, &relation.RowSecurity, &relation.Definition)
 		relation.Kind = kindOf(kind)
 		place[oid] = len(r.catalog.Relations)
 		r.catalog.Relations = append(r.catalog.Relations, relation)

@@ -1,0 +1,48 @@
+package rewrite
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+)
+
+// view judges what a view of the shadow database does besides reading relations: a query that asks who is asking, reads
+// a system catalog or column, or has side effects says something else in a replay, though no dependency of the view tells. It is
+// judged as a client's query would be. What it reads is left to the caller, who has it from the catalog. A materialised view
+// holds rows.
+func (j *judge) view(neighbour string, r *Relation) string {
+	if r.Definition == "" {
+		return ""
+	}
+	if fault := j.tooLarge(r.Definition); fault != "" {
+		return "has a query that is too large"
+	}
+	tree, _, err := parseTree(r.Definition)
+	if err != nil || len(tree.GetStmts()) != 1 || tree.GetStmts()[0].GetStmt().GetSelectStmt() == nil {
+		return "has a query that cannot be parsed"
+	}
+	w := &walker{
+		r: j.bodyRewriter(neighbour), q: capture.Query{}, printed: true,
+		protected: map[Table]bool{}, public: map[Table]bool{}, functions: map[string]bool{}, assumed: map[string]bool{},
+		callees: map[Table]bool{},
+	}
+	w.visit(tree.GetStmts()[0].GetStmt().ProtoReflect(), place{near: -1})
+	for _, f := range w.refusals {
+		if f.Reason != ReasonUnknownTable {
+			return "holds what cannot be replayed: " + f.Detail
+		}
+	}
+	for _, f := range slices.SortedFunc(maps.Keys(w.callees), compareTables) {
+		if fault := j.call(neighbour, f); fault != "" && !j.quiet(f) {
+			return "calls the function " + f.String() + ", which " + fault
+		}
+	}
+	return ""
+}
+
+// quiet reports whether a function of the shadow database is immutable and reads no protected table.
+func (j *judge) quiet(f Table) bool {
+	found := j.shadow.find(f.Schema, f.Name, searchPath{})
+	return len(found) > 0 && !slices.ContainsFunc(found, func(g *Function) bool { return g.Volatility != "immutable" || j.names.isReader(g) })
+}
