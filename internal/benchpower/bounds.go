@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,7 +25,8 @@ type benchmark struct {
 	published
 }
 
-// bounds prints the lower bound of one audit of every mechanism of the benchmark, beside the published ones.
+// bounds prints the median of the lower bounds of some audits of every mechanism of the benchmark, and the least and the
+// greatest, beside the published ones.
 func bounds(w io.Writer, o options) error {
 	if o.boundPairs == 0 {
 		return nil
@@ -35,29 +37,39 @@ func bounds(w io.Writer, o options) error {
 			some = append(some, b)
 		}
 	}
-	lower := make([]float64, len(some))
-	took := make([]time.Duration, len(some))
-	errs := make([]error, len(some))
+	lower := make([][]float64, len(some))
+	took := make([]time.Duration, len(some)*o.boundRuns)
+	errs := make([]error, len(took))
 	slots := make(chan struct{}, o.workers)
 	var wg sync.WaitGroup
 	for i, b := range some {
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			start := time.Now()
-			lower[i], errs[i] = lowerBound(b, o.boundPairs, o.seed)
-			took[i] = time.Since(start)
-		})
+		lower[i] = make([]float64, o.boundRuns)
+		for run := range o.boundRuns {
+			wg.Go(func() {
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				start := time.Now()
+				at := i*o.boundRuns + run
+				lower[i][run], errs[at] = lowerBound(b, o.boundPairs, o.seed+uint64(run))
+				took[at] = time.Since(start)
+			})
+		}
 	}
 	wg.Wait()
-	fmt.Fprintf(w, "Lower bound of epsilon, one audit of %d pairs without a claim, confidence %g at every look.\n\n", o.boundPairs, 1-alpha)
-	fmt.Fprintln(w, "| mechanism | true | ours | DP-Sniper LR | DP-Sniper NN | StatDP, two runs | seconds |")
-	fmt.Fprintln(w, "|---|---|---|---|---|---|---|")
+	fmt.Fprintf(w, "Lower bound of epsilon, %d audits of %d pairs without a claim, confidence %g at every look.\n\n", o.boundRuns, o.boundPairs, 1-alpha)
+	fmt.Fprintln(w, "| mechanism | true | ours, median | least and greatest | DP-Sniper LR | DP-Sniper NN | StatDP, two runs | seconds an audit |")
+	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|")
 	for i, b := range some {
-		if errs[i] != nil {
-			return fmt.Errorf("%s: %w", b.name, errs[i])
+		var all time.Duration
+		for at := i * o.boundRuns; at < (i+1)*o.boundRuns; at++ {
+			if errs[at] != nil {
+				return fmt.Errorf("%s: %w", b.name, errs[at])
+			}
+			all += took[at]
 		}
-		fmt.Fprintf(w, "| %s | %s | %.4g | %s | %s | %s | %.0f |\n", b.name, b.true, lower[i], b.sniperLR, b.sniperNN, b.statDP, took[i].Seconds())
+		slices.Sort(lower[i])
+		fmt.Fprintf(w, "| %s | %s | %.4g | %.4g to %.4g | %s | %s | %s | %.0f |\n", b.name, b.true, lower[i][(o.boundRuns-1)/2], lower[i][0],
+			lower[i][o.boundRuns-1], b.sniperLR, b.sniperNN, b.statDP, all.Seconds()/float64(o.boundRuns))
 	}
 	fmt.Fprintln(w)
 	return nil

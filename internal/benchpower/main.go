@@ -19,9 +19,9 @@ import (
 )
 
 type options struct {
-	runs, alarmRuns, alarmPairs, boundPairs, workers int
-	seed                                             uint64
-	cells                                            *regexp.Regexp
+	runs, alarmRuns, alarmPairs, boundPairs, boundRuns, workers int
+	seed                                                        uint64
+	cells                                                       *regexp.Regexp
 }
 
 func main() {
@@ -38,6 +38,7 @@ func run(args []string, w io.Writer) error {
 	flags.IntVar(&o.alarmRuns, "alarm-runs", 200, "audits per cell of the table of false alarms; 0 for none")
 	flags.IntVar(&o.alarmPairs, "alarm-pairs", 20_000, "pairs of trials per audit of the table of false alarms")
 	flags.IntVar(&o.boundPairs, "bounds", 0, "pairs of trials per audit of the table of lower bounds; 0 for none")
+	flags.IntVar(&o.boundRuns, "bound-runs", 1, "audits per mechanism of the table of lower bounds, whose median it shows")
 	flags.IntVar(&o.workers, "workers", runtime.NumCPU(), "audits at a time")
 	flags.Uint64Var(&o.seed, "seed", 1000, "first seed")
 	cells := flags.String("cells", ".", "regular expression: only the cells with such a name")
@@ -48,8 +49,8 @@ func run(args []string, w io.Writer) error {
 	if o.cells, err = regexp.Compile(*cells); err != nil {
 		return fmt.Errorf("-cells: %w", err)
 	}
-	if o.workers < 1 || o.runs < 0 || o.alarmRuns < 0 || o.alarmPairs < 1 || o.boundPairs < 0 {
-		return fmt.Errorf("-workers and -alarm-pairs must be at least 1, -runs, -alarm-runs and -bounds at least 0")
+	if o.workers < 1 || o.runs < 0 || o.alarmRuns < 0 || o.alarmPairs < 1 || o.boundPairs < 0 || o.boundRuns < 1 {
+		return fmt.Errorf("-workers, -alarm-pairs and -bound-runs must be at least 1, -runs, -alarm-runs and -bounds at least 0")
 	}
 	if err := power(w, o); err != nil {
 		return err
