@@ -16,8 +16,8 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// patience is how long a test waits for what must happen before it gives up.
-const patience = 20 * time.Second
+// patience is how long a test waits for what must happen before it gives up; it only ends a test that hangs.
+const patience = 5 * time.Minute
 
 // recorder is a Sink that keeps everything.
 type recorder struct {
@@ -177,6 +177,9 @@ func backend(t testing.TB, handle func(conn net.Conn)) proxy.Address {
 	})
 	return proxy.Address{Network: "tcp", Address: l.Addr().String()}
 }
+
+// nobody listens here: port 1 is for a service that no machine has, and no test is given it.
+var nobody = proxy.Address{Network: "tcp", Address: "127.0.0.1:1"}
 
 // message builds a typed message.
 func message(typ byte, body string) []byte {

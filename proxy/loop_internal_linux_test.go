@@ -13,6 +13,9 @@ import (
 	"go.uber.org/zap"
 )
 
+// hang is how long a peer waits before a test that hangs fails.
+const hang = 5 * time.Minute
+
 // tcpPair returns both ends of a connection.
 func tcpPair(t testing.TB) (near, far net.Conn) {
 	t.Helper()
@@ -27,7 +30,7 @@ func tcpPair(t testing.TB) (near, far net.Conn) {
 	if near, err = l.Accept(); err != nil {
 		t.Fatal(err)
 	}
-	_ = far.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = far.SetDeadline(time.Now().Add(hang))
 	t.Cleanup(func() {
 		_ = near.Close()
 		_ = far.Close()
@@ -175,17 +178,26 @@ func TestLoopContainsPanic(t *testing.T) {
 	}
 }
 
-// TestLoopLingers: a client whose server has gone is not waited for without end; what it says until then arrives.
+// TestLoopLingers: a client whose server has gone may go on, and what it says arrives; it is not waited for without end.
 func TestLoopLingers(t *testing.T) {
-	ls := startLoops(t, 1)
-	ls.all[0].linger = 300 * time.Millisecond
-	o := newOnLoop(t, ls, nil).start()
-	buf := make([]byte, 64)
-	_ = o.server.(*net.TCPConn).CloseWrite()
-	if _, err := o.client.Read(buf); !errors.Is(err, io.EOF) {
-		t.Fatalf("the client reads %v, want the end", err)
+	gone := func(linger time.Duration) (*onLoop, []byte) {
+		ls := startLoops(t, 1)
+		ls.all[0].linger = linger
+		o := newOnLoop(t, ls, nil).start()
+		_ = o.server.(*net.TCPConn).CloseWrite()
+		buf := make([]byte, 64)
+		if _, err := o.client.Read(buf); !errors.Is(err, io.EOF) {
+			t.Fatalf("the client reads %v, want the end", err)
+		}
+		return o, buf
 	}
+	o, buf := gone(time.Hour)
 	pass(t, o.client, o.server, []byte("still here"), buf)
+	_ = o.client.Close()
+	if err := <-o.result; err != nil {
+		t.Errorf("ended with %v", err)
+	}
+	o, buf = gone(time.Millisecond)
 	if _, err := o.server.Read(buf); !errors.Is(err, io.EOF) && err == nil {
 		t.Errorf("the server reads %v, want the end", err)
 	}
@@ -235,7 +247,7 @@ func TestLoopClosesDescriptors(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(hang); ; time.Sleep(5 * time.Millisecond) {
 		n, load := descriptors(t), ls.all[0].load.Load()+ls.all[1].load.Load()
 		if n <= before && load == 0 {
 			return
@@ -265,7 +277,7 @@ func TestLoopRefusesWhatIsNoSocket(t *testing.T) {
 	result := make(chan error, 1)
 	go func() { result <- s.run([]byte("first "), &chunkPool{}) }()
 	buf := make([]byte, 64)
-	_ = far.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = far.SetDeadline(time.Now().Add(hang))
 	if _, err := far.Write([]byte("second")); err != nil {
 		t.Fatal(err)
 	}

@@ -110,13 +110,3 @@ func needs18(t testing.TB) *cluster {
 	}
 	return &postgres18
 }
-
-// freePort returns a TCP port on loopback that nobody listens on now.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
-}

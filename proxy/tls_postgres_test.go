@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -122,7 +121,7 @@ func (c *secureCluster) ask(t *testing.T, client, addr, extra string) (string, e
 		t.Fatal(err)
 	}
 	const sql = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
-	dsn := fmt.Sprintf("host=%s port=%s user=postgres password=%s dbname=postgres connect_timeout=20 %s", host, port, c.Password(), extra)
+	dsn := fmt.Sprintf("host=%s port=%s user=postgres password=%s dbname=postgres connect_timeout=300 %s", host, port, c.Password(), extra)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if client != "pgx" {
@@ -259,11 +258,7 @@ func testOtherCertificate(t *testing.T, c *secureCluster) {
 	if err := away.CheckUpstream(t.Context()); err != nil {
 		t.Errorf("CheckUpstream without need: %v", err)
 	}
-	port, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone := start(t, proxy.Address{Network: "tcp", Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}, legs(proxy.TLSRequire, c.id, proxy.UpstreamRequire))
+	gone := start(t, nobody, legs(proxy.TLSRequire, c.id, proxy.UpstreamRequire))
 	var upstream *proxy.UpstreamError
 	if err := gone.CheckUpstream(t.Context()); !errors.As(err, &upstream) {
 		t.Errorf("CheckUpstream of an engine that is away: %v, want an UpstreamError", err)
@@ -319,6 +314,7 @@ func testRotation(t *testing.T, c *secureCluster) {
 }
 
 func testCancelTLS(t *testing.T, c *secureCluster) {
+	watch := pgtest.Connect(t, c.SocketDSN("postgres"))
 	for name, change := range map[string]func(*proxy.Options){
 		"terminated":     legs(proxy.TLSRequire, c.id, proxy.UpstreamRequire),
 		"plain client":   legs(proxy.TLSDisable, nil, proxy.UpstreamRequire),
@@ -333,10 +329,16 @@ func testCancelTLS(t *testing.T, c *secureCluster) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		timer := time.AfterFunc(300*time.Millisecond, func() { _ = conn.PgConn().CancelRequest(context.Background()) })
-		_, err = conn.Exec(t.Context(), "SELECT pg_sleep(30)")
-		timer.Stop()
-		if err == nil || !strings.Contains(err.Error(), "57014") {
+		failed := make(chan error, 1)
+		go func() {
+			_, err := conn.Exec(t.Context(), "SELECT pg_sleep(600)")
+			failed <- err
+		}()
+		eventually(t, "the statement runs", func() bool { return backends(t, watch, "SELECT pg_sleep(600)%") == 1 })
+		if err := conn.PgConn().CancelRequest(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := <-failed; sqlState(err) != "57014" {
 			t.Errorf("%s: %v, want SQLSTATE 57014", name, err)
 		}
 		_ = conn.Close(context.Background())

@@ -113,7 +113,7 @@ func split(worlds []string, opt hoist.Options) (*hoisted, error) {
 
 // rehearse makes the tables once and checks that the rest gives the columns that the query gives.
 func (p *Player) rehearse(ctx context.Context, r *Run, worlds []string, h *hoisted) error {
-	conn, err := p.connect(ctx, r.stmt)
+	conn, err := p.connectLimited(ctx, r.stmt)
 	if err != nil {
 		return err
 	}

@@ -21,8 +21,8 @@ const ApplicationName = "dpwatch-replay"
 // Options says where the copies are and how gently they are asked.
 type Options struct {
 	DSN              string
-	SearchPath       []string // where the engine's functions are; tables are always schema-qualified
-	StatementTimeout time.Duration
+	SearchPath       []string      // where the engine's functions are; tables are always schema-qualified
+	StatementTimeout time.Duration // of a trial; what the product asks for itself has a minute at least
 	ConnectTimeout   time.Duration
 	MaxRows          int   // a larger result is the outcome TooLarge
 	MaxBytes         int64 // the same, in bytes of values
@@ -72,12 +72,15 @@ func New(opt Options) (*Player, error) {
 	if opt.ConnectTimeout > 0 {
 		cfg.ConnectTimeout = opt.ConnectTimeout
 	}
-	millis := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+	own := opt.StatementTimeout
+	if own > 0 {
+		own = max(own, ownTime)
+	}
 	sandbox := map[string]string{
 		"application_name":                    ApplicationName,
 		"default_transaction_read_only":       "on",
-		"statement_timeout":                   millis(opt.StatementTimeout),
-		"lock_timeout":                        millis(opt.StatementTimeout),
+		"statement_timeout":                   millis(own),
+		"lock_timeout":                        millis(own),
 		"idle_in_transaction_session_timeout": millis(opt.StatementTimeout + time.Minute),
 	}
 	for name, value := range sandbox {
@@ -85,6 +88,26 @@ func New(opt Options) (*Player, error) {
 	}
 	p := &Player{opt: opt, cfg: cfg, least: map[string]time.Duration{}, told: map[string]bool{}, proving: make(chan struct{}, 1)}
 	return p, p.parseEngines()
+}
+
+// ownTime is how long the product's own questions may take at least: Options.StatementTimeout is for trials, and may be
+// far below what a catalog query takes on a busy server.
+const ownTime = time.Minute
+
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// connectLimited opens one session as connect does, for statements that StatementTimeout is meant for.
+func (p *Player) connectLimited(ctx context.Context, s Statement) (*pgconn.PgConn, error) {
+	conn, err := p.connect(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	const limit = "SELECT pg_catalog.set_config('statement_timeout', $1, false), pg_catalog.set_config('lock_timeout', $1, false)"
+	if _, err := conn.ExecParams(ctx, limit, [][]byte{[]byte(millis(p.opt.StatementTimeout))}, nil, nil, nil).Close(); err != nil {
+		_ = conn.Close(ctx)
+		return nil, settingError("statement_timeout", err)
+	}
+	return conn, nil
 }
 
 // connect opens one session with the client's settings applied.

@@ -163,6 +163,32 @@ func TestTimeoutIsAnOutcome(t *testing.T) {
 	}
 }
 
+// The statement timeout is for trials: the product's own questions to the server have their time, whatever it is.
+func TestOwnQuestionsHaveTheirTime(t *testing.T) {
+	t.Parallel()
+	dsn := shadow(t)
+	opt := options(dsn)
+	opt.StatementTimeout = time.Millisecond
+	p := player(t, opt)
+	if _, err := p.Check(t.Context(), "d0", []string{"d1"}, []string{"people"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.Epoch(t.Context(), []string{"d0", "d1"}); err != nil {
+		t.Error(err)
+	}
+	for _, simple := range []bool{false, true} {
+		got, err := rounds(t, p, replay.Statement{Simple: simple}, `SELECT pg_sleep(600) FROM %s.people`, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, round := range got {
+			if round[0].SQLState != replay.Timeout || round[1].SQLState != replay.Timeout {
+				t.Errorf("round %+v, want timeouts", round)
+			}
+		}
+	}
+}
+
 // Every trial draws anew, also where the same session ran the one before.
 func TestFreshNoise(t *testing.T) {
 	t.Parallel()

@@ -84,7 +84,7 @@ func (r *Run) session(ctx context.Context) (*session, error) {
 	}
 	s, began := &session{share: syncTrials}, time.Now()
 	var err error
-	if s.conn, err = r.player.connect(ctx, r.stmt); err != nil {
+	if s.conn, err = r.player.connectLimited(ctx, r.stmt); err != nil {
 		return nil, err
 	}
 	connected := time.Now()

@@ -47,7 +47,7 @@ Exit status: 0 when every verdict is as planted, 1 otherwise.`,
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:0", "where the proxy listens")
 	fs.StringVar(&f.admin, "admin", "127.0.0.1:0", "where metrics and status are served")
 	fs.IntVar(&f.maxTrials, "max-trials", 1500, "pairs of executions per query at most")
-	fs.DurationVar(&f.patience, "patience", 5*time.Minute, "give up after so long")
+	fs.DurationVar(&f.patience, "patience", 15*time.Minute, "give up after so long")
 	fs.BoolVar(&f.keep, "keep", false, "leave everything running afterwards, until Ctrl-C")
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -145,9 +145,9 @@ func clientDSN(r *relay, secrets showcase.Options) string {
 	return u.String()
 }
 
-// demoConfidence allows one false alarm in a thousand audits: a dozen audits of honest queries whose claims are
-// tight then stay quiet in all but one demo in a hundred.
-const demoConfidence = 0.999
+// demoConfidence allows one false alarm in a hundred thousand audits: half a dozen audits of honest queries whose claims are
+// tight then stay quiet in all but one demo in ten thousand.
+const demoConfidence = 0.99999
 
 var demoYAML = template.Must(template.New("demo").Parse(`proxy:
   listen: {{.Listen}}

@@ -168,7 +168,9 @@ func TestLoadAuditorStopped(t *testing.T) {
 		}
 	}
 	t.Logf("%d statements dropped; the relay's memory went from %d to %d kB", s.metric(t, "dpwatch_capture_dropped_total")-dropped, before, s.residentKB())
-	if grown := s.residentKB() - before; grown > 8<<10 && runtime.GOOS == "linux" {
+	// Each of five sessions may hold its capture budget of 1 MiB, and the garbage collector as much again; a minute's
+	// statements are several times that.
+	if grown := s.residentKB() - before; grown > 24<<10 && runtime.GOOS == "linux" {
 		t.Errorf("the relay's memory grew by %d kB while the auditor hung", grown)
 	}
 	l.wait()

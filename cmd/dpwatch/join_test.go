@@ -40,10 +40,9 @@ func TestFiveTableJoin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.addr, s.admin = freeAddress(t), freeAddress(t)
 	path := file(t, "dpwatch.yaml", fmt.Sprintf(`
-proxy: {listen: %s, upstream: "%s:%d"}
-admin: {listen: %s}
+proxy: {listen: 127.0.0.1:0, upstream: "%s:%d"}
+admin: {listen: 127.0.0.1:0}
 shadow: {dsn: %q}
 privacy:
   protected: [public.users, public.accounts, public.orders, public.items]
@@ -53,7 +52,7 @@ privacy:
 neighbours: {source: %q, choose: [{rule: most_rows}, {rule: random, seed: 7}]}
 claims: {safe_functions: [noisy], trust: [comment]}
 audit: {max_trials: 500, confidence: 0.999}
-`, s.addr, cfg.Host, cfg.Port, s.admin, shadow, s.direct, s.direct))
+`, cfg.Host, cfg.Port, shadow, s.direct, s.direct))
 	for _, command := range []string{"create", "verify"} {
 		var out bytes.Buffer
 		code := run(t.Context(), []string{"neighbours", command, "--config", path},
@@ -62,8 +61,7 @@ audit: {max_trials: 500, confidence: 0.999}
 			t.Fatalf("neighbours %s: exit code %d\n%s", command, code, &out)
 		}
 	}
-	s.process = startProgram(t, "run", "--config", path)
-	s.until(t, "dpwatch is up", func() bool { return strings.Contains(s.log.String(), "dpwatch is up") })
+	s.run(t, path)
 
 	const join = `SELECT u.id, sum(i.quantity * p.price) AS spent FROM users u JOIN accounts a ON a.user_id = u.id
 		JOIN orders o ON o.account_id = a.id JOIN items i ON i.order_id = o.id JOIN products p ON p.id = i.product_id GROUP BY u.id`

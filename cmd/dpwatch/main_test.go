@@ -96,7 +96,7 @@ func TestUsage(t *testing.T) {
 		code int
 		want string
 	}{
-		{"help", nil, exitDone, "Exit codes: 0 done"},
+		{"help", []string{}, exitDone, "Exit codes: 0 done"}, // nil would be this process's own arguments
 		{"unknown command", []string{"adit"}, exitFault, "unknown command"},
 		{"unknown flag", []string{"version", "--loud"}, exitFault, "unknown flag"},
 		{"version", []string{"version"}, exitDone, "dpwatch "},

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -21,12 +22,11 @@ func TestRunOutlives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := freeAddress(t)
 	path := file(t, "dpwatch.yaml", fmt.Sprintf(`
-proxy: {listen: %s, upstream: "%s:%d"}
+proxy: {listen: 127.0.0.1:0, upstream: "%s:%d"}
 shadow: {dsn: %q}
 privacy: {protected: [public.people]}
-`, addr, cfg.Host, cfg.Port, direct))
+`, cfg.Host, cfg.Port, direct))
 	log, stderr, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -45,16 +45,20 @@ privacy: {protected: [public.people]}
 		<-ended
 	})
 	lines := bufio.NewScanner(log)
-	await := func(text string) {
+	await := func(text string) []byte {
 		for lines.Scan() {
 			if strings.Contains(lines.Text(), text) {
-				return
+				return lines.Bytes()
 			}
 		}
 		t.Fatalf("the log ended before %q", text)
+		return nil
 	}
-	await("dpwatch is up")
-	s := &sidecar{direct: direct, addr: addr}
+	var up struct{ Listen []string }
+	if err := json.Unmarshal(await("dpwatch is up"), &up); err != nil {
+		t.Fatal(err)
+	}
+	s := &sidecar{direct: direct, addr: up.Listen[0]}
 	conn := s.connect(t)
 	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
@@ -63,7 +67,7 @@ privacy: {protected: [public.people]}
 	exec0(t, conn, "SELECT 1")
 	_ = log.Close()
 	for range 20 { // each of them is logged
-		bad, err := net.Dial("tcp", addr)
+		bad, err := net.Dial("tcp", s.addr)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -144,6 +144,14 @@ func (r *relay) Addresses() []string {
 	return out
 }
 
+// adminAddress returns where metrics and status are served, "" for nowhere; port 0 of the configuration is filled in.
+func (r *relay) adminAddress() string {
+	if r.admin == nil {
+		return ""
+	}
+	return r.admin.Addr().String()
+}
+
 // serve runs every route until ctx ends or one of them fails, which ends the others in order.
 func (r *relay) serve(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)

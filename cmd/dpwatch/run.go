@@ -43,13 +43,16 @@ SIGUSR1 pauses replays, SIGUSR2 lets them go on, as do POST /api/pause and /api/
 			return err
 		}
 		defer outlive(func() { log.Info("SIGHUP: files of TLS are read again by themselves; for all else restart dpwatch") })()
+		pauses := make(chan os.Signal, 1)
+		signal.Notify(pauses, syscall.SIGUSR1, syscall.SIGUSR2) // before anybody can know that dpwatch runs: they would end it
+		defer func() { signal.Stop(pauses); close(pauses) }()
 		r, err := newRelay(env, c, hello{File: *path, YAML: string(raw)}, log, env.Stderr, nil)
 		if err != nil {
 			return err
 		}
+		go pauseOnSignals(r, pauses)
 		log.Info("dpwatch is up", zap.String("version", buildVersion()), zap.Strings("listen", r.Addresses()),
-			zap.Int("routes", len(r.routes)), zap.Bool("capture", c.Proxy.Capture))
-		defer pauseOnSignals(r)()
+			zap.String("admin", r.adminAddress()), zap.Int("routes", len(r.routes)), zap.Bool("capture", c.Proxy.Capture))
 		return r.Run(cmd.Context())
 	}
 	return cmd
@@ -58,14 +61,9 @@ SIGUSR1 pauses replays, SIGUSR2 lets them go on, as do POST /api/pause and /api/
 // logGrace is how long the end of the process waits for whoever reads the log.
 const logGrace = time.Second
 
-// pauseOnSignals pauses replays on SIGUSR1 and lets them go on with SIGUSR2, until stop is called.
-func pauseOnSignals(r *relay) (stop func()) {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2)
-	go func() {
-		for s := range signals {
-			r.pause(s == syscall.SIGUSR1)
-		}
-	}()
-	return func() { signal.Stop(signals); close(signals) }
+// pauseOnSignals pauses replays on SIGUSR1 and lets them go on with SIGUSR2, until the channel is closed.
+func pauseOnSignals(r *relay, signals <-chan os.Signal) {
+	for s := range signals {
+		r.pause(s == syscall.SIGUSR1)
+	}
 }

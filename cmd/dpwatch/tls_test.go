@@ -59,19 +59,19 @@ func TestRunRoutes(t *testing.T) {
 		t.Fatal(err)
 	}
 	certFile, keyFile := certificate(t)
-	addr, admin, socket := freeAddress(t), freeAddress(t), filepath.Join(t.TempDir(), ".s.PGSQL.6433")
+	socket := filepath.Join(t.TempDir(), ".s.PGSQL.6433")
 	path := file(t, "dpwatch.yaml", fmt.Sprintf(`
 proxy:
   routes:
-    - {name: tcp, listen: %s, upstream: "%s:%d", tls: {mode: require, certificate: %s, key: %s}}
+    - {name: tcp, listen: 127.0.0.1:0, upstream: "%s:%d", tls: {mode: require, certificate: %s, key: %s}}
     - {name: local, listen: "unix:%s", upstream: "%s:%d", tls: {mode: passthrough}}
-admin: {listen: %s}
+admin: {listen: 127.0.0.1:0}
 shadow: {dsn: %q}
 privacy: {protected: [public.people]}
 claims: {safe_functions: [noisy], trust: [comment]}
-`, addr, cfg.Host, cfg.Port, certFile, keyFile, socket, cfg.Host, cfg.Port, admin, direct))
-	s := &sidecar{process: startProgram(t, "run", "--config", path), addr: addr, admin: admin, direct: direct}
-	s.until(t, "dpwatch is up", func() bool { return strings.Contains(s.log.String(), "dpwatch is up") })
+`, cfg.Host, cfg.Port, certFile, keyFile, socket, cfg.Host, cfg.Port, direct))
+	s := &sidecar{direct: direct}
+	s.run(t, path)
 	s.until(t, "the log says loudly that TLS is passed through", func() bool { return strings.Contains(s.log.String(), "NOT captured") })
 	secure := strings.Replace(s.dsn(), "sslmode=disable", "sslmode=require", 1)
 	local := fmt.Sprintf("host=%s port=6433 user=%s password=%s dbname=%s sslmode=disable", filepath.Dir(socket), cfg.User, cfg.Password, cfg.Database)
@@ -120,8 +120,7 @@ claims: {safe_functions: [noisy], trust: [comment]}
 	// A killed process leaves its socket behind; the next one takes it over.
 	_ = s.Process.Kill()
 	<-s.ended
-	second := &sidecar{process: startProgram(t, "run", "--config", path)}
-	second.until(t, "dpwatch is up again", func() bool { return strings.Contains(second.log.String(), "dpwatch is up") })
+	(&sidecar{}).run(t, path)
 }
 
 // TLS on both legs with two certificates breaks SCRAM with channel binding: dpwatch does not start with it.
@@ -155,10 +154,10 @@ func TestRunRefusesOtherCertificate(t *testing.T) {
 	}()
 	certFile, keyFile := certificate(t)
 	config := fmt.Sprintf(`
-proxy: {listen: %s, upstream: %q, tls: {mode: allow, certificate: %s, key: %s}, upstream_tls: {mode: require}}
+proxy: {listen: 127.0.0.1:0, upstream: %q, dial_timeout: 10m, tls: {mode: allow, certificate: %s, key: %s}, upstream_tls: {mode: require}}
 shadow: {dsn: "postgres://x@127.0.0.1:1/x"}
 privacy: {protected: [public.people]}
-`, freeAddress(t), engine.Addr(), certFile, keyFile)
+`, engine.Addr(), certFile, keyFile)
 	refused := startProgram(t, "run", "--config", file(t, "other.yaml", config))
 	<-refused.ended
 	if code := refused.ProcessState.ExitCode(); code != exitFault || !strings.Contains(refused.log.String(), "engine's own certificate") {
@@ -168,9 +167,7 @@ privacy: {protected: [public.people]}
 		"the engine's own": strings.NewReplacer(certFile, engineCert, keyFile, engineKey).Replace(config),
 		"assumed":          strings.Replace(config, "mode: allow", "mode: allow, same_certificate: assume", 1),
 	} {
-		p := startProgram(t, "run", "--config", file(t, "fine.yaml", text))
-		p.until(t, "dpwatch is up with "+name, func() bool { return strings.Contains(p.log.String(), "dpwatch is up") })
-		_ = p.Process.Kill() // the next one takes its address
-		<-p.ended
+		t.Log(name)
+		(&sidecar{}).run(t, file(t, "fine.yaml", text))
 	}
 }

@@ -42,11 +42,10 @@ func TestRenew(t *testing.T) {
 		t.Errorf("catalog %q, audits %+v; want the fault told, and an audit that says what it assumes", s.Catalog, s.Audits)
 	}
 	broken.Store(false)
-	for range 6000 { // the bound only ends a test that hangs
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if s = r.Status(); s.Catalog == "" {
 			break
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 	r.Submit(query("SELECT noisy(count(*), 5) FROM people /*dp_epsilon='0.5'*/"))
 	s = r.Status()
