@@ -44,9 +44,16 @@ func TestClients(t *testing.T) {
 		{"pgbench", inPath("pgbench"), runPgbench},
 		{"pg_dump", inPath("pg_dump"), runPgDump},
 		{"pg_basebackup", inPath("pg_basebackup"), runBaseBackup},
-		{"node-postgres", needsNode, runNode},
-		{"psycopg2", needsPython("psycopg2"), runPython(psycopg2Script)},
-		{"psycopg", needsPython("psycopg"), runPython(psycopgScript)},
+		{"psql", inPath("psql"), runPsqlCommands},
+		{"pg_restore", inPath("pg_restore"), runPgRestore},
+		{"pg_receivewal", inPath("pg_receivewal"), runReceiveWAL},
+		{"node-postgres", needsNode("pg"), runNode(nodeScript)},
+		{"pg-cursor", needsNode("pg-query-stream"), runNode(cursorScript)},
+		{"postgres.js", needsNode("postgres"), runNode(postgresJSScript)},
+		{"psycopg2", needsPython("psycopg2"), runPython("psycopg2", psycopg2Script)},
+		{"psycopg", needsPython("psycopg"), runPython("psycopg", psycopgScript)},
+		{"asyncpg", needsPython("asyncpg"), runPython("asyncpg", asyncpgScript)},
+		{"JDBC", needsJDBC, runJDBC},
 	}
 	for _, server := range []struct {
 		name string

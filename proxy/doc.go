@@ -41,7 +41,8 @@
 // then look at the headers of the messages in it. The few bodies that matter are copied into a bounded
 // buffer. No message wakes anybody: one goroutine for the whole server looks at the buffers now and then and
 // runs the trackers. A full buffer, a message that makes no sense, a panic in the tracker: the capture of that
-// session loses something or stops, which is counted, and its bytes go on.
+// session loses something or stops, which is counted, and its bytes go on. After a full buffer it comes back when the
+// server has answered all that the client sent.
 //
 // A server that breaks its connection has often said why just before: the session goes on until that has come through
 // to the client, and what the client still sends is dropped.

@@ -134,6 +134,7 @@ func (d *drainer) session(t *tapped) {
 	client, server := t.client.take(), t.server.take()
 	defer d.records.give(client)
 	defer d.records.give(server)
+	d.counts.Skipped[tracker.NotCopied] += t.missed.Swap(0)
 	if t.tracker == nil {
 		return
 	}

@@ -8,31 +8,38 @@ import (
 	"testing"
 )
 
-// nodePath finds or fetches node-postgres once.
+// nodeModules are the clients for node that are tested.
+var nodeModules = []string{"pg@8.23.1", "pg-cursor@2.22.0", "pg-query-stream@4.17.0", "postgres@3.4.9"}
+
+// nodePath finds or fetches them once. Missing says why there may be none.
 var nodePath = sync.OnceValues(func() (path, missing string) {
 	if _, err := exec.LookPath("node"); err != nil {
 		return "", "node is not installed"
 	}
-	if exec.Command("node", "-e", "require('pg')").Run() == nil {
-		return os.Getenv("NODE_PATH"), ""
-	}
 	if os.Getenv("DPWATCH_TEST_NPM") != "1" {
-		return "", "node-postgres is not installed; DPWATCH_TEST_NPM=1 lets npm fetch it, NODE_PATH names where it is"
+		return os.Getenv("NODE_PATH"), "DPWATCH_TEST_NPM=1 lets npm fetch it, NODE_PATH names where it is"
 	}
 	dir := filepath.Join(os.TempDir(), "dpwatch-test-npm")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err.Error()
 	}
-	cmd := exec.Command("npm", "install", "--no-audit", "--no-fund", "--no-save", "--prefix", dir, "pg@8.16.3")
+	cmd := exec.Command("npm", append([]string{"install", "--no-audit", "--no-fund", "--no-save", "--prefix", dir}, nodeModules...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", "npm could not fetch node-postgres: " + string(out)
+		return "", "npm could not fetch it: " + string(out)
 	}
 	return filepath.Join(dir, "node_modules"), ""
 })
 
-func needsNode(*testing.T) string {
-	_, missing := nodePath()
-	return missing
+func needsNode(module string) func(*testing.T) string {
+	return func(*testing.T) string {
+		path, missing := nodePath()
+		cmd := exec.Command("node", "-e", "require('"+module+"')")
+		cmd.Env = append(os.Environ(), "NODE_PATH="+path)
+		if err := cmd.Run(); err != nil {
+			return "node module " + module + " is not installed; " + missing
+		}
+		return ""
+	}
 }
 
 const nodeScript = `
@@ -59,13 +66,15 @@ const { Client } = require('pg');
 })().catch(e => { console.error(e); process.exit(1); });
 `
 
-func runNode(t *testing.T, addr, database string) string {
-	path, _ := nodePath()
-	script := filepath.Join(t.TempDir(), "client.js")
-	if err := os.WriteFile(script, []byte(nodeScript), 0o600); err != nil {
-		t.Fatal(err)
+func runNode(text string) func(t *testing.T, addr, database string) string {
+	return func(t *testing.T, addr, database string) string {
+		path, _ := nodePath()
+		script := filepath.Join(t.TempDir(), "client.js")
+		if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return runTool(t, addr, database, "", "env", "NODE_PATH="+path, "node", "--no-deprecation", script)
 	}
-	return runTool(t, addr, database, "", "env", "NODE_PATH="+path, "node", "--no-deprecation", script)
 }
 
 // python returns the first interpreter that can import the module.
@@ -147,12 +156,8 @@ with c.cursor(name="server_side") as s:
 c.execute("SELECT 'done'"); c.close()
 `
 
-func runPython(script string) func(t *testing.T, addr, database string) string {
+func runPython(module, script string) func(t *testing.T, addr, database string) string {
 	return func(t *testing.T, addr, database string) string {
-		module := "psycopg"
-		if script == psycopg2Script {
-			module = "psycopg2"
-		}
 		return runTool(t, addr, database, script, python(module), "-")
 	}
 }

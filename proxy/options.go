@@ -60,7 +60,8 @@ type Options struct {
 	// Zero, the default, is for ever, as clients' pools expect it. Passed-through sessions are never ended.
 	IdleTimeout time.Duration
 	// CaptureBudgetBytes bounds, for each session, the copies of messages that wait to be looked at, and once
-	// more what is remembered of its prepared statements and portals. Default 256 KiB.
+	// more what is remembered of its prepared statements and portals. A client that sends more messages at once than fit
+	// loses the capture until it has had all its answers. Default 256 KiB.
 	CaptureBudgetBytes int
 	// MaxStatementBytes is the longest statement that is captured. Default 16 KiB.
 	MaxStatementBytes int

@@ -150,17 +150,19 @@ func TestTakeMovesPartialRecord(t *testing.T) {
 	}
 }
 
-// TestTapIsBounded: when nobody drains, bodies are left out first, then the capture stops; memory stays below
-// the budget.
+// TestTapIsBounded: when nobody drains, bodies are left out first, then a gap begins; memory stays below the budget. The gap
+// ends when the server waits for the client and nothing else is under way.
 func TestTapIsBounded(t *testing.T) {
 	t.Parallel()
 	const budget = 8 << 10
 	side := newTapped(budget)
-	client, _ := newWalkers(side)
+	client, server := newWalkers(side)
+	ready := join(typed('C', "SELECT 1\x00"), typed('Z', "I"))
+	server.walk(typed('Z', "I")) // the end of the startup
 	query := typed('Q', "SELECT '"+strings.Repeat("x", 500)+"'\x00")
-	cut := 0
-	for n := 0; !side.stopped.Load(); n++ {
-		if n > budget {
+	cut, sent := 0, 0
+	for ; !side.client.lost; sent++ {
+		if sent > budget {
 			t.Fatal("the tap took more messages than fit")
 		}
 		before := len(side.client.records())
@@ -172,8 +174,38 @@ func TestTapIsBounded(t *testing.T) {
 			t.Fatalf("%d bytes in the tap, the budget is %d", size, budget)
 		}
 	}
-	if off := tracker.Off(side.off.Load()); off != tracker.OffOverflow || cut == 0 {
-		t.Errorf("stopped for %d with %d messages cut; want an overflow, and some", off, cut)
+	if side.stopped.Load() || cut == 0 {
+		t.Errorf("stopped %v with %d messages cut; want a gap, and some", side.stopped.Load(), cut)
+	}
+	client.walk(query[:300])
+	for _, tap := range []*tap{&side.client, &side.server} {
+		tap.pool.give(tap.take())
+	}
+	server.walk(typed('S', "client_encoding\x00UTF8\x00"))
+	for range sent {
+		server.walk(ready)
+	}
+	if !side.client.lost {
+		t.Error("the gap ended within a message of the client")
+	}
+	client.walk(query[300:])
+	server.walk(ready[:len(ready)-1])
+	if !side.client.lost || len(side.client.records()) > 0 {
+		t.Error("the gap ended within a message of the server, or the client's was recorded")
+	}
+	if b := side.server.records(); len(b) == 0 || b[0] != 'S' || bytes.Count(b, []byte{'C'}) != 0 {
+		t.Errorf("recorded within the gap: %q; want the report alone", b)
+	}
+	server.walk(ready[len(ready)-1:])
+	if side.client.lost || side.server.lost {
+		t.Fatal("the gap goes on while nothing is under way")
+	}
+	client.walk(query)
+	if n := len(side.client.records()); n != len(query)-headerLen+tracker.HeaderLen {
+		t.Errorf("%d bytes recorded behind the gap", n)
+	}
+	if n := side.missed.Load(); n != uint64(sent)+1 {
+		t.Errorf("%d statements were missed, want %d", n, sent+1)
 	}
 }
 

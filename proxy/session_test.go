@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -114,6 +115,49 @@ func TestBurst(t *testing.T) {
 	stats := p.Stats()
 	if stats.QueriesCaptured != n || stats.UncapturedOverflow != 0 {
 		t.Errorf("stats %+v", stats)
+	}
+}
+
+// TestCaptureComesBack: a client that sends more at once than the budget has room for loses the capture of that, not of all
+// that comes later. The settings are uncertain until they are discarded.
+func TestCaptureComesBack(t *testing.T) {
+	t.Parallel()
+	for name, loops := range map[string]int{"loop": 1, "goroutines": -1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, ready(t, obliging), func(o *proxy.Options) { o.CaptureBudgetBytes, o.Loops = 8<<10, loops })
+			conn := p.enter(t)
+			const n = 4000
+			var sent sync.WaitGroup
+			sent.Go(func() { _, _ = conn.Write(bytes.Repeat(message('Q', "SELECT 'many'\x00"), n)) })
+			for range n {
+				until(t, conn, 'Z')
+			}
+			sent.Wait()
+			ask := func(sql string) {
+				send(t, conn, message('Q', sql+"\x00"))
+				until(t, conn, 'Z')
+			}
+			eventually(t, "the capture is back", func() bool {
+				ask("SELECT 'after'")
+				return slices.Contains(p.sink.sqls(), "SELECT 'after'")
+			})
+			if q := p.sink.find(t, "SELECT 'after'"); !q.SettingsUncertain {
+				t.Error("the settings are certain though statements were missed")
+			}
+			ask("DISCARD ALL")
+			ask("SELECT 'discarded'")
+			if q := p.sink.find(t, "SELECT 'discarded'"); q.SettingsUncertain {
+				t.Error("the settings are uncertain though all was discarded")
+			}
+			stats := p.Stats()
+			if many := stats.QueriesCaptured + stats.SkippedNotCopied; stats.UncapturedOverflow == 0 || many < n {
+				t.Errorf("%d statements were captured or counted of more than %d; stats %+v", many, n, stats)
+			}
+			if s := stats; s.UncapturedPairing+s.UncapturedProtocol+s.UncapturedPanic != 0 {
+				t.Errorf("stats %+v", s)
+			}
+		})
 	}
 }
 

@@ -51,7 +51,8 @@ type Stats struct {
 	SkippedArguments        uint64 `json:"skipped_arguments"`         // an EXECUTE whose arguments are not plain literals
 	SkippedUnprotected      uint64 `json:"skipped_unprotected"`       // not interesting (Options.Interesting)
 
-	// Sessions whose capture stopped, by reason. Their traffic went on.
+	// Sessions whose capture stopped, by reason. Their traffic went on. After an overflow the capture comes back once nothing is
+	// under way, so that one session may count more than once; the statements missed are in SkippedNotCopied.
 	UncapturedPairing     uint64 `json:"uncaptured_pairing"`     // answers did not match messages
 	UncapturedCopy        uint64 `json:"uncaptured_copy"`        // a failed COPY left it open which Sync counts
 	UncapturedReplication uint64 `json:"uncaptured_replication"` // replication protocol

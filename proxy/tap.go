@@ -40,8 +40,12 @@ type tap struct {
 
 	mu        sync.Mutex // guards what follows
 	buf       *recordBuffer
-	committed int // so much of buf is whole records
-	backlog   int // bytes that the tracker still holds
+	committed int  // so much of buf is whole records
+	backlog   int  // bytes that the tracker still holds
+	lost      bool // a gap: no message is recorded
+	// Of this direction, since the session began: messages that the server answers with ReadyForQuery, or those answers.
+	turns  uint64
+	within bool // a message is under way, or the last one was none of those
 }
 
 // begin starts a record of a message and returns how many bytes of its body are wanted. Bodies may fill
@@ -126,6 +130,17 @@ func (t *tap) setBacklog(n int) {
 	t.mu.Unlock()
 }
 
+// gap begins a gap: what is not whole is taken back. A gap has room always, since what waits before it is forgotten with it.
+// The caller holds mu.
+func (t *tap) gap() {
+	if t.buf == nil {
+		t.buf = t.pool.take()
+	}
+	t.buf.b = tracker.AppendGap(t.buf.b[:t.committed])
+	t.committed = len(t.buf.b)
+	t.lost = true
+}
+
 // drop gives the memory back.
 func (t *tap) drop() {
 	t.mu.Lock()
@@ -140,10 +155,11 @@ type tapped struct {
 	tracker        *tracker.Tracker
 	drainer        *drainer
 
-	queued  atomic.Bool  // it waits in the drainer's list
-	stopped atomic.Bool  // nothing is captured any more
-	off     atomic.Int32 // tracker.Off: why a walker stopped
-	ended   atomic.Bool  // the session is over
+	missed  atomic.Uint64 // statements that completed in gaps and are not counted yet
+	queued  atomic.Bool   // it waits in the drainer's list
+	stopped atomic.Bool   // nothing is captured any more
+	off     atomic.Int32  // tracker.Off: why a walker stopped
+	ended   atomic.Bool   // the session is over
 }
 
 // notify puts the session into the drainer's list unless it is there.
@@ -158,6 +174,33 @@ func (t *tapped) stop(reason tracker.Off) {
 	t.off.CompareAndSwap(int32(tracker.On), int32(reason))
 	t.stopped.Store(true)
 	t.notify()
+}
+
+// lose begins a gap in both directions: there are more messages than the budget has room for. The capture comes back when
+// nothing is under way (resume), and the settings are uncertain from there on.
+func (t *tapped) lose() {
+	t.client.mu.Lock()
+	t.server.mu.Lock()
+	if !t.client.lost {
+		t.client.gap()
+		t.server.gap()
+	}
+	t.server.mu.Unlock()
+	t.client.mu.Unlock()
+	t.notify()
+	t.drainer.hurry()
+}
+
+// resume ends a gap if nothing is under way: the server has just said that it waits for the client, outside a transaction, and
+// has answered all that the client has sent.
+func (t *tapped) resume() {
+	t.client.mu.Lock()
+	t.server.mu.Lock()
+	if t.server.turns == t.client.turns+1 && !t.client.within { // one more: the end of the startup
+		t.client.lost, t.server.lost = false, false
+	}
+	t.server.mu.Unlock()
+	t.client.mu.Unlock()
 }
 
 // end tells the drainer that no more records come.

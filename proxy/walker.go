@@ -23,6 +23,9 @@ const maxMessage = 1<<30 + 4
 // headerLen is a message's type and length.
 const headerLen = 5
 
+// What a client sends to be told ReadyForQuery, once for each, and that.
+var asks, answers = [256]bool{'Q': true, 'S': true, 'F': true}, [256]bool{'Z': true}
+
 // walker follows the messages of one direction over chunks of any size. It looks at headers, copies the few
 // bodies that matter into the tap, and skips the others by their length. A length allocates nothing.
 type walker struct {
@@ -30,19 +33,21 @@ type walker struct {
 	tap     *tap
 	kinds   *[256]byte
 	maxBody int
-	stamps  bool // the time is recorded before what completes a statement, once for each chunk
+	stamps  bool       // the server's: the time is recorded before what completes a statement, once for each chunk
+	turns   *[256]bool // what asks for ReadyForQuery, or is it
 
 	header  [headerLen]byte
 	have    int    // bytes of header
 	rest    uint32 // bytes of the body still to come
 	wanted  int    // of them, bytes for the tap
 	stamped bool
+	turned  bool // the last message that matters was one of turns
 }
 
 // newWalkers returns the walkers of a session's two directions.
 func newWalkers(t *tapped) (client, server *walker) {
-	client = &walker{session: t, tap: &t.client, kinds: t.drainer.frontend, maxBody: t.client.limit}
-	server = &walker{session: t, tap: &t.server, kinds: t.drainer.backend, maxBody: maxServerBody, stamps: true}
+	client = &walker{session: t, tap: &t.client, kinds: t.drainer.frontend, turns: &asks, maxBody: t.client.limit}
+	server = &walker{session: t, tap: &t.server, kinds: t.drainer.backend, turns: &answers, maxBody: maxServerBody, stamps: true}
 	return client, server
 }
 
@@ -73,10 +78,22 @@ func (w *walker) walk(b []byte) {
 			w.session.stop(tracker.OffPanic)
 		}
 	}()
-	fill, reason := w.locked(b)
-	if reason != tracker.On {
-		w.session.stop(reason)
-		return
+	fill := 0
+	for len(b) > 0 {
+		var found finding
+		fill, found, b = w.locked(b)
+		switch found {
+		case nonsense:
+			w.session.stop(tracker.OffProtocol)
+			return
+		case unreported:
+			w.session.stop(tracker.OffOverflow)
+			return
+		case overflow:
+			w.session.lose()
+		case quiet:
+			w.session.resume()
+		}
 	}
 	if fill > 0 {
 		w.session.notify()
@@ -86,14 +103,29 @@ func (w *walker) walk(b []byte) {
 	}
 }
 
-// locked walks with the tap held; fill is how many bytes of whole records it has then.
-func (w *walker) locked(b []byte) (fill int, reason tracker.Off) {
+// finding is what takes more than the walker's own tap.
+type finding uint8
+
+const (
+	nothing  finding = iota
+	nonsense         // a length or a type that is impossible
+	overflow         // no room for the message
+	unreported       // in a gap: no room even for what the server reports
+	quiet            // in a gap: the server waits for the client, outside a transaction
+)
+
+// locked walks with the tap held, as far as it gets without finding anything; rest is what it has not walked. Fill is how
+// many bytes of whole records the tap has then.
+func (w *walker) locked(b []byte) (fill int, found finding, rest []byte) {
 	w.tap.mu.Lock()
 	defer w.tap.mu.Unlock()
+	if w.tap.lost {
+		w.wanted = 0
+	}
 	w.stamped = false
-	for len(b) > 0 {
+	for len(b) > 0 && found == nothing {
 		if w.rest > 0 {
-			b = w.body(b)
+			b, found = w.body(b)
 			continue
 		}
 		if w.have == 0 {
@@ -108,11 +140,10 @@ func (w *walker) locked(b []byte) (fill int, reason tracker.Off) {
 			break
 		}
 		w.have = 0
-		if reason := w.message(); reason != tracker.On {
-			return 0, reason
-		}
+		found = w.message()
 	}
-	return w.tap.committed, tracker.On
+	w.tap.within = w.have > 0 || w.rest > 0 || !w.turned
+	return w.tap.committed, found, b
 }
 
 // skip moves past the messages at the beginning of b that are of no interest, which is most of a result. It
@@ -124,7 +155,7 @@ func (w *walker) skip(b []byte) []byte {
 			return b
 		}
 		if uint64(length)+1 > uint64(len(b)) {
-			w.rest = length + 1 - uint32(len(b))
+			w.header[0], w.rest = b[0], length+1-uint32(len(b))
 			return nil
 		}
 		b = b[length+1:]
@@ -133,7 +164,7 @@ func (w *walker) skip(b []byte) []byte {
 }
 
 // body takes what b holds of the current body and returns what follows it.
-func (w *walker) body(b []byte) []byte {
+func (w *walker) body(b []byte) ([]byte, finding) {
 	n := len(b)
 	if uint64(n) > uint64(w.rest) {
 		n = int(w.rest)
@@ -144,20 +175,32 @@ func (w *walker) body(b []byte) []byte {
 		w.tap.body(b[:k], w.wanted == 0)
 	}
 	w.rest -= uint32(n)
-	return b[n:]
+	if w.tap.lost && w.stamps && w.header[0] == 'Z' && w.rest == 0 && b[n-1] == 'I' {
+		return b[n:], quiet
+	}
+	return b[n:], nothing
 }
 
 // message looks at a complete header.
-func (w *walker) message() tracker.Off {
+func (w *walker) message() finding {
 	typ := w.header[0]
 	length := binary.BigEndian.Uint32(w.header[1:])
 	kind := w.kinds[typ]
 	if length < 4 || length > maxMessage || kind == impossible {
-		return tracker.OffProtocol
+		return nonsense
 	}
 	w.rest = length - 4
 	if kind == ignore {
-		return tracker.On
+		return nothing
+	}
+	if w.turned = w.turns[typ]; w.turned {
+		w.tap.turns++
+	}
+	if w.tap.lost && (typ != 'S' || !w.stamps) { // but what the server reports is always of interest
+		if w.stamps && typ == 'C' {
+			w.session.missed.Add(1)
+		}
+		return nothing
 	}
 	if w.stamps && !w.stamped && (typ == 'C' || typ == 's') {
 		w.stamped = true
@@ -169,8 +212,11 @@ func (w *walker) message() tracker.Off {
 	} else {
 		w.wanted, ok = w.tap.begin(typ, int(w.rest), w.maxBody)
 	}
-	if !ok {
-		return tracker.OffOverflow
+	switch {
+	case ok:
+		return nothing
+	case w.tap.lost:
+		return unreported
 	}
-	return tracker.On
+	return overflow
 }

@@ -20,6 +20,8 @@ type variant struct {
 	capture   bool
 	protected string   // the one protected table
 	env       []string // besides this process's own
+	secure    bool     // its clients speak TLS
+	proxy     string   // further keys of the proxy's section, each behind a comma
 	more      string   // the rest of the configuration, with SHADOW for the shadow database; "" = one that does nothing
 }
 
@@ -37,7 +39,7 @@ func bench(ctx context.Context, o options) error {
 			return err
 		}
 	}
-	if !o.sets["transactions"] && !o.sets["bulk"] && !o.sets["replay"] {
+	if len(o.sets) == 1 && o.sets["idle"] {
 		return nil
 	}
 	settings := map[string]string{"max_connections": "1200", "shared_buffers": "256MB"}
@@ -58,7 +60,7 @@ func bench(ctx context.Context, o options) error {
 	if out, err := initialise.CombinedOutput(); err != nil {
 		return fmt.Errorf("pgbench -i: %w\n%s", err, out)
 	}
-	direct := &target{name: "direct", dsn: dsn(fmt.Sprintf("127.0.0.1:%d", cluster.Port()))}
+	direct := &target{name: "direct", dsn: dsn(fmt.Sprintf("127.0.0.1:%d", cluster.Port()), false), rival: "pgbouncer"}
 	targets := []*target{direct}
 	defer func() {
 		for _, t := range targets {
@@ -74,7 +76,7 @@ func bench(ctx context.Context, o options) error {
 			targets = append(targets, t)
 		}
 	}
-	bouncer, err := startPgBouncer(ctx, cluster.Port())
+	bouncer, err := startPgBouncer(ctx, cluster.Port(), bouncerTLS{})
 	if err != nil {
 		return err
 	}
@@ -105,6 +107,9 @@ func bench(ctx context.Context, o options) error {
 			return err
 		}
 	}
+	if o.sets["tls"] || o.sets["tlsbulk"] {
+		return secure(ctx, cluster, o)
+	}
 	return nil
 }
 
@@ -128,9 +133,9 @@ func transactions(ctx context.Context, targets []*target, o options) error {
 			if err != nil {
 				return err
 			}
-			base, rival := cells["direct"], cells["pgbouncer"]
+			base := cells["direct"]
 			for _, t := range targets {
-				c := cells[t.name]
+				c, rival := cells[t.name], cells[t.rival]
 				perTxn := float64(c.cpu.Nanoseconds()) / 1e3 / float64(max(c.transactions, 1))
 				tpsRatio, cpuRatio := "-", "-"
 				if rival != nil && rival.transactions > 0 {

@@ -24,7 +24,7 @@ type wire struct {
 
 // dial opens a session without a driver: one that reads in the background would take answers away.
 func dial(dsn, mode string) (*wire, error) {
-	conn, err := greet(address(dsn))
+	conn, err := greet(dsn)
 	if err != nil {
 		return nil, err
 	}

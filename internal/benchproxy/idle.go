@@ -45,7 +45,7 @@ func idle(ctx context.Context, o options) error {
 
 func startIdle(ctx context.Context, o options, v variant, upstream int) (*target, error) {
 	if v.name == "pgbouncer" {
-		return startPgBouncer(ctx, upstream)
+		return startPgBouncer(ctx, upstream, bouncerTLS{})
 	}
 	if _, err := exec.LookPath(o.dpwatch); err != nil {
 		return nil, nil
@@ -54,7 +54,6 @@ func startIdle(ctx context.Context, o options, v variant, upstream int) (*target
 }
 
 func measureIdle(t *target, n int) error {
-	addr := address(t.dsn)
 	before := t.rss()
 	var conns []net.Conn
 	defer func() {
@@ -63,7 +62,7 @@ func measureIdle(t *target, n int) error {
 		}
 	}()
 	for range n {
-		c, err := greet(addr)
+		c, err := greet(t.dsn)
 		if err != nil {
 			return fmt.Errorf("session %d: %w", len(conns)+1, err)
 		}
@@ -81,9 +80,13 @@ func address(dsn string) string {
 	return addr
 }
 
-// greet opens a session and makes one query.
-func greet(addr string) (net.Conn, error) {
-	c, err := net.Dial("tcp", addr)
+// greet opens a session, with TLS if the DSN says so, and makes one query.
+func greet(dsn string) (net.Conn, error) {
+	dial := func(addr string) (net.Conn, error) { return net.Dial("tcp", addr) }
+	if strings.Contains(dsn, "sslmode=require") {
+		dial = dialTLS
+	}
+	c, err := dial(address(dsn))
 	if err != nil {
 		return nil, err
 	}

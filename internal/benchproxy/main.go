@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string) error {
 	fs.DurationVar(&o.trial, "trial", 25*time.Millisecond, "how long a replayed query takes, in the part replay")
 	clients := fs.String("clients", "1,8,32", "numbers of clients")
 	modes := fs.String("modes", "simple,extended,prepared", "protocol modes")
-	parts := fs.String("parts", "idle,transactions,bulk,replay", "what to measure")
+	parts := fs.String("parts", "idle,transactions,bulk,replay,tls,tlsbulk", "what to measure")
 	more := fs.String("extra", "", "further proxies, by semicolon: name=command, with {listen} and {upstream} in it")
 	env := fs.String("variants", "", "further runs of dpwatch, by semicolon: name=VARIABLE=value, with capture on")
 	if err := fs.Parse(args); err != nil {

@@ -26,6 +26,8 @@ type target struct {
 	pid  int       // of the proxy; 0 = direct
 	cmd  *exec.Cmd // nil when somebody else started it
 	dir  string
+	// rival is the target whose figures this one's are divided by.
+	rival string
 }
 
 // cpu returns the processor time that the proxy has used: user and system, in nanoseconds from schedstat where
@@ -89,8 +91,12 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-func dsn(addr string) string {
-	return "postgres://postgres@" + addr + "/postgres?sslmode=disable&application_name=bench"
+func dsn(addr string, secure bool) string {
+	mode := "disable"
+	if secure {
+		mode = "require"
+	}
+	return "postgres://postgres@" + addr + "/postgres?sslmode=" + mode + "&application_name=bench"
 }
 
 // startDpwatch runs the sidecar in front of the server.
@@ -104,20 +110,26 @@ func startDpwatch(ctx context.Context, binary string, v variant, upstream int, s
 		return nil, err
 	}
 	path := filepath.Join(dir, "dpwatch.yaml")
-	text := fmt.Sprintf(`proxy: {listen: "127.0.0.1:%d", upstream: "127.0.0.1:%d", capture: %t, max_sessions: 20000}
+	text := fmt.Sprintf(`proxy: {listen: "127.0.0.1:%d", upstream: "127.0.0.1:%d", capture: %t, max_sessions: 20000%s}
 privacy: {protected: [%s]}
-%s`, port, upstream, v.capture, v.protected, strings.ReplaceAll(cmp.Or(v.more, "shadow: {dsn: SHADOW, statement_timeout: 5s}\n"), "SHADOW", strconv.Quote(shadow)))
+%s`, port, upstream, v.capture, v.proxy, v.protected, strings.ReplaceAll(cmp.Or(v.more, "shadow: {dsn: SHADOW, statement_timeout: 5s}\n"), "SHADOW", strconv.Quote(shadow)))
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
-	t := &target{name: v.name, dsn: dsn("127.0.0.1:" + strconv.Itoa(port)), dir: dir}
+	t := &target{name: v.name, dsn: dsn("127.0.0.1:"+strconv.Itoa(port), v.secure), dir: dir, rival: "pgbouncer"}
 	t.cmd = exec.Command(binary, "run", "--config", path)
 	t.cmd.Env = append(os.Environ(), v.env...)
 	return t, t.start(ctx)
 }
 
+// bouncerTLS is what PgBouncer does about TLS: nothing where it is zero.
+type bouncerTLS struct {
+	id     identity // shown to clients, who have to use TLS
+	server string   // server_tls_sslmode
+}
+
 // startPgBouncer runs PgBouncer in session pooling; nil when it is not installed.
-func startPgBouncer(ctx context.Context, upstream int) (*target, error) {
+func startPgBouncer(ctx context.Context, upstream int, secure bouncerTLS) (*target, error) {
 	binary, err := exec.LookPath("pgbouncer")
 	if err != nil {
 		if binary, err = exec.LookPath("/usr/sbin/pgbouncer"); err != nil {
@@ -135,6 +147,10 @@ func startPgBouncer(ctx context.Context, upstream int) (*target, error) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return nil, err
 	}
+	uid, gid, err := bouncerUser()
+	if err != nil {
+		return nil, err
+	}
 	ini := fmt.Sprintf(`[databases]
 * = host=127.0.0.1 port=%d user=postgres
 [pgbouncer]
@@ -148,22 +164,40 @@ default_pool_size = 20000
 server_login_retry = 1
 ignore_startup_parameters = extra_float_digits
 `, upstream, port)
+	if secure.server != "" {
+		ini += fmt.Sprintf("client_tls_sslmode = require\nclient_tls_cert_file = %s\nclient_tls_key_file = %s\nserver_tls_sslmode = %s\n",
+			filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key"), secure.server)
+		if err := give(secure.id, dir, uid, gid); err != nil {
+			return nil, err
+		}
+	}
 	path := filepath.Join(dir, "pgbouncer.ini")
 	if err := os.WriteFile(path, []byte(ini), 0o644); err != nil {
 		return nil, err
 	}
-	t := &target{name: "pgbouncer", dsn: dsn("127.0.0.1:" + strconv.Itoa(port)), dir: dir}
+	t := &target{name: "pgbouncer", dsn: dsn("127.0.0.1:"+strconv.Itoa(port), secure.server != ""), dir: dir}
+	t.rival = t.name
 	t.cmd = exec.Command(binary, "-q", path)
-	if os.Geteuid() == 0 { // it refuses to run as root
-		who, err := user.Lookup("postgres")
-		if err != nil {
-			return nil, err
-		}
-		uid, _ := strconv.ParseUint(who.Uid, 10, 32)
-		gid, _ := strconv.ParseUint(who.Gid, 10, 32)
+	if os.Geteuid() == 0 {
 		t.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 	}
 	return t, t.start(ctx)
+}
+
+// bouncerUser returns who runs PgBouncer, which refuses to run as root.
+func bouncerUser() (uid, gid int, err error) {
+	if os.Geteuid() != 0 {
+		return os.Geteuid(), os.Getegid(), nil
+	}
+	who, err := user.Lookup("postgres")
+	if err != nil {
+		return 0, 0, err
+	}
+	if uid, err = strconv.Atoi(who.Uid); err != nil {
+		return 0, 0, err
+	}
+	gid, err = strconv.Atoi(who.Gid)
+	return uid, gid, err
 }
 
 // startCommand runs somebody else's proxy.
@@ -177,7 +211,7 @@ func startCommand(ctx context.Context, name, command string, upstream int) (*tar
 	if len(words) == 0 {
 		return nil, fmt.Errorf("--extra %s: no command", name)
 	}
-	t := &target{name: name, dsn: dsn(listen), cmd: exec.Command(words[0], words[1:]...)}
+	t := &target{name: name, dsn: dsn(listen, false), rival: "pgbouncer", cmd: exec.Command(words[0], words[1:]...)}
 	return t, t.start(ctx)
 }
 

@@ -40,7 +40,8 @@ const (
 	OffReplication
 	// OffProtocol: a message whose length or type is impossible.
 	OffProtocol
-	// OffOverflow: more messages than there was room for.
+	// OffOverflow: more messages than there was room for. The session is followed again once nothing is under way: it is
+	// counted, and the tracker goes on.
 	OffOverflow
 	// OffPanic: a fault of the tracker's.
 	OffPanic
@@ -51,5 +52,5 @@ const (
 type Counts struct {
 	Captured uint64          // queries given to Emit
 	Skipped  [reasons]uint64 // completed statements that were not, by Reason
-	Off      [offs]uint64    // sessions that stopped, by Off
+	Off      [offs]uint64    // sessions that stopped, by Off; for OffOverflow: gaps
 }

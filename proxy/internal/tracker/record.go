@@ -23,6 +23,13 @@ const CutLen = 2*maxName + 2
 // in nanoseconds since 1970.
 const timeRecord = 0
 
+// gapRecord is a type that no message has either: from there on messages are missing, and behind it the session begins anew
+// at a moment when nothing was under way. Both directions have one for every gap.
+const gapRecord = 1
+
+// AppendGap appends a gap.
+func AppendGap(dst []byte) []byte { return appendHeader(dst, gapRecord, whole, 0) }
+
 // AppendHeader appends the beginning of a record whose body of n bytes the caller appends next.
 // It allocates nothing when dst has room for HeaderLen more bytes.
 func AppendHeader(dst []byte, typ byte, n int) []byte { return appendHeader(dst, typ, whole, n) }
@@ -93,6 +100,20 @@ func (q *queue) peek() (record, int, bool) {
 		return record{}, 0, false
 	}
 	return record{typ: q.buf[0], cut: q.buf[1] == cut, body: q.buf[headerLen:n]}, n, true
+}
+
+// gap returns how many bytes there are up to the first gap and with it, 0 when there is none.
+func (q *queue) gap() int {
+	for at := (queue{buf: q.buf}); ; {
+		r, n, ok := at.peek()
+		if !ok {
+			return 0
+		}
+		at.drop(n)
+		if r.typ == gapRecord {
+			return len(q.buf) - len(at.buf)
+		}
+	}
 }
 
 // drop takes the first n bytes out, as peek counted them.

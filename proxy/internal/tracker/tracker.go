@@ -67,7 +67,9 @@ func (t *Tracker) Feed(client, server []byte) {
 	}
 	t.client.push(client)
 	t.server.push(server)
-	for t.step() {
+	for more := true; more; more = t.off == On && t.passGap() {
+		for t.step() {
+		}
 	}
 	t.dull.forget()
 	t.client.settle()
@@ -95,7 +97,7 @@ func (t *Tracker) step() bool {
 		return false
 	}
 	r, n, ok := t.server.peek()
-	if !ok || !t.answer(r) {
+	if !ok || r.typ == gapRecord || !t.answer(r) {
 		return false
 	}
 	if t.off == On {
@@ -107,7 +109,7 @@ func (t *Tracker) step() bool {
 // ask takes client messages until one waits for an answer; false when there is none.
 func (t *Tracker) ask() bool {
 	for {
-		r, ok := t.client.pop()
+		r, ok := t.pop()
 		if !ok {
 			return false
 		}
@@ -130,6 +132,14 @@ func (t *Tracker) ask() bool {
 		t.begin(r)
 		return true
 	}
+}
+
+// pop takes out the client's next record, but no gap.
+func (t *Tracker) pop() (record, bool) {
+	if r, _, ok := t.client.peek(); !ok || r.typ == gapRecord {
+		return record{}, false
+	}
+	return t.client.pop()
 }
 
 func (t *Tracker) begin(r record) {
@@ -203,7 +213,7 @@ func (t *Tracker) regate() {
 // come. The server ignores Flush and Sync in between.
 func (t *Tracker) endCopyIn() bool {
 	for {
-		r, ok := t.client.pop()
+		r, ok := t.pop()
 		switch {
 		case !ok:
 			return false
