@@ -14,7 +14,7 @@ const (
 	AssumedBuiltin   = "functions and operators of PostgreSQL's names are PostgreSQL's own, and no user's type or cast calls a function with side effects (no catalog of the engine: privacy.catalog)"
 	AssumedCopies    = "the neighbours' copies read nothing outside their schema (no catalog of the shadow database)"
 	AssumedCasts     = "no value goes through an implicit cast whose function is volatile or reads a table (the engine has such casts: claims.safe_functions)"
-	AssumedAttribute = "x.f names a column, not a call of a function f(x)"
+	AssumedAttribute = "x.f names a column, not a call of a function f(x) (no catalog of the engine: privacy.catalog)"
 )
 
 // assume notes what this plan takes for granted.

@@ -4,7 +4,7 @@
 --   safe            no overload is volatile, takes the name of an object or depends on session or catalog; or it is a
 --                   volatile one that was checked by hand (chance and clock: no state outlives the call)
 --   volatile        has or may have side effects; refused unless the configuration allows it by name
---   never           reads names, the catalog, files or the session: its result is another one on a neighbour schema
+--   never           reads names, OIDs, the catalog, files or the session: its result is another one on a neighbour schema
 --   never-volatile  both
 -- A name that is not listed (I/O functions, handlers, functions of extensions and users) counts as a user function.
 WITH callable AS (
@@ -29,7 +29,11 @@ WITH callable AS (
             OR proname ~ '_to_xml|_privilege|_description$|_key_recheck$'
             OR proname IN ('currval', 'lastval', 'nextval', 'setval', 'set_config', 'session_user', 'getpgusername',
                            'row_security_active', 'ts_stat', 'ts_rewrite', 'amvalidate', 'version',
-                           'satisfies_hash_partition', 'oidvectortypes', 'format_type'))
+                           'satisfies_hash_partition', 'oidvectortypes', 'format_type',
+                           -- what they give holds the OIDs of types and values, which are others in another schema or database
+                           'array_send', 'anyarray_send', 'anycompatiblearray_send', 'record_send', 'range_send', 'multirange_send', 'hashenum', 'hashenumextended',
+                           'hash_record', 'hash_record_extended', 'hash_array', 'hash_array_extended', 'hash_range',
+                           'hash_range_extended', 'hash_multirange', 'hash_multirange_extended'))
            AND proname !~ '^pg_(size_pretty|size_bytes|lsn.*|wal_lsn_diff|timezone_names|timezone_abbrevs|sleep.*|(try_)?advisory_.*)$' AS never
     FROM named
 )

@@ -70,8 +70,10 @@ type Function struct {
 	// aggregates).
 	Body     string
 	Settings map[string]string // its own SET clauses, by name
-	Reads    []Table           // the relations that an atomic body or a default reads
+	Reads    []Table           // the relations that an atomic body or a default reads, or whose rows are an argument or the result
 	Calls    []Table           // the functions outside pg_catalog that these, or an aggregate's parts, are
+	// OfOne: one argument is enough, so that x.f may be a call of f. OfRow: that one may be a row.
+	OfOne, OfRow bool
 }
 
 // Operator is one operator of the database's users or extensions, and the function that it calls.
@@ -80,8 +82,9 @@ type Operator struct {
 	Function     Table
 }
 
-// Type is a type, of pg_catalog too, and the functions outside pg_catalog that making a value of it may call: its input
-// functions, casts to it, and what the checks of a domain call.
+// Type is a type, of pg_catalog too, and the functions that making a value of it, or of what it is made of, may call: input
+// functions, casts, and what the checks of a domain call. Of pg_catalog's functions these are those that are not immutable; the input
+// functions of regclass and its like stand for themselves in a type that holds such a value.
 type Type struct {
 	Schema, Name string
 	Calls        []Table

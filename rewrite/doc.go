@@ -30,9 +30,8 @@
 // the server would, and views, partitions and functions over protected tables are judged by what they and their copies
 // read. Without, Options.Protected, Public and Others are taken to be all relations of every schema that they mention,
 // the schema called like the user to hold none of these unless it is listed, an unqualified built-in function to be the
-// built-in one, and copies to read their own schema alone. In either case x.f is taken for a column of x, not for a call
-// of a user's function f(x), and a session to have no temporary table unless capture.Query.SettingsUncertain
-// says so. Plan.Assumed says which of these a plan rests on. Where that is not enough to be sure, the query is refused.
+// built-in one, x.f to be a column of x, not a call of a user's function f(x), and copies to read their own schema alone. In
+// either case a session is taken to have no temporary table unless capture.Query.SettingsUncertain says so. Plan.Assumed says which of these a plan rests on. Where that is not enough to be sure, the query is refused.
 //
 // # Hostile input
 //

@@ -22,7 +22,7 @@ func isKeySetting(name string) bool {
 	switch name {
 	case "timezone", "datestyle", "intervalstyle", "extra_float_digits", "bytea_output", "lc_monetary", "lc_numeric",
 		"lc_time", "xmlbinary", "xmloption", "transform_null_equals", "array_nulls", "default_text_search_config",
-		"timezone_abbreviations", "row_security":
+		"timezone_abbreviations", "row_security", "quote_all_identifiers", "gin_fuzzy_search_limit":
 		return true
 	}
 	return false

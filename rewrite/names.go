@@ -116,6 +116,18 @@ func (n *names) mentions(text string) bool {
 	return false
 }
 
+// rowType reports whether a type's name is that of the rows of a protected table, or of arrays of them: the table's behind
+// one underscore or more.
+func (n *names) rowType(name string) bool {
+	for !n.protected[name] {
+		if !strings.HasPrefix(name, "_") {
+			return false
+		}
+		name = name[1:]
+	}
+	return true
+}
+
 func containsWord(text, word string) bool {
 	for from := 0; ; {
 		i := strings.Index(text[from:], word)

@@ -101,12 +101,14 @@ func (w *walker) visit(m protoreflect.Message, at place) {
 		}
 	case *pg_query.JoinExpr:
 		if n.GetIsNatural() || len(n.GetUsingClause()) > 0 {
-			w.operatorCall("", "=", "JoinExpr", at.near)
+			w.operatorCall("", "=", "JoinExpr", leftmost(n.GetLarg(), at.near))
 		}
 	case *pg_query.SortBy:
 		w.operator(n.GetUseOp(), "SortBy", n.GetLocation())
 	case *pg_query.A_Indirection:
 		w.indirection(n, at)
+	case *pg_query.JsonObjectConstructor, *pg_query.JsonArrayConstructor, *pg_query.JsonArrayQueryConstructor, *pg_query.JsonObjectAgg, *pg_query.JsonArrayAgg:
+		w.jsonSyntax(m, at)
 	case *pg_query.SQLValueFunction:
 		w.sqlValue(n)
 	case *pg_query.RangeTableSample:
@@ -125,9 +127,7 @@ func (w *walker) visit(m protoreflect.Message, at place) {
 		*pg_query.RangeTableFunc, *pg_query.RangeTableFuncCol, *pg_query.CTESearchClause, *pg_query.CTECycleClause,
 		*pg_query.WindowDef, *pg_query.GroupingSet, *pg_query.GroupingFunc, *pg_query.NamedArgExpr,
 		*pg_query.XmlExpr, *pg_query.XmlSerialize, *pg_query.JsonFormat, *pg_query.JsonReturning, *pg_query.JsonValueExpr,
-		*pg_query.JsonOutput, *pg_query.JsonKeyValue, *pg_query.JsonObjectConstructor, *pg_query.JsonArrayConstructor,
-		*pg_query.JsonArrayQueryConstructor, *pg_query.JsonAggConstructor, *pg_query.JsonObjectAgg,
-		*pg_query.JsonArrayAgg, *pg_query.JsonIsPredicate:
+		*pg_query.JsonOutput, *pg_query.JsonKeyValue, *pg_query.JsonAggConstructor, *pg_query.JsonIsPredicate:
 	default:
 		w.refuse(ReasonUnsupportedNode, string(m.Descriptor().Name()), at.near, "syntax that is not known to be safe to replay", "")
 		return
@@ -149,6 +149,17 @@ func (w *walker) children(m protoreflect.Message, at place, skip protoreflect.Fi
 		}
 		return true
 	})
+}
+
+// leftmost is where the first relation of a join stands, which has no place itself; else near.
+func leftmost(n *pg_query.Node, near int32) int32 {
+	for n.GetJoinExpr() != nil {
+		n = n.GetJoinExpr().GetLarg()
+	}
+	if n.GetRangeVar() != nil {
+		return n.GetRangeVar().GetLocation()
+	}
+	return near
 }
 
 // lockOffset is where a locking clause names a relation, else the nearest node.

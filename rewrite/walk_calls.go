@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // stringParts returns a list of String nodes as strings.
@@ -28,6 +29,9 @@ func (w *walker) funcCall(n *pg_query.FuncCall, at place) place {
 	schema, name := "", parts[len(parts)-1]
 	if len(parts) == 2 {
 		schema = parts[0]
+	}
+	if dotted == "pg_catalog.json_object" { // so the parser reads json_object(...)
+		w.namesakes(name, "FuncCall", n.GetLocation())
 	}
 	class := w.r.functions.class(schema, name)
 	users := w.r.functions.source.find(schema, name, w.path)
@@ -97,6 +101,32 @@ func (w *walker) readerCall(n *pg_query.FuncCall, schema, name string, users []*
 	return true
 }
 
+// jsonSyntax judges what is syntax of SQL/JSON to this parser and the call of a user's function to a server before PostgreSQL 16.
+func (w *walker) jsonSyntax(m protoreflect.Message, at place) {
+	name := "json_array"
+	switch m.Interface().(type) {
+	case *pg_query.JsonObjectConstructor:
+		name = "json_object"
+	case *pg_query.JsonObjectAgg:
+		name = "json_objectagg"
+	case *pg_query.JsonArrayAgg:
+		name = "json_arrayagg"
+	}
+	w.namesakes(name, string(m.Descriptor().Name()), at.near)
+}
+
+// namesakes judges the users' functions of a name that the parser took for PostgreSQL's own.
+func (w *walker) namesakes(name, node string, offset int32) {
+	if w.r.functions.source == nil || w.printed {
+		return
+	}
+	for _, f := range w.r.functions.source.functions[name] {
+		if w.path.uncertain || w.path.has(f.Schema) {
+			w.implied(Table{f.Schema, f.Name}, name, node, offset)
+		}
+	}
+}
+
 // callee notes the call of a user's function in the body of another.
 func (w *walker) callee(n *pg_query.FuncCall, schema, name string, users []*Function) {
 	switch {
@@ -110,10 +140,24 @@ func (w *walker) callee(n *pg_query.FuncCall, schema, name string, users []*Func
 	}
 }
 
-// readerAsAttribute refuses x.name where a function name(x) may read protected tables.
-func (w *walker) readerAsAttribute(name, node string, offset int32) {
-	if source := w.r.functions.source; source != nil && slices.ContainsFunc(source.functions[name], w.r.names.isReader) {
+// userAttribute judges x.name, which PostgreSQL takes as the call name(x) where x has no such column: by the users' functions that it may
+// mean. row: x is a row.
+func (w *walker) userAttribute(name string, row bool, node string, offset int32) {
+	source := w.r.functions.source
+	switch {
+	case name == "": // x.*
+		return
+	case source == nil:
+		w.assume(AssumedAttribute)
+		return
+	case slices.ContainsFunc(source.functions[name], w.r.names.isReader):
 		w.refuse(ReasonNoCopy, node, offset, "function "+name+" in attribute notation reads a protected table", "write it as a call, or give the column another name")
+		return
+	}
+	for _, f := range source.functions[name] {
+		if f.OfOne && (f.OfRow || !row) && (w.path.uncertain || w.path.has(f.Schema)) {
+			w.implied(Table{f.Schema, f.Name}, name+" in attribute notation", node, offset)
+		}
 	}
 }
 
@@ -158,7 +202,7 @@ func (w *walker) indirection(n *pg_query.A_Indirection, at place) {
 			continue
 		}
 		w.attribute(name, "A_Indirection", at.near)
-		w.readerAsAttribute(name, "A_Indirection", at.near)
+		w.userAttribute(name, false, "A_Indirection", at.near)
 	}
 }
 
@@ -173,11 +217,11 @@ func (w *walker) typeName(n *pg_query.TypeName) {
 		return
 	}
 	last := parts[len(parts)-1]
-	switch last {
+	switch strings.TrimLeft(last, "_") { // arrays have one before their elements' name, or more
 	case "regclass", "regnamespace", "regrole", "regproc", "regprocedure", "regoper", "regoperator":
 		w.refuse(ReasonNameInString, "TypeName", n.GetLocation(), "type "+last+", which turns text into the name of an object", "")
 	}
-	if parts[0] != "pg_catalog" && (w.r.names.protected[last] || w.r.names.protected[strings.TrimPrefix(last, "_")]) && !w.ownRowType(parts) {
+	if parts[0] != "pg_catalog" && w.r.names.rowType(last) && !w.ownRowType(parts) {
 		w.refuse(ReasonRowType, "TypeName", n.GetLocation(), "type "+strings.Join(parts, "."), "")
 	}
 	w.userType(parts, n.GetLocation())
@@ -194,10 +238,10 @@ func (w *walker) typeCast(n *pg_query.TypeCast) {
 	if len(parts) == 0 {
 		return
 	}
-	switch name := parts[len(parts)-1]; name {
+	switch name := parts[len(parts)-1]; strings.TrimLeft(name, "_") {
 	case "regtype", "regconfig", "regdictionary", "regcollation":
 		text := n.GetArg().GetAConst().GetSval()
-		if text == nil || w.r.names.mentions(text.GetSval()) || len(n.GetTypeName().GetArrayBounds()) > 0 {
+		if text == nil || strings.HasPrefix(name, "_") || w.r.names.mentions(text.GetSval()) || len(n.GetTypeName().GetArrayBounds()) > 0 {
 			w.refuse(ReasonNameInString, "TypeCast", n.GetTypeName().GetLocation(), "a cast to "+name+" of something else than a plain name", "")
 		}
 	}

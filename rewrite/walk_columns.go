@@ -24,13 +24,10 @@ func (w *walker) columnRef(n *pg_query.ColumnRef) {
 		if w.printed {
 			break
 		}
-		if last != "" {
-			w.assume(AssumedAttribute)
-		}
-		if strings.HasPrefix(last, "pg_") { // the only ones not safe that take a row
+		if strings.HasPrefix(last, "pg_") || last == "record_send" || last == "hash_record" { // the only ones not safe that take a row
 			w.attribute(last, "ColumnRef", n.GetLocation())
 		}
-		w.readerAsAttribute(last, "ColumnRef", n.GetLocation())
+		w.userAttribute(last, true, "ColumnRef", n.GetLocation())
 	default:
 		w.refuse(ReasonUnsupportedNode, "ColumnRef", n.GetLocation(), "a name of more than four parts", "")
 		return

@@ -115,6 +115,7 @@ func (w *walker) userType(parts []string, offset int32) {
 func (w *walker) implied(f Table, what, node string, offset int32) {
 	switch functions := w.r.functions; {
 	case f.Schema == "pg_catalog":
+		w.impliedBuiltin(f.Name, what, node, offset)
 	case w.callees != nil:
 		w.callees[f] = true
 	case functions.readsProtected(w.r.names, f.Schema, f.Name, functions.source.find(f.Schema, f.Name, searchPath{})):
@@ -122,6 +123,26 @@ func (w *walker) implied(f Table, what, node string, offset int32) {
 	case !functions.quiet(f):
 		w.refuse(ReasonUnknownFunction, node, offset, what+" calls the "+describeFunctions(f.String(), functions.source.find(f.Schema, f.Name, searchPath{})),
 			"if it is safe to replay, list the function in claims.safe_functions")
+	}
+}
+
+// impliedBuiltin judges a function of PostgreSQL's own behind a user's operator or type.
+func (w *walker) impliedBuiltin(name, what, node string, offset int32) {
+	class := w.r.functions.builtin[name]
+	detail := what + " calls the function pg_catalog." + name
+	switch {
+	case class == functionSafe:
+	case strings.HasPrefix(name, "reg") && strings.HasSuffix(name, "in"):
+		w.refuse(ReasonNameInString, node, offset, what+", which turns text into the name of an object", "")
+	case class == functionNever:
+		w.refuse(ReasonUnsafeFunction, node, offset, detail, "")
+	case class == functionNeverVolatile:
+		w.refuse(ReasonSideEffects, node, offset, detail, "")
+	case w.r.functions.isAllowed("pg_catalog", name, searchPath{}):
+	case class == functionVolatile:
+		w.refuse(ReasonSideEffects, node, offset, detail, "if it is safe to replay, list pg_catalog."+name+" in claims.safe_functions")
+	default:
+		w.refuse(ReasonUnknownFunction, node, offset, detail, "if it is safe to replay, list pg_catalog."+name+" in claims.safe_functions")
 	}
 }
 

@@ -118,15 +118,23 @@ func kindOf(relkind string) rewrite.RelationKind {
 const functions = `
 	SELECT f.oid, n.nspname, f.proname, f.prokind::text, pg_get_function_arguments(f.oid), coalesce(pg_get_function_result(f.oid), ''),
 		CASE f.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END, l.lanname,
-		CASE WHEN f.prokind = 'a' OR l.lanname IN ('c', 'internal') THEN '' ELSE {body} END, coalesce(f.proconfig, '{}')
+		CASE WHEN f.prokind = 'a' OR l.lanname IN ('c', 'internal') THEN '' ELSE {body} END, coalesce(f.proconfig, '{}'),
+		f.prokind <> 'p' AND f.pronargs >= 1 AND f.pronargs - f.pronargdefaults <= 1,
+		f.pronargs >= 1 AND (SELECT 'c' IN (t.typtype, coalesce(b.typtype, 'b')) OR t.typtype = 'p' FROM pg_type t LEFT JOIN pg_type b ON b.oid = t.typbasetype WHERE t.oid = f.proargtypes[0])
 	FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace JOIN pg_language l ON l.oid = f.prolang
 	WHERE ` + ordinary + ` ORDER BY 2, 3, 1`
 
-// functionReads are those of atomic bodies and of default expressions.
+// functionReads are those of atomic bodies and of default expressions, and those whose rows are arguments or results.
 const functionReads = `
-	SELECT DISTINCT d.objid, n.nspname, c.relname
+	SELECT d.objid, n.nspname, c.relname
 	FROM pg_depend d JOIN pg_class c ON c.oid = d.refobjid JOIN pg_namespace n ON n.oid = c.relnamespace
 	WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_class'::regclass AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+	UNION
+	SELECT f.oid, n.nspname, c.relname
+	FROM pg_proc f, LATERAL unnest(f.proargtypes::oid[] || f.proallargtypes || f.prorettype) used(type)
+	JOIN pg_type t ON t.oid = used.type LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typlen = -1
+	JOIN pg_class c ON c.oid = coalesce(nullif(t.typrelid, 0), e.typrelid) JOIN pg_namespace n ON n.oid = c.relnamespace
+	WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
 	ORDER BY 1, 2, 3`
 
 // functionCalls are the functions that atomic bodies and default expressions call, themselves or through an operator, and
@@ -156,7 +164,7 @@ func (r *reader) functions() error {
 		var kind string
 		var settings []string
 		var f rewrite.Function
-		err := row.Scan(&oid, &f.Schema, &f.Name, &kind, &f.Arguments, &f.Result, &f.Volatility, &f.Language, &f.Body, &settings)
+		err := row.Scan(&oid, &f.Schema, &f.Name, &kind, &f.Arguments, &f.Result, &f.Volatility, &f.Language, &f.Body, &settings, &f.OfOne, &f.OfRow)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,1 @@
+SELECT u.record_send FROM users u

@@ -1,0 +1,1 @@
+SELECT hashenum(kind) FROM users

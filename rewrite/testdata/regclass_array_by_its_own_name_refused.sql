@@ -1,0 +1,1 @@
+SELECT '{users}'::_regclass, id FROM users

@@ -1,0 +1,1 @@
+SELECT '{users}'::pg_catalog._regtype, id FROM users

@@ -1,0 +1,1 @@
+SELECT NULL::__users, id FROM users
