@@ -123,17 +123,13 @@ func (w *ownership) related(tables map[*relation]bool, r *relation) bool {
 
 // step is one edge in one round.
 func (w *ownership) step(e edge, round int) string {
-	match := make([]string, len(e.on))
-	for i := range e.on {
-		match[i] = fmt.Sprintf("c.%s = p.%s", quote(e.columns[i]), quote(e.on[i]))
-	}
 	distinct := ""
-	if e.declared { // a foreign key references one row, a declared path may find several
+	if e.declared || e.period { // a foreign key references one row, a declared path may find several
 		distinct = "DISTINCT "
 	}
 	own := w.table("own")
 	return fmt.Sprintf(`INSERT INTO %[1]s SELECT %[2]s o.unit, c.tableoid, c.ctid, %[3]d
 		FROM %[1]s o JOIN %[4]s p ON p.tableoid = o.rel AND p.ctid = o.tid JOIN %[5]s c ON %[6]s
 		WHERE o.round = %[7]d AND NOT EXISTS (SELECT FROM %[1]s x WHERE x.unit = o.unit AND x.rel = c.tableoid AND x.tid = c.ctid)`,
-		own, distinct, round, w.in(e.parent), w.in(e.child), strings.Join(match, " AND "), round-1)
+		own, distinct, round, w.in(e.parent), w.in(e.child), e.match("c", "p"), round-1)
 }

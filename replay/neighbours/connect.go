@@ -18,6 +18,7 @@ func connect(ctx context.Context, dsn, what string) (*pgx.Conn, error) {
 		return nil, fmt.Errorf("%s is not a connection string: write postgres://user@host:port/database or key=value pairs", what)
 	}
 	cfg.RuntimeParams["application_name"] = applicationName
+	cfg.RuntimeParams["client_encoding"] = "UTF8" // else it is the database's: names and rows would come as LATIN1, say
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = 10 * time.Second
 	}
@@ -29,6 +30,18 @@ func connect(ctx context.Context, dsn, what string) (*pgx.Conn, error) {
 	return conn, nil
 }
 
+// calm takes from a session, or from a transaction alone (local), what the role's or the database's settings would do to a long command, what makes definitions print
+// in another way, and what text forms depend on (money's digits by lc_monetary). Which of them there are depends on the server's
+// version.
+func calm(local bool) string { return fmt.Sprintf(calmSettings, local) }
+
+const calmSettings = `SELECT pg_catalog.set_config(name, value, %t) FROM (VALUES ('statement_timeout', '0'), ('lock_timeout', '0'),
+	('idle_in_transaction_session_timeout', '0'), ('idle_session_timeout', '0'), ('transaction_timeout', '0'),
+	('standard_conforming_strings', 'on'), ('quote_all_identifiers', 'off'), ('row_security', 'off'), ('synchronize_seqscans', 'off'),
+	('extra_float_digits', '3'), ('datestyle', 'iso'), ('intervalstyle', 'postgres'), ('lc_monetary', 'C'), ('bytea_output', 'hex'),
+	('xmloption', 'content'), ('array_nulls', 'on'), ('default_transaction_isolation', 'read committed')) s(name, value)
+	WHERE name IN (SELECT lower(p.name) FROM pg_catalog.pg_settings p)`
+
 // explain adds what to do to the server errors that users meet. It does not quote rows: the detail of an error may.
 func explain(err error) error {
 	var e *pgconn.PgError
@@ -39,6 +52,10 @@ func explain(err error) error {
 	switch {
 	case e.Code == "42501":
 		hint = "give the role the right: at the source SELECT on the protected tables and their sequences, in the shadow database CREATE on the database, and on the schemas that there are already in which types are to be made"
+	case e.Code == "53200" && strings.Contains(e.Hint, "max_"): // the lock table is full
+		hint = "the server's lock table is too small for so many tables, partitions and indexes: " + e.Hint
+	case e.Code == "22021" || e.Code == "22P05":
+		hint = "the shadow database cannot hold the source's text: create it with the source's encoding, or mend the rows that are not valid in the source's own"
 	case e.Code == "53100" || e.Code == "53200" || e.Code == "58030":
 		hint = "the server has no room for the copies: free some, ask for fewer neighbours, or set neighbours.method to view"
 	case e.Code == "42P01" && strings.Contains(e.Message, "relation"):

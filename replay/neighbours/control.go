@@ -61,8 +61,9 @@ func (s *shadow) close(ctx context.Context) {
 	_ = s.conn.Close(ctx)
 }
 
-// session opens a connection that is set for building: names are looked up in pg_catalog and where the engine's
-// functions are, rows come in their physical order, and the server looks whether this process is still there.
+// session opens a connection that is set for building: names are looked up in pg_catalog, where the engine's functions
+// are and where extensions have their operators (a case-insensitive text is to be compared as such), rows come in their
+// physical order, and the server looks whether this process is still there.
 func (s *shadow) session(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := connect(ctx, s.o.Target, "neighbours.target")
 	if err != nil {
@@ -72,11 +73,13 @@ func (s *shadow) session(ctx context.Context) (*pgx.Conn, error) {
 	if len(s.o.FunctionPath) > 0 {
 		path += ", " + quoteAll(s.o.FunctionPath)
 	}
-	settings := "SET search_path TO " + path + `; SET check_function_bodies TO off; SET synchronize_seqscans TO off;
-		SET default_transaction_read_only TO off; SET statement_timeout TO 0; SET idle_in_transaction_session_timeout TO 0;
-		SET synchronous_commit TO on; SET extra_float_digits TO 3; SET datestyle TO iso; SET intervalstyle TO postgres;
-		SET maintenance_work_mem TO '256MB'; SET work_mem TO '64MB'; SET row_security TO off; SET client_min_messages TO warning`
-	if _, err := conn.Exec(ctx, settings, pgx.QueryExecModeSimpleProtocol); err != nil {
+	settings := `SET check_function_bodies TO off; SET default_transaction_read_only TO off; SET synchronous_commit TO on;
+		SET maintenance_work_mem TO '256MB'; SET work_mem TO '64MB'; SET client_min_messages TO warning;` + calm(false)
+	if _, err = conn.Exec(ctx, settings, pgx.QueryExecModeSimpleProtocol); err == nil {
+		_, err = conn.Exec(ctx, `SELECT set_config('search_path', $1 || coalesce((SELECT string_agg(DISTINCT ', ' || quote_ident(n.nspname), '')
+			FROM pg_operator o JOIN pg_namespace n ON n.oid = o.oprnamespace WHERE o.oprname = '=' AND n.nspname <> 'pg_catalog'), ''), false)`, path)
+	}
+	if err != nil {
 		_ = conn.Close(ctx)
 		return nil, fmt.Errorf("neighbours.target: %w", err)
 	}

@@ -129,14 +129,10 @@ func (b *builder) build(ctx context.Context) error {
 	if err := b.plan(); err != nil {
 		return err
 	}
-	var tables []string
-	for _, r := range b.m.relations {
-		tables = append(tables, r.Name)
-	}
-	if b.epoch, err = b.begin(ctx, b.m.database, b.method, tables); err != nil {
+	if b.epoch, err = b.begin(ctx, b.m.database, b.method, b.tables()); err != nil {
 		return err
 	}
-	types, err := readTypes(ctx, source.conn, b.m.types)
+	types, err := readTypes(ctx, source.conn, b.m.types, b.m.collations)
 	if err != nil {
 		return fmt.Errorf("read the source's types: %w", err)
 	}

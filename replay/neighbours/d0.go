@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
@@ -47,22 +46,35 @@ func (b *builder) plan() error {
 	return b.planFunctions()
 }
 
-// planFunctions keeps the SQL functions that really read a copied table, and can be copied.
+// planFunctions keeps the SQL functions that really read a copied table or take its rows, and can be copied, with those of
+// the same name.
 func (b *builder) planFunctions() error {
-	var kept []function
-	for _, f := range b.m.functions {
-		if f.body != "" {
-			_, reads, err := renameBody(f, b.m, b.o, "d0")
-			if err != nil {
-				b.o.note("function %s is not copied: its body cannot be pointed at a copy: %v", f.Table, err)
-				continue
+	var left []function
+	kept := slices.DeleteFunc(b.m.functions, func(f function) bool {
+		if f.body == "" { // BEGIN ATOMIC
+			if f.why == 'n' {
+				left = append(left, f)
 			}
-			if !reads {
-				continue
-			}
+			return f.why == 'n'
 		}
-		kept = append(kept, f)
+		_, reads, err := renameBody(f, b.m, b.o, "d0")
+		if err != nil {
+			b.o.note("function %s is not copied: its body cannot be pointed at a copy: %v", f.Table, err)
+			return true
+		}
+		if !reads && f.why != 'r' {
+			left = append(left, f)
+			return true
+		}
+		return false
+	})
+	for _, f := range kept {
 		b.names.functions[f.Table] = true
+	}
+	for _, f := range left {
+		if b.names.functions[f.Table] {
+			kept = append(kept, f)
+		}
 	}
 	b.m.functions = kept
 	return nil
@@ -122,51 +134,6 @@ func (b *builder) run(ctx context.Context, tx pgx.Tx, world int, statements []st
 	return nil
 }
 
-// makeViews makes functions and views, which may need each other in any order: what fails for want of another is tried
-// again as long as something new succeeds.
-func (b *builder) makeViews(ctx context.Context, tx pgx.Tx, world int) error {
-	var todo []statement
-	for _, f := range b.m.functions {
-		definition := f.definition
-		if f.body != "" {
-			// A body is text that is read when it runs, by then under the set's own name.
-			body, _, err := renameBody(f, b.m, b.o, b.final(world))
-			if err != nil {
-				return err
-			}
-			i := strings.LastIndex(definition, f.body)
-			if i < 0 {
-				return fmt.Errorf("function %s: its definition does not hold its body", f.Table)
-			}
-			definition = definition[:i] + body + definition[i+len(f.body):]
-		}
-		todo = append(todo, statement{"function " + f.Name, definition, "FUNCTION"})
-	}
-	todo = append(todo, b.d.views...)
-	for len(todo) > 0 {
-		var left []statement
-		var fault error
-		for _, s := range todo {
-			err := pgx.BeginFunc(ctx, tx, func(inner pgx.Tx) error { return b.run(ctx, inner, world, []statement{s}) })
-			var missing *pgconn.PgError
-			switch {
-			case errors.As(err, &missing) && slices.Contains([]string{"42P01", "42883", "42704"}, missing.Code):
-				left = append(left, s)
-				if fault == nil {
-					fault = err
-				}
-			case err != nil:
-				return err
-			}
-		}
-		if len(left) == len(todo) {
-			return fault
-		}
-		todo = left
-	}
-	return b.reads(ctx, tx, world)
-}
-
 // reads refuses a world that reads something besides itself, D0 where it is made of views over it, and public tables.
 func (b *builder) reads(ctx context.Context, tx pgx.Tx, world int) error {
 	public := make([]string, len(b.o.Public))
@@ -186,7 +153,7 @@ func (b *builder) reads(ctx context.Context, tx pgx.Tx, world int) error {
 		UNION ALL SELECT 'pg_proc'::regclass, f.oid, f.proname FROM pg_proc f WHERE f.pronamespace = to_regnamespace($1)) o
 		JOIN pg_depend d ON d.classid = o.classid AND d.objid = o.oid AND d.refclassid = 'pg_class'::regclass
 		JOIN pg_class c ON c.oid = d.refobjid JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE n.nspname <> ALL($2::text[]) AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+		WHERE c.relkind <> 'c' AND n.nspname <> ALL($2::text[]) AND n.nspname NOT IN ('pg_catalog', 'information_schema')
 		AND c.oid NOT IN (SELECT to_regclass(p) FROM unnest($3::text[]) p WHERE to_regclass(p) IS NOT NULL)
 		UNION ALL SELECT format('materialized view %I calls function %I, which reads tables when it runs: write its query in the view', v.relname, f.proname)
 		FROM pg_class v JOIN pg_rewrite w ON w.ev_class = v.oid JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
@@ -213,7 +180,7 @@ func (b *builder) stream(ctx context.Context, source *source, tx pgx.Tx, r *rela
 	}
 	columns := quoteAll(r.stored())
 	out := fmt.Sprintf("COPY (SELECT %s FROM ONLY %s) TO STDOUT (FORMAT %s)", columns, r.sql(), format)
-	in := fmt.Sprintf("COPY %s (%s) FROM STDIN (FORMAT %s)", pgx.Identifier{b.stage(0), r.Name}.Sanitize(), columns, format)
+	in := fmt.Sprintf("COPY %s (%s) FROM STDIN (FORMAT %s)", b.in(0, b.m.entrance(r)), columns, format)
 	pr, pw := io.Pipe()
 	read := make(chan error, 1)
 	go func() {

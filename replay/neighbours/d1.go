@@ -157,6 +157,9 @@ func (b *builder) without(ctx context.Context, tx pgx.Tx, world int, r *relation
 	}
 	var out []string
 	for _, e := range b.g.edgesOf(r) {
+		if e.period {
+			return nil, fmt.Errorf("it references periods of time, which a view cannot follow: use neighbours.method copy")
+		}
 		keys, err := b.keysOf(ctx, tx, unit, e)
 		if err != nil {
 			return nil, err

@@ -12,13 +12,20 @@ type statement struct {
 	defined string // see names.rename
 }
 
+// making is a statement that may need another of its kind first.
+type making struct {
+	statement
+	view     *relation // the view that it makes, or makes an index of; nil = none
+	function int       // the place in model.functions of what it makes; -1 = none
+}
+
 // definitions are the statements that make one copy, in the order in which they can run. Rows go in after tables.
 type definitions struct {
 	sequences []statement
 	tables    []statement // columns, CHECK constraints, partitions and children
 	indexes   []statement // with primary keys, unique and exclusion constraints
 	keys      []statement // foreign keys, extended statistics
-	views     []statement // in an order in which all exist that one needs
+	views     []making    // and their indexes
 	filled    []statement // values of sequences
 }
 
@@ -44,7 +51,11 @@ func define(m *model) *definitions {
 	}
 	d.foreignKeys(m)
 	for _, s := range m.statistics {
-		d.keys = append(d.keys, statement{"extended statistics", s, "STATISTICS"})
+		d.keys = append(d.keys, statement{"extended statistics " + s.Name, s.definition, "STATISTICS"})
+		if s.target >= 0 {
+			set := fmt.Sprintf("ALTER STATISTICS %s SET STATISTICS %d", s.sql(), s.target)
+			d.keys = append(d.keys, statement{"extended statistics " + s.Name, set, "STATISTICS"})
+		}
 	}
 	for _, r := range m.relations {
 		if !r.isTable() {
@@ -140,8 +151,11 @@ func (c column) definition(m *model, r *relation) string {
 	}
 	switch {
 	case c.generated:
-		text += " GENERATED ALWAYS AS (" + c.expression + ") STORED"
-	case c.identity != "":
+		text += " GENERATED ALWAYS AS (" + c.expression + ")"
+		if !c.virtual {
+			text += " STORED"
+		}
+	case c.identity != "" && !m.inheritsIdentity(r, c.name): // since PostgreSQL 17 a partition has its parent's, once it is attached
 		when := "BY DEFAULT"
 		if c.identity == "a" {
 			when = "ALWAYS"
@@ -152,7 +166,7 @@ func (c column) definition(m *model, r *relation) string {
 				text += " (SEQUENCE NAME " + s.sql() + s.options() + ")" // as pg_dump --binary-upgrade writes it
 			}
 		}
-	case c.expression != "":
+	case c.expression != "" && c.identity == "":
 		text += " DEFAULT " + c.expression
 	}
 	if c.notNull {
@@ -225,11 +239,11 @@ func (d *definitions) view(r *relation) {
 	if r.kind == 'm' {
 		kind = "MATERIALIZED VIEW"
 	}
-	d.views = append(d.views, statement{
+	d.views = append(d.views, making{statement{
 		"view " + r.Name,
 		"CREATE " + kind + " " + r.sql() + " (" + quoteAll(columns) + ")" + with + " AS " + r.view, "",
-	})
+	}, r, -1})
 	for _, i := range r.indexes {
-		d.views = append(d.views, statement{"index " + i.name, i.definition, ""})
+		d.views = append(d.views, making{statement{"index " + i.name, i.definition, ""}, r, -1})
 	}
 }

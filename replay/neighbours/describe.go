@@ -3,6 +3,7 @@ package neighbours
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -13,13 +14,15 @@ func (d *discovery) describe() error {
 		coalesce(pg_get_partkeydef(c.oid), ''), coalesce(pg_get_expr(c.relpartbound, c.oid), ''), coalesce(c.reloptions, '{}'),
 		CASE WHEN c.relkind IN ('v', 'm') THEN rtrim(pg_get_viewdef(c.oid), E'; \n') ELSE '' END,
 		greatest(c.reltuples, 0)::int8, CASE WHEN c.relkind IN ('r', 'm') THEN coalesce(pg_total_relation_size(c.oid), 0) ELSE 0 END,
-		coalesce((SELECT array_agg(i.inhparent ORDER BY i.inhseqno) FROM pg_inherits i WHERE i.inhrelid = c.oid), '{}')
+		coalesce((SELECT array_agg(i.inhparent ORDER BY i.inhseqno) FROM pg_inherits i WHERE i.inhrelid = c.oid), '{}'),
+		EXISTS (SELECT FROM pg_partitioned_table p WHERE p.partrelid = c.oid AND p.partstrat = 'h' AND (0 = ANY (p.partattrs::int2[]) OR EXISTS (
+			SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum = ANY (p.partattrs::int2[]) AND a.atttypid >= 16384)))
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY($1::oid[])
 		ORDER BY c.relkind IN ('v', 'm'), c.oid`, func(row pgx.Rows) error {
 		r := &relation{}
 		var kind string
 		if err := row.Scan(&r.oid, &r.Schema, &r.Name, &kind, &r.isPartition, &r.partKey, &r.partBound, &r.options, &r.view,
-			&r.rows, &r.bytes, &r.parents); err != nil {
+			&r.rows, &r.bytes, &r.parents, &r.rehashed); err != nil {
 			return err
 		}
 		r.kind = kind[0]
@@ -72,12 +75,15 @@ func (d *discovery) identify() error {
 
 func (d *discovery) columns() error {
 	return d.each(`SELECT a.attrelid, a.attname, a.atttypid, coalesce(format_type(a.atttypid, a.atttypmod), ''), a.attisdropped,
-		a.attnotnull, coalesce(pg_get_expr(x.adbin, x.adrelid), ''), a.attgenerated <> '', a.attidentity::text,
+		a.attnotnull AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = a.attrelid AND k.contype = 'n' AND NOT k.convalidated
+			AND k.conkey = ARRAY[a.attnum]), coalesce(pg_get_expr(x.adbin, x.adrelid), ''), a.attgenerated <> '', a.attgenerated = 'v', a.attidentity::text,
 		CASE WHEN a.attcollation <> t.typcollation THEN quote_ident(cn.nspname) || '.' || quote_ident(co.collname) ELSE '' END,
 		coalesce(a.attstattarget::int, -1),
 		CASE WHEN a.attstorage = t.typstorage THEN '' ELSE CASE a.attstorage WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL'
 			WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END END, coalesce(a.attoptions, '{}'),
-		coalesce(nullif(t.typbasetype, 0), a.atttypid)
+		coalesce((WITH RECURSIVE b(oid, base, name) AS (SELECT t.oid, t.typbasetype, t.typname
+				UNION ALL SELECT y.oid, y.typbasetype, y.typname FROM b JOIN pg_type y ON y.oid = b.base)
+			SELECT CASE name WHEN 'citext' THEN 'text'::regtype::oid ELSE oid END FROM b WHERE base = 0), a.atttypid)
 		FROM pg_attribute a LEFT JOIN pg_type t ON t.oid = a.atttypid
 		LEFT JOIN pg_attrdef x ON x.adrelid = a.attrelid AND x.adnum = a.attnum
 		LEFT JOIN pg_collation co ON co.oid = a.attcollation LEFT JOIN pg_namespace cn ON cn.oid = co.collnamespace
@@ -85,7 +91,7 @@ func (d *discovery) columns() error {
 		var oid uint32
 		var c column
 		var collation *string
-		if err := row.Scan(&oid, &c.name, &c.typeOID, &c.typ, &c.dropped, &c.notNull, &c.expression, &c.generated, &c.identity,
+		if err := row.Scan(&oid, &c.name, &c.typeOID, &c.typ, &c.dropped, &c.notNull, &c.expression, &c.generated, &c.virtual, &c.identity,
 			&collation, &c.target, &c.storage, &c.options, &c.base); err != nil {
 			return err
 		}
@@ -114,18 +120,21 @@ func (d *discovery) checks() error {
 
 // indexes reads valid indexes; one that is being built, or whose building failed, is not used by plans.
 func (d *discovery) indexes() error {
-	return d.each(`SELECT x.indrelid, x.indexrelid, c.relname, pg_get_indexdef(x.indexrelid),
+	return d.each(`SELECT x.indrelid, x.indexrelid, c.relname, quote_ident(c.relname), pg_get_indexdef(x.indexrelid),
 		coalesce(pg_get_constraintdef(k.oid), ''), coalesce(i.inhparent, 0)::oid, x.indisclustered, x.indisreplident,
 		CASE WHEN x.indisunique AND x.indexprs IS NULL THEN coalesce((SELECT array_agg(a.attname::text ORDER BY k.i)
 			FROM unnest(x.indkey::int2[]) WITH ORDINALITY k(n, i) JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = k.n
-			WHERE k.i <= x.indnkeyatts), '{}') ELSE '{}' END
+			WHERE k.i <= x.indnkeyatts), '{}')
+		WHEN k.contype = 'x' THEN coalesce((SELECT array_agg(a.attname::text ORDER BY e.i) FROM unnest(k.conkey, k.conexclop) WITH ORDINALITY e(n, op, i)
+			JOIN pg_operator p ON p.oid = e.op AND p.oprname = '=' JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = e.n), '{}')
+		ELSE '{}' END
 		FROM pg_index x JOIN pg_class c ON c.oid = x.indexrelid
 		LEFT JOIN pg_constraint k ON k.conindid = x.indexrelid AND k.conrelid = x.indrelid AND k.contype IN ('p', 'u', 'x')
 		LEFT JOIN pg_inherits i ON i.inhrelid = x.indexrelid
 		WHERE x.indrelid = ANY($1::oid[]) AND x.indisvalid ORDER BY x.indrelid, x.indexrelid`, func(row pgx.Rows) error {
 		var oid uint32
 		var i index
-		if err := row.Scan(&oid, &i.oid, &i.name, &i.definition, &i.constraint, &i.parent, &i.clustered, &i.identity, &i.unique); err != nil {
+		if err := row.Scan(&oid, &i.oid, &i.name, &i.quoted, &i.definition, &i.constraint, &i.parent, &i.clustered, &i.identity, &i.unique); err != nil {
 			return err
 		}
 		r := d.m.byOID(oid)
@@ -140,12 +149,13 @@ func (d *discovery) foreignKeys() error {
 		(SELECT array_agg(a.attname::text ORDER BY x.i) FROM unnest(k.conkey) WITH ORDINALITY x(n, i)
 			JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = x.n),
 		(SELECT array_agg(a.attname::text ORDER BY x.i) FROM unnest(k.confkey) WITH ORDINALITY x(n, i)
-			JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = x.n)
+			JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = x.n),
+		coalesce((to_jsonb(k)->>'conperiod')::bool, false)
 		FROM pg_constraint k WHERE k.contype = 'f' AND k.conparentid = 0 AND k.conrelid = ANY($1::oid[])
 		ORDER BY k.conrelid, k.conname`, func(row pgx.Rows) error {
 		var k foreignKey
 		var other string
-		if err := row.Scan(&k.name, &k.child, &k.parent, &k.definition, &other, &k.columns, &k.on); err != nil {
+		if err := row.Scan(&k.name, &k.child, &k.parent, &k.definition, &other, &k.columns, &k.on, &k.period); err != nil {
 			return err
 		}
 		if d.m.byOID(k.parent) == nil {
@@ -191,37 +201,42 @@ func (d *discovery) sequences() error {
 }
 
 func (d *discovery) statistics() error {
-	return d.each(`SELECT pg_get_statisticsobjdef(oid) FROM pg_statistic_ext WHERE stxrelid = ANY($1::oid[]) ORDER BY oid`,
-		func(row pgx.Rows) error {
-			var s string
-			err := row.Scan(&s)
-			d.m.statistics = append(d.m.statistics, s)
-			return err
-		}, d.oids)
+	return d.each(`SELECT n.nspname, x.stxname, pg_get_statisticsobjdef(x.oid), coalesce(x.stxstattarget::int, -1) FROM pg_statistic_ext x
+		JOIN pg_namespace n ON n.oid = x.stxnamespace WHERE x.stxrelid = ANY($1::oid[]) ORDER BY x.oid`, func(row pgx.Rows) error {
+		var s statistics
+		err := row.Scan(&s.Schema, &s.Name, &s.definition, &s.target)
+		d.m.statistics = append(d.m.statistics, s)
+		return err
+	}, d.oids)
 }
 
 // functions reads those in SQL that name a copied relation: by the catalog where the body was parsed when it was made
-// (BEGIN ATOMIC), else by its text. Whether such a text really reads the table is found out when it is rewritten.
+// (BEGIN ATOMIC), else by its text; those that take or return rows of one; and those of the same name as one of these,
+// between which calls are told apart by their arguments. Whether a text really reads the table is found out when it is rewritten.
 func (d *discovery) functions() error {
 	var names []string
 	for _, r := range d.m.relations {
-		names = append(names, r.Name)
+		names = append(names, strings.ToLower(strings.ReplaceAll(r.Name, `"`, `""`)))
 	}
-	return d.each(`SELECT f.oid, n.nspname, f.proname, pg_get_functiondef(f.oid),
-		CASE WHEN f.prosqlbody IS NULL THEN f.prosrc ELSE '' END, f.pronargs,
-		coalesce((SELECT substr(c, 13) FROM unnest(f.proconfig) c WHERE c LIKE 'search_path=%'), '')
-		FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace JOIN pg_language l ON l.oid = f.prolang
-		WHERE l.lanname = 'sql' AND f.prokind = 'f' AND n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'
-		AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_proc'::regclass AND e.objid = f.oid AND e.deptype = 'e')
-		AND CASE WHEN f.prosqlbody IS NULL
-			THEN EXISTS (SELECT FROM unnest($2::text[]) t(name) WHERE position(t.name IN f.prosrc) > 0)
+	return d.each(`WITH f AS (SELECT f.*, n.nspname FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace JOIN pg_language l ON l.oid = f.prolang
+			WHERE l.lanname = 'sql' AND f.prokind = 'f' AND n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'
+			AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_proc'::regclass AND e.objid = f.oid AND e.deptype = 'e')),
+		rows AS (SELECT e.objid AS oid FROM pg_depend e JOIN pg_type y ON y.oid = e.refobjid LEFT JOIN pg_type i ON i.oid = y.typelem
+			WHERE e.classid = 'pg_proc'::regclass AND e.refclassid = 'pg_type'::regclass AND (y.typrelid = ANY($1::oid[]) OR i.typrelid = ANY($1::oid[]))),
+		direct AS (SELECT f.oid, f.proname, f.pronamespace FROM f WHERE f.oid IN (SELECT oid FROM rows) OR CASE WHEN f.prosqlbody IS NULL
+			THEN EXISTS (SELECT FROM unnest($2::text[]) t(name) WHERE position(t.name IN lower(f.prosrc)) > 0)
 			ELSE EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_proc'::regclass AND e.objid = f.oid
-				AND e.refclassid = 'pg_class'::regclass AND e.refobjid = ANY($1::oid[])) END
-		ORDER BY f.oid`, func(row pgx.Rows) error {
+				AND e.refclassid = 'pg_class'::regclass AND e.refobjid = ANY($1::oid[])) END)
+		SELECT f.oid, f.nspname, f.proname, pg_get_functiondef(f.oid), CASE WHEN f.prosqlbody IS NULL THEN f.prosrc ELSE '' END, f.pronargs,
+		coalesce((SELECT substr(c, 13) FROM unnest(f.proconfig) c WHERE c LIKE 'search_path=%'), ''),
+		CASE WHEN f.oid IN (SELECT oid FROM rows) THEN 'r' WHEN f.oid IN (SELECT oid FROM direct) THEN 't' ELSE 'n' END
+		FROM f WHERE (f.proname, f.pronamespace) IN (SELECT proname, pronamespace FROM direct) ORDER BY f.oid`, func(row pgx.Rows) error {
 		var f function
-		if err := row.Scan(&f.oid, &f.Schema, &f.Name, &f.definition, &f.body, &f.arguments, &f.path); err != nil {
+		var why string
+		if err := row.Scan(&f.oid, &f.Schema, &f.Name, &f.definition, &f.body, &f.arguments, &f.path, &why); err != nil {
 			return err
 		}
+		f.why = why[0]
 		d.m.functions = append(d.m.functions, f)
 		return nil
 	}, d.oids, names)
@@ -229,6 +244,15 @@ func (d *discovery) functions() error {
 
 // types finds those outside pg_catalog that columns and views name; row types of copied tables cannot be columns.
 func (d *discovery) types() error {
+	indexes, functions := []uint32{}, []uint32{}
+	for _, r := range d.m.relations {
+		for _, i := range r.indexes {
+			indexes = append(indexes, i.oid)
+		}
+	}
+	for _, f := range d.m.functions {
+		functions = append(functions, f.oid)
+	}
 	var err error
 	d.m.types, err = d.list(`SELECT DISTINCT u.oid FROM (
 		SELECT a.atttypid AS oid FROM pg_attribute a WHERE a.attrelid = ANY($1::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
@@ -237,8 +261,23 @@ func (d *discovery) types() error {
 		UNION SELECT d.refobjid FROM pg_constraint k JOIN pg_depend d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
 			AND d.refclassid = 'pg_type'::regclass WHERE k.conrelid = ANY($1::oid[])
 		UNION SELECT d.refobjid FROM pg_attrdef x JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = x.oid
-			AND d.refclassid = 'pg_type'::regclass WHERE x.adrelid = ANY($1::oid[])) u
-		WHERE u.oid >= 16384 ORDER BY 1`, d.oids)
+			AND d.refclassid = 'pg_type'::regclass WHERE x.adrelid = ANY($1::oid[])
+		UNION SELECT d.refobjid FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_type'::regclass AND d.objid = ANY($1::oid[] || $2::oid[])
+		UNION SELECT d.refobjid FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_type'::regclass AND d.objid = ANY($3::oid[])) u
+		WHERE u.oid >= 16384 ORDER BY 1`, d.oids, indexes, functions)
+	if err != nil {
+		return err
+	}
+	// Extended statistics take the collations of their columns.
+	d.m.collations, err = d.list(`SELECT DISTINCT u.oid FROM (
+		SELECT a.attcollation AS oid FROM pg_attribute a WHERE a.attrelid = ANY($1::oid[] || $2::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
+		UNION SELECT d.refobjid FROM pg_depend d WHERE d.refclassid = 'pg_collation'::regclass AND (d.classid, d.objid) IN (
+			SELECT 'pg_class'::regclass, unnest($1::oid[] || $2::oid[])
+			UNION ALL SELECT 'pg_proc'::regclass, unnest($3::oid[])
+			UNION ALL SELECT 'pg_rewrite'::regclass, oid FROM pg_rewrite WHERE ev_class = ANY($1::oid[])
+			UNION ALL SELECT 'pg_constraint'::regclass, oid FROM pg_constraint WHERE conrelid = ANY($1::oid[])
+			UNION ALL SELECT 'pg_attrdef'::regclass, oid FROM pg_attrdef WHERE adrelid = ANY($1::oid[]))) u
+		WHERE u.oid >= 16384 ORDER BY 1`, d.oids, indexes, functions)
 	if err != nil {
 		return err
 	}

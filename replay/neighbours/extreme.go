@@ -227,7 +227,9 @@ func noRoom(err error) error {
 			why = "no partition takes the added unit"
 		}
 		why += ": declare bounds in neighbours.measures that it allows"
-	case "23505", "23P01":
+	case "23P01":
+		why = "the added unit breaks the exclusion constraint " + e.ConstraintName + ", which has no column of equal values that another can be made for"
+	case "23505":
 		why = "the added unit breaks the unique key " + e.ConstraintName + ", which is on an expression, or on a type with few values"
 	case "22003", "22001", "22008":
 		why = "there is no room for another value in the type of a key"
@@ -271,10 +273,6 @@ func (b *builder) added(r *relation, c *column, f *fresh, offsets map[place]stri
 	if !follows {
 		return value, nil
 	}
-	var match []string
-	for i := range e.on {
-		match = append(match, fmt.Sprintf("p.%s = t.%s", quote(e.on[i]), quote(e.columns[i])))
-	}
 	return fmt.Sprintf("CASE WHEN EXISTS (SELECT FROM %s p JOIN %s q ON q.rel = p.tableoid AND q.tid = p.ctid AND q.unit = %d WHERE %s) THEN %s ELSE %s END",
-		b.in(0, e.parent), b.gone(), b.units[world-1].number, strings.Join(match, " AND "), value, old), nil
+		b.in(0, e.parent), b.gone(), b.units[world-1].number, e.match("t", "p"), value, old), nil
 }

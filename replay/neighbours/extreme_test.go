@@ -208,6 +208,7 @@ func TestVerifyLooksAtTheUnit(t *testing.T) {
 				spoiled(t, o, "UPDATE d1.tx SET store = 9 WHERE name = 'many'", "table tx: the unit's rows differ in more than its measures (20 in D0, 20 here)")
 				spoiled(t, o, "DELETE FROM d1.tx WHERE name = 'many'", "table tx: the unit's rows differ in more than its measures (20 in D0, 0 here)")
 			case neighbours.Extreme:
+				spoiled(t, o, "UPDATE d1.tx SET store = 9 WHERE id = (SELECT max(id) FROM d1.tx)", "table tx: the added unit's rows differ from those that they were made from in more than keys and measures")
 				spoiled(t, o, "UPDATE d1.tx SET spent = 3 WHERE id = (SELECT max(id) FROM d1.tx)", "table tx: 1 rows of the added unit have measures that are not at their upper bounds")
 				spoiled(t, o, "DELETE FROM d1.tx WHERE id = (SELECT max(id) FROM d1.tx)", "table tx: the added unit has 19 rows, and the one that it was made from has 20")
 				spoiled(t, o, "INSERT INTO d1.people VALUES ('second', 1)", "it holds no unit that D0 does not hold, or more than one")

@@ -13,6 +13,20 @@ type edge struct {
 	child, parent *relation
 	columns, on   []string
 	declared      bool // by the configuration: several rows of parent may match
+	period        bool // the last column references every time that it overlaps; several rows of parent may match
+}
+
+// match is the condition that a row of child references a row of parent, by their aliases.
+func (e edge) match(child, parent string) string {
+	all := make([]string, len(e.on))
+	for i := range e.on {
+		operator := "="
+		if e.period && i == len(e.on)-1 {
+			operator = "&&"
+		}
+		all[i] = fmt.Sprintf("%s.%s %s %s.%s", child, quote(e.columns[i]), operator, parent, quote(e.on[i]))
+	}
+	return strings.Join(all, " AND ")
 }
 
 // graph says how rows belong to units.
@@ -42,7 +56,7 @@ func newGraph(m *model, o *Options) (*graph, error) {
 	for _, k := range m.keys {
 		child, parent := m.byOID(k.child), m.byOID(k.parent)
 		if !declared[child] && !m.within(child, g.unit) {
-			g.edges = append(g.edges, edge{child: child, parent: parent, columns: k.columns, on: k.on})
+			g.edges = append(g.edges, edge{child: child, parent: parent, columns: k.columns, on: k.on, period: k.period})
 		}
 	}
 	return g, g.complete()

@@ -15,7 +15,7 @@ const notCopied = `SELECT kind, string_agg(what, ', ' ORDER BY what), consequenc
 		WHERE l.lanname NOT IN ('sql', 'c', 'internal') AND f.prorettype <> 'trigger'::regtype
 		AND n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'
 		AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_proc'::regclass AND e.objid = f.oid AND e.deptype = 'e')
-		AND EXISTS (SELECT FROM unnest($2::text[]) t(name) WHERE position(t.name IN f.prosrc) > 0)
+		AND EXISTS (SELECT FROM unnest($2::text[]) t(name) WHERE position(lower(t.name) IN lower(f.prosrc)) > 0)
 	UNION ALL SELECT 4, 'triggers', format('%I on %s', t.tgname, t.tgrelid::regclass), 'they act on writes alone'
 		FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE NOT t.tgisinternal AND t.tgrelid = ANY($1::oid[]) AND NOT (c.relispartition
 			AND EXISTS (SELECT FROM pg_inherits i JOIN pg_trigger p ON p.tgrelid = i.inhparent WHERE i.inhrelid = c.oid AND p.tgname = t.tgname))

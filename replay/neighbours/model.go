@@ -7,8 +7,9 @@ type model struct {
 	relations  []*relation // parents before children; views last
 	sequences  []sequence
 	functions  []function
-	statistics []string // CREATE STATISTICS statements
-	types      []uint32 // OIDs of the types outside pg_catalog that columns and views use
+	statistics []statistics
+	types      []uint32 // OIDs of the types outside pg_catalog that columns, views and functions use
+	collations []uint32 // OIDs of those that columns, indexes, views and constraints use
 	keys       []foreignKey
 }
 
@@ -21,6 +22,7 @@ type relation struct {
 	isPartition bool
 	partKey     string // PARTITION BY, "" = none
 	partBound   string
+	rehashed    bool     // partitioned by a hash of values that another database may hash in another way: an enum's, say
 	options     []string // storage parameters, name=value
 	columns     []column
 	checks      []constraint
@@ -41,11 +43,12 @@ type column struct {
 	name       string
 	typ        string // format_type
 	typeOID    uint32
-	base       uint32 // the type under a domain; else typeOID
+	base       uint32 // the type under a domain, and under domains over domains; text for citext; else typeOID
 	dropped    bool
 	notNull    bool
 	expression string // default, or what it is generated from
 	generated  bool
+	virtual    bool   // generated when it is read, since PostgreSQL 18
 	identity   string // "a" always, "d" by default, "" none
 	collation  string // quoted and qualified; "" = the type's
 	target     int    // statistics target, -1 = default
@@ -62,13 +65,21 @@ type constraint struct {
 // index is an index, or the constraint that it serves.
 type index struct {
 	name       string
+	quoted     string // the name as definition has it
 	definition string // CREATE INDEX, as the server prints it
 	constraint string // pg_get_constraintdef of the constraint that owns it; "" = none
 	parent     uint32 // OID of the index that it is a part of; 0 = none
 	oid        uint32
 	clustered  bool
 	identity   bool     // REPLICA IDENTITY
-	unique     []string // the columns that it keeps unique; nil = it does not, or is on an expression
+	unique     []string // the columns in which two rows may not be equal in all, which an exclusion constraint says of those with =; nil = none, or an expression
+}
+
+// statistics is an extended statistics object.
+type statistics struct {
+	Table             // its name
+	definition string // CREATE STATISTICS
+	target     int    // -1 = default
 }
 
 // sequence is a sequence that defaults or identity columns of the tables use.
@@ -83,10 +94,11 @@ type sequence struct {
 	identity                    bool
 }
 
-// function is one in SQL that names a copied relation.
+// function is one in SQL that names a copied relation, or has the name of one that does.
 type function struct {
 	Table
 	oid        uint32
+	why        byte // 'r' it takes or returns rows of a copied relation, 't' it may read one, 'n' its name alone
 	definition string
 	body       string // "" = BEGIN ATOMIC, which the definition holds with its names resolved
 	arguments  int
@@ -101,6 +113,7 @@ type foreignKey struct {
 	columns    []string
 	on         []string
 	definition string
+	period     bool // the last column is a time for which the reference holds (PostgreSQL 18)
 }
 
 // byOID finds a relation.
@@ -145,6 +158,27 @@ func (m *model) within(r, top *relation) bool {
 		}
 	}
 	return false
+}
+
+// inheritsIdentity reports whether a column of a partition is an identity column of its parent.
+func (m *model) inheritsIdentity(r *relation, name string) bool {
+	if !r.isPartition {
+		return false
+	}
+	c := m.byOID(r.parents[0]).column(name)
+	return c != nil && c.identity != ""
+}
+
+// entrance is the table through which rows of r are loaded: r, or the topmost one above it that may put them into another
+// partition than the source did.
+func (m *model) entrance(r *relation) *relation {
+	into := r
+	for r.isPartition {
+		if r = m.byOID(r.parents[0]); r.rehashed {
+			into = r
+		}
+	}
+	return into
 }
 
 // live are the columns that a row has.

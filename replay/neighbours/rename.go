@@ -42,18 +42,19 @@ type splice struct {
 // rename returns a statement in which every qualified name of n lies in another schema. It works on the syntax tree: the
 // text is what the server printed with an empty search_path, where each name outside pg_catalog is qualified. What is
 // no name to the parser, a string say, stays, but for strings that are cast to regclass. defined is the keyword before
-// the name that the statement defines, where the tree has no place for that ("FUNCTION"); "" = none.
+// the name that the statement defines, where the tree has no place for that ("FUNCTION"); "" = none. What the parser does
+// not know yet (NOT ENFORCED, JSON_TABLE) is renamed by its tokens.
 func (n *names) rename(sql, schema, defined string) (string, error) {
-	tree, err := pg_query.Parse(sql)
-	if err != nil {
-		return "", fmt.Errorf("a definition of the source does not parse: %w", err)
-	}
 	scanned, err := pg_query.Scan(sql)
 	if err != nil {
 		return "", fmt.Errorf("a definition of the source does not scan: %w", err)
 	}
 	r := &renamer{names: n, sql: sql, schema: quote(schema), tokens: scanned.GetTokens()}
-	r.visit(tree.ProtoReflect())
+	if tree, err := pg_query.Parse(sql); err == nil {
+		r.visit(tree.ProtoReflect())
+	} else {
+		r.lexical()
+	}
 	if defined != "" {
 		r.definition(defined)
 	}
@@ -150,6 +151,31 @@ func (r *renamer) regclass(n *pg_query.TypeCast) {
 		if token.GetStart() == text.GetLocation() {
 			r.splices = append(r.splices, splice{int(token.GetStart()), int(token.GetEnd()), literal(r.schema + "." + quote(t.Name))})
 			return
+		}
+	}
+}
+
+// lexical renames every schema.name, schema.name( and 'schema.name'::regclass that is known. An alias of the schema's name before
+// a column of a table's name would be taken for one; the server prints no such alias for a table of another name.
+func (r *renamer) lexical() {
+	text := func(i int) string {
+		if i < 0 || i >= len(r.tokens) {
+			return ""
+		}
+		return r.sql[r.tokens[i].GetStart():r.tokens[i].GetEnd()]
+	}
+	for i := range r.tokens {
+		switch {
+		case text(i+1) == "." && text(i-1) != ".":
+			t, ok := splitQualified(text(i) + "." + text(i+2))
+			if ok && (r.names.relations[t] || r.names.functions[t] && text(i+3) == "(") {
+				r.token(r.tokens[i].GetStart())
+			}
+		case text(i+1) == "::" && text(i+2) == "regclass" && strings.HasPrefix(text(i), "'"):
+			value := strings.ReplaceAll(strings.Trim(text(i), "'"), "''", "'")
+			if t, ok := splitQualified(value); ok && r.names.relations[t] {
+				r.splices = append(r.splices, splice{int(r.tokens[i].GetStart()), int(r.tokens[i].GetEnd()), literal(r.schema + "." + quote(t.Name))})
+			}
 		}
 	}
 }

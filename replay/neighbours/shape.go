@@ -3,6 +3,7 @@ package neighbours
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -24,9 +25,47 @@ const restShape = ` SELECT format('relation %s of kind %s, options %s, partition
 	WHERE k.connamespace = to_regnamespace($1) AND k.conparentid = 0
 	UNION ALL SELECT format('index %s of %s: %s, valid %s', i.relname, c.relname, pg_get_indexdef(i.oid, 0, true), x.indisvalid)
 	FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class c ON c.oid = x.indrelid WHERE i.relnamespace = to_regnamespace($1)
-	UNION ALL SELECT format('view %s: %s', c.relname, pg_get_viewdef(c.oid, true)) FROM pg_class c WHERE c.relnamespace = to_regnamespace($1) AND c.relkind IN ('v', 'm')
 	UNION ALL SELECT format('statistics %s: %s', x.stxname, pg_get_statisticsobjdef_columns(x.oid)) FROM pg_statistic_ext x WHERE x.stxnamespace = to_regnamespace($1)
 	UNION ALL SELECT format('function %s(%s) of language %s', f.proname, pg_get_function_identity_arguments(f.oid), f.prolang) FROM pg_proc f WHERE f.pronamespace = to_regnamespace($1)`
+
+// viewShape is read with every name in full: beside a CTE of a table's name even a bare name would print with its schema.
+const viewShape = `SELECT c.relname, pg_get_viewdef(c.oid, true) FROM pg_class c WHERE c.relnamespace = to_regnamespace($1) AND c.relkind IN ('v', 'm')`
+
+// viewLines are the definitions of a schema's views in which its own names have the schema "copy".
+func (v *verifier) viewLines(ctx context.Context, tx pgx.Tx, schema string) ([]string, error) {
+	if _, err := tx.Exec(ctx, "SET LOCAL search_path TO pg_catalog"); err != nil {
+		return nil, err
+	}
+	n := &names{map[Table]bool{}, map[Table]bool{}}
+	for set, query := range map[*map[Table]bool]string{
+		&n.relations: "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace($1)",
+		&n.functions: "SELECT proname FROM pg_proc WHERE pronamespace = to_regnamespace($1)",
+	} {
+		rows, err := tx.Query(ctx, query, quote(schema))
+		if err != nil {
+			return nil, err
+		}
+		found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range found {
+			(*set)[Table{schema, name}] = true
+		}
+	}
+	rows, err := tx.Query(ctx, viewShape, quote(schema))
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
+		var name, definition string
+		if err := row.Scan(&name, &definition); err != nil {
+			return "", err
+		}
+		definition, err := n.rename(strings.TrimRight(definition, "; \n"), "copy", "")
+		return "view " + name + ": " + definition, err
+	})
+}
 
 // shapeOf returns the sorted lines of a schema. Where neighbours are views over D0, the columns alone are compared.
 func (v *verifier) shapeOf(ctx context.Context, schema string) ([]string, error) {
@@ -44,7 +83,11 @@ func (v *verifier) shapeOf(ctx context.Context, schema string) ([]string, error)
 		if err != nil {
 			return err
 		}
-		lines, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		if lines, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil || !full {
+			return err
+		}
+		views, err := v.viewLines(ctx, tx, schema)
+		lines = append(lines, views...)
 		return err
 	})
 	slices.Sort(lines)

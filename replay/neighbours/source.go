@@ -96,13 +96,11 @@ func (s *source) transaction(ctx context.Context, lock *model) (*model, error) {
 		return nil, err
 	}
 	s.tx = tx
-	// Rows that a policy hides would be missing from the copy: with row_security off the server refuses instead.
-	// Numbers print in full, and nothing prints as a client's setting has it.
-	const settings = `SET LOCAL search_path TO pg_catalog; SET LOCAL row_security TO off; SET LOCAL extra_float_digits TO 3;
-		SET LOCAL datestyle TO iso; SET LOCAL intervalstyle TO postgres; SET LOCAL statement_timeout TO 0;
-		SET LOCAL idle_in_transaction_session_timeout TO 0`
-	if _, err := tx.Exec(ctx, settings); err != nil {
-		return nil, err
+	// With row_security off the server refuses to hide rows, which would be missing from the copy.
+	for _, sql := range []string{"SET LOCAL search_path TO pg_catalog", calm(true)} {
+		if _, err := tx.Exec(ctx, sql); err != nil {
+			return nil, err
+		}
 	}
 	if lock != nil {
 		for _, r := range lock.tables() { // before the snapshot is taken, which LOCK does not do
@@ -217,7 +215,7 @@ const viewReads = `SELECT DISTINCT w.ev_class, d.refobjid, n.nspname, c.relname,
 	AND d.refclassid = 'pg_class'::regclass AND d.refobjid <> w.ev_class
 	JOIN pg_class c ON c.oid = d.refobjid JOIN pg_namespace n ON n.oid = c.relnamespace
 	JOIN pg_class v ON v.oid = w.ev_class
-	WHERE w.ev_type = '1' AND w.ev_class = ANY($1::oid[]) ORDER BY 1, 2`
+	WHERE w.ev_type = '1' AND c.relkind <> 'c' AND w.ev_class = ANY($1::oid[]) ORDER BY 1, 2`
 
 // views returns the views over the tables that read nothing but copied and public relations. A listed view that reads
 // something else is a fault, any other is left out.
@@ -263,7 +261,7 @@ func (d *discovery) views(tables, listed []uint32) ([]uint32, error) {
 	}
 }
 
-// names refuses two relations of one name, which one schema cannot hold.
+// names refuses two relations of one name, which one schema cannot hold. An index, which no query names, gets another name.
 func (d *discovery) names() error {
 	seen := map[string]Table{}
 	add := func(t Table) error {
@@ -277,15 +275,24 @@ func (d *discovery) names() error {
 		if err := add(r.Table); err != nil {
 			return err
 		}
-		for _, i := range r.indexes {
-			if err := add(Table{r.Schema, i.name}); err != nil {
-				return err
-			}
-		}
 	}
 	for _, s := range d.m.sequences {
 		if err := add(s.Table); err != nil {
 			return err
+		}
+	}
+	for _, r := range d.m.relations {
+		for i := range r.indexes {
+			x := &r.indexes[i]
+			name := x.name
+			for n := 2; seen[name] != (Table{}); n++ {
+				name = fmt.Sprintf("%s_%d", strings.ToValidUTF8(x.name[:min(len(x.name), 58)], ""), n)
+			}
+			seen[name] = Table{r.Schema, name}
+			if name != x.name {
+				x.definition = strings.Replace(x.definition, "INDEX "+x.quoted+" ON ", "INDEX "+quote(name)+" ON ", 1)
+				x.name = name
+			}
 		}
 	}
 	return nil

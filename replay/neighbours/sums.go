@@ -20,7 +20,7 @@ type checksum struct {
 type worldSums struct {
 	all   map[string]checksum
 	units map[int]map[string]checksum
-	same  map[int]map[string]checksum // of the units' rows without measures, and what is generated from them
+	same  map[int]map[string]checksum // of the units' rows without measures, what is generated, and the keys of an added unit
 	off   map[int]map[string]int64    // the units' rows with a measure that is not at its upper bound
 }
 
@@ -118,6 +118,16 @@ func (c checksum) minus(part checksum) (checksum, error) {
 	}
 	second, err := subtract(c.Second, part.Second)
 	return checksum{c.Rows - part.Rows, first, second}, err
+}
+
+// plus puts the rows of two parts together.
+func (c checksum) plus(other checksum) (checksum, error) {
+	none := checksum{0, "0", "0"}
+	negative, err := none.minus(other)
+	if err != nil {
+		return c, err
+	}
+	return c.minus(negative)
 }
 
 func subtract(a, b string) (string, error) {

@@ -4,22 +4,40 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// typeDefinition is an enum, domain or composite type as one text, that makes it and that tells it from another.
+// typeDefinition is an enum, domain, composite or range type, or a collation, as one text, that makes it and that tells it from
+// another.
 type typeDefinition struct {
 	schema, name string
-	kind         string // TYPE or DOMAIN
+	kind         string // TYPE, DOMAIN or COLLATION
 	sql          string
 }
 
-// typeClosure are types with those that they are made of: array elements, domain bases, attributes.
+// typeClosure are types with those that they are made of: array elements, domain bases, attributes, what ranges are of.
 const typeClosure = `WITH RECURSIVE t(oid) AS (SELECT unnest($1::oid[]) UNION
 	SELECT x.oid FROM t JOIN pg_type y ON y.oid = t.oid
 	LEFT JOIN pg_attribute a ON a.attrelid = y.typrelid AND a.attnum > 0 AND NOT a.attisdropped
-	JOIN pg_type x ON x.oid IN (y.typbasetype, y.typelem, a.atttypid))`
+	LEFT JOIN pg_range r ON y.oid IN (r.rngtypid, r.rngmultitypid)
+	JOIN pg_type x ON x.oid IN (y.typbasetype, y.typelem, a.atttypid, r.rngtypid, r.rngsubtype))`
+
+// collationDefinitions reads the collations of a list of OIDs, $2, and those of the types $1. The catalog's columns have other
+// names in other versions of the server.
+const collationDefinitions = typeClosure + `
+	SELECT n.nspname, co.collname, 'COLLATION', format('CREATE COLLATION %I.%I (%s, DETERMINISTIC = %s)', n.nspname, co.collname,
+		CASE co.collprovider WHEN 'c' THEN format('PROVIDER = libc, LC_COLLATE = %L, LC_CTYPE = %L', co.collcollate, co.collctype)
+			ELSE CASE co.collprovider WHEN 'i' THEN 'PROVIDER = icu' ELSE 'PROVIDER = builtin' END
+				|| format(', LOCALE = %L', coalesce(to_jsonb(co)->>'colllocale', to_jsonb(co)->>'colliculocale', co.collcollate))
+				|| coalesce(', RULES = ' || quote_literal(nullif(to_jsonb(co)->>'collicurules', '')), '') END, co.collisdeterministic::text)
+	FROM pg_collation co JOIN pg_namespace n ON n.oid = co.collnamespace
+	WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND co.oid = ANY ($2::oid[] || ARRAY(
+		SELECT unnest(ARRAY[y.typcollation, r.rngcollation, a.attcollation]) FROM t JOIN pg_type y ON y.oid = t.oid
+		LEFT JOIN pg_range r ON r.rngtypid = y.oid LEFT JOIN pg_attribute a ON a.attrelid = y.typrelid))
+	AND NOT EXISTS (SELECT FROM pg_depend x WHERE x.classid = 'pg_collation'::regclass AND x.objid = co.oid AND x.deptype = 'e')
+	ORDER BY co.oid`
 
 // typeDefinitions reads the types of a list of OIDs, in the order in which they can be made. Types of extensions are not
 // among them: the shadow database has the extension.
@@ -35,6 +53,15 @@ const typeDefinitions = typeClosure + `
 	WHEN 'c' THEN (SELECT format('CREATE TYPE %I.%I AS (%s)', n.nspname, y.typname, string_agg(format('%I %s', a.attname, format_type(a.atttypid, a.atttypmod))
 		|| CASE WHEN a.attcollation <> at.typcollation THEN ' COLLATE ' || a.attcollation::regcollation ELSE '' END, ', ' ORDER BY a.attnum))
 		FROM pg_attribute a JOIN pg_type at ON at.oid = a.atttypid WHERE a.attrelid = y.typrelid AND a.attnum > 0 AND NOT a.attisdropped)
+	WHEN 'r' THEN (SELECT format('CREATE TYPE %I.%I AS RANGE (SUBTYPE = %s%s%s%s%s%s)', n.nspname, y.typname, format_type(r.rngsubtype, NULL),
+		CASE WHEN NOT o.opcdefault THEN format(', SUBTYPE_OPCLASS = %I.%I', opn.nspname, o.opcname) ELSE '' END,
+		CASE WHEN r.rngcollation <> st.typcollation THEN ', COLLATION = ' || r.rngcollation::regcollation ELSE '' END,
+		CASE WHEN r.rngcanonical <> 0 THEN ', CANONICAL = ' || r.rngcanonical ELSE '' END,
+		CASE WHEN r.rngsubdiff <> 0 THEN ', SUBTYPE_DIFF = ' || r.rngsubdiff ELSE '' END,
+		coalesce((SELECT format(', MULTIRANGE_TYPE_NAME = %I.%I', mn.nspname, m.typname) FROM pg_type m JOIN pg_namespace mn ON mn.oid = m.typnamespace
+			WHERE m.oid = r.rngmultitypid), ''))
+		FROM pg_range r JOIN pg_type st ON st.oid = r.rngsubtype JOIN pg_opclass o ON o.oid = r.rngsubopc JOIN pg_namespace opn ON opn.oid = o.opcnamespace
+		WHERE r.rngtypid = y.oid)
 	ELSE '' END
 	FROM t JOIN pg_type y USING (oid) JOIN pg_namespace n ON n.oid = y.typnamespace LEFT JOIN pg_type b ON b.oid = y.typbasetype
 	LEFT JOIN pg_class c ON c.oid = y.typrelid
@@ -43,14 +70,27 @@ const typeDefinitions = typeClosure + `
 	AND NOT EXISTS (SELECT FROM pg_depend x WHERE x.classid = 'pg_type'::regclass AND x.objid = y.oid AND x.deptype = 'e')
 	ORDER BY y.oid`
 
-func readTypes(ctx context.Context, conn *pgx.Conn, oids []uint32) ([]typeDefinition, error) {
-	rows, err := conn.Query(ctx, typeDefinitions, oids)
+// readTypes reads types and collations, those that others need first.
+func readTypes(ctx context.Context, conn *pgx.Conn, oids, collations []uint32) ([]typeDefinition, error) {
+	scan := func(row pgx.CollectableRow) (t typeDefinition, err error) {
+		return t, row.Scan(&t.schema, &t.name, &t.kind, &t.sql)
+	}
+	if collations == nil {
+		collations = []uint32{}
+	}
+	rows, err := conn.Query(ctx, collationDefinitions, oids, collations)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (t typeDefinition, err error) {
-		return t, row.Scan(&t.schema, &t.name, &t.kind, &t.sql)
-	})
+	first, err := pgx.CollectRows(rows, scan)
+	if err != nil {
+		return nil, err
+	}
+	if rows, err = conn.Query(ctx, typeDefinitions, oids); err != nil {
+		return nil, err
+	}
+	types, err := pgx.CollectRows(rows, scan)
+	return append(first, types...), err
 }
 
 // makeTypes sees to it that the shadow database has the source's types, under their own names: queries say them
@@ -69,17 +109,23 @@ func (s *shadow) makeTypes(ctx context.Context, wanted []typeDefinition, epoch i
 		for _, t := range wanted {
 			name := pgx.Identifier{t.schema, t.name}.Sanitize()
 			var oid *uint32
-			if err := tx.QueryRow(ctx, "SELECT to_regtype($1)::oid", name).Scan(&oid); err != nil {
+			find := "SELECT to_regtype($1)::oid"
+			if t.kind == "COLLATION" {
+				find = "SELECT to_regcollation($1)::oid"
+			}
+			if err := tx.QueryRow(ctx, find, name).Scan(&oid); err != nil {
 				return err
 			}
-			if oid != nil {
+			switch {
+			case oid != nil && t.kind == "COLLATION": // servers spell locales in other ways
+				continue
+			case oid != nil:
 				if err := sameType(ctx, tx, t, *oid); err != nil {
 					return err
 				}
 				continue
-			}
-			if t.sql == "" {
-				return fmt.Errorf("type %s.%s is neither enum, domain nor composite: create it in the shadow database first", t.schema, t.name)
+			case t.sql == "":
+				return fmt.Errorf("type %s.%s is neither enum, domain, composite nor range: create it in the shadow database first", t.schema, t.name)
 			}
 			var there bool
 			if err := tx.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", quote(t.schema)).Scan(&there); err != nil {
@@ -94,7 +140,7 @@ func (s *shadow) makeTypes(ctx context.Context, wanted []typeDefinition, epoch i
 				}
 			}
 			if _, err := tx.Exec(ctx, t.sql); err != nil {
-				return fmt.Errorf("type %s.%s: %w", t.schema, t.name, err)
+				return fmt.Errorf("%s %s.%s: %w", strings.ToLower(t.kind), t.schema, t.name, err)
 			}
 			if err := note(t.kind, name); err != nil {
 				return err
@@ -111,7 +157,7 @@ func (s *shadow) makeTypes(ctx context.Context, wanted []typeDefinition, epoch i
 
 // sameType refuses a type of the shadow database that is not the source's.
 func sameType(ctx context.Context, tx pgx.Tx, want typeDefinition, oid uint32) error {
-	got, err := readTypes(ctx, tx.Conn(), []uint32{oid})
+	got, err := readTypes(ctx, tx.Conn(), []uint32{oid}, nil)
 	if err != nil {
 		return err
 	}

@@ -79,6 +79,7 @@ type verifier struct {
 	set    Set
 	m      *model // of D0, with the configured paths
 	g      *graph
+	fresh  *fresh // the columns that an added unit has new values in; nil for other relations
 	worlds map[string]*worldSums
 	shape  []string
 }
@@ -91,6 +92,11 @@ func (v *verifier) readD0(ctx context.Context, members []Member) error {
 	}
 	if v.shape, err = v.shapeOf(ctx, v.set.D0); err != nil {
 		return err
+	}
+	if v.set.Relation == Extreme {
+		if v.fresh, err = v.g.fresh(); err != nil {
+			return err
+		}
 	}
 	keys := map[int][]string{}
 	for i, m := range members {
@@ -151,7 +157,11 @@ func (v *verifier) compare(ctx context.Context, number int, m Member) (Differenc
 	if err != nil {
 		return d, err
 	}
-	d.Faults = append(d.Faults, v.unitFaults(d0, d1, number)...)
+	faults, err := v.unitFaults(d0, d1, number)
+	if err != nil {
+		return d, err
+	}
+	d.Faults = append(d.Faults, faults...)
 	differs := false
 	for _, r := range v.m.tables() {
 		if !r.stores() {

@@ -7,12 +7,12 @@ import (
 )
 
 // unitFaults compares the unit's own rows in D0 and in a neighbour: that where it was replaced nothing but its measures
-// moved, and that an added unit has as many rows in every table as the one that it was made from, its measures at
-// their upper bounds. Together with the sums of everybody else's rows, the pair then differs by this unit alone.
-func (v *verifier) unitFaults(d0, d1 *worldSums, number int) []string {
+// moved, and that an added unit has the rows of the one that it was made from, but for new keys and its measures, which are
+// at their upper bounds. Together with the sums of everybody else's rows, the pair then differs by this unit alone.
+func (v *verifier) unitFaults(d0, d1 *worldSums, number int) ([]string, error) {
 	var faults []string
 	add := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
-	before, after := map[string]int64{}, map[string]int64{} // rows by topmost table: a new key may be in another partition
+	before, after := map[string]checksum{}, map[string]checksum{} // by topmost table: a new key may be in another partition
 	for _, r := range v.m.tables() {
 		if !r.stores() {
 			continue
@@ -24,21 +24,32 @@ func (v *verifier) unitFaults(d0, d1 *worldSums, number int) []string {
 			}
 		case Extreme:
 			top := v.m.top(r).Name
-			before[top] += d0.units[number][r.Name].Rows
-			after[top] += d1.units[number][r.Name].Rows
+			for sum, of := range map[*map[string]checksum]*worldSums{&before: d0, &after: d1} {
+				so, ok := (*sum)[top]
+				if !ok {
+					so = checksum{0, "0", "0"}
+				}
+				var err error
+				if (*sum)[top], err = so.plus(of.same[number][r.Name]); err != nil {
+					return nil, err
+				}
+			}
 			if n := d1.off[number][r.Name]; n > 0 {
 				add("table %s: %d rows of the added unit have measures that are not at their upper bounds", r.Name, n)
 			}
 		case Remove:
 		}
 	}
-	for top, n := range before {
-		if after[top] != n {
-			add("table %s: the added unit has %d rows, and the one that it was made from has %d", top, after[top], n)
+	for top, made := range before {
+		switch {
+		case after[top].Rows != made.Rows:
+			add("table %s: the added unit has %d rows, and the one that it was made from has %d", top, after[top].Rows, made.Rows)
+		case after[top] != made:
+			add("table %s: the added unit's rows differ from those that they were made from in more than keys and measures", top)
 		}
 	}
 	slices.Sort(faults)
-	return faults
+	return faults, nil
 }
 
 // measure finds the declared bounds of a column in a schema of copies.
@@ -50,11 +61,20 @@ func (v *verifier) measure(r *relation, name string) *Measure {
 	return v.m.measure(measures, r, name)
 }
 
-// unmeasured is a row of t without measures and generated columns, as text.
+// unmeasured is a row of t without measures, generated columns and those that an added unit has new values in, as text.
+// Partitions have their columns in the order of the topmost table's.
 func (v *verifier) unmeasured(r *relation) string {
 	var columns []string
-	for _, name := range r.stored() {
-		if v.measure(r, name) == nil {
+	top, order := v.m.top(r), r
+	if top.kind == 'p' {
+		order = top
+	}
+	for _, name := range order.stored() {
+		renewed := false
+		if v.fresh != nil {
+			_, renewed = v.fresh.from[place{top, name}]
+		}
+		if v.measure(r, name) == nil && !renewed {
 			columns = append(columns, "t."+quote(name))
 		}
 	}
