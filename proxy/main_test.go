@@ -14,7 +14,14 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	err := errors.Join(postgres.stop(), postgres18.stop())
 	if code == 0 {
-		err = errors.Join(err, goleak.Find())
+		leak := goleak.Find() // which waits for about a second
+		for range 60 {
+			if leak == nil {
+				break
+			}
+			leak = goleak.Find()
+		}
+		err = errors.Join(err, leak)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -187,7 +187,7 @@ func TestClientTLSIsRefused(t *testing.T) {
 		t.Parallel()
 		p := start(t, echo(t), func(o *proxy.Options) {
 			terminate(id)(o)
-			o.StartupTimeout = 20 * time.Millisecond
+			o.StartupTimeout = 2 * time.Second // enough to get into the handshake on a slow machine
 		})
 		conn := p.dial(t)
 		askTLS(t, conn)
@@ -381,7 +381,10 @@ func TestUpstreamTLSFails(t *testing.T) {
 			t.Parallel()
 			p := start(t, scripted(t, test.answer), func(o *proxy.Options) {
 				o.UpstreamTLS.Mode = test.mode
-				o.DialTimeout = 200 * time.Millisecond
+				o.DialTimeout = patience
+				if test.answer == "S" || test.answer == "" { // and then nothing
+					o.DialTimeout = time.Second
+				}
 			})
 			conn := p.dial(t)
 			send(t, conn, hello())

@@ -31,7 +31,19 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(m)
+	code := m.Run()
+	leak := goleak.Find() // which waits for about a second
+	for range 60 {
+		if leak == nil {
+			break
+		}
+		leak = goleak.Find()
+	}
+	if leak != nil && code == 0 {
+		os.Stderr.WriteString(leak.Error() + "\n")
+		code = 1
+	}
+	os.Exit(code)
 }
 
 func child() error {
