@@ -124,6 +124,7 @@ func (h *hoistRun) hoistedRounds(ctx context.Context, n int) ([]Round, error) {
 // start lays out the Run of the volatile part, which opens its sessions when it is used.
 func (h *hoistRun) start() {
 	s := h.origin.stmt
+	s.Named = true // what is left is always prepared
 	s.Hoist, s.setup, s.Worlds, s.together = nil, h.parts.make, h.parts.rests, h.parts.together
 	h.rest = &Run{
 		player: h.origin.player, stmt: s, coin: h.origin.coin, sessions: make([]*session, len(h.origin.sessions)),

@@ -117,6 +117,9 @@ func (p *Player) connect(ctx context.Context, s Statement) (*pgconn.PgConn, erro
 		return nil, connectError("shadow database", p.cfg, err)
 	}
 	settings := map[string]string{"search_path": searchPath(s.SearchPath, p.opt.SearchPath)}
+	if len(s.Params) > 0 && !s.Simple && !s.Named {
+		settings["plan_cache_mode"] = "force_custom_plan"
+	}
 	for name, value := range s.Settings {
 		if !pinned(name) {
 			settings[name] = value

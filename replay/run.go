@@ -28,6 +28,9 @@ type Statement struct {
 	// SearchPath is the client's path, for types, operators and functions; Options.SearchPath comes after it.
 	SearchPath []string
 	Simple     bool // the client sent a simple query; see Options.Protocol
+	// Named: the server kept the client's statement under a name, and may have had one plan for all parameters. Replays of
+	// another with parameters are planned for these each time.
+	Named bool
 	// Hoist lets trials run on what all of them would compute alike; nil = every trial runs the whole query.
 	Hoist *Hoisting
 

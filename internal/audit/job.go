@@ -156,7 +156,7 @@ func (j *job) decided() bool {
 func (j *job) statement() replay.Statement {
 	s := replay.Statement{
 		Worlds: []string{j.worlds[0].sql.D0}, Params: j.query.Params, Settings: j.plan.Settings, SearchPath: j.plan.SearchPath,
-		Simple: j.query.Protocol == capture.Simple, Hoist: j.hoist,
+		Simple: j.query.Protocol == capture.Simple, Named: j.query.Named, Hoist: j.hoist,
 	}
 	for i := range j.worlds {
 		s.Worlds = append(s.Worlds, j.worlds[i].sql.D1)

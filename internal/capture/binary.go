@@ -17,6 +17,7 @@ const (
 	flagExtended = 1 << iota
 	flagUncertain
 	flagCompleted // Completed is not the zero time, and follows
+	flagNamed
 )
 
 // errShort says that the input ended inside a field, or announced more than it holds.
@@ -34,6 +35,9 @@ func AppendBinary(dst []byte, q Query) []byte {
 	}
 	if q.SettingsUncertain {
 		flags |= flagUncertain
+	}
+	if q.Named {
+		flags |= flagNamed
 	}
 	if !q.Completed.IsZero() {
 		flags |= flagCompleted
@@ -118,6 +122,7 @@ func (d *decoder) query() Query {
 		q.Protocol = Extended
 	}
 	q.SettingsUncertain = flags&flagUncertain != 0
+	q.Named = flags&flagNamed != 0
 	q.SessionID = d.uvarint()
 	for _, s := range [...]*string{&q.User, &q.Database, &q.ApplicationName, &q.SQL, &q.Tag} {
 		*s = string(d.bytes())

@@ -22,7 +22,7 @@ func queries() map[string]capture.Query {
 			Completed: time.Date(2026, 2, 3, 4, 5, 6, 789, time.UTC),
 		},
 		"extended": {
-			SessionID: 1, SQL: "SELECT $1, $2, $3, $4", Protocol: capture.Extended, SettingsUncertain: true,
+			SessionID: 1, SQL: "SELECT $1, $2, $3, $4", Protocol: capture.Extended, Named: true, SettingsUncertain: true,
 			Params: []capture.Param{
 				{OID: 25, Value: []byte("text")},
 				{OID: math.MaxUint32, Format: 1, Value: []byte{0, 255, 0}},

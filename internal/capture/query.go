@@ -46,6 +46,9 @@ type Query struct {
 	SQL      string
 	Protocol Protocol
 	Params   []Param // empty for Simple
+	// Named is true for a statement of the extended protocol, or of PREPARE, that has a name: the server keeps its plans, and may
+	// take one for all parameters. A statement without a name is planned for the parameters that it comes with.
+	Named bool
 	// ResultFormats are Bind's result-column format codes: none = all text, one = all alike.
 	ResultFormats []int16
 	// Settings are the session's settings in force when the statement ran, as far as the client set them

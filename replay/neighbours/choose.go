@@ -166,8 +166,8 @@ func (w *ownership) keepOnly(ctx context.Context, units []chosen, missing bool) 
 	for _, sql := range []string{
 		"CREATE UNLOGGED TABLE " + w.table("gone") + " AS SELECT o.unit, o.rel, o.tid FROM " + w.table("own") + " o WHERE " + condition,
 		"DROP TABLE " + w.table("own"),
-		"CREATE INDEX ON " + w.table("gone") + " (unit, rel)",
-		"ANALYZE " + w.table("gone"),
+		"CREATE INDEX ON " + w.table("gone") + " (unit, rel, tid)",
+		"VACUUM ANALYZE " + w.table("gone"),
 	} {
 		if _, err := w.exec(ctx, sql); err != nil {
 			return err

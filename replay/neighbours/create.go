@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -197,6 +198,24 @@ func (b *builder) undo(ctx context.Context, fault error) error {
 	return fault
 }
 
+// retire takes a set out of use: from then on it is a leftover.
+func (s *shadow) retire(ctx context.Context, tx pgx.Tx, set Set) error {
+	for i, name := range append([]string{set.D0}, set.D1...) {
+		var there bool
+		if err := tx.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", quote(name)).Scan(&there); err != nil {
+			return err
+		}
+		if !there { // somebody may have dropped one by hand
+			continue
+		}
+		if _, err := tx.Exec(ctx, fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s%d_%d", quote(name), oldPrefix, set.Epoch, i)); err != nil {
+			return err
+		}
+	}
+	_, err := tx.Exec(ctx, "UPDATE "+s.record("neighbour_set")+" SET state = 'old' WHERE epoch = $1", set.Epoch)
+	return err
+}
+
 // swap lets the new set take the place of the old one. Renaming a schema takes no lock on what is in it: replays that
 // are under way end on the copies that they began with.
 func (b *builder) swap(ctx context.Context, current Set) error {
@@ -211,16 +230,7 @@ func (b *builder) swap(ctx context.Context, current Set) error {
 		}
 	}
 	if current.Epoch != 0 {
-		for i, name := range append([]string{current.D0}, current.D1...) {
-			var there bool
-			if err == nil {
-				err = tx.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", quote(name)).Scan(&there)
-			}
-			if there { // somebody may have dropped one by hand
-				run(fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s%d_%d", quote(name), oldPrefix, current.Epoch, i))
-			}
-		}
-		run("UPDATE "+b.record("neighbour_set")+" SET state = 'old' WHERE epoch = $1", current.Epoch)
+		err = b.retire(ctx, tx, current)
 	}
 	for i := range len(b.units) + 1 {
 		run(fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s", quote(b.stage(i)), quote(b.final(i))))

@@ -54,19 +54,18 @@ func (b *builder) in(world int, r *relation) string {
 func (b *builder) gone() string { return pgx.Identifier{b.work(), "gone"}.Sanitize() }
 
 // rowsOf copies one table from D0: without the rows of the unit where it is removed, with its measures moved where it
-// is replaced.
+// is replaced. Rows keep their order: whether one is the unit's is asked row by row (of a hash table, where it fits in
+// memory, else of the index), since an anti join may give them in that of a hash table.
 func (b *builder) rowsOf(ctx context.Context, tx pgx.Tx, world int, r *relation) error {
+	units := fmt.Sprintf("EXISTS (SELECT FROM %s g WHERE g.unit = %d AND g.rel = %s::regclass AND g.tid = t.ctid)",
+		b.gone(), b.units[world-1].number, literal(b.in(0, r)))
 	values := make([]string, 0, len(r.columns))
 	for _, name := range r.stored() {
-		values = append(values, b.moved(r, name))
+		values = append(values, b.moved(r, name, units))
 	}
-	from := fmt.Sprintf("%s t LEFT JOIN %s g ON g.unit = %d AND g.rel = %s::regclass AND g.tid = t.ctid",
-		b.in(0, r), b.gone(), b.units[world-1].number, literal(b.in(0, r)))
-	switch b.o.Relation {
-	case Remove:
-		from += " WHERE g.tid IS NULL"
-	case Extreme:
-		from = b.in(0, r) + " t"
+	from := b.in(0, r) + " t"
+	if b.o.Relation == Remove {
+		from += " WHERE CASE WHEN " + units + " THEN false ELSE true END" // an EXISTS alone would become a join
 	}
 	tag, err := tx.Exec(ctx, fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM ONLY %s",
 		b.in(world, r), quoteAll(r.stored()), strings.Join(values, ", "), from))

@@ -25,16 +25,16 @@ func (m *model) measure(measures []Measure, r *relation, name string) *Measure {
 	return nil
 }
 
-// moved is a column of t in a neighbour whose unit is replaced: where g, the unit's row, is there, a measure goes to the
-// bound that is farther away.
-func (b *builder) moved(r *relation, name string) string {
+// moved is a column of t in a neighbour whose unit is replaced: where units says that the row is the unit's, a measure goes
+// to the bound that is farther away.
+func (b *builder) moved(r *relation, name, units string) string {
 	m := b.measure(r, name)
 	if m == nil || b.o.Relation != Replace {
 		return "t." + quote(name)
 	}
 	typ := r.column(name).typ
-	return fmt.Sprintf("CASE WHEN g.tid IS NULL OR t.%[1]s IS NULL THEN t.%[1]s WHEN t.%[1]s - %[2]s::%[4]s > %[3]s::%[4]s - t.%[1]s THEN %[2]s::%[4]s ELSE %[3]s::%[4]s END",
-		quote(name), literal(m.Low), literal(m.High), typ)
+	return fmt.Sprintf("CASE WHEN t.%[1]s IS NULL OR NOT %[5]s THEN t.%[1]s WHEN t.%[1]s - %[2]s::%[4]s > %[3]s::%[4]s - t.%[1]s THEN %[2]s::%[4]s ELSE %[3]s::%[4]s END",
+		quote(name), literal(m.Low), literal(m.High), typ, units)
 }
 
 // checkMeasures refuses bounds of columns that are not there or are no numbers.

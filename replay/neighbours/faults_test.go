@@ -58,7 +58,9 @@ func TestFaults(t *testing.T) {
 			run(t, o.Target, "CREATE TYPE public.mood AS ENUM ('happy', 'sad')")
 		}, "type public.mood of the shadow database differs from the source's"},
 		{"extension that is missing", func(t *testing.T, o *neighbours.Options) {
-			run(t, o.Source, "CREATE TYPE public.span AS RANGE (subtype = int)", "ALTER TABLE visits ADD span public.span")
+			run(t, o.Source, "CREATE TYPE public.span", "CREATE FUNCTION span_in(cstring) RETURNS public.span LANGUAGE internal IMMUTABLE STRICT AS 'int4in'",
+				"CREATE FUNCTION span_out(public.span) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'int4out'",
+				"CREATE TYPE public.span (INPUT = span_in, OUTPUT = span_out, LIKE = int4)", "ALTER TABLE visits ADD span public.span")
 		}, "create it in the shadow database first"},
 		{"row security that hides rows", func(t *testing.T, o *neighbours.Options) {
 			run(t, o.Source, "ALTER TABLE visits ENABLE ROW LEVEL SECURITY", "CREATE POLICY p ON visits USING (ms < 5)",

@@ -2,6 +2,7 @@ package neighbours_test
 
 import (
 	_ "embed"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -170,6 +171,10 @@ func TestPostgreSQL18(t *testing.T) {
 		}
 	}
 	o := bare(c.DSN("source"), c.DSN("shadow"), "public.people", "public.terms", "public.acts", "public.weak", "public.ev")
+	for i := range 10 {
+		o.Protected = append(o.Protected, table(fmt.Sprintf("public.many%d", i+1)))
+	}
+	o.Choose = []neighbours.Choice{{Rule: neighbours.MostRows, K: 1}}
 	run(t, o.Source, newSQL)
 	create(t, o)
 	d := verified(t, o)[0]
@@ -179,6 +184,13 @@ func TestPostgreSQL18(t *testing.T) {
 		}
 	}
 	sameRows(t, o, "public.people", "public.terms", "public.acts", "public.weak", "public.ev", "public.v")
+	// An anti join of PostgreSQL 16 and later may give the rows in the order of a hash table.
+	for i := range 10 {
+		got := lines(t, o.Target, fmt.Sprintf("SELECT n::text FROM (SELECT n, lag(n) OVER (ORDER BY ctid) AS before FROM d1.many%d) x WHERE n < before", i+1))
+		if len(got) > 0 {
+			t.Errorf("%d rows of many%d are in another order than in d0", len(got), i+1)
+		}
+	}
 	if got := lines(t, o.Target, "SELECT identity_generation FROM information_schema.columns WHERE table_schema = 'd0' AND column_name = 'id' AND table_name ~ '^ev'"); !slices.Equal(got, []string{"BY DEFAULT", "BY DEFAULT", "BY DEFAULT"}) {
 		t.Errorf("identity %q", got)
 	}

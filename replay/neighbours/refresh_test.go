@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
@@ -181,6 +182,58 @@ func TestBuildToBeKilled(t *testing.T) {
 	}
 	if _, err := build(t.Context(), o); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestDropInterrupted ends a drop while a table of the set is in use: there is no set any more, not a part of one, and the
+// next command removes the rest.
+func TestDropInterrupted(t *testing.T) {
+	t.Parallel()
+	o := shop(t)
+	empty := state(t, o.Target)
+	create(t, o)
+	conn := pgtest.Connect(t, o.Target)
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE d0.users IN ACCESS SHARE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- neighbours.Drop(ctx, o) }()
+	for {
+		select {
+		case err := <-done:
+			t.Fatalf("drop ended under a lock: %v", err)
+		default:
+		}
+		var waits bool
+		if err := tx.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_class c ON c.oid = l.relation WHERE NOT l.granted AND c.relname = 'users')").Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+		if waits {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("drop: %v", err)
+	}
+	if got, err := neighbours.Current(t.Context(), o.Target, o.Control); !errors.Is(err, neighbours.ErrNoSet) {
+		t.Errorf("current: %+v, %v", got, err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := neighbours.Drop(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if after := state(t, o.Target); !slices.Equal(empty, after) {
+		t.Errorf("drop left %v", after)
 	}
 }
 

@@ -128,17 +128,9 @@ func Drop(ctx context.Context, o Options) error {
 	if err != nil && !errors.Is(err, ErrNoSet) {
 		return err
 	}
-	if err == nil {
-		for i := len(set.D1) - 1; i >= 0; i-- { // neighbours that are views need D0
-			if err := s.dropSchema(ctx, set.D1[i]); err != nil {
-				return err
-			}
-		}
-		if err := s.dropSchema(ctx, set.D0); err != nil {
-			return err
-		}
-		if _, err := s.conn.Exec(ctx, "UPDATE "+s.record("neighbour_set")+" SET state = 'old' WHERE state = 'current'"); err != nil {
-			return err
+	if err == nil { // in one step: a command that is killed leaves the set or none
+		if err := pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error { return s.retire(ctx, tx, set) }); err != nil {
+			return explain(err)
 		}
 	}
 	if err := s.leftovers(ctx); err != nil {
@@ -148,11 +140,6 @@ func Drop(ctx context.Context, o Options) error {
 		return explain(err)
 	}
 	return s.dropRecords(ctx)
-}
-
-func (s *shadow) dropSchema(ctx context.Context, name string) error {
-	_, err := s.conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+quote(name)+" CASCADE")
-	return explain(err)
 }
 
 // dropRecords removes the records and, where nothing else is in it, their schema.

@@ -48,8 +48,9 @@ const sourceTries = 5
 func (s *source) begin(ctx context.Context) error {
 	for try := 1; ; try++ {
 		err := s.once(ctx)
-		var gone *pgconn.PgError
-		again := errors.Is(err, errChanged) || errors.As(err, &gone) && gone.Code == "42P01"
+		var gone *pgconn.PgError // XX000: what an index that is rebuilt concurrently comes to between the snapshot and its definition
+		again := errors.Is(err, errChanged) || errors.As(err, &gone) && (gone.Code == "42P01" ||
+			gone.Code == "XX000" && (strings.HasPrefix(gone.Message, "cache lookup failed") || strings.HasPrefix(gone.Message, "could not open relation")))
 		if err == nil || !again || try == sourceTries {
 			return err
 		}
@@ -97,10 +98,9 @@ func (s *source) transaction(ctx context.Context, lock *model) (*model, error) {
 	}
 	s.tx = tx
 	// With row_security off the server refuses to hide rows, which would be missing from the copy.
-	for _, sql := range []string{"SET LOCAL search_path TO pg_catalog", calm(true)} {
-		if _, err := tx.Exec(ctx, sql); err != nil {
-			return nil, err
-		}
+	const before = "SET LOCAL search_path TO pg_catalog; SET LOCAL row_security TO off; SET LOCAL statement_timeout TO 0; SET LOCAL lock_timeout TO 0"
+	if _, err := tx.Exec(ctx, before, pgx.QueryExecModeSimpleProtocol); err != nil {
+		return nil, err
 	}
 	if lock != nil {
 		for _, r := range lock.tables() { // before the snapshot is taken, which LOCK does not do
@@ -108,6 +108,9 @@ func (s *source) transaction(ctx context.Context, lock *model) (*model, error) {
 				return nil, err
 			}
 		}
+	}
+	if _, err := tx.Exec(ctx, calm(true)); err != nil { // a SELECT, which takes the snapshot
+		return nil, err
 	}
 	if lock == nil {
 		o := *s.o

@@ -65,7 +65,7 @@ const typeDefinitions = typeClosure + `
 	ELSE '' END
 	FROM t JOIN pg_type y USING (oid) JOIN pg_namespace n ON n.oid = y.typnamespace LEFT JOIN pg_type b ON b.oid = y.typbasetype
 	LEFT JOIN pg_class c ON c.oid = y.typrelid
-	WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND y.typtype IN ('e', 'd', 'c', 'r')
+	WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND (y.typtype IN ('e', 'd', 'c', 'r') OR y.typtype = 'b' AND y.typcategory <> 'A')
 	AND (y.typtype <> 'c' OR c.relkind = 'c')
 	AND NOT EXISTS (SELECT FROM pg_depend x WHERE x.classid = 'pg_type'::regclass AND x.objid = y.oid AND x.deptype = 'e')
 	ORDER BY y.oid`

@@ -33,6 +33,7 @@ type portal struct {
 	params    []capture.Param
 	results   []int16
 	ascii     bool
+	named     bool   // it was made from a statement with a name
 	skip      Reason // why it is not captured
 	bytes     int
 	done      bool // it was executed; a portal is captured once
@@ -125,7 +126,7 @@ func (t *Tracker) beginBind(body []byte) {
 		return
 	}
 	t.ext.known, t.ext.name = true, string(clip(m.portal))
-	p := &portal{statement: t.statements[string(clip(m.statement))], bytes: entryBytes + len(body)}
+	p := &portal{statement: t.statements[string(clip(m.statement))], bytes: entryBytes + len(body), named: len(m.statement) > 0}
 	t.ext.portal = p
 	if p.statement == nil {
 		return
@@ -277,7 +278,7 @@ func (t *Tracker) captureExtended(p *portal, tag string, v *view) {
 	}
 	hidden := s.effect.Hidden || s.effect.Action == sqltext.Unclear
 	t.capture(capture.Query{
-		SQL: s.sql, Protocol: capture.Extended, Params: p.params, ResultFormats: p.results,
+		SQL: s.sql, Protocol: capture.Extended, Named: p.named, Params: p.params, ResultFormats: p.results,
 		Tag: tag, Completed: t.now,
 	}, v, hidden)
 	p.params, p.results = nil, nil // the query owns them now

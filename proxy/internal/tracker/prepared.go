@@ -108,6 +108,6 @@ func (t *Tracker) captureExecution(x execution, skip Reason, c completion) {
 	}
 	hidden := x.statement.effect.Hidden || x.statement.effect.Action == sqltext.Unclear
 	t.capture(capture.Query{
-		SQL: x.statement.sql, Protocol: capture.Extended, Params: x.params, Tag: c.tag, Completed: c.at,
+		SQL: x.statement.sql, Protocol: capture.Extended, Named: true, Params: x.params, Tag: c.tag, Completed: c.at,
 	}, c.view, hidden)
 }

@@ -1,0 +1,135 @@
+package replay_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/dpwatch/dpwatch/replay"
+)
+
+// keepingEngine is an engine that knows simple queries alone and asks its source, where it keeps one session for all that come.
+func keepingEngine(t *testing.T, source string) (dsn string) {
+	t.Helper()
+	conn, err := pgconn.Connect(t.Context(), source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex // guards conn
+	t.Cleanup(func() {
+		_ = listener.Close()
+		mu.Lock()
+		defer mu.Unlock()
+		_ = conn.Close(context.Background())
+	})
+	ask := func(sql string) []*pgconn.Result {
+		mu.Lock()
+		defer mu.Unlock()
+		results, err := conn.Exec(context.Background(), sql).ReadAll()
+		if err != nil {
+			t.Errorf("the engine's source: %v", err)
+		}
+		return results
+	}
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer client.Close()
+				keepingSession(client, ask)
+			}()
+		}
+	}()
+	return fmt.Sprintf("postgres://u@%s/x?sslmode=disable", listener.Addr())
+}
+
+func keepingSession(conn net.Conn, ask func(string) []*pgconn.Result) {
+	b := pgproto3.NewBackend(conn, conn)
+	if _, err := b.ReceiveStartupMessage(); err != nil {
+		return
+	}
+	b.Send(&pgproto3.AuthenticationOk{})
+	b.Send(&pgproto3.ParameterStatus{Name: "client_encoding", Value: "UTF8"})
+	b.Send(&pgproto3.ParameterStatus{Name: "standard_conforming_strings", Value: "on"})
+	for {
+		b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+		if b.Flush() != nil {
+			return
+		}
+		message, err := b.Receive()
+		query, ok := message.(*pgproto3.Query)
+		if err != nil || !ok {
+			return
+		}
+		if !strings.HasPrefix(query.String, "SET ") {
+			for _, result := range ask(query.String) {
+				fields := make([]pgproto3.FieldDescription, len(result.FieldDescriptions))
+				for i, f := range result.FieldDescriptions {
+					fields[i] = pgproto3.FieldDescription{Name: []byte(f.Name), DataTypeOID: f.DataTypeOID, DataTypeSize: f.DataTypeSize, TypeModifier: -1}
+				}
+				b.Send(&pgproto3.RowDescription{Fields: fields})
+				for _, row := range result.Rows {
+					b.Send(&pgproto3.DataRow{Values: row})
+				}
+			}
+		}
+		b.Send(&pgproto3.CommandComplete{CommandTag: []byte("SELECT 1")})
+	}
+}
+
+// TestEngineThatKeepsItsSession: the server tells a session's scans while it lasts only if somebody makes it.
+func TestEngineThatKeepsItsSession(t *testing.T) {
+	t.Parallel()
+	dsn := shadow(t)
+	for _, tc := range []struct{ name, d0, d1, fault string }{
+		{"right", "d0", "d1", ""},
+		{"swapped", "d1", "d0", "for schema d0: it reads d1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			dsn := dsn
+			if tc.fault != "" { // scans are counted for a database
+				dsn = shadow(t)
+			}
+			opt := options(dsn)
+			opt.Protocol, opt.Copies = replay.Simple, []string{"d0", "d1"}
+			for _, path := range []string{tc.d0, tc.d1} {
+				opt.Engines = append(opt.Engines, keepingEngine(t, dsn+"&search_path="+path))
+			}
+			var mu sync.Mutex
+			var warnings []string
+			opt.Warn = func(text string) {
+				mu.Lock()
+				defer mu.Unlock()
+				if strings.Contains(text, "cannot be seen") {
+					warnings = append(warnings, text)
+				}
+			}
+			run, err := player(t, opt).Start(replay.Statement{Worlds: []string{"SELECT count(*) FROM people", "SELECT count(*) FROM people"}, Simple: true}, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer run.Close()
+			_, err = run.Rounds(t.Context(), 2)
+			if tc.fault == "" && err != nil || tc.fault != "" && (err == nil || !strings.Contains(err.Error(), tc.fault)) {
+				t.Errorf("got %v, want %q", err, tc.fault)
+			}
+			if len(warnings) > 0 {
+				t.Errorf("warnings %q", warnings)
+			}
+		})
+	}
+}
