@@ -80,6 +80,7 @@ func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) {
 		assumed: map[string]bool{},
 	}
 	w.visit(parsed.stmt.ProtoReflect(), place{near: -1})
+	w.rowTypesOfAnyTable()
 	if refusal := w.verdict(parsed.tokens); refusal != nil {
 		return nil, refusal
 	}
