@@ -3,6 +3,7 @@ package rewrite
 import (
 	"maps"
 	"slices"
+	"strings"
 )
 
 // What a plan takes for granted, as Plan.Assumed says it. All of it is about what only a catalog, or only the client's
@@ -14,6 +15,7 @@ const (
 	AssumedBuiltin   = "functions and operators of PostgreSQL's names are PostgreSQL's own, and no user's type or cast calls a function with side effects (no catalog of the engine: privacy.catalog)"
 	AssumedCopies    = "the neighbours' copies read nothing outside their schema (no catalog of the shadow database)"
 	AssumedCasts     = "no value goes through an implicit cast whose function is volatile or reads a table (the engine has such casts: claims.safe_functions)"
+	AssumedSetters   = "the session called no function that changes its settings (the engine has such functions; a SET or set_config of the client's is followed)"
 	AssumedAttribute = "x.f names a column, not a call of a function f(x) (no catalog of the engine: privacy.catalog)"
 )
 
@@ -30,6 +32,9 @@ func (w *walker) assumeName(bare bool) {
 		if w.path.assumed {
 			w.assume(AssumedPath)
 		}
+		if w.r.functions.setters {
+			w.assume(AssumedSetters)
+		}
 	}
 }
 
@@ -40,4 +45,13 @@ func (w *walker) assumptions() []string {
 	}
 	w.assumeCasts()
 	return slices.Sorted(maps.Keys(w.assumed))
+}
+
+// hasSetters reports whether a function of the catalog may change the settings of the session that calls it: a body that names
+// set_config, or SET and search_path. What a function's own SET clause sets ends with the call.
+func (x *catalogIndex) hasSetters() bool {
+	return x != nil && slices.ContainsFunc(x.catalog.Functions, func(f Function) bool {
+		body := strings.ToLower(f.Body)
+		return containsWord(body, "set_config") || containsWord(body, "set") && containsWord(body, "search_path")
+	})
 }

@@ -182,7 +182,7 @@ func castValue(c *pg_query.TypeCast, q capture.Query) (float64, error) {
 		return 0, err
 	}
 	parts := stringParts(c.GetTypeName().GetNames())
-	if len(parts) == 0 || len(c.GetTypeName().GetArrayBounds()) > 0 || len(c.GetTypeName().GetTypmods()) > 0 {
+	if len(parts) == 0 || len(parts) > 1 && parts[0] != "pg_catalog" || len(c.GetTypeName().GetArrayBounds()) > 0 || len(c.GetTypeName().GetTypmods()) > 0 {
 		return 0, errNotConstant
 	}
 	switch parts[len(parts)-1] {

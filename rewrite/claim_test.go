@@ -204,6 +204,7 @@ func TestClaimArguments(t *testing.T) {
 		"column":                      {call: "anon_count(id, income)", reason: rewrite.ReasonBadClaim},
 		"arithmetic":                  {call: "anon_count(id, 1 / 2)", reason: rewrite.ReasonBadClaim},
 		"cast that rounds":            {call: "anon_count(id, 0.5::int)", reason: rewrite.ReasonBadClaim},
+		"cast to a user's type":       {call: "anon_count(id, 5::app.float8)", reason: rewrite.ReasonBadClaim},
 		"cast with a scale":           {call: "anon_count(id, 0.55::numeric(2, 1))", reason: rewrite.ReasonBadClaim},
 		"delta out of range":          {call: "dp.noisy(income, 0.5, 1)", reason: rewrite.ReasonBadClaim},
 		"named, position from end":    {call: "anon_count(id, eps => 0.5)", reason: rewrite.ReasonBadClaim},

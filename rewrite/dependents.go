@@ -62,11 +62,29 @@ func (n *names) dependents(o Options, j *judge) {
 		n.kinds[t] = kindProtected
 	}
 	n.copyFunctions(o, j)
-	for t, r := range n.source.relations {
-		if r.RowSecurity && n.kinds[t] == kindProtected {
-			n.refused[t] = fault{ReasonSessionDependent, "has row level security, so that its rows depend on who asks", ""}
+	for t := range n.source.relations {
+		if secured, found := n.source.secured(t); found && n.kinds[t] != kindUnknown && n.kinds[t] != kindOther {
+			detail := "has row level security, so that its rows depend on who asks"
+			if secured != t {
+				detail = "reads " + secured.String() + ", which " + detail
+			}
+			n.refused[t] = fault{ReasonSessionDependent, detail, ""}
 		}
 	}
+}
+
+// secured returns a relation whose row level security decides what a query on t gives: t itself, or what a view reads. The policies of
+// partitions and children do not count in a query on their parent.
+func (x *catalogIndex) secured(t Table) (Table, bool) {
+	if r := x.relations[t]; r.RowSecurity || r.Kind != KindView {
+		return t, r.RowSecurity
+	}
+	for _, read := range slices.SortedFunc(maps.Keys(x.closure(t)), compareTables) {
+		if r := x.relations[read]; r != nil && r.RowSecurity {
+			return read, true
+		}
+	}
+	return Table{}, false
 }
 
 // fault is why a listed or dependent relation cannot be read in a replay.

@@ -27,6 +27,7 @@ func catalogOptions() rewrite.Options {
 			relation(rewrite.KindTable, schema, "events_1"),
 			relation(rewrite.KindView, schema, "good_view", table(schema, "users"), table("public", "stores")),
 			relation(rewrite.KindView, schema, "leaky_view", table(schema, "users"), table("d0", "users")),
+			relation(rewrite.KindView, schema, "secured_view", table(schema, "users")),
 			relation(rewrite.KindView, schema, "outside_view", table(schema, "users"), table("public", "audit_log")),
 			relation(rewrite.KindForeign, schema, "far_view"),
 			{Table: table(schema, "calling_view"), Kind: rewrite.KindView, Calls: []rewrite.Table{table("public", "spy")}},
@@ -49,6 +50,8 @@ func catalogOptions() rewrite.Options {
 			relation(rewrite.KindView, "public", "store_list", table("public", "users")),
 			view("good_view"), view("leaky_view"), view("outside_view"), view("far_view"), view("calling_view"),
 			view("safe_calling_view"), view("lonely_view"),
+			{Table: table("public", "prices"), Kind: rewrite.KindTable, RowSecurity: true},
+			relation(rewrite.KindView, "public", "secured_view", table("public", "secured"), table("public", "users")),
 			relation(rewrite.KindView, "public", "view_of_view", table("public", "good_view")),
 			relation(rewrite.KindView, "app", "users", table("public", "users")),
 			relation(rewrite.KindTable, "public", "audit_log"),
@@ -72,7 +75,7 @@ func catalogOptions() rewrite.Options {
 	}
 	return rewrite.Options{
 		Protected: []rewrite.Table{table("public", "users"), table("public", "transactions"), table("public", "events"), table("public", "secured")},
-		Public:    []rewrite.Table{table("public", "stores"), table("public", "store_list"), table("public", "ghost")},
+		Public:    []rewrite.Table{table("public", "stores"), table("public", "store_list"), table("public", "ghost"), table("public", "prices")},
 		Source:    source,
 		Shadow: &rewrite.Catalog{
 			Database: "shadow", Schemas: []string{"d0", "d1", "public"},
@@ -119,6 +122,8 @@ func TestCatalog(t *testing.T) {
 		"view called like a protected table":      {sql: "SELECT * FROM app.users", reason: rewrite.ReasonNoCopy},
 		"listed as public, reads a protected":     {sql: "SELECT * FROM store_list", reason: rewrite.ReasonNoCopy},
 		"row security":                            {sql: "SELECT * FROM secured", reason: rewrite.ReasonSessionDependent},
+		"row security below a view":               {sql: "SELECT * FROM secured_view", reason: rewrite.ReasonSessionDependent},
+		"row security of a public table":          {sql: "SELECT * FROM users, prices", reason: rewrite.ReasonSessionDependent},
 		"unlisted table":                          {sql: "SELECT * FROM users, audit_log", reason: rewrite.ReasonUnknownTable},
 		"sequence":                                {sql: "SELECT last_value FROM users_id_seq, users", reason: rewrite.ReasonUnknownTable},
 		"row type of a view":                      {sql: "SELECT NULL::good_view FROM users", reason: rewrite.ReasonRowType},
@@ -161,6 +166,24 @@ func TestCatalog(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestPathOfTheServer: what the engine's server skips in a path, a replay must not find in the shadow database.
+func TestPathOfTheServer(t *testing.T) {
+	t.Parallel()
+	r := newRewriter(t, catalogOptions())
+	for user, want := range map[string][]string{"alice": {"alice", "public", "pg_temp", "app"}, "carol": {"closed", "public", "pg_temp", "app"}} {
+		plan, err := r.Analyze(capture.Query{
+			SQL: "SELECT clip(1, 2) FROM public.users", User: user, Database: "shop",
+			Settings: map[string]string{"search_path": `"$user", closed, d0, public, pg_temp, app, nowhere`},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, plan.SearchPath); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", user, diff)
+		}
 	}
 }
 
@@ -241,6 +264,9 @@ func TestShadowAlone(t *testing.T) {
 func TestAssumed(t *testing.T) {
 	t.Parallel()
 	pure := options()
+	withSetter := catalogOptions()
+	withSetter.Source.Functions = append(withSetter.Source.Functions,
+		rewrite.Function{Schema: "app", Name: "enter", Volatility: "volatile", Language: "plpgsql", Body: "BEGIN PERFORM Set_Config('search_path', $1, false); END"})
 	for name, c := range map[string]struct {
 		options rewrite.Options
 		query   capture.Query
@@ -262,6 +288,10 @@ func TestAssumed(t *testing.T) {
 		"catalogs": {
 			catalogOptions(), capture.Query{SQL: "SELECT lower(name) FROM users"}, []string{rewrite.AssumedTemp},
 		},
+		"catalogs, a function that changes settings": {
+			withSetter, capture.Query{SQL: "SELECT lower(name) FROM users"}, []string{rewrite.AssumedTemp, rewrite.AssumedSetters},
+		},
+		"catalogs, qualified, a function that changes settings": {withSetter, capture.Query{SQL: "SELECT id FROM public.users"}, nil},
 		"catalogs, qualified": {catalogOptions(), capture.Query{SQL: "SELECT id FROM public.users"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -27,6 +27,7 @@ type functions struct {
 	allowed        map[[2]string]bool // {schema, name}; schema "" = any
 	anyUser        bool               // every function that is not built in is declared safe
 	signatures     []Signature
+	setters        bool // one of the source's may change the settings of a session
 
 	builtinOperators map[string]bool
 }
@@ -37,6 +38,7 @@ func newFunctions(o Options) *functions {
 		builtin: map[string]functionClass{}, allowed: map[[2]string]bool{}, signatures: o.Claims.Signatures,
 		builtinOperators: map[string]bool{},
 	}
+	f.setters = f.source.hasSetters()
 	for line := range strings.Lines(builtinOperators) {
 		f.builtinOperators[strings.TrimSpace(line)] = true
 	}

@@ -204,6 +204,22 @@ func pathOf(q capture.Query, byDefault []string) searchPath {
 	return p
 }
 
+// seen drops the schemas that the server ignores: those that do not exist, or that the role may not use. They may be there, and
+// for the replays' role, in the database of the replays.
+func (n *names) seen(p searchPath) searchPath {
+	if n.source == nil {
+		return p
+	}
+	var kept []string
+	for _, s := range p.schemas {
+		if isSystemSchema(s) || isTempSchema(s) || n.source.schemas[s] && !n.source.denied[Denial{p.role, s}] {
+			kept = append(kept, s)
+		}
+	}
+	p.schemas = kept
+	return p
+}
+
 // has reports whether the path is known and holds a schema.
 func (p searchPath) has(schema string) bool {
 	return !p.uncertain && slices.Contains(p.schemas, schema)
@@ -227,8 +243,6 @@ func (n *names) unqualified(name string, path searchPath) (t Table, kind relatio
 		case s == "information_schema": // its views are in no catalog here
 			unknownBefore = true
 		case isSystemSchema(s) || isTempSchema(s): // a protected table's name does not start with pg_
-			continue
-		case n.source != nil && n.source.denied[Denial{path.role, s}]:
 			continue
 		case n.kind(t) != kindUnknown && unknownBefore:
 			return Table{}, kindUnknown, ReasonAmbiguousName

@@ -46,8 +46,8 @@ type Plan struct {
 	Public []Table
 	// Functions are the functions that the query calls by name, as written, sorted.
 	Functions []string
-	// SearchPath is the path that the query ran under, "$user" replaced. A replay must set it for types, operators
-	// and functions; every table is qualified by For.
+	// SearchPath is the path that the query ran under, "$user" replaced, without the schemas that Options.Source says are not
+	// there or not the role's to use. A replay must set it for types, operators and functions; every table is qualified by For.
 	SearchPath []string
 	// Settings are the session's settings that matter to the result (time zone, formats, custom settings such as
 	// dp.epsilon), by lower-case name. A replay must set them.
@@ -75,11 +75,12 @@ func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) {
 		return nil, err
 	}
 	w := &walker{
-		r: r, q: q, path: pathOf(q, r.options.SearchPath), tokens: parsed.tokens,
+		r: r, q: q, path: r.names.seen(pathOf(q, r.options.SearchPath)), tokens: parsed.tokens,
 		protected: map[Table]bool{}, public: map[Table]bool{}, functions: map[string]bool{},
 		assumed: map[string]bool{},
 	}
 	w.visit(parsed.stmt.ProtoReflect(), place{near: -1})
+	w.rowTypesOfAnyTable()
 	if refusal := w.verdict(parsed.tokens); refusal != nil {
 		return nil, refusal
 	}

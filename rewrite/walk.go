@@ -48,6 +48,7 @@ type walker struct {
 	assumed   map[string]bool
 	system    bool // a system relation was read
 	refusals  []refusal
+	types     []*pg_query.TypeName // when any table is protected: what may be the row type of one
 
 	// callees, not nil only in the body of a function, collects the users' functions that it calls, for a judge.
 	callees map[Table]bool

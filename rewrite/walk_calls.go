@@ -224,7 +224,23 @@ func (w *walker) typeName(n *pg_query.TypeName) {
 	if parts[0] != "pg_catalog" && w.r.names.rowType(last) && !w.ownRowType(parts) {
 		w.refuse(ReasonRowType, "TypeName", n.GetLocation(), "type "+strings.Join(parts, "."), "")
 	}
+	if parts[0] != "pg_catalog" && w.r.names.protected[AnyTable] {
+		w.types = append(w.types, n)
+	}
 	w.userType(parts, n.GetLocation())
+}
+
+// rowTypesOfAnyTable refuses, where tables are not listed by name, the row types of those that the query reads.
+func (w *walker) rowTypesOfAnyTable() {
+	read := names{protected: map[string]bool{}}
+	for t := range w.protected {
+		read.protected[t.Name] = true
+	}
+	for _, n := range w.types {
+		if parts := stringParts(n.GetNames()); read.rowType(parts[len(parts)-1]) {
+			w.refuse(ReasonRowType, "TypeName", n.GetLocation(), "type "+strings.Join(parts, "."), "")
+		}
+	}
 }
 
 // ownRowType reports whether a type in the body of a neighbour's function or view is the row type of that neighbour's table.

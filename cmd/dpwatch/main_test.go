@@ -152,6 +152,17 @@ func TestRewriteCommand(t *testing.T) {
 	if r, _ := refused.object(t)["refused"].(map[string]any); r["reason"] != "not_select" {
 		t.Errorf("refused = %v, want the reason not_select", r)
 	}
-	call(t, "SELECT my_noise(x) FROM users", "rewrite", "--to", "d1").want(t, exitFault, "my_noise")
+	if assumed, _ := js["assumed"].([]any); len(assumed) == 0 {
+		t.Errorf("assumed = %v; want what no catalog told", js["assumed"])
+	}
+	refused = call(t, "\n  SELECT NULL::users FROM users", "rewrite", "--to", "d1", "-o", "json")
+	refused.want(t, exitFault)
+	if r, _ := refused.object(t)["refused"].(map[string]any); r["reason"] != "row_type" || r["offset"] != 16.0 {
+		t.Errorf("refused = %v, want row_type at byte 16 of the input", r)
+	}
+	if copied := call(t, "COPY (SELECT * FROM users) TO STDOUT", "rewrite", "--to", "d1", "-o", "json").object(t); copied["sql"] != `SELECT * FROM "d1".users` {
+		t.Errorf("sql = %q; want the query of COPY", copied["sql"])
+	}
+	call(t, "SELECT my_noise(x) FROM users", "rewrite", "--to", "d1").want(t, exitFault, "my_noise", "--safe-function")
 	call(t, "SELECT my_noise(x) FROM users", "rewrite", "--to", "d1", "--safe-function", "my_noise").want(t, exitDone, "my_noise(x)")
 }

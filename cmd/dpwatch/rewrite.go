@@ -18,7 +18,8 @@ func rewriteCommand(env environment) *cobra.Command {
 		Use: "rewrite", Short: "Rewrite a query's table names into a neighbour schema", Args: cobra.NoArgs,
 		Long: `Read one SQL statement on standard input and write it with every table of the schema --from renamed into
 the schema --to, by its syntax tree. Without a database to ask, every relation that resolves to --from is taken to be a
-table with a copy in --to. A statement that cannot be rewritten is refused with the place and the reason (exit 1).`,
+table with a copy in --to; -o json lists what else is taken for granted. A statement that cannot be rewritten is refused with the
+place (a byte offset from the start of the input) and the reason (exit 1). Of COPY (query) TO STDOUT the query is written.`,
 		Example: "  echo 'SELECT count(*) FROM users' | dpwatch rewrite --from public --to d1",
 	}
 	from := cmd.Flags().String("from", "public", "schema of the tables in the query")
@@ -40,13 +41,13 @@ table with a copy in --to. A statement that cannot be rewritten is refused with 
 		if len(sql) > maxSQLBytes {
 			return fmt.Errorf("the statement is longer than %d bytes", maxSQLBytes)
 		}
-		text := strings.TrimRight(strings.TrimSpace(string(sql)), "; \n\t")
-		out, err := rewriteOne(text, *from, *to, *safe)
+		text := strings.TrimRight(string(sql), "; \r\n\t") // offsets count from the start of the input
+		out, assumed, err := rewriteOne(text, *from, *to, *safe)
 		if err != nil {
 			return refusal(env, text, err, js)
 		}
 		if js {
-			return json.NewEncoder(env.Stdout).Encode(map[string]string{"sql": out})
+			return json.NewEncoder(env.Stdout).Encode(map[string]any{"sql": out, "assumed": assumed})
 		}
 		_, err = fmt.Fprintln(env.Stdout, out)
 		return err
@@ -56,19 +57,21 @@ table with a copy in --to. A statement that cannot be rewritten is refused with 
 
 const maxSQLBytes = 1 << 20
 
-func rewriteOne(sql, from, to string, safe []string) (string, error) {
+// rewriteOne returns the SQL on the neighbour, without the COPY around it, and what that takes for granted.
+func rewriteOne(sql, from, to string, safe []string) (string, []string, error) {
 	r, err := rewrite.New(rewrite.Options{
 		Protected: []rewrite.Table{{Schema: from, Name: rewrite.AnyTable}}, SearchPath: []string{from},
 		AllowFunctions: safe, MaxBytes: maxSQLBytes,
 	})
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	plan, err := r.Analyze(capture.Query{SQL: sql})
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	return plan.For(to)
+	out, err := plan.For(to)
+	return strings.TrimSpace(out), plan.Assumed, err
 }
 
 // refusal tells why a statement was not rewritten, with a caret under the place.
@@ -95,6 +98,9 @@ func refusal(env environment, sql string, err error, js bool) error {
 	}
 	if u.Hint != "" {
 		text += "\n" + u.Hint
+	}
+	if strings.Contains(u.Hint, "claims.safe_functions") {
+		text += "\n(for this command: --safe-function)"
 	}
 	return errors.New(text)
 }
