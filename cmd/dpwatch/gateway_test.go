@@ -16,7 +16,7 @@ import (
 func gateways(t *testing.T) func(t *testing.T, source, broken string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "gateway")
-	if out, err := exec.Command("go", "build", "-o", binary, "../../examples/gateway").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-tags", "netgo,osusergo", "-o", binary, "../../examples/gateway").CombinedOutput(); err != nil {
 		t.Fatalf("build the example engine: %v\n%s", err, out)
 	}
 	return func(t *testing.T, source, broken string) string {

@@ -116,8 +116,8 @@ func (s *shadow) prepare(ctx context.Context, build bool) error {
 }
 
 // lockPatience is how long a command waits for another to end: the server takes about a second to notice that a session's
-// process was killed.
-const lockPatience = 5 * time.Second
+// process was killed, and many on a machine that is overloaded.
+const lockPatience = 30 * time.Second
 
 func (s *shadow) lock(ctx context.Context) error {
 	for start := time.Now(); ; {
