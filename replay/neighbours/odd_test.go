@@ -92,6 +92,17 @@ func TestOddSchema(t *testing.T) {
 	}
 }
 
+// TestOddViews makes neighbours of views, where a table has several children, and these others.
+func TestOddViews(t *testing.T) {
+	t.Parallel()
+	o, _ := odd(t)
+	o.Method = neighbours.View
+	create(t, o)
+	if d := verified(t, o)[0]; d.Removed["base"] != 1 || d.Removed["derived"] != 1 || d.Removed["third"] != 1 {
+		t.Errorf("removed %v", d.Removed)
+	}
+}
+
 // TestOddView: a view that the configuration lists, and that the shadow database cannot have, is no note but a fault.
 func TestOddView(t *testing.T) {
 	t.Parallel()
