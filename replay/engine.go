@@ -31,6 +31,7 @@ func (p *Player) parseEngines() error {
 			cfg.ConnectTimeout = p.opt.ConnectTimeout
 		}
 		cfg.RuntimeParams["application_name"] = ApplicationName
+		cfg.BuildFrontend = p.opt.frontend
 		p.engines = append(p.engines, cfg)
 	}
 	return nil

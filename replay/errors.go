@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 // SQLSTATE words of dpwatch's own, for outcomes that the server has no code for.
@@ -57,6 +58,10 @@ func Transient(err error) bool {
 
 // classify turns a trial's error into an outcome's SQLSTATE, or into a fault of the set-up or of the connection.
 func classify(err error) (sqlstate string, fault error) {
+	var long *pgproto3.ExceededMaxBodyLenErr
+	if errors.As(err, &long) {
+		return TooLarge, nil // the session is of no more use
+	}
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
 		return "", &transientError{op: "replay", err: err}

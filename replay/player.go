@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 // ApplicationName is how replays show in pg_stat_activity and in the server's log.
@@ -86,6 +88,7 @@ func New(opt Options) (*Player, error) {
 	for name, value := range sandbox {
 		cfg.RuntimeParams[name] = value
 	}
+	cfg.BuildFrontend = opt.frontend
 	p := &Player{opt: opt, cfg: cfg, least: map[string]time.Duration{}, told: map[string]bool{}, proving: make(chan struct{}, 1)}
 	return p, p.parseEngines()
 }
@@ -108,6 +111,17 @@ func (p *Player) connectLimited(ctx context.Context, s Statement) (*pgconn.PgCon
 		return nil, settingError("statement_timeout", err)
 	}
 	return conn, nil
+}
+
+// messageSlack is how much longer than a result may be the server's messages may be: a row that is too large is not read.
+const messageSlack = 1 << 20
+
+// frontend reads the server's messages up to what a result may have: the length that a row announces is memory otherwise, a
+// gigabyte at most.
+func (o Options) frontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
+	f := pgproto3.NewFrontend(r, w)
+	f.SetMaxBodyLen(int(min(max(o.MaxBytes, 0), 1<<29)) + messageSlack)
+	return f
 }
 
 // connect opens one session with the client's settings applied.

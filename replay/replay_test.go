@@ -109,6 +109,23 @@ func TestOutcomes(t *testing.T) {
 			},
 		},
 		{
+			name: "binary parameters: NaN, an array with NULL, a range",
+			sql:  `SELECT ($1::numeric = 'NaN')::text, $2::text, $3::text FROM %s.people LIMIT 1`,
+			stmt: replay.Statement{Named: true, Params: []capture.Param{
+				{OID: 1700, Format: 1, Value: []byte{0, 0, 0, 0, 0xc0, 0, 0, 0}},
+				{OID: 1007, Format: 1, Value: []byte{0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 23, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff}},
+				{OID: 3904, Format: 1, Value: []byte{2, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 5}},
+			}},
+			d0: outcome.Outcome{
+				Columns: []outcome.Column{{Name: "text", Discrete: true}, {Name: "text", Discrete: true}, {Name: "text", Discrete: true}},
+				Rows:    [][]outcome.Value{{text("true"), text("{1,NULL}"), text("[1,5)")}},
+			},
+			d1: outcome.Outcome{
+				Columns: []outcome.Column{{Name: "text", Discrete: true}, {Name: "text", Discrete: true}, {Name: "text", Discrete: true}},
+				Rows:    [][]outcome.Value{{text("true"), text("{1,NULL}"), text("[1,5)")}},
+			},
+		},
+		{
 			name: "a setting of the client", sql: `SELECT current_setting('dp.epsilon'), '2026-11-21'::date::text FROM %s.people LIMIT 1`,
 			stmt: replay.Statement{Settings: map[string]string{"dp.epsilon": "0.5", "search_path": "nowhere", "statement_timeout": "1"}},
 			d0: outcome.Outcome{

@@ -131,6 +131,11 @@ func (r *Run) pipeline(ctx context.Context, s *session, trials []trial) error {
 	if len(s.ports) > 0 {
 		return r.knock(ctx, s, trials)
 	}
+	if s.conn.IsClosed() { // by the last trial before
+		if err := r.reopen(ctx, s); err != nil {
+			return err
+		}
+	}
 	if r.simple {
 		return r.simply(ctx, s, trials)
 	}
@@ -148,7 +153,24 @@ func (r *Run) pipeline(ctx context.Context, s *session, trials []trial) error {
 			s.share = max(1, s.share/2)
 		}
 		trials = skipped
+		if len(trials) > 0 && s.conn.IsClosed() {
+			if err := r.reopen(ctx, s); err != nil {
+				return err
+			}
+		}
 	}
+	return nil
+}
+
+// reopen puts a fresh session in the place of one that a row ended which was too large to be read.
+func (r *Run) reopen(ctx context.Context, s *session) error {
+	s.close()
+	fresh, err := r.session(ctx)
+	if err != nil {
+		return err
+	}
+	fresh.busy += s.busy
+	*s = *fresh
 	return nil
 }
 
@@ -180,6 +202,9 @@ func (r *Run) pipelined(ctx context.Context, s *session, trials []trial, share i
 				skipped = append(skipped, together[i+1:]...)
 				break
 			}
+		}
+		if s.conn.IsClosed() { // by a row that was too large to be read
+			return append(skipped, trials...), nil
 		}
 		sync, err := pipeline.GetResults()
 		if err != nil {

@@ -40,18 +40,28 @@ const simpleWindow = 16 << 10
 // next ones before it has answered the last.
 func (r *Run) simply(ctx context.Context, s *session, trials []trial) error {
 	s.used += len(trials)
-	unwatch := context.AfterFunc(ctx, func() { _ = s.conn.Conn().SetDeadline(time.Unix(1, 0)) })
-	err := r.simpleTrials(s, trials)
-	if !unwatch() { // the session is of no more use, and what runs on it is ended
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-		defer cancel()
-		_ = s.conn.CancelRequest(late)
-		return ctx.Err()
+	for {
+		conn := s.conn
+		unwatch := context.AfterFunc(ctx, func() { _ = conn.Conn().SetDeadline(time.Unix(1, 0)) })
+		left, err := r.simpleTrials(s, trials)
+		if !unwatch() { // the session is of no more use, and what runs on it is ended
+			late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+			defer cancel()
+			_ = conn.CancelRequest(late)
+			return ctx.Err()
+		}
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		if err := r.reopen(ctx, s); err != nil {
+			return err
+		}
+		trials = left
 	}
-	return err
 }
 
-func (r *Run) simpleTrials(s *session, trials []trial) error {
+// simpleTrials runs trials and returns those that are left where a row ended the session that was too large to be read.
+func (r *Run) simpleTrials(s *session, trials []trial) (left []trial, err error) {
 	front := s.conn.Frontend()
 	sent, flying := 0, 0
 	text := func(i int) string { return r.stmt.Worlds[trials[i].world] }
@@ -63,16 +73,18 @@ func (r *Run) simpleTrials(s *session, trials []trial) error {
 				sent++
 			}
 			if err := front.Flush(); err != nil {
-				return &transientError{op: "replay", err: err}
+				return nil, &transientError{op: "replay", err: err}
 			}
 		}
-		var err error
 		if *trials[i].into, err = r.simpleResult(s); err != nil {
-			return err
+			return nil, err
+		}
+		if s.conn.IsClosed() {
+			return trials[i+1:], nil
 		}
 		flying -= len(text(i))
 	}
-	return nil
+	return nil, nil
 }
 
 // simpleResult reads what came of one simple query, up to the server's word that it is ready.
@@ -82,10 +94,8 @@ func (r *Run) simpleResult(s *session) (o outcome.Outcome, err error) {
 	for {
 		message, err := s.conn.ReceiveMessage(context.Background()) // simply watches the context
 		if err != nil {
-			if _, fault := classify(err); fault != nil {
-				return o, fault
-			}
-			return o, &transientError{op: "replay", err: err}
+			state, fault := classify(err)
+			return outcome.Outcome{SQLState: state}, fault
 		}
 		switch m := message.(type) {
 		case *pgproto3.RowDescription:

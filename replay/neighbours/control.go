@@ -181,7 +181,8 @@ func (s *shadow) granted(ctx context.Context, tx pgx.Tx, schemas []string) error
 		to := " TO " + quote(role)
 		var statements []string
 		for _, schema := range schemas {
-			statements = append(statements, "GRANT USAGE ON SCHEMA "+quote(schema)+to, "GRANT SELECT ON ALL TABLES IN SCHEMA "+quote(schema)+to)
+			statements = append(statements, "GRANT USAGE ON SCHEMA "+quote(schema)+to, "GRANT SELECT ON ALL TABLES IN SCHEMA "+quote(schema)+to,
+				"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA "+quote(schema)+to) // which a default privilege may take from PUBLIC
 		}
 		for _, sql := range statements {
 			if _, err := tx.Exec(ctx, sql); err != nil {

@@ -121,6 +121,9 @@ func (b *builder) build(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := b.tellCollation(ctx, source.tx); err != nil {
+		return err
+	}
 	if b.g, err = newGraph(b.m, b.o); err != nil {
 		return err
 	}

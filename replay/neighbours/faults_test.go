@@ -81,7 +81,8 @@ func TestFaults(t *testing.T) {
 			run(t, o.Target, "UPDATE dpwatch.neighbour_version SET version = 99")
 		}, "are of version 99, and this dpwatch knows version 1"},
 		{"nothing to refresh", nil, "there is no set to refresh: use create"},
-		{"view method on a child with its own path", func(_ *testing.T, o *neighbours.Options) {
+		{"view method on a child with its own path", func(t *testing.T, o *neighbours.Options) {
+			run(t, o.Source, "ALTER TABLE contracts ADD signer int REFERENCES users")
 			o.Method = neighbours.View
 		}, "use neighbours.method copy"},
 		{"extreme without bounds", func(_ *testing.T, o *neighbours.Options) { o.Relation = neighbours.Extreme }, "relation extreme needs neighbours.measures"},

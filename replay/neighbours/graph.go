@@ -165,10 +165,14 @@ func (g *graph) edgesOf(r *relation) []edge {
 	return out
 }
 
-// edgesBelow reports whether a table below r has edges that r has not.
+// edgesBelow reports whether a table below r has edges that r has not: a child that repeats a foreign key of r has none.
 func (g *graph) edgesBelow(r *relation) bool {
+	own := g.edgesOf(r)
 	for _, e := range g.edges {
-		if e.child != r && g.m.within(e.child, r) {
+		repeats := func(x edge) bool {
+			return x.parent == e.parent && x.period == e.period && slices.Equal(x.columns, e.columns) && slices.Equal(x.on, e.on)
+		}
+		if e.child != r && g.m.within(e.child, r) && !slices.ContainsFunc(own, repeats) {
 			return true
 		}
 	}

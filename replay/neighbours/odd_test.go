@@ -1,6 +1,7 @@
 package neighbours_test
 
 import (
+	"context"
 	_ "embed"
 	"fmt"
 	"os"
@@ -91,6 +92,17 @@ func TestOddSchema(t *testing.T) {
 	}
 }
 
+// TestOddViews makes neighbours of views, where a table has several children, and these others.
+func TestOddViews(t *testing.T) {
+	t.Parallel()
+	o, _ := odd(t)
+	o.Method = neighbours.View
+	create(t, o)
+	if d := verified(t, o)[0]; d.Removed["base"] != 1 || d.Removed["derived"] != 1 || d.Removed["third"] != 1 {
+		t.Errorf("removed %v", d.Removed)
+	}
+}
+
 // TestOddView: a view that the configuration lists, and that the shadow database cannot have, is no note but a fault.
 func TestOddView(t *testing.T) {
 	t.Parallel()
@@ -150,6 +162,55 @@ func TestCaseInsensitiveKeys(t *testing.T) {
 	}
 	if d := verified(t, o)[0]; d.Added["people"] != 1 || d.Added["mails"] != 2 || d.Added["logins"] != 4 {
 		t.Errorf("added %v", d.Added)
+	}
+}
+
+// TestLatin1: names, definitions and rows of a source in another encoding arrive as what they are.
+func TestLatin1(t *testing.T) {
+	t.Parallel()
+	c := pgtest.Start(t)
+	run(t, c.DSN("postgres"), "DROP DATABASE IF EXISTS latin1", "CREATE DATABASE latin1 TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'POSIX'")
+	t.Cleanup(func() { _ = c.DropDatabase(context.Background(), "latin1") })
+	o := bare(c.DSN("latin1"), pgtest.Database(t), "public.Käufer", "public.tx")
+	conn := pgtest.Connect(t, o.Source+"&client_encoding=UTF8")
+	for _, sql := range []string{
+		`CREATE TYPE public."Größe" AS ENUM ('groß', 'klein')`,
+		`CREATE TABLE "Käufer" (id int PRIMARY KEY, "Straße" text DEFAULT 'Bärenweg', g "Größe")`,
+		`CREATE TABLE tx (id int REFERENCES "Käufer", note text)`,
+		`CREATE VIEW "Übersicht" AS SELECT * FROM "Käufer" WHERE "Straße" LIKE 'É%' AND g = 'groß'`,
+		`INSERT INTO "Käufer" SELECT g, 'École ' || g, 'groß' FROM generate_series(1, 9) g`, `INSERT INTO tx SELECT id, 'ñ' || id FROM "Käufer"`,
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	create(t, o)
+	verified(t, o)
+	got := lines(t, o.Target, `SELECT x::text FROM d0."Übersicht" x WHERE id = 3 UNION ALL SELECT x::text FROM d0.tx x WHERE id = 3`)
+	if want := []string{`(3,"École 3",groß)`, "(3,ñ3)"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestCollationIsTold: a shadow database that sorts text in another way is told of.
+func TestCollationIsTold(t *testing.T) {
+	t.Parallel()
+	c := pgtest.Start(t)
+	locales := lines(t, c.DSN("postgres"), "SELECT collcollate FROM pg_collation WHERE collprovider = 'c' AND collencoding = 6 AND collcollate NOT IN ('C', 'POSIX') ORDER BY 1 LIMIT 1")
+	if len(locales) == 0 {
+		t.Skip("SKIPPED: the system has no locale for UTF-8")
+	}
+	run(t, c.DSN("postgres"), "DROP DATABASE IF EXISTS sorted", "CREATE DATABASE sorted TEMPLATE template0 ENCODING 'UTF8' LOCALE '"+locales[0]+"'")
+	t.Cleanup(func() { _ = c.DropDatabase(context.Background(), "sorted") })
+	o := bare(pgtest.Database(t), c.DSN("sorted"), "public.people")
+	run(t, o.Source, "CREATE TABLE people (id int PRIMARY KEY)", "INSERT INTO people VALUES (1), (2)")
+	var notes []string
+	o.Note = func(s string) { notes = append(notes, s) }
+	create(t, o)
+	if !slices.ContainsFunc(notes, func(s string) bool {
+		return strings.Contains(s, "sorted and compared by C, C, c at the source and by "+locales[0])
+	}) {
+		t.Errorf("notes %q", notes)
 	}
 }
 

@@ -3,6 +3,7 @@ package neighbours
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -54,6 +55,25 @@ func (s *shadow) tellStale(ctx context.Context, tx pgx.Tx, set Set) error {
 				s.o.note(side.text, set.Epoch, line)
 			}
 		}
+	}
+	return nil
+}
+
+// tellCollation notes where the two databases sort text by another rule: replays then compare and order it in another way than
+// production does, if alike in all worlds.
+func (s *shadow) tellCollation(ctx context.Context, tx pgx.Tx) error {
+	const query = "SELECT datcollate, datctype, datlocprovider::text FROM pg_database WHERE datname = current_database()"
+	rules := make([][3]string, 2)
+	for i, from := range []interface {
+		QueryRow(context.Context, string, ...any) pgx.Row
+	}{tx, s.conn} {
+		if err := from.QueryRow(ctx, query).Scan(&rules[i][0], &rules[i][1], &rules[i][2]); err != nil {
+			return err
+		}
+	}
+	if rules[0] != rules[1] {
+		s.o.note("text is sorted and compared by %s at the source and by %s in the shadow database: create that with the source's locale (CREATE DATABASE ... TEMPLATE template0 LOCALE ...)",
+			strings.Join(rules[0][:], ", "), strings.Join(rules[1][:], ", "))
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -95,19 +96,21 @@ func (v *verifier) sums(ctx context.Context, schema string, keys map[int][]strin
 
 // viewRows is a table's own rows in a neighbour of views: without those of the tables below it, whose views are apart.
 func (v *verifier) viewRows(name string, r *relation) string {
+	columns := make([]string, 0, len(r.columns))
+	for _, c := range r.live() {
+		columns = append(columns, quote(c.name))
+	}
+	list, schema := strings.Join(columns, ", "), strings.TrimSuffix(name, quote(r.Name))
+	var below []string
 	for _, child := range v.m.tables() {
-		if child != r && v.m.within(child, r) {
-			columns := make([]string, 0, len(r.columns))
-			for _, c := range r.live() {
-				columns = append(columns, quote(c.name))
-			}
-			list := strings.Join(columns, ", ")
-			schema := strings.TrimSuffix(name, quote(r.Name))
-			below := fmt.Sprintf("SELECT %s FROM %s%s", list, schema, quote(child.Name))
-			return fmt.Sprintf("(SELECT %s FROM %s EXCEPT ALL %s)", list, name, below)
+		if slices.Contains(child.parents, r.oid) { // with those below it
+			below = append(below, fmt.Sprintf("SELECT %s FROM %s%s", list, schema, quote(child.Name)))
 		}
 	}
-	return name
+	if below == nil {
+		return name
+	}
+	return fmt.Sprintf("(SELECT %s FROM %s EXCEPT ALL (%s))", list, name, strings.Join(below, " UNION ALL "))
 }
 
 // minus takes the rows of a part out of a whole.

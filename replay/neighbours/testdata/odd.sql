@@ -26,6 +26,10 @@ CREATE TABLE app.derived (id int, person bigint REFERENCES public.people, q int)
 ALTER TABLE app.derived ADD CONSTRAINT nn CHECK (id > 0) NOT VALID;
 ALTER TABLE app.derived INHERIT app.base;
 ALTER TABLE app.base ADD CONSTRAINT nn CHECK (id > 0) NOT VALID;
+CREATE TABLE app.second (more int) INHERITS (app.base);
+ALTER TABLE app.second ADD FOREIGN KEY (person) REFERENCES public.people;
+CREATE TABLE app.third () INHERITS (app.second);
+ALTER TABLE app.third ADD FOREIGN KEY (person) REFERENCES public.people;
 CREATE TABLE app.events (person bigint REFERENCES public.people, kind app.stage NOT NULL, at date) PARTITION BY LIST ((at > '2024-06-01'));
 CREATE TABLE app.events_new PARTITION OF app.events FOR VALUES IN (true);
 CREATE TABLE app.events_old PARTITION OF app.events DEFAULT PARTITION BY HASH (kind);
@@ -54,5 +58,7 @@ INSERT INTO "name"."name" ("name", "by", "function", "statistics", xs) SELECT id
 INSERT INTO app.t1 SELECT id, id, id, id + 1 FROM public.people;
 INSERT INTO app.base SELECT id, id FROM public.people;
 INSERT INTO app.derived SELECT id, id, 1 FROM public.people;
+INSERT INTO app.second SELECT id, id, 2 FROM public.people;
+INSERT INTO app.third SELECT id, id, 3 FROM public.people;
 INSERT INTO app.events SELECT id, s, date '2024-05-01' + id::int * 2 FROM public.people, unnest(enum_range(NULL::app.stage)) s;
 INSERT INTO app.bookings SELECT id, int4range(id::int, id::int + 1), daterange('2024-01-01', '2024-02-01') FROM public.people;
