@@ -1,6 +1,7 @@
 package rewrite_test
 
 import (
+	stdcmp "cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 type worlds struct {
 	shop, shadow     *pgconn.PgConn
 	inShopNow, inNow string // the scripts of the sessions' settings, as last run
+	timeout          string // statement_timeout, so that one query does not take all the time; "" = 10s
 }
 
 // common is what both databases have.
@@ -89,7 +91,7 @@ func (w *worlds) fill(t *testing.T, users int) {
 // inShop runs the client's text in the client's session.
 func (w *worlds) inShop(t *testing.T, q capture.Query) string {
 	t.Helper()
-	script := "RESET SESSION AUTHORIZATION; RESET ALL; SET statement_timeout = '10s'; SET SESSION AUTHORIZATION " + q.User + ";"
+	script := "RESET SESSION AUTHORIZATION; RESET ALL; SET statement_timeout = '" + stdcmp.Or(w.timeout, "10s") + "'; SET SESSION AUTHORIZATION " + q.User + ";"
 	for _, name := range slices.Sorted(maps.Keys(q.Settings)) {
 		script += set(name, q.Settings[name])
 	}
@@ -111,7 +113,7 @@ func (w *worlds) inShadow(t *testing.T, plan *rewrite.Plan, schema string, q cap
 	for i, s := range plan.SearchPath {
 		path[i] = `"` + s + `"`
 	}
-	script := "RESET ALL; SET statement_timeout = '10s';"
+	script := "RESET ALL; SET statement_timeout = '" + stdcmp.Or(w.timeout, "10s") + "';"
 	script += set("search_path", strings.Join(path, ", "))
 	for _, name := range slices.Sorted(maps.Keys(plan.Settings)) {
 		script += set(name, plan.Settings[name])

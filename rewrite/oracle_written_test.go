@@ -29,10 +29,10 @@ func TestOracleWritten(t *testing.T) {
 		t.Skip("starts a PostgreSQL server")
 	}
 	t.Parallel()
-	count, seed := number(t, "DPWATCH_ORACLE_WRITTEN", 600), number(t, "DPWATCH_ORACLE_SEED", 20260402)
+	count, seed := number(t, "DPWATCH_ORACLE_WRITTEN", 400), number(t, "DPWATCH_ORACLE_SEED", 20260402)
 	t.Logf("DPWATCH_ORACLE_WRITTEN=%d DPWATCH_ORACLE_SEED=%d", count, seed)
 	shopDSN, shadowDSN := pgtest.Database(t), pgtest.Database(t)
-	w := &worlds{shop: connect(t, shopDSN), shadow: connect(t, shadowDSN)}
+	w := &worlds{shop: connect(t, shopDSN), shadow: connect(t, shadowDSN), timeout: "1s"}
 	superuser(t, w.shop, "alice")
 	in := func(schema, kids string) string {
 		return strings.NewReplacer("{p}", schema, "{k}", kids).Replace(writtenTables)

@@ -1,6 +1,8 @@
 package hoist
 
 import (
+	"slices"
+
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
@@ -163,7 +165,7 @@ func (a *analysis) visit(m protoreflect.Message, in *scope, u *unit) {
 	case *pg_query.ColumnRef:
 		u.volatile = u.volatile || len(n.GetFields()) > 1 && a.know.volatileAttribute(lastString(n.GetFields()))
 	case *pg_query.A_Indirection:
-		u.volatile = u.volatile || a.know.volatileAttribute(lastString(n.GetIndirection()))
+		u.volatile = u.volatile || slices.ContainsFunc(n.GetIndirection(), func(i *pg_query.Node) bool { return a.know.volatileAttribute(i.GetString_().GetSval()) })
 	case *pg_query.A_Const:
 		u.volatile = u.volatile || tellsTime(n.GetSval().GetSval())
 	}

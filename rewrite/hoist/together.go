@@ -1,6 +1,8 @@
 package hoist
 
 import (
+	"slices"
+
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/proto"
 )
@@ -41,7 +43,7 @@ func (k *Knowledge) free(m proto.Message, ctes map[string]bool) bool {
 	case *pg_query.ColumnRef: // x.f may be the call f(x)
 		return len(n.GetFields()) < 2 || !k.Functions[lastString(n.GetFields())].Transaction
 	case *pg_query.A_Indirection:
-		return !k.Functions[lastString(n.GetIndirection())].Transaction
+		return !slices.ContainsFunc(n.GetIndirection(), func(i *pg_query.Node) bool { return k.Functions[i.GetString_().GetSval()].Transaction })
 	case *pg_query.A_Expr:
 		return !k.Operators[lastString(n.GetName())]
 	case *pg_query.SubLink:

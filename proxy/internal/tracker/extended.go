@@ -36,7 +36,8 @@ type portal struct {
 	named     bool   // it was made from a statement with a name
 	skip      Reason // why it is not captured
 	bytes     int
-	done      bool // it was executed; a portal is captured once
+	done      bool  // it was executed; a portal is captured once
+	view      *view // the settings at Bind, by which the server found its names
 }
 
 // extendedMessage is a Parse, Bind, Execute or Close message under way.
@@ -209,6 +210,9 @@ func (t *Tracker) bound() {
 	if t.heldPortals+p.bytes > t.cfg.MaxHeldBytes/2 {
 		p = &portal{statement: p.statement, skip: NotCopied, bytes: entryBytes}
 	}
+	if p.statement != &t.dull.statement {
+		p.view = t.settings.current()
+	}
 	t.portals[t.ext.name] = p
 	t.heldPortals += p.bytes
 }
@@ -276,7 +280,7 @@ func (t *Tracker) captureExtended(p *portal, tag string, v *view) {
 		t.cfg.Counts.Skipped[skip]++
 		return
 	}
-	hidden := s.effect.Hidden || s.effect.Action == sqltext.Unclear
+	hidden := s.effect.Hidden || s.effect.Action == sqltext.Unclear || !p.view.same(v)
 	t.capture(capture.Query{
 		SQL: s.sql, Protocol: capture.Extended, Named: p.named, Params: p.params, ResultFormats: p.results,
 		Tag: tag, Completed: t.now,

@@ -288,3 +288,27 @@ func TestHeldMemory(t *testing.T) {
 		t.Errorf("skipped %v, last query %+v", r.Counts.Skipped, last)
 	}
 }
+
+// TestPortalAndSettings: the server finds a portal's names at Bind; settings that another statement changed before its Execute leave
+// it uncertain what they meant.
+func TestPortalAndSettings(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		between   string
+		uncertain bool
+	}{
+		"nothing changed": {"SELECT 1", false},
+		"same again":      {"SET dp.start = 1", false},
+		"search_path":     {"SET search_path = x", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScript().parse("q", "SELECT * FROM t").front('B', bindBody("p", "q", nil, nil, nil)).
+				parse("", c.between).front('B', bindBody("", "", nil, nil, nil)).execute("").execute("p").sync()
+			r := s.parsed().back('2', "").parsed().bound("X").complete("SELECT 1").ready('I').run(t)
+			if n := len(r.Queries); n == 0 || r.Queries[n-1].SQL != "SELECT * FROM t" || r.Queries[n-1].SettingsUncertain != c.uncertain {
+				t.Errorf("%+v; want the portal's query last, uncertain %t", r.Queries, c.uncertain)
+			}
+		})
+	}
+}

@@ -55,6 +55,11 @@ type view struct {
 	uncertain bool
 }
 
+// same reports whether nothing changed between two views, of which the first may not be known.
+func (v *view) same(other *view) bool {
+	return v == other || v != nil && v.uncertain == other.uncertain && maps.Equal(v.settings, other.settings)
+}
+
 func newSettings(s Startup) settings {
 	m := maps.Clone(s.Settings)
 	if m == nil {
