@@ -107,11 +107,11 @@ func (w *walker) walk(b []byte) {
 type finding uint8
 
 const (
-	nothing  finding = iota
-	nonsense         // a length or a type that is impossible
-	overflow         // no room for the message
-	unreported       // in a gap: no room even for what the server reports
-	quiet            // in a gap: the server waits for the client, outside a transaction
+	nothing    finding = iota
+	nonsense           // a length or a type that is impossible
+	overflow           // no room for the message
+	unreported         // in a gap: no room even for what the server reports
+	quiet              // in a gap: the server waits for the client, outside a transaction
 )
 
 // locked walks with the tap held, as far as it gets without finding anything; rest is what it has not walked. Fill is how

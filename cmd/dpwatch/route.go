@@ -126,7 +126,7 @@ const socketMode = 0o777
 // listen opens one address. A socket that a killed process left behind is replaced.
 func listen(a config.Address) (net.Listener, error) {
 	if a.Network != "unix" {
-		return net.Listen(a.Network, a.Address)
+		return net.Listen(family(a), a.Address)
 	}
 	if err := removeStale(a.Address); err != nil {
 		return nil, err
@@ -140,6 +140,15 @@ func listen(a config.Address) (net.Listener, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// family returns the network of an address: with tcp, 0.0.0.0 would mean IPv6 as well.
+func family(a config.Address) string {
+	host, _, err := net.SplitHostPort(a.Address)
+	if ip, parseErr := netip.ParseAddr(host); err == nil && parseErr == nil && ip.Is4() {
+		return "tcp4"
+	}
+	return a.Network
 }
 
 // removeStale removes a socket on which nobody listens, and nothing else.

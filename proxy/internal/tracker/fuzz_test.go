@@ -32,12 +32,15 @@ func FuzzTracker(f *testing.F) {
 	f.Add([]byte{0x84, 14, 0x84, 15, 0x83, 2, 0x00, 5, 0x80, 5, 0x83, 2})
 	f.Add([]byte{0x84, 14, 0x84, 15, 0x83, 2, 1, 17, 2, 18, 4, 20, 6, 0, 0x85, 0, 0x86, 0, 0x80, 5, 0x83, 2})
 	f.Add([]byte{0x84, 14, 0x84, 15, 0x83, 2, 0, 13, 0x8b, 0, 0x82, 0, 0x83, 2, 6, 0, 8, 0})
+	f.Add([]byte{0x84, 14, 0x84, 15, 0x83, 2, 0, 13, 0x8b, 0, 0xff, 0, 0x84, 16, 0, 5, 0x80, 5, 0x83, 2})
 	f.Fuzz(func(t *testing.T, choices []byte) {
 		s := &script{}
 		for i := 0; i+1 < len(choices); i += 2 {
 			typ, body := choices[i], choices[i+1]
 			text := fuzzBodies[int(body)%len(fuzzBodies)]
 			switch {
+			case typ == 0xff:
+				s.gap()
 			case typ&0x80 != 0:
 				s.back(fuzzBack[int(typ&0x3f)%len(fuzzBack)], text)
 			case typ&0x40 != 0:

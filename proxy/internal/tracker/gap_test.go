@@ -19,10 +19,12 @@ func (s *script) gap() *script {
 func TestGap(t *testing.T) {
 	t.Parallel()
 	before := map[string]func(*script){
-		"between queries":         func(s *script) { s.run1("SELECT 1", "SELECT 1", 'I') },
-		"unanswered query":        func(s *script) { s.query("SELECT 1") },
-		"answered by half":        func(s *script) { s.query("SELECT 1; SELECT 2").complete("SELECT 1") },
-		"more queries":            func(s *script) { s.query("SELECT 1").query("SELECT 2").query("SELECT 3").complete("SELECT 1").ready('I') },
+		"between queries":  func(s *script) { s.run1("SELECT 1", "SELECT 1", 'I') },
+		"unanswered query": func(s *script) { s.query("SELECT 1") },
+		"answered by half": func(s *script) { s.query("SELECT 1; SELECT 2").complete("SELECT 1") },
+		"more queries": func(s *script) {
+			s.query("SELECT 1").query("SELECT 2").query("SELECT 3").complete("SELECT 1").ready('I')
+		},
 		"answer without question": func(s *script) { s.run1("SELECT 1", "SELECT 1", 'I').complete("SELECT 1").ready('I') },
 		"within a COPY":           func(s *script) { s.query("COPY t FROM STDIN").back('G', "") },
 		"end of a COPY":           func(s *script) { s.query("COPY t FROM STDIN").back('G', "").complete("COPY 1").ready('I') },
