@@ -257,7 +257,11 @@ func (w *walker) typeCast(n *pg_query.TypeCast) {
 	switch name := parts[len(parts)-1]; strings.TrimLeft(name, "_") {
 	case "regtype", "regconfig", "regdictionary", "regcollation":
 		text := n.GetArg().GetAConst().GetSval()
-		if text == nil || strings.HasPrefix(name, "_") || w.r.names.mentions(text.GetSval()) || len(n.GetTypeName().GetArrayBounds()) > 0 {
+		_, last, qualified := strings.Cut(text.GetSval(), ".")
+		if !qualified {
+			last = text.GetSval()
+		}
+		if text == nil || strings.HasPrefix(name, "_") || w.r.names.mentions(text.GetSval()) || w.r.names.rowType(last) || len(n.GetTypeName().GetArrayBounds()) > 0 {
 			w.refuse(ReasonNameInString, "TypeCast", n.GetTypeName().GetLocation(), "a cast to "+name+" of something else than a plain name", "")
 		}
 	}

@@ -1,0 +1,1 @@
+SELECT '_users'::regtype::text, 'public.__transactions'::regtype::text FROM users
