@@ -10,8 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// catalogTimeout bounds the reading of one catalog.
-const catalogTimeout = 15 * time.Second
+// catalogTimeout bounds the reading of one catalog, which takes long where there is much in it or the server is busy.
+const catalogTimeout = time.Minute
 
 // catalogs returns what makes a Rewriter of the configuration and the catalogs as they are now. A catalog that cannot be
 // read is told in the error, and the last one that could be read is used; if there was none, rewriting goes without. The

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Cluster is a running temporary server. Its methods may be called from any goroutine.
@@ -94,9 +95,16 @@ func (c *Cluster) CreateDatabase(ctx context.Context, name string) error {
 	return c.exec(ctx, "create database "+pgx.Identifier{name}.Sanitize()+" template template0")
 }
 
-// DropDatabase drops the database and ends the sessions that are in it. One that is not there is no error.
+// DropDatabase drops the database and ends the sessions that are in it. One that is not there is no error. The server
+// gives those sessions five seconds; where they need longer it is asked again, for a minute.
 func (c *Cluster) DropDatabase(ctx context.Context, name string) error {
-	return c.exec(ctx, "drop database if exists "+pgx.Identifier{name}.Sanitize()+" with (force)")
+	for end := time.Now().Add(time.Minute); ; {
+		err := c.exec(ctx, "drop database if exists "+pgx.Identifier{name}.Sanitize()+" with (force)")
+		var inUse *pgconn.PgError
+		if !errors.As(err, &inUse) || inUse.Code != "55006" || ctx.Err() != nil || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 func (c *Cluster) exec(ctx context.Context, sql string) error {

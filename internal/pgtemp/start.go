@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	startTimeout = 60 * time.Second // from the start of the process to the first connection
+	startTimeout = 2 * time.Minute // from the start of the process to the first connection
 	bindAttempts = 5
 )
 

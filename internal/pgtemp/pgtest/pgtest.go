@@ -45,7 +45,7 @@ func Main(m *testing.M) {
 func Start(t testing.TB) *pgtemp.Cluster {
 	t.Helper()
 	shared.once.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
 		shared.cluster, shared.err = pgtemp.Start(ctx, pgtemp.Options{})
 	})
