@@ -43,6 +43,7 @@ type tap struct {
 	committed int  // so much of buf is whole records
 	backlog   int  // bytes that the tracker still holds
 	lost      bool // a gap: no message is recorded
+	gaps      int  // that have begun
 	// Of this direction, since the session began: messages that the server answers with ReadyForQuery, or those answers.
 	turns  uint64
 	within bool // a message is under way, or the last one was none of those
@@ -139,6 +140,7 @@ func (t *tap) gap() {
 	t.buf.b = tracker.AppendGap(t.buf.b[:t.committed])
 	t.committed = len(t.buf.b)
 	t.lost = true
+	t.gaps++
 }
 
 // drop gives the memory back.

@@ -41,6 +41,7 @@ type walker struct {
 	rest    uint32 // bytes of the body still to come
 	wanted  int    // of them, bytes for the tap
 	stamped bool
+	gaps    int  // that it knows of
 	turned  bool // the last message that matters was one of turns
 }
 
@@ -110,7 +111,7 @@ const (
 	nothing    finding = iota
 	nonsense           // a length or a type that is impossible
 	overflow           // no room for the message
-	unreported         // in a gap: no room even for what the server reports
+	unreported         // what the server reports was lost in a gap
 	quiet              // in a gap: the server waits for the client, outside a transaction
 )
 
@@ -119,8 +120,11 @@ const (
 func (w *walker) locked(b []byte) (fill int, found finding, rest []byte) {
 	w.tap.mu.Lock()
 	defer w.tap.mu.Unlock()
-	if w.tap.lost {
-		w.wanted = 0
+	if w.gaps != w.tap.gaps { // what was not whole was taken back
+		if w.wanted > 0 && w.stamps && w.header[0] == 'S' {
+			return 0, unreported, b
+		}
+		w.gaps, w.wanted = w.tap.gaps, 0
 	}
 	w.stamped = false
 	for len(b) > 0 && found == nothing {
