@@ -146,7 +146,7 @@ func TestLoadShadowAway(t *testing.T) {
 // whose auditor is well: both are measured by one client that goes from one to the other.
 func TestLoadAuditorStopped(t *testing.T) {
 	t.Parallel()
-	s := startSidecar(t, "", "queue_length: 64", "auditor_hang_limit: 10m")
+	s := startSidecar(t, "", "queue_length: 64", "auditor_hang_limit: 1h")
 	well := startSidecar(t, "")
 	pid := s.auditor(t, 0)
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
