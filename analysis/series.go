@@ -19,12 +19,14 @@ const (
 	discriminantScore             // joint, knows how the slots vary together
 	fractionScore                 // what a value leaves over a modulus, or how many bits it uses
 	ratioScore                    // joint, log-likelihood ratio by logistic regression
+	finenessScore                 // lowest bits too fine for noise around a world's centre
+	calibratedScore               // the learned log-likelihood ratio, bin by bin
 )
 
 // derived reports whether a score is computed from others' pasts, which are learned anew, and keeps none of its own.
 func (k kind) derived() bool {
 	switch k {
-	case laplaceScore, gaussScore, fittedScore, lawScore, contrastScore, discriminantScore, fractionScore, ratioScore:
+	case laplaceScore, gaussScore, fittedScore, lawScore, contrastScore, discriminantScore, fractionScore, ratioScore, finenessScore, calibratedScore:
 		return true
 	}
 	return false
@@ -86,7 +88,7 @@ func (s *series) relearn(pairs, most int, sc *scratch) {
 	s.binner.learn(s.past, most, sc)
 	s.learned = pairs
 	s.table = newTable(s.binner.numeric(), s.binner.bins())
-	s.table.lopsided = s.kind == lowBitScore || s.kind == rowsScore
+	s.table.lopsided = s.kind == lowBitScore || s.kind == rowsScore || s.kind == finenessScore
 	s.recount()
 }
 
