@@ -34,7 +34,7 @@ const (
 	distanceForm                // the distance from the pooled median, in spreads, clipped likewise
 	numberForm                  // 1 for a number
 	categoryForm                // 1 for one category
-	crossStepForm               // the step of another slot's value of the same row where the slot has one category, else 0
+	crossForm                   // the step of another slot's value of the same row where the slot has one category, else 0
 	crossLinearForm             // the same, linear
 	totalForm                   // the sum of all steps of single slots, over the root of their number
 )
@@ -71,7 +71,7 @@ func (l *learned) fill(dst []float64, at func(slot int) code) {
 		case f.form == categoryForm:
 			dst[i] = float64(b2i(!isNumber(c) && categoryOf(c) == f.category))
 			continue
-		case f.form == crossStepForm || f.form == crossLinearForm:
+		case f.form == crossForm:
 			if isNumber(c) || categoryOf(c) != f.category {
 				continue
 			}
@@ -93,7 +93,7 @@ func (l *learned) fill(dst []float64, at func(slot int) code) {
 // of is the feature's value for a standardised number.
 func (f *feature) of(z float64) float64 {
 	switch f.form {
-	case stepForm, crossStepForm:
+	case stepForm, crossForm:
 		return min(max(4*z, -1), 1)
 	case distanceForm:
 		return min(math.Abs(z), 4)
@@ -166,14 +166,18 @@ func (l *learned) choose(slots []*series, cells int, sc *scratch) {
 	}
 	for _, n := range numbers {
 		add(feature{stepForm, n.slot, -1, 0, n.center, n.scale, 0})
+		if cells > 1 && cells <= maxCrossed {
+			add(feature{stepForm, n.slot, -1, 0, n.center - n.scale, n.scale, 0})
+			add(feature{stepForm, n.slot, -1, 0, n.center + n.scale, n.scale, 0})
+		}
 	}
 	if cells <= maxCrossed {
 		for _, n := range numbers {
 			for at := n.slot / cells * cells; at < min(n.slot/cells*cells+cells, len(slots)); at++ {
 				for _, id := range few(slots[at].binner.categories) {
 					if at != n.slot && slots[at].table != nil && !slots[at].shared {
-						add(feature{crossStepForm, at, n.slot, id, n.center, n.scale, 0})
-						add(feature{crossLinearForm, at, n.slot, id, n.center, n.scale, 0})
+						add(feature{crossForm, at, n.slot, id, n.center - n.scale, n.scale, 0})
+						add(feature{crossForm, at, n.slot, id, n.center + n.scale, n.scale, 0})
 					}
 				}
 			}
