@@ -10,11 +10,11 @@ func weightsFor(many bool) (w stakesOf) {
 	if many {
 		return stakesOf{slots: .34, rows: .12, repeats: .03, lowBit: .02, fineness: .01, laplace: .21, gauss: .13, contrast: .02, discriminant: .03, fraction: .005, ratio: .02, calibrated: .035}
 	}
-	return stakesOf{slots: .28, rows: .01, repeats: .02, lowBit: .05, fineness: .07, fitted: .04, law: .52, fraction: .005}
+	return stakesOf{slots: .28, rows: .01, repeats: .02, lowBit: .05, fineness: .07, fitted: .04, law: .52, words: .4, fraction: .005}
 }
 
 type stakesOf struct {
-	slots, rows, repeats, lowBit, laplace, gauss, fitted, law, contrast, discriminant, fraction, ratio, calibrated, fineness float64
+	slots, rows, repeats, lowBit, laplace, gauss, fitted, law, words, contrast, discriminant, fraction, ratio, calibrated, fineness float64
 }
 
 // mixtures are the priors over effect sizes.
@@ -73,8 +73,11 @@ func (a *Audit) learnLayout(e *epoch) {
 		for _, k := range [...]kind{laplaceScore, gaussScore, contrastScore, discriminantScore, ratioScore, calibratedScore} {
 			a.specials = append(a.specials, &series{kind: k})
 		}
-	} else if l.width >= 0 && anyNumber(seen) {
-		a.specials = append(a.specials, &series{kind: fittedScore}, &series{kind: lawScore})
+	} else if l.width >= 0 {
+		if anyNumber(seen) {
+			a.specials = append(a.specials, &series{kind: fittedScore})
+		}
+		a.specials = append(a.specials, &series{kind: lawScore})
 	}
 	if l.width >= 0 {
 		a.specials = append(a.specials, &series{kind: fractionScore}, &series{kind: finenessScore})
@@ -141,7 +144,11 @@ func (a *Audit) fundSlots(e *epoch) {
 		case fittedScore:
 			give(s, w.fitted, []view{ascending})
 		case lawScore:
-			give(s, w.law, []view{ascending})
+			weight := w.law
+			if a.ofKind(fittedScore) == nil {
+				weight = w.words
+			}
+			give(s, weight, []view{ascending})
 		case contrastScore:
 			give(s, w.contrast, []view{ascending, sorted})
 		case discriminantScore:
@@ -170,7 +177,7 @@ func (a *Audit) fundSlots(e *epoch) {
 	switch {
 	case a.funded == 0:
 		if part = w.slots / float64(fresh); a.ofKind(fittedScore) == nil {
-			part += (w.fitted + w.law) / float64(fresh)
+			part += (w.fitted + w.law - w.words) / float64(fresh)
 		}
 	case a.pairs <= settled && 4*fresh > a.funded:
 		for _, s := range a.slots[:a.funded] { // too many to live on what was left: share anew
