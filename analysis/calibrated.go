@@ -71,10 +71,14 @@ func calibrate(middle []float64, t *table) (shift, slope float64) {
 	return shift, slope
 }
 
-// learnCalibrated sets the bet on every bin of the learned ratio.
+// learnCalibrated sets the bet on every bin of the learned ratio, or of the joint score with Laplace noise.
 func (a *Audit) learnCalibrated(s *series) {
 	s.table = nil
-	r := a.ofKind(ratioScore)
+	from := ratioScore
+	if s.kind == calibratedLaplaceScore {
+		from = laplaceScore
+	}
+	r := a.ofKind(from)
 	if r == nil || r.table == nil {
 		return
 	}

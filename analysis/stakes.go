@@ -8,13 +8,13 @@ import "math"
 // all of a person's traces at once. What is left stays for keys that come later.
 func weightsFor(many bool) (w stakesOf) {
 	if many {
-		return stakesOf{slots: .34, rows: .12, repeats: .03, lowBit: .02, fineness: .01, laplace: .21, gauss: .13, contrast: .02, discriminant: .03, fraction: .005, ratio: .02, calibrated: .035}
+		return stakesOf{slots: .34, rows: .12, repeats: .03, lowBit: .02, fineness: .01, laplace: .13, calibratedLaplace: .08, gauss: .13, contrast: .02, discriminant: .03, fraction: .005, ratio: .02, calibrated: .035}
 	}
 	return stakesOf{slots: .28, rows: .01, repeats: .02, lowBit: .05, fineness: .07, fitted: .04, law: .52, words: .4, fraction: .005}
 }
 
 type stakesOf struct {
-	slots, rows, repeats, lowBit, laplace, gauss, fitted, law, words, contrast, discriminant, fraction, ratio, calibrated, fineness float64
+	slots, rows, repeats, lowBit, laplace, gauss, fitted, law, words, contrast, discriminant, fraction, ratio, calibrated, calibratedLaplace, fineness float64
 }
 
 // mixtures are the priors over effect sizes.
@@ -70,7 +70,7 @@ func (a *Audit) learnLayout(e *epoch) {
 	a.codes = [2][]code{}
 	a.specials = []*series{{kind: rowsScore}, {kind: repeatScore}, {kind: lowBitScore}, {kind: certainScore}}
 	if l.keyed || len(l.measures) > 1 {
-		for _, k := range [...]kind{laplaceScore, gaussScore, contrastScore, discriminantScore, ratioScore, calibratedScore} {
+		for _, k := range [...]kind{laplaceScore, gaussScore, contrastScore, discriminantScore, ratioScore, calibratedScore, calibratedLaplaceScore} {
 			a.specials = append(a.specials, &series{kind: k})
 		}
 	} else if l.width >= 0 {
@@ -117,7 +117,7 @@ func (a *Audit) fundSlots(e *epoch) {
 			views, m = []view{ascending}, a.mix.paired
 		case s.kind == fittedScore:
 			m = a.mix.fitted
-		case s.kind == lawScore || s.kind == calibratedScore:
+		case s.kind == lawScore || s.kind == calibratedScore || s.kind == calibratedLaplaceScore:
 			m = a.mix.law
 		case s.kind == lowBitScore || s.kind == repeatScore || s.kind == finenessScore:
 			m = a.mix.support
@@ -161,6 +161,8 @@ func (a *Audit) fundSlots(e *epoch) {
 			if len(a.slots) <= maxLearnedSlots {
 				give(s, w.ratio, []view{ascending})
 			}
+		case calibratedLaplaceScore:
+			give(s, w.calibratedLaplace, []view{ascending})
 		case calibratedScore:
 			if len(a.slots) <= maxLearnedSlots {
 				give(s, w.calibrated, []view{ascending})
@@ -297,6 +299,8 @@ func (w *stakesOf) of(k kind) float64 {
 		return w.fraction
 	case ratioScore:
 		return w.ratio
+	case calibratedLaplaceScore:
+		return w.calibratedLaplace
 	case calibratedScore:
 		return w.calibrated
 	case finenessScore:

@@ -167,7 +167,7 @@ func (a *Audit) learn(e *epoch) {
 			if a.learnRelation(s); s.table == nil {
 				continue
 			}
-		case calibratedScore:
+		case calibratedScore, calibratedLaplaceScore:
 			if a.learnCalibrated(s); s.table == nil || !s.staked {
 				s.table = nil
 				continue
