@@ -153,6 +153,9 @@ func (p *process) shares(k *book, e *epoch) []grant {
 		}
 	}
 	all := logSumExp(loud)
+	if math.IsInf(all, -1) {
+		return e.shift
+	}
 	own := make([]grant, len(e.shift))
 	for i, g := range e.shift {
 		own[i] = grant{g.score, .25*e.priors[i] + .75*math.Exp(loud[i]-all)}

@@ -56,12 +56,17 @@ func (f *fineness) ofResult(codes []code) code {
 // chance would have it.
 func (a *Audit) learnFineness() (scores [2][]code, differ bool) {
 	f := &a.fineness
-	p := newPortion(len(a.slots[0].past[0]), maxFinePairs)
 	f.centers = f.centers[:0]
+	if len(a.slots) == 0 {
+		return scores, false
+	}
+	p := newPortion(len(a.slots[0].past[0]), maxFinePairs)
 	for _, s := range a.slots[:min(len(a.slots), maxFineSlots)] {
-		var centers [2]float64
-		for w, past := range s.past {
-			centers[w] = a.scratch.center(past, p)
+		centers := [2]float64{math.NaN(), math.NaN()}
+		if !s.shared {
+			for w, past := range s.past {
+				centers[w] = a.scratch.center(past, p)
+			}
 		}
 		f.centers = append(f.centers, centers)
 	}

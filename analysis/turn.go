@@ -31,6 +31,9 @@ func (a *Audit) turn() {
 		a.certify()
 	}
 	length := max(1, n/blockDivisor)
+	if left := a.opts.MaxTrials - n; left > 0 { // the bound counts whole blocks: the budget ends with one
+		length = min(length, left)
+	}
 	next.share = shareAt(n, n+length)
 	a.nextTurn = n + length
 	a.open(next)
