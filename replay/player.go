@@ -124,9 +124,6 @@ func (o Options) frontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
 	return f
 }
 
-// catalogTimeout is how long a question to the catalog may take at least, on a server that is busy.
-const catalogTimeout = time.Minute
-
 // connect opens one session with the client's settings applied.
 func (p *Player) connect(ctx context.Context, s Statement) (*pgconn.PgConn, error) {
 	conn, err := pgconn.ConnectConfig(ctx, p.cfg)
@@ -141,9 +138,6 @@ func (p *Player) connect(ctx context.Context, s Statement) (*pgconn.PgConn, erro
 		if !pinned(name) {
 			settings[name] = value
 		}
-	}
-	if len(s.Worlds) == 0 && p.opt.StatementTimeout > 0 { // dpwatch's own questions, which may take longer than a quick trial
-		settings["statement_timeout"] = strconv.FormatInt(max(p.opt.StatementTimeout, catalogTimeout).Milliseconds(), 10)
 	}
 	for name, value := range settings {
 		args := [][]byte{[]byte(name), []byte(value)}

@@ -46,15 +46,29 @@ func columns(spec string) []field {
 func (g *grammar) stored() source {
 	users, transactions := columns("id:int,name:text,user_id:int"), columns("id:int,user_id:int,store_id:int")
 	all := []source{
-		{"users", "users", "users", users}, {"Users", "users", `"users"`, users}, {`"users"`, "users", "USERS", users}, {"public.users", "users", "public.users", users},
-		{g.database + ".public.users", "users", g.database + ".public.users", users}, {"public . /* . */ \"users\"", "users", "users", users},
-		{`U&"\0075sers"`, "users", `U&"\+000075sers"`, users}, {`U&"!0075sers" UESCAPE '!'`, "users", "users", users}, {`public.U&"us\0065rs"`, "users", `U&"p\0075blic".users`, users},
-		{"transactions", "transactions", "transactions", transactions}, {"public.transactions", "transactions", "public.transactions", transactions}, {"\"public\".\"transactions\" *", "transactions", "transactions", transactions},
-		{"ONLY users", "users", "users", users}, {"ONLY (public.transactions)", "transactions", "public.transactions", transactions},
-		{"stores", "stores", "public.stores", columns("id:int,city:text")}, {"ref.users", "users", "ref.users", columns("id:int,spent:int")},
-		{"public.user_list", "user_list", "user_list", columns("id:int")}, {"events", "events", "public.events", columns("id:int")}, {"public.events_1", "events_1", "events_1", columns("id:int")},
-		{`app."Order Lines"`, "Order Lines", `app."Order Lines"`, columns("id:int")}, {`"Order Lines"`, "Order Lines", `"Order Lines"`, columns("id:int")},
-		{`"Named Users"`, "Named Users", `public."Named Users"`, columns("id:int,name:text")}, {`kids."Minor Users"`, "Minor Users", `kids."Minor Users"`, users},
+		{"users", "users", "users", users},
+		{"Users", "users", `"users"`, users},
+		{`"users"`, "users", "USERS", users},
+		{"public.users", "users", "public.users", users},
+		{g.database + ".public.users", "users", g.database + ".public.users", users},
+		{"public . /* . */ \"users\"", "users", "users", users},
+		{`U&"\0075sers"`, "users", `U&"\+000075sers"`, users},
+		{`U&"!0075sers" UESCAPE '!'`, "users", "users", users},
+		{`public.U&"us\0065rs"`, "users", `U&"p\0075blic".users`, users},
+		{"transactions", "transactions", "transactions", transactions},
+		{"public.transactions", "transactions", "public.transactions", transactions},
+		{"\"public\".\"transactions\" *", "transactions", "transactions", transactions},
+		{"ONLY users", "users", "users", users},
+		{"ONLY (public.transactions)", "transactions", "public.transactions", transactions},
+		{"stores", "stores", "public.stores", columns("id:int,city:text")},
+		{"ref.users", "users", "ref.users", columns("id:int,spent:int")},
+		{"public.user_list", "user_list", "user_list", columns("id:int")},
+		{"events", "events", "public.events", columns("id:int")},
+		{"public.events_1", "events_1", "events_1", columns("id:int")},
+		{`app."Order Lines"`, "Order Lines", `app."Order Lines"`, columns("id:int")},
+		{`"Order Lines"`, "Order Lines", `"Order Lines"`, columns("id:int")},
+		{`"Named Users"`, "Named Users", `public."Named Users"`, columns("id:int,name:text")},
+		{`kids."Minor Users"`, "Minor Users", `kids."Minor Users"`, users},
 	}
 	return all[g.rng.IntN(len(all))]
 }

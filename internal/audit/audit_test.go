@@ -206,7 +206,7 @@ func TestSeveralNeighbours(t *testing.T) {
 // Where the error rate is the family's, each audit of a claim has its share of it, in the order in which they began.
 func TestFamily(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(o *audit.Options) { o.Family, o.D1 = true, []string{"d1", "d2"} })
+	r := newRig(t, func(o *audit.Options) { o.Family, o.D1, o.Analysis.Confidence = true, []string{"d1", "d2"}, 0.99 })
 	r.Submit(query("SELECT noisy(count(*), 0.2) FROM people /*dp_epsilon='0.5'*/"))
 	r.Submit(query("SELECT noisy(count(*), 0.2) FROM people"))
 	r.Submit(query("SELECT noisy(count(*), 0.3) FROM people /*dp_epsilon='0.5'*/"))
