@@ -60,9 +60,12 @@ type Audit struct {
 	discriminant discriminant
 	fraction     fraction
 	learned      learned
+	fineness     fineness
 	standard     standard
 	certificate  *certificate // the event of the fixed budget, nil before half of it is used
 	jointNow     [2]code      // the Gaussian scores of the pair at hand
+	laplaceNow   [2]code      // the Laplace scores
+	ratioNow     [2]code      // the learned ratios of the pair at hand
 	stride       int          // of the pairs that are kept
 	retained     []retained
 	misfit       bool // a result did not fit the layout
@@ -185,6 +188,7 @@ func (a *Audit) special(s *series, d0, d1 *Outcome, h [2]uint64) (c0, c1 code) {
 		if s.table != nil {
 			c0, a.jointNow[0] = a.joint.score(a.codes[0])
 			c1, a.jointNow[1] = a.joint.score(a.codes[1])
+			a.laplaceNow = [2]code{c0, c1}
 		}
 	case gaussScore:
 		return a.jointNow[0], a.jointNow[1]
@@ -203,9 +207,18 @@ func (a *Audit) special(s *series, d0, d1 *Outcome, h [2]uint64) (c0, c1 code) {
 			m := &a.discriminant.direction
 			return m.ofResult(a.codes[0]), m.ofResult(a.codes[1])
 		}
-	case ratioScore:
+	case ratioScore: // comes before calibratedScore
 		if s.table != nil {
-			return a.learned.ofResult(a.codes[0]), a.learned.ofResult(a.codes[1])
+			a.ratioNow = [2]code{a.learned.ofResult(a.codes[0]), a.learned.ofResult(a.codes[1])}
+			return a.ratioNow[0], a.ratioNow[1]
+		}
+	case calibratedLaplaceScore:
+		return a.laplaceNow[0], a.laplaceNow[1]
+	case calibratedScore:
+		return a.ratioNow[0], a.ratioNow[1]
+	case finenessScore:
+		if s.table != nil {
+			return a.fineness.ofResult(a.codes[0]), a.fineness.ofResult(a.codes[1])
 		}
 	case fractionScore:
 		if s.table != nil {

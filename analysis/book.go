@@ -59,6 +59,8 @@ type epoch struct {
 	retire  []scoreID // their wealth becomes cash
 	void    bool      // what was won so far is given up: it rested on an assumption that broke
 	grants  []grant   // from the cash, in order
+	priors  []float64 // the fractions by the weights that the scores began with
+	at      float64   // the epsilon of the fractions
 	shift   []grant   // these scores' wealth is divided among them anew, in the given fractions
 	raise   scoreID   // gets the part raiseBy of all the other wealth; -1 for none
 	raiseBy float64
@@ -125,13 +127,43 @@ func (p *process) begin(k *book, e *epoch) {
 			p.scale(all - rest)
 		}
 	}
-	p.divide(k, e.shift)
+	p.divide(k, p.shares(k, e))
 	if e.raise >= 0 {
 		all := p.total()
 		p.scale(math.Log1p(-e.raiseBy))
 		p.spread(k, e.raise, all+math.Log(e.raiseBy))
 	}
 }
+
+// shares returns how the wealth of the scores is divided anew: at the claim as the epoch says, elsewhere by what the past says
+// against this epsilon, unless these are too many scores.
+func (p *process) shares(k *book, e *epoch) []grant {
+	if len(e.shift) == 0 || len(e.shift) > maxOwnShares || p.epsilon == e.at {
+		return e.shift
+	}
+	tables := make(map[scoreID]*table, len(e.entries))
+	for _, en := range e.entries {
+		tables[en.score] = en.table
+	}
+	loud := make([]float64, len(e.shift))
+	for i, g := range e.shift {
+		loud[i] = math.Inf(-1)
+		if t := tables[g.score]; t != nil {
+			loud[i] = math.Log(e.priors[i]) + loudness(p.null, t, k)/2
+		}
+	}
+	all := logSumExp(loud)
+	if math.IsInf(all, -1) {
+		return e.shift
+	}
+	own := make([]grant, len(e.shift))
+	for i, g := range e.shift {
+		own[i] = grant{g.score, .25*e.priors[i] + .75*math.Exp(loud[i]-all)}
+	}
+	return own
+}
+
+const maxOwnShares = 32
 
 // divide gives each score its fraction of what they have together, and leaves the proportions within each.
 func (p *process) divide(k *book, shares []grant) {

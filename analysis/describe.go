@@ -115,7 +115,7 @@ func sum(counts []int32) (n int) {
 
 // String returns the score's name in reports.
 func (k kind) String() string {
-	return [...]string{"value", "rows", "repeat", "low_bit", "joint_laplace", "joint_gauss", "certain", "fitted", "value", "difference", "joint_linear", "fraction", "joint_ratio"}[k]
+	return [...]string{"value", "rows", "repeat", "low_bit", "joint_laplace", "joint_gauss", "certain", "fitted", "value", "difference", "joint_linear", "fraction", "joint_ratio", "fineness", "joint_ratio", "joint_laplace"}[k]
 }
 
 // outcomes puts a set of bins of a score in words.
@@ -137,12 +137,15 @@ func (a *Audit) outcomes(s *series, set uint64) string {
 	case discriminantScore:
 		return "sum of " + a.combinationWords(&a.discriminant.direction) + ", each counted from its center: " +
 			s.binner.words(set, "value", a.categoryWord(s))
+	case finenessScore:
+		return "lowest bits beside those of noise around the centres: " +
+			s.binner.words(set, "binary places too fine for D1 (below 0: for D0)", a.categoryWord(s))
 	case fractionScore:
 		return a.slotWords(a.fraction.slot) + ": " + s.binner.words(set, a.fraction.String(), a.categoryWord(s))
-	case laplaceScore, gaussScore:
+	case laplaceScore, gaussScore, calibratedLaplaceScore:
 		return fmt.Sprintf("all %d partitions and columns taken together: %s", len(a.slots),
 			s.binner.words(set, "score", a.categoryWord(s)))
-	case ratioScore:
+	case ratioScore, calibratedScore:
 		return fmt.Sprintf("all %d partitions and columns taken together: %s", len(a.slots),
 			s.binner.words(set, "estimated log-likelihood ratio", a.categoryWord(s)))
 	}

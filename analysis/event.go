@@ -80,6 +80,10 @@ func studentised(h null, pairs int, heavy, light int32) float64 {
 	p := (float64(heavy) + .5) / (n + 1)
 	q := (float64(light) + .5) / (n + 1)
 	gap := p - h.ratio*q - h.delta
+	if gap < 0 { // the variance of the null: a few counts say little of their own where the ratio is high
+		q = max(p+q-h.delta, 0) / (1 + h.ratio)
+		p = min(h.ratio*q+h.delta, .5)
+	}
 	return n * gap * math.Abs(gap) / (p*(1-p) + h.ratio*h.ratio*q*(1-q))
 }
 

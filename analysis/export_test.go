@@ -21,10 +21,12 @@ const StateHead = len(stateMagic) + 1
 // Bets returns the log factors, per world and class, that every component of the mixtures stakes on estimates of the
 // classes' probabilities.
 func Bets(epsilon, delta float64, p, q [3]float64, live [3]bool) (all [][2][3]float64) {
-	m := newMixtures(true) // all of the other's components are among these
-	for _, c := range append(append(append(mixture{}, m.shift...), m.support...), m.sure...) {
-		f := c.factorsOf(newNull(epsilon, delta), p, q, live)
-		all = append(all, [2][3]float64{f[0], f[1]})
+	for _, noClaim := range [...]bool{false, true} {
+		m := newMixtures(noClaim)
+		for _, c := range append(append(append(mixture{}, m.shift...), m.support...), m.sure...) {
+			f := c.factorsOf(newNull(epsilon, delta), p, q, live)
+			all = append(all, [2][3]float64{f[0], f[1]})
+		}
 	}
 	return all
 }

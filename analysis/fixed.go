@@ -23,6 +23,7 @@ type certificate struct {
 	sum      combination // likewise
 	fraction fraction    // likewise
 	learned  learned     // likewise
+	fineness fineness    // likewise
 	set      uint64
 	heavy    int // the world where the event is likelier
 	event    *Event
@@ -40,7 +41,7 @@ func (a *Audit) certify() {
 	top, rest := math.Inf(-1), a.opts.MaxTrials-a.pairs
 	var best *series
 	for _, s := range a.all() {
-		if s.table == nil || s.table.pairs == 0 || s.kind == repeatScore || s.kind == certainScore || s.kind == lawScore {
+		if s.table == nil || s.table.pairs == 0 || s.kind == repeatScore || s.kind == certainScore || s.kind == lawScore || s.kind == calibratedScore || s.kind == calibratedLaplaceScore {
 			continue
 		}
 		for _, v := range [...]view{ascending, folded, sorted} {
@@ -72,6 +73,8 @@ func (a *Audit) certify() {
 		c.fraction = a.fraction
 	case ratioScore:
 		c.learned = a.learned.clone()
+	case finenessScore:
+		c.fineness = a.fineness.clone()
 	}
 	e := events{}
 	side := [2]int{towardD0, towardD1}[c.heavy]
@@ -127,6 +130,8 @@ func (c *certificate) count(a *Audit, pair [2]*Outcome) {
 			codes[w] = c.sum.ofResult(a.codes[w])
 		case ratioScore:
 			codes[w] = c.learned.ofResult(a.codes[w])
+		case finenessScore:
+			codes[w] = c.fineness.ofResult(a.codes[w])
 		case fractionScore:
 			codes[w] = c.fraction.ofResult(a.codes[w])
 		}

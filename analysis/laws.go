@@ -136,6 +136,29 @@ func fittedLaws(m [2]spread, b *binner, t *table) laws {
 	return l
 }
 
+// shrunkLaws is a working alternative on categories: their masses in both worlds together as they were in the past, divided
+// by ratios that are drawn to 1 as far as they may be chance. A part 1/(n+1) of both laws is the same.
+func shrunkLaws(t *table) laws {
+	k, n := t.bins(), float64(t.pairs)
+	both := make([]float64, 2*k)
+	l := laws{both[:k:k], both[k:]}
+	var sum [2]float64
+	for i := range k {
+		k0, k1 := float64(t.before[0][i]), float64(t.before[1][i])
+		p := 1 / (1 + math.Exp(-shrunkLogRatio(k0, k1, n, n)))
+		mass := (k0 + k1 + .5) / (2*n + .5*float64(k))
+		l[0][i], l[1][i] = mass*p, mass*(1-p)
+		sum[0], sum[1] = sum[0]+l[0][i], sum[1]+l[1][i]
+	}
+	for i := range k {
+		same := (float64(t.before[0][i]+t.before[1][i]) + .5) / (2*n + .5*float64(k))
+		for w := range l {
+			l[w][i] = (n*l[w][i]/sum[w] + same) / (n + 1)
+		}
+	}
+	return l
+}
+
 // shrunkCenters draws two centres together as far as their difference may be chance, at about the scales given.
 func shrunkCenters(m [2]spread, c0, c1, s0, s1 float64) [2]float64 {
 	v0, v1 := s0*s0/m[0].n, s1*s1/m[1].n
@@ -170,6 +193,20 @@ func (a *Audit) learnLaws(s *series) {
 		return
 	}
 	past := a.slots[0].past
+	if t := a.slots[0].table; a.ofKind(fittedScore) == nil {
+		if a.pairs < 16 || t == nil || t.hasNumbers() {
+			return
+		}
+		s.binner, s.learned = a.slots[0].binner, a.pairs
+		s.table = newTable(t.numeric, t.bins())
+		s.table.pairs = t.pairs
+		for w := range t.before {
+			copy(s.table.before[w], t.before[w])
+		}
+		l := shrunkLaws(t)
+		s.table.laws = &l
+		return
+	}
 	var m [2]spread
 	var values []float64 // of both worlds, where some repeat
 	for w := range past {

@@ -19,6 +19,7 @@ const (
 	maxLearnedSlots      = 24
 	maxFeatures          = 56
 	maxFeatureCategories = 12 // per slot
+	maxCrossed           = 3  // columns of a row up to which categories are crossed with numbers
 	leastLearned         = 64 // pairs before which nothing is learned
 	learnedReach         = 1 << 10
 )
@@ -27,17 +28,19 @@ const (
 type form uint8
 
 const (
-	constantForm form = iota // 1: the regression's constant, which adds nothing to the score
-	stepForm                 // the value around the pooled median, clipped at a quarter of the spread
-	linearForm               // the same, clipped at four spreads
-	distanceForm             // the distance from the pooled median, in spreads, clipped likewise
-	numberForm               // 1 for a number
-	categoryForm             // 1 for one category
-	totalForm                // the sum of all steps of single slots, over the root of their number
+	constantForm    form = iota // 1: the regression's constant, which adds nothing to the score
+	stepForm                    // the value around the pooled median, clipped at a quarter of the spread
+	linearForm                  // the same, clipped at four spreads
+	distanceForm                // the distance from the pooled median, in spreads, clipped likewise
+	numberForm                  // 1 for a number
+	categoryForm                // 1 for one category
+	crossForm                   // the step of another slot's value of the same row where the slot has one category, else 0
+	crossLinearForm             // the same, linear
+	totalForm                   // the sum of all steps of single slots, over the root of their number
 )
 
 // feature is one term of the score. A slot's value counts in units of its spread (half of the interquartile range);
-// where less is at least 0 it is the difference from that slot's value.
+// where less is at least 0 it is the difference from that slot's value, or, of cross terms, less is the slot with the value.
 type feature struct {
 	form          form
 	slot, less    int
@@ -68,6 +71,11 @@ func (l *learned) fill(dst []float64, at func(slot int) code) {
 		case f.form == categoryForm:
 			dst[i] = float64(b2i(!isNumber(c) && categoryOf(c) == f.category))
 			continue
+		case f.form == crossForm:
+			if isNumber(c) || categoryOf(c) != f.category {
+				continue
+			}
+			c = at(f.less)
 		case f.less >= 0:
 			c -= at(f.less) // a NaN stays one
 		}
@@ -85,7 +93,7 @@ func (l *learned) fill(dst []float64, at func(slot int) code) {
 // of is the feature's value for a standardised number.
 func (f *feature) of(z float64) float64 {
 	switch f.form {
-	case stepForm:
+	case stepForm, crossForm:
 		return min(max(4*z, -1), 1)
 	case distanceForm:
 		return min(math.Abs(z), 4)
@@ -152,12 +160,28 @@ func (l *learned) choose(slots []*series, cells int, sc *scratch) {
 		if len(left) > 0 {
 			left = left[1:]
 		}
-		for _, id := range left[:min(len(left), maxFeatureCategories)] {
+		for _, id := range few(left) {
 			add(feature{form: categoryForm, slot: i, less: -1, category: id})
 		}
 	}
 	for _, n := range numbers {
 		add(feature{stepForm, n.slot, -1, 0, n.center, n.scale, 0})
+		if cells > 1 && cells <= maxCrossed {
+			add(feature{stepForm, n.slot, -1, 0, n.center - n.scale, n.scale, 0})
+			add(feature{stepForm, n.slot, -1, 0, n.center + n.scale, n.scale, 0})
+		}
+	}
+	if cells <= maxCrossed {
+		for _, n := range numbers {
+			for at := n.slot / cells * cells; at < min(n.slot/cells*cells+cells, len(slots)); at++ {
+				for _, id := range few(slots[at].binner.categories) {
+					if at != n.slot && slots[at].table != nil && !slots[at].shared {
+						add(feature{crossForm, at, n.slot, id, n.center - n.scale, n.scale, 0})
+						add(feature{crossForm, at, n.slot, id, n.center + n.scale, n.scale, 0})
+					}
+				}
+			}
+		}
 	}
 	for i := 1; i < len(numbers); i++ {
 		a, b := numbers[i], numbers[i-1]
@@ -178,6 +202,10 @@ func (l *learned) choose(slots []*series, cells int, sc *scratch) {
 	if len(numbers) > 1 {
 		l.features = append(l.features, feature{form: totalForm, less: -1})
 	}
+}
+
+func few(categories []uint16) []uint16 {
+	return categories[:min(len(categories), maxFeatureCategories)]
 }
 
 // spread returns the median and half of the interquartile range of the numbers of both worlds, or of their differences

@@ -30,7 +30,7 @@ type mixture []component
 // is a smaller one as well: an alternative of more than about twice the true excess loses.
 func excesses(noClaim bool) []float64 {
 	if noClaim {
-		return []float64{.03, .1, .4, 1.5}
+		return []float64{.03, .1, .5, 3}
 	}
 	return []float64{.1, .4, 1.5}
 }

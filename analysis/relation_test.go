@@ -20,6 +20,12 @@ func columns(xs ...float64) analysis.Outcome {
 	return o
 }
 
+// inverted draws Laplace noise of scale 1 by inversion in floating point, whose lowest bits leak (Mironov 2012).
+func inverted(r *rand.Rand) float64 {
+	u := r.Float64() - .5
+	return -math.Copysign(math.Log(1-2*math.Abs(u)), u)
+}
+
 // world draws one result from the true answers' shift: 0 on D0, 1 on D1.
 func worlds(one func(r *rand.Rand, shift float64) analysis.Outcome) draw {
 	return func(r *rand.Rand) (d0, d1 analysis.Outcome) { return one(r, 0), one(r, 1) }
@@ -83,6 +89,9 @@ var leaksBetween = []struct {
 	})},
 	{"rounded_noise_leaves_the_digits", 60, "left over", worlds(func(r *rand.Rand, s float64) analysis.Outcome {
 		return value(10.1234 + 1.5002*s + math.Round(lap(r, 20)*1000)/1000)
+	})},
+	{"noise_in_floating_point", 92, "too fine for", worlds(func(r *rand.Rand, s float64) analysis.Outcome {
+		return value(s + inverted(r))
 	})},
 }
 

@@ -80,7 +80,7 @@ type Trials struct {
 
 // Event is the event that speaks loudest against the claim.
 type Event struct {
-	Score       string `json:"score"`     // value, rows, repeat, low_bit, joint_laplace, joint_gauss, certain, fitted, difference, joint_linear, fraction, joint_ratio
+	Score       string `json:"score"`     // value, rows, repeat, low_bit, joint_laplace, joint_gauss, certain, fitted, difference, joint_linear, fraction, joint_ratio, fineness
 	Partition   string `json:"partition"` // empty for scores of the whole result
 	Direction   string `json:"direction"` // D0 or D1: where the event is more likely
 	Description string `json:"description"`

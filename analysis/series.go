@@ -6,25 +6,28 @@ import "math"
 type kind uint8
 
 const (
-	slotScore         kind = iota // the value of one measure of one group key
-	rowsScore                     // the number of rows, errors, other shapes
-	repeatScore                   // an exact repeat of a result seen in one world only
-	lowBitScore                   // the lowest bit set in any number of the result
-	laplaceScore                  // joint, naive Bayes with Laplace noise
-	gaussScore                    // joint, naive Bayes with Gaussian noise
-	certainScore                  // results that never vary
-	fittedScore                   // the value of the only slot, by laws fitted to the past
-	lawScore                      // the value of the only slot, bin by bin, against laws fitted to the past
-	contrastScore                 // the difference or sum of two slots that share noise
-	discriminantScore             // joint, knows how the slots vary together
-	fractionScore                 // what a value leaves over a modulus, or how many bits it uses
-	ratioScore                    // joint, log-likelihood ratio by logistic regression
+	slotScore              kind = iota // the value of one measure of one group key
+	rowsScore                          // the number of rows, errors, other shapes
+	repeatScore                        // an exact repeat of a result seen in one world only
+	lowBitScore                        // the lowest bit set in any number of the result
+	laplaceScore                       // joint, naive Bayes with Laplace noise
+	gaussScore                         // joint, naive Bayes with Gaussian noise
+	certainScore                       // results that never vary
+	fittedScore                        // the value of the only slot, by laws fitted to the past
+	lawScore                           // the value of the only slot, bin by bin, against laws fitted to the past
+	contrastScore                      // the difference or sum of two slots that share noise
+	discriminantScore                  // joint, knows how the slots vary together
+	fractionScore                      // what a value leaves over a modulus, or how many bits it uses
+	ratioScore                         // joint, log-likelihood ratio by logistic regression
+	finenessScore                      // lowest bits too fine for noise around a world's centre
+	calibratedScore                    // the learned log-likelihood ratio, bin by bin
+	calibratedLaplaceScore             // the joint score with Laplace noise, bin by bin
 )
 
 // derived reports whether a score is computed from others' pasts, which are learned anew, and keeps none of its own.
 func (k kind) derived() bool {
 	switch k {
-	case laplaceScore, gaussScore, fittedScore, lawScore, contrastScore, discriminantScore, fractionScore, ratioScore:
+	case laplaceScore, gaussScore, fittedScore, lawScore, contrastScore, discriminantScore, fractionScore, ratioScore, finenessScore, calibratedScore, calibratedLaplaceScore:
 		return true
 	}
 	return false
@@ -86,7 +89,7 @@ func (s *series) relearn(pairs, most int, sc *scratch) {
 	s.binner.learn(s.past, most, sc)
 	s.learned = pairs
 	s.table = newTable(s.binner.numeric(), s.binner.bins())
-	s.table.lopsided = s.kind == lowBitScore || s.kind == rowsScore
+	s.table.lopsided = s.kind == lowBitScore || s.kind == rowsScore || s.kind == finenessScore
 	s.recount()
 }
 

@@ -8,13 +8,13 @@ import "math"
 // all of a person's traces at once. What is left stays for keys that come later.
 func weightsFor(many bool) (w stakesOf) {
 	if many {
-		return stakesOf{slots: .36, rows: .12, repeats: .03, lowBit: .03, laplace: .21, gauss: .13, contrast: .02, discriminant: .03, fraction: .005, ratio: .035}
+		return stakesOf{slots: .34, rows: .12, repeats: .03, lowBit: .02, fineness: .01, laplace: .13, calibratedLaplace: .08, gauss: .13, contrast: .02, discriminant: .03, fraction: .005, ratio: .02, calibrated: .035}
 	}
-	return stakesOf{slots: .28, rows: .01, repeats: .02, lowBit: .12, fitted: .04, law: .52, fraction: .005}
+	return stakesOf{slots: .28, rows: .01, repeats: .02, lowBit: .05, fineness: .07, fitted: .04, law: .52, words: .4, fraction: .005}
 }
 
 type stakesOf struct {
-	slots, rows, repeats, lowBit, laplace, gauss, fitted, law, contrast, discriminant, fraction, ratio float64
+	slots, rows, repeats, lowBit, laplace, gauss, fitted, law, words, contrast, discriminant, fraction, ratio, calibrated, calibratedLaplace, fineness float64
 }
 
 // mixtures are the priors over effect sizes.
@@ -66,18 +66,21 @@ func (a *Audit) learnLayout(e *epoch) {
 	a.certificate = nil // its score is no more; another event may still be chosen
 	a.reader = newReader(l, a.opts.MaxSlots, a.errors)
 	a.slots, a.joint, a.stride, a.funded, a.unmatched = nil, joint{}, 1, 0, 0
-	a.contrast, a.discriminant, a.fraction, a.learned = combination{}, discriminant{}, fraction{}, learned{}
+	a.contrast, a.discriminant, a.fraction, a.learned, a.fineness = combination{}, discriminant{}, fraction{}, learned{}, fineness{}
 	a.codes = [2][]code{}
 	a.specials = []*series{{kind: rowsScore}, {kind: repeatScore}, {kind: lowBitScore}, {kind: certainScore}}
 	if l.keyed || len(l.measures) > 1 {
-		for _, k := range [...]kind{laplaceScore, gaussScore, contrastScore, discriminantScore, ratioScore} {
+		for _, k := range [...]kind{laplaceScore, gaussScore, contrastScore, discriminantScore, ratioScore, calibratedScore, calibratedLaplaceScore} {
 			a.specials = append(a.specials, &series{kind: k})
 		}
-	} else if l.width >= 0 && anyNumber(seen) {
-		a.specials = append(a.specials, &series{kind: fittedScore}, &series{kind: lawScore})
+	} else if l.width >= 0 {
+		if anyNumber(seen) {
+			a.specials = append(a.specials, &series{kind: fittedScore})
+		}
+		a.specials = append(a.specials, &series{kind: lawScore})
 	}
 	if l.width >= 0 {
-		a.specials = append(a.specials, &series{kind: fractionScore})
+		a.specials = append(a.specials, &series{kind: fractionScore}, &series{kind: finenessScore})
 	}
 	clear(a.repeats)
 	a.echoes = [2]int{}
@@ -114,9 +117,9 @@ func (a *Audit) fundSlots(e *epoch) {
 			views, m = []view{ascending}, a.mix.paired
 		case s.kind == fittedScore:
 			m = a.mix.fitted
-		case s.kind == lawScore:
+		case s.kind == lawScore || s.kind == calibratedScore || s.kind == calibratedLaplaceScore:
 			m = a.mix.law
-		case s.kind == lowBitScore || s.kind == repeatScore:
+		case s.kind == lowBitScore || s.kind == repeatScore || s.kind == finenessScore:
 			m = a.mix.support
 		}
 		s.id, s.staked = a.book.open(views, m), true
@@ -141,16 +144,28 @@ func (a *Audit) fundSlots(e *epoch) {
 		case fittedScore:
 			give(s, w.fitted, []view{ascending})
 		case lawScore:
-			give(s, w.law, []view{ascending})
+			weight := w.law
+			if a.ofKind(fittedScore) == nil {
+				weight = w.words
+			}
+			give(s, weight, []view{ascending})
 		case contrastScore:
 			give(s, w.contrast, []view{ascending, sorted})
 		case discriminantScore:
 			give(s, w.discriminant, []view{ascending})
 		case fractionScore:
 			give(s, w.fraction, []view{sorted})
+		case finenessScore:
+			give(s, w.fineness, []view{ascending})
 		case ratioScore:
 			if len(a.slots) <= maxLearnedSlots {
 				give(s, w.ratio, []view{ascending})
+			}
+		case calibratedLaplaceScore:
+			give(s, w.calibratedLaplace, []view{ascending})
+		case calibratedScore:
+			if len(a.slots) <= maxLearnedSlots {
+				give(s, w.calibrated, []view{ascending})
 			}
 		case certainScore:
 			s.id, s.staked = a.book.open([]view{sorted}, a.mix.sure), true
@@ -164,7 +179,7 @@ func (a *Audit) fundSlots(e *epoch) {
 	switch {
 	case a.funded == 0:
 		if part = w.slots / float64(fresh); a.ofKind(fittedScore) == nil {
-			part += (w.fitted + w.law) / float64(fresh)
+			part += (w.fitted + w.law - w.words) / float64(fresh)
 		}
 	case a.pairs <= settled && 4*fresh > a.funded:
 		for _, s := range a.slots[:a.funded] { // too many to live on what was left: share anew
@@ -208,8 +223,10 @@ func (a *Audit) divide(e *epoch) {
 	a.divideAt = 2 * a.pairs
 	w := weightsFor(len(a.slots) > 1 || a.reader.keyed)
 	var loud, prior []float64
+	bets := make(map[scoreID]bool, len(e.entries))
 	for _, en := range e.entries {
 		s := a.named(en.score)
+		bets[s.id] = true
 		if en.table.paired != nil || s.kind == certainScore {
 			continue
 		}
@@ -221,11 +238,20 @@ func (a *Audit) divide(e *epoch) {
 		prior = append(prior, p)
 		loud = append(loud, math.Log(p)+loudness(a.lead.null, en.table, &a.book)/2)
 	}
+	for _, s := range a.specials {
+		if s.staked && !bets[s.id] && s.kind != certainScore {
+			e.shift = append(e.shift, grant{score: s.id})
+			prior = append(prior, w.of(s.kind))
+			loud = append(loud, math.Inf(-1))
+		}
+	}
 	all, sum := logSumExp(loud), 0.0
 	for _, p := range prior {
 		sum += p
 	}
+	e.at = a.lead.epsilon
 	for i := range e.shift {
+		e.priors = append(e.priors, prior[i]/sum)
 		e.shift[i].fraction = .25*prior[i]/sum + .75*math.Exp(loud[i]-all)
 	}
 }
@@ -273,6 +299,12 @@ func (w *stakesOf) of(k kind) float64 {
 		return w.fraction
 	case ratioScore:
 		return w.ratio
+	case calibratedLaplaceScore:
+		return w.calibratedLaplace
+	case calibratedScore:
+		return w.calibrated
+	case finenessScore:
+		return w.fineness
 	}
 	return 0
 }

@@ -12,7 +12,7 @@ import (
 
 // stateVersion changes whenever the state's form, or what is done with it, does: a state is restored by the version that
 // saved it or not at all.
-const stateVersion = 4
+const stateVersion = 5
 
 const stateMagic = "dpwatch audit\x00"
 
@@ -130,6 +130,7 @@ func (c *codec) pointers(a *Audit) {
 	c.combination(&a.discriminant.direction)
 	c.fraction(&a.fraction)
 	c.learned(&a.learned)
+	c.fineness(&a.fineness)
 	c.certificate(a)
 	list(c, &a.retained, func(p *retained) {
 		c.outcome(&p.worlds[0])
@@ -283,7 +284,7 @@ func (c *codec) series(p **series, tables *[]*table) {
 	c.bool(&s.watch.difference)
 	c.bool(&s.watch.sum)
 	c.serial(&s.serial)
-	c.check(s.kind <= ratioScore && s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
+	c.check(s.kind <= calibratedLaplaceScore && s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
 	c.check(s.table == nil || s.table.bins() == s.binner.bins() && s.table.numeric == s.binner.numeric())
 }
 
@@ -319,6 +320,8 @@ func (c *codec) epoch(p **epoch, tables *[]*table) {
 	c.bool(&e.void)
 	list(c, &e.grants, grants)
 	list(c, &e.shift, grants)
+	c.floats(&e.priors)
+	c.float(&e.at)
 	num(c, &e.raise)
 	num(c, &e.lower)
 	c.float(&e.raiseBy)

@@ -72,6 +72,7 @@ func (c *codec) certificate(a *Audit) {
 		c.combination(&f.sum)
 		c.fraction(&f.fraction)
 		c.learned(&f.learned)
+		c.fineness(&f.fineness)
 		c.u64(&f.set)
 		num(c, &f.heavy)
 		num(c, &f.pairs)
@@ -121,6 +122,11 @@ func (c *codec) fraction(f *fraction) {
 	num(c, &f.slot)
 	c.check(f.slot >= 0)
 	c.float(&f.modulus)
+}
+
+func (c *codec) fineness(f *fineness) {
+	list(c, &f.centers, func(x *[2]float64) { c.float(&x[0]); c.float(&x[1]) })
+	c.check(len(f.centers) <= maxFineSlots)
 }
 
 func (c *codec) learned(l *learned) {
@@ -199,6 +205,10 @@ func (a *Audit) verifyEpoch(c *codec, e *epoch) {
 			fraction(g.fraction)
 		}
 	}
+	c.check(len(e.priors) == len(e.shift))
+	for _, x := range e.priors {
+		fraction(x)
+	}
 	c.check(e.raise >= -1 && int(e.raise) < len(a.book.stakes) && e.lower >= -1 && int(e.lower) < len(a.book.stakes))
 	fraction(e.raiseBy)
 	fraction(e.share)
@@ -244,6 +254,7 @@ func (a *Audit) verifySeries(c *codec) {
 		c.check(f.slot == 0 || f.slot < len(a.slots))
 		c.check(f.less < len(a.slots))
 	}
+	c.check(len(a.fineness.centers) <= len(a.slots))
 	c.check(a.fraction.slot == 0 || a.fraction.slot < len(a.slots))
 	for _, s := range a.all() {
 		c.check(s.id >= 0 && (!s.staked || int(s.id) < len(a.book.stakes)))

@@ -26,6 +26,8 @@ var stateShapes = append(shapes[:len(shapes):len(shapes)], []struct {
 	{"linear", leaksBetween[5].d},
 	{"fraction", leaksBetween[7].d},
 	{"ratio", runningSums(4, .5)},
+	{"floating point", leaksBetween[9].d},
+	{"category and number", func(r *rand.Rand) (d0, d1 analysis.Outcome) { return sorted(r, 0), sorted(r, 1) }},
 }...)
 
 func newAudit(t testing.TB) *analysis.Audit {

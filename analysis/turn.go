@@ -31,6 +31,9 @@ func (a *Audit) turn() {
 		a.certify()
 	}
 	length := max(1, n/blockDivisor)
+	if left := a.opts.MaxTrials - n; left > 0 { // the bound counts whole blocks: the budget ends with one
+		length = min(length, left)
+	}
 	next.share = shareAt(n, n+length)
 	a.nextTurn = n + length
 	a.open(next)
@@ -163,8 +166,13 @@ func (a *Audit) learn(e *epoch) {
 			if a.learnLaws(s); s.table == nil {
 				continue
 			}
-		case contrastScore, discriminantScore, fractionScore, ratioScore:
+		case contrastScore, discriminantScore, fractionScore, ratioScore, finenessScore:
 			if a.learnRelation(s); s.table == nil {
+				continue
+			}
+		case calibratedScore, calibratedLaplaceScore:
+			if a.learnCalibrated(s); s.table == nil || !s.staked {
+				s.table = nil
 				continue
 			}
 		case certainScore:
@@ -276,7 +284,7 @@ func (a *Audit) learnRelation(s *series) {
 	if !s.staked {
 		return
 	}
-	if a.knows(s) || s.kind == ratioScore && s.learned > 0 && 2*a.pairs < 3*s.learned || s.kind == fractionScore && s.learned >= 64 && a.pairs < 2*s.learned {
+	if a.knows(s) || (s.kind == ratioScore || s.kind == finenessScore && a.pairs > 64) && s.learned > 0 && 2*a.pairs < 3*s.learned || s.kind == fractionScore && s.learned >= 64 && a.pairs < 2*s.learned {
 		if s.table != nil {
 			s.carry()
 		}
@@ -294,10 +302,12 @@ func (a *Audit) learnRelation(s *series) {
 			live = a.learnFraction()
 		case ratioScore:
 			live = a.learnRatio()
+		case finenessScore:
+			s.past, live = a.learnFineness()
 		}
 	}
 	if !live {
-		s.table = nil
+		s.table, s.past = nil, [2][]code{}
 		return
 	}
 	switch s.kind {

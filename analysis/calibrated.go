@@ -1,0 +1,97 @@
+package analysis
+
+import "math"
+
+// calibratedLaws is a working alternative on the bins of a score that estimates the log-likelihood ratio: the masses of both
+// worlds together as they were seen in the past, divided between the worlds as 1 : e^-(a + b s) at the middle s of a bin, a
+// and b fitted to the past (Platt 1999) with the priors N(0, 1) and N(1, 1/4). A part 1/(n+1) of both laws is the same. It
+// bets on every bin by its own ratio, where an event bets on all beyond its edge by one.
+func calibratedLaws(b *binner, t *table) (laws, bool) {
+	k, n := t.bins(), float64(t.pairs)
+	if t.numeric < 3 || t.numeric != len(b.edges)+1 {
+		return laws{}, false
+	}
+	middle := make([]float64, t.numeric)
+	for i := 1; i < t.numeric-1; i++ {
+		middle[i] = b.edges[i-1]/2 + b.edges[i]/2
+	}
+	first, last := b.edges[0], b.edges[len(b.edges)-1]
+	middle[0] = first - (middle[1] - first)
+	middle[t.numeric-1] = last + (last - middle[t.numeric-2])
+	shift, slope := calibrate(middle, t)
+	both := make([]float64, 2*k)
+	l := laws{both[:k:k], both[k:]}
+	var sum [2]float64
+	for i := range k {
+		mass := (float64(t.before[0][i]+t.before[1][i]) + .5) / (2*n + .5*float64(k))
+		p := .5
+		if i < t.numeric {
+			p = 1 / (1 + math.Exp(-shift-slope*middle[i]))
+		}
+		l[0][i], l[1][i] = mass*p, mass*(1-p)
+		sum[0], sum[1] = sum[0]+l[0][i], sum[1]+l[1][i]
+	}
+	if !(sum[0] > 0) || !(sum[1] > 0) {
+		return laws{}, false
+	}
+	for i := range k {
+		same := (float64(t.before[0][i]+t.before[1][i]) + .5) / (2*n + .5*float64(k))
+		for w := range l {
+			l[w][i] = (n*l[w][i]/sum[w] + same) / (n + 1)
+		}
+	}
+	return l, math.Abs(sumOf(l[0])+sumOf(l[1])-2) < 1e-6
+}
+
+// calibrate fits shift and slope by Newton's method.
+func calibrate(middle []float64, t *table) (shift, slope float64) {
+	slope = 1
+	const precision0, precision1 = 1, 4 // of the priors
+	for range 20 {
+		g0, g1 := precision0*shift, precision1*(slope-1)
+		h00, h01, h11 := float64(precision0), 0., float64(precision1)
+		for i, s := range middle {
+			k0, k1 := float64(t.before[0][i]), float64(t.before[1][i])
+			p := 1 / (1 + math.Exp(-shift-slope*s))
+			g := (k0+k1)*p - k0
+			h := (k0 + k1) * p * (1 - p)
+			g0, g1 = g0+g, g1+g*s
+			h00, h01, h11 = h00+h, h01+h*s, h11+h*s*s
+		}
+		det := h00*h11 - h01*h01
+		d0, d1 := (h11*g0-h01*g1)/det, (h00*g1-h01*g0)/det
+		if math.IsNaN(d0) || math.IsNaN(d1) || math.IsInf(d0, 0) || math.IsInf(d1, 0) {
+			return 0, 0 // nothing is bet
+		}
+		shift, slope = shift-d0, min(max(slope-d1, 0), 4)
+		if math.Abs(d0)+math.Abs(d1) < 1e-9 {
+			break
+		}
+	}
+	return shift, slope
+}
+
+// learnCalibrated sets the bet on every bin of the learned ratio, or of the joint score with Laplace noise.
+func (a *Audit) learnCalibrated(s *series) {
+	s.table = nil
+	from := ratioScore
+	if s.kind == calibratedLaplaceScore {
+		from = laplaceScore
+	}
+	r := a.ofKind(from)
+	if r == nil || r.table == nil {
+		return
+	}
+	l, ok := calibratedLaws(&r.binner, r.table)
+	if !ok {
+		return
+	}
+	s.binner = binner{edges: r.binner.edges, categories: r.binner.categories}
+	s.learned = a.pairs
+	s.table = newTable(r.table.numeric, r.table.bins())
+	s.table.pairs = r.table.pairs
+	for w := range s.table.before {
+		copy(s.table.before[w], r.table.before[w])
+	}
+	s.table.laws = &l
+}

@@ -1,0 +1,123 @@
+package analysis
+
+import (
+	"math"
+	"slices"
+)
+
+// fineness scores how fine the lowest bits of a result's numbers are for noise in floating point around the centre of each
+// world.
+//
+// A sum x + z in floating point is a multiple of the lowest bit of x or of the last place of z, whichever is finer, and so of
+// the latter where x has few bits (Mironov 2012). The last place of y - x, with 53 bits, tells of a number y alone whether it
+// can have come from x. The lowest bit without the size says less of that.
+type fineness struct {
+	centers [][2]float64 // per slot and world; NaN where there is none
+}
+
+// Limits on what is looked at.
+const (
+	maxFineSlots = 8
+	maxFinePairs = 1024
+	fineSteps    = 8  // to each side of the median, of so many to the spread, are tried as centres
+	deepest      = 16 // binary places
+	leastFine    = 6  // chi-square of one degree of freedom in the past, below which nothing is bet
+)
+
+// tooFine is by how many binary places a number is finer than the last place of its distance from a centre.
+func tooFine(x, center float64) int {
+	z := x - center
+	if z == 0 || x == 0 || math.IsNaN(z) || math.IsInf(z, 0) {
+		return 0
+	}
+	_, e := math.Frexp(z)
+	return min(max(e-53-int(lowestBit(x)), 0), deepest)
+}
+
+// of scores the numbers of a result: above 0 they are too fine for D1, below 0 for D0.
+func (f *fineness) of(at func(slot int) code) code {
+	var deep [2]int
+	for slot, centers := range f.centers {
+		if c := at(slot); isNumber(c) {
+			for w, center := range centers {
+				deep[w] = max(deep[w], tooFine(c, center))
+			}
+		}
+	}
+	return float64(deep[1] - deep[0])
+}
+
+// ofResult returns the score of the codes of one result.
+func (f *fineness) ofResult(codes []code) code {
+	return f.of(func(slot int) code { return codes[slot] })
+}
+
+// learnFineness chooses the centres and returns the scores of the past. It reports whether one world's numbers are finer than
+// chance would have it.
+func (a *Audit) learnFineness() (scores [2][]code, differ bool) {
+	f := &a.fineness
+	f.centers = f.centers[:0]
+	if len(a.slots) == 0 {
+		return scores, false
+	}
+	p := newPortion(len(a.slots[0].past[0]), maxFinePairs)
+	for _, s := range a.slots[:min(len(a.slots), maxFineSlots)] {
+		centers := [2]float64{math.NaN(), math.NaN()}
+		if !s.shared {
+			for w, past := range s.past {
+				centers[w] = a.scratch.center(past, p)
+			}
+		}
+		f.centers = append(f.centers, centers)
+	}
+	var sides [2][2]float64 // per sign of the score and world
+	for w := range 2 {
+		scores[w] = make([]code, p.n)
+		for k := range p.n {
+			x := f.of(func(slot int) code { return a.slots[slot].past[w][p.at(k)] })
+			if scores[w][k] = x; x != 0 {
+				sides[b2i(x > 0)][w]++
+			}
+		}
+	}
+	for _, k := range sides {
+		gap := k[0] - k[1]
+		differ = differ || gap*gap > leastFine*(k[0]+k[1])
+	}
+	return scores, differ
+}
+
+// center returns the point near the median of one world's past for which the fewest numbers are too fine, of those the
+// nearest; NaN where no numbers are.
+func (sc *scratch) center(past []code, p portion) float64 {
+	sc.values = sc.values[:0]
+	for k := range p.n {
+		if c := past[p.at(k)]; isNumber(c) {
+			sc.values = append(sc.values, c)
+		}
+	}
+	n := len(sc.values)
+	if n == 0 {
+		return math.NaN()
+	}
+	slices.Sort(sc.values)
+	middle, step := sc.values[n/2], (sc.values[n-1-n/4]-sc.values[n/4])/2/fineSteps
+	best, fewest := middle, n+1
+	for i := range 2*fineSteps + 1 {
+		side := (i + 1) / 2
+		if i%2 == 0 {
+			side = -side
+		}
+		at, fine := middle+float64(side)*step, 0
+		for _, x := range sc.values {
+			fine += b2i(tooFine(x, at) > 0)
+		}
+		if fine < fewest {
+			best, fewest = at, fine
+		}
+	}
+	return best
+}
+
+// clone returns a copy that shares nothing.
+func (f *fineness) clone() fineness { return fineness{slices.Clone(f.centers)} }
