@@ -22,22 +22,21 @@ func calibratedLaws(b *binner, t *table) (laws, bool) {
 	both := make([]float64, 2*k)
 	l := laws{both[:k:k], both[k:]}
 	var sum [2]float64
+	mass := func(i int) float64 { return (float64(t.before[0][i]+t.before[1][i]) + .5) / (2*n + .5*float64(k)) }
 	for i := range k {
-		mass := (float64(t.before[0][i]+t.before[1][i]) + .5) / (2*n + .5*float64(k))
 		p := .5
 		if i < t.numeric {
 			p = 1 / (1 + math.Exp(-shift-slope*middle[i]))
 		}
-		l[0][i], l[1][i] = mass*p, mass*(1-p)
+		l[0][i], l[1][i] = mass(i)*p, mass(i)*(1-p)
 		sum[0], sum[1] = sum[0]+l[0][i], sum[1]+l[1][i]
 	}
 	if !(sum[0] > 0) || !(sum[1] > 0) {
 		return laws{}, false
 	}
 	for i := range k {
-		same := (float64(t.before[0][i]+t.before[1][i]) + .5) / (2*n + .5*float64(k))
 		for w := range l {
-			l[w][i] = (n*l[w][i]/sum[w] + same) / (n + 1)
+			l[w][i] = (n*l[w][i]/sum[w] + mass(i)) / (n + 1)
 		}
 	}
 	return l, math.Abs(sumOf(l[0])+sumOf(l[1])-2) < 1e-6

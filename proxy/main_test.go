@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/dpwatch/dpwatch/internal/leaktest"
 )
 
 // TestMain stops the servers that tests may have started, then checks that no test has left a goroutine.
@@ -14,14 +14,7 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	err := errors.Join(postgres.stop(), postgres18.stop())
 	if code == 0 {
-		leak := goleak.Find() // which waits for about a second
-		for range 60 {
-			if leak == nil {
-				break
-			}
-			leak = goleak.Find()
-		}
-		err = errors.Join(err, leak)
+		err = errors.Join(err, leaktest.Find())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

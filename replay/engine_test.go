@@ -20,11 +20,6 @@ import (
 // its connection string and what it was sent.
 func oddEngine(t *testing.T) (dsn string, heard func() []string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
 	var mu sync.Mutex
 	var texts []string
 	note := func(protocol, sql string) {
@@ -32,6 +27,21 @@ func oddEngine(t *testing.T) (dsn string, heard func() []string) {
 		defer mu.Unlock()
 		texts = append(texts, protocol+" "+sql)
 	}
+	return serveEngine(t, func(b *pgproto3.Backend) { oddSession(b, note) }), func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(texts)
+	}
+}
+
+// serveEngine is an engine's port: every session that was let in is served by a goroutine until serve returns.
+func serveEngine(t *testing.T, serve func(*pgproto3.Backend)) (dsn string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -40,25 +50,21 @@ func oddEngine(t *testing.T) (dsn string, heard func() []string) {
 			}
 			go func() {
 				defer conn.Close()
-				oddSession(conn, note)
+				b := pgproto3.NewBackend(conn, conn)
+				if _, err := b.ReceiveStartupMessage(); err != nil {
+					return
+				}
+				b.Send(&pgproto3.AuthenticationOk{})
+				b.Send(&pgproto3.ParameterStatus{Name: "client_encoding", Value: "UTF8"})
+				b.Send(&pgproto3.ParameterStatus{Name: "standard_conforming_strings", Value: "on"})
+				serve(b)
 			}()
 		}
 	}()
-	return fmt.Sprintf("postgres://u@%s/x?sslmode=disable", listener.Addr()), func() []string {
-		mu.Lock()
-		defer mu.Unlock()
-		return slices.Clone(texts)
-	}
+	return fmt.Sprintf("postgres://u@%s/x?sslmode=disable", listener.Addr())
 }
 
-func oddSession(conn net.Conn, note func(protocol, sql string)) {
-	b := pgproto3.NewBackend(conn, conn)
-	if _, err := b.ReceiveStartupMessage(); err != nil {
-		return
-	}
-	b.Send(&pgproto3.AuthenticationOk{})
-	b.Send(&pgproto3.ParameterStatus{Name: "client_encoding", Value: "UTF8"})
-	b.Send(&pgproto3.ParameterStatus{Name: "standard_conforming_strings", Value: "on"})
+func oddSession(b *pgproto3.Backend, note func(protocol, sql string)) {
 	b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
 	parsed := ""
 	for b.Flush() == nil {

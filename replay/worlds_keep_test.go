@@ -2,8 +2,6 @@ package replay_test
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -21,13 +19,8 @@ func keepingEngine(t *testing.T, source string) (dsn string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var mu sync.Mutex // guards conn
 	t.Cleanup(func() {
-		_ = listener.Close()
 		mu.Lock()
 		defer mu.Unlock()
 		_ = conn.Close(context.Background())
@@ -41,29 +34,10 @@ func keepingEngine(t *testing.T, source string) (dsn string) {
 		}
 		return results
 	}
-	go func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer client.Close()
-				keepingSession(client, ask)
-			}()
-		}
-	}()
-	return fmt.Sprintf("postgres://u@%s/x?sslmode=disable", listener.Addr())
+	return serveEngine(t, func(b *pgproto3.Backend) { keepingSession(b, ask) })
 }
 
-func keepingSession(conn net.Conn, ask func(string) []*pgconn.Result) {
-	b := pgproto3.NewBackend(conn, conn)
-	if _, err := b.ReceiveStartupMessage(); err != nil {
-		return
-	}
-	b.Send(&pgproto3.AuthenticationOk{})
-	b.Send(&pgproto3.ParameterStatus{Name: "client_encoding", Value: "UTF8"})
-	b.Send(&pgproto3.ParameterStatus{Name: "standard_conforming_strings", Value: "on"})
+func keepingSession(b *pgproto3.Backend, ask func(string) []*pgconn.Result) {
 	for {
 		b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
 		if b.Flush() != nil {

@@ -11,9 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -192,9 +190,6 @@ func (b bench) rate(ctx context.Context, s replay.Statement, skip int) (measured
 	return m, ctx.Err()
 }
 
-// pgbenchRate finds the figure in pgbench's output.
-var pgbenchRate = regexp.MustCompile(`(?m)^tps = ([0-9.]+)`)
-
 // runPgbench returns how many executions of a prepared statement a second one connection makes.
 func (b bench) runPgbench(ctx context.Context, sql string) (float64, error) {
 	file, err := os.CreateTemp("", "benchhoist")
@@ -207,16 +202,7 @@ func (b bench) runPgbench(ctx context.Context, sql string) (float64, error) {
 		return 0, err
 	}
 	seconds := strconv.Itoa(max(1, int(b.span.Seconds())))
-	command := exec.CommandContext(ctx, b.pgbench, "-n", "-M", "prepared", "-c", "1", "-T", seconds, "-f", file.Name(), b.dsn)
-	text, err := command.CombinedOutput()
-	if err != nil {
-		return 0, fmt.Errorf("pgbench: %w\n%s", err, text)
-	}
-	found := pgbenchRate.FindSubmatch(text)
-	if found == nil {
-		return 0, fmt.Errorf("no figure in pgbench's output:\n%s", text)
-	}
-	return strconv.ParseFloat(string(found[1]), 64)
+	return benchmain.Pgbench(ctx, b.pgbench, "-n", "-M", "prepared", "-c", "1", "-T", seconds, "-f", file.Name(), b.dsn)
 }
 
 func worlds(sql string) (d0, d1 string, err error) {

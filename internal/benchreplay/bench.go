@@ -4,15 +4,14 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/benchmain"
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
 
@@ -106,8 +105,6 @@ func median(values []float64) float64 {
 // slice is how long one method has: b.least, or 20 times what the query takes.
 func (b *bench) slice(q query) time.Duration { return max(b.least, 20*q.takes) }
 
-var tps = regexp.MustCompile(`tps = ([0-9.]+)`)
-
 // pgbench runs the statements of both worlds in random order; mode prepared prepares them once a connection.
 func (b *bench) pgbench(ctx context.Context, q query, connections int, mode string) (float64, error) {
 	dir, err := os.MkdirTemp("", "benchreplay")
@@ -124,13 +121,5 @@ func (b *bench) pgbench(ctx context.Context, q query, connections int, mode stri
 		}
 		args = append(args, "-f", file)
 	}
-	out, err := exec.CommandContext(ctx, pgtemp.Tool(b.cluster.BinDir(), "pgbench"), append(args, b.dsn)...).CombinedOutput()
-	if err != nil {
-		return 0, fmt.Errorf("%w\n%s", err, out)
-	}
-	match := tps.FindSubmatch(out)
-	if match == nil {
-		return 0, fmt.Errorf("no figure in pgbench's output:\n%s", out)
-	}
-	return strconv.ParseFloat(string(match[1]), 64)
+	return benchmain.Pgbench(ctx, pgtemp.Tool(b.cluster.BinDir(), "pgbench"), append(args, b.dsn)...)
 }

@@ -29,6 +29,7 @@ var allowed = map[string][]string{
 	"proxy/internal/tracker":   {"internal/capture", "proxy/internal/sqltext"},
 	"proxy/internal/sqltext":   {},
 	"internal/golden":          {},
+	"internal/leaktest":        {},
 	"internal/benchmain":       {},
 	"internal/benchproxy":      {"internal/benchmain", "internal/pgtemp"},
 	"internal/benchreplay":     {"internal/benchmain", "internal/pgtemp", "replay"},

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/leaktest"
 	"github.com/dpwatch/dpwatch/internal/link"
 	"github.com/dpwatch/dpwatch/internal/supervise"
 )
@@ -32,14 +32,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	code := m.Run()
-	leak := goleak.Find() // which waits for about a second
-	for range 60 {
-		if leak == nil {
-			break
-		}
-		leak = goleak.Find()
-	}
-	if leak != nil && code == 0 {
+	if leak := leaktest.Find(); leak != nil && code == 0 {
 		os.Stderr.WriteString(leak.Error() + "\n")
 		code = 1
 	}
