@@ -8,13 +8,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 func contains(e *analysis.Event, words string) bool {
-	return e != nil && strings.Contains(e.Description, words)
+	return e != nil && strings.Contains(e.Description.Reveal(), words)
 }
+
+// warnings returns a report's warnings, with their values.
+func warnings(r analysis.Report) string { return strings.Join(withheld.RevealAll(r.Warnings), "; ") }
 
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
@@ -119,7 +124,7 @@ func TestCachedNoise(t *testing.T) {
 	if r.Verdict != analysis.Violation || !strings.Contains(r.Reason, "deterministic or cached noise") {
 		t.Errorf("verdict %s, reason %q", r.Verdict, r.Reason)
 	}
-	if !strings.Contains(strings.Join(r.Warnings, "; "), "repeat an earlier one exactly") {
+	if !strings.Contains(warnings(r), "repeat an earlier one exactly") {
 		t.Errorf("warnings %q", r.Warnings)
 	}
 }
@@ -134,7 +139,7 @@ func TestSharedNoise(t *testing.T) {
 		}
 	}
 	r := run(t, analysis.Claim{Epsilon: 1}, 1000, 1, shared(.9))
-	if r.Verdict != analysis.NoEvidence || !strings.Contains(strings.Join(r.Warnings, "; "), "share their noise") {
+	if r.Verdict != analysis.NoEvidence || !strings.Contains(warnings(r), "share their noise") {
 		t.Errorf("verdict %s, warnings %q", r.Verdict, r.Warnings)
 	}
 	if r := run(t, analysis.Claim{Epsilon: 1}, 3000, 1, shared(4)); r.Verdict != analysis.Violation {

@@ -1,15 +1,16 @@
 package analysis
 
 import (
-	"fmt"
 	"slices"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 // Categories is the counts of the kept outcomes of one column of one partition that are no numbers: texts, booleans,
 // NULL, absent rows, errors. The most frequent come first; all numbers together are one, and so is the rest.
 type Categories struct {
-	Label  string
-	Names  []string
+	Label  withheld.Text
+	Names  []withheld.Text
 	D0, D1 []int
 	// Event says which are part of the event that speaks loudest; none are where the event is another one. Direction is the
 	// world in which it is more likely.
@@ -34,7 +35,7 @@ func (a *Audit) categories(s *series, toward uint64, direction string) *Categori
 		return nil
 	}
 	c := &Categories{Label: a.slotLabel(s.slot)}
-	add := func(name string, t tallied) {
+	add := func(name withheld.Text, t tallied) {
 		c.Names, c.D0, c.D1 = append(c.Names, name), append(c.D0, t.counts[0]), append(c.D1, t.counts[1])
 		c.Event = append(c.Event, t.event)
 		if t.event {
@@ -48,9 +49,9 @@ func (a *Audit) categories(s *series, toward uint64, direction string) *Categori
 		case t.id != 0:
 			add(word(t.id), t)
 		case len(a.reader.measures) == 0:
-			add("present", t)
+			add(withheld.Public("present"), t)
 		default:
-			add("any number", t)
+			add(withheld.Public("any number"), t)
 		}
 	}
 	if rest := all[shown:]; len(rest) > 0 {
@@ -59,7 +60,7 @@ func (a *Audit) categories(s *series, toward uint64, direction string) *Categori
 			other.counts[0], other.counts[1] = other.counts[0]+t.counts[0], other.counts[1]+t.counts[1]
 			other.event = other.event && t.event
 		}
-		add(fmt.Sprintf("%d others", len(rest)), other)
+		add(withheld.Sprintf("%d others", len(rest)), other)
 	}
 	return c
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 // figures audits n pairs and returns what can be drawn.
@@ -39,11 +40,11 @@ func TestCategories(t *testing.T) {
 		if f.Histogram != nil || c == nil {
 			t.Fatalf("histogram %v, categories %v", f.Histogram, c)
 		}
-		if c.Names[0] != `"w5"` || !c.Event[0] || c.Direction != "D1" || c.D0[0] != 30 || c.D1[0] != 255 {
+		if c.Names[0].Reveal() != `"w5"` || !c.Event[0] || c.Direction != "D1" || c.D0[0] != 30 || c.D1[0] != 255 {
 			t.Errorf("%+v", c)
 		}
 		last := len(c.Names) - 1
-		if last != 12 || c.Names[last] != "4 others" || c.Event[last] {
+		if last != 12 || c.Names[last].Reveal() != "4 others" || c.Event[last] {
 			t.Errorf("%d others %q, marked: %v", last, c.Names[last], c.Event[last])
 		}
 		var sum [2]int
@@ -68,8 +69,9 @@ func TestCategories(t *testing.T) {
 			return d0, d1
 		})
 		want := &analysis.Categories{
-			Label: "store_id=1, column sum", Names: []string{"any number", "absent"},
-			D0: []int{200, 0}, D1: []int{20, 180}, Direction: "D0", Event: []bool{true, false},
+			Label: withheld.New("store_id=1, column sum", "group 2 of 2, column sum"),
+			Names: []withheld.Text{withheld.Public("any number"), withheld.Public("absent")},
+			D0:    []int{200, 0}, D1: []int{20, 180}, Direction: "D0", Event: []bool{true, false},
 		}
 		if f.Categories != nil && f.Categories.Direction == "D1" {
 			want.Direction, want.Event = "D1", []bool{false, true}

@@ -31,6 +31,9 @@ type Options struct {
 	// MaxSlots bounds how many (group key, measure) cells are audited one by one; further keys count in the number
 	// of rows only. Default 4096.
 	MaxSlots int
+	// Salt is the secret of the ids by which reports name groups without their keys: the same key has the same id in all
+	// audits with one Salt, and nobody without it can tell which key an id stands for. "" = groups have no id.
+	Salt string
 }
 
 // Defaults of Options.
@@ -42,6 +45,7 @@ const (
 	defaultBuckets    = 20
 	defaultMinCount   = 5
 	defaultMaxSlots   = 4096
+	maxSalt           = 256
 )
 
 // withDefaults fills the fields that are not set.
@@ -89,6 +93,9 @@ func validate(c Claim, o Options) error {
 	}
 	if o.MaxSlots < 1 || o.MaxSlots > 1<<16 {
 		fault("the number of slots must be 1 to 65536, not %d", o.MaxSlots)
+	}
+	if len(o.Salt) > maxSalt {
+		fault("the salt must have at most %d bytes, not %d", maxSalt, len(o.Salt))
 	}
 	return errors.Join(faults...)
 }

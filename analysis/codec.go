@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 // codec writes or reads a state: one description of the state serves both, so that they cannot differ. After the first
@@ -85,6 +87,27 @@ func (c *codec) text(s *string) {
 	if c.reading {
 		*s = string(b)
 	}
+}
+
+// withheld is a text with both of its forms.
+func (c *codec) withheld(t *withheld.Text) {
+	value, public := t.Reveal(), t.String()
+	c.text(&value)
+	c.text(&public)
+	if c.reading {
+		*t = withheld.New(value, public)
+	}
+}
+
+// event is the event of a certificate.
+func (c *codec) event(e *Event) {
+	for _, s := range []*string{&e.Score, &e.Direction, (*string)(&e.Kind), &e.Column, (*string)(&e.Tail)} {
+		c.text(s)
+	}
+	c.withheld(&e.Partition)
+	c.withheld(&e.Description)
+	c.float((*float64)(&e.D0))
+	c.float((*float64)(&e.D1))
 }
 
 // list is a slice. Every element takes at least a byte, so that a length beyond what is left is refused before anything

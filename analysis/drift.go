@@ -4,6 +4,8 @@ import (
 	"hash/fnv"
 	"math"
 	"slices"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 // Drift watches whether the law of one world's results changes while an audit runs. It is not safe for concurrent use.
@@ -130,7 +132,7 @@ func Temper(r Report, d0, d1 *Drift) Report {
 	}
 	text = "the engine or the copies changed during the audit: " + text
 	if r.Verdict != Violation {
-		r.Warnings = append(slices.Clone(r.Warnings), text)
+		r.Warnings = append(slices.Clone(r.Warnings), withheld.Public(text))
 		return r
 	}
 	r.Verdict, r.Reason, r.DetectedAt, r.EpsilonLower = Inconclusive, text, nil, 0

@@ -3,6 +3,8 @@ package analysis
 import (
 	"math"
 	"slices"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 // Figures are the series that are worth drawing of an audit.
@@ -24,12 +26,12 @@ type PathPoint struct {
 
 // Histogram is the counts of kept values of one column of one partition, in bins of equal width.
 type Histogram struct {
-	Label  string
-	Edges  []float64 // one more than counts
+	Label  withheld.Text
+	Edges  withheld.Value[[]float64] // one more than counts
 	D0, D1 []int
 	// Event are the intervals of values that speak loudest, clipped to the range of the bins; empty where the event is
 	// another one. Direction is the world in which they are more likely.
-	Event     [][2]float64
+	Event     withheld.Value[[][2]float64]
 	Direction string
 }
 
@@ -95,9 +97,11 @@ func (a *Audit) histogram(s *series, toward uint64, direction string) *Histogram
 	}
 	const bins = 40
 	h := &Histogram{D0: make([]int, bins), D1: make([]int, bins), Direction: direction}
-	for i := range bins + 1 {
-		h.Edges = append(h.Edges, lo+(hi-lo)*float64(i)/bins)
+	bounds := make([]float64, bins+1)
+	for i := range bounds {
+		bounds[i] = lo + (hi-lo)*float64(i)/bins
 	}
+	h.Edges = withheld.Of(bounds)
 	for w, counts := range [][]int{h.D0, h.D1} {
 		for _, c := range s.past[w] {
 			if isNumber(c) && c >= lo && c <= hi {
@@ -107,25 +111,14 @@ func (a *Audit) histogram(s *series, toward uint64, direction string) *Histogram
 	}
 	h.Label = a.slotLabel(s.slot)
 	edges := append(append([]float64{lo}, s.binner.edges...), hi)
+	var event [][2]float64
 	for i := range s.binner.numeric() {
 		if from, to := max(edges[i], lo), min(edges[i+1], hi); toward>>i&1 == 1 && from < to {
-			h.Event = append(h.Event, [2]float64{from, to})
+			event = append(event, [2]float64{from, to})
 		}
 	}
+	h.Event = withheld.Of(event)
 	return h
-}
-
-// slotLabel names a slot below a figure.
-func (a *Audit) slotLabel(slot int) string {
-	cells := a.reader.cells()
-	if len(a.reader.measures) == 0 {
-		return a.reader.labels[slot/cells]
-	}
-	label := "column " + a.reader.columnName(a.reader.measures[slot%cells])
-	if a.reader.keyed {
-		label = a.reader.labels[slot/cells] + ", " + label
-	}
-	return label
 }
 
 // loudestSlot returns the slot to draw, and the bins and direction of the event if it is one of that slot. Where the loudest

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 // fitted scores a value by the likelihood ratio of two Laplace laws, one per world, that were fitted to the past:
@@ -61,10 +63,11 @@ func (f *fitted) score(c code) code {
 // fittedReach bounds the score, so that rounding to a grain keeps its meaning.
 const fittedReach = 1 << 16
 
-// String says what was fitted.
-func (f *fitted) String() string {
-	return fmt.Sprintf("log-likelihood ratio of noise around %.4g of scale %.4g (D0) and around %.4g of scale %.4g (D1)",
+// words says what is scored. The centres are the true answers, up to the averaged noise.
+func (f *fitted) words() withheld.Text {
+	value := fmt.Sprintf("log-likelihood ratio of noise around %.4g of scale %.4g (D0) and around %.4g of scale %.4g (D1)",
 		f.center[0], 1/f.rate[0], f.center[1], 1/f.rate[1])
+	return withheld.New(value, "log-likelihood ratio of noise fitted to D0 and to D1")
 }
 
 // learnFitted fits the score of a single value anew when its bins would be.

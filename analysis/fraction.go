@@ -56,12 +56,13 @@ func (f *fraction) ofResult(codes []code) code {
 	return f.of(codes[f.slot])
 }
 
-// String says what is scored.
-func (f *fraction) String() string {
+// noun says what is scored.
+func (f *fraction) noun() noun {
 	if f.modulus == 0 {
-		return "number of significant bits"
+		return nounOf("number of significant bits", "numbers of significant bits")
 	}
-	return fmt.Sprintf("what is left over multiples of %.6g, as a part of it,", f.modulus)
+	return nounOf(fmt.Sprintf("what is left over multiples of %.6g, as a part of it,", f.modulus),
+		fmt.Sprintf("remainders over multiples of %.6g", f.modulus))
 }
 
 // learnFraction chooses the slot and the modulus under which the worlds differ most. It reports whether they differ more

@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
@@ -233,47 +231,4 @@ func appendKey(b []byte, row []outcome.Value, columns []int) []byte {
 		}
 	}
 	return b
-}
-
-// keyLabel returns a key in words: store_id=17, class="low".
-func (l *layout) keyLabel(row []outcome.Value, occurrence int) string {
-	if !l.keyed {
-		return "()"
-	}
-	var parts []string
-	for _, c := range l.keys {
-		name := l.columnName(c)
-		if c < len(row) {
-			parts = append(parts, name+"="+literal(row[c]))
-		}
-	}
-	if len(l.keys) == 0 {
-		return "row " + strconv.Itoa(occurrence)
-	}
-	s := strings.Join(parts, ", ")
-	if occurrence > 1 {
-		s += " #" + strconv.Itoa(occurrence)
-	}
-	return s
-}
-
-// columnName returns the name of a column, or its number where it has none.
-func (l *layout) columnName(c int) string {
-	if c < len(l.names) && l.names[c] != "" && l.names[c] != "?column?" {
-		return shorten(l.names[c])
-	}
-	return strconv.Itoa(c + 1)
-}
-
-// literal returns a value in words.
-func literal(v outcome.Value) string {
-	switch v.Kind {
-	case outcome.Number:
-		return strconv.FormatFloat(v.Num, 'g', 10, 64)
-	case outcome.Bool:
-		return strconv.FormatBool(v.Num != 0)
-	case outcome.Text:
-		return strconv.Quote(shorten(v.Text))
-	}
-	return "NULL"
 }

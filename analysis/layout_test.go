@@ -80,7 +80,7 @@ func TestKeysAreLearned(t *testing.T) {
 			})
 			var got []string
 			for _, p := range r.Partitions {
-				got = append(got, p.Key)
+				got = append(got, p.Key.Reveal())
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
@@ -115,7 +115,7 @@ func TestLateKeys(t *testing.T) {
 		a.Add(d(r))
 	}
 	got := a.Report()
-	if len(got.Partitions) != 4 || !strings.Contains(strings.Join(got.Warnings, ";"), "more group keys") {
+	if len(got.Partitions) != 4 || !strings.Contains(warnings(got), "more group keys") {
 		t.Errorf("partitions %v, warnings %q", got.Partitions, got.Warnings)
 	}
 }

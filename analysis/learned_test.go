@@ -62,7 +62,7 @@ func TestRatioIsNamed(t *testing.T) {
 	t.Parallel()
 	r := run(t, analysis.Claim{Epsilon: 1}, 3000, 5, runningSums(10, .3))
 	if r.Verdict != analysis.Violation || r.Event == nil || r.Event.Score != "joint_ratio" ||
-		!strings.Contains(r.Event.Description, "all 10 partitions and columns") {
+		!strings.Contains(r.Event.Description.Reveal(), "all 10 partitions and columns") {
 		t.Errorf("verdict %s, event %+v", r.Verdict, r.Event)
 	}
 }

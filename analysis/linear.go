@@ -1,9 +1,10 @@
 package analysis
 
 import (
-	"fmt"
 	"math"
-	"strings"
+	"strconv"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 // combination is a weighted sum of slots, sum of weight (x - center): a score of a whole result that follows from the
@@ -142,29 +143,17 @@ func (d *standard) rounding(i int, weight float64) float64 {
 	return math.Ldexp(1, min(e-40, 0))
 }
 
-// words names the slots of a combination.
-func (a *Audit) combinationWords(m *combination) string {
+// combinationWords names the slots of a combination. Weights are learned from the answers, and so withheld.
+func (a *Audit) combinationWords(m *combination) withheld.Text {
 	const most = 3
-	var parts []string
+	var parts []withheld.Text
 	for i, t := range m.terms {
 		if i == most {
-			parts = append(parts, fmt.Sprintf("%d more", len(m.terms)-most))
+			parts = append(parts, withheld.Sprintf("%d more", len(m.terms)-most))
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%.4g times %s", t.weight, a.slotWords(t.slot)))
+		weight := withheld.New(strconv.FormatFloat(t.weight, 'g', 4, 64)+" times ", "")
+		parts = append(parts, withheld.Sprintf("%s%s", weight, a.slotWords(t.slot)))
 	}
-	return strings.Join(parts, ", ")
-}
-
-// slotWords names a slot.
-func (a *Audit) slotWords(slot int) string {
-	r := a.reader
-	var parts []string
-	if r.keyed {
-		parts = append(parts, "partition "+r.labels[slot/r.cells()])
-	}
-	if len(r.measures) > 0 {
-		parts = append(parts, "column "+r.columnName(r.measures[slot%r.cells()]))
-	}
-	return strings.Join(parts, ", ")
+	return withheld.Join(parts, ", ")
 }

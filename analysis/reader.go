@@ -4,17 +4,19 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/internal/outcome"
+	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 // reader turns results into codes by a layout. It gives slots to keys in the order in which they come.
 type reader struct {
 	layout
 	maxKeys int
-	slots   map[string]int // first slot of a key
-	labels  []string       // per key
-	words   []*dictionary  // per measure
-	errors  *dictionary    // SQLSTATEs
-	stamp   []int          // per key: the reading in which it was seen last
+	slots   map[string]int  // first slot of a key
+	labels  []withheld.Text // per key; see groupName
+	words   []*dictionary   // per measure
+	errors  *dictionary     // SQLSTATEs
+	salt    string          // Options.Salt
+	stamp   []int           // per key: the reading in which it was seen last
 	reading int
 	buf     []byte
 
@@ -22,8 +24,8 @@ type reader struct {
 	duplicates bool // a key came twice where it should be unique
 }
 
-func newReader(l layout, maxSlots int, errors *dictionary) *reader {
-	r := &reader{layout: l, maxKeys: max(1, maxSlots/l.cells()), slots: map[string]int{}, errors: errors}
+func newReader(l layout, o *Options, errors *dictionary) *reader {
+	r := &reader{layout: l, maxKeys: max(1, o.MaxSlots/l.cells()), slots: map[string]int{}, errors: errors, salt: o.Salt}
 	for range l.cells() {
 		r.words = append(r.words, newDictionary(firstText, otherText))
 	}

@@ -1,6 +1,10 @@
 package analysis
 
-import "math"
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
+)
 
 // Refused returns the report of an audit that never began: the budget is infeasible, a world is empty, the query
 // cannot be replayed. Its verdict is Inconclusive with the reason; every figure is null.
@@ -11,6 +15,6 @@ func Refused(claim Claim, confidence float64, reason string) Report {
 		Claimed:      Claimed{Epsilon: Float(claim.Epsilon), Delta: claim.Delta},
 		EpsilonLower: none, EpsilonEstimate: none, WealthLog: none, MinimalDetectable: none,
 		Attacker:   Attacker{LikelihoodRatio: none, PosteriorOdds: none, ImpliedEpsilon: none},
-		Partitions: []Partition{}, Warnings: []string{},
+		Partitions: []Partition{}, Warnings: []withheld.Text{},
 	}
 }

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 // Verdict is what an audit concluded. There is no word for "safe": no finite test shows differential privacy.
@@ -36,10 +39,11 @@ func (f *Float) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*float64)(f))
 }
 
-// Report is the state of an audit. Its JSON is what the command line prints; the SQL texts are added by the caller.
+// Report is the state of an audit. Its JSON is what the command line prints; the SQL texts are added by the caller. What comes
+// from rows (group keys, texts, thresholds) is withheld in every printed form; see [Report.Reveal].
 type Report struct {
 	Verdict Verdict `json:"verdict"`
-	Reason  string  `json:"reason"`
+	Reason  string  `json:"reason"` // holds no value of a row
 	Claimed Claimed `json:"claimed"`
 
 	// EpsilonLower is the certified bound: above the true epsilon, ever, with probability at most 1-Confidence.
@@ -60,9 +64,27 @@ type Report struct {
 	ClopperPearson *ClopperPearsonBound `json:"clopper_pearson"`
 	// MinimalDetectable is the smallest true epsilon (of a Laplace mechanism, in one partition) that as many pairs as
 	// were seen would have found with 90 % probability; null without a claim or where there is none.
-	MinimalDetectable Float       `json:"minimal_detectable_epsilon"`
-	Partitions        []Partition `json:"partitions"` // in the order in which the keys came; never null
-	Warnings          []string    `json:"warnings"`   // never null
+	MinimalDetectable Float           `json:"minimal_detectable_epsilon"`
+	Partitions        []Partition     `json:"partitions"` // in the order in which the keys came; never null
+	Warnings          []withheld.Text `json:"warnings"`   // never null
+}
+
+// Reveal returns a copy of the report that prints with the values of rows: for those who may read the raw data.
+func (r Report) Reveal() Report {
+	r.Event = r.Event.reveal()
+	if r.ClopperPearson != nil {
+		c := *r.ClopperPearson
+		c.Event = c.Event.reveal()
+		r.ClopperPearson = &c
+	}
+	r.Partitions, r.Warnings = slices.Clone(r.Partitions), slices.Clone(r.Warnings)
+	for i, p := range r.Partitions {
+		r.Partitions[i].Key = p.Key.Revealed()
+	}
+	for i, w := range r.Warnings {
+		r.Warnings[i] = w.Revealed()
+	}
+	return r
 }
 
 // Claimed is the claim and where it comes from.
@@ -76,14 +98,6 @@ type Claimed struct {
 type Trials struct {
 	D0 int `json:"d0"`
 	D1 int `json:"d1"`
-}
-
-// Event is the event that speaks loudest against the claim.
-type Event struct {
-	Score       string `json:"score"`     // value, rows, repeat, low_bit, joint_laplace, joint_gauss, certain, fitted, difference, joint_linear, fraction, joint_ratio, fineness
-	Partition   string `json:"partition"` // empty for scores of the whole result
-	Direction   string `json:"direction"` // D0 or D1: where the event is more likely
-	Description string `json:"description"`
 }
 
 // Attacker says what one answer does to an attacker's odds, for the event found.
@@ -104,8 +118,8 @@ type Attacker struct {
 
 // Partition is one group key.
 type Partition struct {
-	Key             string `json:"key"`
-	EpsilonEstimate Float  `json:"epsilon_estimate"` // the largest over the key's measures
+	Key             withheld.Text `json:"key"`              // printed as "group 3 of 60 (id 8c41f2aa)"; "()" where a result has no key
+	EpsilonEstimate Float         `json:"epsilon_estimate"` // the largest over the key's measures
 }
 
 // Report returns the state of the audit. It may be called at any time.
@@ -193,9 +207,9 @@ func (a *Audit) verdict(r *Report) (Verdict, string) {
 }
 
 // warnings are what the reader must know about the trials.
-func (a *Audit) warnings() []string {
-	w := []string{}
-	add := func(format string, args ...any) { w = append(w, fmt.Sprintf(format, args...)) }
+func (a *Audit) warnings() []withheld.Text {
+	w := []withheld.Text{}
+	add := func(format string, args ...any) { w = append(w, withheld.Sprintf(format, args...)) }
 	if a.pairs > 1 && a.monotony.constant() {
 		add("deterministic or cached noise: the answers of each world never vary")
 	} else if a.pairs > 1 {
@@ -252,7 +266,7 @@ func (a *Audit) estimates() ([]Partition, Float) {
 		return parts, Float(top)
 	}
 	cells := a.reader.cells()
-	for k, label := range a.reader.labels {
+	for k := range a.reader.labels {
 		best := math.NaN()
 		for _, s := range a.slots[min(k*cells, len(a.slots)):min((k+1)*cells, len(a.slots))] {
 			if e := s.buckets.update(s.past, a.opts.Buckets, a.claim.Delta, a.opts.MinCount); !math.IsNaN(e) && !(e <= best) {
@@ -262,7 +276,7 @@ func (a *Audit) estimates() ([]Partition, Float) {
 		if !math.IsNaN(best) && !(best <= top) {
 			top = best
 		}
-		parts = append(parts, Partition{Key: label, EpsilonEstimate: Float(best)})
+		parts = append(parts, Partition{Key: a.reader.groupName(k), EpsilonEstimate: Float(best)})
 	}
 	return parts, Float(top)
 }

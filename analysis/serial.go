@@ -1,8 +1,9 @@
 package analysis
 
 import (
-	"fmt"
 	"math"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 // serial watches one slot for trials that depend on each other: whether values lie on one side of a threshold is counted
@@ -84,7 +85,7 @@ func dependence(k *[4]int32) float64 {
 const certainDependence = 30
 
 // dependenceWarnings names the relations that are certain, with the slot that shows each most.
-func (a *Audit) dependenceWarnings() (w []string) {
+func (a *Audit) dependenceWarnings() (w []withheld.Text) {
 	least := certainDependence + 2*math.Log(4*float64(max(1, len(a.slots))))
 	for r, words := range relations {
 		top, at, n := least, -1, 0
@@ -100,7 +101,7 @@ func (a *Audit) dependenceWarnings() (w []string) {
 			}
 		}
 		if at >= 0 {
-			w = append(w, fmt.Sprintf("%s depend on each other (most in %s; %d of %d columns or partitions): cached, reused or seeded noise; "+
+			w = append(w, withheld.Sprintf("%s depend on each other (most in %s; %d of %d columns or partitions): cached, reused or seeded noise; "+
 				"verdict and bound assume fresh noise in every trial and do not hold without it", words, a.slotWords(at), n, len(a.slots)))
 		}
 	}

@@ -81,7 +81,7 @@ func TestDependentTrials(t *testing.T) {
 			for range c.pairs {
 				a.Add(c.d(r))
 			}
-			got := strings.Join(a.Report().Warnings, "; ")
+			got := warnings(a.Report())
 			if c.say == "" && got != "" || !strings.Contains(got, c.say) {
 				t.Errorf("warnings %q, want %q", got, c.say)
 			}

@@ -12,7 +12,7 @@ import (
 
 // stateVersion changes whenever the state's form, or what is done with it, does: a state is restored by the version that
 // saved it or not at all.
-const stateVersion = 5
+const stateVersion = 6
 
 const stateMagic = "dpwatch audit\x00"
 
@@ -156,6 +156,7 @@ func (c *codec) options(o *Options) {
 	for _, x := range []*int{&o.MaxTrials, &o.Buckets, &o.MinCount, &o.MaxSlots} {
 		num(c, x)
 	}
+	c.text(&o.Salt)
 }
 
 // tables are all tables in use, each once; scores and epochs name them by number.

@@ -8,7 +8,7 @@ import (
 
 // reader describes the reader, which is nil before the first results.
 func (c *codec) reader(a *Audit) {
-	c.optional(a.reader != nil, func() { a.reader = &reader{slots: map[string]int{}, errors: a.errors} }, func() {
+	c.optional(a.reader != nil, func() { a.reader = &reader{slots: map[string]int{}, errors: a.errors, salt: a.opts.Salt} }, func() {
 		r := a.reader
 		for _, x := range []*int{&r.width, &r.maxKeys, &r.reading} {
 			num(c, x)
@@ -20,7 +20,7 @@ func (c *codec) reader(a *Audit) {
 		c.ints(&r.measures)
 		c.ints(&r.stamp)
 		list(c, &r.names, c.text)
-		list(c, &r.labels, c.text)
+		list(c, &r.labels, c.withheld)
 		list(c, &r.words, func(d **dictionary) {
 			if c.reading {
 				*d = newDictionary(firstText, otherText)
@@ -79,9 +79,7 @@ func (c *codec) certificate(a *Audit) {
 		c.check(f.heavy == 0 || f.heavy == 1)
 		c.check(f.pairs >= 0 && f.hits[0] >= 0 && f.hits[1] >= 0 && f.hits[0] <= f.pairs && f.hits[1] <= f.pairs)
 		c.optional(f.event != nil, func() { f.event = &Event{} }, func() {
-			for _, s := range []*string{&f.event.Score, &f.event.Partition, &f.event.Direction, &f.event.Description} {
-				c.text(s)
-			}
+			c.event(f.event)
 		})
 	})
 }

@@ -178,6 +178,8 @@ type Audit struct {
 type Log struct {
 	Level string `yaml:"level"` // debug | info | warn | error
 	SQL   bool   `yaml:"sql"`   // put rewritten SQL, literals included, into alerts
+	// Values puts what comes from rows into alerts, status and logs: group keys, texts, thresholds, the server's messages.
+	Values bool `yaml:"values"`
 }
 
 // Default returns the values that hold where the file is silent.

@@ -7,6 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/dpwatch/dpwatch/internal/sqlstate"
+	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 // SQLSTATE words of dpwatch's own, for outcomes that the server has no code for.
@@ -16,22 +19,23 @@ const (
 )
 
 // SetupError says that the shadow database is not what the query needs: rights, schemas, functions.
-// Trying again does not help; somebody has to act.
+// Trying again does not help; somebody has to act. The server's message may quote rows: withheld.Reveal shows it.
 type SetupError struct {
 	Op   string
 	Hint string // what to do
 	err  error
 }
 
-// Error returns what was tried, what the server said, and what to do.
-func (e *SetupError) Error() string {
+// Error returns what was tried, the server's SQLSTATE, and what to do.
+func (e *SetupError) Error() string { return e.text(error.Error) }
+
+// Reveal returns what was tried, what the server said, and what to do.
+func (e *SetupError) Reveal() string { return e.text(withheld.Reveal) }
+
+func (e *SetupError) text(say func(error) string) string {
 	text := e.Op
-	var pg *pgconn.PgError
-	switch {
-	case errors.As(e.err, &pg):
-		text += ": " + pg.Message + " (SQLSTATE " + pg.Code + ")"
-	case e.err != nil:
-		text += ": " + e.err.Error()
+	if e.err != nil {
+		text += ": " + say(sqlstate.Withhold(e.err))
 	}
 	if e.Hint != "" {
 		text += ": " + e.Hint
@@ -47,8 +51,9 @@ type transientError struct {
 	err error
 }
 
-func (e *transientError) Error() string { return fmt.Sprintf("%s: %v", e.op, e.err) }
-func (e *transientError) Unwrap() error { return e.err }
+func (e *transientError) Error() string  { return e.op + ": " + sqlstate.Withhold(e.err).Error() }
+func (e *transientError) Reveal() string { return e.op + ": " + withheld.Reveal(e.err) }
+func (e *transientError) Unwrap() error  { return e.err }
 
 // Transient reports whether err may go away by itself: the database is down, restarting or full.
 func Transient(err error) bool {
@@ -57,7 +62,7 @@ func Transient(err error) bool {
 }
 
 // classify turns a trial's error into an outcome's SQLSTATE, or into a fault of the set-up or of the connection.
-func classify(err error) (sqlstate string, fault error) {
+func classify(err error) (state string, fault error) {
 	var long *pgproto3.ExceededMaxBodyLenErr
 	if errors.As(err, &long) {
 		return TooLarge, nil // the session is of no more use
@@ -85,7 +90,7 @@ func classify(err error) (sqlstate string, fault error) {
 	if strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "53") || strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "58") {
 		return "", &transientError{op: "replay", err: err}
 	}
-	return pg.Code, nil
+	return sqlstate.Code(pg.Code), nil
 }
 
 // version is a SetupError where every trial of every world failed with one error of a statement that does not fit its tables

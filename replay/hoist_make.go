@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/dpwatch/dpwatch/internal/sqlstate"
 	"github.com/dpwatch/dpwatch/rewrite/hoist"
 )
 
@@ -199,5 +200,5 @@ func refusal(what string, err error) error {
 		return &transientError{op: "hoist", err: err}
 	}
 	// The message may hold literals; the code says enough.
-	return &unhoistable{fmt.Sprintf("%s failed on the server (SQLSTATE %s)", what, pg.Code)}
+	return &unhoistable{fmt.Sprintf("%s failed on the server (%s)", what, sqlstate.Describe(pg.Code))}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/plot"
+	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 func analyzeCommand(env environment) *cobra.Command {
@@ -31,6 +33,7 @@ With --counts: the bucket estimator alone, on {"d0":[..],"d1":[..]} (equal total
 	confidence := cmd.Flags().Float64("confidence", 0.95, "one minus the rate of false alarms")
 	minCount := cmd.Flags().Int("min-count", 5, "smallest count that the bucket estimator uses")
 	plots := cmd.Flags().String("plot", "", "directory for plots (SVG and PNG): histogram of numbers, bars of categories, wealth, bound, privacy profile")
+	values := valuesFlag(cmd)
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		js, err := asJSON()
@@ -46,11 +49,14 @@ With --counts: the bucket estimator alone, on {"d0":[..],"d1":[..]} (equal total
 		if *d0 == "" || *d1 == "" || !cmd.Flags().Changed("epsilon") {
 			return errors.New("give --d0 FILE --d1 FILE --epsilon E, or --counts FILE")
 		}
+		if *plots != "" && !*values {
+			return errors.New("--plot draws the values that --values=false withholds: give one of the two")
+		}
 		r, err := analyzeFiles(*d0, *d1, analysis.Claim{Epsilon: *epsilon, Delta: *delta}, *confidence, *plots)
 		if err != nil {
 			return err
 		}
-		return conclude(env, conclusion{Report: r}, js)
+		return conclude(env, conclusion{Report: r}.shown(*values), js)
 	}
 	return cmd
 }
@@ -69,7 +75,7 @@ func analyzeFiles(d0, d1 string, claim analysis.Claim, confidence float64, plots
 	}
 	n0, n1 := worlds[0].total, worlds[1].total
 	pairs := min(n0, n1)
-	audit, err := analysis.New(claim, analysis.Options{Confidence: confidence, MaxTrials: max(pairs, 1)})
+	audit, err := analysis.New(claim, analysis.Options{Confidence: confidence, MaxTrials: max(pairs, 1), Salt: rand.Text()})
 	var infeasible *analysis.InfeasibleError
 	used, reason := pairs, ""
 	switch isInfeasible := errors.As(err, &infeasible); {
@@ -107,7 +113,7 @@ func analyzeFiles(d0, d1 string, claim analysis.Claim, confidence float64, plots
 	r := audit.Report()
 	r.Claimed.Source = "flag"
 	if n0 != n1 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d results on D0 and %d on D1: the first %d of each were used", n0, n1, pairs))
+		r.Warnings = append(r.Warnings, withheld.Sprintf("%d results on D0 and %d on D1: the first %d of each were used", n0, n1, pairs))
 	}
 	return r, nil
 }

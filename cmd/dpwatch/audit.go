@@ -39,7 +39,8 @@ func auditCommand(env environment) *cobra.Command {
 		Use: "audit", Short: "Audit one query against a claim, now", Args: cobra.NoArgs,
 		Long: `Replay one query on two neighbouring copies of the data and tell whether it leaks more than is claimed.
 Table names that resolve to the schema --from are replaced by --d0 and --d1. Nothing is written; give a role that may
-only read these schemas. With several neighbours the report is about the one that shows most, and the error rate is
+only read these schemas. The report and the messages of errors show values of rows; --values=false withholds them, as the
+alerts of dpwatch run do. With several neighbours the report is about the one that shows most, and the error rate is
 shared among them. Exit codes: 0 no evidence, 2 violation, 3 inconclusive, 1 fault.`,
 		Example: `  dpwatch audit --dsn postgres://replay@localhost/shadow --d0 d0 --d1 d1 --epsilon 0.5 \
       --sql "SELECT anon_count(id, 0.5) FROM users"`,
@@ -61,6 +62,7 @@ shared among them. Exit codes: 0 no evidence, 2 violation, 3 inconclusive, 1 fau
 	fs.IntVar(&f.maxTrials, "max-trials", 10_000, "pairs of executions at most")
 	fs.DurationVar(&f.timeout, "statement-timeout", 30*time.Second, "a trial that takes longer is an outcome of its own")
 	fs.BoolVar(&f.hoist, "hoist", true, "compute once what every trial would compute alike, where the role may make temporary tables")
+	values := valuesFlag(cmd)
 	asJSON := outputFlag(cmd)
 	for _, name := range []string{"dsn", "d0", "d1", "epsilon"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
@@ -75,10 +77,13 @@ shared among them. Exit codes: 0 no evidence, 2 violation, 3 inconclusive, 1 fau
 			return err
 		}
 		found, err := auditOnce(cmd.Context(), env, f)
+		if err != nil && *values {
+			return revealed(err)
+		}
 		if err != nil {
 			return err
 		}
-		return conclude(env, found, js)
+		return conclude(env, found.shown(*values), js)
 	}
 	return cmd
 }

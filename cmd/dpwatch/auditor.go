@@ -212,7 +212,7 @@ func newAuditor(c config.Config, gate *gentle.Gate, announce func(string) func()
 			PriorOdds: c.Audit.PriorOdds, BreachOdds: c.Audit.BreachOdds,
 		},
 		BatchTrials: c.Audit.BatchTrials, TurnTrials: turnTrials, Workers: c.Audit.Workers, MaxAudits: c.Audit.MaxAudits,
-		RetryAfter: time.Duration(c.Audit.RetryAfter), ShowSQL: c.Log.SQL,
+		RetryAfter: time.Duration(c.Audit.RetryAfter), ShowSQL: c.Log.SQL, ShowValues: c.Log.Values,
 		Announce: announce, Route: routes(&c), OnFinding: sender.Send, Logger: log, Metrics: registry, Now: time.Now, Seed: rand.Uint64,
 	})
 }

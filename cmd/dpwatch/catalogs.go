@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/dpwatch/dpwatch/config"
@@ -26,7 +27,7 @@ func catalogs(c config.Config) func(context.Context) (*rewrite.Rewriter, error) 
 			}
 			got, err := catalog.Read(ctx, dsn.Reveal(), catalogTimeout)
 			if err != nil {
-				faults = append(faults, errors.New(what+": "+err.Error()))
+				faults = append(faults, fmt.Errorf("%s: %w", what, err))
 				return
 			}
 			*into = got

@@ -25,6 +25,14 @@ type conclusion struct {
 	Hoisting *replay.HoistReport `json:"hoisting,omitempty"`
 }
 
+// shown returns the conclusion with the values of rows, or without.
+func (c conclusion) shown(values bool) conclusion {
+	if values {
+		c.Report = c.Report.Reveal()
+	}
+	return c
+}
+
 // conclude writes a report and returns the verdict as an exit code.
 func conclude(env environment, r conclusion, js bool) error {
 	var err error
@@ -71,6 +79,7 @@ func writeReport(w io.Writer, c conclusion) error {
 	}
 	if r.Event != nil {
 		row("event", "%s", r.Event.Description)
+		row("probability of it", "about %.3g on D0, %.3g on D1", float64(r.Event.D0), float64(r.Event.D1))
 	}
 	if odds := float64(r.Attacker.PosteriorOdds); !math.IsNaN(odds) {
 		row("attacker's odds", "%.3g before, %.3g after this event (breached: %t)", r.Attacker.PriorOdds, odds, r.Attacker.Breached)

@@ -109,7 +109,7 @@ the copies are there and alike, and what the replay role may do; the GRANTs that
 		}
 		if *connect {
 			if err := checkShadow(cmd.Context(), env, c); err != nil {
-				return err
+				return revealed(err)
 			}
 		}
 		_, err = fmt.Fprintf(env.Stdout, "%s: no faults\n", *checkPath)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/rand"
+
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/replay"
@@ -15,7 +17,7 @@ type watch struct {
 // newWatch shares the error rate among the neighbours: that is sound although they share the trials on D0.
 func newWatch(f auditFlags, worlds []string) (*watch, error) {
 	w := &watch{drifts: make([]analysis.Drift, len(worlds))}
-	opt := analysis.Options{Confidence: 1 - (1-f.confidence)/float64(len(worlds)-1), MaxTrials: f.maxTrials}
+	opt := analysis.Options{Confidence: 1 - (1-f.confidence)/float64(len(worlds)-1), MaxTrials: f.maxTrials, Salt: rand.Text()}
 	for range worlds[1:] {
 		a, err := analysis.New(analysis.Claim{Epsilon: f.epsilon, Delta: f.delta}, opt)
 		if err != nil {

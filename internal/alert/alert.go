@@ -2,7 +2,7 @@
 //
 // It owns the shape of an alert and where it goes. It does not decide what is a violation (package analysis
 // does) nor when to look (package audit does). In: a Finding. Out: one zap line a finding, and counters.
-// A Finding holds no SQL literals unless the operator asked for them.
+// A Finding holds no SQL literals and shows no values of rows unless the operator asked for them.
 package alert
 
 import (
@@ -10,6 +10,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 // Finding is one violation, in words and figures.
@@ -27,12 +29,43 @@ type Finding struct {
 	Lower      float64
 	Estimate   float64 // NaN where there is none
 	Confidence float64
-	Event      string
+	Event      Event
 	Reason     string
 	TrialsD0   int
 	TrialsD1   int
 	Odds       float64 // the attacker's posterior odds after the event; NaN where there are none
 	SQL        string  // with literals; empty unless allowed
+}
+
+// Event is what tells the two datasets apart, in words and for programs; see analysis.Event. The zero Event is none.
+type Event struct {
+	Description withheld.Text
+	Partition   withheld.Text
+	Kind        string
+	Column      string
+	Tail        string
+	Direction   string
+	D0, D1      float64 // its estimated probability in each world
+}
+
+// fields are an Event's own; texts that are empty are left out.
+func (e Event) fields() []zap.Field {
+	fields := []zap.Field{zap.Stringer("dp.event", e.Description)}
+	if e.Kind == "" {
+		return fields
+	}
+	for _, text := range []struct{ name, value string }{
+		{"dp.event.kind", e.Kind},
+		{"dp.event.partition", e.Partition.String()},
+		{"dp.event.column", e.Column},
+		{"dp.event.tail", e.Tail},
+		{"dp.event.direction", e.Direction},
+	} {
+		if text.value != "" {
+			fields = append(fields, zap.String(text.name, text.value))
+		}
+	}
+	return append(fields, zap.Float64("dp.event.probability_d0", e.D0), zap.Float64("dp.event.probability_d1", e.D1))
 }
 
 // Sender takes findings.
@@ -66,10 +99,10 @@ func (s *Sender) Send(f Finding) {
 		zap.String("dp.claim.source", f.Source),
 		zap.Float64("dp.epsilon.lower_bound", f.Lower),
 		zap.Float64("dp.confidence", f.Confidence),
-		zap.String("dp.event", f.Event),
 		zap.Int("dp.trials.d0", f.TrialsD0),
 		zap.Int("dp.trials.d1", f.TrialsD1),
 	}
+	fields = append(fields, f.Event.fields()...)
 	if f.Route != "" {
 		fields = append(fields, zap.String("dp.route", f.Route))
 	}

@@ -2,8 +2,8 @@ package audit
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -48,6 +48,7 @@ type Options struct {
 	RetryAfter  time.Duration
 	EpochEvery  time.Duration // how often the copies are looked at while nothing is replayed; 0 = 30 s
 	ShowSQL     bool
+	ShowValues  bool // status, findings and logs hold what comes from rows: group keys, texts, thresholds, the server's messages
 
 	// Announce is called before a worker lets the SQL library, which is C, take a statement apart, and what it returns
 	// afterwards; nil = nobody wants to know. What Submit parses is announced by its caller.
@@ -68,6 +69,7 @@ const noClaimTrials = 500
 type Auditor struct {
 	opt     Options
 	metrics *metrics
+	secret  string        // of the ids of groups
 	ready   chan struct{} // wakes workers; capacity 1
 	begun   atomic.Int64  // audits of a claim that began
 
@@ -104,7 +106,7 @@ func New(opt Options) (*Auditor, error) {
 		return nil, err
 	}
 	a := &Auditor{
-		opt: opt, metrics: m, ready: make(chan struct{}, 1), informed: make(chan struct{}), stale: make(chan struct{}, 1),
+		opt: opt, metrics: m, secret: rand.Text(), ready: make(chan struct{}, 1), informed: make(chan struct{}), stale: make(chan struct{}, 1),
 		byKey: map[string]*job{}, skipped: map[string]uint64{},
 	}
 	a.rewriter.Store(opt.Rewriter)
@@ -279,7 +281,7 @@ func (a *Auditor) checkShadow(ctx context.Context) {
 		}
 		text := ""
 		if err != nil {
-			text = err.Error()
+			text = a.say(err)
 		}
 		a.mu.Lock()
 		a.shadow, a.warnings = text, warnings
@@ -291,7 +293,7 @@ func (a *Auditor) checkShadow(ctx context.Context) {
 			return
 		}
 		if text != last {
-			a.opt.Logger.Error("the shadow database cannot be replayed on; audits wait, traffic is not affected", zap.Error(err))
+			a.opt.Logger.Error("the shadow database cannot be replayed on; audits wait, traffic is not affected", zap.String("error", text))
 			last = text
 		}
 		select {
@@ -320,13 +322,13 @@ func (a *Auditor) Status() Status {
 		s.Skipped[reason] = n
 	}
 	for i, j := range a.order {
-		s.Audits[i] = j.entry(a.opt.ShowSQL)
+		s.Audits[i] = j.entry(&a.opt)
 	}
 	return s
 }
 
 func (a *Auditor) recovered(where string, r any) {
-	a.opt.Logger.Error("panic recovered", zap.String("where", where), zap.String("panic", fmt.Sprint(r)), zap.Stack("stack"))
+	a.opt.Logger.Error("panic recovered", zap.String("where", where), zap.String("panic", a.panicText(r)), zap.Stack("stack"))
 	a.mu.Lock()
 	a.panics++
 	a.mu.Unlock()

@@ -70,6 +70,7 @@ func (a *Auditor) lay(j *job) {
 		return
 	}
 	claim, opt := a.terms(j.plan)
+	opt.Salt = a.salt(j.plan.Key)
 	for _, schema := range a.opt.D1 {
 		w := world{schema: schema, sql: SQLPair{D0: d0}, drift: &analysis.Drift{}}
 		if w.sql.D1, err = a.text(j.query, j.plan, schema); err == nil {
@@ -111,13 +112,14 @@ func (a *Auditor) terms(plan *rewrite.Plan) (analysis.Claim, analysis.Options) {
 
 // condemn ends a job that cannot be judged.
 func (a *Auditor) condemn(j *job, err error) {
-	j.state, j.trouble, j.worlds = Decided, err.Error(), nil
+	text := a.say(err)
+	j.state, j.trouble, j.worlds = Decided, text, nil
 	claim := analysis.Claim{Epsilon: math.NaN()}
 	source := ""
 	if c := j.plan.Claim; c != nil {
 		claim, source = analysis.Claim{Epsilon: c.Epsilon, Delta: c.Delta}, c.Source
 	}
-	r := analysis.Refused(claim, a.opt.Analysis.Confidence, err.Error())
+	r := analysis.Refused(claim, a.opt.Analysis.Confidence, text)
 	r.Claimed.Source = source
 	j.reports = []analysis.Report{r}
 	a.metrics.verdicts.WithLabelValues(string(analysis.Inconclusive)).Inc()
@@ -281,7 +283,7 @@ func (a *Auditor) publish(j *job) {
 	}
 	a.mu.Lock()
 	j.reports = reports
-	entry := j.entry(a.opt.ShowSQL)
+	entry := j.entry(&a.opt)
 	a.mu.Unlock()
 	a.metrics.report(entry)
 	for i, r := range reports {
@@ -299,8 +301,14 @@ func (a *Auditor) finding(j *job, w *world, r analysis.Report) alert.Finding {
 		Lower: float64(r.EpsilonLower), Estimate: float64(r.EpsilonEstimate), Confidence: r.Confidence, Reason: r.Reason,
 		TrialsD0: r.Trials.D0, TrialsD1: r.Trials.D1, Odds: float64(r.Attacker.PosteriorOdds),
 	}
-	if r.Event != nil {
-		f.Event = r.Event.Description
+	if a.opt.ShowValues {
+		r = r.Reveal()
+	}
+	if e := r.Event; e != nil {
+		f.Event = alert.Event{
+			Description: e.Description, Kind: string(e.Kind), Column: e.Column, Partition: e.Partition,
+			Tail: string(e.Tail), Direction: e.Direction, D0: float64(e.D0), D1: float64(e.D1),
+		}
 	}
 	if a.opt.ShowSQL {
 		f.SQL = j.query.SQL
@@ -314,10 +322,11 @@ func (a *Auditor) postpone(j *job, err error) {
 	defer a.mu.Unlock()
 	a.faults++
 	a.metrics.faults.Inc()
-	if j.trouble != err.Error() {
-		a.opt.Logger.Warn("audit waits; traffic is not affected", zap.String("audit", j.id), zap.Error(err), zap.Duration("retry_in", a.opt.RetryAfter))
+	text := a.say(err)
+	if j.trouble != text {
+		a.opt.Logger.Warn("audit waits; traffic is not affected", zap.String("audit", j.id), zap.String("error", text), zap.Duration("retry_in", a.opt.RetryAfter))
 	}
-	j.state, j.trouble = Waiting, err.Error()
+	j.state, j.trouble = Waiting, text
 	j.notBefore = a.opt.Now().Add(a.opt.RetryAfter)
 	a.enqueue(j)
 }
@@ -346,7 +355,7 @@ func Worse(a, b analysis.Report) bool {
 	return a.EpsilonLower > b.EpsilonLower
 }
 
-func (j *job) entry(showSQL bool) Entry { // with Auditor.mu held
+func (j *job) entry(opt *Options) Entry { // with Auditor.mu held
 	e := Entry{
 		ID: j.id, Key: j.key, Route: j.route, Group: j.plan.Group, Summary: j.plan.Summary,
 		User: j.query.User, Database: j.query.Database, App: j.query.ApplicationName,
@@ -356,6 +365,9 @@ func (j *job) entry(showSQL bool) Entry { // with Auditor.mu held
 		e.ClaimRule = j.plan.Claim.Rule
 	}
 	i, r := j.worstIndex()
+	if opt.ShowValues {
+		r = r.Reveal()
+	}
 	e.Report = &r
 	if len(j.worlds) > 1 {
 		for i := range j.worlds { // told is the worker's: a world is not copied
@@ -371,7 +383,7 @@ func (j *job) entry(showSQL bool) Entry { // with Auditor.mu held
 	}
 	if i < len(j.worlds) {
 		e.Neighbour = j.worlds[i].schema
-		if showSQL {
+		if opt.ShowSQL {
 			pair := j.worlds[i].sql
 			e.SQL = &pair
 		}

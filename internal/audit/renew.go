@@ -50,14 +50,14 @@ func (a *Auditor) renew(ctx context.Context) {
 func (a *Auditor) tellCatalog(err error) {
 	text := ""
 	if err != nil {
-		text = err.Error()
+		text = a.say(err)
 	}
 	a.mu.Lock()
 	before := a.catalog
 	a.catalog = text
 	a.mu.Unlock()
 	if text != "" && text != before {
-		a.opt.Logger.Warn("a catalog cannot be read; rewriting goes on with what is known, and audits say what they assume", zap.Error(err))
+		a.opt.Logger.Warn("a catalog cannot be read; rewriting goes on with what is known, and audits say what they assume", zap.String("error", text))
 	}
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay/gentle"
 )
 
-// Status is everything that the auditor knows, for pages, commands and scripts.
+// Status is everything that the auditor knows, for pages, commands and scripts. Values of rows are withheld in it unless
+// Options.ShowValues is set.
 type Status struct {
 	At       time.Time         `json:"at"`
 	Captured uint64            `json:"captured"`           // queries taken

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/sqlstate"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
@@ -22,7 +23,8 @@ const ApplicationName = "dpwatch-catalog"
 // MaxRows bounds every list that is read: a database with more is not read at all, rather than in part.
 const MaxRows = 500_000
 
-// Read connects, reads the catalog and disconnects, within timeout. Faults of the connection string do not quote it.
+// Read connects, reads the catalog and disconnects, within timeout. Faults of the connection string do not quote it; what a
+// server said is withheld (withheld.Reveal shows it).
 func Read(ctx context.Context, dsn string, timeout time.Duration) (*rewrite.Catalog, error) {
 	cfg, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -36,7 +38,7 @@ func Read(ctx context.Context, dsn string, timeout time.Duration) (*rewrite.Cata
 	where := fmt.Sprintf("read the catalog of database %s at %s:%d as %s", cfg.Database, cfg.Host, cfg.Port, cfg.User)
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", where, err)
+		return nil, fmt.Errorf("%s: %w", where, sqlstate.Withhold(err))
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing was written
 	r := &reader{ctx: ctx}
@@ -45,7 +47,7 @@ func Read(ctx context.Context, dsn string, timeout time.Duration) (*rewrite.Cata
 		return r.read()
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", where, err)
+		return nil, fmt.Errorf("%s: %w", where, sqlstate.Withhold(err))
 	}
 	return &r.catalog, nil
 }

@@ -18,13 +18,13 @@ func categories(f analysis.Figures) (*plot.Plot, error) {
 		return nil, nil
 	}
 	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Results on D0 and D1", "kept trials", c.Label
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Results on D0 and D1", "kept trials", c.Label.Reveal()
 	p.Legend.Top, p.X.Tick.Marker, p.X.Min = true, wholeTicks{}, 0
 	n := len(c.Names)
 	names := make([]string, n)
 	most := 1.0
 	for i, name := range c.Names { // from below
-		names[n-1-i] = brief(name)
+		names[n-1-i] = brief(name.Reveal())
 		most = max(most, float64(c.D0[i]), float64(c.D1[i]))
 	}
 	p.NominalY(names...)

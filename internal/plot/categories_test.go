@@ -14,6 +14,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/plot"
+	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 // texts draws the figures and returns the texts of one SVG, which must be well-formed.
@@ -52,8 +53,9 @@ func texts(t *testing.T, f analysis.Figures, name string) (all []string) {
 func TestCategories(t *testing.T) {
 	t.Parallel()
 	c := &analysis.Categories{
-		Label: "column answer", Names: []string{`"<left> & right"`, "NULL", `"` + strings.Repeat("ü", 50) + `"`},
-		D0: []int{700, 3, 0}, D1: []int{10, 3, 1}, Event: []bool{true, false, false}, Direction: "D0",
+		Label: withheld.Public("column answer"),
+		Names: []withheld.Text{withheld.New(`"<left> & right"`, "a text"), withheld.Public("NULL"), withheld.Public(`"` + strings.Repeat("ü", 50) + `"`)},
+		D0:    []int{700, 3, 0}, D1: []int{10, 3, 1}, Event: []bool{true, false, false}, Direction: "D0",
 	}
 	got := texts(t, analysis.Figures{Categories: c}, "categories")
 	for _, want := range []string{`"<left> & right"`, "NULL", `"` + strings.Repeat("ü", 22) + "…", "D0", "D1", "event, likelier on D0", "column answer", "kept trials"} {
@@ -71,7 +73,7 @@ func TestCategories(t *testing.T) {
 func TestWholeTicks(t *testing.T) {
 	t.Parallel()
 	for _, most := range []int{1, 2, 3, 7, 192, 999, 1000, 4_321_000} {
-		c := &analysis.Categories{Names: []string{"x"}, D0: []int{most}, D1: []int{0}, Event: []bool{false}}
+		c := &analysis.Categories{Names: []withheld.Text{withheld.Public("x")}, D0: []int{most}, D1: []int{0}, Event: []bool{false}}
 		marks := 0
 		for _, s := range texts(t, analysis.Figures{Categories: c}, "categories") {
 			if x, err := strconv.ParseFloat(s, 64); err == nil {

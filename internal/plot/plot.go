@@ -105,15 +105,16 @@ func histogram(f analysis.Figures) (*plot.Plot, error) {
 		return nil, nil
 	}
 	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Results on D0 and D1", h.Label, "kept trials"
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Results on D0 and D1", h.Label.Reveal(), "kept trials"
 	p.Legend.Top, p.Y.Tick.Marker = true, wholeTicks{}
 	most := 1.0
 	for i := range h.D0 {
 		most = max(most, float64(h.D0[i]), float64(h.D1[i]))
 	}
 	p.Y.Max = math.Ceil(1.3 * most) // room for the legend
-	for i, e := range joined(h.Event) {
-		e = visible(e, h.Edges)
+	edges := h.Edges.Reveal()
+	for i, e := range joined(h.Event.Reveal()) {
+		e = visible(e, edges)
 		box, err := plotter.NewPolygon(plotter.XYs{{X: e[0], Y: 0}, {X: e[0], Y: most}, {X: e[1], Y: most}, {X: e[1], Y: 0}})
 		if err != nil {
 			return nil, err
@@ -124,10 +125,10 @@ func histogram(f analysis.Figures) (*plot.Plot, error) {
 			p.Legend.Add("event, likelier on "+h.Direction, box)
 		}
 	}
-	if err := line(p, "D0", blue, steps(h.Edges, h.D0), false); err != nil {
+	if err := line(p, "D0", blue, steps(edges, h.D0), false); err != nil {
 		return nil, err
 	}
-	return p, line(p, "D1", orange, steps(h.Edges, h.D1), false)
+	return p, line(p, "D1", orange, steps(edges, h.D1), false)
 }
 
 // joined makes one interval of those that touch.

@@ -31,7 +31,7 @@ func TestWrite(t *testing.T) {
 		a.Add(one(r.ExpFloat64()-r.ExpFloat64()), one(3+r.ExpFloat64()-r.ExpFloat64()))
 	}
 	f := a.Figures()
-	if f.Profile[0].Delta < .5 || f.Histogram == nil || len(f.Histogram.Event) == 0 {
+	if f.Profile[0].Delta < .5 || f.Histogram == nil || len(f.Histogram.Event.Reveal()) == 0 {
 		t.Errorf("profile %v, histogram %+v", f.Profile, f.Histogram)
 	}
 	files, err := plot.Write(dir, f)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
 
 // Guard holds replays while the shadow database has other work.
@@ -51,7 +53,7 @@ func (g *Gate) Run(ctx context.Context) {
 	for {
 		hold, warning, err := guard.look(ctx, &conn)
 		if err != nil {
-			hold = "the load of the shadow database cannot be read: " + err.Error()
+			hold = "the load of the shadow database cannot be read: " + sqlstate.Withhold(err).Error()
 		}
 		g.mu.Lock()
 		if g.load != hold {

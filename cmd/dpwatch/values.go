@@ -1,0 +1,26 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
+)
+
+// valuesFlag adds --values, for commands whose user holds the data or the credentials.
+func valuesFlag(cmd *cobra.Command) *bool {
+	return cmd.Flags().Bool("values", true, "show values of rows: group keys, texts, thresholds, the server's messages; false withholds them")
+}
+
+// revealedError is an error for who may read the raw data.
+type revealedError struct{ cause error }
+
+func (e *revealedError) Error() string { return withheld.Reveal(e.cause) }
+func (e *revealedError) Unwrap() error { return e.cause }
+
+// revealed returns an error with the whole messages of the server; nil of nil.
+func revealed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &revealedError{err}
+}

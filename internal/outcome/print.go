@@ -1,0 +1,11 @@
+package outcome
+
+import "fmt"
+
+// Format writes that there is a value, of what kind: a value of a row must not reach a log.
+func (v Value) Format(f fmt.State, _ rune) {
+	_, _ = fmt.Fprint(f, [...]string{"NULL", "(number withheld)", "(text withheld)", "(boolean withheld)"}[min(v.Kind, Bool)])
+}
+
+// MarshalText does the same for JSON.
+func (v Value) MarshalText() ([]byte, error) { return fmt.Append(nil, v), nil }

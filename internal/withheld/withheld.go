@@ -1,0 +1,103 @@
+// Package withheld holds the types for what comes from a row of a protected table: a text, a category, a group key, a
+// threshold, the edge of a bin.
+//
+// A [Text] has two forms. Every way of printing it (the verbs of package fmt, JSON, YAML, zap, a template) gives the public
+// form, which says what kind of value was left out. Only [Text.Reveal] gives the value, so that a search for that name finds
+// every place where one can leave the process. [Value] does the same for other types, and [Reveal] for errors.
+//
+// The package does no input or output.
+package withheld
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Mark stands for a value that is withheld.
+const Mark = "(withheld)"
+
+// Text is a text that may hold values of rows. The zero Text is the empty text.
+type Text struct {
+	public string
+	value  *string // nil = nothing is withheld. A pointer, because fmt prints what it points to only at the top level
+}
+
+// Public returns a Text that holds no value of a row.
+func Public(s string) Text { return Text{public: s} }
+
+// New returns a Text that reveals value and prints as public.
+func New(value, public string) Text {
+	if value == public {
+		return Public(public)
+	}
+	return Text{public: public, value: &value}
+}
+
+// Reveal returns the text with its values, for those who may read the raw data.
+func (t Text) Reveal() string {
+	if t.value == nil {
+		return t.public
+	}
+	return *t.value
+}
+
+// Revealed returns a Text that prints with its values.
+func (t Text) Revealed() Text { return Public(t.Reveal()) }
+
+// String returns the public form.
+func (t Text) String() string { return t.public }
+
+// Format writes the public form, whatever the verb.
+func (t Text) Format(f fmt.State, verb rune) { fmt.Fprintf(f, fmt.FormatString(f, verb), t.public) }
+
+// MarshalText returns the public form, for JSON and YAML.
+func (t Text) MarshalText() ([]byte, error) { return []byte(t.public), nil }
+
+// UnmarshalText reads a text that was printed before: there is nothing more to reveal in it.
+func (t *Text) UnmarshalText(b []byte) error {
+	*t = Public(string(b))
+	return nil
+}
+
+// Equal reports whether both forms are equal.
+func (t Text) Equal(u Text) bool { return t.public == u.public && t.Reveal() == u.Reveal() }
+
+// Sprintf formats as fmt.Sprintf does; the arguments that are of type Text give their values to the value of the result, and
+// their public forms to its public form.
+func Sprintf(format string, args ...any) Text {
+	values := make([]any, len(args))
+	withheld := false
+	for i, a := range args {
+		values[i] = a
+		if t, ok := a.(Text); ok {
+			values[i] = t.Reveal()
+			withheld = withheld || t.value != nil
+		}
+	}
+	public := fmt.Sprintf(format, args...)
+	if !withheld {
+		return Public(public)
+	}
+	return New(fmt.Sprintf(format, values...), public)
+}
+
+// Join joins texts. Equal public forms that follow each other are written once: their number would say how many values there are.
+func Join(texts []Text, separator string) Text {
+	var public, values []string
+	for _, t := range texts {
+		values = append(values, t.Reveal())
+		if n := len(public); n == 0 || public[n-1] != t.public || t.value == nil {
+			public = append(public, t.public)
+		}
+	}
+	return New(strings.Join(values, separator), strings.Join(public, separator))
+}
+
+// RevealAll returns the texts with their values.
+func RevealAll(texts []Text) []string {
+	all := make([]string, len(texts))
+	for i, t := range texts {
+		all[i] = t.Reveal()
+	}
+	return all
+}
