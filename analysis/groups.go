@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -124,7 +125,10 @@ func (a *Audit) slotLabel(slot int) withheld.Text {
 func literal(v outcome.Value) string {
 	switch v.Kind {
 	case outcome.Number:
-		return strconv.FormatFloat(v.Num, 'g', 10, 64)
+		if v.Num == math.Trunc(v.Num) && math.Abs(v.Num) < 1e15 { // two keys must not look alike
+			return strconv.FormatFloat(v.Num, 'f', 0, 64)
+		}
+		return strconv.FormatFloat(v.Num, 'g', -1, 64)
 	case outcome.Bool:
 		return strconv.FormatBool(v.Num != 0)
 	case outcome.Text:

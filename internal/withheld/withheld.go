@@ -19,7 +19,9 @@ const Mark = "(withheld)"
 // Text is a text that may hold values of rows. The zero Text is the empty text.
 type Text struct {
 	public string
-	value  *string // nil = nothing is withheld. A pointer, because fmt prints what it points to only at the top level
+	// value is nil where nothing is withheld. Package fmt calls no methods of unexported fields; it prints what a pointer to a
+	// struct or a slice points to, but never what a pointer to a pointer does.
+	value **string
 }
 
 // Public returns a Text that holds no value of a row.
@@ -30,7 +32,8 @@ func New(value, public string) Text {
 	if value == public {
 		return Public(public)
 	}
-	return Text{public: public, value: &value}
+	p := &value
+	return Text{public: public, value: &p}
 }
 
 // Reveal returns the text with its values, for those who may read the raw data.
@@ -38,7 +41,7 @@ func (t Text) Reveal() string {
 	if t.value == nil {
 		return t.public
 	}
-	return *t.value
+	return **t.value
 }
 
 // Revealed returns a Text that prints with its values.

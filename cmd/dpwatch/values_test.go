@@ -1,0 +1,235 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+	"github.com/dpwatch/dpwatch/internal/showcase"
+)
+
+// leaks are the rows of one person, whom D1 is without, and functions that quote them. Its values occur nowhere else: texts
+// of their own, a group key and sums of sizes that no counter, time or hash in the output has.
+const leaks = `
+	CREATE FUNCTION noisy(value float8, scale float8) RETURNS float8 LANGUAGE sql VOLATILE
+		AS 'SELECT value + scale * ln((1 - random()) / (1 - random()))';
+	-- What a function of the engine may raise, seen by replays alone, of a code that is a fault of the set-up, and one that may go away.
+	CREATE FUNCTION quoting(value text, state text) RETURNS text LANGUAGE plpgsql VOLATILE AS $$ BEGIN
+		IF current_setting('application_name') = 'dpwatch-replay' AND value LIKE 'FAULT%' THEN
+			RAISE EXCEPTION 'denied for %', value USING ERRCODE = state, DETAIL = 'Key (mrn)=(' || value || ')', HINT = value;
+		END IF;
+		RETURN 'fine';
+	END $$;
+	-- The server quotes the text that is no number: an error that replays on D0 alone have.
+	CREATE FUNCTION as_number(value text) RETURNS int LANGUAGE plpgsql VOLATILE AS $$ BEGIN
+		IF current_setting('application_name') = 'dpwatch-replay' AND value LIKE 'MRN777%' THEN
+			RETURN value::int;
+		END IF;
+		RETURN 1;
+	END $$;
+	CREATE SCHEMA d0; CREATE SCHEMA d1;
+	CREATE TABLE d0.people (id int, mrn text, note text, store bigint, rare text, amount float8, small float8);
+	INSERT INTO d0.people SELECT g, 'MRN' || g, 'n', 1000 + g % 3, 'COMMON', 1e11 * g, 1e11 * g FROM generate_series(1, 50) g;
+	INSERT INTO d0.people VALUES (51, 'MRN777QXZ', 'NOTESECRETQXZ', 918273645546372, 'RARETEXTQXZ', 73194628555123, 2e8);
+	INSERT INTO d0.people VALUES (52, 'FAULTSECRETQXZ', 'n', 1000, 'COMMON', 0, 0);
+	CREATE TABLE d1.people AS SELECT * FROM d0.people WHERE id <> 51;
+	CREATE TABLE public.people AS SELECT * FROM d0.people;`
+
+// leaking are queries whose events are made of these rows.
+var leaking = map[string]string{
+	"identifier":       `SELECT CASE WHEN random() < 0.9 THEN max(mrn) ELSE 'none' END AS m FROM people WHERE id >= 50 AND id <= 51`,
+	"text column":      `SELECT (SELECT note FROM people WHERE id = 51) AS k, noisy(count(*), 1) AS n FROM people`,
+	"group key":        `SELECT store, noisy(count(*), 1) AS n FROM people GROUP BY store ORDER BY store`,
+	"rare text":        `SELECT CASE WHEN random() < 0.3 THEN max(rare) ELSE 'COMMON' END AS r FROM people`,
+	"threshold":        `SELECT noisy(sum(small), 1e8) AS total FROM people`,
+	"far apart":        `SELECT noisy(sum(amount), 1e9) AS total FROM people`,
+	"without noise":    `SELECT sum(amount) + 1 AS total FROM people`,
+	"groups of texts":  `SELECT mrn, noisy(count(*), 1) AS n FROM people WHERE id > 49 AND id < 52 GROUP BY mrn`,
+	"error on D0":      `SELECT sum(as_number(mrn)) AS s FROM people`,
+	"fault":            `SELECT min(quoting(mrn, '42501')) AS q FROM people`,
+	"transient fault":  `SELECT min(quoting(mrn, '53100')) AS p FROM people`,
+	"columns together": `SELECT noisy(sum(small), 1e8) AS a, noisy(sum(small) * 2, 2e8) AS b FROM people`,
+}
+
+// planted are the values that must not leave the auditor: texts, and true answers. The thresholds and centres of "threshold" and
+// "columns together" lie within a few times the noise of the true answers, one part in a hundred thousand.
+var (
+	planted = []string{"MRN777QXZ", "NOTESECRETQXZ", "RARETEXTQXZ", "FAULTSECRETQXZ", "918273645546372"}
+	sums    = map[string]float64{
+		"the sum on D1": 1e11 * 1275, "the sum on D0": 1e11*1275 + 73194628555123, "twice the sum": 2e11 * 1275,
+		"the person's amount": 73194628555123,
+	}
+)
+
+var numberToken = regexp.MustCompile(`[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?`)
+
+// found returns which planted values a text holds: texts as they are, sums to four significant digits. No number of the
+// product's own is near the sums: its counters are below 1e10, and times in nanoseconds above 1e18.
+func found(text string, texts []string, sums map[string]float64) map[string]bool {
+	all := map[string]bool{}
+	for _, value := range texts {
+		if strings.Contains(text, value) {
+			all[value] = true
+		}
+	}
+	for _, token := range numberToken.FindAllString(text, -1) {
+		x, err := strconv.ParseFloat(token, 64)
+		if err != nil || x < 1e6 {
+			continue
+		}
+		for name, want := range sums {
+			if math.Abs(x/want-1) < 5e-5 {
+				all[name] = true
+			}
+		}
+	}
+	return all
+}
+
+// leakSidecar runs dpwatch on the planted rows, sends every query through it, and returns all that it wrote: its log, and
+// what its port answered, from the first query to the last decision.
+func leakSidecar(t *testing.T, logKeys string) string {
+	t.Helper()
+	dsn := pgtest.Database(t)
+	pgtest.Exec(t, dsn, leaks)
+	cfg, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sidecar{direct: dsn}
+	s.run(t, file(t, "dpwatch.yaml", fmt.Sprintf(`
+proxy: {listen: 127.0.0.1:0, upstream: "%s:%d", drain_timeout: 1s}
+admin: {listen: 127.0.0.1:0}
+shadow: {dsn: %q}
+privacy: {protected: [public.people]}
+claims: {safe_functions: [noisy, quoting, as_number], default: {epsilon: 0.1}}
+audit: {max_trials: 1000, retry_after: 500ms, workers: 2}
+log: {level: debug%s}
+`, cfg.Host, cfg.Port, dsn, logKeys)))
+	conn := s.connect(t)
+	for name, sql := range leaking {
+		rows, err := conn.Query(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
+		if err == nil {
+			rows.Close()
+			err = rows.Err()
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	var seen strings.Builder
+	look := func() (done bool) {
+		_, body := s.get(t, "/api/status")
+		var v struct {
+			Audit struct {
+				Skipped map[string]uint64 `json:"skipped"`
+				Audits  []struct {
+					State   string `json:"state"`
+					Trouble string `json:"trouble"`
+				} `json:"audits"`
+			} `json:"audit"`
+		}
+		if err := json.Unmarshal([]byte(body), &v); err != nil {
+			t.Fatalf("%v\n%s", err, body)
+		}
+		n := 0
+		for _, e := range v.Audit.Audits {
+			if e.State == "decided" || e.State == "waiting" && e.Trouble != "" {
+				n++
+			}
+		}
+		if len(v.Audit.Skipped) > 0 {
+			t.Fatalf("queries were skipped: %v", v.Audit.Skipped)
+		}
+		done = n == len(leaking)
+		if done || seen.Len() == 0 {
+			seen.WriteString(body)
+		}
+		return done
+	}
+	s.until(t, "every query audited", look)
+	for _, path := range []string{"/metrics", "/livez", "/readyz"} {
+		_, body := s.get(t, path)
+		seen.WriteString(body)
+	}
+	return seen.String() + s.log.String() + s.out.String()
+}
+
+// TestValuesStayInTheAuditor greps everything that leaves dpwatch for the values of the rows that every kind of event,
+// fault and report is made of; with log.values they must be there, so that the search can find them.
+func TestValuesStayInTheAuditor(t *testing.T) {
+	t.Parallel()
+	t.Run("withheld", func(t *testing.T) {
+		t.Parallel()
+		text := leakSidecar(t, "")
+		for value := range found(text, planted, sums) {
+			t.Errorf("%s left the auditor:\n%s", value, around(text, value))
+		}
+		for _, want := range []string{`"msg":"privacy violation"`, "group 4 of 4 (id ", "a text (withheld)", "SQLSTATE 42501", "SQLSTATE 53100", `"kind":"presence"`, `"probability_d0"`} {
+			if !strings.Contains(text, want) {
+				t.Errorf("no %q in the output", want)
+			}
+		}
+	})
+	t.Run("shown", func(t *testing.T) {
+		t.Parallel()
+		text := leakSidecar(t, ", values: true")
+		got := found(text, planted, sums)
+		for _, value := range append([]string{"the sum on D1"}, planted...) {
+			if !got[value] {
+				t.Errorf("%s is not shown with log.values", value)
+			}
+		}
+		if t.Failed() {
+			t.Log(text)
+		}
+	})
+}
+
+// around returns what stands around a text, for a test's message.
+func around(text, value string) string {
+	i := strings.Index(text, value)
+	if i < 0 {
+		return ""
+	}
+	return text[max(0, i-200):min(len(text), i+200)]
+}
+
+// TestDemoWithholdsValues greps the log, the result, the status and the metrics of the demo for the values of its data.
+func TestDemoWithholdsValues(t *testing.T) {
+	t.Parallel()
+	bindir := pgtest.Start(t).BinDir()
+	p := startProgram(t, "demo", "-o", "json", "--keep", "--pg-bindir", bindir)
+	address := regexp.MustCompile(`status on (http://[0-9.:]+),`)
+	p.until(t, "the end of the audits", func() bool { return strings.Contains(p.log.String(), "still running") })
+	base := address.FindStringSubmatch(p.log.String())[1]
+	s := &sidecar{process: p, admin: strings.TrimPrefix(base, "http://")}
+	text := p.out.String() + p.log.String()
+	for _, path := range []string{"/metrics", "/api/status"} {
+		status, body := s.get(t, path)
+		if status != http.StatusOK {
+			t.Fatalf("%s: status %d", path, status)
+		}
+		text += body
+	}
+	data := showcase.Generate(showcase.Seed)
+	// A note of the planted queries, the product's own words, has 'top' in other quotes.
+	texts := []string{"income_class=", "store_id=", `\"top\"`, `\"high\"`, `\"middle\"`, `\"low\"`}
+	for _, u := range data.Users {
+		texts = append(texts, strconv.FormatFloat(u.Income, 'f', 4, 64), strconv.FormatFloat(u.Income, 'g', 8, 64))
+	}
+	for value := range found(text, texts, nil) {
+		t.Errorf("%s left the auditor:\n%s", value, around(text, value))
+	}
+	if !strings.Contains(text, "group ") || !strings.Contains(text, `"description"`) {
+		t.Error("the output holds no group and no event: there was nothing to search")
+	}
+}
