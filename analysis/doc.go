@@ -40,6 +40,11 @@
 // Most scores bet on events; a single value, the texts of a single column, and the joint scores that estimate a
 // log-likelihood ratio bet on every bin by its own ratio as well.
 //
+// # What is withheld
+//
+// Group keys, texts, thresholds and whatever else comes from rows is held in reports by the types of package withheld, which print
+// the kind of a value and not the value. [Report.Reveal] and Figures are for those who may read the raw data.
+//
 // # How it grows
 //
 // Learning happens at the ends of blocks that grow with the number of pairs (an eighth of it). In between only

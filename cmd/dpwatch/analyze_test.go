@@ -212,3 +212,26 @@ func TestAnalyzeReadsPipes(t *testing.T) {
 		t.Error("constant answers that differ between the worlds are a violation")
 	}
 }
+
+// The values of recorded results are shown to who holds the file, and withheld with --values=false, as text and as JSON.
+func TestAnalyzeValues(t *testing.T) {
+	t.Parallel()
+	d0 := file(t, "d0", strings.Repeat(`{"columns":["ward","n"],"rows":[["MRN777",1],["b",2]]}`+"\n"+`{"columns":["ward","n"],"rows":[["MRN777",2],["b",1]]}`+"\n", 100))
+	d1 := file(t, "d1", strings.Repeat(`{"columns":["ward","n"],"rows":[["b",1]]}`+"\n"+`{"columns":["ward","n"],"rows":[["b",2]]}`+"\n", 100))
+	for _, format := range []string{"text", "json"} {
+		shown := call(t, "", "analyze", "--d0", d0, "--d1", d1, "--epsilon", "1", "-o", format)
+		hidden := call(t, "", "analyze", "--d0", d0, "--d1", d1, "--epsilon", "1", "-o", format, "--values=false")
+		shown.want(t, exitViolation)
+		hidden.want(t, exitViolation)
+		if format == "json" && !strings.Contains(shown.stdout, "MRN777") {
+			t.Errorf("the key is not shown\n%s", shown.stdout)
+		}
+		if strings.Contains(hidden.stdout+hidden.stderr, "MRN777") {
+			t.Errorf("the key is shown\n%s", hidden.stdout)
+		}
+		if format == "json" && !strings.Contains(hidden.stdout, "group 1 of 2 (id ") {
+			t.Errorf("no group is named\n%s", hidden.stdout)
+		}
+	}
+	call(t, "", "analyze", "--d0", d0, "--d1", d1, "--epsilon", "1", "--values=false", "--plot", t.TempDir()).want(t, exitFault, "--plot")
+}

@@ -129,3 +129,28 @@ func TestAuditFaults(t *testing.T) {
 		})
 	}
 }
+
+// The server's messages quote rows: they are shown to who holds the credentials, and withheld with --values=false.
+func TestAuditValues(t *testing.T) {
+	t.Parallel()
+	dsn := copies(t)
+	pgtest.Exec(t, dsn, `CREATE FUNCTION quoting(value text) RETURNS text LANGUAGE plpgsql VOLATILE
+		AS $$ BEGIN RAISE EXCEPTION 'row %', value USING ERRCODE = '42501'; END $$`)
+	args := []string{"audit", "--dsn", dsn, "--d0", "d0", "--d1", "d1", "--epsilon", "1", "--sql", "SELECT quoting('MRN' || max(id)) FROM people"}
+	call(t, "", args...).want(t, exitFault, "row MRN")
+	hidden := call(t, "", append(args, "--values=false")...)
+	hidden.want(t, exitFault, "SQLSTATE 42501 (insufficient_privilege)")
+	if strings.Contains(hidden.stdout+hidden.stderr, "MRN50") || strings.Contains(hidden.stdout+hidden.stderr, "MRN49") {
+		t.Errorf("the row is shown\n%s", hidden.stderr)
+	}
+	event := []string{
+		"audit", "--dsn", dsn, "--d0", "d0", "--d1", "d1", "--epsilon", "0.2", "-o", "json", "--sql",
+		"SELECT id, noisy(count(*), 1) AS n FROM people WHERE id > 47 GROUP BY id ORDER BY id",
+	}
+	shown, withheld := call(t, "", event...), call(t, "", append(event, "--values=false")...)
+	shown.want(t, exitViolation, `"key": "id=50"`)
+	withheld.want(t, exitViolation, `"key": "group 3 of 3 (id `)
+	if strings.Contains(withheld.stdout, "id=50") {
+		t.Errorf("the key is shown\n%s", withheld.stdout)
+	}
+}
