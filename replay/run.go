@@ -123,7 +123,7 @@ func (r *Run) Rounds(ctx context.Context, n int) ([]Round, error) {
 	}
 	group, gctx := errgroup.WithContext(ctx)
 	for _, s := range r.sessions {
-		group.Go(func() error { return r.play(gctx, s, q) })
+		group.Go(func() error { return guarded(func() error { return r.play(gctx, s, q) }) })
 	}
 	if err := group.Wait(); err != nil {
 		r.Close()
@@ -163,7 +163,8 @@ func (r *Run) Stream(ctx context.Context, n int) iter.Seq2[Batch, error] {
 			defer close(done)
 			for !r.halt.Load() {
 				began := time.Now()
-				rounds, err := r.Rounds(ctx, n)
+				var rounds []Round
+				err := guarded(func() (err error) { rounds, err = r.Rounds(ctx, n); return err })
 				took := time.Since(began)
 				if errors.Is(err, errHalted) {
 					return

@@ -68,7 +68,9 @@ func (r *Run) open(ctx context.Context) error {
 	}
 	group, gctx := errgroup.WithContext(ctx)
 	for _, i := range missing {
-		group.Go(func() (err error) { r.sessions[i], err = r.session(gctx); return err })
+		group.Go(func() error {
+			return guarded(func() (err error) { r.sessions[i], err = r.session(gctx); return err })
+		})
 	}
 	if err := group.Wait(); err != nil {
 		r.Close()

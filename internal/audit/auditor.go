@@ -16,6 +16,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/withheld"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/replay/gentle"
 	"github.com/dpwatch/dpwatch/rewrite"
@@ -328,7 +329,7 @@ func (a *Auditor) Status() Status {
 }
 
 func (a *Auditor) recovered(where string, r any) {
-	a.opt.Logger.Error("panic recovered", zap.String("where", where), zap.String("panic", a.panicText(r)), zap.Stack("stack"))
+	a.opt.Logger.Error("panic recovered", zap.String("where", where), zap.String("panic", a.say(withheld.Recovered(r))), zap.Stack("stack"))
 	a.mu.Lock()
 	a.panics++
 	a.mu.Unlock()

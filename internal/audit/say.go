@@ -3,8 +3,6 @@ package audit
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	"fmt"
-	"runtime"
 
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -15,18 +13,6 @@ func (a *Auditor) say(err error) string {
 		return withheld.Reveal(err)
 	}
 	return err.Error()
-}
-
-// panicText describes what was recovered: a runtime error by its message, which the runtime makes of types and indexes, and
-// anything else by its type.
-func (a *Auditor) panicText(r any) string {
-	if fault, ok := r.(runtime.Error); ok {
-		return fault.Error()
-	}
-	if a.opt.ShowValues {
-		return fmt.Sprint(r)
-	}
-	return fmt.Sprintf("a value of type %T %s", r, withheld.Mark)
 }
 
 // salt returns the secret of the ids of one audit's groups. It differs between audits: who may send queries could otherwise

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,32 +9,6 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
-
-// TestPanicText: a recovered panic is described without what it may hold of a row.
-func TestPanicText(t *testing.T) {
-	t.Parallel()
-	var index []int
-	fault := func() (r any) {
-		defer func() { r = recover() }()
-		return index[len(index)+3]
-	}()
-	for _, c := range []struct {
-		r             any
-		values, wants string
-	}{
-		{"row MRN777", "row MRN777", "a value of type string (withheld)"},
-		{errors.New("row MRN777"), "row MRN777", "a value of type *errors.errorString (withheld)"},
-		{fault, "index out of range", "index out of range [3] with length 0"},
-	} {
-		hidden, open := &Auditor{}, &Auditor{opt: Options{ShowValues: true}}
-		if got := hidden.panicText(c.r); !strings.Contains(got, c.wants) || strings.Contains(got, "MRN777") {
-			t.Errorf("%q, want %q", got, c.wants)
-		}
-		if got := open.panicText(c.r); !strings.Contains(got, c.values) {
-			t.Errorf("with values %q, want %q", got, c.values)
-		}
-	}
-}
 
 func TestSay(t *testing.T) {
 	t.Parallel()

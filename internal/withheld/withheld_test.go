@@ -137,3 +137,30 @@ func TestRevealError(t *testing.T) {
 		}
 	}
 }
+
+// TestRecovered: a recovered panic is described by its place and type, or by the runtime's words.
+func TestRecovered(t *testing.T) {
+	t.Parallel()
+	recovered := func(f func()) (err error) {
+		defer func() { err = withheld.Recovered(recover()) }()
+		f()
+		return nil
+	}
+	var none []int
+	for _, c := range []struct {
+		f            func()
+		short, whole string
+	}{
+		{func() { panic("row " + secret) }, "a value of type string (withheld)", "row " + secret},
+		{func() { panic(errors.New("row " + secret)) }, "a value of type *errors.errorString (withheld)", "row " + secret},
+		{func() { none[3] = 1 }, "index out of range [3] with length 0", "index out of range [3] with length 0"},
+	} {
+		err := recovered(c.f)
+		if text := fmt.Sprintf("%v %+v %#v %q", err, err, err, err); !strings.Contains(err.Error(), c.short) || strings.Contains(text, secret) {
+			t.Errorf("%s, want %q", text, c.short)
+		}
+		if !strings.Contains(err.Error(), "panic at withheld/withheld_test.go:") || !strings.Contains(withheld.Reveal(err), c.whole) {
+			t.Errorf("%q, %q", err, withheld.Reveal(err))
+		}
+	}
+}
