@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -97,8 +96,16 @@ func TestUsage(t *testing.T) {
 		want string
 	}{
 		{"help", []string{}, exitDone, "Exit codes: 0 done"}, // nil would be this process's own arguments
-		{"unknown command", []string{"adit"}, exitFault, "unknown command"},
-		{"unknown flag", []string{"version", "--loud"}, exitFault, "unknown flag"},
+		{"unknown command", []string{"adit"}, exitFault, `unknown command "adit" for dpwatch: did you mean dpwatch audit?`},
+		{"unknown command, far from all", []string{"frobnicate"}, exitFault, `unknown command "frobnicate" for dpwatch: it has analyze, audit, `},
+		{"unknown command of a group", []string{"config", "chek"}, exitFault, "did you mean dpwatch config check?"},
+		{"the beginning of a command", []string{"neigh"}, exitFault, "did you mean dpwatch neighbours?"},
+		{"a group", []string{"config"}, exitDone, "dpwatch config [command]"},
+		{"unknown flag", []string{"version", "--loud"}, exitFault, "unknown flag: --loud: see dpwatch version --help"},
+		{"mistyped flag", []string{"audit", "--max-trails", "5"}, exitFault, "unknown flag: --max-trails: did you mean --max-trials?"},
+		{"one hyphen", []string{"audit", "-dsn", "x"}, exitFault, "unknown flag: -dsn: long flags take two hyphens, --dsn"},
+		{"flag without its value", []string{"audit", "--epsilon"}, exitFault, "--epsilon needs a value: a number, 0.5 say"},
+		{"--version", []string{"--version"}, exitDone, "dpwatch "},
 		{"version", []string{"version"}, exitDone, "dpwatch "},
 		{"bad output format", []string{"version", "-o", "xml"}, exitFault, "must be text or json"},
 		{"config is required", []string{"run"}, exitFault, `required flag(s) "config" not set`},
@@ -122,12 +129,13 @@ shadow: {dsn: "postgres://u:hidden@127.0.0.1/x"}
 privacy: {protected: [public.users]}
 `)
 	call(t, "", "config", "check", "--config", good).want(t, exitDone, "no faults")
-	there := file(t, "there.yaml", fmt.Sprintf(`
-proxy: {listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}
-shadow: {dsn: %q}
-privacy: {protected: [public.people]}
-`, copies(t)))
-	call(t, "", "config", "check", "--connect", "--config", there).want(t, exitDone, "no faults", `GRANT SELECT ON ALL TABLES IN SCHEMA "d0", "d1" TO`, "is a SUPERUSER")
+	text, err := os.ReadFile(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	marked := file(t, "marked.yaml", "\ufeff"+strings.ReplaceAll(string(text), "\n", "\r\n"))
+	call(t, "", "config", "check", "--config", marked).want(t, exitDone, "no faults")
+	call(t, "", "config", "check", "--config", file(t, "wide.yaml", "\xff\xfep\x00")).want(t, exitFault, "is UTF-16: save it as UTF-8")
 	printed := call(t, "", "config", "print", "--config", good)
 	printed.want(t, exitDone, "max_trials: 10000")
 	if strings.Contains(printed.stdout, "hidden") {
@@ -163,6 +171,7 @@ func TestRewriteCommand(t *testing.T) {
 	if copied := call(t, "COPY (SELECT * FROM users) TO STDOUT", "rewrite", "--to", "d1", "-o", "json").object(t); copied["sql"] != `SELECT * FROM "d1".users` {
 		t.Errorf("sql = %q; want the query of COPY", copied["sql"])
 	}
+	call(t, "\ufeffSELECT count(*)\r\nFROM users;\r\n", "rewrite", "--to", "d1").want(t, exitDone, `"d1".users`)
 	call(t, "SELECT my_noise(x) FROM users", "rewrite", "--to", "d1").want(t, exitFault, "my_noise", "--safe-function")
 	call(t, "SELECT my_noise(x) FROM users", "rewrite", "--to", "d1", "--safe-function", "my_noise").want(t, exitDone, "my_noise(x)")
 }
