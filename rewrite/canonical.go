@@ -16,6 +16,7 @@ type wireSchema struct {
 	root, rangeVar, columnRef, funcCall *wireMessage
 	withClause                          protoreflect.FieldNumber // SelectStmt.with_clause
 	stringNode                          protowire.Number         // Node.string
+	shapes                              *shapeSchema
 }
 
 type wireMessage struct {
@@ -30,8 +31,10 @@ type wireField struct {
 func newWireSchema() *wireSchema {
 	made := map[protoreflect.FullName]*wireMessage{}
 	descriptor := func(m protoreflect.ProtoMessage) protoreflect.MessageDescriptor { return m.ProtoReflect().Descriptor() }
+	root := wireMessageOf(descriptor(&pg_query.ParseResult{}), made)
 	return &wireSchema{
-		root:       wireMessageOf(descriptor(&pg_query.ParseResult{}), made),
+		root:       root,
+		shapes:     newShapeSchema(root, made),
 		rangeVar:   wireMessageOf(descriptor(&pg_query.RangeVar{}), made),
 		columnRef:  wireMessageOf(descriptor(&pg_query.ColumnRef{}), made),
 		funcCall:   wireMessageOf(descriptor(&pg_query.FuncCall{}), made),

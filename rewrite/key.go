@@ -76,6 +76,39 @@ func (p *Plan) key(q capture.Query) string {
 	return hexKey(h.Sum(nil))
 }
 
+// shape hashes the statement without what a client varies, and the protected tables that it reads.
+func (p *Plan) shape(wire []byte) (string, error) {
+	sum, err := p.rewriter.schema.shapes.shape(wire)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	h.Write(sum[:])
+	for _, t := range p.Tables {
+		writeString(h, t.Schema)
+		writeString(h, t.Name)
+	}
+	return hexKey(h.Sum(nil)), nil
+}
+
+// Size returns about how many bytes of memory the plan holds, without what all plans of one Rewriter share.
+func (p *Plan) Size() int {
+	const fixed, perEdit, perString = 1 << 10, 96, 32
+	n := fixed + len(p.sql) + len(p.Summary) + perEdit*len(p.edits)
+	for _, s := range p.expected.segments {
+		n += perString + cap(s)
+	}
+	for _, list := range [][]string{p.Functions, p.SearchPath, p.Assumed} {
+		for _, s := range list {
+			n += perString + len(s)
+		}
+	}
+	for name, value := range p.Settings {
+		n += 2*perString + len(name) + len(value)
+	}
+	return n
+}
+
 func writeNumber(h hash.Hash, n int) {
 	h.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) //nolint:gosec // only to tell values apart
 }

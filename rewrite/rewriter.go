@@ -32,6 +32,10 @@ type Plan struct {
 	Key string
 	// Group is pg_query's fingerprint, which drops every constant: a label for people, not an identity.
 	Group string
+	// Shape is a hash that queries share which differ only in what a client can vary at will: constants and parameters,
+	// how many stand in a row, comments, spelling, settings, claims, and the names that the query gives to columns, tables
+	// and subqueries. It groups queries that compete for places among the audits, and is no identity either.
+	Shape string
 	// Summary is the statement in one line without literals or comments, cut at 240 bytes.
 	Summary string
 	// Claim is what the query claims; nil = no claim.
@@ -157,6 +161,9 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, w *walker) (*Plan, erro
 		return nil, err
 	}
 	p.Key = p.key(q)
+	if p.Shape, err = p.shape(parsed.wire); err != nil {
+		return nil, refuse(ReasonVerifyFailed, err.Error(), "report this as a bug")
+	}
 	return p, nil
 }
 
