@@ -95,6 +95,9 @@ func (p *Plan) shape(wire []byte) (string, error) {
 func (p *Plan) Size() int {
 	const fixed, perEdit, perString = 1 << 10, 96, 32
 	n := fixed + len(p.sql) + len(p.Summary) + perEdit*len(p.edits)
+	if p.expected == nil { // a summary of a plan
+		return n
+	}
 	for _, s := range p.expected.segments {
 		n += perString + cap(s)
 	}

@@ -2,7 +2,6 @@ package audit_test
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"strings"
 	"sync"
@@ -206,7 +205,9 @@ func TestSeveralNeighbours(t *testing.T) {
 // Where the error rate is the family's, each audit of a claim has its share of it, in the order in which they began.
 func TestFamily(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(o *audit.Options) { o.Family, o.D1, o.Analysis.Confidence = true, []string{"d1", "d2"}, 0.99 })
+	r := newRig(t, func(o *audit.Options) {
+		o.Family, o.D1, o.Analysis.Confidence, o.Workers = true, []string{"d1", "d2"}, 0.99, 1 // they begin in order
+	})
 	r.Submit(query("SELECT noisy(count(*), 0.2) FROM people /*dp_epsilon='0.5'*/"))
 	r.Submit(query("SELECT noisy(count(*), 0.2) FROM people"))
 	r.Submit(query("SELECT noisy(count(*), 0.3) FROM people /*dp_epsilon='0.5'*/"))
@@ -226,7 +227,8 @@ func TestInfeasibleBudget(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Submit(query("SELECT noisy(count(*), 1) FROM people /*dp_epsilon='12'*/"))
-	e := r.Status().Audits[0]
+	r.run(t)
+	e := r.decided(t)[0]
 	if e.State != audit.Decided || e.Report.Verdict != analysis.Inconclusive || !strings.Contains(e.Trouble, "cannot be refuted") {
 		t.Errorf("%s %s %q; want an audit that is refused as infeasible", e.State, e.Report.Verdict, e.Trouble)
 	}
@@ -257,22 +259,5 @@ func TestWaitsForTheShadow(t *testing.T) {
 	}
 	if e := r.decided(t)[0]; e.Report.Verdict != analysis.Violation || e.Trouble != "" {
 		t.Errorf("after the repair: %s %q, want a violation", e.Report.Verdict, e.Trouble)
-	}
-}
-
-func TestEviction(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, func(o *audit.Options) { o.MaxAudits = 2 })
-	infeasible := func(n int) capture.Query { // decided at once
-		return query(fmt.Sprintf("SELECT noisy(count(*), %d) FROM people /*dp_epsilon='12'*/", n))
-	}
-	r.Submit(infeasible(1))
-	r.Submit(query("SELECT noisy(count(*), 4) FROM people /*dp_epsilon='0.5'*/")) // waits for a worker
-	r.Submit(infeasible(2))
-	r.Submit(query("SELECT noisy(count(*), 5) FROM people /*dp_epsilon='0.5'*/"))
-	r.Submit(query("SELECT noisy(count(*), 6) FROM people /*dp_epsilon='0.5'*/"))
-	s := r.Status()
-	if len(s.Audits) != 2 || s.Evicted != 2 || s.Skipped["too_many_audits"] != 1 {
-		t.Errorf("%d audits, %d evicted, skipped %v; want 2, 2 and one that found no room", len(s.Audits), s.Evicted, s.Skipped)
 	}
 }

@@ -53,29 +53,22 @@ func (a *Auditor) current(ctx context.Context, j *job) (fresh bool, err error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.restart(j)
-	j.epoch = epoch
-	return false, nil
-}
-
-// restart drops a job's evidence. The caller holds a.mu, and the job's turn if it has one.
-func (a *Auditor) restart(j *job) {
 	j.hoist = nil // what was computed once is of the old copies
-	a.lay(j)
-	j.epoch = ""
 	j.restarts++
+	j.epoch = epoch
+	return false, a.resetEvidence(j)
 }
 
 // outdated reports whether a decided audit is of copies that are no more. The caller holds a.mu.
 func (a *Auditor) outdated(j *job) bool {
-	return j.state == Decided && j.epoch != "" && a.epoch != "" && j.epoch != a.epoch
+	return j.state() == Decided && j.epoch != "" && a.epoch != "" && j.epoch != a.epoch
 }
 
-// untold reports whether a job has found a violation that was not told yet.
-func (j *job) untold() bool {
+// unreported reports whether a job has found a violation that was not reported yet.
+func (j *job) unreported() bool {
 	for i := range j.worlds {
 		w := &j.worlds[i]
-		if !w.told && w.audit.Decided() && j.report(w).Verdict == analysis.Violation {
+		if !w.reported && w.audit.Decided() && j.report(w).Verdict == analysis.Violation {
 			return true
 		}
 	}

@@ -5,18 +5,17 @@ import (
 	"encoding/hex"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
-	"github.com/dpwatch/dpwatch/rewrite"
 )
 
 // identity returns what makes an audit this one and no other: the plan's key and, where several engines stand behind the
 // proxy, the engine, whose claims may differ; with the name of its route.
-func (a *Auditor) identity(q capture.Query, plan *rewrite.Plan) (key, route string) {
+func (a *Auditor) identity(q capture.Query, planKey string) (key, route string) {
 	if a.opt.Route != nil {
 		route = a.opt.Route(q)
 	}
 	if route == "" {
-		return plan.Key, ""
+		return planKey, ""
 	}
-	sum := sha256.Sum256([]byte(plan.Key + "\x00" + route))
+	sum := sha256.Sum256([]byte(planKey + "\x00" + route))
 	return hex.EncodeToString(sum[:]), route
 }

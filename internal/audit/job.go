@@ -1,16 +1,13 @@
 package audit
 
 import (
-	"context"
-	"errors"
 	"math"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/analysis/multiplicity"
 	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/rewrite"
@@ -19,70 +16,105 @@ import (
 // job is one audit: one plan against every neighbour. The fields of a turn belong to the worker that has the job;
 // the others are guarded by Auditor.mu.
 type job struct {
-	id        string // the first digits of key
-	key       string
-	route     string
-	plan      *rewrite.Plan
-	query     capture.Query
-	seen      uint64
-	firstSeen time.Time
-	lastSeen  time.Time
-	state     State
-	trouble   string
-	notBefore time.Time
-	reports   []analysis.Report // one a neighbour, as of the last batch
-	restarts  int               // times that the copies were made anew under it
+	schedule.Audit // its place among the audits and its turns
 
-	epoch  string           // of the copies that the evidence is of; "" = none yet. Written with Auditor.mu held
-	worlds []world          // of the turn
-	drift  *analysis.Drift  // of D0
-	hoist  *replay.Hoisting // nil = its trials run the whole query
+	id         string // the first digits of the key
+	plan       *rewrite.Plan
+	query      capture.Query
+	firstSeen  time.Time
+	trouble    string
+	reports    []analysis.Report // one a neighbour, as of the last batch; one without figures before the first
+	partitions int               // of the worst report, before it was cut
+	restarts   int               // times that the copies were made anew under it
+
+	epoch    string              // of the copies that the evidence is of; "" = none yet. Written with Auditor.mu held
+	worlds   []world             // of the turn; nil before the first. Their audits are nil once the audit is decided
+	drift    *analysis.Drift     // of D0
+	hoist    *replay.Hoisting    // nil = its trials run the whole query, or the audit is decided
+	hoisting *replay.HoistReport // of a decided audit
 }
 
 // world is one neighbour of D0.
 type world struct {
-	schema string
-	sql    SQLPair
-	audit  *analysis.Audit
-	drift  *analysis.Drift
-	told   bool // its violation was reported
+	schema   string
+	sql      SQLPair
+	audit    *analysis.Audit
+	drift    *analysis.Drift
+	reported bool // its violation was reported
 }
 
-// newJob makes an audit; one that cannot be judged is born decided, with its trouble told.
-func (a *Auditor) newJob(q capture.Query, plan *rewrite.Plan) *job {
-	j := &job{plan: plan, query: q, seen: 1, firstSeen: q.Completed, lastSeen: q.Completed, state: Queued}
-	a.lay(j)
-	return j
-}
-
-// lay lays out a job's evidence, of which there is none yet.
-func (a *Auditor) lay(j *job) {
-	j.worlds, j.reports, j.drift, j.trouble = nil, nil, &analysis.Drift{}, ""
-	if a.opt.Hoist && j.hoist == nil {
-		j.hoist = replay.NewHoisting(a.opt.NoiseFunctions)
-		if sql := j.query.SQL; a.opt.Announce != nil {
-			j.hoist.Announce = func() func() { return a.opt.Announce(sql) }
-		}
+// prepare makes the texts and the evidence of an audit that has its first turn. An audit that cannot be judged is marked
+// inconclusive, and false returned. The caller has the job's turn.
+func (a *Auditor) prepare(j *job) bool {
+	if j.worlds != nil {
+		return true
 	}
+	done := func() {}
+	if a.opt.Announce != nil {
+		done = a.opt.Announce(j.query.SQL) // the texts are parsed to be verified
+	}
+	worlds, err := a.worlds(j)
+	done()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if j.worlds = worlds; err == nil {
+		j.plan = summaryOf(j.plan)
+		err = a.resetEvidence(j)
+	}
+	if err != nil {
+		a.markInconclusive(j, err)
+	}
+	return err == nil
+}
+
+// worlds returns the neighbours with the texts to replay, without evidence.
+func (a *Auditor) worlds(j *job) ([]world, error) {
 	d0, err := a.text(j.query, j.plan, a.opt.D0)
 	if err != nil {
-		a.condemn(j, err)
-		return
+		return nil, err
+	}
+	var worlds []world
+	for _, schema := range a.opt.D1 {
+		d1, err := a.text(j.query, j.plan, schema)
+		if err != nil {
+			return nil, err
+		}
+		worlds = append(worlds, world{schema: schema, sql: SQLPair{D0: d0, D1: d1}})
+	}
+	return worlds, nil
+}
+
+// resetEvidence drops all evidence of an audit whose worlds are made. The caller holds Auditor.mu and has the job's turn.
+func (a *Auditor) resetEvidence(j *job) error {
+	j.drift, j.trouble, j.reports, j.Trials, j.Wealth = &analysis.Drift{}, "", nil, 0, 0
+	if j.hoist == nil {
+		j.hoist = a.hoisting(j.query.SQL)
 	}
 	claim, opt := a.terms(j.plan)
 	opt.Salt = a.salt(j.plan.Key)
-	for _, schema := range a.opt.D1 {
-		w := world{schema: schema, sql: SQLPair{D0: d0}, drift: &analysis.Drift{}}
-		if w.sql.D1, err = a.text(j.query, j.plan, schema); err == nil {
-			w.audit, err = analysis.New(claim, opt)
-		}
+	for i := range j.worlds {
+		w := &j.worlds[i]
+		audit, err := analysis.New(claim, opt)
 		if err != nil {
-			a.condemn(j, err)
-			return
+			return err
 		}
-		j.worlds = append(j.worlds, w)
-		j.reports = append(j.reports, j.report(&w))
+		w.audit, w.drift, w.reported = audit, &analysis.Drift{}, false
+		j.reports = append(j.reports, j.report(w))
 	}
+	j.Threshold = -math.Log(1 - opt.Confidence)
+	return nil
+}
+
+// hoisting returns what hoists a new audit's trials, or nil where that is off.
+func (a *Auditor) hoisting(sql string) *replay.Hoisting {
+	if !a.opt.Hoist {
+		return nil
+	}
+	h := replay.NewHoisting(a.opt.NoiseFunctions)
+	if a.opt.Announce != nil {
+		h.Announce = func() func() { return a.opt.Announce(sql) }
+	}
+	return h
 }
 
 // text returns the query's text for one world.
@@ -110,19 +142,24 @@ func (a *Auditor) terms(plan *rewrite.Plan) (analysis.Claim, analysis.Options) {
 	return analysis.Claim{Epsilon: plan.Claim.Epsilon, Delta: plan.Claim.Delta}, opt
 }
 
-// condemn ends a job that cannot be judged.
-func (a *Auditor) condemn(j *job, err error) {
-	text := a.say(err)
-	j.state, j.trouble, j.worlds = Decided, text, nil
-	claim := analysis.Claim{Epsilon: math.NaN()}
-	source := ""
-	if c := j.plan.Claim; c != nil {
+// markInconclusive ends an audit that cannot be judged. The caller holds Auditor.mu.
+func (a *Auditor) markInconclusive(j *job, err error) {
+	j.trouble, j.worlds = a.say(err), nil
+	j.reports = []analysis.Report{a.emptyReport(j.plan, j.trouble)}
+	a.roster.Decide(&j.Audit, false, 0)
+	a.release(j)
+	a.metrics.verdicts.WithLabelValues(string(analysis.Inconclusive)).Inc()
+}
+
+// emptyReport returns the report of an audit without trials.
+func (a *Auditor) emptyReport(plan *rewrite.Plan, reason string) analysis.Report {
+	claim, source := analysis.Claim{Epsilon: math.NaN()}, ""
+	if c := plan.Claim; c != nil {
 		claim, source = analysis.Claim{Epsilon: c.Epsilon, Delta: c.Delta}, c.Source
 	}
-	r := analysis.Refused(claim, a.opt.Analysis.Confidence, text)
+	r := analysis.Refused(claim, a.opt.Analysis.Confidence, reason)
 	r.Claimed.Source = source
-	j.reports = []analysis.Report{r}
-	a.metrics.verdicts.WithLabelValues(string(analysis.Inconclusive)).Inc()
+	return r
 }
 
 func (j *job) report(w *world) analysis.Report {
@@ -166,138 +203,10 @@ func (j *job) statement() replay.Statement {
 	return s
 }
 
-// turnTime is how long a turn is at least, however quick the trials are: a turn may begin with opening sessions.
-const turnTime = time.Second
-
-// turn runs a job until it is decided, its share of trials is used, it cannot be replayed, or ctx ends.
-func (a *Auditor) turn(ctx context.Context, j *job) {
-	defer func() {
-		if r := recover(); r != nil {
-			a.recovered("audit "+j.id, r)
-			a.mu.Lock()
-			a.condemn(j, errors.New("internal error: see the log"))
-			a.mu.Unlock()
-		}
-	}()
-	if err := a.replay(ctx, j); err != nil {
-		if ctx.Err() == nil {
-			a.postpone(j, err)
-		}
-		return
-	}
-	fresh, err := a.current(ctx, j) // the copies may have changed during the turn
-	if err != nil {
-		if ctx.Err() == nil {
-			a.postpone(j, err)
-		}
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	j.trouble = ""
-	if fresh && j.decided() {
-		j.state = Decided
-		a.metrics.verdicts.WithLabelValues(string(j.worst().Verdict)).Inc()
-		return
-	}
-	j.state = Queued
-	a.enqueue(j)
-}
-
-// replay runs one turn; evidence that hoisting has spoilt is dropped.
-func (a *Auditor) replay(ctx context.Context, j *job) error {
-	if _, err := a.current(ctx, j); err != nil {
-		return err
-	}
-	err := a.rounds(ctx, j)
-	if differ := j.hoist.Disagreed(); differ != nil {
-		a.opt.Logger.Warn("audit begins again without hoisting", zap.String("audit", j.id), zap.Error(differ))
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		told := j.worlds
-		a.lay(j)
-		for i := range j.worlds {
-			j.worlds[i].told = told[i].told
-		}
-		return nil
-	}
-	return err
-}
-
-// rounds runs the rounds of one turn.
-func (a *Auditor) rounds(ctx context.Context, j *job) error {
-	run, err := a.run(j)
-	if err != nil {
-		return err
-	}
-	keep := false
-	defer func() { a.kept.put(j, run, keep) }()
-	if err := a.stream(ctx, j, run); err != nil {
-		return err
-	}
-	if j.untold() {
-		// Nothing is told that two generations of copies may have shown, nor that hoisting alone may have.
-		if fresh, err := a.current(ctx, j); err != nil || !fresh {
-			return err
-		}
-		if err := run.Verify(ctx); err != nil {
-			return err
-		}
-		a.publish(j)
-	}
-	keep = !j.decided()
-	return nil
-}
-
-// stream takes the rounds of one turn, and publishes what they show until a violation is to be told.
-func (a *Auditor) stream(ctx context.Context, j *job, run *replay.Run) error {
-	began, ran := a.opt.Now(), 0
-	for batch, err := range run.Stream(ctx, a.opt.BatchTrials) {
-		if err != nil {
-			return err
-		}
-		a.metrics.batch(batch)
-		for _, round := range batch.Rounds {
-			if j.decided() {
-				break
-			}
-			j.add(round)
-		}
-		if j.untold() {
-			break
-		}
-		a.publish(j)
-		ran += len(batch.Rounds)
-		if j.decided() || ran >= a.opt.TurnTrials && a.opt.Now().Sub(began) >= turnTime {
-			break
-		}
-	}
-	return nil
-}
-
-// publish makes the latest reports visible and tells every violation once.
-func (a *Auditor) publish(j *job) {
-	reports := make([]analysis.Report, len(j.worlds))
-	for i := range j.worlds {
-		reports[i] = j.report(&j.worlds[i])
-	}
-	a.mu.Lock()
-	j.reports = reports
-	entry := j.entry(&a.opt)
-	a.mu.Unlock()
-	a.metrics.report(entry)
-	for i, r := range reports {
-		if w := &j.worlds[i]; r.Verdict == analysis.Violation && !w.told {
-			w.told = true
-			a.opt.OnFinding(a.finding(j, w, r))
-		}
-	}
-}
-
 func (a *Auditor) finding(j *job, w *world, r analysis.Report) alert.Finding {
 	f := alert.Finding{
 		ID: j.id, Group: j.plan.Group, Summary: j.plan.Summary, User: j.query.User, Database: j.query.Database,
-		Neighbour: w.schema, Route: j.route, Epsilon: float64(r.Claimed.Epsilon), Delta: r.Claimed.Delta, Source: r.Claimed.Source,
+		Neighbour: w.schema, Route: j.Owner.Route, Epsilon: float64(r.Claimed.Epsilon), Delta: r.Claimed.Delta, Source: r.Claimed.Source,
 		Lower: float64(r.EpsilonLower), Estimate: float64(r.EpsilonEstimate), Confidence: r.Confidence, Reason: r.Reason,
 		TrialsD0: r.Trials.D0, TrialsD1: r.Trials.D1, Odds: float64(r.Attacker.PosteriorOdds),
 	}
@@ -314,21 +223,6 @@ func (a *Auditor) finding(j *job, w *world, r analysis.Report) alert.Finding {
 		f.SQL = j.query.SQL
 	}
 	return f
-}
-
-// postpone lets a job wait for a shadow database that is away or not right.
-func (a *Auditor) postpone(j *job, err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.faults++
-	a.metrics.faults.Inc()
-	text := a.say(err)
-	if j.trouble != text {
-		a.opt.Logger.Warn("audit waits; traffic is not affected", zap.String("audit", j.id), zap.String("error", text), zap.Duration("retry_in", a.opt.RetryAfter))
-	}
-	j.state, j.trouble = Waiting, text
-	j.notBefore = a.opt.Now().Add(a.opt.RetryAfter)
-	a.enqueue(j)
 }
 
 // worst returns the report that matters most: a violation, then the highest lower bound.
@@ -357,9 +251,10 @@ func Worse(a, b analysis.Report) bool {
 
 func (j *job) entry(opt *Options) Entry { // with Auditor.mu held
 	e := Entry{
-		ID: j.id, Key: j.key, Route: j.route, Group: j.plan.Group, Summary: j.plan.Summary,
+		ID: j.id, Key: j.Key, Route: j.Owner.Route, Group: j.plan.Group, Summary: j.plan.Summary,
 		User: j.query.User, Database: j.query.Database, App: j.query.ApplicationName,
-		Assumed: j.plan.Assumed, Seen: j.seen, FirstSeen: j.firstSeen, LastSeen: j.lastSeen, State: j.state, Trouble: j.trouble, Restarts: j.restarts,
+		Assumed: j.plan.Assumed, Seen: j.Seen, FirstSeen: j.firstSeen, LastSeen: j.LastSeen, State: j.state(), Trouble: j.trouble, Restarts: j.restarts,
+		Partitions: j.partitions,
 	}
 	if j.plan.Claim != nil {
 		e.ClaimRule = j.plan.Claim.Rule
@@ -368,16 +263,18 @@ func (j *job) entry(opt *Options) Entry { // with Auditor.mu held
 	if opt.ShowValues {
 		r = r.Reveal()
 	}
+	e.Verdict = j.display(&r)
 	e.Report = &r
-	if len(j.worlds) > 1 {
-		for i := range j.worlds { // told is the worker's: a world is not copied
+	if len(j.worlds) > 1 && len(j.reports) == len(j.worlds) {
+		for i := range j.worlds { // reported is the worker's: a world is not copied
 			one := j.reports[i]
+			j.display(&one)
 			e.Neighbours = append(e.Neighbours, Neighbour{
 				Schema: j.worlds[i].schema, Verdict: one.Verdict, Lower: one.EpsilonLower, Estimate: one.EpsilonEstimate,
 			})
 		}
 	}
-	if j.hoist != nil {
+	if e.Hoisting = j.hoisting; j.hoist != nil {
 		hoisting := j.hoist.Report()
 		e.Hoisting = &hoisting
 	}

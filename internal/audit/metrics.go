@@ -1,8 +1,6 @@
 package audit
 
 import (
-	"sync"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dpwatch/dpwatch/analysis"
@@ -10,57 +8,45 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// metrics are the auditor's own; labels are bounded and never hold SQL, users or parameters.
+// metrics are the auditor's counters; labels are bounded and never hold SQL, users or parameters. What is true at the
+// moment is collected by gauges.
 type metrics struct {
-	captured prometheus.Counter
-	skipped  *prometheus.CounterVec
-	replays  *prometheus.CounterVec
-	duration prometheus.Histogram
-	faults   prometheus.Counter
-	verdicts *prometheus.CounterVec
-	lower    *prometheus.GaugeVec
-	estimate *prometheus.GaugeVec
-	claimed  *prometheus.GaugeVec
-	delta    *prometheus.GaugeVec
-	hoisted  *prometheus.GaugeVec
-	tables   *prometheus.GaugeVec
-	mu       sync.Mutex // guards labelled
-	labelled map[string]bool
+	captured   prometheus.Counter
+	recognized prometheus.Counter
+	audited    prometheus.Counter
+	skipped    *prometheus.CounterVec
+	evicted    *prometheus.CounterVec
+	lost       prometheus.Counter
+	replays    *prometheus.CounterVec
+	duration   prometheus.Histogram
+	faults     prometheus.Counter
+	verdicts   *prometheus.CounterVec
 }
 
-// maxLabelled bounds how many audits have gauges of their own; /api/status has all of them.
-const maxLabelled = 100
-
-func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+func newMetrics(reg prometheus.Registerer, a *Auditor) (*metrics, error) {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
 	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
-	gauges := func(name, help string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"query_id"})
-	}
 	m := &metrics{
-		captured: counter("dpwatch_queries_captured_total", "Completed statements that reached the auditor."),
-		skipped:  counters("dpwatch_queries_skipped_total", "Captured statements that are not audited, by reason.", "reason"),
-		replays:  counters("dpwatch_replays_total", "Executions on the neighbouring datasets, by side and outcome.", "side", "outcome"),
+		captured:   counter("dpwatch_queries_captured_total", "Completed statements that reached the auditor."),
+		recognized: counter("dpwatch_dp_statements_total", "Captured statements of DP queries that can be audited."),
+		audited:    counter("dpwatch_dp_statements_audited_total", "Of dpwatch_dp_statements_total, those of queries that had an audit."),
+		skipped:    counters("dpwatch_queries_skipped_total", "Captured statements that are not audited, by reason.", "reason"),
+		evicted:    counters("dpwatch_audits_evicted_total", "Audits that were dropped, by reason: another query got the place, the memory, or a record is kept of the violation.", "reason"),
+		lost:       counter("dpwatch_violation_records_forgotten_total", "Violations that were reported and of which no record is kept any more."),
+		replays:    counters("dpwatch_replays_total", "Executions on the neighbouring datasets, by side and outcome.", "side", "outcome"),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "dpwatch_replay_batch_duration_seconds", Help: "Duration of one batch of replays.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 		}),
 		faults:   counter("dpwatch_replay_faults_total", "Batches that could not be replayed: the shadow database was away or not right."),
 		verdicts: counters("dpwatch_verdicts_total", "Audits decided, by verdict.", "verdict"),
-		lower:    gauges("dpwatch_epsilon_lower_bound", "Certified lower bound on the privacy loss, the first audits only."),
-		estimate: gauges("dpwatch_epsilon_estimate", "Point estimate of the privacy loss, without a confidence statement."),
-		claimed:  gauges("dpwatch_epsilon_claimed", "Privacy loss that the engine claims."),
-		delta:    gauges("dpwatch_delta_claimed", "Delta that the engine claims."),
-		hoisted:  gauges("dpwatch_hoisting_speed_up", "Time of an unmodified round over that of a hoisted one; 1 where trials run the whole query."),
-		tables:   gauges("dpwatch_hoisting_tables", "Temporary tables that a replay session makes for a hoisted query; 0 where trials run the whole query."),
-		labelled: map[string]bool{},
 	}
 	for _, c := range []prometheus.Collector{
-		m.captured, m.skipped, m.replays, m.duration, m.faults, m.verdicts, m.lower, m.estimate, m.claimed, m.delta, m.hoisted, m.tables,
+		m.captured, m.recognized, m.audited, m.skipped, m.evicted, m.lost, m.replays, m.duration, m.faults, m.verdicts, &gauges{a},
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
@@ -68,6 +54,17 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	}
 	for _, v := range []analysis.Verdict{analysis.Violation, analysis.NoEvidence, analysis.Inconclusive} {
 		m.verdicts.WithLabelValues(string(v))
+	}
+	for _, reason := range skipReasons() {
+		m.skipped.WithLabelValues(reason)
+	}
+	for _, reason := range evictionReasons() {
+		m.evicted.WithLabelValues(reason)
+	}
+	for _, side := range []string{"d0", "d1"} {
+		for _, kind := range []string{"rows", "error", replay.Timeout, replay.TooLarge} {
+			m.replays.WithLabelValues(side, kind)
+		}
 	}
 	return m, nil
 }
@@ -90,26 +87,4 @@ func kind(o outcome.Outcome) string {
 		return o.SQLState
 	}
 	return "error"
-}
-
-func (m *metrics) report(e Entry) { // called by several workers; the vectors are safe, labelled is not
-	m.mu.Lock()
-	known := m.labelled[e.ID] || len(m.labelled) < maxLabelled
-	if known {
-		m.labelled[e.ID] = true
-	}
-	m.mu.Unlock()
-	if !known {
-		return
-	}
-	m.lower.WithLabelValues(e.ID).Set(float64(e.Report.EpsilonLower))
-	m.estimate.WithLabelValues(e.ID).Set(float64(e.Report.EpsilonEstimate))
-	m.claimed.WithLabelValues(e.ID).Set(float64(e.Report.Claimed.Epsilon))
-	m.delta.WithLabelValues(e.ID).Set(e.Report.Claimed.Delta)
-	gain, tables := 1.0, 0
-	if e.Hoisting != nil && e.Hoisting.Hoisted {
-		gain, tables = e.Hoisting.SpeedUp, e.Hoisting.Pieces
-	}
-	m.hoisted.WithLabelValues(e.ID).Set(gain)
-	m.tables.WithLabelValues(e.ID).Set(float64(tables))
 }

@@ -37,6 +37,9 @@ func (a *Auditor) renew(ctx context.Context) {
 		}
 		if r != nil {
 			a.rewriter.Store(r)
+			a.mu.Lock()
+			a.known.clear() // what the rewriter before found
+			a.mu.Unlock()
 		}
 		a.tellCatalog(err)
 		inform()

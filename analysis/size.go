@@ -1,0 +1,73 @@
+package analysis
+
+import "unsafe"
+
+// Size returns about how many bytes of memory the audit holds: what it keeps of the past and of results, the counts and the
+// bets. It takes time in proportion to the scores and the blocks, not to the trials.
+func (a *Audit) Size() int {
+	const fixed, perWord, perKey, perRepeat = 64 << 10, 96, 160, 40
+	n := fixed + perRepeat*len(a.repeats) + perWord*len(a.errors.words) + int(unsafe.Sizeof(PathPoint{}))*cap(a.path)
+	for _, list := range [][]float64{a.lead.logw, a.lead.sums, a.climber.logw, a.climber.sums} {
+		n += 8 * cap(list)
+	}
+	n += int(unsafe.Sizeof(stake{})) * cap(a.book.stakes)
+	tables := map[*table]bool{nil: true}
+	add := func(t *table) {
+		if !tables[t] {
+			tables[t] = true
+			n += int(unsafe.Sizeof(table{})) + 16*t.bins()
+		}
+	}
+	count := func(e *epoch) {
+		n += int(unsafe.Sizeof(epoch{})) + int(unsafe.Sizeof(entry{}))*cap(e.entries) +
+			int(unsafe.Sizeof(grant{}))*(cap(e.grants)+cap(e.shift)) + 8*(cap(e.priors)+cap(e.retire))
+		for _, en := range e.entries {
+			add(en.table)
+		}
+	}
+	for _, e := range a.book.epochs {
+		count(e)
+	}
+	count(a.epoch)
+	for i := range a.lead.bets {
+		b := &a.lead.bets[i]
+		n += int(unsafe.Sizeof(bet{})) + 8*cap(b.odds) + int(unsafe.Sizeof(factors{}))*cap(b.factors)
+	}
+	for _, s := range a.all() {
+		add(s.table)
+		n += int(unsafe.Sizeof(series{})) + 8*(cap(s.past[0])+cap(s.past[1])) + 8*(cap(s.buckets.numbers[0])+cap(s.buckets.numbers[1])) +
+			10*cap(s.binner.edges)
+	}
+	if r := a.reader; r != nil {
+		n += perKey * len(r.labels)
+		for _, d := range r.words {
+			n += perWord * len(d.words)
+		}
+	}
+	for _, p := range a.retained {
+		n += sizeOf(p.worlds[0]) + sizeOf(p.worlds[1])
+	}
+	return n
+}
+
+// Size returns about how many bytes of memory the watch holds.
+func (d *Drift) Size() int {
+	n := 0
+	for _, list := range d.kept {
+		n += 8 * cap(list)
+	}
+	return n
+}
+
+// Size returns about how many bytes of memory the report holds.
+func (r *Report) Size() int {
+	const fixed, perString = 1 << 10, 32
+	n := fixed + len(r.Reason)
+	for _, p := range r.Partitions {
+		n += perString + len(p.Key)
+	}
+	for _, w := range r.Warnings {
+		n += perString + len(w)
+	}
+	return n
+}

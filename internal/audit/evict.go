@@ -1,0 +1,163 @@
+package audit
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+)
+
+// Why an audit is evicted, fit for a metric label.
+const (
+	evictedPlace    = "place"    // another query got its place
+	evictedMemory   = "memory"   // the audits took more memory than they may
+	evictedRecord   = "recorded" // a violation of which a record is kept
+	recordsPerAudit = 4          // records of violations that are kept, per place for an audit
+)
+
+func evictionReasons() []string { return []string{evictedPlace, evictedMemory, evictedRecord} }
+
+// warnEvery is how often a condition that persists is logged.
+const warnEvery = time.Minute
+
+// forget drops an audit that the roster has no longer. The caller holds Auditor.mu.
+func (a *Auditor) forget(seat *schedule.Audit, reason string) {
+	j := a.jobs[seat.Key]
+	delete(a.jobs, seat.Key)
+	a.order = slices.DeleteFunc(a.order, func(o *job) bool { return o == j })
+	a.evictions[reason]++
+	a.metrics.evicted.WithLabelValues(reason).Inc()
+	if seat.Phase() == schedule.Queued {
+		a.coverage.lose(seat.Key)
+		a.asked.put(seat.Key, seat.Seen)
+	}
+}
+
+// shed evicts audits until the others take no more memory than they may. The caller holds Auditor.mu.
+func (a *Auditor) shed() {
+	n := 0
+	for seat := a.roster.Shed(); seat != nil; seat = a.roster.Shed() {
+		a.forget(seat, evictedMemory)
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	if counts := a.turned.add(evictedMemory, a.opt.Now()); counts != nil {
+		a.opt.Logger.Warn("audits are dropped before they are decided: they take more memory than they may; raise audit.memory",
+			zap.Any("since_last_warning", counts), zap.Int64("audit_bytes", a.roster.Bytes()), zap.Int64("budget_bytes", a.opt.Memory))
+	}
+}
+
+// retire replaces violations that have too many of the places by records. The caller holds Auditor.mu.
+func (a *Auditor) retire() {
+	for seat := a.roster.Retire(); seat != nil; seat = a.roster.Retire() {
+		j := a.jobs[seat.Key]
+		lost := a.records.add(j.record(), seat)
+		a.forget(seat, evictedRecord)
+		a.opt.Logger.Warn("violations have half of the places of audits; a shorter record of one is kept", zap.String("audit", j.id))
+		if lost == nil {
+			continue
+		}
+		a.roster.Reopen(lost.seat)
+		a.metrics.lost.Inc()
+		a.opt.Logger.Error("the record of a violation is forgotten: there are too many; its alert stands",
+			zap.String("audit", lost.ID), zap.String("db.query.summary", lost.Summary))
+	}
+}
+
+// Record is what is kept of a violation whose audit gave way to others.
+type Record struct {
+	ID        string         `json:"id"`
+	Group     string         `json:"fingerprint"`
+	Summary   string         `json:"summary"` // without literals
+	User      string         `json:"user"`
+	Database  string         `json:"database"`
+	Route     string         `json:"route,omitempty"`
+	Neighbour string         `json:"neighbour"`
+	Claimed   analysis.Float `json:"epsilon_claimed"`
+	Lower     analysis.Float `json:"epsilon_lower"`
+	Trials    int            `json:"trials"`
+	Seen      uint64         `json:"seen"` // times that clients ran it
+	FirstSeen time.Time      `json:"first_seen"`
+	LastSeen  time.Time      `json:"last_seen"`
+
+	seat *schedule.Audit
+}
+
+func (j *job) record() *Record { // with Auditor.mu held
+	i, r := j.worstIndex()
+	c := &Record{
+		ID: j.id, Group: j.plan.Group, Summary: j.plan.Summary, User: j.Owner.User, Database: j.Owner.Database, Route: j.Owner.Route,
+		Claimed: r.Claimed.Epsilon, Lower: r.EpsilonLower, Trials: r.Trials.D0, Seen: j.Seen, FirstSeen: j.firstSeen, LastSeen: j.LastSeen,
+	}
+	if i < len(j.worlds) {
+		c.Neighbour = j.worlds[i].schema
+	}
+	return c
+}
+
+// records are the violations whose audits gave way, oldest first.
+type records struct {
+	most  int
+	byKey map[string]*Record
+	order []*Record
+}
+
+// add keeps a record, and returns the one that is forgotten for it, or nil.
+func (r *records) add(c *Record, seat *schedule.Audit) (lost *Record) {
+	if r.byKey == nil {
+		r.byKey = map[string]*Record{}
+	}
+	c.seat = seat
+	r.byKey[seat.Key] = c
+	if r.order = append(r.order, c); len(r.order) > r.most {
+		lost, r.order = r.order[0], slices.Delete(r.order, 0, 1)
+		delete(r.byKey, lost.seat.Key)
+	}
+	return lost
+}
+
+// seen records that a query was run, and reports whether there is a record of its violation.
+func (r *records) seen(key string, at time.Time) bool {
+	c := r.byKey[key]
+	if c != nil {
+		c.Seen++
+		c.LastSeen = at
+	}
+	return c != nil
+}
+
+// list returns copies of the records.
+func (r *records) list() []Record {
+	out := make([]Record, len(r.order))
+	for i, c := range r.order {
+		out[i] = *c
+	}
+	return out
+}
+
+// turnedAway counts what is not audited between two warnings.
+type turnedAway struct {
+	counts map[string]uint64
+	warned time.Time
+}
+
+// add counts one, and returns what was counted since the last warning when another one is due, or nil.
+func (t *turnedAway) add(reason string, now time.Time) map[string]uint64 {
+	if t.counts == nil {
+		t.counts = map[string]uint64{}
+	}
+	t.counts[reason]++
+	if !t.warned.IsZero() && now.Sub(t.warned) < warnEvery {
+		return nil
+	}
+	counts := maps.Clone(t.counts)
+	clear(t.counts)
+	t.warned = now
+	return counts
+}

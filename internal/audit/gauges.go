@@ -1,0 +1,157 @@
+package audit
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+)
+
+// gauges collects what is true at the moment. The series of a single audit come and go with it.
+type gauges struct{ a *Auditor }
+
+// maxSeries bounds how many audits have series of their own, violations apart: those always have. /api/status has all audits.
+const maxSeries = 100
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+var (
+	descAudits     = desc("dpwatch_audits", "Audits, by state.", "state")
+	descOpen       = desc("dpwatch_open_violations", "Queries with a violation, records of earlier ones included.")
+	descOldest     = desc("dpwatch_oldest_waiting_audit_age_seconds", "Time for which the audit that has waited longest has waited for its next turn; 0 without any.")
+	descUntried    = desc("dpwatch_oldest_untried_audit_age_seconds", "Time since the admission of the oldest audit without a trial; 0 without any.")
+	descShadow     = desc("dpwatch_shadow_up", "1 when the shadow database was right when it was used last, else 0.")
+	descLastTrial  = desc("dpwatch_last_trial_timestamp_seconds", "Time of the latest trials; 0 before the first.")
+	descBytes      = desc("dpwatch_audit_memory_bytes", "Estimated memory of all audits.")
+	descBudget     = desc("dpwatch_audit_memory_limit_bytes", "What dpwatch_audit_memory_bytes may be; 0 = no limit.")
+	descQueries    = desc("dpwatch_dp_queries", "Distinct DP queries so far that can be audited; estimated beyond a thousand.")
+	descCovered    = desc("dpwatch_dp_queries_audited_ratio", "Of dpwatch_dp_queries, the share that has an audit or had one that was decided.")
+	descLower      = desc("dpwatch_epsilon_lower_bound", "Certified lower bound on the privacy loss, of violations and of a hundred other audits.", "query_id")
+	descClaimed    = desc("dpwatch_epsilon_claimed", "Privacy loss that the engine claims.", "query_id")
+	descDelta      = desc("dpwatch_delta_claimed", "Delta that the engine claims.", "query_id")
+	descSpeedUp    = desc("dpwatch_hoisting_speed_up", "Time of an unmodified round over that of a hoisted one; 1 where trials run the whole query.", "query_id")
+	descHoistTable = desc("dpwatch_hoisting_tables", "Temporary tables that a replay session makes for a hoisted query; 0 where trials run the whole query.", "query_id")
+)
+
+// Describe sends every description.
+func (g *gauges) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		descAudits, descOpen, descOldest, descUntried, descShadow, descLastTrial, descBytes, descBudget, descQueries, descCovered,
+		descLower, descClaimed, descDelta, descSpeedUp, descHoistTable,
+	} {
+		out <- d
+	}
+}
+
+// Collect sends the present values.
+func (g *gauges) Collect(out chan<- prometheus.Metric) {
+	for _, m := range g.collect() { // without the lock
+		out <- m
+	}
+}
+
+func (g *gauges) collect() []prometheus.Metric {
+	a := g.a
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var all []prometheus.Metric
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		all = append(all, prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...))
+	}
+	now := a.opt.Now()
+	age := func(d *prometheus.Desc, since time.Time) {
+		if since.IsZero() {
+			since = now
+		}
+		gauge(d, max(0, now.Sub(since).Seconds()))
+	}
+	var oldest, untried time.Time
+	earlier := func(t *time.Time, since time.Time) {
+		if t.IsZero() || since.Before(*t) {
+			*t = since
+		}
+	}
+	states, violations := map[State]int{}, len(a.records.order)
+	for _, j := range a.order {
+		states[j.state()]++
+		switch j.Phase() {
+		case schedule.Violation:
+			violations++
+		case schedule.Queued:
+			earlier(&oldest, j.Since())
+			if j.Trials == 0 {
+				earlier(&untried, j.Since())
+			}
+		}
+	}
+	for _, s := range States() {
+		gauge(descAudits, float64(states[s]), string(s))
+	}
+	gauge(descOpen, float64(violations))
+	age(descOldest, oldest)
+	age(descUntried, untried)
+	up := 0.0
+	if a.shadowUp {
+		up = 1
+	}
+	gauge(descShadow, up)
+	last := 0.0
+	if !a.lastTrial.IsZero() {
+		last = float64(a.lastTrial.UnixNano()) / 1e9
+	}
+	gauge(descLastTrial, last)
+	gauge(descBytes, float64(a.roster.Bytes()))
+	gauge(descBudget, float64(a.opt.Memory))
+	n, share := a.coverage.queries()
+	gauge(descQueries, n)
+	gauge(descCovered, share)
+	taken := map[string]bool{} // two series of one name would make all metrics fail, and an id is cut from a hash
+	for _, c := range a.records.order {
+		if taken[c.ID] {
+			continue
+		}
+		taken[c.ID] = true
+		gauge(descLower, float64(c.Lower), c.ID)
+		gauge(descClaimed, float64(c.Claimed), c.ID)
+	}
+	for _, j := range a.withSeries() {
+		if taken[j.id] {
+			continue
+		}
+		taken[j.id] = true
+		_, r := j.worstIndex()
+		gauge(descLower, float64(r.EpsilonLower), j.id)
+		gauge(descClaimed, float64(r.Claimed.Epsilon), j.id)
+		gauge(descDelta, r.Claimed.Delta, j.id)
+		h := j.hoisting
+		if j.hoist != nil {
+			report := j.hoist.Report()
+			h = &report
+		}
+		gain, tables := 1.0, 0
+		if h != nil && h.Hoisted {
+			gain, tables = h.SpeedUp, h.Pieces
+		}
+		gauge(descSpeedUp, gain, j.id)
+		gauge(descHoistTable, float64(tables), j.id)
+	}
+	return all
+}
+
+// withSeries returns the audits that have series of their own: all violations, and of the other audits that have begun the
+// first ones. The caller holds Auditor.mu.
+func (a *Auditor) withSeries() []*job {
+	var violations, others []*job
+	for _, j := range a.order {
+		switch {
+		case j.Phase() == schedule.Violation || j.worst().DetectedAt != nil:
+			violations = append(violations, j)
+		case j.Trials > 0 || j.Phase() == schedule.Decided:
+			others = append(others, j)
+		}
+	}
+	return append(violations, others[:min(len(others), max(0, maxSeries-len(violations)))]...)
+}

@@ -1,0 +1,192 @@
+package schedule
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Refusal is why an audit is not admitted; "" = it is.
+type Refusal string
+
+// The reasons for which an audit is not admitted, fit for a metric label.
+const (
+	// TooManyAudits: all places are taken, and no audit may be evicted for this one.
+	TooManyAudits Refusal = "too_many_audits"
+	// ShapeSampled: the same query with other constants has as many audits as it may have.
+	ShapeSampled Refusal = "shape_sampled"
+)
+
+// Refusals returns every Refusal.
+func Refusals() []Refusal { return []Refusal{TooManyAudits, ShapeSampled} }
+
+// Admit adds an audit, or returns why not. The audit that Room returned for it is removed.
+func (r *Roster) Admit(a *Audit, now time.Time) (evicted *Audit, refusal Refusal) {
+	if evicted, refusal = r.Room(a); refusal != "" {
+		return nil, refusal
+	}
+	if evicted != nil {
+		r.Remove(evicted)
+	}
+	r.add(a, now)
+	return evicted, ""
+}
+
+// Room returns whether there is a place for an audit, and the one that would be evicted for it, if any. These rules hold,
+// so that a client that invents queries displaces its own:
+//
+//   - An owner has at most PerShape audits of one shape. A further one replaces a decided audit of the shape, or one
+//     that has not begun and was asked for less often.
+//   - When all places are taken, an owner with fewer audits displaces one of the owner with the most.
+//   - Of one owner, a shape with fewer audits displaces one of the shape with the most, then decided audits give way, then
+//     those that have not begun and were asked for less often.
+//   - An audit with a worker and a violation are never evicted.
+func (r *Roster) Room(a *Audit) (evicted *Audit, refusal Refusal) {
+	s := r.shapes[shapeKey{a.Owner, a.Shape}]
+	switch {
+	case s != nil && len(s.audits)+s.closed >= r.limits.PerShape:
+		if evicted = leastPromising(s.audits, func(b *Audit) bool { return b.gives(a) }); evicted == nil {
+			return nil, ShapeSampled
+		}
+	case len(r.audits) >= r.limits.Audits:
+		if evicted = r.makeRoom(a, s); evicted == nil {
+			return nil, TooManyAudits
+		}
+	}
+	return evicted, ""
+}
+
+// gives reports whether an audit gives way to another one of its owner.
+func (a *Audit) gives(way *Audit) bool {
+	return a.phase == Decided || a.phase == Queued && a.Trials == 0 && a.Seen < way.Seen
+}
+
+// makeRoom returns the audit to evict when all places are taken, or nil.
+func (r *Roster) makeRoom(a *Audit, own *shape) *Audit {
+	audits, crowd := 0, 0
+	if o := r.owners[a.Owner]; o != nil {
+		audits = o.audits
+	}
+	if own != nil {
+		crowd = len(own.audits)
+	}
+	var best *Audit
+	for _, b := range r.audits {
+		switch {
+		case b.phase == Running || b.phase == Violation:
+			continue
+		case b.Owner != a.Owner:
+			if b.account.audits <= audits+1 {
+				continue
+			}
+		case len(b.shape.audits) <= crowd+1 && b.phase != Decided && (len(b.shape.audits) <= crowd || !b.gives(a)):
+			continue
+		}
+		if best == nil || byPlaces(b, best) < 0 {
+			best = b
+		}
+	}
+	return best
+}
+
+// byPlaces orders audits by how much their owner has, then by what evicting them loses.
+func byPlaces(a, b *Audit) int {
+	return cmp.Or(cmp.Compare(b.account.audits, a.account.audits), byPromise(a, b))
+}
+
+// byPromise orders audits of one owner by what evicting them loses, least first: decided ones by when they were asked for
+// last, then those of shapes that have the most, then by wealth, by how often they were asked for, by trials, and the latest first.
+func byPromise(a, b *Audit) int {
+	if a.phase == Decided || b.phase == Decided {
+		if a.phase != b.phase {
+			return -boolCompare(a.phase == Decided, b.phase == Decided)
+		}
+		return cmp.Or(a.LastSeen.Compare(b.LastSeen), cmp.Compare(a.number, b.number))
+	}
+	return cmp.Or(
+		cmp.Compare(len(b.shape.audits), len(a.shape.audits)), cmp.Compare(a.Wealth, b.Wealth),
+		cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.Trials, b.Trials), cmp.Compare(b.number, a.number),
+	)
+}
+
+func boolCompare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// leastPromising returns the first audit by byPromise that may go, or nil.
+func leastPromising(audits []*Audit, may func(*Audit) bool) *Audit {
+	var best *Audit
+	for _, a := range audits {
+		if may(a) && (best == nil || byPromise(a, best) < 0) {
+			best = a
+		}
+	}
+	return best
+}
+
+// Retire returns a violation to be replaced by a shorter record, where violations have more than half of the places, and
+// removes it: the one asked for longest ago of the shape with the most, of the owner with the most. It keeps its place
+// within its shape until Reopen, so that one broken query does not raise alerts without end. nil = there is room.
+func (r *Roster) Retire() *Audit {
+	if r.violations <= max(1, r.limits.Audits/2) {
+		return nil
+	}
+	var all []*Audit
+	for _, a := range r.audits {
+		if a.phase == Violation {
+			all = append(all, a)
+		}
+	}
+	gone := slices.MinFunc(all, func(a, b *Audit) int {
+		return cmp.Or(
+			cmp.Compare(b.account.audits, a.account.audits), cmp.Compare(len(b.shape.audits), len(a.shape.audits)),
+			a.LastSeen.Compare(b.LastSeen), cmp.Compare(a.number, b.number),
+		)
+	})
+	gone.shape.closed++
+	r.Remove(gone)
+	return gone
+}
+
+// Reopen says that the record of a retired violation was forgotten.
+func (r *Roster) Reopen(a *Audit) {
+	a.shape.closed--
+	r.drop(a.shape)
+}
+
+// Shed returns an audit to evict because the audits take more memory than they may, and removes it; nil = there is room, or
+// nothing that may be evicted. It is one of the owner with the most memory: the largest without growing evidence, then the
+// largest.
+func (r *Roster) Shed() *Audit {
+	if r.limits.Bytes == 0 || r.bytes <= r.limits.Bytes {
+		return nil
+	}
+	sums := map[Owner]int64{}
+	for _, a := range r.audits {
+		if a.phase == Queued || a.phase == Decided {
+			sums[a.Owner] += a.Bytes
+		}
+	}
+	var best *Audit
+	for _, a := range r.audits {
+		if a.phase != Queued && a.phase != Decided {
+			continue
+		}
+		if best == nil || cmp.Or(
+			cmp.Compare(sums[best.Owner], sums[a.Owner]), boolCompare(a.Wealth > 0, best.Wealth > 0),
+			cmp.Compare(best.Bytes, a.Bytes), cmp.Compare(best.number, a.number),
+		) < 0 {
+			best = a
+		}
+	}
+	if best != nil {
+		r.Remove(best)
+	}
+	return best
+}

@@ -1,0 +1,180 @@
+package schedule
+
+import (
+	"slices"
+	"time"
+)
+
+// Phase is how far an audit is, as far as its place and its turns depend on it.
+type Phase uint8
+
+// The phases of an audit.
+const (
+	Queued    Phase = iota // waits for a turn
+	Running                // a worker has it: it is never evicted
+	Decided                // without a violation
+	Violation              // evicted only by Retire
+)
+
+// Owner is whose queries share their part of the places and of the turns.
+type Owner struct{ User, Database, Route string }
+
+// Audit is one audit as the scheduler sees it. The caller fills in the exported fields and keeps them up to date; a
+// Roster reads them in its methods. All of it needs one lock.
+type Audit struct {
+	Key   string // identity
+	Shape string // of the query, without what a client can vary at will
+	Owner Owner
+
+	Seen     uint64 // times that clients ran the query
+	LastSeen time.Time
+	Trials   int
+	// Wealth is the log of the evidence against the claim, and Threshold where it is a violation.
+	Wealth, Threshold float64
+	Bytes             int64     // of memory, estimated
+	NotBefore         time.Time // no turn earlier
+
+	phase   Phase
+	turns   int
+	used    time.Duration // in turns
+	since   time.Time     // it waits for a turn since then
+	number  uint64        // in the order of admission
+	shape   *shape
+	account *account
+}
+
+// Phase returns the audit's phase.
+func (a *Audit) Phase() Phase { return a.phase }
+
+// Turns returns how many turns the audit has had since it was admitted or began again.
+func (a *Audit) Turns() int { return a.turns }
+
+// Since returns when the audit began to wait for its next turn.
+func (a *Audit) Since() time.Time { return a.since }
+
+// shape is what the audits of one shape of one owner have in common.
+type shape struct {
+	key    shapeKey
+	audits []*Audit
+	begun  int // audits that have had a turn
+	closed int // retired violations: they keep their places in the shape
+}
+
+type shapeKey struct {
+	owner Owner
+	shape string
+}
+
+// account is what the audits of one owner have in common.
+type account struct {
+	audits int
+	used   time.Duration // time in turns, from the least of the others when the owner came
+	picks  int           // turns that were not first ones
+	// Since a turn that was not a first one: first turns of new shapes, and of further audits of known shapes.
+	fresh, further int
+}
+
+// Limits bound a Roster.
+type Limits struct {
+	Audits   int   // at a time; violations may be half of them
+	PerShape int   // of one owner
+	Bytes    int64 // of all audits together; 0 = no limit
+}
+
+// Roster is all audits. Make it with New. It is not safe for concurrent use.
+type Roster struct {
+	limits     Limits
+	audits     map[string]*Audit
+	shapes     map[shapeKey]*shape
+	owners     map[Owner]*account
+	violations int
+	bytes      int64
+	admitted   uint64
+}
+
+// New returns an empty Roster.
+func New(limits Limits) *Roster {
+	return &Roster{limits: limits, audits: map[string]*Audit{}, shapes: map[shapeKey]*shape{}, owners: map[Owner]*account{}}
+}
+
+// Len returns the number of audits.
+func (r *Roster) Len() int { return len(r.audits) }
+
+// Owners returns the number of owners with audits.
+func (r *Roster) Owners() int { return len(r.owners) }
+
+// Bytes returns the estimated memory of all audits, as of the last call of Resize for each.
+func (r *Roster) Bytes() int64 { return r.bytes }
+
+// Find returns the audit with a key, or nil.
+func (r *Roster) Find(key string) *Audit { return r.audits[key] }
+
+// All calls visit for every audit, in no particular order.
+func (r *Roster) All(visit func(*Audit)) {
+	for _, a := range r.audits {
+		visit(a)
+	}
+}
+
+func (r *Roster) add(a *Audit, now time.Time) {
+	key := shapeKey{a.Owner, a.Shape}
+	if a.shape = r.shapes[key]; a.shape == nil {
+		a.shape = &shape{key: key}
+		r.shapes[key] = a.shape
+	}
+	if a.account = r.owners[a.Owner]; a.account == nil {
+		a.account = &account{used: r.leastUsed()}
+		r.owners[a.Owner] = a.account
+	}
+	r.admitted++
+	a.phase, a.turns, a.since, a.number = Queued, 0, now, r.admitted
+	a.shape.audits = append(a.shape.audits, a)
+	a.account.audits++
+	r.audits[a.Key] = a
+	r.bytes += a.Bytes
+}
+
+// leastUsed returns the least time that an owner with audits has used: a new owner starts level with it.
+func (r *Roster) leastUsed() time.Duration {
+	least := time.Duration(-1)
+	for _, o := range r.owners {
+		if least < 0 || o.used < least {
+			least = o.used
+		}
+	}
+	return max(least, 0)
+}
+
+// Remove forgets an audit.
+func (r *Roster) Remove(a *Audit) {
+	if r.audits[a.Key] != a {
+		return
+	}
+	delete(r.audits, a.Key)
+	r.bytes -= a.Bytes
+	if a.phase == Violation {
+		r.violations--
+	}
+	if a.turns > 0 {
+		a.shape.begun--
+	}
+	a.shape.audits = slices.DeleteFunc(a.shape.audits, func(b *Audit) bool { return a == b })
+	r.drop(a.shape)
+	if a.account.audits--; a.account.audits == 0 {
+		delete(r.owners, a.Owner)
+	}
+}
+
+func (r *Roster) drop(s *shape) {
+	if len(s.audits) == 0 && s.closed == 0 {
+		delete(r.shapes, s.key)
+	}
+}
+
+// Resize records the memory of an audit.
+func (r *Roster) Resize(a *Audit, bytes int64) {
+	if r.audits[a.Key] == a {
+		r.bytes += bytes - a.Bytes
+	}
+	a.Bytes = bytes
+}

@@ -1,0 +1,163 @@
+package schedule
+
+import (
+	"cmp"
+	"math"
+	"time"
+)
+
+// How turns are shared between first ones, which are short, and others. Since the last other turn, an owner has at most so
+// many first turns while other turns wait.
+const (
+	maxFresh   = 8 // of shapes of which no audit has begun
+	maxFurther = 2 // of further audits of a shape
+	// Of an owner's turns that are not first ones, one in so many goes to the audit that has waited longest.
+	oldestEvery = 3
+)
+
+// Next returns the audit that has the next turn, or nil and how long to wait for one whose time comes. Its phase is
+// Running until Return or Decide. The order is:
+//
+//   - First turns of shapes of which no audit has begun, then first turns of further audits, within the bounds above, then all
+//     others: so a new query waits only for turns at work.
+//   - Between owners, the one that has used the least time in turns.
+//   - Of one owner's audits, the one whose evidence reaches its threshold soonest at the rate so far; one time in three the
+//     one that has waited longest.
+func (r *Roster) Next(now time.Time) (*Audit, time.Duration) {
+	wait := time.Duration(math.MaxInt64)
+	var first, other *Audit
+	others := false
+	for _, a := range r.audits { // first, whether others wait
+		if a.phase == Queued && a.turns > 0 && !a.NotBefore.After(now) {
+			others = true
+			break
+		}
+	}
+	for _, a := range r.audits {
+		if a.phase != Queued {
+			continue
+		}
+		if d := a.NotBefore.Sub(now); d > 0 {
+			wait = min(wait, d)
+			continue
+		}
+		switch {
+		case a.turns > 0:
+			if other == nil || byTurn(a, other) < 0 {
+				other = a
+			}
+		case others && a.overdrawn():
+		case first == nil || byFirstTurn(a, first) < 0:
+			first = a
+		}
+	}
+	next := first
+	if next == nil {
+		next = other
+	}
+	if next == nil {
+		return nil, wait
+	}
+	if next.turns > 0 {
+		next.account.picks++
+		for _, o := range r.owners {
+			o.fresh, o.further = 0, 0
+		}
+	} else {
+		if next.shape.begun == 0 {
+			next.account.fresh++
+		} else {
+			next.account.further++
+		}
+		next.shape.begun++
+	}
+	next.turns++
+	next.phase = Running
+	return next, 0
+}
+
+// overdrawn reports whether the owner of an audit without a turn has to wait for a turn of another kind.
+func (a *Audit) overdrawn() bool {
+	if a.shape.begun == 0 {
+		return a.account.fresh >= maxFresh
+	}
+	return a.account.further >= maxFurther
+}
+
+// byFirstTurn orders audits that have had no turn.
+func byFirstTurn(a, b *Audit) int {
+	return cmp.Or(
+		boolCompare(a.shape.begun > 0, b.shape.begun > 0), cmp.Compare(a.account.used, b.account.used),
+		cmp.Compare(a.shape.begun, b.shape.begun), cmp.Compare(b.Seen, a.Seen), cmp.Compare(a.number, b.number),
+	)
+}
+
+// byTurn orders audits that have had a turn.
+func byTurn(a, b *Audit) int {
+	if a.account != b.account {
+		return cmp.Or(cmp.Compare(a.account.used, b.account.used), a.since.Compare(b.since), cmp.Compare(a.number, b.number))
+	}
+	oldest := cmp.Or(a.since.Compare(b.since), cmp.Compare(a.number, b.number))
+	if a.account.picks%oldestEvery == oldestEvery-1 {
+		return oldest
+	}
+	return cmp.Or(cmp.Compare(a.remaining(), b.remaining()), oldest)
+}
+
+// remaining returns the seconds of turns after which the evidence reaches its threshold at the rate so far; infinite
+// where it does not grow.
+func (a *Audit) remaining() float64 {
+	if !(a.Wealth > 0) || a.used <= 0 {
+		return math.Inf(1)
+	}
+	return max(0, a.Threshold-a.Wealth) * a.used.Seconds() / a.Wealth
+}
+
+// Return puts an audit back after a turn that took so long. A first turn without a trial was none.
+func (r *Roster) Return(a *Audit, took time.Duration, now time.Time) {
+	a.charge(took)
+	if a.turns == 1 && a.Trials == 0 {
+		a.turns = 0
+		a.shape.begun--
+	}
+	a.phase, a.since = Queued, now
+}
+
+// Decide ends the turns of an audit, the last of which took so long.
+func (r *Roster) Decide(a *Audit, violation bool, took time.Duration) {
+	a.charge(took)
+	if a.phase == Violation {
+		r.violations--
+	}
+	a.phase = Decided
+	if violation {
+		a.phase = Violation
+		r.violations++
+	}
+}
+
+func (a *Audit) charge(took time.Duration) {
+	a.used += took
+	a.account.used += took
+}
+
+// Restart lets a decided audit begin again.
+func (r *Roster) Restart(a *Audit, now time.Time) {
+	if a.phase == Violation {
+		r.violations--
+	}
+	if a.turns > 0 {
+		a.shape.begun--
+	}
+	a.phase, a.turns, a.used, a.since, a.Trials, a.Wealth = Queued, 0, 0, now, 0, 0
+}
+
+// Pressing reports whether an audit of a new shape waits for its first turn: a long turn ends sooner then.
+func (r *Roster) Pressing(now time.Time) bool {
+	for _, a := range r.audits {
+		if a.phase == Queued && a.turns == 0 && a.shape.begun == 0 && !a.NotBefore.After(now) {
+			return true
+		}
+	}
+	return false
+}

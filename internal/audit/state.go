@@ -1,0 +1,136 @@
+package audit
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// State is how far an audit is.
+type State string
+
+// The states of an audit.
+const (
+	Queued  State = "queued"  // waiting for its first turn
+	Running State = "running" // has begun: its trials are being replayed, in turns with others
+	Waiting State = "waiting" // cannot be replayed now; tried again
+	Decided State = "decided" // a verdict, or the budget is used
+)
+
+// States returns every State.
+func States() []State { return []State{Queued, Running, Waiting, Decided} }
+
+// state returns the job's state. The caller holds Auditor.mu.
+func (j *job) state() State {
+	switch {
+	case j.Phase() == schedule.Decided || j.Phase() == schedule.Violation:
+		return Decided
+	case j.trouble != "":
+		return Waiting
+	case j.Turns() > 0:
+		return Running
+	}
+	return Queued
+}
+
+// display returns what stands for the verdict of a report: the state of an audit that has none yet. The report of such an
+// audit is changed to have no verdict, and to give the state as its reason.
+func (j *job) display(r *analysis.Report) string {
+	state := j.state()
+	if state == Decided || r.Verdict == analysis.Violation {
+		return string(r.Verdict)
+	}
+	r.Verdict = ""
+	switch state {
+	case Waiting:
+		r.Reason = "waiting: " + j.trouble
+	case Running:
+		r.Reason = fmt.Sprintf("running: %d pairs of trials so far", r.Trials.D0)
+	default:
+		r.Reason = "queued: waiting for its first turn"
+	}
+	return string(state)
+}
+
+// size returns about how many bytes of memory a job holds. The caller holds Auditor.mu and has the job's turn, if it has one.
+func (j *job) size() int64 {
+	const fixed = 2 << 10
+	n := fixed + j.query.Size() + j.plan.Size()
+	for i := range j.worlds {
+		w := &j.worlds[i]
+		n += len(w.sql.D0) + len(w.sql.D1)
+		if w.audit != nil {
+			n += w.audit.Size() + w.drift.Size()
+		}
+	}
+	for i := range j.reports {
+		n += j.reports[i].Size()
+	}
+	if j.drift != nil {
+		n += j.drift.Size()
+	}
+	return int64(n)
+}
+
+// release frees what a decided audit does not need: all but its report, and the texts where they are shown. The caller holds
+// Auditor.mu and has the job's turn.
+func (a *Auditor) release(j *job) {
+	j.plan = summaryOf(j.plan)
+	j.plan.Settings, j.plan.SearchPath = nil, nil
+	j.query.Params, j.query.Settings, j.query.ResultFormats = nil, nil, nil
+	if !a.opt.ShowSQL {
+		j.query.SQL = ""
+	}
+	if j.hoist != nil {
+		report := j.hoist.Report()
+		j.hoisting, j.hoist = &report, nil
+	}
+	j.drift = nil
+	for i := range j.worlds {
+		w := &j.worlds[i]
+		w.audit, w.drift = nil, nil
+		if !a.opt.ShowSQL {
+			w.sql = SQLPair{}
+		}
+	}
+	a.roster.Resize(&j.Audit, j.size())
+}
+
+// summaryOf returns what an audit needs of a plan once its texts are made: not the tree, nor the catalog that was read for it.
+func summaryOf(p *rewrite.Plan) *rewrite.Plan {
+	return &rewrite.Plan{
+		Key: p.Key, Group: p.Group, Shape: p.Shape, Summary: p.Summary, Claim: p.Claim, Assumed: p.Assumed,
+		Settings: p.Settings, SearchPath: p.SearchPath,
+	}
+}
+
+// shownPartitions is how many partitions of a report are kept: those with the largest estimates.
+const shownPartitions = 20
+
+// cutPartitions keeps the partitions with the largest estimates, in the order in which their keys came, and returns how many
+// there were.
+func cutPartitions(r *analysis.Report) int {
+	n := len(r.Partitions)
+	if n <= shownPartitions {
+		return n
+	}
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(x, y int) int { // NaN is the least
+		return cmp.Or(cmp.Compare(r.Partitions[y].EpsilonEstimate, r.Partitions[x].EpsilonEstimate), cmp.Compare(x, y))
+	})
+	order = order[:shownPartitions]
+	slices.Sort(order)
+	kept := make([]analysis.Partition, shownPartitions)
+	for i, at := range order {
+		kept[i] = r.Partitions[at]
+	}
+	r.Partitions = kept
+	return n
+}

@@ -1,0 +1,249 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"maps"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// rememberedTexts is how many statements are recognized at least without being parsed again, and of how many queries
+// without an audit it is remembered how often they came.
+const rememberedTexts = 4096
+
+// recognized is what Analyze found about a statement.
+type recognized struct {
+	rewriter *rewrite.Rewriter
+	key      string // of the plan
+	shape    string
+	reason   string        // of the refusal; "" = it can be audited
+	plan     *rewrite.Plan // only where it was analyzed just now
+}
+
+// Submit takes one captured query: it is recognized as an audit's, becomes a new audit, or is counted as skipped.
+// It parses SQL that it has not seen of late, and so may die of hostile text: call it only in a process that may. With
+// Options.Renew it waits for Run to have tried that once.
+func (a *Auditor) Submit(q capture.Query) {
+	<-a.informed
+	a.metrics.captured.Inc()
+	if !a.place(q, a.recognize(q)) {
+		a.place(q, a.parse(q))
+	}
+}
+
+// recognize returns what is remembered about a statement, or parses it.
+func (a *Auditor) recognize(q capture.Query) recognized {
+	id := textOf(q)
+	a.mu.Lock()
+	a.captured++
+	r, ok := a.known.get(id)
+	a.mu.Unlock()
+	if ok && r.rewriter == a.rewriter.Load() {
+		return r
+	}
+	r = a.parse(q)
+	remembered := r
+	remembered.plan = nil
+	a.mu.Lock()
+	a.known.put(id, remembered)
+	a.mu.Unlock()
+	return r
+}
+
+// parse analyzes a statement.
+func (a *Auditor) parse(q capture.Query) recognized {
+	r := recognized{rewriter: a.rewriter.Load()}
+	plan, err := a.analyze(r.rewriter, q)
+	if err != nil {
+		r.reason = reasonOf(err)
+		return r
+	}
+	r.key, r.shape, r.plan = plan.Key, plan.Shape, plan
+	return r
+}
+
+// textOf hashes everything of a query that Analyze reads.
+func textOf(q capture.Query) [sha256.Size]byte {
+	var b []byte
+	str := func(s string) {
+		b = binary.AppendUvarint(b, uint64(len(s)))
+		b = append(b, s...)
+	}
+	for _, s := range []string{q.SQL, q.User, q.Database, q.ApplicationName} {
+		str(s)
+	}
+	flags := byte(q.Protocol)
+	if q.SettingsUncertain {
+		flags |= 1 << 7
+	}
+	b = append(b, flags)
+	b = binary.AppendUvarint(b, uint64(len(q.Params)))
+	for _, p := range q.Params {
+		b = binary.BigEndian.AppendUint32(b, p.OID)
+		b = binary.BigEndian.AppendUint16(b, uint16(p.Format)) //nolint:gosec // only to tell values apart
+		if p.Null {
+			b = append(b, 0)
+			continue
+		}
+		b = append(b, 1)
+		str(string(p.Value))
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.Settings)) {
+		str(name)
+		str(q.Settings[name])
+	}
+	return sha256.Sum256(b)
+}
+
+// place finds the audit of a recognized statement or makes one. It reports false, and does nothing, where it needs the
+// plan and r has none.
+func (a *Auditor) place(q capture.Query, r recognized) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r.reason != "" {
+		a.skip(r.reason)
+		a.suspect(r.reason)
+		return true
+	}
+	key, route := a.identity(q, r.key)
+	if j := a.jobs[key]; j != nil {
+		if a.outdated(j) {
+			if r.plan == nil {
+				return false
+			}
+			a.again(j, q, r.plan)
+		}
+		j.Seen++
+		j.LastSeen = q.Completed
+		a.count(key, true)
+		return true
+	}
+	if a.records.seen(key, q.Completed) {
+		a.count(key, true)
+		return true
+	}
+	asked, _ := a.asked.get(key)
+	seat := schedule.Audit{
+		Key: key, Shape: r.shape, Owner: schedule.Owner{User: q.User, Database: q.Database, Route: route},
+		Seen: asked + 1, LastSeen: q.Completed,
+	}
+	if _, refusal := a.roster.Room(&seat); refusal != "" {
+		a.asked.put(key, asked+1)
+		a.count(key, false)
+		a.turnAway(string(refusal))
+		return true
+	}
+	if r.plan == nil {
+		return false
+	}
+	a.admit(&job{Audit: seat, plan: r.plan, query: q})
+	return true
+}
+
+// admit adds an audit that Room has a place for. The caller holds Auditor.mu.
+func (a *Auditor) admit(j *job) {
+	j.id, j.firstSeen, j.LastSeen = j.Key[:min(12, len(j.Key))], j.query.Completed, j.query.Completed
+	j.reports = append(j.reports, a.emptyReport(j.plan, "no trials"))
+	j.hoist = a.hoisting(j.query.SQL)
+	j.Bytes = j.size()
+	evicted, refusal := a.roster.Admit(&j.Audit, a.opt.Now())
+	if refusal != "" { // cannot be: Room was asked with the lock held
+		a.turnAway(string(refusal))
+		return
+	}
+	if evicted != nil {
+		a.forget(evicted, evictedPlace)
+	}
+	a.jobs[j.Key] = j
+	a.order = append(a.order, j)
+	a.count(j.Key, true)
+	a.shed()
+	a.wake()
+}
+
+// again lets a decided audit of copies that are no more begin anew. The caller holds Auditor.mu.
+func (a *Auditor) again(j *job, q capture.Query, plan *rewrite.Plan) {
+	j.hoist = a.hoisting(q.SQL)
+	j.query, j.plan, j.worlds, j.hoisting, j.trouble, j.epoch = q, plan, nil, nil, "", ""
+	j.reports, j.partitions = append(j.reports[:0:0], a.emptyReport(plan, "no trials")), 0
+	j.restarts++
+	a.roster.Restart(&j.Audit, a.opt.Now())
+	a.roster.Resize(&j.Audit, j.size())
+	a.wake()
+}
+
+// analyze asks rewrite, and turns a panic into an error: no statement may end the auditor that way.
+func (a *Auditor) analyze(r *rewrite.Rewriter, q capture.Query) (plan *rewrite.Plan, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = errPanic
+			a.recovered("analyze", r)
+		}
+	}()
+	return r.Analyze(q)
+}
+
+var errPanic = errors.New("panic")
+
+// Reasons of this package for which a statement is skipped, beside those of rewrite and of schedule.
+const (
+	skippedPanic = "internal_error"
+	skippedOther = "other"
+)
+
+func reasonOf(err error) string {
+	var u *rewrite.UnsupportedError
+	switch {
+	case errors.As(err, &u):
+		return string(u.Reason)
+	case errors.Is(err, errPanic):
+		return skippedPanic
+	default:
+		return skippedOther
+	}
+}
+
+// skipReasons returns every reason for which a statement is skipped.
+func skipReasons() []string {
+	reasons := []string{skippedPanic, skippedOther}
+	for _, r := range rewrite.Reasons() {
+		reasons = append(reasons, string(r))
+	}
+	for _, r := range schedule.Refusals() {
+		reasons = append(reasons, string(r))
+	}
+	return reasons
+}
+
+func (a *Auditor) skip(reason string) { // with a.mu held
+	a.skipped[reason]++
+	a.metrics.skipped.WithLabelValues(reason).Inc()
+}
+
+// count records a statement of a DP query for the coverage. The caller holds Auditor.mu.
+func (a *Auditor) count(key string, audited bool) {
+	a.coverage.see(key, audited)
+	a.metrics.recognized.Inc()
+	if audited {
+		a.metrics.audited.Inc()
+	}
+}
+
+// turnAway counts a statement that has no audit for want of a place, and logs a warning now and then. The caller holds Auditor.mu.
+func (a *Auditor) turnAway(reason string) {
+	a.skip(reason)
+	counts := a.turned.add(reason, a.opt.Now())
+	if counts == nil {
+		return
+	}
+	_, share := a.coverage.queries()
+	a.opt.Logger.Warn("statements of DP queries are not audited: the audits' places are taken; raise audit.max_audits or audit.max_per_shape, or see which user sends them",
+		zap.Any("statements_since_last_warning", counts), zap.Int("audits", a.roster.Len()), zap.Float64("audited_query_share", share))
+}

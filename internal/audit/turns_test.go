@@ -1,0 +1,67 @@
+package audit_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// slowRig is a rig whose function slowly sleeps 10 ms before it draws noise.
+func slowRig(t *testing.T, change func(*audit.Options)) *rig {
+	t.Helper()
+	r := newRig(t, func(o *audit.Options) {
+		rewriter, err := rewrite.New(rewrite.Options{
+			Protected: []rewrite.Table{{Schema: "public", Name: "people"}}, AllowFunctions: []string{"noisy", "slowly"},
+			Claims: rewrite.ClaimRules{TrustComment: true},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Rewriter, o.MaxAudits, o.BatchTrials, o.TurnTrials, o.Analysis.MaxTrials = rewriter, 100, 25, 200, 10_000
+		if change != nil {
+			change(o)
+		}
+	})
+	pgtest.Exec(t, r.dsn, `CREATE FUNCTION slowly(value float8, scale float8) RETURNS float8 LANGUAGE sql VOLATILE
+		AS 'SELECT noisy(value, scale) FROM pg_sleep(0.01)'`)
+	return r
+}
+
+// TestBrokenAmongTwenty: a broken query that needs a few trials is found before the honest ones that came before it have
+// had more than their first turns.
+func TestBrokenAmongTwenty(t *testing.T) {
+	t.Parallel()
+	r := slowRig(t, nil)
+	for i := range 19 {
+		r.Submit(query(fmt.Sprintf("SELECT slowly(count(*), 4)%s FROM people /*dp_epsilon='0.5'*/", strings.Repeat(" + 1 - 1", i))))
+	}
+	r.Submit(query("SELECT slowly(count(*), 0.1) AS broken FROM people /*dp_epsilon='0.5'*/"))
+	began := time.Now()
+	r.run(t)
+	for end := began.Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		entries := r.Status().Audits
+		if broken := entries[19]; broken.Report.Verdict == analysis.Violation {
+			long := 0
+			for _, e := range entries[:19] {
+				if e.Report.Trials.D0 > 100 {
+					long++
+				}
+			}
+			t.Logf("found after %.1f s and %d pairs; %d others had more than a first turn", time.Since(began).Seconds(), broken.Report.Trials.D0, long)
+			// One turn in nine is not a first one; two workers may have one each besides.
+			if long > 4 {
+				t.Errorf("%d honest queries had more than a first turn before the last query had one; want 4 at most", long)
+			}
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the broken query was not found: %+v", r.Status().Audits[19])
+		}
+	}
+}
