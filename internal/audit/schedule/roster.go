@@ -72,6 +72,7 @@ type account struct {
 	picks  int           // turns that were not first ones
 	// Since a turn that was not a first one: first turns of new shapes, and of further audits of known shapes.
 	fresh, further int
+	waiting        int // audits that have had no turn; of the last call of Next
 }
 
 // Limits bound a Roster.

@@ -20,19 +20,14 @@ const (
 //
 //   - First turns of shapes of which no audit has begun, then first turns of further audits, within the bounds above, then all
 //     others: so a new query waits only for turns at work.
-//   - Between owners, the one that has used the least time in turns.
+//   - Between owners, for first turns the one with the fewest audits that wait for theirs; then the one that has used the least
+//     time in turns.
 //   - Of one owner's audits, the one whose evidence reaches its threshold soonest at the rate so far; one time in three the
 //     one that has waited longest.
 func (r *Roster) Next(now time.Time) (*Audit, time.Duration) {
 	wait := time.Duration(math.MaxInt64)
 	var first, other *Audit
-	others := false
-	for _, a := range r.audits { // first, whether others wait
-		if a.phase == Queued && a.turns > 0 && !a.NotBefore.After(now) {
-			others = true
-			break
-		}
-	}
+	others := r.survey(now)
 	for _, a := range r.audits {
 		if a.phase != Queued {
 			continue
@@ -76,6 +71,23 @@ func (r *Roster) Next(now time.Time) (*Audit, time.Duration) {
 	return next, 0
 }
 
+// survey counts the audits that wait for a first turn, by owner, and reports whether others wait.
+func (r *Roster) survey(now time.Time) (others bool) {
+	for _, o := range r.owners {
+		o.waiting = 0
+	}
+	for _, a := range r.audits {
+		switch {
+		case a.phase != Queued || a.NotBefore.After(now):
+		case a.turns > 0:
+			others = true
+		default:
+			a.account.waiting++
+		}
+	}
+	return others
+}
+
 // overdrawn reports whether the owner of an audit without a turn has to wait for a turn of another kind.
 func (a *Audit) overdrawn() bool {
 	if a.shape.begun == 0 {
@@ -87,7 +99,7 @@ func (a *Audit) overdrawn() bool {
 // byFirstTurn orders audits that have had no turn.
 func byFirstTurn(a, b *Audit) int {
 	return cmp.Or(
-		boolCompare(a.shape.begun > 0, b.shape.begun > 0), cmp.Compare(a.account.used, b.account.used),
+		boolCompare(a.shape.begun > 0, b.shape.begun > 0), cmp.Compare(a.account.waiting, b.account.waiting), cmp.Compare(a.account.used, b.account.used),
 		cmp.Compare(a.shape.begun, b.shape.begun), cmp.Compare(b.Seen, a.Seen), cmp.Compare(a.number, b.number),
 	)
 }
