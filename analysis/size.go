@@ -61,13 +61,13 @@ func (d *Drift) Size() int {
 
 // Size returns about how many bytes of memory the report holds.
 func (r *Report) Size() int {
-	const fixed, perString = 1 << 10, 32
+	const fixed, perText = 1 << 10, 128 // a text has two forms, about equally long
 	n := fixed + len(r.Reason)
 	for _, p := range r.Partitions {
-		n += perString + len(p.Key)
+		n += perText + 2*len(p.Key.String())
 	}
 	for _, w := range r.Warnings {
-		n += perString + len(w)
+		n += perText + 2*len(w.String())
 	}
 	return n
 }

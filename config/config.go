@@ -159,6 +159,8 @@ type Audit struct {
 	BatchTrials int      `yaml:"batch_trials"`
 	Workers     int      `yaml:"workers"`
 	MaxAudits   int      `yaml:"max_audits"`
+	MaxPerShape int      `yaml:"max_per_shape"` // audits of one user's query with different constants
+	Memory      ByteSize `yaml:"memory"`        // of the auditor process, roughly; half of it for the audits
 	MaxTokens   int      `yaml:"max_tokens"`
 	RetryAfter  Duration `yaml:"retry_after"`
 	PriorOdds   float64  `yaml:"prior_odds"`
@@ -216,7 +218,7 @@ func Default() Config {
 			Settings: Settings{Epsilon: "dp.epsilon", Delta: "dp.delta"},
 		},
 		Audit: Audit{
-			Confidence: 0.95, ErrorRate: PerAudit, MaxTrials: 10_000, BatchTrials: 25, Workers: 2, MaxAudits: 1000, MaxTokens: 20_000,
+			Confidence: 0.95, ErrorRate: PerAudit, MaxTrials: 10_000, BatchTrials: 25, Workers: 2, MaxAudits: 1000, MaxPerShape: 20, Memory: 512 << 20, MaxTokens: 20_000,
 			RetryAfter: Duration(30 * time.Second), PriorOdds: 1, BreachOdds: 2, Hoist: true,
 		},
 		Log: Log{Level: "info"},

@@ -171,6 +171,8 @@ func TestFault(t *testing.T) {
 		{"an empty window", minimal + "audit: {windows: ['22:00-22:00']}\n", "is empty"},
 		{"not a time zone", minimal + "audit: {windows: ['22:00-06:00 Europe/Berlon']}\n", "not a time zone"},
 		{"slowdown", minimal + "audit: {slowdown: 0.5}\n", "more than 1"},
+		{"memory", minimal + "audit: {memory: 1MiB}\n", "audit.memory: is 1MiB; the auditor needs at least 64MiB"},
+		{"no place for a shape", minimal + "audit: {max_per_shape: 0}\n", "audit.max_per_shape"},
 		{"rate", minimal + "audit: {rate: -1}\n", "trials a second"},
 		{"bad dsn", strings.Replace(minimal, "postgres://u", "post gres://u", 1), "not a PostgreSQL connection string"},
 	} {

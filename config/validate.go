@@ -178,6 +178,9 @@ func (d *decoder) claim(path string, c Claim) {
 	}
 }
 
+// minMemory is the least that audit.memory may be.
+const minMemory ByteSize = 64 << 20
+
 func (d *decoder) audit(a *Audit) {
 	if !(a.Confidence > 0.5 && a.Confidence < 1) {
 		d.add("audit.confidence", "must be more than 0.5 and less than 1: 0.95 allows one false alarm in 20 audits")
@@ -189,6 +192,10 @@ func (d *decoder) audit(a *Audit) {
 	d.atLeast("audit.batch_trials", a.BatchTrials, 1)
 	d.atLeast("audit.workers", a.Workers, 1)
 	d.atLeast("audit.max_audits", a.MaxAudits, 1)
+	d.atLeast("audit.max_per_shape", a.MaxPerShape, 1)
+	if a.Memory < minMemory {
+		d.add("audit.memory", "is %s; the auditor needs at least %s", a.Memory, minMemory)
+	}
 	d.atLeast("audit.max_tokens", a.MaxTokens, 1)
 	d.positive("audit.retry_after", a.RetryAfter)
 	if !(a.Rate >= 0) || math.IsInf(a.Rate, 0) {

@@ -11,11 +11,14 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"runtime/debug"
+	"runtime/metrics"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/common/expfmt"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -66,7 +69,11 @@ func runAuditor(ctx context.Context, env environment, conn net.Conn) error {
 		return err
 	}
 	log = log.Named("auditor")
-	registry := prometheus.NewRegistry()
+	registry, err := newRegistry(c)
+	if err != nil {
+		return err
+	}
+	debug.SetMemoryLimit(int64(c.Audit.Memory))
 	gate := newGate(c)
 	announce := announcer(out)
 	auditor, err := newAuditor(c, gate, announce, log, registry)
@@ -89,6 +96,33 @@ func runAuditor(ctx context.Context, env environment, conn net.Conn) error {
 		return nil
 	}
 	return err
+}
+
+// newRegistry returns the registry of the auditor's metrics, with those of its process.
+func newRegistry(c config.Config) (*prometheus.Registry, error) {
+	registry := prometheus.NewRegistry()
+	limit := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "dpwatch_auditor_memory_limit_bytes", Help: "Soft limit on the memory that Go manages in the auditor process.",
+	})
+	limit.Set(float64(c.Audit.Memory))
+	heap := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "dpwatch_auditor_memory_bytes", Help: "Memory that Go manages in the auditor process: what audit.memory limits.",
+	}, goMemory)
+	for _, collector := range []prometheus.Collector{
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{Namespace: "dpwatch_auditor"}), limit, heap,
+	} {
+		if err := registry.Register(collector); err != nil {
+			return nil, err
+		}
+	}
+	return registry, nil
+}
+
+// goMemory returns the bytes that runtime/debug.SetMemoryLimit limits.
+func goMemory() float64 {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	return float64(samples[0].Value.Uint64() - samples[1].Value.Uint64())
 }
 
 func greeted(in *link.Reader, env environment) (config.Config, error) {
@@ -211,7 +245,7 @@ func newAuditor(c config.Config, gate *gentle.Gate, announce func(string) func()
 			Confidence: c.Audit.Confidence, MaxTrials: c.Audit.MaxTrials,
 			PriorOdds: c.Audit.PriorOdds, BreachOdds: c.Audit.BreachOdds,
 		},
-		BatchTrials: c.Audit.BatchTrials, TurnTrials: turnTrials, Workers: c.Audit.Workers, MaxAudits: c.Audit.MaxAudits,
+		BatchTrials: c.Audit.BatchTrials, TurnTrials: turnTrials, Workers: c.Audit.Workers, MaxAudits: c.Audit.MaxAudits, PerShape: c.Audit.MaxPerShape, Memory: int64(c.Audit.Memory) / 2,
 		RetryAfter: time.Duration(c.Audit.RetryAfter), ShowSQL: c.Log.SQL, ShowValues: c.Log.Values,
 		Announce: announce, Route: routes(&c), OnFinding: sender.Send, Logger: log, Metrics: registry, Now: time.Now, Seed: rand.Uint64,
 	})

@@ -127,10 +127,7 @@ func (b *board) Result() *demoResult {
 			row.Planted = notAudited
 		}
 		if e, ok := byName[q.Name]; ok {
-			row.Found, row.Report, row.Trouble = "undecided", e.Report, e.Trouble
-			if e.State == audit.Decided && e.Report != nil {
-				row.Found = string(e.Report.Verdict)
-			}
+			row.Found, row.Report, row.Trouble = e.Verdict, e.Report, e.Trouble
 		}
 		row.AsWanted = row.Planted == row.Found
 		r.OK = r.OK && row.AsWanted

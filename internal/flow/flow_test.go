@@ -53,13 +53,14 @@ var allowed = map[string][]string{
 	"analysis":                 {"internal/outcome", "internal/withheld"},
 	"internal/catalog":         {"internal/sqlstate", "rewrite"},
 	"internal/supervise":       {"internal/capture", "internal/link"},
-	"internal/audit":           {"analysis", "analysis/multiplicity", "internal/alert", "internal/capture", "internal/outcome", "internal/withheld", "replay", "replay/gentle", "rewrite"},
+	"internal/audit/schedule":  {},
+	"internal/audit":           {"internal/audit/schedule", "analysis", "analysis/multiplicity", "internal/alert", "internal/capture", "internal/outcome", "internal/withheld", "replay", "replay/gentle", "rewrite"},
 	"cmd/dpwatch":              nil, // wires everything
 	"examples/gateway":         {},
 }
 
 // pure packages do no I/O, ask no clock, log nothing.
-var pure = []string{"rewrite", "rewrite/hoist", "analysis", "analysis/multiplicity", "analysis/noise", "analysis/response"}
+var pure = []string{"internal/audit/schedule", "rewrite", "rewrite/hoist", "analysis", "analysis/multiplicity", "analysis/noise", "analysis/response"}
 
 // impure is what a pure package must not import.
 var impure = []string{"os", "net", "io/ioutil", "os/exec", "log", "log/slog", "math/rand", "go.uber.org/zap", "github.com/jackc/pgx/v5"}

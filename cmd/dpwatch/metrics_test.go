@@ -1,0 +1,52 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// TestMetrics: all metrics keep Prometheus's conventions and have the prefix dpwatch_, those of the relay's own process apart;
+// every reason for which a statement is skipped has its series from the start, as has the auditor's memory.
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	s := startSidecar(t, "")
+	s.auditor(t, 0)
+	var text string
+	s.until(t, "the auditor's metrics", func() bool {
+		_, text = s.get(t, "/metrics")
+		return strings.Contains(text, "dpwatch_audits{")
+	})
+	problems, err := promlint.New(strings.NewReader(text)).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+	for line := range strings.Lines(text) {
+		name, found := strings.CutPrefix(line, "# TYPE ")
+		if found && !strings.HasPrefix(name, "dpwatch_") && !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") {
+			t.Errorf("a metric without the prefix: %s", name)
+		}
+	}
+	want := []string{
+		"dpwatch_shadow_up ", "dpwatch_open_violations 0", "dpwatch_last_trial_timestamp_seconds 0", "dpwatch_auditor_memory_bytes ",
+		"dpwatch_auditor_memory_limit_bytes 5.36870912e+08", "dpwatch_auditor_process_resident_memory_bytes ", "dpwatch_audit_memory_bytes ",
+		"dpwatch_dp_queries_audited_ratio 1", "dpwatch_oldest_waiting_audit_age_seconds 0", `dpwatch_audits{state="queued"} 0`,
+	}
+	for _, reason := range append(rewrite.Reasons(), "too_many_audits", "shape_sampled", "internal_error", "other") {
+		want = append(want, `dpwatch_queries_skipped_total{reason="`+string(reason)+`"} 0`)
+	}
+	for _, line := range want {
+		if !strings.Contains(text, line) {
+			t.Errorf("no series %s", line)
+		}
+	}
+	if strings.Contains(text, "epsilon_estimate") {
+		t.Error("the estimate is exported as if it were a finding")
+	}
+}
