@@ -35,7 +35,7 @@ type rig struct {
 	dsn      string
 }
 
-func newRig(t *testing.T, change func(*audit.Options)) *rig {
+func newRig(t testing.TB, change func(*audit.Options)) *rig {
 	t.Helper()
 	r := &rig{dsn: pgtest.Database(t)}
 	pgtest.Exec(t, r.dsn, `

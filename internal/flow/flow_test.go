@@ -57,6 +57,7 @@ var allowed = map[string][]string{
 	"internal/audit":           {"internal/audit/schedule", "analysis", "analysis/multiplicity", "internal/alert", "internal/capture", "internal/outcome", "internal/withheld", "replay", "replay/gentle", "rewrite"},
 	"cmd/dpwatch":              nil, // wires everything
 	"examples/gateway":         {},
+	"examples/hostile":         {},
 }
 
 // pure packages do no I/O, ask no clock, log nothing.
