@@ -89,6 +89,9 @@ func (p *Player) refusal(i int, refused []string) string {
 		p.engines[i].Host, p.engines[i].Port, strings.Join(refused, ", "))
 }
 
+// maxTold bounds the warnings that are remembered.
+const maxTold = 1000
+
 // tell gives a warning to Options.Warn, each text once.
 func (p *Player) tell(warning string) {
 	if p.opt.Warn == nil {
@@ -96,6 +99,9 @@ func (p *Player) tell(warning string) {
 	}
 	p.mu.Lock()
 	told := p.told[warning]
+	if len(p.told) >= maxTold { // the names of settings are the clients'
+		clear(p.told)
+	}
 	p.told[warning] = true
 	p.mu.Unlock()
 	if !told {

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"hash/maphash"
 	"time"
 )
 
@@ -18,15 +19,18 @@ type Pace interface {
 // maxBaselines bounds the queries whose least time is remembered.
 const maxBaselines = 1000
 
+// baseline identifies a query among the least times, without keeping its text.
+func (p *Player) baseline(query string) uint64 { return maphash.String(p.seed, query) }
+
 // leastTime returns the least mean time of a trial of this query, 0 before the first.
-func (p *Player) leastTime(query string) time.Duration {
+func (p *Player) leastTime(query uint64) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.least[query]
 }
 
 // slowdown compares the mean time of a trial with the least seen of this query.
-func (p *Player) slowdown(query string, mean time.Duration) float64 {
+func (p *Player) slowdown(query uint64, mean time.Duration) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	least, known := p.least[query]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"slices"
 	"strconv"
@@ -57,7 +58,8 @@ type Player struct {
 
 	mu    sync.Mutex               // guards least and told
 	told  map[string]bool          // warnings
-	least map[string]time.Duration // the least mean time of a trial, by query
+	least map[uint64]time.Duration // the least mean time of a trial, by baseline
+	seed  maphash.Seed
 }
 
 // New checks the options; it does not connect.
@@ -90,7 +92,7 @@ func New(opt Options) (*Player, error) {
 		cfg.RuntimeParams[name] = value
 	}
 	cfg.BuildFrontend = opt.frontend
-	p := &Player{opt: opt, cfg: cfg, least: map[string]time.Duration{}, told: map[string]bool{}, proving: make(chan struct{}, 1)}
+	p := &Player{opt: opt, cfg: cfg, least: map[uint64]time.Duration{}, seed: maphash.MakeSeed(), told: map[string]bool{}, proving: make(chan struct{}, 1)}
 	return p, p.parseEngines()
 }
 

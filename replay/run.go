@@ -143,12 +143,36 @@ func (r *Run) Rounds(ctx context.Context, n int) ([]Round, error) {
 const (
 	batchTime = 50 * time.Millisecond
 	maxBatch  = 1000
+	// maxBatchBytes is about what the results of a batch may take in memory: while it is looked at, the next one runs.
+	maxBatchBytes = 8 << 20
 	// haltTime is how long the end of Stream waits for trials that are on their way, so that their sessions can be used
 	// again.
 	haltTime = 200 * time.Millisecond
 )
 
-// Stream gives batches of n rounds, and more of a quick query, until the loop ends, ctx does, or an error was given.
+// nextBatch returns how many rounds come after a batch of n that took so long and whose results have so many bytes.
+func nextBatch(n int, took time.Duration, bytes int) int {
+	if took < batchTime/2 && n <= maxBatch/2 {
+		n, bytes = 2*n, 2*bytes
+	}
+	if bytes > maxBatchBytes {
+		n = max(1, int(int64(n)*maxBatchBytes/int64(bytes)))
+	}
+	return n
+}
+
+// sizeOf returns about how many bytes of memory the outcomes hold.
+func sizeOf(rounds []Round) int {
+	n := 0
+	for _, round := range rounds {
+		for i := range round {
+			n += round[i].Size()
+		}
+	}
+	return n
+}
+
+// Stream gives batches of n rounds, more of a quick query and fewer of one with large results, until the loop ends, ctx does, or an error was given.
 // While a batch is looked at the next one runs already, so that the server does not wait.
 func (r *Run) Stream(ctx context.Context, n int) iter.Seq2[Batch, error] {
 	return func(yield func(Batch, error) bool) {
@@ -169,9 +193,7 @@ func (r *Run) Stream(ctx context.Context, n int) iter.Seq2[Batch, error] {
 				if errors.Is(err, errHalted) {
 					return
 				}
-				if took < batchTime/2 && n <= maxBatch/2 {
-					n *= 2
-				}
+				n = nextBatch(n, took, sizeOf(rounds))
 				select {
 				case batches <- item{Batch{rounds, took}, err}:
 				case <-ctx.Done():
@@ -280,7 +302,7 @@ func (q *queue) take(n int) []trial {
 
 // play runs trials of the queue on one session, as many at a time as the pace allows.
 func (r *Run) play(ctx context.Context, s *session, q *queue) error {
-	pace, query := r.player.opt.Pace, r.stmt.Worlds[0]
+	pace, query := r.player.opt.Pace, r.player.baseline(r.stmt.Worlds[0])
 	for {
 		each := r.player.leastTime(query)
 		n := q.share(each)

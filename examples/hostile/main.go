@@ -27,16 +27,16 @@ type attack struct {
 // attacks are for the tables of dpwatch demo.
 var attacks = []attack{
 	{"aliases", "one query under ever new column and table names", func(n int) string {
-		return fmt.Sprintf("SELECT anon_count(count(t%d.id), 0.5) AS c0_%d FROM users t%d", n, n, n)
+		return fmt.Sprintf("SELECT anon_count(t%d.id, 0.5) AS c0_%d FROM users t%d", n, n, n)
 	}},
 	{"literals", "one query with ever new constants", func(n int) string {
-		return fmt.Sprintf("SELECT anon_count(count(*), 0.5) FROM users WHERE id <> %d", n)
+		return fmt.Sprintf("SELECT anon_count(id, 0.5) FROM users WHERE id <> %d", n)
 	}},
 	{"shapes", "ever new queries", func(n int) string {
-		return "SELECT anon_count(count(*), 0.5) FROM users WHERE id > 0" + shape(n)
+		return "SELECT anon_count(id, 0.5) FROM users WHERE id > 0" + shape(n)
 	}},
 	{"claims", "one query with ever new claims in comments", func(n int) string {
-		return fmt.Sprintf("SELECT anon_count(count(*), 0.5) FROM users /*dp_epsilon='%d.5'*/", n)
+		return fmt.Sprintf("SELECT anon_count(id, 0.5) FROM users /*dp_epsilon='%d.5'*/", n)
 	}},
 	{"comments", "comments within comments, 10,000 levels", func(n int) string {
 		return fmt.Sprintf("SELECT count(*) FROM users WHERE id <> %d ", n) + strings.Repeat("/*", 10_000) + strings.Repeat("*/", 10_000)
@@ -45,10 +45,10 @@ var attacks = []attack{
 		return fmt.Sprintf("SELECT count(*) FROM users WHERE id <> %d", n) + strings.Repeat(" + 1", 2000)
 	}},
 	{"wide", "1,000 wide columns in a row", func(n int) string {
-		return fmt.Sprintf("SELECT anon_count(count(*), 0.5)%s FROM users WHERE id <> %d", strings.Repeat(", repeat('x', 1000)", 1000), n)
+		return fmt.Sprintf("SELECT anon_count(id, 0.5)%s FROM users WHERE id <> %d", strings.Repeat(", repeat('x', 1000)", 1000), n)
 	}},
 	{"rows", "many rows for each person", func(n int) string {
-		return fmt.Sprintf("SELECT u.id, anon_count(count(*), 0.5), repeat('x', 500) FROM users u, generate_series(1, 80) g WHERE u.id <> %d GROUP BY u.id, g", n)
+		return fmt.Sprintf("SELECT u.id, anon_count(u.id, 0.5), repeat('x', 500) FROM users u, generate_series(1, 80) g WHERE u.id <> %d GROUP BY u.id, g", n)
 	}},
 }
 

@@ -2,6 +2,8 @@
 // neighbouring datasets. Package replay gives outcomes, package analysis takes them.
 package outcome
 
+import "unsafe"
+
 // Kind is the kind of one value.
 type Kind uint8
 
@@ -34,6 +36,18 @@ type Outcome struct {
 	Columns  []Column
 	Rows     [][]Value
 	SQLState string // five characters, "22012", say; or a word of dpwatch's own: "timeout", "too_large"
+}
+
+// Size returns about how many bytes of memory the outcome holds, without its Columns, which outcomes share.
+func (o Outcome) Size() int {
+	n := int(unsafe.Sizeof(o))
+	for _, row := range o.Rows {
+		n += int(unsafe.Sizeof(row)) + int(unsafe.Sizeof(Value{}))*len(row)
+		for i := range row {
+			n += len(row[i].Text)
+		}
+	}
+	return n
 }
 
 // Failed reports whether the statement failed.
