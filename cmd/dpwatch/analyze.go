@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,22 +10,27 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/plot"
-	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 func analyzeCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "analyze", Short: "Audit results that were collected elsewhere", Args: cobra.NoArgs,
-		Long: `Read recorded results, one a line, of the same query on D0 and on D1, and tell how much they leak.
-A line is a bare number or word; an empty line is "no row"; or {"columns":[..],"rows":[[..],..]}, or {"error":"22012"}.
+		Long: `Read recorded results of the same query on D0 and on D1 and report how much they leak.
+
+The files hold one result a line: a bare number or word; an empty line for "no row"; or a JSON object,
+{"columns":[..],"rows":[[..],..]} or {"error":"22012"}. Or they are CSV or TSV, with or without a header: then every line is a
+trial that returned one row. With --trial COLUMN, the rows with the same value in that column are one trial, and --key COLUMN
+names the columns of the group key. The format is detected, and the report says how each file was read; --format and --header
+set it. Files that fit no format, or do not fit each other, are rejected with the line.
+
 With --counts: the bucket estimator alone, on {"d0":[..],"d1":[..]} (equal totals), without a confidence statement.`,
 		Example: `  dpwatch analyze --d0 d0.txt --d1 d1.txt --epsilon 1
+  dpwatch analyze --d0 d0.csv --d1 d1.csv --epsilon 1 --trial run --key store_id
   dpwatch analyze --d0 d0.txt --d1 d1.txt --epsilon 1 --plot plots
   dpwatch analyze --counts counts.json --delta 0 --min-count 5 -o json`,
 	}
-	d0 := cmd.Flags().String("d0", "", "file with the results on D0")
-	d1 := cmd.Flags().String("d1", "", "file with the results on D1")
+	d0 := cmd.Flags().String("d0", "", "file with the results on D0: lines, CSV, TSV or JSON lines")
+	d1 := cmd.Flags().String("d1", "", "file with the results on D1, in the same format")
 	counts := cmd.Flags().String("counts", "", "file with bucket counts; runs the bucket estimator alone")
 	epsilon := cmd.Flags().Float64("epsilon", 0, "the claimed epsilon (required, but with --counts)")
 	delta := cmd.Flags().Float64("delta", 0, "the claimed delta")
@@ -34,6 +38,7 @@ With --counts: the bucket estimator alone, on {"d0":[..],"d1":[..]} (equal total
 	minCount := cmd.Flags().Int("min-count", 5, "smallest count that the bucket estimator uses")
 	plots := cmd.Flags().String("plot", "", "directory for plots (SVG and PNG): histogram of numbers, bars of categories, wealth, bound, privacy profile")
 	values := valuesFlag(cmd)
+	read := recordedFlags(cmd)
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		js, err := asJSON()
@@ -52,70 +57,13 @@ With --counts: the bucket estimator alone, on {"d0":[..],"d1":[..]} (equal total
 		if *plots != "" && !*values {
 			return errors.New("--plot draws the values that --values=false withholds: give one of the two")
 		}
-		r, err := analyzeFiles(*d0, *d1, analysis.Claim{Epsilon: *epsilon, Delta: *delta}, *confidence, *plots)
+		found, err := analyzeFiles(*d0, *d1, read(), analysis.Claim{Epsilon: *epsilon, Delta: *delta}, *confidence, *plots)
 		if err != nil {
 			return err
 		}
-		return conclude(env, conclusion{Report: r}.shown(*values), js)
+		return conclude(env, found.shown(*values), js)
 	}
 	return cmd
-}
-
-// analyzeFiles feeds two files of results, pair by pair, in the order of their lines. It draws into the directory plots,
-// if one is given and there is anything to draw.
-func analyzeFiles(d0, d1 string, claim analysis.Claim, confidence float64, plots string) (analysis.Report, error) {
-	var worlds [2]*lines
-	for i, path := range []string{d0, d1} {
-		l, err := openLines(path)
-		if err != nil {
-			return analysis.Report{}, err
-		}
-		defer l.Close()
-		worlds[i] = l
-	}
-	n0, n1 := worlds[0].total, worlds[1].total
-	pairs := min(n0, n1)
-	audit, err := analysis.New(claim, analysis.Options{Confidence: confidence, MaxTrials: max(pairs, 1), Salt: rand.Text()})
-	var infeasible *analysis.InfeasibleError
-	used, reason := pairs, ""
-	switch isInfeasible := errors.As(err, &infeasible); {
-	case err != nil && !isInfeasible:
-		return analysis.Report{}, err
-	case pairs == 0:
-		reason = fmt.Sprintf("one world is empty: %d results on D0, %d on D1", n0, n1)
-	case isInfeasible:
-		used, reason = 0, err.Error()
-	}
-	for range used {
-		x, err := worlds[0].outcome()
-		if err != nil {
-			return analysis.Report{}, err
-		}
-		y, err := worlds[1].outcome()
-		if err != nil {
-			return analysis.Report{}, err
-		}
-		audit.Add(x, y)
-	}
-	for _, l := range worlds {
-		if err := l.rest(); err != nil {
-			return analysis.Report{}, err
-		}
-	}
-	if reason != "" {
-		return refused(claim, confidence, reason), nil
-	}
-	if plots != "" {
-		if _, err := plot.Write(plots, audit.Figures()); err != nil {
-			return analysis.Report{}, err
-		}
-	}
-	r := audit.Report()
-	r.Claimed.Source = "flag"
-	if n0 != n1 {
-		r.Warnings = append(r.Warnings, withheld.Sprintf("%d results on D0 and %d on D1: the first %d of each were used", n0, n1, pairs))
-	}
-	return r, nil
 }
 
 func refused(claim analysis.Claim, confidence float64, reason string) analysis.Report {

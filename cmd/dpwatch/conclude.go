@@ -23,6 +23,8 @@ type conclusion struct {
 	Neighbours []audit.Neighbour `json:"neighbours,omitempty"`
 	// Hoisting is nil where it is switched off, and where nothing was replayed.
 	Hoisting *replay.HoistReport `json:"hoisting,omitempty"`
+	// Input says how recorded results were read; nil where results come from replays.
+	Input *inputReport `json:"input,omitempty"`
 }
 
 // shown returns the conclusion with the values of rows, or without.
@@ -64,6 +66,10 @@ func writeReport(w io.Writer, c conclusion) error {
 		fmt.Fprintf(table, "  %s\t%s\n", name, fmt.Sprintf(format, args...))
 	}
 	row("claimed", "epsilon %g, delta %g (%s)", float64(r.Claimed.Epsilon), r.Claimed.Delta, r.Claimed.Source)
+	if c.Input != nil {
+		row("D0 read as", "%s", describeInput(c.Input.D0))
+		row("D1 read as", "%s", describeInput(c.Input.D1))
+	}
 	row("trials", "%d on D0, %d on D1", r.Trials.D0, r.Trials.D1)
 	if len(c.Neighbours) > 1 {
 		row("neighbour", "%s shows most, of %d", c.Neighbour, len(c.Neighbours))

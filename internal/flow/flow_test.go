@@ -17,6 +17,7 @@ const module = "github.com/dpwatch/dpwatch/"
 var allowed = map[string][]string{
 	"config":                   {},
 	"internal/outcome":         {},
+	"internal/recorded":        {"internal/outcome"},
 	"internal/capture":         {},
 	"internal/link":            {},
 	"internal/withheld":        {},

@@ -17,26 +17,36 @@ import (
 //	{"columns":["g","n"],"rows":[["a",1]]}  a result set; columns may be left out
 //	{"error":"22012"}                     the statement failed with this SQLSTATE
 func ParseLine(line []byte) (Outcome, error) {
-	text := strings.TrimSpace(string(line))
+	line = bytes.TrimSpace(line)
 	switch {
-	case text == "":
+	case len(line) == 0:
 		return Outcome{}, nil
-	case text[0] == '{':
-		return parseObject([]byte(text))
+	case line[0] == '{':
+		if o, ok := fastObject(line); ok {
+			return o, nil
+		}
+		return parseObject(line)
 	}
+	text := string(line)
 	v := Value{Kind: Text, Text: text}
-	if f, ok := parseNumber(text); ok {
+	if f, ok := ParseNumber(text); ok {
 		v = Value{Kind: Number, Num: f}
 	}
 	return Outcome{Columns: []Column{{Name: "value", Discrete: v.Kind == Text}}, Rows: [][]Value{{v}}}, nil
 }
 
-// parseNumber takes what strconv takes, but not hexadecimal or underscores: those are words.
-func parseNumber(text string) (float64, bool) {
-	if strings.ContainsAny(text, "xX_pP") {
-		return 0, false
+// ParseNumber reads a number as strconv.ParseFloat does, but takes hexadecimal numbers and underscores for words. A number
+// out of range is infinite.
+func ParseNumber[T string | []byte](text T) (float64, bool) {
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == 'x' || c == 'X' || c == '_' || c == 'p' || c == 'P':
+			return 0, false
+		case i == 0 && (c < '0' || c > '9') && !strings.ContainsRune("+-.iInN", rune(c)):
+			return 0, false
+		}
 	}
-	f, err := strconv.ParseFloat(text, 64)
+	f, err := strconv.ParseFloat(string(text), 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return 0, false
 	}
@@ -71,13 +81,7 @@ func table(names []string, rows [][]json.RawMessage) (Outcome, error) {
 	if names == nil && len(rows) > 0 {
 		width = len(rows[0])
 	}
-	o := Outcome{Columns: make([]Column, width)}
-	for i := range o.Columns {
-		o.Columns[i] = Column{Name: fmt.Sprintf("column%d", i+1), Discrete: true}
-		if names != nil {
-			o.Columns[i].Name = names[i]
-		}
-	}
+	o := Outcome{Columns: newColumns(names, width)}
 	for n, row := range rows {
 		if len(row) != width {
 			return Outcome{}, fmt.Errorf("row %d has %d values, the result has %d columns", n+1, len(row), width)
@@ -92,6 +96,20 @@ func table(names []string, rows [][]json.RawMessage) (Outcome, error) {
 		o.Rows = append(o.Rows, values)
 	}
 	return o, nil
+}
+
+// newColumns returns columns that hold no fraction yet; nil names are made up.
+func newColumns(names []string, width int) []Column {
+	columns := make([]Column, width)
+	for i := range columns {
+		columns[i].Discrete = true
+		if names != nil {
+			columns[i].Name = names[i]
+		} else {
+			columns[i].Name = "column" + strconv.Itoa(i+1)
+		}
+	}
+	return columns
 }
 
 // parseJSON reads one JSON value; arrays and objects are their text.
@@ -111,7 +129,7 @@ func parseJSON(raw json.RawMessage) Value {
 		}
 		return nonFinite(s)
 	}
-	if f, ok := parseNumber(text); ok {
+	if f, ok := ParseNumber(text); ok {
 		return Value{Kind: Number, Num: f}
 	}
 	return Value{Kind: Text, Text: text}
@@ -121,7 +139,7 @@ func parseJSON(raw json.RawMessage) Value {
 func nonFinite(s string) Value {
 	switch s {
 	case "NaN", "Infinity", "-Infinity":
-		f, _ := parseNumber(s)
+		f, _ := ParseNumber(s)
 		return Value{Kind: Number, Num: f}
 	}
 	return Value{Kind: Text, Text: s}

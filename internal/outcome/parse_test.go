@@ -1,6 +1,7 @@
 package outcome_test
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -93,4 +94,24 @@ func FuzzParseLine(f *testing.F) {
 			}
 		}
 	})
+}
+
+// BenchmarkParseLine reads results of 200 groups.
+func BenchmarkParseLine(b *testing.B) {
+	var line strings.Builder
+	line.WriteString(`{"columns":["grp","n"],"rows":[`)
+	for k := range 200 {
+		if k > 0 {
+			line.WriteByte(',')
+		}
+		fmt.Fprintf(&line, `["g%d",%d.%03d]`, k, 100+k, k)
+	}
+	line.WriteString("]}")
+	b.SetBytes(int64(line.Len()))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := outcome.ParseLine([]byte(line.String())); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -1,0 +1,206 @@
+package outcome
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+)
+
+// fastObject reads the plain form of a result set: the members columns and rows, scalars, and strings without escapes. ok is
+// false for everything else, faults included, which encoding/json then reads.
+func fastObject(line []byte) (o Outcome, ok bool) {
+	p := fastParser{b: line}
+	var names []string
+	var rows [][]Value
+	var fraction []bool // by column: a number with a fraction or an exponent
+	haveNames, haveRows := false, false
+	p.expect('{')
+	for more := true; more && !p.failed; more = p.accept(',') {
+		switch p.text(); {
+		case string(p.token) == "columns" && !haveNames:
+			haveNames = true
+			p.expect(':')
+			names = p.names()
+		case string(p.token) == "rows" && !haveRows:
+			haveRows = true
+			p.expect(':')
+			rows, fraction = p.rows()
+		default:
+			return o, false
+		}
+	}
+	p.expect('}')
+	if p.blanks(); p.failed || p.at != len(p.b) {
+		return o, false
+	}
+	width := len(names)
+	if names == nil {
+		width = len(fraction)
+	}
+	o = Outcome{Columns: newColumns(names, width), Rows: rows}
+	for i := range o.Columns {
+		if i < len(fraction) && fraction[i] {
+			o.Columns[i].Discrete = false
+		}
+	}
+	return o, len(rows) == 0 || len(fraction) == width
+}
+
+// fastParser reads JSON. Once failed, it stays so.
+type fastParser struct {
+	b      []byte
+	at     int
+	token  []byte // of the last string or scalar
+	failed bool
+}
+
+func (p *fastParser) blanks() {
+	for p.at < len(p.b) && (p.b[p.at] == ' ' || p.b[p.at] == '\t' || p.b[p.at] == '\r' || p.b[p.at] == '\n') {
+		p.at++
+	}
+}
+
+// accept reads one character, if it is the next.
+func (p *fastParser) accept(c byte) bool {
+	p.blanks()
+	if p.failed || p.at >= len(p.b) || p.b[p.at] != c {
+		return false
+	}
+	p.at++
+	return true
+}
+
+func (p *fastParser) expect(c byte) {
+	if !p.accept(c) {
+		p.failed = true
+	}
+}
+
+// text reads a string without escapes into token.
+func (p *fastParser) text() {
+	if p.token = nil; !p.accept('"') {
+		p.failed = true
+		return
+	}
+	end := bytes.IndexByte(p.b[p.at:], '"')
+	if end < 0 {
+		p.failed = true
+		return
+	}
+	p.token = p.b[p.at : p.at+end]
+	p.at += end + 1
+	ascii := true
+	for _, c := range p.token {
+		if c == '\\' || c < ' ' {
+			p.failed = true
+		}
+		ascii = ascii && c < utf8.RuneSelf
+	}
+	if !ascii && !utf8.Valid(p.token) {
+		p.failed = true
+	}
+}
+
+func (p *fastParser) names() []string {
+	names := []string{}
+	p.expect('[')
+	if p.accept(']') {
+		return names
+	}
+	for more := true; more && !p.failed; more = p.accept(',') {
+		p.text()
+		names = append(names, string(p.token))
+	}
+	p.expect(']')
+	return names
+}
+
+// rows reads rows of equal width. fraction has an element for each column.
+func (p *fastParser) rows() (rows [][]Value, fraction []bool) {
+	p.expect('[')
+	if p.accept(']') {
+		return nil, nil
+	}
+	for more := true; more && !p.failed; more = p.accept(',') {
+		values := make([]Value, 0, len(fraction))
+		p.expect('[')
+		for first := true; !p.failed && !p.accept(']'); first = false {
+			if !first {
+				p.expect(',')
+			}
+			v, broken := p.value()
+			if values = append(values, v); len(rows) == 0 {
+				fraction = append(fraction, false)
+			} else if len(values) > len(fraction) {
+				p.failed = true
+				return nil, nil
+			}
+			fraction[len(values)-1] = fraction[len(values)-1] || broken
+		}
+		if len(values) != len(fraction) {
+			p.failed = true
+		}
+		rows = append(rows, values)
+	}
+	p.expect(']')
+	return rows, fraction
+}
+
+// value reads a scalar, and reports whether it is a number with a fraction or an exponent.
+func (p *fastParser) value() (v Value, fraction bool) {
+	p.blanks()
+	if p.at < len(p.b) && p.b[p.at] == '"' {
+		p.text()
+		return nonFinite(string(p.token)), false
+	}
+	start := p.at
+	for p.at < len(p.b) && !strings.ContainsRune(" \t\r\n,]}", rune(p.b[p.at])) {
+		p.at++
+	}
+	switch raw := p.b[start:p.at]; string(raw) {
+	case "null":
+		return Value{Kind: Null}, false
+	case "true":
+		return Value{Kind: Bool, Num: 1}, false
+	case "false":
+		return Value{Kind: Bool}, false
+	default:
+		f, ok := ParseNumber(raw)
+		if !ok || !isJSONNumber(raw) {
+			p.failed = true
+		}
+		return Value{Kind: Number, Num: f}, bytes.ContainsAny(raw, ".eE")
+	}
+}
+
+// isJSONNumber reports whether b is a number of JSON's grammar (RFC 8259, section 6).
+func isJSONNumber(b []byte) bool {
+	digits := func() bool {
+		n := 0
+		for n < len(b) && '0' <= b[n] && b[n] <= '9' {
+			n++
+		}
+		b = b[n:]
+		return n > 0
+	}
+	b = bytes.TrimPrefix(b, []byte("-"))
+	if len(b) > 0 && b[0] == '0' {
+		b = b[1:]
+	} else if !digits() {
+		return false
+	}
+	if len(b) > 0 && b[0] == '.' {
+		if b = b[1:]; !digits() {
+			return false
+		}
+	}
+	if len(b) > 0 && (b[0] == 'e' || b[0] == 'E') {
+		if b = b[1:]; len(b) > 0 && (b[0] == '+' || b[0] == '-') {
+			b = b[1:]
+		}
+		if !digits() {
+			return false
+		}
+	}
+	return len(b) == 0
+}

@@ -1,0 +1,47 @@
+package outcome
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+var plainObjects = []string{
+	`{"columns":["g","n","m"],"rows":[["a",1,null],["b",2.5,true]]}`, `{"rows":[["-Infinity"]]}`, `{"rows":[]}`, `{"columns":[],"rows":[]}`,
+	`{"columns":["a"],"rows":[]}`, ` { "rows" : [ [ 1 , "ü" ] , [ -0.5e+3 , "x" ] ] , "columns" : [ "n" , "t" ] } `, `{"columns":["a"]}`, `{"rows":[[],[]]}`,
+}
+
+// TestFastObject holds that the plain forms take the fast way.
+func TestFastObject(t *testing.T) {
+	t.Parallel()
+	for _, line := range plainObjects {
+		if _, ok := fastObject([]byte(line)); !ok {
+			t.Errorf("%s is read by encoding/json", line)
+		}
+	}
+}
+
+// FuzzFastObject: what the fast way reads, encoding/json reads alike.
+func FuzzFastObject(f *testing.F) {
+	for _, line := range append(plainObjects, `{"rows":[[01]]}`, `{"rows":[[1,]]}`, `{"rows":[[1],[1,2]]}`, `{"rows":[["\u0041"]]}`, `{"rows":[[1]],"rows":[[2]]}`, `{"Rows":[[1]]}`,
+		`{"error":"22012"}`, `{"columns":null,"rows":null}`, `{"rows":[[1]]} x`, `{"rows":[[.5]]}`, `{"rows":[[1.]]}`, `{"rows":[[+1]]}`, `{"rows":[[nan]]}`, "{\"rows\":[[\"\xff\"]]}", `{}`, `{"columns":["a"],"rows":[[1,2]]}`, `{"rows":[[1e999]]}`,
+		`{"columns":["a","a"],"rows":[["NaN",1]],}`) {
+		f.Add([]byte(line))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		line = bytes.TrimSpace(line)
+		fast, ok := fastObject(line)
+		if !ok {
+			return
+		}
+		slow, err := parseObject(line)
+		if err != nil {
+			t.Fatalf("%q is read, and encoding/json refuses it: %v", line, err)
+		}
+		if diff := cmp.Diff(slow, fast, cmpopts.EquateNaNs()); diff != "" {
+			t.Errorf("%q (-encoding/json +fast)\n%s", line, diff)
+		}
+	})
+}

@@ -1,0 +1,162 @@
+package recorded
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+
+	"github.com/dpwatch/dpwatch/internal/outcome"
+)
+
+// sampleBytes is how much of a file is looked at to find its format. The whole file is then checked against it.
+const sampleBytes = 256 << 10
+
+// refusal is an error at a line of a file.
+func refusal(line int, format string, args ...any) error {
+	return fmt.Errorf("%d: %s", line, fmt.Sprintf(format, args...))
+}
+
+// Lines that psql writes around a table.
+var (
+	psqlRule  = regexp.MustCompile(`^-+(\+-+)*$`)
+	psqlCount = regexp.MustCompile(`^\([0-9]+ rows?\)$`)
+)
+
+// detect returns the format of a file and its delimiter, by its first lines. wanted is the format that the options give.
+func detect(sample []byte, wanted Format) (Format, byte, error) {
+	if err := readable(sample); err != nil {
+		return "", 0, err
+	}
+	lines := bytes.Split(bytes.TrimPrefix(sample, byteOrderMark), []byte("\n"))
+	switch wanted {
+	case Lines, JSONL:
+		return wanted, 0, nil
+	case TSV:
+		return TSV, '\t', nil
+	case CSV:
+		if semicolons(lines) {
+			return CSV, ';', nil
+		}
+		return CSV, ',', nil
+	}
+	for i, line := range lines {
+		line = bytes.TrimSpace(line)
+		switch {
+		case len(line) > 0 && line[0] == '{':
+			return Lines, 0, nil
+		case len(line) > 0 && line[0] == '[':
+			return "", 0, refusal(i+1, `a JSON array: write one result a line, {"columns":[..],"rows":[[..],..]}`)
+		case psqlRule.Match(line) || psqlCount.Match(line):
+			return "", 0, refusal(i+1, `the table that psql prints for people: run psql --csv, or \copy (query) TO 'file' CSV HEADER`)
+		}
+	}
+	return detectDelimiter(sample, lines)
+}
+
+// readable refuses what is no text in UTF-8 or ASCII, or has line ends that nothing else here reads.
+func readable(sample []byte) error {
+	switch {
+	case bytes.HasPrefix(sample, []byte{0xFF, 0xFE}) || bytes.HasPrefix(sample, []byte{0xFE, 0xFF}):
+		return refusal(1, "UTF-16: save the file as UTF-8")
+	case bytes.HasPrefix(sample, []byte{0x1F, 0x8B}):
+		return refusal(1, "compressed by gzip: decompress the file first, or pass <(gunzip -c FILE)")
+	case bytes.IndexByte(sample, 0) >= 0:
+		return refusal(1, "a binary file: write results as text, one result a line, or as CSV")
+	case bytes.IndexByte(sample, '\n') < 0 && bytes.IndexByte(bytes.TrimRight(sample, "\r"), '\r') >= 0:
+		return refusal(1, "lines end with CR alone: convert them to LF or CR LF")
+	}
+	return nil
+}
+
+// semicolons reports whether the first line is separated by semicolons and not by commas.
+func semicolons(lines [][]byte) bool {
+	for _, line := range lines {
+		if len(bytes.TrimSpace(line)) > 0 {
+			return bytes.IndexByte(line, ';') >= 0 && bytes.IndexByte(line, ',') < 0
+		}
+	}
+	return false
+}
+
+// detectDelimiter finds the delimiter that divides every line of a sample alike. Without any, every line is one value.
+func detectDelimiter(sample []byte, lines [][]byte) (Format, byte, error) {
+	var doubt error
+	for _, delim := range []byte{'\t', ';', ','} {
+		width, ragged, err := widths(sample, delim)
+		switch {
+		case err == nil && width > 1 && ragged == 0:
+			if delim == '\t' {
+				return TSV, delim, nil
+			}
+			return CSV, delim, nil
+		case err == nil && ragged > 0 && doubt == nil:
+			doubt = refusal(ragged, "not as many fields as in the first line, if %q separates fields: correct the line, or give --format lines to read every line as one value", delim)
+		}
+	}
+	if doubt != nil {
+		return "", 0, doubt
+	}
+	return Lines, 0, blankSeparated(lines)
+}
+
+// widths returns the number of fields of the first record and the line of the first record that has another number; 0 where
+// there is none, or where so few records have the delimiter that it is part of their texts.
+func widths(sample []byte, delim byte) (width, ragged int, err error) {
+	r := newRecords(bytes.NewReader(sample), delim)
+	some, all := 0, 0
+	for {
+		fields, err := r.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			if r.line*2 > bytes.Count(sample, []byte("\n")) { // the sample ends inside a record
+				break
+			}
+			return 0, 0, err
+		}
+		if fields == nil {
+			continue
+		}
+		all++
+		if width == 0 {
+			width = len(fields)
+		}
+		if len(fields) > 1 {
+			some++
+		}
+		if len(fields) != width && ragged == 0 {
+			ragged = r.start
+		}
+	}
+	if width == 1 && some*2 < all {
+		ragged = 0
+	}
+	return width, ragged, nil
+}
+
+// blankSeparated refuses lines that all hold several numbers.
+func blankSeparated(lines [][]byte) error {
+	seen := 0
+	for _, line := range lines {
+		fields := bytes.Fields(line)
+		if len(fields) == 0 {
+			continue
+		}
+		if len(fields) == 1 {
+			return nil
+		}
+		for _, f := range fields {
+			if _, ok := outcome.ParseNumber(f); !ok {
+				return nil
+			}
+		}
+		seen++
+	}
+	if seen == 0 {
+		return nil
+	}
+	return refusal(1, "several numbers separated by blanks: separate them by commas or tabs, or write one JSON object a line")
+}
