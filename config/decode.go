@@ -12,6 +12,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/dpwatch/dpwatch/internal/spelling"
 )
 
 // decoder lays a YAML tree over a struct and collects every fault, where the library's own strict mode stops
@@ -253,36 +255,9 @@ func didYouMean(key string, fields map[string]int) string {
 	for name := range fields {
 		names = append(names, name)
 	}
-	slices.Sort(names)
-	best, distance := "", 3
-	for _, name := range names {
-		if n := editDistance(key, name); n < distance {
-			best, distance = name, n
-		}
-	}
-	if best != "" {
+	if best := spelling.Nearest(key, names); best != "" {
 		return fmt.Sprintf(": did you mean %q?", best)
 	}
+	slices.Sort(names)
 	return "; known here: " + strings.Join(names, ", ")
-}
-
-// editDistance is Levenshtein's, over bytes.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		corner := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := corner
-			if a[i] != b[j] {
-				cost++
-			}
-			corner = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

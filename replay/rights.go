@@ -40,11 +40,16 @@ func identifiers(names []string) string {
 }
 
 // rightsQuery returns what a replay role should not have, one row each: what it is, and the statement that takes it away.
-// $1 is the schemas of the copies, $2 those and the engine's, as arrays. A superuser has everything: one row.
+// $1 is the schemas of the copies, that of D0 first, $2 those and the engine's, as arrays. A schema with the same relations as
+// D0 is taken for the copy of another neighbour, which is for this role to read. A superuser has everything: one row.
 const rightsQuery = `WITH me AS (SELECT * FROM pg_catalog.pg_roles WHERE rolname = current_user),
 	copies AS (SELECT c.oid, n.nspname, c.relname FROM pg_catalog.pg_class c
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-		WHERE n.nspname = ANY ($1::text[]) AND c.relkind IN ('r', 'p', 'v', 'm', 'f'))
+		WHERE n.nspname = ANY ($1::text[]) AND c.relkind IN ('r', 'p', 'v', 'm', 'f')),
+	others AS (SELECT n.nspname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') GROUP BY n.nspname
+		HAVING pg_catalog.array_agg(c.relname ORDER BY c.relname) =
+			(SELECT pg_catalog.array_agg(relname ORDER BY relname) FROM copies WHERE nspname = ($1::text[])[1]))
 SELECT 'is a SUPERUSER, whom nothing stops from reading the server''s files or from writing',
 	'make a role of its own for them (dpwatch config check --connect prints what to grant)' FROM me WHERE rolsuper
 UNION ALL
@@ -75,6 +80,7 @@ SELECT pg_catalog.format('may read %s table(s) outside the copies, %I.%I one of 
 	FROM me, pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 	WHERE NOT me.rolsuper AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname <> ALL ($2::text[])
 	AND n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'
+	AND n.nspname NOT IN (SELECT nspname FROM others)
 	AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
 	HAVING count(*) > 0`
 

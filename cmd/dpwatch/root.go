@@ -52,13 +52,15 @@ query leaks exceeds what the engine claims.
 Exit codes: 0 done or no evidence, 1 usage, configuration or runtime fault, 2 violation, 3 inconclusive.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Version:       versionLine(),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.AddCommand(
 		demoCommand(env), runCommand(env), auditCommand(env), analyzeCommand(env), rewriteCommand(env),
 		neighboursCommand(env), configCommand(env), versionCommand(env), auditorCommand(env),
 	)
+	root.SetVersionTemplate("{{.Version}}\n")
+	helpUsage(root)
 	return root
 }
 

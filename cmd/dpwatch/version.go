@@ -30,14 +30,20 @@ func versionCommand(env environment) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		platform := runtime.GOOS + "/" + runtime.GOARCH
 		if js {
 			return json.NewEncoder(env.Stdout).Encode(map[string]string{
 				"version": buildVersion(), "go": runtime.Version(), "platform": platform,
 			})
 		}
-		_, err = fmt.Fprintf(env.Stdout, "dpwatch %s %s %s\n", buildVersion(), runtime.Version(), platform)
+		_, err = fmt.Fprintln(env.Stdout, versionLine())
 		return err
 	}
 	return cmd
+}
+
+const platform = runtime.GOOS + "/" + runtime.GOARCH
+
+// versionLine is what dpwatch version and --version print.
+func versionLine() string {
+	return fmt.Sprintf("dpwatch %s %s %s", buildVersion(), runtime.Version(), platform)
 }

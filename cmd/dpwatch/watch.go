@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/plot"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
@@ -18,6 +19,9 @@ type watch struct {
 func newWatch(f auditFlags, worlds []string) (*watch, error) {
 	w := &watch{drifts: make([]analysis.Drift, len(worlds))}
 	opt := analysis.Options{Confidence: 1 - (1-f.confidence)/float64(len(worlds)-1), MaxTrials: f.maxTrials, Salt: rand.Text()}
+	if f.cfg != nil {
+		opt.PriorOdds, opt.BreachOdds = f.cfg.Audit.PriorOdds, f.cfg.Audit.BreachOdds
+	}
 	for range worlds[1:] {
 		a, err := analysis.New(analysis.Claim{Epsilon: f.epsilon, Delta: f.delta}, opt)
 		if err != nil {
@@ -47,13 +51,29 @@ func (w *watch) decided() bool {
 	return false
 }
 
-// conclude reports on the neighbour that shows most: a violation, then the highest lower bound.
-func (w *watch) conclude(f auditFlags, worlds []string) conclusion {
+// report reports on the neighbour that shows most: a violation, then the highest lower bound.
+func (w *watch) report(f auditFlags, worlds []string) conclusion {
+	c, _ := w.worst(f, worlds)
+	return c
+}
+
+// conclude reports, and draws that neighbour's figures into --plot.
+func (w *watch) conclude(f auditFlags, worlds []string) (conclusion, error) {
+	c, worst := w.worst(f, worlds)
+	if f.plot != "" {
+		if _, err := plot.Write(f.plot, worst.Figures()); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+func (w *watch) worst(f auditFlags, worlds []string) (conclusion, *analysis.Audit) {
 	var c conclusion
 	worst := -1
 	for i, a := range w.audits {
 		r := analysis.Temper(a.Report(), &w.drifts[0], &w.drifts[i+1])
-		r.Claimed.Source = "flag"
+		r.Claimed.Source = f.source
 		c.Neighbours = append(c.Neighbours, audit.Neighbour{
 			Schema: f.d1[i], Verdict: r.Verdict, Lower: r.EpsilonLower, Estimate: r.EpsilonEstimate,
 		})
@@ -63,5 +83,5 @@ func (w *watch) conclude(f auditFlags, worlds []string) conclusion {
 	}
 	c.Neighbour = f.d1[worst]
 	c.SQL = &audit.SQLPair{D0: worlds[0], D1: worlds[worst+1]}
-	return c
+	return c, w.audits[worst]
 }

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/catalog"
+	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// query reads the query, without the semicolon at its end.
+func (f *auditFlags) query(env environment) (capture.Query, error) {
+	sql, where := f.sql, "--sql"
+	if f.file != "" {
+		where = "--file " + f.file
+		in := env.Stdin
+		if f.file != "-" {
+			file, err := os.Open(f.file)
+			if err != nil {
+				return capture.Query{}, fmt.Errorf("read the query: %w", err)
+			}
+			defer file.Close()
+			in = file
+		}
+		data, err := io.ReadAll(io.LimitReader(in, maxSQLBytes+1))
+		if err != nil {
+			return capture.Query{}, fmt.Errorf("read the query: %w", err)
+		}
+		sql = string(data)
+	}
+	if len(sql) > maxSQLBytes {
+		return capture.Query{}, fmt.Errorf("%s: the query is longer than %d bytes", where, maxSQLBytes)
+	}
+	sql = strings.TrimRight(strings.TrimSpace(strings.TrimPrefix(sql, "\uFEFF")), "; \r\n\t")
+	if sql == "" {
+		return capture.Query{}, fmt.Errorf("%s holds no query: write one SELECT statement", where)
+	}
+	q := capture.Query{SQL: sql}
+	if f.cfg != nil {
+		q.Database = f.cfg.Privacy.Database
+	}
+	for _, p := range f.params {
+		q.Protocol = capture.Extended
+		q.Params = append(q.Params, capture.Param{Value: []byte(p)})
+	}
+	return q, nil
+}
+
+// rewrite finds which tables have copies in every schema and renames them in the query, one text a world, D0 first. Without
+// a claim of its own, f takes the query's.
+func (f *auditFlags) rewrite(ctx context.Context, env environment, player *replay.Player, q capture.Query) (replay.Statement, error) {
+	opt, err := f.rewriteOptions(ctx, player)
+	if err != nil {
+		return replay.Statement{}, err
+	}
+	names := make([]string, len(opt.Protected))
+	for i, t := range opt.Protected {
+		names[i] = t.Name
+	}
+	warnings, err := player.Check(ctx, f.d0, f.d1, names)
+	if err != nil {
+		return replay.Statement{}, err
+	}
+	for _, w := range warnings {
+		fmt.Fprintln(env.Stderr, "dpwatch: warning: "+w)
+	}
+	rewriter, err := rewrite.New(opt)
+	if err != nil {
+		return replay.Statement{}, err
+	}
+	plan, err := rewriter.Analyze(q)
+	if err != nil {
+		return replay.Statement{}, refusal(environment{}, q.SQL, err, false)
+	}
+	if err := f.claim(plan); err != nil {
+		return replay.Statement{}, err
+	}
+	s := replay.Statement{Params: q.Params}
+	if f.cfg != nil {
+		s.Settings, s.SearchPath = plan.Settings, plan.SearchPath
+	}
+	if f.hoist {
+		s.Hoist = replay.NewHoisting(f.noiseFunctions())
+	}
+	for _, schema := range f.schemas() {
+		text := q.SQL
+		if len(f.engines) < 2 { // else each sees its own copy only
+			if text, err = plan.For(schema); err != nil {
+				return s, err
+			}
+		}
+		s.Worlds = append(s.Worlds, text)
+	}
+	return s, nil
+}
+
+// rewriteOptions are those of dpwatch run with a configuration; without one, or with --from, every table with a copy in D0
+// is protected, and every function is allowed.
+func (f *auditFlags) rewriteOptions(ctx context.Context, player *replay.Player) (opt rewrite.Options, err error) {
+	if f.cfg != nil && !f.given["from"] {
+		opt = rewriteOptions(*f.cfg)
+		if dsn := f.cfg.Privacy.Catalog; dsn != "" {
+			if opt.Source, err = catalog.Read(ctx, dsn.Reveal(), catalogTimeout); err != nil {
+				return opt, fmt.Errorf("privacy.catalog: %w", err)
+			}
+		}
+	} else {
+		names, err := player.Tables(ctx, f.d0)
+		if err != nil {
+			return opt, err
+		}
+		if len(names) == 0 {
+			return opt, fmt.Errorf("schema %q holds no table that this role may read: create the copies, or correct --d0", f.d0)
+		}
+		opt = rewrite.Options{SearchPath: []string{f.from}, AllowFunctions: []string{rewrite.AnyFunction}}
+		for _, name := range names {
+			opt.Protected = append(opt.Protected, rewrite.Table{Schema: f.from, Name: name})
+		}
+	}
+	opt.MaxBytes, opt.Neighbours = maxSQLBytes, f.schemas()
+	// A view or a function that reads one world only would make both answers the same, and look private.
+	opt.Shadow, err = catalog.Read(ctx, f.dsn, catalogTimeout)
+	return opt, err
+}
+
+// claim takes what the query claims by the configuration, unless --epsilon says otherwise.
+func (f *auditFlags) claim(plan *rewrite.Plan) error {
+	if f.given["epsilon"] {
+		return nil
+	}
+	if plan.Claim == nil {
+		return errors.New("the configuration claims no epsilon for this query: give --epsilon, or add the query's function to claims.functions, a rule, or claims.default")
+	}
+	f.epsilon, f.source = plan.Claim.Epsilon, plan.Claim.Source
+	if !f.given["delta"] {
+		f.delta = plan.Claim.Delta
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/dpwatch/dpwatch/internal/spelling"
+)
+
+// helpUsage makes the errors of mistyped commands, flags and values say what was probably meant, for root and all below it.
+func helpUsage(root *cobra.Command) {
+	root.SetFlagErrorFunc(flagError)
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		cmd.Args = noArguments
+		if cmd.HasSubCommands() && !cmd.Runnable() {
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+		for _, c := range cmd.Commands() {
+			visit(c)
+		}
+	}
+	visit(root)
+}
+
+// noArguments refuses what is no flag: a mistyped command, or a word that a flag was meant to have.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if !cmd.HasSubCommands() {
+		return fmt.Errorf("%s takes flags alone, and got %q: see %s --help", cmd.CommandPath(), args[0], cmd.CommandPath())
+	}
+	var names []string
+	for _, c := range cmd.Commands() {
+		if !c.Hidden {
+			names = append(names, c.Name())
+		}
+	}
+	text := fmt.Sprintf("unknown command %q for %s", args[0], cmd.CommandPath())
+	meant := spelling.Nearest(args[0], names)
+	if meant == "" {
+		for _, name := range cmd.SuggestionsFor(args[0]) { // those that begin so
+			meant = name
+			break
+		}
+	}
+	if meant != "" {
+		return fmt.Errorf("%s: did you mean %s %s?", text, cmd.CommandPath(), meant)
+	}
+	return fmt.Errorf("%s: it has %s", text, strings.Join(names, ", "))
+}
+
+// flagError makes an error of package pflag say what was probably meant.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var value *pflag.InvalidValueError
+	var missing *pflag.ValueRequiredError
+	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+		name := unknown.GetSpecifiedName()
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, f.Name)
+			}
+		})
+		if meant := spelling.Nearest(name, names); meant != "" {
+			return fmt.Errorf("unknown flag: --%s: did you mean --%s?", name, meant)
+		}
+		return fmt.Errorf("unknown flag: --%s: see %s --help", name, cmd.CommandPath())
+	case errors.As(err, &unknown) && len(unknown.GetSpecifiedShortnames()) > 1:
+		return fmt.Errorf("unknown flag: -%s: long flags take two hyphens, --%[1]s", unknown.GetSpecifiedShortnames())
+	case errors.As(err, &value):
+		f := value.GetFlag()
+		return fmt.Errorf("--%s %q: must be %s", f.Name, value.GetValue(), valueForm(f.Value.Type()))
+	case errors.As(err, &missing):
+		return fmt.Errorf("--%s needs a value: %s", missing.GetFlag().Name, valueForm(missing.GetFlag().Value.Type()))
+	}
+	return err
+}
+
+// valueForm says what a flag of a type takes.
+func valueForm(kind string) string {
+	switch kind {
+	case "float64":
+		return "a number, 0.5 say"
+	case "int", "int64", "uint":
+		return "a whole number"
+	case "duration":
+		return "a time with its unit, 30s or 500ms say"
+	case "bool":
+		return "true or false"
+	}
+	return "a text"
+}
