@@ -103,16 +103,28 @@ func (p *Player) tell(warning string) {
 	}
 }
 
+// CheckEngine opens a session of one engine, by its index in Options.Engines. A warning is what works and is not wise.
+func (p *Player) CheckEngine(ctx context.Context, i int) (warning string, err error) {
+	conn, refused, err := p.connectEngine(ctx, i, Statement{})
+	if err != nil {
+		return "", err
+	}
+	_ = conn.Close(ctx)
+	if len(refused) > 0 {
+		warning = p.refusal(i, refused)
+	}
+	return warning, nil
+}
+
 // checkEngines opens a session of every engine.
 func (p *Player) checkEngines(ctx context.Context) error {
 	for i := range p.engines {
-		conn, refused, err := p.connectEngine(ctx, i, Statement{})
+		warning, err := p.CheckEngine(ctx, i)
 		if err != nil {
 			return err
 		}
-		_ = conn.Close(ctx)
-		if len(refused) > 0 {
-			p.tell(p.refusal(i, refused))
+		if warning != "" {
+			p.tell(warning)
 		}
 	}
 	return nil

@@ -77,7 +77,7 @@ func classify(err error) (state string, fault error) {
 	case "42501":
 		return "", &SetupError{Op: "replay", Hint: "grant the replay role USAGE on the neighbour schemas, SELECT on their tables and EXECUTE on the functions", err: err}
 	case "42P01", "3F000":
-		return "", &SetupError{Op: "replay", Hint: "the neighbour schema lacks a table: create the copies again", err: err}
+		return "", &SetupError{Op: "replay", Hint: "the shadow database lacks a table that the query reads: create the copies again if it is protected; a table of privacy.public must exist in the shadow database under its own name (`dpwatch config check --connect` names it)", err: err}
 	case "42883":
 		return "", &SetupError{Op: "replay", Hint: "the shadow database lacks a function that the query calls: install the engine's functions there, on shadow.search_path", err: err}
 	case "0A000":

@@ -24,6 +24,7 @@ const ApplicationName = "dpwatch-replay"
 type Options struct {
 	DSN              string
 	SearchPath       []string      // where the engine's functions are; tables are always schema-qualified
+	Public           []string      // schema.table: read in place, and no reason for a warning
 	StatementTimeout time.Duration // of a trial; what the product asks for itself has a minute at least
 	ConnectTimeout   time.Duration
 	MaxRows          int   // a larger result is the outcome TooLarge

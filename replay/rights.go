@@ -40,7 +40,8 @@ func identifiers(names []string) string {
 }
 
 // rightsQuery returns what a replay role should not have, one row each: what it is, and the statement that takes it away.
-// $1 is the schemas of the copies, that of D0 first, $2 those and the engine's, as arrays. A schema with the same relations as
+// $1 is the schemas of the copies, that of D0 first, $2 those and the engine's, $3 the
+// public tables as schema.table, as arrays. A schema with the same relations as
 // D0 is taken for the copy of another neighbour, which is for this role to read. A superuser has everything: one row.
 const rightsQuery = `WITH me AS (SELECT * FROM pg_catalog.pg_roles WHERE rolname = current_user),
 	copies AS (SELECT c.oid, n.nspname, c.relname FROM pg_catalog.pg_class c
@@ -80,21 +81,46 @@ SELECT pg_catalog.format('may read %s table(s) outside the copies, %I.%I one of 
 	FROM me, pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 	WHERE NOT me.rolsuper AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname <> ALL ($2::text[])
 	AND n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'
-	AND n.nspname NOT IN (SELECT nspname FROM others)
+	AND n.nspname NOT IN (SELECT nspname FROM others) AND n.nspname || '.' || c.relname <> ALL ($3::text[])
 	AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
 	HAVING count(*) > 0`
 
-// rights returns a warning for everything that the replay role could do and should not.
-func (p *Player) rights(ctx context.Context, conn *pgconn.PgConn, schemas []string) ([]string, error) {
-	rows, err := ask(ctx, conn, "check the replay role", rightsQuery, array(schemas), array(slices.Concat(schemas, p.opt.SearchPath)))
+// Excess is something that the replay role may do beyond reading the copies.
+type Excess struct {
+	What string // "has BYPASSRLS"
+	Fix  string // the statement that takes it away
+}
+
+// Excess returns everything that the replay role may do and should not; schemas are those of D0 and of every neighbour.
+func (p *Player) Excess(ctx context.Context, schemas []string) ([]Excess, error) {
+	conn, err := p.connect(ctx, Statement{})
 	if err != nil {
 		return nil, err
 	}
-	warnings := make([]string, len(rows))
-	for i, row := range rows {
-		warnings[i] = fmt.Sprintf("the replay role %s %s: replays need SELECT on the copies alone: %s", p.cfg.User, row[0], row[1])
+	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
+	return p.excess(ctx, conn, schemas)
+}
+
+func (p *Player) excess(ctx context.Context, conn *pgconn.PgConn, schemas []string) ([]Excess, error) {
+	rows, err := ask(ctx, conn, "check the replay role", rightsQuery, array(schemas), array(slices.Concat(schemas, p.opt.SearchPath)), array(p.opt.Public))
+	if err != nil {
+		return nil, err
 	}
-	return warnings, nil
+	all := make([]Excess, len(rows))
+	for i, row := range rows {
+		all[i] = Excess{What: string(row[0]), Fix: string(row[1])}
+	}
+	return all, nil
+}
+
+// rights returns a warning for everything that the replay role could do and should not.
+func (p *Player) rights(ctx context.Context, conn *pgconn.PgConn, schemas []string) ([]string, error) {
+	all, err := p.excess(ctx, conn, schemas)
+	warnings := make([]string, len(all))
+	for i, e := range all {
+		warnings[i] = fmt.Sprintf("the replay role %s %s: replays need SELECT on the copies alone: %s", p.cfg.User, e.What, e.Fix)
+	}
+	return warnings, err
 }
 
 // array writes names as a value of type text[].

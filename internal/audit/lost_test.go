@@ -28,7 +28,7 @@ func TestLostTable(t *testing.T) {
 				t.Fatal(err)
 			}
 			e := r.wait(t, "the loss is told", func(e audit.Entry) bool { return e.State == audit.Waiting && e.Trouble != "" })
-			if !strings.Contains(e.Trouble, "the neighbour schema lacks a table: create the copies again") {
+			if !strings.Contains(e.Trouble, "the shadow database lacks a table that the query reads: create the copies again") {
 				t.Errorf("trouble %q", e.Trouble)
 			}
 			if e.Report.Verdict == analysis.Violation {

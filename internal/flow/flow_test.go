@@ -18,6 +18,7 @@ var allowed = map[string][]string{
 	"config":                   {"internal/spelling"},
 	"internal/spelling":        {},
 	"internal/outcome":         {},
+	"internal/preflight":       {"internal/spelling"},
 	"internal/recorded":        {"internal/outcome"},
 	"internal/capture":         {},
 	"internal/link":            {},

@@ -1,0 +1,125 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// ApplicationName is how the checks show in pg_stat_activity.
+const ApplicationName = "dpwatch-check"
+
+// queryTimeout bounds all questions to one database.
+const queryTimeout = 30 * time.Second
+
+// session is a connection to one database, for checks of one key of the configuration.
+type session struct {
+	conn   *pgx.Conn
+	key    string
+	cfg    *pgx.ConnConfig
+	checks []Check
+
+	ownPaths bool // the search_path of each client's session is known, by the engine's catalog
+}
+
+// Connect checks that a connection string works, and that nothing else.
+func Connect(key, dsn string, timeout time.Duration) Task {
+	return func(ctx context.Context) []Check {
+		ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+		defer cancel()
+		s := open(ctx, key, dsn, timeout)
+		s.close()
+		return s.checks
+	}
+}
+
+// open connects, and reports whether that worked. s.conn is nil where it did not.
+func open(ctx context.Context, key, dsn string, timeout time.Duration) *session {
+	s := &session{key: key}
+	cfg, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		s.add(key, "", Fault, "not a connection string", "write postgres://user@host:port/database or key=value pairs")
+		return s
+	}
+	s.cfg = cfg
+	cfg.RuntimeParams["application_name"] = ApplicationName
+	cfg.RuntimeParams["default_transaction_read_only"] = "on"
+	if timeout > 0 {
+		cfg.ConnectTimeout = timeout
+	}
+	where := fmt.Sprintf("database %s at %s:%d as %s", cfg.Database, cfg.Host, cfg.Port, cfg.User)
+	if cfg.Database == "" {
+		s.add(key, where, Warning, "names no database: the server takes the one that is named like the user", "add the database to the connection string")
+	}
+	if s.conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
+		message, fix := s.explain(err)
+		s.add(key, where, Fault, message, fix)
+		return s
+	}
+	s.add(key, where, OK, "connects", "")
+	return s
+}
+
+// explain says why a connection failed, without the connection string.
+func (s *session) explain(err error) (message, fix string) {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return "does not answer: " + err.Error(), "start the server, or correct the host and port"
+	}
+	message = fmt.Sprintf("%s (SQLSTATE %s)", e.Message, e.Code)
+	switch e.Code {
+	case "28P01":
+		fix = "correct the user or the password"
+	case "28000":
+		fix = "give the role LOGIN and a line in pg_hba.conf, or correct the user"
+	case "3D000":
+		fix = "create the database, or correct its name"
+	case "42501":
+		fix = fmt.Sprintf("GRANT CONNECT ON DATABASE %s TO %s", quote(s.cfg.Database), quote(s.cfg.User))
+	case "53300":
+		fix = "raise max_connections or the role's CONNECTION LIMIT"
+	}
+	return message, fix
+}
+
+func (s *session) close() {
+	if s.conn != nil {
+		_ = s.conn.Close(context.Background())
+	}
+}
+
+func (s *session) add(name, object string, status Status, message, fix string) {
+	s.checks = append(s.checks, Check{Name: name, Object: object, Status: status, Message: message, Fix: fix})
+}
+
+// failed reports that a question could not be answered.
+func (s *session) failed(name string, err error) {
+	var e *pgconn.PgError
+	text := err.Error()
+	if errors.As(err, &e) {
+		text = fmt.Sprintf("%s (SQLSTATE %s)", e.Message, e.Code)
+	}
+	s.add(name, s.key, Unchecked, text, "")
+}
+
+// texts asks for rows of texts.
+func (s *session) texts(ctx context.Context, sql string, args ...any) ([][]string, error) {
+	rows, err := s.conn.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]string, error) {
+		values := make([]string, len(row.FieldDescriptions()))
+		into := make([]any, len(values))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		return values, row.Scan(into...)
+	})
+}
+
+func quote(names ...string) string { return pgx.Identifier(names).Sanitize() }

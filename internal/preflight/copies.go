@@ -1,0 +1,138 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// relationsQuery returns what a role needs to know of relations: schema, name, kind, columns in physical order, whether it
+// may use the schema and read the relation, whether row security applies to it, and who owns it.
+const relationsQuery = `SELECT n.nspname, c.relname, c.relkind::text,
+	coalesce((SELECT pg_catalog.string_agg(pg_catalog.format('%s %s', a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod)), ', ' ORDER BY a.attnum)
+		FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped), ''),
+	pg_catalog.has_schema_privilege(n.oid, 'USAGE')::text, pg_catalog.has_table_privilege(c.oid, 'SELECT')::text,
+	pg_catalog.row_security_active(c.oid)::text, c.relrowsecurity::text
+	FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+	WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname = ANY ($1) ORDER BY 1, 2`
+
+// relation is one row of relationsQuery.
+type relation struct {
+	kind, columns                          string
+	usage, readable, filtered, rowSecurity bool
+}
+
+// relations reads the relations of schemas, by schema.table.
+func (s *session) relations(ctx context.Context, schemas []string) (map[string]relation, error) {
+	rows, err := s.texts(ctx, relationsQuery, schemas)
+	found := map[string]relation{}
+	for _, r := range rows {
+		found[r[0]+"."+r[1]] = relation{
+			kind: r[2], columns: r[3], usage: r[4] == "true", readable: r[5] == "true", filtered: r[6] == "true", rowSecurity: r[7] == "true",
+		}
+	}
+	return found, err
+}
+
+// schemas checks that schemas exist and returns those that do.
+func (s *session) schemas(ctx context.Context, name string, wanted []string, fix string) (there []string) {
+	rows, err := s.texts(ctx, "SELECT nspname, pg_catalog.has_schema_privilege(oid, 'USAGE')::text FROM pg_catalog.pg_namespace WHERE nspname = ANY ($1)", wanted)
+	if err != nil {
+		s.failed(name, err)
+		return nil
+	}
+	usage := map[string]string{}
+	for _, r := range rows {
+		usage[r[0]] = r[1]
+	}
+	for _, schema := range wanted {
+		switch usage[schema] {
+		case "":
+			s.add(name, schema, Fault, "the schema does not exist in database "+s.cfg.Database, fix)
+			continue
+		case "false":
+			s.add(name, schema, Fault, "the role may not use the schema", fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", quote(schema), quote(s.cfg.User)))
+		default:
+			s.add(name, schema, OK, "exists", "")
+		}
+		there = append(there, schema)
+	}
+	return there
+}
+
+// copies checks that every protected table has a copy in every world, alike and readable.
+func (s *session) copies(ctx context.Context, o *Options) {
+	worlds := append([]string{o.D0}, o.D1...)
+	there := s.schemas(ctx, "copies", worlds, "run `dpwatch neighbours create`, or correct shadow.d0 and shadow.d1")
+	found, err := s.relations(ctx, worlds)
+	if err != nil {
+		s.failed("copies", err)
+		return
+	}
+	for _, schema := range there {
+		faults := len(s.checks)
+		for _, protected := range o.Protected {
+			_, table, _ := strings.Cut(protected, ".")
+			s.copy(o, found, schema, table)
+		}
+		if len(s.checks) == faults {
+			s.add("copies", schema, OK, fmt.Sprintf("%d tables, alike in %s and readable", len(o.Protected), o.D0), "")
+		}
+	}
+}
+
+// copy checks one table of one world.
+func (s *session) copy(o *Options, found map[string]relation, schema, table string) {
+	name := schema + "." + table
+	r, ok := found[name]
+	if !ok {
+		s.add("copies", name, Fault, "does not exist", "run `dpwatch neighbours refresh`, or make the copy; correct privacy.protected if the table has another name")
+		return
+	}
+	if d0, ok := found[o.D0+"."+table]; ok && d0.columns != r.columns {
+		s.add("copies", name, Fault, fmt.Sprintf("its columns differ from %s.%s (%s against %s)", o.D0, table, r.columns, d0.columns), "create the copies again, with the same columns in the same order")
+	}
+	if !r.readable {
+		s.add("copies", name, Fault, "the role may not read it", fmt.Sprintf("GRANT SELECT ON ALL TABLES IN SCHEMA %s TO %s", quote(schema), quote(s.cfg.User)))
+	}
+	s.rowSecurity("copies", name, r)
+	if r.kind == "f" {
+		s.add("copies", name, Warning, "a foreign table: replays read another server through it", "make a local copy")
+	}
+}
+
+// rowSecurity reports that a role sees only some rows of a table.
+func (s *session) rowSecurity(name, table string, r relation) {
+	schema, bare, _ := strings.Cut(table, ".")
+	fix := fmt.Sprintf("ALTER TABLE %s DISABLE ROW LEVEL SECURITY", quote(schema, bare))
+	switch {
+	case r.filtered:
+		s.add(name, table, Fault, "row security is on, and filters what the role reads: replays would not see all rows", fix)
+	case r.rowSecurity:
+		s.add(name, table, Warning, "row security is on; this role passes it by", fix)
+	}
+}
+
+// public checks that tables without personal data are there under their own names.
+func (s *session) public(ctx context.Context, o *Options) {
+	found, err := s.relations(ctx, schemasOf(o.Public))
+	if err != nil {
+		s.failed("privacy.public", err)
+		return
+	}
+	for _, name := range o.Public {
+		r, ok := found[name]
+		schema, table, _ := strings.Cut(name, ".")
+		role := quote(s.cfg.User)
+		switch {
+		case !ok:
+			s.add("privacy.public", name, Fault, "does not exist in the shadow database, and replays read public tables in place", "create the table there with the same rows, or list it in privacy.protected")
+		case !r.usage || !r.readable:
+			s.add("privacy.public", name, Fault, "the role may not read it",
+				fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s\nGRANT SELECT ON TABLE %s TO %s", quote(schema), role, quote(schema, table), role))
+		default:
+			s.add("privacy.public", name, OK, "exists and is readable", "")
+		}
+		s.rowSecurity("privacy.public", name, r)
+	}
+}

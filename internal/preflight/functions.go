@@ -1,0 +1,153 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/spelling"
+)
+
+// functionsQuery returns every function that is not PostgreSQL's own or whose name is among $1: schema, name, arguments,
+// whether the last is variadic, volatility, whether the role may call it, its signature, whether its body draws random numbers.
+const functionsQuery = `SELECT n.nspname, f.proname, f.pronargs::text, (f.provariadic <> 0)::text, f.provolatile::text,
+	(pg_catalog.has_function_privilege(f.oid, 'EXECUTE') AND pg_catalog.has_schema_privilege(n.oid, 'USAGE'))::text,
+	f.oid::regprocedure::text, (l.lanname IN ('sql', 'plpgsql') AND f.prosrc ~* '\mrandom\s*\(')::text
+	FROM pg_catalog.pg_proc f JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace JOIN pg_catalog.pg_language l ON l.oid = f.prolang
+	WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') OR f.proname = ANY ($1)`
+
+// function is one row of functionsQuery.
+type function struct {
+	schema, name, signature string
+	arguments               int
+	variadic, mayCall       bool
+	volatility              string // i, s or v
+	random                  bool   // its body calls random()
+}
+
+func (s *session) allFunctions(ctx context.Context, names []string) ([]function, error) {
+	bare := make([]string, len(names))
+	for i, name := range names {
+		bare[i] = name[strings.LastIndexByte(name, '.')+1:]
+	}
+	rows, err := s.texts(ctx, functionsQuery, bare)
+	all := make([]function, 0, len(rows))
+	for _, r := range rows {
+		f := function{schema: r[0], name: r[1], variadic: r[3] == "true", volatility: r[4], mayCall: r[5] == "true", signature: r[6], random: r[7] == "true"}
+		_, _ = fmt.Sscan(r[2], &f.arguments)
+		all = append(all, f)
+	}
+	return all, err
+}
+
+// functions checks that declared functions exist where replays find them.
+func (s *session) functions(ctx context.Context, o *Options, path []string) {
+	var names []string
+	for _, f := range o.Functions {
+		names = append(names, f.Name)
+	}
+	names = append(names, o.Safe...)
+	if len(names) == 0 {
+		return
+	}
+	all, err := s.allFunctions(ctx, names)
+	if err != nil {
+		s.failed("claims.functions", err)
+		return
+	}
+	path = append(slices.Clone(path), "pg_catalog")
+	for _, f := range o.Functions {
+		found := s.resolve("claims.functions", f.Name, all, path)
+		s.signature(f, found)
+		for _, g := range found {
+			if g.volatility != "v" {
+				s.add("volatility", g.signature, Warning, "draws noise and is not declared VOLATILE: the server may compute it once for all rows or trials",
+					"ALTER FUNCTION "+g.signature+" VOLATILE, in the engine too")
+			}
+		}
+	}
+	for _, name := range o.Safe {
+		for _, g := range s.resolve("claims.safe_functions", name, all, path) {
+			if g.volatility != "v" && g.random {
+				s.add("volatility", g.signature, Warning, "calls random() and is not declared VOLATILE: the server may compute it once for all rows or trials",
+					"ALTER FUNCTION "+g.signature+" VOLATILE, in the engine too")
+			}
+		}
+	}
+}
+
+// resolve reports whether a declared function is found by its name, and returns its overloads.
+func (s *session) resolve(key, name string, all []function, path []string) (found []function) {
+	schema, bare, qualified := strings.Cut(name, ".")
+	if !qualified {
+		schema, bare = "", name
+	}
+	var elsewhere, known []string
+	for _, f := range all {
+		onPath := slices.Contains(path, f.schema)
+		if onPath {
+			known = append(known, f.name)
+		}
+		switch {
+		case f.name != bare:
+		case f.schema == schema || !qualified && onPath:
+			found = append(found, f)
+		case !slices.Contains(elsewhere, f.schema):
+			elsewhere = append(elsewhere, f.schema)
+		}
+	}
+	switch meant := spelling.Nearest(bare, known); {
+	case len(found) > 0:
+		s.callable(key, name, found)
+	case len(elsewhere) > 0 && qualified:
+		s.add(key, name, Fault, fmt.Sprintf("does not exist in schema %s; it exists in %s", schema, strings.Join(elsewhere, ", ")), "correct the name")
+	case len(elsewhere) > 0:
+		message := fmt.Sprintf("exists in schema %s of the shadow database, which is not in the search path (%s)", strings.Join(elsewhere, ", "), strings.Join(path[:len(path)-1], ", "))
+		status := Fault
+		if s.ownPaths {
+			status, message = Warning, message+": only sessions with a search_path of their own find it"
+		}
+		s.add(key, name, status, message, "add the schema to shadow.search_path")
+	case meant != "":
+		s.add(key, name, Fault, "does not exist in the shadow database", "did you mean "+meant+"? Otherwise install the engine's functions there")
+	default:
+		s.add(key, name, Fault, "does not exist in the shadow database", "install the engine's functions there, in a schema of shadow.search_path, or correct the name")
+	}
+	return found
+}
+
+// callable reports whether the role may call a function that exists.
+func (s *session) callable(key, name string, found []function) {
+	var denied []string
+	for _, f := range found {
+		if !f.mayCall {
+			denied = append(denied, fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", f.signature, quote(s.cfg.User)))
+		}
+	}
+	if len(denied) > 0 {
+		s.add(key, name, Fault, "the role may not call it", strings.Join(denied, "\n"))
+		return
+	}
+	s.add(key, name, OK, fmt.Sprintf("found as %s", found[0].signature), "")
+}
+
+// signature checks that the arguments of a claim exist in at least one overload.
+func (s *session) signature(declared Function, found []function) {
+	for i, position := range []int{declared.Epsilon, declared.Delta} {
+		if position == 0 || len(found) == 0 {
+			continue
+		}
+		key := []string{"epsilon", "delta"}[i]
+		most := 0
+		for _, f := range found {
+			if f.variadic {
+				most = 1 << 30
+			}
+			most = max(most, f.arguments)
+		}
+		if max(position, -position) > most {
+			s.add("claims.functions", declared.Name, Fault, fmt.Sprintf("%s is argument %d, and the function has at most %d", key, position, most), "correct the position; negative ones count from the end")
+		}
+	}
+}

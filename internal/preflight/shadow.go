@@ -1,0 +1,130 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Shadow checks the shadow database as the replay role.
+func Shadow(o Options) Task {
+	return func(ctx context.Context) []Check {
+		ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+		defer cancel()
+		s := open(ctx, "shadow.dsn", o.Shadow, o.ConnectTimeout)
+		if s.conn == nil {
+			s.add("shadow database", "copies, public tables, functions, rights", Unchecked, "the replay role cannot connect", "")
+			return s.checks
+		}
+		defer s.close()
+		s.ownPaths = o.Catalog != ""
+		s.copies(ctx, &o)
+		if len(o.Public) > 0 {
+			s.public(ctx, &o)
+		}
+		path := s.schemas(ctx, "shadow.search_path", o.SearchPath, "correct shadow.search_path, or create the schema")
+		for _, schema := range o.ClientPath {
+			if !slices.Contains(path, schema) {
+				path = append(path, schema)
+			}
+		}
+		if o.Beside {
+			s.add("claims.functions", "claims.functions and claims.safe_functions", Unchecked, "the engine is beside the database, and its functions are its own", "")
+		} else {
+			s.functions(ctx, &o, path)
+		}
+		s.temporary(ctx, &o)
+		s.definers(ctx)
+		s.foreign(ctx)
+		return s.checks
+	}
+}
+
+// temporary checks the right that hoisting needs.
+func (s *session) temporary(ctx context.Context, o *Options) {
+	if !o.Hoist {
+		return
+	}
+	rows, err := s.texts(ctx, "SELECT pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY')::text")
+	switch {
+	case err != nil:
+		s.failed("audit.hoist", err)
+	case rows[0][0] == "true":
+		s.add("audit.hoist", "temporary tables", OK, "the role may make them", "")
+	default:
+		s.add("audit.hoist", "temporary tables", Warning, "the role may not make them: every trial runs the whole query, which is slower",
+			fmt.Sprintf("GRANT TEMPORARY ON DATABASE %s TO %s", quote(s.cfg.Database), quote(s.cfg.User)))
+	}
+}
+
+// maxNamed is how many functions are named in one warning.
+const maxNamed = 20
+
+// named writes a list of names, cut at maxNamed.
+func named(rows [][]string) string {
+	var names []string
+	for i, r := range rows {
+		if i == maxNamed {
+			names = append(names, fmt.Sprintf("and %d more", len(rows)-i))
+			break
+		}
+		names = append(names, r[0])
+	}
+	return strings.Join(names, ", ")
+}
+
+// definersQuery returns the functions that run with the rights of their owner and that the role may call, extensions' too.
+const definersQuery = `SELECT f.oid::regprocedure::text FROM pg_catalog.pg_proc f JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace
+	WHERE f.prosecdef AND f.proowner <> (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user)
+	AND pg_catalog.has_function_privilege(f.oid, 'EXECUTE') AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') ORDER BY 1`
+
+// definers names the functions through which the role has rights of others.
+func (s *session) definers(ctx context.Context) {
+	const name = "security definer"
+	rows, err := s.texts(ctx, definersQuery)
+	switch {
+	case err != nil:
+		s.failed(name, err)
+	case len(rows) == 0:
+		s.add(name, "functions", OK, "the role may call none", "")
+	default:
+		s.add(name, named(rows), Warning, "the role may call functions that run with their owner's rights: a replay that calls one does what its owner may",
+			"REVOKE EXECUTE on them from PUBLIC and from "+quote(s.cfg.User)+", or make them SECURITY INVOKER")
+	}
+}
+
+// foreignQuery returns what leads out of the database: functions of extensions that connect elsewhere or run programs, functions
+// of PostgreSQL's own that read or write files of the server, functions in languages without a sandbox, foreign tables and
+// servers.
+const foreignQuery = `SELECT f.oid::regprocedure::text FROM pg_catalog.pg_proc f
+	JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace JOIN pg_catalog.pg_language l ON l.oid = f.prolang
+	LEFT JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = f.oid AND d.deptype = 'e'
+	LEFT JOIN pg_catalog.pg_extension e ON d.refclassid = 'pg_catalog.pg_extension'::regclass AND e.oid = d.refobjid
+	WHERE pg_catalog.has_function_privilege(f.oid, 'EXECUTE') AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+	AND f.prorettype NOT IN ('pg_catalog.fdw_handler'::regtype, 'pg_catalog.language_handler'::regtype, 'pg_catalog.trigger'::regtype)
+	AND (e.extname IN ('dblink', 'postgres_fdw', 'file_fdw', 'oracle_fdw', 'mysql_fdw', 'tds_fdw', 'mongo_fdw', 'redis_fdw', 'multicorn',
+			'plproxy', 'http', 'pg_net', 'adminpack', 'pg_cron', 'pg_background')
+		OR f.proname LIKE 'dblink%' OR l.lanname NOT IN ('c', 'internal') AND NOT l.lanpltrusted
+		OR n.nspname = 'pg_catalog' AND f.proname IN ('pg_read_file', 'pg_read_binary_file', 'pg_ls_dir', 'pg_file_write', 'lo_import', 'lo_export'))
+	UNION ALL
+	SELECT 'foreign table ' || c.oid::regclass::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+	WHERE c.relkind = 'f' AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
+	UNION ALL
+	SELECT 'foreign server ' || pg_catalog.quote_ident(srvname) FROM pg_catalog.pg_foreign_server WHERE pg_catalog.has_server_privilege(oid, 'USAGE')
+	ORDER BY 1`
+
+// foreign names what leads out of the database.
+func (s *session) foreign(ctx context.Context) {
+	const name = "foreign data"
+	rows, err := s.texts(ctx, foreignQuery)
+	switch {
+	case err != nil:
+		s.failed(name, err)
+	case len(rows) == 0:
+		s.add(name, "functions, tables and servers", OK, "the role may use none", "")
+	default:
+		s.add(name, named(rows), Warning, "the role may reach other databases, files or programs through these: a replay that calls one leaves the read-only sandbox",
+			"REVOKE EXECUTE, SELECT or USAGE on them from PUBLIC and from "+quote(s.cfg.User))
+	}
+}

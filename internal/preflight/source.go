@@ -1,0 +1,104 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Catalog checks the engine's database, whose catalog is read, and that the copies are of its tables as they are now.
+func Catalog(o Options) Task {
+	return func(ctx context.Context) []Check {
+		if o.Catalog == "" {
+			return []Check{{
+				Name: "privacy.catalog", Object: "the engine's database", Status: Unchecked,
+				Message: "not configured: whether protected tables, views and functions exist in production under their names is not known", Fix: "set privacy.catalog",
+			}}
+		}
+		ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+		defer cancel()
+		s := open(ctx, "privacy.catalog", o.Catalog, o.ConnectTimeout)
+		if s.conn == nil {
+			return s.checks
+		}
+		defer s.close()
+		s.listed(ctx, "privacy.protected", o.Protected)
+		s.listed(ctx, "privacy.public", o.Public)
+		var names []string
+		for _, f := range o.Functions {
+			names = append(names, f.Name)
+		}
+		s.declared(ctx, names)
+		s.compare(ctx, &o)
+		return s.checks
+	}
+}
+
+// listed checks that tables of the configuration exist.
+func (s *session) listed(ctx context.Context, key string, names []string) {
+	found, err := s.relations(ctx, schemasOf(names))
+	if err != nil {
+		s.failed(key, err)
+		return
+	}
+	for _, name := range names {
+		if _, ok := found[name]; !ok {
+			s.add(key, name, Fault, "does not exist in the engine's database "+s.cfg.Database, "correct the name: schema.table, as in the catalog")
+		}
+	}
+}
+
+// declared checks that DP functions exist in the engine's database.
+func (s *session) declared(ctx context.Context, names []string) {
+	all, err := s.allFunctions(ctx, names)
+	if err != nil {
+		s.failed("claims.functions", err)
+		return
+	}
+	for _, name := range names {
+		bare := name[strings.LastIndexByte(name, '.')+1:]
+		if !slices.ContainsFunc(all, func(f function) bool { return f.name == bare && (bare == name || f.schema+"."+f.name == name) }) {
+			s.add("claims.functions", name, Fault, "does not exist in the engine's database "+s.cfg.Database+": no query can call it", "correct the name")
+		}
+	}
+}
+
+// compare checks that D0 has the columns of the engine's tables. Without a shadow database, that is reported elsewhere.
+func (s *session) compare(ctx context.Context, o *Options) {
+	shadow := open(ctx, "shadow.dsn", o.Shadow, o.ConnectTimeout)
+	if shadow.conn == nil {
+		s.add("copies", "columns of the engine's tables", Unchecked, "the shadow database cannot be reached", "")
+		return
+	}
+	defer shadow.close()
+	source, err := s.relations(ctx, schemasOf(o.Protected))
+	if err != nil {
+		s.failed("copies", err)
+		return
+	}
+	copies, err := shadow.relations(ctx, []string{o.D0})
+	if err != nil {
+		s.failed("copies", err)
+		return
+	}
+	for _, name := range o.Protected {
+		_, table, _ := strings.Cut(name, ".")
+		a, inSource := source[name]
+		b, inShadow := copies[o.D0+"."+table]
+		if inSource && inShadow && a.columns != b.columns {
+			s.add("copies", o.D0+"."+table, Fault, fmt.Sprintf("its columns differ from those of %s in the engine's database (%s against %s)", name, b.columns, a.columns),
+				"run `dpwatch neighbours refresh`, or create the copies again")
+		}
+	}
+}
+
+func schemasOf(names []string) []string {
+	var schemas []string
+	for _, name := range names {
+		if schema, _, _ := strings.Cut(name, "."); !slices.Contains(schemas, schema) {
+			schemas = append(schemas, schema)
+		}
+	}
+	return schemas
+}

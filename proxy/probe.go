@@ -1,0 +1,33 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Probe connects to the engine as a session would, TLS included, and reports whether it answers as a PostgreSQL server does.
+// It authenticates nobody, and the engine logs nothing but a connection.
+func (s *Server) Probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.DialTimeout)
+	defer cancel()
+	server, err := s.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer server.Close() //nolint:errcheck // nothing was sent that matters
+	if s.upstreamTLS != nil {
+		closeWrite(server.Conn)
+		return nil // it has answered SSLRequest
+	}
+	_ = server.SetDeadline(time.Now().Add(s.opts.DialTimeout))
+	answer, err := askTLS(server.Conn)
+	switch {
+	case err != nil:
+		return fmt.Errorf("connected, but it does not answer as a PostgreSQL server: %w", err)
+	case answer != 'S' && answer != 'N' && answer != 'E':
+		return errors.New("connected, but it does not answer as a PostgreSQL server")
+	}
+	return nil
+}
