@@ -127,7 +127,7 @@ claims: {functions: [{name: nosy, epsilon: -1}, {name: hidden_sum, epsilon: -1},
 		{preflight.Fault, "shadow.search_path", "nosuch: the schema does not exist", "shadow.search_path"},
 		{preflight.Fault, "claims.functions", "nosy: does not exist in the shadow database", "did you mean noisy?"},
 		{preflight.Fault, "claims.functions", "nosy: does not exist in the engine's database", "correct the name"},
-		{preflight.Warning, "claims.functions", "hidden_sum: exists in schema dp of the shadow database, which is not in the search path (public)", "shadow.search_path"},
+		{preflight.Fault, "claims.functions", "hidden_sum: exists in schema dp of the shadow database, which is not in the search path (public)", "shadow.search_path"},
 		{preflight.Fault, "claims.functions", "noisy: epsilon is argument 3, and the function has at most 2", "correct the position"},
 		{preflight.Fault, "claims.functions", "dp.nothing: does not exist", "install"},
 		{preflight.Warning, "volatility", "steady(double precision): calls random() and is not declared VOLATILE", "ALTER FUNCTION"},
@@ -185,6 +185,33 @@ neighbours: {source: "postgres://u@127.0.0.1:1/shop", target: %q, choose: [{rule
 	for _, c := range checks {
 		if strings.Contains(fmt.Sprint(c), "wrong") || strings.Contains(fmt.Sprint(c), "secret") {
 			t.Errorf("a password: %+v", c)
+		}
+	}
+}
+
+// TestCheckConnectPath: a function outside the configured path is a fault, unless sessions find it by the path of their role.
+func TestCheckConnectPath(t *testing.T) {
+	t.Parallel()
+	dsn := copies(t)
+	pgtest.Exec(t, dsn, `CREATE TABLE people AS TABLE d0.people; CREATE SCHEMA dp;
+		CREATE FUNCTION dp.hidden_sum(x float8, epsilon float8) RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT x'`)
+	const want = "hidden_sum: exists in schema dp of the shadow database, which is not in the search path (public)"
+	for _, catalog := range []string{"", dsn} {
+		path := file(t, "dpwatch.yaml", fmt.Sprintf(`
+proxy: {listen: 127.0.0.1:0, upstream: %q}
+shadow: {dsn: %q}
+privacy: {protected: [public.people], catalog: %q}
+claims: {functions: [{name: hidden_sum, epsilon: -1}]}
+`, upstreamOf(t, dsn), dsn, catalog))
+		if c := find(checksOf(t, exitFault, path), "claims.functions", want); c.Status != preflight.Fault {
+			t.Errorf("catalog %t: %+v", catalog != "", c)
+		}
+		if catalog == "" {
+			continue
+		}
+		pgtest.Exec(t, dsn, "ALTER DATABASE "+pgtest.Connect(t, dsn).Config().Database+" SET search_path TO public, dp")
+		if c := find(checksOf(t, exitDone, path), "claims.functions", want); c.Status != preflight.Warning {
+			t.Errorf("with a path of the database's own: %+v", c)
 		}
 	}
 }

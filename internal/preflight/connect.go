@@ -23,7 +23,7 @@ type session struct {
 	cfg    *pgx.ConnConfig
 	checks []Check
 
-	ownPaths bool // the search_path of each client's session is known, by the engine's catalog
+	rolePaths string // the search_path settings of roles and databases in the engine's catalog, if that is configured
 }
 
 // Connect checks that a connection string works, and that nothing else.

@@ -105,8 +105,8 @@ func (s *session) resolve(key, name string, all []function, path []string) (foun
 	case len(elsewhere) > 0:
 		message := fmt.Sprintf("exists in schema %s of the shadow database, which is not in the search path (%s)", strings.Join(elsewhere, ", "), strings.Join(path[:len(path)-1], ", "))
 		status := Fault
-		if s.ownPaths {
-			status, message = Warning, message+": only sessions with a search_path of their own find it"
+		if slices.ContainsFunc(elsewhere, func(schema string) bool { return strings.Contains(s.rolePaths, schema) }) {
+			status, message = Warning, message+": sessions whose role or database sets a search_path with it find it"
 		}
 		s.add(key, name, status, message, "add the schema to shadow.search_path")
 	case meant != "":

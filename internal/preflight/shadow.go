@@ -18,7 +18,7 @@ func Shadow(o Options) Task {
 			return s.checks
 		}
 		defer s.close()
-		s.ownPaths = o.Catalog != ""
+		s.rolePaths = rolePaths(ctx, &o)
 		s.copies(ctx, &o)
 		if len(o.Public) > 0 {
 			s.public(ctx, &o)

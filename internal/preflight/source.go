@@ -102,3 +102,27 @@ func schemasOf(names []string) []string {
 	}
 	return schemas
 }
+
+// rolePaths returns the search_path settings of roles, databases and the server where clients' sessions begin, as one text;
+// "" where they are not known.
+func rolePaths(ctx context.Context, o *Options) string {
+	if o.Catalog == "" {
+		return ""
+	}
+	s := open(ctx, "privacy.catalog", o.Catalog, o.ConnectTimeout)
+	if s.conn == nil {
+		return "" // Catalog reports that
+	}
+	defer s.close()
+	rows, err := s.texts(ctx, `SELECT setting FROM pg_catalog.pg_db_role_setting, pg_catalog.unnest(setconfig) setting
+		WHERE setting LIKE 'search_path=%' AND setdatabase IN (0, (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()))
+		UNION ALL SELECT reset_val FROM pg_catalog.pg_settings WHERE name = 'search_path'`)
+	if err != nil {
+		return ""
+	}
+	var all strings.Builder
+	for _, r := range rows {
+		all.WriteString(r[0] + "\n")
+	}
+	return all.String()
+}
