@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -118,4 +119,32 @@ func (p *Player) Tables(ctx context.Context, schema string) ([]string, error) {
 		names[i] = string(row[0])
 	}
 	return names, nil
+}
+
+// NoTables says why Tables returned none for a schema: it does not exist, the role may not use it, or not read what it holds.
+func (p *Player) NoTables(ctx context.Context, schema string) error {
+	conn, err := p.connect(ctx, Statement{})
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
+	rows, err := ask(ctx, conn, "look for schema "+schema, `SELECT pg_catalog.has_schema_privilege(n.oid, 'USAGE'),
+			(SELECT count(*) FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'v', 'm', 'f'))
+		FROM pg_catalog.pg_namespace n WHERE n.nspname = $1`, schema)
+	if err != nil {
+		return err
+	}
+	fault := &SetupError{Op: fmt.Sprintf("schema %q in database %s", schema, p.cfg.Database)}
+	copies, role := pgx.Identifier{schema}.Sanitize(), pgx.Identifier{p.cfg.User}.Sanitize()
+	switch {
+	case len(rows) == 0:
+		fault.Hint = "does not exist: create the copies (`dpwatch neighbours create`), correct the name, which is case-sensitive, or connect to the shadow database"
+	case string(rows[0][1]) == "0":
+		fault.Hint = "holds no table: create the copies, or correct the name"
+	case string(rows[0][0]) != "t":
+		fault.Hint = fmt.Sprintf("the role may not use it: GRANT USAGE ON SCHEMA %s TO %s; GRANT SELECT ON ALL TABLES IN SCHEMA %s TO %s", copies, role, copies, role)
+	default:
+		fault.Hint = fmt.Sprintf("the role may read no table of it: GRANT SELECT ON ALL TABLES IN SCHEMA %s TO %s", copies, role)
+	}
+	return fault
 }

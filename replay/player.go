@@ -182,12 +182,18 @@ func pinned(name string) bool {
 
 // connectError says what could not be reached; what is the shadow database or an engine.
 func connectError(what string, cfg *pgconn.Config, err error) error {
-	where := fmt.Sprintf("%s %s at %s:%d as %s", what, cfg.Database, cfg.Host, cfg.Port, cfg.User)
+	database := cfg.Database
+	if database == "" {
+		database = "(the connection string names none, and the server takes that of the user's name)"
+	}
+	where := fmt.Sprintf("%s %s at %s:%d as %s", what, database, cfg.Host, cfg.Port, cfg.User)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		switch pg.Code {
 		case "28P01", "28000":
 			return &SetupError{Op: where, Hint: "check the user, the password and pg_hba.conf", err: err}
+		case "42501":
+			return &SetupError{Op: where, Hint: fmt.Sprintf("GRANT CONNECT ON DATABASE %s TO %s", pgx.Identifier{cfg.Database}.Sanitize(), pgx.Identifier{cfg.User}.Sanitize()), err: err}
 		case "3D000":
 			return &SetupError{Op: where, Hint: "the database does not exist: create it or correct the connection string", err: err}
 		}

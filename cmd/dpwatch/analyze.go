@@ -49,6 +49,11 @@ With --counts: the bucket estimator alone, on {"d0":[..],"d1":[..]} (equal total
 			if *d0 != "" || *d1 != "" || *plots != "" {
 				return errors.New("give --counts, or --d0 and --d1 (and --plot), not both")
 			}
+			for _, name := range []string{"format", "header", "trial", "key", "fill-gaps"} {
+				if cmd.Flags().Changed(name) {
+					return fmt.Errorf("--%s is for --d0 and --d1: leave it out with --counts", name)
+				}
+			}
 			return analyzeCounts(env, *counts, *delta, *minCount, js)
 		}
 		if *d0 == "" || *d1 == "" || !cmd.Flags().Changed("epsilon") {

@@ -75,8 +75,6 @@ Exit codes: 0 no evidence, 2 violation, 3 inconclusive, 1 fault.`,
 	fs.StringVar(&f.plot, "plot", "", "directory for plots (SVG and PNG) of the neighbour that the report is about")
 	values := valuesFlag(cmd)
 	asJSON := outputFlag(cmd)
-	cmd.MarkFlagsOneRequired("sql", "file")
-	cmd.MarkFlagsMutuallyExclusive("sql", "file")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		js, err := asJSON()
 		if err != nil {

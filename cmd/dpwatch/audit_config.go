@@ -80,6 +80,8 @@ func (f *auditFlags) validate() error {
 	}
 	slices.Sort(missing)
 	switch {
+	case f.given["sql"] == f.given["file"]:
+		return errors.New("give the query with --sql or with --file (- for standard input), one of the two")
 	case len(missing) > 0:
 		return fmt.Errorf("%s missing: give each, or --config FILE, which has them", strings.Join(missing, ", "))
 	case !(f.epsilon >= 0) || math.IsInf(f.epsilon, 0):

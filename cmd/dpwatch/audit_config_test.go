@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -127,6 +128,8 @@ func TestAuditMistakes(t *testing.T) {
 		want string
 	}{
 		{"nothing", []string{"audit", "--sql", sql}, "--d0, --d1, --dsn, --epsilon missing: give each, or --config FILE"},
+		{"no query at all", with("--epsilon", "1"), "give the query with --sql or with --file"},
+		{"two queries", with("--sql", sql, "--file", "q.sql", "--epsilon", "1"), "one of the two"},
 		{"no epsilon", with("--sql", sql), "--epsilon missing"},
 		{"epsilon in words", with("--sql", sql, "--epsilon", "abc"), `--epsilon "abc": must be a number, 0.5 say`},
 		{"negative delta", with("--sql", sql, "--epsilon", "1", "--delta", "-1"), "--delta -1: must be at least 0 and less than 1"},
@@ -138,6 +141,9 @@ func TestAuditMistakes(t *testing.T) {
 		{"a directory", with("--file", t.TempDir(), "--epsilon", "1"), "is a directory"},
 		{"two statements", with("--sql", sql+"; "+sql, "--epsilon", "1"), "multiple"},
 		{"EXPLAIN", with("--sql", "EXPLAIN "+sql, "--epsilon", "1"), "refused: explain"},
+		{"a function that is not there", with("--sql", "SELECT nosuch(count(*)) FROM people", "--epsilon", "1"), "install the engine's functions there"},
+		{"a parameter without a value", with("--sql", "SELECT noisy(count(*), $1) FROM people", "--epsilon", "1"), "--param"},
+		{"a table without a copy", with("--sql", "SELECT count(*) FROM orders", "--epsilon", "1"), "no_protected_table"},
 		{"D0 twice", []string{"audit", "--dsn", dsn, "--d0", "d0", "--d1", "d0", "--sql", sql, "--epsilon", "1"}, "--d1 d0 is D0 itself"},
 		{"a query without its flag", with(sql, "--epsilon", "1"), "dpwatch audit takes flags alone"},
 	} {
@@ -150,6 +156,28 @@ func TestAuditMistakes(t *testing.T) {
 			}
 		})
 	}
+	replayer := replayRole(t, dsn)
+	audit := func(dsn, d0 string, more ...string) []string {
+		return append([]string{"audit", "--dsn", dsn, "--d0", d0, "--d1", "d1", "--sql", sql, "--epsilon", "1"}, more...)
+	}
+	pgtest.Exec(t, dsn, "CREATE SCHEMA nothing")
+	call(t, "", audit(dsn, "D0")...).want(t, exitFault, "does not exist: create the copies")
+	call(t, "", audit(dsn, "nothing")...).want(t, exitFault, "holds no table: create the copies")
+	call(t, "", audit(replayer, "d0")...).want(t, exitFault, `the role may not use it: GRANT USAGE ON SCHEMA "d0" TO`)
+	role := pgtest.Connect(t, replayer).Config().User
+	pgtest.Exec(t, dsn, "GRANT USAGE ON SCHEMA d0 TO "+role)
+	call(t, "", audit(replayer, "d0")...).want(t, exitFault, `the role may read no table of it: GRANT SELECT ON ALL TABLES IN SCHEMA "d0" TO`)
+	u, err := url.Parse(replayer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = ""
+	call(t, "", audit(u.String(), "d0")...).want(t, exitFault, "the connection string names none")
+	pgtest.Exec(t, dsn, "ALTER ROLE "+role+" NOLOGIN")
+	call(t, "", audit(replayer, "d0")...).want(t, exitFault, "is not permitted to log in", "check the user")
+
+	call(t, "", with("--sql", "SELECT noisy(count(*), $1) FROM people", "--param", "x", "--epsilon", "1", "--max-trials", "50")...).
+		want(t, exitInconclusive, "every trial failed with SQLSTATE 22P02")
 	r := call(t, "", with("--file", file(t, "crlf.sql", "\ufeffSELECT count(*)\r\nFROM people;\r\n"), "--epsilon", "0")...)
 	r.want(t, exitViolation, "claimed epsilon 0")
 }

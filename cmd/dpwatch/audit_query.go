@@ -76,6 +76,10 @@ func (f *auditFlags) rewrite(ctx context.Context, env environment, player *repla
 	}
 	plan, err := rewriter.Analyze(q)
 	if err != nil {
+		var refused *rewrite.UnsupportedError
+		if errors.As(err, &refused) && refused.Reason == rewrite.ReasonParameter && len(f.params) == 0 {
+			refused.Hint = "give the value of $1 with --param VALUE, and of further ones by repeating it"
+		}
 		return replay.Statement{}, refusal(environment{}, q.SQL, err, false)
 	}
 	if err := f.claim(plan); err != nil {
@@ -116,7 +120,7 @@ func (f *auditFlags) rewriteOptions(ctx context.Context, player *replay.Player) 
 			return opt, err
 		}
 		if len(names) == 0 {
-			return opt, fmt.Errorf("schema %q holds no table that this role may read: create the copies, or correct --d0", f.d0)
+			return opt, player.NoTables(ctx, f.d0)
 		}
 		opt = rewrite.Options{SearchPath: []string{f.from}, AllowFunctions: []string{rewrite.AnyFunction}}
 		for _, name := range names {

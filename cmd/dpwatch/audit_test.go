@@ -110,7 +110,7 @@ func TestAuditFaults(t *testing.T) {
 		{"not a connection string", append(audit("--dsn", "::", "--d0", "d0", "--d1", "d1"), sql...), "not a connection string"},
 		{"nobody listens", append(audit("--dsn", "postgres://u@127.0.0.1:1/x", "--d0", "d0", "--d1", "d1"), sql...), "127.0.0.1:1"},
 		{"wrong password", append(audit("--dsn", strings.Replace(dsn, "//postgres:", "//postgres:not", 1), "--d0", "d0", "--d1", "d1"), sql...), "check the user, the password"},
-		{"missing schema", append(audit("--dsn", dsn, "--d0", "d7", "--d1", "d1"), sql...), `schema "d7" holds no table`},
+		{"missing schema", append(audit("--dsn", dsn, "--d0", "d7", "--d1", "d1"), sql...), `schema "d7" in database `},
 		{"missing neighbour", append(audit("--dsn", dsn, "--d0", "d0", "--d1", "d7"), sql...), "d7.people: does not exist"},
 		{"not a query", audit("--dsn", dsn, "--d0", "d0", "--d1", "d1", "--sql", "DELETE FROM people"), "not_select"},
 		{"not SQL", audit("--dsn", dsn, "--d0", "d0", "--d1", "d1", "--sql", "SELEC 1"), "unparseable"},

@@ -6,6 +6,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/plot"
+	"github.com/dpwatch/dpwatch/internal/withheld"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
@@ -13,11 +14,14 @@ import (
 type watch struct {
 	audits []*analysis.Audit
 	drifts []analysis.Drift // of D0 and of each neighbour
+
+	trials int
+	failed map[string]int // trials by SQLSTATE
 }
 
 // newWatch shares the error rate among the neighbours: that is sound although they share the trials on D0.
 func newWatch(f auditFlags, worlds []string) (*watch, error) {
-	w := &watch{drifts: make([]analysis.Drift, len(worlds))}
+	w := &watch{drifts: make([]analysis.Drift, len(worlds)), failed: map[string]int{}}
 	opt := analysis.Options{Confidence: 1 - (1-f.confidence)/float64(len(worlds)-1), MaxTrials: f.maxTrials, Salt: rand.Text()}
 	if f.cfg != nil {
 		opt.PriorOdds, opt.BreachOdds = f.cfg.Audit.PriorOdds, f.cfg.Audit.BreachOdds
@@ -35,6 +39,10 @@ func newWatch(f auditFlags, worlds []string) (*watch, error) {
 func (w *watch) add(round replay.Round) {
 	for i := range w.drifts {
 		w.drifts[i].Add(round[i])
+		w.trials++
+		if round[i].Failed() {
+			w.failed[round[i].SQLState]++
+		}
 	}
 	for i, a := range w.audits {
 		a.Add(round[0], round[i+1])
@@ -79,6 +87,11 @@ func (w *watch) worst(f auditFlags, worlds []string) (conclusion, *analysis.Audi
 		})
 		if worst < 0 || audit.Worse(r, c.Report) {
 			worst, c.Report = i, r
+		}
+	}
+	for state, n := range w.failed {
+		if n == w.trials {
+			c.Warnings = append(c.Warnings, withheld.Sprintf("every trial failed with SQLSTATE %s: try the query with psql in the shadow database, as the replay role", state))
 		}
 	}
 	c.Neighbour = f.d1[worst]

@@ -19,6 +19,9 @@ func newLayout(sample []byte, delim byte, o Options) (*layout, error) {
 	if first == nil {
 		return nil, broken
 	}
+	if other := bytes.IndexAny(first[0], "\t;,"); len(first) == 1 && other >= 0 && o.Format != Auto && o.Format != "" {
+		return nil, refusal(line, "one column, though the line holds %q: leave --format out, or give the format of the file", first[0][other])
+	}
 	l := &layout{delim: delim, trial: -1}
 	var err error
 	if l.header, err = isHeader(first, rest, line, o); err != nil {

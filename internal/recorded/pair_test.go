@@ -162,6 +162,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"a gap too wide to fill", "run,n\n1,0.5\n900000,0.5\n", "", recorded.Options{Trial: "run", FillGaps: true}, "number the trials without such gaps"},
 		{"trials that descend, to fill", "run,n\n2,0.5\n1,0.5\n", "", recorded.Options{Trial: "run", FillGaps: true}, "d0:3: --fill-gaps"},
 		{"words to fill", "run,n\nx,0.5\ny,0.5\n", "", recorded.Options{Trial: "run", FillGaps: true}, "no whole numbers"},
+		{"CSV taken for TSV", "a,b\n1,2\n", "", recorded.Options{Format: recorded.TSV}, "d0:1: one column, though the line holds ','"},
 		{"--trial on lines", ok, "", recorded.Options{Trial: "run"}, "are for CSV and TSV"},
 		{"--key without --trial", ok, "", recorded.Options{Keys: []string{"n"}}, "--key needs --trial"},
 		{"--fill-gaps without --trial", ok, "", recorded.Options{FillGaps: true}, "--fill-gaps needs --trial"},
