@@ -226,3 +226,47 @@ func TestCheckFileFaults(t *testing.T) {
 	}
 	call(t, "", "config", "check", "--config", t.TempDir()).want(t, exitFault, "is a directory")
 }
+
+// TestCheckConnectEngine: engines beside the database are asked, and functions are theirs.
+func TestCheckConnectEngine(t *testing.T) {
+	t.Parallel()
+	dsn := copies(t)
+	mute, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mute.Close()
+	go func() {
+		for {
+			conn, err := mute.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n"))
+			_ = conn.Close()
+		}
+	}()
+	path := file(t, "dpwatch.yaml", fmt.Sprintf(`
+proxy: {listen: 127.0.0.1:0, upstream: %q}
+shadow: {dsn: %q, worlds: [{schema: d0, engine: %q}, {schema: d1, engine: "postgres://u@127.0.0.1:1/x"}]}
+privacy: {protected: [public.people]}
+claims: {functions: [{name: nosy, epsilon: -1}]}
+`, mute.Addr(), dsn, dsn))
+	checks := checksOf(t, exitFault, path)
+	for _, tc := range []struct {
+		status     preflight.Status
+		name, text string
+	}{
+		{preflight.Fault, "proxy.upstream", "does not answer as a PostgreSQL server"},
+		{preflight.OK, "shadow.worlds", "engine of d0: takes sessions"},
+		{preflight.Fault, "shadow.worlds", "engine of d1: engine x at 127.0.0.1:1"},
+		{preflight.Unchecked, "shadow.worlds", "which copy it reads"},
+		{preflight.Unchecked, "claims.functions", "its functions are its own"},
+		{preflight.Unchecked, "privacy.catalog", "not configured"},
+		{preflight.Warning, "replay role", "is a SUPERUSER"},
+	} {
+		if c := find(checks, tc.name, tc.text); c.Status != tc.status {
+			t.Errorf("%s %s %q: %+v of %+v", tc.status, tc.name, tc.text, c, checks)
+		}
+	}
+}

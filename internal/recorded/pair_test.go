@@ -88,8 +88,11 @@ func TestOpen(t *testing.T) {
 		{"texts that come again are no header", "a,b\nc,b\na,b\n", recorded.Options{}, []string{"'a' 'b'", "'c' 'b'", "'a' 'b'"}, recorded.CSV, false, []string{"1", "2"}},
 		{"texts with a header", "a,b\nc,d\ne,f\n", recorded.Options{Header: recorded.HeaderYes}, []string{"'c' 'd'", "'e' 'f'"}, recorded.CSV, true, []string{"a", "b"}},
 		{
-			"long", "run,grp,n\n1,a,0.5\n1,b,2\n2,a,3\n3,b,4\n3,a,5\n", recorded.Options{Trial: "run", Keys: []string{"grp"}},
-			[]string{"'a' 0.5; 'b' 2", "'a' 3", "'b' 4; 'a' 5"}, recorded.CSV, true, []string{"run", "grp", "n"},
+			"long", "run,grp,n\n1,a,0.5\n1,b,2\n2,a,3\n3,b,4\n3,a,5\n",
+			recorded.Options{Trial: "run", Keys: []string{"grp"}},
+			[]string{"'a' 0.5; 'b' 2", "'a' 3", "'b' 4; 'a' 5"},
+			recorded.CSV, true,
+			[]string{"run", "grp", "n"},
 		},
 		{"long by position", "1,0.5\n1,2\n2,3\n", recorded.Options{Trial: "1"}, []string{"0.5; 2", "3"}, recorded.CSV, false, []string{"1", "2"}},
 		{"long, trials in words", "run,n\nx,0.5\nx,2\ny,3\n", recorded.Options{Trial: "run"}, []string{"0.5; 2", "3"}, recorded.CSV, true, []string{"run", "n"}},

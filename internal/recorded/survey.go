@@ -13,7 +13,6 @@ import (
 
 // column is what a survey learns of one column.
 type column struct {
-	name  string
 	kinds [text + 1]int // fields by kind
 	comma int           // the line of the first number with a comma
 	count counter
