@@ -96,7 +96,7 @@ func (f *auditFlags) validate() error {
 		return fmt.Errorf("--statement-timeout %s: must be more than 0", f.timeout)
 	case f.protocol != "extended" && f.protocol != "simple":
 		return fmt.Errorf("--protocol %q: write extended or simple", f.protocol)
-	case len(f.engines) > 1 && len(f.engines) != len(f.schemas()) && f.cfg != nil && !f.given["engine"]:
+	case f.cfg != nil && len(f.cfg.Shadow.Worlds) > 0 && !f.given["engine"] && len(f.engines) != len(f.schemas()):
 		return errors.New("shadow.worlds has no engine for one of --d0 and --d1: add it there, or give --engine")
 	case len(f.engines) > 1 && len(f.engines) != len(f.schemas()):
 		return fmt.Errorf("--engine is given %d times: give one for all worlds, or one for D0 and one for each --d1 (%d)", len(f.engines), len(f.schemas()))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,6 +30,10 @@ func loadConfig(env environment, path string) (config.Config, []byte, error) {
 		}
 		return config.Config{}, nil, fmt.Errorf("read the configuration: %w", err)
 	}
+	if bytes.HasPrefix(data, []byte{0xFF, 0xFE}) || bytes.HasPrefix(data, []byte{0xFE, 0xFF}) {
+		return config.Config{}, nil, fmt.Errorf("%s is UTF-16: save it as UTF-8", path)
+	}
+	data = bytes.TrimPrefix(data, []byte("\uFEFF")) // the byte order mark of some editors
 	c, err := config.ParseAndCheck(path, data, env.Getenv)
 	if err != nil {
 		return c, nil, fmt.Errorf("the configuration has faults:\n%w", err)

@@ -129,6 +129,13 @@ shadow: {dsn: "postgres://u:hidden@127.0.0.1/x"}
 privacy: {protected: [public.users]}
 `)
 	call(t, "", "config", "check", "--config", good).want(t, exitDone, "no faults")
+	text, err := os.ReadFile(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	marked := file(t, "marked.yaml", "\ufeff"+strings.ReplaceAll(string(text), "\n", "\r\n"))
+	call(t, "", "config", "check", "--config", marked).want(t, exitDone, "no faults")
+	call(t, "", "config", "check", "--config", file(t, "wide.yaml", "\xff\xfep\x00")).want(t, exitFault, "is UTF-16: save it as UTF-8")
 	printed := call(t, "", "config", "print", "--config", good)
 	printed.want(t, exitDone, "max_trials: 10000")
 	if strings.Contains(printed.stdout, "hidden") {
@@ -164,6 +171,7 @@ func TestRewriteCommand(t *testing.T) {
 	if copied := call(t, "COPY (SELECT * FROM users) TO STDOUT", "rewrite", "--to", "d1", "-o", "json").object(t); copied["sql"] != `SELECT * FROM "d1".users` {
 		t.Errorf("sql = %q; want the query of COPY", copied["sql"])
 	}
+	call(t, "\ufeffSELECT count(*)\r\nFROM users;\r\n", "rewrite", "--to", "d1").want(t, exitDone, `"d1".users`)
 	call(t, "SELECT my_noise(x) FROM users", "rewrite", "--to", "d1").want(t, exitFault, "my_noise", "--safe-function")
 	call(t, "SELECT my_noise(x) FROM users", "rewrite", "--to", "d1", "--safe-function", "my_noise").want(t, exitDone, "my_noise(x)")
 }

@@ -41,7 +41,10 @@ place (a byte offset from the start of the input) and the reason (exit 1). Of CO
 		if len(sql) > maxSQLBytes {
 			return fmt.Errorf("the statement is longer than %d bytes", maxSQLBytes)
 		}
-		text := strings.TrimRight(string(sql), "; \r\n\t") // offsets count from the start of the input
+		if rest, marked := strings.CutPrefix(string(sql), "\uFEFF"); marked { // offsets count from the start of the input
+			sql = []byte("   " + rest)
+		}
+		text := strings.TrimRight(string(sql), "; \r\n\t")
 		out, assumed, err := rewriteOne(text, *from, *to, *safe)
 		if err != nil {
 			return refusal(env, text, err, js)

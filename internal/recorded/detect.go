@@ -20,7 +20,7 @@ func refusal(line int, format string, args ...any) error {
 
 // Lines that psql writes around a table.
 var (
-	psqlRule  = regexp.MustCompile(`^-+(\+-+)*$`)
+	psqlRule  = regexp.MustCompile(`^-{3,}(\+-{2,})*$`) // on the second line
 	psqlCount = regexp.MustCompile(`^\([0-9]+ rows?\)$`)
 )
 
@@ -48,7 +48,7 @@ func detect(sample []byte, wanted Format) (Format, byte, error) {
 			return Lines, 0, nil
 		case len(line) > 0 && line[0] == '[':
 			return "", 0, refusal(i+1, `a JSON array: write one result a line, {"columns":[..],"rows":[[..],..]}`)
-		case psqlRule.Match(line) || psqlCount.Match(line):
+		case i == 1 && psqlRule.Match(line) || psqlCount.Match(line):
 			return "", 0, refusal(i+1, `the table that psql prints for people: run psql --csv, or \copy (query) TO 'file' CSV HEADER`)
 		}
 	}

@@ -74,6 +74,7 @@ func TestOpen(t *testing.T) {
 	}{
 		{"numbers", "1\n2.5\n", recorded.Options{}, []string{"1", "2.5"}, recorded.Lines, false, nil},
 		{"words and an empty line", "yes\n\nno\n", recorded.Options{}, []string{"'yes'", "", "'no'"}, recorded.Lines, false, nil},
+		{"hyphens", "-\n--\n-\n---\n", recorded.Options{}, []string{"'-'", "'--'", "'-'", "'---'"}, recorded.Lines, false, nil},
 		{"words with commas here and there", "Paris\nLondon, Ontario\nRome\nOslo\n", recorded.Options{}, []string{"'Paris'", "'London, Ontario'", "'Rome'", "'Oslo'"}, recorded.Lines, false, nil},
 		{"a mark of byte order and CR LF", "\ufeff1\r\n2\r\n", recorded.Options{}, []string{"1", "2"}, recorded.Lines, false, nil},
 		{"JSON lines", `{"rows":[["a",1]]}` + "\n" + `{"error":"22012"}` + "\n", recorded.Options{}, []string{"'a' 1", "error 22012"}, recorded.JSONL, false, nil},
