@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -68,7 +69,8 @@ func open(ctx context.Context, key, dsn string, timeout time.Duration) *session 
 func (s *session) explain(err error) (message, fix string) {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
-		return "does not answer: " + err.Error(), "start the server, or correct the host and port"
+		lines := strings.Split(strings.TrimSpace(err.Error()), "\n") // one for each address that was tried
+		return "does not answer: " + strings.TrimSpace(lines[len(lines)-1]), "start the server, or correct the host, the port and sslmode"
 	}
 	message = fmt.Sprintf("%s (SQLSTATE %s)", e.Message, e.Code)
 	switch e.Code {
