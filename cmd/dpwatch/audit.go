@@ -41,9 +41,9 @@ func auditCommand(env environment) *cobra.Command {
 		Use: "audit", Short: "Audit one query against a claim, now", Args: cobra.NoArgs,
 		Long: `Replay one query on two neighbouring copies of the data and report whether it leaks more than is claimed.
 Table names that resolve to the schema --from are replaced by --d0 and --d1. Nothing is written; give a role that may
-only read these schemas. With several neighbours the report is about the one that shows most, and the error rate is
+only read these schemas. The report and the messages of errors show values of rows; --values=false withholds them, as the
+alerts of dpwatch run do. With several neighbours the report is about the one that shows most, and the error rate is
 shared among them. The copies must stay as they are: if they are replaced meanwhile, the audit ends without a verdict.
-The report and error messages show values of rows; --values=false withholds them, as the alerts of dpwatch run do.
 
 With --config, the connection, the copies, the tables, the claims, the confidence and the number of trials are those of
 dpwatch run; flags override them, and --epsilon is not needed where the configuration claims something for the query.
@@ -72,8 +72,8 @@ Exit codes: 0 no evidence, 2 violation, 3 inconclusive, 1 fault.`,
 	fs.IntVar(&f.maxTrials, "max-trials", 10_000, "pairs of executions at most")
 	fs.DurationVar(&f.timeout, "statement-timeout", 30*time.Second, "a trial that takes longer is an outcome of its own")
 	fs.BoolVar(&f.hoist, "hoist", true, "compute once what every trial would compute alike, where the role may make temporary tables")
-	values := valuesFlag(cmd)
 	fs.StringVar(&f.plot, "plot", "", "directory for plots (SVG and PNG) of the neighbour that the report is about")
+	values := valuesFlag(cmd)
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		js, err := asJSON()
@@ -82,6 +82,9 @@ Exit codes: 0 no evidence, 2 violation, 3 inconclusive, 1 fault.`,
 		}
 		if err := f.resolve(env, fs); err != nil {
 			return err
+		}
+		if f.plot != "" && !*values {
+			return errors.New("--plot draws the values that --values=false withholds: give one of the two")
 		}
 		found, err := auditOnce(cmd.Context(), env, f)
 		if err != nil && *values {

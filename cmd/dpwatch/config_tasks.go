@@ -16,7 +16,6 @@ import (
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/preflight"
-	"github.com/dpwatch/dpwatch/internal/withheld"
 	"github.com/dpwatch/dpwatch/proxy"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
@@ -63,7 +62,7 @@ func checkListeners(c config.Config, addresses []config.Address, key string) pre
 			case errors.Is(err, syscall.EADDRINUSE) && answers(ctx, c):
 				check.Status, check.Message = preflight.Warning, "is in use, by a running dpwatch as it seems: its /livez answers at admin.listen"
 			default:
-				check.Status, check.Message, check.Fix = preflight.Fault, withheld.Reveal(err), "choose another address, or stop what uses it"
+				check.Status, check.Message, check.Fix = preflight.Fault, err.Error(), "choose another address, or stop what uses it"
 			}
 			checks = append(checks, check)
 		}
@@ -104,7 +103,7 @@ func checkUpstream(c config.Config, number int) preflight.Task {
 			check.Message += ", upstream_tls " + cfg.UpstreamTLS.Mode
 		}
 		fault := func(err error, fix string) []preflight.Check {
-			check.Status, check.Message, check.Fix = preflight.Fault, withheld.Reveal(err), fix
+			check.Status, check.Message, check.Fix = preflight.Fault, err.Error(), fix
 			return []preflight.Check{check}
 		}
 		one, err := newRoute(&c, number, capture.NewQueue(1, 1<<10), zap.NewNop())
@@ -168,7 +167,7 @@ func checkEngine(c config.Config, i int) preflight.Task {
 		}
 		switch {
 		case err != nil:
-			check.Status, check.Message, check.Fix = preflight.Fault, withheld.Reveal(err), "start the engine's instance for replays, or correct its connection string"
+			check.Status, check.Message, check.Fix = preflight.Fault, err.Error(), "start the engine's instance for replays, or correct its connection string"
 		case warning != "":
 			check.Status, check.Message = preflight.Warning, warning
 		}
@@ -204,7 +203,7 @@ func checkSet(ctx context.Context, c config.Config) preflight.Check {
 	}
 	switch {
 	case err != nil:
-		check.Message, check.Fix = withheld.Reveal(err), "correct neighbours.target, or run `dpwatch neighbours create`"
+		check.Message, check.Fix = err.Error(), "correct neighbours.target, or run `dpwatch neighbours create`"
 	case set.D0 != c.Shadow.D0 || !slices.Equal(set.D1, c.Shadow.D1) || string(set.Relation) != c.Neighbours.Relation:
 		check.Message = fmt.Sprintf("the copies are %s and %s, relation %s, and the configuration names %s and %s, relation %s",
 			set.D0, strings.Join(set.D1, ", "), set.Relation, c.Shadow.D0, strings.Join(c.Shadow.D1, ", "), c.Neighbours.Relation)

@@ -95,7 +95,7 @@ func (s *session) definers(ctx context.Context) {
 }
 
 // foreignQuery returns what leads out of the database: functions of extensions that connect elsewhere or run programs, functions
-// of PostgreSQL's own that read or write files of the server, functions in languages without a sandbox, foreign tables and
+// of PostgreSQL's own that read or write files of the server (every superuser may, which is reported elsewhere), functions in languages without a sandbox, foreign tables and
 // servers.
 const foreignQuery = `SELECT f.oid::regprocedure::text FROM pg_catalog.pg_proc f
 	JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace JOIN pg_catalog.pg_language l ON l.oid = f.prolang
@@ -106,7 +106,7 @@ const foreignQuery = `SELECT f.oid::regprocedure::text FROM pg_catalog.pg_proc f
 	AND (e.extname IN ('dblink', 'postgres_fdw', 'file_fdw', 'oracle_fdw', 'mysql_fdw', 'tds_fdw', 'mongo_fdw', 'redis_fdw', 'multicorn',
 			'plproxy', 'http', 'pg_net', 'adminpack', 'pg_cron', 'pg_background')
 		OR f.proname LIKE 'dblink%' OR l.lanname NOT IN ('c', 'internal') AND NOT l.lanpltrusted
-		OR n.nspname = 'pg_catalog' AND f.proname IN ('pg_read_file', 'pg_read_binary_file', 'pg_ls_dir', 'pg_file_write', 'lo_import', 'lo_export'))
+		OR n.nspname = 'pg_catalog' AND NOT (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user) AND f.proname IN ('pg_read_file', 'pg_read_binary_file', 'pg_ls_dir', 'pg_file_write', 'lo_import', 'lo_export'))
 	UNION ALL
 	SELECT 'foreign table ' || c.oid::regclass::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 	WHERE c.relkind = 'f' AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
