@@ -16,6 +16,7 @@ import (
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/preflight"
+	"github.com/dpwatch/dpwatch/internal/withheld"
 	"github.com/dpwatch/dpwatch/proxy"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
@@ -167,7 +168,7 @@ func checkEngine(c config.Config, i int) preflight.Task {
 		}
 		switch {
 		case err != nil:
-			check.Status, check.Message, check.Fix = preflight.Fault, err.Error(), "start the engine's instance for replays, or correct its connection string"
+			check.Status, check.Message, check.Fix = preflight.Fault, withheld.Reveal(err), "start the engine's instance for replays, or correct its connection string"
 		case warning != "":
 			check.Status, check.Message = preflight.Warning, warning
 		}
