@@ -40,12 +40,12 @@ func (p *packetReader) proxyHeader(start *startup) error {
 	for {
 		n, err := proxyHeaderLength(p.buf)
 		if err != nil {
-			return err
+			return &refusedError{noProxyHeader(err)}
 		}
 		if n > 0 && len(p.buf) >= n {
 			header, err := proxyproto.Read(bufio.NewReaderSize(bytes.NewReader(p.buf[:n]), maxProxyV2))
 			if err != nil {
-				return fmt.Errorf("PROXY protocol header: %w", err)
+				return &refusedError{noProxyHeader(fmt.Errorf("PROXY protocol header: %w", err))}
 			}
 			if header.SourceAddr != nil && header.Command.IsProxy() {
 				start.peer = header.SourceAddr

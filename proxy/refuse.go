@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"time"
@@ -11,42 +12,71 @@ import (
 
 // refusal is an error that the proxy itself sends (SQLSTATEs: manual, appendix A).
 type refusal struct {
-	code, message, hint string
+	code, message, detail, hint string
 }
+
+// refusedError is an error that a client reads as a refusal.
+type refusedError struct{ refusal }
+
+func (e *refusedError) Error() string { return e.message }
 
 var (
 	tooManySessions = refusal{
-		"53300", "dpwatch: too many sessions",
-		"Close idle sessions, or raise the limit of sessions in dpwatch's configuration.",
+		code: "53300", message: "dpwatch: too many sessions",
+		hint: "Close idle sessions, or raise the limit of sessions in dpwatch's configuration.",
 	}
 	upstreamUnreachable = refusal{
-		"08001", "dpwatch: the engine behind the proxy cannot be reached",
-		"Check that the engine runs and that the upstream address in dpwatch's configuration is right.",
+		code: "08001", message: "dpwatch: the engine behind the proxy cannot be reached",
+		hint: "Check that the engine runs and that the upstream address in dpwatch's configuration is right.",
 	}
 	upstreamWithoutTLS = refusal{
-		"08001", "dpwatch: the engine behind the proxy was reached, but TLS with it failed",
-		"The reason is in dpwatch's log; compare upstream TLS in its configuration with the engine's.",
+		code: "08001", message: "dpwatch: the engine behind the proxy was reached, but TLS with it failed",
+		hint: "The reason is in dpwatch's log; compare upstream TLS in its configuration with the engine's.",
 	}
 	otherCertificate = refusal{
-		"F0000", "dpwatch: the proxy's certificate is not the engine's, so SCRAM with channel binding would fail",
-		"Give dpwatch the engine's own certificate and key, or pass TLS through; see dpwatch's log.",
+		code: "F0000", message: "dpwatch: the proxy's certificate is not the engine's, so SCRAM with channel binding would fail",
+		hint: "Give dpwatch the engine's own certificate and key, or pass TLS through; see dpwatch's log.",
 	}
 	tlsRequired = refusal{
-		"28000", "dpwatch: this listener takes TLS connections only", "Connect with sslmode=require or stricter.",
+		code: "28000", message: "dpwatch: this listener takes TLS connections only",
+		hint: "Connect with sslmode=require or stricter.",
 	}
 	idleTooLong = refusal{
-		"57P05", "dpwatch: terminating connection due to idle-session timeout",
-		"Connect again, or raise proxy.idle_timeout in dpwatch's configuration.",
+		code: "57P05", message: "dpwatch: terminating connection due to idle-session timeout",
+		hint: "Connect again, or raise proxy.idle_timeout in dpwatch's configuration.",
 	}
 	shuttingDown = refusal{
-		"57P03", "dpwatch: the proxy is shutting down", "Connect again later.",
+		code: "57P03", message: "dpwatch: the proxy is shutting down",
+		hint: "Connect again later.",
 	}
 )
 
-func protocolViolation(err error) refusal {
+// noProxyHeader refuses a client of a network whose connections begin with a PROXY protocol header.
+func noProxyHeader(err error) refusal {
 	return refusal{
-		"08P01", "dpwatch: " + err.Error(),
-		"The client must begin with a PostgreSQL startup message, or with TLS where the proxy has it.",
+		code: "08P01", message: "dpwatch: " + err.Error(),
+		hint: "Make the load balancer send the header, or remove its network from proxy_protocol in dpwatch's configuration.",
+	}
+}
+
+// unsupportedProtocol is PostgreSQL's answer to a version outside its range, which a repeated SSLRequest or
+// GSSENCRequest is, too.
+func unsupportedProtocol(version uint32) refusal {
+	return refusal{
+		code:    "0A000",
+		message: fmt.Sprintf("unsupported frontend protocol %d.%d: server supports 3.0 to 3.2", version>>16, version&0xffff),
+	}
+}
+
+// unencryptedData is PostgreSQL's answer to data that comes right behind an encryption request.
+func unencryptedData(request uint32) refusal {
+	what := "SSL request"
+	if request == gssCode {
+		what = "GSSAPI encryption request"
+	}
+	return refusal{
+		code: "08P01", message: "received unencrypted data after " + what,
+		detail: "This could be either a client-software bug or evidence of an attempted man-in-the-middle attack.",
 	}
 }
 
@@ -66,7 +96,7 @@ func (s *Server) refuse(client net.Conn, r refusal) {
 
 func (r refusal) write(client net.Conn) bool {
 	b, err := (&pgproto3.ErrorResponse{
-		Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: r.code, Message: r.message, Hint: r.hint,
+		Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: r.code, Message: r.message, Detail: r.detail, Hint: r.hint,
 	}).Encode(nil)
 	if err != nil {
 		return false

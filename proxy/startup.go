@@ -20,14 +20,14 @@ const (
 	gssCode    = 1234<<16 | 5680
 )
 
-// Lengths of the packets before authentication, in bytes. A startup packet may have 10,000
-// (MAX_STARTUP_PACKET_LENGTH in pqcomm.h), a cancel key 4 to 256.
+// Lengths of the packets before authentication, in bytes, the length word included. Behind its length a startup
+// packet may have 10,000 bytes (MAX_STARTUP_PACKET_LENGTH in pqcomm.h); a cancel key has 4 to 256.
 const (
-	maxStartup  = 10_000
+	maxStartup  = 4 + 10_000
 	minStartup  = 8
 	minCancel   = 16
 	maxCancel   = 268
-	requestSize = 8 // SSLRequest and GSSENCRequest
+	requestSize = 8 // SSLRequest and GSSENCRequest; the engine ignores what a longer one holds
 )
 
 // tlsRecord is the first byte of a TLS handshake; no startup packet within the limit begins with it.
@@ -49,12 +49,16 @@ type startup struct {
 // errQuiet ends a connection without an answer and without a complaint: there is nobody to talk to.
 var errQuiet = errors.New("closed before a startup message")
 
+// errStartupTimeout says that the client was too slow, or that the server shuts down.
+var errStartupTimeout = errors.New("no complete startup message in time")
+
 // errDirectTLS says that the client began with a TLS handshake.
 var errDirectTLS = errors.New("client began with TLS")
 
 // readStartup reads what comes before authentication: SSLRequest and GSSENCRequest, each at most once, or TLS at
-// once, then a StartupMessage or CancelRequest. Errors that are neither errQuiet nor errDirectTLS say what the
-// client did wrong. The startup is never nil.
+// once, then a StartupMessage or CancelRequest. It follows ProcessStartupPacket of PostgreSQL. A *refusedError holds the
+// answer that the client gets; any other error ends the connection without one, as PostgreSQL does: a client that
+// disconnects before its startup (node-postgres sends Terminate then) must not read an error. The startup is never nil.
 func (s *Server) readStartup(client net.Conn) (*startup, error) {
 	start := &startup{conn: client, peer: client.RemoteAddr()}
 	p := packetReader{conn: client}
@@ -80,22 +84,26 @@ func (s *Server) readStartup(client net.Conn) (*startup, error) {
 		first = false
 		code := binary.BigEndian.Uint32(packet[4:])
 		switch {
-		case code == sslCode && !ssl && len(packet) == requestSize:
+		case code == sslCode && !ssl:
 			ssl = true
 			s.counters.sslRequests.Add(1)
-		case code == gssCode && !gss && len(packet) == requestSize:
+		case code == gssCode && !gss:
 			gss = true
 			s.counters.gssRequests.Add(1)
 		case code == sslCode || code == gssCode:
-			return start, errors.New("repeated or malformed encryption request")
+			return start, &refusedError{unsupportedProtocol(code)}
 		default:
 			start.packet, start.rest, start.version = packet, p.buf, code
 			return start, nil
 		}
+		mode := s.opts.ClientTLS.Mode
 		if len(p.buf) > 0 { // who sent it was not the one that will end the TLS session (CVE-2021-23214)
-			return start, errors.New("data behind an encryption request, before its answer")
+			if code == gssCode || mode == TLSDisable { // what follows is a refusal in plain, as from the engine
+				_, _ = client.Write([]byte{'N'})
+			}
+			return start, &refusedError{unencryptedData(code)}
 		}
-		switch mode := s.opts.ClientTLS.Mode; {
+		switch {
 		case code == sslCode && mode == TLSPassthrough:
 			if s.pass(client, packet, false) {
 				return start, errQuiet
@@ -179,7 +187,7 @@ func (p *packetReader) fill() error {
 	case n > 0:
 		return nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return errors.New("no complete startup message in time")
+		return errStartupTimeout
 	case errors.Is(err, io.EOF) && len(p.buf) > 0:
 		return errors.New("incomplete startup message")
 	}
@@ -217,9 +225,8 @@ func (s *Server) handle(client net.Conn) {
 		_, _ = client.Write(tlsAlert[:])
 		s.linger(client)
 		return
-	case err != nil && !s.draining.Load():
-		s.counters.refusedProtocol.Add(1)
-		s.refuse(start.conn, protocolViolation(err))
+	case err != nil && !(s.draining.Load() && errors.Is(err, errStartupTimeout)):
+		s.rejectStartup(start, err)
 		return
 	}
 	if err == nil && start.version == cancelCode {
@@ -238,4 +245,15 @@ func (s *Server) handle(client net.Conn) {
 	}
 	_ = client.SetReadDeadline(time.Time{})
 	s.serve(client, start)
+}
+
+// rejectStartup ends a connection whose startup is not valid: with the answer that err holds, or without any.
+func (s *Server) rejectStartup(start *startup, err error) {
+	s.counters.refusedProtocol.Add(1)
+	var refused *refusedError
+	if errors.As(err, &refused) {
+		s.refuse(start.conn, refused.refusal)
+		return
+	}
+	s.log.Info("connection closed: invalid startup packet", zap.Stringer("client", start.peer), zap.Error(err))
 }

@@ -18,7 +18,7 @@ type Stats struct {
 
 	RefusedLimit    uint64 `json:"refused_limit"`    // 53300: too many sessions
 	RefusedUpstream uint64 `json:"refused_upstream"` // 08001: the engine could not be reached
-	RefusedProtocol uint64 `json:"refused_protocol"` // 08P01: no proper startup, or none in time
+	RefusedProtocol uint64 `json:"refused_protocol"` // no valid startup packet, or none in time; most are closed without an answer
 	RefusedDraining uint64 `json:"refused_draining"` // 57P03: the proxy was shutting down
 	RefusedTLS      uint64 `json:"refused_tls"`      // 28000: without TLS where it is required
 	RefusedDirect   uint64 `json:"refused_direct"`   // began with TLS where the proxy has none
