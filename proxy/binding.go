@@ -57,7 +57,7 @@ func (s *Server) CheckUpstream(ctx context.Context) error {
 	if server.leaf == nil { // prefer, and there is none
 		return nil
 	}
-	if pair, _ := s.clientTLS.pair.get(); fingerprint(pair.Leaf) != fingerprint(server.leaf) {
+	if pair, _ := s.clientTLS.pair.Get(); fingerprint(pair.Leaf) != fingerprint(server.leaf) {
 		return &CertificateError{pair.Leaf, server.leaf}
 	}
 	return nil

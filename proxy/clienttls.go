@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/internal/reload"
 )
 
 // expiryNotice is how long before its end a certificate is complained about, expiryRepeat how often.
@@ -23,9 +25,9 @@ const (
 type clientTLS struct {
 	log     *zap.Logger
 	timeout time.Duration // for what is written in a handshake
-	pair    *files[*tls.Certificate]
-	ca      *files[*x509.CertPool] // nil: clients show no certificate
-	warned  atomic.Int64           // Unix seconds of the last complaint about the end of the certificate
+	pair    *reload.Files[*tls.Certificate]
+	ca      *reload.Files[*x509.CertPool] // nil: clients show no certificate
+	warned  atomic.Int64                  // Unix seconds of the last complaint about the end of the certificate
 	wanted  atomic.Pointer[[sha256.Size]byte]
 }
 
@@ -37,11 +39,11 @@ func newClientTLS(o *Options) (*clientTLS, error) {
 	}
 	t := &clientTLS{log: o.Logger.Named("proxy.tls"), timeout: o.StartupTimeout}
 	var err error
-	if t.pair, err = loadFiles("the proxy's certificate and key", []string{c.CertFile, c.KeyFile}, t.log, t.parsePair); err != nil {
+	if t.pair, err = reload.Load("the proxy's certificate and key", []string{c.CertFile, c.KeyFile}, t.log, t.parsePair); err != nil {
 		return nil, err
 	}
 	if c.ClientCAFile != "" {
-		t.ca, err = loadFiles("the CA of clients' certificates", []string{c.ClientCAFile}, t.log, parsePool)
+		t.ca, err = reload.Load("the CA of clients' certificates", []string{c.ClientCAFile}, t.log, parsePool)
 	}
 	return t, err
 }
@@ -87,7 +89,7 @@ func (t *clientTLS) checkExpiry(pair *tls.Certificate) {
 // certificate returns what to show to the next client: the pair in the files or, while the engine still shows
 // the one before it, that one.
 func (t *clientTLS) certificate() *tls.Certificate {
-	pair, previous := t.pair.get()
+	pair, previous := t.pair.Get()
 	t.checkExpiry(pair)
 	if wanted := t.wanted.Load(); wanted != nil && previous != nil &&
 		*wanted != fingerprint(pair.Leaf) && *wanted == fingerprint(previous.Leaf) {
@@ -115,7 +117,7 @@ func (t *clientTLS) handshake(client net.Conn, buffered []byte, direct bool) (*t
 	}
 	if t.ca != nil {
 		cfg.ClientAuth = tls.RequireAndVerifyClientCert
-		cfg.ClientCAs, _ = t.ca.get()
+		cfg.ClientCAs, _ = t.ca.Get()
 	}
 	under := client
 	if len(buffered) > 0 {

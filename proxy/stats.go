@@ -109,7 +109,7 @@ func (s *Server) addTLS(stats *Stats) {
 	stats.PlusFiltered, stats.UncapturedPassthrough = c.plusFiltered.Load(), c.passedThrough.Load()
 	if s.clientTLS != nil {
 		stats.CertificateExpiry = s.clientTLS.certificate().Leaf.NotAfter
-		stats.CertificateLoads, stats.CertificateFaults = s.clientTLS.pair.counts()
+		stats.CertificateLoads, stats.CertificateFaults = s.clientTLS.pair.Counts()
 	}
 }
 

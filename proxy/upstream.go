@@ -9,14 +9,16 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/dpwatch/dpwatch/internal/reload"
 )
 
 // upstreamTLS is what the engine's leg needs for TLS.
 type upstreamTLS struct {
 	mode UpstreamTLSMode
 	name string
-	ca   *files[*x509.CertPool]   // nil: the system's, or nothing is verified
-	pair *files[*tls.Certificate] // nil: the proxy shows none
+	ca   *reload.Files[*x509.CertPool]   // nil: the system's, or nothing is verified
+	pair *reload.Files[*tls.Certificate] // nil: the proxy shows none
 }
 
 // newUpstreamTLS reads the files; nil without TLS to the engine.
@@ -29,12 +31,12 @@ func newUpstreamTLS(o *Options) (*upstreamTLS, error) {
 	log := o.Logger.Named("proxy.tls")
 	var err error
 	if u.CAFile != "" {
-		if t.ca, err = loadFiles("the CA of the engine's certificate", []string{u.CAFile}, log, parsePool); err != nil {
+		if t.ca, err = reload.Load("the CA of the engine's certificate", []string{u.CAFile}, log, parsePool); err != nil {
 			return nil, err
 		}
 	}
 	if u.CertFile != "" {
-		t.pair, err = loadFiles("the certificate and key for the engine", []string{u.CertFile, u.KeyFile}, log, parsePair)
+		t.pair, err = reload.Load("the certificate and key for the engine", []string{u.CertFile, u.KeyFile}, log, parsePair)
 	}
 	return t, err
 }
@@ -43,11 +45,11 @@ func newUpstreamTLS(o *Options) (*upstreamTLS, error) {
 func (t *upstreamTLS) config() *tls.Config {
 	cfg := &tls.Config{ServerName: t.name, MinVersion: tls.VersionTLS12, NextProtos: []string{alpn}}
 	if t.ca != nil {
-		cfg.RootCAs, _ = t.ca.get()
+		cfg.RootCAs, _ = t.ca.Get()
 	}
 	if t.pair != nil {
 		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			pair, _ := t.pair.get()
+			pair, _ := t.pair.Get()
 			return pair, nil
 		}
 	}

@@ -1,4 +1,6 @@
-package proxy
+// Package reload keeps a value that is made from files (a certificate and its key, a token) and makes it anew when they
+// are replaced.
+package reload
 
 import (
 	"crypto/sha256"
@@ -13,10 +15,10 @@ import (
 // settled is how old a file must be for its time of modification to tell whether it was written again since.
 const settled = 2 * time.Second
 
-// files is a value that is made from files and made anew when they are replaced, by a rename, a rewrite, or
+// Files is a value that is made from files and made anew when they are replaced, by a rename, a rewrite, or
 // the swap of a symbolic link above them. What cannot be read or parsed changes nothing: the last good value
-// stays.
-type files[T any] struct {
+// stays. It is safe for use by several goroutines.
+type Files[T any] struct {
 	what  string // for the log
 	paths []string
 	parse func(contents [][]byte) (T, error)
@@ -33,9 +35,9 @@ type files[T any] struct {
 	failures uint64
 }
 
-// loadFiles reads the files for the first time.
-func loadFiles[T any](what string, paths []string, log *zap.Logger, parse func([][]byte) (T, error)) (*files[T], error) {
-	f := &files[T]{what: what, paths: paths, parse: parse, log: log}
+// Load reads the files for the first time. what names them in the log and in errors; parse gets their contents in order.
+func Load[T any](what string, paths []string, log *zap.Logger, parse func([][]byte) (T, error)) (*Files[T], error) {
+	f := &Files[T]{what: what, paths: paths, parse: parse, log: log}
 	if err := f.read(); err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
@@ -43,23 +45,23 @@ func loadFiles[T any](what string, paths []string, log *zap.Logger, parse func([
 	return f, nil
 }
 
-// get returns the value that the files hold now, and the one before.
-func (f *files[T]) get() (value, previous T) {
+// Get returns the value that the files hold now, and the one before.
+func (f *Files[T]) Get() (value, previous T) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.refresh()
 	return f.value, f.previous
 }
 
-// counts returns how often the files were replaced by good ones and by bad ones.
-func (f *files[T]) counts() (reloads, failures uint64) {
+// Counts returns how often the files were replaced by good ones and by bad ones.
+func (f *Files[T]) Counts() (reloads, failures uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.reloads, f.failures
 }
 
 // refresh reads the files again if they look different. The caller holds mu.
-func (f *files[T]) refresh() {
+func (f *Files[T]) refresh() {
 	if infos, err := statAll(f.paths); err == nil && !f.young && same(infos, f.infos) {
 		return
 	}
@@ -76,7 +78,7 @@ func (f *files[T]) refresh() {
 }
 
 // read reads the files and, if their contents are new, parses them.
-func (f *files[T]) read() error {
+func (f *Files[T]) read() error {
 	infos, err := statAll(f.paths)
 	if err != nil {
 		return err
