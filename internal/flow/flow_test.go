@@ -25,12 +25,14 @@ var allowed = map[string][]string{
 	"internal/withheld":        {},
 	"internal/sqlstate":        {},
 	"internal/alert":           {"internal/withheld"},
+	"internal/reload":          {},
+	"internal/web":             {"internal/reload"},
 	"internal/flow":            {},
 	"internal/pgtemp":          {},
 	"internal/pgtemp/pgtest":   {"internal/pgtemp"},
 	"internal/zoo":             {},
 	"internal/showcase":        {"internal/zoo"},
-	"proxy":                    {"internal/capture", "proxy/internal/tracker", "proxy/internal/sqltext"},
+	"proxy":                    {"internal/capture", "internal/reload", "proxy/internal/tracker", "proxy/internal/sqltext"},
 	"proxy/internal/tracker":   {"internal/capture", "proxy/internal/sqltext"},
 	"proxy/internal/sqltext":   {},
 	"internal/golden":          {},
@@ -126,7 +128,7 @@ func TestImportsFollowTheFlow(t *testing.T) {
 // The relay's packages never reach cgo: hostile SQL can kill libpg_query's process.
 func TestRelayNeverReachesCgo(t *testing.T) {
 	t.Parallel()
-	for _, p := range list(t, "./proxy", "./internal/supervise", "./internal/capture", "./internal/link", "./config") {
+	for _, p := range list(t, "./proxy", "./internal/web", "./internal/supervise", "./internal/capture", "./internal/link", "./config") {
 		for _, dep := range p.Deps {
 			if strings.Contains(dep, "pg_query") {
 				t.Errorf("%s depends on %s", p.ImportPath, dep)

@@ -1,0 +1,118 @@
+package web
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/reload"
+)
+
+// guard is the checks in front of the handler.
+type guard struct {
+	next        http.Handler
+	crossOrigin *http.CrossOriginProtection
+	hosts       map[string]bool
+	exposed     bool // other machines can reach the listener
+	tokens      *reload.Files[tokens]
+	openMetrics bool
+	metricsOnly bool
+	refused     func(reason string)
+}
+
+// newGuard returns the checks that the options ask for.
+func newGuard(o *Options) (*guard, error) {
+	g := &guard{
+		next: o.Handler, crossOrigin: http.NewCrossOriginProtection(), hosts: map[string]bool{"localhost": true},
+		exposed: o.Exposed, openMetrics: o.OpenMetrics, metricsOnly: o.MetricsOnly, refused: o.Refused,
+	}
+	for _, h := range o.Hosts {
+		g.hosts[hostOf(h)] = true
+	}
+	if o.TokenFile == "" {
+		return g, nil
+	}
+	var err error
+	g.tokens, err = reload.Load("the tokens of the admin port", []string{o.TokenFile}, o.Logger, parseTokens)
+	return g, err
+}
+
+// ServeHTTP passes the request on or refuses it.
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	if probe(r) {
+		g.next.ServeHTTP(w, r)
+		return
+	}
+	refuse := func(status int, reason, text string) {
+		g.refused(reason)
+		http.Error(w, "dpwatch: "+text, status)
+	}
+	switch {
+	case !g.knows(r):
+		refuse(http.StatusForbidden, "host", fmt.Sprintf("the host %.100q is not served here: use the listener's address, or add the name to hosts in dpwatch.yaml's admin section", r.Host))
+	case g.crossOrigin.Check(r) != nil:
+		refuse(http.StatusForbidden, "cross_origin", "a web page of another origin may not change anything")
+	case g.metricsOnly && r.URL.Path != "/metrics":
+		refuse(http.StatusNotFound, "metrics_only", "this listener serves /livez, /readyz and /metrics")
+	case g.needsToken(r) && !g.current().accept(r):
+		w.Header().Set("WWW-Authenticate", `Bearer realm="dpwatch"`)
+		refuse(http.StatusUnauthorized, "token", "send a token of admin.token_file: Authorization: Bearer TOKEN")
+	case g.tokens == nil && changes(r) && !overUnix(r):
+		refuse(http.StatusForbidden, "no_token", "without a token any user of this machine could change something: set admin.token_file, "+
+			"listen on unix:/path, or send the process SIGUSR1 (pause) or SIGUSR2 (resume)")
+	default:
+		g.next.ServeHTTP(w, r)
+	}
+}
+
+func (g *guard) needsToken(r *http.Request) bool {
+	return g.tokens != nil && !(g.openMetrics && r.URL.Path == "/metrics")
+}
+
+// current returns the tokens that the file holds now.
+func (g *guard) current() tokens {
+	ts, _ := g.tokens.Get()
+	return ts
+}
+
+// knows reports whether Host names this listener. A name can be rebound to any address by who owns it, an IP address cannot:
+// where other machines can reach the listener, perhaps through a translated address, any address is accepted.
+func (g *guard) knows(r *http.Request) bool {
+	if overUnix(r) { // no browser reaches it
+		return true
+	}
+	host := hostOf(r.Host)
+	if g.hosts[host] {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && (g.exposed || ip.Unmap().IsLoopback())
+}
+
+// hostOf returns the host of host:port, host or an IPv6 address in brackets, in lower case.
+func hostOf(s string) string {
+	if host, _, err := net.SplitHostPort(s); err == nil {
+		s = host
+	}
+	s = strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")
+	s, _, _ = strings.Cut(s, "%")
+	return strings.TrimSuffix(strings.ToLower(s), ".")
+}
+
+// probe reports whether a request only asks whether the process is alive or ready.
+func probe(r *http.Request) bool {
+	return !changes(r) && (r.URL.Path == "/livez" || r.URL.Path == "/readyz")
+}
+
+// changes reports whether a request may change something.
+func changes(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
+
+// overUnix reports whether a request came through a Unix socket.
+func overUnix(r *http.Request) bool {
+	addr, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return addr != nil && addr.Network() == "unix"
+}

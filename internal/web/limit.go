@@ -1,0 +1,79 @@
+package web
+
+import (
+	"container/list"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// limitRequests bounds how many requests are at work at a time. Probes are not counted: a flood of other requests must not
+// make the process look dead.
+func limitRequests(next http.Handler, refused func(reason string)) http.Handler {
+	slots := make(chan struct{}, maxRequests)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if probe(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+			next.ServeHTTP(w, r)
+		default:
+			refused("busy")
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "dpwatch: too many requests at the same time; try again later", http.StatusServiceUnavailable)
+		}
+	})
+}
+
+// boundedListener closes its oldest connection when it accepts one more than its limit: clients that hold connections
+// open and send nothing, or little, cannot keep a probe out.
+type boundedListener struct {
+	net.Listener
+	limit int
+
+	mu   sync.Mutex // guards open
+	open list.List  // of *boundedConn, oldest first
+}
+
+// boundConnections returns a listener with at most limit open connections.
+func boundConnections(l net.Listener, limit int) net.Listener {
+	return &boundedListener{Listener: l, limit: limit}
+}
+
+// Accept waits for the next connection.
+func (l *boundedListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := &boundedConn{Conn: conn, listener: l}
+	l.mu.Lock()
+	var oldest *boundedConn
+	if l.open.Len() >= l.limit {
+		oldest = l.open.Front().Value.(*boundedConn)
+	}
+	c.place = l.open.PushBack(c)
+	l.mu.Unlock()
+	if oldest != nil {
+		_ = oldest.Close()
+	}
+	return c, nil
+}
+
+// boundedConn is a connection that its listener counts.
+type boundedConn struct {
+	net.Conn
+	listener *boundedListener
+	place    *list.Element
+}
+
+// Close closes the connection; twice is harmless for the count.
+func (c *boundedConn) Close() error {
+	c.listener.mu.Lock()
+	c.listener.open.Remove(c.place)
+	c.listener.mu.Unlock()
+	return c.Conn.Close()
+}
