@@ -19,5 +19,7 @@ COPY --from=build /out/dpwatch /usr/local/bin/dpwatch
 COPY LICENSE /licenses/dpwatch
 USER 65532:65532
 EXPOSE 6432 9188
+# Needs an admin listener in the configuration; docker run --no-healthcheck without one.
+HEALTHCHECK --interval=30s --timeout=5s --start-period=10s CMD ["/usr/local/bin/dpwatch", "health", "--config", "/etc/dpwatch/dpwatch.yaml"]
 ENTRYPOINT ["/usr/local/bin/dpwatch"]
 CMD ["run", "--config", "/etc/dpwatch/dpwatch.yaml"]

@@ -38,11 +38,6 @@ type Proxy struct {
 	AuditorHangLimit Duration `yaml:"auditor_hang_limit"`
 }
 
-// Admin is the port for metrics, health and status.
-type Admin struct {
-	Listen Address `yaml:"listen"` // zero = no admin port
-}
-
 // Shadow is the database that holds the neighbouring copies, and how gently it is asked.
 type Shadow struct {
 	DSN              Secret   `yaml:"dsn"`

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
@@ -20,7 +19,7 @@ import (
 // at the first. Lines remembers where each path was set, for the checks that come after.
 type decoder struct {
 	file   string
-	getenv func(string) string
+	lookUp func(name string) (string, error) // what ${name} stands for
 	faults Faults
 	lines  map[string]int
 	files  bool // look into the files that the configuration names
@@ -29,15 +28,42 @@ type decoder struct {
 // Parse reads a configuration over the defaults. file names it in faults; getenv fills ${NAME}.
 // The error is Faults, all of them at once.
 func Parse(file string, data []byte, getenv func(string) string) (Config, error) {
-	return parse(&decoder{file: file, getenv: getenv, lines: map[string]int{}}, data)
+	return newDecoder(file, lookUpIn(getenv)).parse(data)
 }
 
-// ParseAndCheck is Parse; besides, the certificates and keys that the configuration names must be there and fit.
-func ParseAndCheck(file string, data []byte, getenv func(string) string) (Config, error) {
-	return parse(&decoder{file: file, getenv: getenv, lines: map[string]int{}, files: true}, data)
+// ParseAndCheck is Parse; besides, the files that the configuration names (certificates, keys, tokens) must exist and fit.
+// Resolved is what another process needs to read the same configuration without the environment and the files.
+func ParseAndCheck(file string, data []byte, getenv func(string) string) (Config, Resolved, error) {
+	r := Resolved{file: file, text: data, values: map[string]Secret{}}
+	d := newDecoder(file, r.record(lookUpIn(getenv)))
+	d.files = true
+	c, err := d.parse(data)
+	return c, r, err
 }
 
-func parse(d *decoder, data []byte) (c Config, err error) {
+// ParseAdmin reads the section admin alone; faults elsewhere, an unset ${NAME} say, are ignored.
+func ParseAdmin(file string, data []byte, getenv func(string) string) (Admin, error) {
+	c, err := Parse(file, data, getenv)
+	var all, own Faults
+	if !errors.As(err, &all) {
+		return c.Admin, err
+	}
+	for _, f := range all {
+		if f.Path == "" || f.Path == "admin" || strings.HasPrefix(f.Path, "admin.") {
+			own = append(own, f)
+		}
+	}
+	if len(own) > 0 {
+		return c.Admin, own
+	}
+	return c.Admin, nil
+}
+
+func newDecoder(file string, lookUp func(string) (string, error)) *decoder {
+	return &decoder{file: file, lookUp: lookUp, lines: map[string]int{}}
+}
+
+func (d *decoder) parse(data []byte) (c Config, err error) {
 	defer func() { // the YAML library is not ours to trust with every file
 		if r := recover(); r != nil {
 			err = Faults{{File: d.file, Text: fmt.Sprintf("not YAML that dpwatch can read (%v)", r)}}
@@ -46,7 +72,7 @@ func parse(d *decoder, data []byte) (c Config, err error) {
 	c = Default()
 	tree, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		return c, Faults{syntaxFault(d.file, err)}
+		return c, Faults{syntaxFault(d.file, data, err)}
 	}
 	switch len(tree.Docs) {
 	case 0:
@@ -62,18 +88,6 @@ func parse(d *decoder, data []byte) (c Config, err error) {
 		return c, d.faults.sorted()
 	}
 	return c, nil
-}
-
-func syntaxFault(file string, err error) Fault {
-	f := Fault{File: file, Text: "not YAML: " + err.Error()}
-	var syntax *yaml.SyntaxError
-	if errors.As(err, &syntax) {
-		f.Text = "not YAML: " + syntax.Message
-		if syntax.Token != nil {
-			f.Line = syntax.Token.Position.Line
-		}
-	}
-	return f
 }
 
 func (d *decoder) fault(t *token.Token, path, format string, args ...any) {
@@ -212,10 +226,14 @@ func (d *decoder) text(n ast.Node, path string) (string, bool) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
 		text = n.GetToken().Value
 	default:
-		d.fault(n.GetToken(), path, "expects one value here, not %s", describe(n))
-		return "", false
+		joined, ok := flowScalar(n)
+		if !ok {
+			d.fault(n.GetToken(), path, "expects one value here, not %s%s", describe(n), quoteAdvice(n))
+			return "", false
+		}
+		text = joined
 	}
-	filled, err := expand(text, d.getenv)
+	filled, err := expand(text, d.lookUp)
 	if err != nil {
 		d.fault(n.GetToken(), path, "%v", err)
 		return "", false

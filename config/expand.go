@@ -8,7 +8,7 @@ import (
 
 // expand fills ${NAME} from the environment and ${file:/path} from a file (trailing newline cut), so that
 // secrets stay out of the configuration. $${ is a literal ${. An unset variable is a fault, not an empty string.
-func expand(text string, getenv func(string) string) (string, error) {
+func expand(text string, lookUp func(name string) (string, error)) (string, error) {
 	var b strings.Builder
 	for {
 		i := strings.Index(text, "${")
@@ -25,7 +25,7 @@ func expand(text string, getenv func(string) string) (string, error) {
 		if end < 0 {
 			return "", fmt.Errorf("${ without a closing brace; write $${ for a literal one")
 		}
-		value, err := lookUp(text[i+2:i+end], getenv)
+		value, err := lookUp(text[i+2 : i+end])
 		if err != nil {
 			return "", err
 		}
@@ -34,17 +34,20 @@ func expand(text string, getenv func(string) string) (string, error) {
 	}
 }
 
-func lookUp(name string, getenv func(string) string) (string, error) {
-	if path, ok := strings.CutPrefix(name, "file:"); ok {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return "", fmt.Errorf("${%s}: %w", name, err)
+// lookUpIn returns what finds the value of ${name}, in a file or with getenv.
+func lookUpIn(getenv func(string) string) func(name string) (string, error) {
+	return func(name string) (string, error) {
+		if path, ok := strings.CutPrefix(name, "file:"); ok {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return "", fmt.Errorf("${%s}: %w", name, err)
+			}
+			return strings.TrimRight(string(data), "\r\n"), nil
 		}
-		return strings.TrimRight(string(data), "\r\n"), nil
+		value := getenv(name)
+		if value == "" {
+			return "", fmt.Errorf("${%s} is not set in the environment", name)
+		}
+		return value, nil
 	}
-	value := getenv(name)
-	if value == "" {
-		return "", fmt.Errorf("${%s} is not set in the environment", name)
-	}
-	return value, nil
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"strconv"
@@ -23,8 +24,14 @@ func (s Secret) String() string {
 // GoString is String: %#v must not print the secret either.
 func (s Secret) GoString() string { return s.String() }
 
+// Format writes the redacted form, whatever the verb.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
+
 // MarshalYAML writes the redacted form.
 func (s Secret) MarshalYAML() ([]byte, error) { return []byte(strconv.Quote(s.String())), nil }
+
+// MarshalText writes the redacted form: JSON, and so a logger's, is made of it.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Reveal returns the secret itself, for the one place that needs it.
 func (s Secret) Reveal() string { return string(s) }
@@ -103,6 +110,13 @@ func (a Address) String() string {
 
 // MarshalYAML writes String's form.
 func (a Address) MarshalYAML() ([]byte, error) { return []byte(strconv.Quote(a.String())), nil }
+
+// ParseAddress reads the form that the file takes.
+func ParseAddress(text string) (Address, error) {
+	var a Address
+	err := a.set(text)
+	return a, err
+}
 
 func (a *Address) set(text string) error {
 	if text == "" {

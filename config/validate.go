@@ -18,9 +18,7 @@ func (d *decoder) validate(c *Config) {
 	d.privacy(&c.Privacy)
 	d.claims(&c.Claims, c.Privacy.Protected)
 	d.audit(&c.Audit)
-	if !c.Admin.Listen.IsZero() && !c.Admin.Listen.Loopback() {
-		d.add("admin.listen", "must be a loopback address or unix:/path: status shows what replays found, which tells about the data; put an authenticating proxy in front to publish it")
-	}
+	d.admin(c)
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level) {
 		d.add("log.level", "must be debug, info, warn or error")
 	}

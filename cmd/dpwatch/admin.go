@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"net"
 	"net/http"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -15,16 +13,17 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// handler serves the admin port. It answers from what the relay knows: an auditor that is away or stopped delays nothing.
-func (r *relay) handler() http.Handler {
+// handler serves the admin port, behind the checks of package web. It answers from what the relay knows: an auditor that is
+// away or stopped delays nothing. adminRefused counts what those checks refuse.
+func (r *relay) handler(adminRefused prometheus.Collector) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister( // fixed names; a clash would be a bug that the first test finds
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		&relayCollector{r},
+		&relayCollector{r}, adminRefused,
 	)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-	mux.HandleFunc("GET /readyz", r.readyz)
+	mux.Handle("GET /readyz", &readiness{draining: r.draining.Load, check: r.reachEngines})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) { r.metrics(w, registry) })
 	mux.HandleFunc("GET /api/status", r.status)
 	for path, paused := range map[string]bool{"POST /api/pause": true, "POST /api/resume": false} {
@@ -33,32 +32,13 @@ func (r *relay) handler() http.Handler {
 			w.WriteHeader(http.StatusNoContent)
 		})
 	}
-	return http.NewCrossOriginProtection().Handler(mux) // a web page elsewhere must not pause audits
+	return mux
 }
 
 // pause stops the auditor's replays or lets them go on; traffic and capture are not affected.
 func (r *relay) pause(paused bool) {
 	r.log.Info("replays", zap.Bool("paused", paused))
 	r.supervisor.Pause(paused)
-}
-
-// readyz reports whether new sessions are taken and every engine can be reached. It does not depend on the auditor or the
-// shadow database.
-func (r *relay) readyz(w http.ResponseWriter, req *http.Request) {
-	if r.draining.Load() {
-		http.Error(w, "shutting down: sessions drain, new ones are refused", http.StatusServiceUnavailable)
-		return
-	}
-	dialer := net.Dialer{Timeout: time.Duration(r.cfg.Proxy.DialTimeout)}
-	for _, one := range r.routes {
-		conn, err := dialer.DialContext(req.Context(), one.cfg.Upstream.Network, one.cfg.Upstream.Address)
-		if err != nil {
-			http.Error(w, "the engine cannot be reached at "+one.cfg.Upstream.String(), http.StatusServiceUnavailable)
-			return
-		}
-		_ = conn.Close()
-	}
-	w.WriteHeader(http.StatusOK)
 }
 
 // metrics writes the relay's own metrics and then the auditor's latest.
@@ -115,8 +95,7 @@ func (r *relay) status(w http.ResponseWriter, _ *http.Request) {
 	if audit == nil {
 		audit = json.RawMessage("null")
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(struct {
+	text, err := json.Marshal(struct {
 		Version string          `json:"version"`
 		Proxy   proxy.Stats     `json:"proxy"`
 		Routes  []routeStatus   `json:"routes"`
@@ -125,4 +104,11 @@ func (r *relay) status(w http.ResponseWriter, _ *http.Request) {
 		Audit   json.RawMessage `json:"audit"`
 		Paused  bool            `json:"paused"` // as asked for; the auditor's pace says whether it is so yet
 	}{buildVersion(), r.stats(), r.routeStatus(), r.queue.Stats(), r.supervisor.Stats(), audit, r.supervisor.Paused()})
+	if err != nil { // the auditor's part is not JSON
+		r.log.Error("write status", zap.Error(err))
+		http.Error(w, "the auditor's status cannot be read; see dpwatch's log", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(text, '\n'))
 }

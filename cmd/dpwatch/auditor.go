@@ -60,7 +60,7 @@ const speakEvery = 500 * time.Millisecond
 func runAuditor(ctx context.Context, env environment, conn net.Conn) error {
 	defer conn.Close() //nolint:errcheck // the process ends
 	in, out := link.NewReader(conn), link.NewWriter(conn)
-	c, err := greeted(in, env)
+	c, err := greeted(in)
 	if err != nil {
 		return err
 	}
@@ -125,16 +125,20 @@ func goMemory() float64 {
 	return float64(samples[0].Value.Uint64() - samples[1].Value.Uint64())
 }
 
-func greeted(in *link.Reader, env environment) (config.Config, error) {
+// greeted reads the configuration, which comes first. This process has no environment to read it with.
+func greeted(in *link.Reader) (config.Config, error) {
 	kind, payload, err := in.Next()
-	if err != nil || kind != link.Hello {
-		return config.Config{}, fmt.Errorf("auditor: no greeting from the relay: %w", err)
+	if err != nil {
+		return config.Config{}, fmt.Errorf("auditor: no configuration from the relay: %w", err)
 	}
-	var h hello
-	if err := json.Unmarshal(payload, &h); err != nil {
-		return config.Config{}, fmt.Errorf("auditor: greeting: %w", err)
+	if kind != link.Hello {
+		return config.Config{}, fmt.Errorf("auditor: the relay began with a frame of kind %q, not with the configuration", kind)
 	}
-	return config.Parse(h.File, []byte(h.YAML), env.Getenv)
+	c, err := config.DecodeResolved(payload)
+	if err != nil {
+		return c, fmt.Errorf("auditor: configuration from the relay: %w", err)
+	}
+	return c, nil
 }
 
 // take submits captured queries until the link ends, and announces each text that is new.

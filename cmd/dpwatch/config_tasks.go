@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"syscall"
@@ -29,8 +27,8 @@ func preflightTasks(c config.Config) []preflight.Task {
 	for i := range c.Proxy.AllRoutes() {
 		tasks = append(tasks, checkListeners(c, c.Proxy.AllRoutes()[i].Listen, "proxy.listen"), checkUpstream(c, i))
 	}
-	if !c.Admin.Listen.IsZero() {
-		tasks = append(tasks, checkListeners(c, []config.Address{c.Admin.Listen}, "admin.listen"))
+	for _, l := range c.Admin.AllListeners() {
+		tasks = append(tasks, checkListeners(c, l.Listen, "admin.listen"))
 	}
 	tasks = append(tasks, preflight.Shadow(o), checkRights(c), preflight.Catalog(o))
 	for i := range c.Shadow.Engines() {
@@ -56,7 +54,7 @@ func checkListeners(c config.Config, addresses []config.Address, key string) pre
 	return func(ctx context.Context) (checks []preflight.Check) {
 		for _, a := range addresses {
 			check := preflight.Check{Name: key, Object: a.String(), Status: preflight.OK, Message: "can be listened on"}
-			l, err := listen(a)
+			l, err := listen(a, adminSocketMode)
 			switch {
 			case err == nil:
 				_ = l.Close()
@@ -73,26 +71,10 @@ func checkListeners(c config.Config, addresses []config.Address, key string) pre
 
 // answers reports whether a dpwatch serves the admin port of the configuration.
 func answers(ctx context.Context, c config.Config) bool {
-	a := c.Admin.Listen
-	if a.IsZero() {
-		return false
-	}
-	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, a.Network, a.Address)
-		},
-		DisableKeepAlives: true,
-	}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/livez", nil)
-	if err != nil {
-		return false
-	}
-	answer, err := client.Do(request)
-	if err != nil {
-		return false
-	}
-	_ = answer.Body.Close()
-	return answer.StatusCode == http.StatusOK
+	target, err := nearest("the configuration", c.Admin.AllListeners())
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	return err == nil && target.ask(ctx, "/livez") == nil
 }
 
 // checkUpstream checks that an engine answers, and that clients can authenticate through TLS on both legs.

@@ -76,7 +76,7 @@ func demo(ctx context.Context, env environment, f demoFlags) (err error) {
 	if err := showcase.Setup(ctx, cluster.DSN("postgres"), secrets); err != nil {
 		return err
 	}
-	c, text, err := demoConfig(cluster, f, env, secrets)
+	c, resolved, err := demoConfig(cluster, f, env, secrets)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func demo(ctx context.Context, env environment, f demoFlags) (err error) {
 		return err
 	}
 	board := newBoard(showcase.Queries())
-	r, err := newRelay(env, c, hello{File: "demo", YAML: text}, log, screen, board.Update)
+	r, err := newRelay(env, c, resolved, log, screen, board.Update)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func demo(ctx context.Context, env environment, f demoFlags) (err error) {
 	defer stopRelay()
 	var relay errgroup.Group
 	relay.Go(func() error { return r.Run(relayCtx) })
-	screen.Say(fmt.Sprintf("proxy on %s, metrics and status on http://%s, PostgreSQL on port %d", r.Addresses()[0], r.admin.Addr(), cluster.Port()))
+	screen.Say(fmt.Sprintf("proxy on %s, metrics and status on http://%s, PostgreSQL on port %d", r.Addresses()[0], r.admin.addresses()[0], cluster.Port()))
 
 	client := clientDSN(r, secrets)
 	result, runErr := demoRun(ctx, f, r, board, screen, client)
@@ -178,7 +178,7 @@ audit:
 `))
 
 // demoConfig writes the configuration that a user would, and reads it as run does.
-func demoConfig(cluster *pgtemp.Cluster, f demoFlags, env environment, secrets showcase.Options) (config.Config, string, error) {
+func demoConfig(cluster *pgtemp.Cluster, f demoFlags, env environment, secrets showcase.Options) (config.Config, config.Resolved, error) {
 	var b strings.Builder
 	err := demoYAML.Execute(&b, map[string]any{
 		"Listen": f.listen, "Admin": f.admin, "Upstream": fmt.Sprintf("%s:%d", cluster.Host(), cluster.Port()),
@@ -186,13 +186,13 @@ func demoConfig(cluster *pgtemp.Cluster, f demoFlags, env environment, secrets s
 		"Functions": zoo.Functions(), "MaxTrials": f.maxTrials, "Confidence": demoConfidence,
 	})
 	if err != nil {
-		return config.Config{}, "", fmt.Errorf("demo configuration: %w", err)
+		return config.Config{}, config.Resolved{}, fmt.Errorf("demo configuration: %w", err)
 	}
-	c, err := config.Parse("demo", []byte(b.String()), env.Getenv)
+	c, resolved, err := config.ParseAndCheck("demo", []byte(b.String()), env.Getenv)
 	if err != nil {
-		return c, "", fmt.Errorf("demo configuration: %w", err)
+		return c, resolved, fmt.Errorf("demo configuration: %w", err)
 	}
-	return c, b.String(), nil
+	return c, resolved, nil
 }
 
 // interactive reports whether w is a terminal.

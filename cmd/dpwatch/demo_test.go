@@ -42,7 +42,14 @@ type process struct {
 
 func startProgram(t *testing.T, args ...string) *process {
 	t.Helper()
+	return startProgramWith(t, nil, args...)
+}
+
+// startProgramWith is startProgram with further environment variables.
+func startProgramWith(t *testing.T, environ []string, args ...string) *process {
+	t.Helper()
 	p := &process{Cmd: program(context.Background(), args...), ended: make(chan struct{})}
+	p.Env = append(p.Env, environ...)
 	p.Stdout, p.Stderr = &p.out, &p.log
 	if err := p.Start(); err != nil {
 		t.Fatal(err)

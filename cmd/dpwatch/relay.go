@@ -2,12 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os/exec"
 	"slices"
 	"strings"
@@ -23,18 +19,12 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// hello is what the relay tells the auditor first.
-type hello struct {
-	File string `json:"file"`
-	YAML string `json:"yaml"`
-}
-
 // relay is the small process in front of the engine: the proxy, the supervisor of the auditor, the admin port.
 type relay struct {
 	cfg        config.Config
 	log        *zap.Logger
 	routes     []*route
-	admin      net.Listener
+	admin      *adminPort
 	queue      *capture.Queue
 	supervisor *supervise.Supervisor
 	draining   atomic.Bool
@@ -43,11 +33,12 @@ type relay struct {
 // auditorGrace is how long the auditor may take to finish when the relay ends.
 const auditorGrace = 5 * time.Second
 
-// newRelay opens every listener, so that an address in use is told before anything runs. childLog takes the
-// auditor's log lines; onStatus, if not nil, sees every status of the auditor.
-func newRelay(env environment, c config.Config, h hello, log *zap.Logger, childLog io.Writer, onStatus func([]byte)) (*relay, error) {
+// newRelay opens every listener, so that an address in use is told before anything runs. resolved is c for the auditor, which has
+// neither the environment nor the files that c was read with. childLog takes the auditor's log lines; onStatus, if not nil,
+// sees every status of the auditor.
+func newRelay(env environment, c config.Config, resolved config.Resolved, log *zap.Logger, childLog io.Writer, onStatus func([]byte)) (*relay, error) {
 	r := &relay{cfg: c, log: log, queue: capture.NewQueue(c.Proxy.QueueLength, int(c.Proxy.QueueBytes))}
-	greeting, err := json.Marshal(h)
+	greeting, err := resolved.Encode()
 	if err != nil {
 		return nil, fmt.Errorf("greet the auditor: %w", err)
 	}
@@ -59,6 +50,7 @@ func newRelay(env environment, c config.Config, h hello, log *zap.Logger, childL
 		Command: func() *exec.Cmd {
 			cmd := exec.Command(binary, "auditor")
 			cmd.Stderr = childLog
+			cmd.Env = auditorEnvironment(env.Getenv)
 			return cmd
 		},
 		Hello: greeting, Queue: r.queue, HangLimit: time.Duration(c.Proxy.AuditorHangLimit), StopGrace: auditorGrace,
@@ -114,14 +106,9 @@ func (r *relay) listen() error {
 			return err
 		}
 	}
-	if a := r.cfg.Admin.Listen; !a.IsZero() {
-		l, err := net.Listen(a.Network, a.Address)
-		if err != nil {
-			return fmt.Errorf("admin.listen %s: %w: choose another address or stop what uses it", a, err)
-		}
-		r.admin = l
-	}
-	return nil
+	var err error
+	r.admin, err = newAdminPort(r)
+	return err
 }
 
 func (r *relay) closeListeners() {
@@ -129,7 +116,7 @@ func (r *relay) closeListeners() {
 		one.close()
 	}
 	if r.admin != nil {
-		_ = r.admin.Close()
+		r.admin.close()
 	}
 }
 
@@ -142,14 +129,6 @@ func (r *relay) Addresses() []string {
 		}
 	}
 	return out
-}
-
-// adminAddress returns where metrics and status are served, "" for nowhere; port 0 of the configuration is filled in.
-func (r *relay) adminAddress() string {
-	if r.admin == nil {
-		return ""
-	}
-	return r.admin.Addr().String()
 }
 
 // serve runs every route until ctx ends or one of them fails, which ends the others in order.
@@ -180,23 +159,11 @@ func (r *relay) Run(ctx context.Context) error {
 	if r.cfg.Proxy.Capture {
 		group.Go(func() error { return r.supervisor.Run(auditCtx) })
 	}
-	web := &http.Server{Handler: r.handler(), ReadHeaderTimeout: 5 * time.Second}
-	if r.admin != nil {
-		group.Go(func() error {
-			if err := web.Serve(r.admin); !errors.Is(err, http.ErrServerClosed) {
-				r.log.Error("admin port", zap.Error(err)) // traffic goes on without it
-			}
-			return nil
-		})
-	}
+	r.admin.serve(&group)
 	err := r.serve(ctx)
 	r.log.Info("sessions drained", zap.Error(err))
 	stopAudit()
-	stopWeb := time.AfterFunc(auditorGrace, func() { _ = web.Close() })
-	defer stopWeb.Stop()
-	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditorGrace)
-	defer cancel()
-	_ = web.Shutdown(shutdown)
+	r.admin.shutdown(auditorGrace)
 	_ = group.Wait()
 	return err
 }

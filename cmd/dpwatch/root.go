@@ -56,7 +56,7 @@ Exit codes: 0 done or no evidence, 1 usage, configuration or runtime fault, 2 vi
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.AddCommand(
-		demoCommand(env), runCommand(env), auditCommand(env), analyzeCommand(env), rewriteCommand(env),
+		demoCommand(env), runCommand(env), healthCommand(env), auditCommand(env), analyzeCommand(env), rewriteCommand(env),
 		neighboursCommand(env), configCommand(env), versionCommand(env), auditorCommand(env),
 	)
 	root.SetVersionTemplate("{{.Version}}\n")

@@ -105,7 +105,7 @@ func (r *route) check(log *zap.Logger) error {
 // listen opens the route's listeners.
 func (r *route) listen() error {
 	for _, a := range r.cfg.Listen {
-		l, err := listen(a)
+		l, err := listen(a, socketMode)
 		if err != nil {
 			return fmt.Errorf("proxy.listen %s: %w: choose another address or stop what uses it", a, err)
 		}
@@ -123,8 +123,8 @@ func (r *route) close() {
 // socketMode lets every local user connect, as PostgreSQL's own sockets do; who they are is for the engine to ask.
 const socketMode = 0o777
 
-// listen opens one address. A socket that a killed process left behind is replaced.
-func listen(a config.Address) (net.Listener, error) {
+// listen opens one address; mode is for a Unix socket. A socket that a killed process left behind is replaced.
+func listen(a config.Address, mode os.FileMode) (net.Listener, error) {
 	if a.Network != "unix" {
 		return net.Listen(family(a), a.Address)
 	}
@@ -135,7 +135,7 @@ func listen(a config.Address) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(a.Address, socketMode); err != nil {
+	if err := os.Chmod(a.Address, mode); err != nil {
 		_ = l.Close()
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 func TestListenFamily(t *testing.T) {
 	t.Parallel()
 	for _, host := range []string{"127.0.0.1", "0.0.0.0"} {
-		l, err := listen(config.Address{Network: "tcp", Address: host + ":0"})
+		l, err := listen(config.Address{Network: "tcp", Address: host + ":0"}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

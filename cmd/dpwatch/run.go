@@ -24,12 +24,14 @@ func runCommand(env environment) *cobra.Command {
 		Long: `Run the sidecar until SIGTERM or Ctrl-C; sessions then may finish until proxy.drain_timeout.
 A second signal ends it at once. No fault of the auditor reaches a client's session.
 SIGHUP ends nothing: files of TLS are read again by themselves when they are replaced, all else takes a restart.
-SIGUSR1 pauses replays, SIGUSR2 lets them go on, as do POST /api/pause and /api/resume on the admin port.`,
+SIGUSR1 pauses replays, SIGUSR2 lets them go on, as do POST /api/pause and /api/resume on the admin port with a token
+(admin.token_file) or through its Unix socket. The auditor process gets its configuration over a private channel, and only the
+environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of the Go runtime; PG* variables have no effect there.`,
 		Example: "  dpwatch run --config dpwatch.yaml",
 	}
 	path := configFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, raw, err := loadConfig(env, *path)
+		c, resolved, err := loadConfig(env, *path)
 		if err != nil {
 			return err
 		}
@@ -46,13 +48,16 @@ SIGUSR1 pauses replays, SIGUSR2 lets them go on, as do POST /api/pause and /api/
 		pauses := make(chan os.Signal, 1)
 		signal.Notify(pauses, syscall.SIGUSR1, syscall.SIGUSR2) // before anybody can know that dpwatch runs: they would end it
 		defer func() { signal.Stop(pauses); close(pauses) }()
-		r, err := newRelay(env, c, hello{File: *path, YAML: string(raw)}, log, env.Stderr, nil)
+		r, err := newRelay(env, c, resolved, log, env.Stderr, nil)
 		if err != nil {
 			return err
 		}
+		if ignored := ignoredVariables(env.Getenv); len(ignored) > 0 {
+			log.Warn("the auditor does not see these environment variables: where a connection needs them, write their values into the configuration", zap.Strings("variables", ignored))
+		}
 		go pauseOnSignals(r, pauses)
 		log.Info("dpwatch is up", zap.String("version", buildVersion()), zap.Strings("listen", r.Addresses()),
-			zap.String("admin", r.adminAddress()), zap.Int("routes", len(r.routes)), zap.Bool("capture", c.Proxy.Capture))
+			zap.Strings("admin", r.admin.addresses()), zap.Int("routes", len(r.routes)), zap.Bool("capture", c.Proxy.Capture))
 		return r.Run(cmd.Context())
 	}
 	return cmd

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -33,7 +34,10 @@ func atoi(s string) int {
 type sidecar struct {
 	*process
 	addr, admin string
-	direct      string // the DSN without the proxy
+	direct      string   // the DSN without the proxy
+	admins      []string // all admin addresses
+	environ     []string // further variables
+	token       string   // of the admin port; "" = none
 }
 
 // startSidecar takes words that say what is special, and further keys of the proxy's section. Its sessions drain for longer
@@ -57,31 +61,49 @@ func startSidecar(t *testing.T, extra string, proxy ...string) *sidecar {
 	if strings.Contains(extra, "BROKEN SHADOW") {
 		shadow = "postgres://nobody@127.0.0.1:1/x"
 	}
+	admin := "{listen: 127.0.0.1:0}"
+	if strings.Contains(extra, "ADMIN TOKEN") {
+		s.token = rand.Text()
+		admin = fmt.Sprintf("{listen: 127.0.0.1:0, token_file: %q}", file(t, "token", s.token+"\n"))
+	}
+	if _, path, ok := strings.Cut(extra, "PASSWORD FILE "); ok { // half of the password is in the environment, half in the file
+		const first = "pw-in-the-environment"
+		second, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		exec0(t, conn, fmt.Sprintf("CREATE ROLE with_password SUPERUSER LOGIN PASSWORD '%s%s'", first, strings.TrimSpace(string(second))))
+		shadow = fmt.Sprintf("host=%s port=%d dbname=%s user=with_password password=${SHADOW_PASSWORD}${file:%s} sslmode=disable", cfg.Host, cfg.Port, cfg.Database, path)
+		s.environ = []string{"SHADOW_PASSWORD=" + first, "PGOPTIONS=-c work_mem=nonsense", "PGPASSWORD=" + first}
+	}
 	s.run(t, file(t, "dpwatch.yaml", fmt.Sprintf(`
 proxy: {listen: 127.0.0.1:0, upstream: "%s:%d", drain_timeout: 1h%s}
-admin: {listen: 127.0.0.1:0}
+admin: %s
 shadow: {dsn: %q}
 privacy: {protected: [public.people]}
 claims: {safe_functions: [noisy], trust: [comment], settings: {epsilon: dp.epsilon, delta: dp.delta}}
 audit: {max_trials: 500, retry_after: 200ms}
 # %s
-`, cfg.Host, cfg.Port, strings.Join(append([]string{""}, proxy...), ", "), shadow, extra)))
+`, cfg.Host, cfg.Port, strings.Join(append([]string{""}, proxy...), ", "), admin, shadow, extra)))
 	return s
 }
 
 // run starts dpwatch with a configuration and waits until it is up; its log says where it listens.
 func (s *sidecar) run(t *testing.T, config string) {
 	t.Helper()
-	s.process = startProgram(t, "run", "--config", config)
+	s.process = startProgramWith(t, s.environ, "run", "--config", config)
 	s.until(t, "dpwatch is up", func() bool {
 		for line := range strings.Lines(s.log.String()) {
 			var up struct {
 				Message string `json:"msg"`
 				Listen  []string
-				Admin   string
+				Admin   []string
 			}
 			if strings.HasSuffix(line, "\n") && json.Unmarshal([]byte(line), &up) == nil && up.Message == "dpwatch is up" {
-				s.addr, s.admin = up.Listen[0], up.Admin
+				s.addr, s.admins = up.Listen[0], up.Admin
+				if len(up.Admin) > 0 {
+					s.admin = up.Admin[0]
+				}
 				return true
 			}
 		}
@@ -103,7 +125,26 @@ func (s *sidecar) connect(t *testing.T) *pgx.Conn {
 // get reads from the admin port.
 func (s *sidecar) get(t *testing.T, path string) (int, string) {
 	t.Helper()
-	r, err := http.Get("http://" + s.admin + path)
+	return s.ask(t, http.MethodGet, path)
+}
+
+// ask sends a request to the admin port, with the token and further headers; Host is one of them.
+func (s *sidecar) ask(t *testing.T, method, path string, header ...string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.admin+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.token != "" {
+		req.Header.Set("Authorization", "Bearer "+s.token)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	if host := req.Header.Get("Host"); host != "" {
+		req.Host = host
+	}
+	r, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,22 +203,11 @@ func exec0(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
 // Replays are paused and go on by the API and by signals, a restarted auditor included; capture goes on meanwhile.
 func TestRunPause(t *testing.T) {
 	t.Parallel()
-	s := startSidecar(t, "")
+	s := startSidecar(t, "ADMIN TOKEN")
 	post := func(path string, header ...string) int {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.admin+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := 0; i < len(header); i += 2 {
-			req.Header.Set(header[i], header[i+1])
-		}
-		r, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = r.Body.Close()
-		return r.StatusCode
+		code, _ := s.ask(t, http.MethodPost, path, header...)
+		return code
 	}
 	if code := post("/api/pause", "Sec-Fetch-Site", "cross-site"); code != http.StatusForbidden {
 		t.Errorf("another site's page may pause: %d", code)

@@ -18,7 +18,7 @@ type Kind byte
 
 // The kinds of a frame.
 const (
-	Hello   Kind = 'H' // relay to auditor: the configuration, once, first
+	Hello   Kind = 'H' // relay to auditor: the configuration with its secrets (config.Resolved), once, first
 	Query   Kind = 'Q' // relay to auditor: a captured query, capture.AppendBinary
 	Pause   Kind = 'P' // relay to auditor: one byte, 1 = no replays until further notice, 0 = go on
 	Begin   Kind = 'B' // auditor to relay: the hash of the statement that is parsed next

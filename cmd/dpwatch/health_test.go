@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// health asks a listener that needs TLS and a token, and a Unix socket; the configuration's other sections do not matter.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "dpw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "a.sock")
+	certFile, keyFile := certificate(t)
+	tokens := file(t, "token", strings.Repeat("x", 32))
+	s := &sidecar{}
+	s.run(t, file(t, "dpwatch.yaml", fmt.Sprintf(`
+proxy: {listen: 127.0.0.1:0, upstream: 127.0.0.1:1}
+admin:
+  listeners:
+    - {listen: "0.0.0.0:0", token_file: %q, tls: {certificate: %q, key: %q}}
+    - {listen: unix:%s}
+shadow: {dsn: "postgres://x@127.0.0.1:1/x"}
+privacy: {protected: [public.people]}
+`, tokens, certFile, keyFile, socket)))
+	_, port, _ := net.SplitHostPort(s.admins[0])
+	overTLS := file(t, "tls.yaml", fmt.Sprintf("admin: {listen: 0.0.0.0:%s, token_file: /gone, tls: {certificate: /gone, key: /gone}}\nshadow: {dsn: '${UNSET_HERE}'}\n", port))
+	overUnix := file(t, "unix.yaml", fmt.Sprintf("admin: {listen: ['127.0.0.1:1', 'unix:%s']}\n", socket))
+	for _, tc := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--config", overTLS}, exitDone, "alive"},
+		{[]string{"--config", overUnix}, exitDone, "alive"},
+		{[]string{"--address", "https://127.0.0.1:" + port}, exitDone, "alive"},
+		{[]string{"--address", "https://127.0.0.1:" + port + "/"}, exitDone, "alive"},
+		{[]string{"--address", "unix:" + socket}, exitDone, "alive"},
+		{[]string{"--config", overTLS, "--ready"}, exitFault, "not ready: 0.0.0.0:" + port + " answers 503 Service Unavailable: the engine cannot be reached at 127.0.0.1:1"},
+		{[]string{"--address", "127.0.0.1:" + port}, exitFault, "400"}, // TLS is not asked for
+		{[]string{"--address", "127.0.0.1:1"}, exitFault, "not alive: 127.0.0.1:1 does not answer"},
+		{[]string{"--address", "unix:/nonexistent"}, exitFault, "does not answer"},
+		{[]string{"--address", "nowhere"}, exitFault, "is not an address"},
+		{[]string{"--address", "ftp://127.0.0.1:1"}, exitFault, "write http://host:port"},
+		{[]string{"--address", "http://127.0.0.1:1/x"}, exitFault, "write http://host:port"},
+		{[]string{"--address", "127.0.0.1:1", "--config", overUnix}, exitFault, "give either"},
+		{nil, exitFault, "give either"},
+		{[]string{"--config", "/nonexistent"}, exitFault, "does not exist"},
+		{[]string{"--config", file(t, "none.yaml", "proxy: {}\n")}, exitFault, "has no admin.listen"},
+		{[]string{"--config", file(t, "zero.yaml", "admin: {listen: '127.0.0.1:0'}\n")}, exitFault, "port 0"},
+		{[]string{"--config", file(t, "bad.yaml", "admin: {listen: 0.0.0.0:1}\n")}, exitFault, "admin.listen: other machines"},
+	} {
+		t.Run(strings.Join(tc.args, " "), func(t *testing.T) {
+			call(t, "", append([]string{"health"}, tc.args...)...).want(t, tc.code, tc.want)
+		})
+	}
+}
+
+// A redirect is not followed, and what another server answers is shown in part only.
+func TestHealthOfAnother(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", "/livez2")
+		w.WriteHeader(http.StatusFound)
+		fmt.Fprint(w, strings.Repeat("x", 1<<20))
+	}))
+	defer server.Close()
+	r := call(t, "", "health", "--address", server.URL)
+	r.want(t, exitFault, "302 Found")
+	if len(r.stderr) > 1000 {
+		t.Errorf("%d bytes are printed", len(r.stderr))
+	}
+}

@@ -1,0 +1,76 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// Admin is where metrics, health and status are served: one listener, or several (AllListeners).
+type Admin struct {
+	Listen      []Address `yaml:"listen"`
+	Hosts       []Host    `yaml:"hosts"`
+	TokenFile   string    `yaml:"token_file"`
+	TLS         AdminTLS  `yaml:"tls"`
+	OpenMetrics bool      `yaml:"open_metrics"`
+	MetricsOnly bool      `yaml:"metrics_only"`
+
+	Listeners []AdminListener `yaml:"listeners"`
+}
+
+// AdminListener is a set of addresses with one protection.
+type AdminListener struct {
+	Listen      []Address `yaml:"listen"`
+	Hosts       []Host    `yaml:"hosts"`        // further names that requests may have in Host
+	TokenFile   string    `yaml:"token_file"`   // a bearer token a line; "" = none is asked for
+	TLS         AdminTLS  `yaml:"tls"`          // zero = plain HTTP
+	OpenMetrics bool      `yaml:"open_metrics"` // /metrics needs no token
+	MetricsOnly bool      `yaml:"metrics_only"` // only /livez, /readyz and /metrics
+}
+
+// AdminTLS is a certificate and its key, PEM files.
+type AdminTLS struct {
+	Certificate string `yaml:"certificate"`
+	Key         string `yaml:"key"`
+}
+
+// AllListeners returns the listeners: those of the list or, without one, the single one that listen makes; none without
+// both.
+func (a *Admin) AllListeners() []AdminListener {
+	if len(a.Listeners) > 0 || len(a.Listen) == 0 {
+		return a.Listeners
+	}
+	return []AdminListener{{
+		Listen: a.Listen, Hosts: a.Hosts, TokenFile: a.TokenFile, TLS: a.TLS, OpenMetrics: a.OpenMetrics, MetricsOnly: a.MetricsOnly,
+	}}
+}
+
+// Exposed returns an address of the listener that other machines can reach; the zero Address if there is none.
+func (l *AdminListener) Exposed() Address {
+	for _, a := range l.Listen {
+		if !a.Loopback() {
+			return a
+		}
+	}
+	return Address{}
+}
+
+// Host is a host name or an IP address without a port, in lower case.
+type Host string
+
+// MarshalYAML writes the form that the file takes.
+func (h Host) MarshalYAML() ([]byte, error) { return []byte(strconv.Quote(string(h))), nil }
+
+func (h *Host) set(text string) error {
+	name := strings.TrimSuffix(strings.ToLower(text), ".")
+	if ip, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+		*h = Host(ip.String())
+		return nil
+	}
+	if name == "" || strings.ContainsAny(name, ":/*@[] \t") {
+		return fmt.Errorf("%q is not a host: write a name or an IP address, without a port: dpwatch.monitoring.svc", text)
+	}
+	*h = Host(name)
+	return nil
+}

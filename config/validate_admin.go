@@ -1,0 +1,81 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// admin checks the listeners, and that what is sensitive is not served to other machines unprotected.
+func (d *decoder) admin(c *Config) {
+	a := &c.Admin
+	if len(a.Listeners) == 0 {
+		if one := a.AllListeners(); len(one) > 0 {
+			d.adminListener("admin", &one[0])
+		} else if a.TokenFile != "" || a.TLS != (AdminTLS{}) || a.MetricsOnly || a.OpenMetrics || len(a.Hosts) > 0 {
+			d.add("admin.listen", "missing: where to serve, 127.0.0.1:9188, say")
+		}
+	} else if len(a.Listen) > 0 || a.TokenFile != "" || a.TLS != (AdminTLS{}) || a.MetricsOnly || a.OpenMetrics || len(a.Hosts) > 0 {
+		d.add("admin.listeners", "give either listen and its keys, or listeners: move the former into the list")
+	}
+	for i := range a.Listeners {
+		d.adminListener(fmt.Sprintf("admin.listeners[%d]", i), &a.Listeners[i])
+	}
+	d.adminAddresses(c)
+}
+
+func (d *decoder) adminListener(path string, l *AdminListener) {
+	if len(l.Listen) == 0 {
+		d.add(path+".listen", "missing: where to serve, 127.0.0.1:9188, say")
+	}
+	withTLS := l.TLS != AdminTLS{}
+	exposed := l.Exposed()
+	switch {
+	case exposed.IsZero():
+	case !l.MetricsOnly && (l.TokenFile == "" || !withTLS):
+		d.add(path+".listen", "other machines can reach %s, and status shows what replays found: set token_file and tls; or "+
+			"metrics_only: true, which serves /livez, /readyz and /metrics alone; or listen on 127.0.0.1 or unix:/path", exposed)
+	case l.TokenFile != "" && !withTLS:
+		d.add(path+".token_file", "needs tls: other machines can reach %s, and the token would cross the network in plain text", exposed)
+	}
+	if l.OpenMetrics && (l.TokenFile == "" || l.MetricsOnly) {
+		d.add(path+".open_metrics", "needs token_file and no metrics_only: without a token /metrics is open anyway")
+	}
+	d.adminTLS(path+".tls", l)
+	if d.files && l.TokenFile != "" {
+		d.read(path+".token_file", l.TokenFile)
+	}
+}
+
+func (d *decoder) adminTLS(path string, l *AdminListener) {
+	if (l.TLS.Certificate == "") != (l.TLS.Key == "") {
+		d.add(path, "certificate and key go together: give both or neither")
+	}
+	for _, a := range l.Listen {
+		if a.Network == "unix" && l.TLS != (AdminTLS{}) {
+			d.add(path, "is for TCP: give the unix socket %s a listener of its own, without tls", a.Address)
+		}
+	}
+	d.pair(path, l.TLS.Certificate, l.TLS.Key)
+}
+
+// adminAddresses reports addresses that are used twice; port 0 is another port each time.
+func (d *decoder) adminAddresses(c *Config) {
+	used := map[Address]string{}
+	for _, r := range c.Proxy.AllRoutes() {
+		for _, a := range r.Listen {
+			used[a] = "the proxy"
+		}
+	}
+	for i, l := range c.Admin.AllListeners() {
+		path := "admin.listen"
+		if len(c.Admin.Listeners) > 0 {
+			path = fmt.Sprintf("admin.listeners[%d].listen", i)
+		}
+		for j, a := range l.Listen {
+			if by := used[a]; by != "" && !strings.HasSuffix(a.Address, ":0") {
+				d.add(fmt.Sprintf("%s[%d]", path, j), "%s is used by %s already: choose another port", a, by)
+			}
+			used[a] = "another admin listener"
+		}
+	}
+}
