@@ -272,6 +272,28 @@ func TestRepeatedTexts(t *testing.T) {
 	}
 }
 
+// TestRareTextInAFlood: of texts that look alike and are turned away, few are parsed; one that comes again is, and gets a place.
+func TestRareTextInAFlood(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *audit.Options) { o.PerShape = 2 })
+	text := func(i int) capture.Query {
+		return query(fmt.Sprintf("SELECT noisy(count(*), 4) AS c%d FROM people WHERE id <> %d /*dp_epsilon='0.5'*/", i, i))
+	}
+	for i := range 2000 {
+		r.Submit(text(i))
+	}
+	s := r.Status()
+	if s.Skipped["shape_sampled"] != 1998 || s.Coverage.Queries < 1700 || s.Coverage.Queries > 2300 {
+		t.Errorf("skipped %v, coverage %+v", s.Skipped, s.Coverage)
+	}
+	for range 3 {
+		r.Submit(text(10_000))
+	}
+	if s := r.Status(); !slices.ContainsFunc(s.Audits, func(e audit.Entry) bool { return e.Seen >= 2 }) {
+		t.Errorf("the query that comes again has no audit: %+v", s.Audits)
+	}
+}
+
 // BenchmarkSubmit measures statements that are turned away: distinct ones, which are parsed, and repeated ones.
 func BenchmarkSubmit(b *testing.B) {
 	for _, repeated := range []bool{false, true} {

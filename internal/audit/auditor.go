@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,7 +25,8 @@ const noClaimTrials = 500
 type Auditor struct {
 	opt     Options
 	metrics *metrics
-	secret  string        // of the ids of groups
+	secret  string // of the ids of groups
+	seed    maphash.Seed
 	ready   chan struct{} // wakes workers; capacity 1
 	begun   atomic.Int64  // audits of a claim that began
 
@@ -39,6 +41,8 @@ type Auditor struct {
 	order     []*job                                // in the order of admission
 	known     recent[[sha256.Size]byte, recognized] // by everything that Analyze reads, of the present rewriter
 	asked     recent[string, uint64]                // how often queries without an audit were asked for, by key
+	outlines  recent[uint64, int]                   // texts turned away in a row, by outline
+	glimpses  recent[uint64, struct{}]              // texts of such outlines
 	records   records
 	coverage  coverage
 	captured  uint64
@@ -70,8 +74,9 @@ func New(opt Options) (*Auditor, error) {
 		opt: opt, secret: rand.Text(), ready: make(chan struct{}, 1), informed: make(chan struct{}), stale: make(chan struct{}, 1),
 		roster: schedule.New(schedule.Limits{Audits: opt.MaxAudits, PerShape: opt.PerShape, Bytes: opt.Memory}),
 		jobs:   map[string]*job{}, skipped: map[string]uint64{}, evictions: map[string]uint64{},
-		known:   recent[[sha256.Size]byte, recognized]{n: rememberedTexts},
-		asked:   recent[string, uint64]{n: rememberedTexts},
+		known:    recent[[sha256.Size]byte, recognized]{n: rememberedTexts},
+		asked:    recent[string, uint64]{n: 4 * rememberedTexts},
+		outlines: recent[uint64, int]{n: rememberedTexts}, glimpses: recent[uint64, struct{}]{n: glimpsed}, seed: maphash.MakeSeed(),
 		records: records{most: recordsPerAudit * opt.MaxAudits},
 	}
 	var err error

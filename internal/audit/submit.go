@@ -14,8 +14,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// rememberedTexts is how many statements are recognized at least without being parsed again, and of how many queries
-// without an audit it is remembered how often they came.
+// rememberedTexts is how many statements are recognized at least without being parsed again. It is remembered how often
+// four times as many queries without an audit came.
 const rememberedTexts = 4096
 
 // recognized is what Analyze found about a statement.
@@ -25,6 +25,7 @@ type recognized struct {
 	shape    string
 	reason   string        // of the refusal; "" = it can be audited
 	plan     *rewrite.Plan // only where it was analyzed just now
+	look     look          // likewise
 }
 
 // Submit takes one captured query: it is recognized as an audit's, becomes a new audit, or is counted as skipped.
@@ -48,9 +49,14 @@ func (a *Auditor) recognize(q capture.Query) recognized {
 	if ok && r.rewriter == a.rewriter.Load() {
 		return r
 	}
+	l := lookAt(a.seed, q)
+	if a.passOver(l) {
+		return recognized{reason: string(schedule.ShapeSampled), look: l}
+	}
 	r = a.parse(q)
 	remembered := r
 	remembered.plan = nil
+	r.look = l
 	a.mu.Lock()
 	a.known.put(id, remembered)
 	a.mu.Unlock()
@@ -107,7 +113,12 @@ func textOf(q capture.Query) [sha256.Size]byte {
 func (a *Auditor) place(q capture.Query, r recognized) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if r.reason != "" {
+	switch r.reason {
+	case "":
+	case string(schedule.ShapeSampled): // not parsed
+		a.turnAway(r.reason)
+		return true
+	default:
 		a.skip(r.reason)
 		a.suspect(r.reason)
 		return true
@@ -136,6 +147,7 @@ func (a *Auditor) place(q capture.Query, r recognized) bool {
 	}
 	if _, refusal := a.roster.Room(&seat); refusal != "" {
 		a.asked.put(key, asked+1)
+		a.outcomeOf(r.look, true)
 		a.count(key, false)
 		a.turnAway(string(refusal))
 		return true
@@ -143,6 +155,7 @@ func (a *Auditor) place(q capture.Query, r recognized) bool {
 	if r.plan == nil {
 		return false
 	}
+	a.outcomeOf(r.look, false)
 	a.admit(&job{Audit: seat, plan: r.plan, query: q})
 	return true
 }

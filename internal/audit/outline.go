@@ -1,0 +1,146 @@
+package audit
+
+import (
+	"bytes"
+	"fmt"
+	"hash/maphash"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+)
+
+// Parsing takes a hundred times as long as reading a text once. Of texts that look alike and of which many were turned
+// away in a row, only some are parsed, and those that come again.
+const (
+	floodAfter  = 32      // turned away in a row
+	floodSample = 16      // one in so many is parsed then
+	glimpsed    = 1 << 16 // texts that are remembered at least, to know that they come again
+)
+
+// look is what a text looks like.
+type look struct {
+	outline uint64 // of a user's texts that differ in digits, quoted strings, comments and white space; 0 = not looked at
+	text    uint64 // of a user's texts that differ in comments and white space
+}
+
+// lookAt reads a text once. It is not exact, and need not be: it only decides what is parsed first.
+func lookAt(seed maphash.Seed, q capture.Query) look {
+	var h [2]maphash.Hash // of the text and of the outline
+	text, outline := make([]byte, 0, len(q.SQL)), make([]byte, 0, len(q.SQL))
+	for s := q.SQL; s != ""; {
+		n, class := lexeme(s)
+		word := s[:n]
+		s = s[n:]
+		switch class {
+		case ignored:
+			continue
+		case constant:
+			if !bytes.HasSuffix(outline, []byte("0,")) { // of a list of constants one counts
+				outline = append(outline, '0')
+			} else {
+				outline = outline[:len(outline)-1]
+			}
+		default:
+			outline = append(outline, word...)
+		}
+		text = append(text, word...)
+	}
+	for i, b := range [][]byte{text, outline} {
+		h[i].SetSeed(seed)
+		for _, owner := range []string{q.User, q.Database} {
+			_, _ = h[i].WriteString(owner)
+			_ = h[i].WriteByte(0)
+		}
+		_, _ = h[i].Write(b)
+	}
+	return look{outline: max(1, h[1].Sum64()), text: h[0].Sum64()}
+}
+
+// class is what a piece of a text is.
+type class uint8
+
+const (
+	ordinary class = iota
+	ignored        // white space, a comment
+	constant       // digits, also within a name; a quoted string
+)
+
+// lexeme returns the length and the class of the piece that a text begins with.
+func lexeme(s string) (int, class) {
+	switch c := s[0]; {
+	case c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f':
+		return 1, ignored
+	case c >= '0' && c <= '9':
+		n := 1
+		for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+			n++
+		}
+		return n, constant
+	case c == '\'':
+		n := 1
+		for n < len(s) && s[n] != '\'' {
+			n++
+		}
+		return min(n+1, len(s)), constant
+	case c == '-' && len(s) > 1 && s[1] == '-':
+		n := 2
+		for n < len(s) && s[n] != '\n' {
+			n++
+		}
+		return n, ignored
+	case c == '/' && len(s) > 1 && s[1] == '*':
+		return comment(s), ignored
+	}
+	return 1, ordinary
+}
+
+// comment returns the length of the comment that a text begins with. Comments nest.
+func comment(s string) int {
+	depth := 0
+	for i := 0; i+1 < len(s); i++ {
+		switch {
+		case s[i] == '/' && s[i+1] == '*':
+			depth++
+			i++
+		case s[i] == '*' && s[i+1] == '/':
+			if depth--; depth == 0 {
+				return i + 2
+			}
+			i++
+		}
+	}
+	return len(s)
+}
+
+// passOver reports whether a text is turned away without being parsed, and counts it then.
+func (a *Auditor) passOver(l look) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	turned, _ := a.outlines.get(l.outline)
+	if turned < floodAfter {
+		return false
+	}
+	if _, again := a.glimpses.get(l.text); again {
+		return false
+	}
+	a.glimpses.put(l.text, struct{}{})
+	a.outlines.put(l.outline, turned+1)
+	if turned%floodSample == 0 {
+		return false
+	}
+	a.count(fmt.Sprintf("%016x", l.text), false)
+	return true
+}
+
+// outcomeOf records whether a text that was parsed was turned away. The caller holds Auditor.mu.
+func (a *Auditor) outcomeOf(l look, turnedAway bool) {
+	if l.outline == 0 {
+		return
+	}
+	turned, _ := a.outlines.get(l.outline)
+	switch {
+	case !turnedAway:
+		a.outlines.put(l.outline, 0)
+	case turned < floodAfter:
+		a.outlines.put(l.outline, turned+1)
+	}
+}
