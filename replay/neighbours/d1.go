@@ -151,11 +151,15 @@ func (b *builder) without(ctx context.Context, tx pgx.Tx, world int, r *relation
 		}
 		return []string{"(" + strings.Join(match, " AND ") + ") IS NOT TRUE"}, nil
 	}
-	if b.g.edgesBelow(r) {
-		return nil, fmt.Errorf("a partition or child of it has a path to the unit of its own, which a view cannot follow: use neighbours.method copy")
+	if b.g.m.within(b.g.unit, r) {
+		return nil, fmt.Errorf("the unit's table %s is a partition or child of it, which a view cannot follow: use neighbours.method copy", b.g.unit.Table)
+	}
+	edges, alike := b.g.edgesBelow(r)
+	if !alike {
+		return nil, fmt.Errorf("its partitions or children have different paths to the unit, which a view cannot follow: use neighbours.method copy")
 	}
 	var out []string
-	for _, e := range b.g.edgesOf(r) {
+	for _, e := range edges {
 		if e.period {
 			return nil, fmt.Errorf("it references periods of time, which a view cannot follow: use neighbours.method copy")
 		}

@@ -143,7 +143,8 @@ func (d *discovery) indexes() error {
 	}, d.oids)
 }
 
-// foreignKeys reads those between copied tables; those to others are not copied.
+// foreignKeys reads those between copied tables; those to others are not copied, and those that a partition has from a copied
+// parent are the parent's.
 func (d *discovery) foreignKeys() error {
 	return d.each(`SELECT k.conname, k.conrelid, k.confrelid, pg_get_constraintdef(k.oid), k.confrelid::regclass::text,
 		(SELECT array_agg(a.attname::text ORDER BY x.i) FROM unnest(k.conkey) WITH ORDINALITY x(n, i)
@@ -151,8 +152,9 @@ func (d *discovery) foreignKeys() error {
 		(SELECT array_agg(a.attname::text ORDER BY x.i) FROM unnest(k.confkey) WITH ORDINALITY x(n, i)
 			JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = x.n),
 		coalesce((to_jsonb(k)->>'conperiod')::bool, false)
-		FROM pg_constraint k WHERE k.contype = 'f' AND k.conparentid = 0 AND k.conrelid = ANY($1::oid[])
-		ORDER BY k.conrelid, k.conname`, func(row pgx.Rows) error {
+		FROM pg_constraint k WHERE k.contype = 'f' AND k.conrelid = ANY($1::oid[])
+		AND NOT EXISTS (SELECT FROM pg_constraint p WHERE p.oid = k.conparentid AND p.conrelid = ANY($1::oid[]))
+		ORDER BY k.oid`, func(row pgx.Rows) error {
 		var k foreignKey
 		var other string
 		if err := row.Scan(&k.name, &k.child, &k.parent, &k.definition, &other, &k.columns, &k.on, &k.period); err != nil {

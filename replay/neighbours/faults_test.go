@@ -82,7 +82,8 @@ func TestFaults(t *testing.T) {
 		}, "are of version 99, and this dpwatch knows version 1"},
 		{"nothing to refresh", nil, "there is no set to refresh: use create"},
 		{"view method on a child with its own path", func(t *testing.T, o *neighbours.Options) {
-			run(t, o.Source, "ALTER TABLE contracts ADD signer int REFERENCES users")
+			run(t, o.Source, "ALTER TABLE contracts ADD signer int REFERENCES users", "ALTER TABLE documents ADD FOREIGN KEY (user_id) REFERENCES users")
+			o.Paths = o.Paths[:1]
 			o.Method = neighbours.View
 		}, "use neighbours.method copy"},
 		{"extreme without bounds", func(_ *testing.T, o *neighbours.Options) { o.Relation = neighbours.Extreme }, "relation extreme needs neighbours.measures"},
