@@ -23,7 +23,7 @@ type ownership struct {
 
 func (w *ownership) table(name string) string { return pgx.Identifier{w.work, name}.Sanitize() }
 
-func (w *ownership) in(r *relation) string { return pgx.Identifier{w.world, r.Name}.Sanitize() }
+func (w *ownership) in(r *relation) string { return pgx.Identifier{w.world, r.copy}.Sanitize() }
 
 func (w *ownership) exec(ctx context.Context, sql string, args ...any) (int64, error) {
 	tag, err := w.conn.Exec(ctx, sql, args...)

@@ -48,7 +48,7 @@ func (b *builder) makeD1(ctx context.Context, world int) error {
 }
 
 func (b *builder) in(world int, r *relation) string {
-	return pgx.Identifier{b.stage(world), r.Name}.Sanitize()
+	return pgx.Identifier{b.stage(world), r.copy}.Sanitize()
 }
 
 func (b *builder) gone() string { return pgx.Identifier{b.work(), "gone"}.Sanitize() }

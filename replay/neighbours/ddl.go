@@ -53,7 +53,7 @@ func define(m *model) *definitions {
 	for _, s := range m.statistics {
 		d.keys = append(d.keys, statement{"extended statistics " + s.Name, s.definition, "STATISTICS"})
 		if s.target >= 0 {
-			set := fmt.Sprintf("ALTER STATISTICS %s SET STATISTICS %d", s.sql(), s.target)
+			set := fmt.Sprintf("ALTER STATISTICS %s SET STATISTICS %d", Table{s.Schema, s.copy}.sql(), s.target)
 			d.keys = append(d.keys, statement{"extended statistics " + s.Name, set, "STATISTICS"})
 		}
 	}

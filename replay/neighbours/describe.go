@@ -203,10 +203,10 @@ func (d *discovery) sequences() error {
 }
 
 func (d *discovery) statistics() error {
-	return d.each(`SELECT n.nspname, x.stxname, pg_get_statisticsobjdef(x.oid), coalesce(x.stxstattarget::int, -1) FROM pg_statistic_ext x
+	return d.each(`SELECT n.nspname, x.stxname, quote_ident(n.nspname) || '.' || quote_ident(x.stxname), pg_get_statisticsobjdef(x.oid), coalesce(x.stxstattarget::int, -1) FROM pg_statistic_ext x
 		JOIN pg_namespace n ON n.oid = x.stxnamespace WHERE x.stxrelid = ANY($1::oid[]) ORDER BY x.oid`, func(row pgx.Rows) error {
 		var s statistics
-		err := row.Scan(&s.Schema, &s.Name, &s.definition, &s.target)
+		err := row.Scan(&s.Schema, &s.Name, &s.quoted, &s.definition, &s.target)
 		d.m.statistics = append(d.m.statistics, s)
 		return err
 	}, d.oids)

@@ -36,8 +36,8 @@ func (v *verifier) viewLines(ctx context.Context, tx pgx.Tx, schema string) ([]s
 	if _, err := tx.Exec(ctx, "SET LOCAL search_path TO pg_catalog"); err != nil {
 		return nil, err
 	}
-	n := &names{map[Table]bool{}, map[Table]bool{}}
-	for set, query := range map[*map[Table]bool]string{
+	n := &names{map[Table]string{}, map[Table]string{}}
+	for set, query := range map[*map[Table]string]string{
 		&n.relations: "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace($1)",
 		&n.functions: "SELECT proname FROM pg_proc WHERE pronamespace = to_regnamespace($1)",
 	} {
@@ -50,7 +50,7 @@ func (v *verifier) viewLines(ctx context.Context, tx pgx.Tx, schema string) ([]s
 			return nil, err
 		}
 		for _, name := range found {
-			(*set)[Table{schema, name}] = true
+			(*set)[Table{schema, name}] = name
 		}
 	}
 	rows, err := tx.Query(ctx, viewShape, quote(schema))

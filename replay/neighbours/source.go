@@ -264,43 +264,6 @@ func (d *discovery) views(tables, listed []uint32) ([]uint32, error) {
 	}
 }
 
-// names refuses two relations of one name, which one schema cannot hold. An index, which no query names, gets another name.
-func (d *discovery) names() error {
-	seen := map[string]Table{}
-	add := func(t Table) error {
-		if other, ok := seen[t.Name]; ok && other != t {
-			return fmt.Errorf("%s and %s have one name, and a neighbour schema holds one relation of a name: rename one, or leave one out of privacy.protected", other, t)
-		}
-		seen[t.Name] = t
-		return nil
-	}
-	for _, r := range d.m.relations {
-		if err := add(r.Table); err != nil {
-			return err
-		}
-	}
-	for _, s := range d.m.sequences {
-		if err := add(s.Table); err != nil {
-			return err
-		}
-	}
-	for _, r := range d.m.relations {
-		for i := range r.indexes {
-			x := &r.indexes[i]
-			name := x.name
-			for n := 2; seen[name] != (Table{}); n++ {
-				name = fmt.Sprintf("%s_%d", strings.ToValidUTF8(x.name[:min(len(x.name), 58)], ""), n)
-			}
-			seen[name] = Table{r.Schema, name}
-			if name != x.name {
-				x.definition = strings.Replace(x.definition, "INDEX "+x.quoted+" ON ", "INDEX "+quote(name)+" ON ", 1)
-				x.name = name
-			}
-		}
-	}
-	return nil
-}
-
 // quoteAll quotes names and joins them with commas.
 func quoteAll(names []string) string {
 	quoted := make([]string, len(names))

@@ -55,7 +55,7 @@ func (b *builder) makeViews(ctx context.Context, tx pgx.Tx, world int) error {
 func (b *builder) tables() []string {
 	var out []string
 	for _, r := range b.m.relations {
-		out = append(out, r.Name)
+		out = append(out, r.copy)
 	}
 	return out
 }
