@@ -58,6 +58,9 @@ func buildCommand(env environment, use, short string, build func(context.Context
 		screen := newScreen(env.Stderr)
 		defer screen.Done()
 		began := time.Now()
+		if env.Removes != nil {
+			env.Removes()
+		}
 		o.Note = func(text string) { screen.Say("note: " + text) }
 		o.Progress = func(p neighbours.Progress) { screen.Rows(p.Step, p.Done, p.Total, time.Since(began)) }
 		set, err := build(ctx, o)
