@@ -140,10 +140,8 @@ func (b *builder) build(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the source's types: %w", err)
 	}
-	if err := b.makeTypes(ctx, types, b.epoch); err != nil {
-		return err
-	}
-	if err := b.checkBounds(ctx); err != nil {
+	err = pgx.BeginFunc(ctx, b.conn, func(tx pgx.Tx) error { return b.makeTypes(ctx, tx, types, b.recorded(ctx, tx, b.epoch)) })
+	if err != nil {
 		return err
 	}
 	if err := b.makeD0(ctx, source); err != nil {

@@ -137,22 +137,22 @@ func TestVerifyFindsFaults(t *testing.T) {
 		{"another type", "ALTER TABLE d1_1.visits ALTER ms TYPE float8", "", "D0 has, and it has not: column visits.ms is number 3, type real"},
 	} {
 		run(t, o.Target, tc.spoil)
-		_, differences, err := neighbours.Verify(t.Context(), o)
+		report, err := neighbours.Verify(t.Context(), o)
 		if err != nil {
 			t.Fatalf("%s: %v", tc.name, err)
 		}
-		if !slices.ContainsFunc(differences[0].Faults, func(f string) bool { return strings.Contains(f, tc.want) }) {
-			t.Errorf("%s: faults %v, want %q", tc.name, differences[0].Faults, tc.want)
+		if !slices.ContainsFunc(report.Pairs[0].Faults, func(f string) bool { return strings.Contains(f, tc.want) }) {
+			t.Errorf("%s: faults %v, want %q", tc.name, report.Pairs[0].Faults, tc.want)
 		}
-		if len(differences[1].Faults) > 0 {
-			t.Errorf("%s: the other pair: %v", tc.name, differences[1].Faults)
+		if len(report.Pairs[1].Faults) > 0 {
+			t.Errorf("%s: the other pair: %v", tc.name, report.Pairs[1].Faults)
 		}
 		if tc.mend != "" {
 			run(t, o.Target, tc.mend)
 		}
 	}
 	run(t, o.Target, "DROP TABLE d1_2.visits")
-	if _, _, err := neighbours.Verify(t.Context(), o); err == nil || !strings.Contains(err.Error(), "schema d1_2 has lost visits: run `dpwatch neighbours refresh`") {
+	if _, err := neighbours.Verify(t.Context(), o); err == nil || !strings.Contains(err.Error(), "schema d1_2 has lost visits: run `dpwatch neighbours refresh`") {
 		t.Errorf("a lost table: %v", err)
 	}
 	if _, err := neighbours.Refresh(t.Context(), o); err != nil {

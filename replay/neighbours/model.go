@@ -25,6 +25,7 @@ type relation struct {
 	partBound   string
 	rehashed    bool     // partitioned by a hash of values that another database may hash in another way: an enum's, say
 	options     []string // storage parameters, name=value
+	storage     string   // by which access method, and whether unlogged
 	columns     []column
 	checks      []constraint
 	indexes     []index

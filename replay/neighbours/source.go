@@ -126,7 +126,15 @@ func (s *source) transaction(ctx context.Context, lock *model) (*model, error) {
 
 // readModel reads everything that the copies need to know; dependents: the views over the listed relations too.
 func readModel(ctx context.Context, tx pgx.Tx, o *Options, dependents bool) (*model, error) {
-	d := &discovery{ctx: ctx, tx: tx, o: o, m: &model{}, dependents: dependents}
+	return (&discovery{ctx: ctx, tx: tx, o: o, m: &model{}, dependents: dependents}).read()
+}
+
+// readSchema reads all that is in a schema of copies.
+func readSchema(ctx context.Context, tx pgx.Tx, schema string) (*model, error) {
+	return (&discovery{ctx: ctx, tx: tx, o: &Options{}, m: &model{}, schema: schema}).read()
+}
+
+func (d *discovery) read() (*model, error) {
 	for _, step := range []func() error{
 		d.find, d.describe, d.columns, d.checks, d.indexes, d.foreignKeys, d.sequences, d.functions, d.statistics, d.types, d.names, d.leftOut,
 	} {
@@ -146,6 +154,7 @@ type discovery struct {
 	oids []uint32
 
 	dependents bool
+	schema     string // all relations and functions of this schema, instead of those that o says; "" = none
 }
 
 // each runs a query and calls f on every row.
@@ -177,14 +186,23 @@ func (d *discovery) find() error {
 	if err := d.tx.QueryRow(d.ctx, "SELECT current_database()").Scan(&d.m.database); err != nil {
 		return err
 	}
+	if d.schema != "" {
+		var err error
+		d.oids, err = d.list("SELECT oid FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p', 'v', 'm', 'f') ORDER BY 1", quote(d.schema))
+		return err
+	}
 	listed, err := d.lookUp(d.o.Protected)
 	if err != nil {
 		return err
 	}
+	var missing []error
 	for i, oid := range listed {
 		if oid == 0 {
-			return fmt.Errorf("table %s does not exist in the source database %s: correct privacy.protected", d.o.Protected[i], d.m.database)
+			missing = append(missing, fmt.Errorf("table %s does not exist in the source database %s: correct privacy.protected", d.o.Protected[i], d.m.database))
 		}
+	}
+	if len(missing) > 0 {
+		return errors.Join(missing...)
 	}
 	tables, err := d.list(`WITH RECURSIVE t(oid) AS (SELECT unnest($1::oid[]) UNION
 		SELECT i.inhrelid FROM pg_inherits i JOIN t ON i.inhparent = t.oid) SELECT oid FROM t`, listed)
@@ -235,6 +253,7 @@ func (d *discovery) views(tables, listed []uint32) ([]uint32, error) {
 	if err != nil {
 		return nil, err
 	}
+	var faults []error
 	for {
 		known := slices.Concat(tables, views, public)
 		var out uint32
@@ -248,13 +267,17 @@ func (d *discovery) views(tables, listed []uint32) ([]uint32, error) {
 				return nil
 			}
 			if slices.Contains(listed, view) {
-				return fmt.Errorf("view %s reads %s.%s, which is neither in privacy.protected nor in privacy.public: list it in one of them", viewName, schema, name)
+				faults = append(faults, fmt.Errorf("view %s reads %s.%s, which is neither in privacy.protected nor in privacy.public: list it in one of them", viewName, schema, name))
+				return nil
 			}
 			d.o.note("view %s is left out: it reads %s.%s, which is neither protected nor public", viewName, schema, name)
 			out = view
 			return nil
 		}, views)
 		if err != nil {
+			return nil, err
+		}
+		if err := errors.Join(faults...); err != nil {
 			return nil, err
 		}
 		if out == 0 {
