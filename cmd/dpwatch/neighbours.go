@@ -52,8 +52,26 @@ func withOptions(env environment, cmd *cobra.Command, f func(context.Context, ne
 }
 
 func buildCommand(env environment, use, short string, build func(context.Context, neighbours.Options) (neighbours.Set, error)) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Example: "  dpwatch neighbours " + use + " --config dpwatch.yaml"}
+	cmd := &cobra.Command{
+		Use: use, Short: short,
+		Long: short + `.
+
+First everything that is known to stand in the way is looked for and reported at once: rights, extensions, types, tables without a
+path to the unit, definitions that the shadow database does not take. --plan stops there: it prints the tables, how their rows
+belong to units, by which rules units are chosen, the size of the copies and an estimate of the time, and changes nothing.
+A second signal does not stop the command from removing what it made; a third one does.`,
+		Example: "  dpwatch neighbours " + use + " --config dpwatch.yaml --plan\n  dpwatch neighbours " + use + " --config dpwatch.yaml",
+	}
+	asJSON := outputFlag(cmd)
+	plan := cmd.Flags().Bool("plan", false, "only look for faults and print what would be done; exit code 1 with faults")
 	withOptions(env, cmd, func(ctx context.Context, o neighbours.Options) error {
+		js, err := asJSON()
+		if err != nil {
+			return err
+		}
+		if *plan {
+			return writePlan(ctx, env, o, use == "refresh", js)
+		}
 		screen := newScreen(env.Stderr)
 		defer screen.Done()
 		began := time.Now()
@@ -67,6 +85,11 @@ func buildCommand(env environment, use, short string, build func(context.Context
 			return err
 		}
 		screen.Done()
+		if js {
+			return json.NewEncoder(env.Stdout).Encode(map[string]any{
+				"epoch": set.Epoch, "d0": set.D0, "d1": set.D1, "relation": set.Relation, "method": set.Method, "seconds": time.Since(began).Seconds(),
+			})
+		}
 		_, err = fmt.Fprintf(env.Stdout, "epoch %d: %s and %s, by method %s, in %.1f s\n",
 			set.Epoch, set.D0, strings.Join(set.D1, ", "), set.Method, time.Since(began).Seconds())
 		return err
@@ -77,6 +100,9 @@ func buildCommand(env environment, use, short string, build func(context.Context
 func dropCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{Use: "drop", Short: "Remove the copies and everything that was made for them"}
 	withOptions(env, cmd, func(ctx context.Context, o neighbours.Options) error {
+		if env.Removes != nil {
+			env.Removes()
+		}
 		o.Note = func(text string) { fmt.Fprintln(env.Stderr, "note: "+text) }
 		return neighbours.Drop(ctx, o)
 	})

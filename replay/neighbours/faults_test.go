@@ -71,11 +71,11 @@ func TestFaults(t *testing.T) {
 		{"no right to read", func(t *testing.T, o *neighbours.Options) {
 			run(t, o.Source, "CREATE ROLE nbr_nobody LOGIN PASSWORD 'x'")
 			o.Source = as(t, o.Source, "nbr_nobody")
-		}, "at the source SELECT on the protected tables"},
+		}, "lacks rights at the source: run there: GRANT USAGE ON SCHEMA app TO nbr_nobody; GRANT SELECT ON app.\"Order Items\", app.orders,"},
 		{"no right to create schemas", func(t *testing.T, o *neighbours.Options) {
 			run(t, o.Source, "CREATE ROLE nbr_guest LOGIN PASSWORD 'x'")
 			o.Target = as(t, o.Target, "nbr_guest")
-		}, "in the shadow database CREATE on the database"},
+		}, "lacks rights in the shadow database: run there: GRANT CREATE ON DATABASE"},
 		{"records of another version", func(t *testing.T, o *neighbours.Options) {
 			create(t, *o)
 			run(t, o.Target, "UPDATE dpwatch.neighbour_version SET version = 99")

@@ -32,8 +32,8 @@ func (b *builder) rehearse(ctx context.Context, types []typeDefinition) (out reh
 		return out, err
 	}
 	if _, err := tx.Exec(ctx, "CREATE SCHEMA "+quote(b.stage(0))); err != nil {
-		out.faults = err
-		return out, nil
+		out.faults = explain(err)
+		return out, ctx.Err()
 	}
 	for _, step := range []func() error{
 		func() error { return b.checkBounds(ctx, tx) },
@@ -43,7 +43,7 @@ func (b *builder) rehearse(ctx context.Context, types []typeDefinition) (out reh
 			return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return b.makeViews(ctx, tx, 0) })
 		},
 	} {
-		if out.faults = step(); out.faults != nil {
+		if out.faults = explain(step()); out.faults != nil {
 			return out, ctx.Err()
 		}
 	}

@@ -92,16 +92,10 @@ func (s *source) once(ctx context.Context) error {
 // transaction begins the one transaction, locks the tables of a model, and reads the model; without tables to lock it reads
 // which there are.
 func (s *source) transaction(ctx context.Context, lock *model) (*model, error) {
-	tx, err := s.conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
-	if err != nil {
+	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
-	s.tx = tx
-	// With row_security off the server refuses to hide rows, which would be missing from the copy.
-	const before = "SET LOCAL search_path TO pg_catalog; SET LOCAL row_security TO off; SET LOCAL statement_timeout TO 0; SET LOCAL lock_timeout TO 0"
-	if _, err := tx.Exec(ctx, before, pgx.QueryExecModeSimpleProtocol); err != nil {
-		return nil, err
-	}
+	tx := s.tx
 	if lock != nil {
 		for _, r := range lock.tables() { // before the snapshot is taken, which LOCK does not do
 			if _, err := tx.Exec(ctx, "LOCK TABLE ONLY "+r.sql()+" IN ACCESS SHARE MODE"); err != nil {
@@ -122,6 +116,18 @@ func (s *source) transaction(ctx context.Context, lock *model) (*model, error) {
 		return d.m, d.identify()
 	}
 	return readModel(ctx, tx, s.o, true)
+}
+
+// open begins the transaction.
+func (s *source) open(ctx context.Context) (err error) {
+	s.tx, err = s.conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return err
+	}
+	// With row_security off the server refuses to hide rows, which would be missing from the copy.
+	const before = "SET LOCAL search_path TO pg_catalog; SET LOCAL row_security TO off; SET LOCAL statement_timeout TO 0; SET LOCAL lock_timeout TO 0"
+	_, err = s.tx.Exec(ctx, before, pgx.QueryExecModeSimpleProtocol)
+	return err
 }
 
 // readModel reads everything that the copies need to know; dependents: the views over the listed relations too.

@@ -98,7 +98,7 @@ func (v *verifier) compareSource(ctx context.Context) (faults []string, unread, 
 		return nil, fmt.Errorf("read the source's types: %w", err), ctx.Err()
 	}
 	source.close(ctx)
-	b := &builder{shadow: v.shadow, o: &o, epoch: v.set.Epoch, m: source.m}
+	b := &builder{shadow: v.shadow, o: &o, m: source.m}
 	if err := b.plan(); err != nil {
 		return nil, nil, err
 	}

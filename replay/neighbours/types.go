@@ -105,7 +105,7 @@ func (s *shadow) makeTypes(ctx context.Context, tx pgx.Tx, wanted []typeDefiniti
 	for _, t := range wanted {
 		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return s.makeType(ctx, tx, t, made) })
 		if err != nil {
-			faults = append(faults, err)
+			faults = append(faults, explain(err))
 		}
 	}
 	return errors.Join(faults...)
