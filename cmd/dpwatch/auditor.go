@@ -88,7 +88,7 @@ func runAuditor(ctx context.Context, env environment, conn net.Conn) error {
 		}
 	})
 	group.Go(func() { speak(ctx, out, auditor, registry, log) })
-	group.Go(func() { settlePace(ctx, c, gate, log) })
+	group.Go(func() { applyDefaultPace(ctx, c, gate, log) })
 	err = take(in, announce, auditor, gate, log)
 	stop()
 	group.Wait()

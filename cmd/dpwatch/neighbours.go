@@ -56,7 +56,7 @@ func buildCommand(env environment, use, short string, build func(context.Context
 		Use: use, Short: short,
 		Long: short + `.
 
-First everything that is known to stand in the way is looked for and reported at once: rights, extensions, types, tables without a
+The command first checks, and reports at once, everything that would make it fail: rights, extensions, types, tables without a
 path to the unit, definitions that the shadow database does not take. --plan stops there: it prints the tables, how their rows
 belong to units, by which rules units are chosen, the size of the copies and an estimate of the time, and changes nothing.
 A second signal does not stop the command from removing what it made; a third one does.`,

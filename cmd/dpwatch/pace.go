@@ -67,8 +67,8 @@ func defaultPace(ctx context.Context, c config.Config) (share float64, why strin
 // repeatDefault is how often a default is looked for again that could not be found.
 const repeatDefault = time.Minute
 
-// settlePace gives the gate the default that applies, if the configuration leaves it open.
-func settlePace(ctx context.Context, c config.Config, gate *gentle.Gate, log *zap.Logger) {
+// applyDefaultPace gives the gate the default that applies, if the configuration leaves it open.
+func applyDefaultPace(ctx context.Context, c config.Config, gate *gentle.Gate, log *zap.Logger) {
 	if !automaticPace(c) {
 		return
 	}

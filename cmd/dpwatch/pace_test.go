@@ -39,7 +39,7 @@ privacy: {protected: [public.people]}
 audit: %s
 `, tc.upstream, s.direct, tc.audit))
 			check := call(t, "", "config", "check", "--connect", "--config", path)
-			if strings.Contains(check.stdout, "the default: "+tc.want) != (tc.want != "") && tc.want != "" || tc.want == "" && strings.Contains(check.stdout, "audit.share") {
+			if tc.want != "" && !strings.Contains(check.stdout, "the default: "+tc.want) || tc.want == "" && strings.Contains(check.stdout, "audit.share") {
 				t.Errorf("config check: %s", check.stdout)
 			}
 			s.run(t, path)

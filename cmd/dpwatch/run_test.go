@@ -124,7 +124,7 @@ type adminStatus struct {
 		Pace     struct {
 			Default string
 			Limit   float64
-			Held string `json:"held"`
+			Held    string `json:"held"`
 		} `json:"pace"`
 		Audits []struct {
 			State     string   `json:"state"`

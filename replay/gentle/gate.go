@@ -80,7 +80,7 @@ func New(opt Options) *Gate {
 		opt.Now = time.Now
 	}
 	g := &Gate{opt: opt, changed: make(chan struct{})}
-	g.limit = g.most()
+	g.limit = g.maxLimit()
 	if opt.Guard.on() {
 		g.load = "the load of the shadow database is not known yet"
 	}
@@ -100,12 +100,12 @@ func (g *Gate) SetShare(share float64, why string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.opt.Share, g.opt.Default = share, why
-	g.limit, g.rest = g.most(), time.Time{}
+	g.limit, g.rest = g.maxLimit(), time.Time{}
 	g.wake()
 }
 
-// most is the limit while trials are not slow. Callers hold mu, or are alone.
-func (g *Gate) most() float64 {
+// maxLimit is the limit while trials are not slow. Callers hold mu, or are alone.
+func (g *Gate) maxLimit() float64 {
 	if g.opt.Share > 0 && g.opt.Share < 1 {
 		return g.opt.Share
 	}
@@ -159,7 +159,7 @@ func (g *Gate) Leave(slowdown float64) {
 		if g.slowness/float64(g.leaves) > g.opt.Slowdown {
 			g.limit = max(g.limit/2, leastLimit)
 		} else {
-			g.limit = min(g.limit+1, g.most())
+			g.limit = min(g.limit+1, g.maxLimit())
 		}
 		g.look, g.slowness, g.leaves = now.Add(lookEvery), 0, 0
 	}

@@ -34,7 +34,7 @@ func replaceSet(ctx context.Context, o Options, refresh bool) (Set, error) {
 	if err != nil {
 		return Set{}, explain(err)
 	}
-	p.rehearse(ctx, s)
+	p.dryRun(ctx, s)
 	if err := p.err(ctx); err != nil {
 		return Set{}, err
 	}
@@ -86,8 +86,8 @@ func (s *shadow) namesFree(ctx context.Context, current Set) error {
 type builder struct {
 	*shadow
 	o       *Options
-	current Set // that the new one takes the place of; zero = none
-	epoch   int64 // 0 = a rehearsal, which no record knows
+	current Set   // that the new one takes the place of; zero = none
+	epoch   int64 // 0 = a dry run, which has no record
 	method  Method
 	m       *model
 	g       *graph

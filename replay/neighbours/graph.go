@@ -67,11 +67,11 @@ func newGraph(m *model, o *Options) (*graph, error) {
 		}
 		e := edge{child: child, parent: parent, columns: k.columns, on: k.on, period: k.period, covers: map[*relation]bool{}}
 		for _, r := range m.tables() {
-			if m.within(r, child) && !m.within(r, g.unit) && len(g.governors(r, declared)) == 0 {
+			if m.within(r, child) && !m.within(r, g.unit) && len(g.declaring(r, declared)) == 0 {
 				e.covers[r] = true
 			}
 		}
-		if above := g.governors(child, declared); len(above) > 0 && above[0] != child {
+		if above := g.declaring(child, declared); len(above) > 0 && above[0] != child {
 			o.note("foreign key %s of %s is no path to the unit: privacy.paths declares how rows of %s belong to units, which holds for its partitions and children too; declare a path for %s itself if the key is one",
 				k.name, child.Table, above[0].Table, child.Table)
 		}
@@ -80,15 +80,15 @@ func newGraph(m *model, o *Options) (*graph, error) {
 	return g, g.complete()
 }
 
-// governors are the tables whose declared paths say how rows of r belong to units: r itself, or the nearest above it, of which
+// declaring are the tables whose declared paths say how rows of r belong to units: r itself, or the nearest above it, of which
 // inheritance may give several. None: foreign keys say it.
-func (g *graph) governors(r *relation, declared map[*relation]bool) []*relation {
+func (g *graph) declaring(r *relation, declared map[*relation]bool) []*relation {
 	if declared[r] {
 		return []*relation{r}
 	}
 	var out []*relation
 	for _, oid := range r.parents {
-		out = append(out, g.governors(g.m.byOID(oid), declared)...)
+		out = append(out, g.declaring(g.m.byOID(oid), declared)...)
 	}
 	return out
 }
@@ -109,7 +109,7 @@ func (g *graph) declare(o *Options) (map[*relation]bool, error) {
 	for i := range g.edges {
 		e := &g.edges[i]
 		for _, r := range g.m.tables() {
-			if slices.Contains(g.governors(r, declared), e.child) && !g.m.within(r, g.unit) {
+			if slices.Contains(g.declaring(r, declared), e.child) && !g.m.within(r, g.unit) {
 				e.covers[r] = true
 			}
 		}
@@ -181,23 +181,23 @@ func (g *graph) complete() error {
 
 // noPaths lists the tables whose rows belong to no unit, a table with all its partitions and children once.
 func (g *graph) noPaths(reached map[*relation]bool) error {
-	lost := func(r *relation) bool { return r.stores() && !reached[r] }
+	unreached := func(r *relation) bool { return r.stores() && !reached[r] }
 	all := func(top *relation) bool {
 		return !slices.ContainsFunc(g.m.tables(), func(r *relation) bool { return r.stores() && g.m.within(r, top) && reached[r] })
 	}
 	var faults []error
-	told := map[*relation]bool{}
+	reported := map[*relation]bool{}
 	for _, r := range g.m.tables() {
-		if !lost(r) {
+		if !unreached(r) {
 			continue
 		}
 		for len(r.parents) > 0 && all(g.m.byOID(r.parents[0])) {
 			r = g.m.byOID(r.parents[0])
 		}
-		if !told[r] {
+		if !reported[r] {
 			faults = append(faults, g.noPath(r))
 		}
-		told[r] = true
+		reported[r] = true
 	}
 	return errors.Join(faults...)
 }

@@ -30,11 +30,11 @@ func (d *discovery) names() error {
 	}
 	for _, r := range d.m.relations {
 		if r.copy == "" {
-			r.copy = n.free(r.Table, map[byte]string{'v': "view", 'm': "materialized view"}[r.kind])
+			r.copy = n.assign(r.Table, map[byte]string{'v': "view", 'm': "materialized view"}[r.kind])
 		}
 	}
 	for i := range d.m.sequences {
-		d.m.sequences[i].copy = n.free(d.m.sequences[i].Table, "sequence")
+		d.m.sequences[i].copy = n.assign(d.m.sequences[i].Table, "sequence")
 	}
 	for _, r := range d.m.relations {
 		for i := range r.indexes {
@@ -69,8 +69,8 @@ func (n *naming) number(t Table) string {
 	return name
 }
 
-// free is number with a note of a relation that gets another name; kind "" is a table.
-func (n *naming) free(t Table, kind string) string {
+// assign is number with a note of a relation that gets another name; kind "" is a table.
+func (n *naming) assign(t Table, kind string) string {
 	other := n.seen[t.Name]
 	name := n.number(t)
 	if name != t.Name {
@@ -97,7 +97,7 @@ func (n *naming) functions(functions []function) {
 	for i := range functions {
 		f := &functions[i]
 		if _, ok := given[f.Table]; !ok {
-			given[f.Table] = n.free(f.Table, "function")
+			given[f.Table] = n.assign(f.Table, "function")
 		}
 		f.copy = given[f.Table]
 	}

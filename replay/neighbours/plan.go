@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Plan is what create or refresh would do, and everything that is known to stand in its way.
+// Plan is what create or refresh would do, and every fault that is known before it begins.
 type Plan struct {
 	Source     string // the database
 	Tables     []PlannedTable
@@ -47,11 +47,11 @@ func (p *Plan) Err() error {
 }
 
 // The rates, bytes a second, at which D0 is copied and indexed, and neighbours are, as measured by make bench-neighbours on 2
-// cores; pause is for each relation of each schema.
+// cores; perRelation is for each relation of each schema.
 const (
 	copyRate      = 19e6
 	neighbourRate = 76e6
-	pause         = 0.02
+	perRelation   = 0.02
 )
 
 // MakePlan finds out what Create (or Refresh) would do, and everything that is missing for it, without changing anything: rights,
@@ -62,7 +62,7 @@ func MakePlan(ctx context.Context, o Options, refresh bool) (Plan, error) {
 	s := p.inspect(ctx, refresh)
 	if s != nil {
 		defer s.close(ctx)
-		p.rehearse(ctx, s)
+		p.dryRun(ctx, s)
 	}
 	return p.plan, ctx.Err()
 }
@@ -116,16 +116,16 @@ func (p *planner) inspect(ctx context.Context, refresh bool) *shadow {
 		s = nil
 		p.fault(err)
 	} else {
-		p.fault(p.lookAtShadow(ctx, s, refresh))
+		p.fault(p.inspectShadow(ctx, s, refresh))
 	}
-	if err := p.lookAtSource(ctx, s); err != nil {
+	if err := p.inspectSource(ctx, s); err != nil {
 		p.fault(err)
 	}
 	return s
 }
 
-// lookAtShadow finds what is in the way of a set in the shadow database.
-func (p *planner) lookAtShadow(ctx context.Context, s *shadow, refresh bool) error {
+// inspectShadow finds what is in the way of a set in the shadow database.
+func (p *planner) inspectShadow(ctx context.Context, s *shadow, refresh bool) error {
 	current, err := s.current(ctx)
 	switch {
 	case err == nil && !refresh:
@@ -146,8 +146,8 @@ func (p *planner) lookAtShadow(ctx context.Context, s *shadow, refresh bool) err
 	return errors.Join(faults...)
 }
 
-// lookAtSource reads the model, in one transaction, and finds what is missing to copy it.
-func (p *planner) lookAtSource(ctx context.Context, s *shadow) error {
+// inspectSource reads the model, in one transaction, and finds what is missing to copy it.
+func (p *planner) inspectSource(ctx context.Context, s *shadow) error {
 	conn, err := connect(ctx, p.o.Source, "neighbours.source")
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func (p *planner) lookAtSource(ctx context.Context, s *shadow) error {
 		return fmt.Errorf("read the source: %w", explain(err))
 	}
 	p.b = &builder{shadow: s, o: p.o, m: m}
-	p.fault(p.judge(ctx, src))
+	p.fault(p.validate(ctx, src))
 	if p.types, err = readTypes(ctx, conn, m.types, m.collations); err != nil {
 		return fmt.Errorf("read the source's types: %w", err)
 	}
@@ -178,8 +178,8 @@ func (p *planner) lookAtSource(ctx context.Context, s *shadow) error {
 	return err
 }
 
-// judge finds what is wrong with paths, measures and choices, and fills the plan.
-func (p *planner) judge(ctx context.Context, src *source) error {
+// validate finds what is wrong with paths, measures and choices, and fills the plan.
+func (p *planner) validate(ctx context.Context, src *source) error {
 	b := p.b
 	faults := []error{checkMeasures(b.m, p.o), b.plan()}
 	if b.shadow != nil {
@@ -238,8 +238,8 @@ func (p *planner) countUnits(ctx context.Context, src *source) error {
 	return nil
 }
 
-// rehearse tries what the source's definitions need in the shadow database.
-func (p *planner) rehearse(ctx context.Context, s *shadow) {
+// dryRun tries what the source's definitions need in the shadow database.
+func (p *planner) dryRun(ctx context.Context, s *shadow) {
 	if p.b == nil {
 		return
 	}
@@ -252,7 +252,7 @@ func (p *planner) rehearse(ctx context.Context, s *shadow) {
 		return
 	}
 	notes := p.plan.Notes
-	r, err := p.b.rehearse(ctx, p.types)
+	r, err := p.b.dryRun(ctx, p.types)
 	p.fault(r.faults)
 	p.fault(err)
 	for _, n := range p.plan.Notes[len(notes):] {
@@ -282,7 +282,7 @@ func (p *planner) list(g *graph) {
 		p.plan.Tables = append(p.plan.Tables, t)
 	}
 	one := float64(p.plan.Bytes)
-	p.plan.Seconds = one/copyRate + pause*float64(len(m.relations)*(len(p.o.D1)+1))
+	p.plan.Seconds = one/copyRate + perRelation*float64(len(m.relations)*(len(p.o.D1)+1))
 	if b.method == Copy {
 		p.plan.Seconds += one * float64(len(p.o.D1)) / neighbourRate
 		p.plan.Bytes *= int64(len(p.o.D1) + 1)

@@ -105,7 +105,7 @@ func (v *verifier) compareSource(ctx context.Context) (faults []string, unread, 
 	if err := checkMeasures(source.m, &o); err != nil {
 		return []string{err.Error()}, nil, nil
 	}
-	r, err := b.rehearse(ctx, types)
+	r, err := b.dryRun(ctx, types)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -61,7 +61,7 @@ func Verify(ctx context.Context, o Options) (Report, error) {
 	if err := v.readD0(ctx, members); err != nil {
 		return report, fmt.Errorf("verify d0: %w", explain(err))
 	}
-	if report.Faults, err = v.health(ctx, set.D0, v.worlds[set.D0]); err != nil {
+	if report.Faults, err = v.condition(ctx, set.D0, v.worlds[set.D0]); err != nil {
 		return report, fmt.Errorf("verify d0: %w", explain(err))
 	}
 	faults, unread, err := v.compareSource(ctx)
@@ -193,7 +193,7 @@ func (v *verifier) compare(ctx context.Context, number int, m Member) (Differenc
 		return d, err
 	}
 	for _, find := range []func() ([]string, error){
-		func() ([]string, error) { return v.health(ctx, m.Schema, d1) },
+		func() ([]string, error) { return v.condition(ctx, m.Schema, d1) },
 		func() ([]string, error) { return v.unitFaults(d0, d1, number) },
 	} {
 		faults, err := find()

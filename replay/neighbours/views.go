@@ -40,7 +40,7 @@ func (b *builder) makeViews(ctx context.Context, tx pgx.Tx, world int) error {
 			if err := b.without0(left, faults); err != nil {
 				return err
 			}
-			if b.epoch == 0 { // a rehearsal
+			if b.epoch == 0 { // a dry run
 				break
 			}
 			_, err := tx.Exec(ctx, "UPDATE "+b.record("neighbour_set")+" SET tables = $1 WHERE epoch = $2", b.tables(), b.epoch)

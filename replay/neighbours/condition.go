@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// alien lists what no copy has, because it changes what statements read or do. $1 is the schema.
-const alien = `SELECT format('row security is on for %s', c.relname) FROM pg_class c
+// unexpectedObjects lists what no copy has, because it changes what statements read or do. $1 is the schema.
+const unexpectedObjects = `SELECT format('row security is on for %s', c.relname) FROM pg_class c
 		WHERE c.relnamespace = to_regnamespace($1) AND (c.relrowsecurity OR c.relforcerowsecurity)
 	UNION ALL SELECT format('%s has the row security policy %s', c.relname, p.polname) FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid
 		WHERE c.relnamespace = to_regnamespace($1)
@@ -18,8 +18,8 @@ const alien = `SELECT format('row security is on for %s', c.relname) FROM pg_cla
 		WHERE c.relnamespace = to_regnamespace($1) AND NOT t.tgisinternal
 	ORDER BY 1`
 
-// unread lists what the roles $2 lack to read the schema $1.
-const unread = `WITH roles AS (SELECT r.oid, r.rolname FROM pg_roles r WHERE r.rolname = ANY($2::text[]))
+// missingRights lists what the roles $2 lack to read the schema $1.
+const missingRights = `WITH roles AS (SELECT r.oid, r.rolname FROM pg_roles r WHERE r.rolname = ANY($2::text[]))
 	SELECT format('role %s does not exist', t) FROM unnest($2::text[]) t WHERE t NOT IN (SELECT rolname FROM roles)
 	UNION ALL SELECT format('role %s lacks USAGE on the schema', rolname) FROM roles WHERE NOT has_schema_privilege(oid, to_regnamespace($1)::oid, 'USAGE')
 	UNION ALL SELECT format('role %s lacks SELECT on %s', r.rolname, string_agg(c.relname, ', ' ORDER BY c.relname)) FROM roles r, pg_class c
@@ -27,9 +27,9 @@ const unread = `WITH roles AS (SELECT r.oid, r.rolname FROM pg_roles r WHERE r.r
 	UNION ALL SELECT format('role %s lacks EXECUTE on function %s', r.rolname, string_agg(f.proname, ', ' ORDER BY f.proname)) FROM roles r, pg_proc f
 		WHERE f.pronamespace = to_regnamespace($1) AND NOT has_function_privilege(r.oid, f.oid, 'EXECUTE') GROUP BY r.rolname`
 
-// unanalyzed lists the tables of the schema $1 with rows (their names are $2, those with rows below them $3) that lack what ANALYZE
+// missingStatistics lists the tables of the schema $1 with rows (their names are $2, those with rows below them $3) that lack what ANALYZE
 // gathers. A sample that is empty, of a type whose values cannot be compared say, still has a row in pg_stats.
-const unanalyzed = `WITH columns AS (SELECT c.oid, c.relname, a.attname, false AS inherited FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+const missingStatistics = `WITH columns AS (SELECT c.oid, c.relname, a.attname, false AS inherited FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
 			AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated <> 'v' AND coalesce(a.attstattarget::int, -1) <> 0
 			WHERE c.relnamespace = to_regnamespace($1) AND c.relname = ANY($2::text[])
 		UNION ALL SELECT c.oid, c.relname, a.attname, true FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
@@ -60,9 +60,9 @@ func texts(ctx context.Context, conn interface {
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// health lists what is wrong with a schema of copies by itself, whatever the other schemas and the source are like.
-func (v *verifier) health(ctx context.Context, schema string, sums *worldSums) ([]string, error) {
-	faults, err := texts(ctx, v.conn, alien, quote(schema))
+// condition lists what is wrong with a schema of copies by itself, whatever the other schemas and the source are like.
+func (v *verifier) condition(ctx context.Context, schema string, sums *worldSums) ([]string, error) {
+	faults, err := texts(ctx, v.conn, unexpectedObjects, quote(schema))
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (v *verifier) health(ctx context.Context, schema string, sums *worldSums) (
 	if len(roles) == 0 {
 		roles = []string{v.conn.Config().User}
 	}
-	lacks, err := texts(ctx, v.conn, unread, quote(schema), roles)
+	lacks, err := texts(ctx, v.conn, missingRights, quote(schema), roles)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (v *verifier) health(ctx context.Context, schema string, sums *worldSums) (
 			}
 		}
 	}
-	empty, err := texts(ctx, v.conn, unanalyzed, quote(schema), nonNil(filled), nonNil(above), schema)
+	empty, err := texts(ctx, v.conn, missingStatistics, quote(schema), nonNil(filled), nonNil(above), schema)
 	for _, e := range empty {
 		faults = append(faults, fmt.Sprintf("%s: plans are others than at the source: run VACUUM (ANALYZE) on the tables of %s", e, schema))
 	}

@@ -7,15 +7,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// rehearsal is what comes of making D0 without rows.
-type rehearsal struct {
+// dryRunResult is the outcome of making D0 without rows.
+type dryRunResult struct {
 	faults error        // every definition that the shadow database does not take
 	made   *description // what was made; nil with faults
 }
 
-// rehearse makes the types and an empty D0 of the source's definitions in a transaction that is rolled back: what fails here would
+// dryRun makes the types and an empty D0 of the source's definitions in a transaction that is rolled back: what fails here would
 // fail when the rows are copied, and what comes out is what the copies should be like.
-func (b *builder) rehearse(ctx context.Context, types []typeDefinition) (out rehearsal, err error) {
+func (b *builder) dryRun(ctx context.Context, types []typeDefinition) (out dryRunResult, err error) {
 	tx, err := b.conn.Begin(ctx)
 	if err != nil {
 		return out, err
