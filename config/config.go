@@ -165,6 +165,7 @@ type Audit struct {
 	// How gently the shadow database is asked; 0 and none = without that limit.
 	Rate      float64  `yaml:"rate"`     // trials a second
 	Sessions  int      `yaml:"sessions"` // at work at a time; 0 = two a worker
+	Share     float64  `yaml:"share"`    // of the time in which a single connection is at work; 0 = automatic, 1 = no limit
 	Slowdown  float64  `yaml:"slowdown"`
 	Windows   []Window `yaml:"windows"`
 	MaxActive int      `yaml:"max_active"`

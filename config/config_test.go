@@ -174,6 +174,7 @@ func TestFault(t *testing.T) {
 		{"not a time of the day", minimal + "audit: {windows: [22-6]}\n", "audit.windows[0]: \"22-6\" is not a time of the day"},
 		{"an empty window", minimal + "audit: {windows: ['22:00-22:00']}\n", "is empty"},
 		{"not a time zone", minimal + "audit: {windows: ['22:00-06:00 Europe/Berlon']}\n", "not a time zone"},
+		{"share", minimal + "audit: {share: 1.5}\n", "must be from 0 to 1"},
 		{"slowdown", minimal + "audit: {slowdown: 0.5}\n", "more than 1"},
 		{"memory", minimal + "audit: {memory: 1MiB}\n", "audit.memory: is 1MiB; the auditor needs at least 64MiB"},
 		{"no place for a shape", minimal + "audit: {max_per_shape: 0}\n", "audit.max_per_shape"},

@@ -199,6 +199,9 @@ func (d *decoder) audit(a *Audit) {
 	if !(a.Rate >= 0) || math.IsInf(a.Rate, 0) {
 		d.add("audit.rate", "must be a number of trials a second, 0 = no limit")
 	}
+	if !(a.Share >= 0 && a.Share <= 1) {
+		d.add("audit.share", "must be from 0 to 1: 0.1 is a tenth of the time of one connection, 1 is no limit, 0 is automatic")
+	}
 	if !(a.Slowdown == 0 || a.Slowdown > 1) || math.IsInf(a.Slowdown, 0) {
 		d.add("audit.slowdown", "must be more than 1, 4 say: how many times slower than their best trials may be; 0 = not watched")
 	}

@@ -88,6 +88,7 @@ func runAuditor(ctx context.Context, env environment, conn net.Conn) error {
 		}
 	})
 	group.Go(func() { speak(ctx, out, auditor, registry, log) })
+	group.Go(func() { applyDefaultPace(ctx, c, gate, log) })
 	err = take(in, announce, auditor, gate, log)
 	stop()
 	group.Wait()
@@ -275,20 +276,6 @@ func replayOptions(c config.Config, pace replay.Pace) replay.Options {
 
 // auditConnections is how many connections one audit has.
 const auditConnections = 2
-
-func newGate(c config.Config) *gentle.Gate {
-	opt := gentle.Options{
-		Rate: c.Audit.Rate, Sessions: c.Audit.Sessions, Slowdown: c.Audit.Slowdown,
-		Guard: gentle.Guard{DSN: c.Shadow.DSN.Reveal(), MaxActive: c.Audit.MaxActive, MaxLag: time.Duration(c.Audit.MaxLag)},
-	}
-	if opt.Sessions == 0 {
-		opt.Sessions = auditConnections * c.Audit.Workers
-	}
-	for _, w := range c.Audit.Windows {
-		opt.Windows = append(opt.Windows, gentle.Window{From: w.From, To: w.To, Zone: w.Zone})
-	}
-	return gentle.New(opt)
-}
 
 // turnTrials is how many rounds one audit runs on its sessions, at least, before they are closed and another has its turn.
 const turnTrials = 200

@@ -14,6 +14,7 @@ import (
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/preflight"
+	"github.com/dpwatch/dpwatch/internal/sqlstate"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 	"github.com/dpwatch/dpwatch/proxy"
 	"github.com/dpwatch/dpwatch/replay"
@@ -34,7 +35,22 @@ func preflightTasks(c config.Config) []preflight.Task {
 	for i := range c.Shadow.Engines() {
 		tasks = append(tasks, checkEngine(c, i))
 	}
-	return append(tasks, checkNeighbours(c))
+	return append(tasks, checkNeighbours(c), checkPace(c))
+}
+
+// checkPace reports how fast trials run by default, if the configuration leaves it open.
+func checkPace(c config.Config) preflight.Task {
+	return func(ctx context.Context) []preflight.Check {
+		if !automaticPace(c) {
+			return nil
+		}
+		check := preflight.Check{Name: "audit.share", Object: "the default", Status: preflight.OK}
+		_, why, err := defaultPace(ctx, c)
+		if check.Message = why; err != nil {
+			check.Status, check.Message, check.Fix = preflight.Unchecked, why+": "+sqlstate.Withhold(err).Error(), "set audit.share: 0.1 for a server that clients use, 1 for another"
+		}
+		return []preflight.Check{check}
+	}
 }
 
 func preflightOptions(c config.Config) preflight.Options {

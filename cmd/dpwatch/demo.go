@@ -175,6 +175,7 @@ audit:
   confidence: {{.Confidence}}
   max_trials: {{.MaxTrials}}
   retry_after: 1s
+  share: 1
 `))
 
 // demoConfig writes the configuration that a user would, and reads it as run does.

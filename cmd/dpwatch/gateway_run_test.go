@@ -32,7 +32,7 @@ admin: {listen: 127.0.0.1:0}
 shadow: {dsn: %q, %s}
 privacy: {protected: [public.visits]}
 claims: {safe_functions: [dp_count, dp_sum], default: {epsilon: 1}}
-audit: {max_trials: %d, confidence: 0.999999, retry_after: 200ms}
+audit: {max_trials: %d, confidence: 0.999999, retry_after: 200ms, share: 1}
 `, production.Host, s.direct, engines, trials)))
 	return s
 }
@@ -92,7 +92,7 @@ admin: {listen: 127.0.0.1:0}
 shadow: {dsn: %q, worlds: [{schema: d0, engine: %q}, {schema: d1, engine: %q}]}
 privacy: {protected: [public.visits]}
 claims: {safe_functions: [dp_count], default: {epsilon: 1}}
-audit: {retry_after: 200ms}
+audit: {retry_after: 200ms, share: 1}
 `, production.Host, s.direct, engine, engine))
 	call(t, "", "config", "check", "--connect", "--config", path).want(t, exitDone, "engine of d1: which copy it reads: run checks that with the first query")
 	s.run(t, path)

@@ -9,8 +9,9 @@ import (
 )
 
 func main() {
-	os.Exit(run(untilSignal(context.Background()), os.Args[1:], environment{
-		Getenv: os.Getenv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Executable: os.Executable,
+	var signals interrupts
+	os.Exit(run(signals.untilSignal(context.Background(), os.Stderr), os.Args[1:], environment{
+		Getenv: os.Getenv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Executable: os.Executable, Removes: signals.removes,
 	}))
 }
 

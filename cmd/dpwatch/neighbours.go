@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -53,11 +52,32 @@ func withOptions(env environment, cmd *cobra.Command, f func(context.Context, ne
 }
 
 func buildCommand(env environment, use, short string, build func(context.Context, neighbours.Options) (neighbours.Set, error)) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Example: "  dpwatch neighbours " + use + " --config dpwatch.yaml"}
+	cmd := &cobra.Command{
+		Use: use, Short: short,
+		Long: short + `.
+
+The command first checks, and reports at once, everything that would make it fail: rights, extensions, types, tables without a
+path to the unit, definitions that the shadow database does not take. --plan stops there: it prints the tables, how their rows
+belong to units, by which rules units are chosen, the size of the copies and an estimate of the time, and changes nothing.
+A second signal does not stop the command from removing what it made; a third one does.`,
+		Example: "  dpwatch neighbours " + use + " --config dpwatch.yaml --plan\n  dpwatch neighbours " + use + " --config dpwatch.yaml",
+	}
+	asJSON := outputFlag(cmd)
+	plan := cmd.Flags().Bool("plan", false, "only look for faults and print what would be done; exit code 1 with faults")
 	withOptions(env, cmd, func(ctx context.Context, o neighbours.Options) error {
+		js, err := asJSON()
+		if err != nil {
+			return err
+		}
+		if *plan {
+			return writePlan(ctx, env, o, use == "refresh", js)
+		}
 		screen := newScreen(env.Stderr)
 		defer screen.Done()
 		began := time.Now()
+		if env.Removes != nil {
+			env.Removes()
+		}
 		o.Note = func(text string) { screen.Say("note: " + text) }
 		o.Progress = func(p neighbours.Progress) { screen.Rows(p.Step, p.Done, p.Total, time.Since(began)) }
 		set, err := build(ctx, o)
@@ -65,6 +85,11 @@ func buildCommand(env environment, use, short string, build func(context.Context
 			return err
 		}
 		screen.Done()
+		if js {
+			return json.NewEncoder(env.Stdout).Encode(map[string]any{
+				"epoch": set.Epoch, "d0": set.D0, "d1": set.D1, "relation": set.Relation, "method": set.Method, "seconds": time.Since(began).Seconds(),
+			})
+		}
 		_, err = fmt.Fprintf(env.Stdout, "epoch %d: %s and %s, by method %s, in %.1f s\n",
 			set.Epoch, set.D0, strings.Join(set.D1, ", "), set.Method, time.Since(began).Seconds())
 		return err
@@ -75,6 +100,9 @@ func buildCommand(env environment, use, short string, build func(context.Context
 func dropCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{Use: "drop", Short: "Remove the copies and everything that was made for them"}
 	withOptions(env, cmd, func(ctx context.Context, o neighbours.Options) error {
+		if env.Removes != nil {
+			env.Removes()
+		}
 		o.Note = func(text string) { fmt.Fprintln(env.Stderr, "note: "+text) }
 		return neighbours.Drop(ctx, o)
 	})
@@ -83,9 +111,11 @@ func dropCommand(env environment) *cobra.Command {
 
 func verifyCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "verify", Short: "Prove that every pair differs by exactly one unit",
-		Long: `Compare D0 and every neighbour, by checksums per table of the unit's rows and of all others, and by their catalogs.
-Exit code 2 if a pair is not neighbouring.`,
+		Use: "verify", Short: "Check that every pair differs by exactly one unit, and that D0 is what the source's definitions make",
+		Long: `Compare D0 and every neighbour, by checksums per table of the unit's rows and of all others, and by what plans, results and
+rights depend on: columns, constraints, indexes, statistics, views, functions, sequences, rules, row security and what the replay role may read.
+Compare D0 with what create would make of the source's definitions today; if the source cannot be reached, the output says so.
+Exit code 2 if a pair is not neighbouring, or D0 is not as it should be.`,
 	}
 	asJSON := outputFlag(cmd)
 	withOptions(env, cmd, func(ctx context.Context, o neighbours.Options) error {
@@ -93,15 +123,14 @@ Exit code 2 if a pair is not neighbouring.`,
 		if err != nil {
 			return err
 		}
-		o.Note = func(text string) { fmt.Fprintln(env.Stderr, "note: "+text) }
-		set, pairs, err := neighbours.Verify(ctx, o)
+		report, err := neighbours.Verify(ctx, o)
 		if err != nil {
 			return err
 		}
-		if err := writePairs(env.Stdout, set, pairs, js); err != nil {
+		if err := writeVerified(env.Stdout, report, js); err != nil {
 			return err
 		}
-		if slices.ContainsFunc(pairs, func(d neighbours.Difference) bool { return len(d.Faults) > 0 }) {
+		if !report.OK() {
 			return &exitError{code: exitViolation}
 		}
 		return nil
@@ -109,7 +138,8 @@ Exit code 2 if a pair is not neighbouring.`,
 	return cmd
 }
 
-func writePairs(w io.Writer, set neighbours.Set, pairs []neighbours.Difference, js bool) error {
+func writeVerified(w io.Writer, report neighbours.Report, js bool) error {
+	set, pairs := report.Set, report.Pairs
 	if js {
 		type pair struct {
 			Schema  string           `json:"schema"`
@@ -119,14 +149,36 @@ func writePairs(w io.Writer, set neighbours.Set, pairs []neighbours.Difference, 
 			Faults  []string         `json:"faults"`
 		}
 		out := struct {
-			Epoch int64  `json:"epoch"`
-			D0    string `json:"d0"`
-			Pairs []pair `json:"pairs"`
-		}{set.Epoch, set.D0, []pair{}}
+			Epoch       int64    `json:"epoch"`
+			D0          string   `json:"d0"`
+			Faults      []string `json:"faults"`
+			NotCompared string   `json:"source_not_compared,omitempty"`
+			Pairs       []pair   `json:"pairs"`
+		}{set.Epoch, set.D0, append([]string{}, report.Faults...), report.NotCompared, []pair{}}
 		for _, d := range pairs {
 			out.Pairs = append(out.Pairs, pair{d.Schema, d.Unit, d.Removed, d.Added, append([]string{}, d.Faults...)})
 		}
 		return json.NewEncoder(w).Encode(out)
+	}
+	text := set.D0 + ": as the source's definitions make it"
+	switch {
+	case len(report.Faults) > 0:
+		text = set.D0 + ": NOT as the source's definitions make it"
+	case report.NotCompared != "":
+		text = set.D0 + ": NOT COMPARED with the source: " + report.NotCompared
+	}
+	if _, err := fmt.Fprintln(w, text); err != nil {
+		return err
+	}
+	for _, f := range report.Faults {
+		if _, err := fmt.Fprintln(w, "  "+f); err != nil {
+			return err
+		}
+	}
+	if len(report.Faults) > 0 && report.NotCompared != "" {
+		if _, err := fmt.Fprintln(w, "  NOT COMPARED with the source: "+report.NotCompared); err != nil {
+			return err
+		}
 	}
 	for _, d := range pairs {
 		var removed, added int64

@@ -46,6 +46,18 @@ neighbours: {source: %q, target: %q, choose: [{rule: most_rows}, {rule: largest,
 	if _, errText := dpwatch(exitFault, "list"); !strings.Contains(errText, "run `dpwatch neighbours create`") {
 		t.Errorf("list without a set: %q", errText)
 	}
+	plan, _ := dpwatch(exitDone, "create", "--plan")
+	if !strings.Contains(plan, "public.tx (table)") || !strings.Contains(plan, "(user_id) -> public.users (id)") || !strings.Contains(plan, "d1_2: a unit by the rule largest public.tx.spent") {
+		t.Errorf("plan: %q", plan)
+	}
+	plan, _ = dpwatch(exitFault, "refresh", "--plan", "-o", "json")
+	var planned struct {
+		Tables []struct{ Name string }
+		Faults []string
+	}
+	if err := json.Unmarshal([]byte(plan), &planned); err != nil || len(planned.Tables) != 2 || !slices.Equal(planned.Faults, []string{"there is no set to refresh: use create"}) {
+		t.Errorf("plan: %q, %v", plan, err)
+	}
 	out, progress := dpwatch(exitDone, "create")
 	if !strings.Contains(out, "d0 and d1_1, d1_2, by method copy") || !strings.Contains(progress, "rows") {
 		t.Errorf("create: %q, %q", out, progress)

@@ -15,6 +15,7 @@ type environment struct {
 	Stdout     io.Writer
 	Stderr     io.Writer
 	Executable func() (string, error) // the binary to run as the auditor
+	Removes    func()                 // says that the command removes what it made when it is interrupted; may be nil
 }
 
 // The exit codes that scripts rely on.

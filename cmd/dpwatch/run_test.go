@@ -82,7 +82,7 @@ admin: %s
 shadow: {dsn: %q}
 privacy: {protected: [public.people]}
 claims: {safe_functions: [noisy], trust: [comment], settings: {epsilon: dp.epsilon, delta: dp.delta}}
-audit: {max_trials: 500, retry_after: 200ms}
+audit: {max_trials: 500, retry_after: 200ms, share: 1}
 # %s
 `, cfg.Host, cfg.Port, strings.Join(append([]string{""}, proxy...), ", "), admin, shadow, extra)))
 	return s
@@ -163,7 +163,9 @@ type adminStatus struct {
 		Skipped  map[string]uint64 `json:"skipped"`
 		Shadow   string            `json:"shadow"`
 		Pace     struct {
-			Held string `json:"held"`
+			Default string
+			Limit   float64
+			Held    string `json:"held"`
 		} `json:"pace"`
 		Audits []struct {
 			State     string   `json:"state"`

@@ -2,24 +2,41 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 )
 
+// interrupts ends a command at the first SIGINT or SIGTERM.
+type interrupts struct {
+	cleansUp atomic.Bool // the command removes what it made before it ends
+}
+
+// removes says that the command removes what it made when its context ends: a second signal then does not end the process,
+// a third one does. Programs that end others send two in quick succession, as timeout does.
+func (i *interrupts) removes() { i.cleansUp.Store(true) }
+
 // untilSignal returns a context that ends at the first SIGINT or SIGTERM. By the time it ends, the next of them ends
-// the process at once: nobody who saw the effect of the first (a client that was refused) can send a second in vain, as
-// with [signal.NotifyContext], which gives the signals back some time after its context ended.
-func untilSignal(parent context.Context) context.Context {
+// the process at once, or the next but one after removes: nobody who saw the effect of the first (a client that was refused)
+// can send a second in vain, as with [signal.NotifyContext], which gives the signals back some time after its context ended.
+func (i *interrupts) untilSignal(parent context.Context, stderr io.Writer) context.Context {
 	ctx, cancel := context.WithCancel(parent)
-	signals := make(chan os.Signal, 2)
+	signals := make(chan os.Signal, 3)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-signals
+		if i.cleansUp.Load() {
+			cancel()
+			<-signals
+			fmt.Fprintln(stderr, "dpwatch: removing what was made; another signal ends the process at once")
+		}
 		signal.Stop(signals) // all that came until here is in the channel, the next one has its default effect
 		select {
-		case second := <-signals:
-			_ = syscall.Kill(os.Getpid(), second.(syscall.Signal))
+		case next := <-signals:
+			_ = syscall.Kill(os.Getpid(), next.(syscall.Signal))
 		default:
 		}
 		cancel()

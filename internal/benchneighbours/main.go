@@ -119,11 +119,14 @@ func (b *bench) method(ctx context.Context, method neighbours.Method) error {
 		return err
 	}
 	began = time.Now()
-	_, pairs, err := neighbours.Verify(ctx, o)
+	report, err := neighbours.Verify(ctx, o)
 	if err != nil {
 		return err
 	}
-	for _, p := range pairs {
+	if len(report.Faults) > 0 {
+		return fmt.Errorf("d0: %s", report.Faults[0])
+	}
+	for _, p := range report.Pairs {
 		if len(p.Faults) > 0 {
 			return fmt.Errorf("%s: %s", p.Schema, p.Faults[0])
 		}

@@ -16,6 +16,10 @@ import (
 type Options struct {
 	Rate     float64 // trials a second, all sessions together; 0 = no limit
 	Sessions int     // at work at a time; 0 = no limit
+	// Share is the part of the time in which a single session works, where it is above 0 and below 1; then Sessions does not count.
+	Share float64
+	// Default says which limits hold and why, for the status, where the operator set none.
+	Default string
 	// Slowdown is how many times slower than their best trials may become before fewer sessions work: half of them
 	// after a second in which the mean was above it, one more after a second in which it was not. Below one session
 	// the last one rests between its trials. 0 = not watched; it needs Sessions.
@@ -44,6 +48,7 @@ type Gate struct {
 	changed  chan struct{}
 	paused   bool
 	load     string // why the guard holds replays; "" = it does not
+	measured *Load  // what the guard measured last
 	warning  string // about the guard
 	active   int
 	limit    float64
@@ -64,6 +69,9 @@ type State struct {
 	Sessions int    `json:"sessions"`          // at work now
 	// Limit is how many may be at work, less than 1 for a share of the time; 0 = any number.
 	Limit float64 `json:"limit"`
+	// Default says which limit holds where the configuration sets none, and why.
+	Default string `json:"default,omitempty"`
+	Load    *Load  `json:"load,omitempty"` // nil = not watched, or not known
 }
 
 // New returns an open Gate. Guard works while Run does; till it looked first, nothing passes.
@@ -71,7 +79,8 @@ func New(opt Options) *Gate {
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
-	g := &Gate{opt: opt, changed: make(chan struct{}), limit: float64(opt.Sessions)}
+	g := &Gate{opt: opt, changed: make(chan struct{})}
+	g.limit = g.maxLimit()
 	if opt.Guard.on() {
 		g.load = "the load of the shadow database is not known yet"
 	}
@@ -86,11 +95,28 @@ func (g *Gate) Pause(paused bool) {
 	g.wake()
 }
 
+// SetShare replaces Options.Share and Options.Default.
+func (g *Gate) SetShare(share float64, why string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.opt.Share, g.opt.Default = share, why
+	g.limit, g.rest = g.maxLimit(), time.Time{}
+	g.wake()
+}
+
+// maxLimit is the limit while trials are not slow. Callers hold mu, or are alone.
+func (g *Gate) maxLimit() float64 {
+	if g.opt.Share > 0 && g.opt.Share < 1 {
+		return g.opt.Share
+	}
+	return float64(g.opt.Sessions)
+}
+
 // State returns what the Gate does now.
 func (g *Gate) State() State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return State{Paused: g.paused, Held: g.held(g.opt.Now()), Warning: g.warning, Sessions: g.active, Limit: g.limit}
+	return State{Paused: g.paused, Held: g.held(g.opt.Now()), Warning: g.warning, Sessions: g.active, Limit: g.limit, Default: g.opt.Default, Load: g.measured}
 }
 
 // Enter implements replay.Pace.
@@ -126,14 +152,14 @@ func (g *Gate) Leave(slowdown float64) {
 	g.active--
 	g.slowness += slowdown
 	g.leaves++
-	if g.limit < 1 && g.opt.Slowdown > 0 {
+	if g.limit > 0 && g.limit < 1 {
 		g.rest = now.Add(time.Duration(float64(now.Sub(g.entered)) * (1/g.limit - 1)))
 	}
 	if g.opt.Slowdown > 0 && !now.Before(g.look) {
 		if g.slowness/float64(g.leaves) > g.opt.Slowdown {
 			g.limit = max(g.limit/2, leastLimit)
 		} else {
-			g.limit = min(g.limit+1, float64(g.opt.Sessions))
+			g.limit = min(g.limit+1, g.maxLimit())
 		}
 		g.look, g.slowness, g.leaves = now.Add(lookEvery), 0, 0
 	}
@@ -156,7 +182,7 @@ func (g *Gate) wait(now time.Time) time.Duration {
 	switch {
 	case g.held(now) != "":
 		return windowLook
-	case g.opt.Sessions > 0 && g.active >= max(1, int(g.limit)):
+	case g.limit > 0 && g.active >= max(1, int(g.limit)):
 		return time.Hour // until one leaves
 	}
 	return max(g.next.Sub(now), g.rest.Sub(now), 0)

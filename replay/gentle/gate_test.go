@@ -148,6 +148,69 @@ func TestWindows(t *testing.T) {
 	}
 }
 
+// A share of the time is all that trials get, of several sessions together.
+func TestShare(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := gentle.New(gentle.Options{Sessions: 4, Share: 0.1, Default: "the reason"})
+		if n := work(t, g, 4, 10*time.Millisecond, 100*time.Second, steady); n < 950 || n > 1050 {
+			t.Errorf("%d trials of 10 ms in 100 s at a tenth of the time, want about 1000", n)
+		}
+		if s := g.State(); s.Limit != 0.1 || s.Default != "the reason" {
+			t.Errorf("state %+v", s)
+		}
+		g.SetShare(0, "another")
+		if n := work(t, g, 4, 10*time.Millisecond, 10*time.Second, steady); n < 3900 || n > 4060 {
+			t.Errorf("%d trials in 10 s of four sessions, want about 4000", n)
+		}
+		g = gentle.New(gentle.Options{Sessions: 4, Share: 0.1, Slowdown: 3})
+		work(t, g, 4, 10*time.Millisecond, time.Minute, func() float64 { return 5 })
+		if s := g.State(); s.Limit != 1.0/16 {
+			t.Errorf("limit %g with slow trials, want 1/16", s.Limit)
+		}
+		work(t, g, 4, 10*time.Millisecond, time.Minute, steady)
+		if s := g.State(); s.Limit != 0.1 {
+			t.Errorf("limit %g with quick trials again, want 0.1", s.Limit)
+		}
+	})
+}
+
+// TestGuardShortStatements: sessions of short statements, which are between two of them at most moments, count.
+func TestGuardShortStatements(t *testing.T) {
+	dsn := pgtest.Start(t).DSN("postgres")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	g := gentle.New(gentle.Options{Guard: gentle.Guard{DSN: dsn, MaxActive: 2}})
+	var done sync.WaitGroup
+	done.Go(func() { g.Run(ctx) })
+	until(t, g, "")
+	busy, stop := context.WithCancel(ctx)
+	for range 3 {
+		conn, err := pgx.Connect(t.Context(), dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done.Go(func() {
+			defer conn.Close(context.Background())
+			for busy.Err() == nil {
+				if _, err := conn.Exec(context.Background(), "SELECT 1"); err != nil {
+					t.Error(err)
+					return
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+		})
+	}
+	until(t, g, "3 other sessions are active")
+	if l := g.State().Load; l == nil || l.ActiveSessions < 3 || l.MaxActive != 2 {
+		t.Errorf("load %+v", l)
+	}
+	stop()
+	until(t, g, "")
+	cancel()
+	done.Wait()
+}
+
 // until waits for a state; the bound only ends a test that hangs.
 func until(t *testing.T, g *gentle.Gate, held string) {
 	t.Helper()

@@ -13,17 +13,27 @@ import (
 // Guard holds replays while the shadow database has other work.
 type Guard struct {
 	DSN       string
-	MaxActive int           // sessions of others that are running a statement; 0 = not watched
+	MaxActive int           // sessions of others that ran a statement since the last look; 0 = not watched
 	MaxLag    time.Duration // of replication, on a standby its own, on a primary its standbys' greatest; 0 = not watched
-	Every     time.Duration // how often it looks; 0 = every 5 s
+	Every     time.Duration // how often it looks; 0 = every second
 }
 
 func (g Guard) on() bool { return g.MaxActive > 0 || g.MaxLag > 0 }
 
-// loadQuery counts the statements that others run and the sessions whose state this role may not see, and takes the
-// lag in seconds. On an idle primary a standby's last transaction is old without a lag.
+// Load is what the guard measured last.
+type Load struct {
+	ActiveSessions int     `json:"active_sessions"` // of others, that ran a statement since the look before
+	MaxActive      int     `json:"max_active"`      // 0 = not watched
+	LagSeconds     float64 `json:"lag_seconds"`
+	MaxLagSeconds  float64 `json:"max_lag_seconds"` // 0 = not watched
+}
+
+// loadQuery counts the sessions of others that run a statement, or ran one in the last $1 milliseconds, and the sessions whose state
+// this role may not see, and takes the lag in seconds. A session of short statements is between two of them at most moments, so that the
+// statements that run at the moment of the look say little about the load. On an idle primary a standby's last transaction is old
+// without a lag.
 const loadQuery = `SELECT
-	(SELECT count(*) FILTER (WHERE state = 'active') FROM pg_catalog.pg_stat_activity
+	(SELECT count(*) FILTER (WHERE state = 'active' OR state_change > clock_timestamp() - $1 * interval '1 ms') FROM pg_catalog.pg_stat_activity
 		WHERE pid <> pg_catalog.pg_backend_pid() AND backend_type = 'client backend' AND application_name NOT IN ('dpwatch-replay', 'dpwatch-guard')),
 	(SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE query = '<insufficient privilege>'),
 	coalesce(CASE
@@ -40,7 +50,7 @@ func (g *Gate) Run(ctx context.Context) {
 		return
 	}
 	if guard.Every <= 0 {
-		guard.Every = 5 * time.Second
+		guard.Every = time.Second
 	}
 	var conn *pgx.Conn
 	defer func() {
@@ -51,11 +61,12 @@ func (g *Gate) Run(ctx context.Context) {
 	tick := time.NewTicker(guard.Every)
 	defer tick.Stop()
 	for {
-		hold, warning, err := guard.look(ctx, &conn)
+		hold, warning, load, err := guard.look(ctx, &conn)
 		if err != nil {
 			hold = "the load of the shadow database cannot be read: " + sqlstate.Withhold(err).Error()
 		}
 		g.mu.Lock()
+		g.measured = load
 		if g.load != hold {
 			g.wake()
 		}
@@ -70,27 +81,28 @@ func (g *Gate) Run(ctx context.Context) {
 }
 
 // look asks once; after an error the next look connects again.
-func (guard Guard) look(ctx context.Context, conn **pgx.Conn) (hold, warning string, err error) {
+func (guard Guard) look(ctx context.Context, conn **pgx.Conn) (hold, warning string, load *Load, err error) {
 	ctx, cancel := context.WithTimeout(ctx, guard.Every+10*time.Second)
 	defer cancel()
 	if *conn == nil {
 		cfg, err := pgx.ParseConfig(guard.DSN)
 		if err != nil {
-			return "", "", err
+			return "", "", nil, err
 		}
 		cfg.RuntimeParams["application_name"] = "dpwatch-guard"
 		if *conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
 			*conn = nil
-			return "", "", err
+			return "", "", nil, err
 		}
 	}
 	var active, hidden int
 	var lag float64
-	if err := (*conn).QueryRow(ctx, loadQuery).Scan(&active, &hidden, &lag); err != nil {
+	if err := (*conn).QueryRow(ctx, loadQuery, float64(guard.Every.Milliseconds())).Scan(&active, &hidden, &lag); err != nil {
 		_ = (*conn).Close(ctx)
 		*conn = nil
-		return "", "", err
+		return "", "", nil, err
 	}
+	load = &Load{ActiveSessions: active, MaxActive: guard.MaxActive, LagSeconds: lag, MaxLagSeconds: guard.MaxLag.Seconds()}
 	if hidden > 0 {
 		warning = "the replay role cannot see what other roles' sessions do: GRANT pg_read_all_stats TO it, or the load guard counts its own sessions alone"
 	}
@@ -100,5 +112,5 @@ func (guard Guard) look(ctx context.Context, conn **pgx.Conn) (hold, warning str
 	case guard.MaxLag > 0 && took > guard.MaxLag:
 		hold = fmt.Sprintf("replication is %s behind; audit.max_lag allows %s", took.Round(time.Millisecond), guard.MaxLag)
 	}
-	return hold, warning, nil
+	return hold, warning, load, nil
 }

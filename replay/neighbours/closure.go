@@ -23,7 +23,7 @@ type ownership struct {
 
 func (w *ownership) table(name string) string { return pgx.Identifier{w.work, name}.Sanitize() }
 
-func (w *ownership) in(r *relation) string { return pgx.Identifier{w.world, r.Name}.Sanitize() }
+func (w *ownership) in(r *relation) string { return pgx.Identifier{w.world, r.copy}.Sanitize() }
 
 func (w *ownership) exec(ctx context.Context, sql string, args ...any) (int64, error) {
 	tag, err := w.conn.Exec(ctx, sql, args...)
@@ -128,8 +128,18 @@ func (w *ownership) step(e edge, round int) string {
 		distinct = "DISTINCT "
 	}
 	own := w.table("own")
+	match := e.match("c", "p")
+	var others []string // tables below child with rows that another path is declared for
+	for _, r := range w.g.m.tables() {
+		if r.stores() && w.g.m.within(r, e.child) && !e.covers[r] {
+			others = append(others, literal(w.in(r))+"::regclass::oid")
+		}
+	}
+	if len(others) > 0 {
+		match += " AND c.tableoid <> ALL (ARRAY[" + strings.Join(others, ", ") + "])"
+	}
 	return fmt.Sprintf(`INSERT INTO %[1]s SELECT %[2]s o.unit, c.tableoid, c.ctid, %[3]d
 		FROM %[1]s o JOIN %[4]s p ON p.tableoid = o.rel AND p.ctid = o.tid JOIN %[5]s c ON %[6]s
 		WHERE o.round = %[7]d AND NOT EXISTS (SELECT FROM %[1]s x WHERE x.unit = o.unit AND x.rel = c.tableoid AND x.tid = c.ctid)`,
-		own, distinct, round, w.in(e.parent), w.in(e.child), e.match("c", "p"), round-1)
+		own, distinct, round, w.in(e.parent), w.in(e.child), match, round-1)
 }

@@ -45,7 +45,8 @@ const calmSettings = `SELECT pg_catalog.set_config(name, value, %t) FROM (VALUES
 // explain adds what to do to the server errors that users meet. It does not quote rows: the detail of an error may.
 func explain(err error) error {
 	var e *pgconn.PgError
-	if !errors.As(err, &e) {
+	var done *explained
+	if errors.As(err, &done) || !errors.As(err, &e) {
 		return err
 	}
 	hint := ""
@@ -70,5 +71,15 @@ func explain(err error) error {
 	if hint == "" {
 		return err
 	}
-	return fmt.Errorf("%w; %s", err, hint)
+	return &explained{err, hint}
 }
+
+// explained is an error with what to do about it.
+type explained struct {
+	error
+	hint string
+}
+
+func (e *explained) Error() string { return e.error.Error() + "; " + e.hint }
+
+func (e *explained) Unwrap() error { return e.error }

@@ -40,8 +40,8 @@ type shadow struct {
 	o    *Options
 }
 
-// openShadow connects, takes the lock that keeps two commands apart, and checks the records. Where there are none it makes
-// them, to build, or returns ErrNoSet.
+// openShadow connects, takes the lock that keeps two commands apart, and checks the records. Where there are none it returns
+// ErrNoSet, but to build.
 func openShadow(ctx context.Context, o *Options, build bool) (*shadow, error) {
 	s := &shadow{o: o}
 	var err error
@@ -90,7 +90,7 @@ func (s *shadow) session(ctx context.Context) (*pgx.Conn, error) {
 
 func (s *shadow) record(table string) string { return pgx.Identifier{s.o.Control, table}.Sanitize() }
 
-// prepare takes the lock and sees to the control schema.
+// prepare takes the lock and checks the records, without which only building can go on.
 func (s *shadow) prepare(ctx context.Context, build bool) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -105,6 +105,11 @@ func (s *shadow) prepare(ctx context.Context, build bool) error {
 	if !build {
 		return ErrNoSet
 	}
+	return nil
+}
+
+// makeRecords makes the tables of the control schema.
+func (s *shadow) makeRecords(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
 		schema := quote(s.o.Control)
 		if _, err := tx.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+schema+";"+fmt.Sprintf(recordTables, schema), pgx.QueryExecModeSimpleProtocol); err != nil {
@@ -163,16 +168,17 @@ func versionFault(control string, version int) error {
 
 // rolesExist refuses roles to grant to that the server does not have, before anything is copied.
 func (s *shadow) rolesExist(ctx context.Context) error {
+	var faults []error
 	for _, role := range s.o.Grant {
 		var there bool
 		if err := s.conn.QueryRow(ctx, "SELECT to_regrole($1) IS NOT NULL", quote(role)).Scan(&there); err != nil {
 			return err
 		}
 		if !there {
-			return fmt.Errorf("role %s, which is to read the copies, does not exist in the shadow database: create it, or correct shadow.dsn or neighbours.grant", role)
+			faults = append(faults, fmt.Errorf("role %s, which is to read the copies, does not exist in the shadow database: create it, or correct shadow.dsn or neighbours.grant", role))
 		}
 	}
-	return nil
+	return errors.Join(faults...)
 }
 
 // granted lets the roles that replay read the schemas of a set.

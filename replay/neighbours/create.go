@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Create makes a set where there is none. On any fault, and when ctx ends, what was made is removed again; a process
-// that is killed leaves records by which the next command removes it. Without room, rights or a path from a
-// table to the unit the error says what to do.
+// Create makes a set where there is none. What MakePlan finds is reported before anything is written. On any fault, and when ctx
+// ends, what was made is removed again; a process that is killed leaves records by which the next command removes it.
 func Create(ctx context.Context, o Options) (Set, error) { return replaceSet(ctx, o, false) }
 
 // Refresh makes a set beside the current one and lets it take its place in one transaction, under a new epoch.
@@ -20,30 +19,32 @@ func Create(ctx context.Context, o Options) (Set, error) { return replaceSet(ctx
 func Refresh(ctx context.Context, o Options) (Set, error) { return replaceSet(ctx, o, true) }
 
 func replaceSet(ctx context.Context, o Options, refresh bool) (Set, error) {
-	if err := o.check(); err != nil {
-		return Set{}, err
-	}
-	s, err := openShadow(ctx, &o, true)
-	if err != nil {
-		return Set{}, err
+	o.progress("plan", 0, 0)
+	p := newPlanner(&o)
+	s := p.inspect(ctx, refresh)
+	if s == nil {
+		return Set{}, p.err(ctx)
 	}
 	defer s.close(ctx)
-	current, err := s.current(ctx)
-	switch {
-	case err == nil && !refresh:
-		return Set{}, fmt.Errorf("there is a set already (epoch %d, schemas %s and %d neighbours): use refresh to replace it, or drop first", current.Epoch, current.D0, len(current.D1))
-	case errors.Is(err, ErrNoSet) && refresh:
-		return Set{}, fmt.Errorf("there is no set to refresh: use create")
-	case err != nil && !errors.Is(err, ErrNoSet):
-		return Set{}, err
+	s.o = &o // p's notes are those of the plan
+	there, err := s.exists(ctx)
+	if err == nil && there && len(p.plan.Faults) == 0 { // a killed command's types may differ from the source's of today
+		err = s.leftovers(ctx)
 	}
-	if err := s.leftovers(ctx); err != nil {
+	if err != nil {
 		return Set{}, explain(err)
 	}
-	if err := s.namesFree(ctx, current); err != nil {
+	p.dryRun(ctx, s)
+	if err := p.err(ctx); err != nil {
 		return Set{}, err
 	}
-	if err := s.rolesExist(ctx); err != nil {
+	if !there {
+		if err := s.makeRecords(ctx); err != nil {
+			return Set{}, explain(err)
+		}
+	}
+	current, err := s.current(ctx)
+	if err != nil && !errors.Is(err, ErrNoSet) {
 		return Set{}, err
 	}
 	b := &builder{shadow: s, o: &o, current: current}
@@ -68,24 +69,25 @@ func (s *shadow) namesFree(ctx context.Context, current Set) error {
 	for _, name := range current.D1 {
 		ours[name] = true
 	}
+	var faults []error
 	for _, name := range append([]string{s.o.D0}, s.o.D1...) {
 		var there bool
 		if err := s.conn.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", quote(name)).Scan(&there); err != nil {
 			return err
 		}
 		if there && !ours[name] {
-			return fmt.Errorf("schema %s of the shadow database was not made by `dpwatch neighbours`: drop it, or give shadow.d0 and shadow.d1 other names", name)
+			faults = append(faults, fmt.Errorf("schema %s of the shadow database was not made by `dpwatch neighbours`: drop it, or give shadow.d0 and shadow.d1 other names", name))
 		}
 	}
-	return nil
+	return errors.Join(faults...)
 }
 
 // builder makes one set under staging names.
 type builder struct {
 	*shadow
 	o       *Options
-	current Set // that the new one takes the place of; zero = none
-	epoch   int64
+	current Set   // that the new one takes the place of; zero = none
+	epoch   int64 // 0 = a dry run, which has no record
 	method  Method
 	m       *model
 	g       *graph
@@ -140,10 +142,8 @@ func (b *builder) build(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the source's types: %w", err)
 	}
-	if err := b.makeTypes(ctx, types, b.epoch); err != nil {
-		return err
-	}
-	if err := b.checkBounds(ctx); err != nil {
+	err = pgx.BeginFunc(ctx, b.conn, func(tx pgx.Tx) error { return b.makeTypes(ctx, tx, types, b.recorded(ctx, tx, b.epoch)) })
+	if err != nil {
 		return err
 	}
 	if err := b.makeD0(ctx, source); err != nil {

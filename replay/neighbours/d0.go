@@ -69,10 +69,10 @@ func (b *builder) planFunctions() error {
 		return false
 	})
 	for _, f := range kept {
-		b.names.functions[f.Table] = true
+		b.names.functions[f.Table] = f.copy
 	}
 	for _, f := range left {
-		if b.names.functions[f.Table] {
+		if _, ok := b.names.functions[f.Table]; ok {
 			kept = append(kept, f)
 		}
 	}

@@ -3,6 +3,7 @@ package neighbours
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -48,7 +49,7 @@ func (b *builder) makeD1(ctx context.Context, world int) error {
 }
 
 func (b *builder) in(world int, r *relation) string {
-	return pgx.Identifier{b.stage(world), r.Name}.Sanitize()
+	return pgx.Identifier{b.stage(world), r.copy}.Sanitize()
 }
 
 func (b *builder) gone() string { return pgx.Identifier{b.work(), "gone"}.Sanitize() }
@@ -151,14 +152,12 @@ func (b *builder) without(ctx context.Context, tx pgx.Tx, world int, r *relation
 		}
 		return []string{"(" + strings.Join(match, " AND ") + ") IS NOT TRUE"}, nil
 	}
-	if b.g.edgesBelow(r) {
-		return nil, fmt.Errorf("a partition or child of it has a path to the unit of its own, which a view cannot follow: use neighbours.method copy")
+	edges, err := b.g.viewable(r)
+	if err != nil {
+		return nil, err
 	}
 	var out []string
-	for _, e := range b.g.edgesOf(r) {
-		if e.period {
-			return nil, fmt.Errorf("it references periods of time, which a view cannot follow: use neighbours.method copy")
-		}
+	for _, e := range edges {
 		keys, err := b.keysOf(ctx, tx, unit, e)
 		if err != nil {
 			return nil, err
@@ -183,6 +182,24 @@ func (b *builder) without(ctx context.Context, tx pgx.Tx, world int, r *relation
 		}
 	}
 	return out, nil
+}
+
+// viewable returns the edges that a view of r follows, or why it cannot.
+func (g *graph) viewable(r *relation) ([]edge, error) {
+	if g.m.within(r, g.unit) {
+		return nil, nil
+	}
+	if g.m.within(g.unit, r) {
+		return nil, fmt.Errorf("the unit's table %s is a partition or child of it, which a view cannot follow: use neighbours.method copy", g.unit.Table)
+	}
+	edges, alike := g.edgesBelow(r)
+	if !alike {
+		return nil, fmt.Errorf("its partitions or children have different paths to the unit, which a view cannot follow: use neighbours.method copy")
+	}
+	if slices.ContainsFunc(edges, func(e edge) bool { return e.period }) {
+		return nil, fmt.Errorf("it references periods of time, which a view cannot follow: use neighbours.method copy")
+	}
+	return edges, nil
 }
 
 // keysOf are the values by which rows reference, along an edge, the rows of a unit; each the columns in text form.

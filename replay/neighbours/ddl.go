@@ -53,7 +53,7 @@ func define(m *model) *definitions {
 	for _, s := range m.statistics {
 		d.keys = append(d.keys, statement{"extended statistics " + s.Name, s.definition, "STATISTICS"})
 		if s.target >= 0 {
-			set := fmt.Sprintf("ALTER STATISTICS %s SET STATISTICS %d", s.sql(), s.target)
+			set := fmt.Sprintf("ALTER STATISTICS %s SET STATISTICS %d", Table{s.Schema, s.copy}.sql(), s.target)
 			d.keys = append(d.keys, statement{"extended statistics " + s.Name, set, "STATISTICS"})
 		}
 	}
@@ -209,19 +209,25 @@ func (d *definitions) indexesOf(m *model, r *relation) {
 
 // foreignKeys makes them NOT VALID: the rows were valid at the source, planners take both kinds alike, and a reference
 // of another unit's row to a unit that was removed stays as it is. A partitioned table cannot have such a key, so each
-// of its partitions gets one.
+// of its partitions gets one. The keys that a partition has by itself come first: for a key that references a partitioned table
+// the server makes further ones, whose names it chooses among those that are free.
 func (d *definitions) foreignKeys(m *model) {
-	for _, k := range m.keys {
-		child := m.byOID(k.child)
-		for _, r := range m.tables() {
-			if r != child && (child.kind != 'p' || !m.within(r, child)) || !r.stores() {
+	for _, own := range []bool{true, false} {
+		for _, k := range m.keys {
+			child := m.byOID(k.child)
+			if child.stores() != own {
 				continue
 			}
-			definition := strings.TrimSuffix(k.definition, " NOT VALID") + " NOT VALID"
-			d.keys = append(d.keys, statement{
-				"foreign key " + k.name,
-				fmt.Sprintf("ALTER TABLE ONLY %s ADD CONSTRAINT %s %s", r.sql(), quote(k.name), definition), "",
-			})
+			for _, r := range m.tables() {
+				if r != child && (own || !m.within(r, child)) || !r.stores() {
+					continue
+				}
+				definition := strings.TrimSuffix(k.definition, " NOT VALID") + " NOT VALID"
+				d.keys = append(d.keys, statement{
+					"foreign key " + k.name,
+					fmt.Sprintf("ALTER TABLE ONLY %s ADD CONSTRAINT %s %s", r.sql(), quote(k.name), definition), "",
+				})
+			}
 		}
 	}
 }

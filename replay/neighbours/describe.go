@@ -1,6 +1,7 @@
 package neighbours
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,19 +11,21 @@ import (
 
 // describe reads the relations themselves, parents before children and views in the order in which they were made.
 func (d *discovery) describe() error {
+	var faults []error
 	err := d.each(`SELECT c.oid, n.nspname, c.relname, c.relkind::text, c.relispartition,
 		coalesce(pg_get_partkeydef(c.oid), ''), coalesce(pg_get_expr(c.relpartbound, c.oid), ''), coalesce(c.reloptions, '{}'),
 		CASE WHEN c.relkind IN ('v', 'm') THEN rtrim(pg_get_viewdef(c.oid), E'; \n') ELSE '' END,
 		greatest(c.reltuples, 0)::int8, CASE WHEN c.relkind IN ('r', 'm') THEN coalesce(pg_total_relation_size(c.oid), 0) ELSE 0 END,
 		coalesce((SELECT array_agg(i.inhparent ORDER BY i.inhseqno) FROM pg_inherits i WHERE i.inhrelid = c.oid), '{}'),
 		EXISTS (SELECT FROM pg_partitioned_table p WHERE p.partrelid = c.oid AND p.partstrat = 'h' AND (0 = ANY (p.partattrs::int2[]) OR EXISTS (
-			SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum = ANY (p.partattrs::int2[]) AND a.atttypid >= 16384)))
+			SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum = ANY (p.partattrs::int2[]) AND a.atttypid >= 16384))),
+		concat_ws(' ', (SELECT amname FROM pg_am WHERE pg_am.oid = c.relam), CASE c.relpersistence WHEN 'u' THEN 'unlogged' END)
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY($1::oid[])
 		ORDER BY c.relkind IN ('v', 'm'), c.oid`, func(row pgx.Rows) error {
 		r := &relation{}
 		var kind string
 		if err := row.Scan(&r.oid, &r.Schema, &r.Name, &kind, &r.isPartition, &r.partKey, &r.partBound, &r.options, &r.view,
-			&r.rows, &r.bytes, &r.parents, &r.rehashed); err != nil {
+			&r.rows, &r.bytes, &r.parents, &r.rehashed, &r.storage); err != nil {
 			return err
 		}
 		r.kind = kind[0]
@@ -31,11 +34,13 @@ func (d *discovery) describe() error {
 			d.m.relations = append(d.m.relations, r)
 			return nil
 		case 'f':
-			return fmt.Errorf("%s is a foreign table, whose rows are elsewhere: copy it from where they are, or leave it out of privacy.protected", r.Table)
+			faults = append(faults, fmt.Errorf("%s is a foreign table, whose rows are elsewhere: copy it from where they are, or leave it out of privacy.protected", r.Table))
+			return nil
 		}
-		return fmt.Errorf("%s is not a table or view", r.Table)
+		faults = append(faults, fmt.Errorf("%s is not a table or view: leave it out of privacy.protected", r.Table))
+		return nil
 	}, d.oids)
-	if err != nil {
+	if err = errors.Join(append(faults, err)...); err != nil {
 		return err
 	}
 	for _, r := range d.m.relations { // parents that are not copied do not count
@@ -143,7 +148,8 @@ func (d *discovery) indexes() error {
 	}, d.oids)
 }
 
-// foreignKeys reads those between copied tables; those to others are not copied.
+// foreignKeys reads those between copied tables; those to others are not copied, and those that a partition has from a copied
+// parent are the parent's.
 func (d *discovery) foreignKeys() error {
 	return d.each(`SELECT k.conname, k.conrelid, k.confrelid, pg_get_constraintdef(k.oid), k.confrelid::regclass::text,
 		(SELECT array_agg(a.attname::text ORDER BY x.i) FROM unnest(k.conkey) WITH ORDINALITY x(n, i)
@@ -151,8 +157,9 @@ func (d *discovery) foreignKeys() error {
 		(SELECT array_agg(a.attname::text ORDER BY x.i) FROM unnest(k.confkey) WITH ORDINALITY x(n, i)
 			JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = x.n),
 		coalesce((to_jsonb(k)->>'conperiod')::bool, false)
-		FROM pg_constraint k WHERE k.contype = 'f' AND k.conparentid = 0 AND k.conrelid = ANY($1::oid[])
-		ORDER BY k.conrelid, k.conname`, func(row pgx.Rows) error {
+		FROM pg_constraint k WHERE k.contype = 'f' AND k.conrelid = ANY($1::oid[])
+		AND NOT EXISTS (SELECT FROM pg_constraint p WHERE p.oid = k.conparentid AND p.conrelid = ANY($1::oid[]))
+		ORDER BY k.oid`, func(row pgx.Rows) error {
 		var k foreignKey
 		var other string
 		if err := row.Scan(&k.name, &k.child, &k.parent, &k.definition, &other, &k.columns, &k.on, &k.period); err != nil {
@@ -201,10 +208,10 @@ func (d *discovery) sequences() error {
 }
 
 func (d *discovery) statistics() error {
-	return d.each(`SELECT n.nspname, x.stxname, pg_get_statisticsobjdef(x.oid), coalesce(x.stxstattarget::int, -1) FROM pg_statistic_ext x
+	return d.each(`SELECT n.nspname, x.stxname, quote_ident(n.nspname) || '.' || quote_ident(x.stxname), pg_get_statisticsobjdef(x.oid), coalesce(x.stxstattarget::int, -1) FROM pg_statistic_ext x
 		JOIN pg_namespace n ON n.oid = x.stxnamespace WHERE x.stxrelid = ANY($1::oid[]) ORDER BY x.oid`, func(row pgx.Rows) error {
 		var s statistics
-		err := row.Scan(&s.Schema, &s.Name, &s.definition, &s.target)
+		err := row.Scan(&s.Schema, &s.Name, &s.quoted, &s.definition, &s.target)
 		d.m.statistics = append(d.m.statistics, s)
 		return err
 	}, d.oids)
@@ -214,6 +221,14 @@ func (d *discovery) statistics() error {
 // (BEGIN ATOMIC), else by its text; those that take or return rows of one; and those of the same name as one of these,
 // between which calls are told apart by their arguments. Whether a text really reads the table is found out when it is rewritten.
 func (d *discovery) functions() error {
+	if d.schema != "" {
+		return d.each("SELECT oid, proname, pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = to_regnamespace($1) AND prokind <> 'a' ORDER BY oid", func(row pgx.Rows) error {
+			f := function{Table: Table{Schema: d.schema}, why: 't'}
+			err := row.Scan(&f.oid, &f.Name, &f.definition)
+			d.m.functions = append(d.m.functions, f)
+			return err
+		}, quote(d.schema))
+	}
 	var names []string
 	for _, r := range d.m.relations {
 		names = append(names, strings.ToLower(strings.ReplaceAll(r.Name, `"`, `""`)))
@@ -281,7 +296,8 @@ func (d *discovery) types() error {
 	if err != nil {
 		return err
 	}
-	return d.each(`SELECT c.relname, a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+	var faults []error
+	err = d.each(`SELECT c.relname, a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
 		JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type e ON e.oid = t.typelem
 		WHERE c.relkind IN ('r', 'p') AND a.attrelid = ANY($1::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
 		AND (t.typrelid = ANY($1::oid[]) OR e.typrelid = ANY($1::oid[]))`, func(row pgx.Rows) error {
@@ -289,6 +305,8 @@ func (d *discovery) types() error {
 		if err := row.Scan(&table, &name); err != nil {
 			return err
 		}
-		return fmt.Errorf("column %s.%s holds rows of a copied table, which neighbours cannot have: use a composite type of its own", table, name)
+		faults = append(faults, fmt.Errorf("column %s.%s holds rows of a copied table, which neighbours cannot have: use a composite type of its own", table, name))
+		return nil
 	}, d.oids)
+	return errors.Join(append(faults, err)...)
 }

@@ -240,11 +240,11 @@ func noRoom(err error) error {
 }
 
 // checkBounds refuses declared bounds that are no values of their columns' types, or in the wrong order.
-func (b *builder) checkBounds(ctx context.Context) error {
+func (b *builder) checkBounds(ctx context.Context, tx pgx.Tx) error {
 	for i, x := range b.o.Measures {
 		var ordered bool
 		typ := b.m.named(x.Column.Table).column(x.Column.Name).typ
-		if err := b.conn.QueryRow(ctx, fmt.Sprintf("SELECT %s::%[3]s <= %[2]s::%[3]s", literal(x.Low), literal(x.High), typ)).Scan(&ordered); err != nil {
+		if err := tx.QueryRow(ctx, fmt.Sprintf("SELECT %s::%[3]s <= %[2]s::%[3]s", literal(x.Low), literal(x.High), typ)).Scan(&ordered); err != nil {
 			return fmt.Errorf("neighbours.measures[%d]: the bounds are no values of %s, type %s: %w", i, x.Column, typ, err)
 		}
 		if !ordered {

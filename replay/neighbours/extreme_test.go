@@ -176,12 +176,12 @@ func TestVerifyLooksAtTheUnit(t *testing.T) {
 	spoiled := func(t *testing.T, o neighbours.Options, spoil, want string) {
 		t.Helper()
 		run(t, o.Target, spoil)
-		_, differences, err := neighbours.Verify(t.Context(), o)
+		report, err := neighbours.Verify(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.ContainsFunc(differences[0].Faults, func(f string) bool { return strings.Contains(f, want) }) {
-			t.Errorf("%s: faults %q, want %q", spoil, differences[0].Faults, want)
+		if !slices.ContainsFunc(report.Pairs[0].Faults, func(f string) bool { return strings.Contains(f, want) }) {
+			t.Errorf("%s: faults %q, want %q", spoil, report.Pairs[0].Faults, want)
 		}
 	}
 	for _, relation := range []neighbours.Relation{neighbours.Remove, neighbours.Replace, neighbours.Extreme} {

@@ -16,6 +16,7 @@ type model struct {
 // relation is a table, partition, view or materialised view.
 type relation struct {
 	Table
+	copy        string // its name in the copies; see discovery.names
 	oid         uint32
 	kind        byte // pg_class.relkind: r, p, v, m
 	parents     []uint32
@@ -24,6 +25,7 @@ type relation struct {
 	partBound   string
 	rehashed    bool     // partitioned by a hash of values that another database may hash in another way: an enum's, say
 	options     []string // storage parameters, name=value
+	storage     string   // by which access method, and whether unlogged
 	columns     []column
 	checks      []constraint
 	indexes     []index
@@ -78,6 +80,8 @@ type index struct {
 // statistics is an extended statistics object.
 type statistics struct {
 	Table             // its name
+	copy       string // its name in the copies
+	quoted     string // the qualified name as definition has it
 	definition string // CREATE STATISTICS
 	target     int    // -1 = default
 }
@@ -85,6 +89,7 @@ type statistics struct {
 // sequence is a sequence that defaults or identity columns of the tables use.
 type sequence struct {
 	Table
+	copy                        string // its name in the copies
 	typ                         string
 	start, increment, low, high int64
 	cache, last                 int64
@@ -97,6 +102,7 @@ type sequence struct {
 // function is one in SQL that names a copied relation, or has the name of one that does.
 type function struct {
 	Table
+	copy       string // its name in the copies
 	oid        uint32
 	why        byte // 'r' it takes or returns rows of a copied relation, 't' it may read one, 'n' its name alone
 	definition string

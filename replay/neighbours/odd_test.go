@@ -126,11 +126,11 @@ func TestOddExtreme(t *testing.T) {
 		t.Errorf("added %v, removed %v", d.Added, d.Removed)
 	}
 	run(t, o.Target, `UPDATE d1."name" SET "function" = 'other' WHERE "statistics" = 5000`)
-	_, differences, err := neighbours.Verify(t.Context(), o)
+	report, err := neighbours.Verify(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := differences[0].Faults; !slices.Equal(got, []string{"table name: the added unit's rows differ from those that they were made from in more than keys and measures"}) {
+	if got := report.Pairs[0].Faults; !slices.Equal(got, []string{"table name: the added unit's rows differ from those that they were made from in more than keys and measures"}) {
 		t.Errorf("faults %q", got)
 	}
 }

@@ -15,20 +15,22 @@ import (
 // names says which names of the source get another schema. Relations are tables, views, indexes and sequences, and the
 // row types of tables.
 type names struct {
-	relations map[Table]bool
-	functions map[Table]bool
+	relations map[Table]string // the names in that schema
+	functions map[Table]string
 }
 
 func newNames(m *model) *names {
-	n := &names{map[Table]bool{}, map[Table]bool{}}
+	n := &names{map[Table]string{}, map[Table]string{}}
 	for _, r := range m.relations {
-		n.relations[r.Table] = true
 		for _, i := range r.indexes {
-			n.relations[Table{r.Schema, i.name}] = true
+			n.relations[Table{r.Schema, i.name}] = i.name
 		}
 	}
 	for _, s := range m.sequences {
-		n.relations[s.Table] = true
+		n.relations[s.Table] = s.copy
+	}
+	for _, r := range m.relations {
+		n.relations[r.Table] = r.copy
 	}
 	return n
 }
@@ -49,7 +51,7 @@ func (n *names) rename(sql, schema, defined string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("a definition of the source does not scan: %w", err)
 	}
-	r := &renamer{names: n, sql: sql, schema: quote(schema), tokens: scanned.GetTokens()}
+	r := &renamer{names: n, sql: sql, schema: quote(schema), tokens: scanned.GetTokens(), bare: map[int32]bool{}}
 	if tree, err := pg_query.Parse(sql); err == nil {
 		r.visit(tree.ProtoReflect())
 	} else {
@@ -79,27 +81,58 @@ type renamer struct {
 	schema  string // quoted
 	tokens  []*pg_query.ScanToken
 	splices []splice
+	bare    map[int32]bool // where relations of FROM clauses are named without an alias
+	// argument has, for function.argument as the server prints arguments in bodies, the new name of the function.
+	argument map[Table]string
+}
+
+// arguments takes the names of the arguments of a function that gets another name.
+func (r *renamer) arguments(n *pg_query.CreateFunctionStmt, function Table) {
+	r.argument = map[Table]string{}
+	for _, p := range n.GetParameters() {
+		if name := p.GetFunctionParameter().GetName(); name != "" {
+			r.argument[Table{function.Name, name}] = r.names.functions[function]
+		}
+	}
+}
+
+// end is where the token that starts at an offset ends.
+func (r *renamer) end(at int32) int {
+	for _, token := range r.tokens {
+		if token.GetStart() == at {
+			return int(token.GetEnd())
+		}
+	}
+	return int(at)
 }
 
 func (r *renamer) visit(m protoreflect.Message) {
 	switch n := m.Interface().(type) {
-	case *pg_query.RangeVar:
-		if r.names.relations[Table{n.GetSchemaname(), n.GetRelname()}] {
-			r.token(n.GetLocation())
+	case *pg_query.SelectStmt:
+		for _, item := range n.GetFromClause() {
+			r.from(item)
 		}
+	case *pg_query.RangeVar:
+		r.token(n.GetLocation(), Table{n.GetSchemaname(), n.GetRelname()}, r.names.relations)
 	case *pg_query.TypeName:
-		if t, ok := qualified(n.GetNames()); ok && r.names.relations[t] {
-			r.token(n.GetLocation())
+		if t, ok := qualified(n.GetNames()); ok {
+			r.token(n.GetLocation(), t, r.names.relations)
 		}
 	case *pg_query.FuncCall:
-		if t, ok := qualified(n.GetFuncname()); ok && r.names.functions[t] {
-			r.token(n.GetLocation())
+		if t, ok := qualified(n.GetFuncname()); ok {
+			r.token(n.GetLocation(), t, r.names.functions)
+		}
+	case *pg_query.CreateFunctionStmt:
+		if t, ok := qualified(n.GetFuncname()); ok && r.names.functions[t] != t.Name {
+			r.arguments(n, t)
 		}
 	case *pg_query.ColumnRef:
-		if len(n.GetFields()) == 3 {
-			if t, ok := qualified(n.GetFields()[:2]); ok && r.names.relations[t] {
-				r.token(n.GetLocation())
-			}
+		t, ok := qualified(n.GetFields()[:min(2, len(n.GetFields()))])
+		switch {
+		case ok && len(n.GetFields()) == 3:
+			r.token(n.GetLocation(), t, r.names.relations)
+		case ok && len(n.GetFields()) == 2 && r.argument[t] != "":
+			r.splices = append(r.splices, splice{int(n.GetLocation()), r.end(n.GetLocation()), quote(r.argument[t])})
 		}
 	case *pg_query.TypeCast:
 		r.regclass(n)
@@ -126,13 +159,38 @@ func qualified(nodes []*pg_query.Node) (Table, bool) {
 	return Table{nodes[0].GetString_().GetSval(), nodes[1].GetString_().GetSval()}, true
 }
 
-// token puts the schema in the place of the token at an offset.
-func (r *renamer) token(at int32) {
-	for _, t := range r.tokens {
-		if t.GetStart() == at {
-			r.splices = append(r.splices, splice{int(at), int(t.GetEnd()), r.schema})
+// from finds the relations that a FROM clause names without an alias: columns are written with the name of such a relation.
+func (r *renamer) from(item *pg_query.Node) {
+	if join := item.GetJoinExpr(); join != nil {
+		r.from(join.GetLarg())
+		r.from(join.GetRarg())
+	}
+	if v := item.GetRangeVar(); v != nil && v.GetAlias() == nil {
+		r.bare[v.GetLocation()] = true
+	}
+}
+
+// token puts the schema in the place of the token at an offset, where the name t begins that known has, and the name that t has
+// there in the place of t's.
+func (r *renamer) token(at int32, t Table, known map[Table]string) {
+	name, ok := known[t]
+	if !ok {
+		return
+	}
+	for i, token := range r.tokens {
+		if token.GetStart() != at {
+			continue
+		}
+		r.splices = append(r.splices, splice{int(at), int(token.GetEnd()), r.schema})
+		if name == t.Name || i+2 >= len(r.tokens) {
 			return
 		}
+		text := quote(name)
+		if r.bare[at] {
+			text += " AS " + quote(t.Name)
+		}
+		r.splices = append(r.splices, splice{int(r.tokens[i+2].GetStart()), int(r.tokens[i+2].GetEnd()), text})
+		return
 	}
 }
 
@@ -144,12 +202,13 @@ func (r *renamer) regclass(n *pg_query.TypeCast) {
 		return
 	}
 	t, ok := splitQualified(text.GetSval().GetSval())
-	if !ok || !r.names.relations[t] {
+	name, known := r.names.relations[t]
+	if !ok || !known {
 		return
 	}
 	for _, token := range r.tokens {
 		if token.GetStart() == text.GetLocation() {
-			r.splices = append(r.splices, splice{int(token.GetStart()), int(token.GetEnd()), literal(r.schema + "." + quote(t.Name))})
+			r.splices = append(r.splices, splice{int(token.GetStart()), int(token.GetEnd()), literal(r.schema + "." + quote(name))})
 			return
 		}
 	}
@@ -168,13 +227,17 @@ func (r *renamer) lexical() {
 		switch {
 		case text(i+1) == "." && text(i-1) != ".":
 			t, ok := splitQualified(text(i) + "." + text(i+2))
-			if ok && (r.names.relations[t] || r.names.functions[t] && text(i+3) == "(") {
-				r.token(r.tokens[i].GetStart())
+			if text(i+3) == "(" {
+				r.token(r.tokens[i].GetStart(), t, r.names.functions)
+			}
+			if ok {
+				r.token(r.tokens[i].GetStart(), t, r.names.relations)
 			}
 		case text(i+1) == "::" && text(i+2) == "regclass" && strings.HasPrefix(text(i), "'"):
 			value := strings.ReplaceAll(strings.Trim(text(i), "'"), "''", "'")
-			if t, ok := splitQualified(value); ok && r.names.relations[t] {
-				r.splices = append(r.splices, splice{int(r.tokens[i].GetStart()), int(r.tokens[i].GetEnd()), literal(r.schema + "." + quote(t.Name))})
+			t, ok := splitQualified(value)
+			if name, known := r.names.relations[t]; ok && known {
+				r.splices = append(r.splices, splice{int(r.tokens[i].GetStart()), int(r.tokens[i].GetEnd()), literal(r.schema + "." + quote(name))})
 			}
 		}
 	}
@@ -188,9 +251,17 @@ func (r *renamer) definition(keyword string) {
 			continue
 		}
 		t, ok := splitQualified(text(i+1) + "." + text(i+3))
-		if ok && (r.names.relations[t] || r.names.functions[t] || keyword == "STATISTICS") {
-			r.token(r.tokens[i+1].GetStart())
+		if !ok {
+			continue
 		}
+		known := r.names.relations
+		switch keyword {
+		case "STATISTICS":
+			known = map[Table]string{t: t.Name}
+		case "FUNCTION":
+			known = r.names.functions
+		}
+		r.token(r.tokens[i+1].GetStart(), t, known)
 	}
 }
 
@@ -245,6 +316,10 @@ func renameBody(f function, m *model, o *Options, schema string) (body string, r
 	}
 	options := rewrite.Options{SearchPath: path, AllowFunctions: []string{rewrite.AnyFunction}, MaxBytes: 1 << 20}
 	for _, r := range m.relations {
+		if r.copy != r.Name { // a body keeps the names of tables: one that reads this is refused
+			options.Others = append(options.Others, rewrite.Table(r.Table))
+			continue
+		}
 		options.Protected = append(options.Protected, rewrite.Table(r.Table))
 	}
 	for _, t := range o.Public {

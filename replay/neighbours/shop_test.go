@@ -98,19 +98,22 @@ func create(t testing.TB, o neighbours.Options) neighbours.Set {
 // verified fails the test unless every pair is proved to differ by one unit.
 func verified(t testing.TB, o neighbours.Options) []neighbours.Difference {
 	t.Helper()
-	_, differences, err := neighbours.Verify(t.Context(), o)
+	report, err := neighbours.Verify(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(differences) != len(o.D1) {
-		t.Errorf("%d pairs, want %d", len(differences), len(o.D1))
+	if len(report.Pairs) != len(o.D1) {
+		t.Errorf("%d pairs, want %d", len(report.Pairs), len(o.D1))
 	}
-	for _, d := range differences {
+	for _, f := range report.Faults {
+		t.Errorf("%s: %s", report.Set.D0, f)
+	}
+	for _, d := range report.Pairs {
 		for _, f := range d.Faults {
 			t.Errorf("%s: %s", d.Schema, f)
 		}
 	}
-	return differences
+	return report.Pairs
 }
 
 func TestCreateVerifyDrop(t *testing.T) {

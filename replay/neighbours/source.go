@@ -92,16 +92,10 @@ func (s *source) once(ctx context.Context) error {
 // transaction begins the one transaction, locks the tables of a model, and reads the model; without tables to lock it reads
 // which there are.
 func (s *source) transaction(ctx context.Context, lock *model) (*model, error) {
-	tx, err := s.conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
-	if err != nil {
+	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
-	s.tx = tx
-	// With row_security off the server refuses to hide rows, which would be missing from the copy.
-	const before = "SET LOCAL search_path TO pg_catalog; SET LOCAL row_security TO off; SET LOCAL statement_timeout TO 0; SET LOCAL lock_timeout TO 0"
-	if _, err := tx.Exec(ctx, before, pgx.QueryExecModeSimpleProtocol); err != nil {
-		return nil, err
-	}
+	tx := s.tx
 	if lock != nil {
 		for _, r := range lock.tables() { // before the snapshot is taken, which LOCK does not do
 			if _, err := tx.Exec(ctx, "LOCK TABLE ONLY "+r.sql()+" IN ACCESS SHARE MODE"); err != nil {
@@ -124,9 +118,29 @@ func (s *source) transaction(ctx context.Context, lock *model) (*model, error) {
 	return readModel(ctx, tx, s.o, true)
 }
 
+// open begins the transaction.
+func (s *source) open(ctx context.Context) (err error) {
+	s.tx, err = s.conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return err
+	}
+	// With row_security off the server refuses to hide rows, which would be missing from the copy.
+	const before = "SET LOCAL search_path TO pg_catalog; SET LOCAL row_security TO off; SET LOCAL statement_timeout TO 0; SET LOCAL lock_timeout TO 0"
+	_, err = s.tx.Exec(ctx, before, pgx.QueryExecModeSimpleProtocol)
+	return err
+}
+
 // readModel reads everything that the copies need to know; dependents: the views over the listed relations too.
 func readModel(ctx context.Context, tx pgx.Tx, o *Options, dependents bool) (*model, error) {
-	d := &discovery{ctx: ctx, tx: tx, o: o, m: &model{}, dependents: dependents}
+	return (&discovery{ctx: ctx, tx: tx, o: o, m: &model{}, dependents: dependents}).read()
+}
+
+// readSchema reads all that is in a schema of copies.
+func readSchema(ctx context.Context, tx pgx.Tx, schema string) (*model, error) {
+	return (&discovery{ctx: ctx, tx: tx, o: &Options{}, m: &model{}, schema: schema}).read()
+}
+
+func (d *discovery) read() (*model, error) {
 	for _, step := range []func() error{
 		d.find, d.describe, d.columns, d.checks, d.indexes, d.foreignKeys, d.sequences, d.functions, d.statistics, d.types, d.names, d.leftOut,
 	} {
@@ -146,6 +160,7 @@ type discovery struct {
 	oids []uint32
 
 	dependents bool
+	schema     string // all relations and functions of this schema, instead of those that o says; "" = none
 }
 
 // each runs a query and calls f on every row.
@@ -177,14 +192,23 @@ func (d *discovery) find() error {
 	if err := d.tx.QueryRow(d.ctx, "SELECT current_database()").Scan(&d.m.database); err != nil {
 		return err
 	}
+	if d.schema != "" {
+		var err error
+		d.oids, err = d.list("SELECT oid FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p', 'v', 'm', 'f') ORDER BY 1", quote(d.schema))
+		return err
+	}
 	listed, err := d.lookUp(d.o.Protected)
 	if err != nil {
 		return err
 	}
+	var missing []error
 	for i, oid := range listed {
 		if oid == 0 {
-			return fmt.Errorf("table %s does not exist in the source database %s: correct privacy.protected", d.o.Protected[i], d.m.database)
+			missing = append(missing, fmt.Errorf("table %s does not exist in the source database %s: correct privacy.protected", d.o.Protected[i], d.m.database))
 		}
+	}
+	if len(missing) > 0 {
+		return errors.Join(missing...)
 	}
 	tables, err := d.list(`WITH RECURSIVE t(oid) AS (SELECT unnest($1::oid[]) UNION
 		SELECT i.inhrelid FROM pg_inherits i JOIN t ON i.inhparent = t.oid) SELECT oid FROM t`, listed)
@@ -235,6 +259,7 @@ func (d *discovery) views(tables, listed []uint32) ([]uint32, error) {
 	if err != nil {
 		return nil, err
 	}
+	var faults []error
 	for {
 		known := slices.Concat(tables, views, public)
 		var out uint32
@@ -248,7 +273,8 @@ func (d *discovery) views(tables, listed []uint32) ([]uint32, error) {
 				return nil
 			}
 			if slices.Contains(listed, view) {
-				return fmt.Errorf("view %s reads %s.%s, which is neither in privacy.protected nor in privacy.public: list it in one of them", viewName, schema, name)
+				faults = append(faults, fmt.Errorf("view %s reads %s.%s, which is neither in privacy.protected nor in privacy.public: list it in one of them", viewName, schema, name))
+				return nil
 			}
 			d.o.note("view %s is left out: it reads %s.%s, which is neither protected nor public", viewName, schema, name)
 			out = view
@@ -257,48 +283,14 @@ func (d *discovery) views(tables, listed []uint32) ([]uint32, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := errors.Join(faults...); err != nil {
+			return nil, err
+		}
 		if out == 0 {
 			return slices.DeleteFunc(views, func(v uint32) bool { return slices.Contains(tables, v) }), nil
 		}
 		views = slices.DeleteFunc(views, func(v uint32) bool { return v == out })
 	}
-}
-
-// names refuses two relations of one name, which one schema cannot hold. An index, which no query names, gets another name.
-func (d *discovery) names() error {
-	seen := map[string]Table{}
-	add := func(t Table) error {
-		if other, ok := seen[t.Name]; ok && other != t {
-			return fmt.Errorf("%s and %s have one name, and a neighbour schema holds one relation of a name: rename one, or leave one out of privacy.protected", other, t)
-		}
-		seen[t.Name] = t
-		return nil
-	}
-	for _, r := range d.m.relations {
-		if err := add(r.Table); err != nil {
-			return err
-		}
-	}
-	for _, s := range d.m.sequences {
-		if err := add(s.Table); err != nil {
-			return err
-		}
-	}
-	for _, r := range d.m.relations {
-		for i := range r.indexes {
-			x := &r.indexes[i]
-			name := x.name
-			for n := 2; seen[name] != (Table{}); n++ {
-				name = fmt.Sprintf("%s_%d", strings.ToValidUTF8(x.name[:min(len(x.name), 58)], ""), n)
-			}
-			seen[name] = Table{r.Schema, name}
-			if name != x.name {
-				x.definition = strings.Replace(x.definition, "INDEX "+x.quoted+" ON ", "INDEX "+quote(name)+" ON ", 1)
-				x.name = name
-			}
-		}
-	}
-	return nil
 }
 
 // quoteAll quotes names and joins them with commas.

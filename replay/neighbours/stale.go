@@ -2,6 +2,8 @@ package neighbours
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -78,18 +80,51 @@ func (s *shadow) tellCollation(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// lookAtSource tells, where somebody listens, whether the source's tables are still what was copied. A source that
-// cannot be reached is told, and is no fault of the set.
-func (s *shadow) lookAtSource(ctx context.Context, set Set) {
-	if s.o.Note == nil || s.o.Source == "" {
-		return
+// compareSource compares D0 with what create would make of the source's definitions today. unread is why it could not: the source
+// cannot be reached, or not be read.
+func (v *verifier) compareSource(ctx context.Context) (faults []string, unread, err error) {
+	o := *v.o
+	o.Note, o.Progress = nil, nil
+	if o.Source == "" {
+		return nil, errors.New("neighbours.source is not set"), nil
 	}
-	conn, err := connect(ctx, s.o.Source, "neighbours.source")
-	if err == nil {
-		defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // only read
-		err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error { return s.tellStale(ctx, tx, set) })
-	}
+	source, err := openSource(ctx, &o)
 	if err != nil {
-		s.o.note("whether the source's tables have changed since could not be seen: %v", err)
+		return nil, err, ctx.Err()
 	}
+	defer source.close(ctx)
+	types, err := readTypes(ctx, source.conn, source.m.types, source.m.collations)
+	if err != nil {
+		return nil, fmt.Errorf("read the source's types: %w", err), ctx.Err()
+	}
+	source.close(ctx)
+	b := &builder{shadow: v.shadow, o: &o, m: source.m}
+	if err := b.plan(); err != nil {
+		return nil, nil, err
+	}
+	if err := checkMeasures(source.m, &o); err != nil {
+		return []string{err.Error()}, nil, nil
+	}
+	r, err := b.dryRun(ctx, types)
+	if err != nil {
+		return nil, nil, err
+	}
+	if r.faults != nil {
+		return []string{"the source's definitions of today cannot be made in the shadow database: " + r.faults.Error()}, nil, nil
+	}
+	faults = differences(r.made.lines, v.d0.lines, "the source", v.set.D0)
+	for _, s := range source.m.sequences { // the source's goes on, a copy's does not
+		copied, ok := v.d0.values[s.copy]
+		ahead := copied.last > s.last || copied.last == s.last && copied.called && !s.called
+		if s.increment < 0 {
+			ahead = copied.last < s.last || copied.last == s.last && copied.called && !s.called
+		}
+		if ok && ahead && !s.cycle {
+			faults = append(faults, fmt.Sprintf("sequence %s of %s is ahead of the source's", s.copy, v.set.D0))
+		}
+	}
+	if len(faults) > 0 {
+		faults = append(faults, "either the source's definitions or the copies were changed since the copies were made: run `dpwatch neighbours refresh`")
+	}
+	return faults, nil, nil
 }

@@ -2,6 +2,7 @@ package neighbours
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -94,65 +95,71 @@ func readTypes(ctx context.Context, conn *pgx.Conn, oids, collations []uint32) (
 }
 
 // makeTypes sees to it that the shadow database has the source's types, under their own names: queries say them
-// ('x'::public.mood), all worlds must share them, and they hold no rows. What is made is recorded in the same transaction.
-func (s *shadow) makeTypes(ctx context.Context, wanted []typeDefinition, epoch int64) error {
-	return pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SET LOCAL search_path TO pg_catalog"); err != nil { // definitions print names in full
-			return err
+// ('x'::public.mood), all worlds must share them, and they hold no rows. made is called for each that was missing, in tx. The
+// error lists every type that cannot be had.
+func (s *shadow) makeTypes(ctx context.Context, tx pgx.Tx, wanted []typeDefinition, made func(kind, name string) error) error {
+	if _, err := tx.Exec(ctx, "SET LOCAL search_path TO pg_catalog"); err != nil { // definitions print names in full
+		return err
+	}
+	var faults []error
+	for _, t := range wanted {
+		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return s.makeType(ctx, tx, t, made) })
+		if err != nil {
+			faults = append(faults, explain(err))
 		}
-		number := 0
-		note := func(kind, name string) error {
-			number++
-			_, err := tx.Exec(ctx, "INSERT INTO "+s.record("neighbour_object")+" VALUES ($1, $2, $3, $4)", epoch, number, kind, name)
-			return err
-		}
-		for _, t := range wanted {
-			name := pgx.Identifier{t.schema, t.name}.Sanitize()
-			var oid *uint32
-			find := "SELECT to_regtype($1)::oid"
-			if t.kind == "COLLATION" {
-				find = "SELECT to_regcollation($1)::oid"
-			}
-			if err := tx.QueryRow(ctx, find, name).Scan(&oid); err != nil {
-				return err
-			}
-			switch {
-			case oid != nil && t.kind == "COLLATION": // servers spell locales in other ways
-				continue
-			case oid != nil:
-				if err := sameType(ctx, tx, t, *oid); err != nil {
-					return err
-				}
-				continue
-			case t.sql == "":
-				return fmt.Errorf("type %s.%s is neither enum, domain, composite nor range: create it in the shadow database first", t.schema, t.name)
-			}
-			var there bool
-			if err := tx.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", quote(t.schema)).Scan(&there); err != nil {
-				return err
-			}
-			if !there {
-				if _, err := tx.Exec(ctx, "CREATE SCHEMA "+quote(t.schema)); err != nil {
-					return err
-				}
-				if err := note("SCHEMA", quote(t.schema)); err != nil {
-					return err
-				}
-			}
-			if _, err := tx.Exec(ctx, t.sql); err != nil {
-				return fmt.Errorf("%s %s.%s: %w", strings.ToLower(t.kind), t.schema, t.name, err)
-			}
-			if err := note(t.kind, name); err != nil {
-				return err
-			}
-			for _, role := range s.o.Grant {
-				if _, err := tx.Exec(ctx, "GRANT USAGE ON SCHEMA "+quote(t.schema)+" TO "+quote(role)); err != nil {
-					return err
-				}
-			}
-		}
+	}
+	return errors.Join(faults...)
+}
+
+func (s *shadow) makeType(ctx context.Context, tx pgx.Tx, t typeDefinition, made func(kind, name string) error) error {
+	name := pgx.Identifier{t.schema, t.name}.Sanitize()
+	var oid *uint32
+	find := "SELECT to_regtype($1)::oid"
+	if t.kind == "COLLATION" {
+		find = "SELECT to_regcollation($1)::oid"
+	}
+	if err := tx.QueryRow(ctx, find, name).Scan(&oid); err != nil {
+		return err
+	}
+	switch {
+	case oid != nil && t.kind == "COLLATION": // servers spell locales in other ways
 		return nil
-	})
+	case oid != nil:
+		return sameType(ctx, tx, t, *oid)
+	case t.sql == "":
+		return fmt.Errorf("type %s.%s is neither enum, domain, composite nor range: create it in the shadow database first", t.schema, t.name)
+	}
+	var there bool
+	if err := tx.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", quote(t.schema)).Scan(&there); err != nil {
+		return err
+	}
+	if !there {
+		if _, err := tx.Exec(ctx, "CREATE SCHEMA "+quote(t.schema)); err != nil {
+			return err
+		}
+		if err := made("SCHEMA", quote(t.schema)); err != nil {
+			return err
+		}
+	}
+	if _, err := tx.Exec(ctx, t.sql); err != nil {
+		return fmt.Errorf("%s %s.%s: %w", strings.ToLower(t.kind), t.schema, t.name, err)
+	}
+	for _, role := range s.o.Grant {
+		if _, err := tx.Exec(ctx, "GRANT USAGE ON SCHEMA "+quote(t.schema)+" TO "+quote(role)); err != nil {
+			return err
+		}
+	}
+	return made(t.kind, name)
+}
+
+// recorded returns what records the types and schemas that are made for a set, in the transaction that makes them.
+func (s *shadow) recorded(ctx context.Context, tx pgx.Tx, epoch int64) func(kind, name string) error {
+	number := 0
+	return func(kind, name string) error {
+		number++
+		_, err := tx.Exec(ctx, "INSERT INTO "+s.record("neighbour_object")+" VALUES ($1, $2, $3, $4)", epoch, number, kind, name)
+		return err
+	}
 }
 
 // sameType refuses a type of the shadow database that is not the source's.

@@ -18,44 +18,69 @@ type Difference struct {
 	Faults  []string         // empty = the pair differs by exactly this unit
 }
 
-// Verify proves for every pair of the current set that it differs by exactly one unit, that nobody else's rows differ,
-// and that schemas have the same columns in the same order, types, constraints and indexes. The proof is computed from
-// the rows as they are now, by checksums per table of the unit's rows and of all others; the records only say which
-// unit to look at. Columns of the source that have changed since are noted. The server does the work; it reads every table of every schema once.
-func Verify(ctx context.Context, o Options) (Set, []Difference, error) {
+// Report is what Verify found.
+type Report struct {
+	Set    Set
+	Pairs  []Difference
+	Faults []string // of D0: what it lacks by itself, and in what it differs from the source; empty = none
+	// NotCompared is why D0 was not compared with the source; empty = it was.
+	NotCompared string
+}
+
+// OK reports whether nothing is wrong with what was compared.
+func (r *Report) OK() bool {
+	return len(r.Faults) == 0 && !slices.ContainsFunc(r.Pairs, func(d Difference) bool { return len(d.Faults) > 0 })
+}
+
+// Verify proves for every pair of the current set that it differs by exactly one unit, and that nobody else's rows differ. The
+// proof is computed from the rows as they are now, by checksums per table of the unit's rows and of all others; the records only
+// say which unit to look at. It compares what is in the schemas, as far as plans, results and rights depend on it: D0 with what
+// create would make of the source's definitions today, where the source can be reached, and every neighbour with D0. The server
+// does the work; it reads every table of every schema once. Rows are not compared with the source's, which change.
+func Verify(ctx context.Context, o Options) (Report, error) {
 	s, err := openShadow(ctx, &o, false)
 	if err != nil {
-		return Set{}, nil, err
+		return Report{}, err
 	}
 	defer s.close(ctx)
 	set, err := s.current(ctx)
+	report := Report{Set: set}
 	if err != nil {
-		return set, nil, err
+		return report, err
 	}
 	members, err := s.members(ctx, set)
 	if err != nil {
-		return set, nil, explain(err)
+		return report, explain(err)
 	}
 	for _, schema := range append([]string{set.D0}, set.D1...) {
 		if err := s.complete(ctx, schema, set.Tables); err != nil {
-			return set, nil, err
+			return report, err
 		}
 	}
-	s.lookAtSource(ctx, set)
 	v := &verifier{shadow: s, set: set, worlds: map[string]*worldSums{}}
 	if err := v.readD0(ctx, members); err != nil {
-		return set, nil, fmt.Errorf("verify d0: %w", explain(err))
+		return report, fmt.Errorf("verify d0: %w", explain(err))
 	}
-	var out []Difference
+	if report.Faults, err = v.condition(ctx, set.D0, v.worlds[set.D0]); err != nil {
+		return report, fmt.Errorf("verify d0: %w", explain(err))
+	}
+	faults, unread, err := v.compareSource(ctx)
+	if err != nil {
+		return report, fmt.Errorf("compare d0 with the source: %w", explain(err))
+	}
+	report.Faults = append(report.Faults, faults...)
+	if unread != nil {
+		report.NotCompared = unread.Error()
+	}
 	for i, m := range members {
 		d, err := v.compare(ctx, i+1, m)
 		if err != nil {
-			return set, nil, fmt.Errorf("verify %s: %w", m.Schema, explain(err))
+			return report, fmt.Errorf("verify %s: %w", m.Schema, explain(err))
 		}
 		o.progress("verify "+m.Schema, int64(i+1), int64(len(members)))
-		out = append(out, d)
+		report.Pairs = append(report.Pairs, d)
 	}
-	return set, out, nil
+	return report, nil
 }
 
 // complete refuses a schema that has lost a relation of the set.
@@ -81,7 +106,8 @@ type verifier struct {
 	g      *graph
 	fresh  *fresh // the columns that an added unit has new values in; nil for other relations
 	worlds map[string]*worldSums
-	shape  []string
+	d0     *description
+	labels []string // the security labels of D0
 }
 
 // readD0 reads D0's own catalog, as it is now, and its checksums for every unit.
@@ -90,7 +116,7 @@ func (v *verifier) readD0(ctx context.Context, members []Member) error {
 	if v.m, v.g, err = v.shadow.readWorld(ctx, v.set.D0); err != nil {
 		return err
 	}
-	if v.shape, err = v.shapeOf(ctx, v.set.D0); err != nil {
+	if v.d0, v.labels, err = v.describe(ctx, v.set.D0); err != nil {
 		return err
 	}
 	if v.set.Relation == Extreme {
@@ -137,11 +163,20 @@ func (s *shadow) readWorld(ctx context.Context, schema string) (*model, *graph, 
 // compare proves one pair, or says what is wrong with it.
 func (v *verifier) compare(ctx context.Context, number int, m Member) (Difference, error) {
 	d := Difference{Schema: m.Schema, Unit: m.Unit, Removed: map[string]int64{}, Added: map[string]int64{}}
-	shape, err := v.shapeOf(ctx, m.Schema)
+	held, labels, err := v.describe(ctx, m.Schema)
 	if err != nil {
 		return d, err
 	}
-	d.Faults = append(d.Faults, differences(v.shape, shape)...)
+	if v.set.Method == View {
+		d.Faults = differences(v.d0.columns, held.columns, "D0", "it")
+	} else {
+		d.Faults = append(differences(v.d0.lines, held.lines, "D0", "it"), differences(v.labels, labels, "D0", "it")...)
+		for name, s := range v.d0.values {
+			if h, ok := held.values[name]; ok && (h.last != s.last || h.called != s.called) {
+				d.Faults = append(d.Faults, fmt.Sprintf("sequence %s is at another value than in D0", name))
+			}
+		}
+	}
 	d0 := v.worlds[v.set.D0]
 	key := m.Key
 	if v.set.Relation == Extreme {
@@ -157,11 +192,16 @@ func (v *verifier) compare(ctx context.Context, number int, m Member) (Differenc
 	if err != nil {
 		return d, err
 	}
-	faults, err := v.unitFaults(d0, d1, number)
-	if err != nil {
-		return d, err
+	for _, find := range []func() ([]string, error){
+		func() ([]string, error) { return v.condition(ctx, m.Schema, d1) },
+		func() ([]string, error) { return v.unitFaults(d0, d1, number) },
+	} {
+		faults, err := find()
+		if err != nil {
+			return d, err
+		}
+		d.Faults = append(d.Faults, faults...)
 	}
-	d.Faults = append(d.Faults, faults...)
 	differs := false
 	for _, r := range v.m.tables() {
 		if !r.stores() {
@@ -220,17 +260,30 @@ func (v *verifier) newKey(ctx context.Context, schema string) ([]string, error) 
 	return found[0], nil
 }
 
+// describe reads what a schema of the set holds, and its security labels.
+func (v *verifier) describe(ctx context.Context, schema string) (d *description, found []string, err error) {
+	err = pgx.BeginTxFunc(ctx, v.conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if found, err = texts(ctx, tx, labels, quote(schema)); err != nil {
+			return err
+		}
+		slices.Sort(found)
+		d, err = describe(ctx, tx, schema)
+		return err
+	})
+	return d, found, err
+}
+
 // differences lists the lines that two sorted lists do not share.
-func differences(a, b []string) []string {
+func differences(a, b []string, nameA, nameB string) []string {
 	var out []string
 	for _, line := range a {
 		if _, found := slices.BinarySearch(b, line); !found {
-			out = append(out, "D0 has, and it has not: "+line)
+			out = append(out, nameA+" has, and "+nameB+" has not: "+line)
 		}
 	}
 	for _, line := range b {
 		if _, found := slices.BinarySearch(a, line); !found {
-			out = append(out, "it has, and D0 has not: "+line)
+			out = append(out, nameB+" has, and "+nameA+" has not: "+line)
 		}
 	}
 	return out

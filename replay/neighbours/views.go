@@ -40,6 +40,9 @@ func (b *builder) makeViews(ctx context.Context, tx pgx.Tx, world int) error {
 			if err := b.without0(left, faults); err != nil {
 				return err
 			}
+			if b.epoch == 0 { // a dry run
+				break
+			}
 			_, err := tx.Exec(ctx, "UPDATE "+b.record("neighbour_set")+" SET tables = $1 WHERE epoch = $2", b.tables(), b.epoch)
 			if err != nil {
 				return err
@@ -55,7 +58,7 @@ func (b *builder) makeViews(ctx context.Context, tx pgx.Tx, world int) error {
 func (b *builder) tables() []string {
 	var out []string
 	for _, r := range b.m.relations {
-		out = append(out, r.Name)
+		out = append(out, r.copy)
 	}
 	return out
 }

@@ -1,0 +1,105 @@
+package neighbours_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+	"github.com/dpwatch/dpwatch/replay/neighbours"
+)
+
+// TestPathOfPartitionedTable: a declared path holds for partitions, sub-partitions and children with foreign keys of their own.
+func TestPathOfPartitionedTable(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ name, tables string }{
+		{"partitions", `CREATE TABLE p (id int, uid int, rid int, d int) PARTITION BY LIST (d);
+			CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1); CREATE TABLE p2 PARTITION OF p FOR VALUES IN (2);
+			ALTER TABLE p1 ADD FOREIGN KEY (rid) REFERENCES r; ALTER TABLE p2 ADD FOREIGN KEY (rid) REFERENCES r;
+			INSERT INTO p SELECT g, 1 + g % 3, 1 + g % 2, 1 + g % 2 FROM generate_series(1, 12) g`},
+		{"sub-partitions", `CREATE TABLE p (id int, uid int, rid int, d int) PARTITION BY LIST (d);
+			CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1); CREATE TABLE p2 PARTITION OF p FOR VALUES IN (2) PARTITION BY LIST (id);
+			CREATE TABLE p20 PARTITION OF p2 DEFAULT; ALTER TABLE p20 ADD FOREIGN KEY (rid) REFERENCES r NOT VALID;
+			ALTER TABLE p1 ADD FOREIGN KEY (rid) REFERENCES r DEFERRABLE INITIALLY DEFERRED;
+			INSERT INTO p SELECT g, 1 + g % 3, 1 + g % 2, 1 + g % 2 FROM generate_series(1, 12) g`},
+		{"inheritance", `CREATE TABLE p (id int, uid int, rid int, d int); CREATE TABLE p1 () INHERITS (p); CREATE TABLE p2 () INHERITS (p1);
+			ALTER TABLE p1 ADD FOREIGN KEY (rid) REFERENCES r; ALTER TABLE p2 ADD FOREIGN KEY (rid) REFERENCES r;
+			INSERT INTO p1 SELECT g, 1 + g % 3, 1 + g % 2, 1 FROM generate_series(1, 6) g;
+			INSERT INTO p2 SELECT g, 1 + g % 3, 1 + g % 2, 2 FROM generate_series(7, 12) g`},
+		{"a key of the whole table", `CREATE TABLE p (id int, uid int, rid int REFERENCES r, d int) PARTITION BY LIST (d);
+			CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1); CREATE TABLE p2 PARTITION OF p FOR VALUES IN (2);
+			INSERT INTO p SELECT g, 1 + g % 3, 1 + g % 2, 1 + g % 2 FROM generate_series(1, 12) g`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			o := bare(pgtest.Database(t), pgtest.Database(t), "public.u", "public.r", "public.p")
+			run(t, o.Source, "CREATE TABLE u (id int PRIMARY KEY); INSERT INTO u SELECT generate_series(1, 3)",
+				"CREATE TABLE r (id int PRIMARY KEY, uid int REFERENCES u); INSERT INTO r VALUES (1, 1), (2, 2), (3, 3)", tc.tables)
+			o.Paths = []neighbours.Path{{Table: table("public.p"), Columns: []string{"uid"}, To: table("public.u")}}
+			notes := &[]string{}
+			o.Note = func(s string) { *notes = append(*notes, s) }
+			create(t, o)
+			verified(t, o)
+			_, members, err := neighbours.List(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := lines(t, o.Source, "SELECT p::text FROM p WHERE uid <> $1::text::int ORDER BY id", members[0].Key[0])
+			if got := lines(t, o.Target, "SELECT p::text FROM d1.p ORDER BY id"); !slices.Equal(got, want) {
+				t.Errorf("unit %s: got %q, want %q", members[0].Key[0], got, want)
+			}
+			told := slices.ContainsFunc(*notes, func(s string) bool { return strings.Contains(s, "foreign key p1_rid_fkey of public.p1 is no path") })
+			if told != (tc.name != "a key of the whole table") {
+				t.Errorf("notes %q", *notes)
+			}
+		})
+	}
+}
+
+// TestPathOfPartition: a path that is declared for one partition holds for its rows alone, and the keys of the table for the others.
+func TestPathOfPartition(t *testing.T) {
+	t.Parallel()
+	o := bare(pgtest.Database(t), pgtest.Database(t), "public.u", "public.p")
+	run(t, o.Source, "CREATE TABLE u (id int PRIMARY KEY); INSERT INTO u SELECT generate_series(1, 3)",
+		`CREATE TABLE p (id int, uid int REFERENCES u, other int, d int) PARTITION BY LIST (d);
+		CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1); CREATE TABLE p2 PARTITION OF p FOR VALUES IN (2);
+		INSERT INTO p SELECT g, 1 + g % 3, 1 + (g + 1) % 3, 1 + g % 2 FROM generate_series(1, 12) g`)
+	o.Paths = []neighbours.Path{{Table: table("public.p2"), Columns: []string{"other"}, To: table("public.u")}}
+	create(t, o)
+	verified(t, o)
+	_, members, err := neighbours.List(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := lines(t, o.Source, "SELECT p::text FROM p WHERE CASE d WHEN 1 THEN uid ELSE other END <> $1::text::int ORDER BY id", members[0].Key[0])
+	if got := lines(t, o.Target, "SELECT p::text FROM d1.p ORDER BY id"); !slices.Equal(got, want) {
+		t.Errorf("unit %s: got %q, want %q", members[0].Key[0], got, want)
+	}
+}
+
+// TestUnitBelowAnother: the unit's table may be a child, or a partition, of a table whose foreign keys are paths for other rows.
+func TestUnitBelowAnother(t *testing.T) {
+	t.Parallel()
+	o := bare(pgtest.Database(t), pgtest.Database(t), "public.u", "public.base")
+	run(t, o.Source, "CREATE TABLE base (id int PRIMARY KEY, boss int)", "CREATE TABLE u (PRIMARY KEY (id)) INHERITS (base)",
+		"ALTER TABLE base ADD FOREIGN KEY (boss) REFERENCES u", "INSERT INTO u SELECT g, 1 FROM generate_series(1, 3) g",
+		"INSERT INTO base SELECT g, 1 + g % 3 FROM generate_series(4, 9) g")
+	o.Choose = []neighbours.Choice{{Rule: neighbours.MostRows, K: 1}}
+	create(t, o)
+	if d := verified(t, o)[0]; d.Removed["u"] != 1 || d.Removed["base"] != 2 {
+		t.Errorf("removed %v", d.Removed)
+	}
+}
+
+// TestPartitionAlone: a partition that is listed without its parent has the parent's foreign keys.
+func TestPartitionAlone(t *testing.T) {
+	t.Parallel()
+	o := bare(pgtest.Database(t), pgtest.Database(t), "public.u", "public.p1")
+	run(t, o.Source, "CREATE TABLE u (id int PRIMARY KEY); INSERT INTO u SELECT generate_series(1, 3)",
+		`CREATE TABLE p (uid int REFERENCES u, d int) PARTITION BY LIST (d); CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1);
+		INSERT INTO p SELECT 1 + g % 3, 1 FROM generate_series(1, 12) g`)
+	create(t, o)
+	if d := verified(t, o)[0]; d.Removed["p1"] != 4 {
+		t.Errorf("removed %v", d.Removed)
+	}
+}
