@@ -4,7 +4,6 @@ import (
 	"hash/maphash"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
@@ -38,23 +37,25 @@ func TestLookAt(t *testing.T) {
 	}
 }
 
-// TestLookAtIsLinear: what is hostile to a parser takes no longer than what is not. Times are compared, with room for a factor
-// of a hundred: a quadratic scan would take ten thousand times as long.
-func TestLookAtIsLinear(t *testing.T) {
-	seed := maphash.MakeSeed()
-	took := func(sql string) time.Duration {
-		least := time.Hour
-		for range 5 {
-			began := time.Now()
-			_ = lookAt(seed, capture.Query{SQL: sql})
-			least = min(least, time.Since(began))
+// TestLexeme: a piece has a byte at least and no more than there are, and what is never closed is one piece: the text is read
+// once.
+func TestLexeme(t *testing.T) {
+	t.Parallel()
+	deep := strings.Repeat("/*", 1000)
+	for sql, want := range map[string]int{
+		deep: 1, deep + strings.Repeat("*/", 1000): 1, deep + "*/": 1, "'" + strings.Repeat("x", 1000): 1,
+		strings.Repeat("7", 1000): 1, "--" + strings.Repeat("-", 1000): 1, "/": 1, "-": 1, "'": 1, "''": 1, "/*": 1, "/*/": 1, "a1-b": 4, "1--\n2": 4,
+	} {
+		pieces := 0
+		for rest := sql; rest != ""; pieces++ {
+			n, _ := lexeme(rest)
+			if n < 1 || n > len(rest) {
+				t.Fatalf("%.10q: a piece of %d bytes of %d", sql, n, len(rest))
+			}
+			rest = rest[n:]
 		}
-		return least
-	}
-	plain := took(strings.Repeat("x", 256<<10))
-	for _, sql := range []string{strings.Repeat("/*", 128<<10), strings.Repeat("'", 256<<10), strings.Repeat("0,", 128<<10), strings.Repeat("-", 256<<10), strings.Repeat("/*", 64<<10) + strings.Repeat("*/", 64<<10)} {
-		if d := took(sql); d > 100*plain+time.Millisecond {
-			t.Errorf("%.6s...: %s, plain text %s", sql, d, plain)
+		if pieces != want {
+			t.Errorf("%.10q: %d pieces, want %d", sql, pieces, want)
 		}
 	}
 }
