@@ -196,6 +196,7 @@ func (d *decoder) audit(a *Audit) {
 	}
 	d.atLeast("audit.max_tokens", a.MaxTokens, 1)
 	d.positive("audit.retry_after", a.RetryAfter)
+	d.positive("audit.parse_timeout", a.ParseTimeout)
 	if !(a.Rate >= 0) || math.IsInf(a.Rate, 0) {
 		d.add("audit.rate", "must be a number of trials a second, 0 = no limit")
 	}

@@ -64,7 +64,7 @@ func (p *Player) takeApart(ctx context.Context, r *Run, noise []string) (*hoiste
 		{NoRanks: true, NoSubLinks: true, NoSplit: true},
 	} {
 		opt.Knowledge = know
-		h, err := r.stmt.Hoist.announced(func() (*hoisted, error) { return split(worlds, opt) })
+		h, err := split(worlds, opt, r.stmt.Hoist.announce)
 		if err == nil && !tried[h.rests[0]] {
 			tried[h.rests[0]] = true
 			err = p.rehearse(ctx, r, worlds, h)
@@ -85,20 +85,23 @@ func (p *Player) takeApart(ctx context.Context, r *Run, noise []string) (*hoiste
 	return nil, reason
 }
 
-// announced runs split between the two announcements.
-func (h *Hoisting) announced(split func() (*hoisted, error)) (*hoisted, error) {
-	if h.Announce != nil {
-		defer h.Announce()()
+// announce calls Announce, if there is one.
+func (h *Hoisting) announce() (done func()) {
+	if h.Announce == nil {
+		return func() {}
 	}
-	return split()
+	return h.Announce()
 }
 
-// split takes every world apart.
-func split(worlds []string, opt hoist.Options) (*hoisted, error) {
+// split takes every world apart, each between two announcements.
+func split(worlds []string, opt hoist.Options, announce func() func()) (*hoisted, error) {
 	h := &hoisted{together: true}
 	for i, sql := range worlds {
 		opt.Prefix = fmt.Sprintf("dpwatch_hoist_%d_", i)
+		done := announce()
 		plan, err := hoist.Split(sql, opt)
+		together := err == nil && len(plan.Pieces) > 0 && hoist.Together(plan.Rest, opt.Knowledge)
+		done()
 		switch {
 		case err != nil:
 			return nil, &unhoistable{err.Error()}
@@ -107,7 +110,7 @@ func split(worlds []string, opt hoist.Options) (*hoisted, error) {
 		}
 		h.pieces = append(h.pieces, plan.Pieces...)
 		h.rests = append(h.rests, plan.Rest)
-		h.together = h.together && hoist.Together(plan.Rest, opt.Knowledge)
+		h.together = h.together && together
 	}
 	return h, nil
 }

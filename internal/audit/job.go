@@ -49,10 +49,7 @@ func (a *Auditor) prepare(j *job) bool {
 	if j.worlds != nil {
 		return true
 	}
-	done := func() {}
-	if a.opt.Announce != nil {
-		done = a.opt.Announce(j.query.SQL) // the texts are parsed to be verified
-	}
+	done := a.announce(j.query.SQL) // the texts are parsed to be verified
 	worlds, err := a.worlds(j)
 	done()
 	a.mu.Lock()
@@ -111,9 +108,7 @@ func (a *Auditor) hoisting(sql string) *replay.Hoisting {
 		return nil
 	}
 	h := replay.NewHoisting(a.opt.NoiseFunctions)
-	if a.opt.Announce != nil {
-		h.Announce = func() func() { return a.opt.Announce(sql) }
-	}
+	h.Announce = func() func() { return a.announce(sql) }
 	return h
 }
 

@@ -139,15 +139,37 @@ func (a *analysis) with(with *pg_query.WithClause, outer *scope) (*level, *scope
 
 // visit adds to u what one node and all below it say.
 func (a *analysis) visit(m protoreflect.Message, in *scope, u *unit) {
+	if a.self(m, in, u) {
+		children(m, func(c protoreflect.Message) { a.visit(c, in, u) })
+	}
+}
+
+// mark notes for every Node of an expression, queries in it apart, whether it is volatile, and returns that for all of it.
+func (a *analysis) mark(m protoreflect.Message, in *scope, marks map[*pg_query.Node]bool) bool {
+	u := &unit{}
+	if a.self(m, in, u) {
+		children(m, func(c protoreflect.Message) { u.volatile = a.mark(c, in, marks) || u.volatile })
+	}
+	if n, ok := m.Interface().(*pg_query.Node); ok {
+		marks[n] = u.volatile
+	}
+	return u.volatile
+}
+
+// self adds to u what one node says by itself, and reports whether what is below it is to be visited.
+func (a *analysis) self(m protoreflect.Message, in *scope, u *unit) bool {
 	switch n := m.Interface().(type) {
 	case *pg_query.SelectStmt:
-		inner := a.query(n, in)
+		inner := a.selects[n]
+		if inner == nil {
+			inner = a.query(n, in)
+		}
 		u.volatile = u.volatile || inner.volatile
 		u.tables = u.tables || inner.tables
 		for _, c := range inner.reads.list {
 			u.reads.add(c)
 		}
-		return
+		return false
 	case *pg_query.RangeVar:
 		a.rangeVar(n, in, u)
 	case *pg_query.FuncCall:
@@ -169,7 +191,7 @@ func (a *analysis) visit(m protoreflect.Message, in *scope, u *unit) {
 	case *pg_query.A_Const:
 		u.volatile = u.volatile || tellsTime(n.GetSval().GetSval())
 	}
-	children(m, func(c protoreflect.Message) { a.visit(c, in, u) })
+	return true
 }
 
 // rangeVar adds what reading a relation or a CTE says.

@@ -6,6 +6,8 @@ import (
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 // Plan says how to run one world's query in two parts. Without Pieces there is nothing to hoist, for Reason.
@@ -107,8 +109,12 @@ func Relations(sql string) ([]Relation, error) {
 
 // parse returns the one SELECT of a text.
 func parse(sql string) (*pg_query.SelectStmt, error) {
-	tree, err := pg_query.Parse(sql)
-	if err != nil {
+	tree, err := pgparse.Parse(sql)
+	var limit *pgparse.LimitError
+	switch {
+	case errors.As(err, &limit):
+		return nil, limit
+	case err != nil:
 		return nil, errors.New("the query does not parse")
 	}
 	if len(tree.GetStmts()) != 1 || tree.GetStmts()[0].GetStmt().GetSelectStmt() == nil {
@@ -121,7 +127,7 @@ func parse(sql string) (*pg_query.SelectStmt, error) {
 func write(stmt *pg_query.SelectStmt) (string, error) {
 	want := proto.Clone(stmt).(*pg_query.SelectStmt) //nolint:errcheck // a clone has its type
 	forgetPlaces(want.ProtoReflect())
-	sql, err := pg_query.Deparse(&pg_query.ParseResult{Stmts: []*pg_query.RawStmt{{
+	sql, err := pgparse.Deparse(&pg_query.ParseResult{Stmts: []*pg_query.RawStmt{{
 		Stmt: &pg_query.Node{Node: &pg_query.Node_SelectStmt{SelectStmt: want}},
 	}}})
 	if err != nil {

@@ -150,7 +150,8 @@ type columns struct {
 	in         *scope
 	group      map[string]bool
 	list       []*pg_query.Node
-	names      map[string]string // by meaning
+	names      map[string]string       // by meaning
+	volatile   map[*pg_query.Node]bool // of the expression at work
 	impossible bool
 }
 
@@ -204,6 +205,8 @@ func (c *columns) groups(s *pg_query.SelectStmt) ([]*pg_query.Node, bool) {
 // expression returns an expression over the piece's columns: its largest stable parts that depend on a row become columns.
 func (c *columns) expression(n *pg_query.Node) *pg_query.Node {
 	n = cloneNode(n)
+	c.volatile = map[*pg_query.Node]bool{}
+	c.h.mark(n.ProtoReflect(), c.in, c.volatile)
 	c.replace(n, false)
 	return n
 }
@@ -211,7 +214,7 @@ func (c *columns) expression(n *pg_query.Node) *pg_query.Node {
 // replace makes columns of the stable parts of n, in place. lazy: what stands here may not be evaluated at all, so
 // that only what cannot fail there may be computed before.
 func (c *columns) replace(n *pg_query.Node, lazy bool) {
-	if !c.h.volatile(n.ProtoReflect(), c.in) && c.candidate(n, lazy) {
+	if !c.volatile[n] && c.candidate(n, lazy) {
 		if c.rowDependent(n) {
 			n.Node = c.column(cloneNode(n), "").Node
 		}
