@@ -162,7 +162,8 @@ type Audit struct {
 	RetryAfter   Duration `yaml:"retry_after"`
 	PriorOdds    float64  `yaml:"prior_odds"`
 	BreachOdds   float64  `yaml:"breach_odds"`
-	Hoist        bool     `yaml:"hoist"` // trials may run on what all of them would compute alike
+	Hoist        bool     `yaml:"hoist"`       // trials may run on what all of them would compute alike
+	HoistSpace   ByteSize `yaml:"hoist_space"` // on the shadow server's disk, for the tables of all hoisted audits together
 
 	// How gently the shadow database is asked; 0 and none = without that limit.
 	Rate      float64  `yaml:"rate"`     // trials a second
@@ -218,7 +219,7 @@ func Default() Config {
 		Audit: Audit{
 			Confidence: 0.95, ErrorRate: PerAudit, MaxTrials: 10_000, BatchTrials: 25, Workers: 2, MaxAudits: 1000, MaxPerShape: 20, Memory: 512 << 20, MaxTokens: 20_000,
 			ParseTimeout: Duration(3 * time.Second),
-			RetryAfter:   Duration(30 * time.Second), PriorOdds: 1, BreachOdds: 2, Hoist: true,
+			RetryAfter:   Duration(30 * time.Second), PriorOdds: 1, BreachOdds: 2, Hoist: true, HoistSpace: 1 << 30,
 		},
 		Log: Log{Level: "info"},
 	}

@@ -1,6 +1,9 @@
 package replay
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // ForceHoisting hoists wherever it is possible, whether it is faster or not.
 func ForceHoisting() *Hoisting {
@@ -24,3 +27,18 @@ func Compare(unmodified, hoisted []Round) string {
 	what, _ := p.look()
 	return what
 }
+
+// Rehearse makes the tables of a query as an audit does before it is hoisted, and returns why not, or "".
+func Rehearse(ctx context.Context, p *Player, worlds []string) string {
+	run, err := p.Start(Statement{Worlds: worlds, Hoist: ForceHoisting()}, 1)
+	if err != nil {
+		return err.Error()
+	}
+	if _, err := p.takeApart(ctx, run, nil); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// HoistSpace returns the bytes that hoisted tables hold.
+func HoistSpace(p *Player) int64 { return p.space.held() }

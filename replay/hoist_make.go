@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -14,11 +15,11 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite/hoist"
 )
 
-// maxHoistBytes bounds what the planner expects the tables of one session to hold.
-const maxHoistBytes = 256 << 20
-
 // unhoistable says why a query, or one way to take it apart, is replayed as it stands.
-type unhoistable struct{ reason string }
+type unhoistable struct {
+	reason string
+	later  bool // it may be otherwise later in the audit
+}
 
 func (e *unhoistable) Error() string { return e.reason }
 
@@ -29,6 +30,8 @@ type hoisted struct {
 	values [][]byte
 	oids   []uint32
 	format []int16
+	space  *space
+	size   atomic.Int64 // of the tables of a session, the largest so far; 0 = not known
 	// together: several trials may share a transaction, and stay independent.
 	together bool
 }
@@ -47,7 +50,7 @@ func (p *Player) takeApart(ctx context.Context, r *Run, noise []string) (*hoiste
 		return nil, err
 	}
 	if string(rows[0][1]) != "t" {
-		return nil, &unhoistable{fmt.Sprintf("the replay role may not make temporary tables: GRANT TEMPORARY ON DATABASE %s TO it, and trials get faster",
+		return nil, &unhoistable{reason: fmt.Sprintf("the replay role may not make temporary tables: GRANT TEMPORARY ON DATABASE %s TO it, and trials get faster",
 			pgx.Identifier{string(rows[0][0])}.Sanitize())}
 	}
 	know, err := knowledge(ctx, conn, noise, worlds...)
@@ -104,9 +107,9 @@ func split(worlds []string, opt hoist.Options, announce func() func()) (*hoisted
 		done()
 		switch {
 		case err != nil:
-			return nil, &unhoistable{err.Error()}
+			return nil, &unhoistable{reason: err.Error()}
 		case len(plan.Pieces) == 0:
-			return nil, &unhoistable{plan.Reason}
+			return nil, &unhoistable{reason: plan.Reason}
 		}
 		h.pieces = append(h.pieces, plan.Pieces...)
 		h.rests = append(h.rests, plan.Rest)
@@ -129,20 +132,22 @@ func (p *Player) rehearse(ctx context.Context, r *Run, worlds []string, h *hoist
 		}
 	}
 	// The parts get the types that the server found for the whole query: a part alone may say less.
-	h.values, h.format, h.oids = r.values, r.format, want[0].ParamOIDs
+	h.values, h.format, h.oids, h.space = r.values, r.format, want[0].ParamOIDs, &p.space
 	if err := h.affordable(ctx, conn); err != nil {
 		return err
 	}
-	if err := h.make(ctx, conn); err != nil {
+	release, err := h.make(ctx, conn)
+	if err != nil {
 		return err
 	}
+	defer release()
 	for i, sql := range h.rests {
 		got, err := conn.Prepare(ctx, "", sql, h.oids)
 		if err != nil {
 			return refusal("the volatile part does not stand alone", err)
 		}
 		if !slices.EqualFunc(want[i].Fields, got.Fields, sameColumn) {
-			return &unhoistable{"the volatile part would give columns of other names or types"}
+			return &unhoistable{reason: "the volatile part would give columns of other names or types"}
 		}
 	}
 	return nil
@@ -152,7 +157,8 @@ func sameColumn(a, b pgconn.FieldDescription) bool {
 	return a.Name == b.Name && a.DataTypeOID == b.DataTypeOID && a.TypeModifier == b.TypeModifier
 }
 
-// affordable asks the planner how much the tables would hold. A piece that reads another one cannot be asked about.
+// affordable asks the planner how much the tables would hold: what is too much by its estimate is not begun. A piece that
+// reads another one cannot be asked about.
 func (h *hoisted) affordable(ctx context.Context, conn *pgconn.PgConn) error {
 	var total float64
 	for _, piece := range h.pieces {
@@ -170,28 +176,8 @@ func (h *hoisted) affordable(ctx context.Context, conn *pgconn.PgConn) error {
 			total += plans[0].Plan.Rows * (plans[0].Plan.Width + 28) // 28: a row's header and its pointer
 		}
 	}
-	if total > maxHoistBytes {
-		return &unhoistable{fmt.Sprintf("the tables would hold about %.0f MB, more than %d", total/(1<<20), maxHoistBytes>>20)}
-	}
-	return nil
-}
-
-// make makes the tables on a session.
-func (h *hoisted) make(ctx context.Context, conn *pgconn.PgConn) error {
-	if _, err := conn.Exec(ctx, "BEGIN READ WRITE").ReadAll(); err != nil {
-		return refusal("a transaction that may make temporary tables", err)
-	}
-	for _, piece := range h.pieces {
-		sql := "CREATE TEMPORARY TABLE " + piece.Name + " ON COMMIT PRESERVE ROWS AS " + piece.Query
-		if _, err := conn.ExecParams(ctx, sql, h.values, h.oids, h.format, nil).Close(); err != nil {
-			return refusal("a hoisted part", err)
-		}
-		if _, err := conn.Exec(ctx, "ANALYZE pg_temp."+piece.Name).ReadAll(); err != nil {
-			return refusal("a hoisted part", err)
-		}
-	}
-	if _, err := conn.Exec(ctx, "COMMIT").ReadAll(); err != nil {
-		return refusal("the hoisted parts", err)
+	if most := float64(h.space.limit / sessionShare); total > most {
+		return &unhoistable{reason: fmt.Sprintf("the tables would hold about %.0f MB, more than the %.4g that a session has (audit.hoist_space)", total/(1<<20), most/(1<<20))}
 	}
 	return nil
 }
@@ -203,5 +189,5 @@ func refusal(what string, err error) error {
 		return &transientError{op: "hoist", err: err}
 	}
 	// The message may hold literals; the code says enough.
-	return &unhoistable{fmt.Sprintf("%s failed on the server (%s)", what, sqlstate.Describe(pg.Code))}
+	return &unhoistable{reason: fmt.Sprintf("%s failed on the server (%s)", what, sqlstate.Describe(pg.Code))}
 }

@@ -23,6 +23,7 @@ func hoistShadow(t *testing.T, more ...string) string {
 	t.Helper()
 	dsn := pgtest.Database(t)
 	script := []string{
+		`CREATE FUNCTION endless() RETURNS SETOF text LANGUAGE sql IMMUTABLE AS 'SELECT md5(g::text) FROM generate_series(1, 100000000) g'`,
 		// constant() is as volatile as noise() for the catalog, and always 0: results with it can be compared exactly.
 		`CREATE FUNCTION constant() RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT 0::float8'`,
 		`CREATE FUNCTION noise() RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT sqrt(-2 * ln(1 - random())) * cos(2 * pi() * random())'`,

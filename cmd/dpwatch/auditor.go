@@ -253,7 +253,7 @@ func replayOptions(c config.Config, pace replay.Pace) replay.Options {
 	return replay.Options{
 		DSN: c.Shadow.DSN.Reveal(), SearchPath: c.Shadow.SearchPath, Public: c.Privacy.Public,
 		StatementTimeout: time.Duration(c.Shadow.StatementTimeout), ConnectTimeout: time.Duration(c.Shadow.ConnectTimeout),
-		MaxRows: c.Shadow.MaxRows, MaxBytes: int64(c.Shadow.MaxResult), Connections: auditConnections, Pace: pace,
+		MaxRows: c.Shadow.MaxRows, MaxBytes: int64(c.Shadow.MaxResult), HoistBytes: int64(c.Audit.HoistSpace), Connections: auditConnections, Pace: pace,
 		Engines: c.Shadow.Engines(), Copies: append([]string{c.Shadow.D0}, c.Shadow.D1...), Protocol: replay.Protocol(c.Shadow.Protocol),
 	}
 }
