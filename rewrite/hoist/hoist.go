@@ -56,7 +56,13 @@ func Split(sql string, opt Options) (Plan, error) {
 	case !top.volatile:
 		return Plan{Reason: "it draws no chance: every trial gives the same"}, nil
 	}
-	h := &hoister{analysis: a, opt: opt, kept: map[*cte]bool{}, tables: map[*cte]*piece{}, same: map[string]*piece{}}
+	a.counted = true
+	h := &hoister{
+		analysis: a, opt: opt, kept: map[*cte]bool{}, tables: map[*cte]*piece{}, same: map[string]*piece{},
+		frozen: map[*pg_query.SelectStmt]bool{}, pushed: map[*pg_query.SelectStmt]conditions{}, pinned: map[*cte]bool{},
+		known: map[knownQuery]reads{},
+	}
+	h.judge(stmt.ProtoReflect())
 	h.rest(stmt, false)
 	if len(h.pieces) == 0 {
 		return Plan{Reason: "no part that reads a table is free of chance"}, nil

@@ -19,6 +19,11 @@ type hoister struct {
 	tables map[*cte]*piece // CTEs that the rest reads from a table
 	pieces []*piece
 	same   map[string]*piece // by meaning
+
+	frozen map[*pg_query.SelectStmt]bool       // levels whose FROM and WHERE stay as they are
+	pushed map[*pg_query.SelectStmt]conditions // conditions of the query around a query in FROM
+	known  map[knownQuery]reads
+	pinned map[*cte]bool // CTEs that frozen levels read
 }
 
 // piece is a query to materialise.
@@ -35,11 +40,22 @@ func (h *hoister) rest(s *pg_query.SelectStmt, unsure bool) {
 	if u.own != nil {
 		u.own.unsure = unsure
 	}
-	if !h.opt.NoSplit {
+	if !h.opt.NoSplit && !h.frozen[s] {
 		h.split(s, u, unsure)
 	}
+	stays := map[protoreflect.ProtoMessage]bool{}
+	if h.frozen[s] {
+		for _, n := range s.GetFromClause() {
+			stays[n] = true
+			h.keep(h.read(n.ProtoReflect(), u.inner))
+		}
+		if n := s.GetWhereClause(); n != nil {
+			stays[n] = true
+			h.keep(h.read(n.ProtoReflect(), u.inner))
+		}
+	}
 	children(s.ProtoReflect(), func(m protoreflect.Message) {
-		if _, with := m.Interface().(*pg_query.WithClause); !with {
+		if _, with := m.Interface().(*pg_query.WithClause); !with && !stays[m.Interface()] {
 			h.walk(m, u.inner, unsure)
 		}
 	})
@@ -123,6 +139,11 @@ func (h *hoister) use(c *cte) {
 		return
 	}
 	query := c.node.GetCtequery().GetSelectStmt()
+	if h.pinned[c] {
+		h.kept[c] = true
+		h.keep(c.unit)
+		return
+	}
 	if !c.unit.volatile && worth(query) {
 		star := selectFrom(rangeNode("", c.name), "")
 		if p := h.piece(star, []*cte{c}, c.level.unsure); p != nil {

@@ -12,7 +12,7 @@ import (
 // split hoists everything below the volatile expressions of a query's target list, HAVING and ORDER BY, and leaves
 // those, over the columns of a piece. It does nothing where that could change a result, or would not save anything.
 func (h *hoister) split(s *pg_query.SelectStmt, u *unit, unsure bool) {
-	if !h.splittable(s, u.inner) || unsure && h.opt.NoSubLinks {
+	if !h.splittable(s, u.inner) || unsure && h.opt.NoSubLinks || h.ambiguous(s, u.inner) {
 		return
 	}
 	c := &columns{h: h, in: u.inner, group: groupNames(s), names: map[string]string{}}
@@ -164,7 +164,9 @@ func (c *columns) column(n *pg_query.Node, name string) *pg_query.Node {
 	if name == "" {
 		name = fmt.Sprintf("dpwatch_%d", len(c.list)+1)
 	}
-	c.names[meaning] = name
+	if c.names[meaning] == "" { // what is equal stays equal: one name for all but the target that GROUP BY names
+		c.names[meaning] = name
+	}
 	c.list = append(c.list, targetNode(name, n))
 	return columnNode(name)
 }
