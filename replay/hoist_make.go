@@ -19,6 +19,8 @@ import (
 type unhoistable struct {
 	reason string
 	later  bool // it may be otherwise later in the audit
+	// rows names a part that gave other rows in another session, and its world; "" = none did.
+	rows string
 }
 
 func (e *unhoistable) Error() string { return e.reason }
@@ -31,6 +33,7 @@ type hoisted struct {
 	oids   []uint32
 	format []int16
 	space  *space
+	sums   sums
 	size   atomic.Int64 // of the tables of a session, the largest so far; 0 = not known
 	// together: several trials may share a transaction, and stay independent.
 	together bool
@@ -100,7 +103,7 @@ func (h *Hoisting) announce() (done func()) {
 func split(worlds []string, opt hoist.Options, announce func() func()) (*hoisted, error) {
 	h := &hoisted{together: true}
 	for i, sql := range worlds {
-		opt.Prefix = fmt.Sprintf("dpwatch_hoist_%d_", i)
+		opt.Prefix = prefixOf(i)
 		done := announce()
 		plan, err := hoist.Split(sql, opt)
 		together := err == nil && len(plan.Pieces) > 0 && hoist.Together(plan.Rest, opt.Knowledge)

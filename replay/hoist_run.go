@@ -106,6 +106,9 @@ func (h *hoistRun) hoistedRounds(ctx context.Context, n int) ([]Round, error) {
 	rounds, err := h.rest.Rounds(ctx, n)
 	var no *unhoistable
 	if errors.As(err, &no) {
+		if no.rows != "" && h.counts.HoistedRounds > 0 {
+			return nil, h.disagree(no.rows)
+		}
 		h.off(no.reason)
 		rounds, err := h.unmodified(ctx, n)
 		h.counts.UnmodifiedRounds += len(rounds)

@@ -86,7 +86,8 @@ func (h *hoisted) make(ctx context.Context, conn *pgconn.PgConn) (release func()
 
 // fill makes the tables in one transaction and returns their size.
 func (h *hoisted) fill(ctx context.Context, conn *pgconn.PgConn, quota int64) (size int64, err error) {
-	if _, err := conn.Exec(ctx, "BEGIN READ WRITE").ReadAll(); err != nil {
+	// Where a scan begins must not depend on what others scan: it is the order in which numbers are added up.
+	if _, err := conn.Exec(ctx, "BEGIN READ WRITE; SET LOCAL synchronize_seqscans = off").ReadAll(); err != nil {
 		return 0, refusal("a transaction that may make temporary tables", err)
 	}
 	const reset = "SELECT pg_catalog.set_config('" + bytesSetting + "', '0', true)"
@@ -119,6 +120,9 @@ func (h *hoisted) fill(ctx context.Context, conn *pgconn.PgConn, quota int64) (s
 		if size += grown; size > max(quota, int64(len(h.pieces))*smallTable) {
 			return 0, h.tooMuch(quota)
 		}
+	}
+	if err := h.compare(ctx, conn); err != nil {
+		return 0, err
 	}
 	if _, err := conn.Exec(ctx, "COMMIT").ReadAll(); err != nil {
 		return 0, refusal("the hoisted parts", err)
