@@ -75,6 +75,8 @@ func (g *generator) part(depth int) string {
 			"SELECT sum(t.x) AS a, u.rate AS r, max(u.id) AS k FROM %s.t AS t JOIN %s.u AS u ON u.id = t.uid GROUP BY u.rate",
 			"SELECT x + draw(x) AS a, x / 8 AS r, uid AS k FROM %s.t WHERE x > 5",
 			"SELECT max(x) + draw(max(x)) AS a, uid / 16.0 AS r, uid AS k FROM %s.t GROUP BY uid",
+			"SELECT t.x AS a, t.x AS r, u.id AS k FROM %s.t AS t JOIN %s.u AS u ON u.id = t.uid",
+			"SELECT x AS a, (x)::float8 AS r, uid AS k FROM %s.t WHERE x > 6",
 		)
 	}
 	from, p := g.from(depth-1), g.name("p")
@@ -146,7 +148,11 @@ func (g *generator) query() string {
 		where = " WHERE q.a > 2"
 	}
 	body := ""
-	switch g.IntN(9) {
+	switch g.IntN(11) {
+	case 9:
+		body = "SELECT " + g.one("", "DISTINCT ") + "q.a + draw(q.a) AS n, q.r + draw(q.r) AS m, 2 * (q.a + draw(q.a)) FROM " + from + where + g.one("", " ORDER BY 1, 2, 3", " ORDER BY n, 2, 3")
+	case 10:
+		body = "SELECT q.k, sum(q.a) + draw(sum(q.a)) AS n, sum(q.r) + draw(sum(q.r)) FROM " + from + where + " GROUP BY q.k ORDER BY " + g.one("n, 1", "1", "sum(q.a) + draw(sum(q.a)), 1", "sum(q.r), 1")
 	case 0, 1:
 		body = "SELECT count(*) + draw(10) AS n, sum(q.a) FROM " + from + where
 	case 2:

@@ -20,12 +20,14 @@ import (
 //     ones not with DISTINCT, window functions and set-returning functions. Each arm of a set operation gets the condition.
 //
 // A condition without columns is evaluated where it is written, for each row of the join (distribute_qual_to_rels, initsplan.c), but
-// is pushed into a set operation, before duplicates are removed. And what is drawn within an item of FROM, or below it, may be drawn again
+// is pushed into a set operation, before duplicates are removed; and with a sub-query of IN or EXISTS, for each of the rows that may
+// match, until one does. And what is drawn within an item of FROM, or below it, may be drawn again
 // for each row of the other side of a nested loop. The same holds from PostgreSQL 14 to 18.
 //
 // So a level (a query with what the planner makes part of it) in which several relations are joined, and which has a
 // volatile condition over columns, or draws chance in an item of FROM, is left as it is, with all that its FROM and WHERE
-// read: another table in the place of one of its parts would be another number of draws, or another plan.
+// read: another table in the place of one of its parts would be another number of draws, or another plan. So is one whose equal
+// expressions would not be equal any more (repeated).
 
 // conditions says which volatile conditions apply to what a query reads.
 type conditions struct {
@@ -87,12 +89,14 @@ func (h *hoister) on(n *pg_query.Node, in *scope, c *conditions) {
 type reads struct {
 	relations int
 	sets      bool // a set operation
+	semi      bool // a sub-query of WHERE or ON
 	volatile  bool // an item draws chance
 }
 
 func (r *reads) add(other reads) {
 	r.relations += other.relations
 	r.sets = r.sets || other.sets
+	r.semi = r.semi || other.semi
 	r.volatile = r.volatile || other.volatile
 }
 
@@ -118,7 +122,7 @@ func (h *hoister) subLinks(n *pg_query.Node, in *scope) reads {
 	var visit func(protoreflect.Message)
 	visit = func(m protoreflect.Message) {
 		if _, ok := m.Interface().(*pg_query.SubLink); ok {
-			r.add(reads{relations: 1, volatile: h.read(m, in).draws})
+			r.add(reads{relations: 1, semi: true, volatile: h.read(m, in).draws})
 			return
 		}
 		children(m, visit)
@@ -142,7 +146,11 @@ func (h *hoister) item(n *pg_query.Node, in *scope, pushed bool) reads {
 	case *pg_query.Node_RangeSubselect:
 		return h.query(n.RangeSubselect.GetSubquery().GetSelectStmt(), pushed)
 	case *pg_query.Node_RangeFunction:
-		return reads{relations: 1, volatile: h.read(n.RangeFunction.ProtoReflect(), in).draws}
+		r := reads{relations: 1, volatile: h.read(n.RangeFunction.ProtoReflect(), in).draws}
+		if pushed { // one in SQL may become a sub-query (inline_set_returning_function)
+			r.relations = 2
+		}
+		return r
 	case *pg_query.Node_RangeTableSample:
 		return h.item(n.RangeTableSample.GetRelation(), in, pushed)
 	}
@@ -274,7 +282,7 @@ func (h *hoister) judgeLevel(s *pg_query.SelectStmt, u *unit) {
 	c := h.conditionsOf(s, u.inner)
 	c.any, c.columns = c.any || pushed.any, c.columns || pushed.columns
 	below, here := h.from(s, u.inner, true), h.from(s, u.inner, false)
-	if c.columns && below.relations > 1 || c.any && below.sets || here.volatile && here.relations > 1 {
+	if c.columns && below.relations > 1 || c.any && (below.sets || below.semi) || here.volatile && here.relations > 1 || h.repeated(s, u.inner) {
 		h.frozen[s] = true
 		for _, n := range s.GetFromClause() {
 			h.pin(h.read(n.ProtoReflect(), u.inner).reads.list)
@@ -309,17 +317,13 @@ func (h *hoister) push(s *pg_query.SelectStmt, c conditions) {
 	}
 }
 
-// pin leaves CTEs, and all that they read, as they are. One that is read several times now may be read once then, and must
-// not become a sub-query for that.
+// pin leaves CTEs, and all that they read, as they are.
 func (h *hoister) pin(list []*cte) {
 	for _, c := range list {
 		if h.pinned[c] {
 			continue
 		}
 		h.pinned[c] = true
-		if c.references > 1 && c.node.GetCtematerialized() == pg_query.CTEMaterialize_CTEMaterializeDefault && !c.self {
-			c.node.Ctematerialized = pg_query.CTEMaterialize_CTEMaterializeAlways
-		}
 		h.pin(c.unit.reads.list)
 	}
 }

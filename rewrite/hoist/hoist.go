@@ -60,7 +60,7 @@ func Split(sql string, opt Options) (Plan, error) {
 	h := &hoister{
 		analysis: a, opt: opt, kept: map[*cte]bool{}, tables: map[*cte]*piece{}, same: map[string]*piece{},
 		frozen: map[*pg_query.SelectStmt]bool{}, pushed: map[*pg_query.SelectStmt]conditions{}, pinned: map[*cte]bool{},
-		known: map[knownQuery]reads{},
+		known: map[knownQuery]reads{}, repeats: map[*pg_query.SelectStmt]bool{},
 	}
 	h.judge(stmt.ProtoReflect())
 	h.rest(stmt, false)

@@ -20,10 +20,11 @@ type hoister struct {
 	pieces []*piece
 	same   map[string]*piece // by meaning
 
-	frozen map[*pg_query.SelectStmt]bool       // levels whose FROM and WHERE stay as they are
-	pushed map[*pg_query.SelectStmt]conditions // conditions of the query around a query in FROM
-	known  map[knownQuery]reads
-	pinned map[*cte]bool // CTEs that frozen levels read
+	frozen  map[*pg_query.SelectStmt]bool       // levels whose FROM and WHERE stay as they are
+	pushed  map[*pg_query.SelectStmt]conditions // conditions of the query around a query in FROM
+	known   map[knownQuery]reads
+	repeats map[*pg_query.SelectStmt]bool // target lists with an expression twice
+	pinned  map[*cte]bool                 // CTEs that frozen levels read
 }
 
 // piece is a query to materialise.
@@ -69,6 +70,10 @@ func (h *hoister) rest(s *pg_query.SelectStmt, unsure bool) {
 		case h.tables[c] != nil:
 			left = append(left, reader(c, h.tables[c]))
 		case h.kept[c]:
+			if c.references > 1 && c.node.GetCtematerialized() == pg_query.CTEMaterialize_CTEMaterializeDefault && !c.self {
+				// It may be read once now, and must not become a sub-query for that (SS_process_ctes, subselect.c).
+				c.node.Ctematerialized = pg_query.CTEMaterialize_CTEMaterializeAlways
+			}
 			left = append(left, cteNode(c.node))
 		}
 	}
