@@ -132,8 +132,8 @@ func (h *hoister) subLinks(n *pg_query.Node, in *scope) reads {
 }
 
 // item returns what one item of FROM is.
-func (h *hoister) item(n *pg_query.Node, in *scope, pushed bool) reads {
-	switch n := n.GetNode().(type) {
+func (h *hoister) item(node *pg_query.Node, in *scope, pushed bool) reads {
+	switch n := node.GetNode().(type) {
 	case *pg_query.Node_JoinExpr:
 		r := h.item(n.JoinExpr.GetLarg(), in, pushed)
 		r.add(h.item(n.JoinExpr.GetRarg(), in, pushed))
@@ -146,7 +146,8 @@ func (h *hoister) item(n *pg_query.Node, in *scope, pushed bool) reads {
 	case *pg_query.Node_RangeSubselect:
 		return h.query(n.RangeSubselect.GetSubquery().GetSelectStmt(), pushed)
 	case *pg_query.Node_RangeFunction:
-		r := reads{relations: 1, volatile: h.read(n.RangeFunction.ProtoReflect(), in).draws}
+		// What a function returned is kept for the next row of another item, unless its arguments are that row's.
+		r := reads{relations: 1, volatile: readsColumns(node) && h.read(node.ProtoReflect(), in).draws}
 		if pushed { // one in SQL may become a sub-query (inline_set_returning_function)
 			r.relations = 2
 		}
