@@ -128,7 +128,7 @@ func (g *generator) query() string {
 	g.ctes, g.n = nil, 0
 	depth := g.IntN(3)
 	from := g.from(depth) + " AS q"
-	volatile := []string{"draw(q.r) < 0.6", "draw(q.r + q.a) < 0.9", "q.a + draw(q.r) > 1", "draw(q.r) < 0.6 AND draw(q.a) < 0.9"}
+	volatile := []string{"draw(q.r) < 0.6", "draw(q.r + q.a) < 0.9", "q.a + draw(q.r) > 1"} // of two, the order decides how often the second is evaluated
 	switch g.IntN(6) {
 	case 0:
 		from += g.one(" JOIN ", " LEFT JOIN ") + g.from(depth-1) + " AS s ON s.k = q.k"
