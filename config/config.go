@@ -157,10 +157,13 @@ type Audit struct {
 	MaxPerShape int      `yaml:"max_per_shape"` // audits of one user's query with different constants
 	Memory      ByteSize `yaml:"memory"`        // of the auditor process, roughly; half of it for the audits
 	MaxTokens   int      `yaml:"max_tokens"`
-	RetryAfter  Duration `yaml:"retry_after"`
-	PriorOdds   float64  `yaml:"prior_odds"`
-	BreachOdds  float64  `yaml:"breach_odds"`
-	Hoist       bool     `yaml:"hoist"` // trials may run on what all of them would compute alike
+	// ParseTimeout is how long the SQL parser, which is C, may work on one statement, by the processor's clock.
+	ParseTimeout Duration `yaml:"parse_timeout"`
+	RetryAfter   Duration `yaml:"retry_after"`
+	PriorOdds    float64  `yaml:"prior_odds"`
+	BreachOdds   float64  `yaml:"breach_odds"`
+	Hoist        bool     `yaml:"hoist"`       // trials may run on what all of them would compute alike
+	HoistSpace   ByteSize `yaml:"hoist_space"` // on the shadow server's disk, for the tables of all hoisted audits together
 
 	// How gently the shadow database is asked; 0 and none = without that limit.
 	Rate      float64  `yaml:"rate"`     // trials a second
@@ -215,7 +218,8 @@ func Default() Config {
 		},
 		Audit: Audit{
 			Confidence: 0.95, ErrorRate: PerAudit, MaxTrials: 10_000, BatchTrials: 25, Workers: 2, MaxAudits: 1000, MaxPerShape: 20, Memory: 512 << 20, MaxTokens: 20_000,
-			RetryAfter: Duration(30 * time.Second), PriorOdds: 1, BreachOdds: 2, Hoist: true,
+			ParseTimeout: Duration(3 * time.Second),
+			RetryAfter:   Duration(30 * time.Second), PriorOdds: 1, BreachOdds: 2, Hoist: true, HoistSpace: 1 << 30,
 		},
 		Log: Log{Level: "info"},
 	}

@@ -196,6 +196,8 @@ func (d *decoder) audit(a *Audit) {
 	}
 	d.atLeast("audit.max_tokens", a.MaxTokens, 1)
 	d.positive("audit.retry_after", a.RetryAfter)
+	d.positive("audit.parse_timeout", a.ParseTimeout)
+	d.atLeast("audit.hoist_space", int(a.HoistSpace), 4<<20)
 	if !(a.Rate >= 0) || math.IsInf(a.Rate, 0) {
 		d.add("audit.rate", "must be a number of trials a second, 0 = no limit")
 	}

@@ -74,6 +74,8 @@ func classify(err error) (state string, fault error) {
 	switch pg.Code {
 	case "57014", "55P03":
 		return Timeout, nil
+	case "53400": // temp_file_limit, as the operator has set it
+		return pg.Code, nil
 	case "42501":
 		return "", &SetupError{Op: "replay", Hint: "grant the replay role USAGE on the neighbour schemas, SELECT on their tables and EXECUTE on the functions", err: err}
 	case "42P01", "3F000":

@@ -1,6 +1,9 @@
 package replay
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // ForceHoisting hoists wherever it is possible, whether it is faster or not.
 func ForceHoisting() *Hoisting {
@@ -23,4 +26,58 @@ func Compare(unmodified, hoisted []Round) string {
 	p.add(hoisted, true)
 	what, _ := p.look()
 	return what
+}
+
+// Rehearse makes the tables of a query as an audit does before it is hoisted, and returns why not, or "".
+func Rehearse(ctx context.Context, p *Player, worlds []string) string {
+	run, err := p.Start(Statement{Worlds: worlds, Hoist: ForceHoisting()}, 1)
+	if err != nil {
+		return err.Error()
+	}
+	if _, err := p.takeApart(ctx, run, nil); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// HoistSpace returns the bytes that hoisted tables hold.
+func HoistSpace(p *Player) int64 { return p.space.held() }
+
+// Parts returns how a query is taken apart: the statements that make its tables, and what is left of it on each world; or why not.
+func Parts(ctx context.Context, p *Player, worlds []string) (tables, rests []string, reason string) {
+	run, err := p.Start(Statement{Worlds: worlds, Hoist: ForceHoisting()}, 1)
+	if err != nil {
+		return nil, nil, err.Error()
+	}
+	h, err := p.takeApart(ctx, run, nil)
+	if err != nil {
+		return nil, nil, err.Error()
+	}
+	for _, piece := range h.pieces {
+		tables = append(tables, "CREATE TEMPORARY TABLE "+piece.Name+" AS "+piece.Query+"; ANALYZE pg_temp."+piece.Name)
+	}
+	return tables, h.rests, ""
+}
+
+// MakeTwice makes the tables of a query in two sessions, and returns why they cannot be relied on, or why there are none, or "".
+func MakeTwice(ctx context.Context, p *Player, worlds []string) string {
+	run, err := p.Start(Statement{Worlds: worlds, Hoist: ForceHoisting()}, 1)
+	if err != nil {
+		return err.Error()
+	}
+	h, err := p.takeApart(ctx, run, nil)
+	if err != nil {
+		return err.Error()
+	}
+	conn, err := p.connectLimited(ctx, run.stmt)
+	if err != nil {
+		return err.Error()
+	}
+	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
+	release, err := h.make(ctx, conn)
+	if err != nil {
+		return err.Error()
+	}
+	release()
+	return ""
 }

@@ -104,6 +104,17 @@ func (h *Hoisting) Disagreed() *DisagreementError {
 	return differ
 }
 
+// Stop ends hoisting for the rest of the audit, for a reason that Report gives. No Run of the audit may be at work. A nil Hoisting
+// is left alone.
+func (h *Hoisting) Stop(reason string) {
+	if h == nil {
+		return
+	}
+	h.phase, h.reason = hoistOff, reason
+	h.proof.forget()
+	h.note()
+}
+
 // note makes the present state visible to Report.
 func (h *Hoisting) note() {
 	r := h.counts

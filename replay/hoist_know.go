@@ -22,7 +22,8 @@ func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ..
 	}
 	// The catalog calls every aggregate immutable: what it does is in the functions that it is made of.
 	rows, err := ask(ctx, conn, op, `SELECT p.proname, pg_catalog.bool_or(p.provolatile = 'v' OR parts.volatile),
-		pg_catalog.bool_or(p.prokind IN ('a', 'w')), pg_catalog.bool_or(p.proretset)
+		pg_catalog.bool_or(p.prokind IN ('a', 'w')), pg_catalog.bool_or(p.proretset), pg_catalog.bool_or(p.prokind NOT IN ('a', 'w')),
+		pg_catalog.bool_and(p.provolatile = 'v' AND p.prokind NOT IN ('a', 'w'))
 		FROM pg_catalog.pg_proc p LEFT JOIN (
 			SELECT a.aggfnoid, pg_catalog.bool_or(f.provolatile = 'v') AS volatile
 			FROM pg_catalog.pg_aggregate a JOIN pg_catalog.pg_proc f ON f.oid IN (a.aggtransfn, a.aggfinalfn, a.aggcombinefn,
@@ -34,7 +35,7 @@ func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ..
 	}
 	isTrue := func(v []byte) bool { return string(v) == "t" }
 	for _, r := range rows {
-		k.Functions[string(r[0])] = hoist.Traits{Volatile: isTrue(r[1]), Aggregate: isTrue(r[2]), Set: isTrue(r[3])}
+		k.Functions[string(r[0])] = hoist.Traits{Volatile: isTrue(r[1]), Aggregate: isTrue(r[2]), Set: isTrue(r[3]), Plain: isTrue(r[4]), Always: isTrue(r[5])}
 	}
 	if err := bound(ctx, conn, k); err != nil {
 		return k, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -14,11 +15,13 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite/hoist"
 )
 
-// maxHoistBytes bounds what the planner expects the tables of one session to hold.
-const maxHoistBytes = 256 << 20
-
 // unhoistable says why a query, or one way to take it apart, is replayed as it stands.
-type unhoistable struct{ reason string }
+type unhoistable struct {
+	reason string
+	later  bool // it may be otherwise later in the audit
+	// rows names a part that gave other rows in another session, and its world; "" = none did.
+	rows string
+}
 
 func (e *unhoistable) Error() string { return e.reason }
 
@@ -29,6 +32,9 @@ type hoisted struct {
 	values [][]byte
 	oids   []uint32
 	format []int16
+	space  *space
+	sums   sums
+	size   atomic.Int64 // of the tables of a session, the largest so far; 0 = not known
 	// together: several trials may share a transaction, and stay independent.
 	together bool
 }
@@ -47,7 +53,7 @@ func (p *Player) takeApart(ctx context.Context, r *Run, noise []string) (*hoiste
 		return nil, err
 	}
 	if string(rows[0][1]) != "t" {
-		return nil, &unhoistable{fmt.Sprintf("the replay role may not make temporary tables: GRANT TEMPORARY ON DATABASE %s TO it, and trials get faster",
+		return nil, &unhoistable{reason: fmt.Sprintf("the replay role may not make temporary tables: GRANT TEMPORARY ON DATABASE %s TO it, and trials get faster",
 			pgx.Identifier{string(rows[0][0])}.Sanitize())}
 	}
 	know, err := knowledge(ctx, conn, noise, worlds...)
@@ -64,7 +70,7 @@ func (p *Player) takeApart(ctx context.Context, r *Run, noise []string) (*hoiste
 		{NoRanks: true, NoSubLinks: true, NoSplit: true},
 	} {
 		opt.Knowledge = know
-		h, err := r.stmt.Hoist.announced(func() (*hoisted, error) { return split(worlds, opt) })
+		h, err := split(worlds, opt, r.stmt.Hoist.announce)
 		if err == nil && !tried[h.rests[0]] {
 			tried[h.rests[0]] = true
 			err = p.rehearse(ctx, r, worlds, h)
@@ -85,29 +91,32 @@ func (p *Player) takeApart(ctx context.Context, r *Run, noise []string) (*hoiste
 	return nil, reason
 }
 
-// announced runs split between the two announcements.
-func (h *Hoisting) announced(split func() (*hoisted, error)) (*hoisted, error) {
-	if h.Announce != nil {
-		defer h.Announce()()
+// announce calls Announce, if there is one.
+func (h *Hoisting) announce() (done func()) {
+	if h.Announce == nil {
+		return func() {}
 	}
-	return split()
+	return h.Announce()
 }
 
-// split takes every world apart.
-func split(worlds []string, opt hoist.Options) (*hoisted, error) {
+// split takes every world apart, each between two announcements.
+func split(worlds []string, opt hoist.Options, announce func() func()) (*hoisted, error) {
 	h := &hoisted{together: true}
 	for i, sql := range worlds {
-		opt.Prefix = fmt.Sprintf("dpwatch_hoist_%d_", i)
+		opt.Prefix = prefixOf(i)
+		done := announce()
 		plan, err := hoist.Split(sql, opt)
+		together := err == nil && len(plan.Pieces) > 0 && hoist.Together(plan.Rest, opt.Knowledge)
+		done()
 		switch {
 		case err != nil:
-			return nil, &unhoistable{err.Error()}
+			return nil, &unhoistable{reason: err.Error()}
 		case len(plan.Pieces) == 0:
-			return nil, &unhoistable{plan.Reason}
+			return nil, &unhoistable{reason: plan.Reason}
 		}
 		h.pieces = append(h.pieces, plan.Pieces...)
 		h.rests = append(h.rests, plan.Rest)
-		h.together = h.together && hoist.Together(plan.Rest, opt.Knowledge)
+		h.together = h.together && together
 	}
 	return h, nil
 }
@@ -126,20 +135,22 @@ func (p *Player) rehearse(ctx context.Context, r *Run, worlds []string, h *hoist
 		}
 	}
 	// The parts get the types that the server found for the whole query: a part alone may say less.
-	h.values, h.format, h.oids = r.values, r.format, want[0].ParamOIDs
+	h.values, h.format, h.oids, h.space = r.values, r.format, want[0].ParamOIDs, &p.space
 	if err := h.affordable(ctx, conn); err != nil {
 		return err
 	}
-	if err := h.make(ctx, conn); err != nil {
+	release, err := h.make(ctx, conn)
+	if err != nil {
 		return err
 	}
+	defer release()
 	for i, sql := range h.rests {
 		got, err := conn.Prepare(ctx, "", sql, h.oids)
 		if err != nil {
 			return refusal("the volatile part does not stand alone", err)
 		}
 		if !slices.EqualFunc(want[i].Fields, got.Fields, sameColumn) {
-			return &unhoistable{"the volatile part would give columns of other names or types"}
+			return &unhoistable{reason: "the volatile part would give columns of other names or types"}
 		}
 	}
 	return nil
@@ -149,7 +160,8 @@ func sameColumn(a, b pgconn.FieldDescription) bool {
 	return a.Name == b.Name && a.DataTypeOID == b.DataTypeOID && a.TypeModifier == b.TypeModifier
 }
 
-// affordable asks the planner how much the tables would hold. A piece that reads another one cannot be asked about.
+// affordable asks the planner how much the tables would hold: what is too much by its estimate is not begun. A piece that
+// reads another one cannot be asked about.
 func (h *hoisted) affordable(ctx context.Context, conn *pgconn.PgConn) error {
 	var total float64
 	for _, piece := range h.pieces {
@@ -167,28 +179,8 @@ func (h *hoisted) affordable(ctx context.Context, conn *pgconn.PgConn) error {
 			total += plans[0].Plan.Rows * (plans[0].Plan.Width + 28) // 28: a row's header and its pointer
 		}
 	}
-	if total > maxHoistBytes {
-		return &unhoistable{fmt.Sprintf("the tables would hold about %.0f MB, more than %d", total/(1<<20), maxHoistBytes>>20)}
-	}
-	return nil
-}
-
-// make makes the tables on a session.
-func (h *hoisted) make(ctx context.Context, conn *pgconn.PgConn) error {
-	if _, err := conn.Exec(ctx, "BEGIN READ WRITE").ReadAll(); err != nil {
-		return refusal("a transaction that may make temporary tables", err)
-	}
-	for _, piece := range h.pieces {
-		sql := "CREATE TEMPORARY TABLE " + piece.Name + " ON COMMIT PRESERVE ROWS AS " + piece.Query
-		if _, err := conn.ExecParams(ctx, sql, h.values, h.oids, h.format, nil).Close(); err != nil {
-			return refusal("a hoisted part", err)
-		}
-		if _, err := conn.Exec(ctx, "ANALYZE pg_temp."+piece.Name).ReadAll(); err != nil {
-			return refusal("a hoisted part", err)
-		}
-	}
-	if _, err := conn.Exec(ctx, "COMMIT").ReadAll(); err != nil {
-		return refusal("the hoisted parts", err)
+	if most := float64(h.space.limit / sessionShare); total > most {
+		return &unhoistable{reason: fmt.Sprintf("the tables would hold about %.0f MB, more than the %.4g that a session has (audit.hoist_space)", total/(1<<20), most/(1<<20))}
 	}
 	return nil
 }
@@ -200,5 +192,5 @@ func refusal(what string, err error) error {
 		return &transientError{op: "hoist", err: err}
 	}
 	// The message may hold literals; the code says enough.
-	return &unhoistable{fmt.Sprintf("%s failed on the server (%s)", what, sqlstate.Describe(pg.Code))}
+	return &unhoistable{reason: fmt.Sprintf("%s failed on the server (%s)", what, sqlstate.Describe(pg.Code))}
 }

@@ -106,6 +106,9 @@ func (h *hoistRun) hoistedRounds(ctx context.Context, n int) ([]Round, error) {
 	rounds, err := h.rest.Rounds(ctx, n)
 	var no *unhoistable
 	if errors.As(err, &no) {
+		if no.rows != "" && h.counts.HoistedRounds > 0 {
+			return nil, h.disagree(no.rows)
+		}
 		h.off(no.reason)
 		rounds, err := h.unmodified(ctx, n)
 		h.counts.UnmodifiedRounds += len(rounds)
@@ -139,6 +142,9 @@ func (h *hoistRun) decide(ctx context.Context) error {
 	err := h.try(ctx)
 	var no *unhoistable
 	switch {
+	case errors.As(err, &no) && no.later:
+		h.postpone(no.reason)
+		return nil
 	case errors.As(err, &no):
 		h.off(no.reason)
 		return nil
@@ -155,19 +161,25 @@ func (h *hoistRun) decide(ctx context.Context) error {
 		}
 	}
 	if gain := float64(h.slow.round()) / float64(h.quick.round()); gain < hoistGain && !h.always {
-		reason := fmt.Sprintf("hoisted trials are not faster (%.2g times)", gain)
-		if h.asks++; h.asks >= hoistAsks {
-			h.off(reason)
-			return nil
-		}
-		h.reason = reason
-		h.ask *= hoistAgain
-		h.rest.Close()
-		h.rest = nil
+		h.postpone(fmt.Sprintf("hoisted trials are not faster (%.2g times)", gain))
 		return nil
 	}
 	h.phase, h.reason, h.first = hoistOn, "", h.slow.rounds
 	return nil
+}
+
+// postpone leaves the question open until there are more unmodified rounds, or ends hoisting when it was asked often enough.
+func (h *hoistRun) postpone(reason string) {
+	if h.asks++; h.asks >= hoistAsks {
+		h.off(reason)
+		return
+	}
+	h.reason = reason
+	h.ask *= hoistAgain
+	if h.rest != nil {
+		h.rest.Close()
+		h.rest = nil
+	}
 }
 
 // try takes the query apart, unless that was done, and runs hoisted rounds. Their time is without the making of tables.

@@ -14,7 +14,7 @@ const (
 )
 
 // Verify brings the comparison of hoisted and unmodified trials up to date: it is for the moment in which an audit would
-// tell a violation. It runs unmodified rounds, which are no evidence, and compares them with as many hoisted ones of this
+// report a violation. It makes the tables once more and compares their rows with those of every session before. Then it runs unmodified rounds, which are no evidence, and compares them with as many hoisted ones of this
 // moment and with as many of those given before, or fewer. The samples have 400, 800, ... up to 6400 rounds: as many as
 // are likely to take no longer than the audit's trials took, or 2 s, but 400 at least. Without hoisted rounds since
 // the last call it does nothing. A difference is a *DisagreementError; other errors are as those of Rounds. No loop over
@@ -37,6 +37,9 @@ func (h *hoistRun) verify(ctx context.Context) error {
 		return nil
 	}
 	defer h.note()
+	if err := h.again(ctx); err != nil {
+		return err
+	}
 	n := verifyLeast
 	afford := max(verifyTime, h.slow.spent+h.quick.spent)
 	for 2*n <= verifyMost && 2*time.Duration(n)*h.slow.round() <= afford {
@@ -58,6 +61,27 @@ func (h *hoistRun) verify(ctx context.Context) error {
 	return nil
 }
 
+// again makes the tables once more, in a session of its own, and compares them with those that the evidence was gathered on.
+func (h *hoistRun) again(ctx context.Context) error {
+	conn, err := h.origin.player.connectLimited(ctx, h.origin.stmt)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
+	release, err := h.parts.make(ctx, conn)
+	var no *unhoistable
+	switch {
+	case errors.As(err, &no) && no.rows != "":
+		return h.disagree(no.rows)
+	case errors.As(err, &no): // no space, say: what cannot be compared is left to the trials
+		return nil
+	case err != nil:
+		return err
+	}
+	release()
+	return nil
+}
+
 // fresh gives hoisted rounds that are no evidence; none where tables cannot be made any more.
 func (h *hoistRun) fresh(ctx context.Context, n int) ([]Round, error) {
 	if h.phase != hoistOn {
@@ -68,7 +92,10 @@ func (h *hoistRun) fresh(ctx context.Context, n int) ([]Round, error) {
 	}
 	rounds, err := h.rest.Rounds(ctx, n)
 	var no *unhoistable
-	if errors.As(err, &no) {
+	switch {
+	case errors.As(err, &no) && no.rows != "":
+		return nil, h.disagree(no.rows)
+	case errors.As(err, &no):
 		h.off(no.reason)
 		return nil, nil
 	}

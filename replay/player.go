@@ -40,6 +40,9 @@ type Options struct {
 	// copies are still checked through DSN. None = trials go to DSN. One = it is asked for every world. Otherwise one for
 	// each world, in the order of Statement.Worlds.
 	Engines []string
+	// HoistBytes is what hoisted tables may take on the server's disk, those of all sessions together; one session has a
+	// quarter of it at most. 0 means DefaultHoistBytes.
+	HoistBytes int64
 	// Copies are the schemas of the worlds, D0 first. Where each world has an engine, each is seen to read its own before
 	// the first trial; nil = that is not looked at.
 	Copies   []string
@@ -53,6 +56,7 @@ type Player struct {
 	cfg     *pgconn.Config
 	engines []*pgconn.Config // by world, or one, or none
 
+	space   space         // of hoisted tables
 	proving chan struct{} // held while proveWorlds works; capacity 1
 	proved  atomic.Bool
 
@@ -74,6 +78,9 @@ func New(opt Options) (*Player, error) {
 	if opt.Connections <= 0 {
 		opt.Connections = 2
 	}
+	if opt.HoistBytes <= 0 {
+		opt.HoistBytes = DefaultHoistBytes
+	}
 	if opt.ConnectTimeout > 0 {
 		cfg.ConnectTimeout = opt.ConnectTimeout
 	}
@@ -93,6 +100,7 @@ func New(opt Options) (*Player, error) {
 	}
 	cfg.BuildFrontend = opt.frontend
 	p := &Player{opt: opt, cfg: cfg, least: map[uint64]time.Duration{}, seed: maphash.MakeSeed(), told: map[string]bool{}, proving: make(chan struct{}, 1)}
+	p.space.limit = opt.HoistBytes
 	return p, p.parseEngines()
 }
 

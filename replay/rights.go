@@ -10,9 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Grants returns the statements that give the replay role what it needs and nothing else, the right that hoisting alone
-// needs last, for an administrator to run
-// in the shadow database; schemas are those of D0 and of every neighbour.
+// Grants returns the statements that give the replay role what it needs and nothing else, for an administrator to run in the
+// shadow database: at the end the right that hoisting alone needs, and a limit for what replays spill to disk; schemas are those of D0 and of every neighbour.
 func (p *Player) Grants(schemas []string) []string {
 	role := pgx.Identifier{p.cfg.User}.Sanitize()
 	copies := identifiers(schemas)
@@ -28,7 +27,14 @@ func (p *Player) Grants(schemas []string) []string {
 			fmt.Sprintf("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA %s TO %s", engine, role))
 	}
 	return append(grants, fmt.Sprintf("GRANT TEMPORARY ON DATABASE %s TO %s /* only for hoisting, which makes trials faster */",
-		pgx.Identifier{p.cfg.Database}.Sanitize(), role))
+		pgx.Identifier{p.cfg.Database}.Sanitize(), role), p.spillLimit(role))
+}
+
+// spillLimit returns the statement that bounds what sorts and hashes of one session write to disk. Only a superuser may
+// set it; hoisted tables do not count there, they have a bound of their own.
+func (p *Player) spillLimit(role string) string {
+	return fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET temp_file_limit = '%dMB' /* as a superuser; bounds what sorts and hashes of a replay write to disk, per session */",
+		role, pgx.Identifier{p.cfg.Database}.Sanitize(), max(p.opt.HoistBytes/sessionShare>>20, 1))
 }
 
 func identifiers(names []string) string {

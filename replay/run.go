@@ -34,8 +34,9 @@ type Statement struct {
 	// Hoist lets trials run on what all of them would compute alike; nil = every trial runs the whole query.
 	Hoist *Hoisting
 
-	setup    func(context.Context, *pgconn.PgConn) error // of every session; nil = none
-	together bool                                        // trials may share an implicit transaction
+	// setup prepares every session, and returns what is called when that has ended; nil = none.
+	setup    func(context.Context, *pgconn.PgConn) (release func(), err error)
+	together bool // trials may share an implicit transaction
 }
 
 // Round is one fresh trial on each world, in the order of Statement.Worlds: all neighbours are compared with the

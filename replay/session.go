@@ -22,6 +22,7 @@ type session struct {
 	share    int           // trials that share a Sync, where they may
 	cost     time.Duration // what opening it took
 	busy     time.Duration // what its trials took
+	release  func()        // what close calls; nil = nothing
 }
 
 // renewShare bounds what fresh sessions cost: a session runs trials for so many times what opening it took, at least.
@@ -44,6 +45,9 @@ func (s *session) close() {
 	}
 	for _, port := range s.ports {
 		_ = port.Close(ctx) // once more is no harm
+	}
+	if s.release != nil {
+		s.release() // once more is no harm
 	}
 }
 
@@ -91,7 +95,7 @@ func (r *Run) session(ctx context.Context) (*session, error) {
 	}
 	connected := time.Now()
 	if r.stmt.setup != nil {
-		if err := r.stmt.setup(ctx, s.conn); err != nil {
+		if s.release, err = r.stmt.setup(ctx, s.conn); err != nil {
 			s.close()
 			return nil, err
 		}

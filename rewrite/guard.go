@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 // parsed is a statement with its tokens, its tree and the tree's wire form.
@@ -25,22 +26,18 @@ func (r *Rewriter) parse(q *capture.Query) (*parsed, error) {
 	if err := r.guard(*q); err != nil {
 		return nil, err
 	}
-	scan, err := pg_query.Scan(q.SQL)
+	tokens, err := pgparse.Scan(q.SQL)
 	if err != nil {
 		return nil, parseError(q.SQL, err)
-	}
-	if len(scan.Tokens) > r.options.MaxTokens {
-		return nil, refuse(ReasonTooLarge, "too many tokens", "raise audit.max_tokens, as far as the auditor's stack allows")
 	}
 	tree, wire, err := parseTree(q.SQL)
 	if err != nil {
 		return nil, err
 	}
-	node, err := onlyStatement(tree, scan.Tokens)
+	node, err := onlyStatement(tree, tokens)
 	if err != nil {
 		return nil, err
 	}
-	tokens := scan.Tokens
 	if c := node.GetCopyStmt(); c.GetQuery().GetSelectStmt() != nil && !c.GetIsFrom() && !c.GetIsProgram() && c.GetFilename() == "" {
 		if q.SQL, tokens, err = copied(q.SQL, tokens); err != nil {
 			return nil, err
@@ -78,6 +75,9 @@ func (r *Rewriter) guard(q capture.Query) error {
 	if s, ok := q.Settings["standard_conforming_strings"]; ok && !isOn(s) {
 		return refuse(ReasonSettingsUncertain, "standard_conforming_strings is off", "strings would be read otherwise than the server did")
 	}
+	if pgparse.TooManyTokens(q.SQL, r.options.MaxTokens) {
+		return refuse(ReasonTooLarge, "too many tokens", "raise audit.max_tokens")
+	}
 	d := r.options.Database
 	if c := r.options.Source; d == "" && c != nil {
 		d = c.Database
@@ -107,20 +107,22 @@ func isOn(value string) bool {
 
 // parseTree parses to the tree and keeps its wire form.
 func parseTree(sql string) (*pg_query.ParseResult, []byte, error) {
-	wire, err := parser.ParseToProtobuf(sql)
+	tree, wire, err := pgparse.ParseWire(sql)
 	if err != nil {
 		return nil, nil, parseError(sql, err)
-	}
-	tree := &pg_query.ParseResult{}
-	if err := proto.Unmarshal(wire, tree); err != nil {
-		return nil, nil, refuse(ReasonTooLarge, "too deeply nested", "")
 	}
 	return tree, wire, nil
 }
 
-// parseError makes a refusal of what libpg_query said, without the part of its message that quotes the statement.
+// parseError makes a refusal of what pgparse or libpg_query returned, without the part of its message that quotes the statement.
 func parseError(sql string, err error) error {
 	refusal := refuse(ReasonUnparseable, "", "")
+	var limit *pgparse.LimitError
+	if errors.As(err, &limit) {
+		refusal = refuse(ReasonTooDeep, limit.What, "write it with fewer levels: a list or VALUES instead of a chain of operators")
+		refusal.Offset = limit.Offset
+		return refusal
+	}
 	var fault *parser.Error
 	if !errors.As(err, &fault) {
 		refusal.Detail = "the scanner's answer cannot be read"
@@ -132,7 +134,7 @@ func parseError(sql string, err error) error {
 		refusal.Offset = byteOffset(sql, fault.Cursorpos-1)
 	}
 	if strings.Contains(detail, "memory exhausted") || strings.Contains(detail, "stack depth") {
-		refusal.Reason = ReasonTooLarge
+		refusal.Reason = ReasonTooDeep
 	}
 	return refusal
 }

@@ -8,6 +8,7 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 // judge says whether a relation or function of the shadow database is a right copy for a neighbour: all that it reads, by
@@ -257,13 +258,11 @@ func (j *judge) statements(body string) ([]*pg_query.Node, string) {
 
 // tooLarge applies the limits of a client's statement to a body.
 func (j *judge) tooLarge(body string) string {
-	limits := j.limits
-	if err := (&Rewriter{options: limits}).guard(capture.Query{SQL: body}); err != nil {
+	if err := (&Rewriter{options: j.limits}).guard(capture.Query{SQL: body}); err != nil {
 		return "has a body that is too large, or no text"
 	}
-	scan, err := pg_query.Scan(body)
-	if err != nil || len(scan.GetTokens()) > limits.MaxTokens {
-		return "has a body that is too large, or no text"
+	if pgparse.Check(body) != nil {
+		return "has a body that is nested too deeply"
 	}
 	return ""
 }

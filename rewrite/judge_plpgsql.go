@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 // plpgsqlBody judges a PL/pgSQL body by its tokens: its parser in libpg_query can end the process, and the body of a
@@ -19,12 +21,12 @@ func (j *judge) plpgsqlBody(neighbour string, f *Function, use *functionUse) str
 	if fault := j.tooLarge(f.Body); fault != "" {
 		return fault
 	}
-	scan, err := pg_query.Scan(f.Body)
+	tokens, err := pgparse.Scan(f.Body)
 	if err != nil {
 		return "has a body that cannot be read"
 	}
 	b := &plpgsqlText{j: j, path: path, use: use, names: j.bodyRewriter(neighbour).names}
-	for _, t := range scan.GetTokens() {
+	for _, t := range tokens {
 		if !isComment(t.GetToken()) {
 			b.tokens = append(b.tokens, bodyToken(f.Body, t))
 		}

@@ -13,7 +13,7 @@ import (
 // Defaults of Options.
 const (
 	DefaultMaxBytes       = 256 << 10 // the longest statement, in bytes; rewriters emit 50 KB
-	DefaultMaxTokens      = 20_000    // the most tokens; libpg_query is at risk from about twice as many
+	DefaultMaxTokens      = 20_000    // the most tokens: they bound the time for one statement
 	DefaultEpsilonSetting = "dp.epsilon"
 	DefaultDeltaSetting   = "dp.delta"
 	MaxEpsilon            = 1000.0 // a larger claim is reported as absurd

@@ -11,7 +11,8 @@ type Reason string
 // The reasons, all of them. Reasons returns them as a list.
 const (
 	ReasonInvalidEncoding    Reason = "invalid_encoding"    // NUL, not UTF-8, or a client_encoding other than UTF8
-	ReasonTooLarge           Reason = "too_large"           // too many bytes, tokens or levels
+	ReasonTooLarge           Reason = "too_large"           // too many bytes or tokens
+	ReasonTooDeep            Reason = "too_deep"            // nested too deeply, or with too long a chain of operators, for the parser
 	ReasonUnparseable        Reason = "unparseable"         // not a statement of PostgreSQL's grammar
 	ReasonEmpty              Reason = "empty"               // no statement
 	ReasonMultipleStatements Reason = "multiple_statements" // more than one statement
@@ -44,7 +45,7 @@ const (
 // Reasons returns every Reason, in a fixed order, so that metrics can exist before the first refusal.
 func Reasons() []Reason {
 	return []Reason{
-		ReasonInvalidEncoding, ReasonTooLarge, ReasonUnparseable, ReasonEmpty, ReasonMultipleStatements, ReasonNotSelect, ReasonExplain, ReasonWrapper,
+		ReasonInvalidEncoding, ReasonTooLarge, ReasonTooDeep, ReasonUnparseable, ReasonEmpty, ReasonMultipleStatements, ReasonNotSelect, ReasonExplain, ReasonWrapper,
 		ReasonOtherDatabase, ReasonSideEffects, ReasonNoProtectedTable, ReasonSystemCatalogOnly, ReasonSystemCatalog,
 		ReasonSystemColumn, ReasonSessionDependent, ReasonSettingsUncertain, ReasonAmbiguousName, ReasonTempTable,
 		ReasonUnknownTable, ReasonNoCopy, ReasonUnknownFunction, ReasonUnsafeFunction, ReasonNameInString, ReasonRowType, ReasonParameter,

@@ -10,7 +10,8 @@ func (r Reason) Explain() (meaning, remedy string) {
 func reasonTexts() map[Reason][2]string {
 	return map[Reason][2]string{
 		ReasonInvalidEncoding:    {"a NUL byte, text that is not UTF-8, or a client_encoding other than UTF8", "let clients use client_encoding UTF8"},
-		ReasonTooLarge:           {"too many bytes, words or levels for the parser's safety", "`proxy.max_statement`, `audit.max_tokens`"},
+		ReasonTooLarge:           {"too many bytes or tokens", "`proxy.max_statement`, `audit.max_tokens`"},
+		ReasonTooDeep:            {"more than 1,000 levels of parentheses, operators, CASE, joins or set operations within each other, 100 comments within comments, or 64 operator characters in a row: the parser could take minutes or end its process", "write it with fewer levels"},
 		ReasonUnparseable:        {"not a statement of PostgreSQL's grammar as the parser knows it", ""},
 		ReasonEmpty:              {"no statement", ""},
 		ReasonMultipleStatements: {"several statements in one text; the proxy splits what it captures", "send them one by one"},

@@ -10,9 +10,9 @@ import (
 	"slices"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
-	"github.com/pganalyze/pg_query_go/v5/parser"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 // Rewriter analyses queries under one set of Options. Make it with New. It is read-only and may be shared.
@@ -137,7 +137,7 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, w *walker) (*Plan, erro
 	if err != nil || edited != len(w.edits) {
 		return nil, refuse(ReasonVerifyFailed, "the tree does not hold the names that were found in it", "report this as a bug")
 	}
-	fingerprint, err := pg_query.Fingerprint(q.SQL)
+	fingerprint, err := pgparse.Fingerprint(q.SQL)
 	if err != nil {
 		return nil, parseError(q.SQL, err)
 	}
@@ -175,7 +175,7 @@ func (p *Plan) For(schema string) (string, error) {
 		return "", fmt.Errorf("neighbour schema: %w", err)
 	}
 	sql := splice(p.sql, p.edits, schema)
-	wire, err := parser.ParseToProtobuf(sql)
+	wire, err := pgparse.Wire(sql)
 	if err != nil {
 		return "", refuse(ReasonVerifyFailed, "the rewritten text does not parse", "report this as a bug")
 	}

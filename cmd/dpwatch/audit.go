@@ -137,13 +137,19 @@ func auditOnce(ctx context.Context, env environment, f auditFlags) (conclusion, 
 	defer run.Close()
 	bar := progress(env.Stderr, f.maxTrials)
 	err = gather(ctx, f, worlds, run, watch, copies, bar)
+	hoistedBefore := 0 // hoisted rounds that are no evidence any more
 	if differ := statement.Hoist.Disagreed(); differ != nil {
+		hoistedBefore = statement.Hoist.Report().HoistedRounds
 		fmt.Fprintln(env.Stderr, "dpwatch: warning:", differ)
 		if watch, err = newWatch(f, worlds); err != nil {
 			return conclusion{}, err
 		}
 		bar.Reset()
 		err = gather(ctx, f, worlds, run, watch, copies, bar)
+	}
+	if err == nil && statement.Hoist != nil && statement.Hoist.Report().HoistedRounds > hoistedBefore && watch.report(f, worlds).Verdict == analysis.Violation {
+		f.maxTrials *= confirmBudget
+		watch, err = confirm(ctx, f, player, statement, copies, bar)
 	}
 	_ = bar.Clear()
 	if err = copies.explain(ctx, err); err != nil {
@@ -166,6 +172,37 @@ func gather(ctx context.Context, f auditFlags, worlds []string, run *replay.Run,
 		return nil
 	}
 	return run.Verify(ctx)
+}
+
+// confirmBudget is how many times --max-trials whole trials may take to confirm what hoisted ones showed.
+const confirmBudget = 2
+
+// confirm audits the query once more, from nothing, on whole trials in sessions of their own: a violation is not reported on
+// hoisted trials alone.
+func confirm(ctx context.Context, f auditFlags, player *replay.Player, s replay.Statement, copies *copyWatch, bar *progressbar.ProgressBar) (*watch, error) {
+	hoist := s.Hoist
+	s.Hoist = nil
+	bar.Reset()
+	bar.ChangeMax(f.maxTrials)
+	bar.Describe("whole trials")
+	w, err := newWatch(f, s.Worlds)
+	if err != nil {
+		return nil, err
+	}
+	run, err := player.Start(s, rand.Uint64())
+	if err != nil {
+		return nil, err
+	}
+	defer run.Close()
+	if err := collect(ctx, run, w, copies, bar); err != nil {
+		return nil, err
+	}
+	if w.report(f, s.Worlds).Verdict == analysis.Violation {
+		hoist.Stop("hoisted trials showed a violation, which whole trials confirmed")
+	} else {
+		hoist.Stop("hoisted trials showed a violation that whole trials do not show")
+	}
+	return w, nil
 }
 
 // collect gives rounds to the watch until it has decided.

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,6 +28,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/link"
+	"github.com/dpwatch/dpwatch/internal/sqltext"
 	"github.com/dpwatch/dpwatch/internal/supervise"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/replay/gentle"
@@ -89,7 +89,7 @@ func runAuditor(ctx context.Context, env environment, conn net.Conn) error {
 	})
 	group.Go(func() { speak(ctx, out, auditor, registry, log) })
 	group.Go(func() { applyDefaultPace(ctx, c, gate, log) })
-	err = take(in, announce, auditor, gate, log)
+	err = take(in, auditor, gate, log)
 	stop()
 	group.Wait()
 	tell(out, auditor, registry, log) // the last word
@@ -142,9 +142,8 @@ func greeted(in *link.Reader) (config.Config, error) {
 	return c, nil
 }
 
-// take submits captured queries until the link ends, and announces each text that is new.
-func take(in *link.Reader, announce func(sql string) (done func()), auditor *audit.Auditor, gate *gentle.Gate, log *zap.Logger) error {
-	parsed := map[[32]byte]struct{}{}
+// take submits captured queries until the link ends.
+func take(in *link.Reader, auditor *audit.Auditor, gate *gentle.Gate, log *zap.Logger) error {
 	for {
 		kind, payload, err := in.Next()
 		if err != nil {
@@ -161,34 +160,19 @@ func take(in *link.Reader, announce func(sql string) (done func()), auditor *aud
 			log.Warn("captured query", zap.Error(err))
 			continue
 		}
-		hash := sha256.Sum256([]byte(q.SQL))
-		if _, ok := parsed[hash]; ok {
-			auditor.Submit(q)
-			continue
-		}
-		done := announce(q.SQL)
 		auditor.Submit(q)
-		done()
-		if len(parsed) >= maxParsed {
-			clear(parsed)
-		}
-		parsed[hash] = struct{}{}
 	}
 }
 
-// announcer returns what tells the relay, before and after, that the SQL library takes a statement apart: what to set aside
-// if this process dies of it. A relay that is gone is seen by take.
+// announcer returns the function that tells the relay, before and after, that the SQL library reads a statement: its shape is
+// what the relay sets aside if this process ends meanwhile. A relay that is gone is seen by take.
 func announcer(out *link.Writer) func(sql string) (done func()) {
 	return func(sql string) func() {
-		hash := sha256.Sum256([]byte(sql))
+		hash := sqltext.Shape(sql)
 		_ = out.Send(link.Begin, hash[:])
 		return func() { _ = out.Send(link.End, hash[:]) }
 	}
 }
-
-// maxParsed is how many statements the auditor remembers to have parsed without harm: what a prepared statement's
-// text does to the parser it does every time, and need not be announced again.
-const maxParsed = 10_000
 
 func speak(ctx context.Context, out *link.Writer, auditor *audit.Auditor, registry *prometheus.Registry, log *zap.Logger) {
 	tick := time.NewTicker(speakEvery)
@@ -269,7 +253,7 @@ func replayOptions(c config.Config, pace replay.Pace) replay.Options {
 	return replay.Options{
 		DSN: c.Shadow.DSN.Reveal(), SearchPath: c.Shadow.SearchPath, Public: c.Privacy.Public,
 		StatementTimeout: time.Duration(c.Shadow.StatementTimeout), ConnectTimeout: time.Duration(c.Shadow.ConnectTimeout),
-		MaxRows: c.Shadow.MaxRows, MaxBytes: int64(c.Shadow.MaxResult), Connections: auditConnections, Pace: pace,
+		MaxRows: c.Shadow.MaxRows, MaxBytes: int64(c.Shadow.MaxResult), HoistBytes: int64(c.Audit.HoistSpace), Connections: auditConnections, Pace: pace,
 		Engines: c.Shadow.Engines(), Copies: append([]string{c.Shadow.D0}, c.Shadow.D1...), Protocol: replay.Protocol(c.Shadow.Protocol),
 	}
 }

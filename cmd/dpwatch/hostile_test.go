@@ -30,7 +30,9 @@ func TestHostileStatements(t *testing.T) {
 				return uint64(s.metric(t, `dpwatch_statements_skipped_total{reason="too_long"}`) + s.metric(t, `dpwatch_statements_skipped_total{reason="over_budget"}`))
 			},
 		},
-		"too many words": {"SELECT count(*) FROM people WHERE id IN (1" + repeat(",1", 15_000) + ")", func() uint64 { return skipped("too_large") }},
+		"too many words":  {"SELECT count(*) FROM people WHERE id IN (1" + repeat(",1", 15_000) + ")", func() uint64 { return skipped("too_large") }},
+		"nested comments": {"SELECT count(*) FROM people WHERE id <> 1 " + repeat("/*", 5_000) + repeat("*/", 5_000), func() uint64 { return skipped("too_deep") }},
+		"signs":           {"SELECT count(*) FROM people WHERE id <> " + repeat("+", 2_000) + "1", func() uint64 { return skipped("too_deep") }},
 		"deep sub-selects": {
 			repeat("SELECT * FROM (", 400) + "SELECT pg_sleep(0) FROM people" + repeat(") x", 400),
 			func() uint64 { return skipped("side_effects") },

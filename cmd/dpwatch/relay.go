@@ -53,7 +53,7 @@ func newRelay(env environment, c config.Config, resolved config.Resolved, log *z
 			cmd.Env = auditorEnvironment(env.Getenv)
 			return cmd
 		},
-		Hello: greeting, Queue: r.queue, HangLimit: time.Duration(c.Proxy.AuditorHangLimit), StopGrace: auditorGrace,
+		Hello: greeting, Queue: r.queue, HangLimit: time.Duration(c.Proxy.AuditorHangLimit), ParseTimeout: time.Duration(c.Audit.ParseTimeout), StopGrace: auditorGrace,
 		MaxRate: c.Proxy.CaptureRate, Logger: log.Named("supervise"), OnStatus: onStatus,
 	})
 	for i := range c.Proxy.AllRoutes() {

@@ -53,7 +53,7 @@ func (a *Auditor) current(ctx context.Context, j *job) (fresh bool, err error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	j.hoist = nil // what was computed once is of the old copies
+	j.hoist, j.confirming, j.suspected = nil, false, 0 // what was computed once is of the old copies
 	j.restarts++
 	j.epoch = epoch
 	return false, a.resetEvidence(j)

@@ -12,6 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay/gentle"
+	"github.com/dpwatch/dpwatch/rewrite"
 )
 
 // bulky adds 20,000 rows to every world, in groups of their own, so that hoisting pays.
@@ -26,11 +27,13 @@ func bulky(t *testing.T, r *rig) *pgx.Conn {
 	return conn
 }
 
-// An audit of several neighbours is hoisted, says so, and comes to the verdicts that it comes to without.
+// An audit of several neighbours is hoisted, says so, and comes to the verdicts that it comes to without. The honest query, which
+// leaks half of what it claims, is called a violation with probability below 1e-7.
 func TestHoistedAudit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) {
 		o.Hoist, o.D1, o.NoiseFunctions = true, []string{"d1", "d2"}, []string{"noisy"}
+		o.Analysis.Confidence = 1 - 1e-7
 	})
 	bulky(t, r)
 	r.Submit(query("SELECT noisy(count(*), 4) FROM people /*dp_epsilon='0.5'*/"))
@@ -41,9 +44,9 @@ func TestHoistedAudit(t *testing.T) {
 	if honest.Report.Verdict != analysis.NoEvidence || broken.Report.Verdict != analysis.Violation {
 		t.Errorf("%s and %s, want no evidence and a violation", honest.Report.Verdict, broken.Report.Verdict)
 	}
-	// The violation was looked at once more before it was told.
-	if h := broken.Hoisting; h != nil && h.HoistedRounds > 0 && h.Comparisons < 2 {
-		t.Errorf("hoisting %+v, want two comparisons at least", h)
+	// A violation that hoisted trials have shown was looked at once more, and whole trials have shown it as well.
+	if h := broken.Hoisting; h != nil && h.HoistedRounds > 0 && (h.Comparisons < 2 || broken.Report.Trials.D0 > h.UnmodifiedRounds) {
+		t.Errorf("hoisting %+v, %d trials; want two comparisons at least, and whole trials alone", h, broken.Report.Trials.D0)
 	}
 	if h := honest.Hoisting; h == nil || !h.Hoisted || h.Pieces != 3 || h.HoistedRounds == 0 || h.SpeedUp <= 1 {
 		t.Errorf("hoisting %+v, want three tables", honest.Hoisting)
@@ -162,4 +165,64 @@ func TestAnnounce(t *testing.T) {
 	if begun[q.SQL] == 0 || begun[q.SQL] != ended[q.SQL] || len(begun) != 1 {
 		t.Errorf("begun %v, ended %v; want the client's text in both, as often", begun, ended)
 	}
+}
+
+// A violation that takes more trials than come before hoisting begins is found on hoisted trials, and reported when whole trials
+// have shown it by themselves. Whole trials that do not show it within twice 20,000 rounds have a probability below 1e-6.
+func TestConfirmed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *audit.Options) {
+		o.Hoist, o.NoiseFunctions, o.Analysis.MaxTrials = true, []string{"noisy"}, 20_000
+	})
+	bulky(t, r)
+	r.Submit(query("SELECT noisy(count(*), 3) FROM people /*dp_epsilon='0.1'*/")) // epsilon 1/3
+	r.run(t)
+	r.wait(t, "hoisted trials show a violation", func(e audit.Entry) bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if e.Confirming && len(r.findings) > 0 {
+			t.Error("it is reported before it is confirmed")
+		}
+		return e.Confirming || e.State == audit.Decided
+	})
+	e := r.decided(t)[0]
+	h := e.Hoisting
+	if e.Report.Verdict != analysis.Violation || e.Confirming || h.Hoisted || h.HoistedRounds == 0 || e.Report.Trials.D0 > h.UnmodifiedRounds-100 ||
+		!strings.Contains(h.Reason, "confirmed on whole trials") {
+		t.Errorf("%s after %d trials, %+v; want a violation that whole trials confirmed", e.Report.Verdict, e.Report.Trials.D0, h)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.findings) != 1 {
+		t.Errorf("%d findings, want one", len(r.findings))
+	}
+}
+
+// Two worlds that are the same, and a function that is falsely declared IMMUTABLE: nothing is hoisted, and nothing is reported.
+func TestFalselyImmutable(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *audit.Options) {
+		o.Hoist, o.NoiseFunctions, o.Analysis.MaxTrials, o.Analysis.Confidence = true, []string{"noisy"}, 2_000, 1-1e-7
+		o.Rewriter = anyFunction(t)
+	})
+	pgtest.Exec(t, r.dsn, `CREATE FUNCTION fi(x float8) RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN x + random() * 0.46; END';
+		DROP TABLE d1.people; CREATE TABLE d1.people AS TABLE d0.people`)
+	r.Submit(query("SELECT noisy(sum(fi(id)), 10) FROM people /*dp_epsilon='0.1'*/"))
+	r.run(t)
+	e := r.decided(t)[0]
+	if e.Report.Verdict != analysis.NoEvidence || e.Hoisting.HoistedRounds != 0 || !strings.Contains(e.Hoisting.Reason, "differ between two sessions") {
+		t.Errorf("%s, %+v; want it not hoisted, for the rows that differ", e.Report.Verdict, e.Hoisting)
+	}
+}
+
+func anyFunction(t *testing.T) *rewrite.Rewriter {
+	t.Helper()
+	rewriter, err := rewrite.New(rewrite.Options{
+		Protected: []rewrite.Table{{Schema: "public", Name: "people"}}, AllowFunctions: []string{rewrite.AnyFunction},
+		Claims: rewrite.ClaimRules{TrustComment: true},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rewriter
 }

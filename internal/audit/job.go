@@ -32,6 +32,10 @@ type job struct {
 	drift    *analysis.Drift     // of D0
 	hoist    *replay.Hoisting    // nil = its trials run the whole query, or the audit is decided
 	hoisting *replay.HoistReport // of a decided audit
+	hoisted  int                 // hoisted rounds that were given before the evidence began
+
+	confirming bool    // see confirm
+	suspected  float64 // the wealth that is confirmed
 }
 
 // world is one neighbour of D0.
@@ -49,10 +53,7 @@ func (a *Auditor) prepare(j *job) bool {
 	if j.worlds != nil {
 		return true
 	}
-	done := func() {}
-	if a.opt.Announce != nil {
-		done = a.opt.Announce(j.query.SQL) // the texts are parsed to be verified
-	}
+	done := a.announce(j.query.SQL) // the texts are parsed to be verified
 	worlds, err := a.worlds(j)
 	done()
 	a.mu.Lock()
@@ -90,7 +91,13 @@ func (a *Auditor) resetEvidence(j *job) error {
 	if j.hoist == nil {
 		j.hoist = a.hoisting(j.query.SQL)
 	}
+	if j.hoist != nil {
+		j.hoisted = j.hoist.Report().HoistedRounds
+	}
 	claim, opt := a.terms(j.plan)
+	if j.confirming {
+		opt.MaxTrials *= confirmBudget
+	}
 	opt.Salt = a.salt(j.plan.Key)
 	for i := range j.worlds {
 		w := &j.worlds[i]
@@ -111,9 +118,7 @@ func (a *Auditor) hoisting(sql string) *replay.Hoisting {
 		return nil
 	}
 	h := replay.NewHoisting(a.opt.NoiseFunctions)
-	if a.opt.Announce != nil {
-		h.Announce = func() func() { return a.opt.Announce(sql) }
-	}
+	h.Announce = func() func() { return a.announce(sql) }
 	return h
 }
 
@@ -254,6 +259,7 @@ func (j *job) entry(opt *Options) Entry { // with Auditor.mu held
 		ID: j.id, Key: j.Key, Route: j.Owner.Route, Group: j.plan.Group, Summary: j.plan.Summary,
 		User: j.query.User, Database: j.query.Database, App: j.query.ApplicationName,
 		Assumed: j.plan.Assumed, Seen: j.Seen, FirstSeen: j.firstSeen, LastSeen: j.LastSeen, State: j.state(), Trouble: j.trouble, Restarts: j.restarts,
+		Confirming: j.confirming && j.state() != Decided,
 		Partitions: j.partitions,
 	}
 	if j.plan.Claim != nil {

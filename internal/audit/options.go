@@ -46,8 +46,8 @@ type Options struct {
 	ShowSQL     bool
 	ShowValues  bool // status, findings and logs hold what comes from rows: group keys, texts, thresholds, the server's messages
 
-	// Announce is called before a worker lets the SQL library, which is C, take a statement apart, and what it returns
-	// afterwards; nil = nobody wants to know. What Submit parses is announced by its caller.
+	// Announce is called before the SQL library, which is C, reads a statement, and the function that it returns afterwards:
+	// whoever watches the process can then say which statement it ended on. It may be nil.
 	Announce func(sql string) (done func())
 	// Route names the engine that a query went to; nil, or "" = there is only one.
 	Route     func(capture.Query) string

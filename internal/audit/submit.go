@@ -66,6 +66,7 @@ func (a *Auditor) recognize(q capture.Query) recognized {
 // parse analyzes a statement.
 func (a *Auditor) parse(q capture.Query) recognized {
 	r := recognized{rewriter: a.rewriter.Load()}
+	defer a.announce(q.SQL)()
 	plan, err := a.analyze(r.rewriter, q)
 	if err != nil {
 		r.reason = reasonOf(err)
@@ -73,6 +74,14 @@ func (a *Auditor) parse(q capture.Query) recognized {
 	}
 	r.key, r.shape, r.plan = plan.Key, plan.Shape, plan
 	return r
+}
+
+// announce calls Options.Announce, if there is one.
+func (a *Auditor) announce(sql string) (done func()) {
+	if a.opt.Announce == nil {
+		return func() {}
+	}
+	return a.opt.Announce(sql)
 }
 
 // textOf hashes everything of a query that Analyze reads.

@@ -105,14 +105,20 @@ func (a *Auditor) replay(ctx context.Context, j *job) error {
 		a.opt.Logger.Warn("audit begins again without hoisting", zap.String("audit", j.id), zap.Error(differ))
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		reported := make([]bool, len(j.worlds))
-		for i := range j.worlds {
-			reported[i] = j.worlds[i].reported
-		}
-		err = a.resetEvidence(j)
-		for i := range j.worlds {
-			j.worlds[i].reported = reported[i]
-		}
+		err = a.beginAgain(j)
+	}
+	return err
+}
+
+// beginAgain drops a job's evidence; what was reported is not reported again. The caller holds Auditor.mu and has the job's turn.
+func (a *Auditor) beginAgain(j *job) error {
+	reported := make([]bool, len(j.worlds))
+	for i := range j.worlds {
+		reported[i] = j.worlds[i].reported
+	}
+	err := a.resetEvidence(j)
+	for i := range j.worlds {
+		j.worlds[i].reported = reported[i]
 	}
 	return err
 }
@@ -136,8 +142,12 @@ func (a *Auditor) rounds(ctx context.Context, j *job) error {
 		if err := run.Verify(ctx); err != nil {
 			return err
 		}
+		if confirming, err := a.confirm(j); confirming || err != nil {
+			return err
+		}
 		a.publish(j)
 	}
+	a.unconfirmed(j)
 	keep = !j.decided()
 	return nil
 }
@@ -199,6 +209,7 @@ func (a *Auditor) publish(j *job) {
 			j.Wealth = w
 		}
 	}
+	j.Wealth = max(j.Wealth, j.suspected)
 	a.lastTrial, a.shadowUp = a.opt.Now(), true
 	a.mu.Unlock()
 	for i, r := range reports {

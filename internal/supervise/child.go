@@ -2,13 +2,11 @@ package supervise
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
 	"net"
 	"os"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/link"
+	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
 // once runs one child from start to end.
@@ -42,13 +41,13 @@ func (s *Supervisor) once(ctx context.Context) error {
 
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
-	c := &child{s: s, conn: near}
+	c := &child{s: s, conn: near, pid: cmd.Process.Pid}
 	exitErr := c.talk(ctx, exited, cmd.Process)
 	if ctx.Err() == nil {
 		for _, hash := range c.parsing.all() {
 			s.strikes.died(hash, killed(cmd.ProcessState) && !c.hung)
 			s.opt.Logger.Warn("the auditor ended while it parsed a statement",
-				zap.String("statement_sha256", fmt.Sprintf("%x", hash[:8])), zap.Bool("set_aside", s.strikes.out(hash)))
+				zap.String("statement_shape", fmt.Sprintf("%x", hash[:8])), zap.Bool("set_aside", s.strikes.out(hash)))
 		}
 	}
 	return exitErr
@@ -58,58 +57,13 @@ func (s *Supervisor) once(ctx context.Context) error {
 type child struct {
 	s       *Supervisor
 	conn    *net.UnixConn
+	pid     int
 	batch   link.Batch // the feed's own
 	parsing parsing
 	hung    bool // the watch killed it
 	// now counts the seconds that the watch has seen pass, and heard is what it was when the child spoke last. Time in which
 	// this process itself stood still (stopped, starved), or by which somebody set the clock, is no silence of the child's.
 	now, heard atomic.Int64
-}
-
-// parsing is what the child parses now: the statements between Begin and End, of which its workers may have several.
-type parsing struct {
-	mu    sync.Mutex
-	since map[[32]byte]int64 // child.now at Begin; guarded by mu
-}
-
-func (p *parsing) begin(payload []byte, now int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.since == nil {
-		p.since = map[[32]byte]int64{}
-	}
-	p.since[hashOf(payload)] = now
-}
-
-func (p *parsing) end(payload []byte) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.since, hashOf(payload))
-}
-
-// all returns the hashes of what is being parsed.
-func (p *parsing) all() (hashes [][32]byte) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for hash := range p.since {
-		hashes = append(hashes, hash)
-	}
-	return hashes
-}
-
-// longest returns for how many seconds of the watch the first of the statements has been parsed, 0 without any.
-func (p *parsing) longest(now int64) (seconds int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, since := range p.since {
-		seconds = max(seconds, now-since)
-	}
-	return seconds
-}
-
-func hashOf(payload []byte) (hash [32]byte) {
-	copy(hash[:], payload)
-	return hash
 }
 
 // talk feeds and hears the child until it exits, hangs, or ctx ends and the grace is over.
@@ -136,6 +90,14 @@ func (c *child) talk(ctx context.Context, exited <-chan error, process *os.Proce
 func (c *child) watch(ctx context.Context, exited <-chan error, process *os.Process) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	often := time.NewTicker(parseCheck)
+	defer often.Stop()
+	kill := func(why string, after time.Duration) error {
+		c.s.opt.Logger.Warn(why, zap.Duration("after", after))
+		c.hung = true
+		_ = process.Kill()
+		return <-exited
+	}
 	for {
 		select {
 		case err := <-exited:
@@ -147,10 +109,12 @@ func (c *child) watch(ctx context.Context, exited <-chan error, process *os.Proc
 			now := c.now.Add(1)
 			quiet := time.Duration(max(now-c.heard.Load(), c.parsing.longest(now))) * time.Second
 			if quiet > c.s.opt.HangLimit {
-				c.s.opt.Logger.Warn("auditor process hangs; killing it", zap.Duration("quiet", quiet))
-				c.hung = true
-				_ = process.Kill()
-				return <-exited
+				return kill("auditor process hangs; killing it", quiet)
+			}
+		case <-often.C:
+			limit := c.s.opt.ParseTimeout
+			if spent := c.parsing.spent(func() (time.Duration, bool) { return cpuTime(c.pid) }); limit > 0 && spent > limit {
+				return kill("auditor process parses a statement for longer than audit.parse_timeout; killing it", spent)
 			}
 		case <-ctx.Done():
 			_ = c.conn.CloseWrite() // end of file tells the child to finish
@@ -249,7 +213,7 @@ func (c *child) send(w *link.Writer, queries []capture.Query) error {
 	}
 	for i := range queries {
 		q := &queries[i]
-		if c.s.strikes.any() && c.s.strikes.out(sha256.Sum256([]byte(q.SQL))) {
+		if c.s.strikes.any() && c.s.strikes.out(sqltext.Shape(q.SQL)) {
 			c.s.aside.Add(1)
 			continue
 		}

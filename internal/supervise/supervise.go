@@ -26,7 +26,10 @@ type Options struct {
 	Hello     []byte // payload of the first frame
 	Queue     *capture.Queue
 	HangLimit time.Duration // silence after which the child is killed; it speaks every second, and seconds are counted
-	StopGrace time.Duration // after Run's context ends, how long the child may take to finish
+	// ParseTimeout is how much of the processor's time the child may spend while it parses one statement, before it is killed. Time
+	// that the machine gives to others does not count; HangLimit does. 0 = no limit but HangLimit.
+	ParseTimeout time.Duration
+	StopGrace    time.Duration // after Run's context ends, how long the child may take to finish
 	// MaxRate bounds how many queries a second the child gets; what is more fills the queue, which drops and counts.
 	// 0 = no bound.
 	MaxRate  int
@@ -40,7 +43,7 @@ type Stats struct {
 	Starts       uint64        `json:"starts"` // of the child, the first one included
 	QueriesSent  uint64        `json:"queries_sent"`
 	QueriesLost  uint64        `json:"queries_lost"` // taken from the queue while the child died
-	SetAside     uint64        `json:"set_aside"`    // not sent because the child died on this statement before
+	SetAside     uint64        `json:"set_aside"`    // not sent because the child ended on a statement of this shape before
 	LastHeardAgo time.Duration `json:"last_heard_ago_ns"`
 }
 
@@ -137,7 +140,8 @@ func (s *Supervisor) Stats() Stats {
 // LinkFD is the file descriptor of the link in the child.
 const LinkFD = 3
 
-// strikes remembers the statements that were being parsed when a child died.
+// strikes remembers the shapes (sqltext.Shape) of the statements that were being parsed when a child died: the same
+// statement with another constant would end the next child as well.
 type strikes struct {
 	mu    sync.Mutex // guards the fields below
 	count map[[32]byte]int

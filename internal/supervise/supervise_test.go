@@ -2,7 +2,6 @@ package supervise_test
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/leaktest"
 	"github.com/dpwatch/dpwatch/internal/link"
+	"github.com/dpwatch/dpwatch/internal/sqltext"
 	"github.com/dpwatch/dpwatch/internal/supervise"
 )
 
@@ -61,13 +61,13 @@ func child() error {
 		if err != nil {
 			return err
 		}
-		hash := sha256.Sum256([]byte(q.SQL))
+		hash := sqltext.Shape(q.SQL)
 		if err := out.Send(link.Begin, hash[:]); err != nil {
 			return err
 		}
 		switch q.SQL {
 		case "crash with another": // a worker is at another statement meanwhile
-			other := sha256.Sum256([]byte("another"))
+			other := sqltext.Shape("another")
 			if err := out.Send(link.Begin, other[:]); err != nil {
 				return err
 			}
@@ -77,6 +77,11 @@ func child() error {
 			time.Sleep(time.Minute)
 		case "hang":
 			time.Sleep(time.Minute)
+		case "rest 1": // longer than a parse may take by the processor's clock, which stands still
+			time.Sleep(2 * time.Second)
+		case "spin 1", "spin 2":
+			for begun := time.Now(); time.Since(begun) < 5*time.Minute; {
+			}
 		}
 		if err := out.Send(link.End, hash[:]); err != nil {
 			return err
@@ -100,6 +105,11 @@ type rig struct {
 
 func start(t *testing.T, hang time.Duration) *rig {
 	t.Helper()
+	return startLimited(t, hang, 0)
+}
+
+func startLimited(t *testing.T, hang, parse time.Duration) *rig {
+	t.Helper()
 	r := &rig{queue: capture.NewQueue(100, 1<<20), done: make(chan struct{})}
 	r.Supervisor = supervise.New(supervise.Options{
 		Command: func() *exec.Cmd {
@@ -108,7 +118,7 @@ func start(t *testing.T, hang time.Duration) *rig {
 			cmd.Stderr = os.Stderr
 			return cmd
 		},
-		Hello: []byte("good day"), Queue: r.queue, HangLimit: hang, StopGrace: 5 * time.Minute, Logger: zap.NewNop(),
+		Hello: []byte("good day"), Queue: r.queue, HangLimit: hang, ParseTimeout: parse, StopGrace: 5 * time.Minute, Logger: zap.NewNop(),
 		OnStatus: func(s []byte) {
 			r.mu.Lock()
 			r.said = append(r.said, string(s))
@@ -205,6 +215,26 @@ func TestBothStatementsAreSetAside(t *testing.T) {
 	until(t, "the next statement", func() bool { return r.saw(answer("fine")) })
 	if s := r.Stats(); s.SetAside != 2 || s.Starts != 2 || r.saw(answer("another")) {
 		t.Errorf("stats %+v; want both statements set aside and no further crash", s)
+	}
+}
+
+// A statement that keeps the parser busy is stopped long before the limit for hanging, and another one of its shape is not sent again. One
+// whose parsing is only waited for, as on a machine that is busy with other things, is left alone.
+func TestLongParseIsStopped(t *testing.T) {
+	t.Parallel()
+	r := startLimited(t, time.Hour, time.Second)
+	r.queue.Offer(capture.Query{SQL: "rest 1"})
+	until(t, "the statement that rests is answered", func() bool { return r.saw(answer("rest 1")) })
+	if s := r.Stats(); s.Starts != 1 {
+		t.Errorf("%d starts after a statement that rests, want 1", s.Starts)
+	}
+	r.queue.Offer(capture.Query{SQL: "spin 1"})
+	until(t, "the child is ended", func() bool { return r.Stats().Starts >= 2 })
+	r.queue.Offer(capture.Query{SQL: "spin 2"})
+	r.queue.Offer(capture.Query{SQL: "fine"})
+	until(t, "the next statement", func() bool { return r.saw(answer("fine")) })
+	if s := r.Stats(); s.SetAside != 1 || s.Starts != 2 {
+		t.Errorf("stats %+v; want the shape set aside after one start", s)
 	}
 }
 

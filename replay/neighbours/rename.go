@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
@@ -47,12 +48,12 @@ type splice struct {
 // the name that the statement defines, where the tree has no place for that ("FUNCTION"); "" = none. What the parser does
 // not know yet (NOT ENFORCED, JSON_TABLE) is renamed by its tokens.
 func (n *names) rename(sql, schema, defined string) (string, error) {
-	scanned, err := pg_query.Scan(sql)
+	tokens, err := pgparse.Scan(sql)
 	if err != nil {
 		return "", fmt.Errorf("a definition of the source does not scan: %w", err)
 	}
-	r := &renamer{names: n, sql: sql, schema: quote(schema), tokens: scanned.GetTokens(), bare: map[int32]bool{}}
-	if tree, err := pg_query.Parse(sql); err == nil {
+	r := &renamer{names: n, sql: sql, schema: quote(schema), tokens: tokens, bare: map[int32]bool{}}
+	if tree, err := pgparse.Parse(sql); err == nil {
 		r.visit(tree.ProtoReflect())
 	} else {
 		r.lexical()

@@ -14,6 +14,8 @@ type cte struct {
 	level *level
 	unit  *unit // nil while it is being judged
 	self  bool  // it reads itself
+	// references is how often the statement names it, as the server counts: in CTEs that nobody reads, too.
+	references int
 }
 
 // level is one WITH clause.
@@ -27,6 +29,8 @@ type level struct {
 // unit is what is known of one query, its own WITH included.
 type unit struct {
 	volatile bool
+	draws    bool   // executing it again may give something else: it is volatile not only for the CTEs that it reads
+	sure     bool   // the planner takes it for volatile
 	tables   bool   // it names a relation that is no CTE, or a CTE of its own does
 	reads    ctes   // of WITH clauses around it, as it names them
 	own      *level // its own WITH
@@ -70,6 +74,7 @@ func (s *scope) find(name string) *cte {
 type analysis struct {
 	know    Knowledge
 	selects map[*pg_query.SelectStmt]*unit
+	counted bool   // references were counted
 	fault   string // why nothing of it can be taken apart
 }
 
@@ -79,6 +84,7 @@ func (a *analysis) query(s *pg_query.SelectStmt, outer *scope) *unit {
 	a.selects[s] = u
 	u.own, u.inner = a.with(s.GetWithClause(), outer)
 	u.volatile = len(s.GetLockingClause()) > 0 || s.GetIntoClause() != nil
+	u.draws = u.volatile
 	found := &unit{}
 	children(s.ProtoReflect(), func(m protoreflect.Message) {
 		if _, with := m.Interface().(*pg_query.WithClause); !with {
@@ -86,6 +92,7 @@ func (a *analysis) query(s *pg_query.SelectStmt, outer *scope) *unit {
 		}
 	})
 	u.volatile = u.volatile || found.volatile
+	u.draws, u.sure = u.draws || found.draws, found.sure
 	u.tables = found.tables
 	// What its own CTEs read, if they are read themselves, it reads; found.reads grows while it is walked.
 	for i := 0; i < len(found.reads.list); i++ {
@@ -139,19 +146,64 @@ func (a *analysis) with(with *pg_query.WithClause, outer *scope) (*level, *scope
 
 // visit adds to u what one node and all below it say.
 func (a *analysis) visit(m protoreflect.Message, in *scope, u *unit) {
+	if a.self(m, in, u) {
+		children(m, func(c protoreflect.Message) { a.visit(c, in, u) })
+	}
+}
+
+// mark notes for every Node of an expression, queries in it apart, whether it is volatile, and returns that for all of it.
+func (a *analysis) mark(m protoreflect.Message, in *scope, marks map[*pg_query.Node]bool) bool {
+	u := &unit{}
+	if a.self(m, in, u) {
+		children(m, func(c protoreflect.Message) { u.volatile = a.mark(c, in, marks) || u.volatile })
+	}
+	if n, ok := m.Interface().(*pg_query.Node); ok {
+		marks[n] = u.volatile
+	}
+	return u.volatile
+}
+
+// again reports whether a volatile node may give something else when it is executed again within one statement. A CTE that draws
+// chance is computed once, the time stands still, and a sample keeps its seed. A query says it of its parts.
+func (a *analysis) again(m protoreflect.Message, in *scope) bool {
+	switch n := m.Interface().(type) {
+	case *pg_query.SelectStmt, *pg_query.SQLValueFunction, *pg_query.A_Const, *pg_query.RangeTableSample:
+		return false
+	case *pg_query.RangeVar:
+		return n.GetSchemaname() != "" || in.find(n.GetRelname()) == nil
+	case *pg_query.FuncCall:
+		traits, known := a.know.Functions[functionName(n)]
+		return !known || traits.Volatile
+	}
+	return true
+}
+
+// self adds to u what one node says by itself, and reports whether what is below it is to be visited.
+func (a *analysis) self(m protoreflect.Message, in *scope, u *unit) bool {
+	before := u.volatile
+	u.volatile = false
+	defer func() {
+		u.draws = u.draws || u.volatile && a.again(m, in)
+		u.volatile = u.volatile || before
+	}()
 	switch n := m.Interface().(type) {
 	case *pg_query.SelectStmt:
-		inner := a.query(n, in)
+		inner := a.selects[n]
+		if inner == nil {
+			inner = a.query(n, in)
+		}
 		u.volatile = u.volatile || inner.volatile
+		u.draws, u.sure = u.draws || inner.draws, u.sure || inner.sure
 		u.tables = u.tables || inner.tables
 		for _, c := range inner.reads.list {
 			u.reads.add(c)
 		}
-		return
+		return false
 	case *pg_query.RangeVar:
 		a.rangeVar(n, in, u)
 	case *pg_query.FuncCall:
-		u.volatile = u.volatile || a.know.volatileCall(n)
+		u.volatile = a.know.volatileCall(n)
+		u.sure = u.sure || a.know.Functions[functionName(n)].Always
 	case *pg_query.SQLValueFunction:
 		u.volatile = true
 	case *pg_query.RangeTableSample:
@@ -169,13 +221,16 @@ func (a *analysis) visit(m protoreflect.Message, in *scope, u *unit) {
 	case *pg_query.A_Const:
 		u.volatile = u.volatile || tellsTime(n.GetSval().GetSval())
 	}
-	children(m, func(c protoreflect.Message) { a.visit(c, in, u) })
+	return true
 }
 
 // rangeVar adds what reading a relation or a CTE says.
 func (a *analysis) rangeVar(n *pg_query.RangeVar, in *scope, u *unit) {
 	if n.GetSchemaname() == "" {
 		if c := in.find(n.GetRelname()); c != nil {
+			if !a.counted {
+				c.references++
+			}
 			u.reads.add(c)
 			switch {
 			case c.unit != nil:

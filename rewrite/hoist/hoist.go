@@ -6,6 +6,8 @@ import (
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 // Plan says how to run one world's query in two parts. Without Pieces there is nothing to hoist, for Reason.
@@ -54,7 +56,13 @@ func Split(sql string, opt Options) (Plan, error) {
 	case !top.volatile:
 		return Plan{Reason: "it draws no chance: every trial gives the same"}, nil
 	}
-	h := &hoister{analysis: a, opt: opt, kept: map[*cte]bool{}, tables: map[*cte]*piece{}, same: map[string]*piece{}}
+	a.counted = true
+	h := &hoister{
+		analysis: a, opt: opt, kept: map[*cte]bool{}, tables: map[*cte]*piece{}, same: map[string]*piece{},
+		frozen: map[*pg_query.SelectStmt]bool{}, pushed: map[*pg_query.SelectStmt]conditions{}, pinned: map[*cte]bool{},
+		known: map[knownQuery]reads{}, repeats: map[*pg_query.SelectStmt]bool{},
+	}
+	h.judge(stmt.ProtoReflect())
 	h.rest(stmt, false)
 	if len(h.pieces) == 0 {
 		return Plan{Reason: "no part that reads a table is free of chance"}, nil
@@ -107,8 +115,12 @@ func Relations(sql string) ([]Relation, error) {
 
 // parse returns the one SELECT of a text.
 func parse(sql string) (*pg_query.SelectStmt, error) {
-	tree, err := pg_query.Parse(sql)
-	if err != nil {
+	tree, err := pgparse.Parse(sql)
+	var limit *pgparse.LimitError
+	switch {
+	case errors.As(err, &limit):
+		return nil, limit
+	case err != nil:
 		return nil, errors.New("the query does not parse")
 	}
 	if len(tree.GetStmts()) != 1 || tree.GetStmts()[0].GetStmt().GetSelectStmt() == nil {
@@ -121,7 +133,7 @@ func parse(sql string) (*pg_query.SelectStmt, error) {
 func write(stmt *pg_query.SelectStmt) (string, error) {
 	want := proto.Clone(stmt).(*pg_query.SelectStmt) //nolint:errcheck // a clone has its type
 	forgetPlaces(want.ProtoReflect())
-	sql, err := pg_query.Deparse(&pg_query.ParseResult{Stmts: []*pg_query.RawStmt{{
+	sql, err := pgparse.Deparse(&pg_query.ParseResult{Stmts: []*pg_query.RawStmt{{
 		Stmt: &pg_query.Node{Node: &pg_query.Node_SelectStmt{SelectStmt: want}},
 	}}})
 	if err != nil {

@@ -15,11 +15,12 @@ import (
 func knowledge() hoist.Knowledge {
 	k := hoist.Knowledge{
 		Functions: map[string]hoist.Traits{
-			"random": {Volatile: true}, "laplace": {Volatile: true}, "anon_sum": {Volatile: true, Aggregate: true},
+			"random": {Volatile: true, Always: true}, "laplace": {Volatile: true, Always: true}, "anon_sum": {Volatile: true, Aggregate: true},
 			"generate_series": {Set: true}, "row_number": {Aggregate: true},
 		},
 		Operators: map[string]bool{"~~~": true},
 		Relations: map[hoist.Relation]bool{{Schema: "d0", Name: "noisy_view"}: true},
+		Views:     map[hoist.Relation]bool{{Schema: "d0", Name: "seen"}: true},
 	}
 	for _, name := range []string{"sum", "count", "avg", "min", "max", "array_agg"} {
 		k.Functions[name] = hoist.Traits{Aggregate: true}

@@ -19,6 +19,12 @@ type hoister struct {
 	tables map[*cte]*piece // CTEs that the rest reads from a table
 	pieces []*piece
 	same   map[string]*piece // by meaning
+
+	frozen  map[*pg_query.SelectStmt]bool       // levels whose FROM and WHERE stay as they are
+	pushed  map[*pg_query.SelectStmt]conditions // conditions of the query around a query in FROM
+	known   map[knownQuery]reads
+	repeats map[*pg_query.SelectStmt]bool // target lists with an expression twice
+	pinned  map[*cte]bool                 // CTEs that frozen levels read
 }
 
 // piece is a query to materialise.
@@ -35,11 +41,22 @@ func (h *hoister) rest(s *pg_query.SelectStmt, unsure bool) {
 	if u.own != nil {
 		u.own.unsure = unsure
 	}
-	if !h.opt.NoSplit {
+	if !h.opt.NoSplit && !h.frozen[s] {
 		h.split(s, u, unsure)
 	}
+	stays := map[protoreflect.ProtoMessage]bool{}
+	if h.frozen[s] {
+		for _, n := range s.GetFromClause() {
+			stays[n] = true
+			h.keep(h.read(n.ProtoReflect(), u.inner))
+		}
+		if n := s.GetWhereClause(); n != nil {
+			stays[n] = true
+			h.keep(h.read(n.ProtoReflect(), u.inner))
+		}
+	}
 	children(s.ProtoReflect(), func(m protoreflect.Message) {
-		if _, with := m.Interface().(*pg_query.WithClause); !with {
+		if _, with := m.Interface().(*pg_query.WithClause); !with && !stays[m.Interface()] {
 			h.walk(m, u.inner, unsure)
 		}
 	})
@@ -53,6 +70,10 @@ func (h *hoister) rest(s *pg_query.SelectStmt, unsure bool) {
 		case h.tables[c] != nil:
 			left = append(left, reader(c, h.tables[c]))
 		case h.kept[c]:
+			if c.references > 1 && c.node.GetCtematerialized() == pg_query.CTEMaterialize_CTEMaterializeDefault && !c.self {
+				// It may be read once now, and must not become a sub-query for that (SS_process_ctes, subselect.c).
+				c.node.Ctematerialized = pg_query.CTEMaterialize_CTEMaterializeAlways
+			}
 			left = append(left, cteNode(c.node))
 		}
 	}
@@ -123,6 +144,11 @@ func (h *hoister) use(c *cte) {
 		return
 	}
 	query := c.node.GetCtequery().GetSelectStmt()
+	if h.pinned[c] {
+		h.kept[c] = true
+		h.keep(c.unit)
+		return
+	}
 	if !c.unit.volatile && worth(query) {
 		star := selectFrom(rangeNode("", c.name), "")
 		if p := h.piece(star, []*cte{c}, c.level.unsure); p != nil {

@@ -14,6 +14,8 @@ type Traits struct {
 	Volatile  bool // pg_proc.provolatile = 'v', or a DP function
 	Aggregate bool // pg_proc.prokind is 'a' or 'w'
 	Set       bool // pg_proc.proretset
+	Always    bool // every overload is a plain function with pg_proc.provolatile = 'v'
+	Plain     bool // an overload is neither an aggregate nor a window function
 	// Transaction: its result may depend on the transaction that it is called in, or change what later calls in the same
 	// transaction give: now(), txid_current(), set_config(), and whatever calls them.
 	Transaction bool

@@ -12,7 +12,7 @@ import (
 // split hoists everything below the volatile expressions of a query's target list, HAVING and ORDER BY, and leaves
 // those, over the columns of a piece. It does nothing where that could change a result, or would not save anything.
 func (h *hoister) split(s *pg_query.SelectStmt, u *unit, unsure bool) {
-	if !h.splittable(s, u.inner) || unsure && h.opt.NoSubLinks {
+	if !h.splittable(s, u.inner) || unsure && h.opt.NoSubLinks || h.ambiguous(s, u.inner) {
 		return
 	}
 	c := &columns{h: h, in: u.inner, group: groupNames(s), names: map[string]string{}}
@@ -150,7 +150,8 @@ type columns struct {
 	in         *scope
 	group      map[string]bool
 	list       []*pg_query.Node
-	names      map[string]string // by meaning
+	names      map[string]string       // by meaning
+	volatile   map[*pg_query.Node]bool // of the expression at work
 	impossible bool
 }
 
@@ -163,7 +164,9 @@ func (c *columns) column(n *pg_query.Node, name string) *pg_query.Node {
 	if name == "" {
 		name = fmt.Sprintf("dpwatch_%d", len(c.list)+1)
 	}
-	c.names[meaning] = name
+	if c.names[meaning] == "" { // what is equal stays equal: one name for all but the target that GROUP BY names
+		c.names[meaning] = name
+	}
 	c.list = append(c.list, targetNode(name, n))
 	return columnNode(name)
 }
@@ -204,6 +207,8 @@ func (c *columns) groups(s *pg_query.SelectStmt) ([]*pg_query.Node, bool) {
 // expression returns an expression over the piece's columns: its largest stable parts that depend on a row become columns.
 func (c *columns) expression(n *pg_query.Node) *pg_query.Node {
 	n = cloneNode(n)
+	c.volatile = map[*pg_query.Node]bool{}
+	c.h.mark(n.ProtoReflect(), c.in, c.volatile)
 	c.replace(n, false)
 	return n
 }
@@ -211,7 +216,7 @@ func (c *columns) expression(n *pg_query.Node) *pg_query.Node {
 // replace makes columns of the stable parts of n, in place. lazy: what stands here may not be evaluated at all, so
 // that only what cannot fail there may be computed before.
 func (c *columns) replace(n *pg_query.Node, lazy bool) {
-	if !c.h.volatile(n.ProtoReflect(), c.in) && c.candidate(n, lazy) {
+	if !c.volatile[n] && c.candidate(n, lazy) {
 		if c.rowDependent(n) {
 			n.Node = c.column(cloneNode(n), "").Node
 		}

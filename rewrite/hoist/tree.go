@@ -6,8 +6,17 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
+// nodeOneof is the one field of a Node.
+var nodeOneof = (&pg_query.Node{}).ProtoReflect().Descriptor().Oneofs().ByName("node")
+
 // children calls visit for every message directly below m, in the order of the fields.
 func children(m protoreflect.Message, visit func(protoreflect.Message)) {
+	if n, ok := m.Interface().(*pg_query.Node); ok { // of some 250 fields it has one
+		if fd := m.WhichOneof(nodeOneof); fd != nil && n != nil {
+			visit(m.Get(fd).Message())
+		}
+		return
+	}
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
 		fd := fields.Get(i)

@@ -3,7 +3,7 @@ package tracker
 import (
 	"unsafe"
 
-	"github.com/dpwatch/dpwatch/proxy/internal/sqltext"
+	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
 // dull is what a tracker keeps of statements that are neither interesting (Config.Interesting) nor change the

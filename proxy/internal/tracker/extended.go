@@ -5,7 +5,7 @@ import (
 	"cmp"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
-	"github.com/dpwatch/dpwatch/proxy/internal/sqltext"
+	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
 // maxNames is how many prepared statements, and how many portals, a session may have to be remembered.

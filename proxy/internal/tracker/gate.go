@@ -2,7 +2,7 @@ package tracker
 
 import (
 	"github.com/dpwatch/dpwatch/internal/capture"
-	"github.com/dpwatch/dpwatch/proxy/internal/sqltext"
+	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
 // encoding is what the session's client_encoding lets be done with its text.

@@ -2,7 +2,7 @@ package tracker
 
 import (
 	"github.com/dpwatch/dpwatch/internal/capture"
-	"github.com/dpwatch/dpwatch/proxy/internal/sqltext"
+	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
 // execution is what an SQL EXECUTE ran: a prepared statement, whichever way it was prepared, and its arguments.

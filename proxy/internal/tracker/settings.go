@@ -4,7 +4,7 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/dpwatch/dpwatch/proxy/internal/sqltext"
+	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
 // Limits of what is remembered of a session's settings; beyond them the settings become uncertain.

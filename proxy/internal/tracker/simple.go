@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
-	"github.com/dpwatch/dpwatch/proxy/internal/sqltext"
+	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
 // maxStatements is how many statements one simple query may have to be looked at.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
-	"github.com/dpwatch/dpwatch/proxy/internal/sqltext"
+	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
 // Config is what a Tracker is made from.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dpwatch/dpwatch/proxy/internal/sqltext"
+	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
 func ExampleSplit() {

@@ -1,0 +1,97 @@
+// Package pgparse is the only way from this module to libpg_query's scanner, parser and deparser, which are C: a text that
+// they would take minutes for, or end the process on, is refused first, by a scan in Go that takes time in proportion to the text.
+//
+// It owns the limits. In: SQL text, or a tree. Out: what libpg_query returns, unchanged, or a *LimitError. It is pure. The
+// texts come from clients and from catalogs alike.
+package pgparse
+
+import (
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"github.com/pganalyze/pg_query_go/v5/parser"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/dpwatch/dpwatch/internal/sqltext"
+)
+
+// Limits of every text. Measured with libpg_query 16: its output recurses once or more for each level of the tree and
+// overflows a stack of 8 MB between 16,000 and 64,000 levels, while Go's protobuf reads 1,250 of the widest levels; 16,000 nested
+// comments, or signs in a row, take 1 to 7 s, in the square of their number. Within these limits a text of 256 KB takes well
+// below a second, most of it for the size of the tree.
+const (
+	MaxDepth     = 1000
+	MaxComments  = 100
+	MaxOperators = 64 // a longer operator is an error of the server
+)
+
+// LimitError says which limit a text exceeds. It quotes nothing of the text.
+type LimitError struct {
+	What   string
+	Offset int // in bytes; -1 = not known
+}
+
+// Error returns What, for what.
+func (e *LimitError) Error() string { return "SQL text refused before it is parsed: " + e.What }
+
+// Check reads a text once and returns a *LimitError for what libpg_query must not see, or nil.
+func Check(sql string) error {
+	if e := sqltext.Check(sql, sqltext.Limits{Depth: MaxDepth, Comments: MaxComments, Operators: MaxOperators}); e != nil {
+		return &LimitError{What: e.What, Offset: e.Offset}
+	}
+	return nil
+}
+
+// TooManyTokens reports whether a text has more than limit tokens, comments apart.
+func TooManyTokens(sql string, limit int) bool {
+	return sqltext.Check(sql, sqltext.Limits{Tokens: limit}) != nil
+}
+
+// Scan returns the tokens of a text, comments included.
+func Scan(sql string) ([]*pg_query.ScanToken, error) {
+	if err := Check(sql); err != nil {
+		return nil, err
+	}
+	result, err := pg_query.Scan(sql)
+	if err != nil {
+		return nil, err
+	}
+	return result.GetTokens(), nil
+}
+
+// Parse returns the tree of a text.
+func Parse(sql string) (*pg_query.ParseResult, error) {
+	tree, _, err := ParseWire(sql)
+	return tree, err
+}
+
+// ParseWire returns the tree of a text and its wire form.
+func ParseWire(sql string) (*pg_query.ParseResult, []byte, error) {
+	wire, err := Wire(sql)
+	if err != nil {
+		return nil, nil, err
+	}
+	tree := &pg_query.ParseResult{}
+	if err := proto.Unmarshal(wire, tree); err != nil {
+		return nil, nil, &LimitError{What: sqltext.ExcessDepth, Offset: -1}
+	}
+	return tree, wire, nil
+}
+
+// Wire returns the wire form of a text's tree alone.
+func Wire(sql string) ([]byte, error) {
+	if err := Check(sql); err != nil {
+		return nil, err
+	}
+	return parser.ParseToProtobuf(sql)
+}
+
+// Fingerprint returns libpg_query's fingerprint of a text, which drops constants.
+func Fingerprint(sql string) (string, error) {
+	if err := Check(sql); err != nil {
+		return "", err
+	}
+	return pg_query.Fingerprint(sql)
+}
+
+// Deparse writes a tree as text. The tree is one that Parse returned, with changes that make it deeper by a few levels at
+// most: how deep it is is not checked.
+func Deparse(tree *pg_query.ParseResult) (string, error) { return pg_query.Deparse(tree) }

@@ -1,0 +1,188 @@
+package pgparse_test
+
+import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpwatch/dpwatch/internal/pgparse"
+	"github.com/dpwatch/dpwatch/internal/sqltext"
+)
+
+// shapes are texts that grow with n in everything that libpg_query recurses on, or reads again.
+func shapes() map[string]func(n int) string {
+	r := strings.Repeat
+	around := func(before, middle, after string) func(int) string {
+		return func(n int) string { return "SELECT " + r(before, n) + middle + r(after, n) }
+	}
+	return map[string]func(n int) string{
+		"nested comments": around("/*", "", "*/"), "nested comments with text": around("/* x ", "", "*/"), "empty comments": around("/**/", "1", ""),
+		"signs": around("+", "1", ""), "separate signs": around("- ", "1", ""), "own operators": around("@ ", "1", ""),
+		"sum": around("1+", "1", ""), "concatenation": around("'a' || ", "'a'", ""), "casts": around("", "1", "::int"),
+		"IS NULL": around("", "1", " IS NULL"), "IS DISTINCT FROM": around("", "1", " IS DISTINCT FROM NOT 1"), "IN": around("", "1", " IN (1)"),
+		"IN deep": around("1 IN (", "1", ")"), "LIKE": around("", "1", " LIKE NOT 1"), "BETWEEN": around("", "1", " BETWEEN 1 AND NOT 1"),
+		"OPERATOR": around("", "1", " OPERATOR(pg_catalog.+) 1"), "COLLATE": around("", "a", " COLLATE c"), "AT TIME ZONE": around("", "a", " AT TIME ZONE b"),
+		"ANY": around("1 = ANY (", "1", ")"), "NOT": around("NOT ", "a", ""), "AND in OR": around("a OR (b AND ", "c", ")"), "parentheses": around("(", "1", ")"),
+		"arrays": around("ARRAY[", "1", "]"), "brackets": func(n int) string { return "SELECT ARRAY" + r("[", n) + "1" + r("]", n) },
+		"functions": around("f(", "1", ")"), "filters": around("f(1) FILTER (WHERE ", "true", ")"), "windows": around("f(", "1", ") OVER (ORDER BY 1)"),
+		"partitions": around("f(1) OVER (PARTITION BY ", "1", ")"), "aggregate order": around("f(1 ORDER BY ", "1", ")"), "within": around("f(1) WITHIN GROUP (ORDER BY ", "1", ")"),
+		"rows": around("ROW(1, ", "1", ")"), "CASE": around("CASE WHEN a THEN ", "1", " END"), "CASE conditions": around("CASE WHEN ", "a", " THEN 1 END"),
+		"CASE arguments": around("CASE ", "a", " WHEN 1 THEN 1 END"), "CASE defaults": around("CASE WHEN a THEN 1 ELSE ", "1", " END"),
+		"columns called end": around("CASE WHEN t.end THEN ", "1", " END"), "columns called and": around("", "1", " + t.and"), "columns called by": around("", "1", " + by"),
+		"subscripts": func(n int) string { return "SELECT " + r("a[", n) + "1" + r("]", n) }, "sub-queries": around("(SELECT ", "1", ")"),
+		"EXISTS": around("EXISTS (SELECT 1 WHERE ", "true", ")"), "sub-selects": func(n int) string { return r("SELECT * FROM (", n) + "SELECT 1" + r(") x", n) },
+		"WITH": func(n int) string { return r("WITH a AS (", n) + "SELECT 1" + r(") SELECT 1 FROM a", n) },
+		"JOIN": func(n int) string { return "SELECT 1 FROM a" + r(" JOIN b ON true", n) }, "CROSS JOIN": func(n int) string { return "SELECT 1 FROM a" + r(" CROSS JOIN b", n) },
+		"JOIN to the right": func(n int) string { return "SELECT 1 FROM a" + r(" JOIN b", n) + r(" ON true", n) },
+		"UNION":             func(n int) string { return "SELECT 1, 2" + r(" UNION ALL SELECT 1, 2", n) }, "EXCEPT": func(n int) string { return r("(SELECT 1 EXCEPT ", n) + "SELECT 1" + r(")", n) },
+		"grouping sets":   func(n int) string { return "SELECT 1 GROUP BY " + r("GROUPING SETS (", n) + "a" + r(")", n) },
+		"LIMIT":           func(n int) string { return "SELECT 1 LIMIT " + r("(SELECT 1 LIMIT ", n) + "1" + r(")", n) },
+		"LATERAL":         func(n int) string { return r("SELECT * FROM a, LATERAL (", n) + "SELECT 1" + r(") x", n) },
+		"table functions": func(n int) string { return "SELECT * FROM ROWS FROM (" + r("f(", n) + "1" + r(")", n) + ")" },
+		"COALESCE":        around("coalesce(1, ", "1", ")"), "GREATEST": around("greatest(1, ", "1", ")"), "NULLIF": around("nullif(1, ", "1", ")"), "EXTRACT": around("extract(day FROM ", "a", ")"),
+		"XML": around("xmlconcat(", "a", ")"), "CAST": around("CAST(", "a", " AS int)"), "named arguments": around("f(a => ", "1", ")"),
+		"routines": func(n int) string {
+			return r("CREATE FUNCTION f() RETURNS int BEGIN ATOMIC ", n) + "SELECT 1;" + r(" END;", n)
+		},
+		"deep operand of a sum": func(n int) string { return "SELECT " + r("f(", n/2) + "1" + r(")", n/2) + r("+1", n/2) },
+	}
+}
+
+// depth is how many messages of a tree stand within each other.
+func depth(m protoreflect.Message) int {
+	deepest := 0
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case fd.Kind() != protoreflect.MessageKind:
+		case fd.IsList():
+			for i := range v.List().Len() {
+				deepest = max(deepest, depth(v.List().Get(i).Message()))
+			}
+		default:
+			deepest = max(deepest, depth(v.Message()))
+		}
+		return true
+	})
+	return deepest + 1
+}
+
+// TestEstimate: sqltext.Check never takes a tree for less than an eighth of its depth, apart from the statement itself.
+func TestEstimate(t *testing.T) {
+	t.Parallel()
+	const n = 100
+	for name, shape := range shapes() {
+		tree, err := pgparse.Parse(shape(n))
+		var limit *pgparse.LimitError
+		if errors.As(err, &limit) {
+			continue // comments and signs in a row
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		estimate := 1
+		for sqltext.Check(shape(n), sqltext.Limits{Depth: estimate}) != nil {
+			estimate++
+		}
+		if d := depth(tree.ProtoReflect()); d > 8*estimate+10 {
+			t.Errorf("%s: the tree has %d levels, the estimate is %d", name, d, estimate)
+		}
+	}
+}
+
+// TestLimits: whatever grows, nothing that libpg_query may not see reaches it, and what does is answered. A text that is not
+// refused in time would end the process, or this test by the limit of all tests.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	for name, shape := range shapes() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			refused := false
+			for _, n := range []int{30, 800, 3_000, 33_000, 100_000} {
+				sql := shape(n)
+				_, scanned := pgparse.Scan(sql)
+				tree, parsed := pgparse.Parse(sql)
+				_, fingerprinted := pgparse.Fingerprint(sql)
+				var limit *pgparse.LimitError
+				if isLimit := errors.As(parsed, &limit); isLimit != errors.As(scanned, &limit) || isLimit != errors.As(fingerprinted, &limit) {
+					t.Fatalf("%d: scan %v, parse %v, fingerprint %v", n, scanned, parsed, fingerprinted)
+				}
+				refused = errors.As(parsed, &limit)
+				if !refused && parsed != nil {
+					t.Errorf("%d: %v", n, parsed)
+				}
+				if parsed == nil {
+					if _, err := pgparse.Deparse(tree); err != nil && !strings.HasPrefix(name, "routines") {
+						t.Errorf("%d: deparse: %v", n, err)
+					}
+				}
+			}
+			if !refused {
+				t.Error("100,000 levels are not refused")
+			}
+		})
+	}
+}
+
+// TestOnlyWay: no other package of this module calls libpg_query. Tests may, and the examples, which are programs of their own.
+func TestOnlyWay(t *testing.T) {
+	t.Parallel()
+	calls := map[string]bool{
+		"Parse": true, "ParseToJSON": true, "ParseToProtobuf": true, "Scan": true, "ScanToProtobuf": true, "Deparse": true,
+		"DeparseFromProtobuf": true, "Fingerprint": true, "FingerprintToUInt64": true, "HashXXH3_64": true, "Normalize": true, "ParsePlPgSqlToJSON": true,
+		"FingerprintToHexStr": true, "SplitWithScanner": true, "SplitWithParser": true,
+	}
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "examples" || d.Name() == "pgparse" || d.Name() == "vendor" || strings.HasPrefix(d.Name(), ".") && len(d.Name()) > 2):
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		packages := map[string]bool{}
+		for _, i := range file.Imports {
+			if p := strings.Trim(i.Path.Value, `"`); strings.HasPrefix(p, "github.com/pganalyze/pg_query_go/") {
+				packages["pg_query"], packages["parser"] = true, true
+				if i.Name != nil {
+					packages[i.Name.Name] = true
+				}
+			}
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			if x, isName := exprName(s, ok); isName && packages[x] && calls[s.Sel.Name] {
+				t.Errorf("%s calls %s.%s: use internal/pgparse, which refuses what libpg_query must not see", path, x, s.Sel.Name)
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func exprName(s *ast.SelectorExpr, ok bool) (string, bool) {
+	if !ok {
+		return "", false
+	}
+	x, ok := s.X.(*ast.Ident)
+	if !ok {
+		return "", false
+	}
+	return x.Name, true
+}

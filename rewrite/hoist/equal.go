@@ -1,0 +1,169 @@
+package hoist
+
+import (
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// PostgreSQL evaluates equal expressions of a target list, ORDER BY, GROUP BY and DISTINCT ON once: the parser makes one target of
+// them (findTargetlistEntrySQL99, parse_clause.c), and above a sort every expression, and every part of one, that is equal to
+// a sorted one takes its value (search_indexed_tlist_for_non_var, setrefs.c): after SELECT random() AS a, x + random() AS b ...
+// ORDER BY a, b is x + a. Equal is what names the same columns, functions and types once names are resolved, casts are
+// made, and sub-queries are part of the query. So what may be equal must stay equal in the rest of a query, and what is different must stay
+// different. Expressions that are written alike stay alike.
+
+// maxEqual bounds the volatile expressions that are compared.
+const maxEqual = 200
+
+// sorted reports whether a query computes results before it sorts them, or compares them.
+func sorted(s *pg_query.SelectStmt) bool {
+	return len(s.GetSortClause()) > 0 || len(s.GetDistinctClause()) > 0 || len(s.GetWindowClause()) > 0 || len(s.GetGroupClause()) > 0
+}
+
+// results returns the expressions of a query's target list and ORDER BY.
+func results(s *pg_query.SelectStmt) []*pg_query.Node {
+	var all []*pg_query.Node
+	for _, t := range s.GetTargetList() {
+		all = append(all, t.GetResTarget().GetVal())
+	}
+	for _, o := range s.GetSortClause() {
+		all = append(all, o.GetSortBy().GetNode())
+	}
+	return all
+}
+
+// ambiguous reports whether two volatile expressions in a query's results, or parts of them, may be equal though they are
+// written in different ways: their columns could get two names.
+func (h *hoister) ambiguous(s *pg_query.SelectStmt, in *scope) bool {
+	if !sorted(s) {
+		return false
+	}
+	volatile := map[*pg_query.Node]bool{}
+	for _, n := range results(s) {
+		h.mark(n.ProtoReflect(), in, volatile)
+	}
+	written, compared := map[string]string{}, 0
+	for n, is := range volatile {
+		if !is {
+			continue
+		}
+		if compared++; compared > maxEqual {
+			return true
+		}
+		like, exact := loose(n), key(n)
+		if before, ok := written[like]; ok && before != exact {
+			return true
+		}
+		written[like] = exact
+	}
+	return false
+}
+
+// repeated reports whether two columns of something that a query reads may be one expression, so that volatile expressions of the
+// query over them are equal once it is part of the query, and would not be over a table.
+func (h *hoister) repeated(s *pg_query.SelectStmt, in *scope) bool {
+	draws := false
+	for _, n := range results(s) {
+		draws = draws || h.read(n.ProtoReflect(), in).draws
+	}
+	if !draws || !sorted(s) && !h.windows(s) {
+		return false
+	}
+	found := &unit{}
+	for _, f := range s.GetFromClause() {
+		if h.repeatedBelow(f.ProtoReflect()) {
+			return true
+		}
+		for _, c := range h.read(f.ProtoReflect(), in).reads.list {
+			found.reads.add(c)
+		}
+	}
+	for i := 0; i < len(found.reads.list); i++ {
+		c := found.reads.list[i]
+		if h.repeatedBelow(c.node.GetCtequery().ProtoReflect()) {
+			return true
+		}
+		for _, r := range c.unit.reads.list {
+			found.reads.add(r)
+		}
+	}
+	return false
+}
+
+// windows reports whether a query's results have window functions.
+func (h *hoister) windows(s *pg_query.SelectStmt) bool {
+	found := false
+	for _, n := range results(s) {
+		inspect(n.ProtoReflect(), func(m proto.Message) bool {
+			if call, ok := m.(*pg_query.FuncCall); ok && call.GetOver() != nil {
+				found = true
+			}
+			return !found
+		})
+	}
+	return found
+}
+
+// repeatedBelow reports whether a target list below a node has an expression twice.
+func (h *hoister) repeatedBelow(m protoreflect.Message) bool {
+	found := false
+	inspect(m, func(m proto.Message) bool {
+		if s, ok := m.(*pg_query.SelectStmt); ok && !found {
+			repeats, known := h.repeats[s]
+			if !known {
+				repeats = twice(s.GetTargetList())
+				h.repeats[s] = repeats
+			}
+			found = repeats
+		}
+		return !found
+	})
+	return found
+}
+
+func twice(targets []*pg_query.Node) bool {
+	seen, stars, columns := map[string]bool{}, false, false
+	for _, t := range targets {
+		val := t.GetResTarget().GetVal()
+		like := loose(val)
+		if seen[like] {
+			return true
+		}
+		seen[like] = true
+		stars = stars || isStar(val)
+		columns = columns || !isStar(val) && val.GetColumnRef() != nil
+	}
+	return stars && columns
+}
+
+// loose is equal for two expressions that differ in qualifiers, casts and collations alone.
+func loose(n *pg_query.Node) string {
+	n = cloneNode(n)
+	loosen(n.ProtoReflect())
+	return key(n)
+}
+
+func loosen(m protoreflect.Message) {
+	switch n := m.Interface().(type) {
+	case *pg_query.Node:
+		for n.GetTypeCast() != nil || n.GetCollateClause() != nil {
+			arg := n.GetTypeCast().GetArg()
+			if arg == nil {
+				arg = n.GetCollateClause().GetArg()
+			}
+			n.Node = arg.GetNode()
+		}
+	case *pg_query.ColumnRef:
+		n.Fields = last(n.GetFields())
+	case *pg_query.FuncCall:
+		n.Funcname = last(n.GetFuncname())
+	case *pg_query.A_Expr:
+		n.Name = last(n.GetName())
+	case *pg_query.SubLink:
+		n.OperName = last(n.GetOperName())
+	}
+	children(m, loosen)
+}
+
+func last(names []*pg_query.Node) []*pg_query.Node { return names[max(len(names)-1, 0):] }

@@ -1,0 +1,1 @@
+SELECT uid + random() AS n FROM d0.t WHERE x > 3 ORDER BY uid::float8 + random()
