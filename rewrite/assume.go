@@ -16,6 +16,7 @@ const (
 	AssumedCopies    = "the neighbours' copies read nothing outside their schema (no catalog of the shadow database)"
 	AssumedCasts     = "no value goes through an implicit cast whose function is volatile or reads a table (the engine has such casts: claims.safe_functions)"
 	AssumedSetters   = "the session called no function that changes its settings (the engine has such functions; a SET or set_config of the client's is followed)"
+	AssumedShadowPath = "names that the session's search_path finds nowhere in the shadow database are found by shadow.search_path there, and no others (no catalog of the shadow database)"
 	AssumedAttribute = "x.f names a column, not a call of a function f(x) (no catalog of the engine: privacy.catalog)"
 )
 

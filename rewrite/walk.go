@@ -48,7 +48,12 @@ type walker struct {
 	assumed   map[string]bool
 	system    bool // a system relation was read
 	refusals  []refusal
-	types     []*pg_query.TypeName // when any table is protected: what may be the row type of one
+	anyTable  []anyName // when any table is protected: what may name one
+
+	root   protoreflect.Message
+	types  *valueTypes // made when it is needed
+	uses   []nameUse
+	replay searchPath // set by resolve
 
 	// callees, not nil only in the body of a function, collects the users' functions that it calls, for a judge.
 	callees map[Table]bool
@@ -98,14 +103,14 @@ func (w *walker) visit(m protoreflect.Message, at place) {
 		w.subLink(n)
 	case *pg_query.CaseExpr:
 		if n.GetArg() != nil {
-			w.operatorCall("", "=", "CaseExpr", n.GetLocation())
+			w.operatorCall("", caseOperands(n), "CaseExpr", n.GetLocation())
 		}
 	case *pg_query.JoinExpr:
 		if n.GetIsNatural() || len(n.GetUsingClause()) > 0 {
-			w.operatorCall("", "=", "JoinExpr", leftmost(n.GetLarg(), at.near))
+			w.operatorCall("", operands{name: "="}, "JoinExpr", leftmost(n.GetLarg(), at.near))
 		}
 	case *pg_query.SortBy:
-		w.operator(n.GetUseOp(), "SortBy", n.GetLocation())
+		w.operator(n.GetUseOp(), []*pg_query.Node{n.GetNode()}, "SortBy", n.GetLocation())
 	case *pg_query.A_Indirection:
 		w.indirection(n, at)
 	case *pg_query.JsonObjectConstructor, *pg_query.JsonArrayConstructor, *pg_query.JsonArrayQueryConstructor, *pg_query.JsonObjectAgg, *pg_query.JsonArrayAgg:
@@ -118,7 +123,11 @@ func (w *walker) visit(m protoreflect.Message, at place) {
 		w.refuse(ReasonSideEffects, "LockingClause", lockOffset(n, at), "row locks", "")
 		return
 	case *pg_query.InsertStmt, *pg_query.UpdateStmt, *pg_query.DeleteStmt, *pg_query.MergeStmt:
-		w.refuse(ReasonSideEffects, string(m.Descriptor().Name()), at.near, "a WITH query that changes data", "")
+		detail := "a WITH query that changes data"
+		if w.callees != nil {
+			detail = "a statement that changes data"
+		}
+		w.refuse(ReasonSideEffects, string(m.Descriptor().Name()), at.near, detail, "")
 		return
 	case *pg_query.Node, *pg_query.List, *pg_query.ResTarget, *pg_query.String, *pg_query.Integer, *pg_query.Float,
 		*pg_query.Boolean, *pg_query.BitString, *pg_query.A_Star, *pg_query.A_ArrayExpr, *pg_query.A_Indices,
