@@ -131,7 +131,7 @@ func (w *walker) differs(u nameUse) string {
 		return "has more overloads in the shadow database"
 	}
 	for _, f := range originals {
-		if !slices.ContainsFunc(copies, func(c *Function) bool { return sameSignature(f, c) && w.samePlace(f.Schema, c.Schema) }) {
+		if !slices.ContainsFunc(copies, func(c *Function) bool { return sameSignature(f, c) && w.samePlace(u, f.Schema, c.Schema) }) {
 			return "has other overloads in the shadow database"
 		}
 	}
@@ -139,9 +139,19 @@ func (w *walker) differs(u nameUse) string {
 }
 
 // samePlace reports whether an object in a schema of the shadow database stands for one of the engine's: in the same schema, or in one
-// of shadow.search_path.
-func (w *walker) samePlace(original, copied string) bool {
-	return original == copied || slices.Contains(w.r.options.ShadowPath, copied)
+// of shadow.search_path where the engine has no object of that name itself.
+func (w *walker) samePlace(u nameUse, original, copied string) bool {
+	if original == copied || !slices.Contains(w.r.options.ShadowPath, copied) {
+		return original == copied
+	}
+	source, in := w.r.functions.source, searchPath{schemas: []string{copied}}
+	switch u.kind {
+	case useType:
+		return source.typeIn(u.name, in) == ""
+	case useOperator:
+		return len(source.operatorsIn(u.name, in)) == 0
+	}
+	return len(source.find(copied, u.name, in)) == 0
 }
 
 func (w *walker) operatorDiffers(u nameUse) string {
@@ -163,7 +173,7 @@ func (w *walker) operatorDiffers(u nameUse) string {
 	}
 	for _, o := range originals {
 		if !slices.ContainsFunc(copies, func(c Operator) bool {
-			return withoutSchema(c.Operands, c.Schema) == withoutSchema(o.Operands, o.Schema) && c.Function.Name == o.Function.Name && w.samePlace(o.Schema, c.Schema)
+			return withoutSchema(c.Operands, c.Schema) == withoutSchema(o.Operands, o.Schema) && c.Function.Name == o.Function.Name && w.samePlace(u, o.Schema, c.Schema)
 		}) {
 			return "has other overloads in the shadow database"
 		}
@@ -176,7 +186,7 @@ func (w *walker) typeDiffers(u nameUse) string {
 	if original == copied || copied == "" || u.schema != "" || u.builtin {
 		return ""
 	}
-	if original != "" && w.samePlace(original, copied) {
+	if original != "" && w.samePlace(u, original, copied) {
 		return ""
 	}
 	return "is another one in the shadow database"

@@ -53,7 +53,7 @@ type Plan struct {
 	Functions []string
 	// SearchPath is the path for a replay, for types, operators and functions; every table is qualified by For. It is the one that the query
 	// ran under, "$user" replaced, without the schemas that Options.Source says are not there or not the role's to use, and with
-	// Options.ShadowPath where a name is found nowhere else. Every name of the query was looked up under it in Options.Shadow.
+	// Options.ShadowPath where a name is found nowhere else. Every name of the query was looked up under it in Options.Shadow. It is not nil.
 	SearchPath []string
 	// Settings are the session's settings that matter to the result (time zone, formats, custom settings such as
 	// dp.epsilon), by lower-case name. A replay must set them.
@@ -149,7 +149,7 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, w *walker) (*Plan, erro
 		Tables:     slices.SortedFunc(maps.Keys(w.protected), compareTables),
 		Public:     slices.SortedFunc(maps.Keys(w.public), compareTables),
 		Functions:  slices.Sorted(maps.Keys(w.functions)),
-		SearchPath: w.replay.schemas,
+		SearchPath: append([]string{}, w.replay.schemas...),
 		Settings:   keySettings(q.Settings),
 		Assumed:    w.assumptions(),
 		DPCalls:    len(w.calls),
