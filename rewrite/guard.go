@@ -20,7 +20,7 @@ type parsed struct {
 }
 
 // parse checks text and settings, then scans and parses; the only statement must be a SELECT, or COPY of one to the
-// client: then q.SQL becomes the SELECT, at the same place.
+// client, or a cursor for one: then q.SQL becomes the SELECT, at the same place.
 func (r *Rewriter) parse(q *capture.Query) (*parsed, error) {
 	if err := r.guard(*q); err != nil {
 		return nil, err
@@ -41,8 +41,8 @@ func (r *Rewriter) parse(q *capture.Query) (*parsed, error) {
 		return nil, err
 	}
 	tokens := scan.Tokens
-	if c := node.GetCopyStmt(); c.GetQuery().GetSelectStmt() != nil && !c.GetIsFrom() && !c.GetIsProgram() && c.GetFilename() == "" {
-		if q.SQL, tokens, err = copied(q.SQL, tokens); err != nil {
+	if query := wrapped(node); query != nil {
+		if q.SQL, tokens, err = unwrap(q.SQL, node, tokens); err != nil {
 			return nil, err
 		}
 		if tree, wire, err = parseTree(q.SQL); err != nil {
@@ -51,8 +51,8 @@ func (r *Rewriter) parse(q *capture.Query) (*parsed, error) {
 		if node, err = onlyStatement(tree, tokens); err != nil {
 			return nil, err
 		}
-		if !proto.Equal(c.GetQuery().GetSelectStmt(), node.GetSelectStmt()) {
-			return nil, refuse(ReasonVerifyFailed, "the query within COPY was not found in the text", "report this as a bug")
+		if !proto.Equal(query, node.GetSelectStmt()) {
+			return nil, refuse(ReasonVerifyFailed, "the query within the statement was not found in the text", "report this as a bug")
 		}
 	}
 	if node.GetSelectStmt() == nil {

@@ -18,6 +18,10 @@ type valueTypes struct {
 	types    map[Table]bool
 	calls    []*pg_query.FuncCall
 	exprs    []operands
+
+	ranges  map[string]bool // what whole rows may be called: relations, aliases, WITH queries
+	columns map[string]bool // the last part of every name in an expression
+	stars   bool            // x.* stands where it is a row
 }
 
 // operands is the use of an operator: its name and what stands on either side, nil where that is not looked at.
@@ -28,7 +32,7 @@ type operands struct {
 
 // newValueTypes reads a statement.
 func newValueTypes(root protoreflect.Message, params []capture.Param, catalogs ...*catalogIndex) *valueTypes {
-	v := &valueTypes{params: params, types: map[Table]bool{}}
+	v := &valueTypes{params: params, types: map[Table]bool{}, ranges: map[string]bool{}, columns: map[string]bool{}}
 	for _, x := range catalogs {
 		if x != nil {
 			v.catalogs = append(v.catalogs, x)
@@ -49,6 +53,15 @@ func (v *valueTypes) visit(m protoreflect.Message) {
 	switch n := m.Interface().(type) {
 	case *pg_query.RangeVar:
 		v.named(n.GetRelname())
+		v.ranges[n.GetRelname()] = true
+	case *pg_query.Alias:
+		v.ranges[n.GetAliasname()] = true
+	case *pg_query.CommonTableExpr:
+		v.ranges[n.GetCtename()] = true
+	case *pg_query.ResTarget: // SELECT x.* is no row
+		if fields := n.GetVal().GetColumnRef().GetFields(); len(fields) > 0 && fields[len(fields)-1].GetAStar() != nil {
+			return
+		}
 	case *pg_query.TypeName:
 		_, name := splitParts(stringParts(n.GetNames()))
 		v.named(name)
@@ -62,8 +75,12 @@ func (v *valueTypes) visit(m protoreflect.Message) {
 			v.exprs = append(v.exprs, operands{name: parts[len(parts)-1], left: []*pg_query.Node{n.GetTestexpr()}})
 		}
 	case *pg_query.ColumnRef:
-		if fields := n.GetFields(); len(fields) > 1 {
-			v.attribute(fields[len(fields)-1].GetString_().GetSval())
+		fields := n.GetFields()
+		last := fields[len(fields)-1].GetString_().GetSval()
+		v.columns[last] = true
+		v.stars = v.stars || last == ""
+		if len(fields) > 1 {
+			v.attribute(last)
 		}
 	case *pg_query.A_Indirection:
 		for _, i := range n.GetIndirection() {
@@ -82,6 +99,19 @@ func (v *valueTypes) visit(m protoreflect.Message) {
 		}
 		return true
 	})
+}
+
+// builtinOnly reports whether every value is of a type of pg_catalog, and none a row of a relation.
+func (v *valueTypes) builtinOnly() bool {
+	if v == nil || len(v.catalogs) == 0 || v.stars || len(v.types) > 0 {
+		return false
+	}
+	for name := range v.columns {
+		if v.ranges[name] {
+			return false
+		}
+	}
+	return true
 }
 
 // named adds the types of every relation of a name, and every type of it.

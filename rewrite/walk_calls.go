@@ -53,6 +53,8 @@ func (w *walker) funcCall(n *pg_query.FuncCall, at place) place {
 		return at
 	case name == "current_setting" && class == functionNever && w.readsKnownSetting(n):
 		return at
+	case name == "pg_typeof" && class == functionNever && w.values().builtinOnly():
+		return at
 	case class == functionNever:
 		w.refuse(ReasonUnsafeFunction, "FuncCall", n.GetLocation(), "function "+dotted, "")
 	case class == functionNeverVolatile:
