@@ -304,12 +304,14 @@ func TestAssumed(t *testing.T) {
 		},
 		"catalogs, qualified, a function that changes settings": {withSetter, capture.Query{SQL: "SELECT id FROM public.users"}, nil},
 		"pure, declared functions": {
-			allowing(pure, "top_orders", "clip"), capture.Query{SQL: "SELECT clip(n, 1) FROM public.users, top_orders(5) AS t(n)"},
+			allowing(pure, "top_orders", "clip"),
+			capture.Query{SQL: "SELECT clip(n, 1) FROM public.users, top_orders(5) AS t(n)"},
 			[]string{rewrite.AssumedLists, rewrite.AssumedCopies, rewrite.AssumedFunction("clip"), rewrite.AssumedFunction("top_orders")},
 		},
 		"catalogs, a function whose body is known": {catalogOptions(), capture.Query{SQL: "SELECT public.clip(id, 1) FROM public.users"}, nil},
 		"catalogs, functions whose bodies say little": {
-			withOpaque, capture.Query{SQL: "SELECT public.dynamic('x'), public.in_c(1), public.calls_dynamic() FROM public.users"},
+			withOpaque,
+			capture.Query{SQL: "SELECT public.dynamic('x'), public.in_c(1), public.calls_dynamic() FROM public.users"},
 			[]string{rewrite.AssumedFunction("public.calls_dynamic"), rewrite.AssumedFunction("public.dynamic"), rewrite.AssumedFunction("public.in_c")},
 		},
 		"catalogs, qualified": {catalogOptions(), capture.Query{SQL: "SELECT id FROM public.users"}, nil},

@@ -78,14 +78,18 @@ func (r *Rewriter) guard(q capture.Query) error {
 	if s, ok := q.Settings["standard_conforming_strings"]; ok && !isOn(s) {
 		return refuse(ReasonSettingsUncertain, "standard_conforming_strings is off", "strings would be read otherwise than the server did")
 	}
-	d := r.options.Database
-	if c := r.options.Source; d == "" && c != nil {
-		d = c.Database
-	}
-	if d != "" && q.Database != "" && q.Database != d {
+	if d := r.database(); d != "" && q.Database != "" && q.Database != d {
 		return refuse(ReasonOtherDatabase, "the session is in another database than the protected tables", "")
 	}
 	return nil
+}
+
+// database is the one of the protected tables; "" = any.
+func (r *Rewriter) database() string {
+	if r.options.Database == "" && r.options.Source != nil {
+		return r.options.Source.Database
+	}
+	return r.options.Database
 }
 
 func isUTF8Name(encoding string) bool {

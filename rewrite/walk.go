@@ -68,9 +68,23 @@ type refusal struct {
 }
 
 func (w *walker) refuse(reason Reason, node string, offset int32, detail, hint string) {
+	if hint == "" {
+		hint = plainHints[reason]
+	}
 	w.refusals = append(w.refusals, refusal{UnsupportedError: &UnsupportedError{
 		Reason: reason, Node: node, Detail: detail, Offset: int(offset), Hint: hint,
 	}})
+}
+
+// plainHints are the hints of refusals that have none of their own.
+var plainHints = map[Reason]string{
+	ReasonSideEffects:     "a replay does not write, lock or wait: leave that part out",
+	ReasonSystemColumn:    "leave the column out: it differs between any two copies of a table",
+	ReasonUnsafeFunction:  "leave it out, or call it in a query of its own: it gives something else in a replay",
+	ReasonNameInString:    "name the table in FROM, not in a string",
+	ReasonRowType:         "name the types of the columns: a copy's rows are of another type",
+	ReasonTempTable:       "a replay cannot see the session's temporary tables: put the table's query in its place",
+	ReasonUnsupportedNode: "write it in another way, or report the syntax",
 }
 
 // visit handles one message of the tree. The kinds listed here are all that a SELECT may hold; what is not listed is
@@ -257,7 +271,7 @@ func (w *walker) rangeVar(n *pg_query.RangeVar, at place) {
 			w.edit(edit{node: nodeRangeVar, at: n.GetLocation(), qualifiers: qualifiers, table: t})
 		}
 		if !isStaticCatalog(t) {
-			w.refuse(ReasonSystemCatalog, "RangeVar", n.GetLocation(), "relation "+t.String(), "a catalog describes other tables in a replay")
+			w.refuse(ReasonSystemCatalog, "RangeVar", n.GetLocation(), "relation "+t.String(), "a catalog describes other tables in a replay: ask it in a query of its own")
 		}
 	default:
 		w.unreadable(t, kind, reason, n.GetLocation())
@@ -285,7 +299,7 @@ func (w *walker) unreadable(t Table, kind relationKind, reason Reason, offset in
 
 // catalog checks the database of a qualified name.
 func (w *walker) catalog(name, node string, offset int32) bool {
-	if name == "" || name == w.r.options.Database {
+	if name == "" || name == w.r.database() {
 		return true
 	}
 	w.refuse(ReasonAmbiguousName, node, offset, "a name qualified with a database", "name the database of the protected tables in privacy.database")

@@ -403,7 +403,7 @@ func (w *walker) sqlValue(n *pg_query.SQLValueFunction) {
 		pg_query.SQLValueFunctionOp_SVFOP_USER, pg_query.SQLValueFunctionOp_SVFOP_SESSION_USER,
 		pg_query.SQLValueFunctionOp_SVFOP_CURRENT_CATALOG, pg_query.SQLValueFunctionOp_SVFOP_CURRENT_SCHEMA:
 		what := strings.ToLower(strings.TrimPrefix(n.GetOp().String(), "SVFOP_"))
-		w.refuse(ReasonSessionDependent, "SQLValueFunction", n.GetLocation(), what, "a replay runs in another session")
+		w.refuse(ReasonSessionDependent, "SQLValueFunction", n.GetLocation(), what, "a replay runs in another session, as another role: leave it out")
 	}
 }
 

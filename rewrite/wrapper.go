@@ -14,7 +14,7 @@ func notSelect(n *pg_query.Node, offset int) error {
 	switch {
 	case n.GetExplainStmt() != nil:
 		refusal.Reason, refusal.Detail = ReasonExplain, "the client got a plan, not an answer"
-		refusal.Hint = "a plan shows true row counts: a private engine should not answer EXPLAIN"
+		refusal.Hint = "run the query itself; a plan shows true row counts, so a private engine should not answer EXPLAIN"
 	case n.GetFetchStmt() != nil:
 		wrapper("FETCH or MOVE: a part of a cursor's rows", "the cursor's query is audited when DECLARE runs, as a whole")
 	case n.GetPrepareStmt() != nil:
