@@ -97,17 +97,35 @@ func (w *walker) extendPath() bool {
 // client asked.
 func (w *walker) resolve() {
 	w.replay = w.replayPath()
-	if w.r.functions.source == nil || w.r.functions.shadow == nil || w.path.uncertain {
+	if w.r.functions.source == nil || w.r.functions.shadow == nil {
 		return
 	}
 	for _, u := range w.uses {
 		if slices.ContainsFunc(w.refusals, func(r refusal) bool { return r.Offset == int(u.offset) }) {
 			continue // with a reason that says more
 		}
+		if u.schema == "" && w.path.uncertain {
+			w.inDoubt(u)
+			continue
+		}
 		if detail := w.differs(u); detail != "" {
 			w.refuse(ReasonResolvesDifferently, u.node, u.offset, string(u.kind)+" "+strings.TrimPrefix(u.schema+"."+u.name, ".")+" "+detail,
 				"give the shadow database the same functions, operators and types in the same schemas as the engine's, or qualify the name with a schema that holds the same in both")
 		}
+	}
+}
+
+// inDoubt refuses a name without a schema that may mean something of users' in the shadow database, where the client's path is not known.
+func (w *walker) inDoubt(u nameUse) {
+	shadow, found := w.r.functions.shadow, false
+	switch u.kind {
+	case useFunction:
+		found = len(w.callable(shadow.functions[u.name], u.call)) > 0
+	case useOperator:
+		found = w.applicable(shadow.operators[u.name], u.operands)
+	}
+	if found {
+		w.refuse(ReasonSettingsUncertain, u.node, u.offset, string(u.kind)+" "+u.name, "qualify the name with its schema")
 	}
 }
 

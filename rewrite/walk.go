@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"slices"
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
@@ -234,6 +235,11 @@ func (w *walker) rangeVar(n *pg_query.RangeVar, at place) {
 		return
 	}
 	if !w.catalog(n.GetCatalogname(), "RangeVar", n.GetLocation()) {
+		return
+	}
+	if n.GetSchemaname() == "" && slices.Contains(w.q.Temporary, n.GetRelname()) {
+		w.refuse(ReasonTempTable, "RangeVar", n.GetLocation(), "relation "+n.GetRelname()+", which the session has as a temporary one", "qualify the name with its schema; a replay cannot see temporary tables")
+		w.refusals[len(w.refusals)-1].touches = w.r.names.protected[n.GetRelname()]
 		return
 	}
 	t := Table{n.GetSchemaname(), n.GetRelname()}

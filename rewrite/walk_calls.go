@@ -98,7 +98,7 @@ func (w *walker) overloads(n *pg_query.FuncCall, schema, name string) (functionC
 		users = w.callable(users, n)
 	}
 	switch {
-	case len(users) > 0 && allContrib(users):
+	case len(users) > 0 && allContrib(users) && !(anySchema && w.callees == nil):
 		class = functionSafe
 	case len(users) > 0 && schema == "":
 		class = functionUser // which one is called depends on the arguments' types
@@ -291,6 +291,9 @@ func (w *walker) typeName(n *pg_query.TypeName) {
 	switch strings.TrimLeft(last, "_") { // arrays have one before their elements' name, or more
 	case "regclass", "regnamespace", "regrole", "regproc", "regprocedure", "regoper", "regoperator":
 		w.refuse(ReasonNameInString, "TypeName", n.GetLocation(), "type "+last+", which turns text into the name of an object", "")
+	}
+	if len(parts) == 1 && slices.Contains(w.q.Temporary, strings.TrimLeft(last, "_")) {
+		w.refuse(ReasonTempTable, "TypeName", n.GetLocation(), "type "+last+", which the session has as a temporary table's rows", "")
 	}
 	if parts[0] != "pg_catalog" && w.r.names.rowType(last) && !w.ownRowType(parts) {
 		w.refuse(ReasonRowType, "TypeName", n.GetLocation(), "type "+strings.Join(parts, "."), "")

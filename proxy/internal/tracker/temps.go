@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/dpwatch/dpwatch/proxy/internal/sqltext"
@@ -58,18 +59,20 @@ func (t temps) same(other temps) bool {
 	return t.unknown == other.unknown && maps.Equal(t.names, other.names)
 }
 
-// namedIn reports whether a statement holds the name of one as a word, in any case, wherever it stands.
-func (t temps) namedIn(sql string) bool {
+// namedIn returns the names that a statement holds as words, in any case, wherever they stand; sorted.
+func (t temps) namedIn(sql string) []string {
 	if len(t.names) == 0 {
-		return false
+		return nil
 	}
 	sql = strings.ToLower(sql)
+	var named []string
 	for name := range t.names {
 		if holdsWord(sql, strings.ReplaceAll(strings.ToLower(name), `"`, `""`)) {
-			return true
+			named = append(named, name)
 		}
 	}
-	return false
+	slices.Sort(named)
+	return named
 }
 
 // holdsWord reports whether a text holds a word that is not a part of a longer one.
