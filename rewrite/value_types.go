@@ -68,6 +68,8 @@ func (v *valueTypes) visit(m protoreflect.Message) {
 		v.named(strings.TrimLeft(name, "_"))
 	case *pg_query.FuncCall:
 		v.calls = append(v.calls, n)
+		_, name := splitParts(stringParts(n.GetFuncname()))
+		v.typed(name) // type(x) may be a cast
 	case *pg_query.A_Expr:
 		v.exprs = append(v.exprs, operandsOf(n)...)
 	case *pg_query.SubLink:
@@ -85,6 +87,7 @@ func (v *valueTypes) visit(m protoreflect.Message) {
 	case *pg_query.A_Indirection:
 		for _, i := range n.GetIndirection() {
 			v.attribute(i.GetString_().GetSval())
+			v.typed(i.GetString_().GetSval()) // (x).type may be a cast
 		}
 	}
 	m.Range(func(fd protoreflect.FieldDescriptor, value protoreflect.Value) bool {
@@ -120,6 +123,13 @@ func (v *valueTypes) named(name string) {
 		for _, r := range x.named[name] {
 			v.add(r.Types)
 		}
+	}
+	v.typed(name)
+}
+
+// typed adds every type of a name.
+func (v *valueTypes) typed(name string) {
+	for _, x := range v.catalogs {
 		for _, t := range x.types[name] {
 			if t.Schema != "pg_catalog" {
 				v.types[Table{t.Schema, t.Name}] = true

@@ -272,8 +272,19 @@ func (w *walker) indirection(n *pg_query.A_Indirection, at place) {
 		if w.printed {
 			continue
 		}
+		w.castAttribute(name, at.near)
 		w.attribute(name, "A_Indirection", at.near)
 		w.userAttribute(name, false, "A_Indirection", at.near)
+	}
+}
+
+// castAttribute judges (x).name as the cast of a value to a type, which PostgreSQL takes it for where there is no function of that name.
+func (w *walker) castAttribute(name string, offset int32) {
+	switch {
+	case isNameType(name):
+		w.refuse(ReasonNameInString, "A_Indirection", offset, "type "+name+" in attribute notation, which turns text into the name of an object", "")
+	case w.r.functions.source != nil && len(w.r.functions.source.types[name]) > 0:
+		w.userType([]string{name}, offset)
 	}
 }
 
