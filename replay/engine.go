@@ -65,7 +65,7 @@ func (p *Player) connectEngine(ctx context.Context, i int, s Statement) (conn *p
 		}
 	}
 	if len(s.SearchPath) > 0 {
-		settings["search_path"] = searchPath(s.SearchPath, nil)
+		settings["search_path"] = searchPath(s.SearchPath)
 	}
 	for name, value := range settings {
 		words := strings.Split(name, ".")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,7 +23,7 @@ const ApplicationName = "dpwatch-replay"
 // Options says where the copies are and how gently they are asked.
 type Options struct {
 	DSN              string
-	SearchPath       []string      // where the engine's functions are; tables are always schema-qualified
+	SearchPath       []string      // where the engine's functions are, of statements without a path; tables are always schema-qualified
 	Public           []string      // schema.table: read in place, and no reason for a warning
 	StatementTimeout time.Duration // of a trial; what the product asks for itself has a minute at least
 	ConnectTimeout   time.Duration
@@ -141,7 +140,11 @@ func (p *Player) connect(ctx context.Context, s Statement) (*pgconn.PgConn, erro
 	if err != nil {
 		return nil, connectError("shadow database", p.cfg, err)
 	}
-	settings := map[string]string{"search_path": searchPath(s.SearchPath, p.opt.SearchPath)}
+	path := s.SearchPath
+	if path == nil {
+		path = p.opt.SearchPath
+	}
+	settings := map[string]string{"search_path": searchPath(path)}
 	if len(s.Params) > 0 && !s.Simple && !s.Named {
 		settings["plan_cache_mode"] = "force_custom_plan"
 	}
@@ -160,15 +163,11 @@ func (p *Player) connect(ctx context.Context, s Statement) (*pgconn.PgConn, erro
 	return conn, nil
 }
 
-// searchPath joins two paths as a setting's value; a schema counts where it comes first.
-func searchPath(first, second []string) string {
-	var quoted []string
-	seen := map[string]bool{}
-	for _, name := range slices.Concat(first, second) {
-		if !seen[name] {
-			seen[name] = true
-			quoted = append(quoted, pgx.Identifier{name}.Sanitize())
-		}
+// searchPath writes a path as a setting's value.
+func searchPath(path []string) string {
+	quoted := make([]string, len(path))
+	for i, name := range path {
+		quoted[i] = pgx.Identifier{name}.Sanitize()
 	}
 	return strings.Join(quoted, ", ")
 }

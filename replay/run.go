@@ -25,7 +25,7 @@ type Statement struct {
 	Worlds   []string
 	Params   []capture.Param
 	Settings map[string]string // the client's session settings, by lower-case name
-	// SearchPath is the client's path, for types, operators and functions; Options.SearchPath comes after it.
+	// SearchPath is the path under which types, operators and functions were judged, all of it; nil = Options.SearchPath.
 	SearchPath []string
 	Simple     bool // the client sent a simple query; see Options.Protocol
 	// Named: the server kept the client's statement under a name, and may have had one plan for all parameters. Replays of

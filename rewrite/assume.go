@@ -9,14 +9,15 @@ import (
 // What a plan takes for granted, as Plan.Assumed says it. All of it is about what only a catalog, or only the client's
 // own session, could tell.
 const (
-	AssumedLists     = "privacy.protected and privacy.public name every relation of their schemas (no catalog of the engine: privacy.catalog)"
-	AssumedPath      = "names without a schema are found as privacy.search_path says (neither the session nor a catalog said)"
-	AssumedTemp      = "the session has no temporary table of a name that the query gives without a schema"
-	AssumedBuiltin   = "functions and operators of PostgreSQL's names are PostgreSQL's own, and no user's type or cast calls a function with side effects (no catalog of the engine: privacy.catalog)"
-	AssumedCopies    = "the neighbours' copies read nothing outside their schema (no catalog of the shadow database)"
-	AssumedCasts     = "no value goes through an implicit cast whose function is volatile or reads a table (the engine has such casts: claims.safe_functions)"
-	AssumedSetters   = "the session called no function that changes its settings (the engine has such functions; a SET or set_config of the client's is followed)"
-	AssumedAttribute = "x.f names a column, not a call of a function f(x) (no catalog of the engine: privacy.catalog)"
+	AssumedLists      = "privacy.protected and privacy.public name every relation of their schemas (no catalog of the engine: privacy.catalog)"
+	AssumedPath       = "names without a schema are found as privacy.search_path says (neither the session nor a catalog said)"
+	AssumedTemp       = "the session has no temporary table of a name that the query gives without a schema"
+	AssumedBuiltin    = "functions and operators of PostgreSQL's names are PostgreSQL's own, and no user's type or cast calls a function with side effects (no catalog of the engine: privacy.catalog)"
+	AssumedCopies     = "the neighbours' copies read nothing outside their schema (no catalog of the shadow database)"
+	AssumedCasts      = "no value goes through an implicit cast whose function is volatile or reads a table (the engine has such casts: claims.safe_functions)"
+	AssumedSetters    = "the session called no function that changes its settings (the engine has such functions; a SET or set_config of the client's is followed)"
+	AssumedShadowPath = "names that the session's search_path finds nowhere in the shadow database are found by shadow.search_path there, and no others (no catalog of the shadow database)"
+	AssumedAttribute  = "x.f names a column, not a call of a function f(x) (no catalog of the engine: privacy.catalog)"
 )
 
 // assume notes what this plan takes for granted.

@@ -28,13 +28,13 @@ WITH callable AS (
             OR proname ~ '^(pg_|has_|to_reg|reg(class|proc|oper|type|role|namespace|coll)|inet_(client|server)_|txid_|acl|makeacl|binary_upgrade|brin_|gin_|plpgsql_|fmgr_|postgresql_fdw|RI_|lo_|lo(read|write)|current_|currtid|querytree)'
             OR proname ~ '_to_xml|_privilege|_description$|_key_recheck$'
             OR proname IN ('currval', 'lastval', 'nextval', 'setval', 'set_config', 'session_user', 'getpgusername',
-                           'row_security_active', 'ts_stat', 'ts_rewrite', 'amvalidate', 'version',
+                           'row_security_active', 'ts_stat', 'ts_rewrite', 'amvalidate',
                            'satisfies_hash_partition', 'oidvectortypes', 'format_type',
                            -- what they give holds the OIDs of types and values, which are others in another schema or database
                            'array_send', 'anyarray_send', 'anycompatiblearray_send', 'record_send', 'range_send', 'multirange_send', 'hashenum', 'hashenumextended',
                            'hash_record', 'hash_record_extended', 'hash_array', 'hash_array_extended', 'hash_range',
                            'hash_range_extended', 'hash_multirange', 'hash_multirange_extended'))
-           AND proname !~ '^pg_(size_pretty|size_bytes|lsn.*|wal_lsn_diff|timezone_names|timezone_abbrevs|sleep.*|(try_)?advisory_.*)$' AS never
+           AND proname !~ '^pg_(column_size|collation_for|size_pretty|size_bytes|lsn.*|wal_lsn_diff|timezone_names|timezone_abbrevs|sleep.*|(try_)?advisory_.*)$' AS never
     FROM named
 )
 SELECT proname, CASE WHEN never AND volatile THEN 'never-volatile' WHEN never THEN 'never'

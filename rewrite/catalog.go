@@ -14,8 +14,9 @@ type Catalog struct {
 	Types     []Type     // those whose values go through functions outside pg_catalog
 	// ImplicitCasts are the functions outside pg_catalog of casts that the server makes by itself.
 	ImplicitCasts []Table
-	Defaults      []Default // the settings that a session starts with, the weakest first
-	Denied        []Denial  // schemas that a role may not use, and so does not see in its search_path
+	Coercions     []Coercion // casts to types outside pg_catalog that the server makes by itself
+	Defaults      []Default  // the settings that a session starts with, the weakest first
+	Denied        []Denial   // schemas that a role may not use, and so does not see in its search_path
 }
 
 // RelationKind is pg_class.relkind, in words.
@@ -42,6 +43,8 @@ type Relation struct {
 	Reads []Table
 	// Calls are the functions outside pg_catalog that the view or the policies call.
 	Calls []Table
+	// Types are those outside pg_catalog that its columns have, and what these are made of.
+	Types []Table
 	// Definition is a view's query as pg_get_viewdef prints it with pg_catalog alone in the search_path; "" for all others.
 	Definition string
 }
@@ -74,20 +77,35 @@ type Function struct {
 	Calls    []Table           // the functions outside pg_catalog that these, or an aggregate's parts, are
 	// OfOne: one argument is enough, so that x.f may be a call of f. OfRow: that one may be a row.
 	OfOne, OfRow bool
+	// Takes has, for each input argument, its type without arrays and domains around it; the zero Table for types of pg_catalog and
+	// for rows. The last Optional ones have a default; Variadic: the last takes any number.
+	Takes    []Table
+	Optional int
+	Variadic bool
+	// Gives are the types outside pg_catalog that its results have, and what these are made of.
+	Gives []Table
+	// Extension is what the function belongs to; "" = none.
+	Extension string
 }
 
 // Operator is one operator of the database's users or extensions, and the function that it calls.
 type Operator struct {
 	Schema, Name string
 	Function     Table
+	Operands     string   // "left, right" as format_type prints them; "NONE" for the left one of a prefix operator
+	Takes        [2]Table // as Function.Takes, left and right
 }
 
-// Type is a type, of pg_catalog too, and the functions that making a value of it, or of what it is made of, may call: input
+// Coercion is a cast that the server makes by itself, without arrays and domains around the types.
+type Coercion struct{ From, To Table }
+
+// Type is a type of users, or one of pg_catalog that has Calls: the functions that making a value of it, or of what it is made of, may call: input
 // functions, casts, and what the checks of a domain call. Of pg_catalog's functions these are those that are not immutable; the input
 // functions of regclass and its like stand for themselves in a type that holds such a value.
 type Type struct {
 	Schema, Name string
 	Calls        []Table
+	Holds        []Table // the types outside pg_catalog that it is made of
 }
 
 // Default is what ALTER DATABASE, ALTER ROLE and the server's configuration set for new sessions.
@@ -104,6 +122,7 @@ type catalogIndex struct {
 	catalog   *Catalog
 	schemas   map[string]bool
 	relations map[Table]*Relation
+	named     map[string][]*Relation
 	functions map[string][]*Function // by name
 	operators map[string][]Operator  // by name
 	types     map[string][]Type      // by name
@@ -115,7 +134,7 @@ func newCatalogIndex(c *Catalog) *catalogIndex {
 		return nil
 	}
 	x := &catalogIndex{
-		catalog: c, schemas: map[string]bool{}, relations: map[Table]*Relation{},
+		catalog: c, schemas: map[string]bool{}, relations: map[Table]*Relation{}, named: map[string][]*Relation{},
 		functions: map[string][]*Function{}, denied: map[Denial]bool{},
 		operators: map[string][]Operator{}, types: map[string][]Type{},
 	}
@@ -123,7 +142,9 @@ func newCatalogIndex(c *Catalog) *catalogIndex {
 		x.schemas[s] = true
 	}
 	for i := range c.Relations {
-		x.relations[c.Relations[i].Table] = &c.Relations[i]
+		r := &c.Relations[i]
+		x.relations[r.Table] = r
+		x.named[r.Name] = append(x.named[r.Name], r)
 	}
 	for i := range c.Functions {
 		f := &c.Functions[i]
@@ -153,6 +174,16 @@ func (x *catalogIndex) find(schema, name string, path searchPath) []*Function {
 		}
 	}
 	return found
+}
+
+// resolve is find without the functions that others of the same arguments hide, by a schema that is earlier in the path.
+func (x *catalogIndex) resolve(schema, name string, path searchPath) []*Function {
+	found := x.find(schema, name, path)
+	return slices.DeleteFunc(found, func(f *Function) bool {
+		return slices.ContainsFunc(x.functions[name], func(g *Function) bool {
+			return schema == "" && g.Arguments == f.Arguments && path.has(g.Schema) && path.before(g.Schema, f.Schema)
+		})
+	})
 }
 
 // has reports whether a function is this catalog's.

@@ -10,7 +10,7 @@ import (
 // dependents finds what the catalogs say about relations that read, or are part of, protected tables: a view keeps
 // reading the original whatever schema stands before its name, and so does a partition. Such a relation is rewritten to
 // the neighbours' own copies where all of them have one that reads only the neighbour; else it is refused.
-func (n *names) dependents(o Options, j *judge) {
+func (n *names) dependents(o Options, f *functions, j *judge) {
 	if n.source != nil {
 		n.bases = n.source.bases(o.Protected)
 		for t := range n.bases {
@@ -21,7 +21,7 @@ func (n *names) dependents(o Options, j *judge) {
 	if j != nil {
 		shadow = j.shadow
 	}
-	n.findReaders(shadow, o.Public)
+	n.findReaders(o, f, shadow)
 	if shadow != nil {
 		for _, t := range o.Protected {
 			if fault := copyFault(j, t.Name, o.Neighbours, false); fault != "" {

@@ -252,7 +252,8 @@ func TestShadowAlone(t *testing.T) {
 		"SELECT * FROM users, store_list":         rewrite.ReasonNoCopy,
 		"SELECT count_users() FROM users":         rewrite.ReasonNoCopy,
 		"SELECT clip(1, 2) FROM users":            "",
-		"SELECT round(1.5), count(*) FROM events": "",
+		"SELECT trunc(1.5), count(*) FROM events": "",
+		"SELECT round(1.5), count(*) FROM events": rewrite.ReasonUnknownFunction, // a replay would find public.round
 	} {
 		_, err := r.Analyze(capture.Query{SQL: sql, User: "alice"})
 		if want == "" && err != nil || want != "" && (err == nil || reasonOf(t, err) != want) {
@@ -261,12 +262,22 @@ func TestShadowAlone(t *testing.T) {
 	}
 }
 
+func allowing(o rewrite.Options, functions ...string) rewrite.Options {
+	o.AllowFunctions = append(slices.Clone(o.AllowFunctions), functions...)
+	return o
+}
+
 func TestAssumed(t *testing.T) {
 	t.Parallel()
 	pure := options()
 	withSetter := catalogOptions()
 	withSetter.Source.Functions = append(withSetter.Source.Functions,
 		rewrite.Function{Schema: "app", Name: "enter", Volatility: "volatile", Language: "plpgsql", Body: "BEGIN PERFORM Set_Config('search_path', $1, false); END"})
+	withOpaque := allowing(catalogOptions(), "dynamic", "in_c", "calls_dynamic")
+	withOpaque.Source.Functions = append(withOpaque.Source.Functions,
+		rewrite.Function{Schema: "public", Name: "dynamic", Volatility: "stable", Language: "plpgsql", Body: "DECLARE n int; BEGIN EXECUTE 'SELECT count(*) FROM ' || $1 INTO n; RETURN n; END"},
+		rewrite.Function{Schema: "public", Name: "calls_dynamic", Volatility: "stable", Language: "sql", Body: "SELECT public.dynamic('stores')"},
+		rewrite.Function{Schema: "public", Name: "in_c", Volatility: "volatile", Language: "c"})
 	for name, c := range map[string]struct {
 		options rewrite.Options
 		query   capture.Query
@@ -292,6 +303,17 @@ func TestAssumed(t *testing.T) {
 			withSetter, capture.Query{SQL: "SELECT lower(name) FROM users"}, []string{rewrite.AssumedTemp, rewrite.AssumedSetters},
 		},
 		"catalogs, qualified, a function that changes settings": {withSetter, capture.Query{SQL: "SELECT id FROM public.users"}, nil},
+		"pure, declared functions": {
+			allowing(pure, "top_orders", "clip"),
+			capture.Query{SQL: "SELECT clip(n, 1) FROM public.users, top_orders(5) AS t(n)"},
+			[]string{rewrite.AssumedLists, rewrite.AssumedCopies, rewrite.AssumedFunction("clip"), rewrite.AssumedFunction("top_orders")},
+		},
+		"catalogs, a function whose body is known": {catalogOptions(), capture.Query{SQL: "SELECT public.clip(id, 1) FROM public.users"}, nil},
+		"catalogs, functions whose bodies say little": {
+			withOpaque,
+			capture.Query{SQL: "SELECT public.dynamic('x'), public.in_c(1), public.calls_dynamic() FROM public.users"},
+			[]string{rewrite.AssumedFunction("public.calls_dynamic"), rewrite.AssumedFunction("public.dynamic"), rewrite.AssumedFunction("public.in_c")},
+		},
 		"catalogs, qualified": {catalogOptions(), capture.Query{SQL: "SELECT id FROM public.users"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -26,6 +26,11 @@
 //
 // # What is known and what is assumed
 //
+// The query within COPY (query) TO STDOUT and DECLARE CURSOR FOR query is taken for the statement.
+//
+// Functions, operators and types keep their names and are found by Plan.SearchPath; with both catalogs each is looked up in either
+// database, and refused where it means something else in the shadow database.
+//
 // Options.Source and Options.Shadow are catalogs, as data; a reader elsewhere does the I/O. With them, names are resolved as
 // the server would, and views, partitions and functions over protected tables are judged by what they and their copies
 // read. Without, Options.Protected, Public and Others are taken to be all relations of every schema that they mention,

@@ -95,19 +95,35 @@ func (n *names) callOfReader(schema, name string, users []*Function, builtin boo
 // isReader reports whether a function of either catalog reads a protected table.
 func (n *names) isReader(f *Function) bool { return n.readers[f] }
 
-// findReaders marks the functions of both catalogs that read protected tables, and notes the public relations that call one.
-func (n *names) findReaders(shadow *catalogIndex, public []Table) {
-	for _, x := range []*catalogIndex{n.source, shadow} {
-		if x == nil {
-			continue
-		}
-		functions, relations := x.readers(n.protected)
-		maps.Copy(n.readers, functions)
-		for _, t := range public {
-			for read := range x.closure(t) {
-				if relations[read] {
-					n.refused[t] = noCopy("is listed in privacy.public, but calls a function that reads a protected table")
-				}
+// findReaders marks the functions of both catalogs that read protected tables, and notes the public relations that call one. In the
+// engine's database the protected tables are known by their schemas, in the shadow database by their names.
+func (n *names) findReaders(o Options, f *functions, shadow *catalogIndex) {
+	protected := map[Table]bool{}
+	for name := range n.protected {
+		protected[Table{"", name}] = true
+	}
+	bases := map[Table]bool{}
+	for _, t := range o.Protected {
+		bases[t] = true
+	}
+	for t := range n.bases {
+		bases[t] = true
+	}
+	n.markReaders(n.source, bases, o, f)
+	n.markReaders(shadow, protected, o, f)
+}
+
+// markReaders marks those of one catalog.
+func (n *names) markReaders(x *catalogIndex, protected map[Table]bool, o Options, f *functions) {
+	if x == nil {
+		return
+	}
+	functions, relations := x.readers(protected, o, f)
+	maps.Copy(n.readers, functions)
+	for _, t := range o.Public {
+		for read := range x.closure(t) {
+			if relations[read] {
+				n.refused[t] = noCopy("is listed in privacy.public, but calls a function that reads a protected table")
 			}
 		}
 	}

@@ -85,11 +85,6 @@ func (f *functions) isAllowed(schema, name string, path searchPath) bool {
 	return slices.ContainsFunc(path.schemas, func(s string) bool { return f.allowed[[2]string{s, name}] })
 }
 
-// anywhere reports whether any schema, as far as known, holds a user's function of a name.
-func (f *functions) anywhere(name string) bool {
-	return f.source != nil && len(f.source.functions[name]) > 0
-}
-
 // readsProtected reports whether a function that a call may mean reads a protected table: one of users, which are
 // those where the client asked, or one in the shadow database, in any schema unless the call names one.
 func (f *functions) readsProtected(n *names, schema, name string, users []*Function) bool {

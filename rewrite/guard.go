@@ -21,7 +21,7 @@ type parsed struct {
 }
 
 // parse checks text and settings, then scans and parses; the only statement must be a SELECT, or COPY of one to the
-// client: then q.SQL becomes the SELECT, at the same place.
+// client, or a cursor for one: then q.SQL becomes the SELECT, at the same place.
 func (r *Rewriter) parse(q *capture.Query) (*parsed, error) {
 	if err := r.guard(*q); err != nil {
 		return nil, err
@@ -38,8 +38,8 @@ func (r *Rewriter) parse(q *capture.Query) (*parsed, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c := node.GetCopyStmt(); c.GetQuery().GetSelectStmt() != nil && !c.GetIsFrom() && !c.GetIsProgram() && c.GetFilename() == "" {
-		if q.SQL, tokens, err = copied(q.SQL, tokens); err != nil {
+	if query := wrapped(node); query != nil {
+		if q.SQL, tokens, err = unwrap(q.SQL, node, tokens); err != nil {
 			return nil, err
 		}
 		if tree, wire, err = parseTree(q.SQL); err != nil {
@@ -48,8 +48,8 @@ func (r *Rewriter) parse(q *capture.Query) (*parsed, error) {
 		if node, err = onlyStatement(tree, tokens); err != nil {
 			return nil, err
 		}
-		if !proto.Equal(c.GetQuery().GetSelectStmt(), node.GetSelectStmt()) {
-			return nil, refuse(ReasonVerifyFailed, "the query within COPY was not found in the text", "report this as a bug")
+		if !proto.Equal(query, node.GetSelectStmt()) {
+			return nil, refuse(ReasonVerifyFailed, "the query within the statement was not found in the text", "report this as a bug")
 		}
 	}
 	if node.GetSelectStmt() == nil {
@@ -78,14 +78,18 @@ func (r *Rewriter) guard(q capture.Query) error {
 	if pgparse.TooManyTokens(q.SQL, r.options.MaxTokens) {
 		return refuse(ReasonTooLarge, "too many tokens", "raise audit.max_tokens")
 	}
-	d := r.options.Database
-	if c := r.options.Source; d == "" && c != nil {
-		d = c.Database
-	}
-	if d != "" && q.Database != "" && q.Database != d {
+	if d := r.database(); d != "" && q.Database != "" && q.Database != d {
 		return refuse(ReasonOtherDatabase, "the session is in another database than the protected tables", "")
 	}
 	return nil
+}
+
+// database is the one of the protected tables; "" = any.
+func (r *Rewriter) database() string {
+	if r.options.Database == "" && r.options.Source != nil {
+		return r.options.Source.Database
+	}
+	return r.options.Database
 }
 
 func isUTF8Name(encoding string) bool {

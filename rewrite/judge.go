@@ -5,10 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
-
 	"github.com/dpwatch/dpwatch/internal/capture"
-	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 // judge says whether a relation or function of the shadow database is a right copy for a neighbour: all that it reads, by
@@ -123,6 +120,9 @@ func (j *judge) function(neighbour string, f *Function) string {
 }
 
 func (j *judge) functionFault(neighbour string, f *Function, use *functionUse) string {
+	if isContrib(f) {
+		return ""
+	}
 	if f.Schema != neighbour && slices.Contains(j.neighbours, f.Schema) {
 		return "lies in the schema of another neighbour"
 	}
@@ -135,12 +135,8 @@ func (j *judge) functionFault(neighbour string, f *Function, use *functionUse) s
 	fault := ""
 	switch {
 	case f.Kind == KindAggregate: // its parts are in Calls
-	case f.Language == "sql":
-		fault = j.sqlBody(neighbour, f, use)
-	case f.Language == "plpgsql":
-		fault = j.plpgsqlBody(neighbour, f, use)
 	default:
-		fault = "is written in " + f.Language + ", which cannot be judged"
+		fault = j.body(neighbour, f, use)
 	}
 	if fault != "" {
 		return fault
@@ -194,14 +190,14 @@ func bodyPath(f *Function) (searchPath, string) {
 // maxFunctionArguments is FUNC_MAX_ARGS: $1 to $100 are arguments in a body.
 const maxFunctionArguments = 100
 
-// sqlBody judges the queries of an SQL function as a client's would be, with the neighbour's relations as the protected
+// body judges the queries and expressions of a function as a client's query would be, with the neighbour's relations as the protected
 // ones: what would be refused there is a fault here.
-func (j *judge) sqlBody(neighbour string, f *Function, use *functionUse) string {
+func (j *judge) body(neighbour string, f *Function, use *functionUse) string {
 	path, fault := bodyPath(f)
 	if fault != "" {
 		return fault
 	}
-	statements, fault := j.statements(f.Body)
+	statements, fault := bodyStatements(j.limits, f)
 	if fault != "" {
 		return fault
 	}
@@ -211,59 +207,16 @@ func (j *judge) sqlBody(neighbour string, f *Function, use *functionUse) string 
 		callees: use.functions,
 	}
 	for _, s := range statements {
-		w.visit(s.ProtoReflect(), place{near: -1})
+		if s.dynamic {
+			return runsText
+		}
+		w.visit(s.node.ProtoReflect(), place{near: -1})
 	}
 	if len(w.refusals) > 0 { // the first one says enough
-		r := w.refusals[0]
-		if r.Reason == ReasonSettingsUncertain {
-			return "names " + r.Detail + " without its schema"
-		}
-		return "holds what cannot be replayed: " + r.Detail
+		return describeBody(w.refusals[0])
 	}
 	maps.Copy(use.relations, w.protected)
 	maps.Copy(use.relations, w.public)
-	return ""
-}
-
-// statements parses the body of an SQL function.
-func (j *judge) statements(body string) ([]*pg_query.Node, string) {
-	const create = "CREATE FUNCTION f() RETURNS int LANGUAGE sql "
-	atomic := isAtomic(body)
-	if atomic {
-		body = create + body
-	}
-	if fault := j.tooLarge(body); fault != "" {
-		return nil, fault
-	}
-	tree, _, err := parseTree(body)
-	if err != nil {
-		return nil, "has a body that cannot be parsed"
-	}
-	var statements []*pg_query.Node
-	if !atomic {
-		for _, s := range tree.GetStmts() {
-			statements = append(statements, s.GetStmt())
-		}
-		return statements, ""
-	}
-	if len(tree.GetStmts()) != 1 {
-		return nil, "has a body that cannot be parsed"
-	}
-	node := tree.GetStmts()[0].GetStmt().GetCreateFunctionStmt().GetSqlBody()
-	if value := node.GetReturnStmt().GetReturnval(); value != nil {
-		return []*pg_query.Node{value}, ""
-	}
-	return []*pg_query.Node{node}, ""
-}
-
-// tooLarge applies the limits of a client's statement to a body.
-func (j *judge) tooLarge(body string) string {
-	if err := (&Rewriter{options: j.limits}).guard(capture.Query{SQL: body}); err != nil {
-		return "has a body that is too large, or no text"
-	}
-	if pgparse.Check(body) != nil {
-		return "has a body that is nested too deeply"
-	}
 	return ""
 }
 

@@ -15,7 +15,7 @@ func (j *judge) view(neighbour string, r *Relation) string {
 	if r.Definition == "" {
 		return ""
 	}
-	if fault := j.tooLarge(r.Definition); fault != "" {
+	if fault := bodyTooLarge(j.limits, r.Definition); fault != "" {
 		return "has a query that is too large"
 	}
 	tree, _, err := parseTree(r.Definition)

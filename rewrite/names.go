@@ -42,7 +42,7 @@ type names struct {
 func newNames(o Options, f *functions) *names {
 	n := listedNames(o)
 	n.source = newCatalogIndex(o.Source)
-	n.dependents(o, newJudge(o, n, f))
+	n.dependents(o, f, newJudge(o, n, f))
 	return n
 }
 
@@ -223,6 +223,11 @@ func (n *names) seen(p searchPath) searchPath {
 // has reports whether the path is known and holds a schema.
 func (p searchPath) has(schema string) bool {
 	return !p.uncertain && slices.Contains(p.schemas, schema)
+}
+
+// before reports whether a schema of the path is earlier than another.
+func (p searchPath) before(a, b string) bool {
+	return slices.Index(p.schemas, a) < slices.Index(p.schemas, b)
 }
 
 // unqualified says what a bare name means under a path: the first schema that holds it, pg_catalog first unless the

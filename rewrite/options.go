@@ -47,6 +47,9 @@ type Options struct {
 	// are checked to read nothing but themselves and Public; nil = not known.
 	Shadow     *Catalog
 	Neighbours []string
+	// ShadowPath are further schemas of that database, for replays: where functions, operators and types are that the client's path
+	// does not find there. It is added to a plan's path only where it is needed.
+	ShadowPath []string
 
 	SearchPath []string // path when neither the session's settings nor Source give one; nil = {"public"}
 	Database   string   // the database of the protected tables; "" = any, and catalog-qualified names are refused
@@ -131,6 +134,7 @@ func New(o Options) (*Rewriter, error) {
 	return &Rewriter{
 		options:   o,
 		names:     newNames(o, functions),
+		opaque:    newOpaque(functions.source, o, functions),
 		functions: functions,
 		claims:    claims,
 		schema:    newWireSchema(),

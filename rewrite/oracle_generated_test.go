@@ -99,7 +99,7 @@ func (w *worlds) compare(t *testing.T, r *rewrite.Rewriter, queries []capture.Qu
 			if plans[i] == nil {
 				continue
 			}
-			want, got := w.inShop(t, q), w.inShadow(t, plans[i], schema, q)
+			want, got := w.fetched(t, q), w.inShadow(t, plans[i], schema, q)
 			switch {
 			case want == queryCanceled || got == queryCanceled:
 				slow++

@@ -195,7 +195,7 @@ func TestOracle(t *testing.T) {
 				w.copies(t, plan, world.schema, q)
 				continue
 			}
-			want, got := w.inShop(t, q), w.inShadow(t, plan, world.schema, q)
+			want, got := w.fetched(t, q), w.inShadow(t, plan, world.schema, q)
 			if want != got {
 				sql, _ := plan.For(world.schema)
 				t.Errorf("original: %s\nrewritten: %s\n%s", q.SQL, sql, cmp.Diff(want, got))

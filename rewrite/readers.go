@@ -6,19 +6,20 @@ import (
 )
 
 // readers finds, in one catalog, the functions that read a protected table, and the relations that call such a function,
-// however many steps away. names are those of the protected tables and of what depends on them. What the catalog knows
-// exactly (BEGIN ATOMIC bodies, views) counts as it is; in any other body a name counts wherever it stands as a word. So
-// this finds too much rather than too little: only dynamic SQL that puts a name together escapes it.
-func (x *catalogIndex) readers(names map[string]bool) (map[*Function]bool, map[Table]bool) {
+// however many steps away. protected are the relations to start from; without a schema, those of every schema. What the
+// catalog knows exactly (BEGIN ATOMIC bodies, views) counts as it is; SQL and PL/pgSQL bodies are parsed, and every other body
+// counts by its words. A name without a schema counts as any relation or function of that name.
+func (x *catalogIndex) readers(protected map[Table]bool, limits Options, f *functions) (map[*Function]bool, map[Table]bool) {
 	s := &readerSearch{
+		limits: limits, known: f,
 		functions: map[*Function]bool{}, relations: map[Table]bool{},
-		byWord: map[string][]*Function{}, bodies: map[*Function]string{},
-		callers: map[Table][]*Function{}, readers: map[string][]*Function{},
+		byWord: map[string][]*Function{}, names: map[*Function]*bodyNames{},
+		callers: map[Table][]*Function{}, readers: map[string][]reader{},
 		relationCallers: map[Table][]Table{}, relationReaders: map[Table][]Table{},
 	}
 	s.index(x.catalog)
-	for name := range names {
-		s.named(name)
+	for t := range protected {
+		s.namedRelation(t)
 	}
 	for len(s.todo) > 0 {
 		next := s.todo[len(s.todo)-1]
@@ -28,16 +29,25 @@ func (x *catalogIndex) readers(names map[string]bool) (map[*Function]bool, map[T
 	return s.functions, s.relations
 }
 
+// reader is a function that the catalog says reads a relation.
+type reader struct {
+	function *Function
+	reads    Table
+}
+
 // readerSearch goes from the protected names up to whatever reads them.
 type readerSearch struct {
+	limits    Options
+	known     *functions
 	functions map[*Function]bool // found
 	relations map[Table]bool     // found
 	todo      []func()
 
-	byWord          map[string][]*Function // by the words of their bodies, in lower case
-	bodies          map[*Function]string   // in lower case
+	byWord          map[string][]*Function   // by the words of their bodies, in lower case
+	escaped         []*Function              // whose bodies may spell any name with escapes
+	names           map[*Function]*bodyNames // of bodies that were parsed; nil = it could not be
 	callers         map[Table][]*Function
-	readers         map[string][]*Function // by the names of the relations that they read
+	readers         map[string][]reader // by the names of the relations that they read
 	relationCallers map[Table][]Table
 	relationReaders map[Table][]Table
 }
@@ -46,7 +56,7 @@ func (s *readerSearch) index(c *Catalog) {
 	for i := range c.Functions {
 		f := &c.Functions[i]
 		for _, t := range f.Reads {
-			s.readers[t.Name] = append(s.readers[t.Name], f)
+			s.readers[t.Name] = append(s.readers[t.Name], reader{f, t})
 		}
 		for _, t := range f.Calls {
 			s.callers[t] = append(s.callers[t], f)
@@ -55,11 +65,10 @@ func (s *readerSearch) index(c *Catalog) {
 			continue
 		}
 		body := strings.ToLower(f.Body)
-		if strings.Contains(body, "u&") { // names in it may be spelt with escapes
-			s.todo = append(s.todo, func() { s.function(f) })
+		if strings.Contains(body, "u&") || strings.Contains(body, `\`) {
+			s.escaped = append(s.escaped, f)
 		}
-		s.bodies[f] = body
-		words := strings.FieldsFunc(body, func(r rune) bool { return r < 0x80 && !isNameByte(byte(r)) })
+		words := bodyWords(body)
 		slices.Sort(words)
 		for _, word := range slices.Compact(words) {
 			s.byWord[word] = append(s.byWord[word], f)
@@ -75,20 +84,64 @@ func (s *readerSearch) index(c *Catalog) {
 	}
 }
 
-// named marks every function whose body mentions a name, or that reads a relation of it.
-func (s *readerSearch) named(name string) {
-	for _, f := range s.readers[name] {
-		s.function(f)
+// bodyWords are the words of a text, keywords and what stands in strings and comments included.
+func bodyWords(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r < 0x80 && !isNameByte(byte(r)) })
+}
+
+// suspects are the functions whose bodies may hold a name: those with all of its words.
+func (s *readerSearch) suspects(name string) []*Function {
+	found := s.escaped
+	if words := bodyWords(strings.ToLower(name)); len(words) > 0 {
+		found = slices.Concat(found, s.byWord[words[0]])
 	}
-	word := strings.ToLower(name)
-	if !strings.ContainsFunc(word, func(r rune) bool { return r < 0x80 && !isNameByte(byte(r)) }) {
-		for _, f := range s.byWord[word] {
+	return found
+}
+
+// namesIn returns what the body of a function names; nil = it cannot be parsed, so that its words count.
+func (s *readerSearch) namesIn(f *Function) *bodyNames {
+	names, done := s.names[f]
+	if !done {
+		names, _ = namesOf(s.limits, s.known, f)
+		s.names[f] = names
+	}
+	return names
+}
+
+// namedRelation marks every function that reads a relation; one without a schema stands for all of its name.
+func (s *readerSearch) namedRelation(t Table) {
+	for _, r := range s.readers[t.Name] {
+		if t.Schema == "" || r.reads == t {
+			s.function(r.function)
+		}
+	}
+	for _, f := range s.suspects(t.Name) {
+		if s.functions[f] {
+			continue
+		}
+		switch names := s.namesIn(f); {
+		case names == nil:
+			if containsWord(strings.ToLower(f.Body), strings.ToLower(t.Name)) {
+				s.function(f)
+			}
+		case names.relation(t) || t.Schema == "" && names.relationOfAnySchema(t.Name):
 			s.function(f)
 		}
-		return
 	}
-	for f, body := range s.bodies {
-		if containsWord(body, word) {
+}
+
+// namedFunction marks every function whose body calls one.
+func (s *readerSearch) namedFunction(t Table) {
+	for _, f := range s.suspects(t.Name) {
+		if s.functions[f] {
+			continue
+		}
+		switch names := s.namesIn(f); {
+		case names == nil:
+			if containsWord(strings.ToLower(f.Body), strings.ToLower(t.Name)) {
+				s.function(f)
+			}
+		case names.function(t):
 			s.function(f)
 		}
 	}
@@ -107,7 +160,7 @@ func (s *readerSearch) function(f *Function) {
 		for _, t := range s.relationCallers[name] {
 			s.relation(t)
 		}
-		s.named(f.Name)
+		s.namedFunction(name)
 	})
 }
 
@@ -120,12 +173,6 @@ func (s *readerSearch) relation(t Table) {
 		for _, reader := range s.relationReaders[t] {
 			s.relation(reader)
 		}
-		s.named(t.Name)
+		s.namedRelation(t)
 	})
-}
-
-// isAtomic tells the body of an SQL function that the server parsed when it was made, as pg_get_function_sqlbody
-// prints it: what it reads and calls is in the catalog.
-func isAtomic(body string) bool {
-	return strings.HasPrefix(body, "BEGIN ATOMIC") || strings.HasPrefix(body, "RETURN ")
 }

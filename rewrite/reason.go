@@ -10,36 +10,37 @@ type Reason string
 
 // The reasons, all of them. Reasons returns them as a list.
 const (
-	ReasonInvalidEncoding    Reason = "invalid_encoding"    // NUL, not UTF-8, or a client_encoding other than UTF8
-	ReasonTooLarge           Reason = "too_large"           // too many bytes or tokens
-	ReasonTooDeep            Reason = "too_deep"            // nested too deeply, or with too long a chain of operators, for the parser
-	ReasonUnparseable        Reason = "unparseable"         // not a statement of PostgreSQL's grammar
-	ReasonEmpty              Reason = "empty"               // no statement
-	ReasonMultipleStatements Reason = "multiple_statements" // more than one statement
-	ReasonNotSelect          Reason = "not_select"          // neither SELECT nor VALUES nor TABLE nor COPY (query) TO STDOUT
-	ReasonExplain            Reason = "explain"             // EXPLAIN: the client got a plan, not an answer
-	ReasonWrapper            Reason = "wrapper"             // DECLARE, FETCH, PREPARE, EXECUTE, CREATE ... AS, other forms of COPY
-	ReasonOtherDatabase      Reason = "other_database"      // the session is in another database than the protected tables
-	ReasonSideEffects        Reason = "side_effects"        // writes, locks, sleeps, or changes its session
-	ReasonNoProtectedTable   Reason = "no_protected_table"  // reads nothing that the neighbours hold
-	ReasonSystemCatalogOnly  Reason = "system_catalog_only" // reads only system catalogs
-	ReasonSystemCatalog      Reason = "system_catalog"      // reads protected tables and a catalog that describes tables
-	ReasonSystemColumn       Reason = "system_column"       // tableoid, ctid, xmin, ...: differ between any two copies
-	ReasonSessionDependent   Reason = "session_dependent"   // depends on the user, role, schema or database of its session
-	ReasonSettingsUncertain  Reason = "settings_uncertain"  // a name's meaning depends on settings that are not known
-	ReasonAmbiguousName      Reason = "ambiguous_name"      // a name that may mean several relations
-	ReasonTempTable          Reason = "temp_table"          // a temporary table, which a replay cannot see
-	ReasonUnknownTable       Reason = "unknown_table"       // neither protected nor public
-	ReasonNoCopy             Reason = "no_copy"             // depends on protected tables, and the neighbours have no right copy
-	ReasonUnknownFunction    Reason = "unknown_function"    // not built in and not declared safe
-	ReasonUnsafeFunction     Reason = "unsafe_function"     // built in, but reads names, the catalog or files
-	ReasonNameInString       Reason = "name_in_string"      // a protected table named in a string that becomes a name
-	ReasonRowType            Reason = "row_type"            // the row type of a protected table, used as a type
-	ReasonParameter          Reason = "unsupported_param"   // a parameter that is missing or of a user-defined or reg* type
-	ReasonUnsupportedNode    Reason = "unsupported_node"    // syntax that this package does not know
-	ReasonBadClaim           Reason = "bad_claim"           // a claim that is no usable number
-	ReasonVerifyFailed       Reason = "verify_failed"       // the rewritten text does not mean what it should
-	ReasonInternal           Reason = "internal"            // a fault of this package, caught
+	ReasonInvalidEncoding     Reason = "invalid_encoding"     // NUL, not UTF-8, or a client_encoding other than UTF8
+	ReasonTooLarge            Reason = "too_large"            // too many bytes or tokens
+	ReasonTooDeep             Reason = "too_deep"             // nested too deeply, or with too long a chain of operators, for the parser
+	ReasonUnparseable         Reason = "unparseable"          // not a statement of PostgreSQL's grammar
+	ReasonEmpty               Reason = "empty"                // no statement
+	ReasonMultipleStatements  Reason = "multiple_statements"  // more than one statement
+	ReasonNotSelect           Reason = "not_select"           // neither SELECT nor VALUES nor TABLE nor COPY (query) TO STDOUT
+	ReasonExplain             Reason = "explain"              // EXPLAIN: the client got a plan, not an answer
+	ReasonWrapper             Reason = "wrapper"              // FETCH, PREPARE, EXECUTE, CREATE ... AS, other forms of COPY
+	ReasonOtherDatabase       Reason = "other_database"       // the session is in another database than the protected tables
+	ReasonSideEffects         Reason = "side_effects"         // writes, locks, sleeps, or changes its session
+	ReasonNoProtectedTable    Reason = "no_protected_table"   // reads nothing that the neighbours hold
+	ReasonSystemCatalogOnly   Reason = "system_catalog_only"  // reads only system catalogs
+	ReasonSystemCatalog       Reason = "system_catalog"       // reads protected tables and a catalog that describes tables
+	ReasonSystemColumn        Reason = "system_column"        // tableoid, ctid, xmin, ...: differ between any two copies
+	ReasonSessionDependent    Reason = "session_dependent"    // depends on the user, role, schema or database of its session
+	ReasonSettingsUncertain   Reason = "settings_uncertain"   // a name's meaning depends on settings that are not known
+	ReasonAmbiguousName       Reason = "ambiguous_name"       // a name that may mean several relations
+	ReasonTempTable           Reason = "temp_table"           // a temporary table, which a replay cannot see
+	ReasonUnknownTable        Reason = "unknown_table"        // neither protected nor public
+	ReasonNoCopy              Reason = "no_copy"              // depends on protected tables, and the neighbours have no right copy
+	ReasonResolvesDifferently Reason = "resolves_differently" // a function, operator or type that is another one in the shadow database
+	ReasonUnknownFunction     Reason = "unknown_function"     // not built in and not declared safe
+	ReasonUnsafeFunction      Reason = "unsafe_function"      // built in, but reads names, the catalog or files
+	ReasonNameInString        Reason = "name_in_string"       // a protected table named in a string that becomes a name
+	ReasonRowType             Reason = "row_type"             // the row type of a protected table, used as a type
+	ReasonParameter           Reason = "unsupported_param"    // a parameter that is missing or of a user-defined or reg* type
+	ReasonUnsupportedNode     Reason = "unsupported_node"     // syntax that this package does not know
+	ReasonBadClaim            Reason = "bad_claim"            // a claim that is no usable number
+	ReasonVerifyFailed        Reason = "verify_failed"        // the rewritten text does not mean what it should
+	ReasonInternal            Reason = "internal"             // a fault of this package, caught
 )
 
 // Reasons returns every Reason, in a fixed order, so that metrics can exist before the first refusal.
@@ -48,7 +49,7 @@ func Reasons() []Reason {
 		ReasonInvalidEncoding, ReasonTooLarge, ReasonTooDeep, ReasonUnparseable, ReasonEmpty, ReasonMultipleStatements, ReasonNotSelect, ReasonExplain, ReasonWrapper,
 		ReasonOtherDatabase, ReasonSideEffects, ReasonNoProtectedTable, ReasonSystemCatalogOnly, ReasonSystemCatalog,
 		ReasonSystemColumn, ReasonSessionDependent, ReasonSettingsUncertain, ReasonAmbiguousName, ReasonTempTable,
-		ReasonUnknownTable, ReasonNoCopy, ReasonUnknownFunction, ReasonUnsafeFunction, ReasonNameInString, ReasonRowType, ReasonParameter,
+		ReasonUnknownTable, ReasonNoCopy, ReasonResolvesDifferently, ReasonUnknownFunction, ReasonUnsafeFunction, ReasonNameInString, ReasonRowType, ReasonParameter,
 		ReasonUnsupportedNode, ReasonBadClaim, ReasonVerifyFailed, ReasonInternal,
 	}
 }

@@ -20,6 +20,7 @@ type Rewriter struct {
 	options   Options
 	names     *names
 	functions *functions
+	opaque    map[*Function]bool // of the engine's catalog: what they read cannot be told
 	claims    *claimer
 	schema    *wireSchema
 }
@@ -50,8 +51,9 @@ type Plan struct {
 	Public []Table
 	// Functions are the functions that the query calls by name, as written, sorted.
 	Functions []string
-	// SearchPath is the path that the query ran under, "$user" replaced, without the schemas that Options.Source says are not
-	// there or not the role's to use. A replay must set it for types, operators and functions; every table is qualified by For.
+	// SearchPath is the path for a replay, for types, operators and functions; every table is qualified by For. It is the one that the query
+	// ran under, "$user" replaced, without the schemas that Options.Source says are not there or not the role's to use, and with
+	// Options.ShadowPath where a name is found nowhere else. Every name of the query was looked up under it in Options.Shadow. It is not nil.
 	SearchPath []string
 	// Settings are the session's settings that matter to the result (time zone, formats, custom settings such as
 	// dp.epsilon), by lower-case name. A replay must set them.
@@ -81,10 +83,11 @@ func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) {
 	w := &walker{
 		r: r, q: q, path: r.names.seen(pathOf(q, r.options.SearchPath)), tokens: parsed.tokens,
 		protected: map[Table]bool{}, public: map[Table]bool{}, functions: map[string]bool{},
-		assumed: map[string]bool{},
+		assumed: map[string]bool{}, root: parsed.stmt.ProtoReflect(),
 	}
-	w.visit(parsed.stmt.ProtoReflect(), place{near: -1})
-	w.rowTypesOfAnyTable()
+	w.visit(w.root, place{near: -1})
+	w.namesOfAnyTable()
+	w.resolve()
 	if refusal := w.verdict(parsed.tokens); refusal != nil {
 		return nil, refusal
 	}
@@ -146,7 +149,7 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, w *walker) (*Plan, erro
 		Tables:     slices.SortedFunc(maps.Keys(w.protected), compareTables),
 		Public:     slices.SortedFunc(maps.Keys(w.public), compareTables),
 		Functions:  slices.Sorted(maps.Keys(w.functions)),
-		SearchPath: w.path.schemas,
+		SearchPath: append([]string{}, w.replay.schemas...),
 		Settings:   keySettings(q.Settings),
 		Assumed:    w.assumptions(),
 		DPCalls:    len(w.calls),

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"slices"
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
@@ -48,7 +49,12 @@ type walker struct {
 	assumed   map[string]bool
 	system    bool // a system relation was read
 	refusals  []refusal
-	types     []*pg_query.TypeName // when any table is protected: what may be the row type of one
+	anyTable  []anyName // when any table is protected: what may name one
+
+	root   protoreflect.Message
+	types  *valueTypes // made when it is needed
+	uses   []nameUse
+	replay searchPath // set by resolve
 
 	// callees, not nil only in the body of a function, collects the users' functions that it calls, for a judge.
 	callees map[Table]bool
@@ -63,9 +69,23 @@ type refusal struct {
 }
 
 func (w *walker) refuse(reason Reason, node string, offset int32, detail, hint string) {
+	if hint == "" {
+		hint = plainHints[reason]
+	}
 	w.refusals = append(w.refusals, refusal{UnsupportedError: &UnsupportedError{
 		Reason: reason, Node: node, Detail: detail, Offset: int(offset), Hint: hint,
 	}})
+}
+
+// plainHints are the hints of refusals that have none of their own.
+var plainHints = map[Reason]string{
+	ReasonSideEffects:     "a replay does not write, lock or wait: leave that part out",
+	ReasonSystemColumn:    "leave the column out: it differs between any two copies of a table",
+	ReasonUnsafeFunction:  "leave it out, or call it in a query of its own: it gives something else in a replay",
+	ReasonNameInString:    "name the table in FROM, not in a string",
+	ReasonRowType:         "name the types of the columns: a copy's rows are of another type",
+	ReasonTempTable:       "a replay cannot see the session's temporary tables: put the table's query in its place",
+	ReasonUnsupportedNode: "write it in another way, or report the syntax",
 }
 
 // visit handles one message of the tree. The kinds listed here are all that a SELECT may hold; what is not listed is
@@ -98,14 +118,14 @@ func (w *walker) visit(m protoreflect.Message, at place) {
 		w.subLink(n)
 	case *pg_query.CaseExpr:
 		if n.GetArg() != nil {
-			w.operatorCall("", "=", "CaseExpr", n.GetLocation())
+			w.operatorCall("", caseOperands(n), "CaseExpr", n.GetLocation())
 		}
 	case *pg_query.JoinExpr:
 		if n.GetIsNatural() || len(n.GetUsingClause()) > 0 {
-			w.operatorCall("", "=", "JoinExpr", leftmost(n.GetLarg(), at.near))
+			w.operatorCall("", operands{name: "="}, "JoinExpr", leftmost(n.GetLarg(), at.near))
 		}
 	case *pg_query.SortBy:
-		w.operator(n.GetUseOp(), "SortBy", n.GetLocation())
+		w.operator(n.GetUseOp(), []*pg_query.Node{n.GetNode()}, "SortBy", n.GetLocation())
 	case *pg_query.A_Indirection:
 		w.indirection(n, at)
 	case *pg_query.JsonObjectConstructor, *pg_query.JsonArrayConstructor, *pg_query.JsonArrayQueryConstructor, *pg_query.JsonObjectAgg, *pg_query.JsonArrayAgg:
@@ -118,7 +138,11 @@ func (w *walker) visit(m protoreflect.Message, at place) {
 		w.refuse(ReasonSideEffects, "LockingClause", lockOffset(n, at), "row locks", "")
 		return
 	case *pg_query.InsertStmt, *pg_query.UpdateStmt, *pg_query.DeleteStmt, *pg_query.MergeStmt:
-		w.refuse(ReasonSideEffects, string(m.Descriptor().Name()), at.near, "a WITH query that changes data", "")
+		detail := "a WITH query that changes data"
+		if w.callees != nil {
+			detail = "a statement that changes data"
+		}
+		w.refuse(ReasonSideEffects, string(m.Descriptor().Name()), at.near, detail, "")
 		return
 	case *pg_query.Node, *pg_query.List, *pg_query.ResTarget, *pg_query.String, *pg_query.Integer, *pg_query.Float,
 		*pg_query.Boolean, *pg_query.BitString, *pg_query.A_Star, *pg_query.A_ArrayExpr, *pg_query.A_Indices,
@@ -213,6 +237,11 @@ func (w *walker) rangeVar(n *pg_query.RangeVar, at place) {
 	if !w.catalog(n.GetCatalogname(), "RangeVar", n.GetLocation()) {
 		return
 	}
+	if n.GetSchemaname() == "" && slices.Contains(w.q.Temporary, n.GetRelname()) {
+		w.refuse(ReasonTempTable, "RangeVar", n.GetLocation(), "relation "+n.GetRelname()+", which the session has as a temporary one", "qualify the name with its schema; a replay cannot see temporary tables")
+		w.refusals[len(w.refusals)-1].touches = w.r.names.protected[n.GetRelname()]
+		return
+	}
 	t := Table{n.GetSchemaname(), n.GetRelname()}
 	kind, reason := kindUnknown, ReasonUnknownTable
 	if t.Schema != "" {
@@ -248,7 +277,7 @@ func (w *walker) rangeVar(n *pg_query.RangeVar, at place) {
 			w.edit(edit{node: nodeRangeVar, at: n.GetLocation(), qualifiers: qualifiers, table: t})
 		}
 		if !isStaticCatalog(t) {
-			w.refuse(ReasonSystemCatalog, "RangeVar", n.GetLocation(), "relation "+t.String(), "a catalog describes other tables in a replay")
+			w.refuse(ReasonSystemCatalog, "RangeVar", n.GetLocation(), "relation "+t.String(), "a catalog describes other tables in a replay: ask it in a query of its own")
 		}
 	default:
 		w.unreadable(t, kind, reason, n.GetLocation())
@@ -276,7 +305,7 @@ func (w *walker) unreadable(t Table, kind relationKind, reason Reason, offset in
 
 // catalog checks the database of a qualified name.
 func (w *walker) catalog(name, node string, offset int32) bool {
-	if name == "" || name == w.r.options.Database {
+	if name == "" || name == w.r.database() {
 		return true
 	}
 	w.refuse(ReasonAmbiguousName, node, offset, "a name qualified with a database", "name the database of the protected tables in privacy.database")

@@ -33,14 +33,7 @@ func (w *walker) funcCall(n *pg_query.FuncCall, at place) place {
 	if dotted == "pg_catalog.json_object" { // so the parser reads json_object(...)
 		w.namesakes(name, "FuncCall", n.GetLocation())
 	}
-	class := w.r.functions.class(schema, name)
-	users := w.r.functions.source.find(schema, name, w.path)
-	switch {
-	case class == functionSafe && schema == "" && (len(users) > 0 || w.r.functions.anywhere(name) && w.path.uncertain):
-		class = functionUser // which one is called depends on the arguments' types
-	case class == functionSafe && schema == "" && w.r.functions.source == nil:
-		w.assume(AssumedBuiltin)
-	}
+	class, users := w.overloads(n, schema, name)
 	if w.callees != nil && class == functionUser {
 		w.callee(n, schema, name, users)
 		return at
@@ -53,20 +46,23 @@ func (w *walker) funcCall(n *pg_query.FuncCall, at place) place {
 	}
 	if s, ok := w.r.functions.signature(schema, name, w.path); ok {
 		w.calls = append(w.calls, &dpCall{signature: s, call: n})
-		at.userArgs = at.userArgs || class == functionUser
-		return at
+		return w.declaredCall(class, dotted, users, at)
 	}
 	switch {
 	case class == functionSafe:
 		return at
 	case name == "current_setting" && class == functionNever && w.readsKnownSetting(n):
 		return at
+	case name == "pg_typeof" && class == functionNever && w.values().builtinOnly():
+		return at
 	case class == functionNever:
 		w.refuse(ReasonUnsafeFunction, "FuncCall", n.GetLocation(), "function "+dotted, "")
 	case class == functionNeverVolatile:
 		w.refuse(ReasonSideEffects, "FuncCall", n.GetLocation(), "function "+dotted, "")
 	case w.r.functions.isAllowed(schema, name, w.path):
-		at.userArgs = at.userArgs || class == functionUser
+		return w.declaredCall(class, dotted, users, at)
+	case w.isColumn(n, schema, name, users):
+		w.columnCall(name, n.GetLocation())
 	case class == functionVolatile || isForeignFamily(name):
 		w.refuse(ReasonSideEffects, "FuncCall", n.GetLocation(), "function "+dotted, "if it is safe to replay, list it in claims.safe_functions")
 	default:
@@ -74,6 +70,81 @@ func (w *walker) funcCall(n *pg_query.FuncCall, at place) place {
 			"if it is safe to replay, list it in claims.safe_functions, or in claims.functions with its epsilon argument")
 	}
 	return at
+}
+
+// overloads returns what a call may mean: the class of the name, and the users' functions of it that its arguments fit.
+func (w *walker) overloads(n *pg_query.FuncCall, schema, name string) (functionClass, []*Function) {
+	functions := w.r.functions
+	class := functions.class(schema, name)
+	w.use(nameUse{kind: useFunction, schema: schema, name: name, call: n, node: "FuncCall", offset: n.GetLocation(), builtin: class != functionUser})
+	if functions.source == nil {
+		if schema == "" && class == functionSafe {
+			w.assume(AssumedBuiltin)
+			if others := w.callable(functions.shadow.find("", name, w.replayCandidates()), n); !allContrib(others) {
+				return functionUser, nil
+			}
+		}
+		return class, nil
+	}
+	users := functions.source.find(schema, name, w.path)
+	anySchema := schema == "" && w.path.uncertain
+	if anySchema {
+		users = functions.source.functions[name]
+	}
+	if class != functionUser && class != functionSafe {
+		return class, users
+	}
+	if w.callees == nil { // the judge of a body looks at every overload
+		users = w.callable(users, n)
+	}
+	switch {
+	case len(users) > 0 && allContrib(users) && !(anySchema && w.callees == nil):
+		class = functionSafe
+	case len(users) > 0 && schema == "":
+		class = functionUser // which one is called depends on the arguments' types
+	}
+	if anySchema {
+		users = nil
+	}
+	return class, users
+}
+
+// replayCandidates is the longest path that a replay may have.
+func (w *walker) replayCandidates() searchPath {
+	return searchPath{schemas: slices.Concat(w.path.schemas, w.r.options.ShadowPath)}
+}
+
+// declaredCall notes what is not known of a declared function and returns the place of its arguments: where a text may become a name.
+func (w *walker) declaredCall(class functionClass, dotted string, users []*Function, at place) place {
+	if class == functionUser && w.assumeFunction(dotted, users) {
+		at.userArgs = true
+	}
+	return at
+}
+
+// isColumn reports whether name(x) is the column x.name: PostgreSQL takes it so where there is no function, and no type, of that name.
+func (w *walker) isColumn(n *pg_query.FuncCall, schema, name string, users []*Function) bool {
+	functions := w.r.functions
+	return functions.source != nil && schema == "" && len(n.GetArgs()) == 1 && n.GetArgs()[0].GetNamedArgExpr() == nil && !w.path.uncertain &&
+		n.GetAggOrder() == nil && n.GetAggFilter() == nil && n.GetOver() == nil && !n.GetAggStar() && !n.GetAggDistinct() && !n.GetFuncVariadic() && !n.GetAggWithinGroup() &&
+		functions.class("", name) == functionUser && len(functions.source.functions[name]) == 0 && (functions.shadow == nil || len(functions.shadow.functions[name]) == 0) &&
+		functions.source.typeIn(name, w.path) == "" && !isNameType(name)
+}
+
+// isNameType names the types whose values are names of objects.
+func isNameType(name string) bool {
+	switch name {
+	case "regclass", "regnamespace", "regrole", "regproc", "regprocedure", "regoper", "regoperator", "regtype", "regconfig", "regdictionary", "regcollation":
+		return true
+	}
+	return false
+}
+
+// columnCall judges a column in functional notation.
+func (w *walker) columnCall(name string, offset int32) {
+	if isSystemColumn(name) {
+		w.refuse(ReasonSystemColumn, "FuncCall", offset, "system column "+name, "")
+	}
 }
 
 // readerCall points the call of a function that reads protected tables at the neighbours' copies of it, if they are right.
@@ -201,76 +272,26 @@ func (w *walker) indirection(n *pg_query.A_Indirection, at place) {
 		if w.printed {
 			continue
 		}
+		w.castAttribute(name, at.near)
 		w.attribute(name, "A_Indirection", at.near)
 		w.userAttribute(name, false, "A_Indirection", at.near)
 	}
 }
 
-// typeName refuses the row types of protected tables: a neighbour's table has another one.
-// It also refuses the types that turn text into the name of a relation, role, function or operator.
-func (w *walker) typeName(n *pg_query.TypeName) {
-	parts := stringParts(n.GetNames())
-	if n.GetPctType() {
-		w.refuse(ReasonUnsupportedNode, "TypeName", n.GetLocation(), "%TYPE", "")
-	}
-	if len(parts) == 0 {
-		return
-	}
-	last := parts[len(parts)-1]
-	switch strings.TrimLeft(last, "_") { // arrays have one before their elements' name, or more
-	case "regclass", "regnamespace", "regrole", "regproc", "regprocedure", "regoper", "regoperator":
-		w.refuse(ReasonNameInString, "TypeName", n.GetLocation(), "type "+last+", which turns text into the name of an object", "")
-	}
-	if parts[0] != "pg_catalog" && w.r.names.rowType(last) && !w.ownRowType(parts) {
-		w.refuse(ReasonRowType, "TypeName", n.GetLocation(), "type "+strings.Join(parts, "."), "")
-	}
-	if parts[0] != "pg_catalog" && w.r.names.protected[AnyTable] {
-		w.types = append(w.types, n)
-	}
-	w.userType(parts, n.GetLocation())
-}
-
-// rowTypesOfAnyTable refuses, where tables are not listed by name, the row types of those that the query reads.
-func (w *walker) rowTypesOfAnyTable() {
-	read := names{protected: map[string]bool{}}
-	for t := range w.protected {
-		read.protected[t.Name] = true
-	}
-	for _, n := range w.types {
-		if parts := stringParts(n.GetNames()); read.rowType(parts[len(parts)-1]) {
-			w.refuse(ReasonRowType, "TypeName", n.GetLocation(), "type "+strings.Join(parts, "."), "")
-		}
-	}
-}
-
-// ownRowType reports whether a type in the body of a neighbour's function or view is the row type of that neighbour's table.
-func (w *walker) ownRowType(parts []string) bool {
-	return w.callees != nil && len(parts) == 2 && w.r.names.kinds[Table{parts[0], parts[1]}] == kindProtected
-}
-
-// typeCast allows the types for names of types and text search objects only on a plain string that names no table.
-func (w *walker) typeCast(n *pg_query.TypeCast) {
-	parts := stringParts(n.GetTypeName().GetNames())
-	if len(parts) == 0 {
-		return
-	}
-	switch name := parts[len(parts)-1]; strings.TrimLeft(name, "_") {
-	case "regtype", "regconfig", "regdictionary", "regcollation":
-		text := n.GetArg().GetAConst().GetSval()
-		_, last, qualified := strings.Cut(text.GetSval(), ".")
-		if !qualified {
-			last = text.GetSval()
-		}
-		if text == nil || strings.HasPrefix(name, "_") || w.r.names.mentions(text.GetSval()) || w.r.names.rowType(last) || len(n.GetTypeName().GetArrayBounds()) > 0 {
-			w.refuse(ReasonNameInString, "TypeCast", n.GetTypeName().GetLocation(), "a cast to "+name+" of something else than a plain name", "")
-		}
-	}
-}
-
 // constant refuses strings that name a protected table where a user's function may take them for a name.
 func (w *walker) constant(n *pg_query.A_Const, at place) {
-	if at.userArgs && n.GetSval() != nil && w.r.names.mentions(n.GetSval().GetSval()) {
-		w.refuse(ReasonNameInString, "A_Const", n.GetLocation(), "a string that names a protected table, in the arguments of a function", "")
+	if at.userArgs && n.GetSval() != nil {
+		w.textArgument(n.GetSval().GetSval(), "A_Const", "a string that names a protected table, in the arguments of a function", n.GetLocation())
+	}
+}
+
+// textArgument refuses a text that names a protected table.
+func (w *walker) textArgument(text, node, detail string, offset int32) {
+	switch {
+	case w.r.names.protected[AnyTable]:
+		w.anyTable = append(w.anyTable, anyName{text: text, node: node, detail: detail, offset: offset})
+	case w.r.names.mentions(text):
+		w.refuse(ReasonNameInString, node, offset, detail, "")
 	}
 }
 
@@ -289,8 +310,8 @@ func (w *walker) paramRef(n *pg_query.ParamRef, at place) {
 		w.refuse(ReasonParameter, "ParamRef", n.GetLocation(), "a parameter of a user-defined type", "cast it in the statement and let the server infer its type")
 	case isRegOID(p.OID):
 		w.refuse(ReasonParameter, "ParamRef", n.GetLocation(), "a parameter that is the name of an object", "")
-	case at.userArgs && w.r.names.mentions(string(p.Value)):
-		w.refuse(ReasonNameInString, "ParamRef", n.GetLocation(), "a parameter that names a protected table, in the arguments of a function", "")
+	case at.userArgs:
+		w.textArgument(string(p.Value), "ParamRef", "a parameter that names a protected table, in the arguments of a function", n.GetLocation())
 	}
 }
 
@@ -311,7 +332,7 @@ func (w *walker) sqlValue(n *pg_query.SQLValueFunction) {
 		pg_query.SQLValueFunctionOp_SVFOP_USER, pg_query.SQLValueFunctionOp_SVFOP_SESSION_USER,
 		pg_query.SQLValueFunctionOp_SVFOP_CURRENT_CATALOG, pg_query.SQLValueFunctionOp_SVFOP_CURRENT_SCHEMA:
 		what := strings.ToLower(strings.TrimPrefix(n.GetOp().String(), "SVFOP_"))
-		w.refuse(ReasonSessionDependent, "SQLValueFunction", n.GetLocation(), what, "a replay runs in another session")
+		w.refuse(ReasonSessionDependent, "SQLValueFunction", n.GetLocation(), what, "a replay runs in another session, as another role: leave it out")
 	}
 }
 

@@ -10,55 +10,64 @@ import (
 //go:embed builtin_operators.txt
 var builtinOperators string
 
+// operatorNames are the operators without a schema that an expression stands for.
+func operatorNames(n *pg_query.A_Expr) []string {
+	switch n.GetKind() {
+	case pg_query.A_Expr_Kind_AEXPR_BETWEEN, pg_query.A_Expr_Kind_AEXPR_BETWEEN_SYM:
+		return []string{">=", "<="}
+	case pg_query.A_Expr_Kind_AEXPR_NOT_BETWEEN, pg_query.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM:
+		return []string{"<", ">"}
+	}
+	if parts := stringParts(n.GetName()); len(parts) > 0 {
+		return parts[len(parts)-1:]
+	}
+	return nil
+}
+
 // operators judges every operator that an expression stands for: an operator is the call of its function.
 func (w *walker) operators(n *pg_query.A_Expr) {
-	names := []string(nil)
-	switch n.GetKind() {
-	case pg_query.A_Expr_Kind_AEXPR_BETWEEN:
-		names = []string{">=", "<="}
-	case pg_query.A_Expr_Kind_AEXPR_NOT_BETWEEN:
-		names = []string{"<", ">"}
-	case pg_query.A_Expr_Kind_AEXPR_BETWEEN_SYM:
-		names = []string{">=", "<="}
-	case pg_query.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM:
-		names = []string{"<", ">"}
-	default:
-		w.operator(n.GetName(), "A_Expr", n.GetLocation())
-		return
+	schema := ""
+	if parts := stringParts(n.GetName()); len(parts) > 1 {
+		if len(parts) > 2 {
+			w.refuse(ReasonUnknownFunction, "A_Expr", n.GetLocation(), "operator "+strings.Join(parts, "."), "name it without the database")
+			return
+		}
+		schema = parts[0]
 	}
-	for _, name := range names {
-		w.operatorCall("", name, "A_Expr", n.GetLocation())
+	for _, o := range operandsOf(n) {
+		w.operatorCall(schema, o, "A_Expr", n.GetLocation())
 	}
 }
 
 // subLink judges the operator of x op ANY (SELECT ...); without one, as in x IN (SELECT ...), it is =.
 func (w *walker) subLink(n *pg_query.SubLink) {
 	if n.GetSubLinkType() == pg_query.SubLinkType_ANY_SUBLINK && len(n.GetOperName()) == 0 {
-		w.operatorCall("", "=", "SubLink", n.GetLocation())
+		w.operatorCall("", operands{name: "=", left: []*pg_query.Node{n.GetTestexpr()}}, "SubLink", n.GetLocation())
 		return
 	}
-	w.operator(n.GetOperName(), "SubLink", n.GetLocation())
+	w.operator(n.GetOperName(), []*pg_query.Node{n.GetTestexpr()}, "SubLink", n.GetLocation())
 }
 
 // operator judges an operator by its name, which may be OPERATOR(schema.name).
-func (w *walker) operator(name []*pg_query.Node, node string, offset int32) {
+func (w *walker) operator(name, left []*pg_query.Node, node string, offset int32) {
 	switch parts := stringParts(name); len(parts) {
 	case 0:
 	case 1:
-		w.operatorCall("", parts[0], node, offset)
+		w.operatorCall("", operands{name: parts[0], left: left}, node, offset)
 	case 2:
-		w.operatorCall(parts[0], parts[1], node, offset)
+		w.operatorCall(parts[0], operands{name: parts[1], left: left}, node, offset)
 	default:
 		w.refuse(ReasonUnknownFunction, node, offset, "operator "+strings.Join(parts, "."), "name it without the database")
 	}
 }
 
 // operatorCall judges the users' operators that a name may mean; which one it is depends on the types of the operands.
-func (w *walker) operatorCall(schema, name, node string, offset int32) {
+func (w *walker) operatorCall(schema string, e operands, node string, offset int32) {
 	if schema == "pg_catalog" {
 		return
 	}
-	functions, dotted := w.r.functions, strings.TrimPrefix(schema+"."+name, ".")
+	functions, name := w.r.functions, e.name
+	dotted := strings.TrimPrefix(schema+"."+name, ".")
 	builtin := schema == "" && functions.builtinOperators[name]
 	if functions.source == nil {
 		if builtin {
@@ -68,14 +77,18 @@ func (w *walker) operatorCall(schema, name, node string, offset int32) {
 		w.refuse(ReasonUnknownFunction, node, offset, "operator "+dotted, "let privacy.catalog tell which function it calls")
 		return
 	}
-	if schema == "" && w.path.uncertain && len(functions.source.operators[name]) > 0 {
+	w.use(nameUse{kind: useOperator, schema: schema, name: name, operands: e, node: node, offset: offset, builtin: builtin})
+	if schema == "" && w.path.uncertain && w.applicable(functions.source.operators[name], e) {
 		w.refuse(ReasonSettingsUncertain, node, offset, "operator "+dotted, "write it as OPERATOR(schema."+name+")")
 		return
 	}
 	found := false
 	for _, o := range functions.source.operators[name] {
-		if o.Schema == schema || schema == "" && w.path.has(o.Schema) {
-			found = true
+		if o.Schema != schema && (schema != "" || !w.path.has(o.Schema)) {
+			continue
+		}
+		found = true
+		if w.applicable([]Operator{o}, e) {
 			w.implied(o.Function, "operator "+dotted, node, offset)
 		}
 	}
@@ -98,6 +111,7 @@ func (w *walker) userType(parts []string, offset int32) {
 		}
 		return
 	}
+	w.use(nameUse{kind: useType, schema: schema, name: name, node: "TypeName", offset: offset, builtin: schema == "pg_catalog"})
 	for _, t := range functions.source.types[name] {
 		switch {
 		case t.Schema == schema, schema == "" && (t.Schema == "pg_catalog" || w.path.has(t.Schema)):
@@ -123,6 +137,8 @@ func (w *walker) implied(f Table, what, node string, offset int32) {
 	case !functions.quiet(f):
 		w.refuse(ReasonUnknownFunction, node, offset, what+" calls the "+describeFunctions(f.String(), functions.source.find(f.Schema, f.Name, searchPath{})),
 			"if it is safe to replay, list the function in claims.safe_functions")
+	default:
+		w.assumeFunction(f.String(), functions.source.find(f.Schema, f.Name, searchPath{}))
 	}
 }
 
@@ -153,7 +169,7 @@ func (f *functions) quiet(name Table) bool {
 	}
 	found := f.source.find(name.Schema, name.Name, searchPath{})
 	for _, g := range found {
-		if g.Volatility != "immutable" {
+		if g.Volatility != "immutable" && !isContrib(g) {
 			return false
 		}
 	}

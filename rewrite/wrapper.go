@@ -14,11 +14,9 @@ func notSelect(n *pg_query.Node, offset int) error {
 	switch {
 	case n.GetExplainStmt() != nil:
 		refusal.Reason, refusal.Detail = ReasonExplain, "the client got a plan, not an answer"
-		refusal.Hint = "a plan shows true row counts: a private engine should not answer EXPLAIN"
-	case n.GetDeclareCursorStmt() != nil:
-		wrapper("DECLARE CURSOR: which rows the client fetched is not known", "run the query itself")
+		refusal.Hint = "run the query itself; a plan shows true row counts, so a private engine should not answer EXPLAIN"
 	case n.GetFetchStmt() != nil:
-		wrapper("FETCH or MOVE: a part of a cursor's rows", "run the cursor's query itself")
+		wrapper("FETCH or MOVE: a part of a cursor's rows", "the cursor's query is audited when DECLARE runs, as a whole")
 	case n.GetPrepareStmt() != nil:
 		wrapper("PREPARE gives no answer yet", "")
 	case n.GetExecuteStmt() != nil:
@@ -31,25 +29,23 @@ func notSelect(n *pg_query.Node, offset int) error {
 	return refusal
 }
 
-// copied returns the query within COPY (query) TO STDOUT at its own place: everything else but comments becomes
+// wrapped returns the query within COPY (query) TO STDOUT or DECLARE ... CURSOR FOR query; nil = the statement is neither.
+func wrapped(n *pg_query.Node) *pg_query.SelectStmt {
+	if c := n.GetCopyStmt(); c != nil && !c.GetIsFrom() && !c.GetIsProgram() && c.GetFilename() == "" {
+		return c.GetQuery().GetSelectStmt()
+	}
+	return n.GetDeclareCursorStmt().GetQuery().GetSelectStmt()
+}
+
+// unwrap leaves the query of such a statement at its own place: everything else but comments becomes
 // blank, so that offsets stay and comments may still claim. It also returns the tokens that are left.
-func copied(sql string, tokens []*pg_query.ScanToken) (string, []*pg_query.ScanToken, error) {
-	depth, from, to := 0, -1, -1
-	for _, t := range tokens {
-		switch t.GetToken() {
-		case pg_query.Token_ASCII_40:
-			if depth == 0 && from < 0 {
-				from = int(t.GetEnd())
-			}
-			depth++
-		case pg_query.Token_ASCII_41:
-			if depth--; depth == 0 && to < 0 {
-				to = int(t.GetStart())
-			}
-		}
+func unwrap(sql string, n *pg_query.Node, tokens []*pg_query.ScanToken) (string, []*pg_query.ScanToken, error) {
+	from, to := parenthesised(tokens)
+	if n.GetDeclareCursorStmt() != nil {
+		from, to = behindFor(tokens), len(sql)
 	}
 	if from < 0 || to < from || to > len(sql) {
-		return "", nil, refuse(ReasonVerifyFailed, "no parentheses around the query of COPY", "report this as a bug")
+		return "", nil, refuse(ReasonVerifyFailed, "the query within the statement was not found in the text", "report this as a bug")
 	}
 	text := []byte(strings.Repeat(" ", len(sql)))
 	for i := range len(sql) {
@@ -71,4 +67,34 @@ func copied(sql string, tokens []*pg_query.ScanToken) (string, []*pg_query.ScanT
 		left = append(left, t)
 	}
 	return string(text), left, nil
+}
+
+// parenthesised is what the first parentheses hold.
+func parenthesised(tokens []*pg_query.ScanToken) (from, to int) {
+	depth := 0
+	from, to = -1, -1
+	for _, t := range tokens {
+		switch t.GetToken() {
+		case pg_query.Token_ASCII_40:
+			if depth == 0 && from < 0 {
+				from = int(t.GetEnd())
+			}
+			depth++
+		case pg_query.Token_ASCII_41:
+			if depth--; depth == 0 && to < 0 {
+				to = int(t.GetStart())
+			}
+		}
+	}
+	return from, to
+}
+
+// behindFor is where the word FOR ends that stands before a cursor's query: the first, since a cursor's name can be for only in quotes.
+func behindFor(tokens []*pg_query.ScanToken) int {
+	for _, t := range tokens {
+		if t.GetToken() == pg_query.Token_FOR {
+			return int(t.GetEnd())
+		}
+	}
+	return -1
 }

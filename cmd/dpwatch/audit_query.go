@@ -87,7 +87,10 @@ func (f *auditFlags) rewrite(ctx context.Context, env environment, player *repla
 	}
 	s := replay.Statement{Params: q.Params}
 	if f.cfg != nil {
-		s.Settings, s.SearchPath = plan.Settings, plan.SearchPath
+		s.Settings = plan.Settings
+	}
+	if f.cfg != nil || len(f.engines) == 0 {
+		s.SearchPath = plan.SearchPath
 	}
 	if f.hoist {
 		s.Hoist = replay.NewHoisting(f.noiseFunctions())
@@ -109,6 +112,9 @@ func (f *auditFlags) rewrite(ctx context.Context, env environment, player *repla
 func (f *auditFlags) rewriteOptions(ctx context.Context, player *replay.Player) (opt rewrite.Options, err error) {
 	if f.cfg != nil && !f.given["from"] {
 		opt = rewriteOptions(*f.cfg)
+		if opt.ShadowPath = nil; len(f.engines) == 0 {
+			opt.ShadowPath = f.searchPath
+		}
 		if dsn := f.cfg.Privacy.Catalog; dsn != "" {
 			if opt.Source, err = catalog.Read(ctx, dsn.Reveal(), catalogTimeout); err != nil {
 				return opt, fmt.Errorf("privacy.catalog: %w", err)
@@ -122,7 +128,7 @@ func (f *auditFlags) rewriteOptions(ctx context.Context, player *replay.Player) 
 		if len(names) == 0 {
 			return opt, player.NoTables(ctx, f.d0)
 		}
-		opt = rewrite.Options{SearchPath: []string{f.from}, AllowFunctions: []string{rewrite.AnyFunction}}
+		opt = rewrite.Options{SearchPath: append([]string{f.from}, f.searchPath...), AllowFunctions: []string{rewrite.AnyFunction}}
 		for _, name := range names {
 			opt.Protected = append(opt.Protected, rewrite.Table{Schema: f.from, Name: name})
 		}

@@ -274,6 +274,9 @@ func rewriteOptions(c config.Config) rewrite.Options {
 			EpsilonSetting: settingOrNone(c.Claims.Settings.Epsilon), DeltaSetting: settingOrNone(c.Claims.Settings.Delta),
 		},
 	}
+	if len(c.Shadow.Engines()) == 0 { // an engine finds names in its own way
+		opt.ShadowPath = c.Shadow.SearchPath
+	}
 	for _, f := range c.Claims.Functions {
 		opt.Claims.Signatures = append(opt.Claims.Signatures, rewrite.Signature{
 			Function: f.Name, Epsilon: f.Epsilon, Delta: f.Delta, EpsilonName: f.EpsilonName, DeltaName: f.DeltaName,

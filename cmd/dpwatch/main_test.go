@@ -174,4 +174,8 @@ func TestRewriteCommand(t *testing.T) {
 	call(t, "\ufeffSELECT count(*)\r\nFROM users;\r\n", "rewrite", "--to", "d1").want(t, exitDone, `"d1".users`)
 	call(t, "SELECT my_noise(x) FROM users", "rewrite", "--to", "d1").want(t, exitFault, "my_noise", "--safe-function")
 	call(t, "SELECT my_noise(x) FROM users", "rewrite", "--to", "d1", "--safe-function", "my_noise").want(t, exitDone, "my_noise(x)")
+	call(t, "SELECT my_noise(x, 'laplace') FROM users", "rewrite", "--to", "d1", "--safe-function", "my_noise").want(t, exitDone, "my_noise(x, 'laplace')")
+	call(t, "SELECT my_noise(x, 'of users') FROM users", "rewrite", "--to", "d1", "--safe-function", "my_noise").want(t, exitFault, "name_in_string")
+	call(t, "SELECT n FROM top_users(5), users", "rewrite", "--to", "d1", "--safe-function", "*", "-o", "json").want(t, exitDone, "function top_users reads no protected table")
+	call(t, "DECLARE c CURSOR FOR SELECT x FROM users", "rewrite", "--to", "d1").want(t, exitDone, `SELECT x FROM "d1".users`)
 }

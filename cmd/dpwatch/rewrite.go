@@ -19,7 +19,8 @@ func rewriteCommand(env environment) *cobra.Command {
 		Long: `Read one SQL statement on standard input and write it with every table of the schema --from renamed into
 the schema --to, by its syntax tree. Without a database to ask, every relation that resolves to --from is taken to be a
 table with a copy in --to; -o json lists what else is taken for granted. A statement that cannot be rewritten is refused with the
-place (a byte offset from the start of the input) and the reason (exit 1). Of COPY (query) TO STDOUT the query is written.`,
+place (a byte offset from the start of the input) and the reason (exit 1). Of COPY (query) TO STDOUT and of
+DECLARE c CURSOR FOR query the query is written.`,
 		Example: "  echo 'SELECT count(*) FROM users' | dpwatch rewrite --from public --to d1",
 	}
 	from := cmd.Flags().String("from", "public", "schema of the tables in the query")

@@ -10,7 +10,7 @@ import (
 )
 
 // binaryVersion is the first byte of the binary form. A change of the layout changes it.
-const binaryVersion = 1
+const binaryVersion = 2
 
 // The bits of the flags byte that follows the version.
 const (
@@ -53,6 +53,10 @@ func AppendBinary(dst []byte, q Query) []byte {
 		dst = binary.AppendVarint(dst, int64(f))
 	}
 	dst = appendSettings(dst, q.Settings)
+	dst = binary.AppendUvarint(dst, uint64(len(q.Temporary)))
+	for _, name := range q.Temporary {
+		dst = appendString(dst, name)
+	}
 	if flags&flagCompleted != 0 {
 		dst = binary.AppendVarint(dst, q.Completed.Unix())
 		dst = binary.AppendUvarint(dst, uint64(q.Completed.Nanosecond()))
@@ -130,6 +134,7 @@ func (d *decoder) query() Query {
 	q.Params = d.params()
 	q.ResultFormats = d.formats()
 	q.Settings = d.settings()
+	q.Temporary = d.names()
 	if flags&flagCompleted != 0 {
 		q.Completed = d.time()
 	}
@@ -181,6 +186,18 @@ func (d *decoder) settings() map[string]string {
 		}
 	}
 	return settings
+}
+
+func (d *decoder) names() []string {
+	n := d.count(1)
+	if n == 0 {
+		return nil
+	}
+	names := make([]string, 0, n)
+	for range n {
+		names = append(names, string(d.bytes()))
+	}
+	return names
 }
 
 func (d *decoder) time() time.Time {

@@ -22,7 +22,7 @@ func queries() map[string]capture.Query {
 			Completed: time.Date(2026, 2, 3, 4, 5, 6, 789, time.UTC),
 		},
 		"extended": {
-			SessionID: 1, SQL: "SELECT $1, $2, $3, $4", Protocol: capture.Extended, Named: true, SettingsUncertain: true,
+			SessionID: 1, SQL: "SELECT $1, $2, $3, $4", Protocol: capture.Extended, Named: true, SettingsUncertain: true, Temporary: []string{"a", "b c"},
 			Params: []capture.Param{
 				{OID: 25, Value: []byte("text")},
 				{OID: math.MaxUint32, Format: 1, Value: []byte{0, 255, 0}},
@@ -61,12 +61,12 @@ func TestDecodeBinaryRefuses(t *testing.T) {
 	good := capture.AppendBinary(nil, queries()["extended"])
 	tests := []struct{ name, in, want string }{
 		{"empty", "", "too short"},
-		{"other version", "\x02" + string(good[1:]), "version 2"},
+		{"other version", "\x03" + string(good[1:]), "version 3"},
 		{"trailing byte", string(good) + "x", "1 bytes too many"},
-		{"huge string", "\x01\x00\x01\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "too short"},
-		{"length overflows", "\x01\x00\x01" + strings.Repeat("\xff", 11), "too short"},
-		{"huge parameter count", "\x01\x00\x01\x00\x00\x00\x00\x00\xff\xff\xff\x0f", "too short"},
-		{"format out of range", "\x01\x00\x01\x00\x00\x00\x00\x00\x00\x01\x80\x80\x10\x00", "format code"},
+		{"huge string", "\x02\x00\x01\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "too short"},
+		{"length overflows", "\x02\x00\x01" + strings.Repeat("\xff", 11), "too short"},
+		{"huge parameter count", "\x02\x00\x01\x00\x00\x00\x00\x00\xff\xff\xff\x0f", "too short"},
+		{"format out of range", "\x02\x00\x01\x00\x00\x00\x00\x00\x00\x01\x80\x80\x10\x00", "format code"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func FuzzDecodeBinary(f *testing.F) {
 	for _, q := range queries() {
 		f.Add(capture.AppendBinary(nil, q))
 	}
-	f.Add([]byte("\x01\x00\x01\x00\x00\x00\x00\x00\xff\xff\xff\x0f"))
+	f.Add([]byte("\x02\x00\x01\x00\x00\x00\x00\x00\xff\xff\xff\x0f"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		q, err := capture.DecodeBinary(b)
 		if err != nil {

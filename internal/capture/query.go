@@ -57,6 +57,8 @@ type Query struct {
 	// SettingsUncertain is true where Settings and ApplicationName may be wrong: the session changed its
 	// settings in a way that cannot be followed (set_config, a statement whose text was not captured, say).
 	SettingsUncertain bool
+	// Temporary are the names in SQL, sorted, that may mean temporary relations of the session where they stand without a schema.
+	Temporary []string
 	// Tag is the command tag of CommandComplete, "SELECT 3", say.
 	Tag string
 	// Completed is when the proxy saw the statement complete.
@@ -78,6 +80,9 @@ func (q Query) Size() int {
 	}
 	for name, value := range q.Settings {
 		n += len(name) + len(value)
+	}
+	for _, name := range q.Temporary {
+		n += len(name)
 	}
 	return n
 }

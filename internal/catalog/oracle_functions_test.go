@@ -61,6 +61,7 @@ const faultyFunctions = `
 	CREATE FUNCTION public.pl_path() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM people';
 	CREATE FUNCTION public.pl_dynamic() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM people';
 	CREATE FUNCTION public.pl_writes() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM people';
+	CREATE FUNCTION public.pl_built() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM people';
 	CREATE FUNCTION public.pl_command() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM people';
 	CREATE FUNCTION public.pl_locks() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM people';
 	CREATE FUNCTION public.pl_who() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM people';
@@ -97,6 +98,7 @@ const faultyCopies = `
 	CREATE FUNCTION {s}.broken() RETURNS bigint LANGUAGE sql AS 'SELECT count(* FROM {s}.people';
 	CREATE FUNCTION {s}.pl_path() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT count(*) FROM people); END';
 	CREATE FUNCTION {s}.pl_dynamic() RETURNS bigint LANGUAGE plpgsql AS 'DECLARE n bigint; BEGIN EXECUTE ''SELECT count(*) FROM d0.people'' INTO n; RETURN n; END';
+	CREATE FUNCTION {s}.pl_built() RETURNS bigint LANGUAGE plpgsql AS 'DECLARE n bigint; BEGIN EXECUTE ''SELECT count(*) FROM '' || quote_ident(''d0'') || ''.people'' INTO n; RETURN n; END';
 	CREATE FUNCTION {s}.pl_writes() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN DELETE FROM {s}.people; RETURN 1; END';
 	CREATE FUNCTION {s}.pl_command() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN SET work_mem = 100; RETURN (SELECT count(*) FROM {s}.people); END';
 	CREATE FUNCTION {s}.pl_locks() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN PERFORM 1 FROM {s}.people FOR SHARE; RETURN 1; END';
@@ -153,20 +155,21 @@ func TestOracleFunctions(t *testing.T) {
 		"WITH people AS (SELECT headcount() AS n) SELECT n, (SELECT max(age) FROM public.people) FROM people": "",
 		"SELECT (SELECT headcount() WHERE older() > 0) ORDER BY headcount()":                                  "",
 		"SELECT pl_path()":                   `names relation people without its schema`,
-		"SELECT pl_dynamic()":                `holds what cannot be replayed: EXECUTE`,
-		"SELECT pl_writes()":                 `holds what cannot be replayed: DELETE`,
-		"SELECT pl_command()":                `holds what cannot be replayed: SET`,
-		"SELECT pl_locks()":                  `holds what cannot be replayed: SHARE`,
-		"SELECT pl_who()":                    `holds what cannot be replayed: CURRENT_USER`,
-		"SELECT pl_name()":                   `holds what cannot be replayed: REGCLASS`,
-		"SELECT pl_xml()":                    `calls the function table_to_xml`,
-		"SELECT pl_catalog()":                `reads the system catalog pg_class`,
-		"SELECT pl_ctid()":                   `reads the system column ctid`,
-		"SELECT pl_escape()":                 `spells a name with escapes`,
-		"SELECT pl_astray()":                 `the copy in schema d1 reads d0.`,
+		"SELECT pl_dynamic()":                `the copy in schema d1 holds what cannot be replayed: relation d0.people`,
+		"SELECT pl_built()":                  `runs a text as a statement (EXECUTE)`,
+		"SELECT pl_writes()":                 `holds what cannot be replayed: a statement that changes data`,
+		"SELECT pl_command()":                `holds what cannot be replayed: VariableSetStmt`,
+		"SELECT pl_locks()":                  `holds what cannot be replayed: row locks`,
+		"SELECT pl_who()":                    `holds what cannot be replayed: current_user`,
+		"SELECT pl_name()":                   `holds what cannot be replayed: type regclass`,
+		"SELECT pl_xml()":                    `holds what cannot be replayed: function table_to_xml`,
+		"SELECT pl_catalog()":                `holds what cannot be replayed: relation pg_catalog.pg_class`,
+		"SELECT pl_ctid()":                   `holds what cannot be replayed: system column ctid`,
+		"SELECT pl_escape()":                 "",
+		"SELECT pl_astray()":                 `the copy in schema d1 holds what cannot be replayed: relation d0.people`,
 		"SELECT pl_far()":                    `d1.headcount, which lies in the schema of another neighbour`,
 		"SELECT pl_callee()":                 `names function headcount without its schema`,
-		"SELECT pl_attribute()":              `may call the function next_of in attribute notation`,
+		"SELECT pl_attribute()":              `function next_of in attribute notation reads a protected table`,
 		"SELECT in_c()":                      `is written in internal`,
 		"SELECT looped(22), looped(n => 25)": "",
 		"SELECT by_own_path() + 1 AS n":      "",
@@ -178,7 +181,7 @@ func TestOracleFunctions(t *testing.T) {
 		"SELECT renamed(1)":                  "schema d0 has no copy with the arguments (a integer)",
 		"SELECT defaulted()":                 "schema d0 has no copy with the arguments (a integer DEFAULT 1)",
 		"SELECT overloaded(1)":               "schema d0 has another overload of it",
-		"SELECT writes()":                    "the copy in schema d0 holds what cannot be replayed: a WITH query that changes data",
+		"SELECT writes()":                    "the copy in schema d0 holds what cannot be replayed: a statement that changes data",
 		"SELECT by_string()":                 "the copy in schema d0 holds what cannot be replayed: function query_to_xml",
 		"SELECT settings()":                  "the copy in schema d0 sets enable_seqscan",
 		"SELECT path_of_user()":              "sets a search_path that depends on the session",

@@ -94,6 +94,9 @@ func (r *reader) relations() error {
 	if err := add(reads, func(x *rewrite.Relation) *[]rewrite.Table { return &x.Reads }); err != nil {
 		return err
 	}
+	if err := add(relationTypes, func(x *rewrite.Relation) *[]rewrite.Table { return &x.Types }); err != nil {
+		return err
+	}
 	return add(calls, func(x *rewrite.Relation) *[]rewrite.Table { return &x.Calls })
 }
 
@@ -119,6 +122,9 @@ const functions = `
 	SELECT f.oid, n.nspname, f.proname, f.prokind::text, pg_get_function_arguments(f.oid), coalesce(pg_get_function_result(f.oid), ''),
 		CASE f.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END, l.lanname,
 		CASE WHEN f.prokind = 'a' OR l.lanname IN ('c', 'internal') THEN '' ELSE {body} END, coalesce(f.proconfig, '{}'),
+		f.pronargdefaults, f.provariadic <> 0,
+		coalesce((SELECT e.extname FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
+			WHERE d.classid = 'pg_proc'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e' LIMIT 1), ''),
 		f.prokind <> 'p' AND f.pronargs >= 1 AND f.pronargs - f.pronargdefaults <= 1,
 		f.pronargs >= 1 AND (SELECT 'c' IN (t.typtype, coalesce(b.typtype, 'b')) OR t.typtype = 'p' FROM pg_type t LEFT JOIN pg_type b ON b.oid = t.typbasetype WHERE t.oid = f.proargtypes[0])
 	FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace JOIN pg_language l ON l.oid = f.prolang
@@ -164,7 +170,7 @@ func (r *reader) functions() error {
 		var kind string
 		var settings []string
 		var f rewrite.Function
-		err := row.Scan(&oid, &f.Schema, &f.Name, &kind, &f.Arguments, &f.Result, &f.Volatility, &f.Language, &f.Body, &settings, &f.OfOne, &f.OfRow)
+		err := row.Scan(&oid, &f.Schema, &f.Name, &kind, &f.Arguments, &f.Result, &f.Volatility, &f.Language, &f.Body, &settings, &f.Optional, &f.Variadic, &f.Extension, &f.OfOne, &f.OfRow)
 		if err != nil {
 			return err
 		}
@@ -187,8 +193,17 @@ func (r *reader) functions() error {
 			return nil
 		})
 	}
-	if err := add(functionReads, func(x *rewrite.Function) *[]rewrite.Table { return &x.Reads }); err != nil {
-		return err
+	for _, list := range []struct {
+		sql string
+		of  func(*rewrite.Function) *[]rewrite.Table
+	}{
+		{functionReads, func(x *rewrite.Function) *[]rewrite.Table { return &x.Reads }},
+		{functionTakes, func(x *rewrite.Function) *[]rewrite.Table { return &x.Takes }},
+		{functionGives, func(x *rewrite.Function) *[]rewrite.Table { return &x.Gives }},
+	} {
+		if err := add(list.sql, list.of); err != nil {
+			return err
+		}
 	}
 	return add(functionCalls, func(x *rewrite.Function) *[]rewrite.Table { return &x.Calls })
 }

@@ -8,11 +8,98 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
+// bare is a common table expression: for every type, what is left of it without arrays and domains around it. A row is a value that a
+// query makes of anything, and counts as of pg_catalog.
+const bare = `
+	peeled (type, inner_type) AS (
+		SELECT oid, oid FROM pg_type
+		UNION
+		SELECT p.type, CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.typelem END
+		FROM peeled p JOIN pg_type t ON t.oid = p.inner_type WHERE t.typtype = 'd' OR t.typelem <> 0 AND t.typlen = -1
+	), bare AS (
+		SELECT p.type, CASE WHEN n.nspname IN ('pg_catalog', 'information_schema') OR t.typtype = 'c' THEN '' ELSE n.nspname END AS schema,
+			CASE WHEN n.nspname IN ('pg_catalog', 'information_schema') OR t.typtype = 'c' THEN '' ELSE t.typname END AS name
+		FROM peeled p JOIN pg_type t ON t.oid = p.inner_type JOIN pg_namespace n ON n.oid = t.typnamespace
+		WHERE t.typtype <> 'd' AND NOT (t.typelem <> 0 AND t.typlen = -1)
+	)`
+
+// functionTakes are the types of input arguments, in their order.
+const functionTakes = `
+	WITH RECURSIVE ` + bare + `
+	SELECT f.oid, b.schema, b.name
+	FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace, LATERAL unnest(f.proargtypes) WITH ORDINALITY a (type, place)
+	JOIN bare b ON b.type = a.type WHERE ` + ordinary + ` ORDER BY f.oid, a.place`
+
+// parts is a common table expression: users' types, and those that values of them hold or may be turned into rows of.
+const parts = `
+	parts (type, part) AS (
+		SELECT oid, typbasetype FROM pg_type WHERE typtype = 'd'
+		UNION
+		SELECT oid, typelem FROM pg_type WHERE typelem <> 0 AND typlen = -1
+		UNION
+		SELECT t.oid, a.atttypid FROM pg_type t JOIN pg_attribute a ON a.attrelid = t.typrelid
+		WHERE t.typrelid <> 0 AND a.attnum > 0 AND NOT a.attisdropped
+		UNION
+		SELECT rngtypid, rngsubtype FROM pg_range
+		UNION
+		SELECT t.oid, r.rngtypid FROM pg_range r JOIN pg_type t ON t.oid = (to_jsonb(r) ->> 'rngmultitypid')::oid
+	)`
+
+// relationTypes are the users' types within the columns of relations.
+const relationTypes = `
+	WITH RECURSIVE ` + parts + `, held (relation, type) AS (
+		SELECT c.oid, a.atttypid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid
+		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND a.attnum > 0 AND a.atttypid >= 16384 AND ` + ordinary + `
+		UNION
+		SELECT h.relation, p.part FROM held h JOIN parts p ON p.type = h.type WHERE p.part >= 16384
+	)
+	SELECT h.relation, n.nspname, t.typname FROM held h JOIN pg_type t ON t.oid = h.type JOIN pg_namespace n ON n.oid = t.typnamespace
+	WHERE n.nspname <> 'pg_catalog' ORDER BY 1, 2, 3`
+
+// functionGives are the users' types within the results of functions.
+const functionGives = `
+	WITH RECURSIVE ` + parts + `, held (function, type) AS (
+		SELECT f.oid, g.type FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace, LATERAL unnest(f.proallargtypes || f.prorettype) g (type)
+		WHERE g.type >= 16384 AND ` + ordinary + `
+		UNION
+		SELECT h.function, p.part FROM held h JOIN parts p ON p.type = h.type WHERE p.part >= 16384
+	)
+	SELECT h.function, n.nspname, t.typname FROM held h JOIN pg_type t ON t.oid = h.type JOIN pg_namespace n ON n.oid = t.typnamespace
+	WHERE n.nspname <> 'pg_catalog' ORDER BY 1, 2, 3`
+
+// typeHolds are the users' types that users' types are made of.
+const typeHolds = `
+	WITH RECURSIVE ` + parts + `, held (holder, type) AS (
+		SELECT type, part FROM parts WHERE type >= 16384 AND part >= 16384
+		UNION
+		SELECT h.holder, p.part FROM held h JOIN parts p ON p.type = h.type WHERE p.part >= 16384
+	)
+	SELECT o.nspname, holder.typname, n.nspname, t.typname
+	FROM held h JOIN pg_type holder ON holder.oid = h.holder JOIN pg_namespace o ON o.oid = holder.typnamespace
+	LEFT JOIN pg_class c ON c.oid = holder.typrelid
+	JOIN pg_type t ON t.oid = h.type JOIN pg_namespace n ON n.oid = t.typnamespace
+	WHERE NOT (holder.typelem <> 0 AND holder.typlen = -1) AND (c.oid IS NULL OR c.relkind = 'c') ORDER BY 1, 2, 3, 4`
+
+// coercions are the implicit casts to users' types.
+const coercions = `
+	WITH RECURSIVE ` + bare + `
+	SELECT DISTINCT s.schema, s.name, t.schema, t.name FROM pg_cast c JOIN bare s ON s.type = c.castsource JOIN bare t ON t.type = c.casttarget
+	WHERE c.castcontext = 'i' AND t.name <> '' ORDER BY 1, 2, 3, 4`
+
 // operators are those of users and extensions, each with its function.
-const operators = `SELECT n.nspname, o.oprname, fn.nspname, f.proname
+const operators = `
+	WITH RECURSIVE ` + bare + `
+	SELECT n.nspname, o.oprname, fn.nspname, f.proname,
+		CASE WHEN o.oprleft = 0 THEN 'NONE' ELSE format_type(o.oprleft, NULL) END || ', ' || format_type(o.oprright, NULL),
+		coalesce(l.schema, ''), coalesce(l.name, ''), coalesce(r.schema, ''), coalesce(r.name, '')
 	FROM pg_operator o JOIN pg_namespace n ON n.oid = o.oprnamespace
 	JOIN pg_proc f ON f.oid = o.oprcode JOIN pg_namespace fn ON fn.oid = f.pronamespace
-	WHERE ` + ordinary + ` ORDER BY 1, 2, 3, 4`
+	LEFT JOIN bare l ON l.type = o.oprleft LEFT JOIN bare r ON r.type = o.oprright
+	WHERE ` + ordinary + ` ORDER BY 1, 2, 3, 4, 5`
+
+// userTypes are all types of users but arrays and the rows of tables, which have their elements' and tables' names.
+const userTypes = `SELECT n.nspname, t.typname FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace LEFT JOIN pg_class c ON c.oid = t.typrelid
+	WHERE NOT (t.typelem <> 0 AND t.typlen = -1) AND (c.oid IS NULL OR c.relkind = 'c') AND ` + ordinary + ` ORDER BY 1, 2`
 
 // typeCalls are the functions that making a value of a type calls, by itself or through what it is made of (the base of a domain, the
 // elements of an array, the columns of a row, the bounds of a range): those outside pg_catalog, and of pg_catalog, where they leave no
@@ -69,29 +156,62 @@ const implicitCasts = `SELECT DISTINCT fn.nspname, f.proname
 func (r *reader) operators() error {
 	return r.rows(operators, func(row pgx.Rows) error {
 		var o rewrite.Operator
-		err := row.Scan(&o.Schema, &o.Name, &o.Function.Schema, &o.Function.Name)
+		err := row.Scan(&o.Schema, &o.Name, &o.Function.Schema, &o.Function.Name, &o.Operands,
+			&o.Takes[0].Schema, &o.Takes[0].Name, &o.Takes[1].Schema, &o.Takes[1].Name)
 		r.catalog.Operators = append(r.catalog.Operators, o)
 		return err
 	})
 }
 
-// types reads the types whose values go through functions of users, and their implicit casts.
+// types reads the users' types, those of pg_catalog whose values go through functions of users, and the casts that need no word.
 func (r *reader) types() error {
-	err := r.rows(typeCalls, func(row pgx.Rows) error {
-		var t rewrite.Type
-		var f rewrite.Table
+	place := map[rewrite.Table]int{}
+	at := func(t rewrite.Table) *rewrite.Type {
+		i, ok := place[t]
+		if !ok {
+			i = len(r.catalog.Types)
+			place[t] = i
+			r.catalog.Types = append(r.catalog.Types, rewrite.Type{Schema: t.Schema, Name: t.Name})
+		}
+		return &r.catalog.Types[i]
+	}
+	err := r.rows(userTypes, func(row pgx.Rows) error {
+		var t rewrite.Table
+		err := row.Scan(&t.Schema, &t.Name)
+		at(t)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = r.rows(typeCalls, func(row pgx.Rows) error {
+		var t, f rewrite.Table
 		if err := row.Scan(&t.Schema, &t.Name, &f.Schema, &f.Name); err != nil {
 			return err
 		}
-		list := &r.catalog.Types
-		if last := len(*list) - 1; last < 0 || (*list)[last].Schema != t.Schema || (*list)[last].Name != t.Name {
-			*list = append(*list, t)
-		}
-		calls := &(*list)[len(*list)-1].Calls
-		if !slices.Contains(*calls, f) {
+		if calls := &at(t).Calls; !slices.Contains(*calls, f) {
 			*calls = append(*calls, f)
 		}
 		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = r.rows(typeHolds, func(row pgx.Rows) error {
+		var t, held rewrite.Table
+		err := row.Scan(&t.Schema, &t.Name, &held.Schema, &held.Name)
+		holds := &at(t).Holds
+		*holds = append(*holds, held)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = r.rows(coercions, func(row pgx.Rows) error {
+		var c rewrite.Coercion
+		err := row.Scan(&c.From.Schema, &c.From.Name, &c.To.Schema, &c.To.Name)
+		r.catalog.Coercions = append(r.catalog.Coercions, c)
+		return err
 	})
 	if err != nil {
 		return err

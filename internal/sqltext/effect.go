@@ -41,8 +41,10 @@ type Effect struct {
 	// Hidden is true when the statement may change settings out of sight: set_config is named somewhere in
 	// it, pg_settings may be updated, or it is a DO block with a SET.
 	Hidden bool
-	// Temp is true when the statement may make a temporary object, which hides others of its name.
-	Temp bool
+	// Temp is what the statement does to temporary relations, which hide others of their names; nil = nothing.
+	Temp *TempChange
+	// UnknownTemp is true when it may make a temporary object whose name is not known.
+	UnknownTemp bool
 
 	Types     []uint32 // OIDs of the parameters that PREPARE declares
 	Statement string   // what PREPARE prepares
@@ -50,6 +52,11 @@ type Effect struct {
 	// Plain is true when all types of a PREPARE are known ones, or all arguments of an EXECUTE literals.
 	// Without it Types and Args are nil.
 	Plain bool
+}
+
+// Inert reports whether the statement leaves the session as it was.
+func (e Effect) Inert() bool {
+	return e.Action == None && !e.Hidden && e.Temp == nil && !e.UnknownTemp
 }
 
 // Analyze says what the one statement in sql does. Text that it does not understand has no effect.
@@ -69,7 +76,8 @@ func Analyze(sql string) Effect {
 	}
 	e := p.statement()
 	if e.Action != Prepare { // which does nothing by itself
-		e.Hidden, e.Temp = hides, temporary(sql, keyword)
+		e.Hidden = hides
+		e.Temp, e.UnknownTemp = temporary(sql, keyword)
 	}
 	return e
 }

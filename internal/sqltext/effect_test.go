@@ -92,7 +92,7 @@ func TestAnalyze(t *testing.T) {
 		{"PREPARE transaction AS SELECT 1", sqltext.Effect{Action: sqltext.Prepare, Name: "transaction", Statement: "SELECT 1", Plain: true}},
 		{"PREPARE p", sqltext.Effect{Action: sqltext.Unclear}},
 		{"EXPLAIN EXECUTE p", sqltext.Effect{Action: sqltext.ExecuteWithin}},
-		{"CREATE TEMP TABLE t AS EXECUTE p", sqltext.Effect{Action: sqltext.ExecuteWithin, Temp: true}},
+		{"CREATE TEMP TABLE t AS EXECUTE p", sqltext.Effect{Action: sqltext.ExecuteWithin, Temp: &sqltext.TempChange{Made: "t"}}},
 		{"DEALLOCATE p", sqltext.Effect{Action: sqltext.Deallocate, Name: "p"}},
 		{"DEALLOCATE PREPARE p", sqltext.Effect{Action: sqltext.Deallocate, Name: "p"}},
 		{"DEALLOCATE PREPARE", sqltext.Effect{Action: sqltext.Deallocate, Name: "prepare"}},

@@ -132,36 +132,60 @@ func TestExecute(t *testing.T) {
 
 func TestTemporary(t *testing.T) {
 	t.Parallel()
-	for sql, want := range map[string]bool{
-		"CREATE TEMP TABLE t (a int)":                         true,
-		"create /* x */ local temporary table t (a int)":      true,
-		"CREATE OR REPLACE TEMP VIEW v AS SELECT 1":           true,
-		"CREATE OR REPLACE TEMP RECURSIVE VIEW v AS SELECT 1": true,
-		"CREATE TEMPORARY SEQUENCE s":                         true,
-		"CREATE TABLE pg_temp.users (a int)":                  true,
-		`CREATE TABLE "pg_temp_3".users (a int)`:              true,
-		`CREATE TABLE U&"pg\005ftemp".users (a int)`:          true,
-		"CREATE TABLE temp (a int)":                           false,
-		"CREATE TABLE t (temp int)":                           false,
-		"CREATE UNLOGGED TABLE t (a int)":                     false,
-		"SELECT 1 INTO TEMP t":                                true,
-		"SELECT 1 INTO LOCAL TEMPORARY TABLE t":               true,
-		"WITH x AS (SELECT 1) SELECT * INTO pg_temp.t FROM x": true,
-		"SELECT 1 INTO t":                                     false,
-		"SELECT temp FROM t":                                  false,
-		"SELECT 'into temp'":                                  false,
-		"SELECT * FROM pg_temp.users":                         false,
-		"EXPLAIN ANALYZE CREATE TEMP TABLE t AS SELECT 1":     true,
-		"DO $$ BEGIN CREATE TEMP TABLE t (a int); END $$":     true,
-		"DO $$ BEGIN NULL; END $$":                            false,
-		"INSERT INTO temp VALUES (1)":                         false,
-		"SELECT 1 INTO":                                       false,
-		"CREATE":                                              false,
+	made := func(name string) *sqltext.TempChange { return &sqltext.TempChange{Made: name} }
+	unknown := &sqltext.TempChange{Made: "?"}
+	for sql, want := range map[string]*sqltext.TempChange{
+		"CREATE TEMP TABLE t (a int)": made("t"),
+		"create /* x */ local temporary table if not exists T (a int) on commit preserve rows": made("t"),
+		`CREATE TEMP TABLE "A b" (a int) ON COMMIT DROP`:                                       {Made: "A b", DropOnCommit: true},
+		"CREATE TEMP TABLE t ON COMMIT DROP AS SELECT 1 AS on":                                 {Made: "t", DropOnCommit: true},
+		"CREATE TEMP TABLE t ON COMMIT DELETE ROWS AS SELECT 1":                                made("t"),
+		"CREATE OR REPLACE TEMP VIEW v AS SELECT 1":                                            made("v"),
+		"CREATE OR REPLACE TEMP RECURSIVE VIEW v (a) AS SELECT 1":                              made("v"),
+		"CREATE TEMPORARY SEQUENCE s":                                                          made("s"),
+		"CREATE TABLE pg_temp.users (a int)":                                                   made("users"),
+		`CREATE TABLE "pg_temp_3".users (a int)`:                                               made("users"),
+		`CREATE TABLE U&"pg\005ftemp".users (a int)`:                                           unknown,
+		`CREATE TEMP TABLE U&"us\0065rs" (a int)`:                                              unknown,
+		"CREATE TYPE pg_temp.users AS (a int)":                                                 unknown,
+		"CREATE TABLE temp (a int)":                                                            nil,
+		"CREATE TABLE t (temp int)":                                                            nil,
+		"CREATE UNLOGGED TABLE t (a int)":                                                      nil,
+		"CREATE OR REPLACE VIEW app.v AS SELECT 1":                                             {View: "v"},
+		"CREATE VIEW v AS SELECT * FROM pg_temp.t":                                             unknown,
+		"SELECT 1 INTO TEMP t":                                                                 made("t"),
+		"SELECT 1 INTO LOCAL TEMPORARY TABLE t":                                                made("t"),
+		"WITH x AS (SELECT 1) SELECT * INTO pg_temp.t FROM x":                                  made("t"),
+		`SELECT 1 INTO U&"x" FROM temp`:                                                        unknown,
+		"SELECT 1 INTO t":                                                                      nil,
+		"SELECT temp FROM t":                                                                   nil,
+		"SELECT 'into temp'":                                                                   nil,
+		"SELECT * FROM pg_temp.users":                                                          nil,
+		"EXPLAIN ANALYZE CREATE TEMP TABLE t AS SELECT 1":                                      unknown,
+		"DO $$ BEGIN CREATE TEMP TABLE t (a int); END $$":                                      unknown,
+		"DO $$ BEGIN NULL; END $$":                                                             nil,
+		"INSERT INTO temp VALUES (1)":                                                          nil,
+		"SELECT 1 INTO":                                                                        nil,
+		"CREATE":                                                                               nil,
+		`DROP TABLE IF EXISTS a, pg_temp."B", public.c, d CASCADE`:                             {Dropped: []string{"a", "B", "d"}},
+		"DROP VIEW v":                   {Dropped: []string{"v"}},
+		"DROP TABLE public.a":           nil,
+		"DROP FUNCTION a":               nil,
+		"DROP TABLE":                    nil,
+		"ALTER TABLE a RENAME TO users": {Old: "a", New: "users"},
+		`ALTER TABLE IF EXISTS ONLY pg_temp.a RENAME TO "Users"`: {Old: "a", New: "Users"},
+		"ALTER TABLE public.a RENAME TO users":                   nil,
+		"ALTER TABLE a RENAME COLUMN b TO c":                     nil,
+		"ALTER TABLE a ADD b int":                                nil,
 	} {
 		t.Run(sql, func(t *testing.T) {
 			t.Parallel()
-			if got := sqltext.Analyze(sql).Temp; got != want {
-				t.Errorf("temporary: %v, want %v", got, want)
+			got := sqltext.Analyze(sql)
+			if got.UnknownTemp != (want == unknown) {
+				t.Errorf("unknown name: %v", got.UnknownTemp)
+			}
+			if diff := cmp.Diff(want, got.Temp); diff != "" && want != unknown {
+				t.Error(diff)
 			}
 		})
 	}

@@ -2,23 +2,38 @@ package sqltext
 
 import "strings"
 
-// temporary reports whether the statement sql, whose first word is keyword, may make a temporary object.
-func temporary(sql, keyword string) bool {
-	switch keyword {
-	case "create", "select", "with", "explain", "do":
-	default:
-		return false
-	}
-	if !mentionsTemp(sql) {
-		return false
-	}
+// TempChange is what a statement does to the temporary relations of its session, by their names without a schema.
+type TempChange struct {
+	Made         string   // one that is made; "" = none
+	DropOnCommit bool     // it lasts until the transaction ends
+	View         string   // a view, which is temporary where it reads a temporary relation
+	Dropped      []string // those that the statement drops, if they are temporary
+	Old, New     string   // one that gets another name, if it is temporary
+}
+
+// temporary says what the statement sql, whose first word is keyword, does to temporary relations; unknown is true when it may make a
+// temporary object whose name is not known.
+func temporary(sql, keyword string) (change *TempChange, unknown bool) {
+	p := parser{lexer: lexer{sql: sql}}
+	p.advance()
 	switch keyword {
 	case "create":
-		return createsTemp(sql)
+		p.advance()
+		return p.created()
+	case "drop":
+		p.advance()
+		return p.dropped(), false
+	case "alter":
+		p.advance()
+		return p.renamed(), false
+	case "select", "with":
+		if mentionsTemp(sql) {
+			return p.selectedInto()
+		}
 	case "explain", "do":
-		return true // what runs is inside
+		return nil, mentionsTemp(sql) // what runs is inside
 	}
-	return selectsIntoTemp(sql)
+	return nil, false
 }
 
 // mentionsTemp reports whether "temp" is in s, in any case.
@@ -31,15 +46,46 @@ func mentionsTemp(s string) bool {
 	return false
 }
 
-// createsTemp looks at the words between CREATE and the kind of the object, then for names in pg_temp.
-func createsTemp(sql string) bool {
-	p := parser{lexer: lexer{sql: sql}}
-	p.advance()
-	p.advance()
-	for p.accept("or", "replace", "global", "local", "unlogged", "recursive") {
+// created reads what follows CREATE.
+func (p *parser) created() (*TempChange, bool) {
+	for p.accept("or", "replace", "global", "local", "unlogged") {
 	}
-	if p.is("temp") || p.is("temporary") {
-		return true
+	temp := p.accept("temp", "temporary")
+	p.accept("recursive")
+	view := p.is("view")
+	if !p.accept("table", "view", "sequence") {
+		return nil, temp || p.anyTempName()
+	}
+	if p.accept("if") {
+		p.accept("not")
+		p.accept("exists")
+	}
+	schema, name, ok := p.relationName()
+	if !ok {
+		return nil, temp || p.anyTempName()
+	}
+	switch {
+	case temp || IsTempSchema(schema):
+		return &TempChange{Made: name, DropOnCommit: p.dropsOnCommit()}, false
+	case view:
+		return &TempChange{View: name}, p.anyTempName()
+	}
+	return nil, p.anyTempName()
+}
+
+// relationName reads name or schema.name. ok is false for a name that is not worked out.
+func (p *parser) relationName() (schema, name string, ok bool) {
+	if name, ok = p.identifier(); ok && p.acceptSymbol('.') {
+		schema = name
+		name, ok = p.identifier()
+	}
+	return schema, name, ok
+}
+
+// anyTempName looks for names in pg_temp in the rest of a statement.
+func (p *parser) anyTempName() bool {
+	if !mentionsTemp(p.sql) && !strings.Contains(p.sql, "&") {
+		return false
 	}
 	for ; p.tok.kind != end; p.advance() {
 		if p.inTempSchema() {
@@ -49,20 +95,87 @@ func createsTemp(sql string) bool {
 	return false
 }
 
-// selectsIntoTemp looks for INTO TEMP and INTO pg_temp.
-func selectsIntoTemp(sql string) bool {
-	p := parser{lexer: lexer{sql: sql}}
+// dropsOnCommit looks for ON COMMIT DROP in the rest of a statement.
+func (p *parser) dropsOnCommit() bool {
+	for ; p.tok.kind != end; p.advance() {
+		if p.accept("on") && p.accept("commit") && p.is("drop") {
+			return true
+		}
+		if p.tok.kind == end {
+			return false
+		}
+	}
+	return false
+}
+
+// dropped reads what follows DROP.
+func (p *parser) dropped() *TempChange {
+	if !p.accept("table", "view", "sequence") {
+		return nil
+	}
+	if p.accept("if") {
+		p.accept("exists")
+	}
+	var change TempChange
+	for more := true; more; more = p.acceptSymbol(',') {
+		schema, name, ok := p.relationName()
+		if !ok {
+			break
+		}
+		if schema == "" || IsTempSchema(schema) {
+			change.Dropped = append(change.Dropped, name)
+		}
+	}
+	if change.Dropped == nil {
+		return nil
+	}
+	return &change
+}
+
+// renamed reads what follows ALTER: TABLE name RENAME TO name.
+func (p *parser) renamed() *TempChange {
+	if !p.accept("table", "view", "sequence", "index") {
+		return nil
+	}
+	if p.accept("if") {
+		p.accept("exists")
+	}
+	p.accept("only")
+	schema, old, ok := p.relationName()
+	if !ok || schema != "" && !IsTempSchema(schema) || !p.accept("rename") || !p.accept("to") {
+		return nil
+	}
+	name, ok := p.identifier()
+	if !ok {
+		return nil
+	}
+	return &TempChange{Old: old, New: name}
+}
+
+// selectedInto looks for INTO TEMP name and INTO pg_temp.name.
+func (p *parser) selectedInto() (*TempChange, bool) {
 	for p.advance(); p.tok.kind != end; p.advance() {
 		if !p.is("into") {
 			continue
 		}
 		p.advance()
 		p.accept("global", "local")
-		if p.is("temp") || p.is("temporary") || p.inTempSchema() {
-			return true
+		temp := p.accept("temp", "temporary")
+		p.accept("table")
+		at := *p
+		schema, name, ok := p.relationName()
+		switch {
+		case ok && (temp || IsTempSchema(schema)):
+			return &TempChange{Made: name}, false
+		case temp:
+			return nil, true
+		}
+		*p = at
+		if p.tok.kind == escaped {
+			return nil, true
 		}
 	}
-	return false
+	return nil, false
 }
 
 // inTempSchema reports whether the next token names a session's temporary schema, or may do so.

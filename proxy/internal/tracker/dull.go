@@ -36,7 +36,7 @@ func (t *Tracker) dullQuery(text []byte, skip Reason) (statements int, ok bool) 
 		return 0, false
 	}
 	for _, piece := range t.dull.pieces {
-		if !inert(sqltext.Analyze(piece)) {
+		if !sqltext.Analyze(piece).Inert() {
 			return 0, false
 		}
 	}
@@ -59,9 +59,6 @@ func (t *Tracker) dullStatement(text []byte) bool {
 	t.dull.statement.skip = Unprotected
 	return true
 }
-
-// inert reports whether a statement leaves the session as it was.
-func inert(e sqltext.Effect) bool { return e.Action == sqltext.None && !e.Hidden && !e.Temp }
 
 // bindDull begins a Bind message of a dull statement, whose parameters are of no interest; false when it is another.
 func (t *Tracker) bindDull(body []byte) bool {

@@ -25,7 +25,7 @@ type layer struct {
 	session   map[string]string
 	local     map[string]local // hides session until the transaction ends
 	uncertain bool
-	temp      bool // there may be temporary objects, which hide others of their names
+	temps     temps
 }
 
 type savepoint struct {
@@ -53,11 +53,12 @@ type view struct {
 	settings  map[string]string
 	app       string
 	uncertain bool
+	temps     temps
 }
 
 // same reports whether nothing changed between two views, of which the first may not be known.
 func (v *view) same(other *view) bool {
-	return v == other || v != nil && v.uncertain == other.uncertain && maps.Equal(v.settings, other.settings)
+	return v == other || v != nil && v.uncertain == other.uncertain && maps.Equal(v.settings, other.settings) && v.temps.same(other.temps)
 }
 
 func newSettings(s Startup) settings {
@@ -68,7 +69,7 @@ func newSettings(s Startup) settings {
 	if s.ApplicationName != "" {
 		m["application_name"] = s.ApplicationName
 	}
-	l := layer{session: m, uncertain: s.SettingsUncertain, temp: searchesTemp(m["search_path"])}
+	l := layer{session: m, uncertain: s.SettingsUncertain, temps: temps{unknown: searchesTemp(m["search_path"])}}
 	return settings{reset: l, now: l}
 }
 
@@ -85,7 +86,7 @@ func (s *settings) current() *view {
 			m[name] = v.value
 		}
 	}
-	v := &view{app: m["application_name"], uncertain: s.now.uncertain || s.now.temp}
+	v := &view{app: m["application_name"], uncertain: s.now.uncertain || s.now.temps.unknown, temps: s.now.temps}
 	delete(m, "application_name")
 	delete(m, "client_encoding")
 	if len(m) > 0 {
@@ -97,7 +98,7 @@ func (s *settings) current() *view {
 
 // apply does what a completed statement did; tag is its command tag.
 func (s *settings) apply(e sqltext.Effect, tag string) {
-	if e.Action == sqltext.None && !e.Hidden && !e.Temp {
+	if e.Inert() {
 		return
 	}
 	s.begin()
@@ -110,7 +111,7 @@ func (s *settings) apply(e sqltext.Effect, tag string) {
 	case sqltext.DiscardAll:
 		s.now = s.reset
 	case sqltext.DiscardTemp:
-		s.now.temp = searchesTemp(s.current().settings["search_path"])
+		s.now.temps = temps{unknown: searchesTemp(s.current().settings["search_path"])}
 		s.view = nil
 	case sqltext.Begin:
 		s.block = true
@@ -128,8 +129,11 @@ func (s *settings) apply(e sqltext.Effect, tag string) {
 	if e.Hidden {
 		s.now.uncertain = true
 	}
-	if e.Temp {
-		s.now.temp = true
+	if e.UnknownTemp {
+		s.now.temps.unknown = true
+	}
+	if e.Temp != nil {
+		s.now.temps = s.now.temps.after(*e.Temp)
 	}
 }
 
@@ -145,7 +149,7 @@ func (s *settings) end(chain, rollback bool) {
 	if rollback && s.open {
 		s.now = s.base
 	}
-	s.now.local = nil
+	s.now.local, s.now.temps = nil, s.now.temps.committed()
 	s.open, s.block, s.failed, s.savepoints, s.view = false, false, false, nil, nil
 	if chain {
 		s.begin()
@@ -223,7 +227,7 @@ func (s *settings) set(e sqltext.Effect) {
 		return
 	}
 	if e.Name == "search_path" && searchesTemp(e.Value) {
-		s.now.temp = true // what is created without a schema may be temporary now
+		s.now.temps.unknown = true // what is created without a schema may be temporary now
 	}
 	if e.Local {
 		m := maps.Clone(s.now.local)

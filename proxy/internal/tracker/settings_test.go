@@ -70,6 +70,8 @@ func TestSettings(t *testing.T) {
 		{"executed what was prepared out of sight", []string{"EXECUTE p -> SELECT 1"}, "dp.start=1 ?"},
 
 		{"temporary table", []string{"CREATE TEMP TABLE users (x int)"}, "dp.start=1 ?"},
+		{"temporary table of another name", []string{"CREATE TEMP TABLE user_s (x int)"}, "dp.start=1"},
+		{"temporary table in capitals and quotes", []string{`CREATE TEMP TABLE "USERS" (x int)`}, "dp.start=1 ?"},
 		{"temporary table that failed", []string{"CREATE TEMP TABLE users (x int) -> !"}, "dp.start=1"},
 		{"temporary table rolled back", []string{"T:BEGIN", "T:CREATE TEMP TABLE users (x int)", "ROLLBACK"}, "dp.start=1"},
 		{"temporary table behind a savepoint", []string{"T:BEGIN", "T:SAVEPOINT s", "T:SELECT 1 AS id INTO TEMP users", "T:ROLLBACK TO s"}, "dp.start=1"},
@@ -78,6 +80,20 @@ func TestSettings(t *testing.T) {
 		{"discard temp rolled back", []string{"CREATE TEMP TABLE users (x int)", "T:BEGIN", "T:DISCARD TEMP", "ROLLBACK"}, "dp.start=1 ?"},
 		{"discard temp does not make the rest certain", []string{"SELECT set_config('a', x, false) FROM y", "DISCARD TEMP"}, "dp.start=1 ?"},
 		{"temporary table, then reset all", []string{"CREATE TEMP TABLE users (x int)", "RESET ALL"}, "dp.start=1 ?"},
+		{"temporary table dropped", []string{"CREATE TEMP TABLE users (x int)", "DROP TABLE IF EXISTS other, users CASCADE"}, "dp.start=1"},
+		{"temporary table dropped by its schema", []string{"CREATE TEMP TABLE users (x int)", "DROP TABLE pg_temp.users"}, "dp.start=1"},
+		{"the table that it hides dropped", []string{"CREATE TEMP TABLE users (x int)", "DROP TABLE public.users"}, "dp.start=1 ?"},
+		{"drop that failed", []string{"CREATE TEMP TABLE users (x int)", "DROP TABLE users -> !"}, "dp.start=1 ?"},
+		{"drop rolled back", []string{"CREATE TEMP TABLE users (x int)", "T:BEGIN", "T:DROP TABLE users", "ROLLBACK"}, "dp.start=1 ?"},
+		{"on commit drop, in its transaction", []string{"T:BEGIN", "T:CREATE TEMP TABLE users (x int) ON COMMIT DROP"}, "dp.start=1 ?"},
+		{"on commit drop, committed", []string{"T:BEGIN", "T:CREATE TEMP TABLE users (x int) ON COMMIT DROP", "COMMIT"}, "dp.start=1"},
+		{"on commit drop, without a block", []string{"CREATE TEMP TABLE users ON COMMIT DROP AS SELECT 1"}, "dp.start=1"},
+		{"temporary table renamed", []string{"CREATE TEMP TABLE other (x int)", "ALTER TABLE other RENAME TO users"}, "dp.start=1 ?"},
+		{"temporary table renamed away", []string{"CREATE TEMP TABLE users (x int)", "ALTER TABLE users RENAME TO other"}, "dp.start=1"},
+		{"another table renamed", []string{"CREATE TEMP TABLE other (x int)", "ALTER TABLE app.clients RENAME TO users"}, "dp.start=1"},
+		{"view that may be temporary", []string{"CREATE TEMP TABLE other (x int)", "CREATE VIEW users AS SELECT * FROM other"}, "dp.start=1 ?"},
+		{"view that is none", []string{"CREATE VIEW users AS SELECT * FROM other"}, "dp.start=1"},
+		{"temporary table of an unknown name", []string{"DO $$ BEGIN CREATE TEMP TABLE x (a int); END $$", "DROP TABLE users"}, "dp.start=1 ?"},
 		{"temporary schema searched", []string{"SET search_path = pg_temp, public"}, "dp.start=1 search_path=pg_temp, public ?"},
 		{"temporary schema not searched any more", []string{"SET search_path = pg_temp", "CREATE TABLE users (x int)", "RESET search_path"}, "dp.start=1 ?"},
 		{"temporary schema searched, discard temp", []string{"SET search_path = pg_temp", "DISCARD TEMP"}, "dp.start=1 search_path=pg_temp ?"},
@@ -98,13 +114,13 @@ func TestSettings(t *testing.T) {
 			for _, statement := range test.statements {
 				status = s.play(statement)
 			}
-			s.run1("SELECT 'end'", "SELECT 1", status)
+			s.run1("SELECT 'end' FROM Users", "SELECT 1", status)
 			r := s.run(t)
 			last := r.Queries[len(r.Queries)-1]
-			if last.SQL != "SELECT 'end'" {
+			if last.SQL != "SELECT 'end' FROM Users" {
 				t.Fatalf("the last query is %q", last.SQL)
 			}
-			if diff := cmp.Diff(test.want, settingsText(last.Settings, last.SettingsUncertain)); diff != "" {
+			if diff := cmp.Diff(test.want, settingsText(last.Settings, last.SettingsUncertain || len(last.Temporary) > 0)); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -274,7 +274,7 @@ func (t *Tracker) ready(r record) {
 
 // effect does what a completed statement did to the session. What it returns is for EXECUTE.
 func (t *Tracker) effect(e sqltext.Effect, tag string) (ran execution) {
-	if e.Action == sqltext.None && !e.Hidden && !e.Temp {
+	if e.Inert() {
 		return ran
 	}
 	t.settings.apply(e, tag)
@@ -326,7 +326,7 @@ func (t *Tracker) unseen(reason Reason, tag string) {
 func (t *Tracker) capture(q capture.Query, v *view, hidden bool) {
 	q.SessionID = t.cfg.SessionID
 	q.User, q.Database, q.ApplicationName = t.cfg.Startup.User, t.cfg.Startup.Database, v.app
-	q.Settings, q.SettingsUncertain = v.settings, v.uncertain || hidden
+	q.Settings, q.SettingsUncertain, q.Temporary = v.settings, v.uncertain || hidden, v.temps.namedIn(q.SQL)
 	t.cfg.Counts.Captured++
 	t.cfg.Emit(q)
 }

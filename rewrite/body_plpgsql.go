@@ -1,0 +1,291 @@
+package rewrite
+
+import (
+	"slices"
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pgparse"
+)
+
+// bodyPart is one SQL statement of a function's body, or an expression of it as a SELECT.
+type bodyPart struct {
+	sql     string
+	dynamic bool // an expression whose value is run as a statement
+}
+
+// plpgsqlParts splits a PL/pgSQL body into the SQL that it holds, by the grammar of pl_gram.y: an expression ends at the first
+// word or sign outside parentheses that may follow it, as in PostgreSQL's own parser. false = the body is not of that grammar.
+//
+// libpg_query has a parser for PL/pgSQL too. It knows no types, and so refuses bodies that PostgreSQL takes: OPEN of a bound cursor, INTO a
+// field of a composite variable; and hostile bodies can end its process.
+func plpgsqlParts(body string) ([]bodyPart, bool) {
+	tokens, err := pgparse.Scan(body)
+	if err != nil {
+		return nil, false
+	}
+	p := &plpgsqlSplitter{body: body}
+	for _, t := range tokens {
+		if start, end := int(t.GetStart()), int(t.GetEnd()); isComment(t.GetToken()) || start < 0 || end < start || end > len(body) {
+			continue
+		}
+		p.tokens = append(p.tokens, t)
+	}
+	for p.sign("#") { // #option word, #variable_conflict word
+		p.at += 3
+	}
+	p.block()
+	p.accept(";")
+	return p.parts, !p.failed && p.at == len(p.tokens)
+}
+
+// plpgsqlSplitter reads a body token by token.
+type plpgsqlSplitter struct {
+	body   string
+	tokens []*pg_query.ScanToken // no comments
+	at     int
+	depth  int // of nested statements
+	parts  []bodyPart
+	failed bool
+}
+
+// maxNestedStatements bounds the recursion.
+const maxNestedStatements = 200
+
+func (p *plpgsqlSplitter) fail() { p.failed, p.at = true, len(p.tokens) }
+
+// text is the token i as written, words in lower case; "" beyond the end.
+func (p *plpgsqlSplitter) text(i int) string {
+	if i >= len(p.tokens) {
+		return ""
+	}
+	return foldASCII(p.body[p.tokens[i].GetStart():p.tokens[i].GetEnd()])
+}
+
+// isName reports whether the token i is a word or a quoted identifier.
+func (p *plpgsqlSplitter) isName(i int) bool {
+	if i >= len(p.tokens) {
+		return false
+	}
+	t := p.tokens[i]
+	return t.GetToken() == pg_query.Token_IDENT || t.GetToken() == pg_query.Token_UIDENT || t.GetKeywordKind() != pg_query.KeywordKind_NO_KEYWORD
+}
+
+// sign reports whether the next token is one of texts; a quoted identifier is none.
+func (p *plpgsqlSplitter) sign(texts ...string) bool {
+	return p.at < len(p.tokens) && slices.Contains(texts, p.text(p.at))
+}
+
+func (p *plpgsqlSplitter) accept(texts ...string) bool {
+	if p.sign(texts...) {
+		p.at++
+		return true
+	}
+	return false
+}
+
+func (p *plpgsqlSplitter) expect(texts ...string) {
+	for _, text := range texts {
+		if !p.accept(text) {
+			p.fail()
+		}
+	}
+}
+
+// until takes what stands before the first of ends that is outside parentheses, which it leaves, and returns it.
+func (p *plpgsqlSplitter) until(ends ...string) string {
+	from, depth := p.at, 0
+	for ; p.at < len(p.tokens); p.at++ {
+		if depth == 0 && p.sign(ends...) {
+			return p.between(from, p.at)
+		}
+		switch p.text(p.at) {
+		case "(", "[":
+			depth++
+		case ")", "]":
+			depth--
+		}
+	}
+	p.fail()
+	return ""
+}
+
+// between is the text from one token up to another.
+func (p *plpgsqlSplitter) between(from, to int) string {
+	if from >= to || to >= len(p.tokens) {
+		return ""
+	}
+	return p.body[p.tokens[from].GetStart():p.tokens[to].GetStart()]
+}
+
+func (p *plpgsqlSplitter) add(sql string, dynamic bool) {
+	p.parts = append(p.parts, bodyPart{sql, dynamic})
+}
+
+// expression adds the expression, or list of them, before the first of ends.
+func (p *plpgsqlSplitter) expression(ends ...string) {
+	if text := p.until(ends...); text != "" {
+		p.add("SELECT "+text, false)
+	}
+}
+
+// dynamic adds what follows EXECUTE, up to the first of ends or USING, which it leaves.
+func (p *plpgsqlSplitter) dynamic(ends ...string) {
+	if text := p.until(append(ends, "using")...); text != "" {
+		p.add("SELECT "+text, true)
+		return
+	}
+	p.fail()
+}
+
+// block reads [<<label>>] [DECLARE ...] BEGIN ... END [label].
+func (p *plpgsqlSplitter) block() {
+	p.label()
+	if p.accept("declare") {
+		for !p.sign("begin") && p.at < len(p.tokens) {
+			p.declaration()
+		}
+	}
+	p.expect("begin")
+	p.statements("end", "exception")
+	if p.accept("exception") {
+		for p.accept("when") {
+			p.until("then") // names of conditions
+			p.expect("then")
+			p.statements("when", "end")
+		}
+	}
+	p.expect("end")
+	if !p.sign(";") && p.isName(p.at) {
+		p.at++
+	}
+}
+
+func (p *plpgsqlSplitter) label() {
+	if p.accept("<<") {
+		p.at++
+		p.expect(">>")
+	}
+}
+
+// declaration reads one variable, alias or cursor.
+func (p *plpgsqlSplitter) declaration() {
+	if p.accept("declare") {
+		return
+	}
+	if p.sign("<<") {
+		p.label()
+		return
+	}
+	if !p.isName(p.at) {
+		p.fail()
+		return
+	}
+	p.at++
+	switch at := p.at; {
+	case p.accept("alias"):
+		p.until(";")
+	case p.accept("no") && p.accept("scroll") && p.accept("cursor"), p.reset(at) && p.accept("scroll") && p.accept("cursor"), p.reset(at) && p.accept("cursor"):
+		p.cursor()
+	default:
+		p.at = at
+		p.variable()
+	}
+	p.expect(";")
+}
+
+// reset goes back; it is true for use in a condition.
+func (p *plpgsqlSplitter) reset(at int) bool {
+	p.at = at
+	return true
+}
+
+// cursor reads [(name type, ...)] FOR query.
+func (p *plpgsqlSplitter) cursor() {
+	if p.accept("(") {
+		for p.at < len(p.tokens) && !p.accept(")") {
+			p.at++ // the argument's name
+			p.dataType(p.until(",", ")"))
+			p.accept(",")
+		}
+	}
+	if !p.accept("for", "is") {
+		p.fail()
+	}
+	p.query(";")
+}
+
+// variable reads [CONSTANT] type [COLLATE c] [NOT NULL] [:= expression].
+func (p *plpgsqlSplitter) variable() {
+	p.accept("constant")
+	p.dataType(p.until(";", ":=", "=", "default", "not", "collate"))
+	if p.accept("collate") {
+		p.until(";", ":=", "=", "default", "not")
+	}
+	if p.accept("not") {
+		p.expect("null")
+	}
+	if p.accept(":=", "=", "default") {
+		p.expression(";")
+	}
+}
+
+// dataType adds a type: as a cast, or, where it is that of a relation or of one of its columns, as a query on the relation.
+func (p *plpgsqlSplitter) dataType(text string) {
+	of, kind, percent := strings.Cut(text, "%")
+	kind = foldASCII(strings.TrimSpace(kind))
+	switch {
+	case !percent:
+		p.add("SELECT NULL::"+text, false)
+		return
+	case strings.HasPrefix(kind, "rowtype"):
+	case strings.HasPrefix(kind, "type"):
+		dot := strings.LastIndexByte(of, '.')
+		if dot < 0 { // another variable's
+			return
+		}
+		of = of[:dot]
+	default:
+		p.fail()
+		return
+	}
+	p.add("SELECT FROM "+of, false)
+}
+
+// query adds a statement that is a query, up to one of ends, or what EXECUTE gives.
+func (p *plpgsqlSplitter) query(ends ...string) {
+	if p.accept("execute") {
+		p.dynamic(ends...)
+		if p.accept("using") {
+			p.expression(ends...)
+		}
+		return
+	}
+	p.sql(ends...)
+}
+
+// sql adds a statement without the variables that INTO names.
+func (p *plpgsqlSplitter) sql(ends ...string) {
+	from := p.at
+	p.until(ends...)
+	var b strings.Builder
+	at := from
+	for i := from; i < p.at; i++ {
+		if p.text(i) != "into" || i > from && slices.Contains([]string{"insert", "merge"}, p.text(i-1)) {
+			continue
+		}
+		b.WriteString(p.between(at, i))
+		i++
+		if p.text(i) == "strict" {
+			i++
+		}
+		for i++; p.text(i) == "," || p.text(i) == "."; i++ {
+			i++
+		}
+		at = i
+		i--
+	}
+	b.WriteString(p.between(at, p.at))
+	p.add(b.String(), false)
+}

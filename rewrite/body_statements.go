@@ -1,0 +1,250 @@
+package rewrite
+
+// The statements of PL/pgSQL (manual, part V, PL/pgSQL). Words that may start one and are no reserved words may be variables too: these
+// are recognised by the assignment first.
+
+// statements reads up to one of ends, which it leaves.
+func (p *plpgsqlSplitter) statements(ends ...string) {
+	p.depth++
+	for p.at < len(p.tokens) && !p.sign(ends...) {
+		if p.depth > maxNestedStatements {
+			p.fail()
+		}
+		p.statement()
+	}
+	p.depth--
+}
+
+func (p *plpgsqlSplitter) statement() {
+	if p.assignment() {
+		return
+	}
+	p.label()
+	switch {
+	case p.sign("declare", "begin"):
+		p.block()
+	case p.accept("if"):
+		p.conditional()
+		return
+	case p.accept("case"):
+		p.choice()
+		return
+	case p.accept("loop"):
+		p.loop()
+		return
+	case p.accept("while"):
+		p.expression("loop")
+		p.expect("loop")
+		p.loop()
+		return
+	case p.accept("for"):
+		p.forLoop()
+		return
+	case p.accept("foreach"):
+		p.until("array")
+		p.expect("array")
+		p.expression("loop")
+		p.expect("loop")
+		p.loop()
+		return
+	case p.accept("exit", "continue"):
+		p.until("when", ";")
+		if p.accept("when") {
+			p.expression(";")
+		}
+	case p.accept("return"):
+		p.returned()
+	case p.accept("raise"):
+		p.raise()
+	case p.accept("assert"):
+		p.expression(";")
+	case p.accept("execute"):
+		p.execute()
+	case p.accept("perform"):
+		p.expression(";")
+	case p.accept("get", "close", "null"):
+		p.until(";")
+	case p.accept("fetch", "move"):
+		if from := p.at; p.until(";") != "" && p.holds(from, "(") {
+			p.fail()
+		}
+	case p.accept("open"):
+		p.open()
+	default:
+		p.sql(";")
+	}
+	p.expect(";")
+}
+
+// holds reports whether a text stands between a token and the next.
+func (p *plpgsqlSplitter) holds(from int, text string) bool {
+	for i := from; i < p.at; i++ {
+		if p.text(i) == text {
+			return true
+		}
+	}
+	return false
+}
+
+// assignment reads variable.field[i] := expression; false when the next statement is another.
+func (p *plpgsqlSplitter) assignment() bool {
+	from := p.at
+	if !p.isName(from) {
+		return false
+	}
+	for p.at++; ; {
+		switch {
+		case p.sign(".") && p.isName(p.at+1):
+			p.at += 2
+			continue
+		case p.accept("["):
+			p.until("]")
+			p.at++
+			continue
+		case p.sign(":=", "="):
+			p.add("SELECT "+p.between(from, p.at), false) // its subscripts
+			p.at++
+			p.expression(";")
+			p.expect(";")
+			return true
+		}
+		p.at = from
+		return false
+	}
+}
+
+// conditional reads what follows IF.
+func (p *plpgsqlSplitter) conditional() {
+	for more := true; more; more = p.accept("elsif", "elseif") {
+		p.expression("then")
+		p.expect("then")
+		p.statements("elsif", "elseif", "else", "end")
+	}
+	if p.accept("else") {
+		p.statements("end")
+	}
+	p.expect("end", "if", ";")
+}
+
+// choice reads what follows CASE; its values are compared by =.
+func (p *plpgsqlSplitter) choice() {
+	search := p.until("when")
+	for p.accept("when") {
+		switch values := p.until("then"); search {
+		case "":
+			p.add("SELECT "+values, false)
+		default:
+			p.add("SELECT ("+search+"\n) IN ("+values+"\n)", false)
+		}
+		p.expect("then")
+		p.statements("when", "else", "end")
+	}
+	if p.accept("else") {
+		p.statements("end")
+	}
+	p.expect("end", "case", ";")
+}
+
+// loop reads the body of a loop.
+func (p *plpgsqlSplitter) loop() {
+	p.statements("end")
+	p.expect("end", "loop")
+	if !p.sign(";") {
+		p.at++ // its label
+	}
+	p.expect(";")
+}
+
+// forLoop reads what follows FOR: over integers, a query, a cursor or the result of EXECUTE.
+func (p *plpgsqlSplitter) forLoop() {
+	p.until("in")
+	p.expect("in")
+	from := p.at
+	p.until("loop", "..")
+	integers := p.sign("..")
+	p.at = from
+	switch {
+	case integers:
+		p.accept("reverse")
+		p.expression("..")
+		p.expect("..")
+		p.expression("by", "loop")
+		if p.accept("by") {
+			p.expression("loop")
+		}
+	case p.sign("select", "with", "values", "table", "(", "execute", "insert", "update", "delete", "merge"):
+		p.query("loop")
+	default:
+		p.at++
+		p.arguments()
+	}
+	p.expect("loop")
+	p.loop()
+}
+
+// arguments reads those of a cursor, if there are any.
+func (p *plpgsqlSplitter) arguments() {
+	if !p.accept("(") {
+		return
+	}
+	for p.at < len(p.tokens) && !p.accept(")") {
+		if p.isName(p.at) && (p.text(p.at+1) == ":=" || p.text(p.at+1) == "=>") {
+			p.at += 2
+		}
+		p.expression(",", ")")
+		p.accept(",")
+	}
+}
+
+// returned reads what follows RETURN.
+func (p *plpgsqlSplitter) returned() {
+	switch {
+	case p.accept("query"):
+		p.query(";")
+	case p.accept("next"):
+		p.expression(";")
+	default:
+		p.expression(";")
+	}
+}
+
+// raise reads what follows RAISE: a level, a format or a condition, arguments, options.
+func (p *plpgsqlSplitter) raise() {
+	p.accept("debug", "log", "info", "notice", "warning", "exception")
+	p.until(",", "using", ";")
+	for p.accept(",") {
+		p.expression(",", "using", ";")
+	}
+	for more := p.accept("using"); more; more = p.accept(",") {
+		p.at++ // the option's name
+		if !p.accept("=", ":=") {
+			p.fail()
+		}
+		p.expression(",", ";")
+	}
+}
+
+// execute reads what follows EXECUTE: an expression, INTO and USING in either order.
+func (p *plpgsqlSplitter) execute() {
+	p.dynamic("into", ";")
+	for p.at < len(p.tokens) && !p.sign(";") {
+		if p.accept("into") {
+			p.until("using", ";")
+			continue
+		}
+		p.expect("using")
+		p.expression("into", ";")
+	}
+}
+
+// open reads what follows OPEN: a bound cursor with arguments, or any with a query.
+func (p *plpgsqlSplitter) open() {
+	p.at++
+	p.accept("no")
+	p.accept("scroll")
+	if p.accept("for") {
+		p.query(";")
+		return
+	}
+	p.arguments()
+}

@@ -1,0 +1,82 @@
+package rewrite
+
+import "slices"
+
+// AssumedFunction is what Plan.Assumed says of a function that is declared safe, or immutable, and of which it cannot be told from a
+// catalog what it reads: there is no catalog of the engine, or its body cannot be judged, or puts the text of a statement together.
+func AssumedFunction(name string) string {
+	return "function " + name + " reads no protected table (what it reads cannot be told from the engine's catalog)"
+}
+
+// opacity finds the functions of which it cannot be told what they read.
+type opacity struct {
+	catalog   *catalogIndex
+	limits    Options
+	functions *functions
+	judged    map[*Function]bool
+}
+
+// newOpaque judges every function of the engine's catalog that a statement may call without being refused.
+func newOpaque(x *catalogIndex, limits Options, f *functions) map[*Function]bool {
+	if x == nil {
+		return nil
+	}
+	o := &opacity{catalog: x, limits: limits, functions: f, judged: map[*Function]bool{}}
+	for i := range x.catalog.Functions {
+		if g := &x.catalog.Functions[i]; f.declared(g.Schema, g.Name) || g.Volatility == "immutable" {
+			o.opaque(g)
+		}
+	}
+	return o.judged
+}
+
+// opaque judges one function. One that calls itself is taken for known while it is judged.
+func (o *opacity) opaque(f *Function) bool {
+	if opaque, ok := o.judged[f]; ok {
+		return opaque
+	}
+	o.judged[f] = false
+	o.judged[f] = o.judge(f)
+	return o.judged[f]
+}
+
+func (o *opacity) judge(f *Function) bool {
+	if isContrib(f) {
+		return false
+	}
+	calls := slices.Clone(f.Calls)
+	if f.Kind != KindAggregate {
+		names, fault := namesOf(o.limits, o.functions, f)
+		if fault != "" || names.dynamic || names.byName {
+			return true
+		}
+		for t := range names.functions {
+			calls = append(calls, t)
+		}
+	}
+	return slices.ContainsFunc(calls, func(t Table) bool {
+		return slices.ContainsFunc(o.catalog.functions[t.Name], func(g *Function) bool {
+			return (t.Schema == "" || t.Schema == g.Schema) && o.opaque(g)
+		})
+	})
+}
+
+// assumeFunction notes a users' function that a statement calls and of which it cannot be told what it reads. It reports whether there
+// is one among those that the name may mean.
+func (w *walker) assumeFunction(name string, users []*Function) bool {
+	if w.r.functions.source == nil {
+		w.assume(AssumedFunction(name))
+		return true
+	}
+	opaque := len(users) == 0
+	for _, f := range users {
+		if w.r.opaque[f] {
+			opaque = true
+			w.assume(AssumedFunction(Table{f.Schema, f.Name}.String()))
+		}
+	}
+	if len(users) == 0 {
+		w.assume(AssumedFunction(name))
+	}
+	return opaque
+}

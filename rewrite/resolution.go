@@ -1,0 +1,226 @@
+package rewrite
+
+import (
+	"slices"
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+)
+
+// nameUse is one use of a function's, operator's or type's name, to be found again in the shadow database.
+type nameUse struct {
+	kind         useKind
+	schema, name string // schema "" = by the path
+	call         *pg_query.FuncCall
+	operands     operands
+	builtin      bool // PostgreSQL has one of this name
+	node         string
+	offset       int32
+}
+
+type useKind string
+
+const (
+	useFunction useKind = "function"
+	useOperator useKind = "operator"
+	useType     useKind = "type"
+)
+
+// use notes a name. In the body of a function names are the judge's.
+func (w *walker) use(u nameUse) {
+	if w.callees == nil && !w.printed {
+		w.uses = append(w.uses, u)
+	}
+}
+
+// values returns what types the values of the statement may have; nil = not known, in the body of a function.
+func (w *walker) values() *valueTypes {
+	if w.types == nil && w.root != nil {
+		w.types = newValueTypes(w.root, w.q.Params, w.r.functions.source, w.r.functions.shadow)
+	}
+	return w.types
+}
+
+// callable returns the functions that a call may mean, by its arguments.
+func (w *walker) callable(found []*Function, call *pg_query.FuncCall) []*Function {
+	typed := slices.ContainsFunc(found, func(f *Function) bool { return len(f.Takes) > 0 })
+	if !typed || w.values() == nil {
+		return found
+	}
+	return slices.DeleteFunc(slices.Clone(found), func(f *Function) bool { return !w.values().callable(f, call) })
+}
+
+// applicable reports whether an expression may mean one of some operators, by its operands.
+func (w *walker) applicable(found []Operator, e operands) bool {
+	return slices.ContainsFunc(found, func(o Operator) bool {
+		return o.Takes == [2]Table{} || w.values() == nil || w.values().applicable(o, e)
+	})
+}
+
+// replayPath returns the path for replays: the client's own, and behind it shadow.search_path where a name that the statement uses is
+// found nowhere else in the shadow database.
+func (w *walker) replayPath() searchPath {
+	p := w.path
+	if w.extendPath() {
+		for _, s := range w.r.options.ShadowPath {
+			if !slices.Contains(p.schemas, s) {
+				p.schemas = append(slices.Clone(p.schemas), s)
+			}
+		}
+	}
+	return p
+}
+
+// extendPath reports whether shadow.search_path is needed.
+func (w *walker) extendPath() bool {
+	shadow := w.r.functions.shadow
+	client, engine := searchPath{schemas: w.path.schemas}, searchPath{schemas: w.r.options.ShadowPath}
+	return len(engine.schemas) > 0 && slices.ContainsFunc(w.uses, func(u nameUse) bool {
+		if u.schema != "" || u.builtin {
+			return false
+		}
+		if shadow == nil {
+			w.assume(AssumedShadowPath)
+			return true
+		}
+		switch u.kind {
+		case useOperator:
+			return len(shadow.operatorsIn(u.name, client)) == 0 && len(shadow.operatorsIn(u.name, engine)) > 0
+		case useType:
+			return shadow.typeIn(u.name, client) == "" && shadow.typeIn(u.name, engine) != ""
+		}
+		return len(shadow.find("", u.name, client)) == 0 && len(shadow.find("", u.name, engine)) > 0
+	})
+}
+
+// resolve decides the path for replays and refuses the names that would mean something else under it than they did where the
+// client asked.
+func (w *walker) resolve() {
+	w.replay = w.replayPath()
+	if w.r.functions.source == nil || w.r.functions.shadow == nil {
+		return
+	}
+	for _, u := range w.uses {
+		if slices.ContainsFunc(w.refusals, func(r refusal) bool { return r.Offset == int(u.offset) }) {
+			continue // with a reason that says more
+		}
+		if u.schema == "" && w.path.uncertain {
+			w.inDoubt(u)
+			continue
+		}
+		if detail := w.differs(u); detail != "" {
+			w.refuse(ReasonResolvesDifferently, u.node, u.offset, string(u.kind)+" "+strings.TrimPrefix(u.schema+"."+u.name, ".")+" "+detail,
+				"give the shadow database the same functions, operators and types in the same schemas as the engine's, or qualify the name with a schema that holds the same in both")
+		}
+	}
+}
+
+// inDoubt refuses a name without a schema that may mean something of users' in the shadow database, where the client's path is not known.
+func (w *walker) inDoubt(u nameUse) {
+	shadow, found := w.r.functions.shadow, false
+	switch u.kind {
+	case useFunction:
+		found = len(w.callable(shadow.functions[u.name], u.call)) > 0
+	case useOperator:
+		found = w.applicable(shadow.operators[u.name], u.operands)
+	}
+	if found {
+		w.refuse(ReasonSettingsUncertain, u.node, u.offset, string(u.kind)+" "+u.name, "qualify the name with its schema")
+	}
+}
+
+// differs says how a name means something else in a replay; "" = it does not, or the server of the replay will say that it lacks it.
+func (w *walker) differs(u nameUse) string {
+	source, shadow := w.r.functions.source, w.r.functions.shadow
+	switch u.kind {
+	case useType:
+		return w.typeDiffers(u)
+	case useOperator:
+		return w.operatorDiffers(u)
+	}
+	originals := w.callable(source.resolve(u.schema, u.name, w.path), u.call)
+	copies := w.callable(shadow.resolve(u.schema, u.name, w.replay), u.call)
+	switch {
+	case len(copies) == 0 && !u.builtin:
+		return ""
+	case len(copies) < len(originals):
+		return "has fewer overloads in the shadow database"
+	case len(copies) > len(originals):
+		return "has more overloads in the shadow database"
+	}
+	for _, f := range originals {
+		if !slices.ContainsFunc(copies, func(c *Function) bool { return sameSignature(f, c) && w.samePlace(u, f.Schema, c.Schema) }) {
+			return "has other overloads in the shadow database"
+		}
+	}
+	return ""
+}
+
+// samePlace reports whether an object in a schema of the shadow database stands for one of the engine's: in the same schema, or in one
+// of shadow.search_path where the engine has no object of that name itself.
+func (w *walker) samePlace(u nameUse, original, copied string) bool {
+	if original == copied || !slices.Contains(w.r.options.ShadowPath, copied) {
+		return original == copied
+	}
+	source, in := w.r.functions.source, searchPath{schemas: []string{copied}}
+	switch u.kind {
+	case useType:
+		return source.typeIn(u.name, in) == ""
+	case useOperator:
+		return len(source.operatorsIn(u.name, in)) == 0
+	}
+	return len(source.find(copied, u.name, in)) == 0
+}
+
+func (w *walker) operatorDiffers(u nameUse) string {
+	in := func(x *catalogIndex, path searchPath) []Operator {
+		var found []Operator
+		for _, o := range x.operators[u.name] {
+			if (o.Schema == u.schema || u.schema == "" && path.has(o.Schema)) && w.applicable([]Operator{o}, u.operands) {
+				found = append(found, o)
+			}
+		}
+		return found
+	}
+	originals, copies := in(w.r.functions.source, w.path), in(w.r.functions.shadow, w.replay)
+	switch {
+	case len(copies) == 0 && !u.builtin:
+		return ""
+	case len(copies) != len(originals):
+		return "has other overloads in the shadow database"
+	}
+	for _, o := range originals {
+		if !slices.ContainsFunc(copies, func(c Operator) bool {
+			return withoutSchema(c.Operands, c.Schema) == withoutSchema(o.Operands, o.Schema) && c.Function.Name == o.Function.Name && w.samePlace(u, o.Schema, c.Schema)
+		}) {
+			return "has other overloads in the shadow database"
+		}
+	}
+	return ""
+}
+
+func (w *walker) typeDiffers(u nameUse) string {
+	original, copied := w.r.functions.source.typeIn(u.name, w.path), w.r.functions.shadow.typeIn(u.name, w.replay)
+	if original == copied || copied == "" || u.schema != "" || u.builtin {
+		return ""
+	}
+	if original != "" && w.samePlace(u, original, copied) {
+		return ""
+	}
+	return "is another one in the shadow database"
+}
+
+// operatorsIn returns the operators of a name under a path.
+func (x *catalogIndex) operatorsIn(name string, path searchPath) []Operator {
+	return slices.DeleteFunc(slices.Clone(x.operators[name]), func(o Operator) bool { return !path.has(o.Schema) })
+}
+
+// typeIn returns the schema in which a type of users, or the rows of a relation, are found under a path; "" = in none.
+func (x *catalogIndex) typeIn(name string, path searchPath) string {
+	for _, s := range path.schemas {
+		if x.relations[Table{s, name}] != nil || slices.ContainsFunc(x.types[name], func(t Type) bool { return t.Schema == s }) {
+			return s
+		}
+	}
+	return ""
+}

@@ -1,0 +1,276 @@
+package rewrite
+
+import (
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+)
+
+// valueTypes are the types outside pg_catalog that values of one statement may have: those of the columns of every relation that it
+// may read, those that it names, and those that functions and operators make of these. An overload that takes a type that is not
+// among them cannot be the one that is called. Arrays, domains and rows count as what they are made of.
+type valueTypes struct {
+	catalogs []*catalogIndex
+	params   []capture.Param
+	types    map[Table]bool
+	calls    []*pg_query.FuncCall
+	exprs    []operands
+
+	ranges  map[string]bool // what whole rows may be called: relations, aliases, WITH queries
+	columns map[string]bool // the last part of every name in an expression
+	stars   bool            // x.* stands where it is a row
+}
+
+// operands is the use of an operator: its name and what stands on either side, nil where that is not looked at.
+type operands struct {
+	name        string
+	left, right []*pg_query.Node
+}
+
+// newValueTypes reads a statement.
+func newValueTypes(root protoreflect.Message, params []capture.Param, catalogs ...*catalogIndex) *valueTypes {
+	v := &valueTypes{params: params, types: map[Table]bool{}, ranges: map[string]bool{}, columns: map[string]bool{}}
+	for _, x := range catalogs {
+		if x != nil {
+			v.catalogs = append(v.catalogs, x)
+		}
+	}
+	v.visit(root)
+	for before := -1; before < len(v.types); { // results may be arguments
+		before = len(v.types)
+		for _, x := range v.catalogs {
+			v.results(x)
+		}
+	}
+	return v
+}
+
+// visit collects the names in one message and all below it.
+func (v *valueTypes) visit(m protoreflect.Message) {
+	switch n := m.Interface().(type) {
+	case *pg_query.RangeVar:
+		v.named(n.GetRelname())
+		v.ranges[n.GetRelname()] = true
+	case *pg_query.Alias:
+		v.ranges[n.GetAliasname()] = true
+	case *pg_query.CommonTableExpr:
+		v.ranges[n.GetCtename()] = true
+	case *pg_query.ResTarget: // SELECT x.* is no row
+		if fields := n.GetVal().GetColumnRef().GetFields(); len(fields) > 0 && fields[len(fields)-1].GetAStar() != nil {
+			return
+		}
+	case *pg_query.TypeName:
+		_, name := splitParts(stringParts(n.GetNames()))
+		v.named(name)
+		v.named(strings.TrimLeft(name, "_"))
+	case *pg_query.FuncCall:
+		v.calls = append(v.calls, n)
+		_, name := splitParts(stringParts(n.GetFuncname()))
+		v.typed(name) // type(x) may be a cast
+	case *pg_query.A_Expr:
+		v.exprs = append(v.exprs, operandsOf(n)...)
+	case *pg_query.SubLink:
+		if parts := stringParts(n.GetOperName()); len(parts) > 0 {
+			v.exprs = append(v.exprs, operands{name: parts[len(parts)-1], left: []*pg_query.Node{n.GetTestexpr()}})
+		}
+	case *pg_query.ColumnRef:
+		fields := n.GetFields()
+		last := fields[len(fields)-1].GetString_().GetSval()
+		v.columns[last] = true
+		v.stars = v.stars || last == ""
+		if len(fields) > 1 {
+			v.attribute(last)
+		}
+	case *pg_query.A_Indirection:
+		for _, i := range n.GetIndirection() {
+			v.attribute(i.GetString_().GetSval())
+			v.typed(i.GetString_().GetSval()) // (x).type may be a cast
+		}
+	}
+	m.Range(func(fd protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		switch {
+		case fd.Kind() != protoreflect.MessageKind:
+		case fd.IsList():
+			for list, i := value.List(), 0; i < list.Len(); i++ {
+				v.visit(list.Get(i).Message())
+			}
+		default:
+			v.visit(value.Message())
+		}
+		return true
+	})
+}
+
+// builtinOnly reports whether every value is of a type of pg_catalog, and none a row of a relation.
+func (v *valueTypes) builtinOnly() bool {
+	if v == nil || len(v.catalogs) == 0 || v.stars || len(v.types) > 0 {
+		return false
+	}
+	for name := range v.columns {
+		if v.ranges[name] {
+			return false
+		}
+	}
+	return true
+}
+
+// named adds the types of every relation of a name, and every type of it.
+func (v *valueTypes) named(name string) {
+	for _, x := range v.catalogs {
+		for _, r := range x.named[name] {
+			v.add(r.Types)
+		}
+	}
+	v.typed(name)
+}
+
+// typed adds every type of a name.
+func (v *valueTypes) typed(name string) {
+	for _, x := range v.catalogs {
+		for _, t := range x.types[name] {
+			if t.Schema != "pg_catalog" {
+				v.types[Table{t.Schema, t.Name}] = true
+			}
+			v.add(t.Holds)
+		}
+	}
+}
+
+// attribute adds the results of every function that x.name may call.
+func (v *valueTypes) attribute(name string) {
+	for _, x := range v.catalogs {
+		for _, f := range x.functions[name] {
+			v.add(f.Gives)
+		}
+	}
+}
+
+func (v *valueTypes) add(types []Table) {
+	for _, t := range types {
+		v.types[t] = true
+	}
+}
+
+// results adds what the functions and operators of one catalog may give.
+func (v *valueTypes) results(x *catalogIndex) {
+	for _, call := range v.calls {
+		_, name := splitParts(stringParts(call.GetFuncname()))
+		for _, f := range x.functions[name] {
+			if v.callable(f, call) {
+				v.add(f.Gives)
+			}
+		}
+	}
+	for _, e := range v.exprs {
+		for _, o := range x.operators[e.name] {
+			if !v.applicable(o, e) {
+				continue
+			}
+			for _, f := range x.find(o.Function.Schema, o.Function.Name, searchPath{}) {
+				v.add(f.Gives)
+			}
+		}
+	}
+}
+
+// callable reports whether a call may mean a function, by the number and the types of its arguments.
+func (v *valueTypes) callable(f *Function, call *pg_query.FuncCall) bool {
+	args := call.GetArgs()
+	if len(f.Takes) == 0 || call.GetFuncVariadic() || call.GetAggWithinGroup() {
+		return true
+	}
+	for _, arg := range args {
+		if arg.GetNamedArgExpr() != nil {
+			return true
+		}
+	}
+	last := len(f.Takes) - 1
+	if len(args) < len(f.Takes)-f.Optional && !(f.Variadic && len(args) == last-f.Optional) || len(args) > len(f.Takes) && !f.Variadic {
+		return false
+	}
+	for i, arg := range args {
+		if !v.fits(f.Takes[min(i, last)], arg) {
+			return false
+		}
+	}
+	return true
+}
+
+// applicable reports whether an expression may mean an operator, by the types of its operands.
+func (v *valueTypes) applicable(o Operator, e operands) bool {
+	return v.fits(o.Takes[0], e.left...) && v.fits(o.Takes[1], e.right...)
+}
+
+// fits reports whether one of some values may be of a type. The zero type is one of pg_catalog, which any value may be of.
+func (v *valueTypes) fits(t Table, values ...*pg_query.Node) bool {
+	if t == (Table{}) || v.types[t] {
+		return true
+	}
+	for _, value := range values {
+		if v.untyped(value) {
+			return true
+		}
+	}
+	for _, x := range v.catalogs {
+		for _, c := range x.catalog.Coercions {
+			if c.To == t && (c.From == (Table{}) || v.types[c.From]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// untyped reports whether a value takes its type from where it stands: a string, NULL, or a parameter without a type.
+func (v *valueTypes) untyped(n *pg_query.Node) bool {
+	switch {
+	case n.GetCollateClause() != nil:
+		return v.untyped(n.GetCollateClause().GetArg())
+	case n.GetAConst() != nil:
+		return n.GetAConst().GetIsnull() || n.GetAConst().GetSval() != nil
+	case n.GetParamRef() != nil:
+		const unknownOID = 705
+		i := int(n.GetParamRef().GetNumber()) - 1
+		return i < 0 || i >= len(v.params) || v.params[i].OID == 0 || v.params[i].OID == unknownOID
+	case n.GetList() != nil:
+		for _, item := range n.GetList().GetItems() {
+			if v.untyped(item) {
+				return true
+			}
+		}
+	case n.GetRowExpr() != nil:
+		for _, item := range n.GetRowExpr().GetArgs() {
+			if v.untyped(item) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// operandsOf returns every operator that an expression stands for. Where one side may be untyped and the other is a list or a row, an
+// operator whose left operand cannot be its own is still out of question.
+func operandsOf(n *pg_query.A_Expr) []operands {
+	left, right := []*pg_query.Node{n.GetLexpr()}, []*pg_query.Node{n.GetRexpr()}
+	if n.GetLexpr() == nil {
+		left = nil
+	}
+	names := operatorNames(n)
+	all := make([]operands, 0, len(names))
+	for _, name := range names {
+		all = append(all, operands{name, left, right})
+	}
+	return all
+}
+
+// caseOperands is the = of CASE x WHEN y.
+func caseOperands(n *pg_query.CaseExpr) operands {
+	e := operands{name: "=", left: []*pg_query.Node{n.GetArg()}}
+	for _, when := range n.GetArgs() {
+		e.right = append(e.right, when.GetCaseWhen().GetExpr())
+	}
+	return e
+}

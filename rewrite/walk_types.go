@@ -1,0 +1,93 @@
+package rewrite
+
+import (
+	"slices"
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+)
+
+// castAttribute judges (x).name as the cast of a value to a type, which PostgreSQL takes it for where there is no function of that name.
+func (w *walker) castAttribute(name string, offset int32) {
+	switch {
+	case isNameType(name):
+		w.refuse(ReasonNameInString, "A_Indirection", offset, "type "+name+" in attribute notation, which turns text into the name of an object", "")
+	case w.r.functions.source != nil && len(w.r.functions.source.types[name]) > 0:
+		w.userType([]string{name}, offset)
+	}
+}
+
+// typeName refuses the row types of protected tables: a neighbour's table has another one.
+// It also refuses the types that turn text into the name of a relation, role, function or operator.
+func (w *walker) typeName(n *pg_query.TypeName) {
+	parts := stringParts(n.GetNames())
+	if n.GetPctType() {
+		w.refuse(ReasonUnsupportedNode, "TypeName", n.GetLocation(), "%TYPE", "")
+	}
+	if len(parts) == 0 {
+		return
+	}
+	last := parts[len(parts)-1]
+	switch strings.TrimLeft(last, "_") { // arrays have one before their elements' name, or more
+	case "regclass", "regnamespace", "regrole", "regproc", "regprocedure", "regoper", "regoperator":
+		w.refuse(ReasonNameInString, "TypeName", n.GetLocation(), "type "+last+", which turns text into the name of an object", "")
+	}
+	if len(parts) == 1 && slices.Contains(w.q.Temporary, strings.TrimLeft(last, "_")) {
+		w.refuse(ReasonTempTable, "TypeName", n.GetLocation(), "type "+last+", which the session has as a temporary table's rows", "")
+	}
+	if parts[0] != "pg_catalog" && w.r.names.rowType(last) && !w.ownRowType(parts) {
+		w.refuse(ReasonRowType, "TypeName", n.GetLocation(), "type "+strings.Join(parts, "."), "")
+	}
+	if parts[0] != "pg_catalog" && w.r.names.protected[AnyTable] {
+		w.anyTable = append(w.anyTable, anyName{rowType: last, node: "TypeName", detail: "type " + strings.Join(parts, "."), offset: n.GetLocation()})
+	}
+	w.userType(parts, n.GetLocation())
+}
+
+// anyName is what may name a table, where tables are not listed by name.
+type anyName struct {
+	rowType, text string // one of them
+	node, detail  string
+	offset        int32
+}
+
+// namesOfAnyTable refuses, where tables are not listed by name, the row types of those that the query reads, and the texts that name
+// them in the arguments of a function.
+func (w *walker) namesOfAnyTable() {
+	read := names{protected: map[string]bool{}}
+	for t := range w.protected {
+		read.protected[t.Name] = true
+	}
+	for _, n := range w.anyTable {
+		switch {
+		case n.rowType != "" && read.rowType(n.rowType):
+			w.refuse(ReasonRowType, n.node, n.offset, n.detail, "")
+		case n.rowType == "" && read.mentions(n.text):
+			w.refuse(ReasonNameInString, n.node, n.offset, n.detail, "")
+		}
+	}
+}
+
+// ownRowType reports whether a type in the body of a neighbour's function or view is the row type of that neighbour's table.
+func (w *walker) ownRowType(parts []string) bool {
+	return w.callees != nil && len(parts) == 2 && w.r.names.kinds[Table{parts[0], parts[1]}] == kindProtected
+}
+
+// typeCast allows the types for names of types and text search objects only on a plain string that names no table.
+func (w *walker) typeCast(n *pg_query.TypeCast) {
+	parts := stringParts(n.GetTypeName().GetNames())
+	if len(parts) == 0 {
+		return
+	}
+	switch name := parts[len(parts)-1]; strings.TrimLeft(name, "_") {
+	case "regtype", "regconfig", "regdictionary", "regcollation":
+		text := n.GetArg().GetAConst().GetSval()
+		_, last, qualified := strings.Cut(text.GetSval(), ".")
+		if !qualified {
+			last = text.GetSval()
+		}
+		if text == nil || strings.HasPrefix(name, "_") || w.r.names.mentions(text.GetSval()) || w.r.names.rowType(last) || len(n.GetTypeName().GetArrayBounds()) > 0 {
+			w.refuse(ReasonNameInString, "TypeCast", n.GetTypeName().GetLocation(), "a cast to "+name+" of something else than a plain name", "")
+		}
+	}
+}
