@@ -142,7 +142,8 @@ func greeted(in *link.Reader) (config.Config, error) {
 	return c, nil
 }
 
-// take submits captured queries until the link ends.
+// take hands captured queries to the auditor until the link ends. It never waits for one to be parsed, so that the link does
+// not fill with a flood of one kind of query.
 func take(in *link.Reader, auditor *audit.Auditor, gate *gentle.Gate, log *zap.Logger) error {
 	for {
 		kind, payload, err := in.Next()
@@ -160,7 +161,7 @@ func take(in *link.Reader, auditor *audit.Auditor, gate *gentle.Gate, log *zap.L
 			log.Warn("captured query", zap.Error(err))
 			continue
 		}
-		auditor.Submit(q)
+		auditor.Offer(q)
 	}
 }
 

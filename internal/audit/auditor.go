@@ -27,6 +27,7 @@ type Auditor struct {
 	metrics *metrics
 	secret  string // of the ids of groups
 	seed    maphash.Seed
+	inbox   *inbox
 	ready   chan struct{} // wakes workers; capacity 1
 	begun   atomic.Int64  // audits of a claim that began
 
@@ -77,6 +78,7 @@ func New(opt Options) (*Auditor, error) {
 		known:    recent[[sha256.Size]byte, recognized]{n: rememberedTexts},
 		asked:    recent[string, uint64]{n: 4 * rememberedTexts},
 		outlines: recent[uint64, int]{n: rememberedTexts}, glimpses: recent[uint64, struct{}]{n: glimpsed}, seed: maphash.MakeSeed(),
+		inbox:   newInbox(inboxQueries, inboxBytes),
 		records: records{most: recordsPerAudit * opt.MaxAudits},
 	}
 	var err error
@@ -93,6 +95,7 @@ func New(opt Options) (*Auditor, error) {
 // Run audits until ctx ends.
 func (a *Auditor) Run(ctx context.Context) error {
 	var group errgroup.Group
+	group.Go(func() error { a.intake(ctx); return nil })
 	group.Go(func() error { a.checkShadow(ctx); return nil })
 	group.Go(func() error { a.watchEpoch(ctx); return nil })
 	group.Go(func() error { a.watchKept(ctx); return nil })

@@ -31,16 +31,18 @@ type recognized struct {
 // Submit takes one captured query: it is recognized as an audit's, becomes a new audit, or is counted as skipped.
 // It parses SQL that it has not seen of late, and so may die of hostile text: call it only in a process that may. With
 // Options.Renew it waits for Run to have tried that once.
-func (a *Auditor) Submit(q capture.Query) {
+func (a *Auditor) Submit(q capture.Query) { a.submit(arrival{query: q, look: lookAt(a.seed, q)}) }
+
+func (a *Auditor) submit(x arrival) {
 	<-a.informed
 	a.metrics.captured.Inc()
-	if !a.place(q, a.recognize(q)) {
-		a.place(q, a.parse(q))
+	if !a.place(x.query, a.recognize(x.query, x.look)) {
+		a.place(x.query, a.parse(x.query))
 	}
 }
 
 // recognize returns what is remembered about a statement, or parses it.
-func (a *Auditor) recognize(q capture.Query) recognized {
+func (a *Auditor) recognize(q capture.Query, l look) recognized {
 	id := textOf(q)
 	a.mu.Lock()
 	a.captured++
@@ -49,7 +51,6 @@ func (a *Auditor) recognize(q capture.Query) recognized {
 	if ok && r.rewriter == a.rewriter.Load() {
 		return r
 	}
-	l := lookAt(a.seed, q)
 	if a.passOver(l) {
 		return recognized{reason: string(schedule.ShapeSampled), look: l}
 	}
@@ -216,8 +217,9 @@ var errPanic = errors.New("panic")
 
 // Reasons of this package for which a statement is skipped, beside those of rewrite and of schedule.
 const (
-	skippedPanic = "internal_error"
-	skippedOther = "other"
+	skippedPanic   = "internal_error"
+	skippedOther   = "other"
+	skippedBacklog = "backlog" // queries arrived faster than they were recognized
 )
 
 func reasonOf(err error) string {
@@ -234,7 +236,7 @@ func reasonOf(err error) string {
 
 // skipReasons returns every reason for which a statement is skipped.
 func skipReasons() []string {
-	reasons := []string{skippedPanic, skippedOther}
+	reasons := []string{skippedPanic, skippedOther, skippedBacklog}
 	for _, r := range rewrite.Reasons() {
 		reasons = append(reasons, string(r))
 	}
@@ -266,6 +268,6 @@ func (a *Auditor) turnAway(reason string) {
 		return
 	}
 	_, share := a.coverage.queries()
-	a.opt.Logger.Warn("statements of DP queries are not audited: the audits' places are taken; raise audit.max_audits or audit.max_per_shape, or see which user sends them",
+	a.opt.Logger.Warn("statements are not audited: the audits' places are taken (raise audit.max_audits or audit.max_per_shape), or they arrive faster than they can be read (backlog); see which user sends them",
 		zap.Any("statements_since_last_warning", counts), zap.Int("audits", a.roster.Len()), zap.Float64("audited_query_share", share))
 }

@@ -1,0 +1,178 @@
+package audit
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/capture"
+)
+
+// Bounds of the inbox.
+const (
+	inboxQueries = 4096
+	inboxBytes   = 16 << 20
+)
+
+// inbox holds captured queries that have not been recognized yet. Recognizing one may take a parse, so that queries can
+// arrive faster than they are recognized. Owners take turns, and so do the lines of each owner: a line is the queries
+// with one outline (see look). A flood of one query with different constants therefore delays another query by one turn,
+// not by the length of the flood. When the inbox is full, the longest line of the owner with the most queries loses its
+// latest one. The zero value is not ready; use newInbox. It is safe for concurrent use.
+type inbox struct {
+	queries, bytes int           // the bounds
+	ready          chan struct{} // holds one token while there may be a query
+
+	mu     sync.Mutex // guards what follows
+	owners []*inboxOwner
+	n      int
+	size   int
+}
+
+// inboxOwner is one owner's queries. There is at least one.
+type inboxOwner struct {
+	owner schedule.Owner
+	lines []*inboxLine
+	n     int
+}
+
+// inboxLine is the queries of one owner and one outline, the earliest first. There is at least one.
+type inboxLine struct {
+	outline uint64
+	queries []arrival
+}
+
+// arrival is a captured query with its look.
+type arrival struct {
+	query capture.Query
+	look  look
+}
+
+func newInbox(queries, bytes int) *inbox {
+	return &inbox{queries: queries, bytes: bytes, ready: make(chan struct{}, 1)}
+}
+
+// put adds a query, and returns how many were dropped for it.
+func (b *inbox) put(owner schedule.Owner, x arrival) (dropped int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.IndexFunc(b.owners, func(o *inboxOwner) bool { return o.owner == owner })
+	if i < 0 {
+		i = len(b.owners)
+		b.owners = append(b.owners, &inboxOwner{owner: owner})
+	}
+	o := b.owners[i]
+	j := slices.IndexFunc(o.lines, func(l *inboxLine) bool { return l.outline == x.look.outline })
+	if j < 0 {
+		j = len(o.lines)
+		o.lines = append(o.lines, &inboxLine{outline: x.look.outline})
+	}
+	o.lines[j].queries = append(o.lines[j].queries, x)
+	o.n++
+	b.n++
+	b.size += x.query.Size()
+	for b.n > b.queries || b.size > b.bytes && b.n > 1 {
+		b.drop()
+		dropped++
+	}
+	select {
+	case b.ready <- struct{}{}:
+	default:
+	}
+	return dropped
+}
+
+// drop removes the latest query of the longest line of the owner with the most queries. The caller holds b.mu.
+func (b *inbox) drop() {
+	most := 0
+	for i, o := range b.owners {
+		if o.n > b.owners[most].n {
+			most = i
+		}
+	}
+	lines, longest := b.owners[most].lines, 0
+	for i, l := range lines {
+		if len(l.queries) >= len(lines[longest].queries) { // of equal ones the latest
+			longest = i
+		}
+	}
+	b.remove(most, longest, len(lines[longest].queries)-1)
+}
+
+// remove takes one query out and keeps the order of owners and lines. The caller holds b.mu.
+func (b *inbox) remove(owner, line, at int) arrival {
+	o := b.owners[owner]
+	l := o.lines[line]
+	x := l.queries[at]
+	if at == 0 {
+		l.queries[0] = arrival{} // for the garbage collector
+		l.queries = l.queries[1:]
+	} else {
+		l.queries = slices.Delete(l.queries, at, at+1)
+	}
+	o.n--
+	b.n--
+	b.size -= x.query.Size()
+	if len(l.queries) == 0 {
+		o.lines = slices.Delete(o.lines, line, line+1)
+	}
+	if o.n == 0 {
+		b.owners = slices.Delete(b.owners, owner, owner+1)
+	}
+	return x
+}
+
+// next returns the query whose turn it is, if there is one. Its line goes behind the owner's other lines, and its owner
+// behind the other owners.
+func (b *inbox) next() (arrival, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.n == 0 {
+		return arrival{}, false
+	}
+	o := b.owners[0]
+	l := o.lines[0]
+	x := b.remove(0, 0, 0)
+	if len(l.queries) > 0 {
+		o.lines = append(o.lines[1:], l)
+	}
+	if o.n > 0 {
+		b.owners = append(b.owners[1:], o)
+	}
+	return x, true
+}
+
+// Offer takes one captured query as Submit does, but does not wait for it: Run submits it. Where queries arrive faster than
+// they are recognized, each owner's different queries take turns, and what is beyond the bounds is counted as skipped.
+func (a *Auditor) Offer(q capture.Query) {
+	owner := schedule.Owner{User: q.User, Database: q.Database}
+	if a.opt.Route != nil {
+		owner.Route = a.opt.Route(q)
+	}
+	dropped := a.inbox.put(owner, arrival{query: q, look: lookAt(a.seed, q)})
+	if dropped == 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for range dropped {
+		a.captured++
+		a.metrics.captured.Inc()
+		a.turnAway(skippedBacklog)
+	}
+}
+
+// intake submits what was offered until ctx ends.
+func (a *Auditor) intake(ctx context.Context) {
+	for {
+		for x, ok := a.inbox.next(); ok && ctx.Err() == nil; x, ok = a.inbox.next() {
+			a.submit(x)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.inbox.ready:
+		}
+	}
+}

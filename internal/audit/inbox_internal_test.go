@@ -1,0 +1,82 @@
+package audit
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/capture"
+)
+
+func arrive(b *inbox, user string, outline uint64, sql string) (dropped int) {
+	return b.put(schedule.Owner{User: user}, arrival{query: capture.Query{SQL: sql}, look: look{outline: outline}})
+}
+
+// A flood of one query with different constants does not delay another query of the same user, nor another user's, by more
+// than a turn, and loses its own queries when there are too many.
+func TestInboxUnderAFlood(t *testing.T) {
+	t.Parallel()
+	b := newInbox(100, 1<<20)
+	dropped := 0
+	for i := range 1000 {
+		dropped += arrive(b, "hostile", 1, fmt.Sprint("flood ", i))
+	}
+	if dropped != 900 || b.n != 100 {
+		t.Fatalf("%d dropped, %d left; want 900 and 100", dropped, b.n)
+	}
+	for _, x := range []struct {
+		user    string
+		outline uint64
+		sql     string
+	}{{"hostile", 2, "new"}, {"other", 3, "first"}, {"other", 3, "second"}} {
+		if n := arrive(b, x.user, x.outline, x.sql); n != 1 {
+			t.Errorf("%s: %d dropped, want one of the flood", x.sql, n)
+		}
+	}
+	var got []string
+	for range 6 {
+		x, ok := b.next()
+		if !ok {
+			t.Fatal("nothing left")
+		}
+		got = append(got, x.query.SQL)
+	}
+	want := []string{"flood 0", "first", "new", "second", "flood 1", "flood 2"}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Everything that is put in and not dropped comes out once, and the sizes add up.
+func TestInboxEmpties(t *testing.T) {
+	t.Parallel()
+	b := newInbox(50, 1<<20)
+	in, dropped := 0, 0
+	for i := range 200 {
+		dropped += arrive(b, fmt.Sprint("user ", i%7), uint64(i%11), fmt.Sprint(i))
+		in++
+	}
+	seen := map[string]bool{}
+	for x, ok := b.next(); ok; x, ok = b.next() {
+		if seen[x.query.SQL] {
+			t.Errorf("%s twice", x.query.SQL)
+		}
+		seen[x.query.SQL] = true
+	}
+	if len(seen)+dropped != in || b.n != 0 || b.size != 0 || len(b.owners) != 0 {
+		t.Errorf("%d out and %d dropped of %d; %d left of %d bytes and %d owners", len(seen), dropped, in, b.n, b.size, len(b.owners))
+	}
+}
+
+// A query larger than the bound of bytes is taken when it is alone, and never makes the inbox drop everything else for good.
+func TestInboxBytes(t *testing.T) {
+	t.Parallel()
+	b := newInbox(100, 2000)
+	large := string(make([]byte, 5000))
+	if n := arrive(b, "a", 1, large); n != 0 {
+		t.Errorf("%d dropped of one", n)
+	}
+	if n := arrive(b, "b", 2, "small"); n != 1 || b.n != 1 {
+		t.Errorf("%d dropped, %d left; want one each", n, b.n)
+	}
+}
