@@ -239,8 +239,8 @@ func TestLoadAuditorHangs(t *testing.T) {
 }
 
 // TestLoadCrashingStatement: a statement that PostgreSQL completes and that ends the process that parses it, sent
-// again and again. The program runs with a small stack, on which a long sum is enough (on 8 MB PostgreSQL itself
-// refuses what would be).
+// again and again, with another constant each time. The program runs with a small stack, on which fewer levels are enough than
+// are refused before a text is parsed.
 func TestLoadCrashingStatement(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("prlimit"); err != nil {
@@ -259,16 +259,20 @@ func TestLoadCrashingStatement(t *testing.T) {
 	s.auditor(t, first)
 	l := startLoad(t, s, 2)
 	conn := s.connect(t)
-	crash := "SELECT count(*) FROM people WHERE id = 1" + strings.Repeat("+1", 1500)
+	crashes := 0
+	crash := func() string {
+		crashes++
+		return "SELECT count(*) FROM " + strings.Repeat("(SELECT * FROM ", 700) + "people" + strings.Repeat(") x", 700) + " WHERE id <> " + itoa(crashes)
+	}
 	for range 20 {
 		var n int
-		if err := conn.QueryRow(t.Context(), crash, pgx.QueryExecModeSimpleProtocol).Scan(&n); err != nil {
+		if err := conn.QueryRow(t.Context(), crash(), pgx.QueryExecModeSimpleProtocol).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 	}
 	l.more(t, s, 200)
 	s.until(t, "the statement is set aside", func() bool {
-		if _, err := conn.Exec(t.Context(), crash, pgx.QueryExecModeSimpleProtocol); err != nil {
+		if _, err := conn.Exec(t.Context(), crash(), pgx.QueryExecModeSimpleProtocol); err != nil {
 			t.Fatal(err)
 		}
 		return s.metric(t, "dpwatch_statements_set_aside_total") > 3
