@@ -167,13 +167,13 @@ func TestNoClaim(t *testing.T) {
 	}
 }
 
-// TestBound holds the bound near the truth from below (it exceeds it with probability 5 %; the seed is fixed).
+// TestBound holds the bound near the truth from below. How often it is above is what TestBoundCovers checks.
 func TestBound(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ claim, true, least float64 }{{2, 1, .75}, {1, .5, .33}, {8, 4, 3}} {
 		r := run(t, analysis.Claim{Epsilon: c.claim}, 6000, 2, laplaceShift(c.true))
-		if lower := float64(r.EpsilonLower); lower < c.least || lower > c.true {
-			t.Errorf("claim %v, true %v: bound %v, want %v to %v", c.claim, c.true, lower, c.least, c.true)
+		if lower := float64(r.EpsilonLower); lower < c.least {
+			t.Errorf("claim %v, true %v: bound %v, want at least %v", c.claim, c.true, lower, c.least)
 		}
 		if r.Verdict == analysis.Violation {
 			t.Errorf("claim %v, true %v: %s", c.claim, c.true, r.Reason)
@@ -254,7 +254,8 @@ func TestAttacker(t *testing.T) {
 	for !a.Decided() {
 		a.Add(d(r))
 	}
-	// The ratio of randomised response is e^2.5 = 12.2; its standard error here is below 10 %.
+	// The ratio of randomised response is e^2.5 = 12.2; the standard error of its logarithm is sqrt(.92/(4000*.076)) = .055.
+	// ln 1.4 is six of them and ln .6 nine: a false alarm has a probability of 1e-9.
 	got := a.Report().Attacker
 	if ratio := float64(got.LikelihoodRatio); math.Abs(ratio/math.Exp(2.5)-1) > .4 {
 		t.Errorf("likelihood ratio %v, want about %v", ratio, math.Exp(2.5))

@@ -38,3 +38,26 @@ func BinBet(epsilon, delta float64, p, q []float64) (f [2][]float64) {
 	l.place(newNull(epsilon, delta), odds)
 	return [2][]float64{odds[:k], odds[k:]}
 }
+
+// Inflate returns a function that, called after every pair, makes all bets of a new block against the claim gain too much:
+// every factor on one world's outcomes is multiplied by e^by.
+func Inflate(a *Audit, by float64) func() {
+	var known *epoch
+	return func() {
+		if a.epoch == known {
+			return
+		}
+		known = a.epoch
+		for i := range a.lead.bets {
+			b := &a.lead.bets[i]
+			for j := range b.factors {
+				for c := range b.factors[j][0] {
+					b.factors[j][0][c] += by
+				}
+			}
+			for j := range len(b.odds) / 2 {
+				b.odds[j] += by
+			}
+		}
+	}
+}

@@ -21,8 +21,8 @@ func median(t *testing.T, c analysis.Claim, runs, most int, d draw) int {
 	return at[len(at)/2]
 }
 
-// TestPower holds the medians of pairs to detection of Laplace mechanisms. The seeds are fixed: a test fails only when
-// the code changes. With -long the bars of the derivation are asked of 300 runs; else at least three standard errors of a
+// TestPower holds the medians of pairs to detection of Laplace mechanisms. The seeds are fixed: one version always gives
+// one result, and the test fails only when the code changes. With -long the bars of the derivation are asked of 300 runs; else at least three standard errors of a
 // median of so few runs (1.25 x 0.6 x median / sqrt(runs)) are added to what was measured.
 func TestPower(t *testing.T) {
 	t.Parallel()
