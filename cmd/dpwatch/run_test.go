@@ -63,7 +63,7 @@ admin: {listen: 127.0.0.1:0}
 shadow: {dsn: %q}
 privacy: {protected: [public.people]}
 claims: {safe_functions: [noisy], trust: [comment], settings: {epsilon: dp.epsilon, delta: dp.delta}}
-audit: {max_trials: 500, retry_after: 200ms}
+audit: {max_trials: 500, confidence: 0.999999, retry_after: 200ms}
 # %s
 `, cfg.Host, cfg.Port, strings.Join(append([]string{""}, proxy...), ", "), shadow, extra)))
 	return s
