@@ -114,27 +114,34 @@ func ksDistance(a, b []float64) float64 {
 	return float64(most) / float64(len(a))
 }
 
-// Temper returns the report of an audit during which a world may have changed. A violation is inconclusive then: it may
-// be a difference between two moments and not between two datasets. Any other verdict gets a warning.
+// Temper returns the report of an audit during which a world may have changed. Where one world changed and the other did not,
+// a violation is inconclusive: it may be a difference between two moments and not between two datasets. So it is where both
+// changed, but not by the same figure. A change that is alike in both worlds needs no correction (every pair has its trials at
+// the same time, and nothing asks for the same laws later), but whether both changed at the same moment cannot be known for
+// certain: a violation is inconclusive then too, and any other verdict holds. Verdicts other than a violation get a warning.
 func Temper(r Report, d0, d1 *Drift) Report {
-	text := ""
-	if what, changed := d0.Changed(); changed {
-		text = "on D0 the result changed in " + what
-	}
-	if what, changed := d1.Changed(); changed {
-		if text != "" {
-			text += ", "
-		}
-		text += "on D1 the result changed in " + what
-	}
-	if text == "" {
+	what0, changed0 := d0.Changed()
+	what1, changed1 := d1.Changed()
+	var text string
+	switch {
+	case !changed0 && !changed1:
 		return r
+	case changed0 && changed1 && what0 == what1:
+		text = "the results on D0 and D1 changed alike during the audit, in " + what0
+		if r.Verdict != Violation {
+			text += ": verdict and bound hold if both changed at the same moment, as when the data grow or the engine is upgraded"
+		}
+	case changed0 && changed1:
+		text = "the engine or the copies changed during the audit: on D0 the result changed in " + what0 + ", on D1 the result changed in " + what1
+	case changed0:
+		text = "the engine or the copies changed during the audit: on D0 the result changed in " + what0 + ", on D1 it did not"
+	default:
+		text = "the engine or the copies changed during the audit: on D1 the result changed in " + what1 + ", on D0 it did not"
 	}
-	text = "the engine or the copies changed during the audit: " + text
 	if r.Verdict != Violation {
 		r.Warnings = append(slices.Clone(r.Warnings), withheld.Public(text))
 		return r
 	}
-	r.Verdict, r.Reason, r.DetectedAt, r.EpsilonLower = Inconclusive, text, nil, 0
+	r.Verdict, r.Reason, r.DetectedAt, r.EpsilonLower = Inconclusive, text+"; audit it again when nothing changes", nil, 0
 	return r
 }
