@@ -103,7 +103,7 @@ func TestTemper(t *testing.T) {
 		t.Errorf("both changed: %+v, want inconclusive", got)
 	}
 	r.Verdict = analysis.NoEvidence
-	if got := analysis.Temper(r, &moved, &moved); got.Verdict != analysis.NoEvidence || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "verdict and bound hold if") {
+	if got := analysis.Temper(r, &moved, &moved); got.Verdict != analysis.NoEvidence || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0].Reveal(), "verdict and bound hold if") {
 		t.Errorf("both changed without a violation: %+v, want a warning that says what holds", got)
 	}
 	if got := analysis.Temper(r, &moved, &steady); got.Verdict != analysis.NoEvidence || len(got.Warnings) != 1 {
