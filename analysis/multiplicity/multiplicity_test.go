@@ -193,3 +193,14 @@ func TestDetector(t *testing.T) {
 		t.Errorf("not a number counts: %v", d.LogSum())
 	}
 }
+
+func TestRestartShares(t *testing.T) {
+	t.Parallel()
+	sum := 0.0
+	for r := range 1_000_000 {
+		sum += multiplicity.RestartShare(r)
+	}
+	if !(sum <= 1 && sum > .999999-1e-6) || multiplicity.RestartShare(0) != .75 || !math.IsNaN(multiplicity.RestartShare(-1)) {
+		t.Errorf("a million shares add up to %v, the first is %v", sum, multiplicity.RestartShare(0))
+	}
+}
