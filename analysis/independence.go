@@ -33,7 +33,7 @@ type independence struct {
 // The bits of an outcome.
 const (
 	sideBit  = iota // on which side of the middle a number lies; whether it is the most frequent outcome
-	outerBit        // whether a number lies far from the middle; every other category
+	outerBit        // whether a number lies far from the middle; every other category that is known
 	bitCount
 )
 
@@ -75,6 +75,7 @@ type marks struct {
 	atom        code // the most frequent outcome, where it is more than 2 in 5 of them
 	hasAtom     bool
 	middle, far float64 // median, and median distance from it
+	known       uint16  // categories from this one on were not seen before: they are numbered as they come, and would take turns
 }
 
 // The stretches between two choices of thresholds: the first begins after firstMarks pairs, and each is as long as all before
@@ -95,6 +96,7 @@ func (m *marks) choose(codes []code, s *scratch) {
 			s.values = append(s.values, c)
 		} else {
 			s.countCategory(categoryOf(c))
+			m.known = max(m.known, categoryOf(c)+1)
 		}
 	}
 	slices.Sort(s.values)
@@ -127,7 +129,8 @@ func (m *marks) choose(codes []code, s *scratch) {
 // bits returns the bits of an outcome.
 func (m *marks) bits(c code) (b uint8) {
 	if !isNumber(c) {
-		return uint8(b2i(m.hasAtom && sameCode(c, m.atom)))<<sideBit | uint8(categoryOf(c)&1)<<outerBit
+		odd := categoryOf(c) < m.known && categoryOf(c)&1 == 1
+		return uint8(b2i(m.hasAtom && sameCode(c, m.atom)))<<sideBit | uint8(b2i(odd))<<outerBit
 	}
 	side := c >= m.middle
 	if m.hasAtom {

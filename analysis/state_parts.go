@@ -96,6 +96,7 @@ func (c *codec) independence(d *independence) {
 		c.bool(&m.hasAtom)
 		c.float(&m.middle)
 		c.float(&m.far)
+		num(c, &m.known)
 		for i := range d.last[w] {
 			num(c, &d.last[w][i])
 			c.check(d.last[w][i] < 2*known)
