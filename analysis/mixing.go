@@ -25,8 +25,6 @@ const (
 	leastOwn  = 1.5 // each world by itself
 	leastBoth = 4   // both worlds together
 	leastPair = 1   // the two trials of a pair
-	// leastLong is asked from stuckPairs on, so that outcomes that never vary, and show nothing, do not wait for ever.
-	leastLong = -1
 )
 
 // mixingValues is the number of the latest pairs that are looked at.
@@ -60,10 +58,18 @@ func (s *series) mixes(pairs int, sc *scratch) bool {
 	default:
 		pair = pairMixing(bits[0], bits[1])
 	}
-	if pairs >= stuckPairs {
-		return min(own[0], own[1], pair) >= leastLong
+	if pairs >= stuckPairs { // outcomes that never vary show nothing, and do not wait for ever
+		for w := range bits {
+			if constant(bits[w]) {
+				own[w], pair = math.Inf(1), math.Inf(1)
+			}
+		}
 	}
 	return min(own[0], own[1]) >= leastOwn && own[0]+own[1] >= leastBoth && pair >= leastPair
+}
+
+func constant(bits []uint8) bool {
+	return !slices.Contains(bits, 0) || !slices.Contains(bits, 1)
 }
 
 // Correlations of normal scores that stand for dependent numbers.
