@@ -82,7 +82,7 @@ func TestLeaks(t *testing.T) {
 		{"scale_gauss_0.1", .1, 1e-5, 70, func(r *rand.Rand) (d0, d1 analysis.Outcome) {
 			return value(gauss(r, 20)), value(.5 + gauss(r, 10))
 		}, "column x"},
-		{"randomised_response", 1, 0, 70, response(2), "column answer: \""},
+		{"randomised_response", 1, 0, 80, response(2), "column answer: \""},
 		{"row_count", 1, 0, 90, func(r *rand.Rand) (d0, d1 analysis.Outcome) {
 			some := func(p float64) analysis.Outcome {
 				x := make([]float64, 100)

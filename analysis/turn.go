@@ -19,7 +19,7 @@ func (a *Audit) turn() {
 	a.climb()
 	a.path = append(a.path, a.pathPoint())
 	n := a.pairs
-	next := &epoch{void: a.frozen && !a.monotony.constant()} // what constant answers won is no evidence once they vary
+	next := &epoch{void: a.frozen && !a.monotony.constant() && a.pairs >= frozenPairs}
 	a.frozen = a.monotony.constant()
 	if a.mayRelayout() {
 		a.learnLayout(next)
@@ -38,6 +38,10 @@ func (a *Audit) turn() {
 	a.nextTurn = n + length
 	a.open(next)
 }
+
+// frozenPairs is the number of pairs from which what answers won that never varied is given up once they vary: it was no
+// evidence of an epsilon. In fewer they win next to nothing.
+const frozenPairs = 9
 
 // blockDivisor is the number of pairs behind per pair of a block.
 const blockDivisor = 8
