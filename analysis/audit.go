@@ -36,6 +36,7 @@ type Audit struct {
 	detectedAt int // pairs at which the bound passed the claim; 0 for not yet
 	nextTurn   int // pairs at which the block at hand ends
 	nextLook   int
+	nextHold   int // pairs at which it is looked again whether a violation may be reported
 
 	grid    []float64
 	claimAt int // index of the claim's point, -1 without a claim
@@ -69,12 +70,12 @@ type Audit struct {
 	stride       int          // of the pairs that are kept
 	retained     []retained
 	misfit       bool // a result did not fit the layout
+	frozen       bool // the answers had never varied when the block at hand began
 	divideAt     int  // pairs at which wealth is divided among the scores anew
 	layoutAt     int  // pairs at which the layout is looked at again
 	funded       int  // slots that had a stake when wealth was shared out last
 	monotony     monotony
-	repeats      map[uint64]uint8
-	echoes       [2]int // results that repeat an earlier one of their world exactly
+	repeats      repeats
 	failures     [2]int
 	unmatched    int // results of another shape
 }
@@ -93,8 +94,8 @@ func New(c Claim, o Options) (*Audit, error) {
 	}
 	a := &Audit{
 		claim: c, opts: o, threshold: -math.Log(1 - o.Confidence),
-		errors: newDictionary(firstError, otherError), repeats: map[uint64]uint8{},
-		mix: newMixtures(o.NoClaim), stride: 1, nextTurn: 1, nextLook: 1, divideAt: firstDivision,
+		errors: newDictionary(firstError, otherError),
+		mix:    newMixtures(o.NoClaim), stride: 1, nextTurn: 1, nextLook: 1, divideAt: firstDivision,
 	}
 	a.grid, a.claimAt = newGrid(c.Epsilon, o.NoClaim)
 	at := c.Epsilon
@@ -103,7 +104,7 @@ func New(c Claim, o Options) (*Audit, error) {
 	}
 	a.lead.null = newNull(at, c.Delta)
 	a.climber = &process{null: newNull(a.grid[0], c.Delta), below: a.claimAt > 0}
-	a.open(&epoch{raise: -1, lower: -1})
+	a.open(&epoch{})
 	return a, nil
 }
 
@@ -128,7 +129,7 @@ func (a *Audit) Add(d0, d1 Outcome) {
 
 // Decided reports whether further trials cannot change the verdict: a violation is certain, or the budget is used.
 func (a *Audit) Decided() bool {
-	return a.detectedAt > 0 || a.pairs >= a.opts.MaxTrials
+	return a.detectedAt > 0 || a.pairs >= a.opts.MaxTrials || a.opts.Deterministic == DeterministicViolation && a.sameAnswer()
 }
 
 // DetectedAt returns the number of pairs at which the bound passed the claim, 0 for not yet.
@@ -153,9 +154,7 @@ func (a *Audit) read(d0, d1 *Outcome, h [2]uint64) {
 		if kept {
 			s.push(c0, c1)
 		}
-		if s.serial.set {
-			s.serial.add(c0, c1)
-		}
+		s.independence.add(c0, c1)
 		if !s.shared && s.watch.add(c0, c1) {
 			s.shared = true
 		}
@@ -167,7 +166,9 @@ func (a *Audit) read(d0, d1 *Outcome, h [2]uint64) {
 			s.push(c0, c1)
 		}
 	}
-	a.remember(h)
+	for w, x := range h {
+		a.repeats.add(w, x, numeric(a.codes[w]))
+	}
 	for kept && len(a.specials[0].past[0]) >= a.keep() {
 		a.thin()
 	}
@@ -179,9 +180,7 @@ func (a *Audit) special(s *series, d0, d1 *Outcome, h [2]uint64) (c0, c1 code) {
 	case rowsScore:
 		return a.reader.rowsCode(d0), a.reader.rowsCode(d1)
 	case repeatScore:
-		return a.repeatCode(h[0]), a.repeatCode(h[1])
-	case certainScore:
-		return a.monotony.code(h[0]), a.monotony.code(h[1])
+		return a.repeats.code(h[0]), a.repeats.code(h[1])
 	case lowBitScore:
 		return lowBitCode(a.codes[0]), lowBitCode(a.codes[1])
 	case laplaceScore: // comes before gaussScore
@@ -287,30 +286,6 @@ func (a *Audit) countFailures(d0, d1 *Outcome) {
 	}
 }
 
-// maxRepeats bounds the results that are remembered to find exact repeats.
-const maxRepeats = 1 << 16
-
-// remember notes in which world a result was seen.
-func (a *Audit) remember(h [2]uint64) {
-	for w, x := range h {
-		if a.repeats[x]>>w&1 == 1 && numeric(a.codes[w]) {
-			a.echoes[w]++
-		}
-	}
-	for w, x := range h {
-		if seen, ok := a.repeats[x]; ok || len(a.repeats) < maxRepeats {
-			a.repeats[x] = seen | 1<<w
-		}
-	}
-}
-
-// The categories of repeatScore and certainScore.
-const (
-	onD0Only = firstText + iota
-	onD1Only
-	elsewhere
-)
-
 // numeric reports whether a number is among codes.
 func numeric(codes []code) bool {
 	for _, c := range codes {
@@ -319,17 +294,6 @@ func numeric(codes []code) bool {
 		}
 	}
 	return false
-}
-
-// repeatCode says in which world a result was seen before.
-func (a *Audit) repeatCode(h uint64) code {
-	switch a.repeats[h] {
-	case 1:
-		return category(onD0Only)
-	case 2:
-		return category(onD1Only)
-	}
-	return category(elsewhere)
 }
 
 // monotony watches for results that never vary.
@@ -351,14 +315,3 @@ func (m *monotony) add(h [2]uint64) {
 
 // constant reports whether neither world's result ever varied.
 func (m *monotony) constant() bool { return !m.broken[0] && !m.broken[1] }
-
-// code says which world's constant a result is.
-func (m *monotony) code(h uint64) code {
-	switch h {
-	case m.first[0]:
-		return category(onD0Only)
-	case m.first[1]:
-		return category(onD1Only)
-	}
-	return category(elsewhere)
-}

@@ -62,10 +62,7 @@ type epoch struct {
 	priors  []float64 // the fractions by the weights that the scores began with
 	at      float64   // the epsilon of the fractions
 	shift   []grant   // these scores' wealth is divided among them anew, in the given fractions
-	raise   scoreID   // gets the part raiseBy of all the other wealth; -1 for none
-	raiseBy float64
-	lower   scoreID // gives its wealth back to the others in proportion; -1 for none
-	share   float64 // the part of each score's wealth that is spread over its components anew afterwards
+	share   float64   // the part of each score's wealth that is spread over its components anew afterwards
 	entries []entry
 	claim   float64 // ln of the wealth at the claim at the end, minus infinity without one
 }
@@ -120,19 +117,7 @@ func (p *process) begin(k *book, e *epoch) {
 		p.spread(k, g.score, p.cash+math.Log(g.fraction))
 		p.cash += math.Log1p(-g.fraction)
 	}
-	if e.lower >= 0 {
-		all := p.total()
-		p.empty(k, e.lower)
-		if rest := p.total(); !math.IsInf(rest, -1) {
-			p.scale(all - rest)
-		}
-	}
 	p.divide(k, p.shares(k, e))
-	if e.raise >= 0 {
-		all := p.total()
-		p.scale(math.Log1p(-e.raiseBy))
-		p.spread(k, e.raise, all+math.Log(e.raiseBy))
-	}
 }
 
 // shares returns how the wealth of the scores is divided anew: at the claim as the epoch says, elsewhere by what the past says
@@ -177,7 +162,8 @@ func (p *process) divide(k *book, shares []grant) {
 	for _, g := range shares {
 		w := p.of(k, g.score)
 		own, due := p.sums[g.score], all+math.Log(g.fraction)
-		if math.IsInf(own, -1) {
+		if !(own > math.Inf(-1)) {
+			p.empty(k, g.score)
 			p.spread(k, g.score, due)
 			continue
 		}
@@ -249,7 +235,9 @@ func (p *process) note(claim float64) {
 	if p.below {
 		w = logAdd(w, claim) - math.Ln2
 	}
-	p.highest = max(p.highest, w)
+	if w > p.highest {
+		p.highest = w
+	}
 }
 
 // collect adds the gains of a bet over the counts of its table's block.

@@ -4,7 +4,14 @@ package analysis
 func (a *Audit) look() {
 	a.nextLook = a.pairs + a.lookEvery()
 	a.lead.look(&a.book, a.epoch)
-	if a.detectedAt == 0 && a.claimAt >= 0 && a.lead.highest >= a.threshold && a.reaches() {
+	if a.detectedAt == 0 && a.claimAt >= 0 && a.lead.latest >= a.threshold && a.pairs >= a.nextHold {
+		if a.hold() != "" {
+			a.nextHold = a.pairs + 1 + a.pairs/64
+			return
+		}
+		if !a.reaches() {
+			return
+		}
 		a.detectedAt = a.pairs
 		a.advance()
 	}

@@ -28,6 +28,8 @@ type Options struct {
 	// Buckets and MinCount are the seeds' estimator's: equal-width buckets over the range, and the fewest trials on
 	// each side of a cut. Defaults 20 and 5.
 	Buckets, MinCount int
+	// Deterministic says what answers that never vary, and differ between the worlds, mean. Default DeterministicViolation.
+	Deterministic DeterministicPolicy
 	// MaxSlots bounds how many (group key, measure) cells are audited one by one; further keys count in the number
 	// of rows only. Default 4096.
 	MaxSlots int
@@ -57,6 +59,9 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.Buckets, defaultBuckets)
 	setDefault(&o.MinCount, defaultMinCount)
 	setDefault(&o.MaxSlots, defaultMaxSlots)
+	if o.Deterministic == "" {
+		o.Deterministic = DeterministicViolation
+	}
 	return o
 }
 
@@ -90,6 +95,11 @@ func validate(c Claim, o Options) error {
 	}
 	if o.MinCount < 0 {
 		fault("the bucket estimator's least count must not be negative, not %d", o.MinCount)
+	}
+	switch o.Deterministic {
+	case DeterministicViolation, DeterministicWarning, DeterministicIgnore:
+	default:
+		fault("deterministic answers are treated as violation, warning or ignore, not %q", o.Deterministic)
 	}
 	if o.MaxSlots < 1 || o.MaxSlots > 1<<16 {
 		fault("the number of slots must be 1 to 65536, not %d", o.MaxSlots)

@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -10,31 +11,52 @@ import (
 type resolution struct {
 	decimals, digits, bits int
 	lowest                 float64
+	lattice                float64 // all values are a whole number of these apart; 0 where none is known
 	spread                 float64 // distance of the quartiles
 }
 
 // maxResolutionPairs are looked at to find a resolution.
 const maxResolutionPairs = 128
 
-// resolutionOf looks at a slot's kept values.
-func resolutionOf(s *series) (r resolution, values []float64) {
+// resolutionOf looks at a slot's kept values of one world.
+func resolutionOf(s *series, world int) (r resolution, values []float64) {
 	r.lowest = 1100
-	p := newPortion(len(s.past[0]), maxResolutionPairs)
-	for _, past := range s.past {
-		for k := range p.n {
-			x := past[p.at(k)]
-			if !isNumber(x) {
-				continue
-			}
-			values = append(values, x)
-			decimals, digits := decimalsOf(x)
-			r.decimals, r.digits = max(r.decimals, decimals), max(r.digits, digits)
-			r.bits, r.lowest = max(r.bits, entropyBits(x)), min(r.lowest, lowestBit(x))
+	p := newPortion(len(s.past[world]), maxResolutionPairs)
+	for k := range p.n {
+		x := s.past[world][p.at(k)]
+		if !isNumber(x) {
+			continue
 		}
+		values = append(values, x)
+		decimals, digits := decimalsOf(x)
+		r.decimals, r.digits = max(r.decimals, decimals), max(r.digits, digits)
+		r.bits, r.lowest = max(r.bits, entropyBits(x)), min(r.lowest, lowestBit(x))
 	}
+	r.lattice = latticeOf(values)
 	_, lo, hi, _ := middle(s.binner.edges)
 	r.spread = hi - lo
 	return r, values
+}
+
+// latticeOf returns the least distance of two different values if all others are multiples of it, to within rounding, else 0:
+// rounded noise on a value that is not rounded.
+func latticeOf(values []float64) float64 {
+	sorted := slices.Compact(slices.Sorted(slices.Values(values)))
+	least := math.Inf(1)
+	for i := 1; i < len(sorted); i++ {
+		least = min(least, sorted[i]-sorted[i-1])
+	}
+	for i := 1; i < len(sorted); i++ {
+		rounding := 4 * 0x1p-52 * (math.Abs(sorted[i]) + math.Abs(sorted[i-1]))
+		steps := (sorted[i] - sorted[i-1]) / least
+		if off := math.Abs(steps - math.Round(steps)); off*least > rounding {
+			return 0
+		}
+	}
+	if math.IsInf(least, 0) {
+		return 0
+	}
+	return least
 }
 
 // decimalsOf returns the digits after the point, negative for multiples of ten, and the significant digits of the
@@ -63,23 +85,23 @@ func decimalsOf(x float64) (decimals, digits int) {
 // digits, the bits or the lowest bit allow.
 func (r *resolution) step(x float64) float64 {
 	if x == 0 {
-		return max(math.Pow(10, -float64(r.decimals)), math.Ldexp(1, int(r.lowest)))
+		return max(math.Pow(10, -float64(r.decimals)), math.Ldexp(1, int(r.lowest)), r.lattice)
 	}
 	_, e := math.Frexp(x)
 	decades := math.Floor(math.Log10(math.Abs(x)))
 	return max(
 		math.Pow(10, -float64(r.decimals)), math.Pow(10, decades+1-float64(r.digits)),
-		math.Ldexp(1, e-r.bits), math.Ldexp(1, int(r.lowest)),
+		math.Ldexp(1, e-r.bits), math.Ldexp(1, int(r.lowest)), r.lattice,
 	)
 }
 
-// coincidence bounds the probability that two fresh answers are exactly equal, in the slot that makes it least: the step
+// coincidence bounds the probability that two fresh answers of a world are exactly equal, in the slot that makes it least: the step
 // times the density, taken as at most 1/spread between the quartiles (a Laplace law has 0.35/spread on average, a
 // Gaussian one 0.38, a uniform one 0.5). It is 1 where no slot varies.
-func (a *Audit) coincidence() float64 {
+func (a *Audit) coincidence(world int) float64 {
 	least := 1.0
 	for _, s := range a.slots[:min(len(a.slots), maxFractionSlots)] {
-		r, values := resolutionOf(s)
+		r, values := resolutionOf(s, world)
 		if !(r.spread > 0) || len(values) < 2 {
 			continue
 		}
@@ -92,16 +114,18 @@ func (a *Audit) coincidence() float64 {
 	return least
 }
 
-// repeatsTooOften reports whether more results of a world repeat an earlier one exactly than their resolution makes
-// likely: more than a Poisson number of the expected mean is with a probability of about e^-15.
+// boundAtoms is the number of values that may repeat because answers are cut off at a bound.
+const boundAtoms = 2
+
+// repeatsTooOften reports whether more different results of a world come more than once than their resolution makes likely,
+// two apart that may be bounds: more than a Poisson number of the expected mean is with a probability of about e^-15.
 func (a *Audit) repeatsTooOften(world int) bool {
-	n := a.echoes[world]
-	if n == 0 {
+	k := float64(a.repeats.twice[world] - boundAtoms)
+	if k <= 0 {
 		return false
 	}
-	p, pairs := a.coincidence(), float64(a.pairs)
-	mean := min(pairs*pairs/2*p, pairs)
-	// Chernoff: P(N >= n) <= exp(-(n ln(n/mean) - n + mean)).
-	k := float64(n)
+	p, pairs := a.coincidence(world), float64(a.pairs)
+	mean := min(pairs*pairs/2*p, pairs) / float64(uint64(1)<<a.repeats.thinned)
+	// Chernoff: P(N >= k) <= exp(-(k ln(k/mean) - k + mean)).
 	return k > mean && k*math.Log(k/mean)-k+mean > 15
 }

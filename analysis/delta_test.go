@@ -181,6 +181,18 @@ func randomLaw(r *rand.Rand, k int, power float64) []float64 {
 	return p
 }
 
+// scaled returns a law with the given proportions.
+func scaled(law []float64) []float64 {
+	sum := 0.0
+	for _, x := range law {
+		sum += x
+	}
+	for i := range law {
+		law[i] /= sum
+	}
+	return law
+}
+
 // TestNoBetGainsUnderTheNull: whatever was estimated from the past, no component of any mixture, and no bet on up to 40
 // bins, has a factor of mean above 1 under any pair of laws that the claim allows. It is a search for counterexamples to
 // the argument of docs/statistics.md.
@@ -204,6 +216,12 @@ func TestNoBetGainsUnderTheNull(t *testing.T) {
 		}
 		for _, k := range []int{2, 4, 8, 40} {
 			bets = append(bets, analysis.BinBet(epsilon, delta, law(k), law(k)))
+		}
+		for _, k := range []int{3, 6} { // bins without mass in one world of the alternative, and in both
+			a, b := law(k), law(k)
+			a[0], b[0] = 0, 0
+			a[1] = 0
+			bets = append(bets, analysis.BinBet(epsilon, delta, scaled(a), scaled(b)))
 		}
 		for j, f := range bets {
 			worst := worstMean(f, epsilon, delta, r)

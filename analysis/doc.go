@@ -18,17 +18,17 @@
 // # What is assumed
 //
 // The hypothesis under test is that each trial, given the trials before it, is (epsilon, delta)-differentially
-// private, and that the two trials of a pair are independent given the past. Cached or seeded noise breaks that
-// assumption and is looked for: an engine that answers the same again and again is reported as "deterministic
-// or cached noise" and convicted where its two worlds differ; where the two worlds share their noise, the bet
-// that needs no independence is used instead.
+// private, and that the two trials of a pair are independent given the past. Cached, reused or seeded noise breaks that
+// assumption. So a violation is reported only of trials that have shown that they are independent, and dependence that is
+// certain makes the verdict inconclusive. Answers that never vary, or repeat exactly, are a finding of their own
+// ([Deterministic]), without an epsilon. Where the two worlds share their noise, the bet that needs no independence is used.
 //
 // # How a result becomes scores
 //
 // Columns that act as group keys are learned from the first results. Every (key, measure) is a slot with the
 // outcomes: a number, absent, NULL, NaN, plus or minus infinity, a text category, an error class, a changed
-// shape. Each slot is a score; so are the number of rows (with error classes and shapes), exact repeats of a
-// whole result, the lowest bit set in the numbers, and, where there are two slots or more, two joint scores
+// shape. Each slot is a score; so are the number of rows (with error classes and shapes), results seen
+// before in one world only, the lowest bit set in the numbers, and, where there are two slots or more, two joint scores
 // learned from earlier trials (naive Bayes with Laplace and with Gaussian noise).
 //
 // Four scores are bet on only where the past shows something for them to see, so that others pay nothing for them: the
@@ -50,7 +50,7 @@
 // Learning happens at the ends of blocks that grow with the number of pairs (an eighth of it). In between only
 // counts per bin are kept, and they are all that is needed for every epsilon of the grid. Memory is bounded
 // whatever the number of trials: at most about 64 MiB of past values for learning, 32 MiB of whole results to learn the
-// layout from (of a result beyond 1 MiB the first 512 rows are kept), 65,536 hashes of results, and a number of count
+// layout from (of a result beyond 1 MiB the first 512 rows are kept), 2 x 65,536 hashes of results, and a number of count
 // tables that grows with the logarithm of the number of pairs. Of results with more than [Options].MaxSlots cells the
 // rest counts in the number of rows only, of texts beyond the 256th of a column all are one outcome, and of a text longer than
 // 256 bytes its beginning and a hash are kept.

@@ -10,8 +10,8 @@ import (
 
 // Drift watches whether the law of one world's results changes while an audit runs. It is not safe for concurrent use.
 //
-// The first half of the results is compared with the second by three figures of a result: how it failed, its number of
-// rows, and the sum of its numbers. The test is Kolmogorov's and Smirnov's with the bound e exp(-m D^2) for two samples
+// The first half of the results is compared with the second by four figures of a result: how it failed, its number of
+// rows, the sum of its numbers, and the texts of its first row. The test is Kolmogorov's and Smirnov's with the bound e exp(-m D^2) for two samples
 // of m each (Wei and Dudley 2012, theorem 1: it holds for every m). Its error rate is spent over all looks, the one
 // after n results getting 1/(n(n+1)) of it, so that it may be asked at a time that the results themselves chose.
 type Drift struct {
@@ -27,12 +27,13 @@ const (
 	driftFailure = iota
 	driftRows
 	driftSum
+	driftTexts
 	driftFigures
 )
 
-var driftNames = [driftFigures]string{"how it fails", "its number of rows", "the sum of its numbers"}
+var driftNames = [driftFigures]string{"how it fails", "its number of rows", "the sum of its numbers", "the texts of its first row"}
 
-// maxDriftKept bounds the memory of one Drift: 24 bytes a result.
+// maxDriftKept bounds the memory of one Drift: 32 bytes a result.
 const maxDriftKept = 2048
 
 // Add takes one result.
@@ -65,7 +66,7 @@ func driftOf(o *Outcome) [driftFigures]float64 {
 	if o.Failed() {
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(o.SQLState))
-		return [driftFigures]float64{1 + float64(h.Sum32()), -1, math.Inf(-1)}
+		return [driftFigures]float64{1 + float64(h.Sum32()), -1, math.Inf(-1), -1}
 	}
 	sum := 0.0
 	for _, row := range o.Rows {
@@ -78,7 +79,15 @@ func driftOf(o *Outcome) [driftFigures]float64 {
 	if math.IsNaN(sum) {
 		sum = math.Inf(1)
 	}
-	return [driftFigures]float64{0, float64(len(o.Rows)), sum}
+	texts := uint32(0)
+	if len(o.Rows) > 0 {
+		for _, v := range o.Rows[0] {
+			if v.Kind == Text || v.Kind == Bool {
+				texts = 31*texts + uint32(hashString(v.Text)) + uint32(b2i(v.Num != 0))
+			}
+		}
+	}
+	return [driftFigures]float64{0, float64(len(o.Rows)), sum, float64(texts)}
 }
 
 // Changed reports whether the law of the results has changed for certain, and in what.
@@ -114,27 +123,34 @@ func ksDistance(a, b []float64) float64 {
 	return float64(most) / float64(len(a))
 }
 
-// Temper returns the report of an audit during which a world may have changed. A violation is inconclusive then: it may
-// be a difference between two moments and not between two datasets. Any other verdict gets a warning.
+// Temper returns the report of an audit during which a world may have changed. Where one world changed and the other did not,
+// a violation is inconclusive: it may be a difference between two moments and not between two datasets. So it is where both
+// changed, but not by the same figure. A change that is alike in both worlds needs no correction (every pair has its trials at
+// the same time, and nothing asks for the same laws later), but whether both changed at the same moment cannot be known for
+// certain: a violation is inconclusive then too, and any other verdict holds. Verdicts other than a violation get a warning.
 func Temper(r Report, d0, d1 *Drift) Report {
-	text := ""
-	if what, changed := d0.Changed(); changed {
-		text = "on D0 the result changed in " + what
-	}
-	if what, changed := d1.Changed(); changed {
-		if text != "" {
-			text += ", "
-		}
-		text += "on D1 the result changed in " + what
-	}
-	if text == "" {
+	what0, changed0 := d0.Changed()
+	what1, changed1 := d1.Changed()
+	var text string
+	switch {
+	case !changed0 && !changed1:
 		return r
+	case changed0 && changed1 && what0 == what1:
+		text = "the results on D0 and D1 changed alike during the audit, in " + what0
+		if r.Verdict != Violation {
+			text += ": verdict and bound hold if both changed at the same moment, as when the data grow or the engine is upgraded"
+		}
+	case changed0 && changed1:
+		text = "the engine or the copies changed during the audit: on D0 the result changed in " + what0 + ", on D1 the result changed in " + what1
+	case changed0:
+		text = "the engine or the copies changed during the audit: on D0 the result changed in " + what0 + ", on D1 it did not"
+	default:
+		text = "the engine or the copies changed during the audit: on D1 the result changed in " + what1 + ", on D0 it did not"
 	}
-	text = "the engine or the copies changed during the audit: " + text
 	if r.Verdict != Violation {
 		r.Warnings = append(slices.Clone(r.Warnings), withheld.Public(text))
 		return r
 	}
-	r.Verdict, r.Reason, r.DetectedAt, r.EpsilonLower = Inconclusive, text, nil, 0
+	r.Verdict, r.Reason, r.DetectedAt, r.EpsilonLower = Inconclusive, text+"; audit it again when nothing changes", nil, 0
 	return r
 }

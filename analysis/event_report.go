@@ -10,7 +10,7 @@ import (
 // Event is the event that speaks loudest against the claim. Its texts are withheld as far as they come from rows; the other
 // fields say the same without them, for programs.
 type Event struct {
-	// Score is what of a result is looked at: value, rows, repeat, low_bit, joint_laplace, joint_gauss, certain, fitted,
+	// Score is what of a result is looked at: value, rows, repeat, low_bit, joint_laplace, joint_gauss, fitted,
 	// difference, joint_linear, fraction, joint_ratio or fineness.
 	Score       string        `json:"score"`
 	Partition   withheld.Text `json:"partition"` // empty for scores of the whole result
@@ -53,7 +53,6 @@ const (
 	MixedEvent     EventKind = "mixed"      // several of the above
 	RowsEvent      EventKind = "rows"       // the number of rows
 	RepeatEvent    EventKind = "repeat"     // the exact repeat of an earlier result
-	ConstantEvent  EventKind = "constant"   // the result that a world always gives
 	DigitsEvent    EventKind = "digits"     // the lowest bits of numbers, or what they leave over a round one
 	JointEvent     EventKind = "joint"      // a score of several columns or groups
 	UnseenEvent    EventKind = "unseen"     // an outcome that was not seen before
@@ -78,8 +77,6 @@ func (s *series) eventKind(set uint64) EventKind {
 	switch s.kind {
 	case repeatScore:
 		return RepeatEvent
-	case certainScore:
-		return ConstantEvent
 	case slotScore, fittedScore, lawScore:
 		if s.binner.isPresence(set) {
 			return PresenceEvent

@@ -1,5 +1,7 @@
 package analysis
 
+import "math"
+
 // ProjectEvent and ProjectBins let the golden values of the projections be checked from outside.
 var (
 	ProjectEvent = projectEvent
@@ -23,7 +25,7 @@ const StateHead = len(stateMagic) + 1
 func Bets(epsilon, delta float64, p, q [3]float64, live [3]bool) (all [][2][3]float64) {
 	for _, noClaim := range [...]bool{false, true} {
 		m := newMixtures(noClaim)
-		for _, c := range append(append(append(mixture{}, m.shift...), m.support...), m.sure...) {
+		for _, c := range append(append(mixture{}, m.shift...), m.support...) {
 			f := c.factorsOf(newNull(epsilon, delta), p, q, live)
 			all = append(all, [2][3]float64{f[0], f[1]})
 		}
@@ -38,3 +40,59 @@ func BinBet(epsilon, delta float64, p, q []float64) (f [2][]float64) {
 	l.place(newNull(epsilon, delta), odds)
 	return [2][]float64{odds[:k], odds[k:]}
 }
+
+// Inflate returns a function that, called after every pair, makes all bets of a new block against the claim gain too much:
+// every factor on one world's outcomes is multiplied by e^by.
+func Inflate(a *Audit, by float64) func() {
+	var known *epoch
+	return func() {
+		if a.epoch == known {
+			return
+		}
+		known = a.epoch
+		for i := range a.lead.bets {
+			b := &a.lead.bets[i]
+			for j := range b.factors {
+				for c := range b.factors[j][0] {
+					b.factors[j][0][c] += by
+				}
+			}
+			for j := range len(b.odds) / 2 {
+				b.odds[j] += by
+			}
+		}
+	}
+}
+
+// LogSumExp and LogAdd let what they do with wealth that is no number be checked from outside.
+var (
+	LogSumExp = logSumExp
+	LogAdd    = logAdd
+)
+
+// Spoil makes one place of the wealth against the claim, and one of the climbing bound's, no number.
+func Spoil(a *Audit) {
+	for _, p := range []*process{&a.lead.process, a.climber} {
+		if len(p.logw) > 0 {
+			p.logw[0] = math.NaN()
+		}
+	}
+}
+
+// Repeats remembers results.
+type Repeats = repeats
+
+// Add counts a result of a world.
+func (r *Repeats) Add(world int, hash uint64, number bool) { r.add(world, hash, number) }
+
+// Twice returns the different results per world that came more than once, as far as remembered.
+func Twice(r *Repeats) [2]int { return r.twice }
+
+// Thinned returns of how many results, as a power of 2, one is remembered.
+func Thinned(r *Repeats) uint8 { return r.thinned }
+
+// Remembered returns the number of results of D0 that are remembered.
+func Remembered(r *Repeats) int { return len(r.seen[0]) }
+
+// CertainlyDependent reports whether trials are dependent at DependenceErrorRate.
+func CertainlyDependent(a *Audit) bool { return a.certainlyDependent() }

@@ -23,13 +23,13 @@ func exponential(epsilon float64) draw {
 }
 
 // TestRatioOfCategories holds the median of pairs to a violation where every category has its own ratio: of 41 audits with fixed
-// seeds it is 509, and 560 where only one event for each world is bet on.
+// seeds it is 549 (509 without the wait for independence), and about 40 more where only one event for each world is bet on.
 func TestRatioOfCategories(t *testing.T) {
 	t.Parallel()
 	got := median(t, analysis.Claim{Epsilon: 1}, 41, 3000, exponential(2))
 	t.Logf("median %d pairs", got)
-	if got > 535 {
-		t.Errorf("median %d pairs to detection, want at most 535", got)
+	if got > 560 {
+		t.Errorf("median %d pairs to detection, want at most 560", got)
 	}
 }
 

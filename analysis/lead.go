@@ -43,7 +43,9 @@ func (l *lead) current(k *book, e *epoch) []float64 {
 // look returns the log-wealth now.
 func (l *lead) look(k *book, e *epoch) float64 {
 	l.latest = logAdd(l.cash, logSumExp(l.current(k, e)))
-	l.highest = max(l.highest, l.latest)
+	if l.latest > l.highest {
+		l.highest = l.latest
+	}
 	return l.latest
 }
 
@@ -57,5 +59,7 @@ func (l *lead) end(k *book, e *epoch) {
 		l.sums[en.score] = logSumExp(w)
 	}
 	l.latest = l.total()
-	l.highest = max(l.highest, l.latest)
+	if l.latest > l.highest {
+		l.highest = l.latest
+	}
 }

@@ -10,7 +10,6 @@ const (
 	onlyD0                 // the event that speaks for D0
 	onlyD1                 // the event that speaks for D1
 	plugIn                 // the laws as estimated
-	certain                // outcomes that never vary and differ between the worlds
 	byBin                  // every bin of its own, with the table's laws as the working alternative
 )
 
@@ -80,8 +79,6 @@ func (c component) factorsOf(h null, p, q ternary, live [3]bool) factors {
 	switch c.share {
 	case plugIn:
 		return h.ternaryFactors(p, q)
-	case certain:
-		return h.ternaryFactors(ternary{.98, .01, .01}, ternary{.01, .01, .98})
 	}
 	useD0 := live[towardD0] && c.share != onlyD1
 	useD1 := live[towardD1] && c.share != onlyD0
@@ -154,9 +151,14 @@ func (h null) ternaryFactors(p1, q1 ternary) factors {
 // mean factors under (P', Q') and M0, M1 the greatest factors, the mean of the product is at most
 // (1 + delta ((M0+M1)/2 - 1))^2, by which the factor is divided.
 func (h null) binFactors(p1, q1, f0, f1 []float64) {
-	projectBins(p1, q1, h.ratio, 1, 1, f0, f1)
+	a := projectBins(p1, q1, h.ratio, 1, 1, f0, f1)
 	var greatest [2]float64
 	for i := range p1 {
+		if !(p1[i] > 0) && !(q1[i] > 0) { // no mass in the alternative: the factor of a free bin
+			f0[i], f1[i] = math.Log(a), math.Log(2-a)
+			greatest[0], greatest[1] = max(greatest[0], a), max(greatest[1], 2-a)
+			continue
+		}
 		f0[i] = logRatio(p1[i], f0[i], &greatest[0])
 		f1[i] = logRatio(q1[i], f1[i], &greatest[1])
 	}
@@ -199,12 +201,16 @@ func (h null) eventFactors(toward int, mass, excess float64) factors {
 	return f
 }
 
-// logRatio returns ln(alternative/projection), 0 where both are 0, and keeps the greatest ratio seen.
+// ruin is the logarithm of the factor of an outcome that the alternative rules out: not minus infinity, which times a count
+// of 0 is no number.
+const ruin = -700
+
+// logRatio returns ln(alternative/projection), and keeps the greatest ratio seen.
 func logRatio(alternative, projection float64, greatest *float64) float64 {
-	if !(alternative > 0) || !(projection > 0) {
-		return 0
-	}
 	r := alternative / projection
+	if !(r > 0) {
+		return ruin
+	}
 	*greatest = max(*greatest, r)
-	return math.Log(r)
+	return max(math.Log(r), ruin)
 }

@@ -46,11 +46,12 @@ func projectEvent(p1, q1, ratio, delta, n0, n1 float64) (p, q float64, ok bool) 
 // For a weight a on D0 and b = n0+n1-a on D1 every bin is either free (u = n0 p/a, v = n1 q/b) or on the
 // boundary (u = R v or v = R u); a sum(u) + b sum(v) = n0+n1 always, so that sum(u) = 1 makes sum(v) = 1.
 // The pairs allowed form a convex set, hence n0(A-1)+n1(B-1) <= 0 for the mean factors A on D0 and B on D1
-// of any allowed pair, and the factor of a block has mean A^n0 B^n1 <= 1.
-func projectBins(p, q []float64, ratio, n0, n1 float64, ps, qs []float64) {
+// of any allowed pair, and the factor of a block has mean A^n0 B^n1 <= 1. The factor of a free bin is (a/n0, b/n1), which is
+// what a bin without mass in the alternative has too. It returns a.
+func projectBins(p, q []float64, ratio, n0, n1 float64, ps, qs []float64) (a float64) {
 	total := n0 + n1
 	lo, hi := 0.0, total
-	a := n0
+	a = n0
 	for range 200 {
 		sum, slope := 0.0, 0.0
 		for i := range p {
@@ -79,6 +80,7 @@ func projectBins(p, q []float64, ratio, n0, n1 float64, ps, qs []float64) {
 	for i := range p {
 		ps[i], qs[i], _ = boundary(p[i], q[i], ratio, n0, n1, a)
 	}
+	return a
 }
 
 // boundary returns the projected masses of one bin for the weight a on D0, and the derivative of the first.

@@ -67,6 +67,8 @@ type Report struct {
 	MinimalDetectable Float           `json:"minimal_detectable_epsilon"`
 	Partitions        []Partition     `json:"partitions"` // in the order in which the keys came; never null
 	Warnings          []withheld.Text `json:"warnings"`   // never null
+	// Deterministic is the finding that answers never vary, or repeat exactly; null for none.
+	Deterministic *Deterministic `json:"deterministic"`
 }
 
 // Reveal returns a copy of the report that prints with the values of rows: for those who may read the raw data.
@@ -125,9 +127,13 @@ type Partition struct {
 // Report returns the state of the audit. It may be called at any time.
 func (a *Audit) Report() Report {
 	a.look()
+	lower := a.lower()
+	if a.monotony.constant() || a.unsound() != "" {
+		lower = 0
+	}
 	r := Report{
 		Claimed:           Claimed{Epsilon: Float(a.claim.Epsilon), Delta: a.claim.Delta},
-		EpsilonLower:      Float(a.lower()),
+		EpsilonLower:      Float(lower),
 		Confidence:        a.opts.Confidence,
 		Trials:            Trials{a.pairs, a.pairs},
 		MinimalDetectable: Float(math.NaN()),
@@ -155,15 +161,18 @@ func (a *Audit) Report() Report {
 		PriorOdds:       a.opts.PriorOdds,
 		LikelihoodRatio: Float(ratio),
 		PosteriorOdds:   Float(a.opts.PriorOdds * ratio),
-		Breached:        a.opts.PriorOdds*math.Exp(a.lower()) > a.opts.BreachOdds,
+		Breached:        a.opts.PriorOdds*math.Exp(lower) > a.opts.BreachOdds,
 	}
 	odds := Odds{Prior: a.opts.PriorOdds, Breach: a.opts.BreachOdds}
 	r.Attacker.ImpliedEpsilon = Float(odds.ImpliedEpsilon())
-	if n := odds.AnswersToBreach(a.lower()); n >= 0 {
+	if n := odds.AnswersToBreach(lower); n >= 0 {
 		r.Attacker.AnswersToBreach = &n
 	}
 	r.ClopperPearson = a.clopperPearson()
-	r.Verdict, r.Reason = a.verdict(&r)
+	r.Deterministic = a.deterministic()
+	if r.Verdict, r.Reason = a.verdict(&r); r.Verdict != Violation {
+		r.DetectedAt = nil
+	}
 	return r
 }
 
@@ -182,14 +191,14 @@ func (a *Audit) verdict(r *Report) (Verdict, string) {
 	switch {
 	case a.opts.NoClaim:
 		return Inconclusive, "no claim"
+	case a.sameAnswer() && a.opts.Deterministic == DeterministicViolation:
+		return Violation, fmt.Sprintf("the answers never vary in %d pairs of trials and differ between D0 and D1: %s; no epsilon follows from it", a.pairs, repeated)
+	case a.sameAnswer():
+		return Inconclusive, repeated + ": the answers never vary and differ between D0 and D1"
+	case a.pairs > 0 && a.withdrawn() != "":
+		return Inconclusive, a.withdrawn()
 	case a.detectedAt > 0:
-		reason := fmt.Sprintf("epsilon is above %.4g with confidence %v, after %d pairs of trials", a.claim.Epsilon, a.opts.Confidence, a.detectedAt)
-		if a.pairs > 1 && a.monotony.constant() {
-			reason += ": " + repeated + ", the answers never vary and differ between D0 and D1"
-		} else if a.echoes[0]+a.echoes[1] > a.pairs && (a.repeatsTooOften(0) || a.repeatsTooOften(1)) {
-			reason += ": " + repeated + ", most answers repeat earlier ones exactly"
-		}
-		return Violation, reason
+		return Violation, fmt.Sprintf("epsilon is above %.4g with confidence %v, after %d pairs of trials", a.claim.Epsilon, a.opts.Confidence, a.detectedAt)
 	case a.pairs == 0:
 		return Inconclusive, "no trials"
 	case a.failures[0] == a.pairs && a.failures[1] == a.pairs:
@@ -219,9 +228,9 @@ func (a *Audit) warnings() []withheld.Text {
 			}
 		}
 	}
-	for i, n := range a.echoes {
+	for i, n := range a.repeats.echoes {
 		if a.monotony.broken[i] && a.repeatsTooOften(i) {
-			add("%d of %d answers on D%d repeat an earlier one exactly, which chance does not at this many digits: deterministic or cached noise, or values cut off at a bound", n, a.pairs, i)
+			add("%d answers on D%d repeat an earlier one exactly, which chance does not at this many digits: reused noise, or a cache", n, i)
 		}
 	}
 	if n := a.sharedSlots(); n > 0 {

@@ -8,11 +8,10 @@ type kind uint8
 const (
 	slotScore              kind = iota // the value of one measure of one group key
 	rowsScore                          // the number of rows, errors, other shapes
-	repeatScore                        // an exact repeat of a result seen in one world only
+	repeatScore                        // a result seen before in one world only
 	lowBitScore                        // the lowest bit set in any number of the result
 	laplaceScore                       // joint, naive Bayes with Laplace noise
 	gaussScore                         // joint, naive Bayes with Gaussian noise
-	certainScore                       // results that never vary
 	fittedScore                        // the value of the only slot, by laws fitted to the past
 	lawScore                           // the value of the only slot, bin by bin, against laws fitted to the past
 	contrastScore                      // the difference or sum of two slots that share noise
@@ -35,18 +34,18 @@ func (k kind) derived() bool {
 
 // series is one score over the trials: the codes seen, how they are binned, and the counts of the block at hand.
 type series struct {
-	kind    kind
-	slot    int
-	id      scoreID
-	staked  bool // has wealth in the book
-	binner  binner
-	learned int       // pairs behind the bins
-	table   *table    // nil while nothing is bet
-	past    [2][]code // kept pairs, oldest first
-	watch   watch
-	serial  serial
-	buckets slotEstimate
-	shared  bool // the two worlds share their noise: bet with pairs only
+	kind         kind
+	slot         int
+	id           scoreID
+	staked       bool // has wealth in the book
+	binner       binner
+	learned      int       // pairs behind the bins
+	table        *table    // nil while nothing is bet
+	past         [2][]code // kept pairs, oldest first
+	watch        watch
+	independence independence
+	buckets      slotEstimate
+	shared       bool // the two worlds share their noise: bet with pairs only
 }
 
 // count adds one pair of codes to the block at hand.

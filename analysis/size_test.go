@@ -109,8 +109,9 @@ func TestLongTexts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i := range 60 {
-			a.Add(word(long+strconv.Itoa(i%3)), word(long+strconv.Itoa(3+i%3)))
+		r := rand.New(rand.NewPCG(4, 4))
+		for range 120 {
+			a.Add(word(long+strconv.Itoa(r.IntN(3))), word(long+strconv.Itoa(3+r.IntN(3))))
 		}
 		if r := a.Report(); r.Verdict != analysis.Violation {
 			t.Errorf("%s (%s)", r.Verdict, r.Reason)
@@ -139,9 +140,9 @@ func TestLongTexts(t *testing.T) {
 func TestEdgesOfClaims(t *testing.T) {
 	t.Parallel()
 	revealing := func(a *analysis.Audit, n int) analysis.Report {
-		for i := range n {
-			x := float64(i % 7)
-			a.Add(value(x), value(100+x))
+		rng := rand.New(rand.NewPCG(4, 4))
+		for range n {
+			a.Add(value(float64(rng.IntN(7))), value(float64(100+rng.IntN(7))))
 		}
 		return a.Report()
 	}

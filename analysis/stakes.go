@@ -18,7 +18,7 @@ type stakesOf struct {
 }
 
 // mixtures are the priors over effect sizes.
-type mixtures struct{ shift, fitted, support, sure, paired, law mixture }
+type mixtures struct{ shift, fitted, support, paired, law mixture }
 
 func newMixtures(noClaim bool) mixtures {
 	x := excesses(noClaim)
@@ -26,7 +26,6 @@ func newMixtures(noClaim bool) mixtures {
 		shift:   shiftMixture(x),
 		fitted:  fittedMixture(x),
 		support: supportMixture(x),
-		sure:    mixture{{certain, 0, 1}},
 		paired:  pairedMixture(),
 		law:     lawMixture(),
 	}
@@ -68,7 +67,7 @@ func (a *Audit) learnLayout(e *epoch) {
 	a.slots, a.joint, a.stride, a.funded, a.unmatched = nil, joint{}, 1, 0, 0
 	a.contrast, a.discriminant, a.fraction, a.learned, a.fineness = combination{}, discriminant{}, fraction{}, learned{}, fineness{}
 	a.codes = [2][]code{}
-	a.specials = []*series{{kind: rowsScore}, {kind: repeatScore}, {kind: lowBitScore}, {kind: certainScore}}
+	a.specials = []*series{{kind: rowsScore}, {kind: repeatScore}, {kind: lowBitScore}}
 	if l.keyed || len(l.measures) > 1 {
 		for _, k := range [...]kind{laplaceScore, gaussScore, contrastScore, discriminantScore, ratioScore, calibratedScore, calibratedLaplaceScore} {
 			a.specials = append(a.specials, &series{kind: k})
@@ -82,8 +81,7 @@ func (a *Audit) learnLayout(e *epoch) {
 	if l.width >= 0 {
 		a.specials = append(a.specials, &series{kind: fractionScore}, &series{kind: finenessScore})
 	}
-	clear(a.repeats)
-	a.echoes = [2]int{}
+	a.repeats = repeats{}
 	for _, p := range a.retained {
 		if d0, d1 := p.worlds[0], p.worlds[1]; !p.cut {
 			a.read(d0, d1, [2]uint64{fingerprint(d0), fingerprint(d1)})
@@ -167,8 +165,6 @@ func (a *Audit) fundSlots(e *epoch) {
 			if len(a.slots) <= maxLearnedSlots {
 				give(s, w.calibrated, []view{ascending})
 			}
-		case certainScore:
-			s.id, s.staked = a.book.open([]view{sorted}, a.mix.sure), true
 		}
 	}
 	fresh := len(a.slots) - a.funded
@@ -227,7 +223,7 @@ func (a *Audit) divide(e *epoch) {
 	for _, en := range e.entries {
 		s := a.named(en.score)
 		bets[s.id] = true
-		if en.table.paired != nil || s.kind == certainScore {
+		if en.table.paired != nil {
 			continue
 		}
 		p := w.of(s.kind)
@@ -239,13 +235,17 @@ func (a *Audit) divide(e *epoch) {
 		loud = append(loud, math.Log(p)+loudness(a.lead.null, en.table, &a.book)/2)
 	}
 	for _, s := range a.specials {
-		if s.staked && !bets[s.id] && s.kind != certainScore {
+		if s.staked && !bets[s.id] {
 			e.shift = append(e.shift, grant{score: s.id})
 			prior = append(prior, w.of(s.kind))
 			loud = append(loud, math.Inf(-1))
 		}
 	}
 	all, sum := logSumExp(loud), 0.0
+	if math.IsInf(all, -1) { // nothing is bet on
+		e.shift = nil
+		return
+	}
 	for _, p := range prior {
 		sum += p
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc64"
-	"maps"
 	"math"
 	"slices"
 )
@@ -81,13 +80,14 @@ func (a *Audit) state(c *codec) {
 		a.grid, a.claimAt = newGrid(a.claim.Epsilon, a.opts.NoClaim)
 	}
 	for _, x := range []*int{
-		&a.pairs, &a.detectedAt, &a.nextTurn, &a.nextLook, &a.front, &a.stride, &a.divideAt, &a.layoutAt,
-		&a.funded, &a.echoes[0], &a.echoes[1], &a.failures[0], &a.failures[1], &a.unmatched, &a.monotony.pairs,
+		&a.pairs, &a.detectedAt, &a.nextTurn, &a.nextLook, &a.nextHold, &a.front, &a.stride, &a.divideAt, &a.layoutAt,
+		&a.funded, &a.failures[0], &a.failures[1], &a.unmatched, &a.monotony.pairs,
 	} {
 		num(c, x)
 		c.check(*x >= 0 && *x <= 1<<53)
 	}
 	c.bool(&a.misfit)
+	c.bool(&a.frozen)
 	for w := range 2 {
 		c.u64(&a.monotony.first[w])
 		c.bool(&a.monotony.broken[w])
@@ -106,7 +106,7 @@ func (a *Audit) state(c *codec) {
 func (c *codec) pointers(a *Audit) {
 	if c.reading {
 		a.errors = newDictionary(firstError, otherError)
-		a.repeats, a.climber = map[uint64]uint8{}, &process{}
+		a.climber = &process{}
 	}
 	c.dictionary(a.errors)
 	c.check(a.errors.first == firstError && a.errors.rest == otherError)
@@ -137,20 +137,13 @@ func (c *codec) pointers(a *Audit) {
 		c.outcome(&p.worlds[1])
 		c.bool(&p.cut)
 	})
-	keys := slices.Sorted(maps.Keys(a.repeats))
-	list(c, &keys, func(k *uint64) {
-		c.u64(k)
-		v := a.repeats[*k]
-		num(c, &v)
-		if c.reading && c.err == nil {
-			a.repeats[*k] = v
-		}
-	})
+	c.repeats(&a.repeats)
 }
 
 func (c *codec) options(o *Options) {
 	c.float(&o.Confidence)
 	c.bool(&o.NoClaim)
+	c.text((*string)(&o.Deterministic))
 	c.float(&o.PriorOdds)
 	c.float(&o.BreachOdds)
 	for _, x := range []*int{&o.MaxTrials, &o.Buckets, &o.MinCount, &o.MaxSlots} {
@@ -284,7 +277,7 @@ func (c *codec) series(p **series, tables *[]*table) {
 	c.float(&s.watch.last)
 	c.bool(&s.watch.difference)
 	c.bool(&s.watch.sum)
-	c.serial(&s.serial)
+	c.independence(&s.independence)
 	c.check(s.kind <= calibratedLaplaceScore && s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
 	c.check(s.table == nil || s.table.bins() == s.binner.bins() && s.table.numeric == s.binner.numeric())
 }
@@ -293,7 +286,7 @@ func (c *codec) series(p **series, tables *[]*table) {
 func (c *codec) stake(a *Audit, s *stake) {
 	list(c, &s.views, func(v *view) { num(c, v); c.check(*v <= sorted) })
 	num(c, &s.at)
-	all := [...]mixture{a.mix.shift, a.mix.fitted, a.mix.support, a.mix.sure, a.mix.paired, a.mix.law}
+	all := [...]mixture{a.mix.shift, a.mix.fitted, a.mix.support, a.mix.paired, a.mix.law}
 	n := 0
 	for i, m := range all {
 		if len(s.mix) > 0 && &m[0] == &s.mix[0] {
@@ -323,9 +316,6 @@ func (c *codec) epoch(p **epoch, tables *[]*table) {
 	list(c, &e.shift, grants)
 	c.floats(&e.priors)
 	c.float(&e.at)
-	num(c, &e.raise)
-	num(c, &e.lower)
-	c.float(&e.raiseBy)
 	c.float(&e.share)
 	c.float(&e.claim)
 	list(c, &e.entries, func(en *entry) {

@@ -84,23 +84,64 @@ func (c *codec) certificate(a *Audit) {
 	})
 }
 
-func (c *codec) serial(w *serial) {
-	num(c, &w.known)
-	c.bool(&w.set)
-	if !w.set {
-		return
-	}
-	c.float(&w.mid)
-	for i := range w.last {
-		num(c, &w.last[i])
-		c.check(w.last[i] <= 2)
-	}
-	c.check((w.last[0] == 2) == (w.last[1] == 2))
-	for i := range w.counts {
-		for j := range w.counts[i] {
-			num(c, &w.counts[i][j])
-			c.check(w.counts[i][j] >= 0)
+// independence describes what is known of the dependence of trials.
+func (c *codec) independence(d *independence) {
+	num(c, &d.seen)
+	num(c, &d.until)
+	c.check(d.seen >= 0 && d.until >= 0)
+	c.bool(&d.differ)
+	for w := range d.marks {
+		m := &d.marks[w]
+		c.float(&m.atom)
+		c.bool(&m.hasAtom)
+		c.float(&m.middle)
+		c.float(&m.far)
+		num(c, &m.known)
+		for i := range d.last[w] {
+			num(c, &d.last[w][i])
+			c.check(d.last[w][i] < 2*known)
 		}
+		for bit := range d.later[w] {
+			c.float(&d.closed[w][bit])
+			for i := range d.later[w][bit] {
+				num(c, &d.later[w][bit][i])
+				c.check(d.later[w][bit][i] >= 0)
+			}
+		}
+		c.float(&d.first[w])
+		c.bool(&d.moved[w])
+		c.bool(&d.class[w])
+	}
+	for r := range d.counts {
+		for bit := range d.counts[r] {
+			for i := range d.counts[r][bit] {
+				num(c, &d.counts[r][bit][i])
+				c.check(d.counts[r][bit][i] >= 0)
+			}
+		}
+	}
+}
+
+func (c *codec) repeats(r *repeats) {
+	num(c, &r.thinned)
+	c.check(r.thinned < 64)
+	for w := range r.seen {
+		num(c, &r.echoes[w])
+		num(c, &r.twice[w])
+		keys := slices.Sorted(maps.Keys(r.seen[w]))
+		list(c, &keys, func(k *uint64) {
+			c.u64(k)
+			n := r.seen[w][*k]
+			num(c, &n)
+			c.check(n > 0)
+			if c.reading && c.err == nil {
+				if r.seen[w] == nil {
+					r.seen[w] = map[uint64]int32{}
+				}
+				r.seen[w][*k] = n
+			}
+		})
+		c.check(r.echoes[w] >= 0 && r.twice[w] >= 0 && len(r.seen[w]) <= maxRepeats)
 	}
 }
 
@@ -207,8 +248,6 @@ func (a *Audit) verifyEpoch(c *codec, e *epoch) {
 	for _, x := range e.priors {
 		fraction(x)
 	}
-	c.check(e.raise >= -1 && int(e.raise) < len(a.book.stakes) && e.lower >= -1 && int(e.lower) < len(a.book.stakes))
-	fraction(e.raiseBy)
 	fraction(e.share)
 	c.check(!math.IsNaN(e.claim) && !math.IsInf(e.claim, 1))
 	for _, en := range e.entries {

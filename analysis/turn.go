@@ -19,13 +19,13 @@ func (a *Audit) turn() {
 	a.climb()
 	a.path = append(a.path, a.pathPoint())
 	n := a.pairs
-	next := &epoch{raise: -1, lower: -1}
+	next := &epoch{void: a.frozen && !a.monotony.constant() && a.pairs >= frozenPairs}
+	a.frozen = a.monotony.constant()
 	if a.mayRelayout() {
 		a.learnLayout(next)
 	}
 	if a.reader != nil {
 		a.fundSlots(next)
-		a.betOnCertainty(next)
 		a.learn(next)
 		a.divide(next)
 		a.certify()
@@ -38,6 +38,10 @@ func (a *Audit) turn() {
 	a.nextTurn = n + length
 	a.open(next)
 }
+
+// frozenPairs is the number of pairs from which what answers won that never varied is given up once they vary: it was no
+// evidence of an epsilon. In fewer they win next to nothing.
+const frozenPairs = 9
 
 // blockDivisor is the number of pairs behind per pair of a block.
 const blockDivisor = 8
@@ -84,34 +88,6 @@ func (a *Audit) closeEpoch() {
 	a.book.epochs = append(a.book.epochs, a.epoch)
 }
 
-// betOnCertainty moves wealth onto "the results never vary and differ" while that is what was seen, and back when it
-// stops.
-func (a *Audit) betOnCertainty(e *epoch) {
-	s := a.certain()
-	switch {
-	case s == nil:
-	case s.table != nil && !a.monotony.constant():
-		e.lower = s.id
-		s.table = nil
-	case s.table == nil && a.monotony.constant() && a.monotony.first[0] != a.monotony.first[1]:
-		exact := precise(a.codes[0]) || precise(a.codes[1])
-		if a.pairs < 3 && !(exact && a.pairs == 2) {
-			return
-		}
-		e.raise, e.raiseBy = s.id, .75
-		if exact {
-			e.raiseBy = .95
-		}
-		s.binner = binner{categories: []uint16{onD0Only, onD1Only}}
-		s.table = newTable(1, s.binner.bins())
-		s.table.fixed = &events{live: [3]bool{true, false, true}}
-		s.table.fixed.toward[towardD0] = 1 << 1
-		s.table.fixed.toward[towardD1] = 1 << 2
-	}
-}
-
-func (a *Audit) certain() *series { return a.ofKind(certainScore) }
-
 // ofKind returns the score of a kind that is not a slot, nil for none.
 func (a *Audit) ofKind(k kind) *series {
 	for _, s := range a.specials {
@@ -146,10 +122,14 @@ func (a *Audit) learn(e *epoch) {
 		} else {
 			s.turn(n, a.slotBins(), &a.scratch)
 		}
-		if !s.serial.set && len(s.past[0]) >= serialFrom {
-			s.serial.start(s.binner.edges, firstText+len(a.reader.words[s.slot%a.reader.cells()].words))
-		}
+		s.independence.renew(s.past, &a.scratch)
 		e.entries = append(e.entries, entry{score: s.id, table: s.table, scope: a.slotScope()})
+	}
+	if a.coupled() {
+		for _, s := range a.specials {
+			s.table = nil
+		}
+		return
 	}
 	a.learnJoint()
 	for _, s := range a.specials {
@@ -175,13 +155,6 @@ func (a *Audit) learn(e *epoch) {
 				s.table = nil
 				continue
 			}
-		case certainScore:
-			if s.table == nil {
-				continue
-			}
-			if e.raise != s.id {
-				s.carry()
-			}
 		case repeatScore:
 			a.turnRepeats(s)
 		default:
@@ -189,6 +162,12 @@ func (a *Audit) learn(e *epoch) {
 		}
 		e.entries = append(e.entries, entry{score: s.id, table: s.table})
 	}
+}
+
+// coupled reports whether the worlds share the noise of a slot in which they differ. Then only bets on pairs are sound: the
+// other scores, which look at this slot too, take both worlds for independent.
+func (a *Audit) coupled() bool {
+	return slices.ContainsFunc(a.slots, func(s *series) bool { return s.shared && s.independence.differ })
 }
 
 // Bins that are learned per score.
@@ -216,7 +195,7 @@ func (a *Audit) slotBins() int {
 	return 20
 }
 
-// turnRepeats starts the next table of exact repeats. Its bins are given, not learned.
+// turnRepeats starts the next table of results seen before. Its bins are given, not learned.
 func (a *Audit) turnRepeats(s *series) {
 	if s.table != nil {
 		s.carry()

@@ -59,11 +59,14 @@ func (f *factors) gain(k0, k1 [3]int32) float64 {
 	return g
 }
 
-// logSumExp returns ln(sum(exp(x))), minus infinity for none.
+// logSumExp returns ln(sum(exp(x))), minus infinity for none. What is not a number counts as no wealth: one place that went
+// wrong does not hide what the others show.
 func logSumExp(x []float64) float64 {
 	top := math.Inf(-1)
 	for _, v := range x {
-		top = max(top, v)
+		if v > top {
+			top = v
+		}
 	}
 	if math.IsInf(top, -1) {
 		return top
@@ -77,12 +80,18 @@ func logSumExp(x []float64) float64 {
 	return top + math.Log(sum)
 }
 
-// logAdd returns ln(e^a + e^b).
+// logAdd returns ln(e^a + e^b). What is not a number counts as minus infinity.
 func logAdd(a, b float64) float64 {
-	if a < b {
+	if !(a >= b) { // or one is not a number
 		a, b = b, a
 	}
-	if math.IsInf(b, -1) {
+	if math.IsNaN(a) {
+		a, b = b, a
+	}
+	if math.IsNaN(a) {
+		return math.Inf(-1)
+	}
+	if !(b > math.Inf(-1)) {
 		return a
 	}
 	return a + math.Log1p(math.Exp(b-a))

@@ -20,9 +20,7 @@ func (a *Audit) outcomes(s *series, set uint64) withheld.Text {
 	case rowsScore:
 		return words(nounOf("number of rows", "numbers of rows"))
 	case repeatScore:
-		return withheld.Public("exact repeat of an earlier result")
-	case certainScore:
-		return withheld.Public("deterministic or cached noise: the same result every time,")
+		return withheld.Public("a result seen before in that world alone")
 	case lowBitScore:
 		return withheld.Sprintf("lowest bits of the numbers: %s", words(nounOf("exponent", "exponents")))
 	case fittedScore:

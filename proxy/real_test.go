@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -367,21 +366,27 @@ func TestUnixSocketUpstream(t *testing.T) {
 // TestDrainReal: a query under way when the context ends gets its answer.
 func TestDrainReal(t *testing.T) {
 	t.Parallel()
-	p := start(t, postgres.upstream(t), func(o *proxy.Options) { o.DrainTimeout = patience })
+	upstream := postgres.upstream(t)
+	p := start(t, upstream, func(o *proxy.Options) { o.DrainTimeout = patience })
 	conn := connect(t, p.addr, "")
 	answered := make(chan error, 1)
+	const slow = "SELECT pg_sleep(0.3), 'drained'"
 	go func() {
-		_, err := conn.Exec(context.Background(), "SELECT pg_sleep(0.3), 'drained'")
+		_, err := conn.Exec(context.Background(), slow)
 		if closeErr := conn.Close(context.Background()); err == nil {
 			err = closeErr
 		}
 		answered <- err
 	}()
-	time.Sleep(100 * time.Millisecond)
+	direct := connect(t, upstream.Address, "")
+	eventually(t, "the query runs", func() (running bool) {
+		err := direct.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE state = 'active' AND query = $1)", slow).Scan(&running)
+		return err == nil && running
+	})
 	p.cancel()
 	if err := <-answered; err != nil {
 		t.Error(err)
 	}
 	p.wait(t)
-	p.sink.find(t, "SELECT pg_sleep(0.3), 'drained'")
+	p.sink.find(t, slow)
 }

@@ -185,16 +185,21 @@ func TestClientTLSIsRefused(t *testing.T) {
 	})
 	t.Run("handshake too slow", func(t *testing.T) {
 		t.Parallel()
-		p := start(t, echo(t), func(o *proxy.Options) {
-			terminate(id)(o)
-			o.StartupTimeout = 2 * time.Second // enough to get into the handshake on a slow machine
-		})
-		conn := p.dial(t)
-		askTLS(t, conn)
-		if got, err := io.ReadAll(conn); err != nil || len(got) > 0 {
-			t.Errorf("got %q, %v; want the end and nothing else", got, err)
+		for limit := 200 * time.Millisecond; ; limit *= 2 { // until it is enough to get into the handshake on a slow machine
+			p := start(t, echo(t), func(o *proxy.Options) {
+				terminate(id)(o)
+				o.StartupTimeout = limit
+			})
+			conn := p.dial(t)
+			if askTLS(t, conn) != 'S' && limit < patience {
+				continue
+			}
+			if got, err := io.ReadAll(conn); err != nil || len(got) > 0 {
+				t.Errorf("got %q, %v; want the end and nothing else", got, err)
+			}
+			eventually(t, "the failure is counted", func() bool { return p.Stats().TLSFailures == 1 })
+			break
 		}
-		eventually(t, "the failure is counted", func() bool { return p.Stats().TLSFailures == 1 })
 	})
 	t.Run("TLS 1.1", func(t *testing.T) {
 		t.Parallel()
@@ -379,20 +384,28 @@ func TestUpstreamTLSFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := start(t, scripted(t, test.answer), func(o *proxy.Options) {
-				o.UpstreamTLS.Mode = test.mode
-				o.DialTimeout = patience
-				if test.answer == "S" || test.answer == "" { // and then nothing
-					o.DialTimeout = time.Second
-				}
-			})
-			conn := p.dial(t)
-			send(t, conn, hello())
-			if e := refusalOf(t, conn); e.Code != "08001" || !strings.Contains(e.Message, "TLS") {
-				t.Errorf("refused with %s %q, want 08001 about TLS", e.Code, e.Message)
+			limit := patience
+			if test.answer == "S" || test.answer == "" { // and then nothing
+				limit = 200 * time.Millisecond
 			}
-			if n := p.Stats().RefusedUpstream; n != 1 {
-				t.Errorf("counted %d", n)
+			for ; ; limit *= 2 { // until it is enough to get to TLS on a slow machine
+				p := start(t, scripted(t, test.answer), func(o *proxy.Options) {
+					o.UpstreamTLS.Mode = test.mode
+					o.DialTimeout = limit
+				})
+				conn := p.dial(t)
+				send(t, conn, hello())
+				e := refusalOf(t, conn)
+				if limit < patience && !strings.Contains(e.Message, "TLS") {
+					continue
+				}
+				if e.Code != "08001" || !strings.Contains(e.Message, "TLS") {
+					t.Errorf("refused with %s %q, want 08001 about TLS", e.Code, e.Message)
+				}
+				if n := p.Stats().RefusedUpstream; n != 1 {
+					t.Errorf("counted %d", n)
+				}
+				break
 			}
 		})
 	}

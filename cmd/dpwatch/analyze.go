@@ -23,6 +23,10 @@ trial that returned one row. With --trial COLUMN, the rows with the same value i
 names the columns of the group key. The format is detected, and the report says how each file was read; --format and --header
 set it. Files that fit no format, or do not fit each other, are rejected with the line.
 
+Recorded results may be sorted, so that each file is analyzed in a random order; the report names the seed, and warns when the
+order of the lines shows changes or dependence. With --in-order the order of the lines is that of execution, and such trials
+are no violation.
+
 With --counts: the bucket estimator alone, on {"d0":[..],"d1":[..]} (equal totals), without a confidence statement.`,
 		Example: `  dpwatch analyze --d0 d0.txt --d1 d1.txt --epsilon 1
   dpwatch analyze --d0 d0.csv --d1 d1.csv --epsilon 1 --trial run --key store_id

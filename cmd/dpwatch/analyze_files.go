@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,32 +20,46 @@ import (
 type inputReport struct {
 	D0 recorded.Input `json:"d0"`
 	D1 recorded.Input `json:"d1"`
+	// Seed is that of the random order in which the results were analyzed; nil for the order of the files.
+	Seed *uint64 `json:"seed"`
+}
+
+// fileOptions say how files of results are read, and in which order they are analyzed.
+type fileOptions struct {
+	recorded.Options
+	inOrder bool   // that of the files; else a random one
+	seed    uint64 // of the random order
 }
 
 // recordedFlags adds the flags that say how files of results are read.
-func recordedFlags(cmd *cobra.Command) func() recorded.Options {
+func recordedFlags(cmd *cobra.Command) func() fileOptions {
+	inOrder := cmd.Flags().Bool("in-order", false, "the lines are in the order of execution: analyze them in that order, and hold the verdict to it (default: in random order)")
+	seed := cmd.Flags().Uint64("seed", 1, "seed of the random order")
 	format := cmd.Flags().String("format", string(recorded.Auto), "how the files hold results: auto, lines, csv, tsv or jsonl")
 	header := cmd.Flags().String("header", string(recorded.HeaderAuto), "whether CSV and TSV begin with the names of the columns: auto, yes or no")
 	trial := cmd.Flags().String("trial", "", "column of CSV or TSV, by name or position, whose value is the same in all rows of one trial")
 	keys := cmd.Flags().StringArray("key", nil, "column of the group key, with --trial; repeat it for several; without it the key is learned")
 	gaps := cmd.Flags().Bool("fill-gaps", false, "with --trial: trial numbers that a file lacks are trials that returned no row")
-	return func() recorded.Options {
-		return recorded.Options{
-			Format: recorded.Format(*format), Header: recorded.Header(*header), Trial: *trial, Keys: *keys, FillGaps: *gaps,
+	return func() fileOptions {
+		return fileOptions{
+			Options: recorded.Options{
+				Format: recorded.Format(*format), Header: recorded.Header(*header), Trial: *trial, Keys: *keys, FillGaps: *gaps,
+			},
+			inOrder: *inOrder, seed: *seed,
 		}
 	}
 }
 
-// analyzeFiles feeds two files of results, pair by pair, in their order. It draws into the directory plots, if one is
+// analyzeFiles feeds two files of results, pair by pair, in random order or in theirs. It draws into the directory plots, if one is
 // given and there is anything to draw.
-func analyzeFiles(d0, d1 string, o recorded.Options, claim analysis.Claim, confidence float64, plots string) (conclusion, error) {
-	files, err := recorded.Open(d0, d1, o)
+func analyzeFiles(d0, d1 string, o fileOptions, claim analysis.Claim, confidence float64, plots string) (conclusion, error) {
+	files, err := recorded.Open(d0, d1, o.Options)
 	if err != nil {
 		return conclusion{}, err
 	}
 	defer files.Close()
 	in := files.Inputs()
-	found := conclusion{Input: &inputReport{in[0], in[1]}}
+	found := conclusion{Input: &inputReport{D0: in[0], D1: in[1]}}
 	pairs := files.Pairs()
 	audit, err := analysis.New(claim, analysis.Options{Confidence: confidence, MaxTrials: max(pairs, 1), Salt: rand.Text()})
 	var infeasible *analysis.InfeasibleError
@@ -60,10 +75,23 @@ func analyzeFiles(d0, d1 string, o recorded.Options, claim analysis.Claim, confi
 	case isInfeasible:
 		used, reason = 0, err.Error()
 	}
-	for range used {
-		x, y, err := files.Next()
+	var order analysis.Order
+	next := files.Next
+	if used > 0 && !o.inOrder {
+		shuffled, err := recorded.Shuffle(files, o.seed, order.Add)
 		if err != nil {
 			return conclusion{}, err
+		}
+		defer shuffled.Close()
+		next, found.Input.Seed = shuffled.Next, &o.seed
+	}
+	for range used {
+		x, y, err := next()
+		if err != nil {
+			return conclusion{}, err
+		}
+		if o.inOrder {
+			order.Add(x, y)
 		}
 		audit.Add(x, y)
 	}
@@ -79,12 +107,29 @@ func analyzeFiles(d0, d1 string, o recorded.Options, claim analysis.Claim, confi
 			}
 		}
 		found.Report = audit.Report()
+		if o.inOrder {
+			found.Report = order.Temper(found.Report)
+		}
 		found.Claimed.Source = "flag"
 	}
-	for _, w := range append(unusedTrials(in), files.Warnings()...) {
+	for _, w := range slices.Concat(o.orderWarnings(&order), unusedTrials(in), files.Warnings()) {
 		found.Warnings = append(found.Warnings, withheld.Public(w))
 	}
 	return found, nil
+}
+
+// orderWarnings says what the order of the files shows.
+func (o fileOptions) orderWarnings(order *analysis.Order) (all []string) {
+	for _, finding := range order.Findings() {
+		if o.inOrder {
+			finding = "in the order of the files " + finding
+		} else {
+			finding = fmt.Sprintf("in the order of the files %s: the results are sorted, or the trials were not independent or not of one law; they were analyzed in random order (seed %d). "+
+				"If the files are in the order of execution, repeat with --in-order", finding, o.seed)
+		}
+		all = append(all, finding)
+	}
+	return all
 }
 
 // unequal reports whether one file has more than twice the trials of the other: then they are hardly of one experiment.

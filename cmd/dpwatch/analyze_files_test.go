@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -74,4 +77,43 @@ func TestAnalyzeUnequal(t *testing.T) {
 		t.Errorf("input %v, warnings %v", in, report["warnings"])
 	}
 	call(t, "", "analyze", "--d0", ones(50), "--d1", ones(20_000), "--epsilon", "1").want(t, exitFault, "holds 50 trials and", "20000")
+}
+
+// TestAnalyzeSorted: sorted results of an honest mechanism are no violation, and the order is reported; in their own order they
+// are no trials that a verdict can rest on. The seeds are fixed; the verdict is wrong by chance with probability 1e-6.
+func TestAnalyzeSorted(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 9))
+	var worlds [2]string
+	for w := range worlds {
+		lines := strings.Split(strings.TrimSpace(laplace(rng, 1000, float64(w), 1)), "\n")
+		slices.SortFunc(lines, func(a, b string) int {
+			x, _ := strconv.ParseFloat(a, 64)
+			y, _ := strconv.ParseFloat(b, 64)
+			return cmp.Compare(x, y)
+		})
+		worlds[w] = file(t, "sorted.txt", strings.Join(lines, "\n")+"\n")
+	}
+	args := []string{"analyze", "--d0", worlds[0], "--d1", worlds[1], "--epsilon", "1", "--confidence", "0.999999", "-o", "json"}
+	for seed, inOrder := range []bool{false, false, true} {
+		extra := []string{"--seed", strconv.Itoa(seed)}
+		if inOrder {
+			extra = append(extra, "--in-order")
+		}
+		r := call(t, "", append(args, extra...)...)
+		report := r.object(t)
+		if report["verdict"] == "violation" {
+			t.Errorf("in order %t: sorted honest results are a violation: %v", inOrder, report["reason"])
+		}
+		said := fmt.Sprint(report["warnings"])
+		if want := "on D0 the results change in the sum of its numbers"; !strings.Contains(said, want) {
+			t.Errorf("in order %t: warnings %s, want %q", inOrder, said, want)
+		}
+		if got := strings.Contains(said, "--in-order"); got == inOrder {
+			t.Errorf("in order %t: warnings %s", inOrder, said)
+		}
+		if input, _ := report["input"].(map[string]any); inOrder != (input["seed"] == nil) {
+			t.Errorf("in order %t: seed %v", inOrder, input["seed"])
+		}
+	}
 }

@@ -201,12 +201,12 @@ func TestAnalyzeReadsPipes(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() {
-		_, _ = w.WriteString(strings.Repeat("1\n", 50))
+		_, _ = w.WriteString(strings.Repeat("1\n", 120))
 		_ = w.Close()
 	}()
 	defer r.Close()
 	path := fmt.Sprintf("/dev/fd/%d", r.Fd())
-	out := call(t, "", "analyze", "--d0", path, "--d1", file(t, "d1", strings.Repeat("2\n", 50)), "--epsilon", "1", "-o", "json")
+	out := call(t, "", "analyze", "--d0", path, "--d1", file(t, "d1", strings.Repeat("2\n", 120)), "--epsilon", "1", "-o", "json")
 	out.want(t, exitViolation)
 	if !slices.Contains([]any{"violation"}, out.object(t)["verdict"]) {
 		t.Error("constant answers that differ between the worlds are a violation")

@@ -69,6 +69,9 @@ func writeReport(w io.Writer, c conclusion) error {
 	if c.Input != nil {
 		row("D0 read as", "%s", describeInput(c.Input.D0))
 		row("D1 read as", "%s", describeInput(c.Input.D1))
+		if seed := c.Input.Seed; seed != nil {
+			row("order", "random, seed %d", *seed)
+		}
 	}
 	row("trials", "%d on D0, %d on D1", r.Trials.D0, r.Trials.D1)
 	if len(c.Neighbours) > 1 {

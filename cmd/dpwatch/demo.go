@@ -145,9 +145,9 @@ func clientDSN(r *relay, secrets showcase.Options) string {
 	return u.String()
 }
 
-// demoConfidence allows one false alarm in a hundred thousand audits: half a dozen audits of honest queries whose claims are
-// tight then stay quiet in all but one demo in ten thousand.
-const demoConfidence = 0.99999
+// demoConfidence allows one false alarm in ten million audits: the half a dozen audits of honest queries, whose claims are
+// tight, raise none in all but one demo of a million.
+const demoConfidence = 0.9999999
 
 var demoYAML = template.Must(template.New("demo").Parse(`proxy:
   listen: {{.Listen}}

@@ -141,13 +141,13 @@ func TestLoadShadowAway(t *testing.T) {
 	}
 }
 
-// TestLoadAuditorStopped: the consumer of everything captured hangs (SIGSTOP) while the traffic goes on. What
-// there is no room for is dropped and counted, the memory stays (DPWATCH_TEST_HANG, 1m say, is how long), and a client is served as fast as by a sidecar
-// whose auditor is well: both are measured by one client that goes from one to the other.
+// TestLoadAuditorStopped: the consumer of everything captured hangs (SIGSTOP) while the traffic goes on. What there is no
+// room for is dropped and counted, and the relay's memory does not grow. With DPWATCH_TEST_HANG (1m, say) set it hangs for so
+// long, and times are compared too: a client is served as fast as by a sidecar whose auditor runs. Without it nothing depends
+// on the speed of the machine.
 func TestLoadAuditorStopped(t *testing.T) {
 	t.Parallel()
 	s := startSidecar(t, "", "queue_length: 64", "auditor_hang_limit: 1h")
-	well := startSidecar(t, "")
 	pid := s.auditor(t, 0)
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -176,16 +176,13 @@ func TestLoadAuditorStopped(t *testing.T) {
 	}
 	l.wait()
 
-	// Far outside the noise of one client that alternates, and not once but every time: then it is slower.
-	for attempt := 1; ; attempt++ {
+	if hang > 0 {
+		well := startSidecar(t, "")
+		well.auditor(t, 0)
 		slow, fast := alternate(t, s.connect(t), well.connect(t))
-		t.Logf("20 statements: %v with a stopped auditor, %v with one that is well", slow, fast)
-		if slow <= 2*fast {
-			break
-		}
-		if attempt == 20 {
-			t.Errorf("20 statements take %v with a stopped auditor, %v with one that is well", slow, fast)
-			break
+		t.Logf("20 statements: %v with a stopped auditor, %v with a running one", slow, fast)
+		if slow > 2*fast {
+			t.Errorf("20 statements take %v with a stopped auditor, %v with a running one", slow, fast)
 		}
 	}
 	if now := auditorOf(t, s.Process.Pid); now != pid {
@@ -209,7 +206,7 @@ func alternate(t *testing.T, a, b *pgx.Conn) (timeA, timeB time.Duration) {
 	for n := range 60 {
 		slices.Reverse(sides)
 		for _, side := range sides {
-			time.Sleep(30 * time.Millisecond) // the auditor that is well does its work now, not in the other's turn
+			time.Sleep(30 * time.Millisecond) // the running auditor does its work now, not in the other's turn
 			began := time.Now()
 			for i := range 20 {
 				if err := checked(side.conn, n+i); err != nil {

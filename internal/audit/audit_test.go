@@ -60,7 +60,7 @@ func newRig(t testing.TB, change func(*audit.Options)) *rig {
 	}
 	opt := audit.Options{
 		Rewriter: rewriter, Player: player, D0: "d0", D1: []string{"d1"}, Tables: []string{"people"},
-		Analysis: analysis.Options{Confidence: 0.9999, MaxTrials: 400}, BatchTrials: 20, TurnTrials: 100, Workers: 2,
+		Analysis: analysis.Options{Confidence: 0.999999, MaxTrials: 400}, BatchTrials: 20, TurnTrials: 100, Workers: 2,
 		MaxAudits: 10, RetryAfter: 50 * time.Millisecond,
 		OnFinding: func(f alert.Finding) {
 			r.mu.Lock()

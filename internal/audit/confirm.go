@@ -13,7 +13,7 @@ import (
 const confirmBudget = 2
 
 // confirm reports whether a violation that a job is about to report needs evidence of another kind first, and begins to gather
-// it then: trials of the whole query, in sessions of their own, from nothing, at the level of an audit by itself. What they
+// it then: trials of the whole query, in sessions of their own, from nothing, with the share of the error rate that a restart has. What they
 // show replaces what was found before; so a violation is reported wrongly with probability of at most 1 - audit.confidence even if
 // everything that hoisting rests on is wrong, and, with hoisting that is right, if both audits err. The price is at most
 // confirmBudget times audit.max_trials rounds of the whole query, taken in turns like those of any audit, and only for queries of

@@ -1,10 +1,12 @@
 package audit_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/analysis/multiplicity"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
@@ -58,8 +60,13 @@ func TestDecidedAuditOfOldCopies(t *testing.T) {
 	if e.ID != r.Status().Audits[0].ID || len(r.Status().Audits) != 1 {
 		t.Errorf("%d audits, want the same one", len(r.Status().Audits))
 	}
-	if e := r.decided(t)[0]; e.Report.Verdict != analysis.Violation {
+	e = r.decided(t)[0]
+	if e.Report.Verdict != analysis.Violation {
 		t.Errorf("%s on the new copies, want a violation: %+v", e.Report.Verdict, e.Report)
+	}
+	// Evidence that begins anew has its share of the error rate, so that an audit's life has no more than that.
+	if got, want := 1-e.Report.Confidence, 1e-6*multiplicity.RestartShare(1); math.Abs(got/want-1) > 1e-6 {
+		t.Errorf("after a restart the error rate is %.3g, want %.3g", got, want)
 	}
 }
 

@@ -26,6 +26,7 @@ type job struct {
 	reports    []analysis.Report // one a neighbour, as of the last batch; one without figures before the first
 	partitions int               // of the worst report, before it was cut
 	restarts   int               // times that the copies were made anew under it
+	processes  int               // times that its evidence began: each has its share of the error rate
 
 	epoch    string              // of the copies that the evidence is of; "" = none yet. Written with Auditor.mu held
 	worlds   []world             // of the turn; nil before the first. Their audits are nil once the audit is decided
@@ -94,7 +95,8 @@ func (a *Auditor) resetEvidence(j *job) error {
 	if j.hoist != nil {
 		j.hoisted = j.hoist.Report().HoistedRounds
 	}
-	claim, opt := a.terms(j.plan)
+	claim, opt := a.terms(j.plan, j.processes)
+	j.processes++
 	if j.confirming {
 		opt.MaxTrials *= confirmBudget
 	}
@@ -131,12 +133,17 @@ func (a *Auditor) text(q capture.Query, plan *rewrite.Plan, schema string) (stri
 }
 
 // terms returns the claim and the options for one neighbour of an audit that begins: the error rate is shared among all of
-// them, and among all audits where it is the family's.
-func (a *Auditor) terms(plan *rewrite.Plan) (analysis.Claim, analysis.Options) {
+// them, and among all audits where it is the family's. restarts is how often the audit's evidence has begun before: every time
+// has its share, so that an audit alarms falsely at most at the rate over its whole life.
+func (a *Auditor) terms(plan *rewrite.Plan, restarts int) (analysis.Claim, analysis.Options) {
 	opt := a.opt.Analysis
 	rate := (1 - opt.Confidence) / float64(len(a.opt.D1))
-	if a.opt.Family && plan.Claim != nil { // without a claim there is no alarm
+	switch {
+	case plan.Claim == nil: // there is no alarm
+	case a.opt.Family: // counts evidence that begins anew as another audit
 		rate *= multiplicity.Share(int(a.begun.Add(1)))
+	default:
+		rate *= multiplicity.RestartShare(restarts)
 	}
 	opt.Confidence = 1 - rate
 	if plan.Claim == nil {

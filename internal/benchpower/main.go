@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -19,9 +20,9 @@ import (
 )
 
 type options struct {
-	runs, alarmRuns, alarmPairs, boundPairs, boundRuns, workers int
-	seed                                                        uint64
-	cells                                                       *regexp.Regexp
+	runs, alarmRuns, alarmPairs, dependentPairs, boundPairs, boundRuns, workers int
+	seed                                                                        uint64
+	cells                                                                       *regexp.Regexp
 }
 
 func main() {
@@ -37,6 +38,7 @@ func run(args []string, w io.Writer) error {
 	flags.IntVar(&o.runs, "runs", 200, "audits per cell of the table of power; 0 for none")
 	flags.IntVar(&o.alarmRuns, "alarm-runs", 200, "audits per cell of the table of false alarms; 0 for none")
 	flags.IntVar(&o.alarmPairs, "alarm-pairs", 20_000, "pairs of trials per audit of the table of false alarms")
+	flags.IntVar(&o.dependentPairs, "dependent-pairs", 5000, "pairs of trials per audit of the table of dependent trials; -alarm-runs audits a cell")
 	flags.IntVar(&o.boundPairs, "bounds", 0, "pairs of trials per audit of the table of lower bounds; 0 for none")
 	flags.IntVar(&o.boundRuns, "bound-runs", 1, "audits per mechanism of the table of lower bounds, whose median it shows")
 	flags.IntVar(&o.workers, "workers", runtime.NumCPU(), "audits at a time")
@@ -49,13 +51,16 @@ func run(args []string, w io.Writer) error {
 	if o.cells, err = regexp.Compile(*cells); err != nil {
 		return fmt.Errorf("-cells: %w", err)
 	}
-	if o.workers < 1 || o.runs < 0 || o.alarmRuns < 0 || o.alarmPairs < 1 || o.boundPairs < 0 || o.boundRuns < 1 {
-		return fmt.Errorf("-workers, -alarm-pairs and -bound-runs must be at least 1, -runs, -alarm-runs and -bounds at least 0")
+	if o.workers < 1 || o.runs < 0 || o.alarmRuns < 0 || o.alarmPairs < 1 || o.dependentPairs < 1 || o.boundPairs < 0 || o.boundRuns < 1 {
+		return fmt.Errorf("-workers, -alarm-pairs, -dependent-pairs and -bound-runs must be at least 1, -runs, -alarm-runs and -bounds at least 0")
 	}
 	if err := power(w, o); err != nil {
 		return err
 	}
 	if err := alarms(w, o); err != nil {
+		return err
+	}
+	if err := dependences(w, o); err != nil {
 		return err
 	}
 	return bounds(w, o)
@@ -127,13 +132,26 @@ func alarms(w io.Writer, o options) error {
 // detections returns the pairs to detection of all runs, sorted; budget+1 for none.
 func detections(f family, o options, runs, budget int) ([]int, error) {
 	at := make([]int, runs)
+	err := parallel(o, runs, func(i int) (err error) {
+		at[i], err = detect(f, budget, o.seed+uint64(i))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.name, err)
+	}
+	slices.Sort(at)
+	return at, nil
+}
+
+// parallel runs audits, so many at a time, and returns their errors.
+func parallel(o options, runs int, audit func(i int) error) error {
 	errs := make([]error, runs)
 	next := make(chan int)
 	var wg sync.WaitGroup
 	for range o.workers {
 		wg.Go(func() {
 			for i := range next {
-				at[i], errs[i] = detect(f, budget, o.seed+uint64(i))
+				errs[i] = audit(i)
 			}
 		})
 	}
@@ -142,13 +160,7 @@ func detections(f family, o options, runs, budget int) ([]int, error) {
 	}
 	close(next)
 	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.name, err)
-		}
-	}
-	slices.Sort(at)
-	return at, nil
+	return errors.Join(errs...)
 }
 
 func detect(f family, budget int, seed uint64) (int, error) {

@@ -139,8 +139,8 @@ func queryNamed(t testing.TB, name string) showcase.Query {
 
 // TestLaws replays every Laplace query on both neighbours: the results have the centres that the data gives and the
 // scale of the law, so that the true epsilon is the sum over the groups of |centre on D0 - centre on D1| / scale, +Inf
-// where a group is missing in one world. False alarm: each comparison is at 6 standard errors of its own, 2e-9 were the
-// means normal; less than 1e-5 for all 450.
+// where a group is missing in one world. False alarm: each comparison is at 8 standard errors of its own, estimated from
+// 70 values or more; beyond that Student's law of 69 degrees of freedom has 2e-11, and all 450 comparisons together 1e-8.
 func TestLaws(t *testing.T) {
 	t.Parallel()
 	d0 := showcase.Generate(showcase.Seed)
@@ -194,7 +194,7 @@ func checkLaplace(t *testing.T, law laplace, centres map[string]float64, r resul
 			t.Errorf("group %q is there %d times of %d", key, len(values), r.runs)
 		}
 		mean, sd := stat.MeanStdDev(values, nil)
-		if math.Abs(mean-centre) > 6*sd/math.Sqrt(float64(len(values))) {
+		if math.Abs(mean-centre) > 8*sd/math.Sqrt(float64(len(values))) {
 			t.Errorf("group %q: mean %g of %d, centre %g", key, mean, len(values), centre)
 		}
 		for _, v := range values {
@@ -209,7 +209,7 @@ func checkLaplace(t *testing.T, law laplace, centres map[string]float64, r resul
 		want = 1 / (2 * math.Sinh(1/(2*law.scale))) // sum over j >= 1 of P(|X| >= j - 1/2)
 	}
 	mean, sd := stat.MeanStdDev(deviations, nil)
-	if math.Abs(mean-want) > 6*sd/math.Sqrt(float64(len(deviations))) {
+	if math.Abs(mean-want) > 8*sd/math.Sqrt(float64(len(deviations))) {
 		t.Errorf("mean deviation %g of %d values, want %g", mean, len(deviations), want)
 	}
 }
@@ -280,6 +280,8 @@ func TestRewrittenSQL(t *testing.T) {
 
 	// What the server does: the same four groups in both worlds, now and then below the threshold, and sums with the
 	// noise of the law. Which of a user's groups count is random, too, so that the standard deviation is a little larger.
+	// Measured, the groups are there with probabilities from .18 to .94: fewer than 10 of 400, or all, have a probability
+	// below 1e-10.
 	const runs = 400
 	for _, schema := range []string{showcase.D0, showcase.D1} {
 		r := replay(t, schema, q, runs)
@@ -287,7 +289,7 @@ func TestRewrittenSQL(t *testing.T) {
 		var square, n float64
 		for key, values := range r.values {
 			keys = append(keys, key)
-			if len(values) < runs/10 || len(values) > runs*99/100 {
+			if len(values) < runs/40 || len(values) == runs {
 				t.Errorf("%s: store %s is there %d times of %d", schema, key, len(values), runs)
 			}
 			mean := stat.Mean(values, nil)
@@ -300,7 +302,8 @@ func TestRewrittenSQL(t *testing.T) {
 		if got := strings.Join(keys, " "); got != "196 197 198 199" {
 			t.Errorf("%s: stores %s", schema, got)
 		}
-		// Standard error of a normal standard deviation: sd / sqrt(2 n); 6 of them are 12 % at n = 1,200.
+		// Standard error of a normal standard deviation: sd / sqrt(2 n); 12 % is 5.3 of them at n = 980, and below it
+		// the probability is 6e-8.
 		if sd := math.Sqrt(square / n); sd < 0.88*m*bound || sd > 1.15*m*bound {
 			t.Errorf("%s: standard deviation of the sums %g, want %g", schema, sd, m*bound)
 		}
@@ -348,7 +351,7 @@ func TestSameNoiseEveryTime(t *testing.T) {
 		}
 		seen[next] = true
 	}
-	if len(seen) < runs-1 { // the fresh seed has 28 bits: one repeat happens with 5e-6
+	if len(seen) < runs-1 { // the fresh seed has 28 bits: one repeat happens with 5e-6, two with 1e-11
 		t.Errorf("%d different draws of %d after the seeded function", len(seen), runs)
 	}
 }

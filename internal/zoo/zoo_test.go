@@ -191,7 +191,7 @@ func TestNoiseLaws(t *testing.T) {
 }
 
 // TestRoundedNoise checks the counts, which are whole numbers: P(0) = 1 - exp(-1/(2b)) and P(|x| >= 2) =
-// exp(-1.5/b), each at 6 standard errors.
+// exp(-1.5/b), each at 6 standard errors: 2e-9, and 1e-8 for all four.
 func TestRoundedNoise(t *testing.T) {
 	t.Parallel()
 	conn := installed(t)

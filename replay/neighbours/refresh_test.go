@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -72,9 +73,9 @@ func withPaths(o neighbours.Options) neighbours.Options {
 	return o
 }
 
-// TestKilled kills processes that create and refresh, at moments that are spread over all that the command does, the last
-// ones while the sets are swapped: the shadow database then holds the old set or the new one, whole, and the next
-// command removes the rest.
+// TestKilled kills processes that create and refresh: at steps spread over all that the command does, where the process
+// waits to be killed, and at moments while the sets are swapped. The shadow database then holds the old set or the new one,
+// whole, and the next command removes the rest.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("DPWATCH_TEST_BUILD") != "" {
@@ -103,11 +104,13 @@ func TestKilled(t *testing.T) {
 			}
 			finished, interrupted := 0, 0
 			for i := range spread + late {
-				step, delay := 1+i*steps/spread, time.Duration(0)
-				if i >= spread { // within the swap, which takes some milliseconds, and when the old set is removed
-					step, delay = steps+(i-spread)/6, time.Duration((i-spread)%6)*2*time.Millisecond
+				step := 1 + i*steps/spread
+				if i < spread {
+					killAt(t, o, refresh, step)
+				} else { // within the swap, which takes some milliseconds, and when the old set is removed
+					step = steps + (i-spread)/6
+					kill(t, o, refresh, step, time.Duration((i-spread)%6)*2*time.Millisecond)
 				}
-				kill(t, o, refresh, step, delay)
 				got, err := neighbours.Current(t.Context(), o.Target, o.Control)
 				switch {
 				case refresh && err == nil && got.Epoch == set.Epoch, !refresh && errors.Is(err, neighbours.ErrNoSet):
@@ -132,8 +135,8 @@ func TestKilled(t *testing.T) {
 				}
 			}
 			t.Logf("%d interrupted, %d finished, in %d steps", interrupted, finished, steps)
-			if interrupted < spread/2 {
-				t.Errorf("%d kills came in time to interrupt something", interrupted)
+			if interrupted < spread {
+				t.Errorf("%d processes were interrupted, of %d that waited to be killed", interrupted, spread)
 			}
 			if err := neighbours.Drop(t.Context(), o); err != nil {
 				t.Fatal(err)
@@ -148,8 +151,7 @@ func TestKilled(t *testing.T) {
 // kill runs the command in another process and kills it so long after so many steps.
 func kill(t *testing.T, o neighbours.Options, refresh bool, steps int, delay time.Duration) {
 	t.Helper()
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestBuildToBeKilled$")
-	child.Env = append(os.Environ(), "DPWATCH_TEST_BUILD="+fmt.Sprint(refresh), "SOURCE="+o.Source, "TARGET="+o.Target)
+	child := toBeKilled(t, o, refresh, 0)
 	out, err := child.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -167,6 +169,30 @@ func kill(t *testing.T, o neighbours.Options, refresh bool, steps int, delay tim
 	_ = child.Wait()
 }
 
+// killAt runs the command in another process, which waits at a step, and kills it there.
+func killAt(t *testing.T, o neighbours.Options, refresh bool, step int) {
+	t.Helper()
+	child := toBeKilled(t, o, refresh, step)
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "waiting"; {
+	}
+	_ = child.Process.Kill()
+	_ = child.Wait()
+}
+
+// toBeKilled is the other process; wait is the step at which it waits, 0 for none.
+func toBeKilled(t *testing.T, o neighbours.Options, refresh bool, wait int) *exec.Cmd {
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestBuildToBeKilled$")
+	child.Env = append(os.Environ(), "DPWATCH_TEST_BUILD="+fmt.Sprint(refresh), "SOURCE="+o.Source, "TARGET="+o.Target, "WAIT="+strconv.Itoa(wait))
+	return child
+}
+
 // TestBuildToBeKilled is the other process of TestKilled.
 func TestBuildToBeKilled(t *testing.T) {
 	mode := os.Getenv("DPWATCH_TEST_BUILD")
@@ -175,7 +201,14 @@ func TestBuildToBeKilled(t *testing.T) {
 	}
 	o := options(os.Getenv("SOURCE"), os.Getenv("TARGET"))
 	o.Workers = 1
-	o.Progress = func(p neighbours.Progress) { fmt.Println("step", p.Step) }
+	steps, wait := 0, os.Getenv("WAIT")
+	o.Progress = func(p neighbours.Progress) {
+		fmt.Println("step", p.Step)
+		if steps++; strconv.Itoa(steps) == wait {
+			fmt.Println("waiting")
+			time.Sleep(time.Hour)
+		}
+	}
 	build := neighbours.Create
 	if mode == "true" {
 		build = neighbours.Refresh

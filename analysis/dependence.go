@@ -1,0 +1,131 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
+)
+
+// DependenceErrorRate is the probability at most with which independent trials are ever called dependent at a time that the
+// trials themselves chose.
+const DependenceErrorRate = 1e-3
+
+// A conviction waits while the trials have not shown that they are independent.
+const (
+	// suspicion is the average of the ratios of one slot from which a conviction waits (see independence). It falls again
+	// where the trials are independent: the estimators cost the square root of the number of trials.
+	suspicion = 3
+	// stuckPairs is the number of pairs that a conviction takes while one world has shown one outcome only: a run of so many
+	// equal answers has a probability below .06 where nine answers in ten are reused and fresh ones are binary responses of
+	// epsilon 1.
+	stuckPairs = 100
+)
+
+// dependent returns the log of the average of the slots' evidence that trials depend on each other.
+func (a *Audit) dependent() float64 {
+	all := math.Inf(-1)
+	for _, s := range a.slots {
+		all = logAdd(all, s.independence.evidence(s.shared))
+	}
+	return all - math.Log(float64(max(1, len(a.slots))))
+}
+
+// certainlyDependent reports whether trials are dependent at DependenceErrorRate.
+func (a *Audit) certainlyDependent() bool {
+	return len(a.slots) > 0 && a.dependent() >= -math.Log(DependenceErrorRate)
+}
+
+// hold says why a violation is not reported yet although the wealth is there, empty if nothing is against it.
+func (a *Audit) hold() string {
+	if a.monotony.constant() {
+		return "the answers of each world never vary"
+	}
+	for w := range a.repeats.twice {
+		if a.repeatsTooOften(w) {
+			return fmt.Sprintf("answers on D%d repeat earlier ones exactly", w)
+		}
+	}
+	n := float64(max(1, len(a.slots)))
+	limit := math.Log(suspicion) + .75*math.Log(n)
+	doubtful := 0
+	for _, s := range a.slots {
+		d := &s.independence
+		if a.pairs < stuckPairs && d.stuck() {
+			return "one world has given one answer only, in too few trials"
+		}
+		if d.differ && a.stride == 1 && !s.mixes(a.pairs, &a.scratch) {
+			doubtful++
+		}
+		if d.evidence(s.shared) >= limit {
+			each := d.each(s.shared)
+			top := slices.Index(each[:], slices.Max(each[:]))
+			return relations[top].words + " seem to depend on each other"
+		}
+	}
+	if 4*doubtful > len(a.slots) {
+		return "they vary too little, or too slowly, to tell"
+	}
+	return ""
+}
+
+// withdrawn says why the wealth against the claim is no evidence of a violation, empty where nothing is against it.
+func (a *Audit) withdrawn() string {
+	switch reason := a.unsound(); {
+	case reason != "":
+		return reason
+	case a.detectedAt > 0 || a.claimAt < 0 || a.lead.latest < a.threshold:
+		return ""
+	}
+	if reason := a.hold(); reason != "" {
+		return "trials that are independent would be a violation, and these have not shown that they are: " + reason
+	}
+	return ""
+}
+
+// unsound says why the trials are certainly no independent ones, empty where they may be. Neither the wealth nor the bound
+// means anything then.
+func (a *Audit) unsound() string {
+	if a.certainlyDependent() {
+		return "trials depend on each other"
+	}
+	for w := range a.repeats.twice {
+		if a.repeatsTooOften(w) {
+			return "trials depend on each other: answers repeat earlier ones exactly"
+		}
+	}
+	return ""
+}
+
+// dependenceWarnings names the relations that are certain, with the slot that shows each most.
+func (a *Audit) dependenceWarnings() (w []withheld.Text) {
+	if !a.certainlyDependent() {
+		return nil
+	}
+	least := math.Log(float64(relationCount*bitCount*len(a.slots)) / DependenceErrorRate)
+	var top [relationCount]float64
+	var at, n [relationCount]int
+	for i, s := range a.slots {
+		each := s.independence.each(s.shared)
+		for r, e := range each {
+			if e >= least {
+				n[r]++
+				if e > top[r] {
+					top[r], at[r] = e, i
+				}
+			}
+		}
+	}
+	const means = "cached, reused or seeded noise; verdict and bound assume fresh noise in every trial and do not hold without it"
+	for r, k := range n {
+		if k > 0 {
+			w = append(w, withheld.Sprintf("%s depend on each other (most in %s; %d of %d columns or partitions): "+means,
+				relations[r].words, a.slotWords(at[r]), k, len(a.slots)))
+		}
+	}
+	if len(w) == 0 {
+		w = append(w, withheld.Public("trials depend on each other, in several ways taken together: "+means))
+	}
+	return w
+}

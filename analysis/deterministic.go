@@ -1,0 +1,68 @@
+package analysis
+
+import "fmt"
+
+// DeterministicPolicy says what it means that the answers of each world never vary and differ between the worlds.
+type DeterministicPolicy string
+
+// The policies.
+const (
+	DeterministicViolation DeterministicPolicy = "violation" // the verdict is Violation
+	DeterministicWarning   DeterministicPolicy = "warning"   // the verdict is Inconclusive, and the report says so
+	DeterministicIgnore    DeterministicPolicy = "ignore"    // the verdict is Inconclusive; no warning, no finding
+)
+
+// Deterministic is a finding of its own: answers that never vary, or that repeat earlier ones exactly far beyond chance. It
+// says nothing about an epsilon: an engine that adds no noise, one that draws it from a fixed seed, and a cache in front of
+// an honest engine answer alike.
+type Deterministic struct {
+	Kind string `json:"kind"` // same_answer or repeats
+	// Differ says, for same_answer, that the answer on D0 is another than on D1.
+	Differ bool `json:"differ"`
+	// Repeats is the number of answers per world that repeat an earlier one, as far as they were remembered.
+	Repeats     Trials `json:"repeats"`
+	Description string `json:"description"`
+}
+
+// The pairs of trials without variation after which answers count as deterministic. Few when a number has so many digits
+// that its exact repetition is no chance; a text, or a small number, may be the likely one.
+const (
+	sameNumberPairs = 24
+	sameAnswerPairs = stuckPairs
+)
+
+// howToTell ends every description.
+const howToTell = "no noise, noise from a fixed seed, or a cache. To tell them apart send the query with another comment or alias: " +
+	"a cache of results then gives another answer, a fixed seed the same; and look whether the answer is the exact one"
+
+// sameAnswer reports whether the answers of each world never varied in enough trials, and differ between the worlds.
+func (a *Audit) sameAnswer() bool {
+	need := sameAnswerPairs
+	if precise(a.codes[0]) && precise(a.codes[1]) {
+		need = sameNumberPairs
+	}
+	return a.pairs >= need && a.monotony.constant() && a.monotony.first[0] != a.monotony.first[1]
+}
+
+// deterministic returns the finding, nil for none.
+func (a *Audit) deterministic() *Deterministic {
+	if a.opts.Deterministic == DeterministicIgnore {
+		return nil
+	}
+	d := &Deterministic{Repeats: Trials{a.repeats.echoes[0], a.repeats.echoes[1]}}
+	switch {
+	case a.sameAnswer():
+		d.Kind, d.Differ = "same_answer", true
+		d.Description = fmt.Sprintf("in %d pairs of trials the answer is the same every time, and another on D1 than on D0: %s", a.pairs, howToTell)
+	case a.pairs >= sameAnswerPairs && a.monotony.constant():
+		d.Kind = "same_answer"
+		d.Description = fmt.Sprintf("in %d pairs of trials the answer is the same every time, on D0 and D1 alike: %s", a.pairs, howToTell)
+	case !a.monotony.constant() && (a.repeatsTooOften(0) || a.repeatsTooOften(1)):
+		d.Kind = "repeats"
+		d.Description = fmt.Sprintf("%d answers on D0 and %d on D1 repeat earlier ones exactly, far more than chance gives at so many digits: "+
+			"reused noise, a small stock of noise, a cache, or values cut off at a bound", d.Repeats.D0, d.Repeats.D1)
+	default:
+		return nil
+	}
+	return d
+}

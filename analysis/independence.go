@@ -1,0 +1,284 @@
+package analysis
+
+import (
+	"math"
+	"slices"
+)
+
+// independence looks for trials of one slot that depend on each other. Every outcome becomes two bits (see marks), by
+// thresholds that follow the latest outcomes. Each relation between an earlier trial and a later one predicts the later bits
+// from the earlier ones, and is compared with the best that a coin of unknown probability could do.
+//
+// For one relation and one bit, let n[a][b] count the later bits b after the earlier bits a. The numerator is the probability
+// of the later bits when each earlier bit has a coin of its own (Krichevsky and Trofimov's estimator of its probability, over
+// all trials). The denominator is the greatest probability that they have under one coin per stretch between two choices of
+// thresholds. Where the trials are independent and, within a stretch, of one law, the later bits are such coins given the
+// thresholds, the numerator is a probability, and the ratio has mean at most 1 at every stopping time (universal inference:
+// Wasserman, Ramdas and Balakrishnan 2020; Ramdas, Ruf, Larsson and Koolen 2022 for this test). So is the average of such
+// ratios over relations, bits and slots.
+type independence struct {
+	seen   int // pairs since the slot was made
+	until  int // seen at which thresholds are chosen anew; 0 = none are chosen yet
+	marks  [2]marks
+	last   [2][maxLag]uint8 // bits of the latest trials, the latest first; the sum of 1<<bit's number
+	counts [relationCount][bitCount][4]int32
+	later  [2][bitCount][2]int32 // of the stretch at hand: the later bits of a world
+	closed [2][bitCount]float64  // the greatest log-probabilities of the finished stretches
+	first  [2]code
+	moved  [2]bool // a number other than the first one has come
+	class  [2]bool // an outcome of another class than the first one has come: a number, or one of the categories
+	differ bool    // the worlds' outcomes were not always equal
+}
+
+// The bits of an outcome.
+const (
+	sideBit  = iota // on which side of the middle a number lies; whether it is the most frequent outcome
+	outerBit        // whether a number lies far from the middle; every other category that is known
+	bitCount
+)
+
+// maxLag is how many trials back, of the same world, a relation reaches.
+const maxLag = 3
+
+// relation is an earlier and a later trial.
+type relation struct {
+	earlier, later, lag int // worlds; the pairs between them
+	weight              float64
+	words               string
+}
+
+const relationCount = 11
+
+// relations are weighted by how common their causes are. Those of one world are joined with the same of the other.
+var relations = [relationCount]relation{
+	{0, 0, 1, .12, "successive answers on D0"},
+	{1, 1, 1, .12, "successive answers on D1"},
+	{0, 0, 2, .06, "answers on D0 two trials apart"},
+	{1, 1, 2, .06, "answers on D1 two trials apart"},
+	{0, 0, 3, .03, "answers on D0 three trials apart"},
+	{1, 1, 3, .03, "answers on D1 three trials apart"},
+	{0, 1, 0, .3, "the answers on D0 and D1 of one pair"},
+	{1, 0, 1, .04, "the answers on D1 and the next on D0"},
+	{0, 1, 1, .04, "the answers on D0 and the next on D1"},
+	{1, 0, 2, .02, "the answers on D1 and on D0 two trials later"},
+	{0, 1, 2, .02, "the answers on D0 and on D1 two trials later"},
+}
+
+// jointWeights are the weights of both worlds' own relations together, by lag less 1.
+var jointWeights = [maxLag]float64{.1, .04, .02}
+
+// bitWeights divide a relation's weight.
+var bitWeights = [bitCount]float64{.7, .3}
+
+// marks turn the outcomes of one world into bits.
+type marks struct {
+	atom        code // the most frequent outcome, where it is more than 2 in 5 of them
+	hasAtom     bool
+	middle, far float64 // median, and median distance from it
+	known       uint16  // categories from this one on were not seen before: they are numbered as they come, and would take turns
+}
+
+// The stretches between two choices of thresholds: the first begins after firstMarks pairs, and each is as long as all before
+// it, up to longestStretch.
+const (
+	firstMarks     = 4
+	longestStretch = 1024
+	markValues     = 512 // the latest outcomes that thresholds are chosen from
+)
+
+// choose sets the thresholds from the latest outcomes of a world.
+func (m *marks) choose(codes []code, s *scratch) {
+	codes = codes[max(0, len(codes)-markValues):]
+	*m = marks{}
+	s.values, s.ids = s.values[:0], s.ids[:0]
+	for _, c := range codes {
+		if isNumber(c) {
+			s.values = append(s.values, c)
+		} else {
+			s.countCategory(categoryOf(c))
+			m.known = max(m.known, categoryOf(c)+1)
+		}
+	}
+	slices.Sort(s.values)
+	most := 0
+	for _, id := range s.ids {
+		if id.n > most {
+			most, m.atom = id.n, category(int(id.id))
+		}
+	}
+	for i := 0; i < len(s.values); {
+		_, hi := equalRun(s.values, i)
+		if hi-i > most && hi-i > 1 {
+			most, m.atom = hi-i, s.values[i]
+		}
+		i = hi
+	}
+	n := len(s.values)
+	m.hasAtom = 5*most > 2*len(codes) && most > 1 || n == 0
+	if n == 0 {
+		return
+	}
+	m.middle = s.values[(n-1)/2]/2 + s.values[n/2]/2
+	for i, x := range s.values {
+		s.values[i] = math.Abs(x - m.middle)
+	}
+	slices.Sort(s.values)
+	m.far = s.values[n/2]
+}
+
+// bits returns the bits of an outcome.
+func (m *marks) bits(c code) (b uint8) {
+	if !isNumber(c) {
+		odd := categoryOf(c) < m.known && categoryOf(c)&1 == 1
+		return uint8(b2i(m.hasAtom && sameCode(c, m.atom)))<<sideBit | uint8(b2i(odd))<<outerBit
+	}
+	side := c >= m.middle
+	if m.hasAtom {
+		side = sameCode(c, m.atom)
+	}
+	return uint8(b2i(side))<<sideBit | uint8(b2i(math.Abs(c-m.middle) >= m.far))<<outerBit
+}
+
+func sameCode(x, y code) bool { return math.Float64bits(x) == math.Float64bits(y) }
+
+// sameClass reports whether both are numbers, or the same category.
+func sameClass(x, y code) bool { return isNumber(x) && isNumber(y) || sameCode(x, y) }
+
+// renew chooses thresholds from the past of a slot where a stretch is over. past holds what was seen, this pair included.
+func (d *independence) renew(past [2][]code, s *scratch) {
+	if d.seen < max(firstMarks, d.until) {
+		return
+	}
+	for w := range d.marks {
+		for bit := range d.later[w] {
+			d.closed[w][bit] += bestCoin(d.later[w][bit])
+			d.later[w][bit] = [2]int32{}
+		}
+		d.marks[w].choose(past[w], s)
+	}
+	d.until = d.seen + min(d.seen, longestStretch)
+}
+
+// add counts a pair.
+func (d *independence) add(c0, c1 code) {
+	d.vary(c0, c1)
+	d.seen++
+	if d.until == 0 {
+		return
+	}
+	now := [2]uint8{d.marks[0].bits(c0), d.marks[1].bits(c1)}
+	if d.warm() {
+		for i := range relations {
+			r := &relations[i]
+			before := now[r.earlier]
+			if r.lag > 0 {
+				before = d.last[r.earlier][r.lag-1]
+			}
+			after := now[r.later]
+			d.counts[i][sideBit][2*(before&1)+after&1]++
+			d.counts[i][outerBit][2*(before>>outerBit&1)+after>>outerBit&1]++
+		}
+		for w, b := range now {
+			d.later[w][sideBit][b&1]++
+			d.later[w][outerBit][b>>outerBit&1]++
+		}
+	}
+	for w, b := range now {
+		copy(d.last[w][1:], d.last[w][:maxLag-1])
+		d.last[w][0] = b | known
+	}
+}
+
+// known marks the bits of a trial that was seen.
+const known = 1 << bitCount
+
+// warm reports whether all earlier trials that relations look at were seen.
+func (d *independence) warm() bool { return d.last[0][maxLag-1]&known != 0 }
+
+// vary keeps whether the outcomes of each world vary, and whether the worlds differ.
+func (d *independence) vary(c0, c1 code) {
+	if d.seen == 0 {
+		d.first = [2]code{c0, c1}
+	}
+	d.differ = d.differ || !sameCode(c0, c1)
+	for w, c := range [2]code{c0, c1} {
+		d.moved[w] = d.moved[w] || !sameCode(c, d.first[w])
+		d.class[w] = d.class[w] || !sameClass(c, d.first[w])
+	}
+}
+
+// stuck reports whether a world has shown one outcome, or one class of outcomes where the other world has others, and so
+// nothing about how its trials depend on each other.
+func (d *independence) stuck() bool {
+	if !d.differ {
+		return false
+	}
+	numbers := isNumber(d.first[0]) && isNumber(d.first[1]) && !d.class[0] && !d.class[1]
+	for w := range d.moved {
+		if !d.moved[w] || !numbers && !d.class[w] {
+			return true
+		}
+	}
+	return false
+}
+
+// evidence returns the log of the weighted average of the ratios. Relations between the worlds are left out where their
+// shared noise is accounted for.
+func (d *independence) evidence(shared bool) float64 {
+	all := math.Inf(-1)
+	for bit, part := range bitWeights {
+		each := d.ratios(bit, shared)
+		for i := range relations {
+			all = logAdd(all, each[i]+math.Log(part*relations[i].weight))
+		}
+		for lag, weight := range jointWeights {
+			all = logAdd(all, each[2*lag]+each[2*lag+1]+math.Log(part*weight))
+		}
+	}
+	return all
+}
+
+// ratios returns the log of the ratio of every relation for one bit.
+func (d *independence) ratios(bit int, shared bool) (each [relationCount]float64) {
+	best := [2]float64{}
+	for w := range best {
+		best[w] = d.closed[w][bit] + bestCoin(d.later[w][bit])
+	}
+	for i := range relations {
+		r, k := &relations[i], &d.counts[i][bit]
+		each[i] = estimated(k[0], k[1]) + estimated(k[2], k[3]) - best[r.later]
+		if shared && r.earlier != r.later {
+			each[i] = math.Inf(-1)
+		}
+	}
+	return each
+}
+
+// each returns the log of the greater ratio of both bits for every relation.
+func (d *independence) each(shared bool) (each [relationCount]float64) {
+	each = d.ratios(sideBit, shared)
+	for i, e := range d.ratios(outerBit, shared) {
+		each[i] = max(each[i], e)
+	}
+	return each
+}
+
+// estimated is the log-probability of a coin's tosses by Krichevsky and Trofimov's estimator: the average over all coins by
+// the law Beta(1/2, 1/2).
+func estimated(k0, k1 int32) float64 {
+	a, _ := math.Lgamma(float64(k0) + .5)
+	b, _ := math.Lgamma(float64(k1) + .5)
+	c, _ := math.Lgamma(float64(k0) + float64(k1) + 1)
+	return a + b - c - math.Log(math.Pi)
+}
+
+// bestCoin is the greatest log-probability that a coin gives to tosses.
+func bestCoin(k [2]int32) (l float64) {
+	n := float64(k[0]) + float64(k[1])
+	for _, x := range k {
+		if x > 0 {
+			l += float64(x) * math.Log(float64(x)/n)
+		}
+	}
+	return l
+}

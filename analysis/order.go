@@ -1,0 +1,90 @@
+package analysis
+
+import "math"
+
+// Order looks at results in the order in which they were recorded: whether the law of a world changes, and whether trials
+// depend on each other. Of a result it sees one outcome: how it failed, else the sum of its numbers, else the texts of its
+// first row. It is not safe for concurrent use. The zero value is ready.
+type Order struct {
+	drift  [2]Drift
+	depend independence
+	past   [2][]code
+	words  *dictionary
+	sc     scratch
+}
+
+// Add takes the next result of each world.
+func (o *Order) Add(d0, d1 Outcome) {
+	if o.words == nil {
+		o.words = newDictionary(firstText, otherText)
+	}
+	var c [2]code
+	for w, r := range [2]*Outcome{&d0, &d1} {
+		o.drift[w].Add(*r)
+		c[w] = o.code(r)
+	}
+	o.depend.add(c[0], c[1])
+	for w := range c {
+		if len(o.past[w]) == 2*markValues {
+			o.past[w] = append(o.past[w][:0], o.past[w][markValues:]...)
+		}
+		o.past[w] = append(o.past[w], c[w])
+	}
+	o.depend.renew(o.past, &o.sc)
+}
+
+// code is the outcome of a result that is looked at.
+func (o *Order) code(r *Outcome) code {
+	if r.Failed() {
+		return o.words.code("error " + r.SQLState)
+	}
+	sum, numbers := 0.0, false
+	for _, row := range r.Rows {
+		for _, v := range row {
+			if v.Kind == Number {
+				sum, numbers = sum+v.Num, true
+			}
+		}
+	}
+	switch {
+	case numbers:
+		return numberCode(sum)
+	case len(r.Rows) == 0:
+		return category(absent)
+	}
+	text := ""
+	for _, v := range r.Rows[0] {
+		switch v.Kind {
+		case Text:
+			text += "\x00" + v.Text
+		case Bool:
+			text += "\x00" + boolWord(v.Num)
+		default:
+			text += "\x01"
+		}
+	}
+	return o.words.code(text)
+}
+
+// Temper is the package's Temper with the changes that were seen.
+func (o *Order) Temper(r Report) Report { return Temper(r, &o.drift[0], &o.drift[1]) }
+
+// Findings says what the order shows, in no words of a result; empty for nothing. Of results of independent trials of one law
+// it says anything with a probability of at most 2 DriftErrorRate + DependenceErrorRate.
+func (o *Order) Findings() (all []string) {
+	for w, name := range [2]string{"D0", "D1"} {
+		if what, changed := o.drift[w].Changed(); changed {
+			all = append(all, "on "+name+" the results change in "+what)
+		}
+	}
+	if o.depend.evidence(false) < -math.Log(DependenceErrorRate) {
+		return all
+	}
+	top, at := math.Inf(-1), 0
+	for i, e := range o.depend.each(false) {
+		if e > top {
+			top, at = e, i
+		}
+	}
+	return append(all, relations[at].words+" depend on each other")
+}

@@ -1,0 +1,174 @@
+package recorded
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+
+	"github.com/dpwatch/dpwatch/internal/outcome"
+)
+
+// Shuffled is the results of both worlds, each in a random order of its own. They lie in a temporary file, so that memory does
+// not grow with them. It is not safe for use by several goroutines.
+type Shuffled struct {
+	worlds [2]shelf
+	n      int // pairs
+	next   int
+}
+
+// Shuffle reads all pairs and returns them in an order that follows from the seed alone. Each pair is given to each, in the
+// order of the files, before. Close what is returned.
+func Shuffle(p *Pair, seed uint64, each func(d0, d1 outcome.Outcome)) (*Shuffled, error) {
+	s := &Shuffled{n: p.Pairs()}
+	for w := range s.worlds {
+		if err := s.worlds[w].open(); err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
+	for range s.n {
+		d0, d1, err := p.Next()
+		if err == nil {
+			each(d0, d1)
+			err = errors.Join(s.worlds[0].add(d0), s.worlds[1].add(d1))
+		}
+		if err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
+	for w := range s.worlds {
+		if err := s.worlds[w].out.Flush(); err != nil {
+			s.Close()
+			return nil, fmt.Errorf("shuffle results: %w", err)
+		}
+		order := s.worlds[w].at
+		rand.New(rand.NewPCG(seed, uint64(w))).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	}
+	return s, nil
+}
+
+// Next returns the next pair, io.EOF after all of them.
+func (s *Shuffled) Next() (d0, d1 outcome.Outcome, err error) {
+	if s.next == s.n {
+		return d0, d1, io.EOF
+	}
+	s.next++
+	if d0, err = s.worlds[0].get(s.next - 1); err == nil {
+		d1, err = s.worlds[1].get(s.next - 1)
+	}
+	return d0, d1, err
+}
+
+// Close removes the temporary files.
+func (s *Shuffled) Close() {
+	for _, w := range s.worlds {
+		if w.file != nil {
+			_ = w.file.Close()
+		}
+	}
+}
+
+// shelf holds results in a file.
+type shelf struct {
+	file    *os.File
+	out     *bufio.Writer
+	at      [][2]int64 // offset and length of each
+	end     int64
+	columns [][]outcome.Column // the different ones
+	buf     []byte
+}
+
+func (s *shelf) open() error {
+	f, err := os.CreateTemp("", "dpwatch-results-*")
+	if err != nil {
+		return fmt.Errorf("shuffle results: %w", err)
+	}
+	_ = os.Remove(f.Name()) // it lives as long as it is open
+	s.file, s.out = f, bufio.NewWriterSize(f, 1<<18)
+	return nil
+}
+
+func (s *shelf) add(o outcome.Outcome) error {
+	b := binary.AppendUvarint(s.buf[:0], uint64(s.columnsOf(o.Columns)))
+	b = appendText(b, o.SQLState)
+	b = binary.AppendUvarint(b, uint64(len(o.Rows)))
+	for _, row := range o.Rows {
+		b = binary.AppendUvarint(b, uint64(len(row)))
+		for i := range row {
+			b = append(b, byte(row[i].Kind))
+			switch row[i].Kind {
+			case outcome.Number, outcome.Bool:
+				b = binary.LittleEndian.AppendUint64(b, math.Float64bits(row[i].Num))
+			case outcome.Text:
+				b = appendText(b, row[i].Text)
+			}
+		}
+	}
+	s.buf = b
+	s.at = append(s.at, [2]int64{s.end, int64(len(b))})
+	s.end += int64(len(b))
+	if _, err := s.out.Write(b); err != nil {
+		return fmt.Errorf("shuffle results: %w", err)
+	}
+	return nil
+}
+
+// columnsOf returns the number of a description of columns.
+func (s *shelf) columnsOf(c []outcome.Column) int {
+	for i := len(s.columns) - 1; i >= 0; i-- {
+		if slices.Equal(s.columns[i], c) {
+			return i
+		}
+	}
+	s.columns = append(s.columns, c)
+	return len(s.columns) - 1
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func (s *shelf) get(i int) (o outcome.Outcome, err error) {
+	place := s.at[i]
+	s.buf = slices.Grow(s.buf[:0], int(place[1]))[:place[1]]
+	if _, err := s.file.ReadAt(s.buf, place[0]); err != nil {
+		return o, fmt.Errorf("shuffle results: %w", err)
+	}
+	b := s.buf
+	number := func() int {
+		v, n := binary.Uvarint(b)
+		b = b[n:]
+		return int(v)
+	}
+	text := func() string {
+		n := number()
+		t := string(b[:n])
+		b = b[n:]
+		return t
+	}
+	o.Columns, o.SQLState = s.columns[number()], text()
+	if rows := number(); rows > 0 {
+		o.Rows = make([][]outcome.Value, rows)
+	}
+	for r := range o.Rows {
+		row := make([]outcome.Value, number())
+		for c := range row {
+			row[c].Kind, b = outcome.Kind(b[0]), b[1:]
+			switch row[c].Kind {
+			case outcome.Number, outcome.Bool:
+				row[c].Num, b = math.Float64frombits(binary.LittleEndian.Uint64(b)), b[8:]
+			case outcome.Text:
+				row[c].Text = text()
+			}
+		}
+		o.Rows[r] = row
+	}
+	return o, nil
+}

@@ -1,0 +1,85 @@
+package recorded_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpwatch/dpwatch/internal/outcome"
+	"github.com/dpwatch/dpwatch/internal/recorded"
+)
+
+// TestShuffle: the same results come, in another order, the same for the same seed, and each file in an order of its own.
+func TestShuffle(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name string, lines []string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	var one, two []string
+	for i := range 500 {
+		one = append(one, fmt.Sprintf(`{"columns":["k","x"],"rows":[["a",%d],["b",null],[true,0.5]]}`, i))
+		two = append(two, fmt.Sprintf(`{"columns":["x"],"rows":[[%d]]}`, i))
+	}
+	one[7], two[9] = `{"error":"22012"}`, `{"columns":["x"],"rows":[]}`
+	d0, d1 := write("d0", one), write("d1", two)
+	read := func(seed uint64) (inOrder, shuffled [2][]outcome.Outcome) {
+		p, err := recorded.Open(d0, d1, recorded.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		s, err := recorded.Shuffle(p, seed, func(a, b outcome.Outcome) {
+			inOrder[0], inOrder[1] = append(inOrder[0], a), append(inOrder[1], b)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		for {
+			a, b, err := s.Next()
+			if errors.Is(err, io.EOF) {
+				return inOrder, shuffled
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			shuffled[0], shuffled[1] = append(shuffled[0], a), append(shuffled[1], b)
+		}
+	}
+	first, a := read(1)
+	_, again := read(1)
+	_, b := read(2)
+	if !cmp.Equal(a, again) {
+		t.Error("the same seed gives another order")
+	}
+	if cmp.Equal(a, b) || cmp.Equal(a, first) {
+		t.Error("the order does not depend on the seed, or is that of the files")
+	}
+	positions := func(all []outcome.Outcome, w int) (at []int) {
+		for _, o := range all {
+			at = append(at, slices.IndexFunc(first[w], func(x outcome.Outcome) bool { return cmp.Equal(x, o) }))
+		}
+		return at
+	}
+	p0, p1 := positions(a[0], 0), positions(a[1], 1)
+	if slices.Equal(p0, p1) {
+		t.Error("both files have the same order")
+	}
+	for w, at := range [2][]int{p0, p1} {
+		if at = slices.Sorted(slices.Values(at)); len(slices.Compact(at)) != 500 || at[0] != 0 {
+			t.Errorf("D%d: not every result came once", w)
+		}
+	}
+}
