@@ -23,7 +23,7 @@ func exponential(epsilon float64) draw {
 }
 
 // TestRatioOfCategories holds the median of pairs to a violation where every category has its own ratio: of 41 audits with fixed
-// seeds it is 549 (509 without the wait for independence), and about 40 more where only one event for each world is bet on.
+// seeds it is 549, and 509 without the wait for independence.
 func TestRatioOfCategories(t *testing.T) {
 	t.Parallel()
 	got := median(t, analysis.Claim{Epsilon: 1}, 41, 3000, exponential(2))
