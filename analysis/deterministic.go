@@ -35,8 +35,14 @@ const (
 const howToTell = "no noise, noise from a fixed seed, or a cache. To tell them apart send the query with another comment or alias: " +
 	"a cache of results then gives another answer, a fixed seed the same; and look whether the answer is the exact one"
 
-// sameAnswer reports whether the answers of each world never varied in enough trials, and differ between the worlds.
+// sameAnswer reports whether the answers of each world never varied in enough trials, and differ between the worlds. With a
+// claim, enough is also that the wealth against it has reached the threshold: where the claim is large, an honest engine may
+// give one likely answer for a long time (a binary response of epsilon 6 gives another one in 404 trials). So this finding adds nothing to
+// the rate of false alarms.
 func (a *Audit) sameAnswer() bool {
+	if !a.opts.NoClaim && a.lead.highest < a.threshold {
+		return false
+	}
 	need := sameAnswerPairs
 	if precise(a.codes[0]) && precise(a.codes[1]) {
 		need = sameNumberPairs
