@@ -154,20 +154,26 @@ func (p *planner) inspectSource(ctx context.Context, s *shadow) error {
 	}
 	src := &source{conn: conn, o: p.o}
 	defer src.close(ctx)
-	if err := src.open(ctx); err != nil {
-		return fmt.Errorf("read the source: %w", explain(err))
-	}
-	d := &discovery{ctx: ctx, tx: src.tx, o: p.o, m: &model{}, dependents: true}
-	if err := d.find(); err != nil {
-		return err
-	}
-	p.plan.Notes = nil // read finds the same again
-	if err := d.rights(); err != nil {
-		return err
-	}
-	m, err := readModel(ctx, src.tx, p.o, true)
-	if err != nil {
-		return fmt.Errorf("read the source: %w", explain(err))
+	var d *discovery
+	var m *model
+	if err := src.retry(ctx, func() (err error) {
+		if err := src.open(ctx); err != nil {
+			return fmt.Errorf("read the source: %w", err)
+		}
+		d = &discovery{ctx: ctx, tx: src.tx, o: p.o, m: &model{}, dependents: true}
+		if err := d.find(); err != nil {
+			return err
+		}
+		p.plan.Notes = nil // read finds the same again
+		if err := d.rights(); err != nil {
+			return err
+		}
+		if m, err = readModel(ctx, src.tx, p.o, true); err != nil {
+			return fmt.Errorf("read the source: %w", err)
+		}
+		return nil
+	}); err != nil {
+		return explain(err)
 	}
 	p.b = &builder{shadow: s, o: p.o, m: m}
 	p.fault(p.validate(ctx, src))

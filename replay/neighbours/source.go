@@ -42,15 +42,23 @@ func (s *source) close(ctx context.Context) { _ = s.conn.Close(context.WithoutCa
 // errChanged says that the tables that were locked are not those that were found afterwards.
 var errChanged = errors.New("the tables of the source changed while they were read: run the command again")
 
-// sourceTries bounds how often begin looks again at tables that are altered meanwhile.
+// sourceTries bounds how often the source is read again because its tables are altered meanwhile.
 const sourceTries = 5
 
 func (s *source) begin(ctx context.Context) error {
+	return s.retry(ctx, func() error { return s.once(ctx) })
+}
+
+// retry calls read, which begins a transaction, until it is not disturbed by tables that are altered meanwhile.
+func (s *source) retry(ctx context.Context, read func() error) error {
 	for try := 1; ; try++ {
-		err := s.once(ctx)
-		var gone *pgconn.PgError // XX000: what an index that is rebuilt concurrently comes to between the snapshot and its definition
-		again := errors.Is(err, errChanged) || errors.As(err, &gone) && (gone.Code == "42P01" ||
-			gone.Code == "XX000" && (strings.HasPrefix(gone.Message, "cache lookup failed") || strings.HasPrefix(gone.Message, "could not open relation")))
+		err := read()
+		var gone *pgconn.PgError
+		if errors.As(err, &gone) && gone.Code == "XX000" && // an index is rebuilt between the snapshot and the look-up of its definition
+			(strings.HasPrefix(gone.Message, "cache lookup failed") || strings.HasPrefix(gone.Message, "could not open relation")) {
+			err = fmt.Errorf("%w: %w", errChanged, err)
+		}
+		again := errors.Is(err, errChanged) || errors.As(err, &gone) && gone.Code == "42P01"
 		if err == nil || !again || try == sourceTries {
 			return err
 		}
