@@ -16,8 +16,8 @@ const (
 )
 
 // inbox holds captured queries that have not been recognized yet. Recognizing one may take a parse, so that queries can
-// arrive faster than they are recognized. Owners take turns, and so do the lines of each owner: a line is the queries
-// with one outline (see look). A flood of one query with different constants therefore delays another query by one turn,
+// arrive faster than they are recognized. Owners take turns, and so do the lines of each owner, new ones first: a line is
+// the queries with one outline (see look). A flood of one query with different constants therefore delays another query by one turn,
 // not by the length of the flood. When the inbox is full, the longest line of the owner with the most queries loses its
 // latest one. The zero value is not ready; use newInbox. It is safe for concurrent use.
 type inbox struct {
@@ -63,12 +63,8 @@ func (b *inbox) put(owner schedule.Owner, x arrival) (dropped int) {
 		b.owners = append(b.owners, &inboxOwner{owner: owner})
 	}
 	o := b.owners[i]
-	j := slices.IndexFunc(o.lines, func(l *inboxLine) bool { return l.outline == x.look.outline })
-	if j < 0 {
-		j = len(o.lines)
-		o.lines = append(o.lines, &inboxLine{outline: x.look.outline})
-	}
-	o.lines[j].queries = append(o.lines[j].queries, x)
+	l := o.line(x.look)
+	l.queries = append(l.queries, x)
 	o.n++
 	b.n++
 	b.size += x.query.Size()
@@ -83,6 +79,22 @@ func (b *inbox) put(owner schedule.Owner, x arrival) (dropped int) {
 	return dropped
 }
 
+// line returns the line for a query. A new line is the first, and so is one that holds the same text already: otherwise an
+// owner's flood of different queries would delay a query that is new, or that comes again, by its whole length.
+func (o *inboxOwner) line(x look) *inboxLine {
+	i := slices.IndexFunc(o.lines, func(l *inboxLine) bool { return l.outline == x.outline })
+	if i < 0 {
+		l := &inboxLine{outline: x.outline}
+		o.lines = slices.Insert(o.lines, 0, l)
+		return l
+	}
+	l := o.lines[i]
+	if slices.ContainsFunc(l.queries, func(y arrival) bool { return y.look.text == x.text }) {
+		o.lines = slices.Insert(slices.Delete(o.lines, i, i+1), 0, l)
+	}
+	return l
+}
+
 // drop removes the latest query of the longest line of the owner with the most queries. The caller holds b.mu.
 func (b *inbox) drop() {
 	most := 0
@@ -93,7 +105,7 @@ func (b *inbox) drop() {
 	}
 	lines, longest := b.owners[most].lines, 0
 	for i, l := range lines {
-		if len(l.queries) >= len(lines[longest].queries) { // of equal ones the latest
+		if len(l.queries) >= len(lines[longest].queries) { // of equal ones the last
 			longest = i
 		}
 	}

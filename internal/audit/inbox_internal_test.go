@@ -41,9 +41,32 @@ func TestInboxUnderAFlood(t *testing.T) {
 		}
 		got = append(got, x.query.SQL)
 	}
-	want := []string{"flood 0", "first", "new", "second", "flood 1", "flood 2"}
+	want := []string{"new", "first", "flood 0", "second", "flood 1", "flood 2"}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A flood of different queries delays neither a query that is new nor one that comes again by its whole length.
+func TestInboxNewFirst(t *testing.T) {
+	t.Parallel()
+	b := newInbox(100, 1<<20)
+	flood := func(from, to uint64) {
+		for i := from; i < to; i++ {
+			b.put(schedule.Owner{}, arrival{query: capture.Query{SQL: "flood"}, look: look{outline: i, text: i}})
+		}
+	}
+	dashboard := arrival{query: capture.Query{SQL: "dashboard"}, look: look{outline: 1, text: 1}}
+	flood(10, 50)
+	b.put(schedule.Owner{}, dashboard)
+	if x, _ := b.next(); x.query.SQL != "dashboard" {
+		t.Errorf("next is %q, want the new query", x.query.SQL)
+	}
+	b.put(schedule.Owner{}, dashboard)
+	flood(50, 100)
+	b.put(schedule.Owner{}, dashboard)
+	if x, _ := b.next(); x.query.SQL != "dashboard" {
+		t.Errorf("next is %q, want the query that comes again", x.query.SQL)
 	}
 }
 
