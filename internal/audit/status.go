@@ -2,6 +2,7 @@ package audit
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
@@ -63,6 +64,7 @@ func (a *Auditor) Status() Status {
 	for i, j := range a.order {
 		s.Audits[i] = j.entry(&a.opt)
 	}
+	slices.SortStableFunc(s.Audits, func(x, y Entry) int { return x.FirstSeen.Compare(y.FirstSeen) })
 	return s
 }
 
