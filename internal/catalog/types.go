@@ -124,21 +124,10 @@ const typeCalls = `
 		WHERE c.contypid <> 0 AND c.conbin::text ~ '\{SQLVALUEFUNCTION :op (9|1[0-4]) '
 		UNION
 		SELECT t.oid, t.typinput::oid FROM pg_type t WHERE t.typnamespace = 'pg_catalog'::regnamespace AND t.typname ~ '^reg'
-	), made AS (
-		SELECT oid AS type, typbasetype AS part FROM pg_type WHERE typtype = 'd'
-		UNION
-		SELECT oid, typelem FROM pg_type WHERE typelem <> 0 AND typlen = -1
-		UNION
-		SELECT t.oid, a.atttypid FROM pg_type t JOIN pg_attribute a ON a.attrelid = t.typrelid
-		WHERE t.typrelid <> 0 AND a.attnum > 0 AND NOT a.attisdropped
-		UNION
-		SELECT rngtypid, rngsubtype FROM pg_range
-		UNION
-		SELECT t.oid, r.rngtypid FROM pg_range r JOIN pg_type t ON t.oid = (to_jsonb(r) ->> 'rngmultitypid')::oid
-	), calls AS (
+	), ` + parts + `, calls AS (
 		SELECT type, f FROM direct
 		UNION
-		SELECT made.type, calls.f FROM calls JOIN made ON made.part = calls.type
+		SELECT parts.type, calls.f FROM calls JOIN parts ON parts.part = calls.type
 		JOIN pg_type t ON t.oid = calls.type JOIN pg_proc p ON p.oid = calls.f -- a row is not made by casts to built-in types
 		WHERE t.typnamespace <> 'pg_catalog'::regnamespace OR p.pronamespace = 'pg_catalog'::regnamespace
 	)
