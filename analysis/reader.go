@@ -19,6 +19,8 @@ type reader struct {
 	stamp   []int           // per key: the reading in which it was seen last
 	reading int
 	buf     []byte
+	follow  []follower // what is expected after the beginning of a result and after each key; no part of the state
+	last    int        // index in follow of the key found last
 
 	overflow   bool // a key found no slot
 	duplicates bool // a key came twice where it should be unique
@@ -44,7 +46,7 @@ func (r *reader) key(row []outcome.Value, occurrence int) int {
 	if r.ordinal {
 		r.buf = append(r.buf, byte(occurrence), byte(occurrence>>8))
 	}
-	if k, ok := r.slots[string(r.buf)]; ok {
+	if k, ok := r.find(); ok {
 		return k
 	}
 	if len(r.labels) >= r.maxKeys {
@@ -56,6 +58,34 @@ func (r *reader) key(row []outcome.Value, occurrence int) int {
 	r.labels = append(r.labels, r.keyLabel(row, occurrence))
 	r.stamp = append(r.stamp, 0)
 	return k
+}
+
+// follower is what is remembered of a key to find keys quickly: results mostly hold them in the same order.
+type follower struct {
+	form string // the key's binary form
+	next int    // the key that came after it
+}
+
+// find returns the number of the key whose binary form is in the buffer, and whether it has one.
+func (r *reader) find() (k int, known bool) {
+	if r.last < len(r.follow) {
+		if k = r.follow[r.last].next; k+1 < len(r.follow) && r.follow[k+1].form == string(r.buf) {
+			r.last = k + 1
+			return k, true
+		}
+	}
+	if k, known = r.slots[string(r.buf)]; !known {
+		return 0, false
+	}
+	for len(r.follow) < len(r.labels)+1 {
+		r.follow = append(r.follow, follower{})
+	}
+	r.follow[r.last].next = k
+	r.last = k + 1
+	if r.follow[r.last].form == "" {
+		r.follow[r.last].form = string(r.buf)
+	}
+	return k, true
 }
 
 // maxOccurrences bounds how many rows of one key are told apart.
@@ -76,6 +106,7 @@ func (r *reader) filling(o *outcome.Outcome) code {
 // the result are absent; after an error or in another shape all slots say so.
 func (r *reader) read(o *outcome.Outcome, dst []code) []code {
 	r.reading++
+	r.last = 0
 	filling := r.filling(o)
 	dst = dst[:min(len(dst), r.slotsUsed())]
 	for i := range dst {
