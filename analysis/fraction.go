@@ -38,7 +38,7 @@ func residue(x, modulus float64) float64 {
 	if modulus == 0 {
 		return float64(entropyBits(x))
 	}
-	part := math.Mod(x, modulus) / modulus
+	part := remainder(x, modulus) / modulus
 	if part < 0 {
 		part++
 	}
@@ -47,6 +47,23 @@ func residue(x, modulus float64) float64 {
 		return 0
 	}
 	return part
+}
+
+// remainder is math.Mod for a modulus above 0, without its loop. The quotient is at most 1 off, so that what is left of x is a
+// multiple of the lowest bit of x or of the modulus, and as small as either: it has an exact float64.
+func remainder(x, modulus float64) float64 {
+	quotient := math.Trunc(x / modulus)
+	if !(math.Abs(quotient) < 1<<52) {
+		return math.Mod(x, modulus)
+	}
+	left := math.FMA(-quotient, modulus, x)
+	switch {
+	case x > 0 && left < 0 || x < 0 && left <= -modulus:
+		return left + modulus
+	case x > 0 && left >= modulus || x < 0 && left > 0:
+		return left - modulus
+	}
+	return left
 }
 
 func (f *fraction) ofResult(codes []code) code {
