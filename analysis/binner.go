@@ -29,17 +29,17 @@ func (b *binner) bin(c code) int {
 		}
 		return len(b.edges) + 1 + len(b.categories)
 	}
-	lo, n := 0, len(b.edges)
-	for n > 0 {
-		half := n / 2
-		if b.edges[lo+half] <= c {
-			lo += half + 1
-			n -= half + 1
-		} else {
-			n = half
-		}
+	n := len(b.edges)
+	if n == 0 {
+		return 0
 	}
-	return lo
+	lo := 0
+	for n > 1 { // without branches, which noise would make a processor mispredict
+		half := n / 2
+		lo += half & -b2i(b.edges[lo+half-1] <= c)
+		n -= half
+	}
+	return lo + b2i(b.edges[lo] <= c)
 }
 
 // Limits of a binner: the numeric bins, the common categories, and one bin for all others.
@@ -53,6 +53,7 @@ const (
 type scratch struct {
 	values []float64
 	ids    []idCount
+	sorter sorter
 }
 
 type idCount struct {
@@ -85,7 +86,7 @@ func (b *binner) learn(past [2][]code, most int, s *scratch) {
 	for _, c := range s.ids[:min(len(s.ids), maxCommon)] {
 		b.categories = append(b.categories, c.id)
 	}
-	slices.Sort(s.values)
+	s.sorter.sort(s.values)
 	b.edges = appendEdges(b.edges[:0], s.values, min(most, maxNumeric))
 }
 

@@ -96,3 +96,15 @@ func Remembered(r *Repeats) int { return len(r.seen[0]) }
 
 // CertainlyDependent reports whether trials are dependent at DependenceErrorRate.
 func CertainlyDependent(a *Audit) bool { return a.certainlyDependent() }
+
+// What is computed in a quicker way than the plain one is compared with it from outside.
+var (
+	NthDistance = nthDistance
+	Remainder   = remainder
+)
+
+// Sort sorts as learning does.
+func Sort(values []float64) { new(sorter).sort(values) }
+
+// Bin returns the bin of a number among edges.
+func Bin(edges []float64, x float64) int { return (&binner{edges: edges}).bin(x) }

@@ -100,7 +100,7 @@ func (sc *scratch) center(past []code, p portion) float64 {
 	if n == 0 {
 		return math.NaN()
 	}
-	slices.Sort(sc.values)
+	sc.sorter.sort(sc.values)
 	middle, step := sc.values[n/2], (sc.values[n-1-n/4]-sc.values[n/4])/2/fineSteps
 	best, fewest := middle, n+1
 	for i := range 2*fineSteps + 1 {

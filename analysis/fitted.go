@@ -3,7 +3,6 @@ package analysis
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -34,7 +33,7 @@ func (f *fitted) fit(past [2][]code, s *scratch) bool {
 		if len(s.values) < leastJoint {
 			return false
 		}
-		slices.Sort(s.values)
+		s.sorter.sort(s.values)
 		k := len(s.values)
 		f.center[w] = s.values[(k-1)/2]/2 + s.values[k/2]/2
 		for _, x := range s.values {

@@ -99,7 +99,7 @@ func (m *marks) choose(codes []code, s *scratch) {
 			m.known = max(m.known, categoryOf(c)+1)
 		}
 	}
-	slices.Sort(s.values)
+	s.sorter.sort(s.values)
 	most := 0
 	for _, id := range s.ids {
 		if id.n > most {
@@ -119,11 +119,23 @@ func (m *marks) choose(codes []code, s *scratch) {
 		return
 	}
 	m.middle = s.values[(n-1)/2]/2 + s.values[n/2]/2
-	for i, x := range s.values {
-		s.values[i] = math.Abs(x - m.middle)
+	m.far = nthDistance(s.values, m.middle, n/2)
+}
+
+// nthDistance returns the distance from x of the value with n others nearer to it, or as near. The values are sorted.
+func nthDistance(values []float64, x float64, n int) (d float64) {
+	above, _ := slices.BinarySearch(values, x)
+	below := above - 1
+	for range n + 1 {
+		if above == len(values) || below >= 0 && x-values[below] < values[above]-x {
+			d = x - values[below]
+			below--
+			continue
+		}
+		d = values[above] - x
+		above++
 	}
-	slices.Sort(s.values)
-	m.far = s.values[n/2]
+	return d
 }
 
 // bits returns the bits of an outcome.

@@ -57,7 +57,7 @@ func spreadOf(codes []code, s *scratch) (m spread, ok bool) {
 	if k < leastLaw {
 		return m, false
 	}
-	slices.Sort(s.values)
+	s.sorter.sort(s.values)
 	m.n = float64(k)
 	m.median = s.values[(k-1)/2]/2 + s.values[k/2]/2
 	for i, x := range s.values {
@@ -216,7 +216,7 @@ func (a *Audit) learnLaws(s *series) {
 		}
 		values = append(values, a.scratch.values...)
 	}
-	if slices.Sort(values); !m[0].ties && !m[1].ties {
+	if a.scratch.sorter.sort(values); !m[0].ties && !m[1].ties {
 		values = nil
 	}
 	s.binner = binner{}

@@ -228,7 +228,7 @@ func (sc *scratch) spread(past, less [2][]code) (center, scale float64, ok bool)
 	if n < 8 {
 		return 0, 0, false
 	}
-	slices.Sort(sc.values)
+	sc.sorter.sort(sc.values)
 	center, scale = sc.values[n/2], (sc.values[n-1-n/4]-sc.values[n/4])/2
 	if !(scale > 0) { // most are equal: whatever differs is far away
 		scale = (sc.values[n-1-n/16] - sc.values[n/16]) / 2
