@@ -2,14 +2,14 @@ package outcome
 
 import (
 	"bytes"
-	"strings"
+	"slices"
 	"unicode/utf8"
 )
 
 // fastObject reads the plain form of a result set: the members columns and rows, scalars, and strings without escapes. ok is
 // false for everything else, faults included, which encoding/json then reads.
-func fastObject(line []byte) (o Outcome, ok bool) {
-	p := fastParser{b: line}
+func (r *Parser) fastObject(line []byte) (o Outcome, ok bool) {
+	p := fastParser{b: line, Parser: r}
 	var names []string
 	var rows [][]Value
 	var fraction []bool // by column: a number with a fraction or an exponent
@@ -37,17 +37,34 @@ func fastObject(line []byte) (o Outcome, ok bool) {
 	if names == nil {
 		width = len(fraction)
 	}
-	o = Outcome{Columns: newColumns(names, width), Rows: rows}
-	for i := range o.Columns {
-		if i < len(fraction) && fraction[i] {
-			o.Columns[i].Discrete = false
+	if len(rows) > 0 && len(fraction) != width {
+		return o, false
+	}
+	if names == nil || !r.known(names, fraction) {
+		r.columns = newColumns(names, width)
+		for i := range fraction {
+			r.columns[i].Discrete = !fraction[i]
 		}
 	}
-	return o, len(rows) == 0 || len(fraction) == width
+	return Outcome{Columns: r.columns, Rows: rows}, true
+}
+
+// known reports whether the last result had the same columns.
+func (r *Parser) known(names []string, fraction []bool) bool {
+	if r.columns == nil || len(names) != len(r.columns) {
+		return false
+	}
+	for i, c := range r.columns {
+		if c.Name != names[i] || c.Discrete == (i < len(fraction) && fraction[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // fastParser reads JSON. Once failed, it stays so.
 type fastParser struct {
+	*Parser
 	b      []byte
 	at     int
 	token  []byte // of the last string or scalar
@@ -109,6 +126,10 @@ func (p *fastParser) names() []string {
 	}
 	for more := true; more && !p.failed; more = p.accept(',') {
 		p.text()
+		if i := len(names); i < len(p.columns) && string(p.token) == p.columns[i].Name {
+			names = append(names, p.columns[i].Name)
+			continue
+		}
 		names = append(names, string(p.token))
 	}
 	p.expect(']')
@@ -121,40 +142,62 @@ func (p *fastParser) rows() (rows [][]Value, fraction []bool) {
 	if p.accept(']') {
 		return nil, nil
 	}
+	last := p.values
+	all := make([]Value, 0, max(1, len(last)))
+	rows = make([][]Value, 0, max(1, p.rowCount))
+	if p.Reuse {
+		all, rows = slices.Grow(last[:0], 1), slices.Grow(p.reused[:0], 1)
+	}
 	for more := true; more && !p.failed; more = p.accept(',') {
-		values := make([]Value, 0, len(fraction))
+		begin := len(all)
 		p.expect('[')
 		for first := true; !p.failed && !p.accept(']'); first = false {
 			if !first {
 				p.expect(',')
 			}
-			v, broken := p.value()
-			if values = append(values, v); len(rows) == 0 {
+			var before string // what stood here in the last result
+			if len(all) < len(last) {
+				before = last[len(all)].Text
+			}
+			v, broken := p.value(before)
+			column := len(all) - begin
+			if all = append(all, v); len(rows) == 0 {
 				fraction = append(fraction, false)
-			} else if len(values) > len(fraction) {
+			} else if column >= len(fraction) {
 				p.failed = true
 				return nil, nil
 			}
-			fraction[len(values)-1] = fraction[len(values)-1] || broken
+			fraction[column] = fraction[column] || broken
 		}
-		if len(values) != len(fraction) {
+		if len(all)-begin != len(fraction) {
 			p.failed = true
 		}
-		rows = append(rows, values)
+		rows = append(rows, all[begin:len(all):len(all)])
 	}
 	p.expect(']')
+	p.values, p.rowCount = all, len(rows)
+	if p.Reuse {
+		p.reused = rows
+	}
 	return rows, fraction
 }
 
-// value reads a scalar, and reports whether it is a number with a fraction or an exponent.
-func (p *fastParser) value() (v Value, fraction bool) {
+// value reads a scalar, and reports whether it is a number with a fraction or an exponent. It returns the text given where it is
+// equal.
+func (p *fastParser) value(known string) (v Value, fraction bool) {
 	p.blanks()
 	if p.at < len(p.b) && p.b[p.at] == '"' {
-		p.text()
+		if p.text(); string(p.token) == known {
+			return Value{Kind: Text, Text: known}, false
+		}
 		return nonFinite(string(p.token)), false
 	}
+	if x, n, fraction := decimal(p.b[p.at:]); n > 0 && (p.at+n == len(p.b) || isEnd(p.b[p.at+n])) {
+		p.at += n
+		return Value{Kind: Number, Num: x}, fraction
+	}
 	start := p.at
-	for p.at < len(p.b) && !strings.ContainsRune(" \t\r\n,]}", rune(p.b[p.at])) {
+	for p.at < len(p.b) && !isEnd(p.b[p.at]) {
 		p.at++
 	}
 	switch raw := p.b[start:p.at]; string(raw) {
@@ -171,6 +214,11 @@ func (p *fastParser) value() (v Value, fraction bool) {
 		}
 		return Value{Kind: Number, Num: f}, bytes.ContainsAny(raw, ".eE")
 	}
+}
+
+// isEnd reports whether a byte ends a scalar that is no string.
+func isEnd(c byte) bool {
+	return c == ',' || c == ']' || c == '}' || c == ' ' || c == '\t' || c == '\r' || c == '\n'
 }
 
 // isJSONNumber reports whether b is a number of JSON's grammar (RFC 8259, section 6).

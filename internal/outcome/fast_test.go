@@ -17,7 +17,7 @@ var plainObjects = []string{
 func TestFastObject(t *testing.T) {
 	t.Parallel()
 	for _, line := range plainObjects {
-		if _, ok := fastObject([]byte(line)); !ok {
+		if _, ok := new(Parser).fastObject([]byte(line)); !ok {
 			t.Errorf("%s is read by encoding/json", line)
 		}
 	}
@@ -32,7 +32,7 @@ func FuzzFastObject(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
 		line = bytes.TrimSpace(line)
-		fast, ok := fastObject(line)
+		fast, ok := new(Parser).fastObject(line)
 		if !ok {
 			return
 		}

@@ -16,13 +16,28 @@ import (
 //	word                                  one row, one text
 //	{"columns":["g","n"],"rows":[["a",1]]}  a result set; columns may be left out
 //	{"error":"22012"}                     the statement failed with this SQLSTATE
-func ParseLine(line []byte) (Outcome, error) {
+func ParseLine(line []byte) (Outcome, error) { return new(Parser).ParseLine(line) }
+
+// Parser reads recorded results, one after the other. What mostly is the same in the next result (columns, texts, the number of
+// values) is not made anew. It is not safe for concurrent use. The zero value is ready.
+type Parser struct {
+	// Reuse says that the rows of a result are used until the next one is read, and no longer.
+	Reuse bool
+
+	columns  []Column // of the last result set
+	values   []Value  // likewise, row by row
+	rowCount int
+	reused   [][]Value // the memory of rows
+}
+
+// ParseLine is the function ParseLine. Results may share their Columns.
+func (r *Parser) ParseLine(line []byte) (Outcome, error) {
 	line = bytes.TrimSpace(line)
 	switch {
 	case len(line) == 0:
 		return Outcome{}, nil
 	case line[0] == '{':
-		if o, ok := fastObject(line); ok {
+		if o, ok := r.fastObject(line); ok {
 			return o, nil
 		}
 		return parseObject(line)
@@ -38,6 +53,9 @@ func ParseLine(line []byte) (Outcome, error) {
 // ParseNumber reads a number as strconv.ParseFloat does, but takes hexadecimal numbers and underscores for words. A number
 // out of range is infinite.
 func ParseNumber[T string | []byte](text T) (float64, bool) {
+	if x, n, _ := decimal(text); n > 0 && n == len(text) {
+		return x, true
+	}
 	for i := range len(text) {
 		switch c := text[i]; {
 		case c == 'x' || c == 'X' || c == '_' || c == 'p' || c == 'P':

@@ -23,7 +23,7 @@ type Shuffled struct {
 }
 
 // Shuffle reads all pairs and returns them in an order that follows from the seed alone. Each pair is given to each, in the
-// order of the files, before. Close what is returned.
+// order of the files, before, and is valid until each returns. Close what is returned.
 func Shuffle(p *Pair, seed uint64, each func(d0, d1 outcome.Outcome)) (*Shuffled, error) {
 	s := &Shuffled{n: p.Pairs()}
 	for w := range s.worlds {
@@ -31,6 +31,9 @@ func Shuffle(p *Pair, seed uint64, each func(d0, d1 outcome.Outcome)) (*Shuffled
 			s.Close()
 			return nil, err
 		}
+	}
+	for _, f := range p.files {
+		f.parser.Reuse = true
 	}
 	for range s.n {
 		d0, d1, err := p.Next()
@@ -83,6 +86,7 @@ type shelf struct {
 	end     int64
 	columns [][]outcome.Column // the different ones
 	buf     []byte
+	last    []outcome.Value // of the result that was returned last, row by row
 }
 
 func (s *shelf) open() error {
@@ -147,28 +151,39 @@ func (s *shelf) get(i int) (o outcome.Outcome, err error) {
 		b = b[n:]
 		return int(v)
 	}
-	text := func() string {
+	text := func(known string) string { // known is returned where it is equal: the keys of one result are those of the next
 		n := number()
-		t := string(b[:n])
+		t := b[:n]
 		b = b[n:]
-		return t
+		if string(t) == known {
+			return known
+		}
+		return string(t)
 	}
-	o.Columns, o.SQLState = s.columns[number()], text()
+	o.Columns, o.SQLState = s.columns[number()], text("")
 	if rows := number(); rows > 0 {
 		o.Rows = make([][]outcome.Value, rows)
 	}
+	all := make([]outcome.Value, 0, len(o.Rows)*len(o.Columns))
 	for r := range o.Rows {
-		row := make([]outcome.Value, number())
-		for c := range row {
-			row[c].Kind, b = outcome.Kind(b[0]), b[1:]
-			switch row[c].Kind {
+		begin := len(all)
+		for range number() {
+			v := outcome.Value{Kind: outcome.Kind(b[0])}
+			b = b[1:]
+			switch v.Kind {
 			case outcome.Number, outcome.Bool:
-				row[c].Num, b = math.Float64frombits(binary.LittleEndian.Uint64(b)), b[8:]
+				v.Num, b = math.Float64frombits(binary.LittleEndian.Uint64(b)), b[8:]
 			case outcome.Text:
-				row[c].Text = text()
+				known := ""
+				if len(all) < len(s.last) {
+					known = s.last[len(all)].Text
+				}
+				v.Text = text(known)
 			}
+			all = append(all, v)
 		}
-		o.Rows[r] = row
+		o.Rows[r] = all[begin:len(all):len(all)]
 	}
+	s.last = all
 	return o, nil
 }

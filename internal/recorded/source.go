@@ -21,6 +21,7 @@ type source struct {
 	lines  lineSurvey
 
 	records *records
+	parser  outcome.Parser
 	rows    *tableReader // of CSV and TSV
 	read    int          // results returned
 }
@@ -204,7 +205,7 @@ func (s *source) next() (outcome.Outcome, error) {
 	if err != nil {
 		return outcome.Outcome{}, s.at(err)
 	}
-	o, err := outcome.ParseLine(fields[0])
+	o, err := s.parser.ParseLine(fields[0])
 	if err != nil {
 		return o, fmt.Errorf("%s:%d: %w", s.path, s.records.line, err)
 	}
