@@ -78,6 +78,7 @@ type Audit struct {
 	repeats      repeats
 	failures     [2]int
 	unmatched    int // results of another shape
+	answers      answers
 }
 
 // New starts an audit of a claim. It returns an *InfeasibleError when the budget is too small for any method to convict
@@ -112,6 +113,7 @@ func New(c Claim, o Options) (*Audit, error) {
 // they must not be changed afterwards.
 func (a *Audit) Add(d0, d1 Outcome) {
 	a.pairs++
+	a.answers = answers{}
 	a.retain(&d0, &d1)
 	h := [2]uint64{fingerprint(&d0), fingerprint(&d1)}
 	a.monotony.add(h)
@@ -124,6 +126,7 @@ func (a *Audit) Add(d0, d1 Outcome) {
 	}
 	if a.pairs >= a.nextTurn {
 		a.turn()
+		a.answers = answers{}
 	}
 }
 
@@ -148,10 +151,12 @@ func (a *Audit) read(d0, d1 *Outcome, h [2]uint64) {
 		a.certificate.count(a, [2]*Outcome{d0, d1})
 	}
 	kept := a.pairs%a.stride == 0
+	room := min(a.keep(), (a.opts.MaxTrials+firstRetained+latestRetained)/a.stride) // retained pairs may be read twice
 	for i, s := range a.slots {
 		c0, c1 := a.codes[0][i], a.codes[1][i]
 		s.count(c0, c1)
 		if kept {
+			s.reserve(room)
 			s.push(c0, c1)
 		}
 		s.independence.add(c0, c1)

@@ -120,6 +120,14 @@ const boundAtoms = 2
 // repeatsTooOften reports whether more different results of a world come more than once than their resolution makes likely,
 // two apart that may be bounds: more than a Poisson number of the expected mean is with a probability of about e^-15.
 func (a *Audit) repeatsTooOften(world int) bool {
+	if a.answers.tooOften[world] == nil {
+		often := a.countTooOften(world)
+		a.answers.tooOften[world] = &often
+	}
+	return *a.answers.tooOften[world]
+}
+
+func (a *Audit) countTooOften(world int) bool {
 	k := float64(a.repeats.twice[world] - boundAtoms)
 	if k <= 0 {
 		return false

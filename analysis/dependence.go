@@ -23,8 +23,22 @@ const (
 	stuckPairs = 100
 )
 
+// answers are what a report asks for several times and the pairs so far decide. They are no part of the state.
+type answers struct {
+	dependent *float64
+	tooOften  [2]*bool
+}
+
 // dependent returns the log of the average of the slots' evidence that trials depend on each other.
 func (a *Audit) dependent() float64 {
+	if a.answers.dependent == nil {
+		e := a.averageEvidence()
+		a.answers.dependent = &e
+	}
+	return *a.answers.dependent
+}
+
+func (a *Audit) averageEvidence() float64 {
 	all := math.Inf(-1)
 	for _, s := range a.slots {
 		all = logAdd(all, s.independence.evidence(s.shared))

@@ -64,6 +64,14 @@ var relations = [relationCount]relation{
 	{0, 1, 2, .02, "the answers on D0 and on D1 two trials later"},
 }
 
+// relationEnds are the trials of the relations alone: they are looked at for every pair and slot.
+var relationEnds = func() (ends [relationCount]struct{ earlier, later, lag uint8 }) {
+	for i, r := range relations {
+		ends[i].earlier, ends[i].later, ends[i].lag = uint8(r.earlier), uint8(r.later), uint8(r.lag)
+	}
+	return ends
+}()
+
 // jointWeights are the weights of both worlds' own relations together, by lag less 1.
 var jointWeights = [maxLag]float64{.1, .04, .02}
 
@@ -180,13 +188,14 @@ func (d *independence) add(c0, c1 code) {
 	}
 	now := [2]uint8{d.marks[0].bits(c0), d.marks[1].bits(c1)}
 	if d.warm() {
-		for i := range relations {
-			r := &relations[i]
-			before := now[r.earlier]
-			if r.lag > 0 {
-				before = d.last[r.earlier][r.lag-1]
-			}
-			after := now[r.later]
+		var by [2][maxLag + 1]uint8 // bits by world and lag
+		for w, b := range now {
+			by[w][0] = b
+			copy(by[w][1:], d.last[w][:])
+		}
+		for i := range relationEnds {
+			r := &relationEnds[i]
+			before, after := by[r.earlier][r.lag], by[r.later][0]
 			d.counts[i][sideBit][2*(before&1)+after&1]++
 			d.counts[i][outerBit][2*(before>>outerBit&1)+after>>outerBit&1]++
 		}

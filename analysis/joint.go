@@ -169,7 +169,9 @@ func (t *tally) count(c code, b *binner, center, lo, hi, reach float64) {
 	if d > lo && d < hi {
 		t.inside++
 	}
-	d = min(math.Abs(d), reach)
+	if d = math.Abs(d); d > reach {
+		d = reach
+	}
 	t.absolute += d
 	t.square += d * d
 }
@@ -217,7 +219,10 @@ func (l *lens) terms(c code) (laplace, gauss float64) {
 		}
 		return 0, 0
 	}
-	x := min(max(c-l.center, -l.reach), l.reach)
+	x := c - l.center
+	if math.Abs(x) > l.reach { // seldom
+		x = math.Copysign(l.reach, x)
+	}
 	half := l.shift / 2
 	laplace = l.number + (math.Abs(x-half)-math.Abs(x+half))*l.laplace
 	gauss = l.number - l.shift*x*l.gauss

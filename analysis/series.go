@@ -1,6 +1,9 @@
 package analysis
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // kind says what a score looks at.
 type kind uint8
@@ -67,6 +70,15 @@ func (s *series) count(c0, c1 code) {
 func (s *series) push(c0, c1 code) {
 	s.past[0] = append(s.past[0], c0)
 	s.past[1] = append(s.past[1], c1)
+}
+
+// reserve makes room where there is none, by doubling, for at most so many pairs as are ever kept.
+func (s *series) reserve(most int) {
+	for w, p := range s.past {
+		if len(p) == cap(p) && len(p) < most {
+			s.past[w] = slices.Grow(p, min(max(len(p), 8), most-len(p)))
+		}
+	}
 }
 
 // thin drops every other kept pair.
