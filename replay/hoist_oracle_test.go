@@ -24,7 +24,7 @@ const oracleSchema = `
 	CREATE FUNCTION draw(x float8) RETURNS float8 LANGUAGE plpgsql VOLATILE AS $$
 		BEGIN
 			PERFORM set_config('oracle.calls', (current_setting('oracle.calls')::bigint + 1)::text, false),
-				set_config('oracle.sum', (current_setting('oracle.sum')::bigint + hashfloat8(x))::text, false);
+				set_config('oracle.sum', (current_setting('oracle.sum')::bigint + coalesce(hashfloat8(x), 7))::text, false);
 			RETURN abs(hashfloat8(x) % 1024) / 1024.0;
 		END $$;
 	CREATE FUNCTION fi(x float8) RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN x + random() * 0.46; END';

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -257,11 +258,38 @@ func (o *falseOracle) judge(t *testing.T, sql string) (what, fault string) {
 // numbers of at least 22 bits in the tables of both worlds agree by chance in fewer than 1 of 10^13 queries.
 func TestOracleOfVolatility(t *testing.T) {
 	t.Parallel()
+	const shards = 4
 	count, seed := oracleSize(150)
+	var each [shards]map[string]int
+	t.Run("shards", func(t *testing.T) {
+		for i := range shards {
+			t.Run(strconv.Itoa(i), func(t *testing.T) {
+				t.Parallel()
+				each[i] = judgeQueries(t, count/shards, rand.New(rand.NewPCG(seed, uint64(2+i))))
+			})
+		}
+	})
+	found := map[string]int{}
+	for _, counts := range each {
+		for what, n := range counts {
+			found[what] += n
+		}
+	}
+	t.Logf("%d queries: %v", count/shards*shards, found)
+	for _, what := range []string{"random: differ", "random: same", "moment: differ", "moment: same"} {
+		if found[what] < count/100 {
+			t.Errorf("%s: %d of %d queries, want more for a test", what, found[what], count)
+		}
+	}
+}
+
+// judgeQueries judges queries in a database of its own and returns how many came to what.
+func judgeQueries(t *testing.T, count int, r *rand.Rand) map[string]int {
+	t.Helper()
 	dsn := oracleDatabase(t)
 	pgtest.Exec(t, dsn, falseSchema)
 	o := falseOracle{player(t, options(dsn)), pgtest.Connect(t, dsn), pgtest.Connect(t, dsn), pgtest.Connect(t, dsn)}
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, 2))}
+	g := &generator{Rand: r}
 	found := map[string]int{}
 	for i := range count {
 		sql := g.falseQuery()
@@ -272,12 +300,7 @@ func TestOracleOfVolatility(t *testing.T) {
 		}
 		found[g.falsely+": "+what]++
 	}
-	t.Logf("%d queries: %v", count, found)
-	for _, what := range []string{"random: differ", "random: same", "moment: differ", "moment: same"} {
-		if found[what] < count/100 {
-			t.Errorf("%s: %d of %d queries, want more for a test", what, found[what], count)
-		}
-	}
+	return found
 }
 
 // TestFalseVolatility: whatever a part computes with a function that is falsely declared IMMUTABLE or STABLE is not relied on: the

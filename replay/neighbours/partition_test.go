@@ -103,3 +103,20 @@ func TestPartitionAlone(t *testing.T) {
 		t.Errorf("removed %v", d.Removed)
 	}
 }
+
+// TestPrunedPartition: rows are found in a DEFAULT partition of which the server says, for any condition on a table above it, that it
+// need not be scanned.
+func TestPrunedPartition(t *testing.T) {
+	t.Parallel()
+	o := bare(pgtest.Database(t), pgtest.Database(t), "public.u", "public.p")
+	run(t, o.Source, "CREATE TABLE u (id int PRIMARY KEY); INSERT INTO u SELECT generate_series(1, 3)",
+		`CREATE TABLE p (a int, d int, uid int REFERENCES u) PARTITION BY LIST (a);
+		CREATE TABLE p_a PARTITION OF p FOR VALUES IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11) PARTITION BY LIST (d);
+		CREATE TABLE p_a_a PARTITION OF p_a FOR VALUES IN (0); CREATE TABLE p_a_b PARTITION OF p_a DEFAULT PARTITION BY RANGE (a);
+		CREATE TABLE p_a_b_a PARTITION OF p_a_b FOR VALUES FROM (4) TO (8); CREATE TABLE p_a_b_b PARTITION OF p_a_b DEFAULT;
+		INSERT INTO p SELECT g, g / 4, 1 + g % 3 FROM generate_series(0, 11) g`)
+	create(t, o)
+	if d := verified(t, o)[0]; d.Removed["p_a_a"]+d.Removed["p_a_b_a"]+d.Removed["p_a_b_b"] != 4 {
+		t.Errorf("removed %v", d.Removed)
+	}
+}
