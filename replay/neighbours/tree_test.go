@@ -44,7 +44,7 @@ func TestRandomForests(t *testing.T) {
 					t.Logf("method %s, unit %s (%v), paths %+v\n%s;", o.Method, o.Unit.Table, o.Unit.Key, o.Paths, strings.Join(f.sql(), ";\n"))
 				}
 			})
-			run(t, o.Source, strings.Join(f.sql(), ";\n"))
+			run(t, o.Source, f.sql()...)
 			_, err := neighbours.Create(t.Context(), o)
 			if err != nil && o.Method == neighbours.View && strings.Contains(err.Error(), "use neighbours.method copy") {
 				o.Method = neighbours.Copy
