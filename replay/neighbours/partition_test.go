@@ -120,3 +120,39 @@ func TestPrunedPartition(t *testing.T) {
 		t.Errorf("removed %v", d.Removed)
 	}
 }
+
+// TestVerifyViewsOfParents: of neighbours that are views, each table has one of its own, and all are looked at.
+func TestVerifyViewsOfParents(t *testing.T) {
+	t.Parallel()
+	o := bare(pgtest.Database(t), pgtest.Database(t), "public.u", "public.p", "public.c")
+	run(t, o.Source, "CREATE TABLE u (id int PRIMARY KEY); INSERT INTO u SELECT generate_series(1, 3)",
+		`CREATE TABLE p (id int, uid int REFERENCES u, x json) PARTITION BY RANGE (id); CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (7);
+		CREATE TABLE p2 PARTITION OF p DEFAULT; INSERT INTO p SELECT g, 1 + g % 3, '{}' FROM generate_series(1, 12) g`,
+		`CREATE TABLE c (id int, uid int REFERENCES u, x json); CREATE TABLE c1 (y int) INHERITS (c);
+		INSERT INTO c SELECT g, 1 + g % 3, '{}' FROM generate_series(1, 6) g; INSERT INTO c1 SELECT g, 1 + g % 3, '{}', g FROM generate_series(7, 12) g`)
+	o.Method = neighbours.View
+	create(t, o)
+	verified(t, o)
+	_, members, err := neighbours.List(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"p", "p2", "c", "c1"} {
+		view := strings.TrimSuffix(lines(t, o.Target, "SELECT pg_get_viewdef($1::text::regclass)", "d1."+name)[0], ";")
+		for _, changed := range []string{
+			"SELECT * FROM (" + view + ") AS q WHERE id <> (SELECT max(id) FROM (" + view + ") AS m)",
+			"SELECT * FROM (" + view + ") AS q UNION ALL (SELECT * FROM d0." + name + " WHERE uid = " + members[0].Key[0] + " LIMIT 1)",
+		} {
+			run(t, o.Target, "CREATE OR REPLACE VIEW d1."+name+" AS "+changed)
+			report, err := neighbours.Verify(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(report.Pairs[0].Faults, func(f string) bool { return strings.HasPrefix(f, "table "+name+":") }) {
+				t.Errorf("%s: faults %q", changed, report.Pairs[0].Faults)
+			}
+			run(t, o.Target, "CREATE OR REPLACE VIEW d1."+name+" AS "+view)
+		}
+	}
+	verified(t, o)
+}
