@@ -125,6 +125,33 @@ func TestPrunedPartition(t *testing.T) {
 	}
 }
 
+// TestPrunedUnits: the units are counted in such a partition, and where neighbours are views, in which replays would miss its rows, verify
+// reports it.
+func TestPrunedUnits(t *testing.T) {
+	t.Parallel()
+	o := bare(pgtest.Database(t), pgtest.Database(t), "public.u")
+	run(t, o.Source, `CREATE TABLE u (id int, d int) PARTITION BY LIST (id);
+		CREATE TABLE u_a PARTITION OF u FOR VALUES IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11) PARTITION BY LIST (d);
+		CREATE TABLE u_a_b PARTITION OF u_a DEFAULT PARTITION BY RANGE (id);
+		CREATE TABLE u_a_b_a PARTITION OF u_a_b FOR VALUES FROM (4) TO (8); CREATE TABLE u_a_b_b PARTITION OF u_a_b DEFAULT;
+		INSERT INTO u SELECT g, 1 FROM generate_series(8, 11) g`)
+	create(t, o)
+	if d := verified(t, o)[0]; d.Removed["u_a_b_b"] != 1 {
+		t.Errorf("removed %v", d.Removed)
+	}
+	o.Method = neighbours.View
+	if _, err := neighbours.Refresh(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	report, err := neighbours.Verify(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(report.Pairs[0].Faults, "table u: its view has other rows than those of its partitions") {
+		t.Errorf("faults %q", report.Pairs[0].Faults)
+	}
+}
+
 // TestVerifyViewsOfParents: of neighbours that are views, each table has one of its own, and all are looked at.
 func TestVerifyViewsOfParents(t *testing.T) {
 	t.Parallel()
