@@ -53,14 +53,21 @@ func Parts(ctx context.Context, p *Player, worlds []string) (tables, rests []str
 	if err != nil {
 		return nil, nil, err.Error()
 	}
+	return h.statements(), h.rests, ""
+}
+
+// statements make the tables of a query.
+func (h *hoisted) statements() []string {
+	var tables []string
 	for _, piece := range h.pieces {
 		tables = append(tables, "CREATE TEMPORARY TABLE "+piece.Name+" AS "+piece.Query+"; ANALYZE pg_temp."+piece.Name)
 	}
-	return tables, h.rests, ""
+	return tables
 }
 
 // MakeTwice makes the tables of a query in two sessions, and returns why they cannot be relied on, or why there are none, or "".
-func MakeTwice(ctx context.Context, p *Player, worlds []string) string {
+// It calls between, if it is not nil, before the second session, with what Parts returns.
+func MakeTwice(ctx context.Context, p *Player, worlds []string, between func(tables, rests []string)) string {
 	run, err := p.Start(Statement{Worlds: worlds, Hoist: ForceHoisting()}, 1)
 	if err != nil {
 		return err.Error()
@@ -68,6 +75,9 @@ func MakeTwice(ctx context.Context, p *Player, worlds []string) string {
 	h, err := p.takeApart(ctx, run, nil)
 	if err != nil {
 		return err.Error()
+	}
+	if between != nil {
+		between(h.statements(), h.rests)
 	}
 	conn, err := p.connectLimited(ctx, run.stmt)
 	if err != nil {

@@ -2,6 +2,7 @@ package neighbours_test
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -102,4 +103,87 @@ func TestPartitionAlone(t *testing.T) {
 	if d := verified(t, o)[0]; d.Removed["p1"] != 4 {
 		t.Errorf("removed %v", d.Removed)
 	}
+}
+
+// TestPrunedPartition: rows are found in a DEFAULT partition of which the server says, for any condition on a table above it, that it
+// need not be scanned.
+func TestPrunedPartition(t *testing.T) {
+	t.Parallel()
+	o := bare(pgtest.Database(t), pgtest.Database(t), "public.u", "public.p")
+	run(t, o.Source, "CREATE TABLE u (id int PRIMARY KEY); INSERT INTO u SELECT generate_series(1, 3)",
+		`CREATE TABLE p (a int, d int, uid int REFERENCES u, other int) PARTITION BY LIST (a);
+		CREATE TABLE p_a PARTITION OF p FOR VALUES IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11) PARTITION BY LIST (d);
+		CREATE TABLE p_a_a PARTITION OF p_a FOR VALUES IN (0); CREATE TABLE p_a_b PARTITION OF p_a DEFAULT PARTITION BY RANGE (a);
+		CREATE TABLE p_a_b_a PARTITION OF p_a_b FOR VALUES FROM (4) TO (8); CREATE TABLE p_a_b_b PARTITION OF p_a_b DEFAULT;
+		INSERT INTO p SELECT g, g / 4, 1 + g % 3, NULL FROM generate_series(0, 11) g`)
+	// The foreign key holds for all rows but those of p_a_a: a condition on the table.
+	o.Paths = []neighbours.Path{{Table: table("public.p_a_a"), Columns: []string{"other"}, To: table("public.u")}}
+	create(t, o)
+	d := verified(t, o)[0]
+	if got := lines(t, o.Target, "SELECT count(*)::text FROM d1.p_a_b_b")[0]; d.Removed["p_a_b_b"] < 1 || got != strconv.FormatInt(4-d.Removed["p_a_b_b"], 10) || d.Removed["p_a_a"] != 0 {
+		t.Errorf("removed %v, left %s", d.Removed, got)
+	}
+}
+
+// TestPrunedUnits: the units are counted in such a partition, and where neighbours are views, in which replays would miss its rows, verify
+// reports it.
+func TestPrunedUnits(t *testing.T) {
+	t.Parallel()
+	o := bare(pgtest.Database(t), pgtest.Database(t), "public.u")
+	run(t, o.Source, `CREATE TABLE u (id int, d int) PARTITION BY LIST (id);
+		CREATE TABLE u_a PARTITION OF u FOR VALUES IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11) PARTITION BY LIST (d);
+		CREATE TABLE u_a_b PARTITION OF u_a DEFAULT PARTITION BY RANGE (id);
+		CREATE TABLE u_a_b_a PARTITION OF u_a_b FOR VALUES FROM (4) TO (8); CREATE TABLE u_a_b_b PARTITION OF u_a_b DEFAULT;
+		INSERT INTO u SELECT g, 1 FROM generate_series(8, 11) g`)
+	create(t, o)
+	if d := verified(t, o)[0]; d.Removed["u_a_b_b"] != 1 {
+		t.Errorf("removed %v", d.Removed)
+	}
+	o.Method = neighbours.View
+	if _, err := neighbours.Refresh(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	report, err := neighbours.Verify(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(report.Pairs[0].Faults, "table u: its view has other rows than those of its partitions") {
+		t.Errorf("faults %q", report.Pairs[0].Faults)
+	}
+}
+
+// TestVerifyViewsOfParents: of neighbours that are views, each table has one of its own, and all are looked at.
+func TestVerifyViewsOfParents(t *testing.T) {
+	t.Parallel()
+	o := bare(pgtest.Database(t), pgtest.Database(t), "public.u", "public.p", "public.c")
+	run(t, o.Source, "CREATE TABLE u (id int PRIMARY KEY); INSERT INTO u SELECT generate_series(1, 3)",
+		`CREATE TABLE p (id int, uid int REFERENCES u, x json) PARTITION BY RANGE (id); CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (7);
+		CREATE TABLE p2 PARTITION OF p DEFAULT; INSERT INTO p SELECT g, 1 + g % 3, '{}' FROM generate_series(1, 12) g`,
+		`CREATE TABLE c (id int, uid int REFERENCES u, x json); CREATE TABLE c1 (y int) INHERITS (c);
+		INSERT INTO c SELECT g, 1 + g % 3, '{}' FROM generate_series(1, 6) g; INSERT INTO c1 SELECT g, 1 + g % 3, '{}', g FROM generate_series(7, 12) g`)
+	o.Method = neighbours.View
+	create(t, o)
+	verified(t, o)
+	_, members, err := neighbours.List(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"p", "p2", "c", "c1"} {
+		view := strings.TrimSuffix(lines(t, o.Target, "SELECT pg_get_viewdef($1::text::regclass)", "d1."+name)[0], ";")
+		for _, changed := range []string{
+			"SELECT * FROM (" + view + ") AS q WHERE id <> (SELECT max(id) FROM (" + view + ") AS m)",
+			"SELECT * FROM (" + view + ") AS q UNION ALL (SELECT * FROM d0." + name + " WHERE uid = " + members[0].Key[0] + " LIMIT 1)",
+		} {
+			run(t, o.Target, "CREATE OR REPLACE VIEW d1."+name+" AS "+changed)
+			report, err := neighbours.Verify(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(report.Pairs[0].Faults, func(f string) bool { return strings.HasPrefix(f, "table "+name+":") }) {
+				t.Errorf("%s: faults %q", changed, report.Pairs[0].Faults)
+			}
+			run(t, o.Target, "CREATE OR REPLACE VIEW d1."+name+" AS "+view)
+		}
+	}
+	verified(t, o)
 }
