@@ -188,6 +188,8 @@ func (a *Audit) special(s *series, d0, d1 *Outcome, h [2]uint64) (c0, c1 code) {
 		return a.reader.rowsCode(d0), a.reader.rowsCode(d1)
 	case repeatScore:
 		return a.repeats.code(h[0]), a.repeats.code(h[1])
+	case revealScore:
+		return a.repeats.rare(h[0]), a.repeats.rare(h[1])
 	case lowBitScore:
 		return lowBitCode(a.codes[0]), lowBitCode(a.codes[1])
 	case laplaceScore: // comes before gaussScore

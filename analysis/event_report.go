@@ -75,7 +75,7 @@ const (
 // eventKind returns the kind of a set of bins.
 func (s *series) eventKind(set uint64) EventKind {
 	switch s.kind {
-	case repeatScore:
+	case repeatScore, revealScore:
 		return RepeatEvent
 	case slotScore, fittedScore, lawScore:
 		if s.binner.isPresence(set) {

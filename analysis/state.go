@@ -280,7 +280,7 @@ func (c *codec) series(p **series, tables *[]*table) {
 	c.bool(&s.watch.difference)
 	c.bool(&s.watch.sum)
 	c.independence(&s.independence)
-	c.check(s.kind <= extremeScore && s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
+	c.check(s.kind <= revealScore && s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
 	c.check(s.table == nil || s.table.bins() == s.binner.bins() && s.table.numeric == s.binner.numeric())
 }
 
@@ -315,6 +315,7 @@ func (c *codec) epoch(p **epoch, tables *[]*table) {
 	list(c, &e.retire, func(id *scoreID) { num(c, id) })
 	c.bool(&e.void)
 	list(c, &e.grants, grants)
+	list(c, &e.lend, grants)
 	list(c, &e.shift, grants)
 	c.floats(&e.priors)
 	c.float(&e.at)

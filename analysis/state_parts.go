@@ -240,7 +240,7 @@ func (a *Audit) verifyEpoch(c *codec, e *epoch) {
 	for _, id := range e.retire {
 		known(id)
 	}
-	for _, list := range [][]grant{e.grants, e.shift} {
+	for _, list := range [][]grant{e.grants, e.lend, e.shift} {
 		for _, g := range list {
 			known(g.score)
 			fraction(g.fraction)

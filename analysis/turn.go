@@ -157,6 +157,10 @@ func (a *Audit) learn(e *epoch) {
 			}
 		case repeatScore:
 			a.turnRepeats(s)
+		case revealScore:
+			if a.turnReveal(s, e); s.table.laws == nil {
+				continue
+			}
 		default:
 			s.turn(n, maxSpecialBins, &a.scratch)
 		}

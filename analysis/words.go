@@ -21,6 +21,8 @@ func (a *Audit) outcomes(s *series, set uint64) withheld.Text {
 		return words(nounOf("number of rows", "numbers of rows"))
 	case repeatScore:
 		return withheld.Public("a result seen before in that world alone")
+	case revealScore:
+		return withheld.Public("a rare result that was seen before in that world alone")
 	case lowBitScore:
 		return withheld.Sprintf("lowest bits of the numbers: %s", words(nounOf("exponent", "exponents")))
 	case fittedScore:
