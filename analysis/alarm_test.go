@@ -100,6 +100,15 @@ func right() []mechanism {
 			xs[r.IntN(3)] += 6 * bit
 			return columns(xs...)
 		})},
+		{"values_given_away_by_response_and_two_noises", 1, 0, worlds(func(r *rand.Rand, s float64) analysis.Outcome {
+			switch {
+			case r.IntN(20) == 0:
+				return value(float64(b2i(r.Float64() < pOf(1) == (s == 0))))
+			case r.IntN(5) == 0:
+				return value(s/2 + lap(r, .5))
+			}
+			return value(s/2 + lap(r, 1))
+		})},
 		{"presence", math.Log(1.5), 0, worlds(func(r *rand.Rand, s float64) analysis.Outcome {
 			x := math.NaN()
 			if r.Float64() < .4+.2*s {

@@ -29,6 +29,7 @@ var stateShapes = append(shapes[:len(shapes):len(shapes)], []struct {
 	{"floating point", leaksBetween[9].d},
 	{"products", leaksTogether[0].d},
 	{"extreme", leaksTogether[3].d},
+	{"revealing", revealing(.04)},
 	{"category and number", func(r *rand.Rand) (d0, d1 analysis.Outcome) { return sorted(r, 0), sorted(r, 1) }},
 }...)
 
