@@ -80,11 +80,14 @@ func spreadOf(codes []code, s *scratch) (m spread, ok bool) {
 // Laplace noise, which lie beyond it once in 160,000 trials. A few values far out would stretch the law of all others.
 const farFromMedian = 12 / math.Ln2
 
-// nearValues returns the part of sorted values that is near their median, all of them where most are equal.
+// leastNear is the number of values below which their quartiles do not tell what is far out.
+const leastNear = 20
+
+// nearValues returns the part of sorted values that is near their median, all of them where they are few or most are equal.
 func nearValues(values []float64, median float64) []float64 {
 	n := len(values)
 	reach := (values[n-1-n/4] - values[n/4]) / 2 * farFromMedian
-	if !(reach > 0) {
+	if n < leastNear || !(reach > 0) {
 		return values
 	}
 	lo, _ := slices.BinarySearch(values, median-reach)

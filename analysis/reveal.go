@@ -34,7 +34,8 @@ func (r *repeats) rare(hash uint64) code {
 // What the bet takes, and gets.
 const (
 	rareRepeats = 10  // at most one in so many results of each world repeats an earlier one
-	fewByChance = .05 // results that are expected to come again by chance, up to which that says something
+	fewByChance = .05 // results that are expected to come twice by chance, up to which a second coming says something
+	fewTriples  = .25 // and to come three times
 	revealShare = .8  // of all wealth, lent once a rare result came again in its own world
 	alikePrior  = 20  // results in their own world that the bet counts as seen before
 	otherPrior  = .1  // and in the other
@@ -73,7 +74,7 @@ func (a *Audit) turnReveal(s *series, e *epoch) {
 	switch {
 	case n*n*p <= fewByChance:
 		least = 0
-	case n*n*n/3*p*p <= fewByChance || live:
+	case n*n*n/3*p*p <= fewTriples || live:
 		least = 1
 	}
 	again := false

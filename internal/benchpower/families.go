@@ -135,7 +135,7 @@ func wrong() []family {
 			draw: histogram(10, 10, .3), laws: histogramLaws(10, .3, 50),
 		},
 		{
-			name: "noisy histogram, 200 groups of a third each, claim 1", claim: only(1), budget: 2000, bar: 1000,
+			name: "noisy histogram, 200 groups of a third each, claim 1", claim: only(1), budget: 2000, bar: 35,
 			draw: histogram(200, 200, 1./3), laws: histogramLaws(200, 1./3, 50),
 		},
 		{
