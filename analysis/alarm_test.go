@@ -93,6 +93,22 @@ func right() []mechanism {
 			o.Rows[0][0] = analysis.Value{Kind: analysis.Bool, Num: float64(b2i(r.Float64() < pOf(.5) == (s == 0)))}
 			return o
 		})},
+		{"one_bit_in_signs_and_a_random_group", 1, 0, worlds(func(r *rand.Rand, s float64) analysis.Outcome {
+			bit := float64(b2i(r.Float64() < pOf(1) == (s == 0)))
+			x, y := signed(r, bit)
+			xs := []float64{x, y, lap(r, 1)}
+			xs[r.IntN(3)] += 6 * bit
+			return columns(xs...)
+		})},
+		{"values_given_away_by_response_and_two_noises", 1, 0, worlds(func(r *rand.Rand, s float64) analysis.Outcome {
+			switch {
+			case r.IntN(20) == 0:
+				return value(float64(b2i(r.Float64() < pOf(1) == (s == 0))))
+			case r.IntN(5) == 0:
+				return value(s/2 + lap(r, .5))
+			}
+			return value(s/2 + lap(r, 1))
+		})},
 		{"presence", math.Log(1.5), 0, worlds(func(r *rand.Rand, s float64) analysis.Outcome {
 			x := math.NaN()
 			if r.Float64() < .4+.2*s {

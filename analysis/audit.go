@@ -62,6 +62,8 @@ type Audit struct {
 	fraction     fraction
 	learned      learned
 	fineness     fineness
+	products     products
+	extreme      extreme
 	standard     standard
 	certificate  *certificate // the event of the fixed budget, nil before half of it is used
 	jointNow     [2]code      // the Gaussian scores of the pair at hand
@@ -186,6 +188,8 @@ func (a *Audit) special(s *series, d0, d1 *Outcome, h [2]uint64) (c0, c1 code) {
 		return a.reader.rowsCode(d0), a.reader.rowsCode(d1)
 	case repeatScore:
 		return a.repeats.code(h[0]), a.repeats.code(h[1])
+	case revealScore:
+		return a.repeats.rare(h[0]), a.repeats.rare(h[1])
 	case lowBitScore:
 		return lowBitCode(a.codes[0]), lowBitCode(a.codes[1])
 	case laplaceScore: // comes before gaussScore
@@ -223,6 +227,14 @@ func (a *Audit) special(s *series, d0, d1 *Outcome, h [2]uint64) (c0, c1 code) {
 	case finenessScore:
 		if s.table != nil {
 			return a.fineness.ofResult(a.codes[0]), a.fineness.ofResult(a.codes[1])
+		}
+	case productsScore:
+		if s.table != nil {
+			return a.products.ofResult(a.codes[0]), a.products.ofResult(a.codes[1])
+		}
+	case extremeScore:
+		if s.table != nil {
+			return a.extreme.ofResult(a.codes[0]), a.extreme.ofResult(a.codes[1])
 		}
 	case fractionScore:
 		if s.table != nil {

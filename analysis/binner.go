@@ -121,7 +121,7 @@ func appendEdges(edges, values []float64, bins int) []float64 {
 // leastTail is the number of values in a tail that gets an edge of its own.
 const leastTail = 8
 
-// quantileEdges places the edges at i/bins, i = 1 .. bins-1, and, where there are enough values, at a quarter and a half of
+// quantileEdges places the edges at i/bins, i = 1 .. bins-1, and, where there are enough values, at a half, a quarter and an eighth of
 // the first and of the last bin: tails hold what noise of another scale or of lighter tails tells; one on each side of an
 // atom. It treats both ends alike, so
 // that a score and its negative have the same bins.
@@ -142,10 +142,10 @@ func quantileEdges(edges, values []float64, bins int) []float64 {
 			add(math.Nextafter(values[lo], math.Inf(1)))
 		}
 	}
-	const fine = 4
+	const fine = 8
 	bins *= fine
 	for i := 1; i < bins; i++ {
-		if outer := min(i, bins-i); i%fine != 0 && (outer > fine/2 || n < leastTail*bins) {
+		if outer := min(i, bins-i); i%fine != 0 && (outer != 1 && outer != 2 && outer != 4 || min(outer, 2)*n < leastTail*bins) {
 			continue
 		}
 		at := i * n / bins

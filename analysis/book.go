@@ -61,6 +61,7 @@ type epoch struct {
 	grants  []grant   // from the cash, in order
 	priors  []float64 // the fractions by the weights that the scores began with
 	at      float64   // the epsilon of the fractions
+	lend    []grant   // every other score lends these its fraction
 	shift   []grant   // these scores' wealth is divided among them anew, in the given fractions
 	share   float64   // the part of each score's wealth that is spread over its components anew afterwards
 	entries []entry
@@ -117,7 +118,20 @@ func (p *process) begin(k *book, e *epoch) {
 		p.spread(k, g.score, p.cash+math.Log(g.fraction))
 		p.cash += math.Log1p(-g.fraction)
 	}
+	for _, g := range e.lend {
+		p.lend(k, g)
+	}
 	p.divide(k, p.shares(k, e))
+}
+
+// lend moves a fraction of all wealth to a score.
+func (p *process) lend(k *book, g grant) {
+	all := p.total()
+	if !(all > math.Inf(-1)) {
+		return
+	}
+	p.scale(math.Log1p(-g.fraction))
+	p.spread(k, g.score, all+math.Log(g.fraction))
 }
 
 // shares returns how the wealth of the scores is divided anew: at the claim as the epoch says, elsewhere by what the past says

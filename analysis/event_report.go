@@ -11,7 +11,7 @@ import (
 // fields say the same without them, for programs.
 type Event struct {
 	// Score is what of a result is looked at: value, rows, repeat, low_bit, joint_laplace, joint_gauss, fitted,
-	// difference, joint_linear, fraction, joint_ratio or fineness.
+	// difference, joint_linear, fraction, joint_ratio, fineness, joint_products or joint_extreme.
 	Score       string        `json:"score"`
 	Partition   withheld.Text `json:"partition"` // empty for scores of the whole result
 	Direction   string        `json:"direction"` // D0 or D1: where the event is more likely
@@ -75,7 +75,7 @@ const (
 // eventKind returns the kind of a set of bins.
 func (s *series) eventKind(set uint64) EventKind {
 	switch s.kind {
-	case repeatScore:
+	case repeatScore, revealScore:
 		return RepeatEvent
 	case slotScore, fittedScore, lawScore:
 		if s.binner.isPresence(set) {

@@ -24,6 +24,8 @@ type certificate struct {
 	fraction fraction    // likewise
 	learned  learned     // likewise
 	fineness fineness    // likewise
+	products products    // likewise
+	extreme  extreme     // likewise
 	set      uint64
 	heavy    int // the world where the event is likelier
 	event    *Event
@@ -41,7 +43,7 @@ func (a *Audit) certify() {
 	top, rest := math.Inf(-1), a.opts.MaxTrials-a.pairs
 	var best *series
 	for _, s := range a.all() {
-		if s.table == nil || s.table.pairs == 0 || s.kind == repeatScore || s.kind == lawScore || s.kind == calibratedScore || s.kind == calibratedLaplaceScore {
+		if s.table == nil || s.table.pairs == 0 || s.kind == repeatScore || s.kind == revealScore || s.kind == lawScore || s.kind == calibratedScore || s.kind == calibratedLaplaceScore {
 			continue
 		}
 		for _, v := range [...]view{ascending, folded, sorted} {
@@ -75,6 +77,10 @@ func (a *Audit) certify() {
 		c.learned = a.learned.clone()
 	case finenessScore:
 		c.fineness = a.fineness.clone()
+	case productsScore:
+		c.products = a.products.clone()
+	case extremeScore:
+		c.extreme = a.extreme.clone()
 	}
 	e := events{}
 	side := [2]int{towardD0, towardD1}[c.heavy]
@@ -132,6 +138,10 @@ func (c *certificate) count(a *Audit, pair [2]*Outcome) {
 			codes[w] = c.learned.ofResult(a.codes[w])
 		case finenessScore:
 			codes[w] = c.fineness.ofResult(a.codes[w])
+		case productsScore:
+			codes[w] = c.products.ofResult(a.codes[w])
+		case extremeScore:
+			codes[w] = c.extreme.ofResult(a.codes[w])
 		case fractionScore:
 			codes[w] = c.fraction.ofResult(a.codes[w])
 		}

@@ -60,16 +60,39 @@ func spreadOf(codes []code, s *scratch) (m spread, ok bool) {
 	s.sorter.sort(s.values)
 	m.n = float64(k)
 	m.median = s.values[(k-1)/2]/2 + s.values[k/2]/2
-	for i, x := range s.values {
-		m.distance += math.Abs(x-m.median) / m.n
-		m.mean += x / m.n
-		m.ties = m.ties || i > 0 && x == s.values[i-1]
+	for i := 1; i < k && !m.ties; i++ {
+		m.ties = s.values[i] == s.values[i-1]
 	}
-	for _, x := range s.values {
-		m.deviation += (x - m.mean) / m.n * (x - m.mean)
+	near := nearValues(s.values, m.median)
+	n := float64(len(near))
+	for _, x := range near {
+		m.distance += math.Abs(x-m.median) / n
+		m.mean += x / n
+	}
+	for _, x := range near {
+		m.deviation += (x - m.mean) / n * (x - m.mean)
 	}
 	m.deviation = math.Sqrt(m.deviation)
 	return m, m.distance > 0 && m.deviation > 0 && !math.IsInf(m.deviation, 0) && !math.IsInf(m.distance, 0)
+}
+
+// farFromMedian is the distance, in halves of the interquartile range, beyond which values do not count in scales: 12 scales of
+// Laplace noise, which lie beyond it once in 160,000 trials. A few values far out would stretch the law of all others.
+const farFromMedian = 12 / math.Ln2
+
+// leastNear is the number of values below which their quartiles do not tell what is far out.
+const leastNear = 20
+
+// nearValues returns the part of sorted values that is near their median, all of them where they are few or most are equal.
+func nearValues(values []float64, median float64) []float64 {
+	n := len(values)
+	reach := (values[n-1-n/4] - values[n/4]) / 2 * farFromMedian
+	if n < leastNear || !(reach > 0) {
+		return values
+	}
+	lo, _ := slices.BinarySearch(values, median-reach)
+	hi, _ := slices.BinarySearch(values, median+reach)
+	return values[lo:hi]
 }
 
 // lawSteps are the edges of the bins that laws are compared on, in mean distances from the middle of both medians, on
@@ -100,16 +123,20 @@ func (b *binner) span(m [2]spread, values []float64) {
 	}
 }
 
+// laplaceOverNormal is the log-likelihood of the Laplace laws less that of the normal laws.
+func laplaceOverNormal(m [2]spread) (better float64) {
+	for _, x := range m {
+		better += x.n * (math.Log(x.deviation/x.distance) + (math.Log(math.Pi/2)-1)/2)
+	}
+	return better
+}
+
 // fittedLaws is the average of two Laplace and of two normal laws, fitted to the past of both worlds and weighted by their
 // likelihoods there, on the bins of a table. Centres and scales are drawn together as far as their difference may be
 // chance. The outcomes that are no numbers have their frequencies. A part 1/(n+1) is the same in both worlds, so that no
 // single outcome can cost much more than a factor n.
-func fittedLaws(m [2]spread, b *binner, t *table) laws {
-	better := 0.0 // log-likelihood of the Laplace laws less that of the normal laws
-	for _, x := range m {
-		better += x.n * (math.Log(x.deviation/x.distance) + (math.Log(math.Pi/2)-1)/2)
-	}
-	part := 1 / (1 + math.Exp(-better))
+func fittedLaws(m [2]spread, pk *peak, b *binner, t *table) laws {
+	part := 1 / (1 + math.Exp(-laplaceOverNormal(m)))
 	centers := shrunkCenters(m, m[0].median, m[1].median, m[0].distance, m[1].distance)
 	means := shrunkCenters(m, m[0].mean, m[1].mean, m[0].deviation, m[1].deviation)
 	scales := shrunkScales(m, m[0].distance, m[1].distance, 1)
@@ -125,15 +152,52 @@ func fittedLaws(m [2]spread, b *binner, t *table) laws {
 				upTo := 1.0
 				if i < len(b.edges) {
 					x := b.edges[i]
-					upTo = part*laplaceBelow((x-centers[w])/scales[w]) + (1-part)*normalBelow((x-means[w])/deviations[w])
+					z := (x - centers[w]) / scales[w]
+					upTo = part*laplaceBelow(z) + (1-part)*normalBelow((x-means[w])/deviations[w])
+					if pk.weight > 0 {
+						upTo = (1-pk.weight)*upTo + pk.weight*pk.below(z)
+					}
 				}
 				p, below = max(upTo-below, 0)*numbers, upTo
 			}
+			l[w][i] = p
+		}
+	}
+	l.farOut(t)
+	for w := range l {
+		for i := range l[w] {
 			same := (float64(t.before[0][i]+t.before[1][i]) + .5) / (2*n + .5*float64(k))
-			l[w][i] = (n*p + same) / (n + 1)
+			l[w][i] = (n*l[w][i] + same) / (n + 1)
 		}
 	}
 	return l
+}
+
+// What lies in the outermost bins goes by its own frequencies where it is more than the laws explain.
+const (
+	leastFarOut = 4 // values of both worlds
+	timesFarOut = 4 // of what the laws expect
+)
+
+// farOut sets the probabilities of the outermost numeric bins from the past where the laws do not explain what lies there: values far
+// out have a law of their own. Half a value is added on each world.
+func (l *laws) farOut(t *table) {
+	n := float64(t.pairs)
+	for _, i := range [2]int{0, t.numeric - 1} {
+		k0, k1 := float64(t.before[0][i]), float64(t.before[1][i])
+		if k0+k1 < leastFarOut || k0+k1 <= timesFarOut*n*(l[0][i]+l[1][i]) {
+			continue
+		}
+		part := (k0 + .5) / (k0 + k1 + 1)
+		for w, p := range [2]float64{part, 1 - part} {
+			mass := min(p*(k0+k1)/n, .5)
+			rest := (1 - mass) / (1 - l[w][i])
+			for j := range l[w] {
+				l[w][j] *= rest
+			}
+			l[w][i] = mass
+		}
+	}
 }
 
 // shrunkLaws is a working alternative on categories: their masses in both worlds together as they were in the past, divided
@@ -221,13 +285,21 @@ func (a *Audit) learnLaws(s *series) {
 	}
 	s.binner = binner{}
 	s.binner.learn(past, 1, &a.scratch)
-	s.binner.span(m, values)
+	pk := peak{}
+	if fewTies(values) { // on a lattice a value that repeats is no peak
+		pk = peakOf(past, m, laplaceOverNormal(m))
+	}
+	if pk.weight > .5 {
+		s.binner.spanPeaks(m, &pk)
+	} else {
+		s.binner.span(m, values)
+	}
 	s.learned = a.pairs
 	s.table = newTable(s.binner.numeric(), s.binner.bins())
 	s.past = past
 	s.recount()
 	s.past = [2][]code{}
-	l := fittedLaws(m, &s.binner, s.table)
+	l := fittedLaws(m, &pk, &s.binner, s.table)
 	if sum := sumOf(l[0]) + sumOf(l[1]); !(math.Abs(sum-2) < 1e-6) {
 		s.table = nil // scales so far apart that the arithmetic fails
 		return

@@ -24,12 +24,16 @@ const (
 	finenessScore                      // lowest bits too fine for noise around a world's centre
 	calibratedScore                    // the learned log-likelihood ratio, bin by bin
 	calibratedLaplaceScore             // the joint score with Laplace noise, bin by bin
+	productsScore                      // joint, knows how the slots vary together in each world
+	extremeScore                       // the greatest standardised value of a result
+	revealScore                        // a rare number that comes again and again in one world only
 )
 
 // derived reports whether a score is computed from others' pasts, which are learned anew, and keeps none of its own.
 func (k kind) derived() bool {
 	switch k {
-	case laplaceScore, gaussScore, fittedScore, lawScore, contrastScore, discriminantScore, fractionScore, ratioScore, finenessScore, calibratedScore, calibratedLaplaceScore:
+	case laplaceScore, gaussScore, fittedScore, lawScore, contrastScore, discriminantScore, fractionScore, ratioScore, finenessScore, calibratedScore, calibratedLaplaceScore,
+		productsScore, extremeScore, revealScore:
 		return true
 	}
 	return false

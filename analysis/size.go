@@ -20,7 +20,7 @@ func (a *Audit) Size() int {
 	}
 	count := func(e *epoch) {
 		n += int(unsafe.Sizeof(epoch{})) + int(unsafe.Sizeof(entry{}))*cap(e.entries) +
-			int(unsafe.Sizeof(grant{}))*(cap(e.grants)+cap(e.shift)) + 8*(cap(e.priors)+cap(e.retire))
+			int(unsafe.Sizeof(grant{}))*(cap(e.grants)+cap(e.lend)+cap(e.shift)) + 8*(cap(e.priors)+cap(e.retire))
 		for _, en := range e.entries {
 			add(en.table)
 		}

@@ -8,13 +8,13 @@ import "math"
 // all of a person's traces at once. What is left stays for keys that come later.
 func weightsFor(many bool) (w stakesOf) {
 	if many {
-		return stakesOf{slots: .34, rows: .12, repeats: .03, lowBit: .02, fineness: .01, laplace: .13, calibratedLaplace: .08, gauss: .13, contrast: .02, discriminant: .03, fraction: .005, ratio: .02, calibrated: .035}
+		return stakesOf{slots: .329, rows: .12, repeats: .03, reveal: .001, lowBit: .02, fineness: .01, laplace: .13, calibratedLaplace: .08, gauss: .13, contrast: .02, discriminant: .03, products: .005, extreme: .005, fraction: .005, ratio: .02, calibrated: .035}
 	}
-	return stakesOf{slots: .28, rows: .01, repeats: .02, lowBit: .05, fineness: .07, fitted: .04, law: .52, words: .4, fraction: .005}
+	return stakesOf{slots: .279, rows: .01, repeats: .02, reveal: .001, lowBit: .05, fineness: .07, fitted: .04, law: .52, words: .4, fraction: .005}
 }
 
 type stakesOf struct {
-	slots, rows, repeats, lowBit, laplace, gauss, fitted, law, words, contrast, discriminant, fraction, ratio, calibrated, calibratedLaplace, fineness float64
+	slots, rows, repeats, reveal, lowBit, laplace, gauss, fitted, law, words, contrast, discriminant, products, extreme, fraction, ratio, calibrated, calibratedLaplace, fineness float64
 }
 
 // mixtures are the priors over effect sizes.
@@ -66,10 +66,11 @@ func (a *Audit) learnLayout(e *epoch) {
 	a.reader = newReader(l, &a.opts, a.errors)
 	a.slots, a.joint, a.stride, a.funded, a.unmatched = nil, joint{}, 1, 0, 0
 	a.contrast, a.discriminant, a.fraction, a.learned, a.fineness = combination{}, discriminant{}, fraction{}, learned{}, fineness{}
+	a.products, a.extreme = products{}, extreme{}
 	a.codes = [2][]code{}
-	a.specials = []*series{{kind: rowsScore}, {kind: repeatScore}, {kind: lowBitScore}}
+	a.specials = []*series{{kind: rowsScore}, {kind: repeatScore}, {kind: lowBitScore}, {kind: revealScore}}
 	if l.keyed || len(l.measures) > 1 {
-		for _, k := range [...]kind{laplaceScore, gaussScore, contrastScore, discriminantScore, ratioScore, calibratedScore, calibratedLaplaceScore} {
+		for _, k := range [...]kind{laplaceScore, gaussScore, contrastScore, discriminantScore, ratioScore, calibratedScore, calibratedLaplaceScore, productsScore, extremeScore} {
 			a.specials = append(a.specials, &series{kind: k})
 		}
 	} else if l.width >= 0 {
@@ -115,7 +116,7 @@ func (a *Audit) fundSlots(e *epoch) {
 			views, m = []view{ascending}, a.mix.paired
 		case s.kind == fittedScore:
 			m = a.mix.fitted
-		case s.kind == lawScore || s.kind == calibratedScore || s.kind == calibratedLaplaceScore:
+		case s.kind == lawScore || s.kind == calibratedScore || s.kind == calibratedLaplaceScore || s.kind == revealScore:
 			m = a.mix.law
 		case s.kind == lowBitScore || s.kind == repeatScore || s.kind == finenessScore:
 			m = a.mix.support
@@ -133,6 +134,8 @@ func (a *Audit) fundSlots(e *epoch) {
 			give(s, w.rows, []view{ascending, sorted})
 		case repeatScore:
 			give(s, w.repeats, []view{sorted})
+		case revealScore:
+			give(s, w.reveal, []view{ascending})
 		case lowBitScore:
 			give(s, w.lowBit, []view{ascending})
 		case laplaceScore:
@@ -151,6 +154,10 @@ func (a *Audit) fundSlots(e *epoch) {
 			give(s, w.contrast, []view{ascending, sorted})
 		case discriminantScore:
 			give(s, w.discriminant, []view{ascending})
+		case productsScore:
+			give(s, w.products, []view{ascending})
+		case extremeScore:
+			give(s, w.extreme, []view{ascending})
 		case fractionScore:
 			give(s, w.fraction, []view{sorted})
 		case finenessScore:
@@ -218,6 +225,9 @@ func (a *Audit) divide(e *epoch) {
 	}
 	a.divideAt = 2 * a.pairs
 	w := weightsFor(len(a.slots) > 1 || a.reader.keyed)
+	if r := a.ofKind(revealScore); r != nil && r.table != nil && r.table.laws != nil { // it keeps what it was lent
+		w.reveal = revealShare / (1 - revealShare)
+	}
 	var loud, prior []float64
 	bets := make(map[scoreID]bool, len(e.entries))
 	for _, en := range e.entries {
@@ -281,6 +291,8 @@ func (w *stakesOf) of(k kind) float64 {
 		return w.rows
 	case repeatScore:
 		return w.repeats
+	case revealScore:
+		return w.reveal
 	case lowBitScore:
 		return w.lowBit
 	case laplaceScore:
@@ -295,6 +307,10 @@ func (w *stakesOf) of(k kind) float64 {
 		return w.contrast
 	case discriminantScore:
 		return w.discriminant
+	case productsScore:
+		return w.products
+	case extremeScore:
+		return w.extreme
 	case fractionScore:
 		return w.fraction
 	case ratioScore:

@@ -11,7 +11,7 @@ import (
 
 // stateVersion changes whenever the state's form, or what is done with it, does: a state is restored by the version that
 // saved it or not at all.
-const stateVersion = 6
+const stateVersion = 7
 
 const stateMagic = "dpwatch audit\x00"
 
@@ -131,6 +131,8 @@ func (c *codec) pointers(a *Audit) {
 	c.fraction(&a.fraction)
 	c.learned(&a.learned)
 	c.fineness(&a.fineness)
+	c.products(&a.products)
+	c.extreme(&a.extreme)
 	c.certificate(a)
 	list(c, &a.retained, func(p *retained) {
 		c.outcome(&p.worlds[0])
@@ -278,7 +280,7 @@ func (c *codec) series(p **series, tables *[]*table) {
 	c.bool(&s.watch.difference)
 	c.bool(&s.watch.sum)
 	c.independence(&s.independence)
-	c.check(s.kind <= calibratedLaplaceScore && s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
+	c.check(s.kind <= revealScore && s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
 	c.check(s.table == nil || s.table.bins() == s.binner.bins() && s.table.numeric == s.binner.numeric())
 }
 
@@ -313,6 +315,7 @@ func (c *codec) epoch(p **epoch, tables *[]*table) {
 	list(c, &e.retire, func(id *scoreID) { num(c, id) })
 	c.bool(&e.void)
 	list(c, &e.grants, grants)
+	list(c, &e.lend, grants)
 	list(c, &e.shift, grants)
 	c.floats(&e.priors)
 	c.float(&e.at)

@@ -73,6 +73,8 @@ func (c *codec) certificate(a *Audit) {
 		c.fraction(&f.fraction)
 		c.learned(&f.learned)
 		c.fineness(&f.fineness)
+		c.products(&f.products)
+		c.extreme(&f.extreme)
 		c.u64(&f.set)
 		num(c, &f.heavy)
 		num(c, &f.pairs)
@@ -238,7 +240,7 @@ func (a *Audit) verifyEpoch(c *codec, e *epoch) {
 	for _, id := range e.retire {
 		known(id)
 	}
-	for _, list := range [][]grant{e.grants, e.shift} {
+	for _, list := range [][]grant{e.grants, e.lend, e.shift} {
 		for _, g := range list {
 			known(g.score)
 			fraction(g.fraction)
@@ -291,7 +293,10 @@ func (a *Audit) verifySeries(c *codec) {
 		c.check(f.slot == 0 || f.slot < len(a.slots))
 		c.check(f.less < len(a.slots))
 	}
-	c.check(len(a.fineness.centers) <= len(a.slots))
+	c.check(len(a.fineness.centers) <= len(a.slots) && len(a.extreme.centers) <= len(a.slots))
+	for _, slot := range a.products.slots {
+		c.check(slot < len(a.slots))
+	}
 	c.check(a.fraction.slot == 0 || a.fraction.slot < len(a.slots))
 	for _, s := range a.all() {
 		c.check(s.id >= 0 && (!s.staked || int(s.id) < len(a.book.stakes)))
@@ -309,4 +314,21 @@ func (a *Audit) placeBets() {
 			n++
 		}
 	}
+}
+
+func (c *codec) products(m *products) {
+	list(c, &m.slots, func(x *int) { num(c, x); c.check(*x >= 0) })
+	c.floats(&m.center)
+	c.floats(&m.scale)
+	c.float(&m.reach)
+	c.floats(&m.weights)
+	n := len(m.slots)
+	c.check(n <= maxProducts && len(m.center) == n && len(m.scale) == n && (len(m.weights) == n*(n+1)/2 || n == 0))
+}
+
+func (c *codec) extreme(m *extreme) {
+	num(c, &m.side)
+	c.floats(&m.centers)
+	c.floats(&m.scales)
+	c.check(m.side < sideCount && len(m.centers) <= maxExtremeSlots && len(m.scales) == len(m.centers))
 }

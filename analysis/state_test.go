@@ -27,6 +27,9 @@ var stateShapes = append(shapes[:len(shapes):len(shapes)], []struct {
 	{"fraction", leaksBetween[7].d},
 	{"ratio", runningSums(4, .5)},
 	{"floating point", leaksBetween[9].d},
+	{"products", leaksTogether[0].d},
+	{"extreme", leaksTogether[3].d},
+	{"revealing", revealing(.04)},
 	{"category and number", func(r *rand.Rand) (d0, d1 analysis.Outcome) { return sorted(r, 0), sorted(r, 1) }},
 }...)
 

@@ -146,7 +146,7 @@ func (a *Audit) learn(e *epoch) {
 			if a.learnLaws(s); s.table == nil {
 				continue
 			}
-		case contrastScore, discriminantScore, fractionScore, ratioScore, finenessScore:
+		case contrastScore, discriminantScore, fractionScore, ratioScore, finenessScore, productsScore, extremeScore:
 			if a.learnRelation(s); s.table == nil {
 				continue
 			}
@@ -157,6 +157,10 @@ func (a *Audit) learn(e *epoch) {
 			}
 		case repeatScore:
 			a.turnRepeats(s)
+		case revealScore:
+			if a.turnReveal(s, e); s.table.laws == nil {
+				continue
+			}
 		default:
 			s.turn(n, maxSpecialBins, &a.scratch)
 		}
@@ -263,7 +267,7 @@ func (a *Audit) learnRelation(s *series) {
 	if !s.staked {
 		return
 	}
-	if a.knows(s) || (s.kind == ratioScore || s.kind == finenessScore && a.pairs > 64) && s.learned > 0 && 2*a.pairs < 3*s.learned || s.kind == fractionScore && s.learned >= 64 && a.pairs < 2*s.learned {
+	if a.knows(s) || (s.kind == ratioScore || (s.kind == finenessScore || s.kind == productsScore || s.kind == extremeScore) && a.pairs > 64) && s.learned > 0 && 2*a.pairs < 3*s.learned || s.kind == fractionScore && s.learned >= 64 && a.pairs < 2*s.learned {
 		if s.table != nil {
 			s.carry()
 		}
@@ -283,6 +287,10 @@ func (a *Audit) learnRelation(s *series) {
 			live = a.learnRatio()
 		case finenessScore:
 			s.past, live = a.learnFineness()
+		case productsScore:
+			s.past, live = a.learnProducts()
+		case extremeScore:
+			s.past, live = a.learnExtreme()
 		}
 	}
 	if !live {

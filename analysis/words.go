@@ -21,6 +21,8 @@ func (a *Audit) outcomes(s *series, set uint64) withheld.Text {
 		return words(nounOf("number of rows", "numbers of rows"))
 	case repeatScore:
 		return withheld.Public("a result seen before in that world alone")
+	case revealScore:
+		return withheld.Public("a rare result that was seen before in that world alone")
 	case lowBitScore:
 		return withheld.Sprintf("lowest bits of the numbers: %s", words(nounOf("exponent", "exponents")))
 	case fittedScore:
@@ -32,6 +34,10 @@ func (a *Audit) outcomes(s *series, set uint64) withheld.Text {
 		return withheld.Sprintf("sum of %s, each counted from its center: %s", a.combinationWords(&a.contrast), words(values))
 	case discriminantScore:
 		return withheld.Sprintf("sum of %s, each counted from its center: %s", a.combinationWords(&a.discriminant.direction), words(values))
+	case productsScore:
+		return withheld.Sprintf("how %d partitions and columns vary together: %s", len(a.products.slots), words(nounOf("score", "scores")))
+	case extremeScore:
+		return withheld.Sprintf("%s of %d partitions and columns, each in units of its spread: %s", a.extreme.words(), len(a.extreme.centers), words(values))
 	case finenessScore:
 		places := "binary places too fine for D1 (below 0: for D0)"
 		return withheld.Sprintf("lowest bits beside those of noise around the centres: %s", words(nounOf(places, "numbers of "+places)))

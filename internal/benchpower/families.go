@@ -82,7 +82,7 @@ func wrong() []family {
 	sharedInPart := each(0, 1, func(r *rand.Rand, moved int) analysis.Outcome {
 		return sharedNoise(r, 10, moved, lap(r, 1), .1)
 	})
-	return append(fs, []family{
+	fs = append(fs, []family{
 		{
 			name: "Gaussian for (1, 1e-5), noise halved", claim: analysis.Claim{Epsilon: 1, Delta: 1e-5}, budget: 10_000,
 			draw: each(0.0, 1.0, func(r *rand.Rand, x float64) analysis.Outcome { return value(x + gauss(r, sigma/2)) }),
@@ -135,7 +135,7 @@ func wrong() []family {
 			draw: histogram(10, 10, .3), laws: histogramLaws(10, .3, 50),
 		},
 		{
-			name: "noisy histogram, 200 groups of a third each, claim 1", claim: only(1), budget: 2000, bar: 1000,
+			name: "noisy histogram, 200 groups of a third each, claim 1", claim: only(1), budget: 2000, bar: 35,
 			draw: histogram(200, 200, 1./3), laws: histogramLaws(200, 1./3, 50),
 		},
 		{
@@ -185,13 +185,14 @@ func wrong() []family {
 		},
 		{name: "row count 55 % against 45 %, 100 groups, claim 1", claim: only(1), budget: 2000, draw: rowCount, laws: binomialLaws(100, .55, .45)},
 	}...)
+	return append(fs, jointly()...)
 }
 
 // right are mechanisms at their tight claim: every alarm is false.
 func right() []family {
 	sigma := gaussSigma(1, 1e-5)
 	oneGood, oneBad := candidates()
-	return []family{
+	return append([]family{
 		{name: "Laplace 1", claim: only(1), draw: laplaceShift(1)},
 		{name: "Laplace 0.1", claim: only(.1), draw: laplaceShift(.1)},
 		{
@@ -241,7 +242,7 @@ func right() []family {
 				return value(math.Round(min(max(x+lap(r, 1), -1), 2)*4) / 4)
 			}),
 		},
-	}
+	}, jointlyRight()...)
 }
 
 func pOf(k int, epsilon float64) float64 {

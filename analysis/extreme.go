@@ -1,0 +1,128 @@
+package analysis
+
+import (
+	"math"
+	"slices"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
+)
+
+// extreme scores a result by its most extreme value, in units of each slot's spread around its center. Where a random group
+// leaks in every trial, each by itself shows a small part of it; the greatest value shows most of it in every trial.
+type extreme struct {
+	side    side
+	centers []float64 // per slot
+	scales  []float64 // per slot; 0 for one that is left out
+}
+
+// side says which value is the most extreme one.
+type side uint8
+
+const (
+	greatestSide side = iota
+	leastSide
+	bothExtremes
+	sideCount
+)
+
+// Limits of the score.
+const (
+	leastExtremeSlots = 3
+	maxExtremeSlots   = 1024
+	extremePast       = 1024
+	extremeCells      = 1 << 17 // pairs times slots that are learned from
+	extremeReach      = 1 << 10
+	leastExtreme      = 12 // squared studentised gap of both events in the past, below which nothing is bet
+)
+
+// String returns the words for a side.
+func (s side) String() string {
+	return [...]string{"the greatest value", "the least value", "the value furthest from its center"}[s]
+}
+
+// of scores a result: the greatest standardised value, the least one with its sign changed, or the greatest distance. A
+// result without numbers is absent.
+func (m *extreme) of(at func(slot int) code) code {
+	return m.all(at)[m.side]
+}
+
+// all returns the scores of all sides.
+func (m *extreme) all(at func(slot int) code) (scores [sideCount]code) {
+	most, least := math.Inf(-1), math.Inf(1)
+	for slot, scale := range m.scales {
+		if c := at(slot); scale > 0 && isNumber(c) {
+			z := (c - m.centers[slot]) / scale
+			most, least = max(most, z), min(least, z)
+		}
+	}
+	if most < least {
+		return [sideCount]code{category(absent), category(absent), category(absent)}
+	}
+	for i, z := range [sideCount]float64{most, -least, max(most, -least)} {
+		scores[i] = numberCode(grain(min(max(z, -extremeReach), extremeReach)))
+	}
+	return scores
+}
+
+// ofResult returns the score of the codes of one result.
+func (m *extreme) ofResult(codes []code) code {
+	return m.of(func(slot int) code {
+		if slot < len(codes) {
+			return codes[slot]
+		}
+		return category(absent)
+	})
+}
+
+// clone returns a copy that shares nothing.
+func (m *extreme) clone() extreme {
+	return extreme{m.side, slices.Clone(m.centers), slices.Clone(m.scales)}
+}
+
+// learnExtreme chooses the side whose score speaks loudest against the claim in the past, and returns the past's scores. It
+// reports whether it speaks louder than the choice alone would make it.
+func (a *Audit) learnExtreme() (scores [2][]code, differ bool) {
+	slots := a.slots[:min(len(a.slots), maxExtremeSlots)]
+	p := newPortion(len(slots[0].past[0]), min(extremePast, max(256, extremeCells/len(slots))))
+	m := &a.extreme
+	*m = extreme{}
+	some := 0
+	for _, s := range slots {
+		center, scale := 0.0, 0.0
+		if !s.shared && s.table != nil {
+			var lo, hi float64
+			center, lo, hi, _ = middle(s.binner.edges)
+			if scale = (hi - lo) / 2; !(scale > 0) || math.IsInf(scale, 0) || math.IsInf(1/scale, 0) {
+				scale = 0
+			}
+		}
+		some += b2i(scale > 0)
+		m.centers, m.scales = append(m.centers, center), append(m.scales, scale)
+	}
+	if some < leastExtremeSlots {
+		return scores, false
+	}
+	var all [sideCount][2][]code
+	for w := range 2 {
+		for i := range all {
+			all[i][w] = make([]code, p.n)
+		}
+		for k := range p.n {
+			for i, x := range m.all(func(slot int) code { return slots[slot].past[w][p.at(k)] }) {
+				all[i][w][k] = x
+			}
+		}
+	}
+	top := float64(leastExtreme)
+	for i := range all {
+		s := series{kind: extremeScore, past: all[i]}
+		s.relearn(p.n, maxSpecialBins, &a.scratch)
+		if z2 := loudness(a.lead.null, s.table, &a.book); z2 > top {
+			top, differ, m.side, scores = z2, true, side(i), all[i]
+		}
+	}
+	return scores, differ
+}
+
+// words says what the score is.
+func (m *extreme) words() withheld.Text { return withheld.Public(m.side.String()) }

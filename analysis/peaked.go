@@ -1,0 +1,138 @@
+package analysis
+
+import (
+	"math"
+	"slices"
+)
+
+// peak is a law of noise that is much smaller in few of the trials: a part of the values around the same centre, at a part of the
+// scale of the others. The part and the scale are those of the past of both worlds.
+type peak struct {
+	weight float64 // of this law among those fitted; 0 where it is not looked for
+	part   float64 // of the values
+	scale  float64 // beside that of the others
+}
+
+// What is tried for a peak.
+var (
+	peakParts  = [...]float64{.02, .05, .1, .2}
+	peakScales = [...]float64{.05, .1, .2, .4}
+)
+
+const (
+	leastPeak = 64 // values of a world before which no peak is looked for
+	peakPrice = 4  // nats, plus the logarithm of the values, that a peak must be likelier than the law without it
+)
+
+// base is the scale of the other values that gives all together the mean distance 1.
+func (p *peak) base() float64 { return 1 / (1 - p.part*(1-p.scale)) }
+
+// below is the distribution function at a distance from the centre, in mean distances.
+func (p *peak) below(z float64) float64 {
+	b := p.base()
+	return (1-p.part)*laplaceBelow(z/b) + p.part*laplaceBelow(z/(b*p.scale))
+}
+
+// peakOf fits a peak to the numbers of both worlds. better is the log-likelihood of the Laplace laws less that of the normal
+// laws.
+func peakOf(past [2][]code, m [2]spread, better float64) (best peak) {
+	if min(m[0].n, m[1].n) < leastPeak {
+		return best
+	}
+	var counts distances
+	n := m[0].n + m[1].n
+	for w, codes := range past {
+		for _, c := range codes {
+			if isNumber(c) {
+				counts[distanceBin(math.Abs(c-m[w].median)/m[w].distance)]++
+			}
+		}
+	}
+	plain := peak{part: 0, scale: 1}
+	without, top := plain.likelihood(&counts), math.Inf(-1)
+	for _, part := range peakParts {
+		for _, scale := range peakScales {
+			p := peak{part: part, scale: scale}
+			if gain := p.likelihood(&counts) - without; gain > top {
+				top, best = gain, p
+			}
+		}
+	}
+	best.weight = 1 / (1 + math.Exp(-(top + min(better, 0) - math.Log(n) - peakPrice)))
+	if !(best.weight >= .01) {
+		return peak{}
+	}
+	return best
+}
+
+// Distances from a centre are counted in four bins per octave, from 2^-leastOctave up.
+const (
+	leastOctave = 8
+	octaves     = 12
+)
+
+type distances [4*octaves + 2]float64
+
+// distanceBin takes the exponent and two bits of the mantissa.
+func distanceBin(z float64) int {
+	return min(max(int(math.Float64bits(z)>>50)-4*(1023-leastOctave)+1, 0), len(distances{})-1)
+}
+
+// distanceEdge is the lower edge of a bin.
+func distanceEdge(bin int) float64 {
+	if bin == 0 {
+		return 0
+	}
+	bin--
+	return math.Ldexp(1+float64(bin%4)/4, bin/4-leastOctave)
+}
+
+// likelihood is the log-likelihood of the counts.
+func (p *peak) likelihood(counts *distances) (l float64) {
+	from := 0.0
+	for i, k := range counts {
+		to := 1.0
+		if i+1 < len(counts) {
+			to = 2*p.below(distanceEdge(i+1)) - 1
+		}
+		if k > 0 {
+			l += k * math.Log(max(to-from, 1e-300))
+		}
+		from = to
+	}
+	return l
+}
+
+// peakSteps are edges around each centre, in scales of the peak, and otherSteps those beside the middle of both, in mean
+// distances.
+var (
+	peakSteps  = [...]float64{0, .35, 1, 2, 3.5}
+	otherSteps = [...]float64{0, .25, .55, .87, 1.25, 1.75, 2.3, 3, 4.2, 6.5}
+)
+
+// spanPeaks sets edges that show a peak around each centre.
+func (b *binner) spanPeaks(m [2]spread, p *peak) {
+	b.edges = b.edges[:0]
+	middle, unit := m[0].median/2+m[1].median/2, max(m[0].distance, m[1].distance)
+	for _, z := range otherSteps {
+		b.edges = append(b.edges, middle-z*unit, middle+z*unit)
+	}
+	for _, x := range m {
+		for _, z := range peakSteps {
+			z *= p.base() * p.scale * x.distance
+			b.edges = append(b.edges, x.median-z, x.median+z)
+		}
+	}
+	slices.Sort(b.edges)
+	b.edges = slices.Compact(b.edges)
+	b.edges = slices.DeleteFunc(b.edges, func(x float64) bool { return math.IsInf(x, 0) || math.IsNaN(x) })
+}
+
+// fewTies reports whether at most one in 50 of sorted values is as great as the one before; nil stands for none.
+func fewTies(values []float64) bool {
+	ties := 0
+	for i := 1; i < len(values); i++ {
+		ties += b2i(values[i] == values[i-1])
+	}
+	return 50*ties <= len(values)
+}

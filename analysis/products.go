@@ -1,0 +1,273 @@
+package analysis
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// products is a joint score that knows how the slots vary together in each world: the quadratic part of the
+// log-likelihood ratio of two normal laws with one centre,
+//
+//	s(x) = x' (C1^-1 - C0^-1) x / 2
+//
+// with C0 and C1 the covariances of the standardised slots in the worlds, which differ in the correlations alone: how far a slot
+// varies is seen by others. It sees what no slot shows and no sum of slots:
+// noise that is correlated on D0 and not on D1, or with the other sign.
+//
+// It is bet on only where the mean product of two slots certainly differs between the worlds.
+type products struct {
+	slots         []int
+	center, scale []float64
+	reach         float64   // spreads at which values are clipped
+	weights       []float64 // the lower triangle of the matrix, row by row, with twice the elements beside the diagonal
+}
+
+// Limits of the score.
+const (
+	maxProducts      = 24  // slots of the score
+	maxProductSlots  = 64  // slots that are looked at
+	productsPast     = 512 // kept pairs that are learned from
+	productFolds     = 4
+	certainProduct   = 12 // squared standard errors of a difference of mean products, plus 4 ln(products)
+	maxProductsScore = 1 << 12
+)
+
+// productReaches are the spreads at which values may be clipped: what is left of noise with long tails by the smaller is
+// little more than signs, which such noise does not blur.
+var productReaches = [...]float64{6, 1}
+
+// of scores the numbers of a result. A slot without a number counts as its center.
+func (m *products) of(at func(slot int) code) code {
+	var values [maxProducts]float64
+	for i, slot := range m.slots {
+		if c := at(slot); isNumber(c) {
+			values[i] = min(max((c-m.center[i])/m.scale[i], -m.reach), m.reach)
+		}
+	}
+	return quadratic(values[:len(m.slots)], m.weights)
+}
+
+// quadratic is the sum of the weighted products of all pairs of values.
+func quadratic(values, weights []float64) code {
+	sum, k := 0.0, 0
+	for i, x := range values {
+		for _, y := range values[:i+1] {
+			sum += weights[k] * x * y
+			k++
+		}
+	}
+	return numberCode(grain(min(max(sum, -maxProductsScore), maxProductsScore)))
+}
+
+// ofResult returns the score of the codes of one result.
+func (m *products) ofResult(codes []code) code {
+	return m.of(func(slot int) code {
+		if slot < len(codes) {
+			return codes[slot]
+		}
+		return category(absent)
+	})
+}
+
+// clone returns a copy that shares nothing.
+func (m *products) clone() products {
+	return products{slices.Clone(m.slots), slices.Clone(m.center), slices.Clone(m.scale), m.reach, slices.Clone(m.weights)}
+}
+
+// learnProducts fits the score to the kept pairs, and returns these pairs' scores out of fold. It reports whether the past
+// shows a difference.
+func (a *Audit) learnProducts() (scores [2][]code, differ bool) {
+	slots := a.slots[:min(len(a.slots), maxProductSlots)]
+	p := newPortion(len(slots[0].past[0]), productsPast)
+	d := &a.standard
+	d.read(slots, p, productReaches[0])
+	if len(d.slots) < 2 {
+		return scores, false
+	}
+	for i, z := range d.flat {
+		if math.IsNaN(z) {
+			d.flat[i] = 0
+		}
+	}
+	chosen := d.differing()
+	top := math.Inf(-1)
+	for _, reach := range productReaches[:min(len(chosen), len(productReaches))] {
+		m := products{reach: reach}
+		values := make([][2][]float64, len(chosen))
+		for i, k := range chosen {
+			for w, z := range d.values[k] {
+				for j := range z {
+					z[j] = min(max(z[j], -reach), reach)
+				}
+				values[i][w] = z
+			}
+			m.slots, m.center, m.scale = append(m.slots, d.slots[k]), append(m.center, d.center[k]), append(m.scale, d.scale[k])
+		}
+		past, ok := m.fit(values, p.n)
+		if !ok {
+			continue
+		}
+		s := series{kind: productsScore, past: past}
+		s.relearn(p.n, maxSpecialBins, &a.scratch)
+		if z2 := loudness(a.lead.null, s.table, &a.book); z2 > top {
+			top, differ, scores, a.products = z2, true, past, m
+		}
+	}
+	return scores, differ
+}
+
+// fit sets the weights and returns the scores of the past out of fold.
+func (m *products) fit(values [][2][]float64, n int) (scores [2][]code, ok bool) {
+	m.weights = productWeights(values, func(int) bool { return true })
+	if m.weights == nil {
+		return scores, false
+	}
+	for w := range scores {
+		scores[w] = make([]code, n)
+	}
+	row := make([]float64, len(values))
+	for fold := range productFolds {
+		weights := productWeights(values, func(k int) bool { return k%productFolds != fold })
+		if weights == nil {
+			weights = m.weights
+		}
+		for w := range scores {
+			for k := fold; k < n; k += productFolds {
+				for i := range values {
+					row[i] = values[i][w][k]
+				}
+				scores[w][k] = quadratic(row, weights)
+			}
+		}
+	}
+	return scores, true
+}
+
+// differing returns the slots of which a product with another has different means in the worlds, at most maxProducts of
+// them, of the products that differ most; nil for none.
+func (d *standard) differing() (chosen []int) {
+	type product struct {
+		i, j int
+		z2   float64
+	}
+	n := len(d.slots)
+	least := certainProduct + 4*math.Log(float64(n*(n-1)/2))
+	var found []product
+	for i := range n {
+		for j := range i {
+			z2 := max(productGap(&d.values[i], &d.values[j], productReaches[0]), productGap(&d.values[i], &d.values[j], productReaches[1]))
+			if z2 > least {
+				found = append(found, product{i, j, z2})
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b product) int {
+		if a.z2 != b.z2 {
+			return cmp.Compare(b.z2, a.z2)
+		}
+		return cmp.Or(a.i-b.i, a.j-b.j)
+	})
+	for _, f := range found {
+		for _, k := range [2]int{f.i, f.j} {
+			if len(chosen) < maxProducts && !slices.Contains(chosen, k) {
+				chosen = append(chosen, k)
+			}
+		}
+	}
+	slices.Sort(chosen)
+	return chosen
+}
+
+// productGap is by how many squared standard errors the mean product of two slots, clipped at so many spreads, differs between
+// the worlds. Far out values blur it, where signs would show all.
+func productGap(x, y *[2][]float64, reach float64) float64 {
+	var mean, variance [2]float64
+	for w := range x {
+		var sum, squares float64
+		for k, a := range x[w] {
+			b := min(max(a, -reach), reach) * min(max(y[w][k], -reach), reach)
+			sum, squares = sum+b, squares+b*b
+		}
+		n := float64(len(x[w]))
+		mean[w] = sum / n
+		variance[w] = (squares/n - mean[w]*mean[w]) / max(n-1, 1)
+	}
+	gap, noise := mean[0]-mean[1], variance[0]+variance[1]
+	if !(noise > 1e-12) {
+		return 0
+	}
+	return gap * gap / noise
+}
+
+// productWeights returns the lower triangle of (C1^-1 - C0^-1)/2, with twice the elements beside the diagonal, learned from the
+// pairs that are taken. Each world's correlations are drawn towards those of both, and these towards 0, by the number of slots per
+// trial. It returns nil where they cannot be inverted.
+func productWeights(values [][2][]float64, taken func(k int) bool) []float64 {
+	size := len(values)
+	var c [2][]float64 // covariances, then correlations
+	n := 0
+	for w := range c {
+		c[w] = make([]float64, size*size)
+		for i := range size {
+			for j := range i + 1 {
+				sum := 0.0
+				n = 0
+				for k, x := range values[i][w] {
+					if taken(k) {
+						sum += x * values[j][w][k]
+						n++
+					}
+				}
+				c[w][i*size+j] = sum / max(float64(n), 1)
+			}
+		}
+	}
+	sd := make([]float64, size)
+	for i := range sd {
+		if sd[i] = math.Sqrt((c[0][i*size+i] + c[1][i*size+i]) / 2); !(sd[i] > 0) {
+			return nil
+		}
+	}
+	own := float64(n) / float64(n+size)
+	both := float64(2*n) / float64(2*n+size)
+	for i := range size {
+		for j := range i {
+			k := i*size + j
+			for w := range c {
+				if variance := c[w][i*size+i] * c[w][j*size+j]; variance > 0 {
+					c[w][k] /= math.Sqrt(variance)
+				} else {
+					c[w][k] = 0
+				}
+			}
+			pooled := both * (c[0][k] + c[1][k]) / 2
+			for w := range c {
+				c[w][k] = own*c[w][k] + (1-own)*pooled
+			}
+		}
+	}
+	for w := range c {
+		for i := range size {
+			c[w][i*size+i] = 1
+		}
+	}
+	var inverse [2][]float64
+	for w := range c {
+		inverse[w] = make([]float64, size*size)
+		if !invertPositive(c[w], inverse[w], size) {
+			return nil
+		}
+	}
+	var weights []float64
+	for i := range size {
+		for j := range i + 1 {
+			half := .5
+			if i != j {
+				half = 1
+			}
+			weights = append(weights, half*(inverse[1][i*size+j]-inverse[0][i*size+j])/(sd[i]*sd[j]))
+		}
+	}
+	return weights
+}
