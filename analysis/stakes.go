@@ -117,7 +117,7 @@ func (a *Audit) fundSlots(e *epoch) {
 			m = a.mix.fitted
 		case s.kind == lawScore || s.kind == calibratedScore || s.kind == calibratedLaplaceScore:
 			m = a.mix.law
-		case s.kind == lowBitScore || s.kind == repeatScore || s.kind == finenessScore:
+		case s.kind == lowBitScore || s.kind == repeatScore || s.kind == finenessScore || s.kind == slotScore && s.rare():
 			m = a.mix.support
 		}
 		s.id, s.staked = a.book.open(views, m), true
@@ -193,19 +193,33 @@ func (a *Audit) fundSlots(e *epoch) {
 	a.funded = len(a.slots)
 }
 
+// manySlots is the number of slots up to which each has several views.
+const manySlots = 64
+
+// rare reports whether a slot's group was in at most a fifth of the kept results.
+func (s *series) rare() bool {
+	there := 0
+	for _, codes := range s.past {
+		for _, c := range codes {
+			there += b2i(isNumber(c) || categoryOf(c) != absent)
+		}
+	}
+	return 5*there <= 2*len(s.past[0])
+}
+
 // slotViews returns the views of a slot: fewer when there are many.
 func (a *Audit) slotViews() []view {
 	switch {
 	case len(a.slots) <= fewSlots:
 		return []view{ascending, folded, sorted}
-	case len(a.slots) <= 64:
+	case len(a.slots) <= manySlots:
 		return []view{ascending, sorted}
 	}
 	return []view{ascending}
 }
 
 // firstDivision is the number of pairs at which the wealth is first divided among the scores by what the past shows;
-// it is again at every doubling.
+// it is again at every doubling, and where many slots share it, whenever the pairs have grown by half.
 const firstDivision = 32
 
 // divide moves wealth to the scores whose past speaks loudest against the claim. A quarter of it keeps the weights that the
@@ -217,6 +231,9 @@ func (a *Audit) divide(e *epoch) {
 		return
 	}
 	a.divideAt = 2 * a.pairs
+	if len(a.slots) > manySlots {
+		a.divideAt = a.pairs + a.pairs/2
+	}
 	w := weightsFor(len(a.slots) > 1 || a.reader.keyed)
 	var loud, prior []float64
 	bets := make(map[scoreID]bool, len(e.entries))
