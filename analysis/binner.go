@@ -3,6 +3,8 @@ package analysis
 import (
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/dsp/fourier"
 )
 
 // binner maps codes to bins: numeric ones by edges (a bin is the number of edges <= x), then one bin per
@@ -54,6 +56,9 @@ type scratch struct {
 	values []float64
 	ids    []idCount
 	sorter sorter
+	fft    *fourier.CmplxFFT // see findPeriod, with its input and output
+	cells  []complex128
+	waves  []complex128
 }
 
 type idCount struct {

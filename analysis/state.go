@@ -11,7 +11,7 @@ import (
 
 // stateVersion changes whenever the state's form, or what is done with it, does: a state is restored by the version that
 // saved it or not at all.
-const stateVersion = 6
+const stateVersion = 7
 
 const stateMagic = "dpwatch audit\x00"
 

@@ -161,6 +161,8 @@ func (c *codec) fraction(f *fraction) {
 	num(c, &f.slot)
 	c.check(f.slot >= 0)
 	c.float(&f.modulus)
+	c.bool(&f.learned)
+	c.float(&f.origin)
 }
 
 func (c *codec) fineness(f *fineness) {
