@@ -48,6 +48,7 @@ func (b *binner) bin(c code) int {
 const (
 	maxNumeric  = 40
 	maxCommon   = maxBins - maxNumeric - 1
+	leastCommon = 64   // pairs from which a text or an error that was seen once has no bin of its own: it stands for those not seen yet
 	maxEdgeData = 2048 // values that edges are learned from
 )
 
@@ -89,6 +90,9 @@ func (b *binner) learn(past [2][]code, most int, s *scratch) {
 	})
 	b.categories = b.categories[:0]
 	for _, c := range s.ids[:min(len(s.ids), maxCommon)] {
+		if c.n == 1 && c.id >= firstText && len(past[0]) >= leastCommon {
+			break
+		}
 		b.categories = append(b.categories, c.id)
 	}
 	s.sorter.sort(s.values)

@@ -24,6 +24,7 @@ const (
 	finenessScore                      // lowest bits too fine for noise around a world's centre
 	calibratedScore                    // the learned log-likelihood ratio, bin by bin
 	calibratedLaplaceScore             // the joint score with Laplace noise, bin by bin
+	beyondScore                        // a value that the other world has never shown
 )
 
 // derived reports whether a score is computed from others' pasts, which are learned anew, and keeps none of its own.

@@ -10,11 +10,11 @@ func weightsFor(many bool) (w stakesOf) {
 	if many {
 		return stakesOf{slots: .34, rows: .12, repeats: .03, lowBit: .02, fineness: .01, laplace: .13, calibratedLaplace: .08, gauss: .13, contrast: .02, discriminant: .03, fraction: .005, ratio: .02, calibrated: .035}
 	}
-	return stakesOf{slots: .28, rows: .01, repeats: .02, lowBit: .05, fineness: .07, fitted: .04, law: .52, words: .4, fraction: .005}
+	return stakesOf{slots: .28, rows: .01, repeats: .02, lowBit: .05, fineness: .07, fitted: .04, law: .505, words: .4, fraction: .005, beyond: .02}
 }
 
 type stakesOf struct {
-	slots, rows, repeats, lowBit, laplace, gauss, fitted, law, words, contrast, discriminant, fraction, ratio, calibrated, calibratedLaplace, fineness float64
+	slots, rows, repeats, lowBit, laplace, gauss, fitted, law, words, contrast, discriminant, fraction, ratio, calibrated, calibratedLaplace, fineness, beyond float64
 }
 
 // mixtures are the priors over effect sizes.
@@ -74,14 +74,14 @@ func (a *Audit) learnLayout(e *epoch) {
 		}
 	} else if l.width >= 0 {
 		if anyNumber(seen) {
-			a.specials = append(a.specials, &series{kind: fittedScore})
+			a.specials = append(a.specials, &series{kind: fittedScore}, &series{kind: beyondScore})
 		}
 		a.specials = append(a.specials, &series{kind: lawScore})
 	}
 	if l.width >= 0 {
 		a.specials = append(a.specials, &series{kind: fractionScore}, &series{kind: finenessScore})
 	}
-	a.repeats = repeats{}
+	a.repeats, a.beyond = repeats{}, beyond{}
 	for _, p := range a.retained {
 		if d0, d1 := p.worlds[0], p.worlds[1]; !p.cut {
 			a.read(d0, d1, [2]uint64{fingerprint(d0), fingerprint(d1)})
@@ -117,7 +117,7 @@ func (a *Audit) fundSlots(e *epoch) {
 			m = a.mix.fitted
 		case s.kind == lawScore || s.kind == calibratedScore || s.kind == calibratedLaplaceScore:
 			m = a.mix.law
-		case s.kind == lowBitScore || s.kind == repeatScore || s.kind == finenessScore || s.kind == slotScore && s.rare():
+		case s.kind == lowBitScore || s.kind == repeatScore || s.kind == beyondScore || s.kind == finenessScore || s.kind == slotScore && s.rare():
 			m = a.mix.support
 		}
 		s.id, s.staked = a.book.open(views, m), true
@@ -155,6 +155,8 @@ func (a *Audit) fundSlots(e *epoch) {
 			give(s, w.fraction, []view{sorted})
 		case finenessScore:
 			give(s, w.fineness, []view{ascending})
+		case beyondScore:
+			give(s, w.beyond, []view{sorted})
 		case ratioScore:
 			if len(a.slots) <= maxLearnedSlots {
 				give(s, w.ratio, []view{ascending})
@@ -222,6 +224,9 @@ func (a *Audit) slotViews() []view {
 // it is again at every doubling, and where many slots share it, whenever the pairs have grown by half.
 const firstDivision = 32
 
+// shownBeyond is the weight by which a share is given to what one world never shows, where the past has that.
+const shownBeyond = .25
+
 // divide moves wealth to the scores whose past speaks loudest against the claim. A quarter of it keeps the weights that the
 // scores began with; the rest goes by these weights times exp(z^2/2), z the studentised gap of a score's events in
 // the past: as if the score had been chosen from the past, like its events. The past decides, so that every process
@@ -230,7 +235,7 @@ func (a *Audit) divide(e *epoch) {
 	if a.pairs < a.divideAt {
 		return
 	}
-	a.divideAt = 2 * a.pairs
+	a.divideAt = a.pairs + a.pairs/2
 	if len(a.slots) > manySlots {
 		a.divideAt = a.pairs + a.pairs/2
 	}
@@ -249,6 +254,9 @@ func (a *Audit) divide(e *epoch) {
 		}
 		e.shift = append(e.shift, grant{score: en.score})
 		prior = append(prior, p)
+		if s.kind == beyondScore { // it has a table only where the past shows it
+			p = shownBeyond
+		}
 		loud = append(loud, math.Log(p)+loudness(a.lead.null, en.table, &a.book)/2)
 	}
 	for _, s := range a.specials {
@@ -322,6 +330,8 @@ func (w *stakesOf) of(k kind) float64 {
 		return w.calibrated
 	case finenessScore:
 		return w.fineness
+	case beyondScore:
+		return w.beyond
 	}
 	return 0
 }

@@ -170,6 +170,15 @@ func (c *codec) fineness(f *fineness) {
 	c.check(len(f.centers) <= maxFineSlots)
 }
 
+func (c *codec) beyond(b *beyond) {
+	for w := range b.n {
+		num(c, &b.n[w])
+		c.check(b.n[w] >= 0)
+		c.float(&b.low[w])
+		c.float(&b.top[w])
+	}
+}
+
 func (c *codec) learned(l *learned) {
 	list(c, &l.features, func(f *feature) {
 		num(c, &f.form)

@@ -157,6 +157,10 @@ func (a *Audit) learn(e *epoch) {
 			}
 		case repeatScore:
 			a.turnRepeats(s)
+		case beyondScore:
+			if a.turnBeyond(s); s.table == nil {
+				continue
+			}
 		default:
 			s.turn(n, maxSpecialBins, &a.scratch)
 		}
