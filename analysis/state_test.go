@@ -27,6 +27,9 @@ var stateShapes = append(shapes[:len(shapes):len(shapes)], []struct {
 	{"fraction", leaksBetween[7].d},
 	{"ratio", runningSums(4, .5)},
 	{"floating point", leaksBetween[9].d},
+	{"period", func(r *rand.Rand) (d0, d1 analysis.Outcome) { return modulo(r, 0), modulo(r, .5) }},
+	{"third moment", func(r *rand.Rand) (d0, d1 analysis.Outcome) { return skewed(r, 1), skewed(r, -1) }},
+	{"rare keys", func(r *rand.Rand) (d0, d1 analysis.Outcome) { return rareKeys(r, 0), rareKeys(r, 50) }},
 	{"category and number", func(r *rand.Rand) (d0, d1 analysis.Outcome) { return sorted(r, 0), sorted(r, 1) }},
 }...)
 
