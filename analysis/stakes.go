@@ -235,7 +235,7 @@ func (a *Audit) divide(e *epoch) {
 	if a.pairs < a.divideAt {
 		return
 	}
-	a.divideAt = a.pairs + a.pairs/2
+	a.divideAt = 2 * a.pairs
 	if len(a.slots) > manySlots {
 		a.divideAt = a.pairs + a.pairs/2
 	}
