@@ -64,6 +64,7 @@ type Audit struct {
 	fineness     fineness
 	products     products
 	extreme      extreme
+	beyond       beyond
 	standard     standard
 	certificate  *certificate // the event of the fixed budget, nil before half of it is used
 	jointNow     [2]code      // the Gaussian scores of the pair at hand
@@ -173,6 +174,9 @@ func (a *Audit) read(d0, d1 *Outcome, h [2]uint64) {
 			s.push(c0, c1)
 		}
 	}
+	if len(a.slots) == 1 {
+		a.beyond.add(a.codes[0][0], a.codes[1][0])
+	}
 	for w, x := range h {
 		a.repeats.add(w, x, numeric(a.codes[w]))
 	}
@@ -236,6 +240,8 @@ func (a *Audit) special(s *series, d0, d1 *Outcome, h [2]uint64) (c0, c1 code) {
 		if s.table != nil {
 			return a.extreme.ofResult(a.codes[0]), a.extreme.ofResult(a.codes[1])
 		}
+	case beyondScore:
+		return a.beyond.code(a.codes[0][0], a.repeats.code(h[0])), a.beyond.code(a.codes[1][0], a.repeats.code(h[1]))
 	case fractionScore:
 		if s.table != nil {
 			return a.fraction.ofResult(a.codes[0]), a.fraction.ofResult(a.codes[1])

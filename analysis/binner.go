@@ -3,6 +3,8 @@ package analysis
 import (
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/dsp/fourier"
 )
 
 // binner maps codes to bins: numeric ones by edges (a bin is the number of edges <= x), then one bin per
@@ -46,6 +48,7 @@ func (b *binner) bin(c code) int {
 const (
 	maxNumeric  = 40
 	maxCommon   = maxBins - maxNumeric - 1
+	leastCommon = 64   // pairs from which a text or an error that was seen once has no bin of its own: it stands for those not seen yet
 	maxEdgeData = 2048 // values that edges are learned from
 )
 
@@ -54,6 +57,9 @@ type scratch struct {
 	values []float64
 	ids    []idCount
 	sorter sorter
+	fft    *fourier.CmplxFFT // see findPeriod, with its input and output
+	cells  []complex128
+	waves  []complex128
 }
 
 type idCount struct {
@@ -84,6 +90,9 @@ func (b *binner) learn(past [2][]code, most int, s *scratch) {
 	})
 	b.categories = b.categories[:0]
 	for _, c := range s.ids[:min(len(s.ids), maxCommon)] {
+		if c.n == 1 && c.id >= firstText && len(past[0]) >= leastCommon {
+			break
+		}
 		b.categories = append(b.categories, c.id)
 	}
 	s.sorter.sort(s.values)

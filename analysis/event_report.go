@@ -11,7 +11,7 @@ import (
 // fields say the same without them, for programs.
 type Event struct {
 	// Score is what of a result is looked at: value, rows, repeat, low_bit, joint_laplace, joint_gauss, fitted,
-	// difference, joint_linear, fraction, joint_ratio, fineness, joint_products or joint_extreme.
+	// difference, joint_linear, fraction, joint_ratio, fineness, joint_products, joint_extreme or beyond.
 	Score       string        `json:"score"`
 	Partition   withheld.Text `json:"partition"` // empty for scores of the whole result
 	Direction   string        `json:"direction"` // D0 or D1: where the event is more likely
@@ -53,6 +53,7 @@ const (
 	MixedEvent     EventKind = "mixed"      // several of the above
 	RowsEvent      EventKind = "rows"       // the number of rows
 	RepeatEvent    EventKind = "repeat"     // the exact repeat of an earlier result
+	BeyondEvent    EventKind = "beyond"     // a number that only one world has shown so far, or beyond all numbers of the other
 	DigitsEvent    EventKind = "digits"     // the lowest bits of numbers, or what they leave over a round one
 	JointEvent     EventKind = "joint"      // a score of several columns or groups
 	UnseenEvent    EventKind = "unseen"     // an outcome that was not seen before
@@ -77,6 +78,8 @@ func (s *series) eventKind(set uint64) EventKind {
 	switch s.kind {
 	case repeatScore, revealScore:
 		return RepeatEvent
+	case beyondScore:
+		return BeyondEvent
 	case slotScore, fittedScore, lawScore:
 		if s.binner.isPresence(set) {
 			return PresenceEvent

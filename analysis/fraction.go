@@ -3,6 +3,8 @@ package analysis
 import (
 	"fmt"
 	"math"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 // fraction scores what one slot's value leaves over a modulus, as a part of it (in [0, 1), in steps of 2^-16), or, for
@@ -13,9 +15,11 @@ import (
 type fraction struct {
 	slot    int
 	modulus float64
+	learned bool    // the modulus is no round one, but a period that the past shows
+	origin  float64 // from which multiples of a learned modulus are counted
 }
 
-// fractionModuli are tried; steps of decimal and of binary rounding.
+// fractionModuli are tried, and a period that the past shows (see findPeriod); steps of decimal and of binary rounding.
 var fractionModuli = [...]float64{0, 1000, 100, 10, 1, .1, .01, 1e-3, 1e-4, 1e-5, 1e-6, 0x1p-10, 0x1p-20, 0x1p-30}
 
 // Limits on what is tried.
@@ -31,7 +35,7 @@ func (f *fraction) of(c code) code {
 	if !isNumber(c) {
 		return c
 	}
-	return numberCode(residue(c, f.modulus))
+	return numberCode(residue(c-f.origin, f.modulus))
 }
 
 func residue(x, modulus float64) float64 {
@@ -78,6 +82,13 @@ func (f *fraction) noun() noun {
 	if f.modulus == 0 {
 		return nounOf("number of significant bits", "numbers of significant bits")
 	}
+	if f.learned {
+		length := withheld.New(fmt.Sprintf("of %.6g", f.modulus), "of a period that the answers show")
+		return noun{
+			withheld.Sprintf("what is left over multiples %s, as a part of it,", length),
+			withheld.Sprintf("remainders over multiples %s", length),
+		}
+	}
 	return nounOf(fmt.Sprintf("what is left over multiples of %.6g, as a part of it,", f.modulus),
 		fmt.Sprintf("remainders over multiples of %.6g", f.modulus))
 }
@@ -96,27 +107,39 @@ func (a *Audit) learnFraction() bool {
 		if s.shared {
 			continue
 		}
-		for _, m := range fractionModuli {
-			var counts [2][fractionBins]float64
-			for w, past := range s.past {
-				for k := range p.n {
-					if c := past[p.at(k)]; isNumber(c) {
-						counts[w][fractionBin(residue(c, m), m)]++
-					}
-				}
-			}
-			x := 0.0
-			for b := range fractionBins {
-				if n := counts[0][b] + counts[1][b]; n > 0 {
-					x += (counts[0][b] - counts[1][b]) * (counts[0][b] - counts[1][b]) / n
-				}
-			}
+		consider := func(f fraction, x float64) {
 			if x > top {
-				top, found, a.fraction = x, true, fraction{i, m}
+				top, found, a.fraction = x, true, f
 			}
+		}
+		for _, m := range fractionModuli {
+			f := fraction{slot: i, modulus: m}
+			consider(f, f.differ(s.past, p))
+		}
+		if t, distance := a.scratch.findPeriod(s.past, p); distance >= leastPeriod {
+			f := fraction{slot: i, modulus: t.length, learned: true, origin: t.origin}
+			consider(f, max(f.differ(s.past, p), leastFraction*distance/leastPeriod))
 		}
 	}
 	return found
+}
+
+// differ is the chi-square of the two worlds' residues.
+func (f *fraction) differ(past [2][]code, p portion) (x float64) {
+	var counts [2][fractionBins]float64
+	for w, codes := range past {
+		for k := range p.n {
+			if c := codes[p.at(k)]; isNumber(c) {
+				counts[w][fractionBin(residue(c-f.origin, f.modulus), f.modulus)]++
+			}
+		}
+	}
+	for b := range fractionBins {
+		if n := counts[0][b] + counts[1][b]; n > 0 {
+			x += (counts[0][b] - counts[1][b]) * (counts[0][b] - counts[1][b]) / n
+		}
+	}
+	return x
 }
 
 // fractionBin is the bin of a residue. The bins of fractions have their edges between the round ones.

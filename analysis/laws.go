@@ -199,9 +199,13 @@ func (l *laws) farOut(t *table) {
 		}
 	}
 }
+// rareOutcome is the part of the trials up to which an outcome that only one world has shown is taken for one that the other
+// never has: its part of D0 has the prior Beta(1/4, 1/4).
+const rareOutcome = .05
 
 // shrunkLaws is a working alternative on categories: their masses in both worlds together as they were in the past, divided
-// by ratios that are drawn to 1 as far as they may be chance. A part 1/(n+1) of both laws is the same.
+// by ratios that are drawn to 1 as far as they may be chance, but for rare outcomes of one world. A part 1/(n+1) of both laws is the
+// same.
 func shrunkLaws(t *table) laws {
 	k, n := t.bins(), float64(t.pairs)
 	both := make([]float64, 2*k)
@@ -210,6 +214,9 @@ func shrunkLaws(t *table) laws {
 	for i := range k {
 		k0, k1 := float64(t.before[0][i]), float64(t.before[1][i])
 		p := 1 / (1 + math.Exp(-shrunkLogRatio(k0, k1, n, n)))
+		if seen := k0 + k1; min(k0, k1) == 0 && seen >= 2 && seen <= rareOutcome*n {
+			p = (k0 + .25) / (seen + .5)
+		}
 		mass := (k0 + k1 + .5) / (2*n + .5*float64(k))
 		l[0][i], l[1][i] = mass*p, mass*(1-p)
 		sum[0], sum[1] = sum[0]+l[0][i], sum[1]+l[1][i]
@@ -304,6 +311,7 @@ func (a *Audit) learnLaws(s *series) {
 		s.table = nil // scales so far apart that the arithmetic fails
 		return
 	}
+	l.mixSteps(s.table)
 	s.table.laws = &l
 }
 

@@ -99,7 +99,9 @@ func commonWidth(seen []*outcome.Outcome) int {
 const (
 	maxKeyCandidates = 8   // columns that are tried
 	maxKeyRows       = 512 // rows of a result that are looked at
-	maxTurnover      = 3   // distinct keys over all results per row of the largest: above it they do not recur
+	maxTurnover      = 3   // distinct keys over all results per row of the largest: above it they recur only if they are rare
+	leastRecurring   = .2  // the part of rare keys' appearances of which another result has the key too
+	leastCollisions  = 2   // duplicates within results that numbers drawn alike would have had, and rare keys have not
 )
 
 // learnKeys returns the set of columns that makes the best key: unique if possible, recurring most, smallest,
@@ -118,8 +120,8 @@ func learnKeys(seen []*outcome.Outcome, width int) (keys []int, ordinal bool) {
 	}
 	best := choice{duplicates: true, turnover: math.Inf(1)}
 	for _, set := range subsets(columns) {
-		dup, turnover := recurrence(seen, set)
-		if turnover > maxTurnover {
+		dup, turnover, rare := recurrence(seen, set)
+		if turnover > maxTurnover && !rare {
 			continue
 		}
 		better := best.columns == nil
@@ -188,11 +190,12 @@ func subsets(columns []int) [][]int {
 	return sets
 }
 
-// recurrence reports whether a key comes twice in a result, and the number of distinct keys over all results per key of
-// the largest.
-func recurrence(seen []*outcome.Outcome, columns []int) (duplicates bool, turnover float64) {
-	all := map[string]bool{}
-	most := 0
+// recurrence reports whether a key comes twice in a result, the number of distinct keys over all results per key of the
+// largest, and whether the keys are rare ones: each is in few results, and yet they come again, never twice in one result.
+// Noisy numbers would come twice: of these many duplicates must be missing.
+func recurrence(seen []*outcome.Outcome, columns []int) (duplicates bool, turnover float64, rare bool) {
+	all := map[string]int{} // in how many results
+	most, pairs, numbers := 0, 0., false
 	var buf []byte
 	for _, o := range seen {
 		own := map[string]bool{}
@@ -200,16 +203,31 @@ func recurrence(seen []*outcome.Outcome, columns []int) (duplicates bool, turnov
 			buf = appendKey(buf[:0], row, columns)
 			if own[string(buf)] {
 				duplicates = true
+				continue
 			}
 			own[string(buf)] = true
-			all[string(buf)] = true
+			all[string(buf)]++
+			for _, c := range columns {
+				numbers = numbers || c < len(row) && row[c].Kind == outcome.Number
+			}
 		}
 		most = max(most, len(own))
+		pairs += float64(len(own)) * float64(len(own)-1) / 2
 	}
 	if most == 0 {
-		return duplicates, math.Inf(1)
+		return duplicates, math.Inf(1), false
 	}
-	return duplicates, float64(len(all)) / float64(most)
+	appearances, again, alike := 0., 0., 0.
+	for _, n := range all {
+		k := float64(n)
+		appearances, alike = appearances+k, alike+k*(k-1)
+		if n > 1 {
+			again += k
+		}
+	}
+	collisions := pairs * alike / max(1, appearances*(appearances-1))
+	rare = !duplicates && again >= leastRecurring*appearances && (!numbers || collisions >= leastCollisions)
+	return duplicates, float64(len(all)) / float64(most), rare
 }
 
 // appendKey appends a binary form of a row's key, unambiguous but for the hashes of long texts.

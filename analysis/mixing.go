@@ -27,6 +27,11 @@ const (
 	leastPair = 1   // the two trials of a pair
 )
 
+// leastCoupling is by how much the strongest coupling must change the probability that both bits are 1 to count. Where both
+// events are rare and never come together, it does not: coupling leaves the mean of the logarithm of a pair's factor as it is, and
+// adds to its variance a part of about the rarer event's probability.
+const leastCoupling = 1. / 256
+
 // mixingValues is the number of the latest pairs that are looked at.
 const mixingValues = 512
 
@@ -145,8 +150,12 @@ func pairMixing(x, y []uint8) float64 {
 	}
 	p, q = (p+.5)/(n+1), (q+.5)/(n+1)
 	free := [2][2]float64{{(1 - p) * (1 - q), (1 - p) * q}, {p * (1 - q), p * q}}
-	average := math.Inf(-1)
+	average, kinds := math.Inf(-1), 0
 	for _, both := range [2]float64{min(p, q), max(0, p+q-1)} { // the probability that both bits are 1: alike, unlike
+		if math.Abs(both-p*q) < leastCoupling {
+			continue
+		}
+		kinds++
 		close := [2][2]float64{{1 - p - q + both, q - both}, {p - both, both}}
 		for _, s := range coupling {
 			l := 0.0
@@ -158,5 +167,8 @@ func pairMixing(x, y []uint8) float64 {
 			average = logAdd(average, l)
 		}
 	}
-	return math.Log(float64(2*len(coupling))) - average
+	if kinds == 0 {
+		return math.Inf(1)
+	}
+	return math.Log(float64(kinds*len(coupling))) - average
 }

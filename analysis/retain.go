@@ -35,13 +35,17 @@ func (a *Audit) retain(d0, d1 *Outcome) {
 	if a.reader != nil && (widthOf(d0) != a.reader.width || widthOf(d1) != a.reader.width) {
 		a.unmatched++
 	}
-	if a.reader != nil && !a.reader.keyed && (len(d0.Rows) > 1 || len(d1.Rows) > 1) {
-		a.misfit = true
-	}
 	p := retained{worlds: [2]*Outcome{d0, d1}}
 	for w, o := range p.worlds {
 		if sizeOf(o) > maxRetainedBytes {
 			p.worlds[w], p.cut = sampleOf(o), true
+		}
+	}
+	if a.reader != nil && !a.reader.keyed && (len(d0.Rows) > 1 || len(d1.Rows) > 1) {
+		a.misfit = true
+		if len(a.retained) >= firstRetained { // the layout is learned at the end of the block, when the latest are others
+			a.retained[firstRetained-1] = p
+			return
 		}
 	}
 	if len(a.retained) < firstRetained+latestRetained {

@@ -27,6 +27,7 @@ const (
 	productsScore                      // joint, knows how the slots vary together in each world
 	extremeScore                       // the greatest standardised value of a result
 	revealScore                        // a rare number that comes again and again in one world only
+	beyondScore                        // a value that the other world has never shown
 )
 
 // derived reports whether a score is computed from others' pasts, which are learned anew, and keeps none of its own.

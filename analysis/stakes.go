@@ -10,11 +10,11 @@ func weightsFor(many bool) (w stakesOf) {
 	if many {
 		return stakesOf{slots: .329, rows: .12, repeats: .03, reveal: .001, lowBit: .02, fineness: .01, laplace: .13, calibratedLaplace: .08, gauss: .13, contrast: .02, discriminant: .03, products: .005, extreme: .005, fraction: .005, ratio: .02, calibrated: .035}
 	}
-	return stakesOf{slots: .279, rows: .01, repeats: .02, reveal: .001, lowBit: .05, fineness: .07, fitted: .04, law: .52, words: .4, fraction: .005}
+	return stakesOf{slots: .279, rows: .01, repeats: .02, reveal: .001, lowBit: .05, fineness: .07, fitted: .04, law: .505, words: .4, fraction: .005, beyond: .02}
 }
 
 type stakesOf struct {
-	slots, rows, repeats, reveal, lowBit, laplace, gauss, fitted, law, words, contrast, discriminant, products, extreme, fraction, ratio, calibrated, calibratedLaplace, fineness float64
+	slots, rows, repeats, reveal, lowBit, laplace, gauss, fitted, law, words, contrast, discriminant, products, extreme, fraction, ratio, calibrated, calibratedLaplace, fineness, beyond float64
 }
 
 // mixtures are the priors over effect sizes.
@@ -75,14 +75,14 @@ func (a *Audit) learnLayout(e *epoch) {
 		}
 	} else if l.width >= 0 {
 		if anyNumber(seen) {
-			a.specials = append(a.specials, &series{kind: fittedScore})
+			a.specials = append(a.specials, &series{kind: fittedScore}, &series{kind: beyondScore})
 		}
 		a.specials = append(a.specials, &series{kind: lawScore})
 	}
 	if l.width >= 0 {
 		a.specials = append(a.specials, &series{kind: fractionScore}, &series{kind: finenessScore})
 	}
-	a.repeats = repeats{}
+	a.repeats, a.beyond = repeats{}, beyond{}
 	for _, p := range a.retained {
 		if d0, d1 := p.worlds[0], p.worlds[1]; !p.cut {
 			a.read(d0, d1, [2]uint64{fingerprint(d0), fingerprint(d1)})
@@ -118,7 +118,7 @@ func (a *Audit) fundSlots(e *epoch) {
 			m = a.mix.fitted
 		case s.kind == lawScore || s.kind == calibratedScore || s.kind == calibratedLaplaceScore || s.kind == revealScore:
 			m = a.mix.law
-		case s.kind == lowBitScore || s.kind == repeatScore || s.kind == finenessScore:
+		case s.kind == lowBitScore || s.kind == repeatScore || s.kind == beyondScore || s.kind == finenessScore || s.kind == slotScore && s.rare():
 			m = a.mix.support
 		}
 		s.id, s.staked = a.book.open(views, m), true
@@ -162,6 +162,8 @@ func (a *Audit) fundSlots(e *epoch) {
 			give(s, w.fraction, []view{sorted})
 		case finenessScore:
 			give(s, w.fineness, []view{ascending})
+		case beyondScore:
+			give(s, w.beyond, []view{sorted})
 		case ratioScore:
 			if len(a.slots) <= maxLearnedSlots {
 				give(s, w.ratio, []view{ascending})
@@ -200,20 +202,37 @@ func (a *Audit) fundSlots(e *epoch) {
 	a.funded = len(a.slots)
 }
 
+// manySlots is the number of slots up to which each has several views.
+const manySlots = 64
+
+// rare reports whether a slot's group was in at most a fifth of the kept results.
+func (s *series) rare() bool {
+	there := 0
+	for _, codes := range s.past {
+		for _, c := range codes {
+			there += b2i(isNumber(c) || categoryOf(c) != absent)
+		}
+	}
+	return 5*there <= 2*len(s.past[0])
+}
+
 // slotViews returns the views of a slot: fewer when there are many.
 func (a *Audit) slotViews() []view {
 	switch {
 	case len(a.slots) <= fewSlots:
 		return []view{ascending, folded, sorted}
-	case len(a.slots) <= 64:
+	case len(a.slots) <= manySlots:
 		return []view{ascending, sorted}
 	}
 	return []view{ascending}
 }
 
 // firstDivision is the number of pairs at which the wealth is first divided among the scores by what the past shows;
-// it is again at every doubling.
+// it is again at every doubling, and where many slots share it, whenever the pairs have grown by half.
 const firstDivision = 32
+
+// shownBeyond is the weight by which a share is given to what one world never shows, where the past has that.
+const shownBeyond = .25
 
 // divide moves wealth to the scores whose past speaks loudest against the claim. A quarter of it keeps the weights that the
 // scores began with; the rest goes by these weights times exp(z^2/2), z the studentised gap of a score's events in
@@ -224,6 +243,9 @@ func (a *Audit) divide(e *epoch) {
 		return
 	}
 	a.divideAt = 2 * a.pairs
+	if len(a.slots) > manySlots {
+		a.divideAt = a.pairs + a.pairs/2
+	}
 	w := weightsFor(len(a.slots) > 1 || a.reader.keyed)
 	if r := a.ofKind(revealScore); r != nil && r.table != nil && r.table.laws != nil { // it keeps what it was lent
 		w.reveal = revealShare / (1 - revealShare)
@@ -242,6 +264,9 @@ func (a *Audit) divide(e *epoch) {
 		}
 		e.shift = append(e.shift, grant{score: en.score})
 		prior = append(prior, p)
+		if s.kind == beyondScore { // it has a table only where the past shows it
+			p = shownBeyond
+		}
 		loud = append(loud, math.Log(p)+loudness(a.lead.null, en.table, &a.book)/2)
 	}
 	for _, s := range a.specials {
@@ -321,6 +346,8 @@ func (w *stakesOf) of(k kind) float64 {
 		return w.calibrated
 	case finenessScore:
 		return w.fineness
+	case beyondScore:
+		return w.beyond
 	}
 	return 0
 }

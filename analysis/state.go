@@ -133,6 +133,7 @@ func (c *codec) pointers(a *Audit) {
 	c.fineness(&a.fineness)
 	c.products(&a.products)
 	c.extreme(&a.extreme)
+	c.beyond(&a.beyond)
 	c.certificate(a)
 	list(c, &a.retained, func(p *retained) {
 		c.outcome(&p.worlds[0])
@@ -280,7 +281,7 @@ func (c *codec) series(p **series, tables *[]*table) {
 	c.bool(&s.watch.difference)
 	c.bool(&s.watch.sum)
 	c.independence(&s.independence)
-	c.check(s.kind <= revealScore && s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
+	c.check(s.kind <= beyondScore && s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
 	c.check(s.table == nil || s.table.bins() == s.binner.bins() && s.table.numeric == s.binner.numeric())
 }
 

@@ -163,11 +163,22 @@ func (c *codec) fraction(f *fraction) {
 	num(c, &f.slot)
 	c.check(f.slot >= 0)
 	c.float(&f.modulus)
+	c.bool(&f.learned)
+	c.float(&f.origin)
 }
 
 func (c *codec) fineness(f *fineness) {
 	list(c, &f.centers, func(x *[2]float64) { c.float(&x[0]); c.float(&x[1]) })
 	c.check(len(f.centers) <= maxFineSlots)
+}
+
+func (c *codec) beyond(b *beyond) {
+	for w := range b.n {
+		num(c, &b.n[w])
+		c.check(b.n[w] >= 0)
+		c.float(&b.low[w])
+		c.float(&b.top[w])
+	}
 }
 
 func (c *codec) learned(l *learned) {

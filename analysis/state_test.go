@@ -30,6 +30,9 @@ var stateShapes = append(shapes[:len(shapes):len(shapes)], []struct {
 	{"products", leaksTogether[0].d},
 	{"extreme", leaksTogether[3].d},
 	{"revealing", revealing(.04)},
+	{"period", func(r *rand.Rand) (d0, d1 analysis.Outcome) { return modulo(r, 0), modulo(r, .5) }},
+	{"third moment", func(r *rand.Rand) (d0, d1 analysis.Outcome) { return skewed(r, 1), skewed(r, -1) }},
+	{"rare keys", func(r *rand.Rand) (d0, d1 analysis.Outcome) { return rareKeys(r, 0), rareKeys(r, 50) }},
 	{"category and number", func(r *rand.Rand) (d0, d1 analysis.Outcome) { return sorted(r, 0), sorted(r, 1) }},
 }...)
 

@@ -161,6 +161,10 @@ func (a *Audit) learn(e *epoch) {
 			if a.turnReveal(s, e); s.table.laws == nil {
 				continue
 			}
+		case beyondScore:
+			if a.turnBeyond(s); s.table == nil {
+				continue
+			}
 		default:
 			s.turn(n, maxSpecialBins, &a.scratch)
 		}

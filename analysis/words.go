@@ -23,6 +23,8 @@ func (a *Audit) outcomes(s *series, set uint64) withheld.Text {
 		return withheld.Public("a result seen before in that world alone")
 	case revealScore:
 		return withheld.Public("a rare result that was seen before in that world alone")
+	case beyondScore:
+		return withheld.Public("a number beyond the range of the other world, or a result seen before in one world alone")
 	case lowBitScore:
 		return withheld.Sprintf("lowest bits of the numbers: %s", words(nounOf("exponent", "exponents")))
 	case fittedScore:

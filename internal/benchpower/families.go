@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis"
 )
@@ -46,7 +47,7 @@ func named(f family, name string) family {
 
 // wrong are mechanisms that leak more than they claim.
 func wrong() []family {
-	var fs []family
+	fs := rareWrong()
 	for _, c := range []struct {
 		claim, true float64
 		budget, bar int
@@ -192,7 +193,7 @@ func wrong() []family {
 func right() []family {
 	sigma := gaussSigma(1, 1e-5)
 	oneGood, oneBad := candidates()
-	return append([]family{
+	return slices.Concat(rareRight(), jointlyRight(), []family{
 		{name: "Laplace 1", claim: only(1), draw: laplaceShift(1)},
 		{name: "Laplace 0.1", claim: only(.1), draw: laplaceShift(.1)},
 		{
@@ -242,7 +243,7 @@ func right() []family {
 				return value(math.Round(min(max(x+lap(r, 1), -1), 2)*4) / 4)
 			}),
 		},
-	}, jointlyRight()...)
+	})
 }
 
 func pOf(k int, epsilon float64) float64 {

@@ -100,7 +100,7 @@ func jointlyRight() []family {
 				return groups(oneMoves(r, 20, moved))
 			}),
 		},
-		{name: "one of two values by binary response 1 in 1 of 50 trials", claim: only(1), draw: each(p, 1-p, seldom)},
+		{name: "one of two values by binary response 1 in 1 of 50 trials", claim: only(1), draw: each(p, 1-p, sometimesExact)},
 		{name: "far out with probability .01 against .01/e 1", claim: only(1), draw: each(.01, .01*math.Exp(-1), farOut)},
 		{
 			name: "half of the noise in 1 of 20 trials 1", claim: only(1),
@@ -223,8 +223,8 @@ func farOut(r *rand.Rand, p float64) analysis.Outcome {
 	return value(x)
 }
 
-// seldom is one of two exact values in one of 50 trials, by randomised response, else the same Laplace noise in both worlds.
-func seldom(r *rand.Rand, p float64) analysis.Outcome {
+// sometimesExact is one of two exact values in one of 50 trials, by randomised response, else the same Laplace noise in both worlds.
+func sometimesExact(r *rand.Rand, p float64) analysis.Outcome {
 	if r.IntN(50) > 0 {
 		return value(lap(r, 1))
 	}

@@ -1,0 +1,69 @@
+package analysis
+
+import "math"
+
+// beyond scores a single value by what the other world has never shown: a number outside the range of all numbers of the other
+// world so far, though not of its own, or a result that was seen before in its own world alone. Noise that is clamped, truncated or
+// one-sided has ends that give the true answer away. Where the laws have one support this is as rare as 1/n after n pairs, and as
+// likely in one world as in the other up to the claim.
+type beyond struct {
+	n        [2]int
+	low, top [2]float64 // of each world's numbers
+}
+
+// leastBeyond is the number of a world's numbers from which their range counts.
+const leastBeyond = 16
+
+// code scores an outcome, whichever world it is of, given what its whole result repeats.
+func (b *beyond) code(c, repeated code) code {
+	if !isNumber(c) || min(b.n[0], b.n[1]) < leastBeyond {
+		return category(elsewhere)
+	}
+	outside := func(w int) bool { return c < b.low[w] || c > b.top[w] }
+	switch out0, out1 := outside(0), outside(1); {
+	case out1 && !out0:
+		return category(onD0Only)
+	case out0 && !out1:
+		return category(onD1Only)
+	}
+	return repeated
+}
+
+// add takes a pair.
+func (b *beyond) add(c0, c1 code) {
+	for w, c := range [2]code{c0, c1} {
+		if !isNumber(c) {
+			continue
+		}
+		if b.n[w]++; b.n[w] == 1 {
+			b.low[w], b.top[w] = c, c
+		}
+		b.low[w], b.top[w] = math.Min(b.low[w], c), math.Max(b.top[w], c)
+	}
+}
+
+// turnBeyond starts the next table. Nothing is bet unless the past shows more of one world's outcomes than chance does.
+func (a *Audit) turnBeyond(s *series) {
+	s.table = nil
+	if a.slots[0].shared {
+		return
+	}
+	var right, wrong float64 // seen in the world that the category speaks for, and in the other
+	for w, codes := range s.past {
+		for _, c := range codes {
+			switch id := categoryOf(c); {
+			case id == elsewhere:
+			case int(id) == onD0Only+w:
+				right++
+			default:
+				wrong++
+			}
+		}
+	}
+	if gap := right - wrong; gap < 0 || gap*gap <= 3*(right+wrong) {
+		return
+	}
+	s.binner = binner{categories: []uint16{onD0Only, onD1Only}}
+	s.table = newTable(1, s.binner.bins())
+	s.recount()
+}

@@ -1,0 +1,108 @@
+package analysis
+
+import (
+	"math"
+	"math/cmplx"
+	"slices"
+
+	"gonum.org/v1/gonum/dsp/fourier"
+)
+
+// This file finds the period modulo which the worlds differ most, for periods that are no round number.
+//
+// The values of the past within four half interquartile ranges of the median are put into periodCells cells, and the Fourier
+// transform of both worlds' histograms is compared frequency by frequency. Where the laws are the same, the squared distance of
+// the two, over its variance, is about exponential with mean 1 at each frequency. One transform costs the same whatever the number of
+// values, and only one frequency is looked at more closely.
+
+// Limits on what is looked for.
+const (
+	periodCells      = 4096
+	leastPeriodPairs = 48
+	periodReach      = 4.  // half interquartile ranges
+	leastPeriod      = 20. // squared distance over its variance: chance passes it at one of 1365 frequencies once in 350,000
+)
+
+// period is a modulus, and the value from which multiples of it are counted.
+type period struct{ length, origin float64 }
+
+// findPeriod returns the period under which the past values of two worlds differ most, and their squared distance over its
+// variance; 0 where there is nothing to compare.
+func (sc *scratch) findPeriod(past [2][]code, p portion) (found period, distance float64) {
+	sc.values = sc.values[:0]
+	var n [2]int
+	for w, codes := range past {
+		for k := range p.n {
+			if c := codes[p.at(k)]; isNumber(c) {
+				sc.values = append(sc.values, c)
+				n[w]++
+			}
+		}
+	}
+	if min(n[0], n[1]) < leastPeriodPairs {
+		return found, 0
+	}
+	if sc.fft == nil {
+		sc.fft, sc.cells = fourier.NewCmplxFFT(periodCells), make([]complex128, periodCells)
+		sc.waves = make([]complex128, periodCells)
+	}
+	sorted := append([]float64(nil), sc.values...)
+	slices.Sort(sorted)
+	m := len(sorted)
+	middle, half := sorted[m/2], (sorted[m-1-m/4]-sorted[m/4])/2
+	reach := periodReach * half
+	unit := 2 * reach / periodCells
+	// Cells finer than the last place of the values would show how these are rounded.
+	if !(unit > 0) || math.IsInf(reach, 0) || unit < 0x1p-48*(math.Abs(middle)+reach) {
+		return found, 0
+	}
+	clear(sc.cells)
+	for i, x := range sc.values {
+		at := math.Floor((x - middle + reach) / unit)
+		if at < 0 || at >= periodCells {
+			continue
+		}
+		if i < n[0] {
+			sc.cells[int(at)] += complex(1/float64(n[0]), 0)
+		} else {
+			sc.cells[int(at)] += complex(0, 1/float64(n[1]))
+		}
+	}
+	sc.waves = sc.fft.Coefficients(sc.waves, sc.cells)
+	scale := float64(n[0]) * float64(n[1]) / float64(n[0]+n[1])
+	best := 0
+	// Longer periods than half of an interquartile range are seen in the value itself.
+	for k := int(4 * periodReach / 2); k < periodCells/3; k++ {
+		z, mirrored := sc.waves[k], cmplx.Conj(sc.waves[periodCells-k])
+		gap := (z+mirrored)/2 - (z-mirrored)/2i
+		if d := scale * (real(gap)*real(gap) + imag(gap)*imag(gap)); d > distance {
+			distance, best = d, k
+		}
+	}
+	if distance < leastPeriod {
+		return found, distance
+	}
+	exact := func(frequency float64) float64 {
+		var sum [2]complex128
+		for i, x := range sc.values {
+			if math.Abs(x-middle) > reach {
+				continue
+			}
+			s, c := math.Sincos(2 * math.Pi * frequency * (x - middle))
+			sum[b2i(i >= n[0])] += complex(c, s)
+		}
+		gap := sum[0]/complex(float64(n[0]), 0) - sum[1]/complex(float64(n[1]), 0)
+		return scale * (real(gap)*real(gap) + imag(gap)*imag(gap))
+	}
+	frequency := float64(best) / (2 * reach)
+	distance = exact(frequency)
+	for step := 1 / (4 * reach); step > 1e-4/reach; step /= 2 {
+		for _, f := range [2]float64{frequency - step, frequency + step} {
+			if d := exact(f); d > distance {
+				frequency, distance = f, d
+				break
+			}
+		}
+	}
+	return period{1 / frequency, middle}, distance
+}
