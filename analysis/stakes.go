@@ -10,7 +10,7 @@ func weightsFor(many bool) (w stakesOf) {
 	if many {
 		return stakesOf{slots: .34, rows: .12, repeats: .03, lowBit: .02, fineness: .01, laplace: .13, calibratedLaplace: .08, gauss: .13, contrast: .02, discriminant: .03, fraction: .005, ratio: .02, calibrated: .035}
 	}
-	return stakesOf{slots: .28, rows: .01, repeats: .02, lowBit: .05, fineness: .07, fitted: .04, law: .505, words: .4, fraction: .005, beyond: .02}
+	return stakesOf{slots: .28, rows: .01, repeats: .02, lowBit: .05, fineness: .07, fitted: .04, law: .5, words: .4, fraction: .005, beyond: .02}
 }
 
 type stakesOf struct {
