@@ -115,7 +115,7 @@ func TestLeaks(t *testing.T) {
 				d0 = failed("22012")
 			}
 			return d0, value(lap(r, 1))
-		}, "error 22012 only on D0, never on D1"},
+		}, "error 22012"},
 		{"lowest_bits", 1, 0, 180, func(r *rand.Rand) (d0, d1 analysis.Outcome) {
 			naive := func() float64 {
 				u := r.Float64() - .5

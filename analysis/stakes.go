@@ -10,7 +10,7 @@ func weightsFor(many bool) (w stakesOf) {
 	if many {
 		return stakesOf{slots: .329, rows: .12, repeats: .03, reveal: .001, lowBit: .02, fineness: .01, laplace: .13, calibratedLaplace: .08, gauss: .13, contrast: .02, discriminant: .03, products: .005, extreme: .005, fraction: .005, ratio: .02, calibrated: .035}
 	}
-	return stakesOf{slots: .279, rows: .01, repeats: .02, reveal: .001, lowBit: .05, fineness: .07, fitted: .04, law: .505, words: .4, fraction: .005, beyond: .02}
+	return stakesOf{slots: .279, rows: .01, repeats: .02, reveal: .001, lowBit: .05, fineness: .07, fitted: .04, law: .5, words: .4, fraction: .005, beyond: .02}
 }
 
 type stakesOf struct {
