@@ -33,6 +33,7 @@ type suspected struct {
 	pairs      int     // of trials; 0 = there is no confirmation
 	detectedAt int     // 0 = the answers never varied
 	lower      float64 // the bound
+	level      float64 // of the confirmation, as a multiple of the audit's error rate
 	kept       int     // pairs of the past that were kept
 	relation   int     // the relation between trials that showed most, of the slot, and the log of its ratio
 	slot       int
@@ -42,21 +43,21 @@ type suspected struct {
 // Confirm begins the confirmation of a violation: pairs from now on are of fresh trials, which the caller takes in sessions of
 // their own. Evidence, bound and tests of independence begin anew. What was learned stays: the bets follow from earlier pairs, as all
 // bets do, and the parts of the wealth keep the proportions that they have won. So the price is little more than what somebody who knows
-// both laws would need. A violation then takes wealth against twice the audit's error rate (see ConfirmationLevel), beside what it took
-// before. budget is the greatest number of fresh pairs. It returns an error where there is no violation, or where one is being
-// confirmed already.
-func (a *Audit) Confirm(budget int) error {
+// both laws would need. budget is the greatest number of fresh pairs. level is the error rate of the confirmation as a multiple of the
+// audit's, 1 to ConfirmationLevel; it is 1 where the first trials showed no epsilon, but answers that never vary. It returns an error where
+// there is no violation, or where one is being confirmed already.
+func (a *Audit) Confirm(budget int, level float64) error {
 	switch {
 	case a.first.pairs > 0:
 		return errors.New("analysis: the violation is being confirmed already")
 	case a.detectedAt == 0 && !a.sameAnswer():
 		return errors.New("analysis: there is no violation to confirm")
-	case budget < 1:
-		return fmt.Errorf("analysis: a confirmation needs a budget of at least one pair, not %d", budget)
+	case budget < 1 || !(level >= 1 && level <= ConfirmationLevel):
+		return fmt.Errorf("analysis: a confirmation takes a budget of at least one pair and a level of 1 to %d, not %d and %v", ConfirmationLevel, budget, level)
 	}
-	a.first = suspected{pairs: a.pairs, detectedAt: a.detectedAt, relation: -1, ratio: math.Inf(-1)}
+	a.first = suspected{pairs: a.pairs, detectedAt: a.detectedAt, level: 1, relation: -1, ratio: math.Inf(-1)}
 	if a.detectedAt > 0 {
-		a.first.lower = a.lower()
+		a.first.lower, a.first.level = a.lower(), level
 	}
 	for i, s := range a.slots {
 		for r, e := range s.independence.each(s.shared) {
@@ -73,19 +74,17 @@ func (a *Audit) Confirm(budget int) error {
 	return nil
 }
 
-// ConfirmationLevel is the error rate of a confirmation as a multiple of the audit's. The first trials guard that rate, so that any
-// level is sound while trials are independent. This one bounds the violations where the first trials are worthless, because they depend on
-// each other in a way that nothing shows and that ends with a session.
+// ConfirmationLevel is the greatest error rate of a confirmation as a multiple of the audit's. The first trials guard that rate, so that
+// any level is sound while trials are independent. This one bounds the violations where the first trials are worthless, because they
+// depend on each other in a way that nothing shows and that ends with a session.
 const ConfirmationLevel = 2
 
-// wealthNeeded returns the log of the wealth that a violation takes. Where the trials before a confirmation showed no epsilon, but
-// answers that never vary, the confirmation has the audit's level.
+// wealthNeeded returns the log of the wealth that a violation takes.
 func (a *Audit) wealthNeeded() float64 {
-	rate := 1 - a.opts.Confidence
-	if a.confirming() && a.first.detectedAt > 0 {
-		rate *= ConfirmationLevel
+	if !a.confirming() {
+		return -math.Log(1 - a.opts.Confidence)
 	}
-	return -math.Log(rate)
+	return -math.Log(a.first.level * (1 - a.opts.Confidence))
 }
 
 // ConfirmationBudget is the number of fresh pairs that a confirmation takes at most, of a violation that so many pairs showed. Some

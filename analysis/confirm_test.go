@@ -19,7 +19,7 @@ func confirmed(t *testing.T, a *analysis.Audit, d func() (d0, d1 analysis.Outcom
 	if before = a.Report().Trials.D0; a.Report().Verdict != analysis.Violation {
 		t.Fatalf("after %d pairs: %s", before, a.Report().Reason)
 	}
-	if err := a.Confirm(analysis.ConfirmationBudget(before)); err != nil {
+	if err := a.Confirm(analysis.ConfirmationBudget(before), analysis.ConfirmationLevel); err != nil {
 		t.Fatal(err)
 	}
 	for !a.Decided() {
@@ -78,7 +78,7 @@ func TestNotConfirmed(t *testing.T) {
 				for !a.Decided() {
 					a.Add(c.first(r))
 				}
-				if err := a.Confirm(150); err != nil {
+				if err := a.Confirm(150, analysis.ConfirmationLevel); err != nil {
 					t.Fatal(err)
 				}
 				if got := a.Report(); got.Verdict != analysis.Inconclusive || got.EpsilonLower != 0 || got.Confirmation.State != analysis.ConfirmationRunning {
@@ -114,7 +114,7 @@ func TestDependenceInAConfirmation(t *testing.T) {
 	for !a.Decided() {
 		a.Add(groups(lap(r, 1), lap(r, 1)), groups(9+lap(r, 1), lap(r, 1)))
 	}
-	if err := a.Confirm(500); err != nil {
+	if err := a.Confirm(500, analysis.ConfirmationLevel); err != nil {
 		t.Fatal(err)
 	}
 	x, y := 0.0, 0.0
@@ -136,19 +136,22 @@ func TestConfirmRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Confirm(100); err == nil {
+	if err := a.Confirm(100, analysis.ConfirmationLevel); err == nil {
 		t.Error("no violation: confirmed")
 	}
 	for !a.Decided() {
 		a.Add(laplaceShift(4)(r))
 	}
-	if err := a.Confirm(0); err == nil {
+	if err := a.Confirm(0, 1); err == nil {
 		t.Error("no budget: accepted")
 	}
-	if err := a.Confirm(100); err != nil {
+	if err := a.Confirm(100, 3); err == nil {
+		t.Error("level 3: accepted")
+	}
+	if err := a.Confirm(100, analysis.ConfirmationLevel); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Confirm(100); err == nil {
+	if err := a.Confirm(100, analysis.ConfirmationLevel); err == nil {
 		t.Error("begun twice")
 	}
 }
@@ -166,7 +169,7 @@ func TestSaveConfirmation(t *testing.T) {
 		for ; !a.Decided() && i < len(pairs); i++ {
 			a.Add(pairs[i][0], pairs[i][1])
 		}
-		if a.Confirm(40) != nil {
+		if a.Confirm(40, analysis.ConfirmationLevel) != nil {
 			continue // an honest shape
 		}
 		two := a

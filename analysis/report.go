@@ -177,6 +177,9 @@ func (a *Audit) Report() Report {
 	}
 	r.ClopperPearson = a.clopperPearson()
 	r.Deterministic = a.deterministic()
+	if a.monotony.pairs > 1 && a.monotony.constant() { // no epsilon follows from answers that never vary
+		r.ClopperPearson, r.EpsilonEstimate = nil, Float(math.NaN())
+	}
 	if r.Verdict, r.Reason = a.verdict(&r); r.Verdict != Violation {
 		r.DetectedAt = nil
 	}

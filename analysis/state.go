@@ -89,9 +89,11 @@ func (a *Audit) state(c *codec) {
 		num(c, x)
 	}
 	c.float(&a.first.lower)
+	c.float(&a.first.level)
 	c.float(&a.first.ratio)
 	f := &a.first
 	c.check(f.pairs >= 0 && f.pairs <= a.pairs && f.detectedAt >= 0 && f.detectedAt <= f.pairs && f.kept >= 0)
+	c.check(f.pairs == 0 || f.level >= 1 && f.level <= ConfirmationLevel)
 	c.check(f.relation >= -1 && f.relation < relationCount && f.slot >= 0)
 	a.threshold = a.wealthNeeded()
 	c.bool(&a.misfit)

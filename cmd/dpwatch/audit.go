@@ -174,10 +174,11 @@ func gather(ctx context.Context, run *replay.Run, w *watch, copies *copyWatch, b
 
 // confirm has the violation that the trials show confirmed on fresh ones, each in a session of its own, as dpwatch run does.
 func confirm(ctx context.Context, f auditFlags, player *replay.Player, s replay.Statement, w *watch, copies *copyWatch, bar *progressbar.ProgressBar) error {
-	if err := w.Confirm(); err != nil {
+	hoisted := s.Hoist != nil && s.Hoist.Report().HoistedRounds > 0
+	if err := w.Confirm(hoisted); err != nil {
 		return err
 	}
-	if s.Hoist != nil && s.Hoist.Report().HoistedRounds > 0 {
+	if hoisted {
 		s.Hoist.Stop("hoisted trials show a violation, which is confirmed on whole trials")
 	}
 	s.Separate = w.Separation(f.varyText)

@@ -88,8 +88,13 @@ func (e *Evidence) Confirming() bool { return e.before != nil }
 // settled reports whether a confirmation is not about a neighbour.
 func (e *Evidence) settled(i int) bool { return e.before != nil && e.before[i] != nil }
 
-// Confirm begins the confirmation of what Found reports: the rounds that Add takes from now on are separate ones.
-func (e *Evidence) Confirm() error {
+// Confirm begins the confirmation of what Found reports: the rounds that Add takes from now on are separate ones. What hoisted trials
+// show is confirmed at the audit's own error rate, so that this rate rests on nothing that hoisting rests on.
+func (e *Evidence) Confirm(hoisted bool) error {
+	level := float64(analysis.ConfirmationLevel)
+	if hoisted {
+		level = 1
+	}
 	before := make([]*analysis.Report, len(e.audits))
 	for i, a := range e.audits {
 		r := e.Report(i)
@@ -97,7 +102,7 @@ func (e *Evidence) Confirm() error {
 			before[i] = &r
 			continue
 		}
-		if err := a.Confirm(min(analysis.ConfirmationBudget(r.Trials.D0), e.budget)); err != nil {
+		if err := a.Confirm(min(analysis.ConfirmationBudget(r.Trials.D0), e.budget), level); err != nil {
 			return err
 		}
 	}

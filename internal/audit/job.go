@@ -198,7 +198,8 @@ func (a *Auditor) finding(j *job, w *world, r analysis.Report) alert.Finding {
 		ID: j.id, Group: j.plan.Group, Summary: j.plan.Summary, User: j.query.User, Database: j.query.Database,
 		Neighbour: w.schema, Route: j.Owner.Route, Epsilon: float64(r.Claimed.Epsilon), Delta: r.Claimed.Delta, Source: r.Claimed.Source,
 		Lower: float64(r.EpsilonLower), Estimate: float64(r.EpsilonEstimate), Confidence: r.Confidence, Reason: r.Reason,
-		TrialsD0: r.Trials.D0, TrialsD1: r.Trials.D1, Odds: float64(r.Attacker.PosteriorOdds),
+		Deterministic: r.DetectedAt == nil,
+		TrialsD0:      r.Trials.D0, TrialsD1: r.Trials.D1, Odds: float64(r.Attacker.PosteriorOdds),
 	}
 	if a.opt.ShowValues {
 		r = r.Reveal()

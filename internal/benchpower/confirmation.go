@@ -16,7 +16,7 @@ type confirmation struct {
 // confirm draws fresh pairs until a violation is confirmed, or the budget of the confirmation is used.
 func confirm(a *analysis.Audit, draw func() (d0, d1 analysis.Outcome)) (confirmation, error) {
 	c := confirmation{suspected: true, before: a.Report().Trials.D0}
-	if err := a.Confirm(analysis.ConfirmationBudget(c.before)); err != nil {
+	if err := a.Confirm(analysis.ConfirmationBudget(c.before), analysis.ConfirmationLevel); err != nil {
 		return c, err
 	}
 	for !a.Decided() {
