@@ -203,7 +203,11 @@ func (a *Audit) verdict(r *Report) (Verdict, string) {
 	case a.opts.NoClaim:
 		return Inconclusive, "no claim"
 	case a.sameAnswer() && a.opts.Deterministic == DeterministicViolation:
-		return Violation, fmt.Sprintf("the answers never vary in %d pairs of trials and differ between D0 and D1: %s; no epsilon follows from it", a.monotony.pairs, repeated)
+		trials := "trials"
+		if a.confirming() {
+			trials = "trials on fresh sessions"
+		}
+		return Violation, fmt.Sprintf("the answers never vary in %d pairs of %s and differ between D0 and D1: %s; no epsilon follows from it", a.monotony.pairs, trials, repeated)
 	case a.sameAnswer():
 		return Inconclusive, repeated + ": the answers never vary and differ between D0 and D1"
 	case a.pairs > 0 && a.withdrawn() != "":

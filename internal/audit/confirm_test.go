@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
@@ -175,7 +177,8 @@ func TestVaryText(t *testing.T) {
 // lasts the status says so.
 func TestConfirmationInterrupted(t *testing.T) {
 	t.Parallel()
-	r := sessionEngines(t, nil)
+	registry := prometheus.NewRegistry()
+	r := sessionEngines(t, func(o *audit.Options) { o.Metrics = registry })
 	conn := pgtest.Connect(t, r.dsn)
 	// Fresh sessions take a second: those of the confirmation.
 	if _, err := conn.Exec(t.Context(), `CREATE FUNCTION slow(value float8) RETURNS float8 LANGUAGE plpgsql VOLATILE AS $$
@@ -200,9 +203,30 @@ func TestConfirmationInterrupted(t *testing.T) {
 	if e.Restarts != 1 || e.Report.Verdict != analysis.NoEvidence || e.Confirming || e.Report.Confirmation != nil {
 		t.Errorf("%s after %d restarts: %s, %+v; want no evidence on worlds that are the same", e.Report.Verdict, e.Restarts, e.Report.Reason, e.Report.Confirmation)
 	}
+	if n := counted(t, registry, "dpwatch_confirmations_total", "abandoned"); n != 1 {
+		t.Errorf("%v confirmations abandoned, want 1", n)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.findings) > 0 {
 		t.Errorf("findings %+v, want none", r.findings)
 	}
+}
+
+// counted returns a counter with one label.
+func counted(t *testing.T, registry *prometheus.Registry, name, label string) float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name && m.GetLabel()[0].GetValue() == label {
+				return m.GetCounter().GetValue()
+			}
+		}
+	}
+	t.Fatalf("no %s with %s", name, label)
+	return 0
 }
