@@ -40,13 +40,7 @@ func (w *watch) add(round replay.Round) {
 	w.Add(round)
 }
 
-// report reports on the neighbour that shows most: a violation, then the highest lower bound.
-func (w *watch) report(f auditFlags, worlds []string) conclusion {
-	c, _ := w.worst(f, worlds)
-	return c
-}
-
-// conclude reports, and draws that neighbour's figures into --plot.
+// conclude reports on the neighbour that shows most, and draws its figures into --plot.
 func (w *watch) conclude(f auditFlags, worlds []string) (conclusion, error) {
 	c, worst := w.worst(f, worlds)
 	if f.plot != "" {

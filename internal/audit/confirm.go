@@ -27,9 +27,7 @@ func (a *Auditor) confirm(j *job) error {
 	if hoisted {
 		j.hoist.Stop("hoisted trials show a violation, which is confirmed on whole trials")
 	}
-	a.mu.Lock()
-	j.confirming, j.suspected = true, suspected // it keeps its place among the audits that wait for a turn
-	a.mu.Unlock()
+	j.suspected = suspected // it keeps its place among the audits that wait for a turn
 	a.publish(j)
 	return nil
 }

@@ -204,7 +204,7 @@ func (a *Auditor) publish(j *job) {
 		partitions[i] = cutPartitions(&reports[i])
 	}
 	a.mu.Lock()
-	j.reports = reports
+	j.reports, j.confirming = reports, j.evidence.Confirming()
 	worst, r := j.worstIndex()
 	j.partitions = partitions[worst]
 	j.Trials, j.Wealth = r.Trials.D0, 0
