@@ -110,6 +110,7 @@ func (a *Audit) anew() {
 	if len(a.slots) > 0 {
 		a.first.kept = len(a.slots[0].past[0])
 	}
+	a.answers = answers{}
 }
 
 // renew sets the wealth to 1 and leaves the proportions of its parts.
