@@ -82,6 +82,7 @@ type Audit struct {
 	failures     [2]int
 	unmatched    int // results of another shape
 	answers      answers
+	first        suspected // of a confirmation
 }
 
 // New starts an audit of a claim. It returns an *InfeasibleError when the budget is too small for any method to convict

@@ -58,6 +58,7 @@ const (
 type epoch struct {
 	retire  []scoreID // their wealth becomes cash
 	void    bool      // what was won so far is given up: it rested on an assumption that broke
+	anew    bool      // a confirmation begins: the wealth is 1, in the proportions at hand
 	grants  []grant   // from the cash, in order
 	priors  []float64 // the fractions by the weights that the scores began with
 	at      float64   // the epsilon of the fractions
@@ -122,6 +123,9 @@ func (p *process) begin(k *book, e *epoch) {
 		p.lend(k, g)
 	}
 	p.divide(k, p.shares(k, e))
+	if e.anew {
+		p.renew()
+	}
 }
 
 // lend moves a fraction of all wealth to a score.

@@ -69,7 +69,7 @@ func (a *Audit) hold() string {
 		if a.pairs < stuckPairs && d.stuck() {
 			return "one world has given one answer only, in too few trials"
 		}
-		if d.differ && a.stride == 1 && !s.mixes(a.pairs, &a.scratch) {
+		if d.differ && a.stride == 1 && !s.mixes(a.pairs, a.first.kept, &a.scratch) {
 			doubtful++
 		}
 		if d.evidence(s.shared) >= limit {
@@ -102,7 +102,15 @@ func (a *Audit) withdrawn() string {
 // means anything then.
 func (a *Audit) unsound() string {
 	if a.certainlyDependent() {
-		return "trials depend on each other"
+		top, at, slot := math.Inf(-1), 0, 0
+		for i, s := range a.slots {
+			for r, e := range s.independence.each(s.shared) {
+				if e > top {
+					top, at, slot = e, r, i
+				}
+			}
+		}
+		return "trials depend on each other: " + a.relationWords(at, slot)
 	}
 	for w := range a.repeats.twice {
 		if a.repeatsTooOften(w) {

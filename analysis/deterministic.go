@@ -44,10 +44,10 @@ func (a *Audit) sameAnswer() bool {
 		return false
 	}
 	need := sameAnswerPairs
-	if precise(a.codes[0]) && precise(a.codes[1]) {
-		need = sameNumberPairs
+	if precise(a.codes[0]) && precise(a.codes[1]) || a.confirming() && a.first.detectedAt == 0 {
+		need = sameNumberPairs // in a confirmation, the pairs before it were of one answer too
 	}
-	return a.pairs >= need && a.monotony.constant() && a.monotony.first[0] != a.monotony.first[1]
+	return a.monotony.pairs >= need && a.monotony.constant() && a.monotony.first[0] != a.monotony.first[1]
 }
 
 // deterministic returns the finding, nil for none.
@@ -59,10 +59,10 @@ func (a *Audit) deterministic() *Deterministic {
 	switch {
 	case a.sameAnswer():
 		d.Kind, d.Differ = "same_answer", true
-		d.Description = fmt.Sprintf("in %d pairs of trials the answer is the same every time, and another on D1 than on D0: %s", a.pairs, howToTell)
-	case a.pairs >= sameAnswerPairs && a.monotony.constant():
+		d.Description = fmt.Sprintf("in %d pairs of trials the answer is the same every time, and another on D1 than on D0: %s", a.monotony.pairs, howToTell)
+	case a.monotony.pairs >= sameAnswerPairs && a.monotony.constant():
 		d.Kind = "same_answer"
-		d.Description = fmt.Sprintf("in %d pairs of trials the answer is the same every time, on D0 and D1 alike: %s", a.pairs, howToTell)
+		d.Description = fmt.Sprintf("in %d pairs of trials the answer is the same every time, on D0 and D1 alike: %s", a.monotony.pairs, howToTell)
 	case !a.monotony.constant() && (a.repeatsTooOften(0) || a.repeatsTooOften(1)):
 		d.Kind = "repeats"
 		d.Description = fmt.Sprintf("%d answers on D0 and %d on D1 repeat earlier ones exactly, far more than chance gives at so many digits: "+

@@ -151,6 +151,11 @@ func Temper(r Report, d0, d1 *Drift) Report {
 		r.Warnings = append(slices.Clone(r.Warnings), withheld.Public(text))
 		return r
 	}
+	if r.Confirmation != nil {
+		c := *r.Confirmation
+		c.State = NotConfirmed
+		r.Confirmation = &c
+	}
 	r.Verdict, r.Reason, r.DetectedAt, r.EpsilonLower = Inconclusive, text+"; audit it again when nothing changes", nil, 0
 	return r
 }

@@ -35,9 +35,9 @@ const leastCoupling = 1. / 256
 // mixingValues is the number of the latest pairs that are looked at.
 const mixingValues = 512
 
-// mixes reports whether the trials of a slot have shown that they are independent.
-func (s *series) mixes(pairs int, sc *scratch) bool {
-	from := max(0, len(s.past[0])-mixingValues)
+// mixes reports whether the trials of a slot since a number of them have shown that they are independent.
+func (s *series) mixes(pairs, since int, sc *scratch) bool {
+	from := max(0, len(s.past[0])-mixingValues, min(since, len(s.past[0])-1))
 	past := [2][]code{s.past[0][from:], s.past[1][from:]}
 	var own [2]float64
 	var scores [2][]float64

@@ -69,6 +69,8 @@ type Report struct {
 	Warnings          []withheld.Text `json:"warnings"`   // never null
 	// Deterministic is the finding that answers never vary, or repeat exactly; null for none.
 	Deterministic *Deterministic `json:"deterministic"`
+	// Confirmation is how the violation fares on fresh trials; null before these begin.
+	Confirmation *Confirmation `json:"confirmation"`
 }
 
 // Reveal returns a copy of the report that prints with the values of rows: for those who may read the raw data.
@@ -131,6 +133,9 @@ func (a *Audit) Report() Report {
 	if a.monotony.constant() || a.unsound() != "" {
 		lower = 0
 	}
+	if a.first.detectedAt > 0 {
+		lower = min(lower, a.first.lower)
+	}
 	r := Report{
 		Claimed:           Claimed{Epsilon: Float(a.claim.Epsilon), Delta: a.claim.Delta},
 		EpsilonLower:      Float(lower),
@@ -149,8 +154,10 @@ func (a *Audit) Report() Report {
 			r.MinimalDetectable = Float(minimalDetectable(a.claim, 1-a.opts.Confidence, a.pairs, a.slotCost()))
 		}
 	}
-	if a.detectedAt > 0 {
-		at := a.detectedAt
+	if at := a.detectedAt; at > 0 {
+		if a.first.detectedAt > 0 {
+			at = a.first.detectedAt
+		}
 		r.DetectedAt = &at
 	}
 	r.Partitions, r.EpsilonEstimate = a.estimates()
@@ -170,9 +177,13 @@ func (a *Audit) Report() Report {
 	}
 	r.ClopperPearson = a.clopperPearson()
 	r.Deterministic = a.deterministic()
+	if a.monotony.pairs > 1 && a.monotony.constant() { // no epsilon follows from answers that never vary
+		r.ClopperPearson, r.EpsilonEstimate = nil, Float(math.NaN())
+	}
 	if r.Verdict, r.Reason = a.verdict(&r); r.Verdict != Violation {
 		r.DetectedAt = nil
 	}
+	r.Confirmation = a.confirmation(r.Verdict)
 	return r
 }
 
@@ -192,11 +203,20 @@ func (a *Audit) verdict(r *Report) (Verdict, string) {
 	case a.opts.NoClaim:
 		return Inconclusive, "no claim"
 	case a.sameAnswer() && a.opts.Deterministic == DeterministicViolation:
-		return Violation, fmt.Sprintf("the answers never vary in %d pairs of trials and differ between D0 and D1: %s; no epsilon follows from it", a.pairs, repeated)
+		trials := "trials"
+		if a.confirming() {
+			trials = "trials on fresh sessions"
+		}
+		return Violation, fmt.Sprintf("the answers never vary in %d pairs of %s and differ between D0 and D1: %s; no epsilon follows from it", a.monotony.pairs, trials, repeated)
 	case a.sameAnswer():
 		return Inconclusive, repeated + ": the answers never vary and differ between D0 and D1"
 	case a.pairs > 0 && a.withdrawn() != "":
 		return Inconclusive, a.withdrawn()
+	case a.detectedAt > 0 && a.confirming():
+		return Violation, fmt.Sprintf("epsilon is above %.4g with confidence %v: %d pairs of trials showed it, and %d pairs on fresh sessions confirmed it",
+			a.claim.Epsilon, a.opts.Confidence, a.first.pairs, a.pairs-a.first.pairs)
+	case a.confirming():
+		return Inconclusive, a.unconfirmed()
 	case a.detectedAt > 0:
 		return Violation, fmt.Sprintf("epsilon is above %.4g with confidence %v, after %d pairs of trials", a.claim.Epsilon, a.opts.Confidence, a.detectedAt)
 	case a.pairs == 0:
@@ -219,9 +239,11 @@ func (a *Audit) verdict(r *Report) (Verdict, string) {
 func (a *Audit) warnings() []withheld.Text {
 	w := []withheld.Text{}
 	add := func(format string, args ...any) { w = append(w, withheld.Sprintf(format, args...)) }
-	if a.pairs > 1 && a.monotony.constant() {
+	if a.opts.Deterministic == DeterministicIgnore {
+		// the operator knows
+	} else if a.monotony.pairs > 1 && a.monotony.constant() {
 		add("deterministic or cached noise: the answers of each world never vary")
-	} else if a.pairs > 1 {
+	} else if a.monotony.pairs > 1 {
 		for i, broken := range a.monotony.broken {
 			if !broken {
 				add("deterministic or cached noise: the answer on D%d never varies", i)

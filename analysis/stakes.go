@@ -63,6 +63,7 @@ func (a *Audit) learnLayout(e *epoch) {
 		}
 	}
 	a.certificate = nil // its score is no more; another event may still be chosen
+	a.first.kept = 0
 	a.reader = newReader(l, &a.opts, a.errors)
 	a.slots, a.joint, a.stride, a.funded, a.unmatched = nil, joint{}, 1, 0, 0
 	a.contrast, a.discriminant, a.fraction, a.learned, a.fineness = combination{}, discriminant{}, fraction{}, learned{}, fineness{}

@@ -75,7 +75,6 @@ func (a *Audit) state(c *codec) {
 		if c.err != nil {
 			return
 		}
-		a.threshold = -math.Log(1 - a.opts.Confidence)
 		a.mix = newMixtures(a.opts.NoClaim)
 		a.grid, a.claimAt = newGrid(a.claim.Epsilon, a.opts.NoClaim)
 	}
@@ -86,6 +85,17 @@ func (a *Audit) state(c *codec) {
 		num(c, x)
 		c.check(*x >= 0 && *x <= 1<<53)
 	}
+	for _, x := range []*int{&a.first.pairs, &a.first.detectedAt, &a.first.kept, &a.first.relation, &a.first.slot} {
+		num(c, x)
+	}
+	c.float(&a.first.lower)
+	c.float(&a.first.level)
+	c.float(&a.first.ratio)
+	f := &a.first
+	c.check(f.pairs >= 0 && f.pairs <= a.pairs && f.detectedAt >= 0 && f.detectedAt <= f.pairs && f.kept >= 0)
+	c.check(f.pairs == 0 || f.level >= 1 && f.level <= ConfirmationLevel)
+	c.check(f.relation >= -1 && f.relation < relationCount && f.slot >= 0)
+	a.threshold = a.wealthNeeded()
 	c.bool(&a.misfit)
 	c.bool(&a.frozen)
 	for w := range 2 {
@@ -315,6 +325,7 @@ func (c *codec) epoch(p **epoch, tables *[]*table) {
 	grants := func(g *grant) { num(c, &g.score); c.float(&g.fraction) }
 	list(c, &e.retire, func(id *scoreID) { num(c, id) })
 	c.bool(&e.void)
+	c.bool(&e.anew)
 	list(c, &e.grants, grants)
 	list(c, &e.lend, grants)
 	list(c, &e.shift, grants)

@@ -19,7 +19,7 @@ func (a *Audit) turn() {
 	a.climb()
 	a.path = append(a.path, a.pathPoint())
 	n := a.pairs
-	next := &epoch{void: a.frozen && !a.monotony.constant() && a.pairs >= frozenPairs}
+	next := &epoch{void: a.frozen && !a.monotony.constant() && a.monotony.pairs >= frozenPairs}
 	a.frozen = a.monotony.constant()
 	if a.mayRelayout() {
 		a.learnLayout(next)

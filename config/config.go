@@ -146,10 +146,22 @@ const (
 	Family   = "family"    // any false alarm in all audits of an auditor process
 )
 
+// DeterministicPolicies are the values of audit.deterministic.
+func DeterministicPolicies() []string { return []string{"violation", "warning", "ignore"} }
+
+// Confirm is how violations are confirmed on fresh trials.
+type Confirm struct {
+	VaryText bool `yaml:"vary_text"` // a comment with a random number stands in front of each trial's statement
+}
+
 // Audit is how hard the auditor looks.
 type Audit struct {
-	Confidence  float64  `yaml:"confidence"`
-	ErrorRate   string   `yaml:"error_rate"` // per_audit | family: what 1 - Confidence bounds
+	Confidence float64 `yaml:"confidence"`
+	ErrorRate  string  `yaml:"error_rate"` // per_audit | family: what 1 - Confidence bounds
+	// Deterministic is what answers mean that never vary and differ between the worlds: violation, warning or ignore.
+	Deterministic string  `yaml:"deterministic"`
+	Confirm       Confirm `yaml:"confirm"`
+
 	MaxTrials   int      `yaml:"max_trials"`
 	BatchTrials int      `yaml:"batch_trials"`
 	Workers     int      `yaml:"workers"`
@@ -217,7 +229,7 @@ func Default() Config {
 			Settings: Settings{Epsilon: "dp.epsilon", Delta: "dp.delta"},
 		},
 		Audit: Audit{
-			Confidence: 0.95, ErrorRate: PerAudit, MaxTrials: 10_000, BatchTrials: 25, Workers: 2, MaxAudits: 1000, MaxPerShape: 20, Memory: 512 << 20, MaxTokens: 20_000,
+			Confidence: 0.95, ErrorRate: PerAudit, Deterministic: "violation", MaxTrials: 10_000, BatchTrials: 25, Workers: 2, MaxAudits: 1000, MaxPerShape: 20, Memory: 512 << 20, MaxTokens: 20_000,
 			ParseTimeout: Duration(3 * time.Second),
 			RetryAfter:   Duration(30 * time.Second), PriorOdds: 1, BreachOdds: 2, Hoist: true, HoistSpace: 1 << 30,
 		},

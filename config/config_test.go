@@ -154,6 +154,8 @@ func TestFault(t *testing.T) {
 		{"a system catalog", strings.Replace(minimal, "public.users", "pg_catalog.x", 1), "system catalog"},
 		{"a rule on another table", minimal + "claims: {rules: [{name: r, table: public.x, epsilon: 1}]}\n", "not listed in privacy.protected"},
 		{"level", minimal + "log: {level: loud}\n", "must be debug"},
+		{"deterministic answers", minimal + "audit: {deterministic: maybe}\n", "audit.deterministic: must be violation"},
+		{"how to confirm", minimal + "audit: {confirm: {vary: true}}\n", "audit.confirm.vary"},
 		{"TLS without certificate", strings.Replace(minimal, "5432}", "5432, tls: {mode: require}}", 1), "proxy.tls.certificate: missing"},
 		{"TLS mode", strings.Replace(minimal, "5432}", "5432, tls: {mode: yes}}", 1), "proxy.tls.mode: must be"},
 		{"certificate for nothing", strings.Replace(minimal, "5432}", "5432, tls: {certificate: x}}", 1), "uses no certificate"},

@@ -186,6 +186,9 @@ func (d *decoder) audit(a *Audit) {
 	if a.ErrorRate != PerAudit && a.ErrorRate != Family {
 		d.add("audit.error_rate", "must be per_audit, each audit may alarm falsely at the rate 1 - confidence; or family, all together may")
 	}
+	if !slices.Contains(DeterministicPolicies(), a.Deterministic) {
+		d.add("audit.deterministic", "must be violation, warning (the verdict is inconclusive) or ignore (inconclusive, without a warning)")
+	}
 	d.atLeast("audit.max_trials", a.MaxTrials, 1)
 	d.atLeast("audit.batch_trials", a.BatchTrials, 1)
 	d.atLeast("audit.workers", a.Workers, 1)

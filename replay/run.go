@@ -33,6 +33,8 @@ type Statement struct {
 	Named bool
 	// Hoist lets trials run on what all of them would compute alike; nil = every trial runs the whole query.
 	Hoist *Hoisting
+	// Separate runs every trial in a session of its own, whole; nil = sessions run many trials. Hoist is not used then.
+	Separate *Separation
 
 	// setup prepares every session, and returns what is called when that has ended; nil = none.
 	setup    func(context.Context, *pgconn.PgConn) (release func(), err error)
@@ -92,7 +94,7 @@ func (p *Player) Start(s Statement, seed uint64) (*Run, error) {
 		r.oids = append(r.oids, param.OID)
 		r.format = append(r.format, param.Format)
 	}
-	if s.Hoist != nil && len(p.opt.Engines) == 0 { // an engine beside the database knows no temporary tables
+	if s.Hoist != nil && s.Separate == nil && len(p.opt.Engines) == 0 { // an engine beside the database knows no temporary tables
 		r.hoist = r.hoisting()
 	}
 	return r, nil
@@ -101,6 +103,9 @@ func (p *Player) Start(s Statement, seed uint64) (*Run, error) {
 // Rounds runs n fresh trials on each world. On an error nothing of the batch is returned and the sessions are
 // closed; the next call opens new ones. See Transient, SetupError and DisagreementError.
 func (r *Run) Rounds(ctx context.Context, n int) ([]Round, error) {
+	if r.stmt.Separate != nil {
+		return r.separately(ctx, n)
+	}
 	if r.hoist != nil {
 		return r.hoist.rounds(ctx, n)
 	}

@@ -6,6 +6,9 @@ import "math"
 // anew (on new copies of the data, or because trials were computed in another way) may alarm anew; with these parts, which
 // sum to 1, an audit alarms falsely at most at its rate however often it begins anew. The first has three quarters: 0.3 nats
 // more than an audit that never restarts; the r-th needs 1.9 + 2 ln r more nats. It is NaN for a negative r.
+//
+// The confirmation of a violation on fresh trials is no restart: a process alarms when its first trials and their confirmation both
+// do, and so with a probability of at most its part.
 func RestartShare(r int) float64 {
 	const first = .75
 	switch {

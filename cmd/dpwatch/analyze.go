@@ -42,6 +42,7 @@ With --counts: the bucket estimator alone, on {"d0":[..],"d1":[..]} (equal total
 	minCount := cmd.Flags().Int("min-count", 5, "smallest count that the bucket estimator uses")
 	plots := cmd.Flags().String("plot", "", "directory for plots (SVG and PNG): histogram of numbers, bars of categories, wealth, bound, privacy profile")
 	values := valuesFlag(cmd)
+	deterministic := cmd.Flags().String("deterministic", "violation", deterministicUsage)
 	read := recordedFlags(cmd)
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -66,7 +67,11 @@ With --counts: the bucket estimator alone, on {"d0":[..],"d1":[..]} (equal total
 		if *plots != "" && !*values {
 			return errors.New("--plot draws the values that --values=false withholds: give one of the two")
 		}
-		found, err := analyzeFiles(*d0, *d1, read(), analysis.Claim{Epsilon: *epsilon, Delta: *delta}, *confidence, *plots)
+		if !validDeterministic(*deterministic) {
+			return fmt.Errorf("--deterministic %q: write violation, warning or ignore", *deterministic)
+		}
+		opt := analysis.Options{Confidence: *confidence, Deterministic: analysis.DeterministicPolicy(*deterministic)}
+		found, err := analyzeFiles(*d0, *d1, read(), analysis.Claim{Epsilon: *epsilon, Delta: *delta}, opt, *plots)
 		if err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ func recordedFlags(cmd *cobra.Command) func() fileOptions {
 
 // analyzeFiles feeds two files of results, pair by pair, in random order or in theirs. It draws into the directory plots, if one is
 // given and there is anything to draw.
-func analyzeFiles(d0, d1 string, o fileOptions, claim analysis.Claim, confidence float64, plots string) (conclusion, error) {
+func analyzeFiles(d0, d1 string, o fileOptions, claim analysis.Claim, opt analysis.Options, plots string) (conclusion, error) {
 	files, err := recorded.Open(d0, d1, o.Options)
 	if err != nil {
 		return conclusion{}, err
@@ -61,7 +61,8 @@ func analyzeFiles(d0, d1 string, o fileOptions, claim analysis.Claim, confidence
 	in := files.Inputs()
 	found := conclusion{Input: &inputReport{D0: in[0], D1: in[1]}}
 	pairs := files.Pairs()
-	audit, err := analysis.New(claim, analysis.Options{Confidence: confidence, MaxTrials: max(pairs, 1), Salt: rand.Text()})
+	opt.MaxTrials, opt.Salt = max(pairs, 1), rand.Text()
+	audit, err := analysis.New(claim, opt)
 	var infeasible *analysis.InfeasibleError
 	used, reason := pairs, ""
 	var misfit error
@@ -99,7 +100,7 @@ func analyzeFiles(d0, d1 string, o fileOptions, claim analysis.Claim, confidence
 		return conclusion{}, err
 	}
 	if reason != "" {
-		found.Report = refused(claim, confidence, reason)
+		found.Report = refused(claim, opt.Confidence, reason)
 	} else {
 		if plots != "" {
 			if _, err := plot.Write(plots, audit.Figures()); err != nil {

@@ -28,6 +28,8 @@ type auditFlags struct {
 	timeout                    time.Duration
 	hoist                      bool
 	config, plot               string
+	deterministic              string
+	varyText                   bool
 
 	// What is not known from the flags alone.
 	given  map[string]bool // flags on the command line
@@ -43,7 +45,7 @@ func auditCommand(env environment) *cobra.Command {
 Table names that resolve to the schema --from are replaced by --d0 and --d1. Nothing is written; give a role that may
 only read these schemas. The report and the messages of errors show values of rows; --values=false withholds them, as the
 alerts of dpwatch run do. With several neighbours the report is about the one that shows most, and the error rate is
-shared among them. The copies must stay as they are: if they are replaced meanwhile, the audit ends without a verdict.
+shared among them. A violation is reported when fresh trials, each in a session of its own, have confirmed it. The copies must stay as they are: if they are replaced meanwhile, the audit ends without a verdict.
 
 With --config, the connection, the copies, the tables, the claims, the confidence and the number of trials are those of
 dpwatch run; flags override them, and --epsilon is not needed where the configuration claims something for the query.
@@ -72,6 +74,8 @@ Exit codes: 0 no evidence, 2 violation, 3 inconclusive, 1 fault.`,
 	fs.IntVar(&f.maxTrials, "max-trials", 10_000, "pairs of executions at most")
 	fs.DurationVar(&f.timeout, "statement-timeout", 30*time.Second, "a trial that takes longer is an outcome of its own")
 	fs.BoolVar(&f.hoist, "hoist", true, "compute once what every trial would compute alike, where the role may make temporary tables")
+	fs.StringVar(&f.deterministic, "deterministic", "violation", deterministicUsage)
+	fs.BoolVar(&f.varyText, "vary-text", false, "put a comment with a random number in front of each statement that confirms a violation, so that\na cache of results does not know it")
 	fs.StringVar(&f.plot, "plot", "", "directory for plots (SVG and PNG) of the neighbour that the report is about")
 	values := valuesFlag(cmd)
 	asJSON := outputFlag(cmd)
@@ -136,20 +140,17 @@ func auditOnce(ctx context.Context, env environment, f auditFlags) (conclusion, 
 	}
 	defer run.Close()
 	bar := progress(env.Stderr, f.maxTrials)
-	err = gather(ctx, f, worlds, run, watch, copies, bar)
-	hoistedBefore := 0 // hoisted rounds that are no evidence any more
+	err = gather(ctx, run, watch, copies, bar)
 	if differ := statement.Hoist.Disagreed(); differ != nil {
-		hoistedBefore = statement.Hoist.Report().HoistedRounds
 		fmt.Fprintln(env.Stderr, "dpwatch: warning:", differ)
 		if watch, err = newWatch(f, worlds); err != nil {
 			return conclusion{}, err
 		}
 		bar.Reset()
-		err = gather(ctx, f, worlds, run, watch, copies, bar)
+		err = gather(ctx, run, watch, copies, bar)
 	}
-	if err == nil && statement.Hoist != nil && statement.Hoist.Report().HoistedRounds > hoistedBefore && watch.report(f, worlds).Verdict == analysis.Violation {
-		f.maxTrials *= confirmBudget
-		watch, err = confirm(ctx, f, player, statement, copies, bar)
+	if err == nil && watch.Found() {
+		err = confirm(ctx, f, player, statement, watch, copies, bar)
 	}
 	_ = bar.Clear()
 	if err = copies.explain(ctx, err); err != nil {
@@ -163,62 +164,48 @@ func auditOnce(ctx context.Context, env environment, f auditFlags) (conclusion, 
 	return found, err
 }
 
-// gather collects rounds, and has hoisting verified before a violation is reported.
-func gather(ctx context.Context, f auditFlags, worlds []string, run *replay.Run, w *watch, copies *copyWatch, bar *progressbar.ProgressBar) error {
-	if err := collect(ctx, run, w, copies, bar); err != nil {
+// gather collects rounds, and has hoisting verified before a violation is confirmed.
+func gather(ctx context.Context, run *replay.Run, w *watch, copies *copyWatch, bar *progressbar.ProgressBar) error {
+	if err := collect(ctx, run, auditBatch, w, copies, bar); err != nil || !w.Found() {
 		return err
-	}
-	if w.report(f, worlds).Verdict != analysis.Violation {
-		return nil
 	}
 	return run.Verify(ctx)
 }
 
-// confirmBudget is how many times --max-trials whole trials may take to confirm what hoisted ones showed.
-const confirmBudget = 2
-
-// confirm audits the query once more, from nothing, on whole trials in sessions of their own: a violation is not reported on
-// hoisted trials alone.
-func confirm(ctx context.Context, f auditFlags, player *replay.Player, s replay.Statement, copies *copyWatch, bar *progressbar.ProgressBar) (*watch, error) {
-	hoist := s.Hoist
-	s.Hoist = nil
-	bar.Reset()
-	bar.ChangeMax(f.maxTrials)
-	bar.Describe("whole trials")
-	w, err := newWatch(f, s.Worlds)
-	if err != nil {
-		return nil, err
+// confirm has the violation that the trials show confirmed on fresh ones, each in a session of its own, as dpwatch run does.
+func confirm(ctx context.Context, f auditFlags, player *replay.Player, s replay.Statement, w *watch, copies *copyWatch, bar *progressbar.ProgressBar) error {
+	hoisted := s.Hoist != nil && s.Hoist.Report().HoistedRounds > 0
+	if err := w.Confirm(hoisted); err != nil {
+		return err
 	}
+	if hoisted {
+		s.Hoist.Stop("hoisted trials show a violation, which is confirmed on whole trials")
+	}
+	s.Separate = w.Separation(f.varyText)
+	bar.Reset()
+	bar.Describe("confirming")
 	run, err := player.Start(s, rand.Uint64())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer run.Close()
-	if err := collect(ctx, run, w, copies, bar); err != nil {
-		return nil, err
-	}
-	if w.report(f, s.Worlds).Verdict == analysis.Violation {
-		hoist.Stop("hoisted trials showed a violation, which whole trials confirmed")
-	} else {
-		hoist.Stop("hoisted trials showed a violation that whole trials do not show")
-	}
-	return w, nil
+	return collect(ctx, run, confirmBatch, w, copies, bar)
 }
 
 // collect gives rounds to the watch until it has decided.
-func collect(ctx context.Context, run *replay.Run, w *watch, copies *copyWatch, bar *progressbar.ProgressBar) error {
-	for batch, err := range run.Stream(ctx, auditBatch) {
+func collect(ctx context.Context, run *replay.Run, batchRounds int, w *watch, copies *copyWatch, bar *progressbar.ProgressBar) error {
+	for batch, err := range run.Stream(ctx, batchRounds) {
 		if err != nil {
 			return err
 		}
 		for _, round := range batch.Rounds {
-			if w.decided() {
+			if w.Decided() {
 				break
 			}
 			w.add(round)
 			_ = bar.Add(1)
 		}
-		if w.decided() {
+		if w.Decided() {
 			break
 		}
 		if err := copies.now(ctx); err != nil {
@@ -228,8 +215,11 @@ func collect(ctx context.Context, run *replay.Run, w *watch, copies *copyWatch, 
 	return nil
 }
 
-// auditBatch is how many rounds are asked for at a time, at least.
-const auditBatch = 25
+// How many rounds are asked for at a time, at least. Separate trials take longer.
+const (
+	auditBatch   = 25
+	confirmBatch = 8
+)
 
 // progress is a bar on a terminal and nothing elsewhere.
 func progress(w io.Writer, total int) *progressbar.ProgressBar {

@@ -44,6 +44,8 @@ func (f *auditFlags) fill() {
 	set("confidence", func() { f.confidence = c.Audit.Confidence })
 	set("max-trials", func() { f.maxTrials = c.Audit.MaxTrials })
 	set("statement-timeout", func() { f.timeout = time.Duration(c.Shadow.StatementTimeout) })
+	set("deterministic", func() { f.deterministic = c.Audit.Deterministic })
+	set("vary-text", func() { f.varyText = c.Audit.Confirm.VaryText })
 	set("hoist", func() { f.hoist = c.Audit.Hoist })
 	if c.Shadow.Protocol != "captured" {
 		set("protocol", func() { f.protocol = c.Shadow.Protocol })
@@ -92,6 +94,8 @@ func (f *auditFlags) validate() error {
 		return fmt.Errorf("--confidence %g: must be more than 0.5 and less than 1, 0.95 say", f.confidence)
 	case f.maxTrials < 1:
 		return fmt.Errorf("--max-trials %d: must be at least 1", f.maxTrials)
+	case !validDeterministic(f.deterministic):
+		return fmt.Errorf("--deterministic %q: write violation, warning or ignore", f.deterministic)
 	case f.timeout <= 0:
 		return fmt.Errorf("--statement-timeout %s: must be more than 0", f.timeout)
 	case f.protocol != "extended" && f.protocol != "simple":

@@ -179,5 +179,5 @@ func TestAuditMistakes(t *testing.T) {
 	call(t, "", with("--sql", "SELECT noisy(count(*), $1) FROM people", "--param", "x", "--epsilon", "1", "--max-trials", "50")...).
 		want(t, exitInconclusive, "every trial failed with SQLSTATE 22P02")
 	r := call(t, "", with("--file", file(t, "crlf.sql", "\ufeffSELECT count(*)\r\nFROM people;\r\n"), "--epsilon", "0")...)
-	r.want(t, exitViolation, "claimed epsilon 0")
+	r.want(t, exitViolation, "deterministic", "epsilon 0, delta 0")
 }

@@ -83,6 +83,12 @@ func writeReport(w io.Writer, c conclusion) error {
 	if r.DetectedAt != nil {
 		row("found after", "%d pairs", *r.DetectedAt)
 	}
+	if c := r.Confirmation; c != nil {
+		row("confirmation", "%s after %d pairs on fresh sessions (%d pairs before)", strings.ReplaceAll(string(c.State), "_", " "), c.Pairs, c.After)
+	}
+	if d := r.Deterministic; d != nil {
+		row("deterministic", "%s", d.Description)
+	}
 	if cp := r.ClopperPearson; cp != nil {
 		row("fixed budget", "epsilon %s or more (Clopper-Pearson, on %d trials a side)", number(cp.Epsilon), cp.Trials)
 	}
@@ -113,6 +119,9 @@ func writeReport(w io.Writer, c conclusion) error {
 func sentence(r analysis.Report) string {
 	switch r.Verdict {
 	case analysis.Violation:
+		if r.Deterministic != nil && r.DetectedAt == nil {
+			return "VIOLATION: the answers of this query are deterministic and differ between D0 and D1; this says nothing about an epsilon." + because(r.Reason)
+		}
 		return fmt.Sprintf("VIOLATION: this query leaks more than the claimed epsilon %g.%s", float64(r.Claimed.Epsilon), because(r.Reason))
 	case analysis.NoEvidence:
 		return "No evidence of a violation within this budget. That is not a proof of privacy." + because(r.Reason)

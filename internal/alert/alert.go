@@ -29,12 +29,14 @@ type Finding struct {
 	Lower      float64
 	Estimate   float64 // NaN where there is none
 	Confidence float64
-	Event      Event
-	Reason     string
-	TrialsD0   int
-	TrialsD1   int
-	Odds       float64 // the attacker's posterior odds after the event; NaN where there are none
-	SQL        string  // with literals; empty unless allowed
+	// Deterministic: the answers never vary and differ between the worlds. No epsilon follows from that: Lower and Estimate mean nothing.
+	Deterministic bool
+	Event         Event
+	Reason        string
+	TrialsD0      int
+	TrialsD1      int
+	Odds          float64 // the attacker's posterior odds after the event; NaN where there are none
+	SQL           string  // with literals; empty unless allowed
 }
 
 // Event is what tells the two datasets apart, in words and for programs; see analysis.Event. The zero Event is none.
@@ -68,6 +70,14 @@ func (e Event) fields() []zap.Field {
 	return append(fields, zap.Float64("dp.event.probability_d0", e.D0), zap.Float64("dp.event.probability_d1", e.D1))
 }
 
+// kind returns epsilon, or deterministic where no epsilon follows.
+func (f Finding) kind() string {
+	if f.Deterministic {
+		return "deterministic"
+	}
+	return "epsilon"
+}
+
 // Sender takes findings.
 type Sender struct {
 	log  *zap.Logger
@@ -97,12 +107,16 @@ func (s *Sender) Send(f Finding) {
 		zap.Float64("dp.epsilon.claimed", f.Epsilon),
 		zap.Float64("dp.delta", f.Delta),
 		zap.String("dp.claim.source", f.Source),
-		zap.Float64("dp.epsilon.lower_bound", f.Lower),
-		zap.Float64("dp.confidence", f.Confidence),
+		zap.String("dp.finding.kind", f.kind()),
 		zap.Int("dp.trials.d0", f.TrialsD0),
 		zap.Int("dp.trials.d1", f.TrialsD1),
 	}
 	fields = append(fields, f.Event.fields()...)
+	if f.Deterministic {
+		f.Estimate, f.Odds = math.NaN(), math.NaN()
+	} else {
+		fields = append(fields, zap.Float64("dp.epsilon.lower_bound", f.Lower), zap.Float64("dp.confidence", f.Confidence))
+	}
 	if f.Route != "" {
 		fields = append(fields, zap.String("dp.route", f.Route))
 	}

@@ -37,6 +37,12 @@ type rig struct {
 
 func newRig(t testing.TB, change func(*audit.Options)) *rig {
 	t.Helper()
+	return newRigOn(t, replay.Options{}, change)
+}
+
+// newRigOn is newRig with some of the replays' options.
+func newRigOn(t testing.TB, options replay.Options, change func(*audit.Options)) *rig {
+	t.Helper()
 	r := &rig{dsn: pgtest.Database(t)}
 	pgtest.Exec(t, r.dsn, `
 		CREATE FUNCTION noisy(value float8, scale float8) RETURNS float8 LANGUAGE sql VOLATILE
@@ -51,10 +57,9 @@ func newRig(t testing.TB, change func(*audit.Options)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	player, err := replay.New(replay.Options{
-		DSN: r.dsn, SearchPath: []string{"public"}, StatementTimeout: time.Minute, ConnectTimeout: time.Minute,
-		MaxRows: 1000, MaxBytes: 1 << 20,
-	})
+	options.DSN, options.SearchPath, options.StatementTimeout, options.ConnectTimeout = r.dsn, []string{"public"}, time.Minute, time.Minute
+	options.MaxRows, options.MaxBytes = 1000, 1<<20
+	player, err := replay.New(options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,6 @@ package audit
 import (
 	"context"
 	"time"
-
-	"github.com/dpwatch/dpwatch/analysis"
 )
 
 // epochNow asks whether the copies are still the same, and tells when they are not.
@@ -53,7 +51,7 @@ func (a *Auditor) current(ctx context.Context, j *job) (fresh bool, err error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	j.hoist, j.confirming, j.suspected = nil, false, 0 // what was computed once is of the old copies
+	j.hoist = nil // what was computed once is of the old copies
 	j.restarts++
 	j.epoch = epoch
 	return false, a.resetEvidence(j)
@@ -62,15 +60,4 @@ func (a *Auditor) current(ctx context.Context, j *job) (fresh bool, err error) {
 // outdated reports whether a decided audit is of copies that are no more. The caller holds a.mu.
 func (a *Auditor) outdated(j *job) bool {
 	return j.state() == Decided && j.epoch != "" && a.epoch != "" && j.epoch != a.epoch
-}
-
-// unreported reports whether a job has found a violation that was not reported yet.
-func (j *job) unreported() bool {
-	for i := range j.worlds {
-		w := &j.worlds[i]
-		if !w.reported && w.audit.Decided() && j.report(w).Verdict == analysis.Violation {
-			return true
-		}
-	}
-	return false
 }

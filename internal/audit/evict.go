@@ -27,6 +27,7 @@ const warnEvery = time.Minute
 // forget drops an audit that the roster has no longer. The caller holds Auditor.mu.
 func (a *Auditor) forget(seat *schedule.Audit, reason string) {
 	j := a.jobs[seat.Key]
+	a.abandon(j)
 	delete(a.jobs, seat.Key)
 	a.order = slices.DeleteFunc(a.order, func(o *job) bool { return o == j })
 	a.evictions[reason]++

@@ -45,8 +45,8 @@ func TestHoistedAudit(t *testing.T) {
 		t.Errorf("%s and %s, want no evidence and a violation", honest.Report.Verdict, broken.Report.Verdict)
 	}
 	// A violation that hoisted trials have shown was looked at once more, and whole trials have shown it as well.
-	if h := broken.Hoisting; h != nil && h.HoistedRounds > 0 && (h.Comparisons < 2 || broken.Report.Trials.D0 > h.UnmodifiedRounds) {
-		t.Errorf("hoisting %+v, %d trials; want two comparisons at least, and whole trials alone", h, broken.Report.Trials.D0)
+	if h, c := broken.Hoisting, broken.Report.Confirmation; h != nil && h.HoistedRounds > 0 && h.Comparisons < 2 || c == nil || c.State != analysis.Confirmed {
+		t.Errorf("hoisting %+v, confirmation %+v; want two comparisons at least, and whole trials that confirm it", h, c)
 	}
 	if h := honest.Hoisting; h == nil || !h.Hoisted || h.Pieces != 3 || h.HoistedRounds == 0 || h.SpeedUp <= 1 {
 		t.Errorf("hoisting %+v, want three tables", honest.Hoisting)
@@ -168,7 +168,7 @@ func TestAnnounce(t *testing.T) {
 }
 
 // A violation that takes more trials than come before hoisting begins is found on hoisted trials, and reported when whole trials
-// have shown it by themselves. Whole trials that do not show it within twice 20,000 rounds have a probability below 1e-6.
+// have shown it by themselves. That 20,000 trials do not show it, or eight times as many as did do not confirm it, has a probability below 1e-6.
 func TestConfirmed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) {
@@ -187,7 +187,8 @@ func TestConfirmed(t *testing.T) {
 	})
 	e := r.decided(t)[0]
 	h := e.Hoisting
-	if e.Report.Verdict != analysis.Violation || e.Confirming || h.Hoisted || h.HoistedRounds == 0 || e.Report.Trials.D0 > h.UnmodifiedRounds-100 ||
+	c := e.Report.Confirmation
+	if e.Report.Verdict != analysis.Violation || e.Confirming || h.Hoisted || h.HoistedRounds == 0 || c == nil || c.State != analysis.Confirmed ||
 		!strings.Contains(h.Reason, "confirmed on whole trials") {
 		t.Errorf("%s after %d trials, %+v; want a violation that whole trials confirmed", e.Report.Verdict, e.Report.Trials.D0, h)
 	}

@@ -29,13 +29,13 @@ type job struct {
 	processes  int               // times that its evidence began: each has its share of the error rate
 
 	epoch    string              // of the copies that the evidence is of; "" = none yet. Written with Auditor.mu held
-	worlds   []world             // of the turn; nil before the first. Their audits are nil once the audit is decided
-	drift    *analysis.Drift     // of D0
+	worlds   []world             // of the turn; nil before the first
+	evidence *Evidence           // of the turn; nil before the first, and once the audit is decided
 	hoist    *replay.Hoisting    // nil = its trials run the whole query, or the audit is decided
 	hoisting *replay.HoistReport // of a decided audit
 	hoisted  int                 // hoisted rounds that were given before the evidence began
 
-	confirming bool    // see confirm
+	confirming bool    // a confirmation has begun, or has ended in the verdict; see confirm. Written with Auditor.mu held
 	suspected  float64 // the wealth that is confirmed
 }
 
@@ -43,8 +43,6 @@ type job struct {
 type world struct {
 	schema   string
 	sql      SQLPair
-	audit    *analysis.Audit
-	drift    *analysis.Drift
 	reported bool // its violation was reported
 }
 
@@ -88,7 +86,9 @@ func (a *Auditor) worlds(j *job) ([]world, error) {
 
 // resetEvidence drops all evidence of an audit whose worlds are made. The caller holds Auditor.mu and has the job's turn.
 func (a *Auditor) resetEvidence(j *job) error {
-	j.drift, j.trouble, j.reports, j.Trials, j.Wealth = &analysis.Drift{}, "", nil, 0, 0
+	a.abandon(j)
+	j.evidence, j.trouble, j.reports, j.Trials, j.Wealth = nil, "", nil, 0, 0
+	j.confirming, j.suspected = false, 0
 	if j.hoist == nil {
 		j.hoist = a.hoisting(j.query.SQL)
 	}
@@ -97,18 +97,15 @@ func (a *Auditor) resetEvidence(j *job) error {
 	}
 	claim, opt := a.terms(j.plan, j.processes)
 	j.processes++
-	if j.confirming {
-		opt.MaxTrials *= confirmBudget
-	}
 	opt.Salt = a.salt(j.plan.Key)
+	evidence, err := NewEvidence(claim, opt, len(j.worlds))
+	if err != nil {
+		return err
+	}
+	j.evidence = evidence
 	for i := range j.worlds {
-		w := &j.worlds[i]
-		audit, err := analysis.New(claim, opt)
-		if err != nil {
-			return err
-		}
-		w.audit, w.drift, w.reported = audit, &analysis.Drift{}, false
-		j.reports = append(j.reports, j.report(w))
+		j.worlds[i].reported = false
+		j.reports = append(j.reports, j.report(i))
 	}
 	j.Threshold = -math.Log(1 - opt.Confidence)
 	return nil
@@ -156,6 +153,7 @@ func (a *Auditor) terms(plan *rewrite.Plan, restarts int) (analysis.Claim, analy
 
 // markInconclusive ends an audit that cannot be judged. The caller holds Auditor.mu.
 func (a *Auditor) markInconclusive(j *job, err error) {
+	a.abandon(j)
 	j.trouble, j.worlds = a.say(err), nil
 	j.reports = []analysis.Report{a.emptyReport(j.plan, j.trouble)}
 	a.roster.Decide(&j.Audit, false, 0)
@@ -174,40 +172,20 @@ func (a *Auditor) emptyReport(plan *rewrite.Plan, reason string) analysis.Report
 	return r
 }
 
-func (j *job) report(w *world) analysis.Report {
-	r := analysis.Temper(w.audit.Report(), j.drift, w.drift)
+func (j *job) report(i int) analysis.Report {
+	r := j.evidence.Report(i)
 	if j.plan.Claim != nil {
 		r.Claimed.Source = j.plan.Claim.Source
 	}
 	return r
 }
 
-// add takes one round; every neighbour is compared with the same trial on D0.
-func (j *job) add(round replay.Round) {
-	j.drift.Add(round[0])
-	for i := range j.worlds {
-		w := &j.worlds[i]
-		w.drift.Add(round[i+1])
-		w.audit.Add(round[0], round[i+1])
-	}
-}
-
-// decided reports whether further rounds cannot change the query's verdict: one neighbour is enough for a violation,
-// and the budget is the same for all.
-func (j *job) decided() bool {
-	for i := range j.worlds {
-		if j.worlds[i].audit.Decided() {
-			return true
-		}
-	}
-	return false
-}
-
 // statement is the query for a replay on D0 and every neighbour.
-func (j *job) statement() replay.Statement {
+func (j *job) statement(varyText bool) replay.Statement {
 	s := replay.Statement{
 		Worlds: []string{j.worlds[0].sql.D0}, Params: j.query.Params, Settings: j.plan.Settings, SearchPath: j.plan.SearchPath,
 		Simple: j.query.Protocol == capture.Simple, Named: j.query.Named, Hoist: j.hoist,
+		Separate: j.evidence.Separation(varyText),
 	}
 	for i := range j.worlds {
 		s.Worlds = append(s.Worlds, j.worlds[i].sql.D1)
@@ -220,7 +198,8 @@ func (a *Auditor) finding(j *job, w *world, r analysis.Report) alert.Finding {
 		ID: j.id, Group: j.plan.Group, Summary: j.plan.Summary, User: j.query.User, Database: j.query.Database,
 		Neighbour: w.schema, Route: j.Owner.Route, Epsilon: float64(r.Claimed.Epsilon), Delta: r.Claimed.Delta, Source: r.Claimed.Source,
 		Lower: float64(r.EpsilonLower), Estimate: float64(r.EpsilonEstimate), Confidence: r.Confidence, Reason: r.Reason,
-		TrialsD0: r.Trials.D0, TrialsD1: r.Trials.D1, Odds: float64(r.Attacker.PosteriorOdds),
+		Deterministic: r.DetectedAt == nil,
+		TrialsD0:      r.Trials.D0, TrialsD1: r.Trials.D1, Odds: float64(r.Attacker.PosteriorOdds),
 	}
 	if a.opt.ShowValues {
 		r = r.Reveal()
@@ -253,10 +232,13 @@ func (j *job) worstIndex() (int, analysis.Report) {
 	return best, j.reports[best]
 }
 
-// Worse reports whether a matters more than b: a violation first, then the higher lower bound.
+// Worse reports whether a matters more than b: a violation first, then one that is or was being confirmed, then the higher lower bound.
 func Worse(a, b analysis.Report) bool {
 	if (a.Verdict == analysis.Violation) != (b.Verdict == analysis.Violation) {
 		return a.Verdict == analysis.Violation
+	}
+	if (a.Confirmation != nil) != (b.Confirmation != nil) {
+		return a.Confirmation != nil
 	}
 	return a.EpsilonLower > b.EpsilonLower
 }

@@ -36,7 +36,7 @@ func (a *Auditor) run(j *job) (*replay.Run, error) {
 	if r := a.kept.take(j); r != nil {
 		return r, nil
 	}
-	return a.opt.Player.Start(j.statement(), a.opt.Seed())
+	return a.opt.Player.Start(j.statement(a.opt.VaryText), a.opt.Seed())
 }
 
 // take returns the replay that rests for a job, or nil. The caller has the job's turn.

@@ -21,6 +21,8 @@ type metrics struct {
 	duration   prometheus.Histogram
 	faults     prometheus.Counter
 	verdicts   *prometheus.CounterVec
+
+	confirmations *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer, a *Auditor) (*metrics, error) {
@@ -44,9 +46,11 @@ func newMetrics(reg prometheus.Registerer, a *Auditor) (*metrics, error) {
 		}),
 		faults:   counter("dpwatch_replay_faults_total", "Batches that could not be replayed: the shadow database was away or not right."),
 		verdicts: counters("dpwatch_verdicts_total", "Audits decided, by verdict.", "verdict"),
+
+		confirmations: counters("dpwatch_confirmations_total", "Confirmations of violations on fresh trials that ended, by outcome.", "outcome"),
 	}
 	for _, c := range []prometheus.Collector{
-		m.captured, m.recognized, m.audited, m.skipped, m.evicted, m.lost, m.replays, m.duration, m.faults, m.verdicts, &gauges{a},
+		m.captured, m.recognized, m.audited, m.skipped, m.evicted, m.lost, m.replays, m.duration, m.faults, m.verdicts, m.confirmations, &gauges{a},
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
@@ -54,6 +58,9 @@ func newMetrics(reg prometheus.Registerer, a *Auditor) (*metrics, error) {
 	}
 	for _, v := range []analysis.Verdict{analysis.Violation, analysis.NoEvidence, analysis.Inconclusive} {
 		m.verdicts.WithLabelValues(string(v))
+	}
+	for _, outcome := range confirmationOutcomes() {
+		m.confirmations.WithLabelValues(outcome)
 	}
 	for _, reason := range skipReasons() {
 		m.skipped.WithLabelValues(reason)
@@ -69,11 +76,15 @@ func newMetrics(reg prometheus.Registerer, a *Auditor) (*metrics, error) {
 	return m, nil
 }
 
-func (m *metrics) batch(b replay.Batch) {
+// batch counts the trials of a batch; s is how they were separated, or nil.
+func (m *metrics) batch(b replay.Batch, s *replay.Separation) {
 	m.duration.Observe(b.Took.Seconds())
 	for _, round := range b.Rounds {
 		m.replays.WithLabelValues("d0", kind(round[0])).Inc()
-		for _, o := range round[1:] {
+		for i, o := range round[1:] {
+			if s != nil && s.Skip[i+1] {
+				continue
+			}
 			m.replays.WithLabelValues("d1", kind(o)).Inc()
 		}
 	}

@@ -29,6 +29,7 @@ type Options struct {
 	D0         string       // schema of D0
 	D1         []string     // schemas of its neighbours
 	Tables     []string     // protected tables without schema, for the check of the shadow database
+	VaryText   bool         // the trials of a confirmation differ in a comment: see replay.Separation
 	Hoist      bool         // trials may run on what all of them would compute alike
 	// NoiseFunctions draw noise whatever the catalog declares them as, by name without schema.
 	NoiseFunctions []string

@@ -17,12 +17,14 @@ type State string
 const (
 	Queued  State = "queued"  // waiting for its first turn
 	Running State = "running" // has begun: its trials are being replayed, in turns with others
-	Waiting State = "waiting" // cannot be replayed now; tried again
-	Decided State = "decided" // a verdict, or the budget is used
+	// Confirming: the first trials show a violation, which is confirmed on fresh ones before it is reported.
+	Confirming State = "confirming"
+	Waiting    State = "waiting" // cannot be replayed now; tried again
+	Decided    State = "decided" // a verdict, or the budget is used
 )
 
 // States returns every State.
-func States() []State { return []State{Queued, Running, Waiting, Decided} }
+func States() []State { return []State{Queued, Running, Confirming, Waiting, Decided} }
 
 // state returns the job's state. The caller holds Auditor.mu.
 func (j *job) state() State {
@@ -31,6 +33,8 @@ func (j *job) state() State {
 		return Decided
 	case j.trouble != "":
 		return Waiting
+	case j.confirming:
+		return Confirming
 	case j.Turns() > 0:
 		return Running
 	}
@@ -48,6 +52,10 @@ func (j *job) display(r *analysis.Report) string {
 	switch state {
 	case Waiting:
 		r.Reason = "waiting: " + j.trouble
+	case Confirming:
+		if r.Confirmation != nil {
+			r.Reason = "confirming: " + r.Reason
+		}
 	case Running:
 		r.Reason = fmt.Sprintf("running: %d pairs of trials so far", r.Trials.D0)
 	default:
@@ -63,15 +71,12 @@ func (j *job) size() int64 {
 	for i := range j.worlds {
 		w := &j.worlds[i]
 		n += len(w.sql.D0) + len(w.sql.D1)
-		if w.audit != nil {
-			n += w.audit.Size() + w.drift.Size()
-		}
+	}
+	if j.evidence != nil {
+		n += j.evidence.Size()
 	}
 	for i := range j.reports {
 		n += j.reports[i].Size()
-	}
-	if j.drift != nil {
-		n += j.drift.Size()
 	}
 	return int64(n)
 }
@@ -89,12 +94,10 @@ func (a *Auditor) release(j *job) {
 		report := j.hoist.Report()
 		j.hoisting, j.hoist = &report, nil
 	}
-	j.drift = nil
-	for i := range j.worlds {
-		w := &j.worlds[i]
-		w.audit, w.drift = nil, nil
-		if !a.opt.ShowSQL {
-			w.sql = SQLPair{}
+	j.evidence = nil
+	if !a.opt.ShowSQL {
+		for i := range j.worlds {
+			j.worlds[i].sql = SQLPair{}
 		}
 	}
 	a.roster.Resize(&j.Audit, j.size())

@@ -96,7 +96,8 @@ type Entry struct {
 	SQL        *SQLPair `json:"sql,omitempty"` // only where log.sql is on: it holds literals
 	// Hoisting is whether trials run on what all of them compute alike; nil where audit.hoist is off.
 	Hoisting *replay.HoistReport `json:"hoisting,omitempty"`
-	// Confirming: hoisted trials showed a violation, and Report is what whole trials show so far; it is reported if they do as well.
+	// Confirming: the first trials show a violation, and Report.Confirmation is what fresh trials, each in a session of its own,
+	// show so far. It is reported when they show it as well.
 	Confirming bool `json:"confirming,omitempty"`
 	// Neighbours is every neighbour's part, where there are several.
 	Neighbours []Neighbour `json:"neighbours,omitempty"`

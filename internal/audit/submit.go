@@ -194,7 +194,8 @@ func (a *Auditor) admit(j *job) {
 // again lets a decided audit of copies that are no more begin anew. The caller holds Auditor.mu.
 func (a *Auditor) again(j *job, q capture.Query, plan *rewrite.Plan) {
 	j.hoist = a.hoisting(q.SQL)
-	j.query, j.plan, j.worlds, j.hoisting, j.trouble, j.epoch = q, plan, nil, nil, "", ""
+	j.query, j.plan, j.worlds, j.evidence, j.hoisting, j.trouble, j.epoch = q, plan, nil, nil, nil, "", ""
+	j.confirming, j.suspected = false, 0
 	j.reports, j.partitions = append(j.reports[:0:0], a.emptyReport(plan, "no trials")), 0
 	j.restarts++
 	a.roster.Restart(&j.Audit, a.opt.Now())

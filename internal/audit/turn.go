@@ -54,9 +54,13 @@ func (a *Auditor) turn(ctx context.Context, j *job) {
 	defer a.mu.Unlock()
 	took := min(a.opt.Now().Sub(began), 2*longestTurn) // not the time in which replays were held
 	switch {
+	case j.evidence == nil: // it could not begin anew
+		a.markInconclusive(j, err)
+		a.shed()
+		return
 	case err != nil:
 		a.postpone(j, err, took)
-	case fresh && j.decided():
+	case fresh && j.evidence.Decided():
 		a.decide(j, took)
 		return
 	default:
@@ -73,6 +77,7 @@ func (a *Auditor) decide(j *job, took time.Duration) {
 	j.trouble = ""
 	verdict := j.worst().Verdict
 	a.metrics.verdicts.WithLabelValues(string(verdict)).Inc()
+	a.ended(j, verdict)
 	a.roster.Decide(&j.Audit, verdict == analysis.Violation, took)
 	a.release(j)
 	a.shed()
@@ -134,21 +139,20 @@ func (a *Auditor) rounds(ctx context.Context, j *job) error {
 	if err := a.stream(ctx, j, run); err != nil {
 		return err
 	}
-	if j.unreported() {
-		// Nothing is reported that two generations of copies may have shown, nor that hoisting alone may have.
+	if j.evidence.Found() {
+		// Nothing is reported that two generations of copies may have shown, nor that the first trials alone have.
 		if fresh, err := a.current(ctx, j); err != nil || !fresh {
 			return err
 		}
 		if err := run.Verify(ctx); err != nil {
 			return err
 		}
-		if confirming, err := a.confirm(j); confirming || err != nil {
-			return err
+		if !j.evidence.Confirming() {
+			return a.confirm(j)
 		}
 		a.publish(j)
 	}
-	a.unconfirmed(j)
-	keep = !j.decided()
+	keep = !j.evidence.Decided()
 	return nil
 }
 
@@ -162,19 +166,19 @@ func (a *Auditor) stream(ctx context.Context, j *job, run *replay.Run) error {
 		if err != nil {
 			return err
 		}
-		a.metrics.batch(batch)
+		a.metrics.batch(batch, j.evidence.Separation(false))
 		for _, round := range batch.Rounds {
-			if j.decided() {
+			if j.evidence.Decided() {
 				break
 			}
-			j.add(round)
+			j.evidence.Add(round)
 		}
-		if j.unreported() {
+		if j.evidence.Found() {
 			break
 		}
 		a.publish(j)
 		ran += len(batch.Rounds)
-		if j.decided() || a.turnOver(first, ran, a.opt.Now().Sub(began), a.pressing) {
+		if j.evidence.Decided() || a.turnOver(first, ran, a.opt.Now().Sub(began), a.pressing) {
 			break
 		}
 	}
@@ -196,11 +200,11 @@ func (a *Auditor) publish(j *job) {
 	reports := make([]analysis.Report, len(j.worlds))
 	partitions := make([]int, len(j.worlds))
 	for i := range j.worlds {
-		reports[i] = j.report(&j.worlds[i])
+		reports[i] = j.report(i)
 		partitions[i] = cutPartitions(&reports[i])
 	}
 	a.mu.Lock()
-	j.reports = reports
+	j.reports, j.confirming = reports, j.evidence.Confirming()
 	worst, r := j.worstIndex()
 	j.partitions = partitions[worst]
 	j.Trials, j.Wealth = r.Trials.D0, 0

@@ -74,13 +74,13 @@ func power(w io.Writer, o options) error {
 		return nil
 	}
 	fmt.Fprintf(w, "Pairs of trials to a violation, %d audits a cell, alpha %g, looked at after every pair.\n\n", o.runs, alpha)
-	fmt.Fprintln(w, "| mechanism | median | 90 % | found | within | bar | g (nats per pair) | ln(1/alpha)/g (pairs) | times that | nats over |")
-	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|---|")
+	fmt.Fprintln(w, "| mechanism | median | 90 % | found | within | bar | g (nats per pair) | ln(1/alpha)/g (pairs) | times that | nats over | with confirmation | its price | at most | confirmed |")
+	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, f := range wrong() {
 		if !o.cells.MatchString(f.name) {
 			continue
 		}
-		at, err := detections(f, o, o.runs, f.budget)
+		at, confirmed, err := detections(f, o, o.runs, f.budget)
 		if err != nil {
 			return err
 		}
@@ -93,8 +93,8 @@ func power(w io.Writer, o options) error {
 		p, q := f.laws()
 		g := analysis.Growth(p, q, f.claim)
 		least := math.Log(1/alpha) / g
-		fmt.Fprintf(w, "| %s | %s | %s | %.1f %% | %d | %s | %.4g | %.4g | %.2f | %.1f |\n", f.name, pairs(median, f.budget), pairs(q90, f.budget),
-			100*float64(found)/float64(len(at)), f.budget, bar, g, least, float64(median)/least, float64(median)*g-math.Log(1/alpha))
+		fmt.Fprintf(w, "| %s | %s | %s | %.1f %% | %d | %s | %.4g | %.4g | %.2f | %.1f | %s |\n", f.name, pairs(median, f.budget), pairs(q90, f.budget),
+			100*float64(found)/float64(len(at)), f.budget, bar, g, least, float64(median)/least, float64(median)*g-math.Log(1/alpha), confirmed.columns(least))
 	}
 	fmt.Fprintln(w)
 	return nil
@@ -118,7 +118,7 @@ func alarms(w io.Writer, o options) error {
 		if !o.cells.MatchString(f.name) {
 			continue
 		}
-		at, err := detections(f, o, o.alarmRuns, o.alarmPairs)
+		at, _, err := detections(f, o, o.alarmRuns, o.alarmPairs)
 		if err != nil {
 			return err
 		}
@@ -129,18 +129,18 @@ func alarms(w io.Writer, o options) error {
 	return nil
 }
 
-// detections returns the pairs to detection of all runs, sorted; budget+1 for none.
-func detections(f family, o options, runs, budget int) ([]int, error) {
-	at := make([]int, runs)
-	err := parallel(o, runs, func(i int) (err error) {
-		at[i], err = detect(f, budget, o.seed+uint64(i))
+// detections returns the pairs to detection of all runs, sorted, budget+1 for none, and how their confirmations went.
+func detections(f family, o options, runs, budget int) (at []int, all confirmations, err error) {
+	at, each := make([]int, runs), make([]confirmation, runs)
+	err = parallel(o, runs, func(i int) (err error) {
+		at[i], each[i], err = detect(f, budget, o.seed+uint64(i))
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.name, err)
+		return nil, all, fmt.Errorf("%s: %w", f.name, err)
 	}
 	slices.Sort(at)
-	return at, nil
+	return at, confirmationsOf(each), nil
 }
 
 // parallel runs audits, so many at a time, and returns their errors.
@@ -163,17 +163,20 @@ func parallel(o options, runs int, audit func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-func detect(f family, budget int, seed uint64) (int, error) {
+// detect returns the pairs to detection, and how the confirmation went.
+func detect(f family, budget int, seed uint64) (int, confirmation, error) {
 	a, err := analysis.New(f.claim, analysis.Options{MaxTrials: budget, Confidence: 1 - alpha})
 	if err != nil {
-		return 0, err
+		return 0, confirmation{}, err
 	}
 	r := rand.New(rand.NewPCG(seed, 20240607))
 	for !a.Decided() {
 		a.Add(f.draw(r))
 	}
-	if n := a.DetectedAt(); n > 0 {
-		return n, nil
+	n := a.DetectedAt()
+	if n == 0 {
+		return budget + 1, confirmation{}, nil
 	}
-	return budget + 1, nil
+	c, err := confirm(a, func() (d0, d1 analysis.Outcome) { return f.draw(r) })
+	return n, c, err
 }

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// What deterministic answers mean is the user's choice; they are never an epsilon.
+func TestDeterministicFlag(t *testing.T) {
+	t.Parallel()
+	dsn := copies(t)
+	audit := []string{"audit", "--dsn", dsn, "--d0", "d0", "--d1", "d1", "--epsilon", "1", "--max-trials", "200", "--sql", "SELECT count(*) FROM people"}
+	analyze := []string{"analyze", "--d0", file(t, "d0", strings.Repeat("50\n", 200)), "--d1", file(t, "d1", strings.Repeat("49\n", 200)), "--epsilon", "1"}
+	for _, tc := range []struct {
+		name    string
+		args    []string
+		verdict string
+		code    int
+		finding bool
+	}{
+		{"audit", audit, "violation", exitViolation, true},
+		{"audit, text varied", append(audit[:len(audit):len(audit)], "--vary-text"), "violation", exitViolation, true},
+		{"audit, warning", append(audit[:len(audit):len(audit)], "--deterministic", "warning"), "inconclusive", exitInconclusive, true},
+		{"audit, ignore", append(audit[:len(audit):len(audit)], "--deterministic", "ignore"), "inconclusive", exitInconclusive, false},
+		{"analyze", analyze, "violation", exitViolation, true},
+		{"analyze, warning", append(analyze[:len(analyze):len(analyze)], "--deterministic", "warning"), "inconclusive", exitInconclusive, true},
+		{"analyze, ignore", append(analyze[:len(analyze):len(analyze)], "--deterministic", "ignore"), "inconclusive", exitInconclusive, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			r := call(t, "", append(tc.args[:len(tc.args):len(tc.args)], "-o", "json")...)
+			r.want(t, tc.code)
+			report := r.object(t)
+			if report["verdict"] != tc.verdict || (report["deterministic"] != nil) != tc.finding || strings.Contains(r.stdout, "deterministic or cached noise: the answers of each") != tc.finding {
+				t.Errorf("verdict %v, finding %v; want %s", report["verdict"], report["deterministic"], tc.verdict)
+			}
+			if report["epsilon_lower"] != 0. || report["epsilon_estimate"] != nil || report["clopper_pearson"] != nil || report["detected_at"] != nil {
+				t.Errorf("an epsilon in %s", r.stdout)
+			}
+			if confirmed := report["confirmation"] != nil; confirmed != (tc.args[0] == "audit" && tc.verdict == "violation") {
+				t.Errorf("confirmation %v", report["confirmation"])
+			}
+		})
+	}
+	for _, args := range [][]string{audit, analyze} {
+		call(t, "", append(args[:len(args):len(args)], "--deterministic", "maybe")...).want(t, exitFault, "write violation, warning or ignore")
+	}
+	call(t, "", audit...).want(t, exitViolation, "deterministic and differ between D0 and D1; this says nothing about an epsilon")
+}
+
+// dpwatch audit reports a violation that fresh trials have confirmed.
+func TestAuditConfirms(t *testing.T) {
+	t.Parallel()
+	r := call(t, "", "audit", "--dsn", copies(t), "--d0", "d0", "--d1", "d1", "--epsilon", "0.2", "--sql", "SELECT noisy(count(*), 0.5) FROM people", "-o", "json")
+	r.want(t, exitViolation)
+	report := r.object(t)
+	c, _ := report["confirmation"].(map[string]any)
+	trials, _ := report["trials"].(map[string]any)
+	if c["state"] != "confirmed" || c["pairs"].(float64)+c["after"].(float64) != trials["d0"] || !(report["epsilon_lower"].(float64) > .2) {
+		t.Errorf("confirmation %v of %v trials", c, trials)
+	}
+}

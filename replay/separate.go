@@ -1,0 +1,151 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dpwatch/dpwatch/internal/outcome"
+)
+
+// Separation is how the trials of a Statement are kept apart from each other.
+type Separation struct {
+	// VaryText puts a comment with a random number in front of each trial's statement, so that a cache of results does not know it.
+	VaryText bool
+	Skip     []bool // worlds that are not played, by their index: their outcomes are zero; nil = none
+}
+
+// The mean of the gaps between separate trials is a part of the time that the trial before took with its session, and bounded.
+const (
+	gapPart    = 4
+	longestGap = 20 * time.Millisecond
+)
+
+// separate is one trial in a session of its own.
+type separate struct {
+	trial
+	gap     float64 // before it, of the mean gap
+	comment uint64
+}
+
+// separately runs n trials on each world, each in a session of its own that is closed afterwards: no two trials, of one world or
+// of two, have a session in common. All trials of the call come in random order, with random gaps.
+func (r *Run) separately(ctx context.Context, n int) ([]Round, error) {
+	if err := r.proveWorlds(ctx); err != nil {
+		return nil, err
+	}
+	worlds := len(r.stmt.Worlds)
+	rounds := make([]Round, n)
+	for i := range rounds {
+		rounds[i] = make([]outcome.Outcome, worlds)
+	}
+	trials := r.separated(rounds)
+	var next atomic.Int64
+	group, gctx := errgroup.WithContext(ctx)
+	for range r.sessions {
+		group.Go(func() error {
+			return guarded(func() error {
+				for took := time.Duration(0); !r.halt.Load(); {
+					i := int(next.Add(1)) - 1
+					if i >= len(trials) {
+						return nil
+					}
+					var err error
+					if took, err = r.playSeparate(gctx, &trials[i], took); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
+	}
+	if err := group.Wait(); err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, err
+	}
+	if r.halt.Load() {
+		return nil, errHalted
+	}
+	return rounds, r.version(rounds)
+}
+
+// separated returns the trials of rounds in random order. The trials of one world fill the rounds in the order in which they run, so
+// that what depends on the trial before it shows.
+func (r *Run) separated(rounds []Round) []separate {
+	worlds := len(r.stmt.Worlds)
+	order := make([]int, 0, len(rounds)*worlds)
+	for range rounds {
+		for w := range worlds {
+			if skip := r.stmt.Separate.Skip; w >= len(skip) || !skip[w] {
+				order = append(order, w)
+			}
+		}
+	}
+	r.coin.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	trials := make([]separate, len(order))
+	filled := make([]int, worlds)
+	for i, w := range order {
+		trials[i] = separate{trial: trial{world: w, into: &rounds[filled[w]][w]}, gap: r.coin.ExpFloat64(), comment: r.coin.Uint64()}
+		filled[w]++
+	}
+	return trials
+}
+
+// playSeparate waits for a gap and runs one trial. before is how long the trial before it took on this connection, with its session.
+func (r *Run) playSeparate(ctx context.Context, t *separate, before time.Duration) (took time.Duration, err error) {
+	gap := time.NewTimer(time.Duration(t.gap * float64(min(before/gapPart, longestGap))))
+	defer gap.Stop()
+	select {
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	case <-gap.C:
+	}
+	pace := r.player.opt.Pace
+	query := r.player.baseline("separate\x00" + r.stmt.Worlds[0]) // a session's first trial is slower than the others
+	if pace != nil {
+		if _, err := pace.Enter(ctx, 1, max(before, r.player.leastTime(query))); err != nil {
+			return 0, err
+		}
+	}
+	began := time.Now()
+	slowdown := 1.0
+	ran, err := r.inOwnSession(ctx, t)
+	if err == nil {
+		slowdown = r.player.slowdown(query, ran)
+	}
+	if pace != nil {
+		pace.Leave(slowdown)
+	}
+	return time.Since(began), err
+}
+
+// inOwnSession runs a trial in a session that nothing used before, and closes it.
+func (r *Run) inOwnSession(ctx context.Context, t *separate) (ran time.Duration, err error) {
+	one := *r
+	one.planning = freshPlanning
+	text := r.stmt.Worlds[t.world]
+	if r.stmt.Separate.VaryText {
+		text = fmt.Sprintf("/* %016x */ %s", t.comment, text)
+	}
+	one.stmt.Worlds = []string{text}
+	var s *session
+	if engines := len(r.player.engines); engines > 0 {
+		port, err := r.port(ctx, min(t.world, engines-1))
+		if err != nil {
+			return 0, err
+		}
+		s = &session{share: 1}
+		s.ports, s.conn = append(s.ports, port), port
+	} else if s, err = one.session(ctx); err != nil {
+		return 0, err
+	}
+	defer s.close()
+	began := time.Now()
+	err = one.pipeline(ctx, s, []trial{{world: 0, into: t.into}})
+	return time.Since(began), err
+}
