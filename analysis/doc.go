@@ -52,6 +52,6 @@
 // whatever the number of trials: at most about 64 MiB of past values for learning, 32 MiB of whole results to learn the
 // layout from (of a result beyond 1 MiB the first 512 rows are kept), 2 x 65,536 hashes of results, and a number of count
 // tables that grows with the logarithm of the number of pairs. Of results with more than [Options].MaxSlots cells the
-// rest counts in the number of rows only, of texts beyond the 256th of a column all are one outcome, and of a text longer than
+// rest counts in the number of rows only, of texts beyond the 256th of a column a hash is kept, and of a text longer than
 // 256 bytes its beginning and a hash are kept.
 package analysis

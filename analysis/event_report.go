@@ -108,7 +108,7 @@ func (s *series) categoryKind(set uint64) (kind EventKind) {
 		if set>>(s.binner.numeric()+i)&1 == 0 {
 			continue
 		}
-		switch k := kindOfCategory(int(id)); {
+		switch k := kindOfCategory(int(id.category())); {
 		case kind == "":
 			kind = k
 		case kind != k:

@@ -61,7 +61,7 @@ func (a *Audit) certify() {
 		c.lens.full = append([]lens(nil), a.joint.full...)
 		for i := range c.lens.full {
 			l := &c.lens.full[i]
-			l.categories, l.weights = append([]uint16(nil), l.categories...), append([]float64(nil), l.weights...)
+			l.categories, l.weights = append([]label(nil), l.categories...), append([]float64(nil), l.weights...)
 		}
 	}
 	switch best.kind {

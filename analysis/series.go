@@ -115,9 +115,9 @@ func (s *series) recount() {
 }
 
 // turn starts the table of the next block: the bins are learned anew while little is known and whenever the past has
-// doubled.
+// doubled, and always where categories compete for bins: a text tells more the sooner it has one.
 func (s *series) turn(pairs, most int, sc *scratch) {
-	if s.table == nil || pairs < 64 || pairs >= 2*s.learned {
+	if s.table == nil || pairs < 64 || pairs >= 2*s.learned || s.binner.crowded {
 		s.relearn(pairs, most, sc)
 		return
 	}

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc64"
+	"maps"
 	"math"
 	"slices"
 )
 
 // stateVersion changes whenever the state's form, or what is done with it, does: a state is restored by the version that
 // saved it or not at all.
-const stateVersion = 6
+const stateVersion = 7
 
 const stateMagic = "dpwatch audit\x00"
 
@@ -250,7 +251,8 @@ func (c *codec) events(e *events, bins int) {
 
 func (c *codec) binner(b *binner) {
 	c.floats(&b.edges)
-	list(c, &b.categories, func(x *uint16) { num(c, x) })
+	list(c, &b.categories, c.label)
+	c.bool(&b.crowded)
 	c.check(b.bins() <= maxBins)
 }
 
@@ -351,6 +353,20 @@ func (c *codec) dictionary(d *dictionary) {
 		}
 		c.check(len(d.words) == len(words))
 	}
+	late := slices.Sorted(maps.Keys(d.late))
+	list(c, &late, func(l *label) {
+		c.label(l)
+		w := d.late[*l]
+		c.text(&w)
+		if d.want([]label{*l}); c.reading {
+			if _, ok := d.late[*l]; ok {
+				d.late[*l] = w
+			} else {
+				c.fail()
+			}
+		}
+	})
+	c.check(len(d.late) <= maxLateWords)
 }
 
 func (c *codec) lens(l *lens) {
@@ -358,7 +374,7 @@ func (c *codec) lens(l *lens) {
 	for _, x := range []*float64{&l.number, &l.center, &l.shift, &l.laplace, &l.gauss, &l.reach} {
 		c.float(x)
 	}
-	list(c, &l.categories, func(x *uint16) { num(c, x) })
+	list(c, &l.categories, c.label)
 	c.floats(&l.weights)
 	c.check(len(l.weights) == len(l.categories))
 }

@@ -173,7 +173,7 @@ func (c *codec) learned(l *learned) {
 		num(c, &f.form)
 		num(c, &f.slot)
 		num(c, &f.less)
-		num(c, &f.category)
+		c.label(&f.category)
 		for _, x := range []*float64{&f.center, &f.scale, &f.weight} {
 			c.float(x)
 		}

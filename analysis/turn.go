@@ -123,6 +123,7 @@ func (a *Audit) learn(e *epoch) {
 			s.turn(n, a.slotBins(), &a.scratch)
 		}
 		s.independence.renew(s.past, &a.scratch)
+		a.reader.words[s.slot%a.reader.cells()].want(s.binner.categories)
 		e.entries = append(e.entries, entry{score: s.id, table: s.table, scope: a.slotScope()})
 	}
 	if a.coupled() {
@@ -201,7 +202,7 @@ func (a *Audit) turnRepeats(s *series) {
 		s.carry()
 		return
 	}
-	s.binner = binner{categories: []uint16{onD0Only, onD1Only}}
+	s.binner = binner{categories: []label{onD0Only, onD1Only}}
 	s.table = newTable(1, s.binner.bins())
 	s.recount()
 }

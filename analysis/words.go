@@ -77,9 +77,9 @@ func (b *binner) isPresence(set uint64) bool {
 }
 
 // categoryWord returns what names the categories of a series. Texts are withheld; error classes, NULL and the like are not.
-func (a *Audit) categoryWord(s *series) func(id uint16) withheld.Text {
-	return func(id uint16) withheld.Text {
-		switch int(id) {
+func (a *Audit) categoryWord(s *series) func(l label) withheld.Text {
+	return func(l label) withheld.Text {
+		switch l {
 		case absent:
 			return withheld.Public("absent")
 		case nullValue:
@@ -97,13 +97,16 @@ func (a *Audit) categoryWord(s *series) func(id uint16) withheld.Text {
 		case otherText:
 			return withheld.Public("another text")
 		}
-		if w, ok := a.errors.word(int(id)); ok {
+		if w, ok := a.errors.word(l); ok {
 			return errorWords(w)
 		}
 		if s.kind == slotScore || s.kind == fittedScore || s.kind == lawScore {
-			if w, ok := a.reader.words[s.slot%a.reader.cells()].word(int(id)); ok {
+			if w, ok := a.reader.words[s.slot%a.reader.cells()].word(l); ok {
 				return withheld.New(strconv.Quote(w), "a text "+withheld.Mark)
 			}
+		}
+		if l.category() == otherText {
+			return withheld.Public("another text")
 		}
 		return withheld.Public("another outcome")
 	}
@@ -123,7 +126,7 @@ func errorWords(state string) withheld.Text {
 }
 
 // words puts a set of bins in words: ranges of numbers and names of categories.
-func (b *binner) words(set uint64, n noun, name func(uint16) withheld.Text) withheld.Text {
+func (b *binner) words(set uint64, n noun, name func(label) withheld.Text) withheld.Text {
 	var parts []withheld.Text
 	for i := 0; i < b.numeric(); {
 		if set>>i&1 == 0 {
