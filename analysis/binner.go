@@ -1,9 +1,6 @@
 package analysis
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // binner maps codes to bins: numeric ones by edges (a bin is the number of edges <= x), then one bin per
 // category that was common in the past, then one for all other categories.

@@ -11,7 +11,7 @@ import (
 // fields say the same without them, for programs.
 type Event struct {
 	// Score is what of a result is looked at: value, rows, repeat, low_bit, joint_laplace, joint_gauss, fitted,
-	// difference, joint_linear, fraction, joint_ratio or fineness.
+	// difference, joint_linear, fraction, joint_ratio, fineness or order.
 	Score       string        `json:"score"`
 	Partition   withheld.Text `json:"partition"` // empty for scores of the whole result
 	Direction   string        `json:"direction"` // D0 or D1: where the event is more likely
@@ -55,6 +55,7 @@ const (
 	RepeatEvent    EventKind = "repeat"     // the exact repeat of an earlier result
 	DigitsEvent    EventKind = "digits"     // the lowest bits of numbers, or what they leave over a round one
 	JointEvent     EventKind = "joint"      // a score of several columns or groups
+	OrderEvent     EventKind = "order"      // the order of the rows
 	UnseenEvent    EventKind = "unseen"     // an outcome that was not seen before
 )
 
@@ -77,6 +78,8 @@ func (s *series) eventKind(set uint64) EventKind {
 	switch s.kind {
 	case repeatScore:
 		return RepeatEvent
+	case orderScore:
+		return OrderEvent
 	case slotScore, fittedScore, lawScore:
 		if s.binner.isPresence(set) {
 			return PresenceEvent

@@ -1,6 +1,9 @@
 package analysis
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // ClopperPearsonBound is the figure of a fixed budget: an event chosen on the first half of the trials, certified on
 // the others.
@@ -24,6 +27,7 @@ type certificate struct {
 	fraction fraction    // likewise
 	learned  learned     // likewise
 	fineness fineness    // likewise
+	order    []precedence // likewise
 	set      uint64
 	heavy    int // the world where the event is likelier
 	event    *Event
@@ -75,6 +79,8 @@ func (a *Audit) certify() {
 		c.learned = a.learned.clone()
 	case finenessScore:
 		c.fineness = a.fineness.clone()
+	case orderScore:
+		c.order = slices.Clone(a.order.firsts)
 	}
 	e := events{}
 	side := [2]int{towardD0, towardD1}[c.heavy]
@@ -132,6 +138,9 @@ func (c *certificate) count(a *Audit, pair [2]*Outcome) {
 			codes[w] = c.learned.ofResult(a.codes[w])
 		case finenessScore:
 			codes[w] = c.fineness.ofResult(a.codes[w])
+		case orderScore:
+			o := rowOrder{firsts: c.order}
+			codes[w] = o.score(a.order.now[w])
 		case fractionScore:
 			codes[w] = c.fraction.ofResult(a.codes[w])
 		}

@@ -24,12 +24,13 @@ const (
 	finenessScore                      // lowest bits too fine for noise around a world's centre
 	calibratedScore                    // the learned log-likelihood ratio, bin by bin
 	calibratedLaplaceScore             // the joint score with Laplace noise, bin by bin
+	orderScore                         // the order of the rows of a result
 )
 
 // derived reports whether a score is computed from others' pasts, which are learned anew, and keeps none of its own.
 func (k kind) derived() bool {
 	switch k {
-	case laplaceScore, gaussScore, fittedScore, lawScore, contrastScore, discriminantScore, fractionScore, ratioScore, finenessScore, calibratedScore, calibratedLaplaceScore:
+	case laplaceScore, gaussScore, fittedScore, lawScore, contrastScore, discriminantScore, fractionScore, ratioScore, finenessScore, calibratedScore, calibratedLaplaceScore, orderScore:
 		return true
 	}
 	return false

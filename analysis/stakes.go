@@ -8,13 +8,13 @@ import "math"
 // all of a person's traces at once. What is left stays for keys that come later.
 func weightsFor(many bool) (w stakesOf) {
 	if many {
-		return stakesOf{slots: .34, rows: .12, repeats: .03, lowBit: .02, fineness: .01, laplace: .13, calibratedLaplace: .08, gauss: .13, contrast: .02, discriminant: .03, fraction: .005, ratio: .02, calibrated: .035}
+		return stakesOf{slots: .34, rows: .12, repeats: .03, lowBit: .02, fineness: .01, laplace: .13, calibratedLaplace: .08, gauss: .13, contrast: .02, discriminant: .03, fraction: .005, ratio: .02, calibrated: .035, order: .005}
 	}
 	return stakesOf{slots: .28, rows: .01, repeats: .02, lowBit: .05, fineness: .07, fitted: .04, law: .52, words: .4, fraction: .005}
 }
 
 type stakesOf struct {
-	slots, rows, repeats, lowBit, laplace, gauss, fitted, law, words, contrast, discriminant, fraction, ratio, calibrated, calibratedLaplace, fineness float64
+	slots, rows, repeats, lowBit, laplace, gauss, fitted, law, words, contrast, discriminant, fraction, ratio, calibrated, calibratedLaplace, fineness, order float64
 }
 
 // mixtures are the priors over effect sizes.
@@ -65,7 +65,7 @@ func (a *Audit) learnLayout(e *epoch) {
 	a.certificate = nil // its score is no more; another event may still be chosen
 	a.reader = newReader(l, &a.opts, a.errors)
 	a.slots, a.joint, a.stride, a.funded, a.unmatched = nil, joint{}, 1, 0, 0
-	a.contrast, a.discriminant, a.fraction, a.learned, a.fineness = combination{}, discriminant{}, fraction{}, learned{}, fineness{}
+	a.contrast, a.discriminant, a.fraction, a.learned, a.fineness, a.order = combination{}, discriminant{}, fraction{}, learned{}, fineness{}, rowOrder{}
 	a.codes = [2][]code{}
 	a.specials = []*series{{kind: rowsScore}, {kind: repeatScore}, {kind: lowBitScore}}
 	if l.keyed || len(l.measures) > 1 {
@@ -80,6 +80,9 @@ func (a *Audit) learnLayout(e *epoch) {
 	}
 	if l.width >= 0 {
 		a.specials = append(a.specials, &series{kind: fractionScore}, &series{kind: finenessScore})
+	}
+	if len(l.keys) > 0 {
+		a.specials = append(a.specials, &series{kind: orderScore})
 	}
 	a.repeats = repeats{}
 	for _, p := range a.retained {
@@ -155,6 +158,8 @@ func (a *Audit) fundSlots(e *epoch) {
 			give(s, w.fraction, []view{sorted})
 		case finenessScore:
 			give(s, w.fineness, []view{ascending})
+		case orderScore:
+			give(s, w.order, []view{ascending, sorted})
 		case ratioScore:
 			if len(a.slots) <= maxLearnedSlots {
 				give(s, w.ratio, []view{ascending})
@@ -305,6 +310,8 @@ func (w *stakesOf) of(k kind) float64 {
 		return w.calibrated
 	case finenessScore:
 		return w.fineness
+	case orderScore:
+		return w.order
 	}
 	return 0
 }

@@ -132,6 +132,11 @@ func (c *codec) pointers(a *Audit) {
 	c.fraction(&a.fraction)
 	c.learned(&a.learned)
 	c.fineness(&a.fineness)
+	groups := 0
+	if a.reader != nil {
+		groups = len(a.reader.labels)
+	}
+	c.rowOrder(&a.order, groups)
 	c.certificate(a)
 	list(c, &a.retained, func(p *retained) {
 		c.outcome(&p.worlds[0])
@@ -280,7 +285,7 @@ func (c *codec) series(p **series, tables *[]*table) {
 	c.bool(&s.watch.difference)
 	c.bool(&s.watch.sum)
 	c.independence(&s.independence)
-	c.check(s.kind <= calibratedLaplaceScore && s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
+	c.check(s.kind <= orderScore && s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
 	c.check(s.table == nil || s.table.bins() == s.binner.bins() && s.table.numeric == s.binner.numeric())
 }
 

@@ -73,6 +73,7 @@ func (c *codec) certificate(a *Audit) {
 		c.fraction(&f.fraction)
 		c.learned(&f.learned)
 		c.fineness(&f.fineness)
+		c.precedences(&f.order)
 		c.u64(&f.set)
 		num(c, &f.heavy)
 		num(c, &f.pairs)

@@ -147,7 +147,7 @@ func (a *Audit) learn(e *epoch) {
 			if a.learnLaws(s); s.table == nil {
 				continue
 			}
-		case contrastScore, discriminantScore, fractionScore, ratioScore, finenessScore:
+		case contrastScore, discriminantScore, fractionScore, ratioScore, finenessScore, orderScore:
 			if a.learnRelation(s); s.table == nil {
 				continue
 			}
@@ -264,7 +264,7 @@ func (a *Audit) learnRelation(s *series) {
 	if !s.staked {
 		return
 	}
-	if a.knows(s) || (s.kind == ratioScore || s.kind == finenessScore && a.pairs > 64) && s.learned > 0 && 2*a.pairs < 3*s.learned || s.kind == fractionScore && s.learned >= 64 && a.pairs < 2*s.learned {
+	if a.knows(s) || (s.kind == ratioScore || s.kind == finenessScore && a.pairs > 64) && s.learned > 0 && 2*a.pairs < 3*s.learned || s.kind == orderScore && s.learned >= 64 && 2*a.pairs < 3*s.learned || s.kind == fractionScore && s.learned >= 64 && a.pairs < 2*s.learned {
 		if s.table != nil {
 			s.carry()
 		}
@@ -284,6 +284,9 @@ func (a *Audit) learnRelation(s *series) {
 			live = a.learnRatio()
 		case finenessScore:
 			s.past, live = a.learnFineness()
+		case orderScore:
+			s.past, live = a.order.learn()
+			s.independence.renew(a.order.codes(), &a.scratch)
 		}
 	}
 	if !live {

@@ -35,6 +35,8 @@ func (a *Audit) outcomes(s *series, set uint64) withheld.Text {
 	case finenessScore:
 		places := "binary places too fine for D1 (below 0: for D0)"
 		return withheld.Sprintf("lowest bits beside those of noise around the centres: %s", words(nounOf(places, "numbers of "+places)))
+	case orderScore:
+		return withheld.Sprintf("%s: %s", a.orderWords(), words(nounOf("score", "scores")))
 	case fractionScore:
 		return withheld.Sprintf("%s: %s", a.slotWords(a.fraction.slot), words(a.fraction.noun()))
 	case laplaceScore, gaussScore, calibratedLaplaceScore:
