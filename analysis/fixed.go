@@ -21,12 +21,12 @@ type ClopperPearsonBound struct {
 type certificate struct {
 	series   *series
 	binner   binner
-	lens     joint       // as it was: the joint scores are learned anew, the event must not change
-	fitted   fitted      // likewise
-	sum      combination // likewise
-	fraction fraction    // likewise
-	learned  learned     // likewise
-	fineness fineness    // likewise
+	lens     joint        // as it was: the joint scores are learned anew, the event must not change
+	fitted   fitted       // likewise
+	sum      combination  // likewise
+	fraction fraction     // likewise
+	learned  learned      // likewise
+	fineness fineness     // likewise
 	order    []precedence // likewise
 	set      uint64
 	heavy    int // the world where the event is likelier

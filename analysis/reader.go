@@ -162,7 +162,18 @@ func (r *reader) readRow(row []outcome.Value, dst []code) {
 		dst[0] = 1 // present
 		return
 	}
-	for j, c := range r.measures {
+	for j := 0; j < len(r.measures); j++ {
+		c := r.measures[j]
+		if r.forms[j].Parts() > 0 {
+			missing := outcome.Value{}
+			v := &missing
+			if c < len(row) {
+				v = &row[c]
+			}
+			r.readForm(v, j, dst)
+			j += r.forms[j].Parts() - 1
+			continue
+		}
 		if c >= len(row) {
 			dst[j] = category(nullValue)
 			continue

@@ -73,7 +73,7 @@ func (a *Audit) learnLayout(e *epoch) {
 			a.specials = append(a.specials, &series{kind: k})
 		}
 	} else if l.width >= 0 {
-		if anyNumber(seen) {
+		if anyNumber(seen) || len(l.forms) > 0 && l.forms[0].Parts() > 0 {
 			a.specials = append(a.specials, &series{kind: fittedScore})
 		}
 		a.specials = append(a.specials, &series{kind: lawScore})

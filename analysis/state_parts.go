@@ -18,6 +18,7 @@ func (c *codec) reader(a *Audit) {
 		}
 		c.ints(&r.keys)
 		c.ints(&r.measures)
+		list(c, &r.forms, c.form)
 		c.ints(&r.stamp)
 		list(c, &r.names, c.text)
 		list(c, &r.labels, c.withheld)
@@ -40,6 +41,7 @@ func (c *codec) reader(a *Audit) {
 		})
 		c.check(r.width >= -1 && r.maxKeys >= 1 && len(r.labels) <= r.maxKeys && len(r.stamp) == len(r.labels))
 		c.check(len(r.words) == r.cells() && len(r.slots) == len(r.labels) && len(r.names) == max(r.width, 0))
+		c.checkForms(&r.layout)
 		for _, columns := range [][]int{r.keys, r.measures} {
 			for _, x := range columns {
 				c.check(x >= 0 && x < r.width)

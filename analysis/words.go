@@ -47,6 +47,7 @@ func (a *Audit) outcomes(s *series, set uint64) withheld.Text {
 	}
 	var where []withheld.Text
 	r := a.reader
+	values = r.valueNoun(s.slot % r.cells())
 	if r.keyed {
 		where = append(where, r.groupWords(s.slot/r.cells()))
 	}
@@ -57,7 +58,7 @@ func (a *Audit) outcomes(s *series, set uint64) withheld.Text {
 		return withheld.Sprintf("%s present", withheld.Join(where, ", "))
 	}
 	if len(r.measures) > 0 {
-		where = append(where, withheld.Public("column "+a.columnOf(s)+":"))
+		where = append(where, withheld.Public("column "+r.measureName(s.slot%r.cells())+":"))
 	} else if r.keyed {
 		return withheld.Sprintf("%s, %s", where[0], words(values))
 	}

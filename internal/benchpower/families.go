@@ -82,7 +82,7 @@ func wrong() []family {
 	sharedInPart := each(0, 1, func(r *rand.Rand, moved int) analysis.Outcome {
 		return sharedNoise(r, 10, moved, lap(r, 1), .1)
 	})
-	fs = append(fs, wrongTexts()...)
+	fs = append(append(fs, wrongTexts()...), wrongWritings()...)
 	return append(fs, []family{
 		{
 			name: "Gaussian for (1, 1e-5), noise halved", claim: analysis.Claim{Epsilon: 1, Delta: 1e-5}, budget: 10_000,
@@ -192,7 +192,7 @@ func wrong() []family {
 func right() []family {
 	sigma := gaussSigma(1, 1e-5)
 	oneGood, oneBad := candidates()
-	return append(rightTexts(), []family{
+	return append(append(rightTexts(), rightWritings()...), []family{
 		{name: "Laplace 1", claim: only(1), draw: laplaceShift(1)},
 		{name: "Laplace 0.1", claim: only(.1), draw: laplaceShift(.1)},
 		{
