@@ -31,11 +31,14 @@
 // before in one world only, the lowest bit set in the numbers, and, where there are two slots or more, two joint scores
 // learned from earlier trials (naive Bayes with Laplace and with Gaussian noise).
 //
-// Four scores are bet on only where the past shows something for them to see, so that others pay nothing for them: the
+// Some scores are bet on only where the past shows something for them to see, so that others pay nothing for them: the
 // difference or sum of two columns or groups of which one explains the other (their noise is shared), a linear
 // discriminant that knows how all of them vary together, what a value leaves over a modulus, and lowest bits too fine for
 // floating-point noise around a world's centre. What they look at is chosen from the past, at most one of each at a time,
 // whatever the number of columns and groups.
+//
+// Another one looks at the order in which groups are given, and is bet on likewise. Columns of texts that stand for numbers are found in the
+// first results; each of their numbers is a slot.
 //
 // Most scores bet on events; a single value, the texts of a single column, and the joint scores that estimate a
 // log-likelihood ratio bet on every bin by its own ratio as well.
