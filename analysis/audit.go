@@ -65,6 +65,7 @@ type Audit struct {
 	products     products
 	extreme      extreme
 	beyond       beyond
+	order        rowOrder
 	standard     standard
 	certificate  *certificate // the event of the fixed budget, nil before half of it is used
 	jointNow     [2]code      // the Gaussian scores of the pair at hand
@@ -145,8 +146,10 @@ func (a *Audit) DetectedAt() int { return a.detectedAt }
 // read turns a pair into codes and counts them.
 func (a *Audit) read(d0, d1 *Outcome, h [2]uint64) {
 	r := a.reader
-	a.codes[0] = r.read(d0, a.codes[0])
-	a.codes[1] = r.read(d1, a.codes[1])
+	for w, o := range [2]*Outcome{d0, d1} {
+		a.codes[w] = r.read(o, a.codes[w])
+		a.order.now[w] = append(a.order.now[w][:0], r.order...)
+	}
 	for len(a.codes[0]) < len(a.codes[1]) {
 		a.codes[0] = append(a.codes[0], r.filling(d0))
 	}
@@ -167,6 +170,10 @@ func (a *Audit) read(d0, d1 *Outcome, h [2]uint64) {
 		if !s.shared && s.watch.add(c0, c1) {
 			s.shared = true
 		}
+	}
+	if s := a.ofKind(orderScore); s != nil {
+		a.order.add()
+		a.order.watch(&s.independence)
 	}
 	for _, s := range a.specials {
 		c0, c1 := a.special(s, d0, d1, h)
@@ -243,6 +250,10 @@ func (a *Audit) special(s *series, d0, d1 *Outcome, h [2]uint64) (c0, c1 code) {
 		}
 	case beyondScore:
 		return a.beyond.code(a.codes[0][0], a.repeats.code(h[0])), a.beyond.code(a.codes[1][0], a.repeats.code(h[1]))
+	case orderScore:
+		if s.table != nil {
+			return a.order.score(a.order.now[0]), a.order.score(a.order.now[1])
+		}
 	case fractionScore:
 		if s.table != nil {
 			return a.fraction.ofResult(a.codes[0]), a.fraction.ofResult(a.codes[1])

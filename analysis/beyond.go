@@ -63,7 +63,7 @@ func (a *Audit) turnBeyond(s *series) {
 	if gap := right - wrong; gap < 0 || gap*gap <= 3*(right+wrong) {
 		return
 	}
-	s.binner = binner{categories: []uint16{onD0Only, onD1Only}}
+	s.binner = binner{categories: []label{onD0Only, onD1Only}}
 	s.table = newTable(1, s.binner.bins())
 	s.recount()
 }

@@ -2,7 +2,6 @@ package analysis
 
 import (
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/dsp/fourier"
 )
@@ -11,7 +10,8 @@ import (
 // category that was common in the past, then one for all other categories.
 type binner struct {
 	edges      []float64
-	categories []uint16
+	categories []label
+	crowded    bool // there were more categories than bins
 }
 
 // numeric returns the number of numeric bins.
@@ -23,9 +23,9 @@ func (b *binner) bins() int { return len(b.edges) + len(b.categories) + 2 }
 // bin returns the bin of a code.
 func (b *binner) bin(c code) int {
 	if !isNumber(c) {
-		id := categoryOf(c)
+		l := labelOf(c)
 		for i, k := range b.categories {
-			if k == id {
+			if k == l {
 				return len(b.edges) + 1 + i
 			}
 		}
@@ -55,60 +55,33 @@ const (
 // scratch is memory that learning uses again and again.
 type scratch struct {
 	values []float64
-	ids    []idCount
+	labels []labelCount
+	places map[label]int // in labels, where these are many
 	sorter sorter
 	fft    *fourier.CmplxFFT // see findPeriod, with its input and output
 	cells  []complex128
 	waves  []complex128
 }
 
-type idCount struct {
-	id uint16
-	n  int
-}
-
 // learn sets the bins from past codes of both worlds (of equal length): quantiles of the pooled values,
-// with values that repeat often in a bin of their own, and the most common categories.
+// with values that repeat often in a bin of their own, and categories.
 func (b *binner) learn(past [2][]code, most int, s *scratch) {
-	s.values, s.ids = s.values[:0], s.ids[:0]
+	s.values = s.values[:0]
+	s.resetLabels()
 	stride := (2*len(past[0]) + maxEdgeData - 1) / maxEdgeData
-	for _, codes := range past {
-		for i, c := range codes {
-			switch {
+	for i := range past[0] {
+		for w := range past {
+			switch c := past[w][i]; {
 			case !isNumber(c):
-				s.countCategory(categoryOf(c))
+				s.countLabel(labelOf(c), w)
 			case stride <= 1 || i%stride == 0:
 				s.values = append(s.values, c)
 			}
 		}
 	}
-	slices.SortFunc(s.ids, func(x, y idCount) int {
-		if x.n != y.n {
-			return y.n - x.n
-		}
-		return int(x.id) - int(y.id)
-	})
-	b.categories = b.categories[:0]
-	for _, c := range s.ids[:min(len(s.ids), maxCommon)] {
-		if c.n == 1 && c.id >= firstText && len(past[0]) >= leastCommon {
-			break
-		}
-		b.categories = append(b.categories, c.id)
-	}
+	b.categories, b.crowded = s.chooseLabels(b.categories[:0], maxCommon, len(past[0])), len(s.labels) > maxCommon
 	s.sorter.sort(s.values)
 	b.edges = appendEdges(b.edges[:0], s.values, min(most, maxNumeric))
-}
-
-func (s *scratch) countCategory(id uint16) {
-	for i := range s.ids {
-		if s.ids[i].id == id {
-			s.ids[i].n++
-			return
-		}
-	}
-	if len(s.ids) < 4*maxCommon {
-		s.ids = append(s.ids, idCount{id, 1})
-	}
 }
 
 // appendEdges cuts sorted values into about the given number of bins at quantiles, between distinct values, and

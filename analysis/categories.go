@@ -23,7 +23,7 @@ const maxBars = 12
 
 // tallied is one category, or all numbers.
 type tallied struct {
-	id     uint16 // 0 for numbers
+	id     label // 0 for numbers
 	counts [2]int
 	event  bool
 }
@@ -67,12 +67,14 @@ func (a *Audit) categories(s *series, toward uint64, direction string) *Categori
 
 // tallyCategories counts the kept outcomes, the most frequent first. Numbers count as part of the event if all their bins are.
 func (s *series) tallyCategories(toward uint64) []tallied {
-	counts := map[uint16]*[2]int{}
+	counts := map[label]*[2]int{}
 	for w, codes := range s.past {
 		for _, c := range codes {
-			id := uint16(0)
+			id := label(0)
 			if !isNumber(c) {
-				id = categoryOf(c)
+				if id = labelOf(c); id.category() == otherText && !slices.Contains(s.binner.categories, id) {
+					id = otherText
+				}
 			}
 			if counts[id] == nil {
 				counts[id] = &[2]int{}
@@ -87,7 +89,7 @@ func (s *series) tallyCategories(toward uint64) []tallied {
 			numbers := uint64(1)<<s.binner.numeric() - 1
 			t.event = toward&numbers == numbers
 		} else {
-			t.event = toward>>s.binner.bin(category(int(id)))&1 == 1
+			t.event = toward>>s.binner.bin(id.code())&1 == 1
 		}
 		all = append(all, t)
 	}

@@ -26,7 +26,8 @@ const (
 	firstError = firstText + maxCategories
 )
 
-// maxCategories is the most texts, or error classes, that are told apart in one column; all others are one.
+// maxCategories is the most texts, or error classes, that a dictionary holds. Of all others, texts are told apart by hash, and
+// error classes are one.
 const maxCategories = 256
 
 // category returns the code of a category.
@@ -34,6 +35,30 @@ func category(id int) code { return math.Float64frombits(categoryBits | uint64(i
 
 // categoryOf returns the category of a code that is not a number.
 func categoryOf(c code) uint16 { return uint16(math.Float64bits(c) & 0xFFFF) }
+
+// label tells all outcomes that are no numbers apart: the category in the low 16 bits and, of a text beyond those that the
+// dictionary holds, 32 bits of its hash above them. So a text that came late, or is rare, can still have a bin of its own.
+type label uint64
+
+const (
+	labelBits = 1<<48 - 1
+	hashShift = 16
+)
+
+// labelOf returns the label of a code that is not a number.
+func labelOf(c code) label { return label(math.Float64bits(c) & labelBits) }
+
+// category returns the category of a label.
+func (l label) category() uint16 { return uint16(l) }
+
+// code returns the code of a label.
+func (l label) code() code { return math.Float64frombits(categoryBits | uint64(l)) }
+
+// otherTextLabel returns the label of a text that the dictionary does not hold.
+func otherTextLabel(word string) label {
+	h := hashString(word)
+	return label(uint64(uint32(h^h>>32))<<hashShift | otherText)
+}
 
 // isNumber reports whether a code is a finite number.
 func isNumber(c code) bool { return !math.IsNaN(c) }
@@ -57,8 +82,9 @@ func numberCode(x float64) code {
 type dictionary struct {
 	ids   map[string]int
 	words []string
-	first int // the category of the first word
-	rest  int // the category of what does not fit
+	first int              // the category of the first word
+	rest  int              // the category of what does not fit
+	late  map[label]string // words that do not fit and have a bin; empty until they come again
 }
 
 func newDictionary(first, rest int) *dictionary {
@@ -75,18 +101,41 @@ func (d *dictionary) code(word string) code {
 		id = d.first + len(d.words)
 		d.words = append(d.words, shorten(word))
 		d.ids[word] = id
+	case d.rest == otherText:
+		l := otherTextLabel(word)
+		if known, wanted := d.late[l]; wanted && known == "" {
+			d.late[l] = shorten(word)
+		}
+		return l.code()
 	default:
 		id = d.rest
 	}
 	return category(id)
 }
 
-// word returns the word of a learned category.
-func (d *dictionary) word(id int) (string, bool) {
-	if i := id - d.first; i >= 0 && i < len(d.words) {
+// maxLateWords bounds the words that do not fit and are kept for reports.
+const maxLateWords = 64
+
+// want asks for the words of labels that do not fit and have a bin, so that reports can name them.
+func (d *dictionary) want(labels []label) {
+	for _, l := range labels {
+		if _, known := d.late[l]; known || l.category() != otherText || l == otherText || len(d.late) >= maxLateWords {
+			continue
+		}
+		if d.late == nil {
+			d.late = map[label]string{}
+		}
+		d.late[l] = ""
+	}
+}
+
+// word returns the word of a label.
+func (d *dictionary) word(l label) (string, bool) {
+	if i := int(l.category()) - d.first; i >= 0 && i < len(d.words) {
 		return d.words[i], true
 	}
-	return "", false
+	w := d.late[l]
+	return w, w != ""
 }
 
 // shorten keeps what a reader can use of a long word.

@@ -110,6 +110,13 @@ func (c *codec) event(e *Event) {
 	c.float((*float64)(&e.D1))
 }
 
+func (c *codec) label(l *label) {
+	b := uint64(*l)
+	c.u64(&b)
+	c.check(b <= labelBits)
+	*l = label(b)
+}
+
 // list is a slice. Every element takes at least a byte, so that a length beyond what is left is refused before anything
 // is made. An empty slice is read as nil.
 func list[T any](c *codec, s *[]T, each func(*T)) {

@@ -61,6 +61,9 @@ func (a *Audit) hold() string {
 			return fmt.Sprintf("answers on D%d repeat earlier ones exactly", w)
 		}
 	}
+	if s := a.ofKind(orderScore); s != nil && a.order.bet && s.independence.evidence(false) >= math.Log(suspicion) {
+		return "the orders of rows seem to depend on each other"
+	}
 	n := float64(max(1, len(a.slots)))
 	limit := math.Log(suspicion) + .75*math.Log(n)
 	doubtful := 0

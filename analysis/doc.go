@@ -31,12 +31,15 @@
 // before in one world only, the lowest bit set in the numbers, and, where there are two slots or more, two joint scores
 // learned from earlier trials (naive Bayes with Laplace and with Gaussian noise).
 //
-// Six scores are bet on only where the past shows something for them to see, so that others pay nothing for them: the
+// Some scores are bet on only where the past shows something for them to see, so that others pay nothing for them: the
 // difference or sum of two columns or groups of which one explains the other (their noise is shared), a linear
 // discriminant that knows how all of them vary together, a quadratic one that knows how they vary together in each world, the
 // most extreme value of a result, what a value leaves over a modulus, and lowest bits too fine for
 // floating-point noise around a world's centre. What they look at is chosen from the past, at most one of each at a time,
 // whatever the number of columns and groups.
+//
+// Another one looks at the order in which groups are given, and is bet on likewise. Columns of texts that stand for numbers are found in the
+// first results; each of their numbers is a slot.
 //
 // Most scores bet on events; a single value, the texts of a single column, and the joint scores that estimate a
 // log-likelihood ratio bet on every bin by its own ratio as well.
@@ -53,6 +56,6 @@
 // whatever the number of trials: at most about 64 MiB of past values for learning, 32 MiB of whole results to learn the
 // layout from (of a result beyond 1 MiB the first 512 rows are kept), 2 x 65,536 hashes of results, and a number of count
 // tables that grows with the logarithm of the number of pairs. Of results with more than [Options].MaxSlots cells the
-// rest counts in the number of rows only, of texts beyond the 256th of a column all are one outcome, and of a text longer than
+// rest counts in the number of rows only, of texts beyond the 256th of a column a hash is kept, and of a text longer than
 // 256 bytes its beginning and a hash are kept.
 package analysis

@@ -11,7 +11,7 @@ import (
 // fields say the same without them, for programs.
 type Event struct {
 	// Score is what of a result is looked at: value, rows, repeat, low_bit, joint_laplace, joint_gauss, fitted,
-	// difference, joint_linear, fraction, joint_ratio, fineness, joint_products, joint_extreme or beyond.
+	// difference, joint_linear, fraction, joint_ratio, fineness, joint_products, joint_extreme, beyond or order.
 	Score       string        `json:"score"`
 	Partition   withheld.Text `json:"partition"` // empty for scores of the whole result
 	Direction   string        `json:"direction"` // D0 or D1: where the event is more likely
@@ -56,6 +56,7 @@ const (
 	BeyondEvent    EventKind = "beyond"     // a number that only one world has shown so far, or beyond all numbers of the other
 	DigitsEvent    EventKind = "digits"     // the lowest bits of numbers, or what they leave over a round one
 	JointEvent     EventKind = "joint"      // a score of several columns or groups
+	OrderEvent     EventKind = "order"      // the order of the rows
 	UnseenEvent    EventKind = "unseen"     // an outcome that was not seen before
 )
 
@@ -80,6 +81,8 @@ func (s *series) eventKind(set uint64) EventKind {
 		return RepeatEvent
 	case beyondScore:
 		return BeyondEvent
+	case orderScore:
+		return OrderEvent
 	case slotScore, fittedScore, lawScore:
 		if s.binner.isPresence(set) {
 			return PresenceEvent
@@ -111,7 +114,7 @@ func (s *series) categoryKind(set uint64) (kind EventKind) {
 		if set>>(s.binner.numeric()+i)&1 == 0 {
 			continue
 		}
-		switch k := kindOfCategory(int(id)); {
+		switch k := kindOfCategory(int(id.category())); {
 		case kind == "":
 			kind = k
 		case kind != k:

@@ -1,6 +1,9 @@
 package analysis
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // ClopperPearsonBound is the figure of a fixed budget: an event chosen on the first half of the trials, certified on
 // the others.
@@ -26,6 +29,7 @@ type certificate struct {
 	fineness fineness    // likewise
 	products products    // likewise
 	extreme  extreme     // likewise
+	order    []precedence // likewise
 	set      uint64
 	heavy    int // the world where the event is likelier
 	event    *Event
@@ -63,7 +67,7 @@ func (a *Audit) certify() {
 		c.lens.full = append([]lens(nil), a.joint.full...)
 		for i := range c.lens.full {
 			l := &c.lens.full[i]
-			l.categories, l.weights = append([]uint16(nil), l.categories...), append([]float64(nil), l.weights...)
+			l.categories, l.weights = append([]label(nil), l.categories...), append([]float64(nil), l.weights...)
 		}
 	}
 	switch best.kind {
@@ -81,6 +85,8 @@ func (a *Audit) certify() {
 		c.products = a.products.clone()
 	case extremeScore:
 		c.extreme = a.extreme.clone()
+	case orderScore:
+		c.order = slices.Clone(a.order.firsts)
 	}
 	e := events{}
 	side := [2]int{towardD0, towardD1}[c.heavy]
@@ -142,6 +148,9 @@ func (c *certificate) count(a *Audit, pair [2]*Outcome) {
 			codes[w] = c.products.ofResult(a.codes[w])
 		case extremeScore:
 			codes[w] = c.extreme.ofResult(a.codes[w])
+		case orderScore:
+			o := rowOrder{firsts: c.order}
+			codes[w] = o.score(a.order.now[w])
 		case fractionScore:
 			codes[w] = c.fraction.ofResult(a.codes[w])
 		}

@@ -103,7 +103,7 @@ func (a *Audit) slotWords(slot int) withheld.Text {
 		parts = append(parts, r.groupWords(slot/r.cells()))
 	}
 	if len(r.measures) > 0 {
-		parts = append(parts, withheld.Public("column "+r.columnName(r.measures[slot%r.cells()])))
+		parts = append(parts, withheld.Public("column "+r.measureName(slot%r.cells())))
 	}
 	return withheld.Join(parts, ", ")
 }
@@ -114,7 +114,7 @@ func (a *Audit) slotLabel(slot int) withheld.Text {
 	if len(r.measures) == 0 {
 		return r.groupName(slot / r.cells())
 	}
-	column := withheld.Public("column " + r.columnName(r.measures[slot%r.cells()]))
+	column := withheld.Public("column " + r.measureName(slot%r.cells()))
 	if !r.keyed {
 		return column
 	}

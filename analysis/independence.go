@@ -98,20 +98,21 @@ const (
 func (m *marks) choose(codes []code, s *scratch) {
 	codes = codes[max(0, len(codes)-markValues):]
 	*m = marks{}
-	s.values, s.ids = s.values[:0], s.ids[:0]
+	s.values = s.values[:0]
+	s.resetLabels()
 	for _, c := range codes {
 		if isNumber(c) {
 			s.values = append(s.values, c)
 		} else {
-			s.countCategory(categoryOf(c))
+			s.countLabel(label(categoryOf(c)), 0)
 			m.known = max(m.known, categoryOf(c)+1)
 		}
 	}
 	s.sorter.sort(s.values)
 	most := 0
-	for _, id := range s.ids {
-		if id.n > most {
-			most, m.atom = id.n, category(int(id.id))
+	for i := range s.labels {
+		if l := &s.labels[i]; l.total() > most {
+			most, m.atom = l.total(), l.label.code()
 		}
 	}
 	for i := 0; i < len(s.values); {
@@ -150,13 +151,18 @@ func nthDistance(values []float64, x float64, n int) (d float64) {
 func (m *marks) bits(c code) (b uint8) {
 	if !isNumber(c) {
 		odd := categoryOf(c) < m.known && categoryOf(c)&1 == 1
-		return uint8(b2i(m.hasAtom && sameCode(c, m.atom)))<<sideBit | uint8(b2i(odd))<<outerBit
+		return uint8(b2i(m.hasAtom && m.isAtom(c)))<<sideBit | uint8(b2i(odd))<<outerBit
 	}
 	side := c >= m.middle
 	if m.hasAtom {
-		side = sameCode(c, m.atom)
+		side = m.isAtom(c)
 	}
 	return uint8(b2i(side))<<sideBit | uint8(b2i(math.Abs(c-m.middle) >= m.far))<<outerBit
+}
+
+// isAtom reports whether an outcome is the most frequent one. Texts that the dictionary does not hold are one outcome here.
+func (m *marks) isAtom(c code) bool {
+	return sameCode(c, m.atom) || !isNumber(c) && !isNumber(m.atom) && categoryOf(c) == categoryOf(m.atom)
 }
 
 func sameCode(x, y code) bool { return math.Float64bits(x) == math.Float64bits(y) }

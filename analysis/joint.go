@@ -6,7 +6,7 @@ import "math"
 type lens struct {
 	live           bool
 	number         float64 // for being a number at all
-	categories     []uint16
+	categories     []label
 	weights        []float64 // per category
 	center, shift  float64   // the laws' centres are center -+ shift/2 on D0 and D1
 	laplace, gauss float64   // 1/b and 1/s^2
@@ -152,7 +152,7 @@ func middle(edges []float64) (center, lo, hi, reach float64) {
 func (t *tally) count(c code, b *binner, center, lo, hi, reach float64) {
 	t.pairs++
 	if !isNumber(c) {
-		id := categoryOf(c)
+		id := labelOf(c)
 		for i, k := range b.categories {
 			if k == id {
 				t.categories[i]++
@@ -211,7 +211,7 @@ func (l *lens) terms(c code) (laplace, gauss float64) {
 		return 0, 0
 	}
 	if !isNumber(c) {
-		id := categoryOf(c)
+		id := labelOf(c)
 		for i, k := range l.categories {
 			if k == id {
 				return l.weights[i], l.weights[i]

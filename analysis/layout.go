@@ -6,21 +6,23 @@ import (
 	"slices"
 
 	"github.com/dpwatch/dpwatch/internal/outcome"
+	"github.com/dpwatch/dpwatch/internal/textnumber"
 )
 
 // layout says how a result is read: which columns make the group key and which are measures.
 type layout struct {
-	width    int   // columns of a result of the expected shape; -1 when none was seen
-	keys     []int // key columns, ascending
-	measures []int // the other columns; empty: only presence is looked at
-	keyed    bool  // false: results have one row and no key, the partition is "()"
-	ordinal  bool  // keys come more than once in a result: the n-th row of a key is a key of its own
+	width    int               // columns of a result of the expected shape; -1 when none was seen
+	keys     []int             // key columns, ascending
+	measures []int             // the other columns, once for each number of a text; empty: only presence is looked at
+	forms    []textnumber.Form // per measure: how the texts of its column are read; zero for the second number and so on
+	keyed    bool              // false: results have one row and no key, the partition is "()"
+	ordinal  bool              // keys come more than once in a result: the n-th row of a key is a key of its own
 	names    []string
 }
 
 // equal reports whether two layouts read results alike.
 func (l *layout) equal(m *layout) bool {
-	return l.width == m.width && l.keyed == m.keyed && l.ordinal == m.ordinal && slices.Equal(l.keys, m.keys)
+	return l.width == m.width && l.keyed == m.keyed && l.ordinal == m.ordinal && slices.Equal(l.keys, m.keys) && l.equalForms(m)
 }
 
 // cells is the number of slots per key.
@@ -68,7 +70,7 @@ func learnLayout(seen []*outcome.Outcome) layout {
 	}
 	for c := range l.width {
 		if !slices.Contains(l.keys, c) {
-			l.measures = append(l.measures, c)
+			l.addMeasure(shaped, c)
 		}
 	}
 	return l

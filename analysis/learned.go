@@ -44,7 +44,7 @@ const (
 type feature struct {
 	form          form
 	slot, less    int
-	category      uint16
+	category      label
 	center, scale float64
 	weight        float64
 }
@@ -69,10 +69,10 @@ func (l *learned) fill(dst []float64, at func(slot int) code) {
 			dst[i] = float64(b2i(isNumber(c)))
 			continue
 		case f.form == categoryForm:
-			dst[i] = float64(b2i(!isNumber(c) && categoryOf(c) == f.category))
+			dst[i] = float64(b2i(!isNumber(c) && labelOf(c) == f.category))
 			continue
 		case f.form == crossForm:
-			if isNumber(c) || categoryOf(c) != f.category {
+			if isNumber(c) || labelOf(c) != f.category {
 				continue
 			}
 			c = at(f.less)
@@ -204,7 +204,7 @@ func (l *learned) choose(slots []*series, cells int, sc *scratch) {
 	}
 }
 
-func few(categories []uint16) []uint16 {
+func few(categories []label) []label {
 	return categories[:min(len(categories), maxFeatureCategories)]
 }
 

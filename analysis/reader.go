@@ -18,6 +18,7 @@ type reader struct {
 	salt    string          // Options.Salt
 	stamp   []int           // per key: the reading in which it was seen last
 	reading int
+	order   []int32 // keys of the rows of the latest result, by row
 	buf     []byte
 	follow  []follower // what is expected after the beginning of a result and after each key; no part of the state
 	last    int        // index in follow of the key found last
@@ -107,6 +108,7 @@ func (r *reader) filling(o *outcome.Outcome) code {
 func (r *reader) read(o *outcome.Outcome, dst []code) []code {
 	r.reading++
 	r.last = 0
+	r.order = r.order[:0]
 	filling := r.filling(o)
 	dst = dst[:min(len(dst), r.slotsUsed())]
 	for i := range dst {
@@ -125,6 +127,9 @@ func (r *reader) read(o *outcome.Outcome, dst []code) []code {
 			continue
 		}
 		r.stamp[k] = r.reading
+		if len(r.order) < maxOrderRows {
+			r.order = append(r.order, int32(k))
+		}
 		for len(dst) < r.slotsUsed() {
 			dst = append(dst, filling)
 		}
@@ -157,7 +162,18 @@ func (r *reader) readRow(row []outcome.Value, dst []code) {
 		dst[0] = 1 // present
 		return
 	}
-	for j, c := range r.measures {
+	for j := 0; j < len(r.measures); j++ {
+		c := r.measures[j]
+		if r.forms[j].Parts() > 0 {
+			missing := outcome.Value{}
+			v := &missing
+			if c < len(row) {
+				v = &row[c]
+			}
+			r.readForm(v, j, dst)
+			j += r.forms[j].Parts() - 1
+			continue
+		}
 		if c >= len(row) {
 			dst[j] = category(nullValue)
 			continue

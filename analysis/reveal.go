@@ -49,7 +49,7 @@ func (a *Audit) turnReveal(s *series, e *epoch) {
 	if s.table != nil {
 		s.carry()
 	} else {
-		s.binner = binner{categories: []uint16{onceOnD0, onceOnD1, oftenOnD0, oftenOnD1}}
+		s.binner = binner{categories: []label{onceOnD0, onceOnD1, oftenOnD0, oftenOnD1}}
 		s.table = newTable(1, s.binner.bins())
 	}
 	s.learned = a.pairs

@@ -28,13 +28,14 @@ const (
 	extremeScore                       // the greatest standardised value of a result
 	revealScore                        // a rare number that comes again and again in one world only
 	beyondScore                        // a value that the other world has never shown
+	orderScore                         // the order of the rows of a result
 )
 
 // derived reports whether a score is computed from others' pasts, which are learned anew, and keeps none of its own.
 func (k kind) derived() bool {
 	switch k {
 	case laplaceScore, gaussScore, fittedScore, lawScore, contrastScore, discriminantScore, fractionScore, ratioScore, finenessScore, calibratedScore, calibratedLaplaceScore,
-		productsScore, extremeScore, revealScore:
+		productsScore, extremeScore, revealScore, orderScore:
 		return true
 	}
 	return false
@@ -120,9 +121,9 @@ func (s *series) recount() {
 }
 
 // turn starts the table of the next block: the bins are learned anew while little is known and whenever the past has
-// doubled.
+// doubled, and always where categories compete for bins: a text tells more the sooner it has one.
 func (s *series) turn(pairs, most int, sc *scratch) {
-	if s.table == nil || pairs < 64 || pairs >= 2*s.learned {
+	if s.table == nil || pairs < 64 || pairs >= 2*s.learned || s.binner.crowded {
 		s.relearn(pairs, most, sc)
 		return
 	}

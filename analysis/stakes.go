@@ -8,13 +8,13 @@ import "math"
 // all of a person's traces at once. What is left stays for keys that come later.
 func weightsFor(many bool) (w stakesOf) {
 	if many {
-		return stakesOf{slots: .329, rows: .12, repeats: .03, reveal: .001, lowBit: .02, fineness: .01, laplace: .13, calibratedLaplace: .08, gauss: .13, contrast: .02, discriminant: .03, products: .005, extreme: .005, fraction: .005, ratio: .02, calibrated: .035}
+		return stakesOf{slots: .324, rows: .12, repeats: .03, reveal: .001, lowBit: .02, fineness: .01, laplace: .13, calibratedLaplace: .08, gauss: .13, contrast: .02, discriminant: .03, products: .005, extreme: .005, fraction: .005, ratio: .02, calibrated: .035, order: .005}
 	}
 	return stakesOf{slots: .279, rows: .01, repeats: .02, reveal: .001, lowBit: .05, fineness: .07, fitted: .04, law: .5, words: .4, fraction: .005, beyond: .02}
 }
 
 type stakesOf struct {
-	slots, rows, repeats, reveal, lowBit, laplace, gauss, fitted, law, words, contrast, discriminant, products, extreme, fraction, ratio, calibrated, calibratedLaplace, fineness, beyond float64
+	slots, rows, repeats, reveal, lowBit, laplace, gauss, fitted, law, words, contrast, discriminant, products, extreme, fraction, ratio, calibrated, calibratedLaplace, fineness, beyond, order float64
 }
 
 // mixtures are the priors over effect sizes.
@@ -67,7 +67,7 @@ func (a *Audit) learnLayout(e *epoch) {
 	a.reader = newReader(l, &a.opts, a.errors)
 	a.slots, a.joint, a.stride, a.funded, a.unmatched = nil, joint{}, 1, 0, 0
 	a.contrast, a.discriminant, a.fraction, a.learned, a.fineness = combination{}, discriminant{}, fraction{}, learned{}, fineness{}
-	a.products, a.extreme = products{}, extreme{}
+	a.products, a.extreme, a.order = products{}, extreme{}, rowOrder{}
 	a.codes = [2][]code{}
 	a.specials = []*series{{kind: rowsScore}, {kind: repeatScore}, {kind: lowBitScore}, {kind: revealScore}}
 	if l.keyed || len(l.measures) > 1 {
@@ -75,13 +75,16 @@ func (a *Audit) learnLayout(e *epoch) {
 			a.specials = append(a.specials, &series{kind: k})
 		}
 	} else if l.width >= 0 {
-		if anyNumber(seen) {
+		if anyNumber(seen) || len(l.forms) > 0 && l.forms[0].Parts() > 0 {
 			a.specials = append(a.specials, &series{kind: fittedScore}, &series{kind: beyondScore})
 		}
 		a.specials = append(a.specials, &series{kind: lawScore})
 	}
 	if l.width >= 0 {
 		a.specials = append(a.specials, &series{kind: fractionScore}, &series{kind: finenessScore})
+	}
+	if len(l.keys) > 0 {
+		a.specials = append(a.specials, &series{kind: orderScore})
 	}
 	a.repeats, a.beyond = repeats{}, beyond{}
 	for _, p := range a.retained {
@@ -165,6 +168,8 @@ func (a *Audit) fundSlots(e *epoch) {
 			give(s, w.fineness, []view{ascending})
 		case beyondScore:
 			give(s, w.beyond, []view{sorted})
+		case orderScore:
+			give(s, w.order, []view{ascending, sorted})
 		case ratioScore:
 			if len(a.slots) <= maxLearnedSlots {
 				give(s, w.ratio, []view{ascending})
@@ -349,6 +354,8 @@ func (w *stakesOf) of(k kind) float64 {
 		return w.fineness
 	case beyondScore:
 		return w.beyond
+	case orderScore:
+		return w.order
 	}
 	return 0
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc64"
+	"maps"
 	"math"
 	"slices"
 )
@@ -144,6 +145,11 @@ func (c *codec) pointers(a *Audit) {
 	c.products(&a.products)
 	c.extreme(&a.extreme)
 	c.beyond(&a.beyond)
+	groups := 0
+	if a.reader != nil {
+		groups = len(a.reader.labels)
+	}
+	c.rowOrder(&a.order, groups)
 	c.certificate(a)
 	list(c, &a.retained, func(p *retained) {
 		c.outcome(&p.worlds[0])
@@ -263,7 +269,8 @@ func (c *codec) events(e *events, bins int) {
 
 func (c *codec) binner(b *binner) {
 	c.floats(&b.edges)
-	list(c, &b.categories, func(x *uint16) { num(c, x) })
+	list(c, &b.categories, c.label)
+	c.bool(&b.crowded)
 	c.check(b.bins() <= maxBins)
 }
 
@@ -291,7 +298,7 @@ func (c *codec) series(p **series, tables *[]*table) {
 	c.bool(&s.watch.difference)
 	c.bool(&s.watch.sum)
 	c.independence(&s.independence)
-	c.check(s.kind <= beyondScore && s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
+	c.check(s.kind <= orderScore && s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
 	c.check(s.table == nil || s.table.bins() == s.binner.bins() && s.table.numeric == s.binner.numeric())
 }
 
@@ -366,6 +373,20 @@ func (c *codec) dictionary(d *dictionary) {
 		}
 		c.check(len(d.words) == len(words))
 	}
+	late := slices.Sorted(maps.Keys(d.late))
+	list(c, &late, func(l *label) {
+		c.label(l)
+		w := d.late[*l]
+		c.text(&w)
+		if d.want([]label{*l}); c.reading {
+			if _, ok := d.late[*l]; ok {
+				d.late[*l] = w
+			} else {
+				c.fail()
+			}
+		}
+	})
+	c.check(len(d.late) <= maxLateWords)
 }
 
 func (c *codec) lens(l *lens) {
@@ -373,7 +394,7 @@ func (c *codec) lens(l *lens) {
 	for _, x := range []*float64{&l.number, &l.center, &l.shift, &l.laplace, &l.gauss, &l.reach} {
 		c.float(x)
 	}
-	list(c, &l.categories, func(x *uint16) { num(c, x) })
+	list(c, &l.categories, c.label)
 	c.floats(&l.weights)
 	c.check(len(l.weights) == len(l.categories))
 }

@@ -18,6 +18,7 @@ func (c *codec) reader(a *Audit) {
 		}
 		c.ints(&r.keys)
 		c.ints(&r.measures)
+		list(c, &r.forms, c.form)
 		c.ints(&r.stamp)
 		list(c, &r.names, c.text)
 		list(c, &r.labels, c.withheld)
@@ -40,6 +41,7 @@ func (c *codec) reader(a *Audit) {
 		})
 		c.check(r.width >= -1 && r.maxKeys >= 1 && len(r.labels) <= r.maxKeys && len(r.stamp) == len(r.labels))
 		c.check(len(r.words) == r.cells() && len(r.slots) == len(r.labels) && len(r.names) == max(r.width, 0))
+		c.checkForms(&r.layout)
 		for _, columns := range [][]int{r.keys, r.measures} {
 			for _, x := range columns {
 				c.check(x >= 0 && x < r.width)
@@ -75,6 +77,7 @@ func (c *codec) certificate(a *Audit) {
 		c.fineness(&f.fineness)
 		c.products(&f.products)
 		c.extreme(&f.extreme)
+		c.precedences(&f.order)
 		c.u64(&f.set)
 		num(c, &f.heavy)
 		num(c, &f.pairs)
@@ -186,7 +189,7 @@ func (c *codec) learned(l *learned) {
 		num(c, &f.form)
 		num(c, &f.slot)
 		num(c, &f.less)
-		num(c, &f.category)
+		c.label(&f.category)
 		for _, x := range []*float64{&f.center, &f.scale, &f.weight} {
 			c.float(x)
 		}

@@ -123,6 +123,7 @@ func (a *Audit) learn(e *epoch) {
 			s.turn(n, a.slotBins(), &a.scratch)
 		}
 		s.independence.renew(s.past, &a.scratch)
+		a.reader.words[s.slot%a.reader.cells()].want(s.binner.categories)
 		e.entries = append(e.entries, entry{score: s.id, table: s.table, scope: a.slotScope()})
 	}
 	if a.coupled() {
@@ -146,7 +147,7 @@ func (a *Audit) learn(e *epoch) {
 			if a.learnLaws(s); s.table == nil {
 				continue
 			}
-		case contrastScore, discriminantScore, fractionScore, ratioScore, finenessScore, productsScore, extremeScore:
+		case contrastScore, discriminantScore, fractionScore, ratioScore, finenessScore, productsScore, extremeScore, orderScore:
 			if a.learnRelation(s); s.table == nil {
 				continue
 			}
@@ -209,7 +210,7 @@ func (a *Audit) turnRepeats(s *series) {
 		s.carry()
 		return
 	}
-	s.binner = binner{categories: []uint16{onD0Only, onD1Only}}
+	s.binner = binner{categories: []label{onD0Only, onD1Only}}
 	s.table = newTable(1, s.binner.bins())
 	s.recount()
 }
@@ -271,7 +272,7 @@ func (a *Audit) learnRelation(s *series) {
 	if !s.staked {
 		return
 	}
-	if a.knows(s) || (s.kind == ratioScore || (s.kind == finenessScore || s.kind == productsScore || s.kind == extremeScore) && a.pairs > 64) && s.learned > 0 && 2*a.pairs < 3*s.learned || s.kind == fractionScore && s.learned >= 64 && a.pairs < 2*s.learned {
+	if a.knows(s) || (s.kind == ratioScore || (s.kind == finenessScore || s.kind == productsScore || s.kind == extremeScore) && a.pairs > 64) && s.learned > 0 && 2*a.pairs < 3*s.learned || s.kind == orderScore && s.learned >= 64 && 2*a.pairs < 3*s.learned || s.kind == fractionScore && s.learned >= 64 && a.pairs < 2*s.learned {
 		if s.table != nil {
 			s.carry()
 		}
@@ -295,6 +296,9 @@ func (a *Audit) learnRelation(s *series) {
 			s.past, live = a.learnProducts()
 		case extremeScore:
 			s.past, live = a.learnExtreme()
+		case orderScore:
+			s.past, live = a.order.learn()
+			s.independence.renew(a.order.codes(), &a.scratch)
 		}
 	}
 	if !live {

@@ -43,6 +43,8 @@ func (a *Audit) outcomes(s *series, set uint64) withheld.Text {
 	case finenessScore:
 		places := "binary places too fine for D1 (below 0: for D0)"
 		return withheld.Sprintf("lowest bits beside those of noise around the centres: %s", words(nounOf(places, "numbers of "+places)))
+	case orderScore:
+		return withheld.Sprintf("%s: %s", a.orderWords(), words(nounOf("score", "scores")))
 	case fractionScore:
 		return withheld.Sprintf("%s: %s", a.slotWords(a.fraction.slot), words(a.fraction.noun()))
 	case laplaceScore, gaussScore, calibratedLaplaceScore:
@@ -53,6 +55,7 @@ func (a *Audit) outcomes(s *series, set uint64) withheld.Text {
 	}
 	var where []withheld.Text
 	r := a.reader
+	values = r.valueNoun(s.slot % r.cells())
 	if r.keyed {
 		where = append(where, r.groupWords(s.slot/r.cells()))
 	}
@@ -63,7 +66,7 @@ func (a *Audit) outcomes(s *series, set uint64) withheld.Text {
 		return withheld.Sprintf("%s present", withheld.Join(where, ", "))
 	}
 	if len(r.measures) > 0 {
-		where = append(where, withheld.Public("column "+a.columnOf(s)+":"))
+		where = append(where, withheld.Public("column "+r.measureName(s.slot%r.cells())+":"))
 	} else if r.keyed {
 		return withheld.Sprintf("%s, %s", where[0], words(values))
 	}
@@ -85,9 +88,9 @@ func (b *binner) isPresence(set uint64) bool {
 }
 
 // categoryWord returns what names the categories of a series. Texts are withheld; error classes, NULL and the like are not.
-func (a *Audit) categoryWord(s *series) func(id uint16) withheld.Text {
-	return func(id uint16) withheld.Text {
-		switch int(id) {
+func (a *Audit) categoryWord(s *series) func(l label) withheld.Text {
+	return func(l label) withheld.Text {
+		switch l {
 		case absent:
 			return withheld.Public("absent")
 		case nullValue:
@@ -105,13 +108,16 @@ func (a *Audit) categoryWord(s *series) func(id uint16) withheld.Text {
 		case otherText:
 			return withheld.Public("another text")
 		}
-		if w, ok := a.errors.word(int(id)); ok {
+		if w, ok := a.errors.word(l); ok {
 			return errorWords(w)
 		}
 		if s.kind == slotScore || s.kind == fittedScore || s.kind == lawScore {
-			if w, ok := a.reader.words[s.slot%a.reader.cells()].word(int(id)); ok {
+			if w, ok := a.reader.words[s.slot%a.reader.cells()].word(l); ok {
 				return withheld.New(strconv.Quote(w), "a text "+withheld.Mark)
 			}
+		}
+		if l.category() == otherText {
+			return withheld.Public("another text")
 		}
 		return withheld.Public("another outcome")
 	}
@@ -131,7 +137,7 @@ func errorWords(state string) withheld.Text {
 }
 
 // words puts a set of bins in words: ranges of numbers and names of categories.
-func (b *binner) words(set uint64, n noun, name func(uint16) withheld.Text) withheld.Text {
+func (b *binner) words(set uint64, n noun, name func(label) withheld.Text) withheld.Text {
 	var parts []withheld.Text
 	for i := 0; i < b.numeric(); {
 		if set>>i&1 == 0 {

@@ -83,7 +83,7 @@ func wrong() []family {
 	sharedInPart := each(0, 1, func(r *rand.Rand, moved int) analysis.Outcome {
 		return sharedNoise(r, 10, moved, lap(r, 1), .1)
 	})
-	fs = append(fs, []family{
+	fs = slices.Concat(fs, wrongTexts(), wrongWritings(), []family{
 		{
 			name: "Gaussian for (1, 1e-5), noise halved", claim: analysis.Claim{Epsilon: 1, Delta: 1e-5}, budget: 10_000,
 			draw: each(0.0, 1.0, func(r *rand.Rand, x float64) analysis.Outcome { return value(x + gauss(r, sigma/2)) }),
@@ -185,7 +185,7 @@ func wrong() []family {
 			draw: each(10.25, 11.75, func(r *rand.Rand, x float64) analysis.Outcome { return value(x + geometric(r, .05)) }),
 		},
 		{name: "row count 55 % against 45 %, 100 groups, claim 1", claim: only(1), budget: 2000, draw: rowCount, laws: binomialLaws(100, .55, .45)},
-	}...)
+	})
 	return append(fs, jointly()...)
 }
 
@@ -193,7 +193,7 @@ func wrong() []family {
 func right() []family {
 	sigma := gaussSigma(1, 1e-5)
 	oneGood, oneBad := candidates()
-	return slices.Concat(rareRight(), jointlyRight(), []family{
+	return slices.Concat(rareRight(), jointlyRight(), rightTexts(), rightWritings(), []family{
 		{name: "Laplace 1", claim: only(1), draw: laplaceShift(1)},
 		{name: "Laplace 0.1", claim: only(.1), draw: laplaceShift(.1)},
 		{

@@ -53,7 +53,8 @@ var allowed = map[string][]string{
 	"replay/gentle":            {"internal/sqlstate"},
 	"replay/neighbours":        {"internal/capture", "internal/pgparse", "rewrite"},
 	"internal/benchneighbours": {"internal/benchmain", "internal/pgtemp", "replay/neighbours"},
-	"analysis":                 {"internal/outcome", "internal/withheld"},
+	"internal/textnumber":      {},
+	"analysis":                 {"internal/outcome", "internal/textnumber", "internal/withheld"},
 	"internal/catalog":         {"internal/sqlstate", "rewrite"},
 	"internal/supervise":       {"internal/capture", "internal/link", "internal/sqltext"},
 	"internal/audit/schedule":  {},
@@ -64,7 +65,7 @@ var allowed = map[string][]string{
 }
 
 // pure packages do no I/O, ask no clock, log nothing.
-var pure = []string{"internal/sqltext", "internal/pgparse", "internal/audit/schedule", "rewrite", "rewrite/hoist", "analysis", "analysis/multiplicity", "analysis/noise", "analysis/response"}
+var pure = []string{"internal/sqltext", "internal/pgparse", "internal/audit/schedule", "rewrite", "rewrite/hoist", "analysis", "internal/textnumber", "analysis/multiplicity", "analysis/noise", "analysis/response"}
 
 // impure is what a pure package must not import.
 var impure = []string{"os", "net", "io/ioutil", "os/exec", "log", "log/slog", "math/rand", "go.uber.org/zap", "github.com/jackc/pgx/v5"}

@@ -1,0 +1,293 @@
+package analysis
+
+import (
+	"math"
+	"slices"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
+)
+
+// rowOrder scores the order in which a result gives its groups: naive Bayes on which of two groups comes first, of all pairs of
+// few groups, and of more, of those that are neighbours in the average order, one of which every other order inverts.
+//
+// What is sorted by a noisy value has the order of that value, and leaks no more than it. What is not sorted has the order in
+// which the engine came across the groups, which no noise hides.
+type rowOrder struct {
+	now    [2][]int32   // the groups of the pair at hand by row
+	first  []int32      // of the first result
+	seen   int          // pairs
+	varied bool         // an order other than the first has come; before, nothing is kept
+	past   [2][][]int32 // kept pairs
+	stride int          // of those that are kept
+	firsts []precedence // what the score looks at
+	bet    bool         // it was bet on, now or before: some of the wealth may rest on it
+	places []int32      // scratch: the row of a group, from 1; 0 for none
+}
+
+// precedence is what it adds to the score that group a comes before group b, or after it.
+type precedence struct {
+	a, b          int32
+	before, after float64
+}
+
+// Limits on what is kept and looked at.
+const (
+	maxOrderRows  = 512 // rows of a result
+	maxOrderPairs = 2048
+	maxOrderCells = 1 << 18 // of the kept orders of one world
+	allPrecedence = 16      // groups up to which all pairs of them are looked at
+	leastOrder    = 16      // squared standard errors: chance makes 12 over 500 pairs of groups
+)
+
+// add takes the orders of the pair at hand.
+func (o *rowOrder) add() {
+	if o.seen == 0 {
+		o.first, o.stride = slices.Clone(o.now[0]), 1
+	}
+	o.seen++
+	if !o.varied {
+		if slices.Equal(o.now[0], o.first) && slices.Equal(o.now[1], o.first) {
+			return
+		}
+		o.varied = true
+		for range min(o.seen-1, maxOrderPairs/2) {
+			o.keep([2][]int32{o.first, o.first})
+		}
+	}
+	if o.seen%o.stride == 0 {
+		o.keep(o.now)
+	}
+}
+
+// keep appends a pair to the past; orders that are equal to those before share their memory.
+func (o *rowOrder) keep(rows [2][]int32) {
+	for w, p := range o.past {
+		if n := len(p); n > 0 && slices.Equal(p[n-1], rows[w]) {
+			o.past[w] = append(p, p[n-1])
+		} else {
+			o.past[w] = append(p, slices.Clone(rows[w]))
+		}
+	}
+	if n := len(o.past[0]); n >= maxOrderPairs || n > 256 && n*max(len(rows[0]), len(rows[1])) > maxOrderCells {
+		o.stride *= 2
+		for w, p := range o.past {
+			for i := range n / 2 {
+				p[i] = p[2*i+1]
+			}
+			clear(p[n/2:])
+			o.past[w] = p[:n/2]
+		}
+	}
+}
+
+// each calls f for every precedence of a result of which it holds both groups.
+func (o *rowOrder) each(rows []int32, f func(i int, before bool)) {
+	for i, k := range rows {
+		for int(k) >= len(o.places) {
+			o.places = append(o.places, make([]int32, int(k)+1-len(o.places))...)
+		}
+		o.places[k] = int32(i) + 1
+	}
+	for i := range o.firsts {
+		p := &o.firsts[i]
+		if int(max(p.a, p.b)) >= len(o.places) {
+			continue
+		}
+		if a, b := o.places[p.a], o.places[p.b]; a > 0 && b > 0 {
+			f(i, a < b)
+		}
+	}
+	for _, k := range rows {
+		o.places[k] = 0
+	}
+}
+
+// score returns the score of a result's order.
+func (o *rowOrder) score(rows []int32) code {
+	sum := 0.0
+	o.each(rows, func(i int, before bool) {
+		if before {
+			sum += o.firsts[i].before
+		} else {
+			sum += o.firsts[i].after
+		}
+	})
+	return numberCode(grain(sum))
+}
+
+// choose sets the pairs of groups that are looked at.
+func (o *rowOrder) choose() {
+	var sum, n []float64
+	for _, past := range o.past {
+		for _, rows := range past {
+			for i, k := range rows {
+				for int(k) >= len(n) {
+					sum, n = append(sum, 0), append(n, 0)
+				}
+				sum[k] += (float64(i) + .5) / float64(len(rows))
+				n[k]++
+			}
+		}
+	}
+	var groups []int32
+	for k := range n {
+		if n[k] > 0 {
+			groups = append(groups, int32(k))
+		}
+	}
+	slices.SortStableFunc(groups, func(a, b int32) int {
+		switch d := sum[a]/n[a] - sum[b]/n[b]; {
+		case d < 0:
+			return -1
+		case d > 0:
+			return 1
+		}
+		return 0
+	})
+	o.firsts = o.firsts[:0]
+	for i, a := range groups {
+		rest := groups[i+1:]
+		if len(groups) > allPrecedence {
+			rest = rest[:min(1, len(rest))]
+		}
+		for _, b := range rest {
+			o.firsts = append(o.firsts, precedence{a: a, b: b})
+		}
+	}
+}
+
+// learn fits the score to the past and returns the scores of the past, by weights from the other part of it. It reports whether
+// the worlds' orders differ more than chance would have it.
+func (o *rowOrder) learn() (scores [2][]code, differ bool) {
+	if len(o.past[0]) < leastJoint {
+		return scores, false
+	}
+	o.choose()
+	k := len(o.firsts)
+	counts := make([][folds][2][2]float64, k) // per fold and world: before, after
+	for w, past := range o.past {
+		for n, rows := range past {
+			o.each(rows, func(i int, before bool) { counts[i][n%folds][w][b2i(!before)]++ })
+		}
+	}
+	for i := range counts {
+		var c [2][2]float64
+		for f := range folds {
+			for w := range c {
+				c[w][0], c[w][1] = c[w][0]+counts[i][f][w][0], c[w][1]+counts[i][f][w][1]
+			}
+		}
+		n0, n1 := c[0][0]+c[0][1], c[1][0]+c[1][1]
+		p := (c[0][0] + c[1][0]) / (n0 + n1)
+		gap := c[0][0]/n0 - c[1][0]/n1
+		differ = differ || gap*gap > leastOrder*p*(1-p)*(1/n0+1/n1) // false where a world has none
+	}
+	if !differ {
+		o.firsts = nil
+		return scores, false
+	}
+	weigh := func(taken func(fold int) bool) {
+		for i := range o.firsts {
+			var c [2][2]float64
+			for f := range folds {
+				for w := range c {
+					if taken(f) {
+						c[w][0], c[w][1] = c[w][0]+counts[i][f][w][0], c[w][1]+counts[i][f][w][1]
+					}
+				}
+			}
+			n0, n1 := c[0][0]+c[0][1], c[1][0]+c[1][1]
+			o.firsts[i].before, o.firsts[i].after = shrunkLogRatio(c[0][0], c[1][0], n0, n1), shrunkLogRatio(c[0][1], c[1][1], n0, n1)
+		}
+	}
+	for w, past := range o.past {
+		scores[w] = make([]code, len(past))
+	}
+	for f := range folds {
+		weigh(func(fold int) bool { return fold != f })
+		for w, past := range o.past {
+			for n := f; n < len(past); n += folds {
+				scores[w][n] = o.score(past[n])
+			}
+		}
+	}
+	weigh(func(int) bool { return true })
+	o.bet = true
+	o.firsts = slices.DeleteFunc(o.firsts, func(p precedence) bool { return p.before == 0 && p.after == 0 })
+	return scores, true
+}
+
+// orderCode turns an order into a number that tells it from others.
+func orderCode(rows []int32) code {
+	h := uint64(len(rows))
+	for _, k := range rows {
+		h = (h ^ uint64(k)) * hashPrime
+		h ^= h >> 29
+	}
+	return float64(h >> 32)
+}
+
+// watch counts the pair at hand in the search for dependence of the orders on each other.
+func (o *rowOrder) watch(d *independence) {
+	if o.varied {
+		d.add(orderCode(o.now[0]), orderCode(o.now[1]))
+	}
+}
+
+// codes are the past orders as numbers.
+func (o *rowOrder) codes() (past [2][]code) {
+	for w, orders := range o.past {
+		for _, rows := range orders[max(0, len(orders)-markValues):] {
+			past[w] = append(past[w], orderCode(rows))
+		}
+	}
+	return past
+}
+
+// orderWords says what the score looks at, and names the two groups whose order says most.
+func (a *Audit) orderWords() withheld.Text {
+	var top *precedence
+	for i := range a.order.firsts {
+		if p := &a.order.firsts[i]; top == nil || math.Abs(p.before-p.after) > math.Abs(top.before-top.after) {
+			top = p
+		}
+	}
+	if top == nil {
+		return withheld.Public("order of the rows")
+	}
+	return withheld.Sprintf("order of the rows, mostly of %s and %s", a.reader.groupWords(int(top.a)), a.reader.groupWords(int(top.b)))
+}
+
+// precedences describes a score of the order of rows.
+func (c *codec) precedences(all *[]precedence) {
+	list(c, all, func(p *precedence) {
+		num(c, &p.a)
+		num(c, &p.b)
+		c.float(&p.before)
+		c.float(&p.after)
+		c.check(p.a >= 0 && p.b >= 0)
+	})
+}
+
+// rowOrder describes the orders of rows that are kept; groups names how many groups there are.
+func (c *codec) rowOrder(o *rowOrder, groups int) {
+	rows := func(all *[]int32) {
+		list(c, all, func(k *int32) {
+			num(c, k)
+			c.check(*k >= 0 && int(*k) < groups)
+		})
+	}
+	rows(&o.first)
+	num(c, &o.seen)
+	num(c, &o.stride)
+	c.bool(&o.varied)
+	c.bool(&o.bet)
+	for w := range o.past {
+		list(c, &o.past[w], rows)
+	}
+	c.precedences(&o.firsts)
+	c.check(o.seen >= 0 && (o.seen == 0 || o.stride >= 1) && len(o.past[0]) == len(o.past[1]) && len(o.past[0]) <= maxOrderPairs)
+	for _, p := range o.firsts {
+		c.check(int(max(p.a, p.b)) < groups)
+	}
+}

@@ -1,0 +1,152 @@
+package analysis
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dpwatch/dpwatch/internal/outcome"
+	"github.com/dpwatch/dpwatch/internal/textnumber"
+)
+
+// This file is columns of texts that stand for numbers: money, dates, times, arrays, JSON documents. From the first results it is
+// decided which columns these are; each of their numbers is then a measure of its own. A text that is not of the column's form
+// stays a category.
+
+// When texts of one form are read as numbers. Few different ones may as well be names, and bare numbers the more so.
+const (
+	leastFormed   = 8  // texts
+	leastPlain    = 16 // texts that are bare numbers
+	maxFormed     = 512
+	maxFormedCell = 1024 // measures in all
+)
+
+// formOf returns the form of the texts of a column in results seen, the zero Form if they have none.
+func formOf(seen []*outcome.Outcome, column int) (f textnumber.Form) {
+	var texts []string
+	distinct := map[string]bool{}
+	for _, o := range seen {
+		for _, row := range o.Rows[:min(len(o.Rows), maxKeyRows)] {
+			if column >= len(row) || row[column].Kind == outcome.Null || len(texts) == maxFormed {
+				continue
+			}
+			v := &row[column]
+			if v.Kind != outcome.Text {
+				return f
+			}
+			texts = append(texts, v.Text)
+			distinct[v.Text] = true
+		}
+	}
+	if len(texts) < leastFormed || 3*len(distinct) <= len(texts) {
+		return f
+	}
+	f = textnumber.Learn(texts)
+	if f.Plain() && (len(texts) < leastPlain || 4*len(distinct) < 3*len(texts)) {
+		return textnumber.Form{}
+	}
+	return f
+}
+
+// addMeasure adds the measures of a column.
+func (l *layout) addMeasure(seen []*outcome.Outcome, column int) {
+	f := formOf(seen, column)
+	n := max(1, f.Parts())
+	if len(l.measures)+n > maxFormedCell {
+		f, n = textnumber.Form{}, 1
+	}
+	l.forms = append(l.forms, f)
+	for i := range n {
+		l.measures = append(l.measures, column)
+		if i > 0 {
+			l.forms = append(l.forms, textnumber.Form{})
+		}
+	}
+}
+
+// formed returns the first measure of the column of a measure, and its form.
+func (l *layout) formed(measure int) (first int, f *textnumber.Form) {
+	for first = measure; first > 0 && l.measures[first-1] == l.measures[measure]; first-- {
+	}
+	return first, &l.forms[first]
+}
+
+// equalForms reports whether the measures are the same.
+func (l *layout) equalForms(m *layout) bool {
+	return slices.EqualFunc(l.forms, m.forms, func(a, b textnumber.Form) bool { return a.Equal(&b) })
+}
+
+// measureName names a measure: the column, and which of its numbers.
+func (l *layout) measureName(measure int) string {
+	name := l.columnName(l.measures[measure])
+	if first, f := l.formed(measure); f.Parts() > 1 {
+		return fmt.Sprintf("%s (number %d of %d)", name, measure-first+1, f.Parts())
+	}
+	return name
+}
+
+// valueNoun says what the values of a measure are.
+func (l *layout) valueNoun(measure int) noun {
+	if measure < len(l.measures) {
+		if _, f := l.formed(measure); f.Unit() != "" {
+			return nounOf("value ("+f.Unit()+")", "values")
+		}
+	}
+	return nounOf("value", "values")
+}
+
+// readForm writes the codes of a value of a column with a form, one for each of its numbers.
+func (r *reader) readForm(v *outcome.Value, j int, dst []code) {
+	f := &r.forms[j]
+	dst = dst[j : j+f.Parts()]
+	rest := category(otherText)
+	switch v.Kind {
+	case outcome.Text:
+		var few [4]float64
+		numbers := few[:min(len(few), len(dst))]
+		if len(dst) > len(few) {
+			numbers = make([]float64, len(dst))
+		}
+		if f.Read(v.Text, numbers) {
+			for i, x := range numbers {
+				dst[i] = numberCode(x)
+			}
+			return
+		}
+		dst[0] = r.words[j].code(v.Text)
+	case outcome.Number:
+		dst[0] = numberCode(v.Num)
+	case outcome.Bool:
+		dst[0] = r.words[j].code(boolWord(v.Num))
+	default:
+		dst[0], rest = category(nullValue), category(nullValue)
+	}
+	for i := range dst[1:] {
+		dst[i+1] = rest
+	}
+}
+
+// form describes the form of a measure.
+func (c *codec) form(f *textnumber.Form) {
+	text := f.Encode()
+	c.text(&text)
+	if c.reading && c.err == nil {
+		var err error
+		if *f, err = textnumber.Decode(text); err != nil {
+			c.fail()
+		}
+	}
+}
+
+// checkForms checks that every form has its measures.
+func (c *codec) checkForms(l *layout) {
+	c.check(len(l.forms) == len(l.measures))
+	for j := 0; c.err == nil && j < len(l.forms); {
+		n := max(1, l.forms[j].Parts())
+		c.check(j+n <= len(l.forms))
+		for i := j + 1; c.err == nil && i < j+n; i++ {
+			c.check(l.measures[i] == l.measures[j] && l.forms[i].Parts() == 0)
+		}
+		c.check(c.err != nil || j+n == len(l.measures) || l.measures[j+n] != l.measures[j])
+		j += n
+	}
+}

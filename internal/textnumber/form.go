@@ -1,0 +1,183 @@
+// Package textnumber reads texts that stand for numbers: money, dates, times, intervals, numbers written as text, and arrays,
+// composite values and JSON documents of numbers. It owns the forms of such texts and no decision about which column has one.
+// Texts go in, numbers come out; what a text says beyond its numbers must be the same in all texts of a form, so that a text follows
+// from its form and its numbers.
+package textnumber
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Limits on what is read.
+const (
+	MaxParts = 64   // numbers in one text
+	maxText  = 4096 // bytes
+)
+
+// kind is a kind of texts.
+type kind uint8
+
+const (
+	none     kind = iota
+	money         // one amount, with or without currency and separators
+	date          // days since 2000-01-01
+	instant       // seconds since 2000-01-01, in UTC where the text has an offset
+	interval      // seconds
+	several       // numbers between fixed texts: a number, an array, a composite value, a JSON document
+)
+
+// Form is how the texts of a column are read. The zero Form reads none.
+type Form struct {
+	kind     kind
+	decimals []int    // per number: the digits behind the point, -1 where they are as many as needed
+	fixed    []string // several and money: the texts around the numbers, one more than numbers
+	comma    bool     // money: the comma is the decimal point
+	minus    minus    // money: how amounts below zero are written; positive where none was seen
+	plain    bool     // bare numbers
+}
+
+// Parts is how many numbers a text of the form has, 0 for the zero Form.
+func (f *Form) Parts() int { return len(f.decimals) }
+
+// Plain reports whether the texts are bare numbers. Such texts may be names as well.
+func (f *Form) Plain() bool { return f.plain }
+
+// Unit says what a number of the form counts, empty where the text says it.
+func (f *Form) Unit() string {
+	switch f.kind {
+	case date:
+		return "days since 2000-01-01"
+	case instant:
+		return "seconds since 2000-01-01"
+	case interval:
+		return "seconds"
+	}
+	return ""
+}
+
+// Equal reports whether two forms read texts alike.
+func (f *Form) Equal(g *Form) bool {
+	if f.kind != g.kind || f.comma != g.comma || f.minus != g.minus || len(f.decimals) != len(g.decimals) || len(f.fixed) != len(g.fixed) {
+		return false
+	}
+	for i, d := range f.decimals {
+		if d != g.decimals[i] {
+			return false
+		}
+	}
+	for i, s := range f.fixed {
+		if s != g.fixed[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Learn returns the form that all texts have, the zero Form if there is none.
+func Learn(texts []string) Form {
+	if len(texts) == 0 {
+		return Form{}
+	}
+	for _, f := range [...]Form{{kind: date}, {kind: instant}, {kind: interval}, {kind: money}, {kind: money, comma: true}, {kind: several}} {
+		if f.fit(texts) {
+			return f
+		}
+	}
+	return Form{}
+}
+
+// fit sets what of a form depends on the texts, and reports whether it reads all of them.
+func (f *Form) fit(texts []string) bool {
+	var numbers []number
+	for i, text := range texts {
+		all, fixed, ok := f.scan(text, nil, nil, i == 0)
+		for _, n := range all {
+			if n.minus != positive {
+				f.minus = n.minus // which all must have, as is read below
+			}
+		}
+		switch {
+		case !ok || len(all) == 0 || len(all) > MaxParts:
+			return false
+		case i == 0:
+			numbers = all
+			for _, n := range all {
+				f.decimals = append(f.decimals, n.decimals)
+			}
+			f.fixed = fixed
+			continue
+		case len(all) != len(numbers):
+			return false
+		}
+		for j, n := range all {
+			if n.decimals != f.decimals[j] {
+				f.decimals[j] = -1
+			}
+		}
+	}
+	f.plain = (f.kind == several || f.kind == money) && !slices.ContainsFunc(texts, func(s string) bool {
+		return strings.Trim(s, "-+.eE0123456789") != ""
+	})
+	dst := make([]float64, len(f.decimals))
+	for _, text := range texts {
+		if !f.Read(text, dst) {
+			return false
+		}
+	}
+	return true
+}
+
+// Read reads a text into dst, which has as many elements as the form has numbers. It reports whether the text is of the form.
+func (f *Form) Read(text string, dst []float64) bool {
+	var few [4]number
+	numbers, _, ok := f.scan(text, few[:0], f.fixed, false)
+	if !ok || len(numbers) != len(f.decimals) || len(dst) != len(numbers) {
+		return false
+	}
+	for i, n := range numbers {
+		if n.minus != positive && f.minus != positive && n.minus != f.minus {
+			return false
+		}
+		if f.decimals[i] < 0 && n.padded || f.decimals[i] >= 0 && n.decimals != f.decimals[i] {
+			return false
+		}
+		dst[i] = n.value
+	}
+	return true
+}
+
+// scan returns the numbers of a text. The texts around the numbers are held against fixed, or returned if they are wanted.
+func (f *Form) scan(text string, dst []number, fixed []string, wanted bool) ([]number, []string, bool) {
+	if len(text) > maxText || text == "" || !utf8.ValidString(text) {
+		return nil, nil, false
+	}
+	one := func(n number, ok bool) ([]number, []string, bool) { return append(dst, n), nil, ok }
+	switch f.kind {
+	case money:
+		n, before, behind, ok := scanMoney(text, f.comma)
+		switch {
+		case wanted:
+			fixed = []string{before, behind}
+		case fixed != nil && (fixed[0] != before || fixed[1] != behind):
+			ok = false
+		}
+		return append(dst, n), fixed, ok
+	case date:
+		return one(scanDate(text))
+	case instant:
+		return one(scanInstant(text))
+	case interval:
+		return one(scanInterval(text))
+	}
+	if !strings.ContainsRune("{[(", rune(text[0])) { // a number alone, or with a percent sign
+		n, end := numberAt(text, 0)
+		behind := text[end:]
+		if wanted {
+			fixed = []string{"", behind}
+		}
+		return append(dst, n), fixed, end > 0 && (behind == "" || behind == "%") && (fixed == nil || len(fixed) == 2 && fixed[1] == behind)
+	}
+	return scanSeveral(text, dst, fixed, wanted)
+}
