@@ -23,16 +23,17 @@ import (
 // differ between sessions for sure where they hold such a value, and are the same for sure where they do not.
 //
 // The others depend on the moment alone, which the test changes between sessions: they add -1, 0, 1, 2 or 3 in the second
-// moment, as their argument decides, so that a query's tables may differ or not, and do the same each time. Sums are exact.
+// moment, as their argument decides, so that a query's tables may differ or not, and do the same each time. Sums are exact. They are cheaper
+// than draw(), so that of one level's conditions theirs come first: else draws for rows that another condition drops anyway would count.
 const falseSchema = `
 	CREATE FUNCTION ti(x float8) RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN x + random() / 1048576; END';
 	CREATE FUNCTION ts(x float8) RETURNS float8 LANGUAGE plpgsql STABLE AS 'BEGIN RETURN x + random() / 1048576; END';
 	CREATE FUNCTION tw(x float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT x + random() / 1048576';
 	CREATE TABLE moment AS SELECT 0 AS n;
-	CREATE FUNCTION gi(x float8) RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN x + (SELECT n FROM moment) * (abs(hashfloat8(x)) % 5 - 1); END';
-	CREATE FUNCTION gs(x float8) RETURNS float8 LANGUAGE plpgsql STABLE AS 'BEGIN RETURN x + (SELECT n FROM moment) * (abs(hashfloat8(x)) % 5 - 1); END';
-	CREATE FUNCTION gw(x float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT gs(x)';
-	CREATE FUNCTION gp(x float8, y float8) RETURNS float8 LANGUAGE plpgsql IMMUTABLE STRICT AS 'BEGIN RETURN x + gi(y); END';
+	CREATE FUNCTION gi(x float8) RETURNS float8 LANGUAGE plpgsql IMMUTABLE COST 1 AS 'BEGIN RETURN x + (SELECT n FROM moment) * (abs(hashfloat8(x)) % 5 - 1); END';
+	CREATE FUNCTION gs(x float8) RETURNS float8 LANGUAGE plpgsql STABLE COST 1 AS 'BEGIN RETURN x + (SELECT n FROM moment) * (abs(hashfloat8(x)) % 5 - 1); END';
+	CREATE FUNCTION gw(x float8) RETURNS float8 LANGUAGE sql IMMUTABLE COST 1 AS 'SELECT gs(x)';
+	CREATE FUNCTION gp(x float8, y float8) RETURNS float8 LANGUAGE plpgsql IMMUTABLE STRICT COST 1 AS 'BEGIN RETURN x + gi(y); END';
 	CREATE FUNCTION gset(m int) RETURNS SETOF int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN QUERY SELECT generate_series(1, m + (SELECT n FROM moment)); END';
 	CREATE AGGREGATE gsum(float8) (SFUNC = gp, STYPE = float8, INITCOND = 0);
 	CREATE OPERATOR @+ (FUNCTION = gp, LEFTARG = float8, RIGHTARG = float8);
