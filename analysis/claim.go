@@ -30,6 +30,9 @@ type Options struct {
 	Buckets, MinCount int
 	// Deterministic says what answers that never vary, and differ between the worlds, mean. Default DeterministicViolation.
 	Deterministic DeterministicPolicy
+	// Unordered says that the order of rows has no meaning: without ORDER BY it depends on how the copies are stored. Default
+	// false: a difference between the worlds in the order of groups is evidence.
+	Unordered bool
 	// MaxSlots bounds how many (group key, measure) cells are audited one by one; further keys count in the number
 	// of rows only. Default 4096.
 	MaxSlots int

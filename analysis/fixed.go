@@ -21,14 +21,14 @@ type ClopperPearsonBound struct {
 type certificate struct {
 	series   *series
 	binner   binner
-	lens     joint       // as it was: the joint scores are learned anew, the event must not change
-	fitted   fitted      // likewise
-	sum      combination // likewise
-	fraction fraction    // likewise
-	learned  learned     // likewise
-	fineness fineness    // likewise
-	products products    // likewise
-	extreme  extreme     // likewise
+	lens     joint        // as it was: the joint scores are learned anew, the event must not change
+	fitted   fitted       // likewise
+	sum      combination  // likewise
+	fraction fraction     // likewise
+	learned  learned      // likewise
+	fineness fineness     // likewise
+	products products     // likewise
+	extreme  extreme      // likewise
 	order    []precedence // likewise
 	set      uint64
 	heavy    int // the world where the event is likelier

@@ -199,6 +199,7 @@ func (l *laws) farOut(t *table) {
 		}
 	}
 }
+
 // rareOutcome is the part of the trials up to which an outcome that only one world has shown is taken for one that the other
 // never has: its part of D0 has the prior Beta(1/4, 1/4).
 const rareOutcome = .05

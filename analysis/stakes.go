@@ -83,7 +83,7 @@ func (a *Audit) learnLayout(e *epoch) {
 	if l.width >= 0 {
 		a.specials = append(a.specials, &series{kind: fractionScore}, &series{kind: finenessScore})
 	}
-	if len(l.keys) > 0 {
+	if len(l.keys) > 0 && !a.opts.Unordered {
 		a.specials = append(a.specials, &series{kind: orderScore})
 	}
 	a.repeats, a.beyond = repeats{}, beyond{}

@@ -163,6 +163,7 @@ func (c *codec) options(o *Options) {
 	c.float(&o.Confidence)
 	c.bool(&o.NoClaim)
 	c.text((*string)(&o.Deterministic))
+	c.bool(&o.Unordered)
 	c.float(&o.PriorOdds)
 	c.float(&o.BreachOdds)
 	for _, x := range []*int{&o.MaxTrials, &o.Buckets, &o.MinCount, &o.MaxSlots} {

@@ -58,6 +58,8 @@ type Plan struct {
 	// Settings are the session's settings that matter to the result (time zone, formats, custom settings such as
 	// dp.epsilon), by lower-case name. A replay must set them.
 	Settings map[string]string
+	// Sorted says that the query fixes the order of its rows, by more than its group keys. What order others have is the server's choice.
+	Sorted bool
 	// Assumed is what the plan rests on without having been told: the Assumed constants that hold, sorted.
 	Assumed []string
 
@@ -153,6 +155,7 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, w *walker) (*Plan, erro
 		Settings:   keySettings(q.Settings),
 		Assumed:    w.assumptions(),
 		DPCalls:    len(w.calls),
+		Sorted:     sorted(parsed.stmt),
 		sql:        q.SQL,
 		edits:      w.edits,
 		expected:   expected,

@@ -35,6 +35,7 @@ type auditFlags struct {
 	given  map[string]bool // flags on the command line
 	cfg    *config.Config  // of --config; nil = none
 	source string          // of the claim
+	sorted bool            // the query fixes the order of its rows
 }
 
 func auditCommand(env environment) *cobra.Command {

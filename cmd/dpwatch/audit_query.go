@@ -85,6 +85,7 @@ func (f *auditFlags) rewrite(ctx context.Context, env environment, player *repla
 	if err := f.claim(plan); err != nil {
 		return replay.Statement{}, err
 	}
+	f.sorted = plan.Sorted
 	s := replay.Statement{Params: q.Params}
 	if f.cfg != nil {
 		s.Settings = plan.Settings

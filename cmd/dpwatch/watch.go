@@ -21,7 +21,7 @@ type watch struct {
 func newWatch(f auditFlags, worlds []string) (*watch, error) {
 	opt := analysis.Options{
 		Confidence: 1 - (1-f.confidence)/float64(len(worlds)-1), MaxTrials: f.maxTrials, Salt: rand.Text(),
-		Deterministic: analysis.DeterministicPolicy(f.deterministic),
+		Deterministic: analysis.DeterministicPolicy(f.deterministic), Unordered: !f.sorted,
 	}
 	if f.cfg != nil {
 		opt.PriorOdds, opt.BreachOdds = f.cfg.Audit.PriorOdds, f.cfg.Audit.BreachOdds

@@ -207,6 +207,23 @@ func TestSeveralNeighbours(t *testing.T) {
 	}
 }
 
+// The order of rows is evidence where the query sorts by more than its group keys. Elsewhere it is the server's choice.
+func TestOrderOfRows(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	// Without person 1 the smallest of three equal groups is another one. The noise covers the counts.
+	r.Submit(query("SELECT grp, noisy(count(*), 5) FROM people GROUP BY grp ORDER BY count(*), grp /*dp_epsilon='1'*/"))
+	r.Submit(query("SELECT grp, noisy(n, 5) FROM (SELECT grp, count(*) AS n FROM people GROUP BY grp ORDER BY 2, 1) AS q /*dp_epsilon='1'*/"))
+	r.run(t)
+	entries := r.decided(t)
+	if e := entries[0]; e.Report.Verdict != analysis.Violation || e.Report.Event == nil || e.Report.Event.Kind != analysis.OrderEvent {
+		t.Errorf("sorted by the true count: %s: %s, %+v; want a violation by the order", e.Report.Verdict, e.Report.Reason, e.Report.Event)
+	}
+	if e := entries[1]; e.Report.Verdict != analysis.NoEvidence {
+		t.Errorf("not sorted: %s: %s, %+v; want no evidence", e.Report.Verdict, e.Report.Reason, e.Report.Event)
+	}
+}
+
 // Where the error rate is the family's, each audit of a claim has its share of it, in the order in which they began.
 func TestFamily(t *testing.T) {
 	t.Parallel()

@@ -134,6 +134,7 @@ func (a *Auditor) text(q capture.Query, plan *rewrite.Plan, schema string) (stri
 // has its share, so that an audit alarms falsely at most at the rate over its whole life.
 func (a *Auditor) terms(plan *rewrite.Plan, restarts int) (analysis.Claim, analysis.Options) {
 	opt := a.opt.Analysis
+	opt.Unordered = !plan.Sorted
 	rate := (1 - opt.Confidence) / float64(len(a.opt.D1))
 	switch {
 	case plan.Claim == nil: // there is no alarm

@@ -1,0 +1,72 @@
+package rewrite
+
+import (
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// sorted reports whether a query fixes the order of its rows by more than its group keys. Rows that no ORDER BY sorts come in an
+// order that depends on how the server stores and reads a copy; so do those with equal sort keys where only some of the
+// group keys are sorted by.
+func sorted(s *pg_query.SelectStmt) bool {
+	for _, by := range s.GetSortClause() {
+		if !isGroupKey(s, by.GetSortBy().GetNode()) {
+			return true
+		}
+	}
+	return false
+}
+
+// isGroupKey reports whether an expression of ORDER BY is one of GROUP BY.
+func isGroupKey(s *pg_query.SelectStmt, by *pg_query.Node) bool {
+	by = selected(s, by)
+	for _, key := range s.GetGroupClause() {
+		if proto.Equal(by, selected(s, key)) {
+			return true
+		}
+	}
+	return false
+}
+
+// selected returns what an expression of GROUP BY or ORDER BY stands for, without places in the text and without the table of a
+// column: a number or a column's name may be that of a target.
+func selected(s *pg_query.SelectStmt, n *pg_query.Node) *pg_query.Node {
+	targets := s.GetTargetList()
+	if i := n.GetAConst().GetIval().GetIval(); n.GetAConst().GetIval() != nil && i >= 1 && int(i) <= len(targets) {
+		n = targets[i-1].GetResTarget().GetVal()
+	} else if fields := n.GetColumnRef().GetFields(); len(fields) == 1 {
+		for _, t := range targets {
+			if t.GetResTarget().GetName() == fields[0].GetString_().GetSval() && t.GetResTarget().GetName() != "" {
+				n = t.GetResTarget().GetVal()
+				break
+			}
+		}
+	}
+	if n == nil {
+		return nil
+	}
+	n = proto.CloneOf(n)
+	withoutPlaces(n.ProtoReflect())
+	return n
+}
+
+// withoutPlaces clears the places of nodes, and of names of columns all but the last.
+func withoutPlaces(m protoreflect.Message) {
+	if c, ok := m.Interface().(*pg_query.ColumnRef); ok && len(c.GetFields()) > 1 {
+		c.Fields = c.Fields[len(c.Fields)-1:]
+	}
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.Name() == "location":
+			m.Clear(f)
+		case f.IsList() && f.Message() != nil:
+			for i := range v.List().Len() {
+				withoutPlaces(v.List().Get(i).Message())
+			}
+		case f.Message() != nil && !f.IsMap():
+			withoutPlaces(v.Message())
+		}
+		return true
+	})
+}
