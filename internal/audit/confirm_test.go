@@ -69,8 +69,8 @@ func TestSessionState(t *testing.T) {
 	r.run(t)
 	for i, e := range r.decided(t) {
 		name := []string{"cached", "seeded", "sticky"}[i]
-		if e.Report.Verdict == analysis.Violation || e.Report.EpsilonLower > 0 {
-			t.Errorf("%s: %s: %s; want no violation", name, e.Report.Verdict, e.Report.Reason)
+		if e.Report.Verdict == analysis.Violation || e.Report.EpsilonLower > .25 { // the true one; fresh trials may show a part of it
+			t.Errorf("%s: %s: %s, bound %v; want no violation", name, e.Report.Verdict, e.Report.Reason, e.Report.EpsilonLower)
 		}
 		if name == "sticky" { // the test for dependence sees it at once
 			continue
