@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
 var long = flag.Bool("long", false, "run the statistical tests at full size (minutes)")
@@ -138,9 +139,10 @@ func TestFalseAlarms(t *testing.T) {
 	if *long {
 		pairs = 5000
 	}
-	for _, c := range right() {
+	for i, c := range right() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			longtest.Some(t, i, 6)
 			above, alarms, audits := alarmRate(func(seed uint64) bool {
 				return detected(t, analysis.Claim{Epsilon: c.epsilon, Delta: c.delta}, pairs, seed, c.d) <= pairs
 			})
@@ -157,7 +159,7 @@ func TestFalseAlarms(t *testing.T) {
 func TestFalseAlarmsHasPower(t *testing.T) {
 	t.Parallel()
 	all := right()
-	for _, wrong := range []struct {
+	for i, wrong := range []struct {
 		name string
 		by   float64
 	}{
@@ -170,6 +172,7 @@ func TestFalseAlarmsHasPower(t *testing.T) {
 		c := all[slices.IndexFunc(all, func(m mechanism) bool { return m.name == wrong.name })]
 		t.Run(wrong.name, func(t *testing.T) {
 			t.Parallel()
+			longtest.Some(t, i, 3)
 			above, alarms, audits := alarmRate(func(seed uint64) bool { return inflated(t, c, alarmPairs, seed, wrong.by) })
 			t.Logf("%d alarms in %d audits of %d pairs", alarms, audits, alarmPairs)
 			if !above {
@@ -225,6 +228,7 @@ func b2i(b bool) int {
 // are those of alarmRate.
 func TestBoundCovers(t *testing.T) {
 	t.Parallel()
+	longtest.Skip(t)
 	for _, c := range []struct {
 		name    string
 		epsilon float64

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
 // dependentCell is an engine whose every answer has an honest law, and whose answers depend on each other.
@@ -199,9 +200,10 @@ func dependent() []dependentCell {
 // more than 5 % of audits (the errors of this test are those of alarmRate).
 func TestDependentTrialsAreNoViolation(t *testing.T) {
 	t.Parallel()
-	for _, c := range dependent() {
+	for i, c := range dependent() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			longtest.Some(t, i, 4)
 			above, alarms, audits := alarmRate(func(seed uint64) bool {
 				a, err := analysis.New(c.claim, analysis.Options{MaxTrials: 200})
 				if err != nil {
@@ -226,12 +228,13 @@ func TestDependentTrialsAreNoViolation(t *testing.T) {
 // are ever called dependent with a probability below 8e-8 (binomial tail at DependenceErrorRate).
 func TestDependenceErrorRate(t *testing.T) {
 	t.Parallel()
-	for _, m := range right() {
+	for i, m := range right() {
 		if m.name == "noise_shared_by_the_worlds" {
 			continue // is dependent
 		}
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
+			longtest.Some(t, i, 6)
 			wrong := 0
 			for seed := range uint64(100) {
 				a, err := analysis.New(analysis.Claim{Epsilon: 4}, analysis.Options{MaxTrials: 150})

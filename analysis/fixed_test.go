@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
 // fixed runs a whole budget, whatever is found, and returns the figure of the fixed budget.
@@ -29,7 +30,7 @@ func fixed(t testing.TB, c analysis.Claim, budget int, seed uint64, d draw) *ana
 // 1e-6 at exactly 5 %; the seeds are fixed), and not far below it.
 func TestClopperPearsonFigure(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
+	for i, c := range []struct {
 		name        string
 		true, least float64
 		d           draw
@@ -40,6 +41,7 @@ func TestClopperPearsonFigure(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			longtest.Some(t, i, 3)
 			above, low := 0, 0
 			for i := range 100 {
 				f := fixed(t, analysis.Claim{Epsilon: c.true}, 1500, uint64(i), c.d)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
 // runningSums draws the running sums of n noisy zeros (D0) or ones (D1), one column each: neighbours share their noise, and
@@ -29,6 +30,7 @@ func runningSums(n int, epsilon float64) draw {
 // ratio. The seeds are fixed.
 func TestRatioOfRunningSums(t *testing.T) {
 	t.Parallel()
+	longtest.Skip(t)
 	const pairs, least = 20_000, .34
 	draw := runningSums(10, .1)
 	above := 0

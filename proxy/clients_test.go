@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/lib/pq"
 
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
@@ -75,6 +76,9 @@ func TestClients(t *testing.T) {
 						}
 						if c == &postgres18 && strings.HasPrefix(client.name, "pg_") {
 							t.Skip("SKIPPED: the tools of an older version refuse the server")
+						}
+						if chunk == 1 && client.name != "psql" {
+							longtest.Skip(t)
 						}
 						if chunk == 1 && (testing.Short() || slices.Contains([]string{"pg_basebackup", "pgbench", "pg_restore", "pg_receivewal", "JDBC"}, client.name)) {
 							t.Skip("SKIPPED: too much for single bytes")

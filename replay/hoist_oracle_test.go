@@ -3,7 +3,6 @@ package replay_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay"
 )
@@ -235,22 +235,16 @@ func observe(t *testing.T, conn *pgx.Conn, sql string) observed {
 }
 
 // oracleSize returns how many queries the environment asks for, and the seed to draw them with.
-func oracleSize(queries int) (count int, seed uint64) {
-	count, seed = queries, 20261122
-	if v, err := strconv.Atoi(os.Getenv("DPWATCH_ORACLE_QUERIES")); err == nil {
-		count = v
-	}
-	if v, err := strconv.ParseUint(os.Getenv("DPWATCH_ORACLE_SEED"), 10, 64); err == nil {
-		seed = v
-	}
-	return count, seed
+func oracleSize(t *testing.T, usual, long uint64) (count int, seed uint64) {
+	t.Helper()
+	return int(longtest.Number(t, "DPWATCH_ORACLE_QUERIES", longtest.Count(usual, long))), longtest.Number(t, "DPWATCH_ORACLE_SEED", 20261122)
 }
 
-// TestOracleOfDraws compares generated queries, whole and in parts. DPWATCH_ORACLE_QUERIES says how many (default 300),
+// TestOracleOfDraws compares generated queries, whole and in parts. DPWATCH_ORACLE_QUERIES says how many,
 // DPWATCH_ORACLE_SEED which.
 func TestOracleOfDraws(t *testing.T) {
 	t.Parallel()
-	count, seed := oracleSize(300)
+	count, seed := oracleSize(t, 60, 300)
 	dsn := oracleDatabase(t)
 	p := player(t, options(dsn))
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1))}

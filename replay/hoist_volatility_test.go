@@ -255,12 +255,12 @@ func (o *falseOracle) judge(t *testing.T, sql string) (what, fault string) {
 }
 
 // TestOracleOfVolatility: of generated queries that call falsely declared functions, the tables are relied on where they are the
-// same in two sessions, and only there. DPWATCH_ORACLE_QUERIES says how many (default 150), DPWATCH_ORACLE_SEED which. Random
+// same in two sessions, and only there. DPWATCH_ORACLE_QUERIES says how many, DPWATCH_ORACLE_SEED which. Random
 // numbers of at least 22 bits in the tables of both worlds agree by chance in fewer than 1 of 10^13 queries.
 func TestOracleOfVolatility(t *testing.T) {
 	t.Parallel()
 	const shards = 4
-	count, seed := oracleSize(150)
+	count, seed := oracleSize(t, 40, 150)
 	var each [shards]map[string]int
 	t.Run("shards", func(t *testing.T) {
 		for i := range shards {

@@ -2,7 +2,6 @@ package rewrite_test
 
 import (
 	"errors"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/catalog"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -36,20 +36,6 @@ CREATE AGGREGATE {p}.tallied(int) (SFUNC = {p}.tally, STYPE = int, INITCOND = '0
 
 const biggest = "CREATE FUNCTION public.biggest(VARIADIC int[]) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT max(v) FROM unnest($1) v';"
 
-// number reads an environment variable.
-func number(t *testing.T, name string, byDefault uint64) uint64 {
-	t.Helper()
-	value := os.Getenv(name)
-	if value == "" {
-		return byDefault
-	}
-	n, err := strconv.ParseUint(value, 10, 64)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return n
-}
-
 // TestOracleGenerated runs generated queries in both worlds, with both catalogs, and compares. DPWATCH_ORACLE_QUERIES and
 // DPWATCH_ORACLE_SEED choose how many and which.
 func TestOracleGenerated(t *testing.T) {
@@ -57,7 +43,7 @@ func TestOracleGenerated(t *testing.T) {
 		t.Skip("starts a PostgreSQL server")
 	}
 	t.Parallel()
-	count, seed := number(t, "DPWATCH_ORACLE_QUERIES", 6000), number(t, "DPWATCH_ORACLE_SEED", 20260401)
+	count, seed := longtest.Number(t, "DPWATCH_ORACLE_QUERIES", longtest.Count(1500, 6000)), longtest.Number(t, "DPWATCH_ORACLE_SEED", 20260401)
 	t.Logf("DPWATCH_ORACLE_QUERIES=%d DPWATCH_ORACLE_SEED=%d", count, seed)
 	shopDSN, shadowDSN := pgtest.Database(t), pgtest.Database(t)
 	w := &worlds{shop: connect(t, shopDSN), shadow: connect(t, shadowDSN)}

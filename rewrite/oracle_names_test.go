@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/catalog"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -127,7 +128,7 @@ func TestOracleNames(t *testing.T) {
 		t.Skip("starts a PostgreSQL server")
 	}
 	t.Parallel()
-	count, seed := int(number(t, "DPWATCH_ORACLE_NAMES", 2000)), number(t, "DPWATCH_ORACLE_SEED", 20260403)
+	count, seed := int(longtest.Number(t, "DPWATCH_ORACLE_NAMES", longtest.Count(500, 2000))), longtest.Number(t, "DPWATCH_ORACLE_SEED", 20260403)
 	t.Logf("DPWATCH_ORACLE_NAMES=%d DPWATCH_ORACLE_SEED=%d", count, seed)
 	shopDSN, shadowDSN := pgtest.Database(t), pgtest.Database(t)
 	w := &worlds{shop: connect(t, shopDSN), shadow: connect(t, shadowDSN)}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
@@ -29,7 +30,7 @@ func TestOracleWritten(t *testing.T) {
 		t.Skip("starts a PostgreSQL server")
 	}
 	t.Parallel()
-	count, seed := number(t, "DPWATCH_ORACLE_WRITTEN", 400), number(t, "DPWATCH_ORACLE_SEED", 20260402)
+	count, seed := longtest.Number(t, "DPWATCH_ORACLE_WRITTEN", longtest.Count(100, 400)), longtest.Number(t, "DPWATCH_ORACLE_SEED", 20260402)
 	t.Logf("DPWATCH_ORACLE_WRITTEN=%d DPWATCH_ORACLE_SEED=%d", count, seed)
 	shopDSN, shadowDSN := pgtest.Database(t), pgtest.Database(t)
 	w := &worlds{shop: connect(t, shopDSN), shadow: connect(t, shadowDSN), timeout: "1s"}

@@ -37,7 +37,7 @@ func TestAudit(t *testing.T) {
 		{
 			"a timeout on D1 alone", []string{
 				"--sql", "SELECT CASE count(*) WHEN 49 THEN (SELECT count(*) FROM generate_series(1, 100000000)) ELSE 0 END FROM people",
-				"--epsilon", "1", "--statement-timeout", "500ms",
+				"--epsilon", "1", "--statement-timeout", "200ms",
 			}, "violation", exitViolation,
 		},
 		{

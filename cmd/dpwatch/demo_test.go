@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -92,11 +93,12 @@ func auditorOf(t *testing.T, pid int) int {
 	return atoi(first)
 }
 
-// The demo finds what was planted, though its auditor is killed in the middle; the client notices nothing.
+// The demo finds what was planted, though its auditor is killed in the middle; the client notices nothing, and no value of the
+// data is seen outside.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	bindir := pgtest.Start(t).BinDir()
-	p := startProgram(t, "demo", "-o", "json", "--pg-bindir", bindir)
+	p := startProgram(t, "demo", "-o", "json", "--keep", "--pg-bindir", bindir)
 	begun := regexp.MustCompile(`audits decided, [1-9][0-9]* pairs of trials`)
 	p.until(t, "the first trials", func() bool { return begun.MatchString(p.log.String()) })
 	first := auditorOf(t, p.Process.Pid)
@@ -104,6 +106,11 @@ func TestDemo(t *testing.T) {
 		t.Fatal("the demo has no auditor process")
 	}
 	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.until(t, "the end of the audits", func() bool { return strings.Contains(p.log.String(), "still running") })
+	noValues(t, p)
+	if err := p.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
 	p.until(t, "the end", func() bool {

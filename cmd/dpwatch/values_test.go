@@ -204,13 +204,10 @@ func around(text, value string) string {
 	return text[max(0, i-200):min(len(text), i+200)]
 }
 
-// TestDemoWithholdsValues greps the log, the result, the status and the metrics of the demo for the values of its data.
-func TestDemoWithholdsValues(t *testing.T) {
-	t.Parallel()
-	bindir := pgtest.Start(t).BinDir()
-	p := startProgram(t, "demo", "-o", "json", "--keep", "--pg-bindir", bindir)
+// noValues greps the log, the result, the status and the metrics of a demo, which is kept, for the values of its data.
+func noValues(t *testing.T, p *process) {
+	t.Helper()
 	address := regexp.MustCompile(`status on (http://[0-9.:]+),`)
-	p.until(t, "the end of the audits", func() bool { return strings.Contains(p.log.String(), "still running") })
 	base := address.FindStringSubmatch(p.log.String())[1]
 	s := &sidecar{process: p, admin: strings.TrimPrefix(base, "http://")}
 	text := p.out.String() + p.log.String()

@@ -50,6 +50,7 @@ func sessionEngines(t *testing.T, change func(*audit.Options)) *rig {
 	t.Helper()
 	r := newRigOn(t, replay.Options{Connections: 1, SessionTrials: 1 << 20}, func(o *audit.Options) {
 		o.Rewriter, o.Seed = anyFunction(t), rand.Uint64 // one seed would give the same comments in every turn
+		o.Analysis.MaxTrials = 200                       // a session for each costs
 		if change != nil {
 			change(o)
 		}

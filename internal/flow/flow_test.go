@@ -37,6 +37,7 @@ var allowed = map[string][]string{
 	"internal/sqltext":         {},
 	"internal/golden":          {},
 	"internal/leaktest":        {},
+	"internal/longtest":        {},
 	"internal/benchmain":       {},
 	"internal/benchproxy":      {"internal/benchmain", "internal/pgtemp"},
 	"internal/benchreplay":     {"internal/benchmain", "internal/pgtemp", "replay"},

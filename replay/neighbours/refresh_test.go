@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
@@ -81,7 +82,7 @@ func TestKilled(t *testing.T) {
 	if os.Getenv("DPWATCH_TEST_BUILD") != "" {
 		t.Skip("this is the process that is killed")
 	}
-	const spread, late = 12, 8
+	spread, late := int(longtest.Count(4, 12)), int(longtest.Count(4, 8))
 	for _, refresh := range []bool{false, true} {
 		t.Run(fmt.Sprintf("refresh=%t", refresh), func(t *testing.T) {
 			t.Parallel()

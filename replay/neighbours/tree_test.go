@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,25 +12,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
 // TestRandomForests: where partitions, sub-partitions and children have keys of their own, and paths are declared for tables
 // and for parts of them, D1 is D0 without exactly the rows that the declarations give to the unit, as computed in Go; verify
-// counts them, and reports one row less or more. DPWATCH_ORACLE_SCHEMAS says how many databases (default 16),
+// counts them, and reports one row less or more. DPWATCH_ORACLE_SCHEMAS says how many databases,
 // DPWATCH_ORACLE_SEED which.
 func TestRandomForests(t *testing.T) {
 	t.Parallel()
-	count, first := 16, uint64(0)
-	if v, err := strconv.Atoi(os.Getenv("DPWATCH_ORACLE_SCHEMAS")); err == nil {
-		count = v
-	}
-	if v, err := strconv.ParseUint(os.Getenv("DPWATCH_ORACLE_SEED"), 10, 64); err == nil {
-		first = v
-	}
-	for i := range count {
-		seed := first + uint64(i)
+	count, first := longtest.Number(t, "DPWATCH_ORACLE_SCHEMAS", longtest.Count(4, 16)), longtest.Number(t, "DPWATCH_ORACLE_SEED", 0)
+	for seed := first; seed < first+count; seed++ {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 3))

@@ -1,0 +1,50 @@
+// Package longtest separates the tests that users run at every change (make test) from the simulations, generated queries and
+// clients that take longer (make test-long, which CI runs too and which sets DPWATCH_TEST_LONG=1).
+package longtest
+
+import (
+	"os"
+	"strconv"
+	"testing"
+)
+
+// Enabled reports whether long tests run.
+func Enabled() bool { return os.Getenv("DPWATCH_TEST_LONG") == "1" }
+
+// Skip skips a test that is run by make test-long alone.
+func Skip(t testing.TB) {
+	t.Helper()
+	if !Enabled() {
+		t.Skip("SKIPPED: make test-long runs it")
+	}
+}
+
+// Count returns usual, or long where long tests run.
+func Count(usual, long uint64) uint64 {
+	if Enabled() {
+		return long
+	}
+	return usual
+}
+
+// Number returns the value of an environment variable that chooses how much a test does, or otherwise where it is not set.
+func Number(t testing.TB, variable string, otherwise uint64) uint64 {
+	t.Helper()
+	text, ok := os.LookupEnv(variable)
+	if !ok {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		t.Fatalf("%s=%q: want a whole number", variable, text)
+	}
+	return n
+}
+
+// Some skips all but every n-th of a test's cases where long tests do not run.
+func Some(t testing.TB, i, n int) {
+	t.Helper()
+	if i%n != 0 {
+		Skip(t)
+	}
+}
