@@ -107,7 +107,7 @@ func TestResting(t *testing.T) {
 	t.Parallel()
 	gate := gentle.New(gentle.Options{})
 	r := newRig(t, func(o *audit.Options) {
-		o.Hoist, o.NoiseFunctions, o.Analysis.MaxTrials, o.Workers, o.Gate = true, []string{"noisy"}, 10_000, 1, gate
+		o.Hoist, o.NoiseFunctions, o.Analysis.MaxTrials, o.Workers, o.Gate = true, []string{"noisy"}, 4_000, 1, gate
 		began := time.Now()
 		o.Now = func() time.Time { return began.Add(100 * time.Since(began)) } // short turns, of which an audit has many
 	})
@@ -172,7 +172,7 @@ func TestAnnounce(t *testing.T) {
 func TestConfirmed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) {
-		o.Hoist, o.NoiseFunctions, o.Analysis.MaxTrials = true, []string{"noisy"}, 20_000
+		o.Hoist, o.NoiseFunctions, o.Analysis.MaxTrials, o.Analysis.Confidence = true, []string{"noisy"}, 20_000, .999
 	})
 	bulky(t, r)
 	r.Submit(query("SELECT noisy(count(*), 2) FROM people /*dp_epsilon='0.1'*/"))

@@ -26,9 +26,7 @@ func server(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"initdb", "postgres"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		program(t, filepath.Join(dir, name), strings.NewReader("#!/bin/sh\nexit 1\n"))
 	}
 	return dir
 }
@@ -39,9 +37,7 @@ func TestTool(t *testing.T) {
 	root := t.TempDir()
 	real := server(t, filepath.Join(root, "15/bin"))
 	bench := filepath.Join(real, "pgbench")
-	if err := os.WriteFile(bench, []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	program(t, bench, strings.NewReader("#!/bin/sh\n"))
 	linked := filepath.Join(root, "linked")
 	if err := os.Mkdir(linked, 0o755); err != nil {
 		t.Fatal(err)
@@ -84,9 +80,7 @@ func TestFindBinDir(t *testing.T) {
 	}
 	for dir, says := range map[string]string{onlyLibpq: onlyLibpq, config: old} {
 		script := "#!/bin/sh\n[ \"$1\" = --bindir ] && echo " + says + "\n"
-		if err := os.WriteFile(filepath.Join(dir, "pg_config"), []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		program(t, filepath.Join(dir, "pg_config"), strings.NewReader(script))
 	}
 
 	for _, c := range []struct {
@@ -303,9 +297,7 @@ func TestHints(t *testing.T) {
 			t.Parallel()
 			bin := server(t, filepath.Join(shortTempDir(t), "bin"))
 			script := "#!/bin/sh\ncat <<'END'\n" + c.text + "\nEND\nexit 1\n"
-			if err := os.WriteFile(filepath.Join(bin, "initdb"), []byte(script), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			program(t, filepath.Join(bin, "initdb"), strings.NewReader(script))
 			_, err := pgtemp.Start(t.Context(), pgtemp.Options{BinDir: bin})
 			var failed *pgtemp.StartError
 			if !errors.As(err, &failed) {

@@ -164,15 +164,25 @@ func TestOrdinaryUser(t *testing.T) {
 // copyOfSelf copies the test binary to where an ordinary user can run it.
 func copyOfSelf(t *testing.T) string {
 	t.Helper()
-	data, err := os.ReadFile(os.Args[0])
+	self, err := os.Open(os.Args[0])
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer self.Close()
 	path := filepath.Join(shortTempDir(t), "test")
-	if err := os.WriteFile(path, data, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	program(t, path, self)
 	return path
+}
+
+// program makes a file that can be run. Another process writes it: a child that another test starts meanwhile would inherit a
+// file that is open for writing here, and such a file cannot be run ("text file busy").
+func program(t *testing.T, path string, content io.Reader) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", `cat >"$0" && chmod 755 "$0"`, path)
+	cmd.Stdin = content
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("write %s: %v: %s", path, err, out)
+	}
 }
 
 // shortTempDir is a directory under /tmp that everyone may enter: t.TempDir's paths are too long for sockets.

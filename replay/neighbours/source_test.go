@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
@@ -86,7 +87,7 @@ func TestSourceIsAltered(t *testing.T) {
 		}
 	}()
 	made, refused := 0, 0
-	for range 6 {
+	for range longtest.Count(2, 6) {
 		_, err := neighbours.Create(t.Context(), o)
 		switch {
 		case err == nil:

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
@@ -17,7 +18,7 @@ func TestVerifyAgainstSource(t *testing.T) {
 	o.Workers = 1
 	create(t, o)
 	verified(t, o)
-	for _, tc := range []struct{ name, spoil, mend, want string }{
+	for i, tc := range []struct{ name, spoil, mend, want string }{
 		{"an index is lost", "DROP INDEX w.users_lower", "CREATE INDEX users_lower ON w.users (lower(email)) WHERE mood <> 'sad'", "the source has, and d0 has not: index users_lower"},
 		{"an index is invalid", "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'w.users_lower'::regclass", "UPDATE pg_index SET indisvalid = true WHERE indexrelid = 'w.users_lower'::regclass", "the source has, and d0 has not: index users_lower"},
 		{"an index more", "CREATE INDEX more ON w.visits (ms)", "DROP INDEX w.more", "d0 has, and the source has not: index more"},
@@ -41,6 +42,9 @@ func TestVerifyAgainstSource(t *testing.T) {
 		{"a table more", "CREATE TABLE w.further (x int); GRANT SELECT ON w.further TO nbr_verify", "DROP TABLE w.further", "d0 has, and the source has not: table further"},
 		{"a column that was added and dropped", "ALTER TABLE w.visits ADD x int; ALTER TABLE w.visits DROP x", "", "d0 has, and the source has not: column number 4 of visits is dropped"},
 	} {
+		if i%4 != 0 && !longtest.Enabled() {
+			continue
+		}
 		each := func(sql string) {
 			for _, world := range []string{"d0", "d1_1", "d1_2"} {
 				if sql != "" {
