@@ -73,11 +73,12 @@ type Audit struct {
 	ratioNow     [2]code      // the learned ratios of the pair at hand
 	stride       int          // of the pairs that are kept
 	retained     []retained
-	misfit       bool // a result did not fit the layout
-	frozen       bool // the answers had never varied when the block at hand began
-	divideAt     int  // pairs at which wealth is divided among the scores anew
-	layoutAt     int  // pairs at which the layout is looked at again
-	funded       int  // slots that had a stake when wealth was shared out last
+	ranks        [2]ranked // of the only slot's past, for fitted laws
+	misfit       bool      // a result did not fit the layout
+	frozen       bool      // the answers had never varied when the block at hand began
+	divideAt     int       // pairs at which wealth is divided among the scores anew
+	layoutAt     int       // pairs at which the layout is looked at again
+	funded       int       // slots that had a stake when wealth was shared out last
 	monotony     monotony
 	repeats      repeats
 	failures     [2]int

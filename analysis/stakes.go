@@ -68,6 +68,7 @@ func (a *Audit) learnLayout(e *epoch) {
 	a.slots, a.joint, a.stride, a.funded, a.unmatched = nil, joint{}, 1, 0, 0
 	a.contrast, a.discriminant, a.fraction, a.learned, a.fineness = combination{}, discriminant{}, fraction{}, learned{}, fineness{}
 	a.products, a.extreme, a.order = products{}, extreme{}, rowOrder{}
+	a.ranks = [2]ranked{}
 	a.codes = [2][]code{}
 	a.specials = []*series{{kind: rowsScore}, {kind: repeatScore}, {kind: lowBitScore}, {kind: revealScore}}
 	if l.keyed || len(l.measures) > 1 {
