@@ -71,6 +71,7 @@ type Audit struct {
 	jointNow     [2]code      // the Gaussian scores of the pair at hand
 	laplaceNow   [2]code      // the Laplace scores
 	ratioNow     [2]code      // the learned ratios of the pair at hand
+	recalled     [2]recalled  // what the pair at hand repeats
 	stride       int          // of the pairs that are kept
 	retained     []retained
 	ranks        [2]ranked // of the only slot's past, for fitted laws
@@ -176,8 +177,11 @@ func (a *Audit) read(d0, d1 *Outcome, h [2]uint64) {
 		a.order.add()
 		a.order.watch(&s.independence)
 	}
+	for w, x := range h {
+		a.recalled[w] = a.repeats.recall(x)
+	}
 	for _, s := range a.specials {
-		c0, c1 := a.special(s, d0, d1, h)
+		c0, c1 := a.special(s, d0, d1)
 		s.count(c0, c1)
 		if kept && !s.kind.derived() {
 			s.push(c0, c1)
@@ -195,14 +199,14 @@ func (a *Audit) read(d0, d1 *Outcome, h [2]uint64) {
 }
 
 // special returns the codes of a score that is not a slot.
-func (a *Audit) special(s *series, d0, d1 *Outcome, h [2]uint64) (c0, c1 code) {
+func (a *Audit) special(s *series, d0, d1 *Outcome) (c0, c1 code) {
 	switch s.kind {
 	case rowsScore:
 		return a.reader.rowsCode(d0), a.reader.rowsCode(d1)
 	case repeatScore:
-		return a.repeats.code(h[0]), a.repeats.code(h[1])
+		return a.recalled[0].world, a.recalled[1].world
 	case revealScore:
-		return a.repeats.rare(h[0]), a.repeats.rare(h[1])
+		return a.recalled[0].rare, a.recalled[1].rare
 	case lowBitScore:
 		return lowBitCode(a.codes[0]), lowBitCode(a.codes[1])
 	case laplaceScore: // comes before gaussScore
@@ -250,7 +254,7 @@ func (a *Audit) special(s *series, d0, d1 *Outcome, h [2]uint64) (c0, c1 code) {
 			return a.extreme.ofResult(a.codes[0]), a.extreme.ofResult(a.codes[1])
 		}
 	case beyondScore:
-		return a.beyond.code(a.codes[0][0], a.repeats.code(h[0])), a.beyond.code(a.codes[1][0], a.repeats.code(h[1]))
+		return a.beyond.code(a.codes[0][0], a.recalled[0].world), a.beyond.code(a.codes[1][0], a.recalled[1].world)
 	case orderScore:
 		if s.table != nil {
 			return a.order.score(a.order.now[0]), a.order.score(a.order.now[1])

@@ -92,7 +92,7 @@ func Twice(r *Repeats) [2]int { return r.twice }
 func Thinned(r *Repeats) uint8 { return r.thinned }
 
 // Remembered returns the number of results of D0 that are remembered.
-func Remembered(r *Repeats) int { return len(r.seen[0]) }
+func Remembered(r *Repeats) int { return r.different[0] }
 
 // CertainlyDependent reports whether trials are dependent at DependenceErrorRate.
 func CertainlyDependent(a *Audit) bool { return a.certainlyDependent() }

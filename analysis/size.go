@@ -6,8 +6,8 @@ import "unsafe"
 // bets. It takes time in proportion to the scores and the blocks, not to the trials.
 func (a *Audit) Size() int {
 	const fixed, perWord, perKey, perRepeat = 64 << 10, 96, 160, 40
-	n := fixed + perRepeat*(len(a.repeats.seen[0])+len(a.repeats.seen[1])) + perWord*len(a.errors.words) + int(unsafe.Sizeof(PathPoint{}))*cap(a.path)
-	for _, list := range [][]float64{a.lead.logw, a.lead.sums, a.climber.logw, a.climber.sums} {
+	n := fixed + perRepeat*len(a.repeats.seen) + perWord*len(a.errors.words) + int(unsafe.Sizeof(PathPoint{}))*cap(a.path)
+	for _, list := range [][]float64{a.lead.logw, a.lead.sums, a.climber.logw, a.climber.sums, a.ranks[0].values, a.ranks[1].values} {
 		n += 8 * cap(list)
 	}
 	n += int(unsafe.Sizeof(stake{})) * cap(a.book.stakes)
