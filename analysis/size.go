@@ -44,8 +44,8 @@ func (a *Audit) Size() int {
 			n += perWord * len(d.words)
 		}
 	}
-	for _, p := range a.retained {
-		n += sizeOf(p.worlds[0]) + sizeOf(p.worlds[1])
+	for i := range a.retained {
+		n += sizeOf(&a.retained[i].worlds[0]) + sizeOf(&a.retained[i].worlds[1])
 	}
 	return n
 }

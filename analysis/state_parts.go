@@ -205,11 +205,7 @@ func (c *codec) learned(l *learned) {
 	c.check(len(l.features) <= maxFeatures)
 }
 
-func (c *codec) outcome(p **Outcome) {
-	if c.reading {
-		*p = &Outcome{}
-	}
-	o := *p
+func (c *codec) outcome(o *Outcome) {
 	c.text(&o.SQLState)
 	list(c, &o.Columns, func(x *Column) { c.text(&x.Name); c.bool(&x.Discrete) })
 	list(c, &o.Rows, func(row *[]Value) {
