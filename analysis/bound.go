@@ -1,9 +1,17 @@
 package analysis
 
-// look updates the wealth at the claim, and finds out whether the bound has passed it.
+// look updates the wealth at the claim, and finds out whether the bound has passed it. Looks that could find nothing are left out.
 func (a *Audit) look() {
 	a.nextLook = a.pairs + a.lookEvery()
 	a.lead.look(&a.book, a.epoch)
+	a.nextLook = a.pairs + a.lookEvery()
+	switch {
+	case a.book.places > fewPlaces:
+	case a.claimAt < 0 || a.lead.highest >= a.threshold && a.detectedAt > 0:
+		a.nextLook = a.nextTurn
+	default:
+		a.nextLook = a.pairs + a.lead.lowFor(&a.book, a.epoch, a.threshold)
+	}
 	if a.detectedAt == 0 && a.claimAt >= 0 && a.lead.latest >= a.threshold && a.pairs >= a.nextHold {
 		if a.hold() != "" {
 			a.nextHold = a.pairs + 1 + a.pairs/64
