@@ -39,10 +39,13 @@ type Audit struct {
 	nextHold   int // pairs at which it is looked again whether a violation may be reported
 
 	grid    []float64
-	claimAt int // index of the claim's point, -1 without a claim
-	front   int // index of the first point that is not rejected; all below are
+	claimAt int  // index of the claim's point, -1 without a claim
+	front   int  // index of the first point that is not rejected, as far as was climbed; all below are
+	climbed int  // finished epochs that are in the climber
+	drawn   int  // points of the path that have their bound
+	due     bool // the front may have to move: a block has ended
 	lead    lead
-	climber *process // at grid[front], up to the last finished epoch
+	climber *process // at grid[front], see climb
 	book    book
 	epoch   *epoch
 	scratch scratch

@@ -217,6 +217,7 @@ func (c *codec) outcome(o *Outcome) {
 func (a *Audit) verify(c *codec) {
 	c.check(a.pairs >= a.detectedAt && a.stride >= 1 && a.front <= len(a.grid) && a.funded <= len(a.slots))
 	c.check(a.claimAt < 0 || a.front <= a.claimAt || a.detectedAt > 0)
+	c.check(len(a.path) == len(a.book.epochs))
 	places := 0
 	for i := range a.book.stakes {
 		s := &a.book.stakes[i]

@@ -16,8 +16,7 @@ func (a *Audit) turn() {
 		a.epoch.claim = math.Inf(-1)
 	}
 	a.closeEpoch()
-	a.climb()
-	a.path = append(a.path, a.pathPoint())
+	a.path, a.due = append(a.path, a.pathPoint()), true
 	n := a.pairs
 	next := &epoch{void: a.frozen && !a.monotony.constant() && a.monotony.pairs >= frozenPairs}
 	a.frozen = a.monotony.constant()
