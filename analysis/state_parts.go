@@ -200,7 +200,7 @@ func (c *codec) learned(l *learned) {
 		for _, x := range []*float64{&f.center, &f.scale, &f.weight} {
 			c.float(x)
 		}
-		c.check(f.form <= totalForm && f.slot >= 0 && f.less >= -1)
+		c.check(f.form <= totalForm && f.slot >= 0 && f.slot < maxLearnedSlots && f.less >= -1 && f.less < maxLearnedSlots)
 	})
 	c.check(len(l.features) <= maxFeatures)
 }
