@@ -88,6 +88,7 @@ type Audit struct {
 	failures     [2]int
 	unmatched    int // results of another shape
 	answers      answers
+	growths      growths   // no part of the state
 	first        suspected // of a confirmation
 }
 
