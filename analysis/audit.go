@@ -39,10 +39,13 @@ type Audit struct {
 	nextHold   int // pairs at which it is looked again whether a violation may be reported
 
 	grid    []float64
-	claimAt int // index of the claim's point, -1 without a claim
-	front   int // index of the first point that is not rejected; all below are
+	claimAt int  // index of the claim's point, -1 without a claim
+	front   int  // index of the first point that is not rejected, as far as was climbed; all below are
+	climbed int  // finished epochs that are in the climber
+	drawn   int  // points of the path that have their bound
+	due     bool // the front may have to move: a block has ended
 	lead    lead
-	climber *process // at grid[front], up to the last finished epoch
+	climber *process // at grid[front], see climb
 	book    book
 	epoch   *epoch
 	scratch scratch
@@ -71,18 +74,21 @@ type Audit struct {
 	jointNow     [2]code      // the Gaussian scores of the pair at hand
 	laplaceNow   [2]code      // the Laplace scores
 	ratioNow     [2]code      // the learned ratios of the pair at hand
+	recalled     [2]recalled  // what the pair at hand repeats
 	stride       int          // of the pairs that are kept
 	retained     []retained
-	misfit       bool // a result did not fit the layout
-	frozen       bool // the answers had never varied when the block at hand began
-	divideAt     int  // pairs at which wealth is divided among the scores anew
-	layoutAt     int  // pairs at which the layout is looked at again
-	funded       int  // slots that had a stake when wealth was shared out last
+	ranks        [2]ranked // of the only slot's past, for fitted laws
+	misfit       bool      // a result did not fit the layout
+	frozen       bool      // the answers had never varied when the block at hand began
+	divideAt     int       // pairs at which wealth is divided among the scores anew
+	layoutAt     int       // pairs at which the layout is looked at again
+	funded       int       // slots that had a stake when wealth was shared out last
 	monotony     monotony
 	repeats      repeats
 	failures     [2]int
 	unmatched    int // results of another shape
 	answers      answers
+	growths      growths   // no part of the state
 	first        suspected // of a confirmation
 }
 
@@ -175,8 +181,11 @@ func (a *Audit) read(d0, d1 *Outcome, h [2]uint64) {
 		a.order.add()
 		a.order.watch(&s.independence)
 	}
+	for w, x := range h {
+		a.recalled[w] = a.repeats.recall(x)
+	}
 	for _, s := range a.specials {
-		c0, c1 := a.special(s, d0, d1, h)
+		c0, c1 := a.special(s, d0, d1)
 		s.count(c0, c1)
 		if kept && !s.kind.derived() {
 			s.push(c0, c1)
@@ -194,14 +203,14 @@ func (a *Audit) read(d0, d1 *Outcome, h [2]uint64) {
 }
 
 // special returns the codes of a score that is not a slot.
-func (a *Audit) special(s *series, d0, d1 *Outcome, h [2]uint64) (c0, c1 code) {
+func (a *Audit) special(s *series, d0, d1 *Outcome) (c0, c1 code) {
 	switch s.kind {
 	case rowsScore:
 		return a.reader.rowsCode(d0), a.reader.rowsCode(d1)
 	case repeatScore:
-		return a.repeats.code(h[0]), a.repeats.code(h[1])
+		return a.recalled[0].world, a.recalled[1].world
 	case revealScore:
-		return a.repeats.rare(h[0]), a.repeats.rare(h[1])
+		return a.recalled[0].rare, a.recalled[1].rare
 	case lowBitScore:
 		return lowBitCode(a.codes[0]), lowBitCode(a.codes[1])
 	case laplaceScore: // comes before gaussScore
@@ -249,7 +258,7 @@ func (a *Audit) special(s *series, d0, d1 *Outcome, h [2]uint64) (c0, c1 code) {
 			return a.extreme.ofResult(a.codes[0]), a.extreme.ofResult(a.codes[1])
 		}
 	case beyondScore:
-		return a.beyond.code(a.codes[0][0], a.repeats.code(h[0])), a.beyond.code(a.codes[1][0], a.repeats.code(h[1]))
+		return a.beyond.code(a.codes[0][0], a.recalled[0].world), a.beyond.code(a.codes[1][0], a.recalled[1].world)
 	case orderScore:
 		if s.table != nil {
 			return a.order.score(a.order.now[0]), a.order.score(a.order.now[1])

@@ -67,21 +67,31 @@ type scratch struct {
 // with values that repeat often in a bin of their own, and categories.
 func (b *binner) learn(past [2][]code, most int, s *scratch) {
 	s.values = s.values[:0]
-	s.resetLabels()
-	stride := (2*len(past[0]) + maxEdgeData - 1) / maxEdgeData
-	for i := range past[0] {
+	b.learnCategories(past, s)
+	stride := max(1, (2*len(past[0])+maxEdgeData-1)/maxEdgeData)
+	for i := 0; i < len(past[0]); i += stride {
 		for w := range past {
-			switch c := past[w][i]; {
-			case !isNumber(c):
-				s.countLabel(labelOf(c), w)
-			case stride <= 1 || i%stride == 0:
+			if c := past[w][i]; isNumber(c) {
 				s.values = append(s.values, c)
 			}
 		}
 	}
-	b.categories, b.crowded = s.chooseLabels(b.categories[:0], maxCommon, len(past[0])), len(s.labels) > maxCommon
 	s.sorter.sort(s.values)
 	b.edges = appendEdges(b.edges[:0], s.values, min(most, maxNumeric))
+}
+
+// learnCategories chooses the categories that get bins from past codes of both worlds.
+func (b *binner) learnCategories(past [2][]code, s *scratch) {
+	s.resetLabels()
+	for i, c0 := range past[0] {
+		if !isNumber(c0) {
+			s.countLabel(labelOf(c0), 0)
+		}
+		if c1 := past[1][i]; !isNumber(c1) {
+			s.countLabel(labelOf(c1), 1)
+		}
+	}
+	b.categories, b.crowded = s.chooseLabels(b.categories[:0], maxCommon, len(past[0])), len(s.labels) > maxCommon
 }
 
 // appendEdges cuts sorted values into about the given number of bins at quantiles, between distinct values, and

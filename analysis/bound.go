@@ -1,9 +1,18 @@
 package analysis
 
-// look updates the wealth at the claim, and finds out whether the bound has passed it.
+import "slices"
+
+// look updates the wealth at the claim, and finds out whether the bound has passed it. Looks that could find nothing are left out.
 func (a *Audit) look() {
-	a.nextLook = a.pairs + a.lookEvery()
 	a.lead.look(&a.book, a.epoch)
+	a.nextLook = a.pairs + a.lookEvery()
+	switch {
+	case a.book.places > fewPlaces:
+	case a.claimAt < 0 || a.lead.highest >= a.threshold && a.detectedAt > 0:
+		a.nextLook = a.nextTurn
+	default:
+		a.nextLook = a.pairs + a.lead.lowFor(&a.book, a.epoch, a.threshold)
+	}
 	if a.detectedAt == 0 && a.claimAt >= 0 && a.lead.latest >= a.threshold && a.pairs >= a.nextHold {
 		if a.hold() != "" {
 			a.nextHold = a.pairs + 1 + a.pairs/64
@@ -21,7 +30,7 @@ func (a *Audit) look() {
 // The points are those of an increasing sequence of hypotheses: the least that is true is rejected with probability
 // at most alpha, and the bound cannot pass it before.
 func (a *Audit) reaches() bool {
-	for a.front < a.claimAt {
+	for a.ascend(); a.front < a.claimAt; a.ascend() {
 		now := *a.climber
 		now.logw = append([]float64(nil), a.climber.logw...)
 		now.sums = append([]float64(nil), a.climber.sums...)
@@ -36,43 +45,73 @@ func (a *Audit) reaches() bool {
 	return true
 }
 
-// climb moves the bound up over the epochs that are finished.
+// climb moves the bound up over the epochs that are finished. They hold all that it takes, so that it is put off until somebody asks
+// for the bound.
 func (a *Audit) climb() {
-	if a.front < len(a.grid) && a.front != a.claimAt {
-		a.climber.begin(&a.book, a.epoch)
-		a.climber.end(&a.book, a.epoch, &a.bet)
+	if a.due {
+		a.ascend()
 	}
-	for a.front < len(a.grid) && a.rejected() {
+}
+
+// ascend moves the front up to the first point that the finished epochs do not reject.
+func (a *Audit) ascend() {
+	a.due = false
+	anew := slices.IndexFunc(a.book.epochs, func(e *epoch) bool { return e.anew }) // no point is rejected before
+	if a.epoch.anew {
+		anew = len(a.book.epochs)
+	}
+	for a.front < len(a.grid) && (a.front != a.claimAt || a.detectedAt > 0) { // about the claim look decides
+		if a.front != a.claimAt {
+			for a.climbed < len(a.book.epochs) && !a.rejected(anew) {
+				a.step()
+			}
+			if !a.rejected(anew) {
+				break
+			}
+			a.draw(a.climbed - 1)
+		}
 		a.advance()
 	}
+	a.draw(len(a.path))
 }
 
-// rejected reports whether the point at the front is refuted. About the claim look decides.
-func (a *Audit) rejected() bool {
-	if a.front == a.claimAt {
-		return a.detectedAt > 0
-	}
-	return a.climber.highest >= a.threshold
+// step takes one more epoch into the climber.
+func (a *Audit) step() {
+	e := a.book.epochs[a.climbed]
+	a.climber.begin(&a.book, e)
+	a.climber.end(&a.book, e, &a.bet)
+	a.climbed++
 }
 
-// advance moves the front up by one point and computes the process there over all finished epochs.
+// rejected reports whether the point at the front is refuted by the epochs that were climbed.
+func (a *Audit) rejected(anew int) bool {
+	return a.climbed > anew && a.climber.highest >= a.threshold
+}
+
+// advance moves the front up by one point.
 func (a *Audit) advance() {
 	a.front++
-	if a.front >= len(a.grid) {
-		return
+	a.climbed = 0
+	if a.front < len(a.grid) {
+		a.climber.reset(newNull(a.grid[a.front], a.claim.Delta), a.front < a.claimAt)
 	}
-	a.climber.reset(newNull(a.grid[a.front], a.claim.Delta), a.front < a.claimAt)
-	if a.front == a.claimAt {
-		return // the lead is the process there
-	}
-	for _, e := range a.book.epochs {
-		a.climber.begin(&a.book, e)
-		a.climber.end(&a.book, e, &a.bet)
+}
+
+// draw completes the path up to an epoch: the bound is where it was before the front moves.
+func (a *Audit) draw(epochs int) {
+	for ; a.drawn < epochs; a.drawn++ {
+		a.path[a.drawn].Line = a.atFront()
 	}
 }
 
 // lower returns the bound: the greatest point of the grid that is rejected together with all below it, 0 for none.
 func (a *Audit) lower() float64 {
+	a.climb()
+	return a.atFront()
+}
+
+// atFront returns the greatest point of the grid behind the front, 0 for none.
+func (a *Audit) atFront() float64 {
 	if a.front == 0 {
 		return 0
 	}

@@ -92,7 +92,7 @@ func Twice(r *Repeats) [2]int { return r.twice }
 func Thinned(r *Repeats) uint8 { return r.thinned }
 
 // Remembered returns the number of results of D0 that are remembered.
-func Remembered(r *Repeats) int { return len(r.seen[0]) }
+func Remembered(r *Repeats) int { return r.different[0] }
 
 // CertainlyDependent reports whether trials are dependent at DependenceErrorRate.
 func CertainlyDependent(a *Audit) bool { return a.certainlyDependent() }
@@ -108,3 +108,23 @@ func Sort(values []float64) { new(sorter).sort(values) }
 
 // Bin returns the bin of a number among edges.
 func Bin(edges []float64, x float64) int { return (&binner{edges: edges}).bin(x) }
+
+// MergeSorted merges sorted lists.
+var MergeSorted = mergeSorted
+
+// CountNumbers counts sorted numbers by bin.
+func CountNumbers(edges, values []float64) []int32 {
+	counts := make([]int32, len(edges)+1)
+	(&binner{edges: edges}).countNumbers(values, counts)
+	return counts
+}
+
+// Distances counts the distances of sorted numbers from a centre, one by one and together.
+func Distances(values []float64, center, unit float64) (each, together []float64) {
+	var x, y distances
+	for _, v := range values {
+		x[distanceBin(math.Abs(v-center)/unit)]++
+	}
+	y.add(values, center, unit)
+	return x[:], y[:]
+}

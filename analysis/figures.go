@@ -45,9 +45,11 @@ var profileDeltas = [...]float64{0, .001, .003, .01, .02, .04, .07, .1, .15, .2,
 // Figures returns what can be drawn now. It takes time: every point of the profile is a process over all trials.
 func (a *Audit) Figures() Figures {
 	a.look()
+	a.climb()
 	f := Figures{Claim: a.claim, NoClaim: a.opts.NoClaim, Threshold: a.threshold, Path: slices.Clone(a.path)}
 	if a.pairs > 0 {
 		f.Path = append(f.Path, a.pathPoint())
+		f.Path[len(a.path)].Line = a.atFront()
 	}
 	if s, toward, direction := a.loudestSlot(); s != nil {
 		f.Histogram = a.histogram(s, toward, direction)
@@ -67,8 +69,9 @@ func (a *Audit) Figures() Figures {
 	return f
 }
 
+// pathPoint returns the point of the path now, without its bound.
 func (a *Audit) pathPoint() PathPoint {
-	p := PathPoint{Pairs: a.pairs, Wealth: a.lead.latest, Line: a.lower()}
+	p := PathPoint{Pairs: a.pairs, Wealth: a.lead.latest}
 	if a.claimAt < 0 {
 		p.Wealth = math.NaN()
 	}

@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 	"slices"
+	"sync"
 )
 
 // independence looks for trials of one slot that depend on each other. Every outcome becomes two bits (see marks), by
@@ -77,6 +78,23 @@ var jointWeights = [maxLag]float64{.1, .04, .02}
 
 // bitWeights divide a relation's weight.
 var bitWeights = [bitCount]float64{.7, .3}
+
+// evidenceWeights are the logarithms of the weights per bit: of every relation, and of both worlds' own together by lag less 1.
+var evidenceWeights = func() (logs [bitCount]struct {
+	one  [relationCount]float64
+	both [maxLag]float64
+},
+) {
+	for bit, part := range bitWeights {
+		for i := range relations {
+			logs[bit].one[i] = math.Log(part * relations[i].weight)
+		}
+		for lag, weight := range jointWeights {
+			logs[bit].both[lag] = math.Log(part * weight)
+		}
+	}
+	return logs
+}()
 
 // marks turn the outcomes of one world into bits.
 type marks struct {
@@ -253,13 +271,13 @@ func (d *independence) stuck() bool {
 // shared noise is accounted for.
 func (d *independence) evidence(shared bool) float64 {
 	all := math.Inf(-1)
-	for bit, part := range bitWeights {
+	for bit := range bitWeights {
 		each := d.ratios(bit, shared)
 		for i := range relations {
-			all = logAdd(all, each[i]+math.Log(part*relations[i].weight))
+			all = logAdd(all, each[i]+evidenceWeights[bit].one[i])
 		}
-		for lag, weight := range jointWeights {
-			all = logAdd(all, each[2*lag]+each[2*lag+1]+math.Log(part*weight))
+		for lag := range jointWeights {
+			all = logAdd(all, each[2*lag]+each[2*lag+1]+evidenceWeights[bit].both[lag])
 		}
 	}
 	return all
@@ -293,11 +311,32 @@ func (d *independence) each(shared bool) (each [relationCount]float64) {
 // estimated is the log-probability of a coin's tosses by Krichevsky and Trofimov's estimator: the average over all coins by
 // the law Beta(1/2, 1/2).
 func estimated(k0, k1 int32) float64 {
-	a, _ := math.Lgamma(float64(k0) + .5)
-	b, _ := math.Lgamma(float64(k1) + .5)
-	c, _ := math.Lgamma(float64(k0) + float64(k1) + 1)
-	return a + b - c - math.Log(math.Pi)
+	return logGamma(int(k0), .5) + logGamma(int(k1), .5) - logGamma(int(k0)+int(k1), 1) - logPi
 }
+
+var logPi = math.Log(math.Pi)
+
+// logGamma returns the logarithm of the gamma function at k plus a half or one.
+func logGamma(k int, plus float64) float64 {
+	if k < tabledGamma {
+		return gammas()[b2i(plus == 1)][k]
+	}
+	l, _ := math.Lgamma(float64(k) + plus)
+	return l
+}
+
+// tabledGamma is the count up to which the logarithms are kept in a table: estimates take hundreds for each slot and report.
+const tabledGamma = 1 << 13
+
+var gammas = sync.OnceValue(func() (logs [2][]float64) {
+	for i, plus := range [...]float64{.5, 1} {
+		logs[i] = make([]float64, tabledGamma)
+		for k := range logs[i] {
+			logs[i][k], _ = math.Lgamma(float64(k) + plus)
+		}
+	}
+	return logs
+})
 
 // bestCoin is the greatest log-probability that a coin gives to tosses.
 func bestCoin(k [2]int32) (l float64) {

@@ -45,25 +45,18 @@ type spread struct {
 // leastLaw is the number of values of each world before which no law is fitted.
 const leastLaw = 4
 
-// spreadOf describes past codes; their numbers are left sorted in the scratch. It reports whether a law can be fitted.
-func spreadOf(codes []code, s *scratch) (m spread, ok bool) {
-	s.values = s.values[:0]
-	for _, c := range codes {
-		if isNumber(c) {
-			s.values = append(s.values, c)
-		}
-	}
-	k := len(s.values)
+// spreadOf describes sorted numbers. It reports whether a law can be fitted.
+func spreadOf(values []float64) (m spread, ok bool) {
+	k := len(values)
 	if k < leastLaw {
 		return m, false
 	}
-	s.sorter.sort(s.values)
 	m.n = float64(k)
-	m.median = s.values[(k-1)/2]/2 + s.values[k/2]/2
+	m.median = values[(k-1)/2]/2 + values[k/2]/2
 	for i := 1; i < k && !m.ties; i++ {
-		m.ties = s.values[i] == s.values[i-1]
+		m.ties = values[i] == values[i-1]
 	}
-	near := nearValues(s.values, m.median)
+	near := nearValues(values, m.median)
 	n := float64(len(near))
 	for _, x := range near {
 		m.distance += math.Abs(x-m.median) / n
@@ -280,22 +273,22 @@ func (a *Audit) learnLaws(s *series) {
 		return
 	}
 	var m [2]spread
-	var values []float64 // of both worlds, where some repeat
 	for w := range past {
+		a.ranks[w].update(past[w], a.stride, &a.scratch)
 		var ok bool
-		if m[w], ok = spreadOf(past[w], &a.scratch); !ok {
+		if m[w], ok = spreadOf(a.ranks[w].values); !ok {
 			return
 		}
-		values = append(values, a.scratch.values...)
 	}
-	if a.scratch.sorter.sort(values); !m[0].ties && !m[1].ties {
-		values = nil
+	var values []float64 // of both worlds, where some repeat
+	if m[0].ties || m[1].ties {
+		values = mergeSorted(slices.Clone(a.ranks[0].values), a.ranks[1].values)
 	}
 	s.binner = binner{}
-	s.binner.learn(past, 1, &a.scratch)
+	s.binner.learnCategories(past, &a.scratch)
 	pk := peak{}
 	if fewTies(values) { // on a lattice a value that repeats is no peak
-		pk = peakOf(past, m, laplaceOverNormal(m))
+		pk = peakOf(&a.ranks, m, laplaceOverNormal(m))
 	}
 	if pk.weight > .5 {
 		s.binner.spanPeaks(m, &pk)
@@ -304,9 +297,15 @@ func (a *Audit) learnLaws(s *series) {
 	}
 	s.learned = a.pairs
 	s.table = newTable(s.binner.numeric(), s.binner.bins())
-	s.past = past
-	s.recount()
-	s.past = [2][]code{}
+	s.table.pairs = len(past[0])
+	for w, codes := range past {
+		s.binner.countNumbers(a.ranks[w].values, s.table.before[w])
+		for _, c := range codes {
+			if !isNumber(c) {
+				s.table.before[w][s.binner.bin(c)]++
+			}
+		}
+	}
 	l := fittedLaws(m, &pk, &s.binner, s.table)
 	if sum := sumOf(l[0]) + sumOf(l[1]); !(math.Abs(sum-2) < 1e-6) {
 		s.table = nil // scales so far apart that the arithmetic fails

@@ -5,12 +5,15 @@ type lead struct {
 	process
 	bets   []bet // per entry and view
 	now    []float64
-	latest float64 // log-wealth at the last look
+	latest float64   // log-wealth at the last look
+	most   []float64 // per place: the most that a pair adds to it, if anything; empty where it is not known yet
+	then   []float64 // what places have at most after some pairs more
 }
 
 // begin places the bets of an epoch.
 func (l *lead) begin(k *book, e *epoch) {
 	l.process.begin(k, e)
+	l.most = l.most[:0]
 	n := 0
 	for _, en := range e.entries {
 		s := &k.stakes[en.score]
@@ -61,5 +64,43 @@ func (l *lead) end(k *book, e *epoch) {
 	l.latest = l.total()
 	if l.latest > l.highest {
 		l.highest = l.latest
+	}
+}
+
+// maxAhead bounds how many pairs go by between two looks.
+const maxAhead = 1 << 10
+
+// lowFor returns a number of pairs, at least 1, before which the wealth stays below a level whatever they are. It follows a look: no
+// place grows by more than the most that a pair adds to it.
+func (l *lead) lowFor(k *book, e *epoch, level float64) int {
+	if len(l.most) == 0 {
+		l.bound(k, e)
+	}
+	low := 1
+	for n := 2; n <= maxAhead; n *= 4 {
+		l.then = l.then[:0]
+		for i, w := range l.now {
+			l.then = append(l.then, w+float64(n)*l.most[i])
+		}
+		all := logSumExp(l.then)
+		if !(all < level) || !(logAdd(l.cash, all) < level-1e-6) { // or it is no number
+			break
+		}
+		low = n
+	}
+	return low
+}
+
+// bound finds the most that a pair adds to each place in an epoch.
+func (l *lead) bound(k *book, e *epoch) {
+	l.most = append(l.most, make([]float64, len(l.now))...)
+	n := 0
+	for _, en := range e.entries {
+		s := &k.stakes[en.score]
+		for v := range s.views {
+			at := s.at + v*len(s.mix)
+			l.bets[n].most(en.table, l.most[at:at+len(s.mix)])
+			n++
+		}
 	}
 }

@@ -50,7 +50,7 @@ type feature struct {
 }
 
 // fill writes the values of the features of a result. A value that is no number counts as the center.
-func (l *learned) fill(dst []float64, at func(slot int) code) {
+func (l *learned) fill(dst []float64, codes []code) {
 	total, steps := 0.0, 0.0
 	for i := range l.features {
 		f := &l.features[i]
@@ -62,7 +62,7 @@ func (l *learned) fill(dst []float64, at func(slot int) code) {
 			dst[i] = total / math.Sqrt(max(steps, 1))
 			continue
 		}
-		c := at(f.slot)
+		c := codes[f.slot]
 		dst[i] = 0
 		switch {
 		case f.form == numberForm:
@@ -75,9 +75,9 @@ func (l *learned) fill(dst []float64, at func(slot int) code) {
 			if isNumber(c) || labelOf(c) != f.category {
 				continue
 			}
-			c = at(f.less)
+			c = codes[f.less]
 		case f.less >= 0:
-			c -= at(f.less) // a NaN stays one
+			c -= codes[f.less] // a NaN stays one
 		}
 		if !isNumber(c) {
 			continue
@@ -101,30 +101,37 @@ func (f *feature) of(z float64) float64 {
 	return min(max(z, -4), 4)
 }
 
-// score returns the score of a result, the features' values having been filled in.
-func (l *learned) score(values []float64, weight func(i int) float64) code {
+// score returns the score of a result, the features' values having been filled in. The regression's constant adds nothing.
+func (l *learned) score(values, weights []float64) code {
 	sum := 0.0
 	for i, x := range values {
-		sum += x * weight(i)
+		if l.features[i].form != constantForm {
+			sum += x * weights[i]
+		}
 	}
 	return numberCode(grain(min(max(sum, -learnedReach), learnedReach)))
 }
 
 // ofResult returns the score of the codes of one result.
 func (l *learned) ofResult(codes []code) code {
-	var values [maxFeatures]float64
-	l.fill(values[:], func(slot int) code {
-		if slot < len(codes) {
-			return codes[slot]
-		}
-		return category(absent)
-	})
-	return l.score(values[:len(l.features)], func(i int) float64 {
-		if l.features[i].form == constantForm {
-			return 0
-		}
-		return l.features[i].weight
-	})
+	var values, weights [maxFeatures]float64
+	var all [maxLearnedSlots]code // with those that have not come yet
+	for i := copy(all[:], codes); i < len(all); i++ {
+		all[i] = category(absent)
+	}
+	for i := range l.features {
+		weights[i] = l.features[i].weight
+	}
+	l.fill(values[:], all[:])
+	return l.score(values[:len(l.features)], weights[:])
+}
+
+// gather writes the codes of a kept pair to dst, and returns those of all slots.
+func gather(dst *[maxLearnedSlots]code, slots []*series, world, k int) []code {
+	for i, s := range slots {
+		dst[i] = s.past[world][k]
+	}
+	return dst[:len(slots)]
 }
 
 // clone returns a copy that shares nothing.

@@ -61,17 +61,13 @@ func (a *Audit) learnRatio() bool {
 		l.scores[w] = append(l.scores[w][:0], make([]code, n)...)
 	}
 	var values [maxFeatures]float64
+	var codes [maxLearnedSlots]code
 	for fold := range learnedFolds {
 		weights := f.without(fold)
 		for w := range l.scores {
 			for k := fold; k < n; k += learnedFolds {
-				l.fill(values[:], func(slot int) code { return a.slots[slot].past[w][k] })
-				l.scores[w][k] = l.score(values[:f.size], func(i int) float64 {
-					if l.features[i].form == constantForm {
-						return 0
-					}
-					return weights[i]
-				})
+				l.fill(values[:], gather(&codes, a.slots, w, k))
+				l.scores[w][k] = l.score(values[:f.size], weights)
 			}
 		}
 	}
@@ -95,10 +91,11 @@ func (f *logistic) sum(l *learned, slots []*series, n int) {
 	}
 	stride := max(1, n*f.size*f.size/learnedCells)
 	var values [maxFeatures]float64
+	var codes [maxLearnedSlots]code
 	x := values[:f.size]
 	for w := range 2 {
 		for k := range n {
-			l.fill(x, func(slot int) code { return slots[slot].past[w][k] })
+			l.fill(x, gather(&codes, slots, w, k))
 			fold := k % learnedFolds
 			logit := 0.0
 			for i, v := range x {
@@ -120,8 +117,8 @@ func (f *logistic) sum(l *learned, slots []*series, n int) {
 				}
 				v *= curvature
 				row := h[i*f.size : i*f.size+i+1]
-				for j := range row {
-					row[j] += v * x[j]
+				for j, y := range x[:len(row)] {
+					row[j] += v * y
 				}
 			}
 		}

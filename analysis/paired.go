@@ -50,3 +50,8 @@ func (t *pairedTable) gain(h null, c component) float64 {
 	}
 	return g
 }
+
+// most returns the most that a pair adds to the log of what a component makes.
+func (t *pairedTable) most(h null, c component) float64 {
+	return math.Log1p(c.excess / (h.ratio + h.delta))
+}

@@ -3,6 +3,8 @@ package analysis
 import (
 	"math"
 	"slices"
+	"sort"
+	"sync"
 )
 
 // peak is a law of noise that is much smaller in few of the trials: a part of the values around the same centre, at a part of the
@@ -35,27 +37,21 @@ func (p *peak) below(z float64) float64 {
 
 // peakOf fits a peak to the numbers of both worlds. better is the log-likelihood of the Laplace laws less that of the normal
 // laws.
-func peakOf(past [2][]code, m [2]spread, better float64) (best peak) {
+func peakOf(ranks *[2]ranked, m [2]spread, better float64) (best peak) {
 	if min(m[0].n, m[1].n) < leastPeak {
 		return best
 	}
 	var counts distances
 	n := m[0].n + m[1].n
-	for w, codes := range past {
-		for _, c := range codes {
-			if isNumber(c) {
-				counts[distanceBin(math.Abs(c-m[w].median)/m[w].distance)]++
-			}
-		}
+	for w := range ranks {
+		counts.add(ranks[w].values, m[w].median, m[w].distance)
 	}
-	plain := peak{part: 0, scale: 1}
-	without, top := plain.likelihood(&counts), math.Inf(-1)
-	for _, part := range peakParts {
-		for _, scale := range peakScales {
-			p := peak{part: part, scale: scale}
-			if gain := p.likelihood(&counts) - without; gain > top {
-				top, best = gain, p
-			}
+	laws := peaks()
+	without, top := counts.likelihood(&laws[0].logs), math.Inf(-1)
+	for i := range laws[1:] {
+		p := &laws[i+1]
+		if gain := counts.likelihood(&p.logs) - without; gain > top {
+			top, best = gain, p.peak
 		}
 	}
 	best.weight = 1 / (1 + math.Exp(-(top + min(better, 0) - math.Log(n) - peakPrice)))
@@ -73,6 +69,24 @@ const (
 
 type distances [4*octaves + 2]float64
 
+// add counts sorted values, from a centre to both sides: their bins ascend.
+func (d *distances) add(values []float64, center, unit float64) {
+	bin := func(x float64) int { return distanceBin(math.Abs(x-center) / unit) }
+	middle, _ := slices.BinarySearch(values, center)
+	for i := middle; i < len(values); {
+		b := bin(values[i])
+		n := sort.Search(len(values)-i, func(k int) bool { return bin(values[i+k]) > b })
+		d[b] += float64(n)
+		i += n
+	}
+	for i := middle; i > 0; {
+		b := bin(values[i-1])
+		n := sort.Search(i, func(k int) bool { return bin(values[i-1-k]) > b })
+		d[b] += float64(n)
+		i -= n
+	}
+}
+
 // distanceBin takes the exponent and two bits of the mantissa.
 func distanceBin(z float64) int {
 	return min(max(int(math.Float64bits(z)>>50)-4*(1023-leastOctave)+1, 0), len(distances{})-1)
@@ -87,21 +101,43 @@ func distanceEdge(bin int) float64 {
 	return math.Ldexp(1+float64(bin%4)/4, bin/4-leastOctave)
 }
 
-// likelihood is the log-likelihood of the counts.
-func (p *peak) likelihood(counts *distances) (l float64) {
-	from := 0.0
-	for i, k := range counts {
-		to := 1.0
-		if i+1 < len(counts) {
-			to = 2*p.below(distanceEdge(i+1)) - 1
-		}
+// likelihood is the log-likelihood of the counts, given the logarithms of the probabilities of the bins.
+func (d *distances) likelihood(logs *distances) (l float64) {
+	for i, k := range d {
 		if k > 0 {
-			l += k * math.Log(max(to-from, 1e-300))
+			l += k * logs[i]
 		}
-		from = to
 	}
 	return l
 }
+
+// peakLaw is a law of distances: the logarithms of the probabilities of the bins.
+type peakLaw struct {
+	peak
+	logs distances
+}
+
+// peaks returns the law without a peak, and those of all that are tried.
+var peaks = sync.OnceValue(func() (all []peakLaw) {
+	all = []peakLaw{{peak: peak{scale: 1}}}
+	for _, part := range peakParts {
+		for _, scale := range peakScales {
+			all = append(all, peakLaw{peak: peak{part: part, scale: scale}})
+		}
+	}
+	for i := range all {
+		l, from := &all[i], 0.0
+		for bin := range l.logs {
+			to := 1.0
+			if bin+1 < len(l.logs) {
+				to = 2*l.below(distanceEdge(bin+1)) - 1
+			}
+			l.logs[bin] = math.Log(max(to-from, 1e-300))
+			from = to
+		}
+	}
+	return all
+})
 
 // peakSteps are edges around each centre, in scales of the peak, and otherSteps those beside the middle of both, in mean
 // distances.

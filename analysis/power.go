@@ -11,10 +11,12 @@ func growth(h null, epsilon float64) float64 {
 	var p, q, ps, qs [inner + 2]float64
 	p[0], q[0] = .5, .5*math.Exp(-epsilon)
 	p[inner+1], q[inner+1] = q[0], p[0]
+	from := 1.0
 	for i := range inner {
-		a, b := epsilon*float64(i)/inner, epsilon*float64(i+1)/inner
-		p[i+1] = .5 * (math.Exp(-a) - math.Exp(-b))
+		to := math.Exp(-epsilon * float64(i+1) / inner)
+		p[i+1] = .5 * (from - to)
 		q[inner-i] = p[i+1]
+		from = to
 	}
 	projectBins(p[:], q[:], h.ratio, 1, 1, ps[:], qs[:])
 	g, top0, top1 := 0.0, 0.0, 0.0
@@ -22,6 +24,23 @@ func growth(h null, epsilon float64) float64 {
 		g += p[i]*logRatio(p[i], ps[i], &top0) + q[i]*logRatio(q[i], qs[i], &top1)
 	}
 	return g - 2*math.Log1p(h.delta*max(0, (top0+top1)/2-1))
+}
+
+// growths are what growth returned for the claim of one audit, by epsilon: the search after more pairs asks for most of them again.
+type growths struct{ known map[float64]float64 }
+
+const maxGrowths = 1 << 10
+
+func (g *growths) at(h null, epsilon float64) float64 {
+	x, ok := g.known[epsilon]
+	if !ok {
+		if g.known == nil || len(g.known) >= maxGrowths {
+			g.known = map[float64]float64{}
+		}
+		x = growth(h, epsilon)
+		g.known[epsilon] = x
+	}
+	return x
 }
 
 // Constants of minimalDetectable, fitted to measured audits of Laplace mechanisms.
@@ -33,11 +52,11 @@ const (
 // minimalDetectable returns the smallest true epsilon of a Laplace mechanism that n pairs would have convicted with 90 %
 // probability: the least at which 2 (ln(1/alpha) + 3 + cost)/growth is at most n, where cost is the log of the share
 // of wealth that bets on the leak in question. It is NaN when even a mechanism without noise would not be found.
-func minimalDetectable(c Claim, alpha float64, n int, cost float64) float64 {
+func (g *growths) minimalDetectable(c Claim, alpha float64, n int, cost float64) float64 {
 	h := newNull(c.Epsilon, c.Delta)
 	need := ninetyFactor * (math.Log(1/alpha) + overheadNats + cost) / float64(max(n, 1))
 	lo, hi := c.Epsilon, c.Epsilon+1
-	for growth(h, hi) < need {
+	for g.at(h, hi) < need {
 		hi = c.Epsilon + 2*(hi-c.Epsilon)
 		if hi > c.Epsilon+64 {
 			return math.NaN()
@@ -45,7 +64,7 @@ func minimalDetectable(c Claim, alpha float64, n int, cost float64) float64 {
 	}
 	for hi-lo > 1e-4*hi {
 		mid := lo + (hi-lo)/2
-		if growth(h, mid) < need {
+		if g.at(h, mid) < need {
 			lo = mid
 		} else {
 			hi = mid

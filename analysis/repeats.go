@@ -6,10 +6,11 @@ import "maps"
 // sample of the different results: those whose hash ends in so many zero bits, one more whenever there are too many. So a
 // result in the sample was counted from the beginning, however many others came.
 type repeats struct {
-	seen    [2]map[uint64]int32
-	echoes  [2]int // per world, of the sample: results with a number that repeat an earlier one
-	twice   [2]int // per world, of the sample: different results with a number that came more than once
-	thinned uint8  // the zero bits
+	seen      map[uint64][2]int32 // how often, per world
+	different [2]int              // per world: results that are remembered
+	echoes    [2]int              // per world, of the sample: results with a number that repeat an earlier one
+	twice     [2]int              // per world, of the sample: different results with a number that came more than once
+	thinned   uint8               // the zero bits
 }
 
 // maxRepeats is the most results of a world that are remembered.
@@ -34,18 +35,20 @@ func (r *repeats) add(world int, hash uint64, number bool) {
 	if number {
 		key |= withNumber
 	}
-	if r.seen[world] == nil {
-		r.seen[world] = map[uint64]int32{}
+	if r.seen == nil {
+		r.seen = map[uint64][2]int32{}
 	}
-	n := r.seen[world][key]
+	n := r.seen[key]
+	r.different[world] += b2i(n[world] == 0)
 	if number {
-		r.echoes[world] += b2i(n > 0)
-		r.twice[world] += b2i(n == 1)
+		r.echoes[world] += b2i(n[world] > 0)
+		r.twice[world] += b2i(n[world] == 1)
 	}
-	if n < 1<<30 {
-		r.seen[world][key] = n + 1
+	if n[world] < 1<<30 {
+		n[world]++
+		r.seen[key] = n
 	}
-	for len(r.seen[world]) >= maxRepeats {
+	for r.different[world] >= maxRepeats {
 		r.thin()
 	}
 }
@@ -53,19 +56,20 @@ func (r *repeats) add(world int, hash uint64, number bool) {
 // thin drops about half of the results that are remembered.
 func (r *repeats) thin() {
 	r.thinned++
-	for w := range r.seen {
-		r.echoes[w], r.twice[w] = 0, 0
-		maps.DeleteFunc(r.seen[w], func(key uint64, n int32) bool {
-			if key&(1<<r.thinned-1) != 0 {
-				return true
-			}
-			if key&withNumber != 0 {
+	r.different, r.echoes, r.twice = [2]int{}, [2]int{}, [2]int{}
+	maps.DeleteFunc(r.seen, func(key uint64, n [2]int32) bool {
+		if key&(1<<r.thinned-1) != 0 {
+			return true
+		}
+		for w, n := range n {
+			r.different[w] += b2i(n > 0)
+			if key&withNumber != 0 && n > 0 {
 				r.echoes[w] += int(n) - 1
 				r.twice[w] += b2i(n > 1)
 			}
-			return false
-		})
-	}
+		}
+		return false
+	})
 }
 
 // The categories of repeatScore.
@@ -75,15 +79,22 @@ const (
 	elsewhere
 )
 
-// code says in which world a result was seen before.
-func (r *repeats) code(hash uint64) code {
+// recalled are the codes of what a result repeats.
+type recalled struct {
+	world code // the world in which it was seen before
+	rare  code // the same of a result with a number: once or more often
+}
+
+// recall says where a result was seen before.
+func (r *repeats) recall(hash uint64) recalled {
 	key := keyOf(hash)
-	seen := func(w int) bool { return r.seen[w][key]+r.seen[w][key|withNumber] > 0 }
-	switch on0, on1 := seen(0), seen(1); {
+	with, without := r.seen[key|withNumber], r.seen[key]
+	c := recalled{category(elsewhere), rareCode(with)}
+	switch on0, on1 := with[0]+without[0] > 0, with[1]+without[1] > 0; {
 	case on0 && !on1:
-		return category(onD0Only)
+		c.world = category(onD0Only)
 	case on1 && !on0:
-		return category(onD1Only)
+		c.world = category(onD1Only)
 	}
-	return category(elsewhere)
+	return c
 }

@@ -151,7 +151,7 @@ func (a *Audit) Report() Report {
 	} else {
 		r.WealthLog = Float(a.lead.latest)
 		if a.pairs > 0 {
-			r.MinimalDetectable = Float(minimalDetectable(a.claim, 1-a.opts.Confidence, a.pairs, a.slotCost()))
+			r.MinimalDetectable = Float(a.growths.minimalDetectable(a.claim, 1-a.opts.Confidence, a.pairs, a.slotCost()))
 		}
 	}
 	if at := a.detectedAt; at > 0 {

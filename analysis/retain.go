@@ -7,7 +7,7 @@ import (
 
 // retained is a pair of results that the layout is learned from.
 type retained struct {
-	worlds [2]*Outcome
+	worlds [2]Outcome
 	cut    bool // one is kept in part: good for the layout, not to be read again
 }
 
@@ -35,9 +35,9 @@ func (a *Audit) retain(d0, d1 *Outcome) {
 	if a.reader != nil && (widthOf(d0) != a.reader.width || widthOf(d1) != a.reader.width) {
 		a.unmatched++
 	}
-	p := retained{worlds: [2]*Outcome{d0, d1}}
-	for w, o := range p.worlds {
-		if sizeOf(o) > maxRetainedBytes {
+	p := retained{worlds: [2]Outcome{*d0, *d1}}
+	for w := range p.worlds {
+		if o := &p.worlds[w]; sizeOf(o) > maxRetainedBytes {
 			p.worlds[w], p.cut = sampleOf(o), true
 		}
 	}
@@ -72,8 +72,8 @@ func sizeOf(o *Outcome) int {
 
 // sampleOf copies what the layout is learned from: the first rows, fewer where they are wide, with long texts made
 // brief.
-func sampleOf(o *Outcome) *Outcome {
-	s := &Outcome{Columns: o.Columns, SQLState: o.SQLState}
+func sampleOf(o *Outcome) Outcome {
+	s := Outcome{Columns: o.Columns, SQLState: o.SQLState}
 	n := 0
 	for _, row := range o.Rows[:min(len(o.Rows), maxKeyRows)] {
 		if n += len(row) * int(unsafe.Sizeof(Value{})); n > maxRetainedBytes && len(s.Rows) > 1 {

@@ -15,10 +15,9 @@ const (
 // rareKinds are the pairs of categories (D0, D1): once, often.
 const rareKinds = 2
 
-// rare says in which world alone a result with a number came before.
-func (r *repeats) rare(hash uint64) code {
-	key := keyOf(hash) | withNumber
-	switch n0, n1 := r.seen[0][key], r.seen[1][key]; {
+// rareCode says in which world alone a result with a number came before, of how often it came in each.
+func rareCode(n [2]int32) code {
+	switch n0, n1 := n[0], n[1]; {
 	case n0 > 1 && n1 == 0:
 		return category(oftenOnD0)
 	case n1 > 1 && n0 == 0:

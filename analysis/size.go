@@ -6,8 +6,8 @@ import "unsafe"
 // bets. It takes time in proportion to the scores and the blocks, not to the trials.
 func (a *Audit) Size() int {
 	const fixed, perWord, perKey, perRepeat = 64 << 10, 96, 160, 40
-	n := fixed + perRepeat*(len(a.repeats.seen[0])+len(a.repeats.seen[1])) + perWord*len(a.errors.words) + int(unsafe.Sizeof(PathPoint{}))*cap(a.path)
-	for _, list := range [][]float64{a.lead.logw, a.lead.sums, a.climber.logw, a.climber.sums} {
+	n := fixed + perRepeat*len(a.repeats.seen) + perWord*len(a.errors.words) + int(unsafe.Sizeof(PathPoint{}))*cap(a.path)
+	for _, list := range [][]float64{a.lead.logw, a.lead.sums, a.climber.logw, a.climber.sums, a.ranks[0].values, a.ranks[1].values} {
 		n += 8 * cap(list)
 	}
 	n += int(unsafe.Sizeof(stake{})) * cap(a.book.stakes)
@@ -44,8 +44,8 @@ func (a *Audit) Size() int {
 			n += perWord * len(d.words)
 		}
 	}
-	for _, p := range a.retained {
-		n += sizeOf(p.worlds[0]) + sizeOf(p.worlds[1])
+	for i := range a.retained {
+		n += sizeOf(&a.retained[i].worlds[0]) + sizeOf(&a.retained[i].worlds[1])
 	}
 	return n
 }

@@ -50,8 +50,9 @@ func (a *Audit) mayRelayout() bool {
 func (a *Audit) learnLayout(e *epoch) {
 	a.layoutAt, a.misfit = 2*a.pairs, false
 	var seen []*Outcome
-	for _, p := range a.retained {
-		seen = append(seen, p.worlds[0], p.worlds[1])
+	for i := range a.retained {
+		p := &a.retained[i]
+		seen = append(seen, &p.worlds[0], &p.worlds[1])
 	}
 	l := learnLayout(seen)
 	if a.reader != nil && l.equal(&a.reader.layout) {
@@ -68,6 +69,7 @@ func (a *Audit) learnLayout(e *epoch) {
 	a.slots, a.joint, a.stride, a.funded, a.unmatched = nil, joint{}, 1, 0, 0
 	a.contrast, a.discriminant, a.fraction, a.learned, a.fineness = combination{}, discriminant{}, fraction{}, learned{}, fineness{}
 	a.products, a.extreme, a.order = products{}, extreme{}, rowOrder{}
+	a.ranks = [2]ranked{}
 	a.codes = [2][]code{}
 	a.specials = []*series{{kind: rowsScore}, {kind: repeatScore}, {kind: lowBitScore}, {kind: revealScore}}
 	if l.keyed || len(l.measures) > 1 {
@@ -87,8 +89,9 @@ func (a *Audit) learnLayout(e *epoch) {
 		a.specials = append(a.specials, &series{kind: orderScore})
 	}
 	a.repeats, a.beyond = repeats{}, beyond{}
-	for _, p := range a.retained {
-		if d0, d1 := p.worlds[0], p.worlds[1]; !p.cut {
+	for i := range a.retained {
+		p := &a.retained[i]
+		if d0, d1 := &p.worlds[0], &p.worlds[1]; !p.cut {
 			a.read(d0, d1, [2]uint64{fingerprint(d0), fingerprint(d1)})
 		}
 	}

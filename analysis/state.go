@@ -21,6 +21,9 @@ const stateMagic = "dpwatch audit\x00"
 func (a *Audit) MarshalBinary() ([]byte, error) {
 	c := &codec{buf: []byte(stateMagic)}
 	c.buf = append(c.buf, stateVersion)
+	for a.climb(); a.front != a.claimAt && a.front < len(a.grid) && a.climbed < len(a.book.epochs); {
+		a.step()
+	}
 	a.state(c)
 	if c.err != nil {
 		return nil, c.err
@@ -59,6 +62,7 @@ func (a *Audit) restore(body []byte) error {
 	if c.err != nil {
 		return c.err
 	}
+	fresh.climbed, fresh.drawn = len(fresh.book.epochs), len(fresh.path)
 	fresh.placeBets()
 	*a = *fresh
 	return nil

@@ -130,23 +130,30 @@ func (c *codec) independence(d *independence) {
 func (c *codec) repeats(r *repeats) {
 	num(c, &r.thinned)
 	c.check(r.thinned < 64)
-	for w := range r.seen {
+	for w := range r.different {
 		num(c, &r.echoes[w])
 		num(c, &r.twice[w])
-		keys := slices.Sorted(maps.Keys(r.seen[w]))
+		var keys []uint64
+		for k, n := range r.seen {
+			if n[w] > 0 {
+				keys = append(keys, k)
+			}
+		}
+		slices.Sort(keys)
 		list(c, &keys, func(k *uint64) {
 			c.u64(k)
-			n := r.seen[w][*k]
-			num(c, &n)
-			c.check(n > 0)
+			n := r.seen[*k]
+			num(c, &n[w])
+			c.check(n[w] > 0)
 			if c.reading && c.err == nil {
-				if r.seen[w] == nil {
-					r.seen[w] = map[uint64]int32{}
+				if r.seen == nil {
+					r.seen = map[uint64][2]int32{}
 				}
-				r.seen[w][*k] = n
+				r.seen[*k] = n
+				r.different[w]++
 			}
 		})
-		c.check(r.echoes[w] >= 0 && r.twice[w] >= 0 && len(r.seen[w]) <= maxRepeats)
+		c.check(r.echoes[w] >= 0 && r.twice[w] >= 0 && r.different[w] <= maxRepeats)
 	}
 }
 
@@ -193,16 +200,12 @@ func (c *codec) learned(l *learned) {
 		for _, x := range []*float64{&f.center, &f.scale, &f.weight} {
 			c.float(x)
 		}
-		c.check(f.form <= totalForm && f.slot >= 0 && f.less >= -1)
+		c.check(f.form <= totalForm && f.slot >= 0 && f.slot < maxLearnedSlots && f.less >= -1 && f.less < maxLearnedSlots)
 	})
 	c.check(len(l.features) <= maxFeatures)
 }
 
-func (c *codec) outcome(p **Outcome) {
-	if c.reading {
-		*p = &Outcome{}
-	}
-	o := *p
+func (c *codec) outcome(o *Outcome) {
 	c.text(&o.SQLState)
 	list(c, &o.Columns, func(x *Column) { c.text(&x.Name); c.bool(&x.Discrete) })
 	list(c, &o.Rows, func(row *[]Value) {
@@ -214,6 +217,7 @@ func (c *codec) outcome(p **Outcome) {
 func (a *Audit) verify(c *codec) {
 	c.check(a.pairs >= a.detectedAt && a.stride >= 1 && a.front <= len(a.grid) && a.funded <= len(a.slots))
 	c.check(a.claimAt < 0 || a.front <= a.claimAt || a.detectedAt > 0)
+	c.check(len(a.path) == len(a.book.epochs))
 	places := 0
 	for i := range a.book.stakes {
 		s := &a.book.stakes[i]

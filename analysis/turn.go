@@ -16,8 +16,7 @@ func (a *Audit) turn() {
 		a.epoch.claim = math.Inf(-1)
 	}
 	a.closeEpoch()
-	a.climb()
-	a.path = append(a.path, a.pathPoint())
+	a.path, a.due = append(a.path, a.pathPoint()), true
 	n := a.pairs
 	next := &epoch{void: a.frozen && !a.monotony.constant() && a.monotony.pairs >= frozenPairs}
 	a.frozen = a.monotony.constant()
@@ -70,11 +69,14 @@ func (a *Audit) open(e *epoch) {
 // lookEvery is how many pairs go by between two looks at the claim: every pair when that is cheap, else about a
 // hundredth of what went before.
 func (a *Audit) lookEvery() int {
-	if a.book.places <= 1024 || a.pairs < 64 {
+	if a.book.places <= fewPlaces || a.pairs < 64 {
 		return 1
 	}
 	return max(1, a.pairs/128)
 }
+
+// fewPlaces is the number of places up to which a look is cheap.
+const fewPlaces = 1024
 
 // closeEpoch files the epoch. Tables that only the claim's process bets on are let go.
 func (a *Audit) closeEpoch() {

@@ -59,6 +59,22 @@ func (f *factors) gain(k0, k1 [3]int32) float64 {
 	return g
 }
 
+// most writes the most that a pair adds to each component, 0 for less.
+func (b *bet) most(t *table, dst []float64) {
+	for i := range dst {
+		switch {
+		case t.paired != nil:
+			dst[i] = t.paired.most(b.null, b.mix[i])
+		case t.laws != nil:
+			k := len(b.odds) / 2
+			dst[i] = max(0, slices.Max(b.odds[:k])+slices.Max(b.odds[k:]))
+		default:
+			f := &b.factors[i]
+			dst[i] = max(0, slices.Max(f[0][:])+slices.Max(f[1][:]))
+		}
+	}
+}
+
 // logSumExp returns ln(sum(exp(x))), minus infinity for none. What is not a number counts as no wealth: one place that went
 // wrong does not hide what the others show.
 func logSumExp(x []float64) float64 {

@@ -79,7 +79,9 @@ func (p *fastParser) blanks() {
 
 // accept reads one character, if it is the next.
 func (p *fastParser) accept(c byte) bool {
-	p.blanks()
+	if p.at < len(p.b) && p.b[p.at] <= ' ' {
+		p.blanks()
+	}
 	if p.failed || p.at >= len(p.b) || p.b[p.at] != c {
 		return false
 	}
@@ -143,6 +145,7 @@ func (p *fastParser) rows() (rows [][]Value, fraction []bool) {
 		return nil, nil
 	}
 	last := p.values
+	p.values = nil // until all of them are known to be sound
 	all := make([]Value, 0, max(1, len(last)))
 	rows = make([][]Value, 0, max(1, p.rowCount))
 	if p.Reuse {
@@ -175,6 +178,9 @@ func (p *fastParser) rows() (rows [][]Value, fraction []bool) {
 		rows = append(rows, all[begin:len(all):len(all)])
 	}
 	p.expect(']')
+	if p.failed {
+		return nil, nil
+	}
 	p.values, p.rowCount = all, len(rows)
 	if p.Reuse {
 		p.reused = rows
@@ -187,6 +193,11 @@ func (p *fastParser) rows() (rows [][]Value, fraction []bool) {
 func (p *fastParser) value(known string) (v Value, fraction bool) {
 	p.blanks()
 	if p.at < len(p.b) && p.b[p.at] == '"' {
+		// What was sound in the last result is so now.
+		if end := p.at + 1 + len(known); known != "" && end < len(p.b) && p.b[end] == '"' && string(p.b[p.at+1:end]) == known {
+			p.at = end + 1
+			return Value{Kind: Text, Text: known}, false
+		}
 		if p.text(); string(p.token) == known {
 			return Value{Kind: Text, Text: known}, false
 		}

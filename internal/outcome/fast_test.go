@@ -23,6 +23,26 @@ func TestFastObject(t *testing.T) {
 	}
 }
 
+// TestParserAgain: a parser that has read a line, sound or not, reads the next as a new one does.
+func TestParserAgain(t *testing.T) {
+	t.Parallel()
+	lines := append([]string{
+		`{"rows":[["a\n"]]}`, `{"rows":[["a\"]]}`, `{"rows":[["a"],["\u0041"]]}`, "{\"rows\":[[\"\xff\"]]}", `{"rows":[["a"],["b",1]]}`, `{"rows":[["NaN","a"]]}`, `{"rows":[["a","a"]]}`,
+		`{"rows":[["ab"]]}`, `{"rows":[["a"]]} x`, `{"rows":[["a`,
+	}, plainObjects...)
+	for _, first := range lines {
+		for _, second := range lines {
+			p := Parser{Reuse: true}
+			_, _ = p.ParseLine([]byte(first))
+			got, err := p.ParseLine([]byte(second))
+			want, wantErr := new(Parser).ParseLine([]byte(second))
+			if diff := cmp.Diff(want, got, cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); diff != "" || (err == nil) != (wantErr == nil) {
+				t.Errorf("%s after %s: %v, want %v\n%s", second, first, err, wantErr, diff)
+			}
+		}
+	}
+}
+
 // FuzzFastObject: what the fast way reads, encoding/json reads alike.
 func FuzzFastObject(f *testing.F) {
 	for _, line := range append(plainObjects, `{"rows":[[01]]}`, `{"rows":[[1,]]}`, `{"rows":[[1],[1,2]]}`, `{"rows":[["\u0041"]]}`, `{"rows":[[1]],"rows":[[2]]}`, `{"Rows":[[1]]}`,

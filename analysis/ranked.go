@@ -1,0 +1,56 @@
+package analysis
+
+import (
+	"slices"
+)
+
+// ranked are the numbers of a past in ascending order. What was sorted once is kept, so that only what came since then has to be. It
+// follows from the past and is no part of the state.
+type ranked struct {
+	values []float64
+	seen   int // codes of the past that were looked at
+	stride int // of the pairs that were kept then
+}
+
+// update takes in what came since the last time. The past is read anew where it was thinned.
+func (r *ranked) update(past []code, stride int, s *scratch) {
+	if r.stride != stride || r.seen > len(past) {
+		*r = ranked{values: r.values[:0], stride: stride}
+	}
+	s.values = s.values[:0]
+	for _, c := range past[r.seen:] {
+		if isNumber(c) {
+			s.values = append(s.values, c)
+		}
+	}
+	r.seen = len(past)
+	s.sorter.sort(s.values)
+	r.values = mergeSorted(r.values, s.values)
+}
+
+// mergeSorted puts sorted numbers into a sorted list, which it returns.
+func mergeSorted(list, more []float64) []float64 {
+	old, added := len(list)-1, len(more)-1
+	list = append(list, more...)
+	for at := len(list) - 1; added >= 0; at-- {
+		if old >= 0 && list[old] > more[added] {
+			list[at] = list[old]
+			old--
+		} else {
+			list[at] = more[added]
+			added--
+		}
+	}
+	return list
+}
+
+// countNumbers counts sorted numbers by bin.
+func (b *binner) countNumbers(values []float64, counts []int32) {
+	from := 0
+	for i, e := range b.edges {
+		to, _ := slices.BinarySearch(values, e)
+		counts[i] += int32(to - from)
+		from = to
+	}
+	counts[len(b.edges)] += int32(len(values) - from)
+}
