@@ -68,8 +68,8 @@ func (a *Audit) Confirm(budget int, level float64) error {
 	}
 	a.opts.MaxTrials = a.pairs + budget
 	a.threshold = a.wealthNeeded()
-	a.detectedAt, a.nextHold, a.certificate, a.monotony, a.frozen = 0, 0, nil, monotony{}, false
-	a.turn() // books the block at hand
+	a.detectedAt, a.nextHold, a.certificate, a.monotony = 0, 0, nil, monotony{}
+	a.turn(false) // books the block at hand
 	a.anew()
 	return nil
 }
