@@ -55,33 +55,33 @@ func TestConfirmationPrice(t *testing.T) {
 	}
 }
 
-// What the first block of a confirmation wins counts: the log-wealth falls nowhere by what that block is worth.
+// What the first block of a confirmation wins counts: the log-wealth falls nowhere by more than rare errors win it one by one.
 func TestConfirmationCountsItsFirstBlock(t *testing.T) {
 	t.Parallel()
-	r := rand.New(rand.NewPCG(3, 77))
-	a, err := analysis.New(analysis.Claim{Epsilon: 1}, analysis.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	d := seldom(.02, func(*rand.Rand) analysis.Outcome { return failed("22012") }, func(r *rand.Rand) analysis.Outcome { return value(lap(r, 1)) })
-	for !a.Decided() {
-		a.Add(d(r))
-	}
-	before := a.Report().Trials.D0
-	if err := a.Confirm(analysis.ConfirmationBudget(before), analysis.ConfirmationLevel); err != nil {
-		t.Fatal(err)
-	}
-	most := 0.0
-	for !a.Decided() {
-		a.Add(d(r))
-		now := float64(a.Report().WealthLog)
-		if now < most-.3 { // a rare error wins as much
-			t.Fatalf("after %d pairs and %d of the confirmation the log-wealth is %v, and was %v", before, a.Report().Confirmation.Pairs, now, most)
+	for seed := range uint64(4) {
+		r := rand.New(rand.NewPCG(seed, 77))
+		a, err := analysis.New(analysis.Claim{Epsilon: 1}, analysis.Options{})
+		if err != nil {
+			t.Fatal(err)
 		}
-		most = max(most, now)
-	}
-	if got := a.Report(); got.Verdict != analysis.Violation || got.Confirmation.Pairs <= before/8 {
-		t.Errorf("%s after %d pairs and %d of the confirmation, want a violation after more than a block", got.Verdict, before, got.Confirmation.Pairs)
+		analysis.SkipBound(a)
+		for !a.Decided() {
+			a.Add(d(r))
+		}
+		before := a.Report().Trials.D0
+		if err := a.Confirm(analysis.ConfirmationBudget(before), analysis.ConfirmationLevel); err != nil {
+			t.Fatal(err)
+		}
+		analysis.SkipBound(a)
+		for most := 0.0; !a.Decided(); {
+			a.Add(d(r))
+			got := a.Report()
+			if float64(got.WealthLog) < most-.2 {
+				t.Fatalf("seed %d, after %d pairs and %d of the confirmation: the log-wealth is %v, and was %v", seed, before, got.Confirmation.Pairs, got.WealthLog, most)
+			}
+			most = max(most, float64(got.WealthLog))
+		}
 	}
 }
 
