@@ -22,7 +22,9 @@ func (a *Audit) turnSeldom(s *series, e *epoch) {
 	}
 	t, most := s.table, int32(0)
 	for b := range t.before[0] {
-		most = max(most, t.before[0][b]+t.before[1][b])
+		if len(s.binner.edges) == 0 || b != 0 && b != t.numeric-1 { // one number of rows, or one category
+			most = max(most, t.before[0][b]+t.before[1][b])
+		}
 	}
 	if a.pairs < leastCommon || float64(most) < 2*(1-rareOutcome)*float64(t.pairs) {
 		return
