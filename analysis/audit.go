@@ -79,7 +79,6 @@ type Audit struct {
 	retained     []retained
 	ranks        [2]ranked // of the only slot's past, for fitted laws
 	misfit       bool      // a result did not fit the layout
-	frozen       bool      // the answers had never varied when the block at hand began
 	divideAt     int       // pairs at which wealth is divided among the scores anew
 	layoutAt     int       // pairs at which the layout is looked at again
 	funded       int       // slots that had a stake when wealth was shared out last
@@ -123,10 +122,13 @@ func New(c Claim, o Options) (*Audit, error) {
 // Add takes one pair of trials: a fresh execution on D0 and one on D1. The audit may keep the rows of some results:
 // they must not be changed afterwards.
 func (a *Audit) Add(d0, d1 Outcome) {
+	h := [2]uint64{fingerprint(&d0), fingerprint(&d1)}
+	if a.monotony.pairs >= frozenPairs && a.monotony.constant() && h != a.monotony.first {
+		a.turn(true)
+	}
 	a.pairs++
 	a.answers = answers{}
 	a.retain(&d0, &d1)
-	h := [2]uint64{fingerprint(&d0), fingerprint(&d1)}
 	a.monotony.add(h)
 	a.countFailures(&d0, &d1)
 	if a.reader != nil {
@@ -136,7 +138,7 @@ func (a *Audit) Add(d0, d1 Outcome) {
 		a.look()
 	}
 	if a.pairs >= a.nextTurn {
-		a.turn()
+		a.turn(false)
 		a.answers = answers{}
 	}
 }
@@ -205,7 +207,7 @@ func (a *Audit) read(d0, d1 *Outcome, h [2]uint64) {
 // special returns the codes of a score that is not a slot.
 func (a *Audit) special(s *series, d0, d1 *Outcome) (c0, c1 code) {
 	switch s.kind {
-	case rowsScore:
+	case rowsScore, seldomScore:
 		return a.reader.rowsCode(d0), a.reader.rowsCode(d1)
 	case repeatScore:
 		return a.recalled[0].world, a.recalled[1].world

@@ -69,8 +69,8 @@ func (a *Audit) Confirm(budget int, level float64) error {
 	a.climb()
 	a.opts.MaxTrials = a.pairs + budget
 	a.threshold = a.wealthNeeded()
-	a.detectedAt, a.nextHold, a.certificate, a.monotony, a.frozen = 0, 0, nil, monotony{}, false
-	a.turn() // books the block at hand
+	a.detectedAt, a.nextHold, a.certificate, a.monotony = 0, 0, nil, monotony{}
+	a.turn(false) // books the block at hand
 	a.climb()
 	a.anew()
 	return nil

@@ -55,6 +55,36 @@ func TestConfirmationPrice(t *testing.T) {
 	}
 }
 
+// What the first block of a confirmation wins counts: the log-wealth falls nowhere by more than rare errors win it one by one.
+func TestConfirmationCountsItsFirstBlock(t *testing.T) {
+	t.Parallel()
+	d := seldom(.02, func(*rand.Rand) analysis.Outcome { return failed("22012") }, func(r *rand.Rand) analysis.Outcome { return value(lap(r, 1)) })
+	for seed := range uint64(4) {
+		r := rand.New(rand.NewPCG(seed, 77))
+		a, err := analysis.New(analysis.Claim{Epsilon: 1}, analysis.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		analysis.SkipBound(a)
+		for !a.Decided() {
+			a.Add(d(r))
+		}
+		before := a.Report().Trials.D0
+		if err := a.Confirm(analysis.ConfirmationBudget(before), analysis.ConfirmationLevel); err != nil {
+			t.Fatal(err)
+		}
+		analysis.SkipBound(a)
+		for most := 0.0; !a.Decided(); {
+			a.Add(d(r))
+			got := a.Report()
+			if float64(got.WealthLog) < most-.2 {
+				t.Fatalf("seed %d, after %d pairs and %d of the confirmation: the log-wealth is %v, and was %v", seed, before, got.Confirmation.Pairs, got.WealthLog, most)
+			}
+			most = max(most, float64(got.WealthLog))
+		}
+	}
+}
+
 // A suspicion that honest trials do not bear out is not confirmed. Each confirms it with probability 0.1 at most (twice the audit's
 // rate), so that more than 22 of 60 have one below 1e-7.
 func TestNotConfirmed(t *testing.T) {

@@ -116,5 +116,5 @@ func sum(counts []int32) (n int) {
 
 // String returns the score's name in reports.
 func (k kind) String() string {
-	return [...]string{"value", "rows", "repeat", "low_bit", "joint_laplace", "joint_gauss", "fitted", "value", "difference", "joint_linear", "fraction", "joint_ratio", "fineness", "joint_ratio", "joint_laplace", "joint_products", "joint_extreme", "repeat", "beyond", "order"}[k]
+	return [...]string{"value", "rows", "repeat", "low_bit", "joint_laplace", "joint_gauss", "fitted", "value", "difference", "joint_linear", "fraction", "joint_ratio", "fineness", "joint_ratio", "joint_laplace", "joint_products", "joint_extreme", "repeat", "beyond", "order", "rows"}[k]
 }

@@ -34,7 +34,8 @@
 // Some scores are bet on only where the past shows something for them to see, so that others pay nothing for them: the
 // difference or sum of two columns or groups of which one explains the other (their noise is shared), a linear
 // discriminant that knows how all of them vary together, a quadratic one that knows how they vary together in each world, the
-// most extreme value of a result, a rare number that comes again in one world only, what a value leaves over a modulus, and lowest bits too fine for
+// most extreme value of a result, a rare number that comes again in one world only, another
+// number of rows in few of the trials, what a value leaves over a modulus, and lowest bits too fine for
 // floating-point noise around a world's centre. What they look at is chosen from the past, at most one of each at a time,
 // whatever the number of columns and groups.
 //

@@ -100,7 +100,7 @@ func (s *series) eventKind(set uint64) EventKind {
 	switch s.kind {
 	case slotScore, fittedScore, lawScore:
 		return NumberEvent
-	case rowsScore:
+	case rowsScore, seldomScore:
 		return RowsEvent
 	case lowBitScore, finenessScore, fractionScore:
 		return DigitsEvent

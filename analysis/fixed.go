@@ -47,7 +47,7 @@ func (a *Audit) certify() {
 	top, rest := math.Inf(-1), a.opts.MaxTrials-a.pairs
 	var best *series
 	for _, s := range a.all() {
-		if s.table == nil || s.table.pairs == 0 || s.kind == repeatScore || s.kind == revealScore || s.kind == beyondScore || s.kind == lawScore || s.kind == calibratedScore || s.kind == calibratedLaplaceScore {
+		if s.table == nil || s.table.pairs == 0 || s.kind == repeatScore || s.kind == revealScore || s.kind == seldomScore || s.kind == beyondScore || s.kind == lawScore || s.kind == calibratedScore || s.kind == calibratedLaplaceScore {
 			continue
 		}
 		for _, v := range [...]view{ascending, folded, sorted} {

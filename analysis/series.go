@@ -29,13 +29,14 @@ const (
 	revealScore                        // a rare number that comes again and again in one world only
 	beyondScore                        // a value that the other world has never shown
 	orderScore                         // the order of the rows of a result
+	seldomScore                        // another number of rows, an error or another shape in few of the trials
 )
 
 // derived reports whether a score is computed from others' pasts, which are learned anew, and keeps none of its own.
 func (k kind) derived() bool {
 	switch k {
 	case laplaceScore, gaussScore, fittedScore, lawScore, contrastScore, discriminantScore, fractionScore, ratioScore, finenessScore, calibratedScore, calibratedLaplaceScore,
-		productsScore, extremeScore, revealScore, orderScore:
+		productsScore, extremeScore, revealScore, orderScore, seldomScore:
 		return true
 	}
 	return false

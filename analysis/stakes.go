@@ -8,13 +8,13 @@ import "math"
 // all of a person's traces at once. What is left stays for keys that come later.
 func weightsFor(many bool) (w stakesOf) {
 	if many {
-		return stakesOf{slots: .324, rows: .12, repeats: .03, reveal: .001, lowBit: .02, fineness: .01, laplace: .13, calibratedLaplace: .08, gauss: .13, contrast: .02, discriminant: .03, products: .005, extreme: .005, fraction: .005, ratio: .02, calibrated: .035, order: .005}
+		return stakesOf{slots: .324, rows: .12, repeats: .03, reveal: .001, seldom: .001, lowBit: .02, fineness: .01, laplace: .13, calibratedLaplace: .08, gauss: .13, contrast: .02, discriminant: .03, products: .005, extreme: .005, fraction: .005, ratio: .02, calibrated: .035, order: .005}
 	}
-	return stakesOf{slots: .279, rows: .01, repeats: .02, reveal: .001, lowBit: .05, fineness: .07, fitted: .04, law: .5, words: .4, fraction: .005, beyond: .02}
+	return stakesOf{slots: .279, rows: .01, repeats: .02, reveal: .001, seldom: .001, lowBit: .05, fineness: .07, fitted: .04, law: .5, words: .4, fraction: .005, beyond: .02}
 }
 
 type stakesOf struct {
-	slots, rows, repeats, reveal, lowBit, laplace, gauss, fitted, law, words, contrast, discriminant, products, extreme, fraction, ratio, calibrated, calibratedLaplace, fineness, beyond, order float64
+	slots, rows, repeats, reveal, seldom, lowBit, laplace, gauss, fitted, law, words, contrast, discriminant, products, extreme, fraction, ratio, calibrated, calibratedLaplace, fineness, beyond, order float64
 }
 
 // mixtures are the priors over effect sizes.
@@ -71,7 +71,7 @@ func (a *Audit) learnLayout(e *epoch) {
 	a.products, a.extreme, a.order = products{}, extreme{}, rowOrder{}
 	a.ranks = [2]ranked{}
 	a.codes = [2][]code{}
-	a.specials = []*series{{kind: rowsScore}, {kind: repeatScore}, {kind: lowBitScore}, {kind: revealScore}}
+	a.specials = []*series{{kind: rowsScore}, {kind: repeatScore}, {kind: lowBitScore}, {kind: revealScore}, {kind: seldomScore}}
 	if l.keyed || len(l.measures) > 1 {
 		for _, k := range [...]kind{laplaceScore, gaussScore, contrastScore, discriminantScore, ratioScore, calibratedScore, calibratedLaplaceScore, productsScore, extremeScore} {
 			a.specials = append(a.specials, &series{kind: k})
@@ -123,7 +123,7 @@ func (a *Audit) fundSlots(e *epoch) {
 			views, m = []view{ascending}, a.mix.paired
 		case s.kind == fittedScore:
 			m = a.mix.fitted
-		case s.kind == lawScore || s.kind == calibratedScore || s.kind == calibratedLaplaceScore || s.kind == revealScore:
+		case s.kind == lawScore || s.kind == calibratedScore || s.kind == calibratedLaplaceScore || s.kind == revealScore || s.kind == seldomScore:
 			m = a.mix.law
 		case s.kind == lowBitScore || s.kind == repeatScore || s.kind == beyondScore || s.kind == finenessScore || s.kind == slotScore && s.rare():
 			m = a.mix.support
@@ -143,6 +143,8 @@ func (a *Audit) fundSlots(e *epoch) {
 			give(s, w.repeats, []view{sorted})
 		case revealScore:
 			give(s, w.reveal, []view{ascending})
+		case seldomScore:
+			give(s, w.seldom, []view{ascending})
 		case lowBitScore:
 			give(s, w.lowBit, []view{ascending})
 		case laplaceScore:
@@ -256,8 +258,12 @@ func (a *Audit) divide(e *epoch) {
 		a.divideAt = a.pairs + a.pairs/2
 	}
 	w := weightsFor(len(a.slots) > 1 || a.reader.keyed)
-	if r := a.ofKind(revealScore); r != nil && r.table != nil && r.table.laws != nil { // it keeps what it was lent
-		w.reveal = revealShare / (1 - revealShare)
+	for _, r := range a.specials { // those that were lent a part keep it
+		if t := r.table; t != nil && t.laws != nil && r.kind == revealScore {
+			w.reveal = revealShare / (1 - revealShare)
+		} else if t != nil && t.laws != nil && r.kind == seldomScore {
+			w.seldom = seldomShare / (1 - seldomShare)
+		}
 	}
 	var loud, prior []float64
 	bets := make(map[scoreID]bool, len(e.entries))
@@ -327,6 +333,8 @@ func (w *stakesOf) of(k kind) float64 {
 		return w.repeats
 	case revealScore:
 		return w.reveal
+	case seldomScore:
+		return w.seldom
 	case lowBitScore:
 		return w.lowBit
 	case laplaceScore:

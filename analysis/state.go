@@ -12,7 +12,7 @@ import (
 
 // stateVersion changes whenever the state's form, or what is done with it, does: a state is restored by the version that
 // saved it or not at all.
-const stateVersion = 7
+const stateVersion = 8
 
 const stateMagic = "dpwatch audit\x00"
 
@@ -102,7 +102,6 @@ func (a *Audit) state(c *codec) {
 	c.check(f.relation >= -1 && f.relation < relationCount && f.slot >= 0)
 	a.threshold = a.wealthNeeded()
 	c.bool(&a.misfit)
-	c.bool(&a.frozen)
 	for w := range 2 {
 		c.u64(&a.monotony.first[w])
 		c.bool(&a.monotony.broken[w])
@@ -303,7 +302,7 @@ func (c *codec) series(p **series, tables *[]*table) {
 	c.bool(&s.watch.difference)
 	c.bool(&s.watch.sum)
 	c.independence(&s.independence)
-	c.check(s.kind <= orderScore && s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
+	c.check(s.kind <= seldomScore && s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
 	c.check(s.table == nil || s.table.bins() == s.binner.bins() && s.table.numeric == s.binner.numeric())
 }
 

@@ -33,6 +33,7 @@ var stateShapes = append(shapes[:len(shapes):len(shapes)], []struct {
 	{"period", func(r *rand.Rand) (d0, d1 analysis.Outcome) { return modulo(r, 0), modulo(r, .5) }},
 	{"third moment", func(r *rand.Rand) (d0, d1 analysis.Outcome) { return skewed(r, 1), skewed(r, -1) }},
 	{"rare keys", func(r *rand.Rand) (d0, d1 analysis.Outcome) { return rareKeys(r, 0), rareKeys(r, 50) }},
+	{"second row", seldom(.02, func(r *rand.Rand) analysis.Outcome { return groups(lap(r, 1), lap(r, 1)) }, func(r *rand.Rand) analysis.Outcome { return groups(lap(r, 1)) })},
 	{"category and number", func(r *rand.Rand) (d0, d1 analysis.Outcome) { return sorted(r, 0), sorted(r, 1) }},
 }...)
 

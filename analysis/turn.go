@@ -8,8 +8,8 @@ import (
 // This file is what happens between blocks: the wealth of the finished one is booked, the bound climbs, and the bins,
 // events and bets of the next are learned.
 
-// turn ends the block at hand and starts the next.
-func (a *Audit) turn() {
+// turn ends the block at hand and starts the next. Where it is void, what was won so far is given up.
+func (a *Audit) turn(void bool) {
 	a.lead.end(&a.book, a.epoch)
 	a.epoch.claim = a.lead.latest
 	if a.claimAt < 0 {
@@ -18,8 +18,7 @@ func (a *Audit) turn() {
 	a.closeEpoch()
 	a.path, a.due = append(a.path, a.pathPoint()), true
 	n := a.pairs
-	next := &epoch{void: a.frozen && !a.monotony.constant() && a.monotony.pairs >= frozenPairs}
-	a.frozen = a.monotony.constant()
+	next := &epoch{void: void}
 	if a.mayRelayout() {
 		a.learnLayout(next)
 	}
@@ -162,6 +161,10 @@ func (a *Audit) learn(e *epoch) {
 			a.turnRepeats(s)
 		case revealScore:
 			if a.turnReveal(s, e); s.table.laws == nil {
+				continue
+			}
+		case seldomScore:
+			if a.turnSeldom(s, e); s.table.laws == nil {
 				continue
 			}
 		case beyondScore:

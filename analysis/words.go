@@ -17,7 +17,7 @@ func (a *Audit) outcomes(s *series, set uint64) withheld.Text {
 	values := nounOf("value", "values")
 	words := func(n noun) withheld.Text { return s.binner.words(set, n, a.categoryWord(s)) }
 	switch s.kind {
-	case rowsScore:
+	case rowsScore, seldomScore:
 		return words(nounOf("number of rows", "numbers of rows"))
 	case repeatScore:
 		return withheld.Public("a result seen before in that world alone")

@@ -1,0 +1,59 @@
+package analysis
+
+import "math"
+
+// This file bets on engines whose results are nearly all of one shape: on another number of rows, an error or other columns in few of the
+// trials, of one world alone.
+
+// What the bet takes, and gets.
+const (
+	leastSeldom = .3 // nats that it would have gained in the past
+	seldomShare = .8 // of all wealth, lent once it would have gained as much
+)
+
+// turnSeldom starts the next table, and places the bet while at least 1 - rareOutcome of the trials of both worlds have the same number
+// of rows, or the same error, and the others are in one world alone. Otherwise nothing is bet.
+func (a *Audit) turnSeldom(s *series, e *epoch) {
+	live := s.table != nil && s.table.laws != nil
+	if s.table != nil && a.pairs < 2*s.learned {
+		s.carry()
+	} else {
+		s.learnSeldom(a.ofKind(rowsScore), a.pairs)
+	}
+	t, most := s.table, int32(0)
+	for b := range t.before[0] {
+		if len(s.binner.edges) == 0 || b != 0 && b != t.numeric-1 { // one number of rows, or one category
+			most = max(most, t.before[0][b]+t.before[1][b])
+		}
+	}
+	if a.pairs < leastCommon || float64(most) < 2*(1-rareOutcome)*float64(t.pairs) {
+		return
+	}
+	least := leastSeldom
+	if live {
+		least = 0
+	}
+	l, odds := shrunkLaws(t), make([]float64, 2*t.bins())
+	if l.place(a.lead.null, odds); gainOf(odds, t.before) <= least {
+		return
+	}
+	t.laws = &l
+	if !live {
+		e.lend = append(e.lend, grant{s.id, seldomShare})
+	}
+}
+
+// learnSeldom sets the bins from the past of the number of rows: the first number, those below, those above, and categories.
+func (s *series) learnSeldom(rows *series, pairs int) {
+	s.binner = binner{categories: rows.binner.categories}
+	for _, c := range rows.past[0] {
+		if isNumber(c) {
+			s.binner.edges = []float64{c, math.Nextafter(c, math.Inf(1))}
+			break
+		}
+	}
+	s.table, s.learned = newTable(s.binner.numeric(), s.binner.bins()), pairs
+	s.past = rows.past
+	s.recount()
+	s.past = [2][]code{}
+}
