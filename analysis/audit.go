@@ -201,7 +201,9 @@ func (a *Audit) special(s *series, d0, d1 *Outcome, h [2]uint64) (c0, c1 code) {
 	case repeatScore:
 		return a.repeats.code(h[0]), a.repeats.code(h[1])
 	case revealScore:
-		return a.repeats.rare(h[0]), a.repeats.rare(h[1])
+		if c0, c1 = a.repeats.rare(h[0]), a.repeats.rare(h[1]); len(a.slots) == 1 {
+			return a.beyond.outside(a.codes[0][0], c0), a.beyond.outside(a.codes[1][0], c1)
+		}
 	case lowBitScore:
 		return lowBitCode(a.codes[0]), lowBitCode(a.codes[1])
 	case laplaceScore: // comes before gaussScore

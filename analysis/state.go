@@ -12,7 +12,7 @@ import (
 
 // stateVersion changes whenever the state's form, or what is done with it, does: a state is restored by the version that
 // saved it or not at all.
-const stateVersion = 7
+const stateVersion = 8
 
 const stateMagic = "dpwatch audit\x00"
 
@@ -301,6 +301,7 @@ func (c *codec) series(p **series, tables *[]*table) {
 	c.independence(&s.independence)
 	c.check(s.kind <= orderScore && s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
 	c.check(s.table == nil || s.table.bins() == s.binner.bins() && s.table.numeric == s.binner.numeric())
+	c.check(s.kind != revealScore || s.table == nil || s.table.bins() == s.table.numeric+2*rareKinds+1)
 }
 
 // stake names its mixture.
