@@ -115,7 +115,7 @@ func wrong() []family {
 			}),
 		},
 		{
-			name: "sparse vector, answers given away (SVT3), claim 1", claim: only(1), budget: 20_000,
+			name: "sparse vector, answers given away (SVT3), claim 1", claim: only(1), budget: 20_000, bar: 7854,
 			draw: each(ten(1, 1), ten(2, 0), svt3.run),
 			laws: lawsOf(ten(1, 1), ten(2, 0), svt3.firstAnswer),
 		},
