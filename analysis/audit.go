@@ -212,7 +212,10 @@ func (a *Audit) special(s *series, d0, d1 *Outcome) (c0, c1 code) {
 	case repeatScore:
 		return a.recalled[0].world, a.recalled[1].world
 	case revealScore:
-		return a.recalled[0].rare, a.recalled[1].rare
+		if c0, c1 = a.recalled[0].rare, a.recalled[1].rare; len(a.slots) == 1 {
+			return a.beyond.outside(a.codes[0][0], c0), a.beyond.outside(a.codes[1][0], c1)
+		}
+		return c0, c1
 	case lowBitScore:
 		return lowBitCode(a.codes[0]), lowBitCode(a.codes[1])
 	case laplaceScore: // comes before gaussScore

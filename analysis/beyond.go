@@ -29,6 +29,20 @@ func (b *beyond) code(c, repeated code) code {
 	return repeated
 }
 
+// outside scores an outcome by the ranges alone, where it is no rare result.
+func (b *beyond) outside(c, rare code) code {
+	if categoryOf(rare) != notRare {
+		return rare
+	}
+	switch categoryOf(b.code(c, category(elsewhere))) {
+	case onD0Only:
+		return category(outsideD1)
+	case onD1Only:
+		return category(outsideD0)
+	}
+	return rare
+}
+
 // add takes a pair.
 func (b *beyond) add(c0, c1 code) {
 	for w, c := range [2]code{c0, c1} {

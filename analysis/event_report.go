@@ -77,7 +77,12 @@ const (
 // eventKind returns the kind of a set of bins.
 func (s *series) eventKind(set uint64) EventKind {
 	switch s.kind {
-	case repeatScore, revealScore:
+	case revealScore:
+		if set&^(3<<(s.binner.numeric()+2*outside)) == 0 {
+			return BeyondEvent
+		}
+		return RepeatEvent
+	case repeatScore:
 		return RepeatEvent
 	case beyondScore:
 		return BeyondEvent

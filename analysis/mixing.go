@@ -27,9 +27,11 @@ const (
 	leastPair = 1   // the two trials of a pair
 )
 
-// leastCoupling is by how much the strongest coupling must change the probability that both bits are 1 to count. Where both
-// events are rare and never come together, it does not: coupling leaves the mean of the logarithm of a pair's factor as it is, and
-// adds to its variance a part of about the rarer event's probability.
+// leastCoupling is by how much the strongest coupling must change the probability that both bits are 1 to count. Less is left out:
+//   - Outcomes of probability below 1/256 that come together are found by the test for dependence, of which two such pairs pass suspicion.
+//   - Outcomes of probabilities p and q with p q below 1/256 that never come together have a correlation of about -1/16. The factors f and h
+//     of a pair then have E[(f h)^t] <= 1 for t = .937, whatever is bet, so that the wealth of a bet passes 1/alpha with probability at most
+//     alpha^t (TestCouplingLeftOut computes it).
 const leastCoupling = 1. / 256
 
 // mixingValues is the number of the latest pairs that are looked at.

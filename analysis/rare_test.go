@@ -28,6 +28,14 @@ func modulo(r *rand.Rand, phase float64) analysis.Outcome {
 
 func clamped(r *rand.Rand, x float64) analysis.Outcome { return value(x + min(max(lap(r, 1), -3), 3)) }
 
+func truncated(r *rand.Rand, x float64) analysis.Outcome {
+	for {
+		if z := lap(r, 1); math.Abs(z) <= 3 {
+			return value(x + z)
+		}
+	}
+}
+
 // skewed has the mean 0, the variance 1 and the third moment 2 or -2.
 func skewed(r *rand.Rand, sign float64) analysis.Outcome {
 	return value(onGrid(sign * (r.ExpFloat64() - 1)))
@@ -59,6 +67,7 @@ func TestRareLeaks(t *testing.T) {
 		{"keys_that_few_results_have", pure, 800, func(r *rand.Rand) (d0, d1 analysis.Outcome) { return rareKeys(r, 0), rareKeys(r, 50) }},
 		{"period_that_is_no_round_number", pure, 260, func(r *rand.Rand) (d0, d1 analysis.Outcome) { return modulo(r, 0), modulo(r, .5) }},
 		{"clamped_noise", pure, 400, worlds(clamped)},
+		{"truncated_noise", pure, 600, worlds(truncated)},
 		{"third_moment", pure, 220, func(r *rand.Rand) (d0, d1 analysis.Outcome) { return skewed(r, 1), skewed(r, -1) }},
 		{"text_in_1_of_100", some, 2400, seldom(.01, func(*rand.Rand) analysis.Outcome { return word("one") }, none)},
 		{"new_text_in_1_of_100", some, 2400, seldom(.01, func(r *rand.Rand) analysis.Outcome { return word(strconv.FormatUint(r.Uint64(), 10)) }, none)},

@@ -1,19 +1,29 @@
 package analysis
 
-// This file bets on engines that give a value without noise, or with noise cut off at a bound, in few of the trials: a number
-// that came before in one world and never in the other, where exact repeats are the exception.
+import "math"
 
-// The categories of revealScore: a result that came once before, in one world alone, and one that came more often.
+// This file bets on engines that give a value without noise, or with noise cut off at a bound, in few of the trials: a number
+// that came before in one world and never in the other, where exact repeats are the exception. It bets as well on single numbers beyond
+// the range of the other world, where each world has many. Where the support is one, a world has k numbers or more beyond the least number
+// of the other with the probability (1+1/R)^-k at most under the claim.
+
+// The categories of revealScore: a result that came once before, in one world alone, one that came more often, and a single number
+// beyond the range of one world.
 const (
 	onceOnD0 = firstText + iota
 	onceOnD1
 	oftenOnD0
 	oftenOnD1
+	outsideD1
+	outsideD0
 	notRare
 )
 
-// rareKinds are the pairs of categories (D0, D1): once, often.
-const rareKinds = 2
+// rareKinds are the pairs of categories (D0, D1): once, often, and beyond the other's range.
+const (
+	rareKinds = 3
+	outside   = 2 // no repeat
+)
 
 // rareCode says in which world alone a result with a number came before, of how often it came in each.
 func rareCode(n [2]int32) code {
@@ -32,27 +42,34 @@ func rareCode(n [2]int32) code {
 
 // What the bet takes, and gets.
 const (
-	rareRepeats = 10  // at most one in so many results of each world repeats an earlier one
-	fewByChance = .05 // results that are expected to come twice by chance, up to which a second coming says something
-	fewTriples  = .25 // and to come three times
-	revealShare = .8  // of all wealth, lent once a rare result came again in its own world
-	alikePrior  = 20  // results in their own world that the bet counts as seen before
-	otherPrior  = .1  // and in the other
+	rareRepeats  = 10  // at most one in so many results of each world repeats an earlier one
+	fewByChance  = .05 // results that are expected to come twice by chance, up to which a second coming says something
+	fewTriples   = .25 // and to come three times
+	revealShare  = .8  // of all wealth, lent once a rare result came again in its own world
+	outsideShare = .5  // likewise, for numbers beyond the other's range
+	leastOutside = 2.2 // nats that those of each world are worth at least where they are bet on
+	alikePrior   = 20  // results in their own world that the bet counts as seen before
+	otherPrior   = .1  // and in the other
 )
 
 // turnReveal starts the next table, and places the bet once a rare result has come again in its world and none in the
-// other: for the third time, or, where the numbers have so many digits that none repeats by chance, for the second.
-// Before, nothing is bet.
+// other: for the third time, or, where the numbers have so many digits that none repeats by chance, for the second;
+// or where each world has many numbers beyond the other's range, which are louder than every other score. Before, nothing is bet.
 func (a *Audit) turnReveal(s *series, e *epoch) {
-	live := s.table != nil && s.table.laws != nil
+	live, repeated := s.table != nil && s.table.laws != nil, false // repeated: by repeats
 	if s.table != nil {
+		if live {
+			at := s.table.numeric + 2
+			repeated = s.table.laws[0][at] != s.table.laws[1][at]
+		}
 		s.carry()
 	} else {
-		s.binner = binner{categories: []label{onceOnD0, onceOnD1, oftenOnD0, oftenOnD1}}
+		s.binner = binner{categories: []label{onceOnD0, onceOnD1, oftenOnD0, oftenOnD1, outsideD1, outsideD0}}
 		s.table = newTable(1, s.binner.bins())
 	}
 	s.learned = a.pairs
 	t := s.table
+	a.countOutside(t)
 	var own, other [rareKinds][2]float64
 	some := 0.0
 	for w := range 2 {
@@ -69,30 +86,67 @@ func (a *Audit) turnReveal(s *series, e *epoch) {
 		return
 	}
 	n, p := float64(a.pairs), max(a.coincidence(0), a.coincidence(1))
-	least := rareKinds // the first kind that does not come by chance
+	least := outside // the first kind that does not come by chance
 	switch {
 	case n*n*p <= fewByChance:
 		least = 0
-	case n*n*n/3*p*p <= fewTriples || live:
+	case n*n*n/3*p*p <= fewTriples || repeated:
 		least = 1
 	}
 	again := false
-	for k := least; k < rareKinds; k++ {
+	for k := least; k < outside; k++ {
 		again = again || own[k][0]+own[k][1] > 0 && other[k][0]+other[k][1] == 0
 	}
-	if !live && !again {
+	if !again && !repeated {
+		least = outside
+	}
+	many := min(own[outside][0], own[outside][1])*math.Log1p(1/a.lead.null.ratio) >= leastOutside
+	l := revealLaws(own, other, least, many, t)
+	t.laws = &l
+	switch {
+	case live:
+	case again:
+		e.lend = append(e.lend, grant{s.id, revealShare})
+	case many && a.loudestOf(t):
+		e.lend = append(e.lend, grant{s.id, outsideShare})
+	default:
+		t.laws = nil
+	}
+}
+
+// loudestOf reports whether a table is louder than those of all other scores.
+func (a *Audit) loudestOf(t *table) bool {
+	h := a.lead.null
+	mine := loudness(h, t, &a.book)
+	for _, s := range a.all() {
+		if s.staked && s.table != nil && s.table != t && s.kind != beyondScore && s.table.paired == nil && loudness(h, s.table, &a.book) >= mine {
+			return false
+		}
+	}
+	return true
+}
+
+// countOutside sets the counts of numbers beyond the other world's range to those that the ranges of now give. Those of the past were
+// narrower.
+func (a *Audit) countOutside(t *table) {
+	if len(a.slots) != 1 {
 		return
 	}
-	l := revealLaws(own, other, least, t)
-	t.laws = &l
-	if !live {
-		e.lend = append(e.lend, grant{s.id, revealShare})
+	for w, codes := range a.slots[0].past {
+		for k := range 2 {
+			t.before[w][t.numeric+2*outside+k] = 0
+		}
+		for _, c := range codes {
+			if id := categoryOf(a.beyond.outside(c, category(notRare))); id != notRare {
+				t.before[w][t.numeric+int(id)-onceOnD0]++
+			}
+		}
 	}
 }
 
 // revealLaws are a working alternative in which a rare result hardly ever comes in the other world. Kinds below least are as
-// likely in both.
-func revealLaws(own, other [rareKinds][2]float64, least int, t *table) laws {
+// likely in both, and so are numbers beyond the other's range unless they are many.
+func revealLaws(own, other [rareKinds][2]float64, least int, many bool, t *table) laws {
 	bins, n := t.bins(), float64(t.pairs)
 	l := laws{make([]float64, bins), make([]float64, bins)}
 	for k := range rareKinds {
@@ -100,7 +154,11 @@ func revealLaws(own, other [rareKinds][2]float64, least int, t *table) laws {
 			at := t.numeric + 2*k + w
 			mass := (own[k][w] + other[k][w] + .5) / (2*n + 4)
 			p := .5
-			if k >= least {
+			switch {
+			case k == outside && !many:
+			case k == outside:
+				p = (own[k][w] + .5) / (own[k][w] + 1)
+			case k >= least:
 				p = (own[k][w] + alikePrior) / (own[k][w] + other[k][w] + alikePrior + otherPrior)
 			}
 			l[w][at], l[1-w][at] = 2*mass*p, 2*mass*(1-p)

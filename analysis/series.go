@@ -26,7 +26,7 @@ const (
 	calibratedLaplaceScore             // the joint score with Laplace noise, bin by bin
 	productsScore                      // joint, knows how the slots vary together in each world
 	extremeScore                       // the greatest standardised value of a result
-	revealScore                        // a rare number that comes again and again in one world only
+	revealScore                        // a rare number that comes again and again in one world only, or lies beyond the range of the other
 	beyondScore                        // a value that the other world has never shown
 	orderScore                         // the order of the rows of a result
 	seldomScore                        // another number of rows, an error or another shape in few of the trials

@@ -304,6 +304,7 @@ func (c *codec) series(p **series, tables *[]*table) {
 	c.independence(&s.independence)
 	c.check(s.kind <= seldomScore && s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
 	c.check(s.table == nil || s.table.bins() == s.binner.bins() && s.table.numeric == s.binner.numeric())
+	c.check(s.kind != revealScore || s.table == nil || s.table.bins() == s.table.numeric+2*rareKinds+1)
 }
 
 // stake names its mixture.

@@ -22,7 +22,10 @@ func (a *Audit) outcomes(s *series, set uint64) withheld.Text {
 	case repeatScore:
 		return withheld.Public("a result seen before in that world alone")
 	case revealScore:
-		return withheld.Public("a rare result that was seen before in that world alone")
+		if s.eventKind(set) == BeyondEvent {
+			return withheld.Public("a number beyond the range of the other world")
+		}
+		return withheld.Public("a rare result that was seen before in that world alone, or a number beyond the range of the other world")
 	case beyondScore:
 		return withheld.Public("a number beyond the range of the other world, or a result seen before in one world alone")
 	case lowBitScore:

@@ -108,6 +108,24 @@ func dependentEngines() []dependent {
 				return func() float64 { n += .005; return n + s() }
 			}, shifted)
 		}},
+		{"one coin for both worlds, each answer in 16 spellings", only(1), func(r *rand.Rand) func() (d0, d1 analysis.Outcome) {
+			return together(r, r.Float64, func(w int, u float64) analysis.Outcome { return index(16*lie(w, u) + r.IntN(16)) })
+		}},
+		{"answers of 10 and 4 % that never come together", only(1), func(r *rand.Rand) func() (d0, d1 analysis.Outcome) {
+			q := math.Sqrt(math.Exp(-1) / 257)
+			return together(r, r.Float64, func(w int, u float64) analysis.Outcome {
+				return index(b2i(w == 0 && u < math.E*q || w == 1 && u > 1-q))
+			})
+		}},
+		{"one coin for both worlds, values far out in 1 of 16 pairs", only(1), func(r *rand.Rand) func() (d0, d1 analysis.Outcome) {
+			return func() (d0, d1 analysis.Outcome) {
+				far := 0.0
+				if r.IntN(16) == 0 {
+					far = 100 - 200*float64(lie(0, r.Float64()))
+				}
+				return value(far + lap(r, 1)), value(lap(r, 1) - far)
+			}
+		}},
 	}
 }
 
@@ -124,12 +142,13 @@ func dependences(w io.Writer, o options) error {
 		return nil
 	}
 	fmt.Fprintf(w, "\nHonest marginals, dependent trials: %d audits of %d pairs a cell.\n\n", o.alarmRuns, o.dependentPairs)
-	fmt.Fprintln(w, "| engine | violations | rate | 99 % interval | inconclusive |")
-	fmt.Fprintln(w, "|---|---|---|---|---|")
+	fmt.Fprintln(w, "| engine | violations | rate | 99 % interval | inconclusive | confirmed |")
+	fmt.Fprintln(w, "|---|---|---|---|---|---|")
 	for _, c := range dependentEngines() {
 		if !o.cells.MatchString(c.name) {
 			continue
 		}
+		each := make([]confirmation, o.alarmRuns)
 		verdicts := make([]analysis.Verdict, o.alarmRuns)
 		err := parallel(o, o.alarmRuns, func(i int) error {
 			a, err := analysis.New(c.claim, analysis.Options{MaxTrials: o.dependentPairs, Confidence: 1 - alpha})
@@ -140,8 +159,10 @@ func dependences(w io.Writer, o options) error {
 			for !a.Decided() {
 				a.Add(draw())
 			}
-			verdicts[i] = a.Report().Verdict
-			return nil
+			if verdicts[i] = a.Report().Verdict; a.DetectedAt() > 0 {
+				each[i], err = confirm(a, draw)
+			}
+			return err
 		})
 		if err != nil {
 			return err
@@ -152,7 +173,7 @@ func dependences(w io.Writer, o options) error {
 		}
 		k, n := count[analysis.Violation], len(verdicts)
 		lo, hi := analysis.ClopperPearson(k, n, .01)
-		fmt.Fprintf(w, "| %s | %d | %.1f %% | %.1f to %.1f %% | %d |\n", c.name, k, 100*float64(k)/float64(n), 100*lo, 100*hi, count[analysis.Inconclusive])
+		fmt.Fprintf(w, "| %s | %d | %.1f %% | %.1f to %.1f %% | %d | %d |\n", c.name, k, 100*float64(k)/float64(n), 100*lo, 100*hi, count[analysis.Inconclusive], confirmationsOf(each).confirmed)
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ func wrong() []family {
 			}),
 		},
 		{
-			name: "sparse vector, answers given away (SVT3), claim 1", claim: only(1), budget: 20_000,
+			name: "sparse vector, answers given away (SVT3), claim 1", claim: only(1), budget: 20_000, bar: 7854,
 			draw: each(ten(1, 1), ten(2, 0), svt3.run),
 			laws: lawsOf(ten(1, 1), ten(2, 0), svt3.firstAnswer),
 		},
@@ -161,7 +161,7 @@ func wrong() []family {
 			draw: each(0.0, .5, func(r *rand.Rand, x float64) analysis.Outcome { return value(x + math.Round(lap(r, .5)*8)/8 + x*1e-3) }),
 		},
 		{
-			name: "naive floating-point Laplace, claim 1", claim: only(1), budget: 2000, bar: 110,
+			name: "naive floating-point Laplace, claim 1", claim: only(1), budget: 2000, bar: 66,
 			draw: naive, laws: sampled(naive, 1<<18, 1, naiveRatio),
 		},
 		{
