@@ -63,7 +63,6 @@ func Start(t testing.TB) *pgtemp.Cluster {
 		defer cancel()
 		shared.cluster, shared.err = pgtemp.Start(ctx, pgtemp.Options{
 			Getenv:   getenv,
-			HBA:      []string{"host all postgres 127.0.0.1/32 trust"}, // SCRAM is a good part of what a short session costs
 			Settings: map[string]string{"max_wal_size": "256MB", "shared_buffers": "16MB"},
 		})
 	})
