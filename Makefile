@@ -9,6 +9,8 @@ export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 GOFLAGS_BUILD := -tags $(TAGS) -ldflags "-X main.version=$(VERSION)"
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOFUMPT := mvdan.cc/gofumpt@v0.12.0
+# Runs go test, and lists at the end which tests were skipped and why.
+GOTESTSUM := gotest.tools/gotestsum@v1.13.0 --format pkgname --format-hide-empty-pkg
 # Finds PostgreSQL's server binaries, installs them where it can, or says what to install.
 BINDIR = $$(sh internal/pgtemp/ensure.sh)
 # The same of PostgreSQL 18 where they can be had; tests that need them are skipped otherwise, and say so.
@@ -32,7 +34,7 @@ demo: build ## everything on one machine: temporary PostgreSQL, honest and broke
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" ./bin/dpwatch demo $(ARGS)
 
 test: build ## all tests, against a real temporary PostgreSQL
-	@bindir=$(BINDIR) && echo "PostgreSQL: $$bindir" && DPWATCH_PG_BINDIR="$$bindir" DPWATCH_PG18_BINDIR=$(BINDIR18) $(GO) test -tags $(TAGS) -timeout 30m ./...
+	@bindir=$(BINDIR) && echo "PostgreSQL: $$bindir" && DPWATCH_PG_BINDIR="$$bindir" DPWATCH_PG18_BINDIR=$(BINDIR18) $(GO) run $(GOTESTSUM) -- -tags $(TAGS) -timeout 30m -parallel 4 ./...
 
 test-long: ## all tests: the long simulations, more generated queries, and clients byte by byte, too
 	@DPWATCH_TEST_LONG=1 $(MAKE) --no-print-directory test

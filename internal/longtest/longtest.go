@@ -41,10 +41,5 @@ func Number(t testing.TB, variable string, otherwise uint64) uint64 {
 	return n
 }
 
-// Some skips all but every n-th of a test's cases where long tests do not run.
-func Some(t testing.TB, i, n int) {
-	t.Helper()
-	if i%n != 0 {
-		Skip(t)
-	}
-}
+// Omits reports whether case i of a test is left to make test-long, which is all but every n-th.
+func Omits(i, n int) bool { return i%n != 0 && !Enabled() }
