@@ -123,9 +123,9 @@ func New(c Claim, o Options) (*Audit, error) {
 // they must not be changed afterwards.
 func (a *Audit) Add(d0, d1 Outcome) {
 	h := [2]uint64{fingerprint(&d0), fingerprint(&d1)}
-	if a.monotony.pairs >= frozenPairs && a.monotony.constant() && h != a.monotony.first {
-		a.turn(true)
-	}
+	// The first pair that differs still counts with the bets that were placed before it: bets that know that it differs are no
+	// fair ones.
+	varies := a.monotony.pairs >= frozenPairs && a.monotony.constant() && h != a.monotony.first
 	a.pairs++
 	a.answers = answers{}
 	a.retain(&d0, &d1)
@@ -134,11 +134,11 @@ func (a *Audit) Add(d0, d1 Outcome) {
 	if a.reader != nil {
 		a.read(&d0, &d1, h)
 	}
-	if a.pairs >= a.nextLook || a.pairs >= a.nextTurn {
+	if !varies && (a.pairs >= a.nextLook || a.pairs >= a.nextTurn) {
 		a.look()
 	}
-	if a.pairs >= a.nextTurn {
-		a.turn(false)
+	if varies || a.pairs >= a.nextTurn {
+		a.turn(varies)
 		a.answers = answers{}
 	}
 }
