@@ -26,7 +26,7 @@ func runGateway(t *testing.T, start func(t *testing.T, source, broken string) st
 		engines = fmt.Sprintf("worlds: [{schema: d1, engine: %q}, {schema: d0, engine: %q}]",
 			start(t, s.direct+"&search_path=d1", broken), start(t, s.direct+"&search_path=d0", broken))
 	}
-	limits := "max_trials: 10_000"
+	limits := "max_trials: 10000"
 	if honest { // it fails a test at most once in a million runs
 		limits = "max_trials: 500, confidence: 0.999999"
 	}
