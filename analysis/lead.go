@@ -31,16 +31,21 @@ func (l *lead) begin(k *book, e *epoch) {
 // current writes the log-wealth of every place, with what the unfinished epoch gained so far.
 func (l *lead) current(k *book, e *epoch) []float64 {
 	l.now = append(l.now[:0], l.logw...)
+	l.each(k, e, l.now, (*bet).collect)
+	return l.now
+}
+
+// each calls a method of every bet with its table and its part of a list that has one number for each place.
+func (l *lead) each(k *book, e *epoch, places []float64, do func(*bet, *table, []float64)) {
 	n := 0
 	for _, en := range e.entries {
 		s := &k.stakes[en.score]
 		for v := range s.views {
 			at := s.at + v*len(s.mix)
-			l.bets[n].collect(en.table, l.now[at:at+len(s.mix)])
+			do(&l.bets[n], en.table, places[at:at+len(s.mix)])
 			n++
 		}
 	}
-	return l.now
 }
 
 // look returns the log-wealth now.
@@ -94,13 +99,5 @@ func (l *lead) lowFor(k *book, e *epoch, level float64) int {
 // bound finds the most that a pair adds to each place in an epoch.
 func (l *lead) bound(k *book, e *epoch) {
 	l.most = append(l.most, make([]float64, len(l.now))...)
-	n := 0
-	for _, en := range e.entries {
-		s := &k.stakes[en.score]
-		for v := range s.views {
-			at := s.at + v*len(s.mix)
-			l.bets[n].most(en.table, l.most[at:at+len(s.mix)])
-			n++
-		}
-	}
+	l.each(k, e, l.most, (*bet).most)
 }
