@@ -20,13 +20,16 @@ import (
 )
 
 // load is traffic whose every answer is checked. It fails the test when a session notices anything. It runs at full speed
-// while more waits for it, and slowly otherwise, so that it leaves the processor to what is tested.
+// while more waits for it and for a while after, and slowly otherwise, so that it leaves the processor to what is tested.
 type load struct {
 	statements atomic.Uint64
 	goal       atomic.Uint64 // for full speed up to here
 	stop       chan struct{}
 	clients    sync.WaitGroup
 }
+
+// afterwards is how many statements more run at full speed: what a test does next happens under load.
+const afterwards = 1000
 
 // startLoad runs statements on so many sessions until wait is called.
 func startLoad(t *testing.T, s *sidecar, sessions int) *load {
@@ -45,7 +48,7 @@ func startLoad(t *testing.T, s *sidecar, sessions int) *load {
 					t.Errorf("a session noticed: statement %d: %v", n, err)
 					return
 				}
-				if l.statements.Add(1) > l.goal.Load() {
+				if l.statements.Add(1) > l.goal.Load()+afterwards {
 					time.Sleep(10 * time.Millisecond)
 				}
 			}

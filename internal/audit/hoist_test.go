@@ -107,7 +107,7 @@ func TestResting(t *testing.T) {
 	t.Parallel()
 	gate := gentle.New(gentle.Options{})
 	r := newRig(t, func(o *audit.Options) {
-		o.Hoist, o.NoiseFunctions, o.Analysis.MaxTrials, o.Workers, o.Gate = true, []string{"noisy"}, 4_000, 1, gate
+		o.Hoist, o.NoiseFunctions, o.Analysis.MaxTrials, o.Workers, o.Gate = true, []string{"noisy"}, 10_000, 1, gate
 		began := time.Now()
 		o.Now = func() time.Time { return began.Add(100 * time.Since(began)) } // short turns, of which an audit has many
 	})
@@ -172,10 +172,10 @@ func TestAnnounce(t *testing.T) {
 func TestConfirmed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) {
-		o.Hoist, o.NoiseFunctions, o.Analysis.MaxTrials, o.Analysis.Confidence = true, []string{"noisy"}, 20_000, .999
+		o.Hoist, o.NoiseFunctions, o.Analysis.MaxTrials = true, []string{"noisy"}, 20_000
 	})
 	bulky(t, r)
-	r.Submit(query("SELECT noisy(count(*), 2) FROM people /*dp_epsilon='0.1'*/"))
+	r.Submit(query("SELECT noisy(count(*), 3) FROM people /*dp_epsilon='0.1'*/")) // epsilon 1/3
 	r.run(t)
 	r.wait(t, "hoisted trials show a violation", func(e audit.Entry) bool {
 		r.mu.Lock()
