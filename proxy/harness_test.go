@@ -24,7 +24,8 @@ type recorder struct {
 	mu      sync.Mutex
 	queries []capture.Query
 	full    bool
-	fault   string // Offer panics with it
+	fault   string        // Offer panics with it
+	counted func() uint64 // the server's QueriesCaptured, or nil
 }
 
 func (r *recorder) Offer(q capture.Query) bool {
@@ -46,7 +47,8 @@ func (r *recorder) all() []capture.Query {
 	return append([]capture.Query{}, r.queries...)
 }
 
-// find waits for the query with this text.
+// find waits for the query with this text, and until the server has counted it and all that came before it: a server
+// offers queries first and publishes its counters after it.
 func (r *recorder) find(t testing.TB, sql string) capture.Query {
 	t.Helper()
 	var found capture.Query
@@ -59,6 +61,9 @@ func (r *recorder) find(t testing.TB, sql string) capture.Query {
 		}
 		return false
 	})
+	if offered := uint64(len(r.all())); r.counted != nil {
+		eventually(t, "the server has counted what it captured", func() bool { return r.counted() >= offered })
+	}
 	return found
 }
 
@@ -111,6 +116,7 @@ func start(t testing.TB, upstream proxy.Address, change func(*proxy.Options)) *r
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.sink.counted = func() uint64 { return r.Stats().QueriesCaptured }
 	r.addr = l.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
