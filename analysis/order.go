@@ -66,9 +66,6 @@ func (o *Order) code(r *Outcome) code {
 	return o.words.code(text)
 }
 
-// Temper is the package's Temper with the changes that were seen.
-func (o *Order) Temper(r Report) Report { return Temper(r, &o.drift[0], &o.drift[1]) }
-
 // Findings says what the order shows, in no words of a result; empty for nothing. Of results of independent trials of one law
 // it says anything with a probability of at most 2 DriftErrorRate + DependenceErrorRate.
 func (o *Order) Findings() (all []string) {

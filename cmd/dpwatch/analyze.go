@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/recorded"
 )
 
 func analyzeCommand(env environment) *cobra.Command {
@@ -67,23 +69,36 @@ With --counts: the bucket estimator alone, on {"d0":[..],"d1":[..]} (equal total
 		if *plots != "" && !*values {
 			return errors.New("--plot draws the values that --values=false withholds: give one of the two")
 		}
-		if !validDeterministic(*deterministic) {
+		if !app.ValidDeterministic(*deterministic) {
 			return fmt.Errorf("--deterministic %q: write violation, warning or ignore", *deterministic)
 		}
 		opt := analysis.Options{Confidence: *confidence, Deterministic: analysis.DeterministicPolicy(*deterministic)}
-		found, err := analyzeFiles(*d0, *d1, read(), analysis.Claim{Epsilon: *epsilon, Delta: *delta}, opt, *plots)
+		found, err := app.Analyze(*d0, *d1, read(), analysis.Claim{Epsilon: *epsilon, Delta: *delta}, opt, *plots)
 		if err != nil {
 			return err
 		}
-		return conclude(env, found.shown(*values), js)
+		return conclude(env, found.Shown(*values), js)
 	}
 	return cmd
 }
 
-func refused(claim analysis.Claim, confidence float64, reason string) analysis.Report {
-	r := analysis.Refused(claim, confidence, reason)
-	r.Claimed.Source = "flag"
-	return r
+// recordedFlags adds the flags that say how files of results are read.
+func recordedFlags(cmd *cobra.Command) func() app.FileOptions {
+	inOrder := cmd.Flags().Bool("in-order", false, "the lines are in the order of execution: analyze them in that order, and hold the verdict to it (default: in random order)")
+	seed := cmd.Flags().Uint64("seed", 1, "seed of the random order")
+	format := cmd.Flags().String("format", string(recorded.Auto), "how the files hold results: auto, lines, csv, tsv or jsonl")
+	header := cmd.Flags().String("header", string(recorded.HeaderAuto), "whether CSV and TSV begin with the names of the columns: auto, yes or no")
+	trial := cmd.Flags().String("trial", "", "column of CSV or TSV, by name or position, whose value is the same in all rows of one trial")
+	keys := cmd.Flags().StringArray("key", nil, "column of the group key, with --trial; repeat it for several; without it the key is learned")
+	gaps := cmd.Flags().Bool("fill-gaps", false, "with --trial: trial numbers that a file lacks are trials that returned no row")
+	return func() app.FileOptions {
+		return app.FileOptions{
+			Options: recorded.Options{
+				Format: recorded.Format(*format), Header: recorded.Header(*header), Trial: *trial, Keys: *keys, FillGaps: *gaps,
+			},
+			InOrder: *inOrder, Seed: *seed,
+		}
+	}
 }
 
 // analyzeCounts runs the bucket estimator on recorded counts.

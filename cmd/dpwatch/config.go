@@ -1,17 +1,10 @@
 package main
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-
 	"github.com/spf13/cobra"
 
 	"github.com/dpwatch/dpwatch/config"
-	"github.com/dpwatch/dpwatch/internal/web"
-	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/internal/app"
 )
 
 func configFlag(cmd *cobra.Command) *string {
@@ -20,44 +13,6 @@ func configFlag(cmd *cobra.Command) *string {
 		panic(err) // the flag was defined one line above
 	}
 	return path
-}
-
-// loadConfig reads and validates a file; every fault of it is in the error. Resolved is the same for the auditor process.
-func loadConfig(env environment, path string) (config.Config, config.Resolved, error) {
-	data, err := readConfig(path)
-	if err != nil {
-		return config.Config{}, config.Resolved{}, err
-	}
-	c, resolved, err := config.ParseAndCheck(path, data, env.Getenv)
-	if err != nil {
-		return c, resolved, fmt.Errorf("the configuration has faults:\n%w", err)
-	}
-	// What only the stages can tell; New parses no SQL, so that this is right in the relay process too.
-	if _, err := rewrite.New(rewriteOptions(c)); err != nil {
-		return c, resolved, fmt.Errorf("%s: %w", path, err)
-	}
-	for _, l := range c.Admin.AllListeners() {
-		if l.TokenFile == "" {
-			continue
-		}
-		if err := web.CheckTokenFile(l.TokenFile); err != nil {
-			return c, resolved, fmt.Errorf("%s: admin.token_file: %w", path, err)
-		}
-	}
-	return c, resolved, nil
-}
-
-func readConfig(path string) ([]byte, error) {
-	data, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s does not exist: start from examples/dpwatch.yaml", path)
-	case err != nil:
-		return nil, fmt.Errorf("read the configuration: %w", err)
-	case bytes.HasPrefix(data, []byte{0xFF, 0xFE}) || bytes.HasPrefix(data, []byte{0xFE, 0xFF}):
-		return nil, fmt.Errorf("%s is UTF-16: save it as UTF-8", path)
-	}
-	return bytes.TrimPrefix(data, []byte("\uFEFF")), nil // the byte order mark of some editors
 }
 
 func configCommand(env environment) *cobra.Command {
@@ -70,7 +25,7 @@ func configCommand(env environment) *cobra.Command {
 	}
 	showPath := configFlag(show)
 	show.RunE = func(*cobra.Command, []string) error {
-		c, _, err := loadConfig(env, *showPath)
+		c, _, err := app.Load(env, *showPath)
 		if err != nil {
 			return err
 		}

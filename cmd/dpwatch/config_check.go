@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/app"
 	"github.com/dpwatch/dpwatch/internal/preflight"
 )
 
@@ -36,7 +37,7 @@ to be run. Exit code 1 if there is a fault.`,
 		if err != nil {
 			return err
 		}
-		c, _, err := loadConfig(env, *path)
+		c, _, err := app.Load(env, *path)
 		if err != nil {
 			if !js {
 				return err
@@ -45,7 +46,7 @@ to be run. Exit code 1 if there is a fault.`,
 		}
 		checks := []preflight.Check{{Name: "configuration", Object: *path, Status: preflight.OK, Message: "no faults in the file"}}
 		if *connect {
-			checks = append(checks, preflight.Run(cmd.Context(), preflightTasks(c)...)...)
+			checks = append(checks, preflight.Run(cmd.Context(), app.Checks(c)...)...)
 		}
 		return writeChecks(env, *path, checks, js, *connect)
 	}

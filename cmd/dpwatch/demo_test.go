@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpwatch/dpwatch/internal/demo"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
@@ -124,7 +125,7 @@ func TestDemo(t *testing.T) {
 	if code := p.ProcessState.ExitCode(); code != exitDone {
 		t.Errorf("exit code %d, want 0", code)
 	}
-	var got demoResult
+	var got demo.Result
 	if err := json.Unmarshal([]byte(p.out.String()), &got); err != nil {
 		t.Fatalf("%v\n%s", err, p.out.String())
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dpwatch/dpwatch/internal/app"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -35,12 +36,12 @@ DECLARE c CURSOR FOR query the query is written.`,
 		if err != nil {
 			return err
 		}
-		sql, err := io.ReadAll(io.LimitReader(env.Stdin, maxSQLBytes+1))
+		sql, err := io.ReadAll(io.LimitReader(env.Stdin, app.MaxSQLBytes+1))
 		if err != nil {
 			return fmt.Errorf("read SQL: %w", err)
 		}
-		if len(sql) > maxSQLBytes {
-			return fmt.Errorf("the statement is longer than %d bytes", maxSQLBytes)
+		if len(sql) > app.MaxSQLBytes {
+			return fmt.Errorf("the statement is longer than %d bytes", app.MaxSQLBytes)
 		}
 		if rest, marked := strings.CutPrefix(string(sql), "\uFEFF"); marked { // offsets count from the start of the input
 			sql = []byte("   " + rest)
@@ -48,7 +49,11 @@ DECLARE c CURSOR FOR query the query is written.`,
 		text := strings.TrimRight(string(sql), "; \r\n\t")
 		out, assumed, err := rewriteOne(text, *from, *to, *safe)
 		if err != nil {
-			return refusal(env, text, err, js)
+			var u *rewrite.UnsupportedError
+			if js && errors.As(err, &u) {
+				return refusedJSON(env, u)
+			}
+			return app.Refusal(text, err)
 		}
 		if js {
 			return json.NewEncoder(env.Stdout).Encode(map[string]any{"sql": out, "assumed": assumed})
@@ -59,13 +64,11 @@ DECLARE c CURSOR FOR query the query is written.`,
 	return cmd
 }
 
-const maxSQLBytes = 1 << 20
-
 // rewriteOne returns the SQL on the neighbour, without the COPY around it, and what that takes for granted.
 func rewriteOne(sql, from, to string, safe []string) (string, []string, error) {
 	r, err := rewrite.New(rewrite.Options{
 		Protected: []rewrite.Table{{Schema: from, Name: rewrite.AnyTable}}, SearchPath: []string{from},
-		AllowFunctions: safe, MaxBytes: maxSQLBytes,
+		AllowFunctions: safe, MaxBytes: app.MaxSQLBytes,
 	})
 	if err != nil {
 		return "", nil, err
@@ -78,49 +81,10 @@ func rewriteOne(sql, from, to string, safe []string) (string, []string, error) {
 	return strings.TrimSpace(out), plan.Assumed, err
 }
 
-// refusal tells why a statement was not rewritten, with a caret under the place.
-func refusal(env environment, sql string, err error, js bool) error {
-	var u *rewrite.UnsupportedError
-	if !errors.As(err, &u) {
-		return err
-	}
-	if js {
-		encodeErr := json.NewEncoder(env.Stdout).Encode(map[string]any{
-			"refused": map[string]any{"reason": u.Reason, "node": u.Node, "detail": u.Detail, "offset": u.Offset, "hint": u.Hint},
-		})
-		if encodeErr != nil {
-			return encodeErr
-		}
-		return &exitError{code: exitFault}
-	}
-	text := "refused: " + string(u.Reason)
-	if u.Detail != "" {
-		text += ": " + u.Detail
-	}
-	if line, column, ok := place(sql, u.Offset); ok {
-		text += "\n  " + line + "\n  " + strings.Repeat(" ", column) + "^"
-	}
-	if u.Hint != "" {
-		text += "\n" + u.Hint
-	}
-	if strings.Contains(u.Hint, "claims.safe_functions") {
-		text += "\n(for this command: --safe-function)"
-	}
-	return errors.New(text)
-}
-
-// place returns the line of sql that holds a byte offset, cut to what fits on a screen, and the column in it.
-func place(sql string, offset int) (line string, column int, ok bool) {
-	if offset < 0 || offset > len(sql) || sql == "" {
-		return "", 0, false
-	}
-	start := strings.LastIndexByte(sql[:offset], '\n') + 1
-	end := len(sql)
-	if i := strings.IndexByte(sql[offset:], '\n'); i >= 0 {
-		end = offset + i
-	}
-	const before, after = 60, 60
-	from, to := max(start, offset-before), min(end, offset+after)
-	column = len([]rune(strings.ToValidUTF8(sql[from:offset], "?")))
-	return strings.ReplaceAll(strings.ToValidUTF8(sql[from:to], "?"), "\t", " "), column, true
+// refusedJSON writes why a statement was not rewritten.
+func refusedJSON(env environment, u *rewrite.UnsupportedError) error {
+	err := json.NewEncoder(env.Stdout).Encode(map[string]any{
+		"refused": map[string]any{"reason": u.Reason, "node": u.Node, "detail": u.Detail, "offset": u.Offset, "hint": u.Hint},
+	})
+	return errors.Join(err, &exitError{code: exitFault})
 }

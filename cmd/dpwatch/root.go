@@ -1,22 +1,17 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/app"
 )
 
-// environment is what a command may use of the process.
-type environment struct {
-	Getenv     func(string) string
-	Stdin      io.Reader
-	Stdout     io.Writer
-	Stderr     io.Writer
-	Executable func() (string, error) // the binary to run as the auditor
-	Removes    func()                 // says that the command removes what it made when it is interrupted; may be nil
-}
+type environment = app.Environment
 
 // The exit codes that scripts rely on.
 const (
@@ -75,4 +70,26 @@ func outputFlag(cmd *cobra.Command) (asJSON func() (bool, error)) {
 		}
 		return false, fmt.Errorf("--output %q: must be text or json", *format)
 	}
+}
+
+// conclude writes a report and returns the verdict as an exit code.
+func conclude(env environment, c app.Conclusion, js bool) error {
+	var err error
+	if js {
+		encoder := json.NewEncoder(env.Stdout)
+		encoder.SetIndent("", "  ")
+		err = encoder.Encode(c)
+	} else {
+		err = c.Write(env.Stdout)
+	}
+	if err != nil {
+		return err
+	}
+	switch c.Verdict {
+	case analysis.Violation:
+		return &exitError{code: exitViolation}
+	case analysis.Inconclusive:
+		return &exitError{code: exitInconclusive}
+	}
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"github.com/dpwatch/dpwatch/internal/app"
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
@@ -31,16 +32,16 @@ environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of the
 	}
 	path := configFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, resolved, err := loadConfig(env, *path)
+		c, resolved, err := app.Load(env, *path)
 		if err != nil {
 			return err
 		}
 		if env.Getenv("GOMAXPROCS") == "" && !c.Proxy.UsesTLS() { // TLS is worked on by goroutines, on all processors
 			runtime.GOMAXPROCS(relayThreads(runtime.GOMAXPROCS(0)))
 		}
-		lines := newLogQueue(env.Stderr)
-		defer lines.close(logGrace)
-		log, err := newLogger(lines, c.Log.Level)
+		lines := app.NewLogQueue(env.Stderr)
+		defer lines.Close(logGrace)
+		log, err := app.NewLogger(lines, c.Log.Level)
 		if err != nil {
 			return err
 		}
@@ -48,16 +49,16 @@ environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of the
 		pauses := make(chan os.Signal, 1)
 		signal.Notify(pauses, syscall.SIGUSR1, syscall.SIGUSR2) // before anybody can know that dpwatch runs: they would end it
 		defer func() { signal.Stop(pauses); close(pauses) }()
-		r, err := newRelay(env, c, resolved, log, env.Stderr, nil)
+		r, err := app.NewRelay(env, c, resolved, log, env.Stderr, nil)
 		if err != nil {
 			return err
 		}
-		if ignored := ignoredVariables(env.Getenv); len(ignored) > 0 {
+		if ignored := app.IgnoredVariables(env.Getenv); len(ignored) > 0 {
 			log.Warn("the auditor does not see these environment variables: where a connection needs them, write their values into the configuration", zap.Strings("variables", ignored))
 		}
 		go pauseOnSignals(r, pauses)
-		log.Info("dpwatch is up", zap.String("version", buildVersion()), zap.Strings("listen", r.Addresses()),
-			zap.Strings("admin", r.admin.addresses()), zap.Int("routes", len(r.routes)), zap.Bool("capture", c.Proxy.Capture))
+		log.Info("dpwatch is up", zap.String("version", app.Version), zap.Strings("listen", r.Addresses()),
+			zap.Strings("admin", r.AdminAddresses()), zap.Int("routes", r.Routes()), zap.Bool("capture", c.Proxy.Capture))
 		return r.Run(cmd.Context())
 	}
 	return cmd
@@ -67,8 +68,8 @@ environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of the
 const logGrace = time.Second
 
 // pauseOnSignals pauses replays on SIGUSR1 and lets them go on with SIGUSR2, until the channel is closed.
-func pauseOnSignals(r *relay, signals <-chan os.Signal) {
+func pauseOnSignals(r *app.Relay, signals <-chan os.Signal) {
 	for s := range signals {
-		r.pause(s == syscall.SIGUSR1)
+		r.Pause(s == syscall.SIGUSR1)
 	}
 }

@@ -24,3 +24,6 @@ func revealed(err error) error {
 	}
 	return &revealedError{err}
 }
+
+// deterministicUsage is the help of --deterministic.
+const deterministicUsage = "what it means that answers never vary and differ between D0 and D1: violation, warning (inconclusive), or\nignore (inconclusive, and not mentioned)"

@@ -7,19 +7,20 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/dpwatch/dpwatch/internal/app"
 )
 
-// version is set by the linker: -X main.version=v1.2.3. Without it the module's own version is told.
+// version is set by the linker: -X main.version=v1.2.3. Without it the version is that of the module.
 var version = ""
 
-func buildVersion() string {
-	if version != "" {
-		return version
-	}
+func init() {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
+		app.Version = info.Main.Version
 	}
-	return "devel"
+	if version != "" {
+		app.Version = version
+	}
 }
 
 func versionCommand(env environment) *cobra.Command {
@@ -32,7 +33,7 @@ func versionCommand(env environment) *cobra.Command {
 		}
 		if js {
 			return json.NewEncoder(env.Stdout).Encode(map[string]string{
-				"version": buildVersion(), "go": runtime.Version(), "platform": platform,
+				"version": app.Version, "go": runtime.Version(), "platform": platform,
 			})
 		}
 		_, err = fmt.Fprintln(env.Stdout, versionLine())
@@ -45,5 +46,5 @@ const platform = runtime.GOOS + "/" + runtime.GOARCH
 
 // versionLine is what dpwatch version and --version print.
 func versionLine() string {
-	return fmt.Sprintf("dpwatch %s %s %s", buildVersion(), runtime.Version(), platform)
+	return fmt.Sprintf("dpwatch %s %s %s", app.Version, runtime.Version(), platform)
 }

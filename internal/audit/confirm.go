@@ -19,14 +19,10 @@ func confirmationOutcomes() []string { return []string{confirmed, notConfirmed, 
 // session of its own, which also need nothing that hoisting rests on. The caller has the job's turn.
 func (a *Auditor) confirm(j *job) error {
 	suspected := j.evidence.Wealth()
-	hoisted := j.hoist != nil && j.hoist.Report().HoistedRounds > j.hoisted
-	if err := j.evidence.Confirm(hoisted); err != nil {
+	if err := confirm(j.evidence, j.hoist, j.hoisted); err != nil {
 		return err
 	}
 	a.opt.Logger.Info("trials show a violation; fresh trials, each in a session of its own, have to confirm it before it is reported", zap.String("audit", j.id))
-	if hoisted {
-		j.hoist.Stop("hoisted trials show a violation, which is confirmed on whole trials")
-	}
 	j.suspected = suspected // it keeps its place among the audits that wait for a turn
 	a.publish(j)
 	return nil

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 )
 
@@ -91,7 +92,8 @@ type Record struct {
 }
 
 func (j *job) record() *Record { // with Auditor.mu held
-	i, r := j.worstIndex()
+	i := evidence.Worst(j.reports)
+	r := j.reports[i]
 	c := &Record{
 		ID: j.id, Group: j.plan.Group, Summary: j.plan.Summary, User: j.Owner.User, Database: j.Owner.Database, Route: j.Owner.Route,
 		Claimed: r.Claimed.Epsilon, Lower: r.EpsilonLower, Trials: r.Trials.D0, Seen: j.Seen, FirstSeen: j.firstSeen, LastSeen: j.LastSeen,

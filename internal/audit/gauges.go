@@ -122,7 +122,7 @@ func (g *gauges) collect() []prometheus.Metric {
 			continue
 		}
 		taken[j.id] = true
-		_, r := j.worstIndex()
+		r := j.worst()
 		gauge(descLower, float64(r.EpsilonLower), j.id)
 		gauge(descClaimed, float64(r.Claimed.Epsilon), j.id)
 		gauge(descDelta, r.Claimed.Delta, j.id)

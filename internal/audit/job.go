@@ -7,6 +7,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/analysis/multiplicity"
 	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/replay"
@@ -30,7 +31,7 @@ type job struct {
 
 	epoch    string              // of the copies that the evidence is of; "" = none yet. Written with Auditor.mu held
 	worlds   []world             // of the turn; nil before the first
-	evidence *Evidence           // of the turn; nil before the first, and once the audit is decided
+	evidence *evidence.Evidence  // of the turn; nil before the first, and once the audit is decided
 	hoist    *replay.Hoisting    // nil = its trials run the whole query, or the audit is decided
 	hoisting *replay.HoistReport // of a decided audit
 	hoisted  int                 // hoisted rounds that were given before the evidence began
@@ -98,11 +99,10 @@ func (a *Auditor) resetEvidence(j *job) error {
 	claim, opt := a.terms(j.plan, j.processes)
 	j.processes++
 	opt.Salt = a.salt(j.plan.Key)
-	evidence, err := NewEvidence(claim, opt, len(j.worlds))
-	if err != nil {
+	var err error
+	if j.evidence, err = evidence.New(claim, opt, len(j.worlds)); err != nil {
 		return err
 	}
-	j.evidence = evidence
 	for i := range j.worlds {
 		j.worlds[i].reported = false
 		j.reports = append(j.reports, j.report(i))
@@ -186,7 +186,7 @@ func (j *job) statement(varyText bool) replay.Statement {
 	s := replay.Statement{
 		Worlds: []string{j.worlds[0].sql.D0}, Params: j.query.Params, Settings: j.plan.Settings, SearchPath: j.plan.SearchPath,
 		Simple: j.query.Protocol == capture.Simple, Named: j.query.Named, Hoist: j.hoist,
-		Separate: j.evidence.Separation(varyText),
+		Separate: separation(j.evidence, varyText),
 	}
 	for i := range j.worlds {
 		s.Worlds = append(s.Worlds, j.worlds[i].sql.D1)
@@ -217,32 +217,8 @@ func (a *Auditor) finding(j *job, w *world, r analysis.Report) alert.Finding {
 	return f
 }
 
-// worst returns the report that matters most: a violation, then the highest lower bound.
-func (j *job) worst() analysis.Report {
-	_, r := j.worstIndex()
-	return r
-}
-
-func (j *job) worstIndex() (int, analysis.Report) {
-	best := 0
-	for i, r := range j.reports {
-		if Worse(r, j.reports[best]) {
-			best = i
-		}
-	}
-	return best, j.reports[best]
-}
-
-// Worse reports whether a matters more than b: a violation first, then one that is or was being confirmed, then the higher lower bound.
-func Worse(a, b analysis.Report) bool {
-	if (a.Verdict == analysis.Violation) != (b.Verdict == analysis.Violation) {
-		return a.Verdict == analysis.Violation
-	}
-	if (a.Confirmation != nil) != (b.Confirmation != nil) {
-		return a.Confirmation != nil
-	}
-	return a.EpsilonLower > b.EpsilonLower
-}
+// worst returns the report that matters most.
+func (j *job) worst() analysis.Report { return j.reports[evidence.Worst(j.reports)] }
 
 func (j *job) entry(opt *Options) Entry { // with Auditor.mu held
 	e := Entry{
@@ -255,7 +231,8 @@ func (j *job) entry(opt *Options) Entry { // with Auditor.mu held
 	if j.plan.Claim != nil {
 		e.ClaimRule = j.plan.Claim.Rule
 	}
-	i, r := j.worstIndex()
+	i := evidence.Worst(j.reports)
+	r := j.reports[i]
 	if opt.ShowValues {
 		r = r.Reveal()
 	}

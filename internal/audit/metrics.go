@@ -76,13 +76,13 @@ func newMetrics(reg prometheus.Registerer, a *Auditor) (*metrics, error) {
 	return m, nil
 }
 
-// batch counts the trials of a batch; s is how they were separated, or nil.
-func (m *metrics) batch(b replay.Batch, s *replay.Separation) {
+// batch counts the trials of a batch, but for the worlds that were skipped.
+func (m *metrics) batch(b replay.Batch, skipped []bool) {
 	m.duration.Observe(b.Took.Seconds())
 	for _, round := range b.Rounds {
 		m.replays.WithLabelValues("d0", kind(round[0])).Inc()
 		for i, o := range round[1:] {
-			if s != nil && s.Skip[i+1] {
+			if skipped != nil && skipped[i+1] {
 				continue
 			}
 			m.replays.WithLabelValues("d1", kind(o)).Inc()

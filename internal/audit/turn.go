@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
@@ -162,27 +163,15 @@ func (a *Auditor) stream(ctx context.Context, j *job, run *replay.Run) error {
 	if first {
 		batchRounds = min(batchRounds, firstBatch)
 	}
-	for batch, err := range run.Stream(ctx, batchRounds) {
-		if err != nil {
-			return err
-		}
-		a.metrics.batch(batch, j.evidence.Separation(false))
-		for _, round := range batch.Rounds {
-			if j.evidence.Decided() {
-				break
-			}
-			j.evidence.Add(round)
-		}
+	return gather(ctx, run, batchRounds, j.evidence, func(batch replay.Batch) bool {
+		a.metrics.batch(batch, j.evidence.Settled())
 		if j.evidence.Found() {
-			break
+			return false
 		}
 		a.publish(j)
 		ran += len(batch.Rounds)
-		if j.evidence.Decided() || a.turnOver(first, ran, a.opt.Now().Sub(began), a.pressing) {
-			break
-		}
-	}
-	return nil
+		return !a.turnOver(first, ran, a.opt.Now().Sub(began), a.pressing)
+	})
 }
 
 // first reports whether the turn that the caller has is the job's first.
@@ -205,9 +194,9 @@ func (a *Auditor) publish(j *job) {
 	}
 	a.mu.Lock()
 	j.reports, j.confirming = reports, j.evidence.Confirming()
-	worst, r := j.worstIndex()
+	worst := evidence.Worst(reports)
 	j.partitions = partitions[worst]
-	j.Trials, j.Wealth = r.Trials.D0, 0
+	j.Trials, j.Wealth = reports[worst].Trials.D0, 0
 	for i := range reports {
 		if w := float64(reports[i].WealthLog); !math.IsNaN(w) && (i == 0 || w > j.Wealth) {
 			j.Wealth = w

@@ -1,0 +1,126 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/evidence"
+	"github.com/dpwatch/dpwatch/internal/plot"
+	"github.com/dpwatch/dpwatch/replay"
+)
+
+// AuditOptions are the flags of dpwatch audit, by their names there.
+type AuditOptions struct {
+	DSN, D0, From, SQL, File   string
+	Protocol                   string
+	Engines                    []string
+	D1, SearchPath, Params     []string
+	Epsilon, Delta, Confidence float64
+	MaxTrials                  int
+	Timeout                    time.Duration
+	Hoist                      bool
+	Config, Plot               string
+	Deterministic              string
+	VaryText                   bool
+	Given                      map[string]bool // flags on the command line: Config has no effect on them
+
+	// What is not known from the flags alone.
+	cfg    *config.Config // of Config; nil = none
+	source string         // of the claim
+	sorted bool           // the query fixes the order of its rows
+}
+
+// Progress shows how far an audit is. Begin starts a count, anew each time.
+type Progress struct {
+	Begin func(what string, total int)
+	Add   func(n int)
+	End   func()
+}
+
+// NoProgress shows nothing.
+var NoProgress = Progress{Begin: func(string, int) {}, Add: func(int) {}, End: func() {}}
+
+// Audit audits one query, from its first trial to its verdict.
+func Audit(ctx context.Context, env Environment, f *AuditOptions, progress Progress) (Conclusion, error) {
+	if err := f.resolve(env); err != nil {
+		return Conclusion{}, err
+	}
+	options := f.replayOptions()
+	options.Warn = func(text string) { fmt.Fprintln(env.Stderr, "dpwatch: warning: "+text) }
+	player, err := replay.New(options)
+	if err != nil {
+		return Conclusion{}, err
+	}
+	q, err := f.query(env)
+	if err != nil {
+		return Conclusion{}, err
+	}
+	copies, err := audit.WatchCopies(ctx, player, f.schemas())
+	if err != nil {
+		return Conclusion{}, err
+	}
+	statement, err := f.rewrite(ctx, env, player, q)
+	if err != nil {
+		return Conclusion{}, copies.Explain(ctx, err)
+	}
+	once := audit.Once{
+		Player: player, Copies: copies, Statement: statement, VaryText: f.VaryText,
+		Claim: analysis.Claim{Epsilon: f.Epsilon, Delta: f.Delta}, Analysis: f.analysisOptions(),
+		Begin: func(again error) {
+			if again != nil {
+				fmt.Fprintln(env.Stderr, "dpwatch: warning:", again)
+			}
+			progress.Begin("trials", f.MaxTrials)
+		},
+		Confirming: func() { progress.Begin("confirming", f.MaxTrials) },
+		Progress:   progress.Add,
+	}
+	shown, err := once.Run(ctx)
+	progress.End()
+	var infeasible *analysis.InfeasibleError
+	switch {
+	case errors.As(err, &infeasible):
+		report := refused(once.Claim, f.Confidence, err.Error())
+		report.Claimed.Source = f.source
+		return Conclusion{Report: report, SQL: &audit.SQLPair{D0: statement.Worlds[0], D1: statement.Worlds[1]}}, nil
+	case err != nil:
+		return Conclusion{}, err
+	}
+	return f.conclude(shown, statement)
+}
+
+func (f *AuditOptions) analysisOptions() analysis.Options {
+	opt := analysis.Options{
+		Confidence: f.Confidence, MaxTrials: f.MaxTrials, Deterministic: analysis.DeterministicPolicy(f.Deterministic), Unordered: !f.sorted,
+	}
+	if f.cfg != nil {
+		opt.PriorOdds, opt.BreachOdds = f.cfg.Audit.PriorOdds, f.cfg.Audit.BreachOdds
+	}
+	return opt
+}
+
+// conclude reports on the neighbour that shows most, and draws its figures into Plot.
+func (f *AuditOptions) conclude(shown *evidence.Evidence, s replay.Statement) (Conclusion, error) {
+	var c Conclusion
+	worst, reports := shown.Worst()
+	for i, r := range reports {
+		c.Neighbours = append(c.Neighbours, audit.Neighbour{Schema: f.D1[i], Verdict: r.Verdict, Lower: r.EpsilonLower, Estimate: r.EpsilonEstimate})
+	}
+	c.Report, c.Neighbour = reports[worst], f.D1[worst]
+	c.Claimed.Source = f.source
+	c.SQL = &audit.SQLPair{D0: s.Worlds[0], D1: s.Worlds[worst+1]}
+	if s.Hoist != nil {
+		report := s.Hoist.Report()
+		c.Hoisting = &report
+	}
+	if f.Plot == "" {
+		return c, nil
+	}
+	_, err := plot.Write(f.Plot, shown.Audit(worst).Figures())
+	return c, err
+}

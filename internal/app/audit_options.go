@@ -1,0 +1,140 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/replay"
+)
+
+// resolve fills in from the configuration what no flag gives, and refuses flags that fit nothing.
+func (f *AuditOptions) resolve(env Environment) error {
+	f.source = "flag"
+	if f.Config != "" {
+		c, _, err := Load(env, f.Config)
+		if err != nil {
+			return err
+		}
+		f.cfg = &c
+		f.fill()
+	}
+	return f.validate()
+}
+
+// fill takes the values of the configuration for flags that were not given.
+func (f *AuditOptions) fill() {
+	c := f.cfg
+	set := func(name string, take func()) {
+		if !f.Given[name] {
+			take()
+		}
+	}
+	set("dsn", func() { f.DSN = c.Shadow.DSN.Reveal() })
+	set("d0", func() { f.D0 = c.Shadow.D0 })
+	set("d1", func() { f.D1 = c.Shadow.D1 })
+	set("search-path", func() { f.SearchPath = c.Shadow.SearchPath })
+	set("confidence", func() { f.Confidence = c.Audit.Confidence })
+	set("max-trials", func() { f.MaxTrials = c.Audit.MaxTrials })
+	set("statement-timeout", func() { f.Timeout = time.Duration(c.Shadow.StatementTimeout) })
+	set("deterministic", func() { f.Deterministic = c.Audit.Deterministic })
+	set("vary-text", func() { f.VaryText = c.Audit.Confirm.VaryText })
+	set("hoist", func() { f.Hoist = c.Audit.Hoist })
+	if c.Shadow.Protocol != "captured" {
+		set("protocol", func() { f.Protocol = c.Shadow.Protocol })
+	}
+	set("engine", func() { f.Engines = f.configuredEngines() })
+}
+
+// configuredEngines returns the engine for every world, or one for each: those of the schemas at hand.
+func (f *AuditOptions) configuredEngines() []string {
+	s := f.cfg.Shadow
+	if len(s.Worlds) == 0 {
+		return s.Engines()
+	}
+	var engines []string
+	for _, schema := range f.schemas() {
+		for _, w := range s.Worlds {
+			if w.Schema == schema {
+				engines = append(engines, w.Engine.Reveal())
+			}
+		}
+	}
+	return engines
+}
+
+// schemas are those of the worlds, D0 first.
+func (f *AuditOptions) schemas() []string { return append([]string{f.D0}, f.D1...) }
+
+func (f *AuditOptions) validate() error {
+	var missing []string
+	for name, there := range map[string]bool{"dsn": f.DSN != "", "d0": f.D0 != "", "d1": len(f.D1) > 0, "epsilon": f.cfg != nil || f.Given["epsilon"]} {
+		if !there {
+			missing = append(missing, "--"+name)
+		}
+	}
+	slices.Sort(missing)
+	switch {
+	case f.Given["sql"] == f.Given["file"]:
+		return errors.New("give the query with --sql or with --file (- for standard input), one of the two")
+	case len(missing) > 0:
+		return fmt.Errorf("%s missing: give each, or --config FILE, which has them", strings.Join(missing, ", "))
+	case !(f.Epsilon >= 0) || math.IsInf(f.Epsilon, 0):
+		return fmt.Errorf("--epsilon %g: must be a finite number from 0 up", f.Epsilon)
+	case !(f.Delta >= 0 && f.Delta < 1):
+		return fmt.Errorf("--delta %g: must be at least 0 and less than 1", f.Delta)
+	case !(f.Confidence > 0.5 && f.Confidence < 1):
+		return fmt.Errorf("--confidence %g: must be more than 0.5 and less than 1, 0.95 say", f.Confidence)
+	case f.MaxTrials < 1:
+		return fmt.Errorf("--max-trials %d: must be at least 1", f.MaxTrials)
+	case !ValidDeterministic(f.Deterministic):
+		return fmt.Errorf("--deterministic %q: write violation, warning or ignore", f.Deterministic)
+	case f.Timeout <= 0:
+		return fmt.Errorf("--statement-timeout %s: must be more than 0", f.Timeout)
+	case f.Protocol != "extended" && f.Protocol != "simple":
+		return fmt.Errorf("--protocol %q: write extended or simple", f.Protocol)
+	case f.cfg != nil && len(f.cfg.Shadow.Worlds) > 0 && !f.Given["engine"] && len(f.Engines) != len(f.schemas()):
+		return errors.New("shadow.worlds has no engine for one of --d0 and --d1: add it there, or give --engine")
+	case len(f.Engines) > 1 && len(f.Engines) != len(f.schemas()):
+		return fmt.Errorf("--engine is given %d times: give one for all worlds, or one for D0 and one for each --d1 (%d)", len(f.Engines), len(f.schemas()))
+	}
+	for i, schema := range f.D1 {
+		switch {
+		case schema == "":
+			return errors.New("--d1 names an empty schema: write names separated by commas")
+		case schema == f.D0:
+			return fmt.Errorf("--d1 %s is D0 itself: a neighbour is another schema", schema)
+		case slices.Index(f.D1, schema) < i:
+			return fmt.Errorf("--d1 %s is given twice", schema)
+		}
+	}
+	return nil
+}
+
+// replayOptions are those of dpwatch run with a configuration.
+func (f *AuditOptions) replayOptions() replay.Options {
+	o := replay.Options{ConnectTimeout: 10 * time.Second, MaxRows: 100_000, MaxBytes: 64 << 20}
+	if f.cfg != nil {
+		o = replayOptions(*f.cfg, nil)
+	}
+	o.DSN, o.SearchPath, o.StatementTimeout = f.DSN, f.SearchPath, f.Timeout
+	o.Engines, o.Copies, o.Protocol = f.Engines, f.schemas(), replay.Protocol(f.Protocol)
+	return o
+}
+
+// noiseFunctions draw noise whatever the catalog declares them as.
+func (f *AuditOptions) noiseFunctions() []string {
+	if f.cfg == nil {
+		return nil
+	}
+	return noiseFunctions(*f.cfg)
+}
+
+// ValidDeterministic reports whether --deterministic may have this value.
+func ValidDeterministic(policy string) bool {
+	return slices.Contains(config.DeterministicPolicies(), policy)
+}

@@ -1,0 +1,156 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/catalog"
+	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// query reads the query, without the semicolon at its end.
+func (f *AuditOptions) query(env Environment) (capture.Query, error) {
+	sql, where := f.SQL, "--sql"
+	if f.File != "" {
+		where = "--file " + f.File
+		in := env.Stdin
+		if f.File != "-" {
+			file, err := os.Open(f.File)
+			if err != nil {
+				return capture.Query{}, fmt.Errorf("read the query: %w", err)
+			}
+			defer file.Close()
+			in = file
+		}
+		data, err := io.ReadAll(io.LimitReader(in, MaxSQLBytes+1))
+		if err != nil {
+			return capture.Query{}, fmt.Errorf("read the query: %w", err)
+		}
+		sql = string(data)
+	}
+	if len(sql) > MaxSQLBytes {
+		return capture.Query{}, fmt.Errorf("%s: the query is longer than %d bytes", where, MaxSQLBytes)
+	}
+	sql = strings.TrimRight(strings.TrimSpace(strings.TrimPrefix(sql, "\uFEFF")), "; \r\n\t")
+	if sql == "" {
+		return capture.Query{}, fmt.Errorf("%s holds no query: write one SELECT statement", where)
+	}
+	q := capture.Query{SQL: sql}
+	if f.cfg != nil {
+		q.Database = f.cfg.Privacy.Database
+	}
+	for _, p := range f.Params {
+		q.Protocol = capture.Extended
+		q.Params = append(q.Params, capture.Param{Value: []byte(p)})
+	}
+	return q, nil
+}
+
+// rewrite finds which tables have copies in every schema and renames them in the query, one text a world, D0 first. Without
+// a claim of its own, f takes the query's.
+func (f *AuditOptions) rewrite(ctx context.Context, env Environment, player *replay.Player, q capture.Query) (replay.Statement, error) {
+	opt, err := f.rewriteOptions(ctx, player)
+	if err != nil {
+		return replay.Statement{}, err
+	}
+	names := make([]string, len(opt.Protected))
+	for i, t := range opt.Protected {
+		names[i] = t.Name
+	}
+	warnings, err := player.Check(ctx, f.D0, f.D1, names)
+	if err != nil {
+		return replay.Statement{}, err
+	}
+	for _, w := range warnings {
+		fmt.Fprintln(env.Stderr, "dpwatch: warning: "+w)
+	}
+	rewriter, err := rewrite.New(opt)
+	if err != nil {
+		return replay.Statement{}, err
+	}
+	plan, err := rewriter.Analyze(q)
+	if err != nil {
+		var refused *rewrite.UnsupportedError
+		if errors.As(err, &refused) && refused.Reason == rewrite.ReasonParameter && len(f.Params) == 0 {
+			refused.Hint = "give the value of $1 with --param VALUE, and of further ones by repeating it"
+		}
+		return replay.Statement{}, Refusal(q.SQL, err)
+	}
+	if err := f.claim(plan); err != nil {
+		return replay.Statement{}, err
+	}
+	f.sorted = plan.Sorted
+	s := replay.Statement{Params: q.Params}
+	if f.cfg != nil {
+		s.Settings = plan.Settings
+	}
+	if f.cfg != nil || len(f.Engines) == 0 {
+		s.SearchPath = plan.SearchPath
+	}
+	if f.Hoist {
+		s.Hoist = replay.NewHoisting(f.noiseFunctions())
+	}
+	for _, schema := range f.schemas() {
+		text := q.SQL
+		if len(f.Engines) < 2 { // else each sees its own copy only
+			if text, err = plan.For(schema); err != nil {
+				return s, err
+			}
+		}
+		s.Worlds = append(s.Worlds, text)
+	}
+	return s, nil
+}
+
+// rewriteOptions are those of dpwatch run with a configuration; without one, or with --from, every table with a copy in D0
+// is protected, and every function is allowed.
+func (f *AuditOptions) rewriteOptions(ctx context.Context, player *replay.Player) (opt rewrite.Options, err error) {
+	if f.cfg != nil && !f.Given["from"] {
+		opt = rewriteOptions(*f.cfg)
+		if opt.ShadowPath = nil; len(f.Engines) == 0 {
+			opt.ShadowPath = f.SearchPath
+		}
+		if dsn := f.cfg.Privacy.Catalog; dsn != "" {
+			if opt.Source, err = catalog.Read(ctx, dsn.Reveal(), catalogTimeout); err != nil {
+				return opt, fmt.Errorf("privacy.catalog: %w", err)
+			}
+		}
+	} else {
+		names, err := player.Tables(ctx, f.D0)
+		if err != nil {
+			return opt, err
+		}
+		if len(names) == 0 {
+			return opt, player.NoTables(ctx, f.D0)
+		}
+		opt = rewrite.Options{SearchPath: append([]string{f.From}, f.SearchPath...), AllowFunctions: []string{rewrite.AnyFunction}}
+		for _, name := range names {
+			opt.Protected = append(opt.Protected, rewrite.Table{Schema: f.From, Name: name})
+		}
+	}
+	opt.MaxBytes, opt.Neighbours = MaxSQLBytes, f.schemas()
+	// A view or a function that reads one world only would make both answers the same, and look private.
+	opt.Shadow, err = catalog.Read(ctx, f.DSN, catalogTimeout)
+	return opt, err
+}
+
+// claim takes what the query claims by the configuration, unless --epsilon says otherwise.
+func (f *AuditOptions) claim(plan *rewrite.Plan) error {
+	if f.Given["epsilon"] {
+		return nil
+	}
+	if plan.Claim == nil {
+		return errors.New("the configuration claims no epsilon for this query: give --epsilon, or add the query's function to claims.functions, a rule, or claims.default")
+	}
+	f.Epsilon, f.source = plan.Claim.Epsilon, plan.Claim.Source
+	if !f.Given["delta"] {
+		f.Delta = plan.Claim.Delta
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/common/expfmt"
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/link"
+	"github.com/dpwatch/dpwatch/internal/sqltext"
+	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/replay/gentle"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// speakEvery is how often the auditor tells the relay what it knows; it also shows that it is alive.
+const speakEvery = 500 * time.Millisecond
+
+// RunAuditor audits what comes over the link until the relay closes it.
+func RunAuditor(ctx context.Context, env Environment, conn net.Conn) error {
+	defer conn.Close() //nolint:errcheck // the process ends
+	in, out := link.NewReader(conn), link.NewWriter(conn)
+	c, err := greeted(in)
+	if err != nil {
+		return err
+	}
+	log, err := NewLogger(env.Stderr, c.Log.Level)
+	if err != nil {
+		return err
+	}
+	log = log.Named("auditor")
+	registry, err := newRegistry(c)
+	if err != nil {
+		return err
+	}
+	debug.SetMemoryLimit(int64(c.Audit.Memory))
+	gate := newGate(c)
+	announce := announcer(out)
+	auditor, err := newAuditor(c, gate, announce, log, registry)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	group.Go(func() {
+		if err := auditor.Run(ctx); err != nil {
+			log.Error("auditor", zap.Error(err))
+		}
+	})
+	group.Go(func() { speak(ctx, out, auditor, registry, log) })
+	group.Go(func() { applyDefaultPace(ctx, c, gate, log) })
+	err = take(in, auditor, gate, log)
+	stop()
+	group.Wait()
+	tell(out, auditor, registry, log) // the last word
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// newRegistry returns the registry of the auditor's metrics, with those of its process.
+func newRegistry(c config.Config) (*prometheus.Registry, error) {
+	registry := prometheus.NewRegistry()
+	limit := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "dpwatch_auditor_memory_limit_bytes", Help: "Soft limit on the memory that Go manages in the auditor process.",
+	})
+	limit.Set(float64(c.Audit.Memory))
+	heap := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "dpwatch_auditor_memory_bytes", Help: "Memory that Go manages in the auditor process: what audit.memory limits.",
+	}, goMemory)
+	for _, collector := range []prometheus.Collector{
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{Namespace: "dpwatch_auditor"}), limit, heap,
+	} {
+		if err := registry.Register(collector); err != nil {
+			return nil, err
+		}
+	}
+	return registry, nil
+}
+
+// goMemory returns the bytes that runtime/debug.SetMemoryLimit limits.
+func goMemory() float64 {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	return float64(samples[0].Value.Uint64() - samples[1].Value.Uint64())
+}
+
+// greeted reads the configuration, which comes first. This process has no Environment to read it with.
+func greeted(in *link.Reader) (config.Config, error) {
+	kind, payload, err := in.Next()
+	if err != nil {
+		return config.Config{}, fmt.Errorf("auditor: no configuration from the relay: %w", err)
+	}
+	if kind != link.Hello {
+		return config.Config{}, fmt.Errorf("auditor: the relay began with a frame of kind %q, not with the configuration", kind)
+	}
+	c, err := config.DecodeResolved(payload)
+	if err != nil {
+		return c, fmt.Errorf("auditor: configuration from the relay: %w", err)
+	}
+	return c, nil
+}
+
+// take hands captured queries to the auditor until the link ends. It never waits for one to be parsed, so that the link does
+// not fill with a flood of one kind of query.
+func take(in *link.Reader, auditor *audit.Auditor, gate *gentle.Gate, log *zap.Logger) error {
+	for {
+		kind, payload, err := in.Next()
+		if err != nil {
+			return err
+		}
+		if kind == link.Pause && len(payload) == 1 {
+			gate.Pause(payload[0] == 1)
+		}
+		if kind != link.Query {
+			continue
+		}
+		q, err := capture.DecodeBinary(payload)
+		if err != nil {
+			log.Warn("captured query", zap.Error(err))
+			continue
+		}
+		auditor.Offer(q)
+	}
+}
+
+// announcer returns the function that tells the relay, before and after, that the SQL library reads a statement: its shape is
+// what the relay sets aside if this process ends meanwhile. A relay that is gone is seen by take.
+func announcer(out *link.Writer) func(sql string) (done func()) {
+	return func(sql string) func() {
+		hash := sqltext.Shape(sql)
+		_ = out.Send(link.Begin, hash[:])
+		return func() { _ = out.Send(link.End, hash[:]) }
+	}
+}
+
+func speak(ctx context.Context, out *link.Writer, auditor *audit.Auditor, registry *prometheus.Registry, log *zap.Logger) {
+	tick := time.NewTicker(speakEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			tell(out, auditor, registry, log)
+		}
+	}
+}
+
+func tell(out *link.Writer, auditor *audit.Auditor, registry *prometheus.Registry, log *zap.Logger) {
+	status, err := json.Marshal(auditor.Status())
+	if err != nil {
+		log.Error("write status", zap.Error(err))
+		return
+	}
+	_ = out.Send(link.Status, status) // a relay that is gone is seen by take
+	families, err := registry.Gather()
+	if err != nil {
+		log.Error("gather metrics", zap.Error(err))
+		return
+	}
+	var text bytes.Buffer
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(&text, f); err != nil {
+			log.Error("write metrics", zap.Error(err))
+			return
+		}
+	}
+	_ = out.Send(link.Metrics, text.Bytes())
+}
+
+// newAuditor translates the configuration to each stage's options.
+func newAuditor(c config.Config, gate *gentle.Gate, announce func(string) func(), log *zap.Logger, registry *prometheus.Registry) (*audit.Auditor, error) {
+	rewriter, err := rewrite.New(rewriteOptions(c))
+	if err != nil {
+		return nil, err
+	}
+	options := replayOptions(c, gate)
+	options.Warn = func(text string) { log.Warn("engine", zap.String("warning", text)) }
+	player, err := replay.New(options)
+	if err != nil {
+		return nil, err
+	}
+	sender, err := alert.New(log.Named("alert"), registry)
+	if err != nil {
+		return nil, err
+	}
+	return audit.New(audit.Options{
+		Rewriter: rewriter, Renew: catalogs(c), RenewEvery: time.Duration(c.Privacy.CatalogRefresh), Player: player, Gate: gate, D0: c.Shadow.D0, D1: c.Shadow.D1, Tables: bareNames(c.Privacy.Protected),
+		Hoist: c.Audit.Hoist, NoiseFunctions: noiseFunctions(c),
+		OwnText: len(c.Shadow.Worlds) > 0,
+		Family:  c.Audit.ErrorRate == config.Family,
+		Analysis: analysis.Options{
+			Confidence: c.Audit.Confidence, MaxTrials: c.Audit.MaxTrials,
+			PriorOdds: c.Audit.PriorOdds, BreachOdds: c.Audit.BreachOdds,
+			Deterministic: analysis.DeterministicPolicy(c.Audit.Deterministic),
+		},
+		VaryText:    c.Audit.Confirm.VaryText,
+		BatchTrials: c.Audit.BatchTrials, TurnTrials: turnTrials, Workers: c.Audit.Workers, MaxAudits: c.Audit.MaxAudits, PerShape: c.Audit.MaxPerShape, Memory: int64(c.Audit.Memory) / 2,
+		RetryAfter: time.Duration(c.Audit.RetryAfter), ShowSQL: c.Log.SQL, ShowValues: c.Log.Values,
+		Announce: announce, Route: routes(&c), OnFinding: sender.Send, Logger: log, Metrics: registry, Now: time.Now, Seed: rand.Uint64,
+	})
+}

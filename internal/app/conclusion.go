@@ -1,0 +1,130 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/replay"
+)
+
+// Conclusion is what a command found out: its JSON is the contract with scripts.
+type Conclusion struct {
+	analysis.Report
+	SQL *audit.SQLPair `json:"sql,omitempty"`
+	// Neighbour is the schema that the report is about, Neighbours what each of several showed.
+	Neighbour  string            `json:"neighbour,omitempty"`
+	Neighbours []audit.Neighbour `json:"neighbours,omitempty"`
+	// Hoisting is nil where it is switched off, and where nothing was replayed.
+	Hoisting *replay.HoistReport `json:"hoisting,omitempty"`
+	// Input says how recorded results were read; nil where results come from replays.
+	Input *InputReport `json:"input,omitempty"`
+}
+
+// Shown returns the conclusion with the values of rows, or without.
+func (c Conclusion) Shown(values bool) Conclusion {
+	if values {
+		c.Report = c.Report.Reveal()
+	}
+	return c
+}
+
+// Write writes the conclusion as text.
+func (c Conclusion) Write(w io.Writer) error {
+	r := c.Report
+	var b strings.Builder
+	fmt.Fprintln(&b, sentence(r))
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(table, "  %s\t%s\n", name, fmt.Sprintf(format, args...))
+	}
+	row("claimed", "epsilon %g, delta %g (%s)", float64(r.Claimed.Epsilon), r.Claimed.Delta, r.Claimed.Source)
+	if c.Input != nil {
+		row("D0 read as", "%s", describeInput(c.Input.D0))
+		row("D1 read as", "%s", describeInput(c.Input.D1))
+		if seed := c.Input.Seed; seed != nil {
+			row("order", "random, seed %d", *seed)
+		}
+	}
+	row("trials", "%d on D0, %d on D1", r.Trials.D0, r.Trials.D1)
+	if len(c.Neighbours) > 1 {
+		row("neighbour", "%s shows most, of %d", c.Neighbour, len(c.Neighbours))
+	}
+	row("epsilon lower bound", "%s at confidence %g", Number(r.EpsilonLower), r.Confidence)
+	row("epsilon estimate", "%s (buckets, no confidence statement)", Number(r.EpsilonEstimate))
+	row("evidence", "%s nats", Number(r.WealthLog))
+	if r.DetectedAt != nil {
+		row("found after", "%d pairs", *r.DetectedAt)
+	}
+	if c := r.Confirmation; c != nil {
+		row("confirmation", "%s after %d pairs on fresh sessions (%d pairs before)", strings.ReplaceAll(string(c.State), "_", " "), c.Pairs, c.After)
+	}
+	if d := r.Deterministic; d != nil {
+		row("deterministic", "%s", d.Description)
+	}
+	if cp := r.ClopperPearson; cp != nil {
+		row("fixed budget", "epsilon %s or more (Clopper-Pearson, on %d trials a side)", Number(cp.Epsilon), cp.Trials)
+	}
+	if r.Event != nil {
+		row("event", "%s", r.Event.Description)
+		row("probability of it", "about %.3g on D0, %.3g on D1", float64(r.Event.D0), float64(r.Event.D1))
+	}
+	if odds := float64(r.Attacker.PosteriorOdds); !math.IsNaN(odds) {
+		row("attacker's odds", "%.3g before, %.3g after this event (breached: %t)", r.Attacker.PriorOdds, odds, r.Attacker.Breached)
+	}
+	if least := float64(r.MinimalDetectable); !math.IsNaN(least) {
+		row("would have been found", "a true epsilon of %.3g or more, with 90 %% probability", least)
+	}
+	if h := c.Hoisting; h != nil && h.Hoisted {
+		row("hoisted", "%d of %d rounds, %.3g times as fast", h.HoistedRounds, h.HoistedRounds+h.UnmodifiedRounds, h.SpeedUp)
+	}
+	for _, warning := range r.Warnings {
+		row("note", "%s", warning)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// sentence says the verdict in words.
+func sentence(r analysis.Report) string {
+	switch r.Verdict {
+	case analysis.Violation:
+		if r.Deterministic != nil && r.DetectedAt == nil {
+			return "VIOLATION: the answers of this query are deterministic and differ between D0 and D1; this says nothing about an epsilon." + because(r.Reason)
+		}
+		return fmt.Sprintf("VIOLATION: this query leaks more than the claimed epsilon %g.%s", float64(r.Claimed.Epsilon), because(r.Reason))
+	case analysis.NoEvidence:
+		return "No evidence of a violation within this budget. That is not a proof of privacy." + because(r.Reason)
+	default:
+		return "Inconclusive." + because(r.Reason)
+	}
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " Reason: " + reason + "."
+}
+
+// Number prints a figure; "-" stands for one that there is none of.
+func Number(v analysis.Float) string {
+	if math.IsNaN(float64(v)) {
+		return "-"
+	}
+	return strconv.FormatFloat(float64(v), 'f', 3, 64)
+}
+
+func refused(claim analysis.Claim, confidence float64, reason string) analysis.Report {
+	r := analysis.Refused(claim, confidence, reason)
+	r.Claimed.Source = "flag"
+	return r
+}

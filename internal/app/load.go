@@ -1,0 +1,52 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/web"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// Load reads and validates a file; every fault of it is in the error. Resolved is the same for the auditor process.
+func Load(env Environment, path string) (config.Config, config.Resolved, error) {
+	data, err := ReadFile(path)
+	if err != nil {
+		return config.Config{}, config.Resolved{}, err
+	}
+	c, resolved, err := config.ParseAndCheck(path, data, env.Getenv)
+	if err != nil {
+		return c, resolved, fmt.Errorf("the configuration has faults:\n%w", err)
+	}
+	// What only the stages can tell; New parses no SQL, so that this is right in the relay process too.
+	if _, err := rewrite.New(rewriteOptions(c)); err != nil {
+		return c, resolved, fmt.Errorf("%s: %w", path, err)
+	}
+	for _, l := range c.Admin.AllListeners() {
+		if l.TokenFile == "" {
+			continue
+		}
+		if err := web.CheckTokenFile(l.TokenFile); err != nil {
+			return c, resolved, fmt.Errorf("%s: admin.token_file: %w", path, err)
+		}
+	}
+	return c, resolved, nil
+}
+
+// ReadFile reads a configuration, without the byte order mark of some editors.
+func ReadFile(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s does not exist: start from examples/dpwatch.yaml", path)
+	case err != nil:
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	case bytes.HasPrefix(data, []byte{0xFF, 0xFE}) || bytes.HasPrefix(data, []byte{0xFE, 0xFF}):
+		return nil, fmt.Errorf("%s is UTF-16: save it as UTF-8", path)
+	}
+	return bytes.TrimPrefix(data, []byte("\uFEFF")), nil
+}

@@ -1,0 +1,94 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/sqlstate"
+	"github.com/dpwatch/dpwatch/replay/gentle"
+)
+
+// sharedShare is the part of the time in which a single connection replays by default where clients use the same server.
+const sharedShare = 0.1
+
+// newGate translates the configuration.
+func newGate(c config.Config) *gentle.Gate {
+	opt := gentle.Options{
+		Rate: c.Audit.Rate, Sessions: c.Audit.Sessions, Slowdown: c.Audit.Slowdown, Share: c.Audit.Share,
+		Guard: gentle.Guard{DSN: c.Shadow.DSN.Reveal(), MaxActive: c.Audit.MaxActive, MaxLag: time.Duration(c.Audit.MaxLag)},
+	}
+	if automaticPace(c) {
+		opt.Share, opt.Default = sharedShare, "audit.share 0.1: whether the shadow database is on the server that clients use is not known yet"
+	}
+	if opt.Sessions == 0 {
+		opt.Sessions = auditConnections * c.Audit.Workers
+	}
+	for _, w := range c.Audit.Windows {
+		opt.Windows = append(opt.Windows, gentle.Window{From: w.From, To: w.To, Zone: w.Zone})
+	}
+	return gentle.New(opt)
+}
+
+// automaticPace reports whether the configuration leaves open how fast trials run.
+func automaticPace(c config.Config) bool {
+	a := c.Audit
+	return a.Share == 0 && a.Rate == 0 && a.Sessions == 0 && a.Slowdown == 0
+}
+
+// clientServers are the servers that clients use, as far as the configuration names them.
+func clientServers(c config.Config) []gentle.Other {
+	var out []gentle.Other
+	for _, route := range c.Proxy.AllRoutes() {
+		out = append(out, gentle.Other{Key: "proxy.upstream", Network: route.Upstream.Network, Address: route.Upstream.Address})
+	}
+	for _, o := range []gentle.Other{{Key: "privacy.catalog", DSN: c.Privacy.Catalog.Reveal()}, {Key: "neighbours.source", DSN: c.Neighbours.Source.Reveal()}} {
+		if o.DSN != "" {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// defaultPace finds the share of the time that holds by default, 0 for no limit, and why. The error is what could not be looked at.
+func defaultPace(ctx context.Context, c config.Config) (share float64, why string, err error) {
+	key, err := gentle.Shared(ctx, c.Shadow.DSN.Reveal(), clientServers(c))
+	switch {
+	case key != "":
+		return sharedShare, "audit.share 0.1: the shadow database is on the server of " + key, nil
+	case err != nil: // the message of a connection names hosts and users, which the log may show, and the open API may not
+		return sharedShare, "audit.share 0.1: whether the shadow database is on the server that clients use could not be looked at (the log says why); set audit.share", err
+	}
+	return 0, "no limit: the shadow database is not on a server that the configuration names for clients", nil
+}
+
+// repeatDefault is how often a default is looked for again that could not be found.
+const repeatDefault = time.Minute
+
+// applyDefaultPace gives the gate the default that applies, if the configuration leaves it open.
+func applyDefaultPace(ctx context.Context, c config.Config, gate *gentle.Gate, log *zap.Logger) {
+	if !automaticPace(c) {
+		return
+	}
+	last := ""
+	for ctx.Err() == nil {
+		share, why, err := defaultPace(ctx, c)
+		if ctx.Err() != nil {
+			return
+		}
+		if why != last {
+			gate.SetShare(share, why)
+			log.Info("pace of replays", zap.String("default", why), zap.Error(sqlstate.Withhold(err)))
+			last = why
+		}
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(repeatDefault):
+		}
+	}
+}

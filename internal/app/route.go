@@ -1,0 +1,172 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/proxy"
+)
+
+// route is one engine, the proxy in front of it, and where clients connect.
+type route struct {
+	cfg       config.Route
+	server    *proxy.Server
+	listeners []net.Listener
+}
+
+// sessionIDBits is how many bits of a session's number are its own; those above are its route's.
+const sessionIDBits = 48
+
+// newRoute makes the number-th route. The queries of its sessions that may concern the auditor go to sink.
+func newRoute(c *config.Config, number int, sink proxy.Sink, log *zap.Logger) (*route, error) {
+	p := &c.Proxy
+	cfg := p.AllRoutes()[number]
+	log = log.With(zap.String("route", cfg.Name))
+	server, err := proxy.New(proxy.Options{
+		Upstream:    proxy.Address{Network: cfg.Upstream.Network, Address: cfg.Upstream.Address},
+		ClientTLS:   clientTLS(cfg.TLS),
+		UpstreamTLS: upstreamTLS(cfg.UpstreamTLS), ProxyProtocol: prefixes(cfg.ProxyProtocol),
+		SessionIDBase: uint64(number) << sessionIDBits,
+		Capture:       p.Capture, Sink: sink, Interesting: capture.Mentions(interestingNames(c)),
+		MaxSessions: p.MaxSessions, StartupTimeout: time.Duration(p.StartupTimeout),
+		DrainTimeout: time.Duration(p.DrainTimeout), DialTimeout: time.Duration(p.DialTimeout),
+		KeepAlive: time.Duration(p.KeepAlive), IdleTimeout: time.Duration(p.IdleTimeout),
+		CaptureBudgetBytes: int(p.CaptureBudget), MaxStatementBytes: int(p.MaxStatement),
+		Logger: log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("route %s: %w", cfg.Name, err)
+	}
+	return &route{cfg: cfg, server: server}, nil
+}
+
+// routes tells by a session's number which engine it went to; nil where there is only one.
+func routes(c *config.Config) func(capture.Query) string {
+	all := c.Proxy.AllRoutes()
+	if len(all) < 2 {
+		return nil
+	}
+	return func(q capture.Query) string {
+		if number := q.SessionID >> sessionIDBits; number < uint64(len(all)) {
+			return all[number].Name
+		}
+		return ""
+	}
+}
+
+func clientTLS(t config.TLS) proxy.ClientTLS {
+	return proxy.ClientTLS{
+		Mode: proxy.TLSMode(t.Mode), CertFile: t.Certificate, KeyFile: t.Key, ClientCAFile: t.ClientCA,
+		AssumeSameCertificate: t.SameCertificate == "assume",
+	}
+}
+
+func upstreamTLS(t config.UpstreamTLS) proxy.UpstreamTLS {
+	return proxy.UpstreamTLS{
+		Mode: proxy.UpstreamTLSMode(t.Mode), CAFile: t.CA, CertFile: t.Certificate, KeyFile: t.Key, ServerName: t.ServerName,
+	}
+}
+
+func prefixes(networks []config.Network) []netip.Prefix {
+	out := make([]netip.Prefix, len(networks))
+	for i, n := range networks {
+		out[i] = n.Prefix()
+	}
+	return out
+}
+
+// check refuses a combination of TLS that clients could not authenticate through. An engine that is away now
+// is no reason not to start: then each session is checked.
+func (r *route) check(log *zap.Logger) error {
+	err := r.server.CheckUpstream(context.Background())
+	var away *proxy.UpstreamError
+	if errors.As(err, &away) {
+		log.Warn("whether the proxy's certificate is the engine's will be checked with each session",
+			zap.String("route", r.cfg.Name), zap.Error(err))
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("route %s: %w (tls.same_certificate: assume)", r.cfg.Name, err)
+	}
+	return nil
+}
+
+// listen opens the route's listeners.
+func (r *route) listen() error {
+	for _, a := range r.cfg.Listen {
+		l, err := listen(a, socketMode)
+		if err != nil {
+			return fmt.Errorf("proxy.listen %s: %w: choose another address or stop what uses it", a, err)
+		}
+		r.listeners = append(r.listeners, l)
+	}
+	return nil
+}
+
+func (r *route) close() {
+	for _, l := range r.listeners {
+		_ = l.Close()
+	}
+}
+
+// socketMode lets every local user connect, as PostgreSQL's own sockets do; who they are is for the engine to ask.
+const socketMode = 0o777
+
+// listen opens one address; mode is for a Unix socket. A socket that a killed process left behind is replaced.
+func listen(a config.Address, mode os.FileMode) (net.Listener, error) {
+	if a.Network != "unix" {
+		return net.Listen(family(a), a.Address)
+	}
+	if err := removeStale(a.Address); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("unix", a.Address)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(a.Address, mode); err != nil {
+		_ = l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// family returns the network of an address: with tcp, 0.0.0.0 would mean IPv6 as well.
+func family(a config.Address) string {
+	host, _, err := net.SplitHostPort(a.Address)
+	if ip, parseErr := netip.ParseAddr(host); err == nil && parseErr == nil && ip.Is4() {
+		return "tcp4"
+	}
+	return a.Network
+}
+
+// removeStale removes a socket on which nobody listens, and nothing else.
+func removeStale(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil || info.Mode().Type() != fs.ModeSocket {
+		return err
+	}
+	conn, err := net.DialTimeout("unix", path, time.Second)
+	if err == nil {
+		_ = conn.Close()
+		return nil // the listener's own error will tell
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return os.Remove(path)
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/dpwatch/dpwatch/config"
+)
+
+// Target is an admin listener of a running dpwatch.
+type Target struct {
+	address config.Address
+	tls     bool
+}
+
+// Nearest returns the listener that is least likely to be out of reach or busy: a Unix socket, then a loopback address, then any.
+func Nearest(file string, listeners []config.AdminListener) (Target, error) {
+	var best Target
+	rank := func(a config.Address) int {
+		switch {
+		case a.IsZero():
+			return 0
+		case a.Network == "unix":
+			return 3
+		case a.Loopback():
+			return 2
+		}
+		return 1
+	}
+	for _, l := range listeners {
+		for _, a := range l.Listen {
+			if rank(a) > rank(best.address) {
+				best = Target{address: a, tls: l.TLS != config.AdminTLS{}}
+			}
+		}
+	}
+	if best.address.IsZero() {
+		return best, fmt.Errorf("%s has no admin.listen: set it, 127.0.0.1:9188, say, or unix:/path", file)
+	}
+	return best, nil
+}
+
+// ParseTarget reads host:port, unix:/path, or a URL.
+func ParseTarget(text string) (Target, error) {
+	var t Target
+	if scheme, rest, ok := strings.Cut(text, "://"); ok {
+		u, err := url.Parse(text)
+		if err != nil || scheme != "http" && scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" {
+			return t, fmt.Errorf("--address %q: write http://host:port or https://host:port", text)
+		}
+		t.tls, text = scheme == "https", strings.TrimRight(rest, "/")
+	}
+	var err error
+	if t.address, err = config.ParseAddress(text); err != nil {
+		return t, fmt.Errorf("--address: %w", err)
+	}
+	if t.address.IsZero() {
+		return t, errors.New("--address is empty: write host:port or unix:/path")
+	}
+	return t, nil
+}
+
+// maxHealthAnswer is how much of a refusal is shown.
+const maxHealthAnswer = 512
+
+// Ask returns nil if the listener answers 200.
+func (t Target) Ask(ctx context.Context, path string) error {
+	network, address := t.address.Network, t.address.Address
+	if network == "tcp" {
+		var err error
+		if address, err = dialable(address); err != nil {
+			return err
+		}
+	}
+	client := http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			DisableKeepAlives: true,
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				var d net.Dialer
+				return d.DialContext(ctx, network, address)
+			},
+			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}, //nolint:gosec // nothing secret is sent; see the command's help
+		},
+	}
+	scheme, host := "http", "localhost"
+	if t.tls {
+		scheme = "https"
+	}
+	if network == "tcp" {
+		host = address
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+host+path, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := client.Do(req)
+	if err != nil {
+		var detail *url.Error
+		if errors.As(err, &detail) {
+			err = detail.Err
+		}
+		return fmt.Errorf("%s does not answer: %w", t.address, err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusOK {
+		return nil
+	}
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxHealthAnswer))
+	return fmt.Errorf("%s answers %s: %s", t.address, answer.Status, strings.TrimSpace(string(text)))
+}
+
+// dialable returns where to connect for an address to listen on: 0.0.0.0 and [::] stand for this machine.
+func dialable(address string) (string, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", err
+	}
+	if port == "0" {
+		return "", fmt.Errorf("%s: port 0 is another port at each start: choose one, or use --address", address)
+	}
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case host == "" || err == nil && ip == netip.IPv4Unspecified():
+		host = "127.0.0.1"
+	case err == nil && ip.IsUnspecified():
+		host = "::1"
+	}
+	return net.JoinHostPort(host, port), nil
+}

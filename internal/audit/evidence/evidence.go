@@ -1,0 +1,210 @@
+// Package evidence holds what the trials of one query show: rounds in, reports out. It is the only user of package analysis among
+// the stages that replay queries or read recorded results, so that all of them judge alike. It is pure: no I/O, no clock, no randomness.
+package evidence
+
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/outcome"
+	"github.com/dpwatch/dpwatch/internal/withheld"
+)
+
+// Evidence compares the outcomes of one query on D0 with those on each neighbour. A violation that the first trials show is a
+// suspicion: it is reported when fresh trials have confirmed it, without hoisting and each in its own session (see Confirm). An
+// Evidence is not safe for concurrent use.
+type Evidence struct {
+	audits   []*analysis.Audit  // by neighbour
+	drifts   []analysis.Drift   // of D0 and of each neighbour; nil = the order of the outcomes means nothing
+	before   []*analysis.Report // during a confirmation: the reports of the neighbours that are not confirmed; nil = it is confirmed
+	budget   int                // of a confirmation, in pairs
+	trials   int
+	failure  string // the SQLSTATE of all trials, or ""
+	recorded bool
+}
+
+// confirmBudget is how many times audit.max_trials a confirmation may take at most; see analysis.ConfirmationBudget.
+const confirmBudget = 2
+
+// New begins the audit of a claim. opt applies to each neighbour. The error is an *analysis.InfeasibleError for a claim that no
+// number of trials can contradict.
+func New(claim analysis.Claim, opt analysis.Options, neighbours int) (*Evidence, error) {
+	e := &Evidence{drifts: make([]analysis.Drift, 1+neighbours), budget: confirmBudget * opt.MaxTrials}
+	for range neighbours {
+		a, err := analysis.New(claim, opt)
+		if err != nil {
+			return nil, err
+		}
+		e.audits = append(e.audits, a)
+	}
+	return e, nil
+}
+
+// Recorded says that the outcomes are read from files: in the order of their execution, or in random order, which shows no drift.
+func (e *Evidence) Recorded(inOrder bool) {
+	e.recorded = true
+	if !inOrder {
+		e.drifts = nil
+	}
+}
+
+// Add takes one round: the outcomes on D0 and on each neighbour; of neighbours that Settled lists, the outcome is not used.
+func (e *Evidence) Add(round []outcome.Outcome) {
+	e.count(0, round[0])
+	for i, a := range e.audits {
+		if e.settled(i) {
+			continue
+		}
+		e.count(i+1, round[i+1])
+		a.Add(round[0], round[i+1])
+	}
+}
+
+func (e *Evidence) count(world int, o outcome.Outcome) {
+	if e.drifts != nil {
+		e.drifts[world].Add(o)
+	}
+	if e.trials++; e.trials == 1 {
+		e.failure = o.SQLState
+	} else if o.SQLState != e.failure {
+		e.failure = ""
+	}
+}
+
+// Report returns what one neighbour shows.
+func (e *Evidence) Report(i int) analysis.Report {
+	if e.settled(i) {
+		return *e.before[i]
+	}
+	r := e.audits[i].Report()
+	if e.drifts != nil {
+		r = analysis.Temper(r, &e.drifts[0], &e.drifts[i+1])
+	}
+	if e.failure != "" && !e.recorded {
+		r.Warnings = append(r.Warnings, withheld.Sprintf("every trial failed with SQLSTATE %s: try the query with psql in the shadow database, as the replay role", e.failure))
+	}
+	return r
+}
+
+// Audit returns the audit of one neighbour, for figures.
+func (e *Evidence) Audit(i int) *analysis.Audit { return e.audits[i] }
+
+// Decided reports whether further rounds cannot change the verdict: one neighbour is enough for a violation, and the budget is the
+// same for all. A confirmation goes on while it may still confirm one.
+func (e *Evidence) Decided() bool {
+	some, all := false, true
+	for i, a := range e.audits {
+		if e.settled(i) {
+			continue
+		}
+		some, all = some || a.Decided(), all && a.Decided()
+	}
+	if !e.Confirming() || !some {
+		return some
+	}
+	return all || e.Found()
+}
+
+// Found reports whether a neighbour shows a violation: a suspicion before a confirmation, a verdict in one.
+func (e *Evidence) Found() bool {
+	for i, a := range e.audits {
+		if !e.settled(i) && a.Decided() && e.Report(i).Verdict == analysis.Violation {
+			return true
+		}
+	}
+	return false
+}
+
+// Confirming reports whether a confirmation has begun.
+func (e *Evidence) Confirming() bool { return e.before != nil }
+
+// settled reports whether a confirmation is not about a neighbour.
+func (e *Evidence) settled(i int) bool { return e.before != nil && e.before[i] != nil }
+
+// Confirm begins the confirmation of what Found reports: from now on, Add takes trials each of which had its own session. What
+// hoisted trials show is confirmed at the error rate of the audit, so that this rate does not depend on hoisting.
+func (e *Evidence) Confirm(hoisted bool) error {
+	level := float64(analysis.ConfirmationLevel)
+	if hoisted {
+		level = 1
+	}
+	before := make([]*analysis.Report, len(e.audits))
+	for i, a := range e.audits {
+		r := e.Report(i)
+		if r.Verdict != analysis.Violation {
+			before[i] = &r
+			continue
+		}
+		if err := a.Confirm(min(analysis.ConfirmationBudget(r.Trials.D0), e.budget), level); err != nil {
+			return err
+		}
+	}
+	e.before, e.drifts = before, make([]analysis.Drift, len(e.drifts))
+	return nil
+}
+
+// Settled says for each world, D0 first, whether a confirmation does without its trials; nil before a confirmation.
+func (e *Evidence) Settled() []bool {
+	if !e.Confirming() {
+		return nil
+	}
+	worlds := make([]bool, 1+len(e.audits))
+	for i := range e.audits {
+		worlds[i+1] = e.settled(i)
+	}
+	return worlds
+}
+
+// Wealth returns the largest log-wealth of all neighbours, 0 at least.
+func (e *Evidence) Wealth() float64 {
+	most := 0.0
+	for i := range e.audits {
+		if w := float64(e.Report(i).WealthLog); !math.IsNaN(w) {
+			most = max(most, w)
+		}
+	}
+	return most
+}
+
+// Size returns about how many bytes of memory the evidence holds.
+func (e *Evidence) Size() int {
+	n := 0
+	for i := range e.drifts {
+		n += e.drifts[i].Size()
+	}
+	for _, a := range e.audits {
+		n += a.Size()
+	}
+	return n
+}
+
+// Worst returns the neighbour that matters most, and the reports of all.
+func (e *Evidence) Worst() (neighbour int, reports []analysis.Report) {
+	reports = make([]analysis.Report, len(e.audits))
+	for i := range reports {
+		reports[i] = e.Report(i)
+	}
+	return Worst(reports), reports
+}
+
+// Worst returns the index of the report that matters most: a violation first, then one that is or was being confirmed, then the
+// highest lower bound.
+func Worst(reports []analysis.Report) int {
+	worst := 0
+	for i := range reports {
+		if worse(&reports[i], &reports[worst]) {
+			worst = i
+		}
+	}
+	return worst
+}
+
+func worse(a, b *analysis.Report) bool {
+	if (a.Verdict == analysis.Violation) != (b.Verdict == analysis.Violation) {
+		return a.Verdict == analysis.Violation
+	}
+	if (a.Confirmation != nil) != (b.Confirmation != nil) {
+		return a.Confirmation != nil
+	}
+	return a.EpsilonLower > b.EpsilonLower
+}

@@ -1,0 +1,49 @@
+package audit
+
+import (
+	"context"
+
+	"github.com/dpwatch/dpwatch/internal/audit/evidence"
+	"github.com/dpwatch/dpwatch/replay"
+)
+
+// gather adds the rounds of a run to the evidence, in batches of at least so many, until it is decided or shows a violation, or
+// until more returns false. more is called after each batch.
+func gather(ctx context.Context, run *replay.Run, rounds int, e *evidence.Evidence, more func(replay.Batch) bool) error {
+	for batch, err := range run.Stream(ctx, rounds) {
+		if err != nil {
+			return err
+		}
+		for _, round := range batch.Rounds {
+			if e.Decided() {
+				break
+			}
+			e.Add(round)
+		}
+		if !more(batch) || e.Decided() {
+			break
+		}
+	}
+	return nil
+}
+
+// confirm begins the confirmation of the violation that the evidence shows, without hoisting. before is how many hoisted rounds
+// the query had when the evidence began.
+func confirm(e *evidence.Evidence, hoist *replay.Hoisting, before int) error {
+	hoisted := hoist != nil && hoist.Report().HoistedRounds > before
+	if err := e.Confirm(hoisted); err != nil {
+		return err
+	}
+	if hoisted {
+		hoist.Stop("hoisted trials show a violation, which is confirmed on whole trials")
+	}
+	return nil
+}
+
+// separation says how the next trials are replayed: nil before a confirmation.
+func separation(e *evidence.Evidence, varyText bool) *replay.Separation {
+	if !e.Confirming() {
+		return nil
+	}
+	return &replay.Separation{VaryText: varyText, Skip: e.Settled()}
+}

@@ -1,0 +1,106 @@
+package audit
+
+import (
+	"context"
+	"crypto/rand"
+	mathrand "math/rand/v2"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit/evidence"
+	"github.com/dpwatch/dpwatch/replay"
+)
+
+// Once is the audit of one query, from its first trial to its verdict without a pause: dpwatch audit. The trials, the evidence and
+// the confirmation are those of an Auditor.
+type Once struct {
+	Player    *replay.Player
+	Copies    *Copies
+	Statement replay.Statement // one text for each world, D0 first
+	Claim     analysis.Claim
+	Analysis  analysis.Options // Confidence is for all neighbours together
+	VaryText  bool             // see replay.Separation
+
+	// Begin is called before the first trials, and again where they begin again without hoisting, for the reason given.
+	Begin func(again error)
+	// Confirming is called before the confirmation begins.
+	Confirming func()
+	// Progress is called after each batch of rounds.
+	Progress func(rounds int)
+}
+
+// How many rounds are asked for at a time, at least. Separate trials take longer.
+const (
+	onceBatch    = 25
+	confirmBatch = 8
+)
+
+// Evidence returns an empty Evidence. The error rate is shared among the neighbours: that is sound although they share the trials on D0.
+func (o *Once) Evidence() (*evidence.Evidence, error) {
+	neighbours := len(o.Statement.Worlds) - 1
+	opt := o.Analysis
+	opt.Confidence, opt.Salt = 1-(1-opt.Confidence)/float64(neighbours), rand.Text()
+	return evidence.New(o.Claim, opt, neighbours)
+}
+
+// Run replays the query until it is decided. The error is an *analysis.InfeasibleError for a claim that cannot be audited.
+func (o *Once) Run(ctx context.Context) (*evidence.Evidence, error) {
+	e, err := o.Evidence()
+	if err != nil {
+		return nil, err
+	}
+	hoist := o.Statement.Hoist
+	before := 0
+	o.Begin(nil)
+	err = o.first(ctx, e)
+	if differ := hoist.Disagreed(); differ != nil {
+		if e, err = o.Evidence(); err != nil {
+			return nil, err
+		}
+		before = hoist.Report().HoistedRounds
+		o.Begin(differ)
+		err = o.first(ctx, e)
+	}
+	if err == nil && e.Found() {
+		if err = confirm(e, hoist, before); err == nil {
+			o.Confirming()
+			err = o.gather(ctx, e, confirmBatch, func(*replay.Run) error { return nil })
+		}
+	}
+	return e, o.Copies.Explain(ctx, err)
+}
+
+// first replays the first trials, and has hoisting verified where they show a violation.
+func (o *Once) first(ctx context.Context, e *evidence.Evidence) error {
+	return o.gather(ctx, e, onceBatch, func(run *replay.Run) error {
+		if !e.Found() {
+			return nil
+		}
+		return run.Verify(ctx)
+	})
+}
+
+// gather replays rounds until the evidence is decided; then is called before the sessions are closed.
+func (o *Once) gather(ctx context.Context, e *evidence.Evidence, rounds int, then func(*replay.Run) error) error {
+	s := o.Statement
+	s.Separate = separation(e, o.VaryText)
+	run, err := o.Player.Start(s, mathrand.Uint64())
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	var replaced error
+	err = gather(ctx, run, rounds, e, func(batch replay.Batch) bool {
+		o.Progress(len(batch.Rounds))
+		if !e.Decided() {
+			replaced = o.Copies.due(ctx)
+		}
+		return replaced == nil
+	})
+	if err == nil {
+		err = replaced
+	}
+	if err == nil {
+		err = then(run)
+	}
+	return err
+}

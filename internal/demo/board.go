@@ -1,0 +1,191 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/showcase"
+	"github.com/dpwatch/dpwatch/internal/terminal"
+)
+
+// board follows the audits of the planted queries. The client's sessions carry the query's name as
+// application_name: that is how an audit is matched with what was planted.
+type board struct {
+	planted []showcase.Query
+	changed chan struct{} // capacity 1
+
+	mu     sync.Mutex // guards status
+	status audit.Status
+}
+
+func newBoard(queries []showcase.Query) *board {
+	return &board{planted: queries, changed: make(chan struct{}, 1)}
+}
+
+// Update takes the auditor's status as JSON.
+func (b *board) Update(data []byte) {
+	var s audit.Status
+	if json.Unmarshal(data, &s) != nil {
+		return
+	}
+	b.mu.Lock()
+	b.status = s
+	b.mu.Unlock()
+	select {
+	case b.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (b *board) snapshot() (audit.Status, map[string]audit.Entry) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	byName := make(map[string]audit.Entry, len(b.status.Audits))
+	for _, e := range b.status.Audits {
+		byName[e.App] = e
+	}
+	return b.status, byName
+}
+
+// progressOf returns how many planted DP queries are decided, how many there are, and the trials so far.
+func (b *board) progressOf() (decided, total, trials int) {
+	_, byName := b.snapshot()
+	for _, q := range b.planted {
+		if q.WantVerdict == "" {
+			continue
+		}
+		total++
+		e, ok := byName[q.Name]
+		if ok && e.State == audit.Decided {
+			decided++
+		}
+		if ok && e.Report != nil {
+			trials += e.Report.Trials.D0
+		}
+	}
+	return decided, total, trials
+}
+
+// Wait shows progress until every planted DP query is decided.
+func (b *board) Wait(ctx context.Context, screen *terminal.Screen, maxTrials int) error {
+	defer screen.Done()
+	began := time.Now()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		decided, total, trials := b.progressOf()
+		screen.Progress(decided, total, trials, time.Since(began))
+		if decided == total {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-b.changed:
+		case <-tick.C:
+		}
+	}
+}
+
+// Line is one planted query and what was found.
+type Line struct {
+	Name     string           `json:"name"`
+	Note     string           `json:"note"`
+	Planted  string           `json:"planted"` // verdict, or "not audited"
+	Found    string           `json:"found"`
+	AsWanted bool             `json:"as_planted"`
+	Report   *analysis.Report `json:"report,omitempty"`
+	Trouble  string           `json:"trouble,omitempty"`
+}
+
+// Result is the outcome of the demo.
+type Result struct {
+	Rows       []Line            `json:"queries"`
+	Skipped    map[string]uint64 `json:"skipped"`
+	Statements int               `json:"client_statements"`
+	Failures   int               `json:"client_failures"`
+	Auditors   uint64            `json:"auditor_starts"`
+	Seconds    float64           `json:"seconds"`
+	OK         bool              `json:"ok"`
+}
+
+const notAudited = "not audited"
+
+// Result compares what was planted with what was found.
+func (b *board) Result() *Result {
+	status, byName := b.snapshot()
+	r := &Result{Skipped: status.Skipped, OK: true}
+	for _, q := range b.planted {
+		row := Line{Name: q.Name, Note: q.Note, Planted: q.WantVerdict, Found: notAudited}
+		if q.WantVerdict == "" {
+			row.Planted = notAudited
+		}
+		if e, ok := byName[q.Name]; ok {
+			row.Found, row.Report, row.Trouble = e.Verdict, e.Report, e.Trouble
+		}
+		row.AsWanted = row.Planted == row.Found
+		r.OK = r.OK && row.AsWanted
+		r.Rows = append(r.Rows, row)
+	}
+	return r
+}
+
+// Write prints the result; the error carries the exit status.
+func (r *Result) Write(env app.Environment, js bool) error {
+	r.OK = r.OK && r.Failures == 0
+	var err error
+	if js {
+		encoder := json.NewEncoder(env.Stdout)
+		encoder.SetIndent("", "  ")
+		err = encoder.Encode(r)
+	} else {
+		_, err = fmt.Fprint(env.Stdout, r.String())
+	}
+	if err != nil {
+		return err
+	}
+	if !r.OK {
+		return errNotAsPlanted
+	}
+	return nil
+}
+
+// String is the table.
+func (r *Result) String() string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "QUERY\tCLAIM\tSOURCE\tTRIALS\tESTIMATE\tLOWER\tVERDICT\tAS PLANTED")
+	for _, row := range r.Rows {
+		mark := "yes"
+		if !row.AsWanted {
+			mark = "NO, wanted " + row.Planted
+		}
+		if row.Report == nil {
+			fmt.Fprintf(w, "%s\t-\t-\t-\t-\t-\t%s\t%s\n", row.Name, row.Found, mark)
+			continue
+		}
+		p := row.Report
+		fmt.Fprintf(w, "%s\t%g\t%s\t%d\t%s\t%s\t%s\t%s\n",
+			row.Name, float64(p.Claimed.Epsilon), p.Claimed.Source, p.Trials.D0, app.Number(p.EpsilonEstimate), app.Number(p.EpsilonLower), row.Found, mark)
+	}
+	_ = w.Flush() // writes to a strings.Builder
+	for _, row := range r.Rows {
+		if row.Trouble != "" {
+			fmt.Fprintf(&b, "%s: %s\n", row.Name, row.Trouble)
+		}
+	}
+	fmt.Fprintf(&b, "\nThe client ran %d statements through the proxy, %d went wrong. %.0f s.\n", r.Statements, r.Failures, r.Seconds)
+	if r.Auditors > 1 {
+		fmt.Fprintf(&b, "The auditor process was started %d times; the client noticed nothing.\n", r.Auditors)
+	}
+	fmt.Fprintf(&b, "LOWER is certified at confidence %g; ESTIMATE has no confidence statement. No evidence is not a proof of privacy.\n", confidence)
+	return b.String()
+}

@@ -1,0 +1,113 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpwatch/dpwatch/internal/showcase"
+)
+
+// client is an application that asks the same questions again and again, through the proxy.
+type client struct {
+	dsn        string
+	statements int // completed as they should
+	failures   int // not
+}
+
+// pauseBetweenRounds leaves the machine to the audits.
+const pauseBetweenRounds = 300 * time.Millisecond
+
+// Run sends every query, each in a session of its own, round after round until ctx ends. A statement that fails
+// though it should not, or the other way round, is counted; only a proxy that cannot be reached at all is an error.
+func (c *client) Run(ctx context.Context, queries []showcase.Query) error {
+	conns := make([]*pgx.Conn, len(queries))
+	defer func() {
+		for _, conn := range conns {
+			if conn != nil {
+				_ = conn.Close(context.WithoutCancel(ctx))
+			}
+		}
+	}()
+	for i, q := range queries {
+		conn, err := c.connect(ctx, q)
+		if err != nil {
+			return ended(ctx, fmt.Errorf("%s: %w", q.Name, err))
+		}
+		conns[i] = conn
+	}
+	for ctx.Err() == nil {
+		for i, q := range queries {
+			// A statement is not cut off in the middle: ctx only ends the rounds.
+			err := ask(context.WithoutCancel(ctx), conns[i], q)
+			switch {
+			case (err != nil) == q.Fails:
+				c.statements++
+			default:
+				c.failures++
+			}
+			if ctx.Err() != nil {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pauseBetweenRounds):
+		}
+	}
+	return nil
+}
+
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func (c *client) connect(ctx context.Context, q showcase.Query) (*pgx.Conn, error) {
+	cfg, err := pgx.ParseConfig(c.dsn)
+	if err != nil {
+		return nil, err
+	}
+	cfg.RuntimeParams["application_name"] = q.Name
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	for _, sql := range q.Setup {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			_ = conn.Close(ctx)
+			return nil, err
+		}
+	}
+	return conn, nil
+}
+
+// ask runs one query and reads all of its answer.
+func ask(ctx context.Context, conn *pgx.Conn, q showcase.Query) error {
+	if q.Simple {
+		_, err := conn.PgConn().Exec(ctx, q.SQL).ReadAll()
+		return err
+	}
+	rows, err := conn.Query(ctx, q.SQL, q.Params...)
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		if _, err := rows.Values(); err != nil {
+			rows.Close()
+			return err
+		}
+	}
+	err = rows.Err()
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return fmt.Errorf("%s: %w", q.Name, pg)
+	}
+	return err
+}

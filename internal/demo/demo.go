@@ -1,0 +1,170 @@
+// Package demo runs everything on one machine: a temporary PostgreSQL with an honest and a broken DP engine, the proxy in front of
+// it, and a client; it compares what was found with what was planted.
+package demo
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"text/template"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/pgtemp"
+	"github.com/dpwatch/dpwatch/internal/showcase"
+	"github.com/dpwatch/dpwatch/internal/terminal"
+	"github.com/dpwatch/dpwatch/internal/zoo"
+)
+
+// Options are the flags of dpwatch demo.
+type Options struct {
+	BinDir    string // with initdb and postgres; "" = found
+	Listen    string
+	Admin     string
+	MaxTrials int
+	Patience  time.Duration
+	Keep      bool // leave everything running until the context ends
+	JSON      bool
+}
+
+var errNotAsPlanted = errors.New("the demo did not find what was planted")
+
+// Run runs the demo; whatever happens, the cluster is stopped at the end.
+func Run(ctx context.Context, env app.Environment, o Options) (err error) {
+	screen := terminal.NewScreen(env.Stderr)
+	began := time.Now()
+	screen.Say("starting a temporary PostgreSQL")
+	cluster, err := pgtemp.Start(ctx, pgtemp.Options{BinDir: o.BinDir, Getenv: env.Getenv})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
+	screen.Say("loading 100 users, 10,000 transactions, D0 and D1")
+	secrets := showcase.Options{AppPassword: rand.Text(), ReplayPassword: rand.Text()}
+	if err := showcase.Setup(ctx, cluster.DSN("postgres"), secrets); err != nil {
+		return err
+	}
+	c, resolved, err := configuration(cluster, o, env, secrets)
+	if err != nil {
+		return err
+	}
+	log, err := app.NewLogger(screen, "warn")
+	if err != nil {
+		return err
+	}
+	board := newBoard(showcase.Queries())
+	r, err := app.NewRelay(env, c, resolved, log, screen, board.Update)
+	if err != nil {
+		return err
+	}
+	relayCtx, stopRelay := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopRelay()
+	var relay errgroup.Group
+	relay.Go(func() error { return r.Run(relayCtx) })
+	screen.Say(fmt.Sprintf("proxy on %s, metrics and status on http://%s, PostgreSQL on port %d", r.Addresses()[0], r.AdminAddresses()[0], cluster.Port()))
+
+	application := clientDSN(r, secrets)
+	found, runErr := traffic(ctx, o, r, board, screen, application)
+	if runErr == nil {
+		found.Seconds = time.Since(began).Seconds()
+		runErr = found.Write(env, o.JSON)
+	}
+	if o.Keep && (runErr == nil || errors.Is(runErr, errNotAsPlanted)) {
+		screen.Say(fmt.Sprintf("still running: psql '%s'; Ctrl-C ends it", application))
+		<-ctx.Done()
+	}
+	stopRelay()
+	if err := relay.Wait(); err != nil && runErr == nil {
+		runErr = err
+	}
+	return runErr
+}
+
+// traffic sends traffic until every planted query has its verdict, patience ends, or ctx does.
+func traffic(ctx context.Context, o Options, r *app.Relay, board *board, screen *terminal.Screen, dsn string) (*Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, o.Patience)
+	defer cancel()
+	trafficCtx, stopTraffic := context.WithCancel(ctx)
+	defer stopTraffic()
+	user := &client{dsn: dsn}
+	var group errgroup.Group
+	group.Go(func() error { return user.Run(trafficCtx, showcase.Queries()) })
+	err := board.Wait(ctx, screen, o.MaxTrials)
+	stopTraffic()
+	if trafficErr := group.Wait(); trafficErr != nil {
+		return nil, fmt.Errorf("the demo's client: %w", trafficErr)
+	}
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return nil, errors.New("interrupted; the temporary PostgreSQL is gone")
+	}
+	found := board.Result()
+	found.Statements, found.Failures = user.statements, user.failures
+	found.Auditors = r.AuditorStarts()
+	return found, nil
+}
+
+// clientDSN is how the demo's application connects: through the proxy.
+func clientDSN(r *app.Relay, secrets showcase.Options) string {
+	u := url.URL{
+		Scheme: "postgres", User: url.UserPassword(showcase.AppRole, secrets.AppPassword),
+		Host: r.Addresses()[0], Path: "/" + showcase.ShopDatabase, RawQuery: "sslmode=disable",
+	}
+	return u.String()
+}
+
+// confidence allows one false alarm in ten million audits: the half a dozen audits of honest queries, whose claims are
+// tight, raise none in all but one demo of a million.
+const confidence = 0.9999999
+
+var yamlText = template.Must(template.New("demo").Parse(`proxy:
+  listen: {{.Listen}}
+  upstream: {{.Upstream}}
+  drain_timeout: 5s
+admin:
+  listen: {{.Admin}}
+shadow:
+  dsn: {{.Shadow}}
+  d0: d0
+  d1: [d1]
+privacy:
+  database: shop
+  protected: [public.users, public.transactions]
+  public: [public.stores]
+claims:
+  functions:
+{{- range .Functions}}{{if .Epsilon}}
+    - {name: {{.Name}}, epsilon: {{.Epsilon}}}
+{{- end}}{{end}}
+  settings: {epsilon: dp.epsilon, delta: dp.delta}
+  trust: [comment, setting]
+  safe_functions: [{{range $i, $f := .Functions}}{{if $i}}, {{end}}{{$f.Name}}{{end}}]
+audit:
+  confidence: {{.Confidence}}
+  max_trials: {{.MaxTrials}}
+  retry_after: 1s
+  share: 1
+`))
+
+// configuration writes the configuration that a user would, and reads it as run does.
+func configuration(cluster *pgtemp.Cluster, o Options, env app.Environment, secrets showcase.Options) (config.Config, config.Resolved, error) {
+	var b strings.Builder
+	err := yamlText.Execute(&b, map[string]any{
+		"Listen": o.Listen, "Admin": o.Admin, "Upstream": fmt.Sprintf("%s:%d", cluster.Host(), cluster.Port()),
+		"Shadow":    cluster.UserDSN(showcase.ShadowDatabase, showcase.ReplayRole, secrets.ReplayPassword),
+		"Functions": zoo.Functions(), "MaxTrials": o.MaxTrials, "Confidence": confidence,
+	})
+	if err != nil {
+		return config.Config{}, config.Resolved{}, fmt.Errorf("demo configuration: %w", err)
+	}
+	c, resolved, err := config.ParseAndCheck("demo", []byte(b.String()), env.Getenv)
+	if err != nil {
+		return c, resolved, fmt.Errorf("demo configuration: %w", err)
+	}
+	return c, resolved, nil
+}
