@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // Check looks whether the engines, if there are any, can be reached, and whether the shadow database can be replayed on: it answers, every schema is there and holds
@@ -135,7 +136,7 @@ func (p *Player) NoTables(ctx context.Context, schema string) error {
 		return err
 	}
 	fault := &SetupError{Op: fmt.Sprintf("schema %q in database %s", schema, p.cfg.Database)}
-	copies, role := pgx.Identifier{schema}.Sanitize(), pgx.Identifier{p.cfg.User}.Sanitize()
+	copies, role := ident.Quote(schema), ident.Quote(p.cfg.User)
 	switch {
 	case len(rows) == 0:
 		fault.Hint = "does not exist: create the copies (`dpwatch neighbours create`), correct the name, which is case-sensitive, or connect to the shadow database"

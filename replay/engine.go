@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpwatch/dpwatch/internal/outcome"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // engineGrace is how much longer than Options.StatementTimeout a trial through an engine may take before its session
@@ -61,15 +61,15 @@ func (p *Player) connectEngine(ctx context.Context, i int, s Statement) (conn *p
 	}
 	for name, value := range s.Settings {
 		if !pinned(name) {
-			settings[name] = "'" + strings.ReplaceAll(value, "'", "''") + "'"
+			settings[name] = ident.Literal(value)
 		}
 	}
 	if len(s.SearchPath) > 0 {
-		settings["search_path"] = searchPath(s.SearchPath)
+		settings["search_path"] = ident.List(s.SearchPath)
 	}
 	for name, value := range settings {
 		words := strings.Split(name, ".")
-		_, err := conn.Exec(ctx, "SET "+pgx.Identifier(words).Sanitize()+" = "+value).ReadAll()
+		_, err := conn.Exec(ctx, "SET "+ident.Quote(words...)+" = "+value).ReadAll()
 		var pg *pgconn.PgError
 		switch {
 		case errors.As(err, &pg) && !conn.IsClosed():

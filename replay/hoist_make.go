@@ -8,9 +8,9 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 	"github.com/dpwatch/dpwatch/rewrite/hoist"
 )
@@ -54,7 +54,7 @@ func (p *Player) takeApart(ctx context.Context, r *Run, noise []string) (*hoiste
 	}
 	if string(rows[0][1]) != "t" {
 		return nil, &unhoistable{reason: fmt.Sprintf("the replay role may not make temporary tables: GRANT TEMPORARY ON DATABASE %s TO it, and trials get faster",
-			pgx.Identifier{string(rows[0][0])}.Sanitize())}
+			ident.Quote(string(rows[0][0])))}
 	}
 	know, err := knowledge(ctx, conn, noise, worlds...)
 	if err != nil {

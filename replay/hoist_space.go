@@ -8,9 +8,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/rewrite/hoist"
 )
 
@@ -150,7 +150,7 @@ func boundedTable(piece hoist.Piece, columns []pgconn.FieldDescription, limit in
 	inner, outer := make([]string, len(columns)), make([]string, len(columns))
 	for i, c := range columns {
 		inner[i] = "c" + strconv.Itoa(i+1)
-		outer[i] = inner[i] + " AS " + pgx.Identifier{c.Name}.Sanitize()
+		outer[i] = inner[i] + " AS " + ident.Quote(c.Name)
 	}
 	alias := "p"
 	if len(columns) > 0 {

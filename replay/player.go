@@ -12,9 +12,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // ApplicationName is how replays show in pg_stat_activity and in the server's log.
@@ -144,7 +145,7 @@ func (p *Player) connect(ctx context.Context, s Statement) (*pgconn.PgConn, erro
 	if path == nil {
 		path = p.opt.SearchPath
 	}
-	settings := map[string]string{"search_path": searchPath(path)}
+	settings := map[string]string{"search_path": ident.List(path)}
 	if len(s.Params) > 0 && !s.Simple && !s.Named {
 		settings["plan_cache_mode"] = "force_custom_plan"
 	}
@@ -161,15 +162,6 @@ func (p *Player) connect(ctx context.Context, s Statement) (*pgconn.PgConn, erro
 		}
 	}
 	return conn, nil
-}
-
-// searchPath writes a path as a setting's value.
-func searchPath(path []string) string {
-	quoted := make([]string, len(path))
-	for i, name := range path {
-		quoted[i] = pgx.Identifier{name}.Sanitize()
-	}
-	return strings.Join(quoted, ", ")
 }
 
 // pinned reports whether a session setting of the client is not carried into a replay: it belongs to the
@@ -202,7 +194,7 @@ func connectError(what string, cfg *pgconn.Config, err error) error {
 		case "28P01", "28000":
 			return &SetupError{Op: where, Hint: "check the user, the password and pg_hba.conf", err: err}
 		case "42501":
-			return &SetupError{Op: where, Hint: fmt.Sprintf("GRANT CONNECT ON DATABASE %s TO %s", pgx.Identifier{cfg.Database}.Sanitize(), pgx.Identifier{cfg.User}.Sanitize()), err: err}
+			return &SetupError{Op: where, Hint: fmt.Sprintf("GRANT CONNECT ON DATABASE %s TO %s", ident.Quote(cfg.Database), ident.Quote(cfg.User)), err: err}
 		case "3D000":
 			return &SetupError{Op: where, Hint: "the database does not exist: create it or correct the connection string", err: err}
 		}

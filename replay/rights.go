@@ -6,43 +6,36 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // Grants returns the statements that give the replay role what it needs and nothing else, for an administrator to run in the
 // shadow database: at the end the right that hoisting alone needs, and a limit for what replays spill to disk; schemas are those of D0 and of every neighbour.
 func (p *Player) Grants(schemas []string) []string {
-	role := pgx.Identifier{p.cfg.User}.Sanitize()
-	copies := identifiers(schemas)
+	role := ident.Quote(p.cfg.User)
+	copies := ident.List(schemas)
 	grants := []string{
-		fmt.Sprintf("GRANT CONNECT ON DATABASE %s TO %s", pgx.Identifier{p.cfg.Database}.Sanitize(), role),
+		fmt.Sprintf("GRANT CONNECT ON DATABASE %s TO %s", ident.Quote(p.cfg.Database), role),
 		fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", copies, role),
 		fmt.Sprintf("GRANT SELECT ON ALL TABLES IN SCHEMA %s TO %s", copies, role),
 	}
 	if len(p.opt.SearchPath) > 0 {
-		engine := identifiers(p.opt.SearchPath)
+		engine := ident.List(p.opt.SearchPath)
 		grants = append(grants,
 			fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", engine, role),
 			fmt.Sprintf("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA %s TO %s", engine, role))
 	}
 	return append(grants, fmt.Sprintf("GRANT TEMPORARY ON DATABASE %s TO %s /* only for hoisting, which makes trials faster */",
-		pgx.Identifier{p.cfg.Database}.Sanitize(), role), p.spillLimit(role))
+		ident.Quote(p.cfg.Database), role), p.spillLimit(role))
 }
 
 // spillLimit returns the statement that bounds what sorts and hashes of one session write to disk. Only a superuser may
 // set it; hoisted tables do not count there, they have a bound of their own.
 func (p *Player) spillLimit(role string) string {
 	return fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET temp_file_limit = '%dMB' /* as a superuser; bounds what sorts and hashes of a replay write to disk, per session */",
-		role, pgx.Identifier{p.cfg.Database}.Sanitize(), max(p.opt.HoistBytes/sessionShare>>20, 1))
-}
-
-func identifiers(names []string) string {
-	quoted := make([]string, len(names))
-	for i, name := range names {
-		quoted[i] = pgx.Identifier{name}.Sanitize()
-	}
-	return strings.Join(quoted, ", ")
+		role, ident.Quote(p.cfg.Database), max(p.opt.HoistBytes/sessionShare>>20, 1))
 }
 
 // rightsQuery returns what a replay role should not have, one row each: what it is, and the statement that takes it away.

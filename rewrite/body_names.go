@@ -49,26 +49,26 @@ func (v *bodyVisitor) visit(m protoreflect.Message, ctes *scope, risky bool) {
 	switch n := m.Interface().(type) {
 	case *pg_query.RangeVar:
 		if n.GetSchemaname() != "" || !ctes.has(n.GetRelname()) {
-			v.found.relations[Table{n.GetSchemaname(), n.GetRelname()}] = true
+			v.found.relations[Table{Schema: n.GetSchemaname(), Name: n.GetRelname()}] = true
 		}
 	case *pg_query.FuncCall:
 		schema, name := splitParts(stringParts(n.GetFuncname()))
-		v.found.functions[Table{schema, name}] = true
+		v.found.functions[Table{Schema: schema, Name: name}] = true
 		class := v.functions.class(schema, name)
 		risky = risky || class != functionSafe
 		v.found.byName = v.found.byName || (class == functionNever || class == functionNeverVolatile) && name != "current_setting" && name != "set_config"
 	case *pg_query.ColumnRef:
 		if fields := n.GetFields(); len(fields) > 1 { // x.f may be f(x)
-			v.found.functions[Table{"", fields[len(fields)-1].GetString_().GetSval()}] = true
+			v.found.functions[Table{Schema: "", Name: fields[len(fields)-1].GetString_().GetSval()}] = true
 		}
 	case *pg_query.A_Indirection:
 		for _, i := range n.GetIndirection() {
-			v.found.functions[Table{"", i.GetString_().GetSval()}] = true
+			v.found.functions[Table{Schema: "", Name: i.GetString_().GetSval()}] = true
 		}
 	case *pg_query.TypeName:
 		schema, name := splitParts(stringParts(n.GetNames()))
-		v.found.relations[Table{schema, strings.TrimLeft(name, "_")}] = true
-		v.found.relations[Table{schema, name}] = true
+		v.found.relations[Table{Schema: schema, Name: strings.TrimLeft(name, "_")}] = true
+		v.found.relations[Table{Schema: schema, Name: name}] = true
 	case *pg_query.TypeCast:
 		_, name := splitParts(stringParts(n.GetTypeName().GetNames()))
 		if strings.HasPrefix(strings.TrimLeft(name, "_"), "reg") {
@@ -135,7 +135,7 @@ func splitParts(parts []string) (schema, name string) {
 
 // relation reports whether a relation is named, by its schema or without one.
 func (b *bodyNames) relation(t Table) bool {
-	return b.relations[t] || b.relations[Table{"", t.Name}] || b.text(t.Name)
+	return b.relations[t] || b.relations[Table{Schema: "", Name: t.Name}] || b.text(t.Name)
 }
 
 // relationOfAnySchema reports whether a relation of that name is named.
@@ -150,7 +150,7 @@ func (b *bodyNames) relationOfAnySchema(name string) bool {
 
 // function reports whether a function is named.
 func (b *bodyNames) function(t Table) bool {
-	return b.functions[t] || b.functions[Table{"", t.Name}] || b.text(t.Name)
+	return b.functions[t] || b.functions[Table{Schema: "", Name: t.Name}] || b.text(t.Name)
 }
 
 // text reports whether a constant that may become a name holds one as a word.

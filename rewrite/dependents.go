@@ -144,7 +144,7 @@ func (x *catalogIndex) bases(protected []Table) map[Table][]Table {
 // table is left to the replay's own check, which waits for it.
 func copyFault(j *judge, name string, neighbours []string, mustExist bool) string {
 	for _, schema := range neighbours {
-		root := Table{schema, name}
+		root := Table{Schema: schema, Name: name}
 		if j.shadow.relations[root] == nil {
 			if mustExist {
 				return fmt.Sprintf("reads or is part of a protected table, and schema %s has no copy of it", schema)

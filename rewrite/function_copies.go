@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // functionCopy says whether calls of a function that reads protected tables can go to the neighbours' own copies of it.
@@ -37,7 +39,7 @@ func (n *names) copyFunctions(o Options, j *judge) {
 			default:
 				c.fault = n.functionCopyFault(schema, name, o.Neighbours, j, c.tables)
 			}
-			n.copies[Table{schema, name}] = c
+			n.copies[Table{Schema: schema, Name: name}] = c
 		}
 	}
 }
@@ -65,7 +67,7 @@ func (n *names) functionCopyFault(schema, name string, neighbours []string, j *j
 			j.reach(neighbour, c, reached)
 		}
 		for t, kind := range n.kinds {
-			if kind == kindProtected && reached[Table{neighbour, t.Name}] {
+			if kind == kindProtected && reached[Table{Schema: neighbour, Name: t.Name}] {
 				tables[t] = true
 				for _, base := range n.bases[t] {
 					tables[base] = true
@@ -78,7 +80,7 @@ func (n *names) functionCopyFault(schema, name string, neighbours []string, j *j
 
 // callOfReader judges a call that may mean a function that reads protected tables, and returns the function's schema.
 func (n *names) callOfReader(schema, name string, users []*Function, builtin bool) (Table, string) {
-	f := Table{users[0].Schema, name}
+	f := Table{Schema: users[0].Schema, Name: name}
 	switch {
 	case schema == "" && builtin:
 		return f, "and shares its name with a built-in one"
@@ -100,7 +102,7 @@ func (n *names) isReader(f *Function) bool { return n.readers[f] }
 func (n *names) findReaders(o Options, f *functions, shadow *catalogIndex) {
 	protected := map[Table]bool{}
 	for name := range n.protected {
-		protected[Table{"", name}] = true
+		protected[Table{Schema: "", Name: name}] = true
 	}
 	bases := map[Table]bool{}
 	for _, t := range o.Protected {
@@ -140,7 +142,7 @@ func sameSignature(f, copied *Function) bool {
 
 // withoutSchema takes a schema away from the names in what a catalog prints of types and expressions.
 func withoutSchema(text, schema string) string {
-	for _, spelling := range []string{quoteIdentifier(schema) + ".", schema + "."} {
+	for _, spelling := range []string{ident.Quote(schema) + ".", schema + "."} {
 		var b strings.Builder
 		for {
 			i := strings.Index(text, spelling)

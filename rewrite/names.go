@@ -99,7 +99,7 @@ func (n *names) kind(t Table) relationKind {
 	if kind := n.kinds[t]; kind != kindUnknown {
 		return kind
 	}
-	return n.kinds[Table{t.Schema, AnyTable}]
+	return n.kinds[Table{Schema: t.Schema, Name: AnyTable}]
 }
 
 // mentions reports whether text holds the name of a protected table as a word, in any case: it may become a name.
@@ -237,11 +237,11 @@ func (n *names) unqualified(name string, path searchPath) (t Table, kind relatio
 		return Table{}, kindUnknown, ReasonSettingsUncertain
 	}
 	if n.catalogs[name] && !slices.Contains(path.schemas, "pg_catalog") {
-		return Table{"pg_catalog", name}, kindSystem, ""
+		return Table{Schema: "pg_catalog", Name: name}, kindSystem, ""
 	}
 	unknownBefore := false
 	for _, s := range path.schemas {
-		t := Table{s, name}
+		t := Table{Schema: s, Name: name}
 		switch {
 		case s == "pg_catalog" && n.catalogs[name]:
 			return t, kindSystem, ""

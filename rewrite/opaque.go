@@ -72,7 +72,7 @@ func (w *walker) assumeFunction(name string, users []*Function) bool {
 	for _, f := range users {
 		if w.r.opaque[f] {
 			opaque = true
-			w.assume(AssumedFunction(Table{f.Schema, f.Name}.String()))
+			w.assume(AssumedFunction(Table{Schema: f.Schema, Name: f.Name}.String()))
 		}
 	}
 	if len(users) == 0 {

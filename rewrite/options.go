@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // Defaults of Options.
@@ -29,10 +31,7 @@ const (
 )
 
 // Table names a relation as the catalog spells it: folded, without quotes.
-type Table struct{ Schema, Name string }
-
-// String returns schema.name without quotes, for messages.
-func (t Table) String() string { return t.Schema + "." + t.Name }
+type Table = ident.Table
 
 // Options say what is protected and what is claimed. The zero value protects nothing and is refused by New.
 type Options struct {

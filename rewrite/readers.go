@@ -153,7 +153,7 @@ func (s *readerSearch) function(f *Function) {
 	}
 	s.functions[f] = true
 	s.todo = append(s.todo, func() {
-		name := Table{f.Schema, f.Name}
+		name := Table{Schema: f.Schema, Name: f.Name}
 		for _, caller := range s.callers[name] {
 			s.function(caller)
 		}

@@ -218,7 +218,7 @@ func (x *catalogIndex) operatorsIn(name string, path searchPath) []Operator {
 // typeIn returns the schema in which a type of users, or the rows of a relation, are found under a path; "" = in none.
 func (x *catalogIndex) typeIn(name string, path searchPath) string {
 	for _, s := range path.schemas {
-		if x.relations[Table{s, name}] != nil || slices.ContainsFunc(x.types[name], func(t Type) bool { return t.Schema == s }) {
+		if x.relations[Table{Schema: s, Name: name}] != nil || slices.ContainsFunc(x.types[name], func(t Type) bool { return t.Schema == s }) {
 			return s
 		}
 	}

@@ -205,7 +205,7 @@ func (p *Plan) checkSchema(schema string) error {
 		return errors.New("is a system schema")
 	}
 	for _, t := range p.Tables {
-		if kind := p.rewriter.names.kinds[Table{schema, t.Name}]; kind == kindPublic || kind == kindOther {
+		if kind := p.rewriter.names.kinds[Table{Schema: schema, Name: t.Name}]; kind == kindPublic || kind == kindOther {
 			return fmt.Errorf("holds a table %s that is not a copy", t.Name)
 		}
 	}

@@ -90,8 +90,3 @@ func cutName(s string) string {
 	}
 	return s[:end]
 }
-
-// quoteIdentifier returns name in double quotes, which is right for any name, keywords included.
-func quoteIdentifier(name string) string {
-	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
-}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // editNode is the kind of syntax node that an edit changes.
@@ -71,9 +73,9 @@ func splice(sql string, edits []edit, schema string) string {
 	for _, e := range edits {
 		b.WriteString(sql[from:e.at])
 		if e.protected {
-			b.WriteString(quoteIdentifier(schema))
+			b.WriteString(ident.Quote(schema))
 		} else {
-			b.WriteString(quoteIdentifier(e.table.Schema))
+			b.WriteString(ident.Quote(e.table.Schema))
 		}
 		if e.qualifiers == 0 {
 			b.WriteByte('.')

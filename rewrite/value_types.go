@@ -132,7 +132,7 @@ func (v *valueTypes) typed(name string) {
 	for _, x := range v.catalogs {
 		for _, t := range x.types[name] {
 			if t.Schema != "pg_catalog" {
-				v.types[Table{t.Schema, t.Name}] = true
+				v.types[Table{Schema: t.Schema, Name: t.Name}] = true
 			}
 			v.add(t.Holds)
 		}

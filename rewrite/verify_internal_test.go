@@ -40,7 +40,7 @@ func TestWireNumbers(t *testing.T) {
 // TestVerifyRefuses plants faults in a plan, of the kinds that a wrong splice would have: each must be refused.
 func TestVerifyRefuses(t *testing.T) {
 	t.Parallel()
-	r, err := New(Options{Protected: []Table{{"public", "users"}, {"public", "orders"}}})
+	r, err := New(Options{Protected: []Table{{Schema: "public", Name: "users"}, {Schema: "public", Name: "orders"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

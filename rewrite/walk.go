@@ -242,12 +242,12 @@ func (w *walker) rangeVar(n *pg_query.RangeVar, at place) {
 		w.refusals[len(w.refusals)-1].touches = w.r.names.protected[n.GetRelname()]
 		return
 	}
-	t := Table{n.GetSchemaname(), n.GetRelname()}
+	t := Table{Schema: n.GetSchemaname(), Name: n.GetRelname()}
 	kind, reason := kindUnknown, ReasonUnknownTable
 	if t.Schema != "" {
 		kind = w.r.names.qualified(t)
 	} else if t, kind, reason = w.r.names.unqualified(n.GetRelname(), w.path); kind == kindUnknown {
-		t = Table{"", n.GetRelname()}
+		t = Table{Schema: "", Name: n.GetRelname()}
 	}
 	w.assumeName(n.GetSchemaname() == "")
 	if fault, bad := w.r.names.refused[t]; bad {

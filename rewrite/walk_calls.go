@@ -193,7 +193,7 @@ func (w *walker) namesakes(name, node string, offset int32) {
 	}
 	for _, f := range w.r.functions.source.functions[name] {
 		if w.path.uncertain || w.path.has(f.Schema) {
-			w.implied(Table{f.Schema, f.Name}, name, node, offset)
+			w.implied(Table{Schema: f.Schema, Name: f.Name}, name, node, offset)
 		}
 	}
 }
@@ -207,7 +207,7 @@ func (w *walker) callee(n *pg_query.FuncCall, schema, name string, users []*Func
 		w.refuse(ReasonUnknownFunction, "FuncCall", n.GetLocation(), "function "+name, "")
 	}
 	for _, f := range users {
-		w.callees[Table{f.Schema, f.Name}] = true
+		w.callees[Table{Schema: f.Schema, Name: f.Name}] = true
 	}
 }
 
@@ -227,7 +227,7 @@ func (w *walker) userAttribute(name string, row bool, node string, offset int32)
 	}
 	for _, f := range source.functions[name] {
 		if f.OfOne && (f.OfRow || !row) && (w.path.uncertain || w.path.has(f.Schema)) {
-			w.implied(Table{f.Schema, f.Name}, name+" in attribute notation", node, offset)
+			w.implied(Table{Schema: f.Schema, Name: f.Name}, name+" in attribute notation", node, offset)
 		}
 	}
 }

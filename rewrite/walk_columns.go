@@ -38,7 +38,7 @@ func (w *walker) columnRef(n *pg_query.ColumnRef) {
 	if len(fields) == 4 && !w.catalog(fields[0], "ColumnRef", n.GetLocation()) {
 		return
 	}
-	t := Table{fields[len(fields)-3], fields[len(fields)-2]}
+	t := Table{Schema: fields[len(fields)-3], Name: fields[len(fields)-2]}
 	e := edit{node: nodeColumnRef, at: n.GetLocation(), qualifiers: len(fields) - 2, table: t}
 	switch kind := w.r.names.qualified(t); kind {
 	case kindProtected:

@@ -70,7 +70,7 @@ func (w *walker) namesOfAnyTable() {
 
 // ownRowType reports whether a type in the body of a neighbour's function or view is the row type of that neighbour's table.
 func (w *walker) ownRowType(parts []string) bool {
-	return w.callees != nil && len(parts) == 2 && w.r.names.kinds[Table{parts[0], parts[1]}] == kindProtected
+	return w.callees != nil && len(parts) == 2 && w.r.names.kinds[Table{Schema: parts[0], Name: parts[1]}] == kindProtected
 }
 
 // typeCast allows the types for names of types and text search objects only on a plain string that names no table.

@@ -8,16 +8,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
 // NeighbourOptions translates the configuration.
 func NeighbourOptions(c config.Config) (neighbours.Options, error) {
 	n := c.Neighbours
-	table := func(name string) neighbours.Table {
-		schema, bare, _ := strings.Cut(name, ".")
-		return neighbours.Table{Schema: schema, Name: bare}
-	}
+	table := ident.ParseTable
 	column := func(name string) neighbours.Column {
 		i := strings.LastIndexByte(name, '.')
 		return neighbours.Column{Table: table(name[:i]), Name: name[i+1:]}

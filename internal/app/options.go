@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -54,7 +55,7 @@ func rewriteOptions(c config.Config) rewrite.Options {
 	for _, r := range c.Claims.Rules {
 		opt.Claims.Rules = append(opt.Claims.Rules, rewrite.Rule{
 			Name: r.Name, User: r.User, Database: r.Database, ApplicationName: r.ApplicationName,
-			Table: table(r.Table), Pattern: r.Pattern, Epsilon: r.Epsilon, Delta: r.Delta,
+			Table: ident.ParseTable(r.Table), Pattern: r.Pattern, Epsilon: r.Epsilon, Delta: r.Delta,
 		})
 	}
 	if d := c.Claims.Default; d != nil {
@@ -78,13 +79,7 @@ func settingOrNone(name string) string {
 func tables(names []string) []rewrite.Table {
 	out := make([]rewrite.Table, len(names))
 	for i, name := range names {
-		out[i] = table(name)
+		out[i] = ident.ParseTable(name)
 	}
 	return out
-}
-
-// table splits schema.table, which the configuration's validation has seen; "" is the zero Table.
-func table(name string) rewrite.Table {
-	schema, rest, _ := strings.Cut(name, ".")
-	return rewrite.Table{Schema: schema, Name: rest}
 }

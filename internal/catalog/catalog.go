@@ -7,12 +7,12 @@ package catalog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -26,16 +26,13 @@ const MaxRows = 500_000
 // Read connects, reads the catalog and disconnects, within timeout. Faults of the connection string do not quote it; what a
 // server said is withheld (withheld.Reveal shows it).
 func Read(ctx context.Context, dsn string, timeout time.Duration) (*rewrite.Catalog, error) {
-	cfg, err := pgx.ParseConfig(dsn)
+	cfg, err := connect.Parse(dsn, connect.Options{Application: ApplicationName, Timeout: timeout, ReadOnly: true})
 	if err != nil {
-		return nil, errors.New("read the catalog: not a connection string: write postgres://user@host:port/database or key=value pairs")
+		return nil, fmt.Errorf("read the catalog: the string %w", err)
 	}
-	cfg.ConnectTimeout = timeout
-	cfg.RuntimeParams["application_name"] = ApplicationName
-	cfg.RuntimeParams["default_transaction_read_only"] = "on"
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	where := fmt.Sprintf("read the catalog of database %s at %s:%d as %s", cfg.Database, cfg.Host, cfg.Port, cfg.User)
+	where := "read the catalog of " + connect.Where(cfg)
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", where, sqlstate.Withhold(err))

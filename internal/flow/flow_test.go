@@ -18,7 +18,7 @@ var allowed = map[string][]string{
 	"config":                   {"internal/spelling"},
 	"internal/spelling":        {},
 	"internal/outcome":         {},
-	"internal/preflight":       {"internal/spelling"},
+	"internal/preflight":       {"internal/spelling", "internal/pg/connect", "internal/pg/ident"},
 	"internal/recorded":        {"internal/outcome"},
 	"internal/capture":         {},
 	"internal/link":            {},
@@ -48,20 +48,22 @@ var allowed = map[string][]string{
 	"internal/benchpower":      {"analysis"},
 	"internal/benchhoist":      {"internal/benchmain", "internal/capture", "internal/pgtemp", "internal/showcase", "replay", "rewrite"},
 	"internal/pgparse":         {"internal/sqltext"},
-	"rewrite/hoist":            {"internal/pgparse"},
-	"rewrite":                  {"internal/capture", "internal/pgparse"},
-	"replay":                   {"internal/capture", "internal/outcome", "internal/sqlstate", "internal/withheld", "rewrite/hoist"},
-	"replay/gentle":            {"internal/sqlstate"},
-	"replay/neighbours":        {"internal/capture", "internal/pgparse", "rewrite"},
+	"rewrite/hoist":            {"internal/pgparse", "internal/pg/ident"},
+	"rewrite":                  {"internal/capture", "internal/pgparse", "internal/pg/ident"},
+	"replay":                   {"internal/capture", "internal/outcome", "internal/sqlstate", "internal/withheld", "rewrite/hoist", "internal/pg/ident"},
+	"replay/gentle":            {"internal/sqlstate", "internal/pg/connect"},
+	"replay/neighbours":        {"internal/capture", "internal/pgparse", "rewrite", "internal/pg/ident", "internal/pg/connect"},
 	"internal/benchneighbours": {"internal/benchmain", "internal/pgtemp", "replay/neighbours"},
 	"internal/textnumber":      {},
 	"analysis":                 {"internal/outcome", "internal/textnumber", "internal/withheld"},
-	"internal/catalog":         {"internal/sqlstate", "rewrite"},
+	"internal/catalog":         {"internal/sqlstate", "rewrite", "internal/pg/connect"},
 	"internal/supervise":       {"internal/capture", "internal/link", "internal/sqltext"},
 	"internal/audit/schedule":  {},
 	"internal/audit/evidence":  {"analysis", "internal/outcome", "internal/withheld"},
+	"internal/pg/ident":        {},
+	"internal/pg/connect":      {},
 	"internal/terminal":        {},
-	"internal/app":             {"analysis", "config", "internal/alert", "internal/audit", "internal/audit/evidence", "internal/capture", "internal/catalog", "internal/link", "internal/outcome", "internal/plot", "internal/preflight", "internal/recorded", "internal/sqlstate", "internal/sqltext", "internal/supervise", "internal/web", "internal/withheld", "proxy", "replay", "replay/gentle", "replay/neighbours", "rewrite"},
+	"internal/app":             {"analysis", "config", "internal/alert", "internal/audit", "internal/audit/evidence", "internal/capture", "internal/catalog", "internal/link", "internal/outcome", "internal/plot", "internal/preflight", "internal/recorded", "internal/sqlstate", "internal/sqltext", "internal/supervise", "internal/web", "internal/withheld", "proxy", "replay", "replay/gentle", "replay/neighbours", "rewrite", "internal/pg/ident"},
 	"internal/demo":            {"analysis", "config", "internal/app", "internal/audit", "internal/pgtemp", "internal/showcase", "internal/terminal", "internal/zoo"},
 	"cmd/dpwatch":              {"analysis", "config", "internal/app", "internal/capture", "internal/demo", "internal/preflight", "internal/recorded", "internal/spelling", "internal/supervise", "internal/terminal", "internal/withheld", "proxy", "replay/neighbours", "rewrite"},
 	"internal/audit":           {"internal/audit/evidence", "internal/audit/schedule", "analysis", "analysis/multiplicity", "internal/alert", "internal/capture", "internal/outcome", "internal/withheld", "replay", "replay/gentle", "rewrite"},
@@ -70,7 +72,7 @@ var allowed = map[string][]string{
 }
 
 // pure packages do no I/O, ask no clock, log nothing.
-var pure = []string{"internal/sqltext", "internal/pgparse", "internal/audit/evidence", "internal/audit/schedule", "rewrite", "rewrite/hoist", "analysis", "internal/textnumber", "analysis/multiplicity", "analysis/noise", "analysis/response"}
+var pure = []string{"internal/pg/ident", "internal/sqltext", "internal/pgparse", "internal/audit/evidence", "internal/audit/schedule", "rewrite", "rewrite/hoist", "analysis", "internal/textnumber", "analysis/multiplicity", "analysis/noise", "analysis/response"}
 
 // impure is what a pure package must not import.
 var impure = []string{"os", "net", "io/ioutil", "os/exec", "log", "log/slog", "math/rand", "go.uber.org/zap", "github.com/jackc/pgx/v5"}

@@ -9,6 +9,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // ApplicationName is how the checks show in pg_stat_activity.
@@ -41,18 +44,13 @@ func Connect(key, dsn string, timeout time.Duration) Task {
 // open connects, and reports whether that worked. s.conn is nil where it did not.
 func open(ctx context.Context, key, dsn string, timeout time.Duration) *session {
 	s := &session{key: key}
-	cfg, err := pgx.ParseConfig(dsn)
+	cfg, err := connect.Parse(dsn, connect.Options{Application: ApplicationName, Timeout: timeout, ReadOnly: true})
 	if err != nil {
 		s.add(key, "", Fault, "not a connection string", "write postgres://user@host:port/database or key=value pairs")
 		return s
 	}
 	s.cfg = cfg
-	cfg.RuntimeParams["application_name"] = ApplicationName
-	cfg.RuntimeParams["default_transaction_read_only"] = "on"
-	if timeout > 0 {
-		cfg.ConnectTimeout = timeout
-	}
-	where := fmt.Sprintf("database %s at %s:%d as %s", cfg.Database, cfg.Host, cfg.Port, cfg.User)
+	where := connect.Where(cfg)
 	if cfg.Database == "" {
 		s.add(key, where, Warning, "names no database: the server takes the one that is named like the user", "add the database to the connection string")
 	}
@@ -81,7 +79,7 @@ func (s *session) explain(err error) (message, fix string) {
 	case "3D000":
 		fix = "create the database, or correct its name"
 	case "42501":
-		fix = fmt.Sprintf("GRANT CONNECT ON DATABASE %s TO %s", quote(s.cfg.Database), quote(s.cfg.User))
+		fix = fmt.Sprintf("GRANT CONNECT ON DATABASE %s TO %s", ident.Quote(s.cfg.Database), ident.Quote(s.cfg.User))
 	case "53300":
 		fix = "raise max_connections or the role's CONNECTION LIMIT"
 	}
@@ -123,5 +121,3 @@ func (s *session) texts(ctx context.Context, sql string, args ...any) ([][]strin
 		return values, row.Scan(into...)
 	})
 }
-
-func quote(names ...string) string { return pgx.Identifier(names).Sanitize() }

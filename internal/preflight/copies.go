@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // relationsQuery returns what a role needs to know of relations: schema, name, kind, columns in physical order, whether it
@@ -51,7 +53,7 @@ func (s *session) schemas(ctx context.Context, name string, wanted []string, fix
 			s.add(name, schema, Fault, "the schema does not exist in database "+s.cfg.Database, fix)
 			continue
 		case "false":
-			s.add(name, schema, Fault, "the role may not use the schema", fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", quote(schema), quote(s.cfg.User)))
+			s.add(name, schema, Fault, "the role may not use the schema", fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", ident.Quote(schema), ident.Quote(s.cfg.User)))
 		default:
 			s.add(name, schema, OK, "exists", "")
 		}
@@ -93,7 +95,7 @@ func (s *session) copy(o *Options, found map[string]relation, schema, table stri
 		s.add("copies", name, Fault, fmt.Sprintf("its columns differ from %s.%s (%s against %s)", o.D0, table, r.columns, d0.columns), "create the copies again, with the same columns in the same order")
 	}
 	if !r.readable {
-		s.add("copies", name, Fault, "the role may not read it", fmt.Sprintf("GRANT SELECT ON ALL TABLES IN SCHEMA %s TO %s", quote(schema), quote(s.cfg.User)))
+		s.add("copies", name, Fault, "the role may not read it", fmt.Sprintf("GRANT SELECT ON ALL TABLES IN SCHEMA %s TO %s", ident.Quote(schema), ident.Quote(s.cfg.User)))
 	}
 	s.rowSecurity("copies", name, r)
 	if r.kind == "f" {
@@ -104,7 +106,7 @@ func (s *session) copy(o *Options, found map[string]relation, schema, table stri
 // rowSecurity reports that a role sees only some rows of a table.
 func (s *session) rowSecurity(name, table string, r relation) {
 	schema, bare, _ := strings.Cut(table, ".")
-	fix := fmt.Sprintf("ALTER TABLE %s DISABLE ROW LEVEL SECURITY", quote(schema, bare))
+	fix := fmt.Sprintf("ALTER TABLE %s DISABLE ROW LEVEL SECURITY", ident.Quote(schema, bare))
 	switch {
 	case r.filtered:
 		s.add(name, table, Fault, "row security is on, and filters what the role reads: replays would not see all rows", fix)
@@ -123,13 +125,13 @@ func (s *session) public(ctx context.Context, o *Options) {
 	for _, name := range o.Public {
 		r, ok := found[name]
 		schema, table, _ := strings.Cut(name, ".")
-		role := quote(s.cfg.User)
+		role := ident.Quote(s.cfg.User)
 		switch {
 		case !ok:
 			s.add("privacy.public", name, Fault, "does not exist in the shadow database, and replays read public tables in place", "create the table there with the same rows, or list it in privacy.protected")
 		case !r.usage || !r.readable:
 			s.add("privacy.public", name, Fault, "the role may not read it",
-				fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s\nGRANT SELECT ON TABLE %s TO %s", quote(schema), role, quote(schema, table), role))
+				fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s\nGRANT SELECT ON TABLE %s TO %s", ident.Quote(schema), role, ident.Quote(schema, table), role))
 		default:
 			s.add("privacy.public", name, OK, "exists and is readable", "")
 		}

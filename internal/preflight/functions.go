@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/spelling"
 )
 
@@ -122,7 +123,7 @@ func (s *session) callable(key, name string, found []function) {
 	var denied []string
 	for _, f := range found {
 		if !f.mayCall {
-			denied = append(denied, fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", f.signature, quote(s.cfg.User)))
+			denied = append(denied, fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", f.signature, ident.Quote(s.cfg.User)))
 		}
 	}
 	if len(denied) > 0 {

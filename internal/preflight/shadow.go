@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // Shadow checks the shadow database as the replay role.
@@ -54,7 +56,7 @@ func (s *session) temporary(ctx context.Context, o *Options) {
 		s.add("audit.hoist", "temporary tables", OK, "the role may make them", "")
 	default:
 		s.add("audit.hoist", "temporary tables", Warning, "the role may not make them: every trial runs the whole query, which is slower",
-			fmt.Sprintf("GRANT TEMPORARY ON DATABASE %s TO %s", quote(s.cfg.Database), quote(s.cfg.User)))
+			fmt.Sprintf("GRANT TEMPORARY ON DATABASE %s TO %s", ident.Quote(s.cfg.Database), ident.Quote(s.cfg.User)))
 	}
 }
 
@@ -90,7 +92,7 @@ func (s *session) definers(ctx context.Context) {
 		s.add(name, "functions", OK, "the role may call none", "")
 	default:
 		s.add(name, named(rows), Warning, "the role may call functions that run with their owner's rights: a replay that calls one does what its owner may",
-			"REVOKE EXECUTE on them from PUBLIC and from "+quote(s.cfg.User)+", or make them SECURITY INVOKER")
+			"REVOKE EXECUTE on them from PUBLIC and from "+ident.Quote(s.cfg.User)+", or make them SECURITY INVOKER")
 	}
 }
 
@@ -125,6 +127,6 @@ func (s *session) foreign(ctx context.Context) {
 		s.add(name, "functions, tables and servers", OK, "the role may use none", "")
 	default:
 		s.add(name, named(rows), Warning, "the role may reach other databases, files or programs through these: a replay that calls one leaves the read-only sandbox",
-			"REVOKE EXECUTE, SELECT or USAGE on them from PUBLIC and from "+quote(s.cfg.User))
+			"REVOKE EXECUTE, SELECT or USAGE on them from PUBLIC and from "+ident.Quote(s.cfg.User))
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
 
@@ -85,12 +86,7 @@ func (guard Guard) look(ctx context.Context, conn **pgx.Conn) (hold, warning str
 	ctx, cancel := context.WithTimeout(ctx, guard.Every+10*time.Second)
 	defer cancel()
 	if *conn == nil {
-		cfg, err := pgx.ParseConfig(guard.DSN)
-		if err != nil {
-			return "", "", nil, err
-		}
-		cfg.RuntimeParams["application_name"] = "dpwatch-guard"
-		if *conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
+		if *conn, err = connect.Open(ctx, guard.DSN, connect.Options{Application: "dpwatch-guard"}); err != nil {
 			*conn = nil
 			return "", "", nil, err
 		}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 )
 
 // Other is a server that clients use, by the key of the configuration that names it. It has either a connection string or an
@@ -38,12 +40,7 @@ const identifyTimeout = 10 * time.Second
 func identify(ctx context.Context, dsn string) (id identity, err error) {
 	ctx, cancel := context.WithTimeout(ctx, identifyTimeout)
 	defer cancel()
-	cfg, err := pgx.ParseConfig(dsn)
-	if err != nil {
-		return id, err
-	}
-	cfg.RuntimeParams["application_name"] = "dpwatch-guard"
-	conn, err := pgx.ConnectConfig(ctx, cfg)
+	conn, err := connect.Open(ctx, dsn, connect.Options{Application: "dpwatch-guard"})
 	if err != nil {
 		return id, err
 	}

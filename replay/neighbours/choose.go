@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // chosen is one unit that a neighbour differs by.
@@ -91,7 +93,7 @@ func (w *ownership) ranking(c Choice) (string, error) {
 		case r.column(column.Name) == nil:
 			return "", fmt.Errorf("table %s has no column %q", r.Table, column.Name)
 		}
-		columns = append(columns, "t."+quote(column.Name))
+		columns = append(columns, "t."+ident.Quote(column.Name))
 	}
 	from := fmt.Sprintf("FROM %s o JOIN %s t ON t.tableoid = o.rel AND t.ctid = o.tid", own, w.in(r))
 	group := strings.Join(columns, ", ")

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // ownership holds, in tables of a work schema, which rows of one world belong to which units:
@@ -21,9 +23,9 @@ type ownership struct {
 	work  string // schema of the tables; pg_temp for a session's own
 }
 
-func (w *ownership) table(name string) string { return pgx.Identifier{w.work, name}.Sanitize() }
+func (w *ownership) table(name string) string { return ident.Quote(w.work, name) }
 
-func (w *ownership) in(r *relation) string { return pgx.Identifier{w.world, r.copy}.Sanitize() }
+func (w *ownership) in(r *relation) string { return ident.Quote(w.world, r.copy) }
 
 func (w *ownership) exec(ctx context.Context, sql string, args ...any) (int64, error) {
 	tag, err := w.conn.Exec(ctx, sql, args...)
@@ -34,7 +36,7 @@ func (w *ownership) exec(ctx context.Context, sql string, args ...any) (int64, e
 func (w *ownership) create(ctx context.Context, unlogged string) error {
 	keys := make([]string, len(w.g.key))
 	for i, name := range w.g.key {
-		keys[i] = fmt.Sprintf("%s AS k%d", quote(name), i+1)
+		keys[i] = fmt.Sprintf("%s AS k%d", ident.Quote(name), i+1)
 	}
 	for _, sql := range []string{
 		"CREATE " + unlogged + " TABLE " + w.table("own") + " (unit int NOT NULL, rel oid NOT NULL, tid tid NOT NULL, round int NOT NULL)",
@@ -51,8 +53,8 @@ func (w *ownership) create(ctx context.Context, unlogged string) error {
 func (w *ownership) allUnits(ctx context.Context) (int64, error) {
 	keys, present, order := make([]string, len(w.g.key)), make([]string, len(w.g.key)), make([]string, len(w.g.key))
 	for i, name := range w.g.key {
-		keys[i], present[i] = quote(name), quote(name)+" IS NOT NULL"
-		order[i] = quote(name)
+		keys[i], present[i] = ident.Quote(name), ident.Quote(name)+" IS NOT NULL"
+		order[i] = ident.Quote(name)
 	}
 	list := strings.Join(keys, ", ")
 	n, err := w.exec(ctx, fmt.Sprintf("INSERT INTO %s SELECT row_number() OVER (ORDER BY %s), %s FROM (SELECT DISTINCT %s FROM %s WHERE %s) u",
@@ -68,7 +70,7 @@ func (w *ownership) allUnits(ctx context.Context) (int64, error) {
 func (w *ownership) oneUnit(ctx context.Context, number int, key []string) error {
 	values := make([]string, len(key))
 	for i, v := range key {
-		values[i] = literal(v) + "::" + w.g.unit.column(w.g.key[i]).typ
+		values[i] = ident.Literal(v) + "::" + w.g.unit.column(w.g.key[i]).typ
 	}
 	_, err := w.exec(ctx, fmt.Sprintf("INSERT INTO %s VALUES (%d, %s)", w.table("units"), number, strings.Join(values, ", ")))
 	return err
@@ -81,7 +83,7 @@ func (w *ownership) oneUnit(ctx context.Context, number int, key []string) error
 func (w *ownership) fill(ctx context.Context, condition string) error {
 	match := make([]string, len(w.g.key))
 	for i, name := range w.g.key {
-		match[i] = fmt.Sprintf("t.%s = u.k%d", quote(name), i+1)
+		match[i] = fmt.Sprintf("t.%s = u.k%d", ident.Quote(name), i+1)
 	}
 	_, err := w.exec(ctx, fmt.Sprintf("INSERT INTO %s SELECT u.unit, t.tableoid, t.ctid, 0 FROM %s t JOIN %s u ON %s WHERE %s",
 		w.table("own"), w.in(w.g.unit), w.table("units"), strings.Join(match, " AND "), condition))
@@ -132,7 +134,7 @@ func (w *ownership) step(e edge, round int) string {
 	var others []string // tables below child with rows that another path is declared for
 	for _, r := range w.g.m.tables() {
 		if r.stores() && w.g.m.within(r, e.child) && !e.covers[r] {
-			others = append(others, literal(w.in(r))+"::regclass::oid")
+			others = append(others, ident.Literal(w.in(r))+"::regclass::oid")
 		}
 	}
 	if len(others) > 0 {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // unexpectedObjects lists what no copy has, because it changes what statements read or do. $1 is the schema.
@@ -62,7 +64,7 @@ func texts(ctx context.Context, conn interface {
 
 // condition lists what is wrong with a schema of copies by itself, whatever the other schemas and the source are like.
 func (v *verifier) condition(ctx context.Context, schema string, sums *worldSums) ([]string, error) {
-	faults, err := texts(ctx, v.conn, unexpectedObjects, quote(schema))
+	faults, err := texts(ctx, v.conn, unexpectedObjects, ident.Quote(schema))
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +72,7 @@ func (v *verifier) condition(ctx context.Context, schema string, sums *worldSums
 	if len(roles) == 0 {
 		roles = []string{v.conn.Config().User}
 	}
-	lacks, err := texts(ctx, v.conn, missingRights, quote(schema), roles)
+	lacks, err := texts(ctx, v.conn, missingRights, ident.Quote(schema), roles)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +94,7 @@ func (v *verifier) condition(ctx context.Context, schema string, sums *worldSums
 			}
 		}
 	}
-	empty, err := texts(ctx, v.conn, missingStatistics, quote(schema), nonNil(filled), nonNil(above), schema)
+	empty, err := texts(ctx, v.conn, missingStatistics, ident.Quote(schema), nonNil(filled), nonNil(above), schema)
 	for _, e := range empty {
 		faults = append(faults, fmt.Sprintf("%s: plans are others than at the source: run VACUUM (ANALYZE) on the tables of %s", e, schema))
 	}

@@ -5,27 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 )
 
-// connect opens a session; what names the configuration's key in faults, which never quote the connection string.
-func connect(ctx context.Context, dsn, what string) (*pgx.Conn, error) {
-	cfg, err := pgx.ParseConfig(dsn)
+// dial opens a session; what names the configuration's key in faults, which never quote the connection string.
+func dial(ctx context.Context, dsn, what string) (*pgx.Conn, error) {
+	cfg, err := connect.Parse(dsn, connect.Options{Application: applicationName})
 	if err != nil {
-		return nil, fmt.Errorf("%s is not a connection string: write postgres://user@host:port/database or key=value pairs", what)
-	}
-	cfg.RuntimeParams["application_name"] = applicationName
-	cfg.RuntimeParams["client_encoding"] = "UTF8" // else it is the database's: names and rows would come as LATIN1, say
-	if cfg.ConnectTimeout == 0 {
-		cfg.ConnectTimeout = 10 * time.Second
+		return nil, fmt.Errorf("%s %w", what, err)
 	}
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // statements differ every time: preparing them helps nobody
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s (database %s at %s:%d as %s): %w", what, cfg.Database, cfg.Host, cfg.Port, cfg.User, err)
+		return nil, fmt.Errorf("connect to %s (%s): %w", what, connect.Where(cfg), err)
 	}
 	return conn, nil
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // Schemas that are not yet, or no longer, a set have these prefixes, then the epoch and a number.
@@ -65,13 +67,13 @@ func (s *shadow) close(ctx context.Context) {
 // are and where extensions have their operators (a case-insensitive text is to be compared as such), rows come in their
 // physical order, and the server looks whether this process is still there.
 func (s *shadow) session(ctx context.Context) (*pgx.Conn, error) {
-	conn, err := connect(ctx, s.o.Target, "neighbours.target")
+	conn, err := dial(ctx, s.o.Target, "neighbours.target")
 	if err != nil {
 		return nil, err
 	}
 	path := "pg_catalog"
 	if len(s.o.FunctionPath) > 0 {
-		path += ", " + quoteAll(s.o.FunctionPath)
+		path += ", " + ident.List(s.o.FunctionPath)
 	}
 	settings := `SET check_function_bodies TO off; SET default_transaction_read_only TO off; SET synchronous_commit TO on;
 		SET maintenance_work_mem TO '256MB'; SET work_mem TO '64MB'; SET client_min_messages TO warning;` + calm(false)
@@ -88,7 +90,7 @@ func (s *shadow) session(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-func (s *shadow) record(table string) string { return pgx.Identifier{s.o.Control, table}.Sanitize() }
+func (s *shadow) record(table string) string { return ident.Quote(s.o.Control, table) }
 
 // prepare takes the lock and checks the records, without which only building can go on.
 func (s *shadow) prepare(ctx context.Context, build bool) error {
@@ -111,7 +113,7 @@ func (s *shadow) prepare(ctx context.Context, build bool) error {
 // makeRecords makes the tables of the control schema.
 func (s *shadow) makeRecords(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
-		schema := quote(s.o.Control)
+		schema := ident.Quote(s.o.Control)
 		if _, err := tx.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+schema+";"+fmt.Sprintf(recordTables, schema), pgx.QueryExecModeSimpleProtocol); err != nil {
 			return err
 		}
@@ -171,7 +173,7 @@ func (s *shadow) rolesExist(ctx context.Context) error {
 	var faults []error
 	for _, role := range s.o.Grant {
 		var there bool
-		if err := s.conn.QueryRow(ctx, "SELECT to_regrole($1) IS NOT NULL", quote(role)).Scan(&there); err != nil {
+		if err := s.conn.QueryRow(ctx, "SELECT to_regrole($1) IS NOT NULL", ident.Quote(role)).Scan(&there); err != nil {
 			return err
 		}
 		if !there {
@@ -184,11 +186,11 @@ func (s *shadow) rolesExist(ctx context.Context) error {
 // granted lets the roles that replay read the schemas of a set.
 func (s *shadow) granted(ctx context.Context, tx pgx.Tx, schemas []string) error {
 	for _, role := range s.o.Grant {
-		to := " TO " + quote(role)
+		to := " TO " + ident.Quote(role)
 		var statements []string
 		for _, schema := range schemas {
-			statements = append(statements, "GRANT USAGE ON SCHEMA "+quote(schema)+to, "GRANT SELECT ON ALL TABLES IN SCHEMA "+quote(schema)+to,
-				"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA "+quote(schema)+to) // which a default privilege may take from PUBLIC
+			statements = append(statements, "GRANT USAGE ON SCHEMA "+ident.Quote(schema)+to, "GRANT SELECT ON ALL TABLES IN SCHEMA "+ident.Quote(schema)+to,
+				"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA "+ident.Quote(schema)+to) // which a default privilege may take from PUBLIC
 		}
 		for _, sql := range statements {
 			if _, err := tx.Exec(ctx, sql); err != nil {
@@ -224,7 +226,7 @@ func (s *shadow) leftovers(ctx context.Context) error {
 	}
 	// Neighbours first: those that are views need D0.
 	for i := len(schemas) - 1; i >= 0; i-- {
-		if _, err := s.conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+quote(schemas[i])+" CASCADE"); err != nil {
+		if _, err := s.conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+ident.Quote(schemas[i])+" CASCADE"); err != nil {
 			return fmt.Errorf("remove what an earlier set left: %w", err)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // Create makes a set where there is none. What MakePlan finds is reported before anything is written. On any fault, and when ctx
@@ -72,7 +74,7 @@ func (s *shadow) namesFree(ctx context.Context, current Set) error {
 	var faults []error
 	for _, name := range append([]string{s.o.D0}, s.o.D1...) {
 		var there bool
-		if err := s.conn.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", quote(name)).Scan(&there); err != nil {
+		if err := s.conn.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", ident.Quote(name)).Scan(&there); err != nil {
 			return err
 		}
 		if there && !ours[name] {
@@ -153,7 +155,7 @@ func (b *builder) build(ctx context.Context) error {
 	if err := b.analyze(ctx, 0); err != nil {
 		return err
 	}
-	if _, err := b.conn.Exec(ctx, "CREATE SCHEMA "+quote(b.work())); err != nil {
+	if _, err := b.conn.Exec(ctx, "CREATE SCHEMA "+ident.Quote(b.work())); err != nil {
 		return err
 	}
 	b.o.progress("choose units", b.done.load(), b.total())
@@ -205,13 +207,13 @@ func (b *builder) undo(ctx context.Context, fault error) error {
 func (s *shadow) retire(ctx context.Context, tx pgx.Tx, set Set) error {
 	for i, name := range append([]string{set.D0}, set.D1...) {
 		var there bool
-		if err := tx.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", quote(name)).Scan(&there); err != nil {
+		if err := tx.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", ident.Quote(name)).Scan(&there); err != nil {
 			return err
 		}
 		if !there { // somebody may have dropped one by hand
 			continue
 		}
-		if _, err := tx.Exec(ctx, fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s%d_%d", quote(name), oldPrefix, set.Epoch, i)); err != nil {
+		if _, err := tx.Exec(ctx, fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s%d_%d", ident.Quote(name), oldPrefix, set.Epoch, i)); err != nil {
 			return err
 		}
 	}
@@ -236,7 +238,7 @@ func (b *builder) swap(ctx context.Context, current Set) error {
 		err = b.retire(ctx, tx, current)
 	}
 	for i := range len(b.units) + 1 {
-		run(fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s", quote(b.stage(i)), quote(b.final(i))))
+		run(fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s", ident.Quote(b.stage(i)), ident.Quote(b.final(i))))
 	}
 	for i, u := range b.units {
 		run("INSERT INTO "+b.record("neighbour_unit")+" VALUES ($1, $2, $3, $4, $5)", b.epoch, b.final(i+1), u.key, u.why, u.rows)

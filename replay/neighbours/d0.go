@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // progressCount counts rows over the workers.
@@ -103,7 +105,7 @@ func (b *builder) makeD0(ctx context.Context, source *source) error {
 
 // start makes the schema and what tables need.
 func (b *builder) start(ctx context.Context, tx pgx.Tx, world int) error {
-	if _, err := tx.Exec(ctx, "CREATE SCHEMA "+quote(b.stage(world))); err != nil {
+	if _, err := tx.Exec(ctx, "CREATE SCHEMA "+ident.Quote(b.stage(world))); err != nil {
 		return err
 	}
 	return b.run(ctx, tx, world, b.d.sequences)
@@ -138,7 +140,7 @@ func (b *builder) run(ctx context.Context, tx pgx.Tx, world int, statements []st
 func (b *builder) reads(ctx context.Context, tx pgx.Tx, world int) error {
 	public := make([]string, len(b.o.Public))
 	for i, t := range b.o.Public {
-		public[i] = t.sql()
+		public[i] = t.SQL()
 	}
 	allowed := []string{b.stage(world)}
 	if world > 0 && b.method == View {
@@ -159,7 +161,7 @@ func (b *builder) reads(ctx context.Context, tx pgx.Tx, world int) error {
 		FROM pg_class v JOIN pg_rewrite w ON w.ev_class = v.oid JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
 			AND d.refclassid = 'pg_proc'::regclass JOIN pg_proc f ON f.oid = d.refobjid
 		WHERE v.relkind = 'm' AND v.relnamespace = to_regnamespace($1) AND f.pronamespace = v.relnamespace AND f.prosqlbody IS NULL
-		LIMIT 1`, quote(b.stage(world)), allowed, public).Scan(&what)
+		LIMIT 1`, ident.Quote(b.stage(world)), allowed, public).Scan(&what)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
@@ -178,8 +180,8 @@ func (b *builder) stream(ctx context.Context, source *source, tx pgx.Tx, r *rela
 			format = "text"
 		}
 	}
-	columns := quoteAll(r.stored())
-	out := fmt.Sprintf("COPY (SELECT %s FROM ONLY %s) TO STDOUT (FORMAT %s)", columns, r.sql(), format)
+	columns := ident.List(r.stored())
+	out := fmt.Sprintf("COPY (SELECT %s FROM ONLY %s) TO STDOUT (FORMAT %s)", columns, r.SQL(), format)
 	in := fmt.Sprintf("COPY %s (%s) FROM STDIN (FORMAT %s)", b.in(0, b.m.entrance(r)), columns, format)
 	pr, pw := io.Pipe()
 	read := make(chan error, 1)

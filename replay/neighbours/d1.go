@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // makeD1 builds one neighbour from D0 in one transaction of a session of its own.
@@ -49,17 +51,17 @@ func (b *builder) makeD1(ctx context.Context, world int) error {
 }
 
 func (b *builder) in(world int, r *relation) string {
-	return pgx.Identifier{b.stage(world), r.copy}.Sanitize()
+	return ident.Quote(b.stage(world), r.copy)
 }
 
-func (b *builder) gone() string { return pgx.Identifier{b.work(), "gone"}.Sanitize() }
+func (b *builder) gone() string { return ident.Quote(b.work(), "gone") }
 
 // rowsOf copies one table from D0: without the rows of the unit where it is removed, with its measures moved where it
 // is replaced. Rows keep their order: whether one is the unit's is asked row by row (of a hash table, where it fits in
 // memory, else of the index), since an anti join may give them in that of a hash table.
 func (b *builder) rowsOf(ctx context.Context, tx pgx.Tx, world int, r *relation) error {
 	units := fmt.Sprintf("EXISTS (SELECT FROM %s g WHERE g.unit = %d AND g.rel = %s::regclass AND g.tid = t.ctid)",
-		b.gone(), b.units[world-1].number, literal(b.in(0, r)))
+		b.gone(), b.units[world-1].number, ident.Literal(b.in(0, r)))
 	values := make([]string, 0, len(r.columns))
 	for _, name := range r.stored() {
 		values = append(values, b.moved(r, name, units))
@@ -69,7 +71,7 @@ func (b *builder) rowsOf(ctx context.Context, tx pgx.Tx, world int, r *relation)
 		from += " WHERE CASE WHEN " + units + " THEN false ELSE true END" // an EXISTS alone would become a join
 	}
 	tag, err := tx.Exec(ctx, fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM ONLY %s",
-		b.in(world, r), quoteAll(r.stored()), strings.Join(values, ", "), from))
+		b.in(world, r), ident.List(r.stored()), strings.Join(values, ", "), from))
 	if err != nil {
 		return err
 	}
@@ -112,7 +114,7 @@ func (b *builder) viewsOver(ctx context.Context, tx pgx.Tx, world int) error {
 		for _, c := range r.live() {
 			columns = append(columns, c.name)
 		}
-		sql := fmt.Sprintf("CREATE VIEW %s (%s) AS SELECT %s FROM %s t", b.in(world, r), quoteAll(columns), quoteAll(columns), b.in(0, r))
+		sql := fmt.Sprintf("CREATE VIEW %s (%s) AS SELECT %s FROM %s t", b.in(world, r), ident.List(columns), ident.List(columns), b.in(0, r))
 		if len(conditions) > 0 {
 			sql += " WHERE " + strings.Join(conditions, " AND ")
 		}
@@ -148,7 +150,7 @@ func (b *builder) without(ctx context.Context, tx pgx.Tx, world int, r *relation
 	if b.g.m.within(r, b.g.unit) {
 		var match []string
 		for i, name := range b.g.key {
-			match = append(match, fmt.Sprintf("t.%s = %s::%s", quote(name), literal(unit.key[i]), b.g.unit.column(name).typ))
+			match = append(match, fmt.Sprintf("t.%s = %s::%s", ident.Quote(name), ident.Literal(unit.key[i]), b.g.unit.column(name).typ))
 		}
 		return []string{"(" + strings.Join(match, " AND ") + ") IS NOT TRUE"}, nil
 	}
@@ -169,16 +171,16 @@ func (b *builder) without(ctx context.Context, tx pgx.Tx, world int, r *relation
 		for _, key := range keys {
 			var match []string
 			for i, v := range key {
-				match = append(match, fmt.Sprintf("t.%s = %s::%s", quote(e.columns[i]), literal(v), e.parent.column(e.on[i]).typ))
+				match = append(match, fmt.Sprintf("t.%s = %s::%s", ident.Quote(e.columns[i]), ident.Literal(v), e.parent.column(e.on[i]).typ))
 			}
 			if len(e.on) == 1 {
-				values = append(values, literal(key[0]))
+				values = append(values, ident.Literal(key[0]))
 				continue
 			}
 			out = append(out, "("+strings.Join(match, " AND ")+") IS NOT TRUE")
 		}
 		if len(values) > 0 {
-			out = append(out, fmt.Sprintf("(t.%s = ANY (ARRAY[%s]::%s[])) IS NOT TRUE", quote(e.columns[0]), strings.Join(values, ", "), e.parent.column(e.on[0]).typ))
+			out = append(out, fmt.Sprintf("(t.%s = ANY (ARRAY[%s]::%s[])) IS NOT TRUE", ident.Quote(e.columns[0]), strings.Join(values, ", "), e.parent.column(e.on[0]).typ))
 		}
 	}
 	return out, nil
@@ -206,8 +208,8 @@ func (g *graph) viewable(r *relation) ([]edge, error) {
 func (b *builder) keysOf(ctx context.Context, tx pgx.Tx, unit chosen, e edge) ([][]string, error) {
 	var columns, present []string
 	for _, name := range e.on {
-		columns = append(columns, "p."+quote(name)+"::text")
-		present = append(present, "p."+quote(name)+" IS NOT NULL")
+		columns = append(columns, "p."+ident.Quote(name)+"::text")
+		present = append(present, "p."+ident.Quote(name)+" IS NOT NULL")
 	}
 	rows, err := tx.Query(ctx, fmt.Sprintf("SELECT DISTINCT ARRAY[%s] FROM %s g JOIN %s p ON p.tableoid = g.rel AND p.ctid = g.tid WHERE g.unit = %d AND %s ORDER BY 1",
 		strings.Join(columns, ", "), b.gone(), b.in(0, e.parent), unit.number, strings.Join(present, " AND ")))

@@ -3,6 +3,8 @@ package neighbours
 import (
 	"fmt"
 	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // statement is one definition in the source's names; about tells what it makes.
@@ -33,14 +35,14 @@ func define(m *model) *definitions {
 	d := &definitions{}
 	for _, s := range m.sequences {
 		if !s.identity {
-			d.sequences = append(d.sequences, statement{"sequence " + s.Name, "CREATE SEQUENCE " + s.sql() + " AS " + s.typ + s.options(), ""})
+			d.sequences = append(d.sequences, statement{"sequence " + s.Name, "CREATE SEQUENCE " + s.SQL() + " AS " + s.typ + s.options(), ""})
 		}
 		d.filled = append(d.filled, statement{
 			"sequence " + s.Name,
-			fmt.Sprintf("SELECT setval(%s::regclass, %d, %t)", literal(s.sql()), s.last, s.called), "",
+			fmt.Sprintf("SELECT setval(%s::regclass, %d, %t)", ident.Literal(s.SQL()), s.last, s.called), "",
 		})
 		if owner := m.byOID(s.owner); owner != nil && !s.identity {
-			d.keys = append(d.keys, statement{"sequence " + s.Name, "ALTER SEQUENCE " + s.sql() + " OWNED BY " + owner.sql() + "." + quote(s.column), "BY"})
+			d.keys = append(d.keys, statement{"sequence " + s.Name, "ALTER SEQUENCE " + s.SQL() + " OWNED BY " + owner.SQL() + "." + ident.Quote(s.column), "BY"})
 		}
 	}
 	for _, r := range m.tables() {
@@ -53,7 +55,7 @@ func define(m *model) *definitions {
 	for _, s := range m.statistics {
 		d.keys = append(d.keys, statement{"extended statistics " + s.Name, s.definition, "STATISTICS"})
 		if s.target >= 0 {
-			set := fmt.Sprintf("ALTER STATISTICS %s SET STATISTICS %d", Table{s.Schema, s.copy}.sql(), s.target)
+			set := fmt.Sprintf("ALTER STATISTICS %s SET STATISTICS %d", Table{Schema: s.Schema, Name: s.copy}.SQL(), s.target)
 			d.keys = append(d.keys, statement{"extended statistics " + s.Name, set, "STATISTICS"})
 		}
 	}
@@ -85,7 +87,7 @@ func (d *definitions) table(m *model, r *relation) {
 		if c.dropped {
 			name := fmt.Sprintf("dpwatch dropped %d", i+1)
 			dropped = append(dropped, name)
-			parts = append(parts, quote(name)+" int")
+			parts = append(parts, ident.Quote(name)+" int")
 			continue
 		}
 		parts = append(parts, c.definition(m, r))
@@ -93,15 +95,15 @@ func (d *definitions) table(m *model, r *relation) {
 	for _, c := range r.checks {
 		switch {
 		case !strings.HasSuffix(c.definition, " NOT VALID"):
-			parts = append(parts, "CONSTRAINT "+quote(c.name)+" "+c.definition)
+			parts = append(parts, "CONSTRAINT "+ident.Quote(c.name)+" "+c.definition)
 		case c.local: // rows may break it: it comes after them, from the table where it was declared
 			d.indexes = append(d.indexes, statement{
 				"constraint " + c.name,
-				"ALTER TABLE " + r.sql() + " ADD CONSTRAINT " + quote(c.name) + " " + c.definition, "",
+				"ALTER TABLE " + r.SQL() + " ADD CONSTRAINT " + ident.Quote(c.name) + " " + c.definition, "",
 			})
 		}
 	}
-	create := "CREATE TABLE " + r.sql() + " (" + strings.Join(parts, ", ") + ")"
+	create := "CREATE TABLE " + r.SQL() + " (" + strings.Join(parts, ", ") + ")"
 	if r.partKey != "" {
 		create += " PARTITION BY " + r.partKey
 	}
@@ -110,25 +112,25 @@ func (d *definitions) table(m *model, r *relation) {
 	}
 	add("%s", create)
 	for _, name := range dropped {
-		add("ALTER TABLE ONLY %s DROP COLUMN %s", r.sql(), quote(name))
+		add("ALTER TABLE ONLY %s DROP COLUMN %s", r.SQL(), ident.Quote(name))
 	}
 	for _, c := range r.live() {
 		if c.target >= 0 {
-			add("ALTER TABLE ONLY %s ALTER COLUMN %s SET STATISTICS %d", r.sql(), quote(c.name), c.target)
+			add("ALTER TABLE ONLY %s ALTER COLUMN %s SET STATISTICS %d", r.SQL(), ident.Quote(c.name), c.target)
 		}
 		if c.storage != "" {
-			add("ALTER TABLE ONLY %s ALTER COLUMN %s SET STORAGE %s", r.sql(), quote(c.name), c.storage)
+			add("ALTER TABLE ONLY %s ALTER COLUMN %s SET STORAGE %s", r.SQL(), ident.Quote(c.name), c.storage)
 		}
 		if len(c.options) > 0 {
-			add("ALTER TABLE ONLY %s ALTER COLUMN %s SET (%s)", r.sql(), quote(c.name), strings.Join(quoteOptions(c.options), ", "))
+			add("ALTER TABLE ONLY %s ALTER COLUMN %s SET (%s)", r.SQL(), ident.Quote(c.name), strings.Join(quoteOptions(c.options), ", "))
 		}
 	}
 	for _, oid := range r.parents {
 		parent := m.byOID(oid)
 		if r.isPartition {
-			add("ALTER TABLE ONLY %s ATTACH PARTITION %s %s", parent.sql(), r.sql(), r.partBound)
+			add("ALTER TABLE ONLY %s ATTACH PARTITION %s %s", parent.SQL(), r.SQL(), r.partBound)
 		} else {
-			add("ALTER TABLE ONLY %s INHERIT %s", r.sql(), parent.sql())
+			add("ALTER TABLE ONLY %s INHERIT %s", r.SQL(), parent.SQL())
 		}
 	}
 }
@@ -138,14 +140,14 @@ func quoteOptions(options []string) []string {
 	out := make([]string, len(options))
 	for i, option := range options {
 		name, value, _ := strings.Cut(option, "=")
-		out[i] = name + "=" + literal(value)
+		out[i] = name + "=" + ident.Literal(value)
 	}
 	return out
 }
 
 // definition is the column as CREATE TABLE takes it.
 func (c column) definition(m *model, r *relation) string {
-	text := quote(c.name) + " " + c.typ
+	text := ident.Quote(c.name) + " " + c.typ
 	if c.collation != "" {
 		text += " COLLATE " + c.collation
 	}
@@ -163,7 +165,7 @@ func (c column) definition(m *model, r *relation) string {
 		text += " GENERATED " + when + " AS IDENTITY"
 		for _, s := range m.sequences {
 			if s.identity && s.owner == r.oid && s.column == c.name {
-				text += " (SEQUENCE NAME " + s.sql() + s.options() + ")" // as pg_dump --binary-upgrade writes it
+				text += " (SEQUENCE NAME " + s.SQL() + s.options() + ")" // as pg_dump --binary-upgrade writes it
 			}
 		}
 	case c.expression != "" && c.identity == "":
@@ -184,15 +186,15 @@ func (d *definitions) indexesOf(m *model, r *relation) {
 		}
 		switch {
 		case i.constraint != "" && r.isTable():
-			add("ALTER TABLE ONLY %s ADD CONSTRAINT %s %s", r.sql(), quote(i.name), i.constraint)
+			add("ALTER TABLE ONLY %s ADD CONSTRAINT %s %s", r.SQL(), ident.Quote(i.name), i.constraint)
 		default:
 			add("%s", i.definition) // the server prints ON ONLY for an index on a partitioned table
 		}
 		if i.clustered {
-			add("ALTER TABLE ONLY %s CLUSTER ON %s", r.sql(), quote(i.name))
+			add("ALTER TABLE ONLY %s CLUSTER ON %s", r.SQL(), ident.Quote(i.name))
 		}
 		if i.identity {
-			add("ALTER TABLE ONLY %s REPLICA IDENTITY USING INDEX %s", r.sql(), quote(i.name))
+			add("ALTER TABLE ONLY %s REPLICA IDENTITY USING INDEX %s", r.SQL(), ident.Quote(i.name))
 		}
 		if i.parent == 0 {
 			continue
@@ -200,7 +202,7 @@ func (d *definitions) indexesOf(m *model, r *relation) {
 		for _, p := range m.relations {
 			for _, whole := range p.indexes {
 				if whole.oid == i.parent {
-					add("ALTER INDEX %s ATTACH PARTITION %s", Table{p.Schema, whole.name}.sql(), Table{r.Schema, i.name}.sql())
+					add("ALTER INDEX %s ATTACH PARTITION %s", Table{Schema: p.Schema, Name: whole.name}.SQL(), Table{Schema: r.Schema, Name: i.name}.SQL())
 				}
 			}
 		}
@@ -225,7 +227,7 @@ func (d *definitions) foreignKeys(m *model) {
 				definition := strings.TrimSuffix(k.definition, " NOT VALID") + " NOT VALID"
 				d.keys = append(d.keys, statement{
 					"foreign key " + k.name,
-					fmt.Sprintf("ALTER TABLE ONLY %s ADD CONSTRAINT %s %s", r.sql(), quote(k.name), definition), "",
+					fmt.Sprintf("ALTER TABLE ONLY %s ADD CONSTRAINT %s %s", r.SQL(), ident.Quote(k.name), definition), "",
 				})
 			}
 		}
@@ -247,7 +249,7 @@ func (d *definitions) view(r *relation) {
 	}
 	d.views = append(d.views, making{statement{
 		"view " + r.Name,
-		"CREATE " + kind + " " + r.sql() + " (" + quoteAll(columns) + ")" + with + " AS " + r.view, "",
+		"CREATE " + kind + " " + r.SQL() + " (" + ident.List(columns) + ")" + with + " AS " + r.view, "",
 	}, r, -1})
 	for _, i := range r.indexes {
 		d.views = append(d.views, making{statement{"index " + i.name, i.definition, ""}, r, -1})

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // describe reads the relations themselves, parents before children and views in the order in which they were made.
@@ -200,7 +202,7 @@ func (d *discovery) sequences() error {
 	}
 	for i := range d.m.sequences {
 		s := &d.m.sequences[i]
-		if err := d.tx.QueryRow(d.ctx, "SELECT last_value, is_called FROM "+s.sql()).Scan(&s.last, &s.called); err != nil {
+		if err := d.tx.QueryRow(d.ctx, "SELECT last_value, is_called FROM "+s.SQL()).Scan(&s.last, &s.called); err != nil {
 			return fmt.Errorf("sequence %s: %w", s.Table, err)
 		}
 	}
@@ -227,7 +229,7 @@ func (d *discovery) functions() error {
 			err := row.Scan(&f.oid, &f.Name, &f.definition)
 			d.m.functions = append(d.m.functions, f)
 			return err
-		}, quote(d.schema))
+		}, ident.Quote(d.schema))
 	}
 	var names []string
 	for _, r := range d.m.relations {

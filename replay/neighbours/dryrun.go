@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // dryRunResult is the outcome of making D0 without rows.
@@ -31,7 +33,7 @@ func (b *builder) dryRun(ctx context.Context, types []typeDefinition) (out dryRu
 	if _, err := tx.Exec(ctx, "SELECT set_config('search_path', $1, true)", path); err != nil {
 		return out, err
 	}
-	if _, err := tx.Exec(ctx, "CREATE SCHEMA "+quote(b.stage(0))); err != nil {
+	if _, err := tx.Exec(ctx, "CREATE SCHEMA "+ident.Quote(b.stage(0))); err != nil {
 		out.faults = explain(err)
 		return out, ctx.Err()
 	}

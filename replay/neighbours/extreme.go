@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // measure finds the declared bounds of a column of r, or of a table above it.
@@ -30,11 +32,11 @@ func (m *model) measure(measures []Measure, r *relation, name string) *Measure {
 func (b *builder) moved(r *relation, name, units string) string {
 	m := b.measure(r, name)
 	if m == nil || b.o.Relation != Replace {
-		return "t." + quote(name)
+		return "t." + ident.Quote(name)
 	}
 	typ := r.column(name).typ
 	return fmt.Sprintf("CASE WHEN t.%[1]s IS NULL OR NOT %[5]s THEN t.%[1]s WHEN t.%[1]s - %[2]s::%[4]s > %[3]s::%[4]s - t.%[1]s THEN %[2]s::%[4]s ELSE %[3]s::%[4]s END",
-		quote(name), literal(m.Low), literal(m.High), typ, units)
+		ident.Quote(name), ident.Literal(m.Low), ident.Literal(m.High), typ, units)
 }
 
 // checkMeasures refuses bounds of columns that are not there or are no numbers.
@@ -137,7 +139,7 @@ func another(value string, c *column, offset string) (string, error) {
 	case 1082: // date
 		return "(" + value + " + " + offset + ")::" + c.typ, nil
 	case 1114, 1184: // timestamp, timestamptz
-		return "(" + value + " + " + literal(offset) + "::interval)::" + c.typ, nil
+		return "(" + value + " + " + ident.Literal(offset) + "::interval)::" + c.typ, nil
 	case 25, 1043: // text, varchar
 		if offset != "0" {
 			return "left(md5(" + value + " || 'dpwatch'), " + offset + ")", nil
@@ -167,7 +169,7 @@ func (b *builder) addUnit(ctx context.Context, tx pgx.Tx, world int) error {
 			continue
 		}
 		var text string
-		if err := tx.QueryRow(ctx, fmt.Sprintf(sql, quote(root.name))+" FROM "+b.in(0, root.top)).Scan(&text); err != nil {
+		if err := tx.QueryRow(ctx, fmt.Sprintf(sql, ident.Quote(root.name))+" FROM "+b.in(0, root.top)).Scan(&text); err != nil {
 			return err
 		}
 		offsets[root] = text
@@ -189,7 +191,7 @@ func (b *builder) addUnit(ctx context.Context, tx pgx.Tx, world int) error {
 			into = b.m.top(r)
 		}
 		_, err := tx.Exec(ctx, fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM ONLY %s t JOIN %s g ON g.unit = %d AND g.rel = %s::regclass AND g.tid = t.ctid",
-			b.in(world, into), quoteAll(r.stored()), strings.Join(values, ", "), b.in(0, r), b.gone(), b.units[world-1].number, literal(b.in(0, r))))
+			b.in(world, into), ident.List(r.stored()), strings.Join(values, ", "), b.in(0, r), b.gone(), b.units[world-1].number, ident.Literal(b.in(0, r))))
 		if err != nil {
 			return noRoom(fmt.Errorf("rows of %s: %w", r.Table, err))
 		}
@@ -244,7 +246,7 @@ func (b *builder) checkBounds(ctx context.Context, tx pgx.Tx) error {
 	for i, x := range b.o.Measures {
 		var ordered bool
 		typ := b.m.named(x.Column.Table).column(x.Column.Name).typ
-		if err := tx.QueryRow(ctx, fmt.Sprintf("SELECT %s::%[3]s <= %[2]s::%[3]s", literal(x.Low), literal(x.High), typ)).Scan(&ordered); err != nil {
+		if err := tx.QueryRow(ctx, fmt.Sprintf("SELECT %s::%[3]s <= %[2]s::%[3]s", ident.Literal(x.Low), ident.Literal(x.High), typ)).Scan(&ordered); err != nil {
 			return fmt.Errorf("neighbours.measures[%d]: the bounds are no values of %s, type %s: %w", i, x.Column, typ, err)
 		}
 		if !ordered {
@@ -256,9 +258,9 @@ func (b *builder) checkBounds(ctx context.Context, tx pgx.Tx) error {
 
 // added is the value of a column in an added row.
 func (b *builder) added(r *relation, c *column, f *fresh, offsets map[place]string, world int) (string, error) {
-	old := "t." + quote(c.name)
+	old := "t." + ident.Quote(c.name)
 	if m := b.measure(r, c.name); m != nil {
-		return literal(m.High) + "::" + c.typ, nil
+		return ident.Literal(m.High) + "::" + c.typ, nil
 	}
 	p := place{b.m.top(r), c.name}
 	root, ok := f.from[p]

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // edge says that a row of child, or of a table below it, belongs to the units of the rows of parent, and of tables below,
@@ -30,7 +32,7 @@ func (e edge) match(child, parent string) string {
 		if e.period && i == len(e.on)-1 {
 			operator = "&&"
 		}
-		all[i] = fmt.Sprintf("%s.%s %s %s.%s", child, quote(e.columns[i]), operator, parent, quote(e.on[i]))
+		all[i] = fmt.Sprintf("%s.%s %s %s.%s", child, ident.Quote(e.columns[i]), operator, parent, ident.Quote(e.on[i]))
 	}
 	return strings.Join(all, " AND ")
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // description is what a schema of copies holds, as far as plans and results depend on it.
@@ -70,7 +72,7 @@ func (w *writer) own(sql, defined string) string {
 		text = sql
 	}
 	for _, schema := range w.schemas { // the bodies of functions
-		text = strings.ReplaceAll(text, quote(schema)+".", `"copy".`)
+		text = strings.ReplaceAll(text, ident.Quote(schema)+".", `"copy".`)
 	}
 	return text
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // names gives every relation, statistics object and function its name in the copies, which are one schema each. What the
@@ -39,8 +41,8 @@ func (d *discovery) names() error {
 	for _, r := range d.m.relations {
 		for i := range r.indexes {
 			x := &r.indexes[i]
-			if name := n.number(Table{r.Schema, x.name}); name != x.name { // which no query names
-				x.definition = strings.Replace(x.definition, "INDEX "+x.quoted+" ON ", "INDEX "+quote(name)+" ON ", 1)
+			if name := n.number(Table{Schema: r.Schema, Name: x.name}); name != x.name { // which no query names
+				x.definition = strings.Replace(x.definition, "INDEX "+x.quoted+" ON ", "INDEX "+ident.Quote(name)+" ON ", 1)
 				x.name = name
 			}
 		}
@@ -85,7 +87,7 @@ func (n *naming) assign(t Table, kind string) string {
 // rename gives a statistics object another name.
 func (s *statistics) rename(name string) {
 	if s.copy = name; name != s.Name {
-		s.definition = strings.Replace(s.definition, "STATISTICS "+s.quoted+" ", "STATISTICS "+Table{s.Schema, name}.sql()+" ", 1)
+		s.definition = strings.Replace(s.definition, "STATISTICS "+s.quoted+" ", "STATISTICS "+Table{Schema: s.Schema, Name: name}.SQL()+" ", 1)
 	}
 }
 

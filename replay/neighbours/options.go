@@ -6,17 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // Table names a relation as the catalog spells it: folded, without quotes.
-type Table struct{ Schema, Name string }
-
-// String returns schema.name, for messages.
-func (t Table) String() string { return t.Schema + "." + t.Name }
-
-// sql returns the name quoted.
-func (t Table) sql() string { return pgx.Identifier{t.Schema, t.Name}.Sanitize() }
+type Table = ident.Table
 
 // Relation is how a neighbour differs from D0 (Dwork and Roth 2014, 2.3: add/remove; replace is its bounded form).
 type Relation string

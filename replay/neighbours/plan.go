@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // Plan is what create or refresh would do, and every fault that is known before it begins.
@@ -148,7 +150,7 @@ func (p *planner) inspectShadow(ctx context.Context, s *shadow, refresh bool) er
 
 // inspectSource reads the model, in one transaction, and finds what is missing to copy it.
 func (p *planner) inspectSource(ctx context.Context, s *shadow) error {
-	conn, err := connect(ctx, p.o.Source, "neighbours.source")
+	conn, err := dial(ctx, p.o.Source, "neighbours.source")
 	if err != nil {
 		return err
 	}
@@ -226,7 +228,7 @@ func (p *planner) countUnits(ctx context.Context, src *source) error {
 	g, distinct := p.b.g, "DISTINCT "
 	var present []string
 	for _, k := range g.key {
-		present = append(present, quote(k)+" IS NOT NULL")
+		present = append(present, ident.Quote(k)+" IS NOT NULL")
 	}
 	for _, i := range g.unit.indexes {
 		if len(i.unique) > 0 && !slices.ContainsFunc(i.unique, func(c string) bool { return !slices.Contains(g.key, c) }) && len(g.unit.parents) == 0 {
@@ -234,7 +236,7 @@ func (p *planner) countUnits(ctx context.Context, src *source) error {
 		}
 	}
 	var n int64
-	err := src.tx.QueryRow(ctx, fmt.Sprintf("SELECT count(*) FROM (SELECT %s%s FROM %s WHERE %s LIMIT %d) u", distinct, quoteAll(g.key), g.unit.sql(), strings.Join(present, " AND "), len(p.o.D1))).Scan(&n)
+	err := src.tx.QueryRow(ctx, fmt.Sprintf("SELECT count(*) FROM (SELECT %s%s FROM %s WHERE %s LIMIT %d) u", distinct, ident.List(g.key), g.unit.SQL(), strings.Join(present, " AND "), len(p.o.D1))).Scan(&n)
 	if err != nil {
 		return fmt.Errorf("count the units: %w", explain(err))
 	}
@@ -326,7 +328,7 @@ func (g *graph) describe(top *relation) []string {
 func (s *shadow) publicRights(ctx context.Context) (lacks, err error) {
 	names := []string{}
 	for _, t := range s.o.Public {
-		names = append(names, t.sql())
+		names = append(names, t.SQL())
 	}
 	grants, err := texts(ctx, s.conn, `SELECT format('GRANT SELECT ON %s TO %I', p, current_user) FROM unnest($1::text[]) p
 		WHERE to_regclass(p) IS NOT NULL AND NOT has_table_privilege(to_regclass(p), 'SELECT')`, names)

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -24,7 +25,7 @@ func newNames(m *model) *names {
 	n := &names{map[Table]string{}, map[Table]string{}}
 	for _, r := range m.relations {
 		for _, i := range r.indexes {
-			n.relations[Table{r.Schema, i.name}] = i.name
+			n.relations[Table{Schema: r.Schema, Name: i.name}] = i.name
 		}
 	}
 	for _, s := range m.sequences {
@@ -52,7 +53,7 @@ func (n *names) rename(sql, schema, defined string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("a definition of the source does not scan: %w", err)
 	}
-	r := &renamer{names: n, sql: sql, schema: quote(schema), tokens: tokens, bare: map[int32]bool{}}
+	r := &renamer{names: n, sql: sql, schema: ident.Quote(schema), tokens: tokens, bare: map[int32]bool{}}
 	if tree, err := pgparse.Parse(sql); err == nil {
 		r.visit(tree.ProtoReflect())
 	} else {
@@ -92,7 +93,7 @@ func (r *renamer) arguments(n *pg_query.CreateFunctionStmt, function Table) {
 	r.argument = map[Table]string{}
 	for _, p := range n.GetParameters() {
 		if name := p.GetFunctionParameter().GetName(); name != "" {
-			r.argument[Table{function.Name, name}] = r.names.functions[function]
+			r.argument[Table{Schema: function.Name, Name: name}] = r.names.functions[function]
 		}
 	}
 }
@@ -114,7 +115,7 @@ func (r *renamer) visit(m protoreflect.Message) {
 			r.from(item)
 		}
 	case *pg_query.RangeVar:
-		r.token(n.GetLocation(), Table{n.GetSchemaname(), n.GetRelname()}, r.names.relations)
+		r.token(n.GetLocation(), Table{Schema: n.GetSchemaname(), Name: n.GetRelname()}, r.names.relations)
 	case *pg_query.TypeName:
 		if t, ok := qualified(n.GetNames()); ok {
 			r.token(n.GetLocation(), t, r.names.relations)
@@ -133,7 +134,7 @@ func (r *renamer) visit(m protoreflect.Message) {
 		case ok && len(n.GetFields()) == 3:
 			r.token(n.GetLocation(), t, r.names.relations)
 		case ok && len(n.GetFields()) == 2 && r.argument[t] != "":
-			r.splices = append(r.splices, splice{int(n.GetLocation()), r.end(n.GetLocation()), quote(r.argument[t])})
+			r.splices = append(r.splices, splice{int(n.GetLocation()), r.end(n.GetLocation()), ident.Quote(r.argument[t])})
 		}
 	case *pg_query.TypeCast:
 		r.regclass(n)
@@ -157,7 +158,7 @@ func qualified(nodes []*pg_query.Node) (Table, bool) {
 	if len(nodes) != 2 || nodes[0].GetString_() == nil || nodes[1].GetString_() == nil {
 		return Table{}, false
 	}
-	return Table{nodes[0].GetString_().GetSval(), nodes[1].GetString_().GetSval()}, true
+	return Table{Schema: nodes[0].GetString_().GetSval(), Name: nodes[1].GetString_().GetSval()}, true
 }
 
 // from finds the relations that a FROM clause names without an alias: columns are written with the name of such a relation.
@@ -186,9 +187,9 @@ func (r *renamer) token(at int32, t Table, known map[Table]string) {
 		if name == t.Name || i+2 >= len(r.tokens) {
 			return
 		}
-		text := quote(name)
+		text := ident.Quote(name)
 		if r.bare[at] {
-			text += " AS " + quote(t.Name)
+			text += " AS " + ident.Quote(t.Name)
 		}
 		r.splices = append(r.splices, splice{int(r.tokens[i+2].GetStart()), int(r.tokens[i+2].GetEnd()), text})
 		return
@@ -209,7 +210,7 @@ func (r *renamer) regclass(n *pg_query.TypeCast) {
 	}
 	for _, token := range r.tokens {
 		if token.GetStart() == text.GetLocation() {
-			r.splices = append(r.splices, splice{int(token.GetStart()), int(token.GetEnd()), literal(r.schema + "." + quote(name))})
+			r.splices = append(r.splices, splice{int(token.GetStart()), int(token.GetEnd()), ident.Literal(r.schema + "." + ident.Quote(name))})
 			return
 		}
 	}
@@ -238,7 +239,7 @@ func (r *renamer) lexical() {
 			value := strings.ReplaceAll(strings.Trim(text(i), "'"), "''", "'")
 			t, ok := splitQualified(value)
 			if name, known := r.names.relations[t]; ok && known {
-				r.splices = append(r.splices, splice{int(r.tokens[i].GetStart()), int(r.tokens[i].GetEnd()), literal(r.schema + "." + quote(name))})
+				r.splices = append(r.splices, splice{int(r.tokens[i].GetStart()), int(r.tokens[i].GetEnd()), ident.Literal(r.schema + "." + ident.Quote(name))})
 			}
 		}
 	}
@@ -301,7 +302,7 @@ func splitQualified(text string) (Table, bool) {
 	if len(parts) != 2 {
 		return Table{}, false
 	}
-	return Table{parts[0], parts[1]}, true
+	return Table{Schema: parts[0], Name: parts[1]}, true
 }
 
 // renameBody returns the body of an SQL function in which the tables of the source lie in schema. Its names are resolved

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // rights is the fault of a role that may not read what find found: every right that it lacks, as the statements that grant them.
@@ -80,11 +82,11 @@ func (s *shadow) lacks(ctx context.Context, needs []extension) (lacks, err error
 		err := s.conn.QueryRow(ctx, "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = $1", e.name).Scan(&schema)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
-			faults = append(faults, fmt.Errorf("extension %s is missing in the shadow database: run there, as an administrator: CREATE SCHEMA IF NOT EXISTS %s; CREATE EXTENSION %s SCHEMA %s", e.name, quote(e.schema), quote(e.name), quote(e.schema)))
+			faults = append(faults, fmt.Errorf("extension %s is missing in the shadow database: run there, as an administrator: CREATE SCHEMA IF NOT EXISTS %s; CREATE EXTENSION %s SCHEMA %s", e.name, ident.Quote(e.schema), ident.Quote(e.name), ident.Quote(e.schema)))
 		case err != nil:
 			return nil, err
 		case schema != e.schema && e.schema != "pg_catalog":
-			faults = append(faults, fmt.Errorf("extension %s is in schema %s of the shadow database and in %s at the source, where definitions name it: ALTER EXTENSION %s SET SCHEMA %s", e.name, schema, e.schema, quote(e.name), quote(e.schema)))
+			faults = append(faults, fmt.Errorf("extension %s is in schema %s of the shadow database and in %s at the source, where definitions name it: ALTER EXTENSION %s SET SCHEMA %s", e.name, schema, e.schema, ident.Quote(e.name), ident.Quote(e.schema)))
 		}
 	}
 	return errors.Join(faults...), nil

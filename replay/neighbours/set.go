@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // ErrNoSet says that the shadow database holds no finished set.
@@ -40,7 +42,7 @@ type Member struct {
 // Current returns the set that audits may use, as the owner of the copies. The error is ErrNoSet where there is none.
 func Current(ctx context.Context, dsn, control string) (Set, error) {
 	o := &Options{Target: dsn, Control: control}
-	conn, err := connect(ctx, dsn, "the shadow database")
+	conn, err := dial(ctx, dsn, "the shadow database")
 	if err != nil {
 		return Set{}, err
 	}
@@ -72,7 +74,7 @@ func (s *shadow) current(ctx context.Context) (Set, error) {
 
 // List returns the current set and its members. Key and Why hold personal data: show Unit unless asked.
 func List(ctx context.Context, o Options) (Set, []Member, error) {
-	conn, err := connect(ctx, o.Target, "neighbours.target")
+	conn, err := dial(ctx, o.Target, "neighbours.target")
 	if err != nil {
 		return Set{}, nil, err
 	}
@@ -151,10 +153,10 @@ func (s *shadow) dropRecords(ctx context.Context) error {
 	}
 	var used bool
 	err := s.conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_depend WHERE refclassid = 'pg_namespace'::regclass AND refobjid = to_regnamespace($1))`,
-		quote(s.o.Control)).Scan(&used)
+		ident.Quote(s.o.Control)).Scan(&used)
 	if err != nil || used {
 		return err
 	}
-	_, err = s.conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+quote(s.o.Control))
+	_, err = s.conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+ident.Quote(s.o.Control))
 	return explain(err)
 }

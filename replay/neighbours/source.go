@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // applicationName is how this package shows in pg_stat_activity.
@@ -25,7 +27,7 @@ type source struct {
 // openSource connects, locks the tables with ACCESS SHARE (which stops nothing but changes of the tables themselves)
 // and reads the model in the snapshot that the copy will be of.
 func openSource(ctx context.Context, o *Options) (*source, error) {
-	conn, err := connect(ctx, o.Source, "neighbours.source")
+	conn, err := dial(ctx, o.Source, "neighbours.source")
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +108,7 @@ func (s *source) transaction(ctx context.Context, lock *model) (*model, error) {
 	tx := s.tx
 	if lock != nil {
 		for _, r := range lock.tables() { // before the snapshot is taken, which LOCK does not do
-			if _, err := tx.Exec(ctx, "LOCK TABLE ONLY "+r.sql()+" IN ACCESS SHARE MODE"); err != nil {
+			if _, err := tx.Exec(ctx, "LOCK TABLE ONLY "+r.SQL()+" IN ACCESS SHARE MODE"); err != nil {
 				return nil, err
 			}
 		}
@@ -202,7 +204,7 @@ func (d *discovery) find() error {
 	}
 	if d.schema != "" {
 		var err error
-		d.oids, err = d.list("SELECT oid FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p', 'v', 'm', 'f') ORDER BY 1", quote(d.schema))
+		d.oids, err = d.list("SELECT oid FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p', 'v', 'm', 'f') ORDER BY 1", ident.Quote(d.schema))
 		return err
 	}
 	listed, err := d.lookUp(d.o.Protected)
@@ -300,17 +302,3 @@ func (d *discovery) views(tables, listed []uint32) ([]uint32, error) {
 		views = slices.DeleteFunc(views, func(v uint32) bool { return v == out })
 	}
 }
-
-// quoteAll quotes names and joins them with commas.
-func quoteAll(names []string) string {
-	quoted := make([]string, len(names))
-	for i, n := range names {
-		quoted[i] = quote(n)
-	}
-	return strings.Join(quoted, ", ")
-}
-
-func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
-
-// literal quotes a string for SQL with standard_conforming_strings on.
-func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }

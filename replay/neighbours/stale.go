@@ -38,7 +38,7 @@ func (s *shadow) tellStale(ctx context.Context, tx pgx.Tx, set Set) error {
 	}
 	var copies []Table
 	for _, t := range s.o.Protected {
-		copies = append(copies, Table{set.D0, t.Name})
+		copies = append(copies, Table{Schema: set.D0, Name: t.Name})
 	}
 	var then []string
 	err = pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) (err error) {

@@ -6,7 +6,7 @@ import (
 	"math/big"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // checksum is a number of rows and the sums of two 64-bit hashes of their text: the same for the same rows in any
@@ -55,11 +55,11 @@ func (v *verifier) sums(ctx context.Context, schema string, keys map[int][]strin
 		if !r.stores() && !views {
 			continue
 		}
-		name := pgx.Identifier{schema, r.Name}.Sanitize()
+		name := ident.Quote(schema, r.Name)
 		only := "ONLY "
 		columns := make([]string, 0, len(r.columns))
 		for _, c := range r.live() {
-			columns = append(columns, "t."+quote(c.name))
+			columns = append(columns, "t."+ident.Quote(c.name))
 		}
 		row := "ROW(" + strings.Join(columns, ", ") + ")::text"
 		var err error
@@ -77,7 +77,7 @@ func (v *verifier) sums(ctx context.Context, schema string, keys map[int][]strin
 			}
 			c := checksum{0, "0", "0"}
 			if !views {
-				rows := fmt.Sprintf("FROM %s t JOIN %s o ON o.unit = %d AND o.rel = %s::regclass AND o.tid = t.ctid", only+name, own, number, literal(name))
+				rows := fmt.Sprintf("FROM %s t JOIN %s o ON o.unit = %d AND o.rel = %s::regclass AND o.tid = t.ctid", only+name, own, number, ident.Literal(name))
 				var same checksum
 				var off int64
 				if c, err = v.checksum(ctx, "(SELECT "+row+" AS row "+rows+") x"); err == nil {
@@ -107,7 +107,7 @@ func (v *verifier) checksum(ctx context.Context, from string) (c checksum, err e
 // ownInViews is the checksum of a table's own rows in a neighbour of views, by an expression over t: of all rows of its view without
 // those of the tables below it, each of which has a view that stands by itself. A partitioned table has no rows of its own.
 func (v *verifier) ownInViews(ctx context.Context, schema string, r *relation, row string) (checksum, error) {
-	own, err := v.checksum(ctx, "(SELECT "+row+" AS row FROM "+pgx.Identifier{schema, r.Name}.Sanitize()+" t) x")
+	own, err := v.checksum(ctx, "(SELECT "+row+" AS row FROM "+ident.Quote(schema, r.Name)+" t) x")
 	for _, below := range v.m.tables() {
 		if err != nil {
 			break

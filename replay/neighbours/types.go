@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // typeDefinition is an enum, domain, composite or range type, or a collation, as one text, that makes it and that tells it from
@@ -112,7 +114,7 @@ func (s *shadow) makeTypes(ctx context.Context, tx pgx.Tx, wanted []typeDefiniti
 }
 
 func (s *shadow) makeType(ctx context.Context, tx pgx.Tx, t typeDefinition, made func(kind, name string) error) error {
-	name := pgx.Identifier{t.schema, t.name}.Sanitize()
+	name := ident.Quote(t.schema, t.name)
 	var oid *uint32
 	find := "SELECT to_regtype($1)::oid"
 	if t.kind == "COLLATION" {
@@ -130,14 +132,14 @@ func (s *shadow) makeType(ctx context.Context, tx pgx.Tx, t typeDefinition, made
 		return fmt.Errorf("type %s.%s is neither enum, domain, composite nor range: create it in the shadow database first", t.schema, t.name)
 	}
 	var there bool
-	if err := tx.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", quote(t.schema)).Scan(&there); err != nil {
+	if err := tx.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", ident.Quote(t.schema)).Scan(&there); err != nil {
 		return err
 	}
 	if !there {
-		if _, err := tx.Exec(ctx, "CREATE SCHEMA "+quote(t.schema)); err != nil {
+		if _, err := tx.Exec(ctx, "CREATE SCHEMA "+ident.Quote(t.schema)); err != nil {
 			return err
 		}
-		if err := made("SCHEMA", quote(t.schema)); err != nil {
+		if err := made("SCHEMA", ident.Quote(t.schema)); err != nil {
 			return err
 		}
 	}
@@ -145,7 +147,7 @@ func (s *shadow) makeType(ctx context.Context, tx pgx.Tx, t typeDefinition, made
 		return fmt.Errorf("%s %s.%s: %w", strings.ToLower(t.kind), t.schema, t.name, err)
 	}
 	for _, role := range s.o.Grant {
-		if _, err := tx.Exec(ctx, "GRANT USAGE ON SCHEMA "+quote(t.schema)+" TO "+quote(role)); err != nil {
+		if _, err := tx.Exec(ctx, "GRANT USAGE ON SCHEMA "+ident.Quote(t.schema)+" TO "+ident.Quote(role)); err != nil {
 			return err
 		}
 	}

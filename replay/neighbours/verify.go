@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // Difference is what Verify found between D0 and one neighbour.
@@ -139,7 +141,7 @@ func (s *shadow) readWorld(ctx context.Context, schema string) (*model, *graph, 
 	o.Protected, o.Paths = nil, nil
 	o.Unit.Table.Schema = schema
 	for _, t := range s.o.Protected {
-		o.Protected = append(o.Protected, Table{schema, t.Name})
+		o.Protected = append(o.Protected, Table{Schema: schema, Name: t.Name})
 	}
 	for _, p := range s.o.Paths {
 		p.Table.Schema, p.To.Schema = schema, schema
@@ -248,11 +250,11 @@ func (v *verifier) compare(ctx context.Context, number int, m Member) (Differenc
 func (v *verifier) newKey(ctx context.Context, schema string) ([]string, error) {
 	var keys, texts []string
 	for _, k := range v.g.key {
-		keys, texts = append(keys, quote(k)), append(texts, quote(k)+"::text")
+		keys, texts = append(keys, ident.Quote(k)), append(texts, ident.Quote(k)+"::text")
 	}
 	list := strings.Join(keys, ", ")
 	rows, err := v.conn.Query(ctx, fmt.Sprintf("SELECT ARRAY[%s] FROM (SELECT %s FROM %s EXCEPT SELECT %s FROM %s) k LIMIT 2", strings.Join(texts, ", "),
-		list, pgx.Identifier{schema, v.g.unit.Name}.Sanitize(), list, pgx.Identifier{v.set.D0, v.g.unit.Name}.Sanitize()))
+		list, ident.Quote(schema, v.g.unit.Name), list, ident.Quote(v.set.D0, v.g.unit.Name)))
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +268,7 @@ func (v *verifier) newKey(ctx context.Context, schema string) ([]string, error) 
 // describe reads what a schema of the set holds, and its security labels.
 func (v *verifier) describe(ctx context.Context, schema string) (d *description, found []string, err error) {
 	err = pgx.BeginTxFunc(ctx, v.conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if found, err = texts(ctx, tx, labels, quote(schema)); err != nil {
+		if found, err = texts(ctx, tx, labels, ident.Quote(schema)); err != nil {
 			return err
 		}
 		slices.Sort(found)

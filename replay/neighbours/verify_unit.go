@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // unitFaults compares the unit's own rows in D0 and in a neighbour: that where it was replaced nothing but its measures
@@ -75,7 +77,7 @@ func (v *verifier) unmeasured(r *relation) string {
 			_, renewed = v.fresh.from[place{top, name}]
 		}
 		if v.measure(r, name) == nil && !renewed {
-			columns = append(columns, "t."+quote(name))
+			columns = append(columns, "t."+ident.Quote(name))
 		}
 	}
 	return "ROW(" + strings.Join(columns, ", ") + ")::text"
@@ -86,7 +88,7 @@ func (v *verifier) offBounds(r *relation) string {
 	condition := "false"
 	for _, c := range r.live() {
 		if m := v.measure(r, c.name); m != nil {
-			condition += fmt.Sprintf(" OR t.%s IS DISTINCT FROM %s::%s", quote(c.name), literal(m.High), c.typ)
+			condition += fmt.Sprintf(" OR t.%s IS DISTINCT FROM %s::%s", ident.Quote(c.name), ident.Literal(m.High), c.typ)
 		}
 	}
 	return condition

@@ -6,6 +6,8 @@ import (
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // rankColumn is the column that ranks adds.
@@ -93,7 +95,7 @@ func (r *ranker) rewrite(c *pg_query.CommonTableExpr) {
 		return
 	}
 	join, err := parse("SELECT *, count(*) OVER (PARTITION BY " + strings.Join(units, ", ") + " ORDER BY " + random.name + " DESC) FROM " +
-		quote(random.table) + " WHERE " + strings.Join(units, " IS NOT NULL AND ") + " IS NOT NULL")
+		ident.Quote(random.table) + " WHERE " + strings.Join(units, " IS NOT NULL AND ") + " IS NOT NULL")
 	if err != nil {
 		return
 	}
@@ -200,9 +202,9 @@ func (r *ranker) selfJoin(name string) (j *pg_query.CommonTableExpr, random rand
 		case i < 0:
 			return nil, random, nil, false
 		case op == "=":
-			units = append(units, quote(column))
+			units = append(units, ident.Quote(column))
 		case op == "<=" && random.index < 0 && isRandom(targets[i].GetResTarget().GetVal()):
-			random.name, random.index = quote(column), i
+			random.name, random.index = ident.Quote(column), i
 		default:
 			return nil, random, nil, false
 		}
@@ -259,5 +261,3 @@ func names(parts []*pg_query.Node) []string {
 	}
 	return all
 }
-
-func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
