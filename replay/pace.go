@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Pace says when trials may run; package replay/gentle has one. It is used by several goroutines.
+// Pace says when trials may run; package replay/throttle has one. It is used by several goroutines.
 type Pace interface {
 	// Enter waits until one session may run trials, and returns how many of the n that it asks for. each is about how
 	// long a trial takes, 0 when that is not known. The error is ctx's.

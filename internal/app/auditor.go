@@ -27,7 +27,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/link"
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 	"github.com/dpwatch/dpwatch/replay"
-	"github.com/dpwatch/dpwatch/replay/gentle"
+	"github.com/dpwatch/dpwatch/replay/throttle"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
@@ -122,7 +122,7 @@ func greeted(in *link.Reader) (config.Config, error) {
 
 // take hands captured queries to the auditor until the link ends. It never waits for one to be parsed, so that the link does
 // not fill with a flood of one kind of query.
-func take(in *link.Reader, auditor *audit.Auditor, gate *gentle.Gate, log *zap.Logger) error {
+func take(in *link.Reader, auditor *audit.Auditor, gate *throttle.Gate, log *zap.Logger) error {
 	for {
 		kind, payload, err := in.Next()
 		if err != nil {
@@ -189,7 +189,7 @@ func tell(out *link.Writer, auditor *audit.Auditor, registry *prometheus.Registr
 }
 
 // newAuditor translates the configuration to each stage's options.
-func newAuditor(c config.Config, gate *gentle.Gate, announce func(string) func(), log *zap.Logger, registry *prometheus.Registry) (*audit.Auditor, error) {
+func newAuditor(c config.Config, gate *throttle.Gate, announce func(string) func(), log *zap.Logger, registry *prometheus.Registry) (*audit.Auditor, error) {
 	rewriter, err := rewrite.New(rewriteOptions(c))
 	if err != nil {
 		return nil, err

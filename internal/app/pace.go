@@ -8,17 +8,17 @@ import (
 
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
-	"github.com/dpwatch/dpwatch/replay/gentle"
+	"github.com/dpwatch/dpwatch/replay/throttle"
 )
 
 // sharedShare is the part of the time in which a single connection replays by default where clients use the same server.
 const sharedShare = 0.1
 
 // newGate translates the configuration.
-func newGate(c config.Config) *gentle.Gate {
-	opt := gentle.Options{
+func newGate(c config.Config) *throttle.Gate {
+	opt := throttle.Options{
 		Rate: c.Audit.Rate, Sessions: c.Audit.Sessions, Slowdown: c.Audit.Slowdown, Share: c.Audit.Share,
-		Guard: gentle.Guard{DSN: c.Shadow.DSN.Reveal(), MaxActive: c.Audit.MaxActive, MaxLag: time.Duration(c.Audit.MaxLag)},
+		Guard: throttle.Guard{DSN: c.Shadow.DSN.Reveal(), MaxActive: c.Audit.MaxActive, MaxLag: time.Duration(c.Audit.MaxLag)},
 	}
 	if automaticPace(c) {
 		opt.Share, opt.Default = sharedShare, "audit.share 0.1: whether the shadow database is on the server that clients use is not known yet"
@@ -27,9 +27,9 @@ func newGate(c config.Config) *gentle.Gate {
 		opt.Sessions = auditConnections * c.Audit.Workers
 	}
 	for _, w := range c.Audit.Windows {
-		opt.Windows = append(opt.Windows, gentle.Window{From: w.From, To: w.To, Zone: w.Zone})
+		opt.Windows = append(opt.Windows, throttle.Window{From: w.From, To: w.To, Zone: w.Zone})
 	}
-	return gentle.New(opt)
+	return throttle.New(opt)
 }
 
 // automaticPace reports whether the configuration leaves open how fast trials run.
@@ -39,12 +39,12 @@ func automaticPace(c config.Config) bool {
 }
 
 // clientServers are the servers that clients use, as far as the configuration names them.
-func clientServers(c config.Config) []gentle.Other {
-	var out []gentle.Other
+func clientServers(c config.Config) []throttle.Other {
+	var out []throttle.Other
 	for _, route := range c.Proxy.AllRoutes() {
-		out = append(out, gentle.Other{Key: "proxy.upstream", Network: route.Upstream.Network, Address: route.Upstream.Address})
+		out = append(out, throttle.Other{Key: "proxy.upstream", Network: route.Upstream.Network, Address: route.Upstream.Address})
 	}
-	for _, o := range []gentle.Other{{Key: "privacy.catalog", DSN: c.Privacy.Catalog.Reveal()}, {Key: "neighbours.source", DSN: c.Neighbours.Source.Reveal()}} {
+	for _, o := range []throttle.Other{{Key: "privacy.catalog", DSN: c.Privacy.Catalog.Reveal()}, {Key: "neighbours.source", DSN: c.Neighbours.Source.Reveal()}} {
 		if o.DSN != "" {
 			out = append(out, o)
 		}
@@ -54,7 +54,7 @@ func clientServers(c config.Config) []gentle.Other {
 
 // defaultPace finds the share of the time that holds by default, 0 for no limit, and why. The error is what could not be looked at.
 func defaultPace(ctx context.Context, c config.Config) (share float64, why string, err error) {
-	key, err := gentle.Shared(ctx, c.Shadow.DSN.Reveal(), clientServers(c))
+	key, err := throttle.Shared(ctx, c.Shadow.DSN.Reveal(), clientServers(c))
 	switch {
 	case key != "":
 		return sharedShare, "audit.share 0.1: the shadow database is on the server of " + key, nil
@@ -68,7 +68,7 @@ func defaultPace(ctx context.Context, c config.Config) (share float64, why strin
 const repeatDefault = time.Minute
 
 // applyDefaultPace gives the gate the default that applies, if the configuration leaves it open.
-func applyDefaultPace(ctx context.Context, c config.Config, gate *gentle.Gate, log *zap.Logger) {
+func applyDefaultPace(ctx context.Context, c config.Config, gate *throttle.Gate, log *zap.Logger) {
 	if !automaticPace(c) {
 		return
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
-	"github.com/dpwatch/dpwatch/replay/gentle"
+	"github.com/dpwatch/dpwatch/replay/throttle"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
@@ -105,7 +105,7 @@ func TestHoistingAlone(t *testing.T) {
 // The sessions of hoisted audits rest between turns, and are closed when replays are paused and when the audit is decided.
 func TestResting(t *testing.T) {
 	t.Parallel()
-	gate := gentle.New(gentle.Options{})
+	gate := throttle.New(throttle.Options{})
 	r := newRig(t, func(o *audit.Options) {
 		o.Hoist, o.NoiseFunctions, o.Analysis.MaxTrials, o.Workers, o.Gate = true, []string{"noisy"}, 10_000, 1, gate
 		began := time.Now()

@@ -11,7 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/replay"
-	"github.com/dpwatch/dpwatch/replay/gentle"
+	"github.com/dpwatch/dpwatch/replay/throttle"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
@@ -24,13 +24,13 @@ type Options struct {
 	Renew      func(context.Context) (*rewrite.Rewriter, error)
 	RenewEvery time.Duration
 	Player     *replay.Player
-	OwnText    bool         // every world has an engine of its own: statements are replayed as they came, nothing is renamed
-	Gate       *gentle.Gate // the Player's pace, or nil
-	D0         string       // schema of D0
-	D1         []string     // schemas of its neighbours
-	Tables     []string     // protected tables without schema, for the check of the shadow database
-	VaryText   bool         // the trials of a confirmation differ in a comment: see replay.Separation
-	Hoist      bool         // trials may run on what all of them would compute alike
+	OwnText    bool           // every world has an engine of its own: statements are replayed as they came, nothing is renamed
+	Gate       *throttle.Gate // the Player's pace, or nil
+	D0         string         // schema of D0
+	D1         []string       // schemas of its neighbours
+	Tables     []string       // protected tables without schema, for the check of the shadow database
+	VaryText   bool           // the trials of a confirmation differ in a comment: see replay.Separation
+	Hoist      bool           // trials may run on what all of them would compute alike
 	// NoiseFunctions draw noise whatever the catalog declares them as, by name without schema.
 	NoiseFunctions []string
 

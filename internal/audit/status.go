@@ -7,7 +7,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/replay"
-	"github.com/dpwatch/dpwatch/replay/gentle"
+	"github.com/dpwatch/dpwatch/replay/throttle"
 )
 
 // Status is everything that the auditor knows, for pages, commands and scripts. Values of rows are withheld in it unless
@@ -27,7 +27,7 @@ type Status struct {
 	Audits   []Entry           `json:"audits"`             // in the order in which they were first seen
 	Records  []Record          `json:"records,omitempty"`  // violations whose audits gave way to others
 	Warnings []string          `json:"warnings,omitempty"` // about the set-up
-	Pace     *gentle.State     `json:"pace,omitempty"`     // whether replays are held, and why
+	Pace     *throttle.State   `json:"pace,omitempty"`     // whether replays are held, and why
 }
 
 // Coverage is how much of the DP queries that could be audited belongs to an audit.

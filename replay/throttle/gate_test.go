@@ -1,4 +1,4 @@
-package gentle_test
+package throttle_test
 
 import (
 	"context"
@@ -13,16 +13,16 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay"
-	"github.com/dpwatch/dpwatch/replay/gentle"
+	"github.com/dpwatch/dpwatch/replay/throttle"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-var _ replay.Pace = (*gentle.Gate)(nil)
+var _ replay.Pace = (*throttle.Gate)(nil)
 
 // work lets sessions ask for batches of 25 trials that take each so long, for so long, and returns how many ran.
 // It runs inside a bubble of synctest, where time is not real.
-func work(t *testing.T, g *gentle.Gate, sessions int, each, long time.Duration, slowdown func() float64) int {
+func work(t *testing.T, g *throttle.Gate, sessions int, each, long time.Duration, slowdown func() float64) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), long)
 	defer cancel()
@@ -53,11 +53,11 @@ func steady() float64 { return 1 }
 func TestRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := gentle.New(gentle.Options{Rate: 40})
+		g := throttle.New(throttle.Options{Rate: 40})
 		if n := work(t, g, 4, time.Millisecond, 10*time.Second, steady); n < 396 || n > 404 {
 			t.Errorf("%d trials in 10 s at 40 a second", n)
 		}
-		g = gentle.New(gentle.Options{Rate: 0.5})
+		g = throttle.New(throttle.Options{Rate: 0.5})
 		if n := work(t, g, 4, time.Millisecond, 20*time.Second, steady); n < 9 || n > 11 {
 			t.Errorf("%d trials in 20 s at one in two seconds", n)
 		}
@@ -68,7 +68,7 @@ func TestSessions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		// 3 sessions of trials of 10 ms make 300 a second, however many want to.
-		g := gentle.New(gentle.Options{Sessions: 3})
+		g := throttle.New(throttle.Options{Sessions: 3})
 		if n := work(t, g, 8, 10*time.Millisecond, 10*time.Second, steady); n < 2900 || n > 3060 {
 			t.Errorf("%d trials in 10 s, want about 3000", n)
 		}
@@ -79,7 +79,7 @@ func TestSessions(t *testing.T) {
 func TestSlowdown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := gentle.New(gentle.Options{Sessions: 8, Slowdown: 3})
+		g := throttle.New(throttle.Options{Sessions: 8, Slowdown: 3})
 		work(t, g, 8, 10*time.Millisecond, 5*time.Second, steady)
 		if s := g.State(); s.Limit != 8 {
 			t.Errorf("limit %g with quick trials, want 8", s.Limit)
@@ -106,7 +106,7 @@ func TestSlowdown(t *testing.T) {
 func TestPause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := gentle.New(gentle.Options{})
+		g := throttle.New(throttle.Options{})
 		g.Pause(true)
 		if n := work(t, g, 2, time.Millisecond, time.Minute, steady); n != 0 || g.State().Held != "paused" {
 			t.Errorf("%d trials while paused, state %+v", n, g.State())
@@ -124,7 +124,7 @@ func TestWindows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	night := []gentle.Window{{From: 22 * 60, To: 6 * 60, Zone: berlin}, {From: 12 * 60, To: 12*60 + 30, Zone: time.UTC}}
+	night := []throttle.Window{{From: 22 * 60, To: 6 * 60, Zone: berlin}, {From: 12 * 60, To: 12*60 + 30, Zone: time.UTC}}
 	for _, tc := range []struct {
 		at   string
 		open bool
@@ -141,7 +141,7 @@ func TestWindows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := gentle.New(gentle.Options{Windows: night, Now: func() time.Time { return now }})
+		g := throttle.New(throttle.Options{Windows: night, Now: func() time.Time { return now }})
 		if held := g.State().Held; (held == "") != tc.open {
 			t.Errorf("%s: held %q, want open %t", tc.at, held, tc.open)
 		}
@@ -152,7 +152,7 @@ func TestWindows(t *testing.T) {
 func TestShare(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := gentle.New(gentle.Options{Sessions: 4, Share: 0.1, Default: "the reason"})
+		g := throttle.New(throttle.Options{Sessions: 4, Share: 0.1, Default: "the reason"})
 		if n := work(t, g, 4, 10*time.Millisecond, 100*time.Second, steady); n < 950 || n > 1050 {
 			t.Errorf("%d trials of 10 ms in 100 s at a tenth of the time, want about 1000", n)
 		}
@@ -163,7 +163,7 @@ func TestShare(t *testing.T) {
 		if n := work(t, g, 4, 10*time.Millisecond, 10*time.Second, steady); n < 3900 || n > 4060 {
 			t.Errorf("%d trials in 10 s of four sessions, want about 4000", n)
 		}
-		g = gentle.New(gentle.Options{Sessions: 4, Share: 0.1, Slowdown: 3})
+		g = throttle.New(throttle.Options{Sessions: 4, Share: 0.1, Slowdown: 3})
 		work(t, g, 4, 10*time.Millisecond, time.Minute, func() float64 { return 5 })
 		if s := g.State(); s.Limit != 1.0/16 {
 			t.Errorf("limit %g with slow trials, want 1/16", s.Limit)
@@ -180,7 +180,7 @@ func TestGuardShortStatements(t *testing.T) {
 	dsn := pgtest.Start(t).DSN("postgres")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	g := gentle.New(gentle.Options{Guard: gentle.Guard{DSN: dsn, MaxActive: 2}})
+	g := throttle.New(throttle.Options{Guard: throttle.Guard{DSN: dsn, MaxActive: 2}})
 	var done sync.WaitGroup
 	done.Go(func() { g.Run(ctx) })
 	until(t, g, "")
@@ -212,7 +212,7 @@ func TestGuardShortStatements(t *testing.T) {
 }
 
 // until waits for a state; the bound only ends a test that hangs.
-func until(t *testing.T, g *gentle.Gate, held string) {
+func until(t *testing.T, g *throttle.Gate, held string) {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if s := g.State(); s.Held == "" && held == "" || held != "" && strings.Contains(s.Held, held) {
@@ -226,7 +226,7 @@ func until(t *testing.T, g *gentle.Gate, held string) {
 func TestGuard(t *testing.T) {
 	dsn := pgtest.Start(t).DSN("postgres")
 	ctx, cancel := context.WithCancel(t.Context())
-	g := gentle.New(gentle.Options{Guard: gentle.Guard{DSN: dsn, MaxActive: 1, MaxLag: time.Minute, Every: 20 * time.Millisecond}})
+	g := throttle.New(throttle.Options{Guard: throttle.Guard{DSN: dsn, MaxActive: 1, MaxLag: time.Minute, Every: 20 * time.Millisecond}})
 	if held := g.State().Held; held == "" {
 		t.Error("open before the guard looked")
 	}
@@ -260,7 +260,7 @@ func TestGuardWithoutRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	g := gentle.New(gentle.Options{Guard: gentle.Guard{DSN: cluster.UserDSN("postgres", "blind", "blind"), MaxActive: 5, Every: 20 * time.Millisecond}})
+	g := throttle.New(throttle.Options{Guard: throttle.Guard{DSN: cluster.UserDSN("postgres", "blind", "blind"), MaxActive: 5, Every: 20 * time.Millisecond}})
 	var done sync.WaitGroup
 	done.Go(func() { g.Run(ctx) })
 	until(t, g, "")

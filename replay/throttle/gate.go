@@ -1,9 +1,9 @@
-// Package gentle decides when replays may run, so that the shadow database is asked no harder than its operator wants.
+// Package throttle decides when replays may run, so that the shadow database is asked no harder than its operator wants.
 //
 // It owns a Gate, which every session passes before it runs trials: a rate, a number of sessions that shrinks when
 // trials become slower, hours of the day, a guard on the database's load, and a switch. It knows neither queries nor
 // results. In: what an operator allows. Out: when, and how many.
-package gentle
+package throttle
 
 import (
 	"context"
