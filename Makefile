@@ -65,18 +65,18 @@ bench: ## Go benchmarks; pipe through benchstat to compare
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) test -tags $(TAGS) -run '^$$' -bench . -benchmem ./...
 
 bench-proxy: build ## what the proxy costs, beside PgBouncer and without (Linux); ARGS="-seconds 4 -clients 8"
-	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run ./internal/benchproxy -dpwatch bin/dpwatch $(ARGS)
+	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run -tags $(TAGS) ./internal/bench proxy -dpwatch bin/dpwatch $(ARGS)
 bench-replay: ## trials a second beside pgbench and beside a collector of one result at a time; ARGS="-turns 3"
-	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run -tags $(TAGS) ./internal/benchreplay $(ARGS)
+	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run -tags $(TAGS) ./internal/bench replay $(ARGS)
 bench-hoist: ## what hoisting gains for the queries of a directory: markdown; ARGS="-queries DIR -seconds 3 -dsn DSN"
-	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run -tags $(TAGS) ./internal/benchhoist $(ARGS)
+	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run -tags $(TAGS) ./internal/bench hoist $(ARGS)
 bench-power: ## pairs of trials to a violation, and false alarms, of right and wrong mechanisms: markdown (minutes; ARGS="-runs 50"); lower bounds with ARGS="-bounds 100000"
-	nice -n 19 $(GO) run -tags $(TAGS) ./internal/benchpower $(ARGS)
+	nice -n 19 $(GO) run -tags $(TAGS) ./internal/bench power $(ARGS)
 
 ROWS ?= 10000000
 NEIGHBOURS ?= 8
 bench-neighbours: ## time, disk and plans of neighbours by each method: markdown (minutes, and 15 GB at ROWS=10000000 NEIGHBOURS=8)
-	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run -tags $(TAGS) ./internal/benchneighbours -rows $(ROWS) -neighbours $(NEIGHBOURS)
+	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run -tags $(TAGS) ./internal/bench neighbours -rows $(ROWS) -neighbours $(NEIGHBOURS)
 
 docker: ## the container image
 	docker build --build-arg VERSION=$(VERSION) -t dpwatch:$(VERSION) .

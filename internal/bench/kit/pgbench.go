@@ -1,0 +1,26 @@
+// Package kit holds what the benchmarks share.
+package kit
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+)
+
+// pgbenchRate finds the figure in pgbench's output.
+var pgbenchRate = regexp.MustCompile(`(?m)^tps = ([0-9.]+)`)
+
+// Pgbench runs the program with the arguments and returns its transactions a second. The error holds what it printed.
+func Pgbench(ctx context.Context, program string, args ...string) (float64, error) {
+	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	if err != nil {
+		return 0, fmt.Errorf("pgbench: %w\n%s", err, out)
+	}
+	found := pgbenchRate.FindSubmatch(out)
+	if found == nil {
+		return 0, fmt.Errorf("no figure in pgbench's output:\n%s", out)
+	}
+	return strconv.ParseFloat(string(found[1]), 64)
+}

@@ -1,0 +1,39 @@
+// Command bench runs the benchmarks that are programs: what the proxy costs, how fast replays are, what hoisting gains, how many trials
+// a violation takes, and what neighbours cost. The Makefile has a target for each.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/bench/hoist"
+	"github.com/dpwatch/dpwatch/internal/bench/neighbours"
+	"github.com/dpwatch/dpwatch/internal/bench/power"
+	"github.com/dpwatch/dpwatch/internal/bench/proxy"
+	"github.com/dpwatch/dpwatch/internal/bench/replay"
+)
+
+var benchmarks = map[string]func(ctx context.Context, args []string) error{
+	"hoist": hoist.Run, "neighbours": neighbours.Run, "power": power.Run, "proxy": proxy.Run, "replay": replay.Run,
+}
+
+func main() {
+	if len(os.Args) < 2 || benchmarks[os.Args[1]] == nil {
+		fmt.Fprintf(os.Stderr, "bench: name a benchmark: %s\n", strings.Join(slices.Sorted(maps.Keys(benchmarks)), ", "))
+		os.Exit(1)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) // temporary servers are stopped
+	err := benchmarks[os.Args[1]](ctx, os.Args[2:])
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintf(os.Stderr, "bench %s: %v\n", os.Args[1], err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,89 @@
+package power
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dpwatch/dpwatch/analysis"
+)
+
+// published are the lower bounds that others report for a mechanism, as text.
+type published struct {
+	sniperLR, sniperNN string // DP-Sniper with logistic regression and with a neural network, 90 % (Bichsel et al. 2021)
+	statDP             string // StatDP (Ding et al. 2018), two runs, verified by the authors of DP-Sniper
+}
+
+// benchmark is a mechanism of the benchmark of DP-Sniper on a pair of inputs on which it leaks most.
+type benchmark struct {
+	name string
+	true string // its least epsilon, as text
+	draw func(r *rand.Rand) (d0, d1 analysis.Outcome)
+	published
+}
+
+// bounds prints the median of the lower bounds of some audits of every mechanism of the benchmark, and the least and the
+// greatest, beside the published ones.
+func bounds(w io.Writer, o options) error {
+	if o.boundPairs == 0 {
+		return nil
+	}
+	var some []benchmark
+	for _, b := range benchmarks() {
+		if o.cells.MatchString(b.name) {
+			some = append(some, b)
+		}
+	}
+	lower := make([][]float64, len(some))
+	took := make([]time.Duration, len(some)*o.boundRuns)
+	errs := make([]error, len(took))
+	slots := make(chan struct{}, o.workers)
+	var wg sync.WaitGroup
+	for i, b := range some {
+		lower[i] = make([]float64, o.boundRuns)
+		for run := range o.boundRuns {
+			wg.Go(func() {
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				start := time.Now()
+				at := i*o.boundRuns + run
+				lower[i][run], errs[at] = lowerBound(b, o.boundPairs, o.seed+uint64(run))
+				took[at] = time.Since(start)
+			})
+		}
+	}
+	wg.Wait()
+	fmt.Fprintf(w, "Lower bound of epsilon, %d audits of %d pairs without a claim, confidence %g at every look.\n\n", o.boundRuns, o.boundPairs, 1-alpha)
+	fmt.Fprintln(w, "| mechanism | true | ours, median | least and greatest | DP-Sniper LR | DP-Sniper NN | StatDP, two runs | seconds an audit |")
+	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|")
+	for i, b := range some {
+		var all time.Duration
+		for at := i * o.boundRuns; at < (i+1)*o.boundRuns; at++ {
+			if errs[at] != nil {
+				return fmt.Errorf("%s: %w", b.name, errs[at])
+			}
+			all += took[at]
+		}
+		slices.Sort(lower[i])
+		fmt.Fprintf(w, "| %s | %s | %.4g | %.4g to %.4g | %s | %s | %s | %.0f |\n", b.name, b.true, lower[i][(o.boundRuns-1)/2], lower[i][0],
+			lower[i][o.boundRuns-1], b.sniperLR, b.sniperNN, b.statDP, all.Seconds()/float64(o.boundRuns))
+	}
+	fmt.Fprintln(w)
+	return nil
+}
+
+// lowerBound is epsilon_lower of one audit without a claim.
+func lowerBound(b benchmark, pairs int, seed uint64) (float64, error) {
+	a, err := analysis.New(analysis.Claim{}, analysis.Options{NoClaim: true, MaxTrials: pairs, Confidence: 1 - alpha})
+	if err != nil {
+		return 0, err
+	}
+	r := rand.New(rand.NewPCG(seed, 20240607))
+	for range pairs {
+		a.Add(b.draw(r))
+	}
+	return float64(a.Report().EpsilonLower), nil
+}

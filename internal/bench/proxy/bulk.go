@@ -1,0 +1,82 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/bench/kit"
+)
+
+// bulkRounds is how often each bulk transfer is repeated; medians are told.
+const bulkRounds = 7
+
+// bulk prints a table of big transfers, one connection, targets in turn.
+func bulk(ctx context.Context, targets []*target, _ options) error {
+	jobs := []struct {
+		name string
+		run  func(context.Context, *pgx.Conn) (int64, error)
+	}{
+		{"SELECT of 1,000,000 rows", selectAll},
+		{"COPY OUT of 1,000,000 rows", copyOut},
+	}
+	fmt.Println("\n| transfer | target | MB/s | of direct | CPU s/GB |")
+	fmt.Println("|---|---|---|---|---|")
+	for _, job := range jobs {
+		rates, cpus := map[string][]float64{}, map[string][]float64{}
+		for range bulkRounds {
+			for _, t := range targets {
+				conn, err := pgx.Connect(ctx, t.dsn)
+				if err != nil {
+					return fmt.Errorf("%s: %w", t.name, err)
+				}
+				cpu, began := t.cpu(), time.Now()
+				n, err := job.run(ctx, conn)
+				took, used := time.Since(began), t.cpu()-cpu
+				_ = conn.Close(ctx)
+				if err != nil {
+					return fmt.Errorf("%s: %s: %w", t.name, job.name, err)
+				}
+				rates[t.name] = append(rates[t.name], float64(n)/1e6/took.Seconds())
+				cpus[t.name] = append(cpus[t.name], used.Seconds()/(float64(n)/1e9))
+			}
+		}
+		for _, t := range targets {
+			rate := kit.Median(rates[t.name])
+			fmt.Printf("| %s | %s | %.0f | %.2f | %.2f |\n", job.name, t.name, rate, rate/kit.Median(rates["direct"]), kit.Median(cpus[t.name]))
+		}
+	}
+	return nil
+}
+
+func selectAll(ctx context.Context, conn *pgx.Conn) (int64, error) {
+	var n int64
+	result := conn.PgConn().Exec(ctx, "SELECT * FROM pgbench_accounts")
+	for result.NextResult() {
+		rows := result.ResultReader()
+		for rows.NextRow() {
+			for _, v := range rows.Values() {
+				n += int64(len(v))
+			}
+		}
+	}
+	return n, result.Close()
+}
+
+func copyOut(ctx context.Context, conn *pgx.Conn) (int64, error) {
+	w := &counter{}
+	_, err := conn.PgConn().CopyTo(ctx, w, "COPY pgbench_accounts TO STDOUT")
+	return w.n, err
+}
+
+type counter struct{ n int64 }
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.n += int64(len(p))
+	return len(p), nil
+}
+
+var _ io.Writer = (*counter)(nil)

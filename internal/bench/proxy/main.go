@@ -1,0 +1,68 @@
+// Package proxy measures what a proxy costs: one client rotates between the targets (direct, dpwatch with and
+// without capture, PgBouncer) every few tens of milliseconds, so that the machine's noise hits all alike, and the CPU time
+// of each proxy process is divided by the transactions that it carried. See docs/performance.md.
+package proxy
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+type options struct {
+	dpwatch string
+	seconds float64
+	slice   time.Duration
+	trial   time.Duration
+	clients []int
+	modes   []string
+	extra   [][2]string // name and command of further proxies
+	// variants are further ways to run dpwatch.
+	variants []variant
+	sets     map[string]bool // which parts to run
+}
+
+// Run measures with the arguments of the command line, and prints tables in markdown.
+func Run(ctx context.Context, args []string) error {
+	o := options{sets: map[string]bool{}}
+	fs := flag.NewFlagSet("proxy", flag.ContinueOnError)
+	fs.StringVar(&o.dpwatch, "dpwatch", "bin/dpwatch", "the dpwatch binary")
+	fs.Float64Var(&o.seconds, "seconds", 8, "seconds a cell (one mode, one number of clients, all targets)")
+	fs.DurationVar(&o.slice, "slice", 40*time.Millisecond, "how long the client stays on one target")
+	fs.DurationVar(&o.trial, "trial", 25*time.Millisecond, "how long a replayed query takes, in the part replay")
+	clients := fs.String("clients", "1,8,32", "numbers of clients")
+	modes := fs.String("modes", "simple,extended,prepared", "protocol modes")
+	parts := fs.String("parts", "idle,transactions,bulk,replay,tls,tlsbulk", "what to measure")
+	more := fs.String("extra", "", "further proxies, by semicolon: name=command, with {listen} and {upstream} in it")
+	env := fs.String("variants", "", "further runs of dpwatch, by semicolon: name=VARIABLE=value, with capture on")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	o.modes = strings.Split(*modes, ",")
+	for _, p := range strings.Split(*parts, ",") {
+		o.sets[p] = true
+	}
+	for _, c := range strings.Split(*clients, ",") {
+		n, err := strconv.Atoi(c)
+		if err != nil || n < 1 {
+			return fmt.Errorf("--clients %q: numbers from 1 up, by comma", *clients)
+		}
+		o.clients = append(o.clients, n)
+	}
+	for _, item := range strings.Split(*env, ";") {
+		if name, setting, ok := strings.Cut(item, "="); ok {
+			v := variant{name: strings.TrimSpace(name), capture: true, protected: standard[0].protected, env: []string{setting}}
+			o.variants = append(o.variants, v)
+		}
+	}
+	for _, item := range strings.Split(*more, ";") {
+		name, command, ok := strings.Cut(item, "=")
+		if ok {
+			o.extra = append(o.extra, [2]string{strings.TrimSpace(name), command})
+		}
+	}
+	return bench(ctx, o)
+}

@@ -1,0 +1,141 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pgtemp"
+)
+
+// replayPhases is how often the auditor is let run and is stopped again, and replayPhase how long each time.
+const (
+	replayPhases = 24
+	replayPhase  = 2.0 // seconds
+)
+
+// replay prints latencies with an audit's replays running and without: the auditor process is stopped and continued
+// in turn, so that noise hits both alike. The shadow is a server of its own, at idle priority, which stands in for one on
+// another machine: it gets the processors when nobody else wants them, and a trial waits for most of its time. What it
+// takes all the same shows in the row of direct.
+func replay(ctx context.Context, c *pgtemp.Cluster, direct *target, o options) error {
+	shadow, err := pgtemp.Start(ctx, pgtemp.Options{})
+	if err != nil {
+		return err
+	}
+	defer shadow.Stop() //nolint:errcheck // told by the directory that stays
+	if err := idlePriority(shadow.PID()); err != nil {
+		return fmt.Errorf("the shadow's priority: %w", err)
+	}
+	if err := execute(ctx, c, `CREATE TABLE people AS SELECT g AS id, g % 3 AS grp FROM generate_series(1, 1000) g;
+		CREATE FUNCTION noisy(value float8, scale float8) RETURNS float8 LANGUAGE sql VOLATILE
+			AS 'SELECT value + scale * ln((1 - random()) / (1 - random()))'`); err != nil {
+		return err
+	}
+	err = execute(ctx, shadow, fmt.Sprintf(`
+		CREATE FUNCTION noisy(value float8, scale float8) RETURNS float8 LANGUAGE sql VOLATILE
+			AS 'SELECT round((value + scale * ln((1 - random()) / (1 - random()))) * 1024) / 1024 FROM pg_sleep(%g)';
+		CREATE SCHEMA d0; CREATE TABLE d0.people AS SELECT g AS id, g %% 3 AS grp FROM generate_series(1, 1000) g;
+		CREATE SCHEMA d1; CREATE TABLE d1.people AS SELECT * FROM d0.people WHERE id <> 50`, o.trial.Seconds()))
+	if err != nil {
+		return err
+	}
+	v := variant{name: "dpwatch", capture: true, protected: "public.people", more: `
+shadow: {dsn: SHADOW, d0: d0, d1: [d1], statement_timeout: 5s}
+claims: {safe_functions: [noisy], default: {epsilon: 1, delta: 0}}
+audit: {max_trials: 10000000}
+`}
+	t, err := startDpwatch(ctx, o.dpwatch, v, c.Port(), shadow.DSN("postgres"))
+	if err != nil {
+		return err
+	}
+	defer t.stop()
+	conn, err := pgx.Connect(ctx, t.dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	for range 4 { // true epsilons of a half: honest, so never decided early
+		if _, err := conn.Exec(ctx, fmt.Sprintf("SELECT noisy(count(*), 2) FROM people WHERE id > %d", os.Getpid()%7)); err != nil {
+			return err
+		}
+	}
+	auditor := childOf(t.pid)
+	if auditor == 0 {
+		return errors.New("dpwatch has no auditor process")
+	}
+	proxied := &target{name: t.name, dsn: t.dsn, pid: t.pid}
+	o.seconds = replayPhase
+	var lats [2]map[string][]time.Duration
+	lats[0], lats[1] = map[string][]time.Duration{}, map[string][]time.Duration{}
+	used := [2]time.Duration{}
+	for phase := range replayPhases {
+		on := phase % 2
+		signal := syscall.SIGSTOP
+		if on == 1 {
+			signal = syscall.SIGCONT
+		}
+		if err := syscall.Kill(auditor, signal); err != nil {
+			return fmt.Errorf("the auditor: %w", err)
+		}
+		before := (&target{pid: auditor}).cpu()
+		cells, err := rotate(ctx, []*target{direct, proxied}, "prepared", 8, o)
+		if err != nil {
+			return err
+		}
+		used[on] += (&target{pid: auditor}).cpu() - before
+		for name, cell := range cells {
+			lats[on][name] = append(lats[on][name], cell.latencies...)
+		}
+	}
+	_ = syscall.Kill(auditor, syscall.SIGCONT)
+	fmt.Printf("\nprepared, 8 clients; trials of %v; the auditor used %.1f s of CPU in %.0f s of replaying, %.1f s stopped\n\n", o.trial, used[1].Seconds(), replayPhases/2*replayPhase, used[0].Seconds())
+	fmt.Println("| target | p50 us without, with replay | p99 us without, with replay | p99 ratio |")
+	fmt.Println("|---|---|---|---|")
+	for _, name := range []string{"direct", "dpwatch"} {
+		var p [2][2]time.Duration
+		for on := range lats {
+			slices.Sort(lats[on][name])
+			p[on] = [2]time.Duration{at(lats[on][name], .5), at(lats[on][name], .99)}
+		}
+		fmt.Printf("| %s | %.0f, %.0f | %.0f, %.0f | %.2f |\n", name, us(p[0][0]), us(p[1][0]), us(p[0][1]), us(p[1][1]), us(p[1][1])/us(p[0][1]))
+	}
+	return nil
+}
+
+// at returns a quantile of sorted latencies.
+func at(sorted []time.Duration, q float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[int(q*float64(len(sorted)-1))]
+}
+
+// childOf returns a child of a process, 0 when there is none.
+func childOf(pid int) int {
+	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		var child, parent int
+		var state string
+		if _, err := fmt.Sscan(string(data), &child); err != nil {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(data), ") ") // behind the name, which may hold anything but this
+		if _, err := fmt.Sscan(rest, &state, &parent); err == nil && parent == pid {
+			return child
+		}
+	}
+	return 0
+}
