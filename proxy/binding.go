@@ -10,17 +10,16 @@ import (
 	"go.uber.org/zap"
 )
 
-// Channel binding ties SCRAM to the certificate that the client sees (RFC 5929, tls-server-end-point). With
-// TLS on both legs that is the proxy's, while the engine vouches for its own: libpq takes that for an attack,
-// which it would be if the two were not the same. The other combinations work: see the table in docs/tls.md.
+// Channel binding ties SCRAM to the certificate that the client sees (RFC 5929, tls-server-end-point). With TLS on both legs
+// that is the proxy's certificate, while the engine uses its own. libpq then reports an attack, unless the two certificates
+// are the same. The other combinations work: see the table in docs/tls.md.
 
-// CertificateError says that TLS ends at the proxy with another certificate than the engine's, while the
-// connection to the engine is TLS too: clients that bind SCRAM to the channel, as libpq does, would fail.
+// CertificateError means that the proxy's certificate differs from the engine's while both legs use TLS: clients that bind
+// SCRAM to the channel, as libpq does, would fail.
 type CertificateError struct {
 	Proxy, Engine *x509.Certificate
 }
 
-// Error says what to do.
 func (e *CertificateError) Error() string {
 	return fmt.Sprintf("the proxy shows clients the certificate %q (serial %v) and the engine shows %q (serial %v): "+
 		"SCRAM with channel binding, libpq's default, fails between them; give the proxy the engine's own certificate "+
@@ -28,7 +27,7 @@ func (e *CertificateError) Error() string {
 		"assume the same certificate", e.Proxy.Subject, e.Proxy.SerialNumber, e.Engine.Subject, e.Engine.SerialNumber)
 }
 
-// UpstreamError says that the engine could not be asked.
+// UpstreamError means that the engine's certificate could not be fetched.
 type UpstreamError struct{ Err error }
 
 func (e *UpstreamError) Error() string {
@@ -37,10 +36,10 @@ func (e *UpstreamError) Error() string {
 
 func (e *UpstreamError) Unwrap() error { return e.Err }
 
-// CheckUpstream tells before Serve whether clients will be able to authenticate. Where TLS is on both legs it
-// asks the engine for its certificate and compares. A *CertificateError means that they will not; an
-// *UpstreamError that the engine is away or its TLS is not as configured, and that each session will be
-// compared instead. Other combinations need no question and give nil.
+// CheckUpstream reports, before Serve, whether clients can authenticate. With TLS on both legs it fetches the engine's
+// certificate and compares it with the proxy's. It returns a *CertificateError if they differ, and an *UpstreamError if the
+// engine is unreachable or its TLS is not as configured; the certificates are then compared for each session. Other
+// combinations need no check and return nil.
 func (s *Server) CheckUpstream(ctx context.Context) error {
 	if !s.mustMatch() {
 		return nil
@@ -54,7 +53,7 @@ func (s *Server) CheckUpstream(ctx context.Context) error {
 	_ = server.SetDeadline(time.Now().Add(refusalWrite))
 	closeWrite(server.Conn) // before a StartupMessage: the engine logs nothing
 	_ = server.Close()
-	if server.leaf == nil { // prefer, and there is none
+	if server.leaf == nil { // mode prefer, and the engine has no TLS
 		return nil
 	}
 	if pair, _ := s.clientTLS.pair.Get(); fingerprint(pair.Leaf) != fingerprint(server.leaf) {
@@ -63,15 +62,15 @@ func (s *Server) CheckUpstream(ctx context.Context) error {
 	return nil
 }
 
-// mustMatch reports whether the two certificates have to be the same.
+// mustMatch reports whether the two certificates must be the same.
 func (s *Server) mustMatch() bool {
 	return s.clientTLS != nil && s.upstreamTLS != nil && !s.opts.ClientTLS.AssumeSameCertificate
 }
 
-// bind makes a session's two legs fit for SCRAM, or says why they do not.
+// bind prepares a session's two legs for SCRAM. It returns a *CertificateError if they cannot work together.
 func (s *Server) bind(start *startup, server engine) (engine, error) {
 	switch {
-	case server.leaf == nil: // without TLS the engine offers no binding
+	case server.leaf == nil: // the engine offers channel binding only with TLS
 		return server, nil
 	case start.leaf == nil:
 		s.counters.plusFiltered.Add(1)
@@ -87,7 +86,7 @@ func (s *Server) bind(start *startup, server engine) (engine, error) {
 	return server, nil
 }
 
-// refuseUpstream tells a client why its session did not come about.
+// refuseUpstream refuses a client whose session with the engine could not be established.
 func (s *Server) refuseUpstream(start *startup, err error) {
 	s.counters.refusedUpstream.Add(1)
 	var certificate *CertificateError

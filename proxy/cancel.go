@@ -10,8 +10,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// cancel forwards a CancelRequest on a connection of its own, with TLS where sessions have it. There is one
-// engine, so its key needs no translation. The client learns nothing of the outcome but that the engine has closed, as without a proxy.
+// cancel forwards a CancelRequest on its own connection, with TLS where sessions use it. With a single engine its key needs
+// no translation. As without a proxy, the client learns only that the engine has closed the connection.
 func (s *Server) cancel(client net.Conn, packet []byte) {
 	s.counters.cancelRequests.Add(1)
 	if err := s.forwardCancel(packet); err != nil {
@@ -35,7 +35,7 @@ func (s *Server) forwardCancel(packet []byte) error {
 	if _, err := server.Write(packet); err != nil {
 		return fmt.Errorf("write to server: %w", err)
 	}
-	// The engine closes when it has acted; a client that waits for the end must not be told so before.
+	// The engine closes after it has handled the request. A client that waits for the close must not see it earlier.
 	if _, err := io.Copy(io.Discard, server); err != nil {
 		s.log.Debug("the engine did not close after a cancel request", zap.Error(err))
 	}

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// carried is a session on a loop. But for kill and what carry does, only the loop's thread may touch it.
+// carried is a session on a loop. Except for kill and carry, only the loop's thread may use it.
 type carried struct {
 	loop           *loop
 	session        *session
 	client, server leg
-	first          []byte        // to be written to the server
-	done           chan struct{} // closed at the end, with both descriptors
+	first          []byte        // to be written to the server first
+	done           chan struct{} // closed at the end, after both descriptors
 
 	place, generation int32
 	joined, ended     bool
@@ -27,21 +27,21 @@ type leg struct {
 	fd      int
 	bit     int32 // 0 client, 1 server
 	peer    *leg
-	read    *pump  // the direction that is read here
-	armed   uint32 // the events that the kernel was asked for; 0 = the socket is not in the set
+	read    *pump  // the direction whose source is this socket
+	armed   uint32 // the registered epoll events; 0 = not in the set
 	pending []byte // still to be written here
 	chunk   *[chunkBytes]byte
-	eof     bool // nothing more is read here
-	shut    bool // nothing more is written here
-	deaf    bool // the server takes nothing more: what the client sends is dropped, what the server said still goes on
+	eof     bool // nothing more is read from this socket
+	shut    bool // nothing more is written to this socket
+	deaf    bool // the server accepts no more: bytes from the client are dropped, bytes from the server still go on
 }
 
-// errKilled is how a session ends that is closed by force.
+// errKilled ends a session that is closed by force.
 var errKilled = &sessionError{"client", readFrom, net.ErrClosed}
 
-// carry hands a session's two connections over to a loop, which writes first to the server before anything else;
-// ended is closed at the session's end. False when they are not both plain sockets, or there are no descriptors
-// left: they are as they were then.
+// carry moves a session's two connections to a loop, which writes first to the server before it relays anything else. Ended
+// is closed at the session's end. False if they are not both plain sockets, or if no descriptors are left; the connections
+// are then unchanged.
 func (ls *loopSet) carry(s *session, first []byte) (ended <-chan struct{}, ok bool) {
 	if ls == nil || len(first) > chunkBytes {
 		return nil, false
@@ -64,7 +64,8 @@ func (ls *loopSet) carry(s *session, first []byte) (ended <-chan struct{}, ok bo
 		_ = unix.Close(c.client.fd)
 		return nil, false
 	}
-	// The copies are of the same sockets: closing these descriptors takes them from the scheduler and ends nothing.
+	// The duplicates refer to the same sockets. Closing the originals removes them from Go's poller and does not close the
+	// sockets.
 	_ = s.client.Close()
 	_ = s.server.Close()
 	c.client.peer, c.server.peer = &c.server, &c.client
@@ -77,7 +78,7 @@ func (ls *loopSet) carry(s *session, first []byte) (ended <-chan struct{}, ok bo
 	return c.done, true
 }
 
-// duplicate returns another descriptor of the same socket, -1 when there is none to be had.
+// duplicate returns another descriptor of the same socket, -1 if none is available.
 func duplicate(raw syscall.RawConn) int {
 	fd := -1
 	err := raw.Control(func(old uintptr) {
@@ -94,8 +95,7 @@ func duplicate(raw syscall.RawConn) int {
 
 func (c *carried) kill() { c.loop.tell(order{orderKill, c}) }
 
-// event handles what the kernel said of one socket. A fault or the end of the connection shows when it is read
-// or written, whichever goes on.
+// event handles the epoll events of one socket. The next read or write shows whether the connection failed or ended.
 func (c *carried) event(bit int32, events uint32) {
 	l := &c.client
 	if bit == 1 {
@@ -110,13 +110,13 @@ func (c *carried) event(bit int32, events uint32) {
 	}
 }
 
-// receive reads a chunk and passes it on.
+// receive reads a chunk and forwards it.
 func (c *carried) receive(from *leg) {
 	chunk := &c.loop.chunk
 	n, errno := call(unix.SYS_READ, from.fd, chunk[:])
 	switch {
 	case errno == unix.EAGAIN:
-	case errno != 0 && from == &c.server: // all that it said before was read by now
+	case errno != 0 && from == &c.server: // everything that it sent before has been read
 		c.lost(readFrom, "read", errno)
 		if !c.ended {
 			c.end(from)
@@ -130,7 +130,7 @@ func (c *carried) receive(from *leg) {
 	}
 }
 
-// end notes that nothing more is read here, and passes it on once all is written.
+// end marks the end of the stream from this socket, and passes it on once everything is written.
 func (c *carried) end(from *leg) {
 	from.eof = true
 	if len(from.peer.pending) == 0 {
@@ -141,8 +141,8 @@ func (c *carried) end(from *leg) {
 	}
 }
 
-// lost notes that the server cannot be read from or written to. The session goes on until all that the server said
-// has come through, which is often why it went; what the client still sends is dropped.
+// lost handles a failed read from or write to the server. The session goes on until everything that the server sent has
+// reached the client, which often includes the reason; what the client still sends is dropped.
 func (c *carried) lost(op, name string, errno syscall.Errno) {
 	server := &c.server
 	c.session.note(&sessionError{"server", op, os.NewSyscallError(name, errno)})
@@ -156,7 +156,7 @@ func (c *carried) lost(op, name string, errno syscall.Errno) {
 	}
 }
 
-// forward writes the bytes on, and only then looks at them.
+// forward writes the bytes, and only then looks at them.
 func (c *carried) forward(from *leg, b []byte) {
 	to := from.peer
 	if to.deaf {
@@ -182,13 +182,13 @@ func (c *carried) forward(from *leg, b []byte) {
 	from.read.seen(b)
 }
 
-// hold keeps what a socket did not take.
+// hold keeps the bytes that a socket did not accept.
 func (c *carried) hold(to *leg, b []byte) {
 	to.chunk = c.loop.chunks.take()
 	to.pending = to.chunk[:copy(to.chunk[:], b)]
 }
 
-// flush writes what a socket did not take before, and goes on reading its peer when all is gone.
+// flush writes pending bytes, and resumes reading from the peer when all are written.
 func (c *carried) flush(to *leg) {
 	n, errno := call(unix.SYS_WRITE, to.fd, to.pending)
 	switch {
@@ -220,8 +220,8 @@ func (c *carried) release(l *leg) {
 	l.chunk, l.pending = nil, nil
 }
 
-// shut passes the end of a stream on, and ends the session when it was the second one. A client whose server has
-// gone may go on for serverGone.
+// shut passes the end of a stream on, and ends the session if it was the second one. After the server has closed, the client
+// has serverGone to finish.
 func (c *carried) shut(to *leg) {
 	_ = unix.Shutdown(to.fd, unix.SHUT_WR)
 	to.shut = true
@@ -233,8 +233,8 @@ func (c *carried) shut(to *leg) {
 	}
 }
 
-// arm asks the kernel for what a socket waits for. A socket that waits for nothing is taken out of the set, since
-// errors and hang-ups are reported of all that are in it. False when the session has ended for it.
+// arm registers the events that a socket waits for. A socket that waits for nothing is removed from the epoll set, because
+// errors and hang-ups are reported for every member. False if the session ended because of an error.
 func (c *carried) arm(l *leg) bool {
 	want := uint32(0)
 	if !l.eof && len(l.peer.pending) == 0 {
@@ -266,14 +266,14 @@ func (c *carried) fail(side, op, name string, errno syscall.Errno) {
 	c.finish(&sessionError{side, op, os.NewSyscallError(name, errno)})
 }
 
-// finish ends the session: err is why, nil when both sides had said all. Twice is harmless.
+// finish ends the session with err, nil if both sides had closed. It is idempotent.
 func (c *carried) finish(err error) {
 	if c.ended {
 		return
 	}
 	c.ended = true
 	for _, l := range [...]*leg{&c.client, &c.server} {
-		if l.armed != 0 { // closing is not enough while a child process is being made
+		if l.armed != 0 { // closing is not enough while a fork holds a copy of the descriptor
 			_ = unix.EpollCtl(c.loop.epoll, unix.EPOLL_CTL_DEL, l.fd, nil)
 		}
 		l.armed = 0
@@ -287,7 +287,7 @@ func (c *carried) finish(err error) {
 	close(c.done)
 }
 
-// call reads or writes without blocking and without telling the scheduler.
+// call reads or writes without blocking and without entering Go's scheduler.
 func call(trap uintptr, fd int, b []byte) (int, syscall.Errno) {
 	for {
 		n, _, errno := syscall.RawSyscall(trap, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))

@@ -24,16 +24,16 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// client is a real client: run does something at addr and returns what it saw, which is the same every time.
-// It says why when it is not on this machine.
+// client is a real client program: run uses it at addr and returns its output, which is the same every time. prepare returns
+// why the client is missing on this machine.
 type client struct {
 	name    string
 	prepare func(t *testing.T) (missing string)
 	run     func(t *testing.T, addr, database string) string
 }
 
-// TestClients runs real clients directly and through the proxy: they see the same, every byte came through as
-// it was, and the capture was not lost.
+// TestClients runs real clients directly and through the proxy: their output is the same, every byte comes through
+// unchanged, and capture goes on.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	clients := []client{
@@ -128,7 +128,7 @@ func inPath(program string) func(*testing.T) string {
 	}
 }
 
-// runTool runs a client program that reads the usual environment variables.
+// runTool runs a client program that reads libpq's environment variables.
 func runTool(t *testing.T, addr, database, stdin, name string, args ...string) string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(addr)
@@ -249,7 +249,7 @@ func runPgDump(t *testing.T, addr, database string) string {
 	return regexp.MustCompile(`(?m)^\\(un)?restrict .*$`).ReplaceAllString(out, "")
 }
 
-// runBaseBackup uses the replication protocol: COPY out, and COPY both for the log.
+// runBaseBackup uses the replication protocol: COPY OUT, and CopyBoth for the WAL.
 func runBaseBackup(t *testing.T, addr, database string) string {
 	dir := filepath.Join(t.TempDir(), "backup")
 	runTool(t, addr, database, "", postgres.tool("pg_basebackup"), "-D", dir, "-X", "stream", "-c", "fast", "--no-sync")
@@ -316,7 +316,7 @@ func runPgx(t *testing.T, addr, database string) string {
 	return out.String()
 }
 
-// pipelined drives pgconn's pipeline mode: Flush and Sync apart, an error in the middle.
+// pipelined uses pgconn's pipeline mode: Flush, Sync, and an error in the middle.
 func pipelined(t *testing.T, conn *pgconn.PgConn, note func(string, ...any)) {
 	p := conn.StartPipeline(t.Context())
 	p.SendPrepare("ps", "SELECT $1::int + 1", nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/reload"
 )
 
-// expiryNotice is how long before its end a certificate is complained about, expiryRepeat how often.
+// expiryNotice is how long before its expiry a certificate is logged, expiryRepeat how often.
 const (
 	expiryNotice = 14 * 24 * time.Hour
 	expiryRepeat = 24 * time.Hour
@@ -24,14 +24,14 @@ const (
 // clientTLS terminates the clients' TLS.
 type clientTLS struct {
 	log     *zap.Logger
-	timeout time.Duration // for what is written in a handshake
+	timeout time.Duration // for writes during a handshake
 	pair    *reload.Files[*tls.Certificate]
-	ca      *reload.Files[*x509.CertPool] // nil: clients show no certificate
-	warned  atomic.Int64                  // Unix seconds of the last complaint about the end of the certificate
+	ca      *reload.Files[*x509.CertPool] // nil: no client certificates
+	warned  atomic.Int64                  // Unix seconds of the last warning about the expiry
 	wanted  atomic.Pointer[[sha256.Size]byte]
 }
 
-// newClientTLS reads the files; nil when TLS does not end here.
+// newClientTLS reads the files. It returns nil if TLS does not end at the proxy.
 func newClientTLS(o *Options) (*clientTLS, error) {
 	c := &o.ClientTLS
 	if !c.Mode.terminates() {
@@ -58,7 +58,7 @@ func (t *clientTLS) parsePair(contents [][]byte) (*tls.Certificate, error) {
 	return pair, err
 }
 
-// parsePair makes a certificate of its PEM and its key's.
+// parsePair parses a certificate and its key, both PEM.
 func parsePair(contents [][]byte) (*tls.Certificate, error) {
 	pair, err := tls.X509KeyPair(contents[0], contents[1])
 	if err != nil {
@@ -75,7 +75,7 @@ func parsePool(contents [][]byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// checkExpiry complains once a day about a certificate that has ended or is about to.
+// checkExpiry warns once a day about a certificate that has expired or is about to.
 func (t *clientTLS) checkExpiry(pair *tls.Certificate) {
 	now, last := time.Now(), t.warned.Load()
 	left := pair.Leaf.NotAfter.Sub(now)
@@ -86,8 +86,8 @@ func (t *clientTLS) checkExpiry(pair *tls.Certificate) {
 		zap.Time("not_after", pair.Leaf.NotAfter), zap.Duration("left", left))
 }
 
-// certificate returns what to show to the next client: the pair in the files or, while the engine still shows
-// the one before it, that one.
+// certificate returns the certificate for the next client: the pair in the files, or the previous pair while the engine
+// still shows that one.
 func (t *clientTLS) certificate() *tls.Certificate {
 	pair, previous := t.pair.Get()
 	t.checkExpiry(pair)
@@ -98,17 +98,17 @@ func (t *clientTLS) certificate() *tls.Certificate {
 	return pair
 }
 
-// engineShows notes which certificate the engine has, for the clients to come.
+// engineShows records the engine's current certificate, for the choice in certificate.
 func (t *clientTLS) engineShows(leaf *x509.Certificate) {
 	sum := fingerprint(leaf)
 	t.wanted.Store(&sum)
 }
 
-// fingerprint stands for a certificate.
+// fingerprint identifies a certificate.
 func fingerprint(leaf *x509.Certificate) [sha256.Size]byte { return sha256.Sum256(leaf.Raw) }
 
-// handshake begins TLS with a client, of whom buffered was read already. Direct TLS requires ALPN, as the
-// engine does (manual, 55.2.10). The caller has set the read deadline.
+// handshake performs the TLS handshake with a client; buffered holds bytes that were read already. Direct TLS requires ALPN,
+// as in PostgreSQL (manual, 55.2.10). The caller has set the read deadline.
 func (t *clientTLS) handshake(client net.Conn, buffered []byte, direct bool) (*tlsLeg, *x509.Certificate, error) {
 	pair := t.certificate()
 	cfg := &tls.Config{

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// conns knows every client's connection, so that all can be ended.
+// conns tracks the connections of all clients, so that they can be closed.
 type conns struct {
-	mu     sync.Mutex            // guards what follows
-	open   map[net.Conn]*session // nil while the startup goes on
+	mu     sync.Mutex            // guards the fields below
+	open   map[net.Conn]*session // nil during startup
 	closed bool
 }
 
-// add takes a new connection; false when no more are taken or there are limit already.
+// add adds a new connection; false if the server is closing or there are limit connections.
 func (c *conns) add(client net.Conn, limit int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -24,7 +24,7 @@ func (c *conns) add(client net.Conn, limit int) bool {
 	return true
 }
 
-// attach notes the session of a connection; false when no more are taken.
+// attach records the session of a connection; false if the server is closing.
 func (c *conns) attach(client net.Conn, s *session) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -35,7 +35,7 @@ func (c *conns) attach(client net.Conn, s *session) bool {
 	return true
 }
 
-// detach ends the session of a connection and adds what it carried to the totals.
+// detach removes the session of a connection and adds its bytes to the totals.
 func (c *conns) detach(client net.Conn, totals *counters) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +51,7 @@ func (c *conns) remove(client net.Conn) {
 	c.mu.Unlock()
 }
 
-// bytes returns what was carried until now, by the sessions that have ended and those that are open.
+// bytes returns the bytes relayed so far, by sessions that have ended and by open ones.
 func (c *conns) bytes(totals *counters) (fromClients, fromServer uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +65,7 @@ func (c *conns) bytes(totals *counters) (fromClients, fromServer uint64) {
 	return fromClients, fromServer
 }
 
-// interruptStartups makes the connections that have no session yet stop waiting for their clients.
+// interruptStartups stops the connections without a session from waiting for their clients.
 func (c *conns) interruptStartups() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +76,7 @@ func (c *conns) interruptStartups() {
 	}
 }
 
-// closeAll ends every connection and takes no more.
+// closeAll closes every connection and rejects new ones.
 func (c *conns) closeAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

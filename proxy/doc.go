@@ -1,10 +1,10 @@
-// Package proxy relays PostgreSQL sessions between clients and one engine, byte for byte, and gives away what
-// the clients asked as captured queries.
+// Package proxy relays PostgreSQL sessions between clients and one engine, byte for byte, and emits the statements of the
+// clients as captured queries.
 //
-// It owns listeners' connections, startup, cancel requests, the relay in both directions, the tap on it, and
-// shutdown. It never parses SQL beyond what following a session takes, never decodes a message on the way,
-// keeps nothing of passwords and rows, calls no cgo, and knows nothing of what becomes of a captured query.
-// Bytes go through; capture.Query values come out at a Sink; Stats counts.
+// It owns the listeners' connections, startup, cancel requests, the relay in both directions, the tap on it, and shutdown.
+// It parses SQL only as far as following a session requires, never decodes a message on the traffic path, keeps no passwords
+// and no rows, and does not call cgo. It does not depend on how captured queries are used. Bytes go through; capture.Query
+// values come out at a Sink; Stats counts.
 //
 //	client                         proxy                           engine
 //	  |-- SSLRequest ---------------->|                                |
@@ -12,7 +12,7 @@
 //	  |   or S, and TLS begins        |   with TLS to the engine:      |
 //	  |                               |-- SSLRequest, S, TLS --------->|
 //	  |-- StartupMessage ------------>|-- the same bytes ------------->|
-//	  |<== authentication, both ways, untouched and not recorded =====>|
+//	  |<== authentication, both ways, unchanged and not recorded =====>|
 //	  |<------------------------------|<-- ParameterStatus, -----------|   noted: encoding, string syntax
 //	  |                               |    ReadyForQuery               |   noted: the tracker starts
 //	  |-- Query "SELECT ..." -------->|-- the same bytes ------------->|
@@ -22,28 +22,27 @@
 //	  |                               |...> tap: time, CommandComplete |
 //	  |<------------------------------|<-- ReadyForQuery --------------|
 //	  |                               |...> tap: ReadyForQuery         |
-//	  |                      every 25 ms: drainer                      |
+//	  |                      every 50 ms: drainer                      |
 //	  |                      tracker pairs -> Sink.Offer(query)        |
 //	  |-- Parse, Bind, Execute, Sync->|-- the same bytes ------------->|   likewise, by name and portal
-//	  |-- EOF ----------------------->|-- EOF ------------------------>|   one half; the other goes on
+//	  |-- EOF ----------------------->|-- EOF ------------------------>|   one direction; the other goes on
 //	  |<----------------------- EOF --|<------------------------- EOF--|
 //
 //	  |-- CancelRequest ------------->|-- the same bytes, on a new --->|
 //	  |<----------------------- EOF --|<--- connection ---------- EOF--|
 //
-// TLS, where it is configured, ends here on each leg by itself, or is passed through whole: then bytes are
-// relayed unseen and nothing is captured. The relay changes no byte, with one exception: where the engine's leg
-// is TLS and the client's is not, SCRAM-SHA-256-PLUS is taken out of what the engine offers (plus.go).
+// Where TLS is configured, the proxy terminates it separately on each leg, or passes it through: then bytes are relayed
+// unseen and nothing is captured. The relay changes no byte, with one exception: where the engine's leg uses TLS and the
+// client's does not, SCRAM-SHA-256-PLUS is removed from the mechanisms that the engine offers (plus.go).
 //
-// On Linux a session whose two sides are plain sockets is handed, behind its StartupMessage, to an event loop: one
-// thread that carries many sessions and asks the kernel what is there, without the scheduler (loop). Other sessions
-// have two goroutines. Both do the same: read a chunk from one side, write the same bytes to the other, and only
-// then look at the headers of the messages in it. The few bodies that matter are copied into a bounded
-// buffer. No message wakes anybody: one goroutine for the whole server looks at the buffers now and then and
-// runs the trackers. A full buffer, a message that makes no sense, a panic in the tracker: the capture of that
-// session loses something or stops, which is counted, and its bytes go on. After a full buffer it comes back when the
-// server has answered all that the client sent.
+// On Linux, a session with plain sockets on both sides moves to an event loop after its StartupMessage: one thread that
+// relays many sessions with epoll and bypasses Go's scheduler (loop). Other sessions use two goroutines. Both do the same:
+// read a chunk from one side, write the same bytes to the other, and only then look at the message headers in it. The few
+// bodies that matter are copied into a bounded buffer. No message wakes a goroutine: one goroutine for the whole server
+// polls the buffers and runs the trackers. A full buffer, an invalid message or a panic in the tracker stops or interrupts
+// the capture of that session, which is counted; its traffic goes on. After a full buffer, capture resumes when the server
+// has answered everything that the client sent.
 //
-// A server that breaks its connection has often said why just before: the session goes on until that has come through
-// to the client, and what the client still sends is dropped.
+// A server that breaks its connection has often sent the reason just before. So the session goes on until that has reached
+// the client; whatever else the client sends is dropped.
 package proxy

@@ -10,24 +10,23 @@ import (
 	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
 )
 
-// drainer is the one goroutine that looks at what the taps collected and runs the trackers. No message wakes
-// it: it looks at its list of sessions every interval, less often while there is nothing, and sooner only when a tap is
-// half full.
+// drainer is the one goroutine that takes the taps' records and runs the trackers. No message wakes it. It polls its list of
+// sessions every interval, less often while the list is empty, and earlier only when a tap is half full.
 type drainer struct {
 	interval time.Duration
 	sink     Sink
 	log      *zap.Logger
 	records  recordPool
-	wake     chan struct{} // holds a token when a tap is filling up faster than the interval
-	frontend *[256]byte    // what is kept of the client's messages
-	backend  *[256]byte    // and of the server's
+	wake     chan struct{} // holds a token when a tap fills faster than the interval
+	frontend *[256]byte    // how to record the client's messages
+	backend  *[256]byte    // and the server's
 
 	mu   sync.Mutex
 	list []*tapped // guarded by mu
-	idle []*tapped // the drainer's own: the other list, empty
+	idle []*tapped // used by the drainer only: the other list, empty
 
-	counts  tracker.Counts // the drainer's own
-	dropped uint64         // the drainer's own
+	counts  tracker.Counts // used by the drainer only
+	dropped uint64         // used by the drainer only
 
 	published struct {
 		sync.Mutex
@@ -43,7 +42,7 @@ func newDrainer(o *Options) *drainer {
 	}
 }
 
-// open returns the captured side of a session.
+// open returns the capture state of a new session.
 func (d *drainer) open(id uint64, startup tracker.Startup, o *Options) *tapped {
 	t := &tapped{drainer: d}
 	t.client = tap{pool: &d.records, limit: o.CaptureBudgetBytes * 3 / 4}
@@ -68,7 +67,7 @@ func (d *drainer) queue(t *tapped) {
 	d.mu.Unlock()
 }
 
-// run drains every interval until stop is closed, and once more then.
+// run drains every interval until stop is closed, and once more after that.
 func (d *drainer) run(stop <-chan struct{}) {
 	wait := d.interval
 	timer := time.NewTimer(wait)
@@ -90,10 +89,10 @@ func (d *drainer) run(stop <-chan struct{}) {
 	}
 }
 
-// idleIntervals is how many intervals the drainer waits when it has found nothing for some time.
+// idleIntervals is the longest wait of an idle drainer, in intervals.
 const idleIntervals = 8
 
-// hurry makes the drainer look before the interval is over: for a tap that is half full, never for a message.
+// hurry makes the drainer run before the interval is over: for a tap that is half full, never for a message.
 func (d *drainer) hurry() {
 	select {
 	case d.wake <- struct{}{}:
@@ -101,7 +100,7 @@ func (d *drainer) hurry() {
 	}
 }
 
-// pass drains every session that has something, and says whether there was one.
+// pass drains every session in the list and reports whether there was one.
 func (d *drainer) pass() bool {
 	d.mu.Lock()
 	sessions := d.list
@@ -119,7 +118,7 @@ func (d *drainer) pass() bool {
 	return true
 }
 
-// session runs one tracker over what its taps collected. A panic stops the capture of that session.
+// session runs one tracker on the records of its taps. A panic stops the capture of that session.
 func (d *drainer) session(t *tapped) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -129,7 +128,7 @@ func (d *drainer) session(t *tapped) {
 			t.tracker = nil
 		}
 	}()
-	t.queued.Store(false) // before the taps are emptied: what comes later queues again
+	t.queued.Store(false) // before the taps are emptied, so that later records queue again
 	ended := t.ended.Load()
 	client, server := t.client.take(), t.server.take()
 	defer d.records.give(client)

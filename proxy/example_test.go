@@ -12,7 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// A relay in front of an engine, until SIGTERM. What its clients ask comes out of a bounded queue.
+// A relay in front of an engine, until SIGTERM. The statements of its clients come out of a bounded queue.
 func ExampleServer_Serve() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// nodeModules are the clients for node that are tested.
+// nodeModules are the tested Node.js clients.
 var nodeModules = []string{"pg@8.23.1", "pg-cursor@2.22.0", "pg-query-stream@4.17.0", "postgres@3.4.9"}
 
-// nodePath finds or fetches them once. Missing says why there may be none.
+// nodePath finds or fetches them once. Missing is why there are none.
 var nodePath = sync.OnceValues(func() (path, missing string) {
 	if _, err := exec.LookPath("node"); err != nil {
 		return "", "node is not installed"

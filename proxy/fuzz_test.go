@@ -11,12 +11,12 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// echoEngine is an engine that sends back what it gets until it ends.
+// echoEngine is an engine that sends back everything it receives.
 func echoEngine(t testing.TB) proxy.Address {
 	return backend(t, func(conn net.Conn) { _, _ = io.Copy(conn, conn) })
 }
 
-// converse sends in chunks and reads to the end; the end of the sending is passed on as half a close.
+// converse sends in chunks, half-closes the connection and reads to the end.
 func converse(t testing.TB, addr string, in, cuts []byte) []byte {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -37,11 +37,11 @@ func converse(t testing.TB, addr string, in, cuts []byte) []byte {
 		}
 		_ = conn.(*net.TCPConn).CloseWrite()
 	}()
-	out, _ := io.ReadAll(conn) // refusals end with a reset now and then
+	out, _ := io.ReadAll(conn) // refusals sometimes end with a reset
 	return out
 }
 
-// FuzzStartup: whatever a client begins with, in whatever chunks, the proxy answers or closes, and lives on.
+// FuzzStartup: for any first bytes in any chunks, the proxy answers or closes, and keeps running.
 func FuzzStartup(f *testing.F) {
 	for _, seed := range [][]byte{
 		nil, hello(), packet(sslCode, ""), bytes.Join([][]byte{packet(gssCode, ""), packet(sslCode, ""), hello()}, nil),
@@ -58,14 +58,14 @@ func FuzzStartup(f *testing.F) {
 		f.Add(seed, []byte{255})
 	}
 	p := start(f, echoEngine(f), func(o *proxy.Options) {
-		o.StartupTimeout, o.DialTimeout = 50*time.Millisecond, 50*time.Millisecond // the engine does not end after a cancel request
+		o.StartupTimeout, o.DialTimeout = 50*time.Millisecond, 50*time.Millisecond // the engine does not close after a cancel request
 	})
 	f.Fuzz(func(t *testing.T, in, cuts []byte) {
 		out := converse(t, p.addr, in, cuts)
-		for len(in) >= 8 && len(out) > 0 && out[0] == 'N' { // an encryption request, which may be longer than it has to be
+		for len(in) >= 8 && len(out) > 0 && out[0] == 'N' { // an encryption request, possibly longer than necessary
 			in, out = in[min(len(in), int(binary.BigEndian.Uint32(in))):], out[1:]
 		}
-		// It is now a refusal, an alert, nothing, or what the engine echoed: the client's own bytes.
+		// Out is now a refusal, an alert, nothing, or the client's own bytes from the echo engine.
 		if len(out) > 0 && out[0] != 'E' && out[0] != 0x15 && !bytes.HasPrefix(in, out) {
 			t.Errorf("%q was answered with %q", in, out)
 		}
@@ -75,8 +75,7 @@ func FuzzStartup(f *testing.F) {
 	})
 }
 
-// FuzzRelay: behind the startup every byte comes through both ways, whatever it is and however it is cut,
-// lengths that lie included.
+// FuzzRelay: after the startup all bytes come through both ways, in any chunks, with wrong lengths too.
 func FuzzRelayedSession(f *testing.F) {
 	for _, seed := range [][]byte{
 		nil, message('Q', "SELECT 1\x00"), greeting(), append(greeting(), message('Q', "BEGIN\x00")...),

@@ -16,15 +16,15 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// patience is how long a test waits for what must happen before it gives up; it only ends a test that hangs.
+// patience is the time limit for an expected event; it only ends a test that hangs.
 const patience = 5 * time.Minute
 
-// recorder is a Sink that keeps everything.
+// recorder is a Sink that keeps all queries.
 type recorder struct {
 	mu      sync.Mutex
 	queries []capture.Query
 	full    bool
-	fault   string        // Offer panics with it
+	fault   string        // the message with which Offer panics; "" for none
 	counted func() uint64 // the server's QueriesCaptured, or nil
 }
 
@@ -47,8 +47,8 @@ func (r *recorder) all() []capture.Query {
 	return append([]capture.Query{}, r.queries...)
 }
 
-// find waits for the query with this text, and until the server has counted it and all that came before it: a server
-// offers queries first and publishes its counters after it.
+// find waits for the query with this text, and until the server has counted it and all earlier ones: a server first offers
+// queries and then publishes its counters.
 func (r *recorder) find(t testing.TB, sql string) capture.Query {
 	t.Helper()
 	var found capture.Query
@@ -67,7 +67,7 @@ func (r *recorder) find(t testing.TB, sql string) capture.Query {
 	return found
 }
 
-// sqls returns the texts of what was captured until now.
+// sqls returns the texts captured so far.
 func (r *recorder) sqls() []string {
 	var out []string
 	for _, q := range r.all() {
@@ -76,7 +76,7 @@ func (r *recorder) sqls() []string {
 	return out
 }
 
-// eventually waits until ok.
+// eventually waits until ok returns true.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
@@ -87,7 +87,6 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	t.Fatalf("waited %v in vain until %s", patience, what)
 }
 
-// running is a proxy under test.
 type running struct {
 	*proxy.Server
 	addr   string
@@ -96,7 +95,6 @@ type running struct {
 	done   chan error // Serve's result
 }
 
-// start runs a proxy in front of upstream until the test ends.
 func start(t testing.TB, upstream proxy.Address, change func(*proxy.Options)) *running {
 	t.Helper()
 	r := &running{sink: &recorder{}, done: make(chan error, 1)}
@@ -128,7 +126,7 @@ func start(t testing.TB, upstream proxy.Address, change func(*proxy.Options)) *r
 	return r
 }
 
-// wait waits for Serve to return and checks that it had no complaint; twice is harmless.
+// wait waits for Serve to return and checks that it returned no error. It is idempotent.
 func (r *running) wait(t testing.TB) {
 	t.Helper()
 	select {
@@ -142,7 +140,6 @@ func (r *running) wait(t testing.TB) {
 	}
 }
 
-// dial opens a raw connection to the proxy.
 func (r *running) dial(t testing.TB) net.Conn { return dial(t, r.addr) }
 
 func dial(t testing.TB, addr string) net.Conn {
@@ -184,7 +181,7 @@ func backend(t testing.TB, handle func(conn net.Conn)) proxy.Address {
 	return proxy.Address{Network: "tcp", Address: l.Addr().String()}
 }
 
-// nobody listens here: port 1 is for a service that no machine has, and no test is given it.
+// nobody is an address without a listener: port 1 belongs to a service that is not in use, and tests never get it.
 var nobody = proxy.Address{Network: "tcp", Address: "127.0.0.1:1"}
 
 // message builds a typed message.
@@ -207,10 +204,10 @@ const (
 	cancel    = 1234<<16 | 5678
 )
 
-// hello is a StartupMessage.
+// hello returns a StartupMessage.
 func hello() []byte { return packet(version30, "user\x00ann\x00database\x00bank\x00\x00") }
 
-// greeting is what a server says when it lets a client in.
+// greeting returns the messages with which a server accepts a client.
 func greeting() []byte {
 	var b []byte
 	b = append(b, message('R', "\x00\x00\x00\x00")...)
@@ -220,7 +217,7 @@ func greeting() []byte {
 	return append(b, message('Z', "I")...)
 }
 
-// readPacket reads an untyped packet whole.
+// readPacket reads a whole untyped packet.
 func readPacket(t testing.TB, conn net.Conn) []byte {
 	head := make([]byte, 4)
 	if _, err := io.ReadFull(conn, head); err != nil {
@@ -235,7 +232,7 @@ func readPacket(t testing.TB, conn net.Conn) []byte {
 	return b
 }
 
-// readMessage reads a typed message; io.EOF when the stream ends before it.
+// readMessage reads a typed message; io.EOF if the stream ends before it.
 func readMessage(conn io.Reader) (typ byte, body string, err error) {
 	head := make([]byte, 5)
 	if _, err := io.ReadFull(conn, head); err != nil {
@@ -246,7 +243,7 @@ func readMessage(conn io.Reader) (typ byte, body string, err error) {
 	return head[0], string(b), err
 }
 
-// send writes all, in one write.
+// send writes all parts in one write.
 func send(t testing.TB, conn net.Conn, parts ...[]byte) {
 	t.Helper()
 	var b []byte
@@ -258,7 +255,7 @@ func send(t testing.TB, conn net.Conn, parts ...[]byte) {
 	}
 }
 
-// until reads messages up to one of the type and returns their types.
+// until reads messages up to one of type last and returns their types.
 func until(t testing.TB, conn io.Reader, last byte) string {
 	t.Helper()
 	var types []byte

@@ -8,16 +8,16 @@ import (
 	"go.uber.org/zap"
 )
 
-// idleWatch knows whether a session waits for its client, outside a transaction: every Query, Sync and
-// FunctionCall has got its ReadyForQuery, and the last one said I. Where it cannot know, the session does not
-// count as idle. It is made only where idle sessions end.
+// idleWatch tracks whether a session is idle outside a transaction: every Query, Sync and FunctionCall has received its
+// ReadyForQuery, and the last one had status I. In doubt, the session does not count as idle. It exists only if idle
+// sessions are ended.
 type idleWatch struct {
 	client, server headers
-	pending        atomic.Int64 // ReadyForQuery messages that are to come
-	idle           atomic.Bool  // what the last one said
-	seen           uint64       // the sweep's own: bytes relayed at the last look
-	since          time.Time    // the sweep's own: when that was new
-	ended          atomic.Bool  // by the sweep
+	pending        atomic.Int64 // ReadyForQuery messages still expected
+	idle           atomic.Bool  // the last one had status I
+	seen           uint64       // used by the sweep only: bytes relayed at the last check
+	since          time.Time    // used by the sweep only: when that count was first seen
+	ended          atomic.Bool  // ended by the sweep
 }
 
 func newIdleWatch() *idleWatch {
@@ -37,17 +37,16 @@ func newIdleWatch() *idleWatch {
 	return w
 }
 
-// headers follows the messages of one direction over chunks of any size and tells their types and first bytes.
+// headers follows the messages of one direction over chunks of any size and reports their types and first bytes.
 type headers struct {
 	each  func(typ, first byte)
 	head  [headerLen]byte
 	have  int
-	rest  uint32 // bytes of the body still to come
-	start bool   // of them, none has come yet
-	lost  bool   // the stream makes no sense
+	rest  uint32 // bytes of the body to come
+	start bool   // no byte of the body has come yet
+	lost  bool   // the stream is invalid
 }
 
-// walk follows the next chunk.
 func (h *headers) walk(b []byte) {
 	for len(b) > 0 && !h.lost {
 		if h.rest > 0 {
@@ -78,11 +77,10 @@ func (h *headers) walk(b []byte) {
 	}
 }
 
-// waits reports whether the session waits for its client outside a transaction.
+// waits reports whether the session is idle outside a transaction.
 func (w *idleWatch) waits() bool { return w.pending.Load() == 0 && w.idle.Load() }
 
-// idleFor reports whether the session has been waiting for that long. It is called again and again, from one
-// goroutine.
+// idleFor reports whether the session has been idle for that long. One goroutine calls it repeatedly.
 func (w *idleWatch) idleFor(limit time.Duration, bytes uint64, now time.Time) bool {
 	if bytes != w.seen || w.since.IsZero() {
 		w.seen, w.since = bytes, now
@@ -126,10 +124,10 @@ func (c *conns) idle(limit time.Duration, now time.Time) []*session {
 	return out
 }
 
-// terminate is the message with which a client says farewell.
+// terminate is the Terminate message of a client.
 var terminate = [...]byte{'X', 0, 0, 0, 4}
 
-// endIdle tells both sides that the session is over, as the engine would tell its client, and closes it.
+// endIdle sends an error to the client, as PostgreSQL does, and Terminate to the engine, and closes the session.
 func (s *session) endIdle() {
 	if idleTooLong.write(s.client) {
 		closeWrite(s.client)
@@ -139,5 +137,5 @@ func (s *session) endIdle() {
 	s.close()
 }
 
-// endedIdle reports whether the session was ended by the sweep.
+// endedIdle reports whether the sweep ended the session.
 func (s *session) endedIdle() bool { return s.idle != nil && s.idle.ended.Load() }

@@ -9,14 +9,13 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// TestIdleTimeout: a session that waits for its client ends properly; one that works, or is in a transaction,
-// goes on.
+// TestIdleTimeout: an idle session ends with an error message; a busy one, or one in a transaction, goes on.
 func TestIdleTimeout(t *testing.T) {
 	t.Parallel()
 	const limit = 100 * time.Millisecond
 	p := start(t, postgres.upstream(t), func(o *proxy.Options) { o.IdleTimeout = limit })
 
-	// What a session begins with comes right behind its startup, so that it is not idle before.
+	// The first messages directly follow the startup, so that the session is not idle before them.
 	begin := func(messages ...[]byte) net.Conn {
 		conn := p.dial(t)
 		send(t, conn, append([][]byte{packet(version30, "user\x00ann\x00database\x00bank\x00\x00")}, messages...)...)
@@ -38,7 +37,7 @@ func TestIdleTimeout(t *testing.T) {
 	several := begin(message('Q', "SELECT 1; SELECT pg_sleep(0.6)\x00"))
 	answered(several, "TDCTDCZ")
 	answered(block, "CZ")
-	time.Sleep(6 * limit) // or more, it waits in a transaction
+	time.Sleep(6 * limit) // a session in a transaction can wait longer than the limit
 	send(t, block, message('Q', "COMMIT\x00"))
 	answered(block, "CZ")
 
@@ -52,7 +51,7 @@ func TestIdleTimeout(t *testing.T) {
 	}
 }
 
-// TestIdlePipeline: a message that waits for its answer is work, whatever was answered before it.
+// TestIdlePipeline: a session with an unanswered message is not idle, whatever was answered before.
 func TestIdlePipeline(t *testing.T) {
 	t.Parallel()
 	p := start(t, postgres.upstream(t), func(o *proxy.Options) { o.IdleTimeout = 50 * time.Millisecond })

@@ -11,11 +11,10 @@ import (
 	"testing"
 )
 
-// libpq18 is psql, of whatever version is here, on the client library of PostgreSQL 18: protocol 3.2 and direct TLS as
-// most clients will speak them.
+// libpq18 is the installed psql, of any version, with the client library of PostgreSQL 18: it uses protocol 3.2 and supports
+// direct TLS.
 const libpq18 = "psql with libpq 18"
 
-// libpq18Env is the environment that makes psql use that library.
 func libpq18Env() string {
 	return "LD_LIBRARY_PATH=" + filepath.Join(filepath.Dir(postgres18.binDir), "lib")
 }
@@ -24,7 +23,7 @@ func libpq18Env() string {
 func TestLibpq18(t *testing.T) {
 	t.Parallel()
 	c := needs18(t)
-	postgres.ensure(t) // whose psql is used
+	postgres.ensure(t) // for its psql
 	psql, err := exec.LookPath(postgres.tool("psql"))
 	if err != nil {
 		t.Skip("SKIPPED: no psql (apt-get install postgresql-client)")
@@ -47,7 +46,7 @@ func TestLibpq18(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // psql says 1 for the last -c that failed, or goes on
+	_ = cmd.Wait() // psql exits with 1 if the last -c failed
 	if got := out.String(); !strings.HasPrefix(got, "libpq 18\n") || !strings.Contains(got, "57014") {
 		t.Errorf("psql printed %q, want the first answer and SQLSTATE 57014", got)
 	}

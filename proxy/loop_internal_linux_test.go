@@ -13,10 +13,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// hang is how long a peer waits before a test that hangs fails.
+// hang is the time limit after which a waiting peer fails the test.
 const hang = 5 * time.Minute
 
-// tcpPair returns both ends of a connection.
+// tcpPair returns both ends of a TCP connection.
 func tcpPair(t testing.TB) (near, far net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -38,7 +38,7 @@ func tcpPair(t testing.TB) (near, far net.Conn) {
 	return near, far
 }
 
-// onLoop is a session on a loop, seen from its two peers.
+// onLoop is a session on a loop, with the ends of its two peers.
 type onLoop struct {
 	*session
 	client, server net.Conn // the peers' ends
@@ -71,7 +71,7 @@ func startLoops(t testing.TB, n int) *loopSet {
 	return ls
 }
 
-// pass sends b from one end to the other, in the test's buffer.
+// pass sends b from one end to the other and reads it into buf.
 func pass(t testing.TB, from, to net.Conn, b, buf []byte) {
 	if _, err := from.Write(b); err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func pass(t testing.TB, from, to net.Conn, b, buf []byte) {
 	}
 }
 
-// TestLoopAllocatesNothing: relaying and tapping a question and its answer on a loop costs no memory.
+// TestLoopAllocatesNothing: relaying and tapping a query and its answer on a loop allocates no memory.
 func TestLoopAllocatesNothing(t *testing.T) {
 	side := newTapped(1 << 20)
 	o := newOnLoop(t, startLoops(t, 1), side).start()
@@ -112,8 +112,8 @@ func TestLoopAllocatesNothing(t *testing.T) {
 	<-o.result
 }
 
-// TestLoopHoldsBack: a side that does not read stops the other after bounded memory, in both directions at once,
-// and not a byte is lost when it reads again.
+// TestLoopHoldsBack: a side that does not read blocks the other after bounded memory, in both directions at once, and no
+// byte is lost when it reads again.
 func TestLoopHoldsBack(t *testing.T) {
 	o := newOnLoop(t, startLoops(t, 1), nil).start()
 	const size = 24 << 20
@@ -129,7 +129,7 @@ func TestLoopHoldsBack(t *testing.T) {
 	}
 	write(o.client)
 	write(o.server)
-	// Nothing is read until both have stopped getting through.
+	// Read nothing until both directions are blocked.
 	for last := [2]uint64{1, 1}; ; {
 		now := [2]uint64{o.toServer.bytes.Load(), o.toClient.bytes.Load()}
 		if now == last && now[0] > 0 && now[1] > 0 {
@@ -155,13 +155,13 @@ func TestLoopHoldsBack(t *testing.T) {
 	}
 }
 
-// TestLoopContainsPanic: a fault in the code costs the session at hand, not the others and not the process.
+// TestLoopContainsPanic: a panic ends the session being handled, not the others and not the process.
 func TestLoopContainsPanic(t *testing.T) {
 	ls := startLoops(t, 1)
 	good := newOnLoop(t, ls, nil).start()
 	bad := newOnLoop(t, ls, newTapped(1<<20))
 	bad.capture = nil
-	bad.toServer.session = nil // makes the look at a chunk fail outside the walker's own guard
+	bad.toServer.session = nil // makes seen panic outside the walker's own recover
 	bad.start()
 	buf := make([]byte, 64)
 	pass(t, good.client, good.server, []byte("before"), buf)
@@ -178,7 +178,7 @@ func TestLoopContainsPanic(t *testing.T) {
 	}
 }
 
-// TestLoopLingers: a client whose server has gone may go on, and what it says arrives; it is not waited for without end.
+// TestLoopLingers: after the server has closed, the client can still send, and its bytes arrive; the wait for it is bounded.
 func TestLoopLingers(t *testing.T) {
 	gone := func(linger time.Duration) (*onLoop, []byte) {
 		ls := startLoops(t, 1)
@@ -206,8 +206,8 @@ func TestLoopLingers(t *testing.T) {
 	}
 }
 
-// TestLoopClosesDescriptors: sessions that come, go, break and are killed at the same time leave nothing behind, and
-// none gets another's bytes.
+// TestLoopClosesDescriptors: sessions that start, end, break and are killed concurrently leave no descriptor open, and no
+// session gets another's bytes.
 func TestLoopClosesDescriptors(t *testing.T) {
 	ls := startLoops(t, 2)
 	before := descriptors(t)
@@ -228,7 +228,7 @@ func TestLoopClosesDescriptors(t *testing.T) {
 					_ = o.client.Close()
 					_ = o.server.Close()
 				case 1:
-					_ = o.client.(*net.TCPConn).SetLinger(0) // a reset
+					_ = o.client.(*net.TCPConn).SetLinger(0) // sends a reset
 					_ = o.client.Close()
 				case 2:
 					o.close()
@@ -238,7 +238,7 @@ func TestLoopClosesDescriptors(t *testing.T) {
 					o.close()
 				}
 				if round%4 == 0 {
-					continue // its end is not waited for
+					continue // without waiting for its end
 				}
 				<-o.result
 				_ = o.client.Close()
@@ -267,7 +267,7 @@ func descriptors(t testing.TB) int {
 	return len(entries)
 }
 
-// TestLoopRefusesWhatIsNoSocket: connections that are more than a socket stay with the goroutines, unharmed.
+// TestLoopRefusesWhatIsNoSocket: connections that are not plain sockets stay with the goroutines, unchanged.
 func TestLoopRefusesWhatIsNoSocket(t *testing.T) {
 	near, far := net.Pipe()
 	defer far.Close()
@@ -288,7 +288,7 @@ func TestLoopRefusesWhatIsNoSocket(t *testing.T) {
 	<-result
 }
 
-// BenchmarkLoop is a question and its answer through a loop, the two peers' calls included.
+// BenchmarkLoop measures a query and its answer through a loop, including the system calls of both peers.
 func BenchmarkLoop(b *testing.B) {
 	o := newOnLoop(b, startLoops(b, 1), nil).start()
 	question, answer, buf := typed('Q', "SELECT 1\x00"), typed('Z', "I"), make([]byte, 64)

@@ -14,10 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loopSet is the event loops of a server. Each relays many sessions on one thread.
+// loopSet holds the event loops of a server. Each relays many sessions on one thread.
 type loopSet struct{ all []*loop }
 
-// newLoops starts n loops.
 func newLoops(n int, chunks *chunkPool, log *zap.Logger) (*loopSet, error) {
 	ls := &loopSet{}
 	for range n {
@@ -33,7 +32,7 @@ func newLoops(n int, chunks *chunkPool, log *zap.Logger) (*loopSet, error) {
 	return ls, nil
 }
 
-// stop ends the loops, which carry no sessions any more, and waits for them.
+// stop stops the loops, whose sessions have all ended, and waits for them.
 func (ls *loopSet) stop() {
 	if ls == nil {
 		return
@@ -55,40 +54,39 @@ func (ls *loopSet) least() *loop {
 	return best
 }
 
-// loop relays sessions on one thread, without the scheduler: it asks the kernel which sockets have something,
-// reads a chunk, writes it to the other side, looks at it, and goes on to the next. Calls that cannot block are
-// made without telling the scheduler, which is most of what a goroutine costs more.
+// loop relays sessions on one thread, bypassing Go's scheduler: it asks epoll which sockets are ready, reads a chunk, writes
+// it to the other side, looks at it, and continues with the next. Non-blocking system calls are made without entering the
+// scheduler; that accounts for most of a goroutine's extra cost.
 //
-// Sockets are level-triggered and get one chunk a turn, so that none starves the others. A socket that does not
-// take all of a chunk keeps what is left, and its peer is not read until it is gone. Only the loop's own thread
-// touches a session's descriptors after the session has joined, and closes them; events for a session that has
-// ended are told by their generation.
+// Sockets are level-triggered and get one chunk per turn, so that none starves the others. If a socket does not accept a
+// whole chunk, the remainder is kept and its peer is not read until it is written. After a session has joined, only the
+// loop's thread uses and closes its descriptors. Events of a session that has ended are recognised by their generation.
 type loop struct {
 	epoll, wake int // descriptors; wake is an eventfd
 	log         *zap.Logger
 	linger      time.Duration // serverGone
-	chunks      *chunkPool    // for what waits to be written
+	chunks      *chunkPool    // for bytes that wait to be written
 	stopped     chan struct{}
-	load        atomic.Int64 // sessions, those about to join included
+	load        atomic.Int64 // sessions, including those about to join
 
-	// The loop's own.
+	// Used by the loop's thread only.
 	chunk      [chunkBytes]byte
 	events     [256]unix.EpollEvent
-	count, at  int // events of this turn, and how many were taken
+	count, at  int // events of this turn, and the number already handled
 	sessions   []*carried
-	free       []int32 // unused places in sessions
+	free       []int32 // unused indexes of sessions
 	generation int32
-	lingering  []lingerer // clients whose server has gone, oldest first
-	current    *carried   // the session at hand, to be blamed for a panic
+	lingering  []lingerer // clients whose server has closed, oldest first
+	current    *carried   // the session being handled, which ends if the code panics
 	stop       bool
-	patient    bool // there are enough places to run for the others while this loop waits
+	patient    bool // GOMAXPROCS leaves processors for the other goroutines while this loop blocks
 
 	mu    sync.Mutex
 	inbox []order // guarded by mu
-	taken []order // the loop's own: the other list
+	taken []order // used by the loop's thread only: the other list
 }
 
-// order is what another goroutine wants of a loop.
+// order is a request to a loop from another goroutine.
 type order struct {
 	what    uint8
 	session *carried
@@ -100,7 +98,7 @@ const (
 	orderStop
 )
 
-// lingerer is a session that ends when its client has not closed by then.
+// lingerer is a session that ends if its client has not closed by then.
 type lingerer struct {
 	session *carried
 	until   time.Time
@@ -131,13 +129,13 @@ func (l *loop) closeAll() {
 	}
 }
 
-// tell gives the loop an order.
+// tell sends an order to the loop.
 func (l *loop) tell(o order) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.inbox = append(l.inbox, o)
 	if len(l.inbox) == 1 {
-		one := [8]byte{1, 1, 1, 1, 1, 1, 1, 1} // any number but zero, whatever the byte order
+		one := [8]byte{1, 1, 1, 1, 1, 1, 1, 1} // any number but zero, in either byte order
 		_, _ = unix.Write(l.wake, one[:])
 	}
 }
@@ -156,18 +154,18 @@ func (l *loop) run() {
 	}
 }
 
-// hold is how long a loop that has just had something to do waits for more without telling the scheduler, in
-// milliseconds. The scheduler would take the loop's place among those that run (its P) for others and look for them,
-// at every question and every answer, which costs more than reading and writing them does. While it is held the
-// thread sleeps in the kernel as always; the other goroutines have the other places, of which there must be some.
+// hold is how long, in milliseconds, a busy loop waits for more events without entering Go's scheduler. The scheduler would
+// take the loop's processor (its P) and search for other work at every query and every answer, which costs more than reading
+// and writing them. Meanwhile the thread sleeps in the kernel as usual. Other goroutines need other Ps, so there must be
+// some.
 const hold = 2
 
-// wait returns the number of events.
+// wait waits for events and returns their number.
 func (l *loop) wait() int {
 	if l.count > 0 && l.patient {
 		n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&l.events[0])), uintptr(len(l.events)), hold, 0, 0)
 		switch {
-		case errno != 0: // a signal: the scheduler wants the thread to stop for a moment
+		case errno != 0: // a signal: the scheduler preempts the thread
 			return 0
 		case n > 0:
 			return int(n)
@@ -184,7 +182,7 @@ func (l *loop) wait() int {
 	return n
 }
 
-// turn handles events until none is left or the code fails, which then costs only the session at hand.
+// turn handles events until none is left or the code panics, which ends only the session being handled.
 func (l *loop) turn() {
 	defer l.contain()
 	for l.at < l.count {
@@ -222,7 +220,7 @@ func (l *loop) contain() {
 
 var errLoopPanic = errors.New("a fault in the event loop")
 
-// obey does what was ordered.
+// obey executes the orders in the inbox.
 func (l *loop) obey() {
 	var count [8]byte
 	_, _ = unix.Read(l.wake, count[:])
@@ -246,7 +244,7 @@ func (l *loop) obey() {
 	l.taken = orders[:0]
 }
 
-// join takes a session over.
+// join adds a session to the loop.
 func (l *loop) join(c *carried) {
 	if n := len(l.free); n > 0 {
 		c.place, l.free = l.free[n-1], l.free[:n-1]
@@ -266,14 +264,14 @@ func (l *loop) join(c *carried) {
 	}
 }
 
-// leave forgets a session that has ended.
+// leave removes a session that has ended.
 func (l *loop) leave(c *carried) {
 	l.sessions[c.place] = nil
 	l.free = append(l.free, c.place)
 	l.load.Add(-1)
 }
 
-// expire ends the sessions whose server has gone and whose client has not looked for so long.
+// expire ends the sessions whose server has closed and whose client did not close within the linger time.
 func (l *loop) expire() {
 	for len(l.lingering) > 0 {
 		first := l.lingering[0]

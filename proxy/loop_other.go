@@ -4,7 +4,7 @@ package proxy
 
 import "go.uber.org/zap"
 
-// loopSet is there on Linux only; elsewhere every session is relayed by goroutines.
+// loopSet is empty: event loops exist on Linux only, elsewhere goroutines relay every session.
 type loopSet struct{}
 
 func newLoops(int, *chunkPool, *zap.Logger) (*loopSet, error) { return nil, nil }

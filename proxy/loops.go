@@ -6,18 +6,17 @@ import (
 	"syscall"
 )
 
-// carrier relays one session that is no longer in the hands of its goroutine.
+// carrier relays a session in place of its goroutines.
 type carrier interface {
-	// kill ends the session by force. It does not wait, and may be called at any time.
+	// kill ends the session by force. It does not wait, and is safe to call at any time.
 	kill()
 }
 
-// DefaultLoops is the number of event loops where the options name none: a quarter of the processors, 1 at least and
-// 4 at most. One carries what the other processors of such a machine can answer.
+// DefaultLoops returns the default number of event loops: a quarter of the processors, at least 1 and at most 4. One loop
+// relays as much as the other processors of such a machine can answer.
 func DefaultLoops() int { return max(1, min(4, runtime.NumCPU()/4)) }
 
-// plainSocket returns the connection's socket when nothing is between it and the bytes, false for TLS and for
-// whatever else wraps a connection.
+// plainSocket returns the socket of a plain TCP or Unix connection, false for TLS and any other wrapper.
 func plainSocket(c net.Conn) (syscall.RawConn, bool) {
 	var raw syscall.RawConn
 	var err error

@@ -9,7 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/leaktest"
 )
 
-// TestMain stops the servers that tests may have started, then checks that no test has left a goroutine.
+// TestMain stops the servers that tests have started, then checks for leaked goroutines.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	err := errors.Join(postgres.stop(), postgres18.stop())

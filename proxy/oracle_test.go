@@ -14,23 +14,23 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// line is a plain forwarder that records what passes, connection by connection. It knows no protocol.
+// line is a plain TCP forwarder that records the bytes of each connection. It does not parse the protocol.
 type line struct {
 	addr  string
-	chunk int // longest write, 0 = as it comes
+	chunk int // longest write, 0 = unlimited
 
 	mu          sync.Mutex // guards recordings
 	recordings  []*recording
 	connections sync.WaitGroup
 }
 
-// recording is what passed on one connection.
+// recording holds the bytes of one connection.
 type recording struct {
 	mu               sync.Mutex // guards the bytes
 	toServer, toHere bytes.Buffer
 }
 
-// newLine starts a recording forwarder to the target; it ends with the test.
+// newLine starts a recording forwarder to the target; it stops with the test.
 func newLine(t testing.TB, target proxy.Address, chunk int) *line {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -99,8 +99,8 @@ func (l *line) copy(dst, src net.Conn, r *recording, record *bytes.Buffer) {
 	}
 }
 
-// streams returns the recordings as text, one for each connection, sorted. With answered, the requests for
-// encryption are taken out, and the bytes that the proxy answered them with.
+// streams returns the recordings as text, one for each connection, sorted. With answered, encryption requests and the bytes
+// with which the proxy answered them are removed.
 func (l *line) streams(t testing.TB, answered bool) []string {
 	t.Helper()
 	l.mu.Lock()
@@ -129,14 +129,13 @@ func (l *line) streams(t testing.TB, answered bool) []string {
 	return out
 }
 
-// observed is a proxy between two recorders.
+// observed is a proxy between two recording forwarders.
 type observed struct {
 	*running
 	outer, inner *line
 }
 
-// observe starts client -> outer recorder -> proxy -> inner recorder -> engine. Chunk is the longest write of
-// the recorders.
+// observe starts client -> outer recorder -> proxy -> inner recorder -> engine. Chunk is the longest write of the recorders.
 func observe(t testing.TB, upstream proxy.Address, chunk int, change func(*proxy.Options)) *observed {
 	t.Helper()
 	inner := newLine(t, upstream, chunk)
@@ -145,7 +144,7 @@ func observe(t testing.TB, upstream proxy.Address, chunk int, change func(*proxy
 	return &observed{running: p, outer: outer, inner: inner}
 }
 
-// same checks that every byte came through, connection by connection, when all sessions have ended.
+// same checks that every byte came through, connection by connection, after all sessions have ended.
 func (o *observed) same(t testing.TB) {
 	t.Helper()
 	eventually(t, "all sessions have ended", func() bool { return o.Stats().OpenSessions == 0 })
@@ -175,7 +174,7 @@ func (o *observed) same(t testing.TB) {
 	}
 }
 
-// TestOracleSees: the oracle itself notices one changed byte, and one that is missing.
+// TestOracleSees: the recorders detect one changed byte, and one missing byte.
 func TestOracleSees(t *testing.T) {
 	t.Parallel()
 	engine := backend(t, func(conn net.Conn) {

@@ -10,12 +10,12 @@ import (
 	"go.uber.org/zap"
 )
 
-// pass relays a client's TLS session to the engine, unseen. First is what the client has sent: an SSLRequest,
-// whose answer decides, or the beginning of direct TLS. It returns true when the client's connection is over,
-// false when the engine has no TLS and the client, told so, goes on in plain text.
+// pass relays a client's TLS session to the engine, unseen. First holds the client's bytes: an SSLRequest, whose answer
+// decides, or the start of direct TLS. It returns true when the client's connection is over, false when the engine has no
+// TLS and the client was answered N and continues in plain text.
 func (s *Server) pass(client net.Conn, first []byte, direct bool) (over bool) {
 	refuse := func(r refusal) bool {
-		if !direct { // an error instead of the answer is understood; within TLS there is nobody to tell
+		if !direct { // the client understands an error instead of the answer, but not inside direct TLS
 			s.refuse(client, r)
 		}
 		return true
@@ -66,6 +66,6 @@ func (s *Server) pass(client net.Conn, first []byte, direct bool) (over bool) {
 	return true
 }
 
-// gone reports whether the other side had closed. Within TLS that is how most sessions end: an engine says
-// farewell to a client that did not wait for it.
+// gone reports whether the other side had closed. That is how most TLS sessions end: an engine sends close_notify to a
+// client that has already closed.
 func gone(err error) bool { return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) }

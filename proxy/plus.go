@@ -12,22 +12,22 @@ const plusMechanism = "SCRAM-SHA-256-PLUS"
 // authSASL is the code of AuthenticationSASL (manual, chapter 55.7).
 const authSASL = 10
 
-// maxSASL is the longest AuthenticationSASL that is looked at.
+// maxSASL is the size of the longest AuthenticationSASL that is parsed.
 const maxSASL = 8 << 10
 
-// plusFilter is the engine's side of a session whose client speaks no TLS while the engine does. The engine
-// then offers SCRAM-SHA-256-PLUS, and clients end such sessions: without TLS of their own they cannot bind to
-// it. The filter takes that one name out of AuthenticationSASL, the first thing that an engine asks, and
-// changes no other byte. After the first authentication message it only passes bytes on.
+// plusFilter wraps the connection to an engine with TLS for a client without TLS. The engine then offers SCRAM-SHA-256-PLUS,
+// and clients end such sessions, because without TLS they cannot bind to the channel. The filter removes that mechanism from
+// AuthenticationSASL, the engine's first authentication request, and changes no other byte. After the first authentication
+// message it passes all bytes through.
 type plusFilter struct {
 	net.Conn
 	done bool
-	skip uint32 // bytes of the current message that go on as they are
-	held []byte // a message that is not complete yet
+	skip uint32 // bytes of the current message to pass through
+	held []byte // an incomplete message
 	out  []byte // to be returned
 }
 
-// Read returns what the engine sent, but for the name.
+// Read returns the engine's bytes without that mechanism.
 func (f *plusFilter) Read(b []byte) (int, error) {
 	for len(f.out) == 0 {
 		n, err := f.Conn.Read(b)
@@ -35,7 +35,7 @@ func (f *plusFilter) Read(b []byte) (int, error) {
 			return n, err
 		}
 		f.take(b[:n])
-		if err != nil { // the session ends: nothing is held back
+		if err != nil { // the session ends: release everything held
 			f.done = true
 			f.out = append(f.out, f.held...)
 			f.held = nil
@@ -57,7 +57,7 @@ func (f *plusFilter) CloseWrite() error {
 	return nil
 }
 
-// take moves from what was read to out as far as whole messages go.
+// take moves whole messages, filtered, to out.
 func (f *plusFilter) take(b []byte) {
 	f.held = append(f.held, b...)
 	for !f.done && len(f.held) > 0 {
@@ -72,7 +72,7 @@ func (f *plusFilter) take(b []byte) {
 		switch typ := f.held[0]; {
 		case length < 4 || length > maxMessage:
 			f.done = true
-		case typ == 'v' || typ == 'N': // may come before the engine asks
+		case typ == 'v' || typ == 'N': // may precede the authentication request
 			f.skip = length + 1
 		case typ != 'R' || length > maxSASL:
 			f.done = true
@@ -96,8 +96,8 @@ func (f *plusFilter) emit(n int) {
 	f.skip -= uint32(n)
 }
 
-// withoutPlus returns the message without the mechanism, and anything that is not a well-formed
-// AuthenticationSASL with another mechanism besides as it is.
+// withoutPlus returns the message without the mechanism. It returns other messages unchanged, and also an AuthenticationSASL
+// that is malformed or has no other mechanism.
 func withoutPlus(message []byte) []byte {
 	body := message[headerLen:]
 	if len(body) < 4 || binary.BigEndian.Uint32(body) != authSASL {

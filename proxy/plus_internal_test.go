@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// readConn is a connection that only reads.
 type readConn struct {
 	net.Conn
 	io.Reader
@@ -30,7 +29,7 @@ const (
 	offerPlain = "SCRAM-SHA-256\x00\x00"
 )
 
-// TestPlusFilter: exactly one name goes, in exactly one message.
+// TestPlusFilter: exactly one mechanism is removed, from exactly one message.
 func TestPlusFilter(t *testing.T) {
 	t.Parallel()
 	version := msg('v', "\x00\x03\x00\x00\x00\x00\x00\x00")
@@ -72,8 +71,8 @@ func TestPlusFilter(t *testing.T) {
 	}
 }
 
-// FuzzPlusFilter: whatever the engine sends and however it is cut, the filter gives the same bytes as for one
-// piece, and never others than the sent ones but for the name.
+// FuzzPlusFilter: for any bytes from the engine, in any chunks, the filter's output is the same as for one chunk, and
+// differs from the input at most by the removed mechanism.
 func FuzzPlusFilter(f *testing.F) {
 	f.Add([]byte(sasl(offerBoth)+"rest"), 3)
 	f.Add([]byte(msg('N', "notice")+sasl(offerBoth)), 1)

@@ -15,7 +15,7 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// cluster is a temporary PostgreSQL that all tests of the package share; it starts when first needed.
+// cluster is a temporary PostgreSQL that all tests of the package share; the first use starts it.
 type cluster struct {
 	binDir string // "" means look for it
 
@@ -24,13 +24,13 @@ type cluster struct {
 	*pgtemp.Cluster
 }
 
-// postgres is the server that most tests use; postgres18 is one of version 18, where its binaries are.
+// postgres is the server that most tests use; postgres18 is a PostgreSQL 18, if its binaries are available.
 var (
 	postgres   cluster
 	postgres18 = cluster{binDir: os.Getenv("DPWATCH_PG18_BINDIR")}
 )
 
-// hba lets ann and the replication in without a password, and two roles with one.
+// hba accepts ann and replication without a password, and two roles with one.
 var hba = []string{
 	"host all scram_user 127.0.0.1/32 scram-sha-256",
 	"host all md5_user 127.0.0.1/32 md5",
@@ -71,7 +71,7 @@ func (c *cluster) start() error {
 	return err
 }
 
-// stop ends the server if it was started.
+// stop stops the server if it was started.
 func (c *cluster) stop() error {
 	if c.Cluster == nil {
 		return nil
@@ -79,21 +79,19 @@ func (c *cluster) stop() error {
 	return c.Stop()
 }
 
-// upstream returns the cluster's address.
 func (c *cluster) upstream(t testing.TB) proxy.Address {
 	t.Helper()
 	c.ensure(t)
 	return proxy.Address{Network: "tcp", Address: net.JoinHostPort(c.Host(), strconv.Itoa(c.Port()))}
 }
 
-// socket returns the cluster's Unix socket.
 func (c *cluster) socket(t testing.TB) proxy.Address {
 	t.Helper()
 	c.ensure(t)
 	return proxy.Address{Network: "unix", Address: filepath.Join(c.SocketDir(), ".s.PGSQL."+strconv.Itoa(c.Port()))}
 }
 
-// tool returns the path of a program; clients may be elsewhere than the server.
+// tool returns the path of a program; clients can be in another directory than the server.
 func (c *cluster) tool(name string) string {
 	p := filepath.Join(c.BinDir(), name)
 	if _, err := os.Stat(p); err != nil {
@@ -102,7 +100,7 @@ func (c *cluster) tool(name string) string {
 	return p
 }
 
-// needs18 skips the test, and says why, where there is no PostgreSQL 18.
+// needs18 skips the test, with the reason, if PostgreSQL 18 is not available.
 func needs18(t testing.TB) *cluster {
 	t.Helper()
 	if postgres18.binDir == "" {

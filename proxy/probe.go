@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Probe connects to the engine as a session would, TLS included, and reports whether it answers as a PostgreSQL server does.
-// It authenticates nobody, and the engine logs nothing but a connection.
+// Probe connects to the engine as a session would, TLS included, and returns an error unless it answers as a PostgreSQL
+// server does. It does not authenticate; the engine logs at most a connection.
 func (s *Server) Probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.DialTimeout)
 	defer cancel()
@@ -19,7 +19,7 @@ func (s *Server) Probe(ctx context.Context) error {
 	defer server.Close() //nolint:errcheck // nothing was sent that matters
 	if s.upstreamTLS != nil {
 		closeWrite(server.Conn)
-		return nil // it has answered SSLRequest
+		return nil // the engine has answered SSLRequest
 	}
 	_ = server.SetDeadline(time.Now().Add(s.opts.DialTimeout))
 	answer, err := askTLS(server.Conn)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestProtocol32: PostgreSQL 18 speaks 3.2 through the proxy, with a longer key, which cancels.
+// TestProtocol32: PostgreSQL 18 uses protocol 3.2 through the proxy; cancel requests work with its longer key.
 func TestProtocol32(t *testing.T) {
 	t.Parallel()
 	c := needs18(t)
@@ -38,7 +38,7 @@ func TestProtocol32(t *testing.T) {
 	o.same(t)
 }
 
-// TestProtocolIsNegotiated: a server that does not know a version or an option says so, and goes on.
+// TestProtocolIsNegotiated: a server that does not support a version or an option answers so, and the session goes on.
 func TestProtocolIsNegotiated(t *testing.T) {
 	t.Parallel()
 	for _, server := range []struct {
@@ -68,8 +68,8 @@ func TestProtocolIsNegotiated(t *testing.T) {
 	}
 }
 
-// TestDuplicateNegotiation: a second NegotiateProtocolVersion during authentication goes through untouched; what
-// to think of it is the client's business.
+// TestDuplicateNegotiation: a second NegotiateProtocolVersion during authentication goes through unchanged; handling it is
+// left to the client.
 func TestDuplicateNegotiation(t *testing.T) {
 	t.Parallel()
 	v := message('v', "\x00\x00\x00\x00\x00\x00\x00\x00")

@@ -12,15 +12,15 @@ import (
 	"github.com/pires/go-proxyproto"
 )
 
-// Sizes of PROXY protocol headers, in bytes (haproxy.org, proxy-protocol.txt, 2.1 and 2.2). A v2 header may
-// announce 64 KiB of extensions; senders use a few hundred bytes.
+// Sizes of PROXY protocol headers, in bytes (haproxy.org, proxy-protocol.txt, 2.1 and 2.2). A v2 header can announce 64 KiB
+// of extensions; senders use a few hundred bytes.
 const (
 	maxProxyV1   = 107
 	fixedProxyV2 = 16
 	maxProxyV2   = 4 << 10
 )
 
-// trusts reports whether a peer's connections begin with a PROXY protocol header.
+// trusts reports whether a peer's connections must begin with a PROXY protocol header.
 func (s *Server) trusts(peer net.Addr) bool {
 	tcp, ok := peer.(*net.TCPAddr)
 	if !ok {
@@ -35,7 +35,7 @@ func (s *Server) trusts(peer net.Addr) bool {
 	return false
 }
 
-// proxyHeader reads the header and notes the client's address.
+// proxyHeader reads the header and records the client's address.
 func (p *packetReader) proxyHeader(start *startup) error {
 	for {
 		n, err := proxyHeaderLength(p.buf)
@@ -59,10 +59,10 @@ func (p *packetReader) proxyHeader(start *startup) error {
 	}
 }
 
-// errNoProxyHeader says that a trusted peer did not keep to the protocol.
+// errNoProxyHeader means that a trusted peer sent no header.
 var errNoProxyHeader = errors.New("no PROXY protocol header, which this network's connections must begin with")
 
-// proxyHeaderLength returns the length of the header that b begins with, 0 while it cannot be known.
+// proxyHeaderLength returns the length of the header at the start of b, 0 while unknown.
 func proxyHeaderLength(b []byte) (int, error) {
 	v1, v2 := []byte("PROXY "), proxyproto.SIGV2
 	switch {
@@ -88,7 +88,7 @@ func proxyHeaderLength(b []byte) (int, error) {
 	return 0, errNoProxyHeader
 }
 
-// validPrefixes reports the networks that are none.
+// validPrefixes returns an error if a network is invalid.
 func validPrefixes(networks []netip.Prefix) error {
 	for _, n := range networks {
 		if !n.IsValid() {

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// FuzzProxyHeader: whatever a balancer sends and however it is cut, the header is taken once, whole, and what
-// follows it stays as it was.
+// FuzzProxyHeader: for any bytes in any chunks, the header is consumed once and whole, and the bytes after it are unchanged.
 func FuzzProxyHeader(f *testing.F) {
 	f.Add([]byte("PROXY TCP4 203.0.113.7 127.0.0.1 8080 5432\r\nrest"), 3)
 	f.Add([]byte("PROXY UNKNOWN\r\n"), 1)
@@ -39,7 +38,7 @@ func FuzzProxyHeader(f *testing.F) {
 	})
 }
 
-// FuzzHeaders: the idle watch sees the same messages however the stream is cut, and never panics.
+// FuzzHeaders: the idle watch sees the same messages for any chunking of the stream, and never panics.
 func FuzzHeaders(f *testing.F) {
 	f.Add([]byte("Z\x00\x00\x00\x05IQ\x00\x00\x00\x04"), 1)
 	f.Add([]byte("S\x00\x00\x00\x04D\xff\xff\xff\xff"), 3)

@@ -10,13 +10,13 @@ import (
 	"sync/atomic"
 )
 
-// What a session was doing when the network failed.
+// Operations for sessionError.
 const (
 	readFrom = "read from"
 	writeTo  = "write to"
 )
 
-// sessionError is a fault of the network: which side, doing what.
+// sessionError is a network error: on which side, in which operation.
 type sessionError struct {
 	side, op string // "client" or "server"; readFrom or writeTo
 	err      error
@@ -26,19 +26,19 @@ func (e *sessionError) Error() string { return fmt.Sprintf("%s %s: %v", e.op, e.
 
 func (e *sessionError) Unwrap() error { return e.err }
 
-// ofServer reports whether the network failed on the server's side. Then the session goes on until all that the server
-// said has come through, which is often why it went; what the client still sends is dropped.
+// ofServer reports whether the error occurred on the server's side. Then the session goes on until everything that the
+// server sent has reached the client, which often includes the reason; what the client still sends is dropped.
 func ofServer(err error) bool {
 	var fault *sessionError
 	return errors.As(err, &fault) && fault.side == "server"
 }
 
-// panicError is a fault in the code. It costs the connection at hand, not the process.
+// panicError is a panic in the code. It ends one connection, not the process.
 type panicError struct{ stack []byte }
 
 func (e *panicError) Error() string { return "a fault in the relay" }
 
-// contained runs f and returns its error, a panicError if it panicked.
+// contained runs f and returns its error, or a panicError if it panicked.
 func contained(f func() error) (err error) {
 	defer func() {
 		if recover() != nil {
@@ -48,18 +48,18 @@ func contained(f func() error) (err error) {
 	return f()
 }
 
-// pump carries the bytes of one direction.
+// pump relays the bytes of one direction.
 type pump struct {
 	src, dst         net.Conn
 	srcSide, dstSide string   // "client" or "server"
 	session          *tapped  // nil without capture
 	walker           *walker  // nil without capture
 	headers          *headers // nil unless idle sessions end
-	deaf             bool     // the destination takes nothing more: what is read is dropped
+	deaf             bool     // the destination accepts no more: what is read is dropped
 	bytes            atomic.Uint64
 }
 
-// run writes first, then carries chunks until the source ends (nil) or either side fails.
+// run writes first, then relays chunks until the source ends (nil) or either side fails.
 func (p *pump) run(first []byte, chunks *chunkPool) error {
 	if len(first) > 0 {
 		if err := p.forward(first); err != nil {
@@ -75,7 +75,7 @@ func (p *pump) run(first []byte, chunks *chunkPool) error {
 	}
 }
 
-// step carries one chunk.
+// step relays one chunk.
 func (p *pump) step(src source) (ended bool, err error) {
 	chunk, readErr := src.next()
 	defer src.release()
@@ -89,19 +89,19 @@ func (p *pump) step(src source) (ended bool, err error) {
 		return false, nil
 	case errors.Is(readErr, io.EOF):
 		return true, nil
-	case errors.Is(readErr, os.ErrDeadlineExceeded): // the other side has gone, and this one has nothing more to say
+	case errors.Is(readErr, os.ErrDeadlineExceeded): // the other side has closed, and this one has sent nothing more in time
 		return true, nil
 	}
 	return false, &sessionError{p.srcSide, readFrom, readErr}
 }
 
-// drop reads on until the source ends, and passes nothing on.
+// drop reads until the source ends and discards the bytes.
 func (p *pump) drop(chunks *chunkPool) error {
 	p.deaf = true
 	return p.run(nil, chunks)
 }
 
-// forward writes the bytes on, and only then looks at them.
+// forward writes the bytes, and only then looks at them.
 func (p *pump) forward(b []byte) error {
 	if p.deaf {
 		return nil
@@ -116,7 +116,7 @@ func (p *pump) forward(b []byte) error {
 	return nil
 }
 
-// seen looks at bytes that were passed on.
+// seen looks at forwarded bytes.
 func (p *pump) seen(b []byte) {
 	p.bytes.Add(uint64(len(b)))
 	if p.headers != nil && p.srcSide == "server" {
@@ -127,7 +127,7 @@ func (p *pump) seen(b []byte) {
 	}
 }
 
-// closeWrite passes the end of a stream on: half of the connection where it has halves.
+// closeWrite passes the end of a stream on. It closes the whole connection if it cannot be half-closed.
 func closeWrite(c net.Conn) {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()

@@ -2,5 +2,5 @@
 
 package proxy
 
-// raceEnabled: under the race detector sync.Pool drops buffers at random, so allocations cannot be counted.
+// raceEnabled: with the race detector sync.Pool drops buffers at random, so allocations cannot be counted.
 const raceEnabled = true

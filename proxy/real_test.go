@@ -19,7 +19,7 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// connect opens a pgx connection to addr; extra is added to the connection string.
+// connect opens a pgx connection to addr; extra is appended to the connection string.
 func connect(t testing.TB, addr, extra string) *pgx.Conn {
 	t.Helper()
 	conn, err := tryConnect(t, addr, extra)
@@ -44,7 +44,7 @@ func tryConnect(t testing.TB, addr, extra string) (*pgx.Conn, error) {
 	return conn, err
 }
 
-// psql runs a script and returns what psql printed, errors included.
+// psql runs a script and returns psql's output, errors included.
 func psql(t testing.TB, addr, script string) string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(addr)
@@ -118,7 +118,7 @@ func TestPsql(t *testing.T) {
 	}
 }
 
-// TestPgxModes runs the same queries in every way that pgx has of sending them.
+// TestPgxModes runs the same queries in each of pgx's query execution modes.
 func TestPgxModes(t *testing.T) {
 	t.Parallel()
 	upstream := postgres.upstream(t)
@@ -175,7 +175,7 @@ func TestPgxModes(t *testing.T) {
 	}
 }
 
-// TestBatch: an error in the middle of a pipeline; what completed before it is captured, nothing behind it.
+// TestBatch: with an error in the middle of a pipeline, the statements completed before it are captured, and none after it.
 func TestBatch(t *testing.T) {
 	t.Parallel()
 	p := start(t, postgres.upstream(t), nil)
@@ -263,7 +263,7 @@ func TestNotify(t *testing.T) {
 	p.sink.find(t, "SELECT 'after notify'")
 }
 
-// TestCancelReachesTheBackend cancels a query that would run much longer than the test waits.
+// TestCancelReachesTheBackend cancels a query that would run much longer than the test's time limit.
 func TestCancelReachesTheBackend(t *testing.T) {
 	t.Parallel()
 	p := start(t, postgres.upstream(t), nil)
@@ -361,7 +361,7 @@ func TestUnixSocketUpstream(t *testing.T) {
 	p.sink.find(t, "SELECT 'over a socket'")
 }
 
-// TestDrainReal: a query under way when the context ends gets its answer.
+// TestDrainReal: a query in progress when the context ends gets its answer.
 func TestDrainReal(t *testing.T) {
 	t.Parallel()
 	upstream := postgres.upstream(t)

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// rawSession opens a session to the real engine over a raw connection.
 func (r *running) rawSession(t testing.TB) net.Conn {
 	t.Helper()
 	conn := r.dial(t)
@@ -20,7 +19,7 @@ func (r *running) rawSession(t testing.TB) net.Conn {
 	return conn
 }
 
-// TestPortals drives portals by hand: row limits, a snapshot of the statement, re-binding.
+// TestPortals uses portals directly: row limits, a snapshot of the statement, re-binding.
 func TestPortals(t *testing.T) {
 	t.Parallel()
 	p := start(t, postgres.upstream(t), nil)
@@ -58,7 +57,7 @@ func TestPortals(t *testing.T) {
 	}
 }
 
-// TestExtendedCopy copies in over the extended protocol, with the Sync that libpq sends too early.
+// TestExtendedCopy runs COPY FROM STDIN over the extended protocol, with the early Sync that libpq sends.
 func TestExtendedCopy(t *testing.T) {
 	t.Parallel()
 	p := start(t, postgres.upstream(t), nil)
@@ -78,7 +77,7 @@ func TestExtendedCopy(t *testing.T) {
 	if q := p.sink.find(t, "COPY t FROM STDIN"); q.Tag != "COPY 2" {
 		t.Errorf("tag %q", q.Tag)
 	}
-	// one that fails: which Sync counts is not known, so the capture of this session stops
+	// one that fails: it is unknown which Sync counts, so the capture of this session stops
 	send(t, conn, start)
 	until(t, conn, 'G')
 	send(t, conn, message('d', "x\n"), message('c', ""), message('S', ""))
@@ -110,7 +109,7 @@ func TestOneByteWritesReal(t *testing.T) {
 	p.sink.find(t, "SELECT 'slowly'")
 }
 
-// TestBackendDies: the client reads the engine's last words, then the end.
+// TestBackendDies: the client reads the engine's last message, then the end.
 func TestBackendDies(t *testing.T) {
 	t.Parallel()
 	p := start(t, postgres.upstream(t), nil)

@@ -15,7 +15,7 @@ type refusal struct {
 	code, message, detail, hint string
 }
 
-// refusedError is an error that a client reads as a refusal.
+// refusedError is an error whose refusal is sent to the client.
 type refusedError struct{ refusal }
 
 func (e *refusedError) Error() string { return e.message }
@@ -51,7 +51,7 @@ var (
 	}
 )
 
-// noProxyHeader refuses a client of a network whose connections begin with a PROXY protocol header.
+// noProxyHeader refuses a client from a network whose connections must begin with a PROXY protocol header.
 func noProxyHeader(err error) refusal {
 	return refusal{
 		code: "08P01", message: "dpwatch: " + err.Error(),
@@ -59,8 +59,8 @@ func noProxyHeader(err error) refusal {
 	}
 }
 
-// unsupportedProtocol is PostgreSQL's answer to a version outside its range, which a repeated SSLRequest or
-// GSSENCRequest is, too.
+// unsupportedProtocol is PostgreSQL's answer to an unsupported protocol version, and to a repeated SSLRequest or
+// GSSENCRequest.
 func unsupportedProtocol(version uint32) refusal {
 	return refusal{
 		code:    "0A000",
@@ -68,7 +68,7 @@ func unsupportedProtocol(version uint32) refusal {
 	}
 }
 
-// unencryptedData is PostgreSQL's answer to data that comes right behind an encryption request.
+// unencryptedData is PostgreSQL's answer to data directly after an encryption request.
 func unencryptedData(request uint32) refusal {
 	what := "SSL request"
 	if request == gssCode {
@@ -80,13 +80,13 @@ func unencryptedData(request uint32) refusal {
 	}
 }
 
-// How long a client may take to read a refusal, and to close after it.
+// Time limits for a client to read a refusal, and to close after it.
 const (
 	refusalWrite = 5 * time.Second
 	refusalClose = time.Second
 )
 
-// refuse sends r as a FATAL error and ends the connection such that the client gets to read it.
+// refuse sends r as a FATAL error and closes the connection so that the client can read it.
 func (s *Server) refuse(client net.Conn, r refusal) {
 	s.log.Info("connection refused", zap.String("sqlstate", r.code), zap.Stringer("client", client.RemoteAddr()))
 	if r.write(client) {
@@ -106,8 +106,8 @@ func (r refusal) write(client net.Conn) bool {
 	return err == nil
 }
 
-// linger waits for the client to close: closing with unread bytes would reset the connection and might take
-// away what was sent last.
+// linger waits for the client to close: closing with unread bytes would reset the connection and could discard the message
+// sent last.
 func (s *Server) linger(client net.Conn) {
 	closeWrite(client)
 	_ = client.SetReadDeadline(time.Now().Add(refusalClose))

@@ -14,8 +14,8 @@ import (
 	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
 )
 
-// wire is a connection whose reads give prepared chunks, over and over when loop is set, and whose writes are
-// kept unless it loops.
+// wire is a connection whose reads return prepared chunks, repeatedly if loop is set, and whose writes are kept unless loop
+// is set.
 type wire struct {
 	net.Conn
 	chunks  [][]byte
@@ -54,13 +54,13 @@ type discard struct{}
 
 func (discard) Offer(capture.Query) bool { return true }
 
-// newTapped returns the captured side of a session that nobody drains.
+// newTapped returns the capture state of a session without a drainer.
 func newTapped(budget int) *tapped {
 	o := Options{Capture: true, Sink: discard{}, CaptureBudgetBytes: budget, DrainInterval: time.Hour}.withDefaults()
 	return newDrainer(&o).open(1, tracker.Startup{Version: 3 << 16}, &o)
 }
 
-// records returns what a tap has collected, partial records included.
+// records returns the records in a tap, including partial ones.
 func (t *tap) records() []byte {
 	if t.buf == nil {
 		return nil
@@ -68,8 +68,8 @@ func (t *tap) records() []byte {
 	return t.buf.b
 }
 
-// FuzzRelay: whatever the bytes and however they are cut into chunks, the same bytes go out in both
-// directions, and the tap's records do not depend on the cutting.
+// FuzzRelay: any bytes in any chunks come out unchanged in both directions, and the tap's records do not depend on the
+// chunking.
 func FuzzRelay(f *testing.F) {
 	session := join(typed('Q', "SELECT 1\x00"), typed('P', "\x00SELECT $1\x00\x00\x00"), typed('d', strings.Repeat("x", 300)), typed('S', ""))
 	f.Add(session, []byte{1, 4, 5, 9, 200})
@@ -85,7 +85,7 @@ func FuzzRelay(f *testing.F) {
 			if toServer {
 				w, tapOf = client, &side.client
 			}
-			w.stamps = false // time differs
+			w.stamps = false // times differ
 			in, out := &wire{chunks: chunks}, &wire{}
 			p := &pump{src: in, dst: out, session: side, walker: w}
 			if err := p.run(nil, &chunkPool{}); err != nil {
@@ -111,7 +111,7 @@ func FuzzRelay(f *testing.F) {
 
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// cutUp cuts b into pieces of the given lengths, the last one what is left.
+// cutUp cuts b into pieces of the given lengths; the last piece is the rest.
 func cutUp(b, lengths []byte) [][]byte {
 	var out [][]byte
 	for _, n := range lengths {
@@ -128,7 +128,7 @@ func cutUp(b, lengths []byte) [][]byte {
 	return out
 }
 
-// TestTakeMovesPartialRecord: the drainer takes whole records while a body is still coming.
+// TestTakeMovesPartialRecord: the drainer takes whole records while a body is still incomplete.
 func TestTakeMovesPartialRecord(t *testing.T) {
 	t.Parallel()
 	side := newTapped(16 << 10)
@@ -150,8 +150,8 @@ func TestTakeMovesPartialRecord(t *testing.T) {
 	}
 }
 
-// TestTapIsBounded: when nobody drains, bodies are left out first, then a gap begins; memory stays below the budget. The gap
-// ends when the server waits for the client and nothing else is under way.
+// TestTapIsBounded: without a drainer, bodies are left out first, then a gap begins; memory stays below the budget. The gap
+// ends when the session is idle.
 func TestTapIsBounded(t *testing.T) {
 	t.Parallel()
 	const budget = 8 << 10
@@ -213,8 +213,8 @@ func TestTapIsBounded(t *testing.T) {
 	}
 }
 
-// TestGapTakesAReport: a gap that begins within a report takes it back. What it said is not known, so nothing may be captured
-// any more.
+// TestGapTakesAReport: a gap that begins inside a ParameterStatus removes its record. Its content is unknown, so capture
+// stops.
 func TestGapTakesAReport(t *testing.T) {
 	t.Parallel()
 	side := newTapped(8 << 10)
@@ -228,7 +228,7 @@ func TestGapTakesAReport(t *testing.T) {
 	}
 }
 
-// loops returns a session's two directions with traffic of a prepared statement, for ever.
+// loops returns a session's two directions with endless traffic of a prepared statement.
 func loops(side *tapped) (toServer, toClient *pump) {
 	client, server := newWalkers(side)
 	question := join(typed('B', "\x00s\x00\x00\x00\x00\x01\x00\x00\x00\x044711\x00\x00"), typed('E', "\x00\x00\x00\x00\x00"), typed('S', ""))
@@ -237,7 +237,7 @@ func loops(side *tapped) (toServer, toClient *pump) {
 		&pump{src: &endless{answer}, dst: &wire{loop: true}, session: side, walker: server}
 }
 
-// endless gives the same chunk for ever.
+// endless returns the same chunk forever.
 type endless struct{ chunk []byte }
 
 func (e *endless) Read(b []byte) (int, error)         { return copy(b, e.chunk), nil }
@@ -249,7 +249,7 @@ func (e *endless) SetDeadline(time.Time) error        { return nil }
 func (e *endless) SetReadDeadline(time.Time) error    { return nil }
 func (e *endless) SetWriteDeadline(t time.Time) error { return nil }
 
-// TestRelayAllocatesNothing: in the steady state, relaying and tapping cost no memory, drained or not.
+// TestRelayAllocatesNothing: in the steady state, relaying and tapping allocate no memory, drained or not.
 func TestRelayAllocatesNothing(t *testing.T) {
 	side := newTapped(256 << 10)
 	toServer, toClient := loops(side)
@@ -262,7 +262,7 @@ func TestRelayAllocatesNothing(t *testing.T) {
 		if err1 != nil || err2 != nil {
 			t.Fatal(err1, err2)
 		}
-		if n++; n%50 == 0 { // what a drainer does between relayed messages, without the tracker
+		if n++; n%50 == 0 { // as a drainer does between messages, without the tracker
 			for _, tap := range []*tap{&side.client, &side.server} {
 				tap.pool.give(tap.take())
 			}
@@ -281,7 +281,7 @@ func TestRelayAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestSourceAllocatesNothing: nor does reading from the kernel, where a session holds no buffer while it waits.
+// TestSourceAllocatesNothing: reading from a socket allocates nothing, and a session holds no buffer while it waits.
 func TestSourceAllocatesNothing(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -357,7 +357,7 @@ func BenchmarkWalk(b *testing.B) {
 	}
 }
 
-// TestRelayContainsPanic: a fault in the code of either direction ends that session, not the process.
+// TestRelayContainsPanic: a panic in either direction ends that session, not the process.
 func TestRelayContainsPanic(t *testing.T) {
 	for _, direction := range []string{"to the server", "to the client"} {
 		t.Run(direction, func(t *testing.T) {
@@ -365,7 +365,7 @@ func TestRelayContainsPanic(t *testing.T) {
 			nearServer, server := net.Pipe()
 			s := newSession(1, nearClient, nearServer, newTapped(1<<20))
 			s.capture = nil
-			s.toServer.session, s.toClient.session = nil, nil // makes the look at a chunk fail outside the walker's own guard
+			s.toServer.session, s.toClient.session = nil, nil // makes seen panic outside the walker's own recover
 			result := make(chan error, 1)
 			go func() { result <- s.run(nil, &chunkPool{}) }()
 			from, to := client, server

@@ -20,8 +20,8 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// TestHugeValues streams 100 MB to the engine and 100 MB back, and counts what the process allocated meanwhile.
-// It is not parallel: nothing else may allocate.
+// TestHugeValues streams 100 MB to the engine and 100 MB back, and measures the process's allocations meanwhile. It is not
+// parallel, because nothing else may allocate.
 func TestHugeValues(t *testing.T) {
 	p := start(t, postgres.upstream(t), nil)
 	conn := p.rawSession(t)
@@ -83,7 +83,7 @@ func backends(t *testing.T, watch *pgx.Conn, like string) (n int) {
 	return n
 }
 
-// TestClientDies: a client that goes away in the middle, politely or not, takes its backend with it and nothing else.
+// TestClientDies: a client that disconnects in the middle, with or without Terminate, ends its backend and no other.
 func TestClientDies(t *testing.T) {
 	t.Parallel()
 	p := start(t, postgres.upstream(t), nil)
@@ -128,8 +128,8 @@ func TestClientDies(t *testing.T) {
 	}
 }
 
-// TestServerRestarts: the engine crashes and recovers, later it shuts down. Clients hear what it says, then the
-// end, and come back through the same proxy.
+// TestServerRestarts: the engine crashes and recovers, and later shuts down. Clients read its error, then the end, and
+// reconnect through the same proxy.
 func TestServerRestarts(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -191,7 +191,7 @@ func TestServerRestarts(t *testing.T) {
 	}
 }
 
-// TestHalfClosedClients: each side of a session may end before the other.
+// TestHalfClosedClients: each side of a session can end before the other.
 func TestHalfClosedClients(t *testing.T) {
 	t.Parallel()
 	o := observe(t, postgres.upstream(t), 0, nil)
@@ -214,7 +214,7 @@ func TestHalfClosedClients(t *testing.T) {
 	o.sink.find(t, "SELECT 'last'")
 }
 
-// TestSettingsAreAsShown compares what the capture says of settings with what SHOW prints.
+// TestSettingsAreAsShown compares the captured settings with the output of SHOW.
 func TestSettingsAreAsShown(t *testing.T) {
 	t.Parallel()
 	p := start(t, postgres.upstream(t), nil)
@@ -257,7 +257,7 @@ func TestSettingsAreAsShown(t *testing.T) {
 	}
 }
 
-// TestExecuteReal: what is captured of EXECUTE gives, run with parameters, what EXECUTE gave.
+// TestExecuteReal: the captured form of EXECUTE, run with parameters, gives the same result as EXECUTE.
 func TestExecuteReal(t *testing.T) {
 	t.Parallel()
 	p := start(t, postgres.upstream(t), nil)
@@ -307,7 +307,7 @@ func TestExecuteReal(t *testing.T) {
 	}
 }
 
-// TestSocketPath: the cluster's socket is where the tests think it is.
+// TestSocketPath: the cluster's socket is in the directory that the tests expect.
 func TestSocketPath(t *testing.T) {
 	t.Parallel()
 	if a := postgres.socket(t); filepath.Dir(a.Address) != postgres.SocketDir() {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// asyncpg speaks the protocol by itself: binary throughout, prepared statements, portals with a row limit, cancel requests.
+// asyncpg has its own protocol implementation: binary format throughout, prepared statements, portals with a row limit,
+// cancel requests.
 const asyncpgScript = `
 import asyncio, asyncpg, io, os
 async def main():
@@ -191,7 +192,7 @@ const postgres = require('postgres');
 })().catch(e => { console.error(e); process.exit(1); });
 `
 
-// psqlCommands is what psql makes of the protocol itself: describing without running, cursors of its own, repetition.
+// psqlCommands uses psql's own protocol features: describing without executing, cursors, repetition.
 const psqlCommands = `
 \set FETCH_COUNT 7
 SELECT generate_series(1, 20);
@@ -223,7 +224,7 @@ func runPsqlCommands(t *testing.T, addr, database string) string {
 	return runTool(t, addr, database, psqlCommands, postgres.tool("psql"), "-X", "-A")
 }
 
-// runPgRestore moves a database with several connections at once, and compares what it was with what it is.
+// runPgRestore dumps and restores a database over several concurrent connections, and compares the result with the original.
 func runPgRestore(t *testing.T, addr, database string) string {
 	runTool(t, addr, database, `
 		SET client_min_messages = warning; DROP SCHEMA IF EXISTS moved CASCADE; CREATE SCHEMA moved;
@@ -250,7 +251,7 @@ func runPgRestore(t *testing.T, addr, database string) string {
 	return before
 }
 
-// runReceiveWAL uses the replication protocol: COPY both ways.
+// runReceiveWAL uses the replication protocol with CopyBoth.
 func runReceiveWAL(t *testing.T, addr, database string) string {
 	lsn := runTool(t, addr, database, "SELECT pg_switch_wal() \\g /dev/null\nSELECT pg_logical_emit_message(false, 'x', repeat('y', 100000)) \\g /dev/null\nSELECT pg_current_wal_flush_lsn()",
 		postgres.tool("psql"), "-X", "-A", "-t", "-q")

@@ -12,17 +12,17 @@ import (
 	"go.uber.org/zap"
 )
 
-// startupReserve is how many connections may be in their startup, or ask for a cancel, besides the sessions.
+// startupReserve is the number of connections, besides MaxSessions, that can be in startup or carry a cancel request.
 const startupReserve = 256
 
-// Server relays sessions between clients and one engine. It is made by New and used for one call of Serve.
+// Server relays sessions between clients and one engine. New makes it; it serves one call of Serve.
 type Server struct {
 	opts     Options
 	log      *zap.Logger
 	dialer   net.Dialer
 	chunks   chunkPool
 	drainer  *drainer
-	loops    *loopSet // nil without
+	loops    *loopSet // nil without event loops
 	conns    conns
 	counters counters
 
@@ -30,15 +30,15 @@ type Server struct {
 	upstreamTLS *upstreamTLS // nil: no TLS to the engine
 
 	served   atomic.Bool
-	draining atomic.Bool   // no session begins any more
-	drained  chan struct{} // holds a token when the last session has ended while draining
-	closing  atomic.Bool   // no startup is waited for any more
+	draining atomic.Bool   // no new session begins
+	drained  chan struct{} // holds a token once the last session has ended while draining
+	closing  atomic.Bool   // no startup is waited for
 	handlers sync.WaitGroup
 	hard     context.Context // ends when connections are closed by force
 	stopHard context.CancelFunc
 }
 
-// New returns a server, or an error that names every fault of the options. It reads the TLS files.
+// New returns a server, or an error that lists every fault of the options. It reads the TLS files.
 func New(o Options) (*Server, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -58,11 +58,10 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Serve accepts connections from the listeners, which it closes, until ctx ends or a listener fails. Then it
-// lets open sessions go on for DrainTimeout at most, closes those that are left, and returns when all its
-// goroutines are gone and all captured queries were offered: nil after ctx ended, the listener's error
-// otherwise. While there are sessions the listeners stay open: cancel requests go through, and who wants a new session is
-// told with SQLSTATE 57P03. It can be called once.
+// Serve accepts connections from the listeners, which it closes, until ctx ends or a listener fails. Then it lets open
+// sessions go on for at most DrainTimeout, closes the rest, and returns when all its goroutines have ended and all captured
+// queries have been offered: nil after ctx ended, the listener's error otherwise. While sessions drain, the listeners stay
+// open: cancel requests go through, and new sessions are refused with SQLSTATE 57P03. Serve can be called once.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	if s.served.Swap(true) {
 		return errors.New("proxy: Serve was called twice")
@@ -90,7 +89,6 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	return err
 }
 
-// startLoops starts the event loops.
 func (s *Server) startLoops() (err error) {
 	if s.opts.Loops > 0 {
 		s.loops, err = newLoops(s.opts.Loops, &s.chunks, s.log)
@@ -98,7 +96,7 @@ func (s *Server) startLoops() (err error) {
 	return err
 }
 
-// accept runs the listeners until ctx ends or one of them fails, and until the sessions are drained then.
+// accept runs the listeners until ctx ends or one of them fails, then drains the sessions.
 func (s *Server) accept(ctx context.Context, listeners []net.Listener) error {
 	accepting, stop := context.WithCancel(context.Background())
 	failed := make(chan error, len(listeners))
@@ -125,8 +123,8 @@ func (s *Server) accept(ctx context.Context, listeners []net.Listener) error {
 	return err
 }
 
-// acceptFrom accepts until ctx ends. A listener that was closed by somebody else is an error; anything else
-// (no file descriptors left, say) is waited out.
+// acceptFrom accepts until ctx ends. It returns an error if the listener was closed elsewhere; after any other error (no
+// file descriptors left, say) it retries.
 func (s *Server) acceptFrom(ctx context.Context, l net.Listener) error {
 	delay := 5 * time.Millisecond
 	for {
@@ -152,7 +150,7 @@ func (s *Server) acceptFrom(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// start handles a connection in a goroutine of its own.
+// start handles a connection in its own goroutine.
 func (s *Server) start(client net.Conn) {
 	if !s.conns.add(client, s.opts.MaxSessions+startupReserve) {
 		s.counters.refusedLimit.Add(1)
@@ -176,7 +174,7 @@ func (s *Server) start(client net.Conn) {
 	})
 }
 
-// drain waits for the open sessions until the deadline, stops accepting, and closes what is left.
+// drain waits for the open sessions until the deadline, stops accepting, and closes the remaining ones.
 func (s *Server) drain(stopAccepting func()) {
 	s.draining.Store(true)
 	s.conns.interruptStartups()

@@ -11,28 +11,28 @@ import (
 	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
 )
 
-// serverGone is how long a client may go on after the engine closed its side: long enough to read what is
-// under way, short enough not to hold the session for a client that never looks.
+// serverGone limits how long a client can go on after the engine closed its side: long enough to read the remaining data,
+// short enough not to hold the session for a client that never reads.
 const serverGone = 30 * time.Second
 
-// session is one client's connection and the one to the engine that belongs to it.
+// session is one client's connection and its connection to the engine.
 type session struct {
 	id             uint64
 	client, server net.Conn
 	capture        *tapped    // nil without capture
-	opaque         bool       // TLS passed through
-	idle           *idleWatch // nil unless idle sessions end; the pumps feed it
+	opaque         bool       // TLS is passed through
+	idle           *idleWatch // nil unless idle sessions end; the pumps update it
 	toServer       pump
 	toClient       pump
 
-	loops *loopSet // nil where goroutines relay
+	loops *loopSet // nil: goroutines relay
 
-	mu      sync.Mutex // guards what follows
-	err     error      // the first fault
-	carrier carrier    // what relays the session instead of its goroutines; nil otherwise
+	mu      sync.Mutex // guards the fields below
+	err     error      // the first error
+	carrier carrier    // relays the session instead of its goroutines; may be nil
 }
 
-// newSession joins the two connections. With a nil capture it is a plain relay.
+// newSession joins two connections. With a nil capture it is a plain relay.
 func newSession(id uint64, client, server net.Conn, capture *tapped) *session {
 	s := &session{id: id, client: client, server: server, capture: capture}
 	s.toServer = pump{src: client, dst: server, srcSide: "client", dstSide: "server"}
@@ -44,14 +44,14 @@ func newSession(id uint64, client, server net.Conn, capture *tapped) *session {
 	return s
 }
 
-// watchIdle makes the pumps tell whether the session is idle.
+// watchIdle makes the pumps record whether the session is idle.
 func (s *session) watchIdle() {
 	s.idle = newIdleWatch()
 	s.toServer.headers, s.toClient.headers = &s.idle.client, &s.idle.server
 }
 
-// run relays until both directions have ended and returns the first fault. First is what the client sent
-// behind its StartupMessage. Both connections are closed afterwards.
+// run relays until both directions have ended and returns the first error. First holds the bytes that the client sent after
+// its StartupMessage. Both connections are then closed.
 func (s *session) run(first []byte, chunks *chunkPool) error {
 	if ended, ok := s.loops.carry(s, first); ok {
 		<-ended
@@ -89,13 +89,13 @@ func (s *session) run(first []byte, chunks *chunkPool) error {
 	return s.err
 }
 
-// fail notes the first fault and ends both directions.
+// fail records the first error and ends both directions.
 func (s *session) fail(err error) {
 	s.note(err)
 	s.close()
 }
 
-// note notes the first fault.
+// note records the first error.
 func (s *session) note(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *session) note(err error) {
 	}
 }
 
-// close ends both connections at once; twice is harmless.
+// close closes both connections. It is idempotent.
 func (s *session) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *session) close() {
 	_ = s.server.Close()
 }
 
-// serve makes and runs the session of a client whose StartupMessage was read.
+// serve creates and runs the session of a client whose StartupMessage was read.
 func (s *Server) serve(client net.Conn, start *startup) {
 	if !s.acquire() {
 		s.counters.refusedLimit.Add(1)
@@ -151,11 +151,10 @@ func (s *Server) serve(client net.Conn, start *startup) {
 	s.relay(client, session, start.rest)
 }
 
-// relay runs a session to its end. Client is the connection as it was accepted, whatever the session's own leg
-// is made of. A leg that is the kernel's own connection (*net.TCPConn, *net.UnixConn) is plain and stays so;
-// any other (TLS, a filter) holds bytes of its own and has to be read with Read.
+// relay runs a session to its end. Client is the connection as accepted, whatever wraps it in the session. A leg that is a
+// *net.TCPConn or *net.UnixConn stays plain; any other (TLS, a filter) buffers bytes and must be read with Read.
 func (s *Server) relay(client net.Conn, session *session, first []byte) {
-	if session.idle == nil { // a loop feeds no idle watch
+	if session.idle == nil { // loops do not update idle watches
 		session.loops = s.loops
 	}
 	if !s.conns.attach(client, session) { // the server is closing
@@ -176,10 +175,10 @@ func (s *Server) relay(client net.Conn, session *session, first []byte) {
 		zap.Uint64("from_client", session.toServer.bytes.Load()), zap.Uint64("from_server", session.toClient.bytes.Load()))
 }
 
-// nextID numbers a session.
+// nextID returns the number of a new session.
 func (s *Server) nextID() uint64 { return s.opts.SessionIDBase + s.counters.sessions.Add(1) }
 
-// tap returns the captured side of a new session, nil when it is not captured.
+// tap returns the capture state of a new session, nil if it is not captured.
 func (s *Server) tap(id uint64, start *startup) *tapped {
 	if !s.opts.Capture {
 		return nil
@@ -195,7 +194,7 @@ func (s *Server) tap(id uint64, start *startup) *tapped {
 	return t
 }
 
-// acquire takes a place for a session if there is one.
+// acquire reserves a place for a session; false if all are taken.
 func (s *Server) acquire() bool {
 	for {
 		n := s.counters.open.Load()
@@ -208,7 +207,7 @@ func (s *Server) acquire() bool {
 	}
 }
 
-// release gives the place of a session back.
+// release returns the place of a session.
 func (s *Server) release() {
 	if s.counters.open.Add(^uint64(0)) == 0 && s.draining.Load() {
 		select {

@@ -18,7 +18,7 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// ready is an engine that lets the client in and then does what serve says.
+// ready is an engine that accepts the client and then runs serve.
 func ready(t testing.TB, serve func(conn net.Conn)) proxy.Address {
 	return backend(t, func(conn net.Conn) {
 		readPacket(t, conn)
@@ -27,7 +27,6 @@ func ready(t testing.TB, serve func(conn net.Conn)) proxy.Address {
 	})
 }
 
-// enter opens a session.
 func (r *running) enter(t testing.TB) net.Conn {
 	t.Helper()
 	conn := r.dial(t)
@@ -66,7 +65,7 @@ func TestCapture(t *testing.T) {
 	eventually(t, "it is counted", func() bool { return p.Stats().QueriesCaptured == 1 })
 }
 
-// TestAnswerSeenFirst: an engine that answers before the question comes is no riddle for the tracker.
+// TestAnswerSeenFirst: the tracker handles an engine that answers before the query comes.
 func TestAnswerSeenFirst(t *testing.T) {
 	t.Parallel()
 	p := start(t, backend(t, func(conn net.Conn) {
@@ -80,7 +79,7 @@ func TestAnswerSeenFirst(t *testing.T) {
 	p.sink.find(t, "SELECT 1")
 }
 
-// TestNegotiateProtocolVersion: the message passes as often as the engine sends it, before authentication.
+// TestNegotiateProtocolVersion: the message goes through as often as the engine sends it, before authentication.
 func TestNegotiateProtocolVersion(t *testing.T) {
 	t.Parallel()
 	negotiate := message('v', "\x00\x03\x00\x00\x00\x00\x00\x01_pq_.x\x00")
@@ -99,7 +98,7 @@ func TestNegotiateProtocolVersion(t *testing.T) {
 	p.sink.find(t, "SELECT 1")
 }
 
-// TestBurst: far more messages than the tap has room for, in less time than the drainer's interval.
+// TestBurst: many more messages than fit into the tap, in less time than the drainer's interval.
 func TestBurst(t *testing.T) {
 	t.Parallel()
 	p := start(t, ready(t, obliging), func(o *proxy.Options) { o.DrainInterval = time.Hour })
@@ -118,8 +117,8 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// TestCaptureComesBack: a client that sends more at once than the budget has room for loses the capture of that, not of all
-// that comes later. The settings are uncertain until they are discarded.
+// TestCaptureComesBack: a client that sends more at once than the budget loses the capture of these messages, not of later
+// ones. The settings are uncertain until the client discards them.
 func TestCaptureComesBack(t *testing.T) {
 	t.Parallel()
 	for name, loops := range map[string]int{"loop": 1, "goroutines": -1} {
@@ -173,7 +172,6 @@ func TestOneByteWrites(t *testing.T) {
 	p.sink.find(t, "SELECT 2")
 }
 
-// trickle writes byte by byte.
 type trickle struct{ net.Conn }
 
 func (c trickle) Write(b []byte) (int, error) {
@@ -185,7 +183,7 @@ func (c trickle) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestHalfClose: a client that has said all may still read all.
+// TestHalfClose: a client that has half-closed its connection can still read everything.
 func TestHalfClose(t *testing.T) {
 	t.Parallel()
 	gone := make(chan struct{})
@@ -206,7 +204,7 @@ func TestHalfClose(t *testing.T) {
 	}
 }
 
-// TestServerCloses: the client reads what the engine said last, then the end, and may still talk into the void.
+// TestServerCloses: the client reads the engine's last message, then the end, and can still write.
 func TestServerCloses(t *testing.T) {
 	t.Parallel()
 	p := start(t, ready(t, func(conn net.Conn) { _, _ = conn.Write(message('E', "SFATAL\x00\x00")) }), nil)
@@ -232,8 +230,8 @@ func TestServerResets(t *testing.T) {
 	})
 }
 
-// TestLastWords: a server that goes while its client still sends, and so resets the connection, has said why. A client
-// hears it, as it would without a proxy.
+// TestLastWords: a server that closes while its client still sends resets the connection, but has sent the reason before.
+// The client reads it, as without a proxy.
 func TestLastWords(t *testing.T) {
 	t.Parallel()
 	for name, loops := range map[string]int{"loop": 1, "goroutines": -1} {
@@ -244,7 +242,7 @@ func TestLastWords(t *testing.T) {
 				if _, err := io.ReadFull(conn, make([]byte, 1<<20)); err != nil {
 					t.Errorf("read: %v", err)
 				}
-				send(t, conn, last) // much of what the client sends is never read, so closing resets
+				send(t, conn, last) // much of the client's data is never read, so closing resets
 			}), func(o *proxy.Options) { o.Loops = loops })
 			var clients sync.WaitGroup
 			for range 30 {
@@ -266,10 +264,10 @@ func TestLastWords(t *testing.T) {
 	}
 }
 
-// TestUncaptured: where the tap has to give up, the bytes go on.
+// TestUncaptured: if the tap has to stop, the bytes still go on.
 func TestUncaptured(t *testing.T) {
 	t.Parallel()
-	overflow := bytes.Repeat(message('S', ""), 2000) // Syncs that nobody answers
+	overflow := bytes.Repeat(message('S', ""), 2000) // Syncs that are never answered
 	tests := []struct {
 		name    string
 		startup []byte
@@ -346,7 +344,7 @@ func TestSinkFaults(t *testing.T) {
 	}
 }
 
-// TestLargeMessages: bodies far over the budget pass, are not copied, and are counted; what follows is captured.
+// TestLargeMessages: bodies far over the budget go through, are not copied, and are counted; later statements are captured.
 func TestLargeMessages(t *testing.T) {
 	t.Parallel()
 	p := start(t, ready(t, obliging), func(o *proxy.Options) { o.CaptureBudgetBytes = 16 << 10 })
@@ -381,7 +379,7 @@ func TestDrain(t *testing.T) {
 		t.Parallel()
 		p := start(t, ready(t, obliging), func(o *proxy.Options) { o.DrainTimeout = patience })
 		conn := p.enter(t)
-		half := p.dial(t) // in its startup
+		half := p.dial(t) // still in its startup
 		eventually(t, "both are accepted", func() bool { return p.Stats().Connections == 2 })
 		p.cancel()
 		if e := refusalOf(t, half); e.Code != "57P03" {
@@ -392,7 +390,7 @@ func TestDrain(t *testing.T) {
 		if e := refusalOf(t, late); e.Code != "57P03" {
 			t.Errorf("a new client: SQLSTATE %s, want 57P03", e.Code)
 		}
-		idle := p.dial(t) // says nothing, and is not waited for at the end
+		idle := p.dial(t) // sends nothing, and is not waited for at the end
 		send(t, conn, message('Q', "SELECT 1\x00"))
 		until(t, conn, 'Z')
 		_ = conn.Close()

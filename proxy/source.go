@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// chunkBytes is how much is read at once. Smaller costs more CPU on wide rows, larger gains nothing.
+// chunkBytes is the read size. A smaller one costs more CPU on wide rows, a larger one gains nothing.
 const chunkBytes = 32 << 10
 
-// chunkPool holds the buffers that are read into.
+// chunkPool pools read buffers.
 type chunkPool struct{ pool sync.Pool }
 
 func (p *chunkPool) take() *[chunkBytes]byte {
@@ -20,11 +20,11 @@ func (p *chunkPool) take() *[chunkBytes]byte {
 
 func (p *chunkPool) give(b *[chunkBytes]byte) { p.pool.Put(b) }
 
-// source gives the chunks of one direction.
+// source reads the chunks of one direction.
 type source interface {
-	// next waits for a chunk, which is valid until release. A chunk may come with an error, as from io.Reader.
+	// next waits for a chunk, which is valid until release. A chunk can come with an error, as from io.Reader.
 	next() ([]byte, error)
-	// release gives the chunk's memory back.
+	// release returns the chunk's memory.
 	release()
 }
 
@@ -48,11 +48,11 @@ func (s *plainSource) release() {
 	}
 }
 
-// sparingBytes is what a connection that is not the kernel's own holds while it waits.
+// sparingBytes is the buffer size of a waiting connection that is not a plain socket.
 const sparingBytes = 1 << 10
 
-// sparingSource reads a connection that cannot tell whether there is something to read, TLS say. It waits with a
-// small buffer and takes a large one once that was filled.
+// sparingSource reads a connection without readiness notification, such as TLS. It waits with a small buffer and uses a
+// large one after the small one was filled.
 type sparingSource struct {
 	plainSource
 	small  [sparingBytes]byte

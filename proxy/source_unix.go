@@ -10,8 +10,7 @@ import (
 	"syscall"
 )
 
-// newSource returns the source for a connection: one that holds no buffer while it waits, where the connection
-// is one of the kernel's.
+// newSource returns the source for a connection. For a plain socket, it holds no buffer while it waits.
 func newSource(conn net.Conn, chunks *chunkPool) source {
 	plain := plainSource{conn: conn, chunks: chunks}
 	direct, ok := conn.(syscall.Conn)
@@ -27,12 +26,12 @@ func newSource(conn net.Conn, chunks *chunkPool) source {
 	return s
 }
 
-// readySource takes a buffer only when the connection has something to read. Most sessions wait most of the
-// time, and a buffer is two thirds of what one of their directions takes.
+// readySource takes a buffer only when the connection is readable. Most sessions wait most of the time, and a buffer is two
+// thirds of the memory of one of their directions.
 type readySource struct {
 	plainSource
 	raw syscall.RawConn
-	try func(fd uintptr) bool // read, made once
+	try func(fd uintptr) bool // the read method, bound once
 	n   int
 	err error
 }
@@ -50,7 +49,7 @@ func (s *readySource) next() ([]byte, error) {
 	return s.chunk[:s.n], nil
 }
 
-// read tries to read; false when there is nothing yet.
+// read tries to read; false if nothing is available.
 func (s *readySource) read(fd uintptr) bool {
 	s.chunk = s.chunks.take()
 	for {

@@ -13,21 +13,21 @@ import (
 	"go.uber.org/zap"
 )
 
-// Request codes in the place of a version (manual, chapter 55.7).
+// Request codes in the version field (manual, chapter 55.7).
 const (
 	cancelCode = 1234<<16 | 5678
 	sslCode    = 1234<<16 | 5679
 	gssCode    = 1234<<16 | 5680
 )
 
-// Lengths of the packets before authentication, in bytes, the length word included. Behind its length a startup
-// packet may have 10,000 bytes (MAX_STARTUP_PACKET_LENGTH in pqcomm.h); a cancel key has 4 to 256.
+// Lengths of the packets before authentication, in bytes, including the length word. After its length word a startup packet
+// can have 10,000 bytes (MAX_STARTUP_PACKET_LENGTH in pqcomm.h); a cancel key has 4 to 256.
 const (
 	maxStartup  = 4 + 10_000
 	minStartup  = 8
 	minCancel   = 16
 	maxCancel   = 268
-	requestSize = 8 // SSLRequest and GSSENCRequest; the engine ignores what a longer one holds
+	requestSize = 8 // SSLRequest and GSSENCRequest; the engine ignores the content of a longer one
 )
 
 // tlsRecord is the first byte of a TLS handshake; no startup packet within the limit begins with it.
@@ -36,29 +36,29 @@ const tlsRecord = 0x16
 // tlsAlert is a fatal handshake_failure alert (RFC 8446, section 6), which TLS clients report properly.
 var tlsAlert = [...]byte{0x15, 3, 1, 0, 2, 2, 40}
 
-// startup is what a client sent until its session, or its cancel request, was clear.
+// startup holds what a client sent up to its StartupMessage or CancelRequest.
 type startup struct {
 	packet  []byte // the StartupMessage or CancelRequest, with its length
-	rest    []byte // what came behind it
+	rest    []byte // the bytes after it
 	version uint32
-	conn    net.Conn          // the client's leg from here on: as accepted, or TLS over it
-	leaf    *x509.Certificate // what the client was shown; nil without TLS
-	peer    net.Addr          // where the client is, by the PROXY protocol if it came with it
+	conn    net.Conn          // the client leg from here on: as accepted, or TLS over it
+	leaf    *x509.Certificate // the certificate shown to the client; nil without TLS
+	peer    net.Addr          // the client's address, from the PROXY protocol header if one came
 }
 
-// errQuiet ends a connection without an answer and without a complaint: there is nobody to talk to.
+// errQuiet ends a connection without an answer and without a log entry: the client has gone.
 var errQuiet = errors.New("closed before a startup message")
 
-// errStartupTimeout says that the client was too slow, or that the server shuts down.
+// errStartupTimeout means that the client was too slow, or that the server is shutting down.
 var errStartupTimeout = errors.New("no complete startup message in time")
 
-// errDirectTLS says that the client began with a TLS handshake.
+// errDirectTLS means that the client began with a TLS handshake.
 var errDirectTLS = errors.New("client began with TLS")
 
-// readStartup reads what comes before authentication: SSLRequest and GSSENCRequest, each at most once, or TLS at
-// once, then a StartupMessage or CancelRequest. It follows ProcessStartupPacket of PostgreSQL. A *refusedError holds the
-// answer that the client gets; any other error ends the connection without one, as PostgreSQL does: a client that
-// disconnects before its startup (node-postgres sends Terminate then) must not read an error. The startup is never nil.
+// readStartup reads the messages before authentication: SSLRequest and GSSENCRequest, each at most once, or direct TLS, then
+// a StartupMessage or CancelRequest. It follows ProcessStartupPacket of PostgreSQL. A *refusedError holds the answer for the
+// client. Any other error ends the connection without an answer, as in PostgreSQL: a client that disconnects before its
+// startup (node-postgres sends Terminate then) must not read an error. The startup is never nil.
 func (s *Server) readStartup(client net.Conn) (*startup, error) {
 	start := &startup{conn: client, peer: client.RemoteAddr()}
 	p := packetReader{conn: client}
@@ -97,8 +97,8 @@ func (s *Server) readStartup(client net.Conn) (*startup, error) {
 			return start, nil
 		}
 		mode := s.opts.ClientTLS.Mode
-		if len(p.buf) > 0 { // who sent it was not the one that will end the TLS session (CVE-2021-23214)
-			if code == gssCode || mode == TLSDisable { // what follows is a refusal in plain, as from the engine
+		if len(p.buf) > 0 { // not sent inside TLS, so possibly injected (CVE-2021-23214)
+			if code == gssCode || mode == TLSDisable { // the error follows in plain text, as from the engine
 				_, _ = client.Write([]byte{'N'})
 			}
 			return start, &refusedError{unencryptedData(code)}
@@ -109,7 +109,7 @@ func (s *Server) readStartup(client net.Conn) (*startup, error) {
 				return start, errQuiet
 			}
 		case code == sslCode && mode != TLSDisable:
-			gss = true // not within TLS
+			gss = true // not inside TLS
 			if _, err := client.Write([]byte{'S'}); err != nil {
 				return start, errQuiet
 			}
@@ -124,7 +124,7 @@ func (s *Server) readStartup(client net.Conn) (*startup, error) {
 	}
 }
 
-// directTLS handles a client that began with TLS, of which p has read the first bytes.
+// directTLS handles a client that began with TLS; p holds the first bytes.
 func (s *Server) directTLS(p *packetReader, start *startup) error {
 	switch s.opts.ClientTLS.Mode {
 	case TLSDisable:
@@ -137,7 +137,7 @@ func (s *Server) directTLS(p *packetReader, start *startup) error {
 	}
 }
 
-// beginTLS moves the startup into TLS.
+// beginTLS continues the startup inside TLS.
 func (s *Server) beginTLS(p *packetReader, start *startup, direct bool) error {
 	leg, leaf, err := s.clientTLS.handshake(start.conn, p.buf, direct)
 	if err != nil {
@@ -150,14 +150,14 @@ func (s *Server) beginTLS(p *packetReader, start *startup, direct bool) error {
 	return nil
 }
 
-// packetReader reads untyped packets: a length that counts itself, then the rest.
+// packetReader reads untyped packets: a length that includes itself, then the body.
 type packetReader struct {
 	conn    net.Conn
-	buf     []byte // read, but not yet returned
-	secured bool   // within TLS
+	buf     []byte // read, not yet returned
+	secured bool   // inside TLS
 }
 
-// next returns the next packet, which owns its memory.
+// next returns the next packet. The caller owns its memory.
 func (p *packetReader) next() ([]byte, error) {
 	for {
 		n, err := packetLength(p.buf)
@@ -178,7 +178,7 @@ func (p *packetReader) next() ([]byte, error) {
 	}
 }
 
-// fill reads more. It never asks for more than a startup packet may have.
+// fill reads more bytes, at most one small chunk at a time.
 func (p *packetReader) fill() error {
 	var chunk [2 << 10]byte
 	n, err := p.conn.Read(chunk[:])
@@ -194,7 +194,7 @@ func (p *packetReader) fill() error {
 	return errQuiet
 }
 
-// packetLength returns the length of the packet that b begins with, 0 while it cannot be known.
+// packetLength returns the length of the packet at the start of b, 0 while unknown.
 func packetLength(b []byte) (int, error) {
 	if len(b) > 0 && b[0] == tlsRecord {
 		return 0, errDirectTLS
@@ -209,11 +209,11 @@ func packetLength(b []byte) (int, error) {
 	return int(length), nil
 }
 
-// handle is the whole life of a client's connection.
+// handle serves a client's connection from accept to close.
 func (s *Server) handle(client net.Conn) {
 	defer client.Close()
 	_ = client.SetReadDeadline(time.Now().Add(s.opts.StartupTimeout))
-	if s.closing.Load() { // or the deadline just set would outlast the one set by drain
+	if s.closing.Load() { // otherwise the deadline just set would replace the one set by drain
 		_ = client.SetReadDeadline(time.Now())
 	}
 	start, err := s.readStartup(client)
@@ -238,7 +238,7 @@ func (s *Server) handle(client net.Conn) {
 		s.refuse(start.conn, shuttingDown)
 		return
 	}
-	if start.leaf == nil && s.opts.ClientTLS.Mode == TLSRequire { // but a cancel request may come without, as to an engine
+	if start.leaf == nil && s.opts.ClientTLS.Mode == TLSRequire { // a cancel request is accepted without TLS, as by PostgreSQL
 		s.counters.refusedTLS.Add(1)
 		s.refuse(start.conn, tlsRequired)
 		return
@@ -247,7 +247,7 @@ func (s *Server) handle(client net.Conn) {
 	s.serve(client, start)
 }
 
-// rejectStartup ends a connection whose startup is not valid: with the answer that err holds, or without any.
+// rejectStartup ends a connection whose startup is invalid: with the answer in err, or without one.
 func (s *Server) rejectStartup(start *startup, err error) {
 	s.counters.refusedProtocol.Add(1)
 	var refused *refusedError

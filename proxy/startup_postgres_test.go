@@ -16,15 +16,15 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// startupCase is what a client sends before it is authenticated. Every step but the last is answered with one byte.
+// startupCase is a sequence of packets before authentication. Every step but the last is answered with one byte.
 type startupCase struct {
 	name  string
 	steps [][]byte
-	half  bool // the client closes its side behind the last step
-	own   bool // the proxy writes the error itself: the place in the server's source code is not in it
+	half  bool // the client half-closes after the last step
+	own   bool // the proxy writes the error itself, without the position in the server's source code
 }
 
-// startupCases are the packets that PostgreSQL refuses, closes on, or negotiates. None leads to an open session but 3.99.
+// startupCases returns packets that PostgreSQL refuses, closes on, or negotiates. Only 3.99 leads to an open session.
 func startupCases() []startupCase {
 	ssl, gss := packet(sslCode, ""), packet(gssCode, "")
 	announce := func(length uint32, rest string) []byte {
@@ -76,7 +76,7 @@ func startupCases() []startupCase {
 	}
 }
 
-// run sends the case and returns all that is answered, up to the end.
+// run sends the case and returns the whole answer.
 func (c startupCase) run(t *testing.T, conn net.Conn) string {
 	t.Helper()
 	var got []byte
@@ -96,7 +96,7 @@ func (c startupCase) run(t *testing.T, conn net.Conn) string {
 		}
 	}
 	rest, err := io.ReadAll(conn)
-	if err != nil && !errors.Is(err, syscall.ECONNRESET) { // a reset where it closes with bytes unread is an end as well
+	if err != nil && !errors.Is(err, syscall.ECONNRESET) { // closing with unread bytes gives a reset, which is an end, too
 		t.Fatalf("after %q: %v", rest, err)
 	}
 	return string(append(got, rest...))
@@ -107,8 +107,8 @@ var (
 	latestMinor = regexp.MustCompile(`server supports 3\.0 to 3\.\d`)
 )
 
-// comparable removes what differs between two connections to one server and, of an error that the proxy writes itself, the
-// place in the server's source, the server's latest minor version, and the message's length.
+// comparable removes the differences between two connections to one server and, from an error that the proxy writes itself,
+// the position in the server's source, the server's latest minor version, and the message's length.
 func (c startupCase) comparable(answer string) string {
 	if before, key, found := strings.Cut(answer, "K\x00\x00\x00"); found { // BackendKeyData
 		answer = before + "K" + key[int(key[0])-3:]
@@ -122,8 +122,8 @@ func (c startupCase) comparable(answer string) string {
 	return before[:max(0, len(before)-4)] + "SFATAL" + fields
 }
 
-// TestStartupIsAnsweredLikePostgres: what a client gets for an invalid or unusual startup is what the engine answers,
-// byte for byte, with event loops and with goroutines. The engine is asked at its Unix socket, where it has neither TLS nor GSSAPI.
+// TestStartupIsAnsweredLikePostgres: the answer to an invalid or unusual startup is the engine's, byte for byte, with event
+// loops and with goroutines. The comparison uses the engine's Unix socket, which has neither TLS nor GSSAPI.
 func TestStartupIsAnsweredLikePostgres(t *testing.T) {
 	t.Parallel()
 	for _, server := range []struct {
@@ -157,8 +157,8 @@ func TestStartupIsAnsweredLikePostgres(t *testing.T) {
 	}
 }
 
-// TestDisconnectBeforeStartup: node-postgres sends Terminate when its user gives up before the startup, and emits an error,
-// which ends the program, when an ErrorResponse comes then.
+// TestDisconnectBeforeStartup: node-postgres sends Terminate if its user disconnects before the startup. If an ErrorResponse
+// comes then, it emits an error, which ends the program.
 func TestDisconnectBeforeStartup(t *testing.T) {
 	t.Parallel()
 	p := start(t, echo(t), nil)

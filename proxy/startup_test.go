@@ -21,7 +21,7 @@ func echo(t testing.TB) proxy.Address {
 	})
 }
 
-// refusalOf reads the ErrorResponse and the end of the stream behind it.
+// refusalOf reads the ErrorResponse and the end of the stream after it.
 func refusalOf(t *testing.T, conn net.Conn) pgproto3.ErrorResponse {
 	t.Helper()
 	typ, body, err := readMessage(conn)
@@ -41,7 +41,7 @@ func refusalOf(t *testing.T, conn net.Conn) pgproto3.ErrorResponse {
 	return e
 }
 
-// TestStartupIsForwarded: what the client starts with arrives as it was, whatever came before it.
+// TestStartupIsForwarded: the startup packet arrives unchanged, whatever preceded it.
 func TestStartupIsForwarded(t *testing.T) {
 	t.Parallel()
 	v32 := packet(3<<16|2, "user\x00ann\x00_pq_.something\x00x\x00\x00")
@@ -86,7 +86,7 @@ func TestStartupIsForwarded(t *testing.T) {
 	}
 }
 
-// TestInvalidStartup: an invalid startup packet ends the connection without an answer, as PostgreSQL does.
+// TestInvalidStartup: an invalid startup packet ends the connection without an answer, as in PostgreSQL.
 func TestInvalidStartup(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -130,7 +130,7 @@ func TestStartupIsRefused(t *testing.T) {
 	ssl, gss := packet(sslCode, ""), packet(gssCode, "")
 	for _, test := range []struct {
 		name    string
-		steps   [][]byte // each but the last is answered N
+		steps   [][]byte // each but the last is answered with N
 		answer  string   // before the refusal
 		code    string
 		message string

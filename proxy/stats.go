@@ -8,61 +8,61 @@ import (
 	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
 )
 
-// Stats is what a server has counted since it was made. Numbers only grow, but for OpenSessions.
+// Stats holds the counters of a server since it was made. Numbers never decrease, except OpenSessions.
 type Stats struct {
 	Connections    uint64 `json:"connections"`     // accepted
-	Sessions       uint64 `json:"sessions"`        // of them, those that reached the engine
-	OpenSessions   uint64 `json:"open_sessions"`   // now
-	FailedSessions uint64 `json:"failed_sessions"` // ended by an error of the network
+	Sessions       uint64 `json:"sessions"`        // of these, those that reached the engine
+	OpenSessions   uint64 `json:"open_sessions"`   // currently open
+	FailedSessions uint64 `json:"failed_sessions"` // ended by a network error or a panic
 	IdleEnded      uint64 `json:"idle_ended"`      // ended after IdleTimeout
 
 	RefusedLimit    uint64 `json:"refused_limit"`    // 53300: too many sessions
 	RefusedUpstream uint64 `json:"refused_upstream"` // 08001: the engine could not be reached
-	RefusedProtocol uint64 `json:"refused_protocol"` // no valid startup packet, or none in time; most are closed without an answer
+	RefusedProtocol uint64 `json:"refused_protocol"` // invalid or late startup packet; most are closed without an answer
 	RefusedDraining uint64 `json:"refused_draining"` // 57P03: the proxy was shutting down
-	RefusedTLS      uint64 `json:"refused_tls"`      // 28000: without TLS where it is required
-	RefusedDirect   uint64 `json:"refused_direct"`   // began with TLS where the proxy has none
+	RefusedTLS      uint64 `json:"refused_tls"`      // 28000: no TLS where it is required
+	RefusedDirect   uint64 `json:"refused_direct"`   // began with TLS where it is disabled
 	TLSFailures     uint64 `json:"tls_failures"`     // TLS handshakes with clients that failed
 	DirectTLS       uint64 `json:"direct_tls"`       // began with TLS
 	SSLRequests     uint64 `json:"ssl_requests"`
 	GSSENCRequests  uint64 `json:"gssenc_requests"` // answered with N
-	CancelRequests  uint64 `json:"cancel_requests"` // forwarded, or tried to be
-	CancelFailures  uint64 `json:"cancel_failures"` // of them, those that did not reach the engine
+	CancelRequests  uint64 `json:"cancel_requests"` // forwarded, or attempted
+	CancelFailures  uint64 `json:"cancel_failures"` // of these, those that did not reach the engine
 
-	TLSSessions       uint64    `json:"tls_sessions"`                // of the sessions, those whose client spoke TLS with the proxy
-	PlusFiltered      uint64    `json:"plus_filtered"`               // those to whose clients SCRAM-SHA-256-PLUS was not offered
-	CertificateExpiry time.Time `json:"certificate_expiry,omitzero"` // end of the certificate that clients see; zero without
-	CertificateLoads  uint64    `json:"certificate_loads"`           // how often its files were replaced by good ones
-	CertificateFaults uint64    `json:"certificate_faults"`          // and by such as could not be used
+	TLSSessions       uint64    `json:"tls_sessions"`                // sessions whose client used TLS that ends at the proxy
+	PlusFiltered      uint64    `json:"plus_filtered"`               // sessions without SCRAM-SHA-256-PLUS in the engine's offer
+	CertificateExpiry time.Time `json:"certificate_expiry,omitzero"` // expiry of the certificate shown to clients; zero without one
+	CertificateLoads  uint64    `json:"certificate_loads"`           // reloads of its files that succeeded
+	CertificateFaults uint64    `json:"certificate_faults"`          // reloads that failed
 
 	BytesFromClients uint64 `json:"bytes_from_clients"`
 	BytesFromServer  uint64 `json:"bytes_from_server"`
 
-	QueriesCaptured uint64 `json:"queries_captured"` // given to the sink
-	QueriesDropped  uint64 `json:"queries_dropped"`  // of them, those that it did not take
+	QueriesCaptured uint64 `json:"queries_captured"` // offered to the sink
+	QueriesDropped  uint64 `json:"queries_dropped"`  // of these, those that the sink rejected
 
 	// Completed statements that were not captured, by reason.
 	SkippedEncoding         uint64 `json:"skipped_encoding"`          // client_encoding is not UTF8
 	SkippedStrings          uint64 `json:"skipped_strings"`           // standard_conforming_strings is off
 	SkippedTooLong          uint64 `json:"skipped_too_long"`          // longer than MaxStatementBytes
 	SkippedNotCopied        uint64 `json:"skipped_not_copied"`        // over the capture budget
-	SkippedUnknownStatement uint64 `json:"skipped_unknown_statement"` // statement or portal made out of sight
-	SkippedUnreadable       uint64 `json:"skipped_unreadable"`        // not well formed
+	SkippedUnknownStatement uint64 `json:"skipped_unknown_statement"` // the statement or portal was created unseen
+	SkippedUnreadable       uint64 `json:"skipped_unreadable"`        // malformed
 	SkippedArguments        uint64 `json:"skipped_arguments"`         // an EXECUTE whose arguments are not plain literals
 	SkippedUnprotected      uint64 `json:"skipped_unprotected"`       // not interesting (Options.Interesting)
 
-	// Sessions whose capture stopped, by reason. Their traffic went on. After an overflow the capture comes back once nothing is
-	// under way, so that one session may count more than once; the statements missed are in SkippedNotCopied.
+	// Sessions whose capture stopped, by reason; their traffic went on. After an overflow, capture resumes once the session
+	// is idle, so one session can count more than once; the missed statements are in SkippedNotCopied.
 	UncapturedPairing     uint64 `json:"uncaptured_pairing"`     // answers did not match messages
-	UncapturedCopy        uint64 `json:"uncaptured_copy"`        // a failed COPY left it open which Sync counts
+	UncapturedCopy        uint64 `json:"uncaptured_copy"`        // a failed COPY left it open which Sync messages count
 	UncapturedReplication uint64 `json:"uncaptured_replication"` // replication protocol
-	UncapturedProtocol    uint64 `json:"uncaptured_protocol"`    // impossible or unknown messages, another protocol version
-	UncapturedOverflow    uint64 `json:"uncaptured_overflow"`    // more messages than the capture budget
-	UncapturedPanic       uint64 `json:"uncaptured_panic"`       // a fault in the capture code
+	UncapturedProtocol    uint64 `json:"uncaptured_protocol"`    // impossible or unknown messages, or another protocol version
+	UncapturedOverflow    uint64 `json:"uncaptured_overflow"`    // more messages than the capture budget holds
+	UncapturedPanic       uint64 `json:"uncaptured_panic"`       // a panic in the capture code
 	UncapturedPassthrough uint64 `json:"uncaptured_passthrough"` // TLS passed through to the engine
 }
 
-// Add adds the counters of another server. The end of the certificate is the earlier one.
+// Add adds the counters of another server. CertificateExpiry becomes the earlier one.
 func (stats *Stats) Add(other Stats) {
 	sum, add := reflect.ValueOf(stats).Elem(), reflect.ValueOf(other)
 	for i := range sum.NumField() {
@@ -75,7 +75,7 @@ func (stats *Stats) Add(other Stats) {
 	}
 }
 
-// counters is what sessions count as they go.
+// counters holds the counters that sessions update.
 type counters struct {
 	connections, sessions, open, failed                                                       atomic.Uint64
 	refusedLimit, refusedUpstream, refusedProtocol, refusedDraining                           atomic.Uint64
@@ -84,7 +84,7 @@ type counters struct {
 	fromClients, fromServer                                                                   atomic.Uint64 // of sessions that have ended
 }
 
-// Stats returns the server's counters. They are not all of exactly the same moment.
+// Stats returns the server's counters. They are not one atomic snapshot.
 func (s *Server) Stats() Stats {
 	c := &s.counters
 	stats := Stats{
@@ -101,7 +101,7 @@ func (s *Server) Stats() Stats {
 	return stats
 }
 
-// addTLS puts what TLS counted into stats.
+// addTLS adds the TLS counters to stats.
 func (s *Server) addTLS(stats *Stats) {
 	c := &s.counters
 	stats.RefusedDirect = c.refusedDirect.Load()
@@ -113,7 +113,7 @@ func (s *Server) addTLS(stats *Stats) {
 	}
 }
 
-// add puts what the trackers counted into stats.
+// add adds the trackers' counters to stats.
 func (stats *Stats) add(t *tracker.Counts, dropped uint64) {
 	stats.QueriesCaptured, stats.QueriesDropped = t.Captured, dropped
 	stats.SkippedEncoding = t.Skipped[tracker.Encoding]

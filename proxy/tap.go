@@ -11,10 +11,9 @@ import (
 // recordBuffer is memory for records, pooled so that idle sessions hold none.
 type recordBuffer struct{ b []byte }
 
-// maxPooledRecords is the largest buffer that goes back to the pool, in bytes.
+// maxPooledRecords is the size of the largest buffer that returns to the pool, in bytes.
 const maxPooledRecords = 64 << 10
 
-// recordPool hands out empty buffers.
 type recordPool struct{ pool sync.Pool }
 
 func (p *recordPool) take() *recordBuffer {
@@ -32,26 +31,26 @@ func (p *recordPool) give(b *recordBuffer) {
 	p.pool.Put(b)
 }
 
-// tap collects the records of one direction of one session until the drainer takes them. It is bounded and
-// never blocks for longer than a copy takes.
+// tap collects the records of one direction of one session until the drainer takes them. It is bounded and never blocks for
+// longer than a copy takes.
 type tap struct {
 	pool  *recordPool
-	limit int // bytes of records, those that the tracker still holds included
+	limit int // bytes of records, including those that the tracker still holds
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	buf       *recordBuffer
-	committed int  // so much of buf is whole records
+	committed int  // bytes of buf that are whole records
 	backlog   int  // bytes that the tracker still holds
-	lost      bool // a gap: no message is recorded
-	gaps      int  // that have begun
-	// Of this direction, since the session began: messages that the server answers with ReadyForQuery, or those answers.
+	lost      bool // in a gap: no message is recorded
+	gaps      int  // gaps begun so far
+	// In this direction since the session began: messages that the server answers with ReadyForQuery, or those answers.
 	turns  uint64
-	within bool // a message is under way, or the last one was none of those
+	within bool // inside a message, or the last one was none of those
 }
 
-// begin starts a record of a message and returns how many bytes of its body are wanted. Bodies may fill
-// three quarters of the room, the last quarter is for the records themselves: what a message was is kept
-// longer than what it said. False means that there is no room even for that. The caller holds mu.
+// begin starts the record of a message and returns how many bytes of its body to record. Bodies can fill three quarters of
+// the limit. The last quarter is for headers, because the type of a message matters longer than its body. False means that
+// not even the header fits. The caller holds mu.
 func (t *tap) begin(typ byte, bodyLen, maxBody int) (keep int, ok bool) {
 	if t.buf == nil {
 		t.buf = t.pool.take()
@@ -77,13 +76,13 @@ func (t *tap) begin(typ byte, bodyLen, maxBody int) (keep int, ok bool) {
 	return keep, true
 }
 
-// header makes a record of a message without its body.
+// header records a message without its body.
 func (t *tap) header(typ byte) bool {
 	_, ok := t.begin(typ, 0, 0)
 	return ok
 }
 
-// body adds to the record begun last; whole says that it is complete.
+// body appends to the last record; whole means that the record is now complete.
 func (t *tap) body(b []byte, whole bool) {
 	t.buf.b = append(t.buf.b, b...)
 	if whole {
@@ -91,10 +90,10 @@ func (t *tap) body(b []byte, whole bool) {
 	}
 }
 
-// stampLen is what a time record takes.
+// stampLen is the size of a time record.
 const stampLen = tracker.HeaderLen + 8
 
-// stamp records the time, for the records behind it, if there is room.
+// stamp records the time for the records that follow, if there is room.
 func (t *tap) stamp() {
 	if t.buf == nil {
 		t.buf = t.pool.take()
@@ -106,7 +105,7 @@ func (t *tap) stamp() {
 	t.committed = len(t.buf.b)
 }
 
-// take returns the whole records, nil when there are none; the caller gives the buffer back to the pool.
+// take returns the whole records, nil if there are none. The caller returns the buffer to the pool.
 func (t *tap) take() *recordBuffer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -124,15 +123,15 @@ func (t *tap) take() *recordBuffer {
 	return taken
 }
 
-// setBacklog tells how many bytes of what was taken the tracker still holds.
+// setBacklog sets the number of taken bytes that the tracker still holds.
 func (t *tap) setBacklog(n int) {
 	t.mu.Lock()
 	t.backlog = n
 	t.mu.Unlock()
 }
 
-// gap begins a gap: what is not whole is taken back. A gap has room always, since what waits before it is forgotten with it.
-// The caller holds mu.
+// gap begins a gap and removes the incomplete record. A gap always has room, because the tracker discards its backlog when
+// it reads one. The caller holds mu.
 func (t *tap) gap() {
 	if t.buf == nil {
 		t.buf = t.pool.take()
@@ -143,7 +142,7 @@ func (t *tap) gap() {
 	t.gaps++
 }
 
-// drop gives the memory back.
+// drop returns the memory to the pool.
 func (t *tap) drop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -151,35 +150,35 @@ func (t *tap) drop() {
 	t.buf, t.committed = nil, 0
 }
 
-// tapped is the captured side of a session: both taps and, for the drainer alone, the tracker.
+// tapped is the capture state of a session: both taps and, for the drainer only, the tracker.
 type tapped struct {
 	client, server tap
 	tracker        *tracker.Tracker
 	drainer        *drainer
 
-	missed  atomic.Uint64 // statements that completed in gaps and are not counted yet
-	queued  atomic.Bool   // it waits in the drainer's list
-	stopped atomic.Bool   // nothing is captured any more
+	missed  atomic.Uint64 // statements that completed in gaps, not yet counted
+	queued  atomic.Bool   // in the drainer's list
+	stopped atomic.Bool   // capture has ended
 	off     atomic.Int32  // tracker.Off: why a walker stopped
 	ended   atomic.Bool   // the session is over
 }
 
-// notify puts the session into the drainer's list unless it is there.
+// notify adds the session to the drainer's list unless it is in it.
 func (t *tapped) notify() {
 	if !t.queued.Swap(true) {
 		t.drainer.queue(t)
 	}
 }
 
-// stop ends the capture from a walker.
+// stop ends the capture; walkers call it.
 func (t *tapped) stop(reason tracker.Off) {
 	t.off.CompareAndSwap(int32(tracker.On), int32(reason))
 	t.stopped.Store(true)
 	t.notify()
 }
 
-// lose begins a gap in both directions: there are more messages than the budget has room for. The capture comes back when
-// nothing is under way (resume), and the settings are uncertain from there on.
+// lose begins a gap in both directions, because the messages exceed the budget. Capture resumes when the session is idle
+// (resume); from there on the settings are uncertain.
 func (t *tapped) lose() {
 	t.client.mu.Lock()
 	t.server.mu.Lock()
@@ -193,19 +192,19 @@ func (t *tapped) lose() {
 	t.drainer.hurry()
 }
 
-// resume ends a gap if nothing is under way: the server has just said that it waits for the client, outside a transaction, and
-// has answered all that the client has sent.
+// resume ends a gap if nothing is in progress: the server has just reported that it is idle outside a transaction, and has
+// answered everything that the client sent.
 func (t *tapped) resume() {
 	t.client.mu.Lock()
 	t.server.mu.Lock()
-	if t.server.turns == t.client.turns+1 && !t.client.within { // one more: the end of the startup
+	if t.server.turns == t.client.turns+1 && !t.client.within { // the extra one ends the startup
 		t.client.lost, t.server.lost = false, false
 	}
 	t.server.mu.Unlock()
 	t.client.mu.Unlock()
 }
 
-// end tells the drainer that no more records come.
+// end marks the session as over: no more records come.
 func (t *tapped) end() {
 	t.ended.Store(true)
 	t.notify()

@@ -26,12 +26,12 @@ import (
 type secureCluster struct {
 	*pgtemp.Cluster
 	ca    *authority
-	id    *identity // the server's own
-	other *identity // another one of the same CA
+	id    *identity // the server's
+	other *identity // another one from the same CA
 	ann   *identity // a client's
 }
 
-// hbaSecure has a line for every kind of authentication that TLS matters for.
+// hbaSecure has a line for every authentication method that depends on TLS.
 const hbaSecure = `
 local all all trust
 hostssl all ann 127.0.0.1/32 cert
@@ -39,7 +39,7 @@ host all md5er 127.0.0.1/32 md5
 host all all 127.0.0.1/32 scram-sha-256
 `
 
-// startSecure starts the cluster and turns TLS on. It ends with the test.
+// startSecure starts the cluster and enables TLS. The cluster stops with the test.
 func startSecure(t *testing.T) *secureCluster {
 	t.Helper()
 	c := &secureCluster{ca: newAuthority(t)}
@@ -84,7 +84,7 @@ func startSecure(t *testing.T) *secureCluster {
 	return c
 }
 
-// ownAs gives a file to who owns another.
+// ownAs gives a file the owner of another.
 func ownAs(t *testing.T, path, like string) {
 	t.Helper()
 	info, err := os.Stat(like)
@@ -101,7 +101,7 @@ func (c *secureCluster) upstream() proxy.Address {
 	return proxy.Address{Network: "tcp", Address: net.JoinHostPort(c.Host(), strconv.Itoa(c.Port()))}
 }
 
-// options changes a proxy's options for TLS on its legs; a nil identity is none.
+// legs returns a change of a proxy's options for TLS on its legs; a nil identity means no certificate.
 func legs(client proxy.TLSMode, id *identity, upstream proxy.UpstreamTLSMode) func(*proxy.Options) {
 	return func(o *proxy.Options) {
 		o.ClientTLS.Mode = client
@@ -112,8 +112,8 @@ func legs(client proxy.TLSMode, id *identity, upstream proxy.UpstreamTLSMode) fu
 	}
 }
 
-// ask connects to addr with a client (psql, psql with libpq 18, pgx) and returns whether the server sees TLS ("true" or "false"), or the
-// client's error.
+// ask connects to addr with a client (psql, psql with libpq 18, pgx) and returns whether the server sees TLS ("true" or
+// "false"), or the client's error.
 func (c *secureCluster) ask(t *testing.T, client, addr, extra string) (string, error) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(addr)
@@ -146,10 +146,10 @@ func (c *secureCluster) ask(t *testing.T, client, addr, extra string) (string, e
 	return strconv.FormatBool(tls), err
 }
 
-// TestTLSWithPostgres runs everything that needs a PostgreSQL with TLS.
+// TestTLSWithPostgres runs all tests that need a PostgreSQL with TLS.
 func TestTLSWithPostgres(t *testing.T) {
 	t.Parallel()
-	postgres.ensure(t) // whose psql is used
+	postgres.ensure(t) // for its psql
 	if _, err := exec.LookPath(postgres.tool("psql")); err != nil {
 		t.Log("no psql here: its cells run with pgx alone")
 	}
@@ -162,8 +162,8 @@ func TestTLSWithPostgres(t *testing.T) {
 	t.Run("bulk and capture", func(t *testing.T) { testBulkTLS(t, c) })
 }
 
-// testChannelBinding is the table of docs/tls.md: every combination that is supported, with every kind of
-// client that should get through, and those that should not.
+// testChannelBinding tests the table of docs/tls.md: every supported combination, with clients that must get through and
+// clients that must not.
 func testChannelBinding(t *testing.T, c *secureCluster) {
 	const fails = "fails"
 	combinations := []struct {
@@ -213,7 +213,7 @@ func testChannelBinding(t *testing.T, c *secureCluster) {
 		for options, want := range combination.want {
 			for _, client := range clients {
 				if client == "psql" && strings.Contains(options, "sslnegotiation") {
-					continue // since libpq 17
+					continue // new in libpq 17
 				}
 				got, err := c.ask(t, client, p.addr, options)
 				switch {
@@ -230,7 +230,7 @@ func testChannelBinding(t *testing.T, c *secureCluster) {
 	}
 }
 
-// testOtherCertificate: TLS on both legs with two certificates is told at the start, and refused later.
+// testOtherCertificate: TLS on both legs with two certificates is reported by CheckUpstream, and refused for each session.
 func testOtherCertificate(t *testing.T, c *secureCluster) {
 	p := start(t, c.upstream(), legs(proxy.TLSRequire, c.other, proxy.UpstreamRequire))
 	var certificate *proxy.CertificateError
@@ -293,8 +293,8 @@ func testUpstreamModes(t *testing.T, c *secureCluster) {
 	}
 }
 
-// testRotation: the proxy's files are replaced before the engine has read its own. Clients get the certificate
-// that the engine still shows.
+// testRotation: the proxy's files are replaced before the engine has reloaded its own. Clients get the certificate that the
+// engine still shows.
 func testRotation(t *testing.T, c *secureCluster) {
 	dir := t.TempDir()
 	mounted := &identity{certFile: filepath.Join(dir, "tls.crt"), keyFile: filepath.Join(dir, "tls.key")}
@@ -345,7 +345,7 @@ func testCancelTLS(t *testing.T, c *secureCluster) {
 	}
 }
 
-// testBulkTLS: much data in both directions, and what was asked is captured.
+// testBulkTLS: large amounts of data in both directions; the statements are captured.
 func testBulkTLS(t *testing.T, c *secureCluster) {
 	p := start(t, c.upstream(), legs(proxy.TLSRequire, c.id, proxy.UpstreamRequire))
 	host, port, err := net.SplitHostPort(p.addr)

@@ -23,7 +23,7 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// terminate makes a proxy end its clients' TLS with the identity.
+// terminate makes a proxy terminate its clients' TLS with the identity.
 func terminate(id *identity) func(*proxy.Options) {
 	return func(o *proxy.Options) {
 		o.ClientTLS = proxy.ClientTLS{Mode: proxy.TLSRequire, CertFile: id.certFile, KeyFile: id.keyFile}
@@ -48,7 +48,7 @@ func askTLS(t testing.TB, conn net.Conn) byte {
 	return answer[0]
 }
 
-// dialTLS opens a connection to the proxy with TLS by SSLRequest.
+// dialTLS opens a connection to the proxy with TLS through SSLRequest.
 func (r *running) dialTLS(t testing.TB, cfg *tls.Config) *tls.Conn {
 	t.Helper()
 	raw := r.dial(t)
@@ -62,14 +62,14 @@ func (r *running) dialTLS(t testing.TB, cfg *tls.Config) *tls.Conn {
 	return conn
 }
 
-// directConfig is what a client of direct TLS has.
+// directConfig is the configuration of a direct TLS client.
 func directConfig(a *authority, protocols ...string) *tls.Config {
 	cfg := trusting(a, "proxy.test")
 	cfg.NextProtos = protocols
 	return cfg
 }
 
-// TestClientTLS: what comes through TLS reaches the engine as it was, both ways, up to half-closes.
+// TestClientTLS: bytes through TLS reach the engine unchanged, both ways, half-closes included.
 func TestClientTLS(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
@@ -185,7 +185,7 @@ func TestClientTLSIsRefused(t *testing.T) {
 	})
 	t.Run("handshake too slow", func(t *testing.T) {
 		t.Parallel()
-		for limit := 200 * time.Millisecond; ; limit *= 2 { // until it is enough to get into the handshake on a slow machine
+		for limit := 200 * time.Millisecond; ; limit *= 2 { // until it is long enough to reach the handshake on a slow machine
 			p := start(t, echo(t), func(o *proxy.Options) {
 				terminate(id)(o)
 				o.StartupTimeout = limit
@@ -214,7 +214,7 @@ func TestClientTLSIsRefused(t *testing.T) {
 	})
 }
 
-// TestClientCertificates: with a CA for them, clients without a certificate of it do not get in.
+// TestClientCertificates: with a client CA configured, clients without one of its certificates are refused.
 func TestClientCertificates(t *testing.T) {
 	t.Parallel()
 	a, stranger := newAuthority(t), newAuthority(t)
@@ -237,7 +237,7 @@ func TestClientCertificates(t *testing.T) {
 					return &test.client.pair, nil
 				}
 			}
-			conn := p.dialTLS(t, cfg) // in TLS 1.3 a client learns of its refusal later
+			conn := p.dialTLS(t, cfg) // in TLS 1.3 a client learns of its refusal only later
 			_, _ = conn.Write(hello())
 			_, err := io.ReadFull(conn, make([]byte, len(hello())))
 			if (err == nil) != test.want {
@@ -260,14 +260,15 @@ func shown(t *testing.T, p *running) string {
 	return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
 }
 
-// TestCertificateIsReplaced: rewritten, renamed over, or swapped as Kubernetes does it; junk changes nothing.
+// TestCertificateIsReplaced: files rewritten, renamed over, or swapped as Kubernetes does it; invalid content changes
+// nothing.
 func TestCertificateIsReplaced(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	first, second, third := a.issue(t, "proxy.test", nil), a.issue(t, "proxy.test", nil), a.issue(t, "proxy.test", nil)
 	number := func(id *identity) string { return id.pair.Leaf.SerialNumber.String() }
 
-	// a volume: tls.crt -> ..data/tls.crt, ..data -> a directory with a date for a name
+	// a Kubernetes volume: tls.crt -> ..data/tls.crt, ..data -> a directory named after a date
 	dir := t.TempDir()
 	version := func(name string, id *identity) {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
@@ -356,7 +357,7 @@ func TestCertificateEnds(t *testing.T) {
 	}
 }
 
-// scripted is an engine that answers SSLRequest with the bytes and then waits for the end.
+// scripted is an engine that answers SSLRequest with the given bytes and then waits for the end.
 func scripted(t *testing.T, answer string) proxy.Address {
 	return backend(t, func(conn net.Conn) {
 		if got := readPacket(t, conn); len(got) != 8 || binary.BigEndian.Uint32(got[4:]) != sslCode {
@@ -367,7 +368,7 @@ func scripted(t *testing.T, answer string) proxy.Address {
 	})
 }
 
-// TestUpstreamTLSFails: the session does not come about, and never in plain text.
+// TestUpstreamTLSFails: the session is refused, and never continues in plain text.
 func TestUpstreamTLSFails(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -385,10 +386,10 @@ func TestUpstreamTLSFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			limit := patience
-			if test.answer == "S" || test.answer == "" { // and then nothing
+			if test.answer == "S" || test.answer == "" { // and then silence
 				limit = 200 * time.Millisecond
 			}
-			for ; ; limit *= 2 { // until it is enough to get to TLS on a slow machine
+			for ; ; limit *= 2 { // until it is long enough to reach TLS on a slow machine
 				p := start(t, scripted(t, test.answer), func(o *proxy.Options) {
 					o.UpstreamTLS.Mode = test.mode
 					o.DialTimeout = limit
@@ -429,7 +430,7 @@ func TestUpstreamPrefer(t *testing.T) {
 	}
 }
 
-// TestPassthroughIsOpaque: bytes behind the answer go through as they are, TLS or not, and are not captured.
+// TestPassthroughIsOpaque: bytes after the answer go through unchanged, TLS or not, and are not captured.
 func TestPassthroughIsOpaque(t *testing.T) {
 	t.Parallel()
 	passing := func(o *proxy.Options) { o.ClientTLS.Mode = proxy.TLSPassthrough }
@@ -512,7 +513,7 @@ func TestPassthroughIsOpaque(t *testing.T) {
 	})
 }
 
-// TestCancelThroughTLS: libpq since 17 encrypts its cancel requests; keys may be long.
+// TestCancelThroughTLS: libpq 17 and later encrypt cancel requests; keys can be long.
 func TestCancelThroughTLS(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
@@ -529,7 +530,7 @@ func TestCancelThroughTLS(t *testing.T) {
 		if !bytes.Equal(<-got, request) {
 			t.Errorf("a key of %d bytes did not arrive", length)
 		}
-		plain := p.dial(t) // older clients do without TLS, also where sessions must not
+		plain := p.dial(t) // older clients send it without TLS, even where sessions require TLS
 		send(t, plain, request)
 		if rest, err := io.ReadAll(plain); err != nil || len(rest) > 0 {
 			t.Errorf("answer %q, %v; want the end and nothing else", rest, err)
@@ -576,7 +577,7 @@ func TestProxyProtocol(t *testing.T) {
 			})
 			conn := p.dial(t)
 			send(t, conn, []byte(test.header), hello())
-			if test.peer == "nobody" { // the header is taken for an invalid startup packet
+			if test.peer == "nobody" { // the header is read as an invalid startup packet
 				if got, _ := io.ReadAll(conn); len(got) > 0 {
 					t.Errorf("answer %q, want none", got)
 				}

@@ -16,7 +16,6 @@ import (
 	"time"
 )
 
-// authority issues certificates for a test.
 type authority struct {
 	dir  string
 	cert *x509.Certificate
@@ -44,7 +43,6 @@ func newAuthority(t testing.TB) *authority {
 	return a
 }
 
-// identity is a certificate and its key.
 type identity struct {
 	certPEM, keyPEM   []byte
 	certFile, keyFile string
@@ -86,7 +84,7 @@ func (a *authority) issue(t testing.TB, name string, change func(*x509.Certifica
 	return id
 }
 
-// loopback puts the address 127.0.0.1 into a certificate.
+// loopback adds the address 127.0.0.1 to a certificate.
 func loopback(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)} }
 
 func newKey(t testing.TB) *ecdsa.PrivateKey {

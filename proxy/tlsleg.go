@@ -7,16 +7,16 @@ import (
 	"net"
 )
 
-// alpn is the protocol's name in TLS (manual, chapter 55.2.10); direct TLS needs it.
+// alpn is the protocol name in ALPN (manual, chapter 55.2.10); direct TLS requires it.
 const alpn = "postgresql"
 
-// tlsLeg is a TLS connection that ends like a plain one, as the relay needs it.
+// tlsLeg is a TLS connection that ends like a plain one, as the relay requires.
 type tlsLeg struct {
 	*tls.Conn
 	raw net.Conn
 }
 
-// Read reads; a connection that was cut without the TLS farewell has ended, as a TCP connection has.
+// Read reads. A connection that is cut without close_notify has ended, like a TCP connection.
 func (l *tlsLeg) Read(b []byte) (int, error) {
 	n, err := l.Conn.Read(b)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -25,7 +25,7 @@ func (l *tlsLeg) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite says farewell and closes this half of the connection.
+// CloseWrite sends close_notify and closes this half of the connection.
 func (l *tlsLeg) CloseWrite() error {
 	err := l.Conn.CloseWrite()
 	if half, ok := l.raw.(interface{ CloseWrite() error }); ok {
@@ -34,10 +34,10 @@ func (l *tlsLeg) CloseWrite() error {
 	return err
 }
 
-// Close cuts the connection at once. tls.Conn.Close could wait for a peer that does not read.
+// Close closes the connection at once. tls.Conn.Close can wait for a peer that does not read.
 func (l *tlsLeg) Close() error { return l.raw.Close() }
 
-// prefixConn is a connection of which some bytes were read already.
+// prefixConn is a connection whose first bytes were read already.
 type prefixConn struct {
 	net.Conn
 	prefix []byte

@@ -6,53 +6,53 @@ import (
 	"net"
 )
 
-// TLSMode says how clients may speak TLS.
+// TLSMode selects how TLS from clients is handled.
 type TLSMode string
 
-// The modes of the clients' leg.
+// The modes of the client leg.
 const (
-	TLSDisable     TLSMode = "disable"     // SSLRequest is answered N
-	TLSAllow       TLSMode = "allow"       // TLS ends here; clients may do without
-	TLSRequire     TLSMode = "require"     // TLS ends here; clients without are refused
+	TLSDisable     TLSMode = "disable"     // SSLRequest is answered with N
+	TLSAllow       TLSMode = "allow"       // TLS ends at the proxy; clients can also connect without it
+	TLSRequire     TLSMode = "require"     // TLS ends at the proxy; clients without it are refused
 	TLSPassthrough TLSMode = "passthrough" // TLS ends at the engine; such sessions are relayed unseen, never captured
 )
 
-// ClientTLS is the clients' leg. The files are PEM and are read again when they are replaced.
+// ClientTLS configures the client leg. The files are PEM and are reloaded when they are replaced.
 type ClientTLS struct {
 	// Mode; default TLSDisable.
 	Mode TLSMode
 	// CertFile (leaf first, then intermediates) and KeyFile are needed for TLSAllow and TLSRequire.
 	CertFile, KeyFile string
-	// ClientCAFile, with TLSRequire only: clients must present a certificate that one of these issued. Who they
-	// are in the database remains for the engine to find out.
+	// ClientCAFile, with TLSRequire only: clients must present a certificate issued by one of these CAs. Database
+	// authentication remains with the engine.
 	ClientCAFile string
-	// AssumeSameCertificate skips the comparison of the proxy's certificate with the engine's. Where both legs
-	// are TLS and the certificates differ, clients that use SCRAM with channel binding, libpq's default, fail.
+	// AssumeSameCertificate skips comparing the proxy's certificate with the engine's. If both legs use TLS and the
+	// certificates differ, clients that use SCRAM with channel binding, libpq's default, fail.
 	AssumeSameCertificate bool
 }
 
-// UpstreamTLSMode says whether the connection to the engine uses TLS, in libpq's words.
+// UpstreamTLSMode selects TLS to the engine; the values are those of libpq's sslmode.
 type UpstreamTLSMode string
 
-// The modes of the engine's leg.
+// The modes of the engine leg.
 const (
 	UpstreamDisable    UpstreamTLSMode = "disable"
-	UpstreamPrefer     UpstreamTLSMode = "prefer"      // TLS if the engine has it; its certificate is not verified
+	UpstreamPrefer     UpstreamTLSMode = "prefer"      // TLS if the engine supports it; its certificate is not verified
 	UpstreamRequire    UpstreamTLSMode = "require"     // TLS; its certificate is not verified
-	UpstreamVerifyCA   UpstreamTLSMode = "verify-ca"   // its certificate is of CAFile
-	UpstreamVerifyFull UpstreamTLSMode = "verify-full" // and for the host
+	UpstreamVerifyCA   UpstreamTLSMode = "verify-ca"   // the certificate was issued by a CA of CAFile
+	UpstreamVerifyFull UpstreamTLSMode = "verify-full" // and it matches the host
 )
 
-// UpstreamTLS is the engine's leg. The files are PEM and are read again when they are replaced.
+// UpstreamTLS configures the engine leg. The files are PEM and are reloaded when they are replaced.
 type UpstreamTLS struct {
 	// Mode; default UpstreamDisable.
 	Mode UpstreamTLSMode
-	// CAFile holds who may have issued the engine's certificate: needed for verify-ca; for verify-full "" means
-	// the system's; other modes take none.
+	// CAFile holds the CAs that may have issued the engine's certificate. Required for verify-ca; for verify-full, "" means
+	// the system's; not valid in other modes.
 	CAFile string
-	// CertFile and KeyFile are what the proxy shows to the engine, if it asks. All clients share it.
+	// CertFile and KeyFile are the proxy's client certificate, sent if the engine asks. All clients share it.
 	CertFile, KeyFile string
-	// ServerName is the name in the engine's certificate, also sent as SNI. Default: the host of Upstream.
+	// ServerName is the expected name in the engine's certificate, also sent as SNI. Default: the host of Upstream.
 	ServerName string
 }
 
@@ -115,7 +115,7 @@ func (u *UpstreamTLS) validate() []error {
 	return errs
 }
 
-// serverName returns the engine's name for TLS.
+// serverName returns the engine's host name for TLS.
 func (o *Options) serverName() string {
 	if o.UpstreamTLS.ServerName != "" {
 		return o.UpstreamTLS.ServerName

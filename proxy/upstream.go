@@ -13,15 +13,15 @@ import (
 	"github.com/dpwatch/dpwatch/internal/reload"
 )
 
-// upstreamTLS is what the engine's leg needs for TLS.
+// upstreamTLS is the TLS configuration of the engine leg.
 type upstreamTLS struct {
 	mode UpstreamTLSMode
 	name string
-	ca   *reload.Files[*x509.CertPool]   // nil: the system's, or nothing is verified
-	pair *reload.Files[*tls.Certificate] // nil: the proxy shows none
+	ca   *reload.Files[*x509.CertPool]   // nil: the system's, or no verification
+	pair *reload.Files[*tls.Certificate] // nil: no client certificate
 }
 
-// newUpstreamTLS reads the files; nil without TLS to the engine.
+// newUpstreamTLS reads the files. It returns nil without TLS to the engine.
 func newUpstreamTLS(o *Options) (*upstreamTLS, error) {
 	u := &o.UpstreamTLS
 	if u.Mode == UpstreamDisable {
@@ -62,7 +62,7 @@ func (t *upstreamTLS) config() *tls.Config {
 	return cfg
 }
 
-// verifyIssuer verifies a certificate, but not whose it is.
+// verifyIssuer verifies a certificate chain, but not the host name.
 func verifyIssuer(state tls.ConnectionState, roots *x509.CertPool) error {
 	intermediates := x509.NewCertPool()
 	for _, c := range state.PeerCertificates[1:] {
@@ -72,20 +72,19 @@ func verifyIssuer(state tls.ConnectionState, roots *x509.CertPool) error {
 	return err
 }
 
-// upstreamTLSError says that the engine was reached, but not the way that was asked for.
+// upstreamTLSError means that the engine was reached, but not with TLS as configured.
 type upstreamTLSError struct{ err error }
 
 func (e *upstreamTLSError) Error() string { return "TLS with server: " + e.err.Error() }
 
 func (e *upstreamTLSError) Unwrap() error { return e.err }
 
-// engine is a new connection to the engine.
 type engine struct {
-	net.Conn                   // *tlsLeg with TLS, else the kernel's own connection
+	net.Conn                   // *tlsLeg with TLS, otherwise the plain connection
 	leaf     *x509.Certificate // the engine's; nil without TLS
 }
 
-// dial connects to the engine, with TLS where it is configured.
+// dial connects to the engine, with TLS where configured.
 func (s *Server) dial(ctx context.Context) (engine, error) {
 	conn, err := s.dialPlain(ctx)
 	if err != nil || s.upstreamTLS == nil {
@@ -111,7 +110,7 @@ func (s *Server) dialPlain(ctx context.Context) (net.Conn, error) {
 	return conn, nil
 }
 
-// secure asks for TLS and begins it.
+// secure requests TLS and performs the handshake.
 func (t *upstreamTLS) secure(conn net.Conn) (engine, error) {
 	answer, err := askTLS(conn)
 	switch {
@@ -131,8 +130,8 @@ func (t *upstreamTLS) secure(conn net.Conn) (engine, error) {
 	return engine{&tlsLeg{secured, conn}, secured.ConnectionState().PeerCertificates[0]}, nil
 }
 
-// askTLS sends an SSLRequest and returns the answer, one byte. Anything that comes right behind it was not
-// said by who will end the TLS session (CVE-2021-23222).
+// askTLS sends an SSLRequest and returns the answer, one byte. It rejects bytes that directly follow the answer: they did
+// not come through TLS and may have been injected (CVE-2021-23222).
 func askTLS(conn net.Conn) (byte, error) {
 	request := binary.BigEndian.AppendUint32([]byte{0, 0, 0, requestSize}, sslCode)
 	if _, err := conn.Write(request); err != nil {
@@ -145,7 +144,7 @@ func askTLS(conn net.Conn) (byte, error) {
 		return 0, errors.New("no answer to SSLRequest")
 	case n == 0:
 		return 0, fmt.Errorf("read the answer to SSLRequest: %w", err)
-	case n > 1 && answer[0] != 'E': // an error of a server that knows no SSLRequest is a whole message
+	case n > 1 && answer[0] != 'E': // a server without SSLRequest sends a whole error message
 		return 0, errors.New("data behind the answer to SSLRequest, before TLS")
 	}
 	return answer[0], nil

@@ -6,58 +6,57 @@ import (
 	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
 )
 
-// What is kept of a message, by its type.
+// How a message is recorded, by its type.
 const (
-	impossible = iota // no message of this direction has the type
+	impossible = iota // no message of this direction has this type
 	ignore
-	note // that it was there
-	keep // its body, too
+	note // its type only
+	keep // its type and body
 )
 
-// maxServerBody is the longest body that is kept of what the server sends: command tags, statuses.
+// maxServerBody limits the recorded bodies of the server's messages: command tags, statuses.
 const maxServerBody = 1 << 10
 
-// maxMessage is the longest length that a message can announce (MaxAllocSize in memutils.h, and itself).
+// maxMessage is the greatest length that a message can announce (MaxAllocSize in memutils.h, plus the length word).
 const maxMessage = 1<<30 + 4
 
-// headerLen is a message's type and length.
+// headerLen is the size of a message's type and length.
 const headerLen = 5
 
-// What a client sends to be told ReadyForQuery, once for each, and that.
+// asks are the client's messages that the server answers with one ReadyForQuery each; answers is ReadyForQuery.
 var asks, answers = [256]bool{'Q': true, 'S': true, 'F': true}, [256]bool{'Z': true}
 
-// walker follows the messages of one direction over chunks of any size. It looks at headers, copies the few
-// bodies that matter into the tap, and skips the others by their length. A length allocates nothing.
+// walker follows the messages of one direction over chunks of any size. It reads headers, copies the few bodies that matter
+// into the tap, and skips the others by their length. An announced length never causes an allocation.
 type walker struct {
 	session *tapped
 	tap     *tap
 	kinds   *[256]byte
 	maxBody int
-	stamps  bool       // the server's: the time is recorded before what completes a statement, once for each chunk
-	turns   *[256]bool // what asks for ReadyForQuery, or is it
+	stamps  bool       // server direction: record the time before a message that completes a statement, once per chunk
+	turns   *[256]bool // asks or answers
 
 	header  [headerLen]byte
 	have    int    // bytes of header
-	rest    uint32 // bytes of the body still to come
-	wanted  int    // of them, bytes for the tap
+	rest    uint32 // bytes of the body to come
+	wanted  int    // of these, bytes to record
 	stamped bool
-	gaps    int  // that it knows of
-	turned  bool // the last message that matters was one of turns
+	gaps    int  // gaps seen so far
+	turned  bool // the last recorded message was one of turns
 }
 
-// newWalkers returns the walkers of a session's two directions.
 func newWalkers(t *tapped) (client, server *walker) {
 	client = &walker{session: t, tap: &t.client, kinds: t.drainer.frontend, turns: &asks, maxBody: t.client.limit}
 	server = &walker{session: t, tap: &t.server, kinds: t.drainer.backend, turns: &answers, maxBody: maxServerBody, stamps: true}
 	return client, server
 }
 
-// frontendKinds says what is kept of the client's messages (manual, chapter 55.7). Passwords ('p') never are.
+// frontendKinds classifies the client's messages (manual, chapter 55.7). Passwords ('p') are never recorded.
 func frontendKinds() *[256]byte {
 	return kinds("dHXp", "DSFcf", "QPBEC")
 }
 
-// backendKinds says what is kept of the server's. CopyBothResponse ('W') belongs to replication only.
+// backendKinds classifies the server's messages. CopyBothResponse ('W') belongs to replication only.
 func backendKinds() *[256]byte {
 	return kinds("RKNADtdcHv", "IE123sTnGV", "CSZ")
 }
@@ -104,23 +103,23 @@ func (w *walker) walk(b []byte) {
 	}
 }
 
-// finding is what takes more than the walker's own tap.
+// finding is a result of walking that concerns more than the walker's own tap.
 type finding uint8
 
 const (
 	nothing    finding = iota
-	nonsense           // a length or a type that is impossible
+	nonsense           // an impossible length or type
 	overflow           // no room for the message
-	unreported         // what the server reports was lost in a gap
-	quiet              // in a gap: the server waits for the client, outside a transaction
+	unreported         // a ParameterStatus was lost in a gap
+	quiet              // in a gap: the server is idle outside a transaction
 )
 
-// locked walks with the tap held, as far as it gets without finding anything; rest is what it has not walked. Fill is how
-// many bytes of whole records the tap has then.
+// locked walks with the tap locked until the first finding; rest is the part of b not yet walked. Fill is the number of
+// bytes of whole records in the tap.
 func (w *walker) locked(b []byte) (fill int, found finding, rest []byte) {
 	w.tap.mu.Lock()
 	defer w.tap.mu.Unlock()
-	if w.gaps != w.tap.gaps { // what was not whole was taken back
+	if w.gaps != w.tap.gaps { // a gap removed the incomplete record
 		if w.wanted > 0 && w.stamps && w.header[0] == 'S' {
 			return 0, unreported, b
 		}
@@ -150,8 +149,8 @@ func (w *walker) locked(b []byte) (fill int, found finding, rest []byte) {
 	return w.tap.committed, found, b
 }
 
-// skip moves past the messages at the beginning of b that are of no interest, which is most of a result. It
-// does what message and body do, only faster.
+// skip moves past the ignored messages at the beginning of b, which is most of a result. It is a fast path for message and
+// body.
 func (w *walker) skip(b []byte) []byte {
 	for len(b) >= headerLen && w.kinds[b[0]] == ignore {
 		length := binary.BigEndian.Uint32(b[1:headerLen])
@@ -167,7 +166,7 @@ func (w *walker) skip(b []byte) []byte {
 	return b
 }
 
-// body takes what b holds of the current body and returns what follows it.
+// body consumes the part of b that belongs to the current body and returns the rest.
 func (w *walker) body(b []byte) ([]byte, finding) {
 	n := len(b)
 	if uint64(n) > uint64(w.rest) {
@@ -185,7 +184,7 @@ func (w *walker) body(b []byte) ([]byte, finding) {
 	return b[n:], nothing
 }
 
-// message looks at a complete header.
+// message classifies a complete header.
 func (w *walker) message() finding {
 	typ := w.header[0]
 	length := binary.BigEndian.Uint32(w.header[1:])
@@ -200,7 +199,7 @@ func (w *walker) message() finding {
 	if w.turned = w.turns[typ]; w.turned {
 		w.tap.turns++
 	}
-	if w.tap.lost && (typ != 'S' || !w.stamps) { // but what the server reports is always of interest
+	if w.tap.lost && (typ != 'S' || !w.stamps) { // ParameterStatus is recorded even in a gap
 		if w.stamps && typ == 'C' {
 			w.session.missed.Add(1)
 		}

@@ -1,56 +1,54 @@
 package tracker
 
-// Reason says why a completed statement was not captured.
+// Reason is why a completed statement was not captured.
 type Reason uint8
 
-// The reasons.
 const (
 	captured Reason = iota
-	// Encoding: client_encoding is neither UTF8 nor SQL_ASCII with ASCII text only, or not known.
+	// Encoding: client_encoding is unknown or neither UTF8 nor, for text that is all ASCII, SQL_ASCII.
 	Encoding
 	// Strings: standard_conforming_strings is not on.
 	Strings
-	// TooLong: its text is longer than MaxStatementBytes, or its query has too many statements.
+	// TooLong: the text is longer than MaxStatementBytes, or the query has too many statements.
 	TooLong
-	// NotCopied: the message was not copied, for want of room.
+	// NotCopied: the message was not copied for lack of room.
 	NotCopied
-	// UnknownStatement: its statement or portal was made before capture began, its portal in SQL (DECLARE), or
-	// it was forgotten.
+	// UnknownStatement: the statement or portal was created before capture began, its portal was created in SQL (DECLARE),
+	// or the tracker no longer holds it.
 	UnknownStatement
-	// Unreadable: a message that is not well formed, though the server took it.
+	// Unreadable: the message is malformed, although the server accepted it.
 	Unreadable
-	// Arguments: an EXECUTE whose arguments are not plain literals, or a parameter of a type not known here.
+	// Arguments: an EXECUTE whose arguments are not plain literals, or a parameter of an unsupported type.
 	Arguments
-	// Unprotected: Config.Interesting says that it cannot matter.
+	// Unprotected: Config.Interesting rejected the statement.
 	Unprotected
 	reasons
 )
 
-// Off says why a session is not captured any more.
+// Off is why the capture of a session stopped.
 type Off uint8
 
-// The reasons to stop; the first three are the tracker's own.
+// The reasons to stop. The tracker itself sets OffPairing and OffCopy, and counts gaps as OffOverflow.
 const (
 	On Off = iota
-	// OffPairing: an answer does not belong to the message it should.
+	// OffPairing: an answer does not match its message.
 	OffPairing
-	// OffCopy: a COPY failed while a Sync was under way; which Sync counts cannot be known.
+	// OffCopy: a COPY failed while a Sync was in flight; it is unknown which Sync messages count.
 	OffCopy
-	// OffReplication: the session speaks the replication protocol.
+	// OffReplication: the session uses the replication protocol.
 	OffReplication
-	// OffProtocol: a message whose length or type is impossible.
+	// OffProtocol: a message has an impossible length or type.
 	OffProtocol
-	// OffOverflow: more messages than there was room for. The session is followed again once nothing is under way: it is
-	// counted, and the tracker goes on.
+	// OffOverflow: the messages exceeded the budget. The gap is counted, and capture resumes once the session is idle.
 	OffOverflow
-	// OffPanic: a fault of the tracker's.
+	// OffPanic: the tracker panicked.
 	OffPanic
 	offs
 )
 
-// Counts is what the trackers that share it have counted. It is not safe for concurrent use.
+// Counts holds the counters of all trackers that share it. It is not safe for concurrent use.
 type Counts struct {
-	Captured uint64          // queries given to Emit
-	Skipped  [reasons]uint64 // completed statements that were not, by Reason
-	Off      [offs]uint64    // sessions that stopped, by Off; for OffOverflow: gaps
+	Captured uint64          // queries passed to Emit
+	Skipped  [reasons]uint64 // completed statements that were not captured, by Reason
+	Off      [offs]uint64    // sessions whose capture stopped, by Off; for OffOverflow: gaps
 }

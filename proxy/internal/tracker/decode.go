@@ -7,14 +7,14 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
-// reader reads the fields of one message body (manual, chapter 55.7). After a field that the body does not
-// hold it gives zero values and bad is true. What it returns points into the body.
+// reader reads the fields of one message body (manual, chapter 55.7). Reading past the end sets bad and returns zero values.
+// Returned slices point into the body.
 type reader struct {
 	b   []byte
 	bad bool
 }
 
-// cstring reads a string that ends with a zero byte.
+// cstring reads a zero-terminated string.
 func (r *reader) cstring() []byte {
 	i := bytes.IndexByte(r.b, 0)
 	if i < 0 {
@@ -52,7 +52,7 @@ func (r *reader) uint32() uint32 {
 	return binary.BigEndian.Uint32(b)
 }
 
-// count reads the length of a list whose items take size bytes each at least.
+// count reads the length of a list whose items take at least size bytes each.
 func (r *reader) count(size int) int {
 	n := r.uint16()
 	if n*size > len(r.b) {
@@ -62,7 +62,7 @@ func (r *reader) count(size int) int {
 	return n
 }
 
-// done reports whether the body was read to its end without a fault.
+// done reports whether the whole body was read without an error.
 func (r *reader) done() bool { return !r.bad && len(r.b) == 0 }
 
 func (r *reader) formats() []int16 {
@@ -77,7 +77,7 @@ func (r *reader) formats() []int16 {
 	return codes
 }
 
-// parseMessage is a Parse message: the text of a statement under a name.
+// parseMessage is a Parse message.
 type parseMessage struct {
 	name, sql []byte
 	oids      []uint32
@@ -95,23 +95,22 @@ func decodeParse(body []byte) (parseMessage, bool) {
 	return m, r.done()
 }
 
-// bindMessage is a Bind message: a portal made from a statement and its parameters. The type OIDs of the
-// parameters are not part of it.
+// bindMessage is a Bind message. The type OIDs of the parameters are not part of it.
 type bindMessage struct {
 	portal, statement []byte
 	params            []capture.Param
 	results           []int16
 }
 
-// decodeBind reads a Bind message. The portal's name comes before the statement's. No format code means that
-// all parameters are text, one stands for all of them.
+// decodeBind reads a Bind message. The portal's name precedes the statement's. With no format code all parameters are text;
+// a single one applies to all of them.
 func decodeBind(body []byte) (bindMessage, bool) {
 	r := reader{b: body}
 	m := bindMessage{portal: r.cstring(), statement: r.cstring()}
 	codes := r.formats()
 	n := r.count(4)
 	if len(codes) > 1 && len(codes) != n {
-		return m, false // the server refuses it
+		return m, false // the server rejects it
 	}
 	if n > 0 {
 		m.params = make([]capture.Param, n)
@@ -142,7 +141,7 @@ func decodeExecute(body []byte) (portal []byte, ok bool) {
 	return portal, r.done()
 }
 
-// decodeClose returns what a Close message closes: 'S' for a statement or 'P' for a portal, and its name.
+// decodeClose returns the kind of object that a Close message closes, 'S' for a statement or 'P' for a portal, and its name.
 func decodeClose(body []byte) (what byte, name []byte, ok bool) {
 	r := reader{b: body}
 	if b := r.take(1); b != nil {
@@ -152,14 +151,14 @@ func decodeClose(body []byte) (what byte, name []byte, ok bool) {
 	return what, name, r.done() && (what == 'S' || what == 'P')
 }
 
-// decodeText returns the one string of a Query or CommandComplete message.
+// decodeText returns the single string of a Query or CommandComplete message.
 func decodeText(body []byte) ([]byte, bool) {
 	r := reader{b: body}
 	s := r.cstring()
 	return s, r.done()
 }
 
-// maxName is NAMEDATALEN - 1: the server tells names of statements and portals apart by so many bytes.
+// maxName is NAMEDATALEN - 1: the server compares only this many bytes of statement and portal names.
 const maxName = 63
 
 func clip(name []byte) []byte { return name[:min(len(name), maxName)] }

@@ -6,27 +6,27 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// dull is what a tracker keeps of statements that are neither interesting (Config.Interesting) nor change the
-// session: one statement that stands for all of them, so that neither their texts nor their parameters are copied.
-// They are most of the traffic in front of a database that holds more than protected tables.
+// dull holds the state for statements that are neither interesting (Config.Interesting) nor change the session: one
+// placeholder for all of them, so that neither their texts nor their parameters are copied. They are most of the traffic in
+// front of a database that holds more than protected tables.
 type dull struct {
-	statement statement // stands for every dull prepared statement; never changed
+	statement statement // the placeholder for every dull prepared statement; never changed
 	pieces    []string  // scratch
-	blank     []string  // as many "" as a simple query has statements
-	spare     *portal   // of a dull statement, to be used again
+	blank     []string  // as many "" as the largest simple query had statements
+	spare     *portal   // a portal of a dull statement, for reuse
 }
 
-// interesting reports whether a statement may have to be captured.
+// interesting reports whether a statement needs to be captured.
 func (t *Tracker) interesting(sql string) bool {
 	return t.cfg.Interesting == nil || t.cfg.Interesting(sql)
 }
 
-// dullQuery reports whether a simple query, whose text passed the gate, is dull, and how many statements it has.
+// dullQuery reports whether a simple query, whose text passed the gate, is dull, and its number of statements.
 func (t *Tracker) dullQuery(text []byte, skip Reason) (statements int, ok bool) {
 	if t.cfg.Interesting == nil || skip != captured {
 		return 0, false
 	}
-	sql := unsafe.String(unsafe.SliceData(text), len(text)) // the record is there for as long as this call
+	sql := unsafe.String(unsafe.SliceData(text), len(text)) // the record outlives this call
 	if t.cfg.Interesting(sql) {
 		return 0, false
 	}
@@ -43,8 +43,8 @@ func (t *Tracker) dullQuery(text []byte, skip Reason) (statements int, ok bool) 
 	return len(t.dull.pieces), true
 }
 
-// dullStatement reports whether the statement of a Parse message is dull. Text that the gate does not let through
-// never is: what it says is not known.
+// dullStatement reports whether the statement of a Parse message is dull. Text that the gate rejects never is, because its
+// content is unknown.
 func (t *Tracker) dullStatement(text []byte) bool {
 	if t.cfg.Interesting == nil {
 		return false
@@ -60,7 +60,7 @@ func (t *Tracker) dullStatement(text []byte) bool {
 	return true
 }
 
-// bindDull begins a Bind message of a dull statement, whose parameters are of no interest; false when it is another.
+// bindDull begins a Bind message of a dull statement and skips its parameters; false for other statements.
 func (t *Tracker) bindDull(body []byte) bool {
 	r := reader{b: body}
 	name, of := r.cstring(), r.cstring()
@@ -77,7 +77,7 @@ func (t *Tracker) bindDull(body []byte) bool {
 	return true
 }
 
-// executedDull counts the first Execute of a dull statement's portal; false when it is another's.
+// executedDull counts the first Execute of a dull statement's portal; false for other portals.
 func (t *Tracker) executedDull() bool {
 	p := t.ext.portal
 	if !t.ext.known || p == nil || p.statement != &t.dull.statement {
@@ -90,7 +90,6 @@ func (t *Tracker) executedDull() bool {
 	return true
 }
 
-// blanks returns n empty texts.
 func (d *dull) blanks(n int) []string {
 	for len(d.blank) < n {
 		d.blank = append(d.blank, "")
@@ -98,7 +97,7 @@ func (d *dull) blanks(n int) []string {
 	return d.blank[:n]
 }
 
-// own returns a statement that may be changed.
+// own returns s, or a new statement if s is the shared placeholder, which must not be changed.
 func (d *dull) own(s *statement) *statement {
 	if s != &d.statement {
 		return s
@@ -106,17 +105,17 @@ func (d *dull) own(s *statement) *statement {
 	return &statement{skip: Unprotected}
 }
 
-// spared takes a portal that was forgotten. Nothing refers to it any more when the next Bind message begins.
+// spared keeps a discarded portal for reuse. Nothing refers to it once the next Bind message begins.
 func (d *dull) spared(p *portal) {
 	if p.statement == &d.statement {
 		d.spare = p
 	}
 }
 
-// maxScratch is how many texts the scratch may have room for between two calls of Feed.
+// maxScratch limits the texts that the scratch slices keep room for between two calls of Feed.
 const maxScratch = 16
 
-// forget gives the memory back that an unusual query took.
+// forget releases the memory that an unusually large query took.
 func (d *dull) forget() {
 	if cap(d.pieces) > maxScratch {
 		d.pieces = nil

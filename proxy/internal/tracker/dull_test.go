@@ -15,13 +15,12 @@ import (
 
 func aboutUsers(sql string) bool { return strings.Contains(sql, "users") }
 
-// feed runs the script with a filter.
 func (s *script) feed(interesting func(string) bool) result {
 	var r result
 	cfg := s.config(&r)
 	cfg.Interesting = interesting
 	tr := tracker.New(cfg)
-	for _, b := range s.server[:3] { // newScript's
+	for _, b := range s.server[:3] { // from newScript
 		tr.Feed(nil, b)
 	}
 	for _, b := range s.client {
@@ -89,7 +88,7 @@ func TestInteresting(t *testing.T) {
 	}
 }
 
-// TestInterestingFollowsSettings: a SET that names no table is followed, and one that is part of a longer text.
+// TestInterestingFollowsSettings: a SET is followed although it names no table, also as part of a longer text.
 func TestInterestingFollowsSettings(t *testing.T) {
 	t.Parallel()
 	s := newScript().run1("SET a.b = 'x'", "SET", 'I').
@@ -107,7 +106,7 @@ func TestInterestingFollowsSettings(t *testing.T) {
 	}
 }
 
-// TestFilterCommutes: capturing the interesting ones is the same as capturing all and keeping the interesting ones.
+// TestFilterCommutes: capturing only interesting statements gives the same as capturing all and filtering them.
 func TestFilterCommutes(t *testing.T) {
 	t.Parallel()
 	texts := []string{
@@ -160,7 +159,7 @@ func TestFilterCommutes(t *testing.T) {
 	}
 }
 
-// TestDullAllocatesNothing: statements that are of no interest cost no memory.
+// TestDullAllocatesNothing: uninteresting statements allocate no memory.
 func TestDullAllocatesNothing(t *testing.T) {
 	const sql = "SELECT abalance FROM pgbench_accounts WHERE aid = $1"
 	for name, s := range map[string]*script{

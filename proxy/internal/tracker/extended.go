@@ -8,10 +8,10 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// maxNames is how many prepared statements, and how many portals, a session may have to be remembered.
+// maxNames limits the prepared statements, and the portals, that are kept for a session.
 const maxNames = 4096
 
-// entryBytes is about what remembering one of them takes besides its text, in bytes.
+// entryBytes is the approximate overhead of keeping one of them besides its text, in bytes.
 const entryBytes = 256
 
 // statement is a prepared statement.
@@ -20,29 +20,29 @@ type statement struct {
 	oids   []uint32
 	effect sqltext.Effect
 	ascii  bool
-	unseen Reason // why its text is not known; captured when it is
-	skip   Reason // why it is not captured though its effect is known
+	unseen Reason // why its text is unknown; captured if it is known
+	skip   Reason // why it is not captured although its effect is known
 }
 
 func (s *statement) size() int { return entryBytes + len(s.sql) + 4*len(s.oids) }
 
-// portal is a statement with its parameters. It keeps the statement that it was made from, whatever the
-// statement's name stands for later.
+// portal is a statement with its parameters. It keeps the statement that it was bound to, even if the statement's name is
+// reused.
 type portal struct {
-	statement *statement // nil when it is not known
+	statement *statement // nil if unknown
 	params    []capture.Param
 	results   []int16
 	ascii     bool
-	named     bool   // it was made from a statement with a name
+	named     bool   // created from a named statement
 	skip      Reason // why it is not captured
 	bytes     int
-	done      bool  // it was executed; a portal is captured once
-	view      *view // the settings at Bind, by which the server found its names
+	done      bool  // executed; a portal is captured once
+	view      *view // the settings at Bind, with which the server resolved names
 }
 
-// extendedMessage is a Parse, Bind, Execute or Close message under way.
+// extendedMessage is the Parse, Bind, Execute or Close message that waits for its answer.
 type extendedMessage struct {
-	known     bool // it could be read: the names are known
+	known     bool // it could be decoded, so the names are known
 	name      string
 	statement *statement // Parse
 	portal    *portal    // Bind, Execute
@@ -71,7 +71,7 @@ func (t *Tracker) beginExtended(r record) {
 	}
 }
 
-// beginCut reads the names at the beginning of a Parse or Bind message that was not kept whole.
+// beginCut reads the names at the beginning of a truncated Parse or Bind message.
 func (t *Tracker) beginCut(r record) {
 	b := reader{b: r.body}
 	name := string(clip(b.cstring()))
@@ -96,7 +96,7 @@ func (t *Tracker) beginParse(body []byte) {
 	}
 	t.ext.known, t.ext.name = true, string(clip(m.name))
 	if t.ext.name == "" {
-		t.forgetStatement("") // gone even if the new one fails
+		t.forgetStatement("") // it is destroyed even if the new one fails
 	}
 	if t.dullStatement(m.sql) {
 		t.ext.statement = &t.dull.statement
@@ -114,7 +114,7 @@ func (t *Tracker) beginParse(body []byte) {
 		s.sql = statements[0]
 		s.effect = sqltext.Analyze(s.sql)
 	default:
-		s.unseen = Unreadable // the server takes one only
+		s.unseen = Unreadable // the server accepts only one
 	}
 }
 
@@ -156,7 +156,6 @@ func (p *portal) gate(g *gate) {
 	}
 }
 
-// answerExtended handles the server's answer to Parse, Bind, Describe, Execute or Close.
 func (t *Tracker) answerExtended(r record) bool {
 	if r.typ == 'E' {
 		t.failed()
@@ -187,16 +186,16 @@ func (t *Tracker) answerExtended(r record) bool {
 	return true
 }
 
-// prepared remembers the statement of a Parse that succeeded.
+// prepared keeps the statement of a Parse that succeeded.
 func (t *Tracker) prepared() {
 	if !t.ext.known {
-		t.forgetStatements() // any name may stand for something else now
+		t.forgetStatements() // any name may now refer to another statement
 		return
 	}
 	t.remember(t.ext.name, t.ext.statement)
 }
 
-// bound remembers the portal of a Bind that succeeded.
+// bound keeps the portal of a Bind that succeeded.
 func (t *Tracker) bound() {
 	if !t.ext.known {
 		t.forgetPortals()
@@ -229,7 +228,7 @@ func (t *Tracker) closed() {
 	}
 }
 
-// executed captures the statement of a portal at its first Execute: completed, or suspended at a row limit.
+// executed captures the statement of a portal at its first Execute, completed or suspended at a row limit.
 func (t *Tracker) executed(r record) {
 	if t.executedDull() {
 		return
@@ -285,7 +284,7 @@ func (t *Tracker) captureExtended(p *portal, tag string, v *view) {
 		SQL: s.sql, Protocol: capture.Extended, Named: p.named, Params: p.params, ResultFormats: p.results,
 		Tag: tag, Completed: t.now,
 	}, v, hidden)
-	p.params, p.results = nil, nil // the query owns them now
+	p.params, p.results = nil, nil // now owned by the query
 }
 
 func (t *Tracker) forgetStatement(name string) {

@@ -9,10 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
 )
 
-// bound answers Bind and Execute.
 func (s *script) bound(tag string) *script { return s.back('2', "").complete(tag) }
 
-// parsed answers Parse.
 func (s *script) parsed() *script { return s.back('1', "") }
 
 func TestExtended(t *testing.T) {
@@ -93,7 +91,7 @@ func TestExtendedPairing(t *testing.T) {
 			[]string{"SELECT 1 | SELECT 1", "SELECT 2 | SELECT 2"},
 		},
 		{
-			// peer bug: Bind names the portal before the statement
+			// peer bug: in Bind the portal's name precedes the statement's
 			"names in order", newScript().
 				parse("a", "SELECT 'a'").parse("b", "SELECT 'b'").bind("a", "b").execute("a").sync().
 				parsed().parsed().bound("SELECT 1").ready('I'),
@@ -255,7 +253,7 @@ func TestUnknownStatement(t *testing.T) {
 	}
 }
 
-// TestHeldMemory prepares more than may be held: the statements are counted, not captured, and followed.
+// TestHeldMemory prepares more statements than can be kept: they are counted and followed, not captured.
 func TestHeldMemory(t *testing.T) {
 	t.Parallel()
 	s := newScript()
@@ -289,8 +287,8 @@ func TestHeldMemory(t *testing.T) {
 	}
 }
 
-// TestPortalAndSettings: the server finds a portal's names at Bind; settings that another statement changed before its Execute leave
-// it uncertain what they meant.
+// TestPortalAndSettings: the server resolves a portal's names at Bind. If another statement changed the settings before its
+// Execute, the captured settings are uncertain.
 func TestPortalAndSettings(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
 )
 
-// fuzzBodies are bodies that the fuzzer's choices refer to, so that it meets real ones.
+// fuzzBodies are message bodies that the fuzzer's input selects, so that it uses valid ones.
 var fuzzBodies = []string{
 	"", "\x00", "I", "T", "E", "SELECT 1\x00", "BEGIN\x00", "COMMIT\x00", "ROLLBACK\x00", "SET a = 1\x00",
 	"SAVEPOINT s\x00", "ROLLBACK TO s\x00", "SELECT 1; SELECT 2\x00", "COPY t FROM STDIN\x00",
@@ -25,8 +25,8 @@ const (
 	fuzzBack  = "CIEZS123TnsGVW?"
 )
 
-// FuzzTracker: no order of any messages panics; the tracker stays within its memory; and the order in which
-// the two directions are seen makes no difference.
+// FuzzTracker: no sequence of messages panics, the tracker stays within its memory limit, and the interleaving of the two
+// directions makes no difference.
 func FuzzTracker(f *testing.F) {
 	f.Add([]byte("\x00\x01\x80\x05\x80\x03\x83\x02"))
 	f.Add([]byte{0x84, 14, 0x84, 15, 0x83, 2, 0x00, 5, 0x80, 5, 0x83, 2})
@@ -66,7 +66,7 @@ func FuzzTracker(f *testing.F) {
 	})
 }
 
-// FuzzRecords feeds raw bytes as records: broken ones must not panic either.
+// FuzzRecords feeds raw bytes as records: malformed ones must not panic either.
 func FuzzRecords(f *testing.F) {
 	f.Add(record('Q', "SELECT 1\x00"), record('Z', "I"))
 	f.Add(record('B', bindBody("", "", []uint16{0, 1}, []string{"a", null}, nil)), record('2', ""))

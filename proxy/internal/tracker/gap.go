@@ -1,8 +1,8 @@
 package tracker
 
-// passGap leaves behind what came before a gap and has no counterpart, once both directions have shown the gap; false
-// when they have not. What was prepared is forgotten, and the settings are uncertain until the client discards them: statements that
-// nobody saw may have changed anything. What the server reported is still certain.
+// passGap discards the unmatched records before a gap, once both directions have reached the gap; false if they have not.
+// Prepared statements are discarded, and settings are uncertain until the client runs DISCARD, because statements in the gap
+// can have changed anything. What the server reported remains certain.
 func (t *Tracker) passGap() bool {
 	client, server := t.client.gap(), t.server.gap()
 	if client == 0 || server == 0 {

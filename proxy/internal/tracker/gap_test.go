@@ -14,8 +14,8 @@ func (s *script) gap() *script {
 	return s
 }
 
-// TestGap: wherever a gap begins, what is behind it is paired rightly, prepared statements are forgotten, and settings are
-// uncertain until they are discarded.
+// TestGap: wherever a gap begins, messages after it are paired correctly, prepared statements are discarded, and settings
+// are uncertain until the client discards them.
 func TestGap(t *testing.T) {
 	t.Parallel()
 	before := map[string]func(*script){

@@ -5,25 +5,25 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// encoding is what the session's client_encoding lets be done with its text.
+// encoding is how the tracker can read text in the session's client_encoding.
 type encoding uint8
 
 const (
-	encodingUnknown encoding = iota // not reported, or another
+	encodingUnknown encoding = iota // not reported, or unsupported
 	encodingUTF8
-	encodingASCII // SQL_ASCII: understood where all bytes are below 0x80
+	encodingASCII // SQL_ASCII: readable if all bytes are below 0x80
 )
 
-// gate knows whether the text of statements can be read and captured: only with standard_conforming_strings on
-// and an encoding that is UTF8 or ASCII. Both are reported by the server, at the latest before ReadyForQuery.
+// gate decides whether the text of statements can be read and captured: only with standard_conforming_strings on and a
+// client_encoding of UTF8, or text that is all ASCII. The server reports both settings, at the latest before ReadyForQuery.
 type gate struct {
 	conforming bool // standard_conforming_strings is on
 	encoding   encoding
-	touched    bool // one of the two was changed in this transaction
-	pending    bool // one of the two may have changed, and the report has not come yet
+	touched    bool // one of the two changed in this transaction
+	pending    bool // one of the two may have changed and was not reported yet
 }
 
-// report takes the body of a ParameterStatus message; known is false when it was not kept.
+// report handles a ParameterStatus message with this body; known is false if the body was not recorded.
 func (g *gate) report(body []byte, known bool) {
 	r := reader{b: body}
 	name, value := r.cstring(), r.cstring()
@@ -46,7 +46,7 @@ func (g *gate) report(body []byte, known bool) {
 	}
 }
 
-// effect notes what a completed statement may have changed before the server reports it.
+// effect records a change by a completed statement that the server has not reported yet.
 func (g *gate) effect(e sqltext.Effect) {
 	switch e.Action {
 	case sqltext.Set, sqltext.Reset:
@@ -65,7 +65,7 @@ func (g *gate) effect(e sqltext.Effect) {
 
 func (g *gate) change() { g.touched, g.pending = true, true }
 
-// ready notes ReadyForQuery: whatever changed was reported by now.
+// ready handles ReadyForQuery: all changes have been reported by now.
 func (g *gate) ready(idle bool) {
 	g.pending = false
 	if idle {
@@ -73,8 +73,8 @@ func (g *gate) ready(idle bool) {
 	}
 }
 
-// text says what can be done with a text, of which is known whether all its bytes are ASCII: unseen is why it
-// cannot be read at all, skip why it is not captured though it can. ASCII reads the same in every encoding.
+// text classifies a text, given whether all its bytes are ASCII. Unseen is why it cannot be read at all, skip why it is not
+// captured although it can. ASCII reads the same in every encoding.
 func (g *gate) text(isASCII bool) (unseen, skip Reason) {
 	switch {
 	case g.pending:
@@ -89,16 +89,16 @@ func (g *gate) text(isASCII bool) (unseen, skip Reason) {
 	return Encoding, Encoding
 }
 
-// params is text for the parameters of a Bind message.
+// params is like text, for the parameters of a Bind message.
 func (g *gate) params(isASCII bool) Reason {
 	_, skip := g.text(isASCII)
 	if skip == Strings {
-		return captured // values are no literals
+		return captured // values are not literals
 	}
 	return skip
 }
 
-// asciiParams reports whether all values that hold text are ASCII.
+// asciiParams reports whether all textual values are ASCII.
 func asciiParams(params []capture.Param) bool {
 	for _, p := range params {
 		if (p.Format == 0 || textual(p.OID)) && !ascii(p.Value) {
@@ -117,8 +117,8 @@ func ascii(b []byte) bool {
 	return true
 }
 
-// textual reports whether the binary form of a type is its text: name, text, unknown, bpchar, varchar, or one
-// that the server infers (OIDs of pg_type.dat).
+// textual reports whether a type's binary form is its text: name, text, unknown, bpchar, varchar, or 0, a type that the
+// server infers (OIDs of pg_type.dat).
 func textual(oid uint32) bool {
 	switch oid {
 	case 0, 19, 25, 705, 1042, 1043:

@@ -2,7 +2,7 @@ package tracker_test
 
 import "testing"
 
-// TestNamed: whether a statement had a name, for which the server keeps plans, is captured with it.
+// TestNamed: a captured query records whether its statement had a name; for named statements the server can cache plans.
 func TestNamed(t *testing.T) {
 	t.Parallel()
 	inSQL := newScript()

@@ -5,14 +5,15 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// execution is what an SQL EXECUTE ran: a prepared statement, whichever way it was prepared, and its arguments.
+// execution is the prepared statement that an SQL EXECUTE ran, and its arguments. The statement can come from SQL or the
+// protocol.
 type execution struct {
 	statement *statement
 	skip      Reason // why it is not captured
 	params    []capture.Param
 }
 
-// remember keeps a prepared statement; protocol and SQL share one namespace.
+// remember keeps a prepared statement. Protocol and SQL share one namespace.
 func (t *Tracker) remember(name string, s *statement) {
 	t.forgetStatement(name)
 	if s.unseen != captured || s.effect.Hidden || s.effect.Action != sqltext.None {
@@ -28,20 +29,20 @@ func (t *Tracker) remember(name string, s *statement) {
 	t.heldStatements += s.size()
 }
 
-// prepareSQL remembers what PREPARE prepared.
+// prepareSQL keeps the statement of a PREPARE.
 func (t *Tracker) prepareSQL(e sqltext.Effect) {
 	s := &statement{sql: e.Statement, oids: e.Types, ascii: ascii([]byte(e.Statement))}
 	s.gate(&t.gate)
 	if s.unseen == captured {
 		s.effect = sqltext.Analyze(s.sql)
 		if !e.Plain {
-			s.skip = Arguments // the parameters' types are not known
+			s.skip = Arguments // the parameters' types are unknown
 		}
 	}
 	t.remember(e.Name, s)
 }
 
-// executeSQL does what EXECUTE did to the session, and says what it was.
+// executeSQL applies the effect of an EXECUTE to the session and returns what was executed.
 func (t *Tracker) executeSQL(e sqltext.Effect, tag string) execution {
 	s := t.statements[e.Name]
 	switch {
@@ -53,7 +54,7 @@ func (t *Tracker) executeSQL(e sqltext.Effect, tag string) execution {
 		t.settings.poison()
 		t.gate.change()
 		return execution{skip: s.unseen}
-	case s.effect.Action == sqltext.Execute: // one within another: the server has no such
+	case s.effect.Action == sqltext.Execute: // a nested EXECUTE, which PostgreSQL does not have
 		t.settings.poison()
 		return execution{skip: Unreadable}
 	}
@@ -65,7 +66,7 @@ func (t *Tracker) executeSQL(e sqltext.Effect, tag string) execution {
 	return x
 }
 
-// bind turns the arguments of EXECUTE into parameters, text all of them.
+// bind turns the arguments of EXECUTE into parameters in text format.
 func (x *execution) bind(e sqltext.Effect) {
 	if !e.Plain || len(x.statement.oids) > len(e.Args) {
 		x.skip = Arguments
@@ -88,8 +89,8 @@ func (x *execution) bind(e sqltext.Effect) {
 	}
 }
 
-// captureExecution emits the prepared statement of an EXECUTE that completed, as if the extended protocol had
-// brought it. Skip is why the EXECUTE itself is not captured.
+// captureExecution emits the prepared statement of a completed EXECUTE, as if it had come through the extended protocol.
+// Skip is why the EXECUTE itself is not captured.
 func (t *Tracker) captureExecution(x execution, skip Reason, c completion) {
 	switch {
 	case skip != captured:

@@ -9,7 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
 )
 
-// executions returns what was captured in the extended form: SQL, and each parameter with its type.
+// executions returns the queries captured in the extended form: SQL, and each parameter with its type.
 func (r result) executions() []capture.Query {
 	var out []capture.Query
 	for _, q := range r.Queries {
@@ -24,7 +24,7 @@ func text(oid uint32, value string) capture.Param {
 	return capture.Param{OID: oid, Value: []byte(value)}
 }
 
-// TestSQLPrepared: statements prepared and executed by name, in SQL, by protocol, and one by the other.
+// TestSQLPrepared: statements prepared and executed by name, in SQL, by protocol, or one by each.
 func TestSQLPrepared(t *testing.T) {
 	t.Parallel()
 	sql := func(statements ...string) *script {

@@ -5,39 +5,38 @@ import (
 	"time"
 )
 
-// A record is what the relay keeps of one message: its type, whether its body is whole, the length of what is
-// kept of the body, and that. Records follow each other without a gap.
+// A record is the copy of one message: its type, whether its body is complete, the length of the recorded body, and the
+// recorded body. Records are contiguous.
 const (
 	headerLen = 6
 	whole     = 0
-	cut       = 1 // the body was too long to keep, or there was no room: only its beginning is there
+	cut       = 1 // the body was too long, or there was no room: only its beginning is recorded
 )
 
-// HeaderLen is how many bytes a record takes besides its body.
+// HeaderLen is the size of a record without its body, in bytes.
 const HeaderLen = headerLen
 
-// CutLen is how much of a body that is not kept is worth keeping: enough for the names at its beginning.
+// CutLen is how much of a truncated body is recorded: enough for the names at its beginning.
 const CutLen = 2*maxName + 2
 
-// timeRecord is a type that no message has: its body is the moment at which the records behind it were seen,
-// in nanoseconds since 1970.
+// timeRecord is a type that no message uses. Its body is the time at which the records after it were seen, in nanoseconds
+// since 1970.
 const timeRecord = 0
 
-// gapRecord is a type that no message has either: from there on messages are missing, and behind it the session begins anew
-// at a moment when nothing was under way. Both directions have one for every gap.
+// gapRecord is another type that no message uses. Messages are missing at this point; the records after it begin at a moment
+// when the session was idle. Both directions have one for every gap.
 const gapRecord = 1
 
-// AppendGap appends a gap.
 func AppendGap(dst []byte) []byte { return appendHeader(dst, gapRecord, whole, 0) }
 
-// AppendHeader appends the beginning of a record whose body of n bytes the caller appends next.
-// It allocates nothing when dst has room for HeaderLen more bytes.
+// AppendHeader appends the beginning of a record; the caller then appends its body of n bytes. It does not allocate if dst
+// has room for HeaderLen more bytes.
 func AppendHeader(dst []byte, typ byte, n int) []byte { return appendHeader(dst, typ, whole, n) }
 
-// AppendCut is AppendHeader for a message of whose body only the first n bytes are kept, which may be none.
+// AppendCut is AppendHeader for a message whose body is recorded only up to n bytes, possibly 0.
 func AppendCut(dst []byte, typ byte, n int) []byte { return appendHeader(dst, typ, cut, n) }
 
-// AppendTime appends the moment at which the records behind it were seen.
+// AppendTime appends the time at which the records after it were seen.
 func AppendTime(dst []byte, now time.Time) []byte {
 	dst = appendHeader(dst, timeRecord, whole, 8)
 	return binary.LittleEndian.AppendUint64(dst, uint64(now.UnixNano()))
@@ -48,21 +47,20 @@ func appendHeader(dst []byte, typ, flag byte, n int) []byte {
 	return binary.LittleEndian.AppendUint32(dst, uint32(n))
 }
 
-// record is one record; body points into the queue and is valid until the next push.
+// record is one record. Body points into the queue and is valid until the next push.
 type record struct {
 	typ  byte
 	cut  bool
 	body []byte
 }
 
-// queue is a first-in-first-out queue of records. Between push and settle it may read from memory that it
-// does not own.
+// queue is a FIFO queue of records. Between push and settle it can refer to the caller's memory.
 type queue struct {
-	buf []byte // what is not yet taken
-	own []byte // the queue's own memory, into which settle moves what is left
+	buf []byte // records not yet taken
+	own []byte // the queue's own memory, to which settle moves the rest
 }
 
-// push adds whole records. Unless something was left it borrows them until settle.
+// push adds whole records. If the queue is empty it borrows them until settle.
 func (q *queue) push(records []byte) {
 	if len(q.buf) == 0 {
 		q.buf = records
@@ -72,10 +70,10 @@ func (q *queue) push(records []byte) {
 	q.buf = q.own
 }
 
-// maxIdleQueue is how much memory an empty queue may keep, in bytes.
+// maxIdleQueue limits the memory that an empty queue keeps, in bytes.
 const maxIdleQueue = 4 << 10
 
-// settle copies what is left into the queue's own memory, so that the records pushed may be reused.
+// settle copies the rest into the queue's own memory, so that the caller can reuse the records pushed.
 func (q *queue) settle() {
 	if len(q.buf) == 0 {
 		q.buf = nil
@@ -89,8 +87,7 @@ func (q *queue) settle() {
 	q.buf = q.own
 }
 
-// peek returns the oldest record and its length in the queue; false when there is none. A queue that does
-// not hold whole records ends where it breaks.
+// peek returns the oldest record and its length in the queue; false if there is none or it is incomplete.
 func (q *queue) peek() (record, int, bool) {
 	if len(q.buf) < headerLen {
 		return record{}, 0, false
@@ -102,7 +99,7 @@ func (q *queue) peek() (record, int, bool) {
 	return record{typ: q.buf[0], cut: q.buf[1] == cut, body: q.buf[headerLen:n]}, n, true
 }
 
-// gap returns how many bytes there are up to the first gap and with it, 0 when there is none.
+// gap returns the number of bytes up to and including the first gap, 0 without a gap.
 func (q *queue) gap() int {
 	for at := (queue{buf: q.buf}); ; {
 		r, n, ok := at.peek()
@@ -116,10 +113,10 @@ func (q *queue) gap() int {
 	}
 }
 
-// drop takes the first n bytes out, as peek counted them.
+// drop removes the first n bytes, where n comes from peek.
 func (q *queue) drop(n int) { q.buf = q.buf[n:] }
 
-// pop takes the oldest record out.
+// pop removes the oldest record and returns it.
 func (q *queue) pop() (record, bool) {
 	r, n, ok := q.peek()
 	if ok {
@@ -128,7 +125,6 @@ func (q *queue) pop() (record, bool) {
 	return r, ok
 }
 
-// recordTime reads the body of a time record.
 func recordTime(body []byte) time.Time {
 	if len(body) != 8 {
 		return time.Time{}

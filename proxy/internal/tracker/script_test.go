@@ -13,7 +13,7 @@ import (
 	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
 )
 
-// script is the records of a session, each direction in its order.
+// script holds the records of a session, each direction in order.
 type script struct {
 	client, server [][]byte
 }
@@ -22,7 +22,7 @@ func record(typ byte, body string) []byte {
 	return append(tracker.AppendHeader(nil, typ, len(body)), body...)
 }
 
-// newScript begins behind authentication.
+// newScript begins after authentication.
 func newScript() *script {
 	s := &script{}
 	return s.status("client_encoding", "UTF8").status("standard_conforming_strings", "on").ready('I')
@@ -61,7 +61,7 @@ func (s *script) parse(name, sql string, oids ...uint32) *script {
 	return s.front('P', string(b))
 }
 
-// null stands for NULL among the parameters of bind.
+// null represents NULL among the parameters of bind.
 const null = "\x00null"
 
 func bindBody(portal, statement string, formats []uint16, params []string, results []uint16) string {
@@ -89,12 +89,12 @@ func (s *script) bind(portal, statement string, params ...string) *script {
 	return s.front('B', bindBody(portal, statement, nil, params, nil))
 }
 
-// run1 is a whole simple query that succeeds.
+// run1 adds a whole simple query that succeeds.
 func (s *script) run1(sql, tag string, status byte) *script {
 	return s.query(sql).complete(tag).ready(status)
 }
 
-// result is what a tracker made of a script.
+// result holds a tracker's output for a script.
 type result struct {
 	Queries []capture.Query
 	Counts  tracker.Counts
@@ -114,7 +114,7 @@ func (s *script) config(r *result) tracker.Config {
 	}
 }
 
-// run feeds the script in many interleavings, checks that all give the same, and returns that.
+// run feeds the script in many interleavings, checks that all give the same result, and returns it.
 func (s *script) run(t *testing.T) result {
 	t.Helper()
 	all := func(records [][]byte) []byte {
@@ -137,9 +137,9 @@ func (s *script) run(t *testing.T) result {
 		for len(client)+len(server) > 0 {
 			turn := rnd.Float64()
 			switch {
-			case seed == 0: // the server's before the client's
+			case seed == 0: // all of the server's first
 				turn = 1
-			case seed == 1: // the client's before the server's
+			case seed == 1: // all of the client's first
 				turn = 0
 			}
 			if len(server) == 0 || len(client) > 0 && turn < 0.5 {
@@ -151,7 +151,7 @@ func (s *script) run(t *testing.T) result {
 				server = server[1:]
 				tr.Feed(nil, buf)
 			}
-			clear(buf[:cap(buf)]) // what was fed is reused
+			clear(buf[:cap(buf)]) // the caller reuses the memory
 		}
 		r.Off = tr.Off()
 		if diff := cmp.Diff(first, r); diff != "" {
@@ -161,7 +161,6 @@ func (s *script) run(t *testing.T) result {
 	return first
 }
 
-// sqls returns "sql | tag" of each query.
 func (r result) sqls() []string {
 	var out []string
 	for _, q := range r.Queries {
@@ -170,7 +169,7 @@ func (r result) sqls() []string {
 	return out
 }
 
-// wantSQL checks the queries that a script gives, written as sqls does, and that nothing was stopped.
+// wantSQL checks the queries of a script, in the form of sqls, and that capture did not stop.
 func (s *script) wantSQL(t *testing.T, want ...string) result {
 	t.Helper()
 	r := s.run(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// Limits of what is remembered of a session's settings; beyond them the settings become uncertain.
+// Limits of the settings kept for a session; beyond them the settings become uncertain.
 const (
 	maxSettings     = 256
 	maxSettingBytes = 4 << 10
@@ -20,10 +20,10 @@ type local struct {
 	isDefault bool
 }
 
-// layer is the state of all settings at one moment. Its maps are never changed, only replaced.
+// layer is the state of all settings at one moment. Its maps are replaced, never changed.
 type layer struct {
 	session   map[string]string
-	local     map[string]local // hides session until the transaction ends
+	local     map[string]local // overrides session until the transaction ends
 	uncertain bool
 	temps     temps
 }
@@ -33,22 +33,22 @@ type savepoint struct {
 	at   layer
 }
 
-// settings follows the settings of a session through its transactions: what SET makes is undone when the
-// transaction, or the part of it behind a savepoint, is rolled back.
+// settings follows the settings of a session through its transactions: a rollback of the transaction, or to a savepoint,
+// undoes SET.
 type settings struct {
-	reset layer // what RESET goes back to: the startup message's
+	reset layer // the values of RESET, from the startup message
 	now   layer
 
-	open       bool  // a transaction is open, and base is what its rollback restores
+	open       bool  // a transaction is open; base is the state that its rollback restores
 	base       layer // valid while open
 	block      bool  // the transaction was opened by BEGIN
-	failed     bool  // an error was seen in the block
+	failed     bool  // an error occurred in the block
 	savepoints []savepoint
 
-	view *view // of now; nil when it has to be made anew
+	view *view // the view of now; nil if it must be rebuilt
 }
 
-// view is what captured queries are told of the settings.
+// view holds the settings as captured queries report them.
 type view struct {
 	settings  map[string]string
 	app       string
@@ -56,7 +56,7 @@ type view struct {
 	temps     temps
 }
 
-// same reports whether nothing changed between two views, of which the first may not be known.
+// same reports whether two views are equal; v may be nil.
 func (v *view) same(other *view) bool {
 	return v == other || v != nil && v.uncertain == other.uncertain && maps.Equal(v.settings, other.settings) && v.temps.same(other.temps)
 }
@@ -73,7 +73,7 @@ func newSettings(s Startup) settings {
 	return settings{reset: l, now: l}
 }
 
-// current returns the settings in force. The view is shared and not to be changed.
+// current returns the settings in force. The view is shared and must not be changed.
 func (s *settings) current() *view {
 	if s.view != nil {
 		return s.view
@@ -96,7 +96,7 @@ func (s *settings) current() *view {
 	return v
 }
 
-// apply does what a completed statement did; tag is its command tag.
+// apply applies the effect of a completed statement; tag is its command tag.
 func (s *settings) apply(e sqltext.Effect, tag string) {
 	if e.Inert() {
 		return
@@ -137,14 +137,13 @@ func (s *settings) apply(e sqltext.Effect, tag string) {
 	}
 }
 
-// begin opens a transaction if none is.
 func (s *settings) begin() {
 	if !s.open {
 		s.open, s.base = true, s.now
 	}
 }
 
-// end closes the transaction; with chain the next one is open at once.
+// end closes the transaction; with chain the next one is opened at once.
 func (s *settings) end(chain, rollback bool) {
 	if rollback && s.open {
 		s.now = s.base
@@ -157,8 +156,8 @@ func (s *settings) end(chain, rollback bool) {
 	}
 }
 
-// fail notes an error: outside a block everything since the transaction began is undone. Inside one, the
-// client has to roll back, and nothing reads the settings before.
+// fail handles an error. Outside a block it undoes everything since the transaction began. Inside a block the client must
+// roll back first, and the settings are not read before that.
 func (s *settings) fail() {
 	if s.block {
 		s.failed = true
@@ -167,8 +166,8 @@ func (s *settings) fail() {
 	s.end(false, true)
 }
 
-// ready takes the transaction status of ReadyForQuery, which is certain: where it contradicts what was
-// followed, something was missed.
+// ready handles the transaction status of ReadyForQuery, which is authoritative: if it contradicts the tracked state, a
+// statement was missed.
 func (s *settings) ready(status byte) {
 	idle := status == 'I'
 	if idle && s.block && s.failed { // COMMIT itself failed
@@ -187,7 +186,7 @@ func (s *settings) ready(status byte) {
 	s.block = true
 }
 
-// poison notes that a statement did something unknown: no state kept is certain any more.
+// poison handles a statement with unknown effect: all tracked state becomes uncertain.
 func (s *settings) poison() {
 	s.now.uncertain, s.base.uncertain = true, true
 	for i := range s.savepoints {
@@ -204,7 +203,7 @@ func (s *settings) savepoint(name string) {
 	s.savepoints = append(s.savepoints, savepoint{name, s.now})
 }
 
-// backTo rolls back to the youngest savepoint of that name, which stays, or releases it and all after it.
+// backTo rolls back to the latest savepoint of that name, which stays, or releases it and all later ones.
 func (s *settings) backTo(name string, rollback bool) {
 	for i := len(s.savepoints) - 1; i >= 0; i-- {
 		if s.savepoints[i].name != name {
@@ -227,7 +226,7 @@ func (s *settings) set(e sqltext.Effect) {
 		return
 	}
 	if e.Name == "search_path" && searchesTemp(e.Value) {
-		s.now.temps.unknown = true // what is created without a schema may be temporary now
+		s.now.temps.unknown = true // objects created without a schema may now be temporary
 	}
 	if e.Local {
 		m := maps.Clone(s.now.local)
@@ -247,7 +246,7 @@ func (s *settings) set(e sqltext.Effect) {
 		delete(m, e.Name)
 	}
 	if e.Name == "session_authorization" {
-		delete(m, "role") // the server sets it to none
+		delete(m, "role") // as the server does
 	}
 	s.now.session = m
 	if _, hidden := s.now.local[e.Name]; hidden {
@@ -256,11 +255,11 @@ func (s *settings) set(e sqltext.Effect) {
 	}
 }
 
-// searchesTemp reports whether a search_path may name the temporary schema.
+// searchesTemp reports whether a search_path can include the temporary schema.
 func searchesTemp(path string) bool { return strings.Contains(lower(path), "pg_temp") }
 
-// resetAll does RESET ALL, which leaves the role alone. It does not make uncertain settings certain: the role
-// may be one of them.
+// resetAll applies RESET ALL, which does not reset the role. Uncertain settings stay uncertain, because the role may be one
+// of them.
 func (s *settings) resetAll() {
 	m := maps.Clone(s.reset.session)
 	for _, name := range [...]string{"role", "session_authorization"} {

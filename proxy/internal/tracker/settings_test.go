@@ -8,14 +8,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestSettings runs statements, each "SQL" or "SQL -> tag" or "SQL -> !" for an error, and looks at the
-// settings of a SELECT at the end. A status before a colon is ReadyForQuery's; the default is I.
+// TestSettings runs statements, each written "SQL", "SQL -> tag", or "SQL -> !" for an error, and checks the settings of a
+// final SELECT. A prefix "T:" or the like is the status of ReadyForQuery; the default is I.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name       string
 		statements []string
-		want       string // sorted; a question mark when uncertain
+		want       string // sorted; a question mark means uncertain
 	}{
 		{"startup", nil, "dp.start=1"},
 		{"set", []string{"SET dp.epsilon = '0.5'"}, "dp.epsilon=0.5 dp.start=1"},
@@ -127,7 +127,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// play adds one simple query as TestSettings writes them, and returns its ReadyForQuery status.
+// play adds one simple query, written as in TestSettings, and returns its ReadyForQuery status.
 func (s *script) play(statement string) byte {
 	status := byte('I')
 	if len(statement) > 2 && statement[1] == ':' {
@@ -175,7 +175,7 @@ func TestApplicationName(t *testing.T) {
 	}
 }
 
-// TestSettingsInPipelines: without BEGIN, what comes between two Syncs is one transaction.
+// TestSettingsInPipelines: without BEGIN, everything between two Syncs is one transaction.
 func TestSettingsInPipelines(t *testing.T) {
 	t.Parallel()
 	one := func(s *script, sql string) *script {

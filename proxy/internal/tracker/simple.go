@@ -8,20 +8,20 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// maxStatements is how many statements one simple query may have to be looked at.
+// maxStatements limits the statements of a simple query that is split.
 const maxStatements = 256
 
-// simpleQuery is a Query message under way. Its statements are captured at ReadyForQuery, when it is certain
-// that the server counted as many as sqltext did.
+// simpleQuery is the Query message in progress. Its statements are captured at ReadyForQuery, when it is certain that the
+// server counted as many as sqltext did.
 type simpleQuery struct {
 	statements []string
 	ascii      bool
-	unseen     Reason // why the text is not known; captured when it is
-	skip       Reason // why it is not captured though it is known
+	unseen     Reason // why the text is unknown; captured if it is known
+	skip       Reason // why it is not captured although it is known
 	done       []completion
 	failed     bool
 	empty      bool
-	dull       bool // none of its statements is interesting or changes the session; their texts are not kept
+	dull       bool // no statement is interesting or changes the session; texts are not kept
 }
 
 // completion is one statement that the server completed.
@@ -30,7 +30,7 @@ type completion struct {
 	at     time.Time
 	view   *view // in force when it ran
 	effect sqltext.Effect
-	ran    execution // of an EXECUTE
+	ran    execution // for an EXECUTE
 }
 
 func (t *Tracker) beginQuery(r record) {
@@ -75,7 +75,7 @@ func (q *simpleQuery) gate(g *gate) {
 	}
 }
 
-// answerQuery handles one server message of a simple query; false when it cannot be one.
+// answerQuery handles one server message of a simple query; false if it cannot belong to one.
 func (t *Tracker) answerQuery(r record) bool {
 	q := &t.query
 	switch r.typ {
@@ -117,9 +117,8 @@ func (t *Tracker) completeSimple(r record) {
 	q.done = append(q.done, c)
 }
 
-// endQuery captures what completed. Without an error the server must have completed exactly the statements
-// that the text was cut into, with one it stopped at one of them; otherwise the cutting went wrong, nothing
-// is known, and false says so.
+// endQuery captures the completed statements. Without an error the server must have completed exactly the statements that
+// the text was split into; with one, it stopped at one of them. Otherwise the split was wrong and endQuery returns false.
 func (t *Tracker) endQuery(r record) bool {
 	q := &t.query
 	cutRight := q.unseen != captured || len(q.done) == len(q.statements) && !q.failed ||
@@ -151,7 +150,7 @@ func (t *Tracker) captureSimple(sql string, c completion) {
 		return
 	}
 	if len(t.query.statements) > 1 {
-		sql = strings.Clone(sql) // not to hold the others' text
+		sql = strings.Clone(sql) // so that the other statements' text is not retained
 	}
 	hidden := c.effect.Hidden || c.effect.Action == sqltext.Unclear
 	t.capture(capture.Query{SQL: sql, Tag: c.tag, Completed: c.at}, c.view, hidden)

@@ -115,7 +115,7 @@ func long2(s string, n int) string {
 	return out
 }
 
-// TestReadableAgain: what runs in another encoding is not captured, but followed where it is ASCII.
+// TestReadableAgain: text in another encoding is not captured, but it is followed if it is ASCII.
 func TestReadableAgain(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

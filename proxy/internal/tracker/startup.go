@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// Startup is what a StartupMessage says about its session.
+// Startup is the content of a StartupMessage.
 type Startup struct {
 	Version         uint32 // major version in the high half; 3<<16 for 3.0
 	User            string
-	Database        string // the user's name when the message has none
+	Database        string // defaults to the user's name
 	ApplicationName string
-	// Settings are the settings that the message makes, by parameter or in its options, by lower-case name;
-	// without user, database, application_name, replication, client_encoding and protocol extensions.
+	// Settings are the settings of the message, from parameters and options, by lower-case name; without user, database,
+	// application_name, replication, client_encoding and protocol extensions.
 	Settings map[string]string
-	// SettingsUncertain is true when the options hold switches that are not followed.
+	// SettingsUncertain is true if the options hold switches that are not supported here.
 	SettingsUncertain bool
-	// Replication is true when the session asks for the replication protocol.
+	// Replication is true if the session requests the replication protocol.
 	Replication bool
 }
 
-// ParseStartup reads a StartupMessage without its length: the version and name/value pairs (manual, chapter
-// 55.7). It fails on what is not well formed, which is the server's to refuse.
+// ParseStartup reads a StartupMessage without its length: the version and name/value pairs (manual, chapter 55.7). It fails
+// on malformed messages; rejecting them is left to the server.
 func ParseStartup(b []byte) (Startup, error) {
 	if len(b) < 5 {
 		return Startup{}, errors.New("startup message is too short")
@@ -75,8 +75,8 @@ func (s *Startup) parameter(name, value string) {
 	}
 }
 
-// options reads command-line switches: -c name=value, -cname=value and --name=value, split at whitespace;
-// a backslash keeps the byte behind it (pg_split_opts in postinit.c).
+// options reads command-line switches: -c name=value, -cname=value and --name=value, split at whitespace; a backslash
+// escapes the next byte (pg_split_opts in postinit.c).
 func (s *Startup) options(text string) {
 	words := splitOptions(text)
 	for i := 0; i < len(words); i++ {

@@ -8,16 +8,16 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// maxTemps is how many temporary relations are remembered; with more, all names are in doubt.
+// maxTemps limits the temporary relations that are tracked; with more, all names are uncertain.
 const maxTemps = 1024
 
-// temps are the temporary relations of a session, which hide others of their names. The map is never changed, only replaced.
+// temps tracks the temporary relations of a session, which hide others of the same name. The map is replaced, never changed.
 type temps struct {
-	names   map[string]bool // by name; true = dropped when the transaction ends
-	unknown bool            // there may be others
+	names   map[string]bool // by name; true = dropped at the end of the transaction
+	unknown bool            // more temporary relations may exist
 }
 
-// after returns what there is after a statement.
+// after returns the temporary relations after a statement.
 func (t temps) after(c sqltext.TempChange) temps {
 	names := maps.Clone(t.names)
 	if names == nil {
@@ -42,7 +42,7 @@ func (t temps) after(c sqltext.TempChange) temps {
 	return temps{names: names, unknown: t.unknown}
 }
 
-// committed returns what is left when the transaction ends.
+// committed returns the temporary relations after the end of the transaction.
 func (t temps) committed() temps {
 	for _, onCommit := range t.names {
 		if !onCommit {
@@ -59,7 +59,7 @@ func (t temps) same(other temps) bool {
 	return t.unknown == other.unknown && maps.Equal(t.names, other.names)
 }
 
-// namedIn returns the names that a statement holds as words, in any case, wherever they stand; sorted.
+// namedIn returns the names that occur as words anywhere in a statement, ignoring case; sorted.
 func (t temps) namedIn(sql string) []string {
 	if len(t.names) == 0 {
 		return nil
@@ -75,7 +75,7 @@ func (t temps) namedIn(sql string) []string {
 	return named
 }
 
-// holdsWord reports whether a text holds a word that is not a part of a longer one.
+// holdsWord reports whether text contains word as a whole word.
 func holdsWord(text, word string) bool {
 	for from := 0; ; {
 		i := strings.Index(text[from:], word)

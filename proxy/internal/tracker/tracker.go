@@ -8,20 +8,20 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// Config is what a Tracker is made from.
+// Config configures a Tracker.
 type Config struct {
 	SessionID uint64
 	Startup   Startup
-	// MaxStatementBytes is the longest text that is captured; longer ones are only followed.
+	// MaxStatementBytes is the length of the longest text that is captured; longer ones are only followed.
 	MaxStatementBytes int
-	// MaxHeldBytes bounds what is remembered, about: half for prepared statements, half for portals.
+	// MaxHeldBytes approximately bounds the state kept: half for prepared statements, half for portals.
 	MaxHeldBytes int
-	// Emit takes each captured query. It must not block.
+	// Emit receives each captured query. It must not block.
 	Emit func(capture.Query)
-	// Interesting reports whether a statement may have to be captured; its argument is valid during the call
-	// only. Statements that are not are followed and counted, but not captured. Nil: all are.
+	// Interesting reports whether a statement needs to be captured; its argument is valid only during the call. Other
+	// statements are followed and counted, not captured. Nil: all are interesting.
 	Interesting func(sql string) bool
-	// Counts may be shared with other trackers that the same goroutine runs.
+	// Counts can be shared with other trackers that run on the same goroutine.
 	Counts *Counts
 }
 
@@ -30,13 +30,13 @@ type Tracker struct {
 	cfg            Config
 	client, server queue
 	off            Off
-	started        bool // the first ReadyForQuery was seen
-	skipping       bool // an error in the extended protocol: all messages up to Sync are ignored
-	copyFailed     bool // a COPY FROM STDIN failed before its CopyDone was taken out
+	started        bool // the first ReadyForQuery has been seen
+	skipping       bool // after an error in the extended protocol: messages up to Sync are ignored
+	copyFailed     bool // a COPY FROM STDIN failed before its CopyDone was read
 	now            time.Time
 
-	typ    byte // of the message that waits for its answer; 0 = none
-	copyIn bool // it is a COPY FROM STDIN under way
+	typ    byte // type of the message that waits for its answer; 0 = none
+	copyIn bool // that message is a COPY FROM STDIN in progress
 	query  simpleQuery
 	ext    extendedMessage
 
@@ -44,7 +44,7 @@ type Tracker struct {
 	portals        map[string]*portal
 	heldStatements int  // bytes
 	heldPortals    int  // bytes
-	preparedSetter bool // a prepared statement may do something to the settings
+	preparedSetter bool // a prepared statement can change settings
 
 	settings settings
 	gate     gate
@@ -59,8 +59,8 @@ func New(cfg Config) *Tracker {
 	}
 }
 
-// Feed takes the next whole records of both directions, which may be empty, and emits the queries that they
-// complete. It keeps no reference to them.
+// Feed processes the next whole records of both directions, possibly empty, and emits the queries that they complete. It
+// does not retain the slices.
 func (t *Tracker) Feed(client, server []byte) {
 	if t.off != On {
 		return
@@ -76,10 +76,10 @@ func (t *Tracker) Feed(client, server []byte) {
 	t.server.settle()
 }
 
-// Off says whether and why the tracker has stopped; it captures nothing more then.
+// Off returns why the tracker has stopped, or On. A stopped tracker captures nothing.
 func (t *Tracker) Off() Off { return t.off }
 
-// Stop makes the tracker forget the session. Only the first reason counts.
+// Stop stops the tracker and releases its state. Only the first reason counts.
 func (t *Tracker) Stop(reason Off) {
 	if t.off != On || reason == On {
 		return
@@ -88,10 +88,10 @@ func (t *Tracker) Stop(reason Off) {
 	*t = Tracker{off: reason}
 }
 
-// Backlog returns how many bytes of records wait for their counterpart, from the client and from the server.
+// Backlog returns how many bytes of records from each side wait for their counterpart.
 func (t *Tracker) Backlog() (client, server int) { return len(t.client.buf), len(t.server.buf) }
 
-// step moves on by one record; false when it cannot.
+// step processes one record; false if it cannot.
 func (t *Tracker) step() bool {
 	if t.off != On || (t.started && t.typ == 0 && !t.ask()) {
 		return false
@@ -106,7 +106,7 @@ func (t *Tracker) step() bool {
 	return true
 }
 
-// ask takes client messages until one waits for an answer; false when there is none.
+// ask takes client messages until one expects an answer; false if there is none.
 func (t *Tracker) ask() bool {
 	for {
 		r, ok := t.pop()
@@ -114,7 +114,7 @@ func (t *Tracker) ask() bool {
 			return false
 		}
 		switch r.typ {
-		case 'c', 'f': // behind a COPY that failed, or stray: the server ignores them
+		case 'c', 'f': // after a failed COPY, or stray: the server ignores them
 			t.copyFailed = false
 			continue
 		case 'S':
@@ -134,7 +134,7 @@ func (t *Tracker) ask() bool {
 	}
 }
 
-// pop takes out the client's next record, but no gap.
+// pop removes the client's next record unless it is a gap.
 func (t *Tracker) pop() (record, bool) {
 	if r, _, ok := t.client.peek(); !ok || r.typ == gapRecord {
 		return record{}, false
@@ -155,7 +155,7 @@ func (t *Tracker) begin(r record) {
 	}
 }
 
-// answer handles the next server message; false when it cannot be before more client messages come.
+// answer handles the next server message; false if it needs more client messages first.
 func (t *Tracker) answer(r record) bool {
 	switch r.typ {
 	case timeRecord:
@@ -195,8 +195,8 @@ func (t *Tracker) answer(r record) bool {
 	return true
 }
 
-// regate judges the message at hand anew when a status report came before its answer: whether the server read
-// it before or after the change is not known, so it has to pass both.
+// regate checks the current message again when a status report precedes its answer. It is unknown whether the server read
+// the message before or after the change, so the message must pass both times.
 func (t *Tracker) regate() {
 	switch {
 	case t.typ == 'Q' && len(t.query.done) == 0:
@@ -209,8 +209,8 @@ func (t *Tracker) regate() {
 	}
 }
 
-// endCopyIn takes the client's messages up to the CopyDone of a COPY that succeeded; false while it has not
-// come. The server ignores Flush and Sync in between.
+// endCopyIn takes the client's messages up to the CopyDone of a COPY that succeeded; false if it has not come yet. In
+// between, the server ignores Flush and Sync.
 func (t *Tracker) endCopyIn() bool {
 	for {
 		r, ok := t.pop()
@@ -227,7 +227,7 @@ func (t *Tracker) endCopyIn() bool {
 	}
 }
 
-// failed notes an ErrorResponse to the message at hand.
+// failed handles an ErrorResponse to the current message.
 func (t *Tracker) failed() {
 	t.copyFailed, t.copyIn = t.copyIn, false
 	t.settings.fail()
@@ -246,7 +246,7 @@ func (t *Tracker) answerSync(r record) bool {
 	return true
 }
 
-// answerFunctionCall follows the fast-path protocol; what the function did is not known.
+// answerFunctionCall follows the fast-path protocol; the effect of the function is unknown.
 func (t *Tracker) answerFunctionCall(r record) bool {
 	if r.typ == 'V' {
 		t.settings.apply(sqltext.Effect{Hidden: true}, "")
@@ -255,7 +255,7 @@ func (t *Tracker) answerFunctionCall(r record) bool {
 	return t.answerSync(r)
 }
 
-// ready notes ReadyForQuery. Portals do not outlive their transaction.
+// ready handles ReadyForQuery. Portals end with their transaction.
 func (t *Tracker) ready(r record) {
 	status := byte(0)
 	if len(r.body) == 1 {
@@ -272,7 +272,7 @@ func (t *Tracker) ready(r record) {
 	}
 }
 
-// effect does what a completed statement did to the session. What it returns is for EXECUTE.
+// effect applies the effect of a completed statement to the session. The result is set for EXECUTE.
 func (t *Tracker) effect(e sqltext.Effect, tag string) (ran execution) {
 	if e.Inert() {
 		return ran
@@ -307,8 +307,8 @@ func (t *Tracker) effect(e sqltext.Effect, tag string) (ran execution) {
 	return ran
 }
 
-// unseen notes that a statement completed whose text is not known: it may have done anything to the settings,
-// and to prepared statements and portals what its command tag allows.
+// unseen handles a completed statement whose text is unknown: it can have changed any setting, and those prepared statements
+// and portals that its command tag allows.
 func (t *Tracker) unseen(reason Reason, tag string) {
 	t.cfg.Counts.Skipped[reason]++
 	t.settings.poison()
