@@ -10,10 +10,10 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// Check looks whether the engines, if there are any, can be reached, and whether the shadow database can be replayed on: it answers, every schema is there and holds
-// every table (names without schema), readable, with the columns of d0 in the same physical order. The first thing
-// that is wrong is returned, as a SetupError or Transient; warnings are what works but is not wise: what the role may
-// do beyond reading the copies.
+// Check reports whether the engines, if any, can be reached and whether the shadow database can be replayed on: it answers,
+// and every schema exists and holds every table (names without schema), readable, with the columns of d0 in the same
+// physical order. Check returns the first fault as a SetupError or Transient error. The warnings name things that work but
+// should be fixed, such as privileges of the role beyond reading the copies.
 func (p *Player) Check(ctx context.Context, d0 string, d1, tables []string) (warnings []string, err error) {
 	conn, err := p.connect(ctx, Statement{})
 	if err != nil {
@@ -48,7 +48,7 @@ func (p *Player) Check(ctx context.Context, d0 string, d1, tables []string) (war
 	return warnings, p.checkEngines(ctx)
 }
 
-// ask runs one query of dpwatch's own, with arguments in text form; op names it in the error.
+// ask runs one of dpwatch's own queries with arguments in text format; op names it in errors.
 func ask(ctx context.Context, conn *pgconn.PgConn, op, sql string, args ...string) ([][][]byte, error) {
 	values := make([][]byte, len(args))
 	for i, a := range args {
@@ -65,7 +65,7 @@ func ask(ctx context.Context, conn *pgconn.PgConn, op, sql string, args ...strin
 	return result.Rows, nil
 }
 
-// shape returns a table's columns in physical order, name and type. schemas are all that the role must read.
+// shape returns the name and type of a table's columns in physical order. schemas are all schemas that the role must read.
 func (p *Player) shape(query func(string, ...string) ([][][]byte, error), schemas []string, schema, table string) (string, error) {
 	rows, err := query(`SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod)
 		FROM pg_catalog.pg_attribute a
@@ -122,7 +122,8 @@ func (p *Player) Tables(ctx context.Context, schema string) ([]string, error) {
 	return names, nil
 }
 
-// NoTables says why Tables returned none for a schema: it does not exist, the role may not use it, or not read what it holds.
+// NoTables explains why Tables returned none for a schema: the schema does not exist, or the role may not use it or read
+// its tables.
 func (p *Player) NoTables(ctx context.Context, schema string) error {
 	conn, err := p.connect(ctx, Statement{})
 	if err != nil {

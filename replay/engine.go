@@ -15,12 +15,12 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// engineGrace is how much longer than Options.StatementTimeout a trial through an engine may take before its session
-// is ended from here: an engine that knows the setting ends the statement itself, and keeps the session.
+// engineGrace is added to Options.StatementTimeout to bound a trial through an engine. When it passes, the Player closes
+// the session. An engine that supports statement_timeout cancels the statement earlier and keeps the session.
 const engineGrace = time.Second
 
-// parseEngines reads Options.Engines. An engine gets no startup parameter but application_name and what its own
-// connection string says: one that does not know a parameter would refuse the session.
+// parseEngines parses Options.Engines. The only startup parameters that an engine gets are application_name and those of
+// its own connection string: an engine refuses the session if it does not support a parameter.
 func (p *Player) parseEngines() error {
 	for i, dsn := range p.opt.Engines {
 		cfg, err := pgconn.ParseConfig(dsn)
@@ -37,7 +37,7 @@ func (p *Player) parseEngines() error {
 	return nil
 }
 
-// fits reports whether a statement can be played through the engines, if there are any.
+// fits returns an error if a statement cannot be replayed through the engines.
 func (p *Player) fits(s Statement) error {
 	switch n := len(p.engines); {
 	case n > 1 && n != len(s.Worlds):
@@ -48,8 +48,8 @@ func (p *Player) fits(s Statement) error {
 	return nil
 }
 
-// connectEngine opens a session of one engine. An engine need not know PostgreSQL's settings: the names of those that it
-// refuses are returned, sorted.
+// connectEngine opens a session of one engine. It returns the names, sorted, of the settings that the engine rejects; an
+// engine need not support PostgreSQL's settings.
 func (p *Player) connectEngine(ctx context.Context, i int, s Statement) (conn *pgconn.PgConn, refused []string, err error) {
 	cfg := p.engines[i]
 	if conn, err = pgconn.ConnectConfig(ctx, cfg); err != nil {
@@ -83,23 +83,23 @@ func (p *Player) connectEngine(ctx context.Context, i int, s Statement) (conn *p
 	return conn, refused, nil
 }
 
-// refusal says in words that an engine does not take settings.
+// refusal returns the warning for settings that an engine rejects.
 func (p *Player) refusal(i int, refused []string) string {
 	return fmt.Sprintf("the engine at %s:%d refuses the settings %s: trials run without them; its source should be read-only, with a statement_timeout of its own",
 		p.engines[i].Host, p.engines[i].Port, strings.Join(refused, ", "))
 }
 
-// maxTold bounds the warnings that are remembered.
+// maxTold bounds the set of warnings already sent.
 const maxTold = 1000
 
-// tell gives a warning to Options.Warn, each text once.
+// tell passes a warning to Options.Warn, each text once.
 func (p *Player) tell(warning string) {
 	if p.opt.Warn == nil {
 		return
 	}
 	p.mu.Lock()
 	told := p.told[warning]
-	if len(p.told) >= maxTold { // the names of settings are the clients'
+	if len(p.told) >= maxTold { // clients choose the names of settings
 		clear(p.told)
 	}
 	p.told[warning] = true
@@ -109,7 +109,8 @@ func (p *Player) tell(warning string) {
 	}
 }
 
-// CheckEngine opens a session of one engine, by its index in Options.Engines. A warning is what works and is not wise.
+// CheckEngine opens a session of one engine, by its index in Options.Engines. A warning names something that works but
+// should be fixed.
 func (p *Player) CheckEngine(ctx context.Context, i int) (warning string, err error) {
 	conn, refused, err := p.connectEngine(ctx, i, Statement{})
 	if err != nil {
@@ -160,12 +161,12 @@ func (r *Run) port(ctx context.Context, i int) (*pgconn.PgConn, error) {
 	return conn, err
 }
 
-// knock runs trials through the engines, one after the other: an engine need not take statements ahead of its answers.
+// knock runs trials through the engines one after the other: an engine may not support pipelined statements.
 func (r *Run) knock(ctx context.Context, s *session, trials []trial) error {
 	s.used += len(trials)
 	for _, t := range trials {
-		i := min(t.world, len(s.ports)-1) // one engine for all worlds, or one each
-		if s.ports[i].IsClosed() {        // by a timeout, or by an engine that ends sessions after an error
+		i := min(t.world, len(s.ports)-1) // one engine for all worlds, or one for each
+		if s.ports[i].IsClosed() {        // after a timeout, or by an engine that closes sessions after an error
 			port, err := r.port(ctx, i)
 			if err != nil {
 				return err
@@ -181,7 +182,7 @@ func (r *Run) knock(ctx context.Context, s *session, trials []trial) error {
 	return nil
 }
 
-// engineTrial runs one trial. A failure that the engine tells and a timeout are outcomes.
+// engineTrial runs one trial. An error that the engine reports is an outcome, and so is a timeout.
 func (r *Run) engineTrial(ctx context.Context, s *session, port *pgconn.PgConn, sql string) (outcome.Outcome, error) {
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if limit := r.player.opt.StatementTimeout; limit > 0 {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Epoch names the state of the copies: which relations, in which files, the schemas hold. It changes when copies are
-// made anew (dpwatch neighbours refresh, or by hand with DROP, RENAME or TRUNCATE), and outcomes from before and after
-// must not be mixed then. Rows that are changed in place do not show. Errors are as those of Check.
+// Epoch returns an identifier of the state of the copies: the relations in the schemas and their files. It changes when
+// copies are created again (by dpwatch neighbours refresh, or manually with DROP, RENAME or TRUNCATE). Outcomes from before
+// and after a change must not be mixed. Rows changed in place do not change it. Errors are as for Check.
 func (p *Player) Epoch(ctx context.Context, schemas []string) (string, error) {
 	conn, err := p.connect(ctx, Statement{})
 	if err != nil {

@@ -12,24 +12,24 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// SQLSTATE words of dpwatch's own, for outcomes that the server has no code for.
+// Values of Outcome.SQLState for outcomes that have no SQLSTATE.
 const (
 	Timeout  = "timeout"   // statement_timeout or lock_timeout passed
-	TooLarge = "too_large" // more rows or bytes than allowed
+	TooLarge = "too_large" // more rows or bytes than Options allow
 )
 
-// SetupError says that the shadow database is not what the query needs: rights, schemas, functions.
-// Trying again does not help; somebody has to act. The server's message may quote rows: withheld.Reveal shows it.
+// SetupError reports that the shadow database does not fit the query: privileges, schemas or functions. A retry does not
+// help; an operator has to act. The server's message may quote rows, so only Reveal (see withheld.Reveal) includes it.
 type SetupError struct {
 	Op   string
 	Hint string // what to do
 	err  error
 }
 
-// Error returns what was tried, the server's SQLSTATE, and what to do.
+// Error returns the operation, the server's SQLSTATE, and what to do.
 func (e *SetupError) Error() string { return e.text(error.Error) }
 
-// Reveal returns what was tried, what the server said, and what to do.
+// Reveal returns the operation, the server's message, and what to do.
 func (e *SetupError) Reveal() string { return e.text(withheld.Reveal) }
 
 func (e *SetupError) text(say func(error) string) string {
@@ -55,17 +55,17 @@ func (e *transientError) Error() string  { return e.op + ": " + sqlstate.Withhol
 func (e *transientError) Reveal() string { return e.op + ": " + withheld.Reveal(e.err) }
 func (e *transientError) Unwrap() error  { return e.err }
 
-// Transient reports whether err may go away by itself: the database is down, restarting or full.
+// Transient reports whether err may go away without action: the database is down, restarting or full.
 func Transient(err error) bool {
 	var t *transientError
 	return errors.As(err, &t)
 }
 
-// classify turns a trial's error into an outcome's SQLSTATE, or into a fault of the set-up or of the connection.
+// classify maps the error of a trial to the SQLSTATE of an outcome, or to a fault of the set-up or the connection.
 func classify(err error) (state string, fault error) {
 	var long *pgproto3.ExceededMaxBodyLenErr
 	if errors.As(err, &long) {
-		return TooLarge, nil // the session is of no more use
+		return TooLarge, nil // the session cannot be used any more
 	}
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
@@ -74,7 +74,7 @@ func classify(err error) (state string, fault error) {
 	switch pg.Code {
 	case "57014", "55P03":
 		return Timeout, nil
-	case "53400": // temp_file_limit, as the operator has set it
+	case "53400": // temp_file_limit, set by the operator
 		return pg.Code, nil
 	case "42501":
 		return "", &SetupError{Op: "replay", Hint: "grant the replay role USAGE on the neighbour schemas, SELECT on their tables and EXECUTE on the functions", err: err}
@@ -83,7 +83,7 @@ func classify(err error) (state string, fault error) {
 	case "42883":
 		return "", &SetupError{Op: "replay", Hint: "the shadow database lacks a function that the query calls: install the engine's functions there, on shadow.search_path", err: err}
 	case "0A000":
-		if pg.Routine == "RevalidateCachedQuery" { // the copies were made again under a kept plan
+		if pg.Routine == "RevalidateCachedQuery" { // the copies were created again under a kept plan
 			return "", &transientError{op: "replay", err: err}
 		}
 	case "25006":
@@ -95,9 +95,9 @@ func classify(err error) (state string, fault error) {
 	return sqlstate.Code(pg.Code), nil
 }
 
-// version is a SetupError where every trial of every world failed with one error of a statement that does not fit its tables
-// (class 42: a column that is missing, a type that has changed, say): production answered the statement, so that the
-// copies are of another version of the tables. An error in some worlds alone is an outcome.
+// version returns a SetupError if every trial of every world failed with the same error of class 42 (a missing column or a
+// changed type, for example). Production answered the statement, so the copies hold another version of the tables. An error
+// in only some worlds is an outcome.
 func (r *Run) version(rounds []Round) error {
 	if len(rounds) == 0 {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// guarded calls f. A panic, which what a server sends may cause in the code that decodes it, becomes an error: the process would
-// print its value otherwise, and end.
+// guarded calls f and turns a panic into an error: unexpected data from a server can make the decoding code panic, which
+// would print the value and end the process.
 func guarded(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -5,37 +5,37 @@ import (
 	"time"
 )
 
-// How hoisting decides.
+// Parameters of the decision to hoist.
 const (
-	// hoistSample is how many unmodified rounds come first, and how many hoisted ones are compared with them before any
-	// hoisted one counts.
+	// hoistSample is the number of unmodified rounds that come first, and the number of hoisted rounds that are compared
+	// with them before a hoisted round counts.
 	hoistSample = 100
-	// Afterwards so many of the rounds are unmodified, as long as they take no more than plainTime of the time.
+	// Afterwards plainShare of the rounds are unmodified, as long as they take at most plainTime of the time.
 	plainShare = 0.05
 	plainTime  = 0.2
-	// hoistGain is how much faster a hoisted round must be than an unmodified one. Where it is not, the question is asked
-	// hoistAsks times altogether, after hoistAgain times as many unmodified rounds each: it may have been the machine.
+	// A hoisted round must be hoistGain times as fast as an unmodified one. If it is not, a load spike may be the reason,
+	// so the decision is repeated up to hoistAsks times altogether, each after hoistAgain times as many unmodified rounds.
 	hoistGain  = 1.1
 	hoistAsks  = 3
 	hoistAgain = 5
-	// hoistChunk is how many rounds of the samples are timed at once.
+	// hoistChunk is the number of rounds of the samples that are timed together.
 	hoistChunk = 20
 )
 
-// Hoisting is what is known about hoisting one query, over all Runs of its audit. Make it with NewHoisting; it must
-// not be used by two Runs at once. Report and Disagreed may be called at any time.
+// Hoisting is the state of hoisting for one query over all Runs of its audit. NewHoisting creates it; two Runs must not use
+// it at once. Report and Disagreed may be called at any time.
 type Hoisting struct {
-	// Announce, if not nil, is called before the SQL library, which is C, takes a statement apart, and what it returns
-	// afterwards: whoever watches the process knows then what it died of.
+	// Announce is called before the SQL library, which is C, splits a statement, and the function that it returns is called
+	// afterwards: a supervisor then knows which statement was being parsed when the process crashed. It may be nil.
 	Announce func() (done func())
 
 	noise  []string
-	always bool             // even where it is not faster
+	always bool             // even if it is not faster
 	now    func() time.Time // time.Now
 	phase  hoistPhase
-	ask    int // unmodified rounds at which the next decision is due
-	asks   int // decisions that found it not faster
-	first  int // unmodified rounds before hoisting was on
+	ask    int // number of unmodified rounds at which the next decision is due
+	asks   int // decisions that found hoisting not faster
+	first  int // unmodified rounds before hoisting was turned on
 	reason string
 	parts  *hoisted
 	proof  proof
@@ -43,7 +43,7 @@ type Hoisting struct {
 	quick  meter   // hoisted rounds
 	credit float64 // unmodified rounds that are due
 	counts HoistReport
-	// verified is the number of hoisted rounds that were given when Verify compared them last.
+	// verified is the number of hoisted rounds at the last comparison by Verify.
 	verified int
 
 	mu       sync.Mutex // guards reported and differ
@@ -59,40 +59,41 @@ const (
 	hoistOff
 )
 
-// HoistReport says what hoisting did for an audit.
+// HoistReport is the state of hoisting in an audit.
 type HoistReport struct {
-	// Hoisted: trials run on materialised parts.
+	// Hoisted reports whether trials read materialised parts.
 	Hoisted bool `json:"hoisted"`
-	// Reason is why not, or "" as long as nothing was asked or hoisting is on. That hoisted trials are not faster may
-	// change: it is asked again.
+	// Reason says why trials are not hoisted; "" before the first decision and while hoisting is on. The reason that
+	// hoisted trials are not faster may be temporary: the decision is repeated.
 	Reason string `json:"reason,omitempty"`
-	// Pieces is the number of tables that a session makes for all worlds together.
+	// Pieces is the number of tables that a session creates for all worlds together.
 	Pieces int `json:"pieces,omitempty"`
-	// SpeedUp is the time of an unmodified round over that of a hoisted one.
+	// SpeedUp is the time of an unmodified round divided by that of a hoisted one.
 	SpeedUp float64 `json:"speed_up,omitempty"`
-	// Together: hoisted trials share implicit transactions.
+	// Together reports whether hoisted trials share implicit transactions.
 	Together bool `json:"together,omitempty"`
-	// UnmodifiedRounds and HoistedRounds are the rounds given; Comparisons how often the two were compared.
+	// UnmodifiedRounds and HoistedRounds count the rounds returned as evidence, and Comparisons how often the two were
+	// compared.
 	UnmodifiedRounds int `json:"unmodified_rounds"`
 	HoistedRounds    int `json:"hoisted_rounds"`
 	Comparisons      int `json:"comparisons"`
 }
 
-// NewHoisting begins. noise are functions that draw noise whatever the catalog declares, by name without schema.
+// NewHoisting returns a Hoisting in its first phase. noise lists functions, by name without schema, that draw noise
+// whatever the catalog declares.
 func NewHoisting(noise []string) *Hoisting {
 	return &Hoisting{noise: noise, now: time.Now, ask: hoistSample}
 }
 
-// Report returns what hoisting did up to the last call of Rounds that ended.
+// Report returns the state at the end of the last completed call of Rounds.
 func (h *Hoisting) Report() HoistReport {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.reported
 }
 
-// Disagreed returns the difference that was found since the last call, or nil. A reader of Stream must ask when the
-// loop has ended, as the batch that was read ahead may have shown one: the evidence is worth nothing then. A nil
-// Hoisting never disagrees.
+// Disagreed returns the difference found since the last call, or nil. A reader of Stream must call it after the loop: the
+// batch that was read ahead may have shown a difference, and then the evidence is invalid. A nil Hoisting never disagrees.
 func (h *Hoisting) Disagreed() *DisagreementError {
 	if h == nil {
 		return nil
@@ -104,8 +105,8 @@ func (h *Hoisting) Disagreed() *DisagreementError {
 	return differ
 }
 
-// Stop ends hoisting for the rest of the audit, for a reason that Report gives. No Run of the audit may be at work. A nil Hoisting
-// is left alone.
+// Stop ends hoisting for the rest of the audit; Report returns the reason. No Run of the audit may be active. Stop of a nil
+// Hoisting does nothing.
 func (h *Hoisting) Stop(reason string) {
 	if h == nil {
 		return
@@ -115,7 +116,7 @@ func (h *Hoisting) Stop(reason string) {
 	h.note()
 }
 
-// note makes the present state visible to Report.
+// note publishes the present state to Report.
 func (h *Hoisting) note() {
 	r := h.counts
 	r.Hoisted, r.Reason, r.Comparisons = h.phase == hoistOn, h.reason, h.proof.looks+h.proof.verifies
@@ -130,11 +131,11 @@ func (h *Hoisting) note() {
 	h.reported = r
 }
 
-// DisagreementError says that hoisted and unmodified trials differed more than chance explains: what the hoisted ones
-// gave is no evidence. The audit has to begin again; its trials are unmodified from now on.
+// DisagreementError reports that hoisted and unmodified trials differ more than chance explains: outcomes of the hoisted
+// trials are no evidence. The audit must start again, with unmodified trials.
 type DisagreementError struct{ What string }
 
-// Error says where they differed.
+// Error names the place of the difference.
 func (e *DisagreementError) Error() string {
 	return "hoisted trials differ from unmodified ones in " + e.What + "; the evidence is dropped and trials are no longer hoisted"
 }

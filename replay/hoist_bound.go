@@ -10,24 +10,25 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite/hoist"
 )
 
-// free are functions of pg_catalog that are not immutable, by the catalog, and yet neither read nor change anything that
-// belongs to a transaction: chance, the clock, and what depends on the session's settings alone. Overloads of a name that
-// is immutable throughout need not be here.
+// free lists functions of pg_catalog that are not declared immutable but neither read nor change the state of a
+// transaction: random functions, the clock, and functions that depend only on the session's settings. Names whose overloads
+// are all immutable need not be listed.
 const free = `random random_normal setseed gen_random_uuid uuidv4 clock_timestamp timeofday pg_sleep concat concat_ws format to_char
 	to_timestamp to_date date_trunc date_part extract timezone generate_series array_to_string string_to_array json_agg jsonb_agg
 	json_object_agg jsonb_object_agg to_json to_jsonb row_to_json json_build_object json_build_array date timestamp timestamptz
 	quote_literal quote_nullable numeric money text time timetz interval name`
 
-// keywords of a function's text that make its result depend on its transaction, or hide what it calls.
+// keywords are words in a function's text that make its result depend on its transaction, or hide the functions that it
+// calls.
 const keywords = `current_timestamp current_time current_date localtimestamp localtime today yesterday tomorrow execute local`
 
 // word is an identifier in a function's text.
 var word = regexp.MustCompile(`[\pL_][\pL\pN_$]*`)
 
-// bound finds the functions whose result may depend on the transaction that calls them: of pg_catalog all that are not
-// immutable but the free ones; functions in SQL and PL/pgSQL whose text has the name of such a function or one of the
-// keywords; functions in other languages, but for C, whose functions are taken to look at their arguments, chance and the
-// clock alone; and aggregates made of such functions.
+// bound finds the functions whose result may depend on the calling transaction: in pg_catalog all that are not immutable,
+// except the free ones; functions in SQL and PL/pgSQL whose text names such a function or one of the keywords; functions in
+// other languages except C, because C functions are assumed to depend only on their arguments, random numbers and the
+// clock; and aggregates built from such functions.
 func bound(ctx context.Context, conn *pgconn.PgConn, k hoist.Knowledge) error {
 	rows, err := ask(ctx, conn, "read the functions' definitions", `
 		SELECT p.proname, p.pronamespace = 'pg_catalog'::regnamespace, l.lanname, p.provolatile = 'i',
@@ -46,7 +47,7 @@ func bound(ctx context.Context, conn *pgconn.PgConn, k hoist.Knowledge) error {
 	for _, name := range strings.Fields(keywords) {
 		tied[name] = true
 	}
-	texts := map[string][]string{} // of functions that are judged by what they name
+	texts := map[string][]string{} // of functions that are judged by the names in their text
 	isTrue := func(v []byte) bool { return string(v) == "t" }
 	for _, r := range rows {
 		name, language, text := string(r[0]), string(r[2]), string(r[4])
@@ -65,7 +66,7 @@ func bound(ctx context.Context, conn *pgconn.PgConn, k hoist.Knowledge) error {
 	for name, all := range texts {
 		words[name] = word.FindAllString(strings.Join(all, " "), -1)
 	}
-	for changed := true; changed; { // until no function is found to call another one that is tied
+	for changed := true; changed; { // until no further function is found to call a tied one
 		changed = false
 		for name, named := range words {
 			for _, w := range named {

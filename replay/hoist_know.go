@@ -8,19 +8,19 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite/hoist"
 )
 
-// maxViewDepth bounds the views over views that are looked through.
+// maxViewDepth bounds the nesting of views that is followed.
 const maxViewDepth = 32
 
-// knowledge asks the shadow database what hoisting has to know about a query: every function and operator, and the
-// relations that the query reads. noise are the names of DP functions, whatever they are declared as.
+// knowledge reads from the shadow database what hoisting needs for a query: the properties of all functions and operators,
+// and the relations that the query reads. noise lists DP functions, which count as volatile whatever their declaration.
 func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ...string) (hoist.Knowledge, error) {
 	k := hoist.Knowledge{Functions: map[string]hoist.Traits{}, Operators: map[string]bool{}, Relations: map[hoist.Relation]bool{}, Views: map[hoist.Relation]bool{}}
 	const op = "read the volatility of functions"
-	// Names in the definitions of views are qualified unless this path has them.
+	// View definitions qualify the names of relations that are not in this path.
 	if _, err := ask(ctx, conn, op, "SELECT pg_catalog.set_config('search_path', 'pg_catalog', false)"); err != nil {
 		return k, err
 	}
-	// The catalog calls every aggregate immutable: what it does is in the functions that it is made of.
+	// The catalog declares every aggregate immutable; the volatility of its support functions counts.
 	rows, err := ask(ctx, conn, op, `SELECT p.proname, pg_catalog.bool_or(p.provolatile = 'v' OR parts.volatile),
 		pg_catalog.bool_or(p.prokind IN ('a', 'w')), pg_catalog.bool_or(p.proretset), pg_catalog.bool_or(p.prokind NOT IN ('a', 'w')),
 		pg_catalog.bool_and(p.provolatile = 'v' AND p.prokind NOT IN ('a', 'w'))
@@ -62,7 +62,7 @@ func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ..
 	return k, nil
 }
 
-// relationReader finds out which relations may give other rows in every trial.
+// relationReader finds the relations that may give other rows in every trial.
 type relationReader struct {
 	conn *pgconn.PgConn
 	know *hoist.Knowledge
@@ -88,8 +88,8 @@ func (r *relationReader) all(ctx context.Context, sql string, depth int) error {
 	return nil
 }
 
-// volatile judges one relation: tables without row security and materialised views give the same rows, a view what its
-// query gives.
+// volatile judges one relation. Tables without row security and materialised views always give the same rows; a view is as
+// volatile as its query.
 func (r *relationReader) volatile(ctx context.Context, relation hoist.Relation, depth int) (bool, error) {
 	rows, err := ask(ctx, r.conn, "read the kind of a relation", `SELECT c.relkind, c.relrowsecurity,
 		CASE WHEN c.relkind = 'v' THEN pg_catalog.pg_get_viewdef(c.oid) END

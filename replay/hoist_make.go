@@ -15,17 +15,17 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite/hoist"
 )
 
-// unhoistable says why a query, or one way to take it apart, is replayed as it stands.
+// unhoistable says why a query, or one way to split it, is replayed as it is.
 type unhoistable struct {
 	reason string
-	later  bool // it may be otherwise later in the audit
+	later  bool // the reason may go away later in the audit
 	// rows names a part that gave other rows in another session, and its world; "" = none did.
 	rows string
 }
 
 func (e *unhoistable) Error() string { return e.reason }
 
-// hoisted is a query taken apart for every world.
+// hoisted is a query split for every world.
 type hoisted struct {
 	pieces []hoist.Piece // of all worlds
 	rests  []string      // by world
@@ -34,12 +34,13 @@ type hoisted struct {
 	format []int16
 	space  *space
 	sums   sums
-	size   atomic.Int64 // of the tables of a session, the largest so far; 0 = not known
-	// together: several trials may share a transaction, and stay independent.
+	size   atomic.Int64 // bytes of the tables of a session, the largest so far; 0 = not known
+	// together reports whether several trials may share a transaction and stay independent.
 	together bool
 }
 
-// takeApart finds the boldest way to hoist all worlds of r that works on the shadow database, or an *unhoistable.
+// takeApart returns the most aggressive split of all worlds of r that works on the shadow database. The error is an
+// *unhoistable if no split works.
 func (p *Player) takeApart(ctx context.Context, r *Run, noise []string) (*hoisted, error) {
 	worlds := r.stmt.Worlds
 	conn, err := p.connect(ctx, r.stmt)
@@ -91,7 +92,7 @@ func (p *Player) takeApart(ctx context.Context, r *Run, noise []string) (*hoiste
 	return nil, reason
 }
 
-// announce calls Announce, if there is one.
+// announce calls Announce, if it is set.
 func (h *Hoisting) announce() (done func()) {
 	if h.Announce == nil {
 		return func() {}
@@ -99,7 +100,7 @@ func (h *Hoisting) announce() (done func()) {
 	return h.Announce()
 }
 
-// split takes every world apart, each between two announcements.
+// split splits the text of every world, each between calls of announce and done.
 func split(worlds []string, opt hoist.Options, announce func() func()) (*hoisted, error) {
 	h := &hoisted{together: true}
 	for i, sql := range worlds {
@@ -121,7 +122,7 @@ func split(worlds []string, opt hoist.Options, announce func() func()) (*hoisted
 	return h, nil
 }
 
-// rehearse makes the tables once and checks that the rest gives the columns that the query gives.
+// rehearse creates the tables once and checks that the rest returns the same columns as the query.
 func (p *Player) rehearse(ctx context.Context, r *Run, worlds []string, h *hoisted) error {
 	conn, err := p.connectLimited(ctx, r.stmt)
 	if err != nil {
@@ -134,7 +135,7 @@ func (p *Player) rehearse(ctx context.Context, r *Run, worlds []string, h *hoist
 			return refusal("the query cannot be prepared", err)
 		}
 	}
-	// The parts get the types that the server found for the whole query: a part alone may say less.
+	// The parts get the parameter types that the server derived for the whole query: a part alone may say less.
 	h.values, h.format, h.oids, h.space = r.values, r.format, want[0].ParamOIDs, &p.space
 	if err := h.affordable(ctx, conn); err != nil {
 		return err
@@ -160,14 +161,14 @@ func sameColumn(a, b pgconn.FieldDescription) bool {
 	return a.Name == b.Name && a.DataTypeOID == b.DataTypeOID && a.TypeModifier == b.TypeModifier
 }
 
-// affordable asks the planner how much the tables would hold: what is too much by its estimate is not begun. A piece that
-// reads another one cannot be asked about.
+// affordable asks the planner for the size of the tables and rejects estimates above the limit. A piece that reads another
+// one cannot be estimated.
 func (h *hoisted) affordable(ctx context.Context, conn *pgconn.PgConn) error {
 	var total float64
 	for _, piece := range h.pieces {
 		result := conn.ExecParams(ctx, "EXPLAIN (FORMAT JSON) "+piece.Query, h.values, h.oids, h.format, nil).Read()
 		if result.Err != nil {
-			continue // making it says what is wrong
+			continue // creating the table reports the error
 		}
 		var plans []struct {
 			Plan struct {
@@ -185,12 +186,12 @@ func (h *hoisted) affordable(ctx context.Context, conn *pgconn.PgConn) error {
 	return nil
 }
 
-// refusal turns what the server said into a reason, and what the network said into an error that may go away.
+// refusal turns a server error into a reason, and a network error into a Transient error.
 func refusal(what string, err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
 		return &transientError{op: "hoist", err: err}
 	}
-	// The message may hold literals; the code says enough.
+	// The message may hold literals; the code is enough.
 	return &unhoistable{reason: fmt.Sprintf("%s failed on the server (%s)", what, sqlstate.Describe(pg.Code))}
 }

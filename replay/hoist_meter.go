@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// meterBatches is how many batches of rounds, the latest ones, say how long a round takes.
+// meterBatches is the number of latest batches from which the time of a round is computed.
 const meterBatches = 15
 
-// meter measures what rounds take. A stall of a busy machine lengthens some batches; the median does not follow them.
+// meter measures the time of rounds. The median is not affected when a busy machine delays some batches.
 type meter struct {
 	rounds int
 	spent  time.Duration
-	each   []time.Duration // of a round, by batch
+	each   []time.Duration // time of a round, by batch
 }
 
-// add notes a batch.
+// add records a batch.
 func (m *meter) add(rounds int, took time.Duration) {
 	if rounds == 0 {
 		return
@@ -28,7 +28,7 @@ func (m *meter) add(rounds int, took time.Duration) {
 	m.each = append(m.each, took/time.Duration(rounds))
 }
 
-// round returns how long a round takes: the median of the batches, at least 1 ns.
+// round returns the time of a round: the median over the batches, at least 1 ns.
 func (m *meter) round() time.Duration {
 	if len(m.each) == 0 {
 		return 1

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// hoistRun is a Run that may hoist: one Run of the query as it stands, one of its volatile part.
+// hoistRun is a Run that may hoist: one Run of the query as it is, and one of its random part.
 type hoistRun struct {
 	*Hoisting
-	origin *Run // for what the client bound and set; runs nothing
+	origin *Run // holds the client's parameters and settings; runs no trials
 	whole  *Run
 	rest   *Run // nil until hoisting is on
 }
@@ -23,7 +23,7 @@ func (r *Run) hoisting() *hoistRun {
 	return &hoistRun{Hoisting: r.stmt.Hoist, origin: r, whole: &whole}
 }
 
-// rounds gives n rounds that count as evidence.
+// rounds returns n rounds that count as evidence.
 func (h *hoistRun) rounds(ctx context.Context, n int) ([]Round, error) {
 	defer h.note()
 	var given []Round
@@ -66,11 +66,11 @@ func (h *hoistRun) rounds(ctx context.Context, n int) ([]Round, error) {
 	return given, h.check()
 }
 
-// due returns how many of n rounds are to be unmodified.
+// due returns how many of n rounds must be unmodified.
 func (h *hoistRun) due(n int) int {
 	h.credit = min(h.credit+plainShare*float64(n), float64(n))
 	total := h.quick.spent + time.Duration(n)*h.quick.round()
-	after := time.Duration(h.slow.rounds-h.first) * h.slow.round() // the first ones are paid
+	after := time.Duration(h.slow.rounds-h.first) * h.slow.round() // without the rounds of the first sample
 	affordable := (plainTime/(1-plainTime)*float64(total) - float64(after)) / float64(h.slow.round())
 	if h.always {
 		affordable = 0
@@ -80,9 +80,9 @@ func (h *hoistRun) due(n int) int {
 	return due
 }
 
-// unmodified runs rounds of the query as it stands.
+// unmodified runs rounds of the query as it is.
 func (h *hoistRun) unmodified(ctx context.Context, n int) ([]Round, error) {
-	if err := h.whole.open(ctx); err != nil { // not part of the time
+	if err := h.whole.open(ctx); err != nil { // not part of the measured time
 		return nil, err
 	}
 	began := h.now()
@@ -97,7 +97,7 @@ func (h *hoistRun) unmodified(ctx context.Context, n int) ([]Round, error) {
 	return rounds, nil
 }
 
-// hoistedRounds gives rounds of the volatile part. When tables cannot be made any more it gives unmodified ones.
+// hoistedRounds returns rounds of the random part. If tables can no longer be created it returns unmodified rounds.
 func (h *hoistRun) hoistedRounds(ctx context.Context, n int) ([]Round, error) {
 	if h.rest == nil {
 		h.start()
@@ -124,10 +124,10 @@ func (h *hoistRun) hoistedRounds(ctx context.Context, n int) ([]Round, error) {
 	return rounds, nil
 }
 
-// start lays out the Run of the volatile part, which opens its sessions when it is used.
+// start creates the Run of the random part, which opens its sessions when they are needed.
 func (h *hoistRun) start() {
 	s := h.origin.stmt
-	s.Named = true // what is left is always prepared
+	s.Named = true // the rest of the query is always prepared
 	s.Hoist, s.setup, s.Worlds, s.together = nil, h.parts.make, h.parts.rests, h.parts.together
 	h.rest = &Run{
 		player: h.origin.player, stmt: s, coin: h.origin.coin, sessions: make([]*session, len(h.origin.sessions)),
@@ -135,8 +135,8 @@ func (h *hoistRun) start() {
 	}
 }
 
-// decide takes the query apart, runs hoisted rounds that do not count, and turns hoisting on where they agree with the
-// unmodified ones and are faster. Where they are not faster the question stays open for a while.
+// decide splits the query, runs hoisted rounds that do not count as evidence, and turns hoisting on if they agree with the
+// unmodified ones and are faster. If they are not faster the decision is repeated later.
 func (h *hoistRun) decide(ctx context.Context) error {
 	h.quick = meter{}
 	err := h.try(ctx)
@@ -168,7 +168,7 @@ func (h *hoistRun) decide(ctx context.Context) error {
 	return nil
 }
 
-// postpone leaves the question open until there are more unmodified rounds, or ends hoisting when it was asked often enough.
+// postpone schedules the next decision after more unmodified rounds, or ends hoisting after hoistAsks decisions.
 func (h *hoistRun) postpone(reason string) {
 	if h.asks++; h.asks >= hoistAsks {
 		h.off(reason)
@@ -182,7 +182,7 @@ func (h *hoistRun) postpone(reason string) {
 	}
 }
 
-// try takes the query apart, unless that was done, and runs hoisted rounds. Their time is without the making of tables.
+// try splits the query, unless that is done, and runs hoisted rounds. Their time excludes the creation of tables.
 func (h *hoistRun) try(ctx context.Context) error {
 	if h.parts == nil {
 		parts, err := h.origin.player.takeApart(ctx, h.origin, h.noise)
@@ -207,7 +207,7 @@ func (h *hoistRun) try(ctx context.Context) error {
 	return nil
 }
 
-// check compares the two samples when they have grown enough.
+// check compares the two samples when they have the size of the next look.
 func (h *hoistRun) check() error {
 	if h.phase != hoistOn || !h.proof.due() {
 		return nil
@@ -218,7 +218,7 @@ func (h *hoistRun) check() error {
 	return nil
 }
 
-// disagree ends hoisting and tells where hoisted and unmodified trials differ.
+// disagree ends hoisting and returns a DisagreementError that names the difference.
 func (h *hoistRun) disagree(what string) error {
 	h.off("hoisted trials differed from unmodified ones in " + what)
 	h.proof.forget()
@@ -228,7 +228,8 @@ func (h *hoistRun) disagree(what string) error {
 	return h.differ
 }
 
-// off ends hoisting for the rest of the audit. Hoisted rounds that are evidence stay that, and can be verified.
+// off ends hoisting for the rest of the audit. Hoisted rounds that are already evidence remain evidence and can still be
+// verified.
 func (h *hoistRun) off(reason string) {
 	h.phase, h.reason = hoistOff, reason
 	h.proof.samples = nil

@@ -15,25 +15,25 @@ import (
 )
 
 const (
-	// DefaultHoistBytes is what the hoisted tables of all sessions of a Player may take on the server's disk together.
+	// DefaultHoistBytes bounds the disk space on the server of the hoisted tables of all sessions of a Player together.
 	DefaultHoistBytes = 1 << 30
-	// sessionShare is the part of it that one session may take.
+	// A session may use 1/sessionShare of the space.
 	sessionShare = 4
-	// rowOverhead is added to the size of a row's values and header: its pointer, and alignment.
+	// rowOverhead is added to the size of a row's values and header: its line pointer, and alignment.
 	rowOverhead = 8
-	// bytesSetting is the setting in which a transaction that makes tables adds up what it writes.
+	// bytesSetting is the setting in which a transaction that creates tables counts the bytes that it writes.
 	bytesSetting = "dpwatch.hoisted_bytes"
 )
 
-// space counts the bytes that the hoisted tables of all sessions hold or may grow to.
+// space counts the bytes that the hoisted tables of all sessions hold or have reserved.
 type space struct {
 	mu    sync.Mutex // guards used
 	used  int64
 	limit int64
 }
 
-// reserve takes up to want bytes, but never more than half of what is free, so that several sessions can make
-// their tables at the same time; 0 = nothing to speak of is free. The caller gives back what it does not use.
+// reserve takes up to want bytes, but at most half of the free space, so that several sessions can create their tables at
+// the same time. It returns 0 if next to nothing is free. The caller returns the bytes that it does not use.
 func (s *space) reserve(want int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,15 +51,15 @@ func (s *space) release(n int64) {
 	s.used -= n
 }
 
-// held returns the bytes that are taken.
+// held returns the number of reserved bytes.
 func (s *space) held() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.used
 }
 
-// make makes the tables on a session, and returns what gives their space back when the session has ended. It writes no more
-// than the space that is reserved for them, and leaves nothing behind on an error.
+// make creates the tables on a session. The caller calls release, which returns their space, when the session has ended.
+// make writes no more than the reserved space and leaves nothing behind on an error.
 func (h *hoisted) make(ctx context.Context, conn *pgconn.PgConn) (release func(), err error) {
 	want := h.space.limit / sessionShare
 	if size := h.size.Load(); size > 0 { // with room to grow
@@ -73,7 +73,7 @@ func (h *hoisted) make(ctx context.Context, conn *pgconn.PgConn) (release func()
 	if err != nil {
 		h.space.release(quota)
 		if !conn.IsClosed() {
-			_, _ = conn.Exec(ctx, "ROLLBACK").ReadAll() // the session is closed next, which does the same
+			_, _ = conn.Exec(ctx, "ROLLBACK").ReadAll() // ignored: the session is closed next, which also rolls back
 		}
 		return nil, err
 	}
@@ -84,9 +84,10 @@ func (h *hoisted) make(ctx context.Context, conn *pgconn.PgConn) (release func()
 	return sync.OnceFunc(func() { h.space.release(kept) }), nil
 }
 
-// fill makes the tables in one transaction and returns their size.
+// fill creates the tables in one transaction and returns their size.
 func (h *hoisted) fill(ctx context.Context, conn *pgconn.PgConn, quota int64) (size int64, err error) {
-	// Where a scan begins must not depend on what others scan: it is the order in which numbers are added up.
+	// A scan must always start at the same block, whatever other sessions scan: it determines the order in which numbers
+	// are added.
 	if _, err := conn.Exec(ctx, "BEGIN READ WRITE; SET LOCAL synchronize_seqscans = off").ReadAll(); err != nil {
 		return 0, refusal("a transaction that may make temporary tables", err)
 	}
@@ -130,10 +131,11 @@ func (h *hoisted) fill(ctx context.Context, conn *pgconn.PgConn, quota int64) (s
 	return size, nil
 }
 
-// smallTable is what a table may take though a limit is lower: a few pages are the least that there is.
+// smallTable is the size up to which a table is allowed even if a limit is lower: a table takes at least a few pages.
 const smallTable = 64 << 10
 
-// tooMuch says that the tables would exceed a quota. With a quota below a session's share it may be tried again.
+// tooMuch returns the reason that the tables would exceed a quota. If the quota is below a session's share the decision can
+// be repeated.
 func (h *hoisted) tooMuch(quota int64) error {
 	return &unhoistable{
 		reason: fmt.Sprintf("the tables would hold more than the %.4g MB that a session has (audit.hoist_space)", float64(quota)/(1<<20)),
@@ -141,11 +143,11 @@ func (h *hoisted) tooMuch(quota int64) error {
 	}
 }
 
-// boundedTable returns the statement that makes the table of a piece, and fails as soon as the rows hold more than limit
-// bytes. The planner's estimate of a row's width may be wrong by any factor, so the server adds up the sizes of the rows as it
-// writes them, in a setting of the transaction, and chr(0) ends it with SQLSTATE 54000. (A window function could add up as
-// well, and would not keep the server from parallel plans; but it reads all rows ahead when some are larger than work_mem.)
-// OFFSET 0 keeps the piece a query of its own, which is planned as it stands, and the condition out of it.
+// boundedTable returns the statement that creates the table of a piece and fails as soon as the rows hold more than limit
+// bytes. The planner's estimate of a row's width may be wrong by any factor, so the server adds up the sizes of the rows as
+// it writes them, in a setting of the transaction, and chr(0) ends the statement with SQLSTATE 54000. (A window function
+// could add up as well and would allow parallel plans, but it reads all rows ahead when some are larger than work_mem.)
+// OFFSET 0 keeps the piece a subquery that is planned as it is, and keeps the condition out of it.
 func boundedTable(piece hoist.Piece, columns []pgconn.FieldDescription, limit int64) string {
 	inner, outer := make([]string, len(columns)), make([]string, len(columns))
 	for i, c := range columns {
@@ -163,7 +165,7 @@ func boundedTable(piece hoist.Piece, columns []pgconn.FieldDescription, limit in
 		piece.Name, strings.Join(outer, ", "), piece.Query, alias, bytesSetting, rowOverhead, limit)
 }
 
-// overflow reports whether an error is that of boundedTable, not one of the piece.
+// overflow reports whether an error comes from boundedTable and not from the piece.
 func overflow(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "54000" && pg.Routine == "chr"

@@ -11,18 +11,18 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// sums holds a checksum for the rows of each table, as the first session made them. Every session computes its tables anew, so
-// that a part that is not the same each time, since a function in it is declared IMMUTABLE or STABLE and is not, shows in the
-// next one. Rows are compared as a multiset, by their number and the sum of hashes of 64 bits of their text.
+// sums holds a checksum of the rows of each table as the first session created them. Every session computes its tables
+// again, so a part that is not deterministic, because a function in it is wrongly declared IMMUTABLE or STABLE, shows in
+// the next session. Rows are compared as a multiset: by their number and the sum of 64-bit hashes of their text.
 type sums struct {
 	mu    sync.Mutex // guards first
-	first []string   // by piece; nil = no session has made the tables yet
+	first []string   // by piece; nil = no session has created the tables yet
 }
 
-// compare computes the checksums of the tables of a session, within the transaction that made them, and compares them with those
-// of the first one. A difference is an *unhoistable with rows.
+// compare computes the checksums of a session's tables, in the transaction that created them, and compares them with those
+// of the first session. For a difference the error is an *unhoistable with rows set.
 func (h *hoisted) compare(ctx context.Context, conn *pgconn.PgConn) error {
-	// Numbers are to be compared to their last digit, whatever the client's session prints.
+	// Compare numbers to their last digit, whatever the client's setting is.
 	if _, err := conn.Exec(ctx, "SET LOCAL extra_float_digits = 3").ReadAll(); err != nil {
 		return refusal("the comparison of hoisted parts", err)
 	}
@@ -53,7 +53,7 @@ func (h *hoisted) compare(ctx context.Context, conn *pgconn.PgConn) error {
 	return nil
 }
 
-// worldOf returns the number of the world that a table's name begins with.
+// worldOf returns the number of the world from the name of a table.
 func worldOf(name string) string {
 	world, _, _ := strings.Cut(strings.TrimPrefix(name, hoistPrefix), "_")
 	if _, err := strconv.Atoi(world); err != nil {
@@ -62,8 +62,8 @@ func worldOf(name string) string {
 	return world
 }
 
-// hoistPrefix begins the names of all tables.
+// hoistPrefix begins the names of all hoisted tables.
 const hoistPrefix = "dpwatch_hoist_"
 
-// prefixOf begins the names of the tables of a world.
+// prefixOf returns the prefix of the table names of a world.
 func prefixOf(world int) string { return fmt.Sprintf("%s%d_", hoistPrefix, world) }

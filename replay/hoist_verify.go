@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Bounds of the samples that Verify takes: rounds, and time as long as they are more than verifyLeast.
+// Bounds of the samples of Verify: a number of rounds, and a time that holds above verifyLeast rounds.
 const (
 	verifyLeast = 4 * hoistSample
 	verifyMost  = hoistSample << 6
 	verifyTime  = 2 * time.Second
 )
 
-// Verify brings the comparison of hoisted and unmodified trials up to date: it is for the moment in which an audit would
-// report a violation. It makes the tables once more and compares their rows with those of every session before. Then it runs unmodified rounds, which are no evidence, and compares them with as many hoisted ones of this
-// moment and with as many of those given before, or fewer. The samples have 400, 800, ... up to 6400 rounds: as many as
-// are likely to take no longer than the audit's trials took, or 2 s, but 400 at least. Without hoisted rounds since
-// the last call it does nothing. A difference is a *DisagreementError; other errors are as those of Rounds. No loop over
-// Stream may be running.
+// Verify compares hoisted and unmodified trials before an audit reports a violation. It creates the tables once more and
+// compares their rows with those of all earlier sessions. Then it runs unmodified rounds, which are no evidence, and
+// compares them with as many new hoisted rounds and with as many (or fewer) of the hoisted rounds that are evidence. The
+// samples have 400, 800, ... up to 6400 rounds: as many as are likely to take no longer than the audit's trials took, or 2
+// s if that is longer, but at least 400. Without hoisted rounds since the last call it does nothing. A difference is a
+// *DisagreementError; other errors are as for Rounds. No loop over Stream may be active.
 func (r *Run) Verify(ctx context.Context) error {
 	if r.hoist == nil {
 		return nil
@@ -30,7 +30,7 @@ func (h *hoistRun) verify(ctx context.Context) error {
 	h.mu.Lock()
 	differ := h.differ
 	h.mu.Unlock()
-	if differ != nil { // the batch that was read ahead has shown it
+	if differ != nil { // found in the batch that was read ahead
 		return differ
 	}
 	if len(h.proof.spread) == 0 || h.counts.HoistedRounds == h.verified {
@@ -61,7 +61,7 @@ func (h *hoistRun) verify(ctx context.Context) error {
 	return nil
 }
 
-// again makes the tables once more, in a session of its own, and compares them with those that the evidence was gathered on.
+// again creates the tables once more, in a session of its own, and compares them with those that the evidence is based on.
 func (h *hoistRun) again(ctx context.Context) error {
 	conn, err := h.origin.player.connectLimited(ctx, h.origin.stmt)
 	if err != nil {
@@ -73,7 +73,7 @@ func (h *hoistRun) again(ctx context.Context) error {
 	switch {
 	case errors.As(err, &no) && no.rows != "":
 		return h.disagree(no.rows)
-	case errors.As(err, &no): // no space, say: what cannot be compared is left to the trials
+	case errors.As(err, &no): // no space, for example: the comparison of trials remains
 		return nil
 	case err != nil:
 		return err
@@ -82,7 +82,7 @@ func (h *hoistRun) again(ctx context.Context) error {
 	return nil
 }
 
-// fresh gives hoisted rounds that are no evidence; none where tables cannot be made any more.
+// fresh returns hoisted rounds that are no evidence, or none if tables can no longer be created.
 func (h *hoistRun) fresh(ctx context.Context, n int) ([]Round, error) {
 	if h.phase != hoistOn {
 		return nil, nil

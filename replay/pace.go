@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// Pace says when trials may run; package replay/throttle has one. It is used by several goroutines.
+// Pace decides when trials may run; package replay/throttle implements it. It must be safe for concurrent use.
 type Pace interface {
-	// Enter waits until one session may run trials, and returns how many of the n that it asks for. each is about how
-	// long a trial takes, 0 when that is not known. The error is ctx's.
+	// Enter waits until one session may run trials, and returns how many of the requested n it may run. each is the
+	// approximate time of a trial, 0 if unknown. The error is ctx's.
 	Enter(ctx context.Context, n int, each time.Duration) (int, error)
-	// Leave tells that these trials ran. slowdown is how long each took as a multiple of the least time that trials of
-	// the same query took before.
+	// Leave reports that these trials have run. slowdown is the mean time of a trial divided by the shortest mean time of
+	// earlier trials of the same query.
 	Leave(slowdown float64)
 }
 
-// maxBaselines bounds the queries whose least time is remembered.
+// maxBaselines bounds the number of queries whose shortest time is kept.
 const maxBaselines = 1000
 
-// baseline identifies a query among the least times, without keeping its text.
+// baseline returns the key of a query in Player.least; the text is not kept.
 func (p *Player) baseline(query string) uint64 { return maphash.String(p.seed, query) }
 
-// leastTime returns the least mean time of a trial of this query, 0 before the first.
+// leastTime returns the shortest mean time of a trial of this query, 0 before the first.
 func (p *Player) leastTime(query uint64) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.least[query]
 }
 
-// slowdown compares the mean time of a trial with the least seen of this query.
+// slowdown divides the mean time of a trial by the shortest one of this query.
 func (p *Player) slowdown(query uint64, mean time.Duration) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,24 +7,25 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// planning says whether a plan of a statement may be kept for many trials.
+// planning says whether a plan of a statement may be reused for many trials.
 type planning uint8
 
 const (
 	unknownPlanning planning = iota
-	// steadyPlanning: planning the statement again gives the same plan, so that keeping one changes no trial's law.
+	// steadyPlanning: planning the statement again gives the same plan, so reusing one does not change the distribution of
+	// a trial.
 	steadyPlanning
-	// freshPlanning: every trial is parsed and planned anew.
+	// freshPlanning: every trial is parsed and planned again.
 	freshPlanning
 )
 
-// planLooks is how often a statement is planned to see whether planning is steady. A function that is declared
-// IMMUTABLE and draws noise is called by the planner, and its result becomes a constant of the plan: a kept plan would
-// give one draw again and again. A draw of two equally likely values agrees with itself so often once in 128 times.
+// planLooks is how often a statement is planned to check whether planning is steady. The planner evaluates a function that
+// is declared IMMUTABLE even if it draws noise, and its result becomes a constant of the plan: a reused plan would repeat
+// one draw. A draw of two equally likely values is the same in all 8 plans with probability 1/128.
 const planLooks = 8
 
-// askPlanning plans the statement on D0 several times. A statement that cannot be planned is planned anew by every
-// trial, and what comes of it is the outcome.
+// askPlanning plans the statement on D0 several times. A statement that cannot be planned is planned again by every trial,
+// and the error is the outcome.
 func (r *Run) askPlanning(ctx context.Context, conn *pgconn.PgConn) (planning, error) {
 	var first []byte
 	for i := range planLooks {

@@ -18,55 +18,55 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// ApplicationName is how replays show in pg_stat_activity and in the server's log.
+// ApplicationName identifies replays in pg_stat_activity and in the server's log.
 const ApplicationName = "dpwatch-replay"
 
-// Options says where the copies are and how gently they are asked.
+// Options says where the copies are and sets the limits of replays.
 type Options struct {
 	DSN              string
-	SearchPath       []string      // where the engine's functions are, of statements without a path; tables are always schema-qualified
-	Public           []string      // schema.table: read in place, and no reason for a warning
-	StatementTimeout time.Duration // of a trial; what the product asks for itself has a minute at least
+	SearchPath       []string      // schemas of the engine's functions, for statements without a path; tables are always schema-qualified
+	Public           []string      // schema.table: read in place; the privilege to read them raises no warning
+	StatementTimeout time.Duration // of a trial; dpwatch's own queries have at least a minute
 	ConnectTimeout   time.Duration
 	MaxRows          int   // a larger result is the outcome TooLarge
 	MaxBytes         int64 // the same, in bytes of values
-	// SessionTrials is how many trials a session runs before it is replaced by a fresh one, so that what a
-	// query leaves behind in its session (setseed, say) does not reach every later trial; a session is kept longer
-	// where replacing it would take more than 2 % of the time. 0 means 200.
+	// SessionTrials is the number of trials after which a session is replaced by a new one, so that state that a query
+	// leaves in its session (setseed, for example) does not affect all later trials. A session is kept longer if replacing
+	// it would take more than 2 % of the time. 0 means 200.
 	SessionTrials int
 	Connections   int  // sessions of a Run; 0 means 2
-	Pace          Pace // nil = as fast as the server can
-	// Engines is for an engine beside the database: connection strings of its own port, through which trials go; the
-	// copies are still checked through DSN. None = trials go to DSN. One = it is asked for every world. Otherwise one for
-	// each world, in the order of Statement.Worlds.
+	Pace          Pace // nil = no limit
+	// Engines holds connection strings of an engine beside the database; trials go through the engine, and the copies are
+	// still checked through DSN. None = trials go to DSN. One = it runs the trials of all worlds. Otherwise one for each
+	// world, in the order of Statement.Worlds.
 	Engines []string
-	// HoistBytes is what hoisted tables may take on the server's disk, those of all sessions together; one session has a
-	// quarter of it at most. 0 means DefaultHoistBytes.
+	// HoistBytes bounds the disk space on the server of the hoisted tables of all sessions together; one session may use a
+	// quarter of it. 0 means DefaultHoistBytes.
 	HoistBytes int64
-	// Copies are the schemas of the worlds, D0 first. Where each world has an engine, each is seen to read its own before
-	// the first trial; nil = that is not looked at.
+	// Copies are the schemas of the worlds, D0 first. If each world has an engine, the Player verifies before the first
+	// trial that each engine reads its own copy; nil = not verified.
 	Copies   []string
-	Protocol Protocol          // of trials, hoisted ones apart
-	Warn     func(text string) // is told, once each, what an engine does not do; nil = nobody
+	Protocol Protocol          // of trials, except hoisted ones
+	Warn     func(text string) // called once for each warning about an engine; may be nil
 }
 
-// Player opens replays on one shadow database. It is safe for use by several goroutines.
+// Player runs replays on one shadow database. It is safe for concurrent use.
 type Player struct {
 	opt     Options
 	cfg     *pgconn.Config
-	engines []*pgconn.Config // by world, or one, or none
+	engines []*pgconn.Config // one for each world, one for all, or none
 
 	space   space         // of hoisted tables
-	proving chan struct{} // held while proveWorlds works; capacity 1
+	proving chan struct{} // held by proveWorlds; capacity 1
 	proved  atomic.Bool
 
 	mu    sync.Mutex               // guards least and told
-	told  map[string]bool          // warnings
-	least map[uint64]time.Duration // the least mean time of a trial, by baseline
+	told  map[string]bool          // warnings already sent
+	least map[uint64]time.Duration // shortest mean time of a trial, by baseline
 	seed  maphash.Seed
 }
 
-// New checks the options; it does not connect.
+// New checks the options. It does not connect.
 func New(opt Options) (*Player, error) {
 	cfg, err := pgconn.ParseConfig(opt.DSN)
 	if err != nil {
@@ -104,13 +104,13 @@ func New(opt Options) (*Player, error) {
 	return p, p.parseEngines()
 }
 
-// ownTime is how long the product's own questions may take at least: Options.StatementTimeout is for trials, and may be
-// far below what a catalog query takes on a busy server.
+// ownTime is the least statement_timeout of dpwatch's own queries: Options.StatementTimeout is for trials, and may be far
+// below the time of a catalog query on a busy server.
 const ownTime = time.Minute
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// connectLimited opens one session as connect does, for statements that StatementTimeout is meant for.
+// connectLimited opens a session like connect, with StatementTimeout for its statements.
 func (p *Player) connectLimited(ctx context.Context, s Statement) (*pgconn.PgConn, error) {
 	conn, err := p.connect(ctx, s)
 	if err != nil {
@@ -124,11 +124,10 @@ func (p *Player) connectLimited(ctx context.Context, s Statement) (*pgconn.PgCon
 	return conn, nil
 }
 
-// messageSlack is how much longer than a result may be the server's messages may be: a row that is too large is not read.
+// messageSlack is added to MaxBytes to bound one backend message. A larger row is not read.
 const messageSlack = 1 << 20
 
-// frontend reads the server's messages up to what a result may have: the length that a row announces is memory otherwise, a
-// gigabyte at most.
+// frontend bounds the length of the messages that it reads: the length that a row announces is allocated, up to a gigabyte.
 func (o Options) frontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
 	f := pgproto3.NewFrontend(r, w)
 	f.SetMaxBodyLen(int(min(max(o.MaxBytes, 0), 1<<29)) + messageSlack)
@@ -164,8 +163,8 @@ func (p *Player) connect(ctx context.Context, s Statement) (*pgconn.PgConn, erro
 	return conn, nil
 }
 
-// pinned reports whether a session setting of the client is not carried into a replay: it belongs to the
-// sandbox, or says nothing about results.
+// pinned reports whether a session setting of the client is not applied to a replay: the sandbox sets it, or it does not
+// affect results.
 func pinned(name string) bool {
 	switch name {
 	case "search_path", "role", "session_authorization", "application_name", "client_encoding",
@@ -181,7 +180,7 @@ func pinned(name string) bool {
 	return false
 }
 
-// connectError says what could not be reached; what is the shadow database or an engine.
+// connectError says which server, named by what, cannot be reached.
 func connectError(what string, cfg *pgconn.Config, err error) error {
 	database := cfg.Database
 	if database == "" {

@@ -12,44 +12,44 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// proofError is the probability, over a whole audit, that trials of one law are taken for trials of two.
+// proofError bounds the probability, over a whole audit, that a difference is reported between trials of one distribution.
 const proofError = 1e-6
 
 // proof compares hoisted and unmodified trials, world by world.
 //
-// Each trial gives one number per feature: the number of rows or the error, and for every column the sum of its values
-// and a sum weighted by the rows' keys, so that a shift between groups shows. Every feature is a function of one trial; two
-// samples of n independent trials of one law have a Kolmogorov-Smirnov distance above t with probability of at most e
-// exp(-n t²), for every n and every law, discrete ones too (Wei and Dudley 2012, Two-sample Dvoretzky-Kiefer-Wolfowitz
-// inequalities, theorem 1, equal sizes). The samples are compared when they have 100, 200, 400, ... trials; look k gets
-// 1/(k (k+1)) of half of proofError, shared among worlds and features. The other half is for verifications, which happen
-// when the evidence says so: a quarter for fresh samples of both kinds, as if verifications were looks; a quarter for a fresh
-// unmodified sample against hoisted trials that are evidence. Those were chosen by what they gave, in that the audit stopped
-// there: the bound holds at once for every number h of hoisted rounds, which gets 1/(h (h+1)), and for each of the
-// verifySizes sizes of the samples.
+// Each trial gives one number per feature: the number of rows or the error, and for every column the sum of its values and
+// a sum weighted by the rows' keys, so that a shift between groups shows. Every feature is a function of one trial. Two
+// samples of n independent trials of one distribution have a Kolmogorov-Smirnov distance above t with probability of at
+// most e exp(-n t²), for every n and every distribution, discrete ones too (Wei and Dudley 2012, Two-sample
+// Dvoretzky-Kiefer-Wolfowitz inequalities, theorem 1, equal sizes). The samples are compared when they have 100, 200, 400,
+// ... trials. Look k gets 1/(k (k+1)) of half of proofError, shared among worlds and features. The other half is for
+// verifications, which happen when the evidence suggests a violation: a quarter for fresh samples of both kinds, as if
+// verifications were looks; a quarter for a fresh unmodified sample against hoisted trials that are evidence. The latter
+// were selected by their values, because the audit stopped there: the bound holds at once for every number h of hoisted
+// rounds, which gets 1/(h (h+1)), and for each of the verifySizes sizes of the samples.
 type proof struct {
-	samples  [][2]sample // world, then unmodified or hoisted
+	samples  [][2]sample // by world, then unmodified or hoisted
 	spread   []sample    // of hoisted trials that are evidence, by world: every stride-th
 	stride   int
-	seen     int // rounds of which spread keeps some
+	seen     int // rounds of which spread keeps every stride-th
 	looks    int
 	verifies int
 	first    int // trials of the first look; 0 means hoistSample
 }
 
-// verifySizes is the number of sizes that samples of a verification can have.
+// verifySizes is the number of sizes that the samples of a verification can have.
 const verifySizes = 7
 
-// sample holds the features of trials, by feature. A trial without a feature has absent there.
+// sample holds the features of trials, by feature. A trial without a feature has the value absent.
 type sample struct {
 	trials   int
 	features [][]float64
 }
 
-// absent stands for a feature that a trial does not have: an error has no columns.
+// absent is the value of a feature that a trial does not have: an error has no columns.
 const absent = -math.MaxFloat64
 
-// add notes the outcomes of rounds. Hoisted ones that no comparison needs are passed over.
+// add records the outcomes of rounds. Hoisted rounds that no comparison needs are skipped.
 func (p *proof) add(rounds []Round, hoisted bool) {
 	side := 0
 	if hoisted {
@@ -67,7 +67,7 @@ func (p *proof) add(rounds []Round, hoisted bool) {
 	}
 }
 
-// next is the size of the samples at the next look.
+// next returns the size of the samples at the next look.
 func (p *proof) next() int { return cmp.Or(p.first, hoistSample) << min(p.looks, 30) }
 
 // due reports whether both samples have the size of the next look.
@@ -82,7 +82,7 @@ func (p *proof) due() bool {
 	return true
 }
 
-// look compares the samples and says in what they differ.
+// look compares the samples and names the feature in which they differ.
 func (p *proof) look() (what string, differ bool) {
 	n := p.next()
 	p.looks++
@@ -118,7 +118,7 @@ func (p *proof) given(rounds []Round) {
 }
 
 // verify compares fresh unmodified rounds, 100 times a power of two, with as many fresh hoisted ones, if there are any, and
-// with as many of the hoisted ones that are evidence, or the next smaller number of which so many were kept. evidence is the
+// with as many of the hoisted rounds that are evidence, or with the next smaller size if fewer were kept. evidence is the
 // number of hoisted rounds that are evidence.
 func (p *proof) verify(plain, hoisted []Round, evidence int) (what string, differ bool) {
 	p.verifies++
@@ -152,8 +152,8 @@ func (p *proof) verify(plain, hoisted []Round, evidence int) (what string, diffe
 	return "", false
 }
 
-// compare compares n trials of two samples of a world, and says in what they differ. Samples of one law differ with
-// probability of at most level.
+// compare compares n trials of two samples of a world and names the feature in which they differ. Samples of one
+// distribution differ with probability of at most level.
 func compare(a, b *sample, n, world int, level float64) (what string, differ bool) {
 	wide := max(len(a.features), len(b.features))
 	threshold := math.Sqrt((1 - math.Log(level/float64(wide))) / float64(n))
@@ -165,7 +165,7 @@ func compare(a, b *sample, n, world int, level float64) (what string, differ boo
 	return "", false
 }
 
-// forget lets the samples go.
+// forget releases the samples.
 func (p *proof) forget() { p.samples, p.spread = nil, nil }
 
 // thin drops every second trial.
@@ -240,7 +240,7 @@ func features(o *outcome.Outcome) []float64 {
 	return f
 }
 
-// rowKey is a number in [1, 2) for a row's discrete text values.
+// rowKey returns a number in [1, 2) for a row's discrete text values.
 func rowKey(columns []outcome.Column, row []outcome.Value) float64 {
 	text := ""
 	for c, v := range row {
@@ -251,7 +251,7 @@ func rowKey(columns []outcome.Column, row []outcome.Value) float64 {
 	return 1 + fraction(text)
 }
 
-// number makes one of any value: a text's is its hash, NULL's is one that nothing else has.
+// number maps any value to a number: a text to its hash, NULL to a number that no other value has.
 func number(v outcome.Value) float64 {
 	switch v.Kind {
 	case outcome.Number, outcome.Bool:

@@ -15,20 +15,20 @@ import (
 
 const closeTimeout = 2 * time.Second
 
-// reader turns the results of one session into outcomes. Outcomes share what they have in common: the description of
-// their columns, which nobody changes.
+// reader turns the results of one session into outcomes. Outcomes share the description of their columns, which is never
+// modified.
 type reader struct {
 	columns []outcome.Column
 	oids    []uint32
 
-	// of the result at hand
-	cells    []outcome.Value // row after row
+	// of the current result
+	cells    []outcome.Value // row by row
 	rows     int
 	bytes    int64
 	tooLarge bool
 }
 
-// read takes one result, in text format. Past the caps it reads on without keeping, and the outcome is TooLarge.
+// read reads one result, in text format. Past the limits it reads on without keeping rows, and the outcome is TooLarge.
 func (r *reader) read(result *pgconn.ResultReader, maxRows int, maxBytes int64) (outcome.Outcome, error) {
 	r.begin()
 	r.describe(result.FieldDescriptions())
@@ -46,7 +46,7 @@ func (r *reader) read(result *pgconn.ResultReader, maxRows int, maxBytes int64) 
 
 func (r *reader) begin() { r.cells, r.rows, r.bytes, r.tooLarge = r.cells[:0], 0, 0, false }
 
-// row takes one row, whose values it does not keep.
+// row decodes one row. It does not keep values.
 func (r *reader) row(values [][]byte, maxRows int, maxBytes int64) error {
 	if r.tooLarge {
 		return nil
@@ -63,7 +63,7 @@ func (r *reader) row(values [][]byte, maxRows int, maxBytes int64) error {
 	return nil
 }
 
-// end gives the outcome of the rows since begin.
+// end returns the outcome of the rows since begin.
 func (r *reader) end() outcome.Outcome {
 	if r.tooLarge {
 		r.cells = nil
@@ -81,7 +81,7 @@ func (r *reader) end() outcome.Outcome {
 	return o
 }
 
-// describe keeps the columns of the result before when they are the same.
+// describe reuses the columns of the previous result if they are the same.
 func (r *reader) describe(fields []pgconn.FieldDescription) {
 	same := r.columns != nil && len(fields) == len(r.columns)
 	for i := 0; same && i < len(fields); i++ {
@@ -97,7 +97,7 @@ func (r *reader) describe(fields []pgconn.FieldDescription) {
 	}
 }
 
-// describeMessage is describe for what the server sends itself.
+// describeMessage is describe for a RowDescription message.
 func (r *reader) describeMessage(fields []pgproto3.FieldDescription) {
 	same := r.columns != nil && len(fields) == len(r.columns)
 	for i := 0; same && i < len(fields); i++ {
@@ -122,7 +122,7 @@ func discrete(oid uint32) bool {
 	return true
 }
 
-// decode reads one value in text format: numbers as float64, booleans, NULL, and everything else as its text.
+// decode decodes one value in text format: numbers as float64, booleans, NULL, and everything else as its text.
 func decode(v []byte, oid uint32) outcome.Value {
 	if v == nil {
 		return outcome.Value{Kind: outcome.Null}

@@ -11,8 +11,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// Grants returns the statements that give the replay role what it needs and nothing else, for an administrator to run in the
-// shadow database: at the end the right that hoisting alone needs, and a limit for what replays spill to disk; schemas are those of D0 and of every neighbour.
+// Grants returns the statements that give the replay role exactly what it needs, for an administrator to run in the shadow
+// database. The last ones are the privilege that only hoisting needs, and a limit for temporary files. schemas are those of
+// D0 and of every neighbour.
 func (p *Player) Grants(schemas []string) []string {
 	role := ident.Quote(p.cfg.User)
 	copies := ident.List(schemas)
@@ -31,17 +32,17 @@ func (p *Player) Grants(schemas []string) []string {
 		ident.Quote(p.cfg.Database), role), p.spillLimit(role))
 }
 
-// spillLimit returns the statement that bounds what sorts and hashes of one session write to disk. Only a superuser may
-// set it; hoisted tables do not count there, they have a bound of their own.
+// spillLimit returns the statement that bounds the temporary files of sorts and hashes of one session. Only a superuser can
+// set it. Hoisted tables do not count there; they have a limit of their own.
 func (p *Player) spillLimit(role string) string {
 	return fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET temp_file_limit = '%dMB' /* as a superuser; bounds what sorts and hashes of a replay write to disk, per session */",
 		role, ident.Quote(p.cfg.Database), max(p.opt.HoistBytes/sessionShare>>20, 1))
 }
 
-// rightsQuery returns what a replay role should not have, one row each: what it is, and the statement that takes it away.
-// $1 is the schemas of the copies, that of D0 first, $2 those and the engine's, $3 the
-// public tables as schema.table, as arrays. A schema with the same relations as
-// D0 is taken for the copy of another neighbour, which is for this role to read. A superuser has everything: one row.
+// rightsQuery returns one row for each privilege that a replay role should not have: a description, and the statement that
+// revokes it. $1 is an array of the schemas of the copies, that of D0 first, $2 those and the engine's, $3 the public
+// tables as schema.table. A schema with the same relations as D0 is assumed to be the copy of another neighbour, which this
+// role may read. A superuser has everything: one row.
 const rightsQuery = `WITH me AS (SELECT * FROM pg_catalog.pg_roles WHERE rolname = current_user),
 	copies AS (SELECT c.oid, n.nspname, c.relname FROM pg_catalog.pg_class c
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -84,13 +85,14 @@ SELECT pg_catalog.format('may read %s table(s) outside the copies, %I.%I one of 
 	AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
 	HAVING count(*) > 0`
 
-// Excess is something that the replay role may do beyond reading the copies.
+// Excess is a privilege of the replay role beyond reading the copies.
 type Excess struct {
 	What string // "has BYPASSRLS"
-	Fix  string // the statement that takes it away
+	Fix  string // the statement that revokes it
 }
 
-// Excess returns everything that the replay role may do and should not; schemas are those of D0 and of every neighbour.
+// Excess returns all privileges that the replay role has and should not have; schemas are those of D0 and of every
+// neighbour.
 func (p *Player) Excess(ctx context.Context, schemas []string) ([]Excess, error) {
 	conn, err := p.connect(ctx, Statement{})
 	if err != nil {
@@ -112,7 +114,7 @@ func (p *Player) excess(ctx context.Context, conn *pgconn.PgConn, schemas []stri
 	return all, nil
 }
 
-// rights returns a warning for everything that the replay role could do and should not.
+// rights returns a warning for each Excess.
 func (p *Player) rights(ctx context.Context, conn *pgconn.PgConn, schemas []string) ([]string, error) {
 	all, err := p.excess(ctx, conn, schemas)
 	warnings := make([]string, len(all))
@@ -122,7 +124,7 @@ func (p *Player) rights(ctx context.Context, conn *pgconn.PgConn, schemas []stri
 	return warnings, err
 }
 
-// array writes names as a value of type text[].
+// array formats names as a value of type text[].
 func array(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {

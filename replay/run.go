@@ -19,34 +19,35 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// Statement is one query, ready for every world.
+// Statement is one query, rewritten for every world.
 type Statement struct {
-	// Worlds is the query's text on D0, on D1, and on every further neighbour: two at least.
+	// Worlds is the query's text on D0, on D1, and on every further neighbour; at least two.
 	Worlds   []string
 	Params   []capture.Param
 	Settings map[string]string // the client's session settings, by lower-case name
-	// SearchPath is the path under which types, operators and functions were judged, all of it; nil = Options.SearchPath.
+	// SearchPath is the complete path under which types, operators and functions were judged; nil = Options.SearchPath.
 	SearchPath []string
 	Simple     bool // the client sent a simple query; see Options.Protocol
-	// Named: the server kept the client's statement under a name, and may have had one plan for all parameters. Replays of
-	// another with parameters are planned for these each time.
+	// Named reports that the client's statement had a name, so that the server may have used one generic plan for all
+	// parameters. Replays of an unnamed statement with parameters are planned for these parameters each time.
 	Named bool
-	// Hoist lets trials run on what all of them would compute alike; nil = every trial runs the whole query.
+	// Hoist lets trials reuse the part that is the same in all of them; nil = every trial runs the whole query.
 	Hoist *Hoisting
-	// Separate runs every trial in a session of its own, whole; nil = sessions run many trials. Hoist is not used then.
+	// Separate runs every trial in a session of its own, whole; nil = sessions run many trials. With Separate, Hoist is
+	// ignored.
 	Separate *Separation
 
-	// setup prepares every session, and returns what is called when that has ended; nil = none.
+	// setup prepares every session and returns a function to be called when the session has ended; nil = none.
 	setup    func(context.Context, *pgconn.PgConn) (release func(), err error)
 	together bool // trials may share an implicit transaction
 }
 
-// Round is one fresh trial on each world, in the order of Statement.Worlds: all neighbours are compared with the
-// same trial on D0.
+// Round is one new trial on each world, in the order of Statement.Worlds: all neighbours are compared with the same trial
+// on D0.
 type Round []outcome.Outcome
 
-// Run is a replay in progress: sessions each of which runs trials of every world in random order, so that
-// neither the session nor the moment tells the worlds apart. Not safe for use by several goroutines.
+// Run is a replay in progress. Each of its sessions runs trials of every world in random order, so that neither the session
+// nor the time distinguishes the worlds. Not safe for concurrent use.
 type Run struct {
 	player   *Player
 	stmt     Statement
@@ -61,10 +62,10 @@ type Run struct {
 	halt     *atomic.Bool
 }
 
-// errHalted is what Rounds returns when Stream has ended meanwhile. The sessions stay as they are.
+// errHalted is returned by Rounds if Stream has ended meanwhile. The sessions stay usable.
 var errHalted = errors.New("replay: the stream has ended")
 
-// Start prepares a replay. seed decides the order of the worlds. Sessions are opened when they are needed.
+// Start prepares a replay. seed determines the order of the worlds. Sessions are opened when they are needed.
 func (p *Player) Start(s Statement, seed uint64) (*Run, error) {
 	if len(s.Worlds) < 2 {
 		return nil, errors.New("replay: a statement needs its text on D0 and on a neighbour at least")
@@ -94,14 +95,14 @@ func (p *Player) Start(s Statement, seed uint64) (*Run, error) {
 		r.oids = append(r.oids, param.OID)
 		r.format = append(r.format, param.Format)
 	}
-	if s.Hoist != nil && s.Separate == nil && len(p.opt.Engines) == 0 { // an engine beside the database knows no temporary tables
+	if s.Hoist != nil && s.Separate == nil && len(p.opt.Engines) == 0 { // an engine beside the database has no temporary tables
 		r.hoist = r.hoisting()
 	}
 	return r, nil
 }
 
-// Rounds runs n fresh trials on each world. On an error nothing of the batch is returned and the sessions are
-// closed; the next call opens new ones. See Transient, SetupError and DisagreementError.
+// Rounds runs n new trials on each world. On an error it returns nothing of the batch and closes the sessions; the next
+// call opens new ones. See Transient, SetupError and DisagreementError.
 func (r *Run) Rounds(ctx context.Context, n int) ([]Round, error) {
 	if r.stmt.Separate != nil {
 		return r.separately(ctx, n)
@@ -144,19 +145,20 @@ func (r *Run) Rounds(ctx context.Context, n int) ([]Round, error) {
 	return rounds, r.version(rounds)
 }
 
-// How long a batch of Stream should take, and how many rounds it has at most: between two batches the sessions wait
-// for each other.
+// The time that a batch of Stream should take, and its maximal number of rounds: between two batches the sessions wait for
+// each other.
 const (
 	batchTime = 50 * time.Millisecond
 	maxBatch  = 1000
-	// maxBatchBytes is about what the results of a batch may take in memory: while it is looked at, the next one runs.
+	// maxBatchBytes is the approximate limit for the memory of a batch's results. The next batch runs while one is
+	// processed.
 	maxBatchBytes = 8 << 20
-	// haltTime is how long the end of Stream waits for trials that are on their way, so that their sessions can be used
-	// again.
+	// haltTime bounds how long the end of Stream waits for trials in flight, so that their sessions can be reused.
 	haltTime = 200 * time.Millisecond
 )
 
-// nextBatch returns how many rounds come after a batch of n that took so long and whose results have so many bytes.
+// nextBatch returns the number of rounds after a batch of n rounds that took the given time and whose results have the
+// given bytes.
 func nextBatch(n int, took time.Duration, bytes int) int {
 	if took < batchTime/2 && n <= maxBatch/2 {
 		n, bytes = 2*n, 2*bytes
@@ -167,7 +169,7 @@ func nextBatch(n int, took time.Duration, bytes int) int {
 	return n
 }
 
-// sizeOf returns about how many bytes of memory the outcomes hold.
+// sizeOf returns the approximate memory of the outcomes in bytes.
 func sizeOf(rounds []Round) int {
 	n := 0
 	for _, round := range rounds {
@@ -178,8 +180,8 @@ func sizeOf(rounds []Round) int {
 	return n
 }
 
-// Stream gives batches of n rounds, more of a quick query and fewer of one with large results, until the loop ends, ctx does, or an error was given.
-// While a batch is looked at the next one runs already, so that the server does not wait.
+// Stream yields batches of n rounds, more for a quick query and fewer for large results, until the loop ends, ctx is done,
+// or an error was yielded. The next batch runs while one is processed, so that the server does not wait.
 func (r *Run) Stream(ctx context.Context, n int) iter.Seq2[Batch, error] {
 	return func(yield func(Batch, error) bool) {
 		ctx, stop := context.WithCancel(ctx)
@@ -235,13 +237,13 @@ func (r *Run) Stream(ctx context.Context, n int) iter.Seq2[Batch, error] {
 	}
 }
 
-// Batch is what Stream gives.
+// Batch is an element of Stream.
 type Batch struct {
 	Rounds []Round
 	Took   time.Duration
 }
 
-// Close ends the sessions. The Run may be used again.
+// Close closes the sessions. The Run may be used again.
 func (r *Run) Close() {
 	if r.hoist != nil {
 		r.hoist.close()
@@ -252,8 +254,8 @@ func (r *Run) Close() {
 	}
 }
 
-// Rest closes the sessions that cost little to open again, and reports whether others are left: those with the tables of a
-// hoisted query. A Run that rests may be used again.
+// Rest closes the sessions that are cheap to open again, and reports whether others are left: those with the tables of a
+// hoisted query. The Run may be used again.
 func (r *Run) Rest() bool {
 	if r.hoist == nil || !r.hoist.rest.alive() {
 		r.Close()
@@ -263,30 +265,30 @@ func (r *Run) Rest() bool {
 	return true
 }
 
-// alive reports whether there is a session.
+// alive reports whether a session is open.
 func (r *Run) alive() bool {
 	return r != nil && slices.ContainsFunc(r.sessions, func(s *session) bool { return s != nil && !s.conn.IsClosed() })
 }
 
-// trial is one execution and where its outcome goes.
+// trial is one execution and the destination of its outcome.
 type trial struct {
 	world int
 	into  *outcome.Outcome
 }
 
-// queue is the trials of one batch, round after round, the worlds of each in random order. Sessions take from its front,
-// so that none waits for a slower one; which of them gets a trial does not depend on its world.
+// queue holds the trials of one batch, round by round, the worlds of each round in random order. Sessions take from its
+// front, so that none waits for a slower one. The world of a trial does not affect which session runs it.
 type queue struct {
 	mu       sync.Mutex // guards trials
 	trials   []trial
 	sessions int
 }
 
-// pipelineTime is about how long the trials take that are sent at once.
+// pipelineTime is the approximate time of the trials that are sent at once.
 const pipelineTime = 10 * time.Millisecond
 
-// share returns how many trials a session should take next when one takes about each (0 = not known): fewer towards the
-// end, so that all sessions end together.
+// share returns how many trials a session should take next if one takes about each (0 = unknown): fewer towards the end, so
+// that all sessions end together.
 func (q *queue) share(each time.Duration) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -306,7 +308,7 @@ func (q *queue) take(n int) []trial {
 	return taken
 }
 
-// play runs trials of the queue on one session, as many at a time as the pace allows.
+// play runs trials of the queue on one session, as many at a time as the Pace allows.
 func (r *Run) play(ctx context.Context, s *session, q *queue) error {
 	pace, query := r.player.opt.Pace, r.player.baseline(r.stmt.Worlds[0])
 	for {
@@ -324,7 +326,7 @@ func (r *Run) play(ctx context.Context, s *session, q *queue) error {
 		trials := q.take(n)
 		slowdown := 1.0
 		var err error
-		if len(trials) > 0 { // else others took the last ones meanwhile
+		if len(trials) > 0 { // else other sessions took the last ones
 			began := time.Now()
 			err = r.pipeline(ctx, s, trials)
 			took := time.Since(began)

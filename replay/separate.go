@@ -11,14 +11,15 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// Separation is how the trials of a Statement are kept apart from each other.
+// Separation configures how the trials of a Statement are isolated from each other.
 type Separation struct {
-	// VaryText puts a comment with a random number in front of each trial's statement, so that a cache of results does not know it.
+	// VaryText puts a comment with a random number before each trial's statement, which defeats a cache of results.
 	VaryText bool
-	Skip     []bool // worlds that are not played, by their index: their outcomes are zero; nil = none
+	Skip     []bool // worlds that are skipped, by index: their outcomes are zero; nil = none
 }
 
-// The mean of the gaps between separate trials is a part of the time that the trial before took with its session, and bounded.
+// The mean gap between separate trials is 1/gapPart of the time that the previous trial took with its session, at most of
+// longestGap.
 const (
 	gapPart    = 4
 	longestGap = 20 * time.Millisecond
@@ -27,12 +28,12 @@ const (
 // separate is one trial in a session of its own.
 type separate struct {
 	trial
-	gap     float64 // before it, of the mean gap
+	gap     float64 // before it, in units of the mean gap
 	comment uint64
 }
 
-// separately runs n trials on each world, each in a session of its own that is closed afterwards: no two trials, of one world or
-// of two, have a session in common. All trials of the call come in random order, with random gaps.
+// separately runs n trials on each world, each in a session of its own that is closed afterwards. All trials of the call
+// run in random order, with random gaps.
 func (r *Run) separately(ctx context.Context, n int) ([]Round, error) {
 	if err := r.proveWorlds(ctx); err != nil {
 		return nil, err
@@ -74,8 +75,8 @@ func (r *Run) separately(ctx context.Context, n int) ([]Round, error) {
 	return rounds, r.version(rounds)
 }
 
-// separated returns the trials of rounds in random order. The trials of one world fill the rounds in the order in which they run, so
-// that what depends on the trial before it shows.
+// separated returns the trials of rounds in random order. The trials of one world fill the rounds in the order in which
+// they run, so that a dependence on the previous trial shows.
 func (r *Run) separated(rounds []Round) []separate {
 	worlds := len(r.stmt.Worlds)
 	order := make([]int, 0, len(rounds)*worlds)
@@ -96,7 +97,8 @@ func (r *Run) separated(rounds []Round) []separate {
 	return trials
 }
 
-// playSeparate waits for a gap and runs one trial. before is how long the trial before it took on this connection, with its session.
+// playSeparate waits for a gap and runs one trial. before is the time of the previous trial on this connection, with its
+// session.
 func (r *Run) playSeparate(ctx context.Context, t *separate, before time.Duration) (took time.Duration, err error) {
 	gap := time.NewTimer(time.Duration(t.gap * float64(min(before/gapPart, longestGap))))
 	defer gap.Stop()
@@ -124,7 +126,7 @@ func (r *Run) playSeparate(ctx context.Context, t *separate, before time.Duratio
 	return time.Since(began), err
 }
 
-// inOwnSession runs a trial in a session that nothing used before, and closes it.
+// inOwnSession runs a trial in a new session and closes it.
 func (r *Run) inOwnSession(ctx context.Context, t *separate) (ran time.Duration, err error) {
 	one := *r
 	one.planning = freshPlanning

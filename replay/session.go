@@ -12,24 +12,25 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// session is one connection with the client's settings and, where plans may be kept, the statement of every world.
+// session is one connection with the client's settings and, if plans may be reused, the prepared statement of every world.
 type session struct {
 	conn     *pgconn.PgConn
 	ports    []*pgconn.PgConn               // of the engines beside the database, conn among them; none = trials go to the database
-	prepared []*pgconn.StatementDescription // by world; nil where every trial is parsed and planned anew
+	prepared []*pgconn.StatementDescription // by world; nil if every trial is parsed and planned again
 	reader   reader
-	used     int           // trials
-	share    int           // trials that share a Sync, where they may
-	cost     time.Duration // what opening it took
-	busy     time.Duration // what its trials took
-	release  func()        // what close calls; nil = nothing
+	used     int           // trials that have run
+	share    int           // trials that share a Sync, if allowed
+	cost     time.Duration // time to open it
+	busy     time.Duration // time of its trials
+	release  func()        // called by close; nil = nothing
 }
 
-// renewShare bounds what fresh sessions cost: a session runs trials for so many times what opening it took, at least.
+// renewShare bounds the cost of new sessions: a session runs trials for at least renewShare times the time that opening it
+// took.
 const renewShare = 50
 
-// worn reports whether a session has run its share of trials: Options.SessionTrials, and more of a query that is so
-// quick that opening sessions would take more than a fiftieth of the time.
+// worn reports whether a session has run its share of trials: Options.SessionTrials, and more if the query is so quick that
+// opening sessions would take more than a fiftieth of the time.
 func (s *session) worn(trials int) bool {
 	return s.used >= trials && s.busy >= renewShare*s.cost
 }
@@ -44,14 +45,14 @@ func (s *session) close() {
 		_ = s.conn.Close(ctx)
 	}
 	for _, port := range s.ports {
-		_ = port.Close(ctx) // once more is no harm
+		_ = port.Close(ctx) // may be closed already; harmless
 	}
 	if s.release != nil {
-		s.release() // once more is no harm
+		s.release() // may have been called already; harmless
 	}
 }
 
-// open replaces the sessions that are missing, dead or worn.
+// open replaces sessions that are missing, closed or worn.
 func (r *Run) open(ctx context.Context) error {
 	var missing []int
 	for i, s := range r.sessions {
@@ -62,7 +63,7 @@ func (r *Run) open(ctx context.Context) error {
 		r.sessions[i] = nil
 		missing = append(missing, i)
 	}
-	if len(missing) > 0 && r.planning == unknownPlanning { // the first one finds out for all
+	if len(missing) > 0 && r.planning == unknownPlanning { // the first session decides for all
 		s, err := r.session(ctx)
 		if err != nil {
 			return err
@@ -83,7 +84,7 @@ func (r *Run) open(ctx context.Context) error {
 	return nil
 }
 
-// session opens one session and prepares what is to be prepared on it.
+// session opens one session and prepares its statements.
 func (r *Run) session(ctx context.Context) (*session, error) {
 	if len(r.player.engines) > 0 {
 		return r.engineSession(ctx)
@@ -106,7 +107,7 @@ func (r *Run) session(ctx context.Context) (*session, error) {
 			s.close()
 			return nil, err
 		}
-		began = time.Now().Add(-setup) // asking was for the whole run
+		began = time.Now().Add(-setup) // the check of planning is for the whole run
 	}
 	if r.planning == steadyPlanning {
 		for i, sql := range r.stmt.Worlds {
@@ -116,7 +117,7 @@ func (r *Run) session(ctx context.Context) (*session, error) {
 				if _, fault := classify(err); fault != nil {
 					return nil, fault
 				}
-				// A statement that is wrong in one world alone is an outcome, trial by trial.
+				// A statement that fails in only one world is an outcome, trial by trial.
 				r.planning = freshPlanning
 				return r.session(ctx)
 			}
@@ -127,17 +128,18 @@ func (r *Run) session(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// syncTrials is how many trials share a Sync, and so an implicit transaction, where that changes no trial's law.
+// syncTrials is the number of trials that share a Sync, and so an implicit transaction, if that changes no trial's
+// distribution.
 const syncTrials = 64
 
-// pipeline sends trials on one session. Behind each is a Sync: one implicit transaction a trial, and an error ends only its
-// own. Where Statement.together allows, several trials share a Sync; the server then skips what comes after an error up to
-// the Sync, and what it skipped is sent again, so that every trial is executed once, whatever came of the others.
+// pipeline sends trials on one session. A Sync follows each: one implicit transaction per trial, and an error ends only its
+// own. If Statement.together is set, several trials share a Sync. After an error the server skips everything up to the
+// Sync; skipped trials are sent again, so that every trial is executed once, whatever the outcome of the others.
 func (r *Run) pipeline(ctx context.Context, s *session, trials []trial) error {
 	if len(s.ports) > 0 {
 		return r.knock(ctx, s, trials)
 	}
-	if s.conn.IsClosed() { // by the last trial before
+	if s.conn.IsClosed() { // by the trial before
 		if err := r.reopen(ctx, s); err != nil {
 			return err
 		}
@@ -155,7 +157,7 @@ func (r *Run) pipeline(ctx context.Context, s *session, trials []trial) error {
 		if err != nil {
 			return err
 		}
-		if len(skipped) > 0 { // where errors are usual, sharing costs more than it saves
+		if len(skipped) > 0 { // when errors are frequent, sharing costs more than it saves
 			s.share = max(1, s.share/2)
 		}
 		trials = skipped
@@ -168,7 +170,7 @@ func (r *Run) pipeline(ctx context.Context, s *session, trials []trial) error {
 	return nil
 }
 
-// reopen puts a fresh session in the place of one that a row ended which was too large to be read.
+// reopen replaces a session that was closed because of a row too large to be read.
 func (r *Run) reopen(ctx context.Context, s *session) error {
 	s.close()
 	fresh, err := r.session(ctx)
@@ -180,7 +182,7 @@ func (r *Run) reopen(ctx context.Context, s *session) error {
 	return nil
 }
 
-// pipelined sends trials once, share of them behind each Sync, and returns those that the server skipped.
+// pipelined sends trials once, share of them before each Sync, and returns those that the server skipped.
 func (r *Run) pipelined(ctx context.Context, s *session, trials []trial, share int) (skipped []trial, err error) {
 	pipeline := s.conn.StartPipeline(ctx)
 	for i, t := range trials {
@@ -209,7 +211,7 @@ func (r *Run) pipelined(ctx context.Context, s *session, trials []trial, share i
 				break
 			}
 		}
-		if s.conn.IsClosed() { // by a row that was too large to be read
+		if s.conn.IsClosed() { // by a row too large to be read
 			return append(skipped, trials...), nil
 		}
 		sync, err := pipeline.GetResults()
@@ -226,7 +228,7 @@ func (r *Run) pipelined(ctx context.Context, s *session, trials []trial, share i
 	return skipped, nil
 }
 
-// result reads what came of one trial. refused: the server answered with an error.
+// result reads the outcome of one trial. refused reports that the server answered with an error.
 func (r *Run) result(pipeline *pgconn.Pipeline, s *session) (o outcome.Outcome, refused bool, err error) {
 	result, err := pipeline.GetResults()
 	if err == nil {

@@ -11,10 +11,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// Protocol says which sub-protocol carries trials (manual, chapter 55.2).
+// Protocol selects the sub-protocol of trials (PostgreSQL manual, section 55.2).
 type Protocol string
 
-// The protocols.
 const (
 	Captured Protocol = "captured" // as the client sent the query; "" means the same
 	Extended Protocol = "extended" // Parse, Bind, Execute
@@ -32,19 +31,19 @@ func (p *Player) simple(s Statement) bool {
 	return s.Simple
 }
 
-// simpleWindow bounds the bytes of queries that are on their way unanswered, if there are several: no socket's buffers
-// are smaller than that, so that server and client never wait for each other to read.
+// simpleWindow bounds the bytes of queries in flight, if there are several: socket buffers are never smaller, so that
+// server and client cannot deadlock on writes.
 const simpleWindow = 16 << 10
 
-// simply runs trials as simple queries: each is parsed and planned anew, in a transaction of its own. The server gets the
-// next ones before it has answered the last.
+// simply runs trials as simple queries: each is parsed and planned again, in a transaction of its own. Queries are sent
+// before the server has answered the previous ones.
 func (r *Run) simply(ctx context.Context, s *session, trials []trial) error {
 	s.used += len(trials)
 	for {
 		conn := s.conn
 		unwatch := context.AfterFunc(ctx, func() { _ = conn.Conn().SetDeadline(time.Unix(1, 0)) })
 		left, err := r.simpleTrials(s, trials)
-		if !unwatch() { // the session is of no more use, and what runs on it is ended
+		if !unwatch() { // the session cannot be reused; cancel what runs on it
 			late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 			defer cancel()
 			_ = conn.CancelRequest(late)
@@ -60,7 +59,7 @@ func (r *Run) simply(ctx context.Context, s *session, trials []trial) error {
 	}
 }
 
-// simpleTrials runs trials and returns those that are left where a row ended the session that was too large to be read.
+// simpleTrials runs trials and returns the remaining ones if a row too large to be read ended the session.
 func (r *Run) simpleTrials(s *session, trials []trial) (left []trial, err error) {
 	front := s.conn.Frontend()
 	sent, flying := 0, 0
@@ -87,7 +86,7 @@ func (r *Run) simpleTrials(s *session, trials []trial) (left []trial, err error)
 	return nil, nil
 }
 
-// simpleResult reads what came of one simple query, up to the server's word that it is ready.
+// simpleResult reads the outcome of one simple query, up to ReadyForQuery.
 func (r *Run) simpleResult(s *session) (o outcome.Outcome, err error) {
 	var state string
 	s.reader.begin()

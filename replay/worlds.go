@@ -12,31 +12,31 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// A session of the server tells its counts of scans when it becomes idle and the last time is a second ago (pgstat.c,
+// A server session reports its scan counts when it becomes idle and its last report is at least a second old (pgstat.c,
 // PGSTAT_MIN_INTERVAL), when it ends, or when it was idle for ten seconds. An engine that keeps its sessions at the source
-// would so be waited for all that time; a further trial a second later makes them tell what they have kept. An engine
-// that has told nothing after so many further trials tells nothing at all. It is their number that counts: on a busy machine
-// all of it takes longer.
+// would delay the report for that time, so a further trial a second later triggers it. An engine without a report after
+// furtherTrials such trials never reports. The number of trials counts and not the time, because everything takes longer on
+// a busy machine.
 const (
 	scanInterval  = 1100 * time.Millisecond
 	furtherTrials = 4
 )
 
-// scanQuery counts how often the tables of schemas were read, by schema. Views, which are not counted, are not there.
+// scanQuery counts the scans of the tables of schemas, by schema. Views have no counts and are not included.
 const scanQuery = `SELECT schemaname, pg_catalog.sum(coalesce(seq_scan, 0) + coalesce(idx_scan, 0))::int8
 	FROM pg_catalog.pg_stat_all_tables WHERE schemaname = ANY ($1::text[]) GROUP BY 1`
 
-// proveWorlds finds out once, before the first trial counts, whether each engine of a world of its own reads the copy of
-// that world: a few trials go through it, alone, and the server's counters tell which schema's tables were read. An
-// engine that reads another copy is a SetupError. Where the counters tell nothing (an engine that remembers its data, a
-// copy that is made of views, a source elsewhere), that is told as a warning.
+// proveWorlds verifies once, before the first trial counts, that each engine reads the copy of its own world, if each world
+// has an engine: a few trials run through it alone, and the server's counters show which schema's tables were read. An
+// engine that reads another copy is a SetupError. If the counters show nothing (an engine that caches its data, a copy made
+// of views, a source elsewhere), that is a warning.
 func (r *Run) proveWorlds(ctx context.Context) error {
 	p := r.player
 	if p.proved.Load() || len(p.engines) < 2 || len(p.opt.Copies) != len(p.engines) {
 		return nil
 	}
 	select {
-	case p.proving <- struct{}{}: // trials of other Runs wait: they would count as well
+	case p.proving <- struct{}{}: // trials of other Runs wait: they would be counted as well
 		defer func() { <-p.proving }()
 	case <-ctx.Done():
 		return ctx.Err()
@@ -56,7 +56,7 @@ func (r *Run) proveWorlds(ctx context.Context) error {
 			return err
 		case !known || len(read) == 0:
 			p.tell(fmt.Sprintf("whether the engine at %s:%d reads the copy in schema %s cannot be seen: make sure that its source finds the tables there", p.engines[i].Host, p.engines[i].Port, schema))
-			if known { // the others would have to be waited for as well
+			if known { // the others would take the same time
 				p.proved.Store(true)
 				return nil
 			}
@@ -71,12 +71,13 @@ func (r *Run) proveWorlds(ctx context.Context) error {
 	return nil
 }
 
-// proofTrials is how many trials go through an engine to see what it reads: every table that they read is scanned so often
-// at least, and what others scan meanwhile, or have scanned and the server tells late, is taken for chance below that.
+// proofTrials is the number of trials that go through an engine to see what it reads: every table that they read is scanned
+// at least as often. A smaller number of scans may come from other sessions, or from a delayed report, and is ignored.
 const proofTrials = 8
 
 // whatReads sends trials through the engine of a world and returns the schemas whose tables were read proofTrials times
-// meanwhile; it ends as soon as the world's own was. known = its own is counted at all.
+// meanwhile; it returns as soon as the world's own schema is among them. known reports whether the own schema has counts at
+// all.
 func (r *Run) whatReads(ctx context.Context, conn *pgconn.PgConn, world int) (read map[string]bool, known bool, err error) {
 	own := r.player.opt.Copies[world]
 	before, err := r.scans(ctx, conn)
@@ -95,7 +96,7 @@ func (r *Run) whatReads(ctx context.Context, conn *pgconn.PgConn, world int) (re
 			break
 		}
 	}
-	_ = port.Close(ctx) // tells the counts at once, where the engine ends its session at the source with it
+	_ = port.Close(ctx) // if the engine then ends its session at the source, the counts are reported at once
 	if err != nil {
 		return nil, true, err
 	}
@@ -127,7 +128,7 @@ func (r *Run) whatReads(ctx context.Context, conn *pgconn.PgConn, world int) (re
 	}
 }
 
-// readSince are the schemas whose tables were read proofTrials times since their scans were counted.
+// readSince returns the schemas whose tables were read proofTrials times since their scans were counted.
 func (r *Run) readSince(ctx context.Context, conn *pgconn.PgConn, before map[string]int64) (map[string]bool, error) {
 	after, err := r.scans(ctx, conn)
 	if err != nil {

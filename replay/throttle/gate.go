@@ -1,8 +1,8 @@
-// Package throttle decides when replays may run, so that the shadow database is asked no harder than its operator wants.
+// Package throttle throttles replays to the load on the shadow database that its operator allows.
 //
-// It owns a Gate, which every session passes before it runs trials: a rate, a number of sessions that shrinks when
-// trials become slower, hours of the day, a guard on the database's load, and a switch. It knows neither queries nor
-// results. In: what an operator allows. Out: when, and how many.
+// It owns a Gate, which every session passes before it runs trials: a rate, a number of sessions that shrinks when trials
+// become slower, hours of the day, a guard on the database's load, and a pause switch. It has no information about queries
+// or results. In: the limits of an operator. Out: when trials may run, and how many.
 package throttle
 
 import (
@@ -12,17 +12,18 @@ import (
 	"time"
 )
 
-// Options says how gently. The zero Options are as fast as the server can.
+// Options sets the limits. The zero Options set none.
 type Options struct {
-	Rate     float64 // trials a second, all sessions together; 0 = no limit
-	Sessions int     // at work at a time; 0 = no limit
-	// Share is the part of the time in which a single session works, where it is above 0 and below 1; then Sessions does not count.
+	Rate     float64 // trials per second, all sessions together; 0 = no limit
+	Sessions int     // that run trials at the same time; 0 = no limit
+	// Share is the part of the time in which a single session runs trials, if it is above 0 and below 1; Sessions is then
+	// ignored.
 	Share float64
-	// Default says which limits hold and why, for the status, where the operator set none.
+	// Default describes, for the status, the limits that hold because the operator set none, and the reason.
 	Default string
-	// Slowdown is how many times slower than their best trials may become before fewer sessions work: half of them
-	// after a second in which the mean was above it, one more after a second in which it was not. Below one session
-	// the last one rests between its trials. 0 = not watched; it needs Sessions.
+	// Slowdown is the allowed ratio of the time of trials to their shortest time. After a second in which the mean ratio
+	// was above it, the number of sessions is halved; after a second in which it was not, one session is added. Below one
+	// session, the last one pauses between its trials. 0 = not watched; it needs Sessions.
 	Slowdown float64
 	Windows  []Window // when replays may run; none = always
 	Guard    Guard
@@ -30,17 +31,17 @@ type Options struct {
 }
 
 const (
-	// lookEvery is how long slowness is watched before the number of sessions changes.
+	// lookEvery is how long slowness is measured before the number of sessions changes.
 	lookEvery = time.Second
-	// leastLimit is the share of the time for which a lone session works when trials stay slow.
+	// leastLimit is the share of the time in which a single session runs while trials stay slow.
 	leastLimit = 1.0 / 16
-	// grant is for how long about a session may run without asking again: so soon a pause takes effect.
+	// grant is the approximate time that a session may run without asking again, and so the delay of a pause.
 	grant = 100 * time.Millisecond
-	// windowLook is how often the clock is looked at outside the windows.
+	// windowLook is the interval of checking the clock outside the windows.
 	windowLook = 10 * time.Second
 )
 
-// Gate lets trials through. It is safe for use by several goroutines.
+// Gate lets trials through. It is safe for concurrent use.
 type Gate struct {
 	opt Options
 
@@ -48,33 +49,33 @@ type Gate struct {
 	changed  chan struct{}
 	paused   bool
 	load     string // why the guard holds replays; "" = it does not
-	measured *Load  // what the guard measured last
+	measured *Load  // last measurement of the guard
 	warning  string // about the guard
 	active   int
 	limit    float64
 	next     time.Time // when the rate allows the next trial
-	rest     time.Time // until then a lone session rests
-	entered  time.Time // when a session entered last
-	look     time.Time // when slowness is judged next
+	rest     time.Time // until then a single session pauses
+	entered  time.Time // when a session last entered
+	look     time.Time // when slowness is evaluated next
 	slowness float64   // sum since the last look
 	leaves   int
 }
 
-// State is what a Gate does now.
+// State is the present state of a Gate.
 type State struct {
 	Paused bool `json:"paused"`
-	// Held is why no trial may begin: paused, the hour, or the load; empty = they may.
+	// Held is why no trial may begin: paused, outside the hours, or load; empty = trials may begin.
 	Held     string `json:"held,omitempty"`
 	Warning  string `json:"warning,omitempty"` // what the guard cannot see
-	Sessions int    `json:"sessions"`          // at work now
-	// Limit is how many may be at work, less than 1 for a share of the time; 0 = any number.
+	Sessions int    `json:"sessions"`          // running now
+	// Limit is the number of sessions that may run, below 1 a share of the time; 0 = no limit.
 	Limit float64 `json:"limit"`
-	// Default says which limit holds where the configuration sets none, and why.
+	// Default describes the limit that holds because the configuration sets none, and the reason.
 	Default string `json:"default,omitempty"`
-	Load    *Load  `json:"load,omitempty"` // nil = not watched, or not known
+	Load    *Load  `json:"load,omitempty"` // nil = not watched, or not measured yet
 }
 
-// New returns an open Gate. Guard works while Run does; till it looked first, nothing passes.
+// New returns an open Gate. Its Guard works only while Run does: until the first measurement nothing passes.
 func New(opt Options) *Gate {
 	if opt.Now == nil {
 		opt.Now = time.Now
@@ -87,7 +88,7 @@ func New(opt Options) *Gate {
 	return g
 }
 
-// Pause stops replays, or lets them go on. Trials that run already end by themselves.
+// Pause stops replays or resumes them. Running trials are not interrupted.
 func (g *Gate) Pause(paused bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -104,7 +105,7 @@ func (g *Gate) SetShare(share float64, why string) {
 	g.wake()
 }
 
-// maxLimit is the limit while trials are not slow. Callers hold mu, or are alone.
+// maxLimit returns the limit while trials are not slow. The caller holds mu or has exclusive access.
 func (g *Gate) maxLimit() float64 {
 	if g.opt.Share > 0 && g.opt.Share < 1 {
 		return g.opt.Share
@@ -112,7 +113,7 @@ func (g *Gate) maxLimit() float64 {
 	return float64(g.opt.Sessions)
 }
 
-// State returns what the Gate does now.
+// State returns the present state.
 func (g *Gate) State() State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -166,7 +167,7 @@ func (g *Gate) Leave(slowdown float64) {
 	g.wake()
 }
 
-// held says why nothing may pass. Callers hold mu, here and below.
+// held returns why nothing may pass. Callers hold mu, here and below.
 func (g *Gate) held(now time.Time) string {
 	switch {
 	case g.paused:
@@ -177,18 +178,18 @@ func (g *Gate) held(now time.Time) string {
 	return g.load
 }
 
-// wait returns for how long nothing may pass, at most; 0 = it may now.
+// wait returns the longest time until the next check; 0 = a session may pass now.
 func (g *Gate) wait(now time.Time) time.Duration {
 	switch {
 	case g.held(now) != "":
 		return windowLook
 	case g.limit > 0 && g.active >= max(1, int(g.limit)):
-		return time.Hour // until one leaves
+		return time.Hour // a session that leaves wakes the others
 	}
 	return max(g.next.Sub(now), g.rest.Sub(now), 0)
 }
 
-// admit lets one session in and returns how many trials it may run.
+// admit admits one session and returns how many trials it may run.
 func (g *Gate) admit(now time.Time, n int, each time.Duration) int {
 	if each > 0 {
 		n = min(n, max(1, int(grant/each)))
@@ -208,7 +209,7 @@ func (g *Gate) admit(now time.Time, n int, each time.Duration) int {
 	return n
 }
 
-// wake lets everybody who waits look again.
+// wake makes all waiting sessions check again.
 func (g *Gate) wake() {
 	close(g.changed)
 	g.changed = make(chan struct{})

@@ -20,8 +20,8 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 var _ replay.Pace = (*throttle.Gate)(nil)
 
-// work lets sessions ask for batches of 25 trials that take each so long, for so long, and returns how many ran.
-// It runs inside a bubble of synctest, where time is not real.
+// work runs sessions that ask for batches of 25 trials, of duration each, for the time long, and returns how many ran. It
+// runs inside a synctest bubble with fake time.
 func work(t *testing.T, g *throttle.Gate, sessions int, each, long time.Duration, slowdown func() float64) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), long)
@@ -67,7 +67,7 @@ func TestRate(t *testing.T) {
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		// 3 sessions of trials of 10 ms make 300 a second, however many want to.
+		// 3 sessions of trials of 10 ms run 300 a second, however many sessions ask.
 		g := throttle.New(throttle.Options{Sessions: 3})
 		if n := work(t, g, 8, 10*time.Millisecond, 10*time.Second, steady); n < 2900 || n > 3060 {
 			t.Errorf("%d trials in 10 s, want about 3000", n)
@@ -75,7 +75,7 @@ func TestSessions(t *testing.T) {
 	})
 }
 
-// When trials become slow the sessions are halved down to a share of one, and come back one by one.
+// When trials become slow, the sessions are halved down to a share of one, and are then added one by one.
 func TestSlowdown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// A share of the time is all that trials get, of several sessions together.
+// Several sessions together get only their share of the time.
 func TestShare(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestShare(t *testing.T) {
 	})
 }
 
-// TestGuardShortStatements: sessions of short statements, which are between two of them at most moments, count.
+// TestGuardShortStatements: sessions of short statements, which are idle at most moments, count as load.
 func TestGuardShortStatements(t *testing.T) {
 	dsn := pgtest.Start(t).DSN("postgres")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -211,7 +211,7 @@ func TestGuardShortStatements(t *testing.T) {
 	done.Wait()
 }
 
-// until waits for a state; the bound only ends a test that hangs.
+// until waits for a state; the time limit only ends a test that hangs.
 func until(t *testing.T, g *throttle.Gate, held string) {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
@@ -222,7 +222,7 @@ func until(t *testing.T, g *throttle.Gate, held string) {
 	t.Fatalf("state %+v, want held %q", g.State(), held)
 }
 
-// Not parallel, here and below: the guard counts the sessions of all databases.
+// Not parallel, like the tests below: the guard counts the sessions of all databases.
 func TestGuard(t *testing.T) {
 	dsn := pgtest.Start(t).DSN("postgres")
 	ctx, cancel := context.WithCancel(t.Context())

@@ -11,28 +11,28 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
 
-// Guard holds replays while the shadow database has other work.
+// Guard holds replays while the shadow database has other load.
 type Guard struct {
 	DSN       string
-	MaxActive int           // sessions of others that ran a statement since the last look; 0 = not watched
-	MaxLag    time.Duration // of replication, on a standby its own, on a primary its standbys' greatest; 0 = not watched
-	Every     time.Duration // how often it looks; 0 = every second
+	MaxActive int           // sessions of others that ran a statement since the last measurement; 0 = not watched
+	MaxLag    time.Duration // replication lag: on a standby its own, on a primary the greatest of its standbys; 0 = not watched
+	Every     time.Duration // interval of measurements; 0 = every second
 }
 
 func (g Guard) on() bool { return g.MaxActive > 0 || g.MaxLag > 0 }
 
-// Load is what the guard measured last.
+// Load is the last measurement of the guard.
 type Load struct {
-	ActiveSessions int     `json:"active_sessions"` // of others, that ran a statement since the look before
+	ActiveSessions int     `json:"active_sessions"` // of others, that ran a statement since the previous measurement
 	MaxActive      int     `json:"max_active"`      // 0 = not watched
 	LagSeconds     float64 `json:"lag_seconds"`
 	MaxLagSeconds  float64 `json:"max_lag_seconds"` // 0 = not watched
 }
 
-// loadQuery counts the sessions of others that run a statement, or ran one in the last $1 milliseconds, and the sessions whose state
-// this role may not see, and takes the lag in seconds. A session of short statements is between two of them at most moments, so that the
-// statements that run at the moment of the look say little about the load. On an idle primary a standby's last transaction is old
-// without a lag.
+// loadQuery counts the sessions of others that run a statement or ran one in the last $1 milliseconds, counts the sessions
+// whose state this role may not see, and returns the lag in seconds. A session of short statements is idle at most moments,
+// so the statements that run at the moment of the query say little about the load. On an idle primary a standby's last
+// transaction is old without a lag.
 const loadQuery = `SELECT
 	(SELECT count(*) FILTER (WHERE state = 'active' OR state_change > clock_timestamp() - $1 * interval '1 ms') FROM pg_catalog.pg_stat_activity
 		WHERE pid <> pg_catalog.pg_backend_pid() AND backend_type = 'client backend' AND application_name NOT IN ('dpwatch-replay', 'dpwatch-guard')),
@@ -44,7 +44,7 @@ const loadQuery = `SELECT
 			extract(epoch FROM pg_catalog.now() - pg_catalog.pg_last_xact_replay_timestamp())::float8
 	END, 0)`
 
-// Run watches the load until ctx ends. It returns at once where nothing is to be watched.
+// Run watches the load until ctx is done. It returns at once if there is nothing to watch.
 func (g *Gate) Run(ctx context.Context) {
 	guard := g.opt.Guard
 	if !guard.on() {
@@ -81,7 +81,7 @@ func (g *Gate) Run(ctx context.Context) {
 	}
 }
 
-// look asks once; after an error the next look connects again.
+// look measures once; after an error the next look connects again.
 func (guard Guard) look(ctx context.Context, conn **pgx.Conn) (hold, warning string, load *Load, err error) {
 	ctx, cancel := context.WithTimeout(ctx, guard.Every+10*time.Second)
 	defer cancel()

@@ -14,16 +14,16 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 )
 
-// Other is a server that clients use, by the key of the configuration that names it. It has either a connection string or an
-// address alone.
+// Other is a server that clients use, with the configuration key that names it. It has either a connection string or only
+// an address.
 type Other struct {
 	Key              string
 	DSN              string
-	Network, Address string // of an engine to whose database there is no connection string
+	Network, Address string // of an engine whose database has no connection string in the configuration
 }
 
-// identity tells one server from another: when it was started, and the identifier of its cluster, which a copy of the cluster's
-// files shares. System is "" where the role may not call pg_control_system.
+// identity identifies a server: its start time, its port, and the system identifier of its cluster, which a file-level copy
+// of the cluster shares. system is "" if the role may not call pg_control_system.
 type identity struct {
 	started time.Time
 	port    string
@@ -34,7 +34,7 @@ func (a identity) same(b identity) bool {
 	return a.started.Equal(b.started) && a.port == b.port && (a.system == b.system || a.system == "" || b.system == "")
 }
 
-// identifyTimeout bounds each look at a server.
+// identifyTimeout bounds each connection to a server.
 const identifyTimeout = 10 * time.Second
 
 func identify(ctx context.Context, dsn string) (id identity, err error) {
@@ -53,9 +53,9 @@ func identify(ctx context.Context, dsn string) (id identity, err error) {
 	return id, nil
 }
 
-// Shared reports which of the others runs on the server of the shadow database; "" = none. Servers with connection strings are the
-// same if they were started at the same moment, on the same port, with the same system identifier; those without if the address
-// is the shadow's. The error says what could not be looked at, where none of those that could is the same.
+// Shared returns the key of the other server that is the server of the shadow database; "" = none. Servers with connection
+// strings are the same if they have the same start time, port and system identifier; those without, if the address is the
+// shadow's. If none of the servers that could be checked is the same, the error names what could not be checked.
 func Shared(ctx context.Context, shadow string, others []Other) (key string, err error) {
 	cfg, err := pgx.ParseConfig(shadow)
 	if err != nil {
@@ -89,7 +89,7 @@ func Shared(ctx context.Context, shadow string, others []Other) (key string, err
 	return "", err
 }
 
-// sameAddress reports whether a server's host and port are those of an address, by any of the host's IP addresses.
+// sameAddress reports whether host and port, with any of the host's IP addresses, are those of an address.
 func sameAddress(ctx context.Context, host string, port uint16, network, address string) bool {
 	if network == "unix" {
 		return path.Clean(address) == path.Join(host, ".s.PGSQL."+strconv.Itoa(int(port)))

@@ -2,13 +2,13 @@ package throttle
 
 import "time"
 
-// Window is a time of the day, by the wall clock of a place. One that ends before it begins goes past midnight.
+// Window is a time of day in a time zone. A window that ends before it begins spans midnight.
 type Window struct {
-	From, To int // minutes since midnight; To is not in it
+	From, To int // minutes since midnight; To is excluded
 	Zone     *time.Location
 }
 
-// open reports whether one of the windows holds the moment; none = always.
+// open reports whether one of the windows contains the moment; none = always.
 func open(windows []Window, now time.Time) bool {
 	for _, w := range windows {
 		local := now.In(w.Zone)
