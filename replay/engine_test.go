@@ -16,8 +16,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// oddEngine is an engine with a PostgreSQL port that refuses settings and, by what a query says, misbehaves. It returns
-// its connection string and what it was sent.
+// oddEngine is an engine with a PostgreSQL port that rejects settings and misbehaves as a query's text demands. It returns
+// its connection string and a function for the messages that it received.
 func oddEngine(t *testing.T) (dsn string, heard func() []string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -34,7 +34,7 @@ func oddEngine(t *testing.T) (dsn string, heard func() []string) {
 	}
 }
 
-// serveEngine is an engine's port: every session that was let in is served by a goroutine until serve returns.
+// serveEngine serves an engine's port: a goroutine for every accepted session, until serve returns.
 func serveEngine(t *testing.T, serve func(*pgproto3.Backend)) (dsn string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -114,12 +114,12 @@ func oddColumns() *pgproto3.RowDescription {
 	}}
 }
 
-// oddAnswer reports whether the session goes on.
+// oddAnswer reports whether the session continues.
 func oddAnswer(b *pgproto3.Backend, sql string) bool {
 	switch {
 	case strings.Contains(sql, "sleep"):
 		_ = b.Flush()
-		for { // until the client leaves
+		for { // until the client disconnects
 			if _, err := b.Receive(); err != nil {
 				return false
 			}
@@ -144,8 +144,8 @@ func oddAnswer(b *pgproto3.Backend, sql string) bool {
 	return true
 }
 
-// What an engine does wrong in one world is an outcome there or a fault that is told, in both protocols; it never hangs,
-// and the other world's trials are as they should be.
+// A fault of an engine in one world is an outcome there or an error, in both protocols; it never hangs, and the other
+// world's trials are unaffected.
 func TestOddEngine(t *testing.T) {
 	t.Parallel()
 	for _, simple := range []bool{false, true} {
@@ -162,7 +162,7 @@ func TestOddEngine(t *testing.T) {
 				opt := options("postgres://u@127.0.0.1:1/x")
 				opt.Engines, opt.Connections = []string{dsn}, 1
 				if tc.state == replay.Timeout {
-					opt.StatementTimeout = time.Second // and engineGrace, for the world that answers
+					opt.StatementTimeout = time.Second // plus engineGrace, for the world that answers
 				}
 				var mu sync.Mutex
 				var warnings []string

@@ -5,21 +5,22 @@ import (
 	"time"
 )
 
-// ForceHoisting hoists wherever it is possible, whether it is faster or not.
+// ForceHoisting hoists whenever possible, even if it is not faster.
 func ForceHoisting() *Hoisting {
 	h := NewHoisting(nil)
 	h.always = true
 	return h
 }
 
-// TimedHoisting tells the time by a clock of the test's.
+// TimedHoisting uses the test's clock.
 func TimedHoisting(now func() time.Time) *Hoisting {
 	h := NewHoisting(nil)
 	h.now = now
 	return h
 }
 
-// Compare compares two samples of equal size as an audit's first look does, and says in what they differ, or "".
+// Compare compares two samples of equal size like an audit's first look, and names the feature in which they differ, or
+// returns "".
 func Compare(unmodified, hoisted []Round) string {
 	p := proof{first: len(unmodified)}
 	p.add(unmodified, false)
@@ -28,7 +29,7 @@ func Compare(unmodified, hoisted []Round) string {
 	return what
 }
 
-// Rehearse makes the tables of a query as an audit does before it is hoisted, and returns why not, or "".
+// Rehearse creates the tables of a query like an audit before hoisting, and returns the reason against it, or "".
 func Rehearse(ctx context.Context, p *Player, worlds []string) string {
 	run, err := p.Start(Statement{Worlds: worlds, Hoist: ForceHoisting()}, 1)
 	if err != nil {
@@ -43,7 +44,8 @@ func Rehearse(ctx context.Context, p *Player, worlds []string) string {
 // HoistSpace returns the bytes that hoisted tables hold.
 func HoistSpace(p *Player) int64 { return p.space.held() }
 
-// Parts returns how a query is taken apart: the statements that make its tables, and what is left of it on each world; or why not.
+// Parts returns how a query is split: the statements that create its tables, and the rest of it on each world; or the
+// reason against it.
 func Parts(ctx context.Context, p *Player, worlds []string) (tables, rests []string, reason string) {
 	run, err := p.Start(Statement{Worlds: worlds, Hoist: ForceHoisting()}, 1)
 	if err != nil {
@@ -56,7 +58,7 @@ func Parts(ctx context.Context, p *Player, worlds []string) (tables, rests []str
 	return h.statements(), h.rests, ""
 }
 
-// statements make the tables of a query.
+// statements returns the statements that create the tables of a query.
 func (h *hoisted) statements() []string {
 	var tables []string
 	for _, piece := range h.pieces {
@@ -65,8 +67,8 @@ func (h *hoisted) statements() []string {
 	return tables
 }
 
-// MakeTwice makes the tables of a query in two sessions, and returns why they cannot be relied on, or why there are none, or "".
-// It calls between, if it is not nil, before the second session, with what Parts returns.
+// MakeTwice creates the tables of a query in two sessions, and returns the reason why they are not deterministic or cannot
+// be created, or "". If between is not nil it is called before the second session, with the results of Parts.
 func MakeTwice(ctx context.Context, p *Player, worlds []string, between func(tables, rests []string)) string {
 	run, err := p.Start(Statement{Worlds: worlds, Hoist: ForceHoisting()}, 1)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// The oracle for draws: draw(x) is volatile, as noise is, but its result is a function of x, and it counts its calls and adds up
-// their arguments. A query gives the same rows, with as many draws for the same values, whole and in parts: a draw for each row
-// of a join in the place of one for each person is another number of calls. Nothing in it is left to chance: all
+// The oracle for draws: draw(x) is volatile, as noise is, but its result is a function of x, and it counts its calls and
+// adds up their arguments. A query must give the same rows, with as many draws for the same values, whole and split: a draw
+// for each row of a join instead of one for each person is another number of calls. Everything in it is deterministic: all
 // numbers are multiples of 1/1024, so that sums do not depend on the order of rows.
 const oracleSchema = `
 	CREATE FUNCTION draw(x float8) RETURNS float8 LANGUAGE plpgsql VOLATILE AS $$
@@ -47,7 +47,7 @@ func oracleDatabase(t *testing.T) string {
 	return dsn
 }
 
-// generator writes queries whose parts have the columns a, r (which a draw takes) and k (which joins).
+// generator writes queries whose parts have the columns a, r (the argument of draws) and k (the join key).
 type generator struct {
 	*rand.Rand
 	ctes []string
@@ -79,7 +79,7 @@ var leaves = []string{
 	"SELECT x AS a, (x)::float8 AS r, uid AS k FROM %s.t WHERE x > 6",
 }
 
-// leaf is one of the leaves; beside false functions mostly one without a draw, which can be hoisted.
+// leaf returns one of the leaves; with false functions mostly one without a draw, which can be hoisted.
 func (g *generator) leaf() string {
 	leaf := g.one(leaves...)
 	for g.falsely != "" && strings.Contains(leaf, "draw(") && g.IntN(4) > 0 {
@@ -88,7 +88,7 @@ func (g *generator) leaf() string {
 	return leaf
 }
 
-// part is a query without a draw, mostly.
+// part returns a query, mostly without a draw.
 func (g *generator) part(depth int) string {
 	if g.falsely != "" && g.IntN(3) == 0 {
 		return g.falsePart(depth)
@@ -99,7 +99,7 @@ func (g *generator) part(depth int) string {
 	from, p := g.from(depth-1), g.name("p")
 	form := g.IntN(12)
 	if g.falsely == "random" && slices.Contains([]int{2, 4, 6, 7}, form) {
-		form = 0 // these depend on which of two values with random parts is the larger one, or whether they are equal
+		form = 0 // the other forms depend on which of two values with random parts is the larger one, or whether they are equal
 	}
 	if g.falsely != "" && form == 10 && g.IntN(4) > 0 {
 		form = 11
@@ -133,12 +133,12 @@ func (g *generator) part(depth int) string {
 	return fmt.Sprintf("SELECT a, r, k FROM (SELECT * FROM %s AS %s) AS %s", from, p, g.name("p"))
 }
 
-// from is an item of FROM.
+// from returns an item of FROM.
 func (g *generator) from(depth int) string {
 	if g.IntN(3) > 0 || depth < 0 {
 		return "(" + g.part(depth) + ")"
 	}
-	if len(g.ctes) > 0 && g.IntN(3) == 0 { // one that is there already, so that it is read twice
+	if len(g.ctes) > 0 && g.IntN(3) == 0 { // an existing one, so that it is read twice
 		name, _, _ := strings.Cut(g.ctes[g.IntN(len(g.ctes))], " ")
 		return name
 	}
@@ -152,7 +152,7 @@ func (g *generator) query() string {
 	g.ctes, g.n = nil, 0
 	depth := g.IntN(3)
 	from := g.from(depth) + " AS q"
-	volatile := []string{"draw(q.r) < 0.6", "draw(q.r + q.a) < 0.9", "q.a + draw(q.r) > 1"} // of two, the order decides how often the second is evaluated
+	volatile := []string{"draw(q.r) < 0.6", "draw(q.r + q.a) < 0.9", "q.a + draw(q.r) > 1"} // with two conditions, the order determines how often the second is evaluated
 	switch g.IntN(6) {
 	case 0:
 		from += g.one(" JOIN ", " LEFT JOIN ") + g.from(depth-1) + " AS s ON s.k = q.k"
@@ -203,7 +203,7 @@ func (g *generator) query() string {
 	return body
 }
 
-// observed is what a query gives, and its draws.
+// observed holds the rows of a query, and its draws.
 type observed struct {
 	Rows       []string
 	Calls, Sum string
@@ -234,14 +234,14 @@ func observe(t *testing.T, conn *pgx.Conn, sql string) observed {
 	return o
 }
 
-// oracleSize returns how many queries the environment asks for, and the seed to draw them with.
+// oracleSize returns the number of queries that the environment asks for, and the seed to generate them with.
 func oracleSize(t *testing.T, usual, long uint64) (count int, seed uint64) {
 	t.Helper()
 	return int(longtest.Number(t, "DPWATCH_ORACLE_QUERIES", longtest.Count(usual, long))), longtest.Number(t, "DPWATCH_ORACLE_SEED", 20261122)
 }
 
-// TestOracleOfDraws compares generated queries, whole and in parts. DPWATCH_ORACLE_QUERIES says how many,
-// DPWATCH_ORACLE_SEED which.
+// TestOracleOfDraws compares generated queries, whole and split. DPWATCH_ORACLE_QUERIES is their number,
+// DPWATCH_ORACLE_SEED the seed.
 func TestOracleOfDraws(t *testing.T) {
 	t.Parallel()
 	count, seed := oracleSize(t, 60, 300)

@@ -9,15 +9,15 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// TestHoistedBytes: what tables take on disk is bounded while they are written, whatever the planner expects: nothing is left, and
-// the trials go on unhoisted. Each of the larger ones would fill the disk.
+// TestHoistedBytes: the disk space of tables is bounded while they are written, whatever the planner estimates; no table is
+// left, and the trials continue unhoisted. Each of the larger tables would fill the disk.
 func TestHoistedBytes(t *testing.T) {
 	t.Parallel()
 	dsn := hoistShadow(t)
 	for name, tc := range map[string]struct{ table, reason string }{
-		// By the planner's estimate 2 x 500,000 rows of 68 bytes; in truth of 1,900.
+		// By the planner's estimate 2 x 500,000 rows of 68 bytes; the actual width is 1,900.
 		"wide rows": {`SELECT u.id, g, repeat('x', 1900) AS s FROM %s.u AS u, generate_series(1, 10000) AS g`, "more than"},
-		// The planner takes any function to return 1,000 rows.
+		// The planner estimates 1,000 rows for any function.
 		"many rows":            {`SELECT u.id, f.s FROM %s.u AS u, endless() AS f (s)`, "more than"},
 		"long rows":            {`SELECT u.id, repeat(md5(g::text), 100000) AS s FROM %s.u AS u, generate_series(1, 1000) AS g`, "more than"},
 		"by estimate":          {`SELECT u.id, a.s FROM %s.u AS u, (SELECT repeat(note, 2) AS s FROM %s.t) AS a, %s.t AS b, %s.t AS c`, "about"},
@@ -31,7 +31,7 @@ func TestHoistedBytes(t *testing.T) {
 			p := player(t, opt)
 			sql := `WITH big AS MATERIALIZED (` + tc.table + `) SELECT count(*) FROM big WHERE noise() < 9`
 			s := replay.Statement{Hoist: replay.ForceHoisting(), Params: []capture.Param{}}
-			if tc.reason != "" { // unhoisted trials would take as long; hoisting is decided on before any counts
+			if tc.reason != "" { // unhoisted trials would take as long; the decision comes before any of them counts
 				reason := replay.Rehearse(t.Context(), p, worldsOf(sql))
 				if !strings.Contains(reason, tc.reason) || !strings.Contains(reason, "audit.hoist_space") {
 					t.Errorf("reason %q", reason)
@@ -56,7 +56,8 @@ func worldsOf(sql string) []string {
 	return []string{strings.ReplaceAll(sql, "%s", "d0"), strings.ReplaceAll(sql, "%s", "d1")}
 }
 
-// TestHoistedBytesTogether: what all sessions hold is bounded, and who comes later is told so, and hoisted when there is space again.
+// TestHoistedBytesTogether: the space of all sessions together is bounded; a later audit gets the reason, and is hoisted
+// when space is free again.
 func TestHoistedBytesTogether(t *testing.T) {
 	t.Parallel()
 	dsn := hoistShadow(t)
@@ -105,7 +106,7 @@ func TestHoistedBytesTogether(t *testing.T) {
 	}
 }
 
-// TestSpillLimit: a trial that spills more than temp_file_limit has an outcome of its own, and is no fault of the server.
+// TestSpillLimit: a trial that exceeds temp_file_limit has an outcome of its own and is not a fault of the server.
 func TestSpillLimit(t *testing.T) {
 	t.Parallel()
 	dsn := hoistShadow(t)

@@ -24,10 +24,11 @@ func hoistShadow(t *testing.T, more ...string) string {
 	dsn := pgtest.Database(t)
 	script := []string{
 		`CREATE FUNCTION endless() RETURNS SETOF text LANGUAGE sql IMMUTABLE AS 'SELECT md5(g::text) FROM generate_series(1, 100000000) g'`,
-		// constant() is as volatile as noise() for the catalog, and always 0: results with it can be compared exactly.
+		// The catalog declares constant() as volatile as noise(), and it always returns 0: results with it can be compared
+		// exactly.
 		`CREATE FUNCTION constant() RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT 0::float8'`,
 		`CREATE FUNCTION noise() RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT sqrt(-2 * ln(1 - random())) * cos(2 * pi() * random())'`,
-		// A function that claims to be immutable and is not, in a way that the planner does not see through.
+		// A function that is wrongly declared immutable and that the planner does not evaluate in advance.
 		`CREATE FUNCTION false_immutable(x float8) RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN x + random() * 1000; END'`,
 		`CREATE FUNCTION noisy_final(s float8) RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT s + noise()'`,
 		`CREATE AGGREGATE noisy_sum(float8) (SFUNC = float8pl, STYPE = float8, INITCOND = 0, FINALFUNC = noisy_final)`,
@@ -59,7 +60,8 @@ func hoistRun(t *testing.T, dsn string, s replay.Statement, sql string, n int) (
 	return got, s.Hoist.Report()
 }
 
-// chain is a query in the style of a rewriter: positional CTE columns, clipping per person, a clamp, noise last.
+// chain is a query in the style of a rewriter: positional CTE columns, clipping per person, a clamp, and noise in the last
+// step.
 const chain = `WITH j (id, grp, cap, tid, uid, x, at, note) AS (SELECT * FROM %s.u AS l JOIN %s.t AS r ON r.uid = l.id),
 	m (unit, grp, x) AS (SELECT md5(id::text), grp, x FROM j),
 	n (unit, s) AS (SELECT unit, sqrt(sum(x * x)) FROM m GROUP BY unit),
@@ -68,14 +70,14 @@ const chain = `WITH j (id, grp, cap, tid, uid, x, at, note) AS (SELECT * FROM %s
 	z (grp, total) AS (SELECT grp, least(1e6, greatest(0, coalesce(total, 0) + 3 * noise())) FROM s)
 	SELECT grp, total FROM z ORDER BY grp`
 
-// ranks is how a rewriter chooses rows of a unit by chance: within a unit n is a random order of 1, 2, ...
+// ranks chooses random rows of a unit as a rewriter does: within a unit n is a random order of 1, 2, ...
 const ranks = `WITH s (tid, g, u) AS (SELECT max(id), note, nullif(uid % 5, 3) FROM %s.t GROUP BY id % 70, 2, 3),
 	a (x, tid, g, u) AS (SELECT random(), tid, u, u FROM s),
 	j (x, tid, g, u, rx, rtid, rg, ru) AS (SELECT * FROM a AS l JOIN a AS r ON l.x <= r.x AND l.u = r.u),
 	p (v, h, w) AS (SELECT x, tid, u FROM j),
 	c (n, h, g) AS (SELECT count(v), h, w FROM p GROUP BY h, w)`
 
-// oracleQueries hold noise(), which a test replaces; rows come in a fixed order.
+// oracleQueries call noise(), which a test replaces; rows have a fixed order.
 var oracleQueries = map[string]string{
 	"chain":                      chain,
 	"sum":                        `SELECT sum(x) + noise() FROM %s.t`,
@@ -133,14 +135,15 @@ func TestHoistedGivesTheSame(t *testing.T) {
 	}
 }
 
-// TestHoistedKeepsTheLaw: 2,000 trials each, hoisted and not, of the chain, of a thresholded count, of rows chosen by chance. The hoisted runs are
-// compared with unmodified ones outside of what replay does itself; the test's own false-alarm rate is below 1e-6.
+// TestHoistedKeepsTheLaw runs 2,000 trials each, hoisted and not, of the chain, a thresholded count, and randomly chosen
+// rows. The hoisted runs are compared with unmodified ones independently of the comparison in package replay; the test's
+// own false-alarm rate is below 1e-6.
 func TestHoistedKeepsTheLaw(t *testing.T) {
 	t.Parallel()
 	dsn := hoistShadow(t)
 	for name, tc := range map[string]struct {
 		sql   string
-		shift float64 // of half a standard deviation, about
+		shift float64 // in units of about half a standard deviation
 	}{
 		"chain":     {oracleQueries["chain"], 1.5},
 		"sum":       {oracleQueries["sum"], 0.5},
@@ -165,7 +168,7 @@ func TestHoistedKeepsTheLaw(t *testing.T) {
 			if what := replay.Compare(plain, hoisted[100:2100]); what != "" {
 				t.Errorf("hoisted trials differ in %s", what)
 			}
-			// The comparison sees a shift.
+			// The comparison detects a shift.
 			for i := range plain {
 				for _, row := range plain[i][0].Rows {
 					if last := &row[len(row)-1]; last.Kind == outcome.Number {
@@ -197,7 +200,7 @@ func TestNotHoisted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := replay.Statement{Hoist: replay.TimedHoisting((&script{}).now)} // by which hoisting gains nothing
+			s := replay.Statement{Hoist: replay.TimedHoisting((&script{}).now)} // a clock by which hoisting gains nothing
 			got, err := rounds(t, player(t, options(dsn)), s, tc.sql, 150)
 			if err != nil {
 				t.Fatal(err)
@@ -240,7 +243,7 @@ func TestHoistedParameters(t *testing.T) {
 	}
 }
 
-// TestWithoutTheRight: a role that may not make temporary tables is told what helps, and replays go on.
+// TestWithoutTheRight: without the TEMPORARY privilege the reason names the remedy, and replays continue.
 func TestWithoutTheRight(t *testing.T) {
 	t.Parallel()
 	dsn := hoistShadow(t)
@@ -272,8 +275,8 @@ func TestWithoutTheRight(t *testing.T) {
 	}
 }
 
-// TestDisagreement: a function that is declared immutable and draws chance makes hoisted trials all alike; the tables of two
-// sessions differ before one of them counts.
+// TestDisagreement: a random function that is declared immutable makes hoisted trials all alike; the tables of two sessions
+// differ before a hoisted trial counts.
 func TestDisagreement(t *testing.T) {
 	t.Parallel()
 	got, r := hoistRun(t, hoistShadow(t), replay.Statement{}, `WITH a AS (SELECT sum(false_immutable(x)) AS s FROM %s.t) SELECT s + noise() FROM a`, 200)
@@ -289,7 +292,7 @@ func TestDisagreement(t *testing.T) {
 	}
 }
 
-// TestDeclaredNoise: what the configuration calls a DP function is volatile, whatever the catalog says.
+// TestDeclaredNoise: a function configured as a DP function is volatile, whatever the catalog declares.
 func TestDeclaredNoise(t *testing.T) {
 	t.Parallel()
 	s := replay.Statement{Hoist: replay.NewHoisting([]string{"false_immutable"})}
@@ -302,7 +305,7 @@ func TestDeclaredNoise(t *testing.T) {
 	}
 }
 
-// TestHoistingLasts: a second run of the audit goes on with what the first one found out, and leaves no table behind.
+// TestHoistingLasts: a second run of the audit reuses the decision of the first one, and no table is left.
 func TestHoistingLasts(t *testing.T) {
 	t.Parallel()
 	dsn := hoistShadow(t)
@@ -328,13 +331,13 @@ func TestHoistingLasts(t *testing.T) {
 	}
 }
 
-// TestLateDisagreement: data that change while an audit is hoisted make unmodified trials differ; the audit is told to
-// begin again, and goes on unmodified.
+// TestLateDisagreement: if data change while an audit is hoisted, unmodified trials differ; the audit has to start again,
+// and continues unmodified.
 func TestLateDisagreement(t *testing.T) {
 	t.Parallel()
 	dsn := hoistShadow(t)
 	sql := `SELECT sum(x) + noise() FROM %s.t`
-	// By the clock, hoisting gains much when it is decided: 5 batches without it, 5 with.
+	// By this clock, hoisting gains much at the decision: 5 batches without it, 5 with.
 	clock := &script{took: slices.Concat(slices.Repeat([]time.Duration{20 * time.Millisecond}, 5), slices.Repeat([]time.Duration{time.Millisecond}, 5))}
 	s := replay.Statement{
 		Worlds: []string{strings.ReplaceAll(sql, "%s", "d0"), strings.ReplaceAll(sql, "%s", "d1")}, Hoist: replay.TimedHoisting(clock.now),
@@ -349,7 +352,7 @@ func TestLateDisagreement(t *testing.T) {
 	}
 	pgtest.Exec(t, dsn, "UPDATE d1.t SET x = x + 1")
 	var differ *replay.DisagreementError
-	for range 10_000 { // the bound only ends a test that hangs
+	for range 10_000 { // the limit only ends a test that hangs
 		if _, err = run.Rounds(t.Context(), 100); err != nil {
 			break
 		}
@@ -366,7 +369,7 @@ func TestLateDisagreement(t *testing.T) {
 	}
 }
 
-// TestHoistedWorlds: tables are made for every neighbour, and each is compared in every world.
+// TestHoistedWorlds: tables are created for every neighbour, and each world is compared.
 func TestHoistedWorlds(t *testing.T) {
 	t.Parallel()
 	dsn := hoistShadow(t, `CREATE SCHEMA d2; CREATE TABLE d2.t AS SELECT * FROM d0.t WHERE id > 100`)

@@ -9,7 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// script is a clock for hoisting: the batches that it times take what was written, then 20 ms each.
+// script is a clock for hoisting: the timed batches take the listed durations, then 20 ms each.
 type script struct {
 	at    time.Time
 	took  []time.Duration
@@ -27,7 +27,7 @@ func (s *script) now() time.Time {
 	return s.at
 }
 
-// TestHoistingDecides: a stall decides nothing, and what looks slower is looked at again.
+// TestHoistingDecides: a single stall does not decide, and a decision against hoisting is repeated.
 func TestHoistingDecides(t *testing.T) {
 	t.Parallel()
 	dsn := hoistShadow(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// TestTogether: trials share transactions where nothing that they call looks at the transaction.
+// TestTogether: trials share transactions if no function that they call depends on the transaction.
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	dsn := hoistShadow(t,
@@ -57,8 +57,8 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestErrorsTogether: an error ends the transaction that trials share; the trials behind it are sent again, and the law of
-// each is as if it had a transaction of its own.
+// TestErrorsTogether: an error ends the transaction that trials share; the trials after it are sent again, and each has the
+// same distribution as in a transaction of its own.
 func TestErrorsTogether(t *testing.T) {
 	t.Parallel()
 	dsn := hoistShadow(t)
@@ -93,7 +93,7 @@ func TestErrorsTogether(t *testing.T) {
 	}
 }
 
-// TestTooLargeTogether: a result beyond the caps is the outcome of its trial alone, and no trial is run for it again.
+// TestTooLargeTogether: a result beyond the limits is the outcome of its own trial only, and no trial is repeated for it.
 func TestTooLargeTogether(t *testing.T) {
 	t.Parallel()
 	s := replay.Statement{Hoist: replay.ForceHoisting()}
@@ -124,13 +124,13 @@ func TestTooLargeTogether(t *testing.T) {
 	}
 }
 
-// TestTimeoutTogether: the statement timeout is that of one trial, not of a transaction.
+// TestTimeoutTogether: the statement timeout applies to one trial, not to a transaction.
 func TestTimeoutTogether(t *testing.T) {
 	t.Parallel()
 	opt := options(hoistShadow(t))
 	opt.StatementTimeout = 2 * time.Second // 50 trials sent at once take 2.5 s, one takes 0.1 s at most
 	s := replay.Statement{Hoist: replay.ForceHoisting()}
-	// A quick trial now and then lets many be sent at once.
+	// Occasional quick trials allow many to be sent at once.
 	sql := `WITH a AS (SELECT sum(x) AS s FROM %s.t) SELECT s + noise(), pg_sleep(CASE WHEN random() < 0.5 THEN 0.1 ELSE 0 END)::text FROM a`
 	got, err := rounds(t, player(t, opt), s, sql, 200)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// TestVerify: what has changed under hoisted trials is seen before a violation is reported: rows of which the tables were made, exactly, in a
-// session of their own; and what trials see and tables do not, by comparison with unmodified trials. The view d1.t has other
-// values for trials, which are read-only, than for the transactions that make tables, once moved(shift) says so. The
-// probability that one of the comparisons finds a difference where there is none is below 1e-6.
+// TestVerify: a change under hoisted trials is found before a violation is reported: changed source rows of the tables
+// exactly, in a session of its own; and a change that affects trials but not tables by comparison with unmodified trials.
+// The view d1.t has other values for trials, which are read-only, than for the transactions that create tables, after
+// moved(shift) changes. The probability that a comparison finds a difference where there is none is below 1e-6.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ change, what string }{
@@ -41,7 +41,7 @@ func TestVerify(t *testing.T) {
 			if tc.change != "" {
 				pgtest.Exec(t, dsn, tc.change)
 			}
-			must(run.Rounds(t.Context(), 50)) // in the sessions that there are
+			must(run.Rounds(t.Context(), 50)) // in the existing sessions
 			if differ := s.Hoist.Disagreed(); differ != nil {
 				t.Fatalf("%v before it was looked for", differ)
 			}
@@ -58,7 +58,7 @@ func TestVerify(t *testing.T) {
 			if err != nil || !r.Hoisted || r.Comparisons != looks+1 {
 				t.Errorf("%v, %+v; want one more comparison", err, r)
 			}
-			// Nothing new, nothing to compare; and the run goes on, with new sessions as well.
+			// Without new rounds there is no comparison; the run continues, also with new sessions.
 			if err := run.Verify(t.Context()); err != nil || s.Hoist.Report().Comparisons != looks+1 {
 				t.Errorf("%v, %+v; want no further comparison", err, s.Hoist.Report())
 			}

@@ -17,14 +17,15 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// falseSchema has functions that are declared IMMUTABLE or STABLE and are not.
+// falseSchema has functions that are wrongly declared IMMUTABLE or STABLE.
 //
-// ti, ts and tw add a random number in [0, 2^-20): too little to change what a query compares with a number, so that tables
-// differ between sessions for sure where they hold such a value, and are the same for sure where they do not.
+// ti, ts and tw add a random number in [0, 2^-20): too little to change the result of a comparison with a number. Tables
+// that hold such a value certainly differ between sessions, and tables that do not are certainly the same.
 //
-// The others depend on the moment alone, which the test changes between sessions: they add -1, 0, 1, 2 or 3 in the second
-// moment, as their argument decides, so that a query's tables may differ or not, and do the same each time. Sums are exact. They are cheaper
-// than draw(), so that of one level's conditions theirs come first: else draws for rows that another condition drops anyway would count.
+// The others depend only on the moment, which the test changes between sessions: they add -1, 0, 1, 2 or 3 in the second
+// moment, depending on their argument, so that a query's tables may differ or not, and do the same each time. Sums are
+// exact. Their cost is lower than that of draw(), so that of one level's conditions theirs are evaluated first: otherwise
+// draws for rows that another condition drops anyway would count.
 const falseSchema = `
 	CREATE FUNCTION ti(x float8) RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN x + random() / 1048576; END';
 	CREATE FUNCTION ts(x float8) RETURNS float8 LANGUAGE plpgsql STABLE AS 'BEGIN RETURN x + random() / 1048576; END';
@@ -44,8 +45,8 @@ const falseSchema = `
 	CREATE VIEW d0.v_ti AS SELECT ti(x) AS a, x / 16 AS r, uid AS k FROM d0.t;
 	CREATE VIEW d1.v_ti AS SELECT ti(x) AS a, x / 16 AS r, uid AS k FROM d1.t`
 
-// surelyFalse are parts whose values depend on a false function f, over p, an item of FROM with the columns a, r and k. Which
-// rows they have does not depend on it.
+// surelyFalse are parts whose values depend on a false function f, over p, an item of FROM with the columns a, r and k.
+// Their set of rows does not depend on it.
 var surelyFalse = []string{
 	"SELECT f(a) AS a, r, k FROM p",
 	"SELECT a + f(3) AS a, r, k FROM p",
@@ -67,7 +68,7 @@ var surelyFalse = []string{
 	"SELECT r AS a, r, k FROM (SELECT f(a) AS a, r, k FROM p) AS q",
 }
 
-// momentsFalse are parts of which the rows, too, depend on a false function.
+// momentsFalse are parts whose set of rows also depends on a false function.
 var momentsFalse = []string{
 	"SELECT a, r, k FROM p WHERE f(a) > 6",
 	"SELECT a, r, k FROM p WHERE f(r) > 1 OR f(k) > 3",
@@ -107,7 +108,7 @@ var (
 	falseUse  = regexp.MustCompile(`\b(ti|ts|tw|gi|gs|gw|gsum|gset)\(|@\+|\.v_`)
 )
 
-// function is the name of a false function.
+// function returns the name of a false function.
 func (g *generator) function() string {
 	if g.falsely == "random" {
 		return g.one("ti(", "ts(", "tw(")
@@ -115,7 +116,7 @@ func (g *generator) function() string {
 	return g.one("gi(", "gs(", "gw(")
 }
 
-// falsePart is a part that calls a false function.
+// falsePart returns a part that calls a false function.
 func (g *generator) falsePart(depth int) string {
 	part := g.one(surelyFalse...)
 	switch {
@@ -137,7 +138,7 @@ func (g *generator) falsePart(depth int) string {
 	return falseCall.ReplaceAllLiteralString(part, f)
 }
 
-// falseBody puts false functions around what the level with the draws reads. What is equal in it stays equal.
+// falseBody wraps false functions around the input of the level with the draws. Equal values stay equal.
 func (g *generator) falseBody(body string) string {
 	f := g.function()
 	switch form := g.IntN(5); {
@@ -151,7 +152,7 @@ func (g *generator) falseBody(body string) string {
 	return body
 }
 
-// falseQuery is a query that calls a false function.
+// falseQuery returns a query that calls a false function.
 func (g *generator) falseQuery() string {
 	g.falsely = g.one("random", "moment", "moment", "moment")
 	for {
@@ -161,7 +162,7 @@ func (g *generator) falseQuery() string {
 	}
 }
 
-// rowsOfTables makes tables in a session and returns the rows of each, sorted, and an error of the server.
+// rowsOfTables creates tables in a session and returns the rows of each, sorted, and an error of the server.
 func rowsOfTables(t *testing.T, conn *pgx.Conn, tables []string) (all map[string][]string, err error) {
 	t.Helper()
 	all = map[string][]string{}
@@ -182,15 +183,15 @@ func rowsOfTables(t *testing.T, conn *pgx.Conn, tables []string) (all map[string
 	return all, nil
 }
 
-// falseOracle judges generated queries.
+// falseOracle checks generated queries.
 type falseOracle struct {
 	player *replay.Player
-	a, b   *pgx.Conn // the sessions in which the test makes the tables itself
+	a, b   *pgx.Conn // the sessions in which the test creates the tables itself
 	change *pgx.Conn
 }
 
-// judge compares what MakeTwice says with the tables of two sessions of the test's own, made in the two moments in which MakeTwice
-// makes them. It returns what came of it, and a fault.
+// judge compares the result of MakeTwice with the tables of two sessions of the test's own, created in the same two
+// moments. It returns the kind of result, and a fault.
 func (o *falseOracle) judge(t *testing.T, sql string) (what, fault string) {
 	t.Helper()
 	moment := func(n int) {
@@ -254,9 +255,9 @@ func (o *falseOracle) judge(t *testing.T, sql string) (what, fault string) {
 	return "same", ""
 }
 
-// TestOracleOfVolatility: of generated queries that call falsely declared functions, the tables are relied on where they are the
-// same in two sessions, and only there. DPWATCH_ORACLE_QUERIES says how many, DPWATCH_ORACLE_SEED which. Random
-// numbers of at least 22 bits in the tables of both worlds agree by chance in fewer than 1 of 10^13 queries.
+// TestOracleOfVolatility: of generated queries that call wrongly declared functions, the tables are used if they are the
+// same in two sessions, and only then. DPWATCH_ORACLE_QUERIES is the number of queries, DPWATCH_ORACLE_SEED the seed.
+// Random numbers of at least 22 bits in the tables of both worlds agree by chance in fewer than 1 of 10^13 queries.
 func TestOracleOfVolatility(t *testing.T) {
 	t.Parallel()
 	const shards = 4
@@ -284,7 +285,7 @@ func TestOracleOfVolatility(t *testing.T) {
 	}
 }
 
-// judgeQueries judges queries in a database of its own and returns how many came to what.
+// judgeQueries checks queries in a database of its own and returns the number of each kind of result.
 func judgeQueries(t *testing.T, count int, r *rand.Rand) map[string]int {
 	t.Helper()
 	dsn := oracleDatabase(t)
@@ -304,8 +305,8 @@ func judgeQueries(t *testing.T, count int, r *rand.Rand) map[string]int {
 	return found
 }
 
-// TestFalseVolatility: whatever a part computes with a function that is falsely declared IMMUTABLE or STABLE is not relied on: the
-// tables of two sessions differ, with probability of 1 but for ties of random numbers of 52 bits.
+// TestFalseVolatility: a part computed with a function that is wrongly declared IMMUTABLE or STABLE is never used: the
+// tables of two sessions differ with probability 1, except for ties of random numbers of 52 bits.
 func TestFalseVolatility(t *testing.T) {
 	t.Parallel()
 	dsn := oracleDatabase(t)

@@ -7,8 +7,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// TestLargeRows: a row beyond the cap is not even read. Its session ends with it; the other trials, of whichever world, are
-// executed once each all the same.
+// TestLargeRows: a row beyond the limit is not read. Its session ends; the other trials, of any world, are still executed
+// once each.
 func TestLargeRows(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)

@@ -7,12 +7,12 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// TestPlansOfNamedStatements: a statement that the client named gets plans as the server chooses them, for the parameters five
-// times and then one for all; another one gets a plan for its parameters in every trial.
+// TestPlansOfNamedStatements: a statement that the client named gets plans as the server chooses them: custom plans five
+// times, then possibly a generic one. An unnamed statement gets a plan for its parameters in every trial.
 func TestPlansOfNamedStatements(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)
-	// The generic plans that this session has used so far, of the statement itself and that for the other world.
+	// The number of generic plans that this session has used so far, for the statements of both worlds.
 	const sql = `SELECT count(*) + 0 * $1 + (SELECT sum(generic_plans) FROM pg_prepared_statements) - (SELECT count(*) FROM %s.people) FROM %s.people`
 	for _, tc := range []struct {
 		name    string

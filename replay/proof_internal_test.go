@@ -7,7 +7,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// normalRound gives groups with noise; shift moves one of them, absent leaves it out.
+// normalRound returns groups with noise; shift moves one of them, absent omits it.
 func normalRound(r *rand.Rand, shift float64, absent bool) Round {
 	one := func() outcome.Outcome {
 		o := outcome.Outcome{Columns: []outcome.Column{{Name: "g", Discrete: true}, {Name: "n"}}}
@@ -26,15 +26,15 @@ func normalRound(r *rand.Rand, shift float64, absent bool) Round {
 	return Round{one(), one()}
 }
 
-// TestProof: samples of one law pass all looks, and each way of differing is seen. Same laws are told apart with probability
-// 1e-6 a run; the seed is fixed.
+// TestProof: samples of one distribution pass all looks, and each kind of difference is detected. Samples of the same
+// distribution differ with probability 1e-6 per run; the seed is fixed.
 func TestProof(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		shift  float64
 		absent bool
 		failed bool
-		looks  int // the look that must see it at the latest; 0 = none may
+		looks  int // the look that must detect it at the latest; 0 = no look may
 	}{
 		"one law":             {},
 		"a shifted group":     {shift: 5, looks: 1},

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// shadow returns a database with schemas d0 and d1: d1 lacks the person with id 3, alone in group "rare".
+// shadow returns a database with schemas d0 and d1: d1 lacks the person with id 3, the only one in group "rare".
 func shadow(t *testing.T) string {
 	t.Helper()
 	dsn := pgtest.Database(t)
@@ -153,7 +153,7 @@ func TestOutcomes(t *testing.T) {
 				t.Fatalf("%d rounds, want 3", len(got))
 			}
 			for _, p := range got {
-				if tc.name == "too many rows in one world" { // 1000 rows of D1 are not written down here
+				if tc.name == "too many rows in one world" { // the 1000 rows of D1 are not listed here
 					if len(p[1].Rows) != 1000 {
 						t.Errorf("D1 has %d rows, want 1000", len(p[1].Rows))
 					}
@@ -170,7 +170,7 @@ func TestOutcomes(t *testing.T) {
 func TestTimeoutIsAnOutcome(t *testing.T) {
 	t.Parallel()
 	opt := options(shadow(t))
-	opt.StatementTimeout = 2 * time.Second // far above what the quick world takes on a slow machine
+	opt.StatementTimeout = 2 * time.Second // far above the time of the quick world on a slow machine
 	got, err := rounds(t, player(t, opt), replay.Statement{}, `SELECT CASE WHEN count(*) = 3 THEN pg_sleep(600)::text ELSE 'fast' END FROM %s.people`, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +180,7 @@ func TestTimeoutIsAnOutcome(t *testing.T) {
 	}
 }
 
-// The statement timeout is for trials: the product's own questions to the server have their time, whatever it is.
+// The statement timeout applies to trials; dpwatch's own queries have a longer one.
 func TestOwnQuestionsHaveTheirTime(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)
@@ -206,7 +206,7 @@ func TestOwnQuestionsHaveTheirTime(t *testing.T) {
 	}
 }
 
-// Every trial draws anew, also where the same session ran the one before.
+// Every trial draws again, also in a session that ran other trials.
 func TestFreshNoise(t *testing.T) {
 	t.Parallel()
 	got, err := rounds(t, player(t, options(shadow(t))), replay.Statement{}, `SELECT random() FROM %s.people LIMIT 1`, 50)
@@ -273,7 +273,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A server that restarts in the middle is a passing fault; the run goes on afterwards.
+// A server restart is a transient fault; the run continues afterwards.
 func TestSessionsKilled(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// The grants that the product prints are enough for a new role, and all that it may have without a warning.
+// The grants that dpwatch prints are sufficient for a new role, and are all that it may have without a warning.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)

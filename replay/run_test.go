@@ -12,7 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// A statement that cannot even be prepared in one world fails there, trial by trial, and nowhere else.
+// A statement that cannot be prepared in one world fails there, trial by trial, and nowhere else.
 func TestWrongInOneWorld(t *testing.T) {
 	t.Parallel()
 	run, err := player(t, options(shadow(t))).Start(replay.Statement{Worlds: []string{
@@ -43,7 +43,7 @@ func TestWrongInOneWorld(t *testing.T) {
 	}
 }
 
-// A function that is declared IMMUTABLE and draws is called when the statement is planned: then plans are not kept.
+// The planner calls a random function that is declared IMMUTABLE; then plans are not reused.
 func TestDrawsWhenPlanned(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)
@@ -61,7 +61,7 @@ func TestDrawsWhenPlanned(t *testing.T) {
 	}
 }
 
-// Copies that are made again under kept plans are a passing fault, not an outcome.
+// Copies created again under reused plans are a transient fault, not an outcome.
 func TestCopiesMadeAgain(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)
@@ -92,7 +92,7 @@ func TestSessionsAreReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer run.Close()
-	// A session that was slow to open is kept longer; the bound only ends a test that hangs.
+	// A session that was slow to open is kept longer; the time limit only ends a test that hangs.
 	seen := map[float64]bool{}
 	for end := time.Now().Add(5 * time.Minute); len(seen) < 2; {
 		got, err := run.Rounds(t.Context(), 2) // 0.2 s
@@ -106,7 +106,7 @@ func TestSessionsAreReplaced(t *testing.T) {
 	}
 }
 
-// Stream gives batches that grow for a quick query, ends when the loop does, and tells ctx's end.
+// Stream yields batches that grow for a quick query, ends when the loop does, and returns the error of ctx.
 func TestStream(t *testing.T) {
 	t.Parallel()
 	run, err := player(t, options(shadow(t))).Start(replay.Statement{Worlds: []string{"SELECT 1", "SELECT 2", "SELECT 3"}}, 1)
@@ -130,7 +130,7 @@ func TestStream(t *testing.T) {
 				}
 			}
 		}
-		if grown := slices.Max(sizes) > 1; grown && len(sizes) >= 12 || len(sizes) == 3000 { // a stall makes them small again
+		if grown := slices.Max(sizes) > 1; grown && len(sizes) >= 12 || len(sizes) == 3000 { // a stall makes batches small again
 			cancel()
 		}
 	}
@@ -148,7 +148,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A statement that fits no world's tables is no evidence: the copies are of another version.
+// A statement that fits the tables of no world gives no evidence: the copies are of another version.
 func TestAnotherVersion(t *testing.T) {
 	t.Parallel()
 	p := player(t, options(shadow(t)))

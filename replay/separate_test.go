@@ -8,7 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// Every separate trial has a session that no other trial has, in the order of no world, and worlds that are skipped are not played.
+// Every separate trial has a session of its own, the order does not depend on the world, and worlds to skip are not
+// replayed.
 func TestSeparate(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)

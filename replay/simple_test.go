@@ -14,7 +14,7 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// A simple query gives what the extended one gives, failures included.
+// A simple query gives the same outcomes as the extended one, failures included.
 func TestSimpleLikeExtended(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)
@@ -27,7 +27,7 @@ func TestSimpleLikeExtended(t *testing.T) {
 		`SELECT 1 / (id - 2) FROM %s.people ORDER BY id DESC`, // rows, then an error
 		`SELECT grp::int FROM %s.people`,
 		`SELECT g FROM generate_series(1, 999 + (SELECT count(*) FROM %s.people WHERE id <> 1)) g`,
-		`SELECT pg_sleep(600) FROM %s.people`, // too slow in both worlds, whatever else the machine does
+		`SELECT pg_sleep(600) FROM %s.people`, // too slow in both worlds, whatever the load of the machine
 		`SELECT FROM %s.people`,
 		`SELECT count(*) FROM %s.people -- the client's comment`,
 	} {
@@ -49,7 +49,7 @@ func TestSimpleLikeExtended(t *testing.T) {
 	}
 }
 
-// Trials go in the protocol of the client, unless the options say which: only simple ones are seen by a server that logs.
+// Trials use the protocol of the client unless the options select one: the server's log shows simple queries as statements.
 func TestProtocol(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)
@@ -84,7 +84,7 @@ func TestProtocol(t *testing.T) {
 	}
 }
 
-// A function that is declared IMMUTABLE and draws is called by every trial: simple queries are planned anew.
+// Every trial calls a random function that is declared IMMUTABLE: simple queries are planned again each time.
 func TestSimpleIsPlannedAnew(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)
@@ -102,7 +102,7 @@ func TestSimpleIsPlannedAnew(t *testing.T) {
 	}
 }
 
-// Each trial is a transaction of its own, and an error ends its own alone.
+// Each trial is a transaction of its own, and an error ends only its own.
 func TestSimpleTransactions(t *testing.T) {
 	t.Parallel()
 	p := player(t, options(shadow(t)))
@@ -123,7 +123,7 @@ func TestSimpleTransactions(t *testing.T) {
 	}
 }
 
-// Neither long queries nor long results let server and client wait for each other.
+// Long queries and long results do not deadlock server and client.
 func TestSimpleLong(t *testing.T) {
 	t.Parallel()
 	opt := options(shadow(t))
@@ -144,7 +144,7 @@ func TestSimpleLong(t *testing.T) {
 	}
 }
 
-// What is wrong with the set-up, and a session that dies, are told as with extended queries, and the run goes on.
+// Set-up faults and a session that dies give the same errors as with extended queries, and the run continues.
 func TestSimpleFaults(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)
@@ -177,7 +177,7 @@ func TestSimpleFaults(t *testing.T) {
 	}
 }
 
-// A replay that is cancelled ends soon, and so does the server's work.
+// A cancelled replay ends soon, and so does its statement on the server.
 func TestSimpleCancelled(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)
@@ -204,7 +204,7 @@ func TestSimpleCancelled(t *testing.T) {
 	}
 }
 
-// What is hoisted is replayed as prepared statements, whatever protocol the query came by; unmodified trials are simple
+// Hoisted queries are replayed as prepared statements, whatever the client's protocol; unmodified trials are simple
 // queries, and both give the same.
 func TestSimpleHoisted(t *testing.T) {
 	t.Parallel()

@@ -10,8 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// TestErrorsWithholdMessages: what the engine's functions raise may quote rows. The error of a replay has the SQLSTATE, and the
-// message only where it is revealed; for every code that is a fault and not an outcome, by every protocol.
+// TestErrorsWithholdMessages: messages raised by the engine's functions may quote rows. The error of a replay has the
+// SQLSTATE, and the message only with Reveal; for every code that is a fault and not an outcome, in every protocol.
 func TestErrorsWithholdMessages(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)

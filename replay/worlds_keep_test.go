@@ -12,7 +12,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// keepingEngine is an engine that knows simple queries alone and asks its source, where it keeps one session for all that come.
+// keepingEngine is an engine that supports only simple queries and uses one permanent session at its source for all
+// clients.
 func keepingEngine(t *testing.T, source string) (dsn string) {
 	t.Helper()
 	conn, err := pgconn.Connect(t.Context(), source)
@@ -64,7 +65,7 @@ func keepingSession(b *pgproto3.Backend, ask func(string) []*pgconn.Result) {
 	}
 }
 
-// TestEngineThatKeepsItsSession: the server tells a session's scans while it lasts only if somebody makes it.
+// TestEngineThatKeepsItsSession: a session reports its scans while it lasts only if it is used again.
 func TestEngineThatKeepsItsSession(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)
@@ -75,7 +76,7 @@ func TestEngineThatKeepsItsSession(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			dsn := dsn
-			if tc.fault != "" { // scans are counted for a database
+			if tc.fault != "" { // scans are counted per database
 				dsn = shadow(t)
 			}
 			opt := options(dsn)

@@ -10,7 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// Each engine of a world of its own must read that world's copy. The engines here are the database itself, by search_path.
+// Each engine must read its own world's copy. The engines here are the database itself, by search_path.
 func TestEachEngineReadsItsCopy(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
