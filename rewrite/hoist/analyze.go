@@ -12,32 +12,32 @@ type cte struct {
 	name  string
 	node  *pg_query.CommonTableExpr
 	level *level
-	unit  *unit // nil while it is being judged
-	self  bool  // it reads itself
-	// references is how often the statement names it, as the server counts: in CTEs that nobody reads, too.
+	unit  *unit // nil until it is judged
+	self  bool  // it references itself
+	// references is how often the statement names the CTE, as the server counts: references in unused CTEs count too.
 	references int
 }
 
 // level is one WITH clause.
 type level struct {
 	recursive bool
-	depth     int  // WITH clauses around it
-	unsure    bool // it stands where columns of a query around it may be in sight
+	depth     int  // number of enclosing WITH clauses
+	unsure    bool // columns of an enclosing query may be visible here
 	ctes      []*cte
 }
 
-// unit is what is known of one query, its own WITH included.
+// unit holds the properties of one query, including its own WITH.
 type unit struct {
 	volatile bool
-	draws    bool   // executing it again may give something else: it is volatile not only for the CTEs that it reads
-	sure     bool   // the planner takes it for volatile
-	tables   bool   // it names a relation that is no CTE, or a CTE of its own does
-	reads    ctes   // of WITH clauses around it, as it names them
+	draws    bool   // executing it again may give another result, for a reason other than the CTEs that it reads
+	sure     bool   // the planner treats it as volatile
+	tables   bool   // it or one of its CTEs names a relation that is not a CTE
+	reads    ctes   // of enclosing WITH clauses, as it names them
 	own      *level // its own WITH
-	inner    *scope // what is in sight within it
+	inner    *scope // scope inside the query
 }
 
-// ctes is a set in order of discovery.
+// ctes is a set in order of insertion.
 type ctes struct {
 	list []*cte
 	has  map[*cte]bool
@@ -55,7 +55,7 @@ func (s *ctes) add(c *cte) bool {
 	return true
 }
 
-// scope is the innermost CTE in sight; outer leads to the others. nil = none.
+// scope is a linked list of the visible CTEs, innermost first. nil = none.
 type scope struct {
 	cte   *cte
 	outer *scope
@@ -74,11 +74,11 @@ func (s *scope) find(name string) *cte {
 type analysis struct {
 	know    Knowledge
 	selects map[*pg_query.SelectStmt]*unit
-	counted bool   // references were counted
-	fault   string // why nothing of it can be taken apart
+	counted bool   // references are counted
+	fault   string // why no part of the statement can be split
 }
 
-// query judges a query that stands in a scope, and all below it.
+// query judges a query in a scope, and everything below it.
 func (a *analysis) query(s *pg_query.SelectStmt, outer *scope) *unit {
 	u := &unit{}
 	a.selects[s] = u
@@ -94,7 +94,7 @@ func (a *analysis) query(s *pg_query.SelectStmt, outer *scope) *unit {
 	u.volatile = u.volatile || found.volatile
 	u.draws, u.sure = u.draws || found.draws, found.sure
 	u.tables = found.tables
-	// What its own CTEs read, if they are read themselves, it reads; found.reads grows while it is walked.
+	// The query reads what its own CTEs read, if they are referenced; found.reads grows during the loop.
 	for i := 0; i < len(found.reads.list); i++ {
 		c := found.reads.list[i]
 		if u.own == nil || c.level != u.own {
@@ -109,7 +109,7 @@ func (a *analysis) query(s *pg_query.SelectStmt, outer *scope) *unit {
 	return u
 }
 
-// with judges the CTEs of a WITH clause and returns the scope of the query that it belongs to.
+// with judges the CTEs of a WITH clause and returns the scope of its query.
 func (a *analysis) with(with *pg_query.WithClause, outer *scope) (*level, *scope) {
 	if with == nil {
 		return nil, outer
@@ -133,7 +133,7 @@ func (a *analysis) with(with *pg_query.WithClause, outer *scope) (*level, *scope
 			query = &pg_query.SelectStmt{}
 		}
 		u := a.query(query, in)
-		// SEARCH and CYCLE add columns of their own; such a query is left as it is.
+		// SEARCH and CYCLE add columns of their own; such a query is left unchanged.
 		u.volatile = u.volatile || c.node.GetSearchClause() != nil || c.node.GetCycleClause() != nil
 		c.self = u.reads.has[c]
 		c.unit = u
@@ -144,14 +144,15 @@ func (a *analysis) with(with *pg_query.WithClause, outer *scope) (*level, *scope
 	return l, in
 }
 
-// visit adds to u what one node and all below it say.
+// visit adds the properties of a node and everything below it to u.
 func (a *analysis) visit(m protoreflect.Message, in *scope, u *unit) {
 	if a.self(m, in, u) {
 		children(m, func(c protoreflect.Message) { a.visit(c, in, u) })
 	}
 }
 
-// mark notes for every Node of an expression, queries in it apart, whether it is volatile, and returns that for all of it.
+// mark records for every Node of an expression, except in subqueries, whether it is volatile, and returns that for the
+// whole expression.
 func (a *analysis) mark(m protoreflect.Message, in *scope, marks map[*pg_query.Node]bool) bool {
 	u := &unit{}
 	if a.self(m, in, u) {
@@ -163,8 +164,8 @@ func (a *analysis) mark(m protoreflect.Message, in *scope, marks map[*pg_query.N
 	return u.volatile
 }
 
-// again reports whether a volatile node may give something else when it is executed again within one statement. A CTE that draws
-// chance is computed once, the time stands still, and a sample keeps its seed. A query says it of its parts.
+// again reports whether a volatile node may give another result when it is executed again within one statement. A random
+// CTE is computed once, the time is that of the transaction, and a sample keeps its seed. A query is judged by its parts.
 func (a *analysis) again(m protoreflect.Message, in *scope) bool {
 	switch n := m.Interface().(type) {
 	case *pg_query.SelectStmt, *pg_query.SQLValueFunction, *pg_query.A_Const, *pg_query.RangeTableSample:
@@ -178,7 +179,7 @@ func (a *analysis) again(m protoreflect.Message, in *scope) bool {
 	return true
 }
 
-// self adds to u what one node says by itself, and reports whether what is below it is to be visited.
+// self adds the properties of one node to u and reports whether the nodes below it must be visited.
 func (a *analysis) self(m protoreflect.Message, in *scope, u *unit) bool {
 	before := u.volatile
 	u.volatile = false
@@ -224,7 +225,7 @@ func (a *analysis) self(m protoreflect.Message, in *scope, u *unit) bool {
 	return true
 }
 
-// rangeVar adds what reading a relation or a CTE says.
+// rangeVar adds the properties of a relation or CTE that is read.
 func (a *analysis) rangeVar(n *pg_query.RangeVar, in *scope, u *unit) {
 	if n.GetSchemaname() == "" {
 		if c := in.find(n.GetRelname()); c != nil {
@@ -245,8 +246,8 @@ func (a *analysis) rangeVar(n *pg_query.RangeVar, in *scope, u *unit) {
 	u.volatile = u.volatile || a.know.volatileRelation(n)
 }
 
-// itself tells a reference of a recursive CTE to itself from one to a CTE that follows: only the first that is
-// not judged is being judged.
+// itself distinguishes a reference of a recursive CTE to itself from one to a later CTE: only the first CTE that is not
+// judged yet is being judged.
 func itself(c *cte) bool {
 	for _, other := range c.level.ctes {
 		if other.unit == nil {

@@ -6,10 +6,10 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 )
 
-// tempSchema is the session's own schema for temporary tables.
+// tempSchema is the alias of the session's schema for temporary tables.
 const tempSchema = "pg_temp"
 
-// reader is a CTE that reads its piece's table.
+// reader returns a CTE that reads the table of its piece.
 func reader(c *cte, p *piece) *pg_query.Node {
 	return cteNode(&pg_query.CommonTableExpr{
 		Ctename: c.name, Aliascolnames: c.node.GetAliascolnames(),
@@ -22,7 +22,7 @@ func cteNode(n *pg_query.CommonTableExpr) *pg_query.Node {
 	return &pg_query.Node{Node: &pg_query.Node_CommonTableExpr{CommonTableExpr: n}}
 }
 
-// needs returns the CTEs that a piece holds: those that have a table are read from it, and need no others.
+// needs returns the CTEs that the query of a piece must contain. A CTE with a table is read from it and needs no others.
 func (h *hoister) needs(p *piece) []*cte {
 	var found ctes
 	for _, c := range p.reads {
@@ -39,7 +39,7 @@ func (h *hoister) needs(p *piece) []*cte {
 	return found.list
 }
 
-// assemble returns a piece's whole query.
+// assemble returns the complete query of a piece.
 func (h *hoister) assemble(p *piece) *pg_query.SelectStmt {
 	with := &pg_query.WithClause{}
 	for _, c := range h.needs(p) {
@@ -65,7 +65,7 @@ func (h *hoister) assemble(p *piece) *pg_query.SelectStmt {
 	return query
 }
 
-// shallow copies the query of a piece, so that it may get a WITH of its own.
+// shallow copies the query of a piece, so that it can get a WITH clause of its own.
 func shallow(s *pg_query.SelectStmt) *pg_query.SelectStmt {
 	return &pg_query.SelectStmt{
 		DistinctClause: s.DistinctClause, IntoClause: s.IntoClause, TargetList: s.TargetList, FromClause: s.FromClause,
@@ -76,7 +76,7 @@ func shallow(s *pg_query.SelectStmt) *pg_query.SelectStmt {
 	}
 }
 
-// ordered returns the pieces, each after those that it reads.
+// ordered returns the pieces, each after the pieces that it reads.
 func (h *hoister) ordered() []*piece {
 	var order []*piece
 	done := map[*piece]bool{}

@@ -6,32 +6,35 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// How often a volatile condition is evaluated depends on where the planner puts it: a condition over columns of one relation
-// is evaluated for each row of that relation, before it is joined with others, and one over two of them for each pair, whatever the
-// query says about a third. A sub-query in FROM is no border there:
+// The planner's placement of a volatile condition determines how often it is evaluated: a condition over columns of one
+// relation is evaluated for each row of that relation, before it is joined with others, and one over two relations for each
+// pair, even if the query joins a third. A subquery in FROM does not prevent that:
 //
-//   - pull_up_subqueries (prepjointree.c) makes a simple one (is_simple_subquery: no set operation, aggregate, window function,
-//     set-returning function, GROUP BY, HAVING, ORDER BY, DISTINCT, LIMIT, FOR UPDATE, WITH; no volatile function in its target list) part of
-//     the query around it; so it does with sub-queries of IN and EXISTS (pull_up_sublinks);
-//   - SS_process_ctes (subselect.c) makes a sub-query of a CTE that is read once, or is NOT MATERIALIZED, and holds no volatile
-//     function and no recursion;
-//   - set_subquery_pathlist (allpaths.c) pushes conditions into others: into their WHERE, or HAVING with GROUP BY or aggregates
-//     (subquery_push_qual), where subquery_is_pushdown_safe and qual_is_pushdown_safe allow it: not with LIMIT and OFFSET, and volatile
-//     ones not with DISTINCT, window functions and set-returning functions. Each arm of a set operation gets the condition.
+//   - pull_up_subqueries (prepjointree.c) merges a simple one into the enclosing query (is_simple_subquery: no set
+//     operation, aggregate, window function, set-returning function, GROUP BY, HAVING, ORDER BY, DISTINCT, LIMIT, FOR
+//     UPDATE, WITH; no volatile function in its target list). pull_up_sublinks does the same with subqueries of IN and
+//     EXISTS.
+//   - SS_process_ctes (subselect.c) turns a CTE into a subquery if it is read once or is NOT MATERIALIZED, and holds no
+//     volatile function and no recursion.
+//   - set_subquery_pathlist (allpaths.c) pushes conditions into other subqueries: into their WHERE, or into HAVING with
+//     GROUP BY or aggregates (subquery_push_qual), if subquery_is_pushdown_safe and qual_is_pushdown_safe allow it: not
+//     with LIMIT and OFFSET, and volatile ones not with DISTINCT, window functions and set-returning functions. Each arm
+//     of a set operation gets the condition.
 //
-// A condition without columns is evaluated where it is written, for each row of the join (distribute_qual_to_rels, initsplan.c), but
-// is pushed into a set operation, before duplicates are removed; and with a sub-query of IN or EXISTS, for each of the rows that may
-// match, until one does. And what is drawn within an item of FROM, or below it, may be drawn again
-// for each row of the other side of a nested loop. The same holds from PostgreSQL 14 to 18.
+// A condition without columns is evaluated where it is written, for each row of the join (distribute_qual_to_rels,
+// initsplan.c), with two exceptions: it is pushed into a set operation, before duplicates are removed; and with a subquery
+// of IN or EXISTS it is evaluated for each of the rows that may match, until one does. A random value drawn within an item
+// of FROM, or below it, may be drawn again for each row of the other side of a nested loop. The same holds from PostgreSQL
+// 14 to 18.
 //
-// So a level (a query with what the planner makes part of it) in which several relations are joined, and which has a
-// volatile condition over columns, or draws chance in an item of FROM, is left as it is, with all that its FROM and WHERE
-// read: another table in the place of one of its parts would be another number of draws, or another plan. So is one whose equal
-// expressions would not be equal any more (repeated).
+// A level is a query together with the subqueries that the planner merges into it. A level that joins several relations,
+// and has a volatile condition over columns or a random item of FROM, is left unchanged, with everything that its FROM and
+// WHERE read: replacing one of its parts by a table would change the number of draws or the plan. The same applies to a
+// level whose equal expressions would no longer be equal (repeated).
 
-// conditions says which volatile conditions apply to what a query reads.
+// conditions summarises the volatile conditions on the input of a query.
 type conditions struct {
-	columns bool // one reads columns or stands in a join
+	columns bool // one reads columns or belongs to a join
 	any     bool
 }
 
@@ -85,12 +88,12 @@ func (h *hoister) on(n *pg_query.Node, in *scope, c *conditions) {
 	}
 }
 
-// reads is what a level joins.
+// reads summarises what a level joins.
 type reads struct {
 	relations int
 	sets      bool // a set operation
-	semi      bool // a sub-query of WHERE or ON
-	volatile  bool // an item draws chance
+	semi      bool // a subquery of WHERE or ON
+	volatile  bool // an item is random
 }
 
 func (r *reads) add(other reads) {
@@ -100,11 +103,11 @@ func (r *reads) add(other reads) {
 	r.volatile = r.volatile || other.volatile
 }
 
-// unknown is what cannot be judged.
+// unknown is the value for anything that cannot be judged.
 var unknown = reads{relations: 2, sets: true, volatile: true}
 
-// from returns what FROM and WHERE of a query join. pushed: what a condition on it is distributed over; else what the
-// planner joins at this level.
+// from returns what FROM and WHERE of a query join: with pushed, the relations over which a condition on the query is
+// distributed; otherwise those that the planner joins at this level.
 func (h *hoister) from(s *pg_query.SelectStmt, in *scope, pushed bool) reads {
 	var r reads
 	for _, f := range s.GetFromClause() {
@@ -116,7 +119,7 @@ func (h *hoister) from(s *pg_query.SelectStmt, in *scope, pushed bool) reads {
 	return r
 }
 
-// subLinks counts the sub-queries of a condition, which may become joins.
+// subLinks counts the subqueries of a condition, which may become joins.
 func (h *hoister) subLinks(n *pg_query.Node, in *scope) reads {
 	var r reads
 	var visit func(protoreflect.Message)
@@ -131,7 +134,7 @@ func (h *hoister) subLinks(n *pg_query.Node, in *scope) reads {
 	return r
 }
 
-// item returns what one item of FROM is.
+// item judges one item of FROM.
 func (h *hoister) item(node *pg_query.Node, in *scope, pushed bool) reads {
 	switch n := node.GetNode().(type) {
 	case *pg_query.Node_JoinExpr:
@@ -146,9 +149,9 @@ func (h *hoister) item(node *pg_query.Node, in *scope, pushed bool) reads {
 	case *pg_query.Node_RangeSubselect:
 		return h.query(n.RangeSubselect.GetSubquery().GetSelectStmt(), pushed)
 	case *pg_query.Node_RangeFunction:
-		// What a function returned is kept for the next row of another item, unless its arguments are that row's.
+		// The result of a function is reused for the next row of another item, unless its arguments come from that row.
 		r := reads{relations: 1, volatile: readsColumns(node) && h.read(node.ProtoReflect(), in).draws}
-		if pushed { // one in SQL may become a sub-query (inline_set_returning_function)
+		if pushed { // one in SQL may become a subquery (inline_set_returning_function)
 			r.relations = 2
 		}
 		return r
@@ -158,8 +161,8 @@ func (h *hoister) item(node *pg_query.Node, in *scope, pushed bool) reads {
 	return unknown
 }
 
-// relation returns what a name in FROM is: a table, a view, which may be any query, or a CTE, which is a table unless it is
-// made a sub-query.
+// relation judges a name in FROM: a table, a view (which may be any query), or a CTE (which is a table unless it becomes a
+// subquery).
 func (h *hoister) relation(n *pg_query.RangeVar, in *scope, pushed bool) reads {
 	if n.GetSchemaname() == "" {
 		if c := in.find(n.GetRelname()); c != nil {
@@ -176,7 +179,7 @@ func (h *hoister) relation(n *pg_query.RangeVar, in *scope, pushed bool) reads {
 	return r
 }
 
-// inlined reports whether the planner may make a sub-query of a CTE.
+// inlined reports whether the planner may turn a CTE into a subquery.
 func (h *hoister) inlined(c *cte) bool {
 	if c.self || c.unit.sure {
 		return false
@@ -190,7 +193,7 @@ func (h *hoister) inlined(c *cte) bool {
 	return c.references <= 1
 }
 
-// query returns what a sub-query in FROM is.
+// query judges a subquery in FROM.
 func (h *hoister) query(s *pg_query.SelectStmt, pushed bool) reads {
 	if r, known := h.known[knownQuery{s, pushed}]; known {
 		return r
@@ -200,7 +203,7 @@ func (h *hoister) query(s *pg_query.SelectStmt, pushed bool) reads {
 	return r
 }
 
-// knownQuery is what query is called with.
+// knownQuery holds the arguments of query.
 type knownQuery struct {
 	query  *pg_query.SelectStmt
 	pushed bool
@@ -216,7 +219,7 @@ func (h *hoister) newQuery(s *pg_query.SelectStmt, pushed bool) reads {
 	case s.GetOp() != pg_query.SetOperation_SETOP_NONE:
 		return reads{relations: 2, sets: true, volatile: u.draws}
 	case !pushed && (len(s.GetSortClause()) > 0 || u.own != nil || len(s.GetValuesLists()) > 0 || h.volatileTargets(s)):
-		return reads{relations: 1, volatile: u.draws} // it stays a query of its own
+		return reads{relations: 1, volatile: u.draws} // it stays a separate query
 	}
 	r := h.from(s, u.inner, pushed)
 	r.relations = max(r.relations, 1)
@@ -224,7 +227,7 @@ func (h *hoister) newQuery(s *pg_query.SelectStmt, pushed bool) reads {
 	return r
 }
 
-// volatileTargets reports whether the planner takes the target list of a query for volatile.
+// volatileTargets reports whether the planner treats the target list of a query as volatile.
 func (h *hoister) volatileTargets(s *pg_query.SelectStmt) bool {
 	for _, t := range s.GetTargetList() {
 		if h.read(t.ProtoReflect(), h.selects[s].inner).sure {
@@ -234,7 +237,7 @@ func (h *hoister) volatileTargets(s *pg_query.SelectStmt) bool {
 	return false
 }
 
-// border reports whether volatile conditions on a query are evaluated once for each of its rows, whatever it is made of.
+// border reports whether volatile conditions on a query are evaluated once for each of its rows, whatever its body.
 func (h *hoister) border(s *pg_query.SelectStmt) bool {
 	if s.GetLimitCount() != nil || s.GetLimitOffset() != nil {
 		return true
@@ -263,7 +266,7 @@ func (h *hoister) border(s *pg_query.SelectStmt) bool {
 	return found
 }
 
-// judge finds the levels that must be left as they are, in a query and all below it.
+// judge finds the levels that must be left unchanged, in a query and everything below it.
 func (h *hoister) judge(m protoreflect.Message) {
 	if s, ok := m.Interface().(*pg_query.SelectStmt); ok {
 		if u := h.selects[s]; u != nil && u.volatile {
@@ -305,7 +308,7 @@ func (h *hoister) judgeLevel(s *pg_query.SelectStmt, u *unit) {
 	}
 }
 
-// push applies the conditions on a query to it, and judges it again.
+// push applies the conditions on a query to it and judges it again.
 func (h *hoister) push(s *pg_query.SelectStmt, c conditions) {
 	u, before := h.selects[s], h.pushed[s]
 	now := conditions{columns: c.columns || before.columns, any: c.any || before.any}
@@ -318,7 +321,7 @@ func (h *hoister) push(s *pg_query.SelectStmt, c conditions) {
 	}
 }
 
-// pin leaves CTEs, and all that they read, as they are.
+// pin marks CTEs, and everything that they read, as unchanged.
 func (h *hoister) pin(list []*cte) {
 	for _, c := range list {
 		if h.pinned[c] {

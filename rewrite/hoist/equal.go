@@ -6,14 +6,14 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// PostgreSQL evaluates equal expressions of a target list, ORDER BY, GROUP BY and DISTINCT ON once: the parser makes one target of
-// them (findTargetlistEntrySQL99, parse_clause.c), and above a sort every expression, and every part of one, that is equal to
-// a sorted one takes its value (search_indexed_tlist_for_non_var, setrefs.c): after SELECT random() AS a, x + random() AS b ...
-// ORDER BY a, b is x + a. Equal is what names the same columns, functions and types once names are resolved, casts are
-// made, and sub-queries are part of the query. So what may be equal must stay equal in the rest of a query, and what is different must stay
-// different. Expressions that are written alike stay alike.
+// PostgreSQL evaluates equal expressions of a target list, ORDER BY, GROUP BY and DISTINCT ON once: the parser makes one
+// target of them (findTargetlistEntrySQL99, parse_clause.c), and above a sort every expression or subexpression that equals
+// a sorted one takes its value (search_indexed_tlist_for_non_var, setrefs.c): after SELECT random() AS a, x + random() AS b
+// ... ORDER BY a, b is x + a. Two expressions are equal if they have the same columns, functions and types after names are
+// resolved, casts are added, and subqueries are merged. In the rest of a query, expressions that may be equal must stay
+// equal, and different ones must stay different. Expressions with the same text keep the same text.
 
-// maxEqual bounds the volatile expressions that are compared.
+// maxEqual bounds the number of volatile expressions that are compared.
 const maxEqual = 200
 
 // sorted reports whether a query computes results before it sorts them, or compares them.
@@ -33,8 +33,8 @@ func results(s *pg_query.SelectStmt) []*pg_query.Node {
 	return all
 }
 
-// ambiguous reports whether two volatile expressions in a query's results, or parts of them, may be equal though they are
-// written in different ways: their columns could get two names.
+// ambiguous reports whether two volatile expressions in a query's results, or parts of them, may be equal despite different
+// text: their columns could get two names.
 func (h *hoister) ambiguous(s *pg_query.SelectStmt, in *scope) bool {
 	if !sorted(s) {
 		return false
@@ -60,8 +60,8 @@ func (h *hoister) ambiguous(s *pg_query.SelectStmt, in *scope) bool {
 	return false
 }
 
-// repeated reports whether two columns of something that a query reads may be one expression, so that volatile expressions of the
-// query over them are equal once it is part of the query, and would not be over a table.
+// repeated reports whether two columns of something that a query reads may be one expression, so that volatile expressions
+// of the query over them are equal after merging, and would not be over a table.
 func (h *hoister) repeated(s *pg_query.SelectStmt, in *scope) bool {
 	draws := false
 	for _, n := range results(s) {
@@ -137,7 +137,7 @@ func twice(targets []*pg_query.Node) bool {
 	return stars && columns
 }
 
-// loose is equal for two expressions that differ in qualifiers, casts and collations alone.
+// loose returns equal strings for expressions that differ only in qualifiers, casts and collations.
 func loose(n *pg_query.Node) string {
 	n = cloneNode(n)
 	loosen(n.ProtoReflect())

@@ -2,8 +2,8 @@ package hoist
 
 import pg_query "github.com/pganalyze/pg_query_go/v5"
 
-// columnName returns the name that a result column gets (FigureColname in PostgreSQL's parse_target.c), or "" where this
-// function does not know it.
+// columnName returns the name that the server gives to a result column (FigureColname in PostgreSQL's parse_target.c), or
+// "" if it cannot be derived here.
 func columnName(t *pg_query.ResTarget) string {
 	if t.GetName() != "" {
 		return t.GetName()
@@ -12,7 +12,7 @@ func columnName(t *pg_query.ResTarget) string {
 	return name
 }
 
-// figure returns a name and how strongly it stands: 0 a default that anything replaces, 1 a type's, 2 a name proper.
+// figure returns a name and its strength: 0 a default that any other name replaces, 1 the name of a type, 2 a proper name.
 func figure(n *pg_query.Node) (string, int) {
 	switch n := n.GetNode().(type) {
 	case *pg_query.Node_ColumnRef:

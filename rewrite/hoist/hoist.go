@@ -10,27 +10,27 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
-// Plan says how to run one world's query in two parts. Without Pieces there is nothing to hoist, for Reason.
+// Plan is one world's query in two parts. Without Pieces there is nothing to hoist, and Reason says why.
 type Plan struct {
-	Pieces []Piece // in the order in which they are to be made: a later one may read an earlier one
-	Rest   string  // the query to run in every trial
-	Reason string  // why there is no piece
-	// Unsure: some piece was part of an expression and may need columns of the query around it.
+	Pieces []Piece // in the order of creation: a later one may read an earlier one
+	Rest   string  // the query of every trial
+	Reason string  // why there are no pieces
+	// Unsure reports that a piece was part of an expression and may need columns of the enclosing query.
 	Unsure bool
 }
 
-// Piece is one query to be materialised as the temporary table of its name. Parameters keep their numbers.
+// Piece is one query to materialise as a temporary table. Parameters keep their numbers.
 type Piece struct {
 	Name  string // unquoted; needs no quotes
 	Query string // a SELECT
 }
 
-// Options choose what is hoisted.
+// Options selects what is hoisted.
 type Options struct {
 	Knowledge Knowledge
-	// Prefix starts the names of the tables, which are to be unique in a session: small letters, digits and _.
+	// Prefix starts the names of the tables, which must be unique in a session: lower-case letters, digits and _.
 	Prefix string
-	// NoSubLinks leaves sub-queries in expressions alone, and so makes no Unsure plan.
+	// NoSubLinks leaves subqueries in expressions unchanged, so that the plan is never Unsure.
 	NoSubLinks bool
 	// NoSplit leaves a query that draws noise above an aggregation in one piece.
 	NoSplit bool
@@ -38,8 +38,8 @@ type Options struct {
 	NoRanks bool
 }
 
-// Split parses sql and plans it. The error says that the text cannot be read, or that the parts cannot be written so
-// that they read back as they were meant.
+// Split parses sql and plans it. An error says that the text cannot be parsed, or that the deparsed parts do not parse to
+// the planned trees.
 func Split(sql string, opt Options) (Plan, error) {
 	stmt, err := parse(sql)
 	if err != nil {
@@ -82,7 +82,7 @@ func Split(sql string, opt Options) (Plan, error) {
 	return plan, nil
 }
 
-// Stable reports whether a query gives the same on every execution, as far as Knowledge tells. It is for the
+// Stable reports whether a query returns the same result on every execution according to Knowledge. It is for the
 // definitions of views.
 func Stable(sql string, k Knowledge) bool {
 	stmt, err := parse(sql)
@@ -113,7 +113,7 @@ func Relations(sql string) ([]Relation, error) {
 	return found, nil
 }
 
-// parse returns the one SELECT of a text.
+// parse returns the single SELECT of a text.
 func parse(sql string) (*pg_query.SelectStmt, error) {
 	tree, err := pgparse.Parse(sql)
 	var limit *pgparse.LimitError
@@ -129,7 +129,7 @@ func parse(sql string) (*pg_query.SelectStmt, error) {
 	return tree.GetStmts()[0].GetStmt().GetSelectStmt(), nil
 }
 
-// write returns the text of a tree whose locations have no meaning any more, after it was parsed and compared.
+// write deparses a tree, ignoring its locations, then parses the text and compares the trees.
 func write(stmt *pg_query.SelectStmt) (string, error) {
 	want := proto.Clone(stmt).(*pg_query.SelectStmt) //nolint:errcheck // a clone has its type
 	forgetPlaces(want.ProtoReflect())

@@ -11,7 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite/hoist"
 )
 
-// knowledge is what a small catalog says.
+// knowledge returns a small catalog.
 func knowledge() hoist.Knowledge {
 	k := hoist.Knowledge{
 		Functions: map[string]hoist.Traits{
@@ -31,7 +31,7 @@ func knowledge() hoist.Knowledge {
 	return k
 }
 
-// describe prints a plan.
+// describe formats a plan.
 func describe(p hoist.Plan) string {
 	if len(p.Pieces) == 0 {
 		return "nothing: " + p.Reason + "\n"
@@ -47,7 +47,7 @@ func describe(p hoist.Plan) string {
 	return b.String()
 }
 
-// TestGolden compares every plan with what was reviewed by hand. The cases are named by their rule.
+// TestGolden compares every plan with a reviewed one. The cases are named by their rule.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.sql")
@@ -72,7 +72,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestTogether: what may share a transaction.
+// TestTogether: queries that may share a transaction, and queries that may not.
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	k := knowledge()

@@ -10,18 +10,18 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// hoister turns a statement into its volatile rest, in place, and collects the pieces. It changes volatile queries only:
-// stable ones move into pieces as they are, or stay.
+// hoister turns a statement into its volatile rest, in place, and collects the pieces. It changes only volatile queries:
+// stable ones move into pieces unchanged, or stay.
 type hoister struct {
 	*analysis
 	opt    Options
-	kept   map[*cte]bool   // CTEs that the rest holds with their own query
+	kept   map[*cte]bool   // CTEs that the rest contains with their own query
 	tables map[*cte]*piece // CTEs that the rest reads from a table
 	pieces []*piece
 	same   map[string]*piece // by meaning
 
-	frozen  map[*pg_query.SelectStmt]bool       // levels whose FROM and WHERE stay as they are
-	pushed  map[*pg_query.SelectStmt]conditions // conditions of the query around a query in FROM
+	frozen  map[*pg_query.SelectStmt]bool       // levels whose FROM and WHERE stay unchanged
+	pushed  map[*pg_query.SelectStmt]conditions // conditions of the enclosing query, by query in FROM
 	known   map[knownQuery]reads
 	repeats map[*pg_query.SelectStmt]bool // target lists with an expression twice
 	pinned  map[*cte]bool                 // CTEs that frozen levels read
@@ -35,7 +35,7 @@ type piece struct {
 	unsure bool
 }
 
-// rest makes the volatile part of a query of it.
+// rest replaces a query by its volatile part.
 func (h *hoister) rest(s *pg_query.SelectStmt, unsure bool) {
 	u := h.selects[s]
 	if u.own != nil {
@@ -63,7 +63,7 @@ func (h *hoister) rest(s *pg_query.SelectStmt, unsure bool) {
 	if u.own == nil {
 		return
 	}
-	// PostgreSQL does not run a CTE that nobody reads.
+	// PostgreSQL does not execute a CTE without references.
 	var left []*pg_query.Node
 	for _, c := range u.own.ctes {
 		switch {
@@ -71,7 +71,8 @@ func (h *hoister) rest(s *pg_query.SelectStmt, unsure bool) {
 			left = append(left, reader(c, h.tables[c]))
 		case h.kept[c]:
 			if c.references > 1 && c.node.GetCtematerialized() == pg_query.CTEMaterialize_CTEMaterializeDefault && !c.self {
-				// It may be read once now, and must not become a sub-query for that (SS_process_ctes, subselect.c).
+				// It may have only one reference left, and must not become a subquery for that reason (SS_process_ctes,
+				// subselect.c).
 				c.node.Ctematerialized = pg_query.CTEMaterialize_CTEMaterializeAlways
 			}
 			left = append(left, cteNode(c.node))
@@ -83,7 +84,7 @@ func (h *hoister) rest(s *pg_query.SelectStmt, unsure bool) {
 	}
 }
 
-// walk looks below a volatile query for stable ones.
+// walk searches a volatile query for stable ones.
 func (h *hoister) walk(m protoreflect.Message, in *scope, unsure bool) {
 	switch n := m.Interface().(type) {
 	case *pg_query.SelectStmt: // an arm of a set operation
@@ -121,7 +122,7 @@ func (h *hoister) walk(m protoreflect.Message, in *scope, unsure bool) {
 	children(m, func(c protoreflect.Message) { h.walk(c, in, unsure) })
 }
 
-// inner goes on in a query that is not a piece itself.
+// inner handles a query that is not a piece itself.
 func (h *hoister) inner(s *pg_query.SelectStmt, unsure bool) {
 	u := h.selects[s]
 	if u.volatile && (!unsure || !h.opt.NoSubLinks) {
@@ -131,14 +132,14 @@ func (h *hoister) inner(s *pg_query.SelectStmt, unsure bool) {
 	h.keep(u)
 }
 
-// keep leaves a query as it is: the CTEs around it that it reads stay, as queries or as tables.
+// keep leaves a query unchanged: the enclosing CTEs that it reads stay, as queries or as tables.
 func (h *hoister) keep(u *unit) {
 	for _, c := range u.reads.list {
 		h.use(c)
 	}
 }
 
-// use provides for a CTE that the rest reads: from a table if that is possible and worth it. nil = no CTE.
+// use decides how the rest reads a CTE: from a table if that is possible and saves time. nil = no CTE.
 func (h *hoister) use(c *cte) {
 	if c == nil || h.kept[c] || h.tables[c] != nil {
 		return
@@ -164,7 +165,7 @@ func (h *hoister) use(c *cte) {
 	h.keep(c.unit)
 }
 
-// unit makes a piece of a query in FROM or in an expression, or returns nil.
+// unit returns a piece for a query in FROM or in an expression, or nil.
 func (h *hoister) unit(s *pg_query.SelectStmt, unsure bool) *piece {
 	u := h.selects[s]
 	if u.volatile || !worth(s) {
@@ -173,7 +174,7 @@ func (h *hoister) unit(s *pg_query.SelectStmt, unsure bool) *piece {
 	return h.piece(s, u.reads.list, unsure)
 }
 
-// piece returns the piece of a stable query, or nil if it cannot stand by itself.
+// piece returns the piece of a stable query, or nil if the query cannot stand alone.
 func (h *hoister) piece(s *pg_query.SelectStmt, reads []*cte, unsure bool) *piece {
 	if unsure && (h.opt.NoSubLinks || namesARow(s)) {
 		return nil
@@ -200,8 +201,8 @@ func (h *hoister) piece(s *pg_query.SelectStmt, reads []*cte, unsure bool) *piec
 	return p
 }
 
-// namesARow reports whether a bare name may be a whole row of a relation of the query: a column of that name in the query
-// around it would come first, and the query would mean something else by itself.
+// namesARow reports whether an unqualified name may be a whole row of a relation of the query: a column of that name in the
+// enclosing query would take precedence, and the query would have another meaning when it stands alone.
 func namesARow(s *pg_query.SelectStmt) bool {
 	relations, columns := map[string]bool{}, map[string]bool{}
 	inspect(s.ProtoReflect(), func(m proto.Message) bool {
@@ -225,7 +226,8 @@ func namesARow(s *pg_query.SelectStmt) bool {
 	return false
 }
 
-// worth reports whether materialising a query can save anything: bare columns of one table are read as fast from it.
+// worth reports whether materialising a query can save time: plain columns of one table are read as fast from the table
+// itself.
 func worth(s *pg_query.SelectStmt) bool {
 	bare := s.GetWithClause() == nil && len(s.GetFromClause()) == 1 && s.GetFromClause()[0].GetRangeVar().GetSchemaname() != "" &&
 		s.GetWhereClause() == nil && len(s.GetGroupClause()) == 0 && s.GetHavingClause() == nil && len(s.GetDistinctClause()) == 0 &&
@@ -235,8 +237,8 @@ func worth(s *pg_query.SelectStmt) bool {
 	})
 }
 
-// closure returns all CTEs that reading some needs, in the order in which one WITH clause may hold them; not ok
-// where one clause cannot, because two have one name or only some stand in a WITH RECURSIVE.
+// closure returns all CTEs that are needed to read some, in an order that one WITH clause allows; ok is false if one clause
+// cannot hold them, because two have the same name or only some belong to a WITH RECURSIVE.
 func closure(reads []*cte) (all []*cte, ok bool) {
 	var found ctes
 	for _, c := range reads {

@@ -6,29 +6,29 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 )
 
-// Relation names a relation as the catalog spells it.
+// Relation is the name of a relation as stored in the catalog.
 type Relation struct{ Schema, Name string }
 
-// Traits say what a function does: what holds of any overload, in any schema, holds.
+// Traits are the properties of a function name: a trait that holds for any overload, in any schema, is set.
 type Traits struct {
 	Volatile  bool // pg_proc.provolatile = 'v', or a DP function
 	Aggregate bool // pg_proc.prokind is 'a' or 'w'
 	Set       bool // pg_proc.proretset
 	Always    bool // every overload is a plain function with pg_proc.provolatile = 'v'
 	Plain     bool // an overload is neither an aggregate nor a window function
-	// Transaction: its result may depend on the transaction that it is called in, or change what later calls in the same
-	// transaction give: now(), txid_current(), set_config(), and whatever calls them.
+	// Transaction: its result may depend on the calling transaction, or it may change the results of later calls in the
+	// same transaction: now(), txid_current(), set_config(), and functions that call them.
 	Transaction bool
 }
 
-// Knowledge is what the catalog of the database that the query runs in says. It is only read.
+// Knowledge holds facts from the catalog of the query's database. It is read-only.
 type Knowledge struct {
-	Functions map[string]Traits // by name, as the catalog spells it; one that is missing counts as volatile
+	Functions map[string]Traits // by name, as stored in the catalog; a function that is missing counts as volatile
 	Operators map[string]bool   // the operators whose function is volatile
-	// Relations are those that do not give the same rows in every trial: views over chance, foreign tables, tables with
-	// row security.
+	// Relations are those that do not give the same rows in every trial: random views, foreign tables, tables with row
+	// security.
 	Relations map[Relation]bool
-	Views     map[Relation]bool // those that are views
+	Views     map[Relation]bool // the views among all relations
 }
 
 // volatileCall reports whether a call may give different results in two trials.
@@ -40,7 +40,7 @@ func (k *Knowledge) volatileCall(n *pg_query.FuncCall) bool {
 	switch name {
 	case "now", "transaction_timestamp", "statement_timestamp":
 		return true
-	case "age": // of one argument: until today
+	case "age": // with one argument, it is relative to the current date
 		return len(n.GetArgs()) == 1
 	}
 	return false
@@ -51,8 +51,8 @@ func (k *Knowledge) volatileAttribute(name string) bool {
 	return k.Functions[name].Volatile
 }
 
-// volatileRelation reports whether a relation that is no CTE may give different rows in two trials. Without a
-// schema it is a system catalog, which sees the tables that hoisting makes.
+// volatileRelation reports whether a relation that is not a CTE may give different rows in two trials. A name without a
+// schema is a system catalog, which shows the tables that hoisting creates.
 func (k *Knowledge) volatileRelation(n *pg_query.RangeVar) bool {
 	switch n.GetSchemaname() {
 	case "", "pg_catalog", "information_schema":
@@ -61,7 +61,7 @@ func (k *Knowledge) volatileRelation(n *pg_query.RangeVar) bool {
 	return k.Relations[Relation{n.GetSchemaname(), n.GetRelname()}]
 }
 
-// tellsTime reports whether a string may mean another moment in every trial, as a date or a time.
+// tellsTime reports whether a string, as a date or a time, may mean another moment in every trial.
 func tellsTime(s string) bool {
 	switch strings.ToLower(strings.TrimSpace(s)) {
 	case "now", "today", "yesterday", "tomorrow":

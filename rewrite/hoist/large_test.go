@@ -8,8 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite/hoist"
 )
 
-// TestLarge: statements of the largest size that is parsed are planned. It has no limit of time but that of all tests, which work in
-// the square of the size times the depth would exceed.
+// TestLarge: statements of the largest size that is parsed can be planned. Its only time limit is that of all tests; work
+// quadratic in the size times the depth would exceed it.
 func TestLarge(t *testing.T) {
 	t.Parallel()
 	r := strings.Repeat
@@ -38,7 +38,7 @@ func TestLarge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := hoist.Split(sql, hoist.Options{Knowledge: knowledge(), Prefix: "h"})
-			if err != nil && !strings.Contains(err.Error(), "nested too deeply") { // what is written may be a little deeper than what was read
+			if err != nil && !strings.Contains(err.Error(), "nested too deeply") { // the rest may be nested a little deeper than the input
 				t.Error(err)
 			}
 		})

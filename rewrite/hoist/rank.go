@@ -13,20 +13,20 @@ import (
 // rankColumn is the column that ranks adds.
 const rankColumn = "dpwatch_rank"
 
-// ranks writes anew how rewriters choose a few random rows of every unit: they join a table with itself to count, for
-// every row, those of its unit whose random number is not smaller,
+// ranks rewrites the way in which rewriters choose a few random rows of every unit: they join a table with itself to count,
+// for every row, the rows of its unit whose random number is not smaller,
 //
 //	a (x, g, u) AS (SELECT random(), ...),
 //	j (x, g, u, rx, rg, ru) AS (SELECT * FROM a AS l JOIN a AS r ON l.x <= r.x AND l.u = r.u),
 //	p (x, g, u) AS (SELECT x, g, u FROM j),
 //	c (n, g, u) AS (SELECT count(x), g, u FROM p GROUP BY g, u)
 //
-// which takes time in the square of a unit's rows. A window function counts the same:
+// which takes time quadratic in the number of a unit's rows. A window function counts the same:
 //
 //	j (x, g, u, dpwatch_rank) AS (SELECT *, count(*) OVER (PARTITION BY u ORDER BY x DESC) FROM a WHERE u IS NOT NULL)
 //
 // where rows of equal x count for each other, as in the join, and c becomes the sum over the rows of a group. random() is
-// never NULL. j and p must be read nowhere else, and p must use the left columns of j alone. It is assumed that = is the
+// never NULL. j and p must be read nowhere else, and p must use only the left columns of j. It is assumed that = is the
 // equality of the type's default order.
 func ranks(stmt *pg_query.SelectStmt) {
 	with := stmt.GetWithClause()
@@ -49,7 +49,7 @@ func ranks(stmt *pg_query.SelectStmt) {
 		return true
 	})
 	for name, n := range defined {
-		if n > 1 { // hidden in some places
+		if n > 1 { // shadowed in some places
 			delete(r.ctes, name)
 		}
 	}
@@ -60,11 +60,11 @@ func ranks(stmt *pg_query.SelectStmt) {
 
 type ranker struct {
 	ctes   map[string]*pg_query.CommonTableExpr // by name
-	places map[string]int                       // of the CTEs in their clause
-	reads  map[string]int                       // how often a name is read
+	places map[string]int                       // positions of the CTEs in their clause
+	reads  map[string]int                       // number of references to a name
 }
 
-// rewrite writes anew the count c and what it counts, if they have the form that ranks describes.
+// rewrite rewrites the count c and its input, if they have the form described at ranks.
 func (r *ranker) rewrite(c *pg_query.CommonTableExpr) {
 	count, over, ok := r.counted(c)
 	if !ok {
@@ -76,9 +76,9 @@ func (r *ranker) rewrite(c *pg_query.CommonTableExpr) {
 	}
 	j, random, units, ok := r.selfJoin(from)
 	if !ok || !slices.IsSorted([]int{r.places[random.table], r.places[from], r.places[over], r.places[c.GetCtename()]}) {
-		return // a name means a CTE that comes before
+		return // a name refers to an earlier CTE
 	}
-	// Every column of p is a left one of j, and the one that is counted is the random number.
+	// Every column of p is a left one of j, and the counted one is the random number.
 	left := names(j.GetAliascolnames())
 	left = left[:len(left)/2]
 	counted := -1
@@ -145,7 +145,7 @@ func (r *ranker) counted(c *pg_query.CommonTableExpr) (n count, from string, ok 
 	return n, from, n.target != nil && len(s.GetGroupClause()) > 0
 }
 
-// projection recognises p, which is read once, as columns of j, and returns j's name.
+// projection recognises p, which is read once, as a list of columns of j, and returns j's name.
 func (r *ranker) projection(name string) (p *pg_query.CommonTableExpr, from string, ok bool) {
 	p = r.ctes[name]
 	if p == nil || r.reads[name] != 1 {
@@ -159,11 +159,11 @@ func (r *ranker) projection(name string) (p *pg_query.CommonTableExpr, from stri
 	return p, from, true
 }
 
-// randomColumn is where a self-joined table has its random numbers.
+// randomColumn is the column of random numbers of a self-joined table.
 type randomColumn struct {
 	table string
 	name  string // quoted
-	index int    // of the table's columns
+	index int    // in the table's columns
 }
 
 // selfJoin recognises j, which is read once, and returns its random column and the columns of the unit, quoted.
@@ -212,7 +212,7 @@ func (r *ranker) selfJoin(name string) (j *pg_query.CommonTableExpr, random rand
 	return j, random, units, random.index >= 0 && len(units) > 0
 }
 
-// comparison recognises l.c op r.c, and l and r exchanged where op is =, and returns op and c; "" otherwise.
+// comparison recognises l.c op r.c, and r.c op l.c if op is =, and returns op and c; "" otherwise.
 func comparison(e *pg_query.A_Expr, l, r string) (op, column string) {
 	a, b := names(e.GetLexpr().GetColumnRef().GetFields()), names(e.GetRexpr().GetColumnRef().GetFields())
 	if e.GetKind() != pg_query.A_Expr_Kind_AEXPR_OP || len(e.GetName()) != 1 || len(a) != 2 || len(b) != 2 || a[1] != b[1] || l == r {
@@ -225,7 +225,7 @@ func comparison(e *pg_query.A_Expr, l, r string) (op, column string) {
 	return "", ""
 }
 
-// plain reports whether a query reads one relation without a schema and has nothing but a target list and GROUP BY.
+// plain reports whether a query reads one relation without a schema and has only a target list and GROUP BY.
 func plain(s *pg_query.SelectStmt) (from string, ok bool) {
 	if !bare(s) || len(s.GetFromClause()) != 1 {
 		return "", false
@@ -234,7 +234,7 @@ func plain(s *pg_query.SelectStmt) (from string, ok bool) {
 	return v.GetRelname(), v != nil && v.GetSchemaname() == "" && len(v.GetAlias().GetColnames()) == 0
 }
 
-// bare reports whether a query has nothing but a target list, FROM and GROUP BY.
+// bare reports whether a query has only a target list, FROM and GROUP BY.
 func bare(s *pg_query.SelectStmt) bool {
 	return s != nil && s.GetOp() == pg_query.SetOperation_SETOP_NONE && s.GetWithClause() == nil && s.GetWhereClause() == nil &&
 		s.GetHavingClause() == nil && len(s.GetDistinctClause()) == 0 && len(s.GetSortClause()) == 0 && s.GetLimitCount() == nil &&

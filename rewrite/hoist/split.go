@@ -9,8 +9,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// split hoists everything below the volatile expressions of a query's target list, HAVING and ORDER BY, and leaves
-// those, over the columns of a piece. It does nothing where that could change a result, or would not save anything.
+// split moves everything below the volatile expressions of a query's target list, HAVING and ORDER BY into a piece, and
+// leaves these expressions over the columns of the piece. It does nothing if that could change a result or would not save
+// time.
 func (h *hoister) split(s *pg_query.SelectStmt, u *unit, unsure bool) {
 	if !h.splittable(s, u.inner) || unsure && h.opt.NoSubLinks || h.ambiguous(s, u.inner) {
 		return
@@ -91,7 +92,7 @@ func (h *hoister) splittable(s *pg_query.SelectStmt, in *scope) bool {
 	if having != nil {
 		above = append(above, having)
 		if len(s.GetGroupClause()) == 0 && h.volatile(having.ProtoReflect(), in) {
-			return false // nothing else may say that this is an aggregation
+			return false // then nothing else may mark the query as an aggregation
 		}
 	}
 	aggregates, plain := false, true
@@ -103,8 +104,8 @@ func (h *hoister) splittable(s *pg_query.SelectStmt, in *scope) bool {
 	return plain && (aggregates || having != nil || len(s.GetGroupClause()) > 0 || s.GetWhereClause() != nil || !single)
 }
 
-// calls looks at the functions of an expression above the aggregation: whether one is an aggregate, and whether
-// all are such that evaluating them over a piece's rows is the same.
+// calls checks the functions of an expression above the aggregation: whether one is an aggregate, and whether evaluating
+// all of them over a piece's rows gives the same result.
 func (h *hoister) calls(n *pg_query.Node, in *scope) (aggregates, plain bool) {
 	plain = true
 	var visit func(protoreflect.Message)
@@ -133,7 +134,7 @@ func (h *hoister) calls(n *pg_query.Node, in *scope) (aggregates, plain bool) {
 	return aggregates, plain
 }
 
-// groupNames are the bare names in GROUP BY, which may mean an output column.
+// groupNames returns the unqualified names in GROUP BY, which may refer to an output column.
 func groupNames(s *pg_query.SelectStmt) map[string]bool {
 	names := map[string]bool{}
 	for _, g := range s.GetGroupClause() {
@@ -151,11 +152,11 @@ type columns struct {
 	group      map[string]bool
 	list       []*pg_query.Node
 	names      map[string]string       // by meaning
-	volatile   map[*pg_query.Node]bool // of the expression at work
+	volatile   map[*pg_query.Node]bool // of the current expression
 	impossible bool
 }
 
-// column returns a reference to the piece's column of a stable expression.
+// column returns a reference to the piece's column for a stable expression.
 func (c *columns) column(n *pg_query.Node, name string) *pg_query.Node {
 	meaning := key(n)
 	if known := c.names[meaning]; known != "" && (name == "" || name == known) {
@@ -164,14 +165,14 @@ func (c *columns) column(n *pg_query.Node, name string) *pg_query.Node {
 	if name == "" {
 		name = fmt.Sprintf("dpwatch_%d", len(c.list)+1)
 	}
-	if c.names[meaning] == "" { // what is equal stays equal: one name for all but the target that GROUP BY names
+	if c.names[meaning] == "" { // equal expressions stay equal: one name for all except the target that GROUP BY names
 		c.names[meaning] = name
 	}
 	c.list = append(c.list, targetNode(name, n))
 	return columnNode(name)
 }
 
-// target returns an output expression over the piece's columns. One that GROUP BY names keeps its name there.
+// target returns an output expression over the piece's columns. A target that GROUP BY names keeps its name there.
 func (c *columns) target(t *pg_query.ResTarget) *pg_query.Node {
 	if c.group[t.GetName()] && !c.h.volatile(t.GetVal().ProtoReflect(), c.in) {
 		return c.column(t.GetVal(), t.GetName())
@@ -213,8 +214,8 @@ func (c *columns) expression(n *pg_query.Node) *pg_query.Node {
 	return n
 }
 
-// replace makes columns of the stable parts of n, in place. lazy: what stands here may not be evaluated at all, so
-// that only what cannot fail there may be computed before.
+// replace turns the stable parts of n into columns, in place. lazy: n may never be evaluated, so that only a part that
+// cannot fail may be computed in advance.
 func (c *columns) replace(n *pg_query.Node, lazy bool) {
 	if !c.volatile[n] && c.candidate(n, lazy) {
 		if c.rowDependent(n) {
@@ -247,7 +248,7 @@ func (c *columns) below(m protoreflect.Message, lazy bool) {
 	})
 }
 
-// candidate reports whether a stable node is an expression that a column may stand for.
+// candidate reports whether a column can replace a stable node.
 func (c *columns) candidate(n *pg_query.Node, lazy bool) bool {
 	switch v := n.GetNode().(type) {
 	case *pg_query.Node_ColumnRef:
@@ -264,8 +265,8 @@ func (c *columns) candidate(n *pg_query.Node, lazy bool) bool {
 	return false
 }
 
-// rowDependent reports whether an expression is more than constants: those stay, since a bare literal gets its type
-// from what is around it.
+// rowDependent reports whether an expression is more than constants. Constants stay, because a literal gets its type from
+// its context.
 func (c *columns) rowDependent(n *pg_query.Node) bool {
 	found := false
 	inspect(n.ProtoReflect(), func(m proto.Message) bool {

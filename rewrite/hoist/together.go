@@ -7,9 +7,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Together reports whether executions of a query may share a transaction and still be as independent as in transactions of
-// their own: nothing in its text tells the time, and every function that it calls is known to look at nothing that a
-// transaction keeps (Traits.Transaction). The tables of pieces may be read, and relations that are no views.
+// Together reports whether executions of a query may share a transaction and still be as independent as in separate
+// transactions: its text does not contain the time, and every function that it calls is known not to depend on the state of
+// a transaction (Traits.Transaction). It may read the tables of pieces, and relations that are not views.
 func Together(sql string, k Knowledge) bool {
 	stmt, err := parse(sql)
 	if err != nil {

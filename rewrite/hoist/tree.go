@@ -6,12 +6,12 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// nodeOneof is the one field of a Node.
+// nodeOneof is the single field of a Node.
 var nodeOneof = (&pg_query.Node{}).ProtoReflect().Descriptor().Oneofs().ByName("node")
 
 // children calls visit for every message directly below m, in the order of the fields.
 func children(m protoreflect.Message, visit func(protoreflect.Message)) {
-	if n, ok := m.Interface().(*pg_query.Node); ok { // of some 250 fields it has one
+	if n, ok := m.Interface().(*pg_query.Node); ok { // one of some 250 fields is set
 		if fd := m.WhichOneof(nodeOneof); fd != nil && n != nil {
 			visit(m.Get(fd).Message())
 		}
@@ -34,7 +34,7 @@ func children(m protoreflect.Message, visit func(protoreflect.Message)) {
 	}
 }
 
-// inspect visits m and all below it; visit says whether to go below.
+// inspect visits m and everything below it; visit reports whether to descend.
 func inspect(m protoreflect.Message, visit func(proto.Message) bool) {
 	if !visit(m.Interface()) {
 		return
@@ -42,7 +42,7 @@ func inspect(m protoreflect.Message, visit func(proto.Message) bool) {
 	children(m, func(c protoreflect.Message) { inspect(c, visit) })
 }
 
-// forgetPlaces clears what says where in a text a node stands.
+// forgetPlaces clears the locations of nodes in a text.
 func forgetPlaces(m protoreflect.Message) {
 	for _, name := range []protoreflect.Name{"location", "stmt_location", "stmt_len"} {
 		if fd := m.Descriptor().Fields().ByName(name); fd != nil && fd.Kind() == protoreflect.Int32Kind {
@@ -52,12 +52,12 @@ func forgetPlaces(m protoreflect.Message) {
 	children(m, forgetPlaces)
 }
 
-// key is equal for two trees exactly when they differ in places alone.
+// key returns equal strings for two trees exactly when they differ only in locations.
 func key(m proto.Message) string {
 	c := proto.Clone(m)
 	forgetPlaces(c.ProtoReflect())
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(c)
-	if err != nil { // only of text that is not UTF-8, which no parser gives
+	if err != nil { // only for text that is not UTF-8, which the parser never returns
 		return ""
 	}
 	return string(b)
