@@ -74,7 +74,7 @@ func (s *Server) bind(start *startup, server engine) (engine, error) {
 		return server, nil
 	case start.leaf == nil:
 		s.counters.plusFiltered.Add(1)
-		server.Conn = &plusFilter{Conn: server.Conn}
+		server.Conn = &scramPlusFilter{Conn: server.Conn}
 		return server, nil
 	case !s.mustMatch():
 		return server, nil

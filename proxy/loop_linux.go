@@ -38,7 +38,7 @@ func (ls *loopSet) stop() {
 		return
 	}
 	for _, l := range ls.all {
-		l.tell(order{what: orderStop})
+		l.send(order{what: orderStop})
 		<-l.stopped
 	}
 }
@@ -73,11 +73,11 @@ type loop struct {
 	chunk      [chunkBytes]byte
 	events     [256]unix.EpollEvent
 	count, at  int // events of this turn, and the number already handled
-	sessions   []*carried
+	sessions   []*epollSession
 	free       []int32 // unused indexes of sessions
 	generation int32
-	lingering  []lingerer // clients whose server has closed, oldest first
-	current    *carried   // the session being handled, which ends if the code panics
+	lingering  []lingerer    // clients whose server has closed, oldest first
+	current    *epollSession // the session being handled, which ends if the code panics
 	stop       bool
 	patient    bool // GOMAXPROCS leaves processors for the other goroutines while this loop blocks
 
@@ -89,7 +89,7 @@ type loop struct {
 // order is a request to a loop from another goroutine.
 type order struct {
 	what    uint8
-	session *carried
+	session *epollSession
 }
 
 const (
@@ -100,7 +100,7 @@ const (
 
 // lingerer is a session that ends if its client has not closed by then.
 type lingerer struct {
-	session *carried
+	session *epollSession
 	until   time.Time
 }
 
@@ -129,8 +129,8 @@ func (l *loop) closeAll() {
 	}
 }
 
-// tell sends an order to the loop.
-func (l *loop) tell(o order) {
+// send sends an order to the loop.
+func (l *loop) send(o order) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.inbox = append(l.inbox, o)
@@ -189,7 +189,7 @@ func (l *loop) turn() {
 		e := &l.events[l.at]
 		l.at++
 		if e.Fd < 0 {
-			l.obey()
+			l.execute()
 			continue
 		}
 		place := e.Fd >> 1
@@ -220,8 +220,8 @@ func (l *loop) contain() {
 
 var errLoopPanic = errors.New("a fault in the event loop")
 
-// obey executes the orders in the inbox.
-func (l *loop) obey() {
+// execute executes the orders in the inbox.
+func (l *loop) execute() {
 	var count [8]byte
 	_, _ = unix.Read(l.wake, count[:])
 	l.mu.Lock()
@@ -245,7 +245,7 @@ func (l *loop) obey() {
 }
 
 // join adds a session to the loop.
-func (l *loop) join(c *carried) {
+func (l *loop) join(c *epollSession) {
 	if n := len(l.free); n > 0 {
 		c.place, l.free = l.free[n-1], l.free[:n-1]
 		l.sessions[c.place] = c
@@ -265,7 +265,7 @@ func (l *loop) join(c *carried) {
 }
 
 // leave removes a session that has ended.
-func (l *loop) leave(c *carried) {
+func (l *loop) leave(c *epollSession) {
 	l.sessions[c.place] = nil
 	l.free = append(l.free, c.place)
 	l.load.Add(-1)

@@ -11,4 +11,4 @@ func newLoops(int, *chunkPool, *zap.Logger) (*loopSet, error) { return nil, nil 
 
 func (*loopSet) stop() {}
 
-func (*loopSet) carry(*session, []byte) (ended <-chan struct{}, ok bool) { return nil, false }
+func (*loopSet) relay(*session, []byte) (ended <-chan struct{}, ok bool) { return nil, false }

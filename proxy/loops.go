@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// carrier relays a session in place of its goroutines.
-type carrier interface {
+// epoll relays a session in place of its goroutines.
+type epoll interface {
 	// kill ends the session by force. It does not wait, and is safe to call at any time.
 	kill()
 }

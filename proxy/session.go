@@ -27,9 +27,9 @@ type session struct {
 
 	loops *loopSet // nil: goroutines relay
 
-	mu      sync.Mutex // guards the fields below
-	err     error      // the first error
-	carrier carrier    // relays the session instead of its goroutines; may be nil
+	mu    sync.Mutex // guards the fields below
+	err   error      // the first error
+	epoll epoll      // relays the session instead of its goroutines; may be nil
 }
 
 // newSession joins two connections. With a nil capture it is a plain relay.
@@ -53,7 +53,7 @@ func (s *session) watchIdle() {
 // run relays until both directions have ended and returns the first error. First holds the bytes that the client sent after
 // its StartupMessage. Both connections are then closed.
 func (s *session) run(first []byte, chunks *chunkPool) error {
-	if ended, ok := s.loops.carry(s, first); ok {
+	if ended, ok := s.loops.relay(s, first); ok {
 		<-ended
 		if s.capture != nil {
 			s.capture.end()
@@ -108,8 +108,8 @@ func (s *session) note(err error) {
 func (s *session) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.carrier != nil {
-		s.carrier.kill()
+	if s.epoll != nil {
+		s.epoll.kill()
 		return
 	}
 	_ = s.client.Close()

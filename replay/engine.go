@@ -98,11 +98,11 @@ func (p *Player) tell(warning string) {
 		return
 	}
 	p.mu.Lock()
-	told := p.told[warning]
-	if len(p.told) >= maxTold { // clients choose the names of settings
-		clear(p.told)
+	told := p.warned[warning]
+	if len(p.warned) >= maxTold { // clients choose the names of settings
+		clear(p.warned)
 	}
-	p.told[warning] = true
+	p.warned[warning] = true
 	p.mu.Unlock()
 	if !told {
 		p.opt.Warn(warning)
@@ -161,8 +161,8 @@ func (r *Run) port(ctx context.Context, i int) (*pgconn.PgConn, error) {
 	return conn, err
 }
 
-// knock runs trials through the engines one after the other: an engine may not support pipelined statements.
-func (r *Run) knock(ctx context.Context, s *session, trials []trial) error {
+// sequential runs trials through the engines one after the other: an engine may not support pipelined statements.
+func (r *Run) sequential(ctx context.Context, s *session, trials []trial) error {
 	s.used += len(trials)
 	for _, t := range trials {
 		i := min(t.world, len(s.ports)-1) // one engine for all worlds, or one for each

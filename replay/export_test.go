@@ -35,7 +35,7 @@ func Rehearse(ctx context.Context, p *Player, worlds []string) string {
 	if err != nil {
 		return err.Error()
 	}
-	if _, err := p.takeApart(ctx, run, nil); err != nil {
+	if _, err := p.splitQuery(ctx, run, nil); err != nil {
 		return err.Error()
 	}
 	return ""
@@ -51,7 +51,7 @@ func Parts(ctx context.Context, p *Player, worlds []string) (tables, rests []str
 	if err != nil {
 		return nil, nil, err.Error()
 	}
-	h, err := p.takeApart(ctx, run, nil)
+	h, err := p.splitQuery(ctx, run, nil)
 	if err != nil {
 		return nil, nil, err.Error()
 	}
@@ -74,7 +74,7 @@ func MakeTwice(ctx context.Context, p *Player, worlds []string, between func(tab
 	if err != nil {
 		return err.Error()
 	}
-	h, err := p.takeApart(ctx, run, nil)
+	h, err := p.splitQuery(ctx, run, nil)
 	if err != nil {
 		return err.Error()
 	}

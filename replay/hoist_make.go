@@ -39,9 +39,9 @@ type hoisted struct {
 	together bool
 }
 
-// takeApart returns the most aggressive split of all worlds of r that works on the shadow database. The error is an
+// splitQuery returns the most aggressive split of all worlds of r that works on the shadow database. The error is an
 // *unhoistable if no split works.
-func (p *Player) takeApart(ctx context.Context, r *Run, noise []string) (*hoisted, error) {
+func (p *Player) splitQuery(ctx context.Context, r *Run, noise []string) (*hoisted, error) {
 	worlds := r.stmt.Worlds
 	conn, err := p.connect(ctx, r.stmt)
 	if err != nil {

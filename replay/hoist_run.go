@@ -185,7 +185,7 @@ func (h *hoistRun) postpone(reason string) {
 // try splits the query, unless that is done, and runs hoisted rounds. Their time excludes the creation of tables.
 func (h *hoistRun) try(ctx context.Context) error {
 	if h.parts == nil {
-		parts, err := h.origin.player.takeApart(ctx, h.origin, h.noise)
+		parts, err := h.origin.player.splitQuery(ctx, h.origin, h.noise)
 		if err != nil {
 			return err
 		}

@@ -60,10 +60,10 @@ type Player struct {
 	proving chan struct{} // held by proveWorlds; capacity 1
 	proved  atomic.Bool
 
-	mu    sync.Mutex               // guards least and told
-	told  map[string]bool          // warnings already sent
-	least map[uint64]time.Duration // shortest mean time of a trial, by baseline
-	seed  maphash.Seed
+	mu     sync.Mutex               // guards least and told
+	warned map[string]bool          // warnings already sent
+	least  map[uint64]time.Duration // shortest mean time of a trial, by baseline
+	seed   maphash.Seed
 }
 
 // New checks the options. It does not connect.
@@ -99,7 +99,7 @@ func New(opt Options) (*Player, error) {
 		cfg.RuntimeParams[name] = value
 	}
 	cfg.BuildFrontend = opt.frontend
-	p := &Player{opt: opt, cfg: cfg, least: map[uint64]time.Duration{}, seed: maphash.MakeSeed(), told: map[string]bool{}, proving: make(chan struct{}, 1)}
+	p := &Player{opt: opt, cfg: cfg, least: map[uint64]time.Duration{}, seed: maphash.MakeSeed(), warned: map[string]bool{}, proving: make(chan struct{}, 1)}
 	p.space.limit = opt.HoistBytes
 	return p, p.parseEngines()
 }

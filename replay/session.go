@@ -137,7 +137,7 @@ const syncTrials = 64
 // Sync; skipped trials are sent again, so that every trial is executed once, whatever the outcome of the others.
 func (r *Run) pipeline(ctx context.Context, s *session, trials []trial) error {
 	if len(s.ports) > 0 {
-		return r.knock(ctx, s, trials)
+		return r.sequential(ctx, s, trials)
 	}
 	if s.conn.IsClosed() { // by the trial before
 		if err := r.reopen(ctx, s); err != nil {

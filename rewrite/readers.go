@@ -89,8 +89,8 @@ func bodyWords(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r < 0x80 && !isNameByte(byte(r)) })
 }
 
-// suspects are the functions whose bodies may hold a name: those with all of its words.
-func (s *readerSearch) suspects(name string) []*Function {
+// candidates are the functions whose bodies may hold a name: those with all of its words.
+func (s *readerSearch) candidates(name string) []*Function {
 	found := s.escaped
 	if words := bodyWords(strings.ToLower(name)); len(words) > 0 {
 		found = slices.Concat(found, s.byWord[words[0]])
@@ -115,7 +115,7 @@ func (s *readerSearch) namedRelation(t Table) {
 			s.function(r.function)
 		}
 	}
-	for _, f := range s.suspects(t.Name) {
+	for _, f := range s.candidates(t.Name) {
 		if s.functions[f] {
 			continue
 		}
@@ -132,7 +132,7 @@ func (s *readerSearch) namedRelation(t Table) {
 
 // namedFunction marks every function whose body calls one.
 func (s *readerSearch) namedFunction(t Table) {
-	for _, f := range s.suspects(t.Name) {
+	for _, f := range s.candidates(t.Name) {
 		if s.functions[f] {
 			continue
 		}

@@ -31,14 +31,14 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// speakEvery is how often the auditor tells the relay what it knows; it also shows that it is alive.
-const speakEvery = 500 * time.Millisecond
+// reportEvery is how often the auditor tells the relay what it knows; it also shows that it is alive.
+const reportEvery = 500 * time.Millisecond
 
 // RunAuditor audits what comes over the link until the relay closes it.
 func RunAuditor(ctx context.Context, env Environment, conn net.Conn) error {
 	defer conn.Close() //nolint:errcheck // the process ends
 	in, out := link.NewReader(conn), link.NewWriter(conn)
-	c, err := greeted(in)
+	c, err := readConfiguration(in)
 	if err != nil {
 		return err
 	}
@@ -65,12 +65,12 @@ func RunAuditor(ctx context.Context, env Environment, conn net.Conn) error {
 			log.Error("auditor", zap.Error(err))
 		}
 	})
-	group.Go(func() { speak(ctx, out, auditor, registry, log) })
+	group.Go(func() { reportUntil(ctx, out, auditor, registry, log) })
 	group.Go(func() { applyDefaultPace(ctx, c, gate, log) })
-	err = take(in, auditor, gate, log)
+	err = receive(in, auditor, gate, log)
 	stop()
 	group.Wait()
-	tell(out, auditor, registry, log) // the last word
+	report(out, auditor, registry, log) // the last word
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -104,8 +104,8 @@ func goMemory() float64 {
 	return float64(samples[0].Value.Uint64() - samples[1].Value.Uint64())
 }
 
-// greeted reads the configuration, which comes first. This process has no Environment to read it with.
-func greeted(in *link.Reader) (config.Config, error) {
+// readConfiguration reads the configuration, which comes first. This process has no environment to read it with.
+func readConfiguration(in *link.Reader) (config.Config, error) {
 	kind, payload, err := in.Next()
 	if err != nil {
 		return config.Config{}, fmt.Errorf("auditor: no configuration from the relay: %w", err)
@@ -120,9 +120,9 @@ func greeted(in *link.Reader) (config.Config, error) {
 	return c, nil
 }
 
-// take hands captured queries to the auditor until the link ends. It never waits for one to be parsed, so that the link does
+// receive hands captured queries to the auditor until the link ends. It never waits for one to be parsed, so that the link does
 // not fill with a flood of one kind of query.
-func take(in *link.Reader, auditor *audit.Auditor, gate *throttle.Gate, log *zap.Logger) error {
+func receive(in *link.Reader, auditor *audit.Auditor, gate *throttle.Gate, log *zap.Logger) error {
 	for {
 		kind, payload, err := in.Next()
 		if err != nil {
@@ -153,20 +153,20 @@ func announcer(out *link.Writer) func(sql string) (done func()) {
 	}
 }
 
-func speak(ctx context.Context, out *link.Writer, auditor *audit.Auditor, registry *prometheus.Registry, log *zap.Logger) {
-	tick := time.NewTicker(speakEvery)
+func reportUntil(ctx context.Context, out *link.Writer, auditor *audit.Auditor, registry *prometheus.Registry, log *zap.Logger) {
+	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			tell(out, auditor, registry, log)
+			report(out, auditor, registry, log)
 		}
 	}
 }
 
-func tell(out *link.Writer, auditor *audit.Auditor, registry *prometheus.Registry, log *zap.Logger) {
+func report(out *link.Writer, auditor *audit.Auditor, registry *prometheus.Registry, log *zap.Logger) {
 	status, err := json.Marshal(auditor.Status())
 	if err != nil {
 		log.Error("write status", zap.Error(err))

@@ -32,7 +32,7 @@ type Auditor struct {
 	begun   atomic.Int64  // audits of a claim that began
 
 	rewriter atomic.Pointer[rewrite.Rewriter]
-	kept     keeper
+	idle     idleRuns
 	informed chan struct{} // closed when Renew was tried once, or is not there
 	stale    chan struct{} // asks for Renew before its time; capacity 1
 
@@ -98,7 +98,7 @@ func (a *Auditor) Run(ctx context.Context) error {
 	group.Go(func() error { a.intake(ctx); return nil })
 	group.Go(func() error { a.checkShadow(ctx); return nil })
 	group.Go(func() error { a.watchEpoch(ctx); return nil })
-	group.Go(func() error { a.watchKept(ctx); return nil })
+	group.Go(func() error { a.closeIdleRuns(ctx); return nil })
 	if a.opt.Renew != nil {
 		group.Go(func() error { a.renew(ctx); return nil })
 	}

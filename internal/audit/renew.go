@@ -41,7 +41,7 @@ func (a *Auditor) renew(ctx context.Context) {
 			a.known.clear() // what the rewriter before found
 			a.mu.Unlock()
 		}
-		a.tellCatalog(err)
+		a.reportCatalog(err)
 		inform()
 		if !a.pause(ctx) {
 			return
@@ -49,8 +49,8 @@ func (a *Auditor) renew(ctx context.Context) {
 	}
 }
 
-// tellCatalog shows what is wrong, and logs it when it is new.
-func (a *Auditor) tellCatalog(err error) {
+// reportCatalog shows what is wrong, and logs it when it is new.
+func (a *Auditor) reportCatalog(err error) {
 	text := ""
 	if err != nil {
 		text = a.say(err)

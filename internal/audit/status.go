@@ -50,7 +50,7 @@ func (a *Auditor) Status() Status {
 	s := Status{
 		At: a.opt.Now(), Captured: a.captured, Skipped: maps.Clone(a.skipped), Evicted: maps.Clone(a.evictions),
 		Faults: a.faults, Panics: a.panics, Shadow: a.shadow, Catalog: a.catalog, Warnings: a.warnings,
-		Resting: a.kept.count(),
+		Resting: a.idle.count(),
 		Memory:  Memory{Audits: a.roster.Bytes(), Budget: a.opt.Memory},
 		Records: a.records.list(),
 		Audits:  make([]Entry, len(a.order)),

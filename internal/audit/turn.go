@@ -136,7 +136,7 @@ func (a *Auditor) rounds(ctx context.Context, j *job) error {
 		return err
 	}
 	keep := false
-	defer func() { a.kept.put(j, run, keep) }()
+	defer func() { a.idle.put(j, run, keep) }()
 	if err := a.stream(ctx, j, run); err != nil {
 		return err
 	}

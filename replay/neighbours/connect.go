@@ -26,14 +26,14 @@ func dial(ctx context.Context, dsn, what string) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// calm takes from a session, or from a transaction alone (local), what the role's or the database's settings would do to a long command, what makes definitions print
+// sessionDefaults takes from a session, or from a transaction alone (local), what the role's or the database's settings would do to a long command, what makes definitions print
 // in another way, what text forms depend on (money's digits by lc_monetary), and partition pruning, which drops partitions that have
 // matching rows: of a DEFAULT partition that is partitioned by a range of the column by which a table above it is partitioned by list,
 // PostgreSQL 15.18 and 18.4 do not scan the DEFAULT partition, whatever the condition. Which of them there are depends on the server's
 // version.
-func calm(local bool) string { return fmt.Sprintf(calmSettings, local) }
+func sessionDefaults(local bool) string { return fmt.Sprintf(sessionDefaultsSQL, local) }
 
-const calmSettings = `SELECT pg_catalog.set_config(name, value, %t) FROM (VALUES ('statement_timeout', '0'), ('lock_timeout', '0'),
+const sessionDefaultsSQL = `SELECT pg_catalog.set_config(name, value, %t) FROM (VALUES ('statement_timeout', '0'), ('lock_timeout', '0'),
 	('idle_in_transaction_session_timeout', '0'), ('idle_session_timeout', '0'), ('transaction_timeout', '0'),
 	('standard_conforming_strings', 'on'), ('quote_all_identifiers', 'off'), ('row_security', 'off'), ('synchronize_seqscans', 'off'),
 	('extra_float_digits', '3'), ('datestyle', 'iso'), ('intervalstyle', 'postgres'), ('lc_monetary', 'C'), ('bytea_output', 'hex'),

@@ -76,7 +76,7 @@ func (s *shadow) session(ctx context.Context) (*pgx.Conn, error) {
 		path += ", " + ident.List(s.o.FunctionPath)
 	}
 	settings := `SET check_function_bodies TO off; SET default_transaction_read_only TO off; SET synchronous_commit TO on;
-		SET maintenance_work_mem TO '256MB'; SET work_mem TO '64MB'; SET client_min_messages TO warning;` + calm(false)
+		SET maintenance_work_mem TO '256MB'; SET work_mem TO '64MB'; SET client_min_messages TO warning;` + sessionDefaults(false)
 	if _, err = conn.Exec(ctx, settings, pgx.QueryExecModeSimpleProtocol); err == nil {
 		_, err = conn.Exec(ctx, `SELECT set_config('search_path', $1 || coalesce((SELECT string_agg(DISTINCT ', ' || quote_ident(n.nspname), '')
 			FROM pg_operator o JOIN pg_namespace n ON n.oid = o.oprnamespace WHERE o.oprname = '=' AND n.nspname <> 'pg_catalog'), ''), false)`, path)

@@ -113,7 +113,7 @@ func (s *source) transaction(ctx context.Context, lock *model) (*model, error) {
 			}
 		}
 	}
-	if _, err := tx.Exec(ctx, calm(true)); err != nil { // a SELECT, which takes the snapshot
+	if _, err := tx.Exec(ctx, sessionDefaults(true)); err != nil { // a SELECT, which takes the snapshot
 		return nil, err
 	}
 	if lock == nil {

@@ -220,7 +220,7 @@ func (a *analysis) self(m protoreflect.Message, in *scope, u *unit) bool {
 	case *pg_query.A_Indirection:
 		u.volatile = u.volatile || slices.ContainsFunc(n.GetIndirection(), func(i *pg_query.Node) bool { return a.know.volatileAttribute(i.GetString_().GetSval()) })
 	case *pg_query.A_Const:
-		u.volatile = u.volatile || tellsTime(n.GetSval().GetSval())
+		u.volatile = u.volatile || isTimeWord(n.GetSval().GetSval())
 	}
 	return true
 }

@@ -61,8 +61,8 @@ func (k *Knowledge) volatileRelation(n *pg_query.RangeVar) bool {
 	return k.Relations[Relation{n.GetSchemaname(), n.GetRelname()}]
 }
 
-// tellsTime reports whether a string, as a date or a time, may mean another moment in every trial.
-func tellsTime(s string) bool {
+// isTimeWord reports whether a string, as a date or a time, may mean another moment in every trial.
+func isTimeWord(s string) bool {
 	switch strings.ToLower(strings.TrimSpace(s)) {
 	case "now", "today", "yesterday", "tomorrow":
 		return true

@@ -39,7 +39,7 @@ func (k *Knowledge) free(m proto.Message, ctes map[string]bool) bool {
 	case *pg_query.SQLValueFunction, *pg_query.LockingClause:
 		return false
 	case *pg_query.A_Const:
-		return !tellsTime(n.GetSval().GetSval())
+		return !isTimeWord(n.GetSval().GetSval())
 	case *pg_query.ColumnRef: // x.f may be the call f(x)
 		return len(n.GetFields()) < 2 || !k.Functions[lastString(n.GetFields())].Transaction
 	case *pg_query.A_Indirection:

@@ -98,8 +98,8 @@ func (t *Tracker) beginParse(body []byte) {
 	if t.ext.name == "" {
 		t.forgetStatement("") // it is destroyed even if the new one fails
 	}
-	if t.dullStatement(m.sql) {
-		t.ext.statement = &t.dull.statement
+	if t.unprotectedStatement(m.sql) {
+		t.ext.statement = &t.unprotected.statement
 		return
 	}
 	s := &statement{oids: m.oids, ascii: ascii(m.sql)}
@@ -119,7 +119,7 @@ func (t *Tracker) beginParse(body []byte) {
 }
 
 func (t *Tracker) beginBind(body []byte) {
-	if t.bindDull(body) {
+	if t.bindUnprotected(body) {
 		return
 	}
 	m, ok := decodeBind(bytes.Clone(body))
@@ -209,7 +209,7 @@ func (t *Tracker) bound() {
 	if t.heldPortals+p.bytes > t.cfg.MaxHeldBytes/2 {
 		p = &portal{statement: p.statement, skip: NotCopied, bytes: entryBytes}
 	}
-	if p.statement != &t.dull.statement {
+	if p.statement != &t.unprotected.statement {
 		p.view = t.settings.current()
 	}
 	t.portals[t.ext.name] = p
@@ -230,7 +230,7 @@ func (t *Tracker) closed() {
 
 // executed captures the statement of a portal at its first Execute, completed or suspended at a row limit.
 func (t *Tracker) executed(r record) {
-	if t.executedDull() {
+	if t.executedUnprotected() {
 		return
 	}
 	tag := ""
@@ -297,7 +297,7 @@ func (t *Tracker) forgetStatement(name string) {
 func (t *Tracker) forgetPortal(name string) {
 	if p, ok := t.portals[name]; ok {
 		t.heldPortals -= p.bytes
-		t.dull.spared(p)
+		t.unprotected.spared(p)
 		delete(t.portals, name)
 	}
 }

@@ -14,14 +14,14 @@ const maxStatements = 256
 // simpleQuery is the Query message in progress. Its statements are captured at ReadyForQuery, when it is certain that the
 // server counted as many as sqltext did.
 type simpleQuery struct {
-	statements []string
-	ascii      bool
-	unseen     Reason // why the text is unknown; captured if it is known
-	skip       Reason // why it is not captured although it is known
-	done       []completion
-	failed     bool
-	empty      bool
-	dull       bool // no statement is interesting or changes the session; texts are not kept
+	statements  []string
+	ascii       bool
+	unseen      Reason // why the text is unknown; captured if it is known
+	skip        Reason // why it is not captured although it is known
+	done        []completion
+	failed      bool
+	empty       bool
+	unprotected bool // no statement is interesting or changes the session; texts are not kept
 }
 
 // completion is one statement that the server completed.
@@ -52,8 +52,8 @@ func (t *Tracker) beginQuery(r record) {
 	if t.query.unseen != captured {
 		return
 	}
-	if n, dull := t.dullQuery(text, t.query.skip); dull {
-		t.query.dull, t.query.statements = true, t.dull.blanks(n)
+	if n, ok := t.unprotectedQuery(text, t.query.skip); ok {
+		t.query.unprotected, t.query.statements = true, t.unprotected.blanks(n)
 	} else {
 		t.query.statements = sqltext.Split(string(text))
 	}
@@ -105,7 +105,7 @@ func (t *Tracker) completeSimple(r record) {
 		t.unseen(q.unseen, string(tag))
 		return
 	}
-	if q.dull {
+	if q.unprotected {
 		q.done = append(q.done, completion{})
 		return
 	}
@@ -142,7 +142,7 @@ func (t *Tracker) captureSimple(sql string, c completion) {
 	if len(sql) > t.cfg.MaxStatementBytes {
 		skip = TooLong
 	}
-	if skip == captured && (t.query.dull || !t.interesting(sql)) {
+	if skip == captured && (t.query.unprotected || !t.interesting(sql)) {
 		skip = Unprotected
 	}
 	if skip != captured {

@@ -46,9 +46,9 @@ type Tracker struct {
 	heldPortals    int  // bytes
 	preparedSetter bool // a prepared statement can change settings
 
-	settings settings
-	gate     gate
-	dull     dull
+	settings    settings
+	gate        gate
+	unprotected unprotected
 }
 
 // New returns a tracker for a session that has just sent its StartupMessage.
@@ -71,7 +71,7 @@ func (t *Tracker) Feed(client, server []byte) {
 		for t.step() {
 		}
 	}
-	t.dull.forget()
+	t.unprotected.forget()
 	t.client.settle()
 	t.server.settle()
 }
@@ -202,7 +202,7 @@ func (t *Tracker) regate() {
 	case t.typ == 'Q' && len(t.query.done) == 0:
 		t.query.gate(&t.gate)
 	case t.typ == 'P' && t.ext.known:
-		t.ext.statement = t.dull.own(t.ext.statement)
+		t.ext.statement = t.unprotected.own(t.ext.statement)
 		t.ext.statement.gate(&t.gate)
 	case t.typ == 'B' && t.ext.known:
 		t.ext.portal.gate(&t.gate)

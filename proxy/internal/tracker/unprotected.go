@@ -6,14 +6,14 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// dull holds the state for statements that are neither interesting (Config.Interesting) nor change the session: one
+// unprotected holds the state for statements that are neither interesting (Config.Interesting) nor change the session: one
 // placeholder for all of them, so that neither their texts nor their parameters are copied. They are most of the traffic in
 // front of a database that holds more than protected tables.
-type dull struct {
-	statement statement // the placeholder for every dull prepared statement; never changed
+type unprotected struct {
+	statement statement // the placeholder for every unprotected prepared statement; never changed
 	pieces    []string  // scratch
 	blank     []string  // as many "" as the largest simple query had statements
-	spare     *portal   // a portal of a dull statement, for reuse
+	spare     *portal   // a portal of a unprotected statement, for reuse
 }
 
 // interesting reports whether a statement needs to be captured.
@@ -21,8 +21,8 @@ func (t *Tracker) interesting(sql string) bool {
 	return t.cfg.Interesting == nil || t.cfg.Interesting(sql)
 }
 
-// dullQuery reports whether a simple query, whose text passed the gate, is dull, and its number of statements.
-func (t *Tracker) dullQuery(text []byte, skip Reason) (statements int, ok bool) {
+// unprotectedQuery reports whether a simple query, whose text passed the gate, is unprotected, and its number of statements.
+func (t *Tracker) unprotectedQuery(text []byte, skip Reason) (statements int, ok bool) {
 	if t.cfg.Interesting == nil || skip != captured {
 		return 0, false
 	}
@@ -30,57 +30,57 @@ func (t *Tracker) dullQuery(text []byte, skip Reason) (statements int, ok bool) 
 	if t.cfg.Interesting(sql) {
 		return 0, false
 	}
-	t.dull.pieces = sqltext.AppendSplit(t.dull.pieces[:0], sql)
-	defer clear(t.dull.pieces)
-	if len(t.dull.pieces) > maxStatements {
+	t.unprotected.pieces = sqltext.AppendSplit(t.unprotected.pieces[:0], sql)
+	defer clear(t.unprotected.pieces)
+	if len(t.unprotected.pieces) > maxStatements {
 		return 0, false
 	}
-	for _, piece := range t.dull.pieces {
+	for _, piece := range t.unprotected.pieces {
 		if !sqltext.Analyze(piece).Inert() {
 			return 0, false
 		}
 	}
-	return len(t.dull.pieces), true
+	return len(t.unprotected.pieces), true
 }
 
-// dullStatement reports whether the statement of a Parse message is dull. Text that the gate rejects never is, because its
+// unprotectedStatement reports whether the statement of a Parse message is unprotected. Text that the gate rejects never is, because its
 // content is unknown.
-func (t *Tracker) dullStatement(text []byte) bool {
+func (t *Tracker) unprotectedStatement(text []byte) bool {
 	if t.cfg.Interesting == nil {
 		return false
 	}
 	if unseen, skip := t.gate.text(ascii(text)); unseen != captured || skip != captured {
 		return false
 	}
-	n, ok := t.dullQuery(text, captured)
+	n, ok := t.unprotectedQuery(text, captured)
 	if n != 1 || !ok {
 		return false
 	}
-	t.dull.statement.skip = Unprotected
+	t.unprotected.statement.skip = Unprotected
 	return true
 }
 
-// bindDull begins a Bind message of a dull statement and skips its parameters; false for other statements.
-func (t *Tracker) bindDull(body []byte) bool {
+// bindUnprotected begins a Bind message of a unprotected statement and skips its parameters; false for other statements.
+func (t *Tracker) bindUnprotected(body []byte) bool {
 	r := reader{b: body}
 	name, of := r.cstring(), r.cstring()
-	if r.bad || t.statements[string(clip(of))] != &t.dull.statement {
+	if r.bad || t.statements[string(clip(of))] != &t.unprotected.statement {
 		return false
 	}
-	p := t.dull.spare
-	t.dull.spare = nil
+	p := t.unprotected.spare
+	t.unprotected.spare = nil
 	if p == nil {
 		p = new(portal)
 	}
-	*p = portal{statement: &t.dull.statement, bytes: entryBytes}
+	*p = portal{statement: &t.unprotected.statement, bytes: entryBytes}
 	t.ext.known, t.ext.name, t.ext.portal = true, string(clip(name)), p
 	return true
 }
 
-// executedDull counts the first Execute of a dull statement's portal; false for other portals.
-func (t *Tracker) executedDull() bool {
+// executedUnprotected counts the first Execute of a unprotected statement's portal; false for other portals.
+func (t *Tracker) executedUnprotected() bool {
 	p := t.ext.portal
-	if !t.ext.known || p == nil || p.statement != &t.dull.statement {
+	if !t.ext.known || p == nil || p.statement != &t.unprotected.statement {
 		return false
 	}
 	if !p.done {
@@ -90,7 +90,7 @@ func (t *Tracker) executedDull() bool {
 	return true
 }
 
-func (d *dull) blanks(n int) []string {
+func (d *unprotected) blanks(n int) []string {
 	for len(d.blank) < n {
 		d.blank = append(d.blank, "")
 	}
@@ -98,7 +98,7 @@ func (d *dull) blanks(n int) []string {
 }
 
 // own returns s, or a new statement if s is the shared placeholder, which must not be changed.
-func (d *dull) own(s *statement) *statement {
+func (d *unprotected) own(s *statement) *statement {
 	if s != &d.statement {
 		return s
 	}
@@ -106,7 +106,7 @@ func (d *dull) own(s *statement) *statement {
 }
 
 // spared keeps a discarded portal for reuse. Nothing refers to it once the next Bind message begins.
-func (d *dull) spared(p *portal) {
+func (d *unprotected) spared(p *portal) {
 	if p.statement == &d.statement {
 		d.spare = p
 	}
@@ -116,7 +116,7 @@ func (d *dull) spared(p *portal) {
 const maxScratch = 16
 
 // forget releases the memory that an unusually large query took.
-func (d *dull) forget() {
+func (d *unprotected) forget() {
 	if cap(d.pieces) > maxScratch {
 		d.pieces = nil
 	}

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// carried is a session on a loop. Except for kill and carry, only the loop's thread may use it.
-type carried struct {
+// epollSession is a session on a loop. Except for kill and relay, only the loop's thread may use it.
+type epollSession struct {
 	loop           *loop
 	session        *session
 	client, server leg
@@ -39,10 +39,10 @@ type leg struct {
 // errKilled ends a session that is closed by force.
 var errKilled = &sessionError{"client", readFrom, net.ErrClosed}
 
-// carry moves a session's two connections to a loop, which writes first to the server before it relays anything else. Ended
+// relay moves a session's two connections to a loop, which writes first to the server before it relays anything else. Ended
 // is closed at the session's end. False if they are not both plain sockets, or if no descriptors are left; the connections
 // are then unchanged.
-func (ls *loopSet) carry(s *session, first []byte) (ended <-chan struct{}, ok bool) {
+func (ls *loopSet) relay(s *session, first []byte) (ended <-chan struct{}, ok bool) {
 	if ls == nil || len(first) > chunkBytes {
 		return nil, false
 	}
@@ -54,7 +54,7 @@ func (ls *loopSet) carry(s *session, first []byte) (ended <-chan struct{}, ok bo
 	if !ok {
 		return nil, false
 	}
-	c := &carried{session: s, first: first, done: make(chan struct{})}
+	c := &epollSession{session: s, first: first, done: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.client.fd = duplicate(client); c.client.fd < 0 {
@@ -73,8 +73,8 @@ func (ls *loopSet) carry(s *session, first []byte) (ended <-chan struct{}, ok bo
 	c.server.bit = 1
 	c.loop = ls.least()
 	c.loop.load.Add(1)
-	s.carrier = c
-	c.loop.tell(order{orderJoin, c})
+	s.epoll = c
+	c.loop.send(order{orderJoin, c})
 	return c.done, true
 }
 
@@ -93,10 +93,10 @@ func duplicate(raw syscall.RawConn) int {
 	return fd
 }
 
-func (c *carried) kill() { c.loop.tell(order{orderKill, c}) }
+func (c *epollSession) kill() { c.loop.send(order{orderKill, c}) }
 
 // event handles the epoll events of one socket. The next read or write shows whether the connection failed or ended.
-func (c *carried) event(bit int32, events uint32) {
+func (c *epollSession) event(bit int32, events uint32) {
 	l := &c.client
 	if bit == 1 {
 		l = &c.server
@@ -111,7 +111,7 @@ func (c *carried) event(bit int32, events uint32) {
 }
 
 // receive reads a chunk and forwards it.
-func (c *carried) receive(from *leg) {
+func (c *epollSession) receive(from *leg) {
 	chunk := &c.loop.chunk
 	n, errno := call(unix.SYS_READ, from.fd, chunk[:])
 	switch {
@@ -131,7 +131,7 @@ func (c *carried) receive(from *leg) {
 }
 
 // end marks the end of the stream from this socket, and passes it on once everything is written.
-func (c *carried) end(from *leg) {
+func (c *epollSession) end(from *leg) {
 	from.eof = true
 	if len(from.peer.pending) == 0 {
 		c.shut(from.peer)
@@ -143,7 +143,7 @@ func (c *carried) end(from *leg) {
 
 // lost handles a failed read from or write to the server. The session goes on until everything that the server sent has
 // reached the client, which often includes the reason; what the client still sends is dropped.
-func (c *carried) lost(op, name string, errno syscall.Errno) {
+func (c *epollSession) lost(op, name string, errno syscall.Errno) {
 	server := &c.server
 	c.session.note(&sessionError{"server", op, os.NewSyscallError(name, errno)})
 	server.deaf = true
@@ -157,7 +157,7 @@ func (c *carried) lost(op, name string, errno syscall.Errno) {
 }
 
 // forward writes the bytes, and only then looks at them.
-func (c *carried) forward(from *leg, b []byte) {
+func (c *epollSession) forward(from *leg, b []byte) {
 	to := from.peer
 	if to.deaf {
 		return
@@ -183,13 +183,13 @@ func (c *carried) forward(from *leg, b []byte) {
 }
 
 // hold keeps the bytes that a socket did not accept.
-func (c *carried) hold(to *leg, b []byte) {
+func (c *epollSession) hold(to *leg, b []byte) {
 	to.chunk = c.loop.chunks.take()
 	to.pending = to.chunk[:copy(to.chunk[:], b)]
 }
 
 // flush writes pending bytes, and resumes reading from the peer when all are written.
-func (c *carried) flush(to *leg) {
+func (c *epollSession) flush(to *leg) {
 	n, errno := call(unix.SYS_WRITE, to.fd, to.pending)
 	switch {
 	case errno == unix.EAGAIN:
@@ -213,7 +213,7 @@ func (c *carried) flush(to *leg) {
 	}
 }
 
-func (c *carried) release(l *leg) {
+func (c *epollSession) release(l *leg) {
 	if l.chunk != nil {
 		c.loop.chunks.give(l.chunk)
 	}
@@ -222,7 +222,7 @@ func (c *carried) release(l *leg) {
 
 // shut passes the end of a stream on, and ends the session if it was the second one. After the server has closed, the client
 // has serverGone to finish.
-func (c *carried) shut(to *leg) {
+func (c *epollSession) shut(to *leg) {
 	_ = unix.Shutdown(to.fd, unix.SHUT_WR)
 	to.shut = true
 	switch {
@@ -235,7 +235,7 @@ func (c *carried) shut(to *leg) {
 
 // arm registers the events that a socket waits for. A socket that waits for nothing is removed from the epoll set, because
 // errors and hang-ups are reported for every member. False if the session ended because of an error.
-func (c *carried) arm(l *leg) bool {
+func (c *epollSession) arm(l *leg) bool {
 	want := uint32(0)
 	if !l.eof && len(l.peer.pending) == 0 {
 		want |= unix.EPOLLIN
@@ -262,12 +262,12 @@ func (c *carried) arm(l *leg) bool {
 	return true
 }
 
-func (c *carried) fail(side, op, name string, errno syscall.Errno) {
+func (c *epollSession) fail(side, op, name string, errno syscall.Errno) {
 	c.finish(&sessionError{side, op, os.NewSyscallError(name, errno)})
 }
 
 // finish ends the session with err, nil if both sides had closed. It is idempotent.
-func (c *carried) finish(err error) {
+func (c *epollSession) finish(err error) {
 	if c.ended {
 		return
 	}

@@ -15,11 +15,11 @@ const authSASL = 10
 // maxSASL is the size of the longest AuthenticationSASL that is parsed.
 const maxSASL = 8 << 10
 
-// plusFilter wraps the connection to an engine with TLS for a client without TLS. The engine then offers SCRAM-SHA-256-PLUS,
+// scramPlusFilter wraps the connection to an engine with TLS for a client without TLS. The engine then offers SCRAM-SHA-256-PLUS,
 // and clients end such sessions, because without TLS they cannot bind to the channel. The filter removes that mechanism from
 // AuthenticationSASL, the engine's first authentication request, and changes no other byte. After the first authentication
 // message it passes all bytes through.
-type plusFilter struct {
+type scramPlusFilter struct {
 	net.Conn
 	done bool
 	skip uint32 // bytes of the current message to pass through
@@ -28,7 +28,7 @@ type plusFilter struct {
 }
 
 // Read returns the engine's bytes without that mechanism.
-func (f *plusFilter) Read(b []byte) (int, error) {
+func (f *scramPlusFilter) Read(b []byte) (int, error) {
 	for len(f.out) == 0 {
 		n, err := f.Conn.Read(b)
 		if f.done && len(f.held) == 0 {
@@ -52,13 +52,13 @@ func (f *plusFilter) Read(b []byte) (int, error) {
 }
 
 // CloseWrite passes the end of the stream on.
-func (f *plusFilter) CloseWrite() error {
+func (f *scramPlusFilter) CloseWrite() error {
 	closeWrite(f.Conn)
 	return nil
 }
 
 // take moves whole messages, filtered, to out.
-func (f *plusFilter) take(b []byte) {
+func (f *scramPlusFilter) take(b []byte) {
 	f.held = append(f.held, b...)
 	for !f.done && len(f.held) > 0 {
 		if f.skip > 0 {
@@ -90,7 +90,7 @@ func (f *plusFilter) take(b []byte) {
 	}
 }
 
-func (f *plusFilter) emit(n int) {
+func (f *scramPlusFilter) emit(n int) {
 	f.out = append(f.out, f.held[:n]...)
 	f.held = f.held[n:]
 	f.skip -= uint32(n)

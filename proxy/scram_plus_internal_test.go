@@ -59,7 +59,7 @@ func TestPlusFilter(t *testing.T) {
 				"at once": bytes.NewReader([]byte(test.in)), "bytewise": iotest.OneByteReader(bytes.NewReader([]byte(test.in))),
 				"with the end": iotest.DataErrReader(bytes.NewReader([]byte(test.in))),
 			} {
-				got, err := io.ReadAll(iotest.OneByteReader(&plusFilter{Conn: readConn{nil, reader}}))
+				got, err := io.ReadAll(iotest.OneByteReader(&scramPlusFilter{Conn: readConn{nil, reader}}))
 				if err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
@@ -78,11 +78,11 @@ func FuzzPlusFilter(f *testing.F) {
 	f.Add([]byte(msg('N', "notice")+sasl(offerBoth)), 1)
 	f.Add([]byte("v\xff\xff\xff\xff"), 2)
 	f.Fuzz(func(t *testing.T, in []byte, size int) {
-		whole, err := io.ReadAll(&plusFilter{Conn: readConn{nil, bytes.NewReader(in)}})
+		whole, err := io.ReadAll(&scramPlusFilter{Conn: readConn{nil, bytes.NewReader(in)}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		cut, err := io.ReadAll(&plusFilter{Conn: readConn{nil, &cutReader{in, max(1, min(size, 64))}}})
+		cut, err := io.ReadAll(&scramPlusFilter{Conn: readConn{nil, &cutReader{in, max(1, min(size, 64))}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -60,7 +60,7 @@ func TestInteresting(t *testing.T) {
 			2,
 		},
 		{
-			"a dull name parsed anew", newScript().parse("a", "SELECT 1").sync().close('S', "a").parse("a", "SELECT users").bind("", "a").execute("").sync().
+			"a unprotected name parsed anew", newScript().parse("a", "SELECT 1").sync().close('S', "a").parse("a", "SELECT users").bind("", "a").execute("").sync().
 				parsed().ready('I').back('3', "").parsed().bound("SELECT 1").ready('I'),
 			[]string{"SELECT users"},
 			0,

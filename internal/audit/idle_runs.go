@@ -12,19 +12,19 @@ import (
 // Bounds of the replays that rest between the turns of their audits, with open sessions and the tables of a hoisted query:
 // how many, and how long each.
 const (
-	keepRuns = 8
-	keepTime = 30 * time.Second
+	maxIdleRuns = 8
+	maxIdleTime = 30 * time.Second
 )
 
-// keeper holds replays that rest.
-type keeper struct {
+// idleRuns holds replays that rest.
+type idleRuns struct {
 	mu     sync.Mutex // guards the fields below
-	runs   []*resting // the one that has rested longest first
+	runs   []*idleRun // the one that has rested longest first
 	closed bool
 }
 
-// resting is a replay between two turns.
-type resting struct {
+// idleRun is a replay between two turns.
+type idleRun struct {
 	job   *job
 	hoist *replay.Hoisting // that it was made for: an audit that begins again gets another
 	run   *replay.Run
@@ -33,16 +33,16 @@ type resting struct {
 
 // run returns the replay of a job: the one that rests, or a new one.
 func (a *Auditor) run(j *job) (*replay.Run, error) {
-	if r := a.kept.take(j); r != nil {
+	if r := a.idle.take(j); r != nil {
 		return r, nil
 	}
 	return a.opt.Player.Start(j.statement(a.opt.VaryText), a.opt.Seed())
 }
 
 // take returns the replay that rests for a job, or nil. The caller has the job's turn.
-func (k *keeper) take(j *job) *replay.Run {
+func (k *idleRuns) take(j *job) *replay.Run {
 	k.mu.Lock()
-	i := slices.IndexFunc(k.runs, func(r *resting) bool { return r.job == j })
+	i := slices.IndexFunc(k.runs, func(r *idleRun) bool { return r.job == j })
 	if i < 0 {
 		k.mu.Unlock()
 		return nil
@@ -59,22 +59,22 @@ func (k *keeper) take(j *job) *replay.Run {
 }
 
 // put lets a replay rest, if it may and if there is anything to keep, and closes it otherwise. The caller has the job's turn.
-func (k *keeper) put(j *job, run *replay.Run, may bool) {
+func (k *idleRuns) put(j *job, run *replay.Run, may bool) {
 	if !may || !run.Rest() {
 		run.Close()
 		return
 	}
-	r := &resting{job: j, hoist: j.hoist, run: run}
+	r := &idleRun{job: j, hoist: j.hoist, run: run}
 	k.mu.Lock()
 	if k.closed {
 		k.mu.Unlock()
 		run.Close()
 		return
 	}
-	r.timer = time.AfterFunc(keepTime, func() { k.end(r) })
+	r.timer = time.AfterFunc(maxIdleTime, func() { k.end(r) })
 	k.runs = append(k.runs, r)
-	var oldest *resting
-	if len(k.runs) > keepRuns {
+	var oldest *idleRun
+	if len(k.runs) > maxIdleRuns {
 		oldest = k.runs[0]
 	}
 	k.mu.Unlock()
@@ -84,7 +84,7 @@ func (k *keeper) put(j *job, run *replay.Run, may bool) {
 }
 
 // end closes a replay, unless it does not rest any more.
-func (k *keeper) end(r *resting) {
+func (k *idleRuns) end(r *idleRun) {
 	k.mu.Lock()
 	i := slices.Index(k.runs, r)
 	if i >= 0 {
@@ -97,14 +97,14 @@ func (k *keeper) end(r *resting) {
 	}
 }
 
-func (k *keeper) count() int {
+func (k *idleRuns) count() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return len(k.runs)
 }
 
 // clear closes all replays that rest.
-func (k *keeper) clear() {
+func (k *idleRuns) clear() {
 	k.mu.Lock()
 	runs := k.runs
 	k.runs = nil
@@ -115,21 +115,21 @@ func (k *keeper) clear() {
 	}
 }
 
-// watchKept closes the replays that rest when nothing may be replayed, and when ctx ends, then for good.
-func (a *Auditor) watchKept(ctx context.Context) {
+// closeIdleRuns closes the replays that rest when nothing may be replayed, and when ctx ends, then for good.
+func (a *Auditor) closeIdleRuns(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			a.kept.mu.Lock()
-			a.kept.closed = true
-			a.kept.mu.Unlock()
-			a.kept.clear()
+			a.idle.mu.Lock()
+			a.idle.closed = true
+			a.idle.mu.Unlock()
+			a.idle.clear()
 			return
 		case <-tick.C:
 			if a.opt.Gate != nil && a.opt.Gate.State().Held != "" {
-				a.kept.clear()
+				a.idle.clear()
 			}
 		}
 	}
