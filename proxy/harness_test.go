@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
@@ -52,7 +53,7 @@ func (r *recorder) all() []capture.Query {
 func (r *recorder) find(t testing.TB, sql string) capture.Query {
 	t.Helper()
 	var found capture.Query
-	eventually(t, "query "+sql+" is captured", func() bool {
+	eventually.True(t, "query "+sql+" is captured", func() bool {
 		for _, q := range r.all() {
 			if q.SQL == sql {
 				found = q
@@ -62,7 +63,7 @@ func (r *recorder) find(t testing.TB, sql string) capture.Query {
 		return false
 	})
 	if offered := uint64(len(r.all())); r.counted != nil {
-		eventually(t, "the server has counted what it captured", func() bool { return r.counted() >= offered })
+		eventually.True(t, "the server has counted what it captured", func() bool { return r.counted() >= offered })
 	}
 	return found
 }
@@ -74,17 +75,6 @@ func (r *recorder) sqls() []string {
 		out = append(out, q.SQL)
 	}
 	return out
-}
-
-// eventually waits until ok returns true.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("waited %v in vain until %s", patience, what)
 }
 
 type running struct {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
@@ -45,7 +46,7 @@ func TestIdleTimeout(t *testing.T) {
 	if e := refusalOf(t, raw); e.Code != "57P05" {
 		t.Errorf("SQLSTATE %s, want 57P05", e.Code)
 	}
-	eventually(t, "all idle sessions have ended", func() bool { return p.Stats().OpenSessions == 0 })
+	eventually.True(t, "all idle sessions have ended", func() bool { return p.Stats().OpenSessions == 0 })
 	if got := p.Stats(); got.IdleEnded != 5 || got.FailedSessions != 0 {
 		t.Errorf("%d ended, %d failed; want 5 and 0", got.IdleEnded, got.FailedSessions)
 	}

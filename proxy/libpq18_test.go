@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/dpwatch/dpwatch/internal/eventually"
 )
 
 // libpq18 is the installed psql, of any version, with the client library of PostgreSQL 18: it uses protocol 3.2 and supports
@@ -42,7 +44,7 @@ func TestLibpq18(t *testing.T) {
 		t.Fatal(err)
 	}
 	watch := connect(t, c.upstream(t).Address, "")
-	eventually(t, "the statement runs", func() bool { return backends(t, watch, "SELECT pg_sleep(602)%") == 1 })
+	eventually.True(t, "the statement runs", func() bool { return backends(t, watch, "SELECT pg_sleep(602)%") == 1 })
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
@@ -147,7 +148,7 @@ func observe(t testing.TB, upstream proxy.Address, chunk int, change func(*proxy
 // same checks that every byte came through, connection by connection, after all sessions have ended.
 func (o *observed) same(t testing.TB) {
 	t.Helper()
-	eventually(t, "all sessions have ended", func() bool { return o.Stats().OpenSessions == 0 })
+	eventually.True(t, "all sessions have ended", func() bool { return o.Stats().OpenSessions == 0 })
 	var outer, inner []string
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		outer, inner = o.outer.streams(t, true), o.inner.streams(t, false)

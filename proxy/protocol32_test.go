@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpwatch/dpwatch/internal/eventually"
 )
 
 // TestProtocol32: PostgreSQL 18 uses protocol 3.2 through the proxy; cancel requests work with its longer key.
@@ -23,7 +25,7 @@ func TestProtocol32(t *testing.T) {
 		_, err := conn.Exec(context.Background(), "SELECT pg_sleep(601)")
 		failed <- err
 	}()
-	eventually(t, "the statement runs", func() bool { return backends(t, watch, "SELECT pg_sleep(601)%") == 1 })
+	eventually.True(t, "the statement runs", func() bool { return backends(t, watch, "SELECT pg_sleep(601)%") == 1 })
 	if err := conn.PgConn().CancelRequest(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
@@ -144,7 +145,7 @@ func TestPgxModes(t *testing.T) {
 				}
 			}
 			var got []capture.Query
-			eventually(t, "three queries are captured", func() bool {
+			eventually.True(t, "three queries are captured", func() bool {
 				got = nil
 				for _, q := range p.sink.all() {
 					if strings.HasSuffix(q.SQL, "IS NULL") || strings.Contains(q.SQL, "IS NULL") {
@@ -274,7 +275,7 @@ func TestCancelReachesTheBackend(t *testing.T) {
 		failed <- err
 	}()
 	watch := connect(t, p.addr, "")
-	eventually(t, "the query runs", func() bool {
+	eventually.True(t, "the query runs", func() bool {
 		var n int
 		err := watch.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND state = 'active' AND wait_event = 'PgSleep'", conn.PgConn().PID()).Scan(&n)
 		return err == nil && n == 1
@@ -348,7 +349,7 @@ func TestReplicationSession(t *testing.T) {
 	if _, err := conn.PgConn().Exec(t.Context(), "IDENTIFY_SYSTEM").ReadAll(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is counted", func() bool { return p.Stats().UncapturedReplication == 1 })
+	eventually.True(t, "it is counted", func() bool { return p.Stats().UncapturedReplication == 1 })
 }
 
 func TestUnixSocketUpstream(t *testing.T) {
@@ -377,7 +378,7 @@ func TestDrainReal(t *testing.T) {
 		answered <- err
 	}()
 	direct := connect(t, upstream.Address, "")
-	eventually(t, "the query runs", func() (running bool) {
+	eventually.True(t, "the query runs", func() (running bool) {
 		err := direct.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE state = 'active' AND query = $1)", slow).Scan(&running)
 		return err == nil && running
 	})

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpwatch/dpwatch/internal/eventually"
 )
 
 func (r *running) rawSession(t testing.TB) net.Conn {
@@ -82,7 +84,7 @@ func TestExtendedCopy(t *testing.T) {
 	until(t, conn, 'G')
 	send(t, conn, message('d', "x\n"), message('c', ""), message('S', ""))
 	until(t, conn, 'Z')
-	eventually(t, "it is counted", func() bool { return p.Stats().UncapturedCopy == 1 })
+	eventually.True(t, "it is counted", func() bool { return p.Stats().UncapturedCopy == 1 })
 }
 
 func TestHalfCloseReal(t *testing.T) {

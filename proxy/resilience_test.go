@@ -16,6 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 	"github.com/dpwatch/dpwatch/proxy"
 )
@@ -109,13 +110,13 @@ func TestClientDies(t *testing.T) {
 				until(t, conn, test.waitFor)
 				send(t, conn, test.more)
 				like := fmt.Sprintf("%%died_%d %%", id)
-				eventually(t, "the statement runs", func() bool { return backends(t, watch, like) == 1 })
+				eventually.True(t, "the statement runs", func() bool { return backends(t, watch, like) == 1 })
 				if reset {
 					_ = conn.(*net.TCPConn).SetLinger(0)
 				}
 				_ = conn.Close()
-				eventually(t, "the backend is gone", func() bool { return backends(t, watch, like) == 0 })
-				eventually(t, "the session is gone", func() bool { return p.Stats().OpenSessions == 1 })
+				eventually.True(t, "the backend is gone", func() bool { return backends(t, watch, like) == 0 })
+				eventually.True(t, "the session is gone", func() bool { return p.Stats().OpenSessions == 1 })
 				var rows int
 				if err := watch.QueryRow(t.Context(), fmt.Sprintf("SELECT count(*) FROM died_%d", id)).Scan(&rows); err != nil || rows != 0 {
 					t.Errorf("%d rows, %v: half a COPY was kept", rows, err)
@@ -156,19 +157,19 @@ func TestServerRestarts(t *testing.T) {
 		_, err := busy.Exec(context.Background(), "SELECT pg_sleep(600)")
 		failed <- err
 	}()
-	eventually(t, "the statement runs", func() bool { return backends(t, idle, "SELECT pg_sleep(600)%") == 1 })
+	eventually.True(t, "the statement runs", func() bool { return backends(t, idle, "SELECT pg_sleep(600)%") == 1 })
 	if err := syscall.Kill(int(busy.PgConn().PID()), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-failed; err == nil {
 		t.Error("the killed backend's statement succeeded")
 	}
-	eventually(t, "the other session ends, too", func() bool {
+	eventually.True(t, "the other session ends, too", func() bool {
 		_, err := idle.Exec(ctx, "SELECT 1")
 		return err != nil
 	})
 	var conn *pgx.Conn
-	eventually(t, "clients get in again", func() bool {
+	eventually.True(t, "clients get in again", func() bool {
 		conn, err = open()
 		return err == nil
 	})
@@ -185,7 +186,7 @@ func TestServerRestarts(t *testing.T) {
 	if _, err := open(); err == nil || !strings.Contains(err.Error(), "08001") {
 		t.Errorf("without an engine: %v, want 08001", err)
 	}
-	eventually(t, "no session is left", func() bool { return p.Stats().OpenSessions == 0 })
+	eventually.True(t, "no session is left", func() bool { return p.Stats().OpenSessions == 0 })
 	if s := p.Stats(); s.UncapturedPairing+s.UncapturedPanic+s.UncapturedProtocol != 0 {
 		t.Errorf("stats %+v", s)
 	}

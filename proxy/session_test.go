@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
@@ -62,7 +63,7 @@ func TestCapture(t *testing.T) {
 	if q.Completed.Before(before) || q.Completed.After(time.Now()) {
 		t.Errorf("completed at %v, which is not between %v and now", q.Completed, before)
 	}
-	eventually(t, "it is counted", func() bool { return p.Stats().QueriesCaptured == 1 })
+	eventually.True(t, "it is counted", func() bool { return p.Stats().QueriesCaptured == 1 })
 }
 
 // TestAnswerSeenFirst: the tracker handles an engine that answers before the query comes.
@@ -137,7 +138,7 @@ func TestCaptureComesBack(t *testing.T) {
 				send(t, conn, message('Q', sql+"\x00"))
 				until(t, conn, 'Z')
 			}
-			eventually(t, "the capture is back", func() bool {
+			eventually.True(t, "the capture is back", func() bool {
 				ask("SELECT 'after'")
 				return slices.Contains(p.sink.sqls(), "SELECT 'after'")
 			})
@@ -198,7 +199,7 @@ func TestHalfClose(t *testing.T) {
 	if got, err := io.ReadAll(conn); err != nil || len(got) != 100_005 {
 		t.Errorf("got %d bytes, %v; want 100005", len(got), err)
 	}
-	eventually(t, "the session has ended", func() bool { return p.Stats().OpenSessions == 0 })
+	eventually.True(t, "the session has ended", func() bool { return p.Stats().OpenSessions == 0 })
 	if n := p.Stats().FailedSessions; n != 0 {
 		t.Errorf("%d sessions failed", n)
 	}
@@ -213,7 +214,7 @@ func TestServerCloses(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	_ = conn.Close()
-	eventually(t, "the session has ended", func() bool { return p.Stats().OpenSessions == 0 })
+	eventually.True(t, "the session has ended", func() bool { return p.Stats().OpenSessions == 0 })
 }
 
 func TestServerResets(t *testing.T) {
@@ -224,7 +225,7 @@ func TestServerResets(t *testing.T) {
 		t.Errorf("got %q, %v, want the end", got, err)
 	}
 	_ = conn.Close()
-	eventually(t, "the session has failed", func() bool {
+	eventually.True(t, "the session has failed", func() bool {
 		stats := p.Stats()
 		return stats.OpenSessions == 0 && stats.FailedSessions == 1
 	})
@@ -256,7 +257,7 @@ func TestLastWords(t *testing.T) {
 				})
 			}
 			clients.Wait()
-			eventually(t, "the sessions have failed", func() bool {
+			eventually.True(t, "the sessions have failed", func() bool {
 				stats := p.Stats()
 				return stats.OpenSessions == 0 && stats.FailedSessions == 30
 			})
@@ -306,7 +307,7 @@ func TestUncaptured(t *testing.T) {
 				t.Fatal(err)
 			}
 			send(t, conn, test.client)
-			eventually(t, "it is counted", func() bool { return test.count(p.Stats()) == 1 })
+			eventually.True(t, "it is counted", func() bool { return test.count(p.Stats()) == 1 })
 			send(t, conn, message('Q', "SELECT 'after'\x00"))
 			if !bytes.Equal(<-got, want) {
 				t.Error("the engine got other bytes than the client sent")
@@ -337,7 +338,7 @@ func TestSinkFaults(t *testing.T) {
 				send(t, conn, message('Q', "SELECT 1\x00"))
 				until(t, conn, 'Z')
 			}
-			eventually(t, "it is counted", func() bool { return test.ok(p.Stats()) })
+			eventually.True(t, "it is counted", func() bool { return test.ok(p.Stats()) })
 			send(t, conn, message('Q', "SELECT 1\x00"))
 			until(t, conn, 'Z')
 		})
@@ -380,7 +381,7 @@ func TestDrain(t *testing.T) {
 		p := start(t, ready(t, obliging), func(o *proxy.Options) { o.DrainTimeout = patience })
 		conn := p.enter(t)
 		half := p.dial(t) // still in its startup
-		eventually(t, "both are accepted", func() bool { return p.Stats().Connections == 2 })
+		eventually.True(t, "both are accepted", func() bool { return p.Stats().Connections == 2 })
 		p.cancel()
 		if e := refusalOf(t, half); e.Code != "57P03" {
 			t.Errorf("SQLSTATE %s, want 57P03", e.Code)

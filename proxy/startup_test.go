@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgproto3/v2"
 
+	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
@@ -211,7 +212,7 @@ func TestTooManySessions(t *testing.T) {
 		t.Errorf("SQLSTATE %s, want 53300", e.Code)
 	}
 	_ = first.Close()
-	eventually(t, "the session has ended", func() bool { return p.Stats().OpenSessions == 0 })
+	eventually.True(t, "the session has ended", func() bool { return p.Stats().OpenSessions == 0 })
 	third := p.dial(t)
 	send(t, third, hello())
 	readPacket(t, third)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/proxy"
@@ -74,7 +75,7 @@ func startSecure(t *testing.T) *secureCluster {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "PostgreSQL has TLS", func() bool {
+	eventually.True(t, "PostgreSQL has TLS", func() bool {
 		direct, err := pgx.Connect(t.Context(), strings.Replace(c.DSN("postgres"), "disable", "require", 1))
 		if err == nil {
 			_ = direct.Close(context.Background())
@@ -334,7 +335,7 @@ func testCancelTLS(t *testing.T, c *secureCluster) {
 			_, err := conn.Exec(t.Context(), "SELECT pg_sleep(600)")
 			failed <- err
 		}()
-		eventually(t, "the statement runs", func() bool { return backends(t, watch, "SELECT pg_sleep(600)%") == 1 })
+		eventually.True(t, "the statement runs", func() bool { return backends(t, watch, "SELECT pg_sleep(600)%") == 1 })
 		if err := conn.PgConn().CancelRequest(t.Context()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
@@ -177,7 +178,7 @@ func TestClientTLSIsRefused(t *testing.T) {
 			if got, err := io.ReadAll(conn); len(got) > 0 || err == nil && name == "another" {
 				t.Errorf("%s: got %q, %v; want the end", name, got, err)
 			}
-			eventually(t, "the failure is counted", func() bool { return p.Stats().TLSFailures == 1 })
+			eventually.True(t, "the failure is counted", func() bool { return p.Stats().TLSFailures == 1 })
 			if n := p.Stats().Sessions; n != 0 {
 				t.Errorf("%s: %d sessions", name, n)
 			}
@@ -197,7 +198,7 @@ func TestClientTLSIsRefused(t *testing.T) {
 			if got, err := io.ReadAll(conn); err != nil || len(got) > 0 {
 				t.Errorf("got %q, %v; want the end and nothing else", got, err)
 			}
-			eventually(t, "the failure is counted", func() bool { return p.Stats().TLSFailures == 1 })
+			eventually.True(t, "the failure is counted", func() bool { return p.Stats().TLSFailures == 1 })
 			break
 		}
 	})

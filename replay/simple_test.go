@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay"
 )
@@ -194,14 +195,7 @@ func TestSimpleCancelled(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	const asleep = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_sleep(1800)%' AND state = 'active' AND pid <> pg_backend_pid()"
-	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		if n := number(t, dsn, asleep); n == 0 {
-			break
-		}
-		if time.Since(start) > 5*time.Minute {
-			t.Fatal("the server still runs what nobody waits for")
-		}
-	}
+	eventually.True(t, "the server has stopped both statements", func() bool { return number(t, dsn, asleep) == 0 })
 }
 
 // Hoisted queries are replayed as prepared statements, whatever the client's protocol; unmodified trials are simple

@@ -14,11 +14,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
@@ -413,11 +413,7 @@ func TestRunSecondSignal(t *testing.T) {
 	if status, ok := s.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGTERM {
 		t.Errorf("it ended by %v, want the second SIGTERM", s.ProcessState)
 	}
-	for end := time.Now().Add(patience); syscall.Kill(auditor, 0) == nil; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("the auditor, process %d, is still there", auditor)
-		}
-	}
+	eventually.True(t, "the auditor is gone", func() bool { return syscall.Kill(auditor, 0) != nil })
 }
 
 // A shadow database that cannot be reached stops audits, never traffic.

@@ -7,26 +7,22 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
 // awaitSQL waits until a condition holds in the server; only a test that hangs ends it.
 func awaitSQL(t *testing.T, conn *pgx.Conn, what, condition string, args ...any) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		var holds bool
+	eventually.True(t, what, func() (holds bool) {
 		if err := conn.QueryRow(t.Context(), "SELECT "+condition, args...).Scan(&holds); err != nil {
 			t.Fatal(err)
 		}
-		if holds {
-			return
-		}
-	}
-	t.Fatalf("waited in vain until %s", what)
+		return holds
+	})
 }
 
 // TestTwoSignals: create and refresh that get two signals in quick succession, as from timeout, remove what they made; the third

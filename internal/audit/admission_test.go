@@ -16,6 +16,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/eventually"
 )
 
 // infeasible is a query that is decided in its first turn without a trial; n makes it another one of the same shape.
@@ -76,16 +77,14 @@ func TestFlood(t *testing.T) {
 	mu.Unlock()
 	r.Submit(of("dashboard", query(broken)))
 	var found audit.Entry
-	for end := time.Now().Add(patience); found.Verdict != string(analysis.Violation); time.Sleep(5 * time.Millisecond) {
+	eventually.True(t, "the violation is found", func() bool {
 		for _, e := range r.Status().Audits {
 			if e.User == "dashboard" {
 				found = e
 			}
 		}
-		if time.Now().After(end) {
-			t.Fatalf("not found: %+v", r.Status())
-		}
-	}
+		return found.Verdict == string(analysis.Violation)
+	}, func() any { return r.Status() })
 	mu.Lock()
 	at := slices.Index(begun[before:], broken)
 	mu.Unlock()
@@ -187,9 +186,7 @@ func TestViolationRecords(t *testing.T) {
 	}
 	r.run(t)
 	var s audit.Status
-	for end := time.Now().Add(patience); len(s.Records) < 1 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		s = r.Status()
-	}
+	eventually.True(t, "a violation is recorded", func() bool { s = r.Status(); return len(s.Records) > 0 })
 	if len(s.Records) != 1 || len(s.Audits) != 2 || s.Evicted["recorded"] != 1 {
 		t.Fatalf("%d records, %d audits, evicted %v", len(s.Records), len(s.Audits), s.Evicted)
 	}

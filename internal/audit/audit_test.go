@@ -3,6 +3,7 @@ package audit_test
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/rewrite"
@@ -104,20 +106,12 @@ func query(sql string) capture.Query {
 // decided waits until every audit is decided.
 func (r *rig) decided(t *testing.T) []audit.Entry {
 	t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		entries := r.Status().Audits
-		n := 0
-		for _, e := range entries {
-			if e.State == audit.Decided {
-				n++
-			}
-		}
-		if n == len(entries) {
-			return entries
-		}
-	}
-	t.Fatalf("undecided: %+v", r.Status())
-	return nil
+	var entries []audit.Entry
+	eventually.True(t, "all audits are decided", func() bool {
+		entries = r.Status().Audits
+		return !slices.ContainsFunc(entries, func(e audit.Entry) bool { return e.State != audit.Decided })
+	}, func() any { return r.Status() })
+	return entries
 }
 
 func TestAuditsEachQueryOnce(t *testing.T) {
@@ -267,12 +261,11 @@ func TestWaitsForTheShadow(t *testing.T) {
 	r.Submit(query("SELECT noisy(count(*), 0.2) FROM people /*dp_epsilon='0.5'*/"))
 	r.run(t)
 	var s audit.Status
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	eventually.True(t, "the audit waits", func() bool {
 		s = r.Status()
-		if e := s.Audits[0]; e.State == audit.Waiting && strings.Contains(e.Trouble, "create the copies") && s.Shadow != "" {
-			break
-		}
-	}
+		e := s.Audits[0]
+		return e.State == audit.Waiting && strings.Contains(e.Trouble, "create the copies") && s.Shadow != ""
+	})
 	if s.Audits[0].State != audit.Waiting || s.Audits[0].Trouble == "" || s.Faults == 0 || !strings.Contains(s.Shadow, "d1.people") {
 		t.Errorf("status %+v; want the trouble told", s)
 	}

@@ -5,12 +5,12 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay"
 )
@@ -107,11 +107,8 @@ func TestConfirmedOnFreshSessions(t *testing.T) {
 		e.Report.Trials.D0 != c.Pairs+c.After || e.Report.DetectedAt == nil || *e.Report.DetectedAt > c.After {
 		t.Fatalf("%s: %s, %+v; want a violation that is confirmed", e.Report.Verdict, e.Report.Reason, c)
 	}
-	for end := time.Now().Add(patience); sessions() < before+2*c.Pairs; time.Sleep(100 * time.Millisecond) { // the server counts them late
-		if time.Now().After(end) {
-			t.Fatalf("%d sessions for %d fresh pairs, want one a trial", sessions()-before, c.Pairs)
-		}
-	}
+	eventually.True(t, "the server counts a session for each trial", func() bool { return sessions() >= before+2*c.Pairs },
+		func() any { return fmt.Sprintf("%d sessions for %d fresh pairs", sessions()-before, c.Pairs) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.findings) != 1 || !strings.Contains(r.findings[0].Reason, "confirmed") {

@@ -8,6 +8,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/analysis/multiplicity"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
@@ -36,13 +37,12 @@ func (r *rig) remake(t *testing.T, people, missing int) {
 // wait polls the only audit until a condition holds.
 func (r *rig) wait(t *testing.T, what string, ok func(audit.Entry) bool) audit.Entry {
 	t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if e := r.Status().Audits[0]; ok(e) {
-			return e
-		}
-	}
-	t.Fatalf("never: %s: %+v", what, r.Status().Audits[0])
-	return audit.Entry{}
+	var e audit.Entry
+	eventually.True(t, what, func() bool {
+		e = r.Status().Audits[0]
+		return ok(e)
+	}, func() any { return e })
+	return e
 }
 
 // TestDecidedAuditOfOldCopies: a query that comes again after the copies were made anew is audited on the new ones.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay/throttle"
 	"github.com/dpwatch/dpwatch/rewrite"
@@ -117,12 +118,7 @@ func TestResting(t *testing.T) {
 	r.run(t)
 	until := func(what string, reached func(audit.Status) bool) {
 		t.Helper()
-		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-			if reached(r.Status()) {
-				return
-			}
-		}
-		t.Fatalf("%s: not reached: %+v", what, r.Status())
+		eventually.True(t, what, func() bool { return reached(r.Status()) }, func() any { return r.Status() })
 	}
 	until("one rests", func(s audit.Status) bool { return s.Resting > 0 })
 	gate.Pause(true)
@@ -130,12 +126,14 @@ func TestResting(t *testing.T) {
 	gate.Pause(false)
 	r.decided(t)
 	until("none rests when all are decided", func(s audit.Status) bool { return s.Resting == 0 })
-	for open := 1; open > 0; time.Sleep(5 * time.Millisecond) {
+	eventually.True(t, "all sessions are closed", func() bool {
+		var open int
 		if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
 			AND application_name = 'dpwatch-replay' AND pid <> pg_backend_pid()`).Scan(&open); err != nil {
 			t.Fatal(err)
 		}
-	}
+		return open == 0
+	})
 }
 
 // TestAnnounce: a worker that takes a statement apart says so before, and afterwards.

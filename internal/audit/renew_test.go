@@ -10,6 +10,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/catalog"
+	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
@@ -42,11 +43,7 @@ func TestRenew(t *testing.T) {
 		t.Errorf("catalog %q, audits %+v; want the fault told, and an audit that says what it assumes", s.Catalog, s.Audits)
 	}
 	broken.Store(false)
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if s = r.Status(); s.Catalog == "" {
-			break
-		}
-	}
+	eventually.True(t, "the catalog is read", func() bool { s = r.Status(); return s.Catalog == "" })
 	r.Submit(query("SELECT noisy(count(*), 5) FROM people /*dp_epsilon='0.5'*/"))
 	s = r.Status()
 	if s.Catalog != "" || len(s.Audits) != 2 || slices.Contains(s.Audits[1].Assumed, rewrite.AssumedCopies) {

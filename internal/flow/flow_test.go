@@ -63,6 +63,7 @@ var allowed = map[string][]string{
 	"internal/audit/evidence":   {"analysis", "internal/outcome", "internal/withheld"},
 	"internal/pg/ident":         {},
 	"internal/pg/connect":       {},
+	"internal/eventually":       {},
 	"internal/terminal":         {},
 	"internal/app":              {"analysis", "config", "internal/alert", "internal/audit", "internal/audit/evidence", "internal/capture", "internal/catalog", "internal/link", "internal/outcome", "internal/plot", "internal/preflight", "internal/recorded", "internal/sqlstate", "internal/sqltext", "internal/supervise", "internal/web", "internal/withheld", "proxy", "replay", "replay/throttle", "replay/neighbours", "rewrite", "internal/pg/ident"},
 	"internal/demo":             {"analysis", "config", "internal/app", "internal/audit", "internal/pgtemp", "internal/showcase", "internal/terminal", "internal/zoo"},

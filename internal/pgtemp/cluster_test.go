@@ -10,7 +10,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -49,16 +48,6 @@ func exists(path string) bool {
 }
 
 func running(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
-
-// eventually polls until the condition holds; the deadline only ends a test that hangs.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(5 * time.Minute); !condition(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("does not happen: %s", what)
-		}
-	}
-}
 
 func TestStartAndStopTwice(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/dpwatch/dpwatch/internal/eventually"
 )
 
 // child is a cluster in another process.
@@ -70,9 +72,9 @@ func TestKilledParentLeavesNothing(t *testing.T) {
 	if err := c.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the server ends", func() bool { return !running(c.pid) })
-	eventually(t, "the directory goes", func() bool { return !exists(c.dir) })
-	eventually(t, "the watchdog ends", func() bool { return len(watchdogs(c.dir)) == 0 })
+	eventually.True(t, "the server ends", func() bool { return !running(c.pid) })
+	eventually.True(t, "the directory goes", func() bool { return !exists(c.dir) })
+	eventually.True(t, "the watchdog ends", func() bool { return len(watchdogs(c.dir)) == 0 })
 }
 
 func TestSignalToTheGroupReachesOnlyTheParent(t *testing.T) {
@@ -82,8 +84,8 @@ func TestSignalToTheGroupReachesOnlyTheParent(t *testing.T) {
 	if err := syscall.Kill(-c.cmd.Process.Pid, syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the directory goes", func() bool { return !exists(c.dir) })
-	eventually(t, "the server ends", func() bool { return !running(c.pid) })
+	eventually.True(t, "the directory goes", func() bool { return !exists(c.dir) })
+	eventually.True(t, "the server ends", func() bool { return !running(c.pid) })
 }
 
 func TestSweep(t *testing.T) {
@@ -117,7 +119,7 @@ func TestSweep(t *testing.T) {
 		t.Error("a directory that is just being made was removed")
 	}
 	// A server that takes long to stop is told to by one sweep and removed by a later one.
-	eventually(t, "the stale server ends and its directory goes", func() bool {
+	eventually.True(t, "the stale server ends and its directory goes", func() bool {
 		if !exists(c.dir) && !running(c.pid) {
 			return true
 		}

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/leaktest"
 	"github.com/dpwatch/dpwatch/internal/link"
 	"github.com/dpwatch/dpwatch/internal/sqltext"
@@ -148,17 +149,6 @@ func (r *rig) saw(status string) bool {
 	return false
 }
 
-// until waits for a state; the bound only ends a test that hangs.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("never happened: %s", what)
-}
-
 func answer(sql string) string { return `{"hello":"good day","sql":"` + sql + `"}` }
 
 func TestQueriesReachTheChild(t *testing.T) {
@@ -166,7 +156,7 @@ func TestQueriesReachTheChild(t *testing.T) {
 	r := start(t, time.Minute)
 	r.queue.Offer(capture.Query{SQL: "one"})
 	r.queue.Offer(capture.Query{SQL: "two"})
-	until(t, "both answered", func() bool { return r.saw(answer("one")) && r.saw(answer("two")) })
+	eventually.True(t, "both answered", func() bool { return r.saw(answer("one")) && r.saw(answer("two")) })
 	r.stop()
 	<-r.done
 	if !r.saw(`"finished"`) {
@@ -181,23 +171,23 @@ func TestKilledChildComesBack(t *testing.T) {
 	t.Parallel()
 	r := start(t, time.Minute)
 	r.queue.Offer(capture.Query{SQL: "before"})
-	until(t, "answered", func() bool { return r.saw(answer("before")) })
+	eventually.True(t, "answered", func() bool { return r.saw(answer("before")) })
 	if err := syscall.Kill(r.Stats().PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "a second child", func() bool { s := r.Stats(); return s.Starts == 2 && s.PID != 0 })
+	eventually.True(t, "a second child", func() bool { s := r.Stats(); return s.Starts == 2 && s.PID != 0 })
 	r.queue.Offer(capture.Query{SQL: "after"})
-	until(t, "answered again", func() bool { return r.saw(answer("after")) })
+	eventually.True(t, "answered again", func() bool { return r.saw(answer("after")) })
 }
 
 func TestStatementThatCrashesIsSetAside(t *testing.T) {
 	t.Parallel()
 	r := start(t, time.Minute)
 	r.queue.Offer(capture.Query{SQL: "crash"})
-	until(t, "the crash", func() bool { return r.Stats().Starts >= 2 })
+	eventually.True(t, "the crash", func() bool { return r.Stats().Starts >= 2 })
 	r.queue.Offer(capture.Query{SQL: "crash"})
 	r.queue.Offer(capture.Query{SQL: "fine"})
-	until(t, "the next statement", func() bool { return r.saw(answer("fine")) })
+	eventually.True(t, "the next statement", func() bool { return r.saw(answer("fine")) })
 	if s := r.Stats(); s.SetAside != 1 || s.Starts != 2 {
 		t.Errorf("stats %+v; want the statement set aside once and no further crash", s)
 	}
@@ -208,11 +198,11 @@ func TestBothStatementsAreSetAside(t *testing.T) {
 	t.Parallel()
 	r := start(t, time.Minute)
 	r.queue.Offer(capture.Query{SQL: "crash with another"})
-	until(t, "the crash", func() bool { return r.Stats().Starts >= 2 })
+	eventually.True(t, "the crash", func() bool { return r.Stats().Starts >= 2 })
 	for _, sql := range []string{"crash with another", "another", "fine"} {
 		r.queue.Offer(capture.Query{SQL: sql})
 	}
-	until(t, "the next statement", func() bool { return r.saw(answer("fine")) })
+	eventually.True(t, "the next statement", func() bool { return r.saw(answer("fine")) })
 	if s := r.Stats(); s.SetAside != 2 || s.Starts != 2 || r.saw(answer("another")) {
 		t.Errorf("stats %+v; want both statements set aside and no further crash", s)
 	}
@@ -224,15 +214,15 @@ func TestLongParseIsStopped(t *testing.T) {
 	t.Parallel()
 	r := startLimited(t, time.Hour, time.Second)
 	r.queue.Offer(capture.Query{SQL: "rest 1"})
-	until(t, "the statement that rests is answered", func() bool { return r.saw(answer("rest 1")) })
+	eventually.True(t, "the statement that rests is answered", func() bool { return r.saw(answer("rest 1")) })
 	if s := r.Stats(); s.Starts != 1 {
 		t.Errorf("%d starts after a statement that rests, want 1", s.Starts)
 	}
 	r.queue.Offer(capture.Query{SQL: "spin 1"})
-	until(t, "the child is ended", func() bool { return r.Stats().Starts >= 2 })
+	eventually.True(t, "the child is ended", func() bool { return r.Stats().Starts >= 2 })
 	r.queue.Offer(capture.Query{SQL: "spin 2"})
 	r.queue.Offer(capture.Query{SQL: "fine"})
-	until(t, "the next statement", func() bool { return r.saw(answer("fine")) })
+	eventually.True(t, "the next statement", func() bool { return r.saw(answer("fine")) })
 	if s := r.Stats(); s.SetAside != 1 || s.Starts != 2 {
 		t.Errorf("stats %+v; want the shape set aside after one start", s)
 	}
@@ -242,7 +232,7 @@ func TestHangingChildIsKilled(t *testing.T) {
 	t.Parallel()
 	r := start(t, 1500*time.Millisecond)
 	// A child that is slow to start, or that has nothing to say, is killed as well, with what was sent to it.
-	until(t, "the hanging statement is set aside", func() bool {
+	eventually.True(t, "the hanging statement is set aside", func() bool {
 		r.queue.Offer(capture.Query{SQL: "hang"})
 		return r.Stats().SetAside > 0
 	})
@@ -250,7 +240,7 @@ func TestHangingChildIsKilled(t *testing.T) {
 	if starts < 2 {
 		t.Errorf("set aside after %d starts", starts)
 	}
-	until(t, "the next statement", func() bool {
+	eventually.True(t, "the next statement", func() bool {
 		r.queue.Offer(capture.Query{SQL: "fine"})
 		return r.saw(answer("fine"))
 	})
@@ -261,7 +251,7 @@ func TestStoppedChildBlocksNobody(t *testing.T) {
 	t.Parallel()
 	r := start(t, time.Minute)
 	r.queue.Offer(capture.Query{SQL: "one"})
-	until(t, "answered", func() bool { return r.saw(answer("one")) })
+	eventually.True(t, "answered", func() bool { return r.saw(answer("one")) })
 	pid := r.Stats().PID
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -290,7 +280,7 @@ func TestChildThatCannotStart(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
-	until(t, "it is tried again", func() bool { return s.Stats().Starts >= 2 })
+	eventually.True(t, "it is tried again", func() bool { return s.Stats().Starts >= 2 })
 	cancel()
 	if err := <-ended; err != nil {
 		t.Errorf("Run: %v; a child that cannot start must not end the relay", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/replay/throttle"
@@ -214,12 +215,10 @@ func TestGuardShortStatements(t *testing.T) {
 // until waits for a state; the time limit only ends a test that hangs.
 func until(t *testing.T, g *throttle.Gate, held string) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if s := g.State(); s.Held == "" && held == "" || held != "" && strings.Contains(s.Held, held) {
-			return
-		}
-	}
-	t.Fatalf("state %+v, want held %q", g.State(), held)
+	eventually.True(t, "held: "+held, func() bool {
+		s := g.State()
+		return s.Held == "" && held == "" || held != "" && strings.Contains(s.Held, held)
+	}, func() any { return g.State() })
 }
 
 // Not parallel, like the tests below: the guard counts the sessions of all databases.
