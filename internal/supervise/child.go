@@ -19,7 +19,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// once runs one child from start to end.
+// once runs one child from start to exit.
 func (s *Supervisor) once(ctx context.Context) error {
 	near, far, err := socketPair()
 	if err != nil {
@@ -53,20 +53,20 @@ func (s *Supervisor) once(ctx context.Context) error {
 	return exitErr
 }
 
-// child is the relay's end of one child's link.
+// child is the relay's end of the link to one child.
 type child struct {
 	s       *Supervisor
 	conn    *net.UnixConn
 	pid     int
-	batch   link.Batch // the feed's own
+	batch   link.Batch // used by feed only
 	parsing parsing
-	hung    bool // the watch killed it
-	// now counts the seconds that the watch has seen pass, and heard is what it was when the child spoke last. Time in which
-	// this process itself stood still (stopped, starved), or by which somebody set the clock, is no silence of the child's.
+	hung    bool // watch killed it
+	// now counts the seconds that watch has seen pass; heard is its value at the child's last frame. So time in which this
+	// process itself did not run (stopped, starved), or a change of the clock, does not count as silence of the child.
 	now, heard atomic.Int64
 }
 
-// talk feeds and hears the child until it exits, hangs, or ctx ends and the grace is over.
+// talk exchanges frames with the child until it exits, hangs, or ctx has ended and StopGrace is over.
 func (c *child) talk(ctx context.Context, exited <-chan error, process *os.Process) error {
 	feedCtx, stopFeed := context.WithCancel(ctx)
 	defer stopFeed()
@@ -82,7 +82,7 @@ func (c *child) talk(ctx context.Context, exited <-chan error, process *os.Proce
 	group.Go(func() error { c.listen(); return nil })
 	exitErr := c.watch(ctx, exited, process)
 	stopFeed()
-	_ = c.conn.SetWriteDeadline(time.Now()) // a feed that is stuck in a write
+	_ = c.conn.SetWriteDeadline(time.Now()) // for a feed that is blocked in a write
 	_ = group.Wait()
 	return exitErr
 }
@@ -117,7 +117,7 @@ func (c *child) watch(ctx context.Context, exited <-chan error, process *os.Proc
 				return kill("auditor process parses a statement for longer than audit.parse_timeout; killing it", spent)
 			}
 		case <-ctx.Done():
-			_ = c.conn.CloseWrite() // end of file tells the child to finish
+			_ = c.conn.CloseWrite() // end of file makes the child finish
 			select {
 			case err := <-exited:
 				return err
@@ -142,7 +142,7 @@ func (c *child) feed(ctx context.Context, w *link.Writer) {
 		}
 		queries = append(queries[:0], first)
 		pause.Reset(batchPause)
-		select { // the next ones need not wake anybody
+		select { // batch the next ones: no wakeup for each query
 		case <-pause.C:
 		case <-ctx.Done():
 		}
@@ -161,7 +161,7 @@ func (c *child) feed(ctx context.Context, w *link.Writer) {
 	}
 }
 
-// pause tells the child whether replays are paused, whenever that changed, until ctx ends or the link breaks.
+// pause sends every change of the paused state to the child until ctx ends or the link breaks.
 func (c *child) pause(ctx context.Context, w *link.Writer) {
 	told := false
 	for {
@@ -183,7 +183,7 @@ func (c *child) pause(ctx context.Context, w *link.Writer) {
 	}
 }
 
-// batchLimit is how many queries may be sent after a pause.
+// batchLimit returns the number of queries that may be sent after one batchPause.
 func (s *Supervisor) batchLimit() int {
 	if s.opt.MaxRate == 0 {
 		return math.MaxInt
@@ -191,15 +191,15 @@ func (s *Supervisor) batchLimit() int {
 	return max(1, int(int64(s.opt.MaxRate)*int64(batchPause)/int64(time.Second)))
 }
 
-// How the queries are sent to the child: after a pause, in writes of about so many bytes. A system call and a
-// process woken up for each query would cost more than all else that capture does.
+// Queries are sent to the child in batches: after a pause, in writes of about batchBytes. A system call and a process wakeup
+// for each query would cost more than everything else in capture.
 const (
 	batchPause   = 50 * time.Millisecond
 	batchQueries = 256
 	batchBytes   = 64 << 10
 )
 
-// send sends the queries but those that were set aside.
+// send sends the queries, except those whose shape is set aside.
 func (c *child) send(w *link.Writer, queries []capture.Query) error {
 	waiting := uint64(0) // in the batch
 	flush := func() error {
@@ -233,11 +233,11 @@ func (c *child) send(w *link.Writer, queries []capture.Query) error {
 	return flush()
 }
 
-// listenPause is how long what the child says is left where it is, to be read at once: it speaks twice for a
-// statement, and nothing of it is urgent. What a child said before it died is there afterwards.
+// listenPause is the delay between reads of the child's frames: it sends two for each statement, and none is urgent. Frames
+// of a child that has died can still be read afterwards.
 const listenPause = 50 * time.Millisecond
 
-// listen takes what the child says until the link ends.
+// listen reads the child's frames until the link ends.
 func (c *child) listen() {
 	r := link.NewReader(c.conn)
 	for {
@@ -265,7 +265,7 @@ func (c *child) listen() {
 	}
 }
 
-// socketPair returns the two ends: a connection for this process, a file for the child.
+// socketPair returns the two ends: a connection for this process and a file for the child.
 func socketPair() (*net.UnixConn, *os.File, error) {
 	syscall.ForkLock.RLock()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
@@ -296,5 +296,5 @@ func killed(state *os.ProcessState) bool {
 	return ok && status.Signaled() && (status.Signal() == syscall.SIGKILL || status.Signal() == syscall.SIGTERM)
 }
 
-// lowerPriority makes the auditor yield the processor to the relay and the engine. Best effort.
+// lowerPriority raises the child's nice value, so that it yields the processor to the relay and the engine. Best effort.
 func lowerPriority(pid int) { _ = syscall.Setpriority(syscall.PRIO_PROCESS, pid, 10) }

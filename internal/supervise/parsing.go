@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// parseCheck is how often the watch looks whether a statement is parsed for too long.
+// parseCheck is the interval at which watch checks for statements that take too long to parse.
 const parseCheck = 250 * time.Millisecond
 
-// parsing is what the child parses now: the statements between Begin and End, of which its workers may have several.
+// parsing holds the statements that the child is parsing, those between Begin and End. Its workers can have several.
 type parsing struct {
 	mu    sync.Mutex
 	since map[[32]byte]*parse // guarded by mu
@@ -21,8 +21,8 @@ type parsing struct {
 // parse is one statement that is being parsed.
 type parse struct {
 	began int64         // child.now at Begin
-	seen  bool          // by spent
-	cpu   time.Duration // of the child when spent first saw it
+	seen  bool          // spent has seen it
+	cpu   time.Duration // CPU time of the child when spent first saw it
 }
 
 func (p *parsing) begin(payload []byte, now int64) {
@@ -40,7 +40,7 @@ func (p *parsing) end(payload []byte) {
 	delete(p.since, hashOf(payload))
 }
 
-// all returns the hashes of what is being parsed.
+// all returns the hashes of the statements that are being parsed.
 func (p *parsing) all() (hashes [][32]byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,7 +50,7 @@ func (p *parsing) all() (hashes [][32]byte) {
 	return hashes
 }
 
-// longest returns for how many seconds of the watch the first of the statements has been parsed, 0 without any.
+// longest returns for how many of watch's seconds the oldest statement has been parsed, 0 without any.
 func (p *parsing) longest(now int64) (seconds int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,9 +60,9 @@ func (p *parsing) longest(now int64) (seconds int64) {
 	return seconds
 }
 
-// spent returns how much of the processor's time the child has spent since the first of the statements was seen here, 0
-// without any, or where the system does not say: at most what the statement took, and less by what came before the first
-// call. cpu returns the child's time.
+// spent returns the CPU time of the child since the first call that saw the oldest statement, 0 without statements or if the
+// system does not report CPU times. It never exceeds the statement's own time, and misses the time before the first call.
+// cpu returns the child's CPU time.
 func (p *parsing) spent(cpu func() (time.Duration, bool)) (longest time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,18 +87,18 @@ func hashOf(payload []byte) (hash [32]byte) {
 	return hash
 }
 
-// clockTick is the unit of the times in /proc: USER_HZ is 100 on every architecture that Go runs on.
+// clockTick is the unit of times in /proc: USER_HZ is 100 on every architecture that Go supports.
 const clockTick = 10 * time.Millisecond
 
-// cpuTime returns the processor's time that a process has spent, by /proc (proc(5)); false where there is none.
+// cpuTime returns the CPU time of a process from /proc (proc(5)); false if unavailable.
 func cpuTime(pid int) (time.Duration, bool) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, false
 	}
-	// The name of the program, in parentheses, may hold anything.
+	// The program name, in parentheses, can contain any bytes.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	const utime, stime = 11, 12 // fields 14 and 15, of which two stand before the parenthesis and in it
+	const utime, stime = 11, 12 // fields 14 and 15 of proc(5); the fields up to the parenthesis are cut off
 	if len(fields) <= stime {
 		return 0, false
 	}

@@ -1,9 +1,9 @@
-// Package supervise keeps the auditor process alive: it starts the child, feeds it captured queries, starts it
-// again when it dies or hangs, and sets aside the statement that it died on.
+// Package supervise keeps the auditor process running: it starts the child, sends it captured queries, restarts it when it
+// dies or hangs, and sets aside the statement that it was parsing then.
 //
-// It owns the child's life and the relay's end of the link. Nothing here can reach a client's session: the
-// only thing shared with the proxy is the bounded queue, which drops and counts when the child is slow or away.
-// In: capture.Query values from the queue. Out: the child's latest status and metrics, as bytes.
+// It owns the child's life cycle and the relay's end of the link. It cannot affect client sessions: it shares only the
+// bounded queue with the proxy, and that drops and counts when the child is slow or not running. In: capture.Query values
+// from the queue. Out: the child's latest status and metrics, as bytes.
 package supervise
 
 import (
@@ -19,31 +19,31 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
-// Options says what to run and how patient to be.
+// Options configures a Supervisor.
 type Options struct {
-	// Command builds the child's command. The Supervisor adds the link as file descriptor 3.
+	// Command returns the child's command. The Supervisor adds the link as file descriptor 3.
 	Command   func() *exec.Cmd
 	Hello     []byte // payload of the first frame
 	Queue     *capture.Queue
-	HangLimit time.Duration // silence after which the child is killed; it speaks every second, and seconds are counted
-	// ParseTimeout is how much of the processor's time the child may spend while it parses one statement, before it is killed. Time
-	// that the machine gives to others does not count; HangLimit does. 0 = no limit but HangLimit.
+	HangLimit time.Duration // silence after which the child is killed, counted in seconds; a child sends a frame every second
+	// ParseTimeout limits the CPU time that the child uses while it parses one statement; the child is then killed. Waiting
+	// for a busy machine does not count here, but it does for HangLimit. 0 = only HangLimit applies.
 	ParseTimeout time.Duration
-	StopGrace    time.Duration // after Run's context ends, how long the child may take to finish
-	// MaxRate bounds how many queries a second the child gets; what is more fills the queue, which drops and counts.
-	// 0 = no bound.
+	StopGrace    time.Duration // how long the child may take to finish after Run's context ends
+	// MaxRate limits the queries per second that the child receives; the rest stay in the queue, which drops and counts. 0 =
+	// no limit.
 	MaxRate  int
 	Logger   *zap.Logger
-	OnStatus func([]byte) // called with every status frame; may be nil
+	OnStatus func([]byte) // called with every Status payload; may be nil
 }
 
-// Stats counts what happened so far.
+// Stats holds the counters since the start.
 type Stats struct {
-	PID          int           `json:"pid"`    // of the child; 0 while there is none
-	Starts       uint64        `json:"starts"` // of the child, the first one included
+	PID          int           `json:"pid"`    // of the child; 0 if it is not running
+	Starts       uint64        `json:"starts"` // of the child, including the first
 	QueriesSent  uint64        `json:"queries_sent"`
-	QueriesLost  uint64        `json:"queries_lost"` // taken from the queue while the child died
-	SetAside     uint64        `json:"set_aside"`    // not sent because the child ended on a statement of this shape before
+	QueriesLost  uint64        `json:"queries_lost"` // taken from the queue but not sent, because the child died or a frame was too long
+	SetAside     uint64        `json:"set_aside"`    // not sent because a child ended while it parsed a statement of this shape
 	LastHeardAgo time.Duration `json:"last_heard_ago_ns"`
 }
 
@@ -60,7 +60,7 @@ type Supervisor struct {
 	metrics atomic.Pointer[[]byte]
 	strikes strikes
 	paused  atomic.Bool
-	turned  chan struct{} // paused changed; capacity 1
+	turned  chan struct{} // signals a change of paused; capacity 1
 }
 
 // New returns a Supervisor; Run starts the child.
@@ -71,11 +71,11 @@ func New(opt Options) *Supervisor {
 	return &Supervisor{opt: opt, strikes: strikes{count: map[[32]byte]int{}}, turned: make(chan struct{}, 1)}
 }
 
-// healthyAfter is how long a child must live for the next restart to be quick again.
+// healthyAfter is the lifetime of a child after which the restart backoff is reset.
 const healthyAfter = time.Minute
 
-// Run keeps a child running until ctx ends, then lets it finish for StopGrace. It returns nil: a child that
-// cannot be started is logged and tried again, because traffic must not end for it.
+// Run keeps a child running until ctx ends, then lets it finish for StopGrace. It returns nil: a failed start is logged and
+// retried, because traffic must not end because of it.
 func (s *Supervisor) Run(ctx context.Context) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval = 100 * time.Millisecond
@@ -100,7 +100,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	return nil
 }
 
-// Pause tells the child to replay nothing until further notice, or to go on. A child that is started later is told too.
+// Pause makes the child pause or resume replays. It also applies to children started later.
 func (s *Supervisor) Pause(paused bool) {
 	s.paused.Store(paused)
 	select {
@@ -109,7 +109,7 @@ func (s *Supervisor) Pause(paused bool) {
 	}
 }
 
-// Paused reports what Pause said last.
+// Paused reports the state set by the last Pause.
 func (s *Supervisor) Paused() bool { return s.paused.Load() }
 
 // Status returns the child's latest status frame; nil before the first.
@@ -140,8 +140,8 @@ func (s *Supervisor) Stats() Stats {
 // LinkFD is the file descriptor of the link in the child.
 const LinkFD = 3
 
-// strikes remembers the shapes (sqltext.Shape) of the statements that were being parsed when a child died: the same
-// statement with another constant would end the next child as well.
+// strikes counts the shapes (sqltext.Shape) of the statements that were being parsed when a child died: the same statement
+// with other constants would end the next child as well.
 type strikes struct {
 	mu    sync.Mutex // guards the fields below
 	count map[[32]byte]int
@@ -150,8 +150,8 @@ type strikes struct {
 // maxStrikes bounds the memory of set-aside statements.
 const maxStrikes = 10_000
 
-// died records that a child ended while it parsed the statement. A crash or a hang counts at once; a kill from
-// outside may have been a coincidence and counts half.
+// died records that a child ended while it parsed the statement. A crash or a hang sets it aside immediately; a kill from
+// outside may be a coincidence and counts half.
 func (s *strikes) died(hash [32]byte, fromOutside bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +165,7 @@ func (s *strikes) died(hash [32]byte, fromOutside bool) {
 	s.count[hash] += 2
 }
 
-// any reports whether a statement may be out.
+// any reports whether any statement has a strike.
 func (s *strikes) any() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

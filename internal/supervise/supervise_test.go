@@ -23,7 +23,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/supervise"
 )
 
-// TestMain is also the child: a real process that answers each query with a status, and misbehaves on demand.
+// TestMain is also the child: a real process that answers each query with a status frame, and misbehaves on demand.
 func TestMain(m *testing.M) {
 	if os.Getenv("SUPERVISE_TEST_CHILD") == "1" {
 		if err := child(); err != nil {
@@ -67,7 +67,7 @@ func child() error {
 			return err
 		}
 		switch q.SQL {
-		case "crash with another": // a worker is at another statement meanwhile
+		case "crash with another": // as if a worker parsed another statement at the same time
 			other := sqltext.Shape("another")
 			if err := out.Send(link.Begin, other[:]); err != nil {
 				return err
@@ -78,7 +78,7 @@ func child() error {
 			time.Sleep(time.Minute)
 		case "hang":
 			time.Sleep(time.Minute)
-		case "rest 1": // longer than a parse may take by the processor's clock, which stands still
+		case "rest 1": // longer than ParseTimeout, but without CPU time
 			time.Sleep(2 * time.Second)
 		case "spin 1", "spin 2":
 			for begun := time.Now(); time.Since(begun) < 5*time.Minute; {
@@ -94,7 +94,7 @@ func child() error {
 	}
 }
 
-// rig is a supervisor with a real child, and what the child said.
+// rig is a supervisor with a real child, and the status frames of the child.
 type rig struct {
 	*supervise.Supervisor
 	queue *capture.Queue
@@ -149,6 +149,17 @@ func (r *rig) saw(status string) bool {
 	return false
 }
 
+// until waits for a state; its time limit only ends a test that hangs.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("never happened: %s", what)
+}
+
 func answer(sql string) string { return `{"hello":"good day","sql":"` + sql + `"}` }
 
 func TestQueriesReachTheChild(t *testing.T) {
@@ -193,7 +204,7 @@ func TestStatementThatCrashesIsSetAside(t *testing.T) {
 	}
 }
 
-// Which of two statements it was cannot be told: both are set aside.
+// It is unknown which of the two statements ended the child: both are set aside.
 func TestBothStatementsAreSetAside(t *testing.T) {
 	t.Parallel()
 	r := start(t, time.Minute)
@@ -208,8 +219,8 @@ func TestBothStatementsAreSetAside(t *testing.T) {
 	}
 }
 
-// A statement that keeps the parser busy is stopped long before the limit for hanging, and another one of its shape is not sent again. One
-// whose parsing is only waited for, as on a machine that is busy with other things, is left alone.
+// A statement that keeps the parser busy is stopped long before HangLimit, and other statements of its shape are not sent
+// again. A statement that only waits for a processor, as on a busy machine, is not stopped.
 func TestLongParseIsStopped(t *testing.T) {
 	t.Parallel()
 	r := startLimited(t, time.Hour, time.Second)
@@ -231,8 +242,8 @@ func TestLongParseIsStopped(t *testing.T) {
 func TestHangingChildIsKilled(t *testing.T) {
 	t.Parallel()
 	r := start(t, 1500*time.Millisecond)
-	// A child that is slow to start, or that has nothing to say, is killed as well, with what was sent to it.
-	eventually.True(t, "the hanging statement is set aside", func() bool {
+	// A child that starts slowly or is idle is killed as well, with the queries sent to it.
+	until(t, "the hanging statement is set aside", func() bool {
 		r.queue.Offer(capture.Query{SQL: "hang"})
 		return r.Stats().SetAside > 0
 	})
@@ -246,7 +257,7 @@ func TestHangingChildIsKilled(t *testing.T) {
 	})
 }
 
-// A stopped child fills the queue and nothing else: Offer never waits.
+// A stopped child only fills the queue: Offer never waits.
 func TestStoppedChildBlocksNobody(t *testing.T) {
 	t.Parallel()
 	r := start(t, time.Minute)
