@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// binaryVersion is the first byte of the binary form. A change of the layout changes it.
+// binaryVersion is the first byte of the binary form. Every change of the layout changes it.
 const binaryVersion = 2
 
-// The bits of the flags byte that follows the version.
+// The bits of the flags byte after the version.
 const (
 	flagExtended = 1 << iota
 	flagUncertain
-	flagCompleted // Completed is not the zero time, and follows
+	flagCompleted // Completed is not zero, and follows
 	flagNamed
 )
 
-// errShort says that the input ended inside a field, or announced more than it holds.
+// errShort means that the input ended inside a field, or that a length exceeds the input.
 var errShort = errors.New("input is too short")
 
-// AppendBinary appends the binary form of q to dst and returns the longer slice. Equal queries give equal
-// bytes. Completed keeps its instant to the nanosecond, not its location.
+// AppendBinary appends the binary form of q to dst and returns the extended slice. Equal queries give equal bytes. Completed
+// keeps its instant to the nanosecond, but not its location.
 //
-// The layout is version, flags, then the fields in their order in Query: integers as varints, strings and
-// lists after their length, settings in the order of their names.
+// The layout is version, flags, then the fields in the order of Query: integers as varints, strings and lists after their
+// length, settings sorted by name.
 func AppendBinary(dst []byte, q Query) []byte {
 	flags := byte(0)
 	if q.Protocol == Extended {
@@ -96,8 +96,8 @@ func appendSettings(dst []byte, settings map[string]string) []byte {
 	return dst
 }
 
-// DecodeBinary reads what AppendBinary wrote. The query shares no memory with b. Any other input gives an
-// error, and never more memory than a small multiple of its length. Empty lists and maps come out as nil.
+// DecodeBinary decodes the output of AppendBinary. The query shares no memory with b. Any other input gives an error and
+// allocates at most a small multiple of its length. Empty lists and maps are decoded as nil.
 func DecodeBinary(b []byte) (Query, error) {
 	d := decoder{b: b}
 	q := d.query()
@@ -110,7 +110,7 @@ func DecodeBinary(b []byte) (Query, error) {
 	return q, nil
 }
 
-// decoder reads fields from the front of b. After the first error it gives zero values.
+// decoder reads fields from the front of b. After the first error it returns zero values.
 type decoder struct {
 	b   []byte
 	err error
@@ -141,7 +141,7 @@ func (d *decoder) query() Query {
 	return q
 }
 
-// params reads the parameters; each takes three bytes of input at least.
+// params reads the parameters; each takes at least three bytes of input.
 func (d *decoder) params() []Param {
 	n := d.count(3)
 	if n == 0 {
@@ -243,7 +243,7 @@ func (d *decoder) varint() int64 {
 	return v
 }
 
-// limited reads an unsigned number that may not exceed limit.
+// limited reads an unsigned number of at most limit.
 func (d *decoder) limited(limit uint64) uint64 {
 	v := d.uvarint()
 	if v > limit {
@@ -262,7 +262,7 @@ func (d *decoder) int16() int16 {
 	return int16(v)
 }
 
-// count reads the number of items of a list whose items take size bytes of input or more each.
+// count reads the length of a list whose items each take at least size bytes of input.
 func (d *decoder) count(size int) int {
 	n := d.uvarint()
 	if n > uint64(len(d.b)/size) {

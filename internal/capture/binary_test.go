@@ -87,7 +87,7 @@ func TestDecodeBinaryRefuses(t *testing.T) {
 	})
 }
 
-// FuzzDecodeBinary: no input panics or takes much memory, and what decodes round-trips.
+// FuzzDecodeBinary: no input panics or allocates much memory, and every decoded query round-trips.
 func FuzzDecodeBinary(f *testing.F) {
 	for _, q := range queries() {
 		f.Add(capture.AppendBinary(nil, q))

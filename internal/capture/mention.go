@@ -2,17 +2,17 @@ package capture
 
 import "strings"
 
-// Mentions returns a function that reports whether the text of a statement may name one of the relations, given by
-// their bare names as the server knows them. It never says no to a text that names one: names are looked for as
-// parts of the text, letters A to Z in either case, and a text with an escaped identifier (U&"...") always may.
-// Calling it allocates nothing. Without names it always says yes.
+// Mentions returns a function that reports whether a statement's text may name one of the relations, given by their bare
+// names as the server stores them. It has no false negatives: it searches for the names as substrings, with letters A to Z
+// in either case, and always reports true for a text with an escaped identifier (U&"..."). It does not allocate. Without
+// names it always reports true.
 func Mentions(names []string) func(sql string) bool {
 	m := mentions{names: []string{`u&"`}}
 	for _, name := range names {
 		if len(name) > sureBytes {
 			name = strings.ToValidUTF8(name[:sureBytes], "")
 		}
-		name = lowerASCII(strings.ReplaceAll(name, `"`, `""`)) // as it has to be quoted
+		name = lowerASCII(strings.ReplaceAll(name, `"`, `""`)) // as written inside quotes
 		if name == "" || name == "*" {
 			return func(string) bool { return true }
 		}
@@ -28,13 +28,14 @@ func Mentions(names []string) func(sql string) bool {
 	return m.in
 }
 
-// sureBytes is how much of a name is looked for: the server cuts names at 63 bytes, between characters.
+// sureBytes is the length of the prefix that is searched for: the server truncates names to 63 bytes, at a character
+// boundary.
 const sureBytes = 60
 
-// mentions looks for names, in lower case.
+// mentions searches for names, stored in lower case.
 type mentions struct {
 	names []string
-	first [256]bool // the bytes that a name may begin with
+	first [256]bool // the first bytes of the names, in either case
 }
 
 func (m *mentions) in(sql string) bool {
@@ -51,7 +52,7 @@ func (m *mentions) in(sql string) bool {
 	return false
 }
 
-// startsWith reports whether s begins with prefix, which is in lower case, in either case.
+// startsWith reports whether s begins with prefix, ignoring case. Prefix is in lower case.
 func startsWith(s, prefix string) bool {
 	if len(s) < len(prefix) {
 		return false

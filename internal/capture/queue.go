@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// ErrClosed is what Take returns when the queue was closed and nothing is left in it.
+// ErrClosed is returned by Take when the queue is closed and empty.
 var ErrClosed = errors.New("capture queue is closed")
 
-// Queue is a bounded first-in-first-out queue of captured queries. Putting in never blocks: what does not
-// fit is dropped and counted. It is safe for any number of concurrent callers.
+// Queue is a bounded FIFO queue of captured queries. Offer never blocks: queries that do not fit are dropped and counted. It
+// is safe for concurrent use.
 type Queue struct {
 	maxBytes int
-	ready    chan struct{} // holds one token while the queue may have something, or is closed
+	ready    chan struct{} // holds a token while the queue is not empty or is closed
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	ring    []Query
 	head    int
 	n       int
@@ -25,14 +25,14 @@ type Queue struct {
 	closed  bool
 }
 
-// NewQueue returns an empty queue for at most capacity queries that together hold at most maxBytes bytes
-// (as Query.Size counts them). Values below 1 mean 1 for capacity and no limit for maxBytes.
+// NewQueue returns an empty queue for at most capacity queries of together at most maxBytes bytes (in terms of Query.Size).
+// A capacity below 1 means 1, a maxBytes below 1 means no limit.
 func NewQueue(capacity, maxBytes int) *Queue {
 	return &Queue{maxBytes: maxBytes, ring: make([]Query, max(capacity, 1)), ready: make(chan struct{}, 1)}
 }
 
-// Offer puts q in and returns true, or drops and counts it and returns false: when the queue is full, when
-// q would take it over its bytes, or when it is closed. It never blocks. The queue owns q afterwards.
+// Offer adds q and returns true. It drops and counts q and returns false if the queue is full, if q would exceed maxBytes,
+// or if the queue is closed. It never blocks. The queue then owns q.
 func (c *Queue) Offer(q Query) bool {
 	size := q.Size()
 	if !c.put(q, size) {
@@ -56,8 +56,8 @@ func (c *Queue) put(q Query, size int) bool {
 	return true
 }
 
-// Take waits for a query and takes the oldest out. The caller owns it. It returns ctx's error when ctx ends
-// first, and ErrClosed when the queue is closed and empty.
+// Take waits for a query and removes the oldest. The caller owns it. It returns ctx's error if ctx ends first, and ErrClosed
+// if the queue is closed and empty.
 func (c *Queue) Take(ctx context.Context) (Query, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -68,7 +68,7 @@ func (c *Queue) Take(ctx context.Context) (Query, error) {
 		case ok:
 			return q, nil
 		case closed:
-			c.signal() // for the next one who waits
+			c.signal() // for the next waiting caller
 			return Query{}, ErrClosed
 		}
 		select {
@@ -79,7 +79,7 @@ func (c *Queue) Take(ctx context.Context) (Query, error) {
 	}
 }
 
-// TakeAll takes what is in the queue, oldest first, and appends it to dst: at most max queries. It does not wait.
+// TakeAll removes at most max queries, oldest first, and appends them to dst. It does not wait.
 func (c *Queue) TakeAll(dst []Query, max int) []Query {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +92,7 @@ func (c *Queue) TakeAll(dst []Query, max int) []Query {
 	return dst
 }
 
-// pop takes the oldest query out. The caller holds mu, and there is one.
+// pop removes the oldest query. The caller holds mu, and the queue is not empty.
 func (c *Queue) pop() Query {
 	q := c.ring[c.head]
 	c.ring[c.head] = Query{}
@@ -122,8 +122,7 @@ func (c *Queue) signal() {
 	}
 }
 
-// Close makes every later Offer a drop. Take still gives what is in the queue, then ErrClosed.
-// Closing twice is harmless.
+// Close makes every later Offer a drop. Take still returns the remaining queries, then ErrClosed. Close is idempotent.
 func (c *Queue) Close() {
 	c.mu.Lock()
 	c.closed = true
@@ -131,15 +130,15 @@ func (c *Queue) Close() {
 	c.signal()
 }
 
-// QueueStats is what a queue counted since it was made, and what it holds now.
+// QueueStats holds the counters of a queue since it was made, and its current content.
 type QueueStats struct {
 	Offered uint64 `json:"offered"` // calls of Offer
-	Dropped uint64 `json:"dropped"` // of them, those that returned false
+	Dropped uint64 `json:"dropped"` // of these, those that returned false
 	Length  int    `json:"length"`  // queries in the queue
-	Bytes   int    `json:"bytes"`   // their sizes, summed
+	Bytes   int    `json:"bytes"`   // the sum of their sizes
 }
 
-// Stats returns the queue's counters, all of one moment.
+// Stats returns a consistent snapshot of the queue's counters.
 func (c *Queue) Stats() QueueStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()

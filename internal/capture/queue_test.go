@@ -125,7 +125,7 @@ func TestQueueTakeEnds(t *testing.T) {
 	})
 }
 
-// TestQueueConcurrent gives and takes from several goroutines: nothing is lost, nothing comes twice.
+// TestQueueConcurrent uses several producers and consumers: no query is lost or duplicated.
 func TestQueueConcurrent(t *testing.T) {
 	t.Parallel()
 	const givers, takers, each = 4, 3, 500
