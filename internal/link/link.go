@@ -1,8 +1,8 @@
-// Package link is the one channel between the relay process and the auditor process: frames over a socket pair.
+// Package link is the channel between the relay process and the auditor process: frames over a socket pair.
 //
-// It owns the framing and nothing else. A frame is a big-endian length of four bytes that counts what follows,
-// one byte of kind, and the payload. The relay sends Hello once and then Query and Pause frames; the auditor sends Begin
-// and End around every statement that it is about to parse, and Status and Metrics when they changed.
+// It owns only the framing. A frame is a four-byte big-endian length of the bytes that follow, one byte of kind, and the
+// payload. The relay sends Hello once and then Query and Pause frames. The auditor sends Begin and End around every
+// statement that it parses, and Status and Metrics when they change.
 package link
 
 import (
@@ -16,21 +16,21 @@ import (
 // Kind is the kind of a frame.
 type Kind byte
 
-// The kinds of a frame.
 const (
 	Hello   Kind = 'H' // relay to auditor: the configuration with its secrets (config.Resolved), once, first
 	Query   Kind = 'Q' // relay to auditor: a captured query, capture.AppendBinary
-	Pause   Kind = 'P' // relay to auditor: one byte, 1 = no replays until further notice, 0 = go on
-	Begin   Kind = 'B' // auditor to relay: the hash of the statement that is parsed next
-	End     Kind = 'E' // auditor to relay: the hash of a statement that is done
+	Pause   Kind = 'P' // relay to auditor: one byte, 1 = pause replays, 0 = resume
+	Begin   Kind = 'B' // auditor to relay: the hash of the statement that it parses next
+	End     Kind = 'E' // auditor to relay: the hash of a parsed statement
 	Status  Kind = 'S' // auditor to relay: audit.Status as JSON
 	Metrics Kind = 'M' // auditor to relay: metrics in the Prometheus text format
 )
 
-// MaxFrameBytes bounds what a Reader accepts. A longer frame is an error: the other side is not what it should be.
+// MaxFrameBytes bounds the frames that a Reader accepts. A longer frame is an error: the peer is not a dpwatch process of
+// this build.
 const MaxFrameBytes = 64 << 20
 
-// Writer writes frames. It is safe for use by several goroutines.
+// Writer writes frames. It is safe for concurrent use.
 type Writer struct {
 	mu  sync.Mutex // guards buf and the order of writes
 	buf []byte
@@ -55,16 +55,16 @@ func (w *Writer) Send(kind Kind, payload []byte) error {
 	return nil
 }
 
-// Batch is a number of frames that are sent with one Write.
+// Batch holds frames to be sent with one Write.
 type Batch struct{ buf []byte }
 
-// Add appends a frame whose payload is what fill appends to the slice that it gets. False when the frame would be
-// longer than MaxFrameBytes; the batch is as it was then.
+// Add appends a frame. Fill appends the payload to its argument and returns the result. False if the frame would exceed
+// MaxFrameBytes; the batch is then unchanged.
 func (b *Batch) Add(kind Kind, fill func([]byte) []byte) bool {
 	start := len(b.buf)
 	b.buf = fill(append(b.buf, 0, 0, 0, 0, byte(kind)))
 	n := len(b.buf) - start - 4
-	if n > MaxFrameBytes { // the other side would refuse it
+	if n > MaxFrameBytes { // the reader would reject it
 		b.buf = b.buf[:start]
 		return false
 	}
@@ -72,10 +72,10 @@ func (b *Batch) Add(kind Kind, fill func([]byte) []byte) bool {
 	return true
 }
 
-// Len returns how many bytes the batch has.
+// Len returns the size of the batch in bytes.
 func (b *Batch) Len() int { return len(b.buf) }
 
-// SendBatch sends the frames of a batch, which is empty afterwards.
+// SendBatch sends and then empties the batch.
 func (w *Writer) SendBatch(b *Batch) error {
 	if len(b.buf) == 0 {
 		return nil
@@ -90,16 +90,16 @@ func (w *Writer) SendBatch(b *Batch) error {
 	return nil
 }
 
-// Reader reads frames. Not safe for use by several goroutines.
+// Reader reads frames. It is not safe for concurrent use.
 type Reader struct{ r *bufio.Reader }
 
 // NewReader returns a Reader on r.
 func NewReader(r io.Reader) *Reader { return &Reader{r: bufio.NewReaderSize(r, 64<<10)} }
 
-// Buffered reports whether the next frame, or its beginning, has been read from the connection already.
+// Buffered reports whether bytes of the next frame have already been read from the connection.
 func (r *Reader) Buffered() bool { return r.r.Buffered() > 0 }
 
-// Next returns the next frame; the payload is the caller's. io.EOF says that the other side is gone between frames.
+// Next returns the next frame; the caller owns the payload. It returns io.EOF if the connection ended between frames.
 func (r *Reader) Next() (Kind, []byte, error) {
 	var head [5]byte
 	if _, err := io.ReadFull(r.r, head[:1]); err != nil {

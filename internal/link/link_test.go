@@ -37,13 +37,13 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestBatch: frames sent together are read as if they were sent one by one.
+// TestBatch: frames sent in a batch are read like frames sent one by one.
 func TestBatch(t *testing.T) {
 	t.Parallel()
 	var wire bytes.Buffer
 	w := link.NewWriter(&wire)
 	var b link.Batch
-	for range 2 { // it can be used again
+	for range 2 { // a batch can be reused
 		for _, s := range []string{"", "one", "two"} {
 			if !b.Add(link.Query, func(to []byte) []byte { return append(to, s...) }) {
 				t.Fatal("not added")
