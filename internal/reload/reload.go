@@ -1,4 +1,4 @@
-// Package reload keeps a value that is made from files (a certificate and its key, a token) and makes it anew when they
+// Package reload holds a value that is made from files (a certificate and its key, a token) and reloads it when the files
 // are replaced.
 package reload
 
@@ -12,30 +12,29 @@ import (
 	"go.uber.org/zap"
 )
 
-// settled is how old a file must be for its time of modification to tell whether it was written again since.
+// settled is the minimum age of a file at which its modification time reliably shows later writes.
 const settled = 2 * time.Second
 
-// Files is a value that is made from files and made anew when they are replaced, by a rename, a rewrite, or
-// the swap of a symbolic link above them. What cannot be read or parsed changes nothing: the last good value
-// stays. It is safe for use by several goroutines.
+// Files is a value that is made from files and reloaded when they are replaced: by a rename, a rewrite, or the swap of a
+// symbolic link in their path. If they cannot be read or parsed, the last good value stays. It is safe for concurrent use.
 type Files[T any] struct {
-	what  string // for the log
+	what  string // for logs and errors
 	paths []string
 	parse func(contents [][]byte) (T, error)
 	log   *zap.Logger
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	value    T
-	previous T // what value was before it was last replaced, or the zero T
+	previous T // the value before the last reload, or the zero T
 	infos    []os.FileInfo
-	young    bool // the files were so new that a change might not show in their times
+	young    bool // the files were so new that a change might not show in their modification times
 	sum      [sha256.Size]byte
-	fault    string // what was wrong when they were last read, "" for nothing
+	fault    string // the error of the last reload, "" for none
 	reloads  uint64
 	failures uint64
 }
 
-// Load reads the files for the first time. what names them in the log and in errors; parse gets their contents in order.
+// Load reads the files for the first time. what names them in logs and errors; parse receives their contents in order.
 func Load[T any](what string, paths []string, log *zap.Logger, parse func([][]byte) (T, error)) (*Files[T], error) {
 	f := &Files[T]{what: what, paths: paths, parse: parse, log: log}
 	if err := f.read(); err != nil {
@@ -45,7 +44,7 @@ func Load[T any](what string, paths []string, log *zap.Logger, parse func([][]by
 	return f, nil
 }
 
-// Get returns the value that the files hold now, and the one before.
+// Get returns the current value, reloaded if the files have changed, and the previous one.
 func (f *Files[T]) Get() (value, previous T) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -53,14 +52,14 @@ func (f *Files[T]) Get() (value, previous T) {
 	return f.value, f.previous
 }
 
-// Counts returns how often the files were replaced by good ones and by bad ones.
+// Counts returns the numbers of successful and of failed reloads.
 func (f *Files[T]) Counts() (reloads, failures uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.reloads, f.failures
 }
 
-// refresh reads the files again if they look different. The caller holds mu.
+// refresh reloads the files if they have changed. The caller holds mu.
 func (f *Files[T]) refresh() {
 	if infos, err := statAll(f.paths); err == nil && !f.young && same(infos, f.infos) {
 		return
@@ -77,7 +76,7 @@ func (f *Files[T]) refresh() {
 	}
 }
 
-// read reads the files and, if their contents are new, parses them.
+// read reads the files and parses them if their contents have changed.
 func (f *Files[T]) read() error {
 	infos, err := statAll(f.paths)
 	if err != nil {
