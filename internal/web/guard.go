@@ -10,7 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/reload"
 )
 
-// guard is the checks in front of the handler.
+// guard checks requests before they reach the handler.
 type guard struct {
 	next        http.Handler
 	crossOrigin *http.CrossOriginProtection
@@ -22,7 +22,6 @@ type guard struct {
 	refused     func(reason string)
 }
 
-// newGuard returns the checks that the options ask for.
 func newGuard(o *Options) (*guard, error) {
 	g := &guard{
 		next: o.Handler, crossOrigin: http.NewCrossOriginProtection(), hosts: map[string]bool{"localhost": true},
@@ -39,7 +38,7 @@ func newGuard(o *Options) (*guard, error) {
 	return g, err
 }
 
-// ServeHTTP passes the request on or refuses it.
+// ServeHTTP passes the request to the handler or refuses it.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
@@ -73,16 +72,16 @@ func (g *guard) needsToken(r *http.Request) bool {
 	return g.tokens != nil && !(g.openMetrics && r.URL.Path == "/metrics")
 }
 
-// current returns the tokens that the file holds now.
+// current returns the tokens currently in the file.
 func (g *guard) current() tokens {
 	ts, _ := g.tokens.Get()
 	return ts
 }
 
-// knows reports whether Host names this listener. A name can be rebound to any address by who owns it, an IP address cannot:
-// where other machines can reach the listener, perhaps through a translated address, any address is accepted.
+// knows reports whether Host names this listener. The owner of a DNS name can rebind it to any address; an IP address cannot
+// be rebound. If other machines can reach the listener, possibly through a translated address, any IP address is accepted.
 func (g *guard) knows(r *http.Request) bool {
-	if overUnix(r) { // no browser reaches it
+	if overUnix(r) { // browsers cannot use Unix sockets
 		return true
 	}
 	host := hostOf(r.Host)
@@ -93,7 +92,7 @@ func (g *guard) knows(r *http.Request) bool {
 	return err == nil && (g.exposed || ip.Unmap().IsLoopback())
 }
 
-// hostOf returns the host of host:port, host or an IPv6 address in brackets, in lower case.
+// hostOf returns the host of host:port, of host, or of an IPv6 address in brackets, in lower case.
 func hostOf(s string) string {
 	if host, _, err := net.SplitHostPort(s); err == nil {
 		s = host
@@ -103,15 +102,14 @@ func hostOf(s string) string {
 	return strings.TrimSuffix(strings.ToLower(s), ".")
 }
 
-// probe reports whether a request only asks whether the process is alive or ready.
+// probe reports whether a request is a liveness or readiness probe.
 func probe(r *http.Request) bool {
 	return !changes(r) && (r.URL.Path == "/livez" || r.URL.Path == "/readyz")
 }
 
-// changes reports whether a request may change something.
+// changes reports whether a request may change state.
 func changes(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
 
-// overUnix reports whether a request came through a Unix socket.
 func overUnix(r *http.Request) bool {
 	addr, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return addr != nil && addr.Network() == "unix"

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// limitRequests bounds how many requests are at work at a time. Probes are not counted: a flood of other requests must not
-// make the process look dead.
+// limitRequests bounds the number of concurrent requests. Probes are not counted: a flood of other requests must not make
+// the process look dead.
 func limitRequests(next http.Handler, refused func(reason string)) http.Handler {
 	slots := make(chan struct{}, maxRequests)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -28,8 +28,8 @@ func limitRequests(next http.Handler, refused func(reason string)) http.Handler 
 	})
 }
 
-// boundedListener closes its oldest connection when it accepts one more than its limit: clients that hold connections
-// open and send nothing, or little, cannot keep a probe out.
+// boundedListener closes its oldest connection when it accepts one beyond its limit, so that clients that hold connections
+// open cannot block probes.
 type boundedListener struct {
 	net.Listener
 	limit int
@@ -63,14 +63,14 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// boundedConn is a connection that its listener counts.
+// boundedConn is a connection counted by its listener.
 type boundedConn struct {
 	net.Conn
 	listener *boundedListener
 	place    *list.Element
 }
 
-// Close closes the connection; twice is harmless for the count.
+// Close closes the connection. Repeated calls count once.
 func (c *boundedConn) Close() error {
 	c.listener.mu.Lock()
 	c.listener.open.Remove(c.place)

@@ -15,48 +15,49 @@ import (
 	"github.com/dpwatch/dpwatch/internal/reload"
 )
 
-// Options is what a Server is made from.
+// Options configures a Server.
 type Options struct {
-	// Handler serves what passes the checks.
+	// Handler serves the requests that pass the checks.
 	Handler http.Handler
-	// Exposed says that other machines can reach a listener. Then Host may hold any IP address, else a loopback address only.
+	// Exposed means that other machines can reach a listener. Then Host can be any IP address, otherwise only a loopback
+	// address.
 	Exposed bool
-	// Hosts are the names and addresses, beyond localhost, that requests may have in Host. Ports are ignored.
+	// Hosts are the names and addresses, besides localhost, that Host can be. Ports are ignored.
 	Hosts []string
-	// TokenFile holds the bearer tokens, one a line; "" = none is asked for. It is read again when it is replaced.
+	// TokenFile holds the bearer tokens, one per line; "" = no token is required. It is reloaded when it is replaced.
 	TokenFile string
-	// CertFile and KeyFile (PEM) turn on TLS; "" = plain HTTP. They are read again when they are replaced.
+	// CertFile and KeyFile (PEM) enable TLS; "" = plain HTTP. They are reloaded when they are replaced.
 	CertFile, KeyFile string
-	// OpenMetrics lets requests for /metrics pass without a token.
+	// OpenMetrics allows requests for /metrics without a token.
 	OpenMetrics bool
-	// MetricsOnly serves /livez, /readyz and /metrics alone.
+	// MetricsOnly restricts the server to /livez, /readyz and /metrics.
 	MetricsOnly bool
-	// Logger gets faults of files and of connections.
+	// Logger logs errors of files and connections.
 	Logger *zap.Logger
-	// Refused is called with a reason for each request that is refused: host, cross_origin, metrics_only, token, no_token,
-	// busy. It must be safe for use by several goroutines.
+	// Refused is called with the reason of each refused request: host, cross_origin, metrics_only, token, no_token, busy. It
+	// must be safe for concurrent use.
 	Refused func(reason string)
 }
 
-// Limits on what clients of the admin port can take from the process that relays the traffic.
+// Limits on the resources that admin clients can take from the process that relays the traffic.
 const (
 	headerTimeout  = 5 * time.Second // from accept, TLS handshake included, to the end of the header
 	readTimeout    = 10 * time.Second
 	writeTimeout   = 30 * time.Second
 	idleTimeout    = 30 * time.Second
 	maxHeaderBytes = 16 << 10
-	maxBodyBytes   = 4 << 10 // no request has a body that matters
-	maxConnections = 128     // of each listener; one more closes the oldest
-	maxRequests    = 16      // at work at a time, beside the probes; further ones get 503
+	maxBodyBytes   = 4 << 10 // no request needs a body
+	maxConnections = 128     // per listener; one more closes the oldest
+	maxRequests    = 16      // concurrent, without probes; more get 503
 )
 
-// Server serves one or several listeners with one set of checks.
+// Server serves one or more listeners with the same checks.
 type Server struct {
 	http http.Server
-	tls  *tls.Config // nil: plain
+	tls  *tls.Config // nil: no TLS
 }
 
-// New reads the token file, the certificate and its key.
+// New returns a server. It reads the token file, the certificate and its key.
 func New(o Options) (*Server, error) {
 	s := &Server{}
 	if o.CertFile != "" {
@@ -74,7 +75,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	faults, err := zap.NewStdLogAt(o.Logger, zapcore.DebugLevel) // TLS handshakes that fail, and the like
+	faults, err := zap.NewStdLogAt(o.Logger, zapcore.DebugLevel) // failed TLS handshakes and the like
 	if err != nil {
 		return nil, fmt.Errorf("admin port: %w", err)
 	}
@@ -90,7 +91,7 @@ func parsePair(contents [][]byte) (*tls.Certificate, error) {
 	return &pair, err
 }
 
-// Serve serves a listener, which it closes, until Shutdown or Close; nil then.
+// Serve serves a listener, which it closes, until Shutdown or Close; it then returns nil.
 func (s *Server) Serve(l net.Listener) error {
 	l = boundConnections(l, maxConnections)
 	if s.tls != nil {
@@ -102,8 +103,8 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// Shutdown stops accepting and waits for requests at work until ctx ends.
+// Shutdown stops accepting and waits for active requests until ctx ends.
 func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }
 
-// Close ends every connection at once.
+// Close closes every connection immediately.
 func (s *Server) Close() error { return s.http.Close() }

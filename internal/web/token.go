@@ -10,13 +10,14 @@ import (
 	"strings"
 )
 
-// minToken is the length of the shortest token, in bytes: 16 random hexadecimal digits cannot be guessed over a network.
+// minToken is the length of the shortest accepted token, in bytes: 16 random hexadecimal digits cannot be guessed over a
+// network.
 const minToken = 16
 
-// tokens are the accepted bearer tokens, as hashes, so that a comparison takes the same time whatever the lengths are.
+// tokens are the accepted bearer tokens, hashed, so that comparison time does not depend on their lengths.
 type tokens [][sha256.Size]byte
 
-// CheckTokenFile reports whether a file holds tokens as Options.TokenFile needs them.
+// CheckTokenFile returns an error unless the file holds tokens as Options.TokenFile requires.
 func CheckTokenFile(path string) error {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -28,7 +29,7 @@ func CheckTokenFile(path string) error {
 	return nil
 }
 
-// parseTokens reads one token a line; several let clients move from one to the next. No part of a token is in the error.
+// parseTokens reads one token per line; several tokens allow rotation. Errors contain no part of a token.
 func parseTokens(contents [][]byte) (tokens, error) {
 	var out tokens
 	number := 0
@@ -51,7 +52,7 @@ func parseTokens(contents [][]byte) (tokens, error) {
 	return out, nil
 }
 
-// accept reports whether a request carries one of the tokens. Its time depends on the number of tokens only.
+// accept reports whether a request has one of the tokens. Its time depends only on the number of tokens.
 func (ts tokens) accept(r *http.Request) bool {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))

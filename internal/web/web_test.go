@@ -71,7 +71,7 @@ func serve(t *testing.T, network, address string, change func(*web.Options)) *se
 	return s
 }
 
-// ask returns the status of a request.
+// ask returns the status code of a request.
 func ask(t *testing.T, client *http.Client, method, url string, header ...string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
@@ -119,7 +119,7 @@ func TestHost(t *testing.T) {
 		{"dpwatch.internal:9188", 200, 403},
 		{"dpwatch.internal.:9188", 200, 403},
 		{"10.9.9.9:9188", 200, 200},
-		{"10.1.2.3:9188", 403, 200}, // an address cannot be rebound
+		{"10.1.2.3:9188", 403, 200}, // an IP address cannot be rebound
 		{"[2001:db8::1]:9188", 403, 200},
 		{"evil.example:9188", 403, 403},
 		{"127.0.0.1.evil.example", 403, 403},
@@ -158,7 +158,8 @@ func raw(t *testing.T, addr, text string) string {
 	return line
 }
 
-// The host of an absolute request line counts, a missing Host is refused, and paths that are cleaned do not pass as probes.
+// The host of an absolute request line takes precedence, a missing Host is refused, and paths that need cleaning do not pass
+// as probes.
 func TestRawRequests(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "tcp", "127.0.0.1:0", func(o *web.Options) { o.TokenFile = tokenFile(t, token) })
@@ -222,7 +223,7 @@ func TestToken(t *testing.T) {
 		t.Errorf("another site's POST with the token: %d", got)
 	}
 
-	write(t, path, other+"\n"+token) // both for the time of a change
+	write(t, path, other+"\n"+token) // both during a rotation
 	for _, tok := range []string{token, other} {
 		if got := get(s, "/metrics", bearer(tok)...); got != 200 {
 			t.Errorf("one of two tokens: %d", got)
@@ -280,7 +281,7 @@ func TestWithoutToken(t *testing.T) {
 	}
 }
 
-// pair writes a certificate of this serial number and its key.
+// pair writes a certificate with this serial number and its key.
 func pair(t *testing.T, certFile, keyFile string, serial int64) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -336,7 +337,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Clients that hold connections and send nothing do not keep a probe out: the oldest connection is closed for a new one.
+// Clients that hold idle connections cannot block a probe: a new connection closes the oldest one.
 func TestConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "tcp", "127.0.0.1:0", nil)
@@ -352,7 +353,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// Requests beyond the limit are refused at once; probes are not counted.
+// Requests beyond the limit are refused immediately; probes are not counted.
 func TestRequestsAreBounded(t *testing.T) {
 	t.Parallel()
 	release, entered := make(chan struct{}), make(chan struct{}, 100)
