@@ -2,14 +2,14 @@ package sqltext
 
 import "strings"
 
-// Action is what a statement does to its session when it completes.
+// Action is the effect of a completed statement on its session.
 type Action uint8
 
-// The actions. In brackets: which fields of Effect they use.
+// The actions. In brackets: the fields of Effect that they use.
 const (
-	None          Action = iota // nothing that matters here
-	Set                         // a setting gets a value [Name, Value, Local]
-	Reset                       // a setting gets its default [Name, Local]
+	None          Action = iota // no effect that matters here
+	Set                         // sets a setting [Name, Value, Local]
+	Reset                       // resets a setting to its default [Name, Local]
 	ResetAll                    // RESET ALL
 	DiscardAll                  // DISCARD ALL
 	DiscardTemp                 // DISCARD TEMP
@@ -21,45 +21,45 @@ const (
 	Release                     // RELEASE SAVEPOINT [Name]
 	Prepare                     // PREPARE ... AS [Name, Types, Statement, Plain]
 	Execute                     // EXECUTE [Name, Args, Plain]
-	ExecuteWithin               // EXPLAIN EXECUTE, CREATE TABLE AS EXECUTE, or what looks like it
+	ExecuteWithin               // EXPLAIN EXECUTE, CREATE TABLE AS EXECUTE, or text that resembles them
 	Deallocate                  // DEALLOCATE [Name; "" for ALL]
 	DeclareCursor               // DECLARE ... CURSOR [Name]
 	CloseCursor                 // CLOSE [Name; "" for ALL]
-	Unclear                     // a change of settings in a form that is not followed
+	Unclear                     // an unsupported form
 )
 
-// Effect is what one statement does to its session. Names are as the server knows them: unquoted ones in
-// lower case, cut to 63 bytes; names of settings always in lower case, their parts joined by a point.
+// Effect is the effect of one statement on its session. Names are as the server stores them: unquoted ones in lower case,
+// truncated to 63 bytes; names of settings always in lower case, their parts joined by a dot.
 type Effect struct {
 	Action Action
 	Name   string
-	// Value is a setting's value without quotes ('0.5' is 0.5), the items of a list joined by ", "; for the
-	// settings that are lists of identifiers (search_path) each item is quoted where it has to be.
+	// Value is a setting's value without quotes ('0.5' becomes 0.5). The items of a list are joined by ", "; for settings
+	// that are lists of identifiers (search_path) items are quoted where necessary.
 	Value string
 	Local bool // SET LOCAL: until the transaction ends
-	Chain bool // AND CHAIN: a new transaction block begins at once
-	// Hidden is true when the statement may change settings out of sight: set_config is named somewhere in
-	// it, pg_settings may be updated, or it is a DO block with a SET.
+	Chain bool // AND CHAIN: a new transaction block begins immediately
+	// Hidden is true if the statement can change settings indirectly: it mentions set_config, can update pg_settings, or is
+	// a DO block with a SET.
 	Hidden bool
-	// Temp is what the statement does to temporary relations, which hide others of their names; nil = nothing.
+	// Temp is the change to temporary relations, which hide others of the same name; nil = none.
 	Temp *TempChange
-	// UnknownTemp is true when it may make a temporary object whose name is not known.
+	// UnknownTemp is true if the statement can create a temporary object whose name is unknown.
 	UnknownTemp bool
 
 	Types     []uint32 // OIDs of the parameters that PREPARE declares
-	Statement string   // what PREPARE prepares
-	Args      []Arg    // EXECUTE's
-	// Plain is true when all types of a PREPARE are known ones, or all arguments of an EXECUTE literals.
-	// Without it Types and Args are nil.
+	Statement string   // the statement that PREPARE prepares
+	Args      []Arg    // arguments of EXECUTE
+	// Plain is true if all types of a PREPARE are supported, or if all arguments of an EXECUTE are literals. Otherwise Types
+	// and Args are nil.
 	Plain bool
 }
 
-// Inert reports whether the statement leaves the session as it was.
+// Inert reports whether the statement leaves the session unchanged.
 func (e Effect) Inert() bool {
 	return e.Action == None && !e.Hidden && e.Temp == nil && !e.UnknownTemp
 }
 
-// Analyze says what the one statement in sql does. Text that it does not understand has no effect.
+// Analyze returns the effect of the single statement in sql. Unrecognised text has no effect.
 func Analyze(sql string) Effect {
 	p := parser{lexer: lexer{sql: sql}}
 	p.advance()
@@ -75,14 +75,14 @@ func Analyze(sql string) Effect {
 		p = at
 	}
 	e := p.statement()
-	if e.Action != Prepare { // which does nothing by itself
+	if e.Action != Prepare { // PREPARE does not run its statement
 		e.Hidden = hides
 		e.Temp, e.UnknownTemp = temporary(sql, keyword)
 	}
 	return e
 }
 
-// parser reads a statement token by token; tok is the next one.
+// parser reads a statement token by token; tok is the next token.
 type parser struct {
 	lexer
 	tok token
@@ -92,10 +92,10 @@ func (p *parser) advance() { p.tok = p.next() }
 
 func (p *parser) text() string { return p.sql[p.tok.start:p.tok.end] }
 
-// is reports whether the next token is the unquoted word w (lower case) without taking it.
+// is reports whether the next token is the unquoted word w (lower case). It does not consume the token.
 func (p *parser) is(w string) bool { return p.tok.kind == word && strings.EqualFold(p.text(), w) }
 
-// accept takes the next token if it is one of words, and says whether it did.
+// accept consumes the next token if it is one of words, and reports whether it did.
 func (p *parser) accept(words ...string) bool {
 	for _, w := range words {
 		if p.is(w) {
@@ -106,7 +106,7 @@ func (p *parser) accept(words ...string) bool {
 	return false
 }
 
-// acceptSymbol takes the next token if it is the one byte c.
+// acceptSymbol consumes the next token if it is the single byte c.
 func (p *parser) acceptSymbol(c byte) bool {
 	if !p.isSymbol(c) {
 		return false
@@ -115,7 +115,7 @@ func (p *parser) acceptSymbol(c byte) bool {
 	return true
 }
 
-// isSymbol reports whether the next token is the one byte c.
+// isSymbol reports whether the next token is the single byte c.
 func (p *parser) isSymbol(c byte) bool { return p.tok.kind == symbol && p.sql[p.tok.start] == c }
 
 func (p *parser) statement() Effect {
@@ -168,12 +168,12 @@ func (p *parser) statement() Effect {
 	return Effect{}
 }
 
-// finish reads what follows COMMIT or ROLLBACK.
+// finish reads the rest of COMMIT or ROLLBACK.
 func (p *parser) finish(action Action) Effect {
 	p.accept("work", "transaction")
 	switch {
 	case p.is("prepared"):
-		return Effect{} // another transaction's
+		return Effect{} // it concerns another transaction
 	case p.accept("to"):
 		p.skipUnlessLast("savepoint")
 		return p.named(RollbackTo)
@@ -183,7 +183,7 @@ func (p *parser) finish(action Action) Effect {
 	return Effect{Action: action}
 }
 
-// skipUnlessLast takes the optional word w: at the end of the statement it is a name.
+// skipUnlessLast consumes the optional word w. At the end of the statement w is a name.
 func (p *parser) skipUnlessLast(w string) {
 	if !p.is(w) {
 		return
@@ -210,7 +210,7 @@ func (p *parser) namedOrAll(action Action) Effect {
 	return p.named(action)
 }
 
-// hidden reports whether the statement sql, whose first word is keyword, may change settings out of sight.
+// hidden reports whether the statement sql, whose first word is keyword, can change settings indirectly.
 func hidden(sql, keyword string) bool {
 	switch {
 	case containsAround(sql, "set", "_config"), strings.Contains(sql, `U&"`), strings.Contains(sql, `u&"`):
@@ -221,8 +221,8 @@ func hidden(sql, keyword string) bool {
 	return containsAround(sql, "pg", "_settings") && containsAround(sql, "", "update")
 }
 
-// containsAround reports whether s contains before+after (both lower case) in any case. It looks for the
-// first byte of after, which is quick where that is rare.
+// containsAround reports whether s contains before+after (both lower case), ignoring case. It searches for the first byte of
+// after if that is an underscore, which is fast because underscores are rare.
 func containsAround(s, before, after string) bool {
 	for i := 0; i+len(after) <= len(s); i++ {
 		if after[0] == '_' {

@@ -6,14 +6,14 @@ import "strings"
 type kind uint8
 
 const (
-	end     kind = iota // nothing is left
+	end     kind = iota // end of text
 	word                // unquoted identifier or keyword
 	quoted              // "identifier"
-	str                 // 'string', in any of its forms, $tag$ quoted included
-	number              // numeric literal, without sign
+	str                 // 'string' in any of its forms, including $tag$ quoted
+	number              // numeric literal without sign
 	param               // $1
-	symbol              // one other byte
-	escaped             // U&"..." or U&'...': its value is not worked out
+	symbol              // any other byte
+	escaped             // U&"..." or U&'...', not decoded
 )
 
 // token is one lexeme. Its text is sql[start:end].
@@ -22,13 +22,13 @@ type token struct {
 	start, end int
 }
 
-// lexer gives the tokens of sql one by one, without whitespace and comments.
+// lexer returns the tokens of sql one by one, without whitespace and comments.
 type lexer struct {
 	sql string
 	pos int
 }
 
-// next returns the next token; kind end when there is none. What is not terminated reaches to the end.
+// next returns the next token, of kind end at the end. An unterminated token extends to the end.
 func (l *lexer) next() token {
 	l.skipSpace()
 	start := l.pos
@@ -60,7 +60,7 @@ func (l *lexer) scan(c byte) kind {
 	return symbol
 }
 
-// word scans an identifier, or the string or quoted identifier that its first letters announce.
+// word scans an identifier, or a string or quoted identifier with a prefix (E, B, X, N, U&).
 func (l *lexer) word(c byte) kind {
 	switch next := l.at(1); {
 	case next == '\'' && strings.IndexByte("eE", c) >= 0:
@@ -82,9 +82,9 @@ func (l *lexer) word(c byte) kind {
 	return word
 }
 
-// quote scans from the opening quote q to past the closing one. A doubled quote stands for itself; with
-// backslash, so does what follows a backslash. A string goes on behind whitespace that holds a newline when
-// another quote opens there.
+// quote scans from the opening quote q to past the closing one. A doubled quote is an escaped quote; with backslash, so is
+// any byte after a backslash. As in SQL, a string continues after whitespace that contains a newline if another quote
+// follows.
 func (l *lexer) quote(q byte, backslash bool) {
 	for l.pos++; l.pos < len(l.sql); l.pos++ {
 		c := l.sql[l.pos]
@@ -107,7 +107,7 @@ func (l *lexer) quote(q byte, backslash bool) {
 	l.pos = len(l.sql)
 }
 
-// continued moves to the quote that continues a string just closed, if there is one.
+// continued moves to the quote that continues the string just closed, if any.
 func (l *lexer) continued() bool {
 	p, newline := l.pos, false
 	for p < len(l.sql) {
@@ -158,8 +158,8 @@ func (l *lexer) dollar() kind {
 	return str
 }
 
-// number scans digits, points, underscores and letters, and the sign of an exponent: enough to know where a
-// numeric literal ends in text that the server accepts.
+// number scans digits, points, underscores and letters, and the sign of an exponent: enough to find the end of a numeric
+// literal in text that the server accepts.
 func (l *lexer) number() {
 	hex := l.sql[l.pos] == '0' && (l.at(1)|0x20) == 'x'
 	for l.pos++; l.pos < len(l.sql); l.pos++ {
@@ -206,7 +206,7 @@ func (l *lexer) blockComment() {
 	}
 }
 
-// at returns the byte i places behind the current one, 0 behind the end.
+// at returns the byte i positions after the current one, 0 past the end.
 func (l *lexer) at(i int) byte {
 	if l.pos+i >= len(l.sql) {
 		return 0
@@ -214,7 +214,7 @@ func (l *lexer) at(i int) byte {
 	return l.sql[l.pos+i]
 }
 
-// lineLength returns how many bytes of s come before its first newline.
+// lineLength returns the number of bytes of s before its first newline.
 func lineLength(s string) int {
 	if i := strings.IndexAny(s, "\r\n"); i >= 0 {
 		return i
@@ -230,7 +230,7 @@ func isIdentStart(c byte) bool { return isLetter(c) || c == '_' || c >= 0x80 }
 
 func isIdent(c byte) bool { return isIdentStart(c) || isDigit(c) || c == '$' }
 
-// isSpace follows scan.l; the vertical tab counts since PostgreSQL 16 (before, it was an error).
+// isSpace follows scan.l. The vertical tab is whitespace since PostgreSQL 16; before, it was an error.
 func isSpace(c byte) bool {
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v'
 }

@@ -2,23 +2,23 @@ package sqltext
 
 import "strings"
 
-// Limits bound what a text may hold before a parser with a stack of its own reads it. The zero value refuses nothing.
+// Limits bounds a text before a recursive parser reads it. The zero value accepts everything.
 type Limits struct {
-	Tokens   int // tokens, comments apart
-	Depth    int // an upper bound of how deep the syntax tree is: see Check
-	Comments int // comments within comments
-	// Operators is how many operator characters and beginnings of comments may follow each other without anything
-	// between them. PostgreSQL's scanner reads all of such a run for each operator that it takes from its front.
+	Tokens   int // tokens, without comments
+	Depth    int // upper bound of the depth of the syntax tree: see Check
+	Comments int // nesting depth of comments
+	// Operators limits the operator characters and comment openings in a row. PostgreSQL's scanner rescans the whole run for
+	// each operator that it takes from its front.
 	Operators int
 }
 
-// Excess says which limit a text exceeds.
+// Excess is the limit that a text exceeds.
 type Excess struct {
 	What   string // "too many tokens"
-	Offset int    // in bytes, where the limit is passed
+	Offset int    // in bytes, where the limit is exceeded
 }
 
-// Texts of Excess.What.
+// Values of Excess.What.
 const (
 	ExcessTokens    = "too many tokens"
 	ExcessDepth     = "nested too deeply, or too many operators in one expression"
@@ -26,14 +26,14 @@ const (
 	ExcessOperators = "too many operator characters in a row"
 )
 
-// Check reads sql once and returns the first limit that it exceeds, or nil. It takes time in proportion to the length of
-// sql, and memory in proportion to Limits.Depth.
+// Check scans sql once and returns the first limit that it exceeds, or nil. Its time is linear in the length of sql, its
+// memory linear in Limits.Depth.
 //
-// The depth of an expression is that of its deepest operand and one more for each operator, since a chain of n
-// operators is a tree of n levels. A comma, AND, OR and the keywords between the parts of a CASE begin a new expression.
-// Parentheses, brackets and CASE hold one or several expressions, and are one level more. Joins, set operations and
-// BETWEEN count for everything within the parentheses around them. The estimate is never less than an eighth of the depth
-// of libpg_query's tree, which has up to eight messages for one level; it may be more.
+// The depth of an expression is that of its deepest operand plus one for each operator, because a chain of n operators is a
+// tree of n levels. A comma, AND, OR and the keywords between the parts of a CASE begin a new expression. Parentheses,
+// brackets and CASE hold one or several expressions and add one level. Joins, set operations and BETWEEN add to the depth of
+// the parentheses around them. The estimate is never less than an eighth of the depth of libpg_query's tree, which has up to
+// eight messages for one level; it can be more.
 func Check(sql string, l Limits) *Excess {
 	m := meter{lexer: lexer{sql: sql}, limits: l, levels: []level{{}}}
 	for m.excess == nil {
@@ -57,9 +57,9 @@ func Check(sql string, l Limits) *Excess {
 // level is an open parenthesis, bracket or CASE, or the whole statement.
 type level struct {
 	open    byte // '(', '[', 'c' for CASE, 0 for the statement
-	chain   int  // operators of the present expression
-	operand int  // the deepest operand of it
-	deepest int  // the deepest expression so far
+	chain   int  // operators of the current expression
+	operand int  // depth of its deepest operand
+	deepest int  // depth of the deepest expression so far
 	links   int  // joins, set operations and BETWEEN
 }
 
@@ -86,7 +86,7 @@ func (m *meter) exceed(value, limit int, what string, at int) {
 	}
 }
 
-// gap counts the whitespace and the comments before a token.
+// gap counts the whitespace and comments before a token.
 func (m *meter) gap(from, to int) {
 	depth := 0
 	for i := from; i < to && m.excess == nil; i++ {
@@ -114,7 +114,7 @@ func (m *meter) gap(from, to int) {
 	}
 }
 
-// count takes one token into account.
+// count processes one token.
 func (m *meter) count(t token) {
 	m.tokens++
 	m.exceed(m.tokens, m.limits.Tokens, ExcessTokens, t.start)
@@ -137,7 +137,7 @@ func (m *meter) symbol(t token, c byte) {
 	case c == '(' || c == '[':
 		m.open(c, t.start)
 	case c == ')' || c == ']':
-		for len(m.levels) > 1 && m.levels[len(m.levels)-1].open == 'c' { // a CASE without END is no statement
+		for len(m.levels) > 1 && m.levels[len(m.levels)-1].open == 'c' { // a CASE without END is invalid
 			m.close(t.start)
 		}
 		if len(m.levels) > 1 {
@@ -155,19 +155,19 @@ func (m *meter) symbol(t token, c byte) {
 	case isOperator(c):
 		m.run++
 		m.exceed(m.run, m.limits.Operators, ExcessOperators, t.start)
-		// Of the characters of one operator only + and - may be operators of their own.
+		// Of the characters of a longer operator, only + and - can be separate operators.
 		if (!m.adjacent(t) || !isOperator(m.sql[m.last.start]) || c == '+' || c == '-') && !(c == '*' && m.star()) {
 			top.chain++
 		}
 	}
 }
 
-// adjacent reports whether a token follows the last one, a symbol, without anything between them.
+// adjacent reports whether a token directly follows the last one, a symbol.
 func (m *meter) adjacent(t token) bool {
 	return m.last.kind == symbol && m.last.end == t.start
 }
 
-// star reports whether a * behind the last token means all columns: no operand stands before it.
+// star reports whether a * after the last token means all columns: no operand precedes it.
 func (m *meter) star() bool {
 	switch m.last.kind {
 	case symbol:
@@ -182,8 +182,8 @@ func (m *meter) lastWord(w string) bool {
 	return m.last.kind == word && strings.EqualFold(m.sql[m.last.start:m.last.end], w)
 }
 
-// keyword takes a word into account. A word behind a point is a column's name, whatever it is, and one behind AS a label. Only
-// reserved words may end an expression here: another one may be a column's name, in the middle of it.
+// keyword processes a word. A word after a dot is a column name, and one after AS a label. Only reserved words can end an
+// expression here: any other word can be a column name in the middle of one.
 func (m *meter) keyword(t token) {
 	if m.last.kind == symbol && m.sql[m.last.start] == '.' || m.lastWord("as") {
 		return
@@ -213,7 +213,7 @@ func (m *meter) keyword(t token) {
 		if top.open == 'c' {
 			m.close(t.start)
 		}
-	case "atomic": // the body of a routine, in which another one may be created
+	case "atomic": // the body of a routine, which can create another routine
 		m.bodies++
 		m.exceed(m.bodies, m.limits.Depth, ExcessDepth, t.start)
 	}
@@ -226,7 +226,7 @@ func (m *meter) open(c byte, at int) {
 	}
 }
 
-// close ends the innermost level: it is an operand of the one around it.
+// close ends the innermost level, which becomes an operand of the enclosing one.
 func (m *meter) close(at int) {
 	last := len(m.levels) - 1
 	depth := m.finish(&m.levels[last], at)

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// maxExponent bounds how long a number is written out.
+// maxExponent limits the length of a number written in full.
 const maxExponent = 100
 
-// canonicalNumber gives the text that PostgreSQL prints for a numeric literal with an optional minus sign before it: an
-// integer without leading zeros, or a decimal with the fraction's zeros kept. It is false for hexadecimal,
-// octal, binary and underscored ones.
+// canonicalNumber returns the text that PostgreSQL prints for a numeric literal with an optional minus sign: an integer
+// without leading zeros, or a decimal that keeps the zeros of its fraction. ok is false for hexadecimal, octal, binary and
+// underscored literals.
 func canonicalNumber(text string) (value string, integer, ok bool) {
 	text, negative := strings.CutPrefix(text, "-")
 	mantissa, exponent, scientific := strings.Cut(lowerASCII(text), "e")
@@ -39,7 +39,6 @@ func canonicalNumber(text string) (value string, integer, ok bool) {
 	return value, !pointed && !scientific, true
 }
 
-// shiftPoint multiplies whole.fraction by ten to the n.
 func shiftPoint(whole, fraction string, n int) (string, string) {
 	if n >= 0 {
 		fraction += strings.Repeat("0", max(0, n-len(fraction)))
@@ -59,7 +58,7 @@ func digits(s string) bool {
 	return true
 }
 
-// significant counts the digits of a decimal from the first that is not zero.
+// significant returns the number of digits of a decimal, from the first nonzero one.
 func significant(value string) int {
 	return len(strings.TrimLeft(strings.ReplaceAll(strings.TrimPrefix(value, "-"), ".", ""), "0"))
 }

@@ -2,7 +2,7 @@ package sqltext
 
 import "strings"
 
-// prepare reads what follows PREPARE.
+// prepare reads the rest of PREPARE.
 func (p *parser) prepare() Effect {
 	if p.is("transaction") {
 		p.advance()
@@ -31,8 +31,8 @@ func (p *parser) prepared(name string) Effect {
 	return e
 }
 
-// types reads the list of types behind its opening parenthesis and past the closing one. It is false, and the
-// types are nil, when one of them is not known.
+// types reads the list of types after its opening parenthesis, past the closing one. It returns nil, false if a type is not
+// supported.
 func (p *parser) types() ([]uint32, bool) {
 	var types []uint32
 	known := true
@@ -72,14 +72,14 @@ func (p *parser) skipItem() {
 type Arg struct {
 	Value string
 	Null  bool
-	Type  uint32 // OID of its type; 0 for 'text' that has none yet
+	Type  uint32 // OID of its type; 0 for an untyped literal such as 'text'
 }
 
-// As returns the text that gives a parameter of the type the argument's value; oid 0 is a type that the server
-// inferred from the statement. It is false where the conversion that EXECUTE makes might give something else.
+// As returns the text that gives a parameter of type oid the argument's value; oid 0 is a type that the server inferred from
+// the statement. ok is false if EXECUTE's conversion could give a different value.
 //
-// A decimal given to a parameter that the server inferred to be an integer is rounded by EXECUTE; its text is
-// refused there. It never stands for another value.
+// If the server inferred an integer type for a parameter, EXECUTE rounds a decimal; its text is rejected there. The text
+// never represents a different value.
 func (a Arg) As(oid uint32) (string, bool) {
 	switch {
 	case a.Null, a.Type == 0, a.Type == oid:
@@ -107,7 +107,7 @@ func (a Arg) As(oid uint32) (string, bool) {
 	return "", false
 }
 
-// shortFloat reports whether a floating-point number of so many certain digits prints as this text.
+// shortFloat reports whether a floating-point number with that many reliable digits prints as this text.
 func shortFloat(value string, precision int) bool {
 	canonical, integer, ok := canonicalNumber(value)
 	size := strings.TrimPrefix(value, "-")
@@ -115,7 +115,7 @@ func shortFloat(value string, precision int) bool {
 		(integer || !strings.HasSuffix(value, "0")) && !strings.HasPrefix(size, "0.0000")
 }
 
-// execute reads what follows EXECUTE.
+// execute reads the rest of EXECUTE.
 func (p *parser) execute() Effect {
 	name, ok := p.identifier()
 	if !ok {
@@ -150,7 +150,7 @@ func (p *parser) arguments() ([]Arg, bool) {
 	}
 }
 
-// argument reads a literal, a literal::type, CAST(literal AS type) or type 'literal'.
+// argument reads literal, literal::type, CAST(literal AS type) or type 'literal'.
 func (p *parser) argument() (Arg, bool) {
 	if p.accept("cast") {
 		if !p.acceptSymbol('(') {
@@ -173,8 +173,8 @@ func (p *parser) argument() (Arg, bool) {
 	return a, ok
 }
 
-// castTo reads a type and gives the argument that type. The value of a number that was not quoted is
-// converted by the server, which is followed only where nothing can change.
+// castTo reads a type and gives the argument that type. The server converts the value of an unquoted number; such a cast is
+// accepted only if the value cannot change.
 func (p *parser) castTo(a Arg) (Arg, bool) {
 	oid, modified, ok := p.typeName()
 	if !ok || modified || oid == oidBpchar {
@@ -217,7 +217,7 @@ func (p *parser) constant() (Arg, bool) {
 	return Arg{Value: value, Type: oidNumeric}, ok
 }
 
-// setConfig reads SELECT set_config('name', 'value', false) behind its first word: alone in its statement, so
+// setConfig reads the rest of SELECT set_config('name', 'value', false), or with true. It must be the whole statement, so
 // that it runs once.
 func (p *parser) setConfig() (Effect, bool) {
 	if p.accept("pg_catalog") && !p.acceptSymbol('.') {

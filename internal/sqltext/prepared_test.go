@@ -39,14 +39,14 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// TestExecute looks at the text that arguments become for parameters of a type.
+// TestExecute checks the text of arguments for parameters of several types.
 func TestExecute(t *testing.T) {
 	t.Parallel()
 	const inferred, int4, float8, text, numeric, boolean, date = 0, 23, 701, 25, 1700, 16, 1082
 	tests := []struct {
 		arg  string
 		oid  uint32
-		want string // "-" where it cannot be told
+		want string // "-" if the value is uncertain
 	}{
 		{"1", inferred, "1"},
 		{"1", int4, "1"},
@@ -191,7 +191,7 @@ func TestTemporary(t *testing.T) {
 	}
 }
 
-// FuzzAnalyze: no text panics, and what is said of it is bounded by it.
+// FuzzAnalyze: no text panics, and the size of the result is bounded by the text.
 func FuzzAnalyze(f *testing.F) {
 	for _, sql := range []string{
 		"PREPARE p (int, app.kind[]) AS SELECT $1", "EXECUTE p (1, 'x'::text, CAST(NULL AS int), date '1', -1e-5)",

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxIdentifier is NAMEDATALEN - 1: longer identifiers are cut by the server.
+// maxIdentifier is NAMEDATALEN - 1: the server truncates longer identifiers.
 const maxIdentifier = 63
 
 // identifierLists are the settings whose items the server quotes as identifiers (GUC_LIST_QUOTE).
@@ -15,7 +15,7 @@ var identifierLists = [...]string{
 	"session_preload_libraries", "shared_preload_libraries", "unix_socket_directories",
 }
 
-// set reads what follows SET.
+// set reads the rest of SET.
 func (p *parser) set() Effect {
 	local := false
 	switch {
@@ -30,7 +30,7 @@ func (p *parser) set() Effect {
 	return e
 }
 
-// skipUnlessAssigned takes the word w unless it is itself the name of what is set.
+// skipUnlessAssigned consumes the word w unless w is itself the name of the setting.
 func (p *parser) skipUnlessAssigned(w string) {
 	at := *p
 	p.accept(w)
@@ -39,7 +39,7 @@ func (p *parser) skipUnlessAssigned(w string) {
 	}
 }
 
-// setRest reads the forms that follow SET [SESSION | LOCAL].
+// setRest reads the rest of SET [SESSION | LOCAL].
 func (p *parser) setRest() Effect {
 	at := *p
 	first := ""
@@ -51,7 +51,7 @@ func (p *parser) setRest() Effect {
 	switch {
 	case assigned:
 	case first == "transaction", first == "constraints", first == "characteristics":
-		return Effect{} // nothing that changes what a query computes
+		return Effect{} // cannot change the result of a query
 	case first == "time" && p.accept("zone"):
 		return p.timeZone()
 	case first == "schema":
@@ -83,7 +83,7 @@ func (p *parser) timeZone() Effect {
 	return p.value("timezone")
 }
 
-// reset reads what follows RESET.
+// reset reads the rest of RESET.
 func (p *parser) reset() Effect {
 	at := *p
 	switch {
@@ -104,7 +104,7 @@ func (p *parser) reset() Effect {
 	return Effect{Action: Reset, Name: name}
 }
 
-// value reads DEFAULT or a list of values for the setting name, up to the end of the statement.
+// value reads DEFAULT or a list of values for the setting name, to the end of the statement.
 func (p *parser) value(name string) Effect {
 	if p.accept("default") {
 		return Effect{Action: Reset, Name: name}
@@ -162,7 +162,7 @@ func (p *parser) literal() (string, bool) {
 	return p.identifier()
 }
 
-// setting reads the name of a setting, which may have several parts.
+// setting reads the name of a setting, which can have several parts.
 func (p *parser) setting() (string, bool) {
 	name, ok := p.identifier()
 	for ok && p.acceptSymbol('.') {
@@ -173,7 +173,7 @@ func (p *parser) setting() (string, bool) {
 	return lowerASCII(name), ok
 }
 
-// identifier reads a name as the server takes it.
+// identifier reads a name, normalised as the server does.
 func (p *parser) identifier() (string, bool) {
 	name := p.text()
 	switch p.tok.kind {
@@ -191,7 +191,7 @@ func (p *parser) identifier() (string, bool) {
 	return cut(name), true
 }
 
-// cut shortens an identifier as the server does, at a character's edge.
+// cut truncates an identifier as the server does, at a character boundary.
 func cut(name string) string {
 	if len(name) <= maxIdentifier {
 		return name
@@ -203,9 +203,9 @@ func cut(name string) string {
 	return name[:n]
 }
 
-// lowerASCII folds A to Z only, and leaves every other byte alone, whatever the encoding.
+// lowerASCII folds A to Z only, independent of the encoding.
 func lowerASCII(s string) string {
-	if s == "SELECT" { // most first words
+	if s == "SELECT" { // the most common first word
 		return "select"
 	}
 	if !strings.ContainsFunc(s, func(r rune) bool { return 'A' <= r && r <= 'Z' }) {
@@ -220,7 +220,7 @@ func lowerASCII(s string) string {
 	return string(b)
 }
 
-// quoteIdentifier quotes name where PostgreSQL's quote_identifier would, keywords apart.
+// quoteIdentifier quotes name if PostgreSQL's quote_identifier would, except that it does not check for keywords.
 func quoteIdentifier(name string) string {
 	safe := name != "" && (name[0] == '_' || name[0] >= 'a' && name[0] <= 'z')
 	for i := 0; safe && i < len(name); i++ {
@@ -233,8 +233,8 @@ func quoteIdentifier(name string) string {
 	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
 }
 
-// unquote returns the value of a complete string literal: '..', E'..' or $tag$..$tag$, continued ones too.
-// It is false for the other forms and for escapes that it does not work out.
+// unquote returns the value of a complete string literal: '..', E'..' or $tag$..$tag$, including continued ones. ok is false
+// for other forms and for unsupported escapes.
 func unquote(s string) (string, bool) {
 	switch {
 	case s[0] == '$':
@@ -284,8 +284,7 @@ func unquoteSegments(s string, backslash bool) (string, bool) {
 	return b.String(), true
 }
 
-// unescape returns what a backslash and c stand for in E'..'; octal, hexadecimal and Unicode escapes are
-// not worked out.
+// unescape returns the meaning of a backslash and c in E'..'. Octal, hexadecimal and Unicode escapes are not supported.
 func unescape(c byte) (byte, bool) {
 	switch c {
 	case 'b':

@@ -2,15 +2,15 @@ package sqltext
 
 import "strings"
 
-// Split cuts the text of a simple query into its statements, in order: each with its comments, without the
-// semicolon and without whitespace around it. Pieces that hold nothing but whitespace and comments are no
-// statements for the server, and none here. The statements share sql's memory.
+// Split splits the text of a simple query into its statements, in order: each with its comments, without the semicolon and
+// without surrounding whitespace. Pieces of only whitespace and comments are not statements, as for the server. The
+// statements share sql's memory.
 //
-// As in psql, a semicolon inside parentheses (CREATE RULE) or between the BEGIN ATOMIC and END of a routine's
-// body separates nothing.
+// As in psql, a semicolon inside parentheses (CREATE RULE) or between the BEGIN ATOMIC and END of a routine's body is not a
+// separator.
 func Split(sql string) []string { return AppendSplit(nil, sql) }
 
-// AppendSplit appends what Split returns to dst.
+// AppendSplit appends the result of Split to dst.
 func AppendSplit(dst []string, sql string) []string {
 	s := splitter{lexer: lexer{sql: sql}, statements: dst}
 	for {
@@ -23,7 +23,7 @@ func AppendSplit(dst []string, sql string) []string {
 	}
 }
 
-// heading says which of its first words a statement has shown.
+// heading is the sequence of leading words seen in a statement.
 type heading uint8
 
 const (
@@ -31,7 +31,7 @@ const (
 	create
 	createOr
 	createOrReplace
-	notRoutine // or known to be one: splitter.routine says so
+	notRoutine // or known to be one: see splitter.routine
 )
 
 // splitter is the state of Split within one statement.
@@ -41,9 +41,9 @@ type splitter struct {
 	start      int // where the statement began
 	tokens     int // tokens of the statement so far
 	heading    heading
-	routine    bool // it begins with CREATE [OR REPLACE] FUNCTION or PROCEDURE
+	routine    bool // the statement begins with CREATE [OR REPLACE] FUNCTION or PROCEDURE
 	parens     int
-	bodies     int // open BEGIN and CASE of a routine's body
+	bodies     int // open BEGIN and CASE in a routine's body
 }
 
 func (s *splitter) token(t token) {

@@ -74,8 +74,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// FuzzSplit: the statements lie in the text in order, none is empty, and one statement alone, if it is
-// closed, splits into itself.
+// FuzzSplit: the statements occur in the text in order, none is empty, and a single, terminated statement splits into
+// itself.
 func FuzzSplit(f *testing.F) {
 	for _, s := range []string{
 		"SELECT 1; SELECT 'a;b'", "E'\\';' ; $x$;$x$; /* /* */ ; */", "create function f begin; end; 1", `U&"`, "1e+5;.5e-3;0xe-1",

@@ -2,17 +2,17 @@ package sqltext
 
 import "strings"
 
-// TempChange is what a statement does to the temporary relations of its session, by their names without a schema.
+// TempChange is the effect of a statement on the temporary relations of its session, by names without a schema.
 type TempChange struct {
-	Made         string   // one that is made; "" = none
-	DropOnCommit bool     // it lasts until the transaction ends
-	View         string   // a view, which is temporary where it reads a temporary relation
-	Dropped      []string // those that the statement drops, if they are temporary
-	Old, New     string   // one that gets another name, if it is temporary
+	Made         string   // a created relation; "" = none
+	DropOnCommit bool     // it is dropped at the end of the transaction
+	View         string   // a view, which is temporary if it reads a temporary relation
+	Dropped      []string // relations that the statement drops, if they are temporary
+	Old, New     string   // a relation that is renamed, if it is temporary
 }
 
-// temporary says what the statement sql, whose first word is keyword, does to temporary relations; unknown is true when it may make a
-// temporary object whose name is not known.
+// temporary returns the effect of the statement sql, whose first word is keyword, on temporary relations; unknown is true if
+// it can create a temporary object whose name is unknown.
 func temporary(sql, keyword string) (change *TempChange, unknown bool) {
 	p := parser{lexer: lexer{sql: sql}}
 	p.advance()
@@ -31,12 +31,12 @@ func temporary(sql, keyword string) (change *TempChange, unknown bool) {
 			return p.selectedInto()
 		}
 	case "explain", "do":
-		return nil, mentionsTemp(sql) // what runs is inside
+		return nil, mentionsTemp(sql) // the executed statement is inside
 	}
 	return nil, false
 }
 
-// mentionsTemp reports whether "temp" is in s, in any case.
+// mentionsTemp reports whether s contains "temp", ignoring case.
 func mentionsTemp(s string) bool {
 	for i := 0; i+3 < len(s); i++ {
 		if s[i]|0x20 == 't' && s[i+1]|0x20 == 'e' && s[i+2]|0x20 == 'm' && s[i+3]|0x20 == 'p' {
@@ -46,7 +46,7 @@ func mentionsTemp(s string) bool {
 	return false
 }
 
-// created reads what follows CREATE.
+// created reads the rest of CREATE.
 func (p *parser) created() (*TempChange, bool) {
 	for p.accept("or", "replace", "global", "local", "unlogged") {
 	}
@@ -73,7 +73,7 @@ func (p *parser) created() (*TempChange, bool) {
 	return nil, p.anyTempName()
 }
 
-// relationName reads name or schema.name. ok is false for a name that is not worked out.
+// relationName reads name or schema.name. ok is false if the name cannot be read.
 func (p *parser) relationName() (schema, name string, ok bool) {
 	if name, ok = p.identifier(); ok && p.acceptSymbol('.') {
 		schema = name
@@ -82,7 +82,7 @@ func (p *parser) relationName() (schema, name string, ok bool) {
 	return schema, name, ok
 }
 
-// anyTempName looks for names in pg_temp in the rest of a statement.
+// anyTempName reports whether the rest of a statement contains a name in pg_temp.
 func (p *parser) anyTempName() bool {
 	if !mentionsTemp(p.sql) && !strings.Contains(p.sql, "&") {
 		return false
@@ -95,7 +95,7 @@ func (p *parser) anyTempName() bool {
 	return false
 }
 
-// dropsOnCommit looks for ON COMMIT DROP in the rest of a statement.
+// dropsOnCommit reports whether the rest of a statement contains ON COMMIT DROP.
 func (p *parser) dropsOnCommit() bool {
 	for ; p.tok.kind != end; p.advance() {
 		if p.accept("on") && p.accept("commit") && p.is("drop") {
@@ -108,7 +108,7 @@ func (p *parser) dropsOnCommit() bool {
 	return false
 }
 
-// dropped reads what follows DROP.
+// dropped reads the rest of DROP.
 func (p *parser) dropped() *TempChange {
 	if !p.accept("table", "view", "sequence") {
 		return nil
@@ -132,7 +132,7 @@ func (p *parser) dropped() *TempChange {
 	return &change
 }
 
-// renamed reads what follows ALTER: TABLE name RENAME TO name.
+// renamed reads the rest of ALTER, if it is {TABLE | VIEW | SEQUENCE | INDEX} name RENAME TO name.
 func (p *parser) renamed() *TempChange {
 	if !p.accept("table", "view", "sequence", "index") {
 		return nil
@@ -152,7 +152,7 @@ func (p *parser) renamed() *TempChange {
 	return &TempChange{Old: old, New: name}
 }
 
-// selectedInto looks for INTO TEMP name and INTO pg_temp.name.
+// selectedInto searches for INTO TEMP name and INTO pg_temp.name.
 func (p *parser) selectedInto() (*TempChange, bool) {
 	for p.advance(); p.tok.kind != end; p.advance() {
 		if !p.is("into") {
@@ -178,7 +178,7 @@ func (p *parser) selectedInto() (*TempChange, bool) {
 	return nil, false
 }
 
-// inTempSchema reports whether the next token names a session's temporary schema, or may do so.
+// inTempSchema reports whether the next token is, or may be, the name of a session's temporary schema.
 func (p *parser) inTempSchema() bool {
 	if p.tok.kind == escaped {
 		return true
@@ -189,7 +189,7 @@ func (p *parser) inTempSchema() bool {
 	return ok && IsTempSchema(name)
 }
 
-// IsTempSchema reports whether the name is pg_temp, or the name behind that alias, pg_temp_3.
+// IsTempSchema reports whether the name is pg_temp, or a real schema behind that alias, such as pg_temp_3.
 func IsTempSchema(name string) bool {
 	return name == "pg_temp" || strings.HasPrefix(name, "pg_temp_")
 }

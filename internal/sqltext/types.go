@@ -14,8 +14,7 @@ const (
 	oidNumeric = 1700
 )
 
-// typeOID returns the OID of a type by the name that SQL has for it, in lower case with single spaces; 0 when
-// it is none of those that are known here.
+// typeOID returns the OID of a type by its SQL name, in lower case with single spaces; 0 if the type is not supported.
 func typeOID(name string) uint32 {
 	switch name {
 	case "bool", "boolean":
@@ -68,8 +67,8 @@ func typeOID(name string) uint32 {
 	return 0
 }
 
-// typeName reads the name of a type, with pg_catalog. before it or not. modified says that a length or a
-// precision came with it. It is false for what is not known here, arrays among it.
+// typeName reads the name of a type, with or without pg_catalog. modified means that it has a length or a precision. ok is
+// false for unsupported types, including arrays.
 func (p *parser) typeName() (oid uint32, modified, ok bool) {
 	name := ""
 	for p.tok.kind == word && !p.is("as") {
