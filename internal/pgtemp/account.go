@@ -12,10 +12,10 @@ import (
 type account struct {
 	name     string
 	uid, gid int
-	drop     bool // the caller is root: change to the account
+	drop     bool // the caller is root: switch to this account
 }
 
-// serverAccount returns the caller's own account or, since PostgreSQL refuses to run as root, an ordinary one.
+// serverAccount returns the caller's account or, because PostgreSQL refuses to run as root, an unprivileged one.
 func serverAccount() (account, error) {
 	if uid := os.Geteuid(); uid != 0 {
 		return account{uid: uid, gid: os.Getegid()}, nil
@@ -35,8 +35,8 @@ func serverAccount() (account, error) {
 		"add one (useradd --system postgres), or run as an ordinary user")
 }
 
-// attributes puts a child in a session and process group of its own, so that a Ctrl-C in the terminal reaches only
-// the parent, which then stops the child in order.
+// attributes puts a child in its own session and process group, so that Ctrl-C in the terminal reaches only the parent,
+// which then stops the child.
 func (a account) attributes() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if a.drop {
@@ -45,7 +45,7 @@ func (a account) attributes() *syscall.SysProcAttr {
 	return attr
 }
 
-// own hands a path to the account.
+// own gives a path to the account.
 func (a account) own(path string) error {
 	if !a.drop {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Cluster is a running temporary server. Its methods may be called from any goroutine.
+// Cluster is a running temporary server. It is safe for concurrent use.
 type Cluster struct {
 	dir      *directory
 	account  account
@@ -30,16 +30,16 @@ type Cluster struct {
 	stopErr error
 }
 
-// Host returns the address that the server listens on.
+// Host returns the server's listen address.
 func (c *Cluster) Host() string { return "127.0.0.1" }
 
-// Port returns the TCP port, which is also the number in the socket's name.
+// Port returns the TCP port, which is also part of the socket's name.
 func (c *Cluster) Port() int { return c.port }
 
 // User returns the name of the superuser.
 func (c *Cluster) User() string { return "postgres" }
 
-// Password returns the superuser's password: random, new for every cluster, letters and digits only.
+// Password returns the superuser's password: random for every cluster, letters and digits only.
 func (c *Cluster) Password() string { return c.password }
 
 // BinDir returns the directory of the server binaries in use.
@@ -54,16 +54,16 @@ func (c *Cluster) SocketDir() string { return c.dir.sockets() }
 // PID returns the process id of the server (the postmaster).
 func (c *Cluster) PID() int { return c.cmd.Process.Pid }
 
-// Done returns a channel that is closed when the server process has ended, by Stop or by itself.
+// Done returns a channel that is closed when the server process has ended, by Stop or otherwise.
 func (c *Cluster) Done() <-chan struct{} { return c.ended }
 
-// LogTail returns the last lines that the server wrote. They may hold the text of failing statements.
+// LogTail returns the last lines of the server's log. They can contain the text of failing statements.
 func (c *Cluster) LogTail() string { return c.log.lines() }
 
-// DSN returns a connection URL over TCP, as the superuser, with the password in it.
+// DSN returns a connection URL over TCP for the superuser, including the password.
 func (c *Cluster) DSN(database string) string { return c.UserDSN(database, c.User(), c.password) }
 
-// UserDSN returns a connection URL over TCP for a role of the caller's.
+// UserDSN returns a connection URL over TCP for any role.
 func (c *Cluster) UserDSN(database, user, password string) string {
 	u := url.URL{
 		Scheme:   "postgres",
@@ -75,7 +75,7 @@ func (c *Cluster) UserDSN(database, user, password string) string {
 	return u.String()
 }
 
-// SocketDSN returns a connection URL over the Unix-domain socket, as the superuser; it needs no password.
+// SocketDSN returns a connection URL over the Unix-domain socket for the superuser; it needs no password.
 func (c *Cluster) SocketDSN(database string) string {
 	u := url.URL{
 		Scheme: "postgres",
@@ -90,13 +90,13 @@ func (c *Cluster) SocketDSN(database string) string {
 	return u.String()
 }
 
-// CreateDatabase creates an empty database (UTF-8, C locale) with the given name, quoted as it is.
+// CreateDatabase creates an empty database (UTF-8, C locale) with exactly the given name.
 func (c *Cluster) CreateDatabase(ctx context.Context, name string) error {
 	return c.exec(ctx, "create database "+pgx.Identifier{name}.Sanitize()+" template template0")
 }
 
-// DropDatabase drops the database and ends the sessions that are in it. One that is not there is no error. The server
-// gives those sessions five seconds; where they need longer it is asked again, for a minute.
+// DropDatabase drops the database and ends its sessions. It succeeds if there is no such database. The server waits five
+// seconds for those sessions; if they take longer, DropDatabase retries for a minute.
 func (c *Cluster) DropDatabase(ctx context.Context, name string) error {
 	for end := time.Now().Add(time.Minute); ; {
 		err := c.exec(ctx, "drop database if exists "+pgx.Identifier{name}.Sanitize()+" with (force)")
@@ -117,9 +117,9 @@ func (c *Cluster) exec(ctx context.Context, sql string) error {
 	return err
 }
 
-// Stop ends the server (SIGINT, which ends open sessions; after 10 s SIGQUIT; after another 5 s SIGKILL) and removes
-// the directory. It may be called more than once and by several goroutines; all get the first call's result. The error
-// says what could not be removed.
+// Stop stops the server (SIGINT, which ends open sessions; after 10 s SIGQUIT; after another 5 s SIGKILL) and removes the
+// directory. It is idempotent and safe for concurrent use; all calls return the result of the first. The error names what
+// could not be removed.
 func (c *Cluster) Stop() error {
 	c.stop.Do(func() { c.stopErr = c.shutdown() })
 	return c.stopErr
@@ -135,7 +135,7 @@ func (c *Cluster) shutdown() error {
 	return err
 }
 
-// signalled ends the server and reports whether it is gone.
+// signalled stops the server and reports whether it has ended.
 func (c *Cluster) signalled() bool {
 	for _, step := range []struct {
 		signal  syscall.Signal

@@ -93,7 +93,7 @@ func TestPrivate(t *testing.T) {
 
 	want := os.FileMode(0o700)
 	if os.Geteuid() == 0 {
-		want = 0o710 // the account that runs the server passes through
+		want = 0o710 // the server's account must be able to traverse it
 	}
 	got := map[string]os.FileMode{}
 	for _, dir := range []string{".", "data", "s"} {
@@ -212,7 +212,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestHBA: the caller's lines come first, so that a role may come in without a password.
+// TestHBA: the caller's lines come first, so that they can admit a role without a password.
 func TestHBA(t *testing.T) {
 	t.Parallel()
 	c := start(t, pgtemp.Options{HBA: []string{"host all guest 127.0.0.1/32 trust"}})

@@ -14,16 +14,16 @@ import (
 
 const (
 	dirPrefix = "dpwatch-pg-"
-	// maxSocketPath is the smaller of the limits on the path of a socket, macOS's (104 with the final zero).
+	// maxSocketPath is the smallest limit on the length of a socket path, macOS's (104 with the final zero).
 	maxSocketPath = 103
-	// longestTail is the longest thing appended to the temporary directory's path.
+	// longestTail is the longest path below the temporary directory.
 	longestTail = "/" + dirPrefix + "4294967295/s/.s.PGSQL.65535"
 )
 
-// directory is the private directory of one cluster. It belongs to the caller; what is inside belongs to the account
-// that runs the server, but for lock and postmaster, which the sweep trusts.
+// directory is the private directory of one cluster. It belongs to the caller. Its content belongs to the account that runs
+// the server, except lock and postmaster, on which sweep relies.
 //
-//	lock        held (flock) as long as the parent lives
+//	lock        locked (flock) while the parent lives
 //	postmaster  the server's process id
 //	data/       the data directory
 //	s/          the socket
@@ -35,7 +35,7 @@ type directory struct {
 func (d *directory) data() string    { return filepath.Join(d.path, "data") }
 func (d *directory) sockets() string { return filepath.Join(d.path, "s") }
 
-// makeDirectory creates the directory, ready for the account.
+// makeDirectory creates the directory for the account.
 func makeDirectory(o Options, a account) (*directory, error) {
 	base, err := tempBase(o, a)
 	if err != nil {
@@ -54,7 +54,7 @@ func makeDirectory(o Options, a account) (*directory, error) {
 	return d, nil
 }
 
-// errnoText gives a system error the words that the server uses for it.
+// errnoText returns the server's text for a system error.
 func errnoText(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
@@ -66,7 +66,8 @@ func errnoText(err error) string {
 }
 
 func (d *directory) fill(a account) error {
-	// The file is locked before it has its name: a sweep never finds it without its owner, however slow that one is.
+	// The file is locked before it gets its final name, so that a sweep never finds it unlocked, however slow this process
+	// is.
 	name := filepath.Join(d.path, "lock")
 	lock, err := os.OpenFile(name+".new", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -84,19 +85,18 @@ func (d *directory) fill(a account) error {
 			return err
 		}
 	}
-	if a.drop { // the account may pass through, no more
+	if a.drop { // the account can traverse the directory, nothing else
 		return errors.Join(os.Chown(d.path, -1, a.gid), os.Chmod(d.path, 0o710))
 	}
 	return nil
 }
 
-// record notes the server's process id for the sweep.
+// record stores the server's process id for sweep.
 func (d *directory) record(pid int) error {
 	return os.WriteFile(filepath.Join(d.path, "postmaster"), []byte(strconv.Itoa(pid)), 0o600)
 }
 
-// remove deletes the directory. Processes of the server that are just ending may still create files: it tries again, for
-// ten seconds.
+// remove deletes the directory. Terminating server processes can still create files, so it retries for ten seconds.
 func (d *directory) remove() error {
 	var err error
 	for range 200 {
@@ -112,8 +112,8 @@ func (d *directory) remove() error {
 	return err
 }
 
-// tempBase returns TMPDIR or, where a socket's path would be too long or the account that runs the server could not
-// enter, /tmp.
+// tempBase returns TMPDIR. It returns /tmp if a socket path would be too long or the server's account could not enter
+// TMPDIR.
 func tempBase(o Options, a account) (string, error) {
 	base := o.getenv("TMPDIR")
 	if base == "" {
@@ -136,7 +136,7 @@ func tempBase(o Options, a account) (string, error) {
 	return base, nil
 }
 
-// open reports whether everyone may pass through the directory and all directories above it.
+// open reports whether all users can traverse the directory and its parents.
 func open(dir string) bool {
 	for {
 		info, err := os.Stat(dir)
@@ -151,8 +151,8 @@ func open(dir string) bool {
 	}
 }
 
-// sweep removes what clusters left behind whose parent and watchdog were both killed. It touches only directories
-// that belong to the caller and whose lock nobody holds. Faults are ignored: there is a next time.
+// sweep removes the directories of clusters whose parent and watchdog were both killed. It touches only unlocked directories
+// of the caller. It ignores errors, because the next Start sweeps again.
 func sweep(base string) {
 	paths, err := filepath.Glob(filepath.Join(base, dirPrefix+"*"))
 	if err != nil {
@@ -165,7 +165,7 @@ func sweep(base string) {
 	}
 }
 
-// ownStale reports whether the path is a directory of the caller's whose parent process has ended.
+// ownStale reports whether the path is a directory of the caller whose parent process has ended.
 func ownStale(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || !info.IsDir() {
@@ -177,15 +177,15 @@ func ownStale(path string) bool {
 	}
 	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if err != nil {
-		// Without a lock it is either just being made, or was never finished.
+		// A directory without a lock is either being created or was never completed.
 		return errors.Is(err, os.ErrNotExist) && time.Since(info.ModTime()) > time.Minute
 	}
 	defer lock.Close()
 	return syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 }
 
-// stopped reports whether no server runs in the stale directory. One that does is told to stop: it must answer on the
-// socket there, so that a process which merely got the same number is never signalled.
+// stopped reports whether no server runs in the stale directory; it stops a running one. That server must answer on the
+// directory's socket, so that a process that merely reuses the pid is never signalled.
 func stopped(path string) bool {
 	text, err := os.ReadFile(filepath.Join(path, "postmaster"))
 	if err != nil {

@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// StartError says why a cluster did not start.
+// StartError is the reason why a cluster did not start.
 type StartError struct {
-	Step string // "initdb", "start", "directory"
+	Step string // "account", "directory", "initdb", "start"
 	Err  error
-	Hint string // what to do about it; "" when not known
-	Log  string // the last lines that initdb or the server wrote; may be empty
+	Hint string // what to do about it; "" if unknown
+	Log  string // the last lines of initdb's or the server's output; may be empty
 }
 
-// Error returns one line with the step, the fault and what to do, followed by the last lines of the log.
+// Error returns one line with the step, the error and the hint, followed by the last lines of the log.
 func (e *StartError) Error() string {
 	var b strings.Builder
 	b.WriteString("temporary postgresql: " + e.Step + ": " + e.Err.Error())
@@ -26,11 +26,11 @@ func (e *StartError) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the underlying fault.
+// Unwrap returns the underlying error.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// hints maps what PostgreSQL writes to what a person can do. The first that applies counts: a full table of shared
-// memory segments is reported as "No space left on device", too.
+// hints maps PostgreSQL's messages to what an operator can do. The first match wins, because a full table of shared memory
+// segments is also reported as "No space left on device".
 var hints = []struct{ text, hint string }{
 	{
 		"could not create shared memory segment",
@@ -58,7 +58,7 @@ func hintFor(log string) string {
 	return ""
 }
 
-// tail is a writer that keeps the last lines written to it.
+// tail is a writer that keeps the last bytes written to it.
 type tail struct {
 	mu  sync.Mutex
 	buf []byte // at most 2*maxTail bytes
@@ -83,21 +83,21 @@ func (t *tail) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// reset forgets everything.
+// reset discards everything.
 func (t *tail) reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.buf = t.buf[:0]
 }
 
-// text returns everything that is kept.
+// text returns everything kept.
 func (t *tail) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return string(t.buf)
 }
 
-// lines returns the last lines.
+// lines returns the last maxTailLines lines.
 func (t *tail) lines() string {
 	all := strings.Split(strings.TrimSpace(t.text()), "\n")
 	return strings.Join(all[max(0, len(all)-maxTailLines):], "\n")

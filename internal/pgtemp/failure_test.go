@@ -14,7 +14,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
 
-// environment returns a Getenv over the given variables alone.
+// environment returns a Getenv that knows only the given variables.
 func environment(vars map[string]string) func(string) string {
 	return func(name string) string { return vars[name] }
 }
@@ -31,7 +31,7 @@ func server(t *testing.T, dir string) string {
 	return dir
 }
 
-// TestTool: client programs are found beside the server's, also where those are linked from elsewhere.
+// TestTool: client programs are found beside the server's, also if those are symbolic links.
 func TestTool(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -165,7 +165,7 @@ func TestUnusableTemporaryDirectory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if name == "closed" && os.Geteuid() == 0 {
-				dir = "/proc" // root may write everywhere else
+				dir = "/proc" // root can write everywhere else
 			}
 			c, err := pgtemp.Start(t.Context(), pgtemp.Options{Getenv: func(v string) string {
 				if v == "TMPDIR" {
@@ -271,7 +271,8 @@ func TestBadSettings(t *testing.T) {
 	}
 }
 
-// The texts are what PostgreSQL 15 wrote in the cases named; a stand-in initdb repeats them, for a test cannot fill disks.
+// The texts are PostgreSQL 15's messages in the named cases. A stand-in initdb prints them, because a test cannot fill
+// disks.
 func TestHints(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{

@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// NotFoundError says that no usable PostgreSQL server binaries were found.
+// NotFoundError means that no usable PostgreSQL server binaries were found.
 type NotFoundError struct {
-	// Looked are the places that were tried, in their order.
+	// Looked are the directories that were tried, in order.
 	Looked []string
-	// Reason says what was wrong with a directory that the caller or the environment named; "" when none was named.
+	// Reason is what is wrong with a directory named by the caller or the environment; "" if none was named.
 	Reason string
 }
 
-// Error returns one line for the fault, followed by the commands that install PostgreSQL.
+// Error returns one line with the error, followed by the commands that install PostgreSQL.
 func (e *NotFoundError) Error() string {
 	if e.Reason != "" {
 		return "postgresql server binaries: " + e.Reason + "\n" + Hint
@@ -30,7 +30,7 @@ func (e *NotFoundError) Error() string {
 	return "postgresql server binaries (initdb, postgres) not found\n" + Hint
 }
 
-// Hint says how to get the PostgreSQL server binaries.
+// Hint says how to install the PostgreSQL server binaries.
 const Hint = `install the PostgreSQL server (no service needs to run), one of:
   Debian, Ubuntu   apt-get install postgresql
   Alpine           apk add postgresql
@@ -39,7 +39,7 @@ const Hint = `install the PostgreSQL server (no service needs to run), one of:
 or, when it is there already, name the directory that holds initdb and postgres:
   DPWATCH_PG_BINDIR=/path/to/bin    or    --pg-bindir /path/to/bin`
 
-// UsualPlaces returns the file patterns where systems put the server binaries: Debian, PGDG rpm, SUSE, Alpine,
+// UsualPlaces returns the glob patterns of the usual directories of server binaries: Debian, PGDG rpm, SUSE, Alpine,
 // Homebrew (arm, intel, Linux), Postgres.app, EDB, MacPorts, nix and a build from source.
 func UsualPlaces() []string {
 	return []string{
@@ -61,9 +61,9 @@ func UsualPlaces() []string {
 	}
 }
 
-// FindBinDir returns the directory that holds initdb and postgres. It looks at o.BinDir, then $DPWATCH_PG_BINDIR (a
-// directory named in one of the two must be right: there is no silent fallback), then initdb on PATH, then what
-// pg_config on PATH says, then o.Patterns with the newest major version first. The error is a *NotFoundError.
+// FindBinDir returns the directory that holds initdb and postgres. It checks o.BinDir, then $DPWATCH_PG_BINDIR (a directory
+// named by either must be right: there is no silent fallback), then initdb on PATH, then the directory reported by pg_config
+// on PATH, then o.Patterns with the newest major version first. The error is a *NotFoundError.
 func FindBinDir(ctx context.Context, o Options) (string, error) {
 	for _, named := range []struct{ source, dir string }{
 		{"the directory given", o.BinDir},
@@ -89,8 +89,8 @@ func FindBinDir(ctx context.Context, o Options) (string, error) {
 	return "", &NotFoundError{Looked: looked}
 }
 
-// Tool returns the client program, pgbench say, that belongs to the server binaries in a directory, which may hold links to
-// them; its bare name, for PATH, where there is none.
+// Tool returns the path of a client program, such as pgbench, that belongs to the server binaries in binDir, which can be
+// symbolic links. Without one it returns the bare name, for PATH.
 func Tool(binDir, name string) string {
 	if real, err := filepath.EvalSymlinks(filepath.Join(binDir, "initdb")); err == nil {
 		if path := filepath.Join(filepath.Dir(real), name); executable(path) {
@@ -100,8 +100,8 @@ func Tool(binDir, name string) string {
 	return name
 }
 
-// serverDir reports whether dir holds initdb and postgres, and where: the directory itself, or the one that its
-// initdb links to when only that has both.
+// serverDir reports whether dir holds initdb and postgres, and returns their directory: dir itself, or the target directory
+// of the initdb link if only that has both.
 func serverDir(dir string) (string, bool) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -123,7 +123,7 @@ func executable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// onPath returns the directories of PATH that have an initdb.
+// onPath returns the directories of PATH that contain initdb.
 func onPath(o Options) []string {
 	var dirs []string
 	for _, dir := range filepath.SplitList(o.getenv("PATH")) {
@@ -172,7 +172,7 @@ func fromPatterns(o Options) []string {
 
 var versionInPath = regexp.MustCompile(`(?i)(?:postgresql|pgsql|versions)[-@/]?([0-9]+)(?:\.([0-9]+))?`)
 
-// version returns the major and minor version that a path names, {0, 0} when it names none.
+// version returns the major and minor version in a path, {0, 0} if there is none.
 func version(path string) []int {
 	v := []int{0, 0}
 	m := versionInPath.FindStringSubmatch(path)

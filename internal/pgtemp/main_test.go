@@ -35,7 +35,7 @@ func parent() {
 		}
 		return
 	}
-	// It dies of SIGINT by itself: where the tests run in the background of a shell, the signal is ignored from birth.
+	// It handles SIGINT itself: if the tests run in the background of a shell, the signal is ignored from the start.
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt)
 	select {

@@ -11,20 +11,20 @@ import (
 	"strings"
 )
 
-// Options says how to run a cluster. The zero value is useful.
+// Options configures a cluster. The zero value is valid.
 type Options struct {
-	// BinDir is the directory with initdb and postgres in it; "" means look for it (see FindBinDir).
+	// BinDir is the directory of initdb and postgres; "" means search (see FindBinDir).
 	BinDir string
-	// Settings are added to postgresql.conf; they win over the defaults of this package.
+	// Settings are added to postgresql.conf; they override the defaults of this package.
 	Settings map[string]string
-	// HBA are lines for pg_hba.conf; they go before those of this package (trust on the socket, SCRAM over TCP).
+	// HBA are lines for pg_hba.conf, placed before those of this package (trust on the socket, SCRAM over TCP).
 	HBA []string
-	// Log receives what initdb and the server write; nil drops it. The server writes the text of failing
-	// statements there. Writes are not concurrent. A Log that blocks blocks the server.
+	// Log receives the output of initdb and the server; nil discards it. The server's output contains the text of failing
+	// statements. Writes are not concurrent. A Log that blocks blocks the server.
 	Log io.Writer
 	// Getenv reads the environment: DPWATCH_PG_BINDIR, PATH, HOME and TMPDIR; nil means os.Getenv.
 	Getenv func(string) string
-	// Patterns are the file patterns of filepath.Glob where FindBinDir looks last; nil means UsualPlaces().
+	// Patterns are the filepath.Glob patterns that FindBinDir tries last; nil means UsualPlaces().
 	Patterns []string
 }
 
@@ -42,7 +42,7 @@ func (o Options) log() io.Writer {
 	return io.Discard
 }
 
-// hba returns the beginning of pg_hba.conf.
+// hba returns the first lines of pg_hba.conf.
 func (o Options) hba() (string, error) {
 	var b strings.Builder
 	for _, line := range o.HBA {
@@ -56,7 +56,7 @@ func (o Options) hba() (string, error) {
 
 var settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
 
-// config returns the lines to be added to postgresql.conf, in a stable order.
+// config returns the lines to add to postgresql.conf, in a stable order.
 func (o Options) config(port int, socketDir string) (string, error) {
 	all := map[string]string{
 		"listen_addresses":        "127.0.0.1",
@@ -67,8 +67,8 @@ func (o Options) config(port int, socketDir string) (string, error) {
 		"synchronous_commit":      "off",
 		"full_page_writes":        "off",
 		"max_connections":         "200",
-		"jit":                     "off", // compiling a statement costs more than the short statements of an audit
-		"random_page_cost":        "1.1", // all of it is in memory
+		"jit":                     "off", // compiling costs more than executing the short statements of an audit
+		"random_page_cost":        "1.1", // all data is in memory
 		"timezone":                "UTC",
 		"log_timezone":            "UTC",
 	}

@@ -23,7 +23,7 @@ type child struct {
 	pid, uid int
 }
 
-// startParent runs this test binary in the parent's role.
+// startParent runs this test binary in the parent role.
 func startParent(t *testing.T, role string, prepare func(*exec.Cmd)) child {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -47,7 +47,7 @@ func startParent(t *testing.T, role string, prepare func(*exec.Cmd)) child {
 	return c
 }
 
-// watchdogs returns the process ids of the watchdogs of a directory (Linux: /proc).
+// watchdogs returns the process ids of a directory's watchdogs (Linux: /proc).
 func watchdogs(dir string) []int {
 	var pids []int
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -80,7 +80,7 @@ func TestKilledParentLeavesNothing(t *testing.T) {
 func TestSignalToTheGroupReachesOnlyTheParent(t *testing.T) {
 	t.Parallel()
 	c := startParent(t, "wait", func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} })
-	// What a terminal does at Ctrl-C: every process of the group gets the signal. This parent dies of it.
+	// Like a terminal at Ctrl-C: every process of the group gets the signal. This parent exits because of it.
 	if err := syscall.Kill(-c.cmd.Process.Pid, syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestSweep(t *testing.T) {
 		t.Fatal("without parent and watchdog the server should still run")
 	}
 
-	foreign := filepath.Join(tmp, "dpwatch-pg-fresh") // no lock yet: another process is just making it
+	foreign := filepath.Join(tmp, "dpwatch-pg-fresh") // no lock yet: another process is creating it
 	if err := os.Mkdir(foreign, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -118,8 +118,8 @@ func TestSweep(t *testing.T) {
 	if !exists(foreign) {
 		t.Error("a directory that is just being made was removed")
 	}
-	// A server that takes long to stop is told to by one sweep and removed by a later one.
-	eventually.True(t, "the stale server ends and its directory goes", func() bool {
+	// A server that takes long to stop is signalled by one sweep and removed by a later one.
+	eventually(t, "the stale server ends and its directory goes", func() bool {
 		if !exists(c.dir) && !running(c.pid) {
 			return true
 		}
@@ -163,7 +163,7 @@ func TestOrdinaryUser(t *testing.T) {
 	}
 }
 
-// copyOfSelf copies the test binary to where an ordinary user can run it.
+// copyOfSelf copies the test binary to a directory where an unprivileged user can run it.
 func copyOfSelf(t *testing.T) string {
 	t.Helper()
 	self, err := os.Open(os.Args[0])
@@ -176,8 +176,8 @@ func copyOfSelf(t *testing.T) string {
 	return path
 }
 
-// program makes a file that can be run. Another process writes it: a child that another test starts meanwhile would inherit a
-// file that is open for writing here, and such a file cannot be run ("text file busy").
+// program makes an executable file. Another process writes it: a child started meanwhile by another test would inherit a
+// file that is open for writing here, and such a file cannot be executed ("text file busy").
 func program(t *testing.T, path string, content io.Reader) {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", `cat >"$0" && chmod 755 "$0"`, path)
@@ -187,7 +187,7 @@ func program(t *testing.T, path string, content io.Reader) {
 	}
 }
 
-// shortTempDir is a directory under /tmp that everyone may enter: t.TempDir's paths are too long for sockets.
+// shortTempDir is a directory under /tmp that all users can enter: t.TempDir's paths are too long for sockets.
 func shortTempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "dpw")

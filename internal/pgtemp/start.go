@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	startTimeout = 2 * time.Minute // from the start of the process to the first connection
+	startTimeout = 2 * time.Minute // from process start to the first connection
 	bindAttempts = 5
 )
 
-// errPortTaken says that somebody else took the port between the choice and the start.
+// errPortTaken means that another process took the port between its choice and the start.
 var errPortTaken = errors.New("the port was taken by another process")
 
-// Start creates a cluster and returns when it takes connections, after about a second. The context covers the start
-// alone: a cluster that has started lives until Stop or the end of this process. When Start fails or the context ends
-// first, nothing is left behind.
+// Start creates a cluster and returns when it accepts connections, after about a second. The context covers only the start:
+// a started cluster lives until Stop or the end of this process. If Start fails or the context ends first, nothing is left
+// behind.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("temporary postgresql: %w", err)
@@ -79,7 +79,7 @@ func (c *Cluster) bringUp(ctx context.Context, o Options) error {
 	return nil
 }
 
-// fault gives an error its step, hint and log; the end of the context goes before all.
+// fault adds the step, hint and log to an error. The end of the context takes precedence.
 func (c *Cluster) fault(ctx context.Context, step string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("temporary postgresql: %s: %w", step, context.Cause(ctx))
@@ -95,7 +95,6 @@ func (c *Cluster) fault(ctx context.Context, step string, err error) error {
 	return &StartError{Step: step, Err: err, Hint: hint, Log: c.log.lines()}
 }
 
-// initdb makes the data directory.
 func (c *Cluster) initdb(ctx context.Context, o Options) error {
 	pwfile := filepath.Join(c.dir.sockets(), "password")
 	if err := os.WriteFile(pwfile, []byte(c.password+"\n"), 0o600); err != nil {
@@ -118,20 +117,20 @@ func (c *Cluster) initdb(ctx context.Context, o Options) error {
 	case err := <-waited:
 		return err
 	case <-ctx.Done():
-		// Its own children are in its group: they must not write on while the directory is removed.
+		// Its children are in its process group: they must not write while the directory is being removed.
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		<-waited
 		return ctx.Err()
 	}
 }
 
-// authenticate puts the caller's lines before those that initdb wrote.
+// authenticate puts the caller's lines before those of initdb.
 func (c *Cluster) authenticate(o Options) error {
 	lines, err := o.hba()
 	if err != nil || lines == "" {
 		return err
 	}
-	path := filepath.Join(c.dir.data(), "pg_hba.conf") // exists, and keeps its owner
+	path := filepath.Join(c.dir.data(), "pg_hba.conf") // already exists, so its owner stays
 	rest, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -139,7 +138,7 @@ func (c *Cluster) authenticate(o Options) error {
 	return os.WriteFile(path, append([]byte(lines), rest...), 0o600)
 }
 
-// attempt starts the server on a free port and waits until it takes a connection.
+// attempt starts the server on a free port and waits until it accepts a connection.
 func (c *Cluster) attempt(ctx context.Context, o Options, plain []byte) error {
 	port, err := freePort(ctx)
 	if err != nil {
@@ -149,7 +148,7 @@ func (c *Cluster) attempt(ctx context.Context, o Options, plain []byte) error {
 	if err != nil {
 		return err
 	}
-	conf := filepath.Join(c.dir.data(), "postgresql.conf") // exists, and keeps its owner
+	conf := filepath.Join(c.dir.data(), "postgresql.conf") // already exists, so its owner stays
 	if err := os.WriteFile(conf, append(plain[:len(plain):len(plain)], added...), 0o600); err != nil {
 		return err
 	}
@@ -175,7 +174,7 @@ func (c *Cluster) attempt(ctx context.Context, o Options, plain []byte) error {
 
 func (c *Cluster) command(o Options, program string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(c.binDir, program), args...)
-	cmd.Dir = c.dir.sockets() // the caller's may be closed to the account
+	cmd.Dir = c.dir.sockets() // the account may not be able to enter the caller's
 	cmd.Env = []string{"PATH=" + c.binDir + ":/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=" + c.dir.sockets()}
 	cmd.SysProcAttr = c.account.attributes()
 	out := io.MultiWriter(c.log, o.log())
@@ -184,13 +183,13 @@ func (c *Cluster) command(o Options, program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// ready waits for a connection over TCP. SCRAM proves both sides: it is our server that answers.
+// ready waits for a connection over TCP. SCRAM authenticates the server too, so the connection is to this server.
 func (c *Cluster) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("no connection within %v", startTimeout))
 	defer cancel()
 	connecting, stop := context.WithCancel(ctx)
 	defer stop()
-	go func(ended <-chan struct{}) { // whoever took the port may accept and say nothing
+	go func(ended <-chan struct{}) { // another process on the port could accept and never answer
 		select {
 		case <-ended:
 			stop()
@@ -215,7 +214,7 @@ func (c *Cluster) ready(ctx context.Context) error {
 	}
 }
 
-// freePort asks the system for a port that is free now. Nobody keeps it free: see errPortTaken.
+// freePort returns a port that is currently free. It is not reserved: see errPortTaken.
 func freePort(ctx context.Context) (int, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp4", "127.0.0.1:0")

@@ -13,8 +13,8 @@ import (
 //go:embed watchdog.sh
 var watchdogScript string
 
-// watchdog is the process that cleans up when this one dies; watchdog.sh is its whole program. It runs as the caller,
-// in a session of its own, and outlives it by as long as the server takes to stop.
+// watchdog is the process that cleans up if this one dies; watchdog.sh is its program. It runs as the caller, in its own
+// session, and outlives this process until the server has stopped.
 type watchdog struct {
 	cmd *exec.Cmd
 
@@ -27,7 +27,7 @@ func startWatchdog(dir string) (*watchdog, error) {
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH") + ":/usr/bin:/bin", "LC_ALL=C"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	pipe, err := cmd.StdinPipe() // closed on exec: no other child of ours holds it
+	pipe, err := cmd.StdinPipe() // closed on exec: no other child inherits it
 	if err != nil {
 		return nil, fmt.Errorf("watchdog: %w", err)
 	}
@@ -40,10 +40,10 @@ func startWatchdog(dir string) (*watchdog, error) {
 // guard names the child that must not outlive this process.
 func (w *watchdog) guard(pid int) { w.send(fmt.Sprintf("pid %d\n", pid)) }
 
-// gone says that the child has ended, so that its number, which the system may use again, is never signalled.
+// gone reports that the child has ended, so that its pid, which the system may reuse, is never signalled.
 func (w *watchdog) gone() { w.send("gone\n") }
 
-// send ignores write errors: a watchdog that was killed leaves the cluster unguarded, not broken.
+// send ignores write errors: without its watchdog the cluster is unguarded, but works.
 func (w *watchdog) send(line string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -52,7 +52,7 @@ func (w *watchdog) send(line string) {
 	}
 }
 
-// release ends the watchdog; the caller has cleaned up. It may be called more than once.
+// release ends the watchdog after the caller has cleaned up. It is idempotent.
 func (w *watchdog) release() {
 	w.send("done\n")
 	w.mu.Lock()

@@ -1,6 +1,6 @@
-// Package pgtest gives tests a real PostgreSQL: one temporary cluster for the test binary, a database for each test.
+// Package pgtest gives tests a real PostgreSQL: one temporary cluster per test binary, one database per test.
 //
-// It owns the cluster's life within a test binary. A package's tests say
+// It owns the cluster's life within a test binary. A package's tests contain
 //
 //	func TestMain(m *testing.M) { pgtest.Main(m) }
 //
@@ -22,7 +22,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
 
-// shared is the one cluster of this process. A test binary has no other place to keep it: tests share nothing else.
+// shared is the single cluster of this process. Tests share nothing else.
 var shared struct {
 	once    sync.Once
 	cluster *pgtemp.Cluster
@@ -30,8 +30,8 @@ var shared struct {
 	number  atomic.Int64
 }
 
-// Main runs the tests and stops the cluster, if one was started. It is all that TestMain has to call: the testing
-// package exits with the right status itself.
+// Main runs the tests and stops the cluster, if one was started. TestMain needs to call nothing else: the testing package
+// exits with the right status itself.
 func Main(m *testing.M) {
 	m.Run()
 	shared.once.Do(func() { shared.err = fmt.Errorf("the tests are over") })
@@ -42,10 +42,10 @@ func Main(m *testing.M) {
 	}
 }
 
-// memory is where Linux has a file system in memory: files are made and removed there at half the price.
+// memory is Linux's in-memory file system: creating and removing files there costs half as much.
 const memory = "/dev/shm"
 
-// getenv is os.Getenv, with the temporary directory in memory where there is room for databases.
+// getenv is os.Getenv, with TMPDIR in memory if there is room for databases.
 func getenv(name string) string {
 	const room = 4 << 30
 	var s syscall.Statfs_t
@@ -73,7 +73,7 @@ func Start(t testing.TB) *pgtemp.Cluster {
 }
 
 // Database creates an empty database for the test, drops it when the test ends, and returns its connection URL (TCP,
-// superuser). Sessions that are then still in it are ended.
+// superuser). Remaining sessions are ended then.
 func Database(t testing.TB) string {
 	t.Helper()
 	c := Start(t)
@@ -89,7 +89,7 @@ func Database(t testing.TB) string {
 	return c.DSN(name)
 }
 
-// Connect opens a session that ends with the test.
+// Connect opens a session that is closed at the end of the test.
 func Connect(t testing.TB, dsn string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(context.Background(), dsn)
@@ -100,7 +100,7 @@ func Connect(t testing.TB, dsn string) *pgx.Conn {
 	return conn
 }
 
-// Exec runs scripts, each of any number of statements, in a session of its own.
+// Exec runs scripts, each of any number of statements, in one new session.
 func Exec(t testing.TB, dsn string, scripts ...string) {
 	t.Helper()
 	conn, err := pgx.Connect(context.Background(), dsn)
