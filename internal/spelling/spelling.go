@@ -1,13 +1,13 @@
-// Package spelling finds the name that a mistyped one was probably meant to be. Names go in, a name comes out.
+// Package spelling finds the name that a mistyped word was probably meant to be.
 package spelling
 
 import "slices"
 
-// maxDistance is how many letters may be wrong.
+// maxDistance is the greatest accepted edit distance.
 const maxDistance = 2
 
-// Nearest returns the name with the fewest letters to change, of equals the first in order; "" where each has more than two,
-// or as many as the word is long.
+// Nearest returns the name with the smallest edit distance to word, the first in sorted order if several are equal. It
+// returns "" if every distance is above two or at least the length of word.
 func Nearest(word string, names []string) string {
 	best, distance := "", min(maxDistance, len(word)-1)+1
 	for _, name := range slices.Sorted(slices.Values(names)) {
@@ -18,7 +18,7 @@ func Nearest(word string, names []string) string {
 	return best
 }
 
-// editDistance is Levenshtein's, over bytes.
+// editDistance returns the Levenshtein distance, over bytes.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
