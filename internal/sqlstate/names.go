@@ -1,6 +1,6 @@
 package sqlstate
 
-// names are conditions that an operator meets, as appendix A of PostgreSQL's manual names them.
+// names are condition names that operators meet, from appendix A of PostgreSQL's manual.
 var names = map[string]string{
 	"08001": "sqlclient_unable_to_establish_sqlconnection",
 	"08006": "connection_failure",
@@ -44,7 +44,7 @@ var names = map[string]string{
 	"XX000": "internal_error",
 }
 
-// classes are the first two characters of the others.
+// classes are the class names for codes that are not in names, by their first two characters.
 var classes = map[string]string{
 	"08": "connection_exception",
 	"21": "cardinality_violation",

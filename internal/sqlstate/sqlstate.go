@@ -1,7 +1,8 @@
-// Package sqlstate describes errors of PostgreSQL without their messages, which quote values of rows and literals of
-// queries: `invalid input syntax for type integer: "..."`, `Key (id)=(...) already exists`, and whatever a function raises.
+// Package sqlstate describes PostgreSQL errors without their messages, which can contain values of rows and literals of
+// queries: `invalid input syntax for type integer: "..."`, `Key (id)=(...) already exists`, and any text that a function
+// raises.
 //
-// In: errors of pgconn. Out: errors and texts with the SQLSTATE and the name that PostgreSQL's manual gives it.
+// In: errors of pgconn. Out: errors and texts with the SQLSTATE and its condition name from PostgreSQL's manual.
 package sqlstate
 
 import (
@@ -10,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Code returns a server's SQLSTATE, or "unknown" for what is none: a server that is not PostgreSQL may send any text.
+// Code returns a server's SQLSTATE, or "unknown" if it is not valid: a server other than PostgreSQL can send any text.
 func Code(code string) string {
 	if len(code) != 5 {
 		return "unknown"
@@ -36,8 +37,8 @@ func Describe(code string) string {
 	return text
 }
 
-// Withhold returns an error whose message has, for every error that a server sent, its SQLSTATE in the place of its message.
-// withheld.Reveal returns the whole. An error that no server sent, and nil, is returned as it is.
+// Withhold returns an error in whose message the SQLSTATE replaces the message of every server error. withheld.Reveal
+// returns the full message. Without server errors, and for nil, Withhold returns err unchanged.
 func Withhold(err error) error {
 	all := appendServerErrors(nil, err)
 	if len(all) == 0 {
@@ -46,7 +47,7 @@ func Withhold(err error) error {
 	text := err.Error()
 	for _, pg := range all {
 		full, short := pg.Error(), Describe(pg.Code)
-		if !strings.Contains(text, full) { // written in a form that is not known: nothing of it is kept
+		if !strings.Contains(text, full) { // written in an unknown form: keep none of it
 			return &withheldError{short, err}
 		}
 		text = strings.ReplaceAll(text, full, short)
@@ -59,16 +60,15 @@ type withheldError struct {
 	cause error
 }
 
-// Error returns the message with the server's words left out.
+// Error returns the message without the server's text.
 func (e *withheldError) Error() string { return e.text }
 
-// Reveal returns the message of the cause.
+// Reveal returns the full message of the cause.
 func (e *withheldError) Reveal() string { return e.cause.Error() }
 
-// Unwrap returns the cause.
 func (e *withheldError) Unwrap() error { return e.cause }
 
-// appendServerErrors appends the errors in err's tree that a server sent.
+// appendServerErrors appends the server errors in err's tree.
 func appendServerErrors(all []*pgconn.PgError, err error) []*pgconn.PgError {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case *pgconn.PgError:

@@ -13,7 +13,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// oddError shows a server's message in a form of its own.
+// oddError prints a server's message in an unknown form.
 type oddError struct{ pg *pgconn.PgError }
 
 func (e *oddError) Error() string { return "said " + e.pg.Message }
@@ -58,7 +58,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// A real server's errors, whose messages quote a value and a literal; a refused connection keeps where it was to.
+// The messages of a real server's errors contain a value and a literal; the error of a refused connection keeps its address.
 func TestServer(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Connect(t, pgtest.Database(t))
