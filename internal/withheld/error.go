@@ -2,14 +2,14 @@ package withheld
 
 import "strings"
 
-// Revealer is an error whose message leaves out what may come from a row; Reveal returns the whole message.
+// Revealer is an error whose message omits values that may come from a row; Reveal returns the full message.
 type Revealer interface {
 	error
 	Reveal() string
 }
 
-// Reveal returns the message of err, with the messages of the Revealers in its tree whole. An error that wraps a Revealer
-// has the short message in its own, where it is replaced; one that does not is returned as it is.
+// Reveal returns the message of err with the full messages of the Revealers in its tree. The message of a wrapping error
+// contains the short message, which Reveal replaces; if it does not contain it, its message is returned unchanged.
 func Reveal(err error) string {
 	if err == nil {
 		return ""

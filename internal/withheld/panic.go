@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Recovered returns an error for what recover returned in a deferred function. Its message has the place of the panic and, of a
-// runtime error, the runtime's own words, which hold types and indexes; any other value may hold data, and only its type is
-// named. Reveal gives it whole.
+// Recovered returns an error for a value returned by recover in a deferred function. Its message has the place of the panic.
+// For a runtime.Error it has the runtime's message, which contains types and indexes. Any other value can contain data, so
+// the message has only its type. Reveal returns the full message.
 func Recovered(r any) Revealer {
 	short := fmt.Sprintf("a value of type %T %s", r, Mark)
 	if fault, ok := r.(runtime.Error); ok {
@@ -26,7 +26,7 @@ func (e *panicError) Error() string { return e.text.String() }
 // Reveal returns the message with the value.
 func (e *panicError) Reveal() string { return e.text.Reveal() }
 
-// Format writes the message without the value, whatever the verb.
+// Format writes the message without the value, for every verb.
 func (e *panicError) Format(f fmt.State, verb rune) { e.text.Format(f, verb) }
 
 // panicPlace returns the file and line of the code that panicked.

@@ -1,11 +1,11 @@
-// Package withheld holds the types for what comes from a row of a protected table: a text, a category, a group key, a
-// threshold, the edge of a bin.
+// Package withheld holds the types for values from rows of protected tables: a text, a category, a group key, a threshold,
+// the edge of a bin.
 //
 // A [Text] has two forms. Every way of printing it (the verbs of package fmt, JSON, YAML, zap, a template) gives the public
 // form, which says what kind of value was left out. Only [Text.Reveal] gives the value, so that a search for that name finds
-// every place where one can leave the process. [Value] does the same for other types, and [Reveal] for errors.
+// every place where a value can leave the process. [Value] does the same for other types, and [Reveal] for errors.
 //
-// The package does no input or output.
+// The package does no I/O.
 package withheld
 
 import (
@@ -13,18 +13,18 @@ import (
 	"strings"
 )
 
-// Mark stands for a value that is withheld.
+// Mark replaces a withheld value.
 const Mark = "(withheld)"
 
-// Text is a text that may hold values of rows. The zero Text is the empty text.
+// Text is a text that can contain values of rows. The zero Text is empty.
 type Text struct {
 	public string
-	// value is nil where nothing is withheld. Package fmt calls no methods of unexported fields; it prints what a pointer to a
-	// struct or a slice points to, but never what a pointer to a pointer does.
+	// value is nil if nothing is withheld. Package fmt calls no methods on unexported fields. It prints the target of a
+	// pointer to a struct or a slice, but never that of a pointer to a pointer.
 	value **string
 }
 
-// Public returns a Text that holds no value of a row.
+// Public returns a Text that contains no value of a row.
 func Public(s string) Text { return Text{public: s} }
 
 // New returns a Text that reveals value and prints as public.
@@ -36,7 +36,7 @@ func New(value, public string) Text {
 	return Text{public: public, value: &p}
 }
 
-// Reveal returns the text with its values, for those who may read the raw data.
+// Reveal returns the text with its values, for readers who are authorized to see the raw data.
 func (t Text) Reveal() string {
 	if t.value == nil {
 		return t.public
@@ -50,13 +50,13 @@ func (t Text) Revealed() Text { return Public(t.Reveal()) }
 // String returns the public form.
 func (t Text) String() string { return t.public }
 
-// Format writes the public form, whatever the verb.
+// Format writes the public form, for every verb.
 func (t Text) Format(f fmt.State, verb rune) { fmt.Fprintf(f, fmt.FormatString(f, verb), t.public) }
 
 // MarshalText returns the public form, for JSON and YAML.
 func (t Text) MarshalText() ([]byte, error) { return []byte(t.public), nil }
 
-// UnmarshalText reads a text that was printed before: there is nothing more to reveal in it.
+// UnmarshalText reads a printed text, which has nothing to reveal.
 func (t *Text) UnmarshalText(b []byte) error {
 	*t = Public(string(b))
 	return nil
@@ -65,8 +65,8 @@ func (t *Text) UnmarshalText(b []byte) error {
 // Equal reports whether both forms are equal.
 func (t Text) Equal(u Text) bool { return t.public == u.public && t.Reveal() == u.Reveal() }
 
-// Sprintf formats as fmt.Sprintf does; the arguments that are of type Text give their values to the value of the result, and
-// their public forms to its public form.
+// Sprintf formats like fmt.Sprintf. Arguments of type Text contribute their values to the value of the result, and their
+// public forms to its public form.
 func Sprintf(format string, args ...any) Text {
 	values := make([]any, len(args))
 	withheld := false
@@ -84,7 +84,8 @@ func Sprintf(format string, args ...any) Text {
 	return New(fmt.Sprintf(format, values...), public)
 }
 
-// Join joins texts. Equal public forms that follow each other are written once: their number would say how many values there are.
+// Join joins texts. Consecutive equal public forms of withheld texts are written once, because their number would reveal the
+// number of values.
 func Join(texts []Text, separator string) Text {
 	var public, values []string
 	for _, t := range texts {

@@ -18,7 +18,7 @@ import (
 
 const secret = "MRN777"
 
-// holder holds texts where package fmt finds methods, and where it does not.
+// holder has texts in fields whose methods package fmt finds, and in fields where it does not.
 type holder struct {
 	Text   withheld.Text
 	Slice  withheld.Value[[]string]
@@ -27,7 +27,7 @@ type holder struct {
 	point  *withheld.Text
 }
 
-// TestPrinted: no way of printing a Text or a Value, in a field or by itself, gives what is withheld.
+// TestPrinted: no way of printing a Text or a Value, in a field or alone, reveals the value.
 func TestPrinted(t *testing.T) {
 	t.Parallel()
 	text := withheld.New("key "+secret, "a text "+withheld.Mark)
@@ -138,7 +138,7 @@ func TestRevealError(t *testing.T) {
 	}
 }
 
-// TestRecovered: a recovered panic is described by its place and type, or by the runtime's words.
+// TestRecovered: a recovered panic is described by its place and type, or by the runtime's message.
 func TestRecovered(t *testing.T) {
 	t.Parallel()
 	recovered := func(f func()) (err error) {
