@@ -1,8 +1,8 @@
-// Package alert tells people about findings: a log line and metrics.
+// Package alert reports findings: as a log line and as metrics.
 //
-// It owns the shape of an alert and where it goes. It does not decide what is a violation (package analysis
-// does) nor when to look (package audit does). In: a Finding. Out: one zap line a finding, and counters.
-// A Finding holds no SQL literals and shows no values of rows unless the operator asked for them.
+// It owns the format and the receivers of an alert. Package analysis decides what is a violation, package audit when to
+// check. In: a Finding. Out: one zap log entry per finding, and counters. A Finding holds no SQL literals and no values of
+// rows unless the operator allowed them.
 package alert
 
 import (
@@ -14,32 +14,33 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// Finding is one violation, in words and figures.
+// Finding is one violation.
 type Finding struct {
 	ID         string // of the audit: the first 12 hex digits of its key
-	Group      string // pg_query fingerprint: the same statement with other constants shares it
+	Group      string // pg_query fingerprint, shared by statements that differ only in constants
 	Summary    string // the statement without its literals
 	User       string
 	Database   string
 	Neighbour  string // the D1 schema
-	Route      string // the engine, where there are several
+	Route      string // the engine, if several are configured
 	Epsilon    float64
 	Delta      float64
-	Source     string // where the claim was found
+	Source     string // source of the claim
 	Lower      float64
-	Estimate   float64 // NaN where there is none
+	Estimate   float64 // NaN if there is none
 	Confidence float64
-	// Deterministic: the answers never vary and differ between the worlds. No epsilon follows from that: Lower and Estimate mean nothing.
+	// Deterministic means that the answers never vary and differ between D0 and D1. That gives no epsilon: Lower and
+	// Estimate are then undefined.
 	Deterministic bool
 	Event         Event
 	Reason        string
 	TrialsD0      int
 	TrialsD1      int
-	Odds          float64 // the attacker's posterior odds after the event; NaN where there are none
+	Odds          float64 // the attacker's posterior odds after the event; NaN if there are none
 	SQL           string  // with literals; empty unless allowed
 }
 
-// Event is what tells the two datasets apart, in words and for programs; see analysis.Event. The zero Event is none.
+// Event is what distinguishes the two datasets, as text and for programs; see analysis.Event. The zero Event is none.
 type Event struct {
 	Description withheld.Text
 	Partition   withheld.Text
@@ -47,10 +48,10 @@ type Event struct {
 	Column      string
 	Tail        string
 	Direction   string
-	D0, D1      float64 // its estimated probability in each world
+	D0, D1      float64 // its estimated probability on each dataset
 }
 
-// fields are an Event's own; texts that are empty are left out.
+// fields returns the log fields of an Event; empty texts are omitted.
 func (e Event) fields() []zap.Field {
 	fields := []zap.Field{zap.Stringer("dp.event", e.Description)}
 	if e.Kind == "" {
@@ -70,7 +71,7 @@ func (e Event) fields() []zap.Field {
 	return append(fields, zap.Float64("dp.event.probability_d0", e.D0), zap.Float64("dp.event.probability_d1", e.D1))
 }
 
-// kind returns epsilon, or deterministic where no epsilon follows.
+// kind returns "epsilon", or "deterministic" if there is no epsilon.
 func (f Finding) kind() string {
 	if f.Deterministic {
 		return "deterministic"
@@ -78,7 +79,7 @@ func (f Finding) kind() string {
 	return "epsilon"
 }
 
-// Sender takes findings.
+// Sender sends findings to the receivers.
 type Sender struct {
 	log  *zap.Logger
 	sent *prometheus.CounterVec
