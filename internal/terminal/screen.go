@@ -1,4 +1,4 @@
-// Package terminal shows progress to whoever started a command.
+// Package terminal shows the progress of a command.
 package terminal
 
 import (
@@ -13,14 +13,14 @@ import (
 	"golang.org/x/term"
 )
 
-// Screen shows progress on a terminal as a bar and elsewhere as lines, with log lines in between. It is an
-// io.Writer for logs of this process and of the auditor. Safe for use by several goroutines.
+// Screen shows progress on a terminal as a bar and elsewhere as lines, with log lines in between. It is an io.Writer for the
+// logs of this process and of the auditor. It is safe for concurrent use.
 type Screen struct {
-	mu   sync.Mutex // guards everything below
+	mu   sync.Mutex // guards the fields below
 	w    io.Writer
 	tty  bool
 	bar  *progressbar.ProgressBar
-	part []byte // of a log line that has not ended
+	part []byte // of an incomplete log line
 	last time.Time
 	done int
 }
@@ -41,7 +41,7 @@ func (s *Screen) Say(line string) {
 	s.line([]byte(line + "\n"))
 }
 
-// Write takes log output and prints it line by line.
+// Write prints log output line by line.
 func (s *Screen) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,15 +63,16 @@ func (s *Screen) line(text []byte) { // with s.mu held
 	_, _ = s.w.Write(text)
 }
 
-// progressEvery is how often progress is told where there is no terminal.
+// progressEvery is the interval of progress lines without a terminal.
 const progressEvery = 5 * time.Second
 
-// Progress shows how far the audits are.
+// Progress shows the progress of the audits.
 func (s *Screen) Progress(decided, total, trials int, elapsed time.Duration) {
 	s.show(fmt.Sprintf("%d of %d audits decided, %d pairs of trials, %.0f s", decided, total, trials, elapsed.Seconds()), decided, total, decided)
 }
 
-// Rows shows how far a copy is; total is an estimate. Where there is no terminal each quarter makes a line, and each five seconds.
+// Rows shows the progress of a copy; total is an estimate. Without a terminal it prints a line at every quarter and every
+// five seconds.
 func (s *Screen) Rows(step string, done, total int64, elapsed time.Duration) {
 	percent := 0
 	if total > 0 {
@@ -80,7 +81,7 @@ func (s *Screen) Rows(step string, done, total int64, elapsed time.Duration) {
 	s.show(fmt.Sprintf("%s: %d of about %d rows, %.0f s", step, done, total, elapsed.Seconds()), percent, 100, percent/25)
 }
 
-// show draws the bar at done of total; elsewhere a new mark is told at once.
+// show draws the bar at done of total. Without a terminal it prints a line when mark changes.
 func (s *Screen) show(text string, done, total, mark int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +100,7 @@ func (s *Screen) show(text string, done, total, mark int) {
 	_ = s.bar.Set(done)
 }
 
-// Done takes the bar away.
+// Done removes the bar.
 func (s *Screen) Done() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
