@@ -16,8 +16,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/terminal"
 )
 
-// board follows the audits of the planted queries. The client's sessions carry the query's name as
-// application_name: that is how an audit is matched with what was planted.
+// board follows the audits of the planted queries. The client's sessions have the query's name as application_name, which
+// matches an audit with its planted query.
 type board struct {
 	planted []showcase.Query
 	changed chan struct{} // capacity 1
@@ -30,7 +30,7 @@ func newBoard(queries []showcase.Query) *board {
 	return &board{planted: queries, changed: make(chan struct{}, 1)}
 }
 
-// Update takes the auditor's status as JSON.
+// Update receives the auditor's status as JSON.
 func (b *board) Update(data []byte) {
 	var s audit.Status
 	if json.Unmarshal(data, &s) != nil {
@@ -55,7 +55,7 @@ func (b *board) snapshot() (audit.Status, map[string]audit.Entry) {
 	return b.status, byName
 }
 
-// progressOf returns how many planted DP queries are decided, how many there are, and the trials so far.
+// progressOf returns the number of decided planted DP queries, their total number, and the trials so far.
 func (b *board) progressOf() (decided, total, trials int) {
 	_, byName := b.snapshot()
 	for _, q := range b.planted {
@@ -95,7 +95,7 @@ func (b *board) Wait(ctx context.Context, screen *terminal.Screen, maxTrials int
 	}
 }
 
-// Line is one planted query and what was found.
+// Line is the result of one planted query.
 type Line struct {
 	Name     string           `json:"name"`
 	Note     string           `json:"note"`
@@ -106,7 +106,6 @@ type Line struct {
 	Trouble  string           `json:"trouble,omitempty"`
 }
 
-// Result is the outcome of the demo.
 type Result struct {
 	Rows       []Line            `json:"queries"`
 	Skipped    map[string]uint64 `json:"skipped"`
@@ -119,7 +118,7 @@ type Result struct {
 
 const notAudited = "not audited"
 
-// Result compares what was planted with what was found.
+// Result compares the planted verdicts with those found.
 func (b *board) Result() *Result {
 	status, byName := b.snapshot()
 	r := &Result{Skipped: status.Skipped, OK: true}
@@ -158,7 +157,7 @@ func (r *Result) Write(env app.Environment, js bool) error {
 	return nil
 }
 
-// String is the table.
+// String returns the result as a table.
 func (r *Result) String() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

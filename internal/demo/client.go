@@ -12,18 +12,18 @@ import (
 	"github.com/dpwatch/dpwatch/internal/showcase"
 )
 
-// client is an application that asks the same questions again and again, through the proxy.
+// client is an application that sends the same queries repeatedly, through the proxy.
 type client struct {
 	dsn        string
-	statements int // completed as they should
-	failures   int // not
+	statements int // succeeded, or failed as expected
+	failures   int // the others
 }
 
-// pauseBetweenRounds leaves the machine to the audits.
+// pauseBetweenRounds leaves processor time to the audits.
 const pauseBetweenRounds = 300 * time.Millisecond
 
-// Run sends every query, each in a session of its own, round after round until ctx ends. A statement that fails
-// though it should not, or the other way round, is counted; only a proxy that cannot be reached at all is an error.
+// Run sends every query, each in its own session, round after round until ctx ends. It counts statements that fail or
+// succeed unexpectedly. It returns an error only if the proxy cannot be reached.
 func (c *client) Run(ctx context.Context, queries []showcase.Query) error {
 	conns := make([]*pgx.Conn, len(queries))
 	defer func() {
@@ -42,7 +42,7 @@ func (c *client) Run(ctx context.Context, queries []showcase.Query) error {
 	}
 	for ctx.Err() == nil {
 		for i, q := range queries {
-			// A statement is not cut off in the middle: ctx only ends the rounds.
+			// Statements are not interrupted: ctx only ends the rounds.
 			err := ask(context.WithoutCancel(ctx), conns[i], q)
 			switch {
 			case (err != nil) == q.Fails:
@@ -88,7 +88,7 @@ func (c *client) connect(ctx context.Context, q showcase.Query) (*pgx.Conn, erro
 	return conn, nil
 }
 
-// ask runs one query and reads all of its answer.
+// ask runs one query and reads the whole result.
 func ask(ctx context.Context, conn *pgx.Conn, q showcase.Query) error {
 	if q.Simple {
 		_, err := conn.PgConn().Exec(ctx, q.SQL).ReadAll()

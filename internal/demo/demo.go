@@ -1,5 +1,5 @@
-// Package demo runs everything on one machine: a temporary PostgreSQL with an honest and a broken DP engine, the proxy in front of
-// it, and a client; it compares what was found with what was planted.
+// Package demo runs everything on one machine: a temporary PostgreSQL with an honest and a broken DP engine, the proxy in
+// front of it, and a client. It compares the verdicts with the planted ones.
 package demo
 
 import (
@@ -24,7 +24,7 @@ import (
 
 // Options are the flags of dpwatch demo.
 type Options struct {
-	BinDir    string // with initdb and postgres; "" = found
+	BinDir    string // directory of initdb and postgres; "" = search
 	Listen    string
 	Admin     string
 	MaxTrials int
@@ -35,7 +35,7 @@ type Options struct {
 
 var errNotAsPlanted = errors.New("the demo did not find what was planted")
 
-// Run runs the demo; whatever happens, the cluster is stopped at the end.
+// Run runs the demo. It always stops the cluster at the end.
 func Run(ctx context.Context, env app.Environment, o Options) (err error) {
 	screen := terminal.NewScreen(env.Stderr)
 	began := time.Now()
@@ -86,7 +86,7 @@ func Run(ctx context.Context, env app.Environment, o Options) (err error) {
 	return runErr
 }
 
-// traffic sends traffic until every planted query has its verdict, patience ends, or ctx does.
+// traffic sends traffic until every planted query has a verdict, or until Patience or ctx ends.
 func traffic(ctx context.Context, o Options, r *app.Relay, board *board, screen *terminal.Screen, dsn string) (*Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()
@@ -109,7 +109,7 @@ func traffic(ctx context.Context, o Options, r *app.Relay, board *board, screen 
 	return found, nil
 }
 
-// clientDSN is how the demo's application connects: through the proxy.
+// clientDSN returns the DSN with which the demo's application connects through the proxy.
 func clientDSN(r *app.Relay, secrets showcase.Options) string {
 	u := url.URL{
 		Scheme: "postgres", User: url.UserPassword(showcase.AppRole, secrets.AppPassword),
@@ -118,8 +118,8 @@ func clientDSN(r *app.Relay, secrets showcase.Options) string {
 	return u.String()
 }
 
-// confidence allows one false alarm in ten million audits: the half a dozen audits of honest queries, whose claims are
-// tight, raise none in all but one demo of a million.
+// confidence allows one false alarm in ten million audits. The demo audits about half a dozen honest queries with tight
+// claims, so at most one demo in a million raises a false alarm.
 const confidence = 0.9999999
 
 var yamlText = template.Must(template.New("demo").Parse(`proxy:
@@ -151,7 +151,7 @@ audit:
   share: 1
 `))
 
-// configuration writes the configuration that a user would, and reads it as run does.
+// configuration renders a configuration file and parses it as dpwatch run does.
 func configuration(cluster *pgtemp.Cluster, o Options, env app.Environment, secrets showcase.Options) (config.Config, config.Resolved, error) {
 	var b strings.Builder
 	err := yamlText.Execute(&b, map[string]any{
