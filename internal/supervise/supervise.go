@@ -25,7 +25,7 @@ type Options struct {
 	Command   func() *exec.Cmd
 	Hello     []byte // payload of the first frame
 	Queue     *capture.Queue
-	HangLimit time.Duration // silence after which the child is killed, counted in seconds; a child sends a frame every second
+	HangLimit time.Duration // silence after which the child is killed, counted in seconds; a child reports every 500 ms
 	// ParseTimeout limits the CPU time that the child uses while it parses one statement; the child is then killed. Waiting
 	// for a busy machine does not count here, but it does for HangLimit. 0 = only HangLimit applies.
 	ParseTimeout time.Duration
