@@ -13,11 +13,11 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// handler serves the admin port, behind the checks of package web. It answers from what the relay knows: an auditor that is
-// away or stopped delays nothing. adminRefused counts what those checks refuse.
+// handler serves the admin port, behind the checks of package web. It uses only state of the relay, so a slow or stopped
+// auditor delays nothing. adminRefused counts the requests that those checks refuse.
 func (r *Relay) handler(adminRefused prometheus.Collector) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister( // fixed names; a clash would be a bug that the first test finds
+	registry.MustRegister( // fixed names; the first test would find a clash
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&relayCollector{r}, adminRefused,
 	)
@@ -35,13 +35,13 @@ func (r *Relay) handler(adminRefused prometheus.Collector) http.Handler {
 	return mux
 }
 
-// pause stops the auditor's replays or lets them go on; traffic and capture are not affected.
+// Pause pauses or resumes the auditor's replays; traffic and capture go on.
 func (r *Relay) Pause(paused bool) {
 	r.log.Info("replays", zap.Bool("paused", paused))
 	r.supervisor.Pause(paused)
 }
 
-// metrics writes the relay's own metrics and then the auditor's latest.
+// metrics writes the relay's metrics and then the auditor's latest ones.
 func (r *Relay) metrics(w http.ResponseWriter, registry *prometheus.Registry) {
 	families, err := registry.Gather()
 	if err != nil {
@@ -58,14 +58,14 @@ func (r *Relay) metrics(w http.ResponseWriter, registry *prometheus.Registry) {
 	_, _ = w.Write(buf.Bytes())
 }
 
-// routeStatus is one route in the status.
+// routeStatus is the status of one route.
 type routeStatus struct {
 	Name        string      `json:"name"`
 	Listen      []string    `json:"listen"`
 	Upstream    string      `json:"upstream"`
 	TLS         string      `json:"tls"`
 	UpstreamTLS string      `json:"upstream_tls"`
-	Captured    string      `json:"captured"` // yes, no, or what is not
+	Captured    string      `json:"captured"` // yes, no, or what is not captured
 	Proxy       proxy.Stats `json:"proxy"`
 }
 
@@ -102,9 +102,9 @@ func (r *Relay) status(w http.ResponseWriter, _ *http.Request) {
 		Queue   any             `json:"queue"`
 		Auditor any             `json:"auditor"`
 		Audit   json.RawMessage `json:"audit"`
-		Paused  bool            `json:"paused"` // as asked for; the auditor's pace says whether it is so yet
+		Paused  bool            `json:"paused"` // the requested state; the auditor's pace reports the actual one
 	}{Version, r.stats(), r.routeStatus(), r.queue.Stats(), r.supervisor.Stats(), audit, r.supervisor.Paused()})
-	if err != nil { // the auditor's part is not JSON
+	if err != nil { // the auditor's part is not valid JSON
 		r.log.Error("write status", zap.Error(err))
 		http.Error(w, "the auditor's status cannot be read; see dpwatch's log", http.StatusInternalServerError)
 		return

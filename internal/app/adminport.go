@@ -14,24 +14,24 @@ import (
 	"github.com/dpwatch/dpwatch/internal/web"
 )
 
-// adminPort serves metrics, health and status on every listener of admin.
+// adminPort serves metrics, health and status on all admin listeners.
 type adminPort struct {
 	log     *zap.Logger
 	sets    []adminSet
 	refused *prometheus.CounterVec
 }
 
-// adminSet is one admin listener of the configuration with its addresses.
+// adminSet is one admin listener of the configuration, with its addresses.
 type adminSet struct {
 	cfg       config.AdminListener
 	server    *web.Server
 	listeners []net.Listener
 }
 
-// adminSocketMode lets the user of this process in, and root: who may open the socket may pause audits.
+// adminSocketMode admits the user of this process and root, because access to the socket permits pausing audits.
 const adminSocketMode = 0o600
 
-// newAdminPort opens the listeners of the relay's configuration. The caller closes the port, also after an error.
+// newAdminPort opens the admin listeners of the configuration. The caller closes the port, also after an error.
 func newAdminPort(r *Relay) (*adminPort, error) {
 	p := &adminPort{log: r.log.Named("admin"), refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "dpwatch_admin_refused_requests_total", Help: "Requests that the admin port refused, by reason.",
@@ -65,7 +65,7 @@ func newAdminPort(r *Relay) (*adminPort, error) {
 	return p, nil
 }
 
-// adminHosts returns what requests may have in Host: the configured names and the hosts of the addresses.
+// adminHosts returns the accepted values of Host: the configured names and the hosts of the addresses.
 func adminHosts(cfg config.AdminListener) []string {
 	var hosts []string
 	for _, h := range cfg.Hosts {
@@ -79,7 +79,7 @@ func adminHosts(cfg config.AdminListener) []string {
 	return hosts
 }
 
-// addresses returns where the port is served; port 0 of the configuration is filled in.
+// addresses returns the listening addresses, with the actual port in place of port 0.
 func (p *adminPort) addresses() []string {
 	var out []string
 	for _, set := range p.sets {
@@ -90,7 +90,7 @@ func (p *adminPort) addresses() []string {
 	return out
 }
 
-// serve serves every listener in goroutines of the group. Traffic goes on without a listener that fails.
+// serve serves every listener in goroutines of the group. If a listener fails, traffic goes on.
 func (p *adminPort) serve(group *errgroup.Group) {
 	for _, set := range p.sets {
 		for _, l := range set.listeners {
@@ -104,7 +104,7 @@ func (p *adminPort) serve(group *errgroup.Group) {
 	}
 }
 
-// shutdown lets requests end for so long and then closes their connections.
+// shutdown waits at most grace for active requests and then closes their connections.
 func (p *adminPort) shutdown(grace time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
@@ -115,7 +115,6 @@ func (p *adminPort) shutdown(grace time.Duration) {
 	}
 }
 
-// close closes the listeners.
 func (p *adminPort) close() {
 	for _, set := range p.sets {
 		for _, l := range set.listeners {

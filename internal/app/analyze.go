@@ -16,23 +16,23 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// InputReport says how the files of recorded results were read.
+// InputReport describes how the files of recorded results were read.
 type InputReport struct {
 	D0 recorded.Input `json:"d0"`
 	D1 recorded.Input `json:"d1"`
-	// Seed is that of the random order in which the results were analyzed; nil for the order of the files.
+	// Seed is the seed of the random order in which the results were analyzed; nil for the order of the files.
 	Seed *uint64 `json:"seed"`
 }
 
-// FileOptions say how files of results are read, and in which order they are analyzed.
+// FileOptions configures how files of results are read and in which order they are analyzed.
 type FileOptions struct {
 	recorded.Options
-	InOrder bool   // that of the files; else a random one
+	InOrder bool   // the order of the files instead of a random one
 	Seed    uint64 // of the random order
 }
 
-// Analyze feeds two files of results, pair by pair, in random order or in theirs. It draws into the directory plots, if one is
-// given and there is anything to draw.
+// Analyze analyzes two files of results, pair by pair, in random order or in the order of the files. It writes plots into
+// the directory plots, unless that is empty or the analysis was refused.
 func Analyze(d0, d1 string, o FileOptions, claim analysis.Claim, opt analysis.Options, plots string) (Conclusion, error) {
 	files, err := recorded.Open(d0, d1, o.Options)
 	if err != nil {
@@ -80,7 +80,7 @@ func Analyze(d0, d1 string, o FileOptions, claim analysis.Claim, opt analysis.Op
 		}
 		e.Add([]outcome.Outcome{x, y})
 	}
-	if err := cmp.Or(files.Rest(), misfit); err != nil { // a broken result is reported first
+	if err := cmp.Or(files.Rest(), misfit); err != nil { // an invalid result is reported first
 		return Conclusion{}, err
 	}
 	if reason != "" {
@@ -100,7 +100,7 @@ func Analyze(d0, d1 string, o FileOptions, claim analysis.Claim, opt analysis.Op
 	return found, nil
 }
 
-// orderWarnings says what the order of the files shows.
+// orderWarnings returns warnings about the order of the files.
 func (o FileOptions) orderWarnings(order *analysis.Order) (all []string) {
 	for _, finding := range order.Findings() {
 		if o.InOrder {
@@ -114,7 +114,8 @@ func (o FileOptions) orderWarnings(order *analysis.Order) (all []string) {
 	return all
 }
 
-// unequal reports whether one file has more than twice the trials of the other: then they are hardly of one experiment.
+// unequal reports whether one file has more than twice the trials of the other, so that they are unlikely to be from one
+// experiment.
 func unequal(in [2]recorded.Input) bool {
 	return max(in[0].Trials, in[1].Trials) > 2*min(in[0].Trials, in[1].Trials)
 }
@@ -128,7 +129,7 @@ func unusedTrials(in [2]recorded.Input) []string {
 	return nil
 }
 
-// describeInput says in words how a file was read.
+// describeInput describes how a file was read.
 func describeInput(in recorded.Input) string {
 	if in.Format == recorded.Lines || in.Format == recorded.JSONL {
 		return fmt.Sprintf("%s: one result a line, %d results%s", in.Format, in.Trials, empties(in))

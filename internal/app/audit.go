@@ -14,7 +14,7 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// AuditOptions are the flags of dpwatch audit, by their names there.
+// AuditOptions are the flags of dpwatch audit; the fields are named after them.
 type AuditOptions struct {
 	DSN, D0, From, SQL, File   string
 	Protocol                   string
@@ -27,15 +27,15 @@ type AuditOptions struct {
 	Config, Plot               string
 	Deterministic              string
 	VaryText                   bool
-	Given                      map[string]bool // flags on the command line: Config has no effect on them
+	Given                      map[string]bool // flags on the command line; they override Config
 
-	// What is not known from the flags alone.
-	cfg    *config.Config // of Config; nil = none
-	source string         // of the claim
-	sorted bool           // the query fixes the order of its rows
+	// Values that do not come from flags alone.
+	cfg    *config.Config // parsed from Config; nil = none
+	source string         // source of the claim
+	sorted bool           // the query determines the order of its rows
 }
 
-// Progress shows how far an audit is. Begin starts a count, anew each time.
+// Progress shows the progress of an audit. Begin starts a new count.
 type Progress struct {
 	Begin func(what string, total int)
 	Add   func(n int)
@@ -104,7 +104,7 @@ func (f *AuditOptions) analysisOptions() analysis.Options {
 	return opt
 }
 
-// conclude reports on the neighbour that shows most, and draws its figures into Plot.
+// conclude reports on the neighbour with the strongest evidence, and writes its plots into Plot.
 func (f *AuditOptions) conclude(shown *evidence.Evidence, s replay.Statement) (Conclusion, error) {
 	var c Conclusion
 	worst, reports := shown.Worst()

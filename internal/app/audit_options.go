@@ -12,7 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// resolve fills in from the configuration what no flag gives, and refuses flags that fit nothing.
+// resolve fills in missing flags from the configuration and validates the flags.
 func (f *AuditOptions) resolve(env Environment) error {
 	f.source = "flag"
 	if f.Config != "" {
@@ -26,7 +26,7 @@ func (f *AuditOptions) resolve(env Environment) error {
 	return f.validate()
 }
 
-// fill takes the values of the configuration for flags that were not given.
+// fill takes values from the configuration for flags that were not given.
 func (f *AuditOptions) fill() {
 	c := f.cfg
 	set := func(name string, take func()) {
@@ -50,7 +50,7 @@ func (f *AuditOptions) fill() {
 	set("engine", func() { f.Engines = f.configuredEngines() })
 }
 
-// configuredEngines returns the engine for every world, or one for each: those of the schemas at hand.
+// configuredEngines returns the engine for all schemas, or the engines of f.schemas(), one each.
 func (f *AuditOptions) configuredEngines() []string {
 	s := f.cfg.Shadow
 	if len(s.Worlds) == 0 {
@@ -67,7 +67,7 @@ func (f *AuditOptions) configuredEngines() []string {
 	return engines
 }
 
-// schemas are those of the worlds, D0 first.
+// schemas returns the schemas of the copies, D0 first.
 func (f *AuditOptions) schemas() []string { return append([]string{f.D0}, f.D1...) }
 
 func (f *AuditOptions) validate() error {
@@ -115,7 +115,7 @@ func (f *AuditOptions) validate() error {
 	return nil
 }
 
-// replayOptions are those of dpwatch run with a configuration.
+// replayOptions returns the options of dpwatch run if there is a configuration, defaults otherwise, overridden by the flags.
 func (f *AuditOptions) replayOptions() replay.Options {
 	o := replay.Options{ConnectTimeout: 10 * time.Second, MaxRows: 100_000, MaxBytes: 64 << 20}
 	if f.cfg != nil {
@@ -126,7 +126,7 @@ func (f *AuditOptions) replayOptions() replay.Options {
 	return o
 }
 
-// noiseFunctions draw noise whatever the catalog declares them as.
+// noiseFunctions returns the functions that count as random, whatever volatility the catalog declares.
 func (f *AuditOptions) noiseFunctions() []string {
 	if f.cfg == nil {
 		return nil
@@ -134,7 +134,7 @@ func (f *AuditOptions) noiseFunctions() []string {
 	return noiseFunctions(*f.cfg)
 }
 
-// ValidDeterministic reports whether --deterministic may have this value.
+// ValidDeterministic reports whether policy is a valid value of --deterministic.
 func ValidDeterministic(policy string) bool {
 	return slices.Contains(config.DeterministicPolicies(), policy)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// query reads the query, without the semicolon at its end.
+// query reads the query and removes the final semicolon.
 func (f *AuditOptions) query(env Environment) (capture.Query, error) {
 	sql, where := f.SQL, "--sql"
 	if f.File != "" {
@@ -52,8 +52,8 @@ func (f *AuditOptions) query(env Environment) (capture.Query, error) {
 	return q, nil
 }
 
-// rewrite finds which tables have copies in every schema and renames them in the query, one text a world, D0 first. Without
-// a claim of its own, f takes the query's.
+// rewrite checks which tables have copies in every schema and rewrites the query, one text per schema, D0 first. Without
+// --epsilon, f takes the query's claim.
 func (f *AuditOptions) rewrite(ctx context.Context, env Environment, player *replay.Player, q capture.Query) (replay.Statement, error) {
 	opt, err := f.rewriteOptions(ctx, player)
 	if err != nil {
@@ -98,7 +98,7 @@ func (f *AuditOptions) rewrite(ctx context.Context, env Environment, player *rep
 	}
 	for _, schema := range f.schemas() {
 		text := q.SQL
-		if len(f.Engines) < 2 { // else each sees its own copy only
+		if len(f.Engines) < 2 { // otherwise each engine sees only its own copy
 			if text, err = plan.For(schema); err != nil {
 				return s, err
 			}
@@ -108,8 +108,8 @@ func (f *AuditOptions) rewrite(ctx context.Context, env Environment, player *rep
 	return s, nil
 }
 
-// rewriteOptions are those of dpwatch run with a configuration; without one, or with --from, every table with a copy in D0
-// is protected, and every function is allowed.
+// rewriteOptions returns the options of dpwatch run if there is a configuration. Without one, or with --from, every table
+// with a copy in D0 is protected and every function is allowed.
 func (f *AuditOptions) rewriteOptions(ctx context.Context, player *replay.Player) (opt rewrite.Options, err error) {
 	if f.cfg != nil && !f.Given["from"] {
 		opt = rewriteOptions(*f.cfg)
@@ -135,12 +135,12 @@ func (f *AuditOptions) rewriteOptions(ctx context.Context, player *replay.Player
 		}
 	}
 	opt.MaxBytes, opt.Neighbours = MaxSQLBytes, f.schemas()
-	// A view or a function that reads one world only would make both answers the same, and look private.
+	// A view or function that always reads the same copy would make both answers equal, which would look private.
 	opt.Shadow, err = catalog.Read(ctx, f.DSN, catalogTimeout)
 	return opt, err
 }
 
-// claim takes what the query claims by the configuration, unless --epsilon says otherwise.
+// claim sets epsilon and delta from the query's configured claim, unless --epsilon is given.
 func (f *AuditOptions) claim(plan *rewrite.Plan) error {
 	if f.Given["epsilon"] {
 		return nil

@@ -31,10 +31,10 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// reportEvery is how often the auditor tells the relay what it knows; it also shows that it is alive.
-const reportEvery = 500 * time.Millisecond
+// speakEvery is the interval at which the auditor reports to the relay, which also shows that it is alive.
+const speakEvery = 500 * time.Millisecond
 
-// RunAuditor audits what comes over the link until the relay closes it.
+// RunAuditor audits the queries that come over the link until the relay closes it.
 func RunAuditor(ctx context.Context, env Environment, conn net.Conn) error {
 	defer conn.Close() //nolint:errcheck // the process ends
 	in, out := link.NewReader(conn), link.NewWriter(conn)
@@ -70,14 +70,14 @@ func RunAuditor(ctx context.Context, env Environment, conn net.Conn) error {
 	err = receive(in, auditor, gate, log)
 	stop()
 	group.Wait()
-	report(out, auditor, registry, log) // the last word
+	tell(out, auditor, registry, log) // the final report
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
 }
 
-// newRegistry returns the registry of the auditor's metrics, with those of its process.
+// newRegistry returns the registry of the auditor's metrics, including those of its process.
 func newRegistry(c config.Config) (*prometheus.Registry, error) {
 	registry := prometheus.NewRegistry()
 	limit := prometheus.NewGauge(prometheus.GaugeOpts{
@@ -97,15 +97,16 @@ func newRegistry(c config.Config) (*prometheus.Registry, error) {
 	return registry, nil
 }
 
-// goMemory returns the bytes that runtime/debug.SetMemoryLimit limits.
+// goMemory returns the memory, in bytes, that runtime/debug.SetMemoryLimit limits.
 func goMemory() float64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)
 	return float64(samples[0].Value.Uint64() - samples[1].Value.Uint64())
 }
 
-// readConfiguration reads the configuration, which comes first. This process has no environment to read it with.
-func readConfiguration(in *link.Reader) (config.Config, error) {
+// greeted reads the configuration, the first frame. This process cannot resolve ${NAME}: it does not have the relay's
+// environment.
+func greeted(in *link.Reader) (config.Config, error) {
 	kind, payload, err := in.Next()
 	if err != nil {
 		return config.Config{}, fmt.Errorf("auditor: no configuration from the relay: %w", err)
@@ -120,9 +121,9 @@ func readConfiguration(in *link.Reader) (config.Config, error) {
 	return c, nil
 }
 
-// receive hands captured queries to the auditor until the link ends. It never waits for one to be parsed, so that the link does
-// not fill with a flood of one kind of query.
-func receive(in *link.Reader, auditor *audit.Auditor, gate *throttle.Gate, log *zap.Logger) error {
+// take passes captured queries to the auditor until the link ends. It does not wait for parsing, so that a flood of one kind
+// of query does not fill the link.
+func take(in *link.Reader, auditor *audit.Auditor, gate *gentle.Gate, log *zap.Logger) error {
 	for {
 		kind, payload, err := in.Next()
 		if err != nil {
@@ -143,8 +144,8 @@ func receive(in *link.Reader, auditor *audit.Auditor, gate *throttle.Gate, log *
 	}
 }
 
-// announcer returns the function that tells the relay, before and after, that the SQL library reads a statement: its shape is
-// what the relay sets aside if this process ends meanwhile. A relay that is gone is seen by take.
+// announcer returns a function that reports to the relay before and after the SQL library parses a statement. The relay sets
+// its shape aside if this process ends in between. Send errors are ignored, because take detects a closed link.
 func announcer(out *link.Writer) func(sql string) (done func()) {
 	return func(sql string) func() {
 		hash := sqltext.Shape(sql)
@@ -172,7 +173,7 @@ func report(out *link.Writer, auditor *audit.Auditor, registry *prometheus.Regis
 		log.Error("write status", zap.Error(err))
 		return
 	}
-	_ = out.Send(link.Status, status) // a relay that is gone is seen by take
+	_ = out.Send(link.Status, status) // take detects a closed link
 	families, err := registry.Gather()
 	if err != nil {
 		log.Error("gather metrics", zap.Error(err))
@@ -188,8 +189,8 @@ func report(out *link.Writer, auditor *audit.Auditor, registry *prometheus.Regis
 	_ = out.Send(link.Metrics, text.Bytes())
 }
 
-// newAuditor translates the configuration to each stage's options.
-func newAuditor(c config.Config, gate *throttle.Gate, announce func(string) func(), log *zap.Logger, registry *prometheus.Registry) (*audit.Auditor, error) {
+// newAuditor translates the configuration to the options of each stage.
+func newAuditor(c config.Config, gate *gentle.Gate, announce func(string) func(), log *zap.Logger, registry *prometheus.Registry) (*audit.Auditor, error) {
 	rewriter, err := rewrite.New(rewriteOptions(c))
 	if err != nil {
 		return nil, err

@@ -11,12 +11,12 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// catalogTimeout bounds the reading of one catalog, which takes long where there is much in it or the server is busy.
+// catalogTimeout bounds reading one catalog, which takes long if it is large or the server is busy.
 const catalogTimeout = time.Minute
 
-// catalogs returns what makes a Rewriter of the configuration and the catalogs as they are now. A catalog that cannot be
-// read is told in the error, and the last one that could be read is used; if there was none, rewriting goes without. The
-// function is not for several goroutines at once.
+// catalogs returns a function that makes a Rewriter from the configuration and the current catalogs. If a catalog cannot be
+// read, the error names it and the last catalog read is used; without one, rewriting goes on without a catalog. The function
+// is not safe for concurrent use.
 func catalogs(c config.Config) func(context.Context) (*rewrite.Rewriter, error) {
 	opt := rewriteOptions(c)
 	return func(ctx context.Context) (*rewrite.Rewriter, error) {

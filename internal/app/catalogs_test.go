@@ -13,8 +13,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// TestCatalogs: a view is refused until every neighbour has its own over its own tables; a copy that reads the other
-// world is refused again.
+// TestCatalogs: a view is refused until every neighbour has its own copy over its own tables; a copy that reads another
+// schema's tables is refused again.
 func TestCatalogs(t *testing.T) {
 	t.Parallel()
 	shop, shadow := pgtest.Database(t), pgtest.Database(t)
@@ -52,7 +52,7 @@ func TestCatalogs(t *testing.T) {
 	}
 }
 
-// TestCatalogsFailSoft: what cannot be read is told by its key, without the password, and rewriting goes on.
+// TestCatalogsFailSoft: a catalog that cannot be read is reported by its key, without the password, and rewriting goes on.
 func TestCatalogsFailSoft(t *testing.T) {
 	t.Parallel()
 	c := config.Default()
@@ -70,8 +70,8 @@ func TestCatalogsFailSoft(t *testing.T) {
 	}
 }
 
-// TestInterestingNames: a statement that only calls a declared function reaches the auditor where the catalog may say
-// that the function reads a protected table, and not without it.
+// TestInterestingNames: a statement that only calls a declared function reaches the auditor if a catalog is configured,
+// because the function may read a protected table; otherwise it does not.
 func TestInterestingNames(t *testing.T) {
 	t.Parallel()
 	c := config.Default()

@@ -21,7 +21,7 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
-// Checks are all checks of a configuration.
+// Checks returns all checks of a configuration.
 func Checks(c config.Config) []preflight.Task {
 	o := preflightOptions(c)
 	var tasks []preflight.Task
@@ -38,7 +38,7 @@ func Checks(c config.Config) []preflight.Task {
 	return append(tasks, checkNeighbours(c), checkPace(c))
 }
 
-// checkPace reports how fast trials run by default, if the configuration leaves it open.
+// checkPace reports the default pace of trials, if the configuration does not set one.
 func checkPace(c config.Config) preflight.Task {
 	return func(ctx context.Context) []preflight.Check {
 		if !automaticPace(c) {
@@ -65,7 +65,7 @@ func preflightOptions(c config.Config) preflight.Options {
 	return o
 }
 
-// checkListeners checks that addresses can be listened on.
+// checkListeners checks that the addresses can be listened on.
 func checkListeners(c config.Config, addresses []config.Address, key string) preflight.Task {
 	return func(ctx context.Context) (checks []preflight.Check) {
 		for _, a := range addresses {
@@ -85,7 +85,7 @@ func checkListeners(c config.Config, addresses []config.Address, key string) pre
 	}
 }
 
-// answers reports whether a dpwatch serves the admin port of the configuration.
+// answers reports whether a dpwatch serves the configured admin port.
 func answers(ctx context.Context, c config.Config) bool {
 	target, err := Nearest("the configuration", c.Admin.AllListeners())
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
@@ -93,7 +93,7 @@ func answers(ctx context.Context, c config.Config) bool {
 	return err == nil && target.Ask(ctx, "/livez") == nil
 }
 
-// checkUpstream checks that an engine answers, and that clients can authenticate through TLS on both legs.
+// checkUpstream checks that an engine answers, and that clients can authenticate if both legs use TLS.
 func checkUpstream(c config.Config, number int) preflight.Task {
 	return func(ctx context.Context) []preflight.Check {
 		cfg := c.Proxy.AllRoutes()[number]
@@ -120,7 +120,7 @@ func checkUpstream(c config.Config, number int) preflight.Task {
 	}
 }
 
-// checkRights names what the replay role may do beyond reading the copies.
+// checkRights reports the rights of the replay role beyond reading the copies.
 func checkRights(c config.Config) preflight.Task {
 	return func(ctx context.Context) []preflight.Check {
 		ctx, cancel := context.WithTimeout(ctx, checkTimeout)
@@ -146,10 +146,10 @@ func checkRights(c config.Config) preflight.Task {
 	}
 }
 
-// checkTimeout bounds the questions to one server.
+// checkTimeout bounds the queries to one server.
 const checkTimeout = 30 * time.Second
 
-// checkEngine checks that an engine beside the database takes sessions.
+// checkEngine checks that an engine beside the database accepts sessions.
 func checkEngine(c config.Config, i int) preflight.Task {
 	return func(ctx context.Context) []preflight.Check {
 		ctx, cancel := context.WithTimeout(ctx, checkTimeout)
@@ -177,7 +177,7 @@ func checkEngine(c config.Config, i int) preflight.Task {
 	}
 }
 
-// checkNeighbours checks that the set of copies is what the configuration names.
+// checkNeighbours checks that the copies are those that the configuration names.
 func checkNeighbours(c config.Config) preflight.Task {
 	return func(ctx context.Context) []preflight.Check {
 		worlds := fmt.Sprintf("%s and %s", c.Shadow.D0, strings.Join(c.Shadow.D1, ", "))
@@ -198,7 +198,7 @@ func checkSet(ctx context.Context, c config.Config) preflight.Check {
 	o, err := NeighbourOptions(c)
 	var set neighbours.Set
 	if err == nil {
-		set, err = neighbours.Current(ctx, o.Target, o.Control) // the record is for its owner alone
+		set, err = neighbours.Current(ctx, o.Target, o.Control) // only the owner of the record can read it
 	}
 	switch {
 	case err != nil:

@@ -13,20 +13,20 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// Conclusion is what a command found out: its JSON is the contract with scripts.
+// Conclusion is the result of a command. Its JSON form is a contract with scripts.
 type Conclusion struct {
 	analysis.Report
 	SQL *audit.SQLPair `json:"sql,omitempty"`
-	// Neighbour is the schema that the report is about, Neighbours what each of several showed.
+	// Neighbour is the schema that the report is about, Neighbours the result of each if there are several.
 	Neighbour  string            `json:"neighbour,omitempty"`
 	Neighbours []audit.Neighbour `json:"neighbours,omitempty"`
-	// Hoisting is nil where it is switched off, and where nothing was replayed.
+	// Hoisting is nil if it is disabled, and if nothing was replayed.
 	Hoisting *replay.HoistReport `json:"hoisting,omitempty"`
-	// Input says how recorded results were read; nil where results come from replays.
+	// Input describes how recorded results were read; nil for results of replays.
 	Input *InputReport `json:"input,omitempty"`
 }
 
-// Shown returns the conclusion with the values of rows, or without.
+// Shown returns the conclusion with or without the values of rows.
 func (c Conclusion) Shown(values bool) Conclusion {
 	if values {
 		c.Report = c.Report.Reveal()
@@ -93,7 +93,7 @@ func (c Conclusion) Write(w io.Writer) error {
 	return err
 }
 
-// sentence says the verdict in words.
+// sentence returns the verdict as a sentence.
 func sentence(r analysis.Report) string {
 	switch r.Verdict {
 	case analysis.Violation:
@@ -115,7 +115,7 @@ func because(reason string) string {
 	return " Reason: " + reason + "."
 }
 
-// Number prints a figure; "-" stands for one that there is none of.
+// Number formats a figure, "-" for NaN.
 func Number(v analysis.Float) string {
 	if math.IsNaN(float64(v)) {
 		return "-"

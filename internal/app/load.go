@@ -12,7 +12,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// Load reads and validates a file; every fault of it is in the error. Resolved is the same for the auditor process.
+// Load reads and validates a file; the error lists every fault. Resolved carries the same configuration to the auditor
+// process.
 func Load(env Environment, path string) (config.Config, config.Resolved, error) {
 	data, err := ReadFile(path)
 	if err != nil {
@@ -22,7 +23,7 @@ func Load(env Environment, path string) (config.Config, config.Resolved, error) 
 	if err != nil {
 		return c, resolved, fmt.Errorf("the configuration has faults:\n%w", err)
 	}
-	// What only the stages can tell; New parses no SQL, so that this is right in the relay process too.
+	// Checks that only the stages can make. New parses no SQL, so it can run in the relay process.
 	if _, err := rewrite.New(rewriteOptions(c)); err != nil {
 		return c, resolved, fmt.Errorf("%s: %w", path, err)
 	}
@@ -37,7 +38,7 @@ func Load(env Environment, path string) (config.Config, config.Resolved, error) 
 	return c, resolved, nil
 }
 
-// ReadFile reads a configuration, without the byte order mark of some editors.
+// ReadFile reads a configuration file and removes a byte order mark.
 func ReadFile(path string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	switch {

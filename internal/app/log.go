@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// NewLogger returns a logger that writes one JSON object a line.
+// NewLogger returns a logger that writes one JSON object per line.
 func NewLogger(w io.Writer, level string) (*zap.Logger, error) {
 	at, err := zapcore.ParseLevel(level)
 	if err != nil {

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// logLines is how many lines of the relay's log may wait for whoever reads it.
+// logLines limits the log lines that wait to be written.
 const logLines = 1024
 
-// LogQueue writes log lines in a goroutine of its own, so that nobody who logs waits for a reader of the log that has
-// stopped. What does not fit is dropped, and the log says how much once it is read again.
+// LogQueue writes log lines in its own goroutine, so that logging never waits for a log reader that has stopped. Lines that
+// do not fit are dropped; their number is logged once the log is read again.
 type LogQueue struct {
 	to    io.Writer
 	lines chan []byte
-	done  chan struct{} // closed when all was written
+	done  chan struct{} // closed when everything has been written
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	dropped uint64
 	closed  bool
 }
@@ -28,7 +28,7 @@ func NewLogQueue(to io.Writer) *LogQueue {
 	return q
 }
 
-// Write takes one line, which remains the caller's. It never waits and never fails.
+// Write queues a copy of one line. It never blocks and never fails.
 func (q *LogQueue) Write(line []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -46,7 +46,7 @@ func (q *LogQueue) Write(line []byte) (int, error) {
 func (q *LogQueue) run() {
 	defer close(q.done)
 	for line := range q.lines {
-		_, _ = q.to.Write(line) // a log that cannot be written ends no session
+		_, _ = q.to.Write(line) // a log that cannot be written must not end a session
 		if n := q.lost(); n > 0 {
 			_, _ = fmt.Fprintf(q.to, `{"level":"warn","time":%q,"msg":"the log was not read in time: lines were dropped","lines":%d}`+"\n",
 				time.Now().UTC().Format(time.RFC3339Nano), n)
@@ -54,7 +54,7 @@ func (q *LogQueue) run() {
 	}
 }
 
-// lost returns how many lines were dropped since it was asked last.
+// lost returns the number of lines dropped since the last call.
 func (q *LogQueue) lost() uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -63,7 +63,7 @@ func (q *LogQueue) lost() uint64 {
 	return n
 }
 
-// Close waits until what was logged is written, for as long as patience at most. Later lines are dropped.
+// Close waits at most patience until all queued lines are written. Later lines are dropped.
 func (q *LogQueue) Close(patience time.Duration) {
 	q.mu.Lock()
 	if !q.closed {

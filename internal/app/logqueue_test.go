@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// stuck is a writer that takes nothing until it is let.
+// stuck is a writer that blocks until let is closed.
 type stuck struct {
-	bytes.Buffer // read once all is written
+	bytes.Buffer // read only after everything has been written
 	let          chan struct{}
 }
 
@@ -21,7 +21,7 @@ func (s *stuck) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
-// Nobody who logs waits for a reader that has stopped; every line is written or counted.
+// Logging does not wait for a reader that has stopped; every line is written or counted.
 func TestLogQueue(t *testing.T) {
 	t.Parallel()
 	const lines = 3 * logLines
@@ -34,7 +34,7 @@ func TestLogQueue(t *testing.T) {
 			t.Fatalf("Write: %d, %v", n, err)
 		}
 	}
-	q.Close(0) // waits for nobody
+	q.Close(0) // does not wait
 	if _, err := q.Write([]byte("late\n")); err != nil {
 		t.Error(err)
 	}
@@ -60,7 +60,7 @@ func TestLogQueue(t *testing.T) {
 	}
 }
 
-// What was logged is there when close returns.
+// All lines have been written when Close returns.
 func TestLogQueueIsFlushed(t *testing.T) {
 	t.Parallel()
 	var to bytes.Buffer

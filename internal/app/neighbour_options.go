@@ -12,7 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
-// NeighbourOptions translates the configuration.
+// NeighbourOptions translates the configuration to the options of package neighbours.
 func NeighbourOptions(c config.Config) (neighbours.Options, error) {
 	n := c.Neighbours
 	table := ident.ParseTable

@@ -10,7 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// noiseFunctions returns the declared DP functions, without their schemas.
+// noiseFunctions returns the names of the declared DP functions, without schemas.
 func noiseFunctions(c config.Config) []string {
 	var names []string
 	for _, s := range rewriteOptions(c).Claims.Signatures {
@@ -28,10 +28,11 @@ func replayOptions(c config.Config, pace replay.Pace) replay.Options {
 	}
 }
 
-// auditConnections is how many connections one audit has.
+// auditConnections is the number of connections of one audit.
 const auditConnections = 2
 
-// turnTrials is how many rounds one audit runs on its sessions, at least, before they are closed and another has its turn.
+// turnTrials is the minimum number of rounds that one audit runs before its sessions are closed and another audit gets its
+// turn.
 const turnTrials = 200
 
 func rewriteOptions(c config.Config) rewrite.Options {
@@ -44,7 +45,7 @@ func rewriteOptions(c config.Config) rewrite.Options {
 			EpsilonSetting: settingOrNone(c.Claims.Settings.Epsilon), DeltaSetting: settingOrNone(c.Claims.Settings.Delta),
 		},
 	}
-	if len(c.Shadow.Engines()) == 0 { // an engine finds names in its own way
+	if len(c.Shadow.Engines()) == 0 { // an engine resolves names in its own way
 		opt.ShadowPath = c.Shadow.SearchPath
 	}
 	for _, f := range c.Claims.Functions {
@@ -68,7 +69,7 @@ func rewriteOptions(c config.Config) rewrite.Options {
 	return opt
 }
 
-// settingOrNone writes "no setting" as rewrite wants it.
+// settingOrNone returns rewrite's notation for "no setting" if name is empty.
 func settingOrNone(name string) string {
 	if name == "" {
 		return "-"
@@ -82,4 +83,10 @@ func tables(names []string) []rewrite.Table {
 		out[i] = ident.ParseTable(name)
 	}
 	return out
+}
+
+// table splits schema.table, which has been validated; "" gives the zero Table.
+func table(name string) rewrite.Table {
+	schema, rest, _ := strings.Cut(name, ".")
+	return rewrite.Table{Schema: schema, Name: rest}
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/dpwatch/dpwatch/replay/throttle"
 )
 
-// sharedShare is the part of the time in which a single connection replays by default where clients use the same server.
+// sharedShare is the default share of the time in which a single connection replays, if clients use the same server.
 const sharedShare = 0.1
 
-// newGate translates the configuration.
-func newGate(c config.Config) *throttle.Gate {
-	opt := throttle.Options{
+// newGate returns the gate that the configuration describes.
+func newGate(c config.Config) *gentle.Gate {
+	opt := gentle.Options{
 		Rate: c.Audit.Rate, Sessions: c.Audit.Sessions, Slowdown: c.Audit.Slowdown, Share: c.Audit.Share,
 		Guard: throttle.Guard{DSN: c.Shadow.DSN.Reveal(), MaxActive: c.Audit.MaxActive, MaxLag: time.Duration(c.Audit.MaxLag)},
 	}
@@ -32,15 +32,15 @@ func newGate(c config.Config) *throttle.Gate {
 	return throttle.New(opt)
 }
 
-// automaticPace reports whether the configuration leaves open how fast trials run.
+// automaticPace reports whether the configuration sets no pace of trials.
 func automaticPace(c config.Config) bool {
 	a := c.Audit
 	return a.Share == 0 && a.Rate == 0 && a.Sessions == 0 && a.Slowdown == 0
 }
 
-// clientServers are the servers that clients use, as far as the configuration names them.
-func clientServers(c config.Config) []throttle.Other {
-	var out []throttle.Other
+// clientServers returns the servers that clients use, as far as the configuration names them.
+func clientServers(c config.Config) []gentle.Other {
+	var out []gentle.Other
 	for _, route := range c.Proxy.AllRoutes() {
 		out = append(out, throttle.Other{Key: "proxy.upstream", Network: route.Upstream.Network, Address: route.Upstream.Address})
 	}
@@ -52,23 +52,24 @@ func clientServers(c config.Config) []throttle.Other {
 	return out
 }
 
-// defaultPace finds the share of the time that holds by default, 0 for no limit, and why. The error is what could not be looked at.
+// defaultPace returns the default share of the time, 0 for no limit, and its reason. The error is why a server could not be
+// checked.
 func defaultPace(ctx context.Context, c config.Config) (share float64, why string, err error) {
 	key, err := throttle.Shared(ctx, c.Shadow.DSN.Reveal(), clientServers(c))
 	switch {
 	case key != "":
 		return sharedShare, "audit.share 0.1: the shadow database is on the server of " + key, nil
-	case err != nil: // the message of a connection names hosts and users, which the log may show, and the open API may not
+	case err != nil: // connection errors name hosts and users: allowed in the log, not in the open API
 		return sharedShare, "audit.share 0.1: whether the shadow database is on the server that clients use could not be looked at (the log says why); set audit.share", err
 	}
 	return 0, "no limit: the shadow database is not on a server that the configuration names for clients", nil
 }
 
-// repeatDefault is how often a default is looked for again that could not be found.
+// repeatDefault is the interval of retries if the default could not be determined.
 const repeatDefault = time.Minute
 
-// applyDefaultPace gives the gate the default that applies, if the configuration leaves it open.
-func applyDefaultPace(ctx context.Context, c config.Config, gate *throttle.Gate, log *zap.Logger) {
+// applyDefaultPace sets the gate's default, if the configuration does not set a pace.
+func applyDefaultPace(ctx context.Context, c config.Config, gate *gentle.Gate, log *zap.Logger) {
 	if !automaticPace(c) {
 		return
 	}

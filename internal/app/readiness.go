@@ -9,16 +9,17 @@ import (
 	"time"
 )
 
-// readyFor is how long one look at the engines answers /readyz: anybody may ask, and each look connects to every engine.
+// readyFor is how long one check of the engines answers /readyz: requests need no authorization, and each check connects to
+// every engine.
 const readyFor = time.Second
 
-// readiness serves /readyz: whether new sessions are taken and every engine can be reached. It does not depend on the auditor or
-// the shadow database.
+// readiness serves /readyz, which reports whether new sessions are accepted and every engine can be reached. It does not
+// depend on the auditor or the shadow database.
 type readiness struct {
 	draining func() bool
-	check    func(context.Context) error // its result is shared by all requests of readyFor
+	check    func(context.Context) error // its result is shared by all requests within readyFor
 
-	mu   sync.Mutex // guards what follows; held during a check, so that there is one at a time
+	mu   sync.Mutex // guards the fields below; held during a check, so that only one runs
 	last error
 	at   time.Time // zero: never checked
 }
@@ -40,13 +41,13 @@ func (h *readiness) current() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.at.IsZero() || time.Since(h.at) >= readyFor {
-		h.last = h.check(context.Background()) // not the request's context: others wait for the result as well
+		h.last = h.check(context.Background()) // not the request's context: other requests wait for the result, too
 		h.at = time.Now()
 	}
 	return h.last
 }
 
-// reachEngines connects to every engine.
+// reachEngines opens and closes a connection to every engine, without TLS or authentication.
 func (r *Relay) reachEngines(ctx context.Context) error {
 	dialer := net.Dialer{Timeout: time.Duration(r.cfg.Proxy.DialTimeout)}
 	for _, one := range r.routes {

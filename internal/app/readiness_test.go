@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// One look at the engines answers all requests of a second, and a client that goes away does not spoil it for others.
+// One check of the engines answers all requests of a second, and a client that disconnects does not affect others.
 func TestReadinessIsShared(t *testing.T) {
 	t.Parallel()
 	looks := 0
 	h := &readiness{draining: func() bool { return false }, check: func(ctx context.Context) error { looks++; return ctx.Err() }}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	h.at = time.Now().Add(time.Hour) // as if checked just now, whatever the test takes
+	h.at = time.Now().Add(time.Hour) // as if checked just now, however long the test takes
 	for range 10 {
 		h.ServeHTTP(discard{}, (&http.Request{}).WithContext(gone))
 	}

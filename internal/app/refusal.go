@@ -7,10 +7,11 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// MaxSQLBytes is the longest statement that a command takes.
+// MaxSQLBytes is the maximum length of a statement in commands.
 const MaxSQLBytes = 1 << 20
 
-// Refusal returns an error that says why a statement was not rewritten, with a caret under the place; other errors are returned as they are.
+// Refusal returns an error that explains why a statement was not rewritten, with a caret under the position; other errors
+// are returned unchanged.
 func Refusal(sql string, err error) error {
 	var u *rewrite.UnsupportedError
 	if !errors.As(err, &u) {
@@ -32,7 +33,7 @@ func Refusal(sql string, err error) error {
 	return errors.New(text)
 }
 
-// place returns the line of sql that holds a byte offset, cut to what fits on a screen, and the column in it.
+// place returns the line of sql that contains a byte offset, truncated to fit on a screen, and the column in it.
 func place(sql string, offset int) (line string, column int, ok bool) {
 	if offset < 0 || offset > len(sql) || sql == "" {
 		return "", 0, false

@@ -33,9 +33,9 @@ type Relay struct {
 // auditorGrace is how long the auditor may take to finish when the relay ends.
 const auditorGrace = 5 * time.Second
 
-// NewRelay opens every listener, so that an address in use is told before anything runs. resolved is c for the auditor, which has
-// neither the Environment nor the files that c was read with. childLog takes the auditor's log lines; onStatus, if not nil,
-// sees every status of the auditor.
+// NewRelay opens every listener, so that an address in use is reported before anything runs. resolved carries c to the
+// auditor, which has neither the environment nor the files from which c was read. childLog receives the auditor's log lines;
+// onStatus, if not nil, every status of the auditor.
 func NewRelay(env Environment, c config.Config, resolved config.Resolved, log *zap.Logger, childLog io.Writer, onStatus func([]byte)) (*Relay, error) {
 	r := &Relay{cfg: c, log: log, queue: capture.NewQueue(c.Proxy.QueueLength, int(c.Proxy.QueueBytes))}
 	greeting, err := resolved.Encode()
@@ -73,11 +73,11 @@ func NewRelay(env Environment, c config.Config, resolved config.Resolved, log *z
 	return r, nil
 }
 
-// interestingNames returns the names, without their schemas, of protected tables and, where the engine's catalog tells which
-// functions read them, of declared functions. Statements whose text holds none of them need not go to the auditor: what
-// it audits names a relation or a function of the lists; a view over a protected table is to be listed as well (README,
-// limits). An EXECUTE is judged by the statement that was prepared. Only a name in an escaped identifier (U&"...") cannot
-// be seen in the text, and capture.Mentions lets those through.
+// interestingNames returns the names, without schemas, of the protected tables and, if privacy.catalog is configured, of the
+// declared functions, because the catalog shows which of them read protected tables. Statements whose text contains none of
+// them need not go to the auditor: audited statements name a listed relation or function, and views over protected tables
+// must be listed as well (README, limits). For an EXECUTE, the prepared statement counts. Names in escaped identifiers
+// (U&"...") are not visible in the text; capture.Mentions accepts such texts.
 func interestingNames(c *config.Config) []string {
 	listed := slices.Clone(c.Privacy.Protected)
 	if c.Privacy.Catalog != "" {
@@ -89,7 +89,6 @@ func interestingNames(c *config.Config) []string {
 	return bareNames(listed)
 }
 
-// bareNames returns names without their schemas.
 func bareNames(names []string) []string {
 	bare := slices.Clone(names)
 	for i, name := range names {
@@ -120,7 +119,7 @@ func (r *Relay) closeListeners() {
 	}
 }
 
-// Addresses returns where clients connect; port 0 of the configuration is filled in.
+// Addresses returns the addresses for clients, with the actual port in place of port 0.
 func (r *Relay) Addresses() []string {
 	var out []string
 	for _, one := range r.routes {
@@ -131,16 +130,16 @@ func (r *Relay) Addresses() []string {
 	return out
 }
 
-// AdminAddresses returns where the admin port is served.
+// AdminAddresses returns the addresses of the admin port.
 func (r *Relay) AdminAddresses() []string { return r.admin.addresses() }
 
-// Routes returns how many engines the relay stands in front of.
+// Routes returns the number of routes.
 func (r *Relay) Routes() int { return len(r.routes) }
 
-// AuditorStarts returns how often the auditor process was started.
+// AuditorStarts returns the number of starts of the auditor process.
 func (r *Relay) AuditorStarts() uint64 { return r.supervisor.Stats().Starts }
 
-// serve runs every route until ctx ends or one of them fails, which ends the others in order.
+// serve runs every route until ctx ends or one of them fails; then all drain.
 func (r *Relay) serve(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, one := range r.routes {
@@ -149,7 +148,7 @@ func (r *Relay) serve(ctx context.Context) error {
 	return group.Wait()
 }
 
-// stats sums what all routes count.
+// stats returns the sum of all routes' counters.
 func (r *Relay) stats() proxy.Stats {
 	var sum proxy.Stats
 	for _, one := range r.routes {
@@ -158,7 +157,7 @@ func (r *Relay) stats() proxy.Stats {
 	return sum
 }
 
-// Run relays until ctx ends: then sessions drain, the auditor finishes, and the admin port closes last.
+// Run relays until ctx ends. Then sessions drain, the auditor finishes, and the admin port closes last.
 func (r *Relay) Run(ctx context.Context) error {
 	defer r.closeListeners()
 	defer context.AfterFunc(ctx, func() { r.draining.Store(true) })()

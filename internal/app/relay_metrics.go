@@ -6,7 +6,7 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// relayCollector turns the relay's plain counters into metrics when they are asked for.
+// relayCollector exports the relay's counters as metrics.
 type relayCollector struct{ r *Relay }
 
 var (

@@ -18,17 +18,17 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// route is one engine, the proxy in front of it, and where clients connect.
+// route is one engine with its proxy and listeners.
 type route struct {
 	cfg       config.Route
 	server    *proxy.Server
 	listeners []net.Listener
 }
 
-// sessionIDBits is how many bits of a session's number are its own; those above are its route's.
+// sessionIDBits is the number of low bits of a session's number that count sessions; the higher bits are its route's number.
 const sessionIDBits = 48
 
-// newRoute makes the number-th route. The queries of its sessions that may concern the auditor go to sink.
+// newRoute creates the route with this number. Captured queries that mention an interesting name go to sink.
 func newRoute(c *config.Config, number int, sink proxy.Sink, log *zap.Logger) (*route, error) {
 	p := &c.Proxy
 	cfg := p.AllRoutes()[number]
@@ -51,7 +51,7 @@ func newRoute(c *config.Config, number int, sink proxy.Sink, log *zap.Logger) (*
 	return &route{cfg: cfg, server: server}, nil
 }
 
-// routes tells by a session's number which engine it went to; nil where there is only one.
+// routes returns a function that returns the name of a session's route; nil if there is only one route.
 func routes(c *config.Config) func(capture.Query) string {
 	all := c.Proxy.AllRoutes()
 	if len(all) < 2 {
@@ -86,8 +86,8 @@ func prefixes(networks []config.Network) []netip.Prefix {
 	return out
 }
 
-// check refuses a combination of TLS that clients could not authenticate through. An engine that is away now
-// is no reason not to start: then each session is checked.
+// check returns an error for a combination of TLS with which clients could not authenticate. An unreachable engine does not
+// prevent the start: then each session is checked.
 func (r *route) check(log *zap.Logger) error {
 	err := r.server.CheckUpstream(context.Background())
 	var away *proxy.UpstreamError
@@ -102,7 +102,6 @@ func (r *route) check(log *zap.Logger) error {
 	return nil
 }
 
-// listen opens the route's listeners.
 func (r *route) listen() error {
 	for _, a := range r.cfg.Listen {
 		l, err := listen(a, socketMode)
@@ -120,10 +119,10 @@ func (r *route) close() {
 	}
 }
 
-// socketMode lets every local user connect, as PostgreSQL's own sockets do; who they are is for the engine to ask.
+// socketMode lets every local user connect, like PostgreSQL's own sockets; authentication is left to the engine.
 const socketMode = 0o777
 
-// listen opens one address; mode is for a Unix socket. A socket that a killed process left behind is replaced.
+// listen opens one address; mode applies to a Unix socket. A stale socket of a killed process is replaced.
 func listen(a config.Address, mode os.FileMode) (net.Listener, error) {
 	if a.Network != "unix" {
 		return net.Listen(family(a), a.Address)
@@ -142,7 +141,7 @@ func listen(a config.Address, mode os.FileMode) (net.Listener, error) {
 	return l, nil
 }
 
-// family returns the network of an address: with tcp, 0.0.0.0 would mean IPv6 as well.
+// family returns the network of an address: with "tcp", 0.0.0.0 would also listen on IPv6.
 func family(a config.Address) string {
 	host, _, err := net.SplitHostPort(a.Address)
 	if ip, parseErr := netip.ParseAddr(host); err == nil && parseErr == nil && ip.Is4() {
@@ -151,7 +150,7 @@ func family(a config.Address) string {
 	return a.Network
 }
 
-// removeStale removes a socket on which nobody listens, and nothing else.
+// removeStale removes a socket without a listener, and nothing else.
 func removeStale(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -163,7 +162,7 @@ func removeStale(path string) error {
 	conn, err := net.DialTimeout("unix", path, time.Second)
 	if err == nil {
 		_ = conn.Close()
-		return nil // the listener's own error will tell
+		return nil // net.Listen reports the error
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return os.Remove(path)

@@ -7,7 +7,7 @@ import (
 	"github.com/dpwatch/dpwatch/config"
 )
 
-// An IPv4 address is listened on as that, 0.0.0.0 too: a firewall for IPv4 alone must be enough for it.
+// An IPv4 address, also 0.0.0.0, is listened on with IPv4 only, so that a firewall for IPv4 is sufficient.
 func TestListenFamily(t *testing.T) {
 	t.Parallel()
 	for _, host := range []string{"127.0.0.1", "0.0.0.0"} {

@@ -21,7 +21,7 @@ type Target struct {
 	tls     bool
 }
 
-// Nearest returns the listener that is least likely to be out of reach or busy: a Unix socket, then a loopback address, then any.
+// Nearest returns the listener that is most likely reachable: a Unix socket, else a loopback address, else any.
 func Nearest(file string, listeners []config.AdminListener) (Target, error) {
 	var best Target
 	rank := func(a config.Address) int {
@@ -48,7 +48,7 @@ func Nearest(file string, listeners []config.AdminListener) (Target, error) {
 	return best, nil
 }
 
-// ParseTarget reads host:port, unix:/path, or a URL.
+// ParseTarget parses host:port, unix:/path, or a URL.
 func ParseTarget(text string) (Target, error) {
 	var t Target
 	if scheme, rest, ok := strings.Cut(text, "://"); ok {
@@ -68,7 +68,7 @@ func ParseTarget(text string) (Target, error) {
 	return t, nil
 }
 
-// maxHealthAnswer is how much of a refusal is shown.
+// maxHealthAnswer limits the displayed part of an answer, in bytes.
 const maxHealthAnswer = 512
 
 // Ask returns nil if the listener answers 200.
@@ -118,7 +118,7 @@ func (t Target) Ask(ctx context.Context, path string) error {
 	return fmt.Errorf("%s answers %s: %s", t.address, answer.Status, strings.TrimSpace(string(text)))
 }
 
-// dialable returns where to connect for an address to listen on: 0.0.0.0 and [::] stand for this machine.
+// dialable returns the address to connect to for a listen address: 0.0.0.0 and [::] become loopback.
 func dialable(address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
