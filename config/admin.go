@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Admin is where metrics, health and status are served: one listener, or several (AllListeners).
+// Admin configures where metrics, health and status are served: one listener, or several (AllListeners).
 type Admin struct {
 	Listen      []Address `yaml:"listen"`
 	Hosts       []Host    `yaml:"hosts"`
@@ -19,24 +19,23 @@ type Admin struct {
 	Listeners []AdminListener `yaml:"listeners"`
 }
 
-// AdminListener is a set of addresses with one protection.
+// AdminListener is a set of addresses with the same protection.
 type AdminListener struct {
 	Listen      []Address `yaml:"listen"`
-	Hosts       []Host    `yaml:"hosts"`        // further names that requests may have in Host
-	TokenFile   string    `yaml:"token_file"`   // a bearer token a line; "" = none is asked for
+	Hosts       []Host    `yaml:"hosts"`        // further accepted values of Host
+	TokenFile   string    `yaml:"token_file"`   // bearer tokens, one per line; "" = none required
 	TLS         AdminTLS  `yaml:"tls"`          // zero = plain HTTP
 	OpenMetrics bool      `yaml:"open_metrics"` // /metrics needs no token
-	MetricsOnly bool      `yaml:"metrics_only"` // only /livez, /readyz and /metrics
+	MetricsOnly bool      `yaml:"metrics_only"` // serve only /livez, /readyz and /metrics
 }
 
-// AdminTLS is a certificate and its key, PEM files.
+// AdminTLS names the PEM files of a certificate and its key.
 type AdminTLS struct {
 	Certificate string `yaml:"certificate"`
 	Key         string `yaml:"key"`
 }
 
-// AllListeners returns the listeners: those of the list or, without one, the single one that listen makes; none without
-// both.
+// AllListeners returns the listeners: those of the list or else the single one of listen; none without both.
 func (a *Admin) AllListeners() []AdminListener {
 	if len(a.Listeners) > 0 || len(a.Listen) == 0 {
 		return a.Listeners
@@ -59,7 +58,7 @@ func (l *AdminListener) Exposed() Address {
 // Host is a host name or an IP address without a port, in lower case.
 type Host string
 
-// MarshalYAML writes the form that the file takes.
+// MarshalYAML returns the form used in the file.
 func (h Host) MarshalYAML() ([]byte, error) { return []byte(strconv.Quote(string(h))), nil }
 
 func (h *Host) set(text string) error {

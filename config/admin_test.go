@@ -74,7 +74,7 @@ func TestAdminFiles(t *testing.T) {
 	}
 }
 
-// ParseAdmin needs nothing but its own section: a probe has neither the secrets nor a reason to judge the rest.
+// ParseAdmin needs only its own section: a health probe has no secrets and ignores the other sections.
 func TestParseAdmin(t *testing.T) {
 	t.Parallel()
 	none := func(string) string { return "" }
@@ -89,7 +89,7 @@ func TestParseAdmin(t *testing.T) {
 	}
 }
 
-// Another process reads the same configuration without the environment and the files.
+// Another process parses the same configuration without the environment and the files.
 func TestResolved(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "password")

@@ -2,7 +2,7 @@ package config
 
 import "time"
 
-// Config is the whole file. The zero value is not useful; Default is.
+// Config is the whole file. Start from Default; the zero value is not valid.
 type Config struct {
 	Proxy      Proxy      `yaml:"proxy"`
 	Admin      Admin      `yaml:"admin"`
@@ -14,7 +14,7 @@ type Config struct {
 	Log        Log        `yaml:"log"`
 }
 
-// Proxy is the relay between the clients and the engine, or several: see AllRoutes.
+// Proxy configures the relay between the clients and one or several engines: see AllRoutes.
 type Proxy struct {
 	Listen        []Address   `yaml:"listen"`
 	Upstream      Address     `yaml:"upstream"`
@@ -32,17 +32,17 @@ type Proxy struct {
 	IdleTimeout      Duration `yaml:"idle_timeout"`
 	CaptureBudget    ByteSize `yaml:"capture_budget"`
 	MaxStatement     ByteSize `yaml:"max_statement"`
-	CaptureRate      int      `yaml:"capture_rate"` // statements a second that the auditor gets
+	CaptureRate      int      `yaml:"capture_rate"` // maximum number of statements per second sent to the auditor
 	QueueLength      int      `yaml:"queue_length"`
 	QueueBytes       ByteSize `yaml:"queue_bytes"`
 	AuditorHangLimit Duration `yaml:"auditor_hang_limit"`
 }
 
-// Shadow is the database that holds the neighbouring copies, and how gently it is asked.
+// Shadow configures the database with the neighbouring copies, and the limits of replays.
 type Shadow struct {
 	DSN              Secret   `yaml:"dsn"`
-	Engine           Secret   `yaml:"engine"`   // the port of an engine beside the database; "" = the engine is in the database
-	Worlds           []World  `yaml:"worlds"`   // instead of Engine: an instance of it for D0 and for each neighbour
+	Engine           Secret   `yaml:"engine"`   // port of an engine beside the database; "" = the engine is in the database
+	Worlds           []World  `yaml:"worlds"`   // instead of Engine: one instance for D0 and one for each neighbour
 	Protocol         string   `yaml:"protocol"` // captured | extended | simple: how trials are sent
 	D0               string   `yaml:"d0"`
 	D1               []string `yaml:"d1"`
@@ -59,8 +59,8 @@ type World struct {
 	Engine Secret `yaml:"engine"`
 }
 
-// Engines returns the connection strings of the engine beside the database: none, one for all worlds, or one each, D0
-// first, then in the order of D1.
+// Engines returns the connection strings of the engine beside the database: none, one for all copies, or one for each copy,
+// D0 first, then in the order of D1.
 func (s Shadow) Engines() []string {
 	if s.Engine != "" {
 		return []string{s.Engine.Reveal()}
@@ -79,22 +79,22 @@ func (s Shadow) Engines() []string {
 	return engines
 }
 
-// Privacy says which tables hold personal data.
+// Privacy lists the tables with personal data.
 type Privacy struct {
-	Database   string   `yaml:"database"`  // where the protected tables are; "" = any that clients name
+	Database   string   `yaml:"database"`  // database of the protected tables; "" = any database of the clients
 	Protected  []string `yaml:"protected"` // schema.table
 	Public     []string `yaml:"public"`
 	SearchPath []string `yaml:"search_path"`
-	// Catalog is the connection string of the database that clients ask, to read its catalog; "" = names are resolved
-	// by these lists alone.
+	// Catalog is the connection string of the clients' database, whose catalog is read; "" = names are resolved with these
+	// lists only.
 	Catalog        Secret   `yaml:"catalog"`
-	CatalogRefresh Duration `yaml:"catalog_refresh"` // how often both catalogs, this and the shadow database's, are read again
+	CatalogRefresh Duration `yaml:"catalog_refresh"` // interval of reading both catalogs again, this one and the shadow database's
 
-	Unit  *Unit  `yaml:"unit"` // nil = none, which neighbours need
+	Unit  *Unit  `yaml:"unit"` // nil = none; neighbours need one
 	Paths []Path `yaml:"paths"`
 }
 
-// Claims says how the engine's privacy loss is found for a query.
+// Claims configures how the claimed privacy loss of a query is determined.
 type Claims struct {
 	Functions     []Function  `yaml:"functions"`
 	Combine       string      `yaml:"combine"` // add | share
@@ -105,30 +105,30 @@ type Claims struct {
 	SafeFunctions []string    `yaml:"safe_functions"`
 }
 
-// Function is a signature rule: which argument of a DP function is its epsilon and its delta.
-// Positions count from 1; negative ones from the end; 0 = not an argument.
+// Function is a signature rule: the positions of the epsilon and delta arguments of a DP function. Positions count from 1,
+// negative ones from the end; 0 = not an argument.
 type Function struct {
 	Name    string `yaml:"name"`
 	Epsilon int    `yaml:"epsilon"`
 	Delta   int    `yaml:"delta"`
-	// The parameters' names, for calls with named arguments; "" = such a call is refused where a position cannot tell.
+	// The parameters' names, for calls with named arguments; "" = such a call is refused if the position is ambiguous.
 	EpsilonName string `yaml:"epsilon_name"`
 	DeltaName   string `yaml:"delta_name"`
 }
 
-// Settings names the session settings that carry a claim; empty = none.
+// Settings names the session settings that carry a claim; "" = none.
 type Settings struct {
 	Epsilon string `yaml:"epsilon"`
 	Delta   string `yaml:"delta"`
 }
 
-// Claim is a privacy loss.
+// Claim is a claimed privacy loss.
 type Claim struct {
 	Epsilon float64 `yaml:"epsilon"`
 	Delta   float64 `yaml:"delta"`
 }
 
-// ClaimRule gives a claim to the queries that match every field that is set.
+// ClaimRule assigns a claim to the queries that match every field that is set.
 type ClaimRule struct {
 	Name            string  `yaml:"name"`
 	User            string  `yaml:"user"`
@@ -140,25 +140,25 @@ type ClaimRule struct {
 	Delta           float64 `yaml:"delta"`
 }
 
-// What 1 - audit.confidence is the greatest probability of.
+// Values of audit.error_rate: the event whose probability 1 - audit.confidence bounds.
 const (
 	PerAudit = "per_audit" // a false alarm in one audit
 	Family   = "family"    // any false alarm in all audits of an auditor process
 )
 
-// DeterministicPolicies are the values of audit.deterministic.
+// DeterministicPolicies returns the values of audit.deterministic.
 func DeterministicPolicies() []string { return []string{"violation", "warning", "ignore"} }
 
-// Confirm is how violations are confirmed on fresh trials.
+// Confirm configures how violations are confirmed with fresh trials.
 type Confirm struct {
-	VaryText bool `yaml:"vary_text"` // a comment with a random number stands in front of each trial's statement
+	VaryText bool `yaml:"vary_text"` // precede each trial's statement with a comment that holds a random number
 }
 
-// Audit is how hard the auditor looks.
+// Audit configures the audits and their limits.
 type Audit struct {
 	Confidence float64 `yaml:"confidence"`
 	ErrorRate  string  `yaml:"error_rate"` // per_audit | family: what 1 - Confidence bounds
-	// Deterministic is what answers mean that never vary and differ between the worlds: violation, warning or ignore.
+	// Deterministic is the verdict on answers that never vary and differ between D0 and D1: violation, warning or ignore.
 	Deterministic string  `yaml:"deterministic"`
 	Confirm       Confirm `yaml:"confirm"`
 
@@ -166,36 +166,36 @@ type Audit struct {
 	BatchTrials int      `yaml:"batch_trials"`
 	Workers     int      `yaml:"workers"`
 	MaxAudits   int      `yaml:"max_audits"`
-	MaxPerShape int      `yaml:"max_per_shape"` // audits of one user's query with different constants
-	Memory      ByteSize `yaml:"memory"`        // of the auditor process, roughly; half of it for the audits
+	MaxPerShape int      `yaml:"max_per_shape"` // audits of queries of one user that differ only in constants
+	Memory      ByteSize `yaml:"memory"`        // approximate memory of the auditor process; half of it is for audits
 	MaxTokens   int      `yaml:"max_tokens"`
-	// ParseTimeout is how long the SQL parser, which is C, may work on one statement, by the processor's clock.
+	// ParseTimeout limits the CPU time of the SQL parser, which is C code, for one statement.
 	ParseTimeout Duration `yaml:"parse_timeout"`
 	RetryAfter   Duration `yaml:"retry_after"`
 	PriorOdds    float64  `yaml:"prior_odds"`
 	BreachOdds   float64  `yaml:"breach_odds"`
-	Hoist        bool     `yaml:"hoist"`       // trials may run on what all of them would compute alike
+	Hoist        bool     `yaml:"hoist"`       // trials can reuse results that are the same in all of them
 	HoistSpace   ByteSize `yaml:"hoist_space"` // on the shadow server's disk, for the tables of all hoisted audits together
 
-	// How gently the shadow database is asked; 0 and none = without that limit.
-	Rate      float64  `yaml:"rate"`     // trials a second
-	Sessions  int      `yaml:"sessions"` // at work at a time; 0 = two a worker
-	Share     float64  `yaml:"share"`    // of the time in which a single connection is at work; 0 = automatic, 1 = no limit
+	// Throttling of replays; 0 or empty = no limit.
+	Rate      float64  `yaml:"rate"`     // trials per second
+	Sessions  int      `yaml:"sessions"` // concurrent sessions; 0 = two per worker
+	Share     float64  `yaml:"share"`    // of the time in which a single connection is busy; 0 = automatic, 1 = no limit
 	Slowdown  float64  `yaml:"slowdown"`
 	Windows   []Window `yaml:"windows"`
 	MaxActive int      `yaml:"max_active"`
 	MaxLag    Duration `yaml:"max_lag"`
 }
 
-// Log is what is logged and how loud.
+// Log configures the log.
 type Log struct {
 	Level string `yaml:"level"` // debug | info | warn | error
-	SQL   bool   `yaml:"sql"`   // put rewritten SQL, literals included, into alerts
-	// Values puts what comes from rows into alerts, status and logs: group keys, texts, thresholds, the server's messages.
+	SQL   bool   `yaml:"sql"`   // include rewritten SQL, with its literals, in alerts
+	// Values includes values from rows in alerts, status and logs: group keys, texts, thresholds, the server's messages.
 	Values bool `yaml:"values"`
 }
 
-// Default returns the values that hold where the file is silent.
+// Default returns the default configuration, over which a file is parsed.
 func Default() Config {
 	return Config{
 		Proxy: Proxy{

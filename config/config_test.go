@@ -52,7 +52,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// The example explains every key and shows the defaults.
+// The example lists every key and shows the defaults.
 func TestExample(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../examples/dpwatch.yaml")
@@ -64,7 +64,7 @@ func TestExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.Replace(string(data), "${file:/etc/dpwatch/shadow.password}", "${file:"+password+"}", 1)
-	got, err := config.Parse("dpwatch.yaml", []byte(text), func(string) string { return "" }) // it needs nothing from the environment
+	got, err := config.Parse("dpwatch.yaml", []byte(text), func(string) string { return "" }) // nothing from the environment is needed
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ privacy: {protected: [public.users]}
 		t.Fatal(err)
 	}
 	again, err := config.Parse("printed", printed, env)
-	if err != nil && strings.Contains(err.Error(), "proxy.") { // the DSN is hidden, and so a fault
+	if err != nil && strings.Contains(err.Error(), "proxy.") { // the hidden DSN is a fault
 		t.Fatalf("what was printed cannot be read: %v\n%s", err, printed)
 	}
 	if diff := cmp.Diff(want, again.Proxy.AllRoutes(), cmpopts.EquateEmpty()); diff != "" {
@@ -268,7 +268,7 @@ privacy: {protected: [public.users]}
 	}
 }
 
-// Only ParseAndCheck looks at files: the auditor parses the same text, and must not care about keys.
+// Only ParseAndCheck reads the named files: the auditor parses the same text and must not need the keys.
 func TestParseAndCheck(t *testing.T) {
 	t.Parallel()
 	junk := t.TempDir() + "/junk"

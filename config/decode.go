@@ -15,24 +15,25 @@ import (
 	"github.com/dpwatch/dpwatch/internal/spelling"
 )
 
-// decoder lays a YAML tree over a struct and collects every fault, where the library's own strict mode stops
-// at the first. Lines remembers where each path was set, for the checks that come after.
+// decoder decodes a YAML tree into a struct and collects every fault; the library's strict mode stops at the first. Lines
+// records the line where each path was set, for later checks.
 type decoder struct {
 	file   string
-	lookUp func(name string) (string, error) // what ${name} stands for
+	lookUp func(name string) (string, error) // resolves ${name}
 	faults Faults
 	lines  map[string]int
-	files  bool // look into the files that the configuration names
+	files  bool // check the files that the configuration names
 }
 
-// Parse reads a configuration over the defaults. file names it in faults; getenv fills ${NAME}.
-// The error is Faults, all of them at once.
+// Parse parses a configuration over the defaults. file names it in faults; getenv resolves ${NAME}. The error is of type
+// Faults and contains all of them.
 func Parse(file string, data []byte, getenv func(string) string) (Config, error) {
 	return newDecoder(file, lookUpIn(getenv)).parse(data)
 }
 
-// ParseAndCheck is Parse; besides, the files that the configuration names (certificates, keys, tokens) must exist and fit.
-// Resolved is what another process needs to read the same configuration without the environment and the files.
+// ParseAndCheck is Parse with additional checks: the files that the configuration names (certificates, keys, tokens) must
+// exist and match. Resolved carries everything that another process needs to parse the same configuration without the
+// environment and the files.
 func ParseAndCheck(file string, data []byte, getenv func(string) string) (Config, Resolved, error) {
 	r := Resolved{file: file, text: data, values: map[string]Secret{}}
 	d := newDecoder(file, r.record(lookUpIn(getenv)))
@@ -41,7 +42,7 @@ func ParseAndCheck(file string, data []byte, getenv func(string) string) (Config
 	return c, r, err
 }
 
-// ParseAdmin reads the section admin alone; faults elsewhere, an unset ${NAME} say, are ignored.
+// ParseAdmin parses only the section admin and ignores faults elsewhere, such as an unset ${NAME}.
 func ParseAdmin(file string, data []byte, getenv func(string) string) (Admin, error) {
 	c, err := Parse(file, data, getenv)
 	var all, own Faults
@@ -64,7 +65,7 @@ func newDecoder(file string, lookUp func(string) (string, error)) *decoder {
 }
 
 func (d *decoder) parse(data []byte) (c Config, err error) {
-	defer func() { // the YAML library is not ours to trust with every file
+	defer func() { // the YAML library may panic on hostile files
 		if r := recover(); r != nil {
 			err = Faults{{File: d.file, Text: fmt.Sprintf("not YAML that dpwatch can read (%v)", r)}}
 		}
@@ -98,7 +99,7 @@ func (d *decoder) fault(t *token.Token, path, format string, args ...any) {
 	d.faults = append(d.faults, Fault{File: d.file, Line: line, Path: path, Text: fmt.Sprintf(format, args...)})
 }
 
-// setter is a scalar type of this package.
+// setter is implemented by the scalar types of this package.
 type setter interface{ set(string) error }
 
 func (d *decoder) node(n ast.Node, v reflect.Value, path string) {
@@ -168,7 +169,7 @@ func (d *decoder) mapping(n ast.Node, v reflect.Value, path string) {
 
 func (d *decoder) sequence(n ast.Node, v reflect.Value, path string) {
 	seq, ok := n.(*ast.SequenceNode)
-	if !ok { // one value stands for a list of one
+	if !ok { // a single value is a list of one
 		one := reflect.MakeSlice(v.Type(), 1, 1)
 		d.node(n, one.Index(0), path)
 		v.Set(one)
@@ -215,7 +216,7 @@ func (d *decoder) scalar(n ast.Node, v reflect.Value, path string) {
 	}
 }
 
-// text returns a scalar's text with ${NAME} filled in.
+// text returns a scalar's text with ${NAME} replaced.
 func (d *decoder) text(n ast.Node, path string) (string, bool) {
 	var text string
 	switch n := n.(type) {

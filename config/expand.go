@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// expand fills ${NAME} from the environment and ${file:/path} from a file (trailing newline cut), so that
-// secrets stay out of the configuration. $${ is a literal ${. An unset variable is a fault, not an empty string.
+// expand replaces ${NAME} with the environment variable and ${file:/path} with the content of a file without its trailing
+// newline, so that secrets stay out of the configuration. $${ is a literal ${. An unset variable is a fault, not an empty
+// string.
 func expand(text string, lookUp func(name string) (string, error)) (string, error) {
 	var b strings.Builder
 	for {
@@ -34,7 +35,7 @@ func expand(text string, lookUp func(name string) (string, error)) (string, erro
 	}
 }
 
-// lookUpIn returns what finds the value of ${name}, in a file or with getenv.
+// lookUpIn returns a function that resolves ${name} from a file or with getenv.
 func lookUpIn(getenv func(string) string) func(name string) (string, error) {
 	return func(name string) (string, error) {
 		if path, ok := strings.CutPrefix(name, "file:"); ok {

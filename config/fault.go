@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Fault is one thing that is wrong with a configuration.
+// Fault is one error in a configuration.
 type Fault struct {
 	File string
-	Line int    // from 1; 0 where the key is missing altogether
+	Line int    // from 1; 0 if there is no line
 	Path string // proxy.upstream
-	Text string // what is wrong and what to write instead
+	Text string // what is wrong and how to correct it
 }
 
 // Error returns "file:line: path: text".
@@ -29,10 +29,10 @@ func (f Fault) Error() string {
 	return b.String()
 }
 
-// Faults is every fault of one file, in the order of their lines.
+// Faults holds all faults of one file, sorted by line.
 type Faults []Fault
 
-// Error returns one line a fault.
+// Error returns one line per fault.
 func (fs Faults) Error() string {
 	lines := make([]string, len(fs))
 	for i, f := range fs {

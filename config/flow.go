@@ -11,9 +11,9 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// flowScalar returns the text of a plain scalar with a colon in it that the YAML library reads as a key and a value: inside
-// { } it splits the items of [127.0.0.1:6432, fd00::/8], although a colon without a space behind it does not end a
-// key (YAML 1.2.2, section 7.3.3).
+// flowScalar returns the text of a plain scalar with a colon that the YAML library parsed as a key and a value. Inside { }
+// it splits the items of [127.0.0.1:6432, fd00::/8], although a colon that is not followed by a space does not end a key
+// (YAML 1.2.2, section 7.3.3).
 func flowScalar(n ast.Node) (string, bool) {
 	pair := onlyPair(n)
 	if pair == nil {
@@ -26,7 +26,7 @@ func flowScalar(n ast.Node) (string, bool) {
 	return key.Value + ":" + value.Value, true
 }
 
-// onlyPair returns the pair of a mapping of one key that has no braces; nil for any other node.
+// onlyPair returns the pair of a mapping with one key and no braces; nil for any other node.
 func onlyPair(n ast.Node) *ast.MappingValueNode {
 	switch n := n.(type) {
 	case *ast.MappingValueNode:
@@ -39,7 +39,7 @@ func onlyPair(n ast.Node) *ast.MappingValueNode {
 	return nil
 }
 
-// plain reports whether a token is a scalar without quotation marks.
+// plain reports whether a token is an unquoted scalar.
 func plain(t *token.Token) bool {
 	if t == nil || t.Position == nil {
 		return false
@@ -51,7 +51,7 @@ func plain(t *token.Token) bool {
 	return false
 }
 
-// follows reports whether b stands right behind a.
+// follows reports whether b directly follows a.
 func follows(a, b *token.Token) bool {
 	if a == nil || b == nil || a.Position == nil || b.Position == nil {
 		return false
@@ -59,7 +59,7 @@ func follows(a, b *token.Token) bool {
 	return a.Position.Line == b.Position.Line && a.Position.Column+len([]rune(a.Value)) == b.Position.Column
 }
 
-// quoteAdvice says how to write [localhost: 6432] where one value is expected.
+// quoteAdvice returns advice on how to write [localhost: 6432] where a single value is expected.
 func quoteAdvice(n ast.Node) string {
 	if pair := onlyPair(n); pair != nil && plain(pair.Key.GetToken()) && plain(pair.Value.GetToken()) {
 		return fmt.Sprintf(": put a value that holds a colon in quotation marks, %q",
@@ -68,13 +68,14 @@ func quoteAdvice(n ast.Node) string {
 	return ""
 }
 
-// What YAML takes for a list or a mapping although it is meant as a value.
+// Values that YAML parses as a list or a mapping.
 var (
 	bareIPv6     = regexp.MustCompile(`[^"'\w$]\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%\w+)?\]`)
 	bareVariable = regexp.MustCompile(`[\[{,].*[^"'\w$:/@-]\$\{`)
 )
 
-// syntaxFault is the fault of a file that is not YAML, with advice where the line holds what needs quotation marks.
+// syntaxFault returns the fault of a file that is not valid YAML, with advice if the line has a value that needs quotation
+// marks.
 func syntaxFault(file string, data []byte, err error) Fault {
 	f := Fault{File: file, Text: "not YAML: " + err.Error()}
 	var syntax *yaml.SyntaxError

@@ -8,7 +8,7 @@ import (
 	"github.com/dpwatch/dpwatch/config"
 )
 
-// Addresses may stand in lists and mappings of one line without quotation marks, wherever YAML allows it.
+// Addresses in lists and mappings on one line need no quotation marks wherever YAML allows it.
 func TestFlowForms(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ proxy, want string }{
@@ -36,7 +36,7 @@ func TestFlowForms(t *testing.T) {
 	}
 }
 
-// What YAML cannot read, or reads as something else, is refused with advice to quote it.
+// Values that YAML cannot parse, or parses differently, are rejected with advice to quote them.
 func TestFlowAdvice(t *testing.T) {
 	t.Parallel()
 	const quote = "quotation marks"

@@ -8,13 +8,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Unit is the privacy unit: the table that names it and the columns of its key.
+// Unit is the privacy unit: its table and the columns of its key.
 type Unit struct {
 	Table string   `yaml:"table"` // schema.table
 	Key   []string `yaml:"key"`
 }
 
-// Path says how the rows of a table belong to units, where foreign keys do not, or say too much.
+// Path describes how the rows of a table belong to units, if there are no foreign keys or too many.
 type Path struct {
 	Table   string   `yaml:"table"` // schema.table
 	Columns []string `yaml:"columns"`
@@ -22,9 +22,9 @@ type Path struct {
 	On      []string `yaml:"on"` // columns of to; empty = the unit's key
 }
 
-// Neighbours says how the shadow copies are made.
+// Neighbours configures how the shadow copies are made.
 type Neighbours struct {
-	Source        Secret    `yaml:"source"` // "" = copies are not made by dpwatch
+	Source        Secret    `yaml:"source"` // "" = dpwatch does not make copies
 	Target        Secret    `yaml:"target"` // "" = shadow.dsn
 	ControlSchema string    `yaml:"control_schema"`
 	Relation      string    `yaml:"relation"` // remove | replace | extreme
@@ -36,7 +36,7 @@ type Neighbours struct {
 	Measures      []Measure `yaml:"measures"`
 }
 
-// Choice asks for K units by one rule.
+// Choice selects K units by one rule.
 type Choice struct {
 	Rule    string   `yaml:"rule"`
 	K       int      `yaml:"k"`
@@ -61,7 +61,7 @@ func defaultNeighbours() Neighbours {
 // Configured reports whether dpwatch makes the copies.
 func (n *Neighbours) Configured() bool { return n.Source != "" }
 
-// units is how many are chosen.
+// units returns the number of chosen units.
 func (n *Neighbours) units() int {
 	sum := 0
 	for _, c := range n.Choose {
@@ -73,7 +73,8 @@ func (n *Neighbours) units() int {
 // maxUnits bounds the neighbours of one set: each is a schema, and an audit replays on all of them.
 const maxUnits = 1000
 
-// neighbours fills in shadow.d1, d1_1, d1_2 and so on, where the file is silent about it and dpwatch makes the copies.
+// neighbours validates the section. If dpwatch makes the copies and the file does not set shadow.d1, it sets it to d1_1,
+// d1_2 and so on.
 func (d *decoder) neighbours(c *Config) {
 	n := &c.Neighbours
 	for i := range n.Choose {
@@ -126,7 +127,7 @@ func (d *decoder) neighbours(c *Config) {
 	}
 }
 
-// units checks the privacy unit and the paths to it.
+// units validates the privacy unit and the paths to it.
 func (d *decoder) units(p *Privacy) {
 	protected := func(path, name string) {
 		if !slices.Contains(p.Protected, name) {

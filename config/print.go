@@ -8,7 +8,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Print returns the configuration as YAML with every default filled in and every secret as "***".
+// Print returns the configuration as YAML with all defaults filled in and every secret as "***".
 func Print(c Config) ([]byte, error) {
 	out, err := yaml.Marshal(c)
 	if err != nil {
@@ -17,7 +17,7 @@ func Print(c Config) ([]byte, error) {
 	return out, nil
 }
 
-// Keys returns every key that a file may hold, as paths (proxy.listen), sorted.
+// Keys returns every valid key as a path (proxy.listen), sorted.
 func Keys() []string {
 	keys := keysOf(reflect.TypeFor[Config](), "")
 	slices.Sort(keys)

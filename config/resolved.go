@@ -6,26 +6,26 @@ import (
 	"io"
 )
 
-// Resolved is the text of a configuration file with the values that its ${...} had when it was read. It holds secrets in
-// plain, prints as stars, and is not changed after ParseAndCheck returned it.
+// Resolved is the text of a configuration file with the values of its ${...} at the time it was read. It holds secrets in
+// plain text, prints as "***", and is not changed after ParseAndCheck has returned it.
 type Resolved struct {
 	file   string
 	text   []byte
-	values map[string]Secret // by what stands between ${ and }
+	values map[string]Secret // by the text between ${ and }
 }
 
-// resolvedJSON is how Encode writes a Resolved; values may be any bytes.
+// resolvedJSON is the encoded form of a Resolved; values can be any bytes.
 type resolvedJSON struct {
 	File   string            `json:"file"`
 	Text   []byte            `json:"text"`
 	Values map[string][]byte `json:"values"`
 }
 
-// Format writes "***", whatever the verb.
+// Format writes "***", for every verb.
 func (r Resolved) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "***") }
 
-// Encode returns the configuration with its secrets in plain, for a process that is to read the same configuration
-// (DecodeResolved). It belongs on a channel that only this process and that one can read, and nowhere else.
+// Encode returns the configuration with its secrets in plain text, for a process that parses the same configuration
+// (DecodeResolved). Send it only over a channel that no other process can read.
 func (r Resolved) Encode() ([]byte, error) {
 	w := resolvedJSON{File: r.file, Text: r.text, Values: map[string][]byte{}}
 	for name, value := range r.values {
@@ -34,7 +34,7 @@ func (r Resolved) Encode() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// DecodeResolved reads what Encode wrote. It uses neither the environment nor any ${file:...}.
+// DecodeResolved parses the output of Encode. It uses neither the environment nor any ${file:...}.
 func DecodeResolved(data []byte) (Config, error) {
 	var w resolvedJSON
 	if err := json.Unmarshal(data, &w); err != nil {
@@ -49,7 +49,7 @@ func DecodeResolved(data []byte) (Config, error) {
 	}).parse(w.Text)
 }
 
-// record returns lookUp such that its values are kept. A name has one value, however often the file holds it.
+// record returns lookUp extended to record its values. A name has one value, even if the file uses it repeatedly.
 func (r *Resolved) record(lookUp func(string) (string, error)) func(string) (string, error) {
 	return func(name string) (string, error) {
 		if value, ok := r.values[name]; ok {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Route is one engine and where its clients connect.
+// Route is one engine and the addresses for its clients.
 type Route struct {
 	Name          string      `yaml:"name"` // in logs and status; default the first address of listen
 	Listen        []Address   `yaml:"listen"`
@@ -16,7 +16,7 @@ type Route struct {
 	ProxyProtocol []Network   `yaml:"proxy_protocol"`
 }
 
-// TLS is how clients may speak TLS. The files are PEM.
+// TLS configures TLS with clients. The files are PEM.
 type TLS struct {
 	Mode            string `yaml:"mode"` // disable | allow | require | passthrough
 	Certificate     string `yaml:"certificate"`
@@ -25,7 +25,7 @@ type TLS struct {
 	SameCertificate string `yaml:"same_certificate"` // check | assume
 }
 
-// UpstreamTLS is TLS between the proxy and the engine. The files are PEM.
+// UpstreamTLS configures TLS between the proxy and the engine. The files are PEM.
 type UpstreamTLS struct {
 	Mode        string `yaml:"mode"` // disable | prefer | require | verify-ca | verify-full
 	CA          string `yaml:"ca"`
@@ -34,7 +34,7 @@ type UpstreamTLS struct {
 	ServerName  string `yaml:"server_name"` // default the host of upstream
 }
 
-// AllRoutes returns the routes: those of the list or, without one, the single one that listen and upstream make.
+// AllRoutes returns the routes: those of the list or else the single one of listen and upstream.
 func (p *Proxy) AllRoutes() []Route {
 	if len(p.Routes) > 0 {
 		return p.Routes
@@ -44,7 +44,7 @@ func (p *Proxy) AllRoutes() []Route {
 	return []Route{r}
 }
 
-// UsesTLS reports whether a session of any route may have an encrypted leg that the proxy ends itself.
+// UsesTLS reports whether the proxy terminates TLS on a leg of any route.
 func (p *Proxy) UsesTLS() bool {
 	for _, r := range p.AllRoutes() {
 		ends := r.TLS.Mode != "disable" && r.TLS.Mode != "passthrough"
@@ -70,19 +70,19 @@ func (r *Route) setDefaults() {
 	}
 }
 
-// Network is an address range, 10.0.0.0/8 or one address.
+// Network is an address range such as 10.0.0.0/8, or a single address.
 type Network string
 
 // Prefix returns the range.
 func (n Network) Prefix() netip.Prefix {
 	p, err := netip.ParsePrefix(string(n))
 	if err != nil {
-		return netip.Prefix{} // set has parsed it before
+		return netip.Prefix{} // set has validated it
 	}
 	return p
 }
 
-// MarshalYAML writes the form that the file takes.
+// MarshalYAML returns the form used in the file.
 func (n Network) MarshalYAML() ([]byte, error) { return []byte(strconv.Quote(string(n))), nil }
 
 func (n *Network) set(text string) error {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Secret is a string that prints as stars: connection strings and passwords.
+// Secret is a string that prints as "***": connection strings and passwords.
 type Secret string
 
 // String returns "***", or "" for the empty secret.
@@ -21,28 +21,28 @@ func (s Secret) String() string {
 	return "***"
 }
 
-// GoString is String: %#v must not print the secret either.
+// GoString returns String's form: %#v must not print the secret either.
 func (s Secret) GoString() string { return s.String() }
 
-// Format writes the redacted form, whatever the verb.
+// Format writes the redacted form, for every verb.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
-// MarshalYAML writes the redacted form.
+// MarshalYAML returns the redacted form.
 func (s Secret) MarshalYAML() ([]byte, error) { return []byte(strconv.Quote(s.String())), nil }
 
-// MarshalText writes the redacted form: JSON, and so a logger's, is made of it.
+// MarshalText returns the redacted form, for JSON and JSON loggers.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Reveal returns the secret itself, for the one place that needs it.
+// Reveal returns the secret, for the one place that needs it.
 func (s Secret) Reveal() string { return string(s) }
 
-// Duration is a time.Duration written as in Go: 250ms, 10s, 2m.
+// Duration is a time.Duration in Go's notation: 250ms, 10s, 2m.
 type Duration time.Duration
 
-// String returns Go's form.
+// String returns Go's notation.
 func (d Duration) String() string { return time.Duration(d).String() }
 
-// MarshalYAML writes Go's form.
+// MarshalYAML returns Go's notation.
 func (d Duration) MarshalYAML() ([]byte, error) { return []byte(d.String()), nil }
 
 func (d *Duration) set(text string) error {
@@ -67,7 +67,7 @@ func (b ByteSize) String() string {
 	return strconv.FormatInt(int64(b), 10)
 }
 
-// MarshalYAML writes String's form.
+// MarshalYAML returns String's form.
 func (b ByteSize) MarshalYAML() ([]byte, error) { return []byte(b.String()), nil }
 
 var byteUnits = [...]struct {
@@ -91,16 +91,15 @@ func (b *ByteSize) set(text string) error {
 	return nil
 }
 
-// Address is where to listen or connect: host:port, or unix:/path. The zero Address is "none".
+// Address is an address to listen on or connect to: host:port, or unix:/path. The zero Address means none.
 type Address struct {
 	Network string // "tcp" or "unix"
 	Address string
 }
 
-// IsZero reports whether no address was given.
 func (a Address) IsZero() bool { return a.Address == "" }
 
-// String returns the form that the file takes.
+// String returns the form used in the file.
 func (a Address) String() string {
 	if a.Network == "unix" {
 		return "unix:" + a.Address
@@ -108,10 +107,10 @@ func (a Address) String() string {
 	return a.Address
 }
 
-// MarshalYAML writes String's form.
+// MarshalYAML returns String's form, quoted.
 func (a Address) MarshalYAML() ([]byte, error) { return []byte(strconv.Quote(a.String())), nil }
 
-// ParseAddress reads the form that the file takes.
+// ParseAddress parses the form used in the file.
 func ParseAddress(text string) (Address, error) {
 	var a Address
 	err := a.set(text)
@@ -141,7 +140,7 @@ func (a *Address) set(text string) error {
 	return nil
 }
 
-// Loopback reports whether the address can be reached from this machine alone.
+// Loopback reports whether only this machine can reach the address.
 func (a Address) Loopback() bool {
 	if a.Network == "unix" {
 		return true

@@ -12,7 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/config"
 )
 
-// No usual way of printing a value prints a secret, also inside other values.
+// No usual way of printing a value prints a secret, even inside other values.
 func TestSecretIsRedacted(t *testing.T) {
 	t.Parallel()
 	c, resolved, err := config.ParseAndCheck("f", []byte(minimal), env)

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// validate adds what decoding cannot see. A path that already has a fault is not judged again.
+// validate adds the faults that decoding cannot find. A path with a fault gets no second one.
 func (d *decoder) validate(c *Config) {
 	d.proxy(&c.Proxy)
 	d.neighbours(c)
@@ -31,7 +31,7 @@ func (d *decoder) add(path, format string, args ...any) {
 		}
 	}
 	line, p := 0, path
-	for line == 0 { // a missing key is told at its nearest parent
+	for line == 0 { // a missing key is reported at its nearest parent
 		line = d.lines[p]
 		if p == "" {
 			break
@@ -176,7 +176,7 @@ func (d *decoder) claim(path string, c Claim) {
 	}
 }
 
-// minMemory is the least that audit.memory may be.
+// minMemory is the minimum of audit.memory.
 const minMemory ByteSize = 64 << 20
 
 func (d *decoder) audit(a *Audit) {

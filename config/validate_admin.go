@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// admin checks the listeners, and that what is sensitive is not served to other machines unprotected.
+// admin validates the listeners, and that sensitive data is not served to other machines unprotected.
 func (d *decoder) admin(c *Config) {
 	a := &c.Admin
 	if len(a.Listeners) == 0 {
@@ -58,7 +58,7 @@ func (d *decoder) adminTLS(path string, l *AdminListener) {
 	d.pair(path, l.TLS.Certificate, l.TLS.Key)
 }
 
-// adminAddresses reports addresses that are used twice; port 0 is another port each time.
+// adminAddresses reports addresses that are used twice; port 0 is a different port each time.
 func (d *decoder) adminAddresses(c *Config) {
 	used := map[Address]string{}
 	for _, r := range c.Proxy.AllRoutes() {

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// engines checks how an engine beside the database is reached.
+// engines validates how an engine beside the database is reached.
 func (d *decoder) engines(s *Shadow) {
 	if !slices.Contains([]string{"captured", "extended", "simple"}, s.Protocol) {
 		d.add("shadow.protocol", "%q is not captured, extended or simple", s.Protocol)

@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// routes checks the single route or the list of them.
+// routes validates the single route or the list of routes.
 func (d *decoder) routes(p *Proxy) {
 	for i := range p.Routes {
 		p.Routes[i].setDefaults()
@@ -122,7 +122,7 @@ func (d *decoder) upstreamTLS(path string, r *Route) {
 	d.pool(path+".ca", t.CA)
 }
 
-// pair checks that two files hold a certificate and its key, if files are to be looked at.
+// pair checks that two files hold a certificate and its key, if files are to be checked.
 func (d *decoder) pair(path, certificate, key string) {
 	if !d.files || certificate == "" || key == "" {
 		return
@@ -137,7 +137,7 @@ func (d *decoder) pair(path, certificate, key string) {
 	}
 }
 
-// pool checks that a file holds certificates, if files are to be looked at.
+// pool checks that a file holds certificates, if files are to be checked.
 func (d *decoder) pool(path, file string) {
 	if !d.files || file == "" {
 		return

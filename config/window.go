@@ -5,22 +5,22 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // the names of time zones, where the machine has none
+	_ "time/tzdata" // time zone names, if the machine has none
 )
 
-// Window is a time of the day by the wall clock of a place, written 22:00-06:00 Europe/Berlin; without a place, UTC.
-// One that ends before it begins goes past midnight.
+// Window is a time of the day in a time zone, written 22:00-06:00 Europe/Berlin; the default zone is UTC. A window that ends
+// before it begins continues past midnight.
 type Window struct {
-	From, To int // minutes since midnight; To is not in it
+	From, To int // minutes since midnight; To is excluded
 	Zone     *time.Location
 }
 
-// String returns the form that the file takes.
+// String returns the form used in the file.
 func (w Window) String() string {
 	return fmt.Sprintf("%02d:%02d-%02d:%02d %s", w.From/60, w.From%60, w.To/60, w.To%60, w.Zone)
 }
 
-// MarshalYAML writes String's form.
+// MarshalYAML returns String's form, quoted.
 func (w Window) MarshalYAML() ([]byte, error) { return []byte(strconv.Quote(w.String())), nil }
 
 func (w *Window) set(text string) error {
