@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// A page that rebinds its own name to the admin port (DNS rebinding) sends its name as Host, and is same-origin to the browser. It
-// reads nothing and changes nothing, with or without a token file.
+// A page that rebinds its own name to the admin port (DNS rebinding) sends its name as Host, and is same-origin to the
+// browser. It can neither read nor change anything, with or without a token file.
 func TestAdminRebinding(t *testing.T) {
 	t.Parallel()
 	for _, extra := range []string{"", "ADMIN TOKEN"} {
@@ -36,7 +36,7 @@ func TestAdminRebinding(t *testing.T) {
 	}
 }
 
-// Without a token file every local user can read the status, and nobody can change anything.
+// Without a token file every local user can read the status, and no user can change anything.
 func TestAdminWithoutToken(t *testing.T) {
 	t.Parallel()
 	s := startSidecar(t, "")
@@ -53,10 +53,11 @@ func TestAdminWithoutToken(t *testing.T) {
 	}
 }
 
-// A Unix socket is for the user of the process alone, who needs no token to pause; other addresses have their own protection.
+// Only the user of the process can use a Unix socket, and needs no token to pause; other addresses have their own
+// protection.
 func TestAdminListeners(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "dpw") // a path of a socket has 107 bytes at most
+	dir, err := os.MkdirTemp("", "dpw") // a socket path has at most 107 bytes
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +102,7 @@ privacy: {protected: [public.people]}
 	}
 }
 
-// The auditor process has no secret in its environment, audits all the same, and PG* variables do not lead it elsewhere.
+// The auditor process has no secret in its environment but audits, and PG* variables do not change its connections.
 func TestAuditorEnvironment(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

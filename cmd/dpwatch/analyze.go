@@ -82,7 +82,7 @@ With --counts: the bucket estimator alone, on {"d0":[..],"d1":[..]} (equal total
 	return cmd
 }
 
-// recordedFlags adds the flags that say how files of results are read.
+// recordedFlags adds the flags that configure reading files of results.
 func recordedFlags(cmd *cobra.Command) func() app.FileOptions {
 	inOrder := cmd.Flags().Bool("in-order", false, "the lines are in the order of execution: analyze them in that order, and hold the verdict to it (default: in random order)")
 	seed := cmd.Flags().Uint64("seed", 1, "seed of the random order")
@@ -122,7 +122,7 @@ func analyzeCounts(env environment, path string, delta float64, minCount int, js
 	}
 	estimate := analysis.BucketEstimate(in.D0, in.D1, delta, minCount)
 	if js {
-		var value *float64 // NaN and infinity have no JSON form: null, and the text says which
+		var value *float64 // NaN and infinity have no JSON form: the value is null, and the text says which
 		if !math.IsNaN(estimate) && !math.IsInf(estimate, 0) {
 			value = &estimate
 		}

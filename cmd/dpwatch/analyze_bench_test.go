@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// BenchmarkAnalyze is the whole command on 10,000 trials a world of 200 groups.
+// BenchmarkAnalyze runs the whole command on 10,000 trials per dataset, with 200 groups.
 func BenchmarkAnalyze(b *testing.B) {
 	dir := b.TempDir()
 	args := []string{"analyze", "--epsilon", "1", "-o", "json"}
@@ -29,7 +29,7 @@ func BenchmarkAnalyze(b *testing.B) {
 	}
 }
 
-// writeGroups writes trials of a noisy histogram, one JSON object a line. The first group has one more in the world 1.
+// writeGroups writes trials of a noisy histogram, one JSON object per line. In world 1 the first group is larger by one.
 func writeGroups(path string, world uint64, trials, groups int) error {
 	f, err := os.Create(path)
 	if err != nil {

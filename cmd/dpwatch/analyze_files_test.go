@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// csvOf writes lines of numbers as the first column of a CSV with a header and a constant second column.
+// csvOf returns lines of numbers as the first column of a CSV with a header and a constant second column.
 func csvOf(lines string) string {
 	var b strings.Builder
 	b.WriteString("n,kind\n")
@@ -21,8 +21,8 @@ func csvOf(lines string) string {
 }
 
 // TestAnalyzeTables: the same results as lines, CSV and TSV give the same figures; a leak of 3 against a claim of 1 is a
-// violation in each. Laplace noise of scale 1/3 and a distance of 1; a violation is missed with a probability far below
-// 1e-6 (2,000 pairs), and seeds are fixed.
+// violation in each. Laplace noise of scale 1/3 and a distance of 1; a violation is missed with a probability far below 1e-6
+// (2,000 pairs), and seeds are fixed.
 func TestAnalyzeTables(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(11, 16))
@@ -66,7 +66,7 @@ func TestAnalyzeTables(t *testing.T) {
 	}
 }
 
-// TestAnalyzeUnequal: some trials more are reported in text and JSON; more than twice as many are refused.
+// TestAnalyzeUnequal: a few extra trials are reported in text and JSON; more than twice as many are rejected.
 func TestAnalyzeUnequal(t *testing.T) {
 	t.Parallel()
 	ones := func(n int) string { return file(t, "ones", strings.Repeat("1\n", n)) }
@@ -79,8 +79,8 @@ func TestAnalyzeUnequal(t *testing.T) {
 	call(t, "", "analyze", "--d0", ones(50), "--d1", ones(20_000), "--epsilon", "1").want(t, exitFault, "holds 50 trials and", "20000")
 }
 
-// TestAnalyzeSorted: sorted results of an honest mechanism are no violation, and the order is reported; in their own order they
-// are no trials that a verdict can rest on. The seeds are fixed; the verdict is wrong by chance with probability 1e-6.
+// TestAnalyzeSorted: sorted results of an honest mechanism are no violation, and the order is reported; in their own order
+// they are not valid trials for a verdict. The seeds are fixed; the verdict is wrong by chance with probability 1e-6.
 func TestAnalyzeSorted(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 9))

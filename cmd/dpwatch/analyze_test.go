@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// laplace writes n lines of centre plus Laplace noise, rounded to multiples of 1/1024: the lowest bits of unrounded
-// floating-point noise tell the centre (Mironov 2012), which the analysis finds.
+// laplace returns n lines of centre plus Laplace noise, rounded to multiples of 1/1024: the lowest bits of unrounded
+// floating-point noise reveal the centre (Mironov 2012), which the analysis would detect.
 func laplace(rng *rand.Rand, n int, centre, scale float64) string {
 	var b strings.Builder
 	for range n {
@@ -22,13 +22,13 @@ func laplace(rng *rand.Rand, n int, centre, scale float64) string {
 	return b.String()
 }
 
-// contractKeys are the keys of audit's and analyze's JSON that scripts rely on.
+// contractKeys are the keys in the JSON of audit and analyze that scripts rely on.
 var contractKeys = []string{
 	"verdict", "reason", "claimed", "epsilon_lower", "confidence", "epsilon_estimate", "wealth_log", "trials",
 	"event", "attacker", "detected_at", "minimal_detectable_epsilon", "partitions",
 }
 
-// checkContract checks the shape that scripts rely on.
+// checkContract checks that a report has these keys and forms.
 func checkContract(t *testing.T, report map[string]any) {
 	t.Helper()
 	for _, key := range contractKeys {
@@ -74,7 +74,7 @@ func TestAnalyzeVerdicts(t *testing.T) {
 		verdict      string
 		code         int
 	}{
-		// True epsilon 1. With confidence 0.95 an honest claim alarms in at most 5 % of seeds; this seed is not one.
+		// True epsilon 1. With confidence 0.95 an honest claim raises an alarm for at most 5 % of seeds; this seed does not.
 		{"honest", world0, world1, "1", "no_evidence", exitDone},
 		{"half the noise", world0, world1, "0.5", "violation", exitViolation},
 		{"half the noise, as result sets", rows(world0), rows(world1), "0.5", "violation", exitViolation},
@@ -105,7 +105,7 @@ func TestAnalyzeBadInput(t *testing.T) {
 	good := file(t, "good", strings.Repeat("1\n2\n", 10))
 	broken := file(t, "broken", "1\n{\"rows\":[[1]\n"+strings.Repeat("1\n", 10))
 	call(t, "", "analyze", "--d0", good, "--d1", broken, "--epsilon", "1").want(t, exitFault, broken+":2:")
-	// Beyond what is used, and where nothing is.
+	// After the last result used, and where none is used.
 	longer := file(t, "longer", strings.Repeat("1\n2\n", 10)+"1\n{\"rows\":[\n")
 	call(t, "", "analyze", "--d0", good, "--d1", longer, "--epsilon", "1").want(t, exitFault, longer+":22:")
 	short := file(t, "short", "1\n{\"rows\":[\n")
@@ -120,7 +120,7 @@ func TestAnalyzeBadInput(t *testing.T) {
 	ragged := file(t, "ragged", "1\n"+`{"columns":["a"],"rows":[[1,2]]}`+strings.Repeat("\n1", 10)+"\n")
 	call(t, "", "analyze", "--d0", good, "--d1", ragged, "--epsilon", "1").want(t, exitFault, ragged+":2:")
 	empty := file(t, "empty", "")
-	for _, other := range []string{good, empty} { // a wrong claim is a fault whatever the files hold
+	for _, other := range []string{good, empty} { // an invalid claim is a fault for any files
 		for _, epsilon := range []string{"-1", "inf", "-inf", "nan"} {
 			call(t, "", "analyze", "--d0", good, "--d1", other, "--epsilon="+epsilon).want(t, exitFault, "claimed epsilon must be a finite number")
 		}
@@ -130,7 +130,8 @@ func TestAnalyzeBadInput(t *testing.T) {
 	}
 }
 
-// More words than are told apart, each of them rare, and results of very many groups: audited as far as it goes, and said.
+// More distinct words than are tracked, each of them rare, and results of very many groups: audited as far as possible, and
+// reported.
 func TestAnalyzeManyCategories(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 9))
@@ -161,7 +162,7 @@ func TestAnalyzeManyCategories(t *testing.T) {
 	r.want(t, exitInconclusive, "more group keys than can be audited one by one")
 }
 
-// Counts and results of the seed method's own code (dp_tester, empirical_epsilon with min count 5).
+// Counts and results of the original method's own code (dp_tester, empirical_epsilon with min count 5).
 func TestAnalyzeCounts(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -193,7 +194,7 @@ func TestAnalyzeCounts(t *testing.T) {
 	}
 }
 
-// A pipe can be read once; the files are read twice.
+// A pipe can be read only once, but the files are read twice.
 func TestAnalyzeReadsPipes(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
@@ -213,7 +214,7 @@ func TestAnalyzeReadsPipes(t *testing.T) {
 	}
 }
 
-// The values of recorded results are shown to who holds the file, and withheld with --values=false, as text and as JSON.
+// The values of recorded results are shown to the holder of the file, and withheld with --values=false, as text and as JSON.
 func TestAnalyzeValues(t *testing.T) {
 	t.Parallel()
 	d0 := file(t, "d0", strings.Repeat(`{"columns":["ward","n"],"rows":[["MRN777",1],["b",2]]}`+"\n"+`{"columns":["ward","n"],"rows":[["MRN777",2],["b",1]]}`+"\n", 100))

@@ -76,7 +76,7 @@ Exit codes: 0 no evidence, 2 violation, 3 inconclusive, 1 fault.`,
 	return cmd
 }
 
-// progress is a bar on a terminal and nothing elsewhere.
+// progress returns a progress bar on a terminal, and no progress elsewhere.
 func progress(w io.Writer) app.Progress {
 	if !terminal.Interactive(w) {
 		return app.NoProgress

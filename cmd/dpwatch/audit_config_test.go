@@ -12,7 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// auditConfig writes a configuration for the copies of copies, with lines added to it.
+// auditConfig writes a configuration for the database of copies, with extra lines.
 func auditConfig(t *testing.T, dsn, more string) string {
 	t.Helper()
 	return file(t, "dpwatch.yaml", fmt.Sprintf(`
@@ -24,7 +24,7 @@ audit: {confidence: 0.999, max_trials: 321}
 %s`, dsn, more))
 }
 
-// TestAuditConfig: connection, copies, claim, confidence and budget are the configuration's, and flags override them.
+// TestAuditConfig: connection, copies, claim, confidence and budget come from the configuration, and flags override them.
 func TestAuditConfig(t *testing.T) {
 	t.Parallel()
 	dsn := copies(t)
@@ -36,8 +36,8 @@ func TestAuditConfig(t *testing.T) {
 	}
 	const query = "SELECT noisy_count(count(*), 0.5) FROM people"
 	r := audit("--sql", query)
-	// The noise has scale 20: the true epsilon is 0.05 against a claim of 0.5, so that a violation is reported with a
-	// probability far below 1 - 0.999 (each of 321 pairs has a likelihood ratio of at most e^0.05).
+	// The noise has scale 20, so the true epsilon is 0.05 against a claim of 0.5. A violation is reported with a probability
+	// far below 1 - 0.999 (each of 321 pairs has a likelihood ratio of at most e^0.05).
 	r.want(t, exitDone)
 	report := r.object(t)
 	checkContract(t, report)
@@ -60,7 +60,7 @@ func TestAuditConfig(t *testing.T) {
 	call(t, "", "audit", "--config", "/nonexistent.yaml", "--sql", query).want(t, exitFault, "/nonexistent.yaml does not exist")
 }
 
-// TestAuditAdvice: the copies of another neighbour, which run needs, are no reason to revoke anything.
+// TestAuditAdvice: rights on the copies of another neighbour, which run needs, are not reported as excessive.
 func TestAuditAdvice(t *testing.T) {
 	t.Parallel()
 	dsn := copies(t)
@@ -83,7 +83,7 @@ func TestAuditPlot(t *testing.T) {
 	}
 }
 
-// TestAuditCopiesReplaced: an audit whose copies are replaced meanwhile ends without a verdict.
+// TestAuditCopiesReplaced: if the copies are replaced during an audit, it ends without a verdict.
 func TestAuditCopiesReplaced(t *testing.T) {
 	t.Parallel()
 	dsn := copies(t)
@@ -115,7 +115,7 @@ func TestAuditCopiesReplaced(t *testing.T) {
 	}
 }
 
-// TestAuditMistakes: what a new user gets wrong, with a message that says what to do.
+// TestAuditMistakes: mistakes of new users, each with a message that says what to do.
 func TestAuditMistakes(t *testing.T) {
 	t.Parallel()
 	dsn := copies(t)

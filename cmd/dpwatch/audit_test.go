@@ -30,8 +30,8 @@ func TestAudit(t *testing.T) {
 		verdict string
 		code    int
 	}{
-		// One person more or less against Laplace noise of scale 2: a true epsilon of 0.5, half of the claim. It fails this
-		// test at most once in a million runs, as even a tight claim would.
+		// One person more or less with Laplace noise of scale 2 gives a true epsilon of 0.5, half of the claim. The case
+		// fails at most once in a million runs, as even a tight claim would.
 		{"honest", []string{"--sql", "SELECT noisy(count(*), 2) FROM people", "--epsilon", "1", "--max-trials", "400", "--confidence", "0.999999"}, "no_evidence", exitDone},
 		{"a tenth claimed", []string{"--sql", "SELECT noisy(count(*), 0.5) FROM people", "--epsilon", "0.2"}, "violation", exitViolation},
 		{"no noise", []string{"--sql", "SELECT count(*) FROM people", "--epsilon", "2"}, "violation", exitViolation},
@@ -70,7 +70,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// Several neighbours share the trials on D0; the report is about the one that shows most.
+// Several neighbours share the trials on D0; the report is about the one with the strongest evidence.
 func TestAuditNeighbours(t *testing.T) {
 	t.Parallel()
 	dsn := copies(t)
@@ -132,7 +132,8 @@ func TestAuditFaults(t *testing.T) {
 	}
 }
 
-// The server's messages quote rows: they are shown to who holds the credentials, and withheld with --values=false.
+// The server's messages contain values of rows: they are shown to the holder of the credentials, and withheld with
+// --values=false.
 func TestAuditValues(t *testing.T) {
 	t.Parallel()
 	dsn := copies(t)

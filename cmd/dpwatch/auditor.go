@@ -11,7 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/supervise"
 )
 
-// auditorCommand is the child process that the relay starts; it is not for people.
+// auditorCommand is the child process that the relay starts; users do not run it.
 func auditorCommand(env environment) *cobra.Command {
 	return &cobra.Command{
 		Use: "auditor", Hidden: true, Args: cobra.NoArgs,

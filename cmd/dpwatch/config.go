@@ -10,7 +10,7 @@ import (
 func configFlag(cmd *cobra.Command) *string {
 	path := cmd.Flags().StringP("config", "c", "", "path of dpwatch.yaml (required)")
 	if err := cmd.MarkFlagRequired("config"); err != nil {
-		panic(err) // the flag was defined one line above
+		panic(err) // the flag was defined above
 	}
 	return path
 }

@@ -53,7 +53,7 @@ to be run. Exit code 1 if there is a fault.`,
 	return cmd
 }
 
-// fileFaults are the faults of a configuration as checks.
+// fileFaults returns the faults of a configuration as checks.
 func fileFaults(path string, err error) []preflight.Check {
 	var faults config.Faults
 	if !errors.As(err, &faults) {
@@ -94,7 +94,7 @@ func writeChecks(env environment, path string, checks []preflight.Check, js, con
 	return err
 }
 
-// printChecks writes a line for each check, what to do below it, and the missing grants at the end.
+// printChecks writes a line for each check, followed by its fix, and the missing grants at the end.
 func printChecks(w io.Writer, checks []preflight.Check) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, c := range checks {

@@ -34,7 +34,7 @@ func checksOf(t *testing.T, code int, path string) []preflight.Check {
 	return checks
 }
 
-// find returns the check of a name whose object or message has a text.
+// find returns the check with this name whose object or message contains a text.
 func find(checks []preflight.Check, name, text string) preflight.Check {
 	for _, c := range checks {
 		if c.Name == name && strings.Contains(c.Object+": "+c.Message, text) {
@@ -44,8 +44,8 @@ func find(checks []preflight.Check, name, text string) preflight.Check {
 	return preflight.Check{}
 }
 
-// TestCheckConnectSound: a set-up with exactly the rights that it needs has no fault and no warning, and the grants that are
-// printed for a role without rights make it so.
+// TestCheckConnectSound: a set-up with exactly the necessary rights has no fault and no warning. The grants printed for a
+// role without rights give such a set-up.
 func TestCheckConnectSound(t *testing.T) {
 	t.Parallel()
 	dsn := copies(t)
@@ -82,7 +82,7 @@ claims: {functions: [{name: noisy, epsilon: -1}]}
 	}
 }
 
-// TestCheckConnectFaults: every fault is reported in one go.
+// TestCheckConnectFaults: every fault is reported in one run.
 func TestCheckConnectFaults(t *testing.T) {
 	t.Parallel()
 	dsn := copies(t)
@@ -152,7 +152,7 @@ claims: {functions: [{name: nosy, epsilon: -1}, {name: hidden_sum, epsilon: -1},
 	}
 }
 
-// TestCheckConnectDead: what cannot connect is a fault, and what depends on it is listed as unchecked.
+// TestCheckConnectDead: a failed connection is a fault, and the checks that depend on it are listed as unchecked.
 func TestCheckConnectDead(t *testing.T) {
 	t.Parallel()
 	dsn := copies(t)
@@ -189,7 +189,8 @@ neighbours: {source: "postgres://u@127.0.0.1:1/shop", target: %q, choose: [{rule
 	}
 }
 
-// TestCheckConnectPath: a function outside the configured path is a fault, unless sessions find it by the path of their role.
+// TestCheckConnectPath: a function outside the configured path is a fault, unless sessions find it through the path of their
+// role.
 func TestCheckConnectPath(t *testing.T) {
 	t.Parallel()
 	dsn := copies(t)
@@ -216,7 +217,7 @@ claims: {functions: [{name: hidden_sum, epsilon: -1}]}
 	}
 }
 
-// TestCheckFileFaults: faults of the file are checks, too.
+// TestCheckFileFaults: faults of the file are listed as checks, too.
 func TestCheckFileFaults(t *testing.T) {
 	t.Parallel()
 	path := file(t, "bad.yaml", "proxy: {lisen: 1}\nprivacy: {protected: [public.users]}\n")
@@ -227,7 +228,7 @@ func TestCheckFileFaults(t *testing.T) {
 	call(t, "", "config", "check", "--config", t.TempDir()).want(t, exitFault, "is a directory")
 }
 
-// TestCheckConnectEngine: engines beside the database are asked, and functions are theirs.
+// TestCheckConnectEngine: engines beside the database are checked, and functions belong to them.
 func TestCheckConnectEngine(t *testing.T) {
 	t.Parallel()
 	dsn := copies(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// lockedBuffer is a buffer that a process writes while a test reads.
+// lockedBuffer is a buffer that a process writes while a test reads it.
 type lockedBuffer struct {
 	mu sync.Mutex // guards b
 	b  bytes.Buffer
@@ -35,7 +35,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// process is a running program whose output can be read meanwhile.
+// process is a running program whose output can be read while it runs.
 type process struct {
 	*exec.Cmd
 	out, log lockedBuffer
@@ -47,7 +47,7 @@ func startProgram(t *testing.T, args ...string) *process {
 	return startProgramWith(t, nil, args...)
 }
 
-// startProgramWith is startProgram with further environment variables.
+// startProgramWith is startProgram with additional environment variables.
 func startProgramWith(t *testing.T, environ []string, args ...string) *process {
 	t.Helper()
 	p := &process{Cmd: program(context.Background(), args...), ended: make(chan struct{})}
@@ -64,7 +64,7 @@ func startProgramWith(t *testing.T, environ []string, args ...string) *process {
 	return p
 }
 
-// patience bounds the wait for what must happen, and only ends a test that hangs.
+// patience is the time limit for an expected event; it only ends a test that hangs.
 const patience = 10 * time.Minute
 
 // until waits for a state while the program runs.
@@ -86,16 +86,16 @@ func (p *process) until(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("never happened: %s\n%s", what, p.log.String())
 }
 
-// auditorOf returns the process id of the program's auditor, 0 when there is none now.
+// auditorOf returns the process id of the program's auditor, 0 if there is none.
 func auditorOf(t *testing.T, pid int) int {
 	t.Helper()
-	out, _ := exec.Command("pgrep", "-P", itoa(pid), "-f", "auditor").Output() // it fails when there is none
+	out, _ := exec.Command("pgrep", "-P", itoa(pid), "-f", "auditor").Output() // it fails if there is none
 	first, _, _ := strings.Cut(string(out), "\n")
 	return atoi(first)
 }
 
-// The demo finds what was planted, though its auditor is killed in the middle; the client notices nothing, and no value of the
-// data is seen outside.
+// The demo finds what was planted although its auditor is killed in the middle. The client is not affected, and no value of
+// the data leaves the process.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	bindir := pgtest.Start(t).BinDir()
@@ -160,7 +160,7 @@ func TestDemo(t *testing.T) {
 	if alerts < broken {
 		t.Errorf("%d alerts for %d violations", alerts, broken)
 	}
-	for _, literal := range []string{"'top'", "> 45000"} { // the queries have them, and no number of the log looks like them
+	for _, literal := range []string{"'top'", "> 45000"} { // in the queries; no number in the log resembles them
 		if strings.Contains(p.log.String(), literal) {
 			t.Errorf("the literal %s of the queries is in the log", literal)
 		}

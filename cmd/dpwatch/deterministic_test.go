@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What deterministic answers mean is the user's choice; they are never an epsilon.
+// The user chooses the verdict on deterministic answers; they never give an epsilon.
 func TestDeterministicFlag(t *testing.T) {
 	t.Parallel()
 	dsn := copies(t)
@@ -48,7 +48,7 @@ func TestDeterministicFlag(t *testing.T) {
 	call(t, "", audit...).want(t, exitViolation, "deterministic and differ between D0 and D1; this says nothing about an epsilon")
 }
 
-// dpwatch audit reports a violation that fresh trials have confirmed.
+// dpwatch audit reports a violation only after fresh trials have confirmed it.
 func TestAuditConfirms(t *testing.T) {
 	t.Parallel()
 	r := call(t, "", "audit", "--dsn", copies(t), "--d0", "d0", "--d1", "d1", "--epsilon", "0.2", "--sql", "SELECT noisy(count(*), 0.5) FROM people", "-o", "json")

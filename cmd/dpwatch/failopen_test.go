@@ -19,19 +19,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// load is traffic whose every answer is checked. It fails the test when a session notices anything. It runs at full speed
-// while more waits for it and for a while after, and slowly otherwise, so that it leaves the processor to what is tested.
+// load is traffic whose every answer is checked; the test fails if a session is disturbed. It runs at full speed while more
+// waits for it and for a while after, and slowly otherwise, to leave the processor to the tested code.
 type load struct {
 	statements atomic.Uint64
-	goal       atomic.Uint64 // for full speed up to here
+	goal       atomic.Uint64 // full speed up to this count
 	stop       chan struct{}
 	clients    sync.WaitGroup
 }
 
-// afterwards is how many statements more run at full speed: what a test does next happens under load.
+// afterwards is the number of further statements at full speed, so that the test's next step happens under load.
 const afterwards = 1000
 
-// startLoad runs statements on so many sessions until wait is called.
+// startLoad runs statements on that many sessions until wait is called.
 func startLoad(t *testing.T, s *sidecar, sessions int) *load {
 	t.Helper()
 	l := &load{stop: make(chan struct{})}
@@ -57,7 +57,7 @@ func startLoad(t *testing.T, s *sidecar, sessions int) *load {
 	return l
 }
 
-// checked runs one statement and looks at the answer.
+// checked runs one statement and checks the answer.
 func checked(conn *pgx.Conn, n int) error {
 	var got int
 	mode := pgx.QueryExecModeCacheStatement
@@ -73,7 +73,7 @@ func checked(conn *pgx.Conn, n int) error {
 	return nil
 }
 
-// more waits until the load has run so many more statements.
+// more waits until the load has run n more statements.
 func (l *load) more(t *testing.T, s *sidecar, n uint64) {
 	t.Helper()
 	goal := l.statements.Load() + n
@@ -81,13 +81,11 @@ func (l *load) more(t *testing.T, s *sidecar, n uint64) {
 	s.until(t, "more statements", func() bool { return l.statements.Load() >= goal || t.Failed() })
 }
 
-// wait ends the load.
 func (l *load) wait() {
 	close(l.stop)
 	l.clients.Wait()
 }
 
-// metric reads a number from /metrics.
 func (s *sidecar) metric(t *testing.T, name string) int {
 	t.Helper()
 	_, body := s.get(t, "/metrics")
@@ -100,7 +98,7 @@ func (s *sidecar) metric(t *testing.T, name string) int {
 	return int(v)
 }
 
-// residentKB is how much memory the relay holds, 0 where it cannot be told.
+// residentKB returns the relay's resident memory in kB, 0 if unknown.
 func (s *sidecar) residentKB() int {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Process.Pid))
 	m := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(status)
@@ -120,7 +118,7 @@ func (s *sidecar) auditor(t *testing.T, not int) int {
 	return pid
 }
 
-// TestLoadAuditorKilled: kill -9 of the auditor, again and again.
+// TestLoadAuditorKilled: repeated kill -9 of the auditor.
 func TestLoadAuditorKilled(t *testing.T) {
 	t.Parallel()
 	s := startSidecar(t, "")
@@ -137,7 +135,7 @@ func TestLoadAuditorKilled(t *testing.T) {
 	l.wait()
 }
 
-// TestLoadShadowAway: no shadow database from the beginning.
+// TestLoadShadowAway: the shadow database is unreachable from the start.
 func TestLoadShadowAway(t *testing.T) {
 	t.Parallel()
 	s := startSidecar(t, "BROKEN SHADOW")
@@ -149,10 +147,10 @@ func TestLoadShadowAway(t *testing.T) {
 	}
 }
 
-// TestLoadAuditorStopped: the consumer of everything captured hangs (SIGSTOP) while the traffic goes on. What there is no
-// room for is dropped and counted, and the relay's memory does not grow. With DPWATCH_TEST_HANG (1m, say) set it hangs for so
-// long, and times are compared too: a client is served as fast as by a sidecar whose auditor runs. Without it nothing depends
-// on the speed of the machine.
+// TestLoadAuditorStopped: the consumer of all captured queries hangs (SIGSTOP) while the traffic goes on. Queries that do
+// not fit are dropped and counted, and the relay's memory does not grow. With DPWATCH_TEST_HANG (1m, say) it hangs for that
+// long, and times are compared too: a client is served as fast as by a sidecar whose auditor runs. Without it the test does
+// not depend on the speed of the machine.
 func TestLoadAuditorStopped(t *testing.T) {
 	t.Parallel()
 	s := startSidecar(t, "", "queue_length: 64", "auditor_hang_limit: 1h")
@@ -162,7 +160,7 @@ func TestLoadAuditorStopped(t *testing.T) {
 	}
 	defer func() { _ = syscall.Kill(pid, syscall.SIGCONT) }()
 	l := startLoad(t, s, 4)
-	// First the kernel takes some for the one that does not read, and the queue drops those of a burst.
+	// The kernel first buffers some for the stopped reader, and the queue drops some of a burst.
 	s.until(t, "nearly all of 6000 captured statements are dropped", func() bool {
 		was := s.metric(t, "dpwatch_capture_dropped_total")
 		l.more(t, s, 6000)
@@ -177,8 +175,8 @@ func TestLoadAuditorStopped(t *testing.T) {
 		}
 	}
 	t.Logf("%d statements dropped; the relay's memory went from %d to %d kB", s.metric(t, "dpwatch_capture_dropped_total")-dropped, before, s.residentKB())
-	// Each of five sessions may hold its capture budget of 1 MiB, and the garbage collector as much again; a minute's
-	// statements are several times that.
+	// Each of five sessions can hold its capture budget of 1 MiB, and the garbage collector as much again; the statements of
+	// a minute are several times that.
 	if grown := s.residentKB() - before; grown > 24<<10 && runtime.GOOS == "linux" {
 		t.Errorf("the relay's memory grew by %d kB while the auditor hung", grown)
 	}
@@ -201,8 +199,8 @@ func TestLoadAuditorStopped(t *testing.T) {
 	s.until(t, "it goes on", func() bool { return s.status(t).Audit.Captured > heard })
 }
 
-// alternate times 20 statements on each of two sessions in turn and returns the lower quartiles, which other work on the
-// machine moves least.
+// alternate measures 20 statements on each of two sessions in turn and returns the lower quartiles, which other load on the
+// machine affects least.
 func alternate(t *testing.T, a, b *pgx.Conn) (timeA, timeB time.Duration) {
 	t.Helper()
 	type side struct {
@@ -214,7 +212,7 @@ func alternate(t *testing.T, a, b *pgx.Conn) (timeA, timeB time.Duration) {
 	for n := range 60 {
 		slices.Reverse(sides)
 		for _, side := range sides {
-			time.Sleep(30 * time.Millisecond) // the running auditor does its work now, not in the other's turn
+			time.Sleep(30 * time.Millisecond) // the running auditor works now, not in the other's turn
 			began := time.Now()
 			for i := range 20 {
 				if err := checked(side.conn, n+i); err != nil {
@@ -229,7 +227,7 @@ func alternate(t *testing.T, a, b *pgx.Conn) (timeA, timeB time.Duration) {
 	return one.times[15], other.times[15]
 }
 
-// TestLoadAuditorHangs: a stopped auditor is found out, killed and replaced, under load.
+// TestLoadAuditorHangs: a stopped auditor is detected, killed and replaced, under load.
 func TestLoadAuditorHangs(t *testing.T) {
 	t.Parallel()
 	s := startSidecar(t, "", "auditor_hang_limit: 3s")
@@ -243,16 +241,16 @@ func TestLoadAuditorHangs(t *testing.T) {
 	l.wait()
 }
 
-// TestLoadCrashingStatement: a statement that PostgreSQL completes and that ends the process that parses it, sent
-// again and again, with another constant each time. The program runs with a small stack, on which fewer levels are enough than
-// are refused before a text is parsed.
+// TestLoadCrashingStatement: a statement that PostgreSQL completes and that crashes the process that parses it, sent
+// repeatedly with different constants. The program runs with a small stack, on which fewer levels crash it than are refused
+// before parsing.
 func TestLoadCrashingStatement(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("prlimit"); err != nil {
 		t.Skip("SKIPPED: prlimit is not installed")
 	}
 	s := startSidecar(t, "")
-	// Threads of processes to come get their stack from the limit.
+	// New processes take the stack size of their threads from the limit.
 	limit := exec.Command("prlimit", "--stack=262144", "--pid", itoa(s.Process.Pid))
 	if out, err := limit.CombinedOutput(); err != nil {
 		t.Fatalf("prlimit: %v: %s", err, out)

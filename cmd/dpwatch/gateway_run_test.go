@@ -11,8 +11,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// runGateway starts dpwatch run before a production engine with the data of public.visits. Trials go to engines of
-// their own: one for all worlds, or one each.
+// runGateway starts dpwatch run in front of a production engine with the data of public.visits. Trials go to separate
+// engines: one for all copies, or one for each.
 func runGateway(t *testing.T, start func(t *testing.T, source, broken string) string, broken string, worlds, honest bool) *sidecar {
 	t.Helper()
 	s := &sidecar{direct: visits(t)}
@@ -27,7 +27,7 @@ func runGateway(t *testing.T, start func(t *testing.T, source, broken string) st
 			start(t, s.direct+"&search_path=d1", broken), start(t, s.direct+"&search_path=d0", broken))
 	}
 	limits := "max_trials: 10000"
-	if honest { // it fails a test at most once in a million runs
+	if honest { // fails a test at most once in a million runs
 		limits = "max_trials: 500, confidence: 0.999999"
 	}
 	s.run(t, file(t, "dpwatch.yaml", fmt.Sprintf(`
@@ -41,8 +41,8 @@ audit: {%s, retry_after: 200ms, share: 1}
 	return s
 }
 
-// TestRunGateway: run watches an engine beside the database, captures what its clients ask in either protocol, and
-// replays it on engines of its own.
+// TestRunGateway: run works with an engine beside the database, captures its clients' queries in both protocols, and replays
+// them on separate engines.
 func TestRunGateway(t *testing.T) {
 	t.Parallel()
 	start := gateways(t)
@@ -78,7 +78,7 @@ func TestRunGateway(t *testing.T) {
 	}
 }
 
-// An engine that reads another world's copy stops the audits, and says so; traffic goes on.
+// An engine that reads the copy of another schema stops the audits, and this is reported; traffic goes on.
 func TestRunGatewayOfAnotherWorld(t *testing.T) {
 	t.Parallel()
 	start := gateways(t)

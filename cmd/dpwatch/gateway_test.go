@@ -11,7 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// gateways builds the example engine and returns what starts it: on a source, with a planted bug; the result is its
+// gateways builds the example engine and returns a function that starts it on a source, with a planted bug, and returns its
 // connection string.
 func gateways(t *testing.T) func(t *testing.T, source, broken string) string {
 	t.Helper()
@@ -50,8 +50,8 @@ func visits(t *testing.T) string {
 	return dsn
 }
 
-// The example engine is audited through its own port. Audits of the honest one run at confidence 0.999999, so that each fails
-// this test at most once in a million runs.
+// The example engine is audited through its own port. Audits of the honest engine run at confidence 0.999999, so that each
+// fails this test at most once in a million runs.
 func TestAuditGateway(t *testing.T) {
 	t.Parallel()
 	start, dsn := gateways(t), visits(t)
@@ -59,7 +59,7 @@ func TestAuditGateway(t *testing.T) {
 	for _, tc := range []struct {
 		name, broken, sql, protocol, verdict string
 		code                                 int
-		worlds                               bool // one engine each
+		worlds                               bool // one engine for each copy
 	}{
 		{"honest", "none", sql, "extended", "no_evidence", exitDone, false},
 		{"honest, simple queries", "none", "SELECT dp_count(*), dp_sum(cost) FROM visits WHERE day < 30", "simple", "no_evidence", exitDone, false},

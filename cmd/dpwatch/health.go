@@ -12,7 +12,6 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app"
 )
 
-// healthFlags are the flags of dpwatch health.
 type healthFlags struct {
 	config  string
 	address string

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// health asks a listener that needs TLS and a token, and a Unix socket; the configuration's other sections do not matter.
+// health queries a listener that requires TLS and a token, and a Unix socket; other sections of the configuration do not
+// matter.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "dpw")
@@ -46,7 +47,7 @@ privacy: {protected: [public.people]}
 		{[]string{"--address", "https://127.0.0.1:" + port + "/"}, exitDone, "alive"},
 		{[]string{"--address", "unix:" + socket}, exitDone, "alive"},
 		{[]string{"--config", overTLS, "--ready"}, exitFault, "not ready: 0.0.0.0:" + port + " answers 503 Service Unavailable: the engine cannot be reached at 127.0.0.1:1"},
-		{[]string{"--address", "127.0.0.1:" + port}, exitFault, "400"}, // TLS is not asked for
+		{[]string{"--address", "127.0.0.1:" + port}, exitFault, "400"}, // without TLS
 		{[]string{"--address", "127.0.0.1:1"}, exitFault, "not alive: 127.0.0.1:1 does not answer"},
 		{[]string{"--address", "unix:/nonexistent"}, exitFault, "does not answer"},
 		{[]string{"--address", "nowhere"}, exitFault, "is not an address"},
@@ -65,7 +66,7 @@ privacy: {protected: [public.people]}
 	}
 }
 
-// A redirect is not followed, and what another server answers is shown in part only.
+// A redirect is not followed, and only a part of another server's answer is shown.
 func TestHealthOfAnother(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestHostileStatements sends what the server completes, or refuses, and what could harm who parses it. Every statement
-// that completed is counted under a reason or audited, no other is captured, and the auditor does not end.
+// TestHostileStatements sends statements that the server completes or rejects, and that could harm a parser. Every completed
+// statement is counted under a reason or audited, no other is captured, and the auditor does not end.
 func TestHostileStatements(t *testing.T) {
 	t.Parallel()
 	s := startSidecar(t, "", "max_statement: 64KiB")
@@ -22,7 +22,7 @@ func TestHostileStatements(t *testing.T) {
 	skipped := func(reason string) uint64 { return s.status(t).Audit.Skipped[reason] }
 	for name, c := range map[string]struct {
 		sql   string
-		count func() uint64 // grows by the statement
+		count func() uint64 // increases because of the statement
 	}{
 		"a megabyte": {
 			"SELECT count(*) FROM people /*" + repeat("x", 1<<20) + "*/",
@@ -41,8 +41,8 @@ func TestHostileStatements(t *testing.T) {
 		"never closed":   {"SELECT count(*) FROM people WHERE '", nil},
 		"a missing name": {"SELECT nothing FROM people", nil},
 	} {
-		conn := s.connect(t) // a text that was not seen leaves its session's settings uncertain
-		if c.count == nil {  // the server refuses it
+		conn := s.connect(t) // unseen text makes its session's settings uncertain
+		if c.count == nil {  // the server rejects it
 			before := s.status(t).Audit.Captured
 			if err := simple(conn, c.sql); err == nil {
 				t.Errorf("%s: the server took it", name)

@@ -11,12 +11,12 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// shopEngine is the noise of an engine inside the database, on a grid.
+// shopEngine is the noise function of an engine inside the database, on a grid.
 const shopEngine = `CREATE FUNCTION noisy(value float8, scale float8) RETURNS float8 LANGUAGE sql VOLATILE
 	AS 'SELECT round((value + scale * ln((1 - random()) / (1 - random()))) * 1024) / 1024';
 	CREATE TABLE products (id int PRIMARY KEY, price float8); INSERT INTO products SELECT i, i FROM generate_series(1, 10) i;`
 
-// shopTables are four levels of foreign keys below a person; person 1 buys far more than anybody.
+// shopTables are four levels of foreign keys below a person; person 1 buys far more than the others.
 const shopTables = `
 	CREATE TABLE users (id int PRIMARY KEY, region text);
 	CREATE TABLE accounts (id int PRIMARY KEY, user_id int NOT NULL REFERENCES users);
@@ -28,8 +28,8 @@ const shopTables = `
 	INSERT INTO orders SELECT 1000 + i, (SELECT min(id) FROM accounts WHERE user_id = 1) FROM generate_series(1, 200) i;
 	INSERT INTO items SELECT o.id, l, 1 + (o.id + l) % 10, 1 FROM orders o, generate_series(1, 3) l;`
 
-// The whole way of a user: neighbours of a production database by foreign keys, a proxy in front of it, and live queries
-// that join five tables. One clips what a person may contribute, the other forgot to.
+// The whole procedure of a user: neighbours of a production database by foreign keys, a proxy in front of it, and live
+// queries that join five tables. One query clips each person's contribution, the other does not.
 func TestFiveTableJoin(t *testing.T) {
 	t.Parallel()
 	s := &sidecar{direct: pgtest.Database(t)}
@@ -66,7 +66,7 @@ audit: {max_trials: 500, confidence: 0.999999, share: 1}
 	const join = `SELECT u.id, sum(i.quantity * p.price) AS spent FROM users u JOIN accounts a ON a.user_id = u.id
 		JOIN orders o ON o.account_id = a.id JOIN items i ON i.order_id = o.id JOIN products p ON p.id = i.product_id GROUP BY u.id`
 	conn := s.connect(t)
-	// Nobody counts for more than 150: the noise makes the first one true to half of its claim.
+	// No person counts for more than 150, so with this noise the true epsilon of the first query is half of its claim.
 	exec0(t, conn, "SELECT noisy(sum(least(spent, 150)), 300) FROM ("+join+") x /*dp_epsilon='1'*/")
 	exec0(t, conn, "SELECT noisy(sum(spent), 300) FROM ("+join+") x /*dp_epsilon='1'*/")
 	s.until(t, "both audits are decided", func() bool {

@@ -1,5 +1,5 @@
-// Command dpwatch audits differential privacy in production: a PostgreSQL proxy that replays the queries it sees
-// on neighbouring copies of the data and tells how much each of them really leaks.
+// Command dpwatch audits differential privacy in production: a PostgreSQL proxy that replays the queries it sees on
+// neighbouring copies of the data and reports how much each of them really leaks.
 package main
 
 import (
@@ -15,7 +15,7 @@ func main() {
 	}))
 }
 
-// run is main without the process: it returns the exit code.
+// run runs the command line and returns the exit code.
 func run(ctx context.Context, args []string, env environment) int {
 	root := rootCommand(env)
 	root.SetArgs(args)

@@ -14,23 +14,23 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestMain is also the program itself, for tests that need it as a process of its own and for its auditor.
+// TestMain is also the program itself, for tests that need it as a separate process and for its auditor.
 func TestMain(m *testing.M) {
-	if os.Getenv("DPWATCH_TEST_AS_PROGRAM") == "1" || len(os.Args) == 2 && os.Args[1] == "auditor" { // which has no such variable
+	if os.Getenv("DPWATCH_TEST_AS_PROGRAM") == "1" || len(os.Args) == 2 && os.Args[1] == "auditor" { // which does not have this variable
 		main()
 		return
 	}
 	pgtest.Main(m)
 }
 
-// program returns the command line as a process.
+// program returns a command that runs the program with args.
 func program(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	cmd.Env = append(os.Environ(), "DPWATCH_TEST_AS_PROGRAM=1")
 	return cmd
 }
 
-// result is what one command did.
+// result is the outcome of one command.
 type result struct {
 	code           int
 	stdout, stderr string
@@ -47,7 +47,7 @@ func call(t *testing.T, stdin string, args ...string) result {
 	return result{code, stdout.String(), stderr.String()}
 }
 
-// want checks the exit code and that some text was written.
+// want checks the exit code and that the output contains texts.
 func (r result) want(t *testing.T, code int, texts ...string) {
 	t.Helper()
 	if r.code != code {
@@ -63,7 +63,7 @@ func (r result) want(t *testing.T, code int, texts ...string) {
 	}
 }
 
-// object decodes what was written as one JSON object.
+// object decodes the standard output as one JSON object.
 func (r result) object(t *testing.T) map[string]any {
 	t.Helper()
 	var v map[string]any
@@ -77,7 +77,6 @@ func (r result) object(t *testing.T) map[string]any {
 	return v
 }
 
-// file writes a file and returns its path.
 func file(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -95,7 +94,7 @@ func TestUsage(t *testing.T) {
 		code int
 		want string
 	}{
-		{"help", []string{}, exitDone, "Exit codes: 0 done"}, // nil would be this process's own arguments
+		{"help", []string{}, exitDone, "Exit codes: 0 done"}, // nil would mean this process's own arguments
 		{"unknown command", []string{"adit"}, exitFault, `unknown command "adit" for dpwatch: did you mean dpwatch audit?`},
 		{"unknown command, far from all", []string{"frobnicate"}, exitFault, `unknown command "frobnicate" for dpwatch: it has analyze, audit, `},
 		{"unknown command of a group", []string{"config", "chek"}, exitFault, "did you mean dpwatch config check?"},

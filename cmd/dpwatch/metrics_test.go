@@ -9,8 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// TestMetrics: all metrics keep Prometheus's conventions and have the prefix dpwatch_, those of the relay's own process apart;
-// every reason for which a statement is skipped has its series from the start, as has the auditor's memory.
+// TestMetrics: all metrics follow Prometheus's conventions and, except those of the relay's own process, have the prefix
+// dpwatch_. Every reason for skipping a statement, and the auditor's memory, has its series from the start.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	s := startSidecar(t, "")

@@ -30,7 +30,7 @@ privacy unit each. The source is only read, in one snapshot. Exit codes: 0 done,
 	return group
 }
 
-// withOptions adds --config and runs f with what the file says.
+// withOptions adds --config and runs f with the options of the file.
 func withOptions(env environment, cmd *cobra.Command, f func(context.Context, neighbours.Options) error) {
 	path := configFlag(cmd)
 	cmd.Args = cobra.NoArgs

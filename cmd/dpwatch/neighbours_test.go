@@ -13,7 +13,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestNeighboursCommand goes through the life of a set, on the production database of the demo.
+// TestNeighboursCommand goes through the life cycle of a set, on the demo's production database.
 func TestNeighboursCommand(t *testing.T) {
 	t.Parallel()
 	source, shadow := pgtest.Database(t), pgtest.Database(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A log that nobody reads any more, and SIGHUP, end neither the process nor a session.
+// Neither a log without a reader nor SIGHUP ends the process or a session.
 func TestRunOutlives(t *testing.T) {
 	t.Parallel()
 	direct := copies(t)
@@ -66,7 +66,7 @@ privacy: {protected: [public.people]}
 	await("SIGHUP")
 	exec0(t, conn, "SELECT 1")
 	_ = log.Close()
-	for range 20 { // each of them is logged
+	for range 20 { // each one is logged
 		bad, err := net.Dial("tcp", s.addr)
 		if err != nil {
 			t.Fatal(err)

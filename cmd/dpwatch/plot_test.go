@@ -75,7 +75,7 @@ func TestAnalyzePlot(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 5))
 	dir := filepath.Join(t.TempDir(), "plots")
 	d0, d1 := file(t, "d0", laplace(rng, 1000, 0, 1)), file(t, "d1", laplace(rng, 1000, 1, 1))
-	// True epsilon 1, claim 0.3: found within some 100 pairs.
+	// True epsilon 1, claim 0.3: detected within some 100 pairs.
 	call(t, "", "analyze", "--d0", d0, "--d1", d1, "--epsilon", "0.3", "--plot", dir).want(t, exitViolation)
 
 	var (
@@ -105,13 +105,13 @@ func TestAnalyzePlot(t *testing.T) {
 		}
 		colors := pngColors(t, filepath.Join(dir, name+".png"))
 		for _, c := range w.colors {
-			// A line through the whole figure has some hundred pixels; a legend's alone would have fewer.
+			// A line through the whole figure has some hundred pixels; a legend's alone has fewer.
 			if colors[c] < 200 {
 				t.Errorf("%s.png has %d pixels of colour %v", name, colors[c], c)
 			}
 		}
 	}
-	shade := color.NRGBA{R: 255, G: 241, B: 165, A: 255} // the event's, on white
+	shade := color.NRGBA{R: 255, G: 241, B: 165, A: 255} // the event's colour, on white
 	if n := pngColors(t, filepath.Join(dir, "histogram.png"))[shade]; n < 5000 {
 		t.Errorf("the event is marked on %d pixels", n)
 	}
@@ -122,7 +122,7 @@ func TestAnalyzePlot(t *testing.T) {
 	}
 }
 
-// What cannot be drawn is a fault, not a verdict without its pictures.
+// A failure to draw is an error, not a verdict without plots.
 func TestAnalyzePlotBadDirectory(t *testing.T) {
 	t.Parallel()
 	d0, d1 := file(t, "d0", strings.Repeat("1\n", 20)), file(t, "d1", strings.Repeat("2\n", 20))

@@ -64,7 +64,7 @@ DECLARE c CURSOR FOR query the query is written.`,
 	return cmd
 }
 
-// rewriteOne returns the SQL on the neighbour, without the COPY around it, and what that takes for granted.
+// rewriteOne returns the SQL for the neighbour, without a surrounding COPY, and the assumptions made.
 func rewriteOne(sql, from, to string, safe []string) (string, []string, error) {
 	r, err := rewrite.New(rewrite.Options{
 		Protected: []rewrite.Table{{Schema: from, Name: rewrite.AnyTable}}, SearchPath: []string{from},
@@ -81,7 +81,7 @@ func rewriteOne(sql, from, to string, safe []string) (string, []string, error) {
 	return strings.TrimSpace(out), plan.Assumed, err
 }
 
-// refusedJSON writes why a statement was not rewritten.
+// refusedJSON writes the reason why a statement was not rewritten.
 func refusedJSON(env environment, u *rewrite.UnsupportedError) error {
 	err := json.NewEncoder(env.Stdout).Encode(map[string]any{
 		"refused": map[string]any{"reason": u.Reason, "node": u.Node, "detail": u.Detail, "offset": u.Offset, "hint": u.Hint},

@@ -10,7 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// replayRole makes a role that may read schemas and execute functions in public, and returns its connection string.
+// replayRole creates a role that can read schemas and execute functions in public, and returns its connection string.
 func replayRole(t *testing.T, dsn string, schemas ...string) string {
 	t.Helper()
 	database := pgtest.Connect(t, dsn).Config().Database

@@ -13,7 +13,7 @@ import (
 
 type environment = app.Environment
 
-// The exit codes that scripts rely on.
+// The exit codes, a contract with scripts.
 const (
 	exitDone         = 0 // done, or no evidence
 	exitFault        = 1 // usage, configuration or runtime fault
@@ -21,7 +21,7 @@ const (
 	exitInconclusive = 3
 )
 
-// exitError ends a command with a code; its text, if any, is printed.
+// exitError ends a command with an exit code; its text, if any, is printed.
 type exitError struct {
 	code int
 	text string
@@ -60,7 +60,7 @@ Exit codes: 0 done or no evidence, 1 usage, configuration or runtime fault, 2 vi
 	return root
 }
 
-// outputFlag adds -o and returns a check of its value.
+// outputFlag adds -o and returns a function that validates its value.
 func outputFlag(cmd *cobra.Command) (asJSON func() (bool, error)) {
 	format := cmd.Flags().StringP("output", "o", "text", "text or json")
 	return func() (bool, error) {

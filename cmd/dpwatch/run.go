@@ -14,9 +14,9 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// relayThreads is how many threads may run Go code in the relay on a machine that would give it as many as all: two
-// for every event loop. Fewer threads look for work less often when a message wakes one, which is most of what a
-// message costs; one alone makes a loop and the rest of the process wait for each other (docs/performance.md).
+// relayThreads returns GOMAXPROCS for the relay, given its default: two for every event loop. With fewer threads, Go's
+// scheduler searches for work less often when a message wakes a thread, which is most of the cost of a message. With only
+// one, a loop and the rest of the process wait for each other (docs/performance.md).
 func relayThreads(all int) int { return max(2, min(all, 2*proxy.DefaultLoops())) }
 
 func runCommand(env environment) *cobra.Command {
@@ -36,7 +36,7 @@ environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of the
 		if err != nil {
 			return err
 		}
-		if env.Getenv("GOMAXPROCS") == "" && !c.Proxy.UsesTLS() { // TLS is worked on by goroutines, on all processors
+		if env.Getenv("GOMAXPROCS") == "" && !c.Proxy.UsesTLS() { // goroutines handle TLS, on all processors
 			runtime.GOMAXPROCS(relayThreads(runtime.GOMAXPROCS(0)))
 		}
 		lines := app.NewLogQueue(env.Stderr)
@@ -47,7 +47,7 @@ environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of the
 		}
 		defer outlive(func() { log.Info("SIGHUP: files of TLS are read again by themselves; for all else restart dpwatch") })()
 		pauses := make(chan os.Signal, 1)
-		signal.Notify(pauses, syscall.SIGUSR1, syscall.SIGUSR2) // before anybody can know that dpwatch runs: they would end it
+		signal.Notify(pauses, syscall.SIGUSR1, syscall.SIGUSR2) // before the process reports that it runs: their default action would end it
 		defer func() { signal.Stop(pauses); close(pauses) }()
 		r, err := app.NewRelay(env, c, resolved, log, env.Stderr, nil)
 		if err != nil {
@@ -64,10 +64,10 @@ environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of the
 	return cmd
 }
 
-// logGrace is how long the end of the process waits for whoever reads the log.
+// logGrace limits how long the end of the process waits for a reader of the log.
 const logGrace = time.Second
 
-// pauseOnSignals pauses replays on SIGUSR1 and lets them go on with SIGUSR2, until the channel is closed.
+// pauseOnSignals pauses replays on SIGUSR1 and resumes them on SIGUSR2, until the channel is closed.
 func pauseOnSignals(r *app.Relay, signals <-chan os.Signal) {
 	for s := range signals {
 		r.Pause(s == syscall.SIGUSR1)

@@ -25,23 +25,23 @@ import (
 func itoa(n int) string { return strconv.Itoa(n) }
 
 func atoi(s string) int {
-	n, _ := strconv.Atoi(s) // 0 = no number
+	n, _ := strconv.Atoi(s) // 0 if s is not a number
 	return n
 }
 
-// sidecar is dpwatch run in front of a database that is engine and shadow in one: public.people is the data,
-// d0 and d1 are the copies.
+// sidecar is dpwatch run in front of a database that is both engine and shadow: public.people is the data, d0 and d1 are the
+// copies.
 type sidecar struct {
 	*process
 	addr, admin string
 	direct      string   // the DSN without the proxy
 	admins      []string // all admin addresses
-	environ     []string // further variables
+	environ     []string // additional variables
 	token       string   // of the admin port; "" = none
 }
 
-// startSidecar takes words that say what is special, and further keys of the proxy's section. Its sessions drain for longer
-// than any test takes.
+// startSidecar takes keywords for special settings, and additional keys of the proxy's section. Its sessions drain for
+// longer than any test takes.
 func startSidecar(t *testing.T, extra string, proxy ...string) *sidecar {
 	t.Helper()
 	s := &sidecar{direct: copies(t)}
@@ -66,7 +66,7 @@ func startSidecar(t *testing.T, extra string, proxy ...string) *sidecar {
 		s.token = rand.Text()
 		admin = fmt.Sprintf("{listen: 127.0.0.1:0, token_file: %q}", file(t, "token", s.token+"\n"))
 	}
-	if _, path, ok := strings.Cut(extra, "PASSWORD FILE "); ok { // half of the password is in the environment, half in the file
+	if _, path, ok := strings.Cut(extra, "PASSWORD FILE "); ok { // half of the password comes from the environment, half from the file
 		const first = "pw-in-the-environment"
 		second, err := os.ReadFile(path)
 		if err != nil {
@@ -88,7 +88,7 @@ audit: {max_trials: 500, confidence: 0.999999, retry_after: 200ms, share: 1}
 	return s
 }
 
-// run starts dpwatch with a configuration and waits until it is up; its log says where it listens.
+// run starts dpwatch with a configuration and waits until it is up; the log has its addresses.
 func (s *sidecar) run(t *testing.T, config string) {
 	t.Helper()
 	s.process = startProgramWith(t, s.environ, "run", "--config", config)
@@ -111,7 +111,7 @@ func (s *sidecar) run(t *testing.T, config string) {
 	})
 }
 
-// dsn is the database through the proxy.
+// dsn returns the connection string of the database through the proxy.
 func (s *sidecar) dsn() string {
 	return regexp.MustCompile(`@[^/]+/`).ReplaceAllString(s.direct, "@"+s.addr+"/")
 }
@@ -122,13 +122,12 @@ func (s *sidecar) connect(t *testing.T) *pgx.Conn {
 	return conn
 }
 
-// get reads from the admin port.
 func (s *sidecar) get(t *testing.T, path string) (int, string) {
 	t.Helper()
 	return s.ask(t, http.MethodGet, path)
 }
 
-// ask sends a request to the admin port, with the token and further headers; Host is one of them.
+// ask sends a request to the admin port, with the token and additional headers; Host is one of them.
 func (s *sidecar) ask(t *testing.T, method, path string, header ...string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.admin+path, nil)
@@ -156,7 +155,7 @@ func (s *sidecar) ask(t *testing.T, method, path string, header ...string) (int,
 	return r.StatusCode, string(body)
 }
 
-// adminStatus is what the tests read of /api/status.
+// adminStatus is the part of /api/status that the tests read.
 type adminStatus struct {
 	Audit struct {
 		Captured uint64            `json:"captured"`
@@ -202,7 +201,7 @@ func exec0(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
 	}
 }
 
-// Replays are paused and go on by the API and by signals, a restarted auditor included; capture goes on meanwhile.
+// Replays are paused and resumed by the API and by signals, also in a restarted auditor; capture goes on meanwhile.
 func TestRunPause(t *testing.T) {
 	t.Parallel()
 	s := startSidecar(t, "ADMIN TOKEN")
@@ -257,7 +256,7 @@ func TestRunAudits(t *testing.T) {
 	exec0(t, conn, "SELECT noisy(count(*), 4) FROM people WHERE id > 1")
 	exec0(t, conn, "INSERT INTO other VALUES (1) /* no people */")
 	exec0(t, conn, "SELECT 1 AS people")
-	exec0(t, conn, "SELECT 1") // names no protected table: does not even get to the auditor
+	exec0(t, conn, "SELECT 1") // names no protected table: not sent to the auditor
 	var st adminStatus
 	s.until(t, "every verdict", func() bool {
 		st = s.status(t)
@@ -284,7 +283,7 @@ func TestRunAudits(t *testing.T) {
 		return skipped["not_select"] > 0 && skipped["no_protected_table"] > 0
 	})
 	s.until(t, "the alert is in the log", func() bool { return strings.Contains(s.log.String(), `"privacy violation"`) })
-	var metrics string // the auditor tells them right after its status
+	var metrics string // the auditor sends them right after its status
 	for _, pattern := range []string{
 		`dpwatch_statements_skipped_total\{reason="unprotected"\} [1-9]`,
 		`dpwatch_verdicts_total\{verdict="violation"\} 1`, `dpwatch_alerts_sent_total\{receiver="log"\} 1`,
@@ -306,7 +305,7 @@ func TestRunAudits(t *testing.T) {
 	}
 }
 
-// psql through the proxy prints what psql prints without it.
+// psql through the proxy prints the same as without it.
 func TestRunPsql(t *testing.T) {
 	t.Parallel()
 	psql, err := exec.LookPath("psql")
@@ -354,7 +353,7 @@ SELECT $1::text AS bound \bind 'it''s' \g
 	}
 }
 
-// SIGTERM lets a running statement finish, refuses new clients, and ends.
+// SIGTERM lets a running statement finish, refuses new clients, and ends the process.
 func TestRunDrains(t *testing.T) {
 	t.Parallel()
 	s := startSidecar(t, "")
@@ -385,10 +384,10 @@ func TestRunDrains(t *testing.T) {
 	}
 }
 
-// A second signal does not wait for sessions, and leaves no auditor behind.
+// A second signal does not wait for sessions, and no auditor is left running.
 func TestRunSecondSignal(t *testing.T) {
 	t.Parallel()
-	s := startSidecar(t, "") // whose drain takes longer than the test waits
+	s := startSidecar(t, "") // it drains for longer than the test waits
 	auditor := s.auditor(t, 0)
 	conn := s.connect(t)
 	exec0(t, conn, "BEGIN")
@@ -416,7 +415,7 @@ func TestRunSecondSignal(t *testing.T) {
 	eventually.True(t, "the auditor is gone", func() bool { return syscall.Kill(auditor, 0) != nil })
 }
 
-// A shadow database that cannot be reached stops audits, never traffic.
+// An unreachable shadow database stops audits, never traffic.
 func TestRunWithoutShadow(t *testing.T) {
 	t.Parallel()
 	s := startSidecar(t, "BROKEN SHADOW")
@@ -436,7 +435,7 @@ func TestRunWithoutShadow(t *testing.T) {
 	}
 }
 
-// The engine is away: clients get a proper error, and readiness says so.
+// The engine is unreachable: clients get a proper error, and readiness reports it.
 func TestRunWithoutEngine(t *testing.T) {
 	t.Parallel()
 	config := func(addr string) string {
@@ -456,7 +455,7 @@ privacy: {protected: [public.people]}
 	if code, body := s.get(t, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "127.0.0.1:1") {
 		t.Errorf("/readyz answers %d %q", code, body)
 	}
-	// The address is in use now: a second one says so and what to do.
+	// The address is in use now: a second process reports it and what to do.
 	second := startProgram(t, "run", "--config", config(s.addr))
 	<-second.ended
 	if code := second.ProcessState.ExitCode(); code != exitFault || !strings.Contains(second.log.String(), "choose another address") {
@@ -464,7 +463,7 @@ privacy: {protected: [public.people]}
 	}
 }
 
-// Killing the auditor in the middle of traffic changes nothing for a client, and it comes back.
+// Killing the auditor in the middle of traffic changes nothing for a client, and it is restarted.
 func TestRunAuditorKilled(t *testing.T) {
 	t.Parallel()
 	_ = pgtest.Start(t)

@@ -12,16 +12,17 @@ import (
 
 // interrupts ends a command at the first SIGINT or SIGTERM.
 type interrupts struct {
-	cleansUp atomic.Bool // the command removes what it made before it ends
+	cleansUp atomic.Bool // the command cleans up before it ends
 }
 
-// removes says that the command removes what it made when its context ends: a second signal then does not end the process,
-// a third one does. Programs that end others send two in quick succession, as timeout does.
+// removes records that the command cleans up when its context ends. Then a third signal, not the second, ends the process,
+// because programs such as timeout send two signals in quick succession.
 func (i *interrupts) removes() { i.cleansUp.Store(true) }
 
-// untilSignal returns a context that ends at the first SIGINT or SIGTERM. By the time it ends, the next of them ends
-// the process at once, or the next but one after removes: nobody who saw the effect of the first (a client that was refused)
-// can send a second in vain, as with [signal.NotifyContext], which gives the signals back some time after its context ended.
+// untilSignal returns a context that ends at the first SIGINT or SIGTERM. When it ends, the default action is already
+// restored, so that the next signal (after removes, the one after it) ends the process. [signal.NotifyContext] restores it
+// only some time after its context has ended: a second signal, sent because the effect of the first was seen (a refused
+// client), could be lost.
 func (i *interrupts) untilSignal(parent context.Context, stderr io.Writer) context.Context {
 	ctx, cancel := context.WithCancel(parent)
 	signals := make(chan os.Signal, 3)
@@ -33,7 +34,7 @@ func (i *interrupts) untilSignal(parent context.Context, stderr io.Writer) conte
 			<-signals
 			fmt.Fprintln(stderr, "dpwatch: removing what was made; another signal ends the process at once")
 		}
-		signal.Stop(signals) // all that came until here is in the channel, the next one has its default effect
+		signal.Stop(signals) // earlier signals are in the channel; the next one has its default action
 		select {
 		case next := <-signals:
 			_ = syscall.Kill(os.Getpid(), next.(syscall.Signal))
@@ -44,12 +45,12 @@ func (i *interrupts) untilSignal(parent context.Context, stderr io.Writer) conte
 	return ctx
 }
 
-// outlive lets the process outlive what says nothing about its work: the end of whoever reads its log (SIGPIPE, by which a
-// write to a broken standard error ends a Go program), and SIGHUP, of a terminal that closed or of a tool that rotates
-// logs, which calls hup. Processes that it starts begin with the defaults. Stop gives the defaults back.
+// outlive keeps the process running on signals that do not concern its work: SIGPIPE, with which a write to a broken
+// standard error ends a Go program, when the log's reader ends; and SIGHUP, from a closed terminal or a log rotation tool,
+// which calls hup. Child processes start with the default actions. Stop restores them.
 func outlive(hup func()) (stop func()) {
 	pipe, hups := make(chan os.Signal, 1), make(chan os.Signal, 1)
-	signal.Notify(pipe, syscall.SIGPIPE) // nobody reads it: being asked for is what keeps the process alive
+	signal.Notify(pipe, syscall.SIGPIPE) // never read: registering for the signal keeps the process running
 	signal.Notify(hups, syscall.SIGHUP)
 	go func() {
 		for range hups {

@@ -14,7 +14,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// awaitSQL waits until a condition holds in the server; only a test that hangs ends it.
+// awaitSQL waits until a condition holds in the server; the time limit only ends a test that hangs.
 func awaitSQL(t *testing.T, conn *pgx.Conn, what, condition string, args ...any) {
 	t.Helper()
 	eventually.True(t, what, func() (holds bool) {
@@ -25,8 +25,8 @@ func awaitSQL(t *testing.T, conn *pgx.Conn, what, condition string, args ...any)
 	})
 }
 
-// TestTwoSignals: create and refresh that get two signals in quick succession, as from timeout, remove what they made; the third
-// signal ends the process.
+// TestTwoSignals: create and refresh that get two signals in quick succession, as from timeout, remove what they made; the
+// third signal ends the process.
 func TestTwoSignals(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -36,7 +36,7 @@ func TestTwoSignals(t *testing.T) {
 		t.Run(fmt.Sprintf("%s %d", tc.command, tc.signals), func(t *testing.T) {
 			t.Parallel()
 			source, shadow := pgtest.Database(t), pgtest.Database(t)
-			// The rows can be written while the lock 4711 of the shadow database is free.
+			// The rows can be written only while advisory lock 4711 of the shadow database is free.
 			const slow = `CREATE FUNCTION public.slow(int) RETURNS bool LANGUAGE plpgsql AS 'BEGIN PERFORM %s; RETURN true; END';`
 			pgtest.Exec(t, source, fmt.Sprintf(slow, "1")+`CREATE TABLE users (id int PRIMARY KEY CHECK (public.slow(id))); INSERT INTO users VALUES (1), (2), (3)`)
 			pgtest.Exec(t, shadow, fmt.Sprintf(slow, "pg_advisory_xact_lock_shared(4711)"))
@@ -65,7 +65,7 @@ neighbours: {source: %q, choose: [{rule: random}]}
 				t.Fatal(err)
 			}
 			awaitSQL(t, conn, "the copy waits for the lock", "EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 4711 AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))")
-			if tc.signals == 3 { // removing waits, too
+			if tc.signals == 3 { // so that removing waits, too
 				if _, err := holder.Exec(t.Context(), "BEGIN; LOCK TABLE dpwatch.neighbour_unit IN ACCESS EXCLUSIVE MODE", pgx.QueryExecModeSimpleProtocol); err != nil {
 					t.Fatal(err)
 				}
@@ -75,7 +75,7 @@ neighbours: {source: %q, choose: [{rule: random}]}
 					t.Error(err)
 				}
 			}
-			signal(syscall.SIGINT) // two of one kind may be delivered as one
+			signal(syscall.SIGINT) // two signals of one kind may be delivered as one
 			signal(syscall.SIGTERM)
 			if tc.signals == 3 {
 				awaitSQL(t, conn, "removing waits for the table", "EXISTS (SELECT FROM pg_locks WHERE relation = 'dpwatch.neighbour_unit'::regclass AND NOT granted)")

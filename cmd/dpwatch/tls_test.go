@@ -49,8 +49,8 @@ func certificate(t *testing.T) (certFile, keyFile string) {
 		file(t, "tls.key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
 }
 
-// Two routes in one process: one over TCP that ends TLS, one on a unix socket that passes it through. Both
-// engines' queries are audited, and status and metrics tell the routes apart.
+// Two routes in one process: one over TCP that terminates TLS, one on a Unix socket that passes it through. Queries to both
+// engines are audited, and status and metrics distinguish the routes.
 func TestRunRoutes(t *testing.T) {
 	t.Parallel()
 	direct := copies(t)
@@ -117,13 +117,13 @@ claims: {safe_functions: [noisy], trust: [comment]}
 			t.Errorf("/metrics lacks %s", text)
 		}
 	}
-	// A killed process leaves its socket behind; the next one takes it over.
+	// A killed process leaves its socket; the next process replaces it.
 	_ = s.Process.Kill()
 	<-s.ended
 	(&sidecar{}).run(t, path)
 }
 
-// TLS on both legs with two certificates breaks SCRAM with channel binding: dpwatch does not start with it.
+// TLS on both legs with two certificates breaks SCRAM with channel binding: dpwatch refuses to start.
 func TestRunRefusesOtherCertificate(t *testing.T) {
 	t.Parallel()
 	engineCert, engineKey := certificate(t)

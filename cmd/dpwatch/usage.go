@@ -11,7 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/spelling"
 )
 
-// helpUsage makes the errors of mistyped commands, flags and values say what was probably meant, for root and all below it.
+// helpUsage adds suggestions to the errors of mistyped commands, flags and values, for root and all its subcommands.
 func helpUsage(root *cobra.Command) {
 	root.SetFlagErrorFunc(flagError)
 	var visit func(*cobra.Command)
@@ -27,7 +27,7 @@ func helpUsage(root *cobra.Command) {
 	visit(root)
 }
 
-// noArguments refuses what is no flag: a mistyped command, or a word that a flag was meant to have.
+// noArguments rejects arguments: a mistyped command, or a word meant as a flag's value.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -44,7 +44,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	text := fmt.Sprintf("unknown command %q for %s", args[0], cmd.CommandPath())
 	meant := spelling.Nearest(args[0], names)
 	if meant == "" {
-		for _, name := range cmd.SuggestionsFor(args[0]) { // those that begin so
+		for _, name := range cmd.SuggestionsFor(args[0]) { // names with this prefix
 			meant = name
 			break
 		}
@@ -55,7 +55,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s: it has %s", text, strings.Join(names, ", "))
 }
 
-// flagError makes an error of package pflag say what was probably meant.
+// flagError adds a suggestion to an error of package pflag.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var value *pflag.InvalidValueError
@@ -84,7 +84,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// valueForm says what a flag of a type takes.
+// valueForm describes the values of a flag type.
 func valueForm(kind string) string {
 	switch kind {
 	case "float64":

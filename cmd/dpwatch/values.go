@@ -11,13 +11,13 @@ func valuesFlag(cmd *cobra.Command) *bool {
 	return cmd.Flags().Bool("values", true, "show values of rows: group keys, texts, thresholds, the server's messages; false withholds them")
 }
 
-// revealedError is an error for who may read the raw data.
+// revealedError is an error for readers who are authorized to see the raw data.
 type revealedError struct{ cause error }
 
 func (e *revealedError) Error() string { return withheld.Reveal(e.cause) }
 func (e *revealedError) Unwrap() error { return e.cause }
 
-// revealed returns an error with the whole messages of the server; nil of nil.
+// revealed returns an error with the full messages of the server; nil for nil.
 func revealed(err error) error {
 	if err == nil {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/showcase"
 )
 
-// leaks are the rows of one person, whom D1 is without, and functions that quote them. Its values occur nowhere else: texts
-// of their own, a group key and sums of sizes that no counter, time or hash in the output has.
+// leaks are the rows of one person, whom D1 lacks, and functions that quote them. Its values occur nowhere else: unique
+// texts, a group key, and sums of sizes that no counter, time or hash in the output has.
 const leaks = `
 	CREATE FUNCTION noisy(value float8, scale float8) RETURNS float8 LANGUAGE sql VOLATILE
 		AS 'SELECT value + scale * ln((1 - random()) / (1 - random()))';
@@ -43,7 +43,7 @@ const leaks = `
 	CREATE TABLE d1.people AS SELECT * FROM d0.people WHERE id <> 51;
 	CREATE TABLE public.people AS SELECT * FROM d0.people;`
 
-// leaking are queries whose events are made of these rows.
+// leaking are queries whose events consist of these rows.
 var leaking = map[string]string{
 	"identifier":       `SELECT CASE WHEN random() < 0.9 THEN max(mrn) ELSE 'none' END AS m FROM people WHERE id >= 50 AND id <= 51`,
 	"text column":      `SELECT (SELECT note FROM people WHERE id = 51) AS k, noisy(count(*), 1) AS n FROM people`,
@@ -59,8 +59,8 @@ var leaking = map[string]string{
 	"columns together": `SELECT noisy(sum(small), 1e8) AS a, noisy(sum(small) * 2, 2e8) AS b FROM people`,
 }
 
-// planted are the values that must not leave the auditor: texts, and true answers. The thresholds and centres of "threshold" and
-// "columns together" lie within a few times the noise of the true answers, one part in a hundred thousand.
+// planted are the values that must not leave the auditor: texts, and true answers. The thresholds and centres of "threshold"
+// and "columns together" are within a few times the noise of the true answers, one part in a hundred thousand.
 var (
 	planted = []string{"MRN777QXZ", "NOTESECRETQXZ", "RARETEXTQXZ", "FAULTSECRETQXZ", "918273645546372"}
 	sums    = map[string]float64{
@@ -71,9 +71,9 @@ var (
 
 var numberToken = regexp.MustCompile(`[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?`)
 
-// found returns which planted values a text holds: texts as they are, sums to four significant digits. No number of the
-// product's own is near the sums: its counters are below 1e10, and times in nanoseconds above 1e18. The random ids of the groups,
-// a hundred hexadecimal digits in all, hold 1275e11 or the like with a probability below 1e-6.
+// found returns the planted values that a text contains: texts verbatim, sums to four significant digits. No other number in
+// the output is near the sums: counters are below 1e10, and times in nanoseconds above 1e18. The random ids of the groups, a
+// hundred hexadecimal digits in all, contain 1275e11 or the like with a probability below 1e-6.
 func found(text string, texts []string, sums map[string]float64) map[string]bool {
 	all := map[string]bool{}
 	for _, value := range texts {
@@ -95,8 +95,8 @@ func found(text string, texts []string, sums map[string]float64) map[string]bool
 	return all
 }
 
-// leakSidecar runs dpwatch on the planted rows, sends every query through it, and returns all that it wrote: its log, and
-// what its port answered, from the first query to the last decision.
+// leakSidecar runs dpwatch on the planted rows, sends every query through it, and returns all its output: the log, and the
+// answers of the admin port, from the first query to the last decision.
 func leakSidecar(t *testing.T, logKeys string) string {
 	t.Helper()
 	dsn := pgtest.Database(t)
@@ -164,8 +164,8 @@ log: {level: debug%s}
 	return seen.String() + s.log.String() + s.out.String()
 }
 
-// TestValuesStayInTheAuditor greps everything that leaves dpwatch for the values of the rows that every kind of event,
-// fault and report is made of; with log.values they must be there, so that the search can find them.
+// TestValuesStayInTheAuditor searches everything that leaves dpwatch for the row values behind every kind of event, fault
+// and report; with log.values they must be there, which shows that the search finds them.
 func TestValuesStayInTheAuditor(t *testing.T) {
 	t.Parallel()
 	t.Run("withheld", func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestValuesStayInTheAuditor(t *testing.T) {
 	})
 }
 
-// around returns what stands around a text, for a test's message.
+// around returns the text around a value, for a test's message.
 func around(text, value string) string {
 	i := strings.Index(text, value)
 	if i < 0 {
@@ -204,7 +204,8 @@ func around(text, value string) string {
 	return text[max(0, i-200):min(len(text), i+200)]
 }
 
-// noValues greps the log, the result, the status and the metrics of a demo, which is kept, for the values of its data.
+// noValues searches the log, the result, the status and the metrics of a demo that is kept running for the values of its
+// data.
 func noValues(t *testing.T, p *process) {
 	t.Helper()
 	address := regexp.MustCompile(`status on (http://[0-9.:]+),`)
@@ -219,7 +220,7 @@ func noValues(t *testing.T, p *process) {
 		text += body
 	}
 	data := showcase.Generate(showcase.Seed)
-	// A note of the planted queries, the product's own words, has 'top' in other quotes.
+	// A note of the planted queries, written by the product, has 'top' in other quotes.
 	texts := []string{"income_class=", "store_id=", `\"top\"`, `\"high\"`, `\"middle\"`, `\"low\"`}
 	for _, u := range data.Users {
 		texts = append(texts, strconv.FormatFloat(u.Income, 'f', 4, 64), strconv.FormatFloat(u.Income, 'g', 8, 64))

@@ -11,7 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app"
 )
 
-// version is set by the linker: -X main.version=v1.2.3. Without it the version is that of the module.
+// version is set by the linker: -X main.version=v1.2.3. The default is the module's version.
 var version = ""
 
 func init() {
@@ -44,7 +44,7 @@ func versionCommand(env environment) *cobra.Command {
 
 const platform = runtime.GOOS + "/" + runtime.GOARCH
 
-// versionLine is what dpwatch version and --version print.
+// versionLine returns the output of dpwatch version and --version.
 func versionLine() string {
 	return fmt.Sprintf("dpwatch %s %s %s", app.Version, runtime.Version(), platform)
 }
