@@ -1,17 +1,16 @@
-// Command gateway is an example of a differentially private engine that stands beside the database: PostgreSQL protocol
-// in, its own noise, a PostgreSQL database behind it. It is there to be audited by dpwatch, and not to protect anybody's
-// data: it keeps no privacy budget, knows no users or passwords, and speaks no TLS.
+// Command gateway is an example of a differentially private engine beside the database: it speaks the PostgreSQL protocol,
+// adds its own noise, and queries a PostgreSQL database. It exists to be audited by dpwatch, not to protect data: it has no
+// privacy budget, no authentication, and no TLS.
 //
 //	gateway -source postgres://reader@localhost/shadow -listen 127.0.0.1:7432 -user id -low 0 -high 100 -epsilon 1
 //	psql -h 127.0.0.1 -p 7432 -c 'SELECT dp_count(*), dp_sum(age) FROM people WHERE age > 30'
 //
-// What it answers: one SELECT of dp_count(*) and dp_sum(column) over one table, with comparisons of columns with
-// constants in WHERE. There is no GROUP BY: which groups exist would need a mechanism of its own. A user counts once, and
-// adds a value between -low and -high to a sum; -epsilon is that of the whole query and is shared evenly by its
-// aggregates.
+// It answers one SELECT of dp_count(*) and dp_sum(column) over one table, with comparisons of columns with constants in
+// WHERE. There is no GROUP BY: publishing which groups exist would need another mechanism. A user counts once, and adds a
+// value between -low and -high to a sum; -epsilon applies to the whole query and is divided evenly among its aggregates.
 //
-// -broken plants a bug: half-noise (the scale is half of what epsilon asks for), seeded (the same noise in every
-// answer), no-clip (a user counts with all rows and their full values).
+// -broken plants a bug: half-noise (half of the scale that epsilon requires), seeded (the same noise in every answer),
+// no-clip (a user counts with all rows and their full values).
 package main
 
 import (
@@ -26,12 +25,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// engine is what the flags say.
+// engine holds the values of the flags.
 type engine struct {
 	source    string // connection string
-	user      string // the column that tells whom a row is about
+	user      string // the column that identifies the user of a row
 	low, high float64
-	epsilon   float64 // of a query
+	epsilon   float64 // of one query
 	broken    string
 }
 
@@ -67,7 +66,7 @@ func (e engine) check() error {
 	return nil
 }
 
-// run serves until ctx ends. It prints the address that it listens on.
+// run serves until ctx ends. It prints its listen address.
 func (e engine) run(ctx context.Context, listen string) error {
 	if err := e.check(); err != nil {
 		return err

@@ -7,11 +7,11 @@ import (
 	mathrand "math/rand/v2"
 )
 
-// steps is the sum's grid: so many steps to the most that one user adds.
+// steps is the number of grid steps in the most that one user adds to a sum.
 const steps = 1024
 
 // noisy adds discrete Laplace noise (Ghosh, Roughgarden, Sundararajan 2009: two-sided geometric) to a value in steps of
-// grid. One user changes the value by bound at most; snapping it to the grid adds a step to that.
+// grid. One user changes the value by at most bound; rounding to the grid adds one step to that.
 func (e engine) noisy(value, bound, grid, epsilon float64) float64 {
 	sensitivity := math.Ceil(bound / grid)
 	if grid < bound { // a count is a whole number already
@@ -29,13 +29,13 @@ func (e engine) noisy(value, bound, grid, epsilon float64) float64 {
 	return (math.Round(value/grid) + noise) * grid
 }
 
-// geometric draws k = 0, 1, ... with probability proportional to exp(-k/scale), by inversion of a uniform number of 53
-// bits: exact up to probabilities of about 1e-16, which is good enough for an example.
+// geometric draws k = 0, 1, ... with probability proportional to exp(-k/scale), by inversion of a uniform number of 53 bits:
+// exact up to probabilities of about 1e-16, which is sufficient for an example.
 func geometric(scale float64, uniform func() float64) float64 {
 	return math.Floor(-scale * math.Log(1-uniform()))
 }
 
-// strongUniform draws from [0, 1) in steps of 2^-53, from the system's generator.
+// strongUniform draws from [0, 1) in steps of 2^-53, from the system's random number generator.
 func strongUniform() float64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -13,15 +13,15 @@ import (
 // query is one statement that the engine answers.
 type query struct {
 	columns []string // the aggregates' names
-	sums    []string // by aggregate: the column that is summed up, "" = dp_count(*)
+	sums    []string // by aggregate: the summed column, "" = dp_count(*)
 	table   string   // quoted
-	where   string   // " WHERE ...", or nothing
+	where   string   // " WHERE ...", or ""
 }
 
-// errRefused says which statements the engine answers.
+// errRefused describes the statements that the engine answers.
 var errRefused = errors.New("this engine answers SELECT dp_count(*), dp_sum(column) FROM table [WHERE column < constant AND ...] only")
 
-// parse reads a SELECT of the engine's grammar.
+// parse parses a SELECT of the engine's grammar.
 func parse(sql string) (query, error) {
 	tree, err := pg_query.Parse(sql)
 	if err != nil {
@@ -55,7 +55,7 @@ func parse(sql string) (query, error) {
 	return q, err
 }
 
-// plain reports whether a SELECT has no clause that the engine would have to understand.
+// plain reports whether a SELECT has no unsupported clause.
 func plain(s *pg_query.SelectStmt) bool {
 	return s.Op == pg_query.SetOperation_SETOP_NONE && s.WithClause == nil && s.HavingClause == nil && s.IntoClause == nil &&
 		s.LimitCount == nil && s.LimitOffset == nil &&
@@ -85,7 +85,7 @@ func (q *query) aggregate(target *pg_query.ResTarget) error {
 	return nil
 }
 
-// columnName returns a column's name, quoted; a table's name before it is refused.
+// columnName returns a column's name, quoted; names qualified with a table are rejected.
 func columnName(n *pg_query.Node) (string, error) {
 	fields := n.GetColumnRef().GetFields()
 	if len(fields) != 1 || fields[0].GetString_() == nil {
@@ -94,8 +94,8 @@ func columnName(n *pg_query.Node) (string, error) {
 	return pgx.Identifier{fields[0].GetString_().Sval}.Sanitize(), nil
 }
 
-// condition writes a WHERE clause of comparisons. Nothing in it can fail for one row and not for another: an error
-// would tell about that row.
+// condition returns a WHERE clause of comparisons. No comparison can fail for one row and succeed for another, because the
+// error would reveal something about that row.
 func condition(n *pg_query.Node) (string, error) {
 	if b := n.GetBoolExpr(); b != nil && b.Boolop != pg_query.BoolExprType_NOT_EXPR {
 		parts := make([]string, len(b.Args))
@@ -135,7 +135,7 @@ func condition(n *pg_query.Node) (string, error) {
 	return "", errRefused
 }
 
-// answer asks the source for what every user adds, bounded, and adds the noise.
+// answer queries the source for each user's bounded contribution and adds the noise.
 func (e engine) answer(ctx context.Context, source *pgx.Conn, q query) ([]float64, error) {
 	user := pgx.Identifier{e.user}.Sanitize()
 	var inner, outer []string

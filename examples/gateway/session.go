@@ -21,18 +21,18 @@ import (
 // float8 is the type of every answer.
 const float8 = 701
 
-// session is one client.
+// session is the session of one client.
 type session struct {
 	engine
 	backend    *pgproto3.Backend
 	source     *pgx.Conn
 	timeout    time.Duration // statement_timeout; 0 = none
 	statements map[string]string
-	portal     pgproto3.Bind // the one that was bound last
-	failed     bool          // an error was told: everything up to Sync is skipped
+	portal     pgproto3.Bind // the last portal bound
+	failed     bool          // an error was reported: messages up to Sync are skipped
 }
 
-// serve speaks with one client until it leaves.
+// serve serves one client until it disconnects.
 func (e engine) serve(ctx context.Context, conn net.Conn) {
 	defer conn.Close() //nolint:errcheck // the session is over
 	defer func() {     // the decoder is known to panic on some malformed messages
@@ -59,7 +59,7 @@ func (e engine) serve(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// startup refuses encryption, lets anybody in, and opens a session with the source.
+// startup refuses encryption, accepts every user, and opens a session with the source.
 func (s *session) startup(ctx context.Context, conn net.Conn) error {
 	for {
 		message, err := s.backend.ReceiveStartupMessage()
@@ -95,7 +95,7 @@ func (s *session) send(messages ...pgproto3.BackendMessage) error {
 	return nil
 }
 
-// take answers one message. An error ends the session; one of the statement is told to the client.
+// take answers one message. A returned error ends the session; errors of the statement are sent to the client.
 func (s *session) take(ctx context.Context, message pgproto3.FrontendMessage) error {
 	switch m := message.(type) {
 	case *pgproto3.Query:
@@ -156,7 +156,7 @@ func head(q query, formats []int16) *pgproto3.RowDescription {
 	return d
 }
 
-// format returns the format code of one column, as Bind gives them: none, one for all, or one each.
+// format returns the format code of one column, as in Bind: none, one for all, or one each.
 func format(codes []int16, i int) int16 {
 	switch {
 	case len(codes) == 1:
@@ -167,7 +167,7 @@ func format(codes []int16, i int) int16 {
 	return 0
 }
 
-// execute runs one statement; described = its columns go ahead of the row.
+// execute runs one statement; with described, the row description precedes the row.
 func (s *session) execute(ctx context.Context, sql string, formats []int16, described bool) error {
 	if strings.TrimSpace(sql) == "" {
 		return s.send(&pgproto3.EmptyQueryResponse{})
@@ -208,7 +208,7 @@ func (s *session) execute(ctx context.Context, sql string, formats []int16, desc
 	return s.send(row, &pgproto3.CommandComplete{CommandTag: []byte("SELECT 1")})
 }
 
-// setting returns a SET statement, if sql is one.
+// setting returns the SET statement in sql, if it is one.
 func setting(sql string) (*pg_query.VariableSetStmt, bool) {
 	tree, err := pg_query.Parse(sql)
 	if err != nil || len(tree.Stmts) != 1 {
@@ -218,7 +218,7 @@ func setting(sql string) (*pg_query.VariableSetStmt, bool) {
 	return set, set != nil
 }
 
-// set knows statement_timeout in milliseconds and no other setting.
+// set supports only statement_timeout, in milliseconds.
 func (s *session) set(set *pg_query.VariableSetStmt) error {
 	if set.Name != "statement_timeout" || len(set.Args) != 1 {
 		return s.refuse(fmt.Errorf("this engine has no setting %q", set.Name))
@@ -227,7 +227,7 @@ func (s *session) set(set *pg_query.VariableSetStmt) error {
 	return s.send(&pgproto3.CommandComplete{CommandTag: []byte("SET")})
 }
 
-// refuse tells an error of the statement; the source's own text may quote values and is not passed on.
+// refuse sends an error of the statement. The source's message can contain values and is not passed on.
 func (s *session) refuse(err error) error {
 	s.failed = true
 	r := &pgproto3.ErrorResponse{Severity: "ERROR", Code: "0A000", Message: err.Error()}

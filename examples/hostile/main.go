@@ -1,4 +1,4 @@
-// Command hostile sends what hostile clients send, through dpwatch, to see that traffic goes on and that the auditor
+// Command hostile sends statements of hostile clients through dpwatch, to check that traffic goes on and that the auditor
 // keeps auditing other queries. It is for test systems: see README.md beside it.
 package main
 
@@ -24,7 +24,7 @@ type attack struct {
 	text       func(n int) string
 }
 
-// attacks are for the tables of dpwatch demo.
+// attacks use the tables of dpwatch demo.
 var attacks = []attack{
 	{"aliases", "one query under ever new column and table names", func(n int) string {
 		return fmt.Sprintf("SELECT anon_count(t%d.id, 0.5) AS c0_%d FROM users t%d", n, n, n)
@@ -52,7 +52,7 @@ var attacks = []attack{
 	}},
 }
 
-// shape writes a number as conditions.
+// shape encodes a number as conditions.
 func shape(n int) string {
 	var b strings.Builder
 	for ; n > 0; n /= 4 {
@@ -109,7 +109,7 @@ func run() error {
 	return nil
 }
 
-// run sends the statements of all clients of an attack until ctx ends, and prints how many there were.
+// run sends the statements of all clients of an attack until ctx ends, and prints their number.
 func (a attack) run(ctx context.Context, dsn string, clients, rate int) {
 	var sent, failed atomic.Int64
 	var next atomic.Int64
