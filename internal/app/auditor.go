@@ -31,8 +31,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// speakEvery is the interval at which the auditor reports to the relay, which also shows that it is alive.
-const speakEvery = 500 * time.Millisecond
+// reportEvery is the interval at which the auditor reports to the relay, which also shows that it is alive.
+const reportEvery = 500 * time.Millisecond
 
 // RunAuditor audits the queries that come over the link until the relay closes it.
 func RunAuditor(ctx context.Context, env Environment, conn net.Conn) error {
@@ -70,7 +70,7 @@ func RunAuditor(ctx context.Context, env Environment, conn net.Conn) error {
 	err = receive(in, auditor, gate, log)
 	stop()
 	group.Wait()
-	tell(out, auditor, registry, log) // the final report
+	report(out, auditor, registry, log) // the final report
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -104,9 +104,9 @@ func goMemory() float64 {
 	return float64(samples[0].Value.Uint64() - samples[1].Value.Uint64())
 }
 
-// greeted reads the configuration, the first frame. This process cannot resolve ${NAME}: it does not have the relay's
+// readConfiguration reads the configuration, the first frame. This process cannot resolve ${NAME}: it does not have the relay's
 // environment.
-func greeted(in *link.Reader) (config.Config, error) {
+func readConfiguration(in *link.Reader) (config.Config, error) {
 	kind, payload, err := in.Next()
 	if err != nil {
 		return config.Config{}, fmt.Errorf("auditor: no configuration from the relay: %w", err)
@@ -121,9 +121,9 @@ func greeted(in *link.Reader) (config.Config, error) {
 	return c, nil
 }
 
-// take passes captured queries to the auditor until the link ends. It does not wait for parsing, so that a flood of one kind
+// receive passes captured queries to the auditor until the link ends. It does not wait for parsing, so that a flood of one kind
 // of query does not fill the link.
-func take(in *link.Reader, auditor *audit.Auditor, gate *gentle.Gate, log *zap.Logger) error {
+func receive(in *link.Reader, auditor *audit.Auditor, gate *throttle.Gate, log *zap.Logger) error {
 	for {
 		kind, payload, err := in.Next()
 		if err != nil {
@@ -145,7 +145,7 @@ func take(in *link.Reader, auditor *audit.Auditor, gate *gentle.Gate, log *zap.L
 }
 
 // announcer returns a function that reports to the relay before and after the SQL library parses a statement. The relay sets
-// its shape aside if this process ends in between. Send errors are ignored, because take detects a closed link.
+// its shape aside if this process ends in between. Send errors are ignored, because receive detects a closed link.
 func announcer(out *link.Writer) func(sql string) (done func()) {
 	return func(sql string) func() {
 		hash := sqltext.Shape(sql)
@@ -173,7 +173,7 @@ func report(out *link.Writer, auditor *audit.Auditor, registry *prometheus.Regis
 		log.Error("write status", zap.Error(err))
 		return
 	}
-	_ = out.Send(link.Status, status) // take detects a closed link
+	_ = out.Send(link.Status, status) // receive detects a closed link
 	families, err := registry.Gather()
 	if err != nil {
 		log.Error("gather metrics", zap.Error(err))
@@ -190,7 +190,7 @@ func report(out *link.Writer, auditor *audit.Auditor, registry *prometheus.Regis
 }
 
 // newAuditor translates the configuration to the options of each stage.
-func newAuditor(c config.Config, gate *gentle.Gate, announce func(string) func(), log *zap.Logger, registry *prometheus.Registry) (*audit.Auditor, error) {
+func newAuditor(c config.Config, gate *throttle.Gate, announce func(string) func(), log *zap.Logger, registry *prometheus.Registry) (*audit.Auditor, error) {
 	rewriter, err := rewrite.New(rewriteOptions(c))
 	if err != nil {
 		return nil, err

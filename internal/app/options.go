@@ -84,9 +84,3 @@ func tables(names []string) []rewrite.Table {
 	}
 	return out
 }
-
-// table splits schema.table, which has been validated; "" gives the zero Table.
-func table(name string) rewrite.Table {
-	schema, rest, _ := strings.Cut(name, ".")
-	return rewrite.Table{Schema: schema, Name: rest}
-}

@@ -15,8 +15,8 @@ import (
 const sharedShare = 0.1
 
 // newGate returns the gate that the configuration describes.
-func newGate(c config.Config) *gentle.Gate {
-	opt := gentle.Options{
+func newGate(c config.Config) *throttle.Gate {
+	opt := throttle.Options{
 		Rate: c.Audit.Rate, Sessions: c.Audit.Sessions, Slowdown: c.Audit.Slowdown, Share: c.Audit.Share,
 		Guard: throttle.Guard{DSN: c.Shadow.DSN.Reveal(), MaxActive: c.Audit.MaxActive, MaxLag: time.Duration(c.Audit.MaxLag)},
 	}
@@ -39,8 +39,8 @@ func automaticPace(c config.Config) bool {
 }
 
 // clientServers returns the servers that clients use, as far as the configuration names them.
-func clientServers(c config.Config) []gentle.Other {
-	var out []gentle.Other
+func clientServers(c config.Config) []throttle.Other {
+	var out []throttle.Other
 	for _, route := range c.Proxy.AllRoutes() {
 		out = append(out, throttle.Other{Key: "proxy.upstream", Network: route.Upstream.Network, Address: route.Upstream.Address})
 	}
@@ -69,7 +69,7 @@ func defaultPace(ctx context.Context, c config.Config) (share float64, why strin
 const repeatDefault = time.Minute
 
 // applyDefaultPace sets the gate's default, if the configuration does not set a pace.
-func applyDefaultPace(ctx context.Context, c config.Config, gate *gentle.Gate, log *zap.Logger) {
+func applyDefaultPace(ctx context.Context, c config.Config, gate *throttle.Gate, log *zap.Logger) {
 	if !automaticPace(c) {
 		return
 	}

@@ -119,7 +119,7 @@ func TestSweep(t *testing.T) {
 		t.Error("a directory that is just being made was removed")
 	}
 	// A server that takes long to stop is signalled by one sweep and removed by a later one.
-	eventually(t, "the stale server ends and its directory goes", func() bool {
+	eventually.True(t, "the stale server ends and its directory goes", func() bool {
 		if !exists(c.dir) && !running(c.pid) {
 			return true
 		}

@@ -149,17 +149,6 @@ func (r *rig) saw(status string) bool {
 	return false
 }
 
-// until waits for a state; its time limit only ends a test that hangs.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("never happened: %s", what)
-}
-
 func answer(sql string) string { return `{"hello":"good day","sql":"` + sql + `"}` }
 
 func TestQueriesReachTheChild(t *testing.T) {
@@ -243,7 +232,7 @@ func TestHangingChildIsKilled(t *testing.T) {
 	t.Parallel()
 	r := start(t, 1500*time.Millisecond)
 	// A child that starts slowly or is idle is killed as well, with the queries sent to it.
-	until(t, "the hanging statement is set aside", func() bool {
+	eventually.True(t, "the hanging statement is set aside", func() bool {
 		r.queue.Offer(capture.Query{SQL: "hang"})
 		return r.Stats().SetAside > 0
 	})
