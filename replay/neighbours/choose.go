@@ -10,7 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// chosen is one unit that a neighbour differs by.
+// chosen is the unit by which a neighbour differs from D0.
 type chosen struct {
 	number int      // in the work table units
 	key    []string // text form
@@ -18,7 +18,7 @@ type chosen struct {
 	rows   int64    // over all tables
 }
 
-// choose takes as many units as asked for, by each choice in turn, passing over those that are taken.
+// choose selects the requested number of units by each choice in turn, skipping units that are already taken.
 func choose(ctx context.Context, w *ownership, o *Options) ([]chosen, error) {
 	total, err := w.allUnits(ctx)
 	if err != nil {
@@ -28,7 +28,7 @@ func choose(ctx context.Context, w *ownership, o *Options) ([]chosen, error) {
 		return nil, fmt.Errorf("%d units are to be chosen, and table %s holds %d: let neighbours.choose ask for fewer", len(o.D1), w.g.unit.Table, total)
 	}
 	condition := "true"
-	if onlyRandom(o.Choose) { // nobody's rows but theirs need to be found
+	if onlyRandom(o.Choose) { // only the rows of the chosen units are needed
 		condition = "false"
 	}
 	if err := w.fill(ctx, condition); err != nil {
@@ -65,7 +65,7 @@ func onlyRandom(choices []Choice) bool {
 	return true
 }
 
-// ranking is a query of (unit, text that says why) for a rule, the best first.
+// ranking returns a query of (unit, text with the reason) for a rule, the best first.
 func (w *ownership) ranking(c Choice) (string, error) {
 	own := w.table("own")
 	switch c.Rule {
@@ -115,14 +115,14 @@ func (w *ownership) ranking(c Choice) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		// The value itself is the person's: it is kept with the key, where list shows it on demand alone.
+		// The value is personal data: it is stored with the key, and list shows it only with --reveal.
 		return fmt.Sprintf("SELECT o.unit, 'value ' || %[1]s(%[2]s) AS why, %[3]s%[1]s(%[2]s%[4]s) AS worth %[5]s WHERE %[2]s IS NOT NULL GROUP BY o.unit",
 			aggregate, columns[0], sign, kind, from), nil
 	}
 	return "", fmt.Errorf("unknown rule %q", c.Rule)
 }
 
-// measureKind says how a column becomes a number; only numbers have a largest value that noise is scaled to.
+// measureKind returns the cast of a column to a number; only numbers have a largest value that noise is scaled to.
 func measureKind(c *column) (cast string, err error) {
 	switch c.base {
 	case 20, 21, 23, 700, 701, 1700: // int8, int2, int4, float4, float8, numeric
@@ -153,7 +153,8 @@ func (w *ownership) rank(ctx context.Context, ranking string, c Choice, taken []
 	})
 }
 
-// keepOnly leaves the rows of the chosen units alone in own, counted and in the table gone, which worlds are made from.
+// keepOnly reduces own to the rows of the chosen units, counts them, and writes them to the table gone, from which worlds
+// are built.
 func (w *ownership) keepOnly(ctx context.Context, units []chosen, missing bool) error {
 	numbers := make([]string, len(units))
 	for i, u := range units {

@@ -9,7 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
-// ranked is a database in which each rule has one right answer.
+// ranked returns a database in which each rule has exactly one correct result.
 func ranked(t *testing.T) neighbours.Options {
 	o := neighbours.Options{
 		Source: pgtest.Database(t), Target: pgtest.Database(t), Control: "dpwatch", D0: "d0",
@@ -68,7 +68,7 @@ func TestChoices(t *testing.T) {
 	}
 	verified(t, o)
 
-	// The same seed chooses the same units, and pseudonyms stay; little room for copies makes views.
+	// The same seed chooses the same units, and pseudonyms stay the same; a small CopyLimit selects views.
 	o.CopyLimit = 1
 	if set, err = neighbours.Refresh(t.Context(), o); err != nil || set.Method != neighbours.View {
 		t.Fatalf("%+v, %v", set, err)
@@ -114,7 +114,7 @@ func TestExtreme(t *testing.T) {
 	if !slices.Equal([]string{"9999.00 t"}, got) {
 		t.Errorf("the added unit: %v", got)
 	}
-	// Nothing of the added unit's references dangles.
+	// The added unit has no dangling references.
 	if got := lines(t, o.Target, `SELECT count(*)::text FROM d1."Order Items" i LEFT JOIN d1.orders o USING (account_id, seq) LEFT JOIN d1.users u ON u.id = i.gift_for
 		WHERE o.seq IS NULL OR u.id IS NULL AND i.gift_for IS NOT NULL`); got[0] != "0" {
 		t.Errorf("%s references dangle", got[0])

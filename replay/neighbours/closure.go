@@ -10,12 +10,12 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// ownership holds, in tables of a work schema, which rows of one world belong to which units:
+// ownership stores, in tables of a work schema, which rows of one world belong to which units:
 //
 //	units (unit int, k1, k2, ...): the keys, numbered from 1 in their order
-//	own (unit int, rel oid, tid tid, round int): the rows, by their place; a row may belong to several units
+//	own (unit int, rel oid, tid tid, round int): the rows, by their ctid; a row may belong to several units
 //
-// A row's place holds as long as nobody writes to the world, which nobody does.
+// A row's ctid is valid as long as the world is not modified, and nothing modifies it.
 type ownership struct {
 	g     *graph
 	conn  *pgx.Conn
@@ -32,7 +32,7 @@ func (w *ownership) exec(ctx context.Context, sql string, args ...any) (int64, e
 	return tag.RowsAffected(), err
 }
 
-// create makes the two tables, empty. unlogged is "UNLOGGED" or, for pg_temp, "".
+// create creates the two tables, empty. unlogged is "UNLOGGED" or, for pg_temp, "".
 func (w *ownership) create(ctx context.Context, unlogged string) error {
 	keys := make([]string, len(w.g.key))
 	for i, name := range w.g.key {
@@ -49,7 +49,7 @@ func (w *ownership) create(ctx context.Context, unlogged string) error {
 	return nil
 }
 
-// allUnits fills units with every unit of the world and returns how many there are.
+// allUnits fills units with every unit of the world and returns their number.
 func (w *ownership) allUnits(ctx context.Context) (int64, error) {
 	keys, present, order := make([]string, len(w.g.key)), make([]string, len(w.g.key)), make([]string, len(w.g.key))
 	for i, name := range w.g.key {
@@ -76,10 +76,10 @@ func (w *ownership) oneUnit(ctx context.Context, number int, key []string) error
 	return err
 }
 
-// fill finds the rows of the units in table units that meet a condition on u.unit, the number ("true" = all): the
-// least set that holds the rows of the unit's table with their key and every row that references one of the set by
-// an edge. Each round adds what references the rows that the last one added, so that self references and cycles
-// end when nothing is added.
+// fill finds the rows of the units in table units that meet a condition on u.unit, the number ("true" = all): the smallest
+// set that holds the rows of the unit's table with their key and every row that references one of the set by an edge. Each
+// round adds the rows that reference rows of the previous round, so that self references and cycles end when nothing is
+// added.
 func (w *ownership) fill(ctx context.Context, condition string) error {
 	match := make([]string, len(w.g.key))
 	for i, name := range w.g.key {
@@ -90,7 +90,7 @@ func (w *ownership) fill(ctx context.Context, condition string) error {
 	if err != nil {
 		return err
 	}
-	last := map[*relation]bool{w.g.unit: true} // what the last round added rows to
+	last := map[*relation]bool{w.g.unit: true} // tables to which the previous round added rows
 	for round := 1; len(last) > 0; round++ {
 		if _, err := w.exec(ctx, "ANALYZE "+w.table("own")); err != nil {
 			return err
@@ -113,7 +113,7 @@ func (w *ownership) fill(ctx context.Context, condition string) error {
 	return nil
 }
 
-// related reports whether one of the tables, or one below or above it, is r.
+// related reports whether one of the tables, or one below or above it in partitioning or inheritance, is r.
 func (w *ownership) related(tables map[*relation]bool, r *relation) bool {
 	for t := range tables {
 		if w.g.m.within(t, r) || w.g.m.within(r, t) {
@@ -123,15 +123,15 @@ func (w *ownership) related(tables map[*relation]bool, r *relation) bool {
 	return false
 }
 
-// step is one edge in one round.
+// step returns the statement for one edge in one round.
 func (w *ownership) step(e edge, round int) string {
 	distinct := ""
-	if e.declared || e.period { // a foreign key references one row, a declared path may find several
+	if e.declared || e.period { // a foreign key references one row, a declared path may match several
 		distinct = "DISTINCT "
 	}
 	own := w.table("own")
 	match := e.match("c", "p")
-	var others []string // tables below child with rows that another path is declared for
+	var others []string // tables below child whose rows have another declared path
 	for _, r := range w.g.m.tables() {
 		if r.stores() && w.g.m.within(r, e.child) && !e.covers[r] {
 			others = append(others, ident.Literal(w.in(r))+"::regclass::oid")

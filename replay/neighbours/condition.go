@@ -9,7 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// unexpectedObjects lists what no copy has, because it changes what statements read or do. $1 is the schema.
+// unexpectedObjects lists objects that no copy may have, because they change what statements read or do. $1 is the schema.
 const unexpectedObjects = `SELECT format('row security is on for %s', c.relname) FROM pg_class c
 		WHERE c.relnamespace = to_regnamespace($1) AND (c.relrowsecurity OR c.relforcerowsecurity)
 	UNION ALL SELECT format('%s has the row security policy %s', c.relname, p.polname) FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid
@@ -20,7 +20,7 @@ const unexpectedObjects = `SELECT format('row security is on for %s', c.relname)
 		WHERE c.relnamespace = to_regnamespace($1) AND NOT t.tgisinternal
 	ORDER BY 1`
 
-// missingRights lists what the roles $2 lack to read the schema $1.
+// missingRights lists the privileges that the roles $2 lack to read the schema $1.
 const missingRights = `WITH roles AS (SELECT r.oid, r.rolname FROM pg_roles r WHERE r.rolname = ANY($2::text[]))
 	SELECT format('role %s does not exist', t) FROM unnest($2::text[]) t WHERE t NOT IN (SELECT rolname FROM roles)
 	UNION ALL SELECT format('role %s lacks USAGE on the schema', rolname) FROM roles WHERE NOT has_schema_privilege(oid, to_regnamespace($1)::oid, 'USAGE')
@@ -29,8 +29,9 @@ const missingRights = `WITH roles AS (SELECT r.oid, r.rolname FROM pg_roles r WH
 	UNION ALL SELECT format('role %s lacks EXECUTE on function %s', r.rolname, string_agg(f.proname, ', ' ORDER BY f.proname)) FROM roles r, pg_proc f
 		WHERE f.pronamespace = to_regnamespace($1) AND NOT has_function_privilege(r.oid, f.oid, 'EXECUTE') GROUP BY r.rolname`
 
-// missingStatistics lists the tables of the schema $1 with rows (their names are $2, those with rows below them $3) that lack what ANALYZE
-// gathers. A sample that is empty, of a type whose values cannot be compared say, still has a row in pg_stats.
+// missingStatistics lists the tables of the schema $1 with rows (their names are $2, those with rows below them $3) that
+// lack the statistics of ANALYZE. An empty sample, for example of a type whose values cannot be compared, still has a row
+// in pg_stats.
 const missingStatistics = `WITH columns AS (SELECT c.oid, c.relname, a.attname, false AS inherited FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
 			AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated <> 'v' AND coalesce(a.attstattarget::int, -1) <> 0
 			WHERE c.relnamespace = to_regnamespace($1) AND c.relname = ANY($2::text[])
@@ -46,7 +47,7 @@ const missingStatistics = `WITH columns AS (SELECT c.oid, c.relname, a.attname, 
 		AND NOT EXISTS (SELECT FROM pg_stats_ext s WHERE s.statistics_schemaname = $4 AND s.statistics_name = x.stxname)
 	ORDER BY 1`
 
-// labels are the security labels of what is in the schema $1, by which an engine may mask columns.
+// labels lists the security labels in the schema $1; an engine may mask columns by them.
 const labels = `SELECT format('security label of %s, column %s: %s %s', c.relname, l.objsubid, l.provider, l.label)
 	FROM pg_seclabel l JOIN pg_class c ON c.oid = l.objoid WHERE l.classoid = 'pg_class'::regclass AND c.relnamespace = to_regnamespace($1)`
 
@@ -62,7 +63,7 @@ func texts(ctx context.Context, conn interface {
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// condition lists what is wrong with a schema of copies by itself, whatever the other schemas and the source are like.
+// condition lists the faults of a schema of copies that show without comparison with other schemas or the source.
 func (v *verifier) condition(ctx context.Context, schema string, sums *worldSums) ([]string, error) {
 	faults, err := texts(ctx, v.conn, unexpectedObjects, ident.Quote(schema))
 	if err != nil {

@@ -12,13 +12,18 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 )
 
-// dial opens a session; what names the configuration's key in faults, which never quote the connection string.
-func dial(ctx context.Context, dsn, what string) (*pgx.Conn, error) {
-	cfg, err := connect.Parse(dsn, connect.Options{Application: applicationName})
+// connect opens a session. what is the configuration key that errors name; they never quote the connection string.
+func connect(ctx context.Context, dsn, what string) (*pgx.Conn, error) {
+	cfg, err := pgx.ParseConfig(dsn)
 	if err != nil {
-		return nil, fmt.Errorf("%s %w", what, err)
+		return nil, fmt.Errorf("%s is not a connection string: write postgres://user@host:port/database or key=value pairs", what)
 	}
-	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // statements differ every time: preparing them helps nobody
+	cfg.RuntimeParams["application_name"] = applicationName
+	cfg.RuntimeParams["client_encoding"] = "UTF8" // otherwise the database's, and names and rows would arrive as LATIN1, for example
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = 10 * time.Second
+	}
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // statements differ every time, so preparing them saves nothing
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s (%s): %w", what, connect.Where(cfg), err)
@@ -26,12 +31,12 @@ func dial(ctx context.Context, dsn, what string) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// sessionDefaults takes from a session, or from a transaction alone (local), what the role's or the database's settings would do to a long command, what makes definitions print
-// in another way, what text forms depend on (money's digits by lc_monetary), and partition pruning, which drops partitions that have
-// matching rows: of a DEFAULT partition that is partitioned by a range of the column by which a table above it is partitioned by list,
-// PostgreSQL 15.18 and 18.4 do not scan the DEFAULT partition, whatever the condition. Which of them there are depends on the server's
-// version.
-func sessionDefaults(local bool) string { return fmt.Sprintf(sessionDefaultsSQL, local) }
+// calm resets, in a session or (local) in a transaction only, settings of the role or the database that would end a long
+// command, change how definitions print, or change text forms (money's digits depend on lc_monetary). It also turns off
+// partition pruning, which drops partitions that have matching rows: PostgreSQL 15.18 and 18.4 never scan a DEFAULT
+// partition that is itself partitioned by a range of the column by which a table above it is partitioned by list, whatever
+// the condition. Settings that the server's version does not have are skipped.
+func calm(local bool) string { return fmt.Sprintf(calmSettings, local) }
 
 const sessionDefaultsSQL = `SELECT pg_catalog.set_config(name, value, %t) FROM (VALUES ('statement_timeout', '0'), ('lock_timeout', '0'),
 	('idle_in_transaction_session_timeout', '0'), ('idle_session_timeout', '0'), ('transaction_timeout', '0'),
@@ -41,7 +46,7 @@ const sessionDefaultsSQL = `SELECT pg_catalog.set_config(name, value, %t) FROM (
 	('enable_partition_pruning', 'off')) s(name, value)
 	WHERE name IN (SELECT lower(p.name) FROM pg_catalog.pg_settings p)`
 
-// explain adds what to do to the server errors that users meet. It does not quote rows: the detail of an error may.
+// explain adds a remedy to server errors that users meet. It does not quote the detail of an error, which may quote rows.
 func explain(err error) error {
 	var e *pgconn.PgError
 	var done *explained
@@ -73,7 +78,7 @@ func explain(err error) error {
 	return &explained{err, hint}
 }
 
-// explained is an error with what to do about it.
+// explained is an error with a remedy.
 type explained struct {
 	error
 	hint string

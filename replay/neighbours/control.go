@@ -13,17 +13,17 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// Schemas that are not yet, or no longer, a set have these prefixes, then the epoch and a number.
+// Schemas of a set that is not yet, or no longer, current have one of these prefixes, then the epoch and a number.
 const (
 	stagePrefix = "dpwatch_stage_"
 	oldPrefix   = "dpwatch_old_"
 )
 
-// recordVersion is that of the control schema's tables.
+// recordVersion is the version of the control schema's tables.
 const recordVersion = 1
 
-// recordTables are the control schema: what was made, so that it can be found and removed whatever happens. The units'
-// keys are personal data; roles that replay read the set alone.
+// recordTables creates the control schema's tables: a record of everything that was created, so that it can be found and
+// removed in any case. The units' keys are personal data; replay roles can read only the set.
 const recordTables = `
 CREATE TABLE %[1]s.neighbour_version (version int NOT NULL, salt text NOT NULL);
 CREATE TABLE %[1]s.neighbour_set (epoch bigint PRIMARY KEY, state text NOT NULL CHECK (state IN ('building', 'current', 'old')),
@@ -36,14 +36,14 @@ CREATE TABLE %[1]s.neighbour_object (epoch bigint NOT NULL, number int NOT NULL,
 	PRIMARY KEY (epoch, number));
 `
 
-// shadow is a session in the shadow database that alone may change its sets.
+// shadow is a session in the shadow database with the exclusive right to change its sets.
 type shadow struct {
 	conn *pgx.Conn
 	o    *Options
 }
 
-// openShadow connects, takes the lock that keeps two commands apart, and checks the records. Where there are none it returns
-// ErrNoSet, but to build.
+// openShadow connects, takes the lock that prevents concurrent commands, and checks the records. Without records it returns
+// ErrNoSet, unless build is set.
 func openShadow(ctx context.Context, o *Options, build bool) (*shadow, error) {
 	s := &shadow{o: o}
 	var err error
@@ -63,9 +63,9 @@ func (s *shadow) close(ctx context.Context) {
 	_ = s.conn.Close(ctx)
 }
 
-// session opens a connection that is set for building: names are looked up in pg_catalog, where the engine's functions
-// are and where extensions have their operators (a case-insensitive text is to be compared as such), rows come in their
-// physical order, and the server looks whether this process is still there.
+// session opens a connection for building: the search path is pg_catalog, the engine's functions and the schemas of
+// extensions (citext must be compared with its own operators), rows are returned in physical order, and the server checks
+// whether this process still exists.
 func (s *shadow) session(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := dial(ctx, s.o.Target, "neighbours.target")
 	if err != nil {
@@ -85,14 +85,15 @@ func (s *shadow) session(ctx context.Context) (*pgx.Conn, error) {
 		_ = conn.Close(ctx)
 		return nil, fmt.Errorf("neighbours.target: %w", err)
 	}
-	// Servers before 14, or not on Linux or macOS, do not know it: there a killed command's statement runs to its end.
+	// Servers before 14, or not on Linux or macOS, do not have this setting: there the statement of a killed command runs
+	// to its end.
 	_, _ = conn.Exec(ctx, "SET client_connection_check_interval TO 1000", pgx.QueryExecModeSimpleProtocol)
 	return conn, nil
 }
 
 func (s *shadow) record(table string) string { return ident.Quote(s.o.Control, table) }
 
-// prepare takes the lock and checks the records, without which only building can go on.
+// prepare takes the lock and checks the records; only building can continue without them.
 func (s *shadow) prepare(ctx context.Context, build bool) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -110,7 +111,7 @@ func (s *shadow) prepare(ctx context.Context, build bool) error {
 	return nil
 }
 
-// makeRecords makes the tables of the control schema.
+// makeRecords creates the tables of the control schema.
 func (s *shadow) makeRecords(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
 		schema := ident.Quote(s.o.Control)
@@ -122,8 +123,8 @@ func (s *shadow) makeRecords(ctx context.Context) error {
 	})
 }
 
-// lockPatience is how long a command waits for another to end: the server takes about a second to notice that a session's
-// process was killed, and many on a machine that is overloaded.
+// lockPatience is how long a command waits for another to end: the server takes about a second to notice that a client
+// process was killed, and many seconds on an overloaded machine.
 const lockPatience = 30 * time.Second
 
 func (s *shadow) lock(ctx context.Context) error {
@@ -146,7 +147,7 @@ func (s *shadow) lock(ctx context.Context) error {
 	}
 }
 
-// exists reports whether the control schema holds records.
+// exists reports whether the control schema has records.
 func (s *shadow) exists(ctx context.Context) (exists bool, err error) {
 	err = s.conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", s.record("neighbour_version")).Scan(&exists)
 	return exists, err
@@ -168,7 +169,7 @@ func versionFault(control string, version int) error {
 		control, version, recordVersion)
 }
 
-// rolesExist refuses roles to grant to that the server does not have, before anything is copied.
+// rolesExist rejects roles for Options.Grant that the server does not have, before anything is copied.
 func (s *shadow) rolesExist(ctx context.Context) error {
 	var faults []error
 	for _, role := range s.o.Grant {
@@ -183,14 +184,14 @@ func (s *shadow) rolesExist(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// granted lets the roles that replay read the schemas of a set.
+// granted grants the replay roles the privileges to read the schemas of a set.
 func (s *shadow) granted(ctx context.Context, tx pgx.Tx, schemas []string) error {
 	for _, role := range s.o.Grant {
 		to := " TO " + ident.Quote(role)
 		var statements []string
 		for _, schema := range schemas {
-			statements = append(statements, "GRANT USAGE ON SCHEMA "+ident.Quote(schema)+to, "GRANT SELECT ON ALL TABLES IN SCHEMA "+ident.Quote(schema)+to,
-				"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA "+ident.Quote(schema)+to) // which a default privilege may take from PUBLIC
+			statements = append(statements, "GRANT USAGE ON SCHEMA "+quote(schema)+to, "GRANT SELECT ON ALL TABLES IN SCHEMA "+quote(schema)+to,
+				"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA "+quote(schema)+to) // a default privilege may revoke it from PUBLIC
 		}
 		for _, sql := range statements {
 			if _, err := tx.Exec(ctx, sql); err != nil {
@@ -201,7 +202,7 @@ func (s *shadow) granted(ctx context.Context, tx pgx.Tx, schemas []string) error
 	return nil
 }
 
-// begin records a set that is being built, and which objects it makes in fixed places, before any is made.
+// begin records a set that is being built, and the objects that it creates outside its schemas, before any is created.
 func (s *shadow) begin(ctx context.Context, source string, method Method, tables []string) (epoch int64, err error) {
 	err = s.conn.QueryRow(ctx, `INSERT INTO `+s.record("neighbour_set")+` (epoch, state, d0, d1, relation, method, source, tables)
 		SELECT greatest(extract(epoch FROM now())::bigint, coalesce(max(epoch), 0) + 1), 'building', $1, $2, $3, $4, $5, $6
@@ -210,10 +211,10 @@ func (s *shadow) begin(ctx context.Context, source string, method Method, tables
 	return epoch, err
 }
 
-// leftovers removes every schema of this package's that is not the current set, as a killed command leaves them, and
-// the types that were made for a set that never came to be.
+// leftovers removes every schema of this package that is not the current set (a killed command leaves some), and the types
+// that were created for a set that was never completed.
 func (s *shadow) leftovers(ctx context.Context) error {
-	// A schema of that name that no record knows is somebody else's.
+	// A schema with such a name that is not recorded belongs to someone else.
 	rows, err := s.conn.Query(ctx, `SELECT n.nspname FROM pg_namespace n JOIN `+s.record("neighbour_set")+` e
 		ON n.nspname LIKE $1 || e.epoch || '\_%' OR n.nspname LIKE $2 || e.epoch || '\_%' ORDER BY 1`,
 		strings.ReplaceAll(stagePrefix, "_", `\_`), strings.ReplaceAll(oldPrefix, "_", `\_`))
@@ -224,7 +225,7 @@ func (s *shadow) leftovers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Neighbours first: those that are views need D0.
+	// Neighbours first: views depend on D0.
 	for i := len(schemas) - 1; i >= 0; i-- {
 		if _, err := s.conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+ident.Quote(schemas[i])+" CASCADE"); err != nil {
 			return fmt.Errorf("remove what an earlier set left: %w", err)
@@ -244,8 +245,8 @@ func (s *shadow) leftovers(ctx context.Context) error {
 	return nil
 }
 
-// dropTypes drops the recorded types and schemas that meet a condition, the last made first. One that something else
-// has come to use stays, and is told.
+// dropTypes drops the recorded types and schemas that meet a condition, in reverse order of creation. One that something
+// else now uses stays, with a note.
 func (s *shadow) dropTypes(ctx context.Context, condition string) error {
 	type object struct {
 		Epoch      int64

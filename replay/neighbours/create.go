@@ -12,12 +12,13 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// Create makes a set where there is none. What MakePlan finds is reported before anything is written. On any fault, and when ctx
-// ends, what was made is removed again; a process that is killed leaves records by which the next command removes it.
+// Create creates a set; there must be none. It reports the faults of MakePlan before anything is written. On any fault, and
+// when ctx is done, it removes what it created. A killed process leaves records with which the next command removes the
+// rest.
 func Create(ctx context.Context, o Options) (Set, error) { return replaceSet(ctx, o, false) }
 
-// Refresh makes a set beside the current one and lets it take its place in one transaction, under a new epoch.
-// Whatever goes wrong before leaves the current set as it was.
+// Refresh creates a set beside the current one and replaces it in one transaction, under a new epoch. A fault before that
+// leaves the current set unchanged.
 func Refresh(ctx context.Context, o Options) (Set, error) { return replaceSet(ctx, o, true) }
 
 func replaceSet(ctx context.Context, o Options, refresh bool) (Set, error) {
@@ -28,9 +29,9 @@ func replaceSet(ctx context.Context, o Options, refresh bool) (Set, error) {
 		return Set{}, p.err(ctx)
 	}
 	defer s.close(ctx)
-	s.o = &o // p's notes are those of the plan
+	s.o = &o // further notes go to the plan
 	there, err := s.exists(ctx)
-	if err == nil && there && len(p.plan.Faults) == 0 { // a killed command's types may differ from the source's of today
+	if err == nil && there && len(p.plan.Faults) == 0 { // types left by a killed command may differ from the source's present ones
 		err = s.leftovers(ctx)
 	}
 	if err != nil {
@@ -57,7 +58,7 @@ func replaceSet(ctx context.Context, o Options, refresh bool) (Set, error) {
 	if err := b.swap(ctx, current); err != nil {
 		return Set{}, b.undo(ctx, explain(err))
 	}
-	// From here on the new set is there; the old one's rows are no longer needed.
+	// From here on the new set is current; the old one's rows are no longer needed.
 	o.progress("clean up", b.done.load(), b.total())
 	if err := s.leftovers(ctx); err != nil {
 		o.note("the new set is in place, but the old one's rows could not be removed: %v; the next command removes them", err)
@@ -65,7 +66,7 @@ func replaceSet(ctx context.Context, o Options, refresh bool) (Set, error) {
 	return s.current(ctx)
 }
 
-// namesFree refuses schemas of the set's names that are not the current set's.
+// namesFree rejects existing schemas with the set's names, unless they belong to the current set.
 func (s *shadow) namesFree(ctx context.Context, current Set) error {
 	ours := map[string]bool{current.D0: true}
 	for _, name := range current.D1 {
@@ -84,11 +85,11 @@ func (s *shadow) namesFree(ctx context.Context, current Set) error {
 	return errors.Join(faults...)
 }
 
-// builder makes one set under staging names.
+// builder builds one set under staging names.
 type builder struct {
 	*shadow
 	o       *Options
-	current Set   // that the new one takes the place of; zero = none
+	current Set   // the set to replace; zero = none
 	epoch   int64 // 0 = a dry run, which has no record
 	method  Method
 	m       *model
@@ -100,7 +101,7 @@ type builder struct {
 	done    progressCount
 }
 
-// stage is the staging name of world i, 0 = D0; final is the name it gets.
+// stage returns the staging name of world i, 0 = D0; final returns its final name.
 func (b *builder) stage(i int) string { return fmt.Sprintf("%s%d_%d", stagePrefix, b.epoch, i) }
 
 func (b *builder) final(i int) string {
@@ -110,7 +111,7 @@ func (b *builder) final(i int) string {
 	return b.o.D1[i-1]
 }
 
-// work is the staging name of the schema of work tables.
+// work returns the staging name of the schema of work tables.
 func (b *builder) work() string { return fmt.Sprintf("%s%d_work", stagePrefix, b.epoch) }
 
 func (b *builder) build(ctx context.Context) error {
@@ -151,7 +152,7 @@ func (b *builder) build(ctx context.Context) error {
 	if err := b.makeD0(ctx, source); err != nil {
 		return fmt.Errorf("copy the source into d0: %w", err)
 	}
-	source.close(ctx) // its snapshot keeps vacuum from cleaning up there
+	source.close(ctx) // its snapshot blocks vacuum at the source
 	if err := b.analyze(ctx, 0); err != nil {
 		return err
 	}
@@ -169,7 +170,7 @@ func (b *builder) build(ctx context.Context) error {
 	return b.makeNeighbours(ctx)
 }
 
-// makeNeighbours builds the D1 schemas, some at a time.
+// makeNeighbours builds the D1 schemas, several at a time.
 func (b *builder) makeNeighbours(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, b.o.Workers))
@@ -184,12 +185,12 @@ func (b *builder) makeNeighbours(ctx context.Context) error {
 	return g.Wait()
 }
 
-// undo removes what the build made, whatever became of ctx, and returns its fault.
+// undo removes what the build created, even if ctx is done, and returns fault.
 func (b *builder) undo(ctx context.Context, fault error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	s := b.shadow
-	if s.conn.IsClosed() { // the fault, or the end of ctx, took the session with it
+	if s.conn.IsClosed() { // the fault, or the end of ctx, closed the session
 		fresh, err := openShadow(ctx, b.o, true)
 		if err != nil {
 			return fmt.Errorf("%w (what was made could not be removed: %w; the next command removes it)", fault, err)
@@ -203,14 +204,14 @@ func (b *builder) undo(ctx context.Context, fault error) error {
 	return fault
 }
 
-// retire takes a set out of use: from then on it is a leftover.
+// retire marks a set as old: its schemas become leftovers.
 func (s *shadow) retire(ctx context.Context, tx pgx.Tx, set Set) error {
 	for i, name := range append([]string{set.D0}, set.D1...) {
 		var there bool
 		if err := tx.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", ident.Quote(name)).Scan(&there); err != nil {
 			return err
 		}
-		if !there { // somebody may have dropped one by hand
+		if !there { // it may have been dropped manually
 			continue
 		}
 		if _, err := tx.Exec(ctx, fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s%d_%d", ident.Quote(name), oldPrefix, set.Epoch, i)); err != nil {
@@ -221,8 +222,8 @@ func (s *shadow) retire(ctx context.Context, tx pgx.Tx, set Set) error {
 	return err
 }
 
-// swap lets the new set take the place of the old one. Renaming a schema takes no lock on what is in it: replays that
-// are under way end on the copies that they began with.
+// swap replaces the old set by the new one. Renaming a schema does not lock its objects: running replays end on the copies
+// with which they began.
 func (b *builder) swap(ctx context.Context, current Set) error {
 	tx, err := b.conn.Begin(ctx)
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// progressCount counts rows over the workers.
+// progressCount counts rows over all workers.
 type progressCount struct{ rows atomic.Int64 }
 
 func (p *progressCount) load() int64 { return p.rows.Load() }
 
-// total estimates the rows that are written to make the set.
+// total returns an estimate of the rows that are written for the set.
 func (b *builder) total() int64 {
 	if b.method == View {
 		return b.rows
@@ -27,7 +27,7 @@ func (b *builder) total() int64 {
 	return b.rows * int64(len(b.o.D1)+1)
 }
 
-// plan decides the method and prepares the statements.
+// plan selects the method and prepares the statements.
 func (b *builder) plan() error {
 	var bytes int64
 	for _, r := range b.m.relations {
@@ -48,8 +48,8 @@ func (b *builder) plan() error {
 	return b.planFunctions()
 }
 
-// planFunctions keeps the SQL functions that really read a copied table or take its rows, and can be copied, with those of
-// the same name.
+// planFunctions keeps the SQL functions that actually read a copied table or take its rows, and can be copied, with those
+// of the same name.
 func (b *builder) planFunctions() error {
 	var left []function
 	kept := slices.DeleteFunc(b.m.functions, func(f function) bool {
@@ -82,7 +82,7 @@ func (b *builder) planFunctions() error {
 	return nil
 }
 
-// makeD0 creates D0 and streams the rows into it, in one transaction.
+// makeD0 creates D0 and copies the rows into it, in one transaction.
 func (b *builder) makeD0(ctx context.Context, source *source) error {
 	return pgx.BeginFunc(ctx, b.conn, func(tx pgx.Tx) error {
 		if err := b.start(ctx, tx, 0); err != nil {
@@ -103,7 +103,7 @@ func (b *builder) makeD0(ctx context.Context, source *source) error {
 	})
 }
 
-// start makes the schema and what tables need.
+// start creates the schema and the objects that tables need.
 func (b *builder) start(ctx context.Context, tx pgx.Tx, world int) error {
 	if _, err := tx.Exec(ctx, "CREATE SCHEMA "+ident.Quote(b.stage(world))); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (b *builder) start(ctx context.Context, tx pgx.Tx, world int) error {
 	return b.run(ctx, tx, world, b.d.sequences)
 }
 
-// finish makes what comes after the rows.
+// finish creates the objects that come after the rows.
 func (b *builder) finish(ctx context.Context, tx pgx.Tx, world int) error {
 	b.o.progress("index "+b.final(world), b.done.load(), b.total())
 	for _, statements := range [][]statement{b.d.indexes, b.d.keys, b.d.filled} {
@@ -136,7 +136,7 @@ func (b *builder) run(ctx context.Context, tx pgx.Tx, world int, statements []st
 	return nil
 }
 
-// reads refuses a world that reads something besides itself, D0 where it is made of views over it, and public tables.
+// reads rejects a world that reads anything except itself, D0 (if it consists of views), and public tables.
 func (b *builder) reads(ctx context.Context, tx pgx.Tx, world int) error {
 	public := make([]string, len(b.o.Public))
 	for i, t := range b.o.Public {
@@ -171,8 +171,8 @@ func (b *builder) reads(ctx context.Context, tx pgx.Tx, world int) error {
 	return fmt.Errorf("a copy would not stand alone: %s", what)
 }
 
-// stream copies the rows of one table from the source, with constant memory: the server's COPY goes into the server's
-// COPY. The binary form is taken where every type is built in; types of users have other numbers in another database.
+// stream copies the rows of one table from the source with constant memory, from COPY TO to COPY FROM. It uses the binary
+// format if every type is built in; user-defined types have other OIDs in another database.
 func (b *builder) stream(ctx context.Context, source *source, tx pgx.Tx, r *relation) error {
 	format := "binary"
 	for _, c := range r.live() {
@@ -207,13 +207,13 @@ func (b *builder) stream(ctx context.Context, source *source, tx pgx.Tx, r *rela
 	return nil
 }
 
-// isAborted reports whether a COPY ended because its input did.
+// isAborted reports whether a COPY ended because its input ended.
 func isAborted(err error) bool {
 	var e *pgconn.PgError
 	return !errors.As(err, &e) || e.Code == "57014"
 }
 
-// meter tells how many bytes were read, now and then.
+// meter reports the number of bytes read, periodically.
 type meter struct {
 	r           io.Reader
 	bytes, told int64

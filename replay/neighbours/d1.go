@@ -11,7 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// makeD1 builds one neighbour from D0 in one transaction of a session of its own.
+// makeD1 builds one neighbour from D0 in one transaction of its own session.
 func (b *builder) makeD1(ctx context.Context, world int) error {
 	conn, err := b.session(ctx)
 	if err != nil {
@@ -28,7 +28,7 @@ func (b *builder) makeD1(ctx context.Context, world int) error {
 		if err := b.run(ctx, tx, world, b.d.tables); err != nil {
 			return err
 		}
-		// The rows come in the order that they have in D0: a parallel scan would mix them.
+		// Rows must keep the order of D0: a parallel scan would mix them.
 		if _, err := tx.Exec(ctx, "SET LOCAL max_parallel_workers_per_gather TO 0"); err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func (b *builder) makeD1(ctx context.Context, world int) error {
 			if err := b.addUnit(ctx, tx, world); err != nil {
 				return fmt.Errorf("add a unit: %w", err)
 			}
-			return noRoom(b.finish(ctx, tx, world)) // unique keys are made now
+			return noRoom(b.finish(ctx, tx, world)) // unique keys are created now
 		}
 		return b.finish(ctx, tx, world)
 	})
@@ -56,9 +56,9 @@ func (b *builder) in(world int, r *relation) string {
 
 func (b *builder) gone() string { return ident.Quote(b.work(), "gone") }
 
-// rowsOf copies one table from D0: without the rows of the unit where it is removed, with its measures moved where it
-// is replaced. Rows keep their order: whether one is the unit's is asked row by row (of a hash table, where it fits in
-// memory, else of the index), since an anti join may give them in that of a hash table.
+// rowsOf copies one table from D0: without the unit's rows for Remove, with its measures moved for Replace. Rows keep their
+// order: membership in the unit is tested row by row (with a hash table if it fits in memory, otherwise with the index),
+// because an anti join may return rows in the order of a hash table.
 func (b *builder) rowsOf(ctx context.Context, tx pgx.Tx, world int, r *relation) error {
 	units := fmt.Sprintf("EXISTS (SELECT FROM %s g WHERE g.unit = %d AND g.rel = %s::regclass AND g.tid = t.ctid)",
 		b.gone(), b.units[world-1].number, ident.Literal(b.in(0, r)))
@@ -68,7 +68,7 @@ func (b *builder) rowsOf(ctx context.Context, tx pgx.Tx, world int, r *relation)
 	}
 	from := b.in(0, r) + " t"
 	if b.o.Relation == Remove {
-		from += " WHERE CASE WHEN " + units + " THEN false ELSE true END" // an EXISTS alone would become a join
+		from += " WHERE CASE WHEN " + units + " THEN false ELSE true END" // an EXISTS without CASE would become a join
 	}
 	tag, err := tx.Exec(ctx, fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM ONLY %s",
 		b.in(world, r), ident.List(r.stored()), strings.Join(values, ", "), from))
@@ -80,7 +80,8 @@ func (b *builder) rowsOf(ctx context.Context, tx pgx.Tx, world int, r *relation)
 	return nil
 }
 
-// analyze gathers statistics and marks pages as visible to all, so that plans in two worlds differ as their rows do.
+// analyze runs VACUUM ANALYZE, which gathers statistics and marks pages as all-visible, so that plans in two worlds differ
+// only because of their rows.
 func (b *builder) analyze(ctx context.Context, world int) error {
 	conn, err := b.session(ctx)
 	if err != nil {
@@ -102,8 +103,8 @@ func (b *builder) analyze(ctx context.Context, world int) error {
 // maxKeys bounds the list of keys in the condition of a view.
 const maxKeys = 100_000
 
-// viewsOver makes a view for every table: D0's rows without those of the unit. The conditions are on values, so that the
-// views hold wherever the rows are moved to.
+// viewsOver creates a view for every table: D0's rows without those of the unit. The conditions are on values, so the views
+// stay correct when rows move.
 func (b *builder) viewsOver(ctx context.Context, tx pgx.Tx, world int) error {
 	for _, r := range b.m.tables() {
 		conditions, err := b.without(ctx, tx, world, r)
@@ -133,7 +134,7 @@ func (b *builder) viewsOver(ctx context.Context, tx pgx.Tx, world int) error {
 	return b.makeViews(ctx, tx, world)
 }
 
-// identityOnly tells the value of an identity column's sequence, which a view does not have.
+// identityOnly reports whether a statement sets the value of an identity column's sequence, which a view does not have.
 func (b *builder) identityOnly(s statement) bool {
 	for _, q := range b.m.sequences {
 		if q.identity && s.about == "sequence "+q.Name {
@@ -143,8 +144,8 @@ func (b *builder) identityOnly(s statement) bool {
 	return false
 }
 
-// without are the conditions that the rows of r which do not belong to the unit meet. A row belongs to it if it
-// references one of its rows; NULL references nothing.
+// without returns the conditions of the rows of r that do not belong to the unit. A row belongs to it if it references one
+// of its rows; NULL references nothing.
 func (b *builder) without(ctx context.Context, tx pgx.Tx, world int, r *relation) ([]string, error) {
 	unit := b.units[world-1]
 	if b.g.m.within(r, b.g.unit) {
@@ -186,7 +187,7 @@ func (b *builder) without(ctx context.Context, tx pgx.Tx, world int, r *relation
 	return out, nil
 }
 
-// viewable returns the edges that a view of r follows, or why it cannot.
+// viewable returns the edges that a view of r follows, or an error if it cannot.
 func (g *graph) viewable(r *relation) ([]edge, error) {
 	if g.m.within(r, g.unit) {
 		return nil, nil
@@ -204,7 +205,7 @@ func (g *graph) viewable(r *relation) ([]edge, error) {
 	return edges, nil
 }
 
-// keysOf are the values by which rows reference, along an edge, the rows of a unit; each the columns in text form.
+// keysOf returns the values by which rows reference, along an edge, the rows of a unit: for each, the columns in text form.
 func (b *builder) keysOf(ctx context.Context, tx pgx.Tx, unit chosen, e edge) ([][]string, error) {
 	var columns, present []string
 	for _, name := range e.on {

@@ -7,21 +7,21 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// statement is one definition in the source's names; about tells what it makes.
+// statement is one definition with the source's names; about names the object.
 type statement struct {
 	about   string
 	sql     string
 	defined string // see names.rename
 }
 
-// making is a statement that may need another of its kind first.
+// making is a statement that may depend on another of its kind.
 type making struct {
 	statement
-	view     *relation // the view that it makes, or makes an index of; nil = none
-	function int       // the place in model.functions of what it makes; -1 = none
+	view     *relation // the view that it creates, or of which it creates an index; nil = none
+	function int       // index in model.functions of the function that it creates; -1 = none
 }
 
-// definitions are the statements that make one copy, in the order in which they can run. Rows go in after tables.
+// definitions are the statements that create one copy, in an order in which they can run. Rows are copied after tables.
 type definitions struct {
 	sequences []statement
 	tables    []statement // columns, CHECK constraints, partitions and children
@@ -75,8 +75,8 @@ func (s sequence) options() string {
 	return fmt.Sprintf(" INCREMENT %d MINVALUE %d MAXVALUE %d START %d CACHE %d%s", s.increment, s.low, s.high, s.start, s.cache, cycle)
 }
 
-// table makes the columns in the order of attnum: where the source dropped one, one is made and dropped, so that every
-// column has the number that it has there. Partitions and children are made alone and attached while they are empty.
+// table creates the columns in the order of attnum. For a column that the source dropped, one is created and dropped, so
+// that every column has the same attnum. Partitions and children are created separately and attached while they are empty.
 func (d *definitions) table(m *model, r *relation) {
 	add := func(format string, args ...any) {
 		d.tables = append(d.tables, statement{"table " + r.Name, fmt.Sprintf(format, args...), "NAME"})
@@ -95,8 +95,8 @@ func (d *definitions) table(m *model, r *relation) {
 	for _, c := range r.checks {
 		switch {
 		case !strings.HasSuffix(c.definition, " NOT VALID"):
-			parts = append(parts, "CONSTRAINT "+ident.Quote(c.name)+" "+c.definition)
-		case c.local: // rows may break it: it comes after them, from the table where it was declared
+			parts = append(parts, "CONSTRAINT "+quote(c.name)+" "+c.definition)
+		case c.local: // rows may violate it: it is added after them, to the table where it was declared
 			d.indexes = append(d.indexes, statement{
 				"constraint " + c.name,
 				"ALTER TABLE " + r.SQL() + " ADD CONSTRAINT " + ident.Quote(c.name) + " " + c.definition, "",
@@ -135,7 +135,7 @@ func (d *definitions) table(m *model, r *relation) {
 	}
 }
 
-// quoteOptions writes name=value pairs of pg_class.reloptions as name='value'.
+// quoteOptions converts name=value pairs of pg_class.reloptions to name='value'.
 func quoteOptions(options []string) []string {
 	out := make([]string, len(options))
 	for i, option := range options {
@@ -145,7 +145,7 @@ func quoteOptions(options []string) []string {
 	return out
 }
 
-// definition is the column as CREATE TABLE takes it.
+// definition returns the column definition for CREATE TABLE.
 func (c column) definition(m *model, r *relation) string {
 	text := ident.Quote(c.name) + " " + c.typ
 	if c.collation != "" {
@@ -157,7 +157,7 @@ func (c column) definition(m *model, r *relation) string {
 		if !c.virtual {
 			text += " STORED"
 		}
-	case c.identity != "" && !m.inheritsIdentity(r, c.name): // since PostgreSQL 17 a partition has its parent's, once it is attached
+	case c.identity != "" && !m.inheritsIdentity(r, c.name): // since PostgreSQL 17 an attached partition has its parent's identity
 		when := "BY DEFAULT"
 		if c.identity == "a" {
 			when = "ALWAYS"
@@ -165,7 +165,7 @@ func (c column) definition(m *model, r *relation) string {
 		text += " GENERATED " + when + " AS IDENTITY"
 		for _, s := range m.sequences {
 			if s.identity && s.owner == r.oid && s.column == c.name {
-				text += " (SEQUENCE NAME " + s.SQL() + s.options() + ")" // as pg_dump --binary-upgrade writes it
+				text += " (SEQUENCE NAME " + s.sql() + s.options() + ")" // the syntax of pg_dump --binary-upgrade
 			}
 		}
 	case c.expression != "" && c.identity == "":
@@ -177,7 +177,7 @@ func (c column) definition(m *model, r *relation) string {
 	return text
 }
 
-// indexesOf makes each index under its name and attaches it to the partitioned one that it is a part of.
+// indexesOf creates each index under its name and attaches it to the partitioned index that it belongs to.
 func (d *definitions) indexesOf(m *model, r *relation) {
 	for _, i := range r.indexes {
 		about := "index " + i.name
@@ -209,10 +209,10 @@ func (d *definitions) indexesOf(m *model, r *relation) {
 	}
 }
 
-// foreignKeys makes them NOT VALID: the rows were valid at the source, planners take both kinds alike, and a reference
-// of another unit's row to a unit that was removed stays as it is. A partitioned table cannot have such a key, so each
-// of its partitions gets one. The keys that a partition has by itself come first: for a key that references a partitioned table
-// the server makes further ones, whose names it chooses among those that are free.
+// foreignKeys creates them NOT VALID: the rows were valid at the source, the planner treats both kinds alike, and a
+// reference of another unit's row to a removed unit stays. A partitioned table cannot have such a key, so each of its
+// partitions gets one. A partition's own keys come first: for a key that references a partitioned table the server creates
+// further ones, with names that are free.
 func (d *definitions) foreignKeys(m *model) {
 	for _, own := range []bool{true, false} {
 		for _, k := range m.keys {

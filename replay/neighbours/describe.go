@@ -11,7 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// describe reads the relations themselves, parents before children and views in the order in which they were made.
+// describe reads the relations, parents before children and views in order of creation.
 func (d *discovery) describe() error {
 	var faults []error
 	err := d.each(`SELECT c.oid, n.nspname, c.relname, c.relkind::text, c.relispartition,
@@ -45,7 +45,7 @@ func (d *discovery) describe() error {
 	if err = errors.Join(append(faults, err)...); err != nil {
 		return err
 	}
-	for _, r := range d.m.relations { // parents that are not copied do not count
+	for _, r := range d.m.relations { // ignore parents that are not copied
 		r.parents = slices.DeleteFunc(r.parents, func(p uint32) bool { return d.m.byOID(p) == nil })
 		r.isPartition = r.isPartition && len(r.parents) > 0
 	}
@@ -53,7 +53,7 @@ func (d *discovery) describe() error {
 	return nil
 }
 
-// depth is the number of ancestors in a row; views come after every table.
+// depth returns the number of ancestor levels; views come after every table.
 func (d *discovery) depth(r *relation) int {
 	depth := 0
 	if !r.isTable() {
@@ -65,7 +65,7 @@ func (d *discovery) depth(r *relation) int {
 	return depth
 }
 
-// identify reads no more than which relations there are.
+// identify reads only the identity and kind of relations.
 func (d *discovery) identify() error {
 	return d.each(`SELECT c.oid, n.nspname, c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.oid = ANY($1::oid[])`, func(row pgx.Rows) error {
@@ -125,7 +125,7 @@ func (d *discovery) checks() error {
 	}, d.oids)
 }
 
-// indexes reads valid indexes; one that is being built, or whose building failed, is not used by plans.
+// indexes reads valid indexes. Plans do not use an index that is being built or whose build failed.
 func (d *discovery) indexes() error {
 	return d.each(`SELECT x.indrelid, x.indexrelid, c.relname, quote_ident(c.relname), pg_get_indexdef(x.indexrelid),
 		coalesce(pg_get_constraintdef(k.oid), ''), coalesce(i.inhparent, 0)::oid, x.indisclustered, x.indisreplident,
@@ -150,8 +150,8 @@ func (d *discovery) indexes() error {
 	}, d.oids)
 }
 
-// foreignKeys reads those between copied tables; those to others are not copied, and those that a partition has from a copied
-// parent are the parent's.
+// foreignKeys reads those between copied tables. Foreign keys to other tables are not copied, and those that a partition
+// inherits from a copied parent belong to the parent.
 func (d *discovery) foreignKeys() error {
 	return d.each(`SELECT k.conname, k.conrelid, k.confrelid, pg_get_constraintdef(k.oid), k.confrelid::regclass::text,
 		(SELECT array_agg(a.attname::text ORDER BY x.i) FROM unnest(k.conkey) WITH ORDINALITY x(n, i)
@@ -176,7 +176,7 @@ func (d *discovery) foreignKeys() error {
 	}, d.oids)
 }
 
-// sequences reads those that columns of the tables own or draw from, with their values.
+// sequences reads the sequences that columns of the tables own or use, with their values.
 func (d *discovery) sequences() error {
 	err := d.each(`SELECT DISTINCT ON (c.oid) c.oid, n.nspname, c.relname, format_type(s.seqtypid, NULL), s.seqstart, s.seqincrement, s.seqmin,
 		s.seqmax, s.seqcache, s.seqcycle, coalesce(o.refobjid, 0)::oid, coalesce(a.attname, ''), coalesce(o.deptype = 'i', false)
@@ -219,9 +219,10 @@ func (d *discovery) statistics() error {
 	}, d.oids)
 }
 
-// functions reads those in SQL that name a copied relation: by the catalog where the body was parsed when it was made
-// (BEGIN ATOMIC), else by its text; those that take or return rows of one; and those of the same name as one of these,
-// between which calls are told apart by their arguments. Whether a text really reads the table is found out when it is rewritten.
+// functions reads the SQL functions that name a copied relation (according to the catalog if the body is BEGIN ATOMIC,
+// otherwise by a search of its text), those that take or return its rows, and those with the same name as one of these,
+// because calls choose between them by their arguments. Whether a text really reads the table is determined when it is
+// rewritten.
 func (d *discovery) functions() error {
 	if d.schema != "" {
 		return d.each("SELECT oid, proname, pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = to_regnamespace($1) AND prokind <> 'a' ORDER BY oid", func(row pgx.Rows) error {
@@ -259,7 +260,7 @@ func (d *discovery) functions() error {
 	}, d.oids, names)
 }
 
-// types finds those outside pg_catalog that columns and views name; row types of copied tables cannot be columns.
+// types finds the types outside pg_catalog that columns and views use; row types of copied tables cannot be columns.
 func (d *discovery) types() error {
 	indexes, functions := []uint32{}, []uint32{}
 	for _, r := range d.m.relations {
@@ -285,7 +286,7 @@ func (d *discovery) types() error {
 	if err != nil {
 		return err
 	}
-	// Extended statistics take the collations of their columns.
+	// Extended statistics use the collations of their columns.
 	d.m.collations, err = d.list(`SELECT DISTINCT u.oid FROM (
 		SELECT a.attcollation AS oid FROM pg_attribute a WHERE a.attrelid = ANY($1::oid[] || $2::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
 		UNION SELECT d.refobjid FROM pg_depend d WHERE d.refclassid = 'pg_collation'::regclass AND (d.classid, d.objid) IN (

@@ -9,14 +9,14 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// dryRunResult is the outcome of making D0 without rows.
+// dryRunResult is the result of creating D0 without rows.
 type dryRunResult struct {
-	faults error        // every definition that the shadow database does not take
-	made   *description // what was made; nil with faults
+	faults error        // every definition that the shadow database rejects
+	made   *description // what was created; nil with faults
 }
 
-// dryRun makes the types and an empty D0 of the source's definitions in a transaction that is rolled back: what fails here would
-// fail when the rows are copied, and what comes out is what the copies should be like.
+// dryRun creates the types and an empty D0 of the source's definitions in a transaction that is rolled back. A definition
+// that fails here would fail after the rows are copied, and the result is what the copies should look like.
 func (b *builder) dryRun(ctx context.Context, types []typeDefinition) (out dryRunResult, err error) {
 	tx, err := b.conn.Begin(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// measure finds the declared bounds of a column of r, or of a table above it.
+// measure returns the declared bounds of a column of r, or of a table above it.
 func (b *builder) measure(r *relation, name string) *Measure {
 	return b.m.measure(b.o.Measures, r, name)
 }
@@ -27,8 +27,8 @@ func (m *model) measure(measures []Measure, r *relation, name string) *Measure {
 	return nil
 }
 
-// moved is a column of t in a neighbour whose unit is replaced: where units says that the row is the unit's, a measure goes
-// to the bound that is farther away.
+// moved returns the expression for a column of t in a neighbour whose unit is replaced: if units is true for the row, a
+// measure moves to the farther of its bounds.
 func (b *builder) moved(r *relation, name, units string) string {
 	m := b.measure(r, name)
 	if m == nil || b.o.Relation != Replace {
@@ -39,7 +39,7 @@ func (b *builder) moved(r *relation, name, units string) string {
 		ident.Quote(name), ident.Literal(m.Low), ident.Literal(m.High), typ, units)
 }
 
-// checkMeasures refuses bounds of columns that are not there or are no numbers.
+// checkMeasures rejects bounds of columns that do not exist or are not numbers.
 func checkMeasures(m *model, o *Options) error {
 	for i, x := range o.Measures {
 		r := m.named(x.Column.Table)
@@ -53,14 +53,14 @@ func checkMeasures(m *model, o *Options) error {
 	return nil
 }
 
-// place is a column by the topmost table that has it: partitions and children share it.
+// place identifies a column by the topmost table that has it: partitions and children share it.
 type place struct {
 	top  *relation
 	name string
 }
 
-// fresh says which columns of the added unit's rows get new values, and from which column's values these are derived:
-// the unit's key, what references it, and one column of each unique key that would else repeat.
+// fresh holds the columns of the added unit's rows that get new values, and the column from which each is derived: the
+// unit's key, columns that reference it, and one column of each unique key that would otherwise repeat.
 type fresh struct {
 	from map[place]place
 	via  map[place]edge // the reference, for columns that follow another
@@ -104,7 +104,7 @@ func (g *graph) fresh() (*fresh, error) {
 	return f, nil
 }
 
-// uniqueKeys gives the first unique key of r that would repeat a column of its own.
+// uniqueKeys assigns a column to the first unique key of r that would repeat.
 func (f *fresh) uniqueKeys(m *model, r *relation) (bool, error) {
 next:
 	for _, i := range r.indexes {
@@ -128,8 +128,9 @@ next:
 	return false, nil
 }
 
-// another is a value that no row has, made from one that a row has; offset, see offset, is larger than the range of the
-// column's values. A hash that is cut to few characters may be a value that there is: the unique key then refuses it.
+// another returns an expression for a value that no row has, derived from the value of a row; offset, see offset, is larger
+// than the range of the column's values. A hash cut to few characters may be an existing value: the unique key then rejects
+// it.
 func another(value string, c *column, offset string) (string, error) {
 	switch c.base {
 	case 20, 21, 23: // int8, int2, int4
@@ -151,8 +152,8 @@ func another(value string, c *column, offset string) (string, error) {
 	return "", fmt.Errorf("no new value can be made for column %s of type %s", c.name, c.typ)
 }
 
-// addUnit puts a further unit into a neighbour: the chosen unit's rows once more, under new keys, with every declared
-// measure at its upper bound. References to rows that are not the unit's stay.
+// addUnit adds a unit to a neighbour: the chosen unit's rows again, under new keys, with every declared measure at its
+// upper bound. References to rows of others stay.
 func (b *builder) addUnit(ctx context.Context, tx pgx.Tx, world int) error {
 	f, err := b.g.fresh()
 	if err != nil {
@@ -199,8 +200,8 @@ func (b *builder) addUnit(ctx context.Context, tx pgx.Tx, world int) error {
 	return nil
 }
 
-// offset is a query, of the column %[1]s, for what another value is made with; "" = nothing, which is "0". For numbers and
-// times it is more than their range, for a text whose type has no room for a suffix the length of the type.
+// offset returns a query over the column %[1]s for the offset of another; "" = none needed, used as "0". For numbers and
+// times it is more than their range, for a text type without room for a suffix the length of the type.
 func offset(c *column) string {
 	switch c.base {
 	case 20, 21, 23, 1700, 1082:
@@ -216,7 +217,7 @@ func offset(c *column) string {
 	return ""
 }
 
-// noRoom says what to do about an added unit that the tables do not take.
+// noRoom adds a remedy to the error for an added unit that the tables reject.
 func noRoom(err error) error {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
@@ -241,7 +242,7 @@ func noRoom(err error) error {
 	return fmt.Errorf("%w; %s; or use another relation", err, why)
 }
 
-// checkBounds refuses declared bounds that are no values of their columns' types, or in the wrong order.
+// checkBounds rejects declared bounds that are not values of their columns' types, or are in the wrong order.
 func (b *builder) checkBounds(ctx context.Context, tx pgx.Tx) error {
 	for i, x := range b.o.Measures {
 		var ordered bool
@@ -256,7 +257,7 @@ func (b *builder) checkBounds(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// added is the value of a column in an added row.
+// added returns the expression for the value of a column in an added row.
 func (b *builder) added(r *relation, c *column, f *fresh, offsets map[place]string, world int) (string, error) {
 	old := "t." + ident.Quote(c.name)
 	if m := b.measure(r, c.name); m != nil {

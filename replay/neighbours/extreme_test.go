@@ -9,8 +9,9 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
-// extremeCase is a schema of a source in which a unit is added. unit is the unit's table and key, measures are
-// table.column:low:high, added is how many rows each table gets, and check a query on d0 and d1 that counts faults.
+// extremeCase is a source schema to which a unit is added. unit is the unit's table and key, measures are
+// table.column:low:high, added is the number of rows that each table gets, and check a query on d0 and d1 that counts
+// faults.
 type extremeCase struct {
 	name, sql string
 	tables    []string
@@ -19,7 +20,7 @@ type extremeCase struct {
 	measures  []string
 	added     map[string]int64
 	check     string
-	fault     string // what create says instead; "" = it works
+	fault     string // error of create; "" = success
 }
 
 var extremeCases = []extremeCase{
@@ -121,7 +122,7 @@ var extremeCases = []extremeCase{
 	},
 }
 
-// TestExtremeSchemas adds a unit in schemas with everything that stands in its way.
+// TestExtremeSchemas adds a unit in schemas with every known obstacle.
 func TestExtremeSchemas(t *testing.T) {
 	t.Parallel()
 	for _, tc := range extremeCases {
@@ -170,7 +171,7 @@ func TestExtremeSchemas(t *testing.T) {
 	}
 }
 
-// TestVerifyLooksAtTheUnit: where the unit itself differs in more than it should, verify says so.
+// TestVerifyLooksAtTheUnit: verify reports a unit that differs in more than it should.
 func TestVerifyLooksAtTheUnit(t *testing.T) {
 	t.Parallel()
 	spoiled := func(t *testing.T, o neighbours.Options, spoil, want string) {
@@ -189,7 +190,7 @@ func TestVerifyLooksAtTheUnit(t *testing.T) {
 			t.Parallel()
 			o := ranked(t)
 			o.Relation, o.D1 = relation, []string{"d1"}
-			o.Choose = []neighbours.Choice{{Rule: neighbours.MostRows, K: 1}} // many
+			o.Choose = []neighbours.Choice{{Rule: neighbours.MostRows, K: 1}} // the unit named many
 			o.Measures = []neighbours.Measure{{Column: neighbours.Column{Table: table("public.tx"), Name: "spent"}, Low: "0", High: "1000"}}
 			if relation == neighbours.Remove {
 				o.Measures = nil
@@ -201,7 +202,7 @@ func TestVerifyLooksAtTheUnit(t *testing.T) {
 				spoiled(t, o, "DELETE FROM d1.tx WHERE name = 'alone'", "table tx: rows of other units differ")
 				run(t, o.Target, "INSERT INTO d1.tx SELECT * FROM d0.tx WHERE name = 'alone'")
 				verified(t, o)
-				// Another unit is gone instead.
+				// Another unit is missing instead.
 				run(t, o.Target, "INSERT INTO d1.people SELECT * FROM d0.people WHERE name = 'many'; INSERT INTO d1.tx SELECT * FROM d0.tx WHERE name = 'many'")
 				spoiled(t, o, "DELETE FROM d1.tx WHERE name = 'poor'; DELETE FROM d1.people WHERE name = 'poor'", "table people: 1 rows of the unit are still there")
 			case neighbours.Replace:

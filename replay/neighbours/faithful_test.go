@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestFaithful compares what the server says about the source with what it says about the copies.
+// TestFaithful compares the server's catalog of the source with that of the copies.
 func TestFaithful(t *testing.T) {
 	t.Parallel()
 	o := shop(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
-// TestFaults: what is wrong is told with what to do, and nothing is left in the shadow database but empty records.
+// TestFaults: errors name the remedy, and only empty records are left in the shadow database.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -118,14 +118,14 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// as is a connection string with another role, whose password is x.
+// as returns the connection string with another role, whose password is x.
 func as(t *testing.T, dsn, role string) string {
 	t.Helper()
 	c := pgtest.Start(t)
 	return c.UserDSN(dsn[strings.LastIndex(dsn, "/")+1:strings.Index(dsn, "?")], role, "x")
 }
 
-// TestVerifyFindsFaults spoils neighbours in every way that matters.
+// TestVerifyFindsFaults damages neighbours in every relevant way.
 func TestVerifyFindsFaults(t *testing.T) {
 	t.Parallel()
 	o := shop(t)
@@ -160,13 +160,13 @@ func TestVerifyFindsFaults(t *testing.T) {
 	}
 	verified(t, o)
 	run(t, o.Target, "DROP SCHEMA d1_2 CASCADE; CREATE SCHEMA d1_2")
-	if _, err := neighbours.Refresh(t.Context(), o); err != nil { // a schema that somebody emptied is no reason to refuse
+	if _, err := neighbours.Refresh(t.Context(), o); err != nil { // a schema that was emptied manually does not prevent it
 		t.Fatal(err)
 	}
 	verified(t, o)
 }
 
-// TestReplayRole: the granted role reads the copies and nothing else.
+// TestReplayRole: the granted role can read the copies and nothing else.
 func TestReplayRole(t *testing.T) {
 	t.Parallel()
 	o := shop(t)

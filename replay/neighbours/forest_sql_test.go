@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// columns are those of all tables of the tree, in the order of the root.
+// columns returns the columns of all tables of the tree, in the order of the root.
 func (w *tree) columns() []string {
 	out := []string{"a", "d"}
 	for j := range w.refs {
@@ -16,7 +16,7 @@ func (w *tree) columns() []string {
 	return append(out, "v")
 }
 
-// values are those of a row, "" = NULL.
+// values returns the values of a row, "" = NULL.
 func (w *tree) values(a int) []string {
 	out := []string{strconv.Itoa(a), strconv.Itoa(a / 4)}
 	for j, key := range w.rows[a].keys {
@@ -39,7 +39,7 @@ func (w *tree) key() string {
 	return "a"
 }
 
-// create are the statements that make a table.
+// create returns the statements that create a table.
 func (n *node) create() []string {
 	var columns []string
 	for _, c := range n.tree.columns() {
@@ -66,7 +66,7 @@ func (n *node) create() []string {
 	}
 }
 
-// bounds are those of a partition.
+// bounds returns the bounds of a partition.
 func (n *node) bounds() string {
 	if n.spare {
 		return "DEFAULT"
@@ -85,7 +85,7 @@ func (n *node) bounds() string {
 	return "FOR VALUES IN (" + strings.Join(values, ", ") + ")"
 }
 
-// sql creates the forest: a script for tables and rows, then a statement for each foreign key.
+// sql returns the statements that create the forest: a script for tables and rows, then a statement for each foreign key.
 func (f *forest) sql() []string {
 	out, keys := []string{"CREATE SCHEMA app"}, []string(nil)
 	for _, w := range f.trees {

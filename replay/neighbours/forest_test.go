@@ -12,35 +12,35 @@ type node struct {
 	schema, name string
 	tree         *tree
 	parent       *node
-	from, to     int     // the keys of its rows, and of those below it
+	from, to     int     // range of the keys of its rows, and of those below it
 	by           string  // PARTITION BY; "" = none
-	spare        bool    // the partition has no bounds of its own: it is the DEFAULT one
-	attached     bool    // made by itself, with other columns before its own and its own in another order
+	spare        bool    // a DEFAULT partition, without bounds
+	attached     bool    // created separately, with other columns before its own, and its own in another order
 	foreign      []int   // the references that it declares as foreign keys
 	path         []route // the references that the configuration declares as its paths
 }
 
-// route is a reference as a path: to a table, by a and d or by a alone.
+// route is a reference as a path: to a table, by a and d or only by a.
 type route struct {
 	ref  int
 	to   *node
 	wide bool
 }
 
-// reference is what the columns r0 and s0, r1 and s1 and so on reference: a and d of a row.
+// reference is the target of the columns r0 and s0, r1 and s1 and so on: a and d of a row.
 type reference struct {
 	to      *node
-	foreign bool // somewhere it is declared as a foreign key
+	foreign bool // declared as a foreign key in some table
 }
 
-// forestRow holds of each reference the key that is referenced, -1 = NULL; half: d is NULL, so that a foreign key of two columns
+// forestRow holds the referenced key of each reference, -1 = NULL; half: d is NULL, so that a foreign key of two columns
 // references nothing.
 type forestRow struct {
 	keys []int
 	half []bool
 }
 
-// tree is a root with its partitions or children; every node has the columns a and d = a / 4, which are the key, those of the
+// tree is a root with its partitions or children. Every node has the key columns a and d = a / 4, the columns of the
 // references, and v.
 type tree struct {
 	kind  string  // "plain", "partitioned" or "inherited"
@@ -50,7 +50,7 @@ type tree struct {
 	rows  []forestRow // by a
 }
 
-// forest is a random database; a unit is a row, or all rows with one d, of one of the tables of the first tree.
+// forest is a random database; a unit is a row, or all rows with the same d, of one of the tables of the first tree.
 type forest struct {
 	trees   []*tree
 	unit    *node
@@ -71,11 +71,11 @@ func (n *node) within(top *node) bool {
 
 func (n *node) sql() string { return n.schema + "." + n.name }
 
-// holds reports whether the row a is one of n's or of a table below it; owns, whether it is n's own.
+// holds reports whether the row a belongs to n or to a table below it; owns, whether n itself stores it.
 func (n *node) holds(a int) bool { return a >= n.from && a < n.to }
 func (n *node) owns(a int) bool  { return n.tree.leaf(a) == n }
 
-// leaf is the node that stores a row.
+// leaf returns the node that stores a row.
 func (w *tree) leaf(a int) *node {
 	var out *node
 	for _, n := range w.nodes {
@@ -98,8 +98,8 @@ func (w *tree) references(row forestRow, edge route, foreign bool) bool {
 	return edge.to.holds(a)
 }
 
-// edges are the references that count for the rows of a leaf: those of the nearest declared paths, or else the foreign keys at
-// it and above it.
+// edges returns the references that apply to the rows of a leaf: those of the nearest declared paths, otherwise the foreign
+// keys at it and above it.
 func (f *forest) edges(leaf *node) (edges []route, foreign bool) {
 	if leaf.within(f.unit) {
 		return nil, false
@@ -118,7 +118,7 @@ func (f *forest) edges(leaf *node) (edges []route, foreign bool) {
 	return edges, true
 }
 
-// gone are the rows, by tree and key, that belong to a unit; key is its a, or its d where by is "d".
+// gone returns the rows, by tree and key, that belong to a unit; key is its a, or its d if by is "d".
 func (f *forest) gone(by string, key int) []map[int]bool {
 	out := make([]map[int]bool, len(f.trees))
 	index := map[*tree]int{}
@@ -146,8 +146,8 @@ func (f *forest) gone(by string, key int) []map[int]bool {
 	return out
 }
 
-// randomForest draws trees; every leaf that is no unit's has an edge to an earlier tree, or to the unit's table. Only where spare
-// is set partitions may be DEFAULT ones.
+// randomForest generates trees; every leaf outside the unit's tables has an edge to an earlier tree, or to the unit's
+// table. Only if spare is set may partitions be DEFAULT ones.
 func randomForest(r *rand.Rand, spare bool) *forest {
 	f := &forest{spare: spare}
 	for i := range 3 + r.IntN(3) {
@@ -188,7 +188,7 @@ func (w *tree) grow(r *rand.Rand, n *node, depth int) {
 	w.grow(r, &node{name: n.name + "_b", parent: n, from: cut, to: n.to, attached: r.IntN(3) == 0, spare: r.IntN(4) == 0}, depth+1)
 }
 
-// chooseUnit takes the first tree as the unit's, or a part of it.
+// chooseUnit makes the first tree, or a part of it, the unit's table.
 func (f *forest) chooseUnit(r *rand.Rand) {
 	w := f.trees[0]
 	f.unit, f.unitKey = w.nodes[0], []string{"a"}
@@ -205,7 +205,8 @@ func (f *forest) chooseUnit(r *rand.Rand) {
 	}
 }
 
-// refer draws what the references of a tree, the i-th one, lead to. The first one leads to an earlier tree, or to the unit's table.
+// refer generates the targets of the references of a tree, the i-th one. The first one is in an earlier tree, or is the
+// unit's table.
 func (w *tree) refer(r *rand.Rand, f *forest, i int) {
 	pick := func(of *tree) reference {
 		n := of.nodes[0]
@@ -221,7 +222,7 @@ func (w *tree) refer(r *rand.Rand, f *forest, i int) {
 	w.refs = []reference{pick(f.trees[r.IntN(i)]), pick(f.trees[r.IntN(i)]), pick(f.trees[r.IntN(i+1)])}
 }
 
-// place draws where the references of a tree are declared.
+// place chooses where the references of a tree are declared.
 func (f *forest) place(r *rand.Rand, w *tree) {
 	draw := func() route {
 		e := route{ref: r.IntN(len(w.refs)), wide: r.IntN(2) == 0}
@@ -232,7 +233,7 @@ func (f *forest) place(r *rand.Rand, w *tree) {
 	}
 	for _, n := range w.nodes {
 		for j := range w.refs {
-			// The server has no foreign key from a partitioned table to one of its own partitions.
+			// The server does not allow a foreign key from a partitioned table to one of its own partitions.
 			inside := w.kind == "partitioned" && w.refs[j].to != n && w.refs[j].to.within(n)
 			if r.IntN(4) == 0 && !inside {
 				n.foreign = append(n.foreign, j)
@@ -264,7 +265,7 @@ func (f *forest) place(r *rand.Rand, w *tree) {
 	}
 }
 
-// fill draws the rows. What a foreign key references must be there: of a parent by inheritance, among its own rows.
+// fill generates the rows. The target of a foreign key must exist: for a parent by inheritance, among its own rows.
 func (w *tree) fill(r *rand.Rand) {
 	for range treeRows {
 		row := forestRow{}

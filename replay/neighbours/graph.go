@@ -9,22 +9,22 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// edge says that a row of child, or of a table below it, belongs to the units of the rows of parent, and of tables below,
-// in which on equals columns. A NULL among columns references nothing.
+// edge says that a row of child, or of a table below it, belongs to the units of those rows of parent, and of tables below
+// it, whose columns on equal columns. A NULL among columns references nothing.
 type edge struct {
 	child, parent *relation
 	columns, on   []string
-	covers        map[*relation]bool // the tables, of child and those below it, to whose own rows it applies
-	declared      bool               // by the configuration: several rows of parent may match
-	period        bool               // the last column references every time that it overlaps; several rows of parent may match
+	covers        map[*relation]bool // the tables, among child and those below it, to whose own rows it applies
+	declared      bool               // in the configuration: several rows of parent may match
+	period        bool               // the last column references every range that it overlaps; several rows of parent may match
 }
 
-// same reports whether two edges find the same rows of the same table, from tables with the columns of both.
+// same reports whether two edges match the same rows of the same table, for tables with the columns of both.
 func (e edge) same(other edge) bool {
 	return e.parent == other.parent && e.period == other.period && slices.Equal(e.columns, other.columns) && slices.Equal(e.on, other.on)
 }
 
-// match is the condition that a row of child references a row of parent, by their aliases.
+// match returns the condition that a row of child references a row of parent, by their aliases.
 func (e edge) match(child, parent string) string {
 	all := make([]string, len(e.on))
 	for i := range e.on {
@@ -37,7 +37,7 @@ func (e edge) match(child, parent string) string {
 	return strings.Join(all, " AND ")
 }
 
-// graph says how rows belong to units.
+// graph describes how rows belong to units.
 type graph struct {
 	m     *model
 	unit  *relation
@@ -45,8 +45,8 @@ type graph struct {
 	edges []edge
 }
 
-// newGraph takes the foreign keys and the declared paths. The error lists every path that cannot be followed, and every
-// table whose rows belong to nobody with what to write.
+// newGraph combines the foreign keys and the declared paths. The error lists every path that cannot be followed, and every
+// table whose rows belong to no unit, with the line to write.
 func newGraph(m *model, o *Options) (*graph, error) {
 	g := &graph{m: m, unit: m.named(o.Unit.Table), key: o.Unit.Key}
 	if g.unit == nil || !g.unit.isTable() {
@@ -82,8 +82,8 @@ func newGraph(m *model, o *Options) (*graph, error) {
 	return g, g.complete()
 }
 
-// declaring are the tables whose declared paths say how rows of r belong to units: r itself, or the nearest above it, of which
-// inheritance may give several. None: foreign keys say it.
+// declaring returns the tables whose declared paths apply to the rows of r: r itself, or the nearest tables above it, of
+// which inheritance may give several. None: foreign keys apply.
 func (g *graph) declaring(r *relation, declared map[*relation]bool) []*relation {
 	if declared[r] {
 		return []*relation{r}
@@ -95,7 +95,7 @@ func (g *graph) declaring(r *relation, declared map[*relation]bool) []*relation 
 	return out
 }
 
-// declare adds the paths of the configuration and returns the tables that have one.
+// declare adds the configured paths and returns the tables that have one.
 func (g *graph) declare(o *Options) (map[*relation]bool, error) {
 	declared := map[*relation]bool{}
 	var faults []error
@@ -119,7 +119,7 @@ func (g *graph) declare(o *Options) (map[*relation]bool, error) {
 	return declared, errors.Join(faults...)
 }
 
-// path is one declared path; it covers no table yet.
+// path converts one declared path; it covers no table yet.
 func (g *graph) path(p Path) (edge, error) {
 	child, parent := g.m.named(p.Table), g.m.named(p.To)
 	on := p.On
@@ -147,10 +147,10 @@ func (g *graph) path(p Path) (edge, error) {
 	return edge{child: child, parent: parent, columns: p.Columns, on: on, declared: true, covers: map[*relation]bool{}}, nil
 }
 
-// complete drops the edges that do not lead to the unit and refuses tables that have no other.
+// complete drops the edges that do not lead to the unit and rejects tables that have no other.
 func (g *graph) complete() error {
 	reached := map[*relation]bool{}
-	// leads reports whether a row found through r may be one that belongs to somebody: of r or of a table below.
+	// leads reports whether a row found through r may belong to a unit: a row of r or of a table below it.
 	leads := func(r *relation) bool {
 		for x := range reached {
 			if g.m.within(x, r) {
@@ -222,7 +222,7 @@ func (g *graph) noPath(r *relation) error {
 		r.Table, why, r.Table, strings.Join(columns, ", "), g.unit.Table, strings.Join(g.key, ", "))
 }
 
-// edgesOf are the edges that apply to the own rows of r.
+// edgesOf returns the edges that apply to the own rows of r.
 func (g *graph) edgesOf(r *relation) []edge {
 	var out []edge
 	for _, e := range g.edges {
@@ -233,7 +233,7 @@ func (g *graph) edgesOf(r *relation) []edge {
 	return out
 }
 
-// edgesBelow are the edges that apply to all rows of r, those of the tables below it included. alike is false where these
+// edgesBelow returns the edges that apply to all rows of r, including those of the tables below it. alike is false if these
 // tables do not have the same edges.
 func (g *graph) edgesBelow(r *relation) (edges []edge, alike bool) {
 	first := true

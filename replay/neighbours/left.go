@@ -2,8 +2,8 @@ package neighbours
 
 import "github.com/jackc/pgx/v5"
 
-// notCopied lists, by kind, what the source has on the copied relations and the copies will not have. $1 is the relations' OIDs,
-// $2 the names of relations that a function's text may hold.
+// notCopied lists, by kind, objects of the source's copied relations that the copies do not have. $1 is the relations'
+// OIDs, $2 the names of relations that a function's text may contain.
 const notCopied = `SELECT kind, string_agg(what, ', ' ORDER BY what), consequence FROM (
 	SELECT 1 AS n, 'row security policies' AS kind, format('%I on %s', p.polname, p.polrelid::regclass) AS what,
 		'where they hide rows from the clients'' roles, the copies show them: a replay may read more than production does' AS consequence
@@ -27,7 +27,7 @@ const notCopied = `SELECT kind, string_agg(what, ', ' ORDER BY what), consequenc
 		FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid WHERE r.prrelid = ANY($1::oid[])) x
 	GROUP BY n, kind, consequence ORDER BY n`
 
-// leftOut tells what is not copied.
+// leftOut notes the objects that are not copied.
 func (d *discovery) leftOut() error {
 	if d.o.Note == nil {
 		return nil

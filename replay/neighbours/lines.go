@@ -11,16 +11,16 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// description is what a schema of copies holds, as far as plans and results depend on it.
+// description is the content of a schema of copies, as far as plans and results depend on it.
 type description struct {
 	lines   []string // one for each column, constraint, index, view and so on, sorted; the schema's own name in them is "copy"
-	columns []string // the columns alone, as queries see them: a neighbour of views has no more in common with D0
+	columns []string // only the columns, as queries see them: a neighbour of views has no more in common with D0
 	values  map[string]sequence
 }
 
-// describe reads a schema in tx. Names of the schemas also count as its own.
+// describe reads a schema in tx. Names in the schemas also count as its own.
 func describe(ctx context.Context, tx pgx.Tx, schema string, also ...string) (*description, error) {
-	// With this path the server prints every name outside pg_catalog in full.
+	// With this path the server prints every name outside pg_catalog qualified.
 	if _, err := tx.Exec(ctx, "SET LOCAL search_path TO pg_catalog"); err != nil {
 		return nil, err
 	}
@@ -65,14 +65,14 @@ func (w *writer) add(format string, args ...any) {
 	w.out.lines = append(w.out.lines, fmt.Sprintf(format, args...))
 }
 
-// own writes the schema's own name as "copy". Texts that cannot be read stay as they are.
+// own replaces the schema's own name by "copy". A text that cannot be parsed stays unchanged.
 func (w *writer) own(sql, defined string) string {
 	text, err := w.names.rename(sql, "copy", defined)
 	if err != nil {
 		text = sql
 	}
-	for _, schema := range w.schemas { // the bodies of functions
-		text = strings.ReplaceAll(text, ident.Quote(schema)+".", `"copy".`)
+	for _, schema := range w.schemas { // in the bodies of functions
+		text = strings.ReplaceAll(text, quote(schema)+".", `"copy".`)
 	}
 	return text
 }

@@ -1,7 +1,7 @@
 package neighbours
 
-// model is what the source's catalog says about the relations to copy. Expressions in it are as the server prints
-// them with an empty search_path: every name outside pg_catalog is qualified.
+// model describes the relations to copy, from the source's catalog. Expressions are as the server prints them with an empty
+// search_path: every name outside pg_catalog is qualified.
 type model struct {
 	database   string
 	relations  []*relation // parents before children; views last
@@ -16,16 +16,16 @@ type model struct {
 // relation is a table, partition, view or materialised view.
 type relation struct {
 	Table
-	copy        string // its name in the copies; see discovery.names
+	copy        string // name in the copies; see discovery.names
 	oid         uint32
 	kind        byte // pg_class.relkind: r, p, v, m
 	parents     []uint32
 	isPartition bool
 	partKey     string // PARTITION BY, "" = none
 	partBound   string
-	rehashed    bool     // partitioned by a hash of values that another database may hash in another way: an enum's, say
+	rehashed    bool     // partitioned by a hash of values that another database may hash differently, such as an enum's
 	options     []string // storage parameters, name=value
-	storage     string   // by which access method, and whether unlogged
+	storage     string   // access method, and whether unlogged
 	columns     []column
 	checks      []constraint
 	indexes     []index
@@ -34,13 +34,13 @@ type relation struct {
 	bytes       int64  // on disk, with indexes
 }
 
-// stores reports whether the relation holds rows itself.
+// stores reports whether the relation itself holds rows.
 func (r *relation) stores() bool { return r.kind == 'r' }
 
 // isTable reports whether it is a table, partitioned or not.
 func (r *relation) isTable() bool { return r.kind == 'r' || r.kind == 'p' }
 
-// column is one attribute in the order of attnum, dropped ones included.
+// column is one attribute in the order of attnum, including dropped ones.
 type column struct {
 	name       string
 	typ        string // format_type
@@ -48,9 +48,9 @@ type column struct {
 	base       uint32 // the type under a domain, and under domains over domains; text for citext; else typeOID
 	dropped    bool
 	notNull    bool
-	expression string // default, or what it is generated from
+	expression string // default or generation expression
 	generated  bool
-	virtual    bool   // generated when it is read, since PostgreSQL 18
+	virtual    bool   // computed when read; since PostgreSQL 18
 	identity   string // "a" always, "d" by default, "" none
 	collation  string // quoted and qualified; "" = the type's
 	target     int    // statistics target, -1 = default
@@ -58,60 +58,60 @@ type column struct {
 	options    []string
 }
 
-// constraint is a CHECK; local: declared at the table, not inherited alone.
+// constraint is a CHECK; local: declared at the table, not only inherited.
 type constraint struct {
 	name, definition string
 	local            bool
 }
 
-// index is an index, or the constraint that it serves.
+// index is an index, or the constraint that it enforces.
 type index struct {
 	name       string
-	quoted     string // the name as definition has it
+	quoted     string // name as in definition
 	definition string // CREATE INDEX, as the server prints it
 	constraint string // pg_get_constraintdef of the constraint that owns it; "" = none
-	parent     uint32 // OID of the index that it is a part of; 0 = none
+	parent     uint32 // OID of the partitioned index that it belongs to; 0 = none
 	oid        uint32
 	clustered  bool
 	identity   bool     // REPLICA IDENTITY
-	unique     []string // the columns in which two rows may not be equal in all, which an exclusion constraint says of those with =; nil = none, or an expression
+	unique     []string // columns that must not all be equal in two rows, for an exclusion constraint those compared with =; nil = none, or an expression
 }
 
 // statistics is an extended statistics object.
 type statistics struct {
 	Table             // its name
-	copy       string // its name in the copies
-	quoted     string // the qualified name as definition has it
+	copy       string // name in the copies
+	quoted     string // qualified name as in definition
 	definition string // CREATE STATISTICS
 	target     int    // -1 = default
 }
 
-// sequence is a sequence that defaults or identity columns of the tables use.
+// sequence is a sequence used by defaults or identity columns of the tables.
 type sequence struct {
 	Table
-	copy                        string // its name in the copies
+	copy                        string // name in the copies
 	typ                         string
 	start, increment, low, high int64
 	cache, last                 int64
 	cycle, called               bool
-	owner                       uint32 // relation and column that it is owned by; 0 = none
+	owner                       uint32 // relation and column that own it; 0 = none
 	column                      string
 	identity                    bool
 }
 
-// function is one in SQL that names a copied relation, or has the name of one that does.
+// function is a SQL function that names a copied relation, or has the same name as such a function.
 type function struct {
 	Table
-	copy       string // its name in the copies
+	copy       string // name in the copies
 	oid        uint32
-	why        byte // 'r' it takes or returns rows of a copied relation, 't' it may read one, 'n' its name alone
+	why        byte // 'r' takes or returns rows of a copied relation, 't' may read one, 'n' same name only
 	definition string
-	body       string // "" = BEGIN ATOMIC, which the definition holds with its names resolved
+	body       string // "" = BEGIN ATOMIC, whose definition has resolved names
 	arguments  int
-	path       string // search_path that it sets, "" = none
+	path       string // its search_path setting, "" = none
 }
 
-// foreignKey is one between copied tables.
+// foreignKey is a foreign key between copied tables.
 type foreignKey struct {
 	name       string
 	child      uint32
@@ -119,10 +119,10 @@ type foreignKey struct {
 	columns    []string
 	on         []string
 	definition string
-	period     bool // the last column is a time for which the reference holds (PostgreSQL 18)
+	period     bool // the last column is a range during which the reference holds (PostgreSQL 18)
 }
 
-// byOID finds a relation.
+// byOID returns the relation with an OID, or nil.
 func (m *model) byOID(oid uint32) *relation {
 	for _, r := range m.relations {
 		if r.oid == oid {
@@ -132,7 +132,7 @@ func (m *model) byOID(oid uint32) *relation {
 	return nil
 }
 
-// named finds a relation by its name at the source.
+// named returns the relation with a name at the source, or nil.
 func (m *model) named(t Table) *relation {
 	for _, r := range m.relations {
 		if r.Table == t {
@@ -142,7 +142,7 @@ func (m *model) named(t Table) *relation {
 	return nil
 }
 
-// tables are the relations that are tables, parents before children.
+// tables returns the relations that are tables, parents before children.
 func (m *model) tables() []*relation {
 	var out []*relation
 	for _, r := range m.relations {
@@ -175,8 +175,8 @@ func (m *model) inheritsIdentity(r *relation, name string) bool {
 	return c != nil && c.identity != ""
 }
 
-// entrance is the table through which rows of r are loaded: r, or the topmost one above it that may put them into another
-// partition than the source did.
+// entrance returns the table through which rows of r are loaded: r, or the topmost table above it that may route them to
+// another partition than at the source.
 func (m *model) entrance(r *relation) *relation {
 	into := r
 	for r.isPartition {
@@ -187,7 +187,7 @@ func (m *model) entrance(r *relation) *relation {
 	return into
 }
 
-// live are the columns that a row has.
+// live returns the columns that are not dropped.
 func (r *relation) live() []column {
 	var out []column
 	for _, c := range r.columns {
@@ -198,7 +198,7 @@ func (r *relation) live() []column {
 	return out
 }
 
-// stored are the columns that are copied: generated ones compute themselves.
+// stored returns the columns that are copied: all but generated ones.
 func (r *relation) stored() []string {
 	var out []string
 	for _, c := range r.live() {
@@ -209,7 +209,7 @@ func (r *relation) stored() []string {
 	return out
 }
 
-// column finds a column by name.
+// column returns the column with a name, or nil.
 func (r *relation) column(name string) *column {
 	for i := range r.columns {
 		if r.columns[i].name == name && !r.columns[i].dropped {

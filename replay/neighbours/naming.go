@@ -9,10 +9,10 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// names gives every relation, statistics object and function its name in the copies, which are one schema each. What the
-// configuration names keeps its name; of other views, partitions, children and sequences that have one name in several schemas
-// of the source, all but the first get a number, as do indexes, statistics objects and functions. Two relations of one name that
-// the configuration names are a fault.
+// names assigns every relation, statistics object and function its name in the copies, which are one schema each.
+// Configured relations keep their names. Other views, partitions, children and sequences that have one name in several
+// schemas of the source get a number, except the first; so do indexes, statistics objects and functions. Two configured
+// relations with one name are a fault.
 func (d *discovery) names() error {
 	n := &naming{seen: map[string]Table{}, note: d.o.note}
 	named := func(t Table) bool {
@@ -41,13 +41,13 @@ func (d *discovery) names() error {
 	for _, r := range d.m.relations {
 		for i := range r.indexes {
 			x := &r.indexes[i]
-			if name := n.number(Table{Schema: r.Schema, Name: x.name}); name != x.name { // which no query names
-				x.definition = strings.Replace(x.definition, "INDEX "+x.quoted+" ON ", "INDEX "+ident.Quote(name)+" ON ", 1)
+			if name := n.number(Table{r.Schema, x.name}); name != x.name { // no query names it
+				x.definition = strings.Replace(x.definition, "INDEX "+x.quoted+" ON ", "INDEX "+quote(name)+" ON ", 1)
 				x.name = name
 			}
 		}
 	}
-	n.seen = map[string]Table{} // statistics objects have names of their own
+	n.seen = map[string]Table{} // statistics objects have a namespace of their own
 	for i := range d.m.statistics {
 		d.m.statistics[i].rename(n.number(d.m.statistics[i].Table))
 	}
@@ -55,13 +55,13 @@ func (d *discovery) names() error {
 	return errors.Join(faults...)
 }
 
-// naming hands out names that are free.
+// naming assigns free names.
 type naming struct {
 	seen map[string]Table
 	note func(format string, args ...any)
 }
 
-// number returns the name of t, or that with the first number that makes it free, and takes it.
+// number returns the name of t, with the first number that makes it free if necessary, and reserves it.
 func (n *naming) number(t Table) string {
 	name := t.Name
 	for i := 2; n.seen[name] != (Table{}); i++ {
@@ -71,7 +71,7 @@ func (n *naming) number(t Table) string {
 	return name
 }
 
-// assign is number with a note of a relation that gets another name; kind "" is a table.
+// assign is number with a note for a relation that gets another name; kind "" is a table.
 func (n *naming) assign(t Table, kind string) string {
 	other := n.seen[t.Name]
 	name := n.number(t)
@@ -84,15 +84,15 @@ func (n *naming) assign(t Table, kind string) string {
 	return name
 }
 
-// rename gives a statistics object another name.
+// rename changes the name of a statistics object.
 func (s *statistics) rename(name string) {
 	if s.copy = name; name != s.Name {
 		s.definition = strings.Replace(s.definition, "STATISTICS "+s.quoted+" ", "STATISTICS "+Table{Schema: s.Schema, Name: name}.SQL()+" ", 1)
 	}
 }
 
-// functions numbers those that have one name in several schemas: together they would be overloads of one function, between
-// which calls choose in another way than at the source. Those of one schema keep one name.
+// functions numbers those that have one name in several schemas: in one schema they would be overloads, and calls would be
+// resolved differently than at the source. Functions of one schema keep one name.
 func (n *naming) functions(functions []function) {
 	n.seen = map[string]Table{}
 	given := map[Table]string{}

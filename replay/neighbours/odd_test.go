@@ -20,19 +20,19 @@ var oddSQL string
 //go:embed testdata/new.sql
 var newSQL string
 
-// odd is the database of testdata/odd.sql and an empty shadow database.
+// odd returns the database of testdata/odd.sql and an empty shadow database.
 func odd(t *testing.T) (neighbours.Options, *[]string) {
 	t.Helper()
 	o := bare(pgtest.Database(t), pgtest.Database(t), "public.people", "name.name", "app.t1", "app.base", "app.events", "app.bookings")
 	run(t, o.Source, oddSQL)
-	// Enums of another database hash in another way: their numbers are others.
+	// Hashes of enums depend on their OIDs, which differ in another database.
 	run(t, o.Target, "CREATE SCHEMA app", "CREATE TYPE app.stage AS ENUM ('lead', 'won', 'lost', 'é')")
 	notes := &[]string{}
 	o.Note = func(s string) { *notes = append(*notes, s) }
 	return o, notes
 }
 
-// bare are options for tables the first of which is the unit's, with the key id.
+// bare returns options for tables, the first of which is the unit's, with the key id.
 func bare(source, shadow string, tables ...string) neighbours.Options {
 	o := neighbours.Options{
 		Source: source, Target: shadow, Control: "dpwatch", D0: "d0", D1: []string{"d1"},
@@ -61,7 +61,7 @@ func sameRows(t *testing.T, o neighbours.Options, relations ...string) {
 	}
 }
 
-// TestOddSchema: each thing in testdata/odd.sql once made a copy fail, or wrong.
+// TestOddSchema: every object in testdata/odd.sql once made a copy fail, or made it wrong.
 func TestOddSchema(t *testing.T) {
 	t.Parallel()
 	o, notes := odd(t)
@@ -92,7 +92,7 @@ func TestOddSchema(t *testing.T) {
 	}
 }
 
-// TestOddViews makes neighbours of views, where a table has several children, and these others.
+// TestOddViews creates neighbours of views for a table with several children, which have children too.
 func TestOddViews(t *testing.T) {
 	t.Parallel()
 	o, _ := odd(t)
@@ -103,7 +103,7 @@ func TestOddViews(t *testing.T) {
 	}
 }
 
-// TestOddView: a view that the configuration lists, and that the shadow database cannot have, is no note but a fault.
+// TestOddView: a configured view that the shadow database cannot have is a fault, not a note.
 func TestOddView(t *testing.T) {
 	t.Parallel()
 	o, _ := odd(t)
@@ -113,7 +113,7 @@ func TestOddView(t *testing.T) {
 	}
 }
 
-// TestOddExtreme adds a unit where domains lie over domains and rooms cannot be booked twice.
+// TestOddExtreme adds a unit to tables with domains over domains and an exclusion constraint for bookings of rooms.
 func TestOddExtreme(t *testing.T) {
 	t.Parallel()
 	o, _ := odd(t)
@@ -135,7 +135,7 @@ func TestOddExtreme(t *testing.T) {
 	}
 }
 
-// TestCaseInsensitiveKeys: where an extension with a type of its own lies in a schema that is on nobody's path, its = counts.
+// TestCaseInsensitiveKeys: the = of an extension's type is used even if its schema is on no search path.
 func TestCaseInsensitiveKeys(t *testing.T) {
 	t.Parallel()
 	o := bare(pgtest.Database(t), pgtest.Database(t), "public.people", "public.mails", "public.logins")
@@ -165,7 +165,7 @@ func TestCaseInsensitiveKeys(t *testing.T) {
 	}
 }
 
-// TestLatin1: names, definitions and rows of a source in another encoding arrive as what they are.
+// TestLatin1: names, definitions and rows of a source in another encoding are converted correctly.
 func TestLatin1(t *testing.T) {
 	t.Parallel()
 	c := pgtest.Start(t)
@@ -192,7 +192,7 @@ func TestLatin1(t *testing.T) {
 	}
 }
 
-// TestCollationIsTold: a shadow database that sorts text in another way is told of.
+// TestCollationIsTold: a note reports a shadow database with another collation.
 func TestCollationIsTold(t *testing.T) {
 	t.Parallel()
 	c := pgtest.Start(t)
@@ -214,7 +214,8 @@ func TestCollationIsTold(t *testing.T) {
 	}
 }
 
-// TestPostgreSQL18 copies what the parser's version of PostgreSQL does not know, and partitions with their parent's identity.
+// TestPostgreSQL18 copies objects that the parser's version of PostgreSQL does not support, and partitions with their
+// parent's identity.
 func TestPostgreSQL18(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv("DPWATCH_PG18_BINDIR")
@@ -245,7 +246,7 @@ func TestPostgreSQL18(t *testing.T) {
 		}
 	}
 	sameRows(t, o, "public.people", "public.terms", "public.acts", "public.weak", "public.ev", "public.v")
-	// An anti join of PostgreSQL 16 and later may give the rows in the order of a hash table.
+	// An anti join of PostgreSQL 16 and later may return the rows in the order of a hash table.
 	for i := range 10 {
 		got := lines(t, o.Target, fmt.Sprintf("SELECT n::text FROM (SELECT n, lag(n) OVER (ORDER BY ctid) AS before FROM d1.many%d) x WHERE n < before", i+1))
 		if len(got) > 0 {

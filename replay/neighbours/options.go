@@ -9,33 +9,37 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// Table names a relation as the catalog spells it: folded, without quotes.
-type Table = ident.Table
+// Table is the name of a relation as stored in the catalog: folded, without quotes.
+type Table struct{ Schema, Name string }
 
-// Relation is how a neighbour differs from D0 (Dwork and Roth 2014, 2.3: add/remove; replace is its bounded form).
+// String returns schema.name for messages.
+func (t Table) String() string { return t.Schema + "." + t.Name }
+
+// sql returns the quoted name.
+func (t Table) sql() string { return pgx.Identifier{t.Schema, t.Name}.Sanitize() }
+
+// Relation is the neighbour relation between D0 and D1 (Dwork and Roth 2014, 2.3: add/remove; replace is its bounded form).
 type Relation string
 
-// The relations.
 const (
 	Remove  Relation = "remove"  // D0 without one unit
 	Replace Relation = "replace" // D0 in which one unit's measures are moved to the farther of their bounds
-	Extreme Relation = "extreme" // D0 with one further unit, made from a chosen one, whose measures are at their upper bounds
+	Extreme Relation = "extreme" // D0 with one more unit, derived from a chosen one, with its measures at their upper bounds
 )
 
-// Method is how the schemas of neighbours store their rows.
+// Method is how neighbour schemas store their rows.
 type Method string
 
-// The methods.
 const (
-	Auto Method = "auto" // Copy while all copies together stay below Options.CopyLimit, else View
+	Auto Method = "auto" // Copy while all copies together are smaller than Options.CopyLimit, otherwise View
 	Copy Method = "copy" // every neighbour is a full copy
-	View Method = "view" // every neighbour is a schema of views over D0 that leave the unit's rows out; Remove only
+	View Method = "view" // every neighbour is a schema of views over D0 without the unit's rows; Remove only
 )
 
-// Rule says which units are chosen.
+// Rule selects units.
 type Rule string
 
-// The rules. Ties go to the smaller key, in the order of the key's type.
+// The rules. Ties are resolved by the smaller key, in the order of the key's type.
 const (
 	MostRows       Rule = "most_rows"       // the units with the most rows, over all tables
 	MostPartitions Rule = "most_partitions" // the units in the most groups of Choice.Columns
@@ -45,15 +49,15 @@ const (
 	Random         Rule = "random"          // by a hash of Choice.Seed and the key
 )
 
-// Choice asks for K units by one rule. A unit that an earlier choice took is passed over.
+// Choice requests K units by one rule. Units that an earlier choice took are skipped.
 type Choice struct {
 	Rule    Rule
 	K       int
-	Columns []Column // of one table: the groups of MostPartitions and Alone; the measure, one, of Largest and Smallest
+	Columns []Column // of one table: the groups of MostPartitions and Alone; the single measure of Largest and Smallest
 	Seed    int64    // of Random
 }
 
-// String names the choice for lists: "largest public.tx.spent".
+// String describes the choice in lists: "largest public.tx.spent".
 func (c Choice) String() string {
 	var columns []string
 	for _, column := range c.Columns {
@@ -74,49 +78,49 @@ type Column struct {
 // String returns schema.table.column.
 func (c Column) String() string { return c.Table.String() + "." + c.Name }
 
-// Unit is the privacy unit: whose protection is promised.
+// Unit is the privacy unit.
 type Unit struct {
 	Table Table
-	Key   []string // columns of Table whose values name a unit; a row in which one is NULL belongs to nobody
+	Key   []string // columns of Table whose values identify a unit; a row with a NULL in one of them belongs to no unit
 }
 
-// Path says how the rows of a table belong to units: as the rows of To do in which On equals Columns. A table with a
-// path has no others: its foreign keys then do not count.
+// Path declares how the rows of a table belong to units: to those of the rows of To in which On equals Columns. For a table
+// with a declared path, foreign keys are ignored.
 type Path struct {
 	Table   Table
 	Columns []string
 	To      Table
-	On      []string // empty = the unit's key, where To is the unit's table
+	On      []string // empty = the unit's key, if To is the unit's table
 }
 
-// Measure declares the bounds of a column, for the relations Replace and Extreme.
+// Measure declares the bounds of a column for the relations Replace and Extreme.
 type Measure struct {
 	Column    Column
 	Low, High string // in the text form of the column's type
 }
 
-// Progress is how far a step of the work is, in rows; Total is an estimate.
+// Progress is the progress of a step in rows; Total is an estimate.
 type Progress struct {
 	Step        string
 	Done, Total int64
 }
 
-// Options say what to copy from where to where.
+// Options configures a set of copies.
 type Options struct {
 	Source string // connection string of the database with the tables
-	Target string // connection string of the shadow database, of a role that may create schemas
-	// Control is the schema of the shadow database that holds the records. It is made when it does not exist.
+	Target string // connection string of the shadow database, for a role that may create schemas
+	// Control is the schema of the shadow database for the records. It is created if it does not exist.
 	Control string
 	D0      string
 	D1      []string // one schema for each chosen unit
 
-	Protected []Table // the tables, and views, to copy; their partitions, children and dependent views come along
+	Protected []Table // the tables and views to copy; their partitions, children and dependent views are included
 	Public    []Table // tables that views may read in place
 	Unit      Unit
 	Paths     []Path
 
-	SearchPath   []string // how unqualified names in the bodies of SQL functions are resolved at the source
-	FunctionPath []string // where the shadow database has the engine's functions
+	SearchPath   []string // search path for unqualified names in the bodies of SQL functions at the source
+	FunctionPath []string // schemas of the engine's functions in the shadow database
 
 	Relation  Relation
 	Method    Method
@@ -124,13 +128,13 @@ type Options struct {
 	Choose    []Choice
 	Measures  []Measure
 	Grant     []string // roles that get USAGE and SELECT on the schemas
-	Workers   int      // neighbours that are built at the same time
+	Workers   int      // number of neighbours built at the same time
 
-	Progress func(Progress) // may be nil; called by several goroutines
-	Note     func(string)   // may be nil; what was left out, and why
+	Progress func(Progress) // may be nil; called concurrently
+	Note     func(string)   // may be nil; receives what was left out, and why
 }
 
-// check refuses options that cannot work.
+// check rejects options that cannot work.
 func (o *Options) check() error {
 	var faults []error
 	add := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }

@@ -10,7 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
-// TestPathOfPartitionedTable: a declared path holds for partitions, sub-partitions and children with foreign keys of their own.
+// TestPathOfPartitionedTable: a declared path applies to partitions, sub-partitions and children with foreign keys of their
+// own.
 func TestPathOfPartitionedTable(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ name, tables string }{
@@ -57,7 +58,8 @@ func TestPathOfPartitionedTable(t *testing.T) {
 	}
 }
 
-// TestPathOfPartition: a path that is declared for one partition holds for its rows alone, and the keys of the table for the others.
+// TestPathOfPartition: a path declared for one partition applies only to its rows; the keys of the table apply to the
+// others.
 func TestPathOfPartition(t *testing.T) {
 	t.Parallel()
 	o := bare(pgtest.Database(t), pgtest.Database(t), "public.u", "public.p")
@@ -105,8 +107,8 @@ func TestPartitionAlone(t *testing.T) {
 	}
 }
 
-// TestPrunedPartition: rows are found in a DEFAULT partition of which the server says, for any condition on a table above it, that it
-// need not be scanned.
+// TestPrunedPartition: rows are found in a DEFAULT partition that the server wrongly prunes for any condition on a table
+// above it.
 func TestPrunedPartition(t *testing.T) {
 	t.Parallel()
 	o := bare(pgtest.Database(t), pgtest.Database(t), "public.u", "public.p")
@@ -116,7 +118,7 @@ func TestPrunedPartition(t *testing.T) {
 		CREATE TABLE p_a_a PARTITION OF p_a FOR VALUES IN (0); CREATE TABLE p_a_b PARTITION OF p_a DEFAULT PARTITION BY RANGE (a);
 		CREATE TABLE p_a_b_a PARTITION OF p_a_b FOR VALUES FROM (4) TO (8); CREATE TABLE p_a_b_b PARTITION OF p_a_b DEFAULT;
 		INSERT INTO p SELECT g, g / 4, 1 + g % 3, NULL FROM generate_series(0, 11) g`)
-	// The foreign key holds for all rows but those of p_a_a: a condition on the table.
+	// The foreign key applies to all rows except those of p_a_a: a condition on the table.
 	o.Paths = []neighbours.Path{{Table: table("public.p_a_a"), Columns: []string{"other"}, To: table("public.u")}}
 	create(t, o)
 	d := verified(t, o)[0]
@@ -125,8 +127,8 @@ func TestPrunedPartition(t *testing.T) {
 	}
 }
 
-// TestPrunedUnits: the units are counted in such a partition, and where neighbours are views, in which replays would miss its rows, verify
-// reports it.
+// TestPrunedUnits: units in such a partition are counted, and if neighbours are views, in which replays would miss its
+// rows, verify reports it.
 func TestPrunedUnits(t *testing.T) {
 	t.Parallel()
 	o := bare(pgtest.Database(t), pgtest.Database(t), "public.u")
@@ -152,7 +154,7 @@ func TestPrunedUnits(t *testing.T) {
 	}
 }
 
-// TestVerifyViewsOfParents: of neighbours that are views, each table has one of its own, and all are looked at.
+// TestVerifyViewsOfParents: in a neighbour of views, each table has a view of its own, and verify checks all of them.
 func TestVerifyViewsOfParents(t *testing.T) {
 	t.Parallel()
 	o := bare(pgtest.Database(t), pgtest.Database(t), "public.u", "public.p", "public.c")

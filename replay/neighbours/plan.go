@@ -10,20 +10,20 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// Plan is what create or refresh would do, and every fault that is known before it begins.
+// Plan describes what create or refresh would do, and every fault known in advance.
 type Plan struct {
 	Source     string // the database
 	Tables     []PlannedTable
 	Neighbours []PlannedNeighbour
 	Relation   Relation
 	Method     Method
-	Bytes      int64    // of all copies, by the source's size
+	Bytes      int64    // of all copies, estimated from the source's size
 	Seconds    float64  // a rough estimate: see rates
 	Notes      []string // what is left out, or differs
 	Faults     []error  // empty = the command can begin
 }
 
-// PlannedTable is a table with its partitions, or a view.
+// PlannedTable is a table including its partitions, or a view.
 type PlannedTable struct {
 	Table
 	Kind  string // table, partitioned table, view, materialized view
@@ -33,14 +33,14 @@ type PlannedTable struct {
 	Paths []string
 }
 
-// PlannedNeighbour says by which rule the unit of a neighbour is chosen. Which unit it is depends on the rows, which are looked at
-// when D0 is made.
+// PlannedNeighbour is a neighbour and the rule that chooses its unit. The unit itself depends on the rows, which are read
+// when D0 is created.
 type PlannedNeighbour struct {
 	Schema string
 	Rule   string
 }
 
-// Err is the faults as one error; nil = none.
+// Err returns the faults as one error; nil = none.
 func (p *Plan) Err() error {
 	if len(p.Faults) > 1 {
 		return fmt.Errorf("%d faults; nothing was made:\n%w", len(p.Faults), errors.Join(p.Faults...))
@@ -48,17 +48,17 @@ func (p *Plan) Err() error {
 	return errors.Join(p.Faults...)
 }
 
-// The rates, bytes a second, at which D0 is copied and indexed, and neighbours are, as measured by make bench-neighbours on 2
-// cores; perRelation is for each relation of each schema.
+// The rates, in bytes per second, at which D0 is copied and indexed, and neighbours are, as measured by make
+// bench-neighbours on 2 cores; perRelation is added for each relation of each schema.
 const (
 	copyRate      = 19e6
 	neighbourRate = 76e6
 	perRelation   = 0.02
 )
 
-// MakePlan finds out what Create (or Refresh) would do, and everything that is missing for it, without changing anything: rights,
-// extensions, types, paths to the unit, definitions that the shadow database does not take. Definitions are tried in a
-// transaction that is rolled back. The error is that of ctx alone.
+// MakePlan determines what Create (or Refresh) would do, and everything that is missing for it, without changing anything:
+// rights, extensions, types, paths to the unit, definitions that the shadow database rejects. It tries definitions in a
+// transaction that is rolled back. The error is ctx's; all other faults are in the Plan.
 func MakePlan(ctx context.Context, o Options, refresh bool) (Plan, error) {
 	p := newPlanner(&o)
 	s := p.inspect(ctx, refresh)
@@ -69,7 +69,7 @@ func MakePlan(ctx context.Context, o Options, refresh bool) (Plan, error) {
 	return p.plan, ctx.Err()
 }
 
-// err is the faults, or that ctx ended, which makes others of it.
+// err returns the faults, or ctx's error, which is the cause of other faults.
 func (p *planner) err(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -77,11 +77,11 @@ func (p *planner) err(ctx context.Context) error {
 	return p.plan.Err()
 }
 
-// planner makes a Plan.
+// planner computes a Plan.
 type planner struct {
 	o     *Options
 	plan  Plan
-	b     *builder // with the source's model; nil where that could not be read
+	b     *builder // with the source's model; nil if that could not be read
 	types []typeDefinition
 	needs []extension
 }
@@ -106,8 +106,8 @@ func (p *planner) fault(err error) {
 	}
 }
 
-// inspect looks at the options, the shadow database and the source. It returns the session of the shadow database, nil where there
-// is none.
+// inspect checks the options, the shadow database and the source. It returns the session of the shadow database, nil if
+// there is none.
 func (p *planner) inspect(ctx context.Context, refresh bool) *shadow {
 	if err := p.o.check(); err != nil {
 		p.fault(err)
@@ -126,7 +126,7 @@ func (p *planner) inspect(ctx context.Context, refresh bool) *shadow {
 	return s
 }
 
-// inspectShadow finds what is in the way of a set in the shadow database.
+// inspectShadow finds everything in the shadow database that prevents a set.
 func (p *planner) inspectShadow(ctx context.Context, s *shadow, refresh bool) error {
 	current, err := s.current(ctx)
 	switch {
@@ -148,7 +148,7 @@ func (p *planner) inspectShadow(ctx context.Context, s *shadow, refresh bool) er
 	return errors.Join(faults...)
 }
 
-// inspectSource reads the model, in one transaction, and finds what is missing to copy it.
+// inspectSource reads the model in one transaction and finds what is missing to copy it.
 func (p *planner) inspectSource(ctx context.Context, s *shadow) error {
 	conn, err := dial(ctx, p.o.Source, "neighbours.source")
 	if err != nil {
@@ -166,7 +166,7 @@ func (p *planner) inspectSource(ctx context.Context, s *shadow) error {
 		if err := d.find(); err != nil {
 			return err
 		}
-		p.plan.Notes = nil // read finds the same again
+		p.plan.Notes = nil // read finds the same notes again
 		if err := d.rights(); err != nil {
 			return err
 		}
@@ -186,7 +186,7 @@ func (p *planner) inspectSource(ctx context.Context, s *shadow) error {
 	return err
 }
 
-// validate finds what is wrong with paths, measures and choices, and fills the plan.
+// validate checks paths, measures and choices, and fills the plan.
 func (p *planner) validate(ctx context.Context, src *source) error {
 	b := p.b
 	faults := []error{checkMeasures(b.m, p.o), b.plan()}
@@ -223,7 +223,7 @@ func (p *planner) validate(ctx context.Context, src *source) error {
 	return errors.Join(append(faults, p.countUnits(ctx, src))...)
 }
 
-// countUnits looks whether there are as many units as are to be chosen.
+// countUnits checks that there are as many units as neighbours.
 func (p *planner) countUnits(ctx context.Context, src *source) error {
 	g, distinct := p.b.g, "DISTINCT "
 	var present []string
@@ -246,7 +246,7 @@ func (p *planner) countUnits(ctx context.Context, src *source) error {
 	return nil
 }
 
-// dryRun tries what the source's definitions need in the shadow database.
+// dryRun tries the source's definitions in the shadow database.
 func (p *planner) dryRun(ctx context.Context, s *shadow) {
 	if p.b == nil {
 		return
@@ -255,7 +255,7 @@ func (p *planner) dryRun(ctx context.Context, s *shadow) {
 	if err == nil && lacks == nil && slices.ContainsFunc(p.b.m.relations, func(r *relation) bool { return !r.isTable() }) {
 		lacks, err = s.publicRights(ctx)
 	}
-	if err = errors.Join(lacks, err); err != nil || len(p.plan.Faults) > 0 { // what follows would fail for the same reasons
+	if err = errors.Join(lacks, err); err != nil || len(p.plan.Faults) > 0 { // the following steps would fail for the same reasons
 		p.fault(err)
 		return
 	}
@@ -297,7 +297,7 @@ func (p *planner) list(g *graph) {
 	}
 }
 
-// describe says how the rows of a table, and of those below it, belong to units.
+// describe returns how the rows of a table, and of those below it, belong to units.
 func (g *graph) describe(top *relation) []string {
 	if g.m.within(top, g.unit) {
 		return []string{"key (" + strings.Join(g.key, ", ") + ")"}
@@ -324,7 +324,7 @@ func (g *graph) describe(top *relation) []string {
 	return out
 }
 
-// publicRights is what the owner of the copies lacks to read, in views, the public tables.
+// publicRights returns the privileges that the owner of the copies lacks to read public tables in views.
 func (s *shadow) publicRights(ctx context.Context) (lacks, err error) {
 	names := []string{}
 	for _, t := range s.o.Public {

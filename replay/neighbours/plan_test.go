@@ -9,7 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
-// TestPlanReportsAll: what is missing is reported at once, before anything is written, by the plan and by create.
+// TestPlanReportsAll: the plan and create report all that is missing at once, before anything is written.
 func TestPlanReportsAll(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -79,7 +79,7 @@ func TestPlanReportsAll(t *testing.T) {
 	}
 }
 
-// TestPlanExtensions: extensions that the definitions need are listed with what makes them, by their schemas.
+// TestPlanExtensions: the extensions that the definitions need are listed by schema, with the statements that create them.
 func TestPlanExtensions(t *testing.T) {
 	t.Parallel()
 	o := bare(pgtest.Database(t), pgtest.Database(t), "public.people", "public.mails")
@@ -103,7 +103,7 @@ func TestPlanExtensions(t *testing.T) {
 	verified(t, o)
 }
 
-// TestPlan: the plan of a set that can be made.
+// TestPlan: the plan of a set that can be created.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	o := shop(t)

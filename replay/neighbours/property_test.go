@@ -19,10 +19,10 @@ type world struct {
 	rows       [][]row
 }
 
-// row has its place as its key; refs are rows of the referenced tables, -1 = NULL.
+// row has its index as its key; refs are rows of the referenced tables, -1 = NULL.
 type row struct{ refs []int }
 
-// randomWorld draws tables in which every one leads to the unit's: references go to any table, themselves included.
+// randomWorld generates tables that all lead to the unit's: references go to any table, including itself.
 func randomWorld(r *rand.Rand) world {
 	n := 3 + r.IntN(4)
 	w := world{references: make([][]int, n), rows: make([][]row, n)}
@@ -59,7 +59,7 @@ func (w world) sql() []string {
 			values[i] = fmt.Sprintf("(%d, %d", i, i*10)
 			for _, ref := range x.refs {
 				if ref < 0 {
-					values[i] += ", NULL, 1" // MATCH SIMPLE: one NULL references nothing
+					values[i] += ", NULL, 1" // with MATCH SIMPLE a single NULL references nothing
 				} else {
 					values[i] += fmt.Sprintf(", %d, %d", ref, ref*10)
 				}
@@ -85,7 +85,7 @@ func (w world) sql() []string {
 	return slices.Concat(tables, rows, keys)
 }
 
-// without are the keys of the rows of each table that do not belong to a unit, found by following references backwards
+// without returns the keys of the rows of each table that do not belong to a unit, found by following references backwards
 // from the unit's row until nothing is added.
 func (w world) without(unit int) [][]int {
 	gone := make([]map[int]bool, len(w.rows))

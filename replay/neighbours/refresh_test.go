@@ -48,7 +48,7 @@ func TestRefresh(t *testing.T) {
 		}
 	}
 
-	// What goes wrong later leaves the set as it was.
+	// A later fault leaves the set unchanged.
 	o.Paths = nil
 	if _, err := neighbours.Refresh(t.Context(), o); err == nil {
 		t.Error("a table without a path was copied")
@@ -74,9 +74,9 @@ func withPaths(o neighbours.Options) neighbours.Options {
 	return o
 }
 
-// TestKilled kills processes that create and refresh: at steps spread over all that the command does, where the process
-// waits to be killed, and at moments while the sets are swapped. The shadow database then holds the old set or the new one,
-// whole, and the next command removes the rest.
+// TestKilled kills processes that create and refresh: at steps spread over the whole command, where the process waits to be
+// killed, and during the swap of the sets. The shadow database then holds the complete old or new set, and the next command
+// removes the rest.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("DPWATCH_TEST_BUILD") != "" {
@@ -108,7 +108,7 @@ func TestKilled(t *testing.T) {
 				step := 1 + i*steps/spread
 				if i < spread {
 					killAt(t, o, refresh, step)
-				} else { // within the swap, which takes some milliseconds, and when the old set is removed
+				} else { // during the swap, which takes some milliseconds, and the removal of the old set
 					step = steps + (i-spread)/6
 					kill(t, o, refresh, step, time.Duration((i-spread)%6)*2*time.Millisecond)
 				}
@@ -149,7 +149,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// kill runs the command in another process and kills it so long after so many steps.
+// kill runs the command in another process and kills it delay after the given number of steps.
 func kill(t *testing.T, o neighbours.Options, refresh bool, steps int, delay time.Duration) {
 	t.Helper()
 	child := toBeKilled(t, o, refresh, 0)
@@ -187,14 +187,14 @@ func killAt(t *testing.T, o neighbours.Options, refresh bool, step int) {
 	_ = child.Wait()
 }
 
-// toBeKilled is the other process; wait is the step at which it waits, 0 for none.
+// toBeKilled returns the other process; wait is the step at which it waits, 0 for none.
 func toBeKilled(t *testing.T, o neighbours.Options, refresh bool, wait int) *exec.Cmd {
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestBuildToBeKilled$")
 	child.Env = append(os.Environ(), "DPWATCH_TEST_BUILD="+fmt.Sprint(refresh), "SOURCE="+o.Source, "TARGET="+o.Target, "WAIT="+strconv.Itoa(wait))
 	return child
 }
 
-// TestBuildToBeKilled is the other process of TestKilled.
+// TestBuildToBeKilled is run by TestKilled in another process.
 func TestBuildToBeKilled(t *testing.T) {
 	mode := os.Getenv("DPWATCH_TEST_BUILD")
 	if mode == "" {
@@ -219,7 +219,7 @@ func TestBuildToBeKilled(t *testing.T) {
 	}
 }
 
-// TestDropInterrupted ends a drop while a table of the set is in use: there is no set any more, not a part of one, and the
+// TestDropInterrupted cancels a drop while a table of the set is in use: then there is no set, not a part of one, and the
 // next command removes the rest.
 func TestDropInterrupted(t *testing.T) {
 	t.Parallel()
@@ -271,7 +271,7 @@ func TestDropInterrupted(t *testing.T) {
 	}
 }
 
-// TestCancelled ends a create in the middle: everything is removed by the command itself.
+// TestCancelled cancels a create: the command itself removes everything.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	o := shop(t)
@@ -306,7 +306,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestSnapshot writes to the source all the while: the copy is of one moment.
+// TestSnapshot writes to the source during the copy: the copy shows one moment.
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
 	o := shop(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// names says which names of the source get another schema. Relations are tables, views, indexes and sequences, and the
-// row types of tables.
+// names holds the names of the source that move to another schema. Relations are tables, views, indexes and sequences, and
+// the row types of tables.
 type names struct {
 	relations map[Table]string // the names in that schema
 	functions map[Table]string
@@ -37,17 +37,17 @@ func newNames(m *model) *names {
 	return n
 }
 
-// splice replaces the text from start to end, byte offsets.
+// splice replaces the text from start to end, in byte offsets.
 type splice struct {
 	start, end int
 	text       string
 }
 
-// rename returns a statement in which every qualified name of n lies in another schema. It works on the syntax tree: the
-// text is what the server printed with an empty search_path, where each name outside pg_catalog is qualified. What is
-// no name to the parser, a string say, stays, but for strings that are cast to regclass. defined is the keyword before
-// the name that the statement defines, where the tree has no place for that ("FUNCTION"); "" = none. What the parser does
-// not know yet (NOT ENFORCED, JSON_TABLE) is renamed by its tokens.
+// rename returns a statement in which every qualified name in n has another schema. It works on the syntax tree of the text
+// that the server prints with an empty search_path, where each name outside pg_catalog is qualified. Anything that is not a
+// name to the parser, such as a string, stays, except strings cast to regclass. defined is the keyword before the name that
+// the statement defines, if the tree has no location for it ("FUNCTION"); "" = none. Syntax that the parser does not
+// support yet (NOT ENFORCED, JSON_TABLE) is renamed by its tokens.
 func (n *names) rename(sql, schema, defined string) (string, error) {
 	tokens, err := pgparse.Scan(sql)
 	if err != nil {
@@ -67,7 +67,7 @@ func (n *names) rename(sql, schema, defined string) (string, error) {
 	from := 0
 	for _, s := range r.splices {
 		if s.start < from {
-			continue // one name, found by two nodes
+			continue // one name, found at two nodes
 		}
 		out.WriteString(sql[from:s.start])
 		out.WriteString(s.text)
@@ -83,12 +83,12 @@ type renamer struct {
 	schema  string // quoted
 	tokens  []*pg_query.ScanToken
 	splices []splice
-	bare    map[int32]bool // where relations of FROM clauses are named without an alias
-	// argument has, for function.argument as the server prints arguments in bodies, the new name of the function.
+	bare    map[int32]bool // locations of relations in FROM clauses without an alias
+	// argument holds, for function.argument as the server prints arguments in bodies, the new name of the function.
 	argument map[Table]string
 }
 
-// arguments takes the names of the arguments of a function that gets another name.
+// arguments records the argument names of a function that gets another name.
 func (r *renamer) arguments(n *pg_query.CreateFunctionStmt, function Table) {
 	r.argument = map[Table]string{}
 	for _, p := range n.GetParameters() {
@@ -98,7 +98,7 @@ func (r *renamer) arguments(n *pg_query.CreateFunctionStmt, function Table) {
 	}
 }
 
-// end is where the token that starts at an offset ends.
+// end returns the end offset of the token that starts at an offset.
 func (r *renamer) end(at int32) int {
 	for _, token := range r.tokens {
 		if token.GetStart() == at {
@@ -161,7 +161,7 @@ func qualified(nodes []*pg_query.Node) (Table, bool) {
 	return Table{Schema: nodes[0].GetString_().GetSval(), Name: nodes[1].GetString_().GetSval()}, true
 }
 
-// from finds the relations that a FROM clause names without an alias: columns are written with the name of such a relation.
+// from finds the relations in a FROM clause without an alias: columns are qualified by the name of such a relation.
 func (r *renamer) from(item *pg_query.Node) {
 	if join := item.GetJoinExpr(); join != nil {
 		r.from(join.GetLarg())
@@ -172,8 +172,8 @@ func (r *renamer) from(item *pg_query.Node) {
 	}
 }
 
-// token puts the schema in the place of the token at an offset, where the name t begins that known has, and the name that t has
-// there in the place of t's.
+// token replaces the schema at the token at an offset, where the qualified name t begins, if known contains t, and replaces
+// its name by the new one.
 func (r *renamer) token(at int32, t Table, known map[Table]string) {
 	name, ok := known[t]
 	if !ok {
@@ -196,7 +196,7 @@ func (r *renamer) token(at int32, t Table, known map[Table]string) {
 	}
 }
 
-// regclass renames 'schema.name'::regclass, as nextval takes it.
+// regclass renames 'schema.name'::regclass, the argument of nextval.
 func (r *renamer) regclass(n *pg_query.TypeCast) {
 	names := n.GetTypeName().GetNames()
 	text := n.GetArg().GetAConst()
@@ -216,8 +216,9 @@ func (r *renamer) regclass(n *pg_query.TypeCast) {
 	}
 }
 
-// lexical renames every schema.name, schema.name( and 'schema.name'::regclass that is known. An alias of the schema's name before
-// a column of a table's name would be taken for one; the server prints no such alias for a table of another name.
+// lexical renames every known schema.name, schema.name( and 'schema.name'::regclass. An alias equal to the schema's name
+// before a column equal to a table's name would be mistaken for one; the server prints no such alias for a table of another
+// name.
 func (r *renamer) lexical() {
 	text := func(i int) string {
 		if i < 0 || i >= len(r.tokens) {
@@ -245,7 +246,7 @@ func (r *renamer) lexical() {
 	}
 }
 
-// definition renames the qualified names behind a keyword of the statement's own, where they are of the copies.
+// definition renames the qualified names after a keyword of the statement, if they belong to the copies.
 func (r *renamer) definition(keyword string) {
 	text := func(i int) string { return r.sql[r.tokens[i].GetStart():r.tokens[i].GetEnd()] }
 	for i := range max(0, len(r.tokens)-3) {
@@ -267,7 +268,7 @@ func (r *renamer) definition(keyword string) {
 	}
 }
 
-// splitQualified reads "schema.name" with its quotes, as regclass prints it.
+// splitQualified parses "schema.name" with its quotes, as regclass prints it.
 func splitQualified(text string) (Table, bool) {
 	var parts []string
 	for rest := text; ; {
@@ -305,9 +306,9 @@ func splitQualified(text string) (Table, bool) {
 	return Table{Schema: parts[0], Name: parts[1]}, true
 }
 
-// renameBody returns the body of an SQL function in which the tables of the source lie in schema. Its names are resolved
-// as the rewriter of queries does it, CTEs and all; what that refuses cannot be copied. reads is false for a body
-// that reads no copied table.
+// renameBody returns the body of an SQL function in which the tables of the source are in schema. Names are resolved by
+// package rewrite, as in queries; a body that it rejects cannot be copied. reads is false for a body that reads no copied
+// table.
 func renameBody(f function, m *model, o *Options, schema string) (body string, reads bool, err error) {
 	path := o.SearchPath
 	if f.path != "" {
@@ -318,7 +319,7 @@ func renameBody(f function, m *model, o *Options, schema string) (body string, r
 	}
 	options := rewrite.Options{SearchPath: path, AllowFunctions: []string{rewrite.AnyFunction}, MaxBytes: 1 << 20}
 	for _, r := range m.relations {
-		if r.copy != r.Name { // a body keeps the names of tables: one that reads this is refused
+		if r.copy != r.Name { // a body keeps the names of tables: a body that reads this one is rejected
 			options.Others = append(options.Others, rewrite.Table(r.Table))
 			continue
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// rights is the fault of a role that may not read what find found: every right that it lacks, as the statements that grant them.
+// rights returns the fault of a role that may not read the relations of find: every missing privilege, as GRANT statements.
 func (d *discovery) rights() error {
 	grants, err := texts(d.ctx, d.tx, `WITH t AS (SELECT c.oid, c.relnamespace FROM pg_class c WHERE c.oid = ANY($1::oid[]) AND c.relkind IN ('r', 'p')),
 		s AS (SELECT DISTINCT q.oid, q.relnamespace FROM pg_depend d JOIN pg_class q ON q.oid = d.objid AND q.relkind = 'S'
@@ -32,7 +32,7 @@ func (d *discovery) rights() error {
 	if len(grants) > 0 {
 		faults = append(faults, fmt.Errorf("the role of neighbours.source lacks rights at the source: run there: %s", strings.Join(grants, "; ")))
 	}
-	// row_security is off here: where it were on the server would hide rows, which would be missing from the copy.
+	// row_security is off here; if it were on, the server would hide rows, which would be missing from the copy.
 	hidden, err := texts(d.ctx, d.tx, `SELECT c.oid::regclass::text FROM pg_class c, pg_roles r WHERE c.oid = ANY($1::oid[]) AND c.relrowsecurity
 		AND r.rolname = current_user AND NOT r.rolsuper AND NOT r.rolbypassrls AND (c.relforcerowsecurity OR NOT pg_has_role(c.relowner, 'USAGE')) ORDER BY 1`, d.oids)
 	if len(hidden) > 0 {
@@ -41,11 +41,11 @@ func (d *discovery) rights() error {
 	return errors.Join(append(faults, err)...)
 }
 
-// extension is one that the source's definitions need, and the schema in which it is there.
+// extension is an extension that the source's definitions need, and its schema.
 type extension struct{ name, schema string }
 
-// extensions finds those whose types, operator classes, functions and collations the definitions need. What only a view needs
-// is not among them: the view can be left out.
+// extensions finds the extensions whose types, operator classes, functions and collations the definitions need. Those that
+// only a view needs are not included: the view can be left out.
 func (d *discovery) extensions(m *model) ([]extension, error) {
 	indexes := []uint32{}
 	for _, r := range m.relations {
@@ -74,7 +74,7 @@ func (d *discovery) extensions(m *model) ([]extension, error) {
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (e extension, err error) { return e, row.Scan(&e.name, &e.schema) })
 }
 
-// lacks is the fault of a shadow database without some extensions, or with them in other schemas.
+// lacks returns the fault of a shadow database that lacks extensions or has them in other schemas.
 func (s *shadow) lacks(ctx context.Context, needs []extension) (lacks, err error) {
 	var faults []error
 	for _, e := range needs {

@@ -15,31 +15,32 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// ErrNoSet says that the shadow database holds no finished set.
+// ErrNoSet reports that the shadow database holds no completed set.
 var ErrNoSet = errors.New("the shadow database holds no set of neighbours: run `dpwatch neighbours create`")
 
-// Set is a finished set of copies.
+// Set is a completed set of copies.
 type Set struct {
-	Epoch    int64 // grows with every set, also over drop and create; evidence of two epochs does not mix
+	Epoch    int64 // grows with every set, also over drop and create; evidence of two epochs must not be mixed
 	D0       string
-	D1       []string // schemas, each one unit from D0
+	D1       []string // schemas, each different from D0 by one unit
 	Relation Relation
 	Method   Method
 	Source   string   // the database that was copied
-	Tables   []string // the relations in every schema
+	Tables   []string // names of the relations in every schema
 	Made     time.Time
 }
 
-// Member is one neighbour and how it differs from D0.
+// Member is one neighbour and its difference from D0.
 type Member struct {
 	Schema string
-	Unit   string   // a pseudonym of the unit: the same in every set until drop, and of no use without the records
+	Unit   string   // a pseudonym of the unit: the same in every set until drop, and useless without the records
 	Key    []string // the unit's key in text form
 	Why    string   // the rule that chose it, with its value
-	Rows   int64    // of the unit, over all tables
+	Rows   int64    // of the unit, in all tables
 }
 
-// Current returns the set that audits may use, as the owner of the copies. The error is ErrNoSet where there is none.
+// Current returns the set that audits may use; the session is that of the copies' owner. The error is ErrNoSet if there is
+// none.
 func Current(ctx context.Context, dsn, control string) (Set, error) {
 	o := &Options{Target: dsn, Control: control}
 	conn, err := dial(ctx, dsn, "the shadow database")
@@ -72,7 +73,8 @@ func (s *shadow) current(ctx context.Context) (Set, error) {
 	return set, nil
 }
 
-// List returns the current set and its members. Key and Why hold personal data: show Unit unless asked.
+// List returns the current set and its members. Key and Why hold personal data: show only Unit unless the user asks for
+// more.
 func List(ctx context.Context, o Options) (Set, []Member, error) {
 	conn, err := dial(ctx, o.Target, "neighbours.target")
 	if err != nil {
@@ -109,14 +111,14 @@ func (s *shadow) members(ctx context.Context, set Set) ([]Member, error) {
 	})
 }
 
-// pseudonym is a salted HMAC-SHA-256 of the key, cut to 48 bits: enough to tell units apart in a list.
+// pseudonym returns a salted HMAC-SHA-256 of the key, cut to 48 bits: enough to distinguish units in a list.
 func pseudonym(salt string, key []string) string {
 	mac := hmac.New(sha256.New, []byte(salt))
 	mac.Write([]byte(strings.Join(key, "\x00")))
 	return "unit-" + hex.EncodeToString(mac.Sum(nil)[:6])
 }
 
-// Drop removes the set, the types and schemas that were made for it, what killed commands left, and the records.
+// Drop removes the set, the types and schemas created for it, leftovers of killed commands, and the records.
 func Drop(ctx context.Context, o Options) error {
 	s, err := openShadow(ctx, &o, false)
 	if errors.Is(err, ErrNoSet) {
@@ -130,7 +132,7 @@ func Drop(ctx context.Context, o Options) error {
 	if err != nil && !errors.Is(err, ErrNoSet) {
 		return err
 	}
-	if err == nil { // in one step: a command that is killed leaves the set or none
+	if err == nil { // in one transaction: a killed command leaves the whole set or none
 		if err := pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error { return s.retire(ctx, tx, set) }); err != nil {
 			return explain(err)
 		}
@@ -144,7 +146,7 @@ func Drop(ctx context.Context, o Options) error {
 	return s.dropRecords(ctx)
 }
 
-// dropRecords removes the records and, where nothing else is in it, their schema.
+// dropRecords removes the records and, if it is then empty, their schema.
 func (s *shadow) dropRecords(ctx context.Context) error {
 	for _, table := range []string{"neighbour_set", "neighbour_unit", "neighbour_object", "neighbour_version"} {
 		if _, err := s.conn.Exec(ctx, "DROP TABLE IF EXISTS "+s.record(table)); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestSettings: what a database or a role sets for ordinary sessions neither ends a long command nor changes what it reads.
+// TestSettings: settings of a database or a role neither end a long command nor change what it reads.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)

@@ -48,7 +48,7 @@ func lines(t testing.TB, dsn, sql string, args ...any) []string {
 	return out
 }
 
-// shop is the database of testdata, with a shadow database that has its public table.
+// shop returns the database of testdata, with a shadow database that has its public table.
 func shop(t testing.TB) neighbours.Options {
 	t.Helper()
 	source, shadow := pgtest.Database(t), pgtest.Database(t)
@@ -59,7 +59,7 @@ func shop(t testing.TB) neighbours.Options {
 	return o
 }
 
-// options are for the database of testdata.
+// options returns options for the database of testdata.
 func options(source, shadow string) neighbours.Options {
 	o := neighbours.Options{
 		Source: source, Target: shadow, Control: "dpwatch", D0: "d0", D1: []string{"d1_1", "d1_2"},
@@ -78,7 +78,7 @@ func options(source, shadow string) neighbours.Options {
 	return withPaths(o)
 }
 
-// state lists everything that a command of this package may make in a database.
+// state lists everything that a command of this package may create in a database.
 func state(t testing.TB, dsn string) []string {
 	return lines(t, dsn, `SELECT 'schema ' || nspname FROM pg_namespace WHERE nspname !~ '^pg_|^information_schema$'
 		UNION ALL SELECT 'relation ' || oid::regclass FROM pg_class WHERE relnamespace::regnamespace::text !~ '^pg_|^information_schema$'
@@ -95,7 +95,7 @@ func create(t testing.TB, o neighbours.Options) neighbours.Set {
 	return set
 }
 
-// verified fails the test unless every pair is proved to differ by one unit.
+// verified fails the test unless verify confirms that every pair differs by one unit.
 func verified(t testing.TB, o neighbours.Options) []neighbours.Difference {
 	t.Helper()
 	report, err := neighbours.Verify(t.Context(), o)
@@ -122,7 +122,7 @@ func TestCreateVerifyDrop(t *testing.T) {
 		t.Run(string(method), func(t *testing.T) {
 			t.Parallel()
 			o := shop(t)
-			o.Method = method // a view can follow the path of contracts, which is that of documents
+			o.Method = method // a view can follow the path of contracts, which is also that of documents
 			before := state(t, o.Target)
 			set := create(t, o)
 			if set.Method != method || set.Epoch == 0 || !slices.Equal(set.D1, o.D1) {

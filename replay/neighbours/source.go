@@ -13,10 +13,10 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// applicationName is how this package shows in pg_stat_activity.
+// applicationName identifies this package in pg_stat_activity.
 const applicationName = "dpwatch-neighbours"
 
-// source is a transaction on the source database: one snapshot, read only, the tables locked against being changed.
+// source is a transaction on the source database: one snapshot, read only, with locks that prevent changes of the tables.
 type source struct {
 	conn *pgx.Conn
 	tx   pgx.Tx
@@ -24,8 +24,8 @@ type source struct {
 	o    *Options
 }
 
-// openSource connects, locks the tables with ACCESS SHARE (which stops nothing but changes of the tables themselves)
-// and reads the model in the snapshot that the copy will be of.
+// openSource connects, locks the tables with ACCESS SHARE (which blocks only changes of the tables themselves) and reads
+// the model in the snapshot of the copy.
 func openSource(ctx context.Context, o *Options) (*source, error) {
 	conn, err := dial(ctx, o.Source, "neighbours.source")
 	if err != nil {
@@ -41,22 +41,22 @@ func openSource(ctx context.Context, o *Options) (*source, error) {
 
 func (s *source) close(ctx context.Context) { _ = s.conn.Close(context.WithoutCancel(ctx)) }
 
-// errChanged says that the tables that were locked are not those that were found afterwards.
+// errChanged reports that the locked tables are not those found afterwards.
 var errChanged = errors.New("the tables of the source changed while they were read: run the command again")
 
-// sourceTries bounds how often the source is read again because its tables are altered meanwhile.
+// sourceTries bounds how often the source is read again because its tables are altered concurrently.
 const sourceTries = 5
 
 func (s *source) begin(ctx context.Context) error {
 	return s.retry(ctx, func() error { return s.once(ctx) })
 }
 
-// retry calls read, which begins a transaction, until it is not disturbed by tables that are altered meanwhile.
+// retry calls read, which begins a transaction, until it is not disturbed by concurrent changes of tables.
 func (s *source) retry(ctx context.Context, read func() error) error {
 	for try := 1; ; try++ {
 		err := read()
 		var gone *pgconn.PgError
-		if errors.As(err, &gone) && gone.Code == "XX000" && // an index is rebuilt between the snapshot and the look-up of its definition
+		if errors.As(err, &gone) && gone.Code == "XX000" && // an index is rebuilt between the snapshot and the reading of its definition
 			(strings.HasPrefix(gone.Message, "cache lookup failed") || strings.HasPrefix(gone.Message, "could not open relation")) {
 			err = fmt.Errorf("%w: %w", errChanged, err)
 		}
@@ -70,8 +70,8 @@ func (s *source) retry(ctx context.Context, read func() error) error {
 	}
 }
 
-// once finds out which tables there are, locks them in a second transaction and reads the model there. What is told of
-// the model, Options.Note, is told of the one that is kept.
+// once lists the tables, locks them in a second transaction and reads the model there. Only this second reading calls
+// Options.Note.
 func (s *source) once(ctx context.Context) error {
 	before, err := s.transaction(ctx, nil)
 	if err != nil {
@@ -99,26 +99,26 @@ func (s *source) once(ctx context.Context) error {
 	return nil
 }
 
-// transaction begins the one transaction, locks the tables of a model, and reads the model; without tables to lock it reads
-// which there are.
+// transaction begins the transaction, locks the tables of a model, and reads the model; without a model it only lists the
+// tables.
 func (s *source) transaction(ctx context.Context, lock *model) (*model, error) {
 	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
 	tx := s.tx
 	if lock != nil {
-		for _, r := range lock.tables() { // before the snapshot is taken, which LOCK does not do
-			if _, err := tx.Exec(ctx, "LOCK TABLE ONLY "+r.SQL()+" IN ACCESS SHARE MODE"); err != nil {
+		for _, r := range lock.tables() { // before the snapshot, which LOCK does not take
+			if _, err := tx.Exec(ctx, "LOCK TABLE ONLY "+r.sql()+" IN ACCESS SHARE MODE"); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if _, err := tx.Exec(ctx, sessionDefaults(true)); err != nil { // a SELECT, which takes the snapshot
+	if _, err := tx.Exec(ctx, calm(true)); err != nil { // a SELECT takes the snapshot
 		return nil, err
 	}
 	if lock == nil {
 		o := *s.o
-		o.Note = nil // the second reading tells
+		o.Note = nil // only the second reading writes notes
 		d := &discovery{ctx: ctx, tx: tx, o: &o, m: &model{}, dependents: true}
 		if err := d.find(); err != nil {
 			return nil, err
@@ -134,18 +134,19 @@ func (s *source) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// With row_security off the server refuses to hide rows, which would be missing from the copy. Partition pruning: see calm.
+	// With row_security off the server reports an error instead of hiding rows, which would be missing from the copy.
+	// Partition pruning: see calm.
 	const before = "SET LOCAL search_path TO pg_catalog; SET LOCAL row_security TO off; SET LOCAL enable_partition_pruning TO off; SET LOCAL statement_timeout TO 0; SET LOCAL lock_timeout TO 0"
 	_, err = s.tx.Exec(ctx, before, pgx.QueryExecModeSimpleProtocol)
 	return err
 }
 
-// readModel reads everything that the copies need to know; dependents: the views over the listed relations too.
+// readModel reads everything that is needed for the copies; with dependents also the views over the listed relations.
 func readModel(ctx context.Context, tx pgx.Tx, o *Options, dependents bool) (*model, error) {
 	return (&discovery{ctx: ctx, tx: tx, o: o, m: &model{}, dependents: dependents}).read()
 }
 
-// readSchema reads all that is in a schema of copies.
+// readSchema reads a whole schema of copies.
 func readSchema(ctx context.Context, tx pgx.Tx, schema string) (*model, error) {
 	return (&discovery{ctx: ctx, tx: tx, o: &Options{}, m: &model{}, schema: schema}).read()
 }
@@ -170,10 +171,10 @@ type discovery struct {
 	oids []uint32
 
 	dependents bool
-	schema     string // all relations and functions of this schema, instead of those that o says; "" = none
+	schema     string // all relations and functions of this schema, instead of those in o; "" = none
 }
 
-// each runs a query and calls f on every row.
+// each runs a query and calls f for every row.
 func (d *discovery) each(sql string, f func(pgx.Rows) error, args ...any) error {
 	rows, err := d.tx.Query(d.ctx, sql, args...)
 	if err != nil {
@@ -197,7 +198,7 @@ func (d *discovery) list(sql string, args ...any) ([]uint32, error) {
 	return pgx.CollectRows(rows, pgx.RowTo[uint32])
 }
 
-// find decides which relations are copied: the protected ones, their partitions and children, and the views over them.
+// find selects the relations to copy: the protected ones, their partitions and children, and the views over them.
 func (d *discovery) find() error {
 	if err := d.tx.QueryRow(d.ctx, "SELECT current_database()").Scan(&d.m.database); err != nil {
 		return err
@@ -246,7 +247,7 @@ func (d *discovery) lookUp(tables []Table) ([]uint32, error) {
 		LEFT JOIN pg_class c ON c.relnamespace = ns.oid AND c.relname = t.n ORDER BY t.i`, schemas, names)
 }
 
-// viewReads are the pairs (view, relation that it reads), of a list of views.
+// viewReads returns the pairs (view, relation that it reads) for a list of views.
 const viewReads = `SELECT DISTINCT w.ev_class, d.refobjid, n.nspname, c.relname, v.relname
 	FROM pg_rewrite w JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
 	AND d.refclassid = 'pg_class'::regclass AND d.refobjid <> w.ev_class
@@ -254,8 +255,8 @@ const viewReads = `SELECT DISTINCT w.ev_class, d.refobjid, n.nspname, c.relname,
 	JOIN pg_class v ON v.oid = w.ev_class
 	WHERE w.ev_type = '1' AND c.relkind <> 'c' AND w.ev_class = ANY($1::oid[]) ORDER BY 1, 2`
 
-// views returns the views over the tables that read nothing but copied and public relations. A listed view that reads
-// something else is a fault, any other is left out.
+// views returns the views over the tables that read only copied and public relations. A listed view that reads something
+// else is a fault; any other is left out.
 func (d *discovery) views(tables, listed []uint32) ([]uint32, error) {
 	public, err := d.lookUp(d.o.Public)
 	if err != nil {

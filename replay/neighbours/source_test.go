@@ -21,8 +21,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
-// TestSourceChangesMeanwhile: once rows are copied, tables of the source cannot be changed, and rows that are changed
-// do not count: the copy is of the moment when it began.
+// TestSourceChangesMeanwhile: while rows are copied, tables of the source cannot be altered, and changed rows are ignored:
+// the copy shows the moment when it began.
 func TestSourceChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	o := shop(t)
@@ -33,7 +33,7 @@ func TestSourceChangesMeanwhile(t *testing.T) {
 		if !strings.HasPrefix(p.Step, "copy ") {
 			return
 		}
-		once.Do(func() { // at the end of the first table
+		once.Do(func() { // after the first table
 			for _, sql := range []string{
 				"ALTER TABLE visits ADD more int", "DROP TABLE posts CASCADE", "TRUNCATE visits", "ALTER TABLE app.orders DROP COLUMN total CASCADE",
 				"ALTER TABLE comments RENAME TO remarks", "DROP SCHEMA app CASCADE",
@@ -60,8 +60,8 @@ func TestSourceChangesMeanwhile(t *testing.T) {
 	verified(t, o)
 }
 
-// TestSourceIsAltered: tables that are altered, dropped and made again while the source is read give a set of one
-// version, or a fault that says what to do and leaves nothing.
+// TestSourceIsAltered: tables that are altered, dropped and created again while the source is read give a set of one
+// version, or an error with a remedy that leaves nothing behind.
 func TestSourceIsAltered(t *testing.T) {
 	t.Parallel()
 	o := shop(t)
@@ -93,7 +93,7 @@ func TestSourceIsAltered(t *testing.T) {
 		case err == nil:
 			made++
 			settled := o
-			settled.Source = "" // it has been altered since, and may be another one now
+			settled.Source = "" // it may have been altered again since
 			verified(t, settled)
 			if err := neighbours.Drop(t.Context(), o); err != nil {
 				t.Fatal(err)
@@ -112,7 +112,7 @@ func TestSourceIsAltered(t *testing.T) {
 	t.Logf("%d sets, %d refused", made, refused)
 }
 
-// TestRights: each right that is missing is told with what to grant, and nothing is left.
+// TestRights: every missing privilege is reported with the GRANT statement, and nothing is left behind.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	for i, tc := range []struct{ name, source, target, grant, want string }{
@@ -153,7 +153,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// smallDisk makes a tablespace of so many megabytes.
+// smallDisk creates a tablespace with the given number of megabytes.
 func smallDisk(t *testing.T, name string, megabytes int) {
 	t.Helper()
 	admin := pgtest.Start(t).DSN("postgres")
@@ -171,7 +171,7 @@ func smallDisk(t *testing.T, name string, megabytes int) {
 		t.Fatal(err)
 	}
 	owner := data.Sys().(*syscall.Stat_t)
-	for _, at := range []string{dir, filepath.Dir(dir), filepath.Dir(filepath.Dir(dir))} { // the server's user must come through
+	for _, at := range []string{dir, filepath.Dir(dir), filepath.Dir(filepath.Dir(dir))} { // the server's user must have access
 		if err := os.Chmod(at, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -187,8 +187,8 @@ func smallDisk(t *testing.T, name string, megabytes int) {
 	t.Cleanup(func() { run(t, admin, "DROP TABLESPACE "+name) })
 }
 
-// TestNoSpace: a disk that is full ends create and refresh with what to do; what was made is removed, the set before
-// stays, and with less to copy the next command works.
+// TestNoSpace: a full disk ends create and refresh with a remedy; what was created is removed, the previous set stays, and
+// with less to copy the next command succeeds.
 func TestNoSpace(t *testing.T) {
 	t.Parallel()
 	smallDisk(t, "nbr_small", 24)

@@ -16,7 +16,7 @@ func columnLines(ctx context.Context, tx pgx.Tx, tables []Table) ([]string, erro
 	for _, t := range tables {
 		schemas, names = append(schemas, t.Schema), append(names, t.Name)
 	}
-	if _, err := tx.Exec(ctx, "SET LOCAL search_path TO pg_catalog"); err != nil { // types print in full
+	if _, err := tx.Exec(ctx, "SET LOCAL search_path TO pg_catalog"); err != nil { // prints types qualified
 		return nil, err
 	}
 	rows, err := tx.Query(ctx, `SELECT format('column %s of %s, type %s%s', a.attname, c.relname, format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN ' NOT NULL' END)
@@ -30,7 +30,7 @@ func columnLines(ctx context.Context, tx pgx.Tx, tables []Table) ([]string, erro
 	return lines, err
 }
 
-// tellStale notes in what the source's tables, as they are in tx, differ from the copies of the current set.
+// tellStale notes differences between the source's tables, as seen in tx, and the copies of the current set.
 func (s *shadow) tellStale(ctx context.Context, tx pgx.Tx, set Set) error {
 	now, err := columnLines(ctx, tx, s.o.Protected)
 	if err != nil {
@@ -61,8 +61,8 @@ func (s *shadow) tellStale(ctx context.Context, tx pgx.Tx, set Set) error {
 	return nil
 }
 
-// tellCollation notes where the two databases sort text by another rule: replays then compare and order it in another way than
-// production does, if alike in all worlds.
+// tellCollation notes if the two databases sort text by different rules: replays then compare and order it differently than
+// production, though alike in all worlds.
 func (s *shadow) tellCollation(ctx context.Context, tx pgx.Tx) error {
 	const query = "SELECT datcollate, datctype, datlocprovider::text FROM pg_database WHERE datname = current_database()"
 	rules := make([][3]string, 2)
@@ -80,8 +80,8 @@ func (s *shadow) tellCollation(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// compareSource compares D0 with what create would make of the source's definitions today. unread is why it could not: the source
-// cannot be reached, or not be read.
+// compareSource compares D0 with what create would make of the source's present definitions. unread is the reason if it
+// could not: the source cannot be reached or read.
 func (v *verifier) compareSource(ctx context.Context) (faults []string, unread, err error) {
 	o := *v.o
 	o.Note, o.Progress = nil, nil
@@ -113,7 +113,7 @@ func (v *verifier) compareSource(ctx context.Context) (faults []string, unread, 
 		return []string{"the source's definitions of today cannot be made in the shadow database: " + r.faults.Error()}, nil, nil
 	}
 	faults = differences(r.made.lines, v.d0.lines, "the source", v.set.D0)
-	for _, s := range source.m.sequences { // the source's goes on, a copy's does not
+	for _, s := range source.m.sequences { // the source's sequence advances, a copy's does not
 		copied, ok := v.d0.values[s.copy]
 		ahead := copied.last > s.last || copied.last == s.last && copied.called && !s.called
 		if s.increment < 0 {

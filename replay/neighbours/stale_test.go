@@ -9,7 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
-// noted gives options whose notes are collected.
+// noted returns options that collect notes.
 func noted(o neighbours.Options) (neighbours.Options, func() []string) {
 	var mu sync.Mutex
 	var notes []string
@@ -69,7 +69,7 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// TestNotCopied: what the copies lack is told when they are made.
+// TestNotCopied: a note names objects that are not copied.
 func TestNotCopied(t *testing.T) {
 	t.Parallel()
 	o, notes := noted(shop(t))

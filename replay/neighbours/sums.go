@@ -9,28 +9,28 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// checksum is a number of rows and the sums of two 64-bit hashes of their text: the same for the same rows in any
-// order, and different for others but with a probability of about 2^-128.
+// checksum is a number of rows and the sums of two 64-bit hashes of their text: the same for the same rows in any order,
+// and different for other rows except with a probability of about 2^-128.
 type checksum struct {
 	Rows          int64
 	First, Second string
 }
 
-// worldSums are the checksums of one world's tables: of all rows, and of the rows of the units that are looked at.
+// worldSums holds the checksums of one world's tables: of all rows, and of the rows of the given units.
 type worldSums struct {
 	all   map[string]checksum
 	units map[int]map[string]checksum
-	same  map[int]map[string]checksum // of the units' rows without measures, what is generated, and the keys of an added unit
+	same  map[int]map[string]checksum // of the units' rows without measures, generated columns, and the keys of an added unit
 	off   map[int]map[string]int64    // the units' rows with a measure that is not at its upper bound
 }
 
-// sums computes the checksums of a world; keys are the units to look at, by number. In a neighbour that is made of
-// views the keys are D0's: rows have no place there, so that the unit's rows are looked for by their references.
+// sums computes the checksums of a world; keys are the units, by number. In a neighbour made of views the keys are those of
+// D0: rows have no ctid there, so the unit's rows are found by their references.
 func (v *verifier) sums(ctx context.Context, schema string, keys map[int][]string) (*worldSums, error) {
 	out := &worldSums{all: map[string]checksum{}, units: map[int]map[string]checksum{}, same: map[int]map[string]checksum{}, off: map[int]map[string]int64{}}
 	views := schema != v.set.D0 && v.set.Method == View
 	own := ""
-	if views { // they are read as replays read them: what the server then does not find is missing
+	if views { // read as in replays: rows that the server does not find then are missing
 		if _, err := v.conn.Exec(ctx, "RESET enable_partition_pruning"); err != nil {
 			return nil, err
 		}
@@ -97,15 +97,16 @@ func (v *verifier) sums(ctx context.Context, schema string, keys map[int][]strin
 	return out, nil
 }
 
-// checksum computes the checksum of the texts that an item of FROM has as column row.
+// checksum computes the checksum of the texts in the column row of an item of FROM.
 func (v *verifier) checksum(ctx context.Context, from string) (c checksum, err error) {
 	err = v.conn.QueryRow(ctx, "SELECT count(*), coalesce(sum(hashtextextended(row, 0)), 0)::text, coalesce(sum(hashtextextended(row, 7)), 0)::text FROM "+from).
 		Scan(&c.Rows, &c.First, &c.Second)
 	return c, err
 }
 
-// ownInViews is the checksum of a table's own rows in a neighbour of views, by an expression over t: of all rows of its view without
-// those of the tables below it, each of which has a view that stands by itself. A partitioned table has no rows of its own.
+// ownInViews computes the checksum of a table's own rows in a neighbour of views, by an expression over t: of all rows of
+// its view without those of the tables below it, each of which has a view of its own. A partitioned table has no rows of
+// its own.
 func (v *verifier) ownInViews(ctx context.Context, schema string, r *relation, row string) (checksum, error) {
 	own, err := v.checksum(ctx, "(SELECT "+row+" AS row FROM "+ident.Quote(schema, r.Name)+" t) x")
 	for _, below := range v.m.tables() {
@@ -123,7 +124,7 @@ func (v *verifier) ownInViews(ctx context.Context, schema string, r *relation, r
 	return own, err
 }
 
-// minus takes the rows of a part out of a whole.
+// minus removes the rows of a part from a whole.
 func (c checksum) minus(part checksum) (checksum, error) {
 	first, err := subtract(c.First, part.First)
 	if err != nil {
@@ -133,7 +134,7 @@ func (c checksum) minus(part checksum) (checksum, error) {
 	return checksum{c.Rows - part.Rows, first, second}, err
 }
 
-// plus puts the rows of two parts together.
+// plus combines the rows of two parts.
 func (c checksum) plus(other checksum) (checksum, error) {
 	none := checksum{0, "0", "0"}
 	negative, err := none.minus(other)

@@ -17,10 +17,10 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
-// TestRandomForests: where partitions, sub-partitions and children have keys of their own, and paths are declared for tables
-// and for parts of them, D1 is D0 without exactly the rows that the declarations give to the unit, as computed in Go; verify
-// counts them, and reports one row less or more. DPWATCH_ORACLE_SCHEMAS says how many databases,
-// DPWATCH_ORACLE_SEED which.
+// TestRandomForests: for partitions, sub-partitions and children with keys of their own, and paths declared for tables and
+// for parts of them, D1 is D0 without exactly the rows that the declarations assign to the unit, as computed in Go; verify
+// counts them, and reports a row too few or too many. DPWATCH_ORACLE_SCHEMAS is the number of databases,
+// DPWATCH_ORACLE_SEED the seed.
 func TestRandomForests(t *testing.T) {
 	t.Parallel()
 	count, first := longtest.Number(t, "DPWATCH_ORACLE_SCHEMAS", longtest.Count(4, 16)), longtest.Number(t, "DPWATCH_ORACLE_SEED", 0)
@@ -29,7 +29,7 @@ func TestRandomForests(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 3))
 			method := []neighbours.Method{neighbours.Copy, neighbours.View}[seed%4/3]
-			f := randomForest(r, method == neighbours.Copy) // the server does not find all rows of some DEFAULT partitions, which a view cannot mend
+			f := randomForest(r, method == neighbours.Copy) // the server does not find all rows of some DEFAULT partitions, which a view cannot avoid
 			o := f.options(pgtest.Database(t), pgtest.Database(t))
 			o.Choose[1].Seed, o.Method = int64(seed>>1), method
 			t.Cleanup(func() {
@@ -51,7 +51,7 @@ func TestRandomForests(t *testing.T) {
 	}
 }
 
-// options ask for two neighbours of a forest.
+// options requests two neighbours of a forest.
 func (f *forest) options(source, shadow string) neighbours.Options {
 	o := bare(source, shadow, f.unit.sql())
 	o.Unit.Key, o.D1 = f.unitKey, []string{"d1_1", "d1_2"}
@@ -76,8 +76,8 @@ func (f *forest) options(source, shadow string) neighbours.Options {
 	return o
 }
 
-// check compares D0 and its neighbours with the rows that they must have, and what verify says of them, before and after they are
-// changed.
+// check compares D0 and its neighbours with the rows that they must have, and the results of verify before and after a
+// change.
 func (f *forest) check(t *testing.T, r *rand.Rand, o neighbours.Options) {
 	t.Helper()
 	pairs := verified(t, o)
@@ -120,8 +120,8 @@ func (f *forest) check(t *testing.T, r *rand.Rand, o neighbours.Options) {
 	}
 }
 
-// change takes a row that is another unit's out of a neighbour, or puts one of the unit's into it, and says what it did: the
-// table first.
+// change deletes a row of another unit from a neighbour, or inserts one of the unit's, and describes the change, beginning
+// with the table.
 func (f *forest) change(t *testing.T, r *rand.Rand, o neighbours.Options, schema string, gone []map[int]bool, more bool) string {
 	t.Helper()
 	type place struct {
@@ -142,7 +142,7 @@ func (f *forest) change(t *testing.T, r *rand.Rand, o neighbours.Options, schema
 	at := places[r.IntN(len(places))]
 	n, list := at.n, strings.Join(at.n.tree.columns(), ", ")
 	if o.Method == neighbours.View {
-		for n.parent != nil && r.IntN(2) == 0 { // each has a view of its own
+		for n.parent != nil && r.IntN(2) == 0 { // each table has a view of its own
 			n = n.parent
 		}
 		def := strings.TrimSuffix(lines(t, o.Target, "SELECT pg_get_viewdef($1::text::regclass)", schema+"."+n.name)[0], ";")
@@ -170,7 +170,7 @@ func (f *forest) change(t *testing.T, r *rand.Rand, o neighbours.Options, schema
 	return n.name + " " + change
 }
 
-// compare checks that the tables of a schema hold all rows but those that are gone, with all of their columns.
+// compare checks that the tables of a schema hold all rows except those in gone, with all of their columns.
 func (f *forest) compare(t *testing.T, dsn, schema string, gone []map[int]bool) {
 	t.Helper()
 	var want, parts []string

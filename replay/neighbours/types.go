@@ -12,23 +12,22 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// typeDefinition is an enum, domain, composite or range type, or a collation, as one text, that makes it and that tells it from
-// another.
+// typeDefinition is an enum, domain, composite or range type, or a collation. sql both creates it and identifies it.
 type typeDefinition struct {
 	schema, name string
 	kind         string // TYPE, DOMAIN or COLLATION
 	sql          string
 }
 
-// typeClosure are types with those that they are made of: array elements, domain bases, attributes, what ranges are of.
+// typeClosure selects types with the types that they depend on: array elements, domain bases, attributes, range subtypes.
 const typeClosure = `WITH RECURSIVE t(oid) AS (SELECT unnest($1::oid[]) UNION
 	SELECT x.oid FROM t JOIN pg_type y ON y.oid = t.oid
 	LEFT JOIN pg_attribute a ON a.attrelid = y.typrelid AND a.attnum > 0 AND NOT a.attisdropped
 	LEFT JOIN pg_range r ON y.oid IN (r.rngtypid, r.rngmultitypid)
 	JOIN pg_type x ON x.oid IN (y.typbasetype, y.typelem, a.atttypid, r.rngtypid, r.rngsubtype))`
 
-// collationDefinitions reads the collations of a list of OIDs, $2, and those of the types $1. The catalog's columns have other
-// names in other versions of the server.
+// collationDefinitions reads the collations of a list of OIDs, $2, and those of the types $1. The names of catalog columns
+// depend on the server's version.
 const collationDefinitions = typeClosure + `
 	SELECT n.nspname, co.collname, 'COLLATION', format('CREATE COLLATION %I.%I (%s, DETERMINISTIC = %s)', n.nspname, co.collname,
 		CASE co.collprovider WHEN 'c' THEN format('PROVIDER = libc, LC_COLLATE = %L, LC_CTYPE = %L', co.collcollate, co.collctype)
@@ -42,8 +41,8 @@ const collationDefinitions = typeClosure + `
 	AND NOT EXISTS (SELECT FROM pg_depend x WHERE x.classid = 'pg_collation'::regclass AND x.objid = co.oid AND x.deptype = 'e')
 	ORDER BY co.oid`
 
-// typeDefinitions reads the types of a list of OIDs, in the order in which they can be made. Types of extensions are not
-// among them: the shadow database has the extension.
+// typeDefinitions reads the types of a list of OIDs, in an order in which they can be created. Types of extensions are not
+// included: the shadow database has the extension.
 const typeDefinitions = typeClosure + `
 	SELECT n.nspname, y.typname, CASE WHEN y.typtype = 'd' THEN 'DOMAIN' ELSE 'TYPE' END, CASE y.typtype
 	WHEN 'e' THEN (SELECT format('CREATE TYPE %I.%I AS ENUM (%s)', n.nspname, y.typname, string_agg(quote_literal(e.enumlabel), ', ' ORDER BY e.enumsortorder))
@@ -73,7 +72,7 @@ const typeDefinitions = typeClosure + `
 	AND NOT EXISTS (SELECT FROM pg_depend x WHERE x.classid = 'pg_type'::regclass AND x.objid = y.oid AND x.deptype = 'e')
 	ORDER BY y.oid`
 
-// readTypes reads types and collations, those that others need first.
+// readTypes reads types and collations, dependencies first.
 func readTypes(ctx context.Context, conn *pgx.Conn, oids, collations []uint32) ([]typeDefinition, error) {
 	scan := func(row pgx.CollectableRow) (t typeDefinition, err error) {
 		return t, row.Scan(&t.schema, &t.name, &t.kind, &t.sql)
@@ -96,11 +95,11 @@ func readTypes(ctx context.Context, conn *pgx.Conn, oids, collations []uint32) (
 	return append(first, types...), err
 }
 
-// makeTypes sees to it that the shadow database has the source's types, under their own names: queries say them
-// ('x'::public.mood), all worlds must share them, and they hold no rows. made is called for each that was missing, in tx. The
-// error lists every type that cannot be had.
+// makeTypes creates the source's types that the shadow database lacks, under their own names: queries name them
+// ('x'::public.mood), all worlds must share them, and they hold no rows. made is called for each type created, in tx. The
+// error lists every type that cannot be created.
 func (s *shadow) makeTypes(ctx context.Context, tx pgx.Tx, wanted []typeDefinition, made func(kind, name string) error) error {
-	if _, err := tx.Exec(ctx, "SET LOCAL search_path TO pg_catalog"); err != nil { // definitions print names in full
+	if _, err := tx.Exec(ctx, "SET LOCAL search_path TO pg_catalog"); err != nil { // prints definitions with qualified names
 		return err
 	}
 	var faults []error
@@ -124,7 +123,7 @@ func (s *shadow) makeType(ctx context.Context, tx pgx.Tx, t typeDefinition, made
 		return err
 	}
 	switch {
-	case oid != nil && t.kind == "COLLATION": // servers spell locales in other ways
+	case oid != nil && t.kind == "COLLATION": // servers spell locales differently
 		return nil
 	case oid != nil:
 		return sameType(ctx, tx, t, *oid)
@@ -154,7 +153,7 @@ func (s *shadow) makeType(ctx context.Context, tx pgx.Tx, t typeDefinition, made
 	return made(t.kind, name)
 }
 
-// recorded returns what records the types and schemas that are made for a set, in the transaction that makes them.
+// recorded returns a function that records the types and schemas created for a set, in the same transaction.
 func (s *shadow) recorded(ctx context.Context, tx pgx.Tx, epoch int64) func(kind, name string) error {
 	number := 0
 	return func(kind, name string) error {
@@ -164,7 +163,7 @@ func (s *shadow) recorded(ctx context.Context, tx pgx.Tx, epoch int64) func(kind
 	}
 }
 
-// sameType refuses a type of the shadow database that is not the source's.
+// sameType rejects a type of the shadow database that differs from the source's.
 func sameType(ctx context.Context, tx pgx.Tx, want typeDefinition, oid uint32) error {
 	got, err := readTypes(ctx, tx.Conn(), []uint32{oid}, nil)
 	if err != nil {

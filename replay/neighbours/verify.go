@@ -11,7 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// Difference is what Verify found between D0 and one neighbour.
+// Difference is the result of Verify for D0 and one neighbour.
 type Difference struct {
 	Schema  string
 	Unit    string           // the pseudonym
@@ -20,25 +20,25 @@ type Difference struct {
 	Faults  []string         // empty = the pair differs by exactly this unit
 }
 
-// Report is what Verify found.
+// Report is the result of Verify.
 type Report struct {
 	Set    Set
 	Pairs  []Difference
-	Faults []string // of D0: what it lacks by itself, and in what it differs from the source; empty = none
+	Faults []string // of D0 itself, and its differences from the source; empty = none
 	// NotCompared is why D0 was not compared with the source; empty = it was.
 	NotCompared string
 }
 
-// OK reports whether nothing is wrong with what was compared.
+// OK reports whether no faults were found in what was compared.
 func (r *Report) OK() bool {
 	return len(r.Faults) == 0 && !slices.ContainsFunc(r.Pairs, func(d Difference) bool { return len(d.Faults) > 0 })
 }
 
-// Verify proves for every pair of the current set that it differs by exactly one unit, and that nobody else's rows differ. The
-// proof is computed from the rows as they are now, by checksums per table of the unit's rows and of all others; the records only
-// say which unit to look at. It compares what is in the schemas, as far as plans, results and rights depend on it: D0 with what
-// create would make of the source's definitions today, where the source can be reached, and every neighbour with D0. The server
-// does the work; it reads every table of every schema once. Rows are not compared with the source's, which change.
+// Verify checks for every pair of the current set that it differs by exactly one unit, and that no other rows differ. It
+// computes checksums of the present rows, per table, of the unit's rows and of all others; it takes only the unit's
+// identity from the records. It also compares the schemas, as far as plans, results and rights depend on them: D0 with what
+// create would make of the source's present definitions, if the source can be reached, and every neighbour with D0. The
+// server does the work; it reads every table of every schema once. Rows are not compared with the source's, which change.
 func Verify(ctx context.Context, o Options) (Report, error) {
 	s, err := openShadow(ctx, &o, false)
 	if err != nil {
@@ -85,7 +85,7 @@ func Verify(ctx context.Context, o Options) (Report, error) {
 	return report, nil
 }
 
-// complete refuses a schema that has lost a relation of the set.
+// complete rejects a schema that lacks a relation of the set.
 func (s *shadow) complete(ctx context.Context, schema string, tables []string) error {
 	rows, err := s.conn.Query(ctx, `SELECT t FROM unnest($1::text[]) t WHERE to_regclass(format('%I.%I', $2::text, t)) IS NULL`, tables, schema)
 	if err != nil {
@@ -106,13 +106,13 @@ type verifier struct {
 	set    Set
 	m      *model // of D0, with the configured paths
 	g      *graph
-	fresh  *fresh // the columns that an added unit has new values in; nil for other relations
+	fresh  *fresh // the columns with new values in an added unit; nil for other relations
 	worlds map[string]*worldSums
 	d0     *description
 	labels []string // the security labels of D0
 }
 
-// readD0 reads D0's own catalog, as it is now, and its checksums for every unit.
+// readD0 reads D0's present catalog and its checksums for every unit.
 func (v *verifier) readD0(ctx context.Context, members []Member) error {
 	var err error
 	if v.m, v.g, err = v.shadow.readWorld(ctx, v.set.D0); err != nil {
@@ -162,7 +162,7 @@ func (s *shadow) readWorld(ctx context.Context, schema string) (*model, *graph, 
 	return m, g, err
 }
 
-// compare proves one pair, or says what is wrong with it.
+// compare verifies one pair and returns its faults.
 func (v *verifier) compare(ctx context.Context, number int, m Member) (Difference, error) {
 	d := Difference{Schema: m.Schema, Unit: m.Unit, Removed: map[string]int64{}, Added: map[string]int64{}}
 	held, labels, err := v.describe(ctx, m.Schema)
@@ -246,7 +246,7 @@ func (v *verifier) compare(ctx context.Context, number int, m Member) (Differenc
 	return d, nil
 }
 
-// newKey is the key of the one unit that a neighbour holds and D0 does not; nil = none, or several.
+// newKey returns the key of the one unit that a neighbour has and D0 does not; nil = none, or several.
 func (v *verifier) newKey(ctx context.Context, schema string) ([]string, error) {
 	var keys, texts []string
 	for _, k := range v.g.key {
@@ -265,7 +265,7 @@ func (v *verifier) newKey(ctx context.Context, schema string) ([]string, error) 
 	return found[0], nil
 }
 
-// describe reads what a schema of the set holds, and its security labels.
+// describe reads the content of a schema of the set, and its security labels.
 func (v *verifier) describe(ctx context.Context, schema string) (d *description, found []string, err error) {
 	err = pgx.BeginTxFunc(ctx, v.conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if found, err = texts(ctx, tx, labels, ident.Quote(schema)); err != nil {
@@ -278,7 +278,7 @@ func (v *verifier) describe(ctx context.Context, schema string) (d *description,
 	return d, found, err
 }
 
-// differences lists the lines that two sorted lists do not share.
+// differences lists the lines that are in only one of two sorted lists.
 func differences(a, b []string, nameA, nameB string) []string {
 	var out []string
 	for _, line := range a {

@@ -9,7 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
-// TestVerifyAgainstSource spoils all worlds alike, so that the pairs still agree: D0 is compared with the source.
+// TestVerifyAgainstSource damages all worlds alike, so that the pairs still agree: only the comparison of D0 with the
+// source shows it.
 func TestVerifyAgainstSource(t *testing.T) {
 	t.Parallel()
 	o := shop(t)
@@ -66,7 +67,7 @@ func TestVerifyAgainstSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	verified(t, o)
-	// What is wrong by itself is found without the source, too.
+	// Faults within the copies are found without the source, too.
 	o.Source = ""
 	run(t, o.Target, "ALTER TABLE d0.visits ENABLE ROW LEVEL SECURITY; SELECT nextval('d1_2.numbers')")
 	report, err := neighbours.Verify(t.Context(), o)

@@ -8,9 +8,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// unitFaults compares the unit's own rows in D0 and in a neighbour: that where it was replaced nothing but its measures
-// moved, and that an added unit has the rows of the one that it was made from, but for new keys and its measures, which are
-// at their upper bounds. Together with the sums of everybody else's rows, the pair then differs by this unit alone.
+// unitFaults compares the unit's own rows in D0 and in a neighbour: for a replaced unit only its measures may have moved,
+// and an added unit must have the rows of its template except for new keys and measures, which are at their upper bounds.
+// Together with the checksums of all other rows, the pair then differs only by this unit.
 func (v *verifier) unitFaults(d0, d1 *worldSums, number int) ([]string, error) {
 	var faults []string
 	add := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
@@ -54,7 +54,7 @@ func (v *verifier) unitFaults(d0, d1 *worldSums, number int) ([]string, error) {
 	return faults, nil
 }
 
-// measure finds the declared bounds of a column in a schema of copies.
+// measure returns the declared bounds of a column in a schema of copies.
 func (v *verifier) measure(r *relation, name string) *Measure {
 	measures := slices.Clone(v.o.Measures)
 	for i := range measures {
@@ -63,8 +63,8 @@ func (v *verifier) measure(r *relation, name string) *Measure {
 	return v.m.measure(measures, r, name)
 }
 
-// unmeasured is a row of t without measures, generated columns and those that an added unit has new values in, as text.
-// Partitions have their columns in the order of the topmost table's.
+// unmeasured returns an expression for a row of t as text, without measures, generated columns and the new values of an
+// added unit. Columns of partitions are in the order of the topmost table.
 func (v *verifier) unmeasured(r *relation) string {
 	var columns []string
 	top, order := v.m.top(r), r
@@ -83,7 +83,7 @@ func (v *verifier) unmeasured(r *relation) string {
 	return "ROW(" + strings.Join(columns, ", ") + ")::text"
 }
 
-// offBounds is true for a row of t with a measure that is not at its upper bound.
+// offBounds returns a condition that is true for a row of t with a measure that is not at its upper bound.
 func (v *verifier) offBounds(r *relation) string {
 	condition := "false"
 	for _, c := range r.live() {

@@ -11,9 +11,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// makeViews makes functions and views, which may need each other in any order: what fails for want of another is tried
-// again as long as something new succeeds. What then is left cannot be made in the shadow database: D0 goes without it,
-// as do the neighbours, unless the configuration lists it.
+// makeViews creates functions and views, which may depend on each other in any order: a definition that fails because
+// another is missing is tried again as long as new ones succeed. What is then left cannot be created in the shadow
+// database: D0 and the neighbours are built without it, unless the configuration lists it.
 func (b *builder) makeViews(ctx context.Context, tx pgx.Tx, world int) error {
 	todo, err := b.functionsFor(world)
 	if err != nil {
@@ -54,7 +54,7 @@ func (b *builder) makeViews(ctx context.Context, tx pgx.Tx, world int) error {
 	return b.reads(ctx, tx, world)
 }
 
-// tables are the names of the relations of the set.
+// tables returns the names of the relations of the set.
 func (b *builder) tables() []string {
 	var out []string
 	for _, r := range b.m.relations {
@@ -63,13 +63,13 @@ func (b *builder) tables() []string {
 	return out
 }
 
-// functionsFor are the functions with the names of a world.
+// functionsFor returns the functions with the names of a world.
 func (b *builder) functionsFor(world int) ([]making, error) {
 	var out []making
 	for i, f := range b.m.functions {
 		definition := f.definition
 		if f.body != "" {
-			// A body is text that is read when it runs, by then under the set's own name.
+			// A body is text that is resolved when it runs, when the set has its final name.
 			body, reads, err := renameBody(f, b.m, b.o, b.final(world))
 			if err != nil {
 				return nil, err
@@ -87,8 +87,9 @@ func (b *builder) functionsFor(world int) ([]making, error) {
 	return out, nil
 }
 
-// ofDefinition reports whether a definition fails for what it says, or for what the shadow database has not: by an error of
-// syntax or access (class 42; rights apart), a feature, or the data that a materialised view is computed from.
+// ofDefinition reports whether an error is caused by the definition itself or by something that the shadow database lacks:
+// a syntax or access error (class 42, except missing privileges), an unsupported feature, or the data that a materialised
+// view is computed from.
 func ofDefinition(err error) bool {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) || e.Code == "42501" || len(e.Code) != 5 {
@@ -97,8 +98,8 @@ func ofDefinition(err error) bool {
 	return slices.Contains([]string{"42", "0A", "22", "P0", "3F"}, e.Code[:2])
 }
 
-// without0 leaves out of the set what cannot be made, with a note, unless it is listed. What was made while these were
-// tried does not need them.
+// without0 removes definitions that cannot be created from the set, with a note, unless they are listed. Objects created
+// while these were tried do not depend on them.
 func (b *builder) without0(left []making, faults []error) error {
 	gone, functions := map[*relation]bool{}, map[int]bool{}
 	for i, s := range left {
@@ -108,7 +109,7 @@ func (b *builder) without0(left []making, faults []error) error {
 			b.o.note("function %s is left out: %s", b.m.functions[s.function].Table, text)
 			continue
 		}
-		if slices.Contains(b.o.Protected, s.view.Table) || strings.HasPrefix(s.about, "index ") { // the view itself is there
+		if slices.Contains(b.o.Protected, s.view.Table) || strings.HasPrefix(s.about, "index ") { // the view itself exists
 			return faults[i]
 		}
 		if !gone[s.view] {
