@@ -202,7 +202,7 @@ func (s *shadow) granted(ctx context.Context, tx pgx.Tx, schemas []string) error
 	return nil
 }
 
-// begin records a set that is being built, and the objects that it creates outside its schemas, before any is created.
+// begin records a set that is being built, before any of its objects is created.
 func (s *shadow) begin(ctx context.Context, source string, method Method, tables []string) (epoch int64, err error) {
 	err = s.conn.QueryRow(ctx, `INSERT INTO `+s.record("neighbour_set")+` (epoch, state, d0, d1, relation, method, source, tables)
 		SELECT greatest(extract(epoch FROM now())::bigint, coalesce(max(epoch), 0) + 1), 'building', $1, $2, $3, $4, $5, $6
