@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// What a plan takes for granted, as Plan.Assumed says it. All of it is about what only a catalog, or only the client's
-// own session, could tell.
+// The assumptions in Plan.Assumed. Only a catalog or the client's own session could confirm them.
 const (
 	AssumedLists      = "privacy.protected and privacy.public name every relation of their schemas (no catalog of the engine: privacy.catalog)"
 	AssumedPath       = "names without a schema are found as privacy.search_path says (neither the session nor a catalog said)"
@@ -20,10 +19,10 @@ const (
 	AssumedAttribute  = "x.f names a column, not a call of a function f(x) (no catalog of the engine: privacy.catalog)"
 )
 
-// assume notes what this plan takes for granted.
+// assume records an assumption of this plan.
 func (w *walker) assume(what string) { w.assumed[what] = true }
 
-// assumeName notes what the meaning of a relation's name rests on.
+// assumeName records the assumptions behind the meaning of a relation's name.
 func (w *walker) assumeName(bare bool) {
 	if w.r.names.source == nil {
 		w.assume(AssumedLists)
@@ -39,7 +38,7 @@ func (w *walker) assumeName(bare bool) {
 	}
 }
 
-// assumptions returns them all.
+// assumptions returns all assumptions.
 func (w *walker) assumptions() []string {
 	if w.r.options.Shadow == nil {
 		w.assume(AssumedCopies)
@@ -48,8 +47,8 @@ func (w *walker) assumptions() []string {
 	return slices.Sorted(maps.Keys(w.assumed))
 }
 
-// hasSetters reports whether a function of the catalog may change the settings of the session that calls it: a body that names
-// set_config, or SET and search_path. What a function's own SET clause sets ends with the call.
+// hasSetters reports whether a function of the catalog may change the settings of the calling session: its body names
+// set_config, or SET and search_path. A function's own SET clause ends with the call.
 func (x *catalogIndex) hasSetters() bool {
 	return x != nil && slices.ContainsFunc(x.catalog.Functions, func(f Function) bool {
 		body := strings.ToLower(f.Body)

@@ -9,14 +9,14 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
-// bodyStatement is one statement of a function's body, or an expression of one.
+// bodyStatement is one statement or expression of a function's body.
 type bodyStatement struct {
 	node    *pg_query.Node
-	dynamic bool // its value is run as a statement
+	dynamic bool // its value is executed as a statement
 }
 
-// bodyStatements parses the body of an SQL or PL/pgSQL function under the limits of a client's statement. It returns what is
-// wrong, a text that goes on after the function's name, else "".
+// bodyStatements parses the body of an SQL or PL/pgSQL function under the limits of a client's statement. It returns "" or
+// the fault, a text that continues after the function's name.
 func bodyStatements(limits Options, f *Function) ([]bodyStatement, string) {
 	if f.Language != "sql" && f.Language != "plpgsql" {
 		return nil, "is written in " + f.Language + ", which cannot be judged"
@@ -54,7 +54,7 @@ func bodyStatements(limits Options, f *Function) ([]bodyStatement, string) {
 	return statements, ""
 }
 
-// partStatements parses the parts of a PL/pgSQL body, all at once. A text that EXECUTE has as a constant is parsed too.
+// partStatements parses all parts of a PL/pgSQL body together. It also parses a constant argument of EXECUTE.
 func partStatements(limits Options, parts []bodyPart) ([]bodyStatement, string) {
 	const unparsed = "has a body that cannot be parsed"
 	var all strings.Builder
@@ -103,16 +103,16 @@ func bodyTooLarge(limits Options, body string) string {
 	return ""
 }
 
-// isAtomic tells the body of an SQL function that the server parsed when it was made, as pg_get_function_sqlbody
-// prints it: what it reads and calls is in the catalog.
+// isAtomic reports whether body is that of an SQL function that the server parsed at creation, as pg_get_function_sqlbody
+// prints it: its dependencies are in the catalog.
 func isAtomic(body string) bool {
 	return strings.HasPrefix(body, "BEGIN ATOMIC") || strings.HasPrefix(body, "RETURN ")
 }
 
-// runsText is the fault of a body with EXECUTE of a text that is put together.
+// runsText is the fault of a body that executes a text built at run time.
 const runsText = "runs a text as a statement (EXECUTE)"
 
-// describeBody says what is wrong with a statement of a body.
+// describeBody returns the fault of a statement of a body.
 func describeBody(r refusal) string {
 	switch r.Reason {
 	case ReasonSettingsUncertain:

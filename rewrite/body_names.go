@@ -7,19 +7,20 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// bodyNames is what the body of a function names, whatever the names mean. A Table without a Schema is an unqualified name.
+// bodyNames holds the names in the body of a function, whatever they refer to. A Table without a Schema is an unqualified
+// name.
 type bodyNames struct {
-	relations map[Table]bool // types too: a relation's name is that of its rows
+	relations map[Table]bool // types too: the row type of a relation has its name
 	functions map[Table]bool
 	// texts are constants that may become names of objects, or parts of statements.
 	texts []string
-	// dynamic: a text that the body puts together is run as a statement, so that more may be read and called than is named.
+	// dynamic: the body executes a text built at run time, so it may read and call more than it names.
 	dynamic bool
-	// byName: a function or a type turns a text into the name of an object, or into a statement.
+	// byName: a function or a type converts a text to the name of an object, or to a statement.
 	byName bool
 }
 
-// namesOf reads the names of a body; "" = it could be parsed.
+// namesOf returns the names in a body; the second result is "" or the reason why it could not be parsed.
 func namesOf(limits Options, functions *functions, f *Function) (*bodyNames, string) {
 	statements, fault := bodyStatements(limits, f)
 	if fault != "" {
@@ -44,7 +45,7 @@ type bodyVisitor struct {
 	found     *bodyNames
 }
 
-// visit handles one message; ctes are in scope, and risky says that a constant may become a name.
+// visit handles one message; ctes are in scope, and risky reports that a constant may become a name.
 func (v *bodyVisitor) visit(m protoreflect.Message, ctes *scope, risky bool) {
 	switch n := m.Interface().(type) {
 	case *pg_query.RangeVar:
@@ -58,8 +59,8 @@ func (v *bodyVisitor) visit(m protoreflect.Message, ctes *scope, risky bool) {
 		risky = risky || class != functionSafe
 		v.found.byName = v.found.byName || (class == functionNever || class == functionNeverVolatile) && name != "current_setting" && name != "set_config"
 	case *pg_query.ColumnRef:
-		if fields := n.GetFields(); len(fields) > 1 { // x.f may be f(x)
-			v.found.functions[Table{Schema: "", Name: fields[len(fields)-1].GetString_().GetSval()}] = true
+		if fields := n.GetFields(); len(fields) > 1 { // x.f may be the call f(x)
+			v.found.functions[Table{"", fields[len(fields)-1].GetString_().GetSval()}] = true
 		}
 	case *pg_query.A_Indirection:
 		for _, i := range n.GetIndirection() {
@@ -105,7 +106,7 @@ func withOf(m protoreflect.Message) (*pg_query.WithClause, bool) {
 	return n.GetWithClause(), true
 }
 
-// with visits the queries of WITH, each in its scope, as walker.withClause does.
+// with visits the queries of WITH, each in its scope, like walker.withClause.
 func (v *bodyVisitor) with(with *pg_query.WithClause, ctes *scope, risky bool) *scope {
 	if with.GetRecursive() {
 		for _, n := range with.GetCtes() {
@@ -121,7 +122,7 @@ func (v *bodyVisitor) with(with *pg_query.WithClause, ctes *scope, risky bool) *
 	return ctes
 }
 
-// splitParts cuts a name of up to three parts into schema and name.
+// splitParts splits a name of up to three parts into schema and name.
 func splitParts(parts []string) (schema, name string) {
 	switch n := len(parts); {
 	case n == 0:
@@ -133,12 +134,12 @@ func splitParts(parts []string) (schema, name string) {
 	return schema, name
 }
 
-// relation reports whether a relation is named, by its schema or without one.
+// relation reports whether the body names a relation, with its schema or without.
 func (b *bodyNames) relation(t Table) bool {
 	return b.relations[t] || b.relations[Table{Schema: "", Name: t.Name}] || b.text(t.Name)
 }
 
-// relationOfAnySchema reports whether a relation of that name is named.
+// relationOfAnySchema reports whether the body names a relation of that name.
 func (b *bodyNames) relationOfAnySchema(name string) bool {
 	for t := range b.relations {
 		if t.Name == name {
@@ -148,12 +149,12 @@ func (b *bodyNames) relationOfAnySchema(name string) bool {
 	return false
 }
 
-// function reports whether a function is named.
+// function reports whether the body names a function.
 func (b *bodyNames) function(t Table) bool {
 	return b.functions[t] || b.functions[Table{Schema: "", Name: t.Name}] || b.text(t.Name)
 }
 
-// text reports whether a constant that may become a name holds one as a word.
+// text reports whether a constant that may become a name contains name as a word.
 func (b *bodyNames) text(name string) bool {
 	name = strings.ToLower(name)
 	for _, text := range b.texts {

@@ -12,14 +12,15 @@ import (
 // bodyPart is one SQL statement of a function's body, or an expression of it as a SELECT.
 type bodyPart struct {
 	sql     string
-	dynamic bool // an expression whose value is run as a statement
+	dynamic bool // an expression whose value is executed as a statement
 }
 
-// plpgsqlParts splits a PL/pgSQL body into the SQL that it holds, by the grammar of pl_gram.y: an expression ends at the first
-// word or sign outside parentheses that may follow it, as in PostgreSQL's own parser. false = the body is not of that grammar.
+// plpgsqlParts splits a PL/pgSQL body into its SQL, following the grammar of pl_gram.y: an expression ends at the first
+// word or sign outside parentheses that may follow it, as in PostgreSQL's own parser. It returns false if the body does not
+// follow the grammar.
 //
-// libpg_query has a parser for PL/pgSQL too. It knows no types, and so refuses bodies that PostgreSQL takes: OPEN of a bound cursor, INTO a
-// field of a composite variable; and hostile bodies can end its process.
+// libpg_query has a parser for PL/pgSQL too. It does not resolve types, so it rejects bodies that PostgreSQL accepts: OPEN
+// of a bound cursor, INTO a field of a composite variable. Hostile bodies can also crash it.
 func plpgsqlParts(body string) ([]bodyPart, bool) {
 	tokens, err := pgparse.Scan(body)
 	if err != nil {
@@ -43,9 +44,9 @@ func plpgsqlParts(body string) ([]bodyPart, bool) {
 // plpgsqlSplitter reads a body token by token.
 type plpgsqlSplitter struct {
 	body   string
-	tokens []*pg_query.ScanToken // no comments
+	tokens []*pg_query.ScanToken // without comments
 	at     int
-	depth  int // of nested statements
+	depth  int // nesting depth of statements
 	parts  []bodyPart
 	failed bool
 }
@@ -55,7 +56,7 @@ const maxNestedStatements = 200
 
 func (p *plpgsqlSplitter) fail() { p.failed, p.at = true, len(p.tokens) }
 
-// text is the token i as written, words in lower case; "" beyond the end.
+// text returns token i as written, words in lower case; "" beyond the end.
 func (p *plpgsqlSplitter) text(i int) string {
 	if i >= len(p.tokens) {
 		return ""
@@ -72,7 +73,7 @@ func (p *plpgsqlSplitter) isName(i int) bool {
 	return t.GetToken() == pg_query.Token_IDENT || t.GetToken() == pg_query.Token_UIDENT || t.GetKeywordKind() != pg_query.KeywordKind_NO_KEYWORD
 }
 
-// sign reports whether the next token is one of texts; a quoted identifier is none.
+// sign reports whether the next token is one of texts; a quoted identifier never is.
 func (p *plpgsqlSplitter) sign(texts ...string) bool {
 	return p.at < len(p.tokens) && slices.Contains(texts, p.text(p.at))
 }
@@ -93,7 +94,7 @@ func (p *plpgsqlSplitter) expect(texts ...string) {
 	}
 }
 
-// until takes what stands before the first of ends that is outside parentheses, which it leaves, and returns it.
+// until consumes the text before the first of ends outside parentheses, and returns it.
 func (p *plpgsqlSplitter) until(ends ...string) string {
 	from, depth := p.at, 0
 	for ; p.at < len(p.tokens); p.at++ {
@@ -111,7 +112,7 @@ func (p *plpgsqlSplitter) until(ends ...string) string {
 	return ""
 }
 
-// between is the text from one token up to another.
+// between returns the text from one token up to another.
 func (p *plpgsqlSplitter) between(from, to int) string {
 	if from >= to || to >= len(p.tokens) {
 		return ""
@@ -123,14 +124,14 @@ func (p *plpgsqlSplitter) add(sql string, dynamic bool) {
 	p.parts = append(p.parts, bodyPart{sql, dynamic})
 }
 
-// expression adds the expression, or list of them, before the first of ends.
+// expression adds the expression, or list of expressions, before the first of ends.
 func (p *plpgsqlSplitter) expression(ends ...string) {
 	if text := p.until(ends...); text != "" {
 		p.add("SELECT "+text, false)
 	}
 }
 
-// dynamic adds what follows EXECUTE, up to the first of ends or USING, which it leaves.
+// dynamic adds the text after EXECUTE, up to but excluding the first of ends or USING.
 func (p *plpgsqlSplitter) dynamic(ends ...string) {
 	if text := p.until(append(ends, "using")...); text != "" {
 		p.add("SELECT "+text, true)
@@ -151,7 +152,7 @@ func (p *plpgsqlSplitter) block() {
 	p.statements("end", "exception")
 	if p.accept("exception") {
 		for p.accept("when") {
-			p.until("then") // names of conditions
+			p.until("then") // names of error conditions
 			p.expect("then")
 			p.statements("when", "end")
 		}
@@ -195,7 +196,7 @@ func (p *plpgsqlSplitter) declaration() {
 	p.expect(";")
 }
 
-// reset goes back; it is true for use in a condition.
+// reset moves back to at and returns true, for use in a condition.
 func (p *plpgsqlSplitter) reset(at int) bool {
 	p.at = at
 	return true
@@ -231,7 +232,7 @@ func (p *plpgsqlSplitter) variable() {
 	}
 }
 
-// dataType adds a type: as a cast, or, where it is that of a relation or of one of its columns, as a query on the relation.
+// dataType adds a type: as a cast, or as a query on the relation if it is the type of a relation or of one of its columns.
 func (p *plpgsqlSplitter) dataType(text string) {
 	of, kind, percent := strings.Cut(text, "%")
 	kind = foldASCII(strings.TrimSpace(kind))
@@ -242,7 +243,7 @@ func (p *plpgsqlSplitter) dataType(text string) {
 	case strings.HasPrefix(kind, "rowtype"):
 	case strings.HasPrefix(kind, "type"):
 		dot := strings.LastIndexByte(of, '.')
-		if dot < 0 { // another variable's
+		if dot < 0 { // type of another variable
 			return
 		}
 		of = of[:dot]
@@ -253,7 +254,7 @@ func (p *plpgsqlSplitter) dataType(text string) {
 	p.add("SELECT FROM "+of, false)
 }
 
-// query adds a statement that is a query, up to one of ends, or what EXECUTE gives.
+// query adds a statement that is a query, up to one of ends, or the argument of EXECUTE.
 func (p *plpgsqlSplitter) query(ends ...string) {
 	if p.accept("execute") {
 		p.dynamic(ends...)
@@ -265,7 +266,7 @@ func (p *plpgsqlSplitter) query(ends ...string) {
 	p.sql(ends...)
 }
 
-// sql adds a statement without the variables that INTO names.
+// sql adds a statement without the variables of INTO.
 func (p *plpgsqlSplitter) sql(ends ...string) {
 	from := p.at
 	p.until(ends...)

@@ -1,9 +1,9 @@
 package rewrite
 
-// The statements of PL/pgSQL (manual, part V, PL/pgSQL). Words that may start one and are no reserved words may be variables too: these
-// are recognised by the assignment first.
+// The statements of PL/pgSQL (PostgreSQL manual, part V, PL/pgSQL). A word that starts a statement but is not reserved may
+// also be a variable: check for an assignment first.
 
-// statements reads up to one of ends, which it leaves.
+// statements reads statements up to but excluding one of ends.
 func (p *plpgsqlSplitter) statements(ends ...string) {
 	p.depth++
 	for p.at < len(p.tokens) && !p.sign(ends...) {
@@ -76,7 +76,7 @@ func (p *plpgsqlSplitter) statement() {
 	p.expect(";")
 }
 
-// holds reports whether a text stands between a token and the next.
+// holds reports whether a text occurs between a token and the next one.
 func (p *plpgsqlSplitter) holds(from int, text string) bool {
 	for i := from; i < p.at; i++ {
 		if p.text(i) == text {
@@ -86,7 +86,7 @@ func (p *plpgsqlSplitter) holds(from int, text string) bool {
 	return false
 }
 
-// assignment reads variable.field[i] := expression; false when the next statement is another.
+// assignment reads variable.field[i] := expression; it returns false if the next statement is not an assignment.
 func (p *plpgsqlSplitter) assignment() bool {
 	from := p.at
 	if !p.isName(from) {
@@ -113,7 +113,7 @@ func (p *plpgsqlSplitter) assignment() bool {
 	}
 }
 
-// conditional reads what follows IF.
+// conditional reads the statement after IF.
 func (p *plpgsqlSplitter) conditional() {
 	for more := true; more; more = p.accept("elsif", "elseif") {
 		p.expression("then")
@@ -126,7 +126,7 @@ func (p *plpgsqlSplitter) conditional() {
 	p.expect("end", "if", ";")
 }
 
-// choice reads what follows CASE; its values are compared by =.
+// choice reads the statement after CASE; its values are compared with =.
 func (p *plpgsqlSplitter) choice() {
 	search := p.until("when")
 	for p.accept("when") {
@@ -155,7 +155,7 @@ func (p *plpgsqlSplitter) loop() {
 	p.expect(";")
 }
 
-// forLoop reads what follows FOR: over integers, a query, a cursor or the result of EXECUTE.
+// forLoop reads the statement after FOR: over integers, a query, a cursor or the result of EXECUTE.
 func (p *plpgsqlSplitter) forLoop() {
 	p.until("in")
 	p.expect("in")
@@ -182,7 +182,7 @@ func (p *plpgsqlSplitter) forLoop() {
 	p.loop()
 }
 
-// arguments reads those of a cursor, if there are any.
+// arguments reads the arguments of a cursor, if any.
 func (p *plpgsqlSplitter) arguments() {
 	if !p.accept("(") {
 		return
@@ -196,7 +196,7 @@ func (p *plpgsqlSplitter) arguments() {
 	}
 }
 
-// returned reads what follows RETURN.
+// returned reads the statement after RETURN.
 func (p *plpgsqlSplitter) returned() {
 	switch {
 	case p.accept("query"):
@@ -208,7 +208,7 @@ func (p *plpgsqlSplitter) returned() {
 	}
 }
 
-// raise reads what follows RAISE: a level, a format or a condition, arguments, options.
+// raise reads the statement after RAISE: a level, a format or a condition, arguments, options.
 func (p *plpgsqlSplitter) raise() {
 	p.accept("debug", "log", "info", "notice", "warning", "exception")
 	p.until(",", "using", ";")
@@ -224,7 +224,7 @@ func (p *plpgsqlSplitter) raise() {
 	}
 }
 
-// execute reads what follows EXECUTE: an expression, INTO and USING in either order.
+// execute reads the statement after EXECUTE: an expression, INTO and USING in either order.
 func (p *plpgsqlSplitter) execute() {
 	p.dynamic("into", ";")
 	for p.at < len(p.tokens) && !p.sign(";") {
@@ -237,7 +237,7 @@ func (p *plpgsqlSplitter) execute() {
 	}
 }
 
-// open reads what follows OPEN: a bound cursor with arguments, or any with a query.
+// open reads the statement after OPEN: a bound cursor with arguments, or any cursor with a query.
 func (p *plpgsqlSplitter) open() {
 	p.at++
 	p.accept("no")

@@ -9,9 +9,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// wireSchema says how to read the wire form of pg_query's tree: per message, what each field number is. It is built
-// from the library's own descriptors. Reading the wire form costs a fifth of decoding it into Go structs, and a
-// rewritten text is read only to be compared.
+// wireSchema describes the wire format of pg_query's tree: the meaning of each field number per message. It is built from
+// the library's own descriptors. Reading the wire format takes a fifth of the time of decoding it into Go structs, and a
+// rewritten text is read only for comparison.
 type wireSchema struct {
 	root, rangeVar, columnRef, funcCall *wireMessage
 	withClause                          protoreflect.FieldNumber // SelectStmt.with_clause
@@ -25,7 +25,7 @@ type wireMessage struct {
 
 type wireField struct {
 	message  *wireMessage // nil = scalar
-	location bool         // a position in the text, not part of the meaning
+	location bool         // a position in the text, without meaning
 }
 
 func newWireSchema() *wireSchema {
@@ -60,7 +60,7 @@ func wireMessageOf(d protoreflect.MessageDescriptor, made map[protoreflect.FullN
 	return m
 }
 
-// isLocation tells the fields that say where in the text a node stands.
+// isLocation reports whether a field holds the location of a node in the text.
 func isLocation(fd protoreflect.FieldDescriptor) bool {
 	if fd.Kind() != protoreflect.Int32Kind {
 		return false
@@ -72,14 +72,14 @@ func isLocation(fd protoreflect.FieldDescriptor) bool {
 	return false
 }
 
-// canonical is a tree as bytes, without locations, equal for two statements exactly when their trees are. The schemas
-// of protected tables are holes in it: the bytes are those of segments with a schema between each two.
+// canonical is a tree as bytes, without locations, equal for two statements exactly when their trees are. The schemas of
+// protected tables are holes in it: the bytes are the segments with a schema between each two.
 type canonical struct {
 	segments [][]byte
 	tables   []Table // of the holes
 }
 
-// fill returns the bytes with what schema says in the holes.
+// fill returns the bytes with the result of schema in each hole.
 func (c *canonical) fill(schema func(Table) string) []byte {
 	var out []byte
 	for i, s := range c.segments {
@@ -91,7 +91,7 @@ func (c *canonical) fill(schema func(Table) string) []byte {
 	return out
 }
 
-// hash is the SHA-256 of the bytes with each table's own schema in its hole.
+// hash returns the SHA-256 of the bytes with each table's own schema in its hole.
 func (c *canonical) hash() [sha256.Size]byte {
 	return sha256.Sum256(c.fill(func(t Table) string { return t.Schema }))
 }
@@ -120,7 +120,7 @@ func (s *wireSchema) canonicalize(wire []byte, edits map[editKey]edit) (*canonic
 	return &c.out, c.edited, nil
 }
 
-// message writes tag and value of every field, then a zero, which is no tag.
+// message writes tag and value of every field, then a zero, which is never a tag.
 func (c *canonicalizer) message(m *wireMessage, wire []byte, depth int) error {
 	if depth > maxDepth {
 		return errWire
@@ -170,7 +170,7 @@ const (
 	stringValue      protowire.Number = 1 // String.sval
 )
 
-// open writes the schema of a node that an edit changes and says how many of which of its fields it replaces.
+// open writes the schema of a node that an edit changes, and returns how many elements of which field it replaces.
 func (c *canonicalizer) open(m *wireMessage, wire []byte) map[protowire.Number]int {
 	switch {
 	case len(c.edits) == 0:
@@ -193,7 +193,7 @@ func (c *canonicalizer) open(m *wireMessage, wire []byte) map[protowire.Number]i
 	return nil
 }
 
-// listHole writes a schema as the first name of a list of names.
+// listHole writes a schema as the first element of a list of names.
 func (c *canonicalizer) listHole(e edit, list protowire.Number) {
 	before := protowire.AppendTag(nil, list, protowire.BytesType)
 	before = protowire.AppendTag(before, c.schema.stringNode, protowire.BytesType)
@@ -215,7 +215,7 @@ func (c *canonicalizer) hole(e edit, before, after []byte) {
 	c.now = append(c.now, after...)
 }
 
-// wireInt32 returns the last value of an int32 field, 0 when it is absent.
+// wireInt32 returns the last value of an int32 field, 0 if it is absent.
 func wireInt32(wire []byte, want protowire.Number) int32 {
 	var result int32
 	for len(wire) > 0 {

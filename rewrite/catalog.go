@@ -2,27 +2,27 @@ package rewrite
 
 import "slices"
 
-// Catalog is what the catalog of one database says, as far as rewriting needs it: plain data, filled by a reader that
-// may do I/O. It is not changed after it was given to New. Relations and functions of pg_catalog, information_schema and
-// temporary schemas are not part of it.
+// Catalog is the part of a database's catalog that rewriting needs: plain data, filled by a reader that may do I/O. It must
+// not be modified after it was passed to New. It contains no relations and functions of pg_catalog, information_schema and
+// temporary schemas.
 type Catalog struct {
 	Database  string     // the database's name
-	Schemas   []string   // every ordinary schema, those without relations too
+	Schemas   []string   // every ordinary schema, also without relations
 	Relations []Relation // of ordinary schemas
 	Functions []Function // of ordinary schemas; one entry for each overload
 	Operators []Operator // of ordinary schemas
-	Types     []Type     // those whose values go through functions outside pg_catalog
-	// ImplicitCasts are the functions outside pg_catalog of casts that the server makes by itself.
+	Types     []Type     // types whose values are converted by functions outside pg_catalog
+	// ImplicitCasts are the functions outside pg_catalog of implicit casts.
 	ImplicitCasts []Table
-	Coercions     []Coercion // casts to types outside pg_catalog that the server makes by itself
-	Defaults      []Default  // the settings that a session starts with, the weakest first
-	Denied        []Denial   // schemas that a role may not use, and so does not see in its search_path
+	Coercions     []Coercion // implicit casts to types outside pg_catalog
+	Defaults      []Default  // the initial settings of a session, in increasing precedence
+	Denied        []Denial   // schemas that a role may not use, so that its search_path ignores them
 }
 
-// RelationKind is pg_class.relkind, in words.
+// RelationKind is pg_class.relkind as a word.
 type RelationKind string
 
-// The kinds of relations. Partitions and inheritance children are tables that another relation Reads.
+// The kinds of relations. Partitions and inheritance children are tables in the Reads of another relation.
 const (
 	KindTable        RelationKind = "table"
 	KindPartitioned  RelationKind = "partitioned table"
@@ -32,24 +32,25 @@ const (
 	KindSequence     RelationKind = "sequence"
 )
 
-// Relation is one relation and what a query on it also reads.
+// Relation is one relation and what a query on it reads besides.
 type Relation struct {
 	Table
 	Kind RelationKind
-	// RowSecurity: the rows depend on who asks.
+	// RowSecurity: the rows depend on the current role.
 	RowSecurity bool
-	// Reads are the relations that reading this one reads: of a view and of row security policies those in their
-	// expressions, of a table its partitions and inheritance children. Direct ones are enough.
+	// Reads are the relations that a query on this one reads: for a view and for row security policies those in their
+	// expressions, for a table its partitions and inheritance children. Direct dependencies are sufficient.
 	Reads []Table
 	// Calls are the functions outside pg_catalog that the view or the policies call.
 	Calls []Table
-	// Types are those outside pg_catalog that its columns have, and what these are made of.
+	// Types are the types outside pg_catalog of its columns, and their component types.
 	Types []Table
-	// Definition is a view's query as pg_get_viewdef prints it with pg_catalog alone in the search_path; "" for all others.
+	// Definition is a view's query as pg_get_viewdef prints it with a search_path of only pg_catalog; "" for all other
+	// kinds.
 	Definition string
 }
 
-// FunctionKind is pg_proc.prokind, in words.
+// FunctionKind is pg_proc.prokind as a word.
 type FunctionKind string
 
 // The kinds of functions.
@@ -60,64 +61,65 @@ const (
 	KindProcedure FunctionKind = "procedure"
 )
 
-// Function is one function or procedure of the database's users or extensions.
+// Function is one user-defined function or procedure, or one of an extension.
 type Function struct {
 	Schema, Name string
 	Kind         FunctionKind // "" = KindFunction
-	// Arguments and Result are as pg_get_function_arguments and pg_get_function_result print them, with every type outside
+	// Arguments and Result are the output of pg_get_function_arguments and pg_get_function_result, with every type outside
 	// pg_catalog qualified: names, types, modes and defaults.
 	Arguments, Result string
 	Volatility        string // "immutable", "stable" or "volatile"
 	Language          string // "sql", "plpgsql", "c", ...
-	// Body is the text of its body; of an atomic one what pg_get_function_sqlbody prints; "" where there is none (C,
+	// Body is the text of its body, for an atomic one the output of pg_get_function_sqlbody; "" if there is none (C,
 	// aggregates).
 	Body     string
 	Settings map[string]string // its own SET clauses, by name
-	Reads    []Table           // the relations that an atomic body or a default reads, or whose rows are an argument or the result
-	Calls    []Table           // the functions outside pg_catalog that these, or an aggregate's parts, are
-	// OfOne: one argument is enough, so that x.f may be a call of f. OfRow: that one may be a row.
+	Reads    []Table           // relations that an atomic body or a default reads, or whose row type is an argument or the result
+	Calls    []Table           // functions outside pg_catalog that these call, or that an aggregate is made of
+	// OfOne: it can be called with one argument, so that x.f may be a call of f. OfRow: that argument may be a row.
 	OfOne, OfRow bool
-	// Takes has, for each input argument, its type without arrays and domains around it; the zero Table for types of pg_catalog and
-	// for rows. The last Optional ones have a default; Variadic: the last takes any number.
+	// Takes holds, for each input argument, its type without arrays and domains around it; the zero Table for types of
+	// pg_catalog and for rows. The last Optional ones have a default; Variadic: the last one accepts any number of values.
 	Takes    []Table
 	Optional int
 	Variadic bool
-	// Gives are the types outside pg_catalog that its results have, and what these are made of.
+	// Gives are the types outside pg_catalog of its results, and their component types.
 	Gives []Table
-	// Extension is what the function belongs to; "" = none.
+	// Extension is the extension of the function; "" = none.
 	Extension string
 }
 
-// Operator is one operator of the database's users or extensions, and the function that it calls.
+// Operator is one user-defined operator, or one of an extension, and its function.
 type Operator struct {
 	Schema, Name string
 	Function     Table
-	Operands     string   // "left, right" as format_type prints them; "NONE" for the left one of a prefix operator
-	Takes        [2]Table // as Function.Takes, left and right
+	Operands     string   // "left, right" as format_type prints them; "NONE" for the left operand of a prefix operator
+	Takes        [2]Table // like Function.Takes, left and right
 }
 
-// Coercion is a cast that the server makes by itself, without arrays and domains around the types.
+// Coercion is an implicit cast, without arrays and domains around the types.
 type Coercion struct{ From, To Table }
 
-// Type is a type of users, or one of pg_catalog that has Calls: the functions that making a value of it, or of what it is made of, may call: input
-// functions, casts, and what the checks of a domain call. Of pg_catalog's functions these are those that are not immutable; the input
-// functions of regclass and its like stand for themselves in a type that holds such a value.
+// Type is a user-defined type, or a type of pg_catalog with Calls: the functions that may be called to create one of its
+// values, or a component: input functions, casts, and the functions in checks of a domain. From pg_catalog, only functions
+// that are not immutable are included; the input functions of regclass and similar types are listed in a type that contains
+// such a value.
 type Type struct {
 	Schema, Name string
 	Calls        []Table
-	Holds        []Table // the types outside pg_catalog that it is made of
+	Holds        []Table // types outside pg_catalog that are its components
 }
 
-// Default is what ALTER DATABASE, ALTER ROLE and the server's configuration set for new sessions.
+// Default is a set of initial settings from ALTER DATABASE, ALTER ROLE or the server's configuration.
 type Default struct {
 	Role     string // "" = every role
 	Settings map[string]string
 }
 
-// Denial says that a role lacks USAGE on a schema.
+// Denial reports that a role lacks USAGE on a schema.
 type Denial struct{ Role, Schema string }
 
-// catalogIndex is a Catalog to look things up in. It is read-only once made. nil = no catalog.
+// catalogIndex is an index of a Catalog. It is read-only after construction. nil = no catalog.
 type catalogIndex struct {
 	catalog   *Catalog
 	schemas   map[string]bool
@@ -162,7 +164,7 @@ func newCatalogIndex(c *Catalog) *catalogIndex {
 	return x
 }
 
-// find returns the overloads of schema.name, or, with schema "", those that a bare name may mean under a path.
+// find returns the overloads of schema.name, or, with schema "", those that an unqualified name may refer to under a path.
 func (x *catalogIndex) find(schema, name string, path searchPath) []*Function {
 	if x == nil {
 		return nil
@@ -176,7 +178,8 @@ func (x *catalogIndex) find(schema, name string, path searchPath) []*Function {
 	return found
 }
 
-// resolve is find without the functions that others of the same arguments hide, by a schema that is earlier in the path.
+// resolve is find without the functions that are hidden by others with the same arguments, in an earlier schema of the
+// path.
 func (x *catalogIndex) resolve(schema, name string, path searchPath) []*Function {
 	found := x.find(schema, name, path)
 	return slices.DeleteFunc(found, func(f *Function) bool {
@@ -186,12 +189,12 @@ func (x *catalogIndex) resolve(schema, name string, path searchPath) []*Function
 	})
 }
 
-// has reports whether a function is this catalog's.
+// has reports whether a function belongs to this catalog.
 func (x *catalogIndex) has(f *Function) bool {
 	return x != nil && slices.Contains(x.functions[f.Name], f)
 }
 
-// settings returns the session's settings with the defaults of its user under them.
+// settings returns the session's settings on top of the defaults of its user.
 func (x *catalogIndex) settings(user string, session map[string]string) map[string]string {
 	if x == nil || len(x.catalog.Defaults) == 0 {
 		return session
@@ -210,8 +213,8 @@ func (x *catalogIndex) settings(user string, session map[string]string) map[stri
 	return merged
 }
 
-// closure returns every relation that reading t reads, t included. A relation that the catalog does not hold has none
-// below it.
+// closure returns every relation that a query on t reads, including t. A relation that is not in the catalog has no
+// dependencies.
 func (x *catalogIndex) closure(t Table) map[Table]bool {
 	seen := map[Table]bool{}
 	for todo := []Table{t}; len(todo) > 0; {

@@ -22,15 +22,15 @@ const (
 	SourceDefault  = "default"
 )
 
-// Claim is what a query promises: (epsilon, delta)-differential privacy of its whole result.
+// Claim is the claim of a query: (epsilon, delta)-differential privacy of its whole result.
 type Claim struct {
 	Epsilon float64 // 0 <= Epsilon <= MaxEpsilon
 	Delta   float64 // 0 <= Delta < 1; 0 = pure
 	Source  string  // one of the Source constants
-	Rule    string  // the rule, DP functions or setting that gave it; "" for a comment and the default
+	Rule    string  // rule, DP functions or setting of the claim; "" for a comment and the default
 }
 
-// claimer applies ClaimRules. It is read-only once made.
+// claimer applies ClaimRules. It is read-only after construction.
 type claimer struct {
 	rules                        ClaimRules
 	share                        bool
@@ -38,7 +38,7 @@ type claimer struct {
 	patterns                     []*regexp.Regexp // of rules.Rules; nil = none
 }
 
-// claimInput is what the claims of one query are read from.
+// claimInput holds the sources of the claims of one query.
 type claimInput struct {
 	q       capture.Query
 	tokens  []*pg_query.ScanToken
@@ -46,7 +46,7 @@ type claimInput struct {
 	summary string
 }
 
-// part is what one source says. A source applies when it gives an epsilon; its delta may come from a later source.
+// part is the claim of one source. A source applies if it gives an epsilon; its delta may come from a later source.
 type part struct {
 	claim    Claim
 	hasDelta bool
@@ -67,7 +67,7 @@ func (c *claimer) resolve(in claimInput, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	// The delta of sources that give none: the setting's where the client may say it, else the policy's.
+	// The delta for sources without one: the setting's if the client may choose it, otherwise the policy's.
 	var delta float64
 	if policy != nil {
 		delta = policy.claim.Delta
@@ -83,7 +83,7 @@ func (c *claimer) resolve(in claimInput, p *Plan) error {
 	}
 	for _, source := range []struct {
 		part  *part
-		limit *part // what it may not exceed; nil = nothing
+		limit *part // upper bound; nil = none
 	}{
 		{comment, unless(c.rules.TrustComment, limit)},
 		{argument, nil},
@@ -114,7 +114,7 @@ func unless(trusted bool, limit *part) *part {
 	return limit
 }
 
-// raisedBy reports whether claim promises less privacy than p does.
+// raisedBy reports whether claim promises less privacy than p.
 func (p *part) raisedBy(claim Claim, delta float64) bool {
 	if p.hasDelta {
 		delta = p.claim.Delta
@@ -122,7 +122,7 @@ func (p *part) raisedBy(claim Claim, delta float64) bool {
 	return claim.Epsilon > p.claim.Epsilon || claim.Delta > delta
 }
 
-// policy is what the configuration says: the first rule that matches, else the default, else nil.
+// policy returns the configured claim: of the first rule that matches, otherwise the default, otherwise nil.
 func (c *claimer) policy(in claimInput, p *Plan) *part {
 	for i, r := range c.rules.Rules {
 		if c.matches(r, c.patterns[i], in, p) {
@@ -148,9 +148,9 @@ func (c *claimer) matches(r Rule, pattern *regexp.Regexp, in claimInput, p *Plan
 		(pattern == nil || pattern.MatchString(in.summary))
 }
 
-// settingClaim reads the session's settings. The epsilon is that of each DP call, so that several calls without an
-// epsilon of their own add up, unless the rules say that they share. delta is returned on its own too.
-// With decided, an earlier source has given the epsilon, and faults of the setting's do not matter.
+// settingClaim reads the session's settings. The epsilon is for each DP call: several calls without an epsilon of their own
+// add up, unless the rules say that they share it. delta is also returned separately. decided reports that an earlier
+// source has given the epsilon; then an invalid setting is ignored.
 func (c *claimer) settingClaim(in claimInput, decided bool) (claim *part, delta *float64, err error) {
 	epsilonText, hasEpsilon := in.q.Settings[c.epsilonSetting]
 	deltaText, hasDelta := in.q.Settings[c.deltaSetting]
@@ -192,13 +192,13 @@ func (c *claimer) settingClaim(in claimInput, decided bool) (claim *part, delta 
 	return p, delta, nil
 }
 
-// badClaim refuses a query for its claim. detail holds no literal.
+// badClaim returns the refusal of an invalid claim. detail holds no literal.
 func badClaim(detail string, offset int) *UnsupportedError {
 	return &UnsupportedError{Reason: ReasonBadClaim, Detail: detail, Offset: offset, Hint: "a claim is 0 <= epsilon <= " +
 		strconv.FormatFloat(MaxEpsilon, 'g', -1, 64) + " and 0 <= delta < 1, as a constant or a bound parameter"}
 }
 
-// parseNumber reads a decimal number as PostgreSQL's numeric and float8 input do, without echoing it in the error.
+// parseNumber parses a decimal number like the input functions of numeric and float8, without quoting it in the error.
 func parseNumber(s string) (float64, error) {
 	s = strings.Trim(s, pathSpace)
 	v, err := strconv.ParseFloat(s, 64)

@@ -13,7 +13,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
-// The faults of an argument. Their texts hold nothing of the query.
+// Faults of an argument. Their texts contain nothing of the query.
 var (
 	errNotNumber   = errors.New("is not a number")
 	errNotConstant = errors.New("is not a constant")
@@ -27,8 +27,8 @@ type dpCall struct {
 	call      *pg_query.FuncCall
 }
 
-// argumentClaim combines the claims in the arguments of all DP calls: the sum or the maximum. nil = no call has one.
-// Calls of which some have an epsilon and some have not claim nothing that could be combined, and are refused.
+// argumentClaim combines the claims in the arguments of all DP calls: their sum or maximum. nil = no call has one. If only
+// some calls have an epsilon, the claims cannot be combined and the query is refused.
 func (c *claimer) argumentClaim(in claimInput) (*part, error) {
 	slices.SortFunc(in.calls, func(a, b *dpCall) int { return cmp.Compare(a.call.GetLocation(), b.call.GetLocation()) })
 	var total *part
@@ -50,7 +50,7 @@ func (c *claimer) argumentClaim(in claimInput) (*part, error) {
 			total = p
 			continue
 		}
-		total.hasDelta = total.hasDelta || p.hasDelta // one without is pure
+		total.hasDelta = total.hasDelta || p.hasDelta // a call without delta claims 0
 		total.claim.Epsilon = c.combine(total.claim.Epsilon, p.claim.Epsilon)
 		total.claim.Delta = c.combine(total.claim.Delta, p.claim.Delta)
 	}
@@ -74,7 +74,7 @@ func (c *claimer) combine(a, b float64) float64 {
 	return a + b
 }
 
-// claim reads the claim of one call; nil = it has no epsilon argument.
+// claim returns the claim of one call; nil = it has no epsilon argument.
 func (d *dpCall) claim(q capture.Query) (*part, error) {
 	epsilon, ok, err := d.argument("epsilon", d.signature.Epsilon, d.signature.EpsilonName, q)
 	if !ok || err != nil {
@@ -94,7 +94,7 @@ func (d *dpCall) bad(detail string) error {
 	return badClaim("call of "+d.signature.Function+": "+detail, int(d.call.GetLocation()))
 }
 
-// argument returns the number at a position or of a name; ok is false when the call has no such argument.
+// argument returns the number at a position or of a name; ok is false if the call has no such argument.
 func (d *dpCall) argument(what string, position int, name string, q capture.Query) (v float64, ok bool, err error) {
 	if d.call.GetFuncVariadic() && (position != 0 || name != "") {
 		return 0, false, d.bad("VARIADIC hides the " + what)
@@ -110,8 +110,8 @@ func (d *dpCall) argument(what string, position int, name string, q capture.Quer
 	return v, true, nil
 }
 
-// find returns the node of an argument: by name, then by position. Once a call uses names, positions from the end mean
-// nothing, so then they are refused.
+// find returns the node of an argument: by name, then by position. If a call uses names, positions from the end are
+// meaningless and are refused.
 func (d *dpCall) find(position int, name string) (*pg_query.Node, error) {
 	args := d.call.GetArgs()
 	named := 0
@@ -174,8 +174,8 @@ func literal(c *pg_query.A_Const) (float64, error) {
 	return 0, errNotNumber
 }
 
-// castValue follows casts that keep the number: to float8, real and numeric without a scale, and to an integer type
-// when the number is whole already.
+// castValue follows casts that preserve the number: to float8, real and numeric without a scale, and to an integer type if
+// the number is already whole.
 func castValue(c *pg_query.TypeCast, q capture.Query) (float64, error) {
 	v, err := constantValue(c.GetArg(), q)
 	if err != nil {
@@ -228,5 +228,5 @@ func settingValue(f *pg_query.FuncCall, q capture.Query) (float64, error) {
 	return parseNumber(value)
 }
 
-// quoteNumber is used by keys: the shortest text that reads back as v.
+// quoteNumber returns the shortest text that parses to v, for keys.
 func quoteNumber(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

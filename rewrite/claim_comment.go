@@ -13,7 +13,7 @@ const (
 	commentDelta   = "dp_delta"
 )
 
-// commentClaims reports whether any comment tries to claim something, well or badly.
+// commentClaims reports whether a comment contains a claim, valid or not.
 func commentClaims(sql string, tokens []*pg_query.ScanToken) bool {
 	for _, t := range tokens {
 		if t.GetToken() == pg_query.Token_C_COMMENT && triesToClaim(tokenText(sql, t)) {
@@ -23,7 +23,7 @@ func commentClaims(sql string, tokens []*pg_query.ScanToken) bool {
 	return false
 }
 
-// triesToClaim reports whether a key of a claim stands before an equals sign.
+// triesToClaim reports whether a key of a claim is followed by an equals sign.
 func triesToClaim(comment string) bool {
 	for _, key := range []string{commentEpsilon, commentDelta} {
 		for rest := comment; ; {
@@ -40,13 +40,13 @@ func triesToClaim(comment string) bool {
 	return false
 }
 
-// commentClaim reads the claim in the statement's comments, in sqlcommenter form:
+// commentClaim reads the claim in the statement's comments, in sqlcommenter format:
 //
 //	/*application='shop',dp_delta='1e-6',dp_epsilon='0.5'*/
 //
-// that is key='value' pairs between commas, keys and values URL-encoded, a quote within a value written \'
-// (https://google.github.io/sqlcommenter/spec/). Only comments of that form count; one that names a key of a claim but
-// is not of that form, or two that say different things, are refused. nil = no claim.
+// that is, key='value' pairs separated by commas, keys and values URL-encoded, a quote within a value written \'
+// (https://google.github.io/sqlcommenter/spec/). Comments of other formats are ignored, but one with a key of a claim is
+// refused, as are two comments with different claims. nil = no claim.
 func commentClaim(sql string, tokens []*pg_query.ScanToken) (*part, error) {
 	said := map[string]string{}
 	for _, t := range tokens {
@@ -71,7 +71,7 @@ func commentClaim(sql string, tokens []*pg_query.ScanToken) (*part, error) {
 	return commentPart(said)
 }
 
-// commentPart checks the numbers.
+// commentPart validates the numbers.
 func commentPart(said map[string]string) (*part, error) {
 	if len(said) == 0 {
 		return nil, nil
@@ -97,7 +97,7 @@ func commentPart(said map[string]string) (*part, error) {
 	return p, nil
 }
 
-// parseSQLComment reads one comment with its delimiters; ok is false when it is not of sqlcommenter's form.
+// parseSQLComment parses one comment with its delimiters; ok is false if it is not in sqlcommenter format.
 func parseSQLComment(comment string) (pairs [][2]string, ok bool) {
 	rest := strings.TrimSuffix(strings.TrimPrefix(comment, "/*"), "*/")
 	for {
@@ -128,7 +128,7 @@ func parseSQLComment(comment string) (pairs [][2]string, ok bool) {
 	}
 }
 
-// quotedValue takes 'value' from the front of s; \' within it stands for a quote.
+// quotedValue parses 'value' at the start of s; \' within it is a quote.
 func quotedValue(s string) (value, rest string, ok bool) {
 	if !strings.HasPrefix(s, "'") {
 		return "", "", false

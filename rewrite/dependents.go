@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// dependents finds what the catalogs say about relations that read, or are part of, protected tables: a view keeps
-// reading the original whatever schema stands before its name, and so does a partition. Such a relation is rewritten to
-// the neighbours' own copies where all of them have one that reads only the neighbour; else it is refused.
+// dependents finds, in the catalogs, the relations that read protected tables or are part of them. A view reads the
+// original tables whatever schema is written before its name, and so does a partition. Such a relation is rewritten to the
+// neighbours' own copies if each neighbour has one that reads only that neighbour; otherwise it is refused.
 func (n *names) dependents(o Options, f *functions, j *judge) {
 	if n.source != nil {
 		n.bases = n.source.bases(o.Protected)
@@ -73,8 +73,8 @@ func (n *names) dependents(o Options, f *functions, j *judge) {
 	}
 }
 
-// secured returns a relation whose row level security decides what a query on t gives: t itself, or what a view reads. The policies of
-// partitions and children do not count in a query on their parent.
+// secured returns a relation whose row level security affects a query on t: t itself, or a relation that a view reads. A
+// query on a parent table does not apply the policies of its partitions and children.
 func (x *catalogIndex) secured(t Table) (Table, bool) {
 	if r := x.relations[t]; r.RowSecurity || r.Kind != KindView {
 		return t, r.RowSecurity
@@ -97,13 +97,13 @@ func noCopy(detail string) fault {
 	return fault{ReasonNoCopy, detail, "create it in shadow.d0 and in every schema of shadow.d1, over the tables of that schema alone"}
 }
 
-// noReplay is the fault of a public view.
+// noReplay returns the fault of a public view.
 func noReplay(detail string) fault {
 	return fault{ReasonNoCopy, detail, "put a table with its rows, or a materialized view, in its place in the shadow database"}
 }
 
-// bases returns, for every relation that reads a protected table or is a part of one, which protected tables these
-// are; protected tables themselves included, as far as they exist.
+// bases returns, for every relation that reads a protected table or is part of one, these protected tables. It includes the
+// protected tables themselves, if they exist.
 func (x *catalogIndex) bases(protected []Table) map[Table][]Table {
 	listed := map[Table]bool{}
 	bases := map[Table]map[Table]bool{}
@@ -118,13 +118,13 @@ func (x *catalogIndex) bases(protected []Table) map[Table][]Table {
 			continue
 		}
 		listed[p] = true
-		for part := range x.closure(p) { // partitions and children hold a part of its rows
+		for part := range x.closure(p) { // partitions and children hold some of its rows
 			if x.relations[part] != nil {
 				add(part, p)
 			}
 		}
 	}
-	// What reads a part of a protected table reads protected data: go up to whatever reads it, to the end.
+	// A relation that reads a part of a protected table reads protected data: follow all readers transitively.
 	parts := maps.Clone(bases)
 	for t := range x.relations {
 		for read := range x.closure(t) {
@@ -140,8 +140,8 @@ func (x *catalogIndex) bases(protected []Table) map[Table][]Table {
 	return out
 }
 
-// copyFault says what is wrong with the neighbours' copies of a relation; "" = nothing. A missing copy of a listed
-// table is left to the replay's own check, which waits for it.
+// copyFault returns the fault of the neighbours' copies of a relation; "" = none. A missing copy of a listed table is found
+// by the check before a replay, which waits for it.
 func copyFault(j *judge, name string, neighbours []string, mustExist bool) string {
 	for _, schema := range neighbours {
 		root := Table{Schema: schema, Name: name}
@@ -158,7 +158,7 @@ func copyFault(j *judge, name string, neighbours []string, mustExist bool) strin
 	return ""
 }
 
-// publicFault notes a public relation that, in the database of the replays, reads a neighbour or another server, or is a view
+// publicFault records a public relation that, in the shadow database, reads a neighbour or another server, or is a view
 // that cannot be replayed.
 func (n *names) publicFault(j *judge, public Table, neighbours []string) {
 	for _, t := range slices.SortedFunc(maps.Keys(j.shadow.closure(public)), compareTables) {

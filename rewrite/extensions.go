@@ -2,8 +2,9 @@ package rewrite
 
 import "slices"
 
-// contrib are the extensions that come with PostgreSQL and whose immutable functions compute on their arguments alone, with the names
-// of their functions that are only stable and were checked by hand: they depend on the extension's own dictionary or settings.
+// contrib lists extensions distributed with PostgreSQL whose immutable functions depend only on their arguments, with the
+// names of their functions that are only stable and were reviewed: they depend on the extension's own dictionary or
+// settings.
 var contrib = map[string][]string{
 	"btree_gin": nil, "btree_gist": nil, "citext": nil, "cube": nil, "earthdistance": nil, "fuzzystrmatch": nil, "hstore": {"populate_record"},
 	"intarray": nil, "isn": nil, "ltree": nil, "pgcrypto": nil, "seg": nil, "unaccent": {"unaccent"}, "uuid-ossp": nil,
@@ -13,7 +14,7 @@ var contrib = map[string][]string{
 	},
 }
 
-// isContrib reports whether a function is one of these extensions' that is safe to replay without a declaration.
+// isContrib reports whether a function belongs to one of these extensions and is safe to replay without a declaration.
 func isContrib(f *Function) bool {
 	stable, known := contrib[f.Extension]
 	if !known {
@@ -25,7 +26,7 @@ func isContrib(f *Function) bool {
 	return f.Volatility == "stable" && slices.Contains(stable, f.Name)
 }
 
-// allContrib reports whether every one of some functions is of these.
+// allContrib reports whether isContrib holds for all of the functions.
 func allContrib(found []*Function) bool {
 	return !slices.ContainsFunc(found, func(f *Function) bool { return !isContrib(f) })
 }

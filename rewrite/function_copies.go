@@ -9,16 +9,17 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// functionCopy says whether calls of a function that reads protected tables can go to the neighbours' own copies of it.
+// functionCopy says whether calls of a function that reads protected tables can be redirected to the neighbours' own copies
+// of it.
 type functionCopy struct {
 	fault  string         // why not; "" = they can
 	tables map[Table]bool // the protected tables that it reads
 }
 
 // copyFunctions judges, for every function that reads a protected table, the functions of its name in the neighbours'
-// schemas: each must have the same overloads, and each of these must read its own world only.
+// schemas: each schema must have the same overloads, and each of these must read only its own world.
 func (n *names) copyFunctions(o Options, j *judge) {
-	schemas := map[string]map[string]bool{} // by function name, those with a reader
+	schemas := map[string]map[string]bool{} // by function name, the schemas with a reader
 	for f := range n.readers {
 		if !n.source.has(f) {
 			continue
@@ -78,7 +79,7 @@ func (n *names) functionCopyFault(schema, name string, neighbours []string, j *j
 	return ""
 }
 
-// callOfReader judges a call that may mean a function that reads protected tables, and returns the function's schema.
+// callOfReader judges a call that may refer to a function that reads protected tables, and returns the function's schema.
 func (n *names) callOfReader(schema, name string, users []*Function, builtin bool) (Table, string) {
 	f := Table{Schema: users[0].Schema, Name: name}
 	switch {
@@ -97,8 +98,8 @@ func (n *names) callOfReader(schema, name string, users []*Function, builtin boo
 // isReader reports whether a function of either catalog reads a protected table.
 func (n *names) isReader(f *Function) bool { return n.readers[f] }
 
-// findReaders marks the functions of both catalogs that read protected tables, and notes the public relations that call one. In the
-// engine's database the protected tables are known by their schemas, in the shadow database by their names.
+// findReaders marks the functions of both catalogs that read protected tables, and records the public relations that call
+// one. In the engine's database protected tables are identified by schema and name, in the shadow database by name.
 func (n *names) findReaders(o Options, f *functions, shadow *catalogIndex) {
 	protected := map[Table]bool{}
 	for name := range n.protected {
@@ -115,7 +116,7 @@ func (n *names) findReaders(o Options, f *functions, shadow *catalogIndex) {
 	n.markReaders(shadow, protected, o, f)
 }
 
-// markReaders marks those of one catalog.
+// markReaders marks the readers of one catalog.
 func (n *names) markReaders(x *catalogIndex, protected map[Table]bool, o Options, f *functions) {
 	if x == nil {
 		return
@@ -131,8 +132,8 @@ func (n *names) markReaders(x *catalogIndex, protected map[Table]bool, o Options
 	}
 }
 
-// sameSignature reports whether a neighbour's function can stand for another: kind, arguments with their names, types
-// and defaults, and result, in which the neighbour's schema counts as the other's.
+// sameSignature reports whether a neighbour's function can replace another: same kind, arguments with their names, types
+// and defaults, and result, where the neighbour's schema counts as the other's.
 func sameSignature(f, copied *Function) bool {
 	same := func(a, b string) bool {
 		return withoutSchema(a, f.Schema) == withoutSchema(withoutSchema(b, copied.Schema), f.Schema)
@@ -140,7 +141,7 @@ func sameSignature(f, copied *Function) bool {
 	return f.Kind == copied.Kind && same(f.Arguments, copied.Arguments) && same(f.Result, copied.Result)
 }
 
-// withoutSchema takes a schema away from the names in what a catalog prints of types and expressions.
+// withoutSchema removes a schema from the names in the text of types and expressions that a catalog prints.
 func withoutSchema(text, schema string) string {
 	for _, spelling := range []string{ident.Quote(schema) + ".", schema + "."} {
 		var b strings.Builder

@@ -9,20 +9,20 @@ import (
 //go:embed builtin_functions.txt
 var builtinFunctions string
 
-// functionClass is what a replay may do with a function.
+// functionClass says whether a replay may call a function.
 type functionClass uint8
 
 const (
 	functionUser          functionClass = iota // not built in
-	functionSafe                               // built in, the same on every neighbour
+	functionSafe                               // built in, with the same result on every neighbour
 	functionVolatile                           // built in, with side effects; may be allowed by name
-	functionNever                              // built in, reads names, the catalog, files or the session
+	functionNever                              // built in, reads names, the catalog, files or the session's state
 	functionNeverVolatile                      // both
 )
 
-// functions knows the built-in functions, the allowed ones and the DP functions. It is read-only once made.
+// functions holds the built-in functions, the allowed ones and the DP functions. It is read-only after construction.
 type functions struct {
-	source, shadow *catalogIndex // users' functions, where clients ask and where replays run; nil = not known
+	source, shadow *catalogIndex // user-defined functions of the client's database and of the shadow database; nil = not known
 	builtin        map[string]functionClass
 	allowed        map[[2]string]bool // {schema, name}; schema "" = any
 	anyUser        bool               // every function that is not built in is declared safe
@@ -62,7 +62,7 @@ func newFunctions(o Options) *functions {
 	return f
 }
 
-// class returns what schema.name is; schema "" is an unqualified call.
+// class returns the class of schema.name; schema "" is an unqualified call.
 func (f *functions) class(schema, name string) functionClass {
 	if schema != "" && schema != "pg_catalog" {
 		return functionUser
@@ -70,8 +70,8 @@ func (f *functions) class(schema, name string) functionClass {
 	return f.builtin[name]
 }
 
-// isAllowed reports whether the configuration declares schema.name safe. A declaration without a schema
-// holds for any; one with a schema holds for an unqualified call when the path has that schema.
+// isAllowed reports whether the configuration declares schema.name safe. A declaration without a schema applies to any
+// schema; one with a schema applies to an unqualified call if the path has that schema.
 func (f *functions) isAllowed(schema, name string, path searchPath) bool {
 	if f.anyUser && f.class(schema, name) == functionUser && !isForeignFamily(name) {
 		return true
@@ -85,8 +85,8 @@ func (f *functions) isAllowed(schema, name string, path searchPath) bool {
 	return slices.ContainsFunc(path.schemas, func(s string) bool { return f.allowed[[2]string{s, name}] })
 }
 
-// readsProtected reports whether a function that a call may mean reads a protected table: one of users, which are
-// those where the client asked, or one in the shadow database, in any schema unless the call names one.
+// readsProtected reports whether a function that a call may refer to reads a protected table: one of users, the candidates
+// in the client's database, or one in the shadow database, in any schema unless the call names one.
 func (f *functions) readsProtected(n *names, schema, name string, users []*Function) bool {
 	if slices.ContainsFunc(users, n.isReader) {
 		return true
@@ -96,13 +96,13 @@ func (f *functions) readsProtected(n *names, schema, name string, users []*Funct
 	})
 }
 
-// declared reports whether the configuration names a function of a known schema as safe or as a DP function.
+// declared reports whether the configuration declares a function of a known schema as safe or as a DP function.
 func (f *functions) declared(schema, name string) bool {
 	_, isDP := f.signature(schema, name, searchPath{})
 	return isDP || f.isAllowed(schema, name, searchPath{})
 }
 
-// describeFunctions adds what the catalog says about users' functions of a name: "f (volatile, plpgsql)".
+// describeFunctions adds the catalog's properties of user-defined functions to a name: "f (volatile, plpgsql)".
 func describeFunctions(name string, found []*Function) string {
 	var kinds []string
 	for _, f := range found {
@@ -131,7 +131,8 @@ func (f *functions) signature(schema, name string, path searchPath) (Signature, 
 	return Signature{}, false
 }
 
-// isForeignFamily names extension functions that reach out of the database, to tell them from merely unknown ones.
+// isForeignFamily reports whether a name is that of an extension function with access outside the database, in contrast to
+// an unknown function.
 func isForeignFamily(name string) bool {
 	return strings.HasPrefix(name, "dblink") || strings.HasPrefix(name, "postgres_fdw_") || strings.HasPrefix(name, "http_")
 }

@@ -20,8 +20,8 @@ type parsed struct {
 	wire   []byte
 }
 
-// parse checks text and settings, then scans and parses; the only statement must be a SELECT, or COPY of one to the
-// client, or a cursor for one: then q.SQL becomes the SELECT, at the same place.
+// parse checks text and settings, then scans and parses. The only statement must be a SELECT, a COPY of one to the client,
+// or a cursor for one; then q.SQL becomes the SELECT, at the same offset.
 func (r *Rewriter) parse(q *capture.Query) (*parsed, error) {
 	if err := r.guard(*q); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (r *Rewriter) parse(q *capture.Query) (*parsed, error) {
 	return &parsed{tokens: tokens, stmt: node.GetSelectStmt(), wire: wire}, nil
 }
 
-// guard refuses what the parser must not see or would read otherwise than the server did.
+// guard refuses input that must not reach the parser or that it would read differently than the server.
 func (r *Rewriter) guard(q capture.Query) error {
 	if len(q.SQL) > r.options.MaxBytes {
 		return refuse(ReasonTooLarge, "too many bytes", "raise proxy.max_statement")
@@ -84,7 +84,7 @@ func (r *Rewriter) guard(q capture.Query) error {
 	return nil
 }
 
-// database is the one of the protected tables; "" = any.
+// database returns the name of the database of the protected tables; "" = any.
 func (r *Rewriter) database() string {
 	if r.options.Database == "" && r.options.Source != nil {
 		return r.options.Source.Database
@@ -100,7 +100,7 @@ func isUTF8Name(encoding string) bool {
 	return false
 }
 
-// isOn reads a boolean setting as the server does, as far as its true values go.
+// isOn reports whether a boolean setting is true, with the spellings of the server.
 func isOn(value string) bool {
 	switch strings.ToLower(strings.Trim(strings.TrimSpace(value), "'")) {
 	case "on", "true", "t", "yes", "y", "1", "tr", "tru", "ye":
@@ -109,7 +109,7 @@ func isOn(value string) bool {
 	return false
 }
 
-// parseTree parses to the tree and keeps its wire form.
+// parseTree parses to the tree and also returns its wire format.
 func parseTree(sql string) (*pg_query.ParseResult, []byte, error) {
 	tree, wire, err := pgparse.ParseWire(sql)
 	if err != nil {
@@ -118,7 +118,8 @@ func parseTree(sql string) (*pg_query.ParseResult, []byte, error) {
 	return tree, wire, nil
 }
 
-// parseError makes a refusal of what pgparse or libpg_query returned, without the part of its message that quotes the statement.
+// parseError converts an error of pgparse or libpg_query to a refusal, without the part of the message that quotes the
+// statement.
 func parseError(sql string, err error) error {
 	refusal := refuse(ReasonUnparseable, "", "")
 	var limit *pgparse.LimitError
@@ -143,7 +144,7 @@ func parseError(sql string, err error) error {
 	return refusal
 }
 
-// byteOffset turns a position in characters, which libpg_query's errors count in, into one in bytes.
+// byteOffset converts an offset in characters, as in libpg_query's errors, to bytes.
 func byteOffset(sql string, characters int) int {
 	for i := range sql {
 		if characters == 0 {
@@ -154,7 +155,7 @@ func byteOffset(sql string, characters int) int {
 	return len(sql)
 }
 
-// onlyStatement returns the one statement of a tree.
+// onlyStatement returns the single statement of a tree.
 func onlyStatement(tree *pg_query.ParseResult, tokens []*pg_query.ScanToken) (*pg_query.Node, error) {
 	switch {
 	case len(tree.GetStmts()) == 0:
@@ -167,7 +168,7 @@ func onlyStatement(tree *pg_query.ParseResult, tokens []*pg_query.ScanToken) (*p
 	return tree.GetStmts()[0].GetStmt(), nil
 }
 
-// firstToken is where the first token that is no comment starts at or after a place; -1 = nowhere.
+// firstToken returns the offset of the first token, except comments, at or after from; -1 = none.
 func firstToken(tokens []*pg_query.ScanToken, from int32) int {
 	for _, t := range tokens {
 		if t.GetStart() >= from && !isComment(t.GetToken()) {
@@ -177,7 +178,7 @@ func firstToken(tokens []*pg_query.ScanToken, from int32) int {
 	return -1
 }
 
-// nodeName is the type of what a Node holds: "InsertStmt".
+// nodeName returns the type of a Node's content: "InsertStmt".
 func nodeName(n *pg_query.Node) string {
 	m := n.ProtoReflect()
 	if fd := m.WhichOneof(m.Descriptor().Oneofs().ByName("node")); fd != nil {

@@ -8,16 +8,16 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
-// judge says whether a relation or function of the shadow database is a right copy for a neighbour: all that it reads, by
-// itself or through what it calls, lies in the neighbour's own schema or is public. "" = it is; else what is wrong, a text
-// that goes on after "a copy that". It remembers what it judged, and takes what it is just judging for right.
+// judge checks whether a relation or function of the shadow database is a correct copy for a neighbour: everything that it
+// reads, directly or through calls, is in the neighbour's own schema or public. The result is "" or the fault, a text that
+// continues after "a copy that". Results are cached; an object whose check is in progress counts as correct.
 type judge struct {
 	shadow     *catalogIndex
-	names      *names // of the client's side: which tables are public
+	names      *names // of the client's side: lists the public tables
 	functions  *functions
 	neighbours []string
 	limits     Options              // MaxBytes, MaxTokens
-	bodies     map[string]*Rewriter // by neighbour: reads bodies
+	bodies     map[string]*Rewriter // by neighbour, for the analysis of bodies
 	relations  map[judgeKey]string
 	judged     map[judgedFunction]string
 	uses       map[judgedFunction]*functionUse
@@ -33,7 +33,7 @@ type judgedFunction struct {
 	function  *Function
 }
 
-// functionUse is what a function names itself.
+// functionUse holds the names in a function.
 type functionUse struct {
 	relations map[Table]bool
 	functions map[Table]bool
@@ -50,7 +50,7 @@ func newJudge(o Options, n *names, f *functions) *judge {
 	}
 }
 
-// relation judges a relation and all that reading it reads.
+// relation checks a relation and everything that a query on it reads.
 func (j *judge) relation(neighbour string, root Table) string {
 	key := judgeKey{neighbour, root}
 	if fault, ok := j.relations[key]; ok {
@@ -87,7 +87,7 @@ func (j *judge) relationFault(neighbour string, root Table) string {
 	return ""
 }
 
-// call judges every overload of a function that something in the shadow database calls.
+// call checks every overload of a function that an object of the shadow database calls.
 func (j *judge) call(neighbour string, name Table) string {
 	if name.Schema == "pg_catalog" && j.functions.builtin[name.Name] == functionSafe {
 		return ""
@@ -107,7 +107,7 @@ func (j *judge) call(neighbour string, name Table) string {
 	return ""
 }
 
-// function judges one function by its body and by what the catalog says that it depends on.
+// function checks one function by its body and by its dependencies in the catalog.
 func (j *judge) function(neighbour string, f *Function) string {
 	key := judgedFunction{neighbour, f}
 	if fault, ok := j.judged[key]; ok {
@@ -134,7 +134,7 @@ func (j *judge) functionFault(neighbour string, f *Function, use *functionUse) s
 	}
 	fault := ""
 	switch {
-	case f.Kind == KindAggregate: // its parts are in Calls
+	case f.Kind == KindAggregate: // its support functions are in Calls
 	default:
 		fault = j.body(neighbour, f, use)
 	}
@@ -154,7 +154,7 @@ func (j *judge) functionFault(neighbour string, f *Function, use *functionUse) s
 	return ""
 }
 
-// reach adds the relations that a right copy reads, however many calls away, to tables.
+// reach adds the relations that a correct copy reads, directly or through calls, to tables.
 func (j *judge) reach(neighbour string, f *Function, tables map[Table]bool) {
 	seen := map[*Function]bool{}
 	for todo := []*Function{f}; len(todo) > 0; {
@@ -171,7 +171,7 @@ func (j *judge) reach(neighbour string, f *Function, tables map[Table]bool) {
 	}
 }
 
-// bodyPath is what a function's own SET search_path gives its body; without one the names in it depend on the session.
+// bodyPath returns the path of a function's own SET search_path; without one the names in its body depend on the session.
 func bodyPath(f *Function) (searchPath, string) {
 	path := searchPath{uncertain: true}
 	for name, value := range f.Settings {
@@ -190,8 +190,8 @@ func bodyPath(f *Function) (searchPath, string) {
 // maxFunctionArguments is FUNC_MAX_ARGS: $1 to $100 are arguments in a body.
 const maxFunctionArguments = 100
 
-// body judges the queries and expressions of a function as a client's query would be, with the neighbour's relations as the protected
-// ones: what would be refused there is a fault here.
+// body checks the queries and expressions of a function like a client's query, with the neighbour's relations as the
+// protected ones: a refusal is a fault here.
 func (j *judge) body(neighbour string, f *Function, use *functionUse) string {
 	path, fault := bodyPath(f)
 	if fault != "" {
@@ -212,7 +212,7 @@ func (j *judge) body(neighbour string, f *Function, use *functionUse) string {
 		}
 		w.visit(s.node.ProtoReflect(), place{near: -1})
 	}
-	if len(w.refusals) > 0 { // the first one says enough
+	if len(w.refusals) > 0 { // the first one is sufficient
 		return describeBody(w.refusals[0])
 	}
 	maps.Copy(use.relations, w.protected)
@@ -220,7 +220,7 @@ func (j *judge) body(neighbour string, f *Function, use *functionUse) string {
 	return ""
 }
 
-// bodyRewriter resolves names as a body in the shadow database has them: every relation of the neighbour is protected.
+// bodyRewriter resolves names as in a body in the shadow database: every relation of the neighbour is protected.
 func (j *judge) bodyRewriter(neighbour string) *Rewriter {
 	if r := j.bodies[neighbour]; r != nil {
 		return r

@@ -7,10 +7,10 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
-// view judges what a view of the shadow database does besides reading relations: a query that asks who is asking, reads
-// a system catalog or column, or has side effects says something else in a replay, though no dependency of the view tells. It is
-// judged as a client's query would be. What it reads is left to the caller, who has it from the catalog. A materialised view
-// holds rows.
+// view checks a view of the shadow database for dependencies other than relations: a query that depends on the current
+// user, reads a system catalog or column, or has side effects gives another result in a replay, although no dependency of
+// the view shows it. It is checked like a client's query. The caller checks the relations that it reads, from the catalog.
+// A materialised view holds rows.
 func (j *judge) view(neighbour string, r *Relation) string {
 	if r.Definition == "" {
 		return ""

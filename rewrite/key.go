@@ -11,13 +11,13 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
-// keyVersion changes whenever the same query would get another key.
+// keyVersion changes whenever the key of some query changes.
 const keyVersion = "dpwatch rewrite key 1"
 
-// isCustomSetting tells settings of extensions and applications, which have a dot in the name.
+// isCustomSetting reports whether a setting belongs to an extension or application: it has a dot in its name.
 func isCustomSetting(name string) bool { return strings.Contains(name, ".") }
 
-// isKeySetting names the server's own settings that change what a SELECT returns.
+// isKeySetting reports whether one of the server's own settings affects the result of a SELECT.
 func isKeySetting(name string) bool {
 	switch name {
 	case "timezone", "datestyle", "intervalstyle", "extra_float_digits", "bytea_output", "lc_monetary", "lc_numeric",
@@ -28,7 +28,7 @@ func isKeySetting(name string) bool {
 	return false
 }
 
-// keySettings returns the settings that matter, by lower-case name; nil when there are none.
+// keySettings returns the settings that affect results, by lower-case name; nil if there are none.
 func keySettings(settings map[string]string) map[string]string {
 	var kept map[string]string
 	for name, value := range settings {
@@ -42,7 +42,7 @@ func keySettings(settings map[string]string) map[string]string {
 	return kept
 }
 
-// key hashes the parts of Plan.Key, each with its length, so that no two lists of parts give the same bytes.
+// key hashes the parts of Plan.Key, each with its length, so that different lists of parts give different bytes.
 func (p *Plan) key(q capture.Query) string {
 	h := sha256.New()
 	writeString(h, keyVersion)
@@ -76,7 +76,7 @@ func (p *Plan) key(q capture.Query) string {
 	return hexKey(h.Sum(nil))
 }
 
-// shape hashes the statement without what a client varies, and the protected tables that it reads.
+// shape hashes the statement without the parts that a client varies, and the protected tables that it reads.
 func (p *Plan) shape(wire []byte) (string, error) {
 	sum, err := p.rewriter.schema.shapes.shape(wire)
 	if err != nil {
@@ -91,11 +91,11 @@ func (p *Plan) shape(wire []byte) (string, error) {
 	return hexKey(h.Sum(nil)), nil
 }
 
-// Size returns about how many bytes of memory the plan holds, without what all plans of one Rewriter share.
+// Size returns the approximate memory of the plan in bytes, without data shared by all plans of one Rewriter.
 func (p *Plan) Size() int {
 	const fixed, perEdit, perString = 1 << 10, 96, 32
 	n := fixed + len(p.sql) + len(p.Summary) + perEdit*len(p.edits)
-	if p.expected == nil { // a summary of a plan
+	if p.expected == nil { // a plan reduced to its summary
 		return n
 	}
 	for _, s := range p.expected.segments {

@@ -12,33 +12,33 @@ import (
 //go:embed system_catalogs.txt
 var systemCatalogs string
 
-// relationKind is what a name means for a replay.
+// relationKind is the meaning of a relation's name for a replay.
 type relationKind uint8
 
 const (
-	kindUnknown   relationKind = iota // listed nowhere
-	kindProtected                     // copied into every neighbour schema
+	kindUnknown   relationKind = iota // not listed
+	kindProtected                     // has a copy in every neighbour schema
 	kindPublic                        // read in place
-	kindOther                         // exists, but is neither
+	kindOther                         // exists, but is neither protected nor public
 	kindSystem                        // pg_catalog, information_schema, pg_toast
 	kindTemp                          // pg_temp
 )
 
-// names knows every listed relation, and, with a catalog, every relation. It is read-only once made.
+// names holds every listed relation, and, with a catalog, every relation. It is read-only after construction.
 type names struct {
-	source    *catalogIndex     // of the database that clients ask; nil = only what is listed is known
-	bases     map[Table][]Table // relations over protected tables, by the catalog: the tables
-	refused   map[Table]fault   // relations that are listed, or depend on listed ones, and cannot be replayed
+	source    *catalogIndex     // of the client's database; nil = only listed relations are known
+	bases     map[Table][]Table // relations over protected tables, according to the catalog: these tables
+	refused   map[Table]fault   // relations that are listed, or depend on listed ones, but cannot be replayed
 	kinds     map[Table]relationKind
-	schemas   map[string]bool // schemas that a listed relation lies in: taken as fully listed
-	protected map[string]bool // bare names of protected tables
+	schemas   map[string]bool // schemas with a listed relation: assumed to be listed completely
+	protected map[string]bool // unqualified names of protected tables
 	catalogs  map[string]bool // relations of pg_catalog
 
 	readers map[*Function]bool     // functions of either catalog that read a protected table
-	copies  map[Table]functionCopy // those of the source, by schema and name
+	copies  map[Table]functionCopy // of functions of the source, by schema and name
 }
 
-// newNames knows the listed relations and, by the catalogs, what reads them.
+// newNames indexes the listed relations and, from the catalogs, their readers.
 func newNames(o Options, f *functions) *names {
 	n := listedNames(o)
 	n.source = newCatalogIndex(o.Source)
@@ -46,7 +46,7 @@ func newNames(o Options, f *functions) *names {
 	return n
 }
 
-// listedNames knows what the options list.
+// listedNames indexes the relations listed in the options.
 func listedNames(o Options) *names {
 	n := &names{
 		refused: map[Table]fault{},
@@ -74,7 +74,7 @@ func listedNames(o Options) *names {
 	return n
 }
 
-// qualified says what schema.name means.
+// qualified returns the kind of schema.name.
 func (n *names) qualified(t Table) relationKind {
 	switch {
 	case isTempSchema(t.Schema):
@@ -85,7 +85,7 @@ func (n *names) qualified(t Table) relationKind {
 	return n.kind(t)
 }
 
-// kind looks a relation of an ordinary schema up. With a catalog, what it does not hold does not exist.
+// kind returns the kind of a relation of an ordinary schema. With a catalog, a relation that is not in it does not exist.
 func (n *names) kind(t Table) relationKind {
 	if n.source != nil {
 		switch kind := n.kinds[t]; {
@@ -102,7 +102,7 @@ func (n *names) kind(t Table) relationKind {
 	return n.kinds[Table{Schema: t.Schema, Name: AnyTable}]
 }
 
-// mentions reports whether text holds the name of a protected table as a word, in any case: it may become a name.
+// mentions reports whether text contains the name of a protected table as a word, in any case: it may become a name.
 func (n *names) mentions(text string) bool {
 	if n.protected[AnyTable] {
 		return strings.ContainsFunc(text, func(r rune) bool { return r == '_' || r >= 0x80 || unicode.IsLetter(r) })
@@ -116,8 +116,8 @@ func (n *names) mentions(text string) bool {
 	return false
 }
 
-// rowType reports whether a type's name is that of the rows of a protected table, or of arrays of them: the table's behind
-// one underscore or more.
+// rowType reports whether a type's name is that of the rows of a protected table, or of arrays of them: the table's name
+// after one or more underscores.
 func (n *names) rowType(name string) bool {
 	for !n.protected[name] {
 		if !strings.HasPrefix(name, "_") {
@@ -152,8 +152,8 @@ func isSystemSchema(s string) bool {
 	return s == "information_schema" || strings.HasPrefix(s, "pg_") && !isTempSchema(s)
 }
 
-// isStaticCatalog reports whether a system relation says the same in every database that has the same extensions,
-// so that a query may join it with protected tables.
+// isStaticCatalog reports whether a system relation has the same content in every database with the same extensions, so
+// that a query may join it with protected tables.
 func isStaticCatalog(t Table) bool {
 	if t.Schema != "pg_catalog" {
 		return false
@@ -165,16 +165,16 @@ func isStaticCatalog(t Table) bool {
 	return false
 }
 
-// searchPath is the path in force for one query.
+// searchPath is the effective search path of one query.
 type searchPath struct {
 	schemas   []string // "$user" replaced
-	user      string   // the schema that stands for "$user"; "" = not in the path
-	role      string   // who asks: the session's user, or the role that it took
-	assumed   bool     // neither the session nor a catalog gave it
-	uncertain bool     // the proxy could not follow the settings, or they cannot be read
+	user      string   // the schema that replaces "$user"; "" = not in the path
+	role      string   // current role: the session's user, or the role of SET ROLE
+	assumed   bool     // given neither by the session nor by a catalog
+	uncertain bool     // the proxy could not follow the settings, or they cannot be parsed
 }
 
-// pathOf returns the path that q ran under: the session's own, else byDefault.
+// pathOf returns the path of q: the session's own, otherwise byDefault.
 func pathOf(q capture.Query, byDefault []string) searchPath {
 	path := byDefault
 	value, ok := q.Settings["search_path"]
@@ -204,8 +204,8 @@ func pathOf(q capture.Query, byDefault []string) searchPath {
 	return p
 }
 
-// seen drops the schemas that the server ignores: those that do not exist, or that the role may not use. They may be there, and
-// for the replays' role, in the database of the replays.
+// seen removes the schemas that the server ignores: those that do not exist, or that the role may not use. In the shadow
+// database they may exist and be usable for the replay role.
 func (n *names) seen(p searchPath) searchPath {
 	if n.source == nil {
 		return p
@@ -220,18 +220,18 @@ func (n *names) seen(p searchPath) searchPath {
 	return p
 }
 
-// has reports whether the path is known and holds a schema.
+// has reports whether the path is known and contains a schema.
 func (p searchPath) has(schema string) bool {
 	return !p.uncertain && slices.Contains(p.schemas, schema)
 }
 
-// before reports whether a schema of the path is earlier than another.
+// before reports whether a schema precedes another in the path.
 func (p searchPath) before(a, b string) bool {
 	return slices.Index(p.schemas, a) < slices.Index(p.schemas, b)
 }
 
-// unqualified says what a bare name means under a path: the first schema that holds it, pg_catalog first unless the
-// path lists it (manual, 5.9.3). When that cannot be known, reason says why.
+// unqualified resolves an unqualified name under a path: in the first schema that has it, pg_catalog first unless the path
+// lists it (PostgreSQL manual, section 5.9.3). If it cannot be resolved, reason says why.
 func (n *names) unqualified(name string, path searchPath) (t Table, kind relationKind, reason Reason) {
 	if path.uncertain {
 		return Table{}, kindUnknown, ReasonSettingsUncertain
@@ -245,9 +245,9 @@ func (n *names) unqualified(name string, path searchPath) (t Table, kind relatio
 		switch {
 		case s == "pg_catalog" && n.catalogs[name]:
 			return t, kindSystem, ""
-		case s == "information_schema": // its views are in no catalog here
+		case s == "information_schema": // its views are not in the catalogs
 			unknownBefore = true
-		case isSystemSchema(s) || isTempSchema(s): // a protected table's name does not start with pg_
+		case isSystemSchema(s) || isTempSchema(s): // the name of a protected table does not start with pg_
 			continue
 		case n.kind(t) != kindUnknown && unknownBefore:
 			return Table{}, kindUnknown, ReasonAmbiguousName

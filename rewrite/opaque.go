@@ -2,13 +2,14 @@ package rewrite
 
 import "slices"
 
-// AssumedFunction is what Plan.Assumed says of a function that is declared safe, or immutable, and of which it cannot be told from a
-// catalog what it reads: there is no catalog of the engine, or its body cannot be judged, or puts the text of a statement together.
+// AssumedFunction returns the entry of Plan.Assumed for a function that is declared safe, or immutable, and whose reads
+// cannot be derived from a catalog: there is no catalog of the engine, or its body cannot be analysed or builds a statement
+// at run time.
 func AssumedFunction(name string) string {
 	return "function " + name + " reads no protected table (what it reads cannot be told from the engine's catalog)"
 }
 
-// opacity finds the functions of which it cannot be told what they read.
+// opacity finds the functions whose reads cannot be derived.
 type opacity struct {
 	catalog   *catalogIndex
 	limits    Options
@@ -16,7 +17,7 @@ type opacity struct {
 	judged    map[*Function]bool
 }
 
-// newOpaque judges every function of the engine's catalog that a statement may call without being refused.
+// newOpaque checks every function of the engine's catalog that a statement may call without refusal.
 func newOpaque(x *catalogIndex, limits Options, f *functions) map[*Function]bool {
 	if x == nil {
 		return nil
@@ -30,7 +31,7 @@ func newOpaque(x *catalogIndex, limits Options, f *functions) map[*Function]bool
 	return o.judged
 }
 
-// opaque judges one function. One that calls itself is taken for known while it is judged.
+// opaque checks one function. A function whose check is in progress counts as known, which ends recursion.
 func (o *opacity) opaque(f *Function) bool {
 	if opaque, ok := o.judged[f]; ok {
 		return opaque
@@ -61,8 +62,8 @@ func (o *opacity) judge(f *Function) bool {
 	})
 }
 
-// assumeFunction notes a users' function that a statement calls and of which it cannot be told what it reads. It reports whether there
-// is one among those that the name may mean.
+// assumeFunction records a user-defined function that a statement calls and whose reads cannot be derived. It reports
+// whether the name may refer to such a function.
 func (w *walker) assumeFunction(name string, users []*Function) bool {
 	if w.r.functions.source == nil {
 		w.assume(AssumedFunction(name))

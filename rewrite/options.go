@@ -14,73 +14,76 @@ import (
 
 // Defaults of Options.
 const (
-	DefaultMaxBytes       = 256 << 10 // the longest statement, in bytes; rewriters emit 50 KB
-	DefaultMaxTokens      = 20_000    // the most tokens: they bound the time for one statement
+	DefaultMaxBytes       = 256 << 10 // longest statement in bytes; rewriters emit 50 KB
+	DefaultMaxTokens      = 20_000    // most tokens; they bound the time for one statement
 	DefaultEpsilonSetting = "dp.epsilon"
 	DefaultDeltaSetting   = "dp.delta"
 	MaxEpsilon            = 1000.0 // a larger claim is reported as absurd
 )
 
-// maxNameBytes is NAMEDATALEN-1: longer identifiers are cut by the server.
+// maxNameBytes is NAMEDATALEN-1: the server truncates longer identifiers.
 const maxNameBytes = 63
 
-// Wildcards, for an operator who asks about one query and has no catalog at hand.
+// Wildcards, for the audit of a single query without a catalog.
 const (
 	AnyTable    = "*" // as a Table's Name in Protected: every relation that resolves to the schema has a copy
-	AnyFunction = "*" // in AllowFunctions: every function that is not PostgreSQL's own is safe
+	AnyFunction = "*" // in AllowFunctions: every function that is not built in is safe
 )
 
-// Table names a relation as the catalog spells it: folded, without quotes.
-type Table = ident.Table
+// Table is the name of a relation as stored in the catalog: folded, without quotes.
+type Table struct{ Schema, Name string }
 
-// Options say what is protected and what is claimed. The zero value protects nothing and is refused by New.
+// String returns schema.name without quotes for messages.
+func (t Table) String() string { return t.Schema + "." + t.Name }
+
+// Options lists protected tables and claim rules. New rejects the zero value, which protects nothing.
 type Options struct {
-	Protected []Table // tables with a copy in every neighbour schema; no two of one name
+	Protected []Table // tables with a copy in every neighbour schema; all with different names
 	Public    []Table // tables without personal data, which replays read in place
-	Others    []Table // further relations that are known to exist: they shadow names; a query on one is refused
+	Others    []Table // further existing relations: they shadow names; a query on one is refused
 
-	// Source is the catalog of the database that clients ask, where their names get their meaning; nil = not known:
-	// Protected, Public and Others are then taken for all relations of their schemas (Plan.Assumed says so).
+	// Source is the catalog of the client's database, in which names are resolved; nil = not known: then Protected, Public
+	// and Others are assumed to be all relations of their schemas (see Plan.Assumed).
 	Source *Catalog
-	// Shadow is the catalog of the database that replays run in, and Neighbours the schemas of the copies in it, which
-	// are checked to read nothing but themselves and Public; nil = not known.
+	// Shadow is the catalog of the shadow database, and Neighbours the schemas of the copies in it, which are checked to
+	// read only themselves and Public; nil = not known.
 	Shadow     *Catalog
 	Neighbours []string
-	// ShadowPath are further schemas of that database, for replays: where functions, operators and types are that the client's path
-	// does not find there. It is added to a plan's path only where it is needed.
+	// ShadowPath lists further schemas of the shadow database, for functions, operators and types that the client's path
+	// does not find there. It is added to a plan's path only if it is needed.
 	ShadowPath []string
 
-	SearchPath []string // path when neither the session's settings nor Source give one; nil = {"public"}
-	Database   string   // the database of the protected tables; "" = any, and catalog-qualified names are refused
+	SearchPath []string // path if neither the session's settings nor Source give one; nil = {"public"}
+	Database   string   // database of the protected tables; "" = any, and catalog-qualified names are refused
 
 	Claims         ClaimRules
-	AllowFunctions []string // further functions declared safe, as PostgreSQL folds them, optionally schema-qualified
+	AllowFunctions []string // further functions declared safe, folded as by PostgreSQL, optionally schema-qualified
 
 	MaxBytes  int // 0 = DefaultMaxBytes
 	MaxTokens int // 0 = DefaultMaxTokens
 }
 
-// ClaimRules say where claims come from; the order is that of the design: comment, argument, setting, rule, default.
+// ClaimRules configures the sources of claims. Their order is: comment, argument, setting, rule, default.
 //
-// A comment or a setting is the client's word. It may lower what an argument, a rule or the default says; it may raise
-// it only where trusted; with none of them it is taken.
+// The client controls a comment and a setting. They may lower the claim of an argument, a rule or the default; they may
+// raise it only if trusted; if there is none of these, they are accepted.
 type ClaimRules struct {
 	Signatures []Signature
-	// Combine says what several DP calls in one query claim together: "add" (also "") their sum, which is
-	// sequential composition over the calls as written, "share" their maximum.
+	// Combine is how the claims of several DP calls in one query combine: "add" (also "") is their sum, sequential
+	// composition over the calls as written, "share" their maximum.
 	Combine string
 	// EpsilonSetting and DeltaSetting name the session settings of a claim, per DP call; "" = the defaults, "-" = none.
 	EpsilonSetting, DeltaSetting string
-	Rules                        []Rule // the first that matches
+	Rules                        []Rule // the first match applies
 	Default                      *Claim // only Epsilon and Delta are read; nil = none
 	TrustComment, TrustSetting   bool
 }
 
-// Signature declares a DP function and says which arguments hold its claim. Such a function is allowed in replays.
+// Signature declares a DP function and the arguments that hold its claim. Replays may call such a function.
 type Signature struct {
-	Function string // as PostgreSQL folds it, optionally schema-qualified: "anon_count", "dp.noisy_sum"
-	// Epsilon and Delta are positions: 1 the first argument, -1 the last, 0 = no such argument. A call with fewer
-	// arguments leaves the claim to the next source.
+	Function string // folded as by PostgreSQL, optionally schema-qualified: "anon_count", "dp.noisy_sum"
+	// Epsilon and Delta are positions: 1 the first argument, -1 the last, 0 = no such argument. For a call with fewer
+	// arguments the next source applies.
 	Epsilon, Delta int
 	// EpsilonName and DeltaName are the parameters' names, for calls in named notation; "" = none.
 	EpsilonName, DeltaName string
@@ -88,15 +91,15 @@ type Signature struct {
 
 // Rule gives a claim to the queries that meet all of its conditions; "" (and the zero Table) is no condition.
 type Rule struct {
-	Name                            string // what findings name; "" = "claims.rules[i]"
+	Name                            string // shown in findings; "" = "claims.rules[i]"
 	User, Database, ApplicationName string // exact
 	Table                           Table  // a protected table that the query reads
 	Fingerprint                     string // Plan.Group
-	Pattern                         string // regular expression (RE2) on the summary, which holds no literals
+	Pattern                         string // regular expression (RE2) for the summary, which holds no literals
 	Epsilon, Delta                  float64
 }
 
-// New checks the options and returns a Rewriter, or every fault found, joined.
+// New checks the options and returns a Rewriter, or all faults, joined.
 func New(o Options) (*Rewriter, error) {
 	faults := o.tableFaults()
 	claims, claimFaults := newClaimer(o.Claims)
@@ -140,7 +143,7 @@ func New(o Options) (*Rewriter, error) {
 	}, nil
 }
 
-// tableFaults returns what is wrong with the lists of tables.
+// tableFaults returns the faults in the lists of tables.
 func (o Options) tableFaults() []error {
 	var faults []error
 	if len(o.Protected) == 0 {
@@ -189,7 +192,7 @@ func checkTable(t Table) error {
 	return nil
 }
 
-// checkIdentifier refuses what cannot be the name of a schema or table.
+// checkIdentifier rejects a string that cannot be the name of a schema or table.
 func checkIdentifier(s string) error {
 	switch {
 	case s == "":
@@ -202,7 +205,7 @@ func checkIdentifier(s string) error {
 	return nil
 }
 
-// newClaimer checks and compiles the rules.
+// newClaimer validates and compiles the rules.
 func newClaimer(r ClaimRules) (*claimer, []error) {
 	var faults []error
 	c := &claimer{rules: r}
@@ -252,7 +255,7 @@ func settingName(name, byDefault string) string {
 	return strings.ToLower(name)
 }
 
-// checkClaim refuses numbers that cannot be a claim: 0 <= epsilon <= MaxEpsilon and 0 <= delta < 1.
+// checkClaim rejects numbers that cannot be a claim: 0 <= epsilon <= MaxEpsilon and 0 <= delta < 1 must hold.
 func checkClaim(epsilon, delta float64) error {
 	switch {
 	case math.IsNaN(epsilon) || math.IsInf(epsilon, 0):
@@ -267,7 +270,7 @@ func checkClaim(epsilon, delta float64) error {
 	return nil
 }
 
-// splitFunction cuts "schema.name" or "name".
+// splitFunction splits "schema.name" or "name".
 func splitFunction(s string) (schema, name string, ok bool) {
 	schema, name, qualified := strings.Cut(s, ".")
 	if !qualified {

@@ -7,7 +7,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
-// OIDs of the types that a claim may be bound as (pg_type.dat).
+// OIDs of the types in which a claim may be bound (pg_type.dat).
 const (
 	oidInt8    = 20
 	oidInt2    = 21
@@ -21,9 +21,9 @@ const (
 	oidNumeric = 1700
 )
 
-// paramValue reads a bound parameter as a number, from text or from the binary form of its type. Where the client left
-// the type to the server (OID 0) a binary value is told apart by its length and size: an integer that could be a claim
-// is, read as a float, far below any claim, and a float that could be one is, read as an integer, far above.
+// paramValue reads a bound parameter as a number, from text or from the binary format of its type. If the client left the
+// type to the server (OID 0), a binary value is recognised by its length and size: the bits of an integer in the range of
+// claims, read as a float, are far below any claim, and those of a float in that range, read as an integer, far above.
 func paramValue(p capture.Param) (float64, error) {
 	if p.Null {
 		return 0, errNull
@@ -63,7 +63,7 @@ func integerValue(b []byte) float64 {
 	return float64(int64(binary.BigEndian.Uint64(b))) //nolint:gosec // likewise
 }
 
-// smallestFloat is below every claim, and above every float whose bits are those of a small integer.
+// smallestFloat is below every claim, and above every float with the bits of a small integer.
 const smallestFloat = 1e-30
 
 func inferredValue(b []byte) (float64, error) {
@@ -79,7 +79,7 @@ func inferredValue(b []byte) (float64, error) {
 		return numericValue(b)
 	}
 	if i := integerValue(b); math.Abs(i) <= 1<<20 {
-		return i, nil // 0 is 0 either way
+		return i, nil // 0 has the same bits in both types
 	}
 	if math.Abs(float) < smallestFloat {
 		return 0, errFormat
@@ -87,8 +87,8 @@ func inferredValue(b []byte) (float64, error) {
 	return float, nil
 }
 
-// numericValue reads numeric's binary form (numeric_recv in numeric.c): the number of base-10000 digits, the weight of
-// the first, the sign, the display scale, then the digits.
+// numericValue reads the binary format of numeric (numeric_recv in numeric.c): the number of base-10000 digits, the weight
+// of the first, the sign, the display scale, then the digits.
 func numericValue(b []byte) (float64, error) {
 	if len(b) < 8 {
 		return 0, errFormat
@@ -113,7 +113,7 @@ func numericValue(b []byte) (float64, error) {
 	case 0x4000:
 		return -v, nil
 	case 0xC000, 0xD000, 0xF000:
-		return math.NaN(), nil // NaN and the infinities: no claim either way
+		return math.NaN(), nil // NaN and the infinities are never a valid claim
 	}
 	return 0, errFormat
 }

@@ -6,9 +6,9 @@ import (
 )
 
 // readers finds, in one catalog, the functions that read a protected table, and the relations that call such a function,
-// however many steps away. protected are the relations to start from; without a schema, those of every schema. What the
-// catalog knows exactly (BEGIN ATOMIC bodies, views) counts as it is; SQL and PL/pgSQL bodies are parsed, and every other body
-// counts by its words. A name without a schema counts as any relation or function of that name.
+// directly or transitively. protected are the relations to start from; one without a schema stands for all schemas. Exact
+// dependencies from the catalog (BEGIN ATOMIC bodies, views) are used as they are; SQL and PL/pgSQL bodies are parsed, and
+// of every other body the words count as names. A name without a schema counts as any relation or function of that name.
 func (x *catalogIndex) readers(protected map[Table]bool, limits Options, f *functions) (map[*Function]bool, map[Table]bool) {
 	s := &readerSearch{
 		limits: limits, known: f,
@@ -29,13 +29,13 @@ func (x *catalogIndex) readers(protected map[Table]bool, limits Options, f *func
 	return s.functions, s.relations
 }
 
-// reader is a function that the catalog says reads a relation.
+// reader is a function that reads a relation according to the catalog.
 type reader struct {
 	function *Function
 	reads    Table
 }
 
-// readerSearch goes from the protected names up to whatever reads them.
+// readerSearch follows references from the protected names to all readers.
 type readerSearch struct {
 	limits    Options
 	known     *functions
@@ -43,9 +43,9 @@ type readerSearch struct {
 	relations map[Table]bool     // found
 	todo      []func()
 
-	byWord          map[string][]*Function   // by the words of their bodies, in lower case
-	escaped         []*Function              // whose bodies may spell any name with escapes
-	names           map[*Function]*bodyNames // of bodies that were parsed; nil = it could not be
+	byWord          map[string][]*Function   // by the words in their bodies, in lower case
+	escaped         []*Function              // whose bodies may contain any name in escaped form
+	names           map[*Function]*bodyNames // of parsed bodies; nil = it could not be parsed
 	callers         map[Table][]*Function
 	readers         map[string][]reader // by the names of the relations that they read
 	relationCallers map[Table][]Table
@@ -84,13 +84,13 @@ func (s *readerSearch) index(c *Catalog) {
 	}
 }
 
-// bodyWords are the words of a text, keywords and what stands in strings and comments included.
+// bodyWords returns the words of a text, including keywords and words in strings and comments.
 func bodyWords(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r < 0x80 && !isNameByte(byte(r)) })
 }
 
-// candidates are the functions whose bodies may hold a name: those with all of its words.
-func (s *readerSearch) candidates(name string) []*Function {
+// suspects returns the functions whose bodies may contain a name: those with all of its words.
+func (s *readerSearch) suspects(name string) []*Function {
 	found := s.escaped
 	if words := bodyWords(strings.ToLower(name)); len(words) > 0 {
 		found = slices.Concat(found, s.byWord[words[0]])
@@ -98,7 +98,7 @@ func (s *readerSearch) candidates(name string) []*Function {
 	return found
 }
 
-// namesIn returns what the body of a function names; nil = it cannot be parsed, so that its words count.
+// namesIn returns the names in the body of a function; nil = it cannot be parsed, so that its words count.
 func (s *readerSearch) namesIn(f *Function) *bodyNames {
 	names, done := s.names[f]
 	if !done {
@@ -108,7 +108,7 @@ func (s *readerSearch) namesIn(f *Function) *bodyNames {
 	return names
 }
 
-// namedRelation marks every function that reads a relation; one without a schema stands for all of its name.
+// namedRelation marks every function that reads a relation; one without a schema stands for all relations of its name.
 func (s *readerSearch) namedRelation(t Table) {
 	for _, r := range s.readers[t.Name] {
 		if t.Schema == "" || r.reads == t {
@@ -130,7 +130,7 @@ func (s *readerSearch) namedRelation(t Table) {
 	}
 }
 
-// namedFunction marks every function whose body calls one.
+// namedFunction marks every function whose body calls a function.
 func (s *readerSearch) namedFunction(t Table) {
 	for _, f := range s.candidates(t.Name) {
 		if s.functions[f] {

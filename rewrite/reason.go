@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Reason is why a query was refused: a short code from a fixed list, fit for a metric label.
+// Reason is the reason code of a refusal, from a fixed list, fit for a metric label.
 type Reason string
 
-// The reasons, all of them. Reasons returns them as a list.
+// All reasons. Reasons returns them as a list.
 const (
 	ReasonInvalidEncoding     Reason = "invalid_encoding"     // NUL, not UTF-8, or a client_encoding other than UTF8
 	ReasonTooLarge            Reason = "too_large"            // too many bytes or tokens
@@ -28,22 +28,22 @@ const (
 	ReasonSessionDependent    Reason = "session_dependent"    // depends on the user, role, schema or database of its session
 	ReasonSettingsUncertain   Reason = "settings_uncertain"   // a name's meaning depends on settings that are not known
 	ReasonAmbiguousName       Reason = "ambiguous_name"       // a name that may mean several relations
-	ReasonTempTable           Reason = "temp_table"           // a temporary table, which a replay cannot see
+	ReasonTempTable           Reason = "temp_table"           // a temporary table, which does not exist in a replay
 	ReasonUnknownTable        Reason = "unknown_table"        // neither protected nor public
 	ReasonNoCopy              Reason = "no_copy"              // depends on protected tables, and the neighbours have no right copy
-	ReasonResolvesDifferently Reason = "resolves_differently" // a function, operator or type that is another one in the shadow database
+	ReasonResolvesDifferently Reason = "resolves_differently" // a function, operator or type that refers to another one in the shadow database
 	ReasonUnknownFunction     Reason = "unknown_function"     // not built in and not declared safe
 	ReasonUnsafeFunction      Reason = "unsafe_function"      // built in, but reads names, the catalog or files
-	ReasonNameInString        Reason = "name_in_string"       // a protected table named in a string that becomes a name
+	ReasonNameInString        Reason = "name_in_string"       // a protected table named in a string that is used as a name
 	ReasonRowType             Reason = "row_type"             // the row type of a protected table, used as a type
 	ReasonParameter           Reason = "unsupported_param"    // a parameter that is missing or of a user-defined or reg* type
-	ReasonUnsupportedNode     Reason = "unsupported_node"     // syntax that this package does not know
-	ReasonBadClaim            Reason = "bad_claim"            // a claim that is no usable number
-	ReasonVerifyFailed        Reason = "verify_failed"        // the rewritten text does not mean what it should
+	ReasonUnsupportedNode     Reason = "unsupported_node"     // syntax that this package does not support
+	ReasonBadClaim            Reason = "bad_claim"            // a claim that is not a usable number
+	ReasonVerifyFailed        Reason = "verify_failed"        // the rewritten text does not have the intended meaning
 	ReasonInternal            Reason = "internal"             // a fault of this package, caught
 )
 
-// Reasons returns every Reason, in a fixed order, so that metrics can exist before the first refusal.
+// Reasons returns every Reason, in a fixed order, so that metrics can be registered before the first refusal.
 func Reasons() []Reason {
 	return []Reason{
 		ReasonInvalidEncoding, ReasonTooLarge, ReasonTooDeep, ReasonUnparseable, ReasonEmpty, ReasonMultipleStatements, ReasonNotSelect, ReasonExplain, ReasonWrapper,
@@ -54,14 +54,14 @@ func Reasons() []Reason {
 	}
 }
 
-// UnsupportedError is the refusal of a query. No field holds a literal or a parameter of the query; identifiers
-// (tables, functions, columns) they may hold.
+// UnsupportedError is the refusal of a query. No field holds a literal or a parameter of the query; fields may hold
+// identifiers (tables, functions, columns).
 type UnsupportedError struct {
 	Reason Reason
-	Node   string // the syntax node ("RangeVar", "FuncCall"); "" when the whole text is meant
+	Node   string // the syntax node ("RangeVar", "FuncCall"); "" for the whole text
 	Detail string // what was found
-	Offset int    // byte offset into capture.Query.SQL, 0-based; -1 = not known
-	Hint   string // what the client or the operator may do about it; "" = nothing
+	Offset int    // byte offset in capture.Query.SQL, 0-based; -1 = not known
+	Hint   string // remedy for the client or the operator; "" = none
 }
 
 // Error returns all fields in one line.
@@ -88,7 +88,7 @@ func (e *UnsupportedError) Error() string {
 	return b.String()
 }
 
-// refuse makes a refusal of the text as a whole.
+// refuse returns a refusal of the whole text.
 func refuse(reason Reason, detail, hint string) *UnsupportedError {
 	return &UnsupportedError{Reason: reason, Detail: detail, Offset: -1, Hint: hint}
 }

@@ -1,7 +1,7 @@
 package rewrite
 
-// Explain says what a reason means and what can be done about it, one sentence each, for documents and help; remedy is
-// "" where nothing can. An unknown reason gives two empty strings.
+// Explain returns the meaning of a reason and a remedy, one sentence each, for documents and help; remedy is "" if there is
+// none. For an unknown reason both are empty.
 func (r Reason) Explain() (meaning, remedy string) {
 	t := reasonTexts()[r]
 	return t[0], t[1]

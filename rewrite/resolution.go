@@ -7,13 +7,13 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 )
 
-// nameUse is one use of a function's, operator's or type's name, to be found again in the shadow database.
+// nameUse is one use of a function's, operator's or type's name, to be looked up in the shadow database.
 type nameUse struct {
 	kind         useKind
-	schema, name string // schema "" = by the path
+	schema, name string // schema "" = resolved by the path
 	call         *pg_query.FuncCall
 	operands     operands
-	builtin      bool // PostgreSQL has one of this name
+	builtin      bool // there is a built-in one of this name
 	node         string
 	offset       int32
 }
@@ -26,14 +26,14 @@ const (
 	useType     useKind = "type"
 )
 
-// use notes a name. In the body of a function names are the judge's.
+// use records a name. Names in the body of a function are handled by the judge.
 func (w *walker) use(u nameUse) {
 	if w.callees == nil && !w.printed {
 		w.uses = append(w.uses, u)
 	}
 }
 
-// values returns what types the values of the statement may have; nil = not known, in the body of a function.
+// values returns the possible types of the statement's values; nil = not known, in the body of a function.
 func (w *walker) values() *valueTypes {
 	if w.types == nil && w.root != nil {
 		w.types = newValueTypes(w.root, w.q.Params, w.r.functions.source, w.r.functions.shadow)
@@ -41,7 +41,7 @@ func (w *walker) values() *valueTypes {
 	return w.types
 }
 
-// callable returns the functions that a call may mean, by its arguments.
+// callable returns the functions to which a call may refer, by its arguments.
 func (w *walker) callable(found []*Function, call *pg_query.FuncCall) []*Function {
 	typed := slices.ContainsFunc(found, func(f *Function) bool { return len(f.Takes) > 0 })
 	if !typed || w.values() == nil {
@@ -50,14 +50,14 @@ func (w *walker) callable(found []*Function, call *pg_query.FuncCall) []*Functio
 	return slices.DeleteFunc(slices.Clone(found), func(f *Function) bool { return !w.values().callable(f, call) })
 }
 
-// applicable reports whether an expression may mean one of some operators, by its operands.
+// applicable reports whether an expression may refer to one of some operators, by its operands.
 func (w *walker) applicable(found []Operator, e operands) bool {
 	return slices.ContainsFunc(found, func(o Operator) bool {
 		return o.Takes == [2]Table{} || w.values() == nil || w.values().applicable(o, e)
 	})
 }
 
-// replayPath returns the path for replays: the client's own, and behind it shadow.search_path where a name that the statement uses is
+// replayPath returns the path for replays: the client's own, followed by shadow.search_path if a name of the statement is
 // found nowhere else in the shadow database.
 func (w *walker) replayPath() searchPath {
 	p := w.path
@@ -93,8 +93,8 @@ func (w *walker) extendPath() bool {
 	})
 }
 
-// resolve decides the path for replays and refuses the names that would mean something else under it than they did where the
-// client asked.
+// resolve determines the path for replays and refuses the names that would refer to other objects under it than in the
+// client's database.
 func (w *walker) resolve() {
 	w.replay = w.replayPath()
 	if w.r.functions.source == nil || w.r.functions.shadow == nil {
@@ -102,7 +102,7 @@ func (w *walker) resolve() {
 	}
 	for _, u := range w.uses {
 		if slices.ContainsFunc(w.refusals, func(r refusal) bool { return r.Offset == int(u.offset) }) {
-			continue // with a reason that says more
+			continue // with a more specific reason
 		}
 		if u.schema == "" && w.path.uncertain {
 			w.inDoubt(u)
@@ -115,7 +115,8 @@ func (w *walker) resolve() {
 	}
 }
 
-// inDoubt refuses a name without a schema that may mean something of users' in the shadow database, where the client's path is not known.
+// inDoubt refuses an unqualified name that may refer to a user-defined object in the shadow database, when the client's
+// path is not known.
 func (w *walker) inDoubt(u nameUse) {
 	shadow, found := w.r.functions.shadow, false
 	switch u.kind {
@@ -129,7 +130,8 @@ func (w *walker) inDoubt(u nameUse) {
 	}
 }
 
-// differs says how a name means something else in a replay; "" = it does not, or the server of the replay will say that it lacks it.
+// differs returns how a name refers to something else in a replay; "" = it does not, or the server reports during the
+// replay that it lacks the object.
 func (w *walker) differs(u nameUse) string {
 	source, shadow := w.r.functions.source, w.r.functions.shadow
 	switch u.kind {
@@ -156,8 +158,8 @@ func (w *walker) differs(u nameUse) string {
 	return ""
 }
 
-// samePlace reports whether an object in a schema of the shadow database stands for one of the engine's: in the same schema, or in one
-// of shadow.search_path where the engine has no object of that name itself.
+// samePlace reports whether an object in a schema of the shadow database replaces one of the engine's: it is in the same
+// schema, or in one of shadow.search_path while the engine has no object of that name in that schema.
 func (w *walker) samePlace(u nameUse, original, copied string) bool {
 	if original == copied || !slices.Contains(w.r.options.ShadowPath, copied) {
 		return original == copied
@@ -215,7 +217,8 @@ func (x *catalogIndex) operatorsIn(name string, path searchPath) []Operator {
 	return slices.DeleteFunc(slices.Clone(x.operators[name]), func(o Operator) bool { return !path.has(o.Schema) })
 }
 
-// typeIn returns the schema in which a type of users, or the rows of a relation, are found under a path; "" = in none.
+// typeIn returns the schema in which a user-defined type, or the row type of a relation, is found under a path; "" = in
+// none.
 func (x *catalogIndex) typeIn(name string, path searchPath) string {
 	for _, s := range path.schemas {
 		if x.relations[Table{Schema: s, Name: name}] != nil || slices.ContainsFunc(x.types[name], func(t Type) bool { return t.Schema == s }) {

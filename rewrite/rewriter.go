@@ -15,33 +15,34 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
-// Rewriter analyses queries under one set of Options. Make it with New. It is read-only and may be shared.
+// Rewriter analyses queries under one set of Options. New creates it. It is immutable and safe for concurrent use.
 type Rewriter struct {
 	options   Options
 	names     *names
 	functions *functions
-	opaque    map[*Function]bool // of the engine's catalog: what they read cannot be told
+	opaque    map[*Function]bool // of the engine's catalog: functions whose reads cannot be derived
 	claims    *claimer
 	schema    *wireSchema
 }
 
-// Plan is what a query means to an audit. It is read-only and may be shared.
+// Plan is the analysis of a query for an audit. It is immutable and safe for concurrent use.
 type Plan struct {
-	// Key identifies the mechanism: a hex SHA-256 over the statement as a tree (constants kept; comments, white space
-	// and the spelling of names without effect), the bound parameters with their types, Settings, SearchPath,
-	// the database, and the claim's epsilon and delta. The neighbour set and the engine's epoch are the caller's to add.
+	// Key identifies the mechanism: a hex SHA-256 over the statement as a tree (with constants; without comments, white
+	// space and the spelling of names), the bound parameters with their types, Settings, SearchPath, the database, and the
+	// claim's epsilon and delta. The caller adds the neighbour set and the engine's epoch.
 	Key string
 	// Group is pg_query's fingerprint, which drops every constant: a label for people, not an identity.
 	Group string
-	// Shape is a hash that queries share which differ only in what a client can vary at will: constants and parameters,
-	// how many stand in a row, comments, spelling, settings, claims, and the names that the query gives to columns, tables
-	// and subqueries. It groups queries that compete for places among the audits, and is no identity either.
+	// Shape is a hash that is equal for queries that differ only in parts that a client can vary at will: constants and
+	// parameters, how many of them are in a row, comments, spelling, settings, claims, and the names that the query gives
+	// to columns, tables and subqueries. It groups queries that compete for places among the audits; it is not an identity
+	// either.
 	Shape string
-	// Summary is the statement in one line without literals or comments, cut at 240 bytes.
+	// Summary is the statement in one line without literals and comments, cut at 240 bytes.
 	Summary string
-	// Claim is what the query claims; nil = no claim.
+	// Claim is the query's claim; nil = none.
 	Claim *Claim
-	// Ignored are claims that the client made and that were not taken, because they would raise what is configured.
+	// Ignored are claims of the client that were not accepted, because they would raise the configured ones.
 	Ignored []Claim
 	// DPCalls counts the calls of DP functions, as written.
 	DPCalls int
@@ -51,16 +52,18 @@ type Plan struct {
 	Public []Table
 	// Functions are the functions that the query calls by name, as written, sorted.
 	Functions []string
-	// SearchPath is the path for a replay, for types, operators and functions; every table is qualified by For. It is the one that the query
-	// ran under, "$user" replaced, without the schemas that Options.Source says are not there or not the role's to use, and with
-	// Options.ShadowPath where a name is found nowhere else. Every name of the query was looked up under it in Options.Shadow. It is not nil.
+	// SearchPath is the path of a replay, for types, operators and functions; For qualifies every table. It is the path of
+	// the client's query, with "$user" replaced, without schemas that according to Options.Source do not exist or may not
+	// be used by the role, and with Options.ShadowPath if a name is found nowhere else. Every name of the query was looked
+	// up under it in Options.Shadow. It is not nil.
 	SearchPath []string
-	// Settings are the session's settings that matter to the result (time zone, formats, custom settings such as
-	// dp.epsilon), by lower-case name. A replay must set them.
+	// Settings are the session's settings that affect the result (time zone, formats, custom settings such as dp.epsilon),
+	// by lower-case name. A replay must set them.
 	Settings map[string]string
-	// Sorted says that the query fixes the order of its rows, by more than its group keys. What order others have is the server's choice.
+	// Sorted reports that the query fixes the order of its rows, by more than its group keys. Otherwise the server chooses
+	// the order.
 	Sorted bool
-	// Assumed is what the plan rests on without having been told: the Assumed constants that hold, sorted.
+	// Assumed lists the Assumed constants that the plan depends on, sorted.
 	Assumed []string
 
 	sql      string
@@ -70,7 +73,7 @@ type Plan struct {
 }
 
 // Analyze parses q and returns its Plan, or an *UnsupportedError that says why it cannot be audited. It returns no other
-// error and does not panic. It keeps no reference to q's slices or maps.
+// error type and does not panic. It keeps no reference to q's slices or maps.
 func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -96,8 +99,8 @@ func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) {
 	return r.plan(q, parsed, w)
 }
 
-// verdict chooses the refusal to report, or nil. Side effects come first, then whether the query is the auditor's
-// business at all, then the first fault in the text.
+// verdict selects the refusal to report, or nil. Side effects come first, then whether the query concerns the auditor at
+// all, then the first fault in the text.
 func (w *walker) verdict(tokens []*pg_query.ScanToken) error {
 	slices.SortStableFunc(w.refusals, func(a, b refusal) int {
 		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Detail, b.Detail))
@@ -107,7 +110,7 @@ func (w *walker) verdict(tokens []*pg_query.ScanToken) error {
 			return r.UnsupportedError
 		}
 	}
-	// A query that names a protected table, calls a DP function or says what it claims is meant for the auditor.
+	// A query that names a protected table, calls a DP function or makes a claim concerns the auditor.
 	meant := len(w.protected) > 0 || len(w.calls) > 0 || commentClaims(w.q.SQL, tokens)
 	for _, r := range w.refusals {
 		if meant || r.touches {
@@ -129,7 +132,7 @@ func (w *walker) onlySystem() bool {
 		!slices.ContainsFunc(w.refusals, func(r refusal) bool { return r.Node == "RangeVar" && r.Reason != ReasonSystemCatalog })
 }
 
-// plan puts the parts together.
+// plan assembles the Plan.
 func (r *Rewriter) plan(q capture.Query, parsed *parsed, w *walker) (*Plan, error) {
 	if err := locate(w.edits, parsed.tokens); err != nil {
 		return nil, refuse(ReasonVerifyFailed, err.Error(), "report this as a bug")
@@ -174,8 +177,8 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, w *walker) (*Plan, erro
 }
 
 // For returns the SQL on a neighbour schema: the client's text in which every protected table, and every function that
-// reads one, lies in schema and every public table is qualified. Each result is parsed and compared with the original;
-// its error is an *UnsupportedError with ReasonVerifyFailed, or says what is wrong with schema.
+// reads one, is in schema and every public table is qualified. Each result is parsed and compared with the original. The
+// error is an *UnsupportedError with ReasonVerifyFailed, or reports an invalid schema.
 func (p *Plan) For(schema string) (string, error) {
 	if err := p.checkSchema(schema); err != nil {
 		return "", fmt.Errorf("neighbour schema: %w", err)
@@ -196,7 +199,7 @@ func (p *Plan) For(schema string) (string, error) {
 	return sql, nil
 }
 
-// checkSchema refuses schemas that a neighbour cannot lie in.
+// checkSchema rejects schemas that cannot hold a neighbour.
 func (p *Plan) checkSchema(schema string) error {
 	if err := checkIdentifier(schema); err != nil {
 		return err
@@ -212,5 +215,5 @@ func (p *Plan) checkSchema(schema string) error {
 	return nil
 }
 
-// hexKey is the printed form of a hash.
+// hexKey returns the printed form of a hash.
 func hexKey(sum []byte) string { return hex.EncodeToString(sum) }

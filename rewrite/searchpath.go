@@ -4,12 +4,12 @@ import (
 	"strings"
 )
 
-// userSchema is the entry of a search_path that stands for the schema called like the current user.
+// userSchema is the search_path entry for the schema with the current user's name.
 const userSchema = "$user"
 
-// parseSearchPath reads the value of search_path as the server does (SplitIdentifierString in varlena.c): identifiers
-// between commas, folded to lower case unless quoted, cut at 63 bytes. ok is false when the server would not take it,
-// or when it is the bare word DEFAULT, whose meaning only the server knows.
+// parseSearchPath parses the value of search_path like the server (SplitIdentifierString in varlena.c): identifiers
+// separated by commas, folded to lower case unless quoted, truncated at 63 bytes. ok is false if the server would reject
+// it, or if it is the word DEFAULT without quotes, whose meaning only the server has.
 func parseSearchPath(value string) (path []string, ok bool) {
 	rest := strings.TrimLeft(value, pathSpace)
 	if rest == "" {
@@ -32,10 +32,10 @@ func parseSearchPath(value string) (path []string, ok bool) {
 	}
 }
 
-// pathSpace is scanner_isspace of PostgreSQL.
+// pathSpace holds the characters of PostgreSQL's scanner_isspace.
 const pathSpace = " \t\n\r\f\v"
 
-// nextIdentifier takes one identifier, quoted or not, from the front of s.
+// nextIdentifier parses one identifier, quoted or not, at the start of s.
 func nextIdentifier(s string) (name, rest string, ok bool) {
 	if strings.HasPrefix(s, `"`) {
 		return quotedIdentifier(s[1:])
@@ -51,7 +51,7 @@ func nextIdentifier(s string) (name, rest string, ok bool) {
 	return cutName(name), s[end:], true
 }
 
-// quotedIdentifier reads up to the closing quote; a doubled quote stands for one.
+// quotedIdentifier parses up to the closing quote; a doubled quote is one quote.
 func quotedIdentifier(s string) (name, rest string, ok bool) {
 	var b strings.Builder
 	for {
@@ -69,7 +69,7 @@ func quotedIdentifier(s string) (name, rest string, ok bool) {
 	}
 }
 
-// foldASCII lowers A to Z and leaves every other byte, as the server does for UTF-8.
+// foldASCII lowers A to Z and leaves every other byte unchanged, like the server for UTF-8.
 func foldASCII(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
@@ -79,7 +79,7 @@ func foldASCII(s string) string {
 	}, s)
 }
 
-// cutName cuts a name at 63 bytes, not within a character.
+// cutName truncates a name at 63 bytes, not within a character.
 func cutName(s string) string {
 	if len(s) <= maxNameBytes {
 		return s
@@ -89,4 +89,9 @@ func cutName(s string) string {
 		end--
 	}
 	return s[:end]
+}
+
+// quoteIdentifier returns name in double quotes, which is valid for any name, including keywords.
+func quoteIdentifier(name string) string {
+	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
 }

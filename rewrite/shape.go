@@ -9,11 +9,11 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// shapeSchema says which parts of a tree a client can vary without changing what the query does to the data: constants,
-// parameters, and the names that the query itself defines.
+// shapeSchema lists the parts of a tree that a client can vary without changing what the query does with the data:
+// constants, parameters, and the names that the query itself defines.
 type shapeSchema struct {
 	root      *wireMessage
-	constants map[*wireMessage]bool                      // messages that stand for one value
+	constants map[*wireMessage]bool                      // messages that represent one value
 	names     map[*wireMessage]map[protowire.Number]bool // fields that define a name
 }
 
@@ -89,7 +89,7 @@ func wireFields(m *wireMessage, wire []byte, visit func(n protowire.Number, f wi
 	return nil
 }
 
-// collect gathers the names that the query defines. inside says that every string below defines one.
+// collect gathers the names that the query defines. inside reports that every string below defines one.
 func (w *shapeWriter) collect(m *wireMessage, wire []byte, depth int, inside bool) error {
 	if depth > maxDepth {
 		return errWire
@@ -111,12 +111,12 @@ func (w *shapeWriter) collect(m *wireMessage, wire []byte, depth int, inside boo
 	})
 }
 
-// write appends the message to out. Of equal elements in a row one is written.
+// write appends the message to out, and only one of equal consecutive elements.
 func (w *shapeWriter) write(m *wireMessage, wire []byte, depth int) error {
 	if depth > maxDepth {
 		return errWire
 	}
-	before, at := protowire.Number(0), 0 // the field before and where it begins in out
+	before, at := protowire.Number(0), 0 // the previous field and its offset in out
 	err := wireFields(m, wire, func(n protowire.Number, f wireField, k protowire.Type, value []byte) error {
 		if f.location {
 			return nil
@@ -126,7 +126,7 @@ func (w *shapeWriter) write(m *wireMessage, wire []byte, depth int) error {
 		inner, _ := protowire.ConsumeBytes(value)
 		switch {
 		case f.message != nil && w.schema.constants[f.message]:
-			w.out = append(w.out[:start], 0) // without the tag: a constant and a parameter are alike
+			w.out = append(w.out[:start], 0) // without the tag: constants and parameters give the same bytes
 		case f.message != nil:
 			if err := w.write(f.message, inner, depth+1); err != nil {
 				return err

@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// sorted reports whether a query fixes the order of its rows by more than its group keys. Rows that no ORDER BY sorts come in an
-// order that depends on how the server stores and reads a copy; so do those with equal sort keys where only some of the
+// sorted reports whether a query fixes the order of its rows by more than its group keys. Without an ORDER BY the order
+// depends on how the server stores and reads a copy; so does the order of rows with equal sort keys if only some of the
 // group keys are sorted by.
 func sorted(s *pg_query.SelectStmt) bool {
 	for _, by := range s.GetSortClause() {
@@ -18,7 +18,7 @@ func sorted(s *pg_query.SelectStmt) bool {
 	return false
 }
 
-// isGroupKey reports whether an expression of ORDER BY is one of GROUP BY.
+// isGroupKey reports whether an expression of ORDER BY is also in GROUP BY.
 func isGroupKey(s *pg_query.SelectStmt, by *pg_query.Node) bool {
 	by = selected(s, by)
 	for _, key := range s.GetGroupClause() {
@@ -29,8 +29,8 @@ func isGroupKey(s *pg_query.SelectStmt, by *pg_query.Node) bool {
 	return false
 }
 
-// selected returns what an expression of GROUP BY or ORDER BY stands for, without places in the text and without the table of a
-// column: a number or a column's name may be that of a target.
+// selected returns the expression that GROUP BY or ORDER BY refers to, without locations and without the table of a column:
+// a number or a column's name may refer to a target.
 func selected(s *pg_query.SelectStmt, n *pg_query.Node) *pg_query.Node {
 	targets := s.GetTargetList()
 	if i := n.GetAConst().GetIval().GetIval(); n.GetAConst().GetIval() != nil && i >= 1 && int(i) <= len(targets) {
@@ -51,7 +51,7 @@ func selected(s *pg_query.SelectStmt, n *pg_query.Node) *pg_query.Node {
 	return n
 }
 
-// withoutPlaces clears the places of nodes, and of names of columns all but the last.
+// withoutPlaces clears the locations of nodes, and the qualifiers of column names.
 func withoutPlaces(m protoreflect.Message) {
 	if c, ok := m.Interface().(*pg_query.ColumnRef); ok && len(c.GetFields()) > 1 {
 		c.Fields = c.Fields[len(c.Fields)-1:]

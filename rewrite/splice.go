@@ -19,24 +19,24 @@ const (
 	nodeFuncCall
 )
 
-// editKey identifies a node of the tree by its kind and its place in the text.
+// editKey identifies a node of the tree by its kind and its offset in the text.
 type editKey struct {
 	node editNode
 	at   int32
 }
 
-// edit gives one name another schema.
+// edit replaces the schema of one name.
 type edit struct {
 	node       editNode
 	at         int32 // byte offset of the name's first part
 	qualifiers int   // parts before the relation's or function's name: 0, 1 (schema) or 2 (database, schema)
 	table      Table // the relation, or the function
-	protected  bool  // the schema is the neighbour's; else the table's own
+	protected  bool  // use the neighbour's schema; otherwise the table's own
 
-	end int // the text from at to end gives way to the schema (and a dot, when nothing was there)
+	end int // the schema replaces the text from at to end (with a dot, if the text is empty)
 }
 
-// locate finds the end of every edit in the tokens, and sorts the edits by place.
+// locate determines the end of every edit from the tokens, and sorts the edits by offset.
 func locate(edits []edit, tokens []*pg_query.ScanToken) error {
 	slices.SortFunc(edits, func(a, b edit) int { return int(a.at) - int(b.at) })
 	i := 0
@@ -65,7 +65,7 @@ func locate(edits []edit, tokens []*pg_query.ScanToken) error {
 	return nil
 }
 
-// splice returns sql with the edits made, in order of place.
+// splice returns sql with the edits applied, which must be sorted by offset.
 func splice(sql string, edits []edit, schema string) string {
 	var b strings.Builder
 	b.Grow(len(sql) + len(edits)*(len(schema)+3))

@@ -8,10 +8,10 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 )
 
-// maxSummaryBytes is where Plan.Summary is cut. Rules match on the whole.
+// maxSummaryBytes is the length of Plan.Summary. Rules match the whole summary.
 const maxSummaryBytes = 240
 
-// tokenText is the text of a token, "" where the scanner's offsets make no sense.
+// tokenText returns the text of a token, "" if the scanner's offsets are invalid.
 func tokenText(sql string, t *pg_query.ScanToken) string {
 	start, end := int(t.GetStart()), int(t.GetEnd())
 	if start < 0 || end > len(sql) || start > end {
@@ -20,12 +20,12 @@ func tokenText(sql string, t *pg_query.ScanToken) string {
 	return sql[start:end]
 }
 
-// summarize writes the tokens in one line: comments left out, literals as ?, lists of them as one "?, ...".
-// It copies only tokens that cannot hold a literal.
+// summarize formats the tokens in one line: without comments, literals as ?, lists of them as one "?, ...". It copies only
+// tokens that cannot hold a literal.
 func summarize(sql string, tokens []*pg_query.ScanToken) string {
 	var out []byte
-	end := int32(-1)                         // of the token before
-	literal, comma, more := -1, false, false // where the last literal ends in out, what came after it, and whether it is a list
+	end := int32(-1)                         // of the previous token
+	literal, comma, more := -1, false, false // offset in out after the last literal, what came after it, and whether it is a list
 	for _, t := range tokens {
 		if isComment(t.GetToken()) {
 			continue
@@ -67,7 +67,7 @@ func summaryWord(sql string, t *pg_query.ScanToken) string {
 		pg_query.Token_ICONST, pg_query.Token_FCONST:
 		return "?"
 	case pg_query.Token_UIDENT:
-		return `U&"..."` // the scanner does not give its end
+		return `U&"..."` // the scanner does not return its end
 	}
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -77,7 +77,7 @@ func summaryWord(sql string, t *pg_query.ScanToken) string {
 	}, tokenText(sql, t))
 }
 
-// cutText cuts s at a character's start at or before limit bytes and marks the cut.
+// cutText cuts s at the start of a character at or before limit bytes and marks the cut.
 func cutText(s string, limit int) string {
 	if len(s) <= limit {
 		return s

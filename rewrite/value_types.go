@@ -9,9 +9,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
-// valueTypes are the types outside pg_catalog that values of one statement may have: those of the columns of every relation that it
-// may read, those that it names, and those that functions and operators make of these. An overload that takes a type that is not
-// among them cannot be the one that is called. Arrays, domains and rows count as what they are made of.
+// valueTypes holds the types outside pg_catalog that values of one statement may have: those of the columns of every
+// relation that it may read, those that it names, and the results of functions and operators on these. An overload with an
+// argument type outside this set cannot be the called one. Arrays, domains and rows count as their components.
 type valueTypes struct {
 	catalogs []*catalogIndex
 	params   []capture.Param
@@ -19,18 +19,18 @@ type valueTypes struct {
 	calls    []*pg_query.FuncCall
 	exprs    []operands
 
-	ranges  map[string]bool // what whole rows may be called: relations, aliases, WITH queries
-	columns map[string]bool // the last part of every name in an expression
-	stars   bool            // x.* stands where it is a row
+	ranges  map[string]bool // possible names of whole rows: relations, aliases, WITH queries
+	columns map[string]bool // the last part of every column name in an expression
+	stars   bool            // x.* occurs where it is a row
 }
 
-// operands is the use of an operator: its name and what stands on either side, nil where that is not looked at.
+// operands is the use of an operator: its name and the expressions on either side, nil for a side that is ignored.
 type operands struct {
 	name        string
 	left, right []*pg_query.Node
 }
 
-// newValueTypes reads a statement.
+// newValueTypes collects the types of a statement.
 func newValueTypes(root protoreflect.Message, params []capture.Param, catalogs ...*catalogIndex) *valueTypes {
 	v := &valueTypes{params: params, types: map[Table]bool{}, ranges: map[string]bool{}, columns: map[string]bool{}}
 	for _, x := range catalogs {
@@ -39,7 +39,7 @@ func newValueTypes(root protoreflect.Message, params []capture.Param, catalogs .
 		}
 	}
 	v.visit(root)
-	for before := -1; before < len(v.types); { // results may be arguments
+	for before := -1; before < len(v.types); { // results may be arguments of other calls
 		before = len(v.types)
 		for _, x := range v.catalogs {
 			v.results(x)
@@ -58,7 +58,7 @@ func (v *valueTypes) visit(m protoreflect.Message) {
 		v.ranges[n.GetAliasname()] = true
 	case *pg_query.CommonTableExpr:
 		v.ranges[n.GetCtename()] = true
-	case *pg_query.ResTarget: // SELECT x.* is no row
+	case *pg_query.ResTarget: // SELECT x.* is not a row
 		if fields := n.GetVal().GetColumnRef().GetFields(); len(fields) > 0 && fields[len(fields)-1].GetAStar() != nil {
 			return
 		}
@@ -104,7 +104,7 @@ func (v *valueTypes) visit(m protoreflect.Message) {
 	})
 }
 
-// builtinOnly reports whether every value is of a type of pg_catalog, and none a row of a relation.
+// builtinOnly reports whether every value is of a type of pg_catalog, and none is a row of a relation.
 func (v *valueTypes) builtinOnly() bool {
 	if v == nil || len(v.catalogs) == 0 || v.stars || len(v.types) > 0 {
 		return false
@@ -117,7 +117,7 @@ func (v *valueTypes) builtinOnly() bool {
 	return true
 }
 
-// named adds the types of every relation of a name, and every type of it.
+// named adds the types of every relation with a name, and every type with it.
 func (v *valueTypes) named(name string) {
 	for _, x := range v.catalogs {
 		for _, r := range x.named[name] {
@@ -127,7 +127,7 @@ func (v *valueTypes) named(name string) {
 	v.typed(name)
 }
 
-// typed adds every type of a name.
+// typed adds every type with a name.
 func (v *valueTypes) typed(name string) {
 	for _, x := range v.catalogs {
 		for _, t := range x.types[name] {
@@ -154,7 +154,7 @@ func (v *valueTypes) add(types []Table) {
 	}
 }
 
-// results adds what the functions and operators of one catalog may give.
+// results adds the possible results of the functions and operators of one catalog.
 func (v *valueTypes) results(x *catalogIndex) {
 	for _, call := range v.calls {
 		_, name := splitParts(stringParts(call.GetFuncname()))
@@ -176,7 +176,7 @@ func (v *valueTypes) results(x *catalogIndex) {
 	}
 }
 
-// callable reports whether a call may mean a function, by the number and the types of its arguments.
+// callable reports whether a call may refer to a function, by the number and the types of its arguments.
 func (v *valueTypes) callable(f *Function, call *pg_query.FuncCall) bool {
 	args := call.GetArgs()
 	if len(f.Takes) == 0 || call.GetFuncVariadic() || call.GetAggWithinGroup() {
@@ -199,12 +199,13 @@ func (v *valueTypes) callable(f *Function, call *pg_query.FuncCall) bool {
 	return true
 }
 
-// applicable reports whether an expression may mean an operator, by the types of its operands.
+// applicable reports whether an expression may refer to an operator, by the types of its operands.
 func (v *valueTypes) applicable(o Operator, e operands) bool {
 	return v.fits(o.Takes[0], e.left...) && v.fits(o.Takes[1], e.right...)
 }
 
-// fits reports whether one of some values may be of a type. The zero type is one of pg_catalog, which any value may be of.
+// fits reports whether one of some values may be of a type. The zero Table is a type of pg_catalog, which any value may
+// have.
 func (v *valueTypes) fits(t Table, values ...*pg_query.Node) bool {
 	if t == (Table{}) || v.types[t] {
 		return true
@@ -224,7 +225,7 @@ func (v *valueTypes) fits(t Table, values ...*pg_query.Node) bool {
 	return false
 }
 
-// untyped reports whether a value takes its type from where it stands: a string, NULL, or a parameter without a type.
+// untyped reports whether a value gets its type from its context: a string, NULL, or a parameter without a type.
 func (v *valueTypes) untyped(n *pg_query.Node) bool {
 	switch {
 	case n.GetCollateClause() != nil:
@@ -251,8 +252,8 @@ func (v *valueTypes) untyped(n *pg_query.Node) bool {
 	return false
 }
 
-// operandsOf returns every operator that an expression stands for. Where one side may be untyped and the other is a list or a row, an
-// operator whose left operand cannot be its own is still out of question.
+// operandsOf returns every operator in an expression. If one side may be untyped and the other is a list or a row, an
+// operator can still be excluded by the type of its left operand.
 func operandsOf(n *pg_query.A_Expr) []operands {
 	left, right := []*pg_query.Node{n.GetLexpr()}, []*pg_query.Node{n.GetRexpr()}
 	if n.GetLexpr() == nil {
@@ -266,7 +267,7 @@ func operandsOf(n *pg_query.A_Expr) []operands {
 	return all
 }
 
-// caseOperands is the = of CASE x WHEN y.
+// caseOperands returns the = of CASE x WHEN y.
 func caseOperands(n *pg_query.CaseExpr) operands {
 	e := operands{name: "=", left: []*pg_query.Node{n.GetArg()}}
 	for _, when := range n.GetArgs() {

@@ -10,7 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
-// scope is the innermost CTE name in sight; outer leads to the others. nil = none.
+// scope is a linked list of the visible CTE names, innermost first. nil = none.
 type scope struct {
 	name  string
 	outer *scope
@@ -25,16 +25,16 @@ func (s *scope) has(name string) bool {
 	return false
 }
 
-// place is where the walk is.
+// place is the context of the walk.
 type place struct {
 	ctes *scope
-	// userArgs: within the arguments of a function that is not built in, where a string may become a name.
+	// userArgs: within the arguments of a user-defined function, where a string may become a name.
 	userArgs bool
-	// near is the byte offset of the innermost node that has one, for refusals of nodes without; -1 = none.
+	// near is the byte offset of the innermost node that has one, for refusals of nodes without an offset; -1 = none.
 	near int32
 }
 
-// walker visits every node of one statement: it resolves names, collects the edits and calls, and notes refusals.
+// walker visits every node of one statement: it resolves names, collects the edits and calls, and records refusals.
 type walker struct {
 	r      *Rewriter
 	q      capture.Query
@@ -49,20 +49,20 @@ type walker struct {
 	assumed   map[string]bool
 	system    bool // a system relation was read
 	refusals  []refusal
-	anyTable  []anyName // when any table is protected: what may name one
+	anyTable  []anyName // if any table is protected: what may name one
 
 	root   protoreflect.Message
-	types  *valueTypes // made when it is needed
+	types  *valueTypes // created when needed
 	uses   []nameUse
 	replay searchPath // set by resolve
 
-	// callees, not nil only in the body of a function, collects the users' functions that it calls, for a judge.
+	// callees collects, for a judge, the user-defined functions that the body of a function calls; nil outside of bodies.
 	callees map[Table]bool
-	// printed: the server wrote the text from its own tree, in which x.f is a column; a call is written as f(x).
+	// printed: the server printed the text from its own tree, in which x.f is a column and a call is printed as f(x).
 	printed bool
 }
 
-// refusal is a note of the walk; touches: the node may have meant a protected table.
+// refusal is a refusal found by the walk; touches: the node may refer to a protected table.
 type refusal struct {
 	*UnsupportedError
 	touches bool
@@ -77,7 +77,7 @@ func (w *walker) refuse(reason Reason, node string, offset int32, detail, hint s
 	}})
 }
 
-// plainHints are the hints of refusals that have none of their own.
+// plainHints are the hints of refusals without a specific one.
 var plainHints = map[Reason]string{
 	ReasonSideEffects:     "a replay does not write, lock or wait: leave that part out",
 	ReasonSystemColumn:    "leave the column out: it differs between any two copies of a table",
@@ -88,8 +88,8 @@ var plainHints = map[Reason]string{
 	ReasonUnsupportedNode: "write it in another way, or report the syntax",
 }
 
-// visit handles one message of the tree. The kinds listed here are all that a SELECT may hold; what is not listed is
-// refused, so that a node with a meaning unknown here is never replayed.
+// visit handles one message of the tree. The kinds listed here are all that a SELECT can contain; any other kind is
+// refused, so that a node whose meaning is not implemented is never replayed.
 func (w *walker) visit(m protoreflect.Message, at place) {
 	if n, ok := m.Interface().(interface{ GetLocation() int32 }); ok && n.GetLocation() > 0 {
 		at.near = n.GetLocation()
@@ -160,7 +160,7 @@ func (w *walker) visit(m protoreflect.Message, at place) {
 	w.children(m, at, 0)
 }
 
-// children visits every message below m but those of the field skip.
+// children visits every message below m except those of the field skip.
 func (w *walker) children(m protoreflect.Message, at place, skip protoreflect.FieldNumber) {
 	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {
@@ -176,7 +176,7 @@ func (w *walker) children(m protoreflect.Message, at place, skip protoreflect.Fi
 	})
 }
 
-// leftmost is where the first relation of a join stands, which has no place itself; else near.
+// leftmost returns the offset of the first relation of a join, which has no offset itself, or near.
 func leftmost(n *pg_query.Node, near int32) int32 {
 	for n.GetJoinExpr() != nil {
 		n = n.GetJoinExpr().GetLarg()
@@ -187,7 +187,7 @@ func leftmost(n *pg_query.Node, near int32) int32 {
 	return near
 }
 
-// lockOffset is where a locking clause names a relation, else the nearest node.
+// lockOffset returns the offset of the first relation in a locking clause, or of the nearest node.
 func lockOffset(n *pg_query.LockingClause, at place) int32 {
 	if len(n.GetLockedRels()) > 0 {
 		return n.GetLockedRels()[0].GetRangeVar().GetLocation()
@@ -195,7 +195,7 @@ func lockOffset(n *pg_query.LockingClause, at place) int32 {
 	return at.near
 }
 
-// selectStmt opens the scope of WITH, under which everything else of the statement lies, set-operation arms included.
+// selectStmt opens the scope of WITH for the rest of the statement, set-operation arms included.
 func (w *walker) selectStmt(n *pg_query.SelectStmt, m protoreflect.Message, at place) {
 	if n.GetIntoClause() != nil {
 		w.refuse(ReasonSideEffects, "IntoClause", n.GetIntoClause().GetRel().GetLocation(), "SELECT INTO makes a table", "")
@@ -207,7 +207,7 @@ func (w *walker) selectStmt(n *pg_query.SelectStmt, m protoreflect.Message, at p
 	w.children(m, at, w.r.schema.withClause)
 }
 
-// withClause visits the CTEs, each in its own scope, and returns the scope of the statement that they belong to.
+// withClause visits the CTEs, each in its own scope, and returns the scope of their statement.
 func (w *walker) withClause(with *pg_query.WithClause, at place) *scope {
 	if with.GetRecursive() {
 		for _, n := range with.GetCtes() {
@@ -284,7 +284,7 @@ func (w *walker) rangeVar(n *pg_query.RangeVar, at place) {
 	}
 }
 
-// unreadable notes a relation that is neither protected nor public nor of the system.
+// unreadable refuses a relation that is neither protected nor public nor a system relation.
 func (w *walker) unreadable(t Table, kind relationKind, reason Reason, offset int32) {
 	detail, hint := "relation "+strings.TrimPrefix(t.String(), "."), ""
 	switch {
@@ -313,7 +313,7 @@ func (w *walker) catalog(name, node string, offset int32) bool {
 	return false
 }
 
-// edit notes one splice, unless it would change nothing.
+// edit records one edit, unless it would change nothing.
 func (w *walker) edit(e edit) {
 	if !e.protected && e.qualifiers == 1 {
 		return

@@ -17,7 +17,7 @@ func stringParts(nodes []*pg_query.Node) []string {
 	return parts
 }
 
-// funcCall judges a call and returns the place of its arguments.
+// funcCall judges a call and returns the place for its arguments.
 func (w *walker) funcCall(n *pg_query.FuncCall, at place) place {
 	parts := stringParts(n.GetFuncname())
 	dotted := strings.Join(parts, ".")
@@ -30,7 +30,7 @@ func (w *walker) funcCall(n *pg_query.FuncCall, at place) place {
 	if len(parts) == 2 {
 		schema = parts[0]
 	}
-	if dotted == "pg_catalog.json_object" { // so the parser reads json_object(...)
+	if dotted == "pg_catalog.json_object" { // the parser returns this for json_object(...)
 		w.namesakes(name, "FuncCall", n.GetLocation())
 	}
 	class, users := w.overloads(n, schema, name)
@@ -72,7 +72,8 @@ func (w *walker) funcCall(n *pg_query.FuncCall, at place) place {
 	return at
 }
 
-// overloads returns what a call may mean: the class of the name, and the users' functions of it that its arguments fit.
+// overloads returns the candidates for a call: the class of the name, and the user-defined functions of the name that its
+// arguments fit.
 func (w *walker) overloads(n *pg_query.FuncCall, schema, name string) (functionClass, []*Function) {
 	functions := w.r.functions
 	class := functions.class(schema, name)
@@ -94,14 +95,14 @@ func (w *walker) overloads(n *pg_query.FuncCall, schema, name string) (functionC
 	if class != functionUser && class != functionSafe {
 		return class, users
 	}
-	if w.callees == nil { // the judge of a body looks at every overload
+	if w.callees == nil { // the judge of a body checks every overload
 		users = w.callable(users, n)
 	}
 	switch {
 	case len(users) > 0 && allContrib(users) && !(anySchema && w.callees == nil):
 		class = functionSafe
 	case len(users) > 0 && schema == "":
-		class = functionUser // which one is called depends on the arguments' types
+		class = functionUser // the types of the arguments decide which one is called
 	}
 	if anySchema {
 		users = nil
@@ -109,12 +110,13 @@ func (w *walker) overloads(n *pg_query.FuncCall, schema, name string) (functionC
 	return class, users
 }
 
-// replayCandidates is the longest path that a replay may have.
+// replayCandidates returns the longest possible path of a replay.
 func (w *walker) replayCandidates() searchPath {
 	return searchPath{schemas: slices.Concat(w.path.schemas, w.r.options.ShadowPath)}
 }
 
-// declaredCall notes what is not known of a declared function and returns the place of its arguments: where a text may become a name.
+// declaredCall records the assumptions about a declared function and returns the place for its arguments, where a text may
+// become a name.
 func (w *walker) declaredCall(class functionClass, dotted string, users []*Function, at place) place {
 	if class == functionUser && w.assumeFunction(dotted, users) {
 		at.userArgs = true
@@ -122,7 +124,8 @@ func (w *walker) declaredCall(class functionClass, dotted string, users []*Funct
 	return at
 }
 
-// isColumn reports whether name(x) is the column x.name: PostgreSQL takes it so where there is no function, and no type, of that name.
+// isColumn reports whether name(x) is the column x.name: PostgreSQL resolves it so if there is no function and no type of
+// that name.
 func (w *walker) isColumn(n *pg_query.FuncCall, schema, name string, users []*Function) bool {
 	functions := w.r.functions
 	return functions.source != nil && schema == "" && len(n.GetArgs()) == 1 && n.GetArgs()[0].GetNamedArgExpr() == nil && !w.path.uncertain &&
@@ -131,7 +134,7 @@ func (w *walker) isColumn(n *pg_query.FuncCall, schema, name string, users []*Fu
 		functions.source.typeIn(name, w.path) == "" && !isNameType(name)
 }
 
-// isNameType names the types whose values are names of objects.
+// isNameType reports whether the values of a type are names of objects.
 func isNameType(name string) bool {
 	switch name {
 	case "regclass", "regnamespace", "regrole", "regproc", "regprocedure", "regoper", "regoperator", "regtype", "regconfig", "regdictionary", "regcollation":
@@ -140,14 +143,15 @@ func isNameType(name string) bool {
 	return false
 }
 
-// columnCall judges a column in functional notation.
+// columnCall judges a column in function notation.
 func (w *walker) columnCall(name string, offset int32) {
 	if isSystemColumn(name) {
 		w.refuse(ReasonSystemColumn, "FuncCall", offset, "system column "+name, "")
 	}
 }
 
-// readerCall points the call of a function that reads protected tables at the neighbours' copies of it, if they are right.
+// readerCall redirects the call of a function that reads protected tables to the neighbours' copies of it, if they are
+// correct.
 func (w *walker) readerCall(n *pg_query.FuncCall, schema, name string, users []*Function) bool {
 	dotted, detail := strings.Join(stringParts(n.GetFuncname()), "."), "which the engine's catalog does not tell"
 	var f Table
@@ -172,7 +176,7 @@ func (w *walker) readerCall(n *pg_query.FuncCall, schema, name string, users []*
 	return true
 }
 
-// jsonSyntax judges what is syntax of SQL/JSON to this parser and the call of a user's function to a server before PostgreSQL 16.
+// jsonSyntax judges SQL/JSON syntax that a server before PostgreSQL 16 reads as a call of a user-defined function.
 func (w *walker) jsonSyntax(m protoreflect.Message, at place) {
 	name := "json_array"
 	switch m.Interface().(type) {
@@ -186,7 +190,7 @@ func (w *walker) jsonSyntax(m protoreflect.Message, at place) {
 	w.namesakes(name, string(m.Descriptor().Name()), at.near)
 }
 
-// namesakes judges the users' functions of a name that the parser took for PostgreSQL's own.
+// namesakes judges the user-defined functions with the name of one that the parser resolved as built in.
 func (w *walker) namesakes(name, node string, offset int32) {
 	if w.r.functions.source == nil || w.printed {
 		return
@@ -198,7 +202,7 @@ func (w *walker) namesakes(name, node string, offset int32) {
 	}
 }
 
-// callee notes the call of a user's function in the body of another.
+// callee records the call of a user-defined function in the body of another.
 func (w *walker) callee(n *pg_query.FuncCall, schema, name string, users []*Function) {
 	switch {
 	case schema == "" && w.path.uncertain:
@@ -211,8 +215,8 @@ func (w *walker) callee(n *pg_query.FuncCall, schema, name string, users []*Func
 	}
 }
 
-// userAttribute judges x.name, which PostgreSQL takes as the call name(x) where x has no such column: by the users' functions that it may
-// mean. row: x is a row.
+// userAttribute judges x.name, which PostgreSQL resolves as the call name(x) if x has no such column, by the user-defined
+// functions that it may refer to. row: x is a row.
 func (w *walker) userAttribute(name string, row bool, node string, offset int32) {
 	source := w.r.functions.source
 	switch {
@@ -232,7 +236,7 @@ func (w *walker) userAttribute(name string, row bool, node string, offset int32)
 	}
 }
 
-// readsKnownSetting reports whether a call of current_setting reads a setting that Plan.Settings carries to the replay.
+// readsKnownSetting reports whether a call of current_setting reads a setting that a replay sets from Plan.Settings.
 func (w *walker) readsKnownSetting(n *pg_query.FuncCall) bool {
 	if len(n.GetArgs()) == 0 {
 		return false
@@ -241,7 +245,7 @@ func (w *walker) readsKnownSetting(n *pg_query.FuncCall) bool {
 	return !w.q.SettingsUncertain && (isCustomSetting(name) || isKeySetting(name))
 }
 
-// plainString returns the string of a literal, or of one cast to text, as a server prints it; "" for all else.
+// plainString returns the string of a literal, or of a literal cast to text, as a server prints it; "" for anything else.
 func plainString(n *pg_query.Node) string {
 	if c := n.GetTypeCast(); c != nil {
 		if parts := stringParts(c.GetTypeName().GetNames()); len(parts) == 0 || parts[len(parts)-1] != "text" || len(c.GetTypeName().GetArrayBounds()) > 0 {
@@ -252,7 +256,7 @@ func plainString(n *pg_query.Node) string {
 	return n.GetAConst().GetSval().GetSval()
 }
 
-// attribute judges x.name, which PostgreSQL also takes as the call name(x).
+// attribute judges x.name, which PostgreSQL also resolves as the call name(x).
 func (w *walker) attribute(name, node string, offset int32) {
 	switch w.r.functions.class("", name) {
 	case functionNever:
@@ -278,7 +282,7 @@ func (w *walker) indirection(n *pg_query.A_Indirection, at place) {
 	}
 }
 
-// constant refuses strings that name a protected table where a user's function may take them for a name.
+// constant refuses strings that name a protected table where a user-defined function may use them as a name.
 func (w *walker) constant(n *pg_query.A_Const, at place) {
 	if at.userArgs && n.GetSval() != nil {
 		w.textArgument(n.GetSval().GetSval(), "A_Const", "a string that names a protected table, in the arguments of a function", n.GetLocation())
@@ -295,10 +299,10 @@ func (w *walker) textArgument(text, node, detail string, offset int32) {
 	}
 }
 
-// firstNormalOID is the first OID of user-defined objects, which are other ones in another database (access/transam.h).
+// firstNormalOID is the first OID of user-defined objects, which differ in another database (access/transam.h).
 const firstNormalOID = 16384
 
-// paramRef checks the bound parameter behind $n.
+// paramRef checks the bound parameter of $n.
 func (w *walker) paramRef(n *pg_query.ParamRef, at place) {
 	if n.GetNumber() < 1 || int(n.GetNumber()) > len(w.q.Params) {
 		w.refuse(ReasonParameter, "ParamRef", n.GetLocation(), "a parameter without a bound value", "")
@@ -315,7 +319,7 @@ func (w *walker) paramRef(n *pg_query.ParamRef, at place) {
 	}
 }
 
-// isRegOID tells the types whose text form is the name of an object, and their arrays (pg_type.dat).
+// isRegOID reports whether a type is one whose text form is the name of an object, or an array of it (pg_type.dat).
 func isRegOID(oid uint32) bool {
 	switch oid {
 	case 24, 2202, 2203, 2204, 2205, 2206, 3734, 3769, 4089, 4096, 4191,
@@ -325,7 +329,7 @@ func isRegOID(oid uint32) bool {
 	return false
 }
 
-// sqlValue refuses the keywords that stand for the session: a replay runs as another role.
+// sqlValue refuses keywords that return properties of the session: a replay runs as another role.
 func (w *walker) sqlValue(n *pg_query.SQLValueFunction) {
 	switch n.GetOp() {
 	case pg_query.SQLValueFunctionOp_SVFOP_CURRENT_ROLE, pg_query.SQLValueFunctionOp_SVFOP_CURRENT_USER,

@@ -6,8 +6,8 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 )
 
-// columnRef rewrites schema.table.column and database.schema.table.column, which would no longer match their
-// relation, and refuses system columns.
+// columnRef rewrites schema.table.column and database.schema.table.column, which would no longer match their relation, and
+// refuses system columns.
 func (w *walker) columnRef(n *pg_query.ColumnRef) {
 	fields := make([]string, len(n.GetFields()))
 	for i, f := range n.GetFields() {
@@ -24,7 +24,7 @@ func (w *walker) columnRef(n *pg_query.ColumnRef) {
 		if w.printed {
 			break
 		}
-		if strings.HasPrefix(last, "pg_") || last == "record_send" || last == "hash_record" { // the only ones not safe that take a row
+		if strings.HasPrefix(last, "pg_") || last == "record_send" || last == "hash_record" { // of the functions that take a row, only these are not safe
 			w.attribute(last, "ColumnRef", n.GetLocation())
 		}
 		w.userAttribute(last, true, "ColumnRef", n.GetLocation())
@@ -55,7 +55,8 @@ func (w *walker) columnRef(n *pg_query.ColumnRef) {
 	}
 }
 
-// isSystemColumn names the columns that every table has and that tell two copies of it apart (manual, 5.5).
+// isSystemColumn reports whether a column is one that every table has and that differs between two copies (PostgreSQL
+// manual, section 5.5).
 func isSystemColumn(name string) bool {
 	switch name {
 	case "tableoid", "ctid", "xmin", "xmax", "cmin", "cmax":

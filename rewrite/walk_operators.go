@@ -10,7 +10,7 @@ import (
 //go:embed builtin_operators.txt
 var builtinOperators string
 
-// operatorNames are the operators without a schema that an expression stands for.
+// operatorNames returns the unqualified operators of an expression.
 func operatorNames(n *pg_query.A_Expr) []string {
 	switch n.GetKind() {
 	case pg_query.A_Expr_Kind_AEXPR_BETWEEN, pg_query.A_Expr_Kind_AEXPR_BETWEEN_SYM:
@@ -24,7 +24,7 @@ func operatorNames(n *pg_query.A_Expr) []string {
 	return nil
 }
 
-// operators judges every operator that an expression stands for: an operator is the call of its function.
+// operators judges every operator of an expression: an operator is a call of its function.
 func (w *walker) operators(n *pg_query.A_Expr) {
 	schema := ""
 	if parts := stringParts(n.GetName()); len(parts) > 1 {
@@ -61,7 +61,7 @@ func (w *walker) operator(name, left []*pg_query.Node, node string, offset int32
 	}
 }
 
-// operatorCall judges the users' operators that a name may mean; which one it is depends on the types of the operands.
+// operatorCall judges the user-defined operators to which a name may refer, depending on the types of the operands.
 func (w *walker) operatorCall(schema string, e operands, node string, offset int32) {
 	if schema == "pg_catalog" {
 		return
@@ -97,8 +97,8 @@ func (w *walker) operatorCall(schema string, e operands, node string, offset int
 	}
 }
 
-// userType judges the functions that making a value of a users' type calls: its input function, casts to it, and the checks of
-// a domain.
+// userType judges the functions that are called to create a value of a user-defined type: its input function, casts to it,
+// and the checks of a domain.
 func (w *walker) userType(parts []string, offset int32) {
 	functions, name := w.r.functions, parts[len(parts)-1]
 	schema := ""
@@ -124,8 +124,8 @@ func (w *walker) userType(parts []string, offset int32) {
 	}
 }
 
-// implied judges a function that the text does not name. One that is immutable and reads no protected table needs no
-// declaration; in the body of a function it is left to the judge.
+// implied judges a function that the text does not name. An immutable one that reads no protected table needs no
+// declaration; in the body of a function the judge checks it.
 func (w *walker) implied(f Table, what, node string, offset int32) {
 	switch functions := w.r.functions; {
 	case f.Schema == "pg_catalog":
@@ -142,7 +142,7 @@ func (w *walker) implied(f Table, what, node string, offset int32) {
 	}
 }
 
-// impliedBuiltin judges a function of PostgreSQL's own behind a user's operator or type.
+// impliedBuiltin judges a built-in function behind a user-defined operator or type.
 func (w *walker) impliedBuiltin(name, what, node string, offset int32) {
 	class := w.r.functions.builtin[name]
 	detail := what + " calls the function pg_catalog." + name
@@ -176,7 +176,7 @@ func (f *functions) quiet(name Table) bool {
 	return len(found) > 0
 }
 
-// assumeCasts notes implicit casts that a query may use without a word of it.
+// assumeCasts records implicit casts that a query may use although its text does not name them.
 func (w *walker) assumeCasts() {
 	source := w.r.functions.source
 	if source == nil {

@@ -7,7 +7,8 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 )
 
-// castAttribute judges (x).name as the cast of a value to a type, which PostgreSQL takes it for where there is no function of that name.
+// castAttribute judges (x).name as the cast of a value to a type, as PostgreSQL resolves it if there is no function of that
+// name.
 func (w *walker) castAttribute(name string, offset int32) {
 	switch {
 	case isNameType(name):
@@ -17,8 +18,8 @@ func (w *walker) castAttribute(name string, offset int32) {
 	}
 }
 
-// typeName refuses the row types of protected tables: a neighbour's table has another one.
-// It also refuses the types that turn text into the name of a relation, role, function or operator.
+// typeName refuses the row types of protected tables: a neighbour's table has another one. It also refuses the types that
+// convert text to the name of a relation, role, function or operator.
 func (w *walker) typeName(n *pg_query.TypeName) {
 	parts := stringParts(n.GetNames())
 	if n.GetPctType() {
@@ -28,7 +29,7 @@ func (w *walker) typeName(n *pg_query.TypeName) {
 		return
 	}
 	last := parts[len(parts)-1]
-	switch strings.TrimLeft(last, "_") { // arrays have one before their elements' name, or more
+	switch strings.TrimLeft(last, "_") { // the names of array types have one or more underscores before the element type
 	case "regclass", "regnamespace", "regrole", "regproc", "regprocedure", "regoper", "regoperator":
 		w.refuse(ReasonNameInString, "TypeName", n.GetLocation(), "type "+last+", which turns text into the name of an object", "")
 	}
@@ -44,15 +45,15 @@ func (w *walker) typeName(n *pg_query.TypeName) {
 	w.userType(parts, n.GetLocation())
 }
 
-// anyName is what may name a table, where tables are not listed by name.
+// anyName is an expression that may name a table, when tables are not listed by name.
 type anyName struct {
-	rowType, text string // one of them
+	rowType, text string // one of them is set
 	node, detail  string
 	offset        int32
 }
 
-// namesOfAnyTable refuses, where tables are not listed by name, the row types of those that the query reads, and the texts that name
-// them in the arguments of a function.
+// namesOfAnyTable refuses, if tables are not listed by name, the row types of the tables that the query reads, and texts
+// that name them in the arguments of a function.
 func (w *walker) namesOfAnyTable() {
 	read := names{protected: map[string]bool{}}
 	for t := range w.protected {
@@ -68,12 +69,13 @@ func (w *walker) namesOfAnyTable() {
 	}
 }
 
-// ownRowType reports whether a type in the body of a neighbour's function or view is the row type of that neighbour's table.
+// ownRowType reports whether a type in the body of a neighbour's function or view is the row type of that neighbour's
+// table.
 func (w *walker) ownRowType(parts []string) bool {
 	return w.callees != nil && len(parts) == 2 && w.r.names.kinds[Table{Schema: parts[0], Name: parts[1]}] == kindProtected
 }
 
-// typeCast allows the types for names of types and text search objects only on a plain string that names no table.
+// typeCast allows the types of names of types and text search objects only for a plain string that does not name a table.
 func (w *walker) typeCast(n *pg_query.TypeCast) {
 	parts := stringParts(n.GetTypeName().GetNames())
 	if len(parts) == 0 {

@@ -6,7 +6,7 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 )
 
-// notSelect refuses a statement that is no query, or that wraps one so that the client did not get its rows.
+// notSelect refuses a statement that is not a query, or that wraps one so that the client did not receive its rows.
 func notSelect(n *pg_query.Node, offset int) error {
 	refusal := refuse(ReasonNotSelect, "only SELECT, VALUES, TABLE and COPY (query) TO STDOUT are audited", "")
 	refusal.Node, refusal.Offset = nodeName(n), offset
@@ -29,7 +29,7 @@ func notSelect(n *pg_query.Node, offset int) error {
 	return refusal
 }
 
-// wrapped returns the query within COPY (query) TO STDOUT or DECLARE ... CURSOR FOR query; nil = the statement is neither.
+// wrapped returns the query within COPY (query) TO STDOUT or DECLARE ... CURSOR FOR query; nil for other statements.
 func wrapped(n *pg_query.Node) *pg_query.SelectStmt {
 	if c := n.GetCopyStmt(); c != nil && !c.GetIsFrom() && !c.GetIsProgram() && c.GetFilename() == "" {
 		return c.GetQuery().GetSelectStmt()
@@ -37,8 +37,8 @@ func wrapped(n *pg_query.Node) *pg_query.SelectStmt {
 	return n.GetDeclareCursorStmt().GetQuery().GetSelectStmt()
 }
 
-// unwrap leaves the query of such a statement at its own place: everything else but comments becomes
-// blank, so that offsets stay and comments may still claim. It also returns the tokens that are left.
+// unwrap leaves the query of such a statement at its own offset and replaces everything else except comments by blanks, so
+// that offsets stay and comments can still claim. It also returns the remaining tokens.
 func unwrap(sql string, n *pg_query.Node, tokens []*pg_query.ScanToken) (string, []*pg_query.ScanToken, error) {
 	from, to := parenthesised(tokens)
 	if n.GetDeclareCursorStmt() != nil {
@@ -69,7 +69,7 @@ func unwrap(sql string, n *pg_query.Node, tokens []*pg_query.ScanToken) (string,
 	return string(text), left, nil
 }
 
-// parenthesised is what the first parentheses hold.
+// parenthesised returns the range of the first parentheses.
 func parenthesised(tokens []*pg_query.ScanToken) (from, to int) {
 	depth := 0
 	from, to = -1, -1
@@ -89,7 +89,8 @@ func parenthesised(tokens []*pg_query.ScanToken) (from, to int) {
 	return from, to
 }
 
-// behindFor is where the word FOR ends that stands before a cursor's query: the first, since a cursor's name can be for only in quotes.
+// behindFor returns the offset after the word FOR before a cursor's query: the first FOR, because a cursor can be named for
+// only in quotes.
 func behindFor(tokens []*pg_query.ScanToken) int {
 	for _, t := range tokens {
 		if t.GetToken() == pg_query.Token_FOR {
