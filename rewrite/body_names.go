@@ -60,7 +60,7 @@ func (v *bodyVisitor) visit(m protoreflect.Message, ctes *scope, risky bool) {
 		v.found.byName = v.found.byName || (class == functionNever || class == functionNeverVolatile) && name != "current_setting" && name != "set_config"
 	case *pg_query.ColumnRef:
 		if fields := n.GetFields(); len(fields) > 1 { // x.f may be the call f(x)
-			v.found.functions[Table{"", fields[len(fields)-1].GetString_().GetSval()}] = true
+			v.found.functions[Table{Schema: "", Name: fields[len(fields)-1].GetString_().GetSval()}] = true
 		}
 	case *pg_query.A_Indirection:
 		for _, i := range n.GetIndirection() {

@@ -31,10 +31,7 @@ const (
 )
 
 // Table is the name of a relation as stored in the catalog: folded, without quotes.
-type Table struct{ Schema, Name string }
-
-// String returns schema.name without quotes for messages.
-func (t Table) String() string { return t.Schema + "." + t.Name }
+type Table = ident.Table
 
 // Options lists protected tables and claim rules. New rejects the zero value, which protects nothing.
 type Options struct {

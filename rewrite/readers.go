@@ -89,8 +89,8 @@ func bodyWords(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r < 0x80 && !isNameByte(byte(r)) })
 }
 
-// suspects returns the functions whose bodies may contain a name: those with all of its words.
-func (s *readerSearch) suspects(name string) []*Function {
+// candidates returns the functions whose bodies may contain a name: those with all of its words.
+func (s *readerSearch) candidates(name string) []*Function {
 	found := s.escaped
 	if words := bodyWords(strings.ToLower(name)); len(words) > 0 {
 		found = slices.Concat(found, s.byWord[words[0]])

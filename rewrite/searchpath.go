@@ -90,8 +90,3 @@ func cutName(s string) string {
 	}
 	return s[:end]
 }
-
-// quoteIdentifier returns name in double quotes, which is valid for any name, including keywords.
-func quoteIdentifier(name string) string {
-	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
-}

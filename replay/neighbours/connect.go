@@ -12,16 +12,11 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 )
 
-// connect opens a session. what is the configuration key that errors name; they never quote the connection string.
-func connect(ctx context.Context, dsn, what string) (*pgx.Conn, error) {
-	cfg, err := pgx.ParseConfig(dsn)
+// dial opens a session. what is the configuration key that errors name; they never quote the connection string.
+func dial(ctx context.Context, dsn, what string) (*pgx.Conn, error) {
+	cfg, err := connect.Parse(dsn, connect.Options{Application: applicationName})
 	if err != nil {
-		return nil, fmt.Errorf("%s is not a connection string: write postgres://user@host:port/database or key=value pairs", what)
-	}
-	cfg.RuntimeParams["application_name"] = applicationName
-	cfg.RuntimeParams["client_encoding"] = "UTF8" // otherwise the database's, and names and rows would arrive as LATIN1, for example
-	if cfg.ConnectTimeout == 0 {
-		cfg.ConnectTimeout = 10 * time.Second
+		return nil, fmt.Errorf("%s %w", what, err)
 	}
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // statements differ every time, so preparing them saves nothing
 	conn, err := pgx.ConnectConfig(ctx, cfg)
@@ -31,12 +26,12 @@ func connect(ctx context.Context, dsn, what string) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// calm resets, in a session or (local) in a transaction only, settings of the role or the database that would end a long
+// sessionDefaults resets, in a session or (local) in a transaction only, settings of the role or the database that would end a long
 // command, change how definitions print, or change text forms (money's digits depend on lc_monetary). It also turns off
 // partition pruning, which drops partitions that have matching rows: PostgreSQL 15.18 and 18.4 never scan a DEFAULT
 // partition that is itself partitioned by a range of the column by which a table above it is partitioned by list, whatever
 // the condition. Settings that the server's version does not have are skipped.
-func calm(local bool) string { return fmt.Sprintf(calmSettings, local) }
+func sessionDefaults(local bool) string { return fmt.Sprintf(sessionDefaultsSQL, local) }
 
 const sessionDefaultsSQL = `SELECT pg_catalog.set_config(name, value, %t) FROM (VALUES ('statement_timeout', '0'), ('lock_timeout', '0'),
 	('idle_in_transaction_session_timeout', '0'), ('idle_session_timeout', '0'), ('transaction_timeout', '0'),

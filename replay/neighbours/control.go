@@ -190,8 +190,8 @@ func (s *shadow) granted(ctx context.Context, tx pgx.Tx, schemas []string) error
 		to := " TO " + ident.Quote(role)
 		var statements []string
 		for _, schema := range schemas {
-			statements = append(statements, "GRANT USAGE ON SCHEMA "+quote(schema)+to, "GRANT SELECT ON ALL TABLES IN SCHEMA "+quote(schema)+to,
-				"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA "+quote(schema)+to) // a default privilege may revoke it from PUBLIC
+			statements = append(statements, "GRANT USAGE ON SCHEMA "+ident.Quote(schema)+to, "GRANT SELECT ON ALL TABLES IN SCHEMA "+ident.Quote(schema)+to,
+				"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA "+ident.Quote(schema)+to) // a default privilege may revoke it from PUBLIC
 		}
 		for _, sql := range statements {
 			if _, err := tx.Exec(ctx, sql); err != nil {

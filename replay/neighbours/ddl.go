@@ -95,7 +95,7 @@ func (d *definitions) table(m *model, r *relation) {
 	for _, c := range r.checks {
 		switch {
 		case !strings.HasSuffix(c.definition, " NOT VALID"):
-			parts = append(parts, "CONSTRAINT "+quote(c.name)+" "+c.definition)
+			parts = append(parts, "CONSTRAINT "+ident.Quote(c.name)+" "+c.definition)
 		case c.local: // rows may violate it: it is added after them, to the table where it was declared
 			d.indexes = append(d.indexes, statement{
 				"constraint " + c.name,
@@ -165,7 +165,7 @@ func (c column) definition(m *model, r *relation) string {
 		text += " GENERATED " + when + " AS IDENTITY"
 		for _, s := range m.sequences {
 			if s.identity && s.owner == r.oid && s.column == c.name {
-				text += " (SEQUENCE NAME " + s.sql() + s.options() + ")" // the syntax of pg_dump --binary-upgrade
+				text += " (SEQUENCE NAME " + s.SQL() + s.options() + ")" // the syntax of pg_dump --binary-upgrade
 			}
 		}
 	case c.expression != "" && c.identity == "":

@@ -72,7 +72,7 @@ func (w *writer) own(sql, defined string) string {
 		text = sql
 	}
 	for _, schema := range w.schemas { // in the bodies of functions
-		text = strings.ReplaceAll(text, quote(schema)+".", `"copy".`)
+		text = strings.ReplaceAll(text, ident.Quote(schema)+".", `"copy".`)
 	}
 	return text
 }

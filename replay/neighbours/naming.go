@@ -41,8 +41,8 @@ func (d *discovery) names() error {
 	for _, r := range d.m.relations {
 		for i := range r.indexes {
 			x := &r.indexes[i]
-			if name := n.number(Table{r.Schema, x.name}); name != x.name { // no query names it
-				x.definition = strings.Replace(x.definition, "INDEX "+x.quoted+" ON ", "INDEX "+quote(name)+" ON ", 1)
+			if name := n.number(Table{Schema: r.Schema, Name: x.name}); name != x.name { // no query names it
+				x.definition = strings.Replace(x.definition, "INDEX "+x.quoted+" ON ", "INDEX "+ident.Quote(name)+" ON ", 1)
 				x.name = name
 			}
 		}

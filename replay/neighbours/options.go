@@ -10,13 +10,7 @@ import (
 )
 
 // Table is the name of a relation as stored in the catalog: folded, without quotes.
-type Table struct{ Schema, Name string }
-
-// String returns schema.name for messages.
-func (t Table) String() string { return t.Schema + "." + t.Name }
-
-// sql returns the quoted name.
-func (t Table) sql() string { return pgx.Identifier{t.Schema, t.Name}.Sanitize() }
+type Table = ident.Table
 
 // Relation is the neighbour relation between D0 and D1 (Dwork and Roth 2014, 2.3: add/remove; replace is its bounded form).
 type Relation string

@@ -108,12 +108,12 @@ func (s *source) transaction(ctx context.Context, lock *model) (*model, error) {
 	tx := s.tx
 	if lock != nil {
 		for _, r := range lock.tables() { // before the snapshot, which LOCK does not take
-			if _, err := tx.Exec(ctx, "LOCK TABLE ONLY "+r.sql()+" IN ACCESS SHARE MODE"); err != nil {
+			if _, err := tx.Exec(ctx, "LOCK TABLE ONLY "+r.SQL()+" IN ACCESS SHARE MODE"); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if _, err := tx.Exec(ctx, calm(true)); err != nil { // a SELECT takes the snapshot
+	if _, err := tx.Exec(ctx, sessionDefaults(true)); err != nil { // a SELECT takes the snapshot
 		return nil, err
 	}
 	if lock == nil {
