@@ -9,7 +9,7 @@
 // read-only). A session reuses the plan for its next trial if planning again gives the same plan. Otherwise every trial is
 // parsed and planned again, so that no random value frozen in a plan is reused. With Statement.Hoist a session first
 // computes, in temporary tables, the part that is the same in every trial, and trials run only the rest (package
-// rewrite/hoist). A sample of whole trials checks that both have the same distribution. See docs/hoisting.md.
+// replay/hoist). A sample of whole trials checks that both have the same distribution. See docs/hoisting.md.
 //
 // Every outcome counts: an error, a timeout and an oversized result are outcomes, not faults. A fault carries no
 // information about the query: the database is unavailable (Transient), or the copies do not fit the query (SetupError).

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/dpwatch/dpwatch/rewrite/hoist"
+	"github.com/dpwatch/dpwatch/replay/hoist"
 )
 
 // free lists functions of pg_catalog that are not declared immutable but neither read nor change the state of a

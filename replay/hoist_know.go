@@ -5,7 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/dpwatch/dpwatch/rewrite/hoist"
+	"github.com/dpwatch/dpwatch/replay/hoist"
 )
 
 // maxViewDepth bounds the nesting of views that is followed.

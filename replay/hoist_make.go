@@ -12,7 +12,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
-	"github.com/dpwatch/dpwatch/rewrite/hoist"
+	"github.com/dpwatch/dpwatch/replay/hoist"
 )
 
 // unhoistable says why a query, or one way to split it, is replayed as it is.

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
-	"github.com/dpwatch/dpwatch/rewrite/hoist"
+	"github.com/dpwatch/dpwatch/replay/hoist"
 )
 
 const (

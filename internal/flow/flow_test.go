@@ -49,9 +49,9 @@ var allowed = map[string][]string{
 	"internal/bench/power":      {"analysis"},
 	"internal/bench/hoist":      {"internal/bench/kit", "internal/capture", "internal/pgtemp", "internal/showcase", "replay", "rewrite"},
 	"internal/pgparse":          {"internal/sqltext"},
-	"rewrite/hoist":             {"internal/pgparse", "internal/pg/ident"},
+	"replay/hoist":              {"internal/pgparse", "internal/pg/ident"},
 	"rewrite":                   {"internal/capture", "internal/pgparse", "internal/pg/ident"},
-	"replay":                    {"internal/capture", "internal/outcome", "internal/sqlstate", "internal/withheld", "rewrite/hoist", "internal/pg/ident"},
+	"replay":                    {"internal/capture", "internal/outcome", "internal/sqlstate", "internal/withheld", "replay/hoist", "internal/pg/ident"},
 	"replay/throttle":           {"internal/sqlstate", "internal/pg/connect"},
 	"replay/neighbours":         {"internal/capture", "internal/pgparse", "rewrite", "internal/pg/ident", "internal/pg/connect"},
 	"internal/bench/neighbours": {"internal/bench/kit", "internal/pgtemp", "replay/neighbours"},
@@ -74,7 +74,7 @@ var allowed = map[string][]string{
 }
 
 // pure packages do no I/O, ask no clock, log nothing.
-var pure = []string{"internal/pg/ident", "internal/sqltext", "internal/pgparse", "internal/audit/evidence", "internal/audit/schedule", "rewrite", "rewrite/hoist", "analysis", "internal/textnumber", "analysis/multiplicity", "analysis/noise", "analysis/response"}
+var pure = []string{"internal/pg/ident", "internal/sqltext", "internal/pgparse", "internal/audit/evidence", "internal/audit/schedule", "rewrite", "replay/hoist", "analysis", "internal/textnumber", "analysis/multiplicity", "analysis/noise", "analysis/response"}
 
 // impure is what a pure package must not import.
 var impure = []string{"os", "net", "io/ioutil", "os/exec", "log", "log/slog", "math/rand", "go.uber.org/zap", "github.com/jackc/pgx/v5"}

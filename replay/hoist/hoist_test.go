@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/dpwatch/dpwatch/internal/golden"
-	"github.com/dpwatch/dpwatch/rewrite/hoist"
+	"github.com/dpwatch/dpwatch/replay/hoist"
 )
 
 // knowledge returns a small catalog.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpwatch/dpwatch/rewrite/hoist"
+	"github.com/dpwatch/dpwatch/replay/hoist"
 )
 
 // TestLarge: statements of the largest size that is parsed can be planned. Its only time limit is that of all tests; work
