@@ -320,14 +320,14 @@ func renameBody(f function, m *model, o *Options, schema string) (body string, r
 	options := rewrite.Options{SearchPath: path, AllowFunctions: []string{rewrite.AnyFunction}, MaxBytes: 1 << 20}
 	for _, r := range m.relations {
 		if r.copy != r.Name { // a body keeps the names of tables: a body that reads this one is rejected
-			options.Others = append(options.Others, rewrite.Table(r.Table))
+			options.Others = append(options.Others, r.Table)
 			continue
 		}
-		options.Protected = append(options.Protected, rewrite.Table(r.Table))
+		options.Protected = append(options.Protected, r.Table)
 	}
 	for _, t := range o.Public {
 		if m.named(t) == nil {
-			options.Public = append(options.Public, rewrite.Table(t))
+			options.Public = append(options.Public, t)
 		}
 	}
 	rewriter, err := rewrite.New(options)
