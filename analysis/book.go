@@ -66,7 +66,8 @@ type epoch struct {
 	shift   []grant   // these scores' wealth is divided among them anew, in the given fractions
 	share   float64   // the part of each score's wealth that is spread over its components anew afterwards
 	entries []entry
-	claim   float64 // ln of the wealth at the claim at the end, minus infinity without one
+	opened  float64 // ln of the wealth at the claim at the start
+	claim   float64 // and at the end, minus infinity without one
 }
 
 // book keeps the stakes and the epochs of an audit.
@@ -228,14 +229,23 @@ func (p *process) of(k *book, id scoreID) []float64 {
 
 func (p *process) total() float64 { return logAdd(p.cash, logSumExp(p.sums)) }
 
-// end applies what the bets of an epoch gained, and shares.
+// end applies what the bets of an epoch gained, and shares. Below the claim, what is not bet follows the wealth at the claim: a null
+// there is part of the null at the claim.
 func (p *process) end(k *book, e *epoch, scratch *bet) {
+	rest := 0.0
+	if gain := e.claim - e.opened; p.below && gain > math.Inf(-1) { // or it is no number
+		rest = gain
+		p.scale(rest)
+	}
 	for _, en := range e.entries {
 		if en.scope == claimAlone || en.scope == fromClaim && p.below {
 			continue
 		}
 		s := &k.stakes[en.score]
 		w := p.of(k, en.score)
+		for i := range w {
+			w[i] -= rest
+		}
 		for v := range s.views {
 			scratch.place(p.null, en, s, v, k)
 			scratch.collect(en.table, w[v*len(s.mix):(v+1)*len(s.mix)])

@@ -15,7 +15,7 @@ func (a *Audit) look() {
 	}
 	if a.detectedAt == 0 && a.claimAt >= 0 && a.lead.latest >= a.threshold && a.pairs >= a.nextHold {
 		if a.hold() != "" {
-			a.nextHold = a.pairs + 1 + a.pairs/64
+			a.nextHold = a.pairs + 1 + (a.pairs-a.first.pairs)/64
 			return
 		}
 		if !a.reaches() {

@@ -102,6 +102,7 @@ const (
 func (a *Audit) anew() {
 	a.epoch.anew = true
 	a.lead.renew()
+	a.epoch.opened = 0
 	a.lead.look(&a.book, a.epoch)
 	a.front = -1
 	a.advance()

@@ -66,14 +66,19 @@ func (a *Audit) hold() string {
 	}
 	n := float64(max(1, len(a.slots)))
 	limit := math.Log(suspicion) + .75*math.Log(n)
-	doubtful := 0
+	var all mixing
+	asked, doubtful, against := 0.0, 0, 0 // slots
 	for _, s := range a.slots {
 		d := &s.independence
 		if a.pairs < stuckPairs && d.stuck() {
 			return "one world has given one answer only, in too few trials"
 		}
-		if d.differ && a.stride == 1 && !s.mixes(a.pairs, a.first.kept, &a.scratch) {
-			doubtful++
+		if d.differ && a.stride == 1 {
+			m := s.mixes(a.pairs, a.first.kept, &a.scratch)
+			all.add(m)
+			asked++
+			doubtful += b2i(!m.enough(1))
+			against += b2i(m.own[0]+m.own[1] < 0 || m.pair < 0)
 		}
 		if d.evidence(s.shared) >= limit {
 			each := d.each(s.shared)
@@ -81,7 +86,7 @@ func (a *Audit) hold() string {
 			return relations[top].words + " seem to depend on each other"
 		}
 	}
-	if 4*doubtful > len(a.slots) {
+	if 4*doubtful > len(a.slots) && (len(a.slots) <= fewSlots || 4*against > len(a.slots) || !all.enough(asked)) {
 		return "they vary too little, or too slowly, to tell"
 	}
 	return ""

@@ -37,8 +37,27 @@ const leastCoupling = 1. / 256
 // mixingValues is the number of the latest pairs that are looked at.
 const mixingValues = 512
 
-// mixes reports whether the trials of a slot since a number of them have shown that they are independent.
-func (s *series) mixes(pairs, since int, sc *scratch) bool {
+// mixing is what trials have shown of their independence, in nats: those of each world by themselves, and those of a pair.
+type mixing struct {
+	own  [2]float64
+	pair float64
+}
+
+func (m *mixing) enough(slots float64) bool {
+	both := m.own[0] + m.own[1]
+	return min(m.own[0], m.own[1]) >= leastOwn*slots && both >= leastBoth*slots && m.pair >= leastPair*slots
+}
+
+// add takes in what a slot shows, up to the most that is asked of it.
+func (m *mixing) add(s mixing) {
+	for w, x := range s.own {
+		m.own[w] += min(x, leastBoth)
+	}
+	m.pair += min(s.pair, leastBoth)
+}
+
+// mixes returns what the trials of a slot since a number of them have shown of their independence.
+func (s *series) mixes(pairs, since int, sc *scratch) mixing {
 	from := max(0, len(s.past[0])-mixingValues, min(since, len(s.past[0])-1))
 	past := [2][]code{s.past[0][from:], s.past[1][from:]}
 	var own [2]float64
@@ -72,7 +91,7 @@ func (s *series) mixes(pairs, since int, sc *scratch) bool {
 			}
 		}
 	}
-	return min(own[0], own[1]) >= leastOwn && own[0]+own[1] >= leastBoth && pair >= leastPair
+	return mixing{own, pair}
 }
 
 func constant(bits []uint8) bool {

@@ -107,7 +107,7 @@ func (s *series) relearn(pairs, most int, sc *scratch) {
 	s.binner.learn(s.past, most, sc)
 	s.learned = pairs
 	s.table = newTable(s.binner.numeric(), s.binner.bins())
-	s.table.lopsided = s.kind == lowBitScore || s.kind == rowsScore || s.kind == finenessScore
+	s.table.lopsided = s.kind == lowBitScore || s.kind == rowsScore || s.kind == finenessScore || s.kind == slotScore && s.rare()
 	s.recount()
 }
 

@@ -12,7 +12,7 @@ import (
 
 // stateVersion changes whenever the state's form, or what is done with it, does: a state is restored by the version that
 // saved it or not at all.
-const stateVersion = 8
+const stateVersion = 9
 
 const stateMagic = "dpwatch audit\x00"
 
@@ -344,6 +344,7 @@ func (c *codec) epoch(p **epoch, tables *[]*table) {
 	c.floats(&e.priors)
 	c.float(&e.at)
 	c.float(&e.share)
+	c.float(&e.opened)
 	c.float(&e.claim)
 	list(c, &e.entries, func(en *entry) {
 		num(c, &en.score)

@@ -269,7 +269,7 @@ func (a *Audit) verifyEpoch(c *codec, e *epoch) {
 		fraction(x)
 	}
 	fraction(e.share)
-	c.check(!math.IsNaN(e.claim) && !math.IsInf(e.claim, 1))
+	c.check(!math.IsNaN(e.opened) && !math.IsInf(e.opened, 1) && !math.IsNaN(e.claim) && !math.IsInf(e.claim, 1))
 	for _, en := range e.entries {
 		known(en.score)
 		c.check(en.scope <= claimAlone)

@@ -62,6 +62,7 @@ func shareAt(m, n int) float64 {
 func (a *Audit) open(e *epoch) {
 	a.epoch = e
 	a.lead.begin(&a.book, e)
+	e.opened = a.lead.total()
 	a.nextLook = a.pairs + a.lookEvery()
 }
 
@@ -71,7 +72,7 @@ func (a *Audit) lookEvery() int {
 	if a.book.places <= fewPlaces || a.pairs < 64 {
 		return 1
 	}
-	return max(1, a.pairs/128)
+	return max(1, (a.pairs-a.first.pairs)/128)
 }
 
 // fewPlaces is the number of places up to which a look is cheap.

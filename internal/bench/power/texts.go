@@ -89,7 +89,7 @@ func wrongTexts() []family {
 			draw: shuffled(6, .9), laws: responseLaws(2, .9),
 		},
 		{
-			name: "one telling text (0.011 on D0, never on D1) among 400, claim 1", claim: only(1), budget: 20_000, bar: 1700,
+			name: "one telling text (0.011 on D0, never on D1) among 400, claim 1", claim: only(1), budget: 20_000, bar: 2606,
 			draw: each(.01136, 0, rareTexts(400)), laws: oftenLaws(.01136, 0),
 		},
 		{

@@ -1,0 +1,31 @@
+package analysis
+
+import (
+	"math"
+	"testing"
+)
+
+// Below the claim, what is not bet gains what the claim's process gains, and nothing else does.
+func TestRestFollowsTheClaim(t *testing.T) {
+	t.Parallel()
+	for _, below := range []bool{true, false} {
+		k := &book{}
+		m := newMixtures(false).shift
+		bets, rests := k.open([]view{ascending}, m), k.open([]view{ascending}, m)
+		e := &epoch{
+			grants: []grant{{bets, .25}, {rests, 1. / 3}}, opened: 1, claim: 3,
+			entries: []entry{{score: bets, table: newTable(2, 3)}, {score: rests, table: newTable(2, 3), scope: claimAlone}},
+		}
+		p := &process{null: newNull(.5, 0), below: below}
+		p.begin(k, e)
+		p.end(k, e, &bet{})
+		gain := 2 * float64(b2i(below))
+		for i, c := range []struct{ got, want float64 }{
+			{p.sums[bets], math.Log(.25)}, {p.sums[rests], math.Log(.25) + gain}, {logSumExp(p.of(k, rests)), math.Log(.25) + gain}, {p.cash, math.Log(.5) + gain},
+		} {
+			if math.Abs(c.got-c.want) > 1e-9 {
+				t.Errorf("below %v, %d: %g, want %g", below, i, c.got, c.want)
+			}
+		}
+	}
+}
