@@ -119,8 +119,7 @@ func New(c Claim, o Options) (*Audit, error) {
 	return a, nil
 }
 
-// Add takes one pair of trials: a fresh execution on D0 and one on D1. The audit may keep the rows of some results:
-// they must not be changed afterwards.
+// Add takes one pair of trials: a fresh execution on D0 and one on D1. Their rows may be changed afterwards.
 func (a *Audit) Add(d0, d1 Outcome) {
 	h := [2]uint64{fingerprint(&d0), fingerprint(&d1)}
 	// The first pair that differs still counts with the bets that were placed before it: bets that know that it differs are no

@@ -110,6 +110,28 @@ func TestSameTrialsSameReport(t *testing.T) {
 	}
 }
 
+// TestRowsMayChange: what is done to the rows of a result after it was added changes no report.
+func TestRowsMayChange(t *testing.T) {
+	t.Parallel()
+	pairs := sample(200, shapes[2].d)
+	want, _ := json.Marshal(auditOf(t, pairs))
+	a, err := analysis.New(analysis.Claim{Epsilon: .5, Delta: 1e-6}, analysis.Options{MaxSlots: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pairs {
+		a.Add(p[0], p[1])
+		for _, o := range p {
+			for _, row := range o.Rows {
+				clear(row)
+			}
+		}
+	}
+	if got, _ := json.Marshal(a.Report()); string(got) != string(want) {
+		t.Errorf("%s\nbefore the rows changed: %s", got, want)
+	}
+}
+
 // TestHostileResults feeds what a server could send: the report must be made of numbers, and nothing may panic.
 func TestHostileResults(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 )
 
@@ -30,18 +31,24 @@ func brief(s string) string {
 	return fmt.Sprintf("%s%016x", s[:maxKeptText-16], hashString(s))
 }
 
-// retain keeps the first and the latest pairs, to learn the layout from. Results beyond the bound are kept in part.
+// retain keeps the first pairs and the latest before a turn, to learn the layout from. Results beyond the bound are kept in part.
 func (a *Audit) retain(d0, d1 *Outcome) {
 	if a.reader != nil && (widthOf(d0) != a.reader.width || widthOf(d1) != a.reader.width) {
 		a.unmatched++
 	}
-	p := retained{worlds: [2]Outcome{*d0, *d1}}
-	for w := range p.worlds {
-		if o := &p.worlds[w]; sizeOf(o) > maxRetainedBytes {
+	misfit := a.reader != nil && !a.reader.keyed && (len(d0.Rows) > 1 || len(d1.Rows) > 1)
+	if full := len(a.retained) == firstRetained+latestRetained; full && !misfit && !a.monotony.constant() && a.nextTurn-a.pairs >= latestRetained {
+		return // later pairs will take its place before the layout is learned
+	}
+	var p retained
+	for w, o := range [2]*Outcome{d0, d1} {
+		if sizeOf(o) > maxRetainedBytes {
 			p.worlds[w], p.cut = sampleOf(o), true
+		} else {
+			p.worlds[w] = copyOf(o)
 		}
 	}
-	if a.reader != nil && !a.reader.keyed && (len(d0.Rows) > 1 || len(d1.Rows) > 1) {
+	if misfit {
 		a.misfit = true
 		if len(a.retained) >= firstRetained { // the layout is learned at the end of the block, when the latest are others
 			a.retained[firstRetained-1] = p
@@ -68,6 +75,17 @@ func sizeOf(o *Outcome) int {
 		}
 	}
 	return n
+}
+
+// copyOf copies a result, but for its columns.
+func copyOf(o *Outcome) Outcome {
+	c := Outcome{Columns: o.Columns, SQLState: o.SQLState}
+	values := slices.Concat(o.Rows...)
+	for _, row := range o.Rows {
+		c.Rows = append(c.Rows, values[:len(row):len(row)])
+		values = values[len(row):]
+	}
+	return c
 }
 
 // sampleOf copies what the layout is learned from: the first rows, fewer where they are wide, with long texts made

@@ -57,7 +57,7 @@ func Shuffle(p *Pair, seed uint64, each func(d0, d1 outcome.Outcome)) (*Shuffled
 	return s, nil
 }
 
-// Next returns the next pair, io.EOF after all of them.
+// Next returns the next pair, which is valid until the next call, and io.EOF after all of them.
 func (s *Shuffled) Next() (d0, d1 outcome.Outcome, err error) {
 	if s.next == s.n {
 		return d0, d1, io.EOF
@@ -86,7 +86,8 @@ type shelf struct {
 	end     int64
 	columns [][]outcome.Column // the different ones
 	buf     []byte
-	last    []outcome.Value // of the result that was returned last, row by row
+	values  []outcome.Value // of the result that was returned last, row by row
+	rows    [][]outcome.Value
 }
 
 func (s *shelf) open() error {
@@ -161,11 +162,8 @@ func (s *shelf) get(i int) (o outcome.Outcome, err error) {
 		return string(t)
 	}
 	o.Columns, o.SQLState = s.columns[number()], text("")
-	if rows := number(); rows > 0 {
-		o.Rows = make([][]outcome.Value, rows)
-	}
-	all := make([]outcome.Value, 0, len(o.Rows)*len(o.Columns))
-	for r := range o.Rows {
+	last, all, rows := s.values, s.values[:0], s.rows[:0]
+	for range number() {
 		begin := len(all)
 		for range number() {
 			v := outcome.Value{Kind: outcome.Kind(b[0])}
@@ -175,15 +173,18 @@ func (s *shelf) get(i int) (o outcome.Outcome, err error) {
 				v.Num, b = math.Float64frombits(binary.LittleEndian.Uint64(b)), b[8:]
 			case outcome.Text:
 				known := ""
-				if len(all) < len(s.last) {
-					known = s.last[len(all)].Text
+				if len(all) < len(last) {
+					known = last[len(all)].Text
 				}
 				v.Text = text(known)
 			}
 			all = append(all, v)
 		}
-		o.Rows[r] = all[begin:len(all):len(all)]
+		rows = append(rows, all[begin:len(all):len(all)])
 	}
-	s.last = all
+	if len(rows) > 0 {
+		o.Rows = rows
+	}
+	s.values, s.rows = all, rows
 	return o, nil
 }
