@@ -126,7 +126,7 @@ func (p *process) renew() {
 
 // restart forgets the trials, not the thresholds.
 func (d *independence) restart() {
-	d.seen, d.last = 0, [2][maxLag]uint8{}
+	d.seen, d.fresh, d.recent = 0, 0, [2][bitCount + 1]uint64{}
 	d.counts = [relationCount][bitCount][4]int32{}
 	d.later, d.closed = [2][bitCount][2]int32{}, [2][bitCount]float64{}
 	if d.until > 0 {

@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 	"sync"
 )
@@ -21,7 +22,8 @@ type independence struct {
 	seen   int // pairs since the slot was made
 	until  int // seen at which thresholds are chosen anew; 0 = none are chosen yet
 	marks  [2]marks
-	last   [2][maxLag]uint8 // bits of the latest trials, the latest first; the sum of 1<<bit's number
+	recent [2][bitCount + 1]uint64 // per world and bit, known among them: those of the latest trials, the latest lowest
+	fresh  int                     // pairs that are in recent and not in counts and later yet
 	counts [relationCount][bitCount][4]int32
 	later  [2][bitCount][2]int32 // of the stretch at hand: the later bits of a world
 	closed [2][bitCount]float64  // the greatest log-probabilities of the finished stretches
@@ -64,14 +66,6 @@ var relations = [relationCount]relation{
 	{1, 0, 2, .02, "the answers on D1 and on D0 two trials later"},
 	{0, 1, 2, .02, "the answers on D0 and on D1 two trials later"},
 }
-
-// relationEnds are the trials of the relations alone: they are looked at for every pair and slot.
-var relationEnds = func() (ends [relationCount]struct{ earlier, later, lag uint8 }) {
-	for i, r := range relations {
-		ends[i].earlier, ends[i].later, ends[i].lag = uint8(r.earlier), uint8(r.later), uint8(r.lag)
-	}
-	return ends
-}()
 
 // jointWeights are the weights of both worlds' own relations together, by lag less 1.
 var jointWeights = [maxLag]float64{.1, .04, .02}
@@ -193,6 +187,7 @@ func (d *independence) renew(past [2][]code, s *scratch) {
 	if d.seen < max(firstMarks, d.until) {
 		return
 	}
+	d.settle()
 	for w := range d.marks {
 		for bit := range d.later[w] {
 			d.closed[w][bit] += bestCoin(d.later[w][bit])
@@ -210,35 +205,53 @@ func (d *independence) add(c0, c1 code) {
 	if d.until == 0 {
 		return
 	}
-	now := [2]uint8{d.marks[0].bits(c0), d.marks[1].bits(c1)}
-	if d.warm() {
-		var by [2][maxLag + 1]uint8 // bits by world and lag
-		for w, b := range now {
-			by[w][0] = b
-			copy(by[w][1:], d.last[w][:])
-		}
-		for i := range relationEnds {
-			r := &relationEnds[i]
-			before, after := by[r.earlier][r.lag], by[r.later][0]
-			d.counts[i][sideBit][2*(before&1)+after&1]++
-			d.counts[i][outerBit][2*(before>>outerBit&1)+after>>outerBit&1]++
-		}
-		for w, b := range now {
-			d.later[w][sideBit][b&1]++
-			d.later[w][outerBit][b>>outerBit&1]++
-		}
-	}
-	for w, b := range now {
-		copy(d.last[w][1:], d.last[w][:maxLag-1])
-		d.last[w][0] = b | known
+	d.fresh += b2i(d.warm())
+	d.push(0, d.marks[0].bits(c0)|known)
+	d.push(1, d.marks[1].bits(c1)|known)
+	if d.fresh == 64-maxLag {
+		d.settle()
 	}
 }
+
+// push appends the bits of a trial of one world.
+func (d *independence) push(w int, b uint8) {
+	for bit := range d.recent[w] {
+		d.recent[w][bit] = d.recent[w][bit]<<1 | uint64(b>>bit&1)
+	}
+}
+
+// settle counts the pairs that are not counted yet, all of them at once.
+func (d *independence) settle() {
+	n, mask := int32(d.fresh), uint64(1)<<d.fresh-1
+	for i := range relations {
+		r := &relations[i]
+		for bit := range bitCount {
+			before, after := d.recent[r.earlier][bit]>>r.lag&mask, d.recent[r.later][bit]&mask
+			both := ones(before & after)
+			k := &d.counts[i][bit]
+			k[0] += n - ones(before|after)
+			k[1] += ones(after) - both
+			k[2] += ones(before) - both
+			k[3] += both
+		}
+	}
+	for w := range d.later {
+		for bit := range d.later[w] {
+			k := ones(d.recent[w][bit] & mask)
+			d.later[w][bit][0] += n - k
+			d.later[w][bit][1] += k
+		}
+	}
+	d.fresh = 0
+}
+
+func ones(x uint64) int32 { return int32(bits.OnesCount64(x)) }
 
 // known marks the bits of a trial that was seen.
 const known = 1 << bitCount
 
 // warm reports whether all earlier trials that relations look at were seen.
-func (d *independence) warm() bool { return d.last[0][maxLag-1]&known != 0 }
+func (d *independence) warm() bool { return d.recent[0][bitCount]>>(maxLag-1)&1 == 1 }
 
 // vary keeps whether the outcomes of each world vary, and whether the worlds differ.
 func (d *independence) vary(c0, c1 code) {
@@ -285,6 +298,7 @@ func (d *independence) evidence(shared bool) float64 {
 
 // ratios returns the log of the ratio of every relation for one bit.
 func (d *independence) ratios(bit int, shared bool) (each [relationCount]float64) {
+	d.settle()
 	best := [2]float64{}
 	for w := range best {
 		best[w] = d.closed[w][bit] + bestCoin(d.later[w][bit])

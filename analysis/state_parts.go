@@ -91,6 +91,7 @@ func (c *codec) certificate(a *Audit) {
 
 // independence describes what is known of the dependence of trials.
 func (c *codec) independence(d *independence) {
+	d.settle()
 	num(c, &d.seen)
 	num(c, &d.until)
 	c.check(d.seen >= 0 && d.until >= 0)
@@ -102,9 +103,17 @@ func (c *codec) independence(d *independence) {
 		c.float(&m.middle)
 		c.float(&m.far)
 		num(c, &m.known)
-		for i := range d.last[w] {
-			num(c, &d.last[w][i])
-			c.check(d.last[w][i] < 2*known)
+		latest := d.recent[w]
+		for i := range maxLag { // the bits of the latest trials, the latest first
+			var b uint8
+			for bit := range latest {
+				b |= uint8(latest[bit]>>i&1) << bit
+			}
+			num(c, &b)
+			c.check(b < 2*known)
+			for bit := range latest {
+				d.recent[w][bit] = d.recent[w][bit]&^(1<<i) | uint64(b>>bit&1)<<i
+			}
 		}
 		for bit := range d.later[w] {
 			c.float(&d.closed[w][bit])
