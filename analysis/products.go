@@ -152,11 +152,20 @@ func (d *standard) differing() (chosen []int) {
 		z2   float64
 	}
 	n := len(d.slots)
+	near := make([][2][]float64, n) // far out values blur a mean, where signs would show all
+	for i, values := range d.values {
+		for w, z := range values {
+			near[i][w] = make([]float64, len(z))
+			for k, x := range z {
+				near[i][w][k] = min(max(x, -productReaches[1]), productReaches[1])
+			}
+		}
+	}
 	least := certainProduct + 4*math.Log(float64(n*(n-1)/2))
 	var found []product
 	for i := range n {
 		for j := range i {
-			z2 := max(productGap(&d.values[i], &d.values[j], productReaches[0]), productGap(&d.values[i], &d.values[j], productReaches[1]))
+			z2 := max(productGap(&d.values[i], &d.values[j]), productGap(&near[i], &near[j]))
 			if z2 > least {
 				found = append(found, product{i, j, z2})
 			}
@@ -179,19 +188,19 @@ func (d *standard) differing() (chosen []int) {
 	return chosen
 }
 
-// productGap is by how many squared standard errors the mean product of two slots, clipped at so many spreads, differs between
-// the worlds. Far out values blur it, where signs would show all.
-func productGap(x, y *[2][]float64, reach float64) float64 {
-	var mean, variance [2]float64
-	for w := range x {
-		var sum, squares float64
-		for k, a := range x[w] {
-			b := min(max(a, -reach), reach) * min(max(y[w][k], -reach), reach)
-			sum, squares = sum+b, squares+b*b
-		}
-		n := float64(len(x[w]))
-		mean[w] = sum / n
-		variance[w] = (squares/n - mean[w]*mean[w]) / max(n-1, 1)
+// productGap is by how many squared standard errors the mean product of two slots differs between the worlds.
+func productGap(x, y *[2][]float64) float64 {
+	var sum, squares, mean, variance [2]float64
+	x0, x1, y0, y1 := x[0], x[1], y[0], y[1]
+	for k := range min(len(x0), len(x1), len(y0), len(y1)) { // they have one length
+		b0, b1 := x0[k]*y0[k], x1[k]*y1[k]
+		sum[0], squares[0] = sum[0]+b0, squares[0]+b0*b0
+		sum[1], squares[1] = sum[1]+b1, squares[1]+b1*b1
+	}
+	n := float64(len(x0))
+	for w := range mean {
+		mean[w] = sum[w] / n
+		variance[w] = (squares[w]/n - mean[w]*mean[w]) / max(n-1, 1)
 	}
 	gap, noise := mean[0]-mean[1], variance[0]+variance[1]
 	if !(noise > 1e-12) {
