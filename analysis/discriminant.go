@@ -49,7 +49,7 @@ func (a *Audit) learnDiscriminant() bool {
 		}
 	}
 	cells := a.reader.cells()
-	all := d.direct(cells, func(int) bool { return true })
+	all := d.direct(cells, 0, 1)
 	if all == nil {
 		return false
 	}
@@ -57,7 +57,7 @@ func (a *Audit) learnDiscriminant() bool {
 		a.discriminant.scores[w] = append(a.discriminant.scores[w][:0], make([]code, p.n)...)
 	}
 	for fold := range folds {
-		weights := d.direct(cells, func(k int) bool { return k%folds != fold })
+		weights := d.direct(cells, 1-fold, folds) // the other of the two
 		if weights == nil {
 			weights = all
 		}
@@ -72,42 +72,37 @@ func (a *Audit) learnDiscriminant() bool {
 	return true
 }
 
-// direct returns the discriminant's weights of the standardised slots, learned from the pairs that are taken; nil without
-// certain correlation.
-func (d *standard) direct(cells int, taken func(k int) bool) []float64 {
+// direct returns the discriminant's weights of the standardised slots, learned from the pairs from, from+stride, ...;
+// nil without certain correlation.
+func (d *standard) direct(cells, from, stride int) []float64 {
 	means := make([][2]float64, len(d.slots))
 	n := 0
 	for i := range d.slots {
 		for w := range 2 {
 			n = 0
-			for k, z := range d.values[i][w] {
-				if taken(k) {
-					means[i][w] += z
-					n++
-				}
+			for z := d.values[i][w]; n*stride+from < len(z); n++ {
+				means[i][w] += z[n*stride+from]
 			}
 			means[i][w] /= float64(n)
 		}
 	}
 	least := certainCorrelation + 4*math.Log(float64(len(d.slots)))
 	if len(d.slots) <= fullDiscriminant {
-		return d.directFull(means, n, least, taken)
+		return d.directFull(means, n, least, from, stride)
 	}
-	return d.directFactor(means, n, cells, least, taken)
+	return d.directFactor(means, n, cells, least, from, stride)
 }
 
 // directFull inverts the whole covariance.
-func (d *standard) directFull(means [][2]float64, n int, least float64, taken func(k int) bool) []float64 {
+func (d *standard) directFull(means [][2]float64, n int, least float64, from, stride int) []float64 {
 	size := len(d.slots)
 	c := make([]float64, size*size)
 	for i := range size {
 		for j := range i + 1 {
 			for w := range 2 {
 				x, y := d.values[i][w], d.values[j][w]
-				for k := range x {
-					if taken(k) {
-						c[i*size+j] += (x[k] - means[i][w]) * (y[k] - means[j][w])
-					}
+				for k := from; k < len(x); k += stride {
+					c[i*size+j] += (x[k] - means[i][w]) * (y[k] - means[j][w])
 				}
 			}
 		}
@@ -170,7 +165,7 @@ func solveCorrelation(c, b []float64) bool {
 // directFactor fits u_i = l_i f + own noise of variance 1-l_i^2 to the slots of each column, u standardised to variance 1.
 // With r the mean correlation and F the mean of u, d var(F) - 1 = (d-1) r and d cov(u_i, F) - 1 = (d-1) l_i sqrt(r).
 // The inverse is that of Woodbury: C^-1 b = D^-1 b - D^-1 l (l' D^-1 b)/(1 + l' D^-1 l).
-func (d *standard) directFactor(means [][2]float64, n, cells int, least float64, taken func(k int) bool) []float64 {
+func (d *standard) directFactor(means [][2]float64, n, cells int, least float64, from, stride int) []float64 {
 	weights := make([]float64, len(d.slots))
 	inverse := make([]float64, len(d.slots)) // 1/sd
 	cov := make([]float64, len(d.slots))
@@ -188,10 +183,8 @@ func (d *standard) directFactor(means [][2]float64, n, cells int, least float64,
 			}
 			variance := 0.0
 			for w := range 2 {
-				for k, z := range d.values[i][w] {
-					if taken(k) {
-						variance += (z - means[i][w]) * (z - means[i][w]) / trials
-					}
+				for k, z := from, d.values[i][w]; k < len(z); k += stride {
+					variance += (z[k] - means[i][w]) * (z[k] - means[i][w]) / trials
 				}
 			}
 			if !(variance > 0) {
@@ -200,8 +193,8 @@ func (d *standard) directFactor(means [][2]float64, n, cells int, least float64,
 			members = append(members, i)
 			inverse[i] = 1 / math.Sqrt(variance)
 			for w := range 2 {
-				for k, z := range d.values[i][w] {
-					factor[w][k] += (z - means[i][w]) * inverse[i]
+				for k, z := from, d.values[i][w]; k < len(z); k += stride {
+					factor[w][k] += (z[k] - means[i][w]) * inverse[i]
 				}
 			}
 		}
@@ -211,10 +204,8 @@ func (d *standard) directFactor(means [][2]float64, n, cells int, least float64,
 		}
 		square := 0.0 // of d F
 		for w := range 2 {
-			for k, f := range factor[w] {
-				if taken(k) {
-					square += f * f / trials
-				}
+			for k := from; k < len(factor[w]); k += stride {
+				square += factor[w][k] * factor[w][k] / trials
 			}
 		}
 		shared := (square/size - 1) / (size - 1)
@@ -226,10 +217,8 @@ func (d *standard) directFactor(means [][2]float64, n, cells int, least float64,
 		var projected, precision float64
 		for _, i := range members {
 			for w := range 2 {
-				for k, z := range d.values[i][w] {
-					if taken(k) {
-						cov[i] += (z - means[i][w]) * inverse[i] * factor[w][k] / trials
-					}
+				for k, z := from, d.values[i][w]; k < len(z); k += stride {
+					cov[i] += (z[k] - means[i][w]) * inverse[i] * factor[w][k] / trials
 				}
 			}
 			load := min(max((cov[i]-1)/((size-1)*math.Sqrt(shared)), -1), 1)
