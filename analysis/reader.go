@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"math"
+	"slices"
 
 	"github.com/dpwatch/dpwatch/internal/outcome"
 	"github.com/dpwatch/dpwatch/internal/withheld"
@@ -43,11 +44,7 @@ func (r *reader) slotsUsed() int { return len(r.labels) * r.cells() }
 
 // key returns the number of a row's key, or -1 when there is no room for it.
 func (r *reader) key(row []outcome.Value, occurrence int) int {
-	r.buf = appendKey(r.buf[:0], row, r.keys)
-	if r.ordinal {
-		r.buf = append(r.buf, byte(occurrence), byte(occurrence>>8))
-	}
-	if k, ok := r.find(); ok {
+	if k, ok := r.find(row, occurrence); ok {
 		return k
 	}
 	if len(r.labels) >= r.maxKeys {
@@ -63,17 +60,36 @@ func (r *reader) key(row []outcome.Value, occurrence int) int {
 
 // follower is what is remembered of a key to find keys quickly: results mostly hold them in the same order.
 type follower struct {
-	form string // the key's binary form
-	next int    // the key that came after it
+	values     []outcome.Value // of the key; none while it is not known
+	occurrence int
+	next       int // the key that came after it
 }
 
-// find returns the number of the key whose binary form is in the buffer, and whether it has one.
-func (r *reader) find() (k int, known bool) {
+// is reports whether a row certainly has the key.
+func (f *follower) is(row []outcome.Value, columns []int, occurrence int) bool {
+	if len(f.values) != len(columns) || f.occurrence != occurrence {
+		return false
+	}
+	for i, c := range columns {
+		v := &f.values[i]
+		if c >= len(row) || row[c].Kind != v.Kind || row[c].Text != v.Text || math.Float64bits(row[c].Num) != math.Float64bits(v.Num) {
+			return false
+		}
+	}
+	return true
+}
+
+// find returns the number of a row's key, and whether it has one. Where it has none, its binary form is in the buffer.
+func (r *reader) find(row []outcome.Value, occurrence int) (k int, known bool) {
 	if r.last < len(r.follow) {
-		if k = r.follow[r.last].next; k+1 < len(r.follow) && r.follow[k+1].form == string(r.buf) {
+		if k = r.follow[r.last].next; k+1 < len(r.follow) && r.follow[k+1].is(row, r.keys, occurrence) {
 			r.last = k + 1
 			return k, true
 		}
+	}
+	r.buf = appendKey(r.buf[:0], row, r.keys)
+	if r.ordinal {
+		r.buf = append(r.buf, byte(occurrence), byte(occurrence>>8))
 	}
 	if k, known = r.slots[string(r.buf)]; !known {
 		return 0, false
@@ -83,8 +99,11 @@ func (r *reader) find() (k int, known bool) {
 	}
 	r.follow[r.last].next = k
 	r.last = k + 1
-	if r.follow[r.last].form == "" {
-		r.follow[r.last].form = string(r.buf)
+	if f := &r.follow[r.last]; f.values == nil && len(r.buf) <= maxKeptText && (len(r.keys) == 0 || slices.Max(r.keys) < len(row)) {
+		f.occurrence = occurrence
+		for _, c := range r.keys {
+			f.values = append(f.values, row[c])
+		}
 	}
 	return k, true
 }
