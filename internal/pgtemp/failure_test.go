@@ -14,7 +14,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
 
-// environment returns a Getenv that knows only the given variables.
+// environment returns a Getenv for the given variables only.
 func environment(vars map[string]string) func(string) string {
 	return func(name string) string { return vars[name] }
 }

@@ -84,14 +84,14 @@ func TestExtendedPairing(t *testing.T) {
 			[]string{"SELECT $1 | SELECT 1", "SELECT $1 | SELECT 2"},
 		},
 		{
-			// peer bug: a portal keeps the statement that it was bound to
+			// a bug of other proxies: a portal keeps the statement that it was bound to
 			"portal is a snapshot", newScript().
 				parse("", "SELECT 1").bind("p", "").parse("", "SELECT 2").execute("p").bind("q", "").execute("q").sync().
 				parsed().back('2', "").parsed().complete("SELECT 1").bound("SELECT 2").ready('I'),
 			[]string{"SELECT 1 | SELECT 1", "SELECT 2 | SELECT 2"},
 		},
 		{
-			// peer bug: in Bind the portal's name precedes the statement's
+			// a bug of other proxies: in Bind the portal's name precedes the statement's
 			"names in order", newScript().
 				parse("a", "SELECT 'a'").parse("b", "SELECT 'b'").bind("a", "b").execute("a").sync().
 				parsed().parsed().bound("SELECT 1").ready('I'),
