@@ -42,7 +42,7 @@ type walker struct {
 	wanted  int    // of these, bytes to record
 	stamped bool
 	gaps    int  // gaps seen so far
-	turned  bool // the last recorded message was one of turns
+	turned  bool // the last message that is not ignored was one of turns
 }
 
 func newWalkers(t *tapped) (client, server *walker) {
