@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// carried is an epoll session, which a loop relays. Except for kill and carry, only the loop's thread may use it.
-type carried struct {
+// epollSession is an epoll session, which a loop relays. Except for kill and relay, only the loop's thread may use it.
+type epollSession struct {
 	loop           *loop
 	session        *session
 	client, server leg

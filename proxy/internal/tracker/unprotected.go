@@ -6,11 +6,11 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// dull holds the state for dull, that is unprotected, statements: they are neither interesting (Config.Interesting) nor change
+// unprotected holds the state for unprotected, that is unprotected, statements: they are neither interesting (Config.Interesting) nor change
 // the session. One placeholder represents all of them, so that neither their texts nor their parameters are copied. They are
 // most of the traffic in front of a database that holds more than protected tables.
-type dull struct {
-	statement statement // the placeholder for every dull prepared statement; never changed
+type unprotected struct {
+	statement statement // the placeholder for every unprotected prepared statement; never changed
 	pieces    []string  // scratch
 	blank     []string  // as many "" as the largest simple query had statements
 	spare     *portal   // a portal of a unprotected statement, for reuse
