@@ -19,7 +19,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/eventually"
 )
 
-// infeasible is a query that is decided in its first turn without a trial; n makes it another one of the same shape.
+// infeasible returns a query that is decided in its first turn without a trial; queries with different n have the same
+// shape.
 func infeasible(n int) capture.Query {
 	return query(fmt.Sprintf("SELECT noisy(count(*), %d) FROM people /*dp_epsilon='12'*/", n))
 }
@@ -29,13 +30,13 @@ func of(user string, q capture.Query) capture.Query {
 	return q
 }
 
-// TestFlood: under a flood of aliases, constants and shapes by one user, the first trials of another user's query wait for no
-// more than the turns at work, and the query is found to be broken.
+// TestFlood: during a flood of aliases, constants and shapes by one user, the first trials of another user's query wait
+// only for the turns in progress, and its violation is found.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	const workers = 2
 	var mu sync.Mutex
-	var begun []string // in the order of first turns, after Submit has parsed them
+	var begun []string // in order of first turns, after Submit has parsed them
 	r := newRig(t, func(o *audit.Options) {
 		o.MaxAudits, o.Workers = 40, workers
 		o.Announce = func(sql string) func() {
@@ -88,7 +89,8 @@ func TestFlood(t *testing.T) {
 	mu.Lock()
 	at := slices.Index(begun[before:], broken)
 	mu.Unlock()
-	// Between the look at begun and Submit, each worker may have ended a turn and begun another: that is not the scheduler's.
+	// Between the read of begun and Submit, each worker may have ended a turn and begun another, which the scheduler cannot
+	// prevent.
 	if at < 0 || at > 2*workers {
 		t.Errorf("%d audits began before the query's, want no more than the workers had", at)
 	}
@@ -101,7 +103,8 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestEviction: with all places taken, decided audits give way; a statement without a place is counted, and a warning is logged once.
+// TestEviction: when all places are taken, decided audits are evicted; a statement without a place is counted, and a
+// warning is logged once.
 func TestEviction(t *testing.T) {
 	t.Parallel()
 	core, logs := observer.New(zap.WarnLevel)
@@ -113,7 +116,7 @@ func TestEviction(t *testing.T) {
 		r.Submit(query("SELECT noisy(count(*), 4), max(grp) FROM people /*dp_epsilon='0.5'*/"))
 	}
 	s := r.Status()
-	// The second time a query is asked for, it displaces one that was asked for once.
+	// A query that is run a second time displaces one that was run once.
 	if len(s.Audits) != 2 || s.Evicted["place"] != 2 || s.Skipped["too_many_audits"] != 2 {
 		t.Errorf("%d audits, %v evicted, skipped %v; want 2, 2 and two that found no room", len(s.Audits), s.Evicted, s.Skipped)
 	}
@@ -145,8 +148,8 @@ func series(t *testing.T, reg *prometheus.Registry, family string) (ids []string
 	return ids
 }
 
-// TestViolationHasSeries: a violation that comes after 115 decided queries has series, which the others leave room for; a
-// forgotten audit has none.
+// TestViolationHasSeries: a violation after 115 decided queries has series, for which the others leave room; a dropped
+// audit has none.
 func TestViolationHasSeries(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
@@ -172,8 +175,8 @@ func TestViolationHasSeries(t *testing.T) {
 	}
 }
 
-// TestViolationRecords: violations leave half of the places to others; a record of each is kept, with its series, and the query is
-// not reported again when it comes again.
+// TestViolationRecords: violations leave half of the places to others; each keeps a record with its series, and its query
+// is not reported again when it is run again.
 func TestViolationRecords(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
@@ -207,7 +210,7 @@ func TestViolationRecords(t *testing.T) {
 	}
 }
 
-// TestMemoryBudget: decided audits keep little, and audits beyond the budget are dropped and counted.
+// TestMemoryBudget: decided audits use little memory, and audits beyond the budget are dropped and counted.
 func TestMemoryBudget(t *testing.T) {
 	t.Parallel()
 	const budget = 2_000_000
@@ -233,7 +236,7 @@ func TestMemoryBudget(t *testing.T) {
 	t.Fatalf("nothing was dropped: %+v", r.Status().Memory)
 }
 
-// TestNoVerdictBeforeDecision: an audit that waits or runs shows its state in place of a verdict, in the report too.
+// TestNoVerdictBeforeDecision: an audit that waits or runs shows its state instead of a verdict, also in the report.
 func TestNoVerdictBeforeDecision(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) { o.Analysis.MaxTrials, o.D1 = 1_000_000, []string{"d1", "d2"} })
@@ -254,7 +257,8 @@ func TestNoVerdictBeforeDecision(t *testing.T) {
 	check("running", r.wait(t, "trials", func(e audit.Entry) bool { return e.Report.Trials.D0 > 200 }))
 }
 
-// TestRepeatedTexts: a statement that comes again is recognized without being parsed, whether it is audited, turned away or refused.
+// TestRepeatedTexts: a repeated statement is recognized without being parsed, whether it is audited, turned away or
+// refused.
 func TestRepeatedTexts(t *testing.T) {
 	r := newRig(t, func(o *audit.Options) { o.MaxAudits = 1 })
 	for name, q := range map[string]capture.Query{
@@ -269,7 +273,8 @@ func TestRepeatedTexts(t *testing.T) {
 	}
 }
 
-// TestRareTextInAFlood: of texts that look alike and are turned away, few are parsed; one that comes again is, and gets a place.
+// TestRareTextInAFlood: few of the texts that look alike and are turned away are parsed; a repeated one is parsed, and gets
+// a place.
 func TestRareTextInAFlood(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) { o.PerShape = 2 })

@@ -25,11 +25,12 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// patience bounds the wait for what must happen, and only ends a test that hangs.
+// patience bounds waits and only ends a test that hangs.
 const patience = 5 * time.Minute
 
-// rig is an auditor on real copies: d0 has 40 people, d1 lacks one, d2 lacks the one who is alone in group 9. An honest
-// query fails a test at most once in 10,000 audits at a tight claim, and far less often here, where claims are twice the truth.
+// rig is an auditor on real copies: d0 has 40 people, d1 lacks one, d2 lacks the only one in group 9. An honest query fails
+// a test at most once in 10,000 audits for a tight claim, and far less often here, where claims are twice the actual
+// epsilon.
 type rig struct {
 	*audit.Auditor
 	mu       sync.Mutex // guards findings
@@ -42,7 +43,7 @@ func newRig(t testing.TB, change func(*audit.Options)) *rig {
 	return newRigOn(t, replay.Options{}, change)
 }
 
-// newRigOn is newRig with some of the replays' options.
+// newRigOn is newRig with options for replays.
 func newRigOn(t testing.TB, options replay.Options, change func(*audit.Options)) *rig {
 	t.Helper()
 	r := &rig{dsn: pgtest.Database(t)}
@@ -85,7 +86,7 @@ func newRigOn(t testing.TB, options replay.Options, change func(*audit.Options))
 	return r
 }
 
-// run lets the auditor work until the test ends.
+// run runs the auditor until the test ends.
 func (r *rig) run(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -158,7 +159,7 @@ func TestAuditsEachQueryOnce(t *testing.T) {
 	}
 }
 
-// The same query at two engines is two audits: one may be right and the other wrong about what it claims.
+// The same query at two engines is two audits: the claim may be correct for one and wrong for the other.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) {
@@ -185,11 +186,11 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// With several neighbours the worst one is told.
+// With several neighbours the worst one is reported.
 func TestSeveralNeighbours(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) { o.D1 = []string{"d1", "d2"} })
-	// Without person 40 group 9 is gone; without person 1 a count moves by one, which the noise covers.
+	// Without person 40 group 9 does not exist; without person 1 a count changes by one, which the noise covers.
 	r.Submit(query("SELECT grp, noisy(count(*), 5) FROM people GROUP BY grp /*dp_epsilon='1'*/"))
 	r.run(t)
 	e := r.decided(t)[0]
@@ -201,11 +202,11 @@ func TestSeveralNeighbours(t *testing.T) {
 	}
 }
 
-// The order of rows is evidence where the query sorts by more than its group keys. Elsewhere it is the server's choice.
+// The order of rows is evidence if the query sorts by more than its group keys. Otherwise the server chooses it.
 func TestOrderOfRows(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	// Without person 1 the smallest of three equal groups is another one. The noise covers the counts.
+	// Without person 1 another one of three equal groups is the smallest. The noise covers the counts.
 	r.Submit(query("SELECT grp, noisy(count(*), 5) FROM people GROUP BY grp ORDER BY count(*), grp /*dp_epsilon='1'*/"))
 	r.Submit(query("SELECT grp, noisy(n, 5) FROM (SELECT grp, count(*) AS n FROM people GROUP BY grp ORDER BY 2, 1) AS q /*dp_epsilon='1'*/"))
 	r.run(t)
@@ -218,7 +219,7 @@ func TestOrderOfRows(t *testing.T) {
 	}
 }
 
-// Where the error rate is the family's, each audit of a claim has its share of it, in the order in which they began.
+// With Family, each audit with a claim has its share of the error rate, in the order in which they begin.
 func TestFamily(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) {
@@ -250,7 +251,7 @@ func TestInfeasibleBudget(t *testing.T) {
 	}
 }
 
-// A query that cannot be replayed waits, is told why, and goes on when it can.
+// A query that cannot be replayed waits, shows the reason, and continues when it can.
 func TestWaitsForTheShadow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

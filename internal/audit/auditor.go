@@ -18,31 +18,31 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// noClaimTrials bounds the replays of a query that claims nothing: its estimate is shown, nothing can be violated.
+// noClaimTrials bounds the trials of a query without a claim: its estimate is shown, but there can be no violation.
 const noClaimTrials = 500
 
-// Auditor audits captured queries. It is safe for use by several goroutines.
+// Auditor audits captured queries. It is safe for concurrent use.
 type Auditor struct {
 	opt     Options
 	metrics *metrics
-	secret  string // of the ids of groups
+	secret  string // key for the ids of groups
 	seed    maphash.Seed
 	inbox   *inbox
 	ready   chan struct{} // wakes workers; capacity 1
-	begun   atomic.Int64  // audits of a claim that began
+	begun   atomic.Int64  // audits with a claim that have begun
 
 	rewriter atomic.Pointer[rewrite.Rewriter]
-	idle     idleRuns
-	informed chan struct{} // closed when Renew was tried once, or is not there
-	stale    chan struct{} // asks for Renew before its time; capacity 1
+	kept     keeper
+	informed chan struct{} // closed after the first call of Renew, or if Renew is nil
+	stale    chan struct{} // requests a renewal before RenewEvery; capacity 1
 
-	mu        sync.Mutex // guards the fields below and every job's fields but those of its turn
+	mu        sync.Mutex // guards the fields below and every job's fields except those of its turn
 	roster    *schedule.Roster
 	jobs      map[string]*job                       // by key
-	order     []*job                                // in the order of admission
-	known     recent[[sha256.Size]byte, recognized] // by everything that Analyze reads, of the present rewriter
-	asked     recent[string, uint64]                // how often queries without an audit were asked for, by key
-	outlines  recent[uint64, int]                   // texts turned away in a row, by outline
+	order     []*job                                // in order of admission
+	known     recent[[sha256.Size]byte, recognized] // results of the present rewriter, by everything that Analyze reads
+	asked     recent[string, uint64]                // how often clients ran queries without an audit, by key
+	outlines  recent[uint64, int]                   // numbers of texts turned away in a row, by outline
 	glimpses  recent[uint64, struct{}]              // texts of such outlines
 	records   records
 	coverage  coverage
@@ -55,12 +55,12 @@ type Auditor struct {
 	shadow    string
 	warnings  []string
 	catalog   string
-	epoch     string    // of the copies, as last seen; "" = not yet
+	epoch     string    // of the copies, at the last check; "" = not checked yet
 	lastTrial time.Time // zero = none yet
 	shadowUp  bool
 }
 
-// New returns an Auditor; Run makes it work.
+// New returns an Auditor. Run starts it.
 func New(opt Options) (*Auditor, error) {
 	if len(opt.D1) == 0 {
 		return nil, errors.New("audit: no neighbour schema")
@@ -92,7 +92,7 @@ func New(opt Options) (*Auditor, error) {
 	return a, nil
 }
 
-// Run audits until ctx ends.
+// Run audits until ctx is done.
 func (a *Auditor) Run(ctx context.Context) error {
 	var group errgroup.Group
 	group.Go(func() error { a.intake(ctx); return nil })
@@ -111,7 +111,7 @@ func (a *Auditor) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// next returns the next job whose time has come, or nil and how long to wait.
+// next returns the next job that is due, or nil and how long to wait.
 func (a *Auditor) next() (*job, time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -119,11 +119,11 @@ func (a *Auditor) next() (*job, time.Duration) {
 	if seat == nil {
 		return nil, wait
 	}
-	a.wake() // another worker, if there is more
+	a.wake() // another worker, for further jobs
 	return a.jobs[seat.Key], 0
 }
 
-// wake lets a worker look for a turn.
+// wake wakes a worker to look for a turn.
 func (a *Auditor) wake() {
 	select {
 	case a.ready <- struct{}{}:
@@ -148,7 +148,7 @@ func (a *Auditor) work(ctx context.Context) {
 	}
 }
 
-// checkShadow looks at the shadow database until it is right once, and tells what is wrong meanwhile.
+// checkShadow checks the shadow database until a check succeeds, and logs the faults.
 func (a *Auditor) checkShadow(ctx context.Context) {
 	last := ""
 	for {

@@ -6,29 +6,30 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 )
 
-// How a confirmation ended, fit for a metric label.
+// Results of a confirmation, fit for a metric label.
 const (
 	confirmed    = "confirmed"
 	notConfirmed = "not_confirmed"
-	abandoned    = "abandoned" // the audit was evicted, or its evidence dropped, before it ended
+	abandoned    = "abandoned" // the audit was evicted, or its evidence dropped, before the end
 )
 
 func confirmationOutcomes() []string { return []string{confirmed, notConfirmed, abandoned} }
 
-// confirm begins the confirmation of a violation that a job's trials show, before it is reported: on fresh trials, whole, each in a
-// session of its own, which also need nothing that hoisting rests on. The caller has the job's turn.
+// confirm begins the confirmation of a violation that a job's trials show, before it is reported: on new trials of the
+// whole query, each in a session of its own, so that no assumption of hoisting matters. The caller has the job's turn.
 func (a *Auditor) confirm(j *job) error {
 	suspected := j.evidence.Wealth()
 	if err := confirm(j.evidence, j.hoist, j.hoisted); err != nil {
 		return err
 	}
 	a.opt.Logger.Info("trials show a violation; fresh trials, each in a session of its own, have to confirm it before it is reported", zap.String("audit", j.id))
-	j.suspected = suspected // it keeps its place among the audits that wait for a turn
+	j.suspected = suspected // it keeps its priority among the waiting audits
 	a.publish(j)
 	return nil
 }
 
-// ended counts and logs how the confirmation of a decided job ended, if there was one. The caller holds Auditor.mu and has the job's turn.
+// ended counts and logs the result of the confirmation of a decided job, if there was one. The caller holds Auditor.mu and
+// has the job's turn.
 func (a *Auditor) ended(j *job, verdict analysis.Verdict) {
 	switch {
 	case !j.confirming:
@@ -40,7 +41,7 @@ func (a *Auditor) ended(j *job, verdict analysis.Verdict) {
 	}
 }
 
-// abandon ends a job's confirmation without an outcome, if there is one. The caller holds Auditor.mu.
+// abandon ends a job's confirmation, if any, without a result. The caller holds Auditor.mu.
 func (a *Auditor) abandon(j *job) {
 	if !j.confirming || j.state() == Decided {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// Copies checks that the copies stay as they were when an audit began: its evidence must be of one pair of datasets.
+// Copies checks that the copies stay the same during an audit: its evidence must come from one pair of datasets.
 type Copies struct {
 	player  *replay.Player
 	schemas []string
@@ -18,11 +18,11 @@ type Copies struct {
 	checked time.Time
 }
 
-// copiesEvery is how often the copies are checked while trials run. The last check, before the verdict, is the one that counts; the
-// others end an audit early.
+// copiesEvery is the interval of the checks while trials run. The last check, before the verdict, is decisive; the others
+// only end an audit early.
 const copiesEvery = time.Second
 
-// WatchCopies notes the present state of the copies in these schemas.
+// WatchCopies records the present state of the copies in these schemas.
 func WatchCopies(ctx context.Context, player *replay.Player, schemas []string) (*Copies, error) {
 	epoch, err := player.Epoch(ctx, schemas)
 	if err != nil {
@@ -33,7 +33,7 @@ func WatchCopies(ctx context.Context, player *replay.Player, schemas []string) (
 
 var errReplaced = errors.New("were replaced while the audit ran: its trials are of two states of the data, and nothing is concluded; run the audit again")
 
-// due checks the copies, unless the last check is less than copiesEvery ago.
+// due checks the copies unless the last check was less than copiesEvery ago.
 func (c *Copies) due(ctx context.Context) error {
 	if time.Since(c.checked) < copiesEvery {
 		return nil
@@ -52,8 +52,8 @@ func (c *Copies) check(ctx context.Context) error {
 	return nil
 }
 
-// Explain checks the copies a last time and returns the error to report. Copies that were replaced explain whatever else went
-// wrong, and are an error even where nothing did.
+// Explain checks the copies a last time and returns the error to report. If the copies were replaced, that is the error,
+// whatever else failed, and also if nothing failed.
 func (c *Copies) Explain(ctx context.Context, err error) error {
 	if errors.Is(err, errReplaced) || ctx.Err() != nil {
 		return err

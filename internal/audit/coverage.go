@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// coverageSample is how many distinct queries coverage keeps. Up to it figures are exact; beyond it the share of audited
-// queries has a standard error of 1.6 % at most, and the number of queries one of 3 %.
+// coverageSample is the number of distinct queries that coverage stores. Up to it figures are exact; beyond it the share of
+// audited queries has a standard error of at most 1.6 %, and the number of queries one of 3 %.
 const coverageSample = 1024
 
-// coverage estimates how many distinct DP queries there were, and the share of them that are audited, in bounded memory: it
-// keeps the queries with the least hashes (Bar-Yossef et al. 2002, k minimum values), which are a uniform sample of all.
+// coverage estimates the number of distinct DP queries and the share of them that are audited, in bounded memory: it stores
+// the queries with the smallest hashes (Bar-Yossef et al. 2002, k minimum values), which are a uniform sample of all.
 type coverage struct {
 	hashes  []uint64 // ascending
 	audited map[uint64]bool
@@ -64,7 +64,7 @@ func (c *coverage) queries() (n, share float64) {
 	return n, float64(len(c.audited)) / float64(len(c.hashes))
 }
 
-// keyHash returns a hash of an audit's key, which is the text of one already.
+// keyHash returns a hash of an audit's key, which is itself a hash in hexadecimal.
 func keyHash(key string) uint64 {
 	var b [8]byte
 	_, _ = hex.Decode(b[:], []byte(key[:min(16, len(key))]))

@@ -1,8 +1,8 @@
-// Package audit is the one place that sees every stage: it takes captured queries, asks rewrite what they claim
-// and how they read on the neighbours, replays them, hands the outcomes to analysis, and reports what was found.
+// Package audit connects all stages: it takes captured queries, calls rewrite for their claims and their text on the
+// neighbours, replays them, passes the outcomes to analysis, and reports the results.
 //
-// It owns which queries are audited, in what order, and what is told about them. It does no statistics, no SQL and
-// no protocol of its own. In: capture.Query values (Submit). Out: Status at any time, an alert.Finding a violation.
+// It owns which queries are audited, in what order, and what is reported about them. It contains no statistics, no SQL and
+// no protocol code. In: capture.Query values (Submit). Out: Status at any time, and an alert.Finding for each violation.
 //
-// Posture: closed for verdicts. What could not be audited is counted by reason and shown, never called safe.
+// It fails closed for verdicts: queries that could not be audited are counted by reason and shown, never called safe.
 package audit

@@ -12,7 +12,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// remake replaces the copies as a refresh does, in one transaction: d0 gets so many people, d1 lacks so many of them.
+// remake replaces the copies like a refresh, in one transaction: d0 gets the given number of people, d1 lacks the given
+// number of them.
 func (r *rig) remake(t *testing.T, people, missing int) {
 	t.Helper()
 	conn := pgtest.Connect(t, r.dsn)
@@ -45,7 +46,7 @@ func (r *rig) wait(t *testing.T, what string, ok func(audit.Entry) bool) audit.E
 	return e
 }
 
-// TestDecidedAuditOfOldCopies: a query that comes again after the copies were made anew is audited on the new ones.
+// TestDecidedAuditOfOldCopies: a query that is run again after the copies were replaced is audited on the new ones.
 func TestDecidedAuditOfOldCopies(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) { o.EpochEvery = 20 * time.Millisecond })
@@ -55,7 +56,7 @@ func TestDecidedAuditOfOldCopies(t *testing.T) {
 	if e := r.decided(t)[0]; e.Report.Verdict != analysis.NoEvidence || e.Restarts != 0 {
 		t.Fatalf("%s after %d restarts, want no evidence and none", e.Report.Verdict, e.Restarts)
 	}
-	r.remake(t, 200, 100) // not neighbours at all: the count tells
+	r.remake(t, 200, 100) // not neighbours at all: the count differs visibly
 	e := r.wait(t, "the audit begins anew", func(e audit.Entry) bool { r.Submit(q); return e.Restarts == 1 })
 	if e.ID != r.Status().Audits[0].ID || len(r.Status().Audits) != 1 {
 		t.Errorf("%d audits, want the same one", len(r.Status().Audits))
@@ -64,14 +65,14 @@ func TestDecidedAuditOfOldCopies(t *testing.T) {
 	if e.Report.Verdict != analysis.Violation {
 		t.Errorf("%s on the new copies, want a violation: %+v", e.Report.Verdict, e.Report)
 	}
-	// Evidence that begins anew has its share of the error rate, so that an audit's life has no more than that.
+	// Evidence that begins again has its share of the error rate, so that the whole audit stays within it.
 	if got, want := 1-e.Report.Confidence, 1e-6*multiplicity.RestartShare(1); math.Abs(got/want-1) > 1e-6 {
 		t.Errorf("after a restart the error rate is %.3g, want %.3g", got, want)
 	}
 }
 
-// TestCopiesChangeUnderAnAudit: evidence of two pairs of datasets is not mixed. The new copies are alike, so that only
-// the mixture, or nothing, could be taken for a leak.
+// TestCopiesChangeUnderAnAudit: evidence of two pairs of datasets is not mixed. The new copies are identical, so that only
+// a mixture could look like a leak.
 func TestCopiesChangeUnderAnAudit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) { o.Analysis.MaxTrials, o.TurnTrials = 1_000_000, 1 })
@@ -94,7 +95,7 @@ func TestCopiesChangeUnderAnAudit(t *testing.T) {
 	}
 }
 
-// TestPanicInAnAudit: it is recovered and counted, costs that audit alone, and the others go on.
+// TestPanicInAnAudit: a panic is recovered and counted, ends only that audit, and the others continue.
 func TestPanicInAnAudit(t *testing.T) {
 	t.Parallel()
 	first := make(chan struct{}, 1)

@@ -12,11 +12,11 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 )
 
-// Why an audit is evicted, fit for a metric label.
+// Reasons of evictions, fit for a metric label.
 const (
 	evictedPlace    = "place"    // another query got its place
-	evictedMemory   = "memory"   // the audits took more memory than they may
-	evictedRecord   = "recorded" // a violation of which a record is kept
+	evictedMemory   = "memory"   // the audits exceeded their memory budget
+	evictedRecord   = "recorded" // a violation that is kept as a record
 	recordsPerAudit = 4          // records of violations that are kept, per place for an audit
 )
 
@@ -25,7 +25,7 @@ func evictionReasons() []string { return []string{evictedPlace, evictedMemory, e
 // warnEvery is how often a condition that persists is logged.
 const warnEvery = time.Minute
 
-// forget drops an audit that the roster has no longer. The caller holds Auditor.mu.
+// forget drops an audit that has left the roster. The caller holds Auditor.mu.
 func (a *Auditor) forget(seat *schedule.Audit, reason string) {
 	j := a.jobs[seat.Key]
 	a.abandon(j)
@@ -39,7 +39,7 @@ func (a *Auditor) forget(seat *schedule.Audit, reason string) {
 	}
 }
 
-// shed evicts audits until the others take no more memory than they may. The caller holds Auditor.mu.
+// shed evicts audits until the others fit in the memory budget. The caller holds Auditor.mu.
 func (a *Auditor) shed() {
 	n := 0
 	for seat := a.roster.Shed(); seat != nil; seat = a.roster.Shed() {
@@ -55,7 +55,7 @@ func (a *Auditor) shed() {
 	}
 }
 
-// retire replaces violations that have too many of the places by records. The caller holds Auditor.mu.
+// retire replaces violations that occupy too many of the places by records. The caller holds Auditor.mu.
 func (a *Auditor) retire() {
 	for seat := a.roster.Retire(); seat != nil; seat = a.roster.Retire() {
 		j := a.jobs[seat.Key]
@@ -72,7 +72,7 @@ func (a *Auditor) retire() {
 	}
 }
 
-// Record is what is kept of a violation whose audit gave way to others.
+// Record is the summary of a violation whose audit was evicted.
 type Record struct {
 	ID        string         `json:"id"`
 	Group     string         `json:"fingerprint"`
@@ -104,14 +104,14 @@ func (j *job) record() *Record { // with Auditor.mu held
 	return c
 }
 
-// records are the violations whose audits gave way, oldest first.
+// records are the violations whose audits were evicted, oldest first.
 type records struct {
 	most  int
 	byKey map[string]*Record
 	order []*Record
 }
 
-// add keeps a record, and returns the one that is forgotten for it, or nil.
+// add stores a record, and returns the one that is dropped for it, or nil.
 func (r *records) add(c *Record, seat *schedule.Audit) (lost *Record) {
 	if r.byKey == nil {
 		r.byKey = map[string]*Record{}
@@ -125,7 +125,7 @@ func (r *records) add(c *Record, seat *schedule.Audit) (lost *Record) {
 	return lost
 }
 
-// seen records that a query was run, and reports whether there is a record of its violation.
+// seen records that a client ran a query, and reports whether there is a record of its violation.
 func (r *records) seen(key string, at time.Time) bool {
 	c := r.byKey[key]
 	if c != nil {
@@ -144,13 +144,13 @@ func (r *records) list() []Record {
 	return out
 }
 
-// turnedAway counts what is not audited between two warnings.
+// turnedAway counts the queries turned away between two warnings.
 type turnedAway struct {
 	counts map[string]uint64
 	warned time.Time
 }
 
-// add counts one, and returns what was counted since the last warning when another one is due, or nil.
+// add counts a query. If the next warning is due it returns the counts since the last one, otherwise nil.
 func (t *turnedAway) add(reason string, now time.Time) map[string]uint64 {
 	if t.counts == nil {
 		t.counts = map[string]uint64{}

@@ -7,8 +7,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// gather adds the rounds of a run to the evidence, in batches of at least so many, until it is decided or shows a violation, or
-// until more returns false. more is called after each batch.
+// gather adds the rounds of a run to the evidence, in batches of at least the given number, until it is decided or shows a
+// violation, or until more returns false. It calls more after each batch.
 func gather(ctx context.Context, run *replay.Run, rounds int, e *evidence.Evidence, more func(replay.Batch) bool) error {
 	for batch, err := range run.Stream(ctx, rounds) {
 		if err != nil {
@@ -27,8 +27,8 @@ func gather(ctx context.Context, run *replay.Run, rounds int, e *evidence.Eviden
 	return nil
 }
 
-// confirm begins the confirmation of the violation that the evidence shows, without hoisting. before is how many hoisted rounds
-// the query had when the evidence began.
+// confirm begins the confirmation of the violation that the evidence shows, without hoisting. before is the number of
+// hoisted rounds of the query when the evidence began.
 func confirm(e *evidence.Evidence, hoist *replay.Hoisting, before int) error {
 	hoisted := hoist != nil && hoist.Report().HoistedRounds > before
 	if err := e.Confirm(hoisted); err != nil {
@@ -40,7 +40,7 @@ func confirm(e *evidence.Evidence, hoist *replay.Hoisting, before int) error {
 	return nil
 }
 
-// separation says how the next trials are replayed: nil before a confirmation.
+// separation returns how the next trials are replayed: nil before a confirmation.
 func separation(e *evidence.Evidence, varyText bool) *replay.Separation {
 	if !e.Confirming() {
 		return nil

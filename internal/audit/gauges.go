@@ -8,10 +8,11 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 )
 
-// gauges collects what is true at the moment. The series of a single audit come and go with it.
+// gauges collects present values. The series of a single audit exist as long as the audit.
 type gauges struct{ a *Auditor }
 
-// maxSeries bounds how many audits have series of their own, violations apart: those always have. /api/status has all audits.
+// maxSeries bounds the number of audits with series of their own, except violations, which always have series. /api/status
+// lists all audits.
 const maxSeries = 100
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -48,7 +49,7 @@ func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 
 // Collect sends the present values.
 func (g *gauges) Collect(out chan<- prometheus.Metric) {
-	for _, m := range g.collect() { // without the lock
+	for _, m := range g.collect() { // sending happens without the lock
 		out <- m
 	}
 }
@@ -108,7 +109,7 @@ func (g *gauges) collect() []prometheus.Metric {
 	n, share := a.coverage.queries()
 	gauge(descQueries, n)
 	gauge(descCovered, share)
-	taken := map[string]bool{} // two series of one name would make all metrics fail, and an id is cut from a hash
+	taken := map[string]bool{} // ids are truncated hashes, and two series with one name would make all metrics fail
 	for _, c := range a.records.order {
 		if taken[c.ID] {
 			continue
@@ -141,8 +142,8 @@ func (g *gauges) collect() []prometheus.Metric {
 	return all
 }
 
-// withSeries returns the audits that have series of their own: all violations, and of the other audits that have begun the
-// first ones. The caller holds Auditor.mu.
+// withSeries returns the audits that have series of their own: all violations, and the first of the other audits that have
+// begun. The caller holds Auditor.mu.
 func (a *Auditor) withSeries() []*job {
 	var violations, others []*job
 	for _, j := range a.order {

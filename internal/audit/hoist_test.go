@@ -16,7 +16,7 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// bulky adds 20,000 rows to every world, in groups of their own, so that hoisting pays.
+// bulky adds 20,000 rows to every world, in groups of their own, so that hoisting saves time.
 func bulky(t *testing.T, r *rig) *pgx.Conn {
 	t.Helper()
 	conn := pgtest.Connect(t, r.dsn)
@@ -28,8 +28,8 @@ func bulky(t *testing.T, r *rig) *pgx.Conn {
 	return conn
 }
 
-// An audit of several neighbours is hoisted, says so, and comes to the verdicts that it comes to without. The honest query, which
-// leaks half of what it claims, is called a violation with probability below 1e-7.
+// An audit of several neighbours is hoisted, reports it, and reaches the same verdicts as without hoisting. The honest
+// query, which leaks half of its claim, is called a violation with probability below 1e-7.
 func TestHoistedAudit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) {
@@ -45,7 +45,7 @@ func TestHoistedAudit(t *testing.T) {
 	if honest.Report.Verdict != analysis.NoEvidence || broken.Report.Verdict != analysis.Violation {
 		t.Errorf("%s and %s, want no evidence and a violation", honest.Report.Verdict, broken.Report.Verdict)
 	}
-	// A violation that hoisted trials have shown was looked at once more, and whole trials have shown it as well.
+	// A violation shown by hoisted trials was verified once more, and whole trials have shown it as well.
 	if h, c := broken.Hoisting, broken.Report.Confirmation; h != nil && h.HoistedRounds > 0 && h.Comparisons < 2 || c == nil || c.State != analysis.Confirmed {
 		t.Errorf("hoisting %+v, confirmation %+v; want two comparisons at least, and whole trials that confirm it", h, c)
 	}
@@ -54,7 +54,7 @@ func TestHoistedAudit(t *testing.T) {
 	}
 }
 
-// Data that change under an audit that is hoisted: its evidence is dropped and it goes on, unmodified, to its verdict.
+// When data change during a hoisted audit, its evidence is dropped and it continues, unmodified, to its verdict.
 func TestHoistingSpoilt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) {
@@ -63,7 +63,7 @@ func TestHoistingSpoilt(t *testing.T) {
 	conn := bulky(t, r)
 	r.Submit(query("SELECT noisy(count(*), 4) FROM people /*dp_epsilon='0.5'*/"))
 	r.run(t)
-	// In both worlds at once, so that the query stays honest.
+	// In both worlds in one transaction, so that the query stays honest.
 	r.wait(t, "the audit is hoisted", func(e audit.Entry) bool { return e.Hoisting.Hoisted })
 	if _, err := conn.Exec(t.Context(), "DELETE FROM d0.people WHERE id > 19000; DELETE FROM d1.people WHERE id > 19000", pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Fatal(err)
@@ -72,21 +72,21 @@ func TestHoistingSpoilt(t *testing.T) {
 	if !strings.Contains(e.Hoisting.Reason, "differed") {
 		t.Fatalf("%s, %+v, want the difference told", e.Report.Verdict, e.Hoisting)
 	}
-	// What is left of it was not hoisted.
+	// The remaining evidence was not hoisted.
 	r.wait(t, "the evidence is dropped", func(e audit.Entry) bool {
 		return e.Hoisting.HoistedRounds > 0 && e.Report.Trials.D0 <= e.Hoisting.UnmodifiedRounds
 	})
 }
 
-// Tables that hold other rows of one world than its trials see would be a violation of an honest query. It is seen before
-// one is told.
+// Tables with other rows of one world than its trials read would make an honest query look like a violation. It is detected
+// before a violation is reported.
 func TestHoistingAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) {
 		o.Hoist, o.NoiseFunctions, o.Analysis.MaxTrials = true, []string{"noisy"}, 20_000
 	})
 	conn := bulky(t, r)
-	// Tables are made in a transaction that may write; trials run in others.
+	// Tables are created in a transaction that may write; trials run in read-only ones.
 	if _, err := conn.Exec(t.Context(), `ALTER TABLE d1.people RENAME TO all_people;
 		CREATE VIEW d1.people AS SELECT * FROM d1.all_people WHERE current_setting('transaction_read_only') = 'on' OR id > 5`); err != nil {
 		t.Fatal(err)
@@ -103,14 +103,15 @@ func TestHoistingAlone(t *testing.T) {
 	}
 }
 
-// The sessions of hoisted audits rest between turns, and are closed when replays are paused and when the audit is decided.
+// The sessions of hoisted audits stay open between turns, and are closed when replays are paused and when the audit is
+// decided.
 func TestResting(t *testing.T) {
 	t.Parallel()
 	gate := throttle.New(throttle.Options{})
 	r := newRig(t, func(o *audit.Options) {
 		o.Hoist, o.NoiseFunctions, o.Analysis.MaxTrials, o.Workers, o.Gate = true, []string{"noisy"}, 10_000, 1, gate
 		began := time.Now()
-		o.Now = func() time.Time { return began.Add(100 * time.Since(began)) } // short turns, of which an audit has many
+		o.Now = func() time.Time { return began.Add(100 * time.Since(began)) } // short turns, so that an audit has many
 	})
 	conn := bulky(t, r)
 	r.Submit(query("SELECT noisy(count(*), 4) FROM people /*dp_epsilon='0.5'*/"))
@@ -136,7 +137,7 @@ func TestResting(t *testing.T) {
 	})
 }
 
-// TestAnnounce: a worker that takes a statement apart says so before, and afterwards.
+// TestAnnounce: a worker announces a statement before splitting it, and its end.
 func TestAnnounce(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -165,8 +166,9 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-// A violation that takes more trials than come before hoisting begins is found on hoisted trials, and reported when whole trials
-// have shown it by themselves. That 20,000 trials do not show it, or eight times as many as did do not confirm it, has a probability below 1e-6.
+// A violation that needs more trials than run before hoisting begins is found on hoisted trials, and reported after whole
+// trials alone have shown it. The probability that 20,000 trials do not show it, or that eight times as many trials as
+// showed it do not confirm it, is below 1e-6.
 func TestConfirmed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) {
@@ -197,7 +199,7 @@ func TestConfirmed(t *testing.T) {
 	}
 }
 
-// Two worlds that are the same, and a function that is falsely declared IMMUTABLE: nothing is hoisted, and nothing is reported.
+// Two identical worlds, and a function that is wrongly declared IMMUTABLE: nothing is hoisted, and nothing is reported.
 func TestFalselyImmutable(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) {

@@ -7,8 +7,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
-// identity returns what makes an audit this one and no other: the plan's key and, where several engines stand behind the
-// proxy, the engine, whose claims may differ; with the name of its route.
+// identity returns the identity of a query's audit: the plan's key and, if several engines stand behind the proxy, the
+// engine, because their claims may differ; and the name of its route.
 func (a *Auditor) identity(q capture.Query, planKey string) (key, route string) {
 	if a.opt.Route != nil {
 		route = a.opt.Route(q)

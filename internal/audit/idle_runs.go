@@ -9,29 +9,29 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// Bounds of the replays that rest between the turns of their audits, with open sessions and the tables of a hoisted query:
-// how many, and how long each.
+// Bounds of the cache of idle replays, which hold open sessions and the tables of a hoisted query between the turns of
+// their audits: their number, and the time of each.
 const (
 	maxIdleRuns = 8
 	maxIdleTime = 30 * time.Second
 )
 
-// idleRuns holds replays that rest.
-type idleRuns struct {
+// keeper is the cache of idle replays.
+type keeper struct {
 	mu     sync.Mutex // guards the fields below
-	runs   []*idleRun // the one that has rested longest first
+	runs   []*resting // longest idle first
 	closed bool
 }
 
-// idleRun is a replay between two turns.
-type idleRun struct {
+// resting is an idle replay between two turns.
+type resting struct {
 	job   *job
-	hoist *replay.Hoisting // that it was made for: an audit that begins again gets another
+	hoist *replay.Hoisting // its Hoisting: an audit that begins again gets another
 	run   *replay.Run
 	timer *time.Timer
 }
 
-// run returns the replay of a job: the one that rests, or a new one.
+// run returns the replay of a job: the idle one, or a new one.
 func (a *Auditor) run(j *job) (*replay.Run, error) {
 	if r := a.idle.take(j); r != nil {
 		return r, nil
@@ -39,8 +39,8 @@ func (a *Auditor) run(j *job) (*replay.Run, error) {
 	return a.opt.Player.Start(j.statement(a.opt.VaryText), a.opt.Seed())
 }
 
-// take returns the replay that rests for a job, or nil. The caller has the job's turn.
-func (k *idleRuns) take(j *job) *replay.Run {
+// take returns the idle replay of a job, or nil. The caller has the job's turn.
+func (k *keeper) take(j *job) *replay.Run {
 	k.mu.Lock()
 	i := slices.IndexFunc(k.runs, func(r *idleRun) bool { return r.job == j })
 	if i < 0 {
@@ -58,8 +58,8 @@ func (k *idleRuns) take(j *job) *replay.Run {
 	return r.run
 }
 
-// put lets a replay rest, if it may and if there is anything to keep, and closes it otherwise. The caller has the job's turn.
-func (k *idleRuns) put(j *job, run *replay.Run, may bool) {
+// put stores an idle replay if may is set and it holds tables, and closes it otherwise. The caller has the job's turn.
+func (k *keeper) put(j *job, run *replay.Run, may bool) {
 	if !may || !run.Rest() {
 		run.Close()
 		return
@@ -83,8 +83,8 @@ func (k *idleRuns) put(j *job, run *replay.Run, may bool) {
 	}
 }
 
-// end closes a replay, unless it does not rest any more.
-func (k *idleRuns) end(r *idleRun) {
+// end closes a replay if it is still idle.
+func (k *keeper) end(r *resting) {
 	k.mu.Lock()
 	i := slices.Index(k.runs, r)
 	if i >= 0 {
@@ -103,8 +103,8 @@ func (k *idleRuns) count() int {
 	return len(k.runs)
 }
 
-// clear closes all replays that rest.
-func (k *idleRuns) clear() {
+// clear closes all idle replays.
+func (k *keeper) clear() {
 	k.mu.Lock()
 	runs := k.runs
 	k.runs = nil
@@ -115,8 +115,8 @@ func (k *idleRuns) clear() {
 	}
 }
 
-// closeIdleRuns closes the replays that rest when nothing may be replayed, and when ctx ends, then for good.
-func (a *Auditor) closeIdleRuns(ctx context.Context) {
+// watchKept closes the idle replays when replays are held, and for good when ctx is done.
+func (a *Auditor) watchKept(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {

@@ -15,29 +15,29 @@ const (
 	inboxBytes   = 16 << 20
 )
 
-// inbox holds captured queries that have not been recognized yet. Recognizing one may take a parse, so that queries can
-// arrive faster than they are recognized. Owners take turns, and so do the lines of each owner, new ones first: a line is
-// the queries with one outline (see look). A flood of one query with different constants therefore delays another query by one turn,
-// not by the length of the flood. When the inbox is full, the longest line of the owner with the most queries loses its
-// latest one. The zero value is not ready; use newInbox. It is safe for concurrent use.
+// inbox holds captured queries that have not been recognized yet. Recognition may need a parse, so queries can arrive
+// faster than they are recognized. Owners take turns, and so do the lines of each owner, new ones first; a line is the
+// queries with one outline (see look). A flood of one query with different constants therefore delays another query by one
+// turn, not by the length of the flood. When the inbox is full, the longest line of the owner with the most queries loses
+// its latest query. Use newInbox. It is safe for concurrent use.
 type inbox struct {
 	queries, bytes int           // the bounds
 	ready          chan struct{} // holds one token while there may be a query
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	owners []*inboxOwner
 	n      int
 	size   int
 }
 
-// inboxOwner is one owner's queries. There is at least one.
+// inboxOwner holds one owner's queries, at least one.
 type inboxOwner struct {
 	owner schedule.Owner
 	lines []*inboxLine
 	n     int
 }
 
-// inboxLine is the queries of one owner and one outline, the earliest first. There is at least one.
+// inboxLine holds the queries of one owner and one outline, at least one, the earliest first.
 type inboxLine struct {
 	outline uint64
 	queries []arrival
@@ -53,7 +53,7 @@ func newInbox(queries, bytes int) *inbox {
 	return &inbox{queries: queries, bytes: bytes, ready: make(chan struct{}, 1)}
 }
 
-// put adds a query, and returns how many were dropped for it.
+// put adds a query and returns how many queries were dropped.
 func (b *inbox) put(owner schedule.Owner, x arrival) (dropped int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,8 +79,8 @@ func (b *inbox) put(owner schedule.Owner, x arrival) (dropped int) {
 	return dropped
 }
 
-// line returns the line for a query. A new line is the first, and so is one that holds the same text already: otherwise an
-// owner's flood of different queries would delay a query that is new, or that comes again, by its whole length.
+// line returns the line for a query. A new line goes to the front, and so does one that already contains the same text:
+// otherwise an owner's flood of different queries would delay a new or repeated query by its whole length.
 func (o *inboxOwner) line(x look) *inboxLine {
 	i := slices.IndexFunc(o.lines, func(l *inboxLine) bool { return l.outline == x.outline })
 	if i < 0 {
@@ -105,14 +105,14 @@ func (b *inbox) drop() {
 	}
 	lines, longest := b.owners[most].lines, 0
 	for i, l := range lines {
-		if len(l.queries) >= len(lines[longest].queries) { // of equal ones the last
+		if len(l.queries) >= len(lines[longest].queries) { // the last of equal ones
 			longest = i
 		}
 	}
 	b.remove(most, longest, len(lines[longest].queries)-1)
 }
 
-// remove takes one query out and keeps the order of owners and lines. The caller holds b.mu.
+// remove removes one query and keeps the order of owners and lines. The caller holds b.mu.
 func (b *inbox) remove(owner, line, at int) arrival {
 	o := b.owners[owner]
 	l := o.lines[line]
@@ -135,7 +135,7 @@ func (b *inbox) remove(owner, line, at int) arrival {
 	return x
 }
 
-// next returns the query whose turn it is, if there is one. Its line goes behind the owner's other lines, and its owner
+// next returns the next query, if there is one. It moves the query's line behind the owner's other lines, and its owner
 // behind the other owners.
 func (b *inbox) next() (arrival, bool) {
 	b.mu.Lock()
@@ -155,8 +155,9 @@ func (b *inbox) next() (arrival, bool) {
 	return x, true
 }
 
-// Offer takes one captured query as Submit does, but does not wait for it: Run submits it. Where queries arrive faster than
-// they are recognized, each owner's different queries take turns, and what is beyond the bounds is counted as skipped.
+// Offer takes one captured query like Submit, but does not wait for its recognition, which Run performs. If queries arrive
+// faster than they are recognized, each owner's different queries take turns, and those beyond the bounds are counted as
+// skipped.
 func (a *Auditor) Offer(q capture.Query) {
 	owner := schedule.Owner{User: q.User, Database: q.Database}
 	if a.opt.Route != nil {
@@ -175,7 +176,7 @@ func (a *Auditor) Offer(q capture.Query) {
 	}
 }
 
-// intake submits what was offered until ctx ends.
+// intake submits the offered queries until ctx is done.
 func (a *Auditor) intake(ctx context.Context) {
 	for {
 		for x, ok := a.inbox.next(); ok && ctx.Err() == nil; x, ok = a.inbox.next() {

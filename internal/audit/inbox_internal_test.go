@@ -12,8 +12,8 @@ func arrive(b *inbox, user string, outline uint64, sql string) (dropped int) {
 	return b.put(schedule.Owner{User: user}, arrival{query: capture.Query{SQL: sql}, look: look{outline: outline}})
 }
 
-// A flood of one query with different constants does not delay another query of the same user, nor another user's, by more
-// than a turn, and loses its own queries when there are too many.
+// A flood of one query with different constants delays another query of the same user, or of another user, by at most a
+// turn, and only its own queries are dropped.
 func TestInboxUnderAFlood(t *testing.T) {
 	t.Parallel()
 	b := newInbox(100, 1<<20)
@@ -47,7 +47,7 @@ func TestInboxUnderAFlood(t *testing.T) {
 	}
 }
 
-// A flood of different queries delays neither a query that is new nor one that comes again by its whole length.
+// A flood of different queries does not delay a new or repeated query by its whole length.
 func TestInboxNewFirst(t *testing.T) {
 	t.Parallel()
 	b := newInbox(100, 1<<20)
@@ -70,7 +70,7 @@ func TestInboxNewFirst(t *testing.T) {
 	}
 }
 
-// Everything that is put in and not dropped comes out once, and the sizes add up.
+// Every query that is put in and not dropped comes out once, and the sizes add up.
 func TestInboxEmpties(t *testing.T) {
 	t.Parallel()
 	b := newInbox(50, 1<<20)
@@ -91,7 +91,8 @@ func TestInboxEmpties(t *testing.T) {
 	}
 }
 
-// A query larger than the bound of bytes is taken when it is alone, and never makes the inbox drop everything else for good.
+// A query larger than the byte limit is accepted when it is alone, and never makes the inbox drop everything else
+// permanently.
 func TestInboxBytes(t *testing.T) {
 	t.Parallel()
 	b := newInbox(100, 2000)

@@ -14,46 +14,46 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// job is one audit: one plan against every neighbour. The fields of a turn belong to the worker that has the job;
-// the others are guarded by Auditor.mu.
+// job is one audit: one plan against every neighbour. The fields of a turn belong to the worker that has the job; the
+// others are guarded by Auditor.mu.
 type job struct {
-	schedule.Audit // its place among the audits and its turns
+	schedule.Audit // its place and its turns
 
 	id         string // the first digits of the key
 	plan       *rewrite.Plan
 	query      capture.Query
 	firstSeen  time.Time
 	trouble    string
-	reports    []analysis.Report // one a neighbour, as of the last batch; one without figures before the first
-	partitions int               // of the worst report, before it was cut
-	restarts   int               // times that the copies were made anew under it
-	processes  int               // times that its evidence began: each has its share of the error rate
+	reports    []analysis.Report // one per neighbour, as of the last batch; without figures before the first
+	partitions int               // of the worst report, before it was truncated
+	restarts   int               // how often the copies were created again during the audit
+	processes  int               // how often its evidence began: each time has its share of the error rate
 
-	epoch    string              // of the copies that the evidence is of; "" = none yet. Written with Auditor.mu held
+	epoch    string              // of the copies of the evidence; "" = none yet. Written with Auditor.mu held
 	worlds   []world             // of the turn; nil before the first
-	evidence *evidence.Evidence  // of the turn; nil before the first, and once the audit is decided
-	hoist    *replay.Hoisting    // nil = its trials run the whole query, or the audit is decided
+	evidence *evidence.Evidence  // of the turn; nil before the first, and after the audit is decided
+	hoist    *replay.Hoisting    // nil = trials run the whole query, or the audit is decided
 	hoisting *replay.HoistReport // of a decided audit
-	hoisted  int                 // hoisted rounds that were given before the evidence began
+	hoisted  int                 // hoisted rounds before the evidence began
 
-	confirming bool    // a confirmation has begun, or has ended in the verdict; see confirm. Written with Auditor.mu held
-	suspected  float64 // the wealth that is confirmed
+	confirming bool    // a confirmation has begun, or has ended with the verdict; see confirm. Written with Auditor.mu held
+	suspected  float64 // the wealth to be confirmed
 }
 
 // world is one neighbour of D0.
 type world struct {
 	schema   string
 	sql      SQLPair
-	reported bool // its violation was reported
+	reported bool // its violation has been reported
 }
 
-// prepare makes the texts and the evidence of an audit that has its first turn. An audit that cannot be judged is marked
-// inconclusive, and false returned. The caller has the job's turn.
+// prepare creates the texts and the evidence of an audit in its first turn. If the query cannot be judged, it marks the
+// audit inconclusive and returns false. The caller has the job's turn.
 func (a *Auditor) prepare(j *job) bool {
 	if j.worlds != nil {
 		return true
 	}
-	done := a.announce(j.query.SQL) // the texts are parsed to be verified
+	done := a.announce(j.query.SQL) // the texts are parsed for verification
 	worlds, err := a.worlds(j)
 	done()
 	a.mu.Lock()
@@ -85,7 +85,7 @@ func (a *Auditor) worlds(j *job) ([]world, error) {
 	return worlds, nil
 }
 
-// resetEvidence drops all evidence of an audit whose worlds are made. The caller holds Auditor.mu and has the job's turn.
+// resetEvidence drops all evidence of an audit whose worlds exist. The caller holds Auditor.mu and has the job's turn.
 func (a *Auditor) resetEvidence(j *job) error {
 	a.abandon(j)
 	j.evidence, j.trouble, j.reports, j.Trials, j.Wealth = nil, "", nil, 0, 0
@@ -111,7 +111,7 @@ func (a *Auditor) resetEvidence(j *job) error {
 	return nil
 }
 
-// hoisting returns what hoists a new audit's trials, or nil where that is off.
+// hoisting returns the Hoisting of a new audit, or nil if hoisting is off.
 func (a *Auditor) hoisting(sql string) *replay.Hoisting {
 	if !a.opt.Hoist {
 		return nil
@@ -129,16 +129,16 @@ func (a *Auditor) text(q capture.Query, plan *rewrite.Plan, schema string) (stri
 	return plan.For(schema)
 }
 
-// terms returns the claim and the options for one neighbour of an audit that begins: the error rate is shared among all of
-// them, and among all audits where it is the family's. restarts is how often the audit's evidence has begun before: every time
-// has its share, so that an audit alarms falsely at most at the rate over its whole life.
+// terms returns the claim and the options for one neighbour of an audit that begins: the error rate is shared among all
+// neighbours, and, with Options.Family, among all audits. restarts is how often the audit's evidence began before: each
+// time has a share, so that the false-alarm probability over the audit's whole life is at most the rate.
 func (a *Auditor) terms(plan *rewrite.Plan, restarts int) (analysis.Claim, analysis.Options) {
 	opt := a.opt.Analysis
 	opt.Unordered = !plan.Sorted
 	rate := (1 - opt.Confidence) / float64(len(a.opt.D1))
 	switch {
-	case plan.Claim == nil: // there is no alarm
-	case a.opt.Family: // counts evidence that begins anew as another audit
+	case plan.Claim == nil: // no alarm is possible
+	case a.opt.Family: // each beginning of evidence counts as another audit
 		rate *= multiplicity.Share(int(a.begun.Add(1)))
 	default:
 		rate *= multiplicity.RestartShare(restarts)
@@ -152,7 +152,7 @@ func (a *Auditor) terms(plan *rewrite.Plan, restarts int) (analysis.Claim, analy
 	return analysis.Claim{Epsilon: plan.Claim.Epsilon, Delta: plan.Claim.Delta}, opt
 }
 
-// markInconclusive ends an audit that cannot be judged. The caller holds Auditor.mu.
+// markInconclusive marks an audit that cannot be judged inconclusive. The caller holds Auditor.mu.
 func (a *Auditor) markInconclusive(j *job, err error) {
 	a.abandon(j)
 	j.trouble, j.worlds = a.say(err), nil
@@ -181,7 +181,7 @@ func (j *job) report(i int) analysis.Report {
 	return r
 }
 
-// statement is the query for a replay on D0 and every neighbour.
+// statement returns the query for a replay on D0 and every neighbour.
 func (j *job) statement(varyText bool) replay.Statement {
 	s := replay.Statement{
 		Worlds: []string{j.worlds[0].sql.D0}, Params: j.query.Params, Settings: j.plan.Settings, SearchPath: j.plan.SearchPath,
@@ -217,7 +217,7 @@ func (a *Auditor) finding(j *job, w *world, r analysis.Report) alert.Finding {
 	return f
 }
 
-// worst returns the report that matters most.
+// worst returns the most important report.
 func (j *job) worst() analysis.Report { return j.reports[evidence.Worst(j.reports)] }
 
 func (j *job) entry(opt *Options) Entry { // with Auditor.mu held
@@ -239,7 +239,7 @@ func (j *job) entry(opt *Options) Entry { // with Auditor.mu held
 	e.Verdict = j.display(&r)
 	e.Report = &r
 	if len(j.worlds) > 1 && len(j.reports) == len(j.worlds) {
-		for i := range j.worlds { // reported is the worker's: a world is not copied
+		for i := range j.worlds { // world is not copied: the worker owns reported
 			one := j.reports[i]
 			j.display(&one)
 			e.Neighbours = append(e.Neighbours, Neighbour{

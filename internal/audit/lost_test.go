@@ -10,8 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestLostTable: a neighbour that loses its table under an audit is no evidence. The audit waits, says what to do, and
-// begins anew when the copies are there again; in either protocol.
+// TestLostTable: a neighbour that loses its table during an audit is no evidence. The audit waits, shows the remedy, and
+// begins again when the copies exist again; in either protocol.
 func TestLostTable(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []capture.Protocol{capture.Simple, capture.Extended} {

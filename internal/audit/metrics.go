@@ -8,8 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// metrics are the auditor's counters; labels are bounded and never hold SQL, users or parameters. What is true at the
-// moment is collected by gauges.
+// metrics are the auditor's counters; labels are bounded and never hold SQL, users or parameters. Type gauges collects
+// present values.
 type metrics struct {
 	captured   prometheus.Counter
 	recognized prometheus.Counter
@@ -76,7 +76,7 @@ func newMetrics(reg prometheus.Registerer, a *Auditor) (*metrics, error) {
 	return m, nil
 }
 
-// batch counts the trials of a batch, but for the worlds that were skipped.
+// batch counts the trials of a batch, without skipped worlds.
 func (m *metrics) batch(b replay.Batch, skipped []bool) {
 	m.duration.Observe(b.Took.Seconds())
 	for _, round := range b.Rounds {

@@ -10,17 +10,17 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// Once is the audit of one query, from its first trial to its verdict without a pause: dpwatch audit. The trials, the evidence and
-// the confirmation are those of an Auditor.
+// Once is the audit of one query without pauses, for dpwatch audit. Trials, evidence and confirmation are those of an
+// Auditor.
 type Once struct {
 	Player    *replay.Player
 	Copies    *Copies
-	Statement replay.Statement // one text for each world, D0 first
+	Statement replay.Statement // one text per world, D0 first
 	Claim     analysis.Claim
-	Analysis  analysis.Options // Confidence is for all neighbours together
+	Analysis  analysis.Options // Confidence holds for all neighbours together
 	VaryText  bool             // see replay.Separation
 
-	// Begin is called before the first trials, and again where they begin again without hoisting, for the reason given.
+	// Begin is called before the first trials, and again if they start again without hoisting; again is the reason.
 	Begin func(again error)
 	// Confirming is called before the confirmation begins.
 	Confirming func()
@@ -28,13 +28,14 @@ type Once struct {
 	Progress func(rounds int)
 }
 
-// How many rounds are asked for at a time, at least. Separate trials take longer.
+// Minimal number of rounds per batch. Separate trials take longer.
 const (
 	onceBatch    = 25
 	confirmBatch = 8
 )
 
-// Evidence returns an empty Evidence. The error rate is shared among the neighbours: that is sound although they share the trials on D0.
+// Evidence returns an empty Evidence. The error rate is shared among the neighbours, which is sound although they share the
+// trials on D0.
 func (o *Once) Evidence() (*evidence.Evidence, error) {
 	neighbours := len(o.Statement.Worlds) - 1
 	opt := o.Analysis
@@ -42,7 +43,8 @@ func (o *Once) Evidence() (*evidence.Evidence, error) {
 	return evidence.New(o.Claim, opt, neighbours)
 }
 
-// Run replays the query until it is decided. The error is an *analysis.InfeasibleError for a claim that cannot be audited.
+// Run replays the query until it is decided. The error is an *analysis.InfeasibleError if too few trials are allowed to
+// test this claim.
 func (o *Once) Run(ctx context.Context) (*evidence.Evidence, error) {
 	e, err := o.Evidence()
 	if err != nil {
@@ -69,7 +71,7 @@ func (o *Once) Run(ctx context.Context) (*evidence.Evidence, error) {
 	return e, o.Copies.Explain(ctx, err)
 }
 
-// first replays the first trials, and has hoisting verified where they show a violation.
+// first runs the first trials, and verifies hoisting if they show a violation.
 func (o *Once) first(ctx context.Context, e *evidence.Evidence) error {
 	return o.gather(ctx, e, onceBatch, func(run *replay.Run) error {
 		if !e.Found() {
@@ -79,7 +81,7 @@ func (o *Once) first(ctx context.Context, e *evidence.Evidence) error {
 	})
 }
 
-// gather replays rounds until the evidence is decided; then is called before the sessions are closed.
+// gather replays rounds until the evidence is decided, and calls then before the sessions are closed.
 func (o *Once) gather(ctx context.Context, e *evidence.Evidence, rounds int, then func(*replay.Run) error) error {
 	s := o.Statement
 	s.Separate = separation(e, o.VaryText)

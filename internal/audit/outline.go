@@ -8,23 +8,23 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
-// Parsing takes a hundred times as long as reading a text once. Of texts that look alike and of which many were turned
-// away in a row, only some are parsed, and those that come again.
+// Parsing takes a hundred times as long as reading a text once. If many texts that look alike were turned away in a row,
+// only a sample of them is parsed, and those that come again.
 const (
-	floodAfter  = 32      // turned away in a row
-	floodSample = 16      // one in so many is parsed then
-	glimpsed    = 1 << 16 // texts that are remembered at least, to know that they come again
+	floodAfter  = 32      // texts turned away in a row
+	floodSample = 16      // then one in floodSample is parsed
+	glimpsed    = 1 << 16 // minimal number of texts that are remembered, to recognise repeated ones
 )
 
-// look is what a text looks like.
+// look holds two hashes of a text.
 type look struct {
-	outline uint64 // of a user's texts that differ in digits, quoted strings, comments and white space; 0 = not looked at
-	text    uint64 // of a user's texts that differ in comments and white space
+	outline uint64 // equal for a user's texts that differ only in digits, quoted strings, comments and white space; 0 = not computed
+	text    uint64 // equal for a user's texts that differ only in comments and white space
 }
 
-// lookAt reads a text once. It is not exact, and need not be: it only decides what is parsed first.
+// lookAt reads a text once. It need not be exact: it only decides what is parsed first.
 func lookAt(seed maphash.Seed, q capture.Query) look {
-	var h [2]maphash.Hash // of the text and of the outline
+	var h [2]maphash.Hash // of text and outline
 	text, outline := make([]byte, 0, len(q.SQL)), make([]byte, 0, len(q.SQL))
 	for s := q.SQL; s != ""; {
 		n, class := lexeme(s)
@@ -34,7 +34,7 @@ func lookAt(seed maphash.Seed, q capture.Query) look {
 		case ignored:
 			continue
 		case constant:
-			if !bytes.HasSuffix(outline, []byte("0,")) { // of a list of constants one counts
+			if !bytes.HasSuffix(outline, []byte("0,")) { // a list of constants counts as one
 				outline = append(outline, '0')
 			} else {
 				outline = outline[:len(outline)-1]
@@ -55,16 +55,16 @@ func lookAt(seed maphash.Seed, q capture.Query) look {
 	return look{outline: max(1, h[1].Sum64()), text: h[0].Sum64()}
 }
 
-// class is what a piece of a text is.
+// class is the class of a lexeme.
 type class uint8
 
 const (
 	ordinary class = iota
 	ignored        // white space, a comment
-	constant       // digits, also within a name; a quoted string
+	constant       // digits, also within a name, or a quoted string
 )
 
-// lexeme returns the length and the class of the piece that a text begins with.
+// lexeme returns the length and class of the first lexeme of a text.
 func lexeme(s string) (int, class) {
 	switch c := s[0]; {
 	case c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f':
@@ -93,7 +93,7 @@ func lexeme(s string) (int, class) {
 	return 1, ordinary
 }
 
-// comment returns the length of the comment that a text begins with. Comments nest.
+// comment returns the length of the comment at the start of a text. Comments nest.
 func comment(s string) int {
 	depth := 0
 	for i := 0; i+1 < len(s); i++ {
@@ -111,7 +111,7 @@ func comment(s string) int {
 	return len(s)
 }
 
-// passOver reports whether a text is turned away without being parsed, and counts it then.
+// passOver reports whether a text is turned away without being parsed, and then counts it.
 func (a *Auditor) passOver(l look) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -14,7 +14,7 @@ func TestLookAt(t *testing.T) {
 	base := "SELECT count(t1.id) AS c1 FROM users t1 WHERE id IN (1, 2) AND name = 'a'"
 	for name, c := range map[string]struct {
 		sql           string
-		outline, text bool // the same
+		outline, text bool // whether they are equal
 	}{
 		"itself":      {base, true, true},
 		"comments":    {base + " /* x /* y */ */ -- z", true, true},
@@ -37,8 +37,8 @@ func TestLookAt(t *testing.T) {
 	}
 }
 
-// TestLexeme: a piece has a byte at least and no more than there are, and what is never closed is one piece: the text is read
-// once.
+// TestLexeme: a lexeme has at least one byte and at most the rest of the text, and an unterminated one extends to the end:
+// the text is read once.
 func TestLexeme(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("/*", 1000)
@@ -65,7 +65,7 @@ func TestRecent(t *testing.T) {
 	r := recent[int, int]{n: 10}
 	for i := range 1000 {
 		r.put(i, i)
-		if _, ok := r.get(0); !ok { // it is used
+		if _, ok := r.get(0); !ok { // marks it as used
 			t.Fatalf("after %d keys the one that is used is forgotten", i)
 		}
 		if len(r.young)+len(r.old) > 20 {

@@ -17,8 +17,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// TestReplayFindsWhatProductionFound: on two databases, a replay calls the functions, operators and types that the client's session
-// called, whatever shadow.search_path finds; where it would call others, the query is refused.
+// TestReplayFindsWhatProductionFound: on two databases, a replay calls the same functions, operators and types as the
+// client's session, whatever shadow.search_path contains; if it would call others, the query is refused.
 func TestReplayFindsWhatProductionFound(t *testing.T) {
 	t.Parallel()
 	const people = "CREATE SCHEMA %[1]s; CREATE TABLE %[1]s.people AS SELECT g AS id, ('Name' || g)::varchar AS name FROM generate_series(1, %[2]d) g;"
@@ -65,7 +65,7 @@ func TestReplayFindsWhatProductionFound(t *testing.T) {
 		{"app", "SELECT sum(scaled(id) + 1) FROM people", "operator + has other overloads in the shadow database"},
 		{"app", "SELECT sum(scaled(id)), max('low'::level) FROM people", "type level is another one in the shadow database"},
 		{"app, public", "SELECT sum(id + 1) FROM people", ""},
-		{"app, public", "SELECT lower(name) FROM people", ""}, // fails in both alike
+		{"app, public", "SELECT lower(name) FROM people", ""}, // fails in both databases alike
 		{"app, public", "SELECT max('low'::public.level) FROM people", ""},
 	} {
 		t.Run(c.path+": "+c.sql, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestReplayFindsWhatProductionFound(t *testing.T) {
 	}
 }
 
-// production returns the first value, or the SQLSTATE, as the client got it.
+// production returns the first value, or the SQLSTATE, as the client received it.
 func production(t *testing.T, dsn, path, sql string) string {
 	t.Helper()
 	cfg, err := pgx.ParseConfig(dsn)
@@ -129,7 +129,7 @@ func production(t *testing.T, dsn, path, sql string) string {
 	return string(result.Rows[0][0])
 }
 
-// first is the first value of a trial on D0, or its SQLSTATE.
+// first returns the first value of a trial on D0, or its SQLSTATE.
 func first(o outcome.Outcome) string {
 	switch {
 	case o.Failed():

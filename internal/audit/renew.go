@@ -10,11 +10,11 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// renewPause is the shortest time between two renewals for unknown names: clients who name what does not exist must
-// not make the auditor read catalogs all day.
+// renewPause is the shortest time between two renewals for unknown names: clients that use names that do not exist must not
+// make the auditor read catalogs continuously.
 const renewPause = 10 * time.Second
 
-// suspect asks for a renewal when a refusal may be out of date: somebody may have made the table since.
+// suspect requests a renewal if a refusal may be out of date: the table may have been created since.
 func (a *Auditor) suspect(reason string) {
 	switch rewrite.Reason(reason) {
 	case rewrite.ReasonUnknownTable, rewrite.ReasonUnknownFunction, rewrite.ReasonNoCopy:
@@ -25,7 +25,7 @@ func (a *Auditor) suspect(reason string) {
 	}
 }
 
-// renew keeps the Rewriter up to date. Audits that are at work keep the plan that they began with.
+// renew keeps the Rewriter up to date. Running audits keep their plan.
 func (a *Auditor) renew(ctx context.Context) {
 	var once sync.Once
 	inform := func() { once.Do(func() { close(a.informed) }) }
@@ -38,7 +38,7 @@ func (a *Auditor) renew(ctx context.Context) {
 		if r != nil {
 			a.rewriter.Store(r)
 			a.mu.Lock()
-			a.known.clear() // what the rewriter before found
+			a.known.clear() // results of the previous rewriter
 			a.mu.Unlock()
 		}
 		a.reportCatalog(err)
@@ -49,8 +49,8 @@ func (a *Auditor) renew(ctx context.Context) {
 	}
 }
 
-// reportCatalog shows what is wrong, and logs it when it is new.
-func (a *Auditor) reportCatalog(err error) {
+// tellCatalog shows an error in the status, and logs it when it changes.
+func (a *Auditor) tellCatalog(err error) {
 	text := ""
 	if err != nil {
 		text = a.say(err)
@@ -64,7 +64,7 @@ func (a *Auditor) reportCatalog(err error) {
 	}
 }
 
-// pause waits until the next renewal is due; false = ctx ended.
+// pause waits until the next renewal is due; it returns false if ctx is done.
 func (a *Auditor) pause(ctx context.Context) bool {
 	due := time.NewTimer(a.opt.RenewEvery)
 	defer due.Stop()

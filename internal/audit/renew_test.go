@@ -14,7 +14,7 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// TestRenew: a catalog that cannot be read is told and does not stop audits; once it can be read, it decides.
+// TestRenew: a catalog that cannot be read is reported and does not stop audits; once it can be read, it is used.
 func TestRenew(t *testing.T) {
 	t.Parallel()
 	var broken atomic.Bool

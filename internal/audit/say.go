@@ -7,7 +7,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// say returns the message of an error. What a server said is left out unless Options.ShowValues allows it: it may quote rows.
+// say returns the message of an error. Unless Options.ShowValues is set, it omits messages of a server: they may quote
+// rows.
 func (a *Auditor) say(err error) string {
 	if a.opt.ShowValues {
 		return withheld.Reveal(err)
@@ -15,8 +16,8 @@ func (a *Auditor) say(err error) string {
 	return err.Error()
 }
 
-// salt returns the secret of the ids of one audit's groups. It differs between audits: who may send queries could otherwise
-// learn which key an id stands for, from a query whose groups are known.
+// salt returns the key for the ids of one audit's groups. It differs between audits: otherwise anyone who may send queries
+// could find the group key of an id by a query with known groups.
 func (a *Auditor) salt(key string) string {
 	mac := hmac.New(sha256.New, []byte(a.secret))
 	_, _ = mac.Write([]byte(key)) // never fails

@@ -21,7 +21,7 @@ func TestSay(t *testing.T) {
 	}
 }
 
-// TestSalt: the salt is an audit's own, and another one in every process.
+// TestSalt: the salt differs between audits and between processes.
 func TestSalt(t *testing.T) {
 	t.Parallel()
 	a, b := &Auditor{secret: "a"}, &Auditor{secret: "b"}

@@ -10,17 +10,17 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// State is how far an audit is.
+// State is the progress of an audit.
 type State string
 
 // The states of an audit.
 const (
 	Queued  State = "queued"  // waiting for its first turn
-	Running State = "running" // has begun: its trials are being replayed, in turns with others
-	// Confirming: the first trials show a violation, which is confirmed on fresh ones before it is reported.
+	Running State = "running" // has begun: its trials run in turns with other audits
+	// Confirming: the first trials show a violation, which new trials must confirm before it is reported.
 	Confirming State = "confirming"
-	Waiting    State = "waiting" // cannot be replayed now; tried again
-	Decided    State = "decided" // a verdict, or the budget is used
+	Waiting    State = "waiting" // cannot be replayed now; will be retried
+	Decided    State = "decided" // has a verdict, or the budget is used
 )
 
 // States returns every State.
@@ -41,8 +41,8 @@ func (j *job) state() State {
 	return Queued
 }
 
-// display returns what stands for the verdict of a report: the state of an audit that has none yet. The report of such an
-// audit is changed to have no verdict, and to give the state as its reason.
+// display returns what is shown as the verdict of a report: the state if there is no verdict yet. It then removes the
+// verdict from the report and gives the state as its reason.
 func (j *job) display(r *analysis.Report) string {
 	state := j.state()
 	if state == Decided || r.Verdict == analysis.Violation {
@@ -64,7 +64,7 @@ func (j *job) display(r *analysis.Report) string {
 	return string(state)
 }
 
-// size returns about how many bytes of memory a job holds. The caller holds Auditor.mu and has the job's turn, if it has one.
+// size returns the approximate memory of a job in bytes. The caller holds Auditor.mu and has the job's turn, if it has one.
 func (j *job) size() int64 {
 	const fixed = 2 << 10
 	n := fixed + j.query.Size() + j.plan.Size()
@@ -81,8 +81,8 @@ func (j *job) size() int64 {
 	return int64(n)
 }
 
-// release frees what a decided audit does not need: all but its report, and the texts where they are shown. The caller holds
-// Auditor.mu and has the job's turn.
+// release frees what a decided audit does not need: everything except its report, and the texts if they are shown. The
+// caller holds Auditor.mu and has the job's turn.
 func (a *Auditor) release(j *job) {
 	j.plan = summaryOf(j.plan)
 	j.plan.Settings, j.plan.SearchPath = nil, nil
@@ -103,7 +103,8 @@ func (a *Auditor) release(j *job) {
 	a.roster.Resize(&j.Audit, j.size())
 }
 
-// summaryOf returns what an audit needs of a plan once its texts are made: not the tree, nor the catalog that was read for it.
+// summaryOf returns the parts of a plan that an audit needs after its texts are created: not the tree, nor the catalog that
+// was read for it.
 func summaryOf(p *rewrite.Plan) *rewrite.Plan {
 	return &rewrite.Plan{
 		Key: p.Key, Group: p.Group, Shape: p.Shape, Summary: p.Summary, Claim: p.Claim, Assumed: p.Assumed,
@@ -111,11 +112,11 @@ func summaryOf(p *rewrite.Plan) *rewrite.Plan {
 	}
 }
 
-// shownPartitions is how many partitions of a report are kept: those with the largest estimates.
+// shownPartitions is the number of partitions of a report that are kept: those with the largest estimates.
 const shownPartitions = 20
 
-// cutPartitions keeps the partitions with the largest estimates, in the order in which their keys came, and returns how many
-// there were.
+// cutPartitions keeps the partitions with the largest estimates, in the order in which their keys appeared, and returns how
+// many there were.
 func cutPartitions(r *analysis.Report) int {
 	n := len(r.Partitions)
 	if n <= shownPartitions {
@@ -125,7 +126,7 @@ func cutPartitions(r *analysis.Report) int {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(x, y int) int { // NaN is the least
+	slices.SortFunc(order, func(x, y int) int { // NaN is the smallest
 		return cmp.Or(cmp.Compare(r.Partitions[y].EpsilonEstimate, r.Partitions[x].EpsilonEstimate), cmp.Compare(x, y))
 	})
 	order = order[:shownPartitions]

@@ -10,40 +10,40 @@ import (
 	"github.com/dpwatch/dpwatch/replay/throttle"
 )
 
-// Status is everything that the auditor knows, for pages, commands and scripts. Values of rows are withheld in it unless
+// Status is the state of the auditor, for pages, commands and scripts. It withholds values of rows unless
 // Options.ShowValues is set.
 type Status struct {
 	At       time.Time         `json:"at"`
 	Captured uint64            `json:"captured"`           // queries taken
 	Skipped  map[string]uint64 `json:"skipped"`            // not audited, by reason
-	Evicted  map[string]uint64 `json:"evicted"`            // audits forgotten, by reason
-	Coverage Coverage          `json:"coverage"`           // how much of what could be audited is
+	Evicted  map[string]uint64 `json:"evicted"`            // audits dropped, by reason
+	Coverage Coverage          `json:"coverage"`           // share of the auditable queries that are audited
 	Memory   Memory            `json:"memory"`             // of the audits
 	Faults   uint64            `json:"replay_faults"`      // batches that could not be replayed
-	Shadow   string            `json:"shadow,omitempty"`   // what is wrong with the shadow database; empty = nothing known
-	Catalog  string            `json:"catalog,omitempty"`  // why a catalog could not be read last time; rewriting then assumes more
+	Shadow   string            `json:"shadow,omitempty"`   // fault of the shadow database; empty = none known
+	Catalog  string            `json:"catalog,omitempty"`  // why a catalog could not be read last time; rewriting then depends on more assumptions
 	Panics   uint64            `json:"recovered_panics"`   // in audit goroutines
 	Resting  int               `json:"resting,omitempty"`  // audits between two turns whose sessions stay open, with the tables of hoisting
 	Audits   []Entry           `json:"audits"`             // in the order in which they were first seen
-	Records  []Record          `json:"records,omitempty"`  // violations whose audits gave way to others
+	Records  []Record          `json:"records,omitempty"`  // violations whose audits were evicted
 	Warnings []string          `json:"warnings,omitempty"` // about the set-up
 	Pace     *throttle.State   `json:"pace,omitempty"`     // whether replays are held, and why
 }
 
-// Coverage is how much of the DP queries that could be audited belongs to an audit.
+// Coverage describes which part of the auditable DP queries is audited.
 type Coverage struct {
-	Queries        float64 `json:"queries"`             // distinct ones so far, estimated beyond a thousand
-	AuditedQueries float64 `json:"audited_query_share"` // of Queries, the share that has an audit or had one that was decided
+	Queries        float64 `json:"queries"`             // distinct ones so far, estimated above a thousand
+	AuditedQueries float64 `json:"audited_query_share"` // share of Queries with an audit, or with an audit that was decided
 	Owners         int     `json:"owners"`              // users and databases that have audits
 }
 
-// Memory is what the audits hold.
+// Memory is the memory of the audits.
 type Memory struct {
 	Audits int64 `json:"audit_bytes"`  // estimated
 	Budget int64 `json:"budget_bytes"` // 0 = no limit
 }
 
-// Status returns a copy of everything known now.
+// Status returns a copy of the present state.
 func (a *Auditor) Status() Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -72,46 +72,46 @@ func (a *Auditor) Status() Status {
 type Entry struct {
 	ID        string    `json:"id"`              // first 12 hex digits of Key
 	Key       string    `json:"key"`             // identity: see rewrite.Plan; with several routes, the route too
-	Route     string    `json:"route,omitempty"` // the engine that it was captured at, where there are several
-	Group     string    `json:"fingerprint"`     // the same statement with other constants shares it
+	Route     string    `json:"route,omitempty"` // the engine at which it was captured, if there are several
+	Group     string    `json:"fingerprint"`     // shared by the same statement with other constants
 	Summary   string    `json:"summary"`         // without literals
 	User      string    `json:"user"`
 	Database  string    `json:"database"`
 	App       string    `json:"application_name,omitempty"`
-	Neighbour string    `json:"neighbour"` // the D1 schema that Report is about: the worst
+	Neighbour string    `json:"neighbour"` // D1 schema of Report: the worst
 	Seen      uint64    `json:"seen"`      // times that clients ran it
 	FirstSeen time.Time `json:"first_seen"`
 	LastSeen  time.Time `json:"last_seen"`
 	State     State     `json:"state"`
-	// Verdict is the report's for a decided audit and a violation, and the state where there is none yet.
+	// Verdict is that of the report for a decided audit and for a violation, otherwise the state.
 	Verdict   string   `json:"verdict"`
-	Restarts  int      `json:"restarts,omitempty"` // times that its evidence was dropped because the copies were made anew
+	Restarts  int      `json:"restarts,omitempty"` // how often its evidence was dropped because the copies were created again
 	Trouble   string   `json:"trouble,omitempty"`  // why it waits, or why it cannot be judged
 	ClaimRule string   `json:"claim_rule,omitempty"`
-	Assumed   []string `json:"assumed,omitempty"` // what the rewrite rests on without having been told
-	// Report is the present state of the evidence. Its verdict is empty as long as there is none.
+	Assumed   []string `json:"assumed,omitempty"` // assumptions of the rewrite
+	// Report is the present state of the evidence. Its verdict is empty until there is one.
 	Report *analysis.Report `json:"report,omitempty"`
-	// Partitions is how many partitions there are; Report has those with the largest estimates.
+	// Partitions is the number of partitions; Report has those with the largest estimates.
 	Partitions int      `json:"partitions,omitempty"`
-	SQL        *SQLPair `json:"sql,omitempty"` // only where log.sql is on: it holds literals
-	// Hoisting is whether trials run on what all of them compute alike; nil where audit.hoist is off.
+	SQL        *SQLPair `json:"sql,omitempty"` // only if log.sql is on: it holds literals
+	// Hoisting describes whether trials are hoisted; nil if audit.hoist is off.
 	Hoisting *replay.HoistReport `json:"hoisting,omitempty"`
-	// Confirming: the first trials show a violation, and Report.Confirmation is what fresh trials, each in a session of its own,
-	// show so far. It is reported when they show it as well.
+	// Confirming: the first trials show a violation, and Report.Confirmation is the evidence of new trials so far, each in
+	// a session of its own. The violation is reported if they show it as well.
 	Confirming bool `json:"confirming,omitempty"`
-	// Neighbours is every neighbour's part, where there are several.
+	// Neighbours has an entry for every neighbour if there are several.
 	Neighbours []Neighbour `json:"neighbours,omitempty"`
 }
 
-// Neighbour is what one neighbour of D0 showed.
+// Neighbour is the result for one neighbour of D0.
 type Neighbour struct {
 	Schema   string           `json:"schema"`
-	Verdict  analysis.Verdict `json:"verdict"` // empty as long as there is none
+	Verdict  analysis.Verdict `json:"verdict"` // empty until there is one
 	Lower    analysis.Float   `json:"epsilon_lower"`
 	Estimate analysis.Float   `json:"epsilon_estimate"`
 }
 
-// SQLPair is a statement as it is replayed on each world.
+// SQLPair is a statement as replayed on each world.
 type SQLPair struct {
 	D0 string `json:"d0"`
 	D1 string `json:"d1"`

@@ -14,23 +14,23 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// rememberedTexts is how many statements are recognized at least without being parsed again. It is remembered how often
-// four times as many queries without an audit came.
+// rememberedTexts is the minimal number of statements that are recognized without being parsed again. How often clients ran
+// queries without an audit is stored for four times as many.
 const rememberedTexts = 4096
 
-// recognized is what Analyze found about a statement.
+// recognized is the result of Analyze for a statement.
 type recognized struct {
 	rewriter *rewrite.Rewriter
 	key      string // of the plan
 	shape    string
 	reason   string        // of the refusal; "" = it can be audited
-	plan     *rewrite.Plan // only where it was analyzed just now
+	plan     *rewrite.Plan // only if it was just analysed
 	look     look          // likewise
 }
 
-// Submit takes one captured query: it is recognized as an audit's, becomes a new audit, or is counted as skipped.
-// It parses SQL that it has not seen of late, and so may die of hostile text: call it only in a process that may. With
-// Options.Renew it waits for Run to have tried that once.
+// Submit takes one captured query: it recognizes it as that of an audit, admits a new audit, or counts it as skipped. It
+// parses SQL that it has not seen recently, and hostile text can crash the parser: call it only in a process that may
+// crash. With Options.Renew it waits until Run has called that once.
 func (a *Auditor) Submit(q capture.Query) { a.submit(arrival{query: q, look: lookAt(a.seed, q)}) }
 
 func (a *Auditor) submit(x arrival) {
@@ -41,7 +41,7 @@ func (a *Auditor) submit(x arrival) {
 	}
 }
 
-// recognize returns what is remembered about a statement, or parses it.
+// recognize returns the stored result for a statement, or parses it.
 func (a *Auditor) recognize(q capture.Query, l look) recognized {
 	id := textOf(q)
 	a.mu.Lock()
@@ -77,7 +77,7 @@ func (a *Auditor) parse(q capture.Query) recognized {
 	return r
 }
 
-// announce calls Options.Announce, if there is one.
+// announce calls Options.Announce, if it is set.
 func (a *Auditor) announce(sql string) (done func()) {
 	if a.opt.Announce == nil {
 		return func() {}
@@ -118,8 +118,8 @@ func textOf(q capture.Query) [sha256.Size]byte {
 	return sha256.Sum256(b)
 }
 
-// place finds the audit of a recognized statement or makes one. It reports false, and does nothing, where it needs the
-// plan and r has none.
+// place finds the audit of a recognized statement or creates one. It returns false, without effect, if it needs the plan
+// and r has none.
 func (a *Auditor) place(q capture.Query, r recognized) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -170,14 +170,14 @@ func (a *Auditor) place(q capture.Query, r recognized) bool {
 	return true
 }
 
-// admit adds an audit that Room has a place for. The caller holds Auditor.mu.
+// admit adds an audit for which Room has found a place. The caller holds Auditor.mu.
 func (a *Auditor) admit(j *job) {
 	j.id, j.firstSeen, j.LastSeen = j.Key[:min(12, len(j.Key))], j.query.Completed, j.query.Completed
 	j.reports = append(j.reports, a.emptyReport(j.plan, "no trials"))
 	j.hoist = a.hoisting(j.query.SQL)
 	j.Bytes = j.size()
 	evicted, refusal := a.roster.Admit(&j.Audit, a.opt.Now())
-	if refusal != "" { // cannot be: Room was asked with the lock held
+	if refusal != "" { // impossible: Room was called with the lock held
 		a.turnAway(string(refusal))
 		return
 	}
@@ -191,7 +191,7 @@ func (a *Auditor) admit(j *job) {
 	a.wake()
 }
 
-// again lets a decided audit of copies that are no more begin anew. The caller holds Auditor.mu.
+// again restarts a decided audit whose copies no longer exist. The caller holds Auditor.mu.
 func (a *Auditor) again(j *job, q capture.Query, plan *rewrite.Plan) {
 	j.hoist = a.hoisting(q.SQL)
 	j.query, j.plan, j.worlds, j.evidence, j.hoisting, j.trouble, j.epoch = q, plan, nil, nil, nil, "", ""
@@ -203,7 +203,7 @@ func (a *Auditor) again(j *job, q capture.Query, plan *rewrite.Plan) {
 	a.wake()
 }
 
-// analyze asks rewrite, and turns a panic into an error: no statement may end the auditor that way.
+// analyze calls rewrite and turns a panic into an error, so that no statement ends the auditor with a panic.
 func (a *Auditor) analyze(r *rewrite.Rewriter, q capture.Query) (plan *rewrite.Plan, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -216,7 +216,7 @@ func (a *Auditor) analyze(r *rewrite.Rewriter, q capture.Query) (plan *rewrite.P
 
 var errPanic = errors.New("panic")
 
-// Reasons of this package for which a statement is skipped, beside those of rewrite and of schedule.
+// Reasons of this package for skipping a statement, besides those of rewrite and schedule.
 const (
 	skippedPanic   = "internal_error"
 	skippedOther   = "other"
@@ -235,7 +235,7 @@ func reasonOf(err error) string {
 	}
 }
 
-// skipReasons returns every reason for which a statement is skipped.
+// skipReasons returns every reason for skipping a statement.
 func skipReasons() []string {
 	reasons := []string{skippedPanic, skippedOther, skippedBacklog}
 	for _, r := range rewrite.Reasons() {
@@ -261,7 +261,7 @@ func (a *Auditor) count(key string, audited bool) {
 	}
 }
 
-// turnAway counts a statement that has no audit for want of a place, and logs a warning now and then. The caller holds Auditor.mu.
+// turnAway counts a statement without a place for its audit, and logs a warning periodically. The caller holds Auditor.mu.
 func (a *Auditor) turnAway(reason string) {
 	a.skip(reason)
 	counts := a.turned.add(reason, a.opt.Now())

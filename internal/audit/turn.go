@@ -13,15 +13,16 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// How long turns are. A turn ends with a batch, and has one at least.
+// Lengths of turns. A turn ends after a batch and has at least one.
 const (
-	firstRounds = 50          // of a first turn, which is short: a badly broken query needs no more
-	firstBatch  = 5           // rounds asked for at a time in a first turn, at first
-	turnTime    = time.Second // a first turn at most; another turn at least, as it may begin with opening sessions
+	firstRounds = 50          // of a first turn, which is short: it is enough for a badly broken query
+	firstBatch  = 5           // batch size at the start of a first turn
+	turnTime    = time.Second // maximum of a first turn, minimum of another one, which may begin with opening sessions
 	longestTurn = 20 * time.Second
 )
 
-// turnOver reports whether a turn of so many rounds and so long ends. pressing says that a new query waits for its first turn.
+// turnOver reports whether a turn ends after this many rounds and this time. pressing reports that a new query waits for
+// its first turn.
 func (a *Auditor) turnOver(first bool, rounds int, took time.Duration, pressing func() bool) bool {
 	if first {
 		return rounds >= firstRounds || took >= turnTime
@@ -29,7 +30,7 @@ func (a *Auditor) turnOver(first bool, rounds int, took time.Duration, pressing 
 	return took >= longestTurn || took >= turnTime && (rounds >= a.opt.TurnTrials || pressing())
 }
 
-// turn runs a job until it is decided, its share of trials is used, it cannot be replayed, or ctx ends.
+// turn runs a job until it is decided, its share of trials is used, it cannot be replayed, or ctx is done.
 func (a *Auditor) turn(ctx context.Context, j *job) {
 	began := a.opt.Now()
 	defer func() {
@@ -53,9 +54,9 @@ func (a *Auditor) turn(ctx context.Context, j *job) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	took := min(a.opt.Now().Sub(began), 2*longestTurn) // not the time in which replays were held
+	took := min(a.opt.Now().Sub(began), 2*longestTurn) // the time in which replays were held is ignored
 	switch {
-	case j.evidence == nil: // it could not begin anew
+	case j.evidence == nil: // it could not begin again
 		a.markInconclusive(j, err)
 		a.shed()
 		return
@@ -73,7 +74,7 @@ func (a *Auditor) turn(ctx context.Context, j *job) {
 	a.wake()
 }
 
-// decide ends an audit. The caller holds Auditor.mu and has the job's turn.
+// decide ends an audit with a verdict. The caller holds Auditor.mu and has the job's turn.
 func (a *Auditor) decide(j *job, took time.Duration) {
 	j.trouble = ""
 	verdict := j.worst().Verdict
@@ -85,7 +86,8 @@ func (a *Auditor) decide(j *job, took time.Duration) {
 	a.retire()
 }
 
-// postpone lets a job wait for a shadow database that is away or not right. The caller holds Auditor.mu and has the job's turn.
+// postpone makes a job wait for a shadow database that is unavailable or has a fault. The caller holds Auditor.mu and has
+// the job's turn.
 func (a *Auditor) postpone(j *job, err error, took time.Duration) {
 	a.faults++
 	a.shadowUp = false
@@ -101,7 +103,7 @@ func (a *Auditor) postpone(j *job, err error, took time.Duration) {
 	a.roster.Return(&j.Audit, took, now)
 }
 
-// replay runs one turn; evidence that hoisting has spoilt is dropped.
+// replay runs one turn; it drops evidence that is invalid because of hoisting.
 func (a *Auditor) replay(ctx context.Context, j *job) error {
 	if _, err := a.current(ctx, j); err != nil {
 		return err
@@ -116,7 +118,8 @@ func (a *Auditor) replay(ctx context.Context, j *job) error {
 	return err
 }
 
-// beginAgain drops a job's evidence; what was reported is not reported again. The caller holds Auditor.mu and has the job's turn.
+// beginAgain drops a job's evidence; violations already reported are not reported again. The caller holds Auditor.mu and
+// has the job's turn.
 func (a *Auditor) beginAgain(j *job) error {
 	reported := make([]bool, len(j.worlds))
 	for i := range j.worlds {
@@ -141,7 +144,7 @@ func (a *Auditor) rounds(ctx context.Context, j *job) error {
 		return err
 	}
 	if j.evidence.Found() {
-		// Nothing is reported that two generations of copies may have shown, nor that the first trials alone have.
+		// Do not report what two versions of the copies may have shown, nor what only the first trials show.
 		if fresh, err := a.current(ctx, j); err != nil || !fresh {
 			return err
 		}
@@ -157,7 +160,7 @@ func (a *Auditor) rounds(ctx context.Context, j *job) error {
 	return nil
 }
 
-// stream takes the rounds of one turn, and publishes what they show until a violation is to be reported.
+// stream processes the rounds of one turn, and publishes the results until a violation must be reported.
 func (a *Auditor) stream(ctx context.Context, j *job, run *replay.Run) error {
 	began, ran, first, batchRounds := a.opt.Now(), 0, j.first(), a.opt.BatchTrials
 	if first {
@@ -174,7 +177,7 @@ func (a *Auditor) stream(ctx context.Context, j *job, run *replay.Run) error {
 	})
 }
 
-// first reports whether the turn that the caller has is the job's first.
+// first reports whether the current turn is the job's first.
 func (j *job) first() bool { return j.Turns() <= 1 }
 
 // pressing reports whether a new query waits for its first turn.
@@ -184,7 +187,7 @@ func (a *Auditor) pressing() bool {
 	return a.roster.Pressing(a.opt.Now())
 }
 
-// publish makes the latest reports visible and reports every violation once.
+// publish publishes the latest reports and reports every violation once.
 func (a *Auditor) publish(j *job) {
 	reports := make([]analysis.Report, len(j.worlds))
 	partitions := make([]int, len(j.worlds))

@@ -12,7 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// slowRig is a rig whose function slowly sleeps 10 ms before it draws noise.
+// slowRig returns a rig whose function slowly sleeps 10 ms before it draws noise.
 func slowRig(t *testing.T, change func(*audit.Options)) *rig {
 	t.Helper()
 	r := newRig(t, func(o *audit.Options) {
@@ -33,8 +33,8 @@ func slowRig(t *testing.T, change func(*audit.Options)) *rig {
 	return r
 }
 
-// TestBrokenAmongTwenty: a broken query that needs a few trials is found before the honest ones that came before it have
-// had more than their first turns.
+// TestBrokenAmongTwenty: a broken query that needs few trials is found while the earlier, honest ones have had only their
+// first turns.
 func TestBrokenAmongTwenty(t *testing.T) {
 	t.Parallel()
 	r := slowRig(t, nil)
@@ -54,7 +54,7 @@ func TestBrokenAmongTwenty(t *testing.T) {
 				}
 			}
 			t.Logf("found after %.1f s and %d pairs; %d others had more than a first turn", time.Since(began).Seconds(), broken.Report.Trials.D0, long)
-			// One turn in nine is not a first one; two workers may have one each besides.
+			// One turn in nine is not a first one; two workers may each have one more.
 			if long > 4 {
 				t.Errorf("%d honest queries had more than a first turn before the last query had one; want 4 at most", long)
 			}

@@ -1,5 +1,6 @@
-// Package evidence holds what the trials of one query show: rounds in, reports out. It is the only user of package analysis among
-// the stages that replay queries or read recorded results, so that all of them judge alike. It is pure: no I/O, no clock, no randomness.
+// Package evidence holds the evidence of the trials of one query: rounds in, reports out. Among the stages that replay
+// queries or read recorded results, only this package uses package analysis, so that all of them judge alike. It is pure:
+// no I/O, no clock, no randomness.
 package evidence
 
 import (
@@ -10,24 +11,24 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// Evidence compares the outcomes of one query on D0 with those on each neighbour. A violation that the first trials show is a
-// suspicion: it is reported when fresh trials have confirmed it, without hoisting and each in its own session (see Confirm). An
-// Evidence is not safe for concurrent use.
+// Evidence compares the outcomes of one query on D0 with those on each neighbour. A violation in the first trials is a
+// suspicion: it is reported after new trials have confirmed it, without hoisting and each in its own session (see Confirm).
+// It is not safe for concurrent use.
 type Evidence struct {
 	audits   []*analysis.Audit  // by neighbour
-	drifts   []analysis.Drift   // of D0 and of each neighbour; nil = the order of the outcomes means nothing
-	before   []*analysis.Report // during a confirmation: the reports of the neighbours that are not confirmed; nil = it is confirmed
+	drifts   []analysis.Drift   // of D0 and of each neighbour; nil = the order of the outcomes has no meaning
+	before   []*analysis.Report // during a confirmation: the reports of the neighbours that are not confirmed; nil = the neighbour is confirmed
 	budget   int                // of a confirmation, in pairs
 	trials   int
-	failure  string // the SQLSTATE of all trials, or ""
+	failure  string // the common SQLSTATE of all trials, or ""
 	recorded bool
 }
 
-// confirmBudget is how many times audit.max_trials a confirmation may take at most; see analysis.ConfirmationBudget.
+// confirmBudget times audit.max_trials bounds the trials of a confirmation; see analysis.ConfirmationBudget.
 const confirmBudget = 2
 
-// New begins the audit of a claim. opt applies to each neighbour. The error is an *analysis.InfeasibleError for a claim that no
-// number of trials can contradict.
+// New begins the audit of a claim. opt applies to each neighbour. The error is an *analysis.InfeasibleError for a claim
+// that no number of trials can contradict.
 func New(claim analysis.Claim, opt analysis.Options, neighbours int) (*Evidence, error) {
 	e := &Evidence{drifts: make([]analysis.Drift, 1+neighbours), budget: confirmBudget * opt.MaxTrials}
 	for range neighbours {
@@ -40,7 +41,8 @@ func New(claim analysis.Claim, opt analysis.Options, neighbours int) (*Evidence,
 	return e, nil
 }
 
-// Recorded says that the outcomes are read from files: in the order of their execution, or in random order, which shows no drift.
+// Recorded declares that the outcomes are read from files: in the order of their execution, or in random order, in which
+// drift does not show.
 func (e *Evidence) Recorded(inOrder bool) {
 	e.recorded = true
 	if !inOrder {
@@ -48,7 +50,7 @@ func (e *Evidence) Recorded(inOrder bool) {
 	}
 }
 
-// Add takes one round: the outcomes on D0 and on each neighbour; of neighbours that Settled lists, the outcome is not used.
+// Add adds one round: the outcomes on D0 and on each neighbour. It ignores the outcomes of worlds that Settled marks.
 func (e *Evidence) Add(round []outcome.Outcome) {
 	e.count(0, round[0])
 	for i, a := range e.audits {
@@ -71,7 +73,7 @@ func (e *Evidence) count(world int, o outcome.Outcome) {
 	}
 }
 
-// Report returns what one neighbour shows.
+// Report returns the present result for one neighbour.
 func (e *Evidence) Report(i int) analysis.Report {
 	if e.settled(i) {
 		return *e.before[i]
@@ -89,8 +91,8 @@ func (e *Evidence) Report(i int) analysis.Report {
 // Audit returns the audit of one neighbour, for figures.
 func (e *Evidence) Audit(i int) *analysis.Audit { return e.audits[i] }
 
-// Decided reports whether further rounds cannot change the verdict: one neighbour is enough for a violation, and the budget is the
-// same for all. A confirmation goes on while it may still confirm one.
+// Decided reports whether further rounds cannot change the verdict: one neighbour is sufficient for a violation, and the
+// budget is the same for all. A confirmation continues as long as it may still confirm one.
 func (e *Evidence) Decided() bool {
 	some, all := false, true
 	for i, a := range e.audits {
@@ -118,11 +120,12 @@ func (e *Evidence) Found() bool {
 // Confirming reports whether a confirmation has begun.
 func (e *Evidence) Confirming() bool { return e.before != nil }
 
-// settled reports whether a confirmation is not about a neighbour.
+// settled reports whether a confirmation excludes a neighbour.
 func (e *Evidence) settled(i int) bool { return e.before != nil && e.before[i] != nil }
 
-// Confirm begins the confirmation of what Found reports: from now on, Add takes trials each of which had its own session. What
-// hoisted trials show is confirmed at the error rate of the audit, so that this rate does not depend on hoisting.
+// Confirm begins the confirmation of what Found reports: from now on, Add takes trials with a session of their own. A
+// violation shown by hoisted trials is confirmed at the error rate of the audit, so that this rate does not depend on
+// hoisting.
 func (e *Evidence) Confirm(hoisted bool) error {
 	level := float64(analysis.ConfirmationLevel)
 	if hoisted {
@@ -143,7 +146,7 @@ func (e *Evidence) Confirm(hoisted bool) error {
 	return nil
 }
 
-// Settled says for each world, D0 first, whether a confirmation does without its trials; nil before a confirmation.
+// Settled reports for each world, D0 first, whether a confirmation does not need its trials; nil before a confirmation.
 func (e *Evidence) Settled() []bool {
 	if !e.Confirming() {
 		return nil
@@ -155,7 +158,7 @@ func (e *Evidence) Settled() []bool {
 	return worlds
 }
 
-// Wealth returns the largest log-wealth of all neighbours, 0 at least.
+// Wealth returns the largest log-wealth of all neighbours, at least 0.
 func (e *Evidence) Wealth() float64 {
 	most := 0.0
 	for i := range e.audits {
@@ -166,7 +169,7 @@ func (e *Evidence) Wealth() float64 {
 	return most
 }
 
-// Size returns about how many bytes of memory the evidence holds.
+// Size returns the approximate memory of the evidence in bytes.
 func (e *Evidence) Size() int {
 	n := 0
 	for i := range e.drifts {
@@ -178,7 +181,7 @@ func (e *Evidence) Size() int {
 	return n
 }
 
-// Worst returns the neighbour that matters most, and the reports of all.
+// Worst returns the most important neighbour, and the reports of all.
 func (e *Evidence) Worst() (neighbour int, reports []analysis.Report) {
 	reports = make([]analysis.Report, len(e.audits))
 	for i := range reports {
@@ -187,8 +190,8 @@ func (e *Evidence) Worst() (neighbour int, reports []analysis.Report) {
 	return Worst(reports), reports
 }
 
-// Worst returns the index of the report that matters most: a violation first, then one that is or was being confirmed, then the
-// highest lower bound.
+// Worst returns the index of the most important report: a violation first, then one that is being confirmed or was not
+// confirmed, then the highest lower bound.
 func Worst(reports []analysis.Report) int {
 	worst := 0
 	for i := range reports {

@@ -25,8 +25,8 @@ func number(x float64) outcome.Outcome {
 	return o
 }
 
-// TestConfirmation: of two neighbours, one moves the answer by ten scales. Its violation is a suspicion until fresh trials confirm
-// it, and the confirmation does without the other neighbour. Seeds are fixed: nothing depends on chance.
+// TestConfirmation: of two neighbours, one changes the answer by ten scales. Its violation is a suspicion until new trials
+// confirm it, and the confirmation ignores the other neighbour. Seeds are fixed: nothing is random.
 func TestConfirmation(t *testing.T) {
 	t.Parallel()
 	coin := rand.New(rand.NewPCG(1, 2))
@@ -65,7 +65,8 @@ func TestConfirmation(t *testing.T) {
 	}
 }
 
-// TestFailure: trials of which every one failed alike say so, unless they were recorded; one success is enough for silence.
+// TestFailure: if all trials failed with the same error, the report says so, unless they were recorded; one success
+// suppresses it.
 func TestFailure(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

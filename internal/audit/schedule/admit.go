@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Refusal is why an audit is not admitted; "" = it is.
+// Refusal is the reason why an audit is not admitted; "" = it is admitted.
 type Refusal string
 
-// The reasons for which an audit is not admitted, fit for a metric label.
+// Reasons why an audit is not admitted, fit for a metric label.
 const (
 	// TooManyAudits: all places are taken, and no audit may be evicted for this one.
 	TooManyAudits Refusal = "too_many_audits"
-	// ShapeSampled: the same query with other constants has as many audits as it may have.
+	// ShapeSampled: the same query with other constants has the maximal number of audits.
 	ShapeSampled Refusal = "shape_sampled"
 )
 
 // Refusals returns every Refusal.
 func Refusals() []Refusal { return []Refusal{TooManyAudits, ShapeSampled} }
 
-// Admit adds an audit, or returns why not. The audit that Room returned for it is removed.
+// Admit adds an audit, or returns the reason against it. It removes the audit that Room returned.
 func (r *Roster) Admit(a *Audit, now time.Time) (evicted *Audit, refusal Refusal) {
 	if evicted, refusal = r.Room(a); refusal != "" {
 		return nil, refusal
@@ -32,14 +32,14 @@ func (r *Roster) Admit(a *Audit, now time.Time) (evicted *Audit, refusal Refusal
 	return evicted, ""
 }
 
-// Room returns whether there is a place for an audit, and the one that would be evicted for it, if any. These rules hold,
-// so that a client that invents queries displaces its own:
+// Room reports whether there is a place for an audit, and returns the audit that would be evicted for it, if any. By these
+// rules a client that floods the auditor with queries displaces only its own:
 //
-//   - An owner has at most PerShape audits of one shape. A further one replaces a decided audit of the shape, or one
-//     that has not begun and was asked for less often.
+//   - An owner has at most PerShape audits of one shape. A further one replaces a decided audit of the shape, or one that
+//     has not begun and whose query was run less often.
 //   - When all places are taken, an owner with fewer audits displaces one of the owner with the most.
-//   - Of one owner, a shape with fewer audits displaces one of the shape with the most, then decided audits give way, then
-//     those that have not begun and were asked for less often.
+//   - For one owner, a shape with fewer audits displaces one of the shape with the most; then decided audits are evicted,
+//     then those that have not begun and whose query was run less often.
 //   - An audit with a worker and a violation are never evicted.
 func (r *Roster) Room(a *Audit) (evicted *Audit, refusal Refusal) {
 	s := r.shapes[shapeKey{a.Owner, a.Shape}]
@@ -56,7 +56,7 @@ func (r *Roster) Room(a *Audit) (evicted *Audit, refusal Refusal) {
 	return evicted, ""
 }
 
-// gives reports whether an audit gives way to another one of its owner.
+// gives reports whether an audit may be evicted for another one of its owner.
 func (a *Audit) gives(way *Audit) bool {
 	return a.phase == Decided || a.phase == Queued && a.Trials == 0 && a.Seen < way.Seen
 }
@@ -89,13 +89,14 @@ func (r *Roster) makeRoom(a *Audit, own *shape) *Audit {
 	return best
 }
 
-// byPlaces orders audits by how much their owner has, then by what evicting them loses.
+// byPlaces orders audits by the number of audits of their owner, then by byPromise.
 func byPlaces(a, b *Audit) int {
 	return cmp.Or(cmp.Compare(b.account.audits, a.account.audits), byPromise(a, b))
 }
 
-// byPromise orders audits of one owner by what evicting them loses, least first: decided ones by when they were asked for
-// last, then those of shapes that have the most, then by wealth, by how often they were asked for, by trials, and the latest first.
+// byPromise orders audits of one owner by the loss of evicting them, smallest first: decided ones by when their query was
+// last run, then those of shapes with the most audits, then by wealth, by how often their query was run, by trials, and the
+// latest first.
 func byPromise(a, b *Audit) int {
 	if a.phase == Decided || b.phase == Decided {
 		if a.phase != b.phase {
@@ -119,7 +120,7 @@ func boolCompare(a, b bool) int {
 	return -1
 }
 
-// leastPromising returns the first audit by byPromise that may go, or nil.
+// leastPromising returns the first audit by byPromise that may be evicted, or nil.
 func leastPromising(audits []*Audit, may func(*Audit) bool) *Audit {
 	var best *Audit
 	for _, a := range audits {
@@ -130,9 +131,10 @@ func leastPromising(audits []*Audit, may func(*Audit) bool) *Audit {
 	return best
 }
 
-// Retire returns a violation to be replaced by a shorter record, where violations have more than half of the places, and
-// removes it: the one asked for longest ago of the shape with the most, of the owner with the most. It keeps its place
-// within its shape until Reopen, so that one broken query does not raise alerts without end. nil = there is room.
+// Retire returns a violation to be replaced by a shorter record, and removes it, if violations occupy more than half of the
+// places: the one whose query was run longest ago, of the shape with the most audits, of the owner with the most. It keeps
+// its place within its shape until Reopen, so that one broken query cannot raise an unlimited number of alerts. nil = there
+// is room.
 func (r *Roster) Retire() *Audit {
 	if r.violations <= max(1, r.limits.Audits/2) {
 		return nil
@@ -154,14 +156,14 @@ func (r *Roster) Retire() *Audit {
 	return gone
 }
 
-// Reopen says that the record of a retired violation was forgotten.
+// Reopen reports that the record of a retired violation was dropped.
 func (r *Roster) Reopen(a *Audit) {
 	a.shape.closed--
 	r.drop(a.shape)
 }
 
-// Shed returns an audit to evict because the audits take more memory than they may, and removes it; nil = there is room, or
-// nothing that may be evicted. It is one of the owner with the most memory: the largest without growing evidence, then the
+// Shed returns an audit to evict because the audits exceed the memory budget, and removes it; nil = they do not, or no
+// audit may be evicted. It belongs to the owner with the most memory: the largest without growing evidence, then the
 // largest.
 func (r *Roster) Shed() *Audit {
 	if r.limits.Bytes == 0 || r.bytes <= r.limits.Bytes {

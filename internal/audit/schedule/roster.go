@@ -5,40 +5,40 @@ import (
 	"time"
 )
 
-// Phase is how far an audit is, as far as its place and its turns depend on it.
+// Phase is the progress of an audit, as far as its place and its turns depend on it.
 type Phase uint8
 
 // The phases of an audit.
 const (
 	Queued    Phase = iota // waits for a turn
-	Running                // a worker has it: it is never evicted
+	Running                // has a worker: never evicted
 	Decided                // without a violation
 	Violation              // evicted only by Retire
 )
 
-// Owner is whose queries share their part of the places and of the turns.
+// Owner identifies the queries that share a part of the places and of the turns.
 type Owner struct{ User, Database, Route string }
 
-// Audit is one audit as the scheduler sees it. The caller fills in the exported fields and keeps them up to date; a
-// Roster reads them in its methods. All of it needs one lock.
+// Audit is the scheduler's view of one audit. The caller sets the exported fields and keeps them up to date; a Roster reads
+// them in its methods. One lock must guard them all.
 type Audit struct {
 	Key   string // identity
-	Shape string // of the query, without what a client can vary at will
+	Shape string // of the query, without the parts that a client can vary at will
 	Owner Owner
 
 	Seen     uint64 // times that clients ran the query
 	LastSeen time.Time
 	Trials   int
-	// Wealth is the log of the evidence against the claim, and Threshold where it is a violation.
+	// Wealth is the logarithm of the evidence against the claim, and Threshold the value at which it is a violation.
 	Wealth, Threshold float64
 	Bytes             int64     // of memory, estimated
-	NotBefore         time.Time // no turn earlier
+	NotBefore         time.Time // no turn before this time
 
 	phase   Phase
 	turns   int
 	used    time.Duration // in turns
-	since   time.Time     // it waits for a turn since then
-	number  uint64        // in the order of admission
+	since   time.Time     // start of the wait for the next turn
+	number  uint64        // in order of admission
 	shape   *shape
 	account *account
 }
@@ -52,7 +52,7 @@ func (a *Audit) Turns() int { return a.turns }
 // Since returns when the audit began to wait for its next turn.
 func (a *Audit) Since() time.Time { return a.since }
 
-// shape is what the audits of one shape of one owner have in common.
+// shape holds the common state of the audits of one shape of one owner.
 type shape struct {
 	key    shapeKey
 	audits []*Audit
@@ -65,24 +65,24 @@ type shapeKey struct {
 	shape string
 }
 
-// account is what the audits of one owner have in common.
+// account holds the common state of the audits of one owner.
 type account struct {
 	audits int
-	used   time.Duration // time in turns, from the least of the others when the owner came
+	used   time.Duration // time in turns, starting at the smallest of the other owners
 	picks  int           // turns that were not first ones
-	// Since a turn that was not a first one: first turns of new shapes, and of further audits of known shapes.
+	// Since the last turn that was not a first one: first turns of new shapes, and of further audits of known shapes.
 	fresh, further int
-	waiting        int // audits that have had no turn; of the last call of Next
+	waiting        int // audits without a turn so far; set by Next
 }
 
 // Limits bound a Roster.
 type Limits struct {
-	Audits   int   // at a time; violations may be half of them
+	Audits   int   // at the same time; violations may occupy half of them
 	PerShape int   // of one owner
 	Bytes    int64 // of all audits together; 0 = no limit
 }
 
-// Roster is all audits. Make it with New. It is not safe for concurrent use.
+// Roster holds all audits. New creates it. It is not safe for concurrent use.
 type Roster struct {
 	limits     Limits
 	audits     map[string]*Audit
@@ -135,7 +135,7 @@ func (r *Roster) add(a *Audit, now time.Time) {
 	r.bytes += a.Bytes
 }
 
-// leastUsed returns the least time that an owner with audits has used: a new owner starts level with it.
+// leastUsed returns the smallest time used by an owner with audits: a new owner starts with it.
 func (r *Roster) leastUsed() time.Duration {
 	least := time.Duration(-1)
 	for _, o := range r.owners {
@@ -146,7 +146,7 @@ func (r *Roster) leastUsed() time.Duration {
 	return max(least, 0)
 }
 
-// Remove forgets an audit.
+// Remove removes an audit.
 func (r *Roster) Remove(a *Audit) {
 	if r.audits[a.Key] != a {
 		return

@@ -10,7 +10,7 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// bench is a Roster with a clock of its own and workers that take turns: a first turn takes a second, another two.
+// bench is a Roster with a clock of its own and workers that take turns: a first turn takes a second, any other two.
 type bench struct {
 	*schedule.Roster
 	t   *testing.T
@@ -23,7 +23,7 @@ func newBench(t *testing.T, limits schedule.Limits) *bench {
 	return &bench{Roster: schedule.New(limits), t: t, now: start}
 }
 
-// audit returns an audit of a user's query that was asked for so often.
+// audit returns an audit of a user's query that was run seen times.
 func (b *bench) audit(user, shape string, seen uint64) *schedule.Audit {
 	b.n++
 	return &schedule.Audit{
@@ -32,7 +32,7 @@ func (b *bench) audit(user, shape string, seen uint64) *schedule.Audit {
 	}
 }
 
-// add admits an audit that must find a place.
+// add admits an audit for which there must be a place.
 func (b *bench) add(user, shape string) *schedule.Audit {
 	b.t.Helper()
 	a := b.audit(user, shape, 1)
@@ -42,7 +42,7 @@ func (b *bench) add(user, shape string) *schedule.Audit {
 	return a
 }
 
-// turn gives the next audit its turn, after which it has the wealth.
+// turn runs the turn of the next audit, after which it has the given wealth.
 func (b *bench) turn(wealth float64) *schedule.Audit {
 	b.t.Helper()
 	a, _ := b.Next(b.now)
@@ -71,12 +71,12 @@ func (b *bench) count(user string) int {
 }
 
 // TestNewShapeUnderAFlood: whatever constants, aliases and shapes a user floods the auditor with, a new query of another
-// user, and a new shape of the same user's constants flood, has the next turn.
+// user has the next turn, and so does a new shape during the same user's flood of constants.
 func TestNewShapeUnderAFlood(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, schedule.Limits{Audits: 1000, PerShape: 20})
 	turned := map[schedule.Refusal]int{}
-	for i := range 10_000 { // one shape, then shapes
+	for i := range 10_000 { // a flood of one shape, then one of shapes
 		for _, shape := range []string{"literals", fmt.Sprint("shape ", i)} {
 			if _, refusal := b.Admit(b.audit("hostile", shape, 1), b.now); refusal != "" {
 				turned[refusal]++
@@ -103,7 +103,7 @@ func TestNewShapeUnderAFlood(t *testing.T) {
 	}
 }
 
-// TestNewShapeOfTheFloodsOwner: where all clients share one user, a flood of constants does not delay its other queries.
+// TestNewShapeOfTheFloodsOwner: if all clients share one user, a flood of constants does not delay other queries.
 func TestNewShapeOfTheFloodsOwner(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, schedule.Limits{Audits: 100, PerShape: 20})
@@ -124,7 +124,7 @@ func TestNewShapeOfTheFloodsOwner(t *testing.T) {
 	}
 }
 
-// TestShapeFloodOfOneUser: a query that is asked for again gets a place among a flood of shapes that are asked for once.
+// TestShapeFloodOfOneUser: a query that is run again gets a place during a flood of shapes that are run once.
 func TestShapeFloodOfOneUser(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, schedule.Limits{Audits: 10, PerShape: 3})
@@ -143,8 +143,8 @@ func TestShapeFloodOfOneUser(t *testing.T) {
 	}
 }
 
-// TestShares: with all places taken, users with fewer audits take places of those with more until all have the same; then
-// nobody displaces another's.
+// TestShares: when all places are taken, users with fewer audits displace those of users with more until all have the same
+// number; then no user displaces another's.
 func TestShares(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, schedule.Limits{Audits: 30, PerShape: 5})
@@ -165,7 +165,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestWhatIsEvicted: decided audits first, then by wealth; never one at work, never a violation.
+// TestWhatIsEvicted: decided audits first, then by wealth; never a running one, never a violation.
 func TestWhatIsEvicted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, schedule.Limits{Audits: 6, PerShape: 2})
@@ -181,7 +181,7 @@ func TestWhatIsEvicted(t *testing.T) {
 			b.Decide(a, true, time.Second)
 		case all[1]:
 			b.Decide(a, false, time.Second)
-		case all[2]: // at work
+		case all[2]: // running
 		default:
 			a.Wealth = map[*schedule.Audit]float64{all[3]: 1, all[4]: -1, all[5]: 2}[a]
 			b.Return(a, time.Second, b.now)
@@ -191,7 +191,7 @@ func TestWhatIsEvicted(t *testing.T) {
 	if evicted != all[1] || refusal != "" {
 		t.Errorf("evicted %v, want the decided one", evicted)
 	}
-	// Of a user that has more than another: the audit that has not begun has more wealth than the one with -1.
+	// Of a user with more audits than another: the audit that has not begun has more wealth than the one with -1.
 	for i := range 4 {
 		evicted, refusal := b.Admit(b.audit("other", fmt.Sprint("other ", i), 1), b.now)
 		ok := false
@@ -202,7 +202,7 @@ func TestWhatIsEvicted(t *testing.T) {
 			ok = evicted != nil && evicted.Trials == 0
 		case 2:
 			ok = evicted == all[3]
-		default: // three each
+		default: // three audits each
 			ok = evicted == nil && refusal == schedule.TooManyAudits
 		}
 		if !ok {
@@ -211,7 +211,7 @@ func TestWhatIsEvicted(t *testing.T) {
 	}
 }
 
-// TestConstantsOfAShape: a further constant replaces a decided audit of the shape, or one that was asked for less often.
+// TestConstantsOfAShape: a further constant replaces a decided audit of the shape, or one whose query was run less often.
 func TestConstantsOfAShape(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, schedule.Limits{Audits: 100, PerShape: 2})
@@ -235,7 +235,8 @@ func TestConstantsOfAShape(t *testing.T) {
 	}
 }
 
-// TestNobodyStarves: under first turns without end and audits whose evidence grows, every audit has a turn again and again.
+// TestNobodyStarves: with an unlimited number of first turns and audits whose evidence grows, every audit still gets turns
+// repeatedly.
 func TestNobodyStarves(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, schedule.Limits{Audits: 50, PerShape: 5})
@@ -245,7 +246,7 @@ func TestNobodyStarves(t *testing.T) {
 	}
 	last := map[*schedule.Audit]int{}
 	for turn := range 5000 {
-		_, _ = b.Admit(b.audit("app", fmt.Sprint("shape ", turn), 2), b.now) // displaces others of the flood
+		_, _ = b.Admit(b.audit("app", fmt.Sprint("shape ", turn), 2), b.now) // displaces other audits of the flood
 		_, _ = b.Admit(b.audit("hostile", fmt.Sprint("shape ", turn), 2), b.now)
 		a := b.turn(1)
 		for _, d := range dull {
@@ -262,7 +263,7 @@ func TestNobodyStarves(t *testing.T) {
 	}
 }
 
-// TestGrowingEvidenceFirst: of one user's audits, the one that reaches its threshold soonest has two turns in three.
+// TestGrowingEvidenceFirst: of one user's audits, the one that reaches its threshold soonest gets two turns in three.
 func TestGrowingEvidenceFirst(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, schedule.Limits{Audits: 50, PerShape: 5})
@@ -313,8 +314,8 @@ func TestOwnersTakeTurns(t *testing.T) {
 	}
 }
 
-// TestViolationsAreBounded: they have half of the places; what is retired keeps its place in its shape until its record is
-// forgotten.
+// TestViolationsAreBounded: violations have half of the places; a retired one keeps its place in its shape until its record
+// is dropped.
 func TestViolationsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, schedule.Limits{Audits: 10, PerShape: 8})
@@ -357,7 +358,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestWaitingTime: an audit has no turn before its time, and a first turn without a trial is none.
+// TestWaitingTime: an audit has no turn before NotBefore, and a first turn without a trial does not count.
 func TestWaitingTime(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, schedule.Limits{Audits: 10, PerShape: 5})

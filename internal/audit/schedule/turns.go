@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// How turns are shared between first ones, which are short, and others. Since the last other turn, an owner has at most so
-// many first turns while other turns wait.
+// How turns are shared between first ones, which are short, and others: the maximal number of first turns of an owner since
+// its last other turn, while other turns wait.
 const (
-	maxFresh   = 8 // of shapes of which no audit has begun
+	maxFresh   = 8 // of shapes without an audit that has begun
 	maxFurther = 2 // of further audits of a shape
-	// Of an owner's turns that are not first ones, one in so many goes to the audit that has waited longest.
+	// Of an owner's turns that are not first ones, one in oldestEvery goes to the audit that has waited longest.
 	oldestEvery = 3
 )
 
-// Next returns the audit that has the next turn, or nil and how long to wait for one whose time comes. Its phase is
-// Running until Return or Decide. The order is:
+// Next returns the audit that has the next turn, or nil and how long to wait until one is due. The audit is Running until
+// Return or Decide. The order is:
 //
-//   - First turns of shapes of which no audit has begun, then first turns of further audits, within the bounds above, then all
-//     others: so a new query waits only for turns at work.
-//   - Between owners, for first turns the one with the fewest audits that wait for theirs; then the one that has used the least
-//     time in turns.
-//   - Of one owner's audits, the one whose evidence reaches its threshold soonest at the rate so far; one time in three the
-//     one that has waited longest.
+//   - First turns of shapes without an audit that has begun, then first turns of further audits, within the bounds above,
+//     then all others: so a new query waits only for turns in progress.
+//   - Between owners, for first turns the one with the fewest audits that wait for theirs; then the one that has used the
+//     least time in turns.
+//   - For one owner, the audit whose evidence reaches its threshold soonest at the rate so far; one time in three the one
+//     that has waited longest.
 func (r *Roster) Next(now time.Time) (*Audit, time.Duration) {
 	wait := time.Duration(math.MaxInt64)
 	var first, other *Audit
@@ -116,8 +116,8 @@ func byTurn(a, b *Audit) int {
 	return cmp.Or(cmp.Compare(a.remaining(), b.remaining()), oldest)
 }
 
-// remaining returns the seconds of turns after which the evidence reaches its threshold at the rate so far; infinite
-// where it does not grow.
+// remaining returns the seconds of turns until the evidence reaches its threshold at the rate so far; infinite if it does
+// not grow.
 func (a *Audit) remaining() float64 {
 	if !(a.Wealth > 0) || a.used <= 0 {
 		return math.Inf(1)
@@ -125,7 +125,7 @@ func (a *Audit) remaining() float64 {
 	return max(0, a.Threshold-a.Wealth) * a.used.Seconds() / a.Wealth
 }
 
-// Return puts an audit back after a turn that took so long. A first turn without a trial was none.
+// Return ends a turn of the given length. A first turn without a trial does not count.
 func (r *Roster) Return(a *Audit, took time.Duration, now time.Time) {
 	a.charge(took)
 	if a.turns == 1 && a.Trials == 0 {
@@ -135,7 +135,7 @@ func (r *Roster) Return(a *Audit, took time.Duration, now time.Time) {
 	a.phase, a.since = Queued, now
 }
 
-// Decide ends the turns of an audit, the last of which took so long.
+// Decide ends the turns of an audit; the last one had the given length.
 func (r *Roster) Decide(a *Audit, violation bool, took time.Duration) {
 	a.charge(took)
 	if a.phase == Violation {
@@ -153,7 +153,7 @@ func (a *Audit) charge(took time.Duration) {
 	a.account.used += took
 }
 
-// Restart lets a decided audit begin again.
+// Restart makes a decided audit begin again.
 func (r *Roster) Restart(a *Audit, now time.Time) {
 	if a.phase == Violation {
 		r.violations--
@@ -164,7 +164,7 @@ func (r *Roster) Restart(a *Audit, now time.Time) {
 	a.phase, a.turns, a.used, a.since, a.Trials, a.Wealth = Queued, 0, 0, now, 0, 0
 }
 
-// Pressing reports whether an audit of a new shape waits for its first turn: a long turn ends sooner then.
+// Pressing reports whether an audit of a new shape waits for its first turn; a long turn then ends sooner.
 func (r *Roster) Pressing(now time.Time) bool {
 	for _, a := range r.audits {
 		if a.phase == Queued && a.turns == 0 && a.shape.begun == 0 && !a.NotBefore.After(now) {
