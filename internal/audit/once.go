@@ -43,8 +43,8 @@ func (o *Once) Evidence() (*evidence.Evidence, error) {
 	return evidence.New(o.Claim, opt, neighbours)
 }
 
-// Run replays the query until it is decided. The error is an *analysis.InfeasibleError if too few trials are allowed to
-// test this claim.
+// Run replays the query until it is decided. The error is an *analysis.InfeasibleError if the budget is too small to
+// refute this claim.
 func (o *Once) Run(ctx context.Context) (*evidence.Evidence, error) {
 	e, err := o.Evidence()
 	if err != nil {
