@@ -1,8 +1,8 @@
 // Package catalog reads what rewriting needs from a PostgreSQL database's catalog.
 //
-// In: a connection string. Out: a rewrite.Catalog, plain data, of one moment. It owns the queries on pg_catalog; what
-// follows from the answers is decided by package rewrite. It reads nothing but catalogs, in one read-only transaction
-// with one snapshot, and works as any role that may connect.
+// In: a connection string. Out: a rewrite.Catalog, plain data, of one moment. It owns the queries on pg_catalog; package
+// rewrite interprets the results. It reads only catalogs, in one read-only transaction with one snapshot, and works for any
+// role that may connect.
 package catalog
 
 import (
@@ -17,14 +17,14 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// ApplicationName is how the reader shows in pg_stat_activity.
+// ApplicationName identifies the reader in pg_stat_activity.
 const ApplicationName = "dpwatch-catalog"
 
-// MaxRows bounds every list that is read: a database with more is not read at all, rather than in part.
+// MaxRows bounds every list: a larger database is not read at all, rather than in part.
 const MaxRows = 500_000
 
-// Read connects, reads the catalog and disconnects, within timeout. Faults of the connection string do not quote it; what a
-// server said is withheld (withheld.Reveal shows it).
+// Read connects, reads the catalog and disconnects, within timeout. Errors do not quote the connection string; server
+// messages are withheld (withheld.Reveal shows them).
 func Read(ctx context.Context, dsn string, timeout time.Duration) (*rewrite.Catalog, error) {
 	cfg, err := connect.Parse(dsn, connect.Options{Application: ApplicationName, Timeout: timeout, ReadOnly: true})
 	if err != nil {
@@ -57,10 +57,10 @@ type reader struct {
 }
 
 func (r *reader) read() error {
-	if err := r.serverPath(); err != nil { // before this session has a search_path of its own
+	if err := r.serverPath(); err != nil { // before this session sets its own search_path
 		return fmt.Errorf("settings: %w", err)
 	}
-	// Every name below is looked up in pg_catalog alone: nobody may slip the reader a function.
+	// Every name below is looked up only in pg_catalog, so that no user-defined function can be called instead.
 	if _, err := r.tx.Exec(r.ctx, "SET LOCAL search_path TO pg_catalog"); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (r *reader) read() error {
 	return nil
 }
 
-// rows runs a query and calls each on every row.
+// rows runs a query and calls each for every row.
 func (r *reader) rows(sql string, each func(pgx.Rows) error) error {
 	rows, err := r.tx.Query(r.ctx, sql)
 	if err != nil {

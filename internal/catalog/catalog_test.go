@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// database makes a database with the script in it and returns its connection string.
+// database creates a database, runs the script in it and returns its connection string.
 func database(t *testing.T, script string) string {
 	t.Helper()
 	dsn := pgtest.Database(t)
@@ -33,7 +33,7 @@ func read(t *testing.T, dsn string) *rewrite.Catalog {
 	return c
 }
 
-// shop has one of every kind of relation and of function.
+// shop has one of every kind of relation and function.
 const shop = `
 CREATE SCHEMA app;
 CREATE TABLE public.users (id int, income float8);
@@ -129,7 +129,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadTypes: what columns, arguments and results are made of, without arrays, domains and rows around it; and extensions.
+// TestReadTypes: the component types of columns, arguments and results, without arrays, domains and rows around them; and
+// extensions.
 func TestReadTypes(t *testing.T) {
 	t.Parallel()
 	got := read(t, database(t, `
@@ -183,7 +184,7 @@ func TestReadTypes(t *testing.T) {
 	}
 }
 
-// TestRoles: defaults come weakest first, and who may not use a schema is known.
+// TestRoles: defaults come in order of increasing precedence, and the roles that may not use a schema are listed.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	dsn := database(t, `
@@ -222,7 +223,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestNobodySlipsAFunctionIn: objects of users called like the catalog's own change nothing.
+// TestNobodySlipsAFunctionIn: user-defined objects with names of the catalog's own change nothing.
 func TestNobodySlipsAFunctionIn(t *testing.T) {
 	t.Parallel()
 	dsn := database(t, `

@@ -16,7 +16,7 @@ const namesakes = `CREATE SCHEMA IF NOT EXISTS {s}; CREATE SCHEMA IF NOT EXISTS 
 	CREATE TABLE {s}."order" (id int, total int); INSERT INTO {s}."order" SELECT i, 10 * i FROM generate_series(1, {n}) i;
 `
 
-// harmless functions hold the tables' names, and read none of them.
+// harmless functions contain the tables' names, and read none of them.
 const harmless = `
 	CREATE FUNCTION util.laplace(b float8) RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT $1 + b';
 	CREATE FUNCTION util.aliased(n int) RETURNS int LANGUAGE sql VOLATILE AS 'SELECT max(u.v) FROM (SELECT n AS v) AS u ORDER BY 1';
@@ -31,7 +31,7 @@ const harmless = `
 	CREATE FUNCTION util.label(text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT upper($1)';
 `
 
-// everyStatement has each statement of PL/pgSQL at least once; what it reads lies in the schema {s}.
+// everyStatement has each statement of PL/pgSQL at least once; it reads from the schema {s}.
 const everyStatement = `
 	CREATE FUNCTION {s}.every_statement(n int) RETURNS SETOF int LANGUAGE plpgsql STABLE AS $$
 		#variable_conflict use_column
@@ -72,8 +72,8 @@ const everyStatement = `
 		END outer_block $$;
 `
 
-// TestOracleBodies: what a function reads is what its body reads, not the words in it; a declared function that reads nothing
-// protected is called in place, and one that does has copies.
+// TestOracleBodies: a function reads what its body reads, whatever words it contains; a declared function that reads
+// nothing protected is called in place, and one that does needs copies.
 func TestOracleBodies(t *testing.T) {
 	t.Parallel()
 	in := func(script, s, n string) string { return strings.NewReplacer("{s}", s, "{n}", n).Replace(script) }

@@ -9,7 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// functionsOf are functions over people in schema {s}, as the engine and right neighbours have them.
+// functionsOf are functions over people in schema {s}, as in the engine and in correct neighbours.
 const functionsOf = `
 	CREATE FUNCTION {s}.headcount() RETURNS bigint LANGUAGE sql STABLE AS 'SELECT count(*) FROM {s}.people';
 	CREATE FUNCTION {s}.older(than int DEFAULT 23) RETURNS bigint LANGUAGE sql STABLE
@@ -40,7 +40,7 @@ const functionsOf = `
 		AS 'SELECT CASE WHEN n = 0 THEN (SELECT sum(age) FROM {s}.people) ELSE {s}.again(n - 1) END';
 `
 
-// faultyFunctions are right in the engine; what the neighbours have instead is not.
+// faultyFunctions are correct in the engine and wrong in the neighbours.
 const faultyFunctions = `
 	CREATE FUNCTION public.lonely() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM people';
 	CREATE FUNCTION public.by_path() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM people';
@@ -115,8 +115,8 @@ const faultyCopies = `
 	CREATE FUNCTION {s}.in_c() RETURNS bigint LANGUAGE internal AS 'pg_backend_pid';
 `
 
-// TestOracleFunctions: calls of functions over protected tables go to the neighbours' own copies, which answer as the
-// engine does on d0; what could not answer for its own world is refused, with what is wrong.
+// TestOracleFunctions: calls of functions over protected tables go to the neighbours' own copies, which answer on d0 like
+// the engine; copies that could not answer for their own world are refused, with the fault.
 func TestOracleFunctions(t *testing.T) {
 	t.Parallel()
 	const shared = "SET check_function_bodies = off; CREATE FUNCTION public.double(bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 2 * $1';"
@@ -139,7 +139,7 @@ func TestOracleFunctions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for sql, refused := range map[string]string{ // "" = answered, else what the refusal says
+	for sql, refused := range map[string]string{ // "" = answered, otherwise text of the refusal
 		"SELECT headcount()": "",
 		"SELECT public.headcount() AS n, older() FROM people":                                                 "",
 		"SELECT older(22), older(24.5), older(than => 22)":                                                    "",

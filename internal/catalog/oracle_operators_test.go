@@ -10,7 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// withOperators are users' operators, domains and casts: quiet ones, declared ones, and ones that are neither.
+// withOperators holds user-defined operators, domains and casts: quiet ones, declared ones, and others.
 const withOperators = `
 	CREATE SCHEMA app; CREATE SCHEMA far;
 	CREATE FUNCTION app.plus(int, int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 OPERATOR(pg_catalog.+) $2 OPERATOR(pg_catalog.+) 1000';

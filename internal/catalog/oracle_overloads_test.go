@@ -10,7 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// overloads are functions and operators of built-in names on types of users: some immutable, some with side effects.
+// overloads are functions and operators with built-in names on user-defined types: some immutable, some with side effects.
 const overloads = `
 	CREATE TYPE public.money_amount AS ENUM ('1', '2');
 	CREATE TYPE public.shape; -- a base type of its own
@@ -36,8 +36,8 @@ const clients = `CREATE SCHEMA IF NOT EXISTS {s}; CREATE TABLE {s}.clients AS
 	CREATE TABLE {s}.plain AS SELECT i AS id, ('Name-' || i)::text AS name, ('V' || i)::varchar AS code, array['a' || i] AS list FROM generate_series(1, {n}) i;
 	CREATE TABLE {s}.shapes AS SELECT i AS id, NULL::public.shape AS form, ARRAY[NULL::public.shape] AS forms, '1'::public.money_amount AS paid FROM generate_series(1, {n}) i;`
 
-// TestOracleOverloads: an overload on a type that no value of the statement has does not matter; one that may be meant does. What
-// contrib's extensions have and is immutable needs no declaration.
+// TestOracleOverloads: an overload on a type that no value of the statement has is ignored; a possible one is not.
+// Immutable functions of contrib's extensions need no declaration.
 func TestOracleOverloads(t *testing.T) {
 	t.Parallel()
 	if !hasContrib(t) {
@@ -54,7 +54,7 @@ func TestOracleOverloads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for sql, refused := range map[string]string{ // "" = answered alike, else what the refusal says
+	for sql, refused := range map[string]string{ // "" = same answer, otherwise text of the refusal
 		"SELECT max(mail), min(mail), max(id) FROM clients": "",
 		"SELECT max(name), min(code) FROM plain":            "",
 		"SELECT id, replace(mail, 'MAIL', 'x'), split_part(mail, 'MAIL', 2), strpos(mail, 'X'), translate(mail, 'MX', 'yz') FROM clients ORDER BY 1": "",
@@ -125,7 +125,7 @@ func TestOracleOverloads(t *testing.T) {
 	}
 }
 
-// hasContrib reports whether the server that the tests run on has contrib's extensions.
+// hasContrib reports whether the test server has contrib's extensions.
 func hasContrib(t *testing.T) bool {
 	t.Helper()
 	var n int

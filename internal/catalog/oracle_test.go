@@ -12,7 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// relationsOf is what the engine has in schema s, and every neighbour in its own: n people.
+// relationsOf creates the relations of the engine in schema s, and of every neighbour in its own: n people.
 func relationsOf(s string, n int) string {
 	return fmt.Sprintf(`CREATE SCHEMA IF NOT EXISTS %[1]s; SET search_path = %[1]s;
 		CREATE TABLE people (id int, age int);
@@ -28,7 +28,7 @@ func relationsOf(s string, n int) string {
 		RESET search_path;`, s, n)
 }
 
-// TestOracle: on real databases, what is rewritten by the catalogs answers as the engine does, and what the neighbours
+// TestOracle: on real databases, a query rewritten with the catalogs gives the engine's answer, and one that the neighbours
 // cannot answer is refused.
 func TestOracle(t *testing.T) {
 	t.Parallel()
@@ -77,7 +77,7 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// compareAnswers: what the engine answers, d0 answers too, and d1 answers something else.
+// compareAnswers checks that d0 gives the engine's answer, and d1 another one.
 func compareAnswers(t *testing.T, plan *rewrite.Plan, sql, shop, shadow string) {
 	t.Helper()
 	answers := map[string][][]string{"shop": answer(t, shop, sql)}
@@ -96,7 +96,7 @@ func compareAnswers(t *testing.T, plan *rewrite.Plan, sql, shop, shadow string) 
 	}
 }
 
-// answer returns the rows, each value in the form that the server sent.
+// answer returns the rows, each value in the server's text form.
 func answer(t *testing.T, dsn, sql string) [][]string {
 	t.Helper()
 	conn := pgtest.Connect(t, dsn)

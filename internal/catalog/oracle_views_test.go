@@ -9,8 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// viewsOf are views over people in schema {s}: they read nothing but their own schema, and no dependency in the catalog tells
-// what else they do.
+// viewsOf are views over people in schema {s}: they read only their own schema, and their other properties are not in the
+// catalog's dependencies.
 const viewsOf = `
 	CREATE VIEW {s}.plain AS SELECT p.id, p AS whole, random() < 2 AS chance, CURRENT_DATE > '2020-01-01' AS late, current_setting('dp.mode', true) AS mode,
 		lower('X') || extract(year FROM now()) AS text, CASE WHEN p.age IN (SELECT age FROM {s}.people) THEN 1 END AS one, "left"('ab', 1) AS l
@@ -32,8 +32,8 @@ const viewsOf = `
 	CREATE MATERIALIZED VIEW {s}.kept AS SELECT id, current_user AS c FROM {s}.people;
 `
 
-// TestOracleViews: a copy of a view that asks who is asking, reads a catalog or has side effects is refused; others
-// answer as the engine does. So it is for public views.
+// TestOracleViews: a copy of a view that depends on the current user, reads a catalog or has side effects is refused;
+// others give the engine's answer. The same applies to public views.
 func TestOracleViews(t *testing.T) {
 	t.Parallel()
 	const public = `CREATE TABLE public.stores (id int); INSERT INTO public.stores VALUES (1);
@@ -56,7 +56,7 @@ func TestOracleViews(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for sql, refused := range map[string]string{ // "" = answered, else what the refusal says
+	for sql, refused := range map[string]string{ // "" = answered, otherwise text of the refusal
 		"SELECT id, whole, chance, late, mode, text, one, l FROM plain": "",
 		"SELECT first, n FROM rows":                                     "",
 		"SELECT headcount FROM column_of_it ORDER BY 1":                 "",

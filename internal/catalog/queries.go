@@ -10,7 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// ordinary is the condition on a schema n that rewrite.Catalog holds.
+// ordinary is the condition for a schema n that rewrite.Catalog contains.
 const ordinary = `n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\_%'`
 
 func (r *reader) schemas() error {
@@ -22,15 +22,15 @@ func (r *reader) schemas() error {
 	})
 }
 
-// relations are what a query can name: no indexes, toast tables and composite types. A view has its query, in which every
-// name outside pg_catalog has its schema, since nothing else is in the reader's search_path.
+// relations reads the relations that a query can name: no indexes, toast tables and composite types. In the text of a view
+// every name outside pg_catalog has its schema, because the reader's search_path contains nothing else.
 const relations = `SELECT c.oid, n.nspname, c.relname, c.relkind::text, c.relrowsecurity,
 		CASE WHEN c.relkind = 'v' THEN coalesce(pg_get_viewdef(c.oid), '') ELSE '' END
 	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 	WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND ` + ordinary + ` ORDER BY 2, 3`
 
-// reads are the relations that a relation reads: a view's rule and a policy's expressions depend on them (pg_depend), a
-// parent has its children. Dependencies of a view on itself, by its own rule, are left out.
+// reads selects the relations that a relation reads: a view's rule and a policy's expressions depend on them (pg_depend),
+// and a parent reads its children. Dependencies of a view on itself, by its own rule, are excluded.
 const reads = `
 	SELECT w.ev_class, n.nspname, c.relname
 	FROM pg_depend d JOIN pg_rewrite w ON w.oid = d.objid JOIN pg_class c ON c.oid = d.refobjid
@@ -49,7 +49,7 @@ const reads = `
 	WHERE c.relkind IN ('r', 'p', 'f')
 	ORDER BY 1, 2, 3`
 
-// calls are the functions that a view or policy calls, itself or through an operator; built-in ones are pinned and
+// calls selects the functions that a view or policy calls, directly or through an operator; built-in ones are pinned and
 // leave no dependency.
 const calls = `
 	WITH depends AS (
@@ -100,7 +100,7 @@ func (r *reader) relations() error {
 	return add(calls, func(x *rewrite.Relation) *[]rewrite.Table { return &x.Calls })
 }
 
-// kindOf translates pg_class.relkind.
+// kindOf converts pg_class.relkind.
 func kindOf(relkind string) rewrite.RelationKind {
 	switch relkind {
 	case "p":
@@ -117,7 +117,7 @@ func kindOf(relkind string) rewrite.RelationKind {
 	return rewrite.KindTable
 }
 
-// functions have a text as their body unless they are C, internal or aggregates. {body} is the text of an atomic body.
+// functions have a text as their body, except those in C or internal, and aggregates. {body} is the text of an atomic body.
 const functions = `
 	SELECT f.oid, n.nspname, f.proname, f.prokind::text, pg_get_function_arguments(f.oid), coalesce(pg_get_function_result(f.oid), ''),
 		CASE f.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END, l.lanname,
@@ -130,7 +130,8 @@ const functions = `
 	FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace JOIN pg_language l ON l.oid = f.prolang
 	WHERE ` + ordinary + ` ORDER BY 2, 3, 1`
 
-// functionReads are those of atomic bodies and of default expressions, and those whose rows are arguments or results.
+// functionReads selects the relations read by atomic bodies and default expressions, and those whose rows are arguments or
+// results.
 const functionReads = `
 	SELECT d.objid, n.nspname, c.relname
 	FROM pg_depend d JOIN pg_class c ON c.oid = d.refobjid JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -143,8 +144,8 @@ const functionReads = `
 	WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
 	ORDER BY 1, 2, 3`
 
-// functionCalls are the functions that atomic bodies and default expressions call, themselves or through an operator, and
-// the parts of aggregates.
+// functionCalls selects the functions that atomic bodies and default expressions call, directly or through an operator, and
+// the support functions of aggregates.
 const functionCalls = `
 	SELECT DISTINCT d.objid, n.nspname, f.proname
 	FROM pg_depend d
@@ -161,7 +162,7 @@ func (r *reader) functions() error {
 	if err := r.tx.QueryRow(r.ctx, "SELECT current_setting('server_version_num')::int").Scan(&version); err != nil {
 		return err
 	}
-	if version >= 140000 { // the first with atomic bodies
+	if version >= 140000 { // the first version with atomic bodies
 		body = "coalesce(pg_get_function_sqlbody(f.oid), f.prosrc)"
 	}
 	place := map[uint32]int{}
@@ -208,7 +209,7 @@ func (r *reader) functions() error {
 	return add(functionCalls, func(x *rewrite.Function) *[]rewrite.Table { return &x.Calls })
 }
 
-// tables runs a query of oid, schema and name and appends each name to the list of its oid, unless that is nil.
+// tables runs a query that returns oid, schema and name, and appends each name to the list of its oid, unless that is nil.
 func (r *reader) tables(sql string, list func(oid uint32) *[]rewrite.Table) error {
 	return r.rows(sql, func(row pgx.Rows) error {
 		var oid uint32
@@ -223,7 +224,7 @@ func (r *reader) tables(sql string, list func(oid uint32) *[]rewrite.Table) erro
 	})
 }
 
-// functionKindOf translates pg_proc.prokind.
+// functionKindOf converts pg_proc.prokind.
 func functionKindOf(prokind string) rewrite.FunctionKind {
 	switch prokind {
 	case "a":
@@ -236,7 +237,7 @@ func functionKindOf(prokind string) rewrite.FunctionKind {
 	return rewrite.KindFunction
 }
 
-// settingsOf reads what SET clauses and ALTER ... SET leave in the catalog: a list of name=value.
+// settingsOf parses the catalog's form of SET clauses and ALTER ... SET: a list of name=value.
 func settingsOf(entries []string) (map[string]string, error) {
 	settings := map[string]string{}
 	for _, entry := range entries {
@@ -249,8 +250,8 @@ func settingsOf(entries []string) (map[string]string, error) {
 	return settings, nil
 }
 
-// serverPath reads the search_path of the server's configuration, which the session starts with unless the reader's own
-// role, database or connection string has another: then it is not known.
+// serverPath reads the search_path of the server's configuration. It is the initial value of the session, unless the
+// reader's own role, database or connection string sets another: then it is not known.
 func (r *reader) serverPath() error {
 	return r.rows("SELECT reset_val, source FROM pg_catalog.pg_settings WHERE name = 'search_path'", func(row pgx.Rows) error {
 		var path, source string
@@ -265,7 +266,8 @@ func (r *reader) serverPath() error {
 	})
 }
 
-// settings reads what ALTER DATABASE and ALTER ROLE set, the weakest first as in process_settings (postinit.c).
+// settings reads the settings of ALTER DATABASE and ALTER ROLE, in order of increasing precedence as in process_settings
+// (postinit.c).
 func (r *reader) settings() error {
 	return r.rows(`SELECT coalesce(r.rolname, ''), s.setconfig
 		FROM pg_db_role_setting s LEFT JOIN pg_roles r ON r.oid = s.setrole
@@ -286,7 +288,7 @@ func (r *reader) settings() error {
 	})
 }
 
-// denied lists who cannot use which schema. Roles that every role may use everything as are left out by the condition.
+// denied lists the schemas that a role may not use. The condition excludes roles that may use everything.
 func (r *reader) denied() error {
 	return r.rows(`SELECT r.rolname, n.nspname FROM pg_roles r CROSS JOIN pg_namespace n
 		WHERE NOT has_schema_privilege(r.oid, n.oid, 'USAGE') AND r.rolname NOT LIKE 'pg\_%' AND `+ordinary+`

@@ -8,8 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// bare is a common table expression: for every type, what is left of it without arrays and domains around it. A row is a value that a
-// query makes of anything, and counts as of pg_catalog.
+// bare is a common table expression: for every type, the type without arrays and domains around it. A query can build a row
+// from any values, so a row type counts as a type of pg_catalog.
 const bare = `
 	peeled (type, inner_type) AS (
 		SELECT oid, oid FROM pg_type
@@ -23,14 +23,15 @@ const bare = `
 		WHERE t.typtype <> 'd' AND NOT (t.typelem <> 0 AND t.typlen = -1)
 	)`
 
-// functionTakes are the types of input arguments, in their order.
+// functionTakes selects the types of input arguments, in order.
 const functionTakes = `
 	WITH RECURSIVE ` + bare + `
 	SELECT f.oid, b.schema, b.name
 	FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace, LATERAL unnest(f.proargtypes) WITH ORDINALITY a (type, place)
 	JOIN bare b ON b.type = a.type WHERE ` + ordinary + ` ORDER BY f.oid, a.place`
 
-// parts is a common table expression: users' types, and those that values of them hold or may be turned into rows of.
+// parts is a common table expression: user-defined types, and the types that their values contain or may be converted to
+// rows of.
 const parts = `
 	parts (type, part) AS (
 		SELECT oid, typbasetype FROM pg_type WHERE typtype = 'd'
@@ -45,7 +46,7 @@ const parts = `
 		SELECT t.oid, r.rngtypid FROM pg_range r JOIN pg_type t ON t.oid = (to_jsonb(r) ->> 'rngmultitypid')::oid
 	)`
 
-// relationTypes are the users' types within the columns of relations.
+// relationTypes selects the user-defined types within the columns of relations.
 const relationTypes = `
 	WITH RECURSIVE ` + parts + `, held (relation, type) AS (
 		SELECT c.oid, a.atttypid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid
@@ -56,7 +57,7 @@ const relationTypes = `
 	SELECT h.relation, n.nspname, t.typname FROM held h JOIN pg_type t ON t.oid = h.type JOIN pg_namespace n ON n.oid = t.typnamespace
 	WHERE n.nspname <> 'pg_catalog' ORDER BY 1, 2, 3`
 
-// functionGives are the users' types within the results of functions.
+// functionGives selects the user-defined types within the results of functions.
 const functionGives = `
 	WITH RECURSIVE ` + parts + `, held (function, type) AS (
 		SELECT f.oid, g.type FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace, LATERAL unnest(f.proallargtypes || f.prorettype) g (type)
@@ -67,7 +68,7 @@ const functionGives = `
 	SELECT h.function, n.nspname, t.typname FROM held h JOIN pg_type t ON t.oid = h.type JOIN pg_namespace n ON n.oid = t.typnamespace
 	WHERE n.nspname <> 'pg_catalog' ORDER BY 1, 2, 3`
 
-// typeHolds are the users' types that users' types are made of.
+// typeHolds selects the user-defined component types of user-defined types.
 const typeHolds = `
 	WITH RECURSIVE ` + parts + `, held (holder, type) AS (
 		SELECT type, part FROM parts WHERE type >= 16384 AND part >= 16384
@@ -80,13 +81,13 @@ const typeHolds = `
 	JOIN pg_type t ON t.oid = h.type JOIN pg_namespace n ON n.oid = t.typnamespace
 	WHERE NOT (holder.typelem <> 0 AND holder.typlen = -1) AND (c.oid IS NULL OR c.relkind = 'c') ORDER BY 1, 2, 3, 4`
 
-// coercions are the implicit casts to users' types.
+// coercions selects the implicit casts to user-defined types.
 const coercions = `
 	WITH RECURSIVE ` + bare + `
 	SELECT DISTINCT s.schema, s.name, t.schema, t.name FROM pg_cast c JOIN bare s ON s.type = c.castsource JOIN bare t ON t.type = c.casttarget
 	WHERE c.castcontext = 'i' AND t.name <> '' ORDER BY 1, 2, 3, 4`
 
-// operators are those of users and extensions, each with its function.
+// operators selects those of users and extensions, each with its function.
 const operators = `
 	WITH RECURSIVE ` + bare + `
 	SELECT n.nspname, o.oprname, fn.nspname, f.proname,
@@ -97,14 +98,16 @@ const operators = `
 	LEFT JOIN bare l ON l.type = o.oprleft LEFT JOIN bare r ON r.type = o.oprright
 	WHERE ` + ordinary + ` ORDER BY 1, 2, 3, 4, 5`
 
-// userTypes are all types of users but arrays and the rows of tables, which have their elements' and tables' names.
+// userTypes selects all user-defined types except arrays and the row types of tables, whose names derive from their
+// elements and tables.
 const userTypes = `SELECT n.nspname, t.typname FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace LEFT JOIN pg_class c ON c.oid = t.typrelid
 	WHERE NOT (t.typelem <> 0 AND t.typlen = -1) AND (c.oid IS NULL OR c.relkind = 'c') AND ` + ordinary + ` ORDER BY 1, 2`
 
-// typeCalls are the functions that making a value of a type calls, by itself or through what it is made of (the base of a domain, the
-// elements of an array, the columns of a row, the bounds of a range): those outside pg_catalog, and of pg_catalog, where they leave no
-// dependency, those that a domain's check calls and that are not immutable, and the input functions of types whose values are names of
-// objects (regclass). SQLVALUEFUNCTION 9 to 14 are CURRENT_ROLE to CURRENT_SCHEMA (primnodes.h).
+// typeCalls selects the functions that are called to create a value of a type, directly or for its components (the base of
+// a domain, the elements of an array, the columns of a row, the bounds of a range): those outside pg_catalog; and of
+// pg_catalog, where they leave no dependency, those that a domain's check calls and that are not immutable, and the input
+// functions of types whose values are names of objects (regclass). SQLVALUEFUNCTION 9 to 14 are CURRENT_ROLE to
+// CURRENT_SCHEMA (primnodes.h).
 const typeCalls = `
 	WITH RECURSIVE direct AS (
 		SELECT t.oid AS type, i.f FROM pg_type t, LATERAL (VALUES (t.typinput::oid), (t.typreceive::oid), (t.typmodin::oid)) i(f)
@@ -136,8 +139,8 @@ const typeCalls = `
 	JOIN pg_proc f ON f.oid = calls.f JOIN pg_namespace fn ON fn.oid = f.pronamespace
 	WHERE fn.nspname <> 'pg_catalog' OR ` + ordinary + ` ORDER BY 1, 2, 3, 4`
 
-// implicitCasts are the functions outside pg_catalog of casts that need no word in a query: implicit ones, and those to json, which
-// to_json and its like look for.
+// implicitCasts selects the functions outside pg_catalog of casts that do not appear in a query's text: implicit ones, and
+// those to json, which to_json and similar functions use.
 const implicitCasts = `SELECT DISTINCT fn.nspname, f.proname
 	FROM pg_cast c JOIN pg_proc f ON f.oid = c.castfunc JOIN pg_namespace fn ON fn.oid = f.pronamespace
 	WHERE (c.castcontext = 'i' OR c.casttarget = 'json'::regtype) AND fn.nspname <> 'pg_catalog' ORDER BY 1, 2`
@@ -152,7 +155,8 @@ func (r *reader) operators() error {
 	})
 }
 
-// types reads the users' types, those of pg_catalog whose values go through functions of users, and the casts that need no word.
+// types reads the user-defined types, those of pg_catalog whose values are converted by user-defined functions, and the
+// casts that do not appear in a query's text.
 func (r *reader) types() error {
 	place := map[rewrite.Table]int{}
 	at := func(t rewrite.Table) *rewrite.Type {

@@ -5,10 +5,10 @@ import (
 	"math/bits"
 )
 
-// maxDigits is the most digits that a uint64 holds in any case.
+// maxDigits is the largest number of digits that always fits in a uint64.
 const maxDigits = 19
 
-// powers are those of ten that a uint64 holds.
+// powers are the powers of ten that fit in a uint64.
 var powers = func() (p [maxDigits + 1]uint64) {
 	p[0] = 1
 	for i := 1; i < len(p); i++ {
@@ -17,9 +17,9 @@ var powers = func() (p [maxDigits + 1]uint64) {
 	return p
 }()
 
-// decimal reads the number that text begins with: digits as JSON has them (RFC 8259, section 6), at most maxDigits of them, with or
-// without a fraction, and no exponent. n is the number of bytes read, 0 where there is no such number; the value is that of
-// strconv.ParseFloat.
+// decimal parses the number at the start of text: digits as in JSON (RFC 8259, section 6), at most maxDigits of them, with
+// or without a fraction, without exponent. n is the number of bytes read, 0 if there is no such number; the value is that
+// of strconv.ParseFloat.
 func decimal[T string | []byte](text T) (x float64, n int, fraction bool) {
 	i, negative := 0, false
 	if len(text) > 0 && text[0] == '-' {
@@ -53,16 +53,16 @@ func decimal[T string | []byte](text T) (x float64, n int, fraction bool) {
 	return x, i, fraction
 }
 
-// quotient returns p/q for q > 0, rounded to the nearest float64, of two equally near to the even one. It divides integers: 64 bits
-// of the quotient are known exactly, and the lowest one is set where there is a remainder, so that rounding them to the 53 bits of
-// a float64 is right.
+// quotient returns p/q for q > 0, rounded to the nearest float64, ties to even. It divides integers: 64 bits of the
+// quotient are exact, and the lowest bit is set if there is a remainder, so that rounding to the 53 bits of a float64 is
+// correct.
 func quotient(p, q uint64) float64 {
 	if p == 0 || q == 1 {
 		return float64(p)
 	}
 	exponent := bits.LeadingZeros64(q) - bits.LeadingZeros64(p) - 64
 	high, low := p<<bits.LeadingZeros64(p), uint64(0)
-	if q <<= bits.LeadingZeros64(q); high >= q { // the quotient has 65 bits: one less
+	if q <<= bits.LeadingZeros64(q); high >= q { // the quotient would have 65 bits: use one less
 		high, low = high>>1, high<<63
 		exponent++
 	}

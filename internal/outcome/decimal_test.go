@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestDecimal holds that decimals are read as strconv.ParseFloat reads them, halves of the last place included.
+// TestDecimal checks that decimals have the value of strconv.ParseFloat, including halves of the last place.
 func TestDecimal(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 1))
@@ -21,7 +21,7 @@ func TestDecimal(t *testing.T) {
 		digits := strconv.FormatUint(1e18+r.Uint64N(9e18), 10)[:1+r.IntN(19)]
 		at := 1 + r.IntN(len(digits))
 		texts = append(texts, digits[:at]+map[bool]string{true: ".", false: ""}[at < len(digits)]+digits[at:])
-		x := 1 + r.Float64() // the middle of two neighbours has few enough digits
+		x := 1 + r.Float64() // the middle of two neighbouring float32 values has few enough digits
 		half := new(big.Float).Quo(new(big.Float).SetPrec(200).Add(big.NewFloat(float64(float32(x))), big.NewFloat(float64(math.Nextafter32(float32(x), 2)))), big.NewFloat(2))
 		texts = append(texts, half.Text('f', 17), half.Text('f', 18))
 	}
@@ -46,7 +46,8 @@ func TestDecimal(t *testing.T) {
 	}
 }
 
-// TestParserKeepsResults holds that a parser returns what it returns for a line alone, and leaves earlier results as they are.
+// TestParserKeepsResults checks that a parser returns the same for a line as a new one, and does not change earlier
+// results.
 func TestParserKeepsResults(t *testing.T) {
 	t.Parallel()
 	lines := []string{

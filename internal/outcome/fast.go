@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// fastObject reads the plain form of a result set: the members columns and rows, scalars, and strings without escapes. ok is
-// false for everything else, faults included, which encoding/json then reads.
+// fastObject parses the plain form of a result set: the members columns and rows, scalars, and strings without escapes. ok
+// is false for everything else, including faults, which encoding/json then parses.
 func (r *Parser) fastObject(line []byte) (o Outcome, ok bool) {
 	p := fastParser{b: line, Parser: r}
 	var names []string
@@ -62,7 +62,7 @@ func (r *Parser) known(names []string, fraction []bool) bool {
 	return true
 }
 
-// fastParser reads JSON. Once failed, it stays so.
+// fastParser parses JSON. A failure is permanent.
 type fastParser struct {
 	*Parser
 	b      []byte
@@ -77,7 +77,7 @@ func (p *fastParser) blanks() {
 	}
 }
 
-// accept reads one character, if it is the next.
+// accept consumes one character, if it is the next.
 func (p *fastParser) accept(c byte) bool {
 	if p.at < len(p.b) && p.b[p.at] <= ' ' {
 		p.blanks()
@@ -95,7 +95,7 @@ func (p *fastParser) expect(c byte) {
 	}
 }
 
-// text reads a string without escapes into token.
+// text parses a string without escapes into token.
 func (p *fastParser) text() {
 	if p.token = nil; !p.accept('"') {
 		p.failed = true
@@ -138,14 +138,14 @@ func (p *fastParser) names() []string {
 	return names
 }
 
-// rows reads rows of equal width. fraction has an element for each column.
+// rows parses rows of equal width. fraction has an element for each column.
 func (p *fastParser) rows() (rows [][]Value, fraction []bool) {
 	p.expect('[')
 	if p.accept(']') {
 		return nil, nil
 	}
 	last := p.values
-	p.values = nil // until all of them are known to be sound
+	p.values = nil // until all of them are valid
 	all := make([]Value, 0, max(1, len(last)))
 	rows = make([][]Value, 0, max(1, p.rowCount))
 	if p.Reuse {
@@ -158,7 +158,7 @@ func (p *fastParser) rows() (rows [][]Value, fraction []bool) {
 			if !first {
 				p.expect(',')
 			}
-			var before string // what stood here in the last result
+			var before string // the text at this position in the last result
 			if len(all) < len(last) {
 				before = last[len(all)].Text
 			}
@@ -188,12 +188,12 @@ func (p *fastParser) rows() (rows [][]Value, fraction []bool) {
 	return rows, fraction
 }
 
-// value reads a scalar, and reports whether it is a number with a fraction or an exponent. It returns the text given where it is
+// value parses a scalar, and reports whether it is a number with a fraction or an exponent. It returns known if the text is
 // equal.
 func (p *fastParser) value(known string) (v Value, fraction bool) {
 	p.blanks()
 	if p.at < len(p.b) && p.b[p.at] == '"' {
-		// What was sound in the last result is so now.
+		// A text that was valid in the last result is valid now.
 		if end := p.at + 1 + len(known); known != "" && end < len(p.b) && p.b[end] == '"' && string(p.b[p.at+1:end]) == known {
 			p.at = end + 1
 			return Value{Kind: Text, Text: known}, false
@@ -227,12 +227,12 @@ func (p *fastParser) value(known string) (v Value, fraction bool) {
 	}
 }
 
-// isEnd reports whether a byte ends a scalar that is no string.
+// isEnd reports whether a byte ends a scalar other than a string.
 func isEnd(c byte) bool {
 	return c == ',' || c == ']' || c == '}' || c == ' ' || c == '\t' || c == '\r' || c == '\n'
 }
 
-// isJSONNumber reports whether b is a number of JSON's grammar (RFC 8259, section 6).
+// isJSONNumber reports whether b is a number in JSON's grammar (RFC 8259, section 6).
 func isJSONNumber(b []byte) bool {
 	digits := func() bool {
 		n := 0

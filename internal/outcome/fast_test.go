@@ -13,7 +13,7 @@ var plainObjects = []string{
 	`{"columns":["a"],"rows":[]}`, ` { "rows" : [ [ 1 , "ü" ] , [ -0.5e+3 , "x" ] ] , "columns" : [ "n" , "t" ] } `, `{"columns":["a"]}`, `{"rows":[[],[]]}`,
 }
 
-// TestFastObject holds that the plain forms take the fast way.
+// TestFastObject checks that plain forms are parsed by fastObject.
 func TestFastObject(t *testing.T) {
 	t.Parallel()
 	for _, line := range plainObjects {
@@ -23,7 +23,7 @@ func TestFastObject(t *testing.T) {
 	}
 }
 
-// TestParserAgain: a parser that has read a line, sound or not, reads the next as a new one does.
+// TestParserAgain: a parser that has parsed a line, valid or not, parses the next like a new one.
 func TestParserAgain(t *testing.T) {
 	t.Parallel()
 	lines := append([]string{
@@ -43,7 +43,7 @@ func TestParserAgain(t *testing.T) {
 	}
 }
 
-// FuzzFastObject: what the fast way reads, encoding/json reads alike.
+// FuzzFastObject: fastObject and encoding/json give the same results.
 func FuzzFastObject(f *testing.F) {
 	for _, line := range append(plainObjects, `{"rows":[[01]]}`, `{"rows":[[1,]]}`, `{"rows":[[1],[1,2]]}`, `{"rows":[["\u0041"]]}`, `{"rows":[[1]],"rows":[[2]]}`, `{"Rows":[[1]]}`,
 		`{"error":"22012"}`, `{"columns":null,"rows":null}`, `{"rows":[[1]]} x`, `{"rows":[[.5]]}`, `{"rows":[[1.]]}`, `{"rows":[[+1]]}`, `{"rows":[[nan]]}`, "{\"rows\":[[\"\xff\"]]}", `{}`, `{"columns":["a"],"rows":[[1,2]]}`, `{"rows":[[1e999]]}`,

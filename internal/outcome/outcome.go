@@ -1,5 +1,5 @@
-// Package outcome holds the outcome of one trial: what one execution of a query returned on one of the
-// neighbouring datasets. Package replay gives outcomes, package analysis takes them.
+// Package outcome defines the outcome of one trial: the result of one execution of a query on one of the neighbouring
+// datasets. Package replay returns outcomes, and package analysis consumes them.
 package outcome
 
 import "unsafe"
@@ -7,7 +7,7 @@ import "unsafe"
 // Kind is the kind of one value.
 type Kind uint8
 
-// The kinds of a value. A NULL, an absent row and an error are outcomes of their own, never dropped.
+// The kinds of a value. A NULL, an absent row and an error are outcomes too and are never dropped.
 const (
 	Null   Kind = iota
 	Number      // Num holds it; may be NaN or infinite
@@ -25,20 +25,20 @@ type Value struct {
 // Column describes one column of a result.
 type Column struct {
 	Name string
-	// Discrete is true where the type is known to hold no fractional noise (integer, text, boolean, date):
-	// such a column may be a group key. False for float, numeric and where the type is not known.
+	// Discrete is true if the type is known to hold no fractional noise (integer, text, boolean, date): such a column may
+	// be a group key. It is false for float, numeric and unknown types.
 	Discrete bool
 }
 
-// Outcome is the result of one trial. Either SQLState is set (the statement failed; no rows) or
-// Columns and Rows are. Every row has len(Columns) values. No rows is an outcome too.
+// Outcome is the result of one trial. Either SQLState is set (the statement failed; no rows) or Columns and Rows are. Every
+// row has len(Columns) values. An empty list of rows is an outcome too.
 type Outcome struct {
 	Columns  []Column
 	Rows     [][]Value
-	SQLState string // five characters, "22012", say; or a word of dpwatch's own: "timeout", "too_large"
+	SQLState string // five characters such as "22012", or one of dpwatch's own codes: "timeout", "too_large"
 }
 
-// Size returns about how many bytes of memory the outcome holds, without its Columns, which outcomes share.
+// Size returns the approximate memory of the outcome in bytes, without its Columns, which outcomes share.
 func (o Outcome) Size() int {
 	n := int(unsafe.Sizeof(o))
 	for _, row := range o.Rows {

@@ -9,28 +9,28 @@ import (
 	"strings"
 )
 
-// ParseLine reads one recorded result. The forms:
+// ParseLine parses one recorded result. The forms:
 //
 //	(empty line)                          no row
 //	3.25                                  one row, one number; NaN and Infinity too
 //	word                                  one row, one text
-//	{"columns":["g","n"],"rows":[["a",1]]}  a result set; columns may be left out
+//	{"columns":["g","n"],"rows":[["a",1]]}  a result set; columns may be omitted
 //	{"error":"22012"}                     the statement failed with this SQLSTATE
 func ParseLine(line []byte) (Outcome, error) { return new(Parser).ParseLine(line) }
 
-// Parser reads recorded results, one after the other. What mostly is the same in the next result (columns, texts, the number of
-// values) is not made anew. It is not safe for concurrent use. The zero value is ready.
+// Parser parses recorded results one after the other. It reuses what is usually the same in the next result (columns,
+// texts, the number of values). It is not safe for concurrent use. The zero value is ready for use.
 type Parser struct {
-	// Reuse says that the rows of a result are used until the next one is read, and no longer.
+	// Reuse allows the parser to reuse the rows of a result for the next one.
 	Reuse bool
 
 	columns  []Column // of the last result set
-	values   []Value  // likewise, row by row
+	values   []Value  // of the last result set, row by row
 	rowCount int
-	reused   [][]Value // the memory of rows
+	reused   [][]Value // memory for rows
 }
 
-// ParseLine is the function ParseLine. Results may share their Columns.
+// ParseLine is like the function ParseLine. Results may share their Columns.
 func (r *Parser) ParseLine(line []byte) (Outcome, error) {
 	line = bytes.TrimSpace(line)
 	switch {
@@ -50,8 +50,8 @@ func (r *Parser) ParseLine(line []byte) (Outcome, error) {
 	return Outcome{Columns: []Column{{Name: "value", Discrete: v.Kind == Text}}, Rows: [][]Value{{v}}}, nil
 }
 
-// ParseNumber reads a number as strconv.ParseFloat does, but takes hexadecimal numbers and underscores for words. A number
-// out of range is infinite.
+// ParseNumber parses a number like strconv.ParseFloat, but rejects hexadecimal numbers and underscores. A number out of
+// range is infinite.
 func ParseNumber[T string | []byte](text T) (float64, bool) {
 	if x, n, _ := decimal(text); n > 0 && n == len(text) {
 		return x, true
@@ -116,7 +116,7 @@ func table(names []string, rows [][]json.RawMessage) (Outcome, error) {
 	return o, nil
 }
 
-// newColumns returns columns that hold no fraction yet; nil names are made up.
+// newColumns returns columns without fractions so far; it generates names if names is nil.
 func newColumns(names []string, width int) []Column {
 	columns := make([]Column, width)
 	for i := range columns {
@@ -130,7 +130,7 @@ func newColumns(names []string, width int) []Column {
 	return columns
 }
 
-// parseJSON reads one JSON value; arrays and objects are their text.
+// parseJSON parses one JSON value; arrays and objects become their text.
 func parseJSON(raw json.RawMessage) Value {
 	text := strings.TrimSpace(string(raw))
 	switch {
@@ -153,7 +153,7 @@ func parseJSON(raw json.RawMessage) Value {
 	return Value{Kind: Text, Text: text}
 }
 
-// nonFinite reads the numbers that JSON has no literal for, which are written as strings.
+// nonFinite parses the numbers that JSON has no literal for and that are written as strings.
 func nonFinite(s string) Value {
 	switch s {
 	case "NaN", "Infinity", "-Infinity":

@@ -96,7 +96,7 @@ func FuzzParseLine(f *testing.F) {
 	})
 }
 
-// BenchmarkParseLine reads results of 200 groups.
+// BenchmarkParseLine parses results of 200 groups.
 func BenchmarkParseLine(b *testing.B) {
 	var line strings.Builder
 	line.WriteString(`{"columns":["grp","n"],"rows":[`)

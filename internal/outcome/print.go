@@ -2,7 +2,7 @@ package outcome
 
 import "fmt"
 
-// Format writes that there is a value, of what kind: a value of a row must not reach a log.
+// Format writes the kind of the value instead of the value: a value of a row must not reach a log.
 func (v Value) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprint(f, [...]string{"NULL", "(number withheld)", "(text withheld)", "(boolean withheld)"}[min(v.Kind, Bool)])
 }

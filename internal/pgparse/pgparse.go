@@ -1,8 +1,9 @@
-// Package pgparse is the only way from this module to libpg_query's scanner, parser and deparser, which are C: a text that
-// they would take minutes for, or end the process on, is refused first, by a scan in Go that takes time in proportion to the text.
+// Package pgparse is the only caller of libpg_query's scanner, parser and deparser, which are C, in this module. A text
+// that could keep them busy for minutes, or crash the process, is rejected first, by a scan in Go in time proportional to
+// the text.
 //
-// It owns the limits. In: SQL text, or a tree. Out: what libpg_query returns, unchanged, or a *LimitError. It is pure. The
-// texts come from clients and from catalogs alike.
+// It owns the limits. In: SQL text, or a tree. Out: the unchanged result of libpg_query, or a *LimitError. It is pure. The
+// texts come from clients and from catalogs.
 package pgparse
 
 import (
@@ -13,26 +14,26 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// Limits of every text. Measured with libpg_query 16: its output recurses once or more for each level of the tree and
-// overflows a stack of 8 MB between 16,000 and 64,000 levels, while Go's protobuf reads 1,250 of the widest levels; 16,000 nested
-// comments, or signs in a row, take 1 to 7 s, in the square of their number. Within these limits a text of 256 KB takes well
-// below a second, most of it for the size of the tree.
+// Limits of every text. Measured with libpg_query 16: its output recurses at least once for each level of the tree and
+// overflows a stack of 8 MB between 16,000 and 64,000 levels, while Go's protobuf decodes 1,250 of the widest levels;
+// 16,000 nested comments, or consecutive operator characters, take 1 to 7 s, quadratic in their number. Within these limits
+// a text of 256 KB takes well below a second, most of it because of the size of the tree.
 const (
 	MaxDepth     = 1000
 	MaxComments  = 100
-	MaxOperators = 64 // a longer operator is an error of the server
+	MaxOperators = 64 // the server rejects a longer operator
 )
 
-// LimitError says which limit a text exceeds. It quotes nothing of the text.
+// LimitError reports the limit that a text exceeds. It does not quote the text.
 type LimitError struct {
 	What   string
 	Offset int // in bytes; -1 = not known
 }
 
-// Error returns What, for what.
+// Error returns a message with What.
 func (e *LimitError) Error() string { return "SQL text refused before it is parsed: " + e.What }
 
-// Check reads a text once and returns a *LimitError for what libpg_query must not see, or nil.
+// Check reads a text once and returns a *LimitError if it must not reach libpg_query, otherwise nil.
 func Check(sql string) error {
 	if e := sqltext.Check(sql, sqltext.Limits{Depth: MaxDepth, Comments: MaxComments, Operators: MaxOperators}); e != nil {
 		return &LimitError{What: e.What, Offset: e.Offset}
@@ -40,7 +41,7 @@ func Check(sql string) error {
 	return nil
 }
 
-// TooManyTokens reports whether a text has more than limit tokens, comments apart.
+// TooManyTokens reports whether a text has more than limit tokens, not counting comments.
 func TooManyTokens(sql string, limit int) bool {
 	return sqltext.Check(sql, sqltext.Limits{Tokens: limit}) != nil
 }
@@ -63,7 +64,7 @@ func Parse(sql string) (*pg_query.ParseResult, error) {
 	return tree, err
 }
 
-// ParseWire returns the tree of a text and its wire form.
+// ParseWire returns the tree of a text and its wire format.
 func ParseWire(sql string) (*pg_query.ParseResult, []byte, error) {
 	wire, err := Wire(sql)
 	if err != nil {
@@ -76,7 +77,7 @@ func ParseWire(sql string) (*pg_query.ParseResult, []byte, error) {
 	return tree, wire, nil
 }
 
-// Wire returns the wire form of a text's tree alone.
+// Wire returns only the wire format of a text's tree.
 func Wire(sql string) ([]byte, error) {
 	if err := Check(sql); err != nil {
 		return nil, err
@@ -92,6 +93,6 @@ func Fingerprint(sql string) (string, error) {
 	return pg_query.Fingerprint(sql)
 }
 
-// Deparse writes a tree as text. The tree is one that Parse returned, with changes that make it deeper by a few levels at
-// most: how deep it is is not checked.
+// Deparse converts a tree to text. The tree must be a result of Parse, with changes that make it deeper by at most a few
+// levels: the depth is not checked.
 func Deparse(tree *pg_query.ParseResult) (string, error) { return pg_query.Deparse(tree) }

@@ -16,7 +16,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// shapes are texts that grow with n in everything that libpg_query recurses on, or reads again.
+// shapes are texts that grow with n in every construct on which libpg_query recurses, or which it reads repeatedly.
 func shapes() map[string]func(n int) string {
 	r := strings.Repeat
 	around := func(before, middle, after string) func(int) string {
@@ -55,7 +55,7 @@ func shapes() map[string]func(n int) string {
 	}
 }
 
-// depth is how many messages of a tree stand within each other.
+// depth returns the nesting depth of the messages of a tree.
 func depth(m protoreflect.Message) int {
 	deepest := 0
 	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
@@ -73,7 +73,7 @@ func depth(m protoreflect.Message) int {
 	return deepest + 1
 }
 
-// TestEstimate: sqltext.Check never takes a tree for less than an eighth of its depth, apart from the statement itself.
+// TestEstimate: sqltext.Check estimates at least an eighth of a tree's depth, not counting the statement itself.
 func TestEstimate(t *testing.T) {
 	t.Parallel()
 	const n = 100
@@ -81,7 +81,7 @@ func TestEstimate(t *testing.T) {
 		tree, err := pgparse.Parse(shape(n))
 		var limit *pgparse.LimitError
 		if errors.As(err, &limit) {
-			continue // comments and signs in a row
+			continue // comments and consecutive operator characters
 		}
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -97,8 +97,8 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestLimits: whatever grows, nothing that libpg_query may not see reaches it, and what does is answered. A text that is not
-// refused in time would end the process, or this test by the limit of all tests.
+// TestLimits: of growing texts, none that libpg_query must not see reaches it, and all others are parsed. A text that is
+// not rejected in time would crash the process, or exceed the time limit of all tests.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for name, shape := range shapes() {
@@ -131,7 +131,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestOnlyWay: no other package of this module calls libpg_query. Tests may, and the examples, which are programs of their own.
+// TestOnlyWay: no other package of this module calls libpg_query, except tests, and the examples, which are separate
+// programs.
 func TestOnlyWay(t *testing.T) {
 	t.Parallel()
 	calls := map[string]bool{

@@ -11,7 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 )
 
-// categories draws a pair of horizontal bars per category, the most frequent on top.
+// categories plots a pair of horizontal bars per category, the most frequent on top.
 func categories(f analysis.Figures) (*plot.Plot, error) {
 	c := f.Categories
 	if c == nil {
@@ -23,7 +23,7 @@ func categories(f analysis.Figures) (*plot.Plot, error) {
 	n := len(c.Names)
 	names := make([]string, n)
 	most := 1.0
-	for i, name := range c.Names { // from below
+	for i, name := range c.Names { // from the bottom
 		names[n-1-i] = brief(name.Reveal())
 		most = max(most, float64(c.D0[i]), float64(c.D1[i]))
 	}
@@ -67,7 +67,7 @@ func categories(f analysis.Figures) (*plot.Plot, error) {
 	return p, nil
 }
 
-// brief cuts a name to what fits beside the axis.
+// brief truncates a name to the space beside the axis.
 func brief(name string) string {
 	const most = 24
 	if runes := []rune(name); len(runes) > most {

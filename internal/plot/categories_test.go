@@ -17,7 +17,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// texts draws the figures and returns the texts of one SVG, which must be well-formed.
+// texts plots the figures and returns the texts of one SVG, which must be well-formed.
 func texts(t *testing.T, f analysis.Figures, name string) (all []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -69,7 +69,7 @@ func TestCategories(t *testing.T) {
 	}
 }
 
-// TestWholeTicks: axes of counts have a few marks, all of them whole numbers, from one trial to millions.
+// TestWholeTicks: axes of counts have a few ticks, all at whole numbers, from one trial to millions.
 func TestWholeTicks(t *testing.T) {
 	t.Parallel()
 	for _, most := range []int{1, 2, 3, 7, 192, 999, 1000, 4_321_000} {

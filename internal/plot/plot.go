@@ -1,5 +1,5 @@
-// Package plot draws the figures of an audit: histograms, the paths of wealth and bound, and the privacy profile, each as
-// SVG and PNG. Figures of package analysis go in, files come out. It computes no statistics.
+// Package plot plots the figures of an audit: histograms, the paths of wealth and bound, and the privacy profile, each as
+// SVG and PNG. In: figures of package analysis. Out: files. It computes no statistics.
 package plot
 
 import (
@@ -24,9 +24,9 @@ var (
 	shade  = color.NRGBA{R: 255, G: 215, B: 0, A: 90}
 )
 
-// Write draws the figures into a directory, which it makes, and returns the files written: histogram, categories, wealth,
-// bound and profile, as .svg and .png. Figures without data are left out. The files show results and need the protection of the
-// raw data: only their owner may read them.
+// Write plots the figures into a directory, which it creates, and returns the files written: histogram, categories, wealth,
+// bound and profile, as .svg and .png. Figures without data are skipped. The files show results and need the protection of
+// the raw data: only their owner may read them.
 func Write(dir string, f analysis.Figures) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("plot: %w", err)
@@ -60,7 +60,7 @@ func save(p *plot.Plot, path, format string) error {
 	if err != nil {
 		return err
 	}
-	const margin = 3 * vg.Millimeter // the last label of an axis stands half outside
+	const margin = 3 * vg.Millimeter // half of an axis's last label is outside of the plot
 	c := draw.New(w)
 	c.FillPolygon(color.White, []vg.Point{c.Min, {X: c.Max.X, Y: c.Min.Y}, c.Max, {X: c.Min.X, Y: c.Max.Y}})
 	p.Draw(draw.Crop(c, margin, -2*margin, margin, -margin))
@@ -75,7 +75,7 @@ func save(p *plot.Plot, path, format string) error {
 	return file.Close()
 }
 
-// line adds a line through the points that are finite; fewer than two are no line.
+// line adds a line through the finite points, if there are at least two.
 func line(p *plot.Plot, name string, c color.Color, points plotter.XYs, dashed bool) error {
 	var finite plotter.XYs
 	for _, xy := range points {
@@ -131,7 +131,7 @@ func histogram(f analysis.Figures) (*plot.Plot, error) {
 	return p, line(p, "D1", orange, steps(edges, h.D1), false)
 }
 
-// joined makes one interval of those that touch.
+// joined merges intervals that touch.
 func joined(intervals [][2]float64) (all [][2]float64) {
 	for _, e := range intervals {
 		if n := len(all); n > 0 && all[n-1][1] >= e[0] {
@@ -143,7 +143,7 @@ func joined(intervals [][2]float64) (all [][2]float64) {
 	return all
 }
 
-// visible widens an interval to a bin, for those of a single value, within the range of the bins.
+// visible widens an interval of a single value to a bin, within the range of the bins.
 func visible(e [2]float64, edges []float64) [2]float64 {
 	first, last := edges[0], edges[len(edges)-1]
 	if missing := (edges[1] - first - (e[1] - e[0])) / 2; missing > 0 {
@@ -208,7 +208,7 @@ func profile(f analysis.Figures) (*plot.Plot, error) {
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Privacy profile: certified at least", "epsilon", "delta"
 	p.Legend.Top, p.Y.Min, p.Y.Max = true, 0, max(.01, 1.15*f.Profile[0].Delta)
 	var xys plotter.XYs
-	for i, x := range f.Profile { // delta falls with epsilon, so that a bound holds for what is left of its point
+	for i, x := range f.Profile { // delta decreases with epsilon, so a bound holds on the left of its point
 		if i > 0 {
 			xys = append(xys, plotter.XY{X: f.Profile[i-1].Epsilon, Y: x.Delta})
 		}

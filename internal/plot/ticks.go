@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// wholeTicks marks an axis of counts: whole numbers, at most seven, in steps of 1, 2 or 5 times a power of ten.
+// wholeTicks sets the ticks of an axis of counts: at most seven whole numbers, in steps of 1, 2 or 5 times a power of ten.
 type wholeTicks struct{}
 
 // Ticks implements [plot.Ticker].

@@ -14,23 +14,23 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// ApplicationName is how the checks show in pg_stat_activity.
+// ApplicationName identifies the checks in pg_stat_activity.
 const ApplicationName = "dpwatch-check"
 
-// queryTimeout bounds all questions to one database.
+// queryTimeout bounds all queries to one database together.
 const queryTimeout = 30 * time.Second
 
-// session is a connection to one database, for checks of one key of the configuration.
+// session is a connection to one database, for the checks of one configuration key.
 type session struct {
 	conn   *pgx.Conn
 	key    string
 	cfg    *pgx.ConnConfig
 	checks []Check
 
-	rolePaths string // the search_path settings of roles and databases in the engine's catalog, if that is configured
+	rolePaths string // the search_path settings of roles and databases in the engine's catalog, if configured
 }
 
-// Connect checks that a connection string works, and that nothing else.
+// Connect only checks that a connection string works.
 func Connect(key, dsn string, timeout time.Duration) Task {
 	return func(ctx context.Context) []Check {
 		ctx, cancel := context.WithTimeout(ctx, queryTimeout)
@@ -41,7 +41,7 @@ func Connect(key, dsn string, timeout time.Duration) Task {
 	}
 }
 
-// open connects, and reports whether that worked. s.conn is nil where it did not.
+// open connects, and reports whether that worked. s.conn is nil if it did not.
 func open(ctx context.Context, key, dsn string, timeout time.Duration) *session {
 	s := &session{key: key}
 	cfg, err := connect.Parse(dsn, connect.Options{Application: ApplicationName, Timeout: timeout, ReadOnly: true})
@@ -63,11 +63,11 @@ func open(ctx context.Context, key, dsn string, timeout time.Duration) *session 
 	return s
 }
 
-// explain says why a connection failed, without the connection string.
+// explain returns why a connection failed, without the connection string.
 func (s *session) explain(err error) (message, fix string) {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
-		lines := strings.Split(strings.TrimSpace(err.Error()), "\n") // one for each address that was tried
+		lines := strings.Split(strings.TrimSpace(err.Error()), "\n") // one line for each address tried
 		return "does not answer: " + strings.TrimSpace(lines[len(lines)-1]), "start the server, or correct the host, the port and sslmode"
 	}
 	message = fmt.Sprintf("%s (SQLSTATE %s)", e.Message, e.Code)
@@ -96,7 +96,7 @@ func (s *session) add(name, object string, status Status, message, fix string) {
 	s.checks = append(s.checks, Check{Name: name, Object: object, Status: status, Message: message, Fix: fix})
 }
 
-// failed reports that a question could not be answered.
+// failed reports that a query failed.
 func (s *session) failed(name string, err error) {
 	var e *pgconn.PgError
 	text := err.Error()
@@ -106,7 +106,7 @@ func (s *session) failed(name string, err error) {
 	s.add(name, s.key, Unchecked, text, "")
 }
 
-// texts asks for rows of texts.
+// texts returns the rows of a query as text.
 func (s *session) texts(ctx context.Context, sql string, args ...any) ([][]string, error) {
 	rows, err := s.conn.Query(ctx, sql, args...)
 	if err != nil {

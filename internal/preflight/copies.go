@@ -8,8 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// relationsQuery returns what a role needs to know of relations: schema, name, kind, columns in physical order, whether it
-// may use the schema and read the relation, whether row security applies to it, and who owns it.
+// relationsQuery returns the properties of relations that matter to a role: schema, name, kind, columns in physical order,
+// whether it may use the schema and read the relation, whether row security applies to it, and the owner.
 const relationsQuery = `SELECT n.nspname, c.relname, c.relkind::text,
 	coalesce((SELECT pg_catalog.string_agg(pg_catalog.format('%s %s', a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod)), ', ' ORDER BY a.attnum)
 		FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped), ''),
@@ -62,7 +62,7 @@ func (s *session) schemas(ctx context.Context, name string, wanted []string, fix
 	return there
 }
 
-// copies checks that every protected table has a copy in every world, alike and readable.
+// copies checks that every protected table has a readable copy with the same columns in every world.
 func (s *session) copies(ctx context.Context, o *Options) {
 	worlds := append([]string{o.D0}, o.D1...)
 	there := s.schemas(ctx, "copies", worlds, "run `dpwatch neighbours create`, or correct shadow.d0 and shadow.d1")
@@ -115,7 +115,7 @@ func (s *session) rowSecurity(name, table string, r relation) {
 	}
 }
 
-// public checks that tables without personal data are there under their own names.
+// public checks that tables without personal data exist under their own names.
 func (s *session) public(ctx context.Context, o *Options) {
 	found, err := s.relations(ctx, schemasOf(o.Public))
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package preflight checks, before dpwatch run does, what run will need of databases, engines and addresses.
+// Package preflight checks, before dpwatch run, the databases, engines and addresses that run needs.
 //
-// In: Options, which name every database, schema, table and function of a configuration. Out: one Check for each thing that
-// was looked at, or could not be. All of them are reported, not the first fault; parts that do not depend on each other run
-// at the same time, so that a host that does not answer costs one timeout. It changes nothing and reads catalogs only.
+// In: Options, which name every database, schema, table and function of a configuration. Out: one Check for each object
+// that was checked, or could not be. All checks are reported, not only the first fault. Independent parts run concurrently,
+// so that a host that does not answer costs one timeout. The package changes nothing and reads only catalogs.
 package preflight
 
 import (
@@ -16,7 +16,7 @@ import (
 // Status is the result of a check.
 type Status string
 
-// The results. A Warning works and is not wise; a Fault keeps run from working; Unchecked could not be looked at.
+// The results. A Warning works but should be fixed; a Fault prevents run from working; Unchecked could not be checked.
 const (
 	OK        Status = "ok"
 	Warning   Status = "warning"
@@ -24,16 +24,16 @@ const (
 	Unchecked Status = "unchecked"
 )
 
-// Check is one thing that was looked at.
+// Check is the result of one check.
 type Check struct {
-	Name    string `json:"name"`   // what is checked: a key of the configuration, or a property
+	Name    string `json:"name"`   // what is checked: a configuration key, or a property
 	Object  string `json:"object"` // the table, function or address
 	Status  Status `json:"status"`
 	Message string `json:"message"`
-	Fix     string `json:"fix"` // what to do; a statement that begins with GRANT is ready to be run
+	Fix     string `json:"fix"` // remedy; a text that begins with GRANT is an executable statement
 }
 
-// Options names what a configuration needs.
+// Options lists what a configuration needs.
 type Options struct {
 	Shadow         string // connection string
 	ConnectTimeout time.Duration
@@ -46,7 +46,7 @@ type Options struct {
 	Hoist          bool     // trials may use temporary tables
 	// Catalog is the connection string of the engine's database; "" = none.
 	Catalog string
-	// Functions are those of claims.functions, Safe those of claims.safe_functions.
+	// Functions are the entries of claims.functions, Safe those of claims.safe_functions.
 	Functions []Function
 	Safe      []string
 	// Beside: the engine is beside the database, and its functions are not in the shadow database.
@@ -59,10 +59,10 @@ type Function struct {
 	Epsilon, Delta int // positions of arguments; 0 = none
 }
 
-// Task is one part of the checks that does not depend on others.
+// Task is one independent part of the checks.
 type Task func(ctx context.Context) []Check
 
-// Run runs tasks at the same time and returns their checks in the order of the tasks.
+// Run runs tasks concurrently and returns their checks in the order of the tasks.
 func Run(ctx context.Context, tasks ...Task) []Check {
 	results := make([][]Check, len(tasks))
 	var group sync.WaitGroup
@@ -73,7 +73,7 @@ func Run(ctx context.Context, tasks ...Task) []Check {
 	return slices.Concat(results...)
 }
 
-// Count returns how many checks have a status.
+// Count returns the number of checks with a status.
 func Count(checks []Check, s Status) int {
 	n := 0
 	for _, c := range checks {
@@ -84,7 +84,7 @@ func Count(checks []Check, s Status) int {
 	return n
 }
 
-// Grants returns the statements that the checks ask for, each once, in their order.
+// Grants returns the GRANT statements in the checks, each once, in order.
 func Grants(checks []Check) []string {
 	var all []string
 	for _, c := range checks {

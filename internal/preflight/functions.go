@@ -10,8 +10,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/spelling"
 )
 
-// functionsQuery returns every function that is not PostgreSQL's own or whose name is among $1: schema, name, arguments,
-// whether the last is variadic, volatility, whether the role may call it, its signature, whether its body draws random numbers.
+// functionsQuery returns every function that is not built in or whose name is among $1: schema, name, number of arguments,
+// whether the last is variadic, volatility, whether the role may call it, its signature, whether its body draws random
+// numbers.
 const functionsQuery = `SELECT n.nspname, f.proname, f.pronargs::text, (f.provariadic <> 0)::text, f.provolatile::text,
 	(pg_catalog.has_function_privilege(f.oid, 'EXECUTE') AND pg_catalog.has_schema_privilege(n.oid, 'USAGE'))::text,
 	f.oid::regprocedure::text, (l.lanname IN ('sql', 'plpgsql') AND f.prosrc ~* '\mrandom\s*\(')::text
@@ -42,7 +43,7 @@ func (s *session) allFunctions(ctx context.Context, names []string) ([]function,
 	return all, err
 }
 
-// functions checks that declared functions exist where replays find them.
+// functions checks that declared functions exist in the search path of replays.
 func (s *session) functions(ctx context.Context, o *Options, path []string) {
 	var names []string
 	for _, f := range o.Functions {
@@ -118,7 +119,7 @@ func (s *session) resolve(key, name string, all []function, path []string) (foun
 	return found
 }
 
-// callable reports whether the role may call a function that exists.
+// callable reports whether the role may call an existing function.
 func (s *session) callable(key, name string, found []function) {
 	var denied []string
 	for _, f := range found {

@@ -43,7 +43,7 @@ func Shadow(o Options) Task {
 	}
 }
 
-// temporary checks the right that hoisting needs.
+// temporary checks the privilege that hoisting needs.
 func (s *session) temporary(ctx context.Context, o *Options) {
 	if !o.Hoist {
 		return
@@ -60,10 +60,10 @@ func (s *session) temporary(ctx context.Context, o *Options) {
 	}
 }
 
-// maxNamed is how many functions are named in one warning.
+// maxNamed is the maximal number of functions named in one warning.
 const maxNamed = 20
 
-// named writes a list of names, cut at maxNamed.
+// named formats a list of names, cut at maxNamed.
 func named(rows [][]string) string {
 	var names []string
 	for i, r := range rows {
@@ -76,12 +76,12 @@ func named(rows [][]string) string {
 	return strings.Join(names, ", ")
 }
 
-// definersQuery returns the functions that run with the rights of their owner and that the role may call, extensions' too.
+// definersQuery returns the SECURITY DEFINER functions that the role may call, including those of extensions.
 const definersQuery = `SELECT f.oid::regprocedure::text FROM pg_catalog.pg_proc f JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace
 	WHERE f.prosecdef AND f.proowner <> (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user)
 	AND pg_catalog.has_function_privilege(f.oid, 'EXECUTE') AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') ORDER BY 1`
 
-// definers names the functions through which the role has rights of others.
+// definers names the functions through which the role has the privileges of others.
 func (s *session) definers(ctx context.Context) {
 	const name = "security definer"
 	rows, err := s.texts(ctx, definersQuery)
@@ -96,9 +96,9 @@ func (s *session) definers(ctx context.Context) {
 	}
 }
 
-// foreignQuery returns what leads out of the database: functions of extensions that connect elsewhere or run programs, functions
-// of PostgreSQL's own that read or write files of the server (every superuser may, which is reported elsewhere), functions in languages without a sandbox, foreign tables and
-// servers.
+// foreignQuery returns ways out of the database: functions of extensions that connect elsewhere or run programs, built-in
+// functions that read or write files of the server (a superuser may call all of them, which is reported elsewhere),
+// functions in untrusted languages, foreign tables and servers.
 const foreignQuery = `SELECT f.oid::regprocedure::text FROM pg_catalog.pg_proc f
 	JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace JOIN pg_catalog.pg_language l ON l.oid = f.prolang
 	LEFT JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = f.oid AND d.deptype = 'e'
@@ -116,7 +116,7 @@ const foreignQuery = `SELECT f.oid::regprocedure::text FROM pg_catalog.pg_proc f
 	SELECT 'foreign server ' || pg_catalog.quote_ident(srvname) FROM pg_catalog.pg_foreign_server WHERE pg_catalog.has_server_privilege(oid, 'USAGE')
 	ORDER BY 1`
 
-// foreign names what leads out of the database.
+// foreign names the ways out of the database.
 func (s *session) foreign(ctx context.Context) {
 	const name = "foreign data"
 	rows, err := s.texts(ctx, foreignQuery)

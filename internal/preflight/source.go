@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Catalog checks the engine's database, whose catalog is read, and that the copies are of its tables as they are now.
+// Catalog checks the engine's database, whose catalog is read, and that the copies match its present tables.
 func Catalog(o Options) Task {
 	return func(ctx context.Context) []Check {
 		if o.Catalog == "" {
@@ -64,7 +64,7 @@ func (s *session) declared(ctx context.Context, names []string) {
 	}
 }
 
-// compare checks that D0 has the columns of the engine's tables. Without a shadow database, that is reported elsewhere.
+// compare checks that D0 has the columns of the engine's tables. A missing shadow database is reported elsewhere.
 func (s *session) compare(ctx context.Context, o *Options) {
 	shadow := open(ctx, "shadow.dsn", o.Shadow, o.ConnectTimeout)
 	if shadow.conn == nil {
@@ -103,15 +103,15 @@ func schemasOf(names []string) []string {
 	return schemas
 }
 
-// rolePaths returns the search_path settings of roles, databases and the server where clients' sessions begin, as one text;
-// "" where they are not known.
+// rolePaths returns the search_path settings of roles, databases and the server at the start of clients' sessions, as one
+// text; "" if they are not known.
 func rolePaths(ctx context.Context, o *Options) string {
 	if o.Catalog == "" {
 		return ""
 	}
 	s := open(ctx, "privacy.catalog", o.Catalog, o.ConnectTimeout)
 	if s.conn == nil {
-		return "" // Catalog reports that
+		return "" // Catalog reports it
 	}
 	defer s.close()
 	rows, err := s.texts(ctx, `SELECT setting FROM pg_catalog.pg_db_role_setting, pg_catalog.unnest(setconfig) setting

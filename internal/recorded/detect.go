@@ -10,21 +10,22 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// sampleBytes is how much of a file is looked at to find its format. The whole file is then checked against it.
+// sampleBytes is the size of the sample from which the format of a file is detected. The whole file is then checked against
+// it.
 const sampleBytes = 256 << 10
 
-// refusal is an error at a line of a file.
+// refusal returns an error at a line of a file.
 func refusal(line int, format string, args ...any) error {
 	return fmt.Errorf("%d: %s", line, fmt.Sprintf(format, args...))
 }
 
-// Lines that psql writes around a table.
+// Lines that psql prints around a table.
 var (
 	psqlRule  = regexp.MustCompile(`^-{3,}(\+-{2,})*$`) // on the second line
 	psqlCount = regexp.MustCompile(`^\([0-9]+ rows?\)$`)
 )
 
-// detect returns the format of a file and its delimiter, by its first lines. wanted is the format that the options give.
+// detect returns the format of a file and its delimiter, from its first lines. wanted is the format in the options.
 func detect(sample []byte, wanted Format) (Format, byte, error) {
 	if err := readable(sample); err != nil {
 		return "", 0, err
@@ -55,7 +56,7 @@ func detect(sample []byte, wanted Format) (Format, byte, error) {
 	return detectDelimiter(sample, lines)
 }
 
-// readable refuses what is no text in UTF-8 or ASCII, or has line ends that nothing else here reads.
+// readable rejects data that is not text in UTF-8 or ASCII, or has unsupported line ends.
 func readable(sample []byte) error {
 	switch {
 	case bytes.HasPrefix(sample, []byte{0xFF, 0xFE}) || bytes.HasPrefix(sample, []byte{0xFE, 0xFF}):
@@ -80,7 +81,8 @@ func semicolons(lines [][]byte) bool {
 	return false
 }
 
-// detectDelimiter finds the delimiter that divides every line of a sample alike. Without any, every line is one value.
+// detectDelimiter finds the delimiter that gives every line of a sample the same number of fields. If there is none, every
+// line is one value.
 func detectDelimiter(sample []byte, lines [][]byte) (Format, byte, error) {
 	var doubt error
 	for _, delim := range []byte{'\t', ';', ','} {
@@ -101,8 +103,8 @@ func detectDelimiter(sample []byte, lines [][]byte) (Format, byte, error) {
 	return Lines, 0, blankSeparated(lines)
 }
 
-// widths returns the number of fields of the first record and the line of the first record that has another number; 0 where
-// there is none, or where so few records have the delimiter that it is part of their texts.
+// widths returns the number of fields of the first record and the line of the first record with another number; 0 if there
+// is none, or if so few records have the delimiter that it is part of their texts.
 func widths(sample []byte, delim byte) (width, ragged int, err error) {
 	r := newRecords(bytes.NewReader(sample), delim)
 	some, all := 0, 0
@@ -137,7 +139,7 @@ func widths(sample []byte, delim byte) (width, ragged int, err error) {
 	return width, ragged, nil
 }
 
-// blankSeparated refuses lines that all hold several numbers.
+// blankSeparated rejects lines that all hold several numbers.
 func blankSeparated(lines [][]byte) error {
 	seen := 0
 	for _, line := range lines {

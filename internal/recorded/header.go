@@ -9,11 +9,10 @@ import (
 	"strconv"
 )
 
-// sampleRecords is how many records are looked at to find a header.
+// sampleRecords is the number of records used to find a header.
 const sampleRecords = 1000
 
-// newLayout finds the header of a delimited file and the columns that the options name. A nil layout is that of an empty
-// file.
+// newLayout finds the header of a delimited file and the columns in the options. The layout of an empty file is nil.
 func newLayout(sample []byte, delim byte, o Options) (*layout, error) {
 	first, rest, line, broken := firstRecords(sample, delim)
 	if first == nil {
@@ -60,7 +59,7 @@ func newLayout(sample []byte, delim byte, o Options) (*layout, error) {
 	return l, nil
 }
 
-// column finds a column that an option names.
+// column finds a column named in an option.
 func (l *layout) column(option, name string, line int) (int, error) {
 	if i := slices.Index(l.names, name); i >= 0 {
 		return i, nil
@@ -98,8 +97,9 @@ func firstRecords(sample []byte, delim byte) (first [][]byte, rest [][][]byte, l
 	return first, rest, line, nil
 }
 
-// isHeader reports whether the first record is a header: it holds no number, and a column that has a text there holds
-// numbers further down. Where all is text, only a column that an option names, or a first record that comes again, tells.
+// isHeader reports whether the first record is a header: it holds no number, and some column with a text there holds
+// numbers below. If all values are texts, it is recognised only by a column in the options, or by a repetition of the first
+// record.
 func isHeader(first [][]byte, rest [][][]byte, line int, o Options) (bool, error) {
 	switch o.Header {
 	case HeaderYes:

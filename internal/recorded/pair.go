@@ -12,7 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// Pair is the results of both worlds. It is not safe for use by several goroutines.
+// Pair holds the results of both worlds. It is not safe for concurrent use.
 type Pair struct {
 	files  [2]*source
 	inputs [2]Input
@@ -20,7 +20,7 @@ type Pair struct {
 	read   int // pairs that Next returned
 }
 
-// Open reads both files once and checks that they fit the options and each other. Close the pair afterwards.
+// Open reads both files once and checks that they fit the options and each other. The caller must close the pair.
 func Open(d0, d1 string, o Options) (*Pair, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (p *Pair) prepare(o Options) error {
 		return err
 	}
 	if o.Format != Lines && p.files[0].headed() && p.files[1].headed() && p.files[0].lines.first == p.files[1].lines.first {
-		o.Format, o.Header = CSV, HeaderYes // one column and its name
+		o.Format, o.Header = CSV, HeaderYes // one column with a header
 		if err := p.survey(o); err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (p *Pair) prepare(o Options) error {
 	return p.begin(filled)
 }
 
-// survey reads both files at the same time.
+// survey reads both files concurrently.
 func (p *Pair) survey(o Options) error {
 	var faults [2]error
 	var group sync.WaitGroup
@@ -101,7 +101,7 @@ func (p *Pair) survey(o Options) error {
 	return cmp.Or(faults[0], faults[1])
 }
 
-// agree checks that both files are of one kind. An empty file is of any.
+// agree checks that both files are of the same kind. An empty file fits any.
 func (p *Pair) agree() error {
 	a, b := p.files[0], p.files[1]
 	if a.empty() || b.empty() {
@@ -131,8 +131,8 @@ func (s *source) describe() string {
 	return fmt.Sprintf("%s with the columns %s", s.format, strings.Join(l.names, ", "))
 }
 
-// gaps judges the trial numbers that a file lacks: a trial that returned no row leaves none in a table of rows, and to
-// drop such trials would hide what they reveal. It returns the range of numbers to fill, or nil.
+// gaps handles trial numbers missing in a file: a trial that returned no row leaves none in a table of rows, and dropping
+// such trials would hide a leak. It returns the range of numbers to fill, or nil.
 func (p *Pair) gaps(o Options) (*trialRange, error) {
 	a, b := p.files[0], p.files[1]
 	if o.Trial == "" || a.table == nil || b.table == nil {
@@ -248,13 +248,13 @@ func (s *source) input() Input {
 	return in
 }
 
-// Inputs says how each file was read, D0 first.
+// Inputs describes how each file was read, D0 first.
 func (p *Pair) Inputs() [2]Input { return p.inputs }
 
-// Pairs is the number of pairs: that of the trials in the shorter file.
+// Pairs returns the number of pairs: that of the trials in the shorter file.
 func (p *Pair) Pairs() int { return p.pairs }
 
-// Warnings returns what is odd in the files and not wrong.
+// Warnings returns unusual but valid properties of the files.
 func (p *Pair) Warnings() (all []string) {
 	for _, in := range p.inputs {
 		all = append(all, in.warnings...)
@@ -262,7 +262,7 @@ func (p *Pair) Warnings() (all []string) {
 	return all
 }
 
-// Next returns the next pair of results. After Pairs calls the error is io.EOF; others name file and line.
+// Next returns the next pair of results. After Pairs calls the error is io.EOF; other errors name file and line.
 func (p *Pair) Next() (d0, d1 outcome.Outcome, err error) {
 	if p.read == p.pairs {
 		return d0, d1, io.EOF
@@ -274,7 +274,7 @@ func (p *Pair) Next() (d0, d1 outcome.Outcome, err error) {
 	return d0, d1, err
 }
 
-// Rest reads what Next did not return: a broken result is a fault wherever it stands.
+// Rest reads the results that Next did not return: an invalid result is an error wherever it is.
 func (p *Pair) Rest() error {
 	for _, s := range p.files {
 		if err := s.rest(); err != nil {

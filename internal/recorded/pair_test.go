@@ -12,7 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/recorded"
 )
 
-// file writes a file of a name and returns its path.
+// file writes a file with a name and returns its path.
 func file(t testing.TB, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -199,7 +199,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestOneWordFirst: a first word that only one file has, or that other words follow, is a result; the report warns.
+// TestOneWordFirst: a first word that is in only one file, or before other words, is a result; the report warns.
 func TestOneWordFirst(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -223,7 +223,7 @@ func TestOneWordFirst(t *testing.T) {
 	}
 }
 
-// TestNoValuesInErrors: errors and warnings name lines and columns, never what a row holds.
+// TestNoValuesInErrors: errors and warnings name lines and columns, never values of a row.
 func TestNoValuesInErrors(t *testing.T) {
 	t.Parallel()
 	const secret = "MRN777"

@@ -14,16 +14,16 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// Shuffled is the results of both worlds, each in a random order of its own. They lie in a temporary file, so that memory does
-// not grow with them. It is not safe for use by several goroutines.
+// Shuffled holds the results of both worlds, each in a random order of its own. They are stored in a temporary file, so
+// that memory does not grow with them. It is not safe for concurrent use.
 type Shuffled struct {
 	worlds [2]shelf
 	n      int // pairs
 	next   int
 }
 
-// Shuffle reads all pairs and returns them in an order that follows from the seed alone. Each pair is given to each, in the
-// order of the files, before, and is valid until each returns. Close what is returned.
+// Shuffle reads all pairs and returns them in an order that depends only on the seed. It first calls each for every pair,
+// in the order of the files; the pair is valid until each returns. The caller must close the result.
 func Shuffle(p *Pair, seed uint64, each func(d0, d1 outcome.Outcome)) (*Shuffled, error) {
 	s := &Shuffled{n: p.Pairs()}
 	for w := range s.worlds {
@@ -78,16 +78,15 @@ func (s *Shuffled) Close() {
 	}
 }
 
-// shelf holds results in a file.
+// shelf stores results in a file.
 type shelf struct {
 	file    *os.File
 	out     *bufio.Writer
 	at      [][2]int64 // offset and length of each
 	end     int64
-	columns [][]outcome.Column // the different ones
+	columns [][]outcome.Column // the distinct ones
 	buf     []byte
-	values  []outcome.Value // of the result that was returned last, row by row
-	rows    [][]outcome.Value
+	last    []outcome.Value // of the last result returned, row by row
 }
 
 func (s *shelf) open() error {
@@ -95,7 +94,7 @@ func (s *shelf) open() error {
 	if err != nil {
 		return fmt.Errorf("shuffle results: %w", err)
 	}
-	_ = os.Remove(f.Name()) // it lives as long as it is open
+	_ = os.Remove(f.Name()) // the file exists while it is open
 	s.file, s.out = f, bufio.NewWriterSize(f, 1<<18)
 	return nil
 }
@@ -125,7 +124,7 @@ func (s *shelf) add(o outcome.Outcome) error {
 	return nil
 }
 
-// columnsOf returns the number of a description of columns.
+// columnsOf returns the index of a description of columns.
 func (s *shelf) columnsOf(c []outcome.Column) int {
 	for i := len(s.columns) - 1; i >= 0; i-- {
 		if slices.Equal(s.columns[i], c) {
@@ -152,7 +151,7 @@ func (s *shelf) get(i int) (o outcome.Outcome, err error) {
 		b = b[n:]
 		return int(v)
 	}
-	text := func(known string) string { // known is returned where it is equal: the keys of one result are those of the next
+	text := func(known string) string { // known is returned if it is equal: consecutive results have the same keys
 		n := number()
 		t := b[:n]
 		b = b[n:]

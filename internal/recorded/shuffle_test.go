@@ -16,7 +16,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/recorded"
 )
 
-// spell returns all that a result holds. Its own printed form withholds values.
+// spell formats everything in a result. Its own printed form withholds values.
 func spell(o outcome.Outcome) string {
 	b := fmt.Appendf(nil, "%s %v", o.SQLState, o.Columns)
 	for _, row := range o.Rows {
@@ -28,7 +28,8 @@ func spell(o outcome.Outcome) string {
 	return string(b)
 }
 
-// TestShuffle: the same results come, in another order, the same for the same seed, and each file in an order of its own.
+// TestShuffle: the results are the same, in another order, which depends on the seed, and each file has an order of its
+// own.
 func TestShuffle(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -46,7 +47,7 @@ func TestShuffle(t *testing.T) {
 	}
 	one[7], two[9] = `{"error":"22012"}`, `{"columns":["x"],"rows":[]}`
 	d0, d1 := write("d0", one), write("d1", two)
-	read := func(seed uint64) (inOrder, shuffled [2][]string) { // printed: a result is valid until the next comes
+	read := func(seed uint64) (inOrder, shuffled [2][]string) { // formatted, because a result is valid until the next one
 		p, err := recorded.Open(d0, d1, recorded.Options{})
 		if err != nil {
 			t.Fatal(err)

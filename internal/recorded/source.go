@@ -26,13 +26,13 @@ type source struct {
 	read    int          // results returned
 }
 
-// lineSurvey counts what a file of lines holds.
+// lineSurvey counts the contents of a file of lines.
 type lineSurvey struct {
 	total, numbers, words, objects, empty int
-	first                                 string // the first line, if it is a word
+	first                                 string // first line, if it is a word
 }
 
-// open opens a file. What cannot be read twice (a pipe) is copied to a temporary file first.
+// open opens a file. Input that cannot be read twice (a pipe) is first copied to a temporary file.
 func open(path string) (*source, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *source) prepare() error {
 	s.sample = make([]byte, sampleBytes)
 	n, err := s.file.ReadAt(s.sample, 0)
 	s.sample = s.sample[:n]
-	if err == nil { // the last line may be cut
+	if err == nil { // the last line may be incomplete
 		if end := bytes.LastIndexByte(s.sample, '\n'); end >= 0 {
 			s.sample = s.sample[:end+1]
 		}
@@ -79,7 +79,7 @@ func (s *source) spool() error {
 	if err != nil {
 		return fmt.Errorf("read results: %w", err)
 	}
-	_ = os.Remove(spool.Name()) // it lives as long as it is open
+	_ = os.Remove(spool.Name()) // the file exists while it is open
 	_, err = io.Copy(spool, s.file)
 	_ = s.file.Close()
 	s.file = spool
@@ -89,7 +89,7 @@ func (s *source) spool() error {
 	return nil
 }
 
-// rewind starts to read the file from its beginning.
+// rewind starts reading the file from its beginning.
 func (s *source) rewind() (*records, error) {
 	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (s *source) rewind() (*records, error) {
 	return newRecords(s.file, s.delim), nil
 }
 
-// at adds the file to an error that begins with a line.
+// at adds the file to an error that begins with a line number.
 func (s *source) at(err error) error {
 	if err == nil {
 		return nil
@@ -180,7 +180,7 @@ func (s *source) headed() bool {
 	return s.format == Lines && l.words == 1 && l.first != "" && l.numbers > 0 && l.objects == 0
 }
 
-// trials is the number of results.
+// trials returns the number of results.
 func (s *source) trials() int {
 	if s.table != nil {
 		return s.table.trials
@@ -212,7 +212,7 @@ func (s *source) next() (outcome.Outcome, error) {
 	return o, nil
 }
 
-// rest reads the results that nobody asked for: a broken one is a fault wherever it stands.
+// rest reads the remaining results: an invalid one is an error wherever it is.
 func (s *source) rest() error {
 	for s.table == nil && s.read < s.trials() {
 		if _, err := s.next(); err != nil {

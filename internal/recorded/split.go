@@ -11,19 +11,19 @@ import (
 const (
 	// maxLineBytes bounds one line and one record.
 	maxLineBytes = 64 << 20
-	// maxRecordLines bounds the lines of a record with line breaks inside quotation marks.
+	// maxRecordLines bounds the lines of a record with line breaks inside quotes.
 	maxRecordLines = 1000
 )
 
 var errOpenQuote = errors.New("a quotation mark is not closed")
 
 // records reads the records of a file. A record is a line; with a delimiter it has fields, and may span lines inside
-// quotation marks.
+// quotes.
 type records struct {
 	scan   *bufio.Scanner
-	delim  byte // 0 = a record is one field, the line as it is
+	delim  byte // 0 = a record is one field, the unchanged line
 	line   int  // the last line read
-	start  int  // the line that the last record began on
+	start  int  // first line of the last record
 	fields [][]byte
 	joined []byte
 }
@@ -35,7 +35,7 @@ func newRecords(r io.Reader, delim byte) *records {
 }
 
 // next returns the fields of the next record, which are valid until the next call; none for an empty line. A nil field is
-// NULL: nothing between two delimiters. The error is io.EOF after the last record; others name the line.
+// NULL: nothing between two delimiters. The error is io.EOF after the last record; other errors name the line.
 func (r *records) next() ([][]byte, error) {
 	line, err := r.read()
 	if err != nil {
@@ -68,7 +68,7 @@ func (r *records) next() ([][]byte, error) {
 	return r.fields, nil
 }
 
-// byteOrderMark begins text files of some programs.
+// byteOrderMark is at the start of text files of some programs.
 var byteOrderMark = []byte("\uFEFF")
 
 func (r *records) read() ([]byte, error) {
@@ -89,7 +89,7 @@ func (r *records) read() ([]byte, error) {
 	return line, nil
 }
 
-// split appends the fields of one record. Quotation marks follow RFC 4180; a tab-separated field may also hold them.
+// split appends the fields of one record. Quotes follow RFC 4180; a tab-separated field may also contain them.
 func split(line []byte, delim byte, out [][]byte) ([][]byte, error) {
 	for {
 		line = skipBlanks(line, delim)
@@ -129,7 +129,7 @@ func split(line []byte, delim byte, out [][]byte) ([][]byte, error) {
 	}
 }
 
-// skipBlanks skips blanks before a field. They are no part of it.
+// skipBlanks skips blanks before a field, which do not belong to it.
 func skipBlanks(b []byte, delim byte) []byte {
 	for len(b) > 0 && b[0] == ' ' && delim != ' ' {
 		b = b[1:]
@@ -137,11 +137,11 @@ func skipBlanks(b []byte, delim byte) []byte {
 	return b
 }
 
-// unquote reads a field that begins with a quotation mark, and returns what follows it. The field is never nil.
+// unquote parses a field that begins with a quote, and returns the remaining text. The field is never nil.
 func unquote(b []byte) (field, rest []byte, err error) {
 	b = b[1:]
 	end := bytes.IndexByte(b, '"')
-	if end >= 0 && (end+1 == len(b) || b[end+1] != '"') { // none is doubled
+	if end >= 0 && (end+1 == len(b) || b[end+1] != '"') { // no doubled quote
 		return b[:end:end], b[end+1:], nil
 	}
 	field = []byte{}

@@ -11,16 +11,16 @@ import (
 	"strings"
 )
 
-// column is what a survey learns of one column.
+// column holds the statistics of one column.
 type column struct {
 	kinds [text + 1]int // fields by kind
-	comma int           // the line of the first number with a comma
+	comma int           // line of the first number with a comma
 	count counter
 	cycle cycle
 }
 
-// survey reads a delimited file once, before any result of it is used: it checks that every record fits, counts the
-// trials, and finds the columns that show that the file is not what the options say.
+// survey reads a delimited file once, before any result of it is used: it checks that every record fits, counts the trials,
+// and finds columns that show that the options do not match the file.
 type survey struct {
 	layout  layout
 	columns []column
@@ -31,11 +31,11 @@ type survey struct {
 	ids     trialNumbers
 }
 
-// layout is how the records of a delimited file become results.
+// layout describes how the records of a delimited file become results.
 type layout struct {
 	delim  byte
 	header bool
-	names  []string // by the header, or the positions from 1
+	names  []string // from the header, or the positions from 1
 	trial  int      // index of the trial column; -1 = every record is a trial
 	keys   []int    // indices of key columns
 }
@@ -102,7 +102,7 @@ func (s *survey) take(r *records) error {
 	return nil
 }
 
-// fits checks the number of fields, and that the header does not come again.
+// fits checks the number of fields, and that the header is not repeated.
 func (s *survey) fits(r *records, fields [][]byte) error {
 	if len(fields) != len(s.columns) {
 		return fmt.Errorf("%d: %d fields, and line 1 has %d: correct the line, or give --format lines to read every line as one value", r.start, len(fields), len(s.columns))
@@ -120,7 +120,7 @@ func (s *survey) fits(r *records, fields [][]byte) error {
 
 func (s *survey) name(i int) string { return s.layout.names[i] }
 
-// check judges what was seen of the columns.
+// check evaluates the statistics of the columns.
 func (s *survey) check() error {
 	for i := range s.columns {
 		c := &s.columns[i]
@@ -143,7 +143,7 @@ func (s *survey) check() error {
 	return nil
 }
 
-// position returns what names a column in an option.
+// position returns the name of a column in an option.
 func (s *survey) position(i int) string {
 	if s.layout.header {
 		return s.layout.names[i]
@@ -151,7 +151,7 @@ func (s *survey) position(i int) string {
 	return strconv.Itoa(i + 1)
 }
 
-// warnings returns what is odd and not wrong.
+// warnings returns unusual but valid properties.
 func (s *survey) warnings() (all []string) {
 	for i := range s.columns {
 		c := &s.columns[i]
@@ -175,7 +175,7 @@ func (c *column) add(field []byte, line, record int, seed maphash.Seed) {
 	}
 }
 
-// counter sees whether the whole numbers of a column count upwards.
+// counter detects whether the whole numbers of a column count upwards.
 type counter struct {
 	last   int64
 	steps  int
@@ -183,7 +183,7 @@ type counter struct {
 	broken bool
 }
 
-// minCounted is the number of records from which a column that counts upwards is taken for a number of trials or lines.
+// minCounted is the number of records from which a column that counts upwards is treated as trial or line numbers.
 const minCounted = 10
 
 func (c *counter) add(field []byte, k kind) {
@@ -202,7 +202,7 @@ func (c *counter) add(field []byte, k kind) {
 	c.n++
 }
 
-// counts reports whether every value is the one before or the next number.
+// counts reports whether every value is the previous one or the next number.
 func (c *counter) counts(records int) bool {
 	return !c.broken && records >= minCounted && c.steps >= 3
 }
@@ -212,7 +212,7 @@ func (c *counter) numbersLines(records int) bool {
 	return c.counts(records) && c.steps == records-1
 }
 
-// cycle sees whether the values of a column come again in the same order.
+// cycle detects whether the values of a column repeat in the same order.
 type cycle struct {
 	hashes []uint64 // of the first period
 	period int      // 0 = not known yet
@@ -220,7 +220,7 @@ type cycle struct {
 	broken bool
 }
 
-// maxPeriod bounds the periods that are looked for.
+// maxPeriod bounds the detected periods.
 const maxPeriod = 10_000
 
 func (c *cycle) add(h uint64, record int) {
@@ -235,17 +235,17 @@ func (c *cycle) add(h uint64, record int) {
 	}
 }
 
-// repeats reports whether at least five periods of two or more values, and 40 records, have passed without exception.
-// Independent results do so with a probability below 1e-6: the likeliest case is one value among 39 equal ones, at rate
-// 1/8, that comes 5 times at equal distances, (1/8)^5 (7/8)^35 = 3e-7.
+// repeats reports whether at least five periods of two or more values, and 40 records, repeat without exception.
+// Independent results do so with a probability below 1e-6: the most likely case is one value among 39 equal ones, at rate
+// 1/8, that occurs 5 times at equal distances, (1/8)^5 (7/8)^35 = 3e-7.
 func (c *cycle) repeats() bool {
 	return !c.broken && c.period >= 2 && c.n >= 5*c.period && c.n >= 40
 }
 
-// trialNumbers sees whether the trials of a file are numbered, and whether numbers are missing.
+// trialNumbers detects whether the trials of a file are numbered, and whether numbers are missing.
 type trialNumbers struct {
-	broken          bool // some are no whole numbers
-	descends        int  // the first line on which a number is below the one before
+	broken          bool // some are not whole numbers
+	descends        int  // the first line with a number below the previous one
 	first           int64
 	last, low, high int64
 	n               int
@@ -266,7 +266,7 @@ func (t *trialNumbers) add(id string, line int) {
 	t.n++
 }
 
-// missing returns how many numbers between the lowest and the highest no trial has.
+// missing returns how many numbers between the lowest and the highest have no trial.
 func (t *trialNumbers) missing() int64 {
 	if t.broken || t.n == 0 {
 		return 0

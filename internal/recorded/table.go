@@ -9,28 +9,28 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// tableReader makes results of the records of a delimited file, after a survey of it.
+// tableReader converts the records of a delimited file to results, after a survey of it.
 type tableReader struct {
 	records *records
 	layout  *layout
 	columns []outcome.Column // without the trial column
-	from    []int            // the field of each column
-	plain   []bool           // columns that hold texts whatever these look like
+	from    []int            // the field index of each column
+	plain   []bool           // columns that hold texts, whatever their form
 	texts   interner
 
-	// The trial at hand: its first record was read and not returned yet.
+	// The current trial: its first record has been read and not returned yet.
 	id      string
 	pending []outcome.Value
 	ended   bool
-	width   int // of the result before, in values
+	width   int // of the previous result, in values
 
 	expected *trialRange // nil = gaps are not filled
 }
 
-// trialRange is a range of trial numbers, and the next one that is due.
+// trialRange is a range of trial numbers; next is the next one expected.
 type trialRange struct{ next, high int64 }
 
-// newTableReader reads a file whose columns have the kinds that both files' surveys found.
+// newTableReader returns a reader for a file, with the kinds of columns from the surveys of both files.
 func newTableReader(r *records, l *layout, kinds [][text + 1]int) (*tableReader, error) {
 	t := &tableReader{records: r, layout: l, texts: interner{}}
 	for i, name := range l.names {
@@ -113,7 +113,7 @@ func (t *tableReader) start(fields [][]byte) {
 	t.pending = t.row(make([]outcome.Value, 0, max(t.width, len(t.columns))), fields)
 }
 
-// trial reads the further records of the trial at hand, and the first one of the next.
+// trial reads the remaining records of the current trial, and the first one of the next.
 func (t *tableReader) trial() ([]outcome.Value, error) {
 	values := t.pending
 	t.pending = nil

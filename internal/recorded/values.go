@@ -6,18 +6,18 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// kind is what one field holds.
+// kind is the kind of a field's content.
 type kind uint8
 
 const (
 	null    kind = iota
 	whole        // a number without fraction and exponent
-	decimal      // any other number, NaN and infinities too
+	decimal      // any other number, including NaN and infinities
 	comma        // a number with a comma in it, as some languages write fractions and thousands
 	text
 )
 
-// kindOf returns what a field holds.
+// kindOf returns the kind of a field's content.
 func kindOf(b []byte) kind {
 	if b == nil {
 		return null
@@ -59,7 +59,7 @@ func kindOfOther(b []byte) kind {
 	return text
 }
 
-// interner returns one string for equal texts, so that recurring group keys cost no memory.
+// interner returns one string for equal texts, so that repeated group keys use no memory.
 type interner map[string]string
 
 // maxInterned bounds the texts that an interner keeps.
@@ -76,7 +76,7 @@ func (m interner) text(b []byte) string {
 	return s
 }
 
-// value reads a field.
+// value parses a field.
 func (m interner) value(b []byte) outcome.Value {
 	if b == nil {
 		return outcome.Value{Kind: outcome.Null}

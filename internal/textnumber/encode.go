@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// encoded is a form as it is saved.
+// encoded is the serialised form of a Form.
 type encoded struct {
 	Kind     kind     `json:"k"`
 	Decimals []int    `json:"d"`
@@ -15,13 +15,13 @@ type encoded struct {
 	Plain    bool     `json:"p"`
 }
 
-// Encode returns the form as text, for Decode. It holds what the texts have in common.
+// Encode returns the form as text, for Decode. It contains the fixed parts of the texts.
 func (f *Form) Encode() string {
 	b, _ := json.Marshal(encoded{f.kind, f.decimals, f.fixed, f.comma, f.minus, f.plain}) // never fails
 	return string(b)
 }
 
-// Decode returns the form that Encode wrote, and an error for anything else.
+// Decode returns the form from the result of Encode, and an error for anything else.
 func Decode(text string) (Form, error) {
 	var e encoded
 	if json.Unmarshal([]byte(text), &e) != nil {

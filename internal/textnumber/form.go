@@ -1,7 +1,7 @@
-// Package textnumber reads texts that stand for numbers: money, dates, times, intervals, numbers written as text, and arrays,
-// composite values and JSON documents of numbers. It owns the forms of such texts and no decision about which column has one.
-// Texts go in, numbers come out; what a text says beyond its numbers must be the same in all texts of a form, so that a text follows
-// from its form and its numbers.
+// Package textnumber parses texts that represent numbers: money, dates, times, intervals, numbers written as text, and
+// arrays, composite values and JSON documents of numbers. It owns the forms of such texts but does not decide which column
+// has one. Texts go in, numbers come out. Everything in a text except its numbers must be the same in all texts of a form,
+// so that a form and its numbers determine the text.
 package textnumber
 
 import (
@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits on what is read.
+// Limits of the input.
 const (
 	MaxParts = 64   // numbers in one text
 	maxText  = 4096 // bytes
@@ -23,28 +23,28 @@ const (
 	none     kind = iota
 	money         // one amount, with or without currency and separators
 	date          // days since 2000-01-01
-	instant       // seconds since 2000-01-01, in UTC where the text has an offset
+	instant       // seconds since 2000-01-01, in UTC if the text has an offset
 	interval      // seconds
 	several       // numbers between fixed texts: a number, an array, a composite value, a JSON document
 )
 
-// Form is how the texts of a column are read. The zero Form reads none.
+// Form describes how to parse the texts of a column. The zero Form parses none.
 type Form struct {
 	kind     kind
-	decimals []int    // per number: the digits behind the point, -1 where they are as many as needed
+	decimals []int    // per number: the digits after the point, -1 if the number of digits varies
 	fixed    []string // several and money: the texts around the numbers, one more than numbers
 	comma    bool     // money: the comma is the decimal point
-	minus    minus    // money: how amounts below zero are written; positive where none was seen
-	plain    bool     // bare numbers
+	minus    minus    // money: how negative amounts are written; positive if there was none
+	plain    bool     // only numbers, without other text
 }
 
-// Parts is how many numbers a text of the form has, 0 for the zero Form.
+// Parts returns the number of numbers in a text of the form, 0 for the zero Form.
 func (f *Form) Parts() int { return len(f.decimals) }
 
-// Plain reports whether the texts are bare numbers. Such texts may be names as well.
+// Plain reports whether the texts are only numbers. Such texts may also be names.
 func (f *Form) Plain() bool { return f.plain }
 
-// Unit says what a number of the form counts, empty where the text says it.
+// Unit returns the unit of a number of the form, empty if the text contains it.
 func (f *Form) Unit() string {
 	switch f.kind {
 	case date:
@@ -57,7 +57,7 @@ func (f *Form) Unit() string {
 	return ""
 }
 
-// Equal reports whether two forms read texts alike.
+// Equal reports whether two forms parse texts alike.
 func (f *Form) Equal(g *Form) bool {
 	if f.kind != g.kind || f.comma != g.comma || f.minus != g.minus || len(f.decimals) != len(g.decimals) || len(f.fixed) != len(g.fixed) {
 		return false
@@ -75,7 +75,7 @@ func (f *Form) Equal(g *Form) bool {
 	return true
 }
 
-// Learn returns the form that all texts have, the zero Form if there is none.
+// Learn returns the common form of all texts, the zero Form if there is none.
 func Learn(texts []string) Form {
 	if len(texts) == 0 {
 		return Form{}
@@ -88,14 +88,14 @@ func Learn(texts []string) Form {
 	return Form{}
 }
 
-// fit sets what of a form depends on the texts, and reports whether it reads all of them.
+// fit sets the parts of a form that depend on the texts, and reports whether it parses all of them.
 func (f *Form) fit(texts []string) bool {
 	var numbers []number
 	for i, text := range texts {
 		all, fixed, ok := f.scan(text, nil, nil, i == 0)
 		for _, n := range all {
 			if n.minus != positive {
-				f.minus = n.minus // which all must have, as is read below
+				f.minus = n.minus // the same for all texts, which is checked below
 			}
 		}
 		switch {
@@ -129,7 +129,7 @@ func (f *Form) fit(texts []string) bool {
 	return true
 }
 
-// Read reads a text into dst, which has as many elements as the form has numbers. It reports whether the text is of the form.
+// Read parses a text into dst, which must have Parts elements. It reports whether the text has the form.
 func (f *Form) Read(text string, dst []float64) bool {
 	var few [4]number
 	numbers, _, ok := f.scan(text, few[:0], f.fixed, false)
@@ -148,7 +148,8 @@ func (f *Form) Read(text string, dst []float64) bool {
 	return true
 }
 
-// scan returns the numbers of a text. The texts around the numbers are held against fixed, or returned if they are wanted.
+// scan returns the numbers of a text. It compares the texts around the numbers with fixed, or returns them if wanted is
+// set.
 func (f *Form) scan(text string, dst []number, fixed []string, wanted bool) ([]number, []string, bool) {
 	if len(text) > maxText || text == "" || !utf8.ValidString(text) {
 		return nil, nil, false
@@ -171,7 +172,7 @@ func (f *Form) scan(text string, dst []number, fixed []string, wanted bool) ([]n
 	case interval:
 		return one(scanInterval(text))
 	}
-	if !strings.ContainsRune("{[(", rune(text[0])) { // a number alone, or with a percent sign
+	if !strings.ContainsRune("{[(", rune(text[0])) { // a single number, possibly with a percent sign
 		n, end := numberAt(text, 0)
 		behind := text[end:]
 		if wanted {

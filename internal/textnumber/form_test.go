@@ -12,7 +12,7 @@ func TestLearn(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		texts []string
-		want  [][]float64 // nil: no form
+		want  [][]float64 // nil = no form
 		plain bool
 	}{
 		{"money", []string{"$1,234.56", "-$5.00", "$0.10"}, [][]float64{{1234.56}, {-5}, {.1}}, false},
@@ -92,7 +92,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// FuzzLearn: whatever texts are learned from, they are read, as finite numbers, and no other text makes Read panic.
+// FuzzLearn: the texts from which a form is learned are parsed to finite numbers, and no other text makes Read panic.
 func FuzzLearn(f *testing.F) {
 	for _, s := range []string{"$1,234.56", "(5,00 €)", "2000-01-01 00:00:00.5+02", "1 year -2 mons 00:00:01", `{"a": [1, -2.5e3]}`, "-", "-.", "EUR", "$", "{1,2", "()", "+1", "€\xff"} {
 		f.Add(s, "1")

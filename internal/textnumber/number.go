@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// number is a number as a text gives it.
+// number is a number as written in a text.
 type number struct {
 	value    float64
-	decimals int  // digits behind the point; -1 where it has an exponent
-	padded   bool // it has zeros behind the point that it does not need
+	decimals int  // digits after the point; -1 if it has an exponent
+	padded   bool // it has unnecessary zeros after the point
 	minus    minus
 }
 
-// minus is how an amount below zero is written.
+// minus is the notation of a negative amount.
 type minus uint8
 
 const (
@@ -33,7 +33,7 @@ func digitsAt(s string, i int) int {
 	return i
 }
 
-// numberAt reads the number that begins at i, and returns its end; i itself for none.
+// numberAt parses the number at i and returns its end, or i if there is none.
 func numberAt(s string, i int) (n number, end int) {
 	at := i
 	if at < len(s) && s[at] == '-' {
@@ -66,7 +66,7 @@ func numberAt(s string, i int) (n number, end int) {
 	return n, end
 }
 
-// scanSeveral reads a text of numbers with other characters between them. Digits that are a part of a word are none: a7, 7th.
+// scanSeveral parses a text of numbers with other characters between them. Digits in a word are not numbers: a7, 7th.
 func scanSeveral(s string, dst []number, fixed []string, wanted bool) ([]number, []string, bool) {
 	var texts []string
 	from, found := 0, 0
@@ -98,13 +98,14 @@ func scanSeveral(s string, dst []number, fixed []string, wanted bool) ([]number,
 	return dst, texts, around(s[from:]) && len(dst) > 0
 }
 
-// inWord reports whether a character next to digits makes them a part of a word.
+// inWord reports whether a character next to digits makes them part of a word.
 func inWord(c byte) bool {
 	return isDigit(c) || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' || c == '.' || c >= 0x80
 }
 
-// scanMoney reads an amount: a number with a currency before or behind it, a minus sign or parentheses, and separators of
-// thousands. comma says that the decimal point is a comma. It returns what stands before and behind the digits, without the sign.
+// scanMoney parses an amount: a number with a currency before or after it, a minus sign or parentheses, and thousands
+// separators. comma reports that the decimal point is a comma. It returns the texts before and after the digits, without
+// the sign.
 func scanMoney(s string, comma bool) (n number, before, behind string, ok bool) {
 	m := positive
 	if len(s) > 2 && s[0] == '(' && s[len(s)-1] == ')' {
@@ -129,7 +130,7 @@ func scanMoney(s string, comma bool) (n number, before, behind string, ok bool) 
 	return n, before, behind, ok
 }
 
-// cutCurrency cuts a currency from one end of an amount: a sign, or a word with a blank between it and the amount.
+// cutCurrency removes a currency from one end of an amount: a sign, or a word separated by a blank.
 func cutCurrency(s string, end bool) (currency, rest string, ok bool) {
 	other := func(r rune) bool { return r != '-' && (r > '9' || r < '0') && r != '.' }
 	at := strings.IndexFunc(s, func(r rune) bool { return !other(r) })
@@ -154,7 +155,7 @@ func cutCurrency(s string, end bool) (currency, rest string, ok bool) {
 	return currency, rest, len(word) <= 3 && len(word) < len(currency)
 }
 
-// amount reads digits with separators of thousands.
+// amount parses digits with thousands separators.
 func amount(s string, comma bool) (n number, ok bool) {
 	separator, point := byte(','), byte('.')
 	if comma {

@@ -9,7 +9,8 @@ import (
 
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// dayOf reads YYYY-MM-DD, with more than four digits of a year too, and returns the days since the epoch and what follows.
+// dayOf parses YYYY-MM-DD, also with more than four digits of a year, and returns the days since the epoch and the
+// remaining text.
 func dayOf(s string) (days int, rest string, ok bool) {
 	y := digitsAt(s, 0)
 	if y < 4 || y > 6 || len(s) < y+6 || s[y] != '-' || digitsAt(s, y+1) != y+3 || s[y+3] != '-' || digitsAt(s, y+4) != y+6 {
@@ -31,7 +32,7 @@ func scanDate(s string) (n number, ok bool) {
 	return n, ok && rest == ""
 }
 
-// scanInstant reads a date and a time of day, with or without an offset from UTC.
+// scanInstant parses a date and a time of day, with or without an offset from UTC.
 func scanInstant(s string) (n number, ok bool) {
 	days, rest, ok := dayOf(s)
 	if !ok || rest == "" || rest[0] != ' ' && rest[0] != 'T' {
@@ -52,7 +53,7 @@ func scanInstant(s string) (n number, ok bool) {
 	return n, true
 }
 
-// offsetOf reads an offset from UTC in seconds: Z, +02, -03:30, +01:00:00.
+// offsetOf parses an offset from UTC in seconds: Z, +02, -03:30, +01:00:00.
 func offsetOf(s string) (seconds float64, ok bool) {
 	if s == "Z" {
 		return 0, true
@@ -72,7 +73,7 @@ func offsetOf(s string) (seconds float64, ok bool) {
 	return seconds, true
 }
 
-// clockOf reads HH:MM:SS with any fraction and any number of hours, as seconds. Its decimals are those of the seconds.
+// clockOf parses HH:MM:SS with any fraction and any number of hours, as seconds. Its decimals are those of the seconds.
 func clockOf(s string) (n number, ok bool) {
 	h := digitsAt(s, 0)
 	if h < 2 || h > 9 || len(s) < h+6 || s[h] != ':' || digitsAt(s, h+1) != h+3 || s[h+3] != ':' || digitsAt(s, h+4) != h+6 {
@@ -94,12 +95,13 @@ func clockOf(s string) (n number, ok bool) {
 	return n, true
 }
 
-// The seconds of the units of PostgreSQL's intervals, as EXTRACT(EPOCH) counts them.
+// Seconds per unit of PostgreSQL's intervals, as in EXTRACT(EPOCH).
 var unitSeconds = map[string]float64{
 	"year": 365.25 * 86400, "years": 365.25 * 86400, "mon": 30 * 86400, "mons": 30 * 86400, "day": 86400, "days": 86400,
 }
 
-// scanInterval reads an interval as PostgreSQL writes it by default: 1 year 2 mons -3 days +04:05:06.789. A time of day is one too.
+// scanInterval parses an interval in PostgreSQL's default format: 1 year 2 mons -3 days +04:05:06.789. A time of day is
+// also one.
 func scanInterval(s string) (n number, ok bool) {
 	fields := 0
 	for rest := s; rest != ""; fields++ {
@@ -109,7 +111,7 @@ func scanInterval(s string) (n number, ok bool) {
 		} else {
 			rest = ""
 		}
-		if strings.IndexByte(field, ':') >= 0 { // the last one
+		if strings.IndexByte(field, ':') >= 0 { // the last field
 			sign := 1.0
 			if field[0] == '-' || field[0] == '+' {
 				if field[0] == '-' {
