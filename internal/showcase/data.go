@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// The sizes of the showcase.
+// Sizes of the showcase data.
 const (
 	Users         = 100
 	Transactions  = 10_000
 	Stores        = 200
 	OtherIDs      = 10
-	HeavyUser     = 0   // the user that D1 is without
-	HeavyRows     = 500 // exactly so many transactions are the heavy user's; nobody has more
-	Seed          = 42  // the seed of the demo's data
+	HeavyUser     = 0   // the user that D1 lacks
+	HeavyRows     = 500 // number of the heavy user's transactions; no other user has more
+	Seed          = 42  // seed of the demo's data
 	meanIncome    = 40_000
 	sdIncome      = 10_000
 	lowestSpent   = 5
@@ -28,7 +28,7 @@ const (
 type User struct {
 	ID          int32
 	Income      float64
-	IncomeClass string // low, middle, high; top for the heavy user alone
+	IncomeClass string // low, middle, high; top only for the heavy user
 }
 
 // Transaction is one row of transactions.
@@ -37,19 +37,19 @@ type Transaction struct {
 	Spent                        float64
 }
 
-// Data is one dataset. Both slices are ordered by ID; nobody changes them.
+// Data is one dataset. Both slices are ordered by ID and must not be modified.
 type Data struct {
 	Users        []User
 	Transactions []Transaction
 }
 
-// Generate returns the showcase data; the same seed gives the same data.
+// Generate returns the showcase data; equal seeds give equal data.
 func Generate(seed uint64) Data {
 	rng := rand.New(rand.NewPCG(seed, generatorMark))
 	return Data{Users: users(rng), Transactions: transactions(rng)}
 }
 
-// Without returns the data without one user and that user's transactions: the neighbour. The receiver is not changed.
+// Without returns the neighbour: the data without one user and that user's transactions. It does not modify d.
 func (d Data) Without(user int32) Data {
 	return Data{
 		Users:        slices.DeleteFunc(slices.Clone(d.Users), func(u User) bool { return u.ID == user }),
@@ -57,7 +57,7 @@ func (d Data) Without(user int32) Data {
 	}
 }
 
-// users draws the incomes and gives the highest to the heavy user.
+// users draws the incomes and assigns the highest to the heavy user.
 func users(rng *rand.Rand) []User {
 	all := make([]User, Users)
 	highest := 0
@@ -85,7 +85,7 @@ func incomeClass(income float64) string {
 	return "high"
 }
 
-// transactions draws who was in which store, in random order, and what was spent.
+// transactions draws visits to stores, in random order, and the amounts spent.
 func transactions(rng *rand.Rand) []Transaction {
 	type visit struct{ user, store int32 }
 	visits := make([]visit, 0, Transactions)
@@ -114,7 +114,8 @@ func transactions(rng *rand.Rand) []Transaction {
 	return all
 }
 
-// heavyStores returns the heavy user's stores: each once, the others with a probability proportional to the store's id.
+// heavyStores returns the heavy user's stores: each once, and further ones with a probability proportional to the store's
+// id.
 func heavyStores(rng *rand.Rand) []int32 {
 	stores := make([]int32, 0, HeavyRows)
 	for s := range int32(Stores) {

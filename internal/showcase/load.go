@@ -14,10 +14,10 @@ var tablesSQL string
 //go:embed sql/indexes.sql
 var indexesSQL string
 
-// Load creates the tables users and transactions in the schema, which is created when it does not exist, and fills
-// them. Tables that exist are a fault and are left alone. The columns have the same order in every schema. Afterwards the
-// tables are vacuumed and analysed, so that plans in two schemas differ only as their data does. The connection must not
-// be in a transaction.
+// Load creates the tables users and transactions in the schema, which it creates if it does not exist, and fills them.
+// Existing tables are an error and are not changed. The columns have the same order in every schema. Load then vacuums and
+// analyses the tables, so that plans in two schemas differ only because of their data. The connection must not be in a
+// transaction.
 func Load(ctx context.Context, conn *pgx.Conn, schema string, d Data) error {
 	if err := fill(ctx, conn, schema, d); err != nil {
 		return fmt.Errorf("load schema %s: %w", schema, err)
@@ -33,7 +33,7 @@ func Load(ctx context.Context, conn *pgx.Conn, schema string, d Data) error {
 func fill(ctx context.Context, conn *pgx.Conn, schema string, d Data) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		quoted := pgx.Identifier{schema}.Sanitize()
-		// Vacuum marks only rows as visible to all whose commit is in the log already.
+		// VACUUM marks rows as all-visible only if their commit record has been flushed to the log.
 		head := "set local synchronous_commit to on; create schema if not exists " + quoted + "; set local search_path to " + quoted + ";\n"
 		if _, err := tx.Exec(ctx, head+tablesSQL); err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 //go:embed sql/rewritten.sql
 var rewrittenSQL string
 
-// The verdicts that are planted, in the words of the audit's report.
+// The planted verdicts, as in the audit's report.
 const (
 	Violation  = "violation"
 	NoEvidence = "no_evidence"
@@ -19,27 +19,27 @@ const (
 type Query struct {
 	Name   string
 	SQL    string
-	Params []any    // bound by the extended protocol; none when Simple
-	Simple bool     // send by the simple protocol
+	Params []any    // for the extended protocol; none if Simple
+	Simple bool     // use the simple protocol
 	Setup  []string // statements to send first, in the same session
-	// WantVerdict is the planted verdict: Violation, NoEvidence, or "" for what is none of the auditor's business.
+	// WantVerdict is the planted verdict: Violation, NoEvidence, or "" for a query that is not audited.
 	WantVerdict string
 	Claim       Claim
-	// Epsilon is the true privacy loss at Claim.Delta between the data with and without the heavy user, made with Seed;
-	// an upper bound of it where WantVerdict is NoEvidence. +Inf: some result is possible in one world alone.
+	// Epsilon is the true privacy loss at Claim.Delta between the data with and without the heavy user, generated with
+	// Seed; an upper bound of it if WantVerdict is NoEvidence. +Inf: some result is possible in only one world.
 	Epsilon float64
-	Fails   bool // the server refuses it
+	Fails   bool // the server rejects it
 	Note    string
 }
 
-// Claim is what a query says that it spends, and where it says so.
+// Claim is the claim of a query, and its source.
 type Claim struct {
 	Epsilon, Delta float64
 	Source         string // "argument", "comment" or "setting"
 }
 
-// Queries returns the demo's mix: every protocol, every source of a claim, right and wrong engines, and ordinary work in
-// between.
+// Queries returns the demo's queries: every protocol, every source of a claim, right and wrong engines, and unrelated
+// queries in between.
 func Queries() []Query {
 	var mix []Query
 	honest, broken, ordinary := Honest(), Broken(), Ordinary()
@@ -60,7 +60,7 @@ func Honest() []Query {
 			Name: "count of users", Simple: true,
 			SQL:   `SELECT anon_count(id, 0.5) FROM users`,
 			Claim: Claim{Epsilon: 0.5, Source: "argument"}, Epsilon: 0.5,
-			// One user more or less moves the count by 1; Laplace noise of scale 1/0.5. Tight.
+			// One user more changes the count by 1; Laplace noise of scale 1/0.5. Tight.
 			Note: "noise for one user",
 		},
 		{
@@ -78,7 +78,7 @@ FROM stores AS s LEFT JOIN transactions AS t ON t.store_id = s.store_id
 WHERE s.store_id >= 190 GROUP BY s.store_id ORDER BY s.store_id /*dp_epsilon='1.0'*/`,
 			Claim: Claim{Epsilon: 1, Source: "comment"}, Epsilon: 1,
 			// The heavy user is one visitor in each of the ten: ten shifts of 1 against Laplace noise of scale 10. Tight,
-			// and only all ten together show it: each group alone loses 0.1.
+			// but only all ten together show it: each group alone loses 0.1.
 			Note: "public groups, noise for a user who is in all of them",
 		},
 		{
@@ -92,8 +92,8 @@ WHERE s.store_id >= 190 GROUP BY s.store_id ORDER BY s.store_id /*dp_epsilon='1.
 			Name: "average by parameter", Params: []any{1.0},
 			SQL:   `SELECT anon_avg(income, 0, 100000, $1) FROM users`,
 			Claim: Claim{Epsilon: 1, Source: "argument"}, Epsilon: 0.5 + 0.5*(71228.6953540247-50000)/50000,
-			// Half of epsilon for the count, which moves by its sensitivity, 1; half for the sum of distances from the
-			// middle, which moves by 21,229 of at most 50,000. The result depends on these two alone.
+			// Half of epsilon for the count, which changes by its sensitivity, 1; half for the sum of distances from the
+			// middle, which changes by 21,229 of at most 50,000. The result depends only on these two.
 			Note: "bound parameter as epsilon",
 		},
 		{
@@ -103,8 +103,8 @@ WHERE s.store_id >= 190 GROUP BY s.store_id ORDER BY s.store_id /*dp_epsilon='1.
 			// epsilon 1 and delta 3e-5 for the number of users per store, the same for the sums, and delta 3e-5 for the
 			// threshold: m = sqrt(2 ln(1.25/3e-5)) = 4.61247. A user is in at most 3 stores (L2 sqrt 3: sigma = m sqrt 3 =
 			// 7.98904) with sums clipped to L2 norm 500 (sigma = 500 m = 2306.24). tau = 1 + m sqrt 3 z, z the quantile at
-			// (1 - 3e-5)^(1/3). All four stores have other visitors, so that on this pair only the two Gaussians count: mu =
-			// sqrt(2)/m = 0.30661, which at delta 1e-4 is epsilon 0.974 (Balle and Wang 2018, theorem 8).
+			// (1 - 3e-5)^(1/3). All four stores have other visitors, so that on this pair only the two Gaussians count: mu
+			// = sqrt(2)/m = 0.30661, which at delta 1e-4 is epsilon 0.974 (Balle and Wang 2018, theorem 8).
 			Note: "clipping, Gaussian noise, a threshold on rare groups",
 		},
 	})
@@ -164,7 +164,7 @@ func planted(verdict string, queries []Query) []Query {
 	return queries
 }
 
-// Ordinary returns what a client also sends and what is none of the auditor's business.
+// Ordinary returns queries that a client also sends and that are not audited.
 func Ordinary() []Query {
 	return []Query{
 		{Name: "ping", SQL: `SELECT 1`, Simple: true},

@@ -17,8 +17,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/showcase"
 )
 
-// results holds what repeated executions of a query gave: per key (all columns but the last, "" without any) the values
-// of the last column, NULLs apart.
+// results holds the results of repeated executions of a query: per key (all columns but the last, "" if there are none) the
+// values of the last column, except NULLs.
 type results struct {
 	runs   int
 	values map[string][]float64
@@ -61,7 +61,7 @@ func replay(t testing.TB, schema string, q showcase.Query, runs int) results {
 	return r
 }
 
-// laplace is the law of a query's results: per key a centre, for all the same scale.
+// laplace is the distribution of a query's results: per key a centre, and a common scale.
 type laplace struct {
 	scale   float64
 	rounded bool // to whole numbers, after the noise
@@ -70,7 +70,7 @@ type laplace struct {
 
 func one(value float64) map[string]float64 { return map[string]float64{"": value} }
 
-// laws are derived from the queries' text alone; what the queries say of themselves is checked against them.
+// laws are derived from the queries' text; the fields of the queries are checked against them.
 var laws = map[string]laplace{
 	"count of users": {2, true, func(d showcase.Data) map[string]float64 { return one(float64(len(d.Users))) }},
 	"clipped sum": {5000, false, func(d showcase.Data) map[string]float64 {
@@ -137,10 +137,11 @@ func queryNamed(t testing.TB, name string) showcase.Query {
 	return showcase.Query{}
 }
 
-// TestLaws replays every Laplace query on both neighbours: the results have the centres that the data gives and the
-// scale of the law, so that the true epsilon is the sum over the groups of |centre on D0 - centre on D1| / scale, +Inf
-// where a group is missing in one world. False alarm: each comparison is at 8 standard errors of its own, estimated from
-// 70 values or more; beyond that Student's law of 69 degrees of freedom has 2e-11, and all 450 comparisons together 1e-8.
+// TestLaws replays every Laplace query on both neighbours: the results must have the centres derived from the data and the
+// scale of the distribution, so that the true epsilon is the sum over the groups of |centre on D0 - centre on D1| / scale,
+// +Inf if a group is missing in one world. False alarm: each comparison is at 8 standard errors of its own, estimated from
+// 70 values or more; Student's distribution with 69 degrees of freedom has 2e-11 beyond that, and all 450 comparisons
+// together 1e-8.
 func TestLaws(t *testing.T) {
 	t.Parallel()
 	d0 := showcase.Generate(showcase.Seed)
@@ -170,7 +171,7 @@ func TestLaws(t *testing.T) {
 	}
 }
 
-// checkVerdict compares what is planted with the true epsilon.
+// checkVerdict compares the planted verdict with the true epsilon.
 func checkVerdict(t *testing.T, q showcase.Query) {
 	t.Helper()
 	want := showcase.NoEvidence
@@ -224,8 +225,8 @@ func TestAverageByParameter(t *testing.T) {
 			n++
 			sum += min(100_000, max(0, u.Income)) - 50_000
 		}
-		// To first order in the noise: mean + (100000 L1 - 2 mean L2) / n, L1 and L2 Laplace of scale 1; the bias of the
-		// second order, (2/n)^2 2 mean, is below 10. False alarm at 6 standard errors, widened by the bias: below 1e-8.
+		// To first order in the noise: mean + (100000 L1 - 2 mean L2) / n, where L1 and L2 are Laplace of scale 1; the bias
+		// of second order, (2/n)^2 2 mean, is below 10. False alarm at 6 standard errors, widened by the bias: below 1e-8.
 		mean := sum / n
 		sd := math.Sqrt2 * math.Hypot(100_000, 2*mean) / n
 		const runs = 1000
@@ -245,7 +246,7 @@ func TestAverageByParameter(t *testing.T) {
 	checkVerdict(t, q)
 }
 
-// gaussianDelta is the delta at epsilon of Gaussian noise with standard deviation 1 against a shift of mu: Balle and
+// gaussianDelta returns the delta at epsilon of Gaussian noise with standard deviation 1 against a shift of mu: Balle and
 // Wang 2018 (Improving the Gaussian mechanism), theorem 8.
 func gaussianDelta(mu, epsilon float64) float64 {
 	phi := distuv.UnitNormal.CDF
@@ -256,7 +257,7 @@ func TestRewrittenSQL(t *testing.T) {
 	t.Parallel()
 	q := queryNamed(t, "rewriter's SQL")
 
-	// The budget, derived anew, and the constants in the text.
+	// The budget, derived again, and the constants in the text.
 	const groups, bound, share = 3, 500, 3e-5
 	m := math.Sqrt(2 * math.Log(1.25/share)) // per epsilon 1
 	tau := 1 + m*math.Sqrt(groups)*distuv.UnitNormal.Quantile(math.Pow(1-share, 1./groups))
@@ -269,7 +270,7 @@ func TestRewrittenSQL(t *testing.T) {
 	if 3*share > q.Claim.Delta || q.Claim.Epsilon != 2 {
 		t.Errorf("claim %+v does not cover the parts", q.Claim)
 	}
-	mu := math.Sqrt2 / m // each part moves by its sensitivity at most
+	mu := math.Sqrt2 / m // each part moves by at most its sensitivity
 	if delta := gaussianDelta(mu, q.Epsilon); delta > q.Claim.Delta {
 		t.Errorf("at epsilon %g delta is %g", q.Epsilon, delta)
 	}
@@ -278,10 +279,10 @@ func TestRewrittenSQL(t *testing.T) {
 	}
 	checkVerdict(t, q)
 
-	// What the server does: the same four groups in both worlds, now and then below the threshold, and sums with the
-	// noise of the law. Which of a user's groups count is random, too, so that the standard deviation is a little larger.
-	// Measured, the groups are there with probabilities from .18 to .94: fewer than 10 of 400, or all, have a probability
-	// below 1e-10.
+	// Results of the server: the same four groups in both worlds, sometimes below the threshold, and sums with the expected
+	// noise. The choice of the counted groups of a user is random too, so that the standard deviation is a little larger.
+	// In measurements, the groups are present with probabilities from .18 to .94: fewer than 10 of 400, or all, have a
+	// probability below 1e-10.
 	const runs = 400
 	for _, schema := range []string{showcase.D0, showcase.D1} {
 		r := replay(t, schema, q, runs)
@@ -338,7 +339,7 @@ func TestSameNoiseEveryTime(t *testing.T) {
 	}
 	checkVerdict(t, q)
 
-	// The session is not tainted: what it draws next differs every time. 50 draws of 48 bits repeat with 1e-11.
+	// The session is not affected: its next draws always differ. 50 draws of 48 bits repeat with 1e-11.
 	conn := replica(t, showcase.D0, q)
 	seen := map[float64]bool{}
 	for range runs {
@@ -356,7 +357,7 @@ func TestSameNoiseEveryTime(t *testing.T) {
 	}
 }
 
-// BenchmarkQueries gives the time of one execution, round trip included, on each neighbour.
+// BenchmarkQueries measures one execution, round trip included, on each neighbour.
 func BenchmarkQueries(b *testing.B) {
 	for _, q := range showcase.Queries() {
 		if q.WantVerdict == "" {
@@ -375,7 +376,7 @@ func BenchmarkQueries(b *testing.B) {
 	}
 }
 
-// BenchmarkSetup gives the time that the demo's world takes on a running server.
+// BenchmarkSetup measures Setup on a running server.
 func BenchmarkSetup(b *testing.B) {
 	c := setup(b)
 	for b.Loop() {

@@ -22,24 +22,24 @@ var rolesShopSQL string
 //go:embed sql/roles_shadow.sql
 var rolesShadowSQL string
 
-// The names in the demo's world.
+// Names in the demo.
 const (
-	ShopDatabase   = "shop"           // production: the data and the DP functions in schema public
-	ShadowDatabase = "shadow"         // the neighbours, in schemas d0 and d1; the same functions in public
-	D0, D1         = "d0", "d1"       // with and without the heavy user
+	ShopDatabase   = "shop"           // production: the data, and the DP functions in schema public
+	ShadowDatabase = "shadow"         // the neighbours in schemas d0 and d1, and the same functions in public
+	D0, D1         = "d0", "d1"       // with the heavy user, and without
 	AppRole        = "app"            // the client's role
 	ReplayRole     = "dpwatch_replay" // the auditor's role
 )
 
-// Options are the secrets of the demo's world, and its data.
+// Options holds the passwords and the seed of the demo.
 type Options struct {
 	AppPassword    string // must not be empty
 	ReplayPassword string // must not be empty
 	Seed           uint64 // 0 = Seed
 }
 
-// Setup creates the two databases with their data, functions and roles; it takes about a second. The connection
-// string is a superuser's, to any database of the server. Databases that exist are a fault and are left alone.
+// Setup creates the two databases with their data, functions and roles; it takes about a second. dsn is the connection
+// string of a superuser for any database of the server. Existing databases are an error and are not changed.
 func Setup(ctx context.Context, dsn string, o Options) error {
 	if o.AppPassword == "" || o.ReplayPassword == "" {
 		return errors.New("set up the showcase: both roles need a password")
@@ -120,7 +120,7 @@ func shadow(ctx context.Context, conn *pgx.Conn, d Data, o Options) error {
 	return err
 }
 
-// substitute puts values for psql's variables: :'name' a literal, :"name" an identifier.
+// substitute replaces psql's variables: :'name' by a literal, :"name" by an identifier.
 func substitute(script string, vars map[string]string) string {
 	for name, value := range vars {
 		script = strings.ReplaceAll(script, ":'"+name+"'", "'"+strings.ReplaceAll(value, "'", "''")+"'")

@@ -21,7 +21,7 @@ const (
 	replayPassword = "replay"
 )
 
-// world is set up once for the test binary: Setup makes databases and roles with fixed names.
+// world is set up once for the test binary: Setup creates databases and roles with fixed names.
 var world struct {
 	once sync.Once
 	err  error
@@ -53,7 +53,7 @@ func connect(t testing.TB, dsn string, statements ...string) *pgx.Conn {
 	return conn
 }
 
-// replica is a session as a replay has it: the auditor's role, the neighbour first in the search path.
+// replica returns a session like that of a replay: the auditor's role, the neighbour first in the search path.
 func replica(t testing.TB, schema string, q showcase.Query) *pgx.Conn {
 	t.Helper()
 	c := setup(t)
@@ -105,9 +105,9 @@ func TestSetupLoadsTheData(t *testing.T) {
 			if diff := cmp.Diff(w.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			// That every page is visible to all depends on who else looks at the database meanwhile, autovacuum for one.
+			// Whether every page is all-visible depends on concurrent sessions, such as autovacuum.
 			var indexes, vacuumed int
-			for range 600 { // servers before 15 tell late
+			for range 600 { // servers before 15 report with a delay
 				err = conn.QueryRow(t.Context(), `select (select count(*) from pg_indexes where schemaname = $1 and tablename in ('users', 'transactions')),
   (select count(*) from pg_class c join pg_stat_user_tables s on s.relid = c.oid where c.oid in ('users'::regclass, 'transactions'::regclass)
     and c.reltuples > 0 and s.last_vacuum is not null and s.last_analyze is not null)`,
@@ -131,7 +131,7 @@ func TestSetupTwiceIsAFault(t *testing.T) {
 	if state(err) != "42P04" {
 		t.Errorf("got %v, want SQLSTATE 42P04: the database exists", err)
 	}
-	connect(t, c.UserDSN(showcase.ShopDatabase, showcase.AppRole, appPassword)) // nothing was changed
+	connect(t, c.UserDSN(showcase.ShopDatabase, showcase.AppRole, appPassword)) // nothing has changed
 	if err := showcase.Setup(t.Context(), c.DSN("postgres"), showcase.Options{AppPassword: "x"}); err == nil {
 		t.Error("a role without a password was accepted")
 	}
@@ -219,7 +219,7 @@ func TestTheClientCanSendAllQueries(t *testing.T) {
 	}
 }
 
-// arguments are what pgx takes: the protocol first, then the parameters.
+// arguments returns the arguments for pgx: the protocol first, then the parameters.
 func arguments(q showcase.Query) []any {
 	mode := pgx.QueryExecModeCacheStatement
 	if q.Simple {

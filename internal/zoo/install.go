@@ -13,14 +13,14 @@ import (
 //go:embed sql/*.sql
 var files embed.FS
 
-// Beginner starts a transaction: a *pgx.Conn or a pool.
+// Beginner begins a transaction: a *pgx.Conn or a pool.
 type Beginner interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }
 
-// Install creates the functions in the schema, which is created when it does not exist. It needs a superuser's rights
-// (one state function is PostgreSQL's own C function) and PostgreSQL 13 or later. All or nothing: when a function of the
-// same name and arguments exists, nothing is changed and the error says which.
+// Install creates the functions in the schema, which it creates if it does not exist. It needs a superuser (one state
+// function is PostgreSQL's own C function) and PostgreSQL 13 or later. If a function with the same name and arguments
+// exists, nothing is changed and the error names it.
 func Install(ctx context.Context, db Beginner, schema string) error {
 	tx, err := db.Begin(ctx)
 	if err != nil {
@@ -39,7 +39,7 @@ func Install(ctx context.Context, db Beginner, schema string) error {
 	return tx.Commit(ctx)
 }
 
-// SQL returns the whole installation for a schema as one script, for those who install it by psql.
+// SQL returns the whole installation for a schema as one script, for psql.
 func SQL(schema string) string {
 	quoted := pgx.Identifier{schema}.Sanitize()
 	var b strings.Builder
@@ -50,7 +50,7 @@ func SQL(schema string) string {
 	return b.String()
 }
 
-// scripts returns the names of the embedded files in the order in which they build on each other.
+// scripts returns the names of the embedded files in order of their dependencies.
 func scripts() []string {
 	names, err := fs.Glob(files, "sql/*.sql")
 	if err != nil {
@@ -59,7 +59,7 @@ func scripts() []string {
 	return names
 }
 
-// script returns one file with the schema's quoted name for the calls between functions.
+// script returns one file with the schema's quoted name in calls between functions.
 func script(name, quoted string) string {
 	text, err := files.ReadFile(name)
 	if err != nil {

@@ -2,17 +2,17 @@ package zoo
 
 import "math"
 
-// Function describes one SQL function of the zoo as a signature rule needs it.
+// Function describes one SQL function of the zoo, as needed for a signature rule.
 type Function struct {
 	Name string
-	// Epsilon is the position of the epsilon argument, counted from the end as a negative number: -1 is the last
-	// argument. 0 means that no argument holds it.
+	// Epsilon is the position of the epsilon argument, counted from the end as a negative number: -1 is the last argument.
+	// 0 means that there is none.
 	Epsilon int
-	// Broken says that it does not keep the epsilon that it is called with.
+	// Broken reports that the function leaks more than the epsilon that it is called with.
 	Broken bool
 }
 
-// Functions returns every function that a query may call, in no particular order.
+// Functions returns every function that a query can call, in no particular order.
 func Functions() []Function {
 	return []Function{
 		{Name: "noisy"},
@@ -30,22 +30,22 @@ func Functions() []Function {
 	}
 }
 
-// Mechanism is one query over the showcase tables together with what it really does.
+// Mechanism is one query over the showcase tables and its actual privacy loss.
 type Mechanism struct {
 	Name string
 	SQL  string // unqualified table names: users, transactions
-	// Claim is the epsilon that the mechanism is said to spend; delta is 0.
+	// Claim is the claimed epsilon; delta is 0.
 	Claim float64
 	// Epsilon is the true privacy loss between the showcase data with and without its heavy user (generated with
-	// showcase.Seed), or an upper bound of it where Bound is set. +Inf: some result is possible in one world alone.
+	// showcase.Seed), or an upper bound of it if Bound is set. +Inf: some result is possible in only one world.
 	Epsilon float64
 	Bound   bool
 	Honest  bool // Epsilon <= Claim
 	Why     string
 }
 
-// Mechanisms returns the right and the wrong mechanisms for calibration. Where a figure depends on the data, the
-// derivation is in Why; the tests of this package check all of them on a real server.
+// Mechanisms returns the right and the wrong mechanisms for calibration. If a figure depends on the data, its derivation is
+// in Why; the tests of this package check all of them on a real server.
 func Mechanisms() []Mechanism {
 	return []Mechanism{
 		{

@@ -26,7 +26,7 @@ func connect(t testing.TB, dsn string) *pgx.Conn {
 	return conn
 }
 
-// installed gives a database with the functions in schema public.
+// installed returns a database with the functions in schema public.
 func installed(t testing.TB) *pgx.Conn {
 	t.Helper()
 	conn := connect(t, pgtest.Database(t))
@@ -64,7 +64,7 @@ func TestInstallIntoAnySchemaAllOrNothing(t *testing.T) {
 	if err := zoo.Install(t.Context(), conn, odd); err != nil {
 		t.Fatal(err)
 	}
-	// Called from elsewhere: nothing depends on the caller's search path.
+	// Called from another schema: nothing depends on the caller's search path.
 	got := column[*int64](t, conn, `select "odd ""name""".anon_count(x, 1e9::double precision) from generate_series(1, 7) as x`)
 	if len(got) != 1 || got[0] == nil || *got[0] != 7 {
 		t.Errorf("got %v, want 7", got)
@@ -121,7 +121,7 @@ where pronamespace = 'public'::regnamespace and (prokind = 'a' or proname like '
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-catalog +table):\n%s", diff)
 	}
-	// What draws noise must be volatile, and random() must not run in parallel workers.
+	// Functions that draw noise must be volatile, and random() must not run in parallel workers.
 	wrong := column[string](t, conn, `select proname::text from pg_proc
 where pronamespace = 'public'::regnamespace and prosrc like '%random()%' and not (provolatile = 'v' and proparallel = 'r')`)
 	if len(wrong) != 0 {
@@ -153,7 +153,7 @@ func TestNoiseIsNotFolded(t *testing.T) {
 	}
 }
 
-// TestNoiseLaws compares the noise with its law by the Kolmogorov-Smirnov statistic. With n values, it passes
+// TestNoiseLaws compares the noise with its distribution by the Kolmogorov-Smirnov statistic. With n values, it exceeds
 // 3/sqrt(n) with probability below 2 exp(-18) = 3e-8 (Massart 1990).
 func TestNoiseLaws(t *testing.T) {
 	t.Parallel()
@@ -214,7 +214,7 @@ func TestRoundedNoise(t *testing.T) {
 	}
 }
 
-// TestValues asks for so large an epsilon that the noise is below what is printed.
+// TestValues uses an epsilon so large that the noise is below the printed precision.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	conn := installed(t)
@@ -276,7 +276,7 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-// BenchmarkAggregates gives the time of one execution, round trip included.
+// BenchmarkAggregates measures one execution, round trip included.
 func BenchmarkAggregates(b *testing.B) {
 	conn := installed(b)
 	if _, err := conn.Exec(context.Background(), "set dp.epsilon = '1'"); err != nil {

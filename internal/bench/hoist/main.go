@@ -1,8 +1,8 @@
-// Package hoist measures what hoisting gains: for every query of a directory the pairs of trials a second that replay runs
-// of the query as it stands and of its volatile part, beside pgbench running the query on D0 with the same number of connections.
-// The data are the showcase's, in a temporary cluster, unless -dsn names a database that has schemas d0 and d1.
-// See docs/hoisting.md.
-package hoist
+// Command benchhoist measures the gain of hoisting: for every query of a directory the pairs of trials per second that
+// replay runs unmodified and hoisted, and the rate of pgbench for the query on D0 with the same number of connections. The
+// data are the showcase's, in a temporary cluster, unless -dsn names a database that has schemas d0 and d1. See
+// docs/hoisting.md.
+package main
 
 import (
 	"context"
@@ -68,7 +68,7 @@ func Run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// load makes the two neighbours.
+// load creates the two neighbours.
 func load(ctx context.Context, dsn string) error {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
@@ -87,7 +87,7 @@ type bench struct {
 	span         time.Duration
 }
 
-// query measures one query and returns its line of the table.
+// query measures one query and returns its row of the table.
 func (b bench) query(ctx context.Context, file string) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -117,7 +117,7 @@ func (b bench) query(ctx context.Context, file string) (string, error) {
 	}
 	before := audit / plain.perSecond
 	after := mixed.first.Seconds() + (audit-decided)/mixed.perSecond
-	// The hoisted rounds have the time that the unmodified ones do not take.
+	// The time of the hoisted rounds is the total without that of the unmodified ones.
 	hoisted := float64(mixed.hoisted) / (mixed.spent - float64(mixed.unmodified)/plain.perSecond)
 	return fmt.Sprintf("| %s | %.0f | %.1f | %.0f | x%.1f | %.0f | %.1f s, %.1f s | %d | |", name, floor, plain.perSecond,
 		hoisted, hoisted/plain.perSecond, mixed.perSecond, before, after, report.Pieces), nil
@@ -125,11 +125,11 @@ func (b bench) query(ctx context.Context, file string) (string, error) {
 
 const (
 	audit   = 10_000 // pairs
-	decided = 100    // pairs after which hoisting is decided first
-	batch   = 25     // pairs of a batch, at least
+	decided = 100    // pairs before the first decision to hoist
+	batch   = 25     // minimal number of pairs per batch
 )
 
-// measured is what replaying one way gave: the time of the first pairs, and the rate after them.
+// measured is the result of one way of replaying: the time of the first pairs, and the rate after them.
 type measured struct {
 	first               time.Duration
 	perSecond           float64
@@ -137,7 +137,7 @@ type measured struct {
 	hoisted, unmodified int     // pairs in that time
 }
 
-// rate replays a statement: skip pairs first, then for a while.
+// rate replays a statement: first skip pairs, then for the measured time.
 func (b bench) rate(ctx context.Context, s replay.Statement, skip int) (measured, error) {
 	var m measured
 	player, err := replay.New(replay.Options{
@@ -186,7 +186,7 @@ func (b bench) rate(ctx context.Context, s replay.Statement, skip int) (measured
 	return m, ctx.Err()
 }
 
-// runPgbench returns how many executions of a prepared statement a second one connection makes.
+// runPgbench returns the executions per second of a prepared statement on one connection.
 func (b bench) runPgbench(ctx context.Context, sql string) (float64, error) {
 	file, err := os.CreateTemp("", "benchhoist")
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"strconv"
 )
 
-// pgbenchRate finds the figure in pgbench's output.
+// pgbenchRate matches the rate in pgbench's output.
 var pgbenchRate = regexp.MustCompile(`(?m)^tps = ([0-9.]+)`)
 
-// Pgbench runs the program with the arguments and returns its transactions a second. The error holds what it printed.
+// Pgbench runs the program with the arguments and returns its transactions per second. The error includes its output.
 func Pgbench(ctx context.Context, program string, args ...string) (float64, error) {
 	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
 	if err != nil {

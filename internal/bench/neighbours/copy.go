@@ -20,7 +20,7 @@ func transfer(ctx context.Context, source, target *pgx.Conn, query, table string
 	return err
 }
 
-// splitStatements cuts a script without quoted semicolons.
+// splitStatements splits a script without quoted semicolons.
 func splitStatements(script string) []string {
 	var out []string
 	for _, s := range strings.Split(script, ";") {

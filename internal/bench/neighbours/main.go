@@ -1,5 +1,5 @@
-// Package neighbours measures what neighbours cost by each way of storing them: the time to make and to verify a set,
-// the disk that it takes, and how long the same queries take on D0 and on a neighbour. It writes markdown. See
+// Command benchneighbours measures the cost of neighbours for each way of storing them: the time to create and to verify a
+// set, its disk space, and the times of the same queries on D0 and on a neighbour. It writes markdown. See
 // docs/neighbours.md.
 package neighbours
 
@@ -43,7 +43,7 @@ type bench struct {
 	rows, k        int
 }
 
-// generate makes users and transactions; user 1 has one in 200 of all, the others about 100 each.
+// generate creates users and transactions; user 1 has one in 200 of all, the others about 100 each.
 const generate = `
 CREATE TABLE users (id int PRIMARY KEY, region int NOT NULL, income double precision);
 CREATE TABLE tx (id bigint PRIMARY KEY, user_id int REFERENCES users (id), store int NOT NULL, spent double precision, at timestamptz NOT NULL);
@@ -149,7 +149,7 @@ func worlds(ctx context.Context, conn *pgx.Conn, head string) error {
 	return nil
 }
 
-// queries times four queries in a schema, the median of several runs, and returns cells of a table.
+// queries returns the times of four queries in a schema as cells of a table, each the median of several runs.
 func queries(ctx context.Context, conn *pgx.Conn, schema string) (string, error) {
 	line := ""
 	for _, sql := range []string{

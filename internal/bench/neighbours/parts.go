@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// parts measures a layout that dpwatch does not offer, by hand: the rows of the chosen units lie in a table each, those
-// of everybody else in one, and the table of every world inherits from those that it has. It needs one copy in all.
+// parts measures a layout that dpwatch does not offer, created manually: the rows of each chosen unit are in a table of
+// their own, all others in one, and the table of every world inherits from its parts. It needs the disk space of one copy.
 func (b *bench) parts(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, b.shadow)
 	if err != nil {
@@ -61,7 +61,7 @@ func (b *bench) makeParts(ctx context.Context, source, conn *pgx.Conn) error {
 		}
 	}
 	key := map[string]string{"users": "id", "tx": "user_id"}
-	for part := range b.k + 1 { // 0 = everybody else; the units are users 1 to k
+	for part := range b.k + 1 { // 0 = all others; the units are users 1 to k
 		for table := range columns {
 			condition := fmt.Sprintf("%s = %d", key[table], part)
 			if part == 0 {

@@ -14,19 +14,19 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
 
-// variant is a way to run dpwatch.
+// variant is a configuration of dpwatch.
 type variant struct {
 	name      string
 	capture   bool
-	protected string   // the one protected table
-	env       []string // besides this process's own
-	secure    bool     // its clients speak TLS
-	proxy     string   // further keys of the proxy's section, each behind a comma
-	more      string   // the rest of the configuration, with SHADOW for the shadow database; "" = one that does nothing
+	protected string   // the only protected table
+	env       []string // in addition to this process's own
+	secure    bool     // clients use TLS
+	proxy     string   // further keys of the proxy's section, each after a comma
+	more      string   // the rest of the configuration, with SHADOW for the shadow database; "" = an auditor without work
 }
 
-// standard are the ways that are always measured: with a protected table that the benchmark does not read, with the
-// one that it does, so that every statement goes to the auditor, and as a plain relay.
+// standard are the variants that are always measured: with a protected table that the benchmark does not read, with the one
+// that it reads, so that every statement goes to the auditor, and as a plain relay.
 var standard = []variant{
 	{name: "dpwatch", capture: true, protected: "public.people"},
 	{name: "all captured", capture: true, protected: "public.pgbench_accounts"},
@@ -48,7 +48,7 @@ func bench(ctx context.Context, o options) error {
 		return err
 	}
 	defer cluster.Stop() //nolint:errcheck // told by the directory that stays
-	// The benchmark is about bytes, not about passwords: TCP from loopback is trusted on this throw-away server.
+	// The benchmark measures bytes, not passwords: this temporary server trusts TCP from loopback.
 	hba := filepath.Join(cluster.Dir(), "data", "pg_hba.conf")
 	if err := os.WriteFile(hba, []byte("local all all trust\nhost all all 127.0.0.1/32 trust\n"), 0o600); err != nil {
 		return err
@@ -123,7 +123,7 @@ func execute(ctx context.Context, c *pgtemp.Cluster, sql string) error {
 	return err
 }
 
-// transactions prints a table: throughput, against direct and against PgBouncer, latency, CPU per transaction.
+// transactions prints a table: throughput, its ratio to direct and to PgBouncer, latency, CPU time per transaction.
 func transactions(ctx context.Context, targets []*target, o options) error {
 	fmt.Println("| mode, clients | target | tps | of direct | of pgbouncer | p50 us | p99 us | CPU us/txn | CPU s per 100,000 | of pgbouncer |")
 	fmt.Println("|---|---|---|---|---|---|---|---|---|---|")

@@ -11,10 +11,10 @@ import (
 	"github.com/dpwatch/dpwatch/internal/bench/kit"
 )
 
-// bulkRounds is how often each bulk transfer is repeated; medians are told.
+// bulkRounds is how often each bulk transfer is repeated; the table shows medians.
 const bulkRounds = 7
 
-// bulk prints a table of big transfers, one connection, targets in turn.
+// bulk prints a table of bulk transfers on one connection, with targets in turn.
 func bulk(ctx context.Context, targets []*target, _ options) error {
 	jobs := []struct {
 		name string

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// wire is one raw connection after its startup: the driver is left out, so that the client costs little.
+// wire is one raw connection after its startup: without a driver the client uses little CPU time.
 type wire struct {
 	conn net.Conn
 	buf  []byte
@@ -22,7 +22,7 @@ type wire struct {
 	rng  *rand.Rand
 }
 
-// dial opens a session without a driver: one that reads in the background would take answers away.
+// dial opens a session without a driver, which would read answers in the background.
 func dial(dsn, mode string) (*wire, error) {
 	conn, err := greet(dsn)
 	if err != nil {
@@ -51,7 +51,7 @@ func message(dst []byte, kind byte, body string) []byte {
 	return append(dst, body...)
 }
 
-// transact runs one select-only transaction, as pgbench -S does in the mode.
+// transact runs one select-only transaction, like pgbench -S in the given mode.
 func (w *wire) transact(mode string) error {
 	aid := fmt.Appendf(nil, "%d", 1+w.rng.IntN(accounts))
 	w.msg = w.msg[:0]
@@ -117,7 +117,7 @@ func (w *wire) untilReady() error {
 	}
 }
 
-// cell is what one target did in one mode with one number of clients.
+// cell holds the results of one target in one mode with one number of clients.
 type cell struct {
 	transactions uint64
 	elapsed      time.Duration
@@ -135,10 +135,10 @@ func (c *cell) quantile(q float64) time.Duration {
 	return c.latencies[min(int(q*float64(len(c.latencies))), len(c.latencies)-1)]
 }
 
-// maxLatencies bounds what is kept of a cell's latencies.
+// maxLatencies bounds the latencies stored per cell.
 const maxLatencies = 400_000
 
-// rotate runs n clients that all stay on one target for a slice, then all go to the next, for seconds in all.
+// rotate runs n clients that all stay on one target for a slice, then all move to the next, for a total of seconds.
 func rotate(ctx context.Context, targets []*target, mode string, n int, o options) (map[string]*cell, error) {
 	cells := map[string]*cell{}
 	wires := make([][]*wire, len(targets))
@@ -161,7 +161,7 @@ func rotate(ctx context.Context, targets []*target, mode string, n int, o option
 	}
 	end := time.Now().Add(time.Duration(o.seconds * float64(time.Second)))
 	for round := 0; time.Now().Before(end) && ctx.Err() == nil; round++ {
-		for _, i := range rand.Perm(len(targets)) { // nobody is always behind the same neighbour
+		for _, i := range rand.Perm(len(targets)) { // so that no target always follows the same one
 			warm := round < 2
 			if err := slice(targets[i], cells[targets[i].name], wires[i], mode, o.slice, warm); err != nil {
 				return nil, fmt.Errorf("%s: %w", targets[i].name, err)

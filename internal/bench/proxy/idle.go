@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// idle prints the proxies' memory with many idle sessions: each has made one query and waits. PostgreSQL itself
-// takes megabytes for a session, so a stand-in that knows just enough of the protocol answers.
+// idle prints the proxies' memory with many idle sessions: each has run one query and waits. PostgreSQL itself uses
+// megabytes per session, so a stand-in answers that implements only the necessary part of the protocol.
 func idle(ctx context.Context, o options) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -74,13 +74,13 @@ func measureIdle(t *target, n int) error {
 	return nil
 }
 
-// address returns the host and port of what dsn made.
+// address returns the host and port in a result of dsn.
 func address(dsn string) string {
 	addr, _, _ := strings.Cut(strings.TrimPrefix(dsn, "postgres://postgres@"), "/")
 	return addr
 }
 
-// greet opens a session, with TLS if the DSN says so, and makes one query.
+// greet opens a session, with TLS if the DSN requires it, and runs one query.
 func greet(dsn string) (net.Conn, error) {
 	dial := func(addr string) (net.Conn, error) { return net.Dial("tcp", addr) }
 	if strings.Contains(dsn, "sslmode=require") {
@@ -105,7 +105,7 @@ func greet(dsn string) (net.Conn, error) {
 	return c, nil
 }
 
-// standIn lets everybody in and completes every query at once.
+// standIn accepts every session and completes every query at once.
 func standIn(l net.Listener) {
 	var greeting []byte
 	greeting = message(greeting, 'R', "\x00\x00\x00\x00")

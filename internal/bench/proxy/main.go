@@ -1,7 +1,7 @@
-// Package proxy measures what a proxy costs: one client rotates between the targets (direct, dpwatch with and
-// without capture, PgBouncer) every few tens of milliseconds, so that the machine's noise hits all alike, and the CPU time
-// of each proxy process is divided by the transactions that it carried. See docs/performance.md.
-package proxy
+// Command benchproxy measures the cost of a proxy: one client rotates between the targets (direct, dpwatch with and without
+// capture, PgBouncer) every few tens of milliseconds, so that noise on the machine affects all alike, and the CPU time of
+// each proxy process is divided by its number of transactions. See docs/performance.md.
+package main
 
 import (
 	"context"
@@ -20,9 +20,9 @@ type options struct {
 	clients []int
 	modes   []string
 	extra   [][2]string // name and command of further proxies
-	// variants are further ways to run dpwatch.
+	// variants are further configurations of dpwatch.
 	variants []variant
-	sets     map[string]bool // which parts to run
+	sets     map[string]bool // the parts to run
 }
 
 // Run measures with the arguments of the command line, and prints tables in markdown.

@@ -16,16 +16,16 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
 
-// replayPhases is how often the auditor is let run and is stopped again, and replayPhase how long each time.
+// replayPhases is how often the auditor is continued and stopped, and replayPhase the duration of each phase.
 const (
 	replayPhases = 24
 	replayPhase  = 2.0 // seconds
 )
 
-// replay prints latencies with an audit's replays running and without: the auditor process is stopped and continued
-// in turn, so that noise hits both alike. The shadow is a server of its own, at idle priority, which stands in for one on
-// another machine: it gets the processors when nobody else wants them, and a trial waits for most of its time. What it
-// takes all the same shows in the row of direct.
+// replay prints latencies with and without an audit's replays: the auditor process is stopped and continued in turn, so
+// that noise affects both alike. The shadow is a separate server at idle priority, in place of one on another machine: it
+// gets the CPU only when no other process needs it, and a trial waits for most of its time. Its remaining effect shows in
+// the row of direct.
 func replay(ctx context.Context, c *pgtemp.Cluster, direct *target, o options) error {
 	shadow, err := pgtemp.Start(ctx, pgtemp.Options{})
 	if err != nil {
@@ -63,7 +63,7 @@ audit: {max_trials: 10000000}
 		return err
 	}
 	defer conn.Close(ctx)
-	for range 4 { // true epsilons of a half: honest, so never decided early
+	for range 4 { // true epsilon 0.5: honest, so never decided early
 		if _, err := conn.Exec(ctx, fmt.Sprintf("SELECT noisy(count(*), 2) FROM people WHERE id > %d", os.Getpid()%7)); err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func at(sorted []time.Duration, q float64) time.Duration {
 	return sorted[int(q*float64(len(sorted)-1))]
 }
 
-// childOf returns a child of a process, 0 when there is none.
+// childOf returns a child of a process, 0 if there is none.
 func childOf(pid int) int {
 	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range paths {
@@ -132,7 +132,7 @@ func childOf(pid int) int {
 		if _, err := fmt.Sscan(string(data), &child); err != nil {
 			continue
 		}
-		_, rest, _ := strings.Cut(string(data), ") ") // behind the name, which may hold anything but this
+		_, rest, _ := strings.Cut(string(data), ") ") // after the name, which cannot contain this
 		if _, err := fmt.Sscan(rest, &state, &parent); err == nil && parent == pid {
 			return child
 		}

@@ -19,19 +19,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// target is one way to the server.
+// target is one path to the server.
 type target struct {
 	name string
 	dsn  string
 	pid  int       // of the proxy; 0 = direct
-	cmd  *exec.Cmd // nil when somebody else started it
+	cmd  *exec.Cmd // nil if another process started it
 	dir  string
-	// rival is the target whose figures this one's are divided by.
+	// rival is the target to which this one's figures are compared.
 	rival string
 }
 
-// cpu returns the processor time that the proxy has used: user and system, in nanoseconds from schedstat where
-// the kernel has it (the sum over its threads), else in clock ticks.
+// cpu returns the CPU time of the proxy: user and system, in nanoseconds from schedstat if the kernel has it (the sum over
+// its threads), otherwise in clock ticks.
 func (t *target) cpu() time.Duration {
 	if t.pid == 0 {
 		return 0
@@ -122,13 +122,13 @@ privacy: {protected: [%s]}
 	return t, t.start(ctx)
 }
 
-// bouncerTLS is what PgBouncer does about TLS: nothing where it is zero.
+// bouncerTLS configures PgBouncer's TLS; zero = none.
 type bouncerTLS struct {
-	id     identity // shown to clients, who have to use TLS
+	id     identity // shown to clients, which must use TLS
 	server string   // server_tls_sslmode
 }
 
-// startPgBouncer runs PgBouncer in session pooling; nil when it is not installed.
+// startPgBouncer runs PgBouncer in session pooling; nil if it is not installed.
 func startPgBouncer(ctx context.Context, upstream int, secure bouncerTLS) (*target, error) {
 	binary, err := exec.LookPath("pgbouncer")
 	if err != nil {
@@ -184,7 +184,7 @@ ignore_startup_parameters = extra_float_digits
 	return t, t.start(ctx)
 }
 
-// bouncerUser returns who runs PgBouncer, which refuses to run as root.
+// bouncerUser returns the user for PgBouncer, which refuses to run as root.
 func bouncerUser() (uid, gid int, err error) {
 	if os.Geteuid() != 0 {
 		return os.Geteuid(), os.Getegid(), nil
@@ -200,7 +200,7 @@ func bouncerUser() (uid, gid int, err error) {
 	return uid, gid, err
 }
 
-// startCommand runs somebody else's proxy.
+// startCommand runs another proxy.
 func startCommand(ctx context.Context, name, command string, upstream int) (*target, error) {
 	port, err := freePort()
 	if err != nil {
@@ -215,7 +215,7 @@ func startCommand(ctx context.Context, name, command string, upstream int) (*tar
 	return t, t.start(ctx)
 }
 
-// start runs the command and waits until a query goes through.
+// start runs the command and waits until a query succeeds.
 func (t *target) start(ctx context.Context) error {
 	var out bytes.Buffer
 	t.cmd.Stdout, t.cmd.Stderr = &out, &out

@@ -22,11 +22,11 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
 
-// identity is the one certificate of the engine and of the proxies before it, as files.
+// identity is the common certificate of the engine and of the proxies, as files.
 type identity struct{ cert, key string }
 
-// secure measures with TLS from the client: direct, and through the proxies with the engine behind them in plain text and
-// with TLS on both legs.
+// secure measures with TLS from the client: direct, and through the proxies with the engine in plain text and with TLS on
+// both sides.
 func secure(ctx context.Context, c *pgtemp.Cluster, o options) error {
 	dir, err := os.MkdirTemp("", "benchproxy-*")
 	if err != nil {
@@ -113,7 +113,7 @@ func newIdentity(dir string) (identity, error) {
 	return id, os.WriteFile(id.key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600)
 }
 
-// encrypt lets the server speak TLS besides plain text.
+// encrypt enables TLS on the server, in addition to plain text.
 func encrypt(ctx context.Context, c *pgtemp.Cluster, id identity) error {
 	data := filepath.Join(c.Dir(), "data")
 	info, err := os.Stat(data)
@@ -141,7 +141,7 @@ func encrypt(ctx context.Context, c *pgtemp.Cluster, id identity) error {
 	return fmt.Errorf("the server does not begin to speak TLS: %w", last)
 }
 
-// give copies the certificate and the key to a directory, for a user to read.
+// give copies the certificate and the key to a directory, readable for a user.
 func give(id identity, dir string, uid, gid int) error {
 	for _, path := range []string{id.cert, id.key} {
 		content, err := os.ReadFile(path)
@@ -159,7 +159,7 @@ func give(id identity, dir string, uid, gid int) error {
 	return nil
 }
 
-// dialTLS connects and begins TLS. The benchmark does not care who answers.
+// dialTLS connects and starts TLS. It does not verify the server.
 func dialTLS(addr string) (net.Conn, error) {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {

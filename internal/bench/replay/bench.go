@@ -17,18 +17,18 @@ import (
 type bench struct {
 	cluster *pgtemp.Cluster
 	dsn     string
-	least   time.Duration // of a method at a time
+	least   time.Duration // time of a method per turn
 	turns   int
 }
 
-// method makes trials for a while and returns how many a second.
+// method runs trials for a while and returns their number per second.
 type method struct {
 	name        string
 	connections int
 	measure     func(ctx context.Context, q query) (perSecond float64, err error)
 }
 
-// load makes D0 and D1, D1 without one row of each table.
+// load creates D0 and D1; D1 lacks one row of each table.
 func (b *bench) load(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, b.dsn)
 	if err != nil {
@@ -53,7 +53,7 @@ func (b *bench) load(ctx context.Context) error {
 	return nil
 }
 
-// tables prints one table a group of methods.
+// tables prints one table per group of methods.
 func (b *bench) tables(ctx context.Context, chosen []query) error {
 	fmt.Println("Trials a second, by query and connections:")
 	fmt.Println()
@@ -70,8 +70,8 @@ func (b *bench) tables(ctx context.Context, chosen []query) error {
 	return b.table(ctx, chosen, b.sessions())
 }
 
-// table compares methods with the first one of as many connections, turn by turn: the machine's noise is slower than a
-// turn. It prints medians.
+// table compares methods with the first one with the same number of connections, turn by turn: noise on the machine changes
+// more slowly than the turns. It prints medians.
 func (b *bench) table(ctx context.Context, chosen []query, methods []method) error {
 	for _, q := range chosen {
 		rates, ratios := make([][]float64, len(methods)), make([][]float64, len(methods))
@@ -96,10 +96,15 @@ func (b *bench) table(ctx context.Context, chosen []query, methods []method) err
 	return nil
 }
 
-// slice is how long one method has: b.least, or 20 times what the query takes.
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// slice returns the time of one method: b.least, or 20 times the time of the query.
 func (b *bench) slice(q query) time.Duration { return max(b.least, 20*q.takes) }
 
-// pgbench runs the statements of both worlds in random order; mode prepared prepares them once a connection.
+// pgbench runs the statements of both worlds in random order; mode prepared prepares them once per connection.
 func (b *bench) pgbench(ctx context.Context, q query, connections int, mode string) (float64, error) {
 	dir, err := os.MkdirTemp("", "benchreplay")
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package replay measures how many trials a second package replay makes, beside pgbench with the same prepared
-// statements on the same server, and beside a collector that asks for one result at a time. The methods take turns, so
-// that the machine's noise hits all alike. See docs/performance.md.
-package replay
+// Command benchreplay measures the trials per second of package replay, and of pgbench with the same prepared statements on
+// the same server, and of a collector that requests one result at a time. The methods take turns, so that noise on the
+// machine affects all alike. See docs/performance.md.
+package main
 
 import (
 	"context"
@@ -14,7 +14,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
 
-// query is one of those that are measured; its time is what one execution takes on the machine of docs/performance.md.
+func main() { benchmain.Main("benchreplay", run) }
+
+// query is one of the measured queries; takes is the time of one execution on the machine of docs/performance.md.
 type query struct {
 	name  string
 	takes time.Duration
@@ -25,7 +27,7 @@ var queries = []query{
 	{"0.2 ms", 200 * time.Microsecond, 5_000}, {"2 ms", 2 * time.Millisecond, 60_000}, {"50 ms", 50 * time.Millisecond, 1_300_000},
 }
 
-// sql is the query on one world: a noisy count without a parameter, as rewriters write it.
+// sql returns the query on one world: a noisy count without a parameter, as rewriters write it.
 func (q query) sql(schema string) string {
 	return fmt.Sprintf("SELECT count(*) + 2 * ln(random() / random()) AS n FROM %s.rows%d WHERE value < 0.5", schema, q.rows)
 }
@@ -39,7 +41,7 @@ func Run(ctx context.Context, args []string) error {
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	// One backend a session: what parallel workers would add is not the replay's.
+	// One backend per session: the gain of parallel workers is not that of replay.
 	settings := map[string]string{"max_parallel_workers_per_gather": "0", "jit": "off", "shared_buffers": "256MB", "autovacuum": "off"}
 	cluster, err := pgtemp.Start(ctx, pgtemp.Options{Settings: settings})
 	if err != nil {

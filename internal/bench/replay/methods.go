@@ -10,7 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// methods are pgbench, the product, and collectors.
+// methods are pgbench, dpwatch, and collectors.
 func (b *bench) methods() []method {
 	var out []method
 	for _, n := range []int{1, 2} {
@@ -29,7 +29,7 @@ func (b *bench) methods() []method {
 	)
 }
 
-// sessions are ways to make a session forget what the trial before left.
+// sessions are ways to reset the state of a session between trials.
 func (b *bench) sessions() []method {
 	return []method{
 		{"nothing, plans kept", 1, func(ctx context.Context, q query) (float64, error) {
@@ -56,7 +56,7 @@ func (b *bench) sessions() []method {
 	}
 }
 
-// dpwatch replays as an audit does.
+// dpwatch replays like an audit.
 func (b *bench) dpwatch(ctx context.Context, q query, connections int, simple bool) (float64, error) {
 	player, err := replay.New(replay.Options{
 		DSN: b.dsn, SearchPath: []string{"public"}, StatementTimeout: time.Minute, ConnectTimeout: time.Minute,
@@ -70,7 +70,7 @@ func (b *bench) dpwatch(ctx context.Context, q query, connections int, simple bo
 		return 0, err
 	}
 	defer run.Close()
-	if _, err := run.Rounds(ctx, 1); err != nil { // pgbench's figure is without its connections' time too
+	if _, err := run.Rounds(ctx, 1); err != nil { // pgbench's figure also excludes the time of connecting
 		return 0, err
 	}
 	began, trials := time.Now(), 0
@@ -133,7 +133,7 @@ func (b *bench) session(ctx context.Context, q query, send func(p *pgconn.Pipeli
 	return float64(trials) / time.Since(began).Seconds(), nil
 }
 
-// newSessions makes every trial on a connection of its own.
+// newSessions runs every trial on a connection of its own.
 func (b *bench) newSessions(ctx context.Context, q query) (float64, error) {
 	began, trials := time.Now(), 0
 	for ; time.Since(began) < b.slice(q); trials++ {
@@ -152,7 +152,7 @@ func (b *bench) newSessions(ctx context.Context, q query) (float64, error) {
 	return float64(trials) / time.Since(began).Seconds(), nil
 }
 
-// collector asks for one result at a time, both worlds at once, with the simple protocol and a transaction of three
+// collector requests one result at a time, of both worlds concurrently, with the simple protocol and a transaction of three
 // round trips each; fresh = on new connections every time.
 func (b *bench) collector(ctx context.Context, q query, fresh bool) (float64, error) {
 	conns := make([]*pgconn.PgConn, 2)
