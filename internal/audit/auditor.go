@@ -32,7 +32,7 @@ type Auditor struct {
 	begun   atomic.Int64  // audits with a claim that have begun
 
 	rewriter atomic.Pointer[rewrite.Rewriter]
-	kept     keeper
+	idle     idleRuns
 	informed chan struct{} // closed after the first call of Renew, or if Renew is nil
 	stale    chan struct{} // requests a renewal before RenewEvery; capacity 1
 

@@ -15,8 +15,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// engines are DP functions that keep state in the session. From one session to the next, their noise has twice the scale
-// that the claim of the tests needs.
+// engines are DP functions that keep something in the session. Their noise has twice the scale that the claim of the tests
+// needs, seen from one session to the next.
 const engines = `
 	CREATE FUNCTION drawn(scale float8) RETURNS float8 LANGUAGE sql VOLATILE
 		AS 'SELECT scale * ln((1 - random()) / (1 - random()))';
@@ -45,12 +45,12 @@ const engines = `
 	CREATE FUNCTION textual(value float8, scale float8) RETURNS float8 LANGUAGE sql VOLATILE AS $$
 		SELECT round((value + scale * ln((part(1) + 1e-9) / (part(9) + 1e-9))) * 1024) / 1024 $$`
 
-// sessionEngines returns a rig with engines, whose audits use one session for all first trials.
+// sessionEngines returns a rig with engines, whose audits have one session for all first trials.
 func sessionEngines(t *testing.T, change func(*audit.Options)) *rig {
 	t.Helper()
 	r := newRigOn(t, replay.Options{Connections: 1, SessionTrials: 1 << 20}, func(o *audit.Options) {
 		o.Rewriter, o.Seed = anyFunction(t), rand.Uint64 // one seed would give the same comments in every turn
-		o.Analysis.MaxTrials = 200                       // each has a session of its own
+		o.Analysis.MaxTrials = 200                       // a session for each costs
 		if change != nil {
 			change(o)
 		}
@@ -59,9 +59,8 @@ func sessionEngines(t *testing.T, change func(*audit.Options)) *rig {
 	return r
 }
 
-// State in a session is not a violation if the answers of different sessions are honest: a cache, one seed per session,
-// noise that stays. The claim is twice what the engines spend, so that new trials show a violation with a probability far
-// below 1e-6.
+// What a session keeps is no violation of an engine whose answers are honest from session to session: a cache, one seed a session,
+// noise that stays. The claim is twice what the engines spend, so that fresh trials show a violation with a probability far below 1e-6.
 func TestSessionState(t *testing.T) {
 	t.Parallel()
 	r := sessionEngines(t, nil)
@@ -71,10 +70,10 @@ func TestSessionState(t *testing.T) {
 	r.run(t)
 	for i, e := range r.decided(t) {
 		name := []string{"cached", "seeded", "sticky"}[i]
-		if e.Report.Verdict == analysis.Violation || e.Report.EpsilonLower > .25 { // the actual one; new trials may show a part of it
+		if e.Report.Verdict == analysis.Violation || e.Report.EpsilonLower > .25 { // the true one; fresh trials may show a part of it
 			t.Errorf("%s: %s: %s, bound %v; want no violation", name, e.Report.Verdict, e.Report.Reason, e.Report.EpsilonLower)
 		}
-		if name == "sticky" { // the test for dependence detects it at once
+		if name == "sticky" { // the test for dependence sees it at once
 			continue
 		}
 		if c := e.Report.Confirmation; c == nil || c.State != analysis.NotConfirmed || !strings.Contains(e.Report.Reason, "trials depend on each other") {
@@ -108,11 +107,8 @@ func TestConfirmedOnFreshSessions(t *testing.T) {
 		e.Report.Trials.D0 != c.Pairs+c.After || e.Report.DetectedAt == nil || *e.Report.DetectedAt > c.After {
 		t.Fatalf("%s: %s, %+v; want a violation that is confirmed", e.Report.Verdict, e.Report.Reason, c)
 	}
-	for end := time.Now().Add(patience); sessions() < before+2*c.Pairs; time.Sleep(100 * time.Millisecond) { // the server counts sessions with a delay
-		if time.Now().After(end) {
-			t.Fatalf("%d sessions for %d fresh pairs, want one a trial", sessions()-before, c.Pairs)
-		}
-	}
+	eventually.True(t, "the server counts a session for each trial", func() bool { return sessions() >= before+2*c.Pairs },
+		func() any { return fmt.Sprintf("%d sessions for %d fresh pairs", sessions()-before, c.Pairs) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.findings) != 1 || !strings.Contains(r.findings[0].Reason, "confirmed") {
@@ -120,7 +116,7 @@ func TestConfirmedOnFreshSessions(t *testing.T) {
 	}
 }
 
-// The same answer in every session is a finding without an epsilon; the operator configures whether it is a violation.
+// The same answer in every session is a finding without an epsilon, and what it means is the operator's choice.
 func TestDeterministicPolicies(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -154,7 +150,7 @@ func TestDeterministicPolicies(t *testing.T) {
 	}
 }
 
-// Noise derived from the text looks like a fixed seed until the text varies: then it is honest.
+// Noise that follows from the text looks like a fixed seed, until the text varies: then it is honest.
 func TestVaryText(t *testing.T) {
 	t.Parallel()
 	for _, vary := range []bool{false, true} {
@@ -175,14 +171,14 @@ func TestVaryText(t *testing.T) {
 	}
 }
 
-// If the copies are replaced during a confirmation, it ends without a report and the audit begins again on the new copies.
-// The status shows a confirmation in progress.
+// Copies that are made anew during a confirmation end it: nothing is reported, and the audit begins again on the new ones. While it
+// lasts the status says so.
 func TestConfirmationInterrupted(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
 	r := sessionEngines(t, func(o *audit.Options) { o.Metrics = registry })
 	conn := pgtest.Connect(t, r.dsn)
-	// In new sessions, which only the confirmation uses, it takes a second.
+	// Fresh sessions take a second: those of the confirmation.
 	if _, err := conn.Exec(t.Context(), `CREATE FUNCTION slow(value float8) RETURNS float8 LANGUAGE plpgsql VOLATILE AS $$
 		BEGIN
 			IF coalesce(current_setting('engine.used', true), '') = '' THEN

@@ -16,7 +16,7 @@ func (a *Auditor) epochNow(ctx context.Context) (string, error) {
 	a.epoch = epoch
 	a.mu.Unlock()
 	if before != "" && before != epoch {
-		a.kept.clear() // their tables are computed from the old copies
+		a.idle.clear() // their tables are computed from the old copies
 		a.opt.Logger.Info("the copies were made anew; audits that are not decided begin anew, decided ones when their query comes again")
 	}
 	return epoch, nil

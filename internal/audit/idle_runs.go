@@ -16,15 +16,15 @@ const (
 	maxIdleTime = 30 * time.Second
 )
 
-// keeper is the cache of idle replays.
-type keeper struct {
+// idleRuns is the cache of idle replays.
+type idleRuns struct {
 	mu     sync.Mutex // guards the fields below
-	runs   []*resting // longest idle first
+	runs   []*idleRun // longest idle first
 	closed bool
 }
 
-// resting is an idle replay between two turns.
-type resting struct {
+// idleRun is an idle replay between two turns.
+type idleRun struct {
 	job   *job
 	hoist *replay.Hoisting // its Hoisting: an audit that begins again gets another
 	run   *replay.Run
@@ -40,7 +40,7 @@ func (a *Auditor) run(j *job) (*replay.Run, error) {
 }
 
 // take returns the idle replay of a job, or nil. The caller has the job's turn.
-func (k *keeper) take(j *job) *replay.Run {
+func (k *idleRuns) take(j *job) *replay.Run {
 	k.mu.Lock()
 	i := slices.IndexFunc(k.runs, func(r *idleRun) bool { return r.job == j })
 	if i < 0 {
@@ -59,7 +59,7 @@ func (k *keeper) take(j *job) *replay.Run {
 }
 
 // put stores an idle replay if may is set and it holds tables, and closes it otherwise. The caller has the job's turn.
-func (k *keeper) put(j *job, run *replay.Run, may bool) {
+func (k *idleRuns) put(j *job, run *replay.Run, may bool) {
 	if !may || !run.Rest() {
 		run.Close()
 		return
@@ -84,7 +84,7 @@ func (k *keeper) put(j *job, run *replay.Run, may bool) {
 }
 
 // end closes a replay if it is still idle.
-func (k *keeper) end(r *resting) {
+func (k *idleRuns) end(r *idleRun) {
 	k.mu.Lock()
 	i := slices.Index(k.runs, r)
 	if i >= 0 {
@@ -104,7 +104,7 @@ func (k *idleRuns) count() int {
 }
 
 // clear closes all idle replays.
-func (k *keeper) clear() {
+func (k *idleRuns) clear() {
 	k.mu.Lock()
 	runs := k.runs
 	k.runs = nil
@@ -115,8 +115,8 @@ func (k *keeper) clear() {
 	}
 }
 
-// watchKept closes the idle replays when replays are held, and for good when ctx is done.
-func (a *Auditor) watchKept(ctx context.Context) {
+// closeIdleRuns closes the idle replays when replays are held, and for good when ctx is done.
+func (a *Auditor) closeIdleRuns(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {

@@ -25,7 +25,7 @@ type Options struct {
 	RenewEvery time.Duration
 	Player     *replay.Player
 	OwnText    bool         // every world has an engine of its own: statements are replayed unchanged
-	Gate       *gentle.Gate // the Player's Pace, or nil
+	Gate       *throttle.Gate // the Player's Pace, or nil
 	D0         string       // schema of D0
 	D1         []string     // schemas of its neighbours
 	Tables     []string     // names of protected tables, for the check of the shadow database

@@ -49,8 +49,8 @@ func (a *Auditor) renew(ctx context.Context) {
 	}
 }
 
-// tellCatalog shows an error in the status, and logs it when it changes.
-func (a *Auditor) tellCatalog(err error) {
+// reportCatalog shows an error in the status, and logs it when it changes.
+func (a *Auditor) reportCatalog(err error) {
 	text := ""
 	if err != nil {
 		text = a.say(err)

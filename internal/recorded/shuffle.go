@@ -86,7 +86,8 @@ type shelf struct {
 	end     int64
 	columns [][]outcome.Column // the distinct ones
 	buf     []byte
-	last    []outcome.Value // of the last result returned, row by row
+	values  []outcome.Value // of the last result returned, row by row
+	rows    [][]outcome.Value
 }
 
 func (s *shelf) open() error {

@@ -1,4 +1,4 @@
-// Command benchneighbours measures the cost of neighbours for each way of storing them: the time to create and to verify a
+// Package neighbours measures the cost of neighbours for each way of storing them: the time to create and to verify a
 // set, its disk space, and the times of the same queries on D0 and on a neighbour. It writes markdown. See
 // docs/neighbours.md.
 package neighbours

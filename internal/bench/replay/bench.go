@@ -96,11 +96,6 @@ func (b *bench) table(ctx context.Context, chosen []query, methods []method) err
 	return nil
 }
 
-func median(values []float64) float64 {
-	slices.Sort(values)
-	return values[len(values)/2]
-}
-
 // slice returns the time of one method: b.least, or 20 times the time of the query.
 func (b *bench) slice(q query) time.Duration { return max(b.least, 20*q.takes) }
 

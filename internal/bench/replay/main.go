@@ -1,7 +1,7 @@
-// Command benchreplay measures the trials per second of package replay, and of pgbench with the same prepared statements on
+// Package replay measures the trials per second of package replay, and of pgbench with the same prepared statements on
 // the same server, and of a collector that requests one result at a time. The methods take turns, so that noise on the
 // machine affects all alike. See docs/performance.md.
-package main
+package replay
 
 import (
 	"context"
@@ -13,8 +13,6 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
-
-func main() { benchmain.Main("benchreplay", run) }
 
 // query is one of the measured queries; takes is the time of one execution on the machine of docs/performance.md.
 type query struct {
