@@ -24,13 +24,13 @@ type Options struct {
 	Renew      func(context.Context) (*rewrite.Rewriter, error)
 	RenewEvery time.Duration
 	Player     *replay.Player
-	OwnText    bool         // every world has an engine of its own: statements are replayed unchanged
+	OwnText    bool           // every world has an engine of its own: statements are replayed unchanged
 	Gate       *throttle.Gate // the Player's Pace, or nil
-	D0         string       // schema of D0
-	D1         []string     // schemas of its neighbours
-	Tables     []string     // names of protected tables, for the check of the shadow database
-	VaryText   bool         // the trials of a confirmation differ in a comment: see replay.Separation
-	Hoist      bool         // trials may reuse the part that is the same in all of them
+	D0         string         // schema of D0
+	D1         []string       // schemas of its neighbours
+	Tables     []string       // names of protected tables, for the check of the shadow database
+	VaryText   bool           // the trials of a confirmation differ in a comment: see replay.Separation
+	Hoist      bool           // trials may reuse the part that is the same in all of them
 	// NoiseFunctions lists functions that draw noise whatever the catalog declares, by name without schema.
 	NoiseFunctions []string
 
