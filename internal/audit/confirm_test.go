@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -45,12 +46,15 @@ const engines = `
 	CREATE FUNCTION textual(value float8, scale float8) RETURNS float8 LANGUAGE sql VOLATILE AS $$
 		SELECT round((value + scale * ln((part(1) + 1e-9) / (part(9) + 1e-9))) * 1024) / 1024 $$`
 
-// sessionEngines returns a rig with engines, whose audits have one session for all first trials.
+// sessionEngines returns a rig with engines, whose audits have one session for all first trials, however busy the machine is:
+// the clock is slow, so that turns do not end, and each audit has a worker, so that its session is not idle until it is closed.
 func sessionEngines(t *testing.T, change func(*audit.Options)) *rig {
 	t.Helper()
+	began := time.Now()
 	r := newRigOn(t, replay.Options{Connections: 1, SessionTrials: 1 << 20}, func(o *audit.Options) {
 		o.Rewriter, o.Seed = anyFunction(t), rand.Uint64 // one seed would give the same comments in every turn
 		o.Analysis.MaxTrials = 200                       // a session for each costs
+		o.Now, o.Workers = func() time.Time { return began.Add(time.Since(began) / 10_000) }, 3
 		if change != nil {
 			change(o)
 		}
