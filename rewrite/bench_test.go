@@ -9,7 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// mediumQuery is about 650 bytes, a size that WIRE-level measurements of pg_query are given for.
+// mediumQuery has about 650 bytes, the size in other measurements of pg_query.
 const mediumQuery = `WITH per_user AS (
   SELECT t.user_id, t.store_id, LEAST(SUM(t.spent), 500.0) AS clipped, COUNT(*) AS visits
   FROM transactions AS t JOIN users AS u ON u.id = t.user_id
@@ -22,7 +22,7 @@ const mediumQuery = `WITH per_user AS (
 SELECT p.store_id, SUM(p.clipped) + 1000 * SQRT(-2 * LN(RANDOM())) * COS(6.283185307 * RANDOM()) AS total
 FROM per_user AS p JOIN kept AS k USING (store_id) WHERE k.n > 13.5 GROUP BY p.store_id ORDER BY 1`
 
-// rewriteTwo is the whole work on a medium query: analysis and two rewrites.
+// rewriteTwo does the whole work on a medium query: analysis and two rewrites.
 func rewriteTwo(b *testing.B, r *rewrite.Rewriter) {
 	plan, err := r.Analyze(capture.Query{SQL: mediumQuery, User: "alice", Database: "shop"})
 	if err != nil {
@@ -35,7 +35,7 @@ func rewriteTwo(b *testing.B, r *rewrite.Rewriter) {
 	}
 }
 
-// parseDeparse is the measure: what pg_query takes to parse the same query and print it once.
+// parseDeparse is the reference: pg_query parses the same query and deparses it once.
 func parseDeparse(b *testing.B) {
 	tree, err := pg_query.Parse(mediumQuery)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// BenchmarkAgainstParseDeparse runs both in turn and reports the ratio of the processor time that they took, "x",
-// garbage collection included. It is to stay below 3. Processor time, unlike wall time, holds on a busy machine.
+// BenchmarkAgainstParseDeparse runs both in turn and reports the ratio of their processor time, "x", garbage collection
+// included. It must stay below 3. Unlike wall time, processor time is stable on a busy machine.
 func BenchmarkAgainstParseDeparse(b *testing.B) {
 	r := newRewriter(b, options())
 	used := func() int64 {

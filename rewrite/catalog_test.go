@@ -11,8 +11,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestBuiltinLists runs the generating queries again and compares them with the lists in the package, on the major
-// version that the lists were made with.
+// TestBuiltinLists runs the generating queries again and compares them with the lists in the package, on the major version
+// with which the lists were generated.
 func TestBuiltinLists(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a PostgreSQL server")
@@ -74,7 +74,7 @@ func TestBuiltinLists(t *testing.T) {
 			t.Errorf("%s lacks, or has otherwise (+):\n%s", file, diff)
 		}
 	}
-	// What makes a function safe must hold of every function of that name.
+	// The properties that make a function safe must hold for every function of that name.
 	for _, line := range list(`SELECT DISTINCT proname FROM pg_proc
 		WHERE pronamespace = 'pg_catalog'::regnamespace AND provolatile = 'v'
 		AND proname NOT IN ('random', 'clock_timestamp', 'timeofday', 'gen_random_uuid')`) {

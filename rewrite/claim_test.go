@@ -244,7 +244,7 @@ func TestClaimArguments(t *testing.T) {
 	}
 }
 
-// TestSettingPerCall: without epsilon arguments the setting is spent by each call.
+// TestSettingPerCall: without epsilon arguments each call spends the setting's epsilon.
 func TestSettingPerCall(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -314,7 +314,7 @@ func TestRuleConditions(t *testing.T) {
 	}
 }
 
-// TestBadClaims: what a client says in a comment or a setting is checked, and never echoed.
+// TestBadClaims: a client's claim in a comment or a setting is checked, and never quoted.
 func TestBadClaims(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t"

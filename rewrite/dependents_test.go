@@ -17,7 +17,7 @@ func relation(kind rewrite.RelationKind, schema, name string, reads ...rewrite.T
 	return rewrite.Relation{Table: table(schema, name), Kind: kind, Reads: reads}
 }
 
-// catalogOptions are options with the catalogs of a small engine and its shadow database.
+// catalogOptions returns options with the catalogs of a small engine and its shadow database.
 func catalogOptions() rewrite.Options {
 	copies := func(schema string) []rewrite.Relation {
 		return []rewrite.Relation{
@@ -86,7 +86,7 @@ func catalogOptions() rewrite.Options {
 	}
 }
 
-// TestCatalog: what a catalog decides, with the text on d0 or the reason of the refusal.
+// TestCatalog: decisions that depend on a catalog, with the text on d0 or the reason of the refusal.
 func TestCatalog(t *testing.T) {
 	t.Parallel()
 	r := newRewriter(t, catalogOptions())
@@ -169,7 +169,7 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
-// TestPathOfTheServer: what the engine's server skips in a path, a replay must not find in the shadow database.
+// TestPathOfTheServer: a replay must not find, in the shadow database, schemas that the engine's server skips in a path.
 func TestPathOfTheServer(t *testing.T) {
 	t.Parallel()
 	r := newRewriter(t, catalogOptions())
@@ -195,7 +195,7 @@ func TestCatalogOfAnotherDatabase(t *testing.T) {
 	}
 }
 
-// TestCatalogDefaults: a role's settings reach the plan, under what the session sets.
+// TestCatalogDefaults: a role's settings are in the plan, below those of the session.
 func TestCatalogDefaults(t *testing.T) {
 	t.Parallel()
 	q := capture.Query{SQL: "SELECT count(*) FROM public.users", User: "bob", Database: "shop"}
@@ -216,7 +216,7 @@ func TestCatalogDefaults(t *testing.T) {
 	}
 }
 
-// TestCatalogNamesVolatility: the refusal of a function says what it is.
+// TestCatalogNamesVolatility: the refusal of a function includes its volatility and language.
 func TestCatalogNamesVolatility(t *testing.T) {
 	t.Parallel()
 	_, err := newRewriter(t, catalogOptions()).Analyze(capture.Query{SQL: "SELECT spy() FROM users", User: "alice", Database: "shop"})
@@ -226,7 +226,7 @@ func TestCatalogNamesVolatility(t *testing.T) {
 	}
 }
 
-// TestViewCountsAsItsTables: rules by table hold for the views over it.
+// TestViewCountsAsItsTables: rules by table apply to the views over it.
 func TestViewCountsAsItsTables(t *testing.T) {
 	t.Parallel()
 	plan, err := newRewriter(t, catalogOptions()).Analyze(capture.Query{SQL: "SELECT * FROM good_view", User: "alice", Database: "shop"})

@@ -17,7 +17,7 @@ import (
 
 const manual = "../docs/rewriting.md"
 
-// TestReasonsInTheManual: the table of the manual is the one that the package gives, complete. -update writes it.
+// TestReasonsInTheManual: the manual contains the complete table that the package generates. -update writes it.
 func TestReasonsInTheManual(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(manual)
@@ -50,7 +50,7 @@ func TestReasonsInTheManual(t *testing.T) {
 	}
 }
 
-// TestHintsNameKeys: what refusals and the manual call configuration keys are keys.
+// TestHintsNameKeys: every configuration key named in refusals and in the manual exists.
 func TestHintsNameKeys(t *testing.T) {
 	t.Parallel()
 	key := regexp.MustCompile(`\b(?:privacy|claims|audit|proxy|shadow)\.[a-z_0-9]+`)

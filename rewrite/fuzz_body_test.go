@@ -12,7 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// bodyRewriter has one function, f, whose copies in both neighbours have a body.
+// bodyRewriter returns a Rewriter with one function, f, whose copies in both neighbours have the given body.
 func bodyRewriter(tb testing.TB, language, body, path string) *rewrite.Rewriter {
 	o := catalogOptions()
 	original := rewrite.Function{Schema: "public", Name: "f", Language: "sql", Body: "SELECT count(*) FROM users"}
@@ -28,8 +28,8 @@ func bodyRewriter(tb testing.TB, language, body, path string) *rewrite.Rewriter 
 	return newRewriter(tb, o)
 }
 
-// FuzzFunctionBody: whatever stands in a copy's body, it is judged without a panic; and if calls go there, then every
-// relation of a parsed body is the neighbour's own, public, or a CTE.
+// FuzzFunctionBody: any body of a copy is judged without a panic; if calls are redirected to it, every relation of a parsed
+// body is the neighbour's own, public, or a CTE.
 func FuzzFunctionBody(f *testing.F) {
 	for _, body := range []string{
 		"SELECT count(*) FROM d0.users", "SELECT 1 FROM d1.users", "SELECT $1 FROM users; TABLE d0.transactions", "BEGIN ATOMIC\n SELECT 1 FROM d0.users;\nEND",

@@ -13,15 +13,15 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// fuzzOptions have all protected tables in one schema, so that a rewrite can be mapped back.
+// fuzzOptions has all protected tables in one schema, so that a rewrite can be mapped back.
 func fuzzOptions(schema string) rewrite.Options {
 	o := options()
 	o.Protected = []rewrite.Table{{Schema: schema, Name: "users"}, {Schema: schema, Name: "transactions"}}
 	return o
 }
 
-// FuzzRewrite: whatever is analysed can be rewritten; the result parses; each of its relations is a copy, a public
-// table, a system catalog or a CTE; and mapping the result back gives the original with its names qualified.
+// FuzzRewrite: every analysed query can be rewritten; the result parses; each of its relations is a copy, a public table, a
+// system catalog or a CTE; and mapping the result back gives the original with its names qualified.
 func FuzzRewrite(f *testing.F) {
 	for _, file := range goldenFiles(f) {
 		f.Add(goldenQuery(f, file).SQL)
@@ -72,7 +72,7 @@ func FuzzRewrite(f *testing.F) {
 	})
 }
 
-// checkRelations walks the whole tree on its own, without the package's rules of scope.
+// checkRelations walks the whole tree without using the package's rules of scope.
 func checkRelations(t *testing.T, tree *pg_query.ParseResult, sql string) {
 	t.Helper()
 	ctes := map[string]bool{}

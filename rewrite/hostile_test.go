@@ -8,7 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// TestHostile feeds statements that could harm the parser or this package: each is refused, or analysed, and returns.
+// TestHostile analyses statements that could harm the parser or this package: for each, Analyze returns a plan or a
+// refusal.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	repeat := strings.Repeat
@@ -66,7 +67,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestErrorsQuoteNoLiteral: a refusal may name tables and functions, never a constant of the query.
+// TestErrorsQuoteNoLiteral: a refusal may name tables and functions, but never quotes a constant of the query.
 func TestErrorsQuoteNoLiteral(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t"

@@ -47,7 +47,7 @@ func TestNewFaults(t *testing.T) {
 	}
 }
 
-// TestSearchPathValues reads values of search_path as the server does.
+// TestSearchPathValues parses values of search_path like the server.
 func TestSearchPathValues(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -93,7 +93,7 @@ func TestSearchPathValues(t *testing.T) {
 	}
 }
 
-// TestDeclarations: what a declaration of a function or a relation reaches.
+// TestDeclarations: the scope of a declaration of a function or a relation.
 func TestDeclarations(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -18,7 +18,7 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// followedHints are the statements of the corpus that are refused, each with the statement that its hint leads to.
+// followedHints maps the refused statements of the corpus to statements that follow the hint.
 var followedHints = map[string]string{
 	"SELECT count(*) FROM users, pg_sleep(0)":                                                                       "SELECT count(*) FROM users",
 	"SELECT current_user AS who, count(*) FROM users":                                                               "SELECT count(*) FROM users",
@@ -36,7 +36,7 @@ func corpusFile(t *testing.T, name, schema string, users int) string {
 	return strings.NewReplacer("{s}", schema, "{n}", strconv.Itoa(users)).Replace(string(text))
 }
 
-// corpus returns the statements that business intelligence tools, dashboards and models send, by the file that they are in.
+// corpus returns statements as sent by business intelligence tools, dashboards and models, by file.
 func corpus(t *testing.T, database string) map[string][]capture.Query {
 	t.Helper()
 	files, err := filepath.Glob("testdata/corpus/*.sql")
@@ -58,8 +58,8 @@ func corpus(t *testing.T, database string) map[string][]capture.Query {
 	return all
 }
 
-// TestOracleCorpus: of the statements that dashboards send, at least 98 of 100 are rewritten; each of these answers on every neighbour
-// as on the original schema with that neighbour's rows; and what is refused says what to do, which helps.
+// TestOracleCorpus: of the statements of dashboards, at least 98 % are rewritten; each of these gives the same answer on
+// every neighbour as on the original schema with that neighbour's rows; and the hint of a refusal helps.
 func TestOracleCorpus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a PostgreSQL server")
@@ -157,7 +157,7 @@ func TestOracleCorpus(t *testing.T) {
 
 var cursorName = regexp.MustCompile(`(?is)^(?:\s|/\*.*?\*/)*declare\s+("(?:[^"]|"")+"|\w+)`)
 
-// fetched is the answer of a query in shop, or of all rows of the cursor that it declares.
+// fetched returns the answer of a query in shop, or all rows of the cursor that it declares.
 func (w *worlds) fetched(t *testing.T, q capture.Query) string {
 	t.Helper()
 	m := cursorName.FindStringSubmatch(q.SQL)

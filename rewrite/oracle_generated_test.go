@@ -17,7 +17,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// dependents makes, over protected tables in schema {p}, what only a catalog tells: a view, a partitioned table, functions.
+// dependents creates objects over protected tables in schema {p} that only a catalog shows: a view, a partitioned table,
+// functions.
 const dependents = `
 CREATE VIEW {p}.user_list AS SELECT id, income FROM {p}.users WHERE id > 1;
 CREATE TABLE {p}.events (id int, d date) PARTITION BY RANGE (id);
@@ -36,8 +37,8 @@ CREATE AGGREGATE {p}.tallied(int) (SFUNC = {p}.tally, STYPE = int, INITCOND = '0
 
 const biggest = "CREATE FUNCTION public.biggest(VARIADIC int[]) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT max(v) FROM unnest($1) v';"
 
-// TestOracleGenerated runs generated queries in both worlds, with both catalogs, and compares. DPWATCH_ORACLE_QUERIES and
-// DPWATCH_ORACLE_SEED choose how many and which.
+// TestOracleGenerated runs generated queries in both worlds, with both catalogs, and compares. DPWATCH_ORACLE_QUERIES is
+// the number of queries, DPWATCH_ORACLE_SEED the seed.
 func TestOracleGenerated(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a PostgreSQL server")
@@ -61,10 +62,10 @@ func TestOracleGenerated(t *testing.T) {
 	}
 }
 
-// counts are what a comparison saw. answered is counted on two neighbours.
+// counts are the results of a comparison. answered is counted on two neighbours.
 type counts struct{ queries, rewritten, answered, apart int }
 
-// compare rewrites queries and runs them in both worlds, on two neighbours; refill makes the engine hold the rows of one.
+// compare rewrites queries and runs them in both worlds, on two neighbours; refill loads the rows of one into the engine.
 func (w *worlds) compare(t *testing.T, r *rewrite.Rewriter, queries []capture.Query, refill func(schema string)) counts {
 	t.Helper()
 	first := make([]string, len(queries))
@@ -110,7 +111,7 @@ func (w *worlds) compare(t *testing.T, r *rewrite.Rewriter, queries []capture.Qu
 	return c
 }
 
-// queryCanceled is the answer of a query that ran into statement_timeout.
+// queryCanceled is the answer of a query that exceeded statement_timeout.
 const queryCanceled = "error 57014"
 
 func sum(counts map[rewrite.Reason]int) int {
@@ -126,7 +127,7 @@ func inWorld(schema string, n int) string {
 	return strings.NewReplacer("{p}", schema, "{n}", strconv.Itoa(n)).Replace(dependents)
 }
 
-// refill makes the engine's database anew, with the rows of one neighbour and what more is to be there.
+// refill rebuilds the engine's database, with the rows of one neighbour and further objects.
 func (w *worlds) refill(t *testing.T, users int, more string) {
 	t.Helper()
 	run(t, w.shop, "RESET SESSION AUTHORIZATION; RESET ALL; DROP SCHEMA IF EXISTS app, ref, dp, util, kids, public CASCADE; CREATE SCHEMA public;")
@@ -134,7 +135,7 @@ func (w *worlds) refill(t *testing.T, users int, more string) {
 	w.inShopNow = ""
 }
 
-// generatedRewriter reads both catalogs and returns the name of the engine's database too.
+// generatedRewriter reads both catalogs and also returns the name of the engine's database.
 func generatedRewriter(t *testing.T, shopDSN, shadowDSN string) (*rewrite.Rewriter, string) {
 	t.Helper()
 	o := options()

@@ -8,7 +8,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
-// generated returns n distinct random queries of one seed. Names of tables are used as CTEs at random depths, in every
+// generated returns n distinct random queries for one seed. Names of tables are used as CTEs at random depths, in every
 // clause, qualified, quoted and aliased at random; database is the name of the client's database.
 func generated(n int, seed uint64, database string) []capture.Query {
 	g := &generator{rng: rand.New(rand.NewPCG(seed, 4)), database: `"` + database + `"`}
@@ -27,8 +27,8 @@ func generated(n int, seed uint64, database string) []capture.Query {
 	return queries
 }
 
-// generator writes queries of one int column, id, so that any fits into any place of another. None depends on the order
-// of rows or on chance.
+// generator writes queries with one int column, id, so that any query fits into any place of another. None depends on the
+// order of rows, and none is random.
 type generator struct {
 	rng      *rand.Rand
 	database string
@@ -68,7 +68,7 @@ func (g *generator) fill(depth int, template string) string {
 	}
 }
 
-// query has one column, id.
+// query returns a query with one column, id.
 func (g *generator) query(depth int) string {
 	if depth <= 0 || g.rng.IntN(2) == 0 {
 		return g.body(depth)
@@ -96,7 +96,7 @@ func (g *generator) query(depth int) string {
 	return with + strings.Join(ctes, ", ") + " " + body
 }
 
-// body is a query without WITH of its own at the top.
+// body returns a query without WITH at the top.
 func (g *generator) body(depth int) string {
 	if depth <= 0 {
 		return g.fill(0, g.pick("SELECT id FROM {R} AS x WHERE id < {N}", "SELECT x.id FROM {R} x", "SELECT max(x.id) AS id FROM {T} AS x",
@@ -188,7 +188,7 @@ func (g *generator) scalar(depth int) string {
 		"older({N})", "CASE {N} WHEN {S} THEN {S} ELSE {N} END", "greatest({S}, {N})", "(ARRAY[{S}, {N}])[1]", "({N} + public.headcount())"))
 }
 
-// relation names a table or view, or a CTE if one of that name is in scope.
+// relation returns the name of a table or view, or of a CTE if one with that name is in scope.
 func (g *generator) relation() string {
 	if g.rng.IntN(3) == 0 {
 		return g.table()
@@ -199,7 +199,7 @@ func (g *generator) relation() string {
 	return g.pick("users", "users", "transactions", "stores", "user_list", "events", "USERS", `"transactions"`, `"Order Lines"`)
 }
 
-// table names a table by its schema, so that no CTE can be meant.
+// table returns a table's name with its schema, so that it cannot refer to a CTE.
 func (g *generator) table() string {
 	return g.pick("public.users", "public.transactions", g.database+".public.users", "ref.users", "public.stores", "public . transactions",
 		"public.events", "public.events_1", `app."Order Lines"`, `public /* "d0" */ . "users"`, `U&"p\0075blic".users`)

@@ -14,8 +14,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// namesCommon is what both databases have: functions, operators and types whose names mean one thing or another by the path, overloads
-// on types of users, and functions that are not to be called.
+// namesCommon creates objects for both databases: functions, operators and types whose names refer to different objects
+// depending on the path, overloads on user-defined types, and functions that must not be called.
 const namesCommon = `
 CREATE SCHEMA a1; CREATE SCHEMA a2; CREATE SCHEMA a3; CREATE SCHEMA dp;
 CREATE TYPE public.shape; -- a base type of its own
@@ -43,8 +43,8 @@ CREATE FUNCTION a2.joined(text, text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SE
 CREATE OPERATOR a2.|| (LEFTARG = text, RIGHTARG = text, FUNCTION = a2.joined);
 `
 
-// namesApart is what only one of the databases has: the engine its noise in a1, the shadow database in dp, and there more of what the
-// engine does not have.
+// Objects that only one of the databases has: the engine's noise in a1, the shadow database's in dp, and there also further
+// objects that the engine does not have.
 const (
 	namesOfEngine = `CREATE FUNCTION a1.noise(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1';`
 	namesOfShadow = `CREATE FUNCTION dp.noise(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1';
@@ -64,7 +64,8 @@ CREATE TABLE {s}.users (id int, name text, code varchar, kind public.kind); INSE
 CREATE TABLE {s}.visits (id int, user_id int, place varchar); INSERT INTO {s}.visits SELECT i, 1 + i % {n}, 'Place' || i FROM generate_series(1, 3 * {n}) i;
 CREATE TABLE {s}.shapes (id int, form public.shape); INSERT INTO {s}.shapes SELECT i, ('f' || i)::public.shape FROM generate_series(1, {n}) i;`
 
-// namesGenerator writes queries whose functions, operators and types depend on the path and on the types of their arguments.
+// namesGenerator writes queries whose functions, operators and types depend on the path and on the types of their
+// arguments.
 type namesGenerator struct{ rng *rand.Rand }
 
 func (g *namesGenerator) pick(options ...string) string { return options[g.rng.IntN(len(options))] }
@@ -120,9 +121,9 @@ func (g *namesGenerator) queries(n int, database string, temp bool) []capture.Qu
 	return all
 }
 
-// TestOracleNames runs queries whose names depend on the path and on types in both worlds, in sessions with and without temporary tables
-// of a protected table's name, where the shadow database has other overloads besides. What is rewritten must answer alike.
-// DPWATCH_ORACLE_NAMES and DPWATCH_ORACLE_SEED choose how many and which.
+// TestOracleNames runs queries whose names depend on the path and on types in both worlds, in sessions with and without
+// temporary tables with a protected table's name; the shadow database has further overloads. A rewritten query must give
+// the same answer. DPWATCH_ORACLE_NAMES is the number of queries, DPWATCH_ORACLE_SEED the seed.
 func TestOracleNames(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a PostgreSQL server")

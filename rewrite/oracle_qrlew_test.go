@@ -14,8 +14,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// TestOracleQrlew runs what a real DP rewriter emitted on both worlds. Its noise is the same on both because each run
-// starts from the same seed.
+// TestOracleQrlew runs the output of a real DP rewriter on both worlds. Its noise is the same on both because each run
+// starts with the same seed.
 func TestOracleQrlew(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a PostgreSQL server")

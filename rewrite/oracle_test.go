@@ -18,9 +18,9 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// worlds are two databases on one server: "shop", the engine's own, where the protected tables lie in their own schemas,
-// and "shadow", which has only the neighbours d0 and d1. A rewrite on d0 must give in shadow, where nothing protected is in
-// the original place, what the client's text gives in shop while that holds the rows of d0.
+// worlds holds two databases on one server: "shop", the engine's own, with the protected tables in their own schemas, and
+// "shadow", which has only the neighbours d0 and d1. A rewrite on d0 must give in shadow, where nothing protected is in the
+// original place, the answer of the client's text in shop while that holds the rows of d0.
 type worlds struct {
 	shop, shadow     *pgconn.PgConn
 	inShopNow, inNow string // the scripts of the sessions' settings, as last run
@@ -43,7 +43,7 @@ CREATE FUNCTION public.clip(x float8, lo float8, hi float8) RETURNS float8 LANGU
 CREATE FUNCTION util.bucket(x float8) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT floor(x / 10)::int';
 `
 
-// protectedTables makes and fills the protected tables; n is the number of users, which tells the neighbours apart.
+// protectedTables creates and fills the protected tables; n is the number of users, which differs between neighbours.
 func protectedTables(publicSchema, appSchema string, n int) string {
 	return strings.NewReplacer("{p}", publicSchema, "{a}", appSchema, "{n}", fmt.Sprint(n)).Replace(`
 CREATE TABLE {p}.users (id int, name text, income float8, kind public.user_kind, tags int[], addr public.address,
@@ -79,7 +79,7 @@ func newWorlds(t *testing.T) *worlds {
 	return w
 }
 
-// fill puts the rows of one neighbour into shop.
+// fill loads the rows of one neighbour into shop.
 func (w *worlds) fill(t *testing.T, users int) {
 	t.Helper()
 	run(t, w.shop, `RESET SESSION AUTHORIZATION; RESET ALL`)
@@ -102,7 +102,7 @@ func (w *worlds) inShop(t *testing.T, q capture.Query) string {
 	return answer(t, w.shop, q.SQL, q)
 }
 
-// inShadow runs a rewrite as a replay does.
+// inShadow runs a rewrite like a replay.
 func (w *worlds) inShadow(t *testing.T, plan *rewrite.Plan, schema string, q capture.Query) string {
 	t.Helper()
 	sql, err := plan.For(schema)
@@ -213,7 +213,7 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// copies compares what COPY (query) TO STDOUT sends with the same COPY of the query's rewrite.
+// copies compares the data of COPY (query) TO STDOUT with those of the same COPY of the query's rewrite.
 func (w *worlds) copies(t *testing.T, plan *rewrite.Plan, schema string, q capture.Query) {
 	t.Helper()
 	sql, err := plan.For(schema)
@@ -236,7 +236,7 @@ func (w *worlds) copies(t *testing.T, plan *rewrite.Plan, schema string, q captu
 	}
 }
 
-// seesShadowing keeps the oracle honest: a query whose CTE is taken for the table must differ.
+// seesShadowing tests the oracle: a query must give another answer if its CTE is mistaken for the table.
 func (w *worlds) seesShadowing(t *testing.T, r *rewrite.Rewriter) {
 	t.Helper()
 	right := capture.Query{SQL: "WITH users AS (SELECT 1 AS id), a AS (SELECT * FROM users) SELECT count(*) FROM a, transactions", User: "alice"}

@@ -23,8 +23,8 @@ CREATE TABLE {k}."Minor Users" () INHERITS ({p}.users);
 INSERT INTO {k}."Minor Users" (id, name, user_id) VALUES (100, 'minor', 1);
 `
 
-// TestOracleWritten does what TestOracleGenerated does with queries of another generator, one of whose expressions in some 200
-// must be refused. DPWATCH_ORACLE_WRITTEN and DPWATCH_ORACLE_SEED choose how many and which.
+// TestOracleWritten is TestOracleGenerated with another generator, in which one expression in about 200 must be refused.
+// DPWATCH_ORACLE_WRITTEN is the number of queries, DPWATCH_ORACLE_SEED the seed.
 func TestOracleWritten(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a PostgreSQL server")

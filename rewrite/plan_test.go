@@ -22,7 +22,7 @@ func analyze(t *testing.T, q capture.Query) *rewrite.Plan {
 	return plan
 }
 
-// TestKey says what makes a query another mechanism and what does not.
+// TestKey lists changes that make a query another mechanism, and changes that do not.
 func TestKey(t *testing.T) {
 	t.Parallel()
 	base := capture.Query{SQL: "SELECT count(*) FROM users WHERE id = $1 AND name = 'a'", Params: []capture.Param{{OID: 23, Value: []byte("7")}}}

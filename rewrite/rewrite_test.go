@@ -17,7 +17,7 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// options are those of all golden cases.
+// options returns the options of all golden cases.
 func options() rewrite.Options {
 	return rewrite.Options{
 		Protected: []rewrite.Table{{Schema: "public", Name: "users"}, {Schema: "public", Name: "transactions"}, {Schema: "app", Name: "Order Lines"}},
@@ -93,7 +93,7 @@ func goldenFiles(tb testing.TB) []string {
 	return files
 }
 
-// TestGolden compares every rewrite, or refusal, with what was reviewed by hand.
+// TestGolden compares every rewrite or refusal with a reviewed one.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	r := newRewriter(t, options())
@@ -119,15 +119,15 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// awkwardSchemas are names that a splice, a scanner or a server could take for something else: quotes, keywords, comments,
-// escapes, the prefixes of other kinds of tokens, the longest name in one byte and in several bytes a character.
+// awkwardSchemas are names that a splice, a scanner or a server could misread: quotes, keywords, comments, escapes, the
+// prefixes of other kinds of tokens, the longest name with one byte and with several bytes per character.
 var awkwardSchemas = []string{
 	`a "quoted" one`, `"`, `""""`, "U&", `U&"d"`, "select", "from users", "größe", `\\0061`, "--", "/*", "*/", "$1", "$$", "$x$", "E'", "'", ";", ".", "d0.users",
 	" ", "\n", "\t-- x\n", "\u00a0", "\u202e", "日本語", strings.Repeat("d", 63), strings.Repeat("日", 21), strings.Repeat(`"`, 63), "0", "UESCAPE",
 }
 
-// TestEverySchemaIsParsed: on every schema, however awkward its name, the text of every golden case parses, holds nothing
-// but the original's words and that name, and names the schema as often as on d0.
+// TestEverySchemaIsParsed: on every schema, however awkward its name, the text of every golden case parses, contains only
+// the original's words and that name, and names the schema as often as on d0.
 func TestEverySchemaIsParsed(t *testing.T) {
 	t.Parallel()
 	r := newRewriter(t, options())
@@ -183,7 +183,7 @@ func TestEverySchemaIsParsed(t *testing.T) {
 	}
 }
 
-// describe prints a refusal field by field.
+// describe formats a refusal field by field.
 func describe(t *testing.T, err error) string {
 	t.Helper()
 	var refusal *rewrite.UnsupportedError
@@ -194,7 +194,7 @@ func describe(t *testing.T, err error) string {
 		refusal.Reason, refusal.Node, refusal.Offset, refusal.Detail, refusal.Hint)
 }
 
-// absent fails when a golden file is left over from another outcome.
+// absent fails if a golden file is left over from another outcome.
 func absent(t *testing.T, files ...string) {
 	t.Helper()
 	for _, file := range files {

@@ -7,7 +7,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
-// TestShape: what a client can vary at will does not make another shape; another question does.
+// TestShape: parts that a client can vary at will do not change the shape; another query does.
 func TestShape(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -37,7 +37,7 @@ func TestWireNumbers(t *testing.T) {
 	}
 }
 
-// TestVerifyRefuses plants faults in a plan, of the kinds that a wrong splice would have: each must be refused.
+// TestVerifyRefuses adds faults to a plan, of the kinds that a wrong splice would have: each must be refused.
 func TestVerifyRefuses(t *testing.T) {
 	t.Parallel()
 	r, err := New(Options{Protected: []Table{{Schema: "public", Name: "users"}, {Schema: "public", Name: "orders"}}})
