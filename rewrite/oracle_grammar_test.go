@@ -9,27 +9,27 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
-// grammar writes queries from the grammar down, with types and names in scope, where generator fills templates of one column: joins
-// and their aliases, functions in FROM, whole rows, aggregates and windows, SQL/XML and JSON, strings in every spelling. A query
-// depends on no order and no chance, unless it is refused.
+// grammar generates queries top-down from the grammar, with types and names in scope, while generator fills templates of
+// one column: joins and their aliases, functions in FROM, whole rows, aggregates and windows, SQL/XML and JSON, strings in
+// every spelling. A query depends on no order and is not random, unless it is refused.
 type grammar struct {
 	rng      *rand.Rand
 	database string
-	n        int               // names made so far
+	n        int               // number of names so far
 	ctes     []source          // in scope, the innermost last
-	levels   [][]field         // columns in scope, of each query around, the innermost last
-	used     []map[string]bool // what FROM has named, of each query around
-	traps    int               // one expression in so many is one that must be refused, or mean the same all the same
+	levels   [][]field         // columns in scope, of each enclosing query, the innermost last
+	used     []map[string]bool // names in FROM, of each enclosing query
+	traps    int               // one expression in traps must be refused, or keep its meaning nevertheless
 }
 
-// field is a column that an expression may name.
+// field is a column for expressions.
 type field struct{ sql, kind string } // kind: int, text, row
 
-// source is a relation that FROM may name.
+// source is a relation for FROM.
 type source struct {
-	name    string // as FROM writes it
-	bare    string // its own name
-	refer   string // what its columns are qualified with when it has no alias
+	name    string // as written in FROM
+	bare    string // unqualified name
+	refer   string // qualifier of its columns without an alias
 	columns []field
 }
 
@@ -42,7 +42,7 @@ func columns(spec string) []field {
 	return all
 }
 
-// stored are the relations of the oracle's worlds, in several spellings.
+// stored returns one of the relations of the oracle's worlds, in several spellings.
 func (g *grammar) stored() source {
 	users, transactions := columns("id:int,name:text,user_id:int"), columns("id:int,user_id:int,store_id:int")
 	all := []source{
@@ -85,7 +85,7 @@ func (g *grammar) fresh() string {
 	return fmt.Sprintf("a%d", g.n)
 }
 
-// from returns an item of FROM and the columns that it brings into scope.
+// from returns an item of FROM and the columns that it adds to the scope.
 func (g *grammar) from(depth int) (string, []field) {
 	if depth > 0 && g.one(3) {
 		return g.join(depth)
@@ -116,7 +116,7 @@ func (g *grammar) from(depth int) (string, []field) {
 	return s.name + g.pick(" ", " AS ") + alias, qualify(alias, s.columns)
 }
 
-// free reports whether FROM may name something so, and takes the name.
+// free reports whether a name is unused in FROM, and reserves it.
 func (g *grammar) free(name string) bool {
 	used := g.used[len(g.used)-1]
 	before := used[name]
@@ -124,13 +124,13 @@ func (g *grammar) free(name string) bool {
 	return !before
 }
 
-// qualify puts a name before columns, and adds the whole row.
+// qualify puts a qualifier before columns, and adds the whole row.
 func qualify(name string, cols []field) []field {
 	all := []field{{name, "row"}}
 	for _, c := range cols {
 		all = append(all, field{name + "." + c.sql, c.kind})
 	}
-	if strings.Contains(name, ".") { // a whole row has no schema
+	if strings.Contains(name, ".") { // a whole row has no schema qualifier
 		return all[1:]
 	}
 	return all
@@ -161,7 +161,7 @@ func (g *grammar) derived(depth int) (string, []field) {
 	return "public.of_age(" + g.small() + ") AS " + alias, qualify(alias, columns("id:int"))
 }
 
-// join gives joined relations, whose columns may be hidden by an alias of the whole.
+// join returns joined relations, whose columns an alias of the whole may hide.
 func (g *grammar) join(depth int) (string, []field) {
 	left, l := g.from(depth - 1)
 	g.levels[len(g.levels)-1] = append(g.levels[len(g.levels)-1], l...) // for LATERAL
@@ -209,7 +209,7 @@ func (g *grammar) kinds() []string {
 	return kinds
 }
 
-// query gives a query with columns of these kinds, named as fields say.
+// query returns a query with columns of these kinds, with the names in the returned fields.
 func (g *grammar) query(depth int, kinds []string) (string, []field) {
 	before := len(g.ctes)
 	with := ""
@@ -221,7 +221,7 @@ func (g *grammar) query(depth int, kinds []string) (string, []field) {
 	return with + body, cols
 }
 
-// with gives a WITH clause; its names hide tables.
+// with returns a WITH clause; its names shadow tables.
 func (g *grammar) with(depth int) string {
 	recursive := g.one(3)
 	var clauses []string
@@ -249,7 +249,7 @@ func (g *grammar) with(depth int) string {
 	return "WITH " + strings.Join(clauses, ", ") + " "
 }
 
-// body is a query without WITH.
+// body returns a query without WITH.
 func (g *grammar) body(depth int, kinds []string) (string, []field) {
 	if depth > 0 && g.one(6) {
 		left, cols := g.query(depth-1, kinds)
@@ -286,7 +286,7 @@ func (g *grammar) body(depth int, kinds []string) (string, []field) {
 	return "SELECT " + distinct + targets + " FROM " + from + where + order, out
 }
 
-// positions orders by all columns, so that LIMIT chooses the same rows everywhere.
+// positions returns an ORDER BY of all columns, so that LIMIT selects the same rows everywhere.
 func (g *grammar) positions(n int) string {
 	var all []string
 	for i := range n {
@@ -309,7 +309,7 @@ func (g *grammar) targets(kinds []string, expression func(kind string) string) (
 	return strings.Join(targets, ", "), out
 }
 
-// grouped aggregates by expressions of the columns in scope.
+// grouped returns a query that aggregates by expressions of the columns in scope.
 func (g *grammar) grouped(depth int, kinds []string, from, where string) (string, []field) {
 	key, other := g.expression(0, "int"), g.expression(0, "text")
 	aggregate := func(kind string) string {
@@ -329,7 +329,7 @@ func (g *grammar) grouped(depth int, kinds []string, from, where string) (string
 	return "SELECT " + targets + " FROM " + from + where + group + g.pick("", "", " HAVING count(*) > "+g.small()+" % 3"), out
 }
 
-// windowed uses window functions that depend on no order among equals.
+// windowed returns a query with window functions that do not depend on the order among equals.
 func (g *grammar) windowed(_ int, kinds []string, from, where string) (string, []field) {
 	key := g.expression(0, "int")
 	window := "PARTITION BY " + g.expression(0, "int") + " % 3 ORDER BY " + key
@@ -345,7 +345,7 @@ func (g *grammar) windowed(_ int, kinds []string, from, where string) (string, [
 	return "SELECT " + targets + " FROM " + from + where + " WINDOW w AS (" + window + ")", out
 }
 
-// column returns a column in sight of a kind, usually of the innermost query; "" = none.
+// column returns a visible column of a kind, usually of the innermost query; "" = none.
 func (g *grammar) column(kind string) string {
 	for i := len(g.levels) - 1; i >= 0; i-- {
 		var fits []string
@@ -363,13 +363,13 @@ func (g *grammar) column(kind string) string {
 
 func (g *grammar) small() string { return fmt.Sprint(1 + g.rng.IntN(5)) }
 
-// quoted writes a string in one of its spellings.
+// quoted returns a string in one of its spellings.
 func (g *grammar) quoted(s string) string {
 	plain := strings.ReplaceAll(s, "'", "''")
 	middle := len(s) / 2
 	spellings := []string{"'" + plain + "'", "$$" + s + "$$", "$x$" + s + "$x$", "E'" + plain + "'", "U&'" + strings.Replace(plain, "u", `\0075`, 1) + "'"}
 	if plain == s {
-		spellings = append(spellings, "'"+s[:middle]+"'\n '"+s[middle:]+"'") // a comment between the two is more than libpg_query reads
+		spellings = append(spellings, "'"+s[:middle]+"'\n '"+s[middle:]+"'") // libpg_query does not accept a comment between the two
 	}
 	return g.pick(spellings...)
 }
@@ -470,7 +470,7 @@ func (g *grammar) condition(depth int) string {
 	return g.number(depth) + g.pick(" < ", " >= ", " <> ", " OPERATOR(pg_catalog.=) ") + g.number(depth-1)
 }
 
-// expression is of a kind, or a trap.
+// expression returns an expression of a kind, or a trap.
 func (g *grammar) expression(depth int, kind string) string {
 	if g.traps > 0 && g.one(g.traps) {
 		name := g.quoted(g.pick("users", "public.users", "transactions", "id"))
@@ -487,7 +487,7 @@ func (g *grammar) expression(depth int, kind string) string {
 	return g.number(depth)
 }
 
-// written returns n distinct queries of one seed.
+// written returns n distinct queries for one seed.
 func written(n int, seed uint64, database string, traps int) []capture.Query {
 	g := &grammar{rng: rand.New(rand.NewPCG(seed, 5)), database: `"` + database + `"`, traps: traps}
 	seen := map[string]bool{}
