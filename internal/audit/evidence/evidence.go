@@ -28,7 +28,7 @@ type Evidence struct {
 const confirmBudget = 2
 
 // New begins the audit of a claim. opt applies to each neighbour. The error is an *analysis.InfeasibleError for a claim
-// that no number of trials can contradict.
+// that cannot be refuted within opt.MaxTrials.
 func New(claim analysis.Claim, opt analysis.Options, neighbours int) (*Evidence, error) {
 	e := &Evidence{drifts: make([]analysis.Drift, 1+neighbours), budget: confirmBudget * opt.MaxTrials}
 	for range neighbours {
