@@ -117,6 +117,7 @@ func dependentEngines() []dependent {
 				return index(b2i(w == 0 && u < math.E*q || w == 1 && u > 1-q))
 			})
 		}},
+		{"40 keys at 5 %, a third of them reused (.9)", only(1), func(r *rand.Rand) func() (d0, d1 analysis.Outcome) { return stickyKeys(r, 40, 13, .9) }},
 		{"one coin for both worlds, values far out in 1 of 16 pairs", only(1), func(r *rand.Rand) func() (d0, d1 analysis.Outcome) {
 			return func() (d0, d1 analysis.Outcome) {
 				far := 0.0
@@ -127,6 +128,33 @@ func dependentEngines() []dependent {
 			}
 		}},
 	}
+}
+
+// stickyKeys has keys at 5 % with one Laplace law in both worlds; some of them repeat their latest draw with a probability.
+func stickyKeys(r *rand.Rand, keys, some int, stay float64) func() (d0, d1 analysis.Outcome) {
+	var worlds [2][]source
+	for w := range worlds {
+		for i := range keys {
+			draw := func() float64 {
+				if r.Float64() < .05 {
+					return 100 + lap(r, 1)
+				}
+				return math.NaN()
+			}
+			if i < some {
+				draw = repeating(r, stay, draw)
+			}
+			worlds[w] = append(worlds[w], draw)
+		}
+	}
+	trial := func(w int) analysis.Outcome {
+		xs := make([]float64, keys)
+		for i := range xs {
+			xs[i] = worlds[w][i]()
+		}
+		return groups(xs)
+	}
+	return func() (d0, d1 analysis.Outcome) { return trial(0), trial(1) }
 }
 
 func b2i(b bool) int {
