@@ -52,43 +52,29 @@ type Audit struct {
 	bet     bet
 	mix     mixtures
 
-	path         []PathPoint // at the ends of blocks
-	reader       *reader
-	errors       *dictionary
-	codes        [2][]code
-	slots        []*series
-	specials     []*series
-	joint        joint
-	fitted       fitted
-	contrast     combination
-	discriminant discriminant
-	fraction     fraction
-	learned      learned
-	fineness     fineness
-	products     products
-	extreme      extreme
-	beyond       beyond
-	order        rowOrder
-	standard     standard
-	certificate  *certificate // the event of the fixed budget, nil before half of it is used
-	jointNow     [2]code      // the Gaussian scores of the pair at hand
-	laplaceNow   [2]code      // the Laplace scores
-	ratioNow     [2]code      // the learned ratios of the pair at hand
-	recalled     [2]recalled  // what the pair at hand repeats
-	stride       int          // of the pairs that are kept
-	retained     []retained
-	ranks        [2]ranked // of the only slot's past, for fitted laws
-	misfit       bool      // a result did not fit the layout
-	divideAt     int       // pairs at which wealth is divided among the scores anew
-	layoutAt     int       // pairs at which the layout is looked at again
-	funded       int       // slots that had a stake when wealth was shared out last
-	monotony     monotony
-	repeats      repeats
-	failures     [2]int
-	unmatched    int // results of another shape
-	answers      answers
-	growths      growths   // no part of the state
-	first        suspected // of a confirmation
+	path        []PathPoint // at the ends of blocks
+	reader      *reader
+	errors      *dictionary
+	now         [2]result // the pair at hand
+	slots       []*series
+	specials    []*series // the other scores
+	repeats     repeats
+	ranges      ranges
+	orders      orders
+	standard    standard
+	certificate *certificate // the event of the fixed budget, nil before half of it is used
+	stride      int          // of the pairs that are kept
+	retained    []retained
+	misfit      bool // a result did not fit the layout
+	divideAt    int  // pairs at which wealth is divided among the scores anew
+	layoutAt    int  // pairs at which the layout is looked at again
+	funded      int  // slots that had a stake when wealth was shared out last
+	monotony    monotony
+	failures    [2]int
+	unmatched   int // results of another shape
+	answers     answers
+	growths     growths   // no part of the state
+	first       suspected // of a confirmation
 }
 
 // New starts an audit of a claim. It returns an *InfeasibleError when the budget is too small for any method to convict
@@ -154,20 +140,27 @@ func (a *Audit) DetectedAt() int { return a.detectedAt }
 func (a *Audit) read(d0, d1 *Outcome, h [2]uint64) {
 	r := a.reader
 	for w, o := range [2]*Outcome{d0, d1} {
-		a.codes[w] = r.read(o, a.codes[w])
-		a.order.now[w] = append(a.order.now[w][:0], r.order...)
+		n := &a.now[w]
+		n.codes, n.rows, n.joint = r.read(o, n.codes), r.rowsCode(o), nil
+		n.order = append(n.order[:0], r.order...)
 	}
-	for len(a.codes[0]) < len(a.codes[1]) {
-		a.codes[0] = append(a.codes[0], r.filling(d0))
+	for n := &a.now[0]; len(n.codes) < len(a.now[1].codes); {
+		n.codes = append(n.codes, r.filling(d0))
 	}
 	a.growSlots()
+	for w, x := range h {
+		a.now[w].recalled, a.now[w].ranges = a.repeats.recall(x), nil
+		if len(a.slots) == 1 {
+			a.now[w].ranges = &a.ranges
+		}
+	}
 	if a.certificate != nil {
-		a.certificate.count(a, [2]*Outcome{d0, d1})
+		a.certificate.count(&a.now)
 	}
 	kept := a.pairs%a.stride == 0
 	room := min(a.keep(), (a.opts.MaxTrials+firstRetained+latestRetained)/a.stride) // retained pairs may be read twice
 	for i, s := range a.slots {
-		c0, c1 := a.codes[0][i], a.codes[1][i]
+		c0, c1 := a.now[0].codes[i], a.now[1].codes[i]
 		s.count(c0, c1)
 		if kept {
 			s.reserve(room)
@@ -179,120 +172,33 @@ func (a *Audit) read(d0, d1 *Outcome, h [2]uint64) {
 		}
 	}
 	if s := a.ofKind(orderScore); s != nil {
-		a.order.add()
-		a.order.watch(&s.independence)
-	}
-	for w, x := range h {
-		a.recalled[w] = a.repeats.recall(x)
+		a.orders.add([2][]int32{a.now[0].order, a.now[1].order}, &s.independence)
 	}
 	for _, s := range a.specials {
-		c0, c1 := a.special(s, d0, d1)
+		if s.table == nil && !s.kind.keeps {
+			continue
+		}
+		c0, c1 := s.statistic.score(&a.now[0]), s.statistic.score(&a.now[1])
 		s.count(c0, c1)
-		if kept && !s.kind.derived() {
+		if kept && s.kind.keeps {
 			s.push(c0, c1)
 		}
 	}
 	if len(a.slots) == 1 {
-		a.beyond.add(a.codes[0][0], a.codes[1][0])
+		a.ranges.add(a.now[0].codes[0], a.now[1].codes[0])
 	}
 	for w, x := range h {
-		a.repeats.add(w, x, numeric(a.codes[w]))
+		a.repeats.add(w, x, numeric(a.now[w].codes))
 	}
 	for kept && len(a.specials[0].past[0]) >= a.keep() {
 		a.thin()
 	}
 }
 
-// special returns the codes of a score that is not a slot.
-func (a *Audit) special(s *series, d0, d1 *Outcome) (c0, c1 code) {
-	switch s.kind {
-	case rowsScore, seldomScore:
-		return a.reader.rowsCode(d0), a.reader.rowsCode(d1)
-	case repeatScore:
-		return a.recalled[0].world, a.recalled[1].world
-	case revealScore:
-		if c0, c1 = a.recalled[0].rare, a.recalled[1].rare; len(a.slots) == 1 {
-			return a.beyond.outside(a.codes[0][0], c0), a.beyond.outside(a.codes[1][0], c1)
-		}
-		return c0, c1
-	case lowBitScore:
-		return lowBitCode(a.codes[0]), lowBitCode(a.codes[1])
-	case laplaceScore: // comes before gaussScore
-		if s.table != nil {
-			c0, a.jointNow[0] = a.joint.score(a.codes[0])
-			c1, a.jointNow[1] = a.joint.score(a.codes[1])
-			a.laplaceNow = [2]code{c0, c1}
-		}
-	case gaussScore:
-		return a.jointNow[0], a.jointNow[1]
-	case fittedScore:
-		if s.table != nil {
-			return a.fitted.score(a.codes[0][0]), a.fitted.score(a.codes[1][0])
-		}
-	case lawScore:
-		return a.codes[0][0], a.codes[1][0]
-	case contrastScore:
-		if s.table != nil {
-			return a.contrast.ofResult(a.codes[0]), a.contrast.ofResult(a.codes[1])
-		}
-	case discriminantScore:
-		if s.table != nil {
-			m := &a.discriminant.direction
-			return m.ofResult(a.codes[0]), m.ofResult(a.codes[1])
-		}
-	case ratioScore: // comes before calibratedScore
-		if s.table != nil {
-			a.ratioNow = [2]code{a.learned.ofResult(a.codes[0]), a.learned.ofResult(a.codes[1])}
-			return a.ratioNow[0], a.ratioNow[1]
-		}
-	case calibratedLaplaceScore:
-		return a.laplaceNow[0], a.laplaceNow[1]
-	case calibratedScore:
-		return a.ratioNow[0], a.ratioNow[1]
-	case finenessScore:
-		if s.table != nil {
-			return a.fineness.ofResult(a.codes[0]), a.fineness.ofResult(a.codes[1])
-		}
-	case productsScore:
-		if s.table != nil {
-			return a.products.ofResult(a.codes[0]), a.products.ofResult(a.codes[1])
-		}
-	case extremeScore:
-		if s.table != nil {
-			return a.extreme.ofResult(a.codes[0]), a.extreme.ofResult(a.codes[1])
-		}
-	case beyondScore:
-		return a.beyond.code(a.codes[0][0], a.recalled[0].world), a.beyond.code(a.codes[1][0], a.recalled[1].world)
-	case orderScore:
-		if s.table != nil {
-			return a.order.score(a.order.now[0]), a.order.score(a.order.now[1])
-		}
-	case fractionScore:
-		if s.table != nil {
-			return a.fraction.ofResult(a.codes[0]), a.fraction.ofResult(a.codes[1])
-		}
-	}
-	return c0, c1
-}
-
-// lowBitCode is the least of the lowest bits set in the numbers of a result.
-func lowBitCode(codes []code) code {
-	least := math.Inf(1)
-	for _, c := range codes {
-		if isNumber(c) {
-			least = min(least, lowestBit(c))
-		}
-	}
-	if math.IsInf(least, 1) {
-		return category(absent)
-	}
-	return least
-}
-
 // growSlots makes series for keys that came for the first time. Before, they were absent.
 func (a *Audit) growSlots() {
-	for len(a.slots) < len(a.codes[0]) {
-		s := &series{kind: slotScore, slot: len(a.slots)}
+	for len(a.slots) < len(a.now[0].codes) {
+		s := newSeries(slotScore, len(a.slots))
 		for w := range s.past {
 			s.past[w] = make([]code, len(a.specials[0].past[w]), 2*len(a.specials[0].past[w])+8)
 			for i := range s.past[w] {

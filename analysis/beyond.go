@@ -1,12 +1,25 @@
 package analysis
 
-import "math"
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
+)
+
+// beyondScore is a value that the other world has never shown.
+var beyondScore = &kind{
+	name: "beyond", make: func(int) statistic { return beyond{} }, where: singleNumber,
+	single: .02, loud: .25, views: []view{sorted}, prior: supportPrior, keeps: true, looksBack: true, event: BeyondEvent, whole: true,
+}
 
 // beyond scores a single value by what the other world has never shown: a number outside the range of all numbers of the other
 // world so far, though not of its own, or a result that was seen before in its own world alone. Noise that is clamped, truncated or
 // one-sided has ends that give the true answer away. Where the laws have one support this is as rare as 1/n after n pairs, and as
 // likely in one world as in the other up to the claim.
-type beyond struct {
+type beyond struct{ memoryless }
+
+// ranges are those of all numbers of a single value so far.
+type ranges struct {
 	n        [2]int
 	low, top [2]float64 // of each world's numbers
 }
@@ -15,7 +28,7 @@ type beyond struct {
 const leastBeyond = 16
 
 // code scores an outcome, whichever world it is of, given what its whole result repeats.
-func (b *beyond) code(c, repeated code) code {
+func (b *ranges) code(c, repeated code) code {
 	if !isNumber(c) || min(b.n[0], b.n[1]) < leastBeyond {
 		return category(elsewhere)
 	}
@@ -30,7 +43,7 @@ func (b *beyond) code(c, repeated code) code {
 }
 
 // outside scores an outcome by the ranges alone, where it is no rare result.
-func (b *beyond) outside(c, rare code) code {
+func (b *ranges) outside(c, rare code) code {
 	if categoryOf(rare) != notRare {
 		return rare
 	}
@@ -44,7 +57,7 @@ func (b *beyond) outside(c, rare code) code {
 }
 
 // add takes a pair.
-func (b *beyond) add(c0, c1 code) {
+func (b *ranges) add(c0, c1 code) {
 	for w, c := range [2]code{c0, c1} {
 		if !isNumber(c) {
 			continue
@@ -56,8 +69,19 @@ func (b *beyond) add(c0, c1 code) {
 	}
 }
 
-// turnBeyond starts the next table. Nothing is bet unless the past shows more of one world's outcomes than chance does.
-func (a *Audit) turnBeyond(s *series) {
+func (beyond) score(r *result) code {
+	if r.ranges == nil {
+		return r.world
+	}
+	return r.ranges.code(r.codes[0], r.world)
+}
+
+func (beyond) words(*Audit, *series, uint64) withheld.Text {
+	return withheld.Public("a number beyond the range of the other world, or a result seen before in one world alone")
+}
+
+// learn starts the next table. Nothing is bet unless the past shows more of one world's outcomes than chance does.
+func (beyond) learn(a *Audit, s *series, _ *epoch) {
 	s.table = nil
 	if a.slots[0].shared {
 		return

@@ -10,7 +10,7 @@ func TestRestFollowsTheClaim(t *testing.T) {
 	t.Parallel()
 	for _, below := range []bool{true, false} {
 		k := &book{}
-		m := newMixtures(false).shift
+		m := newMixtures(false)[shiftPrior]
 		bets, rests := k.open([]view{ascending}, m), k.open([]view{ascending}, m)
 		e := &epoch{
 			grants: []grant{{bets, .25}, {rests, 1. / 3}}, opened: 1, claim: 3,

@@ -1,6 +1,38 @@
 package analysis
 
-import "math"
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
+)
+
+// calibratedScore is the learned log-likelihood ratio bin by bin, calibratedLaplaceScore the joint score with Laplace noise.
+var (
+	calibratedScore = &kind{
+		name: "joint_ratio", make: func(int) statistic { return calibrated{ratioScore} }, where: severalSlots,
+		several: .035, fewSlots: true, views: []view{ascending}, prior: lawPrior, event: JointEvent,
+	}
+	calibratedLaplaceScore = &kind{
+		name: "joint_laplace", make: func(int) statistic { return calibrated{laplaceScore} }, where: severalSlots,
+		several: .08, views: []view{ascending}, prior: lawPrior, event: JointEvent,
+	}
+)
+
+// calibrated is a joint score that comes before it.
+type calibrated struct{ from *kind }
+
+func (m calibrated) score(r *result) code {
+	if m.from == ratioScore {
+		return r.ratio
+	}
+	return r.laplace
+}
+
+func (m calibrated) words(a *Audit, s *series, set uint64) withheld.Text {
+	return m.from.make(0).words(a, s, set)
+}
+
+func (calibrated) state(*codec) {}
 
 // calibratedLaws is a working alternative on the bins of a score that estimates the log-likelihood ratio: the masses of both
 // worlds together as they were seen in the past, divided between the worlds as 1 : e^-(a + b s) at the middle s of a bin, a
@@ -70,14 +102,10 @@ func calibrate(middle []float64, t *table) (shift, slope float64) {
 	return shift, slope
 }
 
-// learnCalibrated sets the bet on every bin of the learned ratio, or of the joint score with Laplace noise.
-func (a *Audit) learnCalibrated(s *series) {
+// learn sets the bet on every bin of the other score.
+func (m calibrated) learn(a *Audit, s *series, _ *epoch) {
 	s.table = nil
-	from := ratioScore
-	if s.kind == calibratedLaplaceScore {
-		from = laplaceScore
-	}
-	r := a.ofKind(from)
+	r := a.ofKind(m.from)
 	if r == nil || r.table == nil {
 		return
 	}

@@ -14,6 +14,9 @@ type codec struct {
 	reading bool
 	buf     []byte // what was written, or is left to read
 	err     error
+
+	slots, groups int    // of the audit, once they are read
+	joint         *joint // that laplaceScore has
 }
 
 var errState = errors.New("the saved state is cut off or damaged: start the audit anew")

@@ -5,6 +5,30 @@ import "math"
 // This file is the difference (or sum) of two columns or groups that share noise: one noise added to two columns, one
 // noise for all groups, a sum and a count moved by the same draw. What one of them hides the difference shows.
 
+// contrastScore is the difference or sum of two slots that share noise.
+var contrastScore = &kind{
+	name: "difference", make: func(int) statistic { return new(contrast) }, where: severalSlots,
+	several: .02, views: []view{ascending, sorted}, event: JointEvent,
+}
+
+type contrast struct{ combination }
+
+func (m *contrast) learn(a *Audit, s *series, _ *epoch) { a.learnRelation(s, m) }
+
+func (m *contrast) fit(a *Audit, _ *series) (past [2][]code, differ bool) {
+	if len(a.slots) < 2 {
+		return past, false
+	}
+	if m.combination = a.learnContrast(); m.terms == nil {
+		return past, false
+	}
+	all := portion{0, 1, len(a.slots[0].past[0])}
+	for w := range past {
+		past[w] = m.ofPast(nil, a.slots, w, all)
+	}
+	return past, true
+}
+
 // Limits on the pairs of slots that are tried.
 const (
 	maxContrastPairs = 256 // kept pairs that are learned from
@@ -61,11 +85,11 @@ func (m *moments) contrast() (slope, explained, z2 float64) {
 	return slope, explained, gap * gap / (left * (1/m.n[0] + 1/m.n[1]))
 }
 
-// learnContrast chooses the pair whose difference tells the worlds apart best. It reports whether there is one.
+// learnContrast chooses the pair whose difference tells the worlds apart best, without terms if there is none.
 //
 // Tried are all pairs of up to 16 slots; of more, for every slot the one before, the same column of the group before, and
 // the mean of its column: a number of pairs that grows with the slots, not with their square.
-func (a *Audit) learnContrast() bool {
+func (a *Audit) learnContrast() combination {
 	slots := a.slots[:min(len(a.slots), maxContrastSlots)]
 	p := newPortion(len(slots[0].past[0]), maxContrastPairs)
 	d := &a.standard
@@ -92,8 +116,7 @@ func (a *Audit) learnContrast() bool {
 				pair(i, j)
 			}
 		}
-		a.contrast = best
-		return best.terms != nil
+		return best
 	}
 	cells := a.reader.cells()
 	for i, slot := range d.slots {
@@ -109,8 +132,7 @@ func (a *Audit) learnContrast() bool {
 			consider(&d.values[i], &mean, func(slope float64) combination { return d.against(i, members, slope) })
 		}
 	}
-	a.contrast = best
-	return best.terms != nil
+	return best
 }
 
 // columnMean returns the standardised slots of one column and their mean per world and pair, missing ones at the center.

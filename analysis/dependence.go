@@ -61,7 +61,7 @@ func (a *Audit) hold() string {
 			return fmt.Sprintf("answers on D%d repeat earlier ones exactly", w)
 		}
 	}
-	if s := a.ofKind(orderScore); s != nil && a.order.bet && s.independence.evidence(false) >= math.Log(suspicion) {
+	if s := a.ofKind(orderScore); s != nil && a.orders.bet && s.independence.evidence(false) >= math.Log(suspicion) {
 		return "the orders of rows seem to depend on each other"
 	}
 	n := float64(max(1, len(a.slots)))

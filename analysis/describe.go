@@ -68,7 +68,7 @@ func (a *Audit) describe(s *series, t *table, e *events) found {
 		}
 	}
 	direction, other := "D0", "D1"
-	ev := &Event{Score: s.kind.String(), D0: Float(p), D1: Float(q)}
+	ev := &Event{Score: s.kind.name, D0: Float(p), D1: Float(q)}
 	if side == towardD1 {
 		direction, other = "D1", "D0"
 		ev.D0, ev.D1 = ev.D1, ev.D0
@@ -82,14 +82,14 @@ func (a *Audit) describe(s *series, t *table, e *events) found {
 	if n := float64(t.pairs) + float64(sum(t.during[0])); q*(n+1) <= .5 && p*(n+1) > 1 && s.plain(set) {
 		how = "only on " + direction + ", never on " + other
 	}
-	ev.Description = withheld.Sprintf("%s %s", a.outcomes(s, set), how)
+	ev.Description = withheld.Sprintf("%s %s", s.statistic.words(a, s, set), how)
 	return found{ev, ratio}
 }
 
 // plain reports whether an event is one that is simply there or not, rather than a part of a range.
 func (s *series) plain(set uint64) bool {
 	numbers := uint64(1)<<s.binner.numeric() - 1
-	return s.kind != slotScore && !s.kind.derived() ||
+	return s.kind != slotScore && s.kind.keeps ||
 		set&numbers == 0 || set&numbers == numbers
 }
 
@@ -112,9 +112,4 @@ func sum(counts []int32) (n int) {
 		n += int(c)
 	}
 	return n
-}
-
-// String returns the score's name in reports.
-func (k kind) String() string {
-	return [...]string{"value", "rows", "repeat", "low_bit", "joint_laplace", "joint_gauss", "fitted", "value", "difference", "joint_linear", "fraction", "joint_ratio", "fineness", "joint_ratio", "joint_laplace", "joint_products", "joint_extreme", "repeat", "beyond", "order", "rows"}[k]
 }

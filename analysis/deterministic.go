@@ -44,7 +44,7 @@ func (a *Audit) sameAnswer() bool {
 		return false
 	}
 	need := sameAnswerPairs
-	if precise(a.codes[0]) && precise(a.codes[1]) || a.confirming() && a.first.detectedAt == 0 {
+	if precise(a.now[0].codes) && precise(a.now[1].codes) || a.confirming() && a.first.detectedAt == 0 {
 		need = sameNumberPairs // in a confirmation, the pairs before it were of one answer too
 	}
 	return a.monotony.pairs >= need && a.monotony.constant() && a.monotony.first[0] != a.monotony.first[1]

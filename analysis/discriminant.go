@@ -2,6 +2,12 @@ package analysis
 
 import "math"
 
+// discriminantScore is joint, and knows how the slots vary together.
+var discriminantScore = &kind{
+	name: "joint_linear", make: func(int) statistic { return new(discriminant) }, where: severalSlots,
+	several: .03, views: []view{ascending}, event: JointEvent,
+}
+
 // discriminant is a joint score that knows how the slots vary together: Fisher's linear discriminant
 //
 //	s(x) = (m0-m1)' C^-1 x
@@ -13,8 +19,8 @@ import "math"
 //
 // It is bet on only where correlation is certain: without, the other joint scores see all that it would.
 type discriminant struct {
-	direction combination
-	scores    [2][]code // per world: out-of-fold scores of the past
+	combination
+	scores [2][]code // per world: out-of-fold scores of the past
 }
 
 // Limits of the discriminant.
@@ -27,16 +33,20 @@ const (
 	leastUnshared      = 1e-6
 )
 
-// learnDiscriminant fits the score to the kept pairs, and scores these out of fold. It reports whether there is
-// correlation to be used.
-func (a *Audit) learnDiscriminant() bool {
+func (m *discriminant) learn(a *Audit, s *series, _ *epoch) { a.learnRelation(s, m) }
+
+// fit fits the score to the kept pairs, and scores these out of fold. It reports whether there is correlation to be used.
+func (m *discriminant) fit(a *Audit, _ *series) (past [2][]code, differ bool) {
+	if len(a.slots) < 2 {
+		return past, false
+	}
 	slots := a.slots[:min(len(a.slots), maxDiscriminant)]
 	most := min(discriminantPast, max(256, discriminantCells/len(slots)))
 	p := newPortion(len(slots[0].past[0]), most)
 	d := &a.standard
 	d.read(slots, p, clipAt)
 	if len(d.slots) < 2 || p.n < 2*leastJoint {
-		return false
+		return past, false
 	}
 	for _, z := range d.flat { // what is missing counts as the center
 		if math.IsNaN(z) {
@@ -51,25 +61,25 @@ func (a *Audit) learnDiscriminant() bool {
 	cells := a.reader.cells()
 	all := d.direct(cells, 0, 1)
 	if all == nil {
-		return false
+		return past, false
 	}
-	for w := range a.discriminant.scores {
-		a.discriminant.scores[w] = append(a.discriminant.scores[w][:0], make([]code, p.n)...)
+	for w := range m.scores {
+		m.scores[w] = append(m.scores[w][:0], make([]code, p.n)...)
 	}
 	for fold := range folds {
 		weights := d.direct(cells, 1-fold, folds) // the other of the two
 		if weights == nil {
 			weights = all
 		}
-		m := d.combine(weights, clipAt)
-		for w, scores := range a.discriminant.scores {
+		part := d.combine(weights, clipAt)
+		for w, scores := range m.scores {
 			for k := fold; k < p.n; k += folds {
-				scores[k] = m.score(func(slot int) code { return slots[slot].past[w][p.at(k)] })
+				scores[k] = part.of(func(slot int) code { return slots[slot].past[w][p.at(k)] })
 			}
 		}
 	}
-	a.discriminant.direction = d.combine(all, clipAt)
-	return true
+	m.combination = d.combine(all, clipAt)
+	return m.scores, true
 }
 
 // direct returns the discriminant's weights of the standardised slots, learned from the pairs from, from+stride, ...;

@@ -76,22 +76,13 @@ const (
 
 // eventKind returns the kind of a set of bins.
 func (s *series) eventKind(set uint64) EventKind {
-	switch s.kind {
-	case revealScore:
-		if set&^(3<<(s.binner.numeric()+2*outside)) == 0 {
-			return BeyondEvent
-		}
-		return RepeatEvent
-	case repeatScore:
-		return RepeatEvent
-	case beyondScore:
-		return BeyondEvent
-	case orderScore:
-		return OrderEvent
-	case slotScore, fittedScore, lawScore:
-		if s.binner.isPresence(set) {
-			return PresenceEvent
-		}
+	switch k := s.kind; {
+	case k.eventOf != nil:
+		return k.eventOf(s, set)
+	case k.whole:
+		return k.event
+	case k.event == NumberEvent && s.binner.isPresence(set):
+		return PresenceEvent
 	}
 	numbers, categories := set&(1<<s.binner.numeric()-1) != 0, s.categoryKind(set)
 	switch {
@@ -102,15 +93,7 @@ func (s *series) eventKind(set uint64) EventKind {
 	case !numbers:
 		return categories
 	}
-	switch s.kind {
-	case slotScore, fittedScore, lawScore:
-		return NumberEvent
-	case rowsScore, seldomScore:
-		return RowsEvent
-	case lowBitScore, finenessScore, fractionScore:
-		return DigitsEvent
-	}
-	return JointEvent
+	return s.kind.event
 }
 
 // categoryKind returns the kind that all known categories of a set have in common, "" without any.

@@ -126,7 +126,7 @@ func (a *Audit) Components() []float64 {
 		k := book{epochs: a.book.epochs}
 		for _, s := range a.book.stakes {
 			m := s.mix
-			if &m[0] != &a.mix.paired[0] && &m[0] != &a.mix.law[0] {
+			if &m[0] != &a.mix[pairedPrior][0] && &m[0] != &a.mix[lawPrior][0] {
 				m = mixture{{bothSides, x, 1}}
 			}
 			k.open(s.views, m)

@@ -25,7 +25,7 @@ const StateHead = len(stateMagic) + 1
 func Bets(epsilon, delta float64, p, q [3]float64, live [3]bool) (all [][2][3]float64) {
 	for _, noClaim := range [...]bool{false, true} {
 		m := newMixtures(noClaim)
-		for _, c := range append(append(mixture{}, m.shift...), m.support...) {
+		for _, c := range append(append(mixture{}, m[shiftPrior]...), m[supportPrior]...) {
 			f := c.factorsOf(newNull(epsilon, delta), p, q, live)
 			all = append(all, [2][3]float64{f[0], f[1]})
 		}

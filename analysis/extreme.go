@@ -2,10 +2,15 @@ package analysis
 
 import (
 	"math"
-	"slices"
 
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
+
+// extremeScore is the greatest standardised value of a result.
+var extremeScore = &kind{
+	name: "joint_extreme", make: func(int) statistic { return new(extreme) }, where: severalSlots, several: .005,
+	views: []view{ascending}, lifetime: lifetime{pairs: 65, learned: 1, growth: 1.5}, event: JointEvent,
+}
 
 // extreme scores a result by its most extreme value, in units of each slot's spread around its center. Where a random group
 // leaks in every trial, each by itself shows a small part of it; the greatest value shows most of it in every trial.
@@ -64,27 +69,27 @@ func (m *extreme) all(at func(slot int) code) (scores [sideCount]code) {
 	return scores
 }
 
-// ofResult returns the score of the codes of one result.
-func (m *extreme) ofResult(codes []code) code {
-	return m.of(func(slot int) code {
-		if slot < len(codes) {
-			return codes[slot]
-		}
-		return category(absent)
-	})
+func (m *extreme) score(r *result) code { return m.of(r.at) }
+
+func (m *extreme) words(a *Audit, s *series, set uint64) withheld.Text {
+	return withheld.Sprintf("%s of %d partitions and columns, each in units of its spread: %s",
+		withheld.Public(m.side.String()), len(m.centers), a.binWords(s, set, nounOf("value", "values")))
 }
 
-// clone returns a copy that shares nothing.
-func (m *extreme) clone() extreme {
-	return extreme{m.side, slices.Clone(m.centers), slices.Clone(m.scales)}
+func (m *extreme) state(c *codec) {
+	num(c, &m.side)
+	c.floats(&m.centers)
+	c.floats(&m.scales)
+	c.check(m.side < sideCount && len(m.centers) <= min(maxExtremeSlots, c.slots) && len(m.scales) == len(m.centers))
 }
 
-// learnExtreme chooses the side whose score speaks loudest against the claim in the past, and returns the past's scores. It
+func (m *extreme) learn(a *Audit, s *series, _ *epoch) { a.learnRelation(s, m) }
+
+// fit chooses the side whose score speaks loudest against the claim in the past, and returns the past's scores. It
 // reports whether it speaks louder than the choice alone would make it.
-func (a *Audit) learnExtreme() (scores [2][]code, differ bool) {
+func (m *extreme) fit(a *Audit, _ *series) (scores [2][]code, differ bool) {
 	slots := a.slots[:min(len(a.slots), maxExtremeSlots)]
 	p := newPortion(len(slots[0].past[0]), min(extremePast, max(256, extremeCells/len(slots))))
-	m := &a.extreme
 	*m = extreme{}
 	some := 0
 	for _, s := range slots {
@@ -123,6 +128,3 @@ func (a *Audit) learnExtreme() (scores [2][]code, differ bool) {
 	}
 	return scores, differ
 }
-
-// words says what the score is.
-func (m *extreme) words() withheld.Text { return withheld.Public(m.side.String()) }

@@ -2,8 +2,15 @@ package analysis
 
 import (
 	"math"
-	"slices"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
 )
+
+// finenessScore is lowest bits too fine for noise around a world's centre.
+var finenessScore = &kind{
+	name: "fineness", make: func(int) statistic { return new(fineness) }, where: knownColumns, single: .07, several: .01,
+	views: []view{ascending}, prior: supportPrior, lopsided: true, lifetime: lifetime{pairs: 65, learned: 1, growth: 1.5}, event: DigitsEvent,
+}
 
 // fineness scores how fine the lowest bits of a result's numbers are for noise in floating point around the centre of each
 // world.
@@ -47,15 +54,23 @@ func (f *fineness) of(at func(slot int) code) code {
 	return float64(deep[1] - deep[0])
 }
 
-// ofResult returns the score of the codes of one result.
-func (f *fineness) ofResult(codes []code) code {
-	return f.of(func(slot int) code { return codes[slot] })
+func (f *fineness) score(r *result) code { return f.of(r.at) }
+
+func (f *fineness) words(a *Audit, s *series, set uint64) withheld.Text {
+	places := "binary places too fine for D1 (below 0: for D0)"
+	return withheld.Sprintf("lowest bits beside those of noise around the centres: %s", a.binWords(s, set, nounOf(places, "numbers of "+places)))
 }
 
-// learnFineness chooses the centres and returns the scores of the past. It reports whether one world's numbers are finer than
+func (f *fineness) state(c *codec) {
+	list(c, &f.centers, func(x *[2]float64) { c.float(&x[0]); c.float(&x[1]) })
+	c.check(len(f.centers) <= min(maxFineSlots, c.slots))
+}
+
+func (f *fineness) learn(a *Audit, s *series, _ *epoch) { a.learnRelation(s, f) }
+
+// fit chooses the centres and returns the scores of the past. It reports whether one world's numbers are finer than
 // chance would have it.
-func (a *Audit) learnFineness() (scores [2][]code, differ bool) {
-	f := &a.fineness
+func (f *fineness) fit(a *Audit, _ *series) (scores [2][]code, differ bool) {
 	f.centers = f.centers[:0]
 	if len(a.slots) == 0 {
 		return scores, false
@@ -118,6 +133,3 @@ func (sc *scratch) center(past []code, p portion) float64 {
 	}
 	return best
 }
-
-// clone returns a copy that shares nothing.
-func (f *fineness) clone() fineness { return fineness{slices.Clone(f.centers)} }

@@ -7,6 +7,12 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
+// fittedScore is the value of the only slot by laws fitted to the past.
+var fittedScore = &kind{
+	name: "fitted", make: func(int) statistic { return new(fitted) }, where: singleNumber,
+	single: .04, views: []view{ascending}, prior: fittedPrior, event: NumberEvent, column: true,
+}
+
 // fitted scores a value by the likelihood ratio of two Laplace laws, one per world, that were fitted to the past:
 //
 //	s(x) = |x-m1|/b1 - |x-m0|/b0, m the medians, b the mean distances from them.
@@ -50,8 +56,10 @@ func (f *fitted) fit(past [2][]code, s *scratch) bool {
 	return f.rate[0] > 0 && f.rate[1] > 0 && !math.IsInf(f.rate[0], 0) && !math.IsInf(f.rate[1], 0)
 }
 
-// score returns the score of a code; categories are themselves.
-func (f *fitted) score(c code) code {
+func (f *fitted) score(r *result) code { return f.of(r.at(0)) }
+
+// of returns the score of a code; categories are themselves.
+func (f *fitted) of(c code) code {
 	if !isNumber(c) {
 		return c
 	}
@@ -63,14 +71,25 @@ func (f *fitted) score(c code) code {
 const fittedReach = 1 << 16
 
 // words says what is scored. The centres are the true answers, up to the averaged noise.
-func (f *fitted) words() withheld.Text {
+func (f *fitted) words(a *Audit, s *series, set uint64) withheld.Text {
 	value := fmt.Sprintf("log-likelihood ratio of noise around %.4g of scale %.4g (D0) and around %.4g of scale %.4g (D1)",
 		f.center[0], 1/f.rate[0], f.center[1], 1/f.rate[1])
-	return withheld.New(value, "log-likelihood ratio of noise fitted to D0 and to D1")
+	column := a.columnOf(s)
+	return a.binWords(s, set, noun{
+		withheld.Sprintf("column %s: %s", column, withheld.New(value, "log-likelihood ratio of noise fitted to D0 and to D1")),
+		withheld.Sprintf("log-likelihood ratios of column %s, of noise fitted to D0 and to D1", column),
+	})
 }
 
-// learnFitted fits the score of a single value anew when its bins would be.
-func (a *Audit) learnFitted(s *series) {
+func (f *fitted) state(c *codec) {
+	for w := range 2 {
+		c.float(&f.center[w])
+		c.float(&f.rate[w])
+	}
+}
+
+// learn fits the score of a single value anew when its bins would be.
+func (f *fitted) learn(a *Audit, s *series, _ *epoch) {
 	if len(a.slots) != 1 || a.slots[0].shared {
 		s.table = nil
 		return
@@ -79,14 +98,14 @@ func (a *Audit) learnFitted(s *series) {
 		s.carry()
 		return
 	}
-	if !a.fitted.fit(a.slots[0].past, &a.scratch) {
+	if !f.fit(a.slots[0].past, &a.scratch) {
 		s.table = nil
 		return
 	}
 	for w, codes := range a.slots[0].past {
 		s.past[w] = make([]code, len(codes))
 		for i, c := range codes {
-			s.past[w][i] = a.fitted.score(c)
+			s.past[w][i] = f.of(c)
 		}
 	}
 	s.relearn(a.pairs, maxSpecialBins, &a.scratch)

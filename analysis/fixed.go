@@ -1,9 +1,6 @@
 package analysis
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // ClopperPearsonBound is the figure of a fixed budget: an event chosen on the first half of the trials, certified on
 // the others.
@@ -19,22 +16,14 @@ type ClopperPearsonBound struct {
 
 // certificate counts a fixed event.
 type certificate struct {
-	series   *series
-	binner   binner
-	lens     joint        // as it was: the joint scores are learned anew, the event must not change
-	fitted   fitted       // likewise
-	sum      combination  // likewise
-	fraction fraction     // likewise
-	learned  learned      // likewise
-	fineness fineness     // likewise
-	products products     // likewise
-	extreme  extreme      // likewise
-	order    []precedence // likewise
-	set      uint64
-	heavy    int // the world where the event is likelier
-	event    *Event
-	pairs    int
-	hits     [2]int
+	series    *series
+	statistic statistic // as it was: scores are learned anew, the event must not change
+	binner    binner
+	set       uint64
+	heavy     int // the world where the event is likelier
+	event     *Event
+	pairs     int
+	hits      [2]int
 }
 
 // certify chooses the event when half of the budget is used, so that the choice does not depend on what certifies it.
@@ -47,7 +36,7 @@ func (a *Audit) certify() {
 	top, rest := math.Inf(-1), a.opts.MaxTrials-a.pairs
 	var best *series
 	for _, s := range a.all() {
-		if s.table == nil || s.table.pairs == 0 || s.kind == repeatScore || s.kind == revealScore || s.kind == seldomScore || s.kind == beyondScore || s.kind == lawScore || s.kind == calibratedScore || s.kind == calibratedLaplaceScore {
+		if s.table == nil || s.table.pairs == 0 || s.kind.looksBack || s.kind.prior == lawPrior {
 			continue
 		}
 		for _, v := range [...]view{ascending, folded, sorted} {
@@ -62,32 +51,7 @@ func (a *Audit) certify() {
 	if best == nil {
 		return
 	}
-	c.series, c.binner, c.fitted = best, best.binner, a.fitted
-	if best.kind == laplaceScore || best.kind == gaussScore {
-		c.lens.full = append([]lens(nil), a.joint.full...)
-		for i := range c.lens.full {
-			l := &c.lens.full[i]
-			l.categories, l.weights = append([]label(nil), l.categories...), append([]float64(nil), l.weights...)
-		}
-	}
-	switch best.kind {
-	case contrastScore:
-		c.sum = a.contrast.clone()
-	case discriminantScore:
-		c.sum = a.discriminant.direction.clone()
-	case fractionScore:
-		c.fraction = a.fraction
-	case ratioScore:
-		c.learned = a.learned.clone()
-	case finenessScore:
-		c.fineness = a.fineness.clone()
-	case productsScore:
-		c.products = a.products.clone()
-	case extremeScore:
-		c.extreme = a.extreme.clone()
-	case orderScore:
-		c.order = slices.Clone(a.order.firsts)
-	}
+	c.series, c.statistic, c.binner = best, best.frozen(), best.binner
 	e := events{}
 	side := [2]int{towardD0, towardD1}[c.heavy]
 	e.toward[side] = c.set
@@ -122,42 +86,10 @@ func mostCertified(t *table, order []uint8, heavy, n int, delta float64) (set ui
 }
 
 // count adds one pair.
-func (c *certificate) count(a *Audit, pair [2]*Outcome) {
-	var codes [2]code
-	for w := range codes {
-		switch c.series.kind {
-		case slotScore:
-			codes[w] = a.codes[w][c.series.slot]
-		case rowsScore:
-			codes[w] = a.reader.rowsCode(pair[w])
-		case lowBitScore:
-			codes[w] = lowBitCode(a.codes[w])
-		case laplaceScore:
-			codes[w], _ = c.lens.score(a.codes[w])
-		case gaussScore:
-			_, codes[w] = c.lens.score(a.codes[w])
-		case fittedScore:
-			codes[w] = c.fitted.score(a.codes[w][0])
-		case contrastScore, discriminantScore:
-			codes[w] = c.sum.ofResult(a.codes[w])
-		case ratioScore:
-			codes[w] = c.learned.ofResult(a.codes[w])
-		case finenessScore:
-			codes[w] = c.fineness.ofResult(a.codes[w])
-		case productsScore:
-			codes[w] = c.products.ofResult(a.codes[w])
-		case extremeScore:
-			codes[w] = c.extreme.ofResult(a.codes[w])
-		case orderScore:
-			o := rowOrder{firsts: c.order}
-			codes[w] = o.score(a.order.now[w])
-		case fractionScore:
-			codes[w] = c.fraction.ofResult(a.codes[w])
-		}
-	}
+func (c *certificate) count(pair *[2]result) {
 	c.pairs++
-	for w, x := range codes {
-		if c.set>>c.binner.bin(x)&1 == 1 {
+	for w := range pair {
+		if c.set>>c.binner.bin(c.statistic.score(&pair[w]))&1 == 1 {
 			c.hits[w]++
 		}
 	}

@@ -7,6 +7,12 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
+// fractionScore is what a value leaves over a modulus, or how many bits it uses.
+var fractionScore = &kind{
+	name: "fraction", make: func(int) statistic { return new(fraction) }, where: knownColumns, single: .005, several: .005,
+	views: []view{sorted}, lifetime: lifetime{learned: 64, growth: 2}, event: DigitsEvent, column: true,
+}
+
 // fraction scores what one slot's value leaves over a modulus, as a part of it (in [0, 1), in steps of 2^-16), or, for
 // the modulus 0, how many significant bits the value uses.
 //
@@ -70,11 +76,34 @@ func remainder(x, modulus float64) float64 {
 	return left
 }
 
-func (f *fraction) ofResult(codes []code) code {
-	if f.slot >= len(codes) {
-		return category(absent)
+func (f *fraction) score(r *result) code { return f.of(r.at(f.slot)) }
+
+func (f *fraction) words(a *Audit, s *series, set uint64) withheld.Text {
+	return withheld.Sprintf("%s: %s", a.slotWords(f.slot), a.binWords(s, set, f.noun()))
+}
+
+func (f *fraction) state(c *codec) {
+	num(c, &f.slot)
+	c.check(f.slot == 0 || f.slot > 0 && f.slot < c.slots)
+	c.float(&f.modulus)
+	c.bool(&f.learned)
+	c.float(&f.origin)
+}
+
+func (f *fraction) learn(a *Audit, s *series, _ *epoch) { a.learnRelation(s, f) }
+
+func (f *fraction) fit(a *Audit, s *series) (past [2][]code, differ bool) {
+	if !f.choose(a) {
+		return past, false
 	}
-	return f.of(codes[f.slot])
+	s.slot = f.slot
+	for w, codes := range a.slots[f.slot].past {
+		past[w] = make([]code, len(codes))
+		for i, c := range codes {
+			past[w][i] = f.of(c)
+		}
+	}
+	return past, true
 }
 
 // noun says what is scored.
@@ -93,9 +122,9 @@ func (f *fraction) noun() noun {
 		fmt.Sprintf("remainders over multiples of %.6g", f.modulus))
 }
 
-// learnFraction chooses the slot and the modulus under which the worlds differ most. It reports whether they differ more
+// choose chooses the slot and the modulus under which the worlds differ most. It reports whether they differ more
 // than chance would have it.
-func (a *Audit) learnFraction() bool {
+func (f *fraction) choose(a *Audit) bool {
 	slots := a.slots[:min(len(a.slots), maxFractionSlots)]
 	if len(slots) == 0 {
 		return false
@@ -107,18 +136,18 @@ func (a *Audit) learnFraction() bool {
 		if s.shared {
 			continue
 		}
-		consider := func(f fraction, x float64) {
+		consider := func(g fraction, x float64) {
 			if x > top {
-				top, found, a.fraction = x, true, f
+				top, found, *f = x, true, g
 			}
 		}
 		for _, m := range fractionModuli {
-			f := fraction{slot: i, modulus: m}
-			consider(f, f.differ(s.past, p))
+			g := fraction{slot: i, modulus: m}
+			consider(g, g.differ(s.past, p))
 		}
 		if t, distance := a.scratch.findPeriod(s.past, p); distance >= leastPeriod {
-			f := fraction{slot: i, modulus: t.length, learned: true, origin: t.origin}
-			consider(f, max(f.differ(s.past, p), leastFraction*distance/leastPeriod))
+			g := fraction{slot: i, modulus: t.length, learned: true, origin: t.origin}
+			consider(g, max(g.differ(s.past, p), leastFraction*distance/leastPeriod))
 		}
 	}
 	return found

@@ -79,18 +79,8 @@ func (l *layout) columnName(c int) string {
 
 // columnOf returns the name of the column that a score is about, "" for none and for several.
 func (a *Audit) columnOf(s *series) string {
-	slot := s.slot
-	switch s.kind {
-	case slotScore:
-	case fittedScore, lawScore:
-		slot = 0
-	case fractionScore:
-		slot = a.fraction.slot
-	default:
-		return ""
-	}
-	if r := a.reader; len(r.measures) > 0 {
-		return r.columnName(r.measures[slot%r.cells()])
+	if r := a.reader; s.kind.column && len(r.measures) > 0 {
+		return r.columnName(r.measures[s.slot%r.cells()])
 	}
 	return ""
 }

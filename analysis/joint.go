@@ -1,6 +1,42 @@
 package analysis
 
-import "math"
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
+)
+
+// laplaceScore and gaussScore are the joint scores of naive Bayes, with Laplace and with Gaussian noise.
+var (
+	laplaceScore = &kind{
+		name: "joint_laplace", make: func(int) statistic { return laplaceJoint{new(joint)} }, where: severalSlots,
+		several: .13, views: []view{ascending}, event: JointEvent,
+	}
+	gaussScore = &kind{
+		name: "joint_gauss", make: func(int) statistic { return &gaussJoint{new(joint)} }, where: severalSlots,
+		several: .13, views: []view{ascending}, event: JointEvent,
+	}
+)
+
+type (
+	laplaceJoint struct{ *joint }
+	gaussJoint   struct{ *joint }
+)
+
+func (m laplaceJoint) score(r *result) code { laplace, _ := m.both(r); return laplace }
+
+func (m *gaussJoint) score(r *result) code { _, gauss := m.both(r); return gauss }
+
+// state describes the lenses, unless they are those of laplaceScore.
+func (m *gaussJoint) state(c *codec) {
+	own := m.joint != c.joint
+	if c.bool(&own); own {
+		m.joint.state(c)
+		return
+	}
+	c.check(c.joint != nil)
+	m.joint = c.joint
+}
 
 // lens is what the joint scores know of one slot: how much each outcome of it speaks for D0, in nats.
 type lens struct {
@@ -59,8 +95,8 @@ const (
 	fewJoint      = 32
 )
 
-// learn fits the lenses on the kept pairs of all slots and scores these pairs out of fold.
-func (j *joint) learn(slots []*series) {
+// fit fits the lenses on the kept pairs of all slots and scores these pairs out of fold.
+func (j *joint) fit(slots []*series) {
 	kept := len(slots[0].past[0])
 	stride := 1
 	for kept/stride > maxJointPast || (len(slots) > fewJoint && kept/stride > 256 && kept/stride*len(slots) > maxJointCells) {
@@ -229,14 +265,65 @@ func (l *lens) terms(c code) (laplace, gauss float64) {
 	return laplace, gauss
 }
 
-// score returns the two joint scores of a result.
-func (j *joint) score(codes []code) (laplace, gauss float64) {
-	for i, c := range codes[:min(len(codes), len(j.full))] {
+// both returns the two joint scores of a result, which keeps them for the one that is asked for next.
+func (j *joint) both(r *result) (laplace, gauss code) {
+	if r.joint == j {
+		return r.laplace, r.gauss
+	}
+	for i, c := range r.codes[:min(len(r.codes), len(j.full))] {
 		a, b := j.full[i].terms(c)
 		laplace += a
 		gauss += b
 	}
-	return grain(laplace), grain(gauss)
+	r.joint, r.laplace, r.gauss = j, grain(laplace), grain(gauss)
+	return r.laplace, r.gauss
+}
+
+// learn does nothing: see learnJoint.
+func (j *joint) learn(*Audit, *series, *epoch) {}
+
+func (j *joint) words(a *Audit, s *series, set uint64) withheld.Text {
+	return a.jointWords(s, set, nounOf("score", "scores"))
+}
+
+// jointWords describes bins of a score of all slots.
+func (a *Audit) jointWords(s *series, set uint64, n noun) withheld.Text {
+	return withheld.Sprintf("all %d partitions and columns taken together: %s", len(a.slots), a.binWords(s, set, n))
+}
+
+func (j *joint) state(c *codec) {
+	list(c, &j.full, func(l *lens) {
+		c.bool(&l.live)
+		for _, x := range []*float64{&l.number, &l.center, &l.shift, &l.laplace, &l.gauss, &l.reach} {
+			c.float(x)
+		}
+		list(c, &l.categories, c.label)
+		c.floats(&l.weights)
+		c.check(len(l.weights) == len(l.categories))
+	})
+	c.check(len(j.full) <= c.slots)
+	c.joint = j
+}
+
+// learnJoint fits the joint scores, when there are slots to join; where these are many only every second time.
+func (a *Audit) learnJoint() {
+	laplace, gauss := a.ofKind(laplaceScore), a.ofKind(gaussScore)
+	if laplace == nil || len(a.slots) < 2 || len(a.slots[0].past[0]) < leastJoint {
+		return
+	}
+	if a.knows(laplace) {
+		laplace.carry()
+		gauss.carry()
+		return
+	}
+	j := laplace.statistic.(laplaceJoint).joint
+	gauss.statistic = &gaussJoint{j}
+	j.fit(a.slots)
+	for i, s := range [...]*series{laplace, gauss} {
+		s.past = j.scores[i]
+		s.relearn(a.pairs, maxSpecialBins, &a.scratch)
+		s.past = [2][]code{}
+	}
 }
 
 // grain rounds a score, so that sums which differ by rounding errors alone are equal.

@@ -251,8 +251,19 @@ func laplaceBelow(z float64) float64 {
 // normalBelow is the distribution function of the standard normal law.
 func normalBelow(z float64) float64 { return .5 * math.Erfc(-z/math.Sqrt2) }
 
-// learnLaws fits the laws of a single value anew. There is no bet before both worlds have numbers that vary.
-func (a *Audit) learnLaws(s *series) {
+// lawScore is the value of the only slot, bin by bin, against laws fitted to the past.
+var lawScore = &kind{
+	name: "value", make: func(int) statistic { return new(law) }, where: singleValue,
+	single: .5, texts: .4, views: []view{ascending}, prior: lawPrior, event: NumberEvent, column: true,
+}
+
+type law struct {
+	value
+	ranks [2]ranked
+}
+
+// learn fits the laws of a single value anew. There is no bet before both worlds have numbers that vary.
+func (m *law) learn(a *Audit, s *series, _ *epoch) {
 	s.table = nil
 	if len(a.slots) != 1 || a.slots[0].shared {
 		return
@@ -272,41 +283,41 @@ func (a *Audit) learnLaws(s *series) {
 		s.table.laws = &l
 		return
 	}
-	var m [2]spread
+	var spreads [2]spread
 	for w := range past {
-		a.ranks[w].update(past[w], a.stride, &a.scratch)
+		m.ranks[w].update(past[w], a.stride, &a.scratch)
 		var ok bool
-		if m[w], ok = spreadOf(a.ranks[w].values); !ok {
+		if spreads[w], ok = spreadOf(m.ranks[w].values); !ok {
 			return
 		}
 	}
 	var values []float64 // of both worlds, where some repeat
-	if m[0].ties || m[1].ties {
-		values = mergeSorted(slices.Clone(a.ranks[0].values), a.ranks[1].values)
+	if spreads[0].ties || spreads[1].ties {
+		values = mergeSorted(slices.Clone(m.ranks[0].values), m.ranks[1].values)
 	}
 	s.binner = binner{}
 	s.binner.learnCategories(past, &a.scratch)
 	pk := peak{}
 	if fewTies(values) { // on a lattice a value that repeats is no peak
-		pk = peakOf(&a.ranks, m, laplaceOverNormal(m))
+		pk = peakOf(&m.ranks, spreads, laplaceOverNormal(spreads))
 	}
 	if pk.weight > .5 {
-		s.binner.spanPeaks(m, &pk)
+		s.binner.spanPeaks(spreads, &pk)
 	} else {
-		s.binner.span(m, values)
+		s.binner.span(spreads, values)
 	}
 	s.learned = a.pairs
 	s.table = newTable(s.binner.numeric(), s.binner.bins())
 	s.table.pairs = len(past[0])
 	for w, codes := range past {
-		s.binner.countNumbers(a.ranks[w].values, s.table.before[w])
+		s.binner.countNumbers(m.ranks[w].values, s.table.before[w])
 		for _, c := range codes {
 			if !isNumber(c) {
 				s.table.before[w][s.binner.bin(c)]++
 			}
 		}
 	}
-	l := fittedLaws(m, &pk, &s.binner, s.table)
+	l := fittedLaws(spreads, &pk, &s.binner, s.table)
 	if sum := sumOf(l[0]) + sumOf(l[1]); !(math.Abs(sum-2) < 1e-6) {
 		s.table = nil // scales so far apart that the arithmetic fails
 		return

@@ -2,8 +2,15 @@ package analysis
 
 import (
 	"math"
-	"slices"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
 )
+
+// ratioScore is joint, a log-likelihood ratio by logistic regression.
+var ratioScore = &kind{
+	name: "joint_ratio", make: func(int) statistic { return new(learned) }, where: severalSlots, several: .02, fewSlots: true,
+	views: []view{ascending}, lifetime: lifetime{learned: 1, growth: 1.5}, event: JointEvent,
+}
 
 // learned is a joint score that estimates the log-likelihood ratio of a whole result: logistic regression of the world on
 // features of all slots, up to maxLearnedSlots of them. It is what naive Bayes and the linear discriminant cannot be at
@@ -101,8 +108,8 @@ func (f *feature) of(z float64) float64 {
 	return min(max(z, -4), 4)
 }
 
-// score returns the score of a result, the features' values having been filled in. The regression's constant adds nothing.
-func (l *learned) score(values, weights []float64) code {
+// of returns the score of a result, the features' values having been filled in. The regression's constant adds nothing.
+func (l *learned) of(values, weights []float64) code {
 	sum := 0.0
 	for i, x := range values {
 		if l.features[i].form != constantForm {
@@ -112,18 +119,38 @@ func (l *learned) score(values, weights []float64) code {
 	return numberCode(grain(min(max(sum, -learnedReach), learnedReach)))
 }
 
-// ofResult returns the score of the codes of one result.
-func (l *learned) ofResult(codes []code) code {
+func (l *learned) score(r *result) code {
 	var values, weights [maxFeatures]float64
 	var all [maxLearnedSlots]code // with those that have not come yet
-	for i := copy(all[:], codes); i < len(all); i++ {
-		all[i] = category(absent)
+	for i := range all {
+		all[i] = r.at(i)
 	}
 	for i := range l.features {
 		weights[i] = l.features[i].weight
 	}
 	l.fill(values[:], all[:])
-	return l.score(values[:len(l.features)], weights[:])
+	r.ratio = l.of(values[:len(l.features)], weights[:])
+	return r.ratio
+}
+
+func (l *learned) learn(a *Audit, s *series, _ *epoch) { a.learnRelation(s, l) }
+
+func (l *learned) words(a *Audit, s *series, set uint64) withheld.Text {
+	return a.jointWords(s, set, nounOf("estimated log-likelihood ratio", "estimated log-likelihood ratios"))
+}
+
+func (l *learned) state(c *codec) {
+	list(c, &l.features, func(f *feature) {
+		num(c, &f.form)
+		num(c, &f.slot)
+		num(c, &f.less)
+		c.label(&f.category)
+		for _, x := range []*float64{&f.center, &f.scale, &f.weight} {
+			c.float(x)
+		}
+		c.check(f.form <= totalForm && f.slot >= 0 && f.less >= -1 && max(f.slot, f.less) < min(maxLearnedSlots, max(c.slots, 1)))
+	})
+	c.check(len(l.features) <= maxFeatures)
 }
 
 // gather writes the codes of a kept pair to dst, and returns those of all slots.
@@ -133,9 +160,6 @@ func gather(dst *[maxLearnedSlots]code, slots []*series, world, k int) []code {
 	}
 	return dst[:len(slots)]
 }
-
-// clone returns a copy that shares nothing.
-func (l *learned) clone() learned { return learned{features: slices.Clone(l.features)} }
 
 // choose sets the features by the slots' bins and pasts: the categories of every slot, then steps, then what fits of
 // differences of neighbouring columns of one row, linear terms and distances. cells is the number of slots per row.

@@ -24,8 +24,8 @@ type term struct {
 // combinationReach bounds the score of a combination, so that rounding it keeps its meaning.
 const combinationReach = 1 << 16
 
-// score returns the score of a result. Slots without a number add nothing.
-func (m *combination) score(at func(slot int) code) code {
+// of returns the score of a result. Slots without a number add nothing.
+func (m *combination) of(at func(slot int) code) code {
 	sum := 0.0
 	for i := range m.terms {
 		t := &m.terms[i]
@@ -41,14 +41,18 @@ func (m *combination) score(at func(slot int) code) code {
 	return numberCode(math.Round(min(max(sum, -combinationReach), combinationReach)/m.unit) * m.unit)
 }
 
-// ofResult returns the score of the codes of one result.
-func (m *combination) ofResult(codes []code) code {
-	return m.score(func(slot int) code {
-		if slot < len(codes) {
-			return codes[slot]
+func (m *combination) score(r *result) code { return m.of(r.at) }
+
+func (m *combination) state(c *codec) {
+	list(c, &m.terms, func(t *term) {
+		num(c, &t.slot)
+		c.check(t.slot >= 0 && t.slot < c.slots)
+		for _, x := range []*float64{&t.center, &t.weight, &t.reach} {
+			c.float(x)
 		}
-		return category(absent)
 	})
+	c.float(&m.unit)
+	c.bool(&m.strict)
 }
 
 // ofPast writes the scores of kept pairs from, from+stride, ... to dst.
@@ -56,16 +60,9 @@ func (m *combination) ofPast(dst []code, slots []*series, world int, p portion) 
 	dst = dst[:0]
 	for i := range p.n {
 		k := p.at(i)
-		dst = append(dst, m.score(func(slot int) code { return slots[slot].past[world][k] }))
+		dst = append(dst, m.of(func(slot int) code { return slots[slot].past[world][k] }))
 	}
 	return dst
-}
-
-// clone returns a copy that shares nothing.
-func (m *combination) clone() combination {
-	c := *m
-	c.terms = append([]term(nil), m.terms...)
-	return c
 }
 
 // portion is the part of the kept pairs that is learned from: n of them, evenly spread, the latest among them.
@@ -143,8 +140,8 @@ func (d *standard) rounding(i int, weight float64) float64 {
 	return math.Ldexp(1, min(e-40, 0))
 }
 
-// combinationWords names the slots of a combination. Weights are learned from the answers, and so withheld.
-func (a *Audit) combinationWords(m *combination) withheld.Text {
+// words names the slots of a combination. Weights are learned from the answers, and so withheld.
+func (m *combination) words(a *Audit, s *series, set uint64) withheld.Text {
 	const most = 3
 	var parts []withheld.Text
 	for i, t := range m.terms {
@@ -155,5 +152,5 @@ func (a *Audit) combinationWords(m *combination) withheld.Text {
 		weight := withheld.New(strconv.FormatFloat(t.weight, 'g', 4, 64)+" times ", "")
 		parts = append(parts, withheld.Sprintf("%s%s", weight, a.slotWords(t.slot)))
 	}
-	return withheld.Join(parts, ", ")
+	return withheld.Sprintf("sum of %s, each counted from its center: %s", withheld.Join(parts, ", "), a.binWords(s, set, nounOf("value", "values")))
 }

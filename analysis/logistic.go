@@ -26,17 +26,15 @@ const (
 	leastPrior     = 1e-8
 )
 
-// learnRatio fits the learned score to the kept pairs and scores these out of fold. It reports whether anything was
-// learned.
-func (a *Audit) learnRatio() bool {
-	l := &a.learned
+// fit fits the learned score to the kept pairs and scores these out of fold. It reports whether anything was learned.
+func (l *learned) fit(a *Audit, _ *series) (past [2][]code, differ bool) {
 	n := len(a.slots[0].past[0])
 	if n < leastLearned || len(a.slots) > maxLearnedSlots {
-		return false
+		return past, false
 	}
 	l.choose(a.slots, a.reader.cells(), &a.scratch)
 	if len(l.features) < 3 {
-		return false
+		return past, false
 	}
 	var f logistic
 	f.reset(len(l.features))
@@ -51,11 +49,11 @@ func (a *Audit) learnRatio() bool {
 		l.features[i].weight = f.w[i]
 		some = some || l.features[i].form != constantForm && math.Abs(f.w[i]) > 1e-6
 		if math.IsNaN(f.w[i]) || math.IsInf(f.w[i], 0) {
-			return false
+			return past, false
 		}
 	}
 	if !some {
-		return false
+		return past, false
 	}
 	for w := range l.scores {
 		l.scores[w] = append(l.scores[w][:0], make([]code, n)...)
@@ -67,11 +65,11 @@ func (a *Audit) learnRatio() bool {
 		for w := range l.scores {
 			for k := fold; k < n; k += learnedFolds {
 				l.fill(values[:], gather(&codes, a.slots, w, k))
-				l.scores[w][k] = l.score(values[:f.size], weights)
+				l.scores[w][k] = l.of(values[:f.size], weights)
 			}
 		}
 	}
-	return true
+	return l.scores, true
 }
 
 func (f *logistic) reset(size int) {

@@ -70,7 +70,7 @@ func TestLogisticFindsTheRatio(t *testing.T) {
 	}
 	score := func(x, y bool) float64 {
 		o := row(x, y)
-		return a.learned.ofResult(a.reader.read(&o, nil))
+		return a.ofKind(ratioScore).statistic.score(&result{codes: a.reader.read(&o, nil)})
 	}
 	base := score(false, false)
 	want := math.Log(.3/.2) - math.Log(.7/.8)
@@ -109,7 +109,7 @@ func TestFeaturesAreBounded(t *testing.T) {
 		for range 300 {
 			a.Add(draw(), draw())
 		}
-		n := len(a.learned.features)
+		n := len(a.ofKind(ratioScore).statistic.(*learned).features)
 		if n > maxFeatures || columns <= maxLearnedSlots && n == 0 || columns > maxLearnedSlots && n != 0 {
 			t.Errorf("%d columns: %d features", columns, n)
 		}

@@ -4,7 +4,15 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
 )
+
+// productsScore is joint, and knows how the slots vary together in each world.
+var productsScore = &kind{
+	name: "joint_products", make: func(int) statistic { return new(products) }, where: severalSlots, several: .005,
+	views: []view{ascending}, lifetime: lifetime{pairs: 65, learned: 1, growth: 1.5}, event: JointEvent,
+}
 
 // products is a joint score that knows how the slots vary together in each world: the quadratic part of the
 // log-likelihood ratio of two normal laws with one centre,
@@ -60,24 +68,27 @@ func quadratic(values, weights []float64) code {
 	return numberCode(grain(min(max(sum, -maxProductsScore), maxProductsScore)))
 }
 
-// ofResult returns the score of the codes of one result.
-func (m *products) ofResult(codes []code) code {
-	return m.of(func(slot int) code {
-		if slot < len(codes) {
-			return codes[slot]
-		}
-		return category(absent)
-	})
+func (m *products) score(r *result) code { return m.of(r.at) }
+
+func (m *products) words(a *Audit, s *series, set uint64) withheld.Text {
+	return withheld.Sprintf("how %d partitions and columns vary together: %s", len(m.slots), a.binWords(s, set, nounOf("score", "scores")))
 }
 
-// clone returns a copy that shares nothing.
-func (m *products) clone() products {
-	return products{slices.Clone(m.slots), slices.Clone(m.center), slices.Clone(m.scale), m.reach, slices.Clone(m.weights)}
+func (m *products) state(c *codec) {
+	list(c, &m.slots, func(x *int) { num(c, x); c.check(*x >= 0 && *x < c.slots) })
+	c.floats(&m.center)
+	c.floats(&m.scale)
+	c.float(&m.reach)
+	c.floats(&m.weights)
+	n := len(m.slots)
+	c.check(n <= maxProducts && len(m.center) == n && len(m.scale) == n && (len(m.weights) == n*(n+1)/2 || n == 0))
 }
 
-// learnProducts fits the score to the kept pairs, and returns these pairs' scores out of fold. It reports whether the past
-// shows a difference.
-func (a *Audit) learnProducts() (scores [2][]code, differ bool) {
+func (m *products) learn(a *Audit, s *series, _ *epoch) { a.learnRelation(s, m) }
+
+// fit fits the score to the kept pairs, and returns these pairs' scores out of fold. It reports whether the past shows a
+// difference.
+func (m *products) fit(a *Audit, _ *series) (scores [2][]code, differ bool) {
 	slots := a.slots[:min(len(a.slots), maxProductSlots)]
 	p := newPortion(len(slots[0].past[0]), productsPast)
 	d := &a.standard
@@ -93,7 +104,7 @@ func (a *Audit) learnProducts() (scores [2][]code, differ bool) {
 	chosen := d.differing()
 	top := math.Inf(-1)
 	for _, reach := range productReaches[:min(len(chosen), len(productReaches))] {
-		m := products{reach: reach}
+		next := products{reach: reach}
 		values := make([][2][]float64, len(chosen))
 		for i, k := range chosen {
 			for w, z := range d.values[k] {
@@ -102,23 +113,23 @@ func (a *Audit) learnProducts() (scores [2][]code, differ bool) {
 				}
 				values[i][w] = z
 			}
-			m.slots, m.center, m.scale = append(m.slots, d.slots[k]), append(m.center, d.center[k]), append(m.scale, d.scale[k])
+			next.slots, next.center, next.scale = append(next.slots, d.slots[k]), append(next.center, d.center[k]), append(next.scale, d.scale[k])
 		}
-		past, ok := m.fit(values, p.n)
+		past, ok := next.weigh(values, p.n)
 		if !ok {
 			continue
 		}
 		s := series{kind: productsScore, past: past}
 		s.relearn(p.n, maxSpecialBins, &a.scratch)
 		if z2 := loudness(a.lead.null, s.table, &a.book); z2 > top {
-			top, differ, scores, a.products = z2, true, past, m
+			top, differ, scores, *m = z2, true, past, next
 		}
 	}
 	return scores, differ
 }
 
-// fit sets the weights and returns the scores of the past out of fold.
-func (m *products) fit(values [][2][]float64, n int) (scores [2][]code, ok bool) {
+// weigh sets the weights and returns the scores of the past out of fold.
+func (m *products) weigh(values [][2][]float64, n int) (scores [2][]code, ok bool) {
 	m.weights = productWeights(values, func(int) bool { return true })
 	if m.weights == nil {
 		return scores, false

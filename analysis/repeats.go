@@ -1,6 +1,35 @@
 package analysis
 
-import "maps"
+import (
+	"maps"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
+)
+
+// repeatScore is a result that was seen before in one world only.
+var repeatScore = &kind{
+	name: "repeat", make: func(int) statistic { return repeated{} }, where: everyResult,
+	single: .02, several: .03, views: []view{sorted}, prior: supportPrior, keeps: true, looksBack: true, event: RepeatEvent, whole: true,
+}
+
+type repeated struct{ memoryless }
+
+func (repeated) score(r *result) code { return r.world }
+
+// learn starts the next table. Its bins are given, not learned.
+func (repeated) learn(_ *Audit, s *series, _ *epoch) {
+	if s.table != nil {
+		s.carry()
+		return
+	}
+	s.binner = binner{categories: []label{onD0Only, onD1Only}}
+	s.table = newTable(1, s.binner.bins())
+	s.recount()
+}
+
+func (repeated) words(*Audit, *series, uint64) withheld.Text {
+	return withheld.Public("a result seen before in that world alone")
+}
 
 // repeats remembers whole results, to know in which world one was seen before and how many come more than once. It keeps a
 // sample of the different results: those whose hash ends in so many zero bits, one more whenever there are too many. So a

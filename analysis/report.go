@@ -192,7 +192,7 @@ func (a *Audit) slotCost() float64 {
 	if len(a.slots) < 2 {
 		return 0
 	}
-	return math.Log(float64(len(a.slots)) / weightsFor(true).slots)
+	return math.Log(float64(len(a.slots)) / slotScore.several)
 }
 
 // verdict concludes.

@@ -1,11 +1,45 @@
 package analysis
 
-import "math"
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
+)
 
 // This file bets on engines that give a value without noise, or with noise cut off at a bound, in few of the trials: a number
 // that came before in one world and never in the other, where exact repeats are the exception. It bets as well on single numbers beyond
 // the range of the other world, where each world has many. Where the support is one, a world has k numbers or more beyond the least number
 // of the other with the probability (1+1/R)^-k at most under the claim.
+
+// revealScore is a rare number that comes again and again in one world only, or lies beyond the range of the other.
+var revealScore = &kind{
+	name: "repeat", make: func(int) statistic { return reveal{} }, where: everyResult,
+	single: .001, several: .001, lent: revealShare / (1 - revealShare), views: []view{ascending}, prior: lawPrior, looksBack: true, eventOf: revealEvent,
+}
+
+type reveal struct{ memoryless }
+
+func (reveal) score(r *result) code {
+	if r.ranges == nil {
+		return r.rare
+	}
+	return r.ranges.outside(r.codes[0], r.rare)
+}
+
+func (reveal) words(_ *Audit, s *series, set uint64) withheld.Text {
+	if revealEvent(s, set) == BeyondEvent {
+		return withheld.Public("a number beyond the range of the other world")
+	}
+	return withheld.Public("a rare result that was seen before in that world alone, or a number beyond the range of the other world")
+}
+
+// revealEvent returns the kind of a set of bins.
+func revealEvent(s *series, set uint64) EventKind {
+	if set&^(3<<(s.binner.numeric()+2*outside)) == 0 {
+		return BeyondEvent
+	}
+	return RepeatEvent
+}
 
 // The categories of revealScore: a result that came once before, in one world alone, one that came more often, and a single number
 // beyond the range of one world.
@@ -52,10 +86,10 @@ const (
 	otherPrior   = .1  // and in the other
 )
 
-// turnReveal starts the next table, and places the bet once a rare result has come again in its world and none in the
+// learn starts the next table, and places the bet once a rare result has come again in its world and none in the
 // other: for the third time, or, where the numbers have so many digits that none repeats by chance, for the second;
 // or where each world has many numbers beyond the other's range, which are louder than every other score. Before, nothing is bet.
-func (a *Audit) turnReveal(s *series, e *epoch) {
+func (reveal) learn(a *Audit, s *series, e *epoch) {
 	live, repeated := s.table != nil && s.table.laws != nil, false // repeated: by repeats
 	if s.table != nil {
 		if live {
@@ -137,7 +171,7 @@ func (a *Audit) countOutside(t *table) {
 			t.before[w][t.numeric+2*outside+k] = 0
 		}
 		for _, c := range codes {
-			if id := categoryOf(a.beyond.outside(c, category(notRare))); id != notRare {
+			if id := categoryOf(a.ranges.outside(c, category(notRare))); id != notRare {
 				t.before[w][t.numeric+int(id)-onceOnD0]++
 			}
 		}

@@ -7,21 +7,30 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
+// orderScore is the order of the rows of a result.
+var orderScore = &kind{
+	name: "order", make: func(int) statistic { return new(rowOrder) }, where: orderedGroups, several: .005,
+	views: []view{ascending, sorted}, lifetime: lifetime{learned: 64, growth: 1.5}, event: OrderEvent, whole: true,
+}
+
 // rowOrder scores the order in which a result gives its groups: naive Bayes on which of two groups comes first, of all pairs of
 // few groups, and of more, of those that are neighbours in the average order, one of which every other order inverts.
 //
 // What is sorted by a noisy value has the order of that value, and leaks no more than it. What is not sorted has the order in
 // which the engine came across the groups, which no noise hides.
 type rowOrder struct {
-	now    [2][]int32   // the groups of the pair at hand by row
+	firsts []precedence // what the score looks at
+	places []int32      // scratch: the row of a group, from 1; 0 for none
+}
+
+// orders are the orders in which results gave their groups.
+type orders struct {
 	first  []int32      // of the first result
 	seen   int          // pairs
 	varied bool         // an order other than the first has come; before, nothing is kept
 	past   [2][][]int32 // kept pairs
 	stride int          // of those that are kept
-	firsts []precedence // what the score looks at
-	bet    bool         // it was bet on, now or before: some of the wealth may rest on it
-	places []int32      // scratch: the row of a group, from 1; 0 for none
+	bet    bool         // the orders were bet on, now or before: some of the wealth may rest on it
 }
 
 // precedence is what it adds to the score that group a comes before group b, or after it.
@@ -39,14 +48,14 @@ const (
 	leastOrder    = 16      // squared standard errors: chance makes 12 over 500 pairs of groups
 )
 
-// add takes the orders of the pair at hand.
-func (o *rowOrder) add() {
+// add takes the orders of a pair, and counts them in the search for dependence of the orders on each other.
+func (o *orders) add(now [2][]int32, d *independence) {
 	if o.seen == 0 {
-		o.first, o.stride = slices.Clone(o.now[0]), 1
+		o.first, o.stride = slices.Clone(now[0]), 1
 	}
 	o.seen++
 	if !o.varied {
-		if slices.Equal(o.now[0], o.first) && slices.Equal(o.now[1], o.first) {
+		if slices.Equal(now[0], o.first) && slices.Equal(now[1], o.first) {
 			return
 		}
 		o.varied = true
@@ -55,12 +64,13 @@ func (o *rowOrder) add() {
 		}
 	}
 	if o.seen%o.stride == 0 {
-		o.keep(o.now)
+		o.keep(now)
 	}
+	d.add(orderCode(now[0]), orderCode(now[1]))
 }
 
 // keep appends a pair to the past; orders that are equal to those before share their memory.
-func (o *rowOrder) keep(rows [2][]int32) {
+func (o *orders) keep(rows [2][]int32) {
 	for w, p := range o.past {
 		if n := len(p); n > 0 && slices.Equal(p[n-1], rows[w]) {
 			o.past[w] = append(p, p[n-1])
@@ -102,8 +112,10 @@ func (o *rowOrder) each(rows []int32, f func(i int, before bool)) {
 	}
 }
 
-// score returns the score of a result's order.
-func (o *rowOrder) score(rows []int32) code {
+func (o *rowOrder) score(r *result) code { return o.of(r.order) }
+
+// of returns the score of an order.
+func (o *rowOrder) of(rows []int32) code {
 	sum := 0.0
 	o.each(rows, func(i int, before bool) {
 		if before {
@@ -116,9 +128,9 @@ func (o *rowOrder) score(rows []int32) code {
 }
 
 // choose sets the pairs of groups that are looked at.
-func (o *rowOrder) choose() {
+func (o *rowOrder) choose(past [2][][]int32) {
 	var sum, n []float64
-	for _, past := range o.past {
+	for _, past := range past {
 		for _, rows := range past {
 			for i, k := range rows {
 				for int(k) >= len(n) {
@@ -156,16 +168,25 @@ func (o *rowOrder) choose() {
 	}
 }
 
-// learn fits the score to the past and returns the scores of the past, by weights from the other part of it. It reports whether
+func (o *rowOrder) learn(a *Audit, s *series, _ *epoch) { a.learnRelation(s, o) }
+
+func (o *rowOrder) fit(a *Audit, s *series) (scores [2][]code, differ bool) {
+	scores, differ = o.weigh(a.orders.past)
+	a.orders.bet = a.orders.bet || differ
+	s.independence.renew(a.orders.codes(), &a.scratch)
+	return scores, differ
+}
+
+// weigh fits the score to the past and returns the scores of the past, by weights from the other part of it. It reports whether
 // the worlds' orders differ more than chance would have it.
-func (o *rowOrder) learn() (scores [2][]code, differ bool) {
-	if len(o.past[0]) < leastJoint {
+func (o *rowOrder) weigh(all [2][][]int32) (scores [2][]code, differ bool) {
+	if len(all[0]) < leastJoint {
 		return scores, false
 	}
-	o.choose()
+	o.choose(all)
 	k := len(o.firsts)
 	counts := make([][folds][2][2]float64, k) // per fold and world: before, after
-	for w, past := range o.past {
+	for w, past := range all {
 		for n, rows := range past {
 			o.each(rows, func(i int, before bool) { counts[i][n%folds][w][b2i(!before)]++ })
 		}
@@ -200,19 +221,18 @@ func (o *rowOrder) learn() (scores [2][]code, differ bool) {
 			o.firsts[i].before, o.firsts[i].after = shrunkLogRatio(c[0][0], c[1][0], n0, n1), shrunkLogRatio(c[0][1], c[1][1], n0, n1)
 		}
 	}
-	for w, past := range o.past {
+	for w, past := range all {
 		scores[w] = make([]code, len(past))
 	}
 	for f := range folds {
 		weigh(func(fold int) bool { return fold != f })
-		for w, past := range o.past {
+		for w, past := range all {
 			for n := f; n < len(past); n += folds {
-				scores[w][n] = o.score(past[n])
+				scores[w][n] = o.of(past[n])
 			}
 		}
 	}
 	weigh(func(int) bool { return true })
-	o.bet = true
 	o.firsts = slices.DeleteFunc(o.firsts, func(p precedence) bool { return p.before == 0 && p.after == 0 })
 	return scores, true
 }
@@ -227,15 +247,8 @@ func orderCode(rows []int32) code {
 	return float64(h >> 32)
 }
 
-// watch counts the pair at hand in the search for dependence of the orders on each other.
-func (o *rowOrder) watch(d *independence) {
-	if o.varied {
-		d.add(orderCode(o.now[0]), orderCode(o.now[1]))
-	}
-}
-
 // codes are the past orders as numbers.
-func (o *rowOrder) codes() (past [2][]code) {
+func (o *orders) codes() (past [2][]code) {
 	for w, orders := range o.past {
 		for _, rows := range orders[max(0, len(orders)-markValues):] {
 			past[w] = append(past[w], orderCode(rows))
@@ -244,37 +257,37 @@ func (o *rowOrder) codes() (past [2][]code) {
 	return past
 }
 
-// orderWords says what the score looks at, and names the two groups whose order says most.
-func (a *Audit) orderWords() withheld.Text {
+// words names the two groups whose order says most.
+func (o *rowOrder) words(a *Audit, s *series, set uint64) withheld.Text {
+	words := a.binWords(s, set, nounOf("score", "scores"))
 	var top *precedence
-	for i := range a.order.firsts {
-		if p := &a.order.firsts[i]; top == nil || math.Abs(p.before-p.after) > math.Abs(top.before-top.after) {
+	for i := range o.firsts {
+		if p := &o.firsts[i]; top == nil || math.Abs(p.before-p.after) > math.Abs(top.before-top.after) {
 			top = p
 		}
 	}
 	if top == nil {
-		return withheld.Public("order of the rows")
+		return withheld.Sprintf("order of the rows: %s", words)
 	}
-	return withheld.Sprintf("order of the rows, mostly of %s and %s", a.reader.groupWords(int(top.a)), a.reader.groupWords(int(top.b)))
+	return withheld.Sprintf("order of the rows, mostly of %s and %s: %s", a.reader.groupWords(int(top.a)), a.reader.groupWords(int(top.b)), words)
 }
 
-// precedences describes a score of the order of rows.
-func (c *codec) precedences(all *[]precedence) {
-	list(c, all, func(p *precedence) {
+func (o *rowOrder) state(c *codec) {
+	list(c, &o.firsts, func(p *precedence) {
 		num(c, &p.a)
 		num(c, &p.b)
 		c.float(&p.before)
 		c.float(&p.after)
-		c.check(p.a >= 0 && p.b >= 0)
+		c.check(min(p.a, p.b) >= 0 && int(max(p.a, p.b)) < c.groups)
 	})
 }
 
-// rowOrder describes the orders of rows that are kept; groups names how many groups there are.
-func (c *codec) rowOrder(o *rowOrder, groups int) {
+// orders describes the orders of rows that are kept.
+func (c *codec) orders(o *orders) {
 	rows := func(all *[]int32) {
 		list(c, all, func(k *int32) {
 			num(c, k)
-			c.check(*k >= 0 && int(*k) < groups)
+			c.check(*k >= 0 && int(*k) < c.groups)
 		})
 	}
 	rows(&o.first)
@@ -285,9 +298,5 @@ func (c *codec) rowOrder(o *rowOrder, groups int) {
 	for w := range o.past {
 		list(c, &o.past[w], rows)
 	}
-	c.precedences(&o.firsts)
 	c.check(o.seen >= 0 && (o.seen == 0 || o.stride >= 1) && len(o.past[0]) == len(o.past[1]) && len(o.past[0]) <= maxOrderPairs)
-	for _, p := range o.firsts {
-		c.check(int(max(p.a, p.b)) < groups)
-	}
 }

@@ -5,15 +5,23 @@ import "math"
 // This file bets on engines whose results are nearly all of one shape: on another number of rows, an error or other columns in few of the
 // trials, of one world alone.
 
+// seldomScore is another number of rows, an error or another shape in few of the trials.
+var seldomScore = &kind{
+	name: "rows", make: func(int) statistic { return seldom{} }, where: everyResult,
+	single: .001, several: .001, lent: seldomShare / (1 - seldomShare), views: []view{ascending}, prior: lawPrior, event: RowsEvent,
+}
+
+type seldom struct{ rowCount }
+
 // What the bet takes, and gets.
 const (
 	leastSeldom = .3 // nats that it would have gained in the past
 	seldomShare = .8 // of all wealth, lent once it would have gained as much
 )
 
-// turnSeldom starts the next table, and places the bet while at least 1 - rareOutcome of the trials of both worlds have the same number
+// learn starts the next table, and places the bet while at least 1 - rareOutcome of the trials of both worlds have the same number
 // of rows, or the same error, and the others are in one world alone. Otherwise nothing is bet.
-func (a *Audit) turnSeldom(s *series, e *epoch) {
+func (seldom) learn(a *Audit, s *series, e *epoch) {
 	live := s.table != nil && s.table.laws != nil
 	if s.table != nil && a.pairs < 2*s.learned {
 		s.carry()

@@ -5,46 +5,10 @@ import (
 	"slices"
 )
 
-// kind says what a score looks at.
-type kind uint8
-
-const (
-	slotScore              kind = iota // the value of one measure of one group key
-	rowsScore                          // the number of rows, errors, other shapes
-	repeatScore                        // a result seen before in one world only
-	lowBitScore                        // the lowest bit set in any number of the result
-	laplaceScore                       // joint, naive Bayes with Laplace noise
-	gaussScore                         // joint, naive Bayes with Gaussian noise
-	fittedScore                        // the value of the only slot, by laws fitted to the past
-	lawScore                           // the value of the only slot, bin by bin, against laws fitted to the past
-	contrastScore                      // the difference or sum of two slots that share noise
-	discriminantScore                  // joint, knows how the slots vary together
-	fractionScore                      // what a value leaves over a modulus, or how many bits it uses
-	ratioScore                         // joint, log-likelihood ratio by logistic regression
-	finenessScore                      // lowest bits too fine for noise around a world's centre
-	calibratedScore                    // the learned log-likelihood ratio, bin by bin
-	calibratedLaplaceScore             // the joint score with Laplace noise, bin by bin
-	productsScore                      // joint, knows how the slots vary together in each world
-	extremeScore                       // the greatest standardised value of a result
-	revealScore                        // a rare number that comes again and again in one world only, or lies beyond the range of the other
-	beyondScore                        // a value that the other world has never shown
-	orderScore                         // the order of the rows of a result
-	seldomScore                        // another number of rows, an error or another shape in few of the trials
-)
-
-// derived reports whether a score is computed from others' pasts, which are learned anew, and keeps none of its own.
-func (k kind) derived() bool {
-	switch k {
-	case laplaceScore, gaussScore, fittedScore, lawScore, contrastScore, discriminantScore, fractionScore, ratioScore, finenessScore, calibratedScore, calibratedLaplaceScore,
-		productsScore, extremeScore, revealScore, orderScore, seldomScore:
-		return true
-	}
-	return false
-}
-
 // series is one score over the trials: the codes seen, how they are binned, and the counts of the block at hand.
 type series struct {
-	kind         kind
+	kind         *kind
+	statistic    statistic
 	slot         int
 	id           scoreID
 	staked       bool // has wealth in the book
@@ -107,7 +71,7 @@ func (s *series) relearn(pairs, most int, sc *scratch) {
 	s.binner.learn(s.past, most, sc)
 	s.learned = pairs
 	s.table = newTable(s.binner.numeric(), s.binner.bins())
-	s.table.lopsided = s.kind == lowBitScore || s.kind == rowsScore || s.kind == finenessScore || s.kind == slotScore && s.rare()
+	s.table.lopsided = s.kind.lopsided || s.kind == slotScore && s.rare()
 	s.recount()
 }
 

@@ -7,7 +7,7 @@ import "unsafe"
 func (a *Audit) Size() int {
 	const fixed, perWord, perKey, perRepeat = 64 << 10, 96, 160, 40
 	n := fixed + perRepeat*len(a.repeats.seen) + perWord*len(a.errors.words) + int(unsafe.Sizeof(PathPoint{}))*cap(a.path)
-	for _, list := range [][]float64{a.lead.logw, a.lead.sums, a.climber.logw, a.climber.sums, a.ranks[0].values, a.ranks[1].values} {
+	for _, list := range [][]float64{a.lead.logw, a.lead.sums, a.climber.logw, a.climber.sums} {
 		n += 8 * cap(list)
 	}
 	n += int(unsafe.Sizeof(stake{})) * cap(a.book.stakes)
@@ -34,6 +34,9 @@ func (a *Audit) Size() int {
 		n += int(unsafe.Sizeof(bet{})) + 8*cap(b.odds) + int(unsafe.Sizeof(factors{}))*cap(b.factors)
 	}
 	for _, s := range a.all() {
+		if m, ok := s.statistic.(*law); ok {
+			n += 8 * (cap(m.ranks[0].values) + cap(m.ranks[1].values))
+		}
 		add(s.table)
 		n += int(unsafe.Sizeof(series{})) + 8*(cap(s.past[0])+cap(s.past[1])) + 8*(cap(s.buckets.numbers[0])+cap(s.buckets.numbers[1])) +
 			10*cap(s.binner.edges)

@@ -12,7 +12,7 @@ import (
 
 // stateVersion changes whenever the state's form, or what is done with it, does: a state is restored by the version that
 // saved it or not at all.
-const stateVersion = 9
+const stateVersion = 10
 
 const stateMagic = "dpwatch audit\x00"
 
@@ -105,8 +105,7 @@ func (a *Audit) state(c *codec) {
 	for w := range 2 {
 		c.u64(&a.monotony.first[w])
 		c.bool(&a.monotony.broken[w])
-		c.floats(&a.codes[w])
-		c.float(&a.jointNow[w])
+		c.floats(&a.now[w].codes)
 	}
 	list(c, &a.path, func(p *PathPoint) {
 		num(c, &p.Pairs)
@@ -125,8 +124,13 @@ func (c *codec) pointers(a *Audit) {
 	c.dictionary(a.errors)
 	c.check(a.errors.first == firstError && a.errors.rest == otherError)
 	tables := c.tables(a)
-	list(c, &a.specials, func(s **series) { c.series(s, tables) })
+	c.reader(a)
+	if a.reader != nil {
+		c.groups = len(a.reader.labels)
+	}
 	list(c, &a.slots, func(s **series) { c.series(s, tables) })
+	c.slots = len(a.slots)
+	list(c, &a.specials, func(s **series) { c.series(s, tables) })
 	list(c, &a.book.stakes, func(s *stake) { c.stake(a, s) })
 	num(c, &a.book.places)
 	list(c, &a.book.epochs, func(e **epoch) { c.epoch(e, tables) })
@@ -134,25 +138,8 @@ func (c *codec) pointers(a *Audit) {
 	c.process(&a.lead.process)
 	c.float(&a.lead.latest)
 	c.process(a.climber)
-	c.reader(a)
-	list(c, &a.joint.full, c.lens)
-	for w := range 2 {
-		c.float(&a.fitted.center[w])
-		c.float(&a.fitted.rate[w])
-	}
-	c.combination(&a.contrast)
-	c.combination(&a.discriminant.direction)
-	c.fraction(&a.fraction)
-	c.learned(&a.learned)
-	c.fineness(&a.fineness)
-	c.products(&a.products)
-	c.extreme(&a.extreme)
-	c.beyond(&a.beyond)
-	groups := 0
-	if a.reader != nil {
-		groups = len(a.reader.labels)
-	}
-	c.rowOrder(&a.order, groups)
+	c.ranges(&a.ranges)
+	c.orders(&a.orders)
 	c.certificate(a)
 	list(c, &a.retained, func(p *retained) {
 		c.outcome(&p.worlds[0])
@@ -283,8 +270,16 @@ func (c *codec) series(p **series, tables *[]*table) {
 		*p = &series{}
 	}
 	s := *p
-	num(c, &s.kind)
+	k := slices.Index(kinds[:], s.kind)
+	num(c, &k)
 	num(c, &s.slot)
+	if c.check(k >= 0 && k < len(kinds)); c.err != nil {
+		return
+	}
+	if c.reading {
+		s.kind, s.statistic = kinds[k], kinds[k].make(s.slot)
+	}
+	s.statistic.state(c)
 	num(c, &s.id)
 	num(c, &s.learned)
 	c.bool(&s.staked)
@@ -302,7 +297,7 @@ func (c *codec) series(p **series, tables *[]*table) {
 	c.bool(&s.watch.difference)
 	c.bool(&s.watch.sum)
 	c.independence(&s.independence)
-	c.check(s.kind <= seldomScore && s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
+	c.check(s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
 	c.check(s.table == nil || s.table.bins() == s.binner.bins() && s.table.numeric == s.binner.numeric())
 	c.check(s.kind != revealScore || s.table == nil || s.table.bins() == s.table.numeric+2*rareKinds+1)
 }
@@ -311,20 +306,19 @@ func (c *codec) series(p **series, tables *[]*table) {
 func (c *codec) stake(a *Audit, s *stake) {
 	list(c, &s.views, func(v *view) { num(c, v); c.check(*v <= sorted) })
 	num(c, &s.at)
-	all := [...]mixture{a.mix.shift, a.mix.fitted, a.mix.support, a.mix.paired, a.mix.law}
 	n := 0
-	for i, m := range all {
+	for i, m := range a.mix {
 		if len(s.mix) > 0 && &m[0] == &s.mix[0] {
 			n = i
 		}
 	}
 	num(c, &n)
 	if c.reading {
-		if n < 0 || n >= len(all) {
+		if n < 0 || n >= len(a.mix) {
 			c.fail()
 			return
 		}
-		s.mix = all[n]
+		s.mix = a.mix[n]
 	}
 	c.check(len(s.views) > 0)
 }
@@ -393,14 +387,4 @@ func (c *codec) dictionary(d *dictionary) {
 		}
 	})
 	c.check(len(d.late) <= maxLateWords)
-}
-
-func (c *codec) lens(l *lens) {
-	c.bool(&l.live)
-	for _, x := range []*float64{&l.number, &l.center, &l.shift, &l.laplace, &l.gauss, &l.reach} {
-		c.float(x)
-	}
-	list(c, &l.categories, c.label)
-	c.floats(&l.weights)
-	c.check(len(l.weights) == len(l.categories))
 }

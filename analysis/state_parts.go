@@ -65,19 +65,12 @@ func (c *codec) certificate(a *Audit) {
 			f.series = all[n]
 		}
 		c.binner(&f.binner)
-		list(c, &f.lens.full, c.lens)
-		for w := range 2 {
-			c.float(&f.fitted.center[w])
-			c.float(&f.fitted.rate[w])
-			num(c, &f.hits[w])
+		if c.reading {
+			f.statistic = f.series.kind.make(f.series.slot)
 		}
-		c.combination(&f.sum)
-		c.fraction(&f.fraction)
-		c.learned(&f.learned)
-		c.fineness(&f.fineness)
-		c.products(&f.products)
-		c.extreme(&f.extreme)
-		c.precedences(&f.order)
+		f.statistic.state(c)
+		num(c, &f.hits[0])
+		num(c, &f.hits[1])
 		c.u64(&f.set)
 		num(c, &f.heavy)
 		num(c, &f.pairs)
@@ -166,52 +159,13 @@ func (c *codec) repeats(r *repeats) {
 	}
 }
 
-func (c *codec) combination(m *combination) {
-	list(c, &m.terms, func(t *term) {
-		num(c, &t.slot)
-		c.check(t.slot >= 0)
-		for _, x := range []*float64{&t.center, &t.weight, &t.reach} {
-			c.float(x)
-		}
-	})
-	c.float(&m.unit)
-	c.bool(&m.strict)
-}
-
-func (c *codec) fraction(f *fraction) {
-	num(c, &f.slot)
-	c.check(f.slot >= 0)
-	c.float(&f.modulus)
-	c.bool(&f.learned)
-	c.float(&f.origin)
-}
-
-func (c *codec) fineness(f *fineness) {
-	list(c, &f.centers, func(x *[2]float64) { c.float(&x[0]); c.float(&x[1]) })
-	c.check(len(f.centers) <= maxFineSlots)
-}
-
-func (c *codec) beyond(b *beyond) {
+func (c *codec) ranges(b *ranges) {
 	for w := range b.n {
 		num(c, &b.n[w])
 		c.check(b.n[w] >= 0)
 		c.float(&b.low[w])
 		c.float(&b.top[w])
 	}
-}
-
-func (c *codec) learned(l *learned) {
-	list(c, &l.features, func(f *feature) {
-		num(c, &f.form)
-		num(c, &f.slot)
-		num(c, &f.less)
-		c.label(&f.category)
-		for _, x := range []*float64{&f.center, &f.scale, &f.weight} {
-			c.float(x)
-		}
-		c.check(f.form <= totalForm && f.slot >= 0 && f.slot < maxLearnedSlots && f.less >= -1 && f.less < maxLearnedSlots)
-	})
-	c.check(len(l.features) <= maxFeatures)
 }
 
 func (c *codec) outcome(o *Outcome) {
@@ -283,9 +237,9 @@ func (a *Audit) verifyEpoch(c *codec, e *epoch) {
 		known(en.score)
 		c.check(en.scope <= claimAlone)
 		if c.err == nil {
-			law := &a.book.stakes[en.score].mix[0] == &a.mix.law[0]
+			law := &a.book.stakes[en.score].mix[0] == &a.mix[lawPrior][0]
 			c.check(law == (en.table.laws != nil))
-			paired := &a.book.stakes[en.score].mix[0] == &a.mix.paired[0]
+			paired := &a.book.stakes[en.score].mix[0] == &a.mix[pairedPrior][0]
 			c.check(paired == (en.table.paired != nil))
 		}
 	}
@@ -301,30 +255,17 @@ func (a *Audit) verifySeries(c *codec) {
 		return
 	}
 	kept := len(a.specials[0].past[0])
-	c.check(len(a.codes[0]) == len(a.codes[1]) && len(a.codes[0]) >= len(a.slots) && len(a.joint.full) <= len(a.slots))
-	seen := map[kind]bool{}
+	c.check(len(a.now[0].codes) == len(a.now[1].codes) && len(a.now[0].codes) >= len(a.slots))
+	seen := map[*kind]bool{}
 	for _, s := range a.specials {
 		c.check(s.kind != slotScore && !seen[s.kind])
-		c.check(s.kind.derived() && len(s.past[0]) == 0 || len(s.past[0]) == kept)
+		c.check(!s.kind.keeps && len(s.past[0]) == 0 || len(s.past[0]) == kept)
 		seen[s.kind] = true
 	}
 	for i, s := range a.slots {
 		c.check(s.kind == slotScore && s.slot == i && len(s.past[0]) == kept)
 	}
-	for _, m := range []*combination{&a.contrast, &a.discriminant.direction} {
-		for _, t := range m.terms {
-			c.check(t.slot < len(a.slots))
-		}
-	}
-	for _, f := range a.learned.features {
-		c.check(f.slot == 0 || f.slot < len(a.slots))
-		c.check(f.less < len(a.slots))
-	}
-	c.check(len(a.fineness.centers) <= len(a.slots) && len(a.extreme.centers) <= len(a.slots))
-	for _, slot := range a.products.slots {
-		c.check(slot < len(a.slots))
-	}
-	c.check(a.fraction.slot == 0 || a.fraction.slot < len(a.slots))
+	c.check(seen[laplaceScore] == seen[gaussScore])
 	for _, s := range a.all() {
 		c.check(s.id >= 0 && (!s.staked || int(s.id) < len(a.book.stakes)))
 	}
@@ -341,21 +282,4 @@ func (a *Audit) placeBets() {
 			n++
 		}
 	}
-}
-
-func (c *codec) products(m *products) {
-	list(c, &m.slots, func(x *int) { num(c, x); c.check(*x >= 0) })
-	c.floats(&m.center)
-	c.floats(&m.scale)
-	c.float(&m.reach)
-	c.floats(&m.weights)
-	n := len(m.slots)
-	c.check(n <= maxProducts && len(m.center) == n && len(m.scale) == n && (len(m.weights) == n*(n+1)/2 || n == 0))
-}
-
-func (c *codec) extreme(m *extreme) {
-	num(c, &m.side)
-	c.floats(&m.centers)
-	c.floats(&m.scales)
-	c.check(m.side < sideCount && len(m.centers) <= maxExtremeSlots && len(m.scales) == len(m.centers))
 }

@@ -91,7 +91,7 @@ func (a *Audit) closeEpoch() {
 }
 
 // ofKind returns the score of a kind that is not a slot, nil for none.
-func (a *Audit) ofKind(k kind) *series {
+func (a *Audit) ofKind(k *kind) *series {
 	for _, s := range a.specials {
 		if s.kind == k {
 			return s
@@ -112,21 +112,11 @@ func precise(codes []code) bool {
 
 // learn sets the tables of the next block and enters them.
 func (a *Audit) learn(e *epoch) {
-	n := a.pairs
 	for _, s := range a.slots {
-		if !s.staked {
-			continue
+		if s.staked {
+			s.statistic.learn(a, s, e)
+			e.entries = append(e.entries, entry{score: s.id, table: s.table, scope: a.slotScope()})
 		}
-		if s.shared && s.table != nil && s.table.paired == nil {
-			a.separate(s, e)
-		} else if s.shared {
-			a.turnPaired(s)
-		} else {
-			s.turn(n, a.slotBins(), &a.scratch)
-		}
-		s.independence.renew(s.past, &a.scratch)
-		a.reader.words[s.slot%a.reader.cells()].want(s.binner.categories)
-		e.entries = append(e.entries, entry{score: s.id, table: s.table, scope: a.slotScope()})
 	}
 	if a.coupled() {
 		for _, s := range a.specials {
@@ -136,46 +126,12 @@ func (a *Audit) learn(e *epoch) {
 	}
 	a.learnJoint()
 	for _, s := range a.specials {
-		switch s.kind {
-		case laplaceScore, gaussScore:
-			if s.table == nil {
-				continue
-			}
-		case fittedScore:
-			if a.learnFitted(s); s.table == nil {
-				continue
-			}
-		case lawScore:
-			if a.learnLaws(s); s.table == nil {
-				continue
-			}
-		case contrastScore, discriminantScore, fractionScore, ratioScore, finenessScore, productsScore, extremeScore, orderScore:
-			if a.learnRelation(s); s.table == nil {
-				continue
-			}
-		case calibratedScore, calibratedLaplaceScore:
-			if a.learnCalibrated(s); s.table == nil || !s.staked {
-				s.table = nil
-				continue
-			}
-		case repeatScore:
-			a.turnRepeats(s)
-		case revealScore:
-			if a.turnReveal(s, e); s.table.laws == nil {
-				continue
-			}
-		case seldomScore:
-			if a.turnSeldom(s, e); s.table.laws == nil {
-				continue
-			}
-		case beyondScore:
-			if a.turnBeyond(s); s.table == nil {
-				continue
-			}
-		default:
-			s.turn(n, maxSpecialBins, &a.scratch)
+		if s.statistic.learn(a, s, e); !s.staked {
+			s.table = nil
 		}
-		e.entries = append(e.entries, entry{score: s.id, table: s.table})
+		if s.table != nil && (s.kind.prior != lawPrior || s.table.laws != nil) {
+			e.entries = append(e.entries, entry{score: s.id, table: s.table})
+		}
 	}
 }
 
@@ -210,23 +166,12 @@ func (a *Audit) slotBins() int {
 	return 20
 }
 
-// turnRepeats starts the next table of results seen before. Its bins are given, not learned.
-func (a *Audit) turnRepeats(s *series) {
-	if s.table != nil {
-		s.carry()
-		return
-	}
-	s.binner = binner{categories: []label{onD0Only, onD1Only}}
-	s.table = newTable(1, s.binner.bins())
-	s.recount()
-}
-
 // separate changes a slot whose worlds share their noise to the bet that needs no independence. What was won on the
 // assumption that they do not is taken away.
 func (a *Audit) separate(s *series, e *epoch) {
 	e.void = true
 	e.retire = append(e.retire, s.id)
-	s.id = a.book.open([]view{ascending}, a.mix.paired)
+	s.id = a.book.open([]view{ascending}, a.mix[pairedPrior])
 	e.grants = append(e.grants, grant{s.id, .5})
 	a.turnPaired(s)
 }
@@ -243,92 +188,7 @@ func (a *Audit) turnPaired(s *series) {
 	s.table.paired = &pairedTable{events: chooseEvents(a.lead.null, s.table, v, a.book.order)}
 }
 
-// learnJoint fits the joint scores, when there are slots to join; where these are many only every second time.
-func (a *Audit) learnJoint() {
-	var scores []*series
-	for _, s := range a.specials {
-		if s.kind == laplaceScore || s.kind == gaussScore {
-			scores = append(scores, s)
-		}
-	}
-	if len(scores) == 0 || len(a.slots) < 2 || len(a.slots[0].past[0]) < leastJoint {
-		return
-	}
-	if a.knows(scores[0]) {
-		for _, s := range scores {
-			s.carry()
-		}
-		return
-	}
-	a.joint.learn(a.slots)
-	for i, s := range scores {
-		s.past = a.joint.scores[i]
-		s.relearn(a.pairs, maxSpecialBins, &a.scratch)
-		s.past = [2][]code{}
-	}
-}
-
 // knows reports whether a learned score is good for another block.
 func (a *Audit) knows(s *series) bool {
 	return s.learned >= 64 && len(a.slots) > fewSlots && 5*s.learned > 4*a.pairs
-}
-
-// learnRelation fits a score that is bet on only where the past shows something for it to see.
-func (a *Audit) learnRelation(s *series) {
-	if !s.staked {
-		return
-	}
-	if a.knows(s) || (s.kind == ratioScore || (s.kind == finenessScore || s.kind == productsScore || s.kind == extremeScore) && a.pairs > 64) && s.learned > 0 && 2*a.pairs < 3*s.learned || s.kind == orderScore && s.learned >= 64 && 2*a.pairs < 3*s.learned || s.kind == fractionScore && s.learned >= 64 && a.pairs < 2*s.learned {
-		if s.table != nil {
-			s.carry()
-		}
-		return
-	}
-	s.learned = a.pairs
-	live := false
-	if kept := len(a.specials[0].past[0]); kept >= leastJoint {
-		switch s.kind {
-		case contrastScore:
-			live = len(a.slots) > 1 && a.learnContrast()
-		case discriminantScore:
-			live = len(a.slots) > 1 && a.learnDiscriminant()
-		case fractionScore:
-			live = a.learnFraction()
-		case ratioScore:
-			live = a.learnRatio()
-		case finenessScore:
-			s.past, live = a.learnFineness()
-		case productsScore:
-			s.past, live = a.learnProducts()
-		case extremeScore:
-			s.past, live = a.learnExtreme()
-		case orderScore:
-			s.past, live = a.order.learn()
-			s.independence.renew(a.order.codes(), &a.scratch)
-		}
-	}
-	if !live {
-		s.table, s.past = nil, [2][]code{}
-		return
-	}
-	switch s.kind {
-	case contrastScore:
-		all := portion{0, 1, len(a.specials[0].past[0])}
-		for w := range s.past {
-			s.past[w] = a.contrast.ofPast(nil, a.slots, w, all)
-		}
-	case discriminantScore:
-		s.past = a.discriminant.scores
-	case ratioScore:
-		s.past = a.learned.scores
-	case fractionScore:
-		for w, codes := range a.slots[a.fraction.slot].past {
-			s.past[w] = make([]code, len(codes))
-			for i, c := range codes {
-				s.past[w][i] = a.fraction.of(c)
-			}
-		}
-	}
-	s.relearn(a.pairs, maxSpecialBins, &a.scratch)
-	s.past = [2][]code{}
 }

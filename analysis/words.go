@@ -12,71 +12,9 @@ type noun struct{ one, many withheld.Text }
 
 func nounOf(one, many string) noun { return noun{withheld.Public(one), withheld.Public(many)} }
 
-// outcomes puts a set of bins of a score in words.
-func (a *Audit) outcomes(s *series, set uint64) withheld.Text {
-	values := nounOf("value", "values")
-	words := func(n noun) withheld.Text { return s.binner.words(set, n, a.categoryWord(s)) }
-	switch s.kind {
-	case rowsScore, seldomScore:
-		return words(nounOf("number of rows", "numbers of rows"))
-	case repeatScore:
-		return withheld.Public("a result seen before in that world alone")
-	case revealScore:
-		if s.eventKind(set) == BeyondEvent {
-			return withheld.Public("a number beyond the range of the other world")
-		}
-		return withheld.Public("a rare result that was seen before in that world alone, or a number beyond the range of the other world")
-	case beyondScore:
-		return withheld.Public("a number beyond the range of the other world, or a result seen before in one world alone")
-	case lowBitScore:
-		return withheld.Sprintf("lowest bits of the numbers: %s", words(nounOf("exponent", "exponents")))
-	case fittedScore:
-		return words(noun{
-			withheld.Sprintf("column %s: %s", a.columnOf(s), a.fitted.words()),
-			withheld.Sprintf("log-likelihood ratios of column %s, of noise fitted to D0 and to D1", a.columnOf(s)),
-		})
-	case contrastScore:
-		return withheld.Sprintf("sum of %s, each counted from its center: %s", a.combinationWords(&a.contrast), words(values))
-	case discriminantScore:
-		return withheld.Sprintf("sum of %s, each counted from its center: %s", a.combinationWords(&a.discriminant.direction), words(values))
-	case productsScore:
-		return withheld.Sprintf("how %d partitions and columns vary together: %s", len(a.products.slots), words(nounOf("score", "scores")))
-	case extremeScore:
-		return withheld.Sprintf("%s of %d partitions and columns, each in units of its spread: %s", a.extreme.words(), len(a.extreme.centers), words(values))
-	case finenessScore:
-		places := "binary places too fine for D1 (below 0: for D0)"
-		return withheld.Sprintf("lowest bits beside those of noise around the centres: %s", words(nounOf(places, "numbers of "+places)))
-	case orderScore:
-		return withheld.Sprintf("%s: %s", a.orderWords(), words(nounOf("score", "scores")))
-	case fractionScore:
-		return withheld.Sprintf("%s: %s", a.slotWords(a.fraction.slot), words(a.fraction.noun()))
-	case laplaceScore, gaussScore, calibratedLaplaceScore:
-		return withheld.Sprintf("all %d partitions and columns taken together: %s", len(a.slots), words(nounOf("score", "scores")))
-	case ratioScore, calibratedScore:
-		return withheld.Sprintf("all %d partitions and columns taken together: %s", len(a.slots),
-			words(nounOf("estimated log-likelihood ratio", "estimated log-likelihood ratios")))
-	}
-	var where []withheld.Text
-	r := a.reader
-	values = r.valueNoun(s.slot % r.cells())
-	if r.keyed {
-		where = append(where, r.groupWords(s.slot/r.cells()))
-	}
-	if s.binner.isPresence(set) {
-		if len(where) == 0 {
-			return withheld.Public("a row present")
-		}
-		return withheld.Sprintf("%s present", withheld.Join(where, ", "))
-	}
-	if len(r.measures) > 0 {
-		where = append(where, withheld.Public("column "+r.measureName(s.slot%r.cells())+":"))
-	} else if r.keyed {
-		return withheld.Sprintf("%s, %s", where[0], words(values))
-	}
-	if len(where) == 0 {
-		return words(values)
-	}
-	return withheld.Sprintf("%s %s", withheld.Join(where, ", "), words(values))
+// binWords describes a set of bins of a score.
+func (a *Audit) binWords(s *series, set uint64, n noun) withheld.Text {
+	return s.binner.words(set, n, a.categoryWord(s))
 }
 
 // isPresence reports whether a set holds every outcome but absent.
@@ -114,7 +52,7 @@ func (a *Audit) categoryWord(s *series) func(l label) withheld.Text {
 		if w, ok := a.errors.word(l); ok {
 			return errorWords(w)
 		}
-		if s.kind == slotScore || s.kind == fittedScore || s.kind == lawScore {
+		if s.kind.event == NumberEvent {
 			if w, ok := a.reader.words[s.slot%a.reader.cells()].word(l); ok {
 				return withheld.New(strconv.Quote(w), "a text "+withheld.Mark)
 			}

@@ -1,0 +1,53 @@
+package analysis
+
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
+)
+
+// This file is the scores whose bins are learned from their own past: the number of rows and the lowest bits.
+
+// rowsScore is the number of rows, an error or another shape.
+var rowsScore = &kind{
+	name: "rows", make: func(int) statistic { return rowCount{} }, where: everyResult,
+	single: .01, several: .12, views: []view{ascending, sorted}, keeps: true, lopsided: true, event: RowsEvent,
+}
+
+type rowCount struct{ memoryless }
+
+func (rowCount) score(r *result) code { return r.rows }
+
+func (rowCount) learn(a *Audit, s *series, _ *epoch) { s.turn(a.pairs, maxSpecialBins, &a.scratch) }
+
+func (rowCount) words(a *Audit, s *series, set uint64) withheld.Text {
+	return a.binWords(s, set, nounOf("number of rows", "numbers of rows"))
+}
+
+// lowBitScore is the lowest bit set in any number of the result.
+var lowBitScore = &kind{
+	name: "low_bit", make: func(int) statistic { return lowestBits{} }, where: everyResult,
+	single: .05, several: .02, views: []view{ascending}, prior: supportPrior, keeps: true, lopsided: true, event: DigitsEvent,
+}
+
+type lowestBits struct{ memoryless }
+
+// score returns the least of the lowest bits set in the numbers of a result.
+func (lowestBits) score(r *result) code {
+	least := math.Inf(1)
+	for _, c := range r.codes {
+		if isNumber(c) {
+			least = min(least, lowestBit(c))
+		}
+	}
+	if math.IsInf(least, 1) {
+		return category(absent)
+	}
+	return least
+}
+
+func (lowestBits) learn(a *Audit, s *series, _ *epoch) { s.turn(a.pairs, maxSpecialBins, &a.scratch) }
+
+func (lowestBits) words(a *Audit, s *series, set uint64) withheld.Text {
+	return withheld.Sprintf("lowest bits of the numbers: %s", a.binWords(s, set, nounOf("exponent", "exponents")))
+}

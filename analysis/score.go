@@ -1,0 +1,177 @@
+package analysis
+
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/internal/withheld"
+)
+
+// This file is the table of scores. A new kind of score takes a file with its kind and its statistic, and a line in kinds.
+
+// kinds are all kinds of scores, in the order in which the scores of an audit get their wealth. A saved state names a kind by its
+// number here.
+var kinds = [...]*kind{
+	slotScore, rowsScore, repeatScore, lowBitScore, revealScore, seldomScore,
+	laplaceScore, gaussScore, contrastScore, discriminantScore, ratioScore, calibratedScore, calibratedLaplaceScore, productsScore, extremeScore,
+	fittedScore, beyondScore, lawScore, fractionScore, finenessScore, orderScore,
+}
+
+// kind is what all scores of a kind have in common.
+type kind struct {
+	name  string                   // Event.Score
+	make  func(slot int) statistic // returns a statistic that has learned nothing; slot is 0 for all kinds but slotScore
+	where setting                  // an audit has the score in any of these settings
+
+	single, several float64 // shares of the wealth at the start: where one value is audited, and otherwise
+	texts           float64 // in place of single, where the value is no number; 0 = single
+	fewSlots        bool    // the score gets wealth only up to maxLearnedSlots slots
+	lent            float64 // in place of single or several, once a part of all wealth was lent to the score
+	loud            float64 // the share by which wealth is divided anew, where the score is bet on; 0 = single or several
+	views           []view
+	prior           prior
+
+	keeps     bool // its past is kept; otherwise the scores of the past are computed anew from those of the slots
+	lopsided  bool // see table
+	looksBack bool // the score of a result depends on those of other results
+	lifetime       // how long what was learned is used
+
+	event   EventKind                             // of numbers of the score
+	whole   bool                                  // every outcome is of this kind of event
+	eventOf func(s *series, set uint64) EventKind // in place of both; may be nil
+	column  bool                                  // the score is about the column of series.slot
+}
+
+// statistic computes a score. What it computes follows from earlier pairs alone, so that every bet on it is predictable.
+type statistic interface {
+	// score returns the score of a result.
+	score(r *result) code
+	// learn sets the table of the next block of pairs, nil if nothing is to be bet on.
+	learn(a *Audit, s *series, e *epoch)
+	// words describes a set of the score's bins.
+	words(a *Audit, s *series, set uint64) withheld.Text
+	// state describes what was learned.
+	state(c *codec)
+}
+
+// result is what scores are computed from: a result as the reader returned it, and what came before it.
+type result struct {
+	codes []code  // of the slots
+	rows  code    // the number of rows, an error or another shape
+	order []int32 // keys of the rows
+	recalled
+	ranges *ranges // of the numbers of the only slot, nil if there are several
+
+	joint          *joint // by which laplace and gauss were computed, nil for not yet
+	laplace, gauss code
+	ratio          code // by the learned ratio
+}
+
+// at returns the code of a slot, absent if it was not seen yet.
+func (r *result) at(slot int) code {
+	if slot < len(r.codes) {
+		return r.codes[slot]
+	}
+	return category(absent)
+}
+
+// setting is a set of properties of an audit's results.
+type setting uint8
+
+const (
+	everyResult   setting = 1 << iota
+	knownColumns          // the columns are known
+	severalSlots          // there are several columns or groups
+	singleValue           // there is one value
+	singleNumber          // and it is a number
+	orderedGroups         // there are groups, and the order of rows has a meaning
+)
+
+// settings returns what holds for results of a layout.
+func (a *Audit) settings(l *layout, seen []*Outcome) setting {
+	s := everyResult
+	if l.width >= 0 {
+		s |= knownColumns
+	}
+	switch {
+	case l.keyed || len(l.measures) > 1:
+		s |= severalSlots
+	case l.width >= 0 && (anyNumber(seen) || len(l.forms) > 0 && l.forms[0].Parts() > 0):
+		s |= singleNumber | singleValue
+	case l.width >= 0:
+		s |= singleValue
+	}
+	if len(l.keys) > 0 && !a.opts.Unordered {
+		s |= orderedGroups
+	}
+	return s
+}
+
+// newSeries returns a score of a kind that has learned nothing.
+func newSeries(k *kind, slot int) *series {
+	return &series{kind: k, slot: slot, statistic: k.make(slot)}
+}
+
+// weight returns the share of the wealth that the scores of a kind start with.
+func (k *kind) weight(several bool) float64 {
+	if several {
+		return k.several
+	}
+	return k.single
+}
+
+// lifetime says how long what a score has learned is used: while the pairs are fewer than growth times those behind it, if there are
+// at least so many pairs, and were when it was learned. The zero value stands for a single block.
+type lifetime struct {
+	pairs, learned int
+	growth         float64
+}
+
+// lasts reports whether what was learned from a number of pairs is used for another block.
+func (u *lifetime) lasts(pairs, learned int) bool {
+	return pairs >= u.pairs && learned >= u.learned && float64(pairs) < u.growth*float64(learned)
+}
+
+// fitter is a statistic that is bet on only where the past shows something for it to see.
+type fitter interface {
+	// fit learns from the kept pairs, at least leastJoint of them, and returns the scores of the past. It reports whether there is
+	// something to be seen.
+	fit(a *Audit, s *series) (past [2][]code, differ bool)
+}
+
+// learnRelation fits a score, unless what it has learned is good for another block.
+func (a *Audit) learnRelation(s *series, f fitter) {
+	if !s.staked {
+		return
+	}
+	if a.knows(s) || s.kind.lasts(a.pairs, s.learned) {
+		if s.table != nil {
+			s.carry()
+		}
+		return
+	}
+	s.learned = a.pairs
+	differ := false
+	if len(a.slots) > 0 && len(a.specials[0].past[0]) >= leastJoint {
+		s.past, differ = f.fit(a, s)
+	}
+	if differ {
+		s.relearn(a.pairs, maxSpecialBins, &a.scratch)
+	} else {
+		s.table = nil
+	}
+	s.past = [2][]code{}
+}
+
+// frozen returns a copy of a score's statistic, which does not learn anything anymore.
+func (s *series) frozen() statistic {
+	w := &codec{}
+	s.statistic.state(w)
+	f := s.kind.make(s.slot)
+	f.state(&codec{reading: true, buf: w.buf, slots: math.MaxInt, groups: math.MaxInt})
+	return f
+}
+
+// memoryless is a statistic that keeps nothing of what it learns.
+type memoryless struct{}
+
+func (memoryless) state(*codec) {}

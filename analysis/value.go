@@ -1,0 +1,55 @@
+package analysis
+
+import "github.com/dpwatch/dpwatch/internal/withheld"
+
+// slotScore is the value of one measure of one group key.
+var slotScore = &kind{
+	name: "value", make: func(slot int) statistic { return value{slot: slot} },
+	single: .279, several: .324, keeps: true, event: NumberEvent, column: true,
+}
+
+// value scores the value of a slot by itself.
+type value struct {
+	memoryless
+	slot int
+}
+
+func (v value) score(r *result) code { return r.at(v.slot) }
+
+// learn sets the bins of a slot, or the events where its worlds share their noise.
+func (v value) learn(a *Audit, s *series, e *epoch) {
+	switch {
+	case s.shared && s.table != nil && s.table.paired == nil:
+		a.separate(s, e)
+	case s.shared:
+		a.turnPaired(s)
+	default:
+		s.turn(a.pairs, a.slotBins(), &a.scratch)
+	}
+	s.independence.renew(s.past, &a.scratch)
+	a.reader.words[s.slot%a.reader.cells()].want(s.binner.categories)
+}
+
+func (v value) words(a *Audit, s *series, set uint64) withheld.Text {
+	var where []withheld.Text
+	r := a.reader
+	if r.keyed {
+		where = append(where, r.groupWords(s.slot/r.cells()))
+	}
+	if s.binner.isPresence(set) {
+		if len(where) == 0 {
+			return withheld.Public("a row present")
+		}
+		return withheld.Sprintf("%s present", withheld.Join(where, ", "))
+	}
+	words := a.binWords(s, set, r.valueNoun(s.slot%r.cells()))
+	if len(r.measures) > 0 {
+		where = append(where, withheld.Public("column "+r.measureName(s.slot%r.cells())+":"))
+	} else if r.keyed {
+		return withheld.Sprintf("%s, %s", where[0], words)
+	}
+	if len(where) == 0 {
+		return words
+	}
+	return withheld.Sprintf("%s %s", withheld.Join(where, ", "), words)
+}
