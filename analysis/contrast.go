@@ -13,8 +13,6 @@ var contrastScore = &kind{
 
 type contrast struct{ combination }
 
-func (m *contrast) learn(a *Audit, s *series, _ *epoch) { a.learnRelation(s, m) }
-
 func (m *contrast) fit(a *Audit, _ *series) (past [2][]code, differ bool) {
 	if len(a.slots) < 2 {
 		return past, false

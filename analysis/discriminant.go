@@ -33,8 +33,6 @@ const (
 	leastUnshared      = 1e-6
 )
 
-func (m *discriminant) learn(a *Audit, s *series, _ *epoch) { a.learnRelation(s, m) }
-
 // fit fits the score to the kept pairs, and scores these out of fold. It reports whether there is correlation to be used.
 func (m *discriminant) fit(a *Audit, _ *series) (past [2][]code, differ bool) {
 	if len(a.slots) < 2 {

@@ -83,8 +83,6 @@ func (m *extreme) state(c *codec) {
 	c.check(m.side < sideCount && len(m.centers) <= min(maxExtremeSlots, c.slots) && len(m.scales) == len(m.centers))
 }
 
-func (m *extreme) learn(a *Audit, s *series, _ *epoch) { a.learnRelation(s, m) }
-
 // fit chooses the side whose score speaks loudest against the claim in the past, and returns the past's scores. It
 // reports whether it speaks louder than the choice alone would make it.
 func (m *extreme) fit(a *Audit, _ *series) (scores [2][]code, differ bool) {

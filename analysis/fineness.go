@@ -66,8 +66,6 @@ func (f *fineness) state(c *codec) {
 	c.check(len(f.centers) <= min(maxFineSlots, c.slots))
 }
 
-func (f *fineness) learn(a *Audit, s *series, _ *epoch) { a.learnRelation(s, f) }
-
 // fit chooses the centres and returns the scores of the past. It reports whether one world's numbers are finer than
 // chance would have it.
 func (f *fineness) fit(a *Audit, _ *series) (scores [2][]code, differ bool) {

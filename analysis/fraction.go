@@ -90,8 +90,6 @@ func (f *fraction) state(c *codec) {
 	c.float(&f.origin)
 }
 
-func (f *fraction) learn(a *Audit, s *series, _ *epoch) { a.learnRelation(s, f) }
-
 func (f *fraction) fit(a *Audit, s *series) (past [2][]code, differ bool) {
 	if !f.choose(a) {
 		return past, false

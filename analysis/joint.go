@@ -279,9 +279,6 @@ func (j *joint) both(r *result) (laplace, gauss code) {
 	return r.laplace, r.gauss
 }
 
-// learn does nothing: see learnJoint.
-func (j *joint) learn(*Audit, *series, *epoch) {}
-
 func (j *joint) words(a *Audit, s *series, set uint64) withheld.Text {
 	return a.jointWords(s, set, nounOf("score", "scores"))
 }

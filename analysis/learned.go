@@ -133,8 +133,6 @@ func (l *learned) score(r *result) code {
 	return r.ratio
 }
 
-func (l *learned) learn(a *Audit, s *series, _ *epoch) { a.learnRelation(s, l) }
-
 func (l *learned) words(a *Audit, s *series, set uint64) withheld.Text {
 	return a.jointWords(s, set, nounOf("estimated log-likelihood ratio", "estimated log-likelihood ratios"))
 }

@@ -84,8 +84,6 @@ func (m *products) state(c *codec) {
 	c.check(n <= maxProducts && len(m.center) == n && len(m.scale) == n && (len(m.weights) == n*(n+1)/2 || n == 0))
 }
 
-func (m *products) learn(a *Audit, s *series, _ *epoch) { a.learnRelation(s, m) }
-
 // fit fits the score to the kept pairs, and returns these pairs' scores out of fold. It reports whether the past shows a
 // difference.
 func (m *products) fit(a *Audit, _ *series) (scores [2][]code, differ bool) {

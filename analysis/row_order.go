@@ -168,8 +168,6 @@ func (o *rowOrder) choose(past [2][][]int32) {
 	}
 }
 
-func (o *rowOrder) learn(a *Audit, s *series, _ *epoch) { a.learnRelation(s, o) }
-
 func (o *rowOrder) fit(a *Audit, s *series) (scores [2][]code, differ bool) {
 	scores, differ = o.weigh(a.orders.past)
 	a.orders.bet = a.orders.bet || differ

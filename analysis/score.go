@@ -41,12 +41,11 @@ type kind struct {
 	column  bool                                  // the score is about the column of series.slot
 }
 
-// statistic computes a score. What it computes follows from earlier pairs alone, so that every bet on it is predictable.
+// statistic computes a score. What it computes follows from earlier pairs alone, so that every bet on it is predictable. Most
+// statistics are a learner or a fitter as well; the joint scores are learned together, by learnJoint.
 type statistic interface {
 	// score returns the score of a result.
 	score(r *result) code
-	// learn sets the table of the next block of pairs, nil if nothing is to be bet on.
-	learn(a *Audit, s *series, e *epoch)
 	// words describes a set of the score's bins.
 	words(a *Audit, s *series, set uint64) withheld.Text
 	// state describes what was learned.
@@ -129,6 +128,12 @@ type lifetime struct {
 // lasts reports whether what was learned from a number of pairs is used for another block.
 func (u *lifetime) lasts(pairs, learned int) bool {
 	return pairs >= u.pairs && learned >= u.learned && float64(pairs) < u.growth*float64(learned)
+}
+
+// learner is a statistic with a table of its own.
+type learner interface {
+	// learn sets the table of the next block of pairs, nil if nothing is to be bet on.
+	learn(a *Audit, s *series, e *epoch)
 }
 
 // fitter is a statistic that is bet on only where the past shows something for it to see.

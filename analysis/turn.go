@@ -114,7 +114,7 @@ func precise(codes []code) bool {
 func (a *Audit) learn(e *epoch) {
 	for _, s := range a.slots {
 		if s.staked {
-			s.statistic.learn(a, s, e)
+			s.statistic.(learner).learn(a, s, e)
 			e.entries = append(e.entries, entry{score: s.id, table: s.table, scope: a.slotScope()})
 		}
 	}
@@ -126,7 +126,13 @@ func (a *Audit) learn(e *epoch) {
 	}
 	a.learnJoint()
 	for _, s := range a.specials {
-		if s.statistic.learn(a, s, e); !s.staked {
+		switch m := s.statistic.(type) {
+		case learner:
+			m.learn(a, s, e)
+		case fitter:
+			a.learnRelation(s, m)
+		}
+		if !s.staked {
 			s.table = nil
 		}
 		if s.table != nil && (s.kind.prior != lawPrior || s.table.laws != nil) {
