@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -99,28 +101,12 @@ func (d *Drift) Changed() (what string, changed bool) {
 	n := float64(d.n)
 	limit := math.Log(math.E * driftFigures * n * (n + 1) / DriftErrorRate)
 	for i, all := range d.kept {
-		if distance := ksDistance(all[:m], all[len(all)-m:]); float64(m)*distance*distance > limit {
+		first, last := slices.Sorted(slices.Values(all[:m])), slices.Sorted(slices.Values(all[len(all)-m:]))
+		if distance := stat.KolmogorovSmirnov(first, nil, last, nil); float64(m)*distance*distance > limit {
 			return driftNames[i], true
 		}
 	}
 	return "", false
-}
-
-// ksDistance is the greatest difference of the two empirical distribution functions; a and b are of one length.
-func ksDistance(a, b []float64) float64 {
-	a, b = slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))
-	most, i, j := 0, 0, 0
-	for i < len(a) && j < len(b) {
-		at := min(a[i], b[j])
-		for i < len(a) && a[i] == at {
-			i++
-		}
-		for j < len(b) && b[j] == at {
-			j++
-		}
-		most = max(most, i-j, j-i)
-	}
-	return float64(most) / float64(len(a))
 }
 
 // Temper returns the report of an audit during which a world may have changed. Where one world changed and the other did not,
