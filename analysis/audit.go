@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
@@ -94,13 +95,13 @@ func New(c Claim, o Options) (*Audit, error) {
 		errors: newDictionary(firstError, otherError),
 		mix:    newMixtures(o.NoClaim), stride: 1, nextTurn: 1, nextLook: 1, divideAt: firstDivision,
 	}
-	a.grid, a.claimAt = newGrid(c.Epsilon, o.NoClaim)
+	a.grid, a.claimAt = eprocess.NewGrid(c.Epsilon, o.NoClaim)
 	at := c.Epsilon
 	if a.claimAt >= 0 {
 		at = a.grid[a.claimAt]
 	}
-	a.lead.null = newNull(at, c.Delta)
-	a.climber = &process{null: newNull(a.grid[0], c.Delta), below: a.claimAt > 0}
+	a.lead.Null = eprocess.NewNull(at, c.Delta)
+	a.climber = &process{Null: eprocess.NewNull(a.grid[0], c.Delta), below: a.claimAt > 0}
 	a.open(&epoch{})
 	return a, nil
 }

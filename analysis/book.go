@@ -1,6 +1,10 @@
 package analysis
 
-import "math"
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+)
 
 // scoreID numbers the scores of an audit in the order in which they were made.
 type scoreID int
@@ -9,7 +13,7 @@ type scoreID int
 // wealth lies.
 type stake struct {
 	views []view
-	mix   mixture
+	mix   eprocess.Mixture
 	at    int // first of len(views)*len(mix) places
 }
 
@@ -18,7 +22,7 @@ const firstView = .85
 
 // prior returns the weight of a place.
 func (s *stake) prior(i int) float64 {
-	w := s.mix[i%len(s.mix)].weight
+	w := s.mix[i%len(s.mix)].Weight
 	switch n := len(s.views); {
 	case n == 1:
 		return w
@@ -79,7 +83,7 @@ type book struct {
 }
 
 // open adds a score and returns its number.
-func (k *book) open(views []view, m mixture) scoreID {
+func (k *book) open(views []view, m eprocess.Mixture) scoreID {
 	k.stakes = append(k.stakes, stake{views: views, mix: m, at: k.places})
 	k.places += len(views) * len(m)
 	return scoreID(len(k.stakes) - 1)
@@ -87,7 +91,7 @@ func (k *book) open(views []view, m mixture) scoreID {
 
 // process is the e-process at one epsilon: a weighted average of products, kept as logarithms.
 type process struct {
-	null
+	eprocess.Null
 	below   bool      // below the claim
 	logw    []float64 // per place
 	sums    []float64 // per score: ln of its wealth
@@ -96,8 +100,8 @@ type process struct {
 }
 
 // reset puts the process back to the start.
-func (p *process) reset(h null, below bool) {
-	p.null, p.below, p.logw, p.sums, p.cash, p.highest = h, below, p.logw[:0], p.sums[:0], 0, 0
+func (p *process) reset(h eprocess.Null, below bool) {
+	p.Null, p.below, p.logw, p.sums, p.cash, p.highest = h, below, p.logw[:0], p.sums[:0], 0, 0
 }
 
 // begin applies the transfers of wealth at the start of an epoch. They are decided by the past, the same for
@@ -113,7 +117,7 @@ func (p *process) begin(k *book, e *epoch) {
 		p.scale(-all)
 	}
 	for _, id := range e.retire {
-		p.cash = logAdd(p.cash, p.sums[id])
+		p.cash = eprocess.LogAdd(p.cash, p.sums[id])
 		p.empty(k, id)
 	}
 	for _, g := range e.grants {
@@ -142,7 +146,7 @@ func (p *process) lend(k *book, g grant) {
 // shares returns how the wealth of the scores is divided anew: at the claim as the epoch says, elsewhere by what the past says
 // against this epsilon, unless these are too many scores.
 func (p *process) shares(k *book, e *epoch) []grant {
-	if len(e.shift) == 0 || len(e.shift) > maxOwnShares || p.epsilon == e.at {
+	if len(e.shift) == 0 || len(e.shift) > maxOwnShares || p.Epsilon == e.at {
 		return e.shift
 	}
 	tables := make(map[scoreID]*table, len(e.entries))
@@ -153,10 +157,10 @@ func (p *process) shares(k *book, e *epoch) []grant {
 	for i, g := range e.shift {
 		loud[i] = math.Inf(-1)
 		if t := tables[g.score]; t != nil {
-			loud[i] = math.Log(e.priors[i]) + loudness(p.null, t, k)/2
+			loud[i] = math.Log(e.priors[i]) + loudness(p.Null, t, k)/2
 		}
 	}
-	all := logSumExp(loud)
+	all := eprocess.LogSumExp(loud)
 	if math.IsInf(all, -1) {
 		return e.shift
 	}
@@ -173,7 +177,7 @@ const maxOwnShares = 32
 func (p *process) divide(k *book, shares []grant) {
 	all := math.Inf(-1)
 	for _, g := range shares {
-		all = logAdd(all, p.sums[g.score])
+		all = eprocess.LogAdd(all, p.sums[g.score])
 	}
 	if math.IsInf(all, -1) {
 		return
@@ -198,9 +202,9 @@ func (p *process) spread(k *book, id scoreID, wealth float64) {
 	s := &k.stakes[id]
 	w := p.of(k, id)
 	for i := range w {
-		w[i] = logAdd(w[i], wealth+math.Log(s.prior(i)))
+		w[i] = eprocess.LogAdd(w[i], wealth+math.Log(s.prior(i)))
 	}
-	p.sums[id] = logAdd(p.sums[id], wealth)
+	p.sums[id] = eprocess.LogAdd(p.sums[id], wealth)
 }
 
 // empty takes all wealth from a score.
@@ -227,7 +231,7 @@ func (p *process) of(k *book, id scoreID) []float64 {
 	return p.logw[s.at : s.at+s.size()]
 }
 
-func (p *process) total() float64 { return logAdd(p.cash, logSumExp(p.sums)) }
+func (p *process) total() float64 { return eprocess.LogAdd(p.cash, eprocess.LogSumExp(p.sums)) }
 
 // end applies what the bets of an epoch gained, and shares. Below the claim, what is not bet follows the wealth at the claim: a null
 // there is part of the null at the claim.
@@ -247,11 +251,11 @@ func (p *process) end(k *book, e *epoch, scratch *bet) {
 			w[i] -= rest
 		}
 		for v := range s.views {
-			scratch.place(p.null, en, s, v, k)
+			scratch.place(p.Null, en, s, v, k)
 			scratch.collect(en.table, w[v*len(s.mix):(v+1)*len(s.mix)])
 		}
 		s.shareOut(w, e.share)
-		p.sums[en.score] = logSumExp(w)
+		p.sums[en.score] = eprocess.LogSumExp(w)
 	}
 	p.note(e.claim)
 }
@@ -261,7 +265,7 @@ func (p *process) end(k *book, e *epoch, scratch *bet) {
 func (p *process) note(claim float64) {
 	w := p.total()
 	if p.below {
-		w = logAdd(w, claim) - math.Ln2
+		w = eprocess.LogAdd(w, claim) - math.Ln2
 	}
 	if w > p.highest {
 		p.highest = w
@@ -282,7 +286,7 @@ func (b *bet) collect(t *table, w []float64) {
 	}
 	k0, k1 := b.events.classCounts(t.during[0]), b.events.classCounts(t.during[1])
 	for i := range w {
-		w[i] += b.factors[i].gain(k0, k1)
+		w[i] += b.factors[i].Gain(k0, k1)
 	}
 }
 
@@ -292,7 +296,7 @@ func (s *stake) shareOut(w []float64, part float64) {
 	if part <= 0 {
 		return
 	}
-	all := logSumExp(w)
+	all := eprocess.LogSumExp(w)
 	if math.IsInf(all, -1) {
 		return
 	}

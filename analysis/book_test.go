@@ -3,6 +3,8 @@ package analysis
 import (
 	"math"
 	"testing"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
 // Below the claim, what is not bet gains what the claim's process gains, and nothing else does.
@@ -16,12 +18,12 @@ func TestRestFollowsTheClaim(t *testing.T) {
 			grants: []grant{{bets, .25}, {rests, 1. / 3}}, opened: 1, claim: 3,
 			entries: []entry{{score: bets, table: newTable(2, 3)}, {score: rests, table: newTable(2, 3), scope: claimAlone}},
 		}
-		p := &process{null: newNull(.5, 0), below: below}
+		p := &process{Null: eprocess.NewNull(.5, 0), below: below}
 		p.begin(k, e)
 		p.end(k, e, &bet{})
 		gain := 2 * float64(b2i(below))
 		for i, c := range []struct{ got, want float64 }{
-			{p.sums[bets], math.Log(.25)}, {p.sums[rests], math.Log(.25) + gain}, {logSumExp(p.of(k, rests)), math.Log(.25) + gain}, {p.cash, math.Log(.5) + gain},
+			{p.sums[bets], math.Log(.25)}, {p.sums[rests], math.Log(.25) + gain}, {eprocess.LogSumExp(p.of(k, rests)), math.Log(.25) + gain}, {p.cash, math.Log(.5) + gain},
 		} {
 			if math.Abs(c.got-c.want) > 1e-9 {
 				t.Errorf("below %v, %d: %g, want %g", below, i, c.got, c.want)

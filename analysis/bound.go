@@ -1,6 +1,10 @@
 package analysis
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+)
 
 // look updates the wealth at the claim, and finds out whether the bound has passed it. Looks that could find nothing are left out.
 func (a *Audit) look() {
@@ -93,7 +97,7 @@ func (a *Audit) advance() {
 	a.front++
 	a.climbed = 0
 	if a.front < len(a.grid) {
-		a.climber.reset(newNull(a.grid[a.front], a.claim.Delta), a.front < a.claimAt)
+		a.climber.reset(eprocess.NewNull(a.grid[a.front], a.claim.Delta), a.front < a.claimAt)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -41,7 +42,7 @@ func (a *Audit) dependent() float64 {
 func (a *Audit) averageEvidence() float64 {
 	all := math.Inf(-1)
 	for _, s := range a.slots {
-		all = logAdd(all, s.independence.evidence(s.shared))
+		all = eprocess.LogAdd(all, s.independence.evidence(s.shared))
 	}
 	return all - math.Log(float64(max(1, len(a.slots))))
 }

@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -22,7 +23,7 @@ func (a *Audit) loudest() found {
 		s := &a.book.stakes[en.score]
 		for v := range s.views {
 			places := now[s.at+v*len(s.mix) : s.at+(v+1)*len(s.mix)]
-			if w := logSumExp(places); w > top && a.bets(n) {
+			if w := eprocess.LogSumExp(places); w > top && a.bets(n) {
 				top, at, best = w, n, en
 			}
 			n++
@@ -37,7 +38,7 @@ func (a *Audit) loudest() found {
 // bets reports whether anything is at stake.
 func (a *Audit) bets(n int) bool {
 	e := &a.lead.bets[n].events
-	return e.toward[towardD0]|e.toward[towardD1] != 0
+	return e.toward[eprocess.TowardD0]|e.toward[eprocess.TowardD1] != 0
 }
 
 // named returns the series of a score that is in play.
@@ -54,13 +55,13 @@ func (a *Audit) named(id scoreID) *series {
 
 // describe puts the louder of a view's two events in words.
 func (a *Audit) describe(s *series, t *table, e *events) found {
-	side, ratio, p, q := towardD0, 0.0, 0.0, 0.0
-	for _, d := range [2]int{towardD0, towardD1} {
+	side, ratio, p, q := eprocess.TowardD0, 0.0, 0.0, 0.0
+	for _, d := range [2]int{eprocess.TowardD0, eprocess.TowardD1} {
 		if e.toward[d] == 0 {
 			continue
 		}
 		x, y := t.frequency(e, d)
-		if d == towardD1 {
+		if d == eprocess.TowardD1 {
 			x, y = y, x
 		}
 		if r := x / y; r > ratio {
@@ -69,7 +70,7 @@ func (a *Audit) describe(s *series, t *table, e *events) found {
 	}
 	direction, other := "D0", "D1"
 	ev := &Event{Score: s.kind.name, D0: Float(p), D1: Float(q)}
-	if side == towardD1 {
+	if side == eprocess.TowardD1 {
 		direction, other = "D1", "D0"
 		ev.D0, ev.D1 = ev.D1, ev.D0
 	}

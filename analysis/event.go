@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
 // maxBins is the most bins that a score has: an event is a set of bins, kept as one word.
@@ -75,20 +77,20 @@ func (c candidate) or(d candidate) candidate {
 
 // studentised returns the studentised gap of an event, squared, with its sign, from its counts in the heavy and in the
 // light world.
-func studentised(h null, pairs int, heavy, light int32) float64 {
+func studentised(h eprocess.Null, pairs int, heavy, light int32) float64 {
 	n := float64(pairs)
 	p := (float64(heavy) + .5) / (n + 1)
 	q := (float64(light) + .5) / (n + 1)
-	gap := p - h.ratio*q - h.delta
+	gap := p - h.Ratio*q - h.Delta
 	if gap < 0 { // the variance of the null: a few counts say little of their own where the ratio is high
-		q = max(p+q-h.delta, 0) / (1 + h.ratio)
-		p = min(h.ratio*q+h.delta, .5)
+		q = max(p+q-h.Delta, 0) / (1 + h.Ratio)
+		p = min(h.Ratio*q+h.Delta, .5)
 	}
-	return n * gap * math.Abs(gap) / (p*(1-p) + h.ratio*h.ratio*q*(1-q))
+	return n * gap * math.Abs(gap) / (p*(1-p) + h.Ratio*h.Ratio*q*(1-q))
 }
 
 // bestEvent returns the event of a view that speaks loudest for the world heavy.
-func bestEvent(h null, t *table, v view, order []uint8, heavy int) candidate {
+func bestEvent(h eprocess.Null, t *table, v view, order []uint8, heavy int) candidate {
 	p, q := t.before[heavy], t.before[1-heavy]
 	best := candidate{z2: math.Inf(-1)}
 	consider := func(set uint64, kp, kq int32) {
@@ -155,9 +157,9 @@ func b2i(b bool) int {
 
 // helpfulCategories returns the categories that speak for the world of p: those with p > R q by the smoothed
 // counts.
-func helpfulCategories(h null, t *table, p, q []int32) (set uint64, kp, kq int32) {
+func helpfulCategories(h eprocess.Null, t *table, p, q []int32) (set uint64, kp, kq int32) {
 	for b := t.numeric; b < t.bins(); b++ {
-		if p[b] > 0 && float64(p[b])+.5 > h.ratio*(float64(q[b])+.5) {
+		if p[b] > 0 && float64(p[b])+.5 > h.Ratio*(float64(q[b])+.5) {
 			set, kp, kq = set|1<<b, kp+p[b], kq+q[b]
 		}
 	}
@@ -217,7 +219,7 @@ const (
 )
 
 // chooseEvents picks the events of a view from the past.
-func chooseEvents(h null, t *table, v view, order []uint8) events {
+func chooseEvents(h eprocess.Null, t *table, v view, order []uint8) events {
 	d0 := bestEvent(h, t, v, order, 0)
 	d1 := bestEvent(h, t, v, order, 1)
 	if v == ascending && !t.lopsided {
@@ -238,15 +240,15 @@ func chooseEvents(h null, t *table, v view, order []uint8) events {
 		least = earlyGap
 	}
 	var e events
-	e.toward[towardD0], e.toward[towardD1] = d0.set, d1.set
+	e.toward[eprocess.TowardD0], e.toward[eprocess.TowardD1] = d0.set, d1.set
 	e.z2 = max(d0.z2, 0) + max(d1.z2, 0)
-	e.live[towardD0] = d0.set != 0 && d0.z2 > least
-	e.live[towardD1] = d1.set != 0 && d1.z2 > least
-	if !e.live[towardD0] {
-		e.toward[towardD0] = 0
+	e.live[eprocess.TowardD0] = d0.set != 0 && d0.z2 > least
+	e.live[eprocess.TowardD1] = d1.set != 0 && d1.z2 > least
+	if !e.live[eprocess.TowardD0] {
+		e.toward[eprocess.TowardD0] = 0
 	}
-	if !e.live[towardD1] {
-		e.toward[towardD1] = 0
+	if !e.live[eprocess.TowardD1] {
+		e.toward[eprocess.TowardD1] = 0
 	}
 	return e
 }
@@ -254,19 +256,19 @@ func chooseEvents(h null, t *table, v view, order []uint8) events {
 // classCounts sums counts by class.
 func (e *events) classCounts(counts []int32) (k [3]int32) {
 	for _, c := range counts {
-		k[undecided] += c
+		k[eprocess.Undecided] += c
 	}
-	for _, side := range [2]int{towardD0, towardD1} {
+	for _, side := range [2]int{eprocess.TowardD0, eprocess.TowardD1} {
 		for s := e.toward[side]; s != 0; s &= s - 1 {
 			k[side] += counts[bits.TrailingZeros64(s)]
 		}
 	}
-	k[undecided] -= k[towardD0] + k[towardD1]
+	k[eprocess.Undecided] -= k[eprocess.TowardD0] + k[eprocess.TowardD1]
 	return k
 }
 
 // estimate returns the smoothed probabilities of the classes (a Dirichlet(1/2) prior).
-func (e *events) estimate(counts []int32) (p ternary) {
+func (e *events) estimate(counts []int32) (p eprocess.Ternary) {
 	k := e.classCounts(counts)
 	n := float64(k[0]+k[1]+k[2]) + 1.5
 	for c := range k {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
 // Evidence is what an audit has against every epsilon of its grid, in a form that can be joined with that of other
@@ -35,10 +37,10 @@ func (a *Audit) Evidence(batch string) Evidence {
 	for i, epsilon := range a.grid {
 		w := a.lead.latest
 		if i != a.claimAt {
-			p := &process{null: newNull(epsilon, a.claim.Delta), below: i < a.claimAt}
+			p := &process{Null: eprocess.NewNull(epsilon, a.claim.Delta), below: i < a.claimAt}
 			a.replay(p, &a.book)
 			if w = p.total(); p.below {
-				w = logAdd(w, a.lead.latest) - math.Ln2
+				w = eprocess.LogAdd(w, a.lead.latest) - math.Ln2
 			}
 		}
 		e.Grid = append(e.Grid, GridPoint{epsilon, w})
@@ -127,11 +129,11 @@ func (a *Audit) Components() []float64 {
 		for _, s := range a.book.stakes {
 			m := s.mix
 			if &m[0] != &a.mix[pairedPrior][0] && &m[0] != &a.mix[lawPrior][0] {
-				m = mixture{{bothSides, x, 1}}
+				m = eprocess.Mixture{{Share: eprocess.BothSides, Excess: x, Weight: 1}}
 			}
 			k.open(s.views, m)
 		}
-		p := &process{null: a.lead.null}
+		p := &process{Null: a.lead.Null}
 		a.replay(p, &k)
 		out = append(out, p.total())
 	}

@@ -1,11 +1,15 @@
 package analysis
 
-import "math"
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+)
 
 // ProjectEvent and ProjectBins let the golden values of the projections be checked from outside.
 var (
-	ProjectEvent = projectEvent
-	ProjectBins  = projectBins
+	ProjectEvent = eprocess.ProjectEvent
+	ProjectBins  = eprocess.ProjectBins
 )
 
 // SkipBound makes an audit decide about the claim alone: no bound is computed below it.
@@ -25,8 +29,8 @@ const StateHead = len(stateMagic) + 1
 func Bets(epsilon, delta float64, p, q [3]float64, live [3]bool) (all [][2][3]float64) {
 	for _, noClaim := range [...]bool{false, true} {
 		m := newMixtures(noClaim)
-		for _, c := range append(append(mixture{}, m[shiftPrior]...), m[supportPrior]...) {
-			f := c.factorsOf(newNull(epsilon, delta), p, q, live)
+		for _, c := range append(append(eprocess.Mixture{}, m[shiftPrior]...), m[supportPrior]...) {
+			f := c.FactorsOf(eprocess.NewNull(epsilon, delta), p, q, live)
 			all = append(all, [2][3]float64{f[0], f[1]})
 		}
 	}
@@ -37,7 +41,7 @@ func Bets(epsilon, delta float64, p, q [3]float64, live [3]bool) (all [][2][3]fl
 func BinBet(epsilon, delta float64, p, q []float64) (f [2][]float64) {
 	l, k := laws{p, q}, len(p)
 	odds := make([]float64, 2*k)
-	l.place(newNull(epsilon, delta), odds)
+	l.place(eprocess.NewNull(epsilon, delta), odds)
 	return [2][]float64{odds[:k], odds[k:]}
 }
 
@@ -66,8 +70,8 @@ func Inflate(a *Audit, by float64) func() {
 
 // LogSumExp and LogAdd let what they do with wealth that is no number be checked from outside.
 var (
-	LogSumExp = logSumExp
-	LogAdd    = logAdd
+	LogSumExp = eprocess.LogSumExp
+	LogAdd    = eprocess.LogAdd
 )
 
 // Spoil makes one place of the wealth against the claim, and one of the climbing bound's, no number.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -58,7 +59,7 @@ func (a *Audit) Figures() Figures {
 	for e := 0.0; e <= max(3, 2*a.claim.Epsilon) && a.pairs > 0; e += max(3, 2*a.claim.Epsilon) / 12 {
 		p := ProfilePoint{Epsilon: e}
 		for _, d := range profileDeltas {
-			q := &process{null: newNull(e, d)}
+			q := &process{Null: eprocess.NewNull(e, d)}
 			if a.replay(q, &a.book); q.highest < a.threshold {
 				break
 			}
@@ -134,15 +135,15 @@ func (a *Audit) loudestSlot() (s *series, set uint64, direction string) {
 		st := &a.book.stakes[en.score]
 		own := a.named(en.score)
 		for v := range st.views {
-			w := logSumExp(now[st.at+v*len(st.mix) : st.at+(v+1)*len(st.mix)])
+			w := eprocess.LogSumExp(now[st.at+v*len(st.mix) : st.at+(v+1)*len(st.mix)])
 			e := &a.lead.bets[n].events
 			n++
-			if own == nil || own.kind != slotScore || !(w > top) || e.toward[towardD0]|e.toward[towardD1] == 0 {
+			if own == nil || own.kind != slotScore || !(w > top) || e.toward[eprocess.TowardD0]|e.toward[eprocess.TowardD1] == 0 {
 				continue
 			}
-			top, s, set, direction = w, own, e.toward[towardD0], "D0"
+			top, s, set, direction = w, own, e.toward[eprocess.TowardD0], "D0"
 			if a.describe(own, en.table, e).event.Direction == "D1" {
-				set, direction = e.toward[towardD1], "D1"
+				set, direction = e.toward[eprocess.TowardD1], "D1"
 			}
 		}
 	}

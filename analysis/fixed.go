@@ -1,6 +1,10 @@
 package analysis
 
-import "math"
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+)
 
 // ClopperPearsonBound is the figure of a fixed budget: an event chosen on the first half of the trials, certified on
 // the others.
@@ -53,7 +57,7 @@ func (a *Audit) certify() {
 	}
 	c.series, c.statistic, c.binner = best, best.frozen(), best.binner
 	e := events{}
-	side := [2]int{towardD0, towardD1}[c.heavy]
+	side := [2]int{eprocess.TowardD0, eprocess.TowardD1}[c.heavy]
 	e.toward[side] = c.set
 	c.event = a.describe(best, best.table, &e).event
 	a.certificate = c

@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
 // independence looks for trials of one slot that depend on each other. Every outcome becomes two bits (see marks), by
@@ -287,10 +289,10 @@ func (d *independence) evidence(shared bool) float64 {
 	for bit := range bitWeights {
 		each := d.ratios(bit, shared)
 		for i := range relations {
-			all = logAdd(all, each[i]+evidenceWeights[bit].one[i])
+			all = eprocess.LogAdd(all, each[i]+evidenceWeights[bit].one[i])
 		}
 		for lag := range jointWeights {
-			all = logAdd(all, each[2*lag]+each[2*lag+1]+evidenceWeights[bit].both[lag])
+			all = eprocess.LogAdd(all, each[2*lag]+each[2*lag+1]+evidenceWeights[bit].both[lag])
 		}
 	}
 	return all

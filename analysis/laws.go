@@ -3,6 +3,8 @@ package analysis
 import (
 	"math"
 	"slices"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
 // laws are a working alternative on bins: the probabilities of every bin on D0 and on D1, each summing to 1. They follow
@@ -11,18 +13,18 @@ type laws [2][]float64
 
 // place writes the log factors of the bet on every bin to odds (those on D0, then those on D1), and returns the events
 // that it is made of: the bins whose ratio is beyond what the null allows.
-func (l *laws) place(h null, odds []float64) (e events) {
+func (l *laws) place(h eprocess.Null, odds []float64) (e events) {
 	k := len(l[0])
-	h.binFactors(l[0], l[1], odds[:k], odds[k:])
+	h.BinFactors(l[0], l[1], odds[:k], odds[k:])
 	for i := range k {
 		switch p, q := l[0][i], l[1][i]; {
-		case p > h.ratio*q:
-			e.toward[towardD0] |= 1 << i
-		case q > h.ratio*p:
-			e.toward[towardD1] |= 1 << i
+		case p > h.Ratio*q:
+			e.toward[eprocess.TowardD0] |= 1 << i
+		case q > h.Ratio*p:
+			e.toward[eprocess.TowardD1] |= 1 << i
 		}
 	}
-	e.live = [3]bool{e.toward[towardD0] != 0, false, e.toward[towardD1] != 0}
+	e.live = [3]bool{e.toward[eprocess.TowardD0] != 0, false, e.toward[eprocess.TowardD1] != 0}
 	return e
 }
 

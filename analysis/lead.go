@@ -1,5 +1,7 @@
 package analysis
 
+import "github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+
 // lead is the process at the claim: its bets are placed once per epoch, so that it can be looked at after any pair.
 type lead struct {
 	process
@@ -21,7 +23,7 @@ func (l *lead) begin(k *book, e *epoch) {
 			if n == len(l.bets) {
 				l.bets = append(l.bets, bet{})
 			}
-			l.bets[n].place(l.null, en, s, v, k)
+			l.bets[n].place(l.Null, en, s, v, k)
 			n++
 		}
 	}
@@ -50,7 +52,7 @@ func (l *lead) each(k *book, e *epoch, places []float64, do func(*bet, *table, [
 
 // look returns the log-wealth now.
 func (l *lead) look(k *book, e *epoch) float64 {
-	l.latest = logAdd(l.cash, logSumExp(l.current(k, e)))
+	l.latest = eprocess.LogAdd(l.cash, eprocess.LogSumExp(l.current(k, e)))
 	if l.latest > l.highest {
 		l.highest = l.latest
 	}
@@ -64,7 +66,7 @@ func (l *lead) end(k *book, e *epoch) {
 		s := &k.stakes[en.score]
 		w := l.of(k, en.score)
 		s.shareOut(w, e.share)
-		l.sums[en.score] = logSumExp(w)
+		l.sums[en.score] = eprocess.LogSumExp(w)
 	}
 	l.latest = l.total()
 	if l.latest > l.highest {
@@ -87,8 +89,8 @@ func (l *lead) lowFor(k *book, e *epoch, level float64) int {
 		for i, w := range l.now {
 			l.then = append(l.then, w+float64(n)*l.most[i])
 		}
-		all := logSumExp(l.then)
-		if !(all < level) || !(logAdd(l.cash, all) < level-1e-6) { // or it is no number
+		all := eprocess.LogSumExp(l.then)
+		if !(all < level) || !(eprocess.LogAdd(l.cash, all) < level-1e-6) { // or it is no number
 			break
 		}
 		low = n

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
 // This file asks the opposite of independence: whether the trials of a slot have shown that they do not depend on each other.
@@ -130,7 +132,7 @@ func linearMixing(x, y []float64, correlations []float64) float64 {
 	average := math.Inf(-1)
 	for _, r := range correlations {
 		rest := 1 - r*r
-		average = logAdd(average, -float64(len(x))/2*math.Log(rest)-(r*r*squares-2*r*products)/(2*rest))
+		average = eprocess.LogAdd(average, -float64(len(x))/2*math.Log(rest)-(r*r*squares-2*r*products)/(2*rest))
 	}
 	return math.Log(float64(len(correlations))) - average
 }
@@ -155,7 +157,7 @@ func ownMixing(bits []uint8) float64 {
 				l += moves[from][to] * math.Log((s*float64(b2i(from == to))+(1-s)*q)/q)
 			}
 		}
-		average = logAdd(average, l)
+		average = eprocess.LogAdd(average, l)
 	}
 	return math.Log(float64(len(reuse))) - average
 }
@@ -185,7 +187,7 @@ func pairMixing(x, y []uint8) float64 {
 					l += counts[i][j] * math.Log((s*max(0, close[i][j])+(1-s)*f)/f)
 				}
 			}
-			average = logAdd(average, l)
+			average = eprocess.LogAdd(average, l)
 		}
 	}
 	if kinds == 0 {

@@ -1,6 +1,10 @@
 package analysis
 
-import "math"
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+)
 
 // pairedTable counts pairs of trials by (X in S, Y in S) for the two events of a slot whose two worlds may share
 // their noise. Its bet needs no independence within a pair: 1 + lam (1[X in S] - R 1[Y in S] - delta) with
@@ -10,22 +14,11 @@ type pairedTable struct {
 	counts [2][4]int32 // toward D0, toward D1; index = 2*(heavy world in S) + (light world in S)
 }
 
-// pairedMixture is the prior over directions and over lam as a part of its greatest value.
-func pairedMixture() mixture {
-	var m mixture
-	for _, s := range []share{onlyD0, onlyD1} {
-		for _, lam := range []float64{.1, .3, .6, .95} {
-			m = append(m, component{s, lam, .125})
-		}
-	}
-	return m
-}
-
 // add counts one pair of bins.
 func (t *pairedTable) add(bin0, bin1 int) {
-	for i, side := range [2]int{towardD0, towardD1} {
+	for i, side := range [2]int{eprocess.TowardD0, eprocess.TowardD1} {
 		heavy, light := bin0, bin1
-		if side == towardD1 {
+		if side == eprocess.TowardD1 {
 			heavy, light = bin1, bin0
 		}
 		t.counts[i][2*(t.events.toward[side]>>heavy&1)+t.events.toward[side]>>light&1]++
@@ -33,25 +26,25 @@ func (t *pairedTable) add(bin0, bin1 int) {
 }
 
 // gain returns the log of what a component made of the pairs counted.
-func (t *pairedTable) gain(h null, c component) float64 {
-	i, side := 0, towardD0
-	if c.share == onlyD1 {
-		i, side = 1, towardD1
+func (t *pairedTable) gain(h eprocess.Null, c eprocess.Component) float64 {
+	i, side := 0, eprocess.TowardD0
+	if c.Share == eprocess.OnlyD1 {
+		i, side = 1, eprocess.TowardD1
 	}
 	if !t.events.live[side] {
 		return 0
 	}
-	lam := c.excess / (h.ratio + h.delta)
+	lam := c.Excess / (h.Ratio + h.Delta)
 	g := 0.0
 	for k, n := range t.counts[i] {
 		if n > 0 {
-			g += float64(n) * math.Log1p(lam*(float64(k>>1)-h.ratio*float64(k&1)-h.delta))
+			g += float64(n) * math.Log1p(lam*(float64(k>>1)-h.Ratio*float64(k&1)-h.Delta))
 		}
 	}
 	return g
 }
 
 // most returns the most that a pair adds to the log of what a component makes.
-func (t *pairedTable) most(h null, c component) float64 {
-	return math.Log1p(c.excess / (h.ratio + h.delta))
+func (t *pairedTable) most(h eprocess.Null, c eprocess.Component) float64 {
+	return math.Log1p(c.Excess / (h.Ratio + h.Delta))
 }

@@ -1,12 +1,16 @@
 package analysis
 
-import "math"
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+)
 
 // growth returns the most evidence per pair, in nats, that a Laplace mechanism of the given true epsilon yields
 // against a null: the divergence of its pair of laws from the null's, with both laws known (section 4.2 of the
 // derivation: KL(P||P*) + KL(Q||Q*), minus the tax of delta). The values between the two centres are cut into 64
 // bins; beyond them the ratio is constant. Discretising rounds down.
-func growth(h null, epsilon float64) float64 {
+func growth(h eprocess.Null, epsilon float64) float64 {
 	const inner = 64
 	var p, q, ps, qs [inner + 2]float64
 	p[0], q[0] = .5, .5*math.Exp(-epsilon)
@@ -18,12 +22,12 @@ func growth(h null, epsilon float64) float64 {
 		q[inner-i] = p[i+1]
 		from = to
 	}
-	projectBins(p[:], q[:], h.ratio, 1, 1, ps[:], qs[:])
+	eprocess.ProjectBins(p[:], q[:], h.Ratio, 1, 1, ps[:], qs[:])
 	g, top0, top1 := 0.0, 0.0, 0.0
 	for i := range p {
-		g += p[i]*logRatio(p[i], ps[i], &top0) + q[i]*logRatio(q[i], qs[i], &top1)
+		g += p[i]*eprocess.LogRatio(p[i], ps[i], &top0) + q[i]*eprocess.LogRatio(q[i], qs[i], &top1)
 	}
-	return g - 2*math.Log1p(h.delta*max(0, (top0+top1)/2-1))
+	return g - 2*math.Log1p(h.Delta*max(0, (top0+top1)/2-1))
 }
 
 // growths are what growth returned for the claim of one audit, by epsilon: the search after more pairs asks for most of them again.
@@ -31,7 +35,7 @@ type growths struct{ known map[float64]float64 }
 
 const maxGrowths = 1 << 10
 
-func (g *growths) at(h null, epsilon float64) float64 {
+func (g *growths) at(h eprocess.Null, epsilon float64) float64 {
 	x, ok := g.known[epsilon]
 	if !ok {
 		if g.known == nil || len(g.known) >= maxGrowths {
@@ -53,7 +57,7 @@ const (
 // probability: the least at which 2 (ln(1/alpha) + 3 + cost)/growth is at most n, where cost is the log of the share
 // of wealth that bets on the leak in question. It is NaN when even a mechanism without noise would not be found.
 func (g *growths) minimalDetectable(c Claim, alpha float64, n int, cost float64) float64 {
-	h := newNull(c.Epsilon, c.Delta)
+	h := eprocess.NewNull(c.Epsilon, c.Delta)
 	need := ninetyFactor * (math.Log(1/alpha) + overheadNats + cost) / float64(max(n, 1))
 	lo, hi := c.Epsilon, c.Epsilon+1
 	for g.at(h, hi) < need {

@@ -134,7 +134,7 @@ func (reveal) learn(a *Audit, s *series, e *epoch) {
 	if !again && !repeated {
 		least = outside
 	}
-	many := min(own[outside][0], own[outside][1])*math.Log1p(1/a.lead.null.ratio) >= leastOutside
+	many := min(own[outside][0], own[outside][1])*math.Log1p(1/a.lead.Null.Ratio) >= leastOutside
 	l := revealLaws(own, other, least, many, t)
 	t.laws = &l
 	switch {
@@ -150,7 +150,7 @@ func (reveal) learn(a *Audit, s *series, e *epoch) {
 
 // loudestOf reports whether a table is louder than those of all other scores.
 func (a *Audit) loudestOf(t *table) bool {
-	h := a.lead.null
+	h := a.lead.Null
 	mine := loudness(h, t, &a.book)
 	for _, s := range a.all() {
 		if s.staked && s.table != nil && s.table != t && s.kind != beyondScore && s.table.paired == nil && loudness(h, s.table, &a.book) >= mine {

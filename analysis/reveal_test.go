@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
 // TestSupportsThatEndApart: noise truncated at 3 scales is bet on by the numbers beyond the other world's range, noise without an end is not.
@@ -42,8 +44,8 @@ func TestSupportsThatEndApart(t *testing.T) {
 				return
 			}
 			odds := make([]float64, 2*s.table.bins())
-			e := s.table.laws.place(a.lead.null, odds)
-			for _, side := range [2]int{towardD0, towardD1} {
+			e := s.table.laws.place(a.lead.Null, odds)
+			for _, side := range [2]int{eprocess.TowardD0, eprocess.TowardD1} {
 				if k := s.eventKind(e.toward[side]); k != BeyondEvent {
 					t.Errorf("the event is of kind %s, want %s", k, BeyondEvent)
 				}

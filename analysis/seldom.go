@@ -42,7 +42,7 @@ func (seldom) learn(a *Audit, s *series, e *epoch) {
 		least = 0
 	}
 	l, odds := shrunkLaws(t), make([]float64, 2*t.bins())
-	if l.place(a.lead.null, odds); gainOf(odds, t.before) <= least {
+	if l.place(a.lead.Null, odds); gainOf(odds, t.before) <= least {
 		return
 	}
 	t.laws = &l

@@ -1,6 +1,10 @@
 package analysis
 
-import "math"
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+)
 
 // By how much (in squared studentised gaps) more freedom in the choice of events must pay to be used: the freedom to
 // choose finds about that much in noise.
@@ -11,7 +15,7 @@ const (
 
 // preferSimple returns the two half-lines of equal pooled rank that speak loudest together, unless the tails and the
 // centre, or the events given, speak much louder.
-func preferSimple(h null, t *table, d0, d1 candidate) (candidate, candidate) {
+func preferSimple(h eprocess.Null, t *table, d0, d1 candidate) (candidate, candidate) {
 	top := max(d0.z2, 0) + max(d1.z2, 0) - halfLineBonus
 	var m mirrored
 	for i := range t.numeric / 2 {
@@ -38,7 +42,7 @@ func preferSimple(h null, t *table, d0, d1 candidate) (candidate, candidate) {
 }
 
 // bestFold returns the event among tails and centres that speaks loudest for a world.
-func bestFold(h null, t *table, heavy int) candidate {
+func bestFold(h eprocess.Null, t *table, heavy int) candidate {
 	p, q := t.before[heavy], t.before[1-heavy]
 	var all, set uint64
 	var allP, allQ, kp, kq int32
@@ -73,11 +77,11 @@ func (m *mirrored) take(t *table, lower, upper int) {
 }
 
 // together is the studentised gap, squared, with its sign, of both half-lines as one event of 2n trials.
-func (m *mirrored) together(h null, pairs, low int) float64 {
+func (m *mirrored) together(h eprocess.Null, pairs, low int) float64 {
 	return studentised(h, 2*pairs, m.k[0][low]+m.k[1][1-low], m.k[0][1-low]+m.k[1][low])
 }
 
-func (m *mirrored) candidates(h null, pairs, low int) (d0, d1 candidate) {
+func (m *mirrored) candidates(h eprocess.Null, pairs, low int) (d0, d1 candidate) {
 	return candidate{m.set[low], studentised(h, pairs, m.k[low][0], m.k[low][1])},
 		candidate{m.set[1-low], studentised(h, pairs, m.k[1-low][1], m.k[1-low][0])}
 }

@@ -1,6 +1,10 @@
 package analysis
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+)
 
 // Size returns about how many bytes of memory the audit holds: what it keeps of the past and of results, the counts and the
 // bets. It takes time in proportion to the scores and the blocks, not to the trials.
@@ -31,7 +35,7 @@ func (a *Audit) Size() int {
 	count(a.epoch)
 	for i := range a.lead.bets {
 		b := &a.lead.bets[i]
-		n += int(unsafe.Sizeof(bet{})) + 8*cap(b.odds) + int(unsafe.Sizeof(factors{}))*cap(b.factors)
+		n += int(unsafe.Sizeof(bet{})) + 8*cap(b.odds) + int(unsafe.Sizeof(eprocess.Factors{}))*cap(b.factors)
 	}
 	for _, s := range a.all() {
 		if m, ok := s.statistic.(*law); ok {

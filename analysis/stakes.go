@@ -1,6 +1,10 @@
 package analysis
 
-import "math"
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+)
 
 // This file is how results are read and what each score has to bet with: the layout, and the shares of the wealth.
 
@@ -16,11 +20,11 @@ const (
 	priorCount
 )
 
-type mixtures [priorCount]mixture
+type mixtures [priorCount]eprocess.Mixture
 
 func newMixtures(noClaim bool) mixtures {
-	x := excesses(noClaim)
-	return mixtures{shiftMixture(x), fittedMixture(x), supportMixture(x), pairedMixture(), lawMixture()}
+	x := eprocess.Excesses(noClaim)
+	return mixtures{eprocess.ShiftMixture(x), eprocess.FittedMixture(x), eprocess.SupportMixture(x), eprocess.PairedMixture(), eprocess.LawMixture()}
 }
 
 // settled is the number of pairs from which the layout changes only when results do not fit it.
@@ -208,7 +212,7 @@ func (a *Audit) divide(e *epoch) {
 		if s.kind.loud > 0 {
 			p = s.kind.loud
 		}
-		loud = append(loud, math.Log(p)+loudness(a.lead.null, en.table, &a.book)/2)
+		loud = append(loud, math.Log(p)+loudness(a.lead.Null, en.table, &a.book)/2)
 	}
 	for _, s := range a.specials {
 		if s.staked && !bets[s.id] {
@@ -217,7 +221,7 @@ func (a *Audit) divide(e *epoch) {
 			loud = append(loud, math.Inf(-1))
 		}
 	}
-	all, sum := logSumExp(loud), 0.0
+	all, sum := eprocess.LogSumExp(loud), 0.0
 	if math.IsInf(all, -1) { // nothing is bet on
 		e.shift = nil
 		return
@@ -225,7 +229,7 @@ func (a *Audit) divide(e *epoch) {
 	for _, p := range prior {
 		sum += p
 	}
-	e.at = a.lead.epsilon
+	e.at = a.lead.Epsilon
 	for i := range e.shift {
 		e.priors = append(e.priors, prior[i]/sum)
 		e.shift[i].fraction = .25*prior[i]/sum + .75*math.Exp(loud[i]-all)
@@ -234,7 +238,7 @@ func (a *Audit) divide(e *epoch) {
 
 // loudness is the sum of the squared studentised gaps of the two events that a score would bet on. Where every bin is bet
 // on it is what stands for that: twice the logarithm of what the bet would have gained in the past.
-func loudness(h null, t *table, k *book) float64 {
+func loudness(h eprocess.Null, t *table, k *book) float64 {
 	if t.laws != nil {
 		odds := make([]float64, 2*t.bins())
 		t.laws.place(h, odds)

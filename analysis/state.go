@@ -8,6 +8,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
 // stateVersion changes whenever the state's form, or what is done with it, does: a state is restored by the version that
@@ -81,7 +83,7 @@ func (a *Audit) state(c *codec) {
 			return
 		}
 		a.mix = newMixtures(a.opts.NoClaim)
-		a.grid, a.claimAt = newGrid(a.claim.Epsilon, a.opts.NoClaim)
+		a.grid, a.claimAt = eprocess.NewGrid(a.claim.Epsilon, a.opts.NoClaim)
 	}
 	for _, x := range []*int{
 		&a.pairs, &a.detectedAt, &a.nextTurn, &a.nextLook, &a.nextHold, &a.front, &a.stride, &a.divideAt, &a.layoutAt,
@@ -349,7 +351,7 @@ func (c *codec) epoch(p **epoch, tables *[]*table) {
 }
 
 func (c *codec) process(p *process) {
-	for _, x := range []*float64{&p.epsilon, &p.ratio, &p.delta, &p.cash, &p.highest} {
+	for _, x := range []*float64{&p.Epsilon, &p.Ratio, &p.Delta, &p.cash, &p.highest} {
 		c.float(x)
 	}
 	c.bool(&p.below)

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
 // reader describes the reader, which is nil before the first results.
@@ -206,8 +208,8 @@ func (a *Audit) verifyProcess(c *codec, p *process) {
 	} else if a.claimAt >= 0 {
 		at = a.grid[a.claimAt]
 	}
-	h := newNull(at, a.claim.Delta)
-	c.check(p.null == h)
+	h := eprocess.NewNull(at, a.claim.Delta)
+	c.check(p.Null == h)
 	for _, list := range [][]float64{p.logw, p.sums, {p.cash, p.highest}} {
 		for _, x := range list {
 			c.check(!math.IsNaN(x) && !math.IsInf(x, 1))
@@ -278,7 +280,7 @@ func (a *Audit) placeBets() {
 		s := &a.book.stakes[en.score]
 		for v := range s.views {
 			a.lead.bets = append(a.lead.bets, bet{})
-			a.lead.bets[n].place(a.lead.null, en, s, v, &a.book)
+			a.lead.bets[n].place(a.lead.Null, en, s, v, &a.book)
 			n++
 		}
 	}

@@ -1,6 +1,10 @@
 package analysis
 
-import "math"
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+)
 
 // This file is a working alternative on the bins of a number that knows no family of laws: the masses of both worlds together as
 // they were in the past, divided by ratios that are constant over stretches of bins. Every edge between bins ends a stretch
@@ -38,13 +42,13 @@ func stepLaws(t *table) (l laws, evidence float64) {
 		for i := range j {
 			terms[i] = first[i] + stretch[i*(k+1)+j]
 		}
-		first[j] = logSumExp(terms[:j])
+		first[j] = eprocess.LogSumExp(terms[:j])
 	}
 	for i := k - 1; i >= 0; i-- {
 		for j := i + 1; j <= k; j++ {
 			terms[j-i-1] = stretch[i*(k+1)+j] + last[j]
 		}
-		last[i] = logSumExp(terms[:k-i])
+		last[i] = eprocess.LogSumExp(terms[:k-i])
 	}
 	evidence = first[k]
 	part := make([]float64, k) // of D0 in each bin
@@ -96,10 +100,10 @@ func (l *laws) worldsGiven(t *table) (e float64, misfit bool) {
 		}
 		p := l[0][b] / (l[0][b] + l[1][b])
 		if k0 > 0 {
-			e += k0 * max(math.Log(p), ruin)
+			e += k0 * max(math.Log(p), eprocess.Ruin)
 		}
 		if k1 > 0 {
-			e += k1 * max(math.Log1p(-p), ruin)
+			e += k1 * max(math.Log1p(-p), eprocess.Ruin)
 		}
 		d := k0 - (k0+k1)*p
 		square += d * d / max((k0+k1)*p*(1-p), 1e-3)

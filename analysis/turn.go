@@ -191,7 +191,7 @@ func (a *Audit) turnPaired(s *series) {
 		v = sorted
 		a.book.order = orderOf(s.table, v, a.book.order)
 	}
-	s.table.paired = &pairedTable{events: chooseEvents(a.lead.null, s.table, v, a.book.order)}
+	s.table.paired = &pairedTable{events: chooseEvents(a.lead.Null, s.table, v, a.book.order)}
 }
 
 // knows reports whether a learned score is good for another block.

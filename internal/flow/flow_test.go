@@ -56,7 +56,7 @@ var allowed = map[string][]string{
 	"replay/neighbours":         {"internal/capture", "internal/pgparse", "rewrite", "internal/pg/ident", "internal/pg/connect"},
 	"internal/bench/neighbours": {"internal/bench/kit", "internal/pgtemp", "replay/neighbours"},
 	"internal/textnumber":       {},
-	"analysis":                  {"internal/outcome", "internal/textnumber", "internal/withheld"},
+	"analysis":                  {"analysis/internal/eprocess", "internal/outcome", "internal/textnumber", "internal/withheld"},
 	"internal/catalog":          {"internal/sqlstate", "rewrite", "internal/pg/connect"},
 	"internal/supervise":        {"internal/capture", "internal/link", "internal/sqltext"},
 	"internal/audit/schedule":   {},
@@ -71,10 +71,12 @@ var allowed = map[string][]string{
 	"internal/audit":            {"internal/audit/evidence", "internal/audit/schedule", "analysis", "analysis/multiplicity", "internal/alert", "internal/capture", "internal/outcome", "internal/withheld", "replay", "replay/throttle", "rewrite"},
 	"examples/gateway":          {},
 	"examples/hostile":          {},
+
+	"analysis/internal/eprocess": {},
 }
 
 // pure packages do no I/O, ask no clock, log nothing.
-var pure = []string{"internal/pg/ident", "internal/sqltext", "internal/pgparse", "internal/audit/evidence", "internal/audit/schedule", "rewrite", "replay/hoist", "analysis", "internal/textnumber", "analysis/multiplicity", "analysis/noise", "analysis/response"}
+var pure = []string{"internal/pg/ident", "internal/sqltext", "internal/pgparse", "internal/audit/evidence", "internal/audit/schedule", "rewrite", "replay/hoist", "analysis", "analysis/internal/eprocess", "internal/textnumber", "analysis/multiplicity", "analysis/noise", "analysis/response"}
 
 // impure is what a pure package must not import.
 var impure = []string{"os", "net", "io/ioutil", "os/exec", "log", "log/slog", "math/rand", "go.uber.org/zap", "github.com/jackc/pgx/v5"}

@@ -1,8 +1,8 @@
-package analysis
+package eprocess
 
 import "math"
 
-// projectEvent is the reverse information projection of a working alternative (p1, q1) for one event on the
+// ProjectEvent is the reverse information projection of a working alternative (p1, q1) for one event on the
 // null p <= R q + delta, for blocks of n0 trials on D0 and n1 on D1 (safe two-sample tests: Turner, Ly and
 // Grünwald 2021). It returns the point p = R q + delta of the boundary that minimises
 // n0 KL(p1||p) + n1 KL(q1||q), the root of
@@ -11,7 +11,7 @@ import "math"
 //
 // The factor [X in S ? p1/p : (1-p1)/(1-p)] [Y in S ? q1/q : (1-q1)/(1-q)] then has mean at most 1 under the
 // null. ok is false when the alternative lies in the null: nothing is to be bet.
-func projectEvent(p1, q1, ratio, delta, n0, n1 float64) (p, q float64, ok bool) {
+func ProjectEvent(p1, q1, ratio, delta, n0, n1 float64) (p, q float64, ok bool) {
 	if !(p1 > ratio*q1+delta) {
 		return p1, q1, false
 	}
@@ -39,7 +39,7 @@ func projectEvent(p1, q1, ratio, delta, n0, n1 float64) (p, q float64, ok bool) 
 	return p, q, q > 0 && p < 1
 }
 
-// projectBins is the reverse information projection of a working alternative (p, q) over k bins on the pairs of
+// ProjectBins is the reverse information projection of a working alternative (p, q) over k bins on the pairs of
 // laws with P <= R Q and Q <= R P in every bin. It writes the projection to ps and qs, which have the length of
 // p and q, and may be p and q themselves.
 //
@@ -48,7 +48,7 @@ func projectEvent(p1, q1, ratio, delta, n0, n1 float64) (p, q float64, ok bool) 
 // The pairs allowed form a convex set, hence n0(A-1)+n1(B-1) <= 0 for the mean factors A on D0 and B on D1
 // of any allowed pair, and the factor of a block has mean A^n0 B^n1 <= 1. The factor of a free bin is (a/n0, b/n1), which is
 // what a bin without mass in the alternative has too. It returns a.
-func projectBins(p, q []float64, ratio, n0, n1 float64, ps, qs []float64) (a float64) {
+func ProjectBins(p, q []float64, ratio, n0, n1 float64, ps, qs []float64) (a float64) {
 	total := n0 + n1
 	lo, hi := 0.0, total
 	a = n0
@@ -100,12 +100,12 @@ func boundary(p, q, ratio, n0, n1, a float64) (u, v, du float64) {
 	return u, v, -u / a
 }
 
-// ternary is a law over three classes of outcomes: those that speak for D0, the rest, those that speak for D1.
-type ternary [3]float64
+// Ternary is a law over three classes of outcomes: those that speak for D0, the rest, those that speak for D1.
+type Ternary [3]float64
 
 // The classes of a ternary.
 const (
-	towardD0 = iota
-	undecided
-	towardD1
+	TowardD0 = iota
+	Undecided
+	TowardD1
 )

@@ -1,4 +1,4 @@
-package analysis
+package eprocess
 
 import (
 	"math"
@@ -18,9 +18,9 @@ const (
 // bound is above the claim exactly when the claim is refuted.
 const claimMargin = 1e-4
 
-// newGrid returns the epsilons at which a process is kept: 0, a geometric series, and a point just above the claim.
+// NewGrid returns the epsilons at which a process is kept: 0, a geometric series, and a point just above the claim.
 // It also returns the index of that point. Without a claim the index is -1.
-func newGrid(claim float64, noClaim bool) (grid []float64, at int) {
+func NewGrid(claim float64, noClaim bool) (grid []float64, at int) {
 	grid = append(grid, 0)
 	for e := gridLeast; e < gridMost; {
 		grid = append(grid, e)
