@@ -9,6 +9,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // Share is the j-th part of the spending sequence 6/(pi^2 j^2), j = 1, 2, ...; all parts add up to 1. NaN for j < 1.
@@ -108,7 +110,7 @@ func (p *Pool) LogWealth() float64 {
 	if len(sums) == 0 {
 		return 0
 	}
-	return logSumExp(sums) - math.Log(float64(len(sums)))
+	return floats.LogSumExp(sums) - math.Log(float64(len(sums)))
 }
 
 // names are sorted, so that rounding does not depend on the order of a map.
@@ -139,7 +141,7 @@ func (d *Detector) Step(logFactor, alpha float64) bool {
 	if !d.started {
 		d.log, d.started = math.Inf(-1), true
 	}
-	d.log = logSumExp([]float64{0, d.log}) + logFactor
+	d.log = floats.LogSumExp([]float64{0, d.log}) + logFactor
 	return alpha > 0 && alpha < 1 && d.log >= -math.Log(alpha)
 }
 
@@ -153,15 +155,3 @@ func (d *Detector) LogSum() float64 {
 
 // Reset starts anew.
 func (d *Detector) Reset() { *d = Detector{} }
-
-func logSumExp(x []float64) float64 {
-	top := slices.Max(x)
-	if math.IsInf(top, -1) {
-		return top
-	}
-	sum := 0.0
-	for _, v := range x {
-		sum += math.Exp(v - top)
-	}
-	return top + math.Log(sum)
-}
