@@ -38,8 +38,8 @@ func (r *Roster) Admit(a *Audit, now time.Time) (evicted *Audit, refusal Refusal
 //   - An owner has at most PerShape audits of one shape. A further one replaces a decided audit of the shape, or one that
 //     has not begun and whose query was run less often.
 //   - When all places are taken, an owner with fewer audits displaces one of the owner with the most.
-//   - For one owner, a shape with fewer audits displaces one of the shape with the most; then decided audits are evicted,
-//     then those that have not begun and whose query was run less often.
+//   - For one owner, decided audits are evicted first; then one of the shape with the most audits, if the shape of the new
+//     one has at least two fewer; then those that have not begun and whose query was run less often.
 //   - An audit with a worker and a violation are never evicted.
 func (r *Roster) Room(a *Audit) (evicted *Audit, refusal Refusal) {
 	s := r.shapes[shapeKey{a.Owner, a.Shape}]
