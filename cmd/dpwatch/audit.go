@@ -76,16 +76,15 @@ Exit codes: 0 no evidence, 2 violation, 3 inconclusive, 1 fault.`,
 	return cmd
 }
 
-// progress returns a progress bar on a terminal, and no progress elsewhere.
+// progress returns a bar on a terminal, and a silent one elsewhere and before Begin.
 func progress(w io.Writer) app.Progress {
-	if !terminal.Interactive(w) {
-		return app.NoProgress
-	}
-	var bar *progressbar.ProgressBar
+	bar := progressbar.DefaultSilent(1)
 	return app.Progress{
 		Begin: func(what string, total int) {
-			bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
-				progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
+			if terminal.Interactive(w) {
+				bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
+					progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
+			}
 		},
 		Add: func(n int) { _ = bar.Add(n) },
 		End: func() { _ = bar.Clear() },

@@ -42,9 +42,6 @@ type Progress struct {
 	End   func()
 }
 
-// NoProgress shows nothing.
-var NoProgress = Progress{Begin: func(string, int) {}, Add: func(int) {}, End: func() {}}
-
 // Audit audits one query, from its first trial to its verdict.
 func Audit(ctx context.Context, env Environment, f *AuditOptions, progress Progress) (Conclusion, error) {
 	if err := f.resolve(env); err != nil {

@@ -142,7 +142,8 @@ func (e *Evidence) Confirm(hoisted bool) error {
 			return err
 		}
 	}
-	e.before, e.drifts = before, make([]analysis.Drift, len(e.drifts))
+	e.before = before
+	clear(e.drifts)
 	return nil
 }
 
