@@ -16,7 +16,7 @@ BINDIR = $$(sh internal/pgtemp/ensure.sh)
 # The same of PostgreSQL 18 where they can be had; tests that need them are skipped otherwise, and say so.
 BINDIR18 = "$$(sh internal/pgtemp/ensure18.sh)"
 
-.PHONY: build demo test test-long pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-neighbours docker clean help
+.PHONY: build demo test test-fast test-long pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-neighbours docker clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/'
@@ -35,6 +35,9 @@ demo: build ## everything on one machine: temporary PostgreSQL, honest and broke
 
 test: build ## all tests, against a real temporary PostgreSQL
 	@bindir=$(BINDIR) && echo "PostgreSQL: $$bindir" && DPWATCH_PG_BINDIR="$$bindir" DPWATCH_PG18_BINDIR=$(BINDIR18) $(GO) run $(GOTESTSUM) -- -tags $(TAGS) -timeout 30m -parallel 4 ./...
+
+test-fast: ## the tests that need no server
+	$(GO) test -short -tags $(TAGS) $$($(GO) list ./analysis/... ./config ./internal/... ./proxy/internal/... ./rewrite ./replay/hoist | grep -v -e /internal/pgtemp -e /internal/zoo)
 
 test-long: ## all tests: the long simulations, more generated queries, and clients byte by byte, too
 	@DPWATCH_TEST_LONG=1 $(MAKE) --no-print-directory test

@@ -80,7 +80,7 @@ func TestClients(t *testing.T) {
 						if c == &postgres18 && strings.HasPrefix(client.name, "pg_") {
 							t.Skip("SKIPPED: the tools of an older version refuse the server")
 						}
-						if chunk == 1 && (testing.Short() || slices.Contains([]string{"pg_basebackup", "pgbench", "pg_restore", "pg_receivewal", "JDBC"}, client.name)) {
+						if chunk == 1 && slices.Contains([]string{"pg_basebackup", "pgbench", "pg_restore", "pg_receivewal", "JDBC"}, client.name) {
 							t.Skip("SKIPPED: too much for single bytes")
 						}
 						conform(t, c, upstream, client, chunk)

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
@@ -46,6 +47,7 @@ SET password_encryption = 'md5'; CREATE ROLE md5_user LOGIN PASSWORD 'secret';
 
 func (c *cluster) ensure(t testing.TB) {
 	t.Helper()
+	pgtest.NeedsServer(t)
 	c.once.Do(func() { c.err = c.start() })
 	if c.err != nil {
 		t.Fatalf("start PostgreSQL: %v", c.err)

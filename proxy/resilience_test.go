@@ -18,6 +18,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
@@ -133,6 +134,7 @@ func TestClientDies(t *testing.T) {
 // reconnect through the same proxy.
 func TestServerRestarts(t *testing.T) {
 	t.Parallel()
+	pgtest.NeedsServer(t)
 	ctx := t.Context()
 	engine, err := pgtemp.Start(ctx, pgtemp.Options{HBA: hba, Settings: map[string]string{"restart_after_crash": "on"}})
 	if err != nil {

@@ -43,6 +43,7 @@ host all all 127.0.0.1/32 scram-sha-256
 // startSecure starts the cluster and enables TLS. The cluster stops with the test.
 func startSecure(t *testing.T) *secureCluster {
 	t.Helper()
+	pgtest.NeedsServer(t)
 	c := &secureCluster{ca: newAuthority(t)}
 	c.id, c.other, c.ann = c.ca.issue(t, "db.test", loopback), c.ca.issue(t, "db.test", loopback), c.ca.issue(t, "ann", nil)
 	var err error

@@ -14,9 +14,6 @@ import (
 // TestBuiltinLists runs the generating queries again and compares them with the lists in the package, on the major version
 // with which the lists were generated.
 func TestBuiltinLists(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a PostgreSQL server")
-	}
 	t.Parallel()
 	conn := connect(t, pgtest.Database(t))
 	if version := conn.ParameterStatus("server_version"); !strings.HasPrefix(version, "15.") {

@@ -61,9 +61,6 @@ func corpus(t *testing.T, database string) map[string][]capture.Query {
 // TestOracleCorpus: of the statements of dashboards, at least 98 % are rewritten; each of these gives the same answer on
 // every neighbour as on the original schema with that neighbour's rows; and the hint of a refusal helps.
 func TestOracleCorpus(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a PostgreSQL server")
-	}
 	t.Parallel()
 	shopDSN, shadowDSN := pgtest.Database(t), pgtest.Database(t)
 	w := &worlds{shop: connect(t, shopDSN), shadow: connect(t, shadowDSN)}

@@ -40,9 +40,6 @@ const biggest = "CREATE FUNCTION public.biggest(VARIADIC int[]) RETURNS int LANG
 // TestOracleGenerated runs generated queries in both worlds, with both catalogs, and compares. DPWATCH_ORACLE_QUERIES is
 // the number of queries, DPWATCH_ORACLE_SEED the seed.
 func TestOracleGenerated(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a PostgreSQL server")
-	}
 	t.Parallel()
 	count, seed := longtest.Number(t, "DPWATCH_ORACLE_QUERIES", longtest.Count(1500, 6000)), longtest.Number(t, "DPWATCH_ORACLE_SEED", 20260401)
 	t.Logf("DPWATCH_ORACLE_QUERIES=%d DPWATCH_ORACLE_SEED=%d", count, seed)

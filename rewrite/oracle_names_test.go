@@ -125,9 +125,6 @@ func (g *namesGenerator) queries(n int, database string, temp bool) []capture.Qu
 // temporary tables with a protected table's name; the shadow database has further overloads. A rewritten query must give
 // the same answer. DPWATCH_ORACLE_NAMES is the number of queries, DPWATCH_ORACLE_SEED the seed.
 func TestOracleNames(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a PostgreSQL server")
-	}
 	t.Parallel()
 	count, seed := int(longtest.Number(t, "DPWATCH_ORACLE_NAMES", longtest.Count(500, 2000))), longtest.Number(t, "DPWATCH_ORACLE_SEED", 20260403)
 	t.Logf("DPWATCH_ORACLE_NAMES=%d DPWATCH_ORACLE_SEED=%d", count, seed)

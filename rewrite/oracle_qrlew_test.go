@@ -17,9 +17,6 @@ import (
 // TestOracleQrlew runs the output of a real DP rewriter on both worlds. Its noise is the same on both because each run
 // starts with the same seed.
 func TestOracleQrlew(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a PostgreSQL server")
-	}
 	t.Parallel()
 	tables := func(schema string, users int) string {
 		return strings.NewReplacer("{s}", schema, "{n}", fmt.Sprint(users)).Replace(`CREATE SCHEMA IF NOT EXISTS {s};

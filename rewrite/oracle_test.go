@@ -159,9 +159,6 @@ func answer(t *testing.T, conn *pgconn.PgConn, sql string, q capture.Query) stri
 
 // TestOracle runs the golden cases on a real server in both worlds and compares.
 func TestOracle(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a PostgreSQL server")
-	}
 	t.Parallel()
 	w := newWorlds(t)
 	r := newRewriter(t, options())

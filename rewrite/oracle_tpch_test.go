@@ -16,9 +16,6 @@ import (
 // TestOracleTPCH runs queries of the shape of TPC-H and pgbench on both worlds, as TestOracle does. Every one of them
 // must be rewritten and answered.
 func TestOracleTPCH(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a PostgreSQL server")
-	}
 	t.Parallel()
 	file := func(name string) string {
 		text, err := os.ReadFile("testdata/tpch/" + name)

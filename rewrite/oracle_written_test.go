@@ -26,9 +26,6 @@ INSERT INTO {k}."Minor Users" (id, name, user_id) VALUES (100, 'minor', 1);
 // TestOracleWritten is TestOracleGenerated with another generator, in which one expression in about 200 must be refused.
 // DPWATCH_ORACLE_WRITTEN is the number of queries, DPWATCH_ORACLE_SEED the seed.
 func TestOracleWritten(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a PostgreSQL server")
-	}
 	t.Parallel()
 	count, seed := longtest.Number(t, "DPWATCH_ORACLE_WRITTEN", longtest.Count(100, 400)), longtest.Number(t, "DPWATCH_ORACLE_SEED", 20260402)
 	t.Logf("DPWATCH_ORACLE_WRITTEN=%d DPWATCH_ORACLE_SEED=%d", count, seed)

@@ -55,9 +55,19 @@ func getenv(name string) string {
 	return os.Getenv(name)
 }
 
-// Start returns the cluster that all tests of the binary share; the first call starts it. Tests must not stop it.
+// NeedsServer skips the test under go test -short, which runs the tests that need no server (make test-fast).
+func NeedsServer(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED: needs a PostgreSQL server; make test runs it")
+	}
+}
+
+// Start returns the cluster that all tests of the binary share; the first call starts it. Tests must not stop it. Under
+// go test -short it skips the test.
 func Start(t testing.TB) *pgtemp.Cluster {
 	t.Helper()
+	NeedsServer(t)
 	shared.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
