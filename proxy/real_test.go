@@ -367,9 +367,16 @@ func TestDrainReal(t *testing.T) {
 	t.Parallel()
 	upstream := postgres.upstream(t)
 	p := start(t, upstream, func(o *proxy.Options) { o.DrainTimeout = patience })
-	conn := connect(t, p.addr, "")
+	conn, direct := connect(t, p.addr, ""), connect(t, upstream.Address, "")
+	// The query waits for a lock until the proxy drains.
+	const lock, slow, unlock = "SELECT pg_advisory_lock(7201)", "SELECT pg_advisory_lock_shared(7201), 'drained'", "SELECT pg_advisory_unlock(7201)"
+	run := func(sql string) {
+		if _, err := direct.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(lock)
 	answered := make(chan error, 1)
-	const slow = "SELECT pg_sleep(0.3), 'drained'"
 	go func() {
 		_, err := conn.Exec(context.Background(), slow)
 		if closeErr := conn.Close(context.Background()); err == nil {
@@ -377,12 +384,12 @@ func TestDrainReal(t *testing.T) {
 		}
 		answered <- err
 	}()
-	direct := connect(t, upstream.Address, "")
 	eventually.True(t, "the query runs", func() (running bool) {
 		err := direct.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE state = 'active' AND query = $1)", slow).Scan(&running)
 		return err == nil && running
 	})
 	p.cancel()
+	run(unlock)
 	if err := <-answered; err != nil {
 		t.Error(err)
 	}

@@ -358,15 +358,16 @@ func TestRunDrains(t *testing.T) {
 	t.Parallel()
 	s := startSidecar(t, "")
 	conn := s.connect(t)
+	watcher := pgtest.Connect(t, s.direct)
+	exec0(t, watcher, "SELECT pg_advisory_lock(1)") // the statement waits for it
 	answer := make(chan error, 1)
 	go func() {
 		var v string
-		answer <- conn.QueryRow(context.Background(), "SELECT pg_sleep(2)::text || 'done'").Scan(&v)
+		answer <- conn.QueryRow(context.Background(), "SELECT pg_advisory_lock_shared(1)::text || 'done'").Scan(&v)
 	}()
-	watcher := pgtest.Connect(t, s.direct)
 	s.until(t, "the statement runs", func() bool {
 		var n int
-		if err := watcher.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'SELECT pg_sleep(2)%'`).Scan(&n); err != nil {
+		if err := watcher.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'SELECT pg_advisory_lock_shared%'`).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n == 1
@@ -374,6 +375,7 @@ func TestRunDrains(t *testing.T) {
 	if err := s.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
+	exec0(t, watcher, "SELECT pg_advisory_unlock(1)")
 	if err := <-answer; err != nil {
 		t.Errorf("the running statement: %v", err)
 	}

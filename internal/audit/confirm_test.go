@@ -182,11 +182,11 @@ func TestConfirmationInterrupted(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	r := sessionEngines(t, func(o *audit.Options) { o.Metrics = registry })
 	conn := pgtest.Connect(t, r.dsn)
-	// Fresh sessions take a second: those of the confirmation.
+	// Fresh sessions are slow: the confirmation takes many times as long as making the copies anew.
 	if _, err := conn.Exec(t.Context(), `CREATE FUNCTION slow(value float8) RETURNS float8 LANGUAGE plpgsql VOLATILE AS $$
 		BEGIN
 			IF coalesce(current_setting('engine.used', true), '') = '' THEN
-				PERFORM pg_sleep(.5), set_config('engine.used', 'yes', false);
+				PERFORM pg_sleep(2), set_config('engine.used', 'yes', false);
 			END IF;
 			RETURN value;
 		END $$`); err != nil {
