@@ -10,6 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
+	"github.com/dpwatch/dpwatch/rewrite"
 )
 
 // NeighbourOptions translates the configuration to the options of package neighbours.
@@ -25,7 +26,7 @@ func NeighbourOptions(c config.Config) (neighbours.Options, error) {
 		Unit:       neighbours.Unit{Table: table(c.Privacy.Unit.Table), Key: c.Privacy.Unit.Key},
 		SearchPath: c.Privacy.SearchPath, FunctionPath: c.Shadow.SearchPath,
 		Relation: neighbours.Relation(n.Relation), Method: neighbours.Method(n.Method), CopyLimit: int64(n.CopyLimit),
-		Grant: n.Grant, Workers: n.Workers,
+		Grant: n.Grant, Workers: n.Workers, RenameBody: rewrite.RenameBody,
 	}
 	for _, name := range c.Privacy.Protected {
 		o.Protected = append(o.Protected, table(name))

@@ -7,12 +7,13 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
+	"github.com/dpwatch/dpwatch/rewrite"
 )
 
 // ranked returns a database in which each rule has exactly one correct result.
 func ranked(t *testing.T) neighbours.Options {
 	o := neighbours.Options{
-		Source: pgtest.Database(t), Target: pgtest.Database(t), Control: "dpwatch", D0: "d0",
+		RenameBody: rewrite.RenameBody, Source: pgtest.Database(t), Target: pgtest.Database(t), Control: "dpwatch", D0: "d0",
 		Protected: []neighbours.Table{table("public.people"), table("public.tx")},
 		Unit:      neighbours.Unit{Table: table("public.people"), Key: []string{"name"}},
 		Relation:  neighbours.Remove, Method: neighbours.Auto, CopyLimit: 1 << 30, Workers: 1,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
+	"github.com/dpwatch/dpwatch/rewrite"
 )
 
 // extremeCase is a source schema to which a unit is added. unit is the unit's table and key, measures are
@@ -129,7 +130,7 @@ func TestExtremeSchemas(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			o := neighbours.Options{
-				Source: pgtest.Database(t), Target: pgtest.Database(t), Control: "dpwatch", D0: "d0", D1: []string{"d1"},
+				RenameBody: rewrite.RenameBody, Source: pgtest.Database(t), Target: pgtest.Database(t), Control: "dpwatch", D0: "d0", D1: []string{"d1"},
 				Unit: neighbours.Unit{Table: table(tc.unit), Key: tc.key}, Relation: neighbours.Extreme, Method: neighbours.Auto, CopyLimit: 1 << 30,
 				Choose: []neighbours.Choice{{Rule: neighbours.MostRows, K: 1}},
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
+	"github.com/dpwatch/dpwatch/rewrite"
 )
 
 //go:embed testdata/odd.sql
@@ -35,7 +36,7 @@ func odd(t *testing.T) (neighbours.Options, *[]string) {
 // bare returns options for tables, the first of which is the unit's, with the key id.
 func bare(source, shadow string, tables ...string) neighbours.Options {
 	o := neighbours.Options{
-		Source: source, Target: shadow, Control: "dpwatch", D0: "d0", D1: []string{"d1"},
+		RenameBody: rewrite.RenameBody, Source: source, Target: shadow, Control: "dpwatch", D0: "d0", D1: []string{"d1"},
 		Unit:       neighbours.Unit{Table: table(tables[0]), Key: []string{"id"}},
 		SearchPath: []string{"public"}, FunctionPath: []string{"public"},
 		Relation: neighbours.Remove, Method: neighbours.Copy, CopyLimit: 1 << 30, Workers: 1,

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/internal/pg/body"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
@@ -123,6 +124,9 @@ type Options struct {
 	Measures  []Measure
 	Grant     []string // roles that get USAGE and SELECT on the schemas
 	Workers   int      // number of neighbours built at the same time
+
+	// RenameBody points the bodies of SQL functions at the copies. nil = functions with such a body are not copied.
+	RenameBody body.Renamer
 
 	Progress func(Progress) // may be nil; called concurrently
 	Note     func(string)   // may be nil; receives what was left out, and why

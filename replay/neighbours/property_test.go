@@ -11,6 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
+	"github.com/dpwatch/dpwatch/rewrite"
 )
 
 // world is a random database: table 0 is the unit's, every table has a key (a, b) and some references to others.
@@ -124,7 +125,7 @@ func TestRandomGraphs(t *testing.T) {
 			t.Parallel()
 			w := randomWorld(rand.New(rand.NewPCG(uint64(seed), 1)))
 			o := neighbours.Options{
-				Source: pgtest.Database(t), Target: pgtest.Database(t), Control: "dpwatch", D0: "d0", D1: []string{"d1_1", "d1_2", "d1_3"},
+				RenameBody: rewrite.RenameBody, Source: pgtest.Database(t), Target: pgtest.Database(t), Control: "dpwatch", D0: "d0", D1: []string{"d1_1", "d1_2", "d1_3"},
 				Unit: neighbours.Unit{Table: table("public.t0"), Key: []string{"b", "a"}}, Relation: neighbours.Remove, Workers: 2,
 				Method: []neighbours.Method{neighbours.Copy, neighbours.View}[seed%2],
 				Choose: []neighbours.Choice{{Rule: neighbours.MostRows, K: 1}, {Rule: neighbours.Random, K: 2, Seed: int64(seed)}},

@@ -1,6 +1,7 @@
 package neighbours
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,10 +9,9 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pg/body"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
-	"github.com/dpwatch/dpwatch/rewrite"
 )
 
 // names holds the names of the source that move to another schema. Relations are tables, views, indexes and sequences, and
@@ -306,46 +306,30 @@ func splitQualified(text string) (Table, bool) {
 	return Table{Schema: parts[0], Name: parts[1]}, true
 }
 
-// renameBody returns the body of an SQL function in which the tables of the source are in schema. Names are resolved by
-// package rewrite, as in queries; a body that it rejects cannot be copied. reads is false for a body that reads no copied
-// table.
-func renameBody(f function, m *model, o *Options, schema string) (body string, reads bool, err error) {
-	path := o.SearchPath
+// renameBody returns the body of an SQL function in which the tables of the source are in schema; a body that
+// Options.RenameBody rejects cannot be copied. reads is false for a body that reads no copied table.
+func renameBody(f function, m *model, o *Options, schema string) (renamed string, reads bool, err error) {
+	if o.RenameBody == nil {
+		return "", false, errors.New("bodies of functions are not read")
+	}
+	scope := body.Scope{SearchPath: o.SearchPath, Arguments: f.arguments}
 	if f.path != "" {
-		path = nil
-		for _, s := range strings.Split(f.path, ",") {
-			path = append(path, strings.Trim(strings.TrimSpace(s), `"`))
+		scope.SearchPath = nil
+		for s := range strings.SplitSeq(f.path, ",") {
+			scope.SearchPath = append(scope.SearchPath, strings.Trim(strings.TrimSpace(s), `"`))
 		}
 	}
-	options := rewrite.Options{SearchPath: path, AllowFunctions: []string{rewrite.AnyFunction}, MaxBytes: 1 << 20}
 	for _, r := range m.relations {
 		if r.copy != r.Name { // a body keeps the names of tables: a body that reads this one is rejected
-			options.Others = append(options.Others, r.Table)
+			scope.Others = append(scope.Others, r.Table)
 			continue
 		}
-		options.Protected = append(options.Protected, r.Table)
+		scope.Moved = append(scope.Moved, r.Table)
 	}
 	for _, t := range o.Public {
 		if m.named(t) == nil {
-			options.Public = append(options.Public, t)
+			scope.Public = append(scope.Public, t)
 		}
 	}
-	rewriter, err := rewrite.New(options)
-	if err != nil {
-		return "", false, err
-	}
-	query := capture.Query{SQL: strings.TrimRight(strings.TrimSpace(f.body), "; \n\t")}
-	if f.arguments > 0 {
-		query.Protocol, query.Params = capture.Extended, make([]capture.Param, f.arguments)
-	}
-	plan, err := rewriter.Analyze(query)
-	if err != nil {
-		refused, ok := err.(*rewrite.UnsupportedError) //nolint:errorlint // Analyze returns no other and wraps none
-		if ok && (refused.Reason == rewrite.ReasonNoProtectedTable || refused.Reason == rewrite.ReasonSystemCatalogOnly) {
-			return "", false, nil
-		}
-		return "", true, err
-	}
-	body, err = plan.For(schema)
-	return body, true, err
+	return o.RenameBody(f.body, schema, scope)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
+	"github.com/dpwatch/dpwatch/rewrite"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -62,7 +63,7 @@ func shop(t testing.TB) neighbours.Options {
 // options returns options for the database of testdata.
 func options(source, shadow string) neighbours.Options {
 	o := neighbours.Options{
-		Source: source, Target: shadow, Control: "dpwatch", D0: "d0", D1: []string{"d1_1", "d1_2"},
+		RenameBody: rewrite.RenameBody, Source: source, Target: shadow, Control: "dpwatch", D0: "d0", D1: []string{"d1_1", "d1_2"},
 		Public:     []neighbours.Table{table("public.products")},
 		Unit:       neighbours.Unit{Table: table("public.users"), Key: []string{"id"}},
 		SearchPath: []string{"public"}, FunctionPath: []string{"public"},
