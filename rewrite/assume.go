@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 )
 
 // The assumptions in Plan.Assumed. Only a catalog or the client's own session could confirm them.
@@ -49,8 +51,8 @@ func (w *walker) assumptions() []string {
 
 // hasSetters reports whether a function of the catalog may change the settings of the calling session: its body names
 // set_config, or SET and search_path. A function's own SET clause ends with the call.
-func (x *catalogIndex) hasSetters() bool {
-	return x != nil && slices.ContainsFunc(x.catalog.Functions, func(f Function) bool {
+func hasSetters(x *catalog.Index) bool {
+	return x != nil && slices.ContainsFunc(x.Catalog.Functions, func(f catalog.Function) bool {
 		body := strings.ToLower(f.Body)
 		return containsWord(body, "set_config") || containsWord(body, "set") && containsWord(body, "search_path")
 	})

@@ -6,6 +6,7 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
@@ -17,7 +18,7 @@ type bodyStatement struct {
 
 // bodyStatements parses the body of an SQL or PL/pgSQL function under the limits of a client's statement. It returns "" or
 // the fault, a text that continues after the function's name.
-func bodyStatements(limits Options, f *Function) ([]bodyStatement, string) {
+func bodyStatements(limits Options, f *catalog.Function) ([]bodyStatement, string) {
 	if f.Language != "sql" && f.Language != "plpgsql" {
 		return nil, "is written in " + f.Language + ", which cannot be judged"
 	}
@@ -83,7 +84,7 @@ func partStatements(limits Options, parts []bodyPart) ([]bodyStatement, string) 
 			statements = append(statements, bodyStatement{node: s.GetStmt(), dynamic: true})
 			continue
 		}
-		inner, fault := bodyStatements(limits, &Function{Language: "sql", Body: constant.GetSval()})
+		inner, fault := bodyStatements(limits, &catalog.Function{Language: "sql", Body: constant.GetSval()})
 		if fault != "" {
 			return nil, unparsed
 		}

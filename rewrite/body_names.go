@@ -5,6 +5,8 @@ import (
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 )
 
 // bodyNames holds the names in the body of a function, whatever they refer to. A Table without a Schema is an unqualified
@@ -21,7 +23,7 @@ type bodyNames struct {
 }
 
 // namesOf returns the names in a body; the second result is "" or the reason why it could not be parsed.
-func namesOf(limits Options, functions *functions, f *Function) (*bodyNames, string) {
+func namesOf(limits Options, functions *functions, f *catalog.Function) (*bodyNames, string) {
 	statements, fault := bodyStatements(limits, f)
 	if fault != "" {
 		return nil, fault

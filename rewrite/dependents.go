@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 )
 
 // dependents finds, in the catalogs, the relations that read protected tables or are part of them. A view reads the
@@ -12,12 +14,12 @@ import (
 // neighbours' own copies if each neighbour has one that reads only that neighbour; otherwise it is refused.
 func (n *names) dependents(o Options, f *functions, j *judge) {
 	if n.source != nil {
-		n.bases = n.source.bases(o.Protected)
+		n.bases = bases(n.source, o.Protected)
 		for t := range n.bases {
 			n.protected[t.Name] = true
 		}
 	}
-	var shadow *catalogIndex
+	var shadow *catalog.Index
 	if j != nil {
 		shadow = j.shadow
 	}
@@ -41,10 +43,10 @@ func (n *names) dependents(o Options, f *functions, j *judge) {
 	}
 	for t := range n.bases {
 		fault := ""
-		switch r := n.source.relations[t]; {
+		switch r := n.source.Relations[t]; {
 		case n.kinds[t] == kindPublic:
 			fault = "is listed in privacy.public, but reads or is part of a protected table"
-		case r.Kind == KindForeign:
+		case r.Kind == catalog.KindForeign:
 			fault = "is a foreign table"
 		case n.kinds[t] == kindProtected:
 			continue
@@ -62,11 +64,11 @@ func (n *names) dependents(o Options, f *functions, j *judge) {
 		n.kinds[t] = kindProtected
 	}
 	n.copyFunctions(o, j)
-	for t := range n.source.relations {
-		if secured, found := n.source.secured(t); found && n.kinds[t] != kindUnknown && n.kinds[t] != kindOther {
+	for t := range n.source.Relations {
+		if of, found := secured(n.source, t); found && n.kinds[t] != kindUnknown && n.kinds[t] != kindOther {
 			detail := "has row level security, so that its rows depend on who asks"
-			if secured != t {
-				detail = "reads " + secured.String() + ", which " + detail
+			if of != t {
+				detail = "reads " + of.String() + ", which " + detail
 			}
 			n.refused[t] = fault{ReasonSessionDependent, detail, ""}
 		}
@@ -75,12 +77,12 @@ func (n *names) dependents(o Options, f *functions, j *judge) {
 
 // secured returns a relation whose row level security affects a query on t: t itself, or a relation that a view reads. A
 // query on a parent table does not apply the policies of its partitions and children.
-func (x *catalogIndex) secured(t Table) (Table, bool) {
-	if r := x.relations[t]; r.RowSecurity || r.Kind != KindView {
+func secured(x *catalog.Index, t Table) (Table, bool) {
+	if r := x.Relations[t]; r.RowSecurity || r.Kind != catalog.KindView {
 		return t, r.RowSecurity
 	}
-	for _, read := range slices.SortedFunc(maps.Keys(x.closure(t)), compareTables) {
-		if r := x.relations[read]; r != nil && r.RowSecurity {
+	for _, read := range slices.SortedFunc(maps.Keys(x.Closure(t)), compareTables) {
+		if r := x.Relations[read]; r != nil && r.RowSecurity {
 			return read, true
 		}
 	}
@@ -104,37 +106,37 @@ func noReplay(detail string) fault {
 
 // bases returns, for every relation that reads a protected table or is part of one, these protected tables. It includes the
 // protected tables themselves, if they exist.
-func (x *catalogIndex) bases(protected []Table) map[Table][]Table {
+func bases(x *catalog.Index, protected []Table) map[Table][]Table {
 	listed := map[Table]bool{}
-	bases := map[Table]map[Table]bool{}
+	found := map[Table]map[Table]bool{}
 	add := func(t, base Table) {
-		if bases[t] == nil {
-			bases[t] = map[Table]bool{}
+		if found[t] == nil {
+			found[t] = map[Table]bool{}
 		}
-		bases[t][base] = true
+		found[t][base] = true
 	}
 	for _, p := range protected {
-		if x.relations[p] == nil {
+		if x.Relations[p] == nil {
 			continue
 		}
 		listed[p] = true
-		for part := range x.closure(p) { // partitions and children hold some of its rows
-			if x.relations[part] != nil {
+		for part := range x.Closure(p) { // partitions and children hold some of its rows
+			if x.Relations[part] != nil {
 				add(part, p)
 			}
 		}
 	}
 	// A relation that reads a part of a protected table reads protected data: follow all readers transitively.
-	parts := maps.Clone(bases)
-	for t := range x.relations {
-		for read := range x.closure(t) {
+	parts := maps.Clone(found)
+	for t := range x.Relations {
+		for read := range x.Closure(t) {
 			for base := range parts[read] {
 				add(t, base)
 			}
 		}
 	}
-	out := make(map[Table][]Table, len(bases))
-	for t, set := range bases {
+	out := make(map[Table][]Table, len(found))
+	for t, set := range found {
 		out[t] = slices.SortedFunc(maps.Keys(set), compareTables)
 	}
 	return out
@@ -145,7 +147,7 @@ func (x *catalogIndex) bases(protected []Table) map[Table][]Table {
 func copyFault(j *judge, name string, neighbours []string, mustExist bool) string {
 	for _, schema := range neighbours {
 		root := Table{Schema: schema, Name: name}
-		if j.shadow.relations[root] == nil {
+		if j.shadow.Relations[root] == nil {
 			if mustExist {
 				return fmt.Sprintf("reads or is part of a protected table, and schema %s has no copy of it", schema)
 			}
@@ -161,13 +163,13 @@ func copyFault(j *judge, name string, neighbours []string, mustExist bool) strin
 // publicFault records a public relation that, in the shadow database, reads a neighbour or another server, or is a view
 // that cannot be replayed.
 func (n *names) publicFault(j *judge, public Table, neighbours []string) {
-	for _, t := range slices.SortedFunc(maps.Keys(j.shadow.closure(public)), compareTables) {
-		r := j.shadow.relations[t]
+	for _, t := range slices.SortedFunc(maps.Keys(j.shadow.Closure(public)), compareTables) {
+		r := j.shadow.Relations[t]
 		switch {
 		case slices.Contains(neighbours, t.Schema):
 			n.refused[public] = fault{ReasonNoCopy, fmt.Sprintf("is listed in privacy.public, but reads %s in the shadow database", t), "a public table is the same on every neighbour: list it in privacy.protected and give every neighbour a copy"}
 			return
-		case r != nil && r.Kind == KindForeign:
+		case r != nil && r.Kind == catalog.KindForeign:
 			n.refused[public] = fault{ReasonNoCopy, "reads a foreign table in the shadow database", "copy its rows into a table of the shadow database"}
 			return
 		case r == nil:

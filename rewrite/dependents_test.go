@@ -8,57 +8,58 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
 func table(schema, name string) rewrite.Table { return rewrite.Table{Schema: schema, Name: name} }
 
-func relation(kind rewrite.RelationKind, schema, name string, reads ...rewrite.Table) rewrite.Relation {
-	return rewrite.Relation{Table: table(schema, name), Kind: kind, Reads: reads}
+func relation(kind catalog.RelationKind, schema, name string, reads ...rewrite.Table) catalog.Relation {
+	return catalog.Relation{Table: table(schema, name), Kind: kind, Reads: reads}
 }
 
 // catalogOptions returns options with the catalogs of a small engine and its shadow database.
 func catalogOptions() rewrite.Options {
-	copies := func(schema string) []rewrite.Relation {
-		return []rewrite.Relation{
-			relation(rewrite.KindTable, schema, "users"),
-			relation(rewrite.KindTable, schema, "transactions"),
-			relation(rewrite.KindPartitioned, schema, "events", table(schema, "events_1")),
-			relation(rewrite.KindTable, schema, "events_1"),
-			relation(rewrite.KindView, schema, "good_view", table(schema, "users"), table("public", "stores")),
-			relation(rewrite.KindView, schema, "leaky_view", table(schema, "users"), table("d0", "users")),
-			relation(rewrite.KindView, schema, "secured_view", table(schema, "users")),
-			relation(rewrite.KindView, schema, "outside_view", table(schema, "users"), table("public", "audit_log")),
-			relation(rewrite.KindForeign, schema, "far_view"),
-			{Table: table(schema, "calling_view"), Kind: rewrite.KindView, Calls: []rewrite.Table{table("public", "spy")}},
-			{Table: table(schema, "safe_calling_view"), Kind: rewrite.KindView, Calls: []rewrite.Table{table("public", "clip")}},
+	copies := func(schema string) []catalog.Relation {
+		return []catalog.Relation{
+			relation(catalog.KindTable, schema, "users"),
+			relation(catalog.KindTable, schema, "transactions"),
+			relation(catalog.KindPartitioned, schema, "events", table(schema, "events_1")),
+			relation(catalog.KindTable, schema, "events_1"),
+			relation(catalog.KindView, schema, "good_view", table(schema, "users"), table("public", "stores")),
+			relation(catalog.KindView, schema, "leaky_view", table(schema, "users"), table("d0", "users")),
+			relation(catalog.KindView, schema, "secured_view", table(schema, "users")),
+			relation(catalog.KindView, schema, "outside_view", table(schema, "users"), table("public", "audit_log")),
+			relation(catalog.KindForeign, schema, "far_view"),
+			{Table: table(schema, "calling_view"), Kind: catalog.KindView, Calls: []rewrite.Table{table("public", "spy")}},
+			{Table: table(schema, "safe_calling_view"), Kind: catalog.KindView, Calls: []rewrite.Table{table("public", "clip")}},
 		}
 	}
-	view := func(name string) rewrite.Relation {
-		return relation(rewrite.KindView, "public", name, table("public", "users"))
+	view := func(name string) catalog.Relation {
+		return relation(catalog.KindView, "public", name, table("public", "users"))
 	}
-	users, protectedRows := relation(rewrite.KindTable, "public", "users"), relation(rewrite.KindTable, "public", "secured")
+	users, protectedRows := relation(catalog.KindTable, "public", "users"), relation(catalog.KindTable, "public", "secured")
 	protectedRows.RowSecurity = true
-	source := &rewrite.Catalog{
+	source := &catalog.Catalog{
 		Database: "shop", Schemas: []string{"public", "app", "closed", "alice"},
-		Relations: []rewrite.Relation{
+		Relations: []catalog.Relation{
 			users, protectedRows,
-			relation(rewrite.KindTable, "public", "transactions"),
-			relation(rewrite.KindPartitioned, "public", "events", table("public", "events_1"), table("public", "events_2")),
-			relation(rewrite.KindTable, "public", "events_1"), relation(rewrite.KindTable, "public", "events_2"),
-			relation(rewrite.KindTable, "public", "stores"),
-			relation(rewrite.KindView, "public", "store_list", table("public", "users")),
+			relation(catalog.KindTable, "public", "transactions"),
+			relation(catalog.KindPartitioned, "public", "events", table("public", "events_1"), table("public", "events_2")),
+			relation(catalog.KindTable, "public", "events_1"), relation(catalog.KindTable, "public", "events_2"),
+			relation(catalog.KindTable, "public", "stores"),
+			relation(catalog.KindView, "public", "store_list", table("public", "users")),
 			view("good_view"), view("leaky_view"), view("outside_view"), view("far_view"), view("calling_view"),
 			view("safe_calling_view"), view("lonely_view"),
-			{Table: table("public", "prices"), Kind: rewrite.KindTable, RowSecurity: true},
-			relation(rewrite.KindView, "public", "secured_view", table("public", "secured"), table("public", "users")),
-			relation(rewrite.KindView, "public", "view_of_view", table("public", "good_view")),
-			relation(rewrite.KindView, "app", "users", table("public", "users")),
-			relation(rewrite.KindTable, "public", "audit_log"),
-			relation(rewrite.KindSequence, "public", "users_id_seq"),
-			relation(rewrite.KindTable, "closed", "transactions"),
+			{Table: table("public", "prices"), Kind: catalog.KindTable, RowSecurity: true},
+			relation(catalog.KindView, "public", "secured_view", table("public", "secured"), table("public", "users")),
+			relation(catalog.KindView, "public", "view_of_view", table("public", "good_view")),
+			relation(catalog.KindView, "app", "users", table("public", "users")),
+			relation(catalog.KindTable, "public", "audit_log"),
+			relation(catalog.KindSequence, "public", "users_id_seq"),
+			relation(catalog.KindTable, "closed", "transactions"),
 		},
-		Functions: []rewrite.Function{
+		Functions: []catalog.Function{
 			{Schema: "public", Name: "clip", Volatility: "immutable", Language: "sql", Body: "SELECT least($2, $1)"},
 			{Schema: "public", Name: "spy", Volatility: "volatile", Language: "plpgsql", Body: "BEGIN RETURN 1; END"},
 			{Schema: "public", Name: "round", Volatility: "immutable", Language: "c"},
@@ -66,20 +67,20 @@ func catalogOptions() rewrite.Options {
 			{Schema: "public", Name: "count_atomic", Volatility: "stable", Language: "sql", Reads: []rewrite.Table{table("public", "users")}},
 			{Schema: "app", Name: "lower", Volatility: "immutable", Language: "sql"},
 		},
-		Defaults: []rewrite.Default{
+		Defaults: []catalog.Default{
 			{Settings: map[string]string{"search_path": `"$user", public`, "TimeZone": "UTC"}},
 			{Role: "bob", Settings: map[string]string{"search_path": "app, public", "dp.epsilon": "0.5"}},
 			{Role: "latin", Settings: map[string]string{"client_encoding": "LATIN1"}},
 		},
-		Denied: []rewrite.Denial{{Role: "alice", Schema: "closed"}},
+		Denied: []catalog.Denial{{Role: "alice", Schema: "closed"}},
 	}
 	return rewrite.Options{
 		Protected: []rewrite.Table{table("public", "users"), table("public", "transactions"), table("public", "events"), table("public", "secured")},
 		Public:    []rewrite.Table{table("public", "stores"), table("public", "store_list"), table("public", "ghost"), table("public", "prices")},
 		Source:    source,
-		Shadow: &rewrite.Catalog{
+		Shadow: &catalog.Catalog{
 			Database: "shadow", Schemas: []string{"d0", "d1", "public"},
-			Relations: slices.Concat(copies("d0"), copies("d1"), []rewrite.Relation{relation(rewrite.KindTable, "public", "stores")}),
+			Relations: slices.Concat(copies("d0"), copies("d1"), []catalog.Relation{relation(catalog.KindTable, "public", "stores")}),
 		},
 		Neighbours:     []string{"d0", "d1"},
 		AllowFunctions: []string{"clip", "count_users", "count_atomic"},
@@ -244,7 +245,7 @@ func TestShadowAlone(t *testing.T) {
 	o := catalogOptions()
 	o.Shadow.Functions, o.Source = o.Source.Functions, nil
 	o.Protected = append(o.Protected, table("public", "leaky_view"), table("public", "good_view"))
-	o.Shadow.Relations = append(o.Shadow.Relations, relation(rewrite.KindView, "public", "store_list", table("d0", "users")))
+	o.Shadow.Relations = append(o.Shadow.Relations, relation(catalog.KindView, "public", "store_list", table("d0", "users")))
 	r := newRewriter(t, o)
 	for sql, want := range map[string]rewrite.Reason{
 		"SELECT * FROM good_view":                 "",
@@ -272,12 +273,12 @@ func TestAssumed(t *testing.T) {
 	pure := options()
 	withSetter := catalogOptions()
 	withSetter.Source.Functions = append(withSetter.Source.Functions,
-		rewrite.Function{Schema: "app", Name: "enter", Volatility: "volatile", Language: "plpgsql", Body: "BEGIN PERFORM Set_Config('search_path', $1, false); END"})
+		catalog.Function{Schema: "app", Name: "enter", Volatility: "volatile", Language: "plpgsql", Body: "BEGIN PERFORM Set_Config('search_path', $1, false); END"})
 	withOpaque := allowing(catalogOptions(), "dynamic", "in_c", "calls_dynamic")
 	withOpaque.Source.Functions = append(withOpaque.Source.Functions,
-		rewrite.Function{Schema: "public", Name: "dynamic", Volatility: "stable", Language: "plpgsql", Body: "DECLARE n int; BEGIN EXECUTE 'SELECT count(*) FROM ' || $1 INTO n; RETURN n; END"},
-		rewrite.Function{Schema: "public", Name: "calls_dynamic", Volatility: "stable", Language: "sql", Body: "SELECT public.dynamic('stores')"},
-		rewrite.Function{Schema: "public", Name: "in_c", Volatility: "volatile", Language: "c"})
+		catalog.Function{Schema: "public", Name: "dynamic", Volatility: "stable", Language: "plpgsql", Body: "DECLARE n int; BEGIN EXECUTE 'SELECT count(*) FROM ' || $1 INTO n; RETURN n; END"},
+		catalog.Function{Schema: "public", Name: "calls_dynamic", Volatility: "stable", Language: "sql", Body: "SELECT public.dynamic('stores')"},
+		catalog.Function{Schema: "public", Name: "in_c", Volatility: "volatile", Language: "c"})
 	for name, c := range map[string]struct {
 		options rewrite.Options
 		query   capture.Query

@@ -1,6 +1,10 @@
 package rewrite
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
+)
 
 // contrib lists extensions distributed with PostgreSQL whose immutable functions depend only on their arguments, with the
 // names of their functions that are only stable and were reviewed: they depend on the extension's own dictionary or
@@ -15,7 +19,7 @@ var contrib = map[string][]string{
 }
 
 // isContrib reports whether a function belongs to one of these extensions and is safe to replay without a declaration.
-func isContrib(f *Function) bool {
+func isContrib(f *catalog.Function) bool {
 	stable, known := contrib[f.Extension]
 	if !known {
 		return false
@@ -27,6 +31,6 @@ func isContrib(f *Function) bool {
 }
 
 // allContrib reports whether isContrib holds for all of the functions.
-func allContrib(found []*Function) bool {
-	return !slices.ContainsFunc(found, func(f *Function) bool { return !isContrib(f) })
+func allContrib(found []*catalog.Function) bool {
+	return !slices.ContainsFunc(found, func(f *catalog.Function) bool { return !isContrib(f) })
 }

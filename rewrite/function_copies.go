@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
@@ -21,7 +22,7 @@ type functionCopy struct {
 func (n *names) copyFunctions(o Options, j *judge) {
 	schemas := map[string]map[string]bool{} // by function name, the schemas with a reader
 	for f := range n.readers {
-		if !n.source.has(f) {
+		if !n.source.Has(f) {
 			continue
 		}
 		if schemas[f.Name] == nil {
@@ -46,14 +47,14 @@ func (n *names) copyFunctions(o Options, j *judge) {
 }
 
 func (n *names) functionCopyFault(schema, name string, neighbours []string, j *judge, tables map[Table]bool) string {
-	originals := n.source.find(schema, name, searchPath{})
+	originals := n.source.Find(schema, name, nil)
 	for _, neighbour := range neighbours {
-		copies := j.shadow.find(neighbour, name, searchPath{})
+		copies := j.shadow.Find(neighbour, name, nil)
 		if len(copies) == 0 {
 			return "schema " + neighbour + " has no copy of it"
 		}
 		for _, f := range originals {
-			if !slices.ContainsFunc(copies, func(c *Function) bool { return sameSignature(f, c) }) {
+			if !slices.ContainsFunc(copies, func(c *catalog.Function) bool { return sameSignature(f, c) }) {
 				return fmt.Sprintf("schema %s has no copy with the arguments (%s) and the same result", neighbour, f.Arguments)
 			}
 		}
@@ -80,12 +81,12 @@ func (n *names) functionCopyFault(schema, name string, neighbours []string, j *j
 }
 
 // callOfReader judges a call that may refer to a function that reads protected tables, and returns the function's schema.
-func (n *names) callOfReader(schema, name string, users []*Function, builtin bool) (Table, string) {
+func (n *names) callOfReader(schema, name string, users []*catalog.Function, builtin bool) (Table, string) {
 	f := Table{Schema: users[0].Schema, Name: name}
 	switch {
 	case schema == "" && builtin:
 		return f, "and shares its name with a built-in one"
-	case slices.ContainsFunc(users, func(u *Function) bool { return u.Schema != f.Schema }):
+	case slices.ContainsFunc(users, func(u *catalog.Function) bool { return u.Schema != f.Schema }):
 		return f, "and has overloads in several schemas of the search path"
 	}
 	c := n.copies[f]
@@ -96,11 +97,11 @@ func (n *names) callOfReader(schema, name string, users []*Function, builtin boo
 }
 
 // isReader reports whether a function of either catalog reads a protected table.
-func (n *names) isReader(f *Function) bool { return n.readers[f] }
+func (n *names) isReader(f *catalog.Function) bool { return n.readers[f] }
 
 // findReaders marks the functions of both catalogs that read protected tables, and records the public relations that call
 // one. In the engine's database protected tables are identified by schema and name, in the shadow database by name.
-func (n *names) findReaders(o Options, f *functions, shadow *catalogIndex) {
+func (n *names) findReaders(o Options, f *functions, shadow *catalog.Index) {
 	protected := map[Table]bool{}
 	for name := range n.protected {
 		protected[Table{Schema: "", Name: name}] = true
@@ -117,14 +118,14 @@ func (n *names) findReaders(o Options, f *functions, shadow *catalogIndex) {
 }
 
 // markReaders marks the readers of one catalog.
-func (n *names) markReaders(x *catalogIndex, protected map[Table]bool, o Options, f *functions) {
+func (n *names) markReaders(x *catalog.Index, protected map[Table]bool, o Options, f *functions) {
 	if x == nil {
 		return
 	}
-	functions, relations := x.readers(protected, o, f)
+	functions, relations := readersIn(x.Catalog, protected, o, f)
 	maps.Copy(n.readers, functions)
 	for _, t := range o.Public {
-		for read := range x.closure(t) {
+		for read := range x.Closure(t) {
 			if relations[read] {
 				n.refused[t] = noCopy("is listed in privacy.public, but calls a function that reads a protected table")
 			}
@@ -134,7 +135,7 @@ func (n *names) markReaders(x *catalogIndex, protected map[Table]bool, o Options
 
 // sameSignature reports whether a neighbour's function can replace another: same kind, arguments with their names, types
 // and defaults, and result, where the neighbour's schema counts as the other's.
-func sameSignature(f, copied *Function) bool {
+func sameSignature(f, copied *catalog.Function) bool {
 	same := func(a, b string) bool {
 		return withoutSchema(a, f.Schema) == withoutSchema(withoutSchema(b, copied.Schema), f.Schema)
 	}

@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"slices"
 	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 )
 
 //go:embed builtin_functions.txt
@@ -22,7 +24,7 @@ const (
 
 // functions holds the built-in functions, the allowed ones and the DP functions. It is read-only after construction.
 type functions struct {
-	source, shadow *catalogIndex // user-defined functions of the client's database and of the shadow database; nil = not known
+	source, shadow *catalog.Index // user-defined functions of the client's database and of the shadow database; nil = not known
 	builtin        map[string]functionClass
 	allowed        map[[2]string]bool // {schema, name}; schema "" = any
 	anyUser        bool               // every function that is not built in is declared safe
@@ -34,11 +36,11 @@ type functions struct {
 
 func newFunctions(o Options) *functions {
 	f := &functions{
-		source: newCatalogIndex(o.Source), shadow: newCatalogIndex(o.Shadow),
+		source: catalog.NewIndex(o.Source), shadow: catalog.NewIndex(o.Shadow),
 		builtin: map[string]functionClass{}, allowed: map[[2]string]bool{}, signatures: o.Claims.Signatures,
 		builtinOperators: map[string]bool{},
 	}
-	f.setters = f.source.hasSetters()
+	f.setters = hasSetters(f.source)
 	for line := range strings.Lines(builtinOperators) {
 		f.builtinOperators[strings.TrimSpace(line)] = true
 	}
@@ -87,11 +89,11 @@ func (f *functions) isAllowed(schema, name string, path searchPath) bool {
 
 // readsProtected reports whether a function that a call may refer to reads a protected table: one of users, the candidates
 // in the client's database, or one in the shadow database, in any schema unless the call names one.
-func (f *functions) readsProtected(n *names, schema, name string, users []*Function) bool {
+func (f *functions) readsProtected(n *names, schema, name string, users []*catalog.Function) bool {
 	if slices.ContainsFunc(users, n.isReader) {
 		return true
 	}
-	return f.shadow != nil && slices.ContainsFunc(f.shadow.functions[name], func(g *Function) bool {
+	return f.shadow != nil && slices.ContainsFunc(f.shadow.Functions[name], func(g *catalog.Function) bool {
 		return (schema == "" || schema == g.Schema) && n.isReader(g)
 	})
 }
@@ -103,7 +105,7 @@ func (f *functions) declared(schema, name string) bool {
 }
 
 // describeFunctions adds the catalog's properties of user-defined functions to a name: "f (volatile, plpgsql)".
-func describeFunctions(name string, found []*Function) string {
+func describeFunctions(name string, found []*catalog.Function) string {
 	var kinds []string
 	for _, f := range found {
 		if kind := f.Volatility + ", " + f.Language; !slices.Contains(kinds, kind) {

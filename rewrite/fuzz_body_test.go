@@ -9,16 +9,17 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
 // bodyRewriter returns a Rewriter with one function, f, whose copies in both neighbours have the given body.
 func bodyRewriter(tb testing.TB, language, body, path string) *rewrite.Rewriter {
 	o := catalogOptions()
-	original := rewrite.Function{Schema: "public", Name: "f", Language: "sql", Body: "SELECT count(*) FROM users"}
+	original := catalog.Function{Schema: "public", Name: "f", Language: "sql", Body: "SELECT count(*) FROM users"}
 	o.Source.Functions = append(slices.Clone(o.Source.Functions), original)
 	for _, schema := range []string{"d0", "d1"} {
-		f := rewrite.Function{Schema: schema, Name: "f", Language: language, Body: strings.ReplaceAll(body, "d0", schema)}
+		f := catalog.Function{Schema: schema, Name: "f", Language: language, Body: strings.ReplaceAll(body, "d0", schema)}
 		if path != "" {
 			f.Settings = map[string]string{"search_path": strings.ReplaceAll(path, "d0", schema)}
 		}

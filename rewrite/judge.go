@@ -6,13 +6,14 @@ import (
 	"slices"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 )
 
 // judge checks whether a relation or function of the shadow database is a correct copy for a neighbour: everything that it
 // reads, directly or through calls, is in the neighbour's own schema or public. The result is "" or the fault, a text that
 // continues after "a copy that". Results are cached; an object whose check is in progress counts as correct.
 type judge struct {
-	shadow     *catalogIndex
+	shadow     *catalog.Index
 	names      *names // of the client's side: lists the public tables
 	functions  *functions
 	neighbours []string
@@ -30,7 +31,7 @@ type judgeKey struct {
 
 type judgedFunction struct {
 	neighbour string
-	function  *Function
+	function  *catalog.Function
 }
 
 // functionUse holds the names in a function.
@@ -44,7 +45,7 @@ func newJudge(o Options, n *names, f *functions) *judge {
 		return nil
 	}
 	return &judge{
-		shadow: newCatalogIndex(o.Shadow), names: n, functions: f, neighbours: o.Neighbours, limits: o,
+		shadow: catalog.NewIndex(o.Shadow), names: n, functions: f, neighbours: o.Neighbours, limits: o,
 		bodies: map[string]*Rewriter{}, relations: map[judgeKey]string{}, judged: map[judgedFunction]string{},
 		uses: map[judgedFunction]*functionUse{},
 	}
@@ -62,15 +63,15 @@ func (j *judge) relation(neighbour string, root Table) string {
 }
 
 func (j *judge) relationFault(neighbour string, root Table) string {
-	for _, t := range slices.SortedFunc(maps.Keys(j.shadow.closure(root)), compareTables) {
+	for _, t := range slices.SortedFunc(maps.Keys(j.shadow.Closure(root)), compareTables) {
 		if t.Schema != neighbour && j.names.kinds[t] != kindPublic {
 			return "reads " + t.String()
 		}
-		r := j.shadow.relations[t]
+		r := j.shadow.Relations[t]
 		switch {
 		case r == nil:
 			return fmt.Sprintf("reads %s, which is not known", t)
-		case r.Kind == KindForeign:
+		case r.Kind == catalog.KindForeign:
 			return fmt.Sprintf("reads the foreign table %s", t)
 		case r.RowSecurity:
 			return fmt.Sprintf("reads %s, which has row level security", t)
@@ -92,7 +93,7 @@ func (j *judge) call(neighbour string, name Table) string {
 	if name.Schema == "pg_catalog" && j.functions.builtin[name.Name] == functionSafe {
 		return ""
 	}
-	found := j.shadow.find(name.Schema, name.Name, searchPath{})
+	found := j.shadow.Find(name.Schema, name.Name, nil)
 	if j.functions.declared(name.Schema, name.Name) && !slices.ContainsFunc(found, j.names.isReader) {
 		return ""
 	}
@@ -108,7 +109,7 @@ func (j *judge) call(neighbour string, name Table) string {
 }
 
 // function checks one function by its body and by its dependencies in the catalog.
-func (j *judge) function(neighbour string, f *Function) string {
+func (j *judge) function(neighbour string, f *catalog.Function) string {
 	key := judgedFunction{neighbour, f}
 	if fault, ok := j.judged[key]; ok {
 		return fault
@@ -119,7 +120,7 @@ func (j *judge) function(neighbour string, f *Function) string {
 	return j.judged[key]
 }
 
-func (j *judge) functionFault(neighbour string, f *Function, use *functionUse) string {
+func (j *judge) functionFault(neighbour string, f *catalog.Function, use *functionUse) string {
 	if isContrib(f) {
 		return ""
 	}
@@ -134,7 +135,7 @@ func (j *judge) functionFault(neighbour string, f *Function, use *functionUse) s
 	}
 	fault := ""
 	switch {
-	case f.Kind == KindAggregate: // its support functions are in Calls
+	case f.Kind == catalog.KindAggregate: // its support functions are in Calls
 	default:
 		fault = j.body(neighbour, f, use)
 	}
@@ -155,9 +156,9 @@ func (j *judge) functionFault(neighbour string, f *Function, use *functionUse) s
 }
 
 // reach adds the relations that a correct copy reads, directly or through calls, to tables.
-func (j *judge) reach(neighbour string, f *Function, tables map[Table]bool) {
-	seen := map[*Function]bool{}
-	for todo := []*Function{f}; len(todo) > 0; {
+func (j *judge) reach(neighbour string, f *catalog.Function, tables map[Table]bool) {
+	seen := map[*catalog.Function]bool{}
+	for todo := []*catalog.Function{f}; len(todo) > 0; {
 		f, todo = todo[len(todo)-1], todo[:len(todo)-1]
 		use := j.uses[judgedFunction{neighbour, f}]
 		if seen[f] || use == nil {
@@ -166,13 +167,13 @@ func (j *judge) reach(neighbour string, f *Function, tables map[Table]bool) {
 		seen[f] = true
 		maps.Copy(tables, use.relations)
 		for c := range use.functions {
-			todo = append(todo, j.shadow.find(c.Schema, c.Name, searchPath{})...)
+			todo = append(todo, j.shadow.Find(c.Schema, c.Name, nil)...)
 		}
 	}
 }
 
 // bodyPath returns the path of a function's own SET search_path; without one the names in its body depend on the session.
-func bodyPath(f *Function) (searchPath, string) {
+func bodyPath(f *catalog.Function) (searchPath, string) {
 	path := searchPath{uncertain: true}
 	for name, value := range f.Settings {
 		if name != "search_path" {
@@ -192,7 +193,7 @@ const maxFunctionArguments = 100
 
 // body checks the queries and expressions of a function like a client's query, with the neighbour's relations as the
 // protected ones: a refusal is a fault here.
-func (j *judge) body(neighbour string, f *Function, use *functionUse) string {
+func (j *judge) body(neighbour string, f *catalog.Function, use *functionUse) string {
 	path, fault := bodyPath(f)
 	if fault != "" {
 		return fault
@@ -227,7 +228,7 @@ func (j *judge) bodyRewriter(neighbour string) *Rewriter {
 	}
 	n := listedNames(Options{Public: j.limits.Public})
 	n.source, n.readers = j.shadow, j.names.readers
-	for t := range j.shadow.relations {
+	for t := range j.shadow.Relations {
 		if t.Schema == neighbour {
 			n.kinds[t], n.protected[t.Name] = kindProtected, true
 		}

@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 )
 
 // view checks a view of the shadow database for dependencies other than relations: a query that depends on the current
 // user, reads a system catalog or column, or has side effects gives another result in a replay, although no dependency of
 // the view shows it. It is checked like a client's query. The caller checks the relations that it reads, from the catalog.
 // A materialised view holds rows.
-func (j *judge) view(neighbour string, r *Relation) string {
+func (j *judge) view(neighbour string, r *catalog.Relation) string {
 	if r.Definition == "" {
 		return ""
 	}
@@ -43,6 +44,6 @@ func (j *judge) view(neighbour string, r *Relation) string {
 
 // quiet reports whether a function of the shadow database is immutable and reads no protected table.
 func (j *judge) quiet(f Table) bool {
-	found := j.shadow.find(f.Schema, f.Name, searchPath{})
-	return len(found) > 0 && !slices.ContainsFunc(found, func(g *Function) bool { return g.Volatility != "immutable" || j.names.isReader(g) })
+	found := j.shadow.Find(f.Schema, f.Name, nil)
+	return len(found) > 0 && !slices.ContainsFunc(found, func(g *catalog.Function) bool { return g.Volatility != "immutable" || j.names.isReader(g) })
 }

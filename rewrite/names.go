@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 )
 
 //go:embed system_catalogs.txt
@@ -26,7 +27,7 @@ const (
 
 // names holds every listed relation, and, with a catalog, every relation. It is read-only after construction.
 type names struct {
-	source    *catalogIndex     // of the client's database; nil = only listed relations are known
+	source    *catalog.Index    // of the client's database; nil = only listed relations are known
 	bases     map[Table][]Table // relations over protected tables, according to the catalog: these tables
 	refused   map[Table]fault   // relations that are listed, or depend on listed ones, but cannot be replayed
 	kinds     map[Table]relationKind
@@ -34,14 +35,14 @@ type names struct {
 	protected map[string]bool // unqualified names of protected tables
 	catalogs  map[string]bool // relations of pg_catalog
 
-	readers map[*Function]bool     // functions of either catalog that read a protected table
-	copies  map[Table]functionCopy // of functions of the source, by schema and name
+	readers map[*catalog.Function]bool // functions of either catalog that read a protected table
+	copies  map[Table]functionCopy     // of functions of the source, by schema and name
 }
 
 // newNames indexes the listed relations and, from the catalogs, their readers.
 func newNames(o Options, f *functions) *names {
 	n := listedNames(o)
-	n.source = newCatalogIndex(o.Source)
+	n.source = catalog.NewIndex(o.Source)
 	n.dependents(o, f, newJudge(o, n, f))
 	return n
 }
@@ -52,7 +53,7 @@ func listedNames(o Options) *names {
 		refused: map[Table]fault{},
 		kinds:   map[Table]relationKind{}, schemas: map[string]bool{},
 		protected: map[string]bool{}, catalogs: map[string]bool{},
-		readers: map[*Function]bool{}, copies: map[Table]functionCopy{},
+		readers: map[*catalog.Function]bool{}, copies: map[Table]functionCopy{},
 	}
 	add := func(tables []Table, kind relationKind) {
 		for _, t := range tables {
@@ -89,7 +90,7 @@ func (n *names) qualified(t Table) relationKind {
 func (n *names) kind(t Table) relationKind {
 	if n.source != nil {
 		switch kind := n.kinds[t]; {
-		case n.source.relations[t] == nil:
+		case n.source.Relations[t] == nil:
 			return kindUnknown
 		case kind != kindUnknown:
 			return kind
@@ -212,7 +213,7 @@ func (n *names) seen(p searchPath) searchPath {
 	}
 	var kept []string
 	for _, s := range p.schemas {
-		if isSystemSchema(s) || isTempSchema(s) || n.source.schemas[s] && !n.source.denied[Denial{p.role, s}] {
+		if isSystemSchema(s) || isTempSchema(s) || n.source.Usable(s, p.role) {
 			kept = append(kept, s)
 		}
 	}
@@ -222,12 +223,15 @@ func (n *names) seen(p searchPath) searchPath {
 
 // has reports whether the path is known and contains a schema.
 func (p searchPath) has(schema string) bool {
-	return !p.uncertain && slices.Contains(p.schemas, schema)
+	return slices.Contains(p.known(), schema)
 }
 
-// before reports whether a schema precedes another in the path.
-func (p searchPath) before(a, b string) bool {
-	return slices.Index(p.schemas, a) < slices.Index(p.schemas, b)
+// known returns the schemas of a path that is certain, otherwise nil.
+func (p searchPath) known() []string {
+	if p.uncertain {
+		return nil
+	}
+	return p.schemas
 }
 
 // unqualified resolves an unqualified name under a path: in the first schema that has it, pg_catalog first unless the path

@@ -1,6 +1,10 @@
 package rewrite
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
+)
 
 // AssumedFunction returns the entry of Plan.Assumed for a function that is declared safe, or immutable, and whose reads
 // cannot be derived from a catalog: there is no catalog of the engine, or its body cannot be analysed or builds a statement
@@ -11,20 +15,20 @@ func AssumedFunction(name string) string {
 
 // opacity finds the functions whose reads cannot be derived.
 type opacity struct {
-	catalog   *catalogIndex
+	catalog   *catalog.Index
 	limits    Options
 	functions *functions
-	judged    map[*Function]bool
+	judged    map[*catalog.Function]bool
 }
 
 // newOpaque checks every function of the engine's catalog that a statement may call without refusal.
-func newOpaque(x *catalogIndex, limits Options, f *functions) map[*Function]bool {
+func newOpaque(x *catalog.Index, limits Options, f *functions) map[*catalog.Function]bool {
 	if x == nil {
 		return nil
 	}
-	o := &opacity{catalog: x, limits: limits, functions: f, judged: map[*Function]bool{}}
-	for i := range x.catalog.Functions {
-		if g := &x.catalog.Functions[i]; f.declared(g.Schema, g.Name) || g.Volatility == "immutable" {
+	o := &opacity{catalog: x, limits: limits, functions: f, judged: map[*catalog.Function]bool{}}
+	for i := range x.Catalog.Functions {
+		if g := &x.Catalog.Functions[i]; f.declared(g.Schema, g.Name) || g.Volatility == "immutable" {
 			o.opaque(g)
 		}
 	}
@@ -32,7 +36,7 @@ func newOpaque(x *catalogIndex, limits Options, f *functions) map[*Function]bool
 }
 
 // opaque checks one function. A function whose check is in progress counts as known, which ends recursion.
-func (o *opacity) opaque(f *Function) bool {
+func (o *opacity) opaque(f *catalog.Function) bool {
 	if opaque, ok := o.judged[f]; ok {
 		return opaque
 	}
@@ -41,12 +45,12 @@ func (o *opacity) opaque(f *Function) bool {
 	return o.judged[f]
 }
 
-func (o *opacity) judge(f *Function) bool {
+func (o *opacity) judge(f *catalog.Function) bool {
 	if isContrib(f) {
 		return false
 	}
 	calls := slices.Clone(f.Calls)
-	if f.Kind != KindAggregate {
+	if f.Kind != catalog.KindAggregate {
 		names, fault := namesOf(o.limits, o.functions, f)
 		if fault != "" || names.dynamic || names.byName {
 			return true
@@ -56,7 +60,7 @@ func (o *opacity) judge(f *Function) bool {
 		}
 	}
 	return slices.ContainsFunc(calls, func(t Table) bool {
-		return slices.ContainsFunc(o.catalog.functions[t.Name], func(g *Function) bool {
+		return slices.ContainsFunc(o.catalog.Functions[t.Name], func(g *catalog.Function) bool {
 			return (t.Schema == "" || t.Schema == g.Schema) && o.opaque(g)
 		})
 	})
@@ -64,7 +68,7 @@ func (o *opacity) judge(f *Function) bool {
 
 // assumeFunction records a user-defined function that a statement calls and whose reads cannot be derived. It reports
 // whether the name may refer to such a function.
-func (w *walker) assumeFunction(name string, users []*Function) bool {
+func (w *walker) assumeFunction(name string, users []*catalog.Function) bool {
 	if w.r.functions.source == nil {
 		w.assume(AssumedFunction(name))
 		return true

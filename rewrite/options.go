@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
@@ -41,10 +42,10 @@ type Options struct {
 
 	// Source is the catalog of the client's database, in which names are resolved; nil = not known: then Protected, Public
 	// and Others are assumed to be all relations of their schemas (see Plan.Assumed).
-	Source *Catalog
+	Source *catalog.Catalog
 	// Shadow is the catalog of the shadow database, and Neighbours the schemas of the copies in it, which are checked to
 	// read only themselves and Public; nil = not known.
-	Shadow     *Catalog
+	Shadow     *catalog.Catalog
 	Neighbours []string
 	// ShadowPath lists further schemas of the shadow database, for functions, operators and types that the client's path
 	// does not find there. It is added to a plan's path only if it is needed.

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
-	"github.com/dpwatch/dpwatch/internal/catalog"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog/read"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -83,10 +83,10 @@ func TestOracleCorpus(t *testing.T) {
 		o.Protected = append(o.Protected, table("public", name))
 	}
 	var err error
-	if o.Source, err = catalog.Read(t.Context(), shopDSN, time.Minute); err != nil {
+	if o.Source, err = read.Catalog(t.Context(), shopDSN, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if o.Shadow, err = catalog.Read(t.Context(), shadowDSN, time.Minute); err != nil {
+	if o.Shadow, err = read.Catalog(t.Context(), shadowDSN, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	r := newRewriter(t, o)

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
-	"github.com/dpwatch/dpwatch/internal/catalog"
 	"github.com/dpwatch/dpwatch/internal/longtest"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog/read"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -137,10 +137,10 @@ func generatedRewriter(t *testing.T, shopDSN, shadowDSN string) (*rewrite.Rewrit
 	t.Helper()
 	o := options()
 	var err error
-	if o.Source, err = catalog.Read(t.Context(), shopDSN, time.Minute); err != nil {
+	if o.Source, err = read.Catalog(t.Context(), shopDSN, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if o.Shadow, err = catalog.Read(t.Context(), shadowDSN, time.Minute); err != nil {
+	if o.Shadow, err = read.Catalog(t.Context(), shadowDSN, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	o.Protected = append(slices.Clone(o.Protected), table("public", "events"))

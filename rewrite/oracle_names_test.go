@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
-	"github.com/dpwatch/dpwatch/internal/catalog"
 	"github.com/dpwatch/dpwatch/internal/longtest"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog/read"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -146,10 +146,10 @@ func TestOracleNames(t *testing.T) {
 		run(t, w.shadow, "CREATE SCHEMA "+schema+";"+tables(schema, n))
 	}
 	var err error
-	if o.Source, err = catalog.Read(t.Context(), shopDSN, time.Minute); err != nil {
+	if o.Source, err = read.Catalog(t.Context(), shopDSN, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if o.Shadow, err = catalog.Read(t.Context(), shadowDSN, time.Minute); err != nil {
+	if o.Shadow, err = read.Catalog(t.Context(), shadowDSN, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	r := newRewriter(t, o)

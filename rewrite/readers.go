@@ -3,21 +3,23 @@ package rewrite
 import (
 	"slices"
 	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 )
 
-// readers finds, in one catalog, the functions that read a protected table, and the relations that call such a function,
+// readersIn finds, in one catalog, the functions that read a protected table, and the relations that call such a function,
 // directly or transitively. protected are the relations to start from; one without a schema stands for all schemas. Exact
 // dependencies from the catalog (BEGIN ATOMIC bodies, views) are used as they are; SQL and PL/pgSQL bodies are parsed, and
 // of every other body the words count as names. A name without a schema counts as any relation or function of that name.
-func (x *catalogIndex) readers(protected map[Table]bool, limits Options, f *functions) (map[*Function]bool, map[Table]bool) {
+func readersIn(c *catalog.Catalog, protected map[Table]bool, limits Options, f *functions) (map[*catalog.Function]bool, map[Table]bool) {
 	s := &readerSearch{
 		limits: limits, known: f,
-		functions: map[*Function]bool{}, relations: map[Table]bool{},
-		byWord: map[string][]*Function{}, names: map[*Function]*bodyNames{},
-		callers: map[Table][]*Function{}, readers: map[string][]reader{},
+		functions: map[*catalog.Function]bool{}, relations: map[Table]bool{},
+		byWord: map[string][]*catalog.Function{}, names: map[*catalog.Function]*bodyNames{},
+		callers: map[Table][]*catalog.Function{}, readers: map[string][]reader{},
 		relationCallers: map[Table][]Table{}, relationReaders: map[Table][]Table{},
 	}
-	s.index(x.catalog)
+	s.index(c)
 	for t := range protected {
 		s.namedRelation(t)
 	}
@@ -31,7 +33,7 @@ func (x *catalogIndex) readers(protected map[Table]bool, limits Options, f *func
 
 // reader is a function that reads a relation according to the catalog.
 type reader struct {
-	function *Function
+	function *catalog.Function
 	reads    Table
 }
 
@@ -39,20 +41,20 @@ type reader struct {
 type readerSearch struct {
 	limits    Options
 	known     *functions
-	functions map[*Function]bool // found
-	relations map[Table]bool     // found
+	functions map[*catalog.Function]bool // found
+	relations map[Table]bool             // found
 	todo      []func()
 
-	byWord          map[string][]*Function   // by the words in their bodies, in lower case
-	escaped         []*Function              // whose bodies may contain any name in escaped form
-	names           map[*Function]*bodyNames // of parsed bodies; nil = it could not be parsed
-	callers         map[Table][]*Function
+	byWord          map[string][]*catalog.Function   // by the words in their bodies, in lower case
+	escaped         []*catalog.Function              // whose bodies may contain any name in escaped form
+	names           map[*catalog.Function]*bodyNames // of parsed bodies; nil = it could not be parsed
+	callers         map[Table][]*catalog.Function
 	readers         map[string][]reader // by the names of the relations that they read
 	relationCallers map[Table][]Table
 	relationReaders map[Table][]Table
 }
 
-func (s *readerSearch) index(c *Catalog) {
+func (s *readerSearch) index(c *catalog.Catalog) {
 	for i := range c.Functions {
 		f := &c.Functions[i]
 		for _, t := range f.Reads {
@@ -90,7 +92,7 @@ func bodyWords(text string) []string {
 }
 
 // candidates returns the functions whose bodies may contain a name: those with all of its words.
-func (s *readerSearch) candidates(name string) []*Function {
+func (s *readerSearch) candidates(name string) []*catalog.Function {
 	found := s.escaped
 	if words := bodyWords(strings.ToLower(name)); len(words) > 0 {
 		found = slices.Concat(found, s.byWord[words[0]])
@@ -99,7 +101,7 @@ func (s *readerSearch) candidates(name string) []*Function {
 }
 
 // namesIn returns the names in the body of a function; nil = it cannot be parsed, so that its words count.
-func (s *readerSearch) namesIn(f *Function) *bodyNames {
+func (s *readerSearch) namesIn(f *catalog.Function) *bodyNames {
 	names, done := s.names[f]
 	if !done {
 		names, _ = namesOf(s.limits, s.known, f)
@@ -147,7 +149,7 @@ func (s *readerSearch) namedFunction(t Table) {
 	}
 }
 
-func (s *readerSearch) function(f *Function) {
+func (s *readerSearch) function(f *catalog.Function) {
 	if s.functions[f] {
 		return
 	}

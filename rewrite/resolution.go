@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 )
 
 // nameUse is one use of a function's, operator's or type's name, to be looked up in the shadow database.
@@ -42,17 +44,17 @@ func (w *walker) values() *valueTypes {
 }
 
 // callable returns the functions to which a call may refer, by its arguments.
-func (w *walker) callable(found []*Function, call *pg_query.FuncCall) []*Function {
-	typed := slices.ContainsFunc(found, func(f *Function) bool { return len(f.Takes) > 0 })
+func (w *walker) callable(found []*catalog.Function, call *pg_query.FuncCall) []*catalog.Function {
+	typed := slices.ContainsFunc(found, func(f *catalog.Function) bool { return len(f.Takes) > 0 })
 	if !typed || w.values() == nil {
 		return found
 	}
-	return slices.DeleteFunc(slices.Clone(found), func(f *Function) bool { return !w.values().callable(f, call) })
+	return slices.DeleteFunc(slices.Clone(found), func(f *catalog.Function) bool { return !w.values().callable(f, call) })
 }
 
 // applicable reports whether an expression may refer to one of some operators, by its operands.
-func (w *walker) applicable(found []Operator, e operands) bool {
-	return slices.ContainsFunc(found, func(o Operator) bool {
+func (w *walker) applicable(found []catalog.Operator, e operands) bool {
+	return slices.ContainsFunc(found, func(o catalog.Operator) bool {
 		return o.Takes == [2]Table{} || w.values() == nil || w.values().applicable(o, e)
 	})
 }
@@ -74,8 +76,8 @@ func (w *walker) replayPath() searchPath {
 // extendPath reports whether shadow.search_path is needed.
 func (w *walker) extendPath() bool {
 	shadow := w.r.functions.shadow
-	client, engine := searchPath{schemas: w.path.schemas}, searchPath{schemas: w.r.options.ShadowPath}
-	return len(engine.schemas) > 0 && slices.ContainsFunc(w.uses, func(u nameUse) bool {
+	client, engine := w.path.schemas, w.r.options.ShadowPath
+	return len(engine) > 0 && slices.ContainsFunc(w.uses, func(u nameUse) bool {
 		if u.schema != "" || u.builtin {
 			return false
 		}
@@ -85,11 +87,11 @@ func (w *walker) extendPath() bool {
 		}
 		switch u.kind {
 		case useOperator:
-			return len(shadow.operatorsIn(u.name, client)) == 0 && len(shadow.operatorsIn(u.name, engine)) > 0
+			return len(shadow.OperatorsIn(u.name, client)) == 0 && len(shadow.OperatorsIn(u.name, engine)) > 0
 		case useType:
-			return shadow.typeIn(u.name, client) == "" && shadow.typeIn(u.name, engine) != ""
+			return shadow.TypeIn(u.name, client) == "" && shadow.TypeIn(u.name, engine) != ""
 		}
-		return len(shadow.find("", u.name, client)) == 0 && len(shadow.find("", u.name, engine)) > 0
+		return len(shadow.Find("", u.name, client)) == 0 && len(shadow.Find("", u.name, engine)) > 0
 	})
 }
 
@@ -121,9 +123,9 @@ func (w *walker) inDoubt(u nameUse) {
 	shadow, found := w.r.functions.shadow, false
 	switch u.kind {
 	case useFunction:
-		found = len(w.callable(shadow.functions[u.name], u.call)) > 0
+		found = len(w.callable(shadow.Functions[u.name], u.call)) > 0
 	case useOperator:
-		found = w.applicable(shadow.operators[u.name], u.operands)
+		found = w.applicable(shadow.Operators[u.name], u.operands)
 	}
 	if found {
 		w.refuse(ReasonSettingsUncertain, u.node, u.offset, string(u.kind)+" "+u.name, "qualify the name with its schema")
@@ -140,8 +142,8 @@ func (w *walker) differs(u nameUse) string {
 	case useOperator:
 		return w.operatorDiffers(u)
 	}
-	originals := w.callable(source.resolve(u.schema, u.name, w.path), u.call)
-	copies := w.callable(shadow.resolve(u.schema, u.name, w.replay), u.call)
+	originals := w.callable(source.Resolve(u.schema, u.name, w.path.known()), u.call)
+	copies := w.callable(shadow.Resolve(u.schema, u.name, w.replay.known()), u.call)
 	switch {
 	case len(copies) == 0 && !u.builtin:
 		return ""
@@ -151,7 +153,7 @@ func (w *walker) differs(u nameUse) string {
 		return "has more overloads in the shadow database"
 	}
 	for _, f := range originals {
-		if !slices.ContainsFunc(copies, func(c *Function) bool { return sameSignature(f, c) && w.samePlace(u, f.Schema, c.Schema) }) {
+		if !slices.ContainsFunc(copies, func(c *catalog.Function) bool { return sameSignature(f, c) && w.samePlace(u, f.Schema, c.Schema) }) {
 			return "has other overloads in the shadow database"
 		}
 	}
@@ -164,21 +166,21 @@ func (w *walker) samePlace(u nameUse, original, copied string) bool {
 	if original == copied || !slices.Contains(w.r.options.ShadowPath, copied) {
 		return original == copied
 	}
-	source, in := w.r.functions.source, searchPath{schemas: []string{copied}}
+	source, in := w.r.functions.source, []string{copied}
 	switch u.kind {
 	case useType:
-		return source.typeIn(u.name, in) == ""
+		return source.TypeIn(u.name, in) == ""
 	case useOperator:
-		return len(source.operatorsIn(u.name, in)) == 0
+		return len(source.OperatorsIn(u.name, in)) == 0
 	}
-	return len(source.find(copied, u.name, in)) == 0
+	return len(source.Find(copied, u.name, in)) == 0
 }
 
 func (w *walker) operatorDiffers(u nameUse) string {
-	in := func(x *catalogIndex, path searchPath) []Operator {
-		var found []Operator
-		for _, o := range x.operators[u.name] {
-			if (o.Schema == u.schema || u.schema == "" && path.has(o.Schema)) && w.applicable([]Operator{o}, u.operands) {
+	in := func(x *catalog.Index, path searchPath) []catalog.Operator {
+		var found []catalog.Operator
+		for _, o := range x.Operators[u.name] {
+			if (o.Schema == u.schema || u.schema == "" && path.has(o.Schema)) && w.applicable([]catalog.Operator{o}, u.operands) {
 				found = append(found, o)
 			}
 		}
@@ -192,7 +194,7 @@ func (w *walker) operatorDiffers(u nameUse) string {
 		return "has other overloads in the shadow database"
 	}
 	for _, o := range originals {
-		if !slices.ContainsFunc(copies, func(c Operator) bool {
+		if !slices.ContainsFunc(copies, func(c catalog.Operator) bool {
 			return withoutSchema(c.Operands, c.Schema) == withoutSchema(o.Operands, o.Schema) && c.Function.Name == o.Function.Name && w.samePlace(u, o.Schema, c.Schema)
 		}) {
 			return "has other overloads in the shadow database"
@@ -202,7 +204,7 @@ func (w *walker) operatorDiffers(u nameUse) string {
 }
 
 func (w *walker) typeDiffers(u nameUse) string {
-	original, copied := w.r.functions.source.typeIn(u.name, w.path), w.r.functions.shadow.typeIn(u.name, w.replay)
+	original, copied := w.r.functions.source.TypeIn(u.name, w.path.schemas), w.r.functions.shadow.TypeIn(u.name, w.replay.schemas)
 	if original == copied || copied == "" || u.schema != "" || u.builtin {
 		return ""
 	}
@@ -210,20 +212,4 @@ func (w *walker) typeDiffers(u nameUse) string {
 		return ""
 	}
 	return "is another one in the shadow database"
-}
-
-// operatorsIn returns the operators of a name under a path.
-func (x *catalogIndex) operatorsIn(name string, path searchPath) []Operator {
-	return slices.DeleteFunc(slices.Clone(x.operators[name]), func(o Operator) bool { return !path.has(o.Schema) })
-}
-
-// typeIn returns the schema in which a user-defined type, or the row type of a relation, is found under a path; "" = in
-// none.
-func (x *catalogIndex) typeIn(name string, path searchPath) string {
-	for _, s := range path.schemas {
-		if x.relations[Table{Schema: s, Name: name}] != nil || slices.ContainsFunc(x.types[name], func(t Type) bool { return t.Schema == s }) {
-			return s
-		}
-	}
-	return ""
 }

@@ -12,6 +12,7 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
@@ -20,7 +21,7 @@ type Rewriter struct {
 	options   Options
 	names     *names
 	functions *functions
-	opaque    map[*Function]bool // of the engine's catalog: functions whose reads cannot be derived
+	opaque    map[*catalog.Function]bool // of the engine's catalog: functions whose reads cannot be derived
 	claims    *claimer
 	schema    *wireSchema
 }
@@ -80,7 +81,7 @@ func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) {
 			plan, err = nil, refuse(ReasonInternal, fmt.Sprintf("panic of type %T", p), "report this as a bug")
 		}
 	}()
-	q.Settings = r.names.source.settings(q.User, q.Settings)
+	q.Settings = r.names.source.Settings(q.User, q.Settings)
 	parsed, err := r.parse(&q)
 	if err != nil {
 		return nil, err

@@ -7,13 +7,14 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 )
 
 // valueTypes holds the types outside pg_catalog that values of one statement may have: those of the columns of every
 // relation that it may read, those that it names, and the results of functions and operators on these. An overload with an
 // argument type outside this set cannot be the called one. Arrays, domains and rows count as their components.
 type valueTypes struct {
-	catalogs []*catalogIndex
+	catalogs []*catalog.Index
 	params   []capture.Param
 	types    map[Table]bool
 	calls    []*pg_query.FuncCall
@@ -31,7 +32,7 @@ type operands struct {
 }
 
 // newValueTypes collects the types of a statement.
-func newValueTypes(root protoreflect.Message, params []capture.Param, catalogs ...*catalogIndex) *valueTypes {
+func newValueTypes(root protoreflect.Message, params []capture.Param, catalogs ...*catalog.Index) *valueTypes {
 	v := &valueTypes{params: params, types: map[Table]bool{}, ranges: map[string]bool{}, columns: map[string]bool{}}
 	for _, x := range catalogs {
 		if x != nil {
@@ -120,7 +121,7 @@ func (v *valueTypes) builtinOnly() bool {
 // named adds the types of every relation with a name, and every type with it.
 func (v *valueTypes) named(name string) {
 	for _, x := range v.catalogs {
-		for _, r := range x.named[name] {
+		for _, r := range x.Named[name] {
 			v.add(r.Types)
 		}
 	}
@@ -130,7 +131,7 @@ func (v *valueTypes) named(name string) {
 // typed adds every type with a name.
 func (v *valueTypes) typed(name string) {
 	for _, x := range v.catalogs {
-		for _, t := range x.types[name] {
+		for _, t := range x.Types[name] {
 			if t.Schema != "pg_catalog" {
 				v.types[Table{Schema: t.Schema, Name: t.Name}] = true
 			}
@@ -142,7 +143,7 @@ func (v *valueTypes) typed(name string) {
 // attribute adds the results of every function that x.name may call.
 func (v *valueTypes) attribute(name string) {
 	for _, x := range v.catalogs {
-		for _, f := range x.functions[name] {
+		for _, f := range x.Functions[name] {
 			v.add(f.Gives)
 		}
 	}
@@ -155,21 +156,21 @@ func (v *valueTypes) add(types []Table) {
 }
 
 // results adds the possible results of the functions and operators of one catalog.
-func (v *valueTypes) results(x *catalogIndex) {
+func (v *valueTypes) results(x *catalog.Index) {
 	for _, call := range v.calls {
 		_, name := splitParts(stringParts(call.GetFuncname()))
-		for _, f := range x.functions[name] {
+		for _, f := range x.Functions[name] {
 			if v.callable(f, call) {
 				v.add(f.Gives)
 			}
 		}
 	}
 	for _, e := range v.exprs {
-		for _, o := range x.operators[e.name] {
+		for _, o := range x.Operators[e.name] {
 			if !v.applicable(o, e) {
 				continue
 			}
-			for _, f := range x.find(o.Function.Schema, o.Function.Name, searchPath{}) {
+			for _, f := range x.Find(o.Function.Schema, o.Function.Name, nil) {
 				v.add(f.Gives)
 			}
 		}
@@ -177,7 +178,7 @@ func (v *valueTypes) results(x *catalogIndex) {
 }
 
 // callable reports whether a call may refer to a function, by the number and the types of its arguments.
-func (v *valueTypes) callable(f *Function, call *pg_query.FuncCall) bool {
+func (v *valueTypes) callable(f *catalog.Function, call *pg_query.FuncCall) bool {
 	args := call.GetArgs()
 	if len(f.Takes) == 0 || call.GetFuncVariadic() || call.GetAggWithinGroup() {
 		return true
@@ -200,7 +201,7 @@ func (v *valueTypes) callable(f *Function, call *pg_query.FuncCall) bool {
 }
 
 // applicable reports whether an expression may refer to an operator, by the types of its operands.
-func (v *valueTypes) applicable(o Operator, e operands) bool {
+func (v *valueTypes) applicable(o catalog.Operator, e operands) bool {
 	return v.fits(o.Takes[0], e.left...) && v.fits(o.Takes[1], e.right...)
 }
 
@@ -216,7 +217,7 @@ func (v *valueTypes) fits(t Table, values ...*pg_query.Node) bool {
 		}
 	}
 	for _, x := range v.catalogs {
-		for _, c := range x.catalog.Coercions {
+		for _, c := range x.Catalog.Coercions {
 			if c.To == t && (c.From == (Table{}) || v.types[c.From]) {
 				return true
 			}

@@ -6,6 +6,8 @@ import (
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 )
 
 // stringParts returns a list of String nodes as strings.
@@ -74,23 +76,23 @@ func (w *walker) funcCall(n *pg_query.FuncCall, at place) place {
 
 // overloads returns the candidates for a call: the class of the name, and the user-defined functions of the name that its
 // arguments fit.
-func (w *walker) overloads(n *pg_query.FuncCall, schema, name string) (functionClass, []*Function) {
+func (w *walker) overloads(n *pg_query.FuncCall, schema, name string) (functionClass, []*catalog.Function) {
 	functions := w.r.functions
 	class := functions.class(schema, name)
 	w.use(nameUse{kind: useFunction, schema: schema, name: name, call: n, node: "FuncCall", offset: n.GetLocation(), builtin: class != functionUser})
 	if functions.source == nil {
 		if schema == "" && class == functionSafe {
 			w.assume(AssumedBuiltin)
-			if others := w.callable(functions.shadow.find("", name, w.replayCandidates()), n); !allContrib(others) {
+			if others := w.callable(functions.shadow.Find("", name, w.replayCandidates()), n); !allContrib(others) {
 				return functionUser, nil
 			}
 		}
 		return class, nil
 	}
-	users := functions.source.find(schema, name, w.path)
+	users := functions.source.Find(schema, name, w.path.known())
 	anySchema := schema == "" && w.path.uncertain
 	if anySchema {
-		users = functions.source.functions[name]
+		users = functions.source.Functions[name]
 	}
 	if class != functionUser && class != functionSafe {
 		return class, users
@@ -111,13 +113,13 @@ func (w *walker) overloads(n *pg_query.FuncCall, schema, name string) (functionC
 }
 
 // replayCandidates returns the longest possible path of a replay.
-func (w *walker) replayCandidates() searchPath {
-	return searchPath{schemas: slices.Concat(w.path.schemas, w.r.options.ShadowPath)}
+func (w *walker) replayCandidates() []string {
+	return slices.Concat(w.path.schemas, w.r.options.ShadowPath)
 }
 
 // declaredCall records the assumptions about a declared function and returns the place for its arguments, where a text may
 // become a name.
-func (w *walker) declaredCall(class functionClass, dotted string, users []*Function, at place) place {
+func (w *walker) declaredCall(class functionClass, dotted string, users []*catalog.Function, at place) place {
 	if class == functionUser && w.assumeFunction(dotted, users) {
 		at.userArgs = true
 	}
@@ -126,12 +128,12 @@ func (w *walker) declaredCall(class functionClass, dotted string, users []*Funct
 
 // isColumn reports whether name(x) is the column x.name: PostgreSQL resolves it so if there is no function and no type of
 // that name.
-func (w *walker) isColumn(n *pg_query.FuncCall, schema, name string, users []*Function) bool {
+func (w *walker) isColumn(n *pg_query.FuncCall, schema, name string, users []*catalog.Function) bool {
 	functions := w.r.functions
 	return functions.source != nil && schema == "" && len(n.GetArgs()) == 1 && n.GetArgs()[0].GetNamedArgExpr() == nil && !w.path.uncertain &&
 		n.GetAggOrder() == nil && n.GetAggFilter() == nil && n.GetOver() == nil && !n.GetAggStar() && !n.GetAggDistinct() && !n.GetFuncVariadic() && !n.GetAggWithinGroup() &&
-		functions.class("", name) == functionUser && len(functions.source.functions[name]) == 0 && (functions.shadow == nil || len(functions.shadow.functions[name]) == 0) &&
-		functions.source.typeIn(name, w.path) == "" && !isNameType(name)
+		functions.class("", name) == functionUser && len(functions.source.Functions[name]) == 0 && (functions.shadow == nil || len(functions.shadow.Functions[name]) == 0) &&
+		functions.source.TypeIn(name, w.path.schemas) == "" && !isNameType(name)
 }
 
 // isNameType reports whether the values of a type are names of objects.
@@ -152,7 +154,7 @@ func (w *walker) columnCall(name string, offset int32) {
 
 // readerCall redirects the call of a function that reads protected tables to the neighbours' copies of it, if they are
 // correct.
-func (w *walker) readerCall(n *pg_query.FuncCall, schema, name string, users []*Function) bool {
+func (w *walker) readerCall(n *pg_query.FuncCall, schema, name string, users []*catalog.Function) bool {
 	dotted, detail := strings.Join(stringParts(n.GetFuncname()), "."), "which the engine's catalog does not tell"
 	var f Table
 	if slices.ContainsFunc(users, w.r.names.isReader) {
@@ -195,7 +197,7 @@ func (w *walker) namesakes(name, node string, offset int32) {
 	if w.r.functions.source == nil || w.printed {
 		return
 	}
-	for _, f := range w.r.functions.source.functions[name] {
+	for _, f := range w.r.functions.source.Functions[name] {
 		if w.path.uncertain || w.path.has(f.Schema) {
 			w.implied(Table{Schema: f.Schema, Name: f.Name}, name, node, offset)
 		}
@@ -203,7 +205,7 @@ func (w *walker) namesakes(name, node string, offset int32) {
 }
 
 // callee records the call of a user-defined function in the body of another.
-func (w *walker) callee(n *pg_query.FuncCall, schema, name string, users []*Function) {
+func (w *walker) callee(n *pg_query.FuncCall, schema, name string, users []*catalog.Function) {
 	switch {
 	case schema == "" && w.path.uncertain:
 		w.refuse(ReasonSettingsUncertain, "FuncCall", n.GetLocation(), "function "+name, "")
@@ -225,11 +227,11 @@ func (w *walker) userAttribute(name string, row bool, node string, offset int32)
 	case source == nil:
 		w.assume(AssumedAttribute)
 		return
-	case slices.ContainsFunc(source.functions[name], w.r.names.isReader):
+	case slices.ContainsFunc(source.Functions[name], w.r.names.isReader):
 		w.refuse(ReasonNoCopy, node, offset, "function "+name+" in attribute notation reads a protected table", "write it as a call, or give the column another name")
 		return
 	}
-	for _, f := range source.functions[name] {
+	for _, f := range source.Functions[name] {
 		if f.OfOne && (f.OfRow || !row) && (w.path.uncertain || w.path.has(f.Schema)) {
 			w.implied(Table{Schema: f.Schema, Name: f.Name}, name+" in attribute notation", node, offset)
 		}

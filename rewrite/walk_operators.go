@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 )
 
 //go:embed builtin_operators.txt
@@ -78,17 +80,17 @@ func (w *walker) operatorCall(schema string, e operands, node string, offset int
 		return
 	}
 	w.use(nameUse{kind: useOperator, schema: schema, name: name, operands: e, node: node, offset: offset, builtin: builtin})
-	if schema == "" && w.path.uncertain && w.applicable(functions.source.operators[name], e) {
+	if schema == "" && w.path.uncertain && w.applicable(functions.source.Operators[name], e) {
 		w.refuse(ReasonSettingsUncertain, node, offset, "operator "+dotted, "write it as OPERATOR(schema."+name+")")
 		return
 	}
 	found := false
-	for _, o := range functions.source.operators[name] {
+	for _, o := range functions.source.Operators[name] {
 		if o.Schema != schema && (schema != "" || !w.path.has(o.Schema)) {
 			continue
 		}
 		found = true
-		if w.applicable([]Operator{o}, e) {
+		if w.applicable([]catalog.Operator{o}, e) {
 			w.implied(o.Function, "operator "+dotted, node, offset)
 		}
 	}
@@ -112,7 +114,7 @@ func (w *walker) userType(parts []string, offset int32) {
 		return
 	}
 	w.use(nameUse{kind: useType, schema: schema, name: name, node: "TypeName", offset: offset, builtin: schema == "pg_catalog"})
-	for _, t := range functions.source.types[name] {
+	for _, t := range functions.source.Types[name] {
 		switch {
 		case t.Schema == schema, schema == "" && (t.Schema == "pg_catalog" || w.path.has(t.Schema)):
 			for _, f := range t.Calls {
@@ -132,13 +134,13 @@ func (w *walker) implied(f Table, what, node string, offset int32) {
 		w.impliedBuiltin(f.Name, what, node, offset)
 	case w.callees != nil:
 		w.callees[f] = true
-	case functions.readsProtected(w.r.names, f.Schema, f.Name, functions.source.find(f.Schema, f.Name, searchPath{})):
+	case functions.readsProtected(w.r.names, f.Schema, f.Name, functions.source.Find(f.Schema, f.Name, nil)):
 		w.refuse(ReasonNoCopy, node, offset, what+" calls the function "+f.String()+", which reads a protected table", "call a function by its name instead: it can have copies")
 	case !functions.quiet(f):
-		w.refuse(ReasonUnknownFunction, node, offset, what+" calls the "+describeFunctions(f.String(), functions.source.find(f.Schema, f.Name, searchPath{})),
+		w.refuse(ReasonUnknownFunction, node, offset, what+" calls the "+describeFunctions(f.String(), functions.source.Find(f.Schema, f.Name, nil)),
 			"if it is safe to replay, list the function in claims.safe_functions")
 	default:
-		w.assumeFunction(f.String(), functions.source.find(f.Schema, f.Name, searchPath{}))
+		w.assumeFunction(f.String(), functions.source.Find(f.Schema, f.Name, nil))
 	}
 }
 
@@ -167,7 +169,7 @@ func (f *functions) quiet(name Table) bool {
 	if f.declared(name.Schema, name.Name) {
 		return true
 	}
-	found := f.source.find(name.Schema, name.Name, searchPath{})
+	found := f.source.Find(name.Schema, name.Name, nil)
 	for _, g := range found {
 		if g.Volatility != "immutable" && !isContrib(g) {
 			return false
@@ -182,8 +184,8 @@ func (w *walker) assumeCasts() {
 	if source == nil {
 		return
 	}
-	for _, f := range source.catalog.ImplicitCasts {
-		if !w.r.functions.quiet(f) || w.r.functions.readsProtected(w.r.names, f.Schema, f.Name, source.find(f.Schema, f.Name, searchPath{})) {
+	for _, f := range source.Catalog.ImplicitCasts {
+		if !w.r.functions.quiet(f) || w.r.functions.readsProtected(w.r.names, f.Schema, f.Name, source.Find(f.Schema, f.Name, nil)) {
 			w.assume(AssumedCasts)
 		}
 	}

@@ -13,7 +13,7 @@ func (w *walker) castAttribute(name string, offset int32) {
 	switch {
 	case isNameType(name):
 		w.refuse(ReasonNameInString, "A_Indirection", offset, "type "+name+" in attribute notation, which turns text into the name of an object", "")
-	case w.r.functions.source != nil && len(w.r.functions.source.types[name]) > 0:
+	case w.r.functions.source != nil && len(w.r.functions.source.Types[name]) > 0:
 		w.userType([]string{name}, offset)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
-	"github.com/dpwatch/dpwatch/internal/catalog"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog/read"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -117,7 +117,7 @@ func (f *AuditOptions) rewriteOptions(ctx context.Context, player *replay.Player
 			opt.ShadowPath = f.SearchPath
 		}
 		if dsn := f.cfg.Privacy.Catalog; dsn != "" {
-			if opt.Source, err = catalog.Read(ctx, dsn.Reveal(), catalogTimeout); err != nil {
+			if opt.Source, err = read.Catalog(ctx, dsn.Reveal(), catalogTimeout); err != nil {
 				return opt, fmt.Errorf("privacy.catalog: %w", err)
 			}
 		}
@@ -136,7 +136,7 @@ func (f *AuditOptions) rewriteOptions(ctx context.Context, player *replay.Player
 	}
 	opt.MaxBytes, opt.Neighbours = MaxSQLBytes, f.schemas()
 	// A view or function that always reads the same copy would make both answers equal, which would look private.
-	opt.Shadow, err = catalog.Read(ctx, f.DSN, catalogTimeout)
+	opt.Shadow, err = read.Catalog(ctx, f.DSN, catalogTimeout)
 	return opt, err
 }
 

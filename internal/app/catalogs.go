@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/config"
-	"github.com/dpwatch/dpwatch/internal/catalog"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog/read"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
@@ -21,11 +22,11 @@ func catalogs(c config.Config) func(context.Context) (*rewrite.Rewriter, error) 
 	opt := rewriteOptions(c)
 	return func(ctx context.Context) (*rewrite.Rewriter, error) {
 		var faults []error
-		refresh := func(what string, dsn config.Secret, into **rewrite.Catalog) {
+		refresh := func(what string, dsn config.Secret, into **catalog.Catalog) {
 			if dsn == "" {
 				return
 			}
-			got, err := catalog.Read(ctx, dsn.Reveal(), catalogTimeout)
+			got, err := read.Catalog(ctx, dsn.Reveal(), catalogTimeout)
 			if err != nil {
 				faults = append(faults, fmt.Errorf("%s: %w", what, err))
 				return

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
-	"github.com/dpwatch/dpwatch/internal/catalog"
 	"github.com/dpwatch/dpwatch/internal/outcome"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog/read"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/rewrite"
@@ -38,10 +38,10 @@ func TestReplayFindsWhatProductionFound(t *testing.T) {
 		AllowFunctions: []string{"scaled", "lower"}, ShadowPath: []string{"public"},
 	}
 	var err error
-	if o.Source, err = catalog.Read(t.Context(), engine, time.Minute); err != nil {
+	if o.Source, err = read.Catalog(t.Context(), engine, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if o.Shadow, err = catalog.Read(t.Context(), shadow, time.Minute); err != nil {
+	if o.Shadow, err = read.Catalog(t.Context(), shadow, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	r, err := rewrite.New(o)

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/audit"
-	"github.com/dpwatch/dpwatch/internal/catalog"
 	"github.com/dpwatch/dpwatch/internal/eventually"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog/read"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
@@ -26,7 +26,7 @@ func TestRenew(t *testing.T) {
 			if broken.Load() {
 				return nil, errors.New("no route to the catalog")
 			}
-			shadow, err := catalog.Read(ctx, r.dsn, time.Minute)
+			shadow, err := read.Catalog(ctx, r.dsn, time.Minute)
 			if err != nil {
 				return nil, err
 			}

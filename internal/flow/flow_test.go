@@ -50,23 +50,24 @@ var allowed = map[string][]string{
 	"internal/bench/hoist":      {"internal/bench/kit", "internal/capture", "internal/pgtemp", "internal/showcase", "replay", "rewrite"},
 	"internal/pgparse":          {"internal/sqltext"},
 	"replay/hoist":              {"internal/pgparse", "internal/pg/ident"},
-	"rewrite":                   {"internal/capture", "internal/pgparse", "internal/pg/body", "internal/pg/ident"},
+	"rewrite":                   {"internal/capture", "internal/pgparse", "internal/pg/body", "internal/pg/catalog", "internal/pg/ident"},
 	"replay":                    {"internal/capture", "internal/outcome", "internal/sqlstate", "internal/withheld", "replay/hoist", "internal/pg/ident"},
 	"replay/throttle":           {"internal/sqlstate", "internal/pg/connect"},
 	"replay/neighbours":         {"internal/pgparse", "internal/pg/body", "internal/pg/ident", "internal/pg/connect"},
 	"internal/bench/neighbours": {"internal/bench/kit", "internal/pgtemp", "replay/neighbours"},
 	"internal/textnumber":       {},
 	"analysis":                  {"analysis/internal/eprocess", "internal/outcome", "internal/textnumber", "internal/withheld"},
-	"internal/catalog":          {"internal/sqlstate", "rewrite", "internal/pg/connect"},
 	"internal/supervise":        {"internal/capture", "internal/link", "internal/sqltext"},
 	"internal/audit/schedule":   {},
 	"internal/audit/evidence":   {"analysis", "internal/outcome", "internal/withheld"},
 	"internal/pg/ident":         {},
 	"internal/pg/body":          {"internal/pg/ident"},
+	"internal/pg/catalog":       {"internal/pg/ident"},
+	"internal/pg/catalog/read":  {"internal/pg/catalog", "internal/pg/connect", "internal/sqlstate"},
 	"internal/pg/connect":       {},
 	"internal/eventually":       {},
 	"internal/terminal":         {},
-	"internal/app":              {"analysis", "config", "internal/alert", "internal/audit", "internal/audit/evidence", "internal/capture", "internal/catalog", "internal/link", "internal/outcome", "internal/plot", "internal/preflight", "internal/recorded", "internal/sqlstate", "internal/sqltext", "internal/supervise", "internal/web", "internal/withheld", "proxy", "replay", "replay/throttle", "replay/neighbours", "rewrite", "internal/pg/ident"},
+	"internal/app":              {"analysis", "config", "internal/alert", "internal/audit", "internal/audit/evidence", "internal/capture", "internal/pg/catalog", "internal/pg/catalog/read", "internal/link", "internal/outcome", "internal/plot", "internal/preflight", "internal/recorded", "internal/sqlstate", "internal/sqltext", "internal/supervise", "internal/web", "internal/withheld", "proxy", "replay", "replay/throttle", "replay/neighbours", "rewrite", "internal/pg/ident"},
 	"internal/demo":             {"analysis", "config", "internal/app", "internal/audit", "internal/pgtemp", "internal/showcase", "internal/terminal", "internal/zoo"},
 	"cmd/dpwatch":               {"analysis", "config", "internal/app", "internal/capture", "internal/demo", "internal/preflight", "internal/recorded", "internal/spelling", "internal/supervise", "internal/terminal", "internal/withheld", "proxy", "replay/neighbours", "rewrite"},
 	"internal/audit":            {"internal/audit/evidence", "internal/audit/schedule", "analysis", "analysis/multiplicity", "internal/alert", "internal/capture", "internal/outcome", "internal/withheld", "replay", "replay/throttle", "rewrite"},
@@ -77,7 +78,7 @@ var allowed = map[string][]string{
 }
 
 // pure packages do no I/O, ask no clock, log nothing.
-var pure = []string{"internal/pg/body", "internal/pg/ident", "internal/sqltext", "internal/pgparse", "internal/audit/evidence", "internal/audit/schedule", "rewrite", "replay/hoist", "analysis", "analysis/internal/eprocess", "internal/textnumber", "analysis/multiplicity", "analysis/noise", "analysis/response"}
+var pure = []string{"internal/pg/body", "internal/pg/catalog", "internal/pg/ident", "internal/sqltext", "internal/pgparse", "internal/audit/evidence", "internal/audit/schedule", "rewrite", "replay/hoist", "analysis", "analysis/internal/eprocess", "internal/textnumber", "analysis/multiplicity", "analysis/noise", "analysis/response"}
 
 // impure is what a pure package must not import.
 var impure = []string{"os", "net", "io/ioutil", "os/exec", "log", "log/slog", "math/rand", "go.uber.org/zap", "github.com/jackc/pgx/v5"}

@@ -1,11 +1,9 @@
-package catalog
+package read
 
 import (
 	"slices"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 )
 
 // bare is a common table expression: for every type, the type without arrays and domains around it. A query can build a row
@@ -146,73 +144,54 @@ const implicitCasts = `SELECT DISTINCT fn.nspname, f.proname
 	WHERE (c.castcontext = 'i' OR c.casttarget = 'json'::regtype) AND fn.nspname <> 'pg_catalog' ORDER BY 1, 2`
 
 func (r *reader) operators() error {
-	return r.rows(operators, func(row pgx.Rows) error {
-		var o rewrite.Operator
-		err := row.Scan(&o.Schema, &o.Name, &o.Function.Schema, &o.Function.Name, &o.Operands,
-			&o.Takes[0].Schema, &o.Takes[0].Name, &o.Takes[1].Schema, &o.Takes[1].Name)
-		r.catalog.Operators = append(r.catalog.Operators, o)
-		return err
-	})
+	var o catalog.Operator
+	return r.each(operators, add(&r.catalog.Operators, &o), &o.Schema, &o.Name, &o.Function.Schema, &o.Function.Name, &o.Operands,
+		&o.Takes[0].Schema, &o.Takes[0].Name, &o.Takes[1].Schema, &o.Takes[1].Name)
 }
 
 // types reads the user-defined types, those of pg_catalog whose values are converted by user-defined functions, and the
 // casts that do not appear in a query's text.
 func (r *reader) types() error {
-	place := map[rewrite.Table]int{}
-	at := func(t rewrite.Table) *rewrite.Type {
-		i, ok := place[t]
+	places := map[catalog.Table]int{}
+	at := func(t catalog.Table) *catalog.Type {
+		i, ok := places[t]
 		if !ok {
 			i = len(r.catalog.Types)
-			place[t] = i
-			r.catalog.Types = append(r.catalog.Types, rewrite.Type{Schema: t.Schema, Name: t.Name})
+			places[t] = i
+			r.catalog.Types = append(r.catalog.Types, catalog.Type{Schema: t.Schema, Name: t.Name})
 		}
 		return &r.catalog.Types[i]
 	}
-	err := r.rows(userTypes, func(row pgx.Rows) error {
-		var t rewrite.Table
-		err := row.Scan(&t.Schema, &t.Name)
-		at(t)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	err = r.rows(typeCalls, func(row pgx.Rows) error {
-		var t, f rewrite.Table
-		if err := row.Scan(&t.Schema, &t.Name, &f.Schema, &f.Name); err != nil {
+	var t, other catalog.Table
+	for _, list := range []struct {
+		sql   string
+		pairs bool // each row has a second name, other
+		add   func()
+	}{
+		{userTypes, false, func() { at(t) }},
+		{typeCalls, true, func() {
+			if calls := &at(t).Calls; !slices.Contains(*calls, other) {
+				*calls = append(*calls, other)
+			}
+		}},
+		{typeHolds, true, func() {
+			holds := &at(t).Holds
+			*holds = append(*holds, other)
+		}},
+		{coercions, true, func() { r.catalog.Coercions = append(r.catalog.Coercions, catalog.Coercion{From: t, To: other}) }},
+		{implicitCasts, false, func() { r.catalog.ImplicitCasts = append(r.catalog.ImplicitCasts, t) }},
+	} {
+		values := []any{&t.Schema, &t.Name}
+		if list.pairs {
+			values = append(values, &other.Schema, &other.Name)
+		}
+		err := r.each(list.sql, func() error {
+			list.add()
+			return nil
+		}, values...)
+		if err != nil {
 			return err
 		}
-		if calls := &at(t).Calls; !slices.Contains(*calls, f) {
-			*calls = append(*calls, f)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
-	err = r.rows(typeHolds, func(row pgx.Rows) error {
-		var t, held rewrite.Table
-		err := row.Scan(&t.Schema, &t.Name, &held.Schema, &held.Name)
-		holds := &at(t).Holds
-		*holds = append(*holds, held)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	err = r.rows(coercions, func(row pgx.Rows) error {
-		var c rewrite.Coercion
-		err := row.Scan(&c.From.Schema, &c.From.Name, &c.To.Schema, &c.To.Name)
-		r.catalog.Coercions = append(r.catalog.Coercions, c)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return r.rows(implicitCasts, func(row pgx.Rows) error {
-		var f rewrite.Table
-		err := row.Scan(&f.Schema, &f.Name)
-		r.catalog.ImplicitCasts = append(r.catalog.ImplicitCasts, f)
-		return err
-	})
+	return nil
 }

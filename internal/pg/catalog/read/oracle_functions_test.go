@@ -1,4 +1,4 @@
-package catalog_test
+package read_test
 
 import (
 	"errors"
@@ -124,7 +124,7 @@ func TestOracleFunctions(t *testing.T) {
 	shop := database(t, shared+relationsOf("public", 7)+in("public", functionsOf)+faultyFunctions)
 	shadow := database(t, shared+relationsOf("d0", 7)+relationsOf("d1", 6)+in("d0", functionsOf)+in("d1", functionsOf)+
 		in("d0", faultyCopies)+in("d1", faultyCopies))
-	source, copies := read(t, shop), read(t, shadow)
+	source, copies := contents(t, shop), contents(t, shadow)
 	o := rewrite.Options{
 		Protected: []rewrite.Table{{Schema: "public", Name: "people"}},
 		Source:    source, Shadow: copies, Neighbours: []string{"d0", "d1"},

@@ -1,4 +1,4 @@
-package catalog_test
+package read_test
 
 import (
 	"errors"
@@ -38,7 +38,7 @@ func TestOracle(t *testing.T) {
 		CREATE SCHEMA other; CREATE VIEW other.people AS SELECT * FROM public.people;
 		CREATE FUNCTION headcount() RETURNS bigint LANGUAGE sql STABLE AS 'SELECT count(*) FROM people'`)
 	shadow := database(t, relationsOf("d0", 7)+relationsOf("d1", 6))
-	source, copies := read(t, shop), read(t, shadow)
+	source, copies := contents(t, shop), contents(t, shadow)
 	r, err := rewrite.New(rewrite.Options{
 		Protected: []rewrite.Table{{Schema: "public", Name: "people"}, {Schema: "public", Name: "visits"}},
 		Source:    source, Shadow: copies, Neighbours: []string{"d0", "d1"}, AllowFunctions: []string{"headcount"},

@@ -1,25 +1,19 @@
-package catalog
+package read
 
 import (
 	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 )
 
-// ordinary is the condition for a schema n that rewrite.Catalog contains.
+// ordinary is the condition for a schema n that catalog.Catalog contains.
 const ordinary = `n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\_%'`
 
 func (r *reader) schemas() error {
-	return r.rows("SELECT n.nspname FROM pg_namespace n WHERE "+ordinary+" ORDER BY 1", func(row pgx.Rows) error {
-		var name string
-		err := row.Scan(&name)
-		r.catalog.Schemas = append(r.catalog.Schemas, name)
-		return err
-	})
+	var name string
+	return r.each("SELECT n.nspname FROM pg_namespace n WHERE "+ordinary+" ORDER BY 1", add(&r.catalog.Schemas, &name), &name)
 }
 
 // relations reads the relations that a query can name: no indexes, toast tables and composite types. In the text of a view
@@ -69,52 +63,30 @@ const calls = `
 	ORDER BY 1, 2, 3`
 
 func (r *reader) relations() error {
-	place := map[uint32]int{}
-	err := r.rows(relations, func(row pgx.Rows) error {
-		var oid uint32
-		var kind string
-		var relation rewrite.Relation
-		err := row.Scan(&oid, &relation.Schema, &relation.Name, &kind, &relation.RowSecurity, &relation.Definition)
-		relation.Kind = kindOf(kind)
-		place[oid] = len(r.catalog.Relations)
-		r.catalog.Relations = append(r.catalog.Relations, relation)
-		return err
-	})
+	var oid uint32
+	var v catalog.Relation
+	places := map[uint32]int{}
+	err := r.each(relations, func() error {
+		places[oid] = len(r.catalog.Relations)
+		r.catalog.Relations = append(r.catalog.Relations, v)
+		return nil
+	}, &oid, &v.Schema, &v.Name, &v.Kind, &v.RowSecurity, &v.Definition)
 	if err != nil {
 		return err
 	}
-	add := func(sql string, list func(*rewrite.Relation) *[]rewrite.Table) error {
-		return r.tables(sql, func(oid uint32) *[]rewrite.Table {
-			if i, ok := place[oid]; ok {
-				return list(&r.catalog.Relations[i])
-			}
-			return nil
-		})
+	for _, list := range []struct {
+		sql string
+		of  func(*catalog.Relation) *[]catalog.Table
+	}{
+		{reads, func(x *catalog.Relation) *[]catalog.Table { return &x.Reads }},
+		{relationTypes, func(x *catalog.Relation) *[]catalog.Table { return &x.Types }},
+		{calls, func(x *catalog.Relation) *[]catalog.Table { return &x.Calls }},
+	} {
+		if err := lists(r, list.sql, r.catalog.Relations, places, list.of); err != nil {
+			return err
+		}
 	}
-	if err := add(reads, func(x *rewrite.Relation) *[]rewrite.Table { return &x.Reads }); err != nil {
-		return err
-	}
-	if err := add(relationTypes, func(x *rewrite.Relation) *[]rewrite.Table { return &x.Types }); err != nil {
-		return err
-	}
-	return add(calls, func(x *rewrite.Relation) *[]rewrite.Table { return &x.Calls })
-}
-
-// kindOf converts pg_class.relkind.
-func kindOf(relkind string) rewrite.RelationKind {
-	switch relkind {
-	case "p":
-		return rewrite.KindPartitioned
-	case "v":
-		return rewrite.KindView
-	case "m":
-		return rewrite.KindMaterialized
-	case "f":
-		return rewrite.KindForeign
-	case "S":
-		return rewrite.KindSequence
-	}
-	return rewrite.KindTable
+	return nil
 }
 
 // functions have a text as their body, except those in C or internal, and aggregates. {body} is the text of an atomic body.
@@ -165,76 +137,36 @@ func (r *reader) functions() error {
 	if version >= 140000 { // the first version with atomic bodies
 		body = "coalesce(pg_get_function_sqlbody(f.oid), f.prosrc)"
 	}
-	place := map[uint32]int{}
-	err := r.rows(strings.Replace(functions, "{body}", body, 1), func(row pgx.Rows) error {
-		var oid uint32
-		var kind string
-		var settings []string
-		var f rewrite.Function
-		err := row.Scan(&oid, &f.Schema, &f.Name, &kind, &f.Arguments, &f.Result, &f.Volatility, &f.Language, &f.Body, &settings, &f.Optional, &f.Variadic, &f.Extension, &f.OfOne, &f.OfRow)
-		if err != nil {
-			return err
-		}
-		f.Kind = functionKindOf(kind)
+	var oid uint32
+	var settings []string
+	var f catalog.Function
+	places := map[uint32]int{}
+	err := r.each(strings.Replace(functions, "{body}", body, 1), func() (err error) {
 		if f.Settings, err = settingsOf(settings); err != nil {
 			return fmt.Errorf("function %s.%s: %w", f.Schema, f.Name, err)
 		}
-		place[oid] = len(r.catalog.Functions)
+		places[oid] = len(r.catalog.Functions)
 		r.catalog.Functions = append(r.catalog.Functions, f)
 		return nil
-	})
+	}, &oid, &f.Schema, &f.Name, &f.Kind, &f.Arguments, &f.Result, &f.Volatility, &f.Language, &f.Body, &settings, &f.Optional, &f.Variadic,
+		&f.Extension, &f.OfOne, &f.OfRow)
 	if err != nil {
 		return err
 	}
-	add := func(sql string, list func(*rewrite.Function) *[]rewrite.Table) error {
-		return r.tables(sql, func(oid uint32) *[]rewrite.Table {
-			if i, ok := place[oid]; ok {
-				return list(&r.catalog.Functions[i])
-			}
-			return nil
-		})
-	}
 	for _, list := range []struct {
 		sql string
-		of  func(*rewrite.Function) *[]rewrite.Table
+		of  func(*catalog.Function) *[]catalog.Table
 	}{
-		{functionReads, func(x *rewrite.Function) *[]rewrite.Table { return &x.Reads }},
-		{functionTakes, func(x *rewrite.Function) *[]rewrite.Table { return &x.Takes }},
-		{functionGives, func(x *rewrite.Function) *[]rewrite.Table { return &x.Gives }},
+		{functionReads, func(x *catalog.Function) *[]catalog.Table { return &x.Reads }},
+		{functionTakes, func(x *catalog.Function) *[]catalog.Table { return &x.Takes }},
+		{functionGives, func(x *catalog.Function) *[]catalog.Table { return &x.Gives }},
+		{functionCalls, func(x *catalog.Function) *[]catalog.Table { return &x.Calls }},
 	} {
-		if err := add(list.sql, list.of); err != nil {
+		if err := lists(r, list.sql, r.catalog.Functions, places, list.of); err != nil {
 			return err
 		}
 	}
-	return add(functionCalls, func(x *rewrite.Function) *[]rewrite.Table { return &x.Calls })
-}
-
-// tables runs a query that returns oid, schema and name, and appends each name to the list of its oid, unless that is nil.
-func (r *reader) tables(sql string, list func(oid uint32) *[]rewrite.Table) error {
-	return r.rows(sql, func(row pgx.Rows) error {
-		var oid uint32
-		var t rewrite.Table
-		if err := row.Scan(&oid, &t.Schema, &t.Name); err != nil {
-			return err
-		}
-		if to := list(oid); to != nil {
-			*to = append(*to, t)
-		}
-		return nil
-	})
-}
-
-// functionKindOf converts pg_proc.prokind.
-func functionKindOf(prokind string) rewrite.FunctionKind {
-	switch prokind {
-	case "a":
-		return rewrite.KindAggregate
-	case "w":
-		return rewrite.KindWindow
-	case "p":
-		return rewrite.KindProcedure
-	}
-	return rewrite.KindFunction
+	return nil
 }
 
 // settingsOf parses the catalog's form of SET clauses and ALTER ... SET: a list of name=value.
@@ -253,49 +185,38 @@ func settingsOf(entries []string) (map[string]string, error) {
 // serverPath reads the search_path of the server's configuration. It is the initial value of the session, unless the
 // reader's own role, database or connection string sets another: then it is not known.
 func (r *reader) serverPath() error {
-	return r.rows("SELECT reset_val, source FROM pg_catalog.pg_settings WHERE name = 'search_path'", func(row pgx.Rows) error {
-		var path, source string
-		if err := row.Scan(&path, &source); err != nil {
-			return err
-		}
+	var path, source string
+	return r.each("SELECT reset_val, source FROM pg_catalog.pg_settings WHERE name = 'search_path'", func() error {
 		switch source {
 		case "default", "configuration file", "command line", "environment variable", "global":
-			r.catalog.Defaults = append(r.catalog.Defaults, rewrite.Default{Settings: map[string]string{"search_path": path}})
+			r.catalog.Defaults = append(r.catalog.Defaults, catalog.Default{Settings: map[string]string{"search_path": path}})
 		}
 		return nil
-	})
+	}, &path, &source)
 }
 
 // settings reads the settings of ALTER DATABASE and ALTER ROLE, in order of increasing precedence as in process_settings
 // (postinit.c).
 func (r *reader) settings() error {
-	return r.rows(`SELECT coalesce(r.rolname, ''), s.setconfig
+	var d catalog.Default
+	var entries []string
+	return r.each(`SELECT coalesce(r.rolname, ''), s.setconfig
 		FROM pg_db_role_setting s LEFT JOIN pg_roles r ON r.oid = s.setrole
 		WHERE s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
 		AND (s.setrole = 0 OR r.oid IS NOT NULL)
-		ORDER BY s.setrole <> 0, s.setdatabase <> 0, 1`, func(row pgx.Rows) error {
-		var d rewrite.Default
-		var entries []string
-		if err := row.Scan(&d.Role, &entries); err != nil {
-			return err
-		}
-		var err error
+		ORDER BY s.setrole <> 0, s.setdatabase <> 0, 1`, func() (err error) {
 		if d.Settings, err = settingsOf(entries); err != nil {
 			return fmt.Errorf("role %q: %w", d.Role, err)
 		}
 		r.catalog.Defaults = append(r.catalog.Defaults, d)
 		return nil
-	})
+	}, &d.Role, &entries)
 }
 
 // denied lists the schemas that a role may not use. The condition excludes roles that may use everything.
 func (r *reader) denied() error {
-	return r.rows(`SELECT r.rolname, n.nspname FROM pg_roles r CROSS JOIN pg_namespace n
+	var d catalog.Denial
+	return r.each(`SELECT r.rolname, n.nspname FROM pg_roles r CROSS JOIN pg_namespace n
 		WHERE NOT has_schema_privilege(r.oid, n.oid, 'USAGE') AND r.rolname NOT LIKE 'pg\_%' AND `+ordinary+`
-		ORDER BY 1, 2`, func(row pgx.Rows) error {
-		var d rewrite.Denial
-		err := row.Scan(&d.Role, &d.Schema)
-		r.catalog.Denied = append(r.catalog.Denied, d)
-		return err
-	})
+		ORDER BY 1, 2`, add(&r.catalog.Denied, &d), &d.Role, &d.Schema)
 }

@@ -1,9 +1,8 @@
-// Package catalog reads what rewriting needs from a PostgreSQL database's catalog.
+// Package read reads the catalog of a PostgreSQL database.
 //
-// In: a connection string. Out: a rewrite.Catalog, plain data, of one moment. It owns the queries on pg_catalog; package
-// rewrite interprets the results. It reads only catalogs, in one read-only transaction with one snapshot, and works for any
-// role that may connect.
-package catalog
+// In: a connection string. Out: a catalog.Catalog, plain data, of one moment. It owns the queries on pg_catalog. It reads
+// only catalogs, in one read-only transaction with one snapshot, and works for any role that may connect.
+package read
 
 import (
 	"context"
@@ -12,9 +11,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
-	"github.com/dpwatch/dpwatch/rewrite"
 )
 
 // ApplicationName identifies the reader in pg_stat_activity.
@@ -23,9 +22,9 @@ const ApplicationName = "dpwatch-catalog"
 // MaxRows bounds every list: a larger database is not read at all, rather than in part.
 const MaxRows = 500_000
 
-// Read connects, reads the catalog and disconnects, within timeout. Errors do not quote the connection string; server
+// Catalog connects, reads the catalog and disconnects, within timeout. Errors do not quote the connection string; server
 // messages are withheld (withheld.Reveal shows them).
-func Read(ctx context.Context, dsn string, timeout time.Duration) (*rewrite.Catalog, error) {
+func Catalog(ctx context.Context, dsn string, timeout time.Duration) (*catalog.Catalog, error) {
 	cfg, err := connect.Parse(dsn, connect.Options{Application: ApplicationName, Timeout: timeout, ReadOnly: true})
 	if err != nil {
 		return nil, fmt.Errorf("read the catalog: the string %w", err)
@@ -51,9 +50,9 @@ func Read(ctx context.Context, dsn string, timeout time.Duration) (*rewrite.Cata
 
 // reader fills a catalog within one transaction.
 type reader struct {
-	ctx     context.Context //nolint:containedctx // lives as long as one Read
+	ctx     context.Context //nolint:containedctx // lives as long as one Catalog call
 	tx      pgx.Tx
-	catalog rewrite.Catalog
+	catalog catalog.Catalog
 }
 
 func (r *reader) read() error {
@@ -86,20 +85,40 @@ func (r *reader) read() error {
 	return nil
 }
 
-// rows runs a query and calls each for every row.
-func (r *reader) rows(sql string, each func(pgx.Rows) error) error {
+// each runs a query, and for every row scans the values and calls do.
+func (r *reader) each(sql string, do func() error, values ...any) error {
 	rows, err := r.tx.Query(r.ctx, sql)
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	for n := 0; rows.Next(); n++ {
-		if n == MaxRows {
+	n := 0
+	_, err = pgx.ForEachRow(rows, values, func() error {
+		if n++; n > MaxRows {
 			return fmt.Errorf("more than %d rows", MaxRows)
 		}
-		if err := each(rows); err != nil {
-			return err
-		}
+		return do()
+	})
+	return err
+}
+
+// add returns a function for each that appends the scanned value to a list.
+func add[T any](to *[]T, value *T) func() error {
+	return func() error {
+		*to = append(*to, *value)
+		return nil
 	}
-	return rows.Err()
+}
+
+// lists runs a query that returns oid, schema and name, and appends each name to a list of the object with that oid, if it
+// is in places.
+func lists[T any](r *reader, sql string, objects []T, places map[uint32]int, list func(*T) *[]catalog.Table) error {
+	var oid uint32
+	var t catalog.Table
+	return r.each(sql, func() error {
+		if i, ok := places[oid]; ok {
+			to := list(&objects[i])
+			*to = append(*to, t)
+		}
+		return nil
+	}, &oid, &t.Schema, &t.Name)
 }

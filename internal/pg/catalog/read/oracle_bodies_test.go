@@ -1,4 +1,4 @@
-package catalog_test
+package read_test
 
 import (
 	"errors"
@@ -84,10 +84,10 @@ func TestOracleBodies(t *testing.T) {
 			'DECLARE q text := ''SELECT count(*) FROM ''; BEGIN q := q || ''public.b''; EXECUTE q INTO q; RETURN q; END';`
 	shop := database(t, in(namesakes+everyStatement, "public", "7")+harmless+dynamic)
 	shadow := database(t, in(namesakes+everyStatement, "d0", "7")+in(namesakes+everyStatement, "d1", "6")+harmless+dynamic)
-	source := read(t, shop)
+	source := contents(t, shop)
 	o := rewrite.Options{
 		Protected: []rewrite.Table{{Schema: "public", Name: "b"}, {Schema: "public", Name: "u"}, {Schema: "public", Name: "order"}},
-		Source:    source, Shadow: read(t, shadow), Neighbours: []string{"d0", "d1"},
+		Source:    source, Shadow: contents(t, shadow), Neighbours: []string{"d0", "d1"},
 		AllowFunctions: []string{"laplace", "aliased", "ordered", "with_cte", "factor", "label", "every_statement", "counted", "calls_it", "built"},
 	}
 	r, err := rewrite.New(o)

@@ -1,4 +1,4 @@
-package catalog_test
+package read_test
 
 import (
 	"errors"
@@ -54,7 +54,7 @@ func TestOracleOperators(t *testing.T) {
 	t.Parallel()
 	shop := database(t, relationsOf("public", 7)+withOperators)
 	shadow := database(t, relationsOf("d0", 7)+relationsOf("d1", 6)+"CREATE TABLE public.people (id int);"+withOperators)
-	source, copies := read(t, shop), read(t, shadow)
+	source, copies := contents(t, shop), contents(t, shadow)
 	r, err := rewrite.New(rewrite.Options{
 		Protected: []rewrite.Table{{Schema: "public", Name: "people"}},
 		Source:    source, Shadow: copies, Neighbours: []string{"d0", "d1"}, AllowFunctions: []string{"app.known"},

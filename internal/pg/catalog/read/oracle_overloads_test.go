@@ -1,4 +1,4 @@
-package catalog_test
+package read_test
 
 import (
 	"errors"
@@ -46,10 +46,10 @@ func TestOracleOverloads(t *testing.T) {
 	in := func(s, n string) string { return strings.NewReplacer("{s}", s, "{n}", n).Replace(clients) }
 	shop := database(t, withExtensions+overloads+in("public", "7"))
 	shadow := database(t, withExtensions+overloads+in("d0", "7")+in("d1", "6"))
-	source := read(t, shop)
+	source := contents(t, shop)
 	r, err := rewrite.New(rewrite.Options{
 		Protected: []rewrite.Table{{Schema: "public", Name: "clients"}, {Schema: "public", Name: "plain"}, {Schema: "public", Name: "shapes"}},
-		Source:    source, Shadow: read(t, shadow), Neighbours: []string{"d0", "d1"},
+		Source:    source, Shadow: contents(t, shadow), Neighbours: []string{"d0", "d1"},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package catalog_test
+package read_test
 
 import (
 	"errors"
@@ -47,11 +47,11 @@ func TestOracleViews(t *testing.T) {
 	count := func(s string) string { return strings.ReplaceAll(headcount, "{s}", s) }
 	shop := database(t, relationsOf("public", 7)+in("public")+count("public")+public)
 	shadow := database(t, relationsOf("d0", 7)+relationsOf("d1", 6)+in("d0")+in("d1")+count("d0")+count("d1")+public)
-	source := read(t, shop)
+	source := contents(t, shop)
 	r, err := rewrite.New(rewrite.Options{
 		Protected: []rewrite.Table{{Schema: "public", Name: "people"}},
 		Public:    []rewrite.Table{{Schema: "public", Name: "stores"}, {Schema: "public", Name: "store_list"}, {Schema: "public", Name: "my_stores"}, {Schema: "public", Name: "loud_stores"}},
-		Source:    source, Shadow: read(t, shadow), Neighbours: []string{"d0", "d1"}, AllowFunctions: []string{"headcount"},
+		Source:    source, Shadow: contents(t, shadow), Neighbours: []string{"d0", "d1"}, AllowFunctions: []string{"headcount"},
 	})
 	if err != nil {
 		t.Fatal(err)

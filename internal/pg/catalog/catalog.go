@@ -1,10 +1,14 @@
-package rewrite
+// Package catalog is a model of a PostgreSQL database's catalog: relations, functions, operators, types, settings and
+// privileges. It is plain data and pure; package read fills it from a server.
+package catalog
 
-import "slices"
+import "github.com/dpwatch/dpwatch/internal/pg/ident"
 
-// Catalog is the part of a database's catalog that rewriting needs: plain data, filled by a reader that may do I/O. It must
-// not be modified after it was passed to New. It contains no relations and functions of pg_catalog, information_schema and
-// temporary schemas.
+// Table is the name of a relation, function or type.
+type Table = ident.Table
+
+// Catalog holds what a query's meaning depends on. It contains no relations and functions of pg_catalog, information_schema
+// and temporary schemas. It must not be modified while an Index of it is in use.
 type Catalog struct {
 	Database  string     // the database's name
 	Schemas   []string   // every ordinary schema, also without relations
@@ -19,17 +23,17 @@ type Catalog struct {
 	Denied        []Denial   // schemas that a role may not use, so that its search_path ignores them
 }
 
-// RelationKind is pg_class.relkind as a word.
+// RelationKind is pg_class.relkind.
 type RelationKind string
 
 // The kinds of relations. Partitions and inheritance children are tables in the Reads of another relation.
 const (
-	KindTable        RelationKind = "table"
-	KindPartitioned  RelationKind = "partitioned table"
-	KindView         RelationKind = "view"
-	KindMaterialized RelationKind = "materialized view"
-	KindForeign      RelationKind = "foreign table"
-	KindSequence     RelationKind = "sequence"
+	KindTable        RelationKind = "r"
+	KindPartitioned  RelationKind = "p"
+	KindView         RelationKind = "v"
+	KindMaterialized RelationKind = "m"
+	KindForeign      RelationKind = "f"
+	KindSequence     RelationKind = "S"
 )
 
 // Relation is one relation and what a query on it reads besides.
@@ -50,15 +54,15 @@ type Relation struct {
 	Definition string
 }
 
-// FunctionKind is pg_proc.prokind as a word.
+// FunctionKind is pg_proc.prokind.
 type FunctionKind string
 
 // The kinds of functions.
 const (
-	KindFunction  FunctionKind = "function"
-	KindAggregate FunctionKind = "aggregate"
-	KindWindow    FunctionKind = "window function"
-	KindProcedure FunctionKind = "procedure"
+	KindFunction  FunctionKind = "f"
+	KindAggregate FunctionKind = "a"
+	KindWindow    FunctionKind = "w"
+	KindProcedure FunctionKind = "p"
 )
 
 // Function is one user-defined function or procedure, or one of an extension.
@@ -118,114 +122,3 @@ type Default struct {
 
 // Denial reports that a role lacks USAGE on a schema.
 type Denial struct{ Role, Schema string }
-
-// catalogIndex is an index of a Catalog. It is read-only after construction. nil = no catalog.
-type catalogIndex struct {
-	catalog   *Catalog
-	schemas   map[string]bool
-	relations map[Table]*Relation
-	named     map[string][]*Relation
-	functions map[string][]*Function // by name
-	operators map[string][]Operator  // by name
-	types     map[string][]Type      // by name
-	denied    map[Denial]bool
-}
-
-func newCatalogIndex(c *Catalog) *catalogIndex {
-	if c == nil {
-		return nil
-	}
-	x := &catalogIndex{
-		catalog: c, schemas: map[string]bool{}, relations: map[Table]*Relation{}, named: map[string][]*Relation{},
-		functions: map[string][]*Function{}, denied: map[Denial]bool{},
-		operators: map[string][]Operator{}, types: map[string][]Type{},
-	}
-	for _, s := range c.Schemas {
-		x.schemas[s] = true
-	}
-	for i := range c.Relations {
-		r := &c.Relations[i]
-		x.relations[r.Table] = r
-		x.named[r.Name] = append(x.named[r.Name], r)
-	}
-	for i := range c.Functions {
-		f := &c.Functions[i]
-		x.functions[f.Name] = append(x.functions[f.Name], f)
-	}
-	for _, o := range c.Operators {
-		x.operators[o.Name] = append(x.operators[o.Name], o)
-	}
-	for _, t := range c.Types {
-		x.types[t.Name] = append(x.types[t.Name], t)
-	}
-	for _, d := range c.Denied {
-		x.denied[d] = true
-	}
-	return x
-}
-
-// find returns the overloads of schema.name, or, with schema "", those that an unqualified name may refer to under a path.
-func (x *catalogIndex) find(schema, name string, path searchPath) []*Function {
-	if x == nil {
-		return nil
-	}
-	var found []*Function
-	for _, f := range x.functions[name] {
-		if f.Schema == schema || schema == "" && path.has(f.Schema) {
-			found = append(found, f)
-		}
-	}
-	return found
-}
-
-// resolve is find without the functions that are hidden by others with the same arguments, in an earlier schema of the
-// path.
-func (x *catalogIndex) resolve(schema, name string, path searchPath) []*Function {
-	found := x.find(schema, name, path)
-	return slices.DeleteFunc(found, func(f *Function) bool {
-		return slices.ContainsFunc(x.functions[name], func(g *Function) bool {
-			return schema == "" && g.Arguments == f.Arguments && path.has(g.Schema) && path.before(g.Schema, f.Schema)
-		})
-	})
-}
-
-// has reports whether a function belongs to this catalog.
-func (x *catalogIndex) has(f *Function) bool {
-	return x != nil && slices.Contains(x.functions[f.Name], f)
-}
-
-// settings returns the session's settings on top of the defaults of its user.
-func (x *catalogIndex) settings(user string, session map[string]string) map[string]string {
-	if x == nil || len(x.catalog.Defaults) == 0 {
-		return session
-	}
-	merged := map[string]string{}
-	for _, d := range x.catalog.Defaults {
-		if d.Role == "" || d.Role == user {
-			for name, value := range d.Settings {
-				merged[name] = value
-			}
-		}
-	}
-	for name, value := range session {
-		merged[name] = value
-	}
-	return merged
-}
-
-// closure returns every relation that a query on t reads, including t. A relation that is not in the catalog has no
-// dependencies.
-func (x *catalogIndex) closure(t Table) map[Table]bool {
-	seen := map[Table]bool{}
-	for todo := []Table{t}; len(todo) > 0; {
-		t, todo = todo[len(todo)-1], todo[:len(todo)-1]
-		if seen[t] {
-			continue
-		}
-		seen[t] = true
-		if r := x.relations[t]; r != nil {
-			todo = append(todo, r.Reads...)
-		}
-	}
-	return seen
-}

@@ -1,4 +1,4 @@
-package catalog_test
+package read_test
 
 import (
 	"slices"
@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/dpwatch/dpwatch/internal/catalog"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog/read"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -24,9 +25,9 @@ func database(t *testing.T, script string) string {
 	return dsn
 }
 
-func read(t *testing.T, dsn string) *rewrite.Catalog {
+func contents(t *testing.T, dsn string) *catalog.Catalog {
 	t.Helper()
-	c, err := catalog.Read(t.Context(), dsn, time.Minute)
+	c, err := read.Catalog(t.Context(), dsn, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,45 +65,45 @@ CREATE AGGREGATE public.tally(int) (SFUNC = public.step, STYPE = bigint, INITCON
 
 func TestRead(t *testing.T) {
 	t.Parallel()
-	got := read(t, database(t, shop))
+	got := contents(t, database(t, shop))
 	table := func(schema, name string) rewrite.Table { return rewrite.Table{Schema: schema, Name: name} }
-	relation := func(kind rewrite.RelationKind, schema, name string, reads ...rewrite.Table) rewrite.Relation {
-		return rewrite.Relation{Table: table(schema, name), Kind: kind, Reads: reads}
+	relation := func(kind catalog.RelationKind, schema, name string, reads ...rewrite.Table) catalog.Relation {
+		return catalog.Relation{Table: table(schema, name), Kind: kind, Reads: reads}
 	}
-	secret := relation(rewrite.KindTable, "public", "secret", table("public", "allowed"))
+	secret := relation(catalog.KindTable, "public", "secret", table("public", "allowed"))
 	secret.RowSecurity = true
-	paid := relation(rewrite.KindView, "public", "paid", table("public", "users"))
+	paid := relation(catalog.KindView, "public", "paid", table("public", "users"))
 	paid.Calls = []rewrite.Table{table("app", "pay"), table("app", "same")}
-	want := &rewrite.Catalog{
+	want := &catalog.Catalog{
 		Schemas: []string{"app", "public"},
-		Relations: []rewrite.Relation{
-			relation(rewrite.KindTable, "app", "events_1"),
-			relation(rewrite.KindView, "app", "paid_twice", table("public", "events"), table("public", "paid")),
-			relation(rewrite.KindTable, "public", "allowed"),
-			relation(rewrite.KindPartitioned, "public", "events", table("app", "events_1")),
-			relation(rewrite.KindSequence, "public", "ids"),
-			relation(rewrite.KindMaterialized, "public", "kept", table("public", "users")),
+		Relations: []catalog.Relation{
+			relation(catalog.KindTable, "app", "events_1"),
+			relation(catalog.KindView, "app", "paid_twice", table("public", "events"), table("public", "paid")),
+			relation(catalog.KindTable, "public", "allowed"),
+			relation(catalog.KindPartitioned, "public", "events", table("app", "events_1")),
+			relation(catalog.KindSequence, "public", "ids"),
+			relation(catalog.KindMaterialized, "public", "kept", table("public", "users")),
 			paid,
 			secret,
-			relation(rewrite.KindTable, "public", "staff"),
-			relation(rewrite.KindTable, "public", "users", table("public", "staff")),
+			relation(catalog.KindTable, "public", "staff"),
+			relation(catalog.KindTable, "public", "users", table("public", "staff")),
 		},
-		Functions: []rewrite.Function{
-			{Schema: "app", Name: "pay", Kind: rewrite.KindFunction, OfOne: true, Arguments: "double precision", Result: "double precision", Volatility: "immutable", Language: "sql", Body: "SELECT $1 * 12"},
-			{Schema: "app", Name: "same", Kind: rewrite.KindFunction, Arguments: "integer, integer", Result: "boolean", Volatility: "immutable", Language: "sql", Body: "SELECT $1 = $2"},
-			{Schema: "app", Name: "to_int", Kind: rewrite.KindFunction, OfOne: true, OfRow: true, Arguments: "app.sum", Result: "integer", Volatility: "immutable", Language: "sql", Body: "SELECT ($1).cents"},
-			{Schema: "app", Name: "to_sum", Kind: rewrite.KindFunction, OfOne: true, Arguments: "integer", Result: "app.sum", Volatility: "immutable", Language: "sql", Body: "SELECT ROW($1)::app.sum", Gives: []rewrite.Table{table("app", "sum")}},
+		Functions: []catalog.Function{
+			{Schema: "app", Name: "pay", Kind: catalog.KindFunction, OfOne: true, Arguments: "double precision", Result: "double precision", Volatility: "immutable", Language: "sql", Body: "SELECT $1 * 12"},
+			{Schema: "app", Name: "same", Kind: catalog.KindFunction, Arguments: "integer, integer", Result: "boolean", Volatility: "immutable", Language: "sql", Body: "SELECT $1 = $2"},
+			{Schema: "app", Name: "to_int", Kind: catalog.KindFunction, OfOne: true, OfRow: true, Arguments: "app.sum", Result: "integer", Volatility: "immutable", Language: "sql", Body: "SELECT ($1).cents"},
+			{Schema: "app", Name: "to_sum", Kind: catalog.KindFunction, OfOne: true, Arguments: "integer", Result: "app.sum", Volatility: "immutable", Language: "sql", Body: "SELECT ROW($1)::app.sum", Gives: []rewrite.Table{table("app", "sum")}},
 			{
-				Schema: "public", Name: "atomic_count", Kind: rewrite.KindFunction, Arguments: "s public.staff DEFAULT NULL::public.staff, f double precision DEFAULT app.pay((1)::double precision)",
+				Schema: "public", Name: "atomic_count", Kind: catalog.KindFunction, Arguments: "s public.staff DEFAULT NULL::public.staff, f double precision DEFAULT app.pay((1)::double precision)",
 				Result: "bigint", Volatility: "stable", Language: "sql",
 				Body: "BEGIN ATOMIC\n SELECT count(*) AS count\n    FROM public.users;\nEND", Settings: map[string]string{"search_path": `app, "A b"`},
 				Reads: []rewrite.Table{table("public", "staff"), table("public", "users")}, Calls: []rewrite.Table{table("app", "pay")}, OfOne: true, OfRow: true, Optional: 2,
 			},
-			{Schema: "public", Name: "step", Kind: rewrite.KindFunction, Arguments: "n bigint, v integer", Result: "bigint", Volatility: "volatile", Language: "plpgsql", Body: "BEGIN RETURN n + 1; END"},
-			{Schema: "public", Name: "tally", Kind: rewrite.KindAggregate, OfOne: true, Arguments: "integer", Result: "bigint", Volatility: "immutable", Language: "internal", Calls: []rewrite.Table{table("public", "step")}},
+			{Schema: "public", Name: "step", Kind: catalog.KindFunction, Arguments: "n bigint, v integer", Result: "bigint", Volatility: "volatile", Language: "plpgsql", Body: "BEGIN RETURN n + 1; END"},
+			{Schema: "public", Name: "tally", Kind: catalog.KindAggregate, OfOne: true, Arguments: "integer", Result: "bigint", Volatility: "immutable", Language: "internal", Calls: []rewrite.Table{table("public", "step")}},
 		},
-		Operators: []rewrite.Operator{{Schema: "app", Name: "===", Function: table("app", "same"), Operands: "integer, integer"}},
-		Types: []rewrite.Type{
+		Operators: []catalog.Operator{{Schema: "app", Name: "===", Function: table("app", "same"), Operands: "integer, integer"}},
+		Types: []catalog.Type{
 			{Schema: "app", Name: "age", Calls: []rewrite.Table{table("app", "pay"), table("app", "same")}},
 			{Schema: "app", Name: "sum", Calls: []rewrite.Table{table("app", "to_sum")}},
 			{Schema: "app", Name: "_age", Calls: []rewrite.Table{table("app", "pay"), table("app", "same")}},
@@ -110,10 +111,10 @@ func TestRead(t *testing.T) {
 			{Schema: "pg_catalog", Name: "int4", Calls: []rewrite.Table{table("app", "to_int")}},
 		},
 		ImplicitCasts: []rewrite.Table{table("app", "to_int")},
-		Defaults:      []rewrite.Default{{Settings: map[string]string{"search_path": `"$user", public`}}},
+		Defaults:      []catalog.Default{{Settings: map[string]string{"search_path": `"$user", public`}}},
 	}
-	got.Defaults = slices.DeleteFunc(got.Defaults, func(d rewrite.Default) bool { return d.Role != "" }) // other tests' roles
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(rewrite.Function{}, "Takes"), cmpopts.IgnoreFields(rewrite.Catalog{}, "Database", "Denied"), cmpopts.IgnoreFields(rewrite.Relation{}, "Definition"), cmpopts.EquateEmpty()); diff != "" {
+	got.Defaults = slices.DeleteFunc(got.Defaults, func(d catalog.Default) bool { return d.Role != "" }) // other tests' roles
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(catalog.Function{}, "Takes"), cmpopts.IgnoreFields(catalog.Catalog{}, "Database", "Denied"), cmpopts.IgnoreFields(catalog.Relation{}, "Definition"), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got.Database == "" {
@@ -121,7 +122,7 @@ func TestRead(t *testing.T) {
 	}
 	for _, r := range got.Relations { // servers print differently
 		switch {
-		case (r.Kind == rewrite.KindView) != (r.Definition != ""):
+		case (r.Kind == catalog.KindView) != (r.Definition != ""):
 			t.Errorf("%s %s has the definition %q", r.Kind, r.Table, r.Definition)
 		case r.Name == "paid" && !(strings.Contains(r.Definition, "FROM public.users") && strings.Contains(r.Definition, "OPERATOR(app.===)")):
 			t.Errorf("the names of %q have no schemas", r.Definition)
@@ -133,7 +134,7 @@ func TestRead(t *testing.T) {
 // extensions.
 func TestReadTypes(t *testing.T) {
 	t.Parallel()
-	got := read(t, database(t, `
+	got := contents(t, database(t, `
 		CREATE EXTENSION citext;
 		CREATE TYPE public.kind AS ENUM ('a', 'b');
 		CREATE DOMAIN public.kinds AS public.kind[];
@@ -152,7 +153,7 @@ func TestReadTypes(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", r.Table, diff)
 		}
 	}
-	functions := map[string]rewrite.Function{}
+	functions := map[string]catalog.Function{}
 	for _, f := range got.Functions {
 		functions[f.Name] = f
 	}
@@ -169,7 +170,7 @@ func TestReadTypes(t *testing.T) {
 	if functions["citext_eq"].Extension != "citext" {
 		t.Errorf("citext_eq is of extension %q", functions["citext_eq"].Extension)
 	}
-	if diff := cmp.Diff([]rewrite.Coercion{{To: table("kind")}}, got.Coercions); diff != "" {
+	if diff := cmp.Diff([]catalog.Coercion{{To: table("kind")}}, got.Coercions); diff != "" {
 		t.Errorf("coercions (-want +got):\n%s", diff)
 	}
 	types := map[string][]rewrite.Table{}
@@ -197,14 +198,14 @@ func TestRoles(t *testing.T) {
 			EXECUTE format('ALTER ROLE catalog_ann IN DATABASE %I SET search_path = here, "A b"', current_database());
 			EXECUTE format('ALTER DATABASE %I SET search_path = weak', current_database());
 		END $$`)
-	got := read(t, dsn)
-	var ann []rewrite.Default
+	got := contents(t, dsn)
+	var ann []catalog.Default
 	for _, d := range got.Defaults {
 		if d.Role == "catalog_ann" || d.Role == "" {
 			ann = append(ann, d)
 		}
 	}
-	want := []rewrite.Default{
+	want := []catalog.Default{
 		{Settings: map[string]string{"search_path": "weak"}},
 		{Role: "catalog_ann", Settings: map[string]string{"search_path": "everywhere", "dp.epsilon": "0.5"}},
 		{Role: "catalog_ann", Settings: map[string]string{"search_path": `here, "A b"`}},
@@ -230,7 +231,7 @@ func TestNobodySlipsAFunctionIn(t *testing.T) {
 		CREATE TABLE public.pg_class (oid oid, relname text);
 		CREATE FUNCTION public.current_database() RETURNS name LANGUAGE sql AS $$ SELECT 'evil'::name $$;
 		DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = public, pg_catalog', current_database()); END $$`)
-	if got := read(t, dsn); got.Database == "evil" || len(got.Relations) != 1 {
+	if got := contents(t, dsn); got.Database == "evil" || len(got.Relations) != 1 {
 		t.Errorf("database %q, relations %v; want the real name and one relation", got.Database, got.Relations)
 	}
 }
@@ -244,7 +245,7 @@ func TestReadFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := catalog.Read(t.Context(), dsn, 10*time.Second)
+			_, err := read.Catalog(t.Context(), dsn, 10*time.Second)
 			if err == nil || strings.Contains(err.Error(), secret) {
 				t.Errorf("%v; want an error without the password", err)
 			}
