@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // The assumptions in Plan.Assumed. Only a catalog or the client's own session could confirm them.
@@ -54,6 +55,6 @@ func (w *walker) assumptions() []string {
 func hasSetters(x *catalog.Index) bool {
 	return x != nil && slices.ContainsFunc(x.Catalog.Functions, func(f catalog.Function) bool {
 		body := strings.ToLower(f.Body)
-		return containsWord(body, "set_config") || containsWord(body, "set") && containsWord(body, "search_path")
+		return ident.ContainsWord(body, "set_config") || ident.ContainsWord(body, "set") && ident.ContainsWord(body, "search_path")
 	})
 }

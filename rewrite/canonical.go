@@ -7,6 +7,8 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 // wireSchema describes the wire format of pg_query's tree: the meaning of each field number per message. It is built from
@@ -14,8 +16,7 @@ import (
 // rewritten text is read only for comparison.
 type wireSchema struct {
 	root, rangeVar, columnRef, funcCall *wireMessage
-	withClause                          protoreflect.FieldNumber // SelectStmt.with_clause
-	stringNode                          protowire.Number         // Node.string
+	stringNode                          protowire.Number // Node.string
 	shapes                              *shapeSchema
 }
 
@@ -38,7 +39,6 @@ func newWireSchema() *wireSchema {
 		rangeVar:   wireMessageOf(descriptor(&pg_query.RangeVar{}), made),
 		columnRef:  wireMessageOf(descriptor(&pg_query.ColumnRef{}), made),
 		funcCall:   wireMessageOf(descriptor(&pg_query.FuncCall{}), made),
-		withClause: descriptor(&pg_query.SelectStmt{}).Fields().ByName("with_clause").Number(),
 		stringNode: descriptor(&pg_query.Node{}).Fields().ByName("string").Number(),
 	}
 }
@@ -51,25 +51,13 @@ func wireMessageOf(d protoreflect.MessageDescriptor, made map[protoreflect.FullN
 	made[d.FullName()] = m
 	for i := range d.Fields().Len() {
 		fd := d.Fields().Get(i)
-		f := wireField{location: isLocation(fd)}
+		f := wireField{location: pgparse.IsLocation(fd)}
 		if fd.Kind() == protoreflect.MessageKind {
 			f.message = wireMessageOf(fd.Message(), made)
 		}
 		m.fields[fd.Number()] = f
 	}
 	return m
-}
-
-// isLocation reports whether a field holds the location of a node in the text.
-func isLocation(fd protoreflect.FieldDescriptor) bool {
-	if fd.Kind() != protoreflect.Int32Kind {
-		return false
-	}
-	switch fd.Name() {
-	case "location", "stmt_location", "stmt_len":
-		return true
-	}
-	return false
 }
 
 // canonical is a tree as bytes, without locations, equal for two statements exactly when their trees are. The schemas of

@@ -11,6 +11,7 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // The values of Claim.Source.
@@ -200,7 +201,7 @@ func badClaim(detail string, offset int) *UnsupportedError {
 
 // parseNumber parses a decimal number like the input functions of numeric and float8, without quoting it in the error.
 func parseNumber(s string) (float64, error) {
-	s = strings.Trim(s, pathSpace)
+	s = strings.Trim(s, ident.Space)
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil && !math.IsInf(v, 0) || strings.ContainsAny(s, "xXpP_") {
 		return 0, errNotNumber

@@ -11,6 +11,7 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 // Faults of an argument. Their texts contain nothing of the query.
@@ -181,7 +182,7 @@ func castValue(c *pg_query.TypeCast, q capture.Query) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	parts := stringParts(c.GetTypeName().GetNames())
+	parts := pgparse.Strings(c.GetTypeName().GetNames())
 	if len(parts) == 0 || len(parts) > 1 && parts[0] != "pg_catalog" || len(c.GetTypeName().GetArrayBounds()) > 0 || len(c.GetTypeName().GetTypmods()) > 0 {
 		return 0, errNotConstant
 	}
@@ -199,7 +200,7 @@ func castValue(c *pg_query.TypeCast, q capture.Query) (float64, error) {
 }
 
 func signedValue(e *pg_query.A_Expr, q capture.Query) (float64, error) {
-	name := stringParts(e.GetName())
+	name := pgparse.Strings(e.GetName())
 	if e.GetKind() != pg_query.A_Expr_Kind_AEXPR_OP || e.GetLexpr() != nil || len(name) != 1 {
 		return 0, errNotConstant
 	}
@@ -217,11 +218,11 @@ func signedValue(e *pg_query.A_Expr, q capture.Query) (float64, error) {
 
 // settingValue evaluates current_setting('name').
 func settingValue(f *pg_query.FuncCall, q capture.Query) (float64, error) {
-	name := stringParts(f.GetFuncname())
+	name := pgparse.Strings(f.GetFuncname())
 	if len(name) == 0 || name[len(name)-1] != "current_setting" || len(f.GetArgs()) == 0 || q.SettingsUncertain {
 		return 0, errNotConstant
 	}
-	value, ok := q.Settings[strings.ToLower(plainString(f.GetArgs()[0]))]
+	value, ok := q.Settings[strings.ToLower(pgparse.Text(f.GetArgs()[0]))]
 	if !ok {
 		return 0, errNotConstant
 	}

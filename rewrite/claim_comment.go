@@ -5,6 +5,9 @@ import (
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 // The keys of a claim in a comment.
@@ -16,7 +19,7 @@ const (
 // commentClaims reports whether a comment contains a claim, valid or not.
 func commentClaims(sql string, tokens []*pg_query.ScanToken) bool {
 	for _, t := range tokens {
-		if t.GetToken() == pg_query.Token_C_COMMENT && triesToClaim(tokenText(sql, t)) {
+		if t.GetToken() == pg_query.Token_C_COMMENT && triesToClaim(pgparse.TokenText(sql, t)) {
 			return true
 		}
 	}
@@ -31,7 +34,7 @@ func triesToClaim(comment string) bool {
 			if !found {
 				break
 			}
-			if strings.HasPrefix(strings.TrimLeft(after, pathSpace), "=") {
+			if strings.HasPrefix(strings.TrimLeft(after, ident.Space), "=") {
 				return true
 			}
 			rest = after
@@ -50,10 +53,10 @@ func triesToClaim(comment string) bool {
 func commentClaim(sql string, tokens []*pg_query.ScanToken) (*part, error) {
 	said := map[string]string{}
 	for _, t := range tokens {
-		if t.GetToken() != pg_query.Token_C_COMMENT || !triesToClaim(tokenText(sql, t)) {
+		if t.GetToken() != pg_query.Token_C_COMMENT || !triesToClaim(pgparse.TokenText(sql, t)) {
 			continue
 		}
-		pairs, ok := parseSQLComment(tokenText(sql, t))
+		pairs, ok := parseSQLComment(pgparse.TokenText(sql, t))
 		if !ok {
 			return nil, badClaim("a comment names a claim but is not of the form /*dp_epsilon='...',dp_delta='...'*/", int(t.GetStart()))
 		}
@@ -105,11 +108,11 @@ func parseSQLComment(comment string) (pairs [][2]string, ok bool) {
 		if !found {
 			return nil, false
 		}
-		value, after, found := quotedValue(strings.TrimLeft(after, pathSpace))
+		value, after, found := quotedValue(strings.TrimLeft(after, ident.Space))
 		if !found {
 			return nil, false
 		}
-		key, err := url.PathUnescape(strings.Trim(key, pathSpace))
+		key, err := url.PathUnescape(strings.Trim(key, ident.Space))
 		if err != nil || key == "" {
 			return nil, false
 		}
@@ -117,7 +120,7 @@ func parseSQLComment(comment string) (pairs [][2]string, ok bool) {
 			return nil, false
 		}
 		pairs = append(pairs, [2]string{key, value})
-		rest = strings.TrimLeft(after, pathSpace)
+		rest = strings.TrimLeft(after, ident.Space)
 		if rest == "" {
 			return pairs, true
 		}

@@ -1,12 +1,12 @@
 package rewrite
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // dependents finds, in the catalogs, the relations that read protected tables or are part of them. A view reads the
@@ -81,7 +81,7 @@ func secured(x *catalog.Index, t Table) (Table, bool) {
 	if r := x.Relations[t]; r.RowSecurity || r.Kind != catalog.KindView {
 		return t, r.RowSecurity
 	}
-	for _, read := range slices.SortedFunc(maps.Keys(x.Closure(t)), compareTables) {
+	for _, read := range ident.Sorted(x.Closure(t)) {
 		if r := x.Relations[read]; r != nil && r.RowSecurity {
 			return read, true
 		}
@@ -137,7 +137,7 @@ func bases(x *catalog.Index, protected []Table) map[Table][]Table {
 	}
 	out := make(map[Table][]Table, len(found))
 	for t, set := range found {
-		out[t] = slices.SortedFunc(maps.Keys(set), compareTables)
+		out[t] = ident.Sorted(set)
 	}
 	return out
 }
@@ -163,7 +163,7 @@ func copyFault(j *judge, name string, neighbours []string, mustExist bool) strin
 // publicFault records a public relation that, in the shadow database, reads a neighbour or another server, or is a view
 // that cannot be replayed.
 func (n *names) publicFault(j *judge, public Table, neighbours []string) {
-	for _, t := range slices.SortedFunc(maps.Keys(j.shadow.Closure(public)), compareTables) {
+	for _, t := range ident.Sorted(j.shadow.Closure(public)) {
 		r := j.shadow.Relations[t]
 		switch {
 		case slices.Contains(neighbours, t.Schema):
@@ -180,8 +180,4 @@ func (n *names) publicFault(j *judge, public Table, neighbours []string) {
 			return
 		}
 	}
-}
-
-func compareTables(a, b Table) int {
-	return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Name, b.Name))
 }

@@ -122,7 +122,7 @@ func (n *names) markReaders(x *catalog.Index, protected map[Table]bool, o Option
 	if x == nil {
 		return
 	}
-	functions, relations := readersIn(x.Catalog, protected, o, f)
+	functions, relations := readersIn(x.Catalog, protected, o.limits(), f)
 	maps.Copy(n.readers, functions)
 	for _, t := range o.Public {
 		for read := range x.Closure(t) {
@@ -152,7 +152,7 @@ func withoutSchema(text, schema string) string {
 				break
 			}
 			b.WriteString(text[:i])
-			if i > 0 && (isNameByte(text[i-1]) || text[i-1] == '"' || text[i-1] == '.') {
+			if i > 0 && (ident.IsNameByte(text[i-1]) || text[i-1] == '"' || text[i-1] == '.') {
 				b.WriteString(spelling)
 			}
 			text = text[i+len(spelling):]

@@ -72,6 +72,13 @@ func (f *functions) class(schema, name string) functionClass {
 	return f.builtin[name]
 }
 
+// texts reports whether a text among the arguments of a function may become a name, and whether it always does.
+func (f *functions) texts(schema, name string) (risky, byName bool) {
+	class := f.class(schema, name)
+	never := class == functionNever || class == functionNeverVolatile
+	return class != functionSafe, never && name != "current_setting" && name != "set_config"
+}
+
 // isAllowed reports whether the configuration declares schema.name safe. A declaration without a schema applies to any
 // schema; one with a schema applies to an unqualified call if the path has that schema.
 func (f *functions) isAllowed(schema, name string, path searchPath) bool {

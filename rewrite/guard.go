@@ -171,7 +171,7 @@ func onlyStatement(tree *pg_query.ParseResult, tokens []*pg_query.ScanToken) (*p
 // firstToken returns the offset of the first token, except comments, at or after from; -1 = none.
 func firstToken(tokens []*pg_query.ScanToken, from int32) int {
 	for _, t := range tokens {
-		if t.GetStart() >= from && !isComment(t.GetToken()) {
+		if t.GetStart() >= from && !pgparse.IsComment(t) {
 			return int(t.GetStart())
 		}
 	}

@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pg/body"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // judge checks whether a relation or function of the shadow database is a correct copy for a neighbour: everything that it
@@ -63,7 +65,7 @@ func (j *judge) relation(neighbour string, root Table) string {
 }
 
 func (j *judge) relationFault(neighbour string, root Table) string {
-	for _, t := range slices.SortedFunc(maps.Keys(j.shadow.Closure(root)), compareTables) {
+	for _, t := range ident.Sorted(j.shadow.Closure(root)) {
 		if t.Schema != neighbour && j.names.kinds[t] != kindPublic {
 			return "reads " + t.String()
 		}
@@ -142,12 +144,12 @@ func (j *judge) functionFault(neighbour string, f *catalog.Function, use *functi
 	if fault != "" {
 		return fault
 	}
-	for _, t := range slices.SortedFunc(maps.Keys(use.relations), compareTables) {
+	for _, t := range ident.Sorted(use.relations) {
 		if fault := j.relation(neighbour, t); fault != "" {
 			return fault
 		}
 	}
-	for _, c := range slices.SortedFunc(maps.Keys(use.functions), compareTables) {
+	for _, c := range ident.Sorted(use.functions) {
 		if fault := j.call(neighbour, c); fault != "" {
 			return fmt.Sprintf("calls the function %s, which %s", c, fault)
 		}
@@ -179,7 +181,7 @@ func bodyPath(f *catalog.Function) (searchPath, string) {
 		if name != "search_path" {
 			return path, "sets " + name
 		}
-		schemas, ok := parseSearchPath(value)
+		schemas, ok := ident.ParseList(value)
 		if !ok || slices.Contains(schemas, userSchema) {
 			return path, "sets a search_path that depends on the session"
 		}
@@ -198,7 +200,7 @@ func (j *judge) body(neighbour string, f *catalog.Function, use *functionUse) st
 	if fault != "" {
 		return fault
 	}
-	statements, fault := bodyStatements(j.limits, f)
+	statements, fault := body.Statements(j.limits.limits(), f.Language, f.Body)
 	if fault != "" {
 		return fault
 	}
@@ -208,10 +210,10 @@ func (j *judge) body(neighbour string, f *catalog.Function, use *functionUse) st
 		callees: use.functions,
 	}
 	for _, s := range statements {
-		if s.dynamic {
+		if s.Dynamic {
 			return runsText
 		}
-		w.visit(s.node.ProtoReflect(), place{near: -1})
+		w.visit(s.Node.ProtoReflect(), place{near: -1})
 	}
 	if len(w.refusals) > 0 { // the first one is sufficient
 		return describeBody(w.refusals[0])
@@ -239,4 +241,18 @@ func (j *judge) bodyRewriter(neighbour string) *Rewriter {
 	}
 	j.bodies[neighbour] = r
 	return r
+}
+
+// runsText is the fault of a body that executes a text built at run time.
+const runsText = "runs a text as a statement (EXECUTE)"
+
+// describeBody returns the fault of a statement of a body.
+func describeBody(r refusal) string {
+	switch r.Reason {
+	case ReasonSettingsUncertain:
+		return "names " + r.Detail + " without its schema"
+	case ReasonUnsupportedNode:
+		return "holds what cannot be replayed: " + r.Node
+	}
+	return "holds what cannot be replayed: " + r.Detail
 }

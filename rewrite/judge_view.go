@@ -1,11 +1,11 @@
 package rewrite
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // view checks a view of the shadow database for dependencies other than relations: a query that depends on the current
@@ -16,7 +16,7 @@ func (j *judge) view(neighbour string, r *catalog.Relation) string {
 	if r.Definition == "" {
 		return ""
 	}
-	if fault := bodyTooLarge(j.limits, r.Definition); fault != "" {
+	if fault := j.limits.limits().Exceeded(r.Definition); fault != "" {
 		return "has a query that is too large"
 	}
 	tree, _, err := parseTree(r.Definition)
@@ -34,7 +34,7 @@ func (j *judge) view(neighbour string, r *catalog.Relation) string {
 			return "holds what cannot be replayed: " + f.Detail
 		}
 	}
-	for _, f := range slices.SortedFunc(maps.Keys(w.callees), compareTables) {
+	for _, f := range ident.Sorted(w.callees) {
 		if fault := j.call(neighbour, f); fault != "" && !j.quiet(f) {
 			return "calls the function " + f.String() + ", which " + fault
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 //go:embed system_catalogs.txt
@@ -110,7 +111,7 @@ func (n *names) mentions(text string) bool {
 	}
 	text = strings.ToLower(text)
 	for name := range n.protected {
-		if containsWord(text, strings.ToLower(name)) {
+		if ident.ContainsWord(text, strings.ToLower(name)) {
 			return true
 		}
 	}
@@ -127,24 +128,6 @@ func (n *names) rowType(name string) bool {
 		name = name[1:]
 	}
 	return true
-}
-
-func containsWord(text, word string) bool {
-	for from := 0; ; {
-		i := strings.Index(text[from:], word)
-		if i < 0 {
-			return false
-		}
-		start, end := from+i, from+i+len(word)
-		if (start == 0 || !isNameByte(text[start-1])) && (end == len(text) || !isNameByte(text[end])) {
-			return true
-		}
-		from = start + 1
-	}
-}
-
-func isNameByte(c byte) bool {
-	return c == '_' || c == '$' || c >= 0x80 || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
 func isTempSchema(s string) bool { return s == "pg_temp" || strings.HasPrefix(s, "pg_temp_") }
@@ -166,6 +149,9 @@ func isStaticCatalog(t Table) bool {
 	return false
 }
 
+// userSchema is the search_path entry for the schema with the current user's name.
+const userSchema = "$user"
+
 // searchPath is the effective search path of one query.
 type searchPath struct {
 	schemas   []string // "$user" replaced
@@ -182,7 +168,7 @@ func pathOf(q capture.Query, byDefault []string) searchPath {
 	p := searchPath{uncertain: q.SettingsUncertain, assumed: !ok}
 	if ok {
 		var valid bool
-		if path, valid = parseSearchPath(value); !valid {
+		if path, valid = ident.ParseList(value); !valid {
 			p.uncertain = true
 		}
 	}

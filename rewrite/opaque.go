@@ -3,6 +3,7 @@ package rewrite
 import (
 	"slices"
 
+	"github.com/dpwatch/dpwatch/internal/pg/body"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 )
 
@@ -16,13 +17,13 @@ func AssumedFunction(name string) string {
 // opacity finds the functions whose reads cannot be derived.
 type opacity struct {
 	catalog   *catalog.Index
-	limits    Options
+	limits    body.Limits
 	functions *functions
 	judged    map[*catalog.Function]bool
 }
 
 // newOpaque checks every function of the engine's catalog that a statement may call without refusal.
-func newOpaque(x *catalog.Index, limits Options, f *functions) map[*catalog.Function]bool {
+func newOpaque(x *catalog.Index, limits body.Limits, f *functions) map[*catalog.Function]bool {
 	if x == nil {
 		return nil
 	}
@@ -51,11 +52,11 @@ func (o *opacity) judge(f *catalog.Function) bool {
 	}
 	calls := slices.Clone(f.Calls)
 	if f.Kind != catalog.KindAggregate {
-		names, fault := namesOf(o.limits, o.functions, f)
-		if fault != "" || names.dynamic || names.byName {
+		names, fault := body.NamesOf(o.limits, f.Language, f.Body, o.functions.texts)
+		if fault != "" || names.Dynamic || names.ByName {
 			return true
 		}
-		for t := range names.functions {
+		for t := range names.Functions {
 			calls = append(calls, t)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/dpwatch/dpwatch/internal/pg/body"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
@@ -21,9 +22,6 @@ const (
 	DefaultDeltaSetting   = "dp.delta"
 	MaxEpsilon            = 1000.0 // a larger claim is reported as absurd
 )
-
-// maxNameBytes is NAMEDATALEN-1: the server truncates longer identifiers.
-const maxNameBytes = 63
 
 // Wildcards, for the audit of a single query without a catalog.
 const (
@@ -60,6 +58,9 @@ type Options struct {
 	MaxBytes  int // 0 = DefaultMaxBytes
 	MaxTokens int // 0 = DefaultMaxTokens
 }
+
+// limits returns the limits of a text that is parsed.
+func (o Options) limits() body.Limits { return body.Limits{Bytes: o.MaxBytes, Tokens: o.MaxTokens} }
 
 // ClaimRules configures the sources of claims. Their order is: comment, argument, setting, rule, default.
 //
@@ -134,7 +135,7 @@ func New(o Options) (*Rewriter, error) {
 	return &Rewriter{
 		options:   o,
 		names:     newNames(o, functions),
-		opaque:    newOpaque(functions.source, o, functions),
+		opaque:    newOpaque(functions.source, o.limits(), functions),
 		functions: functions,
 		claims:    claims,
 		schema:    newWireSchema(),
@@ -195,8 +196,8 @@ func checkIdentifier(s string) error {
 	switch {
 	case s == "":
 		return errors.New("is empty")
-	case len(s) > maxNameBytes:
-		return fmt.Errorf("is longer than %d bytes", maxNameBytes)
+	case len(s) > ident.MaxBytes:
+		return fmt.Errorf("is longer than %d bytes", ident.MaxBytes)
 	case !utf8.ValidString(s) || strings.ContainsRune(s, 0):
 		return errors.New("is not UTF-8 text")
 	}

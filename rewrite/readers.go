@@ -4,18 +4,20 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/internal/pg/body"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // readersIn finds, in one catalog, the functions that read a protected table, and the relations that call such a function,
 // directly or transitively. protected are the relations to start from; one without a schema stands for all schemas. Exact
 // dependencies from the catalog (BEGIN ATOMIC bodies, views) are used as they are; SQL and PL/pgSQL bodies are parsed, and
 // of every other body the words count as names. A name without a schema counts as any relation or function of that name.
-func readersIn(c *catalog.Catalog, protected map[Table]bool, limits Options, f *functions) (map[*catalog.Function]bool, map[Table]bool) {
+func readersIn(c *catalog.Catalog, protected map[Table]bool, limits body.Limits, f *functions) (map[*catalog.Function]bool, map[Table]bool) {
 	s := &readerSearch{
 		limits: limits, known: f,
 		functions: map[*catalog.Function]bool{}, relations: map[Table]bool{},
-		byWord: map[string][]*catalog.Function{}, names: map[*catalog.Function]*bodyNames{},
+		byWord: map[string][]*catalog.Function{}, names: map[*catalog.Function]*body.Names{},
 		callers: map[Table][]*catalog.Function{}, readers: map[string][]reader{},
 		relationCallers: map[Table][]Table{}, relationReaders: map[Table][]Table{},
 	}
@@ -39,15 +41,15 @@ type reader struct {
 
 // readerSearch follows references from the protected names to all readers.
 type readerSearch struct {
-	limits    Options
+	limits    body.Limits
 	known     *functions
 	functions map[*catalog.Function]bool // found
 	relations map[Table]bool             // found
 	todo      []func()
 
-	byWord          map[string][]*catalog.Function   // by the words in their bodies, in lower case
-	escaped         []*catalog.Function              // whose bodies may contain any name in escaped form
-	names           map[*catalog.Function]*bodyNames // of parsed bodies; nil = it could not be parsed
+	byWord          map[string][]*catalog.Function    // by the words in their bodies, in lower case
+	escaped         []*catalog.Function               // whose bodies may contain any name in escaped form
+	names           map[*catalog.Function]*body.Names // of parsed bodies; nil = it could not be parsed
 	callers         map[Table][]*catalog.Function
 	readers         map[string][]reader // by the names of the relations that they read
 	relationCallers map[Table][]Table
@@ -63,14 +65,14 @@ func (s *readerSearch) index(c *catalog.Catalog) {
 		for _, t := range f.Calls {
 			s.callers[t] = append(s.callers[t], f)
 		}
-		if f.Body == "" || isAtomic(f.Body) {
+		if f.Body == "" || body.IsAtomic(f.Body) {
 			continue
 		}
-		body := strings.ToLower(f.Body)
-		if strings.Contains(body, "u&") || strings.Contains(body, `\`) {
+		text := strings.ToLower(f.Body)
+		if strings.Contains(text, "u&") || strings.Contains(text, `\`) {
 			s.escaped = append(s.escaped, f)
 		}
-		words := bodyWords(body)
+		words := bodyWords(text)
 		slices.Sort(words)
 		for _, word := range slices.Compact(words) {
 			s.byWord[word] = append(s.byWord[word], f)
@@ -88,7 +90,7 @@ func (s *readerSearch) index(c *catalog.Catalog) {
 
 // bodyWords returns the words of a text, including keywords and words in strings and comments.
 func bodyWords(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r < 0x80 && !isNameByte(byte(r)) })
+	return strings.FieldsFunc(text, func(r rune) bool { return r < 0x80 && !ident.IsNameByte(byte(r)) })
 }
 
 // candidates returns the functions whose bodies may contain a name: those with all of its words.
@@ -101,10 +103,10 @@ func (s *readerSearch) candidates(name string) []*catalog.Function {
 }
 
 // namesIn returns the names in the body of a function; nil = it cannot be parsed, so that its words count.
-func (s *readerSearch) namesIn(f *catalog.Function) *bodyNames {
+func (s *readerSearch) namesIn(f *catalog.Function) *body.Names {
 	names, done := s.names[f]
 	if !done {
-		names, _ = namesOf(s.limits, s.known, f)
+		names, _ = body.NamesOf(s.limits, f.Language, f.Body, s.known.texts)
 		s.names[f] = names
 	}
 	return names
@@ -117,33 +119,19 @@ func (s *readerSearch) namedRelation(t Table) {
 			s.function(r.function)
 		}
 	}
-	for _, f := range s.candidates(t.Name) {
-		if s.functions[f] {
-			continue
-		}
-		switch names := s.namesIn(f); {
-		case names == nil:
-			if containsWord(strings.ToLower(f.Body), strings.ToLower(t.Name)) {
-				s.function(f)
-			}
-		case names.relation(t) || t.Schema == "" && names.relationOfAnySchema(t.Name):
-			s.function(f)
-		}
-	}
+	s.named(t.Name, func(names *body.Names) bool {
+		return names.Relation(t) || t.Schema == "" && names.RelationOfAnySchema(t.Name)
+	})
 }
 
-// namedFunction marks every function whose body calls a function.
-func (s *readerSearch) namedFunction(t Table) {
-	for _, f := range s.candidates(t.Name) {
+// named marks every function whose body names an object.
+func (s *readerSearch) named(name string, names func(*body.Names) bool) {
+	for _, f := range s.candidates(name) {
 		if s.functions[f] {
 			continue
 		}
-		switch names := s.namesIn(f); {
-		case names == nil:
-			if containsWord(strings.ToLower(f.Body), strings.ToLower(t.Name)) {
-				s.function(f)
-			}
-		case names.function(t):
+		found := s.namesIn(f)
+		if found == nil && ident.ContainsWord(strings.ToLower(f.Body), strings.ToLower(name)) || found != nil && names(found) {
 			s.function(f)
 		}
 	}
@@ -162,7 +150,7 @@ func (s *readerSearch) function(f *catalog.Function) {
 		for _, t := range s.relationCallers[name] {
 			s.relation(t)
 		}
-		s.namedFunction(name)
+		s.named(f.Name, func(names *body.Names) bool { return names.Function(name) })
 	})
 }
 

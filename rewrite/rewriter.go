@@ -13,6 +13,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
@@ -152,8 +153,8 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, w *walker) (*Plan, erro
 	}
 	p := &Plan{
 		Group:      fingerprint,
-		Tables:     slices.SortedFunc(maps.Keys(w.protected), compareTables),
-		Public:     slices.SortedFunc(maps.Keys(w.public), compareTables),
+		Tables:     ident.Sorted(w.protected),
+		Public:     ident.Sorted(w.public),
 		Functions:  slices.Sorted(maps.Keys(w.functions)),
 		SearchPath: append([]string{}, w.replay.schemas...),
 		Settings:   keySettings(q.Settings),

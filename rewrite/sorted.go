@@ -3,7 +3,8 @@ package rewrite
 import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 // sorted reports whether a query fixes the order of its rows by more than its group keys. Without an ORDER BY the order
@@ -47,26 +48,12 @@ func selected(s *pg_query.SelectStmt, n *pg_query.Node) *pg_query.Node {
 		return nil
 	}
 	n = proto.CloneOf(n)
-	withoutPlaces(n.ProtoReflect())
-	return n
-}
-
-// withoutPlaces clears the locations of nodes, and the qualifiers of column names.
-func withoutPlaces(m protoreflect.Message) {
-	if c, ok := m.Interface().(*pg_query.ColumnRef); ok && len(c.GetFields()) > 1 {
-		c.Fields = c.Fields[len(c.Fields)-1:]
-	}
-	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case f.Name() == "location":
-			m.Clear(f)
-		case f.IsList() && f.Message() != nil:
-			for i := range v.List().Len() {
-				withoutPlaces(v.List().Get(i).Message())
-			}
-		case f.Message() != nil && !f.IsMap():
-			withoutPlaces(v.Message())
+	pgparse.Inspect(n.ProtoReflect(), func(m proto.Message) bool {
+		if c, ok := m.(*pg_query.ColumnRef); ok && len(c.GetFields()) > 1 {
+			c.Fields = c.Fields[len(c.Fields)-1:]
 		}
 		return true
 	})
+	pgparse.ClearLocations(n.ProtoReflect())
+	return n
 }

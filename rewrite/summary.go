@@ -6,19 +6,12 @@ import (
 	"unicode/utf8"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 // maxSummaryBytes is the length of Plan.Summary. Rules match the whole summary.
 const maxSummaryBytes = 240
-
-// tokenText returns the text of a token, "" if the scanner's offsets are invalid.
-func tokenText(sql string, t *pg_query.ScanToken) string {
-	start, end := int(t.GetStart()), int(t.GetEnd())
-	if start < 0 || end > len(sql) || start > end {
-		return ""
-	}
-	return sql[start:end]
-}
 
 // summarize formats the tokens in one line: without comments, literals as ?, lists of them as one "?, ...". It copies only
 // tokens that cannot hold a literal.
@@ -27,7 +20,7 @@ func summarize(sql string, tokens []*pg_query.ScanToken) string {
 	end := int32(-1)                         // of the previous token
 	literal, comma, more := -1, false, false // offset in out after the last literal, what came after it, and whether it is a list
 	for _, t := range tokens {
-		if isComment(t.GetToken()) {
+		if pgparse.IsComment(t) {
 			continue
 		}
 		word := summaryWord(sql, t)
@@ -57,10 +50,6 @@ func summarize(sql string, tokens []*pg_query.ScanToken) string {
 	return string(out)
 }
 
-func isComment(t pg_query.Token) bool {
-	return t == pg_query.Token_C_COMMENT || t == pg_query.Token_SQL_COMMENT
-}
-
 func summaryWord(sql string, t *pg_query.ScanToken) string {
 	switch t.GetToken() {
 	case pg_query.Token_SCONST, pg_query.Token_USCONST, pg_query.Token_BCONST, pg_query.Token_XCONST,
@@ -74,7 +63,7 @@ func summaryWord(sql string, t *pg_query.ScanToken) string {
 			return ' '
 		}
 		return r
-	}, tokenText(sql, t))
+	}, pgparse.TokenText(sql, t))
 }
 
 // cutText cuts s at the start of a character at or before limit bytes and marks the cut.

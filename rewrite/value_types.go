@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 // valueTypes holds the types outside pg_catalog that values of one statement may have: those of the columns of every
@@ -64,17 +65,17 @@ func (v *valueTypes) visit(m protoreflect.Message) {
 			return
 		}
 	case *pg_query.TypeName:
-		_, name := splitParts(stringParts(n.GetNames()))
+		_, name := pgparse.Name(n.GetNames())
 		v.named(name)
 		v.named(strings.TrimLeft(name, "_"))
 	case *pg_query.FuncCall:
 		v.calls = append(v.calls, n)
-		_, name := splitParts(stringParts(n.GetFuncname()))
+		_, name := pgparse.Name(n.GetFuncname())
 		v.typed(name) // type(x) may be a cast
 	case *pg_query.A_Expr:
 		v.exprs = append(v.exprs, operandsOf(n)...)
 	case *pg_query.SubLink:
-		if parts := stringParts(n.GetOperName()); len(parts) > 0 {
+		if parts := pgparse.Strings(n.GetOperName()); len(parts) > 0 {
 			v.exprs = append(v.exprs, operands{name: parts[len(parts)-1], left: []*pg_query.Node{n.GetTestexpr()}})
 		}
 	case *pg_query.ColumnRef:
@@ -91,18 +92,7 @@ func (v *valueTypes) visit(m protoreflect.Message) {
 			v.typed(i.GetString_().GetSval()) // (x).type may be a cast
 		}
 	}
-	m.Range(func(fd protoreflect.FieldDescriptor, value protoreflect.Value) bool {
-		switch {
-		case fd.Kind() != protoreflect.MessageKind:
-		case fd.IsList():
-			for list, i := value.List(), 0; i < list.Len(); i++ {
-				v.visit(list.Get(i).Message())
-			}
-		default:
-			v.visit(value.Message())
-		}
-		return true
-	})
+	pgparse.Children(m, v.visit)
 }
 
 // builtinOnly reports whether every value is of a type of pg_catalog, and none is a row of a relation.
@@ -158,7 +148,7 @@ func (v *valueTypes) add(types []Table) {
 // results adds the possible results of the functions and operators of one catalog.
 func (v *valueTypes) results(x *catalog.Index) {
 	for _, call := range v.calls {
-		_, name := splitParts(stringParts(call.GetFuncname()))
+		_, name := pgparse.Name(call.GetFuncname())
 		for _, f := range x.Functions[name] {
 			if v.callable(f, call) {
 				v.add(f.Gives)

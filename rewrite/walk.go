@@ -8,26 +8,12 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
-
-// scope is a linked list of the visible CTE names, innermost first. nil = none.
-type scope struct {
-	name  string
-	outer *scope
-}
-
-func (s *scope) has(name string) bool {
-	for ; s != nil; s = s.outer {
-		if s.name == name {
-			return true
-		}
-	}
-	return false
-}
 
 // place is the context of the walk.
 type place struct {
-	ctes *scope
+	ctes *pgparse.CTEs
 	// userArgs: within the arguments of a user-defined function, where a string may become a name.
 	userArgs bool
 	// near is the byte offset of the innermost node that has one, for refusals of nodes without an offset; -1 = none.
@@ -157,23 +143,12 @@ func (w *walker) visit(m protoreflect.Message, at place) {
 		w.refuse(ReasonUnsupportedNode, string(m.Descriptor().Name()), at.near, "syntax that is not known to be safe to replay", "")
 		return
 	}
-	w.children(m, at, 0)
+	w.children(m, at)
 }
 
 // children visits every message below m except those of the field skip.
-func (w *walker) children(m protoreflect.Message, at place, skip protoreflect.FieldNumber) {
-	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case fd.Number() == skip || fd.Kind() != protoreflect.MessageKind:
-		case fd.IsList():
-			for list, i := v.List(), 0; i < list.Len(); i++ {
-				w.visit(list.Get(i).Message(), at)
-			}
-		default:
-			w.visit(v.Message(), at)
-		}
-		return true
-	})
+func (w *walker) children(m protoreflect.Message, at place, skip ...protoreflect.Name) {
+	pgparse.Children(m, func(c protoreflect.Message) { w.visit(c, at) }, skip...)
 }
 
 // leftmost returns the offset of the first relation of a join, which has no offset itself, or near.
@@ -201,37 +176,22 @@ func (w *walker) selectStmt(n *pg_query.SelectStmt, m protoreflect.Message, at p
 		w.refuse(ReasonSideEffects, "IntoClause", n.GetIntoClause().GetRel().GetLocation(), "SELECT INTO makes a table", "")
 		return
 	}
-	if with := n.GetWithClause(); with != nil {
-		at.ctes = w.withClause(with, at)
-	}
-	w.children(m, at, w.r.schema.withClause)
-}
 
-// withClause visits the CTEs, each in its own scope, and returns the scope of their statement.
-func (w *walker) withClause(with *pg_query.WithClause, at place) *scope {
-	if with.GetRecursive() {
-		for _, n := range with.GetCtes() {
-			at.ctes = &scope{name: n.GetCommonTableExpr().GetCtename(), outer: at.ctes}
-		}
-	}
-	for _, n := range with.GetCtes() {
-		cte := n.GetCommonTableExpr()
+	with := n.GetWithClause()
+	at.ctes = at.ctes.With(with, func(query *pg_query.Node, in *pgparse.CTEs) {
+		cte := query.GetCommonTableExpr()
 		if cte == nil {
-			w.refuse(ReasonUnsupportedNode, nodeName(n), with.GetLocation(), "an unknown kind of WITH query", "")
-			continue
+			w.refuse(ReasonUnsupportedNode, nodeName(query), with.GetLocation(), "an unknown kind of WITH query", "")
+			return
 		}
-		at.near = cte.GetLocation()
-		w.children(cte.ProtoReflect(), at, 0)
-		if !with.GetRecursive() {
-			at.ctes = &scope{name: cte.GetCtename(), outer: at.ctes}
-		}
-	}
-	return at.ctes
+		w.children(cte.ProtoReflect(), place{ctes: in, userArgs: at.userArgs, near: cte.GetLocation()})
+	})
+	w.children(m, at, "with_clause")
 }
 
 // rangeVar resolves a relation in FROM.
 func (w *walker) rangeVar(n *pg_query.RangeVar, at place) {
-	if n.GetSchemaname() == "" && at.ctes.has(n.GetRelname()) {
+	if n.GetSchemaname() == "" && at.ctes.Has(n.GetRelname()) {
 		return
 	}
 	if !w.catalog(n.GetCatalogname(), "RangeVar", n.GetLocation()) {

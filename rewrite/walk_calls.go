@@ -8,20 +8,12 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
-
-// stringParts returns a list of String nodes as strings.
-func stringParts(nodes []*pg_query.Node) []string {
-	parts := make([]string, len(nodes))
-	for i, n := range nodes {
-		parts[i] = n.GetString_().GetSval()
-	}
-	return parts
-}
 
 // funcCall judges a call and returns the place for its arguments.
 func (w *walker) funcCall(n *pg_query.FuncCall, at place) place {
-	parts := stringParts(n.GetFuncname())
+	parts := pgparse.Strings(n.GetFuncname())
 	dotted := strings.Join(parts, ".")
 	w.functions[dotted] = true
 	if len(parts) == 0 || len(parts) > 2 {
@@ -155,7 +147,7 @@ func (w *walker) columnCall(name string, offset int32) {
 // readerCall redirects the call of a function that reads protected tables to the neighbours' copies of it, if they are
 // correct.
 func (w *walker) readerCall(n *pg_query.FuncCall, schema, name string, users []*catalog.Function) bool {
-	dotted, detail := strings.Join(stringParts(n.GetFuncname()), "."), "which the engine's catalog does not tell"
+	dotted, detail := strings.Join(pgparse.Strings(n.GetFuncname()), "."), "which the engine's catalog does not tell"
 	var f Table
 	if slices.ContainsFunc(users, w.r.names.isReader) {
 		_, builtin := w.r.functions.builtin[name]
@@ -243,19 +235,8 @@ func (w *walker) readsKnownSetting(n *pg_query.FuncCall) bool {
 	if len(n.GetArgs()) == 0 {
 		return false
 	}
-	name := strings.ToLower(plainString(n.GetArgs()[0]))
+	name := strings.ToLower(pgparse.Text(n.GetArgs()[0]))
 	return !w.q.SettingsUncertain && (isCustomSetting(name) || isKeySetting(name))
-}
-
-// plainString returns the string of a literal, or of a literal cast to text, as a server prints it; "" for anything else.
-func plainString(n *pg_query.Node) string {
-	if c := n.GetTypeCast(); c != nil {
-		if parts := stringParts(c.GetTypeName().GetNames()); len(parts) == 0 || parts[len(parts)-1] != "text" || len(c.GetTypeName().GetArrayBounds()) > 0 {
-			return ""
-		}
-		n = c.GetArg()
-	}
-	return n.GetAConst().GetSval().GetSval()
 }
 
 // attribute judges x.name, which PostgreSQL also resolves as the call name(x).
@@ -344,7 +325,7 @@ func (w *walker) sqlValue(n *pg_query.SQLValueFunction) {
 
 // tableSample allows the two built-in methods and those declared safe.
 func (w *walker) tableSample(n *pg_query.RangeTableSample) {
-	parts := stringParts(n.GetMethod())
+	parts := pgparse.Strings(n.GetMethod())
 	schema, name := "", ""
 	if len(parts) > 0 {
 		name = parts[len(parts)-1]

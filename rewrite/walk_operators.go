@@ -7,6 +7,7 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 //go:embed builtin_operators.txt
@@ -20,7 +21,7 @@ func operatorNames(n *pg_query.A_Expr) []string {
 	case pg_query.A_Expr_Kind_AEXPR_NOT_BETWEEN, pg_query.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM:
 		return []string{"<", ">"}
 	}
-	if parts := stringParts(n.GetName()); len(parts) > 0 {
+	if parts := pgparse.Strings(n.GetName()); len(parts) > 0 {
 		return parts[len(parts)-1:]
 	}
 	return nil
@@ -29,7 +30,7 @@ func operatorNames(n *pg_query.A_Expr) []string {
 // operators judges every operator of an expression: an operator is a call of its function.
 func (w *walker) operators(n *pg_query.A_Expr) {
 	schema := ""
-	if parts := stringParts(n.GetName()); len(parts) > 1 {
+	if parts := pgparse.Strings(n.GetName()); len(parts) > 1 {
 		if len(parts) > 2 {
 			w.refuse(ReasonUnknownFunction, "A_Expr", n.GetLocation(), "operator "+strings.Join(parts, "."), "name it without the database")
 			return
@@ -52,7 +53,7 @@ func (w *walker) subLink(n *pg_query.SubLink) {
 
 // operator judges an operator by its name, which may be OPERATOR(schema.name).
 func (w *walker) operator(name, left []*pg_query.Node, node string, offset int32) {
-	switch parts := stringParts(name); len(parts) {
+	switch parts := pgparse.Strings(name); len(parts) {
 	case 0:
 	case 1:
 		w.operatorCall("", operands{name: parts[0], left: left}, node, offset)

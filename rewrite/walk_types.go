@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 // castAttribute judges (x).name as the cast of a value to a type, as PostgreSQL resolves it if there is no function of that
@@ -21,7 +23,7 @@ func (w *walker) castAttribute(name string, offset int32) {
 // typeName refuses the row types of protected tables: a neighbour's table has another one. It also refuses the types that
 // convert text to the name of a relation, role, function or operator.
 func (w *walker) typeName(n *pg_query.TypeName) {
-	parts := stringParts(n.GetNames())
+	parts := pgparse.Strings(n.GetNames())
 	if n.GetPctType() {
 		w.refuse(ReasonUnsupportedNode, "TypeName", n.GetLocation(), "%TYPE", "")
 	}
@@ -77,7 +79,7 @@ func (w *walker) ownRowType(parts []string) bool {
 
 // typeCast allows the types of names of types and text search objects only for a plain string that does not name a table.
 func (w *walker) typeCast(n *pg_query.TypeCast) {
-	parts := stringParts(n.GetTypeName().GetNames())
+	parts := pgparse.Strings(n.GetTypeName().GetNames())
 	if len(parts) == 0 {
 		return
 	}

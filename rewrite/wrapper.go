@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 // notSelect refuses a statement that is not a query, or that wraps one so that the client did not receive its rows.
@@ -59,7 +61,7 @@ func unwrap(sql string, n *pg_query.Node, tokens []*pg_query.ScanToken) (string,
 		start, end := int(t.GetStart()), int(t.GetEnd())
 		switch {
 		case start >= from && end <= to:
-		case isComment(t.GetToken()) && start >= 0 && start <= end && end <= len(sql):
+		case pgparse.IsComment(t) && start >= 0 && start <= end && end <= len(sql):
 			copy(text[start:end], sql[start:end])
 		default:
 			continue

@@ -61,7 +61,7 @@ var allowed = map[string][]string{
 	"internal/audit/schedule":   {},
 	"internal/audit/evidence":   {"analysis", "internal/outcome", "internal/withheld"},
 	"internal/pg/ident":         {},
-	"internal/pg/body":          {"internal/pg/ident"},
+	"internal/pg/body":          {"internal/pg/ident", "internal/pgparse"},
 	"internal/pg/catalog":       {"internal/pg/ident"},
 	"internal/pg/catalog/read":  {"internal/pg/catalog", "internal/pg/connect", "internal/sqlstate"},
 	"internal/pg/connect":       {},

@@ -5,6 +5,8 @@ import (
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 // cte is one WITH query.
@@ -86,7 +88,7 @@ func (a *analysis) query(s *pg_query.SelectStmt, outer *scope) *unit {
 	u.volatile = len(s.GetLockingClause()) > 0 || s.GetIntoClause() != nil
 	u.draws = u.volatile
 	found := &unit{}
-	children(s.ProtoReflect(), func(m protoreflect.Message) {
+	pgparse.Children(s.ProtoReflect(), func(m protoreflect.Message) {
 		if _, with := m.Interface().(*pg_query.WithClause); !with {
 			a.visit(m, u.inner, found)
 		}
@@ -147,7 +149,7 @@ func (a *analysis) with(with *pg_query.WithClause, outer *scope) (*level, *scope
 // visit adds the properties of a node and everything below it to u.
 func (a *analysis) visit(m protoreflect.Message, in *scope, u *unit) {
 	if a.self(m, in, u) {
-		children(m, func(c protoreflect.Message) { a.visit(c, in, u) })
+		pgparse.Children(m, func(c protoreflect.Message) { a.visit(c, in, u) })
 	}
 }
 
@@ -156,7 +158,7 @@ func (a *analysis) visit(m protoreflect.Message, in *scope, u *unit) {
 func (a *analysis) mark(m protoreflect.Message, in *scope, marks map[*pg_query.Node]bool) bool {
 	u := &unit{}
 	if a.self(m, in, u) {
-		children(m, func(c protoreflect.Message) { u.volatile = a.mark(c, in, marks) || u.volatile })
+		pgparse.Children(m, func(c protoreflect.Message) { u.volatile = a.mark(c, in, marks) || u.volatile })
 	}
 	if n, ok := m.Interface().(*pg_query.Node); ok {
 		marks[n] = u.volatile
@@ -210,13 +212,13 @@ func (a *analysis) self(m protoreflect.Message, in *scope, u *unit) bool {
 	case *pg_query.RangeTableSample:
 		u.volatile = u.volatile || n.GetRepeatable() == nil
 	case *pg_query.A_Expr:
-		u.volatile = u.volatile || a.know.Operators[lastString(n.GetName())]
+		u.volatile = u.volatile || a.know.Operators[pgparse.Last(n.GetName())]
 	case *pg_query.SubLink:
-		u.volatile = u.volatile || a.know.Operators[lastString(n.GetOperName())]
+		u.volatile = u.volatile || a.know.Operators[pgparse.Last(n.GetOperName())]
 	case *pg_query.SortBy:
-		u.volatile = u.volatile || a.know.Operators[lastString(n.GetUseOp())]
+		u.volatile = u.volatile || a.know.Operators[pgparse.Last(n.GetUseOp())]
 	case *pg_query.ColumnRef:
-		u.volatile = u.volatile || len(n.GetFields()) > 1 && a.know.volatileAttribute(lastString(n.GetFields()))
+		u.volatile = u.volatile || len(n.GetFields()) > 1 && a.know.volatileAttribute(pgparse.Last(n.GetFields()))
 	case *pg_query.A_Indirection:
 		u.volatile = u.volatile || slices.ContainsFunc(n.GetIndirection(), func(i *pg_query.Node) bool { return a.know.volatileAttribute(i.GetString_().GetSval()) })
 	case *pg_query.A_Const:

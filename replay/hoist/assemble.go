@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"google.golang.org/protobuf/proto"
 )
 
 // tempSchema is the alias of the session's schema for temporary tables.
@@ -59,21 +60,10 @@ func (h *hoister) assemble(p *piece) *pg_query.SelectStmt {
 			Subquery: selectNode(p.query), Alias: &pg_query.Alias{Aliasname: "dpwatch_piece"},
 		}}}, "")
 	} else {
-		query = shallow(query)
+		query = proto.CloneOf(query)
 	}
 	query.WithClause = with
 	return query
-}
-
-// shallow copies the query of a piece, so that it can get a WITH clause of its own.
-func shallow(s *pg_query.SelectStmt) *pg_query.SelectStmt {
-	return &pg_query.SelectStmt{
-		DistinctClause: s.DistinctClause, IntoClause: s.IntoClause, TargetList: s.TargetList, FromClause: s.FromClause,
-		WhereClause: s.WhereClause, GroupClause: s.GroupClause, GroupDistinct: s.GroupDistinct, HavingClause: s.HavingClause,
-		WindowClause: s.WindowClause, ValuesLists: s.ValuesLists, SortClause: s.SortClause, LimitOffset: s.LimitOffset,
-		LimitCount: s.LimitCount, LimitOption: s.LimitOption, LockingClause: s.LockingClause, Op: s.Op, All: s.All,
-		Larg: s.Larg, Rarg: s.Rarg,
-	}
 }
 
 // ordered returns the pieces, each after the pieces that it reads.

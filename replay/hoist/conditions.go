@@ -4,6 +4,8 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 // The planner's placement of a volatile condition determines how often it is evaluated: a condition over columns of one
@@ -66,7 +68,7 @@ func (h *hoister) where(n *pg_query.Node, in *scope, c *conditions) {
 
 func readsColumns(n *pg_query.Node) bool {
 	found := false
-	inspect(n.ProtoReflect(), func(m proto.Message) bool {
+	pgparse.Inspect(n.ProtoReflect(), func(m proto.Message) bool {
 		switch m.(type) {
 		case *pg_query.ColumnRef, *pg_query.SubLink, *pg_query.CurrentOfExpr:
 			found = true
@@ -128,7 +130,7 @@ func (h *hoister) subLinks(n *pg_query.Node, in *scope) reads {
 			r.add(reads{relations: 1, semi: true, volatile: h.read(m, in).draws})
 			return
 		}
-		children(m, visit)
+		pgparse.Children(m, visit)
 	}
 	visit(n.ProtoReflect())
 	return r
@@ -173,7 +175,7 @@ func (h *hoister) relation(n *pg_query.RangeVar, in *scope, pushed bool) reads {
 		}
 	}
 	r := reads{relations: 1, volatile: h.know.volatileRelation(n)}
-	if r.volatile || h.know.Views[Relation{n.GetSchemaname(), n.GetRelname()}] {
+	if r.volatile || h.know.Views[relationOf(n)] {
 		r.relations, r.sets = 2, true
 	}
 	return r
@@ -258,7 +260,7 @@ func (h *hoister) border(s *pg_query.SelectStmt) bool {
 			traits := h.know.Functions[functionName(n)]
 			found = found || n.GetOver() != nil || n.GetAggStar() || traits.Aggregate && !traits.Plain
 		}
-		children(m, visit)
+		pgparse.Children(m, visit)
 	}
 	for _, t := range s.GetTargetList() {
 		visit(t.ProtoReflect())
@@ -273,7 +275,7 @@ func (h *hoister) judge(m protoreflect.Message) {
 			h.judgeLevel(s, u)
 		}
 	}
-	children(m, h.judge)
+	pgparse.Children(m, h.judge)
 }
 
 func (h *hoister) judgeLevel(s *pg_query.SelectStmt, u *unit) {

@@ -4,6 +4,8 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 // PostgreSQL evaluates equal expressions of a target list, ORDER BY, GROUP BY and DISTINCT ON once: the parser makes one
@@ -95,7 +97,7 @@ func (h *hoister) repeated(s *pg_query.SelectStmt, in *scope) bool {
 func (h *hoister) windows(s *pg_query.SelectStmt) bool {
 	found := false
 	for _, n := range results(s) {
-		inspect(n.ProtoReflect(), func(m proto.Message) bool {
+		pgparse.Inspect(n.ProtoReflect(), func(m proto.Message) bool {
 			if call, ok := m.(*pg_query.FuncCall); ok && call.GetOver() != nil {
 				found = true
 			}
@@ -108,7 +110,7 @@ func (h *hoister) windows(s *pg_query.SelectStmt) bool {
 // repeatedBelow reports whether a target list below a node has an expression twice.
 func (h *hoister) repeatedBelow(m protoreflect.Message) bool {
 	found := false
-	inspect(m, func(m proto.Message) bool {
+	pgparse.Inspect(m, func(m proto.Message) bool {
 		if s, ok := m.(*pg_query.SelectStmt); ok && !found {
 			repeats, known := h.repeats[s]
 			if !known {
@@ -139,7 +141,7 @@ func twice(targets []*pg_query.Node) bool {
 
 // loose returns equal strings for expressions that differ only in qualifiers, casts and collations.
 func loose(n *pg_query.Node) string {
-	n = cloneNode(n)
+	n = proto.CloneOf(n)
 	loosen(n.ProtoReflect())
 	return key(n)
 }
@@ -163,7 +165,7 @@ func loosen(m protoreflect.Message) {
 	case *pg_query.SubLink:
 		n.OperName = last(n.GetOperName())
 	}
-	children(m, loosen)
+	pgparse.Children(m, loosen)
 }
 
 func last(names []*pg_query.Node) []*pg_query.Node { return names[max(len(names)-1, 0):] }

@@ -1,6 +1,10 @@
 package hoist
 
-import pg_query "github.com/pganalyze/pg_query_go/v5"
+import (
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pgparse"
+)
 
 // columnName returns the name that the server gives to a result column (FigureColname in PostgreSQL's parse_target.c), or
 // "" if it cannot be derived here.
@@ -16,7 +20,7 @@ func columnName(t *pg_query.ResTarget) string {
 func figure(n *pg_query.Node) (string, int) {
 	switch n := n.GetNode().(type) {
 	case *pg_query.Node_ColumnRef:
-		if name := lastString(n.ColumnRef.GetFields()); name != "" {
+		if name := pgparse.Last(n.ColumnRef.GetFields()); name != "" {
 			return name, 2
 		}
 		return "", 0 // a star
@@ -32,7 +36,7 @@ func figure(n *pg_query.Node) (string, int) {
 	case *pg_query.Node_TypeCast:
 		name, strength := figure(n.TypeCast.GetArg())
 		if strength <= 1 && name != "" {
-			if of := lastString(n.TypeCast.GetTypeName().GetNames()); of != "" {
+			if of := pgparse.Last(n.TypeCast.GetTypeName().GetNames()); of != "" {
 				return of, 1
 			}
 		}

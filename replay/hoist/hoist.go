@@ -101,9 +101,9 @@ func Relations(sql string) ([]Relation, error) {
 	}
 	var found []Relation
 	seen := map[Relation]bool{}
-	inspect(stmt.ProtoReflect(), func(m proto.Message) bool {
+	pgparse.Inspect(stmt.ProtoReflect(), func(m proto.Message) bool {
 		if v, ok := m.(*pg_query.RangeVar); ok && v.GetSchemaname() != "" {
-			if r := (Relation{v.GetSchemaname(), v.GetRelname()}); !seen[r] {
+			if r := relationOf(v); !seen[r] {
 				seen[r] = true
 				found = append(found, r)
 			}
@@ -131,8 +131,8 @@ func parse(sql string) (*pg_query.SelectStmt, error) {
 
 // write deparses a tree, ignoring its locations, then parses the text and compares the trees.
 func write(stmt *pg_query.SelectStmt) (string, error) {
-	want := proto.Clone(stmt).(*pg_query.SelectStmt) //nolint:errcheck // a clone has its type
-	forgetPlaces(want.ProtoReflect())
+	want := proto.CloneOf(stmt)
+	pgparse.ClearLocations(want.ProtoReflect())
 	sql, err := pgparse.Deparse(&pg_query.ParseResult{Stmts: []*pg_query.RawStmt{{
 		Stmt: &pg_query.Node{Node: &pg_query.Node_SelectStmt{SelectStmt: want}},
 	}}})
@@ -143,7 +143,7 @@ func write(stmt *pg_query.SelectStmt) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("as written: %w", err)
 	}
-	forgetPlaces(got.ProtoReflect())
+	pgparse.ClearLocations(got.ProtoReflect())
 	if !proto.Equal(want, got) {
 		return "", errors.New("reads back as something else")
 	}

@@ -8,6 +8,8 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 // hoister turns a statement into its volatile rest, in place, and collects the pieces. It changes only volatile queries:
@@ -55,7 +57,7 @@ func (h *hoister) rest(s *pg_query.SelectStmt, unsure bool) {
 			h.keep(h.read(n.ProtoReflect(), u.inner))
 		}
 	}
-	children(s.ProtoReflect(), func(m protoreflect.Message) {
+	pgparse.Children(s.ProtoReflect(), func(m protoreflect.Message) {
 		if _, with := m.Interface().(*pg_query.WithClause); !with && !stays[m.Interface()] {
 			h.walk(m, u.inner, unsure)
 		}
@@ -119,7 +121,7 @@ func (h *hoister) walk(m protoreflect.Message, in *scope, unsure bool) {
 		h.inner(query, true)
 		return
 	}
-	children(m, func(c protoreflect.Message) { h.walk(c, in, unsure) })
+	pgparse.Children(m, func(c protoreflect.Message) { h.walk(c, in, unsure) })
 }
 
 // inner handles a query that is not a piece itself.
@@ -205,7 +207,7 @@ func (h *hoister) piece(s *pg_query.SelectStmt, reads []*cte, unsure bool) *piec
 // enclosing query would take precedence, and the query would have another meaning when it stands alone.
 func namesARow(s *pg_query.SelectStmt) bool {
 	relations, columns := map[string]bool{}, map[string]bool{}
-	inspect(s.ProtoReflect(), func(m proto.Message) bool {
+	pgparse.Inspect(s.ProtoReflect(), func(m proto.Message) bool {
 		switch n := m.(type) {
 		case *pg_query.RangeVar:
 			relations[n.GetRelname()] = true
@@ -213,7 +215,7 @@ func namesARow(s *pg_query.SelectStmt) bool {
 			relations[n.GetAliasname()] = true
 		case *pg_query.ColumnRef:
 			if len(n.GetFields()) == 1 {
-				columns[lastString(n.GetFields())] = true
+				columns[pgparse.Last(n.GetFields())] = true
 			}
 		}
 		return true

@@ -4,10 +4,18 @@ import (
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 // Relation is the name of a relation as stored in the catalog.
-type Relation struct{ Schema, Name string }
+type Relation = ident.Table
+
+// relationOf returns the name of a relation in FROM.
+func relationOf(n *pg_query.RangeVar) Relation {
+	return Relation{Schema: n.GetSchemaname(), Name: n.GetRelname()}
+}
 
 // Traits are the properties of a function name: a trait that holds for any overload, in any schema, is set.
 type Traits struct {
@@ -58,7 +66,7 @@ func (k *Knowledge) volatileRelation(n *pg_query.RangeVar) bool {
 	case "", "pg_catalog", "information_schema":
 		return true
 	}
-	return k.Relations[Relation{n.GetSchemaname(), n.GetRelname()}]
+	return k.Relations[relationOf(n)]
 }
 
 // isTimeWord reports whether a string, as a date or a time, may mean another moment in every trial.
@@ -71,11 +79,4 @@ func isTimeWord(s string) bool {
 }
 
 // functionName returns the last part of a function's name.
-func functionName(n *pg_query.FuncCall) string { return lastString(n.GetFuncname()) }
-
-func lastString(parts []*pg_query.Node) string {
-	if len(parts) == 0 {
-		return ""
-	}
-	return parts[len(parts)-1].GetString_().GetSval()
-}
+func functionName(n *pg_query.FuncCall) string { return pgparse.Last(n.GetFuncname()) }

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 // rankColumn is the column that ranks adds.
@@ -39,7 +40,7 @@ func ranks(stmt *pg_query.SelectStmt) {
 		r.ctes[name], r.places[name] = n.GetCommonTableExpr(), i
 	}
 	defined := map[string]int{}
-	inspect(stmt.ProtoReflect(), func(m proto.Message) bool {
+	pgparse.Inspect(stmt.ProtoReflect(), func(m proto.Message) bool {
 		switch n := m.(type) {
 		case *pg_query.RangeVar:
 			r.reads[n.GetRelname()]++
@@ -79,15 +80,15 @@ func (r *ranker) rewrite(c *pg_query.CommonTableExpr) {
 		return // a name refers to an earlier CTE
 	}
 	// Every column of p is a left one of j, and the counted one is the random number.
-	left := names(j.GetAliascolnames())
+	left := pgparse.Strings(j.GetAliascolnames())
 	left = left[:len(left)/2]
 	counted := -1
 	for i, t := range p.GetCtequery().GetSelectStmt().GetTargetList() {
-		at := slices.Index(left, lastString(t.GetResTarget().GetVal().GetColumnRef().GetFields()))
+		at := slices.Index(left, pgparse.Last(t.GetResTarget().GetVal().GetColumnRef().GetFields()))
 		if at < 0 {
 			return
 		}
-		if names(p.GetAliascolnames())[i] == count.argument && at == random.index {
+		if pgparse.Strings(p.GetAliascolnames())[i] == count.argument && at == random.index {
 			counted = i
 		}
 	}
@@ -134,10 +135,10 @@ func (r *ranker) counted(c *pg_query.CommonTableExpr) (n count, from string, ok 
 		call := val.GetFuncCall()
 		switch {
 		case val.GetColumnRef() != nil:
-		case n.target == nil && call != nil && slices.Equal(names(call.GetFuncname()), []string{"count"}) && len(call.GetArgs()) == 1 &&
+		case n.target == nil && call != nil && slices.Equal(pgparse.Strings(call.GetFuncname()), []string{"count"}) && len(call.GetArgs()) == 1 &&
 			call.GetArgs()[0].GetColumnRef() != nil && call.GetAggFilter() == nil && call.GetOver() == nil && !call.GetAggDistinct() &&
 			len(call.GetAggOrder()) == 0:
-			n = count{t.GetResTarget(), lastString(call.GetArgs()[0].GetColumnRef().GetFields())}
+			n = count{t.GetResTarget(), pgparse.Last(call.GetArgs()[0].GetColumnRef().GetFields())}
 		default:
 			return n, "", false
 		}
@@ -185,7 +186,7 @@ func (r *ranker) selfJoin(name string) (j *pg_query.CommonTableExpr, random rand
 		l.GetAlias() == nil || right.GetAlias() == nil || len(l.GetAlias().GetColnames())+len(right.GetAlias().GetColnames()) > 0 {
 		return nil, random, nil, false
 	}
-	columns := names(a.GetAliascolnames())
+	columns := pgparse.Strings(a.GetAliascolnames())
 	targets := a.GetCtequery().GetSelectStmt().GetTargetList()
 	if len(columns) == 0 || len(columns) != len(targets) || len(j.GetAliascolnames()) != 2*len(columns) {
 		return nil, random, nil, false
@@ -214,11 +215,11 @@ func (r *ranker) selfJoin(name string) (j *pg_query.CommonTableExpr, random rand
 
 // comparison recognises l.c op r.c, and r.c op l.c if op is =, and returns op and c; "" otherwise.
 func comparison(e *pg_query.A_Expr, l, r string) (op, column string) {
-	a, b := names(e.GetLexpr().GetColumnRef().GetFields()), names(e.GetRexpr().GetColumnRef().GetFields())
+	a, b := pgparse.Strings(e.GetLexpr().GetColumnRef().GetFields()), pgparse.Strings(e.GetRexpr().GetColumnRef().GetFields())
 	if e.GetKind() != pg_query.A_Expr_Kind_AEXPR_OP || len(e.GetName()) != 1 || len(a) != 2 || len(b) != 2 || a[1] != b[1] || l == r {
 		return "", ""
 	}
-	op = lastString(e.GetName())
+	op = pgparse.Last(e.GetName())
 	if a[0] == l && b[0] == r || op == "=" && a[0] == r && b[0] == l {
 		return op, a[1]
 	}
@@ -249,15 +250,6 @@ func isStar(n *pg_query.Node) bool {
 
 func isRandom(n *pg_query.Node) bool {
 	call := n.GetFuncCall()
-	name := names(call.GetFuncname())
+	name := pgparse.Strings(call.GetFuncname())
 	return call != nil && len(call.GetArgs()) == 0 && (slices.Equal(name, []string{"random"}) || slices.Equal(name, []string{"pg_catalog", "random"}))
-}
-
-// names returns the strings of a list of names.
-func names(parts []*pg_query.Node) []string {
-	all := make([]string, len(parts))
-	for i, p := range parts {
-		all[i] = p.GetString_().GetSval()
-	}
-	return all
 }

@@ -7,6 +7,8 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 // split moves everything below the volatile expressions of a query's target list, HAVING and ORDER BY into a piece, and
@@ -46,7 +48,7 @@ func (h *hoister) split(s *pg_query.SelectStmt, u *unit, unsure bool) {
 		by := o.GetSortBy()
 		column := by.GetNode().GetColumnRef()
 		switch {
-		case by.GetNode().GetAConst() != nil, len(column.GetFields()) == 1 && outputs[lastString(column.GetFields())]:
+		case by.GetNode().GetAConst() != nil, len(column.GetFields()) == 1 && outputs[pgparse.Last(column.GetFields())]:
 			order[i] = o
 		default:
 			order[i] = &pg_query.Node{Node: &pg_query.Node_SortBy{SortBy: &pg_query.SortBy{
@@ -128,7 +130,7 @@ func (h *hoister) calls(n *pg_query.Node, in *scope) (aggregates, plain bool) {
 				plain = plain && !h.volatile(m, in)
 			}
 		}
-		children(m, visit)
+		pgparse.Children(m, visit)
 	}
 	visit(n.ProtoReflect())
 	return aggregates, plain
@@ -139,7 +141,7 @@ func groupNames(s *pg_query.SelectStmt) map[string]bool {
 	names := map[string]bool{}
 	for _, g := range s.GetGroupClause() {
 		if fields := g.GetColumnRef().GetFields(); len(fields) == 1 {
-			names[lastString(fields)] = true
+			names[pgparse.Last(fields)] = true
 		}
 	}
 	return names
@@ -196,7 +198,7 @@ func (c *columns) groups(s *pg_query.SelectStmt) ([]*pg_query.Node, bool) {
 		if c.h.volatile(val.ProtoReflect(), c.in) {
 			return nil, false
 		}
-		name := lastString(c.column(val, "").GetColumnRef().GetFields())
+		name := pgparse.Last(c.column(val, "").GetColumnRef().GetFields())
 		position := 1 + slices.IndexFunc(c.list, func(t *pg_query.Node) bool { return t.GetResTarget().GetName() == name })
 		group = append(group, &pg_query.Node{Node: &pg_query.Node_AConst{AConst: &pg_query.A_Const{
 			Val: &pg_query.A_Const_Ival{Ival: &pg_query.Integer{Ival: int32(position)}}, //nolint:gosec // at most 1664 columns
@@ -207,7 +209,7 @@ func (c *columns) groups(s *pg_query.SelectStmt) ([]*pg_query.Node, bool) {
 
 // expression returns an expression over the piece's columns: its largest stable parts that depend on a row become columns.
 func (c *columns) expression(n *pg_query.Node) *pg_query.Node {
-	n = cloneNode(n)
+	n = proto.CloneOf(n)
 	c.volatile = map[*pg_query.Node]bool{}
 	c.h.mark(n.ProtoReflect(), c.in, c.volatile)
 	c.replace(n, false)
@@ -219,7 +221,7 @@ func (c *columns) expression(n *pg_query.Node) *pg_query.Node {
 func (c *columns) replace(n *pg_query.Node, lazy bool) {
 	if !c.volatile[n] && c.candidate(n, lazy) {
 		if c.rowDependent(n) {
-			n.Node = c.column(cloneNode(n), "").Node
+			n.Node = c.column(proto.CloneOf(n), "").Node
 		}
 		return
 	}
@@ -239,7 +241,7 @@ func (c *columns) replace(n *pg_query.Node, lazy bool) {
 }
 
 func (c *columns) below(m protoreflect.Message, lazy bool) {
-	children(m, func(child protoreflect.Message) {
+	pgparse.Children(m, func(child protoreflect.Message) {
 		if node, ok := child.Interface().(*pg_query.Node); ok {
 			c.replace(node, lazy)
 			return
@@ -252,7 +254,7 @@ func (c *columns) below(m protoreflect.Message, lazy bool) {
 func (c *columns) candidate(n *pg_query.Node, lazy bool) bool {
 	switch v := n.GetNode().(type) {
 	case *pg_query.Node_ColumnRef:
-		return lastString(v.ColumnRef.GetFields()) != ""
+		return pgparse.Last(v.ColumnRef.GetFields()) != ""
 	case *pg_query.Node_SubLink:
 		return true
 	case *pg_query.Node_FuncCall:
@@ -269,7 +271,7 @@ func (c *columns) candidate(n *pg_query.Node, lazy bool) bool {
 // its context.
 func (c *columns) rowDependent(n *pg_query.Node) bool {
 	found := false
-	inspect(n.ProtoReflect(), func(m proto.Message) bool {
+	pgparse.Inspect(n.ProtoReflect(), func(m proto.Message) bool {
 		switch v := m.(type) {
 		case *pg_query.ColumnRef, *pg_query.SubLink:
 			found = true

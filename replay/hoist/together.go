@@ -5,6 +5,8 @@ import (
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 // Together reports whether executions of a query may share a transaction and still be as independent as in separate
@@ -16,14 +18,14 @@ func Together(sql string, k Knowledge) bool {
 		return false
 	}
 	ctes := map[string]bool{}
-	inspect(stmt.ProtoReflect(), func(m proto.Message) bool {
+	pgparse.Inspect(stmt.ProtoReflect(), func(m proto.Message) bool {
 		if c, ok := m.(*pg_query.CommonTableExpr); ok {
 			ctes[c.GetCtename()] = true
 		}
 		return true
 	})
 	free := true
-	inspect(stmt.ProtoReflect(), func(m proto.Message) bool {
+	pgparse.Inspect(stmt.ProtoReflect(), func(m proto.Message) bool {
 		free = free && k.free(m, ctes)
 		return free
 	})
@@ -41,15 +43,15 @@ func (k *Knowledge) free(m proto.Message, ctes map[string]bool) bool {
 	case *pg_query.A_Const:
 		return !isTimeWord(n.GetSval().GetSval())
 	case *pg_query.ColumnRef: // x.f may be the call f(x)
-		return len(n.GetFields()) < 2 || !k.Functions[lastString(n.GetFields())].Transaction
+		return len(n.GetFields()) < 2 || !k.Functions[pgparse.Last(n.GetFields())].Transaction
 	case *pg_query.A_Indirection:
 		return !slices.ContainsFunc(n.GetIndirection(), func(i *pg_query.Node) bool { return k.Functions[i.GetString_().GetSval()].Transaction })
 	case *pg_query.A_Expr:
-		return !k.Operators[lastString(n.GetName())]
+		return !k.Operators[pgparse.Last(n.GetName())]
 	case *pg_query.SubLink:
-		return !k.Operators[lastString(n.GetOperName())]
+		return !k.Operators[pgparse.Last(n.GetOperName())]
 	case *pg_query.SortBy:
-		return !k.Operators[lastString(n.GetUseOp())]
+		return !k.Operators[pgparse.Last(n.GetUseOp())]
 	case *pg_query.RangeVar:
 		switch n.GetSchemaname() {
 		case "":
@@ -57,7 +59,7 @@ func (k *Knowledge) free(m proto.Message, ctes map[string]bool) bool {
 		case tempSchema:
 			return true
 		}
-		r := Relation{n.GetSchemaname(), n.GetRelname()}
+		r := relationOf(n)
 		volatile, known := k.Relations[r]
 		return known && !volatile && !k.Views[r]
 	}

@@ -3,59 +3,14 @@ package hoist
 import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
-
-// nodeOneof is the single field of a Node.
-var nodeOneof = (&pg_query.Node{}).ProtoReflect().Descriptor().Oneofs().ByName("node")
-
-// children calls visit for every message directly below m, in the order of the fields.
-func children(m protoreflect.Message, visit func(protoreflect.Message)) {
-	if n, ok := m.Interface().(*pg_query.Node); ok { // one of some 250 fields is set
-		if fd := m.WhichOneof(nodeOneof); fd != nil && n != nil {
-			visit(m.Get(fd).Message())
-		}
-		return
-	}
-	fields := m.Descriptor().Fields()
-	for i := range fields.Len() {
-		fd := fields.Get(i)
-		if fd.Kind() != protoreflect.MessageKind || !m.Has(fd) {
-			continue
-		}
-		if !fd.IsList() {
-			visit(m.Get(fd).Message())
-			continue
-		}
-		list := m.Get(fd).List()
-		for j := range list.Len() {
-			visit(list.Get(j).Message())
-		}
-	}
-}
-
-// inspect visits m and everything below it; visit reports whether to descend.
-func inspect(m protoreflect.Message, visit func(proto.Message) bool) {
-	if !visit(m.Interface()) {
-		return
-	}
-	children(m, func(c protoreflect.Message) { inspect(c, visit) })
-}
-
-// forgetPlaces clears the locations of nodes in a text.
-func forgetPlaces(m protoreflect.Message) {
-	for _, name := range []protoreflect.Name{"location", "stmt_location", "stmt_len"} {
-		if fd := m.Descriptor().Fields().ByName(name); fd != nil && fd.Kind() == protoreflect.Int32Kind {
-			m.Clear(fd)
-		}
-	}
-	children(m, forgetPlaces)
-}
 
 // key returns equal strings for two trees exactly when they differ only in locations.
 func key(m proto.Message) string {
 	c := proto.Clone(m)
-	forgetPlaces(c.ProtoReflect())
+	pgparse.ClearLocations(c.ProtoReflect())
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(c)
 	if err != nil { // only for text that is not UTF-8, which the parser never returns
 		return ""
@@ -97,8 +52,4 @@ func selectFrom(relation *pg_query.Node, column string) *pg_query.SelectStmt {
 		TargetList: []*pg_query.Node{targetNode("", what)}, FromClause: []*pg_query.Node{relation},
 		LimitOption: pg_query.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg_query.SetOperation_SETOP_NONE,
 	}
-}
-
-func cloneNode(n *pg_query.Node) *pg_query.Node {
-	return proto.Clone(n).(*pg_query.Node) //nolint:errcheck // a clone has its type
 }

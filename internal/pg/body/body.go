@@ -1,4 +1,5 @@
-// Package body describes the bodies of functions, which PostgreSQL keeps as text.
+// Package body reads the bodies of functions, which PostgreSQL keeps as text: their statements and the names in them. It is
+// pure.
 package body
 
 import "github.com/dpwatch/dpwatch/internal/pg/ident"

@@ -1,4 +1,4 @@
-package rewrite
+package body
 
 // The statements of PL/pgSQL (PostgreSQL manual, part V, PL/pgSQL). A word that starts a statement but is not reserved may
 // also be a variable: check for an assignment first.

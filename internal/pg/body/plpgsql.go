@@ -1,4 +1,4 @@
-package rewrite
+package body
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
@@ -28,7 +29,7 @@ func plpgsqlParts(body string) ([]bodyPart, bool) {
 	}
 	p := &plpgsqlSplitter{body: body}
 	for _, t := range tokens {
-		if start, end := int(t.GetStart()), int(t.GetEnd()); isComment(t.GetToken()) || start < 0 || end < start || end > len(body) {
+		if start, end := int(t.GetStart()), int(t.GetEnd()); pgparse.IsComment(t) || start < 0 || end < start || end > len(body) {
 			continue
 		}
 		p.tokens = append(p.tokens, t)
@@ -61,7 +62,7 @@ func (p *plpgsqlSplitter) text(i int) string {
 	if i >= len(p.tokens) {
 		return ""
 	}
-	return foldASCII(p.body[p.tokens[i].GetStart():p.tokens[i].GetEnd()])
+	return ident.Fold(p.body[p.tokens[i].GetStart():p.tokens[i].GetEnd()])
 }
 
 // isName reports whether the token i is a word or a quoted identifier.
@@ -235,7 +236,7 @@ func (p *plpgsqlSplitter) variable() {
 // dataType adds a type: as a cast, or as a query on the relation if it is the type of a relation or of one of its columns.
 func (p *plpgsqlSplitter) dataType(text string) {
 	of, kind, percent := strings.Cut(text, "%")
-	kind = foldASCII(strings.TrimSpace(kind))
+	kind = ident.Fold(strings.TrimSpace(kind))
 	switch {
 	case !percent:
 		p.add("SELECT NULL::"+text, false)
