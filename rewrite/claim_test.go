@@ -54,67 +54,67 @@ func TestClaimSources(t *testing.T) {
 		ignored  []rewrite.Claim
 	}{
 		"none":    {sql: plain},
-		"default": {rules: rewrite.ClaimRules{Default: byDefault}, sql: plain, want: &rewrite.Claim{2, 1e-4, "default", ""}},
+		"default": {rules: rewrite.ClaimRules{Default: byDefault}, sql: plain, want: &rewrite.Claim{Epsilon: 2, Delta: 1e-4, Source: "default", Rule: ""}},
 		"rule before default": {
-			rules: rewrite.ClaimRules{Default: byDefault, Rules: []rewrite.Rule{rule}}, sql: plain, want: &rewrite.Claim{1, 1e-5, "rule", "shop"},
+			rules: rewrite.ClaimRules{Default: byDefault, Rules: []rewrite.Rule{rule}}, sql: plain, want: &rewrite.Claim{Epsilon: 1, Delta: 1e-5, Source: "rule", Rule: "shop"},
 		},
 		"rule without a name": {
 			rules: rewrite.ClaimRules{Rules: []rewrite.Rule{{User: "x", Epsilon: 3}, {Epsilon: 1}}}, sql: plain,
-			want: &rewrite.Claim{1, 0, "rule", "claims.rules[1]"},
+			want: &rewrite.Claim{Epsilon: 1, Delta: 0, Source: "rule", Rule: "claims.rules[1]"},
 		},
 		"trusted comment before a trusted setting": {
 			rules: rewrite.ClaimRules{TrustComment: true, TrustSetting: true, Default: byDefault}, sql: plain + comment("7"),
-			settings: set("dp.epsilon", "5"), want: &rewrite.Claim{7, 1e-4, "comment", ""},
+			settings: set("dp.epsilon", "5"), want: &rewrite.Claim{Epsilon: 7, Delta: 1e-4, Source: "comment", Rule: ""},
 		},
 		"rules that disagree: the first": {
-			rules: rewrite.ClaimRules{Rules: []rewrite.Rule{rule, {Name: "later", Epsilon: 0.1}}}, sql: plain, want: &rewrite.Claim{1, 1e-5, "rule", "shop"},
+			rules: rewrite.ClaimRules{Rules: []rewrite.Rule{rule, {Name: "later", Epsilon: 0.1}}}, sql: plain, want: &rewrite.Claim{Epsilon: 1, Delta: 1e-5, Source: "rule", Rule: "shop"},
 		},
-		"setting alone": {sql: plain, settings: set("dp.epsilon", "0.25", "dp.delta", "1e-6"), want: &rewrite.Claim{0.25, 1e-6, "setting", "dp.epsilon"}},
+		"setting alone": {sql: plain, settings: set("dp.epsilon", "0.25", "dp.delta", "1e-6"), want: &rewrite.Claim{Epsilon: 0.25, Delta: 1e-6, Source: "setting", Rule: "dp.epsilon"}},
 		"setting of another name": {
 			rules: rewrite.ClaimRules{EpsilonSetting: "acme.eps", DeltaSetting: "-"}, sql: plain,
-			settings: set("dp.epsilon", "9", "acme.eps", "3", "dp.delta", "0.1"), want: &rewrite.Claim{3, 0, "setting", "acme.eps"},
+			settings: set("dp.epsilon", "9", "acme.eps", "3", "dp.delta", "0.1"), want: &rewrite.Claim{Epsilon: 3, Delta: 0, Source: "setting", Rule: "acme.eps"},
 		},
 		"settings switched off": {rules: rewrite.ClaimRules{EpsilonSetting: "-", DeltaSetting: "-"}, sql: plain, settings: set("dp.epsilon", "9")},
 		"setting lowers a rule": {
 			rules: rewrite.ClaimRules{Rules: []rewrite.Rule{rule}}, sql: plain, settings: set("dp.epsilon", "0.5"),
-			want: &rewrite.Claim{0.5, 1e-5, "setting", "dp.epsilon"},
+			want: &rewrite.Claim{Epsilon: 0.5, Delta: 1e-5, Source: "setting", Rule: "dp.epsilon"},
 		},
 		"setting may not raise a rule": {
 			rules: rewrite.ClaimRules{Rules: []rewrite.Rule{rule}}, sql: plain, settings: set("dp.epsilon", "5"),
-			want: &rewrite.Claim{1, 1e-5, "rule", "shop"}, ignored: []rewrite.Claim{{5, 1e-5, "setting", "dp.epsilon"}},
+			want: &rewrite.Claim{Epsilon: 1, Delta: 1e-5, Source: "rule", Rule: "shop"}, ignored: []rewrite.Claim{{Epsilon: 5, Delta: 1e-5, Source: "setting", Rule: "dp.epsilon"}},
 		},
 		"trusted setting raises a rule": {
 			rules: rewrite.ClaimRules{Rules: []rewrite.Rule{rule}, TrustSetting: true}, sql: plain, settings: set("dp.epsilon", "5"),
-			want: &rewrite.Claim{5, 1e-5, "setting", "dp.epsilon"},
+			want: &rewrite.Claim{Epsilon: 5, Delta: 1e-5, Source: "setting", Rule: "dp.epsilon"},
 		},
 		"setting's delta may not raise the rule's": {
 			rules: rewrite.ClaimRules{Rules: []rewrite.Rule{rule}}, sql: plain, settings: set("dp.delta", "0.1"),
-			want: &rewrite.Claim{1, 1e-5, "rule", "shop"},
+			want: &rewrite.Claim{Epsilon: 1, Delta: 1e-5, Source: "rule", Rule: "shop"},
 		},
 		"argument before setting and rule": {
 			rules: rewrite.ClaimRules{Rules: []rewrite.Rule{rule}}, sql: call, settings: set("dp.epsilon", "0.1"),
-			want: &rewrite.Claim{0.5, 1e-5, "argument", "anon_count"},
+			want: &rewrite.Claim{Epsilon: 0.5, Delta: 1e-5, Source: "argument", Rule: "anon_count"},
 		},
 		"argument takes the setting's delta": {
-			sql: call, settings: set("dp.delta", "1e-7"), want: &rewrite.Claim{0.5, 1e-7, "argument", "anon_count"},
+			sql: call, settings: set("dp.delta", "1e-7"), want: &rewrite.Claim{Epsilon: 0.5, Delta: 1e-7, Source: "argument", Rule: "anon_count"},
 		},
-		"comment alone":              {sql: plain + comment("0.5"), want: &rewrite.Claim{0.5, 0, "comment", ""}},
-		"comment lowers an argument": {sql: call + comment("0.1"), want: &rewrite.Claim{0.1, 0, "comment", ""}},
+		"comment alone":              {sql: plain + comment("0.5"), want: &rewrite.Claim{Epsilon: 0.5, Delta: 0, Source: "comment", Rule: ""}},
+		"comment lowers an argument": {sql: call + comment("0.1"), want: &rewrite.Claim{Epsilon: 0.1, Delta: 0, Source: "comment", Rule: ""}},
 		"comment may not raise an argument": {
-			sql: call + comment("0.6"), want: &rewrite.Claim{0.5, 0, "argument", "anon_count"}, ignored: []rewrite.Claim{{0.6, 0, "comment", ""}},
+			sql: call + comment("0.6"), want: &rewrite.Claim{Epsilon: 0.5, Delta: 0, Source: "argument", Rule: "anon_count"}, ignored: []rewrite.Claim{{Epsilon: 0.6, Delta: 0, Source: "comment", Rule: ""}},
 		},
 		"trusted comment raises an argument": {
-			rules: rewrite.ClaimRules{TrustComment: true}, sql: call + comment("0.6"), want: &rewrite.Claim{0.6, 0, "comment", ""},
+			rules: rewrite.ClaimRules{TrustComment: true}, sql: call + comment("0.6"), want: &rewrite.Claim{Epsilon: 0.6, Delta: 0, Source: "comment", Rule: ""},
 		},
 		"comment may not raise the default's delta": {
 			rules: rewrite.ClaimRules{Default: byDefault}, sql: plain + " /*dp_delta='0.5',dp_epsilon='1'*/",
-			want: &rewrite.Claim{2, 1e-4, "default", ""}, ignored: []rewrite.Claim{{1, 0.5, "comment", ""}},
+			want: &rewrite.Claim{Epsilon: 2, Delta: 1e-4, Source: "default", Rule: ""}, ignored: []rewrite.Claim{{Epsilon: 1, Delta: 0.5, Source: "comment", Rule: ""}},
 		},
 		"trusted comment spares a non-constant argument": {
-			rules: rewrite.ClaimRules{TrustComment: true}, sql: "SELECT anon_count(id, income) FROM users" + comment("3"), want: &rewrite.Claim{3, 0, "comment", ""},
+			rules: rewrite.ClaimRules{TrustComment: true}, sql: "SELECT anon_count(id, income) FROM users" + comment("3"), want: &rewrite.Claim{Epsilon: 3, Delta: 0, Source: "comment", Rule: ""},
 		},
 		"comment among others": {
-			sql: "/*+ hint */ " + plain + " -- dp_epsilon='9'\n /*a='b%20c',dp_delta='1e%2D6',dp_epsilon='0.5',t='it\\'s'*/", want: &rewrite.Claim{0.5, 1e-6, "comment", ""},
+			sql: "/*+ hint */ " + plain + " -- dp_epsilon='9'\n /*a='b%20c',dp_delta='1e%2D6',dp_epsilon='0.5',t='it\\'s'*/", want: &rewrite.Claim{Epsilon: 0.5, Delta: 1e-6, Source: "comment", Rule: ""},
 		},
 		"prose about the claim is no claim": {sql: plain + " /* mind dp_epsilon here */"},
 		"claim in a string is no comment":   {sql: plain + " WHERE name = '/*dp_epsilon=''5''*/'"},
@@ -236,7 +236,7 @@ func TestClaimArguments(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if plan.Claim == nil || plan.Claim.Source != rewrite.SourceArgument ||
+			if plan.Claim == nil || plan.Claim.Source != "argument" ||
 				plan.Claim.Epsilon != c.eps || plan.Claim.Delta != c.delta {
 				t.Errorf("claim %+v, want epsilon %g, delta %g by argument", plan.Claim, c.eps, c.delta)
 			}

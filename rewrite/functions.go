@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 //go:embed builtin_functions.txt
@@ -58,7 +59,7 @@ func newFunctions(o Options) *functions {
 			f.anyUser = true
 			continue
 		}
-		schema, name, _ := splitFunction(s)
+		schema, name, _ := ident.ParseFunction(s)
 		f.allowed[[2]string{schema, name}] = true
 	}
 	return f
@@ -128,7 +129,7 @@ func describeFunctions(name string, found []*catalog.Function) string {
 // signature returns the DP signature of schema.name, by the same rule as isAllowed.
 func (f *functions) signature(schema, name string, path searchPath) (Signature, bool) {
 	for _, s := range f.signatures {
-		wantSchema, wantName, _ := splitFunction(s.Function)
+		wantSchema, wantName, _ := ident.ParseFunction(s.Function)
 		switch {
 		case wantName != name:
 		case wantSchema == "" || wantSchema == schema:

@@ -49,7 +49,7 @@ func (r *Rewriter) parse(q *capture.Query) (*parsed, error) {
 			return nil, err
 		}
 		if !proto.Equal(query, node.GetSelectStmt()) {
-			return nil, refuse(ReasonVerifyFailed, "the query within the statement was not found in the text", "report this as a bug")
+			return nil, refuse(ReasonVerifyFailed, "the query within the statement was not found in the text", reportBug)
 		}
 	}
 	if node.GetSelectStmt() == nil {

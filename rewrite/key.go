@@ -6,6 +6,7 @@ import (
 	"hash"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
@@ -71,7 +72,7 @@ func (p *Plan) key(q capture.Query) string {
 	if p.Claim == nil {
 		writeString(h, "no claim")
 	} else {
-		writeString(h, quoteNumber(p.Claim.Epsilon)+" "+quoteNumber(p.Claim.Delta))
+		writeString(h, number(p.Claim.Epsilon)+" "+number(p.Claim.Delta))
 	}
 	return hexKey(h.Sum(nil))
 }
@@ -111,6 +112,9 @@ func (p *Plan) Size() int {
 	}
 	return n
 }
+
+// number returns the shortest text that parses to v.
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 func writeNumber(h hash.Hash, n int) {
 	h.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) //nolint:gosec // only to tell values apart

@@ -3,8 +3,6 @@ package rewrite
 import (
 	"errors"
 	"fmt"
-	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -12,15 +10,13 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/body"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
 )
 
 // Defaults of Options.
 const (
-	DefaultMaxBytes       = 256 << 10 // longest statement in bytes; rewriters emit 50 KB
-	DefaultMaxTokens      = 20_000    // most tokens; they bound the time for one statement
-	DefaultEpsilonSetting = "dp.epsilon"
-	DefaultDeltaSetting   = "dp.delta"
-	MaxEpsilon            = 1000.0 // a larger claim is reported as absurd
+	DefaultMaxBytes  = 256 << 10 // longest statement in bytes; rewriters emit 50 KB
+	DefaultMaxTokens = 20_000    // most tokens; they bound the time for one statement
 )
 
 // Wildcards, for the audit of a single query without a catalog.
@@ -62,46 +58,18 @@ type Options struct {
 // limits returns the limits of a text that is parsed.
 func (o Options) limits() body.Limits { return body.Limits{Bytes: o.MaxBytes, Tokens: o.MaxTokens} }
 
-// ClaimRules configures the sources of claims. Their order is: comment, argument, setting, rule, default.
-//
-// The client controls a comment and a setting. They may lower the claim of an argument, a rule or the default; they may
-// raise it only if trusted; if there is none of these, they are accepted.
-type ClaimRules struct {
-	Signatures []Signature
-	// Combine is how the claims of several DP calls in one query combine: "add" (also "") is their sum, sequential
-	// composition over the calls as written, "share" their maximum.
-	Combine string
-	// EpsilonSetting and DeltaSetting name the session settings of a claim, per DP call; "" = the defaults, "-" = none.
-	EpsilonSetting, DeltaSetting string
-	Rules                        []Rule // the first match applies
-	Default                      *Claim // only Epsilon and Delta are read; nil = none
-	TrustComment, TrustSetting   bool
-}
-
-// Signature declares a DP function and the arguments that hold its claim. Replays may call such a function.
-type Signature struct {
-	Function string // folded as by PostgreSQL, optionally schema-qualified: "anon_count", "dp.noisy_sum"
-	// Epsilon and Delta are positions: 1 the first argument, -1 the last, 0 = no such argument. For a call with fewer
-	// arguments the next source applies.
-	Epsilon, Delta int
-	// EpsilonName and DeltaName are the parameters' names, for calls in named notation; "" = none.
-	EpsilonName, DeltaName string
-}
-
-// Rule gives a claim to the queries that meet all of its conditions; "" (and the zero Table) is no condition.
-type Rule struct {
-	Name                            string // shown in findings; "" = "claims.rules[i]"
-	User, Database, ApplicationName string // exact
-	Table                           Table  // a protected table that the query reads
-	Fingerprint                     string // Plan.Group
-	Pattern                         string // regular expression (RE2) for the summary, which holds no literals
-	Epsilon, Delta                  float64
-}
+// The claims of queries and their sources.
+type (
+	Claim      = claim.Claim
+	ClaimRules = claim.Rules
+	Signature  = claim.Signature
+	Rule       = claim.Rule
+)
 
 // New checks the options and returns a Rewriter, or all faults, joined.
 func New(o Options) (*Rewriter, error) {
 	faults := o.tableFaults()
-	claims, claimFaults := newClaimer(o.Claims)
+	claims, claimFaults := claim.New(o.Claims)
 	faults = append(faults, claimFaults...)
 	for i, rule := range o.Claims.Rules {
 		if rule.Table != (Table{}) && !slices.Contains(o.Protected, rule.Table) {
@@ -112,7 +80,7 @@ func New(o Options) (*Rewriter, error) {
 		if f == AnyFunction {
 			continue
 		}
-		if _, _, ok := splitFunction(f); !ok {
+		if _, _, ok := ident.ParseFunction(f); !ok {
 			faults = append(faults, fmt.Errorf("allowed function %q: want name or schema.name", f))
 		}
 	}
@@ -202,79 +170,4 @@ func checkIdentifier(s string) error {
 		return errors.New("is not UTF-8 text")
 	}
 	return nil
-}
-
-// newClaimer validates and compiles the rules.
-func newClaimer(r ClaimRules) (*claimer, []error) {
-	var faults []error
-	c := &claimer{rules: r}
-	switch r.Combine {
-	case "", "add":
-	case "share":
-		c.share = true
-	default:
-		faults = append(faults, fmt.Errorf("combine %q: want add or share", r.Combine))
-	}
-	for _, s := range r.Signatures {
-		if _, _, ok := splitFunction(s.Function); !ok {
-			faults = append(faults, fmt.Errorf("signature function %q: want name or schema.name", s.Function))
-		}
-	}
-	for i, rule := range r.Rules {
-		if err := checkClaim(rule.Epsilon, rule.Delta); err != nil {
-			faults = append(faults, fmt.Errorf("claim rule %d (%s): %w", i+1, rule.Name, err))
-		}
-		var pattern *regexp.Regexp
-		if rule.Pattern != "" {
-			var err error
-			if pattern, err = regexp.Compile(rule.Pattern); err != nil {
-				faults = append(faults, fmt.Errorf("claim rule %d (%s): %w", i+1, rule.Name, err))
-			}
-		}
-		c.patterns = append(c.patterns, pattern)
-	}
-	if r.Default != nil {
-		if err := checkClaim(r.Default.Epsilon, r.Default.Delta); err != nil {
-			faults = append(faults, fmt.Errorf("default claim: %w", err))
-		}
-	}
-	c.epsilonSetting = settingName(r.EpsilonSetting, DefaultEpsilonSetting)
-	c.deltaSetting = settingName(r.DeltaSetting, DefaultDeltaSetting)
-	return c, faults
-}
-
-// settingName applies the default and the "-" of ClaimRules.
-func settingName(name, byDefault string) string {
-	switch name {
-	case "":
-		return byDefault
-	case "-":
-		return ""
-	}
-	return strings.ToLower(name)
-}
-
-// checkClaim rejects numbers that cannot be a claim: 0 <= epsilon <= MaxEpsilon and 0 <= delta < 1 must hold.
-func checkClaim(epsilon, delta float64) error {
-	switch {
-	case math.IsNaN(epsilon) || math.IsInf(epsilon, 0):
-		return errors.New("epsilon is not a finite number")
-	case epsilon < 0:
-		return errors.New("epsilon is negative")
-	case epsilon > MaxEpsilon:
-		return fmt.Errorf("epsilon is above %g", MaxEpsilon)
-	case math.IsNaN(delta) || delta < 0 || delta >= 1:
-		return errors.New("delta is not in [0, 1)")
-	}
-	return nil
-}
-
-// splitFunction splits "schema.name" or "name".
-func splitFunction(s string) (schema, name string, ok bool) {
-	schema, name, qualified := strings.Cut(s, ".")
-	if !qualified {
-		schema, name = "", s
-	}
-	ok = name != "" && !strings.Contains(name, ".") && (schema != "" || !qualified)
-	return schema, name, ok
 }

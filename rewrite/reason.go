@@ -88,6 +88,9 @@ func (e *UnsupportedError) Error() string {
 	return b.String()
 }
 
+// reportBug is the hint of a refusal that is a fault of this package.
+const reportBug = "report this as a bug"
+
 // refuse returns a refusal of the whole text.
 func refuse(reason Reason, detail, hint string) *UnsupportedError {
 	return &UnsupportedError{Reason: reason, Detail: detail, Offset: -1, Hint: hint}

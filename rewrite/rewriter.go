@@ -15,6 +15,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
+	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
 )
 
 // Rewriter analyses queries under one set of Options. New creates it. It is immutable and safe for concurrent use.
@@ -23,7 +24,7 @@ type Rewriter struct {
 	names     *names
 	functions *functions
 	opaque    map[*catalog.Function]bool // of the engine's catalog: functions whose reads cannot be derived
-	claims    *claimer
+	claims    *claim.Claimer
 	schema    *wireSchema
 }
 
@@ -79,7 +80,7 @@ type Plan struct {
 func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			plan, err = nil, refuse(ReasonInternal, fmt.Sprintf("panic of type %T", p), "report this as a bug")
+			plan, err = nil, refuse(ReasonInternal, fmt.Sprintf("panic of type %T", p), reportBug)
 		}
 	}()
 	q.Settings = r.names.source.Settings(q.User, q.Settings)
@@ -113,7 +114,7 @@ func (w *walker) verdict(tokens []*pg_query.ScanToken) error {
 		}
 	}
 	// A query that names a protected table, calls a DP function or makes a claim concerns the auditor.
-	meant := len(w.protected) > 0 || len(w.calls) > 0 || commentClaims(w.q.SQL, tokens)
+	meant := len(w.protected) > 0 || len(w.calls) > 0 || claim.InComment(w.q.SQL, tokens)
 	for _, r := range w.refusals {
 		if meant || r.touches {
 			return r.UnsupportedError
@@ -137,7 +138,7 @@ func (w *walker) onlySystem() bool {
 // plan assembles the Plan.
 func (r *Rewriter) plan(q capture.Query, parsed *parsed, w *walker) (*Plan, error) {
 	if err := locate(w.edits, parsed.tokens); err != nil {
-		return nil, refuse(ReasonVerifyFailed, err.Error(), "report this as a bug")
+		return nil, refuse(ReasonVerifyFailed, err.Error(), reportBug)
 	}
 	byPlace := make(map[editKey]edit, len(w.edits))
 	for _, e := range w.edits {
@@ -145,7 +146,7 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, w *walker) (*Plan, erro
 	}
 	expected, edited, err := r.schema.canonicalize(parsed.wire, byPlace)
 	if err != nil || edited != len(w.edits) {
-		return nil, refuse(ReasonVerifyFailed, "the tree does not hold the names that were found in it", "report this as a bug")
+		return nil, refuse(ReasonVerifyFailed, "the tree does not hold the names that were found in it", reportBug)
 	}
 	fingerprint, err := pgparse.Fingerprint(q.SQL)
 	if err != nil {
@@ -168,14 +169,30 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, w *walker) (*Plan, erro
 	}
 	summary := summarize(q.SQL, parsed.tokens)
 	p.Summary = cutText(summary, maxSummaryBytes)
-	if err := r.claims.resolve(claimInput{q: q, tokens: parsed.tokens, calls: w.calls, summary: summary}, p); err != nil {
-		return nil, err
+	p.Claim, p.Ignored, err = r.claims.Resolve(claim.Input{
+		Query: q, Tokens: parsed.tokens, Calls: w.calls, Summary: summary, Tables: p.Tables, Group: p.Group,
+	})
+	if err != nil {
+		return nil, refusedClaim(err)
 	}
 	p.Key = p.key(q)
 	if p.Shape, err = p.shape(parsed.wire); err != nil {
-		return nil, refuse(ReasonVerifyFailed, err.Error(), "report this as a bug")
+		return nil, refuse(ReasonVerifyFailed, err.Error(), reportBug)
 	}
 	return p, nil
+}
+
+// refusedClaim returns the refusal of a query by its claim.
+func refusedClaim(err error) error {
+	var fault *claim.Error
+	if !errors.As(err, &fault) {
+		return refuse(ReasonInternal, "a claim without a fault", reportBug)
+	}
+	reason := ReasonBadClaim
+	if fault.Uncertain {
+		reason = ReasonSettingsUncertain
+	}
+	return &UnsupportedError{Reason: reason, Detail: fault.Detail, Offset: fault.Offset, Hint: fault.Hint}
 }
 
 // For returns the SQL on a neighbour schema: the client's text in which every protected table, and every function that
@@ -188,15 +205,15 @@ func (p *Plan) For(schema string) (string, error) {
 	sql := splice(p.sql, p.edits, schema)
 	wire, err := pgparse.Wire(sql)
 	if err != nil {
-		return "", refuse(ReasonVerifyFailed, "the rewritten text does not parse", "report this as a bug")
+		return "", refuse(ReasonVerifyFailed, "the rewritten text does not parse", reportBug)
 	}
 	got, _, err := p.rewriter.schema.canonicalize(wire, nil)
 	if err != nil {
-		return "", refuse(ReasonVerifyFailed, err.Error(), "report this as a bug")
+		return "", refuse(ReasonVerifyFailed, err.Error(), reportBug)
 	}
 	want := p.expected.fill(func(Table) string { return schema })
 	if !bytes.Equal(want, got.segments[0]) {
-		return "", refuse(ReasonVerifyFailed, "the rewritten text means something else", "report this as a bug")
+		return "", refuse(ReasonVerifyFailed, "the rewritten text means something else", reportBug)
 	}
 	return sql, nil
 }

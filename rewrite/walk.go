@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
+	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
 )
 
 // place is the context of the walk.
@@ -31,7 +32,7 @@ type walker struct {
 	protected map[Table]bool
 	public    map[Table]bool
 	functions map[string]bool
-	calls     []*dpCall
+	calls     []*claim.Call
 	assumed   map[string]bool
 	system    bool // a system relation was read
 	refusals  []refusal

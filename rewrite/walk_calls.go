@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
+	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
 )
 
 // funcCall judges a call and returns the place for its arguments.
@@ -39,7 +40,7 @@ func (w *walker) funcCall(n *pg_query.FuncCall, at place) place {
 		w.refuse(ReasonSettingsUncertain, "FuncCall", n.GetLocation(), "function "+dotted, "qualify the name with its schema")
 	}
 	if s, ok := w.r.functions.signature(schema, name, w.path); ok {
-		w.calls = append(w.calls, &dpCall{signature: s, call: n})
+		w.calls = append(w.calls, &claim.Call{Signature: s, Call: n})
 		return w.declaredCall(class, dotted, users, at)
 	}
 	switch {

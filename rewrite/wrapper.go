@@ -47,7 +47,7 @@ func unwrap(sql string, n *pg_query.Node, tokens []*pg_query.ScanToken) (string,
 		from, to = behindFor(tokens), len(sql)
 	}
 	if from < 0 || to < from || to > len(sql) {
-		return "", nil, refuse(ReasonVerifyFailed, "the query within the statement was not found in the text", "report this as a bug")
+		return "", nil, refuse(ReasonVerifyFailed, "the query within the statement was not found in the text", reportBug)
 	}
 	text := []byte(strings.Repeat(" ", len(sql)))
 	for i := range len(sql) {

@@ -1,4 +1,4 @@
-package rewrite
+package claim
 
 import (
 	"net/url"
@@ -16,8 +16,8 @@ const (
 	commentDelta   = "dp_delta"
 )
 
-// commentClaims reports whether a comment contains a claim, valid or not.
-func commentClaims(sql string, tokens []*pg_query.ScanToken) bool {
+// InComment reports whether a comment contains a claim, valid or not.
+func InComment(sql string, tokens []*pg_query.ScanToken) bool {
 	for _, t := range tokens {
 		if t.GetToken() == pg_query.Token_C_COMMENT && triesToClaim(pgparse.TokenText(sql, t)) {
 			return true
@@ -58,7 +58,7 @@ func commentClaim(sql string, tokens []*pg_query.ScanToken) (*part, error) {
 		}
 		pairs, ok := parseSQLComment(pgparse.TokenText(sql, t))
 		if !ok {
-			return nil, badClaim("a comment names a claim but is not of the form /*dp_epsilon='...',dp_delta='...'*/", int(t.GetStart()))
+			return nil, bad("a comment names a claim but is not of the form /*dp_epsilon='...',dp_delta='...'*/", int(t.GetStart()))
 		}
 		for _, pair := range pairs {
 			key, value := pair[0], pair[1]
@@ -66,7 +66,7 @@ func commentClaim(sql string, tokens []*pg_query.ScanToken) (*part, error) {
 				continue
 			}
 			if before, ok := said[key]; ok && before != value {
-				return nil, badClaim("comments give "+key+" twice", int(t.GetStart()))
+				return nil, bad("comments give "+key+" twice", int(t.GetStart()))
 			}
 			said[key] = value
 		}
@@ -81,21 +81,21 @@ func commentPart(said map[string]string) (*part, error) {
 	}
 	epsilonText, ok := said[commentEpsilon]
 	if !ok {
-		return nil, badClaim("a comment gives dp_delta without dp_epsilon", -1)
+		return nil, bad("a comment gives dp_delta without dp_epsilon", -1)
 	}
 	p := &part{claim: Claim{Source: SourceComment}}
 	var err error
 	if p.claim.Epsilon, err = parseNumber(epsilonText); err != nil {
-		return nil, badClaim("dp_epsilon in a comment: "+err.Error(), -1)
+		return nil, bad("dp_epsilon in a comment: "+err.Error(), -1)
 	}
 	if deltaText, ok := said[commentDelta]; ok {
 		if p.claim.Delta, err = parseNumber(deltaText); err != nil {
-			return nil, badClaim("dp_delta in a comment: "+err.Error(), -1)
+			return nil, bad("dp_delta in a comment: "+err.Error(), -1)
 		}
 		p.hasDelta = true
 	}
-	if err := checkClaim(p.claim.Epsilon, p.claim.Delta); err != nil {
-		return nil, badClaim("in a comment: "+err.Error(), -1)
+	if err := check(p.claim.Epsilon, p.claim.Delta); err != nil {
+		return nil, bad("in a comment: "+err.Error(), -1)
 	}
 	return p, nil
 }

@@ -1,11 +1,10 @@
-package rewrite
+package claim
 
 import (
 	"cmp"
 	"errors"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
@@ -22,21 +21,21 @@ var (
 	errFormat      = errors.New("is a binary parameter whose type is not known to hold a number")
 )
 
-// dpCall is one call of a DP function, as written.
-type dpCall struct {
-	signature Signature
-	call      *pg_query.FuncCall
+// Call is one call of a DP function, as written.
+type Call struct {
+	Signature Signature
+	Call      *pg_query.FuncCall
 }
 
 // argumentClaim combines the claims in the arguments of all DP calls: their sum or maximum. nil = no call has one. If only
 // some calls have an epsilon, the claims cannot be combined and the query is refused.
-func (c *claimer) argumentClaim(in claimInput) (*part, error) {
-	slices.SortFunc(in.calls, func(a, b *dpCall) int { return cmp.Compare(a.call.GetLocation(), b.call.GetLocation()) })
+func (c *Claimer) argumentClaim(in Input) (*part, error) {
+	slices.SortFunc(in.Calls, func(a, b *Call) int { return cmp.Compare(a.Call.GetLocation(), b.Call.GetLocation()) })
 	var total *part
 	var names []string
 	bare := false
-	for _, call := range in.calls {
-		p, err := call.claim(in.q)
+	for _, call := range in.Calls {
+		p, err := call.claim(in.Query)
 		if err != nil {
 			return nil, err
 		}
@@ -44,7 +43,7 @@ func (c *claimer) argumentClaim(in claimInput) (*part, error) {
 			bare = true
 			continue
 		}
-		if name := call.signature.Function; !slices.Contains(names, name) {
+		if name := call.Signature.Function; !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 		if total == nil {
@@ -59,16 +58,16 @@ func (c *claimer) argumentClaim(in claimInput) (*part, error) {
 	case total == nil:
 		return nil, nil
 	case bare:
-		return nil, badClaim("some DP calls give an epsilon and some do not", -1)
+		return nil, bad("some DP calls give an epsilon and some do not", -1)
 	}
-	if err := checkClaim(total.claim.Epsilon, total.claim.Delta); err != nil {
-		return nil, badClaim("all DP calls together: "+err.Error(), -1)
+	if err := check(total.claim.Epsilon, total.claim.Delta); err != nil {
+		return nil, bad("all DP calls together: "+err.Error(), -1)
 	}
 	total.claim.Source, total.claim.Rule = SourceArgument, strings.Join(names, ",")
 	return total, nil
 }
 
-func (c *claimer) combine(a, b float64) float64 {
+func (c *Claimer) combine(a, b float64) float64 {
 	if c.share {
 		return max(a, b)
 	}
@@ -76,28 +75,28 @@ func (c *claimer) combine(a, b float64) float64 {
 }
 
 // claim returns the claim of one call; nil = it has no epsilon argument.
-func (d *dpCall) claim(q capture.Query) (*part, error) {
-	epsilon, ok, err := d.argument("epsilon", d.signature.Epsilon, d.signature.EpsilonName, q)
+func (d *Call) claim(q capture.Query) (*part, error) {
+	epsilon, ok, err := d.argument("epsilon", d.Signature.Epsilon, d.Signature.EpsilonName, q)
 	if !ok || err != nil {
 		return nil, err
 	}
-	delta, hasDelta, err := d.argument("delta", d.signature.Delta, d.signature.DeltaName, q)
+	delta, hasDelta, err := d.argument("delta", d.Signature.Delta, d.Signature.DeltaName, q)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkClaim(epsilon, delta); err != nil {
+	if err := check(epsilon, delta); err != nil {
 		return nil, d.bad(err.Error())
 	}
 	return &part{claim: Claim{Epsilon: epsilon, Delta: delta}, hasDelta: hasDelta}, nil
 }
 
-func (d *dpCall) bad(detail string) error {
-	return badClaim("call of "+d.signature.Function+": "+detail, int(d.call.GetLocation()))
+func (d *Call) bad(detail string) error {
+	return bad("call of "+d.Signature.Function+": "+detail, int(d.Call.GetLocation()))
 }
 
 // argument returns the number at a position or of a name; ok is false if the call has no such argument.
-func (d *dpCall) argument(what string, position int, name string, q capture.Query) (v float64, ok bool, err error) {
-	if d.call.GetFuncVariadic() && (position != 0 || name != "") {
+func (d *Call) argument(what string, position int, name string, q capture.Query) (v float64, ok bool, err error) {
+	if d.Call.GetFuncVariadic() && (position != 0 || name != "") {
 		return 0, false, d.bad("VARIADIC hides the " + what)
 	}
 	node, err := d.find(position, name)
@@ -113,8 +112,8 @@ func (d *dpCall) argument(what string, position int, name string, q capture.Quer
 
 // find returns the node of an argument: by name, then by position. If a call uses names, positions from the end are
 // meaningless and are refused.
-func (d *dpCall) find(position int, name string) (*pg_query.Node, error) {
-	args := d.call.GetArgs()
+func (d *Call) find(position int, name string) (*pg_query.Node, error) {
+	args := d.Call.GetArgs()
 	named := 0
 	for _, a := range args {
 		n := a.GetNamedArgExpr()
@@ -228,6 +227,3 @@ func settingValue(f *pg_query.FuncCall, q capture.Query) (float64, error) {
 	}
 	return parseNumber(value)
 }
-
-// quoteNumber returns the shortest text that parses to v, for keys.
-func quoteNumber(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

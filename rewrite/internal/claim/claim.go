@@ -1,4 +1,8 @@
-package rewrite
+// Package claim reads what a query claims: (epsilon, delta)-differential privacy of its result.
+//
+// In: a captured query with its tokens, the calls of DP functions in it, and the configured Rules. Out: the Claim of the
+// first source that gives one, or an *Error. It is pure.
+package claim
 
 import (
 	"fmt"
@@ -25,27 +29,39 @@ const (
 
 // Claim is the claim of a query: (epsilon, delta)-differential privacy of its whole result.
 type Claim struct {
-	Epsilon float64 // 0 <= Epsilon <= MaxEpsilon
+	Epsilon float64 // 0 <= Epsilon <= 1000
 	Delta   float64 // 0 <= Delta < 1; 0 = pure
 	Source  string  // one of the Source constants
 	Rule    string  // rule, DP functions or setting of the claim; "" for a comment and the default
 }
 
-// claimer applies ClaimRules. It is read-only after construction.
-type claimer struct {
-	rules                        ClaimRules
+// Claimer applies Rules. It is read-only after construction.
+type Claimer struct {
+	rules                        Rules
 	share                        bool
 	epsilonSetting, deltaSetting string           // "" = none
 	patterns                     []*regexp.Regexp // of rules.Rules; nil = none
 }
 
-// claimInput holds the sources of the claims of one query.
-type claimInput struct {
-	q       capture.Query
-	tokens  []*pg_query.ScanToken
-	calls   []*dpCall
-	summary string
+// Input holds the sources of the claims of one query, and what rules match.
+type Input struct {
+	Query   capture.Query
+	Tokens  []*pg_query.ScanToken
+	Calls   []*Call
+	Summary string        // the statement without literals
+	Tables  []ident.Table // the protected tables that it reads
+	Group   string        // its fingerprint
 }
+
+// Error says why a claim cannot be used. It holds no literal of the query.
+type Error struct {
+	Detail, Hint string
+	Offset       int  // in bytes; -1 = not known
+	Uncertain    bool // the claim depends on settings that are not known
+}
+
+// Error returns Detail.
+func (e *Error) Error() string { return e.Detail }
 
 // part is the claim of one source. A source applies if it gives an epsilon; its delta may come from a later source.
 type part struct {
@@ -53,20 +69,21 @@ type part struct {
 	hasDelta bool
 }
 
-// resolve sets p.Claim and p.Ignored.
-func (c *claimer) resolve(in claimInput, p *Plan) error {
-	comment, err := commentClaim(in.q.SQL, in.tokens)
+// Resolve returns the claim of a query, nil if it has none, and the claims of the client that were not accepted. The error is
+// an *Error.
+func (c *Claimer) Resolve(in Input) (claim *Claim, ignored []Claim, err error) {
+	comment, err := commentClaim(in.Query.SQL, in.Tokens)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	argument, err := c.argumentClaim(in)
 	if err != nil && (comment == nil || !c.rules.TrustComment) {
-		return err
+		return nil, nil, err
 	}
-	policy := c.policy(in, p)
+	policy := c.policy(in)
 	setting, settingDelta, err := c.settingClaim(in, comment != nil || argument != nil)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	// The delta for sources without one: the setting's if the client may choose it, otherwise the policy's.
 	var delta float64
@@ -99,13 +116,12 @@ func (c *claimer) resolve(in claimInput, p *Plan) error {
 			claim.Delta = delta
 		}
 		if source.limit != nil && source.limit.raisedBy(claim, delta) {
-			p.Ignored = append(p.Ignored, claim)
+			ignored = append(ignored, claim)
 			continue
 		}
-		p.Claim = &claim
-		return nil
+		return &claim, ignored, nil
 	}
-	return nil
+	return nil, ignored, nil
 }
 
 func unless(trusted bool, limit *part) *part {
@@ -124,9 +140,9 @@ func (p *part) raisedBy(claim Claim, delta float64) bool {
 }
 
 // policy returns the configured claim: of the first rule that matches, otherwise the default, otherwise nil.
-func (c *claimer) policy(in claimInput, p *Plan) *part {
+func (c *Claimer) policy(in Input) *part {
 	for i, r := range c.rules.Rules {
-		if c.matches(r, c.patterns[i], in, p) {
+		if c.matches(r, c.patterns[i], in) {
 			name := r.Name
 			if name == "" {
 				name = fmt.Sprintf("claims.rules[%d]", i)
@@ -140,31 +156,31 @@ func (c *claimer) policy(in claimInput, p *Plan) *part {
 	return nil
 }
 
-func (c *claimer) matches(r Rule, pattern *regexp.Regexp, in claimInput, p *Plan) bool {
-	return (r.User == "" || r.User == in.q.User) &&
-		(r.Database == "" || r.Database == in.q.Database) &&
-		(r.ApplicationName == "" || r.ApplicationName == in.q.ApplicationName) &&
-		(r.Table == Table{} || slices.Contains(p.Tables, r.Table)) &&
-		(r.Fingerprint == "" || r.Fingerprint == p.Group) &&
-		(pattern == nil || pattern.MatchString(in.summary))
+func (c *Claimer) matches(r Rule, pattern *regexp.Regexp, in Input) bool {
+	return (r.User == "" || r.User == in.Query.User) &&
+		(r.Database == "" || r.Database == in.Query.Database) &&
+		(r.ApplicationName == "" || r.ApplicationName == in.Query.ApplicationName) &&
+		(r.Table == ident.Table{} || slices.Contains(in.Tables, r.Table)) &&
+		(r.Fingerprint == "" || r.Fingerprint == in.Group) &&
+		(pattern == nil || pattern.MatchString(in.Summary))
 }
 
 // settingClaim reads the session's settings. The epsilon is for each DP call: several calls without an epsilon of their own
 // add up, unless the rules say that they share it. delta is also returned separately. decided reports that an earlier
 // source has given the epsilon; then an invalid setting is ignored.
-func (c *claimer) settingClaim(in claimInput, decided bool) (claim *part, delta *float64, err error) {
-	epsilonText, hasEpsilon := in.q.Settings[c.epsilonSetting]
-	deltaText, hasDelta := in.q.Settings[c.deltaSetting]
+func (c *Claimer) settingClaim(in Input, decided bool) (claim *part, delta *float64, err error) {
+	epsilonText, hasEpsilon := in.Query.Settings[c.epsilonSetting]
+	deltaText, hasDelta := in.Query.Settings[c.deltaSetting]
 	hasEpsilon = hasEpsilon && c.epsilonSetting != "" && epsilonText != "" && !decided
 	hasDelta = hasDelta && c.deltaSetting != "" && deltaText != ""
 	if !hasEpsilon && !hasDelta {
 		return nil, nil, nil
 	}
-	if in.q.SettingsUncertain {
-		return nil, nil, refuse(ReasonSettingsUncertain, "the claim's settings may have changed", "give the claim in a comment or an argument")
+	if in.Query.SettingsUncertain {
+		return nil, nil, &Error{Detail: "the claim's settings may have changed", Hint: "give the claim in a comment or an argument", Offset: -1, Uncertain: true}
 	}
 	calls := 1.0
-	if n := len(in.calls); n > 1 && !c.share {
+	if n := len(in.Calls); n > 1 && !c.share {
 		calls = float64(n)
 	}
 	p := &part{claim: Claim{Source: SourceSetting, Rule: c.epsilonSetting}}
@@ -172,10 +188,10 @@ func (c *claimer) settingClaim(in claimInput, decided bool) (claim *part, delta 
 		d, fault := parseNumber(deltaText)
 		d *= calls
 		if fault == nil {
-			fault = checkClaim(0, d)
+			fault = check(0, d)
 		}
 		if fault != nil {
-			return nil, nil, badClaim("setting "+c.deltaSetting+": "+fault.Error(), -1)
+			return nil, nil, bad("setting "+c.deltaSetting+": "+fault.Error(), -1)
 		}
 		p.claim.Delta, p.hasDelta, delta = d, true, &d
 	}
@@ -185,18 +201,18 @@ func (c *claimer) settingClaim(in claimInput, decided bool) (claim *part, delta 
 	e, fault := parseNumber(epsilonText)
 	p.claim.Epsilon = e * calls
 	if fault == nil {
-		fault = checkClaim(p.claim.Epsilon, 0)
+		fault = check(p.claim.Epsilon, 0)
 	}
 	if fault != nil {
-		return nil, nil, badClaim("setting "+c.epsilonSetting+": "+fault.Error(), -1)
+		return nil, nil, bad("setting "+c.epsilonSetting+": "+fault.Error(), -1)
 	}
 	return p, delta, nil
 }
 
-// badClaim returns the refusal of an invalid claim. detail holds no literal.
-func badClaim(detail string, offset int) *UnsupportedError {
-	return &UnsupportedError{Reason: ReasonBadClaim, Detail: detail, Offset: offset, Hint: "a claim is 0 <= epsilon <= " +
-		strconv.FormatFloat(MaxEpsilon, 'g', -1, 64) + " and 0 <= delta < 1, as a constant or a bound parameter"}
+// bad returns the error of an invalid claim.
+func bad(detail string, offset int) error {
+	return &Error{Detail: detail, Offset: offset, Hint: "a claim is 0 <= epsilon <= " +
+		strconv.FormatFloat(maxEpsilon, 'g', -1, 64) + " and 0 <= delta < 1, as a constant or a bound parameter"}
 }
 
 // parseNumber parses a decimal number like the input functions of numeric and float8, without quoting it in the error.

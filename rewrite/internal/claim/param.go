@@ -1,4 +1,4 @@
-package rewrite
+package claim
 
 import (
 	"encoding/binary"
