@@ -23,6 +23,17 @@ const (
 	functionNeverVolatile                      // both
 )
 
+// refusal returns the reason to refuse a built-in function, "" if it is safe.
+func (c functionClass) refusal() Reason {
+	switch c {
+	case functionNever:
+		return ReasonUnsafeFunction
+	case functionVolatile, functionNeverVolatile:
+		return ReasonSideEffects
+	}
+	return ""
+}
+
 // functions holds the built-in functions, the allowed ones and the DP functions. It is read-only after construction.
 type functions struct {
 	source, shadow *catalog.Index // user-defined functions of the client's database and of the shadow database; nil = not known

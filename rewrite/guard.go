@@ -30,32 +30,25 @@ func (r *Rewriter) parse(q *capture.Query) (*parsed, error) {
 	if err != nil {
 		return nil, parseError(q.SQL, err)
 	}
-	tree, wire, err := parseTree(q.SQL)
+	stmt, wire, err := parseOne(q.SQL, tokens)
 	if err != nil {
 		return nil, err
 	}
-	node, err := onlyStatement(tree, tokens)
-	if err != nil {
-		return nil, err
-	}
-	if query := wrapped(node); query != nil {
-		if q.SQL, tokens, err = unwrap(q.SQL, node, tokens); err != nil {
+	if query := wrapped(stmt.GetStmt()); query != nil {
+		if q.SQL, tokens, err = unwrap(q.SQL, stmt.GetStmt(), tokens); err != nil {
 			return nil, err
 		}
-		if tree, wire, err = parseTree(q.SQL); err != nil {
+		if stmt, wire, err = parseOne(q.SQL, tokens); err != nil {
 			return nil, err
 		}
-		if node, err = onlyStatement(tree, tokens); err != nil {
-			return nil, err
-		}
-		if !proto.Equal(query, node.GetSelectStmt()) {
+		if !proto.Equal(query, stmt.GetStmt().GetSelectStmt()) {
 			return nil, refuse(ReasonVerifyFailed, "the query within the statement was not found in the text", reportBug)
 		}
 	}
-	if node.GetSelectStmt() == nil {
-		return nil, notSelect(node, firstToken(tokens, tree.GetStmts()[0].GetStmtLocation()))
+	if stmt.GetStmt().GetSelectStmt() == nil {
+		return nil, notSelect(stmt.GetStmt(), firstToken(tokens, stmt.GetStmtLocation()))
 	}
-	return &parsed{tokens: tokens, stmt: node.GetSelectStmt(), wire: wire}, nil
+	return &parsed{tokens: tokens, stmt: stmt.GetStmt().GetSelectStmt(), wire: wire}, nil
 }
 
 // guard refuses input that must not reach the parser or that it would read differently than the server.
@@ -109,15 +102,6 @@ func isOn(value string) bool {
 	return false
 }
 
-// parseTree parses to the tree and also returns its wire format.
-func parseTree(sql string) (*pg_query.ParseResult, []byte, error) {
-	tree, wire, err := pgparse.ParseWire(sql)
-	if err != nil {
-		return nil, nil, parseError(sql, err)
-	}
-	return tree, wire, nil
-}
-
 // parseError converts an error of pgparse or libpg_query to a refusal, without the part of the message that quotes the
 // statement.
 func parseError(sql string, err error) error {
@@ -155,17 +139,22 @@ func byteOffset(sql string, characters int) int {
 	return len(sql)
 }
 
-// onlyStatement returns the single statement of a tree.
-func onlyStatement(tree *pg_query.ParseResult, tokens []*pg_query.ScanToken) (*pg_query.Node, error) {
-	switch {
-	case len(tree.GetStmts()) == 0:
-		return nil, refuse(ReasonEmpty, "no statement", "")
-	case len(tree.GetStmts()) > 1:
-		refusal := refuse(ReasonMultipleStatements, "more than one statement", "split them first")
-		refusal.Offset = firstToken(tokens, tree.GetStmts()[1].GetStmtLocation())
-		return nil, refusal
+// parseOne parses the only statement of a text, and also returns the wire format of the whole tree.
+func parseOne(sql string, tokens []*pg_query.ScanToken) (*pg_query.RawStmt, []byte, error) {
+	tree, wire, err := pgparse.ParseWire(sql)
+	if err != nil {
+		return nil, nil, parseError(sql, err)
 	}
-	return tree.GetStmts()[0].GetStmt(), nil
+	switch stmts := tree.GetStmts(); len(stmts) {
+	case 0:
+		return nil, nil, refuse(ReasonEmpty, "no statement", "")
+	case 1:
+		return stmts[0], wire, nil
+	default:
+		refusal := refuse(ReasonMultipleStatements, "more than one statement", "split them first")
+		refusal.Offset = firstToken(tokens, stmts[1].GetStmtLocation())
+		return nil, nil, refusal
+	}
 }
 
 // firstToken returns the offset of the first token, except comments, at or after from; -1 = none.

@@ -135,14 +135,10 @@ func (j *judge) functionFault(neighbour string, f *catalog.Function, use *functi
 	for _, c := range f.Calls {
 		use.functions[c] = true
 	}
-	fault := ""
-	switch {
-	case f.Kind == catalog.KindAggregate: // its support functions are in Calls
-	default:
-		fault = j.body(neighbour, f, use)
-	}
-	if fault != "" {
-		return fault
+	if f.Kind != catalog.KindAggregate { // of an aggregate, the support functions are in Calls
+		if fault := j.body(neighbour, f, use); fault != "" {
+			return fault
+		}
 	}
 	for _, t := range ident.Sorted(use.relations) {
 		if fault := j.relation(neighbour, t); fault != "" {
@@ -204,11 +200,8 @@ func (j *judge) body(neighbour string, f *catalog.Function, use *functionUse) st
 	if fault != "" {
 		return fault
 	}
-	w := &walker{
-		r: j.bodyRewriter(neighbour), q: capture.Query{Params: make([]capture.Param, maxFunctionArguments)}, path: path,
-		protected: map[Table]bool{}, public: map[Table]bool{}, functions: map[string]bool{}, assumed: map[string]bool{},
-		callees: use.functions,
-	}
+	w := newWalker(j.bodyRewriter(neighbour), capture.Query{Params: make([]capture.Param, maxFunctionArguments)}, path)
+	w.callees = use.functions
 	for _, s := range statements {
 		if s.Dynamic {
 			return runsText

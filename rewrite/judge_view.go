@@ -6,6 +6,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
 // view checks a view of the shadow database for dependencies other than relations: a query that depends on the current
@@ -19,15 +20,12 @@ func (j *judge) view(neighbour string, r *catalog.Relation) string {
 	if fault := j.limits.limits().Exceeded(r.Definition); fault != "" {
 		return "has a query that is too large"
 	}
-	tree, _, err := parseTree(r.Definition)
+	tree, err := pgparse.Parse(r.Definition)
 	if err != nil || len(tree.GetStmts()) != 1 || tree.GetStmts()[0].GetStmt().GetSelectStmt() == nil {
 		return "has a query that cannot be parsed"
 	}
-	w := &walker{
-		r: j.bodyRewriter(neighbour), q: capture.Query{}, printed: true,
-		protected: map[Table]bool{}, public: map[Table]bool{}, functions: map[string]bool{}, assumed: map[string]bool{},
-		callees: map[Table]bool{},
-	}
+	w := newWalker(j.bodyRewriter(neighbour), capture.Query{}, searchPath{})
+	w.printed, w.callees = true, map[Table]bool{}
 	w.visit(tree.GetStmts()[0].GetStmt().ProtoReflect(), place{near: -1})
 	for _, f := range w.refusals {
 		if f.Reason != ReasonUnknownTable {

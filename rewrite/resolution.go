@@ -85,14 +85,19 @@ func (w *walker) extendPath() bool {
 			w.assume(AssumedShadowPath)
 			return true
 		}
-		switch u.kind {
-		case useOperator:
-			return len(shadow.OperatorsIn(u.name, client)) == 0 && len(shadow.OperatorsIn(u.name, engine)) > 0
-		case useType:
-			return shadow.TypeIn(u.name, client) == "" && shadow.TypeIn(u.name, engine) != ""
-		}
-		return len(shadow.Find("", u.name, client)) == 0 && len(shadow.Find("", u.name, engine)) > 0
+		return !u.found(shadow, client) && u.found(shadow, engine)
 	})
+}
+
+// found reports whether a catalog has an object of the name in one of some schemas.
+func (u nameUse) found(x *catalog.Index, schemas []string) bool {
+	switch u.kind {
+	case useOperator:
+		return len(x.OperatorsIn(u.name, schemas)) > 0
+	case useType:
+		return x.TypeIn(u.name, schemas) != ""
+	}
+	return len(x.Find("", u.name, schemas)) > 0
 }
 
 // resolve determines the path for replays and refuses the names that would refer to other objects under it than in the
@@ -166,14 +171,7 @@ func (w *walker) samePlace(u nameUse, original, copied string) bool {
 	if original == copied || !slices.Contains(w.r.options.ShadowPath, copied) {
 		return original == copied
 	}
-	source, in := w.r.functions.source, []string{copied}
-	switch u.kind {
-	case useType:
-		return source.TypeIn(u.name, in) == ""
-	case useOperator:
-		return len(source.OperatorsIn(u.name, in)) == 0
-	}
-	return len(source.Find(copied, u.name, in)) == 0
+	return !u.found(w.r.functions.source, []string{copied})
 }
 
 func (w *walker) operatorDiffers(u nameUse) string {

@@ -88,11 +88,8 @@ func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &walker{
-		r: r, q: q, path: r.names.seen(pathOf(q, r.options.SearchPath)), tokens: parsed.tokens,
-		protected: map[Table]bool{}, public: map[Table]bool{}, functions: map[string]bool{},
-		assumed: map[string]bool{}, root: parsed.stmt.ProtoReflect(),
-	}
+	w := newWalker(r, q, r.names.seen(pathOf(q, r.options.SearchPath)))
+	w.root = parsed.stmt.ProtoReflect()
 	w.visit(w.root, place{near: -1})
 	w.namesOfAnyTable()
 	w.resolve()

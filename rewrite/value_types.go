@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"slices"
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
@@ -173,10 +174,8 @@ func (v *valueTypes) callable(f *catalog.Function, call *pg_query.FuncCall) bool
 	if len(f.Takes) == 0 || call.GetFuncVariadic() || call.GetAggWithinGroup() {
 		return true
 	}
-	for _, arg := range args {
-		if arg.GetNamedArgExpr() != nil {
-			return true
-		}
+	if slices.ContainsFunc(args, func(arg *pg_query.Node) bool { return arg.GetNamedArgExpr() != nil }) {
+		return true
 	}
 	last := len(f.Takes) - 1
 	if len(args) < len(f.Takes)-f.Optional && !(f.Variadic && len(args) == last-f.Optional) || len(args) > len(f.Takes) && !f.Variadic {
@@ -198,13 +197,8 @@ func (v *valueTypes) applicable(o catalog.Operator, e operands) bool {
 // fits reports whether one of some values may be of a type. The zero Table is a type of pg_catalog, which any value may
 // have.
 func (v *valueTypes) fits(t Table, values ...*pg_query.Node) bool {
-	if t == (Table{}) || v.types[t] {
+	if t == (Table{}) || v.types[t] || slices.ContainsFunc(values, v.untyped) {
 		return true
-	}
-	for _, value := range values {
-		if v.untyped(value) {
-			return true
-		}
 	}
 	for _, x := range v.catalogs {
 		for _, c := range x.Catalog.Coercions {
@@ -227,20 +221,8 @@ func (v *valueTypes) untyped(n *pg_query.Node) bool {
 		const unknownOID = 705
 		i := int(n.GetParamRef().GetNumber()) - 1
 		return i < 0 || i >= len(v.params) || v.params[i].OID == 0 || v.params[i].OID == unknownOID
-	case n.GetList() != nil:
-		for _, item := range n.GetList().GetItems() {
-			if v.untyped(item) {
-				return true
-			}
-		}
-	case n.GetRowExpr() != nil:
-		for _, item := range n.GetRowExpr().GetArgs() {
-			if v.untyped(item) {
-				return true
-			}
-		}
 	}
-	return false
+	return slices.ContainsFunc(n.GetList().GetItems(), v.untyped) || slices.ContainsFunc(n.GetRowExpr().GetArgs(), v.untyped)
 }
 
 // operandsOf returns every operator in an expression. If one side may be untyped and the other is a list or a row, an

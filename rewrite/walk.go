@@ -23,10 +23,9 @@ type place struct {
 
 // walker visits every node of one statement: it resolves names, collects the edits and calls, and records refusals.
 type walker struct {
-	r      *Rewriter
-	q      capture.Query
-	path   searchPath
-	tokens []*pg_query.ScanToken
+	r    *Rewriter
+	q    capture.Query
+	path searchPath
 
 	edits     []edit
 	protected map[Table]bool
@@ -49,19 +48,29 @@ type walker struct {
 	printed bool
 }
 
+// newWalker returns a walker for a statement whose names are resolved under a path.
+func newWalker(r *Rewriter, q capture.Query, path searchPath) *walker {
+	return &walker{
+		r: r, q: q, path: path,
+		protected: map[Table]bool{}, public: map[Table]bool{}, functions: map[string]bool{}, assumed: map[string]bool{},
+	}
+}
+
 // refusal is a refusal found by the walk; touches: the node may refer to a protected table.
 type refusal struct {
 	*UnsupportedError
 	touches bool
 }
 
-func (w *walker) refuse(reason Reason, node string, offset int32, detail, hint string) {
+// refuse records a refusal.
+func (w *walker) refuse(reason Reason, node string, offset int32, detail, hint string) *refusal {
 	if hint == "" {
 		hint = plainHints[reason]
 	}
 	w.refusals = append(w.refusals, refusal{UnsupportedError: &UnsupportedError{
 		Reason: reason, Node: node, Detail: detail, Offset: int(offset), Hint: hint,
 	}})
+	return &w.refusals[len(w.refusals)-1]
 }
 
 // plainHints are the hints of refusals without a specific one.
@@ -112,7 +121,7 @@ func (w *walker) visit(m protoreflect.Message, at place) {
 			w.operatorCall("", operands{name: "="}, "JoinExpr", leftmost(n.GetLarg(), at.near))
 		}
 	case *pg_query.SortBy:
-		w.operator(n.GetUseOp(), []*pg_query.Node{n.GetNode()}, "SortBy", n.GetLocation())
+		w.operator(n.GetUseOp(), operands{name: pgparse.Last(n.GetUseOp()), left: []*pg_query.Node{n.GetNode()}}, "SortBy", n.GetLocation())
 	case *pg_query.A_Indirection:
 		w.indirection(n, at)
 	case *pg_query.JsonObjectConstructor, *pg_query.JsonArrayConstructor, *pg_query.JsonArrayQueryConstructor, *pg_query.JsonObjectAgg, *pg_query.JsonArrayAgg:
@@ -199,8 +208,7 @@ func (w *walker) rangeVar(n *pg_query.RangeVar, at place) {
 		return
 	}
 	if n.GetSchemaname() == "" && slices.Contains(w.q.Temporary, n.GetRelname()) {
-		w.refuse(ReasonTempTable, "RangeVar", n.GetLocation(), "relation "+n.GetRelname()+", which the session has as a temporary one", "qualify the name with its schema; a replay cannot see temporary tables")
-		w.refusals[len(w.refusals)-1].touches = w.r.names.protected[n.GetRelname()]
+		w.refuse(ReasonTempTable, "RangeVar", n.GetLocation(), "relation "+n.GetRelname()+", which the session has as a temporary one", "qualify the name with its schema; a replay cannot see temporary tables").touches = w.r.names.protected[n.GetRelname()]
 		return
 	}
 	t := Table{Schema: n.GetSchemaname(), Name: n.GetRelname()}
@@ -212,8 +220,7 @@ func (w *walker) rangeVar(n *pg_query.RangeVar, at place) {
 	}
 	w.assumeName(n.GetSchemaname() == "")
 	if fault, bad := w.r.names.refused[t]; bad {
-		w.refuse(fault.reason, "RangeVar", n.GetLocation(), "relation "+t.String()+" "+fault.detail, fault.hint)
-		w.refusals[len(w.refusals)-1].touches = true
+		w.refuse(fault.reason, "RangeVar", n.GetLocation(), "relation "+t.String()+" "+fault.detail, fault.hint).touches = true
 		return
 	}
 	qualifiers := 0
@@ -260,8 +267,7 @@ func (w *walker) unreadable(t Table, kind relationKind, reason Reason, offset in
 	default:
 		reason, hint = ReasonUnknownTable, "list it in privacy.protected, if it holds or reads personal data, or in privacy.public"
 	}
-	w.refuse(reason, "RangeVar", offset, detail, hint)
-	w.refusals[len(w.refusals)-1].touches = w.r.names.protected[t.Name]
+	w.refuse(reason, "RangeVar", offset, detail, hint).touches = w.r.names.protected[t.Name]
 }
 
 // catalog checks the database of a qualified name.
@@ -269,8 +275,7 @@ func (w *walker) catalog(name, node string, offset int32) bool {
 	if name == "" || name == w.r.database() {
 		return true
 	}
-	w.refuse(ReasonAmbiguousName, node, offset, "a name qualified with a database", "name the database of the protected tables in privacy.database")
-	w.refusals[len(w.refusals)-1].touches = true
+	w.refuse(ReasonAmbiguousName, node, offset, "a name qualified with a database", "name the database of the protected tables in privacy.database").touches = true
 	return false
 }
 

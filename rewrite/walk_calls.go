@@ -21,10 +21,7 @@ func (w *walker) funcCall(n *pg_query.FuncCall, at place) place {
 		w.refuse(ReasonUnknownFunction, "FuncCall", n.GetLocation(), "function "+dotted, "name it without the database")
 		return at
 	}
-	schema, name := "", parts[len(parts)-1]
-	if len(parts) == 2 {
-		schema = parts[0]
-	}
+	schema, name := pgparse.Name(n.GetFuncname())
 	if dotted == "pg_catalog.json_object" { // the parser returns this for json_object(...)
 		w.namesakes(name, "FuncCall", n.GetLocation())
 	}
@@ -50,10 +47,8 @@ func (w *walker) funcCall(n *pg_query.FuncCall, at place) place {
 		return at
 	case name == "pg_typeof" && class == functionNever && w.values().builtinOnly():
 		return at
-	case class == functionNever:
-		w.refuse(ReasonUnsafeFunction, "FuncCall", n.GetLocation(), "function "+dotted, "")
-	case class == functionNeverVolatile:
-		w.refuse(ReasonSideEffects, "FuncCall", n.GetLocation(), "function "+dotted, "")
+	case class == functionNever || class == functionNeverVolatile:
+		w.refuse(class.refusal(), "FuncCall", n.GetLocation(), "function "+dotted, "")
 	case w.r.functions.isAllowed(schema, name, w.path):
 		return w.declaredCall(class, dotted, users, at)
 	case w.isColumn(n, schema, name, users):
@@ -156,8 +151,7 @@ func (w *walker) readerCall(n *pg_query.FuncCall, schema, name string, users []*
 	}
 	if detail != "" {
 		w.refuse(ReasonNoCopy, "FuncCall", n.GetLocation(), describeFunctions(dotted, users)+" reads a protected table, "+detail,
-			"create it, with the same arguments, in shadow.d0 and in every schema of shadow.d1, over the tables of that schema alone, or write its query in the statement")
-		w.refusals[len(w.refusals)-1].touches = true
+			"create it, with the same arguments, in shadow.d0 and in every schema of shadow.d1, over the tables of that schema alone, or write its query in the statement").touches = true
 		return false
 	}
 	for t := range w.r.names.copies[f].tables {
@@ -242,11 +236,8 @@ func (w *walker) readsKnownSetting(n *pg_query.FuncCall) bool {
 
 // attribute judges x.name, which PostgreSQL also resolves as the call name(x).
 func (w *walker) attribute(name, node string, offset int32) {
-	switch w.r.functions.class("", name) {
-	case functionNever:
-		w.refuse(ReasonUnsafeFunction, node, offset, "function "+name+" in attribute notation", "")
-	case functionNeverVolatile, functionVolatile:
-		w.refuse(ReasonSideEffects, node, offset, "function "+name+" in attribute notation", "")
+	if reason := w.r.functions.class("", name).refusal(); reason != "" {
+		w.refuse(reason, node, offset, "function "+name+" in attribute notation", "")
 	}
 }
 
@@ -327,15 +318,9 @@ func (w *walker) sqlValue(n *pg_query.SQLValueFunction) {
 // tableSample allows the two built-in methods and those declared safe.
 func (w *walker) tableSample(n *pg_query.RangeTableSample) {
 	parts := pgparse.Strings(n.GetMethod())
-	schema, name := "", ""
-	if len(parts) > 0 {
-		name = parts[len(parts)-1]
-	}
-	if len(parts) > 1 {
-		schema = parts[0]
-	}
+	schema, name := pgparse.Name(n.GetMethod())
 	builtin := (schema == "" || schema == "pg_catalog") && (name == "bernoulli" || name == "system")
-	if builtin || len(parts) <= 2 && w.r.functions.isAllowed(schema, name, w.path) {
+	if len(parts) <= 2 && (builtin || w.r.functions.isAllowed(schema, name, w.path)) {
 		return
 	}
 	w.refuse(ReasonUnknownFunction, "RangeTableSample", n.GetLocation(), "sampling method "+strings.Join(parts, "."), "if it is safe to replay, list it in claims.safe_functions")

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"cmp"
 	_ "embed"
 	"strings"
 
@@ -29,38 +30,27 @@ func operatorNames(n *pg_query.A_Expr) []string {
 
 // operators judges every operator of an expression: an operator is a call of its function.
 func (w *walker) operators(n *pg_query.A_Expr) {
-	schema := ""
-	if parts := pgparse.Strings(n.GetName()); len(parts) > 1 {
-		if len(parts) > 2 {
-			w.refuse(ReasonUnknownFunction, "A_Expr", n.GetLocation(), "operator "+strings.Join(parts, "."), "name it without the database")
-			return
-		}
-		schema = parts[0]
-	}
 	for _, o := range operandsOf(n) {
-		w.operatorCall(schema, o, "A_Expr", n.GetLocation())
+		w.operator(n.GetName(), o, "A_Expr", n.GetLocation())
 	}
 }
 
 // subLink judges the operator of x op ANY (SELECT ...); without one, as in x IN (SELECT ...), it is =.
 func (w *walker) subLink(n *pg_query.SubLink) {
-	if n.GetSubLinkType() == pg_query.SubLinkType_ANY_SUBLINK && len(n.GetOperName()) == 0 {
-		w.operatorCall("", operands{name: "=", left: []*pg_query.Node{n.GetTestexpr()}}, "SubLink", n.GetLocation())
-		return
+	e := operands{name: pgparse.Last(n.GetOperName()), left: []*pg_query.Node{n.GetTestexpr()}}
+	if e.name == "" && n.GetSubLinkType() == pg_query.SubLinkType_ANY_SUBLINK {
+		e.name = "="
 	}
-	w.operator(n.GetOperName(), []*pg_query.Node{n.GetTestexpr()}, "SubLink", n.GetLocation())
+	w.operator(n.GetOperName(), e, "SubLink", n.GetLocation())
 }
 
-// operator judges an operator by its name, which may be OPERATOR(schema.name).
-func (w *walker) operator(name, left []*pg_query.Node, node string, offset int32) {
-	switch parts := pgparse.Strings(name); len(parts) {
-	case 0:
-	case 1:
-		w.operatorCall("", operands{name: parts[0], left: left}, node, offset)
-	case 2:
-		w.operatorCall(parts[0], operands{name: parts[1], left: left}, node, offset)
-	default:
-		w.refuse(ReasonUnknownFunction, node, offset, "operator "+strings.Join(parts, "."), "name it without the database")
+// operator judges an operator by its name as written, which may be OPERATOR(schema.name); without a name there is none.
+func (w *walker) operator(written []*pg_query.Node, e operands, node string, offset int32) {
+	switch schema, _ := pgparse.Name(written); {
+	case len(written) > 2:
+		w.refuse(ReasonUnknownFunction, node, offset, "operator "+strings.Join(pgparse.Strings(written), "."), "name it without the database")
+	case e.name != "":
+		w.operatorCall(schema, e, node, offset)
 	}
 }
 
@@ -153,15 +143,10 @@ func (w *walker) impliedBuiltin(name, what, node string, offset int32) {
 	case class == functionSafe:
 	case strings.HasPrefix(name, "reg") && strings.HasSuffix(name, "in"):
 		w.refuse(ReasonNameInString, node, offset, what+", which turns text into the name of an object", "")
-	case class == functionNever:
-		w.refuse(ReasonUnsafeFunction, node, offset, detail, "")
-	case class == functionNeverVolatile:
-		w.refuse(ReasonSideEffects, node, offset, detail, "")
-	case w.r.functions.isAllowed("pg_catalog", name, searchPath{}):
-	case class == functionVolatile:
-		w.refuse(ReasonSideEffects, node, offset, detail, "if it is safe to replay, list pg_catalog."+name+" in claims.safe_functions")
-	default:
-		w.refuse(ReasonUnknownFunction, node, offset, detail, "if it is safe to replay, list pg_catalog."+name+" in claims.safe_functions")
+	case class == functionNever || class == functionNeverVolatile:
+		w.refuse(class.refusal(), node, offset, detail, "")
+	case !w.r.functions.isAllowed("pg_catalog", name, searchPath{}):
+		w.refuse(cmp.Or(class.refusal(), ReasonUnknownFunction), node, offset, detail, "if it is safe to replay, list pg_catalog."+name+" in claims.safe_functions")
 	}
 }
 

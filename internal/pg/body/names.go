@@ -1,6 +1,7 @@
 package body
 
 import (
+	"slices"
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
@@ -105,10 +106,5 @@ func (b *Names) Function(t ident.Table) bool {
 // text reports whether a constant that may become a name contains name as a word.
 func (b *Names) text(name string) bool {
 	name = strings.ToLower(name)
-	for _, text := range b.texts {
-		if ident.ContainsWord(text, name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b.texts, func(text string) bool { return ident.ContainsWord(text, name) })
 }

@@ -56,12 +56,10 @@ func (p *plpgsqlSplitter) statement() {
 		p.returned()
 	case p.accept("raise"):
 		p.raise()
-	case p.accept("assert"):
+	case p.accept("assert", "perform"):
 		p.expression(";")
 	case p.accept("execute"):
 		p.execute()
-	case p.accept("perform"):
-		p.expression(";")
 	case p.accept("get", "close", "null"):
 		p.until(";")
 	case p.accept("fetch", "move"):
@@ -198,14 +196,12 @@ func (p *plpgsqlSplitter) arguments() {
 
 // returned reads the statement after RETURN.
 func (p *plpgsqlSplitter) returned() {
-	switch {
-	case p.accept("query"):
+	if p.accept("query") {
 		p.query(";")
-	case p.accept("next"):
-		p.expression(";")
-	default:
-		p.expression(";")
+		return
 	}
+	p.accept("next")
+	p.expression(";")
 }
 
 // raise reads the statement after RAISE: a level, a format or a condition, arguments, options.
