@@ -57,6 +57,22 @@ func (s *ctes) add(c *cte) bool {
 	return true
 }
 
+// addAll adds CTEs.
+func (s *ctes) addAll(list []*cte) {
+	for _, c := range list {
+		s.add(c)
+	}
+}
+
+// follow adds what the CTEs of the set read, and so on; the CTEs that stop accepts are not followed.
+func (s *ctes) follow(stop func(*cte) bool) {
+	for i := 0; i < len(s.list); i++ {
+		if c := s.list[i]; !stop(c) {
+			s.addAll(c.unit.reads.list)
+		}
+	}
+}
+
 // scope is a linked list of the visible CTEs, innermost first. nil = none.
 type scope struct {
 	cte   *cte
@@ -96,18 +112,15 @@ func (a *analysis) query(s *pg_query.SelectStmt, outer *scope) *unit {
 	u.volatile = u.volatile || found.volatile
 	u.draws, u.sure = u.draws || found.draws, found.sure
 	u.tables = found.tables
-	// The query reads what its own CTEs read, if they are referenced; found.reads grows during the loop.
-	for i := 0; i < len(found.reads.list); i++ {
-		c := found.reads.list[i]
+	// The query reads what its own CTEs read, if they are referenced.
+	found.reads.follow(func(c *cte) bool {
 		if u.own == nil || c.level != u.own {
 			u.reads.add(c)
-			continue
+			return true
 		}
 		u.tables = u.tables || c.unit.tables
-		for _, r := range c.unit.reads.list {
-			found.reads.add(r)
-		}
-	}
+		return false
+	})
 	return u
 }
 
@@ -198,9 +211,7 @@ func (a *analysis) self(m protoreflect.Message, in *scope, u *unit) bool {
 		u.volatile = u.volatile || inner.volatile
 		u.draws, u.sure = u.draws || inner.draws, u.sure || inner.sure
 		u.tables = u.tables || inner.tables
-		for _, c := range inner.reads.list {
-			u.reads.add(c)
-		}
+		u.reads.addAll(inner.reads.list)
 		return false
 	case *pg_query.RangeVar:
 		a.rangeVar(n, in, u)

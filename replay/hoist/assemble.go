@@ -26,16 +26,8 @@ func cteNode(n *pg_query.CommonTableExpr) *pg_query.Node {
 // needs returns the CTEs that the query of a piece must contain. A CTE with a table is read from it and needs no others.
 func (h *hoister) needs(p *piece) []*cte {
 	var found ctes
-	for _, c := range p.reads {
-		found.add(c)
-	}
-	for i := 0; i < len(found.list); i++ {
-		if c := found.list[i]; h.tables[c] == nil || h.tables[c] == p {
-			for _, r := range c.unit.reads.list {
-				found.add(r)
-			}
-		}
-	}
+	found.addAll(p.reads)
+	found.follow(func(c *cte) bool { return h.tables[c] != nil && h.tables[c] != p })
 	slices.SortStableFunc(found.list, byPlace)
 	return found.list
 }

@@ -1,6 +1,8 @@
 package hoist
 
 import (
+	"slices"
+
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -66,6 +68,15 @@ func (h *hoister) where(n *pg_query.Node, in *scope, c *conditions) {
 	}
 }
 
+// inputs returns the items of a query's FROM, and its WHERE.
+func inputs(s *pg_query.SelectStmt) []*pg_query.Node {
+	all := slices.Clone(s.GetFromClause())
+	if where := s.GetWhereClause(); where != nil {
+		all = append(all, where)
+	}
+	return all
+}
+
 func readsColumns(n *pg_query.Node) bool {
 	found := false
 	pgparse.Inspect(n.ProtoReflect(), func(m proto.Message) bool {
@@ -124,15 +135,13 @@ func (h *hoister) from(s *pg_query.SelectStmt, in *scope, pushed bool) reads {
 // subLinks counts the subqueries of a condition, which may become joins.
 func (h *hoister) subLinks(n *pg_query.Node, in *scope) reads {
 	var r reads
-	var visit func(protoreflect.Message)
-	visit = func(m protoreflect.Message) {
-		if _, ok := m.Interface().(*pg_query.SubLink); ok {
-			r.add(reads{relations: 1, semi: true, volatile: h.read(m, in).draws})
-			return
+	pgparse.Inspect(n.ProtoReflect(), func(m proto.Message) bool {
+		link, ok := m.(*pg_query.SubLink)
+		if ok {
+			r.add(reads{relations: 1, semi: true, volatile: h.read(link.ProtoReflect(), in).draws})
 		}
-		pgparse.Children(m, visit)
-	}
-	visit(n.ProtoReflect())
+		return !ok
+	})
 	return r
 }
 
@@ -231,12 +240,7 @@ func (h *hoister) newQuery(s *pg_query.SelectStmt, pushed bool) reads {
 
 // volatileTargets reports whether the planner treats the target list of a query as volatile.
 func (h *hoister) volatileTargets(s *pg_query.SelectStmt) bool {
-	for _, t := range s.GetTargetList() {
-		if h.read(t.ProtoReflect(), h.selects[s].inner).sure {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.GetTargetList(), func(t *pg_query.Node) bool { return h.read(t.ProtoReflect(), h.selects[s].inner).sure })
 }
 
 // border reports whether volatile conditions on a query are evaluated once for each of its rows, whatever its body.
@@ -251,19 +255,17 @@ func (h *hoister) border(s *pg_query.SelectStmt) bool {
 		return true
 	}
 	found := false
-	var visit func(protoreflect.Message)
-	visit = func(m protoreflect.Message) {
-		switch n := m.Interface().(type) {
-		case *pg_query.SubLink:
-			return
-		case *pg_query.FuncCall:
-			traits := h.know.Functions[functionName(n)]
-			found = found || n.GetOver() != nil || n.GetAggStar() || traits.Aggregate && !traits.Plain
-		}
-		pgparse.Children(m, visit)
-	}
 	for _, t := range s.GetTargetList() {
-		visit(t.ProtoReflect())
+		pgparse.Inspect(t.ProtoReflect(), func(m proto.Message) bool {
+			switch n := m.(type) {
+			case *pg_query.SubLink:
+				return false
+			case *pg_query.FuncCall:
+				traits := h.know.Functions[functionName(n)]
+				found = found || n.GetOver() != nil || n.GetAggStar() || traits.Aggregate && !traits.Plain
+			}
+			return !found
+		})
 	}
 	return found
 }
@@ -290,11 +292,8 @@ func (h *hoister) judgeLevel(s *pg_query.SelectStmt, u *unit) {
 	below, here := h.from(s, u.inner, true), h.from(s, u.inner, false)
 	if c.columns && below.relations > 1 || c.any && (below.sets || below.semi) || here.volatile && here.relations > 1 || h.repeated(s, u.inner) {
 		h.frozen[s] = true
-		for _, n := range s.GetFromClause() {
+		for _, n := range inputs(s) {
 			h.pin(h.read(n.ProtoReflect(), u.inner).reads.list)
-		}
-		if s.GetWhereClause() != nil {
-			h.pin(h.read(s.GetWhereClause().ProtoReflect(), u.inner).reads.list)
 		}
 		return
 	}

@@ -72,25 +72,19 @@ func (h *hoister) repeated(s *pg_query.SelectStmt, in *scope) bool {
 	if !draws || !sorted(s) && !h.windows(s) {
 		return false
 	}
-	found := &unit{}
+	var found ctes
 	for _, f := range s.GetFromClause() {
 		if h.repeatedBelow(f.ProtoReflect()) {
 			return true
 		}
-		for _, c := range h.read(f.ProtoReflect(), in).reads.list {
-			found.reads.add(c)
-		}
+		found.addAll(h.read(f.ProtoReflect(), in).reads.list)
 	}
-	for i := 0; i < len(found.reads.list); i++ {
-		c := found.reads.list[i]
-		if h.repeatedBelow(c.node.GetCtequery().ProtoReflect()) {
-			return true
-		}
-		for _, r := range c.unit.reads.list {
-			found.reads.add(r)
-		}
-	}
-	return false
+	repeats := false
+	found.follow(func(c *cte) bool {
+		repeats = repeats || h.repeatedBelow(c.node.GetCtequery().ProtoReflect())
+		return repeats
+	})
+	return repeats
 }
 
 // windows reports whether a query's results have window functions.

@@ -48,11 +48,7 @@ func (h *hoister) rest(s *pg_query.SelectStmt, unsure bool) {
 	}
 	stays := map[protoreflect.ProtoMessage]bool{}
 	if h.frozen[s] {
-		for _, n := range s.GetFromClause() {
-			stays[n] = true
-			h.keep(h.read(n.ProtoReflect(), u.inner))
-		}
-		if n := s.GetWhereClause(); n != nil {
+		for _, n := range inputs(s) {
 			stays[n] = true
 			h.keep(h.read(n.ProtoReflect(), u.inner))
 		}
@@ -243,14 +239,8 @@ func worth(s *pg_query.SelectStmt) bool {
 // cannot hold them, because two have the same name or only some belong to a WITH RECURSIVE.
 func closure(reads []*cte) (all []*cte, ok bool) {
 	var found ctes
-	for _, c := range reads {
-		found.add(c)
-	}
-	for i := 0; i < len(found.list); i++ {
-		for _, r := range found.list[i].unit.reads.list {
-			found.add(r)
-		}
-	}
+	found.addAll(reads)
+	found.follow(func(*cte) bool { return false })
 	names := map[string]bool{}
 	for _, c := range found.list {
 		first := found.list[0].level

@@ -80,11 +80,7 @@ func (h *hoister) splittable(s *pg_query.SelectStmt, in *scope) bool {
 	if slices.ContainsFunc(s.GetDistinctClause(), func(n *pg_query.Node) bool { return n.GetNode() != nil }) { // DISTINCT ON
 		return false
 	}
-	below := slices.Concat(s.GetFromClause(), s.GetGroupClause())
-	if s.GetWhereClause() != nil {
-		below = append(below, s.GetWhereClause())
-	}
-	for _, n := range below {
+	for _, n := range append(inputs(s), s.GetGroupClause()...) {
 		if n.GetGroupingSet() != nil || h.volatile(n.ProtoReflect(), in) {
 			return false
 		}
@@ -110,12 +106,11 @@ func (h *hoister) splittable(s *pg_query.SelectStmt, in *scope) bool {
 // all of them over a piece's rows gives the same result.
 func (h *hoister) calls(n *pg_query.Node, in *scope) (aggregates, plain bool) {
 	plain = true
-	var visit func(protoreflect.Message)
-	visit = func(m protoreflect.Message) {
-		switch n := m.Interface().(type) {
+	pgparse.Inspect(n.ProtoReflect(), func(m proto.Message) bool {
+		switch n := m.(type) {
 		case *pg_query.SubLink:
-			plain = plain && !h.volatile(m, in)
-			return
+			plain = plain && !h.volatile(n.ProtoReflect(), in)
+			return false
 		case *pg_query.GroupingFunc:
 			plain = false
 		case *pg_query.FuncCall:
@@ -127,12 +122,11 @@ func (h *hoister) calls(n *pg_query.Node, in *scope) (aggregates, plain bool) {
 				plain = false
 			case traits.Aggregate:
 				aggregates = true
-				plain = plain && !h.volatile(m, in)
+				plain = plain && !h.volatile(n.ProtoReflect(), in)
 			}
 		}
-		pgparse.Children(m, visit)
-	}
-	visit(n.ProtoReflect())
+		return true
+	})
 	return aggregates, plain
 }
 
