@@ -187,12 +187,12 @@ func TestNotHoisted(t *testing.T) {
 	t.Parallel()
 	dsn := hoistShadow(t)
 	for name, tc := range map[string]struct{ sql, reason string }{
-		"deterministic":              {`SELECT sum(x) FROM %s.t`, "no chance"},
-		"all chance":                 {`SELECT sum(x + noise()) FROM %s.t`, "free of chance"},
-		"a volatile aggregate":       {`SELECT noisy_sum(x) FROM %s.t`, "free of chance"},
-		"a view over chance":         {`WITH a AS (SELECT max(s) AS s FROM %s.over_wild) SELECT s FROM a`, "free of chance"},
-		"a join under chance":        {`SELECT count(*) + noise() FROM (SELECT t.x, u.cap FROM %s.t JOIN %s.u ON u.id = t.uid) AS q WHERE random() < q.cap / 80`, "free of chance"},
-		"columns that are one":       {`SELECT q.a + noise(), q.b + noise() FROM (SELECT x AS a, x AS b FROM %s.t WHERE x > 3) AS q ORDER BY 1`, "free of chance"},
+		"deterministic":              {`SELECT sum(x) FROM %s.t`, "it is deterministic"},
+		"all chance":                 {`SELECT sum(x + noise()) FROM %s.t`, "a table is deterministic"},
+		"a volatile aggregate":       {`SELECT noisy_sum(x) FROM %s.t`, "a table is deterministic"},
+		"a view over chance":         {`WITH a AS (SELECT max(s) AS s FROM %s.over_wild) SELECT s FROM a`, "a table is deterministic"},
+		"a join under chance":        {`SELECT count(*) + noise() FROM (SELECT t.x, u.cap FROM %s.t JOIN %s.u ON u.id = t.uid) AS q WHERE random() < q.cap / 80`, "a table is deterministic"},
+		"columns that are one":       {`SELECT q.a + noise(), q.b + noise() FROM (SELECT x AS a, x AS b FROM %s.t WHERE x > 3) AS q ORDER BY 1`, "a table is deterministic"},
 		"an error in a hoisted part": {`WITH a AS (SELECT 1 / (count(*) - 500) AS s FROM %s.t) SELECT s + noise() FROM a`, "22012"},
 		"an anonymous record":        {`WITH a AS (SELECT ROW(1, max(x)) AS r FROM %s.t) SELECT r, noise() FROM a`, "42P16"},
 		"duplicate names":            {`WITH a AS (SELECT max(x), max(id) FROM %s.t) SELECT a.*, noise() FROM a`, "42701"},
@@ -300,7 +300,7 @@ func TestDeclaredNoise(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := s.Hoist.Report(); r.Hoisted || !strings.Contains(r.Reason, "free of chance") {
+	if r := s.Hoist.Report(); r.Hoisted || !strings.Contains(r.Reason, "a table is deterministic") {
 		t.Errorf("%+v", r)
 	}
 }

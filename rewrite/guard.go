@@ -66,7 +66,7 @@ func (r *Rewriter) guard(q capture.Query) error {
 		return refuse(ReasonInvalidEncoding, "client_encoding is not UTF8", "only sessions with client_encoding UTF8 are audited")
 	}
 	if s, ok := q.Settings["standard_conforming_strings"]; ok && !isOn(s) {
-		return refuse(ReasonSettingsUncertain, "standard_conforming_strings is off", "strings would be read otherwise than the server did")
+		return refuse(ReasonSettingsUncertain, "standard_conforming_strings is off", "strings would have another meaning than on the server")
 	}
 	if pgparse.TooManyTokens(q.SQL, r.options.MaxTokens) {
 		return refuse(ReasonTooLarge, "too many tokens", "raise audit.max_tokens")
@@ -114,7 +114,7 @@ func parseError(sql string, err error) error {
 	}
 	var fault *parser.Error
 	if !errors.As(err, &fault) {
-		refusal.Detail = "the scanner's answer cannot be read"
+		refusal.Detail = "the scanner's output cannot be read"
 		return refusal
 	}
 	detail, _, _ := strings.Cut(fault.Message, `"`)

@@ -77,7 +77,7 @@ func (w *walker) refuse(reason Reason, node string, offset int32, detail, hint s
 var plainHints = map[Reason]string{
 	ReasonSideEffects:     "a replay does not write, lock or wait: leave that part out",
 	ReasonSystemColumn:    "leave the column out: it differs between any two copies of a table",
-	ReasonUnsafeFunction:  "leave it out, or call it in a query of its own: it gives something else in a replay",
+	ReasonUnsafeFunction:  "leave it out, or call it in a separate query: its result differs in a replay",
 	ReasonNameInString:    "name the table in FROM, not in a string",
 	ReasonRowType:         "name the types of the columns: a copy's rows are of another type",
 	ReasonTempTable:       "a replay cannot see the session's temporary tables: put the table's query in its place",
@@ -245,7 +245,7 @@ func (w *walker) rangeVar(n *pg_query.RangeVar, at place) {
 			w.edit(edit{node: nodeRangeVar, at: n.GetLocation(), qualifiers: qualifiers, table: t})
 		}
 		if !isStaticCatalog(t) {
-			w.refuse(ReasonSystemCatalog, "RangeVar", n.GetLocation(), "relation "+t.String(), "a catalog describes other tables in a replay: ask it in a query of its own")
+			w.refuse(ReasonSystemCatalog, "RangeVar", n.GetLocation(), "relation "+t.String(), "a catalog describes other tables in a replay: query it separately")
 		}
 	default:
 		w.unreadable(t, kind, reason, n.GetLocation())
@@ -261,7 +261,7 @@ func (w *walker) unreadable(t Table, kind relationKind, reason Reason, offset in
 	case reason == ReasonSettingsUncertain:
 		hint = "qualify the name with its schema"
 	case reason == ReasonAmbiguousName:
-		hint = "what a schema earlier in the search_path holds is not known: qualify the name, or let privacy.catalog tell (information_schema is never told)"
+		hint = "the contents of a schema earlier in the search_path are not known: qualify the name, or set privacy.catalog (which does not cover information_schema)"
 	case t.Schema == "" && w.r.names.protected[t.Name]:
 		hint = "a protected table has this name, but not in a schema of the session's search_path"
 	default:

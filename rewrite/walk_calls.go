@@ -143,7 +143,7 @@ func (w *walker) columnCall(name string, offset int32) {
 // readerCall redirects the call of a function that reads protected tables to the neighbours' copies of it, if they are
 // correct.
 func (w *walker) readerCall(n *pg_query.FuncCall, schema, name string, users []*catalog.Function) bool {
-	dotted, detail := strings.Join(pgparse.Strings(n.GetFuncname()), "."), "which the engine's catalog does not tell"
+	dotted, detail := strings.Join(pgparse.Strings(n.GetFuncname()), "."), "but the engine's catalog does not show it"
 	var f Table
 	if slices.ContainsFunc(users, w.r.names.isReader) {
 		_, builtin := w.r.functions.builtin[name]

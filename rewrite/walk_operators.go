@@ -67,7 +67,7 @@ func (w *walker) operatorCall(schema string, e operands, node string, offset int
 			w.assume(AssumedBuiltin)
 			return
 		}
-		w.refuse(ReasonUnknownFunction, node, offset, "operator "+dotted, "let privacy.catalog tell which function it calls")
+		w.refuse(ReasonUnknownFunction, node, offset, "operator "+dotted, "set privacy.catalog, so that its function is known")
 		return
 	}
 	w.use(nameUse{kind: useOperator, schema: schema, name: name, operands: e, node: node, offset: offset, builtin: builtin})
@@ -86,7 +86,7 @@ func (w *walker) operatorCall(schema string, e operands, node string, offset int
 		}
 	}
 	if !found && !builtin {
-		w.refuse(ReasonUnknownFunction, node, offset, "operator "+dotted, "the engine's catalog does not hold it")
+		w.refuse(ReasonUnknownFunction, node, offset, "operator "+dotted, "the engine's catalog does not contain it")
 	}
 }
 

@@ -31,7 +31,7 @@ type LimitError struct {
 }
 
 // Error returns a message with What.
-func (e *LimitError) Error() string { return "SQL text refused before it is parsed: " + e.What }
+func (e *LimitError) Error() string { return "SQL text rejected before parsing: " + e.What }
 
 // Check reads a text once and returns a *LimitError if it must not reach libpg_query, otherwise nil.
 func Check(sql string) error {

@@ -54,7 +54,7 @@ func Split(sql string, opt Options) (Plan, error) {
 	case a.fault != "":
 		return Plan{Reason: a.fault}, nil
 	case !top.volatile:
-		return Plan{Reason: "it draws no chance: every trial gives the same"}, nil
+		return Plan{Reason: "it is deterministic: every trial returns the same result"}, nil
 	}
 	a.counted = true
 	h := &hoister{
@@ -65,7 +65,7 @@ func Split(sql string, opt Options) (Plan, error) {
 	h.judge(stmt.ProtoReflect())
 	h.rest(stmt, false)
 	if len(h.pieces) == 0 {
-		return Plan{Reason: "no part that reads a table is free of chance"}, nil
+		return Plan{Reason: "no part that reads a table is deterministic"}, nil
 	}
 	plan := Plan{}
 	if plan.Rest, err = write(stmt); err != nil {
@@ -145,7 +145,7 @@ func write(stmt *pg_query.SelectStmt) (string, error) {
 	}
 	pgparse.ClearLocations(got.ProtoReflect())
 	if !proto.Equal(want, got) {
-		return "", errors.New("reads back as something else")
+		return "", errors.New("has another meaning when it is parsed again")
 	}
 	return sql, nil
 }
