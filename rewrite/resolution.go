@@ -149,16 +149,23 @@ func (w *walker) differs(u nameUse) string {
 	}
 	originals := w.callable(source.Resolve(u.schema, u.name, w.path.known()), u.call)
 	copies := w.callable(shadow.Resolve(u.schema, u.name, w.replay.known()), u.call)
+	return overloadsDiffer(originals, copies, u.builtin, func(f, c *catalog.Function) bool {
+		return sameSignature(f, c) && w.samePlace(u, f.Schema, c.Schema)
+	})
+}
+
+// overloadsDiffer returns how the overloads in the shadow database differ from the originals.
+func overloadsDiffer[T any](originals, copies []T, builtin bool, same func(original, copied T) bool) string {
 	switch {
-	case len(copies) == 0 && !u.builtin:
+	case len(copies) == 0 && !builtin:
 		return ""
 	case len(copies) < len(originals):
 		return "has fewer overloads in the shadow database"
 	case len(copies) > len(originals):
 		return "has more overloads in the shadow database"
 	}
-	for _, f := range originals {
-		if !slices.ContainsFunc(copies, func(c *catalog.Function) bool { return sameSignature(f, c) && w.samePlace(u, f.Schema, c.Schema) }) {
+	for _, o := range originals {
+		if !slices.ContainsFunc(copies, func(c T) bool { return same(o, c) }) {
 			return "has other overloads in the shadow database"
 		}
 	}
@@ -184,21 +191,9 @@ func (w *walker) operatorDiffers(u nameUse) string {
 		}
 		return found
 	}
-	originals, copies := in(w.r.functions.source, w.path), in(w.r.functions.shadow, w.replay)
-	switch {
-	case len(copies) == 0 && !u.builtin:
-		return ""
-	case len(copies) != len(originals):
-		return "has other overloads in the shadow database"
-	}
-	for _, o := range originals {
-		if !slices.ContainsFunc(copies, func(c catalog.Operator) bool {
-			return withoutSchema(c.Operands, c.Schema) == withoutSchema(o.Operands, o.Schema) && c.Function.Name == o.Function.Name && w.samePlace(u, o.Schema, c.Schema)
-		}) {
-			return "has other overloads in the shadow database"
-		}
-	}
-	return ""
+	return overloadsDiffer(in(w.r.functions.source, w.path), in(w.r.functions.shadow, w.replay), u.builtin, func(o, c catalog.Operator) bool {
+		return withoutSchema(c.Operands, c.Schema) == withoutSchema(o.Operands, o.Schema) && c.Function.Name == o.Function.Name && w.samePlace(u, o.Schema, c.Schema)
+	})
 }
 
 func (w *walker) typeDiffers(u nameUse) string {

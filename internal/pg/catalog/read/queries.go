@@ -74,19 +74,11 @@ func (r *reader) relations() error {
 	if err != nil {
 		return err
 	}
-	for _, list := range []struct {
-		sql string
-		of  func(*catalog.Relation) *[]catalog.Table
-	}{
-		{reads, func(x *catalog.Relation) *[]catalog.Table { return &x.Reads }},
-		{relationTypes, func(x *catalog.Relation) *[]catalog.Table { return &x.Types }},
-		{calls, func(x *catalog.Relation) *[]catalog.Table { return &x.Calls }},
-	} {
-		if err := lists(r, list.sql, r.catalog.Relations, places, list.of); err != nil {
-			return err
-		}
-	}
-	return nil
+	return fill(r, r.catalog.Relations, places,
+		list[catalog.Relation]{reads, func(x *catalog.Relation) *[]catalog.Table { return &x.Reads }},
+		list[catalog.Relation]{relationTypes, func(x *catalog.Relation) *[]catalog.Table { return &x.Types }},
+		list[catalog.Relation]{calls, func(x *catalog.Relation) *[]catalog.Table { return &x.Calls }},
+	)
 }
 
 // functions have a text as their body, except those in C or internal, and aggregates. {body} is the text of an atomic body.
@@ -153,20 +145,12 @@ func (r *reader) functions() error {
 	if err != nil {
 		return err
 	}
-	for _, list := range []struct {
-		sql string
-		of  func(*catalog.Function) *[]catalog.Table
-	}{
-		{functionReads, func(x *catalog.Function) *[]catalog.Table { return &x.Reads }},
-		{functionTakes, func(x *catalog.Function) *[]catalog.Table { return &x.Takes }},
-		{functionGives, func(x *catalog.Function) *[]catalog.Table { return &x.Gives }},
-		{functionCalls, func(x *catalog.Function) *[]catalog.Table { return &x.Calls }},
-	} {
-		if err := lists(r, list.sql, r.catalog.Functions, places, list.of); err != nil {
-			return err
-		}
-	}
-	return nil
+	return fill(r, r.catalog.Functions, places,
+		list[catalog.Function]{functionReads, func(x *catalog.Function) *[]catalog.Table { return &x.Reads }},
+		list[catalog.Function]{functionTakes, func(x *catalog.Function) *[]catalog.Table { return &x.Takes }},
+		list[catalog.Function]{functionGives, func(x *catalog.Function) *[]catalog.Table { return &x.Gives }},
+		list[catalog.Function]{functionCalls, func(x *catalog.Function) *[]catalog.Table { return &x.Calls }},
+	)
 }
 
 // settingsOf parses the catalog's form of SET clauses and ALTER ... SET: a list of name=value.

@@ -109,16 +109,27 @@ func add[T any](to *[]T, value *T) func() error {
 	}
 }
 
-// lists runs a query that returns oid, schema and name, and appends each name to a list of the object with that oid, if it
-// is in places.
-func lists[T any](r *reader, sql string, objects []T, places map[uint32]int, list func(*T) *[]catalog.Table) error {
-	var oid uint32
-	var t catalog.Table
-	return r.each(sql, func() error {
-		if i, ok := places[oid]; ok {
-			to := list(&objects[i])
-			*to = append(*to, t)
+// list is a query that returns oid, schema and name, and the list of the object with that oid to which the name belongs.
+type list[T any] struct {
+	sql string
+	of  func(*T) *[]catalog.Table
+}
+
+// fill runs queries and appends each name to its list, if its object is in places.
+func fill[T any](r *reader, objects []T, places map[uint32]int, lists ...list[T]) error {
+	for _, l := range lists {
+		var oid uint32
+		var t catalog.Table
+		err := r.each(l.sql, func() error {
+			if i, ok := places[oid]; ok {
+				to := l.of(&objects[i])
+				*to = append(*to, t)
+			}
+			return nil
+		}, &oid, &t.Schema, &t.Name)
+		if err != nil {
+			return err
 		}
-		return nil
-	}, &oid, &t.Schema, &t.Name)
+	}
+	return nil
 }
