@@ -32,7 +32,7 @@ func (w *walker) assumeName(bare bool) {
 	}
 	if bare {
 		w.assume(AssumedTemp)
-		if w.path.assumed {
+		if w.path.Assumed {
 			w.assume(AssumedPath)
 		}
 		if w.r.functions.setters {

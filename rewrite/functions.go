@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
 //go:embed builtin_functions.txt
@@ -93,17 +94,17 @@ func (f *functions) texts(schema, name string) (risky, byName bool) {
 
 // isAllowed reports whether the configuration declares schema.name safe. A declaration without a schema applies to any
 // schema; one with a schema applies to an unqualified call if the path has that schema.
-func (f *functions) isAllowed(schema, name string, path searchPath) bool {
+func (f *functions) isAllowed(schema, name string, path resolve.Path) bool {
 	if f.anyUser && f.class(schema, name) == functionUser && !isForeignFamily(name) {
 		return true
 	}
 	if f.allowed[[2]string{"", name}] || schema != "" && f.allowed[[2]string{schema, name}] {
 		return true
 	}
-	if schema != "" || path.uncertain {
+	if schema != "" || path.Uncertain {
 		return false
 	}
-	return slices.ContainsFunc(path.schemas, func(s string) bool { return f.allowed[[2]string{s, name}] })
+	return slices.ContainsFunc(path.Schemas, func(s string) bool { return f.allowed[[2]string{s, name}] })
 }
 
 // readsProtected reports whether a function that a call may refer to reads a protected table: one of users, the candidates
@@ -119,8 +120,8 @@ func (f *functions) readsProtected(n *names, schema, name string, users []*catal
 
 // declared reports whether the configuration declares a function of a known schema as safe or as a DP function.
 func (f *functions) declared(schema, name string) bool {
-	_, isDP := f.signature(schema, name, searchPath{})
-	return isDP || f.isAllowed(schema, name, searchPath{})
+	_, isDP := f.signature(schema, name, resolve.Path{})
+	return isDP || f.isAllowed(schema, name, resolve.Path{})
 }
 
 // describeFunctions adds the catalog's properties of user-defined functions to a name: "f (volatile, plpgsql)".
@@ -138,14 +139,14 @@ func describeFunctions(name string, found []*catalog.Function) string {
 }
 
 // signature returns the DP signature of schema.name, by the same rule as isAllowed.
-func (f *functions) signature(schema, name string, path searchPath) (Signature, bool) {
+func (f *functions) signature(schema, name string, path resolve.Path) (Signature, bool) {
 	for _, s := range f.signatures {
 		wantSchema, wantName, _ := ident.ParseFunction(s.Function)
 		switch {
 		case wantName != name:
 		case wantSchema == "" || wantSchema == schema:
 			return s, true
-		case schema == "" && !path.uncertain && slices.Contains(path.schemas, wantSchema):
+		case schema == "" && !path.Uncertain && slices.Contains(path.Schemas, wantSchema):
 			return s, true
 		}
 	}

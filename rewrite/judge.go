@@ -9,6 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/body"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
 // judge checks whether a relation or function of the shadow database is a correct copy for a neighbour: everything that it
@@ -171,17 +172,17 @@ func (j *judge) reach(neighbour string, f *catalog.Function, tables map[Table]bo
 }
 
 // bodyPath returns the path of a function's own SET search_path; without one the names in its body depend on the session.
-func bodyPath(f *catalog.Function) (searchPath, string) {
-	path := searchPath{uncertain: true}
+func bodyPath(f *catalog.Function) (resolve.Path, string) {
+	path := resolve.Path{Uncertain: true}
 	for name, value := range f.Settings {
 		if name != "search_path" {
 			return path, "sets " + name
 		}
 		schemas, ok := ident.ParseList(value)
-		if !ok || slices.Contains(schemas, userSchema) {
+		if !ok || slices.Contains(schemas, resolve.UserSchema) {
 			return path, "sets a search_path that depends on the session"
 		}
-		path = searchPath{schemas: schemas}
+		path = resolve.Path{Schemas: schemas}
 	}
 	return path, ""
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
+	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
 // view checks a view of the shadow database for dependencies other than relations: a query that depends on the current
@@ -24,7 +25,7 @@ func (j *judge) view(neighbour string, r *catalog.Relation) string {
 	if err != nil || len(tree.GetStmts()) != 1 || tree.GetStmts()[0].GetStmt().GetSelectStmt() == nil {
 		return "has a query that cannot be parsed"
 	}
-	w := newWalker(j.bodyRewriter(neighbour), capture.Query{}, searchPath{})
+	w := newWalker(j.bodyRewriter(neighbour), capture.Query{}, resolve.Path{})
 	w.printed, w.callees = true, map[Table]bool{}
 	w.visit(tree.GetStmts()[0].GetStmt().ProtoReflect(), place{near: -1})
 	for _, f := range w.refusals {

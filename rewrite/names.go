@@ -6,9 +6,9 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
 //go:embed system_catalogs.txt
@@ -79,9 +79,9 @@ func listedNames(o Options) *names {
 // qualified returns the kind of schema.name.
 func (n *names) qualified(t Table) relationKind {
 	switch {
-	case isTempSchema(t.Schema):
+	case resolve.IsTempSchema(t.Schema):
 		return kindTemp
-	case isSystemSchema(t.Schema):
+	case resolve.IsSystemSchema(t.Schema):
 		return kindSystem
 	}
 	return n.kind(t)
@@ -130,12 +130,6 @@ func (n *names) rowType(name string) bool {
 	return true
 }
 
-func isTempSchema(s string) bool { return s == "pg_temp" || strings.HasPrefix(s, "pg_temp_") }
-
-func isSystemSchema(s string) bool {
-	return s == "information_schema" || strings.HasPrefix(s, "pg_") && !isTempSchema(s)
-}
-
 // isStaticCatalog reports whether a system relation has the same content in every database with the same extensions, so
 // that a query may join it with protected tables.
 func isStaticCatalog(t Table) bool {
@@ -149,101 +143,30 @@ func isStaticCatalog(t Table) bool {
 	return false
 }
 
-// userSchema is the search_path entry for the schema with the current user's name.
-const userSchema = "$user"
-
-// searchPath is the effective search path of one query.
-type searchPath struct {
-	schemas   []string // "$user" replaced
-	user      string   // the schema that replaces "$user"; "" = not in the path
-	role      string   // current role: the session's user, or the role of SET ROLE
-	assumed   bool     // given neither by the session nor by a catalog
-	uncertain bool     // the proxy could not follow the settings, or they cannot be parsed
-}
-
-// pathOf returns the path of q: the session's own, otherwise byDefault.
-func pathOf(q capture.Query, byDefault []string) searchPath {
-	path := byDefault
-	value, ok := q.Settings["search_path"]
-	p := searchPath{uncertain: q.SettingsUncertain, assumed: !ok}
-	if ok {
-		var valid bool
-		if path, valid = ident.ParseList(value); !valid {
-			p.uncertain = true
-		}
-	}
-	user := q.User
-	for _, setting := range []string{"session_authorization", "role"} {
-		if role := q.Settings[setting]; role != "" && role != "none" {
-			user = role
-		}
-	}
-	p.role = user
-	for _, s := range path {
-		if s == userSchema {
-			if s = user; s == "" {
-				continue
-			}
-			p.user = s
-		}
-		p.schemas = append(p.schemas, s)
-	}
-	return p
-}
-
-// seen removes the schemas that the server ignores: those that do not exist, or that the role may not use. In the shadow
-// database they may exist and be usable for the replay role.
-func (n *names) seen(p searchPath) searchPath {
-	if n.source == nil {
-		return p
-	}
-	var kept []string
-	for _, s := range p.schemas {
-		if isSystemSchema(s) || isTempSchema(s) || n.source.Usable(s, p.role) {
-			kept = append(kept, s)
-		}
-	}
-	p.schemas = kept
-	return p
-}
-
-// has reports whether the path is known and contains a schema.
-func (p searchPath) has(schema string) bool {
-	return slices.Contains(p.known(), schema)
-}
-
-// known returns the schemas of a path that is certain, otherwise nil.
-func (p searchPath) known() []string {
-	if p.uncertain {
-		return nil
-	}
-	return p.schemas
-}
-
 // unqualified resolves an unqualified name under a path: in the first schema that has it, pg_catalog first unless the path
 // lists it (PostgreSQL manual, section 5.9.3). If it cannot be resolved, reason says why.
-func (n *names) unqualified(name string, path searchPath) (t Table, kind relationKind, reason Reason) {
-	if path.uncertain {
+func (n *names) unqualified(name string, path resolve.Path) (t Table, kind relationKind, reason Reason) {
+	if path.Uncertain {
 		return Table{}, kindUnknown, ReasonSettingsUncertain
 	}
-	if n.catalogs[name] && !slices.Contains(path.schemas, "pg_catalog") {
+	if n.catalogs[name] && !slices.Contains(path.Schemas, "pg_catalog") {
 		return Table{Schema: "pg_catalog", Name: name}, kindSystem, ""
 	}
 	unknownBefore := false
-	for _, s := range path.schemas {
+	for _, s := range path.Schemas {
 		t := Table{Schema: s, Name: name}
 		switch {
 		case s == "pg_catalog" && n.catalogs[name]:
 			return t, kindSystem, ""
 		case s == "information_schema": // its views are not in the catalogs
 			unknownBefore = true
-		case isSystemSchema(s) || isTempSchema(s): // the name of a protected table does not start with pg_
+		case resolve.IsSystemSchema(s) || resolve.IsTempSchema(s): // the name of a protected table does not start with pg_
 			continue
 		case n.kind(t) != kindUnknown && unknownBefore:
 			return Table{}, kindUnknown, ReasonAmbiguousName
 		case n.kind(t) != kindUnknown:
 			return t, n.kind(t), ""
-		case n.source == nil && s != path.user && !n.schemas[s]:
+		case n.source == nil && s != path.User && !n.schemas[s]:
 			unknownBefore = true
 		}
 	}

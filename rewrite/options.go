@@ -11,6 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
+	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
 // Defaults of Options.
@@ -151,7 +152,7 @@ func checkTable(t Table) error {
 		return fmt.Errorf("name: %w", err)
 	}
 	switch {
-	case isSystemSchema(t.Schema) || isTempSchema(t.Schema):
+	case resolve.IsSystemSchema(t.Schema) || resolve.IsTempSchema(t.Schema):
 		return errors.New("lies in a system schema")
 	case strings.HasPrefix(t.Name, "pg_"):
 		return errors.New("a name that starts with pg_ may be shadowed by a system catalog")

@@ -7,6 +7,7 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
+	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
 // nameUse is one use of a function's, operator's or type's name, to be looked up in the shadow database.
@@ -14,7 +15,7 @@ type nameUse struct {
 	kind         useKind
 	schema, name string // schema "" = resolved by the path
 	call         *pg_query.FuncCall
-	operands     operands
+	operands     resolve.Operands
 	builtin      bool // there is a built-in one of this name
 	node         string
 	offset       int32
@@ -36,9 +37,9 @@ func (w *walker) use(u nameUse) {
 }
 
 // values returns the possible types of the statement's values; nil = not known, in the body of a function.
-func (w *walker) values() *valueTypes {
+func (w *walker) values() *resolve.Values {
 	if w.types == nil && w.root != nil {
-		w.types = newValueTypes(w.root, w.q.Params, w.r.functions.source, w.r.functions.shadow)
+		w.types = resolve.NewValues(w.root, w.q.Params, w.r.functions.source, w.r.functions.shadow)
 	}
 	return w.types
 }
@@ -49,24 +50,24 @@ func (w *walker) callable(found []*catalog.Function, call *pg_query.FuncCall) []
 	if !typed || w.values() == nil {
 		return found
 	}
-	return slices.DeleteFunc(slices.Clone(found), func(f *catalog.Function) bool { return !w.values().callable(f, call) })
+	return slices.DeleteFunc(slices.Clone(found), func(f *catalog.Function) bool { return !w.values().Callable(f, call) })
 }
 
 // applicable reports whether an expression may refer to one of some operators, by its operands.
-func (w *walker) applicable(found []catalog.Operator, e operands) bool {
+func (w *walker) applicable(found []catalog.Operator, e resolve.Operands) bool {
 	return slices.ContainsFunc(found, func(o catalog.Operator) bool {
-		return o.Takes == [2]Table{} || w.values() == nil || w.values().applicable(o, e)
+		return o.Takes == [2]Table{} || w.values() == nil || w.values().Applicable(o, e)
 	})
 }
 
 // replayPath returns the path for replays: the client's own, followed by shadow.search_path if a name of the statement is
 // found nowhere else in the shadow database.
-func (w *walker) replayPath() searchPath {
+func (w *walker) replayPath() resolve.Path {
 	p := w.path
 	if w.extendPath() {
 		for _, s := range w.r.options.ShadowPath {
-			if !slices.Contains(p.schemas, s) {
-				p.schemas = append(slices.Clone(p.schemas), s)
+			if !slices.Contains(p.Schemas, s) {
+				p.Schemas = append(slices.Clone(p.Schemas), s)
 			}
 		}
 	}
@@ -76,7 +77,7 @@ func (w *walker) replayPath() searchPath {
 // extendPath reports whether shadow.search_path is needed.
 func (w *walker) extendPath() bool {
 	shadow := w.r.functions.shadow
-	client, engine := w.path.schemas, w.r.options.ShadowPath
+	client, engine := w.path.Schemas, w.r.options.ShadowPath
 	return len(engine) > 0 && slices.ContainsFunc(w.uses, func(u nameUse) bool {
 		if u.schema != "" || u.builtin {
 			return false
@@ -111,7 +112,7 @@ func (w *walker) resolve() {
 		if slices.ContainsFunc(w.refusals, func(r refusal) bool { return r.Offset == int(u.offset) }) {
 			continue // with a more specific reason
 		}
-		if u.schema == "" && w.path.uncertain {
+		if u.schema == "" && w.path.Uncertain {
 			w.inDoubt(u)
 			continue
 		}
@@ -147,8 +148,8 @@ func (w *walker) differs(u nameUse) string {
 	case useOperator:
 		return w.operatorDiffers(u)
 	}
-	originals := w.callable(source.Resolve(u.schema, u.name, w.path.known()), u.call)
-	copies := w.callable(shadow.Resolve(u.schema, u.name, w.replay.known()), u.call)
+	originals := w.callable(source.Resolve(u.schema, u.name, w.path.Known()), u.call)
+	copies := w.callable(shadow.Resolve(u.schema, u.name, w.replay.Known()), u.call)
 	return overloadsDiffer(originals, copies, u.builtin, func(f, c *catalog.Function) bool {
 		return sameSignature(f, c) && w.samePlace(u, f.Schema, c.Schema)
 	})
@@ -182,10 +183,10 @@ func (w *walker) samePlace(u nameUse, original, copied string) bool {
 }
 
 func (w *walker) operatorDiffers(u nameUse) string {
-	in := func(x *catalog.Index, path searchPath) []catalog.Operator {
+	in := func(x *catalog.Index, path resolve.Path) []catalog.Operator {
 		var found []catalog.Operator
 		for _, o := range x.Operators[u.name] {
-			if (o.Schema == u.schema || u.schema == "" && path.has(o.Schema)) && w.applicable([]catalog.Operator{o}, u.operands) {
+			if (o.Schema == u.schema || u.schema == "" && path.Has(o.Schema)) && w.applicable([]catalog.Operator{o}, u.operands) {
 				found = append(found, o)
 			}
 		}
@@ -197,7 +198,7 @@ func (w *walker) operatorDiffers(u nameUse) string {
 }
 
 func (w *walker) typeDiffers(u nameUse) string {
-	original, copied := w.r.functions.source.TypeIn(u.name, w.path.schemas), w.r.functions.shadow.TypeIn(u.name, w.replay.schemas)
+	original, copied := w.r.functions.source.TypeIn(u.name, w.path.Schemas), w.r.functions.shadow.TypeIn(u.name, w.replay.Schemas)
 	if original == copied || copied == "" || u.schema != "" || u.builtin {
 		return ""
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
+	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
 // Rewriter analyses queries under one set of Options. New creates it. It is immutable and safe for concurrent use.
@@ -88,7 +89,7 @@ func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w := newWalker(r, q, r.names.seen(pathOf(q, r.options.SearchPath)))
+	w := newWalker(r, q, resolve.PathOf(q, r.options.SearchPath).Seen(r.names.source))
 	w.root = parsed.stmt.ProtoReflect()
 	w.visit(w.root, place{near: -1})
 	w.namesOfAnyTable()
@@ -154,7 +155,7 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, w *walker) (*Plan, erro
 		Tables:     ident.Sorted(w.protected),
 		Public:     ident.Sorted(w.public),
 		Functions:  slices.Sorted(maps.Keys(w.functions)),
-		SearchPath: append([]string{}, w.replay.schemas...),
+		SearchPath: append([]string{}, w.replay.Schemas...),
 		Settings:   keySettings(q.Settings),
 		Assumed:    w.assumptions(),
 		DPCalls:    len(w.calls),
@@ -220,7 +221,7 @@ func (p *Plan) checkSchema(schema string) error {
 	if err := checkIdentifier(schema); err != nil {
 		return err
 	}
-	if isSystemSchema(schema) || isTempSchema(schema) {
+	if resolve.IsSystemSchema(schema) || resolve.IsTempSchema(schema) {
 		return errors.New("is a system schema")
 	}
 	for _, t := range p.Tables {

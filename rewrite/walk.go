@@ -10,6 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
+	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
 // place is the context of the walk.
@@ -25,7 +26,7 @@ type place struct {
 type walker struct {
 	r    *Rewriter
 	q    capture.Query
-	path searchPath
+	path resolve.Path
 
 	edits     []edit
 	protected map[Table]bool
@@ -38,9 +39,9 @@ type walker struct {
 	anyTable  []anyName // if any table is protected: what may name one
 
 	root   protoreflect.Message
-	types  *valueTypes // created when needed
+	types  *resolve.Values // created when needed
 	uses   []nameUse
-	replay searchPath // set by resolve
+	replay resolve.Path // set by resolve
 
 	// callees collects, for a judge, the user-defined functions that the body of a function calls; nil outside of bodies.
 	callees map[Table]bool
@@ -49,7 +50,7 @@ type walker struct {
 }
 
 // newWalker returns a walker for a statement whose names are resolved under a path.
-func newWalker(r *Rewriter, q capture.Query, path searchPath) *walker {
+func newWalker(r *Rewriter, q capture.Query, path resolve.Path) *walker {
 	return &walker{
 		r: r, q: q, path: path,
 		protected: map[Table]bool{}, public: map[Table]bool{}, functions: map[string]bool{}, assumed: map[string]bool{},
@@ -114,14 +115,14 @@ func (w *walker) visit(m protoreflect.Message, at place) {
 		w.subLink(n)
 	case *pg_query.CaseExpr:
 		if n.GetArg() != nil {
-			w.operatorCall("", caseOperands(n), "CaseExpr", n.GetLocation())
+			w.operatorCall("", resolve.CaseOperands(n), "CaseExpr", n.GetLocation())
 		}
 	case *pg_query.JoinExpr:
 		if n.GetIsNatural() || len(n.GetUsingClause()) > 0 {
-			w.operatorCall("", operands{name: "="}, "JoinExpr", leftmost(n.GetLarg(), at.near))
+			w.operatorCall("", resolve.Operands{Name: "="}, "JoinExpr", leftmost(n.GetLarg(), at.near))
 		}
 	case *pg_query.SortBy:
-		w.operator(n.GetUseOp(), operands{name: pgparse.Last(n.GetUseOp()), left: []*pg_query.Node{n.GetNode()}}, "SortBy", n.GetLocation())
+		w.operator(n.GetUseOp(), resolve.Operands{Name: pgparse.Last(n.GetUseOp()), Left: []*pg_query.Node{n.GetNode()}}, "SortBy", n.GetLocation())
 	case *pg_query.A_Indirection:
 		w.indirection(n, at)
 	case *pg_query.JsonObjectConstructor, *pg_query.JsonArrayConstructor, *pg_query.JsonArrayQueryConstructor, *pg_query.JsonObjectAgg, *pg_query.JsonArrayAgg:

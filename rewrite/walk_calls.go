@@ -33,7 +33,7 @@ func (w *walker) funcCall(n *pg_query.FuncCall, at place) place {
 	if w.r.functions.readsProtected(w.r.names, schema, name, users) && !w.readerCall(n, schema, name, users) {
 		return at
 	}
-	if class == functionUser && schema == "" && w.path.uncertain {
+	if class == functionUser && schema == "" && w.path.Uncertain {
 		w.refuse(ReasonSettingsUncertain, "FuncCall", n.GetLocation(), "function "+dotted, "qualify the name with its schema")
 	}
 	if s, ok := w.r.functions.signature(schema, name, w.path); ok {
@@ -45,7 +45,7 @@ func (w *walker) funcCall(n *pg_query.FuncCall, at place) place {
 		return at
 	case name == "current_setting" && class == functionNever && w.readsKnownSetting(n):
 		return at
-	case name == "pg_typeof" && class == functionNever && w.values().builtinOnly():
+	case name == "pg_typeof" && class == functionNever && w.values().BuiltinOnly():
 		return at
 	case class == functionNever || class == functionNeverVolatile:
 		w.refuse(class.refusal(), "FuncCall", n.GetLocation(), "function "+dotted, "")
@@ -77,8 +77,8 @@ func (w *walker) overloads(n *pg_query.FuncCall, schema, name string) (functionC
 		}
 		return class, nil
 	}
-	users := functions.source.Find(schema, name, w.path.known())
-	anySchema := schema == "" && w.path.uncertain
+	users := functions.source.Find(schema, name, w.path.Known())
+	anySchema := schema == "" && w.path.Uncertain
 	if anySchema {
 		users = functions.source.Functions[name]
 	}
@@ -102,7 +102,7 @@ func (w *walker) overloads(n *pg_query.FuncCall, schema, name string) (functionC
 
 // replayCandidates returns the longest possible path of a replay.
 func (w *walker) replayCandidates() []string {
-	return slices.Concat(w.path.schemas, w.r.options.ShadowPath)
+	return slices.Concat(w.path.Schemas, w.r.options.ShadowPath)
 }
 
 // declaredCall records the assumptions about a declared function and returns the place for its arguments, where a text may
@@ -118,10 +118,10 @@ func (w *walker) declaredCall(class functionClass, dotted string, users []*catal
 // that name.
 func (w *walker) isColumn(n *pg_query.FuncCall, schema, name string, users []*catalog.Function) bool {
 	functions := w.r.functions
-	return functions.source != nil && schema == "" && len(n.GetArgs()) == 1 && n.GetArgs()[0].GetNamedArgExpr() == nil && !w.path.uncertain &&
+	return functions.source != nil && schema == "" && len(n.GetArgs()) == 1 && n.GetArgs()[0].GetNamedArgExpr() == nil && !w.path.Uncertain &&
 		n.GetAggOrder() == nil && n.GetAggFilter() == nil && n.GetOver() == nil && !n.GetAggStar() && !n.GetAggDistinct() && !n.GetFuncVariadic() && !n.GetAggWithinGroup() &&
 		functions.class("", name) == functionUser && len(functions.source.Functions[name]) == 0 && (functions.shadow == nil || len(functions.shadow.Functions[name]) == 0) &&
-		functions.source.TypeIn(name, w.path.schemas) == "" && !isNameType(name)
+		functions.source.TypeIn(name, w.path.Schemas) == "" && !isNameType(name)
 }
 
 // isNameType reports whether the values of a type are names of objects.
@@ -185,7 +185,7 @@ func (w *walker) namesakes(name, node string, offset int32) {
 		return
 	}
 	for _, f := range w.r.functions.source.Functions[name] {
-		if w.path.uncertain || w.path.has(f.Schema) {
+		if w.path.Uncertain || w.path.Has(f.Schema) {
 			w.implied(Table{Schema: f.Schema, Name: f.Name}, name, node, offset)
 		}
 	}
@@ -194,7 +194,7 @@ func (w *walker) namesakes(name, node string, offset int32) {
 // callee records the call of a user-defined function in the body of another.
 func (w *walker) callee(n *pg_query.FuncCall, schema, name string, users []*catalog.Function) {
 	switch {
-	case schema == "" && w.path.uncertain:
+	case schema == "" && w.path.Uncertain:
 		w.refuse(ReasonSettingsUncertain, "FuncCall", n.GetLocation(), "function "+name, "")
 	case len(users) == 0:
 		w.refuse(ReasonUnknownFunction, "FuncCall", n.GetLocation(), "function "+name, "")
@@ -219,7 +219,7 @@ func (w *walker) userAttribute(name string, row bool, node string, offset int32)
 		return
 	}
 	for _, f := range source.Functions[name] {
-		if f.OfOne && (f.OfRow || !row) && (w.path.uncertain || w.path.has(f.Schema)) {
+		if f.OfOne && (f.OfRow || !row) && (w.path.Uncertain || w.path.Has(f.Schema)) {
 			w.implied(Table{Schema: f.Schema, Name: f.Name}, name+" in attribute notation", node, offset)
 		}
 	}

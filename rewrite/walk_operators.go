@@ -9,57 +9,44 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
+	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
 //go:embed builtin_operators.txt
 var builtinOperators string
 
-// operatorNames returns the unqualified operators of an expression.
-func operatorNames(n *pg_query.A_Expr) []string {
-	switch n.GetKind() {
-	case pg_query.A_Expr_Kind_AEXPR_BETWEEN, pg_query.A_Expr_Kind_AEXPR_BETWEEN_SYM:
-		return []string{">=", "<="}
-	case pg_query.A_Expr_Kind_AEXPR_NOT_BETWEEN, pg_query.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM:
-		return []string{"<", ">"}
-	}
-	if parts := pgparse.Strings(n.GetName()); len(parts) > 0 {
-		return parts[len(parts)-1:]
-	}
-	return nil
-}
-
 // operators judges every operator of an expression: an operator is a call of its function.
 func (w *walker) operators(n *pg_query.A_Expr) {
-	for _, o := range operandsOf(n) {
+	for _, o := range resolve.OperandsOf(n) {
 		w.operator(n.GetName(), o, "A_Expr", n.GetLocation())
 	}
 }
 
 // subLink judges the operator of x op ANY (SELECT ...); without one, as in x IN (SELECT ...), it is =.
 func (w *walker) subLink(n *pg_query.SubLink) {
-	e := operands{name: pgparse.Last(n.GetOperName()), left: []*pg_query.Node{n.GetTestexpr()}}
-	if e.name == "" && n.GetSubLinkType() == pg_query.SubLinkType_ANY_SUBLINK {
-		e.name = "="
+	e := resolve.Operands{Name: pgparse.Last(n.GetOperName()), Left: []*pg_query.Node{n.GetTestexpr()}}
+	if e.Name == "" && n.GetSubLinkType() == pg_query.SubLinkType_ANY_SUBLINK {
+		e.Name = "="
 	}
 	w.operator(n.GetOperName(), e, "SubLink", n.GetLocation())
 }
 
 // operator judges an operator by its name as written, which may be OPERATOR(schema.name); without a name there is none.
-func (w *walker) operator(written []*pg_query.Node, e operands, node string, offset int32) {
+func (w *walker) operator(written []*pg_query.Node, e resolve.Operands, node string, offset int32) {
 	switch schema, _ := pgparse.Name(written); {
 	case len(written) > 2:
 		w.refuse(ReasonUnknownFunction, node, offset, "operator "+strings.Join(pgparse.Strings(written), "."), "name it without the database")
-	case e.name != "":
+	case e.Name != "":
 		w.operatorCall(schema, e, node, offset)
 	}
 }
 
 // operatorCall judges the user-defined operators to which a name may refer, depending on the types of the operands.
-func (w *walker) operatorCall(schema string, e operands, node string, offset int32) {
+func (w *walker) operatorCall(schema string, e resolve.Operands, node string, offset int32) {
 	if schema == "pg_catalog" {
 		return
 	}
-	functions, name := w.r.functions, e.name
+	functions, name := w.r.functions, e.Name
 	dotted := strings.TrimPrefix(schema+"."+name, ".")
 	builtin := schema == "" && functions.builtinOperators[name]
 	if functions.source == nil {
@@ -71,13 +58,13 @@ func (w *walker) operatorCall(schema string, e operands, node string, offset int
 		return
 	}
 	w.use(nameUse{kind: useOperator, schema: schema, name: name, operands: e, node: node, offset: offset, builtin: builtin})
-	if schema == "" && w.path.uncertain && w.applicable(functions.source.Operators[name], e) {
+	if schema == "" && w.path.Uncertain && w.applicable(functions.source.Operators[name], e) {
 		w.refuse(ReasonSettingsUncertain, node, offset, "operator "+dotted, "write it as OPERATOR(schema."+name+")")
 		return
 	}
 	found := false
 	for _, o := range functions.source.Operators[name] {
-		if o.Schema != schema && (schema != "" || !w.path.has(o.Schema)) {
+		if o.Schema != schema && (schema != "" || !w.path.Has(o.Schema)) {
 			continue
 		}
 		found = true
@@ -107,11 +94,11 @@ func (w *walker) userType(parts []string, offset int32) {
 	w.use(nameUse{kind: useType, schema: schema, name: name, node: "TypeName", offset: offset, builtin: schema == "pg_catalog"})
 	for _, t := range functions.source.Types[name] {
 		switch {
-		case t.Schema == schema, schema == "" && (t.Schema == "pg_catalog" || w.path.has(t.Schema)):
+		case t.Schema == schema, schema == "" && (t.Schema == "pg_catalog" || w.path.Has(t.Schema)):
 			for _, f := range t.Calls {
 				w.implied(f, "type "+strings.Join(parts, "."), "TypeName", offset)
 			}
-		case schema == "" && w.path.uncertain:
+		case schema == "" && w.path.Uncertain:
 			w.refuse(ReasonSettingsUncertain, "TypeName", offset, "type "+name, "qualify the name with its schema")
 		}
 	}
@@ -145,7 +132,7 @@ func (w *walker) impliedBuiltin(name, what, node string, offset int32) {
 		w.refuse(ReasonNameInString, node, offset, what+", which turns text into the name of an object", "")
 	case class == functionNever || class == functionNeverVolatile:
 		w.refuse(class.refusal(), node, offset, detail, "")
-	case !w.r.functions.isAllowed("pg_catalog", name, searchPath{}):
+	case !w.r.functions.isAllowed("pg_catalog", name, resolve.Path{}):
 		w.refuse(cmp.Or(class.refusal(), ReasonUnknownFunction), node, offset, detail, "if it is safe to replay, list pg_catalog."+name+" in claims.safe_functions")
 	}
 }

@@ -1,4 +1,4 @@
-package rewrite
+package resolve
 
 import (
 	"slices"
@@ -9,33 +9,34 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
-// valueTypes holds the types outside pg_catalog that values of one statement may have: those of the columns of every
+// Values holds the types outside pg_catalog that values of one statement may have: those of the columns of every
 // relation that it may read, those that it names, and the results of functions and operators on these. An overload with an
 // argument type outside this set cannot be the called one. Arrays, domains and rows count as their components.
-type valueTypes struct {
+type Values struct {
 	catalogs []*catalog.Index
 	params   []capture.Param
-	types    map[Table]bool
+	types    map[ident.Table]bool
 	calls    []*pg_query.FuncCall
-	exprs    []operands
+	exprs    []Operands
 
 	ranges  map[string]bool // possible names of whole rows: relations, aliases, WITH queries
 	columns map[string]bool // the last part of every column name in an expression
 	stars   bool            // x.* occurs where it is a row
 }
 
-// operands is the use of an operator: its name and the expressions on either side, nil for a side that is ignored.
-type operands struct {
-	name        string
-	left, right []*pg_query.Node
+// Operands is the use of an operator: its name and the expressions on either side, nil for a side that is ignored.
+type Operands struct {
+	Name        string
+	Left, Right []*pg_query.Node
 }
 
-// newValueTypes collects the types of a statement.
-func newValueTypes(root protoreflect.Message, params []capture.Param, catalogs ...*catalog.Index) *valueTypes {
-	v := &valueTypes{params: params, types: map[Table]bool{}, ranges: map[string]bool{}, columns: map[string]bool{}}
+// NewValues collects the types of a statement.
+func NewValues(root protoreflect.Message, params []capture.Param, catalogs ...*catalog.Index) *Values {
+	v := &Values{params: params, types: map[ident.Table]bool{}, ranges: map[string]bool{}, columns: map[string]bool{}}
 	for _, x := range catalogs {
 		if x != nil {
 			v.catalogs = append(v.catalogs, x)
@@ -52,7 +53,7 @@ func newValueTypes(root protoreflect.Message, params []capture.Param, catalogs .
 }
 
 // visit collects the names in one message and all below it.
-func (v *valueTypes) visit(m protoreflect.Message) {
+func (v *Values) visit(m protoreflect.Message) {
 	switch n := m.Interface().(type) {
 	case *pg_query.RangeVar:
 		v.named(n.GetRelname())
@@ -74,10 +75,10 @@ func (v *valueTypes) visit(m protoreflect.Message) {
 		_, name := pgparse.Name(n.GetFuncname())
 		v.typed(name) // type(x) may be a cast
 	case *pg_query.A_Expr:
-		v.exprs = append(v.exprs, operandsOf(n)...)
+		v.exprs = append(v.exprs, OperandsOf(n)...)
 	case *pg_query.SubLink:
 		if parts := pgparse.Strings(n.GetOperName()); len(parts) > 0 {
-			v.exprs = append(v.exprs, operands{name: parts[len(parts)-1], left: []*pg_query.Node{n.GetTestexpr()}})
+			v.exprs = append(v.exprs, Operands{Name: parts[len(parts)-1], Left: []*pg_query.Node{n.GetTestexpr()}})
 		}
 	case *pg_query.ColumnRef:
 		fields := n.GetFields()
@@ -96,8 +97,8 @@ func (v *valueTypes) visit(m protoreflect.Message) {
 	pgparse.Children(m, v.visit)
 }
 
-// builtinOnly reports whether every value is of a type of pg_catalog, and none is a row of a relation.
-func (v *valueTypes) builtinOnly() bool {
+// BuiltinOnly reports whether every value is of a type of pg_catalog, and none is a row of a relation.
+func (v *Values) BuiltinOnly() bool {
 	if v == nil || len(v.catalogs) == 0 || v.stars || len(v.types) > 0 {
 		return false
 	}
@@ -110,7 +111,7 @@ func (v *valueTypes) builtinOnly() bool {
 }
 
 // named adds the types of every relation with a name, and every type with it.
-func (v *valueTypes) named(name string) {
+func (v *Values) named(name string) {
 	for _, x := range v.catalogs {
 		for _, r := range x.Named[name] {
 			v.add(r.Types)
@@ -120,11 +121,11 @@ func (v *valueTypes) named(name string) {
 }
 
 // typed adds every type with a name.
-func (v *valueTypes) typed(name string) {
+func (v *Values) typed(name string) {
 	for _, x := range v.catalogs {
 		for _, t := range x.Types[name] {
 			if t.Schema != "pg_catalog" {
-				v.types[Table{Schema: t.Schema, Name: t.Name}] = true
+				v.types[ident.Table{Schema: t.Schema, Name: t.Name}] = true
 			}
 			v.add(t.Holds)
 		}
@@ -132,7 +133,7 @@ func (v *valueTypes) typed(name string) {
 }
 
 // attribute adds the results of every function that x.name may call.
-func (v *valueTypes) attribute(name string) {
+func (v *Values) attribute(name string) {
 	for _, x := range v.catalogs {
 		for _, f := range x.Functions[name] {
 			v.add(f.Gives)
@@ -140,25 +141,25 @@ func (v *valueTypes) attribute(name string) {
 	}
 }
 
-func (v *valueTypes) add(types []Table) {
+func (v *Values) add(types []ident.Table) {
 	for _, t := range types {
 		v.types[t] = true
 	}
 }
 
 // results adds the possible results of the functions and operators of one catalog.
-func (v *valueTypes) results(x *catalog.Index) {
+func (v *Values) results(x *catalog.Index) {
 	for _, call := range v.calls {
 		_, name := pgparse.Name(call.GetFuncname())
 		for _, f := range x.Functions[name] {
-			if v.callable(f, call) {
+			if v.Callable(f, call) {
 				v.add(f.Gives)
 			}
 		}
 	}
 	for _, e := range v.exprs {
-		for _, o := range x.Operators[e.name] {
-			if !v.applicable(o, e) {
+		for _, o := range x.Operators[e.Name] {
+			if !v.Applicable(o, e) {
 				continue
 			}
 			for _, f := range x.Find(o.Function.Schema, o.Function.Name, nil) {
@@ -168,8 +169,8 @@ func (v *valueTypes) results(x *catalog.Index) {
 	}
 }
 
-// callable reports whether a call may refer to a function, by the number and the types of its arguments.
-func (v *valueTypes) callable(f *catalog.Function, call *pg_query.FuncCall) bool {
+// Callable reports whether a call may refer to a function, by the number and the types of its arguments.
+func (v *Values) Callable(f *catalog.Function, call *pg_query.FuncCall) bool {
 	args := call.GetArgs()
 	if len(f.Takes) == 0 || call.GetFuncVariadic() || call.GetAggWithinGroup() {
 		return true
@@ -189,20 +190,20 @@ func (v *valueTypes) callable(f *catalog.Function, call *pg_query.FuncCall) bool
 	return true
 }
 
-// applicable reports whether an expression may refer to an operator, by the types of its operands.
-func (v *valueTypes) applicable(o catalog.Operator, e operands) bool {
-	return v.fits(o.Takes[0], e.left...) && v.fits(o.Takes[1], e.right...)
+// Applicable reports whether an expression may refer to an operator, by the types of its operands.
+func (v *Values) Applicable(o catalog.Operator, e Operands) bool {
+	return v.fits(o.Takes[0], e.Left...) && v.fits(o.Takes[1], e.Right...)
 }
 
-// fits reports whether one of some values may be of a type. The zero Table is a type of pg_catalog, which any value may
+// fits reports whether one of some values may be of a type. The zero ident.Table is a type of pg_catalog, which any value may
 // have.
-func (v *valueTypes) fits(t Table, values ...*pg_query.Node) bool {
-	if t == (Table{}) || v.types[t] || slices.ContainsFunc(values, v.untyped) {
+func (v *Values) fits(t ident.Table, values ...*pg_query.Node) bool {
+	if t == (ident.Table{}) || v.types[t] || slices.ContainsFunc(values, v.untyped) {
 		return true
 	}
 	for _, x := range v.catalogs {
 		for _, c := range x.Catalog.Coercions {
-			if c.To == t && (c.From == (Table{}) || v.types[c.From]) {
+			if c.To == t && (c.From == (ident.Table{}) || v.types[c.From]) {
 				return true
 			}
 		}
@@ -211,7 +212,7 @@ func (v *valueTypes) fits(t Table, values ...*pg_query.Node) bool {
 }
 
 // untyped reports whether a value gets its type from its context: a string, NULL, or a parameter without a type.
-func (v *valueTypes) untyped(n *pg_query.Node) bool {
+func (v *Values) untyped(n *pg_query.Node) bool {
 	switch {
 	case n.GetCollateClause() != nil:
 		return v.untyped(n.GetCollateClause().GetArg())
@@ -225,26 +226,40 @@ func (v *valueTypes) untyped(n *pg_query.Node) bool {
 	return slices.ContainsFunc(n.GetList().GetItems(), v.untyped) || slices.ContainsFunc(n.GetRowExpr().GetArgs(), v.untyped)
 }
 
-// operandsOf returns every operator in an expression. If one side may be untyped and the other is a list or a row, an
+// OperandsOf returns every operator in an expression. If one side may be untyped and the other is a list or a row, an
 // operator can still be excluded by the type of its left operand.
-func operandsOf(n *pg_query.A_Expr) []operands {
+func OperandsOf(n *pg_query.A_Expr) []Operands {
 	left, right := []*pg_query.Node{n.GetLexpr()}, []*pg_query.Node{n.GetRexpr()}
 	if n.GetLexpr() == nil {
 		left = nil
 	}
 	names := operatorNames(n)
-	all := make([]operands, 0, len(names))
+	all := make([]Operands, 0, len(names))
 	for _, name := range names {
-		all = append(all, operands{name, left, right})
+		all = append(all, Operands{name, left, right})
 	}
 	return all
 }
 
-// caseOperands returns the = of CASE x WHEN y.
-func caseOperands(n *pg_query.CaseExpr) operands {
-	e := operands{name: "=", left: []*pg_query.Node{n.GetArg()}}
+// CaseOperands returns the = of CASE x WHEN y.
+func CaseOperands(n *pg_query.CaseExpr) Operands {
+	e := Operands{Name: "=", Left: []*pg_query.Node{n.GetArg()}}
 	for _, when := range n.GetArgs() {
-		e.right = append(e.right, when.GetCaseWhen().GetExpr())
+		e.Right = append(e.Right, when.GetCaseWhen().GetExpr())
 	}
 	return e
+}
+
+// operatorNames returns the unqualified operators of an expression.
+func operatorNames(n *pg_query.A_Expr) []string {
+	switch n.GetKind() {
+	case pg_query.A_Expr_Kind_AEXPR_BETWEEN, pg_query.A_Expr_Kind_AEXPR_BETWEEN_SYM:
+		return []string{">=", "<="}
+	case pg_query.A_Expr_Kind_AEXPR_NOT_BETWEEN, pg_query.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM:
+		return []string{"<", ">"}
+	}
+	if parts := pgparse.Strings(n.GetName()); len(parts) > 0 {
+		return parts[len(parts)-1:]
+	}
+	return nil
 }
