@@ -27,7 +27,7 @@ func (w *walker) assume(what string) { w.assumed[what] = true }
 
 // assumeName records the assumptions behind the meaning of a relation's name.
 func (w *walker) assumeName(bare bool) {
-	if w.r.names.source == nil {
+	if w.r.names.Source == nil {
 		w.assume(AssumedLists)
 	}
 	if bare {

@@ -53,7 +53,7 @@ func TestBuiltinLists(t *testing.T) {
 	}
 	for file, query := range map[string]string{
 		"builtin_functions.txt": string(script),
-		"system_catalogs.txt": `SELECT relname FROM pg_class
+		"internal/resolve/system_catalogs.txt": `SELECT relname FROM pg_class
 			WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind IN ('r', 'v')`,
 		"builtin_operators.txt": "SELECT DISTINCT oprname FROM pg_operator WHERE oprnamespace = 'pg_catalog'::regnamespace",
 	} {

@@ -7,16 +7,17 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
 // dependents finds, in the catalogs, the relations that read protected tables or are part of them. A view reads the
 // original tables whatever schema is written before its name, and so does a partition. Such a relation is rewritten to the
 // neighbours' own copies if each neighbour has one that reads only that neighbour; otherwise it is refused.
 func (n *names) dependents(o Options, f *functions, j *judge) {
-	if n.source != nil {
-		n.bases = bases(n.source, o.Protected)
+	if n.Source != nil {
+		n.bases = bases(n.Source, o.Protected)
 		for t := range n.bases {
-			n.protected[t.Name] = true
+			n.Protected[t.Name] = true
 		}
 	}
 	var shadow *catalog.Index
@@ -34,7 +35,7 @@ func (n *names) dependents(o Options, f *functions, j *judge) {
 			n.publicFault(j, t, o.Neighbours)
 		}
 	}
-	if n.source == nil {
+	if n.Source == nil {
 		return
 	}
 	byName := map[string][]Table{}
@@ -43,12 +44,12 @@ func (n *names) dependents(o Options, f *functions, j *judge) {
 	}
 	for t := range n.bases {
 		fault := ""
-		switch r := n.source.Relations[t]; {
-		case n.kinds[t] == kindPublic:
+		switch r := n.Source.Relations[t]; {
+		case n.Kinds[t] == resolve.KindPublic:
 			fault = "is listed in privacy.public, but reads or is part of a protected table"
 		case r.Kind == catalog.KindForeign:
 			fault = "is a foreign table"
-		case n.kinds[t] == kindProtected:
+		case n.Kinds[t] == resolve.KindProtected:
 			continue
 		case shadow == nil:
 			fault = "reads or is part of a protected table, and the neighbours' copies are not known"
@@ -61,11 +62,11 @@ func (n *names) dependents(o Options, f *functions, j *judge) {
 			n.refused[t] = noCopy(fault)
 			continue
 		}
-		n.kinds[t] = kindProtected
+		n.Kinds[t] = resolve.KindProtected
 	}
 	n.copyFunctions(o, j)
-	for t := range n.source.Relations {
-		if of, found := secured(n.source, t); found && n.kinds[t] != kindUnknown && n.kinds[t] != kindOther {
+	for t := range n.Source.Relations {
+		if of, found := secured(n.Source, t); found && n.Kinds[t] != resolve.KindUnknown && n.Kinds[t] != resolve.KindOther {
 			detail := "has row level security, so that its rows depend on who asks"
 			if of != t {
 				detail = "reads " + of.String() + ", which " + detail

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
 // functionCopy says whether calls of a function that reads protected tables can be redirected to the neighbours' own copies
@@ -22,7 +23,7 @@ type functionCopy struct {
 func (n *names) copyFunctions(o Options, j *judge) {
 	schemas := map[string]map[string]bool{} // by function name, the schemas with a reader
 	for f := range n.readers {
-		if !n.source.Has(f) {
+		if !n.Source.Has(f) {
 			continue
 		}
 		if schemas[f.Name] == nil {
@@ -47,7 +48,7 @@ func (n *names) copyFunctions(o Options, j *judge) {
 }
 
 func (n *names) functionCopyFault(schema, name string, neighbours []string, j *judge, tables map[Table]bool) string {
-	originals := n.source.Find(schema, name, nil)
+	originals := n.Source.Find(schema, name, nil)
 	for _, neighbour := range neighbours {
 		copies := j.shadow.Find(neighbour, name, nil)
 		if len(copies) == 0 {
@@ -68,8 +69,8 @@ func (n *names) functionCopyFault(schema, name string, neighbours []string, j *j
 			}
 			j.reach(neighbour, c, reached)
 		}
-		for t, kind := range n.kinds {
-			if kind == kindProtected && reached[Table{Schema: neighbour, Name: t.Name}] {
+		for t, kind := range n.Kinds {
+			if kind == resolve.KindProtected && reached[Table{Schema: neighbour, Name: t.Name}] {
 				tables[t] = true
 				for _, base := range n.bases[t] {
 					tables[base] = true
@@ -103,7 +104,7 @@ func (n *names) isReader(f *catalog.Function) bool { return n.readers[f] }
 // one. In the engine's database protected tables are identified by schema and name, in the shadow database by name.
 func (n *names) findReaders(o Options, f *functions, shadow *catalog.Index) {
 	protected := map[Table]bool{}
-	for name := range n.protected {
+	for name := range n.Protected {
 		protected[Table{Schema: "", Name: name}] = true
 	}
 	bases := map[Table]bool{}
@@ -113,7 +114,7 @@ func (n *names) findReaders(o Options, f *functions, shadow *catalog.Index) {
 	for t := range n.bases {
 		bases[t] = true
 	}
-	n.markReaders(n.source, bases, o, f)
+	n.markReaders(n.Source, bases, o, f)
 	n.markReaders(shadow, protected, o, f)
 }
 

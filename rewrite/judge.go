@@ -67,7 +67,7 @@ func (j *judge) relation(neighbour string, root Table) string {
 
 func (j *judge) relationFault(neighbour string, root Table) string {
 	for _, t := range ident.Sorted(j.shadow.Closure(root)) {
-		if t.Schema != neighbour && j.names.kinds[t] != kindPublic {
+		if t.Schema != neighbour && j.names.Kinds[t] != resolve.KindPublic {
 			return "reads " + t.String()
 		}
 		r := j.shadow.Relations[t]
@@ -222,11 +222,10 @@ func (j *judge) bodyRewriter(neighbour string) *Rewriter {
 	if r := j.bodies[neighbour]; r != nil {
 		return r
 	}
-	n := listedNames(Options{Public: j.limits.Public})
-	n.source, n.readers = j.shadow, j.names.readers
+	n := &names{Relations: resolve.NewRelations(j.shadow, nil, j.limits.Public, nil), readers: j.names.readers}
 	for t := range j.shadow.Relations {
 		if t.Schema == neighbour {
-			n.kinds[t], n.protected[t.Name] = kindProtected, true
+			n.Kinds[t], n.Protected[t.Name] = resolve.KindProtected, true
 		}
 	}
 	r := &Rewriter{

@@ -22,8 +22,8 @@ const (
 
 // Wildcards, for the audit of a single query without a catalog.
 const (
-	AnyTable    = "*" // as a Table's Name in Protected: every relation that resolves to the schema has a copy
-	AnyFunction = "*" // in AllowFunctions: every function that is not built in is safe
+	AnyTable    = resolve.AnyTable // as a Table's Name in Protected: every relation that resolves to the schema has a copy
+	AnyFunction = "*"              // in AllowFunctions: every function that is not built in is safe
 )
 
 // Table is the name of a relation as stored in the catalog: folded, without quotes.

@@ -84,12 +84,12 @@ func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) {
 			plan, err = nil, refuse(ReasonInternal, fmt.Sprintf("panic of type %T", p), reportBug)
 		}
 	}()
-	q.Settings = r.names.source.Settings(q.User, q.Settings)
+	q.Settings = r.names.Source.Settings(q.User, q.Settings)
 	parsed, err := r.parse(&q)
 	if err != nil {
 		return nil, err
 	}
-	w := newWalker(r, q, resolve.PathOf(q, r.options.SearchPath).Seen(r.names.source))
+	w := newWalker(r, q, resolve.PathOf(q, r.options.SearchPath).Seen(r.names.Source))
 	w.root = parsed.stmt.ProtoReflect()
 	w.visit(w.root, place{near: -1})
 	w.namesOfAnyTable()
@@ -225,7 +225,7 @@ func (p *Plan) checkSchema(schema string) error {
 		return errors.New("is a system schema")
 	}
 	for _, t := range p.Tables {
-		if kind := p.rewriter.names.kinds[Table{Schema: schema, Name: t.Name}]; kind == kindPublic || kind == kindOther {
+		if kind := p.rewriter.names.Kinds[Table{Schema: schema, Name: t.Name}]; kind == resolve.KindPublic || kind == resolve.KindOther {
 			return fmt.Errorf("holds a table %s that is not a copy", t.Name)
 		}
 	}

@@ -209,14 +209,14 @@ func (w *walker) rangeVar(n *pg_query.RangeVar, at place) {
 		return
 	}
 	if n.GetSchemaname() == "" && slices.Contains(w.q.Temporary, n.GetRelname()) {
-		w.refuse(ReasonTempTable, "RangeVar", n.GetLocation(), "relation "+n.GetRelname()+", which the session has as a temporary one", "qualify the name with its schema; a replay cannot see temporary tables").touches = w.r.names.protected[n.GetRelname()]
+		w.refuse(ReasonTempTable, "RangeVar", n.GetLocation(), "relation "+n.GetRelname()+", which the session has as a temporary one", "qualify the name with its schema; a replay cannot see temporary tables").touches = w.r.names.Protected[n.GetRelname()]
 		return
 	}
 	t := Table{Schema: n.GetSchemaname(), Name: n.GetRelname()}
-	kind, reason := kindUnknown, ReasonUnknownTable
+	kind, doubt := resolve.KindUnknown, resolve.DoubtUnlisted
 	if t.Schema != "" {
-		kind = w.r.names.qualified(t)
-	} else if t, kind, reason = w.r.names.unqualified(n.GetRelname(), w.path); kind == kindUnknown {
+		kind = w.r.names.Qualified(t)
+	} else if t, kind, doubt = w.r.names.Unqualified(n.GetRelname(), w.path); kind == resolve.KindUnknown {
 		t = Table{Schema: "", Name: n.GetRelname()}
 	}
 	w.assumeName(n.GetSchemaname() == "")
@@ -231,44 +231,44 @@ func (w *walker) rangeVar(n *pg_query.RangeVar, at place) {
 		}
 	}
 	switch kind {
-	case kindProtected:
+	case resolve.KindProtected:
 		w.protected[t] = true
 		for _, base := range w.r.names.bases[t] {
 			w.protected[base] = true
 		}
 		w.edit(edit{node: nodeRangeVar, at: n.GetLocation(), qualifiers: qualifiers, table: t, protected: true})
-	case kindPublic:
+	case resolve.KindPublic:
 		w.public[t] = true
 		w.edit(edit{node: nodeRangeVar, at: n.GetLocation(), qualifiers: qualifiers, table: t})
-	case kindSystem:
+	case resolve.KindSystem:
 		w.system = true
 		if qualifiers == 2 {
 			w.edit(edit{node: nodeRangeVar, at: n.GetLocation(), qualifiers: qualifiers, table: t})
 		}
-		if !isStaticCatalog(t) {
+		if !resolve.IsStaticCatalog(t) {
 			w.refuse(ReasonSystemCatalog, "RangeVar", n.GetLocation(), "relation "+t.String(), "a catalog describes other tables in a replay: query it separately")
 		}
 	default:
-		w.unreadable(t, kind, reason, n.GetLocation())
+		w.unreadable(t, kind, doubtful[doubt], n.GetLocation())
 	}
 }
 
 // unreadable refuses a relation that is neither protected nor public nor a system relation.
-func (w *walker) unreadable(t Table, kind relationKind, reason Reason, offset int32) {
+func (w *walker) unreadable(t Table, kind resolve.Kind, reason Reason, offset int32) {
 	detail, hint := "relation "+strings.TrimPrefix(t.String(), "."), ""
 	switch {
-	case kind == kindTemp:
+	case kind == resolve.KindTemp:
 		reason = ReasonTempTable
 	case reason == ReasonSettingsUncertain:
 		hint = "qualify the name with its schema"
 	case reason == ReasonAmbiguousName:
 		hint = "the contents of a schema earlier in the search_path are not known: qualify the name, or set privacy.catalog (which does not cover information_schema)"
-	case t.Schema == "" && w.r.names.protected[t.Name]:
+	case t.Schema == "" && w.r.names.Protected[t.Name]:
 		hint = "a protected table has this name, but not in a schema of the session's search_path"
 	default:
 		reason, hint = ReasonUnknownTable, "list it in privacy.protected, if it holds or reads personal data, or in privacy.public"
 	}
-	w.refuse(reason, "RangeVar", offset, detail, hint).touches = w.r.names.protected[t.Name]
+	w.refuse(reason, "RangeVar", offset, detail, hint).touches = w.r.names.Protected[t.Name]
 }
 
 // catalog checks the database of a qualified name.

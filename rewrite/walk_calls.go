@@ -267,9 +267,9 @@ func (w *walker) constant(n *pg_query.A_Const, at place) {
 // textArgument refuses a text that names a protected table.
 func (w *walker) textArgument(text, node, detail string, offset int32) {
 	switch {
-	case w.r.names.protected[AnyTable]:
+	case w.r.names.Protected[AnyTable]:
 		w.anyTable = append(w.anyTable, anyName{text: text, node: node, detail: detail, offset: offset})
-	case w.r.names.mentions(text):
+	case w.r.names.Mentions(text):
 		w.refuse(ReasonNameInString, node, offset, detail, "")
 	}
 }

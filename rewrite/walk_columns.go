@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
 // columnRef rewrites schema.table.column and database.schema.table.column, which would no longer match their relation, and
@@ -40,13 +42,13 @@ func (w *walker) columnRef(n *pg_query.ColumnRef) {
 	}
 	t := Table{Schema: fields[len(fields)-3], Name: fields[len(fields)-2]}
 	e := edit{node: nodeColumnRef, at: n.GetLocation(), qualifiers: len(fields) - 2, table: t}
-	switch kind := w.r.names.qualified(t); kind {
-	case kindProtected:
+	switch kind := w.r.names.Qualified(t); kind {
+	case resolve.KindProtected:
 		e.protected = true
 		w.edit(e)
-	case kindPublic:
+	case resolve.KindPublic:
 		w.edit(e)
-	case kindSystem:
+	case resolve.KindSystem:
 		if len(fields) == 4 {
 			w.edit(e)
 		}

@@ -7,6 +7,7 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
 	"github.com/dpwatch/dpwatch/internal/pgparse"
+	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
 // castAttribute judges (x).name as the cast of a value to a type, as PostgreSQL resolves it if there is no function of that
@@ -38,10 +39,10 @@ func (w *walker) typeName(n *pg_query.TypeName) {
 	if len(parts) == 1 && slices.Contains(w.q.Temporary, strings.TrimLeft(last, "_")) {
 		w.refuse(ReasonTempTable, "TypeName", n.GetLocation(), "type "+last+", which the session has as a temporary table's rows", "")
 	}
-	if parts[0] != "pg_catalog" && w.r.names.rowType(last) && !w.ownRowType(parts) {
+	if parts[0] != "pg_catalog" && w.r.names.RowType(last) && !w.ownRowType(parts) {
 		w.refuse(ReasonRowType, "TypeName", n.GetLocation(), "type "+strings.Join(parts, "."), "")
 	}
-	if parts[0] != "pg_catalog" && w.r.names.protected[AnyTable] {
+	if parts[0] != "pg_catalog" && w.r.names.Protected[AnyTable] {
 		w.anyTable = append(w.anyTable, anyName{rowType: last, node: "TypeName", detail: "type " + strings.Join(parts, "."), offset: n.GetLocation()})
 	}
 	w.userType(parts, n.GetLocation())
@@ -57,15 +58,15 @@ type anyName struct {
 // namesOfAnyTable refuses, if tables are not listed by name, the row types of the tables that the query reads, and texts
 // that name them in the arguments of a function.
 func (w *walker) namesOfAnyTable() {
-	read := names{protected: map[string]bool{}}
+	read := resolve.Relations{Protected: map[string]bool{}}
 	for t := range w.protected {
-		read.protected[t.Name] = true
+		read.Protected[t.Name] = true
 	}
 	for _, n := range w.anyTable {
 		switch {
-		case n.rowType != "" && read.rowType(n.rowType):
+		case n.rowType != "" && read.RowType(n.rowType):
 			w.refuse(ReasonRowType, n.node, n.offset, n.detail, "")
-		case n.rowType == "" && read.mentions(n.text):
+		case n.rowType == "" && read.Mentions(n.text):
 			w.refuse(ReasonNameInString, n.node, n.offset, n.detail, "")
 		}
 	}
@@ -74,7 +75,7 @@ func (w *walker) namesOfAnyTable() {
 // ownRowType reports whether a type in the body of a neighbour's function or view is the row type of that neighbour's
 // table.
 func (w *walker) ownRowType(parts []string) bool {
-	return w.callees != nil && len(parts) == 2 && w.r.names.kinds[Table{Schema: parts[0], Name: parts[1]}] == kindProtected
+	return w.callees != nil && len(parts) == 2 && w.r.names.Kinds[Table{Schema: parts[0], Name: parts[1]}] == resolve.KindProtected
 }
 
 // typeCast allows the types of names of types and text search objects only for a plain string that does not name a table.
@@ -90,7 +91,7 @@ func (w *walker) typeCast(n *pg_query.TypeCast) {
 		if !qualified {
 			last = text.GetSval()
 		}
-		if text == nil || strings.HasPrefix(name, "_") || w.r.names.mentions(text.GetSval()) || w.r.names.rowType(last) || len(n.GetTypeName().GetArrayBounds()) > 0 {
+		if text == nil || strings.HasPrefix(name, "_") || w.r.names.Mentions(text.GetSval()) || w.r.names.RowType(last) || len(n.GetTypeName().GetArrayBounds()) > 0 {
 			w.refuse(ReasonNameInString, "TypeCast", n.GetTypeName().GetLocation(), "a cast to "+name+" of something else than a plain name", "")
 		}
 	}

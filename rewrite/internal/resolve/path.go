@@ -1,7 +1,8 @@
-// Package resolve answers what the names in a statement may refer to: the search path of a session, and the overloads of
+// Package resolve answers what the names in a statement may refer to: relations under a search path, and the overloads of
 // functions and operators that the types of a statement's values allow.
 //
-// In: settings, the tree of a statement, and indexes of catalogs. It does not decide what may be replayed. It is pure.
+// In: settings, lists of relations, the tree of a statement, and indexes of catalogs. It does not decide what may be
+// replayed. It is pure.
 package resolve
 
 import (
