@@ -67,7 +67,7 @@ func (n *names) dependents(o Options, f *functions, j *judge) {
 	n.copyFunctions(o, j)
 	for t := range n.Source.Relations {
 		if of, found := secured(n.Source, t); found && n.Kinds[t] != resolve.KindUnknown && n.Kinds[t] != resolve.KindOther {
-			detail := "has row level security, so that its rows depend on who asks"
+			detail := "has row level security, so that its rows depend on the current role"
 			if of != t {
 				detail = "reads " + of.String() + ", which " + detail
 			}

@@ -16,7 +16,7 @@
 // expressions to its rows. The result is the same if every volatile function is a plain one, neither an aggregate nor
 // set-returning, and occurs only above the aggregation.
 //
-// # What it rests on
+// # What it assumes
 //
 // A function counts as volatile if Knowledge declares it so or does not contain it, or if it returns the time. A subquery
 // in an expression may read columns of the enclosing query; the syntax tree does not show it. Such a plan is marked Unsure:

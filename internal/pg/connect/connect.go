@@ -1,4 +1,4 @@
-// Package connect opens the sessions in which dpwatch asks questions of its databases. (Replays have their own, with the settings
+// Package connect opens the sessions in which dpwatch queries its databases. (Replays have their own, with the settings
 // of the client whose query is replayed.)
 package connect
 
