@@ -115,18 +115,18 @@ func (b *builder) final(i int) string {
 func (b *builder) work() string { return fmt.Sprintf("%s%d_work", stagePrefix, b.epoch) }
 
 func (b *builder) build(ctx context.Context) error {
-	source, err := openSource(ctx, b.o)
+	src, err := openSource(ctx, b.o)
 	if err != nil {
 		return err
 	}
-	defer source.close(ctx)
-	b.m = source.m
+	defer src.close(ctx)
+	b.m = src.m
 	if b.current.Epoch != 0 && b.o.Note != nil {
-		if err := b.tellStale(ctx, source.tx, b.current); err != nil {
+		if err := b.tellStale(ctx, src.tx, b.current); err != nil {
 			return err
 		}
 	}
-	if err := b.tellCollation(ctx, source.tx); err != nil {
+	if err := b.tellCollation(ctx, src.tx); err != nil {
 		return err
 	}
 	if b.g, err = newGraph(b.m, b.o); err != nil {
@@ -141,7 +141,7 @@ func (b *builder) build(ctx context.Context) error {
 	if b.epoch, err = b.begin(ctx, b.m.database, b.method, b.tables()); err != nil {
 		return err
 	}
-	types, err := readTypes(ctx, source.conn, b.m.types, b.m.collations)
+	types, err := readTypes(ctx, src.conn, b.m.types, b.m.collations)
 	if err != nil {
 		return fmt.Errorf("read the source's types: %w", err)
 	}
@@ -149,10 +149,10 @@ func (b *builder) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := b.makeD0(ctx, source); err != nil {
+	if err := b.makeD0(ctx, src); err != nil {
 		return fmt.Errorf("copy the source into d0: %w", err)
 	}
-	source.close(ctx) // its snapshot blocks vacuum at the source
+	src.close(ctx) // its snapshot blocks vacuum at the source
 	if err := b.analyze(ctx, 0); err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (b *builder) planFunctions() error {
 }
 
 // makeD0 creates D0 and copies the rows into it, in one transaction.
-func (b *builder) makeD0(ctx context.Context, source *source) error {
+func (b *builder) makeD0(ctx context.Context, src *source) error {
 	return pgx.BeginFunc(ctx, b.conn, func(tx pgx.Tx) error {
 		if err := b.start(ctx, tx, 0); err != nil {
 			return err
@@ -95,7 +95,7 @@ func (b *builder) makeD0(ctx context.Context, source *source) error {
 			if !r.stores() {
 				continue
 			}
-			if err := b.stream(ctx, source, tx, r); err != nil {
+			if err := b.stream(ctx, src, tx, r); err != nil {
 				return fmt.Errorf("rows of %s: %w", r.Table, err)
 			}
 		}
@@ -173,7 +173,7 @@ func (b *builder) reads(ctx context.Context, tx pgx.Tx, world int) error {
 
 // stream copies the rows of one table from the source with constant memory, from COPY TO to COPY FROM. It uses the binary
 // format if every type is built in; user-defined types have other OIDs in another database.
-func (b *builder) stream(ctx context.Context, source *source, tx pgx.Tx, r *relation) error {
+func (b *builder) stream(ctx context.Context, src *source, tx pgx.Tx, r *relation) error {
 	format := "binary"
 	for _, c := range r.live() {
 		if c.typeOID >= 16384 {
@@ -186,7 +186,7 @@ func (b *builder) stream(ctx context.Context, source *source, tx pgx.Tx, r *rela
 	pr, pw := io.Pipe()
 	read := make(chan error, 1)
 	go func() {
-		_, err := source.conn.PgConn().CopyTo(ctx, pw, out)
+		_, err := src.conn.PgConn().CopyTo(ctx, pw, out)
 		_ = pw.CloseWithError(err) // nil ends the stream
 		read <- err
 	}()

@@ -35,7 +35,7 @@ func define(m *model) *definitions {
 	d := &definitions{}
 	for _, s := range m.sequences {
 		if !s.identity {
-			d.sequences = append(d.sequences, statement{"sequence " + s.Name, "CREATE SEQUENCE " + s.SQL() + " AS " + s.typ + s.options(), ""})
+			d.sequences = append(d.sequences, statement{"sequence " + s.Name, "CREATE SEQUENCE " + s.SQL() + " AS " + s.typ + sequenceOptions(s), ""})
 		}
 		d.filled = append(d.filled, statement{
 			"sequence " + s.Name,
@@ -67,7 +67,7 @@ func define(m *model) *definitions {
 	return d
 }
 
-func (s sequence) options() string {
+func sequenceOptions(s sequence) string {
 	cycle := " NO CYCLE"
 	if s.cycle {
 		cycle = " CYCLE"
@@ -90,7 +90,7 @@ func (d *definitions) table(m *model, r *relation) {
 			parts = append(parts, ident.Quote(name)+" int")
 			continue
 		}
-		parts = append(parts, c.definition(m, r))
+		parts = append(parts, columnDefinition(m, r, c))
 	}
 	for _, c := range r.checks {
 		switch {
@@ -145,8 +145,8 @@ func quoteOptions(options []string) []string {
 	return out
 }
 
-// definition returns the column definition for CREATE TABLE.
-func (c column) definition(m *model, r *relation) string {
+// columnDefinition returns the column definition for CREATE TABLE.
+func columnDefinition(m *model, r *relation, c column) string {
 	text := ident.Quote(c.name) + " " + c.typ
 	if c.collation != "" {
 		text += " COLLATE " + c.collation
@@ -165,7 +165,7 @@ func (c column) definition(m *model, r *relation) string {
 		text += " GENERATED " + when + " AS IDENTITY"
 		for _, s := range m.sequences {
 			if s.identity && s.owner == r.oid && s.column == c.name {
-				text += " (SEQUENCE NAME " + s.SQL() + s.options() + ")" // the syntax of pg_dump --binary-upgrade
+				text += " (SEQUENCE NAME " + s.SQL() + sequenceOptions(s) + ")" // the syntax of pg_dump --binary-upgrade
 			}
 		}
 	case c.expression != "" && c.identity == "":

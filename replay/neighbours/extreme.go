@@ -263,7 +263,7 @@ func (b *builder) added(r *relation, c *column, f *fresh, offsets map[place]stri
 	if m := b.measure(r, c.name); m != nil {
 		return ident.Literal(m.High) + "::" + c.typ, nil
 	}
-	p := place{b.m.top(r), c.name}
+	p := place{top: b.m.top(r), name: c.name}
 	root, ok := f.from[p]
 	if !ok {
 		return old, nil

@@ -87,7 +87,7 @@ func (w *writer) relation(m *model, r *relation) {
 		position++
 		w.out.columns = append(w.out.columns, fmt.Sprintf("column %s.%s is number %d, type %s", r.Name, c.name, position, c.typ))
 		const head = "CREATE TABLE x ("
-		definition := strings.TrimSuffix(strings.TrimPrefix(w.own(head+c.definition(m, r)+")", "NAME"), head), ")")
+		definition := strings.TrimSuffix(strings.TrimPrefix(w.own(head+columnDefinition(m, r, c)+")", "NAME"), head), ")")
 		w.add("column %s.%s is number %d, type %s: %s, statistics target %d, storage %q, options %v", r.Name, c.name, i+1, c.typ, definition, c.target, c.storage, c.options)
 	}
 	if !r.isTable() {

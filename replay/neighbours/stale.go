@@ -31,17 +31,17 @@ func columnLines(ctx context.Context, tx pgx.Tx, tables []Table) ([]string, erro
 }
 
 // tellStale notes differences between the source's tables, as seen in tx, and the copies of the current set.
-func (s *shadow) tellStale(ctx context.Context, tx pgx.Tx, set Set) error {
-	now, err := columnLines(ctx, tx, s.o.Protected)
+func (b *builder) tellStale(ctx context.Context, tx pgx.Tx, set Set) error {
+	now, err := columnLines(ctx, tx, b.o.Protected)
 	if err != nil {
 		return err
 	}
 	var copies []Table
-	for _, t := range s.o.Protected {
+	for _, t := range b.o.Protected {
 		copies = append(copies, Table{Schema: set.D0, Name: t.Name})
 	}
 	var then []string
-	err = pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) (err error) {
+	err = pgx.BeginFunc(ctx, b.conn, func(tx pgx.Tx) (err error) {
 		then, err = columnLines(ctx, tx, copies)
 		return err
 	})
@@ -54,7 +54,7 @@ func (s *shadow) tellStale(ctx context.Context, tx pgx.Tx, set Set) error {
 	}{{"the source has, and the copies of epoch %d have not: %s", now, then}, {"the source has no longer, and the copies of epoch %d have: %s", then, now}} {
 		for _, line := range side.a {
 			if !slices.Contains(side.b, line) {
-				s.o.note(side.text, set.Epoch, line)
+				b.o.note(side.text, set.Epoch, line)
 			}
 		}
 	}
@@ -63,18 +63,18 @@ func (s *shadow) tellStale(ctx context.Context, tx pgx.Tx, set Set) error {
 
 // tellCollation notes if the two databases sort text by different rules: replays then compare and order it differently than
 // production, though alike in all worlds.
-func (s *shadow) tellCollation(ctx context.Context, tx pgx.Tx) error {
+func (b *builder) tellCollation(ctx context.Context, tx pgx.Tx) error {
 	const query = "SELECT datcollate, datctype, datlocprovider::text FROM pg_database WHERE datname = current_database()"
 	rules := make([][3]string, 2)
 	for i, from := range []interface {
 		QueryRow(context.Context, string, ...any) pgx.Row
-	}{tx, s.conn} {
+	}{tx, b.conn} {
 		if err := from.QueryRow(ctx, query).Scan(&rules[i][0], &rules[i][1], &rules[i][2]); err != nil {
 			return err
 		}
 	}
 	if rules[0] != rules[1] {
-		s.o.note("text is sorted and compared by %s at the source and by %s in the shadow database: create that with the source's locale (CREATE DATABASE ... TEMPLATE template0 LOCALE ...)",
+		b.o.note("text is sorted and compared by %s at the source and by %s in the shadow database: create that with the source's locale (CREATE DATABASE ... TEMPLATE template0 LOCALE ...)",
 			strings.Join(rules[0][:], ", "), strings.Join(rules[1][:], ", "))
 	}
 	return nil
@@ -88,21 +88,21 @@ func (v *verifier) compareSource(ctx context.Context) (faults []string, unread, 
 	if o.Source == "" {
 		return nil, errors.New("neighbours.source is not set"), nil
 	}
-	source, err := openSource(ctx, &o)
+	src, err := openSource(ctx, &o)
 	if err != nil {
 		return nil, err, ctx.Err()
 	}
-	defer source.close(ctx)
-	types, err := readTypes(ctx, source.conn, source.m.types, source.m.collations)
+	defer src.close(ctx)
+	types, err := readTypes(ctx, src.conn, src.m.types, src.m.collations)
 	if err != nil {
 		return nil, fmt.Errorf("read the source's types: %w", err), ctx.Err()
 	}
-	source.close(ctx)
-	b := &builder{shadow: v.shadow, o: &o, m: source.m}
+	src.close(ctx)
+	b := &builder{shadow: v.shadow, o: &o, m: src.m}
 	if err := b.plan(); err != nil {
 		return nil, nil, err
 	}
-	if err := checkMeasures(source.m, &o); err != nil {
+	if err := checkMeasures(src.m, &o); err != nil {
 		return []string{err.Error()}, nil, nil
 	}
 	r, err := b.dryRun(ctx, types)
@@ -113,7 +113,7 @@ func (v *verifier) compareSource(ctx context.Context) (faults []string, unread, 
 		return []string{"the source's definitions of today cannot be made in the shadow database: " + r.faults.Error()}, nil, nil
 	}
 	faults = differences(r.made.lines, v.d0.lines, "the source", v.set.D0)
-	for _, s := range source.m.sequences { // the source's sequence advances, a copy's does not
+	for _, s := range src.m.sequences { // the source's sequence advances, a copy's does not
 		copied, ok := v.d0.values[s.copy]
 		ahead := copied.last > s.last || copied.last == s.last && copied.called && !s.called
 		if s.increment < 0 {

@@ -98,13 +98,13 @@ func readTypes(ctx context.Context, conn *pgx.Conn, oids, collations []uint32) (
 // makeTypes creates the source's types that the shadow database lacks, under their own names: queries name them
 // ('x'::public.mood), all worlds must share them, and they hold no rows. made is called for each type created, in tx. The
 // error lists every type that cannot be created.
-func (s *shadow) makeTypes(ctx context.Context, tx pgx.Tx, wanted []typeDefinition, made func(kind, name string) error) error {
+func (b *builder) makeTypes(ctx context.Context, tx pgx.Tx, wanted []typeDefinition, made func(kind, name string) error) error {
 	if _, err := tx.Exec(ctx, "SET LOCAL search_path TO pg_catalog"); err != nil { // prints definitions with qualified names
 		return err
 	}
 	var faults []error
 	for _, t := range wanted {
-		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return s.makeType(ctx, tx, t, made) })
+		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return b.makeType(ctx, tx, t, made) })
 		if err != nil {
 			faults = append(faults, explain(err))
 		}
@@ -112,7 +112,7 @@ func (s *shadow) makeTypes(ctx context.Context, tx pgx.Tx, wanted []typeDefiniti
 	return errors.Join(faults...)
 }
 
-func (s *shadow) makeType(ctx context.Context, tx pgx.Tx, t typeDefinition, made func(kind, name string) error) error {
+func (b *builder) makeType(ctx context.Context, tx pgx.Tx, t typeDefinition, made func(kind, name string) error) error {
 	name := ident.Quote(t.schema, t.name)
 	var oid *uint32
 	find := "SELECT to_regtype($1)::oid"
@@ -145,7 +145,7 @@ func (s *shadow) makeType(ctx context.Context, tx pgx.Tx, t typeDefinition, made
 	if _, err := tx.Exec(ctx, t.sql); err != nil {
 		return fmt.Errorf("%s %s.%s: %w", strings.ToLower(t.kind), t.schema, t.name, err)
 	}
-	for _, role := range s.o.Grant {
+	for _, role := range b.o.Grant {
 		if _, err := tx.Exec(ctx, "GRANT USAGE ON SCHEMA "+ident.Quote(t.schema)+" TO "+ident.Quote(role)); err != nil {
 			return err
 		}
@@ -154,11 +154,11 @@ func (s *shadow) makeType(ctx context.Context, tx pgx.Tx, t typeDefinition, made
 }
 
 // recorded returns a function that records the types and schemas created for a set, in the same transaction.
-func (s *shadow) recorded(ctx context.Context, tx pgx.Tx, epoch int64) func(kind, name string) error {
+func (b *builder) recorded(ctx context.Context, tx pgx.Tx, epoch int64) func(kind, name string) error {
 	number := 0
 	return func(kind, name string) error {
 		number++
-		_, err := tx.Exec(ctx, "INSERT INTO "+s.record("neighbour_object")+" VALUES ($1, $2, $3, $4)", epoch, number, kind, name)
+		_, err := tx.Exec(ctx, "INSERT INTO "+b.record("neighbour_object")+" VALUES ($1, $2, $3, $4)", epoch, number, kind, name)
 		return err
 	}
 }

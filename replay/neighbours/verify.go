@@ -115,7 +115,7 @@ type verifier struct {
 // readD0 reads D0's present catalog and its checksums for every unit.
 func (v *verifier) readD0(ctx context.Context, members []Member) error {
 	var err error
-	if v.m, v.g, err = v.shadow.readWorld(ctx, v.set.D0); err != nil {
+	if v.m, v.g, err = v.readWorld(ctx, v.set.D0); err != nil {
 		return err
 	}
 	if v.d0, v.labels, err = v.describe(ctx, v.set.D0); err != nil {
@@ -135,20 +135,20 @@ func (v *verifier) readD0(ctx context.Context, members []Member) error {
 }
 
 // readWorld reads the model of a schema of copies, and how its rows belong to units.
-func (s *shadow) readWorld(ctx context.Context, schema string) (*model, *graph, error) {
-	o := *s.o
+func (v *verifier) readWorld(ctx context.Context, schema string) (*model, *graph, error) {
+	o := *v.o
 	o.Note = nil
 	o.Protected, o.Paths = nil, nil
 	o.Unit.Table.Schema = schema
-	for _, t := range s.o.Protected {
+	for _, t := range v.o.Protected {
 		o.Protected = append(o.Protected, Table{Schema: schema, Name: t.Name})
 	}
-	for _, p := range s.o.Paths {
+	for _, p := range v.o.Paths {
 		p.Table.Schema, p.To.Schema = schema, schema
 		o.Paths = append(o.Paths, p)
 	}
 	var m *model
-	err := pgx.BeginTxFunc(ctx, s.conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
+	err := pgx.BeginTxFunc(ctx, v.conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
 		if _, err = tx.Exec(ctx, "SET LOCAL search_path TO pg_catalog"); err != nil {
 			return err
 		}

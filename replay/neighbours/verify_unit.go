@@ -74,7 +74,7 @@ func (v *verifier) unmeasured(r *relation) string {
 	for _, name := range order.stored() {
 		renewed := false
 		if v.fresh != nil {
-			_, renewed = v.fresh.from[place{top, name}]
+			_, renewed = v.fresh.from[place{top: top, name: name}]
 		}
 		if v.measure(r, name) == nil && !renewed {
 			columns = append(columns, "t."+ident.Quote(name))
