@@ -82,7 +82,7 @@ func (b *builder) functionsFor(world int) ([]making, error) {
 				definition = definition[:at] + body + definition[at+len(f.body):]
 			}
 		}
-		out = append(out, making{statement{"function " + f.Name, definition, "FUNCTION"}, nil, i})
+		out = append(out, making{statement: statement{about: "function " + f.Name, sql: definition, defined: "FUNCTION"}, function: i})
 	}
 	return out, nil
 }
