@@ -55,7 +55,7 @@ var allowed = map[string][]string{
 	"rewrite/internal/resolve":  {"internal/capture", "internal/pgparse", "internal/pg/catalog", "internal/pg/ident"},
 	"replay":                    {"internal/capture", "internal/outcome", "internal/sqlstate", "internal/withheld", "replay/hoist", "internal/pg/ident"},
 	"replay/throttle":           {"internal/sqlstate", "internal/pg/connect"},
-	"replay/neighbours":         {"internal/pgparse", "internal/pg/body", "internal/pg/ident", "internal/pg/connect"},
+	"replay/neighbours":         {"replay/neighbours/internal/build", "replay/neighbours/internal/session", "replay/neighbours/internal/shadow", "replay/neighbours/internal/spec", "replay/neighbours/internal/verify", "internal/pg/ident"},
 	"internal/bench/neighbours": {"internal/bench/kit", "internal/pgtemp", "replay/neighbours"},
 	"internal/textnumber":       {},
 	"analysis":                  {"analysis/internal/eprocess", "internal/outcome", "internal/textnumber", "internal/withheld"},
@@ -77,10 +77,19 @@ var allowed = map[string][]string{
 	"examples/hostile":          {},
 
 	"analysis/internal/eprocess": {},
+
+	"replay/neighbours/internal/spec":    {"internal/pg/body", "internal/pg/ident"},
+	"replay/neighbours/internal/session": {"internal/pg/connect"},
+	"replay/neighbours/internal/source":  {"replay/neighbours/internal/session", "replay/neighbours/internal/spec", "internal/pg/ident"},
+	"replay/neighbours/internal/ddl":     {"replay/neighbours/internal/source", "replay/neighbours/internal/spec", "internal/pg/body", "internal/pgparse", "internal/pg/ident"},
+	"replay/neighbours/internal/shadow":  {"replay/neighbours/internal/session", "replay/neighbours/internal/source", "replay/neighbours/internal/spec", "internal/pg/ident"},
+	"replay/neighbours/internal/units":   {"replay/neighbours/internal/source", "replay/neighbours/internal/spec", "internal/pg/ident"},
+	"replay/neighbours/internal/build":   {"replay/neighbours/internal/ddl", "replay/neighbours/internal/session", "replay/neighbours/internal/shadow", "replay/neighbours/internal/source", "replay/neighbours/internal/spec", "replay/neighbours/internal/units", "internal/pg/ident"},
+	"replay/neighbours/internal/verify":  {"replay/neighbours/internal/build", "replay/neighbours/internal/ddl", "replay/neighbours/internal/session", "replay/neighbours/internal/shadow", "replay/neighbours/internal/source", "replay/neighbours/internal/spec", "replay/neighbours/internal/units", "internal/pg/ident"},
 }
 
 // pure packages do no I/O, ask no clock, log nothing.
-var pure = []string{"internal/pg/body", "internal/pg/catalog", "internal/pg/ident", "internal/sqltext", "internal/pgparse", "internal/audit/evidence", "internal/audit/schedule", "rewrite", "rewrite/internal/claim", "rewrite/internal/resolve", "replay/hoist", "analysis", "analysis/internal/eprocess", "internal/textnumber", "analysis/multiplicity", "analysis/noise", "analysis/response"}
+var pure = []string{"internal/pg/body", "internal/pg/catalog", "internal/pg/ident", "internal/sqltext", "internal/pgparse", "internal/audit/evidence", "internal/audit/schedule", "rewrite", "rewrite/internal/claim", "rewrite/internal/resolve", "replay/hoist", "replay/neighbours/internal/spec", "analysis", "analysis/internal/eprocess", "internal/textnumber", "analysis/multiplicity", "analysis/noise", "analysis/response"}
 
 // impure is what a pure package must not import.
 var impure = []string{"os", "net", "io/ioutil", "os/exec", "log", "log/slog", "math/rand", "go.uber.org/zap", "github.com/jackc/pgx/v5"}

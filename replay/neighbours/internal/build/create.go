@@ -1,0 +1,218 @@
+// Package build creates sets of copies: the plan with all faults that are known in advance, D0 with the rows of the source,
+// and the neighbours D1.
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/ddl"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/session"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/shadow"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/units"
+)
+
+// Create creates a set, or replaces the current one: see neighbours.Create and neighbours.Refresh.
+func Create(ctx context.Context, o spec.Options, refresh bool) (shadow.Set, error) {
+	o.ReportProgress("plan", 0, 0)
+	p := newPlanner(&o)
+	s := p.inspect(ctx, refresh)
+	if s == nil {
+		return shadow.Set{}, p.err(ctx)
+	}
+	defer s.Close(ctx)
+	s.Options = &o // further notes go to the plan
+	there, err := s.Exists(ctx)
+	if err == nil && there && len(p.plan.Faults) == 0 { // types left by a killed command may differ from the source's present ones
+		err = s.RemoveLeftovers(ctx)
+	}
+	if err != nil {
+		return shadow.Set{}, session.Explain(err)
+	}
+	p.dryRun(ctx, s)
+	if err := p.err(ctx); err != nil {
+		return shadow.Set{}, err
+	}
+	if !there {
+		if err := s.MakeRecords(ctx); err != nil {
+			return shadow.Set{}, session.Explain(err)
+		}
+	}
+	current, err := s.Current(ctx)
+	if err != nil && !errors.Is(err, shadow.ErrNoSet) {
+		return shadow.Set{}, err
+	}
+	b := &Builder{DB: s, Options: &o, current: current}
+	if err := b.build(ctx); err != nil {
+		return shadow.Set{}, b.undo(ctx, session.Explain(err))
+	}
+	o.ReportProgress("put in place", b.done.load(), b.total())
+	if err := b.swap(ctx, current); err != nil {
+		return shadow.Set{}, b.undo(ctx, session.Explain(err))
+	}
+	// From here on the new set is current; the old one's rows are no longer needed.
+	o.ReportProgress("clean up", b.done.load(), b.total())
+	if err := s.RemoveLeftovers(ctx); err != nil {
+		o.Notef("the new set is in place, but the old one's rows could not be removed: %v; the next command removes them", err)
+	}
+	return s.Current(ctx)
+}
+
+// Builder builds one set under staging names.
+type Builder struct {
+	*shadow.DB
+	Options *spec.Options
+	current shadow.Set // the set to replace; zero = none
+	epoch   int64      // 0 = a dry run, which has no record
+	method  spec.Method
+	Model   *source.Model
+	g       *source.Graph
+	d       *ddl.Definitions
+	names   *ddl.Names
+	units   []units.Chosen
+	rows    int64 // estimate of the rows of one world
+	done    progressCount
+}
+
+// stage returns the staging name of world i, 0 = D0; final returns its final name.
+func (b *Builder) stage(i int) string { return fmt.Sprintf("%s%d_%d", spec.StagePrefix, b.epoch, i) }
+
+func (b *Builder) final(i int) string {
+	if i == 0 {
+		return b.Options.D0
+	}
+	return b.Options.D1[i-1]
+}
+
+// work returns the staging name of the schema of work tables.
+func (b *Builder) work() string { return fmt.Sprintf("%s%d_work", spec.StagePrefix, b.epoch) }
+
+func (b *Builder) build(ctx context.Context) error {
+	src, err := source.Open(ctx, b.Options)
+	if err != nil {
+		return err
+	}
+	defer src.Close(ctx)
+	b.Model = src.Model
+	if b.current.Epoch != 0 && b.Options.Note != nil {
+		if err := b.tellStale(ctx, src.Tx, b.current); err != nil {
+			return err
+		}
+	}
+	if err := b.tellCollation(ctx, src.Tx); err != nil {
+		return err
+	}
+	if b.g, err = source.NewGraph(b.Model, b.Options); err != nil {
+		return err
+	}
+	if err := source.CheckMeasures(b.Model, b.Options); err != nil {
+		return err
+	}
+	if err := b.Plan(); err != nil {
+		return err
+	}
+	if b.epoch, err = b.Begin(ctx, b.Model.Database, b.method, b.tables()); err != nil {
+		return err
+	}
+	types, err := source.ReadTypes(ctx, src.Conn, b.Model.Types, b.Model.Collations)
+	if err != nil {
+		return fmt.Errorf("read the source's types: %w", err)
+	}
+	err = pgx.BeginFunc(ctx, b.Conn, func(tx pgx.Tx) error { return b.makeTypes(ctx, tx, types, b.recorded(ctx, tx, b.epoch)) })
+	if err != nil {
+		return err
+	}
+	if err := b.makeD0(ctx, src); err != nil {
+		return fmt.Errorf("copy the source into d0: %w", err)
+	}
+	src.Close(ctx) // its snapshot blocks vacuum at the source
+	if err := b.analyze(ctx, 0); err != nil {
+		return err
+	}
+	if _, err := b.Conn.Exec(ctx, "CREATE SCHEMA "+ident.Quote(b.work())); err != nil {
+		return err
+	}
+	b.Options.ReportProgress("choose units", b.done.load(), b.total())
+	w := &units.Ownership{Graph: b.g, Conn: b.Conn, World: b.stage(0), Work: b.work()}
+	if err := w.Create(ctx, "UNLOGGED"); err != nil {
+		return err
+	}
+	if b.units, err = units.Choose(ctx, w, b.Options); err != nil {
+		return err
+	}
+	return b.makeNeighbours(ctx)
+}
+
+// makeNeighbours builds the D1 schemas, several at a time.
+func (b *Builder) makeNeighbours(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(1, b.Options.Workers))
+	for i := range b.units {
+		g.Go(func() error {
+			if err := b.makeD1(ctx, i+1); err != nil {
+				return fmt.Errorf("make neighbour %s: %w", b.final(i+1), err)
+			}
+			return b.analyze(ctx, i+1)
+		})
+	}
+	return g.Wait()
+}
+
+// undo removes what the build created, even if ctx is done, and returns fault.
+func (b *Builder) undo(ctx context.Context, fault error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	s := b.DB
+	if s.Conn.IsClosed() { // the fault, or the end of ctx, closed the session
+		fresh, err := shadow.Open(ctx, b.Options, true)
+		if err != nil {
+			return fmt.Errorf("%w (what was made could not be removed: %w; the next command removes it)", fault, err)
+		}
+		defer fresh.Close(ctx)
+		s = fresh
+	}
+	if err := s.RemoveLeftovers(ctx); err != nil {
+		return fmt.Errorf("%w (what was made could not be removed: %w; the next command removes it)", fault, err)
+	}
+	return fault
+}
+
+// swap replaces the old set by the new one. Renaming a schema does not lock its objects: running replays end on the copies
+// with which they began.
+func (b *Builder) swap(ctx context.Context, current shadow.Set) error {
+	tx, err := b.Conn.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // after Commit there is nothing to undo
+	run := func(sql string, args ...any) {
+		if err == nil {
+			_, err = tx.Exec(ctx, sql, args...)
+		}
+	}
+	if current.Epoch != 0 {
+		err = b.Retire(ctx, tx, current)
+	}
+	for i := range len(b.units) + 1 {
+		run(fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s", ident.Quote(b.stage(i)), ident.Quote(b.final(i))))
+	}
+	for i, u := range b.units {
+		run("INSERT INTO "+b.Record("neighbour_unit")+" VALUES ($1, $2, $3, $4, $5)", b.epoch, b.final(i+1), u.Key, u.Why, u.Rows)
+	}
+	run("UPDATE "+b.Record("neighbour_set")+" SET state = 'current', made = clock_timestamp() WHERE epoch = $1", b.epoch)
+	if err == nil {
+		err = b.Grant(ctx, tx, append([]string{b.Options.D0}, b.Options.D1...))
+	}
+	if err != nil {
+		return fmt.Errorf("put the new set in place: %w", err)
+	}
+	return tx.Commit(ctx)
+}

@@ -1,0 +1,206 @@
+package build
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/ddl"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/units"
+)
+
+// makeD1 builds one neighbour from D0 in one transaction of its own session.
+func (b *Builder) makeD1(ctx context.Context, world int) error {
+	conn, err := b.Session(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing was left open
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if err := b.start(ctx, tx, world); err != nil {
+			return err
+		}
+		if b.method == spec.View {
+			return b.viewsOver(ctx, tx, world)
+		}
+		if err := b.run(ctx, tx, world, b.d.Tables); err != nil {
+			return err
+		}
+		// Rows must keep the order of D0: a parallel scan would mix them.
+		if _, err := tx.Exec(ctx, "SET LOCAL max_parallel_workers_per_gather TO 0"); err != nil {
+			return err
+		}
+		for _, r := range b.Model.Tables() {
+			if !r.Stores() {
+				continue
+			}
+			if err := b.rowsOf(ctx, tx, world, r); err != nil {
+				return fmt.Errorf("rows of %s: %w", r.Table, err)
+			}
+		}
+		if b.Options.Relation == spec.Extreme {
+			if err := b.addUnit(ctx, tx, world); err != nil {
+				return fmt.Errorf("add a unit: %w", err)
+			}
+			return noRoom(b.finish(ctx, tx, world)) // unique keys are created now
+		}
+		return b.finish(ctx, tx, world)
+	})
+}
+
+func (b *Builder) in(world int, r *source.Relation) string {
+	return ident.Quote(b.stage(world), r.Copy)
+}
+
+func (b *Builder) gone() string { return ident.Quote(b.work(), "gone") }
+
+// rowsOf copies one table from D0: without the unit's rows for Remove, with its measures moved for Replace. Rows keep their
+// order: membership in the unit is tested row by row (with a hash table if it fits in memory, otherwise with the index),
+// because an anti join may return rows in the order of a hash table.
+func (b *Builder) rowsOf(ctx context.Context, tx pgx.Tx, world int, r *source.Relation) error {
+	units := fmt.Sprintf("EXISTS (SELECT FROM %s g WHERE g.unit = %d AND g.rel = %s::regclass AND g.tid = t.ctid)",
+		b.gone(), b.units[world-1].Number, ident.Literal(b.in(0, r)))
+	values := make([]string, 0, len(r.Columns))
+	for _, name := range r.Stored() {
+		values = append(values, b.moved(r, name, units))
+	}
+	from := b.in(0, r) + " t"
+	if b.Options.Relation == spec.Remove {
+		from += " WHERE CASE WHEN " + units + " THEN false ELSE true END" // an EXISTS without CASE would become a join
+	}
+	tag, err := tx.Exec(ctx, fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM ONLY %s",
+		b.in(world, r), ident.List(r.Stored()), strings.Join(values, ", "), from))
+	if err != nil {
+		return err
+	}
+	b.done.rows.Add(tag.RowsAffected())
+	b.Options.ReportProgress("make "+b.final(world), b.done.load(), b.total())
+	return nil
+}
+
+// analyze runs VACUUM ANALYZE, which gathers statistics and marks pages as all-visible, so that plans in two worlds differ
+// only because of their rows.
+func (b *Builder) analyze(ctx context.Context, world int) error {
+	conn, err := b.Session(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing was left open
+	b.Options.ReportProgress("analyze "+b.final(world), b.done.load(), b.total())
+	for _, r := range b.Model.Relations {
+		if r.Kind == 'v' || r.IsTable() && b.method == spec.View && world > 0 {
+			continue
+		}
+		if _, err := conn.Exec(ctx, "VACUUM (ANALYZE) "+b.in(world, r)); err != nil {
+			return fmt.Errorf("analyze %s.%s: %w", b.final(world), r.Name, err)
+		}
+	}
+	return nil
+}
+
+// maxKeys bounds the list of keys in the condition of a view.
+const maxKeys = 100_000
+
+// viewsOver creates a view for every table: D0's rows without those of the unit. The conditions are on values, so the views
+// stay correct when rows move.
+func (b *Builder) viewsOver(ctx context.Context, tx pgx.Tx, world int) error {
+	for _, r := range b.Model.Tables() {
+		conditions, err := b.without(ctx, tx, world, r)
+		if err != nil {
+			return fmt.Errorf("view of %s: %w", r.Table, err)
+		}
+		var columns []string
+		for _, c := range r.Live() {
+			columns = append(columns, c.Name)
+		}
+		sql := fmt.Sprintf("CREATE VIEW %s (%s) AS SELECT %s FROM %s t", b.in(world, r), ident.List(columns), ident.List(columns), b.in(0, r))
+		if len(conditions) > 0 {
+			sql += " WHERE " + strings.Join(conditions, " AND ")
+		}
+		if _, err := tx.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	for _, s := range b.d.Filled {
+		if strings.Contains(s.SQL, "setval") && b.identityOnly(s) {
+			continue
+		}
+		if err := b.run(ctx, tx, world, []ddl.Statement{s}); err != nil {
+			return err
+		}
+	}
+	return b.makeViews(ctx, tx, world)
+}
+
+// identityOnly reports whether a statement sets the value of an identity column's sequence, which a view does not have.
+func (b *Builder) identityOnly(s ddl.Statement) bool {
+	for _, q := range b.Model.Sequences {
+		if q.Identity && s.About == "sequence "+q.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// without returns the conditions of the rows of r that do not belong to the unit. A row belongs to it if it references one
+// of its rows; NULL references nothing.
+func (b *Builder) without(ctx context.Context, tx pgx.Tx, world int, r *source.Relation) ([]string, error) {
+	unit := b.units[world-1]
+	if b.g.Model.Within(r, b.g.Unit) {
+		var match []string
+		for i, name := range b.g.Key {
+			match = append(match, fmt.Sprintf("t.%s = %s::%s", ident.Quote(name), ident.Literal(unit.Key[i]), b.g.Unit.Column(name).Type))
+		}
+		return []string{"(" + strings.Join(match, " AND ") + ") IS NOT TRUE"}, nil
+	}
+	edges, err := b.g.Viewable(r)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, e := range edges {
+		keys, err := b.keysOf(ctx, tx, unit, e)
+		if err != nil {
+			return nil, err
+		}
+		if len(keys) > maxKeys || len(e.On) > 1 && len(keys) > maxKeys/100 {
+			return nil, fmt.Errorf("the unit has %d keys to be left out, too many for a view: use neighbours.method copy", len(keys))
+		}
+		var values []string
+		for _, key := range keys {
+			var match []string
+			for i, v := range key {
+				match = append(match, fmt.Sprintf("t.%s = %s::%s", ident.Quote(e.Columns[i]), ident.Literal(v), e.Parent.Column(e.On[i]).Type))
+			}
+			if len(e.On) == 1 {
+				values = append(values, ident.Literal(key[0]))
+				continue
+			}
+			out = append(out, "("+strings.Join(match, " AND ")+") IS NOT TRUE")
+		}
+		if len(values) > 0 {
+			out = append(out, fmt.Sprintf("(t.%s = ANY (ARRAY[%s]::%s[])) IS NOT TRUE", ident.Quote(e.Columns[0]), strings.Join(values, ", "), e.Parent.Column(e.On[0]).Type))
+		}
+	}
+	return out, nil
+}
+
+// keysOf returns the values by which rows reference, along an edge, the rows of a unit: for each, the columns in text form.
+func (b *Builder) keysOf(ctx context.Context, tx pgx.Tx, unit units.Chosen, e source.Edge) ([][]string, error) {
+	var columns, present []string
+	for _, name := range e.On {
+		columns = append(columns, "p."+ident.Quote(name)+"::text")
+		present = append(present, "p."+ident.Quote(name)+" IS NOT NULL")
+	}
+	rows, err := tx.Query(ctx, fmt.Sprintf("SELECT DISTINCT ARRAY[%s] FROM %s g JOIN %s p ON p.tableoid = g.rel AND p.ctid = g.tid WHERE g.unit = %d AND %s ORDER BY 1",
+		strings.Join(columns, ", "), b.gone(), b.in(0, e.Parent), unit.Number, strings.Join(present, " AND ")))
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[[]string])
+}

@@ -1,0 +1,74 @@
+package build
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/ddl"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/session"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
+)
+
+// dryRunResult is the result of creating D0 without rows.
+type dryRunResult struct {
+	Faults error            // every definition that the shadow database rejects
+	Made   *ddl.Description // what was created; nil with faults
+}
+
+// DryRun creates the types and an empty D0 of the source's definitions in a transaction that is rolled back. A definition
+// that fails here would fail after the rows are copied, and the result is what the copies should look like.
+func (b *Builder) DryRun(ctx context.Context, types []source.TypeDefinition) (out dryRunResult, err error) {
+	tx, err := b.Conn.Begin(ctx)
+	if err != nil {
+		return out, err
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // that is the purpose
+	var path string
+	if err := tx.QueryRow(ctx, "SELECT current_setting('search_path')").Scan(&path); err != nil {
+		return out, err
+	}
+	if out.Faults = b.makeTypes(ctx, tx, types, func(string, string) error { return nil }); out.Faults != nil {
+		return out, ctx.Err()
+	}
+	if _, err := tx.Exec(ctx, "SELECT set_config('search_path', $1, true)", path); err != nil {
+		return out, err
+	}
+	if _, err := tx.Exec(ctx, "CREATE SCHEMA "+ident.Quote(b.stage(0))); err != nil {
+		out.Faults = session.Explain(err)
+		return out, ctx.Err()
+	}
+	for _, step := range []func() error{
+		func() error { return b.checkBounds(ctx, tx) },
+		func() error { return b.attempt(ctx, tx, b.d.Sequences, b.d.Tables) },
+		func() error { return b.attempt(ctx, tx, b.d.Indexes, b.d.Keys, b.d.Filled) },
+		func() error {
+			return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return b.makeViews(ctx, tx, 0) })
+		},
+	} {
+		if out.Faults = session.Explain(step()); out.Faults != nil {
+			return out, ctx.Err()
+		}
+	}
+	out.Made, err = ddl.Describe(ctx, tx, b.stage(0), b.final(0))
+	return out, err
+}
+
+// attempt runs definitions one by one and returns the faults of all that fail.
+func (b *Builder) attempt(ctx context.Context, tx pgx.Tx, groups ...[]ddl.Statement) error {
+	var faults []error
+	for _, group := range groups {
+		for i := range group {
+			err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return b.run(ctx, tx, 0, group[i:i+1]) })
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				faults = append(faults, session.Explain(err))
+			}
+		}
+	}
+	return errors.Join(faults...)
+}

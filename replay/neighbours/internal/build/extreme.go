@@ -1,0 +1,143 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
+)
+
+// measure returns the declared bounds of a column of r, or of a table above it.
+func (b *Builder) measure(r *source.Relation, name string) *spec.Measure {
+	return b.Model.Measure(b.Options.Measures, r, name)
+}
+
+// moved returns the expression for a column of t in a neighbour whose unit is replaced: if units is true for the row, a
+// measure moves to the farther of its bounds.
+func (b *Builder) moved(r *source.Relation, name, units string) string {
+	m := b.measure(r, name)
+	if m == nil || b.Options.Relation != spec.Replace {
+		return "t." + ident.Quote(name)
+	}
+	typ := r.Column(name).Type
+	return fmt.Sprintf("CASE WHEN t.%[1]s IS NULL OR NOT %[5]s THEN t.%[1]s WHEN t.%[1]s - %[2]s::%[4]s > %[3]s::%[4]s - t.%[1]s THEN %[2]s::%[4]s ELSE %[3]s::%[4]s END",
+		ident.Quote(name), ident.Literal(m.Low), ident.Literal(m.High), typ, units)
+}
+
+// addUnit adds a unit to a neighbour: the chosen unit's rows again, under new keys, with every declared measure at its
+// upper bound. References to rows of others stay.
+func (b *Builder) addUnit(ctx context.Context, tx pgx.Tx, world int) error {
+	f, err := b.g.Fresh()
+	if err != nil {
+		return err
+	}
+	offsets := map[source.Place]string{}
+	for _, root := range f.From {
+		if _, ok := offsets[root]; ok {
+			continue
+		}
+		sql := source.NewValueOffset(root.Top.Column(root.Name))
+		if sql == "" {
+			offsets[root] = "0"
+			continue
+		}
+		var text string
+		if err := tx.QueryRow(ctx, fmt.Sprintf(sql, ident.Quote(root.Name))+" FROM "+b.in(0, root.Top)).Scan(&text); err != nil {
+			return err
+		}
+		offsets[root] = text
+	}
+	for _, r := range b.Model.Tables() {
+		if !r.Stores() {
+			continue
+		}
+		var values []string
+		for _, name := range r.Stored() {
+			value, err := b.added(r, r.Column(name), f, offsets, world)
+			if err != nil {
+				return err
+			}
+			values = append(values, value)
+		}
+		into := r
+		if b.Model.Top(r).Kind == 'p' { // a new key may belong to another partition
+			into = b.Model.Top(r)
+		}
+		_, err := tx.Exec(ctx, fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM ONLY %s t JOIN %s g ON g.unit = %d AND g.rel = %s::regclass AND g.tid = t.ctid",
+			b.in(world, into), ident.List(r.Stored()), strings.Join(values, ", "), b.in(0, r), b.gone(), b.units[world-1].Number, ident.Literal(b.in(0, r))))
+		if err != nil {
+			return noRoom(fmt.Errorf("rows of %s: %w", r.Table, err))
+		}
+	}
+	return nil
+}
+
+// noRoom adds a remedy to the error for an added unit that the tables reject.
+func noRoom(err error) error {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return err
+	}
+	why := ""
+	switch e.Code {
+	case "23514":
+		if why = "the added unit breaks the check constraint " + e.ConstraintName; e.ConstraintName == "" {
+			why = "no partition takes the added unit"
+		}
+		why += ": declare bounds in neighbours.measures that it allows"
+	case "23P01":
+		why = "the added unit breaks the exclusion constraint " + e.ConstraintName + ", which has no column of equal values that another can be made for"
+	case "23505":
+		why = "the added unit breaks the unique key " + e.ConstraintName + ", which is on an expression, or on a type with few values"
+	case "22003", "22001", "22008":
+		why = "there is no room for another value in the type of a key"
+	default:
+		return err
+	}
+	return fmt.Errorf("%w; %s; or use another relation", err, why)
+}
+
+// checkBounds rejects declared bounds that are not values of their columns' types, or are in the wrong order.
+func (b *Builder) checkBounds(ctx context.Context, tx pgx.Tx) error {
+	for i, x := range b.Options.Measures {
+		var ordered bool
+		typ := b.Model.Named(x.Column.Table).Column(x.Column.Name).Type
+		if err := tx.QueryRow(ctx, fmt.Sprintf("SELECT %s::%[3]s <= %[2]s::%[3]s", ident.Literal(x.Low), ident.Literal(x.High), typ)).Scan(&ordered); err != nil {
+			return fmt.Errorf("neighbours.measures[%d]: the bounds are no values of %s, type %s: %w", i, x.Column, typ, err)
+		}
+		if !ordered {
+			return fmt.Errorf("neighbours.measures[%d]: low %s is above high %s", i, x.Low, x.High)
+		}
+	}
+	return nil
+}
+
+// added returns the expression for the value of a column in an added row.
+func (b *Builder) added(r *source.Relation, c *source.Column, f *source.Fresh, offsets map[source.Place]string, world int) (string, error) {
+	old := "t." + ident.Quote(c.Name)
+	if m := b.measure(r, c.Name); m != nil {
+		return ident.Literal(m.High) + "::" + c.Type, nil
+	}
+	p := source.Place{Top: b.Model.Top(r), Name: c.Name}
+	root, ok := f.From[p]
+	if !ok {
+		return old, nil
+	}
+	value, err := source.NewValue(old, c, offsets[root])
+	if err != nil {
+		return "", err
+	}
+	e, follows := f.Via[p]
+	if !follows {
+		return value, nil
+	}
+	return fmt.Sprintf("CASE WHEN EXISTS (SELECT FROM %s p JOIN %s q ON q.rel = p.tableoid AND q.tid = p.ctid AND q.unit = %d WHERE %s) THEN %s ELSE %s END",
+		b.in(0, e.Parent), b.gone(), b.units[world-1].Number, e.Match("t", "p"), value, old), nil
+}

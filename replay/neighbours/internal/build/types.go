@@ -1,0 +1,96 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/session"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
+)
+
+// makeTypes creates the source's types that the shadow database lacks, under their own names: queries name them
+// ('x'::public.mood), all worlds must share them, and they hold no rows. made is called for each type created, in tx. The
+// error lists every type that cannot be created.
+func (b *Builder) makeTypes(ctx context.Context, tx pgx.Tx, wanted []source.TypeDefinition, made func(kind, name string) error) error {
+	if _, err := tx.Exec(ctx, "SET LOCAL search_path TO pg_catalog"); err != nil { // prints definitions with qualified names
+		return err
+	}
+	var faults []error
+	for _, t := range wanted {
+		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return b.makeType(ctx, tx, t, made) })
+		if err != nil {
+			faults = append(faults, session.Explain(err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func (b *Builder) makeType(ctx context.Context, tx pgx.Tx, t source.TypeDefinition, made func(kind, name string) error) error {
+	name := ident.Quote(t.Schema, t.Name)
+	var oid *uint32
+	find := "SELECT to_regtype($1)::oid"
+	if t.Kind == "COLLATION" {
+		find = "SELECT to_regcollation($1)::oid"
+	}
+	if err := tx.QueryRow(ctx, find, name).Scan(&oid); err != nil {
+		return err
+	}
+	switch {
+	case oid != nil && t.Kind == "COLLATION": // servers spell locales differently
+		return nil
+	case oid != nil:
+		return sameType(ctx, tx, t, *oid)
+	case t.SQL == "":
+		return fmt.Errorf("type %s.%s is neither enum, domain, composite nor range: create it in the shadow database first", t.Schema, t.Name)
+	}
+	var there bool
+	if err := tx.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", ident.Quote(t.Schema)).Scan(&there); err != nil {
+		return err
+	}
+	if !there {
+		if _, err := tx.Exec(ctx, "CREATE SCHEMA "+ident.Quote(t.Schema)); err != nil {
+			return err
+		}
+		if err := made("SCHEMA", ident.Quote(t.Schema)); err != nil {
+			return err
+		}
+	}
+	if _, err := tx.Exec(ctx, t.SQL); err != nil {
+		return fmt.Errorf("%s %s.%s: %w", strings.ToLower(t.Kind), t.Schema, t.Name, err)
+	}
+	for _, role := range b.Options.Grant {
+		if _, err := tx.Exec(ctx, "GRANT USAGE ON SCHEMA "+ident.Quote(t.Schema)+" TO "+ident.Quote(role)); err != nil {
+			return err
+		}
+	}
+	return made(t.Kind, name)
+}
+
+// recorded returns a function that records the types and schemas created for a set, in the same transaction.
+func (b *Builder) recorded(ctx context.Context, tx pgx.Tx, epoch int64) func(kind, name string) error {
+	number := 0
+	return func(kind, name string) error {
+		number++
+		_, err := tx.Exec(ctx, "INSERT INTO "+b.Record("neighbour_object")+" VALUES ($1, $2, $3, $4)", epoch, number, kind, name)
+		return err
+	}
+}
+
+// sameType rejects a type of the shadow database that differs from the source's.
+func sameType(ctx context.Context, tx pgx.Tx, want source.TypeDefinition, oid uint32) error {
+	got, err := source.ReadTypes(ctx, tx.Conn(), []uint32{oid}, nil)
+	if err != nil {
+		return err
+	}
+	same := slices.ContainsFunc(got, func(t source.TypeDefinition) bool { return t == want })
+	if !same && want.SQL != "" {
+		return fmt.Errorf("type %s.%s of the shadow database differs from the source's: if dpwatch made it, run `dpwatch neighbours drop` and create the set again; else make it the same", want.Schema, want.Name)
+	}
+	return nil
+}

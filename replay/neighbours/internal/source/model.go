@@ -1,0 +1,231 @@
+package source
+
+import (
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
+)
+
+func (m *Model) Top(r *Relation) *Relation {
+	for len(r.Parents) > 0 {
+		r = m.ByOID(r.Parents[0])
+	}
+	return r
+}
+
+// Model describes the relations to copy, from the source's catalog. Expressions are as the server prints them with an empty
+// search_path: every name outside pg_catalog is qualified.
+type Model struct {
+	Database   string
+	Relations  []*Relation // parents before children; views last
+	Sequences  []Sequence
+	Functions  []Function
+	Statistics []statistics
+	Types      []uint32 // OIDs of the types outside pg_catalog that columns, views and functions use
+	Collations []uint32 // OIDs of those that columns, indexes, views and constraints use
+	Keys       []foreignKey
+}
+
+// Relation is a table, partition, view or materialised view.
+type Relation struct {
+	ident.Table
+	Copy        string // name in the copies; see discovery.names
+	OID         uint32
+	Kind        byte // pg_class.relkind: r, p, v, m
+	Parents     []uint32
+	IsPartition bool
+	PartKey     string // PARTITION BY, "" = none
+	PartBound   string
+	Rehashed    bool     // partitioned by a hash of values that another database may hash differently, such as an enum's
+	Options     []string // storage parameters, name=value
+	Storage     string   // access method, and whether unlogged
+	Columns     []Column
+	Checks      []constraint
+	Indexes     []index
+	View        string // the query of a view, without semicolon
+	Rows        int64  // the planner's estimate
+	Bytes       int64  // on disk, with indexes
+}
+
+// Stores reports whether the relation itself holds rows.
+func (r *Relation) Stores() bool { return r.Kind == 'r' }
+
+// IsTable reports whether it is a table, partitioned or not.
+func (r *Relation) IsTable() bool { return r.Kind == 'r' || r.Kind == 'p' }
+
+// Column is one attribute in the order of attnum, including dropped ones.
+type Column struct {
+	Name       string
+	Type       string // format_type
+	TypeOID    uint32
+	Base       uint32 // the type under a domain, and under domains over domains; text for citext; else typeOID
+	Dropped    bool
+	NotNull    bool
+	Expression string // default or generation expression
+	Generated  bool
+	Virtual    bool   // computed when read; since PostgreSQL 18
+	Identity   string // "a" always, "d" by default, "" none
+	Collation  string // quoted and qualified; "" = the type's
+	Target     int    // statistics target, -1 = default
+	Storage    string // "" = the type's
+	Options    []string
+}
+
+// constraint is a CHECK; local: declared at the table, not only inherited.
+type constraint struct {
+	Name, Definition string
+	Local            bool
+}
+
+// index is an index, or the constraint that it enforces.
+type index struct {
+	Name       string
+	Quoted     string // name as in definition
+	Definition string // CREATE INDEX, as the server prints it
+	Constraint string // pg_get_constraintdef of the constraint that owns it; "" = none
+	Parent     uint32 // OID of the partitioned index that it belongs to; 0 = none
+	OID        uint32
+	Clustered  bool
+	Identity   bool     // REPLICA IDENTITY
+	Unique     []string // columns that must not all be equal in two rows, for an exclusion constraint those compared with =; nil = none, or an expression
+}
+
+// statistics is an extended statistics object.
+type statistics struct {
+	ident.Table        // its name
+	Copy        string // name in the copies
+	Quoted      string // qualified name as in definition
+	Definition  string // CREATE STATISTICS
+	Target      int    // -1 = default
+}
+
+// Sequence is a sequence used by defaults or identity columns of the tables.
+type Sequence struct {
+	ident.Table
+	Copy                        string // name in the copies
+	Type                        string
+	Start, Increment, Low, High int64
+	Cache, Last                 int64
+	Cycle, Called               bool
+	Owner                       uint32 // relation and column that own it; 0 = none
+	Column                      string
+	Identity                    bool
+}
+
+// Function is a SQL function that names a copied relation, or has the same name as such a function.
+type Function struct {
+	ident.Table
+	Copy       string // name in the copies
+	OID        uint32
+	Why        byte // 'r' takes or returns rows of a copied relation, 't' may read one, 'n' same name only
+	Definition string
+	Body       string // "" = BEGIN ATOMIC, whose definition has resolved names
+	Arguments  int
+	Path       string // its search_path setting, "" = none
+}
+
+// foreignKey is a foreign key between copied tables.
+type foreignKey struct {
+	Name       string
+	Child      uint32
+	Parent     uint32
+	Columns    []string
+	On         []string
+	Definition string
+	Period     bool // the last column is a range during which the reference holds (PostgreSQL 18)
+}
+
+// ByOID returns the relation with an OID, or nil.
+func (m *Model) ByOID(oid uint32) *Relation {
+	for _, r := range m.Relations {
+		if r.OID == oid {
+			return r
+		}
+	}
+	return nil
+}
+
+// Named returns the relation with a name at the source, or nil.
+func (m *Model) Named(t ident.Table) *Relation {
+	for _, r := range m.Relations {
+		if r.Table == t {
+			return r
+		}
+	}
+	return nil
+}
+
+// Tables returns the relations that are tables, parents before children.
+func (m *Model) Tables() []*Relation {
+	var out []*Relation
+	for _, r := range m.Relations {
+		if r.IsTable() {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// Within reports whether r is top or below it in partitioning or inheritance.
+func (m *Model) Within(r, top *Relation) bool {
+	if r == top {
+		return true
+	}
+	for _, parent := range r.Parents {
+		if p := m.ByOID(parent); p != nil && m.Within(p, top) {
+			return true
+		}
+	}
+	return false
+}
+
+// InheritsIdentity reports whether a column of a partition is an identity column of its parent.
+func (m *Model) InheritsIdentity(r *Relation, name string) bool {
+	if !r.IsPartition {
+		return false
+	}
+	c := m.ByOID(r.Parents[0]).Column(name)
+	return c != nil && c.Identity != ""
+}
+
+// Entrance returns the table through which rows of r are loaded: r, or the topmost table above it that may route them to
+// another partition than at the source.
+func (m *Model) Entrance(r *Relation) *Relation {
+	into := r
+	for r.IsPartition {
+		if r = m.ByOID(r.Parents[0]); r.Rehashed {
+			into = r
+		}
+	}
+	return into
+}
+
+// Live returns the columns that are not dropped.
+func (r *Relation) Live() []Column {
+	var out []Column
+	for _, c := range r.Columns {
+		if !c.Dropped {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Stored returns the columns that are copied: all but generated ones.
+func (r *Relation) Stored() []string {
+	var out []string
+	for _, c := range r.Live() {
+		if !c.Generated {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+// Column returns the column with a name, or nil.
+func (r *Relation) Column(name string) *Column {
+	for i := range r.Columns {
+		if r.Columns[i].Name == name && !r.Columns[i].Dropped {
+			return &r.Columns[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package units
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
+)
+
+// Chosen is the unit by which a neighbour differs from D0.
+type Chosen struct {
+	Number int      // in the work table units
+	Key    []string // text form
+	Why    string   // "most_rows: 812 rows"
+	Rows   int64    // over all tables
+}
+
+// Choose selects the requested number of units by each choice in turn, skipping units that are already taken.
+func Choose(ctx context.Context, w *Ownership, o *spec.Options) ([]Chosen, error) {
+	total, err := w.allUnits(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if total < int64(len(o.D1)) {
+		return nil, fmt.Errorf("%d units are to be chosen, and table %s holds %d: let neighbours.choose ask for fewer", len(o.D1), w.Graph.Unit.Table, total)
+	}
+	condition := "true"
+	if onlyRandom(o.Choose) { // only the rows of the chosen units are needed
+		condition = "false"
+	}
+	if err := w.Fill(ctx, condition); err != nil {
+		return nil, fmt.Errorf("find the rows of each unit: %w", err)
+	}
+	var out []Chosen
+	for i, c := range o.Choose {
+		taken := []int{0}
+		for _, u := range out {
+			taken = append(taken, u.Number)
+		}
+		sql, err := w.Ranking(c)
+		if err != nil {
+			return nil, fmt.Errorf("neighbours.choose[%d]: %w", i, err)
+		}
+		got, err := w.rank(ctx, sql, c, taken)
+		if err != nil {
+			return nil, fmt.Errorf("choose units by %s: %w", c, err)
+		}
+		if len(got) < c.K {
+			return nil, fmt.Errorf("neighbours.choose[%d]: %s finds %d units that no other choice has taken, and %d are asked for", i, c, len(got), c.K)
+		}
+		out = append(out, got...)
+	}
+	return out, w.keepOnly(ctx, out, condition == "false")
+}
+
+func onlyRandom(choices []spec.Choice) bool {
+	for _, c := range choices {
+		if c.Rule != spec.Random {
+			return false
+		}
+	}
+	return true
+}
+
+// Ranking returns a query of (unit, text with the reason) for a rule, the best first.
+func (w *Ownership) Ranking(c spec.Choice) (string, error) {
+	own := w.Table("own")
+	switch c.Rule {
+	case spec.MostRows:
+		return "SELECT unit, count(*) || ' rows' AS why, count(*) AS worth FROM " + own + " GROUP BY unit", nil
+	case spec.Random:
+		keys := make([]string, len(w.Graph.Key))
+		for i := range keys {
+			keys[i] = fmt.Sprintf("u.k%d", i+1)
+		}
+		return fmt.Sprintf("SELECT u.unit, 'seed %[1]d'::text AS why, hashtextextended(ROW(%[2]s)::text, %[1]d) AS worth FROM %[3]s u",
+			c.Seed, strings.Join(keys, ", "), w.Table("units")), nil
+	}
+	if len(c.Columns) == 0 {
+		return "", fmt.Errorf("rule %s needs columns, as schema.table.column", c.Rule)
+	}
+	r := w.Graph.Model.Named(c.Columns[0].Table)
+	var columns []string
+	for _, column := range c.Columns {
+		switch {
+		case r == nil || !r.IsTable():
+			return "", fmt.Errorf("%s is not a protected table", column.Table)
+		case column.Table != r.Table:
+			return "", fmt.Errorf("the columns of one choice must be of one table: %s and %s", r.Table, column.Table)
+		case r.Column(column.Name) == nil:
+			return "", fmt.Errorf("table %s has no column %q", r.Table, column.Name)
+		}
+		columns = append(columns, "t."+ident.Quote(column.Name))
+	}
+	from := fmt.Sprintf("FROM %s o JOIN %s t ON t.tableoid = o.rel AND t.ctid = o.tid", own, w.in(r))
+	group := strings.Join(columns, ", ")
+	switch c.Rule {
+	case spec.MostPartitions:
+		return fmt.Sprintf("SELECT unit, count(*) || ' partitions' AS why, count(*) AS worth FROM (SELECT DISTINCT o.unit, %s %s) g GROUP BY unit", group, from), nil
+	case spec.Alone:
+		return fmt.Sprintf(`SELECT unit, count(*) || ' partitions' AS why, count(*) AS worth
+			FROM (SELECT min(o.unit) AS unit %s GROUP BY %s HAVING min(o.unit) = max(o.unit)) g GROUP BY unit`, from, group), nil
+	case spec.Largest, spec.Smallest:
+		if len(columns) != 1 {
+			return "", fmt.Errorf("rule %s takes one column, the measure", c.Rule)
+		}
+		aggregate, sign := "max", ""
+		if c.Rule == spec.Smallest {
+			aggregate, sign = "min", "-"
+		}
+		kind, err := source.NumberCast(r.Column(c.Columns[0].Name))
+		if err != nil {
+			return "", err
+		}
+		// The value is personal data: it is stored with the key, and list shows it only with --reveal.
+		return fmt.Sprintf("SELECT o.unit, 'value ' || %[1]s(%[2]s) AS why, %[3]s%[1]s(%[2]s%[4]s) AS worth %[5]s WHERE %[2]s IS NOT NULL GROUP BY o.unit",
+			aggregate, columns[0], sign, kind, from), nil
+	}
+	return "", fmt.Errorf("unknown rule %q", c.Rule)
+}
+
+// rank reads the first c.K units of a ranking that are not taken, with their keys and numbers of rows.
+func (w *Ownership) rank(ctx context.Context, ranking string, c spec.Choice, taken []int) ([]Chosen, error) {
+	keys := make([]string, len(w.Graph.Key))
+	for i := range keys {
+		keys[i] = fmt.Sprintf("u.k%d::text", i+1)
+	}
+	rows, err := w.Conn.Query(ctx, fmt.Sprintf(`SELECT u.unit, ARRAY[%s], r.why
+		FROM (%s) r JOIN %s u USING (unit) WHERE u.unit <> ALL($1::int[]) ORDER BY r.worth DESC, u.unit LIMIT $2`,
+		strings.Join(keys, ", "), ranking, w.Table("units")), taken, c.K)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Chosen, error) {
+		var u Chosen
+		err := row.Scan(&u.Number, &u.Key, &u.Why)
+		u.Why = c.String() + ": " + u.Why
+		return u, err
+	})
+}
+
+// keepOnly reduces own to the rows of the chosen units, counts them, and writes them to the table gone, from which worlds
+// are built.
+func (w *Ownership) keepOnly(ctx context.Context, units []Chosen, missing bool) error {
+	numbers := make([]string, len(units))
+	for i, u := range units {
+		numbers[i] = fmt.Sprint(u.Number)
+	}
+	condition := "o.unit IN (" + strings.Join(numbers, ", ") + ")"
+	if missing {
+		if err := w.Fill(ctx, "u.unit IN ("+strings.Join(numbers, ", ")+")"); err != nil {
+			return err
+		}
+	}
+	for _, sql := range []string{
+		"CREATE UNLOGGED TABLE " + w.Table("gone") + " AS SELECT o.unit, o.rel, o.tid FROM " + w.Table("own") + " o WHERE " + condition,
+		"DROP TABLE " + w.Table("own"),
+		"CREATE INDEX ON " + w.Table("gone") + " (unit, rel, tid)",
+		"VACUUM ANALYZE " + w.Table("gone"),
+	} {
+		if _, err := w.exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	for i := range units {
+		if err := w.Conn.QueryRow(ctx, "SELECT count(*) FROM "+w.Table("gone")+" WHERE unit = $1", units[i].Number).Scan(&units[i].Rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}

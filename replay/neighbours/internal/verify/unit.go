@@ -1,0 +1,97 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
+)
+
+// unitFaults compares the unit's own rows in D0 and in a neighbour: for a replaced unit only its measures may have moved,
+// and an added unit must have the rows of its template except for new keys and measures, which are at their upper bounds.
+// Together with the checksums of all other rows, the pair then differs only by this unit.
+func (v *verifier) unitFaults(d0, d1 *worldSums, number int) ([]string, error) {
+	var faults []string
+	add := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	before, after := map[string]checksum{}, map[string]checksum{} // by topmost table: a new key may be in another partition
+	for _, r := range v.m.Tables() {
+		if !r.Stores() {
+			continue
+		}
+		switch v.set.Relation {
+		case spec.Replace:
+			if d0.same[number][r.Name] != d1.same[number][r.Name] {
+				add("table %s: the unit's rows differ in more than its measures (%d in D0, %d here)", r.Name, d0.units[number][r.Name].Rows, d1.units[number][r.Name].Rows)
+			}
+		case spec.Extreme:
+			top := v.m.Top(r).Name
+			for sum, of := range map[*map[string]checksum]*worldSums{&before: d0, &after: d1} {
+				so, ok := (*sum)[top]
+				if !ok {
+					so = checksum{0, "0", "0"}
+				}
+				var err error
+				if (*sum)[top], err = so.plus(of.same[number][r.Name]); err != nil {
+					return nil, err
+				}
+			}
+			if n := d1.off[number][r.Name]; n > 0 {
+				add("table %s: %d rows of the added unit have measures that are not at their upper bounds", r.Name, n)
+			}
+		case spec.Remove:
+		}
+	}
+	for top, made := range before {
+		switch {
+		case after[top].Rows != made.Rows:
+			add("table %s: the added unit has %d rows, and the one that it was made from has %d", top, after[top].Rows, made.Rows)
+		case after[top] != made:
+			add("table %s: the added unit's rows differ from those that they were made from in more than keys and measures", top)
+		}
+	}
+	slices.Sort(faults)
+	return faults, nil
+}
+
+// measure returns the declared bounds of a column in a schema of copies.
+func (v *verifier) measure(r *source.Relation, name string) *spec.Measure {
+	measures := slices.Clone(v.Options.Measures)
+	for i := range measures {
+		measures[i].Column.Table.Schema = v.set.D0
+	}
+	return v.m.Measure(measures, r, name)
+}
+
+// unmeasured returns an expression for a row of t as text, without measures, generated columns and the new values of an
+// added unit. Columns of partitions are in the order of the topmost table.
+func (v *verifier) unmeasured(r *source.Relation) string {
+	var columns []string
+	top, order := v.m.Top(r), r
+	if top.Kind == 'p' {
+		order = top
+	}
+	for _, name := range order.Stored() {
+		renewed := false
+		if v.fresh != nil {
+			_, renewed = v.fresh.From[source.Place{Top: top, Name: name}]
+		}
+		if v.measure(r, name) == nil && !renewed {
+			columns = append(columns, "t."+ident.Quote(name))
+		}
+	}
+	return "ROW(" + strings.Join(columns, ", ") + ")::text"
+}
+
+// offBounds returns a condition that is true for a row of t with a measure that is not at its upper bound.
+func (v *verifier) offBounds(r *source.Relation) string {
+	condition := "false"
+	for _, c := range r.Live() {
+		if m := v.measure(r, c.Name); m != nil {
+			condition += fmt.Sprintf(" OR t.%s IS DISTINCT FROM %s::%s", ident.Quote(c.Name), ident.Literal(m.High), c.Type)
+		}
+	}
+	return condition
+}
