@@ -80,12 +80,12 @@ var allowed = map[string][]string{
 
 	"replay/neighbours/internal/spec":    {"internal/pg/body", "internal/pg/ident"},
 	"replay/neighbours/internal/session": {"internal/pg/connect"},
-	"replay/neighbours/internal/source":  {"replay/neighbours/internal/session", "replay/neighbours/internal/spec", "internal/pg/ident"},
+	"replay/neighbours/internal/source":  {"replay/neighbours/internal/session", "replay/neighbours/internal/spec", "internal/pg/ident", "internal/pg/connect"},
 	"replay/neighbours/internal/ddl":     {"replay/neighbours/internal/source", "replay/neighbours/internal/spec", "internal/pg/body", "internal/pgparse", "internal/pg/ident"},
-	"replay/neighbours/internal/shadow":  {"replay/neighbours/internal/session", "replay/neighbours/internal/source", "replay/neighbours/internal/spec", "internal/pg/ident"},
-	"replay/neighbours/internal/units":   {"replay/neighbours/internal/source", "replay/neighbours/internal/spec", "internal/pg/ident"},
-	"replay/neighbours/internal/build":   {"replay/neighbours/internal/ddl", "replay/neighbours/internal/session", "replay/neighbours/internal/shadow", "replay/neighbours/internal/source", "replay/neighbours/internal/spec", "replay/neighbours/internal/units", "internal/pg/ident"},
-	"replay/neighbours/internal/verify":  {"replay/neighbours/internal/build", "replay/neighbours/internal/ddl", "replay/neighbours/internal/session", "replay/neighbours/internal/shadow", "replay/neighbours/internal/source", "replay/neighbours/internal/spec", "replay/neighbours/internal/units", "internal/pg/ident"},
+	"replay/neighbours/internal/shadow":  {"replay/neighbours/internal/session", "replay/neighbours/internal/source", "replay/neighbours/internal/spec", "internal/pg/ident", "internal/pg/connect"},
+	"replay/neighbours/internal/units":   {"replay/neighbours/internal/source", "replay/neighbours/internal/spec", "internal/pg/ident", "internal/pg/connect"},
+	"replay/neighbours/internal/build":   {"replay/neighbours/internal/ddl", "replay/neighbours/internal/session", "replay/neighbours/internal/shadow", "replay/neighbours/internal/source", "replay/neighbours/internal/spec", "replay/neighbours/internal/units", "internal/pg/ident", "internal/pg/connect"},
+	"replay/neighbours/internal/verify":  {"replay/neighbours/internal/build", "replay/neighbours/internal/ddl", "replay/neighbours/internal/session", "replay/neighbours/internal/shadow", "replay/neighbours/internal/source", "replay/neighbours/internal/spec", "replay/neighbours/internal/units", "internal/pg/ident", "internal/pg/connect"},
 }
 
 // pure packages do no I/O, ask no clock, log nothing.

@@ -38,7 +38,7 @@ func TestFaults(t *testing.T) {
 			for i := range 21 {
 				o.D1 = append(o.D1, "d1_"+string(rune('a'+i)))
 			}
-		}, "21 units are to be chosen, and table public.users holds 20"},
+		}, "neighbours.choose requests 21 units, and table public.users holds 20"},
 		{"rule on a column that does not exist", func(_ *testing.T, o *neighbours.Options) {
 			o.Choose[1] = neighbours.Choice{Rule: neighbours.Largest, K: 1, Columns: []neighbours.Column{{Table: table("public.visits"), Name: "x"}}}
 		}, `neighbours.choose[1]: table public.visits has no column "x"`},

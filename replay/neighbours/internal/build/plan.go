@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/session"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/shadow"
@@ -141,7 +142,7 @@ func (p *planner) inspectShadow(ctx context.Context, s *shadow.DB, refresh bool)
 		err = nil
 	}
 	faults := []error{err, s.CheckNames(ctx, current), s.CheckRoles(ctx)}
-	lacks, err := session.Texts(ctx, s.Conn, `SELECT format('GRANT CREATE ON DATABASE %I TO %I', current_database(), current_user) WHERE NOT has_database_privilege(current_database(), 'CREATE')
+	lacks, err := connect.Values[string](ctx, s.Conn, `SELECT format('GRANT CREATE ON DATABASE %I TO %I', current_database(), current_user) WHERE NOT has_database_privilege(current_database(), 'CREATE')
 		UNION ALL SELECT format('GRANT USAGE, CREATE ON SCHEMA %I TO %I', nspname, current_user) FROM pg_namespace
 			WHERE nspname = $1 AND NOT (has_schema_privilege(oid, 'USAGE') AND has_schema_privilege(oid, 'CREATE'))`, p.o.Control)
 	faults = append(faults, err)
@@ -244,7 +245,7 @@ func (p *planner) countUnits(ctx context.Context, src *source.Snapshot) error {
 		return fmt.Errorf("count the units: %w", session.Explain(err))
 	}
 	if n < int64(len(p.o.D1)) {
-		return fmt.Errorf("%d units are to be chosen, and table %s holds %d: let neighbours.choose ask for fewer", len(p.o.D1), g.Unit.Table, n)
+		return fmt.Errorf("neighbours.choose requests %d units, and table %s holds %d: request fewer", len(p.o.D1), g.Unit.Table, n)
 	}
 	return nil
 }

@@ -13,18 +13,6 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 )
 
-// Texts runs a query of one text column.
-func Texts(ctx context.Context, conn interface {
-	Query(context.Context, string, ...any) (pgx.Rows, error)
-}, sql string, args ...any,
-) ([]string, error) {
-	rows, err := conn.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
-}
-
 // Open opens a session. what is the configuration key that errors name; they never quote the connection string.
 func Open(ctx context.Context, dsn, what string) (*pgx.Conn, error) {
 	cfg, err := connect.Parse(dsn, connect.Options{Application: applicationName})

@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
-	"github.com/dpwatch/dpwatch/replay/neighbours/internal/session"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
 )
 
@@ -53,7 +53,7 @@ func (s *DB) CheckPublicRights(ctx context.Context) (lacks, err error) {
 	for _, t := range s.Options.Public {
 		names = append(names, t.SQL())
 	}
-	grants, err := session.Texts(ctx, s.Conn, `SELECT format('GRANT SELECT ON %s TO %I', p, current_user) FROM unnest($1::text[]) p
+	grants, err := connect.Values[string](ctx, s.Conn, `SELECT format('GRANT SELECT ON %s TO %I', p, current_user) FROM unnest($1::text[]) p
 		WHERE to_regclass(p) IS NOT NULL AND NOT has_table_privilege(to_regclass(p), 'SELECT')`, names)
 	if len(grants) > 0 {
 		lacks = fmt.Errorf("the role of neighbours.target lacks rights in the shadow database: run there: %s", strings.Join(grants, "; "))

@@ -6,43 +6,33 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // describe reads the relations, parents before children and views in order of creation.
 func (d *Discovery) describe() error {
-	var faults []error
-	err := d.each(`SELECT c.oid, n.nspname, c.relname, c.relkind::text, c.relispartition,
+	relations, err := rows[Relation](d, `SELECT c.oid, n.nspname, c.relname, c.relkind, c.relispartition,
 		coalesce(pg_get_partkeydef(c.oid), ''), coalesce(pg_get_expr(c.relpartbound, c.oid), ''), coalesce(c.reloptions, '{}'),
-		CASE WHEN c.relkind IN ('v', 'm') THEN rtrim(pg_get_viewdef(c.oid), E'; \n') ELSE '' END,
+		coalesce(CASE WHEN c.relkind IN ('v', 'm') THEN rtrim(pg_get_viewdef(c.oid), E'; \n') END, ''),
 		greatest(c.reltuples, 0)::int8, CASE WHEN c.relkind IN ('r', 'm') THEN coalesce(pg_total_relation_size(c.oid), 0) ELSE 0 END,
 		coalesce((SELECT array_agg(i.inhparent ORDER BY i.inhseqno) FROM pg_inherits i WHERE i.inhrelid = c.oid), '{}'),
 		EXISTS (SELECT FROM pg_partitioned_table p WHERE p.partrelid = c.oid AND p.partstrat = 'h' AND (0 = ANY (p.partattrs::int2[]) OR EXISTS (
 			SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum = ANY (p.partattrs::int2[]) AND a.atttypid >= 16384))),
 		concat_ws(' ', (SELECT amname FROM pg_am WHERE pg_am.oid = c.relam), CASE c.relpersistence WHEN 'u' THEN 'unlogged' END)
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY($1::oid[])
-		ORDER BY c.relkind IN ('v', 'm'), c.oid`, func(row pgx.Rows) error {
-		r := &Relation{}
-		var kind string
-		if err := row.Scan(&r.OID, &r.Schema, &r.Name, &kind, &r.IsPartition, &r.PartKey, &r.PartBound, &r.Options, &r.View,
-			&r.Rows, &r.Bytes, &r.Parents, &r.Rehashed, &r.Storage); err != nil {
-			return err
-		}
-		r.Kind = kind[0]
+		ORDER BY c.relkind IN ('v', 'm'), c.oid`, d.oids)
+	faults := []error{err}
+	for _, r := range relations {
 		switch r.Kind {
 		case 'r', 'p', 'v', 'm':
-			d.Model.Relations = append(d.Model.Relations, r)
-			return nil
+			d.Model.Relations = append(d.Model.Relations, &r)
 		case 'f':
-			faults = append(faults, fmt.Errorf("%s is a foreign table, whose rows are elsewhere: copy it from where they are, or leave it out of privacy.protected", r.Table))
-			return nil
+			faults = append(faults, fmt.Errorf("%s is a foreign table, whose rows are on another server: copy it from that server, or remove it from privacy.protected", r.Table))
+		default:
+			faults = append(faults, fmt.Errorf("%s is not a table or view: remove it from privacy.protected", r.Table))
 		}
-		faults = append(faults, fmt.Errorf("%s is not a table or view: leave it out of privacy.protected", r.Table))
-		return nil
-	}, d.oids)
-	if err = errors.Join(append(faults, err)...); err != nil {
+	}
+	if err := errors.Join(faults...); err != nil {
 		return err
 	}
 	for _, r := range d.Model.Relations { // ignore parents that are not copied
@@ -65,26 +55,14 @@ func (d *Discovery) depth(r *Relation) int {
 	return depth
 }
 
-// identify reads only the identity and kind of relations.
-func (d *Discovery) identify() error {
-	return d.each(`SELECT c.oid, n.nspname, c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE c.oid = ANY($1::oid[])`, func(row pgx.Rows) error {
-		r := &Relation{}
-		var kind string
-		if err := row.Scan(&r.OID, &r.Schema, &r.Name, &kind); err != nil {
-			return err
-		}
-		r.Kind = kind[0]
-		d.Model.Relations = append(d.Model.Relations, r)
-		return nil
-	}, d.oids)
-}
-
 func (d *Discovery) columns() error {
-	return d.each(`SELECT a.attrelid, a.attname, a.atttypid, coalesce(format_type(a.atttypid, a.atttypmod), ''), a.attisdropped,
+	columns, err := rows[struct {
+		Relation uint32
+		Column
+	}](d, `SELECT a.attrelid, a.attname, a.atttypid, coalesce(format_type(a.atttypid, a.atttypmod), ''), a.attisdropped,
 		a.attnotnull AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = a.attrelid AND k.contype = 'n' AND NOT k.convalidated
 			AND k.conkey = ARRAY[a.attnum]), coalesce(pg_get_expr(x.adbin, x.adrelid), ''), a.attgenerated <> '', a.attgenerated = 'v', a.attidentity::text,
-		CASE WHEN a.attcollation <> t.typcollation THEN quote_ident(cn.nspname) || '.' || quote_ident(co.collname) ELSE '' END,
+		coalesce(CASE WHEN a.attcollation <> t.typcollation THEN quote_ident(cn.nspname) || '.' || quote_ident(co.collname) END, ''),
 		coalesce(a.attstattarget::int, -1),
 		CASE WHEN a.attstorage = t.typstorage THEN '' ELSE CASE a.attstorage WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL'
 			WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END END, coalesce(a.attoptions, '{}'),
@@ -94,40 +72,33 @@ func (d *Discovery) columns() error {
 		FROM pg_attribute a LEFT JOIN pg_type t ON t.oid = a.atttypid
 		LEFT JOIN pg_attrdef x ON x.adrelid = a.attrelid AND x.adnum = a.attnum
 		LEFT JOIN pg_collation co ON co.oid = a.attcollation LEFT JOIN pg_namespace cn ON cn.oid = co.collnamespace
-		WHERE a.attrelid = ANY($1::oid[]) AND a.attnum > 0 ORDER BY a.attrelid, a.attnum`, func(row pgx.Rows) error {
-		var oid uint32
-		var c Column
-		var collation *string
-		if err := row.Scan(&oid, &c.Name, &c.TypeOID, &c.Type, &c.Dropped, &c.NotNull, &c.Expression, &c.Generated, &c.Virtual, &c.Identity,
-			&collation, &c.Target, &c.Storage, &c.Options, &c.Base); err != nil {
-			return err
-		}
-		if collation != nil {
-			c.Collation = *collation
-		}
-		r := d.Model.ByOID(oid)
-		r.Columns = append(r.Columns, c)
-		return nil
-	}, d.oids)
+		WHERE a.attrelid = ANY($1::oid[]) AND a.attnum > 0 ORDER BY a.attrelid, a.attnum`, d.oids)
+	for _, c := range columns {
+		r := d.Model.ByOID(c.Relation)
+		r.Columns = append(r.Columns, c.Column)
+	}
+	return err
 }
 
 func (d *Discovery) checks() error {
-	return d.each(`SELECT conrelid, conname, pg_get_constraintdef(oid), conislocal FROM pg_constraint
-		WHERE contype = 'c' AND conrelid = ANY($1::oid[]) ORDER BY 1, 2`, func(row pgx.Rows) error {
-		var oid uint32
-		var c constraint
-		if err := row.Scan(&oid, &c.Name, &c.Definition, &c.Local); err != nil {
-			return err
-		}
-		r := d.Model.ByOID(oid)
-		r.Checks = append(r.Checks, c)
-		return nil
-	}, d.oids)
+	checks, err := rows[struct {
+		Relation uint32
+		constraint
+	}](d, `SELECT conrelid, conname, pg_get_constraintdef(oid), conislocal FROM pg_constraint
+		WHERE contype = 'c' AND conrelid = ANY($1::oid[]) ORDER BY 1, 2`, d.oids)
+	for _, c := range checks {
+		r := d.Model.ByOID(c.Relation)
+		r.Checks = append(r.Checks, c.constraint)
+	}
+	return err
 }
 
 // indexes reads valid indexes. Plans do not use an index that is being built or whose build failed.
 func (d *Discovery) indexes() error {
-	return d.each(`SELECT x.indrelid, x.indexrelid, c.relname, quote_ident(c.relname), pg_get_indexdef(x.indexrelid),
+	indexes, err := rows[struct {
+		Relation uint32
+		index
+	}](d, `SELECT x.indrelid, x.indexrelid, c.relname, quote_ident(c.relname), pg_get_indexdef(x.indexrelid),
 		coalesce(pg_get_constraintdef(k.oid), ''), coalesce(i.inhparent, 0)::oid, x.indisclustered, x.indisreplident,
 		CASE WHEN x.indisunique AND x.indexprs IS NULL THEN coalesce((SELECT array_agg(a.attname::text ORDER BY k.i)
 			FROM unnest(x.indkey::int2[]) WITH ORDINALITY k(n, i) JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = k.n
@@ -138,47 +109,42 @@ func (d *Discovery) indexes() error {
 		FROM pg_index x JOIN pg_class c ON c.oid = x.indexrelid
 		LEFT JOIN pg_constraint k ON k.conindid = x.indexrelid AND k.conrelid = x.indrelid AND k.contype IN ('p', 'u', 'x')
 		LEFT JOIN pg_inherits i ON i.inhrelid = x.indexrelid
-		WHERE x.indrelid = ANY($1::oid[]) AND x.indisvalid ORDER BY x.indrelid, x.indexrelid`, func(row pgx.Rows) error {
-		var oid uint32
-		var i index
-		if err := row.Scan(&oid, &i.OID, &i.Name, &i.Quoted, &i.Definition, &i.Constraint, &i.Parent, &i.Clustered, &i.Identity, &i.Unique); err != nil {
-			return err
-		}
-		r := d.Model.ByOID(oid)
-		r.Indexes = append(r.Indexes, i)
-		return nil
-	}, d.oids)
+		WHERE x.indrelid = ANY($1::oid[]) AND x.indisvalid ORDER BY x.indrelid, x.indexrelid`, d.oids)
+	for _, i := range indexes {
+		r := d.Model.ByOID(i.Relation)
+		r.Indexes = append(r.Indexes, i.index)
+	}
+	return err
 }
 
 // foreignKeys reads those between copied tables. Foreign keys to other tables are not copied, and those that a partition
 // inherits from a copied parent belong to the parent.
 func (d *Discovery) foreignKeys() error {
-	return d.each(`SELECT k.conname, k.conrelid, k.confrelid, pg_get_constraintdef(k.oid), k.confrelid::regclass::text,
+	keys, err := rows[struct {
+		foreignKey
+		Other string
+	}](d, `SELECT k.conname, k.conrelid, k.confrelid, pg_get_constraintdef(k.oid),
 		(SELECT array_agg(a.attname::text ORDER BY x.i) FROM unnest(k.conkey) WITH ORDINALITY x(n, i)
 			JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = x.n),
 		(SELECT array_agg(a.attname::text ORDER BY x.i) FROM unnest(k.confkey) WITH ORDINALITY x(n, i)
 			JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = x.n),
-		coalesce((to_jsonb(k)->>'conperiod')::bool, false)
+		coalesce((to_jsonb(k)->>'conperiod')::bool, false), k.confrelid::regclass::text
 		FROM pg_constraint k WHERE k.contype = 'f' AND k.conrelid = ANY($1::oid[])
 		AND NOT EXISTS (SELECT FROM pg_constraint p WHERE p.oid = k.conparentid AND p.conrelid = ANY($1::oid[]))
-		ORDER BY k.oid`, func(row pgx.Rows) error {
-		var k foreignKey
-		var other string
-		if err := row.Scan(&k.Name, &k.Child, &k.Parent, &k.Definition, &other, &k.Columns, &k.On, &k.Period); err != nil {
-			return err
-		}
+		ORDER BY k.oid`, d.oids)
+	for _, k := range keys {
 		if d.Model.ByOID(k.Parent) == nil {
-			d.Options.Notef("foreign key %s of %s is left out: %s is not copied", k.Name, d.Model.ByOID(k.Child).Table, other)
-			return nil
+			d.Options.Notef("foreign key %s of %s is not copied: it references %s, which is not copied", k.Name, d.Model.ByOID(k.Child).Table, k.Other)
+			continue
 		}
-		d.Model.Keys = append(d.Model.Keys, k)
-		return nil
-	}, d.oids)
+		d.Model.Keys = append(d.Model.Keys, k.foreignKey)
+	}
+	return err
 }
 
 // sequences reads the sequences that columns of the tables own or use, with their values.
-func (d *Discovery) sequences() error {
-	err := d.each(`SELECT DISTINCT ON (c.oid) c.oid, n.nspname, c.relname, format_type(s.seqtypid, NULL), s.seqstart, s.seqincrement, s.seqmin,
+func (d *Discovery) sequences() (err error) {
+	d.Model.Sequences, err = rows[Sequence](d, `SELECT DISTINCT ON (c.oid) n.nspname, c.relname, format_type(s.seqtypid, NULL), s.seqstart, s.seqincrement, s.seqmin,
 		s.seqmax, s.seqcache, s.seqcycle, coalesce(o.refobjid, 0)::oid, coalesce(a.attname, ''), coalesce(o.deptype = 'i', false)
 		FROM pg_sequence s JOIN pg_class c ON c.oid = s.seqrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 		LEFT JOIN pg_depend o ON o.classid = 'pg_class'::regclass AND o.objid = c.oid AND o.objsubid = 0
@@ -187,16 +153,7 @@ func (d *Discovery) sequences() error {
 		WHERE o.refobjid IS NOT NULL OR EXISTS (SELECT FROM pg_depend u JOIN pg_attrdef x ON x.oid = u.objid
 			WHERE u.classid = 'pg_attrdef'::regclass AND u.refclassid = 'pg_class'::regclass AND u.refobjid = c.oid
 			AND x.adrelid = ANY($1::oid[]))
-		ORDER BY c.oid`, func(row pgx.Rows) error {
-		var s Sequence
-		var oid uint32
-		if err := row.Scan(&oid, &s.Schema, &s.Name, &s.Type, &s.Start, &s.Increment, &s.Low, &s.High, &s.Cache, &s.Cycle,
-			&s.Owner, &s.Column, &s.Identity); err != nil {
-			return err
-		}
-		d.Model.Sequences = append(d.Model.Sequences, s)
-		return nil
-	}, d.oids)
+		ORDER BY c.oid`, d.oids)
 	if err != nil {
 		return err
 	}
@@ -209,34 +166,27 @@ func (d *Discovery) sequences() error {
 	return nil
 }
 
-func (d *Discovery) statistics() error {
-	return d.each(`SELECT n.nspname, x.stxname, quote_ident(n.nspname) || '.' || quote_ident(x.stxname), pg_get_statisticsobjdef(x.oid), coalesce(x.stxstattarget::int, -1) FROM pg_statistic_ext x
-		JOIN pg_namespace n ON n.oid = x.stxnamespace WHERE x.stxrelid = ANY($1::oid[]) ORDER BY x.oid`, func(row pgx.Rows) error {
-		var s statistics
-		err := row.Scan(&s.Schema, &s.Name, &s.Quoted, &s.Definition, &s.Target)
-		d.Model.Statistics = append(d.Model.Statistics, s)
-		return err
-	}, d.oids)
+func (d *Discovery) statistics() (err error) {
+	d.Model.Statistics, err = rows[statistics](d, `SELECT n.nspname, x.stxname, quote_ident(n.nspname) || '.' || quote_ident(x.stxname), pg_get_statisticsobjdef(x.oid), coalesce(x.stxstattarget::int, -1) FROM pg_statistic_ext x
+		JOIN pg_namespace n ON n.oid = x.stxnamespace WHERE x.stxrelid = ANY($1::oid[]) ORDER BY x.oid`, d.oids)
+	return err
 }
 
 // functions reads the SQL functions that name a copied relation (according to the catalog if the body is BEGIN ATOMIC,
 // otherwise by a search of its text), those that take or return its rows, and those with the same name as one of these,
 // because calls choose between them by their arguments. Whether a text really reads the table is determined when it is
 // rewritten.
-func (d *Discovery) functions() error {
+func (d *Discovery) functions() (err error) {
 	if d.schema != "" {
-		return d.each("SELECT oid, proname, pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = to_regnamespace($1) AND prokind <> 'a' ORDER BY oid", func(row pgx.Rows) error {
-			f := Function{Table: ident.Table{Schema: d.schema}, Why: 't'}
-			err := row.Scan(&f.OID, &f.Name, &f.Definition)
-			d.Model.Functions = append(d.Model.Functions, f)
-			return err
-		}, ident.Quote(d.schema))
+		d.Model.Functions, err = rows[Function](d, `SELECT oid, $2::text, proname, pg_get_functiondef(oid), '', 0, '', 't'::"char"
+			FROM pg_proc WHERE pronamespace = to_regnamespace($1) AND prokind <> 'a' ORDER BY oid`, ident.Quote(d.schema), d.schema)
+		return err
 	}
 	var names []string
 	for _, r := range d.Model.Relations {
 		names = append(names, strings.ToLower(strings.ReplaceAll(r.Name, `"`, `""`)))
 	}
-	return d.each(`WITH f AS (SELECT f.*, n.nspname FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace JOIN pg_language l ON l.oid = f.prolang
+	d.Model.Functions, err = rows[Function](d, `WITH f AS (SELECT f.*, n.nspname FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace JOIN pg_language l ON l.oid = f.prolang
 			WHERE l.lanname = 'sql' AND f.prokind = 'f' AND n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'
 			AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_proc'::regclass AND e.objid = f.oid AND e.deptype = 'e')),
 		rows AS (SELECT e.objid AS oid FROM pg_depend e JOIN pg_type y ON y.oid = e.refobjid LEFT JOIN pg_type i ON i.oid = y.typelem
@@ -247,17 +197,9 @@ func (d *Discovery) functions() error {
 				AND e.refclassid = 'pg_class'::regclass AND e.refobjid = ANY($1::oid[])) END)
 		SELECT f.oid, f.nspname, f.proname, pg_get_functiondef(f.oid), CASE WHEN f.prosqlbody IS NULL THEN f.prosrc ELSE '' END, f.pronargs,
 		coalesce((SELECT substr(c, 13) FROM unnest(f.proconfig) c WHERE c LIKE 'search_path=%'), ''),
-		CASE WHEN f.oid IN (SELECT oid FROM rows) THEN 'r' WHEN f.oid IN (SELECT oid FROM direct) THEN 't' ELSE 'n' END
-		FROM f WHERE (f.proname, f.pronamespace) IN (SELECT proname, pronamespace FROM direct) ORDER BY f.oid`, func(row pgx.Rows) error {
-		var f Function
-		var why string
-		if err := row.Scan(&f.OID, &f.Schema, &f.Name, &f.Definition, &f.Body, &f.Arguments, &f.Path, &why); err != nil {
-			return err
-		}
-		f.Why = why[0]
-		d.Model.Functions = append(d.Model.Functions, f)
-		return nil
-	}, d.oids, names)
+		CASE WHEN f.oid IN (SELECT oid FROM rows) THEN 'r' WHEN f.oid IN (SELECT oid FROM direct) THEN 't' ELSE 'n' END::"char"
+		FROM f WHERE (f.proname, f.pronamespace) IN (SELECT proname, pronamespace FROM direct) ORDER BY f.oid`, d.oids, names)
+	return err
 }
 
 // types finds the types outside pg_catalog that columns and views use; row types of copied tables cannot be columns.
@@ -299,17 +241,13 @@ func (d *Discovery) types() error {
 	if err != nil {
 		return err
 	}
-	var faults []error
-	err = d.each(`SELECT c.relname, a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+	mixed, err := d.texts(`SELECT format('column %s.%s holds rows of a copied table, which a copy cannot have: give it a composite type of its own', c.relname, a.attname) FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
 		JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type e ON e.oid = t.typelem
 		WHERE c.relkind IN ('r', 'p') AND a.attrelid = ANY($1::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
-		AND (t.typrelid = ANY($1::oid[]) OR e.typrelid = ANY($1::oid[]))`, func(row pgx.Rows) error {
-		var table, name string
-		if err := row.Scan(&table, &name); err != nil {
-			return err
-		}
-		faults = append(faults, fmt.Errorf("column %s.%s holds rows of a copied table, which neighbours cannot have: use a composite type of its own", table, name))
-		return nil
-	}, d.oids)
-	return errors.Join(append(faults, err)...)
+		AND (t.typrelid = ANY($1::oid[]) OR e.typrelid = ANY($1::oid[]))`, d.oids)
+	faults := []error{err}
+	for _, text := range mixed {
+		faults = append(faults, errors.New(text))
+	}
+	return errors.Join(faults...)
 }

@@ -1,12 +1,8 @@
 package source
 
-import (
-	"github.com/jackc/pgx/v5"
-)
-
 // notCopied lists, by kind, objects of the source's copied relations that the copies do not have. $1 is the relations'
 // OIDs, $2 the names of relations that a function's text may contain.
-const notCopied = `SELECT kind, string_agg(what, ', ' ORDER BY what), consequence FROM (
+const notCopied = `SELECT format('not copied: %s (%s): %s', kind, string_agg(what, ', ' ORDER BY what), consequence) FROM (
 	SELECT 1 AS n, 'row security policies' AS kind, format('%I on %s', p.polname, p.polrelid::regclass) AS what,
 		'where they hide rows from the clients'' roles, the copies show them: a replay may read more than production does' AS consequence
 		FROM pg_policy p WHERE p.polrelid = ANY($1::oid[])
@@ -29,7 +25,7 @@ const notCopied = `SELECT kind, string_agg(what, ', ' ORDER BY what), consequenc
 		FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid WHERE r.prrelid = ANY($1::oid[])) x
 	GROUP BY n, kind, consequence ORDER BY n`
 
-// leftOut notes the objects that are not copied.
+// leftOut reports the objects that are not copied.
 func (d *Discovery) leftOut() error {
 	if d.Options.Note == nil {
 		return nil
@@ -38,12 +34,9 @@ func (d *Discovery) leftOut() error {
 	for _, r := range d.Model.Relations {
 		names = append(names, r.Name)
 	}
-	return d.each(notCopied, func(row pgx.Rows) error {
-		var kind, what, consequence string
-		if err := row.Scan(&kind, &what, &consequence); err != nil {
-			return err
-		}
-		d.Options.Notef("not copied: %s (%s): %s", kind, what, consequence)
-		return nil
-	}, d.oids, names)
+	notes, err := d.texts(notCopied, d.oids, names)
+	for _, note := range notes {
+		d.Options.Notef("%s", note)
+	}
+	return err
 }

@@ -4,15 +4,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-func (m *Model) Top(r *Relation) *Relation {
-	for len(r.Parents) > 0 {
-		r = m.ByOID(r.Parents[0])
-	}
-	return r
-}
-
 // Model describes the relations to copy, from the source's catalog. Expressions are as the server prints them with an empty
-// search_path: every name outside pg_catalog is qualified.
+// search_path: every name outside pg_catalog is qualified. The types below list their fields in the order of the queries that
+// read them.
 type Model struct {
 	Database   string
 	Relations  []*Relation // parents before children; views last
@@ -26,23 +20,24 @@ type Model struct {
 
 // Relation is a table, partition, view or materialised view.
 type Relation struct {
+	OID uint32
 	ident.Table
-	Copy        string // name in the copies; see discovery.names
-	OID         uint32
 	Kind        byte // pg_class.relkind: r, p, v, m
-	Parents     []uint32
 	IsPartition bool
 	PartKey     string // PARTITION BY, "" = none
 	PartBound   string
-	Rehashed    bool     // partitioned by a hash of values that another database may hash differently, such as an enum's
 	Options     []string // storage parameters, name=value
-	Storage     string   // access method, and whether unlogged
-	Columns     []Column
-	Checks      []constraint
-	Indexes     []index
-	View        string // the query of a view, without semicolon
-	Rows        int64  // the planner's estimate
-	Bytes       int64  // on disk, with indexes
+	View        string   // the query of a view, without semicolon
+	Rows        int64    // the planner's estimate
+	Bytes       int64    // on disk, with indexes
+	Parents     []uint32
+	Rehashed    bool   // partitioned by a hash of values that another database may hash differently, such as an enum's
+	Storage     string // access method, and whether unlogged
+
+	Copy    string       `db:"-"` // name in the copies; see discovery.names
+	Columns []Column     `db:"-"`
+	Checks  []constraint `db:"-"`
+	Indexes []index      `db:"-"`
 }
 
 // Stores reports whether the relation itself holds rows.
@@ -54,9 +49,8 @@ func (r *Relation) IsTable() bool { return r.Kind == 'r' || r.Kind == 'p' }
 // Column is one attribute in the order of attnum, including dropped ones.
 type Column struct {
 	Name       string
-	Type       string // format_type
 	TypeOID    uint32
-	Base       uint32 // the type under a domain, and under domains over domains; text for citext; else typeOID
+	Type       string // format_type
 	Dropped    bool
 	NotNull    bool
 	Expression string // default or generation expression
@@ -67,6 +61,7 @@ type Column struct {
 	Target     int    // statistics target, -1 = default
 	Storage    string // "" = the type's
 	Options    []string
+	Base       uint32 // the type under a domain, and under domains over domains; text for citext; else TypeOID
 }
 
 // constraint is a CHECK; local: declared at the table, not only inherited.
@@ -77,12 +72,12 @@ type constraint struct {
 
 // index is an index, or the constraint that it enforces.
 type index struct {
+	OID        uint32
 	Name       string
 	Quoted     string // name as in definition
 	Definition string // CREATE INDEX, as the server prints it
 	Constraint string // pg_get_constraintdef of the constraint that owns it; "" = none
 	Parent     uint32 // OID of the partitioned index that it belongs to; 0 = none
-	OID        uint32
 	Clustered  bool
 	Identity   bool     // REPLICA IDENTITY
 	Unique     []string // columns that must not all be equal in two rows, for an exclusion constraint those compared with =; nil = none, or an expression
@@ -91,46 +86,46 @@ type index struct {
 // statistics is an extended statistics object.
 type statistics struct {
 	ident.Table        // its name
-	Copy        string // name in the copies
 	Quoted      string // qualified name as in definition
 	Definition  string // CREATE STATISTICS
 	Target      int    // -1 = default
+	Copy        string `db:"-"` // name in the copies
 }
 
 // Sequence is a sequence used by defaults or identity columns of the tables.
 type Sequence struct {
 	ident.Table
-	Copy                        string // name in the copies
-	Type                        string
-	Start, Increment, Low, High int64
-	Cache, Last                 int64
-	Cycle, Called               bool
-	Owner                       uint32 // relation and column that own it; 0 = none
-	Column                      string
-	Identity                    bool
+	Type                               string
+	Start, Increment, Low, High, Cache int64
+	Cycle                              bool
+	Owner                              uint32 // relation and column that own it; 0 = none
+	Column                             string
+	Identity                           bool
+
+	Copy   string `db:"-"` // name in the copies
+	Last   int64  `db:"-"`
+	Called bool   `db:"-"`
 }
 
 // Function is a SQL function that names a copied relation, or has the same name as such a function.
 type Function struct {
+	OID uint32
 	ident.Table
-	Copy       string // name in the copies
-	OID        uint32
-	Why        byte // 'r' takes or returns rows of a copied relation, 't' may read one, 'n' same name only
 	Definition string
 	Body       string // "" = BEGIN ATOMIC, whose definition has resolved names
 	Arguments  int
 	Path       string // its search_path setting, "" = none
+	Why        byte   // 'r' takes or returns rows of a copied relation, 't' may read one, 'n' same name only
+	Copy       string `db:"-"` // name in the copies
 }
 
 // foreignKey is a foreign key between copied tables.
 type foreignKey struct {
-	Name       string
-	Child      uint32
-	Parent     uint32
-	Columns    []string
-	On         []string
-	Definition string
-	Period     bool // the last column is a range during which the reference holds (PostgreSQL 18)
+	Name          string
+	Child, Parent uint32
+	Definition    string
+	Columns, On   []string
+	Period        bool // the last column is a range during which the reference holds (PostgreSQL 18)
 }
 
 // ByOID returns the relation with an OID, or nil.
@@ -162,6 +157,14 @@ func (m *Model) Tables() []*Relation {
 		}
 	}
 	return out
+}
+
+// Top returns the topmost table above r in partitioning or inheritance.
+func (m *Model) Top(r *Relation) *Relation {
+	for len(r.Parents) > 0 {
+		r = m.ByOID(r.Parents[0])
+	}
+	return r
 }
 
 // Within reports whether r is top or below it in partitioning or inheritance.

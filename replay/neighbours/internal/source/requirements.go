@@ -4,15 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/jackc/pgx/v5"
-
-	"github.com/dpwatch/dpwatch/replay/neighbours/internal/session"
 )
 
 // Rights returns the fault of a role that may not read the relations of find: every missing privilege, as GRANT statements.
 func (d *Discovery) Rights() error {
-	grants, err := session.Texts(d.Ctx, d.Tx, `WITH t AS (SELECT c.oid, c.relnamespace FROM pg_class c WHERE c.oid = ANY($1::oid[]) AND c.relkind IN ('r', 'p')),
+	grants, err := d.texts(`WITH t AS (SELECT c.oid, c.relnamespace FROM pg_class c WHERE c.oid = ANY($1::oid[]) AND c.relkind IN ('r', 'p')),
 		s AS (SELECT DISTINCT q.oid, q.relnamespace FROM pg_depend d JOIN pg_class q ON q.oid = d.objid AND q.relkind = 'S'
 				WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i') AND d.refobjid IN (SELECT oid FROM t)
 			UNION SELECT q.oid, q.relnamespace FROM pg_attrdef x JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = x.oid
@@ -32,7 +28,7 @@ func (d *Discovery) Rights() error {
 		faults = append(faults, fmt.Errorf("the role of neighbours.source lacks rights at the source: run there: %s", strings.Join(grants, "; ")))
 	}
 	// row_security is off here; if it were on, the server would hide rows, which would be missing from the copy.
-	hidden, err := session.Texts(d.Ctx, d.Tx, `SELECT c.oid::regclass::text FROM pg_class c, pg_roles r WHERE c.oid = ANY($1::oid[]) AND c.relrowsecurity
+	hidden, err := d.texts(`SELECT c.oid::regclass::text FROM pg_class c, pg_roles r WHERE c.oid = ANY($1::oid[]) AND c.relrowsecurity
 		AND r.rolname = current_user AND NOT r.rolsuper AND NOT r.rolbypassrls AND (c.relforcerowsecurity OR NOT pg_has_role(c.relowner, 'USAGE')) ORDER BY 1`, d.oids)
 	if len(hidden) > 0 {
 		faults = append(faults, fmt.Errorf("row-level security of %s may hide rows from the role of neighbours.source, which would be missing from the copies: use a role with BYPASSRLS, or the owner", strings.Join(hidden, ", ")))
@@ -60,15 +56,11 @@ func (d *Discovery) Extensions(m *Model) ([]Extension, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := d.Tx.Query(d.Ctx, typeClosure+`, used(class, oid) AS (
+	return rows[Extension](d, typeClosure+`, used(class, oid) AS (
 			SELECT 'pg_type'::regclass::oid, oid FROM t
 			UNION SELECT d.refclassid, d.refobjid FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = ANY($2::oid[] || $3::oid[])
 			UNION SELECT d.refclassid, d.refobjid FROM pg_attrdef x JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = x.oid WHERE x.adrelid = ANY($2::oid[])
 			UNION SELECT d.refclassid, d.refobjid FROM pg_constraint x JOIN pg_depend d ON d.classid = 'pg_constraint'::regclass AND d.objid = x.oid WHERE x.conrelid = ANY($2::oid[]))
 		SELECT DISTINCT e.extname, n.nspname FROM used u JOIN pg_depend x ON x.classid = u.class AND x.objid = u.oid AND x.deptype = 'e' AND x.refclassid = 'pg_extension'::regclass
 		JOIN pg_extension e ON e.oid = x.refobjid JOIN pg_namespace n ON n.oid = e.extnamespace ORDER BY 1`, types, tables, indexes)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Extension, err error) { return e, row.Scan(&e.Name, &e.Schema) })
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/session"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
@@ -124,7 +125,7 @@ func (s *Snapshot) transaction(ctx context.Context, lock *Model) (*Model, error)
 		if err := d.Find(); err != nil {
 			return nil, err
 		}
-		return d.Model, d.identify()
+		return d.Model, d.describe()
 	}
 	return Read(ctx, tx, s.Options, true)
 }
@@ -136,7 +137,7 @@ func (s *Snapshot) Open(ctx context.Context) (err error) {
 		return err
 	}
 	// With row_security off the server reports an error instead of hiding rows, which would be missing from the copy.
-	// Partition pruning: see calm.
+	// Partition pruning: see session.Defaults.
 	const before = "SET LOCAL search_path TO pg_catalog; SET LOCAL row_security TO off; SET LOCAL enable_partition_pruning TO off; SET LOCAL statement_timeout TO 0; SET LOCAL lock_timeout TO 0"
 	_, err = s.Tx.Exec(ctx, before, pgx.QueryExecModeSimpleProtocol)
 	return err
@@ -175,37 +176,28 @@ type Discovery struct {
 	schema     string // all relations and functions of this schema, instead of those in o; "" = none
 }
 
-// each runs a query and calls f for every row.
-func (d *Discovery) each(sql string, f func(pgx.Rows) error, args ...any) error {
-	rows, err := d.Tx.Query(d.Ctx, sql, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := f(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+// rows runs a query whose columns are, in order, the fields of T.
+func rows[T any](d *Discovery, sql string, args ...any) ([]T, error) {
+	return connect.Structs[T](d.Ctx, d.Tx, sql, args...)
 }
 
 // list runs a query of one column of OIDs.
 func (d *Discovery) list(sql string, args ...any) ([]uint32, error) {
-	rows, err := d.Tx.Query(d.Ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[uint32])
+	return connect.Values[uint32](d.Ctx, d.Tx, sql, args...)
+}
+
+// texts runs a query of one column of texts.
+func (d *Discovery) texts(sql string, args ...any) ([]string, error) {
+	return connect.Values[string](d.Ctx, d.Tx, sql, args...)
 }
 
 // Find selects the relations to copy: the protected ones, their partitions and children, and the views over them.
 func (d *Discovery) Find() error {
-	if err := d.Tx.QueryRow(d.Ctx, "SELECT current_database()").Scan(&d.Model.Database); err != nil {
+	var err error
+	if d.Model.Database, err = connect.Value[string](d.Ctx, d.Tx, "SELECT current_database()"); err != nil {
 		return err
 	}
 	if d.schema != "" {
-		var err error
 		d.oids, err = d.list("SELECT oid FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p', 'v', 'm', 'f') ORDER BY 1", ident.Quote(d.schema))
 		return err
 	}
@@ -219,8 +211,8 @@ func (d *Discovery) Find() error {
 			missing = append(missing, fmt.Errorf("table %s does not exist in the source database %s: correct privacy.protected", d.Options.Protected[i], d.Model.Database))
 		}
 	}
-	if len(missing) > 0 {
-		return errors.Join(missing...)
+	if err := errors.Join(missing...); err != nil {
+		return err
 	}
 	tables, err := d.list(`WITH RECURSIVE t(oid) AS (SELECT unnest($1::oid[]) UNION
 		SELECT i.inhrelid FROM pg_inherits i JOIN t ON i.inhparent = t.oid) SELECT oid FROM t`, listed)
@@ -256,6 +248,11 @@ const viewReads = `SELECT DISTINCT w.ev_class, d.refobjid, n.nspname, c.relname,
 	JOIN pg_class v ON v.oid = w.ev_class
 	WHERE w.ev_type = '1' AND c.relkind <> 'c' AND w.ev_class = ANY($1::oid[]) ORDER BY 1, 2`
 
+type viewRead struct {
+	View, Read             uint32
+	Schema, Name, ViewName string
+}
+
 // views returns the views over the tables that read only copied and public relations. A listed view that reads something
 // else is a fault; any other is left out.
 func (d *Discovery) views(tables, listed []uint32) ([]uint32, error) {
@@ -271,29 +268,23 @@ func (d *Discovery) views(tables, listed []uint32) ([]uint32, error) {
 	if err != nil {
 		return nil, err
 	}
-	var faults []error
 	for {
 		known := slices.Concat(tables, views, public)
-		var out uint32
-		err := d.each(viewReads, func(row pgx.Rows) error {
-			var view, read uint32
-			var schema, name, viewName string
-			if err := row.Scan(&view, &read, &schema, &name, &viewName); err != nil {
-				return err
-			}
-			if out != 0 || slices.Contains(known, read) || schema == "pg_catalog" || schema == "information_schema" {
-				return nil
-			}
-			if slices.Contains(listed, view) {
-				faults = append(faults, fmt.Errorf("view %s reads %s.%s, which is neither in privacy.protected nor in privacy.public: list it in one of them", viewName, schema, name))
-				return nil
-			}
-			d.Options.Notef("view %s is left out: it reads %s.%s, which is neither protected nor public", viewName, schema, name)
-			out = view
-			return nil
-		}, views)
+		reads, err := rows[viewRead](d, viewReads, views)
 		if err != nil {
 			return nil, err
+		}
+		var faults []error
+		var out uint32
+		for _, r := range reads {
+			switch {
+			case out != 0 || slices.Contains(known, r.Read) || r.Schema == "pg_catalog" || r.Schema == "information_schema":
+			case slices.Contains(listed, r.View):
+				faults = append(faults, fmt.Errorf("view %s reads %s.%s, which is neither in privacy.protected nor in privacy.public: list it in one of them", r.ViewName, r.Schema, r.Name))
+			default:
+				d.Options.Notef("view %s is not copied: it reads %s.%s, which is neither protected nor public", r.ViewName, r.Schema, r.Name)
+				out = r.View
+			}
 		}
 		if err := errors.Join(faults...); err != nil {
 			return nil, err

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 )
 
 // TypeDefinition is an enum, domain, composite or range type, or a collation. sql both creates it and identifies it.
@@ -68,23 +70,10 @@ const typeDefinitions = typeClosure + `
 
 // ReadTypes reads types and collations, dependencies first.
 func ReadTypes(ctx context.Context, conn *pgx.Conn, oids, collations []uint32) ([]TypeDefinition, error) {
-	scan := func(row pgx.CollectableRow) (t TypeDefinition, err error) {
-		return t, row.Scan(&t.Schema, &t.Name, &t.Kind, &t.SQL)
-	}
-	if collations == nil {
-		collations = []uint32{}
-	}
-	rows, err := conn.Query(ctx, collationDefinitions, oids, collations)
+	first, err := connect.Structs[TypeDefinition](ctx, conn, collationDefinitions, oids, append([]uint32{}, collations...))
 	if err != nil {
 		return nil, err
 	}
-	first, err := pgx.CollectRows(rows, scan)
-	if err != nil {
-		return nil, err
-	}
-	if rows, err = conn.Query(ctx, typeDefinitions, oids); err != nil {
-		return nil, err
-	}
-	types, err := pgx.CollectRows(rows, scan)
+	types, err := connect.Structs[TypeDefinition](ctx, conn, typeDefinitions, oids)
 	return append(first, types...), err
 }

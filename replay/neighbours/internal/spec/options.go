@@ -153,7 +153,7 @@ func (o *Options) Check() error {
 		add("the unit's table %s is not protected: list it in privacy.protected", o.Unit.Table)
 	}
 	if wanted == 0 || wanted != len(o.D1) {
-		add("%d units are to be chosen for %d schemas: let neighbours.choose ask for as many as shadow.d1 names", wanted, len(o.D1))
+		add("neighbours.choose requests %d units, and shadow.d1 names %d schemas: request one unit for each schema", wanted, len(o.D1))
 	}
 	if o.Relation != Remove && o.Method == View {
 		add("method view cannot %s a unit: use method copy, or relation remove", o.Relation)

@@ -3,10 +3,10 @@ package units
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
@@ -17,7 +17,7 @@ type Chosen struct {
 	Number int      // in the work table units
 	Key    []string // text form
 	Why    string   // "most_rows: 812 rows"
-	Rows   int64    // over all tables
+	Rows   int64    `db:"-"` // over all tables
 }
 
 // Choose selects the requested number of units by each choice in turn, skipping units that are already taken.
@@ -27,14 +27,13 @@ func Choose(ctx context.Context, w *Ownership, o *spec.Options) ([]Chosen, error
 		return nil, err
 	}
 	if total < int64(len(o.D1)) {
-		return nil, fmt.Errorf("%d units are to be chosen, and table %s holds %d: let neighbours.choose ask for fewer", len(o.D1), w.Graph.Unit.Table, total)
+		return nil, fmt.Errorf("neighbours.choose requests %d units, and table %s holds %d: request fewer", len(o.D1), w.Graph.Unit.Table, total)
 	}
-	condition := "true"
-	if onlyRandom(o.Choose) { // only the rows of the chosen units are needed
-		condition = "false"
-	}
-	if err := w.Fill(ctx, condition); err != nil {
-		return nil, fmt.Errorf("find the rows of each unit: %w", err)
+	onlyRandom := !slices.ContainsFunc(o.Choose, func(c spec.Choice) bool { return c.Rule != spec.Random })
+	if !onlyRandom { // otherwise only the rows of the chosen units are needed
+		if err := w.Fill(ctx, "true"); err != nil {
+			return nil, fmt.Errorf("find the rows of each unit: %w", err)
+		}
 	}
 	var out []Chosen
 	for i, c := range o.Choose {
@@ -51,20 +50,11 @@ func Choose(ctx context.Context, w *Ownership, o *spec.Options) ([]Chosen, error
 			return nil, fmt.Errorf("choose units by %s: %w", c, err)
 		}
 		if len(got) < c.K {
-			return nil, fmt.Errorf("neighbours.choose[%d]: %s finds %d units that no other choice has taken, and %d are asked for", i, c, len(got), c.K)
+			return nil, fmt.Errorf("neighbours.choose[%d]: %s finds %d units that no other choice has taken, and requests %d", i, c, len(got), c.K)
 		}
 		out = append(out, got...)
 	}
-	return out, w.keepOnly(ctx, out, condition == "false")
-}
-
-func onlyRandom(choices []spec.Choice) bool {
-	for _, c := range choices {
-		if c.Rule != spec.Random {
-			return false
-		}
-	}
-	return true
+	return out, w.keepOnly(ctx, out, onlyRandom)
 }
 
 // Ranking returns a query of (unit, text with the reason) for a rule, the best first.
@@ -74,18 +64,14 @@ func (w *Ownership) Ranking(c spec.Choice) (string, error) {
 	case spec.MostRows:
 		return "SELECT unit, count(*) || ' rows' AS why, count(*) AS worth FROM " + own + " GROUP BY unit", nil
 	case spec.Random:
-		keys := make([]string, len(w.Graph.Key))
-		for i := range keys {
-			keys[i] = fmt.Sprintf("u.k%d", i+1)
-		}
 		return fmt.Sprintf("SELECT u.unit, 'seed %[1]d'::text AS why, hashtextextended(ROW(%[2]s)::text, %[1]d) AS worth FROM %[3]s u",
-			c.Seed, strings.Join(keys, ", "), w.Table("units")), nil
+			c.Seed, ident.Each(w.Graph.Key, "u.k%[2]d", ", "), w.Table("units")), nil
 	}
 	if len(c.Columns) == 0 {
 		return "", fmt.Errorf("rule %s needs columns, as schema.table.column", c.Rule)
 	}
 	r := w.Graph.Model.Named(c.Columns[0].Table)
-	var columns []string
+	var names []string
 	for _, column := range c.Columns {
 		switch {
 		case r == nil || !r.IsTable():
@@ -95,10 +81,10 @@ func (w *Ownership) Ranking(c spec.Choice) (string, error) {
 		case r.Column(column.Name) == nil:
 			return "", fmt.Errorf("table %s has no column %q", r.Table, column.Name)
 		}
-		columns = append(columns, "t."+ident.Quote(column.Name))
+		names = append(names, column.Name)
 	}
 	from := fmt.Sprintf("FROM %s o JOIN %s t ON t.tableoid = o.rel AND t.ctid = o.tid", own, w.in(r))
-	group := strings.Join(columns, ", ")
+	group := ident.Each(names, "t.%[1]s", ", ")
 	switch c.Rule {
 	case spec.MostPartitions:
 		return fmt.Sprintf("SELECT unit, count(*) || ' partitions' AS why, count(*) AS worth FROM (SELECT DISTINCT o.unit, %s %s) g GROUP BY unit", group, from), nil
@@ -106,7 +92,7 @@ func (w *Ownership) Ranking(c spec.Choice) (string, error) {
 		return fmt.Sprintf(`SELECT unit, count(*) || ' partitions' AS why, count(*) AS worth
 			FROM (SELECT min(o.unit) AS unit %s GROUP BY %s HAVING min(o.unit) = max(o.unit)) g GROUP BY unit`, from, group), nil
 	case spec.Largest, spec.Smallest:
-		if len(columns) != 1 {
+		if len(names) != 1 {
 			return "", fmt.Errorf("rule %s takes one column, the measure", c.Rule)
 		}
 		aggregate, sign := "max", ""
@@ -119,29 +105,20 @@ func (w *Ownership) Ranking(c spec.Choice) (string, error) {
 		}
 		// The value is personal data: it is stored with the key, and list shows it only with --reveal.
 		return fmt.Sprintf("SELECT o.unit, 'value ' || %[1]s(%[2]s) AS why, %[3]s%[1]s(%[2]s%[4]s) AS worth %[5]s WHERE %[2]s IS NOT NULL GROUP BY o.unit",
-			aggregate, columns[0], sign, kind, from), nil
+			aggregate, group, sign, kind, from), nil
 	}
 	return "", fmt.Errorf("unknown rule %q", c.Rule)
 }
 
 // rank reads the first c.K units of a ranking that are not taken, with their keys and numbers of rows.
 func (w *Ownership) rank(ctx context.Context, ranking string, c spec.Choice, taken []int) ([]Chosen, error) {
-	keys := make([]string, len(w.Graph.Key))
-	for i := range keys {
-		keys[i] = fmt.Sprintf("u.k%d::text", i+1)
-	}
-	rows, err := w.Conn.Query(ctx, fmt.Sprintf(`SELECT u.unit, ARRAY[%s], r.why
+	units, err := connect.Structs[Chosen](ctx, w.Conn, fmt.Sprintf(`SELECT u.unit, ARRAY[%s], r.why
 		FROM (%s) r JOIN %s u USING (unit) WHERE u.unit <> ALL($1::int[]) ORDER BY r.worth DESC, u.unit LIMIT $2`,
-		strings.Join(keys, ", "), ranking, w.Table("units")), taken, c.K)
-	if err != nil {
-		return nil, err
+		ident.Each(w.Graph.Key, "u.k%[2]d::text", ", "), ranking, w.Table("units")), taken, c.K)
+	for i := range units {
+		units[i].Why = c.String() + ": " + units[i].Why
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Chosen, error) {
-		var u Chosen
-		err := row.Scan(&u.Number, &u.Key, &u.Why)
-		u.Why = c.String() + ": " + u.Why
-		return u, err
-	})
+	return units, err
 }
 
 // keepOnly reduces own to the rows of the chosen units, counts them, and writes them to the table gone, from which worlds
@@ -151,26 +128,19 @@ func (w *Ownership) keepOnly(ctx context.Context, units []Chosen, missing bool) 
 	for i, u := range units {
 		numbers[i] = fmt.Sprint(u.Number)
 	}
-	condition := "o.unit IN (" + strings.Join(numbers, ", ") + ")"
+	in := "unit IN (" + strings.Join(numbers, ", ") + ")"
 	if missing {
-		if err := w.Fill(ctx, "u.unit IN ("+strings.Join(numbers, ", ")+")"); err != nil {
+		if err := w.Fill(ctx, "u."+in); err != nil {
 			return err
 		}
 	}
-	for _, sql := range []string{
-		"CREATE UNLOGGED TABLE " + w.Table("gone") + " AS SELECT o.unit, o.rel, o.tid FROM " + w.Table("own") + " o WHERE " + condition,
-		"DROP TABLE " + w.Table("own"),
-		"CREATE INDEX ON " + w.Table("gone") + " (unit, rel, tid)",
-		"VACUUM ANALYZE " + w.Table("gone"),
-	} {
-		if _, err := w.exec(ctx, sql); err != nil {
-			return err
-		}
+	err := connect.Run(ctx, w.Conn,
+		"CREATE UNLOGGED TABLE "+w.Table("gone")+" AS SELECT unit, rel, tid FROM "+w.Table("own")+" WHERE "+in,
+		"DROP TABLE "+w.Table("own"),
+		"CREATE INDEX ON "+w.Table("gone")+" (unit, rel, tid)",
+		"VACUUM ANALYZE "+w.Table("gone"))
+	for i := 0; i < len(units) && err == nil; i++ {
+		units[i].Rows, err = connect.Value[int64](ctx, w.Conn, "SELECT count(*) FROM "+w.Table("gone")+" WHERE unit = $1", units[i].Number)
 	}
-	for i := range units {
-		if err := w.Conn.QueryRow(ctx, "SELECT count(*) FROM "+w.Table("gone")+" WHERE unit = $1", units[i].Number).Scan(&units[i].Rows); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
 )
@@ -25,47 +26,31 @@ type Ownership struct {
 	Work  string // schema of the tables; pg_temp for a session's own
 }
 
+// Table returns the quoted name of one of the tables.
 func (w *Ownership) Table(name string) string { return ident.Quote(w.Work, name) }
 
 func (w *Ownership) in(r *source.Relation) string { return ident.Quote(w.World, r.Copy) }
 
-func (w *Ownership) exec(ctx context.Context, sql string, args ...any) (int64, error) {
-	tag, err := w.Conn.Exec(ctx, sql, args...)
+func (w *Ownership) exec(ctx context.Context, sql string) (int64, error) {
+	tag, err := w.Conn.Exec(ctx, sql)
 	return tag.RowsAffected(), err
 }
 
 // Create creates the two tables, empty. unlogged is "UNLOGGED" or, for pg_temp, "".
 func (w *Ownership) Create(ctx context.Context, unlogged string) error {
-	keys := make([]string, len(w.Graph.Key))
-	for i, name := range w.Graph.Key {
-		keys[i] = fmt.Sprintf("%s AS k%d", ident.Quote(name), i+1)
-	}
-	for _, sql := range []string{
-		"CREATE " + unlogged + " TABLE " + w.Table("own") + " (unit int NOT NULL, rel oid NOT NULL, tid tid NOT NULL, round int NOT NULL)",
-		"CREATE " + unlogged + " TABLE " + w.Table("units") + " AS SELECT 0 AS unit, " + strings.Join(keys, ", ") + " FROM " + w.in(w.Graph.Unit) + " LIMIT 0",
-	} {
-		if _, err := w.exec(ctx, sql); err != nil {
-			return err
-		}
-	}
-	return nil
+	return connect.Run(ctx, w.Conn,
+		"CREATE "+unlogged+" TABLE "+w.Table("own")+" (unit int NOT NULL, rel oid NOT NULL, tid tid NOT NULL, round int NOT NULL)",
+		fmt.Sprintf("CREATE %s TABLE %s AS SELECT 0 AS unit, %s FROM %s LIMIT 0", unlogged, w.Table("units"), ident.Each(w.Graph.Key, "%[1]s AS k%[2]d", ", "), w.in(w.Graph.Unit)))
 }
 
 // allUnits fills units with every unit of the world and returns their number.
 func (w *Ownership) allUnits(ctx context.Context) (int64, error) {
-	keys, present, order := make([]string, len(w.Graph.Key)), make([]string, len(w.Graph.Key)), make([]string, len(w.Graph.Key))
-	for i, name := range w.Graph.Key {
-		keys[i], present[i] = ident.Quote(name), ident.Quote(name)+" IS NOT NULL"
-		order[i] = ident.Quote(name)
-	}
-	list := strings.Join(keys, ", ")
-	n, err := w.exec(ctx, fmt.Sprintf("INSERT INTO %s SELECT row_number() OVER (ORDER BY %s), %s FROM (SELECT DISTINCT %s FROM %s WHERE %s) u",
-		w.Table("units"), strings.Join(order, ", "), list, list, w.in(w.Graph.Unit), strings.Join(present, " AND ")))
+	n, err := w.exec(ctx, fmt.Sprintf("INSERT INTO %s SELECT row_number() OVER (ORDER BY %[2]s), %[2]s FROM (SELECT DISTINCT %[2]s FROM %[3]s WHERE %[4]s) u",
+		w.Table("units"), ident.List(w.Graph.Key), w.in(w.Graph.Unit), ident.Each(w.Graph.Key, "%[1]s IS NOT NULL", " AND ")))
 	if err != nil {
 		return 0, err
 	}
-	_, err = w.exec(ctx, "ANALYZE "+w.Table("units"))
-	return n, err
+	return n, connect.Run(ctx, w.Conn, "ANALYZE "+w.Table("units"))
 }
 
 // OneUnit adds a unit by the text form of its key, under a number.
@@ -83,12 +68,8 @@ func (w *Ownership) OneUnit(ctx context.Context, number int, key []string) error
 // round adds the rows that reference rows of the previous round, so that self references and cycles end when nothing is
 // added.
 func (w *Ownership) Fill(ctx context.Context, condition string) error {
-	match := make([]string, len(w.Graph.Key))
-	for i, name := range w.Graph.Key {
-		match[i] = fmt.Sprintf("t.%s = u.k%d", ident.Quote(name), i+1)
-	}
 	_, err := w.exec(ctx, fmt.Sprintf("INSERT INTO %s SELECT u.unit, t.tableoid, t.ctid, 0 FROM %s t JOIN %s u ON %s WHERE %s",
-		w.Table("own"), w.in(w.Graph.Unit), w.Table("units"), strings.Join(match, " AND "), condition))
+		w.Table("own"), w.in(w.Graph.Unit), w.Table("units"), ident.Each(w.Graph.Key, "t.%[1]s = u.k%[2]d", " AND "), condition))
 	if err != nil {
 		return err
 	}

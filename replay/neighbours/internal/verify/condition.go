@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
-	"github.com/dpwatch/dpwatch/replay/neighbours/internal/session"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
 )
 
@@ -53,7 +53,7 @@ const labels = `SELECT format('security label of %s, column %s: %s %s', c.relnam
 
 // condition lists the faults of a schema of copies that show without comparison with other schemas or the source.
 func (v *verifier) condition(ctx context.Context, schema string, sums *worldSums) ([]string, error) {
-	faults, err := session.Texts(ctx, v.Conn, unexpectedObjects, ident.Quote(schema))
+	faults, err := connect.Values[string](ctx, v.Conn, unexpectedObjects, ident.Quote(schema))
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (v *verifier) condition(ctx context.Context, schema string, sums *worldSums
 	if len(roles) == 0 {
 		roles = []string{v.Conn.Config().User}
 	}
-	lacks, err := session.Texts(ctx, v.Conn, missingRights, ident.Quote(schema), roles)
+	lacks, err := connect.Values[string](ctx, v.Conn, missingRights, ident.Quote(schema), roles)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (v *verifier) condition(ctx context.Context, schema string, sums *worldSums
 			}
 		}
 	}
-	empty, err := session.Texts(ctx, v.Conn, missingStatistics, ident.Quote(schema), nonNil(filled), nonNil(above), schema)
+	empty, err := connect.Values[string](ctx, v.Conn, missingStatistics, ident.Quote(schema), nonNil(filled), nonNil(above), schema)
 	for _, e := range empty {
 		faults = append(faults, fmt.Sprintf("%s: plans are others than at the source: run VACUUM (ANALYZE) on the tables of %s", e, schema))
 	}

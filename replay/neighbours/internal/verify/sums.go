@@ -3,34 +3,42 @@ package verify
 import (
 	"context"
 	"fmt"
-	"math/big"
-	"strings"
+	"math"
 
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/units"
 )
 
-// checksum is a number of rows and the sums of two 64-bit hashes of their text: the same for the same rows in any order,
-// and different for other rows except with a probability of about 2^-128.
-type checksum struct {
-	Rows          int64
-	First, Second string
-}
+// checksum is a number of rows and the sums, modulo 2^63, of two hashes of their text: the same for the same rows in any
+// order, and different for other rows except with a probability of about 2^-126.
+type checksum struct{ Rows, First, Second int64 }
 
 // worldSums holds the checksums of one world's tables: of all rows, and of the rows of the given units.
 type worldSums struct {
 	all   map[string]checksum
-	units map[int]map[string]checksum
-	same  map[int]map[string]checksum // of the units' rows without measures, generated columns, and the keys of an added unit
-	off   map[int]map[string]int64    // the units' rows with a measure that is not at its upper bound
+	units map[unitTable]unitSums
+}
+
+// unitTable is a unit, by its number, and a table.
+type unitTable struct {
+	unit  int
+	table string
+}
+
+// unitSums describes the rows of one unit in one table.
+type unitSums struct {
+	rows checksum
+	same checksum // of the rows without measures, generated columns, and the keys of an added unit
+	off  int64    // the rows with a measure that is not at its upper bound
 }
 
 // sums computes the checksums of a world; keys are the units, by number. In a neighbour made of views the keys are those of
 // D0: rows have no ctid there, so the unit's rows are found by their references.
 func (v *verifier) sums(ctx context.Context, schema string, keys map[int][]string) (*worldSums, error) {
-	out := &worldSums{all: map[string]checksum{}, units: map[int]map[string]checksum{}, same: map[int]map[string]checksum{}, off: map[int]map[string]int64{}}
+	out := &worldSums{all: map[string]checksum{}, units: map[unitTable]unitSums{}}
 	views := schema != v.set.D0 && v.set.Method == spec.View
 	own := ""
 	if views { // read as in replays: rows that the server does not find then are missing
@@ -59,99 +67,67 @@ func (v *verifier) sums(ctx context.Context, schema string, keys map[int][]strin
 			continue
 		}
 		name := ident.Quote(schema, r.Name)
-		only := "ONLY "
 		columns := make([]string, 0, len(r.Columns))
 		for _, c := range r.Live() {
-			columns = append(columns, "t."+ident.Quote(c.Name))
+			columns = append(columns, c.Name)
 		}
-		row := "ROW(" + strings.Join(columns, ", ") + ")::text"
+		row := "ROW(" + ident.Each(columns, "t.%[1]s", ", ") + ")::text"
 		var err error
 		if views {
 			out.all[r.Name], err = v.ownInViews(ctx, schema, r, row)
 		} else {
-			out.all[r.Name], err = v.checksum(ctx, "(SELECT "+row+" AS row FROM "+only+name+" t) x")
+			out.all[r.Name], err = v.checksum(ctx, row, "ONLY "+name+" t")
+		}
+		for number := range keys {
+			if err != nil || views {
+				break
+			}
+			rows := fmt.Sprintf("ONLY %s t JOIN %s o ON o.unit = %d AND o.rel = %s::regclass AND o.tid = t.ctid", name, own, number, ident.Literal(name))
+			var u unitSums
+			if u.rows, err = v.checksum(ctx, row, rows); err == nil {
+				u.same, err = v.checksum(ctx, v.unmeasured(r), rows)
+			}
+			if err == nil {
+				u.off, err = connect.Value[int64](ctx, v.Conn, "SELECT count(*) FROM "+rows+" WHERE "+v.offBounds(r))
+			}
+			out.units[unitTable{number, r.Name}] = u
 		}
 		if err != nil {
 			return nil, fmt.Errorf("table %s: %w", r.Name, err)
-		}
-		for number := range keys {
-			if out.units[number] == nil {
-				out.units[number], out.same[number], out.off[number] = map[string]checksum{}, map[string]checksum{}, map[string]int64{}
-			}
-			c := checksum{0, "0", "0"}
-			if !views {
-				rows := fmt.Sprintf("FROM %s t JOIN %s o ON o.unit = %d AND o.rel = %s::regclass AND o.tid = t.ctid", only+name, own, number, ident.Literal(name))
-				var same checksum
-				var off int64
-				if c, err = v.checksum(ctx, "(SELECT "+row+" AS row "+rows+") x"); err == nil {
-					same, err = v.checksum(ctx, "(SELECT "+v.unmeasured(r)+" AS row "+rows+") x")
-				}
-				if err == nil {
-					err = v.Conn.QueryRow(ctx, "SELECT count(*) "+rows+" WHERE "+v.offBounds(r)).Scan(&off)
-				}
-				if err != nil {
-					return nil, fmt.Errorf("table %s: %w", r.Name, err)
-				}
-				out.same[number][r.Name], out.off[number][r.Name] = same, off
-			}
-			out.units[number][r.Name] = c
 		}
 	}
 	return out, nil
 }
 
-// checksum computes the checksum of the texts in the column row of an item of FROM.
-func (v *verifier) checksum(ctx context.Context, from string) (c checksum, err error) {
-	err = v.Conn.QueryRow(ctx, "SELECT count(*), coalesce(sum(hashtextextended(row, 0)), 0)::text, coalesce(sum(hashtextextended(row, 7)), 0)::text FROM "+from).
+// checksum computes the checksum of an expression of text over the rows of an item of FROM.
+func (v *verifier) checksum(ctx context.Context, row, from string) (c checksum, err error) {
+	err = v.Conn.QueryRow(ctx, `SELECT count(*), coalesce(mod(sum(hashtextextended(row, 0)), 9223372036854775808), 0)::int8,
+		coalesce(mod(sum(hashtextextended(row, 7)), 9223372036854775808), 0)::int8 FROM (SELECT `+row+" AS row FROM "+from+") x").
 		Scan(&c.Rows, &c.First, &c.Second)
-	return c, err
+	return checksum{}.plus(c), err
 }
 
 // ownInViews computes the checksum of a table's own rows in a neighbour of views, by an expression over t: of all rows of
 // its view without those of the tables below it, each of which has a view of its own. A partitioned table has no rows of
 // its own.
 func (v *verifier) ownInViews(ctx context.Context, schema string, r *source.Relation, row string) (checksum, error) {
-	own, err := v.checksum(ctx, "(SELECT "+row+" AS row FROM "+ident.Quote(schema, r.Name)+" t) x")
+	own, err := v.checksum(ctx, row, ident.Quote(schema, r.Name)+" t")
 	for _, below := range v.m.Tables() {
-		if err != nil {
-			break
-		}
-		if below == r || !below.Stores() || !v.m.Within(below, r) {
-			continue
-		}
-		var part checksum
-		if part, err = v.ownInViews(ctx, schema, below, row); err == nil {
-			own, err = own.minus(part)
+		if err == nil && below != r && below.Stores() && v.m.Within(below, r) {
+			var part checksum
+			part, err = v.ownInViews(ctx, schema, below, row)
+			own = own.minus(part)
 		}
 	}
 	return own, err
 }
 
 // minus removes the rows of a part from a whole.
-func (c checksum) minus(part checksum) (checksum, error) {
-	first, err := subtract(c.First, part.First)
-	if err != nil {
-		return c, err
-	}
-	second, err := subtract(c.Second, part.Second)
-	return checksum{c.Rows - part.Rows, first, second}, err
+func (c checksum) minus(part checksum) checksum {
+	return checksum{c.Rows - part.Rows, (c.First - part.First) & math.MaxInt64, (c.Second - part.Second) & math.MaxInt64}
 }
 
 // plus combines the rows of two parts.
-func (c checksum) plus(other checksum) (checksum, error) {
-	none := checksum{0, "0", "0"}
-	negative, err := none.minus(other)
-	if err != nil {
-		return c, err
-	}
-	return c.minus(negative)
-}
-
-func subtract(a, b string) (string, error) {
-	x, ok := new(big.Int).SetString(a, 10)
-	y, also := new(big.Int).SetString(b, 10)
-	if !ok || !also {
-		return "", fmt.Errorf("the server's checksum is not a number: %q, %q", a, b)
-	}
-	return x.Sub(x, y).String(), nil
+func (c checksum) plus(other checksum) checksum {
+	return checksum{c.Rows + other.Rows, (c.First + other.First) & math.MaxInt64, (c.Second + other.Second) & math.MaxInt64}
 }

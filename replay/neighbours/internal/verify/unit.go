@@ -3,7 +3,6 @@ package verify
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
@@ -13,7 +12,7 @@ import (
 // unitFaults compares the unit's own rows in D0 and in a neighbour: for a replaced unit only its measures may have moved,
 // and an added unit must have the rows of its template except for new keys and measures, which are at their upper bounds.
 // Together with the checksums of all other rows, the pair then differs only by this unit.
-func (v *verifier) unitFaults(d0, d1 *worldSums, number int) ([]string, error) {
+func (v *verifier) unitFaults(d0, d1 *worldSums, number int) []string {
 	var faults []string
 	add := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	before, after := map[string]checksum{}, map[string]checksum{} // by topmost table: a new key may be in another partition
@@ -21,25 +20,17 @@ func (v *verifier) unitFaults(d0, d1 *worldSums, number int) ([]string, error) {
 		if !r.Stores() {
 			continue
 		}
+		u0, u1 := d0.units[unitTable{number, r.Name}], d1.units[unitTable{number, r.Name}]
 		switch v.set.Relation {
 		case spec.Replace:
-			if d0.same[number][r.Name] != d1.same[number][r.Name] {
-				add("table %s: the unit's rows differ in more than its measures (%d in D0, %d here)", r.Name, d0.units[number][r.Name].Rows, d1.units[number][r.Name].Rows)
+			if u0.same != u1.same {
+				add("table %s: the unit's rows differ in more than its measures (%d in D0, %d here)", r.Name, u0.rows.Rows, u1.rows.Rows)
 			}
 		case spec.Extreme:
 			top := v.m.Top(r).Name
-			for sum, of := range map[*map[string]checksum]*worldSums{&before: d0, &after: d1} {
-				so, ok := (*sum)[top]
-				if !ok {
-					so = checksum{0, "0", "0"}
-				}
-				var err error
-				if (*sum)[top], err = so.plus(of.same[number][r.Name]); err != nil {
-					return nil, err
-				}
-			}
-			if n := d1.off[number][r.Name]; n > 0 {
-				add("table %s: %d rows of the added unit have measures that are not at their upper bounds", r.Name, n)
+			before[top], after[top] = before[top].plus(u0.same), after[top].plus(u1.same)
+			if u1.off > 0 {
+				add("table %s: %d rows of the added unit have measures that are not at their upper bounds", r.Name, u1.off)
 			}
 		case spec.Remove:
 		}
@@ -53,7 +44,7 @@ func (v *verifier) unitFaults(d0, d1 *worldSums, number int) ([]string, error) {
 		}
 	}
 	slices.Sort(faults)
-	return faults, nil
+	return faults
 }
 
 // measure returns the declared bounds of a column in a schema of copies.
@@ -79,10 +70,10 @@ func (v *verifier) unmeasured(r *source.Relation) string {
 			_, renewed = v.fresh.From[source.Place{Top: top, Name: name}]
 		}
 		if v.measure(r, name) == nil && !renewed {
-			columns = append(columns, "t."+ident.Quote(name))
+			columns = append(columns, name)
 		}
 	}
-	return "ROW(" + strings.Join(columns, ", ") + ")::text"
+	return "ROW(" + ident.Each(columns, "t.%[1]s", ", ") + ")::text"
 }
 
 // offBounds returns a condition that is true for a row of t with a measure that is not at its upper bound.

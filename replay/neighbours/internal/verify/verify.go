@@ -5,10 +5,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/ddl"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/session"
@@ -180,42 +180,28 @@ func (v *verifier) compare(ctx context.Context, number int, m shadow.Member) (Di
 	if err != nil {
 		return d, err
 	}
-	for _, find := range []func() ([]string, error){
-		func() ([]string, error) { return v.condition(ctx, m.Schema, d1) },
-		func() ([]string, error) { return v.unitFaults(d0, d1, number) },
-	} {
-		faults, err := find()
-		if err != nil {
-			return d, err
-		}
-		d.Faults = append(d.Faults, faults...)
+	faults, err := v.condition(ctx, m.Schema, d1)
+	if err != nil {
+		return d, err
 	}
+	d.Faults = slices.Concat(d.Faults, faults, v.unitFaults(d0, d1, number))
 	differs := false
 	for _, r := range v.m.Tables() {
 		if !r.Stores() {
-			if own, view := d1.all[r.Name]; view && own != (checksum{0, "0", "0"}) {
+			if own, view := d1.all[r.Name]; view && own != (checksum{}) {
 				d.Faults = append(d.Faults, fmt.Sprintf("table %s: its view has other rows than those of its partitions", r.Name))
 			}
 			continue
 		}
-		before, after := d0.units[number][r.Name], d1.units[number][r.Name]
+		before, after := d0.units[unitTable{number, r.Name}].rows, d1.units[unitTable{number, r.Name}].rows
 		if v.set.Relation == spec.Extreme {
-			before = checksum{0, "0", "0"} // the added unit is not in D0
+			before = checksum{} // the added unit is not in D0
 		}
-		rest0, err := d0.all[r.Name].minus(before)
-		if err != nil {
-			return d, err
-		}
-		rest1, err := d1.all[r.Name].minus(after)
-		if err != nil {
-			return d, err
-		}
+		rest0, rest1 := d0.all[r.Name].minus(before), d1.all[r.Name].minus(after)
 		if rest0 != rest1 {
 			d.Faults = append(d.Faults, fmt.Sprintf("table %s: rows of other units differ (%d in D0, %d here)", r.Name, rest0.Rows, rest1.Rows))
 		}
-		if before != after {
-			differs = true
-		}
+		differs = differs || before != after
 		if v.set.Relation == spec.Remove && after.Rows > 0 {
 			d.Faults = append(d.Faults, fmt.Sprintf("table %s: %d rows of the unit are still there", r.Name, after.Rows))
 		}
@@ -234,17 +220,8 @@ func (v *verifier) compare(ctx context.Context, number int, m shadow.Member) (Di
 
 // newKey returns the key of the one unit that a neighbour has and D0 does not; nil = none, or several.
 func (v *verifier) newKey(ctx context.Context, schema string) ([]string, error) {
-	var keys, texts []string
-	for _, k := range v.g.Key {
-		keys, texts = append(keys, ident.Quote(k)), append(texts, ident.Quote(k)+"::text")
-	}
-	list := strings.Join(keys, ", ")
-	rows, err := v.Conn.Query(ctx, fmt.Sprintf("SELECT ARRAY[%s] FROM (SELECT %s FROM %s EXCEPT SELECT %s FROM %s) k LIMIT 2", strings.Join(texts, ", "),
-		list, ident.Quote(schema, v.g.Unit.Name), list, ident.Quote(v.set.D0, v.g.Unit.Name)))
-	if err != nil {
-		return nil, err
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowTo[[]string])
+	found, err := connect.Values[[]string](ctx, v.Conn, fmt.Sprintf("SELECT ARRAY[%s] FROM (SELECT %[2]s FROM %[3]s EXCEPT SELECT %[2]s FROM %[4]s) k LIMIT 2",
+		ident.Each(v.g.Key, "%[1]s::text", ", "), ident.List(v.g.Key), ident.Quote(schema, v.g.Unit.Name), ident.Quote(v.set.D0, v.g.Unit.Name)))
 	if err != nil || len(found) != 1 {
 		return nil, err
 	}
@@ -254,7 +231,7 @@ func (v *verifier) newKey(ctx context.Context, schema string) ([]string, error) 
 // describe reads the content of a schema of the set, and its security labels.
 func (v *verifier) describe(ctx context.Context, schema string) (d *ddl.Description, found []string, err error) {
 	err = pgx.BeginTxFunc(ctx, v.Conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if found, err = session.Texts(ctx, tx, labels, ident.Quote(schema)); err != nil {
+		if found, err = connect.Values[string](ctx, tx, labels, ident.Quote(schema)); err != nil {
 			return err
 		}
 		slices.Sort(found)
@@ -267,14 +244,14 @@ func (v *verifier) describe(ctx context.Context, schema string) (d *ddl.Descript
 // differences lists the lines that are in only one of two sorted lists.
 func differences(a, b []string, nameA, nameB string) []string {
 	var out []string
-	for _, line := range a {
-		if _, found := slices.BinarySearch(b, line); !found {
-			out = append(out, nameA+" has, and "+nameB+" has not: "+line)
-		}
-	}
-	for _, line := range b {
-		if _, found := slices.BinarySearch(a, line); !found {
-			out = append(out, nameB+" has, and "+nameA+" has not: "+line)
+	for _, side := range []struct {
+		has, lacks       []string
+		nameHas, nameNot string
+	}{{a, b, nameA, nameB}, {b, a, nameB, nameA}} {
+		for _, line := range side.has {
+			if _, found := slices.BinarySearch(side.lacks, line); !found {
+				out = append(out, side.nameHas+" has, and "+side.nameNot+" has not: "+line)
+			}
 		}
 	}
 	return out
