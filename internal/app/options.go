@@ -1,7 +1,6 @@
 package app
 
 import (
-	"strings"
 	"time"
 
 	"github.com/dpwatch/dpwatch/config"
@@ -14,7 +13,7 @@ import (
 func noiseFunctions(c config.Config) []string {
 	var names []string
 	for _, s := range rewriteOptions(c).Claims.Signatures {
-		names = append(names, s.Function[strings.LastIndexByte(s.Function, '.')+1:])
+		names = append(names, ident.Bare(s.Function))
 	}
 	return names
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os/exec"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/supervise"
 	"github.com/dpwatch/dpwatch/proxy"
 )
@@ -90,11 +90,9 @@ func interestingNames(c *config.Config) []string {
 }
 
 func bareNames(names []string) []string {
-	bare := slices.Clone(names)
+	bare := make([]string, len(names))
 	for i, name := range names {
-		if _, rest, qualified := strings.Cut(name, "."); qualified {
-			bare[i] = rest
-		}
+		bare[i] = ident.Bare(name)
 	}
 	return bare
 }

@@ -105,19 +105,3 @@ func (s *session) failed(name string, err error) {
 	}
 	s.add(name, s.key, Unchecked, text, "")
 }
-
-// texts returns the rows of a query as text.
-func (s *session) texts(ctx context.Context, sql string, args ...any) ([][]string, error) {
-	rows, err := s.conn.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]string, error) {
-		values := make([]string, len(row.FieldDescriptions()))
-		into := make([]any, len(values))
-		for i := range values {
-			into[i] = &values[i]
-		}
-		return values, row.Scan(into...)
-	})
-}

@@ -3,8 +3,8 @@ package preflight
 import (
 	"context"
 	"fmt"
-	"strings"
 
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
@@ -13,46 +13,49 @@ import (
 const relationsQuery = `SELECT n.nspname, c.relname, c.relkind::text,
 	coalesce((SELECT pg_catalog.string_agg(pg_catalog.format('%s %s', a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod)), ', ' ORDER BY a.attnum)
 		FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped), ''),
-	pg_catalog.has_schema_privilege(n.oid, 'USAGE')::text, pg_catalog.has_table_privilege(c.oid, 'SELECT')::text,
-	pg_catalog.row_security_active(c.oid)::text, c.relrowsecurity::text
+	pg_catalog.has_schema_privilege(n.oid, 'USAGE'), pg_catalog.has_table_privilege(c.oid, 'SELECT'),
+	pg_catalog.row_security_active(c.oid), c.relrowsecurity
 	FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 	WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname = ANY ($1) ORDER BY 1, 2`
 
 // relation is one row of relationsQuery.
 type relation struct {
-	kind, columns                          string
-	usage, readable, filtered, rowSecurity bool
+	ident.Table
+	Kind, Columns                          string
+	Usage, Readable, Filtered, RowSecurity bool
 }
 
-// relations reads the relations of schemas, by schema.table.
-func (s *session) relations(ctx context.Context, schemas []string) (map[string]relation, error) {
-	rows, err := s.texts(ctx, relationsQuery, schemas)
-	found := map[string]relation{}
+// relations reads the relations of schemas.
+func (s *session) relations(ctx context.Context, schemas []string) (map[ident.Table]relation, error) {
+	rows, err := connect.Structs[relation](ctx, s.conn, relationsQuery, schemas)
+	found := map[ident.Table]relation{}
 	for _, r := range rows {
-		found[r[0]+"."+r[1]] = relation{
-			kind: r[2], columns: r[3], usage: r[4] == "true", readable: r[5] == "true", filtered: r[6] == "true", rowSecurity: r[7] == "true",
-		}
+		found[r.Table] = r
 	}
 	return found, err
 }
 
 // schemas checks that schemas exist and returns those that do.
 func (s *session) schemas(ctx context.Context, name string, wanted []string, fix string) (there []string) {
-	rows, err := s.texts(ctx, "SELECT nspname, pg_catalog.has_schema_privilege(oid, 'USAGE')::text FROM pg_catalog.pg_namespace WHERE nspname = ANY ($1)", wanted)
+	rows, err := connect.Structs[struct {
+		Name  string
+		Usage bool
+	}](ctx, s.conn, "SELECT nspname, pg_catalog.has_schema_privilege(oid, 'USAGE') FROM pg_catalog.pg_namespace WHERE nspname = ANY ($1)", wanted)
 	if err != nil {
 		s.failed(name, err)
 		return nil
 	}
-	usage := map[string]string{}
+	usage := map[string]bool{}
 	for _, r := range rows {
-		usage[r[0]] = r[1]
+		usage[r.Name] = r.Usage
 	}
 	for _, schema := range wanted {
-		switch usage[schema] {
-		case "":
+		may, exists := usage[schema]
+		switch {
+		case !exists:
 			s.add(name, schema, Fault, "the schema does not exist in database "+s.cfg.Database, fix)
 			continue
-		case "false":
+		case !may:
 			s.add(name, schema, Fault, "the role may not use the schema", fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", ident.Quote(schema), ident.Quote(s.cfg.User)))
 		default:
 			s.add(name, schema, OK, "exists", "")
@@ -74,8 +77,7 @@ func (s *session) copies(ctx context.Context, o *Options) {
 	for _, schema := range there {
 		faults := len(s.checks)
 		for _, protected := range o.Protected {
-			_, table, _ := strings.Cut(protected, ".")
-			s.copy(o, found, schema, table)
+			s.copy(o, found, ident.Table{Schema: schema, Name: ident.ParseTable(protected).Name})
 		}
 		if len(s.checks) == faults {
 			s.add("copies", schema, OK, fmt.Sprintf("%d tables, alike in %s and readable", len(o.Protected), o.D0), "")
@@ -84,34 +86,33 @@ func (s *session) copies(ctx context.Context, o *Options) {
 }
 
 // copy checks one table of one world.
-func (s *session) copy(o *Options, found map[string]relation, schema, table string) {
-	name := schema + "." + table
-	r, ok := found[name]
+func (s *session) copy(o *Options, found map[ident.Table]relation, table ident.Table) {
+	name := table.String()
+	r, ok := found[table]
 	if !ok {
-		s.add("copies", name, Fault, "does not exist", "run `dpwatch neighbours refresh`, or make the copy; correct privacy.protected if the table has another name")
+		s.add("copies", name, Fault, "does not exist", "run `dpwatch neighbours refresh`, or create the copy; correct privacy.protected if the table has another name")
 		return
 	}
-	if d0, ok := found[o.D0+"."+table]; ok && d0.columns != r.columns {
-		s.add("copies", name, Fault, fmt.Sprintf("its columns differ from %s.%s (%s against %s)", o.D0, table, r.columns, d0.columns), "create the copies again, with the same columns in the same order")
+	if d0, ok := found[ident.Table{Schema: o.D0, Name: table.Name}]; ok && d0.Columns != r.Columns {
+		s.add("copies", name, Fault, fmt.Sprintf("its columns differ from %s (%s against %s)", d0.Table, r.Columns, d0.Columns), "create the copies again, with the same columns in the same order")
 	}
-	if !r.readable {
-		s.add("copies", name, Fault, "the role may not read it", fmt.Sprintf("GRANT SELECT ON ALL TABLES IN SCHEMA %s TO %s", ident.Quote(schema), ident.Quote(s.cfg.User)))
+	if !r.Readable {
+		s.add("copies", name, Fault, "the role may not read it", fmt.Sprintf("GRANT SELECT ON ALL TABLES IN SCHEMA %s TO %s", ident.Quote(table.Schema), ident.Quote(s.cfg.User)))
 	}
-	s.rowSecurity("copies", name, r)
-	if r.kind == "f" {
+	s.rowSecurity("copies", r)
+	if r.Kind == "f" {
 		s.add("copies", name, Warning, "a foreign table: replays read another server through it", "make a local copy")
 	}
 }
 
 // rowSecurity reports that a role sees only some rows of a table.
-func (s *session) rowSecurity(name, table string, r relation) {
-	schema, bare, _ := strings.Cut(table, ".")
-	fix := fmt.Sprintf("ALTER TABLE %s DISABLE ROW LEVEL SECURITY", ident.Quote(schema, bare))
+func (s *session) rowSecurity(name string, r relation) {
+	fix := fmt.Sprintf("ALTER TABLE %s DISABLE ROW LEVEL SECURITY", r.SQL())
 	switch {
-	case r.filtered:
-		s.add(name, table, Fault, "row security is on, and filters what the role reads: replays would not see all rows", fix)
-	case r.rowSecurity:
-		s.add(name, table, Warning, "row security is on; this role passes it by", fix)
+	case r.Filtered:
+		s.add(name, r.String(), Fault, "row security is on, and filters what the role reads: replays would not see all rows", fix)
+	case r.RowSecurity:
+		s.add(name, r.String(), Warning, "row security is on; this role bypasses it", fix)
 	}
 }
 
@@ -123,18 +124,19 @@ func (s *session) public(ctx context.Context, o *Options) {
 		return
 	}
 	for _, name := range o.Public {
-		r, ok := found[name]
-		schema, table, _ := strings.Cut(name, ".")
+		table := ident.ParseTable(name)
+		r, ok := found[table]
 		role := ident.Quote(s.cfg.User)
 		switch {
 		case !ok:
 			s.add("privacy.public", name, Fault, "does not exist in the shadow database, and replays read public tables in place", "create the table there with the same rows, or list it in privacy.protected")
-		case !r.usage || !r.readable:
+			continue
+		case !r.Usage || !r.Readable:
 			s.add("privacy.public", name, Fault, "the role may not read it",
-				fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s\nGRANT SELECT ON TABLE %s TO %s", ident.Quote(schema), role, ident.Quote(schema, table), role))
+				fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s\nGRANT SELECT ON TABLE %s TO %s", ident.Quote(table.Schema), role, table.SQL(), role))
 		default:
 			s.add("privacy.public", name, OK, "exists and is readable", "")
 		}
-		s.rowSecurity("privacy.public", name, r)
+		s.rowSecurity("privacy.public", r)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/spelling"
 )
@@ -13,34 +14,29 @@ import (
 // functionsQuery returns every function that is not built in or whose name is among $1: schema, name, number of arguments,
 // whether the last is variadic, volatility, whether the role may call it, its signature, whether its body draws random
 // numbers.
-const functionsQuery = `SELECT n.nspname, f.proname, f.pronargs::text, (f.provariadic <> 0)::text, f.provolatile::text,
-	(pg_catalog.has_function_privilege(f.oid, 'EXECUTE') AND pg_catalog.has_schema_privilege(n.oid, 'USAGE'))::text,
-	f.oid::regprocedure::text, (l.lanname IN ('sql', 'plpgsql') AND f.prosrc ~* '\mrandom\s*\(')::text
+const functionsQuery = `SELECT n.nspname, f.proname, f.pronargs, f.provariadic <> 0, f.provolatile::text,
+	pg_catalog.has_function_privilege(f.oid, 'EXECUTE') AND pg_catalog.has_schema_privilege(n.oid, 'USAGE'),
+	f.oid::regprocedure::text, l.lanname IN ('sql', 'plpgsql') AND f.prosrc ~* '\mrandom\s*\('
 	FROM pg_catalog.pg_proc f JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace JOIN pg_catalog.pg_language l ON l.oid = f.prolang
 	WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') OR f.proname = ANY ($1)`
 
 // function is one row of functionsQuery.
 type function struct {
-	schema, name, signature string
-	arguments               int
-	variadic, mayCall       bool
-	volatility              string // i, s or v
-	random                  bool   // its body calls random()
+	Schema, Name string
+	Arguments    int
+	Variadic     bool
+	Volatility   string // i, s or v
+	MayCall      bool
+	Signature    string
+	Random       bool // its body calls random()
 }
 
 func (s *session) allFunctions(ctx context.Context, names []string) ([]function, error) {
 	bare := make([]string, len(names))
 	for i, name := range names {
-		bare[i] = name[strings.LastIndexByte(name, '.')+1:]
+		bare[i] = ident.Bare(name)
 	}
-	rows, err := s.texts(ctx, functionsQuery, bare)
-	all := make([]function, 0, len(rows))
-	for _, r := range rows {
-		f := function{schema: r[0], name: r[1], variadic: r[3] == "true", volatility: r[4], mayCall: r[5] == "true", signature: r[6], random: r[7] == "true"}
-		_, _ = fmt.Sscan(r[2], &f.arguments)
-		all = append(all, f)
-	}
-	return all, err
+	return connect.Structs[function](ctx, s.conn, functionsQuery, bare)
 }
 
 // functions checks that declared functions exist in the search path of replays.
@@ -63,19 +59,23 @@ func (s *session) functions(ctx context.Context, o *Options, path []string) {
 		found := s.resolve("claims.functions", f.Name, all, path)
 		s.signature(f, found)
 		for _, g := range found {
-			if g.volatility != "v" {
-				s.add("volatility", g.signature, Warning, "draws noise and is not declared VOLATILE: the server may compute it once for all rows or trials",
-					"ALTER FUNCTION "+g.signature+" VOLATILE, in the engine too")
-			}
+			s.volatility(g, "draws noise")
 		}
 	}
 	for _, name := range o.Safe {
 		for _, g := range s.resolve("claims.safe_functions", name, all, path) {
-			if g.volatility != "v" && g.random {
-				s.add("volatility", g.signature, Warning, "calls random() and is not declared VOLATILE: the server may compute it once for all rows or trials",
-					"ALTER FUNCTION "+g.signature+" VOLATILE, in the engine too")
+			if g.Random {
+				s.volatility(g, "calls random()")
 			}
 		}
+	}
+}
+
+// volatility reports a function with random results that is not declared VOLATILE.
+func (s *session) volatility(f function, what string) {
+	if f.Volatility != "v" {
+		s.add("volatility", f.Signature, Warning, what+" and is not declared VOLATILE: the server may compute it once for all rows or trials",
+			"ALTER FUNCTION "+f.Signature+" VOLATILE, in the engine too")
 	}
 }
 
@@ -87,16 +87,16 @@ func (s *session) resolve(key, name string, all []function, path []string) (foun
 	}
 	var elsewhere, known []string
 	for _, f := range all {
-		onPath := slices.Contains(path, f.schema)
+		onPath := slices.Contains(path, f.Schema)
 		if onPath {
-			known = append(known, f.name)
+			known = append(known, f.Name)
 		}
 		switch {
-		case f.name != bare:
-		case f.schema == schema || !qualified && onPath:
+		case f.Name != bare:
+		case f.Schema == schema || !qualified && onPath:
 			found = append(found, f)
-		case !slices.Contains(elsewhere, f.schema):
-			elsewhere = append(elsewhere, f.schema)
+		case !slices.Contains(elsewhere, f.Schema):
+			elsewhere = append(elsewhere, f.Schema)
 		}
 	}
 	switch meant := spelling.Nearest(bare, known); {
@@ -123,15 +123,15 @@ func (s *session) resolve(key, name string, all []function, path []string) (foun
 func (s *session) callable(key, name string, found []function) {
 	var denied []string
 	for _, f := range found {
-		if !f.mayCall {
-			denied = append(denied, fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", f.signature, ident.Quote(s.cfg.User)))
+		if !f.MayCall {
+			denied = append(denied, fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", f.Signature, ident.Quote(s.cfg.User)))
 		}
 	}
 	if len(denied) > 0 {
 		s.add(key, name, Fault, "the role may not call it", strings.Join(denied, "\n"))
 		return
 	}
-	s.add(key, name, OK, fmt.Sprintf("found as %s", found[0].signature), "")
+	s.add(key, name, OK, fmt.Sprintf("found as %s", found[0].Signature), "")
 }
 
 // signature checks that the arguments of a claim exist in at least one overload.
@@ -143,10 +143,10 @@ func (s *session) signature(declared Function, found []function) {
 		key := []string{"epsilon", "delta"}[i]
 		most := 0
 		for _, f := range found {
-			if f.variadic {
+			if f.Variadic {
 				most = 1 << 30
 			}
-			most = max(most, f.arguments)
+			most = max(most, f.Arguments)
 		}
 		if max(position, -position) > most {
 			s.add("claims.functions", declared.Name, Fault, fmt.Sprintf("%s is argument %d, and the function has at most %d", key, position, most), "correct the position; negative ones count from the end")

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
@@ -37,8 +38,13 @@ func Shadow(o Options) Task {
 			s.functions(ctx, &o, path)
 		}
 		s.temporary(ctx, &o)
-		s.definers(ctx)
-		s.foreign(ctx)
+		role := ident.Quote(s.cfg.User)
+		s.ways(ctx, "security definer", definersQuery, "functions",
+			"call functions that run with their owner's rights: a replay that calls one does what its owner may",
+			"REVOKE EXECUTE on them from PUBLIC and from "+role+", or make them SECURITY INVOKER")
+		s.ways(ctx, "foreign data", foreignQuery, "functions, tables and servers",
+			"reach other databases, files or programs through these: a replay that calls one leaves the read-only sandbox",
+			"REVOKE EXECUTE, SELECT or USAGE on them from PUBLIC and from "+role)
 		return s.checks
 	}
 }
@@ -48,14 +54,14 @@ func (s *session) temporary(ctx context.Context, o *Options) {
 	if !o.Hoist {
 		return
 	}
-	rows, err := s.texts(ctx, "SELECT pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY')::text")
+	may, err := connect.Value[bool](ctx, s.conn, "SELECT pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY')")
 	switch {
 	case err != nil:
 		s.failed("audit.hoist", err)
-	case rows[0][0] == "true":
-		s.add("audit.hoist", "temporary tables", OK, "the role may make them", "")
+	case may:
+		s.add("audit.hoist", "temporary tables", OK, "the role may create them", "")
 	default:
-		s.add("audit.hoist", "temporary tables", Warning, "the role may not make them: every trial runs the whole query, which is slower",
+		s.add("audit.hoist", "temporary tables", Warning, "the role may not create them: every trial runs the whole query, which is slower",
 			fmt.Sprintf("GRANT TEMPORARY ON DATABASE %s TO %s", ident.Quote(s.cfg.Database), ident.Quote(s.cfg.User)))
 	}
 }
@@ -64,14 +70,9 @@ func (s *session) temporary(ctx context.Context, o *Options) {
 const maxNamed = 20
 
 // named formats a list of names, cut at maxNamed.
-func named(rows [][]string) string {
-	var names []string
-	for i, r := range rows {
-		if i == maxNamed {
-			names = append(names, fmt.Sprintf("and %d more", len(rows)-i))
-			break
-		}
-		names = append(names, r[0])
+func named(names []string) string {
+	if more := len(names) - maxNamed; more > 0 {
+		names = append(slices.Clone(names[:maxNamed]), fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(names, ", ")
 }
@@ -80,21 +81,6 @@ func named(rows [][]string) string {
 const definersQuery = `SELECT f.oid::regprocedure::text FROM pg_catalog.pg_proc f JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace
 	WHERE f.prosecdef AND f.proowner <> (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user)
 	AND pg_catalog.has_function_privilege(f.oid, 'EXECUTE') AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') ORDER BY 1`
-
-// definers names the functions through which the role has the privileges of others.
-func (s *session) definers(ctx context.Context) {
-	const name = "security definer"
-	rows, err := s.texts(ctx, definersQuery)
-	switch {
-	case err != nil:
-		s.failed(name, err)
-	case len(rows) == 0:
-		s.add(name, "functions", OK, "the role may call none", "")
-	default:
-		s.add(name, named(rows), Warning, "the role may call functions that run with their owner's rights: a replay that calls one does what its owner may",
-			"REVOKE EXECUTE on them from PUBLIC and from "+ident.Quote(s.cfg.User)+", or make them SECURITY INVOKER")
-	}
-}
 
 // foreignQuery returns ways out of the database: functions of extensions that connect elsewhere or run programs, built-in
 // functions that read or write files of the server (a superuser may call all of them, which is reported elsewhere),
@@ -116,17 +102,15 @@ const foreignQuery = `SELECT f.oid::regprocedure::text FROM pg_catalog.pg_proc f
 	SELECT 'foreign server ' || pg_catalog.quote_ident(srvname) FROM pg_catalog.pg_foreign_server WHERE pg_catalog.has_server_privilege(oid, 'USAGE')
 	ORDER BY 1`
 
-// foreign names the ways out of the database.
-func (s *session) foreign(ctx context.Context) {
-	const name = "foreign data"
-	rows, err := s.texts(ctx, foreignQuery)
+// ways reports what a query finds, one name in each row, as means by which a replay may leave its sandbox.
+func (s *session) ways(ctx context.Context, name, query, objects, consequence, fix string) {
+	names, err := connect.Values[string](ctx, s.conn, query)
 	switch {
 	case err != nil:
 		s.failed(name, err)
-	case len(rows) == 0:
-		s.add(name, "functions, tables and servers", OK, "the role may use none", "")
+	case len(names) == 0:
+		s.add(name, objects, OK, "the role may use none", "")
 	default:
-		s.add(name, named(rows), Warning, "the role may reach other databases, files or programs through these: a replay that calls one leaves the read-only sandbox",
-			"REVOKE EXECUTE, SELECT or USAGE on them from PUBLIC and from "+ident.Quote(s.cfg.User))
+		s.add(name, named(names), Warning, "the role may "+consequence, fix)
 	}
 }

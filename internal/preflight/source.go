@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // Catalog checks the engine's database, whose catalog is read, and that the copies match its present tables.
@@ -43,7 +46,7 @@ func (s *session) listed(ctx context.Context, key string, names []string) {
 		return
 	}
 	for _, name := range names {
-		if _, ok := found[name]; !ok {
+		if _, ok := found[ident.ParseTable(name)]; !ok {
 			s.add(key, name, Fault, "does not exist in the engine's database "+s.cfg.Database, "correct the name: schema.table, as in the catalog")
 		}
 	}
@@ -57,8 +60,8 @@ func (s *session) declared(ctx context.Context, names []string) {
 		return
 	}
 	for _, name := range names {
-		bare := name[strings.LastIndexByte(name, '.')+1:]
-		if !slices.ContainsFunc(all, func(f function) bool { return f.name == bare && (bare == name || f.schema+"."+f.name == name) }) {
+		bare := ident.Bare(name)
+		if !slices.ContainsFunc(all, func(f function) bool { return f.Name == bare && (bare == name || f.Schema+"."+f.Name == name) }) {
 			s.add("claims.functions", name, Fault, "does not exist in the engine's database "+s.cfg.Database+": no query can call it", "correct the name")
 		}
 	}
@@ -83,11 +86,11 @@ func (s *session) compare(ctx context.Context, o *Options) {
 		return
 	}
 	for _, name := range o.Protected {
-		_, table, _ := strings.Cut(name, ".")
-		a, inSource := source[name]
-		b, inShadow := copies[o.D0+"."+table]
-		if inSource && inShadow && a.columns != b.columns {
-			s.add("copies", o.D0+"."+table, Fault, fmt.Sprintf("its columns differ from those of %s in the engine's database (%s against %s)", name, b.columns, a.columns),
+		table := ident.ParseTable(name)
+		a, inSource := source[table]
+		b, inShadow := copies[ident.Table{Schema: o.D0, Name: table.Name}]
+		if inSource && inShadow && a.Columns != b.Columns {
+			s.add("copies", b.String(), Fault, fmt.Sprintf("its columns differ from those of %s in the engine's database (%s against %s)", name, b.Columns, a.Columns),
 				"run `dpwatch neighbours refresh`, or create the copies again")
 		}
 	}
@@ -96,9 +99,7 @@ func (s *session) compare(ctx context.Context, o *Options) {
 func schemasOf(names []string) []string {
 	var schemas []string
 	for _, name := range names {
-		if schema, _, _ := strings.Cut(name, "."); !slices.Contains(schemas, schema) {
-			schemas = append(schemas, schema)
-		}
+		schemas = append(schemas, ident.ParseTable(name).Schema)
 	}
 	return schemas
 }
@@ -114,15 +115,11 @@ func rolePaths(ctx context.Context, o *Options) string {
 		return "" // Catalog reports it
 	}
 	defer s.close()
-	rows, err := s.texts(ctx, `SELECT setting FROM pg_catalog.pg_db_role_setting, pg_catalog.unnest(setconfig) setting
+	settings, err := connect.Values[string](ctx, s.conn, `SELECT setting FROM pg_catalog.pg_db_role_setting, pg_catalog.unnest(setconfig) setting
 		WHERE setting LIKE 'search_path=%' AND setdatabase IN (0, (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()))
 		UNION ALL SELECT reset_val FROM pg_catalog.pg_settings WHERE name = 'search_path'`)
 	if err != nil {
 		return ""
 	}
-	var all strings.Builder
-	for _, r := range rows {
-		all.WriteString(r[0] + "\n")
-	}
-	return all.String()
+	return strings.Join(settings, "\n")
 }
