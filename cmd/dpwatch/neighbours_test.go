@@ -55,7 +55,7 @@ neighbours: {source: %q, target: %q, choose: [{rule: most_rows}, {rule: largest,
 		Tables []struct{ Name string }
 		Faults []string
 	}
-	if err := json.Unmarshal([]byte(plan), &planned); err != nil || len(planned.Tables) != 2 || !slices.Equal(planned.Faults, []string{"there is no set to refresh: use create"}) {
+	if err := json.Unmarshal([]byte(plan), &planned); err != nil || len(planned.Tables) != 2 || !slices.Equal(planned.Faults, []string{"the shadow database holds no set to refresh: use create"}) {
 		t.Errorf("plan: %q, %v", plan, err)
 	}
 	out, progress := dpwatch(exitDone, "create")

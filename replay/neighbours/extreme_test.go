@@ -95,13 +95,13 @@ var extremeCases = []extremeCase{
 		name:   "a unique key of an enum",
 		sql:    `CREATE TYPE public.slot AS ENUM ('a', 'b', 'c'); CREATE TABLE people (id int PRIMARY KEY, slot public.slot UNIQUE, income int); INSERT INTO people VALUES (1, 'a', 1), (2, 'b', 2)`,
 		tables: []string{"public.people"}, unit: "public.people", key: []string{"id"}, measures: []string{"public.people.income:0:100"},
-		fault: "has no column of a type that new values can be made for: use another relation",
+		fault: "has no column of a type for which new values can be generated: use another relation",
 	},
 	{
 		name:   "an integer key without room",
 		sql:    `CREATE TABLE people (id smallint PRIMARY KEY, income int); INSERT INTO people VALUES (1, 1), (32767, 2)`,
 		tables: []string{"public.people"}, unit: "public.people", key: []string{"id"}, measures: []string{"public.people.income:0:100"},
-		fault: "there is no room for another value",
+		fault: "the type of a key has no further value",
 	},
 	{
 		name:   "a unique key on an expression",

@@ -45,7 +45,7 @@ func TestFaults(t *testing.T) {
 		{"measure that is no number", func(_ *testing.T, o *neighbours.Options) {
 			o.Choose[1] = neighbours.Choice{Rule: neighbours.Largest, K: 1, Columns: []neighbours.Column{{Table: table("public.visits"), Name: "page"}}}
 		}, "column page of type text is not a number"},
-		{"schema that is somebody's", func(t *testing.T, o *neighbours.Options) { run(t, o.Target, "CREATE SCHEMA d1_2") }, "schema d1_2 of the shadow database was not made by `dpwatch neighbours`"},
+		{"schema that is somebody's", func(t *testing.T, o *neighbours.Options) { run(t, o.Target, "CREATE SCHEMA d1_2") }, "schema d1_2 of the shadow database was not created by `dpwatch neighbours`"},
 		{"one schema twice", func(_ *testing.T, o *neighbours.Options) { o.D1[1] = "d0" }, `the schema "d0" has two roles`},
 		{"listed view that reads another table", func(_ *testing.T, o *neighbours.Options) {
 			o.Protected = append(o.Protected, table("public.left_out"))
@@ -79,8 +79,8 @@ func TestFaults(t *testing.T) {
 		{"records of another version", func(t *testing.T, o *neighbours.Options) {
 			create(t, *o)
 			run(t, o.Target, "UPDATE dpwatch.neighbour_version SET version = 99")
-		}, "are of version 99, and this dpwatch knows version 1"},
-		{"nothing to refresh", nil, "there is no set to refresh: use create"},
+		}, "are of version 99, and this dpwatch supports version 1"},
+		{"nothing to refresh", nil, "the shadow database holds no set to refresh: use create"},
 		{"view method on a child with its own path", func(t *testing.T, o *neighbours.Options) {
 			run(t, o.Source, "ALTER TABLE contracts ADD signer int REFERENCES users", "ALTER TABLE documents ADD FOREIGN KEY (user_id) REFERENCES users")
 			o.Paths = o.Paths[:1]
@@ -152,7 +152,7 @@ func TestVerifyFindsFaults(t *testing.T) {
 		}
 	}
 	run(t, o.Target, "DROP TABLE d1_2.visits")
-	if _, err := neighbours.Verify(t.Context(), o); err == nil || !strings.Contains(err.Error(), "schema d1_2 has lost visits: run `dpwatch neighbours refresh`") {
+	if _, err := neighbours.Verify(t.Context(), o); err == nil || !strings.Contains(err.Error(), "schema d1_2 lacks visits: run `dpwatch neighbours refresh`") {
 		t.Errorf("a lost table: %v", err)
 	}
 	if _, err := neighbours.Refresh(t.Context(), o); err != nil {

@@ -73,7 +73,7 @@ func TestOddSchema(t *testing.T) {
 	}
 	sameRows(t, o, "public.people", "name.name", "app.t1", "app.base", "app.derived", "app.events", "app.events_new", "app.bookings",
 		"app.v_rows", "app.v_labels", "app.v_shadowed", "app.v_fields")
-	for _, want := range []string{"view app.v_missing is left out", "view app.v_over_missing is left out"} {
+	for _, want := range []string{"view app.v_missing is not copied", "view app.v_over_missing is not copied"} {
 		if !slices.ContainsFunc(*notes, func(s string) bool { return strings.Contains(s, want) }) {
 			t.Errorf("notes %q do not hold %q", *notes, want)
 		}

@@ -127,11 +127,11 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%s: %d in %+v", name, i, p.Tables)
 		}
 	}
-	if !slices.ContainsFunc(p.Notes, func(s string) bool { return strings.HasPrefix(s, "view left_out is left out") }) {
+	if !slices.ContainsFunc(p.Notes, func(s string) bool { return strings.HasPrefix(s, "view left_out is not copied") }) {
 		t.Errorf("notes %q", p.Notes)
 	}
 	create(t, o)
-	if p, err = neighbours.MakePlan(t.Context(), o, false); err != nil || p.Err() == nil || !strings.Contains(p.Err().Error(), "there is a set already") {
+	if p, err = neighbours.MakePlan(t.Context(), o, false); err != nil || p.Err() == nil || !strings.Contains(p.Err().Error(), "the shadow database already holds a set") {
 		t.Errorf("a second create: %v, %v", err, p.Err())
 	}
 	if p, err = neighbours.MakePlan(t.Context(), o, true); err != nil || p.Err() != nil {

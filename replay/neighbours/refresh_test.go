@@ -55,7 +55,7 @@ func TestRefresh(t *testing.T) {
 	}
 	run(t, o.Source, "ALTER TABLE users ADD bad tsvector DEFAULT ''; CREATE FUNCTION only_here(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; CREATE INDEX on comments (only_here(id))")
 	o = withPaths(o)
-	if _, err := neighbours.Refresh(t.Context(), o); err == nil || !strings.Contains(err.Error(), "create them there first") {
+	if _, err := neighbours.Refresh(t.Context(), o); err == nil || !strings.Contains(err.Error(), "create them in the shadow database first") {
 		t.Errorf("an index on a function that the shadow database lacks: %v", err)
 	}
 	if after := names(); !slices.Equal(before, after) {

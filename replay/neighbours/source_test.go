@@ -98,7 +98,7 @@ func TestSourceIsAltered(t *testing.T) {
 			if err := neighbours.Drop(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
-		case strings.Contains(err.Error(), "run the command again") || strings.Contains(err.Error(), "a table went away meanwhile"):
+		case strings.Contains(err.Error(), "run the command again") || strings.Contains(err.Error(), "a table was dropped during the command"):
 			refused++
 			if left := lines(t, o.Target, "SELECT nspname FROM pg_namespace WHERE nspname ~ '^(dpwatch_|d0|d1)'"); len(left) > 0 {
 				t.Errorf("left %v", left)
@@ -121,7 +121,7 @@ func TestRights(t *testing.T) {
 		{"a sequence of the source", "REVOKE SELECT ON SEQUENCE app.orders_seq_seq FROM %s", "", "", "lacks rights at the source: run there: GRANT SELECT ON SEQUENCE app.orders_seq_seq TO nbr_rights_"},
 		{"creating in the shadow database", "", "REVOKE CREATE ON DATABASE %[2]s FROM %[1]s", "", "lacks rights in the shadow database: run there: GRANT CREATE ON DATABASE test_"},
 		{"creating types in a schema that is there", "", "REVOKE CREATE ON SCHEMA public FROM %s", "", "type public.mood: ERROR: permission denied for schema public"},
-		{"a role that is to read", "", "", "nbr_not_there", "role nbr_not_there, which is to read the copies, does not exist"},
+		{"a role that is to read", "", "", "nbr_not_there", "role nbr_not_there of neighbours.grant does not exist"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -198,7 +198,7 @@ func TestNoSpace(t *testing.T) {
 	run(t, o.Source, "INSERT INTO visits SELECT 'much', repeat('x', 100), g FROM generate_series(1, 300000) g")
 	empty := state(t, o.Target)
 	_, err := neighbours.Create(t.Context(), o)
-	if err == nil || !strings.Contains(err.Error(), "the server has no room for the copies: free some, ask for fewer neighbours, or set neighbours.method to view") {
+	if err == nil || !strings.Contains(err.Error(), "the server has too little space for the copies: free space, request fewer neighbours, or set neighbours.method to view") {
 		t.Fatalf("create on a full disk: %v", err)
 	}
 	gone := func() {
@@ -214,7 +214,7 @@ func TestNoSpace(t *testing.T) {
 	run(t, o.Source, "DELETE FROM visits WHERE mail = 'much'")
 	set := create(t, o)
 	run(t, o.Source, "INSERT INTO visits SELECT 'much', repeat('x', 100), g FROM generate_series(1, 300000) g")
-	if _, err := neighbours.Refresh(t.Context(), o); err == nil || !strings.Contains(err.Error(), "no room for the copies") {
+	if _, err := neighbours.Refresh(t.Context(), o); err == nil || !strings.Contains(err.Error(), "too little space for the copies") {
 		t.Fatalf("refresh on a full disk: %v", err)
 	}
 	if got, err := neighbours.Current(t.Context(), o.Target, o.Control); err != nil || got.Epoch != set.Epoch {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -54,14 +55,14 @@ func Create(ctx context.Context, o spec.Options, refresh bool) (shadow.Set, erro
 	if err := b.build(ctx); err != nil {
 		return shadow.Set{}, b.undo(ctx, session.Explain(err))
 	}
-	o.ReportProgress("put in place", b.done.load(), b.total())
+	o.ReportProgress("put in place", b.done.Load(), b.total())
 	if err := b.swap(ctx, current); err != nil {
 		return shadow.Set{}, b.undo(ctx, session.Explain(err))
 	}
 	// From here on the new set is current; the old one's rows are no longer needed.
-	o.ReportProgress("clean up", b.done.load(), b.total())
+	o.ReportProgress("clean up", b.done.Load(), b.total())
 	if err := s.RemoveLeftovers(ctx); err != nil {
-		o.Notef("the new set is in place, but the old one's rows could not be removed: %v; the next command removes them", err)
+		o.Notef("the new set is current, but the rows of the previous set could not be removed: %v; the next command removes them", err)
 	}
 	return s.Current(ctx)
 }
@@ -78,8 +79,8 @@ type Builder struct {
 	d       *ddl.Definitions
 	names   *ddl.Names
 	units   []units.Chosen
-	rows    int64 // estimate of the rows of one world
-	done    progressCount
+	rows    int64        // estimate of the rows of one world
+	done    atomic.Int64 // rows written so far, by all workers
 }
 
 // stage returns the staging name of world i, 0 = D0; final returns its final name.
@@ -103,11 +104,11 @@ func (b *Builder) build(ctx context.Context) error {
 	defer src.Close(ctx)
 	b.Model = src.Model
 	if b.current.Epoch != 0 && b.Options.Note != nil {
-		if err := b.tellStale(ctx, src.Tx, b.current); err != nil {
+		if err := b.noteStale(ctx, src.Tx, b.current); err != nil {
 			return err
 		}
 	}
-	if err := b.tellCollation(ctx, src.Tx); err != nil {
+	if err := b.noteCollation(ctx, src.Tx); err != nil {
 		return err
 	}
 	if b.g, err = source.NewGraph(b.Model, b.Options); err != nil {
@@ -140,7 +141,7 @@ func (b *Builder) build(ctx context.Context) error {
 	if _, err := b.Conn.Exec(ctx, "CREATE SCHEMA "+ident.Quote(b.work())); err != nil {
 		return err
 	}
-	b.Options.ReportProgress("choose units", b.done.load(), b.total())
+	b.Options.ReportProgress("choose units", b.done.Load(), b.total())
 	w := &units.Ownership{Graph: b.g, Conn: b.Conn, World: b.stage(0), Work: b.work()}
 	if err := w.Create(ctx, "UNLOGGED"); err != nil {
 		return err
@@ -174,13 +175,13 @@ func (b *Builder) undo(ctx context.Context, fault error) error {
 	if s.Conn.IsClosed() { // the fault, or the end of ctx, closed the session
 		fresh, err := shadow.Open(ctx, b.Options, true)
 		if err != nil {
-			return fmt.Errorf("%w (what was made could not be removed: %w; the next command removes it)", fault, err)
+			return fmt.Errorf("%w (the objects created before it could not be removed: %w; the next command removes them)", fault, err)
 		}
 		defer fresh.Close(ctx)
 		s = fresh
 	}
 	if err := s.RemoveLeftovers(ctx); err != nil {
-		return fmt.Errorf("%w (what was made could not be removed: %w; the next command removes it)", fault, err)
+		return fmt.Errorf("%w (the objects created before it could not be removed: %w; the next command removes them)", fault, err)
 	}
 	return fault
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -16,11 +15,6 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
 )
-
-// progressCount counts rows over all workers.
-type progressCount struct{ rows atomic.Int64 }
-
-func (p *progressCount) load() int64 { return p.rows.Load() }
 
 // total returns an estimate of the rows that are written for the set.
 func (b *Builder) total() int64 {
@@ -64,7 +58,7 @@ func (b *Builder) planFunctions() error {
 		}
 		_, reads, err := ddl.RenameBody(f, b.Model, b.Options, "d0")
 		if err != nil {
-			b.Options.Notef("function %s is not copied: its body cannot be pointed at a copy: %v", f.Table, err)
+			b.Options.Notef("function %s is not copied: the names in its body cannot be replaced: %v", f.Table, err)
 			return true
 		}
 		if !reads && f.Why != 'r' {
@@ -116,7 +110,7 @@ func (b *Builder) start(ctx context.Context, tx pgx.Tx, world int) error {
 
 // finish creates the objects that come after the rows.
 func (b *Builder) finish(ctx context.Context, tx pgx.Tx, world int) error {
-	b.Options.ReportProgress("index "+b.final(world), b.done.load(), b.total())
+	b.Options.ReportProgress("index "+b.final(world), b.done.Load(), b.total())
 	for _, statements := range [][]ddl.Statement{b.d.Indexes, b.d.Keys, b.d.Filled} {
 		if err := b.run(ctx, tx, world, statements); err != nil {
 			return err
@@ -171,7 +165,7 @@ func (b *Builder) reads(ctx context.Context, tx pgx.Tx, world int) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("a copy would not stand alone: %s", what)
+	return fmt.Errorf("a copy would depend on other schemas: %s", what)
 }
 
 // stream copies the rows of one table from the source with constant memory, from COPY TO to COPY FROM. It uses the binary
@@ -193,7 +187,7 @@ func (b *Builder) stream(ctx context.Context, src *source.Snapshot, tx pgx.Tx, r
 		_ = pw.CloseWithError(err) // nil ends the stream
 		read <- err
 	}()
-	before, counted := b.done.load(), int64(0)
+	before, counted := b.done.Load(), int64(0)
 	tag, err := tx.Conn().PgConn().CopyFrom(ctx, &meter{r: pr, each: func(bytes int64) {
 		counted = min(r.Rows, r.Rows*bytes/max(r.Bytes, 1)) // the table is somewhat larger than its rows
 		b.Options.ReportProgress("copy "+r.Name, before+counted, b.total())
@@ -205,8 +199,8 @@ func (b *Builder) stream(ctx context.Context, src *source.Snapshot, tx pgx.Tx, r
 	if err != nil {
 		return err
 	}
-	b.done.rows.Add(tag.RowsAffected())
-	b.Options.ReportProgress("copy "+r.Name, b.done.load(), b.total())
+	b.done.Add(tag.RowsAffected())
+	b.Options.ReportProgress("copy "+r.Name, b.done.Load(), b.total())
 	return nil
 }
 
@@ -219,15 +213,15 @@ func isAborted(err error) bool {
 // meter reports the number of bytes read, periodically.
 type meter struct {
 	r           io.Reader
-	bytes, told int64
+	bytes, last int64
 	each        func(bytes int64)
 }
 
 func (m *meter) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
 	m.bytes += int64(n)
-	if m.bytes-m.told >= 4<<20 {
-		m.told = m.bytes
+	if m.bytes-m.last >= 4<<20 {
+		m.last = m.bytes
 		m.each(m.bytes)
 	}
 	return n, err

@@ -3,10 +3,12 @@ package build
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/ddl"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
@@ -78,8 +80,8 @@ func (b *Builder) rowsOf(ctx context.Context, tx pgx.Tx, world int, r *source.Re
 	if err != nil {
 		return err
 	}
-	b.done.rows.Add(tag.RowsAffected())
-	b.Options.ReportProgress("make "+b.final(world), b.done.load(), b.total())
+	b.done.Add(tag.RowsAffected())
+	b.Options.ReportProgress("make "+b.final(world), b.done.Load(), b.total())
 	return nil
 }
 
@@ -91,7 +93,7 @@ func (b *Builder) analyze(ctx context.Context, world int) error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing was left open
-	b.Options.ReportProgress("analyze "+b.final(world), b.done.load(), b.total())
+	b.Options.ReportProgress("analyze "+b.final(world), b.done.Load(), b.total())
 	for _, r := range b.Model.Relations {
 		if r.Kind == 'v' || r.IsTable() && b.method == spec.View && world > 0 {
 			continue
@@ -127,7 +129,8 @@ func (b *Builder) viewsOver(ctx context.Context, tx pgx.Tx, world int) error {
 		}
 	}
 	for _, s := range b.d.Filled {
-		if strings.Contains(s.SQL, "setval") && b.identityOnly(s) {
+		// A view has no identity columns, and so no sequences of them.
+		if slices.ContainsFunc(b.Model.Sequences, func(q source.Sequence) bool { return q.Identity && s.About == "sequence "+q.Name }) {
 			continue
 		}
 		if err := b.run(ctx, tx, world, []ddl.Statement{s}); err != nil {
@@ -137,26 +140,12 @@ func (b *Builder) viewsOver(ctx context.Context, tx pgx.Tx, world int) error {
 	return b.makeViews(ctx, tx, world)
 }
 
-// identityOnly reports whether a statement sets the value of an identity column's sequence, which a view does not have.
-func (b *Builder) identityOnly(s ddl.Statement) bool {
-	for _, q := range b.Model.Sequences {
-		if q.Identity && s.About == "sequence "+q.Name {
-			return true
-		}
-	}
-	return false
-}
-
 // without returns the conditions of the rows of r that do not belong to the unit. A row belongs to it if it references one
 // of its rows; NULL references nothing.
 func (b *Builder) without(ctx context.Context, tx pgx.Tx, world int, r *source.Relation) ([]string, error) {
 	unit := b.units[world-1]
 	if b.g.Model.Within(r, b.g.Unit) {
-		var match []string
-		for i, name := range b.g.Key {
-			match = append(match, fmt.Sprintf("t.%s = %s::%s", ident.Quote(name), ident.Literal(unit.Key[i]), b.g.Unit.Column(name).Type))
-		}
-		return []string{"(" + strings.Join(match, " AND ") + ") IS NOT TRUE"}, nil
+		return []string{notEqual(b.g.Key, unit.Key, b.g.Unit, b.g.Key)}, nil
 	}
 	edges, err := b.g.Viewable(r)
 	if err != nil {
@@ -169,19 +158,15 @@ func (b *Builder) without(ctx context.Context, tx pgx.Tx, world int, r *source.R
 			return nil, err
 		}
 		if len(keys) > maxKeys || len(e.On) > 1 && len(keys) > maxKeys/100 {
-			return nil, fmt.Errorf("the unit has %d keys to be left out, too many for a view: use neighbours.method copy", len(keys))
+			return nil, fmt.Errorf("the unit has %d keys, which is too many for the condition of a view: use neighbours.method copy", len(keys))
 		}
 		var values []string
 		for _, key := range keys {
-			var match []string
-			for i, v := range key {
-				match = append(match, fmt.Sprintf("t.%s = %s::%s", ident.Quote(e.Columns[i]), ident.Literal(v), e.Parent.Column(e.On[i]).Type))
-			}
 			if len(e.On) == 1 {
 				values = append(values, ident.Literal(key[0]))
-				continue
+			} else {
+				out = append(out, notEqual(e.Columns, key, e.Parent, e.On))
 			}
-			out = append(out, "("+strings.Join(match, " AND ")+") IS NOT TRUE")
 		}
 		if len(values) > 0 {
 			out = append(out, fmt.Sprintf("(t.%s = ANY (ARRAY[%s]::%s[])) IS NOT TRUE", ident.Quote(e.Columns[0]), strings.Join(values, ", "), e.Parent.Column(e.On[0]).Type))
@@ -190,17 +175,18 @@ func (b *Builder) without(ctx context.Context, tx pgx.Tx, world int, r *source.R
 	return out, nil
 }
 
+// notEqual returns the condition that columns of t do not have the values of a key, whose types are those of the columns on
+// of r.
+func notEqual(columns, key []string, r *source.Relation, on []string) string {
+	var match []string
+	for i, name := range columns {
+		match = append(match, fmt.Sprintf("t.%s = %s::%s", ident.Quote(name), ident.Literal(key[i]), r.Column(on[i]).Type))
+	}
+	return "(" + strings.Join(match, " AND ") + ") IS NOT TRUE"
+}
+
 // keysOf returns the values by which rows reference, along an edge, the rows of a unit: for each, the columns in text form.
 func (b *Builder) keysOf(ctx context.Context, tx pgx.Tx, unit units.Chosen, e source.Edge) ([][]string, error) {
-	var columns, present []string
-	for _, name := range e.On {
-		columns = append(columns, "p."+ident.Quote(name)+"::text")
-		present = append(present, "p."+ident.Quote(name)+" IS NOT NULL")
-	}
-	rows, err := tx.Query(ctx, fmt.Sprintf("SELECT DISTINCT ARRAY[%s] FROM %s g JOIN %s p ON p.tableoid = g.rel AND p.ctid = g.tid WHERE g.unit = %d AND %s ORDER BY 1",
-		strings.Join(columns, ", "), b.gone(), b.in(0, e.Parent), unit.Number, strings.Join(present, " AND ")))
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[[]string])
+	return connect.Values[[]string](ctx, tx, fmt.Sprintf("SELECT DISTINCT ARRAY[%s] FROM %s g JOIN %s p ON p.tableoid = g.rel AND p.ctid = g.tid WHERE g.unit = %d AND %s ORDER BY 1",
+		ident.Each(e.On, "p.%[1]s::text", ", "), b.gone(), b.in(0, e.Parent), unit.Number, ident.Each(e.On, "p.%[1]s IS NOT NULL", " AND ")))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/ddl"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/session"
@@ -26,8 +27,8 @@ func (b *Builder) DryRun(ctx context.Context, types []source.TypeDefinition) (ou
 		return out, err
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // that is the purpose
-	var path string
-	if err := tx.QueryRow(ctx, "SELECT current_setting('search_path')").Scan(&path); err != nil {
+	path, err := connect.Value[string](ctx, tx, "SELECT current_setting('search_path')")
+	if err != nil {
 		return out, err
 	}
 	if out.Faults = b.makeTypes(ctx, tx, types, func(string, string) error { return nil }); out.Faults != nil {
@@ -36,11 +37,8 @@ func (b *Builder) DryRun(ctx context.Context, types []source.TypeDefinition) (ou
 	if _, err := tx.Exec(ctx, "SELECT set_config('search_path', $1, true)", path); err != nil {
 		return out, err
 	}
-	if _, err := tx.Exec(ctx, "CREATE SCHEMA "+ident.Quote(b.stage(0))); err != nil {
-		out.Faults = session.Explain(err)
-		return out, ctx.Err()
-	}
 	for _, step := range []func() error{
+		func() error { return connect.Run(ctx, tx, "CREATE SCHEMA "+ident.Quote(b.stage(0))) },
 		func() error { return b.checkBounds(ctx, tx) },
 		func() error { return b.attempt(ctx, tx, b.d.Sequences, b.d.Tables) },
 		func() error { return b.attempt(ctx, tx, b.d.Indexes, b.d.Keys, b.d.Filled) },

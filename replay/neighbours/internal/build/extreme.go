@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
@@ -43,16 +44,12 @@ func (b *Builder) addUnit(ctx context.Context, tx pgx.Tx, world int) error {
 		if _, ok := offsets[root]; ok {
 			continue
 		}
-		sql := source.NewValueOffset(root.Top.Column(root.Name))
-		if sql == "" {
-			offsets[root] = "0"
-			continue
+		offsets[root] = "0"
+		if sql := source.NewValueOffset(root.Top.Column(root.Name)); sql != "" {
+			if offsets[root], err = connect.Value[string](ctx, tx, fmt.Sprintf(sql, ident.Quote(root.Name))+" FROM "+b.in(0, root.Top)); err != nil {
+				return err
+			}
 		}
-		var text string
-		if err := tx.QueryRow(ctx, fmt.Sprintf(sql, ident.Quote(root.Name))+" FROM "+b.in(0, root.Top)).Scan(&text); err != nil {
-			return err
-		}
-		offsets[root] = text
 	}
 	for _, r := range b.Model.Tables() {
 		if !r.Stores() {
@@ -89,15 +86,15 @@ func noRoom(err error) error {
 	switch e.Code {
 	case "23514":
 		if why = "the added unit breaks the check constraint " + e.ConstraintName; e.ConstraintName == "" {
-			why = "no partition takes the added unit"
+			why = "no partition accepts the added unit"
 		}
 		why += ": declare bounds in neighbours.measures that it allows"
 	case "23P01":
-		why = "the added unit breaks the exclusion constraint " + e.ConstraintName + ", which has no column of equal values that another can be made for"
+		why = "the added unit breaks the exclusion constraint " + e.ConstraintName + ", which has no column of equal values for which a new value can be generated"
 	case "23505":
 		why = "the added unit breaks the unique key " + e.ConstraintName + ", which is on an expression, or on a type with few values"
 	case "22003", "22001", "22008":
-		why = "there is no room for another value in the type of a key"
+		why = "the type of a key has no further value"
 	default:
 		return err
 	}
@@ -107,10 +104,10 @@ func noRoom(err error) error {
 // checkBounds rejects declared bounds that are not values of their columns' types, or are in the wrong order.
 func (b *Builder) checkBounds(ctx context.Context, tx pgx.Tx) error {
 	for i, x := range b.Options.Measures {
-		var ordered bool
 		typ := b.Model.Named(x.Column.Table).Column(x.Column.Name).Type
-		if err := tx.QueryRow(ctx, fmt.Sprintf("SELECT %s::%[3]s <= %[2]s::%[3]s", ident.Literal(x.Low), ident.Literal(x.High), typ)).Scan(&ordered); err != nil {
-			return fmt.Errorf("neighbours.measures[%d]: the bounds are no values of %s, type %s: %w", i, x.Column, typ, err)
+		ordered, err := connect.Value[bool](ctx, tx, fmt.Sprintf("SELECT %s::%[3]s <= %[2]s::%[3]s", ident.Literal(x.Low), ident.Literal(x.High), typ))
+		if err != nil {
+			return fmt.Errorf("neighbours.measures[%d]: the bounds are not values of %s, type %s: %w", i, x.Column, typ, err)
 		}
 		if !ordered {
 			return fmt.Errorf("neighbours.measures[%d]: low %s is above high %s", i, x.Low, x.High)

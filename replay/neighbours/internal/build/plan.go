@@ -49,7 +49,7 @@ type PlannedNeighbour struct {
 // Err returns the faults as one error; nil = none.
 func (p *Plan) Err() error {
 	if len(p.Faults) > 1 {
-		return fmt.Errorf("%d faults; nothing was made:\n%w", len(p.Faults), errors.Join(p.Faults...))
+		return fmt.Errorf("%d faults; nothing was created:\n%w", len(p.Faults), errors.Join(p.Faults...))
 	}
 	return errors.Join(p.Faults...)
 }
@@ -135,9 +135,9 @@ func (p *planner) inspectShadow(ctx context.Context, s *shadow.DB, refresh bool)
 	current, err := s.Current(ctx)
 	switch {
 	case err == nil && !refresh:
-		err = fmt.Errorf("there is a set already (epoch %d, schemas %s and %d neighbours): use refresh to replace it, or drop first", current.Epoch, current.D0, len(current.D1))
+		err = fmt.Errorf("the shadow database already holds a set (epoch %d, schema %s and %d neighbours): use refresh to replace it, or drop it first", current.Epoch, current.D0, len(current.D1))
 	case errors.Is(err, shadow.ErrNoSet) && refresh:
-		err = fmt.Errorf("there is no set to refresh: use create")
+		err = fmt.Errorf("the shadow database holds no set to refresh: use create")
 	case errors.Is(err, shadow.ErrNoSet):
 		err = nil
 	}
@@ -195,7 +195,7 @@ func (p *planner) validate(ctx context.Context, src *source.Snapshot) error {
 	b := p.b
 	faults := []error{source.CheckMeasures(b.Model, p.o), b.Plan()}
 	if b.DB != nil {
-		faults = append(faults, b.tellCollation(ctx, src.Tx))
+		faults = append(faults, b.noteCollation(ctx, src.Tx))
 	}
 	p.plan.Source, p.plan.Method = b.Model.Database, b.method
 	for i, c := range p.o.Choose {
@@ -230,17 +230,13 @@ func (p *planner) validate(ctx context.Context, src *source.Snapshot) error {
 // countUnits checks that there are as many units as neighbours.
 func (p *planner) countUnits(ctx context.Context, src *source.Snapshot) error {
 	g, distinct := p.b.g, "DISTINCT "
-	var present []string
-	for _, k := range g.Key {
-		present = append(present, ident.Quote(k)+" IS NOT NULL")
-	}
 	for _, i := range g.Unit.Indexes {
 		if len(i.Unique) > 0 && !slices.ContainsFunc(i.Unique, func(c string) bool { return !slices.Contains(g.Key, c) }) && len(g.Unit.Parents) == 0 {
 			distinct = ""
 		}
 	}
-	var n int64
-	err := src.Tx.QueryRow(ctx, fmt.Sprintf("SELECT count(*) FROM (SELECT %s%s FROM %s WHERE %s LIMIT %d) u", distinct, ident.List(g.Key), g.Unit.SQL(), strings.Join(present, " AND "), len(p.o.D1))).Scan(&n)
+	n, err := connect.Value[int64](ctx, src.Tx, fmt.Sprintf("SELECT count(*) FROM (SELECT %s%s FROM %s WHERE %s LIMIT %d) u",
+		distinct, ident.List(g.Key), g.Unit.SQL(), ident.Each(g.Key, "%[1]s IS NOT NULL", " AND "), len(p.o.D1)))
 	if err != nil {
 		return fmt.Errorf("count the units: %w", session.Explain(err))
 	}

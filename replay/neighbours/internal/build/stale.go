@@ -3,15 +3,15 @@ package build
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/shadow"
 )
 
-// columnLines describes the columns of tables, one line each, sorted.
+// columnLines describes the columns of tables, one line each.
 func columnLines(ctx context.Context, tx pgx.Tx, tables []ident.Table) ([]string, error) {
 	var schemas, names []string
 	for _, t := range tables {
@@ -20,19 +20,13 @@ func columnLines(ctx context.Context, tx pgx.Tx, tables []ident.Table) ([]string
 	if _, err := tx.Exec(ctx, "SET LOCAL search_path TO pg_catalog"); err != nil { // prints types qualified
 		return nil, err
 	}
-	rows, err := tx.Query(ctx, `SELECT format('column %s of %s, type %s%s', a.attname, c.relname, format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN ' NOT NULL' END)
+	return connect.Values[string](ctx, tx, `SELECT format('column %s of %s, type %s%s', a.attname, c.relname, format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN ' NOT NULL' END)
 		FROM unnest($1::text[], $2::text[]) t(s, n) JOIN pg_namespace ns ON ns.nspname = t.s JOIN pg_class c ON c.relnamespace = ns.oid AND c.relname = t.n
-		JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped`, schemas, names)
-	if err != nil {
-		return nil, err
-	}
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	slices.Sort(lines)
-	return lines, err
+		JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY c.relname, a.attname`, schemas, names)
 }
 
-// tellStale notes differences between the source's tables, as seen in tx, and the copies of the current set.
-func (b *Builder) tellStale(ctx context.Context, tx pgx.Tx, set shadow.Set) error {
+// noteStale reports differences between the source's tables, as seen in tx, and the copies of the current set.
+func (b *Builder) noteStale(ctx context.Context, tx pgx.Tx, set shadow.Set) error {
 	now, err := columnLines(ctx, tx, b.Options.Protected)
 	if err != nil {
 		return err
@@ -62,21 +56,17 @@ func (b *Builder) tellStale(ctx context.Context, tx pgx.Tx, set shadow.Set) erro
 	return nil
 }
 
-// tellCollation notes if the two databases sort text by different rules: replays then compare and order it differently than
+// noteCollation reports whether the two databases sort text by different rules: replays then compare and order it differently than
 // production, though alike in all worlds.
-func (b *Builder) tellCollation(ctx context.Context, tx pgx.Tx) error {
-	const query = "SELECT datcollate, datctype, datlocprovider::text FROM pg_database WHERE datname = current_database()"
-	rules := make([][3]string, 2)
-	for i, from := range []interface {
-		QueryRow(context.Context, string, ...any) pgx.Row
-	}{tx, b.Conn} {
-		if err := from.QueryRow(ctx, query).Scan(&rules[i][0], &rules[i][1], &rules[i][2]); err != nil {
-			return err
-		}
+func (b *Builder) noteCollation(ctx context.Context, tx pgx.Tx) error {
+	const query = "SELECT concat_ws(', ', datcollate, datctype, datlocprovider) FROM pg_database WHERE datname = current_database()"
+	here, err := connect.Value[string](ctx, tx, query)
+	if err != nil {
+		return err
 	}
-	if rules[0] != rules[1] {
-		b.Options.Notef("text is sorted and compared by %s at the source and by %s in the shadow database: create that with the source's locale (CREATE DATABASE ... TEMPLATE template0 LOCALE ...)",
-			strings.Join(rules[0][:], ", "), strings.Join(rules[1][:], ", "))
+	there, err := connect.Value[string](ctx, b.Conn, query)
+	if err == nil && here != there {
+		b.Options.Notef("text is sorted and compared by %s at the source and by %s in the shadow database: create the shadow database with the source's locale (CREATE DATABASE ... TEMPLATE template0 LOCALE ...)", here, there)
 	}
-	return nil
+	return err
 }

@@ -9,8 +9,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/session"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/shadow"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
 )
 
@@ -33,12 +35,12 @@ func (b *Builder) makeTypes(ctx context.Context, tx pgx.Tx, wanted []source.Type
 
 func (b *Builder) makeType(ctx context.Context, tx pgx.Tx, t source.TypeDefinition, made func(kind, name string) error) error {
 	name := ident.Quote(t.Schema, t.Name)
-	var oid *uint32
 	find := "SELECT to_regtype($1)::oid"
 	if t.Kind == "COLLATION" {
 		find = "SELECT to_regcollation($1)::oid"
 	}
-	if err := tx.QueryRow(ctx, find, name).Scan(&oid); err != nil {
+	oid, err := connect.Value[*uint32](ctx, tx, find, name)
+	if err != nil {
 		return err
 	}
 	switch {
@@ -49,23 +51,20 @@ func (b *Builder) makeType(ctx context.Context, tx pgx.Tx, t source.TypeDefiniti
 	case t.SQL == "":
 		return fmt.Errorf("type %s.%s is neither enum, domain, composite nor range: create it in the shadow database first", t.Schema, t.Name)
 	}
-	var there bool
-	if err := tx.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", ident.Quote(t.Schema)).Scan(&there); err != nil {
+	there, err := shadow.SchemaExists(ctx, tx, t.Schema)
+	if err == nil && !there {
+		if err = connect.Run(ctx, tx, "CREATE SCHEMA "+ident.Quote(t.Schema)); err == nil {
+			err = made("SCHEMA", ident.Quote(t.Schema))
+		}
+	}
+	if err != nil {
 		return err
 	}
-	if !there {
-		if _, err := tx.Exec(ctx, "CREATE SCHEMA "+ident.Quote(t.Schema)); err != nil {
-			return err
-		}
-		if err := made("SCHEMA", ident.Quote(t.Schema)); err != nil {
-			return err
-		}
-	}
-	if _, err := tx.Exec(ctx, t.SQL); err != nil {
+	if err := connect.Run(ctx, tx, t.SQL); err != nil {
 		return fmt.Errorf("%s %s.%s: %w", strings.ToLower(t.Kind), t.Schema, t.Name, err)
 	}
 	for _, role := range b.Options.Grant {
-		if _, err := tx.Exec(ctx, "GRANT USAGE ON SCHEMA "+ident.Quote(t.Schema)+" TO "+ident.Quote(role)); err != nil {
+		if err := connect.Run(ctx, tx, "GRANT USAGE ON SCHEMA "+ident.Quote(t.Schema)+" TO "+ident.Quote(role)); err != nil {
 			return err
 		}
 	}
@@ -90,7 +89,7 @@ func sameType(ctx context.Context, tx pgx.Tx, want source.TypeDefinition, oid ui
 	}
 	same := slices.ContainsFunc(got, func(t source.TypeDefinition) bool { return t == want })
 	if !same && want.SQL != "" {
-		return fmt.Errorf("type %s.%s of the shadow database differs from the source's: if dpwatch made it, run `dpwatch neighbours drop` and create the set again; else make it the same", want.Schema, want.Name)
+		return fmt.Errorf("type %s.%s of the shadow database differs from the source's: if dpwatch created it, run `dpwatch neighbours drop` and create the set again; otherwise give it the source's definition", want.Schema, want.Name)
 	}
 	return nil
 }

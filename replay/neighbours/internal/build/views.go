@@ -109,14 +109,14 @@ func (b *Builder) without0(left []ddl.Making, faults []error) error {
 		text := strings.ReplaceAll(faults[i].Error(), b.stage(0), b.final(0))
 		if s.View == nil {
 			functions[s.Function] = true
-			b.Options.Notef("function %s is left out: %s", b.Model.Functions[s.Function].Table, text)
+			b.Options.Notef("function %s is not copied: %s", b.Model.Functions[s.Function].Table, text)
 			continue
 		}
 		if slices.Contains(b.Options.Protected, s.View.Table) || strings.HasPrefix(s.About, "index ") { // the view itself exists
 			return faults[i]
 		}
 		if !gone[s.View] {
-			b.Options.Notef("view %s is left out: %s", s.View.Table, text)
+			b.Options.Notef("view %s is not copied: %s", s.View.Table, text)
 		}
 		gone[s.View] = true
 	}

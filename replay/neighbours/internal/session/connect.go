@@ -52,17 +52,17 @@ func Explain(err error) error {
 	hint := ""
 	switch {
 	case e.Code == "42501":
-		hint = "give the role the right: at the source SELECT on the protected tables and their sequences, in the shadow database CREATE on the database, and on the schemas that there are already in which types are to be made"
+		hint = "grant the role the privilege: at the source SELECT on the protected tables and their sequences, in the shadow database CREATE on the database and on existing schemas to which types are added"
 	case e.Code == "53200" && strings.Contains(e.Hint, "max_"): // the lock table is full
 		hint = "the server's lock table is too small for so many tables, partitions and indexes: " + e.Hint
 	case e.Code == "22021" || e.Code == "22P05":
-		hint = "the shadow database cannot hold the source's text: create it with the source's encoding, or mend the rows that are not valid in the source's own"
+		hint = "the shadow database cannot hold the source's text: create it with the source's encoding, or correct the rows that are invalid in the source's own encoding"
 	case e.Code == "53100" || e.Code == "53200" || e.Code == "58030":
-		hint = "the server has no room for the copies: free some, ask for fewer neighbours, or set neighbours.method to view"
+		hint = "the server has too little space for the copies: free space, request fewer neighbours, or set neighbours.method to view"
 	case e.Code == "42P01" && strings.Contains(e.Message, "relation"):
-		hint = "a table went away meanwhile, or a definition names one that is not copied"
+		hint = "a table was dropped during the command, or a definition names a table that is not copied"
 	case e.Code == "42704" || e.Code == "3F000" || e.Code == "42883":
-		hint = "the shadow database needs the source's extensions and the functions that definitions call, under the same names: create them there first"
+		hint = "the shadow database needs the source's extensions and the functions that definitions call, under the same names: create them in the shadow database first"
 	case e.Code == "55P03" || e.Code == "40P01":
 		hint = "another session holds a lock: run the command again"
 	case strings.HasPrefix(e.Code, "57P"):

@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/session"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
@@ -97,13 +99,12 @@ func (s *DB) prepare(ctx context.Context, build bool) error {
 		return err
 	}
 	exists, err := s.Exists(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if exists {
+	case exists:
 		return s.CheckVersion(ctx)
-	}
-	if !build {
+	case !build:
 		return ErrNoSet
 	}
 	return nil
@@ -127,15 +128,12 @@ const lockPatience = 30 * time.Second
 
 func (s *DB) lock(ctx context.Context) error {
 	for start := time.Now(); ; {
-		var free bool
-		if err := s.Conn.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended('dpwatch neighbours ' || $1, 0))", s.Options.Control).Scan(&free); err != nil {
+		free, err := connect.Value[bool](ctx, s.Conn, "SELECT pg_try_advisory_lock(hashtextextended('dpwatch neighbours ' || $1, 0))", s.Options.Control)
+		if err != nil || free {
 			return err
 		}
-		if free {
-			return nil
-		}
 		if time.Since(start) > lockPatience {
-			return errors.New("another dpwatch neighbours works on this shadow database: wait until it ends")
+			return errors.New("another dpwatch neighbours command is using this shadow database: wait until it ends")
 		}
 		select {
 		case <-ctx.Done():
@@ -146,40 +144,32 @@ func (s *DB) lock(ctx context.Context) error {
 }
 
 // Exists reports whether the control schema has records.
-func (s *DB) Exists(ctx context.Context) (exists bool, err error) {
-	err = s.Conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", s.Record("neighbour_version")).Scan(&exists)
-	return exists, err
+func (s *DB) Exists(ctx context.Context) (bool, error) {
+	return connect.Value[bool](ctx, s.Conn, "SELECT to_regclass($1) IS NOT NULL", s.Record("neighbour_version"))
 }
 
+// CheckVersion rejects records of another version of this package.
 func (s *DB) CheckVersion(ctx context.Context) error {
-	var version int
-	if err := s.Conn.QueryRow(ctx, "SELECT version FROM "+s.Record("neighbour_version")).Scan(&version); err != nil {
+	version, err := connect.Value[int](ctx, s.Conn, "SELECT version FROM "+s.Record("neighbour_version"))
+	if err != nil {
 		return fmt.Errorf("read the records in schema %s: %w", s.Options.Control, err)
 	}
-	return versionFault(s.Options.Control, version)
-}
-
-func versionFault(control string, version int) error {
-	if version == recordVersion {
-		return nil
+	if version != recordVersion {
+		return fmt.Errorf("the records in schema %s are of version %d, and this dpwatch supports version %d: use the dpwatch that created them, or drop the set with it and create it again",
+			s.Options.Control, version, recordVersion)
 	}
-	return fmt.Errorf("the records in schema %s are of version %d, and this dpwatch knows version %d: use the dpwatch that made them, or drop the set with it and create it again",
-		control, version, recordVersion)
+	return nil
 }
 
 // Grant grants the replay roles the privileges to read the schemas of a set.
 func (s *DB) Grant(ctx context.Context, tx pgx.Tx, schemas []string) error {
+	list := ident.List(schemas)
 	for _, role := range s.Options.Grant {
 		to := " TO " + ident.Quote(role)
-		var statements []string
-		for _, schema := range schemas {
-			statements = append(statements, "GRANT USAGE ON SCHEMA "+ident.Quote(schema)+to, "GRANT SELECT ON ALL TABLES IN SCHEMA "+ident.Quote(schema)+to,
-				"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA "+ident.Quote(schema)+to) // a default privilege may revoke it from PUBLIC
-		}
-		for _, sql := range statements {
-			if _, err := tx.Exec(ctx, sql); err != nil {
-				return fmt.Errorf("grant role %s the right to read the copies: %w", role, err)
-			}
+		err := connect.Run(ctx, tx, "GRANT USAGE ON SCHEMA "+list+to, "GRANT SELECT ON ALL TABLES IN SCHEMA "+list+to,
+			"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA "+list+to) // a default privilege may revoke it from PUBLIC
+		if err != nil {
+			return fmt.Errorf("grant role %s the right to read the copies: %w", role, err)
 		}
 	}
 	return nil
@@ -198,49 +188,34 @@ func (s *DB) Begin(ctx context.Context, source string, method spec.Method, table
 // that were created for a set that was never completed.
 func (s *DB) RemoveLeftovers(ctx context.Context) error {
 	// A schema with such a name that is not recorded belongs to someone else.
-	rows, err := s.Conn.Query(ctx, `SELECT n.nspname FROM pg_namespace n JOIN `+s.Record("neighbour_set")+` e
+	schemas, err := connect.Values[string](ctx, s.Conn, `SELECT n.nspname FROM pg_namespace n JOIN `+s.Record("neighbour_set")+` e
 		ON n.nspname LIKE $1 || e.epoch || '\_%' OR n.nspname LIKE $2 || e.epoch || '\_%' ORDER BY 1`,
 		strings.ReplaceAll(spec.StagePrefix, "_", `\_`), strings.ReplaceAll(spec.OldPrefix, "_", `\_`))
 	if err != nil {
 		return err
 	}
-	schemas, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return err
-	}
 	// Neighbours first: views depend on D0.
-	for i := len(schemas) - 1; i >= 0; i-- {
-		if _, err := s.Conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+ident.Quote(schemas[i])+" CASCADE"); err != nil {
-			return fmt.Errorf("remove what an earlier set left: %w", err)
+	for _, schema := range slices.Backward(schemas) {
+		if err := connect.Run(ctx, s.Conn, "DROP SCHEMA IF EXISTS "+ident.Quote(schema)+" CASCADE"); err != nil {
+			return fmt.Errorf("remove schema %s of an earlier set: %w", schema, err)
 		}
 	}
 	if err := s.DropTypes(ctx, "epoch IN (SELECT epoch FROM "+s.Record("neighbour_set")+" WHERE state = 'building')"); err != nil {
 		return err
 	}
-	for _, sql := range []string{
-		"DELETE FROM " + s.Record("neighbour_unit") + " WHERE epoch NOT IN (SELECT epoch FROM " + s.Record("neighbour_set") + " WHERE state = 'current')",
-		"DELETE FROM " + s.Record("neighbour_set") + " WHERE state <> 'current'",
-	} {
-		if _, err := s.Conn.Exec(ctx, sql); err != nil {
-			return err
-		}
-	}
-	return nil
+	return connect.Run(ctx, s.Conn,
+		"DELETE FROM "+s.Record("neighbour_unit")+" WHERE epoch NOT IN (SELECT epoch FROM "+s.Record("neighbour_set")+" WHERE state = 'current')",
+		"DELETE FROM "+s.Record("neighbour_set")+" WHERE state <> 'current'")
 }
 
 // DropTypes drops the recorded types and schemas that meet a condition, in reverse order of creation. One that something
 // else now uses stays, with a note.
 func (s *DB) DropTypes(ctx context.Context, condition string) error {
-	type object struct {
+	objects, err := connect.Structs[struct {
 		Epoch      int64
 		Number     int
 		Kind, Name string
-	}
-	rows, err := s.Conn.Query(ctx, "SELECT epoch, number, kind, name FROM "+s.Record("neighbour_object")+" WHERE "+condition+" ORDER BY epoch DESC, number DESC")
-	if err != nil {
-		return err
-	}
-	objects, err := pgx.CollectRows(rows, pgx.RowToStructByPos[object])
+	}](ctx, s.Conn, "SELECT epoch, number, kind, name FROM "+s.Record("neighbour_object")+" WHERE "+condition+" ORDER BY epoch DESC, number DESC")
 	if err != nil {
 		return err
 	}
@@ -249,7 +224,7 @@ func (s *DB) DropTypes(ctx context.Context, condition string) error {
 		var used *pgconn.PgError
 		switch {
 		case errors.As(err, &used) && used.Code == "2BP01":
-			s.Options.Notef("%s %s stays: something else uses it", strings.ToLower(x.Kind), x.Name)
+			s.Options.Notef("%s %s is not removed: another object uses it", strings.ToLower(x.Kind), x.Name)
 		case err != nil:
 			return err
 		}

@@ -15,34 +15,22 @@ import (
 
 // CheckRoles rejects roles for Options.Grant that the server does not have, before anything is copied.
 func (s *DB) CheckRoles(ctx context.Context) error {
-	var faults []error
-	for _, role := range s.Options.Grant {
-		var there bool
-		if err := s.Conn.QueryRow(ctx, "SELECT to_regrole($1) IS NOT NULL", ident.Quote(role)).Scan(&there); err != nil {
-			return err
-		}
-		if !there {
-			faults = append(faults, fmt.Errorf("role %s, which is to read the copies, does not exist in the shadow database: create it, or correct shadow.dsn or neighbours.grant", role))
-		}
+	missing, err := connect.Values[string](ctx, s.Conn, "SELECT r FROM unnest($1::text[]) r WHERE to_regrole(quote_ident(r)) IS NULL", append([]string{}, s.Options.Grant...))
+	faults := []error{err}
+	for _, role := range missing {
+		faults = append(faults, fmt.Errorf("role %s of neighbours.grant does not exist in the shadow database: create it, or correct shadow.dsn or neighbours.grant", role))
 	}
 	return errors.Join(faults...)
 }
 
 // CheckNames rejects existing schemas with the set's names, unless they belong to the current set.
 func (s *DB) CheckNames(ctx context.Context, current Set) error {
-	ours := map[string]bool{current.D0: true}
-	for _, name := range current.D1 {
-		ours[name] = true
-	}
-	var faults []error
-	for _, name := range append([]string{s.Options.D0}, s.Options.D1...) {
-		var there bool
-		if err := s.Conn.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", ident.Quote(name)).Scan(&there); err != nil {
-			return err
-		}
-		if there && !ours[name] {
-			faults = append(faults, fmt.Errorf("schema %s of the shadow database was not made by `dpwatch neighbours`: drop it, or give shadow.d0 and shadow.d1 other names", name))
-		}
+	ours := append([]string{current.D0}, current.D1...)
+	taken, err := connect.Values[string](ctx, s.Conn, "SELECT n FROM unnest($1::text[]) n WHERE to_regnamespace(quote_ident(n)) IS NOT NULL AND n <> ALL ($2::text[])",
+		append([]string{s.Options.D0}, s.Options.D1...), ours)
+	faults := []error{err}
+	for _, name := range taken {
+		faults = append(faults, fmt.Errorf("schema %s of the shadow database was not created by `dpwatch neighbours`: drop it, or give shadow.d0 and shadow.d1 other names", name))
 	}
 	return errors.Join(faults...)
 }
@@ -65,8 +53,7 @@ func (s *DB) CheckPublicRights(ctx context.Context) (lacks, err error) {
 func (s *DB) CheckExtensions(ctx context.Context, needs []source.Extension) (lacks, err error) {
 	var faults []error
 	for _, e := range needs {
-		var schema string
-		err := s.Conn.QueryRow(ctx, "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = $1", e.Name).Scan(&schema)
+		schema, err := connect.Value[string](ctx, s.Conn, "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = $1", e.Name)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			faults = append(faults, fmt.Errorf("extension %s is missing in the shadow database: run there, as an administrator: CREATE SCHEMA IF NOT EXISTS %s; CREATE EXTENSION %s SCHEMA %s", e.Name, ident.Quote(e.Schema), ident.Quote(e.Name), ident.Quote(e.Schema)))

@@ -69,7 +69,7 @@ next:
 				return true, nil
 			}
 		}
-		return false, fmt.Errorf("the unique key %s of %s has no column of a type that new values can be made for: use another relation", i.Name, r.Table)
+		return false, fmt.Errorf("the unique key %s of %s has no column of a type for which new values can be generated: use another relation", i.Name, r.Table)
 	}
 	return false, nil
 }
@@ -95,7 +95,7 @@ func NewValue(value string, c *Column, offset string) (string, error) {
 	case 2950: // uuid
 		return "md5(" + value + "::text || 'dpwatch')::uuid", nil
 	}
-	return "", fmt.Errorf("no new value can be made for column %s of type %s", c.Name, c.Type)
+	return "", fmt.Errorf("no new value can be generated for column %s of type %s", c.Name, c.Type)
 }
 
 // NewValueOffset returns a query over the column %[1]s for the offset of another; "" = none needed, used as "0". For numbers and

@@ -85,7 +85,7 @@ func (v *verifier) condition(ctx context.Context, schema string, sums *worldSums
 	}
 	empty, err := connect.Values[string](ctx, v.Conn, missingStatistics, ident.Quote(schema), nonNil(filled), nonNil(above), schema)
 	for _, e := range empty {
-		faults = append(faults, fmt.Sprintf("%s: plans are others than at the source: run VACUUM (ANALYZE) on the tables of %s", e, schema))
+		faults = append(faults, fmt.Sprintf("%s: plans differ from those at the source: run VACUUM (ANALYZE) on the tables of %s", e, schema))
 	}
 	return faults, err
 }

@@ -39,7 +39,7 @@ func (v *verifier) compareSource(ctx context.Context) (faults []string, unread, 
 		return nil, nil, err
 	}
 	if r.Faults != nil {
-		return []string{"the source's definitions of today cannot be made in the shadow database: " + r.Faults.Error()}, nil, nil
+		return []string{"the source's present definitions cannot be created in the shadow database: " + r.Faults.Error()}, nil, nil
 	}
 	faults = differences(r.Made.Lines, v.d0.Lines, "the source", v.set.D0)
 	for _, s := range src.Model.Sequences { // the source's sequence advances, a copy's does not
@@ -53,7 +53,7 @@ func (v *verifier) compareSource(ctx context.Context) (faults []string, unread, 
 		}
 	}
 	if len(faults) > 0 {
-		faults = append(faults, "either the source's definitions or the copies were changed since the copies were made: run `dpwatch neighbours refresh`")
+		faults = append(faults, "either the source's definitions or the copies were changed since the copies were created: run `dpwatch neighbours refresh`")
 	}
 	return faults, nil, nil
 }
