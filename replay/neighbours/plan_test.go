@@ -24,7 +24,7 @@ func TestPlanReportsAll(t *testing.T) {
 		}, []string{
 			"GRANT USAGE ON SCHEMA app TO nbr_plan; GRANT SELECT ON app.\"Order Items\", app.orders, public.\"we\"\"ird.Table\", public.comments,",
 			"; GRANT SELECT ON SEQUENCE app.orders_seq_seq, public.accounts_id_seq, public.numbers TO nbr_plan", "GRANT CREATE ON DATABASE",
-			"role nbr_plan_none, which is to read", "role nbr_plan_nobody, which is to read",
+			"role nbr_plan_none of neighbours.grant does not exist", "role nbr_plan_nobody of neighbours.grant does not exist",
 		}},
 		{"names", func(t *testing.T, o *neighbours.Options) {
 			run(t, o.Target, "CREATE SCHEMA d0", "CREATE SCHEMA d1_2")

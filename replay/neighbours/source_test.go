@@ -143,7 +143,7 @@ func TestRights(t *testing.T) {
 			}
 			o.Source, o.Target = as(t, o.Source, role), as(t, o.Target, role)
 			_, err := neighbours.Create(t.Context(), o)
-			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.HasPrefix(tc.want, "type") && !strings.Contains(err.Error(), "give the role the right") {
+			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.HasPrefix(tc.want, "type") && !strings.Contains(err.Error(), "grant the role the privilege") {
 				t.Errorf("got %v, want %q and what to grant", err, tc.want)
 			}
 			if left := lines(t, o.Target, "SELECT nspname FROM pg_namespace WHERE nspname ~ '^(dpwatch_|d0|d1_|app)'"); len(left) > 0 {

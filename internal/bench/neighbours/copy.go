@@ -3,7 +3,6 @@ package neighbours
 import (
 	"context"
 	"io"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -18,15 +17,4 @@ func transfer(ctx context.Context, source, target *pgx.Conn, query, table string
 	_, err := target.PgConn().CopyFrom(ctx, r, "COPY "+table+" FROM STDIN (FORMAT binary)")
 	_ = r.CloseWithError(io.ErrClosedPipe)
 	return err
-}
-
-// splitStatements splits a script without quoted semicolons.
-func splitStatements(script string) []string {
-	var out []string
-	for _, s := range strings.Split(script, ";") {
-		if s = strings.TrimSpace(s); s != "" {
-			out = append(out, s)
-		}
-	}
-	return out
 }

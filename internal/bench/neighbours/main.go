@@ -7,6 +7,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -52,7 +53,7 @@ INSERT INTO tx SELECT i, CASE WHEN i %% 200 = 0 THEN 1 ELSE 1 + (hashint8(i) & 2
   FROM generate_series(1, %[1]d) i;
 CREATE INDEX ON tx (user_id);
 CREATE INDEX ON tx (store, at);
-VACUUM ANALYZE;`
+VACUUM ANALYZE`
 
 func (b *bench) all(ctx context.Context) error {
 	source, err := pgx.Connect(ctx, b.source)
@@ -60,7 +61,7 @@ func (b *bench) all(ctx context.Context) error {
 		return err
 	}
 	defer source.Close(context.WithoutCancel(ctx)) //nolint:errcheck // only read from here on
-	for _, sql := range splitStatements(fmt.Sprintf(generate, b.rows)) {
+	for sql := range strings.SplitSeq(fmt.Sprintf(generate, b.rows), ";") {
 		if _, err := source.Exec(ctx, sql); err != nil {
 			return fmt.Errorf("%s: %w", sql, err)
 		}

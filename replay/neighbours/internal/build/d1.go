@@ -116,11 +116,8 @@ func (b *Builder) viewsOver(ctx context.Context, tx pgx.Tx, world int) error {
 		if err != nil {
 			return fmt.Errorf("view of %s: %w", r.Table, err)
 		}
-		var columns []string
-		for _, c := range r.Live() {
-			columns = append(columns, c.Name)
-		}
-		sql := fmt.Sprintf("CREATE VIEW %s (%s) AS SELECT %s FROM %s t", b.in(world, r), ident.List(columns), ident.List(columns), b.in(0, r))
+		columns := ident.List(r.Names())
+		sql := fmt.Sprintf("CREATE VIEW %s (%s) AS SELECT %s FROM %s t", b.in(world, r), columns, columns, b.in(0, r))
 		if len(conditions) > 0 {
 			sql += " WHERE " + strings.Join(conditions, " AND ")
 		}

@@ -141,15 +141,7 @@ func (p *planner) inspectShadow(ctx context.Context, s *shadow.DB, refresh bool)
 	case errors.Is(err, shadow.ErrNoSet):
 		err = nil
 	}
-	faults := []error{err, s.CheckNames(ctx, current), s.CheckRoles(ctx)}
-	lacks, err := connect.Values[string](ctx, s.Conn, `SELECT format('GRANT CREATE ON DATABASE %I TO %I', current_database(), current_user) WHERE NOT has_database_privilege(current_database(), 'CREATE')
-		UNION ALL SELECT format('GRANT USAGE, CREATE ON SCHEMA %I TO %I', nspname, current_user) FROM pg_namespace
-			WHERE nspname = $1 AND NOT (has_schema_privilege(oid, 'USAGE') AND has_schema_privilege(oid, 'CREATE'))`, p.o.Control)
-	faults = append(faults, err)
-	if len(lacks) > 0 {
-		faults = append(faults, fmt.Errorf("the role of neighbours.target lacks rights in the shadow database: run there: %s", strings.Join(lacks, "; ")))
-	}
-	return errors.Join(faults...)
+	return errors.Join(err, s.CheckNames(ctx, current), s.CheckRoles(ctx), s.CheckRights(ctx))
 }
 
 // inspectSource reads the model in one transaction and finds what is missing to copy it.
@@ -251,11 +243,11 @@ func (p *planner) dryRun(ctx context.Context, s *shadow.DB) {
 	if p.b == nil {
 		return
 	}
-	lacks, err := s.CheckExtensions(ctx, p.needs)
-	if err == nil && lacks == nil && slices.ContainsFunc(p.b.Model.Relations, func(r *source.Relation) bool { return !r.IsTable() }) {
-		lacks, err = s.CheckPublicRights(ctx)
+	err := s.CheckExtensions(ctx, p.needs)
+	if err == nil && slices.ContainsFunc(p.b.Model.Relations, func(r *source.Relation) bool { return !r.IsTable() }) {
+		err = s.CheckPublicRights(ctx)
 	}
-	if err = errors.Join(lacks, err); err != nil || len(p.plan.Faults) > 0 { // the following steps would fail for the same reasons
+	if err != nil || len(p.plan.Faults) > 0 { // the following steps would fail for the same reasons
 		p.fault(err)
 		return
 	}

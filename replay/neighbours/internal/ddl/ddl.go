@@ -242,17 +242,13 @@ func (d *Definitions) view(r *source.Relation) {
 	if len(r.Options) > 0 {
 		with = " WITH (" + strings.Join(quoteOptions(r.Options), ", ") + ")"
 	}
-	columns := make([]string, 0, len(r.Columns))
-	for _, c := range r.Live() {
-		columns = append(columns, c.Name)
-	}
 	kind := "VIEW"
 	if r.Kind == 'm' {
 		kind = "MATERIALIZED VIEW"
 	}
 	d.Views = append(d.Views, Making{Statement{
 		"view " + r.Name,
-		"CREATE " + kind + " " + r.SQL() + " (" + ident.List(columns) + ")" + with + " AS " + r.View, "",
+		"CREATE " + kind + " " + r.SQL() + " (" + ident.List(r.Names()) + ")" + with + " AS " + r.View, "",
 	}, r, -1})
 	for _, i := range r.Indexes {
 		d.Views = append(d.Views, Making{Statement{"index " + i.Name, i.Definition, ""}, r, -1})

@@ -3,6 +3,7 @@ package ddl
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -23,6 +24,7 @@ type Names struct {
 	Functions map[ident.Table]string
 }
 
+// NewNames returns the names of the relations of a model; functions are added by the caller.
 func NewNames(m *source.Model) *Names {
 	n := &Names{map[ident.Table]string{}, map[ident.Table]string{}}
 	for _, r := range m.Relations {
@@ -100,14 +102,32 @@ func (r *renamer) arguments(n *pg_query.CreateFunctionStmt, function ident.Table
 	}
 }
 
-// end returns the end offset of the token that starts at an offset.
-func (r *renamer) end(at int32) int {
-	for _, token := range r.tokens {
-		if token.GetStart() == at {
-			return int(token.GetEnd())
-		}
+// index returns the index of the token that starts at an offset, or -1.
+func (r *renamer) index(at int32) int {
+	return slices.IndexFunc(r.tokens, func(t *pg_query.ScanToken) bool { return t.GetStart() == at })
+}
+
+// text returns the text of token i; "" = there is no such token.
+func (r *renamer) text(i int) string {
+	if i < 0 || i >= len(r.tokens) {
+		return ""
 	}
-	return int(at)
+	return r.sql[r.tokens[i].GetStart():r.tokens[i].GetEnd()]
+}
+
+// replace replaces token i.
+func (r *renamer) replace(i int, text string) {
+	if i >= 0 && i < len(r.tokens) {
+		r.splices = append(r.splices, splice{int(r.tokens[i].GetStart()), int(r.tokens[i].GetEnd()), text})
+	}
+}
+
+// replaceLiteral replaces token i, a string that is cast to regclass, if it names a relation.
+func (r *renamer) replaceLiteral(i int, value string) {
+	t, ok := splitQualified(value)
+	if name, known := r.names.relations[t]; ok && known {
+		r.replace(i, ident.Literal(r.schema+"."+ident.Quote(name)))
+	}
 }
 
 func (r *renamer) visit(m protoreflect.Message) {
@@ -117,14 +137,14 @@ func (r *renamer) visit(m protoreflect.Message) {
 			r.from(item)
 		}
 	case *pg_query.RangeVar:
-		r.token(n.GetLocation(), ident.Table{Schema: n.GetSchemaname(), Name: n.GetRelname()}, r.names.relations)
+		r.rename(r.index(n.GetLocation()), ident.Table{Schema: n.GetSchemaname(), Name: n.GetRelname()}, r.names.relations)
 	case *pg_query.TypeName:
 		if t, ok := qualified(n.GetNames()); ok {
-			r.token(n.GetLocation(), t, r.names.relations)
+			r.rename(r.index(n.GetLocation()), t, r.names.relations)
 		}
 	case *pg_query.FuncCall:
 		if t, ok := qualified(n.GetFuncname()); ok {
-			r.token(n.GetLocation(), t, r.names.Functions)
+			r.rename(r.index(n.GetLocation()), t, r.names.Functions)
 		}
 	case *pg_query.CreateFunctionStmt:
 		if t, ok := qualified(n.GetFuncname()); ok && r.names.Functions[t] != t.Name {
@@ -134,9 +154,9 @@ func (r *renamer) visit(m protoreflect.Message) {
 		t, ok := qualified(n.GetFields()[:min(2, len(n.GetFields()))])
 		switch {
 		case ok && len(n.GetFields()) == 3:
-			r.token(n.GetLocation(), t, r.names.relations)
+			r.rename(r.index(n.GetLocation()), t, r.names.relations)
 		case ok && len(n.GetFields()) == 2 && r.argument[t] != "":
-			r.splices = append(r.splices, splice{int(n.GetLocation()), r.end(n.GetLocation()), ident.Quote(r.argument[t])})
+			r.replace(r.index(n.GetLocation()), ident.Quote(r.argument[t]))
 		}
 	case *pg_query.TypeCast:
 		r.regclass(n)
@@ -174,47 +194,30 @@ func (r *renamer) from(item *pg_query.Node) {
 	}
 }
 
-// token replaces the schema at the token at an offset, where the qualified name t begins, if known contains t, and replaces
-// its name by the new one.
-func (r *renamer) token(at int32, t ident.Table, known map[ident.Table]string) {
+// rename replaces the schema at token i, where the qualified name t begins, if known contains t, and replaces its name by
+// the new one.
+func (r *renamer) rename(i int, t ident.Table, known map[ident.Table]string) {
 	name, ok := known[t]
-	if !ok {
+	if !ok || i < 0 {
 		return
 	}
-	for i, token := range r.tokens {
-		if token.GetStart() != at {
-			continue
-		}
-		r.splices = append(r.splices, splice{int(at), int(token.GetEnd()), r.schema})
-		if name == t.Name || i+2 >= len(r.tokens) {
-			return
-		}
-		text := ident.Quote(name)
-		if r.bare[at] {
-			text += " AS " + ident.Quote(t.Name)
-		}
-		r.splices = append(r.splices, splice{int(r.tokens[i+2].GetStart()), int(r.tokens[i+2].GetEnd()), text})
+	r.replace(i, r.schema)
+	if name == t.Name {
 		return
 	}
+	text := ident.Quote(name)
+	if r.bare[r.tokens[i].GetStart()] {
+		text += " AS " + ident.Quote(t.Name)
+	}
+	r.replace(i+2, text)
 }
 
 // regclass renames 'schema.name'::regclass, the argument of nextval.
 func (r *renamer) regclass(n *pg_query.TypeCast) {
 	names := n.GetTypeName().GetNames()
 	text := n.GetArg().GetAConst()
-	if len(names) == 0 || names[len(names)-1].GetString_().GetSval() != "regclass" || text.GetSval() == nil {
-		return
-	}
-	t, ok := splitQualified(text.GetSval().GetSval())
-	name, known := r.names.relations[t]
-	if !ok || !known {
-		return
-	}
-	for _, token := range r.tokens {
-		if token.GetStart() == text.GetLocation() {
-			r.splices = append(r.splices, splice{int(token.GetStart()), int(token.GetEnd()), ident.Literal(r.schema + "." + ident.Quote(name))})
-			return
-		}
+	if len(names) > 0 && names[len(names)-1].GetString_().GetSval() == "regclass" && text.GetSval() != nil {
+		r.replaceLiteral(r.index(text.GetLocation()), text.GetSval().GetSval())
 	}
 }
 
@@ -222,41 +225,27 @@ func (r *renamer) regclass(n *pg_query.TypeCast) {
 // before a column equal to a table's name would be mistaken for one; the server prints no such alias for a table of another
 // name.
 func (r *renamer) lexical() {
-	text := func(i int) string {
-		if i < 0 || i >= len(r.tokens) {
-			return ""
-		}
-		return r.sql[r.tokens[i].GetStart():r.tokens[i].GetEnd()]
-	}
 	for i := range r.tokens {
 		switch {
-		case text(i+1) == "." && text(i-1) != ".":
-			t, ok := splitQualified(text(i) + "." + text(i+2))
-			if text(i+3) == "(" {
-				r.token(r.tokens[i].GetStart(), t, r.names.Functions)
+		case r.text(i+1) == "." && r.text(i-1) != ".":
+			t, ok := splitQualified(r.text(i) + "." + r.text(i+2))
+			if r.text(i+3) == "(" {
+				r.rename(i, t, r.names.Functions)
 			}
 			if ok {
-				r.token(r.tokens[i].GetStart(), t, r.names.relations)
+				r.rename(i, t, r.names.relations)
 			}
-		case text(i+1) == "::" && text(i+2) == "regclass" && strings.HasPrefix(text(i), "'"):
-			value := strings.ReplaceAll(strings.Trim(text(i), "'"), "''", "'")
-			t, ok := splitQualified(value)
-			if name, known := r.names.relations[t]; ok && known {
-				r.splices = append(r.splices, splice{int(r.tokens[i].GetStart()), int(r.tokens[i].GetEnd()), ident.Literal(r.schema + "." + ident.Quote(name))})
-			}
+		case r.text(i+1) == "::" && r.text(i+2) == "regclass" && strings.HasPrefix(r.text(i), "'"):
+			r.replaceLiteral(i, strings.ReplaceAll(strings.Trim(r.text(i), "'"), "''", "'"))
 		}
 	}
 }
 
 // definition renames the qualified names after a keyword of the statement, if they belong to the copies.
 func (r *renamer) definition(keyword string) {
-	text := func(i int) string { return r.sql[r.tokens[i].GetStart():r.tokens[i].GetEnd()] }
 	for i := range max(0, len(r.tokens)-3) {
-		if !strings.EqualFold(text(i), keyword) || text(i+2) != "." {
-			continue
-		}
-		t, ok := splitQualified(text(i+1) + "." + text(i+3))
-		if !ok {
+		t, ok := splitQualified(r.text(i+1) + "." + r.text(i+3))
+		if !ok || !strings.EqualFold(r.text(i), keyword) || r.text(i+2) != "." {
 			continue
 		}
 		known := r.names.relations
@@ -266,46 +255,24 @@ func (r *renamer) definition(keyword string) {
 		case "FUNCTION":
 			known = r.names.Functions
 		}
-		r.token(r.tokens[i+1].GetStart(), t, known)
+		r.rename(i+1, t, known)
 	}
 }
 
+var qualifiedName = regexp.MustCompile(`^("(?:[^"]|"")*"|[^".]*)\.("(?:[^"]|"")*"|[^".]*)$`)
+
 // splitQualified parses "schema.name" with its quotes, as regclass prints it.
 func splitQualified(text string) (ident.Table, bool) {
-	var parts []string
-	for rest := text; ; {
-		var part strings.Builder
-		if strings.HasPrefix(rest, `"`) {
-			i := 1
-			for i < len(rest) && (rest[i] != '"' || i+1 < len(rest) && rest[i+1] == '"') {
-				if rest[i] == '"' {
-					i++
-				}
-				part.WriteByte(rest[i])
-				i++
-			}
-			if i >= len(rest) {
-				return ident.Table{}, false
-			}
-			rest = rest[i+1:]
-		} else {
-			i := strings.IndexByte(rest, '.')
-			if i < 0 {
-				i = len(rest)
-			}
-			part.WriteString(rest[:i])
-			rest = rest[i:]
-		}
-		parts = append(parts, part.String())
-		if rest == "" {
-			break
-		}
-		rest = rest[1:]
-	}
-	if len(parts) != 2 {
+	parts := qualifiedName.FindStringSubmatch(text)
+	if parts == nil {
 		return ident.Table{}, false
 	}
-	return ident.Table{Schema: parts[0], Name: parts[1]}, true
+	for i, part := range parts {
+		if strings.HasPrefix(part, `"`) {
+			parts[i] = strings.ReplaceAll(part[1:len(part)-1], `""`, `"`)
+		}
+	}
+	return ident.Table{Schema: parts[1], Name: parts[2]}, true
 }
 
 // RenameBody returns the body of an SQL function in which the tables of the source are in schema; a body that

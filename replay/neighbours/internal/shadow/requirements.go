@@ -35,22 +35,34 @@ func (s *DB) CheckNames(ctx context.Context, current Set) error {
 	return errors.Join(faults...)
 }
 
-// CheckPublicRights returns the privileges that the owner of the copies lacks to read public tables in views.
-func (s *DB) CheckPublicRights(ctx context.Context) (lacks, err error) {
+// CheckRights rejects a role of neighbours.target that cannot create the schemas and the records of a set.
+func (s *DB) CheckRights(ctx context.Context) error {
+	return s.checkGrants(ctx, `SELECT format('GRANT CREATE ON DATABASE %I TO %I', current_database(), current_user) WHERE NOT has_database_privilege(current_database(), 'CREATE')
+		UNION ALL SELECT format('GRANT USAGE, CREATE ON SCHEMA %I TO %I', nspname, current_user) FROM pg_namespace
+			WHERE nspname = $1 AND NOT (has_schema_privilege(oid, 'USAGE') AND has_schema_privilege(oid, 'CREATE'))`, s.Options.Control)
+}
+
+// CheckPublicRights rejects a role of neighbours.target that cannot read public tables in views.
+func (s *DB) CheckPublicRights(ctx context.Context) error {
 	names := []string{}
 	for _, t := range s.Options.Public {
 		names = append(names, t.SQL())
 	}
-	grants, err := connect.Values[string](ctx, s.Conn, `SELECT format('GRANT SELECT ON %s TO %I', p, current_user) FROM unnest($1::text[]) p
+	return s.checkGrants(ctx, `SELECT format('GRANT SELECT ON %s TO %I', p, current_user) FROM unnest($1::text[]) p
 		WHERE to_regclass(p) IS NOT NULL AND NOT has_table_privilege(to_regclass(p), 'SELECT')`, names)
-	if len(grants) > 0 {
-		lacks = fmt.Errorf("the role of neighbours.target lacks rights in the shadow database: run there: %s", strings.Join(grants, "; "))
-	}
-	return lacks, err
 }
 
-// CheckExtensions returns the fault of a shadow database that lacks extensions or has them in other schemas.
-func (s *DB) CheckExtensions(ctx context.Context, needs []source.Extension) (lacks, err error) {
+// checkGrants returns an error with the GRANT statements that a query returns.
+func (s *DB) checkGrants(ctx context.Context, query string, arg any) error {
+	grants, err := connect.Values[string](ctx, s.Conn, query, arg)
+	if len(grants) > 0 {
+		return fmt.Errorf("the role of neighbours.target lacks rights in the shadow database: run there: %s", strings.Join(grants, "; "))
+	}
+	return err
+}
+
+// CheckExtensions rejects a shadow database that lacks extensions or has them in other schemas.
+func (s *DB) CheckExtensions(ctx context.Context, needs []source.Extension) error {
 	var faults []error
 	for _, e := range needs {
 		schema, err := connect.Value[string](ctx, s.Conn, "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = $1", e.Name)
@@ -58,10 +70,10 @@ func (s *DB) CheckExtensions(ctx context.Context, needs []source.Extension) (lac
 		case errors.Is(err, pgx.ErrNoRows):
 			faults = append(faults, fmt.Errorf("extension %s is missing in the shadow database: run there, as an administrator: CREATE SCHEMA IF NOT EXISTS %s; CREATE EXTENSION %s SCHEMA %s", e.Name, ident.Quote(e.Schema), ident.Quote(e.Name), ident.Quote(e.Schema)))
 		case err != nil:
-			return nil, err
+			return err
 		case schema != e.Schema && e.Schema != "pg_catalog":
 			faults = append(faults, fmt.Errorf("extension %s is in schema %s of the shadow database and in %s at the source, where definitions name it: ALTER EXTENSION %s SET SCHEMA %s", e.Name, schema, e.Schema, ident.Quote(e.Name), ident.Quote(e.Schema)))
 		}
 	}
-	return errors.Join(faults...), nil
+	return errors.Join(faults...)
 }

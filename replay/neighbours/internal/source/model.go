@@ -1,6 +1,8 @@
 package source
 
 import (
+	"slices"
+
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
@@ -130,33 +132,24 @@ type foreignKey struct {
 
 // ByOID returns the relation with an OID, or nil.
 func (m *Model) ByOID(oid uint32) *Relation {
-	for _, r := range m.Relations {
-		if r.OID == oid {
-			return r
-		}
+	return m.find(func(r *Relation) bool { return r.OID == oid })
+}
+
+func (m *Model) find(is func(*Relation) bool) *Relation {
+	if i := slices.IndexFunc(m.Relations, is); i >= 0 {
+		return m.Relations[i]
 	}
 	return nil
 }
 
 // Named returns the relation with a name at the source, or nil.
 func (m *Model) Named(t ident.Table) *Relation {
-	for _, r := range m.Relations {
-		if r.Table == t {
-			return r
-		}
-	}
-	return nil
+	return m.find(func(r *Relation) bool { return r.Table == t })
 }
 
 // Tables returns the relations that are tables, parents before children.
 func (m *Model) Tables() []*Relation {
-	var out []*Relation
-	for _, r := range m.Relations {
-		if r.IsTable() {
-			out = append(out, r)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(m.Relations), func(r *Relation) bool { return !r.IsTable() })
 }
 
 // Top returns the topmost table above r in partitioning or inheritance.
@@ -203,22 +196,21 @@ func (m *Model) Entrance(r *Relation) *Relation {
 
 // Live returns the columns that are not dropped.
 func (r *Relation) Live() []Column {
-	var out []Column
-	for _, c := range r.Columns {
-		if !c.Dropped {
-			out = append(out, c)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(r.Columns), func(c Column) bool { return c.Dropped })
 }
 
-// Stored returns the columns that are copied: all but generated ones.
+// Names returns the names of the columns that are not dropped.
+func (r *Relation) Names() []string { return names(r.Live()) }
+
+// Stored returns the names of the columns that are copied: all but generated ones.
 func (r *Relation) Stored() []string {
+	return names(slices.DeleteFunc(r.Live(), func(c Column) bool { return c.Generated }))
+}
+
+func names(columns []Column) []string {
 	var out []string
-	for _, c := range r.Live() {
-		if !c.Generated {
-			out = append(out, c.Name)
-		}
+	for _, c := range columns {
+		out = append(out, c.Name)
 	}
 	return out
 }

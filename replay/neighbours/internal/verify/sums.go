@@ -67,11 +67,7 @@ func (v *verifier) sums(ctx context.Context, schema string, keys map[int][]strin
 			continue
 		}
 		name := ident.Quote(schema, r.Name)
-		columns := make([]string, 0, len(r.Columns))
-		for _, c := range r.Live() {
-			columns = append(columns, c.Name)
-		}
-		row := "ROW(" + ident.Each(columns, "t.%[1]s", ", ") + ")::text"
+		row := "ROW(" + ident.Each(r.Names(), "t.%[1]s", ", ") + ")::text"
 		var err error
 		if views {
 			out.all[r.Name], err = v.ownInViews(ctx, schema, r, row)
