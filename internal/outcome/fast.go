@@ -2,7 +2,6 @@ package outcome
 
 import (
 	"bytes"
-	"slices"
 	"unicode/utf8"
 )
 
@@ -146,10 +145,10 @@ func (p *fastParser) rows() (rows [][]Value, fraction []bool) {
 	}
 	last := p.values
 	p.values = nil // until all of them are valid
-	all := make([]Value, 0, max(1, len(last)))
-	rows = make([][]Value, 0, max(1, p.rowCount))
-	if p.Reuse {
-		all, rows = slices.Grow(last[:0], 1), slices.Grow(p.reused[:0], 1)
+	all := last[:0]
+	rows = p.reused[:0]
+	if !p.Reuse || cap(all) == 0 || cap(rows) == 0 {
+		all, rows = make([]Value, 0, max(1, len(last))), make([][]Value, 0, max(1, p.rowCount))
 	}
 	for more := true; more && !p.failed; more = p.accept(',') {
 		begin := len(all)
