@@ -53,11 +53,14 @@ func decimal[T string | []byte](text T) (x float64, n int, fraction bool) {
 	return x, i, fraction
 }
 
-// quotient returns p/q for q > 0, rounded to the nearest float64, ties to even. It divides integers: 64 bits of the
+// quotient returns p/q for a power of ten q, rounded to the nearest float64, ties to even. It divides integers: 64 bits of the
 // quotient are exact, and the lowest bit is set if there is a remainder, so that rounding to the 53 bits of a float64 is
 // correct.
 func quotient(p, q uint64) float64 {
-	if p == 0 || q == 1 {
+	if p < 1<<53 { // both are float64 values: powers of ten up to 10^22 are
+		return float64(p) / float64(q)
+	}
+	if q == 1 {
 		return float64(p)
 	}
 	exponent := bits.LeadingZeros64(q) - bits.LeadingZeros64(p) - 64

@@ -70,22 +70,23 @@ type fastParser struct {
 	failed bool
 }
 
+// blank are the characters between two tokens, a bit for each.
+const blank = 1<<' ' | 1<<'\t' | 1<<'\r' | 1<<'\n'
+
 func (p *fastParser) blanks() {
-	for p.at < len(p.b) && (p.b[p.at] == ' ' || p.b[p.at] == '\t' || p.b[p.at] == '\r' || p.b[p.at] == '\n') {
+	for p.at < len(p.b) && p.b[p.at] <= ' ' && blank>>p.b[p.at]&1 == 1 {
 		p.at++
 	}
 }
 
-// accept consumes one character, if it is the next.
+// accept consumes one character, if it is the next. It is small enough to be inlined.
 func (p *fastParser) accept(c byte) bool {
-	if p.at < len(p.b) && p.b[p.at] <= ' ' {
-		p.blanks()
+	p.blanks()
+	ok := p.at < len(p.b) && p.b[p.at] == c
+	if ok {
+		p.at++
 	}
-	if p.failed || p.at >= len(p.b) || p.b[p.at] != c {
-		return false
-	}
-	p.at++
-	return true
+	return ok
 }
 
 func (p *fastParser) expect(c byte) {
@@ -153,10 +154,7 @@ func (p *fastParser) rows() (rows [][]Value, fraction []bool) {
 	for more := true; more && !p.failed; more = p.accept(',') {
 		begin := len(all)
 		p.expect('[')
-		for first := true; !p.failed && !p.accept(']'); first = false {
-			if !first {
-				p.expect(',')
-			}
+		for more := !p.accept(']'); more && !p.failed; more = p.accept(',') {
 			var before string // the text at this position in the last result
 			if len(all) < len(last) {
 				before = last[len(all)].Text
@@ -170,6 +168,9 @@ func (p *fastParser) rows() (rows [][]Value, fraction []bool) {
 				return nil, nil
 			}
 			fraction[column] = fraction[column] || broken
+		}
+		if len(all) > begin {
+			p.expect(']')
 		}
 		if len(all)-begin != len(fraction) {
 			p.failed = true
