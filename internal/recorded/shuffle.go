@@ -85,10 +85,14 @@ type shelf struct {
 	at      [][2]int64 // offset and length of each
 	end     int64
 	columns [][]outcome.Column // the distinct ones
+	texts   []string           // the first at each position of a result, row by row: results have the same keys
 	buf     []byte
 	values  []outcome.Value // of the last result returned, row by row
 	rows    [][]outcome.Value
 }
+
+// sameText is stored in place of the kind and the text of a value that is the first text at its position.
+const sameText = 0xFF
 
 func (s *shelf) open() error {
 	f, err := os.CreateTemp("", "dpwatch-results-*")
@@ -104,16 +108,24 @@ func (s *shelf) add(o outcome.Outcome) error {
 	b := binary.AppendUvarint(s.buf[:0], uint64(s.columnsOf(o.Columns)))
 	b = appendText(b, o.SQLState)
 	b = binary.AppendUvarint(b, uint64(len(o.Rows)))
+	n := 0
 	for _, row := range o.Rows {
 		b = binary.AppendUvarint(b, uint64(len(row)))
 		for i := range row {
-			b = append(b, byte(row[i].Kind))
-			switch row[i].Kind {
-			case outcome.Number, outcome.Bool:
-				b = binary.LittleEndian.AppendUint64(b, math.Float64bits(row[i].Num))
-			case outcome.Text:
-				b = appendText(b, row[i].Text)
+			if n == len(s.texts) {
+				s.texts = append(s.texts, row[i].Text)
 			}
+			switch v := &row[i]; {
+			case v.Kind == outcome.Number || v.Kind == outcome.Bool:
+				b = binary.LittleEndian.AppendUint64(append(b, byte(v.Kind)), math.Float64bits(v.Num))
+			case v.Kind == outcome.Text && v.Text == s.texts[n]:
+				b = append(b, sameText)
+			case v.Kind == outcome.Text:
+				b = appendText(append(b, byte(v.Kind)), v.Text)
+			default:
+				b = append(b, byte(v.Kind))
+			}
+			n++
 		}
 	}
 	s.buf = b
@@ -152,7 +164,7 @@ func (s *shelf) get(i int) (o outcome.Outcome, err error) {
 		b = b[n:]
 		return int(v)
 	}
-	text := func(known string) string { // known is returned if it is equal: consecutive results have the same keys
+	text := func(known string) string { // known is returned if it is equal, as the last text at a position often is
 		n := number()
 		t := b[:n]
 		b = b[n:]
@@ -177,6 +189,8 @@ func (s *shelf) get(i int) (o outcome.Outcome, err error) {
 					known = last[len(all)].Text
 				}
 				v.Text = text(known)
+			case sameText:
+				v.Kind, v.Text = outcome.Text, s.texts[len(all)]
 			}
 			all = append(all, v)
 		}
