@@ -9,10 +9,11 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 )
 
-// numbersOf draws n numbers of one of several kinds: continuous, whole, all of one size, of any size, equal.
+// numbersOf draws n numbers of one of several kinds: continuous, whole, all of one size, of any size, close together
+// but for one, equal.
 func numbersOf(r *rand.Rand, n int) []float64 {
 	values := make([]float64, n)
-	form := r.IntN(5)
+	form := r.IntN(6)
 	for i := range values {
 		switch form {
 		case 0:
@@ -25,6 +26,9 @@ func numbersOf(r *rand.Rand, n int) []float64 {
 			for values[i] = math.NaN(); math.IsNaN(values[i]) || math.IsInf(values[i], 0); {
 				values[i] = math.Float64frombits(r.Uint64())
 			}
+		case 4:
+			values[i] = 1 + r.Float64()*1e-9
+			values[0] = -1e300
 		default:
 			values[i] = 7
 		}
