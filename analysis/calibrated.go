@@ -39,7 +39,6 @@ func (calibrated) state(*codec) {}
 // and b fitted to the past (Platt 1999) with the priors N(0, 1) and N(1, 1/4). A part 1/(n+1) of both laws is the same. It
 // bets on every bin by its own ratio, where an event bets on all beyond its edge by one.
 func calibratedLaws(b *binner, t *table) (laws, bool) {
-	k, n := t.bins(), float64(t.pairs)
 	if t.numeric < 3 || t.numeric != len(b.edges)+1 {
 		return laws{}, false
 	}
@@ -51,26 +50,12 @@ func calibratedLaws(b *binner, t *table) (laws, bool) {
 	middle[0] = first - (middle[1] - first)
 	middle[t.numeric-1] = last + (last - middle[t.numeric-2])
 	shift, slope := calibrate(middle, t)
-	both := make([]float64, 2*k)
-	l := laws{both[:k:k], both[k:]}
-	var sum [2]float64
-	mass := func(i int) float64 { return (float64(t.before[0][i]+t.before[1][i]) + .5) / (2*n + .5*float64(k)) }
-	for i := range k {
-		p := .5
-		if i < t.numeric {
-			p = 1 / (1 + math.Exp(-shift-slope*middle[i]))
+	l := t.divided(func(b int) float64 {
+		if b >= t.numeric {
+			return .5
 		}
-		l[0][i], l[1][i] = mass(i)*p, mass(i)*(1-p)
-		sum[0], sum[1] = sum[0]+l[0][i], sum[1]+l[1][i]
-	}
-	if !(sum[0] > 0) || !(sum[1] > 0) {
-		return laws{}, false
-	}
-	for i := range k {
-		for w := range l {
-			l[w][i] = (n*l[w][i]/sum[w] + mass(i)) / (n + 1)
-		}
-	}
+		return 1 / (1 + math.Exp(-shift-slope*middle[b]))
+	})
 	return l, math.Abs(sumOf(l[0])+sumOf(l[1])-2) < 1e-6
 }
 
@@ -115,10 +100,6 @@ func (m calibrated) learn(a *Audit, s *series, _ *epoch) {
 	}
 	s.binner = binner{edges: r.binner.edges, categories: r.binner.categories}
 	s.learned = a.pairs
-	s.table = newTable(r.table.numeric, r.table.bins())
-	s.table.pairs = r.table.pairs
-	for w := range s.table.before {
-		copy(s.table.before[w], r.table.before[w])
-	}
+	s.table = r.table.withPast()
 	s.table.laws = &l
 }

@@ -46,16 +46,7 @@ func (m *discriminant) fit(a *Audit, _ *series) (past [2][]code, differ bool) {
 	if len(d.slots) < 2 || p.n < 2*leastJoint {
 		return past, false
 	}
-	for _, z := range d.flat { // what is missing counts as the center
-		if math.IsNaN(z) {
-			for i, z := range d.flat {
-				if math.IsNaN(z) {
-					d.flat[i] = 0
-				}
-			}
-			break
-		}
-	}
+	d.fillCenters()
 	cells := a.reader.cells()
 	all := d.direct(cells, 0, 1)
 	if all == nil {

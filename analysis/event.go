@@ -47,6 +47,16 @@ func newTable(numeric, bins int) *table {
 	}
 }
 
+// withPast returns a table with the same past, and nothing counted in the block.
+func (t *table) withPast() *table {
+	next := newTable(t.numeric, t.bins())
+	next.pairs = t.pairs
+	for w := range t.before {
+		copy(next.before[w], t.before[w])
+	}
+	return next
+}
+
 // bins returns the number of bins.
 func (t *table) bins() int { return len(t.before[0]) }
 

@@ -91,14 +91,7 @@ func (m *extreme) fit(a *Audit, _ *series) (scores [2][]code, differ bool) {
 	*m = extreme{}
 	some := 0
 	for _, s := range slots {
-		center, scale := 0.0, 0.0
-		if !s.shared && s.table != nil {
-			var lo, hi float64
-			center, lo, hi, _ = middle(s.binner.edges)
-			if scale = (hi - lo) / 2; !(scale > 0) || math.IsInf(scale, 0) || math.IsInf(1/scale, 0) {
-				scale = 0
-			}
-		}
+		center, scale := s.standard()
 		some += b2i(scale > 0)
 		m.centers, m.scales = append(m.centers, center), append(m.scales, scale)
 	}

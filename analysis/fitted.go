@@ -102,12 +102,16 @@ func (f *fitted) learn(a *Audit, s *series, _ *epoch) {
 		s.table = nil
 		return
 	}
-	for w, codes := range a.slots[0].past {
-		s.past[w] = make([]code, len(codes))
+	s.relearnFrom(a.slots[0].scores(f.of), a.pairs, &a.scratch)
+}
+
+// scores returns what a score makes of the kept codes of a slot.
+func (s *series) scores(of func(code) code) (past [2][]code) {
+	for w, codes := range s.past {
+		past[w] = make([]code, len(codes))
 		for i, c := range codes {
-			s.past[w][i] = f.of(c)
+			past[w][i] = of(c)
 		}
 	}
-	s.relearn(a.pairs, maxSpecialBins, &a.scratch)
-	s.past = [2][]code{}
+	return past
 }

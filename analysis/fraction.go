@@ -95,13 +95,7 @@ func (f *fraction) fit(a *Audit, s *series) (past [2][]code, differ bool) {
 		return past, false
 	}
 	s.slot = f.slot
-	for w, codes := range a.slots[f.slot].past {
-		past[w] = make([]code, len(codes))
-		for i, c := range codes {
-			past[w][i] = f.of(c)
-		}
-	}
-	return past, true
+	return a.slots[f.slot].scores(f.of), true
 }
 
 // noun says what is scored.

@@ -317,9 +317,7 @@ func (a *Audit) learnJoint() {
 	gauss.statistic = &gaussJoint{j}
 	j.fit(a.slots)
 	for i, s := range [...]*series{laplace, gauss} {
-		s.past = j.scores[i]
-		s.relearn(a.pairs, maxSpecialBins, &a.scratch)
-		s.past = [2][]code{}
+		s.relearnFrom(j.scores[i], a.pairs, &a.scratch)
 	}
 }
 

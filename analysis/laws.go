@@ -128,17 +128,15 @@ func laplaceOverNormal(m [2]spread) (better float64) {
 
 // fittedLaws is the average of two Laplace and of two normal laws, fitted to the past of both worlds and weighted by their
 // likelihoods there, on the bins of a table. Centres and scales are drawn together as far as their difference may be
-// chance. The outcomes that are no numbers have their frequencies. A part 1/(n+1) is the same in both worlds, so that no
-// single outcome can cost much more than a factor n.
+// chance. The outcomes that are no numbers have their frequencies.
 func fittedLaws(m [2]spread, pk *peak, b *binner, t *table) laws {
 	part := 1 / (1 + math.Exp(-laplaceOverNormal(m)))
 	centers := shrunkCenters(m, m[0].median, m[1].median, m[0].distance, m[1].distance)
 	means := shrunkCenters(m, m[0].mean, m[1].mean, m[0].deviation, m[1].deviation)
 	scales := shrunkScales(m, m[0].distance, m[1].distance, 1)
 	deviations := shrunkScales(m, m[0].deviation, m[1].deviation, .5)
-	k, n := t.bins(), float64(t.pairs)
-	both := make([]float64, 2*k)
-	l := laws{both[:k:k], both[k:]}
+	n := float64(t.pairs)
+	l := newLaws(t)
 	for w := range l {
 		numbers, below := m[w].n/n, 0.0
 		for i := range l[w] {
@@ -159,12 +157,7 @@ func fittedLaws(m [2]spread, pk *peak, b *binner, t *table) laws {
 		}
 	}
 	l.farOut(t)
-	for w := range l {
-		for i := range l[w] {
-			same := (float64(t.before[0][i]+t.before[1][i]) + .5) / (2*n + .5*float64(k))
-			l[w][i] = (n*l[w][i] + same) / (n + 1)
-		}
-	}
+	l.shareMasses(t, [2]float64{1, 1})
 	return l
 }
 
@@ -203,27 +196,54 @@ const rareOutcome = .05
 // by ratios that are drawn to 1 as far as they may be chance, but for rare outcomes of one world. A part 1/(n+1) of both laws is the
 // same.
 func shrunkLaws(t *table) laws {
-	k, n := t.bins(), float64(t.pairs)
-	both := make([]float64, 2*k)
-	l := laws{both[:k:k], both[k:]}
-	var sum [2]float64
-	for i := range k {
-		k0, k1 := float64(t.before[0][i]), float64(t.before[1][i])
-		p := 1 / (1 + math.Exp(-shrunkLogRatio(k0, k1, n, n)))
+	n := float64(t.pairs)
+	return t.divided(func(b int) float64 {
+		k0, k1 := float64(t.before[0][b]), float64(t.before[1][b])
 		if seen := k0 + k1; min(k0, k1) == 0 && seen >= 2 && seen <= rareOutcome*n {
-			p = (k0 + .25) / (seen + .5)
+			return (k0 + .25) / (seen + .5)
 		}
-		mass := (k0 + k1 + .5) / (2*n + .5*float64(k))
-		l[0][i], l[1][i] = mass*p, mass*(1-p)
-		sum[0], sum[1] = sum[0]+l[0][i], sum[1]+l[1][i]
+		return t.shrunkPart(b)
+	})
+}
+
+// shrunkPart is the part of D0 in a bin, drawn to a half as far as its difference from that may be chance.
+func (t *table) shrunkPart(b int) float64 {
+	n := float64(t.pairs)
+	return 1 / (1 + math.Exp(-shrunkLogRatio(float64(t.before[0][b]), float64(t.before[1][b]), n, n)))
+}
+
+// newLaws returns laws on the bins of a table, all zero.
+func newLaws(t *table) laws {
+	k := t.bins()
+	both := make([]float64, 2*k)
+	return laws{both[:k:k], both[k:]}
+}
+
+// mass is the smoothed share of a bin in the past of both worlds together.
+func (t *table) mass(b int) float64 {
+	return (float64(t.before[0][b]+t.before[1][b]) + .5) / (2*float64(t.pairs) + .5*float64(t.bins()))
+}
+
+// divided returns the masses of both worlds together, divided between the worlds by the part of D0 in each bin. A part 1/(n+1) of
+// both laws is the same.
+func (t *table) divided(part func(b int) float64) laws {
+	l := newLaws(t)
+	for b := range t.bins() {
+		p, mass := part(b), t.mass(b)
+		l[0][b], l[1][b] = mass*p, mass*(1-p)
 	}
-	for i := range k {
-		same := (float64(t.before[0][i]+t.before[1][i]) + .5) / (2*n + .5*float64(k))
-		for w := range l {
-			l[w][i] = (n*l[w][i]/sum[w] + same) / (n + 1)
-		}
-	}
+	l.shareMasses(t, [2]float64{sumOf(l[0]), sumOf(l[1])})
 	return l
+}
+
+// shareMasses scales both laws and makes a part 1/(n+1) of them the same, so that no single outcome can cost much more than a factor n.
+func (l *laws) shareMasses(t *table, sums [2]float64) {
+	n := float64(t.pairs)
+	for w := range l {
+		for b := range l[w] {
+			l[w][b] = (n*l[w][b]/sums[w] + t.mass(b)) / (n + 1)
+		}
+	}
 }
 
 // shrunkCenters draws two centres together as far as their difference may be chance, at about the scales given.
@@ -276,11 +296,7 @@ func (m *law) learn(a *Audit, s *series, _ *epoch) {
 			return
 		}
 		s.binner, s.learned = a.slots[0].binner, a.pairs
-		s.table = newTable(t.numeric, t.bins())
-		s.table.pairs = t.pairs
-		for w := range t.before {
-			copy(s.table.before[w], t.before[w])
-		}
+		s.table = t.withPast()
 		l := shrunkLaws(t)
 		s.table.laws = &l
 		return

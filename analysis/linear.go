@@ -95,12 +95,8 @@ const clipAt = 8
 func (d *standard) read(slots []*series, p portion, clip float64) {
 	d.slots, d.center, d.scale, d.values, d.flat = d.slots[:0], d.center[:0], d.scale[:0], d.values[:0], d.flat[:0]
 	for i, s := range slots {
-		if s.shared || s.table == nil {
-			continue
-		}
-		center, lo, hi, _ := middle(s.binner.edges)
-		scale := (hi - lo) / 2
-		if !(scale > 0) || math.IsInf(scale, 0) || math.IsInf(1/scale, 0) {
+		center, scale := s.standard()
+		if scale == 0 {
 			continue
 		}
 		d.slots, d.center, d.scale = append(d.slots, i), append(d.center, center), append(d.scale, scale)
@@ -114,6 +110,27 @@ func (d *standard) read(slots []*series, p portion, clip float64) {
 	for i := range d.slots {
 		at := 2 * i * p.n
 		d.values = append(d.values, [2][]float64{d.flat[at : at+p.n], d.flat[at+p.n : at+2*p.n]})
+	}
+}
+
+// standard returns the center of a slot and the spread around it, 0 for a slot without a spread and where the worlds share their noise.
+func (s *series) standard() (center, scale float64) {
+	if s.shared || s.table == nil {
+		return 0, 0
+	}
+	center, lo, hi, _ := middle(s.binner.edges)
+	if scale = (hi - lo) / 2; !(scale > 0) || math.IsInf(scale, 0) || math.IsInf(1/scale, 0) {
+		return center, 0
+	}
+	return center, scale
+}
+
+// fillCenters puts what is missing at the center.
+func (d *standard) fillCenters() {
+	for i, z := range d.flat {
+		if math.IsNaN(z) {
+			d.flat[i] = 0
+		}
 	}
 }
 

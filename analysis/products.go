@@ -94,11 +94,7 @@ func (m *products) fit(a *Audit, _ *series) (scores [2][]code, differ bool) {
 	if len(d.slots) < 2 {
 		return scores, false
 	}
-	for i, z := range d.flat {
-		if math.IsNaN(z) {
-			d.flat[i] = 0
-		}
-	}
+	d.fillCenters()
 	chosen := d.differing()
 	top := math.Inf(-1)
 	for _, reach := range productReaches[:min(len(chosen), len(productReaches))] {

@@ -155,16 +155,13 @@ func (a *Audit) learnRelation(s *series, f fitter) {
 		return
 	}
 	s.learned = a.pairs
-	differ := false
-	if len(a.slots) > 0 && len(a.specials[0].past[0]) >= leastJoint {
-		s.past, differ = f.fit(a, s)
+	s.table = nil
+	if len(a.slots) == 0 || len(a.specials[0].past[0]) < leastJoint {
+		return
 	}
-	if differ {
-		s.relearn(a.pairs, maxSpecialBins, &a.scratch)
-	} else {
-		s.table = nil
+	if past, differ := f.fit(a, s); differ {
+		s.relearnFrom(past, a.pairs, &a.scratch)
 	}
-	s.past = [2][]code{}
 }
 
 // frozen returns a copy of a score's statistic, which does not learn anything anymore.

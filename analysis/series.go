@@ -75,6 +75,13 @@ func (s *series) relearn(pairs, most int, sc *scratch) {
 	s.recount()
 }
 
+// relearnFrom does the same with the scores of the past, which are not kept.
+func (s *series) relearnFrom(past [2][]code, pairs int, sc *scratch) {
+	s.past = past
+	s.relearn(pairs, maxSpecialBins, sc)
+	s.past = [2][]code{}
+}
+
 // recount fills the past of the table from the kept pairs.
 func (s *series) recount() {
 	for w, codes := range s.past {
@@ -98,18 +105,14 @@ func (s *series) turn(pairs, most int, sc *scratch) {
 // carry starts the table of the next block with the same bins: what was counted becomes the past.
 func (s *series) carry() {
 	old := s.table
-	s.table = newTable(old.numeric, old.bins())
+	s.table = old.withPast()
 	s.table.fixed, s.table.lopsided = old.fixed, old.lopsided
-	for w := range old.before {
-		for b := range old.before[w] {
-			s.table.before[w][b] = old.before[w][b] + old.during[w][b]
+	for w := range old.during {
+		for b, n := range old.during[w] {
+			s.table.before[w][b] += n
 		}
 	}
-	n := int32(0)
-	for _, c := range old.during[0] {
-		n += c
-	}
-	s.table.pairs = old.pairs + int(n)
+	s.table.pairs += sum(old.during[0])
 }
 
 // watch looks for noise that the two worlds of a slot share: the same difference (or the same sum) in every pair

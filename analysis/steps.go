@@ -19,7 +19,7 @@ const (
 
 // stepLaws returns the alternative, and the log-likelihood of the worlds of the past numbers given their bins under it.
 func stepLaws(t *table) (l laws, evidence float64) {
-	k, n := t.numeric, float64(t.pairs)
+	k := t.numeric
 	stretch := make([]float64, k*(k+1)) // of bins i to j-1: the log-likelihood with what the prior says of their edges
 	end, stay := math.Log(stepRate), math.Log1p(-stepRate)
 	for i := range k {
@@ -65,28 +65,12 @@ func stepLaws(t *table) (l laws, evidence float64) {
 			}
 		}
 	}
-	both := make([]float64, 2*t.bins())
-	l = laws{both[:t.bins():t.bins()], both[t.bins():]}
-	var sum [2]float64
-	mass := func(b int) float64 {
-		return (float64(t.before[0][b]+t.before[1][b]) + .5) / (2*n + .5*float64(t.bins()))
-	}
-	for b := range t.bins() {
-		p := .5
+	return t.divided(func(b int) float64 {
 		if b < k {
-			p = min(max(part[b], 1e-9), 1-1e-9)
-		} else {
-			p = 1 / (1 + math.Exp(-shrunkLogRatio(float64(t.before[0][b]), float64(t.before[1][b]), n, n)))
+			return min(max(part[b], 1e-9), 1-1e-9)
 		}
-		l[0][b], l[1][b] = mass(b)*p, mass(b)*(1-p)
-		sum[0], sum[1] = sum[0]+l[0][b], sum[1]+l[1][b]
-	}
-	for b := range t.bins() {
-		for w := range l {
-			l[w][b] = (n*l[w][b]/sum[w] + mass(b)) / (n + 1)
-		}
-	}
-	return l, evidence
+		return t.shrunkPart(b)
+	}), evidence
 }
 
 // worldsGiven is the log-likelihood of the worlds of past numbers given their bins, under laws; misfit says whether they fit
