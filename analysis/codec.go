@@ -3,6 +3,7 @@ package analysis
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/dpwatch/dpwatch/internal/withheld"
@@ -104,13 +105,34 @@ func (c *codec) withheld(t *withheld.Text) {
 
 // event is the event of a certificate.
 func (c *codec) event(e *Event) {
-	for _, s := range []*string{&e.Score, &e.Direction, (*string)(&e.Kind), &e.Column, (*string)(&e.Tail)} {
-		c.text(s)
-	}
+	c.all(&e.Score, &e.Direction, (*string)(&e.Kind), &e.Column, (*string)(&e.Tail))
 	c.withheld(&e.Partition)
 	c.withheld(&e.Description)
-	c.float((*float64)(&e.D0))
-	c.float((*float64)(&e.D1))
+	c.all((*float64)(&e.D0), (*float64)(&e.D1))
+}
+
+// all describes parts of a state, in order.
+func (c *codec) all(parts ...any) {
+	for _, p := range parts {
+		switch p := p.(type) {
+		case *int:
+			num(c, p)
+		case *int32:
+			num(c, p)
+		case *uint64:
+			c.u64(p)
+		case *float64:
+			c.float(p)
+		case *bool:
+			c.bool(p)
+		case *string:
+			c.text(p)
+		case *[]float64:
+			c.floats(p)
+		default:
+			panic(fmt.Sprintf("a state has no form for %T", p))
+		}
+	}
 }
 
 func (c *codec) label(l *label) {
@@ -150,5 +172,17 @@ func (c *codec) ints(s *[]int) { list(c, s, func(x *int) { num(c, x) }) }
 
 // counts are never negative.
 func (c *codec) counts(s *[]int32) {
-	list(c, s, func(x *int32) { num(c, x); c.check(*x >= 0) })
+	list(c, s, c.count)
+}
+
+func (c *codec) count(x *int32) {
+	num(c, x)
+	c.check(*x >= 0)
+}
+
+// tally is a fixed number of counts.
+func (c *codec) tally(s []int32) {
+	for i := range s {
+		c.count(&s[i])
+	}
 }

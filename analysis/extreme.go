@@ -78,8 +78,7 @@ func (m *extreme) words(a *Audit, s *series, set uint64) withheld.Text {
 
 func (m *extreme) state(c *codec) {
 	num(c, &m.side)
-	c.floats(&m.centers)
-	c.floats(&m.scales)
+	c.all(&m.centers, &m.scales)
 	c.check(m.side < sideCount && len(m.centers) <= min(maxExtremeSlots, c.slots) && len(m.scales) == len(m.centers))
 }
 

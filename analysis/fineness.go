@@ -62,7 +62,7 @@ func (f *fineness) words(a *Audit, s *series, set uint64) withheld.Text {
 }
 
 func (f *fineness) state(c *codec) {
-	list(c, &f.centers, func(x *[2]float64) { c.float(&x[0]); c.float(&x[1]) })
+	list(c, &f.centers, func(x *[2]float64) { c.all(&x[0], &x[1]) })
 	c.check(len(f.centers) <= min(maxFineSlots, c.slots))
 }
 

@@ -83,8 +83,7 @@ func (f *fitted) words(a *Audit, s *series, set uint64) withheld.Text {
 
 func (f *fitted) state(c *codec) {
 	for w := range 2 {
-		c.float(&f.center[w])
-		c.float(&f.rate[w])
+		c.all(&f.center[w], &f.rate[w])
 	}
 }
 

@@ -83,11 +83,8 @@ func (f *fraction) words(a *Audit, s *series, set uint64) withheld.Text {
 }
 
 func (f *fraction) state(c *codec) {
-	num(c, &f.slot)
+	c.all(&f.slot, &f.modulus, &f.learned, &f.origin)
 	c.check(f.slot == 0 || f.slot > 0 && f.slot < c.slots)
-	c.float(&f.modulus)
-	c.bool(&f.learned)
-	c.float(&f.origin)
 }
 
 func (f *fraction) fit(a *Audit, s *series) (past [2][]code, differ bool) {

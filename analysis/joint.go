@@ -290,10 +290,7 @@ func (a *Audit) jointWords(s *series, set uint64, n noun) withheld.Text {
 
 func (j *joint) state(c *codec) {
 	list(c, &j.full, func(l *lens) {
-		c.bool(&l.live)
-		for _, x := range []*float64{&l.number, &l.center, &l.shift, &l.laplace, &l.gauss, &l.reach} {
-			c.float(x)
-		}
+		c.all(&l.live, &l.number, &l.center, &l.shift, &l.laplace, &l.gauss, &l.reach)
 		list(c, &l.categories, c.label)
 		c.floats(&l.weights)
 		c.check(len(l.weights) == len(l.categories))

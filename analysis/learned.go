@@ -140,12 +140,9 @@ func (l *learned) words(a *Audit, s *series, set uint64) withheld.Text {
 func (l *learned) state(c *codec) {
 	list(c, &l.features, func(f *feature) {
 		num(c, &f.form)
-		num(c, &f.slot)
-		num(c, &f.less)
+		c.all(&f.slot, &f.less)
 		c.label(&f.category)
-		for _, x := range []*float64{&f.center, &f.scale, &f.weight} {
-			c.float(x)
-		}
+		c.all(&f.center, &f.scale, &f.weight)
 		c.check(f.form <= totalForm && f.slot >= 0 && f.less >= -1 && max(f.slot, f.less) < min(maxLearnedSlots, max(c.slots, 1)))
 	})
 	c.check(len(l.features) <= maxFeatures)

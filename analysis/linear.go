@@ -45,14 +45,10 @@ func (m *combination) score(r *result) code { return m.of(r.at) }
 
 func (m *combination) state(c *codec) {
 	list(c, &m.terms, func(t *term) {
-		num(c, &t.slot)
+		c.all(&t.slot, &t.center, &t.weight, &t.reach)
 		c.check(t.slot >= 0 && t.slot < c.slots)
-		for _, x := range []*float64{&t.center, &t.weight, &t.reach} {
-			c.float(x)
-		}
 	})
-	c.float(&m.unit)
-	c.bool(&m.strict)
+	c.all(&m.unit, &m.strict)
 }
 
 // ofPast writes the scores of kept pairs from, from+stride, ... to dst.

@@ -76,10 +76,7 @@ func (m *products) words(a *Audit, s *series, set uint64) withheld.Text {
 
 func (m *products) state(c *codec) {
 	list(c, &m.slots, func(x *int) { num(c, x); c.check(*x >= 0 && *x < c.slots) })
-	c.floats(&m.center)
-	c.floats(&m.scale)
-	c.float(&m.reach)
-	c.floats(&m.weights)
+	c.all(&m.center, &m.scale, &m.reach, &m.weights)
 	n := len(m.slots)
 	c.check(n <= maxProducts && len(m.center) == n && len(m.scale) == n && (len(m.weights) == n*(n+1)/2 || n == 0))
 }

@@ -272,10 +272,7 @@ func (o *rowOrder) words(a *Audit, s *series, set uint64) withheld.Text {
 
 func (o *rowOrder) state(c *codec) {
 	list(c, &o.firsts, func(p *precedence) {
-		num(c, &p.a)
-		num(c, &p.b)
-		c.float(&p.before)
-		c.float(&p.after)
+		c.all(&p.a, &p.b, &p.before, &p.after)
 		c.check(min(p.a, p.b) >= 0 && int(max(p.a, p.b)) < c.groups)
 	})
 }
@@ -289,10 +286,7 @@ func (c *codec) orders(o *orders) {
 		})
 	}
 	rows(&o.first)
-	num(c, &o.seen)
-	num(c, &o.stride)
-	c.bool(&o.varied)
-	c.bool(&o.bet)
+	c.all(&o.seen, &o.stride, &o.varied, &o.bet)
 	for w := range o.past {
 		list(c, &o.past[w], rows)
 	}

@@ -72,8 +72,7 @@ func (a *Audit) restore(body []byte) error {
 
 // state describes the whole state. What follows from the claim and the options is computed anew.
 func (a *Audit) state(c *codec) {
-	c.float(&a.claim.Epsilon)
-	c.float(&a.claim.Delta)
+	c.all(&a.claim.Epsilon, &a.claim.Delta)
 	c.options(&a.opts)
 	if c.reading {
 		if c.err == nil && validate(a.claim, a.opts) != nil {
@@ -92,28 +91,17 @@ func (a *Audit) state(c *codec) {
 		num(c, x)
 		c.check(*x >= 0 && *x <= 1<<53)
 	}
-	for _, x := range []*int{&a.first.pairs, &a.first.detectedAt, &a.first.kept, &a.first.relation, &a.first.slot} {
-		num(c, x)
-	}
-	c.float(&a.first.lower)
-	c.float(&a.first.level)
-	c.float(&a.first.ratio)
 	f := &a.first
+	c.all(&f.pairs, &f.detectedAt, &f.kept, &f.relation, &f.slot, &f.lower, &f.level, &f.ratio)
 	c.check(f.pairs >= 0 && f.pairs <= a.pairs && f.detectedAt >= 0 && f.detectedAt <= f.pairs && f.kept >= 0)
 	c.check(f.pairs == 0 || f.level >= 1 && f.level <= ConfirmationLevel)
 	c.check(f.relation >= -1 && f.relation < relationCount && f.slot >= 0)
 	a.threshold = a.wealthNeeded()
 	c.bool(&a.misfit)
 	for w := range 2 {
-		c.u64(&a.monotony.first[w])
-		c.bool(&a.monotony.broken[w])
-		c.floats(&a.now[w].codes)
+		c.all(&a.monotony.first[w], &a.monotony.broken[w], &a.now[w].codes)
 	}
-	list(c, &a.path, func(p *PathPoint) {
-		num(c, &p.Pairs)
-		c.float(&p.Wealth)
-		c.float(&p.Line)
-	})
+	list(c, &a.path, func(p *PathPoint) { c.all(&p.Pairs, &p.Wealth, &p.Line) })
 	c.pointers(a)
 }
 
@@ -152,16 +140,8 @@ func (c *codec) pointers(a *Audit) {
 }
 
 func (c *codec) options(o *Options) {
-	c.float(&o.Confidence)
-	c.bool(&o.NoClaim)
-	c.text((*string)(&o.Deterministic))
-	c.bool(&o.Unordered)
-	c.float(&o.PriorOdds)
-	c.float(&o.BreachOdds)
-	for _, x := range []*int{&o.MaxTrials, &o.Buckets, &o.MinCount, &o.MaxSlots} {
-		num(c, x)
-	}
-	c.text(&o.Salt)
+	c.all(&o.Confidence, &o.NoClaim, (*string)(&o.Deterministic), &o.Unordered, &o.PriorOdds, &o.BreachOdds)
+	c.all(&o.MaxTrials, &o.Buckets, &o.MinCount, &o.MaxSlots, &o.Salt)
 }
 
 // tables are all tables in use, each once; scores and epochs name them by number.
@@ -207,8 +187,7 @@ func (c *codec) table(p **table) {
 		*p = &table{}
 	}
 	t := *p
-	num(c, &t.numeric)
-	num(c, &t.pairs)
+	c.all(&t.numeric, &t.pairs)
 	for w := range 2 {
 		c.counts(&t.before[w])
 		c.counts(&t.during[w])
@@ -230,10 +209,7 @@ func (c *codec) table(p **table) {
 	c.optional(t.paired != nil, func() { t.paired = &pairedTable{} }, func() {
 		c.events(&t.paired.events, n)
 		for i := range t.paired.counts {
-			for j := range t.paired.counts[i] {
-				num(c, &t.paired.counts[i][j])
-				c.check(t.paired.counts[i][j] >= 0)
-			}
+			c.tally(t.paired.counts[i][:])
 		}
 	})
 }
@@ -252,8 +228,7 @@ func (c *codec) optional(there bool, alloc, body func()) {
 
 func (c *codec) events(e *events, bins int) {
 	for i := range e.toward {
-		c.u64(&e.toward[i])
-		c.bool(&e.live[i])
+		c.all(&e.toward[i], &e.live[i])
 		c.check(bins == 64 || e.toward[i]>>bins == 0)
 	}
 	c.check(e.toward[0]&e.toward[1] == 0 && e.toward[0]&e.toward[2] == 0 && e.toward[1]&e.toward[2] == 0)
@@ -282,22 +257,11 @@ func (c *codec) series(p **series, tables *[]*table) {
 		s.kind, s.statistic = kinds[k], kinds[k].make(s.slot)
 	}
 	s.statistic.state(c)
-	num(c, &s.id)
-	num(c, &s.learned)
-	c.bool(&s.staked)
-	c.bool(&s.shared)
+	c.all((*int)(&s.id), &s.learned, &s.staked, &s.shared)
 	c.binner(&s.binner)
 	c.ref(&s.table, tables)
-	c.floats(&s.past[0])
-	c.floats(&s.past[1])
-	for _, x := range []*int{&s.watch.seen, &s.watch.changes, &s.watch.precise} {
-		num(c, x)
-	}
-	c.float(&s.watch.first[0])
-	c.float(&s.watch.first[1])
-	c.float(&s.watch.last)
-	c.bool(&s.watch.difference)
-	c.bool(&s.watch.sum)
+	w := &s.watch
+	c.all(&s.past[0], &s.past[1], &w.seen, &w.changes, &w.precise, &w.first[0], &w.first[1], &w.last, &w.difference, &w.sum)
 	c.independence(&s.independence)
 	c.check(s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
 	c.check(s.table == nil || s.table.bins() == s.binner.bins() && s.table.numeric == s.binner.numeric())
@@ -330,18 +294,13 @@ func (c *codec) epoch(p **epoch, tables *[]*table) {
 		*p = &epoch{}
 	}
 	e := *p
-	grants := func(g *grant) { num(c, &g.score); c.float(&g.fraction) }
+	grants := func(g *grant) { c.all((*int)(&g.score), &g.fraction) }
 	list(c, &e.retire, func(id *scoreID) { num(c, id) })
-	c.bool(&e.void)
-	c.bool(&e.anew)
+	c.all(&e.void, &e.anew)
 	list(c, &e.grants, grants)
 	list(c, &e.lend, grants)
 	list(c, &e.shift, grants)
-	c.floats(&e.priors)
-	c.float(&e.at)
-	c.float(&e.share)
-	c.float(&e.opened)
-	c.float(&e.claim)
+	c.all(&e.priors, &e.at, &e.share, &e.opened, &e.claim)
 	list(c, &e.entries, func(en *entry) {
 		num(c, &en.score)
 		num(c, &en.scope)
@@ -351,17 +310,11 @@ func (c *codec) epoch(p **epoch, tables *[]*table) {
 }
 
 func (c *codec) process(p *process) {
-	for _, x := range []*float64{&p.Epsilon, &p.Ratio, &p.Delta, &p.cash, &p.highest} {
-		c.float(x)
-	}
-	c.bool(&p.below)
-	c.floats(&p.logw)
-	c.floats(&p.sums)
+	c.all(&p.Epsilon, &p.Ratio, &p.Delta, &p.cash, &p.highest, &p.below, &p.logw, &p.sums)
 }
 
 func (c *codec) dictionary(d *dictionary) {
-	num(c, &d.first)
-	num(c, &d.rest)
+	c.all(&d.first, &d.rest)
 	words := make([]string, len(d.words)) // as kept; the dictionary shortens them for display
 	for w, id := range d.ids {
 		words[id-d.first] = w

@@ -12,12 +12,7 @@ import (
 func (c *codec) reader(a *Audit) {
 	c.optional(a.reader != nil, func() { a.reader = &reader{slots: map[string]int{}, errors: a.errors, salt: a.opts.Salt} }, func() {
 		r := a.reader
-		for _, x := range []*int{&r.width, &r.maxKeys, &r.reading} {
-			num(c, x)
-		}
-		for _, x := range []*bool{&r.keyed, &r.ordinal, &r.overflow, &r.duplicates} {
-			c.bool(x)
-		}
+		c.all(&r.width, &r.maxKeys, &r.reading, &r.keyed, &r.ordinal, &r.overflow, &r.duplicates)
 		c.ints(&r.keys)
 		c.ints(&r.measures)
 		list(c, &r.forms, c.form)
@@ -71,11 +66,7 @@ func (c *codec) certificate(a *Audit) {
 			f.statistic = f.series.kind.make(f.series.slot)
 		}
 		f.statistic.state(c)
-		num(c, &f.hits[0])
-		num(c, &f.hits[1])
-		c.u64(&f.set)
-		num(c, &f.heavy)
-		num(c, &f.pairs)
+		c.all(&f.hits[0], &f.hits[1], &f.set, &f.heavy, &f.pairs)
 		c.check(f.heavy == 0 || f.heavy == 1)
 		c.check(f.pairs >= 0 && f.hits[0] >= 0 && f.hits[1] >= 0 && f.hits[0] <= f.pairs && f.hits[1] <= f.pairs)
 		c.optional(f.event != nil, func() { f.event = &Event{} }, func() {
@@ -87,16 +78,11 @@ func (c *codec) certificate(a *Audit) {
 // independence describes what is known of the dependence of trials.
 func (c *codec) independence(d *independence) {
 	d.settle()
-	num(c, &d.seen)
-	num(c, &d.until)
+	c.all(&d.seen, &d.until, &d.differ)
 	c.check(d.seen >= 0 && d.until >= 0)
-	c.bool(&d.differ)
 	for w := range d.marks {
 		m := &d.marks[w]
-		c.float(&m.atom)
-		c.bool(&m.hasAtom)
-		c.float(&m.middle)
-		c.float(&m.far)
+		c.all(&m.atom, &m.hasAtom, &m.middle, &m.far)
 		num(c, &m.known)
 		latest := d.recent[w]
 		for i := range maxLag { // the bits of the latest trials, the latest first
@@ -112,21 +98,13 @@ func (c *codec) independence(d *independence) {
 		}
 		for bit := range d.later[w] {
 			c.float(&d.closed[w][bit])
-			for i := range d.later[w][bit] {
-				num(c, &d.later[w][bit][i])
-				c.check(d.later[w][bit][i] >= 0)
-			}
+			c.tally(d.later[w][bit][:])
 		}
-		c.float(&d.first[w])
-		c.bool(&d.moved[w])
-		c.bool(&d.class[w])
+		c.all(&d.first[w], &d.moved[w], &d.class[w])
 	}
 	for r := range d.counts {
 		for bit := range d.counts[r] {
-			for i := range d.counts[r][bit] {
-				num(c, &d.counts[r][bit][i])
-				c.check(d.counts[r][bit][i] >= 0)
-			}
+			c.tally(d.counts[r][bit][:])
 		}
 	}
 }
@@ -135,8 +113,7 @@ func (c *codec) repeats(r *repeats) {
 	num(c, &r.thinned)
 	c.check(r.thinned < 64)
 	for w := range r.different {
-		num(c, &r.echoes[w])
-		num(c, &r.twice[w])
+		c.all(&r.echoes[w], &r.twice[w])
 		var keys []uint64
 		for k, n := range r.seen {
 			if n[w] > 0 {
@@ -163,10 +140,8 @@ func (c *codec) repeats(r *repeats) {
 
 func (c *codec) ranges(b *ranges) {
 	for w := range b.n {
-		num(c, &b.n[w])
+		c.all(&b.n[w], &b.low[w], &b.top[w])
 		c.check(b.n[w] >= 0)
-		c.float(&b.low[w])
-		c.float(&b.top[w])
 	}
 }
 
