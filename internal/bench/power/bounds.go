@@ -5,7 +5,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
@@ -37,39 +36,31 @@ func bounds(w io.Writer, o options) error {
 			some = append(some, b)
 		}
 	}
-	lower := make([][]float64, len(some))
-	took := make([]time.Duration, len(some)*o.boundRuns)
-	errs := make([]error, len(took))
-	slots := make(chan struct{}, o.workers)
-	var wg sync.WaitGroup
-	for i, b := range some {
-		lower[i] = make([]float64, o.boundRuns)
-		for run := range o.boundRuns {
-			wg.Go(func() {
-				slots <- struct{}{}
-				defer func() { <-slots }()
-				start := time.Now()
-				at := i*o.boundRuns + run
-				lower[i][run], errs[at] = lowerBound(b, o.boundPairs, o.seed+uint64(run))
-				took[at] = time.Since(start)
-			})
+	lower := make([]float64, len(some)*o.boundRuns)
+	took := make([]time.Duration, len(lower))
+	err := parallel(o, len(lower), func(i int) (err error) {
+		b, start := some[i/o.boundRuns], time.Now()
+		if lower[i], err = lowerBound(b, o.boundPairs, o.seed+uint64(i%o.boundRuns)); err != nil {
+			return fmt.Errorf("%s: %w", b.name, err)
 		}
+		took[i] = time.Since(start)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	wg.Wait()
 	fmt.Fprintf(w, "Lower bound of epsilon, %d audits of %d pairs without a claim, confidence %g at every look.\n\n", o.boundRuns, o.boundPairs, 1-alpha)
 	fmt.Fprintln(w, "| mechanism | true | ours, median | least and greatest | DP-Sniper LR | DP-Sniper NN | StatDP, two runs | seconds an audit |")
 	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|")
 	for i, b := range some {
 		var all time.Duration
-		for at := i * o.boundRuns; at < (i+1)*o.boundRuns; at++ {
-			if errs[at] != nil {
-				return fmt.Errorf("%s: %w", b.name, errs[at])
-			}
-			all += took[at]
+		for _, t := range took[i*o.boundRuns : (i+1)*o.boundRuns] {
+			all += t
 		}
-		slices.Sort(lower[i])
-		fmt.Fprintf(w, "| %s | %s | %.4g | %.4g to %.4g | %s | %s | %s | %.0f |\n", b.name, b.true, lower[i][(o.boundRuns-1)/2], lower[i][0],
-			lower[i][o.boundRuns-1], b.sniperLR, b.sniperNN, b.statDP, all.Seconds()/float64(o.boundRuns))
+		own := lower[i*o.boundRuns : (i+1)*o.boundRuns]
+		slices.Sort(own)
+		fmt.Fprintf(w, "| %s | %s | %.4g | %.4g to %.4g | %s | %s | %s | %.0f |\n", b.name, b.true, own[(o.boundRuns-1)/2], own[0],
+			own[o.boundRuns-1], b.sniperLR, b.sniperNN, b.statDP, all.Seconds()/float64(o.boundRuns))
 	}
 	fmt.Fprintln(w)
 	return nil

@@ -19,7 +19,7 @@ func jointly() []family {
 	return []family{
 		{
 			name: "sign follows the other column, 19 of 20 against 1 of 20, claim 1", claim: only(1), budget: 5000, bar: 100, draw: signs,
-			laws: func() (p, q []float64) { return []float64{.95, .05}, []float64{.05, .95} },
+			laws: eventLaws(.95, .05),
 		},
 		{
 			name: "correlation .9 against -.9 of 2 columns, claim 1", claim: only(1), budget: 5000, bar: 100, draw: columnsOf2,
@@ -47,7 +47,7 @@ func jointly() []family {
 		},
 		{
 			name: "far out with probability .01 against .001, claim 1", claim: only(1), budget: 20_000, bar: 5453, draw: each(.01, .001, farOut),
-			laws: func() (p, q []float64) { return []float64{.01, .99}, []float64{.001, .999} },
+			laws: eventLaws(.01, .001),
 		},
 		{
 			name: "a tenth of the noise in 1 of 20 trials, claim 1", claim: only(1), budget: 20_000, bar: 3816, draw: each(0., 1, littleNoise),
@@ -67,23 +67,19 @@ func jointlyRight() []family {
 		{
 			name: "correlation .9 or -.9 by binary response 1", claim: only(1),
 			draw: each(p, 1-p, func(r *rand.Rand, same float64) analysis.Outcome {
-				return columns(correlated(r, 2, mixedCorrelation(r, same))...)
+				return columns(correlated(r, 2, oneOf(r, same, .9, -.9))...)
 			}),
 		},
 		{
 			name: "correlation .9 or -.9 of 2 groups by binary response 1", claim: only(1),
 			draw: each(p, 1-p, func(r *rand.Rand, same float64) analysis.Outcome {
-				return groups(correlated(r, 2, mixedCorrelation(r, same)))
+				return groups(correlated(r, 2, oneOf(r, same, .9, -.9)))
 			}),
 		},
 		{
 			name: "correlation .99 or 0 of 4 columns by binary response 1", claim: only(1),
 			draw: each(p, 1-p, func(r *rand.Rand, same float64) analysis.Outcome {
-				c := 0.
-				if r.Float64() < same {
-					c = .99
-				}
-				return columns(correlated(r, 4, c)...)
+				return columns(correlated(r, 4, oneOf(r, same, .99, 0))...)
 			}),
 		},
 		{
@@ -93,11 +89,7 @@ func jointlyRight() []family {
 		{
 			name: "the far group of 20 by binary response 1", claim: only(1),
 			draw: each(p, 1-p, func(r *rand.Rand, moves float64) analysis.Outcome {
-				moved := 0.
-				if r.Float64() < moves {
-					moved = 8
-				}
-				return groups(oneMoves(r, 20, moved))
+				return groups(oneMoves(r, 20, oneOf(r, moves, 8., 0)))
 			}),
 		},
 		{name: "one of two values by binary response 1 in 1 of 50 trials", claim: only(1), draw: each(p, 1-p, sometimesExact)},
@@ -137,11 +129,12 @@ func correlated(r *rand.Rand, n int, c float64) []float64 {
 	return xs
 }
 
-func mixedCorrelation(r *rand.Rand, positive float64) float64 {
-	if r.Float64() < positive {
-		return .9
+// oneOf returns x with probability p, else y.
+func oneOf[T any](r *rand.Rand, p float64, x, y T) T {
+	if r.Float64() < p {
+		return x
 	}
-	return -.9
+	return y
 }
 
 // correlationRatio is the log-ratio of [correlated] with the correlation c0 on D0 and c1 on D1. With S the sum of n numbers, the exponent
@@ -228,17 +221,15 @@ func sometimesExact(r *rand.Rand, p float64) analysis.Outcome {
 	if r.IntN(50) > 0 {
 		return value(lap(r, 1))
 	}
-	if r.Float64() < p {
-		return value(.25)
-	}
-	return value(.75)
+	return value(oneOf(r, p, .25, .75))
 }
 
 func littleNoise(r *rand.Rand, x float64) analysis.Outcome {
+	b := 1.
 	if r.IntN(20) == 0 {
-		return value(x + lap(r, .1))
+		b = .1
 	}
-	return value(x + lap(r, 1))
+	return value(x + lap(r, b))
 }
 
 func littleNoiseLaw(center float64) law {

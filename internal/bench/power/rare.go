@@ -36,6 +36,7 @@ func sometimes(p float64, laws func() (p, q []float64)) func() ([]float64, []flo
 	}
 }
 
+// eventLaws are the laws of an outcome of the given probabilities, all else being equal.
 func eventLaws(p, q float64) func() ([]float64, []float64) {
 	return func() ([]float64, []float64) { return []float64{p, 1 - p}, []float64{q, 1 - q} }
 }
@@ -76,10 +77,7 @@ func skewedLaws() (p, q []float64) {
 
 // now returns one of two results, the first with a probability.
 func now(r *rand.Rand, p float64, rare, common func() analysis.Outcome) analysis.Outcome {
-	if r.Float64() < p {
-		return rare()
-	}
-	return common()
+	return oneOf(r, p, rare, common)()
 }
 
 // seldom are mechanisms whose results differ in something rare: a row, a text, an error.

@@ -21,11 +21,6 @@ func rareTexts(n int) func(r *rand.Rand, p float64) analysis.Outcome {
 	}
 }
 
-// oftenLaws are the laws of an outcome of the given probabilities, all else being equal.
-func oftenLaws(p, q float64) func() ([]float64, []float64) {
-	return func() ([]float64, []float64) { return []float64{p, 1 - p}, []float64{q, 1 - q} }
-}
-
 // ordered is a result of groups with Laplace noise of scale 1, in the given order.
 func ordered(r *rand.Rand, order []int) analysis.Outcome {
 	o := groups(noisyVector(r, make([]float64, len(order)), 1))
@@ -39,10 +34,7 @@ func ordered(r *rand.Rand, order []int) analysis.Outcome {
 // reversed is two groups in one order on D0 and in the other on D1, each with probability p.
 func reversed(p float64) func(r *rand.Rand) (a, b analysis.Outcome) {
 	return each(p, 1-p, func(r *rand.Rand, p float64) analysis.Outcome {
-		if r.Float64() < p {
-			return ordered(r, []int{0, 1})
-		}
-		return ordered(r, []int{1, 0})
+		return ordered(r, oneOf(r, p, []int{0, 1}, []int{1, 0}))
 	})
 }
 
@@ -90,15 +82,15 @@ func wrongTexts() []family {
 		},
 		{
 			name: "one telling text (0.011 on D0, never on D1) among 400, claim 1", claim: only(1), budget: 20_000, bar: 2606,
-			draw: each(.01136, 0, rareTexts(400)), laws: oftenLaws(.01136, 0),
+			draw: each(.01136, 0, rareTexts(400)), laws: eventLaws(.01136, 0),
 		},
 		{
 			name: "one telling text (0.011 on D0, never on D1) among 5000, claim 1", claim: only(1), budget: 20_000, bar: 1700,
-			draw: each(.01136, 0, rareTexts(5000)), laws: oftenLaws(.01136, 0),
+			draw: each(.01136, 0, rareTexts(5000)), laws: eventLaws(.01136, 0),
 		},
 		{
 			name: "one telling text (0.05 against 0.01) among 1000, claim 1", claim: only(1), budget: 20_000, bar: 3400,
-			draw: each(.05, .01, rareTexts(1000)), laws: oftenLaws(.05, .01),
+			draw: each(.05, .01, rareTexts(1000)), laws: eventLaws(.05, .01),
 		},
 	}
 }
