@@ -131,34 +131,13 @@ func (d *standard) directFull(means [][2]float64, n int, least float64, from, st
 	for i := range weights {
 		weights[i] = (means[i][0] - means[i][1]) * unit / sd[i]
 	}
-	if !solveCorrelation(c, weights) {
+	if !solvePositive(c, weights) {
 		return nil
 	}
 	for i := range weights {
 		weights[i] *= unit / sd[i]
 	}
 	return weights
-}
-
-// solveCorrelation solves C x = b in place by Cholesky's decomposition of the lower triangle of C, which it overwrites.
-func solveCorrelation(c, b []float64) bool {
-	n := len(b)
-	if !factorize(c, n) {
-		return false
-	}
-	for i := range n {
-		for k := range i {
-			b[i] -= c[i*n+k] * b[k]
-		}
-		b[i] /= c[i*n+i]
-	}
-	for i := n - 1; i >= 0; i-- {
-		for k := i + 1; k < n; k++ {
-			b[i] -= c[k*n+i] * b[k]
-		}
-		b[i] /= c[i*n+i]
-	}
-	return true
 }
 
 // directFactor fits u_i = l_i f + own noise of variance 1-l_i^2 to the slots of each column, u standardised to variance 1.
@@ -235,26 +214,4 @@ func (d *standard) directFactor(means [][2]float64, n, cells int, least float64,
 		return nil
 	}
 	return weights
-}
-
-// factorize overwrites the lower triangle of an n x n matrix with Cholesky's factor. It reports whether the matrix is positive
-// definite, by more than rounding.
-func factorize(c []float64, n int) bool {
-	for i := range n {
-		for j := range i + 1 {
-			sum := c[i*n+j]
-			for k := range j {
-				sum -= c[i*n+k] * c[j*n+k]
-			}
-			if i > j {
-				c[i*n+j] = sum / c[j*n+j]
-				continue
-			}
-			if !(sum > 1e-12) {
-				return false
-			}
-			c[i*n+i] = math.Sqrt(sum)
-		}
-	}
-	return true
 }

@@ -12,7 +12,6 @@ type logistic struct {
 	w        []float64
 	variance []float64
 	inverse  []float64
-	matrix   []float64
 }
 
 // Limits of the fit.
@@ -78,7 +77,7 @@ func (f *logistic) reset(size int) {
 		f.hessian[i], f.gradient[i] = make([]float64, size*size), make([]float64, size)
 	}
 	f.w, f.variance = make([]float64, size), make([]float64, size)
-	f.inverse, f.matrix = make([]float64, size*size), make([]float64, size*size)
+	f.inverse = make([]float64, size*size)
 }
 
 // sum writes gradient and curvature at the present weights, per fold.
@@ -187,7 +186,7 @@ func (f *logistic) without(fold int) []float64 {
 		h[i*f.size+i] += 1 / f.variance[i]
 	}
 	move := append([]float64(nil), f.gradient[fold]...)
-	if !solveCorrelation(h, move) {
+	if !solvePositive(h, move) {
 		return f.w
 	}
 	for i := range move {
@@ -198,11 +197,11 @@ func (f *logistic) without(fold int) []float64 {
 
 // invert sets the inverse of h + 1/variance.
 func (f *logistic) invert(h []float64) bool {
-	copy(f.matrix, h)
+	copy(f.inverse, h)
 	for i := range f.size {
-		f.matrix[i*f.size+i] += 1 / f.variance[i]
+		f.inverse[i*f.size+i] += 1 / f.variance[i]
 	}
-	return invertPositive(f.matrix, f.inverse, f.size)
+	return invertPositive(f.inverse, f.size)
 }
 
 // addProduct adds the product of a symmetric matrix, given by its lower triangle, and a vector.
@@ -214,32 +213,4 @@ func addProduct(dst, lower, x []float64, n int) {
 		}
 		dst[i] += lower[i*n+i] * x[i]
 	}
-}
-
-// invertPositive writes the inverse of a positive definite matrix, given by its lower triangle, which it overwrites with
-// Cholesky's factor L: C^-1 = L^-T L^-1.
-func invertPositive(c, inverse []float64, n int) bool {
-	if !factorize(c, n) {
-		return false
-	}
-	for j := range n { // the columns of L^-1, in place of L row by row
-		c[j*n+j] = 1 / c[j*n+j]
-		for i := j + 1; i < n; i++ {
-			sum := 0.0
-			for k := j; k < i; k++ {
-				sum -= c[i*n+k] * c[k*n+j]
-			}
-			c[i*n+j] = sum / c[i*n+i]
-		}
-	}
-	for i := range n {
-		for j := range i + 1 {
-			sum := 0.0
-			for k := i; k < n; k++ {
-				sum += c[k*n+i] * c[k*n+j]
-			}
-			inverse[i*n+j], inverse[j*n+i] = sum, sum
-		}
-	}
-	return true
 }

@@ -263,12 +263,8 @@ func productWeights(values [][2][]float64, taken func(k int) bool) []float64 {
 			c[w][i*size+i] = 1
 		}
 	}
-	var inverse [2][]float64
-	for w := range c {
-		inverse[w] = make([]float64, size*size)
-		if !invertPositive(c[w], inverse[w], size) {
-			return nil
-		}
+	if !invertPositive(c[0], size) || !invertPositive(c[1], size) {
+		return nil
 	}
 	var weights []float64
 	for i := range size {
@@ -277,7 +273,7 @@ func productWeights(values [][2][]float64, taken func(k int) bool) []float64 {
 			if i != j {
 				half = 1
 			}
-			weights = append(weights, half*(inverse[1][i*size+j]-inverse[0][i*size+j])/(sd[i]*sd[j]))
+			weights = append(weights, half*(c[1][i*size+j]-c[0][i*size+j])/(sd[i]*sd[j]))
 		}
 	}
 	return weights
