@@ -4,12 +4,14 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/dpwatch/dpwatch/proxy/internal/relay"
 )
 
 // conns tracks the connections of all clients, so that they can be closed.
 type conns struct {
-	mu     sync.Mutex            // guards the fields below
-	open   map[net.Conn]*session // nil during startup
+	mu     sync.Mutex                  // guards the fields below
+	open   map[net.Conn]*relay.Session // nil during startup
 	closed bool
 }
 
@@ -25,7 +27,7 @@ func (c *conns) add(client net.Conn, limit int) bool {
 }
 
 // attach records the session of a connection; false if the server is closing.
-func (c *conns) attach(client net.Conn, s *session) bool {
+func (c *conns) attach(client net.Conn, s *relay.Session) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -41,8 +43,9 @@ func (c *conns) detach(client net.Conn, totals *counters) {
 	defer c.mu.Unlock()
 	s := c.open[client]
 	c.open[client] = nil
-	totals.fromClients.Add(s.toServer.bytes.Load())
-	totals.fromServer.Add(s.toClient.bytes.Load())
+	fromClient, fromServer := s.Bytes()
+	totals.fromClients.Add(fromClient)
+	totals.fromServer.Add(fromServer)
 }
 
 func (c *conns) remove(client net.Conn) {
@@ -58,8 +61,8 @@ func (c *conns) bytes(totals *counters) (fromClients, fromServer uint64) {
 	fromClients, fromServer = totals.fromClients.Load(), totals.fromServer.Load()
 	for _, s := range c.open {
 		if s != nil {
-			fromClients += s.toServer.bytes.Load()
-			fromServer += s.toClient.bytes.Load()
+			up, down := s.Bytes()
+			fromClients, fromServer = fromClients+up, fromServer+down
 		}
 	}
 	return fromClients, fromServer
@@ -83,7 +86,7 @@ func (c *conns) closeAll() {
 	c.closed = true
 	for client, s := range c.open {
 		if s != nil {
-			s.close()
+			s.Close()
 		}
 		_ = client.Close()
 	}

@@ -4,24 +4,53 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"runtime"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/proxy/internal/startup"
+	"github.com/dpwatch/dpwatch/proxy/internal/tap"
 )
 
 // Address is the engine's address, as net.Dial takes it.
-type Address struct {
-	Network string // "tcp" or "unix"
-	Address string // "db.internal:5432", "/run/postgresql/.s.PGSQL.5432"
-}
+type Address = startup.Address
+
+// ClientTLS configures the client leg, UpstreamTLS the engine leg. The files are PEM and are reloaded when they are replaced.
+type (
+	ClientTLS   = startup.ClientTLS
+	UpstreamTLS = startup.UpstreamTLS
+)
+
+// TLSMode selects how TLS from clients is handled, UpstreamTLSMode selects TLS to the engine.
+type (
+	TLSMode         = startup.TLSMode
+	UpstreamTLSMode = startup.UpstreamTLSMode
+)
+
+// The modes of the client leg and of the engine leg.
+const (
+	TLSDisable         = startup.TLSDisable
+	TLSAllow           = startup.TLSAllow
+	TLSRequire         = startup.TLSRequire
+	TLSPassthrough     = startup.TLSPassthrough
+	UpstreamDisable    = startup.UpstreamDisable
+	UpstreamPrefer     = startup.UpstreamPrefer
+	UpstreamRequire    = startup.UpstreamRequire
+	UpstreamVerifyCA   = startup.UpstreamVerifyCA
+	UpstreamVerifyFull = startup.UpstreamVerifyFull
+)
+
+// CertificateError means that the proxy's certificate differs from the engine's while both legs use TLS; UpstreamError means
+// that the engine's certificate could not be fetched.
+type (
+	CertificateError = startup.CertificateError
+	UpstreamError    = startup.UpstreamError
+)
 
 // Sink receives captured queries. Offer must not block; false means that the query was dropped. It is called from one
 // goroutine at a time.
-type Sink interface {
-	Offer(q capture.Query) bool
-}
+type Sink = tap.Sink
 
 // Options configures a Server. A zero field means its default, where one is given.
 type Options struct {
@@ -106,19 +135,30 @@ func orDefault[T int | time.Duration](v *T, value T) {
 // minBudget is room for a few messages: with less, nothing would ever be captured.
 const minBudget = 4 << 10
 
+// legs returns the options of the startup.
+func (o Options) legs() startup.Options {
+	return startup.Options{
+		Upstream: o.Upstream, UpstreamTLS: o.UpstreamTLS, ClientTLS: o.ClientTLS, ProxyProtocol: o.ProxyProtocol,
+		StartupTimeout: o.StartupTimeout, DialTimeout: o.DialTimeout, KeepAlive: o.KeepAlive, Logger: o.Logger,
+	}
+}
+
+// tap returns the options of the capture.
+func (o Options) tap() tap.Options {
+	return tap.Options{
+		Sink: o.Sink, Interesting: o.Interesting, BudgetBytes: o.CaptureBudgetBytes, MaxStatementBytes: o.MaxStatementBytes,
+		Interval: o.DrainInterval, Logger: o.Logger,
+	}
+}
+
+// DefaultLoops returns the default number of event loops: a quarter of the processors, at least 1 and at most 4. One loop
+// relays as much as the other processors of such a machine can answer.
+func DefaultLoops() int { return max(1, min(4, runtime.NumCPU()/4)) }
+
 // validate reports all faults of o, whose defaults are filled in.
 func (o Options) validate() error {
-	var errs []error
-	if o.Upstream.Network != "tcp" && o.Upstream.Network != "unix" {
-		errs = append(errs, fmt.Errorf("upstream network is %q, must be tcp or unix", o.Upstream.Network))
-	}
-	if o.Upstream.Address == "" {
-		errs = append(errs, errors.New("upstream address is empty"))
-	}
-	errs = append(errs, o.validateTLS()...)
-	if err := validPrefixes(o.ProxyProtocol); err != nil {
-		errs = append(errs, err)
-	}
+	legs := o.legs()
+	errs := legs.Validate()
 	if o.Capture && o.Sink == nil {
 		errs = append(errs, errors.New("capture needs a sink"))
 	}

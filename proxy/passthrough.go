@@ -1,20 +1,22 @@
 package proxy
 
 import (
-	"context"
 	"errors"
 	"net"
 	"syscall"
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/proxy/internal/relay"
+	"github.com/dpwatch/dpwatch/proxy/internal/startup"
 )
 
 // pass relays a client's TLS session to the engine, unseen. First holds the client's bytes: an SSLRequest, whose answer
 // decides, or the start of direct TLS. It returns true when the client's connection is over, false when the engine has no
 // TLS and the client was answered N and continues in plain text.
 func (s *Server) pass(client net.Conn, first []byte, direct bool) (over bool) {
-	refuse := func(r refusal) bool {
+	refuse := func(r startup.Refusal) bool {
 		if !direct { // the client understands an error instead of the answer, but not inside direct TLS
 			s.refuse(client, r)
 		}
@@ -22,37 +24,25 @@ func (s *Server) pass(client net.Conn, first []byte, direct bool) (over bool) {
 	}
 	if s.draining.Load() {
 		s.counters.refusedDraining.Add(1)
-		return refuse(shuttingDown)
+		return refuse(startup.ShuttingDown)
 	}
 	if !s.acquire() {
 		s.counters.refusedLimit.Add(1)
-		return refuse(tooManySessions)
+		return refuse(startup.TooManySessions)
 	}
 	defer s.release()
-	server, err := s.dialPlain(s.hard)
-	if err != nil {
+	server, err := s.dialPassthrough(direct)
+	switch {
+	case err != nil:
 		s.counters.refusedUpstream.Add(1)
 		s.log.Warn("the engine cannot be reached", zap.Error(err))
-		return refuse(upstreamUnreachable)
+		return refuse(startup.UpstreamUnreachable)
+	case server == nil:
+		_, err := client.Write([]byte{'N'})
+		return err != nil
 	}
 	if !direct {
-		_ = server.SetDeadline(time.Now().Add(s.opts.DialTimeout))
-		stop := context.AfterFunc(s.hard, func() { _ = server.SetDeadline(time.Now()) })
-		answer, err := askTLS(server)
-		stop()
-		switch {
-		case err != nil:
-			_ = server.Close()
-			s.counters.refusedUpstream.Add(1)
-			s.log.Warn("the engine did not answer an SSLRequest", zap.Error(err))
-			return refuse(upstreamUnreachable)
-		case answer != 'S':
-			_ = server.Close()
-			_, err := client.Write([]byte{'N'})
-			return err != nil
-		}
-		_ = server.SetDeadline(time.Time{})
-		if _, err := client.Write([]byte{answer}); err != nil {
+		if _, err := client.Write([]byte{'S'}); err != nil {
 			_ = server.Close()
 			return true
 		}
@@ -60,10 +50,24 @@ func (s *Server) pass(client net.Conn, first []byte, direct bool) (over bool) {
 	}
 	s.counters.passedThrough.Add(1)
 	_ = client.SetReadDeadline(time.Time{})
-	session := newSession(s.nextID(), client, server, nil)
-	session.opaque = true
+	session := relay.NewSession(s.nextID(), client, server, nil)
+	session.Opaque = true
 	s.relay(client, session, first)
 	return true
+}
+
+// dialPassthrough connects to the engine. Unless the client began with TLS, the engine is asked for it; the connection is nil
+// if it has none.
+func (s *Server) dialPassthrough(direct bool) (net.Conn, error) {
+	if direct {
+		return s.legs.DialPlain(s.hard)
+	}
+	server, answer, err := s.legs.Request(s.hard)
+	if err == nil && answer != 'S' {
+		_ = server.Close()
+		return nil, nil
+	}
+	return server, err
 }
 
 // gone reports whether the other side had closed. That is how most TLS sessions end: an engine sends close_notify to a

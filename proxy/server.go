@@ -10,6 +10,10 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/proxy/internal/relay"
+	"github.com/dpwatch/dpwatch/proxy/internal/startup"
+	"github.com/dpwatch/dpwatch/proxy/internal/tap"
 )
 
 // startupReserve is the number of connections, besides MaxSessions, that can be in startup or carry a cancel request.
@@ -19,15 +23,11 @@ const startupReserve = 256
 type Server struct {
 	opts     Options
 	log      *zap.Logger
-	dialer   net.Dialer
-	chunks   chunkPool
-	drainer  *drainer
-	loops    *loopSet // nil without event loops
+	legs     *startup.Legs
+	drainer  *tap.Drainer
+	relays   *relay.Relay
 	conns    conns
 	counters counters
-
-	clientTLS   *clientTLS   // nil: TLS does not end here
-	upstreamTLS *upstreamTLS // nil: no TLS to the engine
 
 	served   atomic.Bool
 	draining atomic.Bool   // no new session begins
@@ -44,19 +44,27 @@ func New(o Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("proxy options: %w", err)
 	}
-	s := &Server{opts: o, log: o.Logger.Named("proxy"), drainer: newDrainer(&o), drained: make(chan struct{}, 1)}
+	s := &Server{opts: o, log: o.Logger.Named("proxy"), drainer: tap.NewDrainer(o.tap()), drained: make(chan struct{}, 1)}
+	legs := o.legs()
+	legs.Pass = s.pass
 	var err error
-	if s.clientTLS, err = newClientTLS(&o); err != nil {
+	if s.legs, err = startup.New(legs); err != nil {
 		return nil, fmt.Errorf("proxy options: %w", err)
 	}
-	if s.upstreamTLS, err = newUpstreamTLS(&o); err != nil {
-		return nil, fmt.Errorf("proxy options: %w", err)
-	}
-	s.dialer = net.Dialer{Timeout: o.DialTimeout, KeepAlive: o.KeepAlive}
-	s.conns.open = map[net.Conn]*session{}
+	s.conns.open = map[net.Conn]*relay.Session{}
 	s.hard, s.stopHard = context.WithCancel(context.Background())
 	return s, nil
 }
+
+// CheckUpstream reports, before Serve, whether clients can authenticate. With TLS on both legs it fetches the engine's
+// certificate and compares it with the proxy's. It returns a *CertificateError if they differ, and an *UpstreamError if the
+// engine is unreachable or its TLS is not as configured; the certificates are then compared for each session. Other
+// combinations need no check and return nil.
+func (s *Server) CheckUpstream(ctx context.Context) error { return s.legs.Check(ctx) }
+
+// Probe connects to the engine as a session would, TLS included, and returns an error unless it answers as a PostgreSQL
+// server does. It does not authenticate; the engine logs at most a connection.
+func (s *Server) Probe(ctx context.Context) error { return s.legs.Probe(ctx) }
 
 // Serve accepts connections from the listeners, which it closes, until ctx ends or a listener fails. Then it lets open
 // sessions go on for at most DrainTimeout, closes the rest, and returns when all its goroutines have ended and all captured
@@ -72,27 +80,21 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	stopDrainer, drained := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(drained)
-		s.drainer.run(stopDrainer)
+		s.drainer.Run(stopDrainer)
 	}()
 	var sweeper sync.WaitGroup
 	if s.opts.IdleTimeout > 0 {
 		sweeper.Go(func() { s.sweepIdle(stopDrainer) })
 	}
-	if err := s.startLoops(); err != nil {
+	var err error
+	if s.relays, err = relay.New(s.opts.Loops, s.log); err != nil {
 		s.log.Warn("sessions are relayed by goroutines, which takes more CPU", zap.Error(err))
 	}
-	err := s.accept(ctx, listeners)
-	s.loops.stop()
+	err = s.accept(ctx, listeners)
+	s.relays.Stop()
 	close(stopDrainer)
 	sweeper.Wait()
 	<-drained
-	return err
-}
-
-func (s *Server) startLoops() (err error) {
-	if s.opts.Loops > 0 {
-		s.loops, err = newLoops(s.opts.Loops, &s.chunks, s.log)
-	}
 	return err
 }
 
@@ -154,7 +156,7 @@ func (s *Server) acceptFrom(ctx context.Context, l net.Listener) error {
 func (s *Server) start(client net.Conn) {
 	if !s.conns.add(client, s.opts.MaxSessions+startupReserve) {
 		s.counters.refusedLimit.Add(1)
-		tooManySessions.write(client)
+		startup.TooManySessions.Send(client)
 		_ = client.Close()
 		return
 	}
@@ -165,11 +167,11 @@ func (s *Server) start(client net.Conn) {
 	}
 	s.handlers.Go(func() {
 		defer s.conns.remove(client)
-		err := contained(func() error { s.handle(client); return nil })
-		var fault *panicError
+		err := relay.Contained(func() error { s.handle(client); return nil })
+		var fault *relay.PanicError
 		if errors.As(err, &fault) {
 			s.counters.failed.Add(1)
-			s.log.Error("a connection ended by a panic", zap.ByteString("stack", fault.stack))
+			s.log.Error("a connection ended by a panic", zap.ByteString("stack", fault.Stack))
 		}
 	})
 }

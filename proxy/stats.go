@@ -77,11 +77,11 @@ func (stats *Stats) Add(other Stats) {
 
 // counters holds the counters that sessions update.
 type counters struct {
-	connections, sessions, open, failed                                                       atomic.Uint64
-	refusedLimit, refusedUpstream, refusedProtocol, refusedDraining                           atomic.Uint64
-	directTLS, sslRequests, gssRequests, cancelRequests, cancelFailed                         atomic.Uint64
-	refusedTLS, refusedDirect, tlsFailed, tlsSessions, plusFiltered, passedThrough, idleEnded atomic.Uint64
-	fromClients, fromServer                                                                   atomic.Uint64 // of sessions that have ended
+	connections, sessions, open, failed                              atomic.Uint64
+	refusedLimit, refusedUpstream, refusedProtocol, refusedDraining  atomic.Uint64
+	cancelRequests, cancelFailed                                     atomic.Uint64
+	refusedTLS, refusedDirect, tlsSessions, passedThrough, idleEnded atomic.Uint64
+	fromClients, fromServer                                          atomic.Uint64 // of sessions that have ended
 }
 
 // Stats returns the server's counters. They are not one atomic snapshot.
@@ -92,12 +92,12 @@ func (s *Server) Stats() Stats {
 		OpenSessions: c.open.Load(), FailedSessions: c.failed.Load(), IdleEnded: c.idleEnded.Load(),
 		RefusedLimit: c.refusedLimit.Load(), RefusedUpstream: c.refusedUpstream.Load(),
 		RefusedProtocol: c.refusedProtocol.Load(), RefusedDraining: c.refusedDraining.Load(),
-		DirectTLS: c.directTLS.Load(), SSLRequests: c.sslRequests.Load(), GSSENCRequests: c.gssRequests.Load(),
 		CancelRequests: c.cancelRequests.Load(), CancelFailures: c.cancelFailed.Load(),
 	}
 	s.addTLS(&stats)
 	stats.BytesFromClients, stats.BytesFromServer = s.conns.bytes(c)
-	s.drainer.addTo(&stats)
+	counts, dropped := s.drainer.Counts()
+	stats.add(&counts, dropped)
 	return stats
 }
 
@@ -105,12 +105,11 @@ func (s *Server) Stats() Stats {
 func (s *Server) addTLS(stats *Stats) {
 	c := &s.counters
 	stats.RefusedDirect = c.refusedDirect.Load()
-	stats.RefusedTLS, stats.TLSFailures, stats.TLSSessions = c.refusedTLS.Load(), c.tlsFailed.Load(), c.tlsSessions.Load()
-	stats.PlusFiltered, stats.UncapturedPassthrough = c.plusFiltered.Load(), c.passedThrough.Load()
-	if s.clientTLS != nil {
-		stats.CertificateExpiry = s.clientTLS.certificate().Leaf.NotAfter
-		stats.CertificateLoads, stats.CertificateFaults = s.clientTLS.pair.Counts()
-	}
+	stats.RefusedTLS, stats.TLSSessions, stats.UncapturedPassthrough = c.refusedTLS.Load(), c.tlsSessions.Load(), c.passedThrough.Load()
+	l := &s.legs.Counts
+	stats.DirectTLS, stats.SSLRequests, stats.GSSENCRequests = l.DirectTLS.Load(), l.SSLRequests.Load(), l.GSSENCRequests.Load()
+	stats.TLSFailures, stats.PlusFiltered = l.TLSFailures.Load(), l.PlusFiltered.Load()
+	stats.CertificateExpiry, stats.CertificateLoads, stats.CertificateFaults = s.legs.Certificate()
 }
 
 // add adds the trackers' counters to stats.

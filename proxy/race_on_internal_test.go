@@ -1,6 +1,0 @@
-//go:build race
-
-package proxy
-
-// raceEnabled: with the race detector sync.Pool drops buffers at random, so allocations cannot be counted.
-const raceEnabled = true
