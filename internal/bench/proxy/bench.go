@@ -47,7 +47,7 @@ func bench(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	defer cluster.Stop() //nolint:errcheck // told by the directory that stays
+	defer cluster.Stop() //nolint:errcheck // a directory that is left over shows it
 	// The benchmark measures bytes, not passwords: this temporary server trusts TCP from loopback.
 	hba := filepath.Join(cluster.Dir(), "data", "pg_hba.conf")
 	if err := os.WriteFile(hba, []byte("local all all trust\nhost all all 127.0.0.1/32 trust\n"), 0o600); err != nil {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bufio"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -17,7 +18,7 @@ import (
 // wire is one raw connection after its startup: without a driver the client uses little CPU time.
 type wire struct {
 	conn net.Conn
-	buf  []byte
+	r    *bufio.Reader
 	msg  []byte
 	rng  *rand.Rand
 }
@@ -28,8 +29,7 @@ func dial(dsn, mode string) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = conn.SetDeadline(time.Time{})
-	w := &wire{conn: conn, buf: make([]byte, 64<<10), rng: rand.New(rand.NewPCG(rand.Uint64(), 1))}
+	w := &wire{conn: conn, r: bufio.NewReaderSize(conn, 64<<10), rng: rand.New(rand.NewPCG(rand.Uint64(), 1))}
 	if mode == "prepared" {
 		w.msg = message(w.msg[:0], 'P', "s\x00"+selectParam+"\x00\x00\x00")
 		w.msg = message(w.msg, 'S', "")
@@ -83,37 +83,18 @@ func (w *wire) exchange() error {
 }
 
 func (w *wire) untilReady() error {
-	have := 0
-	skip := 0
 	for {
-		n, err := w.conn.Read(w.buf[have:])
+		header, err := w.r.Peek(5)
 		if err != nil {
 			return err
 		}
-		have += n
-		i := 0
-		for {
-			if skip > 0 {
-				step := min(skip, have-i)
-				i, skip = i+step, skip-step
-			}
-			if skip > 0 || have-i < 5 {
-				break
-			}
-			kind, size := w.buf[i], int(binary.BigEndian.Uint32(w.buf[i+1:]))
-			if kind == 'E' {
-				return errors.New("the server answered with an error")
-			}
-			if kind == 'Z' {
-				if have-i < 6 {
-					break
-				}
-				return nil
-			}
-			i += 5
-			skip = size - 4
+		kind, size := header[0], int(binary.BigEndian.Uint32(header[1:]))
+		if kind == 'E' {
+			return errors.New("the server answered with an error")
 		}
-		have = copy(w.buf, w.buf[i:have])
+		if _, err := w.r.Discard(1 + size); err != nil || kind == 'Z' {
+			return err
+		}
 	}
 }
 
@@ -128,11 +109,8 @@ type cell struct {
 func (c *cell) tps() float64 { return float64(c.transactions) / c.elapsed.Seconds() }
 
 func (c *cell) quantile(q float64) time.Duration {
-	if len(c.latencies) == 0 {
-		return 0
-	}
 	slices.Sort(c.latencies)
-	return c.latencies[min(int(q*float64(len(c.latencies))), len(c.latencies)-1)]
+	return at(c.latencies, q)
 }
 
 // maxLatencies bounds the latencies stored per cell.

@@ -1,15 +1,14 @@
 package proxy
 
 import (
-	"bufio"
 	"context"
-	"encoding/binary"
 	"fmt"
-	"io"
 	"net"
 	"os/exec"
-	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 // idle prints the proxies' memory with many idle sessions: each has run one query and waits. PostgreSQL itself uses
@@ -74,47 +73,27 @@ func measureIdle(t *target, n int) error {
 	return nil
 }
 
-// address returns the host and port in a result of dsn.
-func address(dsn string) string {
-	addr, _, _ := strings.Cut(strings.TrimPrefix(dsn, "postgres://postgres@"), "/")
-	return addr
-}
-
 // greet opens a session, with TLS if the DSN requires it, and runs one query.
 func greet(dsn string) (net.Conn, error) {
-	dial := func(addr string) (net.Conn, error) { return net.Dial("tcp", addr) }
-	if strings.Contains(dsn, "sslmode=require") {
-		dial = dialTLS
-	}
-	c, err := dial(address(dsn))
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	c, err := pgconn.Connect(ctx, dsn)
 	if err != nil {
 		return nil, err
 	}
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
-	body := "user\x00postgres\x00database\x00postgres\x00\x00"
-	start := binary.BigEndian.AppendUint32(nil, uint32(len(body)+8))
-	start = append(binary.BigEndian.AppendUint32(start, 3<<16), body...)
-	w := wire{conn: c, buf: make([]byte, 4<<10)}
-	for _, m := range [][]byte{start, message(nil, 'Q', "SELECT 1\x00")} {
-		w.msg = m
-		if err := w.exchange(); err != nil {
-			_ = c.Close()
-			return nil, err
-		}
+	if _, err := c.Exec(ctx, "SELECT 1").ReadAll(); err != nil {
+		_ = c.Close(ctx)
+		return nil, err
 	}
-	return c, nil
+	session, err := c.Hijack()
+	if err != nil {
+		return nil, err
+	}
+	return session.Conn, nil
 }
 
 // standIn accepts every session and completes every query at once.
 func standIn(l net.Listener) {
-	var greeting []byte
-	greeting = message(greeting, 'R', "\x00\x00\x00\x00")
-	for _, setting := range []string{"server_version\x0015.0", "client_encoding\x00UTF8", "standard_conforming_strings\x00on"} {
-		greeting = message(greeting, 'S', setting+"\x00")
-	}
-	greeting = message(greeting, 'K', "\x00\x00\x00\x01\x00\x00\x00\x02")
-	greeting = message(greeting, 'Z', "I")
-	answer := message(message(nil, 'C', "SELECT 0\x00"), 'Z', "I")
 	for {
 		c, err := l.Accept()
 		if err != nil {
@@ -122,30 +101,25 @@ func standIn(l net.Listener) {
 		}
 		go func() {
 			defer c.Close()
-			r := bufio.NewReaderSize(c, 512)
-			head := make([]byte, 4)
-			if _, err := io.ReadFull(r, head); err != nil {
+			b := pgproto3.NewBackend(c, c)
+			if _, err := b.ReceiveStartupMessage(); err != nil {
 				return
 			}
-			if _, err := r.Discard(int(binary.BigEndian.Uint32(head)) - 4); err != nil {
-				return
+			b.Send(&pgproto3.AuthenticationOk{})
+			for name, value := range map[string]string{"server_version": "15.0", "client_encoding": "UTF8", "standard_conforming_strings": "on"} {
+				b.Send(&pgproto3.ParameterStatus{Name: name, Value: value})
 			}
-			if _, err := c.Write(greeting); err != nil {
-				return
-			}
-			for {
-				kind, err := r.ReadByte()
-				if err != nil {
+			b.Send(&pgproto3.BackendKeyData{ProcessID: 1, SecretKey: []byte{0, 0, 0, 2}})
+			b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+			for b.Flush() == nil {
+				switch m, err := b.Receive(); m.(type) {
+				case *pgproto3.Query, *pgproto3.Sync:
+					b.Send(&pgproto3.CommandComplete{CommandTag: []byte("SELECT 0")})
+					b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+				case *pgproto3.Terminate:
 					return
-				}
-				if _, err := io.ReadFull(r, head); err != nil {
-					return
-				}
-				if _, err := r.Discard(int(binary.BigEndian.Uint32(head)) - 4); err != nil || kind == 'X' {
-					return
-				}
-				if kind == 'Q' || kind == 'S' {
-					if _, err := c.Write(answer); err != nil {
+				default:
+					if err != nil {
 						return
 					}
 				}

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"os/exec"
 	"slices"
-	"strings"
+	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/procfs"
 
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
@@ -31,9 +32,10 @@ func replay(ctx context.Context, c *pgtemp.Cluster, direct *target, o options) e
 	if err != nil {
 		return err
 	}
-	defer shadow.Stop() //nolint:errcheck // told by the directory that stays
-	if err := idlePriority(shadow.PID()); err != nil {
-		return fmt.Errorf("the shadow's priority: %w", err)
+	defer shadow.Stop() //nolint:errcheck // a directory that is left over shows it
+	// The scheduling policy idle also applies to the processes that the server starts afterwards.
+	if out, err := exec.CommandContext(ctx, "chrt", "--idle", "--pid", "0", strconv.Itoa(shadow.PID())).CombinedOutput(); err != nil {
+		return fmt.Errorf("set the shadow's scheduling policy with chrt: %w\n%s", err, out)
 	}
 	if err := execute(ctx, c, `CREATE TABLE people AS SELECT g AS id, g % 3 AS grp FROM generate_series(1, 1000) g;
 		CREATE FUNCTION noisy(value float8, scale float8) RETURNS float8 LANGUAGE sql VOLATILE
@@ -121,20 +123,10 @@ func at(sorted []time.Duration, q float64) time.Duration {
 
 // childOf returns a child of a process, 0 if there is none.
 func childOf(pid int) int {
-	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			continue
-		}
-		var child, parent int
-		var state string
-		if _, err := fmt.Sscan(string(data), &child); err != nil {
-			continue
-		}
-		_, rest, _ := strings.Cut(string(data), ") ") // after the name, which cannot contain this
-		if _, err := fmt.Sscan(rest, &state, &parent); err == nil && parent == pid {
-			return child
+	processes, _ := procfs.AllProcs()
+	for _, p := range processes {
+		if stat, err := p.Stat(); err == nil && stat.PPID == pid {
+			return p.PID
 		}
 	}
 	return 0

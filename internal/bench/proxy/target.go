@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/procfs"
 )
 
 // target is one path to the server.
@@ -30,38 +30,27 @@ type target struct {
 	rival string
 }
 
-// cpu returns the CPU time of the proxy: user and system, in nanoseconds from schedstat if the kernel has it (the sum over
-// its threads), otherwise in clock ticks.
-func (t *target) cpu() time.Duration {
+// cpu returns the CPU time of the proxy, user and system: the sum over its threads, from schedstat.
+func (t *target) cpu() (total time.Duration) {
 	if t.pid == 0 {
 		return 0
 	}
-	var total time.Duration
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", t.pid))
-	for _, path := range tasks {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			continue
-		}
-		first, _, _ := strings.Cut(string(data), " ")
-		n, _ := strconv.ParseInt(first, 10, 64)
-		total += time.Duration(n)
+	threads, _ := procfs.AllThreads(t.pid)
+	for _, thread := range threads {
+		stat, _ := thread.Schedstat() // zero if the thread has ended
+		total += time.Duration(stat.RunningNanoseconds)
 	}
 	return total
 }
 
 // rss returns the resident memory of the proxy in bytes.
-func (t *target) rss() int64 {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", t.pid))
+func (t *target) rss() int {
+	process, err := procfs.NewProc(t.pid)
 	if err != nil {
 		return 0
 	}
-	fields := strings.Fields(string(data))
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, _ := strconv.ParseInt(fields[1], 10, 64)
-	return pages * int64(os.Getpagesize())
+	stat, _ := process.Stat()
+	return stat.ResidentMemory()
 }
 
 func (t *target) stop() {
@@ -82,13 +71,15 @@ func (t *target) stop() {
 	}
 }
 
-func freePort() (int, error) {
+// place returns a free port and a new directory for a proxy's files.
+func place() (port int, dir string, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	dir, err = os.MkdirTemp("", "benchproxy-*")
+	return l.Addr().(*net.TCPAddr).Port, dir, err
 }
 
 func dsn(addr string, secure bool) string {
@@ -101,11 +92,7 @@ func dsn(addr string, secure bool) string {
 
 // startDpwatch runs the sidecar in front of the server.
 func startDpwatch(ctx context.Context, binary string, v variant, upstream int, shadow string) (*target, error) {
-	port, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp("", "benchproxy-*")
+	port, dir, err := place()
 	if err != nil {
 		return nil, err
 	}
@@ -136,11 +123,7 @@ func startPgBouncer(ctx context.Context, upstream int, secure bouncerTLS) (*targ
 			return nil, nil
 		}
 	}
-	port, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp("", "benchproxy-*")
+	port, dir, err := place()
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +185,7 @@ func bouncerUser() (uid, gid int, err error) {
 
 // startCommand runs another proxy.
 func startCommand(ctx context.Context, name, command string, upstream int) (*target, error) {
-	port, err := freePort()
+	port, dir, err := place()
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +194,7 @@ func startCommand(ctx context.Context, name, command string, upstream int) (*tar
 	if len(words) == 0 {
 		return nil, fmt.Errorf("--extra %s: no command", name)
 	}
-	t := &target{name: name, dsn: dsn(listen, false), rival: "pgbouncer", cmd: exec.Command(words[0], words[1:]...)}
+	t := &target{name: name, dsn: dsn(listen, false), dir: dir, rival: "pgbouncer", cmd: exec.Command(words[0], words[1:]...)}
 	return t, t.start(ctx)
 }
 
@@ -245,5 +228,5 @@ func (t *target) start(ctx context.Context) error {
 		}
 	}
 	t.stop()
-	return fmt.Errorf("%s does not come up: %w\n%s", t.name, errors.Join(last), out.String())
+	return fmt.Errorf("%s accepts no query: %w\n%s", t.name, last, out.String())
 }

@@ -5,13 +5,10 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/binary"
 	"encoding/pem"
 	"fmt"
-	"io"
 	"math/big"
 	"net"
 	"os"
@@ -131,14 +128,14 @@ func encrypt(ctx context.Context, c *pgtemp.Cluster, id identity) error {
 	}
 	var last error
 	for range 100 {
-		conn, err := dialTLS(fmt.Sprintf("127.0.0.1:%d", c.Port()))
+		conn, err := greet(dsn(fmt.Sprintf("127.0.0.1:%d", c.Port()), true))
 		if err == nil {
 			return conn.Close()
 		}
 		last = err
 		time.Sleep(100 * time.Millisecond)
 	}
-	return fmt.Errorf("the server does not begin to speak TLS: %w", last)
+	return fmt.Errorf("the server accepts no TLS connection: %w", last)
 }
 
 // give copies the certificate and the key to a directory, readable for a user.
@@ -157,29 +154,4 @@ func give(id identity, dir string, uid, gid int) error {
 		}
 	}
 	return nil
-}
-
-// dialTLS connects and starts TLS. It does not verify the server.
-func dialTLS(addr string) (net.Conn, error) {
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
-	answer := make([]byte, 1)
-	if _, err = c.Write(binary.BigEndian.AppendUint32([]byte{0, 0, 0, 8}, 1234<<16|5679)); err == nil {
-		_, err = io.ReadFull(c, answer)
-	}
-	if err == nil && answer[0] != 'S' {
-		err = fmt.Errorf("SSLRequest was answered with %q", answer)
-	}
-	secured := tls.Client(c, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // its own loopback
-	if err == nil {
-		err = secured.Handshake()
-	}
-	if err != nil {
-		_ = c.Close()
-		return nil, err
-	}
-	return secured, nil
 }
