@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -84,13 +85,8 @@ func appendParams(dst []byte, params []Param) []byte {
 }
 
 func appendSettings(dst []byte, settings map[string]string) []byte {
-	names := make([]string, 0, len(settings))
-	for name := range settings {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	dst = binary.AppendUvarint(dst, uint64(len(names)))
-	for _, name := range names {
+	dst = binary.AppendUvarint(dst, uint64(len(settings)))
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		dst = appendString(appendString(dst, name), settings[name])
 	}
 	return dst
@@ -102,7 +98,7 @@ func DecodeBinary(b []byte) (Query, error) {
 	d := decoder{b: b}
 	q := d.query()
 	if d.err == nil && len(d.b) > 0 {
-		d.err = fmt.Errorf("%d bytes too many", len(d.b))
+		d.err = fmt.Errorf("%d bytes follow the query", len(d.b))
 	}
 	if d.err != nil {
 		return Query{}, fmt.Errorf("decode captured query: %w", d.err)
@@ -119,7 +115,7 @@ type decoder struct {
 func (d *decoder) query() Query {
 	var q Query
 	if v := d.byte(); d.err == nil && v != binaryVersion {
-		d.err = fmt.Errorf("version %d is not known, only %d is: the two processes must be of one build", v, binaryVersion)
+		d.err = fmt.Errorf("version %d of the format is not supported, only %d: relay and auditor must be the same build of dpwatch", v, binaryVersion)
 	}
 	flags := d.byte()
 	if flags&flagExtended != 0 {
@@ -129,47 +125,37 @@ func (d *decoder) query() Query {
 	q.Named = flags&flagNamed != 0
 	q.SessionID = d.uvarint()
 	for _, s := range [...]*string{&q.User, &q.Database, &q.ApplicationName, &q.SQL, &q.Tag} {
-		*s = string(d.bytes())
+		*s = d.string()
 	}
-	q.Params = d.params()
-	q.ResultFormats = d.formats()
+	q.Params = list(d, 3, d.param)
+	q.ResultFormats = list(d, 1, d.int16)
 	q.Settings = d.settings()
-	q.Temporary = d.names()
+	q.Temporary = list(d, 1, d.string)
 	if flags&flagCompleted != 0 {
 		q.Completed = d.time()
 	}
 	return q
 }
 
-// params reads the parameters; each takes at least three bytes of input.
-func (d *decoder) params() []Param {
-	n := d.count(3)
+// list reads a list whose items take at least size bytes of input each; nil if it is empty.
+func list[T any](d *decoder, size int, item func() T) []T {
+	n := d.count(size)
 	if n == 0 {
 		return nil
 	}
-	params := make([]Param, 0, n)
-	for range n {
-		p := Param{OID: uint32(d.limited(math.MaxUint32)), Format: d.int16()}
-		if d.byte() != 0 {
-			p.Null = true
-		} else {
-			p.Value = append([]byte{}, d.bytes()...)
-		}
-		params = append(params, p)
+	items := make([]T, n)
+	for i := range items {
+		items[i] = item()
 	}
-	return params
+	return items
 }
 
-func (d *decoder) formats() []int16 {
-	n := d.count(1)
-	if n == 0 {
-		return nil
+func (d *decoder) param() Param {
+	p := Param{OID: uint32(d.limited(math.MaxUint32)), Format: d.int16()}
+	if p.Null = d.byte() != 0; !p.Null {
+		p.Value = append([]byte{}, d.bytes()...)
 	}
-	formats := make([]int16, n)
-	for i := range formats {
-		formats[i] = d.int16()
-	}
-	return formats
+	return p
 }
 
 func (d *decoder) settings() map[string]string {
@@ -179,25 +165,13 @@ func (d *decoder) settings() map[string]string {
 	}
 	settings := make(map[string]string)
 	for range n {
-		name := string(d.bytes())
-		settings[name] = string(d.bytes())
+		name := d.string()
+		settings[name] = d.string()
 		if d.err != nil {
 			return nil
 		}
 	}
 	return settings
-}
-
-func (d *decoder) names() []string {
-	n := d.count(1)
-	if n == 0 {
-		return nil
-	}
-	names := make([]string, 0, n)
-	for range n {
-		names = append(names, string(d.bytes()))
-	}
-	return names
 }
 
 func (d *decoder) time() time.Time {
@@ -223,8 +197,9 @@ func (d *decoder) byte() byte {
 	return v
 }
 
-func (d *decoder) uvarint() uint64 {
-	v, n := binary.Uvarint(d.b)
+// number reads a number with binary.Uvarint or binary.Varint.
+func number[T uint64 | int64](d *decoder, read func([]byte) (T, int)) T {
+	v, n := read(d.b)
 	if n <= 0 {
 		d.fail(errShort)
 		return 0
@@ -233,15 +208,9 @@ func (d *decoder) uvarint() uint64 {
 	return v
 }
 
-func (d *decoder) varint() int64 {
-	v, n := binary.Varint(d.b)
-	if n <= 0 {
-		d.fail(errShort)
-		return 0
-	}
-	d.b = d.b[n:]
-	return v
-}
+func (d *decoder) uvarint() uint64 { return number(d, binary.Uvarint) }
+
+func (d *decoder) varint() int64 { return number(d, binary.Varint) }
 
 // limited reads an unsigned number of at most limit.
 func (d *decoder) limited(limit uint64) uint64 {
@@ -279,3 +248,5 @@ func (d *decoder) bytes() []byte {
 	d.b = d.b[n:]
 	return v
 }
+
+func (d *decoder) string() string { return string(d.bytes()) }

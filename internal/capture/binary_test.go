@@ -62,7 +62,7 @@ func TestDecodeBinaryRefuses(t *testing.T) {
 	tests := []struct{ name, in, want string }{
 		{"empty", "", "too short"},
 		{"other version", "\x03" + string(good[1:]), "version 3"},
-		{"trailing byte", string(good) + "x", "1 bytes too many"},
+		{"trailing byte", string(good) + "x", "1 bytes follow the query"},
 		{"huge string", "\x02\x00\x01\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "too short"},
 		{"length overflows", "\x02\x00\x01" + strings.Repeat("\xff", 11), "too short"},
 		{"huge parameter count", "\x02\x00\x01\x00\x00\x00\x00\x00\xff\xff\xff\x0f", "too short"},

@@ -12,7 +12,7 @@ func Mentions(names []string) func(sql string) bool {
 		if len(name) > sureBytes {
 			name = strings.ToValidUTF8(name[:sureBytes], "")
 		}
-		name = lowerASCII(strings.ReplaceAll(name, `"`, `""`)) // as written inside quotes
+		name = strings.Map(lower, strings.ReplaceAll(name, `"`, `""`)) // as written inside quotes
 		if name == "" || name == "*" {
 			return func(string) bool { return true }
 		}
@@ -22,8 +22,9 @@ func Mentions(names []string) func(sql string) bool {
 		return func(string) bool { return true }
 	}
 	for _, name := range m.names {
-		m.first[name[0]] = true
-		m.first[upper(name[0])] = true
+		for c := range m.first {
+			m.first[c] = m.first[c] || lower(byte(c)) == name[0]
+		}
 	}
 	return m.in
 }
@@ -65,24 +66,10 @@ func startsWith(s, prefix string) bool {
 	return true
 }
 
-func lowerASCII(s string) string {
-	b := []byte(s)
-	for i, c := range b {
-		b[i] = lower(c)
-	}
-	return string(b)
-}
-
-func lower(c byte) byte {
+// lower folds A to Z.
+func lower[T byte | rune](c T) T {
 	if 'A' <= c && c <= 'Z' {
 		return c + 'a' - 'A'
-	}
-	return c
-}
-
-func upper(c byte) byte {
-	if 'a' <= c && c <= 'z' {
-		return c - 'a' + 'A'
 	}
 	return c
 }

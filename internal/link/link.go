@@ -32,9 +32,9 @@ const MaxFrameBytes = 64 << 20
 
 // Writer writes frames. It is safe for concurrent use.
 type Writer struct {
-	mu  sync.Mutex // guards buf and the order of writes
-	buf []byte
+	mu  sync.Mutex // guards the order of writes, and one
 	w   io.Writer
+	one Batch // for Send
 }
 
 // NewWriter returns a Writer on w.
@@ -42,15 +42,29 @@ func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
 // Send writes one frame with a single Write.
 func (w *Writer) Send(kind Kind, payload []byte) error {
-	if len(payload) >= MaxFrameBytes {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.one.Add(kind, func(b []byte) []byte { return append(b, payload...) }) {
 		return fmt.Errorf("link: frame %q of %d bytes is longer than %d", kind, len(payload), MaxFrameBytes)
+	}
+	return w.flush(&w.one)
+}
+
+// SendBatch sends and then empties the batch.
+func (w *Writer) SendBatch(b *Batch) error {
+	if len(b.buf) == 0 {
+		return nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.buf = binary.BigEndian.AppendUint32(w.buf[:0], uint32(len(payload)+1))
-	w.buf = append(append(w.buf, byte(kind)), payload...)
-	if _, err := w.w.Write(w.buf); err != nil {
-		return fmt.Errorf("link: send %q: %w", kind, err)
+	return w.flush(b)
+}
+
+func (w *Writer) flush(b *Batch) error {
+	_, err := w.w.Write(b.buf)
+	b.buf = b.buf[:0]
+	if err != nil {
+		return fmt.Errorf("link: send: %w", err)
 	}
 	return nil
 }
@@ -74,21 +88,6 @@ func (b *Batch) Add(kind Kind, fill func([]byte) []byte) bool {
 
 // Len returns the size of the batch in bytes.
 func (b *Batch) Len() int { return len(b.buf) }
-
-// SendBatch sends and then empties the batch.
-func (w *Writer) SendBatch(b *Batch) error {
-	if len(b.buf) == 0 {
-		return nil
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_, err := w.w.Write(b.buf)
-	b.buf = b.buf[:0]
-	if err != nil {
-		return fmt.Errorf("link: send a batch: %w", err)
-	}
-	return nil
-}
 
 // Reader reads frames. It is not safe for concurrent use.
 type Reader struct{ r *bufio.Reader }

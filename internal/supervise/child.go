@@ -28,7 +28,8 @@ func (s *Supervisor) once(ctx context.Context) error {
 	defer near.Close() //nolint:errcheck // it may be closed already
 	cmd := s.opt.Command()
 	cmd.ExtraFiles = []*os.File{far}
-	cmd.SysProcAttr = childAttr()
+	// Its own process group: Ctrl-C reaches the relay first. The child exits when the link closes, even if the relay is killed.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err = cmd.Start()
 	_ = far.Close()
 	if err != nil {
@@ -163,9 +164,8 @@ func (c *child) feed(ctx context.Context, w *link.Writer) {
 
 // pause sends every change of the paused state to the child until ctx ends or the link breaks.
 func (c *child) pause(ctx context.Context, w *link.Writer) {
-	told := false
-	for {
-		if now := c.s.paused.Load(); now != told {
+	for sent := false; ; {
+		if now := c.s.paused.Load(); now != sent {
 			payload := []byte{0}
 			if now {
 				payload[0] = 1
@@ -173,7 +173,7 @@ func (c *child) pause(ctx context.Context, w *link.Writer) {
 			if w.Send(link.Pause, payload) != nil {
 				return
 			}
-			told = now
+			sent = now
 		}
 		select {
 		case <-ctx.Done():

@@ -1,12 +1,10 @@
 package supervise
 
 import (
-	"bytes"
-	"fmt"
-	"os"
-	"strconv"
 	"sync"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // parseCheck is the interval at which watch checks for statements that take too long to parse.
@@ -87,22 +85,12 @@ func hashOf(payload []byte) (hash [32]byte) {
 	return hash
 }
 
-// clockTick is the unit of times in /proc: USER_HZ is 100 on every architecture that Go supports.
-const clockTick = 10 * time.Millisecond
-
-// cpuTime returns the CPU time of a process from /proc (proc(5)); false if unavailable.
+// cpuTime returns the CPU time of a process from /proc; false if unavailable.
 func cpuTime(pid int) (time.Duration, bool) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	process, err := procfs.NewProc(pid)
 	if err != nil {
 		return 0, false
 	}
-	// The program name, in parentheses, can contain any bytes.
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	const utime, stime = 11, 12 // fields 14 and 15 of proc(5); the fields up to the parenthesis are cut off
-	if len(fields) <= stime {
-		return 0, false
-	}
-	user, err1 := strconv.ParseInt(string(fields[utime]), 10, 64)
-	system, err2 := strconv.ParseInt(string(fields[stime]), 10, 64)
-	return time.Duration(user+system) * clockTick, err1 == nil && err2 == nil
+	stat, err := process.Stat()
+	return time.Duration(stat.CPUTime() * float64(time.Second)), err == nil
 }
