@@ -23,7 +23,7 @@ func (s *Server) handle(client net.Conn) {
 	case errors.Is(err, startup.ErrQuiet):
 		return
 	case errors.Is(err, startup.ErrDirectTLS):
-		s.counters.refusedDirect.Add(1)
+		s.counters.RefusedDirect.Add(1)
 		_, _ = client.Write(startup.TLSAlert[:])
 		startup.Linger(client)
 		return
@@ -36,12 +36,12 @@ func (s *Server) handle(client net.Conn) {
 		return
 	}
 	if s.draining.Load() {
-		s.counters.refusedDraining.Add(1)
+		s.counters.RefusedDraining.Add(1)
 		s.refuse(start.Conn, startup.ShuttingDown)
 		return
 	}
 	if start.Leaf == nil && s.opts.ClientTLS.Mode == TLSRequire { // a cancel request is accepted without TLS, as by PostgreSQL
-		s.counters.refusedTLS.Add(1)
+		s.counters.RefusedTLS.Add(1)
 		s.refuse(start.Conn, startup.TLSRequired)
 		return
 	}
@@ -51,7 +51,7 @@ func (s *Server) handle(client net.Conn) {
 
 // rejectStartup ends a connection whose startup is invalid: with the answer in err, or without one.
 func (s *Server) rejectStartup(start *startup.Client, err error) {
-	s.counters.refusedProtocol.Add(1)
+	s.counters.RefusedProtocol.Add(1)
 	var refused *startup.RefusedError
 	if errors.As(err, &refused) {
 		s.refuse(start.Conn, refused.Refusal)
@@ -63,9 +63,9 @@ func (s *Server) rejectStartup(start *startup.Client, err error) {
 // cancel forwards a CancelRequest. With a single engine its key needs no translation. As without a proxy, the client learns
 // only that the engine has closed the connection.
 func (s *Server) cancel(client net.Conn, packet []byte) {
-	s.counters.cancelRequests.Add(1)
+	s.counters.CancelRequests.Add(1)
 	if err := s.legs.Cancel(s.hard, packet); err != nil {
-		s.counters.cancelFailed.Add(1)
+		s.counters.CancelFailures.Add(1)
 		s.log.Warn("a cancel request did not reach the engine", zap.Error(err))
 	}
 	wire.CloseWrite(client)
@@ -81,7 +81,7 @@ func (s *Server) refuse(client net.Conn, r startup.Refusal) {
 
 // refuseUpstream refuses a client whose session with the engine could not be established.
 func (s *Server) refuseUpstream(client net.Conn, err error) {
-	s.counters.refusedUpstream.Add(1)
+	s.counters.RefusedUpstream.Add(1)
 	s.log.Warn("no session with the engine", zap.Error(err))
 	s.refuse(client, startup.UpstreamRefusal(err))
 }

@@ -44,8 +44,8 @@ func (c *conns) detach(client net.Conn, totals *counters) {
 	s := c.open[client]
 	c.open[client] = nil
 	fromClient, fromServer := s.Bytes()
-	totals.fromClients.Add(fromClient)
-	totals.fromServer.Add(fromServer)
+	totals.BytesFromClients.Add(fromClient)
+	totals.BytesFromServer.Add(fromServer)
 }
 
 func (c *conns) remove(client net.Conn) {
@@ -58,7 +58,7 @@ func (c *conns) remove(client net.Conn) {
 func (c *conns) bytes(totals *counters) (fromClients, fromServer uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	fromClients, fromServer = totals.fromClients.Load(), totals.fromServer.Load()
+	fromClients, fromServer = totals.BytesFromClients.Load(), totals.BytesFromServer.Load()
 	for _, s := range c.open {
 		if s != nil {
 			up, down := s.Bytes()

@@ -18,7 +18,7 @@ func (s *Server) sweepIdle(stop <-chan struct{}) {
 		select {
 		case now := <-ticker.C:
 			for _, idle := range s.conns.idle(s.opts.IdleTimeout, now) {
-				s.counters.idleEnded.Add(1)
+				s.counters.IdleEnded.Add(1)
 				s.log.Info("idle session ended", zap.Uint64("session", idle.ID))
 				endIdle(idle)
 			}

@@ -23,18 +23,18 @@ func (s *Server) pass(client net.Conn, first []byte, direct bool) (over bool) {
 		return true
 	}
 	if s.draining.Load() {
-		s.counters.refusedDraining.Add(1)
+		s.counters.RefusedDraining.Add(1)
 		return refuse(startup.ShuttingDown)
 	}
 	if !s.acquire() {
-		s.counters.refusedLimit.Add(1)
+		s.counters.RefusedLimit.Add(1)
 		return refuse(startup.TooManySessions)
 	}
 	defer s.release()
 	server, err := s.dialPassthrough(direct)
 	switch {
 	case err != nil:
-		s.counters.refusedUpstream.Add(1)
+		s.counters.RefusedUpstream.Add(1)
 		s.log.Warn("the engine cannot be reached", zap.Error(err))
 		return refuse(startup.UpstreamUnreachable)
 	case server == nil:
@@ -48,7 +48,7 @@ func (s *Server) pass(client net.Conn, first []byte, direct bool) (over bool) {
 		}
 		first = nil
 	}
-	s.counters.passedThrough.Add(1)
+	s.counters.UncapturedPassthrough.Add(1)
 	_ = client.SetReadDeadline(time.Time{})
 	session := relay.NewSession(s.nextID(), client, server, nil)
 	session.Opaque = true

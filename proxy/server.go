@@ -134,7 +134,7 @@ func (s *Server) acceptFrom(ctx context.Context, l net.Listener) error {
 		switch {
 		case err == nil:
 			delay = 5 * time.Millisecond
-			s.counters.connections.Add(1)
+			s.counters.Connections.Add(1)
 			s.start(client)
 			continue
 		case ctx.Err() != nil:
@@ -155,7 +155,7 @@ func (s *Server) acceptFrom(ctx context.Context, l net.Listener) error {
 // start handles a connection in its own goroutine.
 func (s *Server) start(client net.Conn) {
 	if !s.conns.add(client, s.opts.MaxSessions+startupReserve) {
-		s.counters.refusedLimit.Add(1)
+		s.counters.RefusedLimit.Add(1)
 		startup.TooManySessions.Send(client)
 		_ = client.Close()
 		return
@@ -170,7 +170,7 @@ func (s *Server) start(client net.Conn) {
 		err := relay.Contained(func() error { s.handle(client); return nil })
 		var fault *relay.PanicError
 		if errors.As(err, &fault) {
-			s.counters.failed.Add(1)
+			s.counters.FailedSessions.Add(1)
 			s.log.Error("a connection ended by a panic", zap.ByteString("stack", fault.Stack))
 		}
 	})
@@ -180,7 +180,7 @@ func (s *Server) start(client net.Conn) {
 func (s *Server) drain(stopAccepting func()) {
 	s.draining.Store(true)
 	s.conns.interruptStartups()
-	open := s.counters.open.Load()
+	open := s.counters.OpenSessions.Load()
 	s.log.Info("draining", zap.Uint64("sessions", open))
 	deadline := time.AfterFunc(max(s.opts.DrainTimeout, 0), func() {
 		s.stopHard()

@@ -15,7 +15,7 @@ import (
 // serve creates and runs the session of a client whose StartupMessage was read.
 func (s *Server) serve(client net.Conn, start *startup.Client) {
 	if !s.acquire() {
-		s.counters.refusedLimit.Add(1)
+		s.counters.RefusedLimit.Add(1)
 		s.refuse(start.Conn, startup.TooManySessions)
 		return
 	}
@@ -35,7 +35,7 @@ func (s *Server) serve(client net.Conn, start *startup.Client) {
 		return
 	}
 	if start.Leaf != nil {
-		s.counters.tlsSessions.Add(1)
+		s.counters.TLSSessions.Add(1)
 	}
 	id := s.nextID()
 	session := relay.NewSession(id, start.Conn, server.Conn, s.tap(id, start))
@@ -57,7 +57,7 @@ func (s *Server) relay(client net.Conn, session *relay.Session, first []byte) {
 	err := s.relays.Run(session, first)
 	s.conns.detach(client, &s.counters)
 	if err != nil && !(session.Opaque && gone(err)) && !session.EndedIdle() {
-		s.counters.failed.Add(1)
+		s.counters.FailedSessions.Add(1)
 	}
 	var fault *relay.PanicError
 	if errors.As(err, &fault) {
@@ -69,7 +69,7 @@ func (s *Server) relay(client net.Conn, session *relay.Session, first []byte) {
 }
 
 // nextID returns the number of a new session.
-func (s *Server) nextID() uint64 { return s.opts.SessionIDBase + s.counters.sessions.Add(1) }
+func (s *Server) nextID() uint64 { return s.opts.SessionIDBase + s.counters.Sessions.Add(1) }
 
 // tap returns the capture state of a new session, nil if it is not captured.
 func (s *Server) tap(id uint64, start *startup.Client) *tap.Session {
@@ -90,11 +90,11 @@ func (s *Server) tap(id uint64, start *startup.Client) *tap.Session {
 // acquire reserves a place for a session; false if all are taken.
 func (s *Server) acquire() bool {
 	for {
-		n := s.counters.open.Load()
+		n := s.counters.OpenSessions.Load()
 		if n >= uint64(s.opts.MaxSessions) {
 			return false
 		}
-		if s.counters.open.CompareAndSwap(n, n+1) {
+		if s.counters.OpenSessions.CompareAndSwap(n, n+1) {
 			return true
 		}
 	}
@@ -102,7 +102,7 @@ func (s *Server) acquire() bool {
 
 // release returns the place of a session.
 func (s *Server) release() {
-	if s.counters.open.Add(^uint64(0)) == 0 && s.draining.Load() {
+	if s.counters.OpenSessions.Add(^uint64(0)) == 0 && s.draining.Load() {
 		select {
 		case s.drained <- struct{}{}:
 		default:

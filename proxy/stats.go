@@ -75,41 +75,34 @@ func (stats *Stats) Add(other Stats) {
 	}
 }
 
-// counters holds the counters that sessions update.
+// counters holds the counters that sessions update. The fields of Stats have the same names; the bytes are those of sessions
+// that have ended.
 type counters struct {
-	connections, sessions, open, failed                              atomic.Uint64
-	refusedLimit, refusedUpstream, refusedProtocol, refusedDraining  atomic.Uint64
-	cancelRequests, cancelFailed                                     atomic.Uint64
-	refusedTLS, refusedDirect, tlsSessions, passedThrough, idleEnded atomic.Uint64
-	fromClients, fromServer                                          atomic.Uint64 // of sessions that have ended
+	Connections, Sessions, OpenSessions, FailedSessions, IdleEnded                             atomic.Uint64
+	RefusedLimit, RefusedUpstream, RefusedProtocol, RefusedDraining, RefusedTLS, RefusedDirect atomic.Uint64
+	CancelRequests, CancelFailures, TLSSessions, UncapturedPassthrough                         atomic.Uint64
+	BytesFromClients, BytesFromServer                                                          atomic.Uint64
 }
 
 // Stats returns the server's counters. They are not one atomic snapshot.
 func (s *Server) Stats() Stats {
-	c := &s.counters
-	stats := Stats{
-		Connections: c.connections.Load(), Sessions: c.sessions.Load(),
-		OpenSessions: c.open.Load(), FailedSessions: c.failed.Load(), IdleEnded: c.idleEnded.Load(),
-		RefusedLimit: c.refusedLimit.Load(), RefusedUpstream: c.refusedUpstream.Load(),
-		RefusedProtocol: c.refusedProtocol.Load(), RefusedDraining: c.refusedDraining.Load(),
-		CancelRequests: c.cancelRequests.Load(), CancelFailures: c.cancelFailed.Load(),
-	}
-	s.addTLS(&stats)
-	stats.BytesFromClients, stats.BytesFromServer = s.conns.bytes(c)
+	var stats Stats
+	stats.load(&s.counters)
+	stats.load(&s.legs.Counts)
+	stats.BytesFromClients, stats.BytesFromServer = s.conns.bytes(&s.counters)
+	stats.CertificateExpiry, stats.CertificateLoads, stats.CertificateFaults = s.legs.Certificate()
 	counts, dropped := s.drainer.Counts()
 	stats.add(&counts, dropped)
 	return stats
 }
 
-// addTLS adds the TLS counters to stats.
-func (s *Server) addTLS(stats *Stats) {
-	c := &s.counters
-	stats.RefusedDirect = c.refusedDirect.Load()
-	stats.RefusedTLS, stats.TLSSessions, stats.UncapturedPassthrough = c.refusedTLS.Load(), c.tlsSessions.Load(), c.passedThrough.Load()
-	l := &s.legs.Counts
-	stats.DirectTLS, stats.SSLRequests, stats.GSSENCRequests = l.DirectTLS.Load(), l.SSLRequests.Load(), l.GSSENCRequests.Load()
-	stats.TLSFailures, stats.PlusFiltered = l.TLSFailures.Load(), l.PlusFiltered.Load()
-	stats.CertificateExpiry, stats.CertificateLoads, stats.CertificateFaults = s.legs.Certificate()
+// load copies counters, a pointer to a struct of atomic.Uint64, into the fields of the same names.
+func (stats *Stats) load(counters any) {
+	to, from := reflect.ValueOf(stats).Elem(), reflect.ValueOf(counters).Elem()
+	for i := range from.NumField() {
+		count := from.Field(i).Addr().Interface().(*atomic.Uint64)
+		to.FieldByName(from.Type().Field(i).Name).SetUint(count.Load())
+	}
 }
 
 // add adds the trackers' counters to stats.

@@ -64,7 +64,7 @@ func Analyze(sql string) Effect {
 	p := parser{lexer: lexer{sql: sql}}
 	p.advance()
 	first := p.tok
-	keyword := lowerASCII(sql[first.start:first.end])
+	keyword := Lower(sql[first.start:first.end])
 	hides := hidden(sql, keyword)
 	if hides && keyword == "select" {
 		at := p
@@ -122,7 +122,7 @@ func (p *parser) statement() Effect {
 	if p.tok.kind != word {
 		return Effect{}
 	}
-	keyword := lowerASCII(p.text())
+	keyword := Lower(p.text())
 	p.advance()
 	switch keyword {
 	case "set":

@@ -13,7 +13,7 @@ const maxExponent = 100
 // underscored literals.
 func canonicalNumber(text string) (value string, integer, ok bool) {
 	text, negative := strings.CutPrefix(text, "-")
-	mantissa, exponent, scientific := strings.Cut(lowerASCII(text), "e")
+	mantissa, exponent, scientific := strings.Cut(Lower(text), "e")
 	shift := 0
 	if scientific {
 		var err error

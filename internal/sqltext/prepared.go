@@ -239,5 +239,5 @@ func (p *parser) setConfig() (Effect, bool) {
 	if args[0].Value == "" || local != "true" && local != "false" {
 		return Effect{}, false
 	}
-	return Effect{Action: Set, Name: lowerASCII(args[0].Value), Value: args[1].Value, Local: local == "true"}, true
+	return Effect{Action: Set, Name: Lower(args[0].Value), Value: args[1].Value, Local: local == "true"}, true
 }

@@ -44,7 +44,7 @@ func (p *parser) setRest() Effect {
 	at := *p
 	first := ""
 	if p.tok.kind == word {
-		first = lowerASCII(p.text())
+		first = Lower(p.text())
 		p.advance()
 	}
 	assigned := p.is("to") || p.tok.kind == symbol
@@ -170,7 +170,7 @@ func (p *parser) setting() (string, bool) {
 		part, ok = p.identifier()
 		name += "." + part
 	}
-	return lowerASCII(name), ok
+	return Lower(name), ok
 }
 
 // identifier reads a name, normalised as the server does.
@@ -178,7 +178,7 @@ func (p *parser) identifier() (string, bool) {
 	name := p.text()
 	switch p.tok.kind {
 	case word:
-		name = lowerASCII(name)
+		name = Lower(name)
 	case quoted:
 		if len(name) < 3 {
 			return "", false
@@ -203,8 +203,8 @@ func cut(name string) string {
 	return name[:n]
 }
 
-// lowerASCII folds A to Z only, independent of the encoding.
-func lowerASCII(s string) string {
+// Lower folds A to Z only, as the server does for unquoted names and for names of settings.
+func Lower(s string) string {
 	if s == "SELECT" { // the most common first word
 		return "select"
 	}

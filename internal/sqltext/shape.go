@@ -15,7 +15,7 @@ func Shape(sql string) [sha256.Size]byte {
 		text := sql[t.start:t.end]
 		switch t.kind {
 		case word:
-			text = lowerASCII(text)
+			text = Lower(text)
 		case str, number, param:
 			text = "?"
 		case escaped:

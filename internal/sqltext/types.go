@@ -75,7 +75,7 @@ func (p *parser) typeName() (oid uint32, modified, ok bool) {
 		if name != "" {
 			name += " "
 		}
-		name += lowerASCII(p.text())
+		name += Lower(p.text())
 		p.advance()
 		switch {
 		case name == "pg_catalog" && p.acceptSymbol('.'):

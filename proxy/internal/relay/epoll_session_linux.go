@@ -78,6 +78,21 @@ func (ls *loopSet) relay(s *Session, first []byte) (ended <-chan struct{}, ok bo
 	return c.done, true
 }
 
+// plainSocket returns the socket of a plain TCP or Unix connection, false for TLS and any other wrapper.
+func plainSocket(c net.Conn) (syscall.RawConn, bool) {
+	var raw syscall.RawConn
+	var err error
+	switch c := c.(type) {
+	case *net.TCPConn:
+		raw, err = c.SyscallConn()
+	case *net.UnixConn:
+		raw, err = c.SyscallConn()
+	default:
+		return nil, false
+	}
+	return raw, err == nil
+}
+
 // duplicate returns another descriptor of the same socket, -1 if none is available.
 func duplicate(raw syscall.RawConn) int {
 	fd := -1

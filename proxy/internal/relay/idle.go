@@ -19,23 +19,6 @@ type idleWatch struct {
 	ended          atomic.Bool  // ended by the sweep
 }
 
-func newIdleWatch() *idleWatch {
-	w := &idleWatch{}
-	w.pending.Store(1) // the end of the startup
-	w.client.each = func(typ, _ byte) {
-		if typ == 'Q' || typ == 'S' || typ == 'F' {
-			w.pending.Add(1)
-		}
-	}
-	w.server.each = func(typ, first byte) {
-		if typ == 'Z' {
-			w.idle.Store(first == 'I')
-			w.pending.Add(-1)
-		}
-	}
-	return w
-}
-
 // headers follows the messages of one direction over chunks of any size and reports their types and first bytes.
 type headers struct {
 	each  func(typ, first byte)
@@ -78,8 +61,20 @@ func (h *headers) walk(b []byte) {
 
 // WatchIdle makes the session record whether it is idle. It is called before Run; goroutines then relay the session.
 func (s *Session) WatchIdle() {
-	s.idle = newIdleWatch()
-	s.toServer.headers, s.toClient.headers = &s.idle.client, &s.idle.server
+	w := &idleWatch{}
+	w.pending.Store(1) // the end of the startup
+	w.client.each = func(typ, _ byte) {
+		if typ == 'Q' || typ == 'S' || typ == 'F' {
+			w.pending.Add(1)
+		}
+	}
+	w.server.each = func(typ, first byte) {
+		if typ == 'Z' {
+			w.idle.Store(first == 'I')
+			w.pending.Add(-1)
+		}
+	}
+	s.idle, s.toServer.headers, s.toClient.headers = w, &w.client, &w.server
 }
 
 // EndsIdle reports, once, that the session has been idle outside a transaction for that long, and should be ended. One

@@ -8,13 +8,12 @@ import (
 // A record is the copy of one message: its type, whether its body is complete, the length of the recorded body, and the
 // recorded body. Records are contiguous.
 const (
-	headerLen = 6
-	whole     = 0
-	cut       = 1 // the body was too long, or there was no room: only its beginning is recorded
+	whole = 0
+	cut   = 1 // the body was too long, or there was no room: only its beginning is recorded
 )
 
 // HeaderLen is the size of a record without its body, in bytes.
-const HeaderLen = headerLen
+const HeaderLen = 6
 
 // CutLen is how much of a truncated body is recorded: enough for the names at its beginning.
 const CutLen = 2*maxName + 2
@@ -27,6 +26,7 @@ const timeRecord = 0
 // when the session was idle. Both directions have one for every gap.
 const gapRecord = 1
 
+// AppendGap appends a gap.
 func AppendGap(dst []byte) []byte { return appendHeader(dst, gapRecord, whole, 0) }
 
 // AppendHeader appends the beginning of a record; the caller then appends its body of n bytes. It does not allocate if dst
@@ -89,14 +89,14 @@ func (q *queue) settle() {
 
 // peek returns the oldest record and its length in the queue; false if there is none or it is incomplete.
 func (q *queue) peek() (record, int, bool) {
-	if len(q.buf) < headerLen {
+	if len(q.buf) < HeaderLen {
 		return record{}, 0, false
 	}
-	n := headerLen + int(binary.LittleEndian.Uint32(q.buf[2:]))
-	if n > len(q.buf) || n < headerLen {
+	n := HeaderLen + int(binary.LittleEndian.Uint32(q.buf[2:]))
+	if n > len(q.buf) || n < HeaderLen {
 		return record{}, 0, false
 	}
-	return record{typ: q.buf[0], cut: q.buf[1] == cut, body: q.buf[headerLen:n]}, n, true
+	return record{typ: q.buf[0], cut: q.buf[1] == cut, body: q.buf[HeaderLen:n]}, n, true
 }
 
 // gap returns the number of bytes up to and including the first gap, 0 without a gap.

@@ -256,7 +256,7 @@ func (s *settings) set(e sqltext.Effect) {
 }
 
 // searchesTemp reports whether a search_path can include the temporary schema.
-func searchesTemp(path string) bool { return strings.Contains(lower(path), "pg_temp") }
+func searchesTemp(path string) bool { return strings.Contains(sqltext.Lower(path), "pg_temp") }
 
 // resetAll applies RESET ALL, which does not reset the role. Uncertain settings stay uncertain, because the role may be one
 // of them.

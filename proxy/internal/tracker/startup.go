@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
 // Startup is the content of a StartupMessage.
@@ -38,7 +40,7 @@ func ParseStartup(b []byte) (Startup, error) {
 		if len(name) == 0 {
 			break
 		}
-		parameters[lower(string(name))] = string(r.cstring())
+		parameters[sqltext.Lower(string(name))] = string(r.cstring())
 	}
 	if !r.done() {
 		return s, errors.New("startup message has bytes behind its end")
@@ -62,7 +64,7 @@ func (s *Startup) parameter(name, value string) {
 	case "application_name":
 		s.ApplicationName = value
 	case "replication":
-		switch lower(value) {
+		switch sqltext.Lower(value) {
 		case "false", "off", "no", "0":
 		default:
 			s.Replication = true
@@ -93,7 +95,7 @@ func (s *Startup) options(text string) {
 			s.SettingsUncertain = true
 			continue
 		}
-		name = lower(strings.ReplaceAll(name, "-", "_"))
+		name = sqltext.Lower(strings.ReplaceAll(name, "-", "_"))
 		if name == "application_name" {
 			s.ApplicationName = value
 			continue
@@ -125,15 +127,4 @@ func splitOptions(text string) []string {
 		words = append(words, string(word))
 	}
 	return words
-}
-
-// lower folds A to Z, as the server does for names of settings.
-func lower(s string) string {
-	b := []byte(s)
-	for i, c := range b {
-		if c >= 'A' && c <= 'Z' {
-			b[i] = c + 'a' - 'A'
-		}
-	}
-	return string(b)
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// unprotected holds the state for unprotected, that is unprotected, statements: they are neither interesting (Config.Interesting) nor change
-// the session. One placeholder represents all of them, so that neither their texts nor their parameters are copied. They are
+// unprotected holds the state for unprotected statements, which are neither interesting (Config.Interesting) nor change the
+// session. One placeholder represents all of them, so that neither their texts nor their parameters are copied. They are
 // most of the traffic in front of a database that holds more than protected tables.
 type unprotected struct {
 	statement statement // the placeholder for every unprotected prepared statement; never changed
 	pieces    []string  // scratch
 	blank     []string  // as many "" as the largest simple query had statements
-	spare     *portal   // a portal of a unprotected statement, for reuse
+	spare     *portal   // a portal of an unprotected statement, for reuse
 }
 
 // interesting reports whether a statement needs to be captured.
@@ -60,7 +60,7 @@ func (t *Tracker) unprotectedStatement(text []byte) bool {
 	return true
 }
 
-// bindUnprotected begins a Bind message of a unprotected statement and skips its parameters; false for other statements.
+// bindUnprotected begins a Bind message of an unprotected statement and skips its parameters; false for other statements.
 func (t *Tracker) bindUnprotected(body []byte) bool {
 	r := reader{b: body}
 	name, of := r.cstring(), r.cstring()
@@ -77,7 +77,7 @@ func (t *Tracker) bindUnprotected(body []byte) bool {
 	return true
 }
 
-// executedUnprotected counts the first Execute of a unprotected statement's portal; false for other portals.
+// executedUnprotected counts the first Execute of an unprotected statement's portal; false for other portals.
 func (t *Tracker) executedUnprotected() bool {
 	p := t.ext.portal
 	if !t.ext.known || p == nil || p.statement != &t.unprotected.statement {

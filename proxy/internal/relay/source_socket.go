@@ -1,5 +1,3 @@
-//go:build unix
-
 package relay
 
 import (
@@ -13,17 +11,14 @@ import (
 // newSource returns the source for a connection. For a plain socket, it holds no buffer while it waits.
 func newSource(conn net.Conn, chunks *chunkPool) source {
 	plain := plainSource{conn: conn, chunks: chunks}
-	direct, ok := conn.(syscall.Conn)
-	if !ok {
-		return &sparingSource{plainSource: plain}
+	if direct, ok := conn.(syscall.Conn); ok {
+		if raw, err := direct.SyscallConn(); err == nil {
+			s := &readySource{plainSource: plain, raw: raw}
+			s.try = s.read
+			return s
+		}
 	}
-	raw, err := direct.SyscallConn()
-	if err != nil {
-		return &plain
-	}
-	s := &readySource{plainSource: plain, raw: raw}
-	s.try = s.read
-	return s
+	return &sparingSource{plainSource: plain}
 }
 
 // readySource takes a buffer only when the connection is readable. Most sessions wait most of the time, and a buffer is two
