@@ -8,19 +8,13 @@ import "strings"
 //
 // As in psql, a semicolon inside parentheses (CREATE RULE) or between the BEGIN ATOMIC and END of a routine's body is not a
 // separator.
-func Split(sql string) []string { return AppendSplit(nil, sql) }
-
-// AppendSplit appends the result of Split to dst.
-func AppendSplit(dst []string, sql string) []string {
-	s := splitter{lexer: lexer{sql: sql}, statements: dst}
-	for {
-		t := s.next()
-		if t.kind == end {
-			s.cut(len(sql))
-			return s.statements
-		}
-		s.token(t)
+func Split(sql string) []string {
+	var statements []string
+	s := NewSplitter(sql)
+	for statement, ok := s.Next(); ok; statement, ok = s.Next() {
+		statements = append(statements, statement)
 	}
+	return statements
 }
 
 // heading is the sequence of leading words seen in a statement.
@@ -31,29 +25,45 @@ const (
 	create
 	createOr
 	createOrReplace
-	notRoutine // or known to be one: see splitter.routine
+	notRoutine // or known to be one: see Splitter.routine
 )
 
-// splitter is the state of Split within one statement.
-type splitter struct {
+// Splitter returns the statements of Split one by one, without allocating.
+type Splitter struct {
 	lexer
-	statements []string
-	start      int // where the statement began
-	tokens     int // tokens of the statement so far
-	heading    heading
-	routine    bool // the statement begins with CREATE [OR REPLACE] FUNCTION or PROCEDURE
-	parens     int
-	bodies     int // open BEGIN and CASE in a routine's body
+	start   int // where the statement began
+	tokens  int // tokens of the statement so far
+	heading heading
+	routine bool // the statement begins with CREATE [OR REPLACE] FUNCTION or PROCEDURE
+	parens  int
+	bodies  int // open BEGIN and CASE in a routine's body
 }
 
-func (s *splitter) token(t token) {
+// NewSplitter returns a Splitter for the text of a simple query.
+func NewSplitter(sql string) Splitter { return Splitter{lexer: lexer{sql: sql}} }
+
+// Next returns the next statement; false at the end.
+func (s *Splitter) Next() (statement string, ok bool) {
+	for {
+		t := s.next()
+		if t.kind != end && !s.separates(t) {
+			continue
+		}
+		statement, ok = s.sql[s.start:t.start], s.tokens > 0
+		*s = Splitter{lexer: s.lexer, start: t.end}
+		if ok || t.kind == end {
+			return strings.Trim(statement, " \t\n\r\f\v"), ok
+		}
+	}
+}
+
+// separates follows a token and reports whether it is the semicolon that ends the statement.
+func (s *Splitter) separates(t token) bool {
 	if t.kind == symbol {
 		switch s.sql[t.start] {
 		case ';':
 			if s.parens == 0 && s.bodies == 0 {
-				s.cut(t.start)
-				s.start = t.end
-				return
+				return true
 			}
 		case '(':
 			s.parens++
@@ -65,9 +75,10 @@ func (s *splitter) token(t token) {
 	if t.kind == word {
 		s.keyword(s.sql[t.start:t.end])
 	}
+	return false
 }
 
-func (s *splitter) keyword(w string) {
+func (s *Splitter) keyword(w string) {
 	if s.heading != notRoutine && !s.routine {
 		s.head(w)
 		return
@@ -84,7 +95,7 @@ func (s *splitter) keyword(w string) {
 }
 
 // head follows the first words of a statement up to CREATE [OR REPLACE] FUNCTION or PROCEDURE.
-func (s *splitter) head(w string) {
+func (s *Splitter) head(w string) {
 	switch {
 	case s.heading == nothing && strings.EqualFold(w, "create"):
 		s.heading = create
@@ -98,12 +109,4 @@ func (s *splitter) head(w string) {
 	default:
 		s.heading = notRoutine
 	}
-}
-
-// cut ends the statement at position e.
-func (s *splitter) cut(e int) {
-	if s.tokens > 0 {
-		s.statements = append(s.statements, strings.Trim(s.sql[s.start:e], " \t\n\r\f\v"))
-	}
-	s.tokens, s.heading, s.routine, s.parens, s.bodies = 0, nothing, false, 0, 0
 }

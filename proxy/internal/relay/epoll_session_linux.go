@@ -137,7 +137,7 @@ func (c *epollSession) receive(from *leg) {
 			c.end(from)
 		}
 	case errno != 0:
-		c.fail(from.read.srcSide, readFrom, "read", errno)
+		c.finish(&sessionError{"client", readFrom, os.NewSyscallError("read", errno)})
 	case n == 0:
 		c.end(from)
 	default:
@@ -181,11 +181,8 @@ func (c *epollSession) forward(from *leg, b []byte) {
 	switch {
 	case errno == unix.EAGAIN:
 		n = 0
-	case errno != 0 && to == &c.server:
-		c.lost(writeTo, "write", errno)
-		return
 	case errno != 0:
-		c.fail(from.read.dstSide, writeTo, "write", errno)
+		c.writeFailed(to, errno)
 		return
 	}
 	if n < len(b) {
@@ -209,11 +206,8 @@ func (c *epollSession) flush(to *leg) {
 	switch {
 	case errno == unix.EAGAIN:
 		return
-	case errno != 0 && to == &c.server:
-		c.lost(writeTo, "write", errno)
-		return
 	case errno != 0:
-		c.fail(to.peer.read.dstSide, writeTo, "write", errno)
+		c.writeFailed(to, errno)
 		return
 	}
 	if to.pending = to.pending[n:]; len(to.pending) > 0 {
@@ -277,8 +271,13 @@ func (c *epollSession) arm(l *leg) bool {
 	return true
 }
 
-func (c *epollSession) fail(side, op, name string, errno syscall.Errno) {
-	c.finish(&sessionError{side, op, os.NewSyscallError(name, errno)})
+// writeFailed handles a failed write: to the client it ends the session.
+func (c *epollSession) writeFailed(to *leg, errno syscall.Errno) {
+	if to == &c.server {
+		c.lost(writeTo, "write", errno)
+		return
+	}
+	c.finish(&sessionError{"client", writeTo, os.NewSyscallError("write", errno)})
 }
 
 // finish ends the session with err, nil if both sides had closed. It is idempotent.

@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -14,7 +15,8 @@ const maxStatements = 256
 // simpleQuery is the Query message in progress. Its statements are captured at ReadyForQuery, when it is certain that the
 // server counted as many as sqltext did.
 type simpleQuery struct {
-	statements  []string
+	statements  []string // nil if the query is unprotected
+	count       int      // statements in the text
 	ascii       bool
 	unseen      Reason // why the text is unknown; captured if it is known
 	skip        Reason // why it is not captured although it is known
@@ -52,13 +54,12 @@ func (t *Tracker) beginQuery(r record) {
 	if t.query.unseen != captured {
 		return
 	}
-	if n, ok := t.unprotectedQuery(text, t.query.skip); ok {
-		t.query.unprotected, t.query.statements = true, t.unprotected.blanks(n)
-	} else {
+	if t.query.count, t.query.unprotected = t.unprotectedQuery(text, t.query.skip); !t.query.unprotected {
 		t.query.statements = sqltext.Split(string(text))
+		t.query.count = len(t.query.statements)
 	}
-	if len(t.query.statements) > maxStatements {
-		t.query.unseen, t.query.statements = TooLong, nil
+	if t.query.count > maxStatements {
+		t.query.unseen, t.query.statements, t.query.count = TooLong, nil, 0
 	}
 }
 
@@ -68,7 +69,7 @@ func (q *simpleQuery) gate(g *gate) {
 	}
 	unseen, skip := g.text(q.ascii)
 	if unseen != captured {
-		q.unseen, q.statements = unseen, nil
+		q.unseen, q.statements, q.count = unseen, nil, 0
 	}
 	if skip != captured {
 		q.skip = skip
@@ -121,13 +122,17 @@ func (t *Tracker) completeSimple(r record) {
 // the text was split into; with one, it stopped at one of them. Otherwise the split was wrong and endQuery returns false.
 func (t *Tracker) endQuery(r record) bool {
 	q := &t.query
-	cutRight := q.unseen != captured || len(q.done) == len(q.statements) && !q.failed ||
-		q.failed && (len(q.done) < len(q.statements) || len(q.statements) == 0)
-	if !cutRight || q.empty && len(q.statements) > 0 {
+	cutRight := q.unseen != captured || len(q.done) == q.count && !q.failed ||
+		q.failed && (len(q.done) < q.count || q.count == 0)
+	if !cutRight || q.empty && q.count > 0 {
 		return false
 	}
 	for i, c := range q.done {
-		t.captureSimple(q.statements[i], c)
+		if q.unprotected {
+			t.cfg.Counts.Skipped[cmp.Or(q.skip, Unprotected)]++
+		} else {
+			t.captureSimple(q.statements[i], c)
+		}
 	}
 	t.ready(r)
 	return true
@@ -142,14 +147,14 @@ func (t *Tracker) captureSimple(sql string, c completion) {
 	if len(sql) > t.cfg.MaxStatementBytes {
 		skip = TooLong
 	}
-	if skip == captured && (t.query.unprotected || !t.interesting(sql)) {
+	if skip == captured && !t.interesting(sql) {
 		skip = Unprotected
 	}
 	if skip != captured {
 		t.cfg.Counts.Skipped[skip]++
 		return
 	}
-	if len(t.query.statements) > 1 {
+	if t.query.count > 1 {
 		sql = strings.Clone(sql) // so that the other statements' text is not retained
 	}
 	hidden := c.effect.Hidden || c.effect.Action == sqltext.Unclear

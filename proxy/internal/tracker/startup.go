@@ -43,7 +43,7 @@ func ParseStartup(b []byte) (Startup, error) {
 		parameters[sqltext.Lower(string(name))] = string(r.cstring())
 	}
 	if !r.done() {
-		return s, errors.New("startup message has bytes behind its end")
+		return s, errors.New("startup message has bytes after its end")
 	}
 	s.options(parameters["options"])
 	for name, value := range parameters {

@@ -71,7 +71,6 @@ func (t *Tracker) Feed(client, server []byte) {
 		for t.step() {
 		}
 	}
-	t.unprotected.forget()
 	t.client.settle()
 	t.server.settle()
 }

@@ -11,8 +11,6 @@ import (
 // most of the traffic in front of a database that holds more than protected tables.
 type unprotected struct {
 	statement statement // the placeholder for every unprotected prepared statement; never changed
-	pieces    []string  // scratch
-	blank     []string  // as many "" as the largest simple query had statements
 	spare     *portal   // a portal of an unprotected statement, for reuse
 }
 
@@ -30,17 +28,13 @@ func (t *Tracker) unprotectedQuery(text []byte, skip Reason) (statements int, ok
 	if t.cfg.Interesting(sql) {
 		return 0, false
 	}
-	t.unprotected.pieces = sqltext.AppendSplit(t.unprotected.pieces[:0], sql)
-	defer clear(t.unprotected.pieces)
-	if len(t.unprotected.pieces) > maxStatements {
-		return 0, false
-	}
-	for _, piece := range t.unprotected.pieces {
-		if !sqltext.Analyze(piece).Inert() {
+	split := sqltext.NewSplitter(sql)
+	for statement, more := split.Next(); more; statement, more = split.Next() {
+		if statements++; statements > maxStatements || !sqltext.Analyze(statement).Inert() {
 			return 0, false
 		}
 	}
-	return len(t.unprotected.pieces), true
+	return statements, true
 }
 
 // unprotectedStatement reports whether the statement of a Parse message is unprotected. Text that the gate rejects never is, because its
@@ -90,13 +84,6 @@ func (t *Tracker) executedUnprotected() bool {
 	return true
 }
 
-func (d *unprotected) blanks(n int) []string {
-	for len(d.blank) < n {
-		d.blank = append(d.blank, "")
-	}
-	return d.blank[:n]
-}
-
 // own returns s, or a new statement if s is the shared placeholder, which must not be changed.
 func (d *unprotected) own(s *statement) *statement {
 	if s != &d.statement {
@@ -109,18 +96,5 @@ func (d *unprotected) own(s *statement) *statement {
 func (d *unprotected) spared(p *portal) {
 	if p.statement == &d.statement {
 		d.spare = p
-	}
-}
-
-// maxScratch limits the texts that the scratch slices keep room for between two calls of Feed.
-const maxScratch = 16
-
-// forget releases the memory that an unusually large query took.
-func (d *unprotected) forget() {
-	if cap(d.pieces) > maxScratch {
-		d.pieces = nil
-	}
-	if cap(d.blank) > maxScratch {
-		d.blank = nil
 	}
 }
