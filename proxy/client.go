@@ -82,6 +82,6 @@ func (s *Server) refuse(client net.Conn, r startup.Refusal) {
 // refuseUpstream refuses a client whose session with the engine could not be established.
 func (s *Server) refuseUpstream(client net.Conn, err error) {
 	s.counters.RefusedUpstream.Add(1)
-	s.log.Warn("no session with the engine", zap.Error(err))
+	s.log.Warn("the session with the engine could not be established", zap.Error(err))
 	s.refuse(client, startup.UpstreamRefusal(err))
 }

@@ -13,19 +13,16 @@ import (
 	"github.com/dpwatch/dpwatch/proxy/internal/tap"
 )
 
-// Address is the engine's address, as net.Dial takes it.
-type Address = startup.Address
-
-// ClientTLS configures the client leg, UpstreamTLS the engine leg. The files are PEM and are reloaded when they are replaced.
+// The types of the startup and of the capture that are part of this package's API.
 type (
-	ClientTLS   = startup.ClientTLS
-	UpstreamTLS = startup.UpstreamTLS
-)
-
-// TLSMode selects how TLS from clients is handled, UpstreamTLSMode selects TLS to the engine.
-type (
-	TLSMode         = startup.TLSMode
-	UpstreamTLSMode = startup.UpstreamTLSMode
+	Address          = startup.Address
+	ClientTLS        = startup.ClientTLS
+	TLSMode          = startup.TLSMode
+	UpstreamTLS      = startup.UpstreamTLS
+	UpstreamTLSMode  = startup.UpstreamTLSMode
+	CertificateError = startup.CertificateError
+	UpstreamError    = startup.UpstreamError
+	Sink             = tap.Sink
 )
 
 // The modes of the client leg and of the engine leg.
@@ -40,17 +37,6 @@ const (
 	UpstreamVerifyCA   = startup.UpstreamVerifyCA
 	UpstreamVerifyFull = startup.UpstreamVerifyFull
 )
-
-// CertificateError means that the proxy's certificate differs from the engine's while both legs use TLS; UpstreamError means
-// that the engine's certificate could not be fetched.
-type (
-	CertificateError = startup.CertificateError
-	UpstreamError    = startup.UpstreamError
-)
-
-// Sink receives captured queries. Offer must not block; false means that the query was dropped. It is called from one
-// goroutine at a time.
-type Sink = tap.Sink
 
 // Options configures a Server. A zero field means its default, where one is given.
 type Options struct {

@@ -88,7 +88,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	}
 	var err error
 	if s.relays, err = relay.New(s.opts.Loops, s.log); err != nil {
-		s.log.Warn("sessions are relayed by goroutines, which takes more CPU", zap.Error(err))
+		s.log.Warn("event loops are unavailable: goroutines relay all sessions, which takes more CPU", zap.Error(err))
 	}
 	err = s.accept(ctx, listeners)
 	s.relays.Stop()

@@ -349,7 +349,7 @@ func TestCertificateEnds(t *testing.T) {
 		})
 		shown(t, p)
 		shown(t, p)
-		if n := logs.FilterMessageSnippet("certificate ends").Len(); n != test.want {
+		if n := logs.FilterMessageSnippet("certificate expires").Len(); n != test.want {
 			t.Errorf("%s: %d warnings, want %d", name, n, test.want)
 		}
 		if got := p.Stats().CertificateExpiry; got.Unix() != end.Unix() {
@@ -628,7 +628,7 @@ func TestNewRefusesTLSOptions(t *testing.T) {
 		{"a pair for nothing", proxy.Options{Upstream: tcp, UpstreamTLS: proxy.UpstreamTLS{CertFile: id.certFile, KeyFile: id.keyFile}}, "disable"},
 		{"no such file", proxy.Options{Upstream: tcp, ClientTLS: proxy.ClientTLS{Mode: proxy.TLSAllow, CertFile: "/nonexistent", KeyFile: id.keyFile}}, "nonexistent"},
 		{"another's key", proxy.Options{Upstream: tcp, ClientTLS: proxy.ClientTLS{Mode: proxy.TLSAllow, CertFile: id.certFile, KeyFile: other.keyFile}}, "private key"},
-		{"a CA that is none", proxy.Options{Upstream: tcp, UpstreamTLS: proxy.UpstreamTLS{Mode: proxy.UpstreamVerifyCA, CAFile: id.keyFile}}, "no certificate"},
+		{"a CA that is none", proxy.Options{Upstream: tcp, UpstreamTLS: proxy.UpstreamTLS{Mode: proxy.UpstreamVerifyCA, CAFile: id.keyFile}}, "no PEM certificate"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -258,7 +258,7 @@ claims: {functions: [{name: nosy, epsilon: -1}]}
 		status     preflight.Status
 		name, text string
 	}{
-		{preflight.Fault, "proxy.upstream", "does not answer as a PostgreSQL server"},
+		{preflight.Fault, "proxy.upstream", "does not respond like a PostgreSQL server"},
 		{preflight.OK, "shadow.worlds", "engine of d0: takes sessions"},
 		{preflight.Fault, "shadow.worlds", "engine of d1: engine x at 127.0.0.1:1"},
 		{preflight.Unchecked, "shadow.worlds", "which copy it reads"},

@@ -103,7 +103,7 @@ func (c *child) watch(ctx context.Context, exited <-chan error, process *os.Proc
 		select {
 		case err := <-exited:
 			if err == nil {
-				return errors.New("exited by itself")
+				return errors.New("exited with status 0")
 			}
 			return err
 		case <-tick.C:
@@ -115,7 +115,7 @@ func (c *child) watch(ctx context.Context, exited <-chan error, process *os.Proc
 		case <-often.C:
 			limit := c.s.opt.ParseTimeout
 			if spent := c.parsing.spent(func() (time.Duration, bool) { return cpuTime(c.pid) }); limit > 0 && spent > limit {
-				return kill("auditor process parses a statement for longer than audit.parse_timeout; killing it", spent)
+				return kill("auditor process exceeded audit.parse_timeout while it parsed a statement; killing it", spent)
 			}
 		case <-ctx.Done():
 			_ = c.conn.CloseWrite() // end of file makes the child finish

@@ -91,7 +91,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 			pause.Reset()
 		}
 		wait := pause.NextBackOff()
-		s.opt.Logger.Warn("auditor process ended; traffic is not affected; starting it again", zap.Error(err), zap.Duration("in", wait))
+		s.opt.Logger.Warn("auditor process ended; traffic is not affected; restarting it", zap.Error(err), zap.Duration("in", wait))
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):

@@ -30,14 +30,14 @@ func Run(ctx context.Context, args []string) error {
 	o := options{sets: map[string]bool{}}
 	fs := flag.NewFlagSet("proxy", flag.ContinueOnError)
 	fs.StringVar(&o.dpwatch, "dpwatch", "bin/dpwatch", "the dpwatch binary")
-	fs.Float64Var(&o.seconds, "seconds", 8, "seconds a cell (one mode, one number of clients, all targets)")
+	fs.Float64Var(&o.seconds, "seconds", 8, "seconds per cell (one mode, one number of clients, all targets)")
 	fs.DurationVar(&o.slice, "slice", 40*time.Millisecond, "how long the client stays on one target")
 	fs.DurationVar(&o.trial, "trial", 25*time.Millisecond, "how long a replayed query takes, in the part replay")
 	clients := fs.String("clients", "1,8,32", "numbers of clients")
 	modes := fs.String("modes", "simple,extended,prepared", "protocol modes")
 	parts := fs.String("parts", "idle,transactions,bulk,replay,tls,tlsbulk", "what to measure")
-	more := fs.String("extra", "", "further proxies, by semicolon: name=command, with {listen} and {upstream} in it")
-	env := fs.String("variants", "", "further runs of dpwatch, by semicolon: name=VARIABLE=value, with capture on")
+	more := fs.String("extra", "", "further proxies, separated by semicolons: name=command, where {listen} and {upstream} are replaced")
+	env := fs.String("variants", "", "further runs of dpwatch with capture, separated by semicolons: name=VARIABLE=value")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func Run(ctx context.Context, args []string) error {
 	for _, c := range strings.Split(*clients, ",") {
 		n, err := strconv.Atoi(c)
 		if err != nil || n < 1 {
-			return fmt.Errorf("--clients %q: numbers from 1 up, by comma", *clients)
+			return fmt.Errorf("--clients %q: must be numbers from 1, separated by commas", *clients)
 		}
 		o.clients = append(o.clients, n)
 	}

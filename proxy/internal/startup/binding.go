@@ -27,15 +27,12 @@ func (e *CertificateError) Error() string {
 type UpstreamError struct{ Err error }
 
 func (e *UpstreamError) Error() string {
-	return "the engine cannot be asked for its certificate: " + e.Err.Error()
+	return "fetch the engine's certificate: " + e.Err.Error()
 }
 
 func (e *UpstreamError) Unwrap() error { return e.Err }
 
-// Check reports, before the first session, whether clients can authenticate. With TLS on both legs it fetches the engine's
-// certificate and compares it with the proxy's. It returns a *CertificateError if they differ, and an *UpstreamError if the
-// engine is unreachable or its TLS is not as configured; the certificates are then compared for each session. Other
-// combinations need no check and return nil.
+// Check is proxy.Server.CheckUpstream.
 func (l *Legs) Check(ctx context.Context) error {
 	if !l.mustMatch() {
 		return nil

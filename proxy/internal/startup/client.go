@@ -165,7 +165,7 @@ func (p *packetReader) next() ([]byte, error) {
 	for {
 		n, err := packetLength(p.buf)
 		if p.secured && errors.Is(err, ErrDirectTLS) {
-			err = errors.New("TLS within TLS")
+			err = errors.New("TLS handshake within TLS")
 		}
 		if err != nil {
 			return nil, err
@@ -207,7 +207,7 @@ func packetLength(b []byte) (int, error) {
 	}
 	length := binary.BigEndian.Uint32(b)
 	if length < minStartup || length > maxStartup {
-		return 0, fmt.Errorf("startup message announces %d bytes", length)
+		return 0, fmt.Errorf("startup message announces an invalid length of %d bytes", length)
 	}
 	return int(length), nil
 }

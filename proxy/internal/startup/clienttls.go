@@ -70,7 +70,7 @@ func parsePair(contents [][]byte) (*tls.Certificate, error) {
 func parsePool(contents [][]byte) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(contents[0]) {
-		return nil, errors.New("no certificate in it")
+		return nil, errors.New("the file contains no PEM certificate")
 	}
 	return pool, nil
 }
@@ -82,7 +82,7 @@ func (t *clientTLS) checkExpiry(pair *tls.Certificate) {
 	if left > expiryNotice || now.Unix()-last < int64(expiryRepeat/time.Second) || !t.warned.CompareAndSwap(last, now.Unix()) {
 		return
 	}
-	t.log.Warn("the proxy's certificate ends soon or has ended: replace its files",
+	t.log.Warn("the proxy's certificate expires soon or has expired: replace its files",
 		zap.Time("not_after", pair.Leaf.NotAfter), zap.Duration("left", left))
 }
 
@@ -130,7 +130,7 @@ func (t *clientTLS) handshake(client net.Conn, buffered []byte, direct bool) (*t
 	}
 	_ = client.SetWriteDeadline(time.Time{})
 	if direct && conn.ConnectionState().NegotiatedProtocol != alpn {
-		return nil, nil, errors.New("TLS handshake with client: direct TLS without the protocol postgresql in its ALPN")
+		return nil, nil, errors.New("TLS handshake with client: direct TLS needs the ALPN protocol postgresql")
 	}
 	return &tlsLeg{conn, client}, pair.Leaf, nil
 }

@@ -141,8 +141,7 @@ func (l *Legs) within(ctx context.Context, conn net.Conn, f func() error) error 
 	return nil
 }
 
-// Probe connects to the engine as a session would, TLS included, and returns an error unless it answers as a PostgreSQL
-// server does. It does not authenticate; the engine logs at most a connection.
+// Probe is proxy.Server.Probe.
 func (l *Legs) Probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.opts.DialTimeout)
 	defer cancel()
@@ -162,9 +161,9 @@ func (l *Legs) Probe(ctx context.Context) error {
 		answer, err := askTLS(conn)
 		switch {
 		case err != nil:
-			return fmt.Errorf("connected, but it does not answer as a PostgreSQL server: %w", err)
+			return fmt.Errorf("connected, but it does not respond like a PostgreSQL server: %w", err)
 		case answer != 'S' && answer != 'N' && answer != 'E':
-			return errors.New("connected, but it does not answer as a PostgreSQL server")
+			return errors.New("connected, but it does not respond like a PostgreSQL server")
 		}
 		return nil
 	})
@@ -208,7 +207,7 @@ func (t *upstreamTLS) secure(conn net.Conn) (Engine, error) {
 	case answer == 'N' && t.mode == UpstreamPrefer:
 		return Engine{Conn: conn}, nil
 	case answer == 'N':
-		return Engine{}, fmt.Errorf("the engine has no TLS, and upstream TLS is %s", t.mode)
+		return Engine{}, fmt.Errorf("the engine does not support TLS, but upstream TLS is %s", t.mode)
 	case answer != 'S':
 		return Engine{}, fmt.Errorf("the engine answered SSLRequest with %q", answer)
 	}
@@ -234,7 +233,7 @@ func askTLS(conn net.Conn) (byte, error) {
 	case n == 0:
 		return 0, fmt.Errorf("read the answer to SSLRequest: %w", err)
 	case n > 1 && answer[0] != 'E': // a server without SSLRequest sends a whole error message
-		return 0, errors.New("data behind the answer to SSLRequest, before TLS")
+		return 0, errors.New("received unencrypted data after the answer to SSLRequest")
 	}
 	return answer[0], nil
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -73,8 +74,8 @@ func (o *Options) Validate() []error {
 		errs = append(errs, errors.New("upstream address is empty"))
 	}
 	errs = append(errs, o.validateTLS()...)
-	if err := validPrefixes(o.ProxyProtocol); err != nil {
-		errs = append(errs, err)
+	if slices.ContainsFunc(o.ProxyProtocol, func(network netip.Prefix) bool { return !network.IsValid() }) {
+		errs = append(errs, errors.New("a PROXY protocol network is invalid"))
 	}
 	return errs
 }

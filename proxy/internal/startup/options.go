@@ -63,7 +63,7 @@ func (o *Options) validateTLS() []error {
 	errs := append(o.ClientTLS.validate(), o.UpstreamTLS.validate()...)
 	upstream := o.UpstreamTLS.Mode != UpstreamDisable
 	if upstream && o.Upstream.Network == "unix" {
-		errs = append(errs, errors.New("upstream TLS is for TCP: an engine on a Unix socket needs none"))
+		errs = append(errs, errors.New("upstream TLS needs TCP, but the upstream is a Unix socket: set it to disable"))
 	}
 	if upstream && o.ClientTLS.Mode == TLSPassthrough {
 		errs = append(errs, errors.New("client TLS is passed through to the engine, so upstream TLS must be disabled"))
@@ -86,7 +86,7 @@ func (c *ClientTLS) validate() []error {
 		errs = append(errs, fmt.Errorf("client TLS mode is %q, must be disable, allow, require or passthrough", c.Mode))
 	}
 	if c.ClientCAFile != "" && c.Mode != TLSRequire {
-		errs = append(errs, fmt.Errorf("clients' certificates can be asked for with client TLS require, not with %s", c.Mode))
+		errs = append(errs, fmt.Errorf("client certificates need client TLS require, not %s", c.Mode))
 	}
 	return errs
 }
@@ -96,7 +96,7 @@ func (u *UpstreamTLS) validate() []error {
 	switch u.Mode {
 	case UpstreamDisable, UpstreamPrefer, UpstreamRequire:
 		if u.CAFile != "" {
-			errs = append(errs, fmt.Errorf("upstream TLS %s does not verify: use verify-ca or verify-full, or give no CA", u.Mode))
+			errs = append(errs, fmt.Errorf("upstream TLS %s does not verify certificates: use verify-ca or verify-full, or remove the CA", u.Mode))
 		}
 	case UpstreamVerifyCA:
 		if u.CAFile == "" {

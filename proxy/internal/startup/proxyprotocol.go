@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/pires/go-proxyproto"
 )
@@ -27,12 +28,7 @@ func (l *Legs) trusts(peer net.Addr) bool {
 		return false
 	}
 	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
-	for _, network := range l.opts.ProxyProtocol {
-		if network.Contains(ip) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.opts.ProxyProtocol, func(network netip.Prefix) bool { return network.Contains(ip) })
 }
 
 // proxyHeader reads the header and records the client's address.
@@ -60,7 +56,7 @@ func (p *packetReader) proxyHeader(start *Client) error {
 }
 
 // errNoProxyHeader means that a trusted peer sent no header.
-var errNoProxyHeader = errors.New("no PROXY protocol header, which this network's connections must begin with")
+var errNoProxyHeader = errors.New("no PROXY protocol header, but connections from this network must begin with one")
 
 // proxyHeaderLength returns the length of the header at the start of b, 0 while unknown.
 func proxyHeaderLength(b []byte) (int, error) {
@@ -79,21 +75,11 @@ func proxyHeaderLength(b []byte) (int, error) {
 		if i := bytes.Index(b, []byte("\r\n")); i >= 0 && i+2 <= maxProxyV1 {
 			return i + 2, nil
 		} else if i >= 0 || len(b) >= maxProxyV1 {
-			return 0, errors.New("PROXY protocol header without an end")
+			return 0, errors.New("unterminated PROXY protocol header")
 		}
 		return 0, nil
 	case bytes.HasPrefix(v1, b), bytes.HasPrefix(v2, b):
 		return 0, nil
 	}
 	return 0, errNoProxyHeader
-}
-
-// validPrefixes returns an error if a network is invalid.
-func validPrefixes(networks []netip.Prefix) error {
-	for _, n := range networks {
-		if !n.IsValid() {
-			return errors.New("a network of the PROXY protocol is not valid")
-		}
-	}
-	return nil
 }

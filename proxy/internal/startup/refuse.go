@@ -38,11 +38,11 @@ var (
 		hint: "The reason is in dpwatch's log; compare upstream TLS in its configuration with the engine's.",
 	}
 	otherCertificate = Refusal{
-		Code: "F0000", message: "dpwatch: the proxy's certificate is not the engine's, so SCRAM with channel binding would fail",
+		Code: "F0000", message: "dpwatch: the proxy's certificate differs from the engine's, so SCRAM with channel binding would fail",
 		hint: "Give dpwatch the engine's own certificate and key, or pass TLS through; see dpwatch's log.",
 	}
 	TLSRequired = Refusal{
-		Code: "28000", message: "dpwatch: this listener takes TLS connections only",
+		Code: "28000", message: "dpwatch: this listener accepts only TLS connections",
 		hint: "Connect with sslmode=require or stricter.",
 	}
 	IdleTooLong = Refusal{
