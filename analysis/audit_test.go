@@ -19,7 +19,7 @@ func contains(e *analysis.Event, words string) bool {
 }
 
 // warnings returns a report's warnings, with their values.
-func warnings(r analysis.Report) string { return strings.Join(withheld.RevealAll(r.Warnings), "; ") }
+func warnings(r analysis.Report) string { return withheld.Join(r.Warnings, "; ").Reveal() }
 
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()

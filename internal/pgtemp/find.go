@@ -16,8 +16,6 @@ import (
 
 // NotFoundError means that no usable PostgreSQL server binaries were found.
 type NotFoundError struct {
-	// Looked are the directories that were tried, in order.
-	Looked []string
 	// Reason is what is wrong with a directory named by the caller or the environment; "" if none was named.
 	Reason string
 }
@@ -74,19 +72,16 @@ func FindBinDir(ctx context.Context, o Options) (string, error) {
 		}
 		dir, ok := serverDir(named.dir)
 		if !ok {
-			reason := fmt.Sprintf("%s, %s, does not hold initdb and postgres", named.source, named.dir)
-			return "", &NotFoundError{Looked: []string{named.dir}, Reason: reason}
+			return "", &NotFoundError{Reason: fmt.Sprintf("%s, %s, does not hold initdb and postgres", named.source, named.dir)}
 		}
 		return dir, nil
 	}
-	var looked []string
-	for _, dir := range slices.Concat(onPath(o), fromPgConfig(ctx, o), fromPatterns(o)) {
+	for _, dir := range slices.Concat(onPath(o, "initdb"), fromPgConfig(ctx, o), fromPatterns(o)) {
 		if found, ok := serverDir(dir); ok {
 			return found, nil
 		}
-		looked = append(looked, dir)
 	}
-	return "", &NotFoundError{Looked: looked}
+	return "", &NotFoundError{}
 }
 
 // Tool returns the path of a client program, such as pgbench, that belongs to the server binaries in binDir, which can be
@@ -123,27 +118,19 @@ func executable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// onPath returns the directories of PATH that contain initdb.
-func onPath(o Options) []string {
-	var dirs []string
-	for _, dir := range filepath.SplitList(o.getenv("PATH")) {
-		if filepath.IsAbs(dir) && executable(filepath.Join(dir, "initdb")) {
-			dirs = append(dirs, dir)
-		}
-	}
-	return dirs
+// onPath returns the directories of PATH that contain the program.
+func onPath(o Options, program string) []string {
+	return slices.DeleteFunc(filepath.SplitList(o.getenv("PATH")), func(dir string) bool {
+		return !filepath.IsAbs(dir) || !executable(filepath.Join(dir, program))
+	})
 }
 
 func fromPgConfig(ctx context.Context, o Options) []string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	var dirs []string
-	for _, dir := range filepath.SplitList(o.getenv("PATH")) {
-		program := filepath.Join(dir, "pg_config")
-		if !filepath.IsAbs(dir) || !executable(program) {
-			continue
-		}
-		out, err := exec.CommandContext(ctx, program, "--bindir").Output()
+	for _, dir := range onPath(o, "pg_config") {
+		out, err := exec.CommandContext(ctx, filepath.Join(dir, "pg_config"), "--bindir").Output()
 		if found := strings.TrimSpace(string(out)); err == nil && found != "" {
 			dirs = append(dirs, found)
 		}

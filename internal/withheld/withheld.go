@@ -97,11 +97,27 @@ func Join(texts []Text, separator string) Text {
 	return New(strings.Join(values, separator), strings.Join(public, separator))
 }
 
-// RevealAll returns the texts with their values.
-func RevealAll(texts []Text) []string {
-	all := make([]string, len(texts))
-	for i, t := range texts {
-		all[i] = t.Reveal()
-	}
-	return all
+// Value is a value of any type that prints as [Mark]. The zero Value reveals the zero value of T.
+type Value[T any] struct{ p **T } // see Text.value
+
+// Of returns a Value that reveals v.
+func Of[T any](v T) Value[T] {
+	p := &v
+	return Value[T]{&p}
 }
+
+// Reveal returns the value, for readers who are authorized to see the raw data.
+func (v Value[T]) Reveal() (value T) {
+	if v.p != nil {
+		value = **v.p
+	}
+	return value
+}
+
+func (v Value[T]) String() string { return Mark }
+
+// Format writes Mark, for every verb.
+func (v Value[T]) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, Mark) }
+
+// MarshalText returns Mark, for JSON and YAML.
+func (v Value[T]) MarshalText() ([]byte, error) { return []byte(Mark), nil }

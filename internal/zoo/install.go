@@ -39,17 +39,6 @@ func Install(ctx context.Context, db Beginner, schema string) error {
 	return tx.Commit(ctx)
 }
 
-// SQL returns the whole installation for a schema as one script, for psql.
-func SQL(schema string) string {
-	quoted := pgx.Identifier{schema}.Sanitize()
-	var b strings.Builder
-	b.WriteString("create schema if not exists " + quoted + ";\nset search_path to " + quoted + ";\n")
-	for _, name := range scripts() {
-		b.WriteString("\n" + script(name, quoted))
-	}
-	return b.String()
-}
-
 // scripts returns the names of the embedded files in order of their dependencies.
 func scripts() []string {
 	names, err := fs.Glob(files, "sql/*.sql")

@@ -87,21 +87,6 @@ func TestInstallIntoAnySchemaAllOrNothing(t *testing.T) {
 	}
 }
 
-func TestSQLIsTheSameInstallation(t *testing.T) {
-	t.Parallel()
-	conn := connect(t, pgtest.Database(t))
-	if err := zoo.Install(t.Context(), conn, "a"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Exec(t.Context(), zoo.SQL("b")); err != nil {
-		t.Fatal(err)
-	}
-	const list = `select proname || pg_get_function_identity_arguments(oid) from pg_proc where pronamespace = $1::regnamespace order by 1`
-	if diff := cmp.Diff(column[string](t, conn, list, "a"), column[string](t, conn, list, "b")); diff != "" {
-		t.Errorf("(-Install +SQL):\n%s", diff)
-	}
-}
-
 func TestFunctionsAreThoseOfTheCatalog(t *testing.T) {
 	t.Parallel()
 	conn := installed(t)

@@ -107,16 +107,6 @@ func (r *Roster) Owners() int { return len(r.owners) }
 // Bytes returns the estimated memory of all audits, as of the last call of Resize for each.
 func (r *Roster) Bytes() int64 { return r.bytes }
 
-// Find returns the audit with a key, or nil.
-func (r *Roster) Find(key string) *Audit { return r.audits[key] }
-
-// All calls visit for every audit, in no particular order.
-func (r *Roster) All(visit func(*Audit)) {
-	for _, a := range r.audits {
-		visit(a)
-	}
-}
-
 func (r *Roster) add(a *Audit, now time.Time) {
 	key := shapeKey{a.Owner, a.Shape}
 	if a.shape = r.shapes[key]; a.shape == nil {
