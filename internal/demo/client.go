@@ -2,12 +2,10 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpwatch/dpwatch/internal/showcase"
 )
@@ -36,7 +34,10 @@ func (c *client) Run(ctx context.Context, queries []showcase.Query) error {
 	for i, q := range queries {
 		conn, err := c.connect(ctx, q)
 		if err != nil {
-			return ended(ctx, fmt.Errorf("%s: %w", q.Name, err))
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("%s: %w", q.Name, err)
 		}
 		conns[i] = conn
 	}
@@ -44,10 +45,9 @@ func (c *client) Run(ctx context.Context, queries []showcase.Query) error {
 		for i, q := range queries {
 			// Statements are not interrupted: ctx only ends the rounds.
 			err := ask(context.WithoutCancel(ctx), conns[i], q)
-			switch {
-			case (err != nil) == q.Fails:
+			if (err != nil) == q.Fails {
 				c.statements++
-			default:
+			} else {
 				c.failures++
 			}
 			if ctx.Err() != nil {
@@ -60,13 +60,6 @@ func (c *client) Run(ctx context.Context, queries []showcase.Query) error {
 		}
 	}
 	return nil
-}
-
-func ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 func (c *client) connect(ctx context.Context, q showcase.Query) (*pgx.Conn, error) {
@@ -94,20 +87,7 @@ func ask(ctx context.Context, conn *pgx.Conn, q showcase.Query) error {
 		_, err := conn.PgConn().Exec(ctx, q.SQL).ReadAll()
 		return err
 	}
-	rows, err := conn.Query(ctx, q.SQL, q.Params...)
-	if err != nil {
-		return err
-	}
-	for rows.Next() {
-		if _, err := rows.Values(); err != nil {
-			rows.Close()
-			return err
-		}
-	}
-	err = rows.Err()
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		return fmt.Errorf("%s: %w", q.Name, pg)
-	}
+	rows, _ := conn.Query(ctx, q.SQL, q.Params...) // CollectRows returns the error
+	_, err := pgx.CollectRows(rows, pgx.RowToMap)
 	return err
 }

@@ -2,6 +2,7 @@ package plot
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"gonum.org/v1/plot"
@@ -17,8 +18,7 @@ func categories(f analysis.Figures) (*plot.Plot, error) {
 	if c == nil {
 		return nil, nil
 	}
-	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Results on D0 and D1", "kept trials", c.Label.Reveal()
+	p := newPlot("Results on D0 and D1", "kept trials", c.Label.Reveal())
 	p.Legend.Top, p.X.Tick.Marker, p.X.Min = true, wholeTicks{}, 0
 	n := len(c.Names)
 	names := make([]string, n)
@@ -29,22 +29,15 @@ func categories(f analysis.Figures) (*plot.Plot, error) {
 	}
 	p.NominalY(names...)
 	p.Y.Min, p.Y.Max, p.X.Max = -.6, float64(n)-.4, math.Ceil(1.65*most) // room for the legend
-	marked := false
-	for i, event := range c.Event {
-		if !event {
+	first := slices.Index(c.Event, true)
+	for i, inEvent := range c.Event {
+		if !inEvent {
 			continue
 		}
 		y := float64(n - 1 - i)
-		box, err := plotter.NewPolygon(plotter.XYs{{X: 0, Y: y - .5}, {X: 0, Y: y + .5}, {X: most, Y: y + .5}, {X: most, Y: y - .5}})
-		if err != nil {
+		if err := event(p, c.Direction, i == first, plotter.XY{Y: y - .5}, plotter.XY{X: most, Y: y + .5}); err != nil {
 			return nil, err
 		}
-		box.Color, box.LineStyle.Width = shade, 0
-		p.Add(box)
-		if !marked {
-			p.Legend.Add("event, likelier on "+c.Direction, box)
-		}
-		marked = true
 	}
 	thick := min(12*vg.Millimeter, 28*vg.Millimeter/vg.Length(n)) // the axis is about 75 mm long
 	for w, counts := range [2][]int{c.D0, c.D1} {

@@ -75,6 +75,26 @@ func save(p *plot.Plot, path, format string) error {
 	return file.Close()
 }
 
+func newPlot(title, x, y string) *plot.Plot {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
+	return p
+}
+
+// event shades a rectangle, given by two opposite corners, where the event is; the first one has an entry in the legend.
+func event(p *plot.Plot, direction string, first bool, a, b plotter.XY) error {
+	box, err := plotter.NewPolygon(plotter.XYs{a, {X: a.X, Y: b.Y}, b, {X: b.X, Y: a.Y}})
+	if err != nil {
+		return err
+	}
+	box.Color, box.LineStyle.Width = shade, 0
+	p.Add(box)
+	if first {
+		p.Legend.Add("event, likelier on "+direction, box)
+	}
+	return nil
+}
+
 // line adds a line through the finite points, if there are at least two.
 func line(p *plot.Plot, name string, c color.Color, points plotter.XYs, dashed bool) error {
 	var finite plotter.XYs
@@ -104,8 +124,7 @@ func histogram(f analysis.Figures) (*plot.Plot, error) {
 	if h == nil {
 		return nil, nil
 	}
-	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Results on D0 and D1", h.Label.Reveal(), "kept trials"
+	p := newPlot("Results on D0 and D1", h.Label.Reveal(), "kept trials")
 	p.Legend.Top, p.Y.Tick.Marker = true, wholeTicks{}
 	most := 1.0
 	for i := range h.D0 {
@@ -115,14 +134,8 @@ func histogram(f analysis.Figures) (*plot.Plot, error) {
 	edges := h.Edges.Reveal()
 	for i, e := range joined(h.Event.Reveal()) {
 		e = visible(e, edges)
-		box, err := plotter.NewPolygon(plotter.XYs{{X: e[0], Y: 0}, {X: e[0], Y: most}, {X: e[1], Y: most}, {X: e[1], Y: 0}})
-		if err != nil {
+		if err := event(p, h.Direction, i == 0, plotter.XY{X: e[0]}, plotter.XY{X: e[1], Y: most}); err != nil {
 			return nil, err
-		}
-		box.Color, box.LineStyle.Width = shade, 0
-		p.Add(box)
-		if i == 0 {
-			p.Legend.Add("event, likelier on "+h.Direction, box)
 		}
 	}
 	if err := line(p, "D0", blue, steps(edges, h.D0), false); err != nil {
@@ -163,8 +176,7 @@ func wealth(f analysis.Figures) (*plot.Plot, error) {
 	if f.NoClaim || len(f.Path) < 2 {
 		return nil, nil
 	}
-	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Evidence against the claim", "pairs of trials", "log-wealth (nats)"
+	p := newPlot("Evidence against the claim", "pairs of trials", "log-wealth (nats)")
 	p.Legend.Top, p.Legend.Left, p.X.Tick.Marker = true, true, wholeTicks{}
 	var xys plotter.XYs
 	for _, x := range f.Path {
@@ -184,8 +196,7 @@ func bound(f analysis.Figures) (*plot.Plot, error) {
 	if len(f.Path) < 2 {
 		return nil, nil
 	}
-	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Certified lower bound", "pairs of trials", "epsilon"
+	p := newPlot("Certified lower bound", "pairs of trials", "epsilon")
 	p.Legend.Top, p.Legend.Left, p.Y.Min, p.X.Tick.Marker = true, true, 0, wholeTicks{}
 	var xys plotter.XYs
 	top := f.Claim.Epsilon
@@ -204,8 +215,7 @@ func profile(f analysis.Figures) (*plot.Plot, error) {
 	if len(f.Profile) < 2 {
 		return nil, nil
 	}
-	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Privacy profile: certified at least", "epsilon", "delta"
+	p := newPlot("Privacy profile: certified at least", "epsilon", "delta")
 	p.Legend.Top, p.Y.Min, p.Y.Max = true, 0, max(.01, 1.15*f.Profile[0].Delta)
 	var xys plotter.XYs
 	for i, x := range f.Profile { // delta decreases with epsilon, so a bound holds on the left of its point

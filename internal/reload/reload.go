@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -61,7 +62,7 @@ func (f *Files[T]) Counts() (reloads, failures uint64) {
 
 // refresh reloads the files if they have changed. The caller holds mu.
 func (f *Files[T]) refresh() {
-	if infos, err := statAll(f.paths); err == nil && !f.young && same(infos, f.infos) {
+	if infos, err := statAll(f.paths); err == nil && !f.young && slices.EqualFunc(infos, f.infos, same) {
 		return
 	}
 	err := f.read()
@@ -71,7 +72,7 @@ func (f *Files[T]) refresh() {
 	case err.Error() != f.fault:
 		f.fault = err.Error()
 		f.failures++
-		f.log.Error("files were replaced by something that cannot be used; the last good ones stay in use",
+		f.log.Error("the new files cannot be used; the last good ones stay in use",
 			zap.String("what", f.what), zap.Error(err))
 	}
 }
@@ -116,16 +117,8 @@ func statAll(paths []string) ([]os.FileInfo, error) {
 	return infos, nil
 }
 
-func same(a, b []os.FileInfo) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if !os.SameFile(a[i], b[i]) || !a[i].ModTime().Equal(b[i].ModTime()) || a[i].Size() != b[i].Size() {
-			return false
-		}
-	}
-	return true
+func same(a, b os.FileInfo) bool {
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }
 
 func youngest(infos []os.FileInfo) time.Duration {

@@ -31,11 +31,10 @@ const (
 	ReplayRole     = "dpwatch_replay" // the auditor's role
 )
 
-// Options holds the passwords and the seed of the demo.
+// Options holds the passwords of the demo.
 type Options struct {
 	AppPassword    string // must not be empty
 	ReplayPassword string // must not be empty
-	Seed           uint64 // 0 = Seed
 }
 
 // Setup creates the two databases with their data, functions and roles; it takes about a second. dsn is the connection
@@ -44,20 +43,23 @@ func Setup(ctx context.Context, dsn string, o Options) error {
 	if o.AppPassword == "" || o.ReplayPassword == "" {
 		return errors.New("set up the showcase: both roles need a password")
 	}
-	if o.Seed == 0 {
-		o.Seed = Seed
-	}
 	admin, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return fmt.Errorf("set up the showcase: %w", err)
 	}
-	data := Generate(o.Seed)
+	data := Generate(Seed)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		return inDatabase(ctx, admin, ShopDatabase, func(conn *pgx.Conn) error { return shop(ctx, conn, data, o) })
+		vars := map[string]string{"database": ShopDatabase, "app_password": o.AppPassword}
+		return inDatabase(ctx, admin, ShopDatabase, func(conn *pgx.Conn) error {
+			return fillDatabase(ctx, conn, map[string]Data{"public": data}, substitute(rolesShopSQL, vars))
+		})
 	})
 	g.Go(func() error {
-		return inDatabase(ctx, admin, ShadowDatabase, func(conn *pgx.Conn) error { return shadow(ctx, conn, data, o) })
+		vars := map[string]string{"database": ShadowDatabase, "replay_password": o.ReplayPassword}
+		return inDatabase(ctx, admin, ShadowDatabase, func(conn *pgx.Conn) error {
+			return fillDatabase(ctx, conn, map[string]Data{D0: data, D1: data.Without(HeavyUser)}, substitute(rolesShadowSQL, vars))
+		})
 	})
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("set up the showcase: %w", err)
@@ -88,23 +90,9 @@ func inDatabase(ctx context.Context, admin *pgx.ConnConfig, name string, f func(
 	return nil
 }
 
-func shop(ctx context.Context, conn *pgx.Conn, d Data, o Options) error {
-	if err := Load(ctx, conn, "public", d); err != nil {
-		return err
-	}
-	if err := zoo.Install(ctx, conn, "public"); err != nil {
-		return err
-	}
-	if _, err := conn.Exec(ctx, shopSQL); err != nil {
-		return err
-	}
-	vars := map[string]string{"database": ShopDatabase, "app_password": o.AppPassword}
-	_, err := conn.Exec(ctx, substitute(rolesShopSQL, vars))
-	return err
-}
-
-func shadow(ctx context.Context, conn *pgx.Conn, d Data, o Options) error {
-	for schema, data := range map[string]Data{D0: d, D1: d.Without(HeavyUser)} {
+// fillDatabase loads the data of each schema, installs the DP functions and the other tables, and creates the roles.
+func fillDatabase(ctx context.Context, conn *pgx.Conn, schemas map[string]Data, roles string) error {
+	for schema, data := range schemas {
 		if err := Load(ctx, conn, schema, data); err != nil {
 			return err
 		}
@@ -112,12 +100,12 @@ func shadow(ctx context.Context, conn *pgx.Conn, d Data, o Options) error {
 	if err := zoo.Install(ctx, conn, "public"); err != nil {
 		return err
 	}
-	if _, err := conn.Exec(ctx, shopSQL); err != nil {
-		return err
+	for _, script := range []string{shopSQL, roles} {
+		if _, err := conn.Exec(ctx, script); err != nil {
+			return err
+		}
 	}
-	vars := map[string]string{"database": ShadowDatabase, "replay_password": o.ReplayPassword}
-	_, err := conn.Exec(ctx, substitute(rolesShadowSQL, vars))
-	return err
+	return nil
 }
 
 // substitute replaces psql's variables: :'name' by a literal, :"name" by an identifier.

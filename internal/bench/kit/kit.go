@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 )
 
@@ -23,4 +24,10 @@ func Pgbench(ctx context.Context, program string, args ...string) (float64, erro
 		return 0, fmt.Errorf("no figure in pgbench's output:\n%s", out)
 	}
 	return strconv.ParseFloat(string(found[1]), 64)
+}
+
+// Median sorts values and returns the middle one, the upper of two.
+func Median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
 }
