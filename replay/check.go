@@ -65,6 +65,19 @@ func ask(ctx context.Context, conn *pgconn.PgConn, op, sql string, args ...strin
 	return result.Rows, nil
 }
 
+// askOnce is ask in a session of its own.
+func (p *Player) askOnce(ctx context.Context, op, sql string, args ...string) ([][][]byte, error) {
+	conn, err := p.connect(ctx, Statement{})
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
+	return ask(ctx, conn, op, sql, args...)
+}
+
+// isTrue reads a boolean of a row of ask.
+func isTrue(v []byte) bool { return string(v) == "t" }
+
 // shape returns the name and type of a table's columns in physical order. schemas are all schemas that the role must read.
 func (p *Player) shape(query func(string, ...string) ([][][]byte, error), schemas []string, schema, table string) (string, error) {
 	rows, err := query(`SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod)
@@ -91,7 +104,7 @@ func (p *Player) shape(query func(string, ...string) ([][][]byte, error), schema
 	if err != nil {
 		return "", err
 	}
-	if len(granted) != 1 || string(granted[0][0]) != "t" {
+	if len(granted) != 1 || !isTrue(granted[0][0]) {
 		return "", &SetupError{
 			Op:   fmt.Sprintf("%s.%s", schema, table),
 			Hint: "the replay role may not read it: " + strings.Join(p.Grants(schemas), "; "),
@@ -102,12 +115,7 @@ func (p *Player) shape(query func(string, ...string) ([][][]byte, error), schema
 
 // Tables returns the names of the tables and views in a schema that the role may read, sorted.
 func (p *Player) Tables(ctx context.Context, schema string) ([]string, error) {
-	conn, err := p.connect(ctx, Statement{})
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
-	rows, err := ask(ctx, conn, "list tables", `SELECT c.relname FROM pg_catalog.pg_class c
+	rows, err := p.askOnce(ctx, "list tables", `SELECT c.relname FROM pg_catalog.pg_class c
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
 		AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
@@ -125,12 +133,7 @@ func (p *Player) Tables(ctx context.Context, schema string) ([]string, error) {
 // NoTables explains why Tables returned none for a schema: the schema does not exist, or the role may not use it or read
 // its tables.
 func (p *Player) NoTables(ctx context.Context, schema string) error {
-	conn, err := p.connect(ctx, Statement{})
-	if err != nil {
-		return err
-	}
-	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
-	rows, err := ask(ctx, conn, "look for schema "+schema, `SELECT pg_catalog.has_schema_privilege(n.oid, 'USAGE'),
+	rows, err := p.askOnce(ctx, "check schema "+schema, `SELECT pg_catalog.has_schema_privilege(n.oid, 'USAGE'),
 			(SELECT count(*) FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'v', 'm', 'f'))
 		FROM pg_catalog.pg_namespace n WHERE n.nspname = $1`, schema)
 	if err != nil {
@@ -143,10 +146,24 @@ func (p *Player) NoTables(ctx context.Context, schema string) error {
 		fault.Hint = "does not exist: create the copies (`dpwatch neighbours create`), correct the name, which is case-sensitive, or connect to the shadow database"
 	case string(rows[0][1]) == "0":
 		fault.Hint = "holds no table: create the copies, or correct the name"
-	case string(rows[0][0]) != "t":
+	case !isTrue(rows[0][0]):
 		fault.Hint = fmt.Sprintf("the role may not use it: GRANT USAGE ON SCHEMA %s TO %s; GRANT SELECT ON ALL TABLES IN SCHEMA %s TO %s", copies, role, copies, role)
 	default:
 		fault.Hint = fmt.Sprintf("the role may read no table of it: GRANT SELECT ON ALL TABLES IN SCHEMA %s TO %s", copies, role)
 	}
 	return fault
+}
+
+// Epoch returns an identifier of the state of the copies: the relations in the schemas and their files. It changes when
+// copies are created again (by dpwatch neighbours refresh, or manually with DROP, RENAME or TRUNCATE). Outcomes from before
+// and after a change must not be mixed. Rows changed in place do not change it. Errors are as for Check.
+func (p *Player) Epoch(ctx context.Context, schemas []string) (string, error) {
+	rows, err := p.askOnce(ctx, "read the epoch of the copies", `
+		SELECT pg_catalog.md5(coalesce(pg_catalog.string_agg(pg_catalog.concat_ws(' ', n.nspname, c.relname, c.oid, c.relfilenode), ',' ORDER BY c.oid), ''))
+		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = ANY (pg_catalog.string_to_array($1, pg_catalog.chr(1))) AND c.relkind IN ('r', 'p', 'v', 'm', 'f')`, strings.Join(schemas, "\x01"))
+	if err != nil {
+		return "", err
+	}
+	return string(rows[0][0]), nil
 }

@@ -124,5 +124,16 @@ func settingError(name string, err error) error {
 	if !errors.As(err, &pg) {
 		return &transientError{op: "set " + name, err: err}
 	}
-	return &SetupError{Op: "set " + name, Hint: "the replay role may not use this setting of the client's session", err: err}
+	return &SetupError{Op: "set " + name, Hint: "the replay role cannot change this setting of the client's session", err: err}
+}
+
+// guarded calls f and turns a panic into an error: unexpected data from a server can make the decoding code panic, which
+// would print the value and end the process.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("replay: %w", withheld.Recovered(r))
+		}
+	}()
+	return f()
 }

@@ -26,7 +26,7 @@ const (
 // it at once. Report and Disagreed may be called at any time.
 type Hoisting struct {
 	// Announce is called before the SQL library, which is C, splits a statement, and the function that it returns is called
-	// afterwards: a supervisor then knows which statement was being parsed when the process crashed. It may be nil.
+	// afterwards: a supervisor then knows which statement was being parsed when the process crashed.
 	Announce func() (done func())
 
 	noise  []string
@@ -82,7 +82,7 @@ type HoistReport struct {
 // NewHoisting returns a Hoisting in its first phase. noise lists functions, by name without schema, that draw noise
 // whatever the catalog declares.
 func NewHoisting(noise []string) *Hoisting {
-	return &Hoisting{noise: noise, now: time.Now, ask: hoistSample}
+	return &Hoisting{Announce: func() func() { return func() {} }, noise: noise, now: time.Now, ask: hoistSample}
 }
 
 // Report returns the state at the end of the last completed call of Rounds.

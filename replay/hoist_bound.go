@@ -48,7 +48,6 @@ func bound(ctx context.Context, conn *pgconn.PgConn, k hoist.Knowledge) error {
 		tied[name] = true
 	}
 	texts := map[string][]string{} // of functions that are judged by the names in their text
-	isTrue := func(v []byte) bool { return string(v) == "t" }
 	for _, r := range rows {
 		name, language, text := string(r[0]), string(r[2]), string(r[4])
 		switch {

@@ -33,7 +33,6 @@ func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ..
 	if err != nil {
 		return k, err
 	}
-	isTrue := func(v []byte) bool { return string(v) == "t" }
 	for _, r := range rows {
 		k.Functions[string(r[0])] = hoist.Traits{Volatile: isTrue(r[1]), Aggregate: isTrue(r[2]), Set: isTrue(r[3]), Plain: isTrue(r[4]), Always: isTrue(r[5])}
 	}
@@ -98,7 +97,7 @@ func (r *relationReader) volatile(ctx context.Context, relation hoist.Relation, 
 	if err != nil {
 		return true, err
 	}
-	if len(rows) != 1 || string(rows[0][1]) == "t" {
+	if len(rows) != 1 || isTrue(rows[0][1]) {
 		return true, nil
 	}
 	switch string(rows[0][0]) {

@@ -53,8 +53,8 @@ func (p *Player) splitQuery(ctx context.Context, r *Run, noise []string) (*hoist
 	if err != nil {
 		return nil, err
 	}
-	if string(rows[0][1]) != "t" {
-		return nil, &unhoistable{reason: fmt.Sprintf("the replay role may not make temporary tables: GRANT TEMPORARY ON DATABASE %s TO it, and trials get faster",
+	if !isTrue(rows[0][1]) {
+		return nil, &unhoistable{reason: fmt.Sprintf("the replay role cannot create temporary tables: GRANT TEMPORARY ON DATABASE %s TO it to make trials faster",
 			ident.Quote(string(rows[0][0])))}
 	}
 	know, err := knowledge(ctx, conn, noise, worlds...)
@@ -71,7 +71,7 @@ func (p *Player) splitQuery(ctx context.Context, r *Run, noise []string) (*hoist
 		{NoRanks: true, NoSubLinks: true, NoSplit: true},
 	} {
 		opt.Knowledge = know
-		h, err := split(worlds, opt, r.stmt.Hoist.announce)
+		h, err := split(worlds, opt, r.stmt.Hoist.Announce)
 		if err == nil && !tried[h.rests[0]] {
 			tried[h.rests[0]] = true
 			err = p.rehearse(ctx, r, worlds, h)
@@ -90,14 +90,6 @@ func (p *Player) splitQuery(ctx context.Context, r *Run, noise []string) (*hoist
 		}
 	}
 	return nil, reason
-}
-
-// announce calls Announce, if it is set.
-func (h *Hoisting) announce() (done func()) {
-	if h.Announce == nil {
-		return func() {}
-	}
-	return h.Announce()
 }
 
 // split splits the text of every world, each between calls of announce and done.

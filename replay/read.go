@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/dpwatch/dpwatch/internal/outcome"
@@ -31,7 +30,8 @@ type reader struct {
 // read reads one result, in text format. Past the limits it reads on without keeping rows, and the outcome is TooLarge.
 func (r *reader) read(result *pgconn.ResultReader, maxRows int, maxBytes int64) (outcome.Outcome, error) {
 	r.begin()
-	r.describe(result.FieldDescriptions())
+	fields := result.FieldDescriptions()
+	r.describe(len(fields), func(i int) (string, uint32) { return fields[i].Name, fields[i].DataTypeOID })
 	for result.NextRow() {
 		if err := r.row(result.Values(), maxRows, maxBytes); err != nil {
 			_, _ = result.Close()
@@ -81,36 +81,21 @@ func (r *reader) end() outcome.Outcome {
 	return o
 }
 
-// describe reuses the columns of the previous result if they are the same.
-func (r *reader) describe(fields []pgconn.FieldDescription) {
-	same := r.columns != nil && len(fields) == len(r.columns)
-	for i := 0; same && i < len(fields); i++ {
-		same = fields[i].Name == r.columns[i].Name && fields[i].DataTypeOID == r.oids[i]
+// describe sets the n columns of the result. It reuses those of the previous result if they are the same.
+func (r *reader) describe(n int, column func(int) (name string, oid uint32)) {
+	same := r.columns != nil && n == len(r.columns)
+	for i := 0; same && i < n; i++ {
+		name, oid := column(i)
+		same = name == r.columns[i].Name && oid == r.oids[i]
 	}
 	if same {
 		return
 	}
-	r.columns, r.oids = make([]outcome.Column, len(fields)), make([]uint32, len(fields))
-	for i, f := range fields {
-		r.columns[i] = outcome.Column{Name: f.Name, Discrete: discrete(f.DataTypeOID)}
-		r.oids[i] = f.DataTypeOID
+	r.columns, r.oids = make([]outcome.Column, n), make([]uint32, n)
+	for i := range n {
+		name, oid := column(i)
+		r.columns[i], r.oids[i] = outcome.Column{Name: name, Discrete: discrete(oid)}, oid
 	}
-}
-
-// describeMessage is describe for a RowDescription message.
-func (r *reader) describeMessage(fields []pgproto3.FieldDescription) {
-	same := r.columns != nil && len(fields) == len(r.columns)
-	for i := 0; same && i < len(fields); i++ {
-		same = string(fields[i].Name) == r.columns[i].Name && fields[i].DataTypeOID == r.oids[i]
-	}
-	if same {
-		return
-	}
-	described := make([]pgconn.FieldDescription, len(fields))
-	for i, f := range fields {
-		described[i] = pgconn.FieldDescription{Name: string(f.Name), DataTypeOID: f.DataTypeOID}
-	}
-	r.describe(described)
 }
 
 // discrete reports whether a type holds no fractional noise, so that a column of it may be a group key.

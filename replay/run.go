@@ -116,12 +116,7 @@ func (r *Run) Rounds(ctx context.Context, n int) ([]Round, error) {
 	if err := r.open(ctx); err != nil {
 		return nil, err
 	}
-	worlds := len(r.stmt.Worlds)
-	flat := make([]outcome.Outcome, n*worlds)
-	rounds := make([]Round, n)
-	for i := range rounds {
-		rounds[i] = flat[i*worlds : (i+1)*worlds : (i+1)*worlds]
-	}
+	worlds, rounds := len(r.stmt.Worlds), r.newRounds(n)
 	q := &queue{trials: make([]trial, 0, n*worlds), sessions: len(r.sessions)}
 	for i := range rounds {
 		for _, world := range r.coin.Perm(worlds) {
@@ -132,7 +127,23 @@ func (r *Run) Rounds(ctx context.Context, n int) ([]Round, error) {
 	for _, s := range r.sessions {
 		group.Go(func() error { return guarded(func() error { return r.play(gctx, s, q) }) })
 	}
-	if err := group.Wait(); err != nil {
+	return r.finish(ctx, group, rounds)
+}
+
+// newRounds returns n rounds without outcomes.
+func (r *Run) newRounds(n int) []Round {
+	worlds := len(r.stmt.Worlds)
+	flat := make([]outcome.Outcome, n*worlds)
+	rounds := make([]Round, n)
+	for i := range rounds {
+		rounds[i] = flat[i*worlds : (i+1)*worlds : (i+1)*worlds]
+	}
+	return rounds
+}
+
+// finish waits for the sessions of a batch and returns its rounds.
+func (r *Run) finish(ctx context.Context, sessions *errgroup.Group, rounds []Round) ([]Round, error) {
+	if err := sessions.Wait(); err != nil {
 		r.Close()
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

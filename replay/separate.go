@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
 // Separation configures how the trials of a Statement are isolated from each other.
@@ -38,11 +36,7 @@ func (r *Run) separately(ctx context.Context, n int) ([]Round, error) {
 	if err := r.proveWorlds(ctx); err != nil {
 		return nil, err
 	}
-	worlds := len(r.stmt.Worlds)
-	rounds := make([]Round, n)
-	for i := range rounds {
-		rounds[i] = make([]outcome.Outcome, worlds)
-	}
+	rounds := r.newRounds(n)
 	trials := r.separated(rounds)
 	var next atomic.Int64
 	group, gctx := errgroup.WithContext(ctx)
@@ -63,16 +57,7 @@ func (r *Run) separately(ctx context.Context, n int) ([]Round, error) {
 			})
 		})
 	}
-	if err := group.Wait(); err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		return nil, err
-	}
-	if r.halt.Load() {
-		return nil, errHalted
-	}
-	return rounds, r.version(rounds)
+	return r.finish(ctx, group, rounds)
 }
 
 // separated returns the trials of rounds in random order. The trials of one world fill the rounds in the order in which

@@ -100,7 +100,7 @@ func (guard Guard) look(ctx context.Context, conn **pgx.Conn) (hold, warning str
 	}
 	load = &Load{ActiveSessions: active, MaxActive: guard.MaxActive, LagSeconds: lag, MaxLagSeconds: guard.MaxLag.Seconds()}
 	if hidden > 0 {
-		warning = "the replay role cannot see what other roles' sessions do: GRANT pg_read_all_stats TO it, or the load guard counts its own sessions alone"
+		warning = "the replay role cannot see the sessions of other roles: GRANT pg_read_all_stats TO it, or the load guard counts only its own sessions"
 	}
 	switch took := time.Duration(lag * float64(time.Second)); {
 	case guard.MaxActive > 0 && active > guard.MaxActive:
