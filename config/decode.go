@@ -82,7 +82,7 @@ func (d *decoder) parse(data []byte) (c Config, err error) {
 			d.node(body, reflect.ValueOf(&c).Elem(), "")
 		}
 	default:
-		return c, Faults{{File: d.file, Line: tree.Docs[1].GetToken().Position.Line, Text: "one document a file: remove the second '---'"}}
+		return c, Faults{{File: d.file, Line: tree.Docs[1].GetToken().Position.Line, Text: fmt.Sprintf("the file holds %d YAML documents: keep one", len(tree.Docs))}}
 	}
 	d.validate(&c)
 	if len(d.faults) > 0 {
@@ -106,7 +106,7 @@ func (d *decoder) node(n ast.Node, v reflect.Value, path string) {
 	d.lines[path] = n.GetToken().Position.Line
 	switch n := n.(type) {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode, *ast.MergeKeyNode:
-		d.fault(n.GetToken(), path, "anchors, aliases and tags are not supported: write the value itself")
+		d.fault(n.GetToken(), path, "YAML anchors, aliases and tags are not supported: write the value itself")
 		return
 	case *ast.NullNode:
 		d.fault(n.GetToken(), path, "has no value: give one or remove the key")
@@ -145,7 +145,7 @@ func (d *decoder) mapping(n ast.Node, v reflect.Value, path string) {
 	case *ast.MappingValueNode:
 		pairs = []*ast.MappingValueNode{n}
 	default:
-		d.fault(n.GetToken(), path, "expects keys and values here, not %s", describe(n))
+		d.fault(n.GetToken(), path, "expected keys and values, not %s", describe(n))
 		return
 	}
 	fields := yamlFields(v.Type())
@@ -158,7 +158,7 @@ func (d *decoder) mapping(n ast.Node, v reflect.Value, path string) {
 		case !ok:
 			d.fault(pair.Key.GetToken(), sub, "unknown key%s", didYouMean(key, fields))
 		case seen[key]:
-			d.fault(pair.Key.GetToken(), sub, "given twice: keep one")
+			d.fault(pair.Key.GetToken(), sub, "duplicate key: keep one")
 		default:
 			seen[key] = true
 			d.node(pair.Value, v.Field(index), sub)
@@ -229,7 +229,7 @@ func (d *decoder) text(n ast.Node, path string) (string, bool) {
 	default:
 		joined, ok := flowScalar(n)
 		if !ok {
-			d.fault(n.GetToken(), path, "expects one value here, not %s%s", describe(n), quoteAdvice(n))
+			d.fault(n.GetToken(), path, "expected a single value, not %s%s", describe(n), quoteAdvice(n))
 			return "", false
 		}
 		text = joined

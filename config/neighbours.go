@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // Unit is the privacy unit: its table and the columns of its key.
@@ -97,13 +95,10 @@ func (d *decoder) neighbours(c *Config) {
 	if !n.Configured() {
 		return
 	}
-	for key, dsn := range map[string]Secret{"source": n.Source, "target": n.Target} {
-		if _, err := pgx.ParseConfig(dsn.Reveal()); err != nil {
-			d.add("neighbours."+key, "not a PostgreSQL connection string (postgres://user@host:port/database or key=value pairs)")
-		}
-	}
+	d.connection("neighbours.source", n.Source)
+	d.connection("neighbours.target", n.Target)
 	if c.Privacy.Unit == nil {
-		d.add("privacy.unit", "missing: neighbours differ by a privacy unit: {table: public.users, key: id}, say")
+		d.add("privacy.unit", "missing: neighbours differ by a privacy unit, for example {table: public.users, key: id}")
 	}
 	if n.ControlSchema == "" {
 		d.add("neighbours.control_schema", "must name a schema")
@@ -116,14 +111,14 @@ func (d *decoder) neighbours(c *Config) {
 	}
 	switch k := n.units(); {
 	case k > maxUnits:
-		d.add("neighbours.choose", "asks for %d units; at most %d", k, maxUnits)
+		d.add("neighbours.choose", "selects %d units; the maximum is %d", k, maxUnits)
 	case d.lines["shadow.d1"] == 0:
 		c.Shadow.D1 = nil
 		for i := range k {
 			c.Shadow.D1 = append(c.Shadow.D1, fmt.Sprintf("d1_%d", i+1))
 		}
 	case k != len(c.Shadow.D1):
-		d.add("neighbours.choose", "asks for %d units, and shadow.d1 names %d schemas: make them as many, or leave shadow.d1 out", k, len(c.Shadow.D1))
+		d.add("neighbours.choose", "selects %d units, but shadow.d1 names %d schemas: use the same number, or omit shadow.d1", k, len(c.Shadow.D1))
 	}
 }
 
@@ -137,7 +132,7 @@ func (d *decoder) units(p *Privacy) {
 	if u := p.Unit; u != nil {
 		protected("privacy.unit.table", u.Table)
 		if len(u.Key) == 0 {
-			d.add("privacy.unit.key", "missing: the column, or columns, of %s that name a unit", u.Table)
+			d.add("privacy.unit.key", "missing: the column or columns of %s that identify a unit", u.Table)
 		}
 	}
 	for i, x := range p.Paths {
@@ -148,7 +143,7 @@ func (d *decoder) units(p *Privacy) {
 		case len(x.Columns) == 0:
 			d.add(path+".columns", "missing: the columns of %s that reference %s", x.Table, x.To)
 		case len(x.On) > 0 && len(x.On) != len(x.Columns):
-			d.add(path+".on", "names %d columns, and columns names %d", len(x.On), len(x.Columns))
+			d.add(path+".on", "has %d columns, but columns has %d", len(x.On), len(x.Columns))
 		case len(x.On) == 0 && p.Unit != nil && x.To != p.Unit.Table:
 			d.add(path+".on", "missing: the columns of %s that are referenced", x.To)
 		}
@@ -165,7 +160,7 @@ func (d *decoder) choices(choices []Choice) {
 		case wants && len(c.Columns) == 0:
 			d.add(path+".columns", "missing: rule %s needs columns, as schema.table.column", c.Rule)
 		case !wants && len(c.Columns) > 0:
-			d.add(path+".columns", "rule %s takes none", c.Rule)
+			d.add(path+".columns", "rule %s takes no columns", c.Rule)
 		}
 		for j, name := range c.Columns {
 			d.columnName(fmt.Sprintf("%s.columns[%d]", path, j), name)
@@ -179,8 +174,11 @@ func (d *decoder) columnName(path, name string) {
 	}
 }
 
-func (d *decoder) oneOf(path, got string, want ...string) {
-	if !slices.Contains(want, got) {
-		d.add(path, "must be one of %s", strings.Join(want, ", "))
+// oneOf checks that a key has one of two or more words.
+func (d *decoder) oneOf(path, got string, want ...string) (ok bool) {
+	if ok = slices.Contains(want, got); !ok {
+		last := len(want) - 1
+		d.add(path, "%q: must be %s or %s", got, strings.Join(want[:last], ", "), want[last])
 	}
+	return ok
 }

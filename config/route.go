@@ -92,7 +92,7 @@ func (n *Network) set(text string) error {
 	}
 	p, err := netip.ParsePrefix(text)
 	if err != nil {
-		return fmt.Errorf("%q is not a network: write 10.0.0.0/8, fd00::/8 or an address", text)
+		return fmt.Errorf("%q is not a network: write 10.0.0.0/8, fd00::/8 or a single address", text)
 	}
 	*n = Network(p.Masked().String())
 	return nil

@@ -19,9 +19,7 @@ func (d *decoder) validate(c *Config) {
 	d.claims(&c.Claims, c.Privacy.Protected)
 	d.audit(&c.Audit)
 	d.admin(c)
-	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level) {
-		d.add("log.level", "must be debug, info, warn or error")
-	}
+	d.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 }
 
 func (d *decoder) add(path, format string, args ...any) {
@@ -62,10 +60,9 @@ func (d *decoder) proxy(p *Proxy) {
 
 func (d *decoder) shadow(s *Shadow) {
 	if s.DSN == "" {
-		d.add("shadow.dsn", "missing: the database that holds the neighbouring copies, postgres://user:${PASSWORD}@host:5432/shadow, say")
-	} else if _, err := pgx.ParseConfig(s.DSN.Reveal()); err != nil {
-		d.add("shadow.dsn", "not a PostgreSQL connection string (postgres://user@host:port/database or key=value pairs)")
+		d.add("shadow.dsn", "missing: the database with the neighbouring copies, for example postgres://user:${PASSWORD}@host:5432/shadow")
 	}
+	d.connection("shadow.dsn", s.DSN)
 	if s.D0 == "" {
 		d.add("shadow.d0", "must name the schema that holds D0")
 	}
@@ -78,7 +75,7 @@ func (d *decoder) shadow(s *Shadow) {
 		case name == "":
 			d.add(path, "must name a schema")
 		case name == s.D0:
-			d.add(path, "is D0 itself: a neighbour must be another schema")
+			d.add(path, "is the schema of D0: a neighbour must be another schema")
 		case slices.Index(s.D1, name) < i:
 			d.add(path, "%q is listed twice", name)
 		}
@@ -94,11 +91,7 @@ func (d *decoder) privacy(p *Privacy) {
 	if len(p.Protected) == 0 {
 		d.add("privacy.protected", "missing: the tables with personal data, as schema.table")
 	}
-	if p.Catalog != "" {
-		if _, err := pgx.ParseConfig(p.Catalog.Reveal()); err != nil {
-			d.add("privacy.catalog", "not a PostgreSQL connection string (postgres://user@host:port/database or key=value pairs)")
-		}
-	}
+	d.connection("privacy.catalog", p.Catalog)
 	d.positive("privacy.catalog_refresh", p.CatalogRefresh)
 	seen := map[string]string{}
 	for i, name := range p.Protected {
@@ -106,7 +99,7 @@ func (d *decoder) privacy(p *Privacy) {
 		d.table(path, name)
 		_, bare, _ := strings.Cut(name, ".")
 		if other, ok := seen[bare]; ok {
-			d.add(path, "%q and %q have one name: a neighbour schema holds one table of a name", other, name)
+			d.add(path, "%q and %q have the same name: a neighbour schema can hold only one table of that name", other, name)
 		}
 		seen[bare] = name
 	}
@@ -114,7 +107,7 @@ func (d *decoder) privacy(p *Privacy) {
 		path := fmt.Sprintf("privacy.public[%d]", i)
 		d.table(path, name)
 		if slices.Contains(p.Protected, name) {
-			d.add(path, "%q is protected too: a table is one or the other", name)
+			d.add(path, "%q is also protected: a table is either protected or public", name)
 		}
 	}
 }
@@ -123,11 +116,11 @@ func (d *decoder) table(path, name string) {
 	schema, table, ok := strings.Cut(name, ".")
 	switch {
 	case strings.Contains(name, `"`):
-		d.add(path, "%s: write names as the catalog has them, without quotation marks and in their case", name)
+		d.add(path, "%s: write names as in the catalog, with their case and without quotation marks", name)
 	case !ok || schema == "" || table == "" || strings.Contains(table, "."):
 		d.add(path, "%q is not schema.table", name)
 	case schema == "information_schema" || strings.HasPrefix(schema, "pg_") || strings.HasPrefix(table, "pg_"):
-		d.add(path, "%q is, or may be taken for, a system catalog", name)
+		d.add(path, "%q is or looks like a system catalog", name)
 	}
 }
 
@@ -136,14 +129,12 @@ func (d *decoder) claims(c *Claims, protected []string) {
 		d.add("claims.combine", "must be add (each DP function spends its own epsilon) or share (one epsilon for the query)")
 	}
 	for i, t := range c.Trust {
-		if t != "comment" && t != "setting" {
-			d.add(fmt.Sprintf("claims.trust[%d]", i), "must be comment or setting")
-		}
+		d.oneOf(fmt.Sprintf("claims.trust[%d]", i), t, "comment", "setting")
 	}
 	for i, f := range c.Functions {
 		path := fmt.Sprintf("claims.functions[%d]", i)
 		if f.Name == "" {
-			d.add(path+".name", "missing: the function's name")
+			d.add(path+".name", "missing: the name of the function")
 		}
 		if f.Epsilon == 0 && f.EpsilonName == "" {
 			d.add(path+".epsilon", "missing: the position of the epsilon argument, -1 for the last, or its epsilon_name")
@@ -169,7 +160,7 @@ func (d *decoder) claims(c *Claims, protected []string) {
 
 func (d *decoder) claim(path string, c Claim) {
 	if !(c.Epsilon >= 0) || math.IsInf(c.Epsilon, 0) {
-		d.add(path+".epsilon", "must be a number from 0 up")
+		d.add(path+".epsilon", "must be a finite number, at least 0")
 	}
 	if !(c.Delta >= 0 && c.Delta < 1) {
 		d.add(path+".delta", "must be at least 0 and less than 1")
@@ -184,7 +175,7 @@ func (d *decoder) audit(a *Audit) {
 		d.add("audit.confidence", "must be more than 0.5 and less than 1: 0.95 allows one false alarm in 20 audits")
 	}
 	if a.ErrorRate != PerAudit && a.ErrorRate != Family {
-		d.add("audit.error_rate", "must be per_audit, each audit may alarm falsely at the rate 1 - confidence; or family, all together may")
+		d.add("audit.error_rate", "must be per_audit (1 - confidence bounds the false alarms of each audit) or family (of all audits together)")
 	}
 	if !slices.Contains(DeterministicPolicies(), a.Deterministic) {
 		d.add("audit.deterministic", "must be violation, warning (the verdict is inconclusive) or ignore (inconclusive, without a warning)")
@@ -195,31 +186,30 @@ func (d *decoder) audit(a *Audit) {
 	d.atLeast("audit.max_audits", a.MaxAudits, 1)
 	d.atLeast("audit.max_per_shape", a.MaxPerShape, 1)
 	if a.Memory < minMemory {
-		d.add("audit.memory", "is %s; the auditor needs at least %s", a.Memory, minMemory)
+		d.add("audit.memory", "is %s: the auditor needs at least %s", a.Memory, minMemory)
 	}
 	d.atLeast("audit.max_tokens", a.MaxTokens, 1)
 	d.positive("audit.retry_after", a.RetryAfter)
 	d.positive("audit.parse_timeout", a.ParseTimeout)
 	d.atLeast("audit.hoist_space", int(a.HoistSpace), 4<<20)
 	if !(a.Rate >= 0) || math.IsInf(a.Rate, 0) {
-		d.add("audit.rate", "must be a number of trials a second, 0 = no limit")
+		d.add("audit.rate", "must be a number of trials per second; 0 = no limit")
 	}
 	if !(a.Share >= 0 && a.Share <= 1) {
 		d.add("audit.share", "must be from 0 to 1: 0.1 is a tenth of the time of one connection, 1 is no limit, 0 is automatic")
 	}
 	if !(a.Slowdown == 0 || a.Slowdown > 1) || math.IsInf(a.Slowdown, 0) {
-		d.add("audit.slowdown", "must be more than 1, 4 say: how many times slower than their best trials may be; 0 = not watched")
+		d.add("audit.slowdown", "must be more than 1, for example 4: the allowed ratio of the time of trials to their shortest time; 0 = not watched")
 	}
 	d.atLeast("audit.sessions", a.Sessions, 0)
 	d.atLeast("audit.max_active", a.MaxActive, 0)
 	if a.MaxLag < 0 {
 		d.add("audit.max_lag", "must not be negative; 0s = not watched")
 	}
-	if !(a.PriorOdds > 0) || math.IsInf(a.PriorOdds, 0) {
-		d.add("audit.prior_odds", "must be a positive number")
-	}
-	if !(a.BreachOdds > 0) || math.IsInf(a.BreachOdds, 0) {
-		d.add("audit.breach_odds", "must be a positive number")
+	for path, odds := range map[string]float64{"audit.prior_odds": a.PriorOdds, "audit.breach_odds": a.BreachOdds} {
+		if !(odds > 0) || math.IsInf(odds, 0) {
+			d.add(path, "must be a positive number")
+		}
 	}
 }
 
@@ -232,5 +222,12 @@ func (d *decoder) atLeast(path string, v, low int) {
 func (d *decoder) positive(path string, v Duration) {
 	if v <= 0 {
 		d.add(path, "must be more than 0")
+	}
+}
+
+// connection validates a connection string; "" is none.
+func (d *decoder) connection(path string, dsn Secret) {
+	if _, err := pgx.ParseConfig(dsn.Reveal()); err != nil {
+		d.add(path, "not a PostgreSQL connection string: write postgres://user@host:port/database or key=value pairs")
 	}
 }

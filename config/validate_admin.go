@@ -12,10 +12,10 @@ func (d *decoder) admin(c *Config) {
 		if one := a.AllListeners(); len(one) > 0 {
 			d.adminListener("admin", &one[0])
 		} else if a.TokenFile != "" || a.TLS != (AdminTLS{}) || a.MetricsOnly || a.OpenMetrics || len(a.Hosts) > 0 {
-			d.add("admin.listen", "missing: where to serve, 127.0.0.1:9188, say")
+			d.add("admin.listen", "missing: the address to listen on, for example 127.0.0.1:9188")
 		}
 	} else if len(a.Listen) > 0 || a.TokenFile != "" || a.TLS != (AdminTLS{}) || a.MetricsOnly || a.OpenMetrics || len(a.Hosts) > 0 {
-		d.add("admin.listeners", "give either listen and its keys, or listeners: move the former into the list")
+		d.add("admin.listeners", "give either listen and its keys, or listeners: move listen into the list")
 	}
 	for i := range a.Listeners {
 		d.adminListener(fmt.Sprintf("admin.listeners[%d]", i), &a.Listeners[i])
@@ -25,15 +25,15 @@ func (d *decoder) admin(c *Config) {
 
 func (d *decoder) adminListener(path string, l *AdminListener) {
 	if len(l.Listen) == 0 {
-		d.add(path+".listen", "missing: where to serve, 127.0.0.1:9188, say")
+		d.add(path+".listen", "missing: the address to listen on, for example 127.0.0.1:9188")
 	}
 	withTLS := l.TLS != AdminTLS{}
 	exposed := l.Exposed()
 	switch {
 	case exposed.IsZero():
 	case !l.MetricsOnly && (l.TokenFile == "" || !withTLS):
-		d.add(path+".listen", "other machines can reach %s, and status shows what replays found: set token_file and tls; or "+
-			"metrics_only: true, which serves /livez, /readyz and /metrics alone; or listen on 127.0.0.1 or unix:/path", exposed)
+		d.add(path+".listen", "other machines can reach %s, and the status shows results of replays: set token_file and tls; or "+
+			"metrics_only: true, which serves only /livez, /readyz and /metrics; or listen on 127.0.0.1 or unix:/path", exposed)
 	case l.TokenFile != "" && !withTLS:
 		d.add(path+".token_file", "needs tls: other machines can reach %s, and the token would cross the network in plain text", exposed)
 	}
@@ -48,11 +48,11 @@ func (d *decoder) adminListener(path string, l *AdminListener) {
 
 func (d *decoder) adminTLS(path string, l *AdminListener) {
 	if (l.TLS.Certificate == "") != (l.TLS.Key == "") {
-		d.add(path, "certificate and key go together: give both or neither")
+		d.add(path, "give both certificate and key, or neither")
 	}
 	for _, a := range l.Listen {
 		if a.Network == "unix" && l.TLS != (AdminTLS{}) {
-			d.add(path, "is for TCP: give the unix socket %s a listener of its own, without tls", a.Address)
+			d.add(path, "applies to TCP only: move the Unix socket %s to another listener, without tls", a.Address)
 		}
 	}
 	d.pair(path, l.TLS.Certificate, l.TLS.Key)
@@ -73,7 +73,7 @@ func (d *decoder) adminAddresses(c *Config) {
 		}
 		for j, a := range l.Listen {
 			if by := used[a]; by != "" && !strings.HasSuffix(a.Address, ":0") {
-				d.add(fmt.Sprintf("%s[%d]", path, j), "%s is used by %s already: choose another port", a, by)
+				d.add(fmt.Sprintf("%s[%d]", path, j), "%s is already used by %s: choose another port", a, by)
 			}
 			used[a] = "another admin listener"
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 )
 
 // routes validates the single route or the list of routes.
@@ -21,14 +20,14 @@ func (d *decoder) routes(p *Proxy) {
 		return
 	}
 	if len(p.Listen) > 0 || !p.Upstream.IsZero() {
-		d.add("proxy.routes", "give either listen and upstream, or routes: move the former into the list")
+		d.add("proxy.routes", "give either listen and upstream, or routes: move listen and upstream into the list")
 	}
 	silent := Default().Proxy
 	for key, given := range map[string]bool{
 		"tls": p.TLS != silent.TLS, "upstream_tls": p.UpstreamTLS != silent.UpstreamTLS, "proxy_protocol": len(p.ProxyProtocol) > 0,
 	} {
 		if given {
-			d.add("proxy."+key, "belongs into each of the routes")
+			d.add("proxy."+key, "must be set in each of proxy.routes")
 		}
 	}
 	names, addresses := map[string]bool{}, map[Address]bool{}
@@ -36,12 +35,12 @@ func (d *decoder) routes(p *Proxy) {
 		r, path := &p.Routes[i], fmt.Sprintf("proxy.routes[%d]", i)
 		d.route(path, r)
 		if names[r.Name] && r.Name != "" {
-			d.add(path+".name", "%q is the name of another route, too", r.Name)
+			d.add(path+".name", "%q is also the name of another route", r.Name)
 		}
 		names[r.Name] = true
 		for j, a := range r.Listen {
 			if addresses[a] {
-				d.add(fmt.Sprintf("%s.listen[%d]", path, j), "%s belongs to another route, too", a)
+				d.add(fmt.Sprintf("%s.listen[%d]", path, j), "%s also belongs to another route", a)
 			}
 			addresses[a] = true
 		}
@@ -50,14 +49,14 @@ func (d *decoder) routes(p *Proxy) {
 
 func (d *decoder) route(path string, r *Route) {
 	if len(r.Listen) == 0 {
-		d.add(path+".listen", "missing: where clients connect, 127.0.0.1:6432, say")
+		d.add(path+".listen", "missing: the address for clients, for example 127.0.0.1:6432")
 	}
 	if r.Upstream.IsZero() {
-		d.add(path+".upstream", "missing: the engine's address, 127.0.0.1:5432, say")
+		d.add(path+".upstream", "missing: the address of the engine, for example 127.0.0.1:5432")
 	}
 	for i, a := range r.Listen {
 		if a == r.Upstream && !a.IsZero() {
-			d.add(fmt.Sprintf("%s.listen[%d]", path, i), "is the upstream itself: the proxy would call itself")
+			d.add(fmt.Sprintf("%s.listen[%d]", path, i), "is also the upstream: the proxy would connect to itself")
 		}
 	}
 	d.clientTLS(path+".tls", &r.TLS)
@@ -75,30 +74,26 @@ func (d *decoder) clientTLS(path string, t *TLS) {
 		}
 	case "disable", "passthrough":
 		if t.Certificate != "" || t.Key != "" {
-			d.add(path+".mode", "%s uses no certificate: say allow or require, or remove certificate and key", t.Mode)
+			d.add(path+".mode", "%s uses no certificate: set allow or require, or remove certificate and key", t.Mode)
 		}
-	default:
-		d.add(path+".mode", "must be disable, allow, require or passthrough")
 	}
+	d.oneOf(path+".mode", t.Mode, "disable", "allow", "require", "passthrough")
 	if t.ClientCA != "" && t.Mode != "require" {
-		d.add(path+".client_ca", "needs mode require: otherwise clients without TLS would get in without a certificate")
+		d.add(path+".client_ca", "needs mode require: otherwise clients without TLS could connect without a certificate")
 	}
-	if t.SameCertificate != "check" && t.SameCertificate != "assume" {
-		d.add(path+".same_certificate", "must be check or assume")
-	}
+	d.oneOf(path+".same_certificate", t.SameCertificate, "check", "assume")
 	d.pair(path, t.Certificate, t.Key)
 	d.pool(path+".client_ca", t.ClientCA)
 }
 
 func (d *decoder) upstreamTLS(path string, r *Route) {
 	t := &r.UpstreamTLS
-	if !slices.Contains([]string{"disable", "prefer", "require", "verify-ca", "verify-full"}, t.Mode) {
-		d.add(path+".mode", "must be disable, prefer, require, verify-ca or verify-full")
+	if !d.oneOf(path+".mode", t.Mode, "disable", "prefer", "require", "verify-ca", "verify-full") {
 		return
 	}
 	if t.Mode == "disable" {
 		if t.CA != "" || t.Certificate != "" || t.Key != "" || t.ServerName != "" {
-			d.add(path+".mode", "is disable: say prefer, require, verify-ca or verify-full, or remove the other keys")
+			d.add(path+".mode", "is disable: set prefer, require, verify-ca or verify-full, or remove the other keys")
 		}
 		return
 	}
@@ -106,17 +101,17 @@ func (d *decoder) upstreamTLS(path string, r *Route) {
 	case r.Upstream.Network == "unix":
 		d.add(path+".mode", "must be disable: the upstream is a unix socket, which needs no TLS")
 	case r.TLS.Mode == "passthrough":
-		d.add(path+".mode", "must be disable: tls.mode passthrough takes the clients' own TLS to the engine")
+		d.add(path+".mode", "must be disable: with tls.mode passthrough, the clients' TLS ends at the engine")
 	}
 	verifies := t.Mode == "verify-ca" || t.Mode == "verify-full"
 	if t.CA != "" && !verifies {
-		d.add(path+".ca", "mode %s verifies nothing: say verify-ca or verify-full, or remove the ca", t.Mode)
+		d.add(path+".ca", "mode %s does not verify the certificate: set verify-ca or verify-full, or remove ca", t.Mode)
 	}
 	if t.CA == "" && t.Mode == "verify-ca" {
-		d.add(path+".ca", "missing: verify-ca needs the PEM file of who issued the engine's certificate")
+		d.add(path+".ca", "missing: verify-ca needs the PEM file of the certificate authority that issued the engine's certificate")
 	}
 	if (t.Certificate == "") != (t.Key == "") {
-		d.add(path+".certificate", "certificate and key go together: give both or neither")
+		d.add(path+".certificate", "give both certificate and key, or neither")
 	}
 	d.pair(path, t.Certificate, t.Key)
 	d.pool(path+".ca", t.CA)
@@ -153,7 +148,7 @@ func (d *decoder) read(path, file string) ([]byte, bool) {
 	case errors.Is(err, fs.ErrNotExist):
 		d.add(path, "%s does not exist", file)
 	case errors.Is(err, fs.ErrPermission):
-		d.add(path, "%s may not be read by this user", file)
+		d.add(path, "%s cannot be read: permission denied", file)
 	case err != nil:
 		d.add(path, "%v", err)
 	}

@@ -41,11 +41,11 @@ func (w *Window) set(text string) error {
 		*end.into = at.Hour()*60 + at.Minute()
 	}
 	if w.From == w.To {
-		return fmt.Errorf("%q is empty: leave audit.windows out for the whole day", text)
+		return fmt.Errorf("%q is empty: omit audit.windows for the whole day", text)
 	}
 	place, err := time.LoadLocation(strings.TrimSpace(zone))
 	if err != nil {
-		return fmt.Errorf("%q is not a time zone that is known: write Europe/Berlin or UTC", strings.TrimSpace(zone))
+		return fmt.Errorf("%q is not a known time zone: write Europe/Berlin or UTC", strings.TrimSpace(zone))
 	}
 	w.Zone = place
 	return nil
