@@ -165,7 +165,7 @@ func (r *Result) String() string {
 	for _, row := range r.Rows {
 		mark := "yes"
 		if !row.AsWanted {
-			mark = "NO, wanted " + row.Planted
+			mark = "NO, expected " + row.Planted
 		}
 		if row.Report == nil {
 			fmt.Fprintf(w, "%s\t-\t-\t-\t-\t-\t%s\t%s\n", row.Name, row.Found, mark)
@@ -181,9 +181,9 @@ func (r *Result) String() string {
 			fmt.Fprintf(&b, "%s: %s\n", row.Name, row.Trouble)
 		}
 	}
-	fmt.Fprintf(&b, "\nThe client ran %d statements through the proxy, %d went wrong. %.0f s.\n", r.Statements, r.Failures, r.Seconds)
+	fmt.Fprintf(&b, "\nThe client ran %d statements through the proxy, %d failed unexpectedly. %.0f s.\n", r.Statements, r.Failures, r.Seconds)
 	if r.Auditors > 1 {
-		fmt.Fprintf(&b, "The auditor process was started %d times; the client noticed nothing.\n", r.Auditors)
+		fmt.Fprintf(&b, "The auditor process was started %d times, without an effect on the client.\n", r.Auditors)
 	}
 	fmt.Fprintf(&b, "LOWER is certified at confidence %g; ESTIMATE has no confidence statement. No evidence is not a proof of privacy.\n", confidence)
 	return b.String()

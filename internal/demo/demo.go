@@ -33,7 +33,7 @@ type Options struct {
 	JSON      bool
 }
 
-var errNotAsPlanted = errors.New("the demo did not find what was planted")
+var errNotAsPlanted = errors.New("a verdict is not as planted, or a client statement failed unexpectedly")
 
 // Run runs the demo. It always stops the cluster at the end.
 func Run(ctx context.Context, env app.Environment, o Options) (err error) {
@@ -76,7 +76,7 @@ func Run(ctx context.Context, env app.Environment, o Options) (err error) {
 		runErr = found.Write(env, o.JSON)
 	}
 	if o.Keep && (runErr == nil || errors.Is(runErr, errNotAsPlanted)) {
-		screen.Say(fmt.Sprintf("still running: psql '%s'; Ctrl-C ends it", application))
+		screen.Say(fmt.Sprintf("still running: psql '%s'; press Ctrl-C to stop", application))
 		<-ctx.Done()
 	}
 	stopRelay()
@@ -101,7 +101,7 @@ func traffic(ctx context.Context, o Options, r *app.Relay, board *board, screen 
 		return nil, fmt.Errorf("the demo's client: %w", trafficErr)
 	}
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return nil, errors.New("interrupted; the temporary PostgreSQL is gone")
+		return nil, errors.New("interrupted: the temporary PostgreSQL is removed")
 	}
 	found := board.Result()
 	found.Statements, found.Failures = user.statements, user.failures

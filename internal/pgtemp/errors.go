@@ -37,16 +37,16 @@ var hints = []struct{ text, hint string }{
 		"the system's limit on shared memory is used up: see which servers run (ipcs -m), or raise kern.sysv.shmmni (macOS) or kernel.shmmni (Linux)",
 	},
 	{"could not create semaphores", "the system's limit on semaphores is used up: raise kern.sysv.semmni (macOS) or kernel.sem (Linux)"},
-	{"No space left on device", "the disk is full: free about 100 MB, or set TMPDIR to a directory that has them"},
-	{"Check free disk space", "the disk is full: free about 100 MB, or set TMPDIR to a directory that has them"},
+	{"No space left on device", "the disk is full: free about 100 MB, or set TMPDIR to a directory on another disk"},
+	{"Check free disk space", "the disk is full: free about 100 MB, or set TMPDIR to a directory on another disk"},
 	{"Disk quota exceeded", "the disk quota is used up: free about 100 MB, or set TMPDIR to a directory that has them"},
 	{"Read-only file system", "set TMPDIR to a directory that can be written to"},
-	{"could not look up effective user ID", "the user has no entry in the passwd file: add one, or run as a user that has one"},
+	{"could not look up effective user ID", "the user has no entry in the passwd file: add one, or run as another user"},
 	{"invalid locale", "the C locale is missing: install the system's locale files, or another build of PostgreSQL"},
 	{"cannot be run as root", "run as an ordinary user"},
-	{"error while loading shared libraries", "the PostgreSQL installation is incomplete: install it anew"},
-	{"could not access the server configuration", "set TMPDIR to a directory that other users may enter"},
-	{"Permission denied", "a directory above is closed to the account that runs the server: set TMPDIR to one that is open, such as /tmp"},
+	{"error while loading shared libraries", "the PostgreSQL installation is incomplete: reinstall it"},
+	{"could not access the server configuration", "set TMPDIR to a directory that other users can enter"},
+	{"Permission denied", "the account that runs the server cannot enter a parent directory: set TMPDIR to one that it can enter, such as /tmp"},
 }
 
 func hintFor(log string) string {

@@ -241,7 +241,7 @@ func TestBinariesThatTheAccountMayNotRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := pgtemp.Start(t.Context(), pgtemp.Options{BinDir: bin})
-	if err == nil || !strings.Contains(err.Error(), bin) || !strings.Contains(err.Error(), "may not run it") {
+	if err == nil || !strings.Contains(err.Error(), bin) || !strings.Contains(err.Error(), "cannot run it") {
 		t.Errorf("got %v, want the directory and what to do", err)
 	}
 }

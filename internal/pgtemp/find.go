@@ -34,7 +34,7 @@ const Hint = `install the PostgreSQL server (no service needs to run), one of:
   Alpine           apk add postgresql
   Fedora, RHEL     dnf install postgresql-server
   macOS            brew install postgresql@17
-or, when it is there already, name the directory that holds initdb and postgres:
+or, if it is installed, give the directory that contains initdb and postgres:
   DPWATCH_PG_BINDIR=/path/to/bin    or    --pg-bindir /path/to/bin`
 
 // UsualPlaces returns the glob patterns of the usual directories of server binaries: Debian, PGDG rpm, SUSE, Alpine,

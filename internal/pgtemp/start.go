@@ -90,7 +90,7 @@ func (c *Cluster) fault(ctx context.Context, step string, err error) error {
 	}
 	var notRun *os.PathError
 	if errors.As(err, &notRun) && notRun.Op == "fork/exec" && errors.Is(err, os.ErrPermission) {
-		hint = "the account " + c.account.name + " may not run it: open the directories above it, or use another installation"
+		hint = "the account " + c.account.name + " cannot run it: make its parent directories accessible, or use another installation"
 	}
 	return &StartError{Step: step, Err: err, Hint: hint, Log: c.log.lines()}
 }

@@ -52,9 +52,9 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case !g.knows(r):
-		refuse(http.StatusForbidden, "host", fmt.Sprintf("the host %.100q is not served here: use the listener's address, or add the name to hosts in dpwatch.yaml's admin section", r.Host))
+		refuse(http.StatusForbidden, "host", fmt.Sprintf("the host %.100q is not served here: use the address of the listener, or add the name to admin.hosts", r.Host))
 	case g.crossOrigin.Check(r) != nil:
-		refuse(http.StatusForbidden, "cross_origin", "a web page of another origin may not change anything")
+		refuse(http.StatusForbidden, "cross_origin", "requests from a web page of another origin cannot change anything")
 	case g.metricsOnly && r.URL.Path != "/metrics":
 		refuse(http.StatusNotFound, "metrics_only", "this listener serves /livez, /readyz and /metrics")
 	case g.needsToken(r) && !g.current().accept(r):
