@@ -71,6 +71,9 @@ func New(opt Options) (*Auditor, error) {
 	if opt.PerShape <= 0 {
 		opt.PerShape = defaultPerShape
 	}
+	if opt.Announce == nil {
+		opt.Announce = func(string) func() { return func() {} }
+	}
 	a := &Auditor{
 		opt: opt, secret: rand.Text(), ready: make(chan struct{}, 1), informed: make(chan struct{}), stale: make(chan struct{}, 1),
 		roster: schedule.New(schedule.Limits{Audits: opt.MaxAudits, PerShape: opt.PerShape, Bytes: opt.Memory}),
@@ -170,7 +173,7 @@ func (a *Auditor) checkShadow(ctx context.Context) {
 			return
 		}
 		if text != last {
-			a.opt.Logger.Error("the shadow database cannot be replayed on; audits wait, traffic is not affected", zap.String("error", text))
+			a.opt.Logger.Error("the shadow database is not ready for replays: audits wait, traffic is not affected", zap.String("error", text))
 			last = text
 		}
 		select {

@@ -1,9 +1,13 @@
 package audit
 
 import (
+	"context"
+
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit/evidence"
+	"github.com/dpwatch/dpwatch/replay"
 )
 
 // Results of a confirmation, fit for a metric label.
@@ -13,8 +17,6 @@ const (
 	abandoned    = "abandoned" // the audit was evicted, or its evidence dropped, before the end
 )
 
-func confirmationOutcomes() []string { return []string{confirmed, notConfirmed, abandoned} }
-
 // confirm begins the confirmation of a violation that a job's trials show, before it is reported: on new trials of the
 // whole query, each in a session of its own, so that no assumption of hoisting matters. The caller has the job's turn.
 func (a *Auditor) confirm(j *job) error {
@@ -22,7 +24,7 @@ func (a *Auditor) confirm(j *job) error {
 	if err := confirm(j.evidence, j.hoist, j.hoisted); err != nil {
 		return err
 	}
-	a.opt.Logger.Info("trials show a violation; fresh trials, each in a session of its own, have to confirm it before it is reported", zap.String("audit", j.id))
+	a.opt.Logger.Info("trials show a violation; it is reported if fresh trials, each in its own session, confirm it", zap.String("audit", j.id))
 	j.suspected = suspected // it keeps its priority among the waiting audits
 	a.publish(j)
 	return nil
@@ -37,7 +39,7 @@ func (a *Auditor) ended(j *job, verdict analysis.Verdict) {
 		a.metrics.confirmations.WithLabelValues(confirmed).Inc()
 	default:
 		a.metrics.confirmations.WithLabelValues(notConfirmed).Inc()
-		a.opt.Logger.Warn("trials showed a violation, and fresh trials do not confirm it; it is not reported", zap.String("audit", j.id), zap.String("reason", j.worst().Reason))
+		a.opt.Logger.Warn("trials showed a violation that fresh trials did not confirm; it is not reported", zap.String("audit", j.id), zap.String("reason", j.worst().Reason))
 	}
 }
 
@@ -48,5 +50,46 @@ func (a *Auditor) abandon(j *job) {
 	}
 	j.confirming, j.suspected = false, 0
 	a.metrics.confirmations.WithLabelValues(abandoned).Inc()
-	a.opt.Logger.Warn("a violation was being confirmed when the audit lost its evidence; it is not reported", zap.String("audit", j.id))
+	a.opt.Logger.Warn("the evidence was dropped while a violation was being confirmed; it is not reported", zap.String("audit", j.id))
+}
+
+// gather adds the rounds of a run to the evidence, in batches of at least the given number, until it is decided or shows a
+// violation, or until more returns false. It calls more after each batch.
+func gather(ctx context.Context, run *replay.Run, rounds int, e *evidence.Evidence, more func(replay.Batch) bool) error {
+	for batch, err := range run.Stream(ctx, rounds) {
+		if err != nil {
+			return err
+		}
+		for _, round := range batch.Rounds {
+			if e.Decided() {
+				break
+			}
+			e.Add(round)
+		}
+		if !more(batch) || e.Decided() {
+			break
+		}
+	}
+	return nil
+}
+
+// confirm begins the confirmation of the violation that the evidence shows, without hoisting. before is the number of
+// hoisted rounds of the query when the evidence began.
+func confirm(e *evidence.Evidence, hoist *replay.Hoisting, before int) error {
+	hoisted := hoist != nil && hoist.Report().HoistedRounds > before
+	if err := e.Confirm(hoisted); err != nil {
+		return err
+	}
+	if hoisted {
+		hoist.Stop("hoisted trials show a violation, which is confirmed on whole trials")
+	}
+	return nil
+}
+
+// separation returns how the next trials are replayed: nil before a confirmation.
+func separation(e *evidence.Evidence, varyText bool) *replay.Separation {
+	if !e.Confirming() {
+		return nil
+	}
+	return &replay.Separation{VaryText: varyText, Skip: e.Settled()}
 }

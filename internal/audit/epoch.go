@@ -2,7 +2,12 @@ package audit
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"time"
+
+	"github.com/dpwatch/dpwatch/replay"
 )
 
 // epochNow reads the epoch of the copies and logs a change.
@@ -17,7 +22,7 @@ func (a *Auditor) epochNow(ctx context.Context) (string, error) {
 	a.mu.Unlock()
 	if before != "" && before != epoch {
 		a.idle.clear() // their tables are computed from the old copies
-		a.opt.Logger.Info("the copies were made anew; audits that are not decided begin anew, decided ones when their query comes again")
+		a.opt.Logger.Info("the copies were replaced: undecided audits start again now, decided ones when their query is run again")
 	}
 	return epoch, nil
 }
@@ -60,4 +65,58 @@ func (a *Auditor) current(ctx context.Context, j *job) (fresh bool, err error) {
 // outdated reports whether a decided audit belongs to copies that no longer exist. The caller holds a.mu.
 func (a *Auditor) outdated(j *job) bool {
 	return j.state() == Decided && j.epoch != "" && a.epoch != "" && j.epoch != a.epoch
+}
+
+// Copies checks that the copies stay the same during an audit: its evidence must come from one pair of datasets.
+type Copies struct {
+	player  *replay.Player
+	schemas []string
+	epoch   string
+	checked time.Time
+}
+
+// copiesEvery is the interval of the checks while trials run. The last check, before the verdict, is decisive; the others
+// only end an audit early.
+const copiesEvery = time.Second
+
+// WatchCopies records the present state of the copies in these schemas.
+func WatchCopies(ctx context.Context, player *replay.Player, schemas []string) (*Copies, error) {
+	epoch, err := player.Epoch(ctx, schemas)
+	if err != nil {
+		return nil, err
+	}
+	return &Copies{player: player, schemas: schemas, epoch: epoch, checked: time.Now()}, nil
+}
+
+var errReplaced = errors.New("were replaced during the audit: its trials ran on two states of the data, so there is no verdict; run the audit again")
+
+// due checks the copies unless the last check was less than copiesEvery ago.
+func (c *Copies) due(ctx context.Context) error {
+	if time.Since(c.checked) < copiesEvery {
+		return nil
+	}
+	return c.check(ctx)
+}
+
+func (c *Copies) check(ctx context.Context) error {
+	epoch, err := c.player.Epoch(ctx, c.schemas)
+	if err != nil {
+		return err
+	}
+	if c.checked = time.Now(); epoch != c.epoch {
+		return fmt.Errorf("the copies in %s %w", strings.Join(c.schemas, ", "), errReplaced)
+	}
+	return nil
+}
+
+// Explain checks the copies a last time and returns the error to report. If the copies were replaced, that is the error,
+// whatever else failed, and also if nothing failed.
+func (c *Copies) Explain(ctx context.Context, err error) error {
+	if errors.Is(err, errReplaced) || ctx.Err() != nil {
+		return err
+	}
+	if replaced := c.check(ctx); errors.Is(replaced, errReplaced) || err == nil {
+		return replaced
+	}
+	return err
 }

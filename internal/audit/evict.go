@@ -20,8 +20,6 @@ const (
 	recordsPerAudit = 4          // records of violations that are kept, per place for an audit
 )
 
-func evictionReasons() []string { return []string{evictedPlace, evictedMemory, evictedRecord} }
-
 // warnEvery is how often a condition that persists is logged.
 const warnEvery = time.Minute
 
@@ -50,7 +48,7 @@ func (a *Auditor) shed() {
 		return
 	}
 	if counts := a.turned.add(evictedMemory, a.opt.Now()); counts != nil {
-		a.opt.Logger.Warn("audits are dropped before they are decided: they take more memory than they may; raise audit.memory",
+		a.opt.Logger.Warn("undecided audits were evicted because the audits exceed their memory budget; raise audit.memory",
 			zap.Any("since_last_warning", counts), zap.Int64("audit_bytes", a.roster.Bytes()), zap.Int64("budget_bytes", a.opt.Memory))
 	}
 }
@@ -61,13 +59,13 @@ func (a *Auditor) retire() {
 		j := a.jobs[seat.Key]
 		lost := a.records.add(j.record(), seat)
 		a.forget(seat, evictedRecord)
-		a.opt.Logger.Warn("violations have half of the places of audits; a shorter record of one is kept", zap.String("audit", j.id))
+		a.opt.Logger.Warn("violations hold more than half of the places for audits: one is evicted, and a record of it is kept", zap.String("audit", j.id))
 		if lost == nil {
 			continue
 		}
 		a.roster.Reopen(lost.seat)
 		a.metrics.lost.Inc()
-		a.opt.Logger.Error("the record of a violation is forgotten: there are too many; its alert stands",
+		a.opt.Logger.Error("the oldest record of a violation is dropped because there are too many; its alert is still valid",
 			zap.String("audit", lost.ID), zap.String("db.query.summary", lost.Summary))
 	}
 }

@@ -1,10 +1,12 @@
 package audit
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 // identity returns the identity of a query's audit: the plan's key and, if several engines stand behind the proxy, the
@@ -18,4 +20,21 @@ func (a *Auditor) identity(q capture.Query, planKey string) (key, route string) 
 	}
 	sum := sha256.Sum256([]byte(planKey + "\x00" + route))
 	return hex.EncodeToString(sum[:]), route
+}
+
+// say returns the message of an error. Unless Options.ShowValues is set, it omits messages of a server: they may quote
+// rows.
+func (a *Auditor) say(err error) string {
+	if a.opt.ShowValues {
+		return withheld.Reveal(err)
+	}
+	return err.Error()
+}
+
+// salt returns the key for the ids of one audit's groups. It differs between audits: otherwise anyone who may send queries
+// could find the group key of an id by a query with known groups.
+func (a *Auditor) salt(key string) string {
+	mac := hmac.New(sha256.New, []byte(a.secret))
+	_, _ = mac.Write([]byte(key)) // never fails
+	return string(mac.Sum(nil))
 }

@@ -39,18 +39,26 @@ func (a *Auditor) run(j *job) (*replay.Run, error) {
 	return a.opt.Player.Start(j.statement(a.opt.VaryText), a.opt.Seed())
 }
 
-// take returns the idle replay of a job, or nil. The caller has the job's turn.
-func (k *idleRuns) take(j *job) *replay.Run {
+// remove removes the idle replay that matches and stops its timer; it returns nil if there is none.
+func (k *idleRuns) remove(matches func(*idleRun) bool) *idleRun {
 	k.mu.Lock()
-	i := slices.IndexFunc(k.runs, func(r *idleRun) bool { return r.job == j })
+	defer k.mu.Unlock()
+	i := slices.IndexFunc(k.runs, matches)
 	if i < 0 {
-		k.mu.Unlock()
 		return nil
 	}
 	r := k.runs[i]
 	k.runs = slices.Delete(k.runs, i, i+1)
-	k.mu.Unlock()
 	r.timer.Stop()
+	return r
+}
+
+// take returns the idle replay of a job, or nil. The caller has the job's turn.
+func (k *idleRuns) take(j *job) *replay.Run {
+	r := k.remove(func(r *idleRun) bool { return r.job == j })
+	if r == nil {
+		return nil
+	}
 	if r.hoist != j.hoist {
 		r.run.Close()
 		return nil
@@ -85,14 +93,7 @@ func (k *idleRuns) put(j *job, run *replay.Run, may bool) {
 
 // end closes a replay if it is still idle.
 func (k *idleRuns) end(r *idleRun) {
-	k.mu.Lock()
-	i := slices.Index(k.runs, r)
-	if i >= 0 {
-		k.runs = slices.Delete(k.runs, i, i+1)
-	}
-	k.mu.Unlock()
-	if i >= 0 {
-		r.timer.Stop()
+	if k.remove(func(o *idleRun) bool { return o == r }) != nil {
 		r.run.Close()
 	}
 }

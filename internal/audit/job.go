@@ -53,7 +53,7 @@ func (a *Auditor) prepare(j *job) bool {
 	if j.worlds != nil {
 		return true
 	}
-	done := a.announce(j.query.SQL) // the texts are parsed for verification
+	done := a.opt.Announce(j.query.SQL) // the texts are parsed for verification
 	worlds, err := a.worlds(j)
 	done()
 	a.mu.Lock()
@@ -117,7 +117,7 @@ func (a *Auditor) hoisting(sql string) *replay.Hoisting {
 		return nil
 	}
 	h := replay.NewHoisting(a.opt.NoiseFunctions)
-	h.Announce = func() func() { return a.announce(sql) }
+	h.Announce = func() func() { return a.opt.Announce(sql) }
 	return h
 }
 

@@ -34,20 +34,20 @@ func newMetrics(reg prometheus.Registerer, a *Auditor) (*metrics, error) {
 	}
 	m := &metrics{
 		captured:   counter("dpwatch_queries_captured_total", "Completed statements that reached the auditor."),
-		recognized: counter("dpwatch_dp_statements_total", "Captured statements of DP queries that can be audited."),
-		audited:    counter("dpwatch_dp_statements_audited_total", "Of dpwatch_dp_statements_total, those of queries that had an audit."),
-		skipped:    counters("dpwatch_queries_skipped_total", "Captured statements that are not audited, by reason.", "reason"),
-		evicted:    counters("dpwatch_audits_evicted_total", "Audits that were dropped, by reason: another query got the place, the memory, or a record is kept of the violation.", "reason"),
-		lost:       counter("dpwatch_violation_records_forgotten_total", "Violations that were reported and of which no record is kept any more."),
+		recognized: counter("dpwatch_dp_statements_total", "Captured statements of auditable DP queries."),
+		audited:    counter("dpwatch_dp_statements_audited_total", "Captured statements of DP queries with an audit; part of dpwatch_dp_statements_total."),
+		skipped:    counters("dpwatch_queries_skipped_total", "Captured statements that were not audited, by reason.", "reason"),
+		evicted:    counters("dpwatch_audits_evicted_total", "Audits evicted, by reason: place (for another query), memory, or recorded (a violation of which a record is kept).", "reason"),
+		lost:       counter("dpwatch_violation_records_forgotten_total", "Reported violations whose records were dropped."),
 		replays:    counters("dpwatch_replays_total", "Executions on the neighbouring datasets, by side and outcome.", "side", "outcome"),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "dpwatch_replay_batch_duration_seconds", Help: "Duration of one batch of replays.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 		}),
-		faults:   counter("dpwatch_replay_faults_total", "Batches that could not be replayed: the shadow database was away or not right."),
+		faults:   counter("dpwatch_replay_faults_total", "Batches that could not be replayed because the shadow database was unavailable or did not fit the query."),
 		verdicts: counters("dpwatch_verdicts_total", "Audits decided, by verdict.", "verdict"),
 
-		confirmations: counters("dpwatch_confirmations_total", "Confirmations of violations on fresh trials that ended, by outcome.", "outcome"),
+		confirmations: counters("dpwatch_confirmations_total", "Completed confirmations of violations with fresh trials, by outcome.", "outcome"),
 	}
 	for _, c := range []prometheus.Collector{
 		m.captured, m.recognized, m.audited, m.skipped, m.evicted, m.lost, m.replays, m.duration, m.faults, m.verdicts, m.confirmations, &gauges{a},
@@ -56,17 +56,15 @@ func newMetrics(reg prometheus.Registerer, a *Auditor) (*metrics, error) {
 			return nil, err
 		}
 	}
-	for _, v := range []analysis.Verdict{analysis.Violation, analysis.NoEvidence, analysis.Inconclusive} {
-		m.verdicts.WithLabelValues(string(v))
-	}
-	for _, outcome := range confirmationOutcomes() {
-		m.confirmations.WithLabelValues(outcome)
-	}
-	for _, reason := range skipReasons() {
-		m.skipped.WithLabelValues(reason)
-	}
-	for _, reason := range evictionReasons() {
-		m.evicted.WithLabelValues(reason)
+	for counter, labels := range map[*prometheus.CounterVec][]string{ // every series exists from the start, with the value 0
+		m.verdicts:      {string(analysis.Violation), string(analysis.NoEvidence), string(analysis.Inconclusive)},
+		m.confirmations: {confirmed, notConfirmed, abandoned},
+		m.skipped:       skipReasons(),
+		m.evicted:       {evictedPlace, evictedMemory, evictedRecord},
+	} {
+		for _, label := range labels {
+			counter.WithLabelValues(label)
+		}
 	}
 	for _, side := range []string{"d0", "d1"} {
 		for _, kind := range []string{"rows", "error", replay.Timeout, replay.TooLarge} {

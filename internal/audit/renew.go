@@ -60,7 +60,7 @@ func (a *Auditor) reportCatalog(err error) {
 	a.catalog = text
 	a.mu.Unlock()
 	if text != "" && text != before {
-		a.opt.Logger.Warn("a catalog cannot be read; rewriting goes on with what is known, and audits say what they assume", zap.String("error", text))
+		a.opt.Logger.Warn("a catalog cannot be read: queries are rewritten with the last catalog read, and audits list their assumptions", zap.String("error", text))
 	}
 }
 

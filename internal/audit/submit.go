@@ -67,7 +67,7 @@ func (a *Auditor) recognize(q capture.Query, l look) recognized {
 // parse analyzes a statement.
 func (a *Auditor) parse(q capture.Query) recognized {
 	r := recognized{rewriter: a.rewriter.Load()}
-	defer a.announce(q.SQL)()
+	defer a.opt.Announce(q.SQL)()
 	plan, err := a.analyze(r.rewriter, q)
 	if err != nil {
 		r.reason = reasonOf(err)
@@ -75,14 +75,6 @@ func (a *Auditor) parse(q capture.Query) recognized {
 	}
 	r.key, r.shape, r.plan = plan.Key, plan.Shape, plan
 	return r
-}
-
-// announce calls Options.Announce, if it is set.
-func (a *Auditor) announce(sql string) (done func()) {
-	if a.opt.Announce == nil {
-		return func() {}
-	}
-	return a.opt.Announce(sql)
 }
 
 // textOf hashes everything of a query that Analyze reads.
@@ -269,6 +261,6 @@ func (a *Auditor) turnAway(reason string) {
 		return
 	}
 	_, share := a.coverage.queries()
-	a.opt.Logger.Warn("statements are not audited: the audits' places are taken (raise audit.max_audits or audit.max_per_shape), or they arrive faster than they can be read (backlog); see which user sends them",
+	a.opt.Logger.Warn("statements are not audited: all places for audits are taken (raise audit.max_audits or audit.max_per_shape), or statements arrive faster than they can be parsed (backlog); check which user sends them",
 		zap.Any("statements_since_last_warning", counts), zap.Int("audits", a.roster.Len()), zap.Float64("audited_query_share", share))
 }

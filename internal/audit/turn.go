@@ -94,7 +94,7 @@ func (a *Auditor) postpone(j *job, err error, took time.Duration) {
 	a.metrics.faults.Inc()
 	text := a.say(err)
 	if j.trouble != text {
-		a.opt.Logger.Warn("audit waits; traffic is not affected", zap.String("audit", j.id), zap.String("error", text), zap.Duration("retry_in", a.opt.RetryAfter))
+		a.opt.Logger.Warn("replay failed: the audit will be retried; traffic is not affected", zap.String("audit", j.id), zap.String("error", text), zap.Duration("retry_in", a.opt.RetryAfter))
 	}
 	j.trouble = text
 	now := a.opt.Now()
@@ -110,7 +110,7 @@ func (a *Auditor) replay(ctx context.Context, j *job) error {
 	}
 	err := a.rounds(ctx, j)
 	if differ := j.hoist.Disagreed(); differ != nil {
-		a.opt.Logger.Warn("audit begins again without hoisting", zap.String("audit", j.id), zap.Error(differ))
+		a.opt.Logger.Warn("evidence is reset: the audit starts again without hoisting", zap.String("audit", j.id), zap.Error(differ))
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		err = a.beginAgain(j)
