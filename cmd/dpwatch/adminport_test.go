@@ -128,7 +128,7 @@ func TestAuditorEnvironment(t *testing.T) {
 			}
 		}
 	}
-	if log := s.log.String(); !strings.Contains(log, "PGOPTIONS") || !strings.Contains(log, "the auditor does not see these environment variables") || strings.Contains(log, password) {
+	if log := s.log.String(); !strings.Contains(log, "PGOPTIONS") || !strings.Contains(log, "these environment variables have no effect on the auditor") || strings.Contains(log, password) {
 		t.Errorf("the log does not name the variables that have no effect, or holds the password\n%s", log)
 	}
 }

@@ -19,17 +19,17 @@ func analyzeCommand(env environment) *cobra.Command {
 		Use: "analyze", Short: "Audit results that were collected elsewhere", Args: cobra.NoArgs,
 		Long: `Read recorded results of the same query on D0 and on D1 and report how much they leak.
 
-The files hold one result a line: a bare number or word; an empty line for "no row"; or a JSON object,
-{"columns":[..],"rows":[[..],..]} or {"error":"22012"}. Or they are CSV or TSV, with or without a header: then every line is a
-trial that returned one row. With --trial COLUMN, the rows with the same value in that column are one trial, and --key COLUMN
-names the columns of the group key. The format is detected, and the report says how each file was read; --format and --header
-set it. Files that fit no format, or do not fit each other, are rejected with the line.
+Each line of a file is one result: a number or a word; an empty line for "no row"; or a JSON object,
+{"columns":[..],"rows":[[..],..]} or {"error":"22012"}. CSV and TSV files, with or without a header, are also read: then each
+line is a trial that returned one row. With --trial COLUMN, rows with the same value in that column are one trial, and
+--key COLUMN names the columns of the group key. The format is detected, and the report shows how each file was read; --format
+and --header set it. If a file has no known format or the two files do not match, the error names the line.
 
-Recorded results may be sorted, so that each file is analyzed in a random order; the report names the seed, and warns when the
-order of the lines shows changes or dependence. With --in-order the order of the lines is that of execution, and such trials
-are no violation.
+Recorded results may be sorted. Therefore each file is analyzed in a random order; the report shows the seed, and warns if the
+order of the lines shows changes or dependence. With --in-order the lines are in the order of execution, and trials that show
+changes or dependence are not a violation.
 
-With --counts: the bucket estimator alone, on {"d0":[..],"d1":[..]} (equal totals), without a confidence statement.`,
+With --counts, only the bucket estimator runs, on {"d0":[..],"d1":[..]} (equal totals), without a confidence statement.`,
 		Example: `  dpwatch analyze --d0 d0.txt --d1 d1.txt --epsilon 1
   dpwatch analyze --d0 d0.csv --d1 d1.csv --epsilon 1 --trial run --key store_id
   dpwatch analyze --d0 d0.txt --d1 d1.txt --epsilon 1 --plot plots
@@ -37,60 +37,54 @@ With --counts: the bucket estimator alone, on {"d0":[..],"d1":[..]} (equal total
 	}
 	d0 := cmd.Flags().String("d0", "", "file with the results on D0: lines, CSV, TSV or JSON lines")
 	d1 := cmd.Flags().String("d1", "", "file with the results on D1, in the same format")
-	counts := cmd.Flags().String("counts", "", "file with bucket counts; runs the bucket estimator alone")
-	epsilon := cmd.Flags().Float64("epsilon", 0, "the claimed epsilon (required, but with --counts)")
+	counts := cmd.Flags().String("counts", "", "file with bucket counts; runs only the bucket estimator")
+	epsilon := cmd.Flags().Float64("epsilon", 0, "the claimed epsilon (required unless --counts is given)")
 	delta := cmd.Flags().Float64("delta", 0, "the claimed delta")
 	confidence := cmd.Flags().Float64("confidence", 0.95, "one minus the rate of false alarms")
 	minCount := cmd.Flags().Int("min-count", 5, "smallest count that the bucket estimator uses")
 	plots := cmd.Flags().String("plot", "", "directory for plots (SVG and PNG): histogram of numbers, bars of categories, wealth, bound, privacy profile")
 	values := valuesFlag(cmd)
-	deterministic := cmd.Flags().String("deterministic", "violation", deterministicUsage)
+	var deterministic string
+	deterministicFlag(cmd, &deterministic)
 	read := recordedFlags(cmd)
-	asJSON := outputFlag(cmd)
+	js := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		js, err := asJSON()
-		if err != nil {
-			return err
-		}
 		if *counts != "" {
 			if *d0 != "" || *d1 != "" || *plots != "" {
-				return errors.New("give --counts, or --d0 and --d1 (and --plot), not both")
+				return errors.New("give either --counts, or --d0 and --d1 (and --plot)")
 			}
 			for _, name := range []string{"format", "header", "trial", "key", "fill-gaps"} {
 				if cmd.Flags().Changed(name) {
-					return fmt.Errorf("--%s is for --d0 and --d1: leave it out with --counts", name)
+					return fmt.Errorf("--%s cannot be used with --counts: it applies to --d0 and --d1", name)
 				}
 			}
-			return analyzeCounts(env, *counts, *delta, *minCount, js)
+			return analyzeCounts(env, *counts, *delta, *minCount, js())
 		}
 		if *d0 == "" || *d1 == "" || !cmd.Flags().Changed("epsilon") {
 			return errors.New("give --d0 FILE --d1 FILE --epsilon E, or --counts FILE")
 		}
 		if *plots != "" && !*values {
-			return errors.New("--plot draws the values that --values=false withholds: give one of the two")
+			return errors.New("--plot shows values that --values=false withholds: give only one of the two")
 		}
-		if !app.ValidDeterministic(*deterministic) {
-			return fmt.Errorf("--deterministic %q: write violation, warning or ignore", *deterministic)
-		}
-		opt := analysis.Options{Confidence: *confidence, Deterministic: analysis.DeterministicPolicy(*deterministic)}
+		opt := analysis.Options{Confidence: *confidence, Deterministic: analysis.DeterministicPolicy(deterministic)}
 		found, err := app.Analyze(*d0, *d1, read(), analysis.Claim{Epsilon: *epsilon, Delta: *delta}, opt, *plots)
 		if err != nil {
 			return err
 		}
-		return conclude(env, found.Shown(*values), js)
+		return conclude(env, found.Shown(*values), js())
 	}
 	return cmd
 }
 
 // recordedFlags adds the flags that configure reading files of results.
 func recordedFlags(cmd *cobra.Command) func() app.FileOptions {
-	inOrder := cmd.Flags().Bool("in-order", false, "the lines are in the order of execution: analyze them in that order, and hold the verdict to it (default: in random order)")
+	inOrder := cmd.Flags().Bool("in-order", false, "the lines are in the order of execution: analyze them in that order (default: in random order)")
 	seed := cmd.Flags().Uint64("seed", 1, "seed of the random order")
-	format := cmd.Flags().String("format", string(recorded.Auto), "how the files hold results: auto, lines, csv, tsv or jsonl")
-	header := cmd.Flags().String("header", string(recorded.HeaderAuto), "whether CSV and TSV begin with the names of the columns: auto, yes or no")
+	format := cmd.Flags().String("format", string(recorded.Auto), "format of the files: auto, lines, csv, tsv or jsonl")
+	header := cmd.Flags().String("header", string(recorded.HeaderAuto), "whether CSV and TSV files begin with the names of the columns: auto, yes or no")
 	trial := cmd.Flags().String("trial", "", "column of CSV or TSV, by name or position, whose value is the same in all rows of one trial")
-	keys := cmd.Flags().StringArray("key", nil, "column of the group key, with --trial; repeat it for several; without it the key is learned")
-	gaps := cmd.Flags().Bool("fill-gaps", false, "with --trial: trial numbers that a file lacks are trials that returned no row")
+	keys := cmd.Flags().StringArray("key", nil, "column of the group key, with --trial; repeat it for several columns; by default the key is detected")
+	gaps := cmd.Flags().Bool("fill-gaps", false, "with --trial: missing trial numbers are trials that returned no row")
 	return func() app.FileOptions {
 		return app.FileOptions{
 			Options: recorded.Options{
@@ -137,7 +131,7 @@ func analyzeCounts(env environment, path string, delta float64, minCount int, js
 
 func checkCounts(d0, d1 []int) error {
 	if len(d0) == 0 || len(d0) != len(d1) {
-		return fmt.Errorf("d0 has %d buckets and d1 has %d: give both the same number, at least one", len(d0), len(d1))
+		return fmt.Errorf("d0 has %d buckets and d1 has %d: give both the same number of buckets, at least one", len(d0), len(d1))
 	}
 	var total [2]int
 	for i := range d0 {
@@ -148,7 +142,7 @@ func checkCounts(d0, d1 []int) error {
 		total[1] += d1[i]
 	}
 	if total[0] != total[1] {
-		return fmt.Errorf("d0 counts %d results and d1 counts %d: the bucket estimator needs as many of each", total[0], total[1])
+		return fmt.Errorf("d0 has %d results and d1 has %d: the bucket estimator needs equal numbers", total[0], total[1])
 	}
 	return nil
 }

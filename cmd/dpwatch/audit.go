@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/app"
 	"github.com/dpwatch/dpwatch/internal/terminal"
+	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 func auditCommand(env environment) *cobra.Command {
@@ -18,13 +19,14 @@ func auditCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "audit", Short: "Audit one query against a claim, now", Args: cobra.NoArgs,
 		Long: `Replay one query on two neighbouring copies of the data and report whether it leaks more than is claimed.
-Table names that resolve to the schema --from are replaced by --d0 and --d1. Nothing is written; give a role that may
-only read these schemas. The report and the messages of errors show values of rows; --values=false withholds them, as the
-alerts of dpwatch run do. With several neighbours the report is about the one that shows most, and the error rate is
-shared among them. A violation is reported when fresh trials, each in a session of its own, have confirmed it. The copies must stay as they are: if they are replaced meanwhile, the audit ends without a verdict.
+Tables in the schema --from are replaced by those in --d0 and --d1. Nothing is written; use a role that can only read these
+schemas. The report and error messages show values of rows; --values=false withholds them, as the alerts of dpwatch run do.
+With several neighbours, the report is about the one with the strongest evidence, and they share the error rate. A violation
+is reported after fresh trials, each in its own session, have confirmed it. If the copies are replaced during the audit, it
+ends without a verdict.
 
 With --config, the connection, the copies, the tables, the claims, the confidence and the number of trials are those of
-dpwatch run; flags override them, and --epsilon is not needed where the configuration claims something for the query.
+dpwatch run; flags override them, and --epsilon is not needed if the configuration has a claim for the query.
 
 Exit codes: 0 no evidence, 2 violation, 3 inconclusive, 1 fault.`,
 		Example: `  dpwatch audit --config dpwatch.yaml --sql "SELECT anon_count(id, 0.5) FROM users"
@@ -33,12 +35,13 @@ Exit codes: 0 no evidence, 2 violation, 3 inconclusive, 1 fault.`,
       --sql "SELECT anon_count(id, 0.5) FROM users"`,
 	}
 	fs := cmd.Flags()
-	fs.StringVarP(&o.Config, "config", "c", "", "path of dpwatch.yaml, for everything that no flag gives")
+	fs.StringVarP(&o.Config, "config", "c", "", "path of dpwatch.yaml, for everything that is not given by a flag")
 	fs.StringVar(&o.DSN, "dsn", "", "connection string of the database with both copies (required without --config)")
-	fs.StringArrayVar(&o.Engines, "engine", nil, "connection string of an engine beside the database: the trials go through it; repeated, one\nfor D0 and one for each --d1, and the query is sent as it is")
-	fs.StringVar(&o.Protocol, "protocol", "extended", "how the query is sent: extended, or simple, which has no parameters and is planned\nanew by every trial")
+	fs.StringArrayVar(&o.Engines, "engine", nil, "connection string of an engine beside the database: trials go through it; repeat it to give one\nfor D0 and one for each --d1, then the query is sent unchanged")
+	o.Protocol = "extended"
+	fs.Var(choice{&o.Protocol, []string{"extended", "simple"}}, "protocol", "how the query is sent: extended, or simple, which has no parameters and is planned\nagain in every trial")
 	fs.StringVar(&o.D0, "d0", "", "schema with the data (required without --config)")
-	fs.StringSliceVar(&o.D1, "d1", nil, "schema with the data without one privacy unit (required without --config); several, by\ncomma, share the trials on D0")
+	fs.StringSliceVar(&o.D1, "d1", nil, "schema with the data without one privacy unit (required without --config); several,\nseparated by commas, share the trials on D0")
 	fs.StringVar(&o.From, "from", "public", "schema that the query's tables are in")
 	fs.StringVar(&o.SQL, "sql", "", "the query")
 	fs.StringVar(&o.File, "file", "", "file with the query; - for standard input")
@@ -47,34 +50,36 @@ Exit codes: 0 no evidence, 2 violation, 3 inconclusive, 1 fault.`,
 	fs.Float64Var(&o.Epsilon, "epsilon", 0, "the claimed epsilon (required without --config)")
 	fs.Float64Var(&o.Delta, "delta", 0, "the claimed delta")
 	fs.Float64Var(&o.Confidence, "confidence", 0.95, "one minus the rate of false alarms")
-	fs.IntVar(&o.MaxTrials, "max-trials", 10_000, "pairs of executions at most")
-	fs.DurationVar(&o.Timeout, "statement-timeout", 30*time.Second, "a trial that takes longer is an outcome of its own")
-	fs.BoolVar(&o.Hoist, "hoist", true, "compute once what every trial would compute alike, where the role may make temporary tables")
-	fs.StringVar(&o.Deterministic, "deterministic", "violation", deterministicUsage)
-	fs.BoolVar(&o.VaryText, "vary-text", false, "put a comment with a random number in front of each statement that confirms a violation, so that\na cache of results does not know it")
+	fs.IntVar(&o.MaxTrials, "max-trials", 10_000, "maximum number of pairs of executions")
+	fs.DurationVar(&o.Timeout, "statement-timeout", 30*time.Second, "time limit of a trial; a timeout is an outcome")
+	fs.BoolVar(&o.Hoist, "hoist", true, "compute the deterministic part of the query once, if the role can create temporary tables")
+	deterministicFlag(cmd, &o.Deterministic)
+	fs.BoolVar(&o.VaryText, "vary-text", false, "start each statement that confirms a violation with a comment that has a random number,\nto defeat a cache of results")
 	fs.StringVar(&o.Plot, "plot", "", "directory for plots (SVG and PNG) of the neighbour that the report is about")
 	values := valuesFlag(cmd)
-	asJSON := outputFlag(cmd)
+	js := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		js, err := asJSON()
-		if err != nil {
-			return err
-		}
 		fs.Visit(func(flag *pflag.Flag) { o.Given[flag.Name] = true })
 		if o.Plot != "" && !*values {
-			return errors.New("--plot draws the values that --values=false withholds: give one of the two")
+			return errors.New("--plot shows values that --values=false withholds: give only one of the two")
 		}
 		found, err := app.Audit(cmd.Context(), env, &o, progress(env.Stderr))
 		if err != nil && *values {
-			return revealed(err)
+			return &revealedError{err}
 		}
 		if err != nil {
 			return err
 		}
-		return conclude(env, found.Shown(*values), js)
+		return conclude(env, found.Shown(*values), js())
 	}
 	return cmd
 }
+
+// revealedError is an error for readers who are authorized to see the raw data: its text has the full messages of the server.
+type revealedError struct{ cause error }
+
+func (e *revealedError) Error() string { return withheld.Reveal(e.cause) }
+func (e *revealedError) Unwrap() error { return e.cause }
 
 // progress returns a bar on a terminal, and a silent one elsewhere and before Begin.
 func progress(w io.Writer) app.Progress {

@@ -54,7 +54,7 @@ func TestAuditConfig(t *testing.T) {
 	if claimed["epsilon"] != 0.7 || claimed["source"] != "flag" || trials["d0"] != 40.0 || report["neighbour"] != "d2" {
 		t.Errorf("claimed %v, trials %v, neighbour %v; want what the flags say", claimed, trials, report["neighbour"])
 	}
-	audit("--sql", "SELECT noisy(count(*), 1) FROM people").want(t, exitFault, "the configuration claims no epsilon for this query: give --epsilon")
+	audit("--sql", "SELECT noisy(count(*), 1) FROM people").want(t, exitFault, "the configuration has no claim for this query: give --epsilon")
 	audit("--sql", "SELECT other(count(*)) FROM people").want(t, exitFault, "other")
 	audit("--sql", query, "--dsn", "postgres://u@127.0.0.1:1/x").want(t, exitFault, "127.0.0.1:1")
 	call(t, "", "audit", "--config", "/nonexistent.yaml", "--sql", query).want(t, exitFault, "/nonexistent.yaml does not exist")
@@ -108,7 +108,7 @@ func TestAuditCopiesReplaced(t *testing.T) {
 		}
 		pgtest.Exec(t, dsn, "BEGIN; DROP TABLE d1.people; CREATE TABLE d1.people AS SELECT * FROM d0.people WHERE id <> 49; COMMIT")
 		r := <-done
-		r.want(t, exitFault, "the copies in d0, d1 were replaced while the audit ran")
+		r.want(t, exitFault, "the copies in d0, d1 were replaced during the audit")
 		if r.stdout != "" {
 			t.Errorf("a report:\n%s", r.stdout)
 		}
@@ -127,25 +127,25 @@ func TestAuditMistakes(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"nothing", []string{"audit", "--sql", sql}, "--d0, --d1, --dsn, --epsilon missing: give each, or --config FILE"},
-		{"no query at all", with("--epsilon", "1"), "give the query with --sql or with --file"},
-		{"two queries", with("--sql", sql, "--file", "q.sql", "--epsilon", "1"), "one of the two"},
+		{"nothing", []string{"audit", "--sql", sql}, "--d0, --d1, --dsn, --epsilon missing: give these flags, or --config FILE"},
+		{"no query at all", with("--epsilon", "1"), "give the query either with --sql or with --file"},
+		{"two queries", with("--sql", sql, "--file", "q.sql", "--epsilon", "1"), "give the query either with"},
 		{"no epsilon", with("--sql", sql), "--epsilon missing"},
-		{"epsilon in words", with("--sql", sql, "--epsilon", "abc"), `--epsilon "abc": must be a number, 0.5 say`},
+		{"epsilon in words", with("--sql", sql, "--epsilon", "abc"), `--epsilon "abc": must be a number, for example 0.5`},
 		{"negative delta", with("--sql", sql, "--epsilon", "1", "--delta", "-1"), "--delta -1: must be at least 0 and less than 1"},
 		{"confidence in percent", with("--sql", sql, "--epsilon", "1", "--confidence", "95"), "--confidence 95: must be more than 0.5 and less than 1"},
 		{"no trials", with("--sql", sql, "--epsilon", "1", "--max-trials", "0"), "--max-trials 0: must be at least 1"},
-		{"a time without unit", with("--sql", sql, "--epsilon", "1", "--statement-timeout", "5"), "must be a time with its unit"},
-		{"no query", with("--sql", " ; ", "--epsilon", "1"), "--sql holds no query"},
-		{"an empty file", with("--file", file(t, "q.sql", "\ufeff \r\n"), "--epsilon", "1"), "holds no query"},
+		{"a time without unit", with("--sql", sql, "--epsilon", "1", "--statement-timeout", "5"), "must be a duration with its unit"},
+		{"no query", with("--sql", " ; ", "--epsilon", "1"), "--sql is empty"},
+		{"an empty file", with("--file", file(t, "q.sql", "\ufeff \r\n"), "--epsilon", "1"), "is empty"},
 		{"a directory", with("--file", t.TempDir(), "--epsilon", "1"), "is a directory"},
 		{"two statements", with("--sql", sql+"; "+sql, "--epsilon", "1"), "multiple"},
 		{"EXPLAIN", with("--sql", "EXPLAIN "+sql, "--epsilon", "1"), "refused: explain"},
 		{"a function that is not there", with("--sql", "SELECT nosuch(count(*)) FROM people", "--epsilon", "1"), "install the engine's functions there"},
 		{"a parameter without a value", with("--sql", "SELECT noisy(count(*), $1) FROM people", "--epsilon", "1"), "--param"},
 		{"a table without a copy", with("--sql", "SELECT count(*) FROM orders", "--epsilon", "1"), "no_protected_table"},
-		{"D0 twice", []string{"audit", "--dsn", dsn, "--d0", "d0", "--d1", "d0", "--sql", sql, "--epsilon", "1"}, "--d1 d0 is D0 itself"},
-		{"a query without its flag", with(sql, "--epsilon", "1"), "dpwatch audit takes flags alone"},
+		{"D0 twice", []string{"audit", "--dsn", dsn, "--d0", "d0", "--d1", "d0", "--sql", sql, "--epsilon", "1"}, "--d1 d0 is the schema of D0"},
+		{"a query without its flag", with(sql, "--epsilon", "1"), "dpwatch audit takes only flags"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

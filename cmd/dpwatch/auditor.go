@@ -21,7 +21,7 @@ func auditorCommand(env environment) *cobra.Command {
 			file := os.NewFile(supervise.LinkFD, "relay")
 			conn, err := net.FileConn(file)
 			if err != nil {
-				return errors.New("auditor is started by dpwatch run, not by hand: use dpwatch run --config FILE")
+				return errors.New("the command auditor is internal and started by dpwatch run: use dpwatch run --config FILE")
 			}
 			_ = file.Close()
 			return app.RunAuditor(cmd.Context(), env, conn)

@@ -20,26 +20,22 @@ func checkCommand(env environment) *cobra.Command {
 		Use: "check", Short: "Report every fault of a configuration, with file and line",
 		Long: `Report every fault of a configuration, with file and line.
 
-With --connect, everything that dpwatch run needs is looked at too: addresses can be listened on, engines answer (with TLS where
-it is configured), every connection string connects, the copies exist with the same columns and are readable, public tables and
-declared functions exist where replays find them, row security, temporary tables, and what the replay role may do beyond reading.
-Nothing is changed. Every check is listed as ok, warning, fault or unchecked, with what to do; missing GRANTs are printed ready
-to be run. Exit code 1 if there is a fault.`,
+With --connect, the command also checks everything that dpwatch run needs: that addresses can be listened on, engines answer
+(with TLS if it is configured), connection strings work, the copies exist with the same columns and can be read, public tables
+and declared functions exist where replays find them; also row security, temporary tables, and privileges of the replay role
+beyond reading. Nothing is changed. Every check is listed as ok, warning, fault or unchecked, with a remedy; missing GRANTs are
+printed as statements. The exit code is 1 if there is a fault.`,
 		Example: `  dpwatch config check --config dpwatch.yaml
   dpwatch config check --config dpwatch.yaml --connect
   dpwatch config check --config dpwatch.yaml --connect -o json`,
 	}
 	path := configFlag(cmd)
 	connect := cmd.Flags().Bool("connect", false, "check databases, engines, addresses and rights as well")
-	asJSON := outputFlag(cmd)
+	js := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		js, err := asJSON()
-		if err != nil {
-			return err
-		}
 		c, _, err := app.Load(env, *path)
 		if err != nil {
-			if !js {
+			if !js() {
 				return err
 			}
 			return errors.Join(json.NewEncoder(env.Stdout).Encode(fileFaults(*path, err)), &exitError{code: exitFault})
@@ -48,7 +44,7 @@ to be run. Exit code 1 if there is a fault.`,
 		if *connect {
 			checks = append(checks, preflight.Run(cmd.Context(), app.Checks(c)...)...)
 		}
-		return writeChecks(env, *path, checks, js, *connect)
+		return writeChecks(env, *path, checks, js(), *connect)
 	}
 	return cmd
 }

@@ -173,7 +173,7 @@ neighbours: {source: "postgres://u@127.0.0.1:1/shop", target: %q, choose: [{rule
 		{preflight.OK, "proxy.upstream", "answers", ""},
 		{preflight.Fault, "shadow.dsn", "is not permitted to log in", "LOGIN"},
 		{preflight.Unchecked, "shadow database", "the replay role cannot connect", ""},
-		{preflight.Unchecked, "replay role", "cannot be asked", ""},
+		{preflight.Unchecked, "replay role", "cannot be queried", ""},
 		{preflight.Fault, "privacy.catalog", "password authentication failed", "correct the user or the password"},
 		{preflight.Fault, "neighbours.source", "127.0.0.1:1", "start the server"},
 		{preflight.Fault, "neighbours", "holds no set of neighbours", "neighbours create"},
@@ -259,7 +259,7 @@ claims: {functions: [{name: nosy, epsilon: -1}]}
 		name, text string
 	}{
 		{preflight.Fault, "proxy.upstream", "does not respond like a PostgreSQL server"},
-		{preflight.OK, "shadow.worlds", "engine of d0: takes sessions"},
+		{preflight.OK, "shadow.worlds", "engine of d0: accepts sessions"},
 		{preflight.Fault, "shadow.worlds", "engine of d1: engine x at 127.0.0.1:1"},
 		{preflight.Unchecked, "shadow.worlds", "which copy it reads"},
 		{preflight.Unchecked, "claims.functions", "its functions are its own"},

@@ -22,14 +22,14 @@ type healthFlags struct {
 func healthCommand(env environment) *cobra.Command {
 	var f healthFlags
 	cmd := &cobra.Command{
-		Use: "health", Short: "Ask a running dpwatch whether it is alive, or ready: for exec probes", Args: cobra.NoArgs,
-		Long: `Ask a running dpwatch on this machine whether it is alive (/livez) or, with --ready, whether it takes new sessions and reaches
-every engine (/readyz). Of the configuration only the section admin is read, so that a probe needs none of the secrets.
+		Use: "health", Short: "Check whether a running dpwatch is alive or ready, for exec probes", Args: cobra.NoArgs,
+		Long: `Check whether a running dpwatch on this machine is alive (/livez) or, with --ready, whether it accepts new sessions and can
+reach every engine (/readyz). Only the section admin of the configuration is read, so a probe needs no secrets.
 
-Neither question needs a token and none is sent, so the certificate of a listener with TLS is not verified: a certificate that
-has ended must not make an orchestrator restart the proxy.
+No token is needed or sent. The certificate of a listener with TLS is not verified: an expired certificate must not make an
+orchestrator restart the proxy.
 
-Exit codes: 0 alive or ready, 1 not, or dpwatch does not answer.`,
+Exit codes: 0 alive or ready, 1 not alive, not ready or no answer.`,
 		Example: `  dpwatch health --config /etc/dpwatch/dpwatch.yaml
   dpwatch health --config /etc/dpwatch/dpwatch.yaml --ready
   dpwatch health --address 127.0.0.1:9188
@@ -37,10 +37,10 @@ Exit codes: 0 alive or ready, 1 not, or dpwatch does not answer.`,
   dpwatch health --address unix:/run/dpwatch/admin.sock`,
 	}
 	fs := cmd.Flags()
-	fs.StringVarP(&f.config, "config", "c", "", "path of the dpwatch.yaml whose admin section names the address")
+	fs.StringVarP(&f.config, "config", "c", "", "path of dpwatch.yaml; its section admin has the address")
 	fs.StringVar(&f.address, "address", "", "host:port, unix:/path, http://host:port or https://host:port, instead of --config")
-	fs.BoolVar(&f.ready, "ready", false, "ask whether it is ready, too")
-	fs.DurationVar(&f.timeout, "timeout", 3*time.Second, "how long the answer may take")
+	fs.BoolVar(&f.ready, "ready", false, "check readiness instead of liveness")
+	fs.DurationVar(&f.timeout, "timeout", 3*time.Second, "time limit for the answer")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		asked, err := target(env, f)
 		if err != nil {
@@ -74,7 +74,7 @@ func target(env environment, f healthFlags) (app.Target, error) {
 	}
 	admin, err := config.ParseAdmin(f.config, data, env.Getenv)
 	if err != nil {
-		return app.Target{}, fmt.Errorf("the configuration has faults:\n%w", err)
+		return app.Target{}, fmt.Errorf("the configuration is not valid:\n%w", err)
 	}
 	return app.Nearest(f.config, admin.AllListeners())
 }

@@ -96,14 +96,14 @@ func TestUsage(t *testing.T) {
 	}{
 		{"help", []string{}, exitDone, "Exit codes: 0 done"}, // nil would mean this process's own arguments
 		{"unknown command", []string{"adit"}, exitFault, `unknown command "adit" for dpwatch: did you mean dpwatch audit?`},
-		{"unknown command, far from all", []string{"frobnicate"}, exitFault, `unknown command "frobnicate" for dpwatch: it has analyze, audit, `},
+		{"unknown command, far from all", []string{"frobnicate"}, exitFault, `unknown command "frobnicate" for dpwatch: commands are analyze, audit, `},
 		{"unknown command of a group", []string{"config", "chek"}, exitFault, "did you mean dpwatch config check?"},
 		{"the beginning of a command", []string{"neigh"}, exitFault, "did you mean dpwatch neighbours?"},
 		{"a group", []string{"config"}, exitDone, "dpwatch config [command]"},
 		{"unknown flag", []string{"version", "--loud"}, exitFault, "unknown flag: --loud: see dpwatch version --help"},
 		{"mistyped flag", []string{"audit", "--max-trails", "5"}, exitFault, "unknown flag: --max-trails: did you mean --max-trials?"},
 		{"one hyphen", []string{"audit", "-dsn", "x"}, exitFault, "unknown flag: -dsn: long flags take two hyphens, --dsn"},
-		{"flag without its value", []string{"audit", "--epsilon"}, exitFault, "--epsilon needs a value: a number, 0.5 say"},
+		{"flag without its value", []string{"audit", "--epsilon"}, exitFault, "--epsilon needs a value: a number, for example 0.5"},
 		{"--version", []string{"--version"}, exitDone, "dpwatch "},
 		{"version", []string{"version"}, exitDone, "dpwatch "},
 		{"bad output format", []string{"version", "-o", "xml"}, exitFault, "must be text or json"},

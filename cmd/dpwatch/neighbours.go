@@ -18,13 +18,15 @@ import (
 
 func neighboursCommand(env environment) *cobra.Command {
 	group := &cobra.Command{
-		Use: "neighbours", Short: "Make, check and remove the shadow copies D0 and D1", Args: cobra.NoArgs,
+		Use: "neighbours", Short: "Create, verify and drop the shadow copies D0 and D1", Args: cobra.NoArgs,
 		Long: `Copy the protected tables from neighbours.source into the shadow database: D0, and neighbours D1 that differ from it by one
-privacy unit each. The source is only read, in one snapshot. Exit codes: 0 done, 1 fault, 2 (verify) a pair is not neighbouring.`,
+privacy unit each. The source is only read, in one snapshot.
+
+Exit codes: 0 done, 1 fault, 2 (verify) a pair is not neighbouring.`,
 	}
 	group.AddCommand(
-		buildCommand(env, "create", "Make the copies, where there are none", neighbours.Create),
-		buildCommand(env, "refresh", "Make new copies beside the present ones and swap them in one transaction", neighbours.Refresh),
+		buildCommand(env, "create", "Create the copies, if there are none", neighbours.Create),
+		buildCommand(env, "refresh", "Create new copies beside the present ones and swap them in one transaction", neighbours.Refresh),
 		verifyCommand(env), listCommand(env), dropCommand(env),
 	)
 	return group
@@ -55,21 +57,17 @@ func buildCommand(env environment, use, short string, build func(context.Context
 		Use: use, Short: short,
 		Long: short + `.
 
-The command first checks, and reports at once, everything that would make it fail: rights, extensions, types, tables without a
-path to the unit, definitions that the shadow database does not take. --plan stops there: it prints the tables, how their rows
-belong to units, by which rules units are chosen, the size of the copies and an estimate of the time, and changes nothing.
-A second signal does not stop the command from removing what it made; a third one does.`,
+The command first checks everything that would make it fail and reports all faults: privileges, extensions, types, tables
+without a path to the unit, definitions that the shadow database rejects. With --plan it stops there, changes nothing, and
+prints the tables, how their rows belong to units, the rules by which units are chosen, the size of the copies and an estimate
+of the time. After an interrupt the command removes what it has created; only a third signal stops that.`,
 		Example: "  dpwatch neighbours " + use + " --config dpwatch.yaml --plan\n  dpwatch neighbours " + use + " --config dpwatch.yaml",
 	}
-	asJSON := outputFlag(cmd)
-	plan := cmd.Flags().Bool("plan", false, "only look for faults and print what would be done; exit code 1 with faults")
+	js := outputFlag(cmd)
+	plan := cmd.Flags().Bool("plan", false, "only check for faults and print what would be done; exit code 1 if there are faults")
 	withOptions(env, cmd, func(ctx context.Context, o neighbours.Options) error {
-		js, err := asJSON()
-		if err != nil {
-			return err
-		}
 		if *plan {
-			return writePlan(ctx, env, o, use == "refresh", js)
+			return writePlan(ctx, env, o, use == "refresh", js())
 		}
 		screen := terminal.NewScreen(env.Stderr)
 		defer screen.Done()
@@ -84,7 +82,7 @@ A second signal does not stop the command from removing what it made; a third on
 			return err
 		}
 		screen.Done()
-		if js {
+		if js() {
 			return json.NewEncoder(env.Stdout).Encode(map[string]any{
 				"epoch": set.Epoch, "d0": set.D0, "d1": set.D1, "relation": set.Relation, "method": set.Method, "seconds": time.Since(began).Seconds(),
 			})
@@ -97,7 +95,7 @@ A second signal does not stop the command from removing what it made; a third on
 }
 
 func dropCommand(env environment) *cobra.Command {
-	cmd := &cobra.Command{Use: "drop", Short: "Remove the copies and everything that was made for them"}
+	cmd := &cobra.Command{Use: "drop", Short: "Drop the copies and everything that was created for them"}
 	withOptions(env, cmd, func(ctx context.Context, o neighbours.Options) error {
 		if env.Removes != nil {
 			env.Removes()
@@ -110,23 +108,19 @@ func dropCommand(env environment) *cobra.Command {
 
 func verifyCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "verify", Short: "Check that every pair differs by exactly one unit, and that D0 is what the source's definitions make",
-		Long: `Compare D0 and every neighbour, by checksums per table of the unit's rows and of all others, and by what plans, results and
-rights depend on: columns, constraints, indexes, statistics, views, functions, sequences, rules, row security and what the replay role may read.
-Compare D0 with what create would make of the source's definitions today; if the source cannot be reached, the output says so.
-Exit code 2 if a pair is not neighbouring, or D0 is not as it should be.`,
+		Use: "verify", Short: "Check that every pair differs by exactly one unit, and that D0 matches the source's definitions",
+		Long: `Compare D0 with every neighbour: by checksums per table, of the unit's rows and of all others, and by everything that affects
+plans, results and privileges: columns, constraints, indexes, statistics, views, functions, sequences, rules, row security and
+the privileges of the replay role. Also compare D0 with what create would make from the source's present definitions; if the
+source cannot be reached, the output says so. The exit code is 2 if a pair is not neighbouring or D0 does not match.`,
 	}
-	asJSON := outputFlag(cmd)
+	js := outputFlag(cmd)
 	withOptions(env, cmd, func(ctx context.Context, o neighbours.Options) error {
-		js, err := asJSON()
-		if err != nil {
-			return err
-		}
 		report, err := neighbours.Verify(ctx, o)
 		if err != nil {
 			return err
 		}
-		if err := writeVerified(env.Stdout, report, js); err != nil {
+		if err := writeVerified(env.Stdout, report, js()); err != nil {
 			return err
 		}
 		if !report.OK() {
@@ -159,25 +153,20 @@ func writeVerified(w io.Writer, report neighbours.Report, js bool) error {
 		}
 		return json.NewEncoder(w).Encode(out)
 	}
-	text := set.D0 + ": as the source's definitions make it"
-	switch {
+	var text strings.Builder
+	switch notCompared := "NOT COMPARED with the source: " + report.NotCompared; {
 	case len(report.Faults) > 0:
-		text = set.D0 + ": NOT as the source's definitions make it"
+		fmt.Fprintf(&text, "%s: NOT as the source's definitions make it\n", set.D0)
+		for _, f := range report.Faults {
+			fmt.Fprintln(&text, "  "+f)
+		}
+		if report.NotCompared != "" {
+			fmt.Fprintln(&text, "  "+notCompared)
+		}
 	case report.NotCompared != "":
-		text = set.D0 + ": NOT COMPARED with the source: " + report.NotCompared
-	}
-	if _, err := fmt.Fprintln(w, text); err != nil {
-		return err
-	}
-	for _, f := range report.Faults {
-		if _, err := fmt.Fprintln(w, "  "+f); err != nil {
-			return err
-		}
-	}
-	if len(report.Faults) > 0 && report.NotCompared != "" {
-		if _, err := fmt.Fprintln(w, "  NOT COMPARED with the source: "+report.NotCompared); err != nil {
-			return err
-		}
+		fmt.Fprintf(&text, "%s: %s\n", set.D0, notCompared)
+	default:
+		fmt.Fprintf(&text, "%s: as the source's definitions make it\n", set.D0)
 	}
 	for _, d := range pairs {
 		var removed, added int64
@@ -187,39 +176,32 @@ func writeVerified(w io.Writer, report neighbours.Report, js bool) error {
 		for _, n := range d.Added {
 			added += n
 		}
-		text := "differs from " + set.D0 + " by exactly one unit"
+		verdict := "differs from " + set.D0 + " by exactly one unit"
 		if len(d.Faults) > 0 {
-			text = "NOT a neighbour of " + set.D0
+			verdict = "NOT a neighbour of " + set.D0
 		}
-		if _, err := fmt.Fprintf(w, "%s: %s (%s; %d rows in %s, %d rows here)\n", d.Schema, text, d.Unit, removed, set.D0, added); err != nil {
-			return err
-		}
+		fmt.Fprintf(&text, "%s: %s (%s; %d rows in %s, %d rows here)\n", d.Schema, verdict, d.Unit, removed, set.D0, added)
 		for _, f := range d.Faults {
-			if _, err := fmt.Fprintln(w, "  "+f); err != nil {
-				return err
-			}
+			fmt.Fprintln(&text, "  "+f)
 		}
 	}
-	return nil
+	_, err := io.WriteString(w, text.String())
+	return err
 }
 
 func listCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "Show which unit each neighbour differs by, and why it was chosen",
-		Long: "Units are shown by a pseudonym, a salted hash of the key, and without the values that they were chosen for; --reveal shows both.",
+		Long: "Units are shown by a pseudonym (a salted hash of the key) and without the values by which they were chosen; --reveal shows both.",
 	}
-	asJSON := outputFlag(cmd)
+	js := outputFlag(cmd)
 	reveal := cmd.Flags().Bool("reveal", false, "show the units' keys and values, which are personal data")
 	withOptions(env, cmd, func(ctx context.Context, o neighbours.Options) error {
-		js, err := asJSON()
-		if err != nil {
-			return err
-		}
 		set, members, err := neighbours.List(ctx, o)
 		if err != nil {
 			return err
 		}
-		return writeMembers(env.Stdout, set, members, js, *reveal)
+		return writeMembers(env.Stdout, set, members, js(), *reveal)
 	})
 	return cmd
 }

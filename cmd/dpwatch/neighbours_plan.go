@@ -28,7 +28,7 @@ func writePlan(ctx context.Context, env environment, o neighbours.Options, refre
 	if err != nil || len(p.Faults) == 0 {
 		return err
 	}
-	return fmt.Errorf("%d faults; nothing was made", len(p.Faults))
+	return fmt.Errorf("%d faults: nothing was created", len(p.Faults))
 }
 
 func faultTexts(p neighbours.Plan) []string {

@@ -71,7 +71,7 @@ neighbours: {source: %q, target: %q, choose: [{rule: most_rows}, {rule: largest,
 	if err := os.WriteFile(other, []byte(strings.Replace(text, "rule: most_rows", "rule: most_rows, k: 2", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	call(t, "", "config", "check", "--connect", "--config", other).want(t, exitFault, "the copies are d0 and d1_1, d1_2, relation remove, and the configuration names d0 and d1_1, d1_2, d1_3")
+	call(t, "", "config", "check", "--connect", "--config", other).want(t, exitFault, "the copies are d0 and d1_1, d1_2, relation remove; the configuration has d0 and d1_1, d1_2, d1_3")
 	out, _ = dpwatch(exitDone, "verify")
 	if strings.Count(out, "differs from d0 by exactly one unit") != 2 {
 		t.Errorf("verify: %q", out)

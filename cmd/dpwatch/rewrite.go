@@ -17,25 +17,21 @@ import (
 func rewriteCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "rewrite", Short: "Rewrite a query's table names into a neighbour schema", Args: cobra.NoArgs,
-		Long: `Read one SQL statement on standard input and write it with every table of the schema --from renamed into
-the schema --to, by its syntax tree. Without a database to ask, every relation that resolves to --from is taken to be a
-table with a copy in --to; -o json lists what else is taken for granted. A statement that cannot be rewritten is refused with the
-place (a byte offset from the start of the input) and the reason (exit 1). Of COPY (query) TO STDOUT and of
-DECLARE c CURSOR FOR query the query is written.`,
+		Long: `Read one SQL statement from standard input and write it with every table of the schema --from replaced by the
+table of that name in the schema --to. No database is read: every relation that resolves to --from is assumed to be a table
+with a copy in --to; -o json lists all assumptions. If a statement cannot be rewritten, the error has the position (a byte
+offset from the start of the input) and the reason, and the exit code is 1. For COPY (query) TO STDOUT and
+DECLARE c CURSOR FOR query, the query is written.`,
 		Example: "  echo 'SELECT count(*) FROM users' | dpwatch rewrite --from public --to d1",
 	}
 	from := cmd.Flags().String("from", "public", "schema of the tables in the query")
 	to := cmd.Flags().String("to", "", "schema of the neighbour (required)")
-	safe := cmd.Flags().StringSlice("safe-function", nil, "function without side effects, beyond PostgreSQL's own; * for all")
-	asJSON := outputFlag(cmd)
+	safe := cmd.Flags().StringSlice("safe-function", nil, "function without side effects that is not part of PostgreSQL; * for all")
+	js := outputFlag(cmd)
 	if err := cmd.MarkFlagRequired("to"); err != nil {
 		panic(err) // defined above
 	}
 	cmd.RunE = func(*cobra.Command, []string) error {
-		js, err := asJSON()
-		if err != nil {
-			return err
-		}
 		sql, err := io.ReadAll(io.LimitReader(env.Stdin, app.MaxSQLBytes+1))
 		if err != nil {
 			return fmt.Errorf("read SQL: %w", err)
@@ -50,12 +46,12 @@ DECLARE c CURSOR FOR query the query is written.`,
 		out, assumed, err := rewriteOne(text, *from, *to, *safe)
 		if err != nil {
 			var u *rewrite.UnsupportedError
-			if js && errors.As(err, &u) {
+			if js() && errors.As(err, &u) {
 				return refusedJSON(env, u)
 			}
 			return app.Refusal(text, err)
 		}
-		if js {
+		if js() {
 			return json.NewEncoder(env.Stdout).Encode(map[string]any{"sql": out, "assumed": assumed})
 		}
 		_, err = fmt.Fprintln(env.Stdout, out)

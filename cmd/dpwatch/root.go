@@ -3,11 +3,13 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/app"
 )
 
@@ -60,16 +62,49 @@ Exit codes: 0 done or no evidence, 1 usage, configuration or runtime fault, 2 vi
 	return root
 }
 
-// outputFlag adds -o and returns a function that validates its value.
-func outputFlag(cmd *cobra.Command) (asJSON func() (bool, error)) {
-	format := cmd.Flags().StringP("output", "o", "text", "text or json")
-	return func() (bool, error) {
-		switch *format {
-		case "text", "json":
-			return *format == "json", nil
-		}
-		return false, fmt.Errorf("--output %q: must be text or json", *format)
+// choice is the value of a flag that takes one of several words.
+type choice struct {
+	value *string
+	words []string
+}
+
+func (c choice) String() string { return *c.value }
+
+// Type returns pflag's name of the type: help shows it as that of a text.
+func (c choice) Type() string { return "string" }
+
+// Set accepts one of the words.
+func (c choice) Set(text string) error {
+	if !slices.Contains(c.words, text) {
+		return errors.New("must be " + c.form())
 	}
+	*c.value = text
+	return nil
+}
+
+// form lists the words: "a, b or c".
+func (c choice) form() string {
+	last := len(c.words) - 1
+	return strings.Join(c.words[:last], ", ") + " or " + c.words[last]
+}
+
+// outputFlag adds -o; the function that it returns reports whether JSON was chosen.
+func outputFlag(cmd *cobra.Command) (js func() bool) {
+	format := "text"
+	cmd.Flags().VarP(choice{&format, []string{"text", "json"}}, "output", "o", "text or json")
+	return func() bool { return format == "json" }
+}
+
+// deterministicFlag adds --deterministic.
+func deterministicFlag(cmd *cobra.Command, policy *string) {
+	*policy = "violation"
+	cmd.Flags().Var(choice{policy, config.DeterministicPolicies()}, "deterministic",
+		"verdict on answers that never vary and differ between D0 and D1: violation, warning (inconclusive), or\nignore (inconclusive, without a warning)")
+}
+
+// valuesFlag adds --values, for commands whose user holds the data or the credentials.
+func valuesFlag(cmd *cobra.Command) *bool {
+	return cmd.Flags().Bool("values", true, "show values of rows: group keys, texts, thresholds, the server's messages; false withholds them")
 }
 
 // conclude writes a report and returns the verdict as an exit code.

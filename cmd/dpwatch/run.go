@@ -22,12 +22,12 @@ func relayThreads(all int) int { return max(2, min(all, 2*proxy.DefaultLoops()))
 func runCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "run", Short: "Run the sidecar: the proxy and its auditor", Args: cobra.NoArgs,
-		Long: `Run the sidecar until SIGTERM or Ctrl-C; sessions then may finish until proxy.drain_timeout.
-A second signal ends it at once. No fault of the auditor reaches a client's session.
-SIGHUP ends nothing: files of TLS are read again by themselves when they are replaced, all else takes a restart.
-SIGUSR1 pauses replays, SIGUSR2 lets them go on, as do POST /api/pause and /api/resume on the admin port with a token
-(admin.token_file) or through its Unix socket. The auditor process gets its configuration over a private channel, and only the
-environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of the Go runtime; PG* variables have no effect there.`,
+		Long: `Run the sidecar until SIGTERM or Ctrl-C; then sessions can finish until proxy.drain_timeout.
+A second signal ends the process at once. No fault of the auditor affects a client's session.
+SIGHUP is ignored: TLS files are reloaded when they are replaced, everything else needs a restart.
+SIGUSR1 pauses replays and SIGUSR2 resumes them, as do POST /api/pause and /api/resume on the admin port, with a token
+(admin.token_file) or through its Unix socket. The auditor process receives its configuration over a private channel, and only
+the environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of the Go runtime; PG* variables have no effect.`,
 		Example: "  dpwatch run --config dpwatch.yaml",
 	}
 	path := configFlag(cmd)
@@ -45,7 +45,9 @@ environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of the
 		if err != nil {
 			return err
 		}
-		defer outlive(func() { log.Info("SIGHUP: files of TLS are read again by themselves; for all else restart dpwatch") })()
+		defer outlive(func() {
+			log.Info("SIGHUP is ignored: TLS files are reloaded when they are replaced; for other changes restart dpwatch")
+		})()
 		pauses := make(chan os.Signal, 1)
 		signal.Notify(pauses, syscall.SIGUSR1, syscall.SIGUSR2) // before the process reports that it runs: their default action would end it
 		defer func() { signal.Stop(pauses); close(pauses) }()
@@ -54,7 +56,7 @@ environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of the
 			return err
 		}
 		if ignored := app.IgnoredVariables(env.Getenv); len(ignored) > 0 {
-			log.Warn("the auditor does not see these environment variables: where a connection needs them, write their values into the configuration", zap.Strings("variables", ignored))
+			log.Warn("these environment variables have no effect on the auditor's connections: set their values in the connection strings of the configuration", zap.Strings("variables", ignored))
 		}
 		go pauseOnSignals(r, pauses)
 		log.Info("dpwatch is up", zap.String("version", app.Version), zap.Strings("listen", r.Addresses()),

@@ -32,7 +32,7 @@ func (i *interrupts) untilSignal(parent context.Context, stderr io.Writer) conte
 		if i.cleansUp.Load() {
 			cancel()
 			<-signals
-			fmt.Fprintln(stderr, "dpwatch: removing what was made; another signal ends the process at once")
+			fmt.Fprintln(stderr, "dpwatch: removing what was created; another signal ends the process at once")
 		}
 		signal.Stop(signals) // earlier signals are in the channel; the next one has its default action
 		select {

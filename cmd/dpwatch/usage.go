@@ -33,7 +33,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if !cmd.HasSubCommands() {
-		return fmt.Errorf("%s takes flags alone, and got %q: see %s --help", cmd.CommandPath(), args[0], cmd.CommandPath())
+		return fmt.Errorf("%s takes only flags, not the argument %q: see %s --help", cmd.CommandPath(), args[0], cmd.CommandPath())
 	}
 	var names []string
 	for _, c := range cmd.Commands() {
@@ -52,7 +52,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if meant != "" {
 		return fmt.Errorf("%s: did you mean %s %s?", text, cmd.CommandPath(), meant)
 	}
-	return fmt.Errorf("%s: it has %s", text, strings.Join(names, ", "))
+	return fmt.Errorf("%s: commands are %s", text, strings.Join(names, ", "))
 }
 
 // flagError adds a suggestion to an error of package pflag.
@@ -76,23 +76,25 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &unknown) && len(unknown.GetSpecifiedShortnames()) > 1:
 		return fmt.Errorf("unknown flag: -%s: long flags take two hyphens, --%[1]s", unknown.GetSpecifiedShortnames())
 	case errors.As(err, &value):
-		f := value.GetFlag()
-		return fmt.Errorf("--%s %q: must be %s", f.Name, value.GetValue(), valueForm(f.Value.Type()))
+		return fmt.Errorf("--%s %q: must be %s", value.GetFlag().Name, value.GetValue(), valueForm(value.GetFlag().Value))
 	case errors.As(err, &missing):
-		return fmt.Errorf("--%s needs a value: %s", missing.GetFlag().Name, valueForm(missing.GetFlag().Value.Type()))
+		return fmt.Errorf("--%s needs a value: %s", missing.GetFlag().Name, valueForm(missing.GetFlag().Value))
 	}
 	return err
 }
 
-// valueForm describes the values of a flag type.
-func valueForm(kind string) string {
-	switch kind {
+// valueForm describes the values that a flag takes.
+func valueForm(v pflag.Value) string {
+	if c, ok := v.(choice); ok {
+		return c.form()
+	}
+	switch v.Type() {
 	case "float64":
-		return "a number, 0.5 say"
+		return "a number, for example 0.5"
 	case "int", "int64", "uint":
 		return "a whole number"
 	case "duration":
-		return "a time with its unit, 30s or 500ms say"
+		return "a duration with its unit, for example 30s or 500ms"
 	case "bool":
 		return "true or false"
 	}

@@ -25,18 +25,14 @@ func init() {
 
 func versionCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs}
-	asJSON := outputFlag(cmd)
+	js := outputFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
-		js, err := asJSON()
-		if err != nil {
-			return err
-		}
-		if js {
+		if js() {
 			return json.NewEncoder(env.Stdout).Encode(map[string]string{
 				"version": app.Version, "go": runtime.Version(), "platform": platform,
 			})
 		}
-		_, err = fmt.Fprintln(env.Stdout, versionLine())
+		_, err := fmt.Fprintln(env.Stdout, versionLine())
 		return err
 	}
 	return cmd

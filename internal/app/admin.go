@@ -2,14 +2,22 @@ package app
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/common/expfmt"
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/web"
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
@@ -43,19 +51,23 @@ func (r *Relay) Pause(paused bool) {
 
 // metrics writes the relay's metrics and then the auditor's latest ones.
 func (r *Relay) metrics(w http.ResponseWriter, registry *prometheus.Registry) {
-	families, err := registry.Gather()
-	if err != nil {
-		r.log.Warn("gather metrics", zap.Error(err))
+	text, err := metricsText(registry)
+	if err != nil { // the others are served
+		r.log.Warn("some metrics cannot be gathered", zap.Error(err))
 	}
-	var buf bytes.Buffer
-	for _, f := range families {
-		if _, err := expfmt.MetricFamilyToText(&buf, f); err != nil {
-			r.log.Warn("write metrics", zap.Error(err))
-		}
-	}
-	buf.Write(r.supervisor.Metrics())
 	w.Header().Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
-	_, _ = w.Write(buf.Bytes())
+	_, _ = w.Write(append(text, r.supervisor.Metrics()...))
+}
+
+// metricsText returns metrics in Prometheus's text format. With an error, it returns those that could be gathered.
+func metricsText(registry *prometheus.Registry) ([]byte, error) {
+	families, err := registry.Gather()
+	var text bytes.Buffer
+	for _, f := range families {
+		_, writeErr := expfmt.MetricFamilyToText(&text, f)
+		err = errors.Join(err, writeErr)
+	}
+	return text.Bytes(), err
 }
 
 // routeStatus is the status of one route.
@@ -74,16 +86,13 @@ func (r *Relay) routeStatus() []routeStatus {
 	for i, one := range r.routes {
 		out[i] = routeStatus{
 			Name: one.cfg.Name, Upstream: one.cfg.Upstream.String(), TLS: one.cfg.TLS.Mode, UpstreamTLS: one.cfg.UpstreamTLS.Mode,
-			Captured: "yes", Proxy: one.server.Stats(),
+			Captured: "yes", Proxy: one.server.Stats(), Listen: addresses(one.listeners),
 		}
 		switch {
 		case !r.cfg.Proxy.Capture:
 			out[i].Captured = "no"
 		case one.cfg.TLS.Mode == "passthrough":
-			out[i].Captured = "only sessions without TLS: TLS is passed through, and what is in it is not audited"
-		}
-		for _, l := range one.listeners {
-			out[i].Listen = append(out[i].Listen, l.Addr().String())
+			out[i].Captured = "only sessions without TLS: TLS is passed through to the engine and is not audited"
 		}
 	}
 	return out
@@ -106,9 +115,116 @@ func (r *Relay) status(w http.ResponseWriter, _ *http.Request) {
 	}{Version, r.stats(), r.routeStatus(), r.queue.Stats(), r.supervisor.Stats(), audit, r.supervisor.Paused()})
 	if err != nil { // the auditor's part is not valid JSON
 		r.log.Error("write status", zap.Error(err))
-		http.Error(w, "the auditor's status cannot be read; see dpwatch's log", http.StatusInternalServerError)
+		http.Error(w, "the auditor's status is not valid JSON: see dpwatch's log", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(append(text, '\n'))
+}
+
+// adminPort serves metrics, health and status on all admin listeners.
+type adminPort struct {
+	log     *zap.Logger
+	sets    []adminSet
+	refused *prometheus.CounterVec
+}
+
+// adminSet is one admin listener of the configuration, with its addresses.
+type adminSet struct {
+	cfg       config.AdminListener
+	server    *web.Server
+	listeners []net.Listener
+}
+
+// adminSocketMode admits the user of this process and root, because access to the socket permits pausing audits.
+const adminSocketMode = 0o600
+
+// newAdminPort opens the admin listeners of the configuration. The caller closes the port, also after an error.
+func newAdminPort(r *Relay) (*adminPort, error) {
+	p := &adminPort{log: r.log.Named("admin"), refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "dpwatch_admin_refused_requests_total", Help: "Requests that the admin port refused, by reason.",
+	}, []string{"reason"})}
+	handler := r.handler(p.refused)
+	for _, cfg := range r.cfg.Admin.AllListeners() {
+		server, err := web.New(web.Options{
+			Handler: handler, Exposed: !cfg.Exposed().IsZero(), Hosts: adminHosts(cfg), TokenFile: cfg.TokenFile,
+			CertFile: cfg.TLS.Certificate, KeyFile: cfg.TLS.Key, OpenMetrics: cfg.OpenMetrics, MetricsOnly: cfg.MetricsOnly,
+			Logger: p.log, Refused: func(reason string) { p.refused.WithLabelValues(reason).Inc() },
+		})
+		if err != nil {
+			return p, fmt.Errorf("admin: %w", err)
+		}
+		p.sets = append(p.sets, adminSet{cfg: cfg, server: server})
+		set := &p.sets[len(p.sets)-1]
+		for _, a := range cfg.Listen {
+			l, err := listen(a, adminSocketMode)
+			if err != nil {
+				return p, fmt.Errorf("admin.listen %s: %w: choose another address, or stop the program that uses it", a, err)
+			}
+			set.listeners = append(set.listeners, l)
+			p.log.Info("admin listener", zap.Stringer("address", l.Addr()), zap.Bool("tls", cfg.TLS != config.AdminTLS{}),
+				zap.Bool("token", cfg.TokenFile != ""), zap.Bool("metrics_only", cfg.MetricsOnly))
+			if cfg.TokenFile == "" && !cfg.MetricsOnly && a.Network != "unix" {
+				p.log.Info("every user of this machine can read the status, and POST /api/pause and /api/resume are refused: "+
+					"set admin.token_file, or listen on unix:/path", zap.Stringer("address", l.Addr()))
+			}
+		}
+	}
+	return p, nil
+}
+
+// adminHosts returns the accepted values of Host: the configured names and the hosts of the addresses.
+func adminHosts(cfg config.AdminListener) []string {
+	var hosts []string
+	for _, h := range cfg.Hosts {
+		hosts = append(hosts, string(h))
+	}
+	for _, a := range cfg.Listen {
+		if host, _, err := net.SplitHostPort(a.Address); err == nil && a.Network != "unix" && host != "" {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
+
+// addresses returns the addresses of all listeners.
+func (p *adminPort) addresses() []string {
+	var out []string
+	for _, set := range p.sets {
+		out = append(out, addresses(set.listeners)...)
+	}
+	return out
+}
+
+// serve serves every listener in goroutines of the group. If a listener fails, traffic goes on.
+func (p *adminPort) serve(group *errgroup.Group) {
+	for _, set := range p.sets {
+		for _, l := range set.listeners {
+			group.Go(func() error {
+				if err := set.server.Serve(l); err != nil {
+					p.log.Error("admin listener", zap.Stringer("address", l.Addr()), zap.Error(err))
+				}
+				return nil
+			})
+		}
+	}
+}
+
+// shutdown waits at most grace for active requests and then closes their connections.
+func (p *adminPort) shutdown(grace time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	for _, set := range p.sets {
+		if set.server.Shutdown(ctx) != nil {
+			_ = set.server.Close()
+		}
+	}
+}
+
+func (p *adminPort) close() {
+	for _, set := range p.sets {
+		for _, l := range set.listeners {
+			_ = l.Close()
+		}
+	}
 }

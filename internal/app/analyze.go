@@ -51,9 +51,9 @@ func Analyze(d0, d1 string, o FileOptions, claim analysis.Claim, opt analysis.Op
 	case err != nil && !isInfeasible:
 		return Conclusion{}, err
 	case pairs == 0:
-		reason = fmt.Sprintf("one world is empty: %d results on D0, %d on D1", in[0].Trials, in[1].Trials)
+		reason = fmt.Sprintf("a file is empty: %d results on D0, %d on D1", in[0].Trials, in[1].Trials)
 	case unequal(in):
-		used, misfit = 0, fmt.Errorf("%s holds %d trials and %s %d: the same number of each is needed; cut the longer file if only its first trials count", d0, in[0].Trials, d1, in[1].Trials)
+		used, misfit = 0, fmt.Errorf("%s has %d trials and %s has %d: give both files the same number of trials; truncate the longer one if only its first trials count", d0, in[0].Trials, d1, in[1].Trials)
 	case isInfeasible:
 		used, reason = 0, err.Error()
 	}
@@ -106,7 +106,7 @@ func (o FileOptions) orderWarnings(order *analysis.Order) (all []string) {
 		if o.InOrder {
 			finding = "in the order of the files " + finding
 		} else {
-			finding = fmt.Sprintf("in the order of the files %s: the results are sorted, or the trials were not independent or not of one law; they were analyzed in random order (seed %d). "+
+			finding = fmt.Sprintf("in the order of the files %s: the results are sorted, or the trials are not independent and identically distributed; they were analyzed in random order (seed %d). "+
 				"If the files are in the order of execution, repeat with --in-order", finding, o.Seed)
 		}
 		all = append(all, finding)

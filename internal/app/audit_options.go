@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
@@ -80,34 +79,30 @@ func (f *AuditOptions) validate() error {
 	slices.Sort(missing)
 	switch {
 	case f.Given["sql"] == f.Given["file"]:
-		return errors.New("give the query with --sql or with --file (- for standard input), one of the two")
+		return errors.New("give the query either with --sql or with --file (- for standard input)")
 	case len(missing) > 0:
-		return fmt.Errorf("%s missing: give each, or --config FILE, which has them", strings.Join(missing, ", "))
+		return fmt.Errorf("%s missing: give these flags, or --config FILE", strings.Join(missing, ", "))
 	case !(f.Epsilon >= 0) || math.IsInf(f.Epsilon, 0):
-		return fmt.Errorf("--epsilon %g: must be a finite number from 0 up", f.Epsilon)
+		return fmt.Errorf("--epsilon %g: must be a finite number, at least 0", f.Epsilon)
 	case !(f.Delta >= 0 && f.Delta < 1):
 		return fmt.Errorf("--delta %g: must be at least 0 and less than 1", f.Delta)
 	case !(f.Confidence > 0.5 && f.Confidence < 1):
-		return fmt.Errorf("--confidence %g: must be more than 0.5 and less than 1, 0.95 say", f.Confidence)
+		return fmt.Errorf("--confidence %g: must be more than 0.5 and less than 1, for example 0.95", f.Confidence)
 	case f.MaxTrials < 1:
 		return fmt.Errorf("--max-trials %d: must be at least 1", f.MaxTrials)
-	case !ValidDeterministic(f.Deterministic):
-		return fmt.Errorf("--deterministic %q: write violation, warning or ignore", f.Deterministic)
 	case f.Timeout <= 0:
 		return fmt.Errorf("--statement-timeout %s: must be more than 0", f.Timeout)
-	case f.Protocol != "extended" && f.Protocol != "simple":
-		return fmt.Errorf("--protocol %q: write extended or simple", f.Protocol)
 	case f.cfg != nil && len(f.cfg.Shadow.Worlds) > 0 && !f.Given["engine"] && len(f.Engines) != len(f.schemas()):
 		return errors.New("shadow.worlds has no engine for one of --d0 and --d1: add it there, or give --engine")
 	case len(f.Engines) > 1 && len(f.Engines) != len(f.schemas()):
-		return fmt.Errorf("--engine is given %d times: give one for all worlds, or one for D0 and one for each --d1 (%d)", len(f.Engines), len(f.schemas()))
+		return fmt.Errorf("--engine is given %d times: give one for all copies, or one for D0 and one for each --d1 (%d)", len(f.Engines), len(f.schemas()))
 	}
 	for i, schema := range f.D1 {
 		switch {
 		case schema == "":
-			return errors.New("--d1 names an empty schema: write names separated by commas")
+			return errors.New("--d1 contains an empty name: separate the names of schemas with commas")
 		case schema == f.D0:
-			return fmt.Errorf("--d1 %s is D0 itself: a neighbour is another schema", schema)
+			return fmt.Errorf("--d1 %s is the schema of D0: a neighbour must be another schema", schema)
 		case slices.Index(f.D1, schema) < i:
 			return fmt.Errorf("--d1 %s is given twice", schema)
 		}
@@ -124,17 +119,4 @@ func (f *AuditOptions) replayOptions() replay.Options {
 	o.DSN, o.SearchPath, o.StatementTimeout = f.DSN, f.SearchPath, f.Timeout
 	o.Engines, o.Copies, o.Protocol = f.Engines, f.schemas(), replay.Protocol(f.Protocol)
 	return o
-}
-
-// noiseFunctions returns the functions that count as random, whatever volatility the catalog declares.
-func (f *AuditOptions) noiseFunctions() []string {
-	if f.cfg == nil {
-		return nil
-	}
-	return noiseFunctions(*f.cfg)
-}
-
-// ValidDeterministic reports whether policy is a valid value of --deterministic.
-func ValidDeterministic(policy string) bool {
-	return slices.Contains(config.DeterministicPolicies(), policy)
 }

@@ -39,7 +39,7 @@ func (f *AuditOptions) query(env Environment) (capture.Query, error) {
 	}
 	sql = strings.TrimRight(strings.TrimSpace(strings.TrimPrefix(sql, "\uFEFF")), "; \r\n\t")
 	if sql == "" {
-		return capture.Query{}, fmt.Errorf("%s holds no query: write one SELECT statement", where)
+		return capture.Query{}, fmt.Errorf("%s is empty: give one SELECT statement", where)
 	}
 	q := capture.Query{SQL: sql}
 	if f.cfg != nil {
@@ -78,7 +78,7 @@ func (f *AuditOptions) rewrite(ctx context.Context, env Environment, player *rep
 	if err != nil {
 		var refused *rewrite.UnsupportedError
 		if errors.As(err, &refused) && refused.Reason == rewrite.ReasonParameter && len(f.Params) == 0 {
-			refused.Hint = "give the value of $1 with --param VALUE, and of further ones by repeating it"
+			refused.Hint = "give the value of $1 with --param VALUE; repeat --param for $2, $3, ..."
 		}
 		return replay.Statement{}, Refusal(q.SQL, err)
 	}
@@ -94,7 +94,11 @@ func (f *AuditOptions) rewrite(ctx context.Context, env Environment, player *rep
 		s.SearchPath = plan.SearchPath
 	}
 	if f.Hoist {
-		s.Hoist = replay.NewHoisting(f.noiseFunctions())
+		var noise []string
+		if f.cfg != nil {
+			noise = noiseFunctions(*f.cfg)
+		}
+		s.Hoist = replay.NewHoisting(noise)
 	}
 	for _, schema := range f.schemas() {
 		text := q.SQL
@@ -146,7 +150,7 @@ func (f *AuditOptions) claim(plan *rewrite.Plan) error {
 		return nil
 	}
 	if plan.Claim == nil {
-		return errors.New("the configuration claims no epsilon for this query: give --epsilon, or add the query's function to claims.functions, a rule, or claims.default")
+		return errors.New("the configuration has no claim for this query: give --epsilon, or add the query's function to claims.functions, a rule to claims.rules, or claims.default")
 	}
 	f.Epsilon, f.source = plan.Claim.Epsilon, plan.Claim.Source
 	if !f.Given["delta"] {

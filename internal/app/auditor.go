@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/common/expfmt"
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/analysis"
@@ -62,7 +60,7 @@ func RunAuditor(ctx context.Context, env Environment, conn net.Conn) error {
 	var group sync.WaitGroup
 	group.Go(func() {
 		if err := auditor.Run(ctx); err != nil {
-			log.Error("auditor", zap.Error(err))
+			log.Error("the auditor failed", zap.Error(err))
 		}
 	})
 	group.Go(func() { reportUntil(ctx, out, auditor, registry, log) })
@@ -112,7 +110,7 @@ func readConfiguration(in *link.Reader) (config.Config, error) {
 		return config.Config{}, fmt.Errorf("auditor: no configuration from the relay: %w", err)
 	}
 	if kind != link.Hello {
-		return config.Config{}, fmt.Errorf("auditor: the relay began with a frame of kind %q, not with the configuration", kind)
+		return config.Config{}, fmt.Errorf("auditor: the first frame from the relay has kind %q: it must be the configuration", kind)
 	}
 	c, err := config.DecodeResolved(payload)
 	if err != nil {
@@ -137,7 +135,7 @@ func receive(in *link.Reader, auditor *audit.Auditor, gate *throttle.Gate, log *
 		}
 		q, err := capture.DecodeBinary(payload)
 		if err != nil {
-			log.Warn("captured query", zap.Error(err))
+			log.Warn("a captured query cannot be decoded and is dropped", zap.Error(err))
 			continue
 		}
 		auditor.Offer(q)
@@ -174,19 +172,12 @@ func report(out *link.Writer, auditor *audit.Auditor, registry *prometheus.Regis
 		return
 	}
 	_ = out.Send(link.Status, status) // receive detects a closed link
-	families, err := registry.Gather()
+	text, err := metricsText(registry)
 	if err != nil {
-		log.Error("gather metrics", zap.Error(err))
+		log.Error("the auditor's metrics cannot be gathered", zap.Error(err))
 		return
 	}
-	var text bytes.Buffer
-	for _, f := range families {
-		if _, err := expfmt.MetricFamilyToText(&text, f); err != nil {
-			log.Error("write metrics", zap.Error(err))
-			return
-		}
-	}
-	_ = out.Send(link.Metrics, text.Bytes())
+	_ = out.Send(link.Metrics, text)
 }
 
 // newAuditor translates the configuration to the options of each stage.

@@ -75,9 +75,9 @@ func checkListeners(c config.Config, addresses []config.Address, key string) pre
 			case err == nil:
 				_ = l.Close()
 			case errors.Is(err, syscall.EADDRINUSE) && answers(ctx, c):
-				check.Status, check.Message = preflight.Warning, "is in use, by a running dpwatch as it seems: its /livez answers at admin.listen"
+				check.Status, check.Message = preflight.Warning, "is in use, probably by a running dpwatch: /livez answers at admin.listen"
 			default:
-				check.Status, check.Message, check.Fix = preflight.Fault, err.Error(), "choose another address, or stop what uses it"
+				check.Status, check.Message, check.Fix = preflight.Fault, err.Error(), "choose another address, or stop the program that uses it"
 			}
 			checks = append(checks, check)
 		}
@@ -133,7 +133,7 @@ func checkRights(c config.Config) preflight.Task {
 			excess, err = player.Excess(ctx, o.Copies)
 		}
 		if err != nil {
-			check.Status, check.Message = preflight.Unchecked, "the shadow database cannot be asked"
+			check.Status, check.Message = preflight.Unchecked, "the shadow database cannot be queried"
 		}
 		if len(excess) == 0 {
 			return []preflight.Check{check}
@@ -158,7 +158,7 @@ func checkEngine(c config.Config, i int) preflight.Task {
 		if len(c.Shadow.Worlds) > 0 {
 			name, object = "shadow.worlds", "engine of "+append([]string{c.Shadow.D0}, c.Shadow.D1...)[i]
 		}
-		check := preflight.Check{Name: name, Object: object, Status: preflight.OK, Message: "takes sessions"}
+		check := preflight.Check{Name: name, Object: object, Status: preflight.OK, Message: "accepts sessions"}
 		player, err := replay.New(replayOptions(c, nil))
 		warning := ""
 		if err == nil {
@@ -172,7 +172,7 @@ func checkEngine(c config.Config, i int) preflight.Task {
 		}
 		return []preflight.Check{check, {
 			Name: name, Object: object, Status: preflight.Unchecked,
-			Message: "which copy it reads: run checks that with the first query that it replays, where the server's counters show it",
+			Message: "which copy it reads: dpwatch run checks this with the first query that it replays, if the server's counters show it",
 		}}
 	}
 }
@@ -183,7 +183,7 @@ func checkNeighbours(c config.Config) preflight.Task {
 		worlds := fmt.Sprintf("%s and %s", c.Shadow.D0, strings.Join(c.Shadow.D1, ", "))
 		differ := preflight.Check{Name: "neighbours", Object: worlds, Status: preflight.Unchecked, Message: "whether each pair differs by exactly one unit"}
 		if !c.Neighbours.Configured() {
-			differ.Message += ": the copies are made by hand"
+			differ.Message += ": the copies are hand-made"
 			return []preflight.Check{differ}
 		}
 		differ.Fix = "run `dpwatch neighbours verify`"
@@ -204,7 +204,7 @@ func checkSet(ctx context.Context, c config.Config) preflight.Check {
 	case err != nil:
 		check.Message, check.Fix = err.Error(), "correct neighbours.target, or run `dpwatch neighbours create`"
 	case set.D0 != c.Shadow.D0 || !slices.Equal(set.D1, c.Shadow.D1) || string(set.Relation) != c.Neighbours.Relation:
-		check.Message = fmt.Sprintf("the copies are %s and %s, relation %s, and the configuration names %s and %s, relation %s",
+		check.Message = fmt.Sprintf("the copies are %s and %s, relation %s; the configuration has %s and %s, relation %s",
 			set.D0, strings.Join(set.D1, ", "), set.Relation, c.Shadow.D0, strings.Join(c.Shadow.D1, ", "), c.Neighbours.Relation)
 		check.Fix = "run `dpwatch neighbours refresh`, or correct shadow.d0, shadow.d1 and neighbours.relation"
 	default:

@@ -53,7 +53,7 @@ func (c Conclusion) Write(w io.Writer) error {
 	}
 	row("trials", "%d on D0, %d on D1", r.Trials.D0, r.Trials.D1)
 	if len(c.Neighbours) > 1 {
-		row("neighbour", "%s shows most, of %d", c.Neighbour, len(c.Neighbours))
+		row("neighbour", "%s has the strongest evidence, of %d", c.Neighbour, len(c.Neighbours))
 	}
 	row("epsilon lower bound", "%s at confidence %g", Number(r.EpsilonLower), r.Confidence)
 	row("epsilon estimate", "%s (buckets, no confidence statement)", Number(r.EpsilonEstimate))
@@ -78,7 +78,7 @@ func (c Conclusion) Write(w io.Writer) error {
 		row("attacker's odds", "%.3g before, %.3g after this event (breached: %t)", r.Attacker.PriorOdds, odds, r.Attacker.Breached)
 	}
 	if least := float64(r.MinimalDetectable); !math.IsNaN(least) {
-		row("would have been found", "a true epsilon of %.3g or more, with 90 %% probability", least)
+		row("would have been found", "a true epsilon of at least %.3g, with 90 %% probability", least)
 	}
 	if h := c.Hoisting; h != nil && h.Hoisted {
 		row("hoisted", "%d of %d rounds, %.3g times as fast", h.HoistedRounds, h.HoistedRounds+h.UnmodifiedRounds, h.SpeedUp)

@@ -21,7 +21,7 @@ func Load(env Environment, path string) (config.Config, config.Resolved, error) 
 	}
 	c, resolved, err := config.ParseAndCheck(path, data, env.Getenv)
 	if err != nil {
-		return c, resolved, fmt.Errorf("the configuration has faults:\n%w", err)
+		return c, resolved, fmt.Errorf("the configuration is not valid:\n%w", err)
 	}
 	// Checks that only the stages can make. New parses no SQL, so it can run in the relay process.
 	if _, err := rewrite.New(rewriteOptions(c)); err != nil {

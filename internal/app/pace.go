@@ -21,7 +21,7 @@ func newGate(c config.Config) *throttle.Gate {
 		Guard: throttle.Guard{DSN: c.Shadow.DSN.Reveal(), MaxActive: c.Audit.MaxActive, MaxLag: time.Duration(c.Audit.MaxLag)},
 	}
 	if automaticPace(c) {
-		opt.Share, opt.Default = sharedShare, "audit.share 0.1: whether the shadow database is on the server that clients use is not known yet"
+		opt.Share, opt.Default = sharedShare, "audit.share 0.1 until it is known whether the shadow database is on the server that clients use"
 	}
 	if opt.Sessions == 0 {
 		opt.Sessions = auditConnections * c.Audit.Workers
@@ -60,7 +60,7 @@ func defaultPace(ctx context.Context, c config.Config) (share float64, why strin
 	case key != "":
 		return sharedShare, "audit.share 0.1: the shadow database is on the server of " + key, nil
 	case err != nil: // connection errors name hosts and users: allowed in the log, not in the open API
-		return sharedShare, "audit.share 0.1: whether the shadow database is on the server that clients use could not be looked at (the log says why); set audit.share", err
+		return sharedShare, "audit.share 0.1: it could not be checked whether the shadow database is on the server that clients use (the log has the reason); set audit.share", err
 	}
 	return 0, "no limit: the shadow database is not on a server that the configuration names for clients", nil
 }

@@ -27,7 +27,7 @@ type readiness struct {
 // ServeHTTP answers 200, or 503 and the reason.
 func (h *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	if h.draining() {
-		http.Error(w, "shutting down: sessions drain, new ones are refused", http.StatusServiceUnavailable)
+		http.Error(w, "shutting down: sessions are draining, new ones are refused", http.StatusServiceUnavailable)
 		return
 	}
 	if err := h.current(); err != nil {

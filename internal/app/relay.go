@@ -40,11 +40,11 @@ func NewRelay(env Environment, c config.Config, resolved config.Resolved, log *z
 	r := &Relay{cfg: c, log: log, queue: capture.NewQueue(c.Proxy.QueueLength, int(c.Proxy.QueueBytes))}
 	greeting, err := resolved.Encode()
 	if err != nil {
-		return nil, fmt.Errorf("greet the auditor: %w", err)
+		return nil, fmt.Errorf("encode the configuration for the auditor: %w", err)
 	}
 	binary, err := env.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("find this program's own file: %w", err)
+		return nil, fmt.Errorf("find the executable of this program: %w", err)
 	}
 	r.supervisor = supervise.New(supervise.Options{
 		Command: func() *exec.Cmd {
@@ -121,9 +121,7 @@ func (r *Relay) closeListeners() {
 func (r *Relay) Addresses() []string {
 	var out []string
 	for _, one := range r.routes {
-		for _, l := range one.listeners {
-			out = append(out, l.Addr().String())
-		}
+		out = append(out, addresses(one.listeners)...)
 	}
 	return out
 }

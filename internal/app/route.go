@@ -92,7 +92,7 @@ func (r *route) check(log *zap.Logger) error {
 	err := r.server.CheckUpstream(context.Background())
 	var away *proxy.UpstreamError
 	if errors.As(err, &away) {
-		log.Warn("whether the proxy's certificate is the engine's will be checked with each session",
+		log.Warn("the engine cannot be reached: each session checks whether the proxy's certificate is the engine's",
 			zap.String("route", r.cfg.Name), zap.Error(err))
 		return nil
 	}
@@ -106,7 +106,7 @@ func (r *route) listen() error {
 	for _, a := range r.cfg.Listen {
 		l, err := listen(a, socketMode)
 		if err != nil {
-			return fmt.Errorf("proxy.listen %s: %w: choose another address or stop what uses it", a, err)
+			return fmt.Errorf("proxy.listen %s: %w: choose another address, or stop the program that uses it", a, err)
 		}
 		r.listeners = append(r.listeners, l)
 	}
@@ -117,6 +117,15 @@ func (r *route) close() {
 	for _, l := range r.listeners {
 		_ = l.Close()
 	}
+}
+
+// addresses returns the addresses of listeners, with the actual port in place of port 0.
+func addresses(listeners []net.Listener) []string {
+	var out []string
+	for _, l := range listeners {
+		out = append(out, l.Addr().String())
+	}
+	return out
 }
 
 // socketMode lets every local user connect, like PostgreSQL's own sockets; authentication is left to the engine.

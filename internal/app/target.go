@@ -43,7 +43,7 @@ func Nearest(file string, listeners []config.AdminListener) (Target, error) {
 		}
 	}
 	if best.address.IsZero() {
-		return best, fmt.Errorf("%s has no admin.listen: set it, 127.0.0.1:9188, say, or unix:/path", file)
+		return best, fmt.Errorf("%s has no admin.listen: set it, for example to 127.0.0.1:9188 or unix:/path", file)
 	}
 	return best, nil
 }
@@ -125,7 +125,7 @@ func dialable(address string) (string, error) {
 		return "", err
 	}
 	if port == "0" {
-		return "", fmt.Errorf("%s: port 0 is another port at each start: choose one, or use --address", address)
+		return "", fmt.Errorf("%s: port 0 is a different port at each start: choose a port, or use --address", address)
 	}
 	ip, err := netip.ParseAddr(host)
 	switch {
