@@ -1,6 +1,11 @@
 package config
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"github.com/goccy/go-yaml"
+)
 
 // Config is the whole file. Start from Default; the zero value is not valid.
 type Config struct {
@@ -59,20 +64,23 @@ type World struct {
 	Engine Secret `yaml:"engine"`
 }
 
-// Engines returns the connection strings of the engine beside the database: none, one for all copies, or one for each copy,
-// D0 first, then in the order of D1.
-func (s Shadow) Engines() []string {
+// Copies returns the schemas of the copies, D0 first.
+func (s Shadow) Copies() []string { return append([]string{s.D0}, s.D1...) }
+
+// Beside reports whether the engine is beside the database.
+func (s Shadow) Beside() bool { return s.Engine != "" || len(s.Worlds) > 0 }
+
+// Engines returns the connection strings of the engine beside the database: none, one for all copies, or one for each of the
+// given copies that has one, in their order.
+func (s Shadow) Engines(copies []string) []string {
 	if s.Engine != "" {
 		return []string{s.Engine.Reveal()}
 	}
-	if len(s.Worlds) == 0 {
-		return nil
-	}
-	engines := make([]string, 1+len(s.D1))
-	for i, schema := range append([]string{s.D0}, s.D1...) {
+	var engines []string
+	for _, schema := range copies {
 		for _, w := range s.Worlds {
 			if w.Schema == schema {
-				engines[i] = w.Engine.Reveal()
+				engines = append(engines, w.Engine.Reveal())
 			}
 		}
 	}
@@ -235,4 +243,13 @@ func Default() Config {
 		},
 		Log: Log{Level: "info"},
 	}
+}
+
+// Print returns the configuration as YAML with all defaults filled in and every secret as "***".
+func Print(c Config) ([]byte, error) {
+	out, err := yaml.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("print configuration: %w", err)
+	}
+	return out, nil
 }

@@ -362,7 +362,7 @@ func TestEngines(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, c.Shadow.Engines()); diff != "" {
+			if diff := cmp.Diff(tc.want, c.Shadow.Engines(c.Shadow.Copies())); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -12,7 +12,7 @@ func (d *decoder) engines(s *Shadow) {
 		d.add("shadow.engine", "give either engine (one for all copies) or worlds (one for each copy), not both")
 	}
 	d.connection("shadow.engine", s.Engine)
-	schemas := append([]string{s.D0}, s.D1...)
+	schemas := s.Copies()
 	seen := map[string]bool{}
 	for i, w := range s.Worlds {
 		path := fmt.Sprintf("shadow.worlds[%d]", i)

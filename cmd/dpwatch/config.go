@@ -1,10 +1,18 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/preflight"
 )
 
 func configFlag(cmd *cobra.Command) *string {
@@ -38,4 +46,105 @@ func configCommand(env environment) *cobra.Command {
 	}
 	group.AddCommand(check, show)
 	return group
+}
+
+func checkCommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "check", Short: "Report every fault of a configuration, with file and line",
+		Long: `Report every fault of a configuration, with file and line.
+
+With --connect, the command also checks everything that dpwatch run needs: that addresses can be listened on, engines answer
+(with TLS if it is configured), connection strings work, the copies exist with the same columns and can be read, public tables
+and declared functions exist where replays find them; also row security, temporary tables, and privileges of the replay role
+beyond reading. Nothing is changed. Every check is listed as ok, warning, fault or unchecked, with a remedy; missing GRANTs are
+printed as statements. The exit code is 1 if there is a fault.`,
+		Example: `  dpwatch config check --config dpwatch.yaml
+  dpwatch config check --config dpwatch.yaml --connect
+  dpwatch config check --config dpwatch.yaml --connect -o json`,
+	}
+	path := configFlag(cmd)
+	connect := cmd.Flags().Bool("connect", false, "check databases, engines, addresses and rights as well")
+	js := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, _, err := app.Load(env, *path)
+		if err != nil {
+			if !js() {
+				return err
+			}
+			return errors.Join(json.NewEncoder(env.Stdout).Encode(fileFaults(*path, err)), &exitError{code: exitFault})
+		}
+		checks := []preflight.Check{{Name: "configuration", Object: *path, Status: preflight.OK, Message: "no faults in the file"}}
+		if *connect {
+			checks = append(checks, preflight.Run(cmd.Context(), app.Checks(c)...)...)
+		}
+		return writeChecks(env, *path, checks, js(), *connect)
+	}
+	return cmd
+}
+
+// fileFaults returns the faults of a configuration as checks.
+func fileFaults(path string, err error) []preflight.Check {
+	var faults config.Faults
+	if !errors.As(err, &faults) {
+		return []preflight.Check{{Name: "configuration", Object: path, Status: preflight.Fault, Message: err.Error()}}
+	}
+	var checks []preflight.Check
+	for _, f := range faults {
+		object := f.File
+		if f.Line > 0 {
+			object += fmt.Sprintf(":%d", f.Line)
+		}
+		checks = append(checks, preflight.Check{Name: "configuration", Object: object, Status: preflight.Fault, Message: strings.TrimPrefix(f.Path+": "+f.Text, ": ")})
+	}
+	return checks
+}
+
+// writeChecks writes all checks and returns an error if one is a fault.
+func writeChecks(env environment, path string, checks []preflight.Check, js, connected bool) error {
+	faults := preflight.Count(checks, preflight.Fault)
+	if js {
+		encoder := json.NewEncoder(env.Stdout)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		if err := encoder.Encode(checks); err != nil || faults == 0 {
+			return err
+		}
+		return &exitError{code: exitFault}
+	}
+	if connected {
+		if err := printChecks(env.Stdout, checks); err != nil {
+			return err
+		}
+	}
+	if faults > 0 {
+		return fmt.Errorf("%s: %d fault%s, %d warnings", path, faults, map[bool]string{true: "s"}[faults > 1], preflight.Count(checks, preflight.Warning))
+	}
+	_, err := fmt.Fprintf(env.Stdout, "%s: no faults\n", path)
+	return err
+}
+
+// printChecks writes a line for each check, followed by its fix, and the missing grants at the end.
+func printChecks(w io.Writer, checks []preflight.Check) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, c := range checks {
+		status := string(c.Status)
+		if c.Status == preflight.Fault {
+			status = "FAULT"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s: %s\n", status, c.Name, c.Object, c.Message)
+		if c.Fix != "" && !strings.HasPrefix(c.Fix, "GRANT ") {
+			fmt.Fprintf(table, "\t\t  -> %s\n", c.Fix)
+		}
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if grants := preflight.Grants(checks); len(grants) > 0 {
+		fmt.Fprintln(w, "\n-- missing rights, for an administrator to grant in the shadow database:")
+		for _, g := range grants {
+			fmt.Fprintln(w, g+";")
+		}
+		fmt.Fprintln(w)
+	}
+	return nil
 }

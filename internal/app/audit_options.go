@@ -46,24 +46,7 @@ func (f *AuditOptions) fill() {
 	if c.Shadow.Protocol != "captured" {
 		set("protocol", func() { f.Protocol = c.Shadow.Protocol })
 	}
-	set("engine", func() { f.Engines = f.configuredEngines() })
-}
-
-// configuredEngines returns the engine for all schemas, or the engines of f.schemas(), one each.
-func (f *AuditOptions) configuredEngines() []string {
-	s := f.cfg.Shadow
-	if len(s.Worlds) == 0 {
-		return s.Engines()
-	}
-	var engines []string
-	for _, schema := range f.schemas() {
-		for _, w := range s.Worlds {
-			if w.Schema == schema {
-				engines = append(engines, w.Engine.Reveal())
-			}
-		}
-	}
-	return engines
+	set("engine", func() { f.Engines = c.Shadow.Engines(f.schemas()) })
 }
 
 // schemas returns the schemas of the copies, D0 first.

@@ -32,7 +32,7 @@ func Checks(c config.Config) []preflight.Task {
 		tasks = append(tasks, checkListeners(c, l.Listen, "admin.listen"))
 	}
 	tasks = append(tasks, preflight.Shadow(o), checkRights(c), preflight.Catalog(o))
-	for i := range c.Shadow.Engines() {
+	for i := range c.Shadow.Engines(c.Shadow.Copies()) {
 		tasks = append(tasks, checkEngine(c, i))
 	}
 	return append(tasks, checkNeighbours(c), checkPace(c))
@@ -57,7 +57,7 @@ func preflightOptions(c config.Config) preflight.Options {
 	o := preflight.Options{
 		Shadow: c.Shadow.DSN.Reveal(), ConnectTimeout: time.Duration(c.Shadow.ConnectTimeout), D0: c.Shadow.D0, D1: c.Shadow.D1,
 		Protected: c.Privacy.Protected, Public: c.Privacy.Public, SearchPath: c.Shadow.SearchPath, ClientPath: c.Privacy.SearchPath,
-		Hoist: c.Audit.Hoist, Catalog: c.Privacy.Catalog.Reveal(), Safe: c.Claims.SafeFunctions, Beside: len(c.Shadow.Engines()) > 0,
+		Hoist: c.Audit.Hoist, Catalog: c.Privacy.Catalog.Reveal(), Safe: c.Claims.SafeFunctions, Beside: c.Shadow.Beside(),
 	}
 	for _, f := range c.Claims.Functions {
 		o.Functions = append(o.Functions, preflight.Function{Name: f.Name, Epsilon: f.Epsilon, Delta: f.Delta})
@@ -156,7 +156,7 @@ func checkEngine(c config.Config, i int) preflight.Task {
 		defer cancel()
 		name, object := "shadow.engine", "engine beside the database"
 		if len(c.Shadow.Worlds) > 0 {
-			name, object = "shadow.worlds", "engine of "+append([]string{c.Shadow.D0}, c.Shadow.D1...)[i]
+			name, object = "shadow.worlds", "engine of "+c.Shadow.Copies()[i]
 		}
 		check := preflight.Check{Name: name, Object: object, Status: preflight.OK, Message: "accepts sessions"}
 		player, err := replay.New(replayOptions(c, nil))

@@ -33,7 +33,7 @@ func replayOptions(c config.Config, pace replay.Pace) replay.Options {
 		DSN: c.Shadow.DSN.Reveal(), SearchPath: c.Shadow.SearchPath, Public: c.Privacy.Public,
 		StatementTimeout: time.Duration(c.Shadow.StatementTimeout), ConnectTimeout: time.Duration(c.Shadow.ConnectTimeout),
 		MaxRows: c.Shadow.MaxRows, MaxBytes: int64(c.Shadow.MaxResult), HoistBytes: int64(c.Audit.HoistSpace), Connections: auditConnections, Pace: pace,
-		Engines: c.Shadow.Engines(), Copies: append([]string{c.Shadow.D0}, c.Shadow.D1...), Protocol: replay.Protocol(c.Shadow.Protocol),
+		Engines: c.Shadow.Engines(c.Shadow.Copies()), Copies: c.Shadow.Copies(), Protocol: replay.Protocol(c.Shadow.Protocol),
 	}
 }
 
@@ -48,13 +48,13 @@ func rewriteOptions(c config.Config) rewrite.Options {
 	opt := rewrite.Options{
 		Database: c.Privacy.Database, Protected: tables(c.Privacy.Protected), Public: tables(c.Privacy.Public), SearchPath: c.Privacy.SearchPath,
 		AllowFunctions: c.Claims.SafeFunctions, MaxBytes: int(c.Proxy.MaxStatement), MaxTokens: c.Audit.MaxTokens,
-		Neighbours: append([]string{c.Shadow.D0}, c.Shadow.D1...),
+		Neighbours: c.Shadow.Copies(),
 		Claims: rewrite.ClaimRules{
 			Combine:        c.Claims.Combine,
 			EpsilonSetting: settingOrNone(c.Claims.Settings.Epsilon), DeltaSetting: settingOrNone(c.Claims.Settings.Delta),
 		},
 	}
-	if len(c.Shadow.Engines()) == 0 { // an engine resolves names in its own way
+	if !c.Shadow.Beside() { // an engine resolves names in its own way
 		opt.ShadowPath = c.Shadow.SearchPath
 	}
 	for _, f := range c.Claims.Functions {

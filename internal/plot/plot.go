@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -225,4 +226,26 @@ func profile(f analysis.Figures) (*plot.Plot, error) {
 		xys = append(xys, plotter.XY{X: x.Epsilon, Y: x.Delta})
 	}
 	return p, line(p, "lower bound of delta, each point by itself", blue, xys, false)
+}
+
+// wholeTicks sets the ticks of an axis of counts: at most seven whole numbers, in steps of 1, 2 or 5 times a power of ten.
+type wholeTicks struct{}
+
+// Ticks implements [plot.Ticker].
+func (wholeTicks) Ticks(lo, hi float64) (ticks []plot.Tick) {
+	least := (hi - lo) / 6
+	step := math.Pow(10, max(0, math.Floor(math.Log10(least))))
+	switch {
+	case step >= least:
+	case 2*step >= least:
+		step *= 2
+	case 5*step >= least:
+		step *= 5
+	default:
+		step *= 10
+	}
+	for i := math.Ceil(lo / step); i*step <= hi; i++ {
+		ticks = append(ticks, plot.Tick{Value: i * step, Label: strconv.FormatFloat(i*step, 'f', -1, 64)})
+	}
+	return ticks
 }
