@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Keys returns every valid key as a path (proxy.listen), sorted.
+// Keys returns every valid key as a path (proxy.listen), sorted: tests compare them with documents and examples.
 func Keys() []string {
 	keys := keysOf(reflect.TypeFor[Config](), "")
 	slices.Sort(keys)
