@@ -159,9 +159,10 @@ func TestFalseAlarms(t *testing.T) {
 // TestFalseAlarmsHasPower: the same test fails for an auditor that is wrong on purpose. Each of its bets gains a little too
 // much; the mean factor of a pair is above 1 and alarms are above 10 %.
 func TestFalseAlarmsHasPower(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	all := right()
-	for i, wrong := range []struct {
+	for _, wrong := range []struct {
 		name string
 		by   float64
 	}{
@@ -172,9 +173,6 @@ func TestFalseAlarmsHasPower(t *testing.T) {
 		{"revealed_with_delta", .01},
 	} {
 		c := all[slices.IndexFunc(all, func(m mechanism) bool { return m.name == wrong.name })]
-		if longtest.Omits(i, 3) {
-			continue
-		}
 		t.Run(wrong.name, func(t *testing.T) {
 			t.Parallel()
 			above, alarms, audits := alarmRate(func(seed uint64) bool { return inflated(t, c, alarmPairs, seed, wrong.by) })

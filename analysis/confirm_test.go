@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
 // confirmed audits d with fresh draws from then on, and returns the audit and the pairs before and in the confirmation.
@@ -98,9 +99,9 @@ func TestNotConfirmed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			convicted := 0
-			for seed := range 60 {
-				r := rand.New(rand.NewPCG(uint64(seed), 78))
+			convicted, audits := 0, longtest.Count(15, 60)
+			for seed := range audits {
+				r := rand.New(rand.NewPCG(seed, 78))
 				a, err := analysis.New(analysis.Claim{Epsilon: 1}, analysis.Options{})
 				if err != nil {
 					t.Fatal(err)
@@ -126,8 +127,8 @@ func TestNotConfirmed(t *testing.T) {
 					t.Errorf("%s: %s, %+v", got.Verdict, got.Reason, got.Confirmation)
 				}
 			}
-			if convicted > 22 {
-				t.Errorf("%d of 60 convicted", convicted)
+			if convicted > int(longtest.Count(10, 22)) { // the level is 2 alpha; binomial tails
+				t.Errorf("%d of %d convicted", convicted, audits)
 			}
 		})
 	}

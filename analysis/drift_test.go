@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
@@ -66,8 +67,8 @@ func TestDrift(t *testing.T) {
 // a probability below 2e-7.
 func TestDriftErrorRate(t *testing.T) {
 	t.Parallel()
-	wrong := 0
-	for seed := range uint64(400) {
+	wrong, worlds := 0, longtest.Count(100, 400)
+	for seed := range worlds {
 		r := rand.New(rand.NewPCG(seed, 3))
 		var d analysis.Drift
 		for range 300 {
@@ -78,8 +79,8 @@ func TestDriftErrorRate(t *testing.T) {
 			}
 		}
 	}
-	if wrong > 12 {
-		t.Errorf("%d of 400 unchanging worlds were called changed", wrong)
+	if wrong > int(longtest.Count(8, 12)) {
+		t.Errorf("%d of %d unchanging worlds were called changed", wrong, worlds)
 	}
 }
 

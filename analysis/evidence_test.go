@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/analysis/multiplicity"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
 func batch(t testing.TB, name string, c analysis.Claim, n int, seed uint64, d draw) analysis.Evidence {
@@ -51,8 +52,8 @@ func TestMerge(t *testing.T) {
 		}
 		return all.Lower(), alone
 	}
-	found, false := 0, 0
-	for seed := range uint64(10) {
+	found, false, seeds := 0, 0, longtest.Count(3, 10)
+	for seed := range seeds {
 		if lower, alone := joint(seed, 2); lower > 1 && alone < 4 {
 			found++
 		}
@@ -60,9 +61,9 @@ func TestMerge(t *testing.T) {
 			false++
 		}
 	}
-	t.Logf("found %d, false %d of 10", found, false)
-	if found < 3 || false > 6 {
-		t.Errorf("found %d, false %d of 10", found, false)
+	t.Logf("found %d, false %d of %d", found, false, seeds)
+	if 10*found < 3*int(seeds) || 10*false > 6*int(seeds) { // fixed seeds
+		t.Errorf("found %d, false %d of %d", found, false, seeds)
 	}
 }
 
@@ -93,6 +94,7 @@ func TestMergeRefuses(t *testing.T) {
 // TestEngine: queries that claim 1 and spend 1.1, too few trials each to convict, are found together; right ones are not
 // (the wealth of a right engine reaches 10^6 with a probability of at most 1e-6).
 func TestEngine(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	pooled := func(epsilon float64, queries int) float64 {
 		var pool multiplicity.Pool

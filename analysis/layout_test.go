@@ -5,8 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpwatch/dpwatch/analysis"
 )
 
 // TestKeysAreLearned holds which columns are taken for group keys, by the partitions of the report.

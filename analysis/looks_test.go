@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
 // asked runs an audit of up to so many pairs and asks for a report after every few. It returns what is known at the end, and at which
@@ -44,9 +45,10 @@ func TestLaterLooks(t *testing.T) {
 			return groups(2*shift+lap(r, 1), lap(r, 1), lap(r, 1))
 		}),
 	} {
-		end, at := asked(t, 0, 500, d)
+		pairs := int(longtest.Count(150, 500))
+		end, at := asked(t, 0, pairs, d)
 		for _, every := range []int{1, 7} {
-			if e, n := asked(t, every, 500, d); e != end || n != at {
+			if e, n := asked(t, every, pairs, d); e != end || n != at {
 				t.Errorf("%s: with reports after every %d pairs a violation after %d pairs, without after %d\n%s\n%s", name, every, n, at, e, end)
 			}
 		}

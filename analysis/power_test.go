@@ -8,11 +8,15 @@ import (
 	"testing"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
 // median runs audits of a claim and returns the median of the pairs to detection.
 func median(t *testing.T, c analysis.Claim, runs, most int, d draw) int {
 	t.Helper()
+	if !longtest.Enabled() {
+		runs = min(runs, 5)
+	}
 	var at []int
 	for i := range runs {
 		at = append(at, detected(t, c, most, uint64(1000+i), d))

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
 // heapAfter returns the bytes in use that fill adds, after collection.
@@ -40,7 +41,7 @@ func TestHostileSizes(t *testing.T) {
 		size, a := heapAfter(func() *analysis.Audit {
 			a := audit(t)
 			analysis.SkipBound(a)
-			for i := range 200_000 {
+			for i := range int(longtest.Count(70_000, 200_000)) {
 				a.Add(word("word "+strconv.Itoa(5*i)), word("word "+strconv.Itoa(5*i+1)))
 			}
 			return a

@@ -116,8 +116,8 @@ func FuzzRestore(f *testing.F) {
 		}
 		b := saved(f, a)
 		f.Add(b[analysis.StateHead:len(b)-8], uint16(0), byte(0))
-		for i := range 40 {
-			f.Add(b[analysis.StateHead:len(b)-8], uint16(i*len(b)/40), byte(1+i%7))
+		for i := range 10 {
+			f.Add(b[analysis.StateHead:len(b)-8], uint16(i*len(b)/10), byte(1+i%7))
 		}
 	}
 	f.Fuzz(func(t *testing.T, body []byte, at uint16, flip byte) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/demo"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
@@ -97,6 +98,7 @@ func auditorOf(t *testing.T, pid int) int {
 // The demo finds what was planted although its auditor is killed in the middle. The client is not affected, and no value of
 // the data leaves the process.
 func TestDemo(t *testing.T) {
+	longtest.Skip(t) // a minute; CI runs make demo, too
 	t.Parallel()
 	bindir := pgtest.Start(t).BinDir()
 	p := startProgram(t, "demo", "-o", "json", "--keep", "--pg-bindir", bindir)

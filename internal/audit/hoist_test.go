@@ -175,7 +175,7 @@ func TestConfirmed(t *testing.T) {
 		o.Hoist, o.NoiseFunctions, o.Analysis.MaxTrials = true, []string{"noisy"}, 20_000
 	})
 	bulky(t, r)
-	r.Submit(query("SELECT noisy(count(*), 3) FROM people /*dp_epsilon='0.1'*/")) // epsilon 1/3
+	r.Submit(query("SELECT noisy(count(*), 2.5) FROM people /*dp_epsilon='0.1'*/")) // epsilon 0.4
 	r.run(t)
 	r.wait(t, "hoisted trials show a violation", func(e audit.Entry) bool {
 		r.mu.Lock()

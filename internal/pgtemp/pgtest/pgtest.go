@@ -73,7 +73,8 @@ func Start(t testing.TB) *pgtemp.Cluster {
 		defer cancel()
 		shared.cluster, shared.err = pgtemp.Start(ctx, pgtemp.Options{
 			Getenv:   getenv,
-			Settings: map[string]string{"max_wal_size": "256MB", "shared_buffers": "16MB"},
+			// Without autovacuum plans do not depend on when it runs.
+			Settings: map[string]string{"max_wal_size": "256MB", "shared_buffers": "16MB", "autovacuum": "off", "jit": "off"},
 		})
 	})
 	if shared.err != nil {
