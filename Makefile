@@ -34,7 +34,7 @@ demo: build ## everything on one machine: temporary PostgreSQL, honest and broke
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" ./bin/dpwatch demo $(ARGS)
 
 test: build ## all tests, against a real temporary PostgreSQL
-	@bindir=$(BINDIR) && echo "PostgreSQL: $$bindir" && DPWATCH_PG_BINDIR="$$bindir" DPWATCH_PG18_BINDIR=$(BINDIR18) $(GO) run $(GOTESTSUM) -- -tags $(TAGS) -timeout 30m -parallel 4 ./...
+	@bindir=$(BINDIR) && echo "PostgreSQL: $$bindir" && DPWATCH_PG_BINDIR="$$bindir" DPWATCH_PG18_BINDIR=$(BINDIR18) $(GO) run $(GOTESTSUM) -- -tags $(TAGS) -vet=off -ldflags=-w -timeout 30m -parallel 4 ./...
 
 test-fast: ## the tests that need no server
 	$(GO) test -short -tags $(TAGS) $$($(GO) list ./analysis/... ./config ./internal/... ./proxy/internal/... ./rewrite ./replay/hoist | grep -v -e /internal/pgtemp -e /internal/zoo)

@@ -15,7 +15,7 @@ import (
 func median(t *testing.T, c analysis.Claim, runs, most int, d draw) int {
 	t.Helper()
 	if !longtest.Enabled() {
-		runs = min(runs, 5)
+		runs = min(runs, 7)
 	}
 	var at []int
 	for i := range runs {

@@ -11,6 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/eventually"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay/throttle"
 	"github.com/dpwatch/dpwatch/rewrite"
@@ -170,6 +171,7 @@ func TestAnnounce(t *testing.T) {
 // trials alone have shown it. The probability that 20,000 trials do not show it, or that eight times as many trials as
 // showed it do not confirm it, is below 1e-6.
 func TestConfirmed(t *testing.T) {
+	longtest.Skip(t) // it opens a thousand sessions
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) {
 		o.Hoist, o.NoiseFunctions, o.Analysis.MaxTrials = true, []string{"noisy"}, 20_000

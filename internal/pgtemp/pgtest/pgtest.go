@@ -72,7 +72,7 @@ func Start(t testing.TB) *pgtemp.Cluster {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
 		shared.cluster, shared.err = pgtemp.Start(ctx, pgtemp.Options{
-			Getenv:   getenv,
+			Getenv: getenv,
 			// Without autovacuum plans do not depend on when it runs.
 			Settings: map[string]string{"max_wal_size": "256MB", "shared_buffers": "16MB", "autovacuum": "off", "jit": "off"},
 		})
