@@ -37,7 +37,7 @@ test: build ## all tests, against a real temporary PostgreSQL
 	@bindir=$(BINDIR) && echo "PostgreSQL: $$bindir" && DPWATCH_PG_BINDIR="$$bindir" DPWATCH_PG18_BINDIR=$(BINDIR18) $(GO) run $(GOTESTSUM) -- -tags $(TAGS) -vet=off -ldflags=-w -timeout 30m -parallel 4 ./...
 
 test-fast: ## the tests that need no server
-	$(GO) test -short -tags $(TAGS) $$($(GO) list ./analysis/... ./config ./internal/... ./proxy/internal/... ./rewrite ./replay/hoist | grep -v -e /internal/pgtemp -e /internal/zoo)
+	$(GO) test -short -tags $(TAGS) -vet=off -ldflags=-w $$($(GO) list ./analysis/... ./config ./internal/... ./proxy/internal/... ./rewrite ./replay/hoist | grep -v -e /internal/pgtemp -e /internal/zoo)
 
 test-long: ## all tests: the long simulations, more generated queries, and clients byte by byte, too
 	@DPWATCH_TEST_LONG=1 $(MAKE) --no-print-directory test

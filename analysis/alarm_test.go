@@ -134,6 +134,7 @@ func pOf(epsilon float64) float64 { return math.Exp(epsilon) / (1 + math.Exp(eps
 // alarms at 10 % or more with probability 99.9 %, and for right ones with probability 1e-6 each (see alarmRate). The seeds
 // are fixed, so that one version always gives one result.
 func TestFalseAlarms(t *testing.T) {
+	longtest.SkipFast(t)
 	t.Parallel()
 	pairs := alarmPairs
 	if *long {

@@ -89,6 +89,7 @@ func TestConfirmationCountsItsFirstBlock(t *testing.T) {
 // A suspicion that honest trials do not bear out is not confirmed. Each confirms it with probability 0.1 at most (twice the audit's
 // rate), so that more than 22 of 60 have one below 1e-7.
 func TestNotConfirmed(t *testing.T) {
+	longtest.SkipFast(t)
 	t.Parallel()
 	for _, c := range []struct {
 		name  string

@@ -199,6 +199,7 @@ func dependent() []dependentCell {
 // TestDependentTrialsAreNoViolation: an engine whose answers have honest laws, and depend on each other, is not convicted in
 // more than 5 % of audits (the errors of this test are those of alarmRate).
 func TestDependentTrialsAreNoViolation(t *testing.T) {
+	longtest.SkipFast(t)
 	t.Parallel()
 	for i, c := range dependent() {
 		if longtest.Omits(i, 4) {
@@ -229,6 +230,7 @@ func TestDependentTrialsAreNoViolation(t *testing.T) {
 // TestDependenceErrorRate: of 100 audits of independent trials of every shape, asked after every tenth pair, more than four
 // are ever called dependent with a probability below 8e-8 (binomial tail at DependenceErrorRate).
 func TestDependenceErrorRate(t *testing.T) {
+	longtest.SkipFast(t)
 	t.Parallel()
 	for i, m := range right() {
 		if m.name == "noise_shared_by_the_worlds" {

@@ -66,6 +66,7 @@ func TestDrift(t *testing.T) {
 // Asked after every result, of 400 worlds that do not change, it may be wrong in two; more than twelve have
 // a probability below 2e-7.
 func TestDriftErrorRate(t *testing.T) {
+	longtest.SkipFast(t)
 	t.Parallel()
 	wrong, worlds := 0, longtest.Count(100, 400)
 	for seed := range worlds {

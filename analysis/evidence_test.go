@@ -29,6 +29,7 @@ func batch(t testing.TB, name string, c analysis.Claim, n int, seed uint64, d dr
 // TestMerge: four batches, none of which convicts, do together; of right mechanisms the joint bound passes the truth in
 // at most 5 % (more than 6 of 10 has a probability below 9e-8).
 func TestMerge(t *testing.T) {
+	longtest.SkipFast(t)
 	t.Parallel()
 	claim := analysis.Claim{Epsilon: 1}
 	joint := func(seed uint64, epsilon float64) (lower float64, alone int) {

@@ -14,6 +14,7 @@ import (
 // median runs audits of a claim and returns the median of the pairs to detection.
 func median(t *testing.T, c analysis.Claim, runs, most int, d draw) int {
 	t.Helper()
+	longtest.SkipFast(t)
 	if !longtest.Enabled() {
 		runs = min(runs, 7)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
 // rareKeys is a GROUP BY of 100 keys that one result in 20 has each; the first one's value has moved.
@@ -88,6 +89,7 @@ func TestRareLeaks(t *testing.T) {
 // TestRareAndRight: the same kinds of answers at their tight claim. Nine or more alarms in 20 audits have a probability of 7e-8
 // at a rate of .05.
 func TestRareAndRight(t *testing.T) {
+	longtest.SkipFast(t)
 	t.Parallel()
 	flip := func(r *rand.Rand, x float64) float64 {
 		if r.Float64() >= pOf(1) {

@@ -19,6 +19,14 @@ func Skip(t testing.TB) {
 	}
 }
 
+// SkipFast skips a simulation under go test -short (make test-fast).
+func SkipFast(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED: a simulation; make test runs it")
+	}
+}
+
 // Count returns usual, or long where long tests run.
 func Count(usual, long uint64) uint64 {
 	if Enabled() {
