@@ -86,8 +86,8 @@ func TestConfirmationCountsItsFirstBlock(t *testing.T) {
 	}
 }
 
-// A suspicion that honest trials do not bear out is not confirmed. Each confirms it with probability 0.1 at most (twice the audit's
-// rate), so that more than 22 of 60 have one below 1e-7.
+// A suspicion that honest trials do not support is not confirmed. Each audit confirms it with probability at most 0.1 (twice its error
+// rate): more than 22 of 60 have a probability below 1e-7, more than 10 of 15 one below 1e-8.
 func TestNotConfirmed(t *testing.T) {
 	longtest.SkipFast(t)
 	t.Parallel()
