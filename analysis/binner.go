@@ -44,6 +44,13 @@ func (b *binner) bin(c code) int {
 	return lo + b2i(b.edges[lo] <= c)
 }
 
+func (b *binner) state(c *codec) {
+	c.floats(&b.edges)
+	list(c, &b.categories, func(l *label) { l.state(c) })
+	c.bool(&b.crowded)
+	c.check(b.bins() <= maxBins)
+}
+
 // Limits of a binner: the numeric bins, the common categories, and one bin for all others.
 const (
 	maxNumeric  = 40

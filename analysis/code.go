@@ -1,8 +1,10 @@
 package analysis
 
 import (
+	"maps"
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // A code is one outcome of one score as a float64: finite numbers are themselves, everything else (an absent
@@ -58,6 +60,13 @@ func (l label) code() code { return math.Float64frombits(categoryBits | uint64(l
 func otherTextLabel(word string) label {
 	h := hashString(word)
 	return label(uint64(uint32(h^h>>32))<<hashShift | otherText)
+}
+
+func (l *label) state(c *codec) {
+	b := uint64(*l)
+	c.u64(&b)
+	c.check(b <= labelBits)
+	*l = label(b)
 }
 
 // isNumber reports whether a code is a finite number.
@@ -136,6 +145,37 @@ func (d *dictionary) word(l label) (string, bool) {
 	}
 	w := d.late[l]
 	return w, w != ""
+}
+
+func (d *dictionary) state(c *codec) {
+	c.all(&d.first, &d.rest)
+	words := make([]string, len(d.words)) // as kept; the dictionary shortens them for display
+	for w, id := range d.ids {
+		words[id-d.first] = w
+	}
+	list(c, &words, c.text)
+	c.check(len(words) <= maxCategories)
+	if c.reading && c.err == nil {
+		d.ids, d.words = map[string]int{}, nil
+		for _, w := range words {
+			d.code(w)
+		}
+		c.check(len(d.words) == len(words))
+	}
+	late := slices.Sorted(maps.Keys(d.late))
+	list(c, &late, func(l *label) {
+		l.state(c)
+		w := d.late[*l]
+		c.text(&w)
+		if d.want([]label{*l}); c.reading {
+			if _, ok := d.late[*l]; ok {
+				d.late[*l] = w
+			} else {
+				c.fail()
+			}
+		}
+	})
+	c.check(len(d.late) <= maxLateWords)
 }
 
 // shorten keeps what a reader can use of a long word.

@@ -16,8 +16,8 @@ type codec struct {
 	buf     []byte // what was written, or is left to read
 	err     error
 
-	slots, groups int    // of the audit, once they are read
-	joint         *joint // that laplaceScore has
+	slots, groups int // of the audit, once they are read: parts refer to them by number
+	shared        any // what the parts to come may share with an earlier one
 }
 
 var errState = errors.New("the saved state is cut off or damaged: start the audit anew")
@@ -71,7 +71,10 @@ func (c *codec) float(x *float64) {
 }
 
 func (c *codec) bool(x *bool) {
-	v := uint8(b2i(*x))
+	v := uint8(0)
+	if *x {
+		v = 1
+	}
 	num(c, &v)
 	c.check(v <= 1)
 	*x = v == 1
@@ -103,14 +106,6 @@ func (c *codec) withheld(t *withheld.Text) {
 	}
 }
 
-// event is the event of a certificate.
-func (c *codec) event(e *Event) {
-	c.all(&e.Score, &e.Direction, (*string)(&e.Kind), &e.Column, (*string)(&e.Tail))
-	c.withheld(&e.Partition)
-	c.withheld(&e.Description)
-	c.all((*float64)(&e.D0), (*float64)(&e.D1))
-}
-
 // all describes parts of a state, in order.
 func (c *codec) all(parts ...any) {
 	for _, p := range parts {
@@ -133,13 +128,6 @@ func (c *codec) all(parts ...any) {
 			panic(fmt.Sprintf("a state has no form for %T", p))
 		}
 	}
-}
-
-func (c *codec) label(l *label) {
-	b := uint64(*l)
-	c.u64(&b)
-	c.check(b <= labelBits)
-	*l = label(b)
 }
 
 // list is a slice. Every element takes at least a byte, so that a length beyond what is left is refused before anything
@@ -185,4 +173,16 @@ func (c *codec) tally(s []int32) {
 	for i := range s {
 		c.count(&s[i])
 	}
+}
+
+// optional is a part that may be missing.
+func (c *codec) optional(there bool, alloc, body func()) {
+	c.bool(&there)
+	if !there || c.err != nil {
+		return
+	}
+	if c.reading {
+		alloc()
+	}
+	body()
 }

@@ -29,13 +29,14 @@ func (m *gaussJoint) score(r *result) code { _, gauss := m.both(r); return gauss
 
 // state describes the lenses, unless they are those of laplaceScore.
 func (m *gaussJoint) state(c *codec) {
-	own := m.joint != c.joint
+	own := c.shared != any(m.joint)
 	if c.bool(&own); own {
 		m.joint.state(c)
 		return
 	}
-	c.check(c.joint != nil)
-	m.joint = c.joint
+	shared, ok := c.shared.(*joint)
+	c.check(ok)
+	m.joint = shared
 }
 
 // lens is what the joint scores know of one slot: how much each outcome of it speaks for D0, in nats.
@@ -291,12 +292,12 @@ func (a *Audit) jointWords(s *series, set uint64, n noun) withheld.Text {
 func (j *joint) state(c *codec) {
 	list(c, &j.full, func(l *lens) {
 		c.all(&l.live, &l.number, &l.center, &l.shift, &l.laplace, &l.gauss, &l.reach)
-		list(c, &l.categories, c.label)
+		list(c, &l.categories, func(l *label) { l.state(c) })
 		c.floats(&l.weights)
 		c.check(len(l.weights) == len(l.categories))
 	})
 	c.check(len(j.full) <= c.slots)
-	c.joint = j
+	c.shared = j
 }
 
 // learnJoint fits the joint scores, when there are slots to join; where these are many only every second time.

@@ -141,7 +141,7 @@ func (l *learned) state(c *codec) {
 	list(c, &l.features, func(f *feature) {
 		num(c, &f.form)
 		c.all(&f.slot, &f.less)
-		c.label(&f.category)
+		f.category.state(c)
 		c.all(&f.center, &f.scale, &f.weight)
 		c.check(f.form <= totalForm && f.slot >= 0 && f.less >= -1 && max(f.slot, f.less) < min(maxLearnedSlots, max(c.slots, 1)))
 	})

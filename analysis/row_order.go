@@ -277,8 +277,8 @@ func (o *rowOrder) state(c *codec) {
 	})
 }
 
-// orders describes the orders of rows that are kept.
-func (c *codec) orders(o *orders) {
+// state describes the orders of rows that are kept.
+func (o *orders) state(c *codec) {
 	rows := func(all *[]int32) {
 		list(c, all, func(k *int32) {
 			num(c, k)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc64"
-	"maps"
 	"math"
 	"slices"
 
@@ -73,7 +72,7 @@ func (a *Audit) restore(body []byte) error {
 // state describes the whole state. What follows from the claim and the options is computed anew.
 func (a *Audit) state(c *codec) {
 	c.all(&a.claim.Epsilon, &a.claim.Delta)
-	c.options(&a.opts)
+	a.opts.state(c)
 	if c.reading {
 		if c.err == nil && validate(a.claim, a.opts) != nil {
 			c.fail()
@@ -102,50 +101,60 @@ func (a *Audit) state(c *codec) {
 		c.all(&a.monotony.first[w], &a.monotony.broken[w], &a.now[w].codes)
 	}
 	list(c, &a.path, func(p *PathPoint) { c.all(&p.Pairs, &p.Wealth, &p.Line) })
-	c.pointers(a)
+	a.pointers(c)
 }
 
 // pointers describes what hangs together: tables belong to scores and to epochs, errors to the audit and its reader.
-func (c *codec) pointers(a *Audit) {
+func (a *Audit) pointers(c *codec) {
 	if c.reading {
 		a.errors = newDictionary(firstError, otherError)
 		a.climber = &process{}
 	}
-	c.dictionary(a.errors)
+	a.errors.state(c)
 	c.check(a.errors.first == firstError && a.errors.rest == otherError)
-	tables := c.tables(a)
-	c.reader(a)
+	tables := a.tables(c)
+	c.optional(a.reader != nil, func() { a.reader = &reader{slots: map[string]int{}, errors: a.errors, salt: a.opts.Salt} }, func() {
+		a.reader.state(c)
+	})
 	if a.reader != nil {
 		c.groups = len(a.reader.labels)
 	}
-	list(c, &a.slots, func(s **series) { c.series(s, tables) })
+	list(c, &a.slots, func(s **series) { made(c, s).state(c, tables) })
 	c.slots = len(a.slots)
-	list(c, &a.specials, func(s **series) { c.series(s, tables) })
-	list(c, &a.book.stakes, func(s *stake) { c.stake(a, s) })
+	list(c, &a.specials, func(s **series) { made(c, s).state(c, tables) })
+	list(c, &a.book.stakes, func(s *stake) { s.state(c, a.mix[:]) })
 	num(c, &a.book.places)
-	list(c, &a.book.epochs, func(e **epoch) { c.epoch(e, tables) })
-	c.epoch(&a.epoch, tables)
-	c.process(&a.lead.process)
+	list(c, &a.book.epochs, func(e **epoch) { made(c, e).state(c, tables) })
+	made(c, &a.epoch).state(c, tables)
+	a.lead.process.state(c)
 	c.float(&a.lead.latest)
-	c.process(a.climber)
-	c.ranges(&a.ranges)
-	c.orders(&a.orders)
-	c.certificate(a)
+	a.climber.state(c)
+	a.ranges.state(c)
+	a.orders.state(c)
+	a.certificateState(c)
 	list(c, &a.retained, func(p *retained) {
-		c.outcome(&p.worlds[0])
-		c.outcome(&p.worlds[1])
+		outcomeState(c, &p.worlds[0])
+		outcomeState(c, &p.worlds[1])
 		c.bool(&p.cut)
 	})
-	c.repeats(&a.repeats)
+	a.repeats.state(c)
 }
 
-func (c *codec) options(o *Options) {
+// made returns what a pointer refers to; when a state is read, a new zero value.
+func made[T any](c *codec, p **T) *T {
+	if c.reading {
+		*p = new(T)
+	}
+	return *p
+}
+
+func (o *Options) state(c *codec) {
 	c.all(&o.Confidence, &o.NoClaim, (*string)(&o.Deterministic), &o.Unordered, &o.PriorOdds, &o.BreachOdds)
 	c.all(&o.MaxTrials, &o.Buckets, &o.MinCount, &o.MaxSlots, &o.Salt)
 }
 
-// tables are all tables in use, each once; scores and epochs name them by number.
-func (c *codec) tables(a *Audit) *[]*table {
+// tables are all tables in use, each once; scores and epochs refer to them by number.
+func (a *Audit) tables(c *codec) []*table {
 	var all []*table
 	if !c.reading {
 		known := map[*table]bool{nil: true}
@@ -164,29 +173,25 @@ func (c *codec) tables(a *Audit) *[]*table {
 			add(s.table)
 		}
 	}
-	list(c, &all, c.table)
-	return &all
+	list(c, &all, func(t **table) { made(c, t).state(c) })
+	return all
 }
 
-// ref is a table by its number; 0 is nil.
-func (c *codec) ref(t **table, all *[]*table) {
-	n := slices.Index(*all, *t) + 1
+// tableRef describes a table by its number; 0 is nil.
+func tableRef(c *codec, t **table, all []*table) {
+	n := slices.Index(all, *t) + 1
 	num(c, &n)
 	if c.reading {
 		*t = nil
-		if n < 0 || n > len(*all) {
+		if n < 0 || n > len(all) {
 			c.fail()
 		} else if n > 0 {
-			*t = (*all)[n-1]
+			*t = all[n-1]
 		}
 	}
 }
 
-func (c *codec) table(p **table) {
-	if c.reading {
-		*p = &table{}
-	}
-	t := *p
+func (t *table) state(c *codec) {
 	c.all(&t.numeric, &t.pairs)
 	for w := range 2 {
 		c.counts(&t.before[w])
@@ -196,7 +201,7 @@ func (c *codec) table(p **table) {
 	n := len(t.before[0])
 	c.check(n > 0 && n <= maxBins && t.numeric > 0 && t.numeric <= n && t.pairs >= 0)
 	c.check(len(t.before[1]) == n && len(t.during[0]) == n && len(t.during[1]) == n)
-	c.optional(t.fixed != nil, func() { t.fixed = &events{} }, func() { c.events(t.fixed, n) })
+	c.optional(t.fixed != nil, func() { t.fixed = &events{} }, func() { t.fixed.state(c, n) })
 	c.optional(t.laws != nil, func() { t.laws = &laws{} }, func() {
 		for w := range t.laws {
 			c.floats(&t.laws[w])
@@ -207,26 +212,14 @@ func (c *codec) table(p **table) {
 		}
 	})
 	c.optional(t.paired != nil, func() { t.paired = &pairedTable{} }, func() {
-		c.events(&t.paired.events, n)
+		t.paired.events.state(c, n)
 		for i := range t.paired.counts {
 			c.tally(t.paired.counts[i][:])
 		}
 	})
 }
 
-// optional is a part that may be missing.
-func (c *codec) optional(there bool, alloc, body func()) {
-	c.bool(&there)
-	if !there || c.err != nil {
-		return
-	}
-	if c.reading {
-		alloc()
-	}
-	body()
-}
-
-func (c *codec) events(e *events, bins int) {
+func (e *events) state(c *codec, bins int) {
 	for i := range e.toward {
 		c.all(&e.toward[i], &e.live[i])
 		c.check(bins == 64 || e.toward[i]>>bins == 0)
@@ -235,18 +228,7 @@ func (c *codec) events(e *events, bins int) {
 	c.float(&e.z2)
 }
 
-func (c *codec) binner(b *binner) {
-	c.floats(&b.edges)
-	list(c, &b.categories, c.label)
-	c.bool(&b.crowded)
-	c.check(b.bins() <= maxBins)
-}
-
-func (c *codec) series(p **series, tables *[]*table) {
-	if c.reading {
-		*p = &series{}
-	}
-	s := *p
+func (s *series) state(c *codec, tables []*table) {
 	k := slices.Index(kinds[:], s.kind)
 	num(c, &k)
 	num(c, &s.slot)
@@ -258,42 +240,38 @@ func (c *codec) series(p **series, tables *[]*table) {
 	}
 	s.statistic.state(c)
 	c.all((*int)(&s.id), &s.learned, &s.staked, &s.shared)
-	c.binner(&s.binner)
-	c.ref(&s.table, tables)
+	s.binner.state(c)
+	tableRef(c, &s.table, tables)
 	w := &s.watch
 	c.all(&s.past[0], &s.past[1], &w.seen, &w.changes, &w.precise, &w.first[0], &w.first[1], &w.last, &w.difference, &w.sum)
-	c.independence(&s.independence)
+	s.independence.state(c)
 	c.check(s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
 	c.check(s.table == nil || s.table.bins() == s.binner.bins() && s.table.numeric == s.binner.numeric())
 	c.check(s.kind != revealScore || s.table == nil || s.table.bins() == s.table.numeric+2*rareKinds+1)
 }
 
-// stake names its mixture.
-func (c *codec) stake(a *Audit, s *stake) {
+// state describes a stake; its mixture is one of those given.
+func (s *stake) state(c *codec, all []eprocess.Mixture) {
 	list(c, &s.views, func(v *view) { num(c, v); c.check(*v <= sorted) })
 	num(c, &s.at)
 	n := 0
-	for i, m := range a.mix {
+	for i, m := range all {
 		if len(s.mix) > 0 && &m[0] == &s.mix[0] {
 			n = i
 		}
 	}
 	num(c, &n)
 	if c.reading {
-		if n < 0 || n >= len(a.mix) {
+		if n < 0 || n >= len(all) {
 			c.fail()
 			return
 		}
-		s.mix = a.mix[n]
+		s.mix = all[n]
 	}
 	c.check(len(s.views) > 0)
 }
 
-func (c *codec) epoch(p **epoch, tables *[]*table) {
-	if c.reading {
-		*p = &epoch{}
-	}
-	e := *p
+func (e *epoch) state(c *codec, tables []*table) {
 	grants := func(g *grant) { c.all((*int)(&g.score), &g.fraction) }
 	list(c, &e.retire, func(id *scoreID) { num(c, id) })
 	c.all(&e.void, &e.anew)
@@ -304,42 +282,11 @@ func (c *codec) epoch(p **epoch, tables *[]*table) {
 	list(c, &e.entries, func(en *entry) {
 		num(c, &en.score)
 		num(c, &en.scope)
-		c.ref(&en.table, tables)
+		tableRef(c, &en.table, tables)
 		c.check(en.table != nil)
 	})
 }
 
-func (c *codec) process(p *process) {
+func (p *process) state(c *codec) {
 	c.all(&p.Epsilon, &p.Ratio, &p.Delta, &p.cash, &p.highest, &p.below, &p.logw, &p.sums)
-}
-
-func (c *codec) dictionary(d *dictionary) {
-	c.all(&d.first, &d.rest)
-	words := make([]string, len(d.words)) // as kept; the dictionary shortens them for display
-	for w, id := range d.ids {
-		words[id-d.first] = w
-	}
-	list(c, &words, c.text)
-	c.check(len(words) <= maxCategories)
-	if c.reading && c.err == nil {
-		d.ids, d.words = map[string]int{}, nil
-		for _, w := range words {
-			d.code(w)
-		}
-		c.check(len(d.words) == len(words))
-	}
-	late := slices.Sorted(maps.Keys(d.late))
-	list(c, &late, func(l *label) {
-		c.label(l)
-		w := d.late[*l]
-		c.text(&w)
-		if d.want([]label{*l}); c.reading {
-			if _, ok := d.late[*l]; ok {
-				d.late[*l] = w
-			} else {
-				c.fail()
-			}
-		}
-	})
-	c.check(len(d.late) <= maxLateWords)
 }

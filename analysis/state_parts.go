@@ -6,49 +6,47 @@ import (
 	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+	"github.com/dpwatch/dpwatch/internal/textnumber"
 )
 
-// reader describes the reader, which is nil before the first results.
-func (c *codec) reader(a *Audit) {
-	c.optional(a.reader != nil, func() { a.reader = &reader{slots: map[string]int{}, errors: a.errors, salt: a.opts.Salt} }, func() {
-		r := a.reader
-		c.all(&r.width, &r.maxKeys, &r.reading, &r.keyed, &r.ordinal, &r.overflow, &r.duplicates)
-		c.ints(&r.keys)
-		c.ints(&r.measures)
-		list(c, &r.forms, c.form)
-		c.ints(&r.stamp)
-		list(c, &r.names, c.text)
-		list(c, &r.labels, c.withheld)
-		list(c, &r.words, func(d **dictionary) {
-			if c.reading {
-				*d = newDictionary(firstText, otherText)
-			}
-			c.dictionary(*d)
-			c.check((*d).first == firstText && (*d).rest == otherText)
-		})
-		keys := slices.Sorted(maps.Keys(r.slots))
-		list(c, &keys, func(k *string) {
-			c.text(k)
-			v := r.slots[*k]
-			num(c, &v)
-			c.check(v >= 0 && v < len(r.labels))
-			if c.reading && c.err == nil {
-				r.slots[*k] = v
-			}
-		})
-		c.check(r.width >= -1 && r.maxKeys >= 1 && len(r.labels) <= r.maxKeys && len(r.stamp) == len(r.labels))
-		c.check(len(r.words) == r.cells() && len(r.slots) == len(r.labels) && len(r.names) == max(r.width, 0))
-		c.checkForms(&r.layout)
-		for _, columns := range [][]int{r.keys, r.measures} {
-			for _, x := range columns {
-				c.check(x >= 0 && x < r.width)
-			}
+// state describes the reader.
+func (r *reader) state(c *codec) {
+	c.all(&r.width, &r.maxKeys, &r.reading, &r.keyed, &r.ordinal, &r.overflow, &r.duplicates)
+	c.ints(&r.keys)
+	c.ints(&r.measures)
+	list(c, &r.forms, func(f *textnumber.Form) { formState(c, f) })
+	c.ints(&r.stamp)
+	list(c, &r.names, c.text)
+	list(c, &r.labels, c.withheld)
+	list(c, &r.words, func(d **dictionary) {
+		if c.reading {
+			*d = newDictionary(firstText, otherText)
+		}
+		(*d).state(c)
+		c.check((*d).first == firstText && (*d).rest == otherText)
+	})
+	keys := slices.Sorted(maps.Keys(r.slots))
+	list(c, &keys, func(k *string) {
+		c.text(k)
+		v := r.slots[*k]
+		num(c, &v)
+		c.check(v >= 0 && v < len(r.labels))
+		if c.reading && c.err == nil {
+			r.slots[*k] = v
 		}
 	})
+	c.check(r.width >= -1 && r.maxKeys >= 1 && len(r.labels) <= r.maxKeys && len(r.stamp) == len(r.labels))
+	c.check(len(r.words) == r.cells() && len(r.slots) == len(r.labels) && len(r.names) == max(r.width, 0))
+	r.checkForms(c)
+	for _, columns := range [][]int{r.keys, r.measures} {
+		for _, x := range columns {
+			c.check(x >= 0 && x < r.width)
+		}
+	}
 }
 
-// certificate describes the event of the fixed budget; its series is one of the audit's.
-func (c *codec) certificate(a *Audit) {
+// certificateState describes the event of the fixed budget; its series is one of the audit's.
+func (a *Audit) certificateState(c *codec) {
 	c.optional(a.certificate != nil, func() { a.certificate = &certificate{} }, func() {
 		f := a.certificate
 		all := a.all()
@@ -61,7 +59,7 @@ func (c *codec) certificate(a *Audit) {
 			}
 			f.series = all[n]
 		}
-		c.binner(&f.binner)
+		f.binner.state(c)
 		if c.reading {
 			f.statistic = f.series.kind.make(f.series.slot)
 		}
@@ -70,13 +68,13 @@ func (c *codec) certificate(a *Audit) {
 		c.check(f.heavy == 0 || f.heavy == 1)
 		c.check(f.pairs >= 0 && f.hits[0] >= 0 && f.hits[1] >= 0 && f.hits[0] <= f.pairs && f.hits[1] <= f.pairs)
 		c.optional(f.event != nil, func() { f.event = &Event{} }, func() {
-			c.event(f.event)
+			f.event.state(c)
 		})
 	})
 }
 
-// independence describes what is known of the dependence of trials.
-func (c *codec) independence(d *independence) {
+// state describes what is known of the dependence of trials.
+func (d *independence) state(c *codec) {
 	d.settle()
 	c.all(&d.seen, &d.until, &d.differ)
 	c.check(d.seen >= 0 && d.until >= 0)
@@ -109,7 +107,7 @@ func (c *codec) independence(d *independence) {
 	}
 }
 
-func (c *codec) repeats(r *repeats) {
+func (r *repeats) state(c *codec) {
 	num(c, &r.thinned)
 	c.check(r.thinned < 64)
 	for w := range r.different {
@@ -138,14 +136,21 @@ func (c *codec) repeats(r *repeats) {
 	}
 }
 
-func (c *codec) ranges(b *ranges) {
+func (b *ranges) state(c *codec) {
 	for w := range b.n {
 		c.all(&b.n[w], &b.low[w], &b.top[w])
 		c.check(b.n[w] >= 0)
 	}
 }
 
-func (c *codec) outcome(o *Outcome) {
+func (e *Event) state(c *codec) {
+	c.all(&e.Score, &e.Direction, (*string)(&e.Kind), &e.Column, (*string)(&e.Tail))
+	c.withheld(&e.Partition)
+	c.withheld(&e.Description)
+	c.all((*float64)(&e.D0), (*float64)(&e.D1))
+}
+
+func outcomeState(c *codec, o *Outcome) {
 	c.text(&o.SQLState)
 	list(c, &o.Columns, func(x *Column) { c.text(&x.Name); c.bool(&x.Discrete) })
 	list(c, &o.Rows, func(row *[]Value) {

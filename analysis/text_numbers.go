@@ -125,8 +125,8 @@ func (r *reader) readForm(v *outcome.Value, j int, dst []code) {
 	}
 }
 
-// form describes the form of a measure.
-func (c *codec) form(f *textnumber.Form) {
+// formState describes the form of a measure.
+func formState(c *codec, f *textnumber.Form) {
 	text := f.Encode()
 	c.text(&text)
 	if c.reading && c.err == nil {
@@ -138,7 +138,7 @@ func (c *codec) form(f *textnumber.Form) {
 }
 
 // checkForms checks that every form has its measures.
-func (c *codec) checkForms(l *layout) {
+func (l *layout) checkForms(c *codec) {
 	c.check(len(l.forms) == len(l.measures))
 	for j := 0; c.err == nil && j < len(l.forms); {
 		n := max(1, l.forms[j].Parts())
