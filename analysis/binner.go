@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/dsp/fourier"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/state"
 )
 
 // binner maps codes to bins: numeric ones by edges (a bin is the number of edges <= x), then one bin per
@@ -44,11 +46,11 @@ func (b *binner) bin(c code) int {
 	return lo + b2i(b.edges[lo] <= c)
 }
 
-func (b *binner) state(c *codec) {
-	c.floats(&b.edges)
-	list(c, &b.categories, func(l *label) { l.state(c) })
-	c.bool(&b.crowded)
-	c.check(b.bins() <= maxBins)
+func (b *binner) state(c *state.Codec) {
+	c.Floats(&b.edges)
+	state.List(c, &b.categories, func(l *label) { l.state(c) })
+	c.Bool(&b.crowded)
+	c.Check(b.bins() <= maxBins)
 }
 
 // Limits of a binner: the numeric bins, the common categories, and one bin for all others.

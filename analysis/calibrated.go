@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -32,7 +33,7 @@ func (m calibrated) words(a *Audit, s *series, set uint64) withheld.Text {
 	return m.from.make(0).words(a, s, set)
 }
 
-func (calibrated) state(*codec) {}
+func (calibrated) state(*state.Codec) {}
 
 // calibratedLaws is a working alternative on the bins of a score that estimates the log-likelihood ratio: the masses of both
 // worlds together as they were seen in the past, divided between the worlds as 1 : e^-(a + b s) at the middle s of a bin, a

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/state"
 )
 
 // A code is one outcome of one score as a float64: finite numbers are themselves, everything else (an absent
@@ -62,10 +64,10 @@ func otherTextLabel(word string) label {
 	return label(uint64(uint32(h^h>>32))<<hashShift | otherText)
 }
 
-func (l *label) state(c *codec) {
+func (l *label) state(c *state.Codec) {
 	b := uint64(*l)
-	c.u64(&b)
-	c.check(b <= labelBits)
+	c.U64(&b)
+	c.Check(b <= labelBits)
 	*l = label(b)
 }
 
@@ -85,6 +87,14 @@ func numberCode(x float64) code {
 		return 0
 	}
 	return x
+}
+
+// boolWord returns the word of a boolean.
+func boolWord(x float64) string {
+	if x != 0 {
+		return "true"
+	}
+	return "false"
 }
 
 // dictionary gives categories to words in the order in which they come.
@@ -147,35 +157,35 @@ func (d *dictionary) word(l label) (string, bool) {
 	return w, w != ""
 }
 
-func (d *dictionary) state(c *codec) {
-	c.all(&d.first, &d.rest)
+func (d *dictionary) state(c *state.Codec) {
+	c.All(&d.first, &d.rest)
 	words := make([]string, len(d.words)) // as kept; the dictionary shortens them for display
 	for w, id := range d.ids {
 		words[id-d.first] = w
 	}
-	list(c, &words, c.text)
-	c.check(len(words) <= maxCategories)
-	if c.reading && c.err == nil {
+	state.List(c, &words, c.Text)
+	c.Check(len(words) <= maxCategories)
+	if c.Reading && c.Err == nil {
 		d.ids, d.words = map[string]int{}, nil
 		for _, w := range words {
 			d.code(w)
 		}
-		c.check(len(d.words) == len(words))
+		c.Check(len(d.words) == len(words))
 	}
 	late := slices.Sorted(maps.Keys(d.late))
-	list(c, &late, func(l *label) {
+	state.List(c, &late, func(l *label) {
 		l.state(c)
 		w := d.late[*l]
-		c.text(&w)
-		if d.want([]label{*l}); c.reading {
+		c.Text(&w)
+		if d.want([]label{*l}); c.Reading {
 			if _, ok := d.late[*l]; ok {
 				d.late[*l] = w
 			} else {
-				c.fail()
+				c.Fail()
 			}
 		}
 	})
-	c.check(len(d.late) <= maxLateWords)
+	c.Check(len(d.late) <= maxLateWords)
 }
 
 // shorten keeps what a reader can use of a long word.
@@ -216,4 +226,12 @@ func entropyBits(x float64) int {
 	}
 	_, e := math.Frexp(x)
 	return e - int(lowestBit(x))
+}
+
+// b2i returns 1 for true and 0 for false.
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -158,13 +158,6 @@ func cutPrefixes(p, q []int32, order []uint8, fromEnd bool, consider func(set ui
 	}
 }
 
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // helpfulCategories returns the categories that speak for the world of p: those with p > R q by the smoothed
 // counts.
 func helpfulCategories(h eprocess.Null, t *table, p, q []int32) (set uint64, kp, kq int32) {

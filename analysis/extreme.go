@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -76,10 +77,10 @@ func (m *extreme) words(a *Audit, s *series, set uint64) withheld.Text {
 		withheld.Public(m.side.String()), len(m.centers), a.binWords(s, set, nounOf("value", "values")))
 }
 
-func (m *extreme) state(c *codec) {
-	num(c, &m.side)
-	c.all(&m.centers, &m.scales)
-	c.check(m.side < sideCount && len(m.centers) <= min(maxExtremeSlots, c.slots) && len(m.scales) == len(m.centers))
+func (m *extreme) state(c *state.Codec) {
+	state.Num(c, &m.side)
+	c.All(&m.centers, &m.scales)
+	c.Check(m.side < sideCount && len(m.centers) <= min(maxExtremeSlots, c.Slots) && len(m.scales) == len(m.centers))
 }
 
 // fit chooses the side whose score speaks loudest against the claim in the past, and returns the past's scores. It

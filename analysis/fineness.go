@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -61,9 +62,9 @@ func (f *fineness) words(a *Audit, s *series, set uint64) withheld.Text {
 	return withheld.Sprintf("lowest bits beside those of noise around the centres: %s", a.binWords(s, set, nounOf(places, "numbers of "+places)))
 }
 
-func (f *fineness) state(c *codec) {
-	list(c, &f.centers, func(x *[2]float64) { c.all(&x[0], &x[1]) })
-	c.check(len(f.centers) <= min(maxFineSlots, c.slots))
+func (f *fineness) state(c *state.Codec) {
+	state.List(c, &f.centers, func(x *[2]float64) { c.All(&x[0], &x[1]) })
+	c.Check(len(f.centers) <= min(maxFineSlots, c.Slots))
 }
 
 // fit chooses the centres and returns the scores of the past. It reports whether one world's numbers are finer than

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -81,9 +82,9 @@ func (f *fitted) words(a *Audit, s *series, set uint64) withheld.Text {
 	})
 }
 
-func (f *fitted) state(c *codec) {
+func (f *fitted) state(c *state.Codec) {
 	for w := range 2 {
-		c.all(&f.center[w], &f.rate[w])
+		c.All(&f.center[w], &f.rate[w])
 	}
 }
 

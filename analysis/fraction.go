@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -82,9 +83,9 @@ func (f *fraction) words(a *Audit, s *series, set uint64) withheld.Text {
 	return withheld.Sprintf("%s: %s", a.slotWords(f.slot), a.binWords(s, set, f.noun()))
 }
 
-func (f *fraction) state(c *codec) {
-	c.all(&f.slot, &f.modulus, &f.learned, &f.origin)
-	c.check(f.slot == 0 || f.slot > 0 && f.slot < c.slots)
+func (f *fraction) state(c *state.Codec) {
+	c.All(&f.slot, &f.modulus, &f.learned, &f.origin)
+	c.Check(f.slot == 0 || f.slot > 0 && f.slot < c.Slots)
 }
 
 func (f *fraction) fit(a *Audit, s *series) (past [2][]code, differ bool) {

@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -28,14 +29,14 @@ func (m laplaceJoint) score(r *result) code { laplace, _ := m.both(r); return la
 func (m *gaussJoint) score(r *result) code { _, gauss := m.both(r); return gauss }
 
 // state describes the lenses, unless they are those of laplaceScore.
-func (m *gaussJoint) state(c *codec) {
-	own := c.shared != any(m.joint)
-	if c.bool(&own); own {
+func (m *gaussJoint) state(c *state.Codec) {
+	own := c.Shared != any(m.joint)
+	if c.Bool(&own); own {
 		m.joint.state(c)
 		return
 	}
-	shared, ok := c.shared.(*joint)
-	c.check(ok)
+	shared, ok := c.Shared.(*joint)
+	c.Check(ok)
 	m.joint = shared
 }
 
@@ -289,15 +290,15 @@ func (a *Audit) jointWords(s *series, set uint64, n noun) withheld.Text {
 	return withheld.Sprintf("all %d partitions and columns taken together: %s", len(a.slots), a.binWords(s, set, n))
 }
 
-func (j *joint) state(c *codec) {
-	list(c, &j.full, func(l *lens) {
-		c.all(&l.live, &l.number, &l.center, &l.shift, &l.laplace, &l.gauss, &l.reach)
-		list(c, &l.categories, func(l *label) { l.state(c) })
-		c.floats(&l.weights)
-		c.check(len(l.weights) == len(l.categories))
+func (j *joint) state(c *state.Codec) {
+	state.List(c, &j.full, func(l *lens) {
+		c.All(&l.live, &l.number, &l.center, &l.shift, &l.laplace, &l.gauss, &l.reach)
+		state.List(c, &l.categories, func(l *label) { l.state(c) })
+		c.Floats(&l.weights)
+		c.Check(len(l.weights) == len(l.categories))
 	})
-	c.check(len(j.full) <= c.slots)
-	c.shared = j
+	c.Check(len(j.full) <= c.Slots)
+	c.Shared = j
 }
 
 // learnJoint fits the joint scores, when there are slots to join; where these are many only every second time.

@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -137,15 +138,15 @@ func (l *learned) words(a *Audit, s *series, set uint64) withheld.Text {
 	return a.jointWords(s, set, nounOf("estimated log-likelihood ratio", "estimated log-likelihood ratios"))
 }
 
-func (l *learned) state(c *codec) {
-	list(c, &l.features, func(f *feature) {
-		num(c, &f.form)
-		c.all(&f.slot, &f.less)
+func (l *learned) state(c *state.Codec) {
+	state.List(c, &l.features, func(f *feature) {
+		state.Num(c, &f.form)
+		c.All(&f.slot, &f.less)
 		f.category.state(c)
-		c.all(&f.center, &f.scale, &f.weight)
-		c.check(f.form <= totalForm && f.slot >= 0 && f.less >= -1 && max(f.slot, f.less) < min(maxLearnedSlots, max(c.slots, 1)))
+		c.All(&f.center, &f.scale, &f.weight)
+		c.Check(f.form <= totalForm && f.slot >= 0 && f.less >= -1 && max(f.slot, f.less) < min(maxLearnedSlots, max(c.Slots, 1)))
 	})
-	c.check(len(l.features) <= maxFeatures)
+	c.Check(len(l.features) <= maxFeatures)
 }
 
 // gather writes the codes of a kept pair to dst, and returns those of all slots.

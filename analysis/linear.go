@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -43,12 +44,12 @@ func (m *combination) of(at func(slot int) code) code {
 
 func (m *combination) score(r *result) code { return m.of(r.at) }
 
-func (m *combination) state(c *codec) {
-	list(c, &m.terms, func(t *term) {
-		c.all(&t.slot, &t.center, &t.weight, &t.reach)
-		c.check(t.slot >= 0 && t.slot < c.slots)
+func (m *combination) state(c *state.Codec) {
+	state.List(c, &m.terms, func(t *term) {
+		c.All(&t.slot, &t.center, &t.weight, &t.reach)
+		c.Check(t.slot >= 0 && t.slot < c.Slots)
 	})
-	c.all(&m.unit, &m.strict)
+	c.All(&m.unit, &m.strict)
 }
 
 // ofPast writes the scores of kept pairs from, from+stride, ... to dst.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -74,11 +75,11 @@ func (m *products) words(a *Audit, s *series, set uint64) withheld.Text {
 	return withheld.Sprintf("how %d partitions and columns vary together: %s", len(m.slots), a.binWords(s, set, nounOf("score", "scores")))
 }
 
-func (m *products) state(c *codec) {
-	list(c, &m.slots, func(x *int) { num(c, x); c.check(*x >= 0 && *x < c.slots) })
-	c.all(&m.center, &m.scale, &m.reach, &m.weights)
+func (m *products) state(c *state.Codec) {
+	state.List(c, &m.slots, func(x *int) { state.Num(c, x); c.Check(*x >= 0 && *x < c.Slots) })
+	c.All(&m.center, &m.scale, &m.reach, &m.weights)
 	n := len(m.slots)
-	c.check(n <= maxProducts && len(m.center) == n && len(m.scale) == n && (len(m.weights) == n*(n+1)/2 || n == 0))
+	c.Check(n <= maxProducts && len(m.center) == n && len(m.scale) == n && (len(m.weights) == n*(n+1)/2 || n == 0))
 }
 
 // fit fits the score to the kept pairs, and returns these pairs' scores out of fold. It reports whether the past shows a

@@ -210,13 +210,6 @@ func (r *reader) readRow(row []outcome.Value, dst []code) {
 	}
 }
 
-func boolWord(x float64) string {
-	if x != 0 {
-		return "true"
-	}
-	return "false"
-}
-
 // rowsCode returns the score "number of rows", with errors and other shapes as categories.
 func (r *reader) rowsCode(o *outcome.Outcome) code {
 	if c := r.filling(o); categoryOf(c) != absent {
@@ -248,15 +241,4 @@ func fingerprint(o *outcome.Outcome) uint64 {
 		sum += h * h
 	}
 	return sum
-}
-
-const hashPrime = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio
-
-// hashString is FNV-1a.
-func hashString(s string) uint64 {
-	h := uint64(14695981039346656037)
-	for i := range len(s) {
-		h = (h ^ uint64(s[i])) * 1099511628211
-	}
-	return h
 }

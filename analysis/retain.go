@@ -1,7 +1,6 @@
 package analysis
 
 import (
-	"fmt"
 	"slices"
 	"unsafe"
 )
@@ -18,18 +17,6 @@ const (
 	latestRetained   = 8
 	maxRetainedBytes = 1 << 20
 )
-
-// maxKeptText is the most bytes that are kept of a text.
-const maxKeptText = 256
-
-// brief returns a text that is as good as the given one for telling texts apart: itself, or the beginning and a hash of a
-// long one.
-func brief(s string) string {
-	if len(s) <= maxKeptText {
-		return s
-	}
-	return fmt.Sprintf("%s%016x", s[:maxKeptText-16], hashString(s))
-}
 
 // retain keeps the first pairs and the latest before a turn, to learn the layout from. Results beyond the bound are kept in part.
 func (a *Audit) retain(d0, d1 *Outcome) {

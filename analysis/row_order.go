@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -270,25 +271,25 @@ func (o *rowOrder) words(a *Audit, s *series, set uint64) withheld.Text {
 	return withheld.Sprintf("order of the rows, mostly of %s and %s: %s", a.reader.groupWords(int(top.a)), a.reader.groupWords(int(top.b)), words)
 }
 
-func (o *rowOrder) state(c *codec) {
-	list(c, &o.firsts, func(p *precedence) {
-		c.all(&p.a, &p.b, &p.before, &p.after)
-		c.check(min(p.a, p.b) >= 0 && int(max(p.a, p.b)) < c.groups)
+func (o *rowOrder) state(c *state.Codec) {
+	state.List(c, &o.firsts, func(p *precedence) {
+		c.All(&p.a, &p.b, &p.before, &p.after)
+		c.Check(min(p.a, p.b) >= 0 && int(max(p.a, p.b)) < c.Groups)
 	})
 }
 
 // state describes the orders of rows that are kept.
-func (o *orders) state(c *codec) {
+func (o *orders) state(c *state.Codec) {
 	rows := func(all *[]int32) {
-		list(c, all, func(k *int32) {
-			num(c, k)
-			c.check(*k >= 0 && int(*k) < c.groups)
+		state.List(c, all, func(k *int32) {
+			state.Num(c, k)
+			c.Check(*k >= 0 && int(*k) < c.Groups)
 		})
 	}
 	rows(&o.first)
-	c.all(&o.seen, &o.stride, &o.varied, &o.bet)
+	c.All(&o.seen, &o.stride, &o.varied, &o.bet)
 	for w := range o.past {
-		list(c, &o.past[w], rows)
+		state.List(c, &o.past[w], rows)
 	}
-	c.check(o.seen >= 0 && (o.seen == 0 || o.stride >= 1) && len(o.past[0]) == len(o.past[1]) && len(o.past[0]) <= maxOrderPairs)
+	c.Check(o.seen >= 0 && (o.seen == 0 || o.stride >= 1) && len(o.past[0]) == len(o.past[1]) && len(o.past[0]) <= maxOrderPairs)
 }

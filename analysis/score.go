@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -49,7 +50,7 @@ type statistic interface {
 	// words describes a set of the score's bins.
 	words(a *Audit, s *series, set uint64) withheld.Text
 	// state describes what was learned.
-	state(c *codec)
+	state(c *state.Codec)
 }
 
 // result is what scores are computed from: a result as the reader returned it, and what came before it.
@@ -166,14 +167,14 @@ func (a *Audit) learnRelation(s *series, f fitter) {
 
 // frozen returns a copy of a score's statistic, which does not learn anything anymore.
 func (s *series) frozen() statistic {
-	w := &codec{}
+	w := &state.Codec{}
 	s.statistic.state(w)
 	f := s.kind.make(s.slot)
-	f.state(&codec{reading: true, buf: w.buf, slots: math.MaxInt, groups: math.MaxInt})
+	f.state(&state.Codec{Reading: true, Buf: w.Buf, Slots: math.MaxInt, Groups: math.MaxInt})
 	return f
 }
 
 // memoryless is a statistic that keeps nothing of what it learns.
 type memoryless struct{}
 
-func (memoryless) state(*codec) {}
+func (memoryless) state(*state.Codec) {}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/outcome"
 	"github.com/dpwatch/dpwatch/internal/textnumber"
 )
@@ -126,27 +127,27 @@ func (r *reader) readForm(v *outcome.Value, j int, dst []code) {
 }
 
 // formState describes the form of a measure.
-func formState(c *codec, f *textnumber.Form) {
+func formState(c *state.Codec, f *textnumber.Form) {
 	text := f.Encode()
-	c.text(&text)
-	if c.reading && c.err == nil {
+	c.Text(&text)
+	if c.Reading && c.Err == nil {
 		var err error
 		if *f, err = textnumber.Decode(text); err != nil {
-			c.fail()
+			c.Fail()
 		}
 	}
 }
 
 // checkForms checks that every form has its measures.
-func (l *layout) checkForms(c *codec) {
-	c.check(len(l.forms) == len(l.measures))
-	for j := 0; c.err == nil && j < len(l.forms); {
+func (l *layout) checkForms(c *state.Codec) {
+	c.Check(len(l.forms) == len(l.measures))
+	for j := 0; c.Err == nil && j < len(l.forms); {
 		n := max(1, l.forms[j].Parts())
-		c.check(j+n <= len(l.forms))
-		for i := j + 1; c.err == nil && i < j+n; i++ {
-			c.check(l.measures[i] == l.measures[j] && l.forms[i].Parts() == 0)
+		c.Check(j+n <= len(l.forms))
+		for i := j + 1; c.Err == nil && i < j+n; i++ {
+			c.Check(l.measures[i] == l.measures[j] && l.forms[i].Parts() == 0)
 		}
-		c.check(c.err != nil || j+n == len(l.measures) || l.measures[j+n] != l.measures[j])
+		c.Check(c.Err != nil || j+n == len(l.measures) || l.measures[j+n] != l.measures[j])
 		j += n
 	}
 }
