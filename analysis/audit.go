@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
@@ -55,7 +56,7 @@ type Audit struct {
 
 	path        []PathPoint // at the ends of blocks
 	reader      *reader
-	errors      *dictionary
+	errors      *code.Dictionary
 	now         [2]result // the pair at hand
 	slots       []*series
 	specials    []*series // the other scores
@@ -92,7 +93,7 @@ func New(c Claim, o Options) (*Audit, error) {
 	}
 	a := &Audit{
 		claim: c, opts: o, threshold: -math.Log(1 - o.Confidence),
-		errors: newDictionary(firstError, otherError),
+		errors: code.NewDictionary(code.FirstError, code.OtherError),
 		mix:    newMixtures(o.NoClaim), stride: 1, nextTurn: 1, nextLook: 1, divideAt: firstDivision,
 	}
 	a.grid, a.claimAt = eprocess.NewGrid(c.Epsilon, o.NoClaim)
@@ -201,9 +202,9 @@ func (a *Audit) growSlots() {
 	for len(a.slots) < len(a.now[0].codes) {
 		s := newSeries(slotScore, len(a.slots))
 		for w := range s.past {
-			s.past[w] = make([]code, len(a.specials[0].past[w]), 2*len(a.specials[0].past[w])+8)
+			s.past[w] = make([]code.Code, len(a.specials[0].past[w]), 2*len(a.specials[0].past[w])+8)
 			for i := range s.past[w] {
-				s.past[w][i] = category(absent)
+				s.past[w][i] = code.Category(code.Absent)
 			}
 		}
 		a.slots = append(a.slots, s)
@@ -242,9 +243,9 @@ func (a *Audit) countFailures(d0, d1 *Outcome) {
 }
 
 // numeric reports whether a number is among codes.
-func numeric(codes []code) bool {
+func numeric(codes []code.Code) bool {
 	for _, c := range codes {
-		if isNumber(c) {
+		if code.IsNumber(c) {
 			return true
 		}
 	}

@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -28,38 +29,38 @@ type ranges struct {
 const leastBeyond = 16
 
 // code scores an outcome, whichever world it is of, given what its whole result repeats.
-func (b *ranges) code(c, repeated code) code {
-	if !isNumber(c) || min(b.n[0], b.n[1]) < leastBeyond {
-		return category(elsewhere)
+func (b *ranges) code(c, repeated code.Code) code.Code {
+	if !code.IsNumber(c) || min(b.n[0], b.n[1]) < leastBeyond {
+		return code.Category(elsewhere)
 	}
 	outside := func(w int) bool { return c < b.low[w] || c > b.top[w] }
 	switch out0, out1 := outside(0), outside(1); {
 	case out1 && !out0:
-		return category(onD0Only)
+		return code.Category(onD0Only)
 	case out0 && !out1:
-		return category(onD1Only)
+		return code.Category(onD1Only)
 	}
 	return repeated
 }
 
 // outside scores an outcome by the ranges alone, where it is no rare result.
-func (b *ranges) outside(c, rare code) code {
-	if categoryOf(rare) != notRare {
+func (b *ranges) outside(c, rare code.Code) code.Code {
+	if code.CategoryOf(rare) != notRare {
 		return rare
 	}
-	switch categoryOf(b.code(c, category(elsewhere))) {
+	switch code.CategoryOf(b.code(c, code.Category(elsewhere))) {
 	case onD0Only:
-		return category(outsideD1)
+		return code.Category(outsideD1)
 	case onD1Only:
-		return category(outsideD0)
+		return code.Category(outsideD0)
 	}
 	return rare
 }
 
 // add takes a pair.
-func (b *ranges) add(c0, c1 code) {
-	for w, c := range [2]code{c0, c1} {
-		if !isNumber(c) {
+func (b *ranges) add(c0, c1 code.Code) {
+	for w, c := range [2]code.Code{c0, c1} {
+		if !code.IsNumber(c) {
 			continue
 		}
 		if b.n[w]++; b.n[w] == 1 {
@@ -69,7 +70,7 @@ func (b *ranges) add(c0, c1 code) {
 	}
 }
 
-func (beyond) score(r *result) code {
+func (beyond) score(r *result) code.Code {
 	if r.ranges == nil {
 		return r.world
 	}
@@ -89,7 +90,7 @@ func (beyond) learn(a *Audit, s *series, _ *epoch) {
 	var right, wrong float64 // seen in the world that the category speaks for, and in the other
 	for w, codes := range s.past {
 		for _, c := range codes {
-			switch id := categoryOf(c); {
+			switch id := code.CategoryOf(c); {
 			case id == elsewhere:
 			case int(id) == onD0Only+w:
 				right++
@@ -101,7 +102,7 @@ func (beyond) learn(a *Audit, s *series, _ *epoch) {
 	if gap := right - wrong; gap < 0 || gap*gap <= 3*(right+wrong) {
 		return
 	}
-	s.binner = binner{categories: []label{onD0Only, onD1Only}}
+	s.binner = binner{categories: []code.Label{onD0Only, onD1Only}}
 	s.table = newTable(1, s.binner.bins())
 	s.recount()
 }

@@ -5,6 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/dsp/fourier"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 )
 
@@ -12,7 +13,7 @@ import (
 // category that was common in the past, then one for all other categories.
 type binner struct {
 	edges      []float64
-	categories []label
+	categories []code.Label
 	crowded    bool // there were more categories than bins
 }
 
@@ -23,9 +24,9 @@ func (b *binner) numeric() int { return len(b.edges) + 1 }
 func (b *binner) bins() int { return len(b.edges) + len(b.categories) + 2 }
 
 // bin returns the bin of a code.
-func (b *binner) bin(c code) int {
-	if !isNumber(c) {
-		l := labelOf(c)
+func (b *binner) bin(c code.Code) int {
+	if !code.IsNumber(c) {
+		l := code.LabelOf(c)
 		for i, k := range b.categories {
 			if k == l {
 				return len(b.edges) + 1 + i
@@ -40,15 +41,15 @@ func (b *binner) bin(c code) int {
 	lo := 0
 	for n > 1 { // without branches, which noise would make a processor mispredict
 		half := n / 2
-		lo += half & -b2i(b.edges[lo+half-1] <= c)
+		lo += half & -code.Bit(b.edges[lo+half-1] <= c)
 		n -= half
 	}
-	return lo + b2i(b.edges[lo] <= c)
+	return lo + code.Bit(b.edges[lo] <= c)
 }
 
 func (b *binner) state(c *state.Codec) {
 	c.Floats(&b.edges)
-	state.List(c, &b.categories, func(l *label) { l.state(c) })
+	state.List(c, &b.categories, func(l *code.Label) { l.State(c) })
 	c.Bool(&b.crowded)
 	c.Check(b.bins() <= maxBins)
 }
@@ -65,7 +66,7 @@ const (
 type scratch struct {
 	values []float64
 	labels []labelCount
-	places map[label]int // in labels, where these are many
+	places map[code.Label]int // in labels, where these are many
 	sorter sorter
 	fft    *fourier.CmplxFFT // see findPeriod, with its input and output
 	cells  []complex128
@@ -74,13 +75,13 @@ type scratch struct {
 
 // learn sets the bins from past codes of both worlds (of equal length): quantiles of the pooled values,
 // with values that repeat often in a bin of their own, and categories.
-func (b *binner) learn(past [2][]code, most int, s *scratch) {
+func (b *binner) learn(past [2][]code.Code, most int, s *scratch) {
 	s.values = s.values[:0]
 	b.learnCategories(past, s)
 	stride := max(1, (2*len(past[0])+maxEdgeData-1)/maxEdgeData)
 	for i := 0; i < len(past[0]); i += stride {
 		for w := range past {
-			if c := past[w][i]; isNumber(c) {
+			if c := past[w][i]; code.IsNumber(c) {
 				s.values = append(s.values, c)
 			}
 		}
@@ -90,14 +91,14 @@ func (b *binner) learn(past [2][]code, most int, s *scratch) {
 }
 
 // learnCategories chooses the categories that get bins from past codes of both worlds.
-func (b *binner) learnCategories(past [2][]code, s *scratch) {
+func (b *binner) learnCategories(past [2][]code.Code, s *scratch) {
 	s.resetLabels()
 	for i, c0 := range past[0] {
-		if !isNumber(c0) {
-			s.countLabel(labelOf(c0), 0)
+		if !code.IsNumber(c0) {
+			s.countLabel(code.LabelOf(c0), 0)
 		}
-		if c1 := past[1][i]; !isNumber(c1) {
-			s.countLabel(labelOf(c1), 1)
+		if c1 := past[1][i]; !code.IsNumber(c1) {
+			s.countLabel(code.LabelOf(c1), 1)
 		}
 	}
 	b.categories, b.crowded = s.chooseLabels(b.categories[:0], maxCommon, len(past[0])), len(s.labels) > maxCommon

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
@@ -21,7 +22,7 @@ func TestRestFollowsTheClaim(t *testing.T) {
 		p := &process{Null: eprocess.NewNull(.5, 0), below: below}
 		p.begin(k, e)
 		p.end(k, e, &bet{})
-		gain := 2 * float64(b2i(below))
+		gain := 2 * float64(code.Bit(below))
 		for i, c := range []struct{ got, want float64 }{
 			{p.sums[bets], math.Log(.25)}, {p.sums[rests], math.Log(.25) + gain}, {eprocess.LogSumExp(p.of(k, rests)), math.Log(.25) + gain}, {p.cash, math.Log(.5) + gain},
 		} {

@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -22,7 +23,7 @@ var (
 // calibrated is a joint score that comes before it.
 type calibrated struct{ from *kind }
 
-func (m calibrated) score(r *result) code {
+func (m calibrated) score(r *result) code.Code {
 	if m.from == ratioScore {
 		return r.ratio
 	}

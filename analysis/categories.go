@@ -3,6 +3,7 @@ package analysis
 import (
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -23,7 +24,7 @@ const maxBars = 12
 
 // tallied is one category, or all numbers.
 type tallied struct {
-	id     label // 0 for numbers
+	id     code.Label // 0 for numbers
 	counts [2]int
 	event  bool
 }
@@ -67,13 +68,13 @@ func (a *Audit) categories(s *series, toward uint64, direction string) *Categori
 
 // tallyCategories counts the kept outcomes, the most frequent first. Numbers count as part of the event if all their bins are.
 func (s *series) tallyCategories(toward uint64) []tallied {
-	counts := map[label]*[2]int{}
+	counts := map[code.Label]*[2]int{}
 	for w, codes := range s.past {
 		for _, c := range codes {
-			id := label(0)
-			if !isNumber(c) {
-				if id = labelOf(c); id.category() == otherText && !slices.Contains(s.binner.categories, id) {
-					id = otherText
+			id := code.Label(0)
+			if !code.IsNumber(c) {
+				if id = code.LabelOf(c); id.Category() == code.OtherText && !slices.Contains(s.binner.categories, id) {
+					id = code.OtherText
 				}
 			}
 			if counts[id] == nil {
@@ -89,7 +90,7 @@ func (s *series) tallyCategories(toward uint64) []tallied {
 			numbers := uint64(1)<<s.binner.numeric() - 1
 			t.event = toward&numbers == numbers
 		} else {
-			t.event = toward>>s.binner.bin(id.code())&1 == 1
+			t.event = toward>>s.binner.bin(id.Code())&1 == 1
 		}
 		all = append(all, t)
 	}

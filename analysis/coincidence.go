@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 )
 
 // resolution is how finely a slot's numbers are given: the decimals, the significant decimal digits, the significant
@@ -24,13 +26,13 @@ func resolutionOf(s *series, world int) (r resolution, values []float64) {
 	p := newPortion(len(s.past[world]), maxResolutionPairs)
 	for k := range p.n {
 		x := s.past[world][p.at(k)]
-		if !isNumber(x) {
+		if !code.IsNumber(x) {
 			continue
 		}
 		values = append(values, x)
 		decimals, digits := decimalsOf(x)
 		r.decimals, r.digits = max(r.decimals, decimals), max(r.digits, digits)
-		r.bits, r.lowest = max(r.bits, entropyBits(x)), min(r.lowest, lowestBit(x))
+		r.bits, r.lowest = max(r.bits, code.EntropyBits(x)), min(r.lowest, code.LowestBit(x))
 	}
 	r.lattice = latticeOf(values)
 	_, lo, hi, _ := middle(s.binner.edges)

@@ -1,6 +1,10 @@
 package analysis
 
-import "math"
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
+)
 
 // This file is the difference (or sum) of two columns or groups that share noise: one noise added to two columns, one
 // noise for all groups, a sum and a count moved by the same draw. What one of them hides the difference shows.
@@ -13,7 +17,7 @@ var contrastScore = &kind{
 
 type contrast struct{ combination }
 
-func (m *contrast) fit(a *Audit, _ *series) (past [2][]code, differ bool) {
+func (m *contrast) fit(a *Audit, _ *series) (past [2][]code.Code, differ bool) {
 	if len(a.slots) < 2 {
 		return past, false
 	}

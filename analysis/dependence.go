@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -78,8 +79,8 @@ func (a *Audit) hold() string {
 			m := s.mixes(a.pairs, a.first.kept, &a.scratch)
 			all.add(m)
 			asked++
-			doubtful += b2i(!m.enough(1))
-			against += b2i(m.own[0]+m.own[1] < 0 || m.pair < 0)
+			doubtful += code.Bit(!m.enough(1))
+			against += code.Bit(m.own[0]+m.own[1] < 0 || m.pair < 0)
 		}
 		if d.evidence(s.shared) >= limit {
 			each := d.each(s.shared)

@@ -1,6 +1,10 @@
 package analysis
 
-import "math"
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
+)
 
 // discriminantScore is joint, and knows how the slots vary together.
 var discriminantScore = &kind{
@@ -20,7 +24,7 @@ var discriminantScore = &kind{
 // It is bet on only where correlation is certain: without, the other joint scores see all that it would.
 type discriminant struct {
 	combination
-	scores [2][]code // per world: out-of-fold scores of the past
+	scores [2][]code.Code // per world: out-of-fold scores of the past
 }
 
 // Limits of the discriminant.
@@ -34,7 +38,7 @@ const (
 )
 
 // fit fits the score to the kept pairs, and scores these out of fold. It reports whether there is correlation to be used.
-func (m *discriminant) fit(a *Audit, _ *series) (past [2][]code, differ bool) {
+func (m *discriminant) fit(a *Audit, _ *series) (past [2][]code.Code, differ bool) {
 	if len(a.slots) < 2 {
 		return past, false
 	}
@@ -53,7 +57,7 @@ func (m *discriminant) fit(a *Audit, _ *series) (past [2][]code, differ bool) {
 		return past, false
 	}
 	for w := range m.scores {
-		m.scores[w] = append(m.scores[w][:0], make([]code, p.n)...)
+		m.scores[w] = append(m.scores[w][:0], make([]code.Code, p.n)...)
 	}
 	for fold := range folds {
 		weights := d.direct(cells, 1-fold, folds) // the other of the two
@@ -63,7 +67,7 @@ func (m *discriminant) fit(a *Audit, _ *series) (past [2][]code, differ bool) {
 		part := d.combine(weights, clipAt)
 		for w, scores := range m.scores {
 			for k := fold; k < p.n; k += folds {
-				scores[k] = part.of(func(slot int) code { return slots[slot].past[w][p.at(k)] })
+				scores[k] = part.of(func(slot int) code.Code { return slots[slot].past[w][p.at(k)] })
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -85,7 +86,7 @@ func driftOf(o *Outcome) [driftFigures]float64 {
 	if len(o.Rows) > 0 {
 		for _, v := range o.Rows[0] {
 			if v.Kind == Text || v.Kind == Bool {
-				texts = 31*texts + uint32(hashString(v.Text)) + uint32(b2i(v.Num != 0))
+				texts = 31*texts + uint32(code.Hash(v.Text)) + uint32(code.Bit(v.Num != 0))
 			}
 		}
 	}

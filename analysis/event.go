@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
@@ -149,7 +150,7 @@ func cutPrefixes(p, q []int32, order []uint8, fromEnd bool, consider func(set ui
 		b := order[at]
 		set, kp, kq = set|1<<b, kp+p[b], kq+q[b]
 		if i+1 < len(order) {
-			next := order[at+1-2*b2i(fromEnd)]
+			next := order[at+1-2*code.Bit(fromEnd)]
 			if compareRatio(p[b], q[b], p[next], q[next]) == 0 {
 				continue
 			}

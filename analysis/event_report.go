@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -102,7 +103,7 @@ func (s *series) categoryKind(set uint64) (kind EventKind) {
 		if set>>(s.binner.numeric()+i)&1 == 0 {
 			continue
 		}
-		switch k := kindOfCategory(int(id.category())); {
+		switch k := kindOfCategory(int(id.Category())); {
 		case kind == "":
 			kind = k
 		case kind != k:
@@ -114,15 +115,15 @@ func (s *series) categoryKind(set uint64) (kind EventKind) {
 
 func kindOfCategory(id int) EventKind {
 	switch {
-	case id == absent:
+	case id == code.Absent:
 		return AbsenceEvent
-	case id == nullValue:
+	case id == code.NullValue:
 		return NullEvent
-	case id == notANumber, id == plusInfinity, id == minusInfinity:
+	case id == code.NotANumber, id == code.PlusInfinity, id == code.MinusInfinity:
 		return NotFiniteEvent
-	case id == otherShape:
+	case id == code.OtherShape:
 		return ShapeEvent
-	case id == otherError, id >= firstError:
+	case id == code.OtherError, id >= code.FirstError:
 		return ErrorEvent
 	}
 	return TextEvent

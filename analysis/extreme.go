@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -48,29 +49,29 @@ func (s side) String() string {
 
 // of scores a result: the greatest standardised value, the least one with its sign changed, or the greatest distance. A
 // result without numbers is absent.
-func (m *extreme) of(at func(slot int) code) code {
+func (m *extreme) of(at func(slot int) code.Code) code.Code {
 	return m.all(at)[m.side]
 }
 
 // all returns the scores of all sides.
-func (m *extreme) all(at func(slot int) code) (scores [sideCount]code) {
+func (m *extreme) all(at func(slot int) code.Code) (scores [sideCount]code.Code) {
 	most, least := math.Inf(-1), math.Inf(1)
 	for slot, scale := range m.scales {
-		if c := at(slot); scale > 0 && isNumber(c) {
+		if c := at(slot); scale > 0 && code.IsNumber(c) {
 			z := (c - m.centers[slot]) / scale
 			most, least = max(most, z), min(least, z)
 		}
 	}
 	if most < least {
-		return [sideCount]code{category(absent), category(absent), category(absent)}
+		return [sideCount]code.Code{code.Category(code.Absent), code.Category(code.Absent), code.Category(code.Absent)}
 	}
 	for i, z := range [sideCount]float64{most, -least, max(most, -least)} {
-		scores[i] = numberCode(grain(min(max(z, -extremeReach), extremeReach)))
+		scores[i] = code.Number(grain(min(max(z, -extremeReach), extremeReach)))
 	}
 	return scores
 }
 
-func (m *extreme) score(r *result) code { return m.of(r.at) }
+func (m *extreme) score(r *result) code.Code { return m.of(r.at) }
 
 func (m *extreme) words(a *Audit, s *series, set uint64) withheld.Text {
 	return withheld.Sprintf("%s of %d partitions and columns, each in units of its spread: %s",
@@ -85,26 +86,26 @@ func (m *extreme) state(c *state.Codec) {
 
 // fit chooses the side whose score speaks loudest against the claim in the past, and returns the past's scores. It
 // reports whether it speaks louder than the choice alone would make it.
-func (m *extreme) fit(a *Audit, _ *series) (scores [2][]code, differ bool) {
+func (m *extreme) fit(a *Audit, _ *series) (scores [2][]code.Code, differ bool) {
 	slots := a.slots[:min(len(a.slots), maxExtremeSlots)]
 	p := newPortion(len(slots[0].past[0]), min(extremePast, max(256, extremeCells/len(slots))))
 	*m = extreme{}
 	some := 0
 	for _, s := range slots {
 		center, scale := s.standard()
-		some += b2i(scale > 0)
+		some += code.Bit(scale > 0)
 		m.centers, m.scales = append(m.centers, center), append(m.scales, scale)
 	}
 	if some < leastExtremeSlots {
 		return scores, false
 	}
-	var all [sideCount][2][]code
+	var all [sideCount][2][]code.Code
 	for w := range 2 {
 		for i := range all {
-			all[i][w] = make([]code, p.n)
+			all[i][w] = make([]code.Code, p.n)
 		}
 		for k := range p.n {
-			for i, x := range m.all(func(slot int) code { return slots[slot].past[w][p.at(k)] }) {
+			for i, x := range m.all(func(slot int) code.Code { return slots[slot].past[w][p.at(k)] }) {
 				all[i][w][k] = x
 			}
 		}

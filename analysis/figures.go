@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -84,7 +85,7 @@ func (a *Audit) histogram(s *series, toward uint64, direction string) *Histogram
 	var all []float64
 	for _, codes := range s.past {
 		for _, c := range codes {
-			if isNumber(c) {
+			if code.IsNumber(c) {
 				all = append(all, c)
 			}
 		}
@@ -108,7 +109,7 @@ func (a *Audit) histogram(s *series, toward uint64, direction string) *Histogram
 	h.Edges = withheld.Of(bounds)
 	for w, counts := range [][]int{h.D0, h.D1} {
 		for _, c := range s.past[w] {
-			if isNumber(c) && c >= lo && c <= hi {
+			if code.IsNumber(c) && c >= lo && c <= hi {
 				counts[bucketOf(c, lo, hi, bins)]++
 			}
 		}

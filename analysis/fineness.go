@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -39,14 +40,14 @@ func tooFine(x, center float64) int {
 		return 0
 	}
 	_, e := math.Frexp(z)
-	return min(max(e-53-int(lowestBit(x)), 0), deepest)
+	return min(max(e-53-int(code.LowestBit(x)), 0), deepest)
 }
 
 // of scores the numbers of a result: above 0 they are too fine for D1, below 0 for D0.
-func (f *fineness) of(at func(slot int) code) code {
+func (f *fineness) of(at func(slot int) code.Code) code.Code {
 	var deep [2]int
 	for slot, centers := range f.centers {
-		if c := at(slot); isNumber(c) {
+		if c := at(slot); code.IsNumber(c) {
 			for w, center := range centers {
 				deep[w] = max(deep[w], tooFine(c, center))
 			}
@@ -55,7 +56,7 @@ func (f *fineness) of(at func(slot int) code) code {
 	return float64(deep[1] - deep[0])
 }
 
-func (f *fineness) score(r *result) code { return f.of(r.at) }
+func (f *fineness) score(r *result) code.Code { return f.of(r.at) }
 
 func (f *fineness) words(a *Audit, s *series, set uint64) withheld.Text {
 	places := "binary places too fine for D1 (below 0: for D0)"
@@ -69,7 +70,7 @@ func (f *fineness) state(c *state.Codec) {
 
 // fit chooses the centres and returns the scores of the past. It reports whether one world's numbers are finer than
 // chance would have it.
-func (f *fineness) fit(a *Audit, _ *series) (scores [2][]code, differ bool) {
+func (f *fineness) fit(a *Audit, _ *series) (scores [2][]code.Code, differ bool) {
 	f.centers = f.centers[:0]
 	if len(a.slots) == 0 {
 		return scores, false
@@ -86,11 +87,11 @@ func (f *fineness) fit(a *Audit, _ *series) (scores [2][]code, differ bool) {
 	}
 	var sides [2][2]float64 // per sign of the score and world
 	for w := range 2 {
-		scores[w] = make([]code, p.n)
+		scores[w] = make([]code.Code, p.n)
 		for k := range p.n {
-			x := f.of(func(slot int) code { return a.slots[slot].past[w][p.at(k)] })
+			x := f.of(func(slot int) code.Code { return a.slots[slot].past[w][p.at(k)] })
 			if scores[w][k] = x; x != 0 {
-				sides[b2i(x > 0)][w]++
+				sides[code.Bit(x > 0)][w]++
 			}
 		}
 	}
@@ -103,10 +104,10 @@ func (f *fineness) fit(a *Audit, _ *series) (scores [2][]code, differ bool) {
 
 // center returns the point near the median of one world's past for which the fewest numbers are too fine, of those the
 // nearest; NaN where no numbers are.
-func (sc *scratch) center(past []code, p portion) float64 {
+func (sc *scratch) center(past []code.Code, p portion) float64 {
 	sc.values = sc.values[:0]
 	for k := range p.n {
-		if c := past[p.at(k)]; isNumber(c) {
+		if c := past[p.at(k)]; code.IsNumber(c) {
 			sc.values = append(sc.values, c)
 		}
 	}
@@ -124,7 +125,7 @@ func (sc *scratch) center(past []code, p portion) float64 {
 		}
 		at, fine := middle+float64(side)*step, 0
 		for _, x := range sc.values {
-			fine += b2i(tooFine(x, at) > 0)
+			fine += code.Bit(tooFine(x, at) > 0)
 		}
 		if fine < fewest {
 			best, fewest = at, fine

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -26,14 +27,14 @@ type fitted struct {
 
 // fit learns the laws from past codes of both worlds. It reports whether there was enough to learn from. The scales are
 // drawn together as far as their difference (ln b has variance 1/n) may be chance.
-func (f *fitted) fit(past [2][]code, s *scratch) bool {
+func (f *fitted) fit(past [2][]code.Code, s *scratch) bool {
 	var scale [2]float64
 	var n [2]float64
 	for w, codes := range past {
 		s.values = s.values[:0]
 		stride := (len(codes) + maxEdgeData - 1) / maxEdgeData
 		for i, c := range codes {
-			if isNumber(c) && (stride <= 1 || i%stride == 0) {
+			if code.IsNumber(c) && (stride <= 1 || i%stride == 0) {
 				s.values = append(s.values, c)
 			}
 		}
@@ -57,15 +58,15 @@ func (f *fitted) fit(past [2][]code, s *scratch) bool {
 	return f.rate[0] > 0 && f.rate[1] > 0 && !math.IsInf(f.rate[0], 0) && !math.IsInf(f.rate[1], 0)
 }
 
-func (f *fitted) score(r *result) code { return f.of(r.at(0)) }
+func (f *fitted) score(r *result) code.Code { return f.of(r.at(0)) }
 
 // of returns the score of a code; categories are themselves.
-func (f *fitted) of(c code) code {
-	if !isNumber(c) {
+func (f *fitted) of(c code.Code) code.Code {
+	if !code.IsNumber(c) {
 		return c
 	}
 	x := math.Abs(c-f.center[1])*f.rate[1] - math.Abs(c-f.center[0])*f.rate[0]
-	return numberCode(grain(min(max(x, -fittedReach), fittedReach)))
+	return code.Number(grain(min(max(x, -fittedReach), fittedReach)))
 }
 
 // fittedReach bounds the score, so that rounding to a grain keeps its meaning.
@@ -106,9 +107,9 @@ func (f *fitted) learn(a *Audit, s *series, _ *epoch) {
 }
 
 // scores returns what a score makes of the kept codes of a slot.
-func (s *series) scores(of func(code) code) (past [2][]code) {
+func (s *series) scores(of func(code.Code) code.Code) (past [2][]code.Code) {
 	for w, codes := range s.past {
-		past[w] = make([]code, len(codes))
+		past[w] = make([]code.Code, len(codes))
 		for i, c := range codes {
 			past[w][i] = of(c)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -38,16 +39,16 @@ const (
 )
 
 // of returns the score of a code; categories are themselves.
-func (f *fraction) of(c code) code {
-	if !isNumber(c) {
+func (f *fraction) of(c code.Code) code.Code {
+	if !code.IsNumber(c) {
 		return c
 	}
-	return numberCode(residue(c-f.origin, f.modulus))
+	return code.Number(residue(c-f.origin, f.modulus))
 }
 
 func residue(x, modulus float64) float64 {
 	if modulus == 0 {
-		return float64(entropyBits(x))
+		return float64(code.EntropyBits(x))
 	}
 	part := remainder(x, modulus) / modulus
 	if part < 0 {
@@ -77,7 +78,7 @@ func remainder(x, modulus float64) float64 {
 	return left
 }
 
-func (f *fraction) score(r *result) code { return f.of(r.at(f.slot)) }
+func (f *fraction) score(r *result) code.Code { return f.of(r.at(f.slot)) }
 
 func (f *fraction) words(a *Audit, s *series, set uint64) withheld.Text {
 	return withheld.Sprintf("%s: %s", a.slotWords(f.slot), a.binWords(s, set, f.noun()))
@@ -88,7 +89,7 @@ func (f *fraction) state(c *state.Codec) {
 	c.Check(f.slot == 0 || f.slot > 0 && f.slot < c.Slots)
 }
 
-func (f *fraction) fit(a *Audit, s *series) (past [2][]code, differ bool) {
+func (f *fraction) fit(a *Audit, s *series) (past [2][]code.Code, differ bool) {
 	if !f.choose(a) {
 		return past, false
 	}
@@ -144,11 +145,11 @@ func (f *fraction) choose(a *Audit) bool {
 }
 
 // differ is the chi-square of the two worlds' residues.
-func (f *fraction) differ(past [2][]code, p portion) (x float64) {
+func (f *fraction) differ(past [2][]code.Code, p portion) (x float64) {
 	var counts [2][fractionBins]float64
 	for w, codes := range past {
 		for k := range p.n {
-			if c := codes[p.at(k)]; isNumber(c) {
+			if c := codes[p.at(k)]; code.IsNumber(c) {
 				counts[w][fractionBin(residue(c-f.origin, f.modulus), f.modulus)]++
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/internal/outcome"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -72,7 +73,7 @@ func (r *reader) groupWords(k int) withheld.Text {
 // columnName returns the name of a column, or its number where it has none.
 func (l *layout) columnName(c int) string {
 	if c < len(l.names) && l.names[c] != "" && l.names[c] != "?column?" {
-		return shorten(l.names[c])
+		return code.Shorten(l.names[c])
 	}
 	return strconv.Itoa(c + 1)
 }
@@ -122,7 +123,7 @@ func literal(v outcome.Value) string {
 	case outcome.Bool:
 		return strconv.FormatBool(v.Num != 0)
 	case outcome.Text:
-		return strconv.Quote(shorten(v.Text))
+		return strconv.Quote(code.Shorten(v.Text))
 	}
 	return "NULL"
 }

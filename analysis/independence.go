@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
@@ -29,7 +30,7 @@ type independence struct {
 	counts [relationCount][bitCount][4]int32
 	later  [2][bitCount][2]int32 // of the stretch at hand: the later bits of a world
 	closed [2][bitCount]float64  // the greatest log-probabilities of the finished stretches
-	first  [2]code
+	first  [2]code.Code
 	moved  [2]bool // a number other than the first one has come
 	class  [2]bool // an outcome of another class than the first one has come: a number, or one of the categories
 	differ bool    // the worlds' outcomes were not always equal
@@ -94,7 +95,7 @@ var evidenceWeights = func() (logs [bitCount]struct {
 
 // marks turn the outcomes of one world into bits.
 type marks struct {
-	atom        code // the most frequent outcome, where it is more than 2 in 5 of them
+	atom        code.Code // the most frequent outcome, where it is more than 2 in 5 of them
 	hasAtom     bool
 	middle, far float64 // median, and median distance from it
 	known       uint16  // categories from this one on were not seen before: they are numbered as they come, and would take turns
@@ -109,24 +110,24 @@ const (
 )
 
 // choose sets the thresholds from the latest outcomes of a world.
-func (m *marks) choose(codes []code, s *scratch) {
+func (m *marks) choose(codes []code.Code, s *scratch) {
 	codes = codes[max(0, len(codes)-markValues):]
 	*m = marks{}
 	s.values = s.values[:0]
 	s.resetLabels()
 	for _, c := range codes {
-		if isNumber(c) {
+		if code.IsNumber(c) {
 			s.values = append(s.values, c)
 		} else {
-			s.countLabel(label(categoryOf(c)), 0)
-			m.known = max(m.known, categoryOf(c)+1)
+			s.countLabel(code.Label(code.CategoryOf(c)), 0)
+			m.known = max(m.known, code.CategoryOf(c)+1)
 		}
 	}
 	s.sorter.sort(s.values)
 	most := 0
 	for i := range s.labels {
 		if l := &s.labels[i]; l.total() > most {
-			most, m.atom = l.total(), l.label.code()
+			most, m.atom = l.total(), l.label.Code()
 		}
 	}
 	for i := 0; i < len(s.values); {
@@ -162,30 +163,30 @@ func nthDistance(values []float64, x float64, n int) (d float64) {
 }
 
 // bits returns the bits of an outcome.
-func (m *marks) bits(c code) (b uint8) {
-	if !isNumber(c) {
-		odd := categoryOf(c) < m.known && categoryOf(c)&1 == 1
-		return uint8(b2i(m.hasAtom && m.isAtom(c)))<<sideBit | uint8(b2i(odd))<<outerBit
+func (m *marks) bits(c code.Code) (b uint8) {
+	if !code.IsNumber(c) {
+		odd := code.CategoryOf(c) < m.known && code.CategoryOf(c)&1 == 1
+		return uint8(code.Bit(m.hasAtom && m.isAtom(c)))<<sideBit | uint8(code.Bit(odd))<<outerBit
 	}
 	side := c >= m.middle
 	if m.hasAtom {
 		side = m.isAtom(c)
 	}
-	return uint8(b2i(side))<<sideBit | uint8(b2i(math.Abs(c-m.middle) >= m.far))<<outerBit
+	return uint8(code.Bit(side))<<sideBit | uint8(code.Bit(math.Abs(c-m.middle) >= m.far))<<outerBit
 }
 
 // isAtom reports whether an outcome is the most frequent one. Texts that the dictionary does not hold are one outcome here.
-func (m *marks) isAtom(c code) bool {
-	return sameCode(c, m.atom) || !isNumber(c) && !isNumber(m.atom) && categoryOf(c) == categoryOf(m.atom)
+func (m *marks) isAtom(c code.Code) bool {
+	return sameCode(c, m.atom) || !code.IsNumber(c) && !code.IsNumber(m.atom) && code.CategoryOf(c) == code.CategoryOf(m.atom)
 }
 
-func sameCode(x, y code) bool { return math.Float64bits(x) == math.Float64bits(y) }
+func sameCode(x, y code.Code) bool { return math.Float64bits(x) == math.Float64bits(y) }
 
 // sameClass reports whether both are numbers, or the same category.
-func sameClass(x, y code) bool { return isNumber(x) && isNumber(y) || sameCode(x, y) }
+func sameClass(x, y code.Code) bool { return code.IsNumber(x) && code.IsNumber(y) || sameCode(x, y) }
 
 // renew chooses thresholds from the past of a slot where a stretch is over. past holds what was seen, this pair included.
-func (d *independence) renew(past [2][]code, s *scratch) {
+func (d *independence) renew(past [2][]code.Code, s *scratch) {
 	if d.seen < max(firstMarks, d.until) {
 		return
 	}
@@ -201,13 +202,13 @@ func (d *independence) renew(past [2][]code, s *scratch) {
 }
 
 // add counts a pair.
-func (d *independence) add(c0, c1 code) {
+func (d *independence) add(c0, c1 code.Code) {
 	d.vary(c0, c1)
 	d.seen++
 	if d.until == 0 {
 		return
 	}
-	d.fresh += b2i(d.warm())
+	d.fresh += code.Bit(d.warm())
 	d.push(0, d.marks[0].bits(c0)|known)
 	d.push(1, d.marks[1].bits(c1)|known)
 	if d.fresh == 64-maxLag {
@@ -256,12 +257,12 @@ const known = 1 << bitCount
 func (d *independence) warm() bool { return d.recent[0][bitCount]>>(maxLag-1)&1 == 1 }
 
 // vary keeps whether the outcomes of each world vary, and whether the worlds differ.
-func (d *independence) vary(c0, c1 code) {
+func (d *independence) vary(c0, c1 code.Code) {
 	if d.seen == 0 {
-		d.first = [2]code{c0, c1}
+		d.first = [2]code.Code{c0, c1}
 	}
 	d.differ = d.differ || !sameCode(c0, c1)
-	for w, c := range [2]code{c0, c1} {
+	for w, c := range [2]code.Code{c0, c1} {
 		d.moved[w] = d.moved[w] || !sameCode(c, d.first[w])
 		d.class[w] = d.class[w] || !sameClass(c, d.first[w])
 	}
@@ -273,7 +274,7 @@ func (d *independence) stuck() bool {
 	if !d.differ {
 		return false
 	}
-	numbers := isNumber(d.first[0]) && isNumber(d.first[1]) && !d.class[0] && !d.class[1]
+	numbers := code.IsNumber(d.first[0]) && code.IsNumber(d.first[1]) && !d.class[0] && !d.class[1]
 	for w := range d.moved {
 		if !d.moved[w] || !numbers && !d.class[w] {
 			return true
@@ -335,7 +336,7 @@ var logPi = math.Log(math.Pi)
 // logGamma returns the logarithm of the gamma function at k plus a half or one.
 func logGamma(k int, plus float64) float64 {
 	if k < tabledGamma {
-		return gammas()[b2i(plus == 1)][k]
+		return gammas()[code.Bit(plus == 1)][k]
 	}
 	l, _ := math.Lgamma(float64(k) + plus)
 	return l

@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -24,9 +25,9 @@ type (
 	gaussJoint   struct{ *joint }
 )
 
-func (m laplaceJoint) score(r *result) code { laplace, _ := m.both(r); return laplace }
+func (m laplaceJoint) score(r *result) code.Code { laplace, _ := m.both(r); return laplace }
 
-func (m *gaussJoint) score(r *result) code { _, gauss := m.both(r); return gauss }
+func (m *gaussJoint) score(r *result) code.Code { _, gauss := m.both(r); return gauss }
 
 // state describes the lenses, unless they are those of laplaceScore.
 func (m *gaussJoint) state(c *state.Codec) {
@@ -44,7 +45,7 @@ func (m *gaussJoint) state(c *state.Codec) {
 type lens struct {
 	live           bool
 	number         float64 // for being a number at all
-	categories     []label
+	categories     []code.Label
 	weights        []float64 // per category
 	center, shift  float64   // the laws' centres are center -+ shift/2 on D0 and D1
 	laplace, gauss float64   // 1/b and 1/s^2
@@ -83,7 +84,7 @@ const folds = 2
 type joint struct {
 	full    []lens
 	tallies [folds][2]tally
-	scores  [2][2][]code // per kind (Laplace, Gauss) and world: out-of-fold scores of the past
+	scores  [2][2][]code.Code // per kind (Laplace, Gauss) and world: out-of-fold scores of the past
 }
 
 // leastJoint is the number of pairs before which nothing is learned jointly.
@@ -108,7 +109,7 @@ func (j *joint) fit(slots []*series) {
 	from := kept - n*stride
 	for kind := range j.scores {
 		for w := range j.scores[kind] {
-			j.scores[kind][w] = append(j.scores[kind][w][:0], make([]code, n)...)
+			j.scores[kind][w] = append(j.scores[kind][w][:0], make([]code.Code, n)...)
 		}
 	}
 	for len(j.full) < len(slots) {
@@ -187,10 +188,10 @@ func middle(edges []float64) (center, lo, hi, reach float64) {
 	return center, lo, hi, reach
 }
 
-func (t *tally) count(c code, b *binner, center, lo, hi, reach float64) {
+func (t *tally) count(c code.Code, b *binner, center, lo, hi, reach float64) {
 	t.pairs++
-	if !isNumber(c) {
-		id := labelOf(c)
+	if !code.IsNumber(c) {
+		id := code.LabelOf(c)
 		for i, k := range b.categories {
 			if k == id {
 				t.categories[i]++
@@ -244,12 +245,12 @@ func (l *lens) fit(t *[2]tally, b *binner, center, reach float64) {
 }
 
 // terms returns what a code adds to the Laplace and to the Gaussian score.
-func (l *lens) terms(c code) (laplace, gauss float64) {
+func (l *lens) terms(c code.Code) (laplace, gauss float64) {
 	if !l.live {
 		return 0, 0
 	}
-	if !isNumber(c) {
-		id := labelOf(c)
+	if !code.IsNumber(c) {
+		id := code.LabelOf(c)
 		for i, k := range l.categories {
 			if k == id {
 				return l.weights[i], l.weights[i]
@@ -268,7 +269,7 @@ func (l *lens) terms(c code) (laplace, gauss float64) {
 }
 
 // both returns the two joint scores of a result, which keeps them for the one that is asked for next.
-func (j *joint) both(r *result) (laplace, gauss code) {
+func (j *joint) both(r *result) (laplace, gauss code.Code) {
 	if r.joint == j {
 		return r.laplace, r.gauss
 	}
@@ -293,7 +294,7 @@ func (a *Audit) jointWords(s *series, set uint64, n noun) withheld.Text {
 func (j *joint) state(c *state.Codec) {
 	state.List(c, &j.full, func(l *lens) {
 		c.All(&l.live, &l.number, &l.center, &l.shift, &l.laplace, &l.gauss, &l.reach)
-		state.List(c, &l.categories, func(l *label) { l.state(c) })
+		state.List(c, &l.categories, func(l *code.Label) { l.State(c) })
 		c.Floats(&l.weights)
 		c.Check(len(l.weights) == len(l.categories))
 	})

@@ -4,13 +4,15 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 )
 
 // This file chooses the categories that get bins of their own.
 
 // labelCount is how often a label came on each world.
 type labelCount struct {
-	label label
+	label code.Label
 	n     [2]int
 }
 
@@ -29,7 +31,7 @@ func (s *scratch) resetLabels() {
 }
 
 // countLabel counts an outcome of a world.
-func (s *scratch) countLabel(l label, world int) {
+func (s *scratch) countLabel(l code.Label, world int) {
 	if len(s.labels) <= fewLabels {
 		for i := range s.labels {
 			if s.labels[i].label == l {
@@ -59,7 +61,7 @@ func (s *scratch) countLabel(l label, world int) {
 
 func (s *scratch) placeLabels() {
 	if s.places == nil {
-		s.places = map[label]int{}
+		s.places = map[code.Label]int{}
 	}
 	clear(s.places)
 	for i := range s.labels {
@@ -82,11 +84,11 @@ func (s *scratch) sortLabels() {
 // chance makes them among as many labels of their frequency. The others share a bin: which of many equally rare ones happens
 // to be ahead says nothing. Of leastCommon pairs or more, a text or an error that came once has none: it stands for those that did
 // not come yet.
-func (s *scratch) chooseLabels(dst []label, most, pairs int) []label {
+func (s *scratch) chooseLabels(dst []code.Label, most, pairs int) []code.Label {
 	s.sortLabels()
 	if len(s.labels) <= most {
 		for i := range s.labels {
-			if c := &s.labels[i]; c.total() > 1 || c.label.category() < firstText || pairs < leastCommon {
+			if c := &s.labels[i]; c.total() > 1 || c.label.Category() < code.FirstText || pairs < leastCommon {
 				dst = append(dst, c.label)
 			}
 		}

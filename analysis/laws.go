@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
@@ -330,7 +331,7 @@ func (m *law) learn(a *Audit, s *series, _ *epoch) {
 	for w, codes := range past {
 		s.binner.countNumbers(m.ranks[w].values, s.table.before[w])
 		for _, c := range codes {
-			if !isNumber(c) {
+			if !code.IsNumber(c) {
 				s.table.before[w][s.binner.bin(c)]++
 			}
 		}

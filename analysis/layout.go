@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/internal/outcome"
 	"github.com/dpwatch/dpwatch/internal/textnumber"
 )
@@ -245,7 +246,7 @@ func appendKey(b []byte, row []outcome.Value, columns []int) []byte {
 		case outcome.Number, outcome.Bool:
 			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v.Num))
 		case outcome.Text:
-			text := brief(v.Text)
+			text := code.Brief(v.Text)
 			b = binary.LittleEndian.AppendUint32(b, uint32(len(text)))
 			b = append(b, text...)
 		}

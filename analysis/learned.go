@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -18,7 +19,7 @@ var ratioScore = &kind{
 // once: slots that vary together, texts among numbers, and noise whose ratio stops growing beyond the centres.
 type learned struct {
 	features []feature
-	scores   [2][]code // per world: out-of-fold scores of the past
+	scores   [2][]code.Code // per world: out-of-fold scores of the past
 }
 
 // Limits of the learned score. What learning holds apart from the past is at most learnedFolds matrices of
@@ -52,13 +53,13 @@ const (
 type feature struct {
 	form          form
 	slot, less    int
-	category      label
+	category      code.Label
 	center, scale float64
 	weight        float64
 }
 
 // fill writes the values of the features of a result. A value that is no number counts as the center.
-func (l *learned) fill(dst []float64, codes []code) {
+func (l *learned) fill(dst []float64, codes []code.Code) {
 	total, steps := 0.0, 0.0
 	for i := range l.features {
 		f := &l.features[i]
@@ -74,20 +75,20 @@ func (l *learned) fill(dst []float64, codes []code) {
 		dst[i] = 0
 		switch {
 		case f.form == numberForm:
-			dst[i] = float64(b2i(isNumber(c)))
+			dst[i] = float64(code.Bit(code.IsNumber(c)))
 			continue
 		case f.form == categoryForm:
-			dst[i] = float64(b2i(!isNumber(c) && labelOf(c) == f.category))
+			dst[i] = float64(code.Bit(!code.IsNumber(c) && code.LabelOf(c) == f.category))
 			continue
 		case f.form == crossForm:
-			if isNumber(c) || labelOf(c) != f.category {
+			if code.IsNumber(c) || code.LabelOf(c) != f.category {
 				continue
 			}
 			c = codes[f.less]
 		case f.less >= 0:
 			c -= codes[f.less] // a NaN stays one
 		}
-		if !isNumber(c) {
+		if !code.IsNumber(c) {
 			continue
 		}
 		dst[i] = f.of((c - f.center) / f.scale)
@@ -110,19 +111,19 @@ func (f *feature) of(z float64) float64 {
 }
 
 // of returns the score of a result, the features' values having been filled in. The regression's constant adds nothing.
-func (l *learned) of(values, weights []float64) code {
+func (l *learned) of(values, weights []float64) code.Code {
 	sum := 0.0
 	for i, x := range values {
 		if l.features[i].form != constantForm {
 			sum += x * weights[i]
 		}
 	}
-	return numberCode(grain(min(max(sum, -learnedReach), learnedReach)))
+	return code.Number(grain(min(max(sum, -learnedReach), learnedReach)))
 }
 
-func (l *learned) score(r *result) code {
+func (l *learned) score(r *result) code.Code {
 	var values, weights [maxFeatures]float64
-	var all [maxLearnedSlots]code // with those that have not come yet
+	var all [maxLearnedSlots]code.Code // with those that have not come yet
 	for i := range all {
 		all[i] = r.at(i)
 	}
@@ -142,7 +143,7 @@ func (l *learned) state(c *state.Codec) {
 	state.List(c, &l.features, func(f *feature) {
 		state.Num(c, &f.form)
 		c.All(&f.slot, &f.less)
-		f.category.state(c)
+		f.category.State(c)
 		c.All(&f.center, &f.scale, &f.weight)
 		c.Check(f.form <= totalForm && f.slot >= 0 && f.less >= -1 && max(f.slot, f.less) < min(maxLearnedSlots, max(c.Slots, 1)))
 	})
@@ -150,7 +151,7 @@ func (l *learned) state(c *state.Codec) {
 }
 
 // gather writes the codes of a kept pair to dst, and returns those of all slots.
-func gather(dst *[maxLearnedSlots]code, slots []*series, world, k int) []code {
+func gather(dst *[maxLearnedSlots]code.Code, slots []*series, world, k int) []code.Code {
 	for i, s := range slots {
 		dst[i] = s.past[world][k]
 	}
@@ -176,7 +177,7 @@ func (l *learned) choose(slots []*series, cells int, sc *scratch) {
 			continue
 		}
 		some := s.table.hasNumbers()
-		if center, scale, ok := sc.spread(s.past, [2][]code{}); ok {
+		if center, scale, ok := sc.spread(s.past, [2][]code.Code{}); ok {
 			numbers = append(numbers, spread{i, center, scale})
 		}
 		// One outcome may be left out: the others and the constant say all.
@@ -231,13 +232,13 @@ func (l *learned) choose(slots []*series, cells int, sc *scratch) {
 	}
 }
 
-func few(categories []label) []label {
+func few(categories []code.Label) []code.Label {
 	return categories[:min(len(categories), maxFeatureCategories)]
 }
 
 // spread returns the median and half of the interquartile range of the numbers of both worlds, or of their differences
 // from others' where these are given. It reports whether there is any spread.
-func (sc *scratch) spread(past, less [2][]code) (center, scale float64, ok bool) {
+func (sc *scratch) spread(past, less [2][]code.Code) (center, scale float64, ok bool) {
 	sc.values = sc.values[:0]
 	for w, codes := range past {
 		stride := (2*len(codes) + maxEdgeData - 1) / maxEdgeData
@@ -246,7 +247,7 @@ func (sc *scratch) spread(past, less [2][]code) (center, scale float64, ok bool)
 			if less[w] != nil {
 				c -= less[w][i]
 			}
-			if isNumber(c) {
+			if code.IsNumber(c) {
 				sc.values = append(sc.values, c)
 			}
 		}

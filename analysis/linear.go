@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -26,12 +27,12 @@ type term struct {
 const combinationReach = 1 << 16
 
 // of returns the score of a result. Slots without a number add nothing.
-func (m *combination) of(at func(slot int) code) code {
+func (m *combination) of(at func(slot int) code.Code) code.Code {
 	sum := 0.0
 	for i := range m.terms {
 		t := &m.terms[i]
 		c := at(t.slot)
-		if !isNumber(c) {
+		if !code.IsNumber(c) {
 			if m.strict && i < 2 {
 				return c
 			}
@@ -39,10 +40,10 @@ func (m *combination) of(at func(slot int) code) code {
 		}
 		sum += t.weight * min(max(c-t.center, -t.reach), t.reach)
 	}
-	return numberCode(math.Round(min(max(sum, -combinationReach), combinationReach)/m.unit) * m.unit)
+	return code.Number(math.Round(min(max(sum, -combinationReach), combinationReach)/m.unit) * m.unit)
 }
 
-func (m *combination) score(r *result) code { return m.of(r.at) }
+func (m *combination) score(r *result) code.Code { return m.of(r.at) }
 
 func (m *combination) state(c *state.Codec) {
 	state.List(c, &m.terms, func(t *term) {
@@ -53,11 +54,11 @@ func (m *combination) state(c *state.Codec) {
 }
 
 // ofPast writes the scores of kept pairs from, from+stride, ... to dst.
-func (m *combination) ofPast(dst []code, slots []*series, world int, p portion) []code {
+func (m *combination) ofPast(dst []code.Code, slots []*series, world int, p portion) []code.Code {
 	dst = dst[:0]
 	for i := range p.n {
 		k := p.at(i)
-		dst = append(dst, m.of(func(slot int) code { return slots[slot].past[world][k] }))
+		dst = append(dst, m.of(func(slot int) code.Code { return slots[slot].past[world][k] }))
 	}
 	return dst
 }

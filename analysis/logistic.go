@@ -1,6 +1,10 @@
 package analysis
 
-import "math"
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
+)
 
 // logistic fits the weights of the learned score: Newton's steps for the likelihood of a logistic regression, with a
 // prior N(0, v) for every weight whose variance v is that which makes the past likeliest (MacKay 1992, automatic
@@ -26,7 +30,7 @@ const (
 )
 
 // fit fits the learned score to the kept pairs and scores these out of fold. It reports whether anything was learned.
-func (l *learned) fit(a *Audit, _ *series) (past [2][]code, differ bool) {
+func (l *learned) fit(a *Audit, _ *series) (past [2][]code.Code, differ bool) {
 	n := len(a.slots[0].past[0])
 	if n < leastLearned || len(a.slots) > maxLearnedSlots {
 		return past, false
@@ -55,10 +59,10 @@ func (l *learned) fit(a *Audit, _ *series) (past [2][]code, differ bool) {
 		return past, false
 	}
 	for w := range l.scores {
-		l.scores[w] = append(l.scores[w][:0], make([]code, n)...)
+		l.scores[w] = append(l.scores[w][:0], make([]code.Code, n)...)
 	}
 	var values [maxFeatures]float64
-	var codes [maxLearnedSlots]code
+	var codes [maxLearnedSlots]code.Code
 	for fold := range learnedFolds {
 		weights := f.without(fold)
 		for w := range l.scores {
@@ -88,7 +92,7 @@ func (f *logistic) sum(l *learned, slots []*series, n int) {
 	}
 	stride := max(1, n*f.size*f.size/learnedCells)
 	var values [maxFeatures]float64
-	var codes [maxLearnedSlots]code
+	var codes [maxLearnedSlots]code.Code
 	x := values[:f.size]
 	for w := range 2 {
 		for k := range n {

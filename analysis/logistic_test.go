@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 )
 
 // TestInvertPositive multiplies random positive definite matrices with their inverses.
@@ -29,7 +31,7 @@ func TestInvertPositive(t *testing.T) {
 		}
 		for i := range n {
 			for j := range n {
-				sum := -float64(b2i(i == j))
+				sum := -float64(code.Bit(i == j))
 				for k := range n {
 					sum += m[i*n+k] * inverse[k*n+j]
 				}
@@ -58,7 +60,7 @@ func TestLogisticFindsTheRatio(t *testing.T) {
 		o := Outcome{Rows: [][]Value{nil}}
 		for i, b := range []bool{x, x, y} {
 			o.Columns = append(o.Columns, Column{Name: string(rune('a' + i))})
-			o.Rows[0] = append(o.Rows[0], Value{Kind: Bool, Num: float64(b2i(b))})
+			o.Rows[0] = append(o.Rows[0], Value{Kind: Bool, Num: float64(code.Bit(b))})
 		}
 		return o
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
@@ -61,7 +62,7 @@ func (m *mixing) add(s mixing) {
 // mixes returns what the trials of a slot since a number of them have shown of their independence.
 func (s *series) mixes(pairs, since int, sc *scratch) mixing {
 	from := max(0, len(s.past[0])-mixingValues, min(since, len(s.past[0])-1))
-	past := [2][]code{s.past[0][from:], s.past[1][from:]}
+	past := [2][]code.Code{s.past[0][from:], s.past[1][from:]}
 	var own [2]float64
 	var scores [2][]float64
 	var bits [2][]uint8
@@ -107,10 +108,10 @@ var (
 )
 
 // normalScores returns the normal quantiles of the ranks of numbers, nil if not all outcomes are numbers.
-func normalScores(codes []code) []float64 {
+func normalScores(codes []code.Code) []float64 {
 	order := make([]int, len(codes))
 	for i, c := range codes {
-		if order[i] = i; !isNumber(c) {
+		if order[i] = i; !code.IsNumber(c) {
 			return nil
 		}
 	}
@@ -154,7 +155,7 @@ func ownMixing(bits []uint8) float64 {
 		l := 0.0
 		for from := range law {
 			for to, q := range law {
-				l += moves[from][to] * math.Log((s*float64(b2i(from == to))+(1-s)*q)/q)
+				l += moves[from][to] * math.Log((s*float64(code.Bit(from == to))+(1-s)*q)/q)
 			}
 		}
 		average = eprocess.LogAdd(average, l)

@@ -1,6 +1,10 @@
 package analysis
 
-import "math"
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
+)
 
 // Order looks at results in the order in which they were recorded: whether the law of a world changes, and whether trials
 // depend on each other. Of a result it sees one outcome: how it failed, else the sum of its numbers, else the texts of its
@@ -8,17 +12,17 @@ import "math"
 type Order struct {
 	drift  [2]Drift
 	depend independence
-	past   [2][]code
-	words  *dictionary
+	past   [2][]code.Code
+	words  *code.Dictionary
 	sc     scratch
 }
 
 // Add takes the next result of each world.
 func (o *Order) Add(d0, d1 Outcome) {
 	if o.words == nil {
-		o.words = newDictionary(firstText, otherText)
+		o.words = code.NewDictionary(code.FirstText, code.OtherText)
 	}
-	var c [2]code
+	var c [2]code.Code
 	for w, r := range [2]*Outcome{&d0, &d1} {
 		o.drift[w].Add(*r)
 		c[w] = o.code(r)
@@ -34,9 +38,9 @@ func (o *Order) Add(d0, d1 Outcome) {
 }
 
 // code is the outcome of a result that is looked at.
-func (o *Order) code(r *Outcome) code {
+func (o *Order) code(r *Outcome) code.Code {
 	if r.Failed() {
-		return o.words.code("error " + r.SQLState)
+		return o.words.Code("error " + r.SQLState)
 	}
 	sum, numbers := 0.0, false
 	for _, row := range r.Rows {
@@ -48,9 +52,9 @@ func (o *Order) code(r *Outcome) code {
 	}
 	switch {
 	case numbers:
-		return numberCode(sum)
+		return code.Number(sum)
 	case len(r.Rows) == 0:
-		return category(absent)
+		return code.Category(code.Absent)
 	}
 	text := ""
 	for _, v := range r.Rows[0] {
@@ -58,12 +62,12 @@ func (o *Order) code(r *Outcome) code {
 		case Text:
 			text += "\x00" + v.Text
 		case Bool:
-			text += "\x00" + boolWord(v.Num)
+			text += "\x00" + code.BoolWord(v.Num)
 		default:
 			text += "\x01"
 		}
 	}
-	return o.words.code(text)
+	return o.words.Code(text)
 }
 
 // Findings says what the order shows, in no words of a result; empty for nothing. Of results of independent trials of one law

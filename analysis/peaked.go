@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sort"
 	"sync"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 )
 
 // peak is a law of noise that is much smaller in few of the trials: a part of the values around the same centre, at a part of the
@@ -168,7 +170,7 @@ func (b *binner) spanPeaks(m [2]spread, p *peak) {
 func fewTies(values []float64) bool {
 	ties := 0
 	for i := 1; i < len(values); i++ {
-		ties += b2i(values[i] == values[i-1])
+		ties += code.Bit(values[i] == values[i-1])
 	}
 	return 50*ties <= len(values)
 }

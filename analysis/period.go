@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/dsp/fourier"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 )
 
 // This file finds the period modulo which the worlds differ most, for periods that are no round number.
@@ -28,12 +30,12 @@ type period struct{ length, origin float64 }
 
 // findPeriod returns the period under which the past values of two worlds differ most, and their squared distance over its
 // variance; 0 where there is nothing to compare.
-func (sc *scratch) findPeriod(past [2][]code, p portion) (found period, distance float64) {
+func (sc *scratch) findPeriod(past [2][]code.Code, p portion) (found period, distance float64) {
 	sc.values = sc.values[:0]
 	var n [2]int
 	for w, codes := range past {
 		for k := range p.n {
-			if c := codes[p.at(k)]; isNumber(c) {
+			if c := codes[p.at(k)]; code.IsNumber(c) {
 				sc.values = append(sc.values, c)
 				n[w]++
 			}
@@ -89,7 +91,7 @@ func (sc *scratch) findPeriod(past [2][]code, p portion) (found period, distance
 				continue
 			}
 			s, c := math.Sincos(2 * math.Pi * frequency * (x - middle))
-			sum[b2i(i >= n[0])] += complex(c, s)
+			sum[code.Bit(i >= n[0])] += complex(c, s)
 		}
 		gap := sum[0]/complex(float64(n[0]), 0) - sum[1]/complex(float64(n[1]), 0)
 		return scale * (real(gap)*real(gap) + imag(gap)*imag(gap))

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -47,10 +48,10 @@ const (
 var productReaches = [...]float64{6, 1}
 
 // of scores the numbers of a result. A slot without a number counts as its center.
-func (m *products) of(at func(slot int) code) code {
+func (m *products) of(at func(slot int) code.Code) code.Code {
 	var values [maxProducts]float64
 	for i, slot := range m.slots {
-		if c := at(slot); isNumber(c) {
+		if c := at(slot); code.IsNumber(c) {
 			values[i] = min(max((c-m.center[i])/m.scale[i], -m.reach), m.reach)
 		}
 	}
@@ -58,7 +59,7 @@ func (m *products) of(at func(slot int) code) code {
 }
 
 // quadratic is the sum of the weighted products of all pairs of values.
-func quadratic(values, weights []float64) code {
+func quadratic(values, weights []float64) code.Code {
 	sum, k := 0.0, 0
 	for i, x := range values {
 		for _, y := range values[:i+1] {
@@ -66,10 +67,10 @@ func quadratic(values, weights []float64) code {
 			k++
 		}
 	}
-	return numberCode(grain(min(max(sum, -maxProductsScore), maxProductsScore)))
+	return code.Number(grain(min(max(sum, -maxProductsScore), maxProductsScore)))
 }
 
-func (m *products) score(r *result) code { return m.of(r.at) }
+func (m *products) score(r *result) code.Code { return m.of(r.at) }
 
 func (m *products) words(a *Audit, s *series, set uint64) withheld.Text {
 	return withheld.Sprintf("how %d partitions and columns vary together: %s", len(m.slots), a.binWords(s, set, nounOf("score", "scores")))
@@ -84,7 +85,7 @@ func (m *products) state(c *state.Codec) {
 
 // fit fits the score to the kept pairs, and returns these pairs' scores out of fold. It reports whether the past shows a
 // difference.
-func (m *products) fit(a *Audit, _ *series) (scores [2][]code, differ bool) {
+func (m *products) fit(a *Audit, _ *series) (scores [2][]code.Code, differ bool) {
 	slots := a.slots[:min(len(a.slots), maxProductSlots)]
 	p := newPortion(len(slots[0].past[0]), productsPast)
 	d := &a.standard
@@ -121,13 +122,13 @@ func (m *products) fit(a *Audit, _ *series) (scores [2][]code, differ bool) {
 }
 
 // weigh sets the weights and returns the scores of the past out of fold.
-func (m *products) weigh(values [][2][]float64, n int) (scores [2][]code, ok bool) {
+func (m *products) weigh(values [][2][]float64, n int) (scores [2][]code.Code, ok bool) {
 	m.weights = productWeights(values, func(int) bool { return true })
 	if m.weights == nil {
 		return scores, false
 	}
 	for w := range scores {
-		scores[w] = make([]code, n)
+		scores[w] = make([]code.Code, n)
 	}
 	row := make([]float64, len(values))
 	for fold := range productFolds {

@@ -2,6 +2,8 @@ package analysis
 
 import (
 	"slices"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 )
 
 // ranked are the numbers of a past in ascending order. What was sorted once is kept, so that only what came since then has to be. It
@@ -13,13 +15,13 @@ type ranked struct {
 }
 
 // update takes in what came since the last time. The past is read anew where it was thinned.
-func (r *ranked) update(past []code, stride int, s *scratch) {
+func (r *ranked) update(past []code.Code, stride int, s *scratch) {
 	if r.stride != stride || r.seen > len(past) {
 		*r = ranked{values: r.values[:0], stride: stride}
 	}
 	s.values = s.values[:0]
 	for _, c := range past[r.seen:] {
-		if isNumber(c) {
+		if code.IsNumber(c) {
 			s.values = append(s.values, c)
 		}
 	}

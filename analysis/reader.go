@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/internal/outcome"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -12,12 +13,12 @@ import (
 type reader struct {
 	layout
 	maxKeys int
-	slots   map[string]int  // first slot of a key
-	labels  []withheld.Text // per key; see groupName
-	words   []*dictionary   // per measure
-	errors  *dictionary     // SQLSTATEs
-	salt    string          // Options.Salt
-	stamp   []int           // per key: the reading in which it was seen last
+	slots   map[string]int     // first slot of a key
+	labels  []withheld.Text    // per key; see groupName
+	words   []*code.Dictionary // per measure
+	errors  *code.Dictionary   // SQLSTATEs
+	salt    string             // Options.Salt
+	stamp   []int              // per key: the reading in which it was seen last
 	reading int
 	order   []int32 // keys of the rows of the latest result, by row
 	buf     []byte
@@ -28,10 +29,10 @@ type reader struct {
 	duplicates bool // a key came twice where it should be unique
 }
 
-func newReader(l layout, o *Options, errors *dictionary) *reader {
+func newReader(l layout, o *Options, errors *code.Dictionary) *reader {
 	r := &reader{layout: l, maxKeys: max(1, o.MaxSlots/l.cells()), slots: map[string]int{}, errors: errors, salt: o.Salt}
 	for range l.cells() {
-		r.words = append(r.words, newDictionary(firstText, otherText))
+		r.words = append(r.words, code.NewDictionary(code.FirstText, code.OtherText))
 	}
 	if !l.keyed && l.width >= 0 {
 		r.key(nil, 1)
@@ -99,7 +100,7 @@ func (r *reader) find(row []outcome.Value, occurrence int) (k int, known bool) {
 	}
 	r.follow[r.last].next = k
 	r.last = k + 1
-	if f := &r.follow[r.last]; f.values == nil && len(r.buf) <= maxKeptText && (len(r.keys) == 0 || slices.Max(r.keys) < len(row)) {
+	if f := &r.follow[r.last]; f.values == nil && len(r.buf) <= code.MaxKeptText && (len(r.keys) == 0 || slices.Max(r.keys) < len(row)) {
 		f.occurrence = occurrence
 		for _, c := range r.keys {
 			f.values = append(f.values, row[c])
@@ -112,19 +113,19 @@ func (r *reader) find(row []outcome.Value, occurrence int) (k int, known bool) {
 const maxOccurrences = 256
 
 // filling returns the code of a slot that has no row in a result: absent, or the error or shape of the whole result.
-func (r *reader) filling(o *outcome.Outcome) code {
+func (r *reader) filling(o *outcome.Outcome) code.Code {
 	if o.Failed() {
-		return r.errors.code(o.SQLState)
+		return r.errors.Code(o.SQLState)
 	}
 	if w := widthOf(o); w >= 0 && w != r.width {
-		return category(otherShape)
+		return code.Category(code.OtherShape)
 	}
-	return category(absent)
+	return code.Category(code.Absent)
 }
 
 // read writes the codes of a result to dst, which grows with the slots, and returns it. Slots of keys that are not in
 // the result are absent; after an error or in another shape all slots say so.
-func (r *reader) read(o *outcome.Outcome, dst []code) []code {
+func (r *reader) read(o *outcome.Outcome, dst []code.Code) []code.Code {
 	r.reading++
 	r.last = 0
 	r.order = r.order[:0]
@@ -136,7 +137,7 @@ func (r *reader) read(o *outcome.Outcome, dst []code) []code {
 	for len(dst) < r.slotsUsed() {
 		dst = append(dst, filling)
 	}
-	if categoryOf(filling) != absent {
+	if code.CategoryOf(filling) != code.Absent {
 		return dst
 	}
 	for i := range o.Rows {
@@ -176,7 +177,7 @@ func (r *reader) keyOf(row []outcome.Value) int {
 }
 
 // readRow writes the codes of a row's measures.
-func (r *reader) readRow(row []outcome.Value, dst []code) {
+func (r *reader) readRow(row []outcome.Value, dst []code.Code) {
 	if len(r.measures) == 0 {
 		dst[0] = 1 // present
 		return
@@ -194,25 +195,25 @@ func (r *reader) readRow(row []outcome.Value, dst []code) {
 			continue
 		}
 		if c >= len(row) {
-			dst[j] = category(nullValue)
+			dst[j] = code.Category(code.NullValue)
 			continue
 		}
 		switch v := &row[c]; v.Kind {
 		case outcome.Number:
-			dst[j] = numberCode(v.Num)
+			dst[j] = code.Number(v.Num)
 		case outcome.Text:
-			dst[j] = r.words[j].code(v.Text)
+			dst[j] = r.words[j].Code(v.Text)
 		case outcome.Bool:
-			dst[j] = r.words[j].code(boolWord(v.Num))
+			dst[j] = r.words[j].Code(code.BoolWord(v.Num))
 		default:
-			dst[j] = category(nullValue)
+			dst[j] = code.Category(code.NullValue)
 		}
 	}
 }
 
 // rowsCode returns the score "number of rows", with errors and other shapes as categories.
-func (r *reader) rowsCode(o *outcome.Outcome) code {
-	if c := r.filling(o); categoryOf(c) != absent {
+func (r *reader) rowsCode(o *outcome.Outcome) code.Code {
+	if c := r.filling(o); code.CategoryOf(c) != code.Absent {
 		return c
 	}
 	return float64(len(o.Rows))
@@ -221,9 +222,9 @@ func (r *reader) rowsCode(o *outcome.Outcome) code {
 // fingerprint hashes a whole result, whatever the order of its rows.
 func fingerprint(o *outcome.Outcome) uint64 {
 	if o.Failed() {
-		return hashString(o.SQLState) | 1
+		return code.Hash(o.SQLState) | 1
 	}
-	sum := uint64(len(o.Rows)) * hashPrime
+	sum := uint64(len(o.Rows)) * code.HashPrime
 	for _, row := range o.Rows {
 		h := uint64(len(row))
 		for i := range row {
@@ -231,11 +232,11 @@ func fingerprint(o *outcome.Outcome) uint64 {
 			x := uint64(v.Kind)
 			switch v.Kind {
 			case outcome.Text:
-				x ^= hashString(v.Text)
+				x ^= code.Hash(v.Text)
 			case outcome.Number, outcome.Bool:
-				x ^= math.Float64bits(v.Num) * hashPrime
+				x ^= math.Float64bits(v.Num) * code.HashPrime
 			}
-			h = (h ^ x) * hashPrime
+			h = (h ^ x) * code.HashPrime
 			h ^= h >> 29
 		}
 		sum += h * h

@@ -3,6 +3,7 @@ package analysis
 import (
 	"maps"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -14,7 +15,7 @@ var repeatScore = &kind{
 
 type repeated struct{ memoryless }
 
-func (repeated) score(r *result) code { return r.world }
+func (repeated) score(r *result) code.Code { return r.world }
 
 // learn starts the next table. Its bins are given, not learned.
 func (repeated) learn(_ *Audit, s *series, _ *epoch) {
@@ -22,7 +23,7 @@ func (repeated) learn(_ *Audit, s *series, _ *epoch) {
 		s.carry()
 		return
 	}
-	s.binner = binner{categories: []label{onD0Only, onD1Only}}
+	s.binner = binner{categories: []code.Label{onD0Only, onD1Only}}
 	s.table = newTable(1, s.binner.bins())
 	s.recount()
 }
@@ -68,10 +69,10 @@ func (r *repeats) add(world int, hash uint64, number bool) {
 		r.seen = map[uint64][2]int32{}
 	}
 	n := r.seen[key]
-	r.different[world] += b2i(n[world] == 0)
+	r.different[world] += code.Bit(n[world] == 0)
 	if number {
-		r.echoes[world] += b2i(n[world] > 0)
-		r.twice[world] += b2i(n[world] == 1)
+		r.echoes[world] += code.Bit(n[world] > 0)
+		r.twice[world] += code.Bit(n[world] == 1)
 	}
 	if n[world] < 1<<30 {
 		n[world]++
@@ -91,10 +92,10 @@ func (r *repeats) thin() {
 			return true
 		}
 		for w, n := range n {
-			r.different[w] += b2i(n > 0)
+			r.different[w] += code.Bit(n > 0)
 			if key&withNumber != 0 && n > 0 {
 				r.echoes[w] += int(n) - 1
-				r.twice[w] += b2i(n > 1)
+				r.twice[w] += code.Bit(n > 1)
 			}
 		}
 		return false
@@ -103,27 +104,27 @@ func (r *repeats) thin() {
 
 // The categories of repeatScore.
 const (
-	onD0Only = firstText + iota
+	onD0Only = code.FirstText + iota
 	onD1Only
 	elsewhere
 )
 
 // recalled are the codes of what a result repeats.
 type recalled struct {
-	world code // the world in which it was seen before
-	rare  code // the same of a result with a number: once or more often
+	world code.Code // the world in which it was seen before
+	rare  code.Code // the same of a result with a number: once or more often
 }
 
 // recall says where a result was seen before.
 func (r *repeats) recall(hash uint64) recalled {
 	key := keyOf(hash)
 	with, without := r.seen[key|withNumber], r.seen[key]
-	c := recalled{category(elsewhere), rareCode(with)}
+	c := recalled{code.Category(elsewhere), rareCode(with)}
 	switch on0, on1 := with[0]+without[0] > 0, with[1]+without[1] > 0; {
 	case on0 && !on1:
-		c.world = category(onD0Only)
+		c.world = code.Category(onD0Only)
 	case on1 && !on0:
-		c.world = category(onD1Only)
+		c.world = code.Category(onD1Only)
 	}
 	return c
 }

@@ -3,6 +3,8 @@ package analysis
 import (
 	"slices"
 	"unsafe"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 )
 
 // retained is a pair of results that the layout is learned from.
@@ -86,7 +88,7 @@ func sampleOf(o *Outcome) Outcome {
 		}
 		short := make([]Value, len(row))
 		for i, v := range row {
-			v.Text = brief(v.Text)
+			v.Text = code.Brief(v.Text)
 			short[i] = v
 		}
 		s.Rows = append(s.Rows, short)

@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -19,7 +20,7 @@ var revealScore = &kind{
 
 type reveal struct{ memoryless }
 
-func (reveal) score(r *result) code {
+func (reveal) score(r *result) code.Code {
 	if r.ranges == nil {
 		return r.rare
 	}
@@ -44,7 +45,7 @@ func revealEvent(s *series, set uint64) EventKind {
 // The categories of revealScore: a result that came once before, in one world alone, one that came more often, and a single number
 // beyond the range of one world.
 const (
-	onceOnD0 = firstText + iota
+	onceOnD0 = code.FirstText + iota
 	onceOnD1
 	oftenOnD0
 	oftenOnD1
@@ -60,18 +61,18 @@ const (
 )
 
 // rareCode says in which world alone a result with a number came before, of how often it came in each.
-func rareCode(n [2]int32) code {
+func rareCode(n [2]int32) code.Code {
 	switch n0, n1 := n[0], n[1]; {
 	case n0 > 1 && n1 == 0:
-		return category(oftenOnD0)
+		return code.Category(oftenOnD0)
 	case n1 > 1 && n0 == 0:
-		return category(oftenOnD1)
+		return code.Category(oftenOnD1)
 	case n0 == 1 && n1 == 0:
-		return category(onceOnD0)
+		return code.Category(onceOnD0)
 	case n1 == 1 && n0 == 0:
-		return category(onceOnD1)
+		return code.Category(onceOnD1)
 	}
-	return category(notRare)
+	return code.Category(notRare)
 }
 
 // What the bet takes, and gets.
@@ -98,7 +99,7 @@ func (reveal) learn(a *Audit, s *series, e *epoch) {
 		}
 		s.carry()
 	} else {
-		s.binner = binner{categories: []label{onceOnD0, onceOnD1, oftenOnD0, oftenOnD1, outsideD1, outsideD0}}
+		s.binner = binner{categories: []code.Label{onceOnD0, onceOnD1, oftenOnD0, oftenOnD1, outsideD1, outsideD0}}
 		s.table = newTable(1, s.binner.bins())
 	}
 	s.learned = a.pairs
@@ -171,7 +172,7 @@ func (a *Audit) countOutside(t *table) {
 			t.before[w][t.numeric+2*outside+k] = 0
 		}
 		for _, c := range codes {
-			if id := categoryOf(a.ranges.outside(c, category(notRare))); id != notRare {
+			if id := code.CategoryOf(a.ranges.outside(c, code.Category(notRare))); id != notRare {
 				t.before[w][t.numeric+int(id)-onceOnD0]++
 			}
 		}

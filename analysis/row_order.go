@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -113,10 +114,10 @@ func (o *rowOrder) each(rows []int32, f func(i int, before bool)) {
 	}
 }
 
-func (o *rowOrder) score(r *result) code { return o.of(r.order) }
+func (o *rowOrder) score(r *result) code.Code { return o.of(r.order) }
 
 // of returns the score of an order.
-func (o *rowOrder) of(rows []int32) code {
+func (o *rowOrder) of(rows []int32) code.Code {
 	sum := 0.0
 	o.each(rows, func(i int, before bool) {
 		if before {
@@ -125,7 +126,7 @@ func (o *rowOrder) of(rows []int32) code {
 			sum += o.firsts[i].after
 		}
 	})
-	return numberCode(grain(sum))
+	return code.Number(grain(sum))
 }
 
 // choose sets the pairs of groups that are looked at.
@@ -169,7 +170,7 @@ func (o *rowOrder) choose(past [2][][]int32) {
 	}
 }
 
-func (o *rowOrder) fit(a *Audit, s *series) (scores [2][]code, differ bool) {
+func (o *rowOrder) fit(a *Audit, s *series) (scores [2][]code.Code, differ bool) {
 	scores, differ = o.weigh(a.orders.past)
 	a.orders.bet = a.orders.bet || differ
 	s.independence.renew(a.orders.codes(), &a.scratch)
@@ -178,7 +179,7 @@ func (o *rowOrder) fit(a *Audit, s *series) (scores [2][]code, differ bool) {
 
 // weigh fits the score to the past and returns the scores of the past, by weights from the other part of it. It reports whether
 // the worlds' orders differ more than chance would have it.
-func (o *rowOrder) weigh(all [2][][]int32) (scores [2][]code, differ bool) {
+func (o *rowOrder) weigh(all [2][][]int32) (scores [2][]code.Code, differ bool) {
 	if len(all[0]) < leastJoint {
 		return scores, false
 	}
@@ -187,7 +188,7 @@ func (o *rowOrder) weigh(all [2][][]int32) (scores [2][]code, differ bool) {
 	counts := make([][folds][2][2]float64, k) // per fold and world: before, after
 	for w, past := range all {
 		for n, rows := range past {
-			o.each(rows, func(i int, before bool) { counts[i][n%folds][w][b2i(!before)]++ })
+			o.each(rows, func(i int, before bool) { counts[i][n%folds][w][code.Bit(!before)]++ })
 		}
 	}
 	for i := range counts {
@@ -221,7 +222,7 @@ func (o *rowOrder) weigh(all [2][][]int32) (scores [2][]code, differ bool) {
 		}
 	}
 	for w, past := range all {
-		scores[w] = make([]code, len(past))
+		scores[w] = make([]code.Code, len(past))
 	}
 	for f := range folds {
 		weigh(func(fold int) bool { return fold != f })
@@ -237,17 +238,17 @@ func (o *rowOrder) weigh(all [2][][]int32) (scores [2][]code, differ bool) {
 }
 
 // orderCode turns an order into a number that tells it from others.
-func orderCode(rows []int32) code {
+func orderCode(rows []int32) code.Code {
 	h := uint64(len(rows))
 	for _, k := range rows {
-		h = (h ^ uint64(k)) * hashPrime
+		h = (h ^ uint64(k)) * code.HashPrime
 		h ^= h >> 29
 	}
 	return float64(h >> 32)
 }
 
 // codes are the past orders as numbers.
-func (o *orders) codes() (past [2][]code) {
+func (o *orders) codes() (past [2][]code.Code) {
 	for w, orders := range o.past {
 		for _, rows := range orders[max(0, len(orders)-markValues):] {
 			past[w] = append(past[w], orderCode(rows))

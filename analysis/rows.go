@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -16,7 +17,7 @@ var rowsScore = &kind{
 
 type rowCount struct{ memoryless }
 
-func (rowCount) score(r *result) code { return r.rows }
+func (rowCount) score(r *result) code.Code { return r.rows }
 
 func (rowCount) learn(a *Audit, s *series, _ *epoch) { s.turn(a.pairs, maxSpecialBins, &a.scratch) }
 
@@ -33,15 +34,15 @@ var lowBitScore = &kind{
 type lowestBits struct{ memoryless }
 
 // score returns the least of the lowest bits set in the numbers of a result.
-func (lowestBits) score(r *result) code {
+func (lowestBits) score(r *result) code.Code {
 	least := math.Inf(1)
 	for _, c := range r.codes {
-		if isNumber(c) {
-			least = min(least, lowestBit(c))
+		if code.IsNumber(c) {
+			least = min(least, code.LowestBit(c))
 		}
 	}
 	if math.IsInf(least, 1) {
-		return category(absent)
+		return code.Category(code.Absent)
 	}
 	return least
 }

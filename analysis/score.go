@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -46,7 +47,7 @@ type kind struct {
 // statistics are a learner or a fitter as well; the joint scores are learned together, by learnJoint.
 type statistic interface {
 	// score returns the score of a result.
-	score(r *result) code
+	score(r *result) code.Code
 	// words describes a set of the score's bins.
 	words(a *Audit, s *series, set uint64) withheld.Text
 	// state describes what was learned.
@@ -55,23 +56,23 @@ type statistic interface {
 
 // result is what scores are computed from: a result as the reader returned it, and what came before it.
 type result struct {
-	codes []code  // of the slots
-	rows  code    // the number of rows, an error or another shape
-	order []int32 // keys of the rows
+	codes []code.Code // of the slots
+	rows  code.Code   // the number of rows, an error or another shape
+	order []int32     // keys of the rows
 	recalled
 	ranges *ranges // of the numbers of the only slot, nil if there are several
 
 	joint          *joint // by which laplace and gauss were computed, nil for not yet
-	laplace, gauss code
-	ratio          code // by the learned ratio
+	laplace, gauss code.Code
+	ratio          code.Code // by the learned ratio
 }
 
 // at returns the code of a slot, absent if it was not seen yet.
-func (r *result) at(slot int) code {
+func (r *result) at(slot int) code.Code {
 	if slot < len(r.codes) {
 		return r.codes[slot]
 	}
-	return category(absent)
+	return code.Category(code.Absent)
 }
 
 // setting is a set of properties of an audit's results.
@@ -141,7 +142,7 @@ type learner interface {
 type fitter interface {
 	// fit learns from the kept pairs, at least leastJoint of them, and returns the scores of the past. It reports whether there is
 	// something to be seen.
-	fit(a *Audit, s *series) (past [2][]code, differ bool)
+	fit(a *Audit, s *series) (past [2][]code.Code, differ bool)
 }
 
 // learnRelation fits a score, unless what it has learned is good for another block.

@@ -1,6 +1,10 @@
 package analysis
 
-import "math"
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
+)
 
 // This file bets on engines whose results are nearly all of one shape: on another number of rows, an error or other columns in few of the
 // trials, of one world alone.
@@ -55,7 +59,7 @@ func (seldom) learn(a *Audit, s *series, e *epoch) {
 func (s *series) learnSeldom(rows *series, pairs int) {
 	s.binner = binner{categories: rows.binner.categories}
 	for _, c := range rows.past[0] {
-		if isNumber(c) {
+		if code.IsNumber(c) {
 			s.binner.edges = []float64{c, math.Nextafter(c, math.Inf(1))}
 			break
 		}
@@ -63,5 +67,5 @@ func (s *series) learnSeldom(rows *series, pairs int) {
 	s.table, s.learned = newTable(s.binner.numeric(), s.binner.bins()), pairs
 	s.past = rows.past
 	s.recount()
-	s.past = [2][]code{}
+	s.past = [2][]code.Code{}
 }

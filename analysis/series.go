@@ -3,6 +3,8 @@ package analysis
 import (
 	"math"
 	"slices"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 )
 
 // series is one score over the trials: the codes seen, how they are binned, and the counts of the block at hand.
@@ -13,9 +15,9 @@ type series struct {
 	id           scoreID
 	staked       bool // has wealth in the book
 	binner       binner
-	learned      int       // pairs behind the bins
-	table        *table    // nil while nothing is bet
-	past         [2][]code // kept pairs, oldest first
+	learned      int            // pairs behind the bins
+	table        *table         // nil while nothing is bet
+	past         [2][]code.Code // kept pairs, oldest first
 	watch        watch
 	independence independence
 	buckets      slotEstimate
@@ -23,7 +25,7 @@ type series struct {
 }
 
 // count adds one pair of codes to the block at hand.
-func (s *series) count(c0, c1 code) {
+func (s *series) count(c0, c1 code.Code) {
 	t := s.table
 	if t == nil {
 		return
@@ -38,7 +40,7 @@ func (s *series) count(c0, c1 code) {
 }
 
 // push keeps one pair of codes for learning.
-func (s *series) push(c0, c1 code) {
+func (s *series) push(c0, c1 code.Code) {
 	s.past[0] = append(s.past[0], c0)
 	s.past[1] = append(s.past[1], c1)
 }
@@ -76,10 +78,10 @@ func (s *series) relearn(pairs, most int, sc *scratch) {
 }
 
 // relearnFrom does the same with the scores of the past, which are not kept.
-func (s *series) relearnFrom(past [2][]code, pairs int, sc *scratch) {
+func (s *series) relearnFrom(past [2][]code.Code, pairs int, sc *scratch) {
 	s.past = past
 	s.relearn(pairs, maxSpecialBins, sc)
-	s.past = [2][]code{}
+	s.past = [2][]code.Code{}
 }
 
 // recount fills the past of the table from the kept pairs.
@@ -119,8 +121,8 @@ func (s *series) carry() {
 // although the values vary. Under independent noise that has a probability below 10^-6.
 type watch struct {
 	seen       int
-	first      [2]code
-	last       code
+	first      [2]code.Code
+	last       code.Code
 	changes    int // pairs in which the value on D0 was not that of the pair before
 	precise    int // of them, those whose change is more than 2^20 times the rounding error
 	difference bool
@@ -134,10 +136,10 @@ const (
 )
 
 // add looks at a pair and reports whether the noise is shared.
-func (w *watch) add(c0, c1 code) bool {
+func (w *watch) add(c0, c1 code.Code) bool {
 	w.seen++
 	if w.seen == 1 {
-		w.first, w.last = [2]code{c0, c1}, c0
+		w.first, w.last = [2]code.Code{c0, c1}, c0
 		w.difference, w.sum = true, true
 		return false
 	}
@@ -145,11 +147,11 @@ func (w *watch) add(c0, c1 code) bool {
 		return false
 	}
 	changed := math.Float64bits(c0) != math.Float64bits(w.last)
-	if isNumber(c0) && isNumber(c1) && isNumber(w.first[0]) && isNumber(w.first[1]) {
+	if code.IsNumber(c0) && code.IsNumber(c1) && code.IsNumber(w.first[0]) && code.IsNumber(w.first[1]) {
 		rounding := 8 * 0x1p-53 * (math.Abs(c0) + math.Abs(c1) + math.Abs(w.first[0]) + math.Abs(w.first[1]))
 		w.difference = w.difference && math.Abs((c0-c1)-(w.first[0]-w.first[1])) <= rounding
 		w.sum = w.sum && math.Abs((c0+c1)-(w.first[0]+w.first[1])) <= rounding
-		if changed && isNumber(w.last) && math.Abs(c0-w.last) > 0x1p20*rounding && entropyBits(c0) > 24 {
+		if changed && code.IsNumber(w.last) && math.Abs(c0-w.last) > 0x1p20*rounding && code.EntropyBits(c0) > 24 {
 			w.precise++
 		}
 	} else {

@@ -10,7 +10,7 @@ import (
 // bets. It takes time in proportion to the scores and the blocks, not to the trials.
 func (a *Audit) Size() int {
 	const fixed, perWord, perKey, perRepeat = 64 << 10, 96, 160, 40
-	n := fixed + perRepeat*len(a.repeats.seen) + perWord*len(a.errors.words) + int(unsafe.Sizeof(PathPoint{}))*cap(a.path)
+	n := fixed + perRepeat*len(a.repeats.seen) + perWord*len(a.errors.Words) + int(unsafe.Sizeof(PathPoint{}))*cap(a.path)
 	for _, list := range [][]float64{a.lead.logw, a.lead.sums, a.climber.logw, a.climber.sums} {
 		n += 8 * cap(list)
 	}
@@ -48,7 +48,7 @@ func (a *Audit) Size() int {
 	if r := a.reader; r != nil {
 		n += perKey * len(r.labels)
 		for _, d := range r.words {
-			n += perWord * len(d.words)
+			n += perWord * len(d.Words)
 		}
 	}
 	for i := range a.retained {

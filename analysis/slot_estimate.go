@@ -3,6 +3,8 @@ package analysis
 import (
 	"math"
 	"slices"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 )
 
 // slotEstimate is BucketEstimate for the kept codes of a slot: equal-width buckets over the pooled range of its numbers,
@@ -17,16 +19,16 @@ type slotEstimate struct {
 }
 
 // update counts what is new in the past, and returns the estimate.
-func (e *slotEstimate) update(past [2][]code, buckets int, delta float64, minCount int) float64 {
+func (e *slotEstimate) update(past [2][]code.Code, buckets int, delta float64, minCount int) float64 {
 	if e.counted == 0 || e.counted > len(past[0]) || e.outgrown(past) {
 		e.restart(past, buckets)
 	}
 	for w, codes := range past {
 		for _, c := range codes[e.counted:] {
-			if isNumber(c) {
+			if code.IsNumber(c) {
 				e.numbers[w][bucketOf(c, e.lo, e.hi, buckets)]++
 			} else {
-				e.words[w][e.place(categoryOf(c))]++
+				e.words[w][e.place(code.CategoryOf(c))]++
 			}
 		}
 	}
@@ -37,10 +39,10 @@ func (e *slotEstimate) update(past [2][]code, buckets int, delta float64, minCou
 }
 
 // outgrown reports whether a new number is beyond the range.
-func (e *slotEstimate) outgrown(past [2][]code) bool {
+func (e *slotEstimate) outgrown(past [2][]code.Code) bool {
 	for _, codes := range past {
 		for _, c := range codes[e.counted:] {
-			if isNumber(c) && (c < e.lo || c > e.hi) {
+			if code.IsNumber(c) && (c < e.lo || c > e.hi) {
 				return true
 			}
 		}
@@ -49,12 +51,12 @@ func (e *slotEstimate) outgrown(past [2][]code) bool {
 }
 
 // restart sets the range from the whole past, with nothing counted.
-func (e *slotEstimate) restart(past [2][]code, buckets int) {
+func (e *slotEstimate) restart(past [2][]code.Code, buckets int) {
 	*e = slotEstimate{lo: math.Inf(1), hi: math.Inf(-1)}
 	for w, codes := range past {
 		e.numbers[w] = make([]int, buckets)
 		for _, c := range codes {
-			if isNumber(c) {
+			if code.IsNumber(c) {
 				e.lo, e.hi = min(e.lo, c), max(e.hi, c)
 			}
 		}

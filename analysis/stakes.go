@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
@@ -156,7 +157,7 @@ func (s *series) rare() bool {
 	there := 0
 	for _, codes := range s.past {
 		for _, c := range codes {
-			there += b2i(isNumber(c) || categoryOf(c) != absent)
+			there += code.Bit(code.IsNumber(c) || code.CategoryOf(c) != code.Absent)
 		}
 	}
 	return 5*there <= 2*len(s.past[0])

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 )
@@ -108,11 +109,11 @@ func (a *Audit) state(c *state.Codec) {
 // pointers describes what hangs together: tables belong to scores and to epochs, errors to the audit and its reader.
 func (a *Audit) pointers(c *state.Codec) {
 	if c.Reading {
-		a.errors = newDictionary(firstError, otherError)
+		a.errors = code.NewDictionary(code.FirstError, code.OtherError)
 		a.climber = &process{}
 	}
-	a.errors.state(c)
-	c.Check(a.errors.first == firstError && a.errors.rest == otherError)
+	a.errors.State(c)
+	c.Check(a.errors.First == code.FirstError && a.errors.Rest == code.OtherError)
 	tables := a.tables(c)
 	c.Optional(a.reader != nil, func() { a.reader = &reader{slots: map[string]int{}, errors: a.errors, salt: a.opts.Salt} }, func() {
 		a.reader.state(c)

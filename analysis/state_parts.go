@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/textnumber"
@@ -19,12 +20,12 @@ func (r *reader) state(c *state.Codec) {
 	c.Ints(&r.stamp)
 	state.List(c, &r.names, c.Text)
 	state.List(c, &r.labels, c.Withheld)
-	state.List(c, &r.words, func(d **dictionary) {
+	state.List(c, &r.words, func(d **code.Dictionary) {
 		if c.Reading {
-			*d = newDictionary(firstText, otherText)
+			*d = code.NewDictionary(code.FirstText, code.OtherText)
 		}
-		(*d).state(c)
-		c.Check((*d).first == firstText && (*d).rest == otherText)
+		(*d).State(c)
+		c.Check((*d).First == code.FirstText && (*d).Rest == code.OtherText)
 	})
 	keys := slices.Sorted(maps.Keys(r.slots))
 	state.List(c, &keys, func(k *string) {

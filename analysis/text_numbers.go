@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/outcome"
 	"github.com/dpwatch/dpwatch/internal/textnumber"
@@ -96,10 +97,10 @@ func (l *layout) valueNoun(measure int) noun {
 }
 
 // readForm writes the codes of a value of a column with a form, one for each of its numbers.
-func (r *reader) readForm(v *outcome.Value, j int, dst []code) {
+func (r *reader) readForm(v *outcome.Value, j int, dst []code.Code) {
 	f := &r.forms[j]
 	dst = dst[j : j+f.Parts()]
-	rest := category(otherText)
+	rest := code.Category(code.OtherText)
 	switch v.Kind {
 	case outcome.Text:
 		var few [4]float64
@@ -109,17 +110,17 @@ func (r *reader) readForm(v *outcome.Value, j int, dst []code) {
 		}
 		if f.Read(v.Text, numbers) {
 			for i, x := range numbers {
-				dst[i] = numberCode(x)
+				dst[i] = code.Number(x)
 			}
 			return
 		}
-		dst[0] = r.words[j].code(v.Text)
+		dst[0] = r.words[j].Code(v.Text)
 	case outcome.Number:
-		dst[0] = numberCode(v.Num)
+		dst[0] = code.Number(v.Num)
 	case outcome.Bool:
-		dst[0] = r.words[j].code(boolWord(v.Num))
+		dst[0] = r.words[j].Code(code.BoolWord(v.Num))
 	default:
-		dst[0], rest = category(nullValue), category(nullValue)
+		dst[0], rest = code.Category(code.NullValue), code.Category(code.NullValue)
 	}
 	for i := range dst[1:] {
 		dst[i+1] = rest

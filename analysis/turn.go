@@ -3,6 +3,8 @@ package analysis
 import (
 	"math"
 	"slices"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 )
 
 // This file is what happens between blocks: the wealth of the finished one is booked, the bound climbs, and the bins,
@@ -101,9 +103,9 @@ func (a *Audit) ofKind(k *kind) *series {
 }
 
 // precise reports whether codes hold a number whose exact repetition cannot be chance.
-func precise(codes []code) bool {
+func precise(codes []code.Code) bool {
 	for _, c := range codes {
-		if isNumber(c) && entropyBits(c) > 24 {
+		if code.IsNumber(c) && code.EntropyBits(c) > 24 {
 			return true
 		}
 	}

@@ -1,6 +1,9 @@
 package analysis
 
-import "github.com/dpwatch/dpwatch/internal/withheld"
+import (
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/internal/withheld"
+)
 
 // slotScore is the value of one measure of one group key.
 var slotScore = &kind{
@@ -14,7 +17,7 @@ type value struct {
 	slot int
 }
 
-func (v value) score(r *result) code { return r.at(v.slot) }
+func (v value) score(r *result) code.Code { return r.at(v.slot) }
 
 // learn sets the bins of a slot, or the events where its worlds share their noise.
 func (v value) learn(a *Audit, s *series, e *epoch) {
@@ -27,7 +30,7 @@ func (v value) learn(a *Audit, s *series, e *epoch) {
 		s.turn(a.pairs, a.slotBins(), &a.scratch)
 	}
 	s.independence.renew(s.past, &a.scratch)
-	a.reader.words[s.slot%a.reader.cells()].want(s.binner.categories)
+	a.reader.words[s.slot%a.reader.cells()].Want(s.binner.categories)
 }
 
 func (v value) words(a *Audit, s *series, set uint64) withheld.Text {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -20,7 +21,7 @@ func (a *Audit) binWords(s *series, set uint64, n noun) withheld.Text {
 // isPresence reports whether a set holds every outcome but absent.
 func (b *binner) isPresence(set uint64) bool {
 	for i, id := range b.categories {
-		if id == absent {
+		if id == code.Absent {
 			others := uint64(1)<<(b.bins()-1) - 1 // the bin of unseen categories does not matter
 			return set&others == others&^(1<<(b.numeric()+i))
 		}
@@ -29,35 +30,35 @@ func (b *binner) isPresence(set uint64) bool {
 }
 
 // categoryWord returns what names the categories of a series. Texts are withheld; error classes, NULL and the like are not.
-func (a *Audit) categoryWord(s *series) func(l label) withheld.Text {
-	return func(l label) withheld.Text {
+func (a *Audit) categoryWord(s *series) func(l code.Label) withheld.Text {
+	return func(l code.Label) withheld.Text {
 		switch l {
-		case absent:
+		case code.Absent:
 			return withheld.Public("absent")
-		case nullValue:
+		case code.NullValue:
 			return withheld.Public("NULL")
-		case notANumber:
+		case code.NotANumber:
 			return withheld.Public("NaN")
-		case plusInfinity:
+		case code.PlusInfinity:
 			return withheld.Public("Infinity")
-		case minusInfinity:
+		case code.MinusInfinity:
 			return withheld.Public("-Infinity")
-		case otherShape:
+		case code.OtherShape:
 			return withheld.Public("other columns")
-		case otherError:
+		case code.OtherError:
 			return withheld.Public("another error")
-		case otherText:
+		case code.OtherText:
 			return withheld.Public("another text")
 		}
-		if w, ok := a.errors.word(l); ok {
+		if w, ok := a.errors.Word(l); ok {
 			return errorWords(w)
 		}
 		if s.kind.event == NumberEvent {
-			if w, ok := a.reader.words[s.slot%a.reader.cells()].word(l); ok {
+			if w, ok := a.reader.words[s.slot%a.reader.cells()].Word(l); ok {
 				return withheld.New(strconv.Quote(w), "a text "+withheld.Mark)
 			}
 		}
-		if l.category() == otherText {
+		if l.Category() == code.OtherText {
 			return withheld.Public("another text")
 		}
 		return withheld.Public("another outcome")
@@ -78,7 +79,7 @@ func errorWords(state string) withheld.Text {
 }
 
 // words puts a set of bins in words: ranges of numbers and names of categories.
-func (b *binner) words(set uint64, n noun, name func(label) withheld.Text) withheld.Text {
+func (b *binner) words(set uint64, n noun, name func(code.Label) withheld.Text) withheld.Text {
 	var parts []withheld.Text
 	for i := 0; i < b.numeric(); {
 		if set>>i&1 == 0 {
