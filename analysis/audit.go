@@ -40,19 +40,20 @@ type Audit struct {
 	nextLook   int
 	nextHold   int // pairs at which it is looked again whether a violation may be reported
 
-	grid    []float64
-	claimAt int  // index of the claim's point, -1 without a claim
-	front   int  // index of the first point that is not rejected, as far as was climbed; all below are
-	climbed int  // finished epochs that are in the climber
-	drawn   int  // points of the path that have their bound
-	due     bool // the front may have to move: a block has ended
-	lead    lead
-	climber *process // at grid[front], see climb
-	book    book
-	epoch   *epoch
-	scratch scratch
-	bet     bet
-	mix     mixtures
+	grid      []float64
+	claimAt   int  // index of the claim's point, -1 without a claim
+	front     int  // index of the first point that is not rejected, as far as was climbed; all below are
+	climbed   int  // finished epochs that are in the climber
+	drawn     int  // points of the path that have their bound
+	due       bool // the front may have to move: a block has ended
+	lead      lead
+	climber   *process // at grid[front], see climb
+	book      book
+	epoch     *epoch
+	scratch   scratch
+	transform transform
+	bet       bet
+	mix       mixtures
 
 	path        []PathPoint // at the ends of blocks
 	reader      *reader

@@ -2,8 +2,7 @@ package analysis
 
 import (
 	"math"
-
-	"gonum.org/v1/gonum/dsp/fourier"
+	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
@@ -54,6 +53,9 @@ func (b *binner) state(c *state.Codec) {
 	c.Check(b.bins() <= maxBins)
 }
 
+// maxBins is the most bins that a score has: an event is a set of bins, kept as one word.
+const maxBins = 64
+
 // Limits of a binner: the numeric bins, the common categories, and one bin for all others.
 const (
 	maxNumeric  = 40
@@ -67,10 +69,7 @@ type scratch struct {
 	values []float64
 	labels []labelCount
 	places map[code.Label]int // in labels, where these are many
-	sorter sorter
-	fft    *fourier.CmplxFFT // see findPeriod, with its input and output
-	cells  []complex128
-	waves  []complex128
+	sorter
 }
 
 // learn sets the bins from past codes of both worlds (of equal length): quantiles of the pooled values,
@@ -86,7 +85,7 @@ func (b *binner) learn(past [2][]code.Code, most int, s *scratch) {
 			}
 		}
 	}
-	s.sorter.sort(s.values)
+	s.sort(s.values)
 	b.edges = appendEdges(b.edges[:0], s.values, min(most, maxNumeric))
 }
 
@@ -194,4 +193,26 @@ func between(a, b float64) float64 {
 		return e
 	}
 	return b
+}
+
+// isPresence reports whether a set holds every outcome but absent.
+func (b *binner) isPresence(set uint64) bool {
+	for i, id := range b.categories {
+		if id == code.Absent {
+			others := uint64(1)<<(b.bins()-1) - 1 // the bin of unseen categories does not matter
+			return set&others == others&^(1<<(b.numeric()+i))
+		}
+	}
+	return false
+}
+
+// countNumbers counts sorted numbers by bin.
+func (b *binner) countNumbers(values []float64, counts []int32) {
+	from := 0
+	for i, e := range b.edges {
+		to, _ := slices.BinarySearch(values, e)
+		counts[i] += int32(to - from)
+		from = to
+	}
+	counts[len(b.edges)] += int32(len(values) - from)
 }

@@ -157,7 +157,7 @@ func (p *process) shares(k *book, e *epoch) []grant {
 	for i, g := range e.shift {
 		loud[i] = math.Inf(-1)
 		if t := tables[g.score]; t != nil {
-			loud[i] = math.Log(e.priors[i]) + loudness(p.Null, t, k)/2
+			loud[i] = math.Log(e.priors[i]) + loudness(p.Null, t, &k.order)/2
 		}
 	}
 	all := eprocess.LogSumExp(loud)
@@ -304,4 +304,12 @@ func (s *stake) shareOut(w []float64, part float64) {
 		prior := s.prior(i)
 		w[i] = all + math.Log((1-part)*math.Exp(w[i]-all)+part*prior)
 	}
+}
+
+// renew sets the wealth to 1 and leaves the proportions of its parts.
+func (p *process) renew() {
+	if all := p.total(); !math.IsInf(all, 0) {
+		p.scale(-all)
+	}
+	p.highest = 0
 }

@@ -116,24 +116,6 @@ func (a *Audit) anew() {
 	a.answers = answers{}
 }
 
-// renew sets the wealth to 1 and leaves the proportions of its parts.
-func (p *process) renew() {
-	if all := p.total(); !math.IsInf(all, 0) {
-		p.scale(-all)
-	}
-	p.highest = 0
-}
-
-// restart forgets the trials, not the thresholds.
-func (d *independence) restart() {
-	d.seen, d.fresh, d.recent = 0, 0, [2][bitCount + 1]uint64{}
-	d.counts = [relationCount][bitCount][4]int32{}
-	d.later, d.closed = [2][bitCount][2]int32{}, [2][bitCount]float64{}
-	if d.until > 0 {
-		d.until = longestStretch
-	}
-}
-
 // confirming reports whether the pairs now are of a confirmation.
 func (a *Audit) confirming() bool { return a.first.pairs > 0 }
 

@@ -19,10 +19,6 @@ const (
 	// suspicion is the average of the ratios of one slot from which a conviction waits (see independence). It falls again
 	// where the trials are independent: the estimators cost the square root of the number of trials.
 	suspicion = 3
-	// stuckPairs is the number of pairs that a conviction takes while one world has shown one outcome only: a run of so many
-	// equal answers has a probability below .06 where nine answers in ten are reused and fresh ones are binary responses of
-	// epsilon 1.
-	stuckPairs = 100
 )
 
 // answers are what a report asks for several times and the pairs so far decide. They are no part of the state.
@@ -76,7 +72,7 @@ func (a *Audit) hold() string {
 			return "one world has given one answer only, in too few trials"
 		}
 		if d.differ && a.stride == 1 {
-			m := s.mixes(a.pairs, a.first.kept, &a.scratch)
+			m := mixingOf(s.past, s.shared, a.pairs, a.first.kept, &a.scratch)
 			all.add(m)
 			asked++
 			doubtful += code.Bit(!m.enough(1))

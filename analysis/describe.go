@@ -75,7 +75,7 @@ func (a *Audit) describe(s *series, t *table, e *events) found {
 		ev.D0, ev.D1 = ev.D1, ev.D0
 	}
 	set := e.toward[side]
-	ev.Direction, ev.Kind, ev.Tail, ev.Column = direction, s.eventKind(set), s.binner.tail(set), a.columnOf(s)
+	ev.Direction, ev.Kind, ev.Tail, ev.Column = direction, s.eventKind(set), tailOf(&s.binner, set), a.columnOf(s)
 	if s.kind == slotScore {
 		ev.Partition = a.reader.groupName(s.slot / a.reader.cells())
 	}
@@ -92,20 +92,6 @@ func (s *series) plain(set uint64) bool {
 	numbers := uint64(1)<<s.binner.numeric() - 1
 	return s.kind != slotScore && s.kind.keeps ||
 		set&numbers == 0 || set&numbers == numbers
-}
-
-// frequency returns the smoothed probabilities of an event in both worlds, from the block at hand and the past.
-func (t *table) frequency(e *events, side int) (p, q float64) {
-	var k [2]float64
-	var n [2]float64
-	for w := range k {
-		for _, counts := range [2][]int32{t.before[w], t.during[w]} {
-			c := e.classCounts(counts)
-			k[w] += float64(c[side])
-			n[w] += float64(c[0] + c[1] + c[2])
-		}
-	}
-	return (k[0] + .5) / (n[0] + 1), (k[1] + .5) / (n[1] + 1)
 }
 
 func sum(counts []int32) (n int) {

@@ -9,9 +9,6 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
-// maxBins is the most bins that a score has: an event is a set of bins, kept as one word.
-const maxBins = 64
-
 // view is an order in which the bins of a score are cut into events.
 type view uint8
 
@@ -279,4 +276,34 @@ func (e *events) estimate(counts []int32) (p eprocess.Ternary) {
 		p[c] = (float64(k[c]) + .5) / n
 	}
 	return p
+}
+
+// frequency returns the smoothed probabilities of an event in both worlds, from the block at hand and the past.
+func (t *table) frequency(e *events, side int) (p, q float64) {
+	var k [2]float64
+	var n [2]float64
+	for w := range k {
+		for _, counts := range [2][]int32{t.before[w], t.during[w]} {
+			c := e.classCounts(counts)
+			k[w] += float64(c[side])
+			n[w] += float64(c[0] + c[1] + c[2])
+		}
+	}
+	return (k[0] + .5) / (n[0] + 1), (k[1] + .5) / (n[1] + 1)
+}
+
+// loudness is the sum of the squared studentised gaps of the two events that a score would bet on. Where every bin is bet
+// on it is what stands for that: twice the logarithm of what the bet would have gained in the past.
+func loudness(h eprocess.Null, t *table, order *[]uint8) float64 {
+	if t.laws != nil {
+		odds := make([]float64, 2*t.bins())
+		t.laws.place(h, odds)
+		return 2 * max(0, gainOf(odds, t.before))
+	}
+	v := ascending
+	if !t.hasNumbers() {
+		v = sorted
+	}
+	*order = orderOf(t, v, *order)
+	return chooseEvents(h, t, v, *order).z2
 }

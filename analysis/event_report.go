@@ -129,8 +129,8 @@ func kindOfCategory(id int) EventKind {
 	return TextEvent
 }
 
-// tail returns which of the numeric bins are in a set.
-func (b *binner) tail(set uint64) Tail {
+// tailOf returns which of the numeric bins are in a set.
+func tailOf(b *binner, set uint64) Tail {
 	n := b.numeric()
 	numbers := set & (1<<n - 1)
 	if numbers == 0 {

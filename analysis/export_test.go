@@ -108,7 +108,7 @@ var (
 )
 
 // Sort sorts as learning does.
-func Sort(values []float64) { new(sorter).sort(values) }
+func Sort(values []float64) { new(scratch).sort(values) }
 
 // Bin returns the bin of a number among edges.
 func Bin(edges []float64, x float64) int { return (&binner{edges: edges}).bin(x) }

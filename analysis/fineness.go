@@ -80,7 +80,7 @@ func (f *fineness) fit(a *Audit, _ *series) (scores [2][]code.Code, differ bool)
 		centers := [2]float64{math.NaN(), math.NaN()}
 		if !s.shared {
 			for w, past := range s.past {
-				centers[w] = a.scratch.center(past, p)
+				centers[w] = centerOf(&a.scratch, past, p)
 			}
 		}
 		f.centers = append(f.centers, centers)
@@ -102,9 +102,9 @@ func (f *fineness) fit(a *Audit, _ *series) (scores [2][]code.Code, differ bool)
 	return scores, differ
 }
 
-// center returns the point near the median of one world's past for which the fewest numbers are too fine, of those the
+// centerOf returns the point near the median of one world's past for which the fewest numbers are too fine, of those the
 // nearest; NaN where no numbers are.
-func (sc *scratch) center(past []code.Code, p portion) float64 {
+func centerOf(sc *scratch, past []code.Code, p portion) float64 {
 	sc.values = sc.values[:0]
 	for k := range p.n {
 		if c := past[p.at(k)]; code.IsNumber(c) {
@@ -115,7 +115,7 @@ func (sc *scratch) center(past []code.Code, p portion) float64 {
 	if n == 0 {
 		return math.NaN()
 	}
-	sc.sorter.sort(sc.values)
+	sc.sort(sc.values)
 	middle, step := sc.values[n/2], (sc.values[n-1-n/4]-sc.values[n/4])/2/fineSteps
 	best, fewest := middle, n+1
 	for i := range 2*fineSteps + 1 {

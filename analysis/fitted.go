@@ -41,7 +41,7 @@ func (f *fitted) fit(past [2][]code.Code, s *scratch) bool {
 		if len(s.values) < leastJoint {
 			return false
 		}
-		s.sorter.sort(s.values)
+		s.sort(s.values)
 		k := len(s.values)
 		f.center[w] = s.values[(k-1)/2]/2 + s.values[k/2]/2
 		for _, x := range s.values {

@@ -136,7 +136,7 @@ func (f *fraction) choose(a *Audit) bool {
 			g := fraction{slot: i, modulus: m}
 			consider(g, g.differ(s.past, p))
 		}
-		if t, distance := a.scratch.findPeriod(s.past, p); distance >= leastPeriod {
+		if t, distance := a.transform.findPeriod(&a.scratch, s.past, p); distance >= leastPeriod {
 			g := fraction{slot: i, modulus: t.length, learned: true, origin: t.origin}
 			consider(g, max(g.differ(s.past, p), leastFraction*distance/leastPeriod))
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// This file is how groups, columns and slots are named in reports.
+// This file is how groups and columns are named in reports.
 
 // keyLabel returns a key in words, store_id=17, class="low", and in public its id: see Options.Salt.
 func (r *reader) keyLabel(row []outcome.Value, occurrence int) withheld.Text {
@@ -76,40 +76,6 @@ func (l *layout) columnName(c int) string {
 		return code.Shorten(l.names[c])
 	}
 	return strconv.Itoa(c + 1)
-}
-
-// columnOf returns the name of the column that a score is about, "" for none and for several.
-func (a *Audit) columnOf(s *series) string {
-	if r := a.reader; s.kind.column && len(r.measures) > 0 {
-		return r.columnName(r.measures[s.slot%r.cells()])
-	}
-	return ""
-}
-
-// slotWords names a slot.
-func (a *Audit) slotWords(slot int) withheld.Text {
-	r := a.reader
-	var parts []withheld.Text
-	if r.keyed {
-		parts = append(parts, r.groupWords(slot/r.cells()))
-	}
-	if len(r.measures) > 0 {
-		parts = append(parts, withheld.Public("column "+r.measureName(slot%r.cells())))
-	}
-	return withheld.Join(parts, ", ")
-}
-
-// slotLabel names a slot below a figure.
-func (a *Audit) slotLabel(slot int) withheld.Text {
-	r := a.reader
-	if len(r.measures) == 0 {
-		return r.groupName(slot / r.cells())
-	}
-	column := withheld.Public("column " + r.measureName(slot%r.cells()))
-	if !r.keyed {
-		return column
-	}
-	return withheld.Sprintf("%s, %s", r.groupName(slot/r.cells()), column)
 }
 
 // literal returns a value in words.

@@ -4,10 +4,10 @@ import (
 	"math"
 	"math/bits"
 	"slices"
-	"sync"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+	"github.com/dpwatch/dpwatch/analysis/internal/state"
 )
 
 // independence looks for trials of one slot that depend on each other. Every outcome becomes two bits (see marks), by
@@ -123,12 +123,10 @@ func (m *marks) choose(codes []code.Code, s *scratch) {
 			m.known = max(m.known, code.CategoryOf(c)+1)
 		}
 	}
-	s.sorter.sort(s.values)
-	most := 0
-	for i := range s.labels {
-		if l := &s.labels[i]; l.total() > most {
-			most, m.atom = l.total(), l.label.Code()
-		}
+	s.sort(s.values)
+	l, most := s.commonestLabel()
+	if most > 0 {
+		m.atom = l.Code()
 	}
 	for i := 0; i < len(s.values); {
 		_, hi := equalRun(s.values, i)
@@ -325,36 +323,6 @@ func (d *independence) each(shared bool) (each [relationCount]float64) {
 	return each
 }
 
-// estimated is the log-probability of a coin's tosses by Krichevsky and Trofimov's estimator: the average over all coins by
-// the law Beta(1/2, 1/2).
-func estimated(k0, k1 int32) float64 {
-	return logGamma(int(k0), .5) + logGamma(int(k1), .5) - logGamma(int(k0)+int(k1), 1) - logPi
-}
-
-var logPi = math.Log(math.Pi)
-
-// logGamma returns the logarithm of the gamma function at k plus a half or one.
-func logGamma(k int, plus float64) float64 {
-	if k < tabledGamma {
-		return gammas()[code.Bit(plus == 1)][k]
-	}
-	l, _ := math.Lgamma(float64(k) + plus)
-	return l
-}
-
-// tabledGamma is the count up to which the logarithms are kept in a table: estimates take hundreds for each slot and report.
-const tabledGamma = 1 << 13
-
-var gammas = sync.OnceValue(func() (logs [2][]float64) {
-	for i, plus := range [...]float64{.5, 1} {
-		logs[i] = make([]float64, tabledGamma)
-		for k := range logs[i] {
-			logs[i][k], _ = math.Lgamma(float64(k) + plus)
-		}
-	}
-	return logs
-})
-
 // bestCoin is the greatest log-probability that a coin gives to tosses.
 func bestCoin(k [2]int32) (l float64) {
 	n := float64(k[0]) + float64(k[1])
@@ -364,4 +332,48 @@ func bestCoin(k [2]int32) (l float64) {
 		}
 	}
 	return l
+}
+
+// restart forgets the trials, not the thresholds.
+func (d *independence) restart() {
+	d.seen, d.fresh, d.recent = 0, 0, [2][bitCount + 1]uint64{}
+	d.counts = [relationCount][bitCount][4]int32{}
+	d.later, d.closed = [2][bitCount][2]int32{}, [2][bitCount]float64{}
+	if d.until > 0 {
+		d.until = longestStretch
+	}
+}
+
+// state describes what is known of the dependence of trials.
+func (d *independence) state(c *state.Codec) {
+	d.settle()
+	c.All(&d.seen, &d.until, &d.differ)
+	c.Check(d.seen >= 0 && d.until >= 0)
+	for w := range d.marks {
+		m := &d.marks[w]
+		c.All(&m.atom, &m.hasAtom, &m.middle, &m.far)
+		state.Num(c, &m.known)
+		latest := d.recent[w]
+		for i := range maxLag { // the bits of the latest trials, the latest first
+			var b uint8
+			for bit := range latest {
+				b |= uint8(latest[bit]>>i&1) << bit
+			}
+			state.Num(c, &b)
+			c.Check(b < 2*known)
+			for bit := range latest {
+				d.recent[w][bit] = d.recent[w][bit]&^(1<<i) | uint64(b>>bit&1)<<i
+			}
+		}
+		for bit := range d.later[w] {
+			c.Float(&d.closed[w][bit])
+			c.Tally(d.later[w][bit][:])
+		}
+		c.All(&d.first[w], &d.moved[w], &d.class[w])
+	}
+	for r := range d.counts {
+		for bit := range d.counts[r] {
+			c.Tally(d.counts[r][bit][:])
+		}
+	}
 }

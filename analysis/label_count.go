@@ -120,3 +120,13 @@ func (c *labelCount) gap() float64 {
 	d := float64(c.n[0] - c.n[1])
 	return d * d / float64(c.total())
 }
+
+// commonestLabel returns the label that was counted most, of equals the one that came first, and how often.
+func (s *scratch) commonestLabel() (l code.Label, most int) {
+	for i := range s.labels {
+		if c := &s.labels[i]; c.total() > most {
+			most, l = c.total(), c.label
+		}
+	}
+	return l, most
+}

@@ -5,38 +5,7 @@ import (
 	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
-	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
-
-// laws are a working alternative on bins: the probabilities of every bin on D0 and on D1, each summing to 1. They follow
-// from the past alone.
-type laws [2][]float64
-
-// place writes the log factors of the bet on every bin to odds (those on D0, then those on D1), and returns the events
-// that it is made of: the bins whose ratio is beyond what the null allows.
-func (l *laws) place(h eprocess.Null, odds []float64) (e events) {
-	k := len(l[0])
-	h.BinFactors(l[0], l[1], odds[:k], odds[k:])
-	for i := range k {
-		switch p, q := l[0][i], l[1][i]; {
-		case p > h.Ratio*q:
-			e.toward[eprocess.TowardD0] |= 1 << i
-		case q > h.Ratio*p:
-			e.toward[eprocess.TowardD1] |= 1 << i
-		}
-	}
-	e.live = [3]bool{e.toward[eprocess.TowardD0] != 0, false, e.toward[eprocess.TowardD1] != 0}
-	return e
-}
-
-// gainOf returns what log factors per bin make of counts.
-func gainOf(odds []float64, counts [2][]int32) (g float64) {
-	k := len(counts[0])
-	for i := range k {
-		g += float64(counts[0][i])*odds[i] + float64(counts[1][i])*odds[k+i]
-	}
-	return g
-}
 
 // spread describes the numbers of one world: the median and the mean distance from it, which are the centre and the
 // scale of a Laplace law, and the mean and the standard deviation, those of a normal law.
@@ -95,19 +64,18 @@ func nearValues(values []float64, median float64) []float64 {
 // the right of it.
 var lawSteps = [...]float64{.12, .25, .4, .55, .7, .87, 1.05, 1.25, 1.5, 1.75, 2, 2.3, 2.6, 3, 3.5, 4.2, 5, 6.5, 9}
 
-// span sets the edges for the laws of two worlds. Their place follows from the scale and not from quantiles, because the
+// lawEdges returns the edges for the laws of two worlds. Their place follows from the scale and not from quantiles, because the
 // law says how likely tails are in which nothing was seen yet. Where values repeat, edges lie halfway between
 // neighbouring values, so that noise on a lattice has about the probabilities of the law without one. values are sorted.
-func (b *binner) span(m [2]spread, values []float64) {
+func lawEdges(m [2]spread, values []float64) (edges []float64) {
 	middle, unit := m[0].median/2+m[1].median/2, max(m[0].distance, m[1].distance)
-	b.edges = b.edges[:0]
 	add := func(z float64) {
 		e := middle + z*unit
 		if i, _ := slices.BinarySearch(values, e); i > 0 && i < len(values) {
 			e = between(values[i-1], values[i])
 		}
-		if n := len(b.edges); !math.IsInf(e, 0) && (n == 0 || e > b.edges[n-1]) {
-			b.edges = append(b.edges, e)
+		if n := len(edges); !math.IsInf(e, 0) && (n == 0 || e > edges[n-1]) {
+			edges = append(edges, e)
 		}
 	}
 	for i := len(lawSteps) - 1; i >= 0; i-- {
@@ -117,6 +85,7 @@ func (b *binner) span(m [2]spread, values []float64) {
 	for _, z := range lawSteps {
 		add(z)
 	}
+	return edges
 }
 
 // laplaceOverNormal is the log-likelihood of the Laplace laws less that of the normal laws.
@@ -157,7 +126,7 @@ func fittedLaws(m [2]spread, pk *peak, b *binner, t *table) laws {
 			l[w][i] = p
 		}
 	}
-	l.farOut(t)
+	farOut(&l, t)
 	l.shareMasses(t, [2]float64{1, 1})
 	return l
 }
@@ -170,7 +139,7 @@ const (
 
 // farOut sets the probabilities of the outermost numeric bins from the past where the laws do not explain what lies there: values far
 // out have a law of their own. Half a value is added on each world.
-func (l *laws) farOut(t *table) {
+func farOut(l *laws, t *table) {
 	n := float64(t.pairs)
 	for _, i := range [2]int{0, t.numeric - 1} {
 		k0, k1 := float64(t.before[0][i]), float64(t.before[1][i])
@@ -185,64 +154,6 @@ func (l *laws) farOut(t *table) {
 				l[w][j] *= rest
 			}
 			l[w][i] = mass
-		}
-	}
-}
-
-// rareOutcome is the part of the trials up to which an outcome that only one world has shown is taken for one that the other
-// never has: its part of D0 has the prior Beta(1/4, 1/4).
-const rareOutcome = .05
-
-// shrunkLaws is a working alternative on categories: their masses in both worlds together as they were in the past, divided
-// by ratios that are drawn to 1 as far as they may be chance, but for rare outcomes of one world. A part 1/(n+1) of both laws is the
-// same.
-func shrunkLaws(t *table) laws {
-	n := float64(t.pairs)
-	return t.divided(func(b int) float64 {
-		k0, k1 := float64(t.before[0][b]), float64(t.before[1][b])
-		if seen := k0 + k1; min(k0, k1) == 0 && seen >= 2 && seen <= rareOutcome*n {
-			return (k0 + .25) / (seen + .5)
-		}
-		return t.shrunkPart(b)
-	})
-}
-
-// shrunkPart is the part of D0 in a bin, drawn to a half as far as its difference from that may be chance.
-func (t *table) shrunkPart(b int) float64 {
-	n := float64(t.pairs)
-	return 1 / (1 + math.Exp(-shrunkLogRatio(float64(t.before[0][b]), float64(t.before[1][b]), n, n)))
-}
-
-// newLaws returns laws on the bins of a table, all zero.
-func newLaws(t *table) laws {
-	k := t.bins()
-	both := make([]float64, 2*k)
-	return laws{both[:k:k], both[k:]}
-}
-
-// mass is the smoothed share of a bin in the past of both worlds together.
-func (t *table) mass(b int) float64 {
-	return (float64(t.before[0][b]+t.before[1][b]) + .5) / (2*float64(t.pairs) + .5*float64(t.bins()))
-}
-
-// divided returns the masses of both worlds together, divided between the worlds by the part of D0 in each bin. A part 1/(n+1) of
-// both laws is the same.
-func (t *table) divided(part func(b int) float64) laws {
-	l := newLaws(t)
-	for b := range t.bins() {
-		p, mass := part(b), t.mass(b)
-		l[0][b], l[1][b] = mass*p, mass*(1-p)
-	}
-	l.shareMasses(t, [2]float64{sumOf(l[0]), sumOf(l[1])})
-	return l
-}
-
-// shareMasses scales both laws and makes a part 1/(n+1) of them the same, so that no single outcome can cost much more than a factor n.
-func (l *laws) shareMasses(t *table, sums [2]float64) {
-	n := float64(t.pairs)
-	for w := range l {
-		for b := range l[w] {
-			l[w][b] = (n*l[w][b]/sums[w] + t.mass(b)) / (n + 1)
 		}
 	}
 }
@@ -321,9 +232,9 @@ func (m *law) learn(a *Audit, s *series, _ *epoch) {
 		pk = peakOf(&m.ranks, spreads, laplaceOverNormal(spreads))
 	}
 	if pk.weight > .5 {
-		s.binner.spanPeaks(spreads, &pk)
+		s.binner.edges = peakEdges(spreads, &pk)
 	} else {
-		s.binner.span(spreads, values)
+		s.binner.edges = lawEdges(spreads, values)
 	}
 	s.learned = a.pairs
 	s.table = newTable(s.binner.numeric(), s.binner.bins())
@@ -343,11 +254,4 @@ func (m *law) learn(a *Audit, s *series, _ *epoch) {
 	}
 	l.mixSteps(s.table)
 	s.table.laws = &l
-}
-
-func sumOf(p []float64) (sum float64) {
-	for _, x := range p {
-		sum += x
-	}
-	return sum
 }

@@ -177,7 +177,7 @@ func (l *learned) choose(slots []*series, cells int, sc *scratch) {
 			continue
 		}
 		some := s.table.hasNumbers()
-		if center, scale, ok := sc.spread(s.past, [2][]code.Code{}); ok {
+		if center, scale, ok := slotSpread(sc, s.past, [2][]code.Code{}); ok {
 			numbers = append(numbers, spread{i, center, scale})
 		}
 		// One outcome may be left out: the others and the constant say all.
@@ -216,7 +216,7 @@ func (l *learned) choose(slots []*series, cells int, sc *scratch) {
 		if a.slot/cells != b.slot/cells {
 			continue // the order of rows says nothing
 		}
-		center, scale, ok := sc.spread(slots[a.slot].past, slots[b.slot].past)
+		center, scale, ok := slotSpread(sc, slots[a.slot].past, slots[b.slot].past)
 		if ok && scale < min(a.scale, b.scale) { // neighbours that vary together
 			add(feature{stepForm, a.slot, b.slot, 0, center, scale, 0})
 			add(feature{linearForm, a.slot, b.slot, 0, center, scale, 0})
@@ -236,9 +236,9 @@ func few(categories []code.Label) []code.Label {
 	return categories[:min(len(categories), maxFeatureCategories)]
 }
 
-// spread returns the median and half of the interquartile range of the numbers of both worlds, or of their differences
+// slotSpread returns the median and half of the interquartile range of the numbers of both worlds, or of their differences
 // from others' where these are given. It reports whether there is any spread.
-func (sc *scratch) spread(past, less [2][]code.Code) (center, scale float64, ok bool) {
+func slotSpread(sc *scratch, past, less [2][]code.Code) (center, scale float64, ok bool) {
 	sc.values = sc.values[:0]
 	for w, codes := range past {
 		stride := (2*len(codes) + maxEdgeData - 1) / maxEdgeData
@@ -256,7 +256,7 @@ func (sc *scratch) spread(past, less [2][]code.Code) (center, scale float64, ok 
 	if n < 8 {
 		return 0, 0, false
 	}
-	sc.sorter.sort(sc.values)
+	sc.sort(sc.values)
 	center, scale = sc.values[n/2], (sc.values[n-1-n/4]-sc.values[n/4])/2
 	if !(scale > 0) { // most are equal: whatever differs is far away
 		scale = (sc.values[n-1-n/16] - sc.values[n/16]) / 2

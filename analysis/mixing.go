@@ -37,6 +37,11 @@ const (
 //     alpha^t (TestCouplingLeftOut computes it).
 const leastCoupling = 1. / 256
 
+// stuckPairs is the number of pairs that a conviction takes while one world has shown one outcome only: a run of so many
+// equal answers has a probability below .06 where nine answers in ten are reused and fresh ones are binary responses of
+// epsilon 1.
+const stuckPairs = 100
+
 // mixingValues is the number of the latest pairs that are looked at.
 const mixingValues = 512
 
@@ -59,10 +64,11 @@ func (m *mixing) add(s mixing) {
 	m.pair += min(s.pair, leastBoth)
 }
 
-// mixes returns what the trials of a slot since a number of them have shown of their independence.
-func (s *series) mixes(pairs, since int, sc *scratch) mixing {
-	from := max(0, len(s.past[0])-mixingValues, min(since, len(s.past[0])-1))
-	past := [2][]code.Code{s.past[0][from:], s.past[1][from:]}
+// mixingOf returns what the trials of a slot have shown of their independence since a number of kept pairs. pairs is the number of all
+// pairs; shared says that the noise that the worlds share is accounted for.
+func mixingOf(past [2][]code.Code, shared bool, pairs, since int, sc *scratch) mixing {
+	from := max(0, len(past[0])-mixingValues, min(since, len(past[0])-1))
+	past = [2][]code.Code{past[0][from:], past[1][from:]}
 	var own [2]float64
 	var scores [2][]float64
 	var bits [2][]uint8
@@ -81,7 +87,7 @@ func (s *series) mixes(pairs, since int, sc *scratch) mixing {
 	}
 	pair := math.Inf(1)
 	switch {
-	case s.shared:
+	case shared:
 	case scores[0] != nil && scores[1] != nil:
 		pair = linearMixing(scores[0], scores[1], pairCorrelations[:])
 	default:

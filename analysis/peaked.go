@@ -148,22 +148,21 @@ var (
 	otherSteps = [...]float64{0, .25, .55, .87, 1.25, 1.75, 2.3, 3, 4.2, 6.5}
 )
 
-// spanPeaks sets edges that show a peak around each centre.
-func (b *binner) spanPeaks(m [2]spread, p *peak) {
-	b.edges = b.edges[:0]
+// peakEdges returns edges that show a peak around each centre.
+func peakEdges(m [2]spread, p *peak) (edges []float64) {
 	middle, unit := m[0].median/2+m[1].median/2, max(m[0].distance, m[1].distance)
 	for _, z := range otherSteps {
-		b.edges = append(b.edges, middle-z*unit, middle+z*unit)
+		edges = append(edges, middle-z*unit, middle+z*unit)
 	}
 	for _, x := range m {
 		for _, z := range peakSteps {
 			z *= p.base() * p.scale * x.distance
-			b.edges = append(b.edges, x.median-z, x.median+z)
+			edges = append(edges, x.median-z, x.median+z)
 		}
 	}
-	slices.Sort(b.edges)
-	b.edges = slices.Compact(b.edges)
-	b.edges = slices.DeleteFunc(b.edges, func(x float64) bool { return math.IsInf(x, 0) || math.IsNaN(x) })
+	slices.Sort(edges)
+	edges = slices.Compact(edges)
+	return slices.DeleteFunc(edges, func(x float64) bool { return math.IsInf(x, 0) || math.IsNaN(x) })
 }
 
 // fewTies reports whether at most one in 50 of sorted values is as great as the one before; nil stands for none.

@@ -28,9 +28,15 @@ const (
 // period is a modulus, and the value from which multiples of it are counted.
 type period struct{ length, origin float64 }
 
+// transform is the memory of the Fourier transform, which is used again and again.
+type transform struct {
+	fft          *fourier.CmplxFFT
+	cells, waves []complex128
+}
+
 // findPeriod returns the period under which the past values of two worlds differ most, and their squared distance over its
 // variance; 0 where there is nothing to compare.
-func (sc *scratch) findPeriod(past [2][]code.Code, p portion) (found period, distance float64) {
+func (t *transform) findPeriod(sc *scratch, past [2][]code.Code, p portion) (found period, distance float64) {
 	sc.values = sc.values[:0]
 	var n [2]int
 	for w, codes := range past {
@@ -44,9 +50,9 @@ func (sc *scratch) findPeriod(past [2][]code.Code, p portion) (found period, dis
 	if min(n[0], n[1]) < leastPeriodPairs {
 		return found, 0
 	}
-	if sc.fft == nil {
-		sc.fft, sc.cells = fourier.NewCmplxFFT(periodCells), make([]complex128, periodCells)
-		sc.waves = make([]complex128, periodCells)
+	if t.fft == nil {
+		t.fft, t.cells = fourier.NewCmplxFFT(periodCells), make([]complex128, periodCells)
+		t.waves = make([]complex128, periodCells)
 	}
 	sorted := append([]float64(nil), sc.values...)
 	slices.Sort(sorted)
@@ -58,24 +64,24 @@ func (sc *scratch) findPeriod(past [2][]code.Code, p portion) (found period, dis
 	if !(unit > 0) || math.IsInf(reach, 0) || unit < 0x1p-48*(math.Abs(middle)+reach) {
 		return found, 0
 	}
-	clear(sc.cells)
+	clear(t.cells)
 	for i, x := range sc.values {
 		at := math.Floor((x - middle + reach) / unit)
 		if at < 0 || at >= periodCells {
 			continue
 		}
 		if i < n[0] {
-			sc.cells[int(at)] += complex(1/float64(n[0]), 0)
+			t.cells[int(at)] += complex(1/float64(n[0]), 0)
 		} else {
-			sc.cells[int(at)] += complex(0, 1/float64(n[1]))
+			t.cells[int(at)] += complex(0, 1/float64(n[1]))
 		}
 	}
-	sc.waves = sc.fft.Coefficients(sc.waves, sc.cells)
+	t.waves = t.fft.Coefficients(t.waves, t.cells)
 	scale := float64(n[0]) * float64(n[1]) / float64(n[0]+n[1])
 	best := 0
 	// Longer periods than half of an interquartile range are seen in the value itself.
 	for k := int(4 * periodReach / 2); k < periodCells/3; k++ {
-		z, mirrored := sc.waves[k], cmplx.Conj(sc.waves[periodCells-k])
+		z, mirrored := t.waves[k], cmplx.Conj(t.waves[periodCells-k])
 		gap := (z+mirrored)/2 - (z-mirrored)/2i
 		if d := scale * (real(gap)*real(gap) + imag(gap)*imag(gap)); d > distance {
 			distance, best = d, k

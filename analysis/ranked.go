@@ -1,10 +1,6 @@
 package analysis
 
-import (
-	"slices"
-
-	"github.com/dpwatch/dpwatch/analysis/internal/code"
-)
+import "github.com/dpwatch/dpwatch/analysis/internal/code"
 
 // ranked are the numbers of a past in ascending order. What was sorted once is kept, so that only what came since then has to be. It
 // follows from the past and is no part of the state.
@@ -26,7 +22,7 @@ func (r *ranked) update(past []code.Code, stride int, s *scratch) {
 		}
 	}
 	r.seen = len(past)
-	s.sorter.sort(s.values)
+	s.sort(s.values)
 	r.values = mergeSorted(r.values, s.values)
 }
 
@@ -44,15 +40,4 @@ func mergeSorted(list, more []float64) []float64 {
 		}
 	}
 	return list
-}
-
-// countNumbers counts sorted numbers by bin.
-func (b *binner) countNumbers(values []float64, counts []int32) {
-	from := 0
-	for i, e := range b.edges {
-		to, _ := slices.BinarySearch(values, e)
-		counts[i] += int32(to - from)
-		from = to
-	}
-	counts[len(b.edges)] += int32(len(values) - from)
 }

@@ -1,11 +1,14 @@
 package analysis
 
 import (
+	"maps"
 	"math"
 	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/outcome"
+	"github.com/dpwatch/dpwatch/internal/textnumber"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -29,8 +32,8 @@ type reader struct {
 	duplicates bool // a key came twice where it should be unique
 }
 
-func newReader(l layout, o *Options, errors *code.Dictionary) *reader {
-	r := &reader{layout: l, maxKeys: max(1, o.MaxSlots/l.cells()), slots: map[string]int{}, errors: errors, salt: o.Salt}
+func newReader(l layout, maxSlots int, salt string, errors *code.Dictionary) *reader {
+	r := &reader{layout: l, maxKeys: max(1, maxSlots/l.cells()), slots: map[string]int{}, errors: errors, salt: salt}
 	for range l.cells() {
 		r.words = append(r.words, code.NewDictionary(code.FirstText, code.OtherText))
 	}
@@ -111,6 +114,9 @@ func (r *reader) find(row []outcome.Value, occurrence int) (k int, known bool) {
 
 // maxOccurrences bounds how many rows of one key are told apart.
 const maxOccurrences = 256
+
+// maxOrderRows bounds how many rows of a result have their order kept.
+const maxOrderRows = 512
 
 // filling returns the code of a slot that has no row in a result: absent, or the error or shape of the whole result.
 func (r *reader) filling(o *outcome.Outcome) code.Code {
@@ -242,4 +248,40 @@ func fingerprint(o *outcome.Outcome) uint64 {
 		sum += h * h
 	}
 	return sum
+}
+
+// state describes the reader.
+func (r *reader) state(c *state.Codec) {
+	c.All(&r.width, &r.maxKeys, &r.reading, &r.keyed, &r.ordinal, &r.overflow, &r.duplicates)
+	c.Ints(&r.keys)
+	c.Ints(&r.measures)
+	state.List(c, &r.forms, func(f *textnumber.Form) { formState(c, f) })
+	c.Ints(&r.stamp)
+	state.List(c, &r.names, c.Text)
+	state.List(c, &r.labels, c.Withheld)
+	state.List(c, &r.words, func(d **code.Dictionary) {
+		if c.Reading {
+			*d = code.NewDictionary(code.FirstText, code.OtherText)
+		}
+		(*d).State(c)
+		c.Check((*d).First == code.FirstText && (*d).Rest == code.OtherText)
+	})
+	keys := slices.Sorted(maps.Keys(r.slots))
+	state.List(c, &keys, func(k *string) {
+		c.Text(k)
+		v := r.slots[*k]
+		state.Num(c, &v)
+		c.Check(v >= 0 && v < len(r.labels))
+		if c.Reading && c.Err == nil {
+			r.slots[*k] = v
+		}
+	})
+	c.Check(r.width >= -1 && r.maxKeys >= 1 && len(r.labels) <= r.maxKeys && len(r.stamp) == len(r.labels))
+	c.Check(len(r.words) == r.cells() && len(r.slots) == len(r.labels) && len(r.names) == max(r.width, 0))
+	r.checkForms(c)
+	for _, columns := range [][]int{r.keys, r.measures} {
+		for _, x := range columns {
+			c.Check(x >= 0 && x < r.width)
+		}
+	}
 }

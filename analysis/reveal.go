@@ -152,9 +152,9 @@ func (reveal) learn(a *Audit, s *series, e *epoch) {
 // loudestOf reports whether a table is louder than those of all other scores.
 func (a *Audit) loudestOf(t *table) bool {
 	h := a.lead.Null
-	mine := loudness(h, t, &a.book)
+	mine := loudness(h, t, &a.book.order)
 	for _, s := range a.all() {
-		if s.staked && s.table != nil && s.table != t && s.kind != beyondScore && s.table.paired == nil && loudness(h, s.table, &a.book) >= mine {
+		if s.staked && s.table != nil && s.table != t && s.kind != beyondScore && s.table.paired == nil && loudness(h, s.table, &a.book.order) >= mine {
 			return false
 		}
 	}

@@ -43,7 +43,6 @@ type precedence struct {
 
 // Limits on what is kept and looked at.
 const (
-	maxOrderRows  = 512 // rows of a result
 	maxOrderPairs = 2048
 	maxOrderCells = 1 << 18 // of the kept orders of one world
 	allPrecedence = 16      // groups up to which all pairs of them are looked at

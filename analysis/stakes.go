@@ -62,7 +62,7 @@ func (a *Audit) learnLayout(e *epoch) {
 	}
 	a.certificate = nil // its score is no more; another event may still be chosen
 	a.first.kept = 0
-	a.reader = newReader(l, &a.opts, a.errors)
+	a.reader = newReader(l, a.opts.MaxSlots, a.opts.Salt, a.errors)
 	a.slots, a.specials, a.stride, a.funded, a.unmatched = nil, nil, 1, 0, 0
 	a.now, a.repeats, a.ranges, a.orders = [2]result{}, repeats{}, ranges{}, orders{}
 	settings := a.settings(&l, seen)
@@ -213,7 +213,7 @@ func (a *Audit) divide(e *epoch) {
 		if s.kind.loud > 0 {
 			p = s.kind.loud
 		}
-		loud = append(loud, math.Log(p)+loudness(a.lead.Null, en.table, &a.book)/2)
+		loud = append(loud, math.Log(p)+loudness(a.lead.Null, en.table, &a.book.order)/2)
 	}
 	for _, s := range a.specials {
 		if s.staked && !bets[s.id] {
@@ -235,20 +235,4 @@ func (a *Audit) divide(e *epoch) {
 		e.priors = append(e.priors, prior[i]/sum)
 		e.shift[i].fraction = .25*prior[i]/sum + .75*math.Exp(loud[i]-all)
 	}
-}
-
-// loudness is the sum of the squared studentised gaps of the two events that a score would bet on. Where every bin is bet
-// on it is what stands for that: twice the logarithm of what the bet would have gained in the past.
-func loudness(h eprocess.Null, t *table, k *book) float64 {
-	if t.laws != nil {
-		odds := make([]float64, 2*t.bins())
-		t.laws.place(h, odds)
-		return 2 * max(0, gainOf(odds, t.before))
-	}
-	v := ascending
-	if !t.hasNumbers() {
-		v = sorted
-	}
-	k.order = orderOf(t, v, k.order)
-	return chooseEvents(h, t, v, k.order).z2
 }

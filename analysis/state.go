@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc64"
-	"math"
 	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
@@ -115,7 +114,7 @@ func (a *Audit) pointers(c *state.Codec) {
 	a.errors.State(c)
 	c.Check(a.errors.First == code.FirstError && a.errors.Rest == code.OtherError)
 	tables := a.tables(c)
-	c.Optional(a.reader != nil, func() { a.reader = &reader{slots: map[string]int{}, errors: a.errors, salt: a.opts.Salt} }, func() {
+	c.Optional(a.reader != nil, func() { a.reader = newReader(layout{width: -1}, 0, a.opts.Salt, a.errors) }, func() {
 		a.reader.state(c)
 	})
 	if a.reader != nil {
@@ -179,57 +178,6 @@ func (a *Audit) tables(c *state.Codec) []*table {
 	return all
 }
 
-// tableRef describes a table by its number; 0 is nil.
-func tableRef(c *state.Codec, t **table, all []*table) {
-	n := slices.Index(all, *t) + 1
-	state.Num(c, &n)
-	if c.Reading {
-		*t = nil
-		if n < 0 || n > len(all) {
-			c.Fail()
-		} else if n > 0 {
-			*t = all[n-1]
-		}
-	}
-}
-
-func (t *table) state(c *state.Codec) {
-	c.All(&t.numeric, &t.pairs)
-	for w := range 2 {
-		c.Counts(&t.before[w])
-		c.Counts(&t.during[w])
-	}
-	c.Bool(&t.lopsided)
-	n := len(t.before[0])
-	c.Check(n > 0 && n <= maxBins && t.numeric > 0 && t.numeric <= n && t.pairs >= 0)
-	c.Check(len(t.before[1]) == n && len(t.during[0]) == n && len(t.during[1]) == n)
-	c.Optional(t.fixed != nil, func() { t.fixed = &events{} }, func() { t.fixed.state(c, n) })
-	c.Optional(t.laws != nil, func() { t.laws = &laws{} }, func() {
-		for w := range t.laws {
-			c.Floats(&t.laws[w])
-			c.Check(len(t.laws[w]) == n && math.Abs(sumOf(t.laws[w])-1) < 1e-6)
-			for _, p := range t.laws[w] {
-				c.Check(p >= 0 && p <= 1)
-			}
-		}
-	})
-	c.Optional(t.paired != nil, func() { t.paired = &pairedTable{} }, func() {
-		t.paired.events.state(c, n)
-		for i := range t.paired.counts {
-			c.Tally(t.paired.counts[i][:])
-		}
-	})
-}
-
-func (e *events) state(c *state.Codec, bins int) {
-	for i := range e.toward {
-		c.All(&e.toward[i], &e.live[i])
-		c.Check(bins == 64 || e.toward[i]>>bins == 0)
-	}
-	c.Check(e.toward[0]&e.toward[1] == 0 && e.toward[0]&e.toward[2] == 0 && e.toward[1]&e.toward[2] == 0)
-	c.Float(&e.z2)
-}
-
 func (s *series) state(c *state.Codec, tables []*table) {
 	k := slices.Index(kinds[:], s.kind)
 	state.Num(c, &k)
@@ -250,45 +198,4 @@ func (s *series) state(c *state.Codec, tables []*table) {
 	c.Check(s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
 	c.Check(s.table == nil || s.table.bins() == s.binner.bins() && s.table.numeric == s.binner.numeric())
 	c.Check(s.kind != revealScore || s.table == nil || s.table.bins() == s.table.numeric+2*rareKinds+1)
-}
-
-// state describes a stake; its mixture is one of those given.
-func (s *stake) state(c *state.Codec, all []eprocess.Mixture) {
-	state.List(c, &s.views, func(v *view) { state.Num(c, v); c.Check(*v <= sorted) })
-	state.Num(c, &s.at)
-	n := 0
-	for i, m := range all {
-		if len(s.mix) > 0 && &m[0] == &s.mix[0] {
-			n = i
-		}
-	}
-	state.Num(c, &n)
-	if c.Reading {
-		if n < 0 || n >= len(all) {
-			c.Fail()
-			return
-		}
-		s.mix = all[n]
-	}
-	c.Check(len(s.views) > 0)
-}
-
-func (e *epoch) state(c *state.Codec, tables []*table) {
-	grants := func(g *grant) { c.All((*int)(&g.score), &g.fraction) }
-	state.List(c, &e.retire, func(id *scoreID) { state.Num(c, id) })
-	c.All(&e.void, &e.anew)
-	state.List(c, &e.grants, grants)
-	state.List(c, &e.lend, grants)
-	state.List(c, &e.shift, grants)
-	c.All(&e.priors, &e.at, &e.share, &e.opened, &e.claim)
-	state.List(c, &e.entries, func(en *entry) {
-		state.Num(c, &en.score)
-		state.Num(c, &en.scope)
-		tableRef(c, &en.table, tables)
-		c.Check(en.table != nil)
-	})
-}
-
-func (p *process) state(c *state.Codec) {
-	c.All(&p.Epsilon, &p.Ratio, &p.Delta, &p.cash, &p.highest, &p.below, &p.logw, &p.sums)
 }

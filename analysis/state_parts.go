@@ -1,51 +1,12 @@
 package analysis
 
 import (
-	"maps"
 	"math"
 	"slices"
 
-	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
-	"github.com/dpwatch/dpwatch/internal/textnumber"
 )
-
-// state describes the reader.
-func (r *reader) state(c *state.Codec) {
-	c.All(&r.width, &r.maxKeys, &r.reading, &r.keyed, &r.ordinal, &r.overflow, &r.duplicates)
-	c.Ints(&r.keys)
-	c.Ints(&r.measures)
-	state.List(c, &r.forms, func(f *textnumber.Form) { formState(c, f) })
-	c.Ints(&r.stamp)
-	state.List(c, &r.names, c.Text)
-	state.List(c, &r.labels, c.Withheld)
-	state.List(c, &r.words, func(d **code.Dictionary) {
-		if c.Reading {
-			*d = code.NewDictionary(code.FirstText, code.OtherText)
-		}
-		(*d).State(c)
-		c.Check((*d).First == code.FirstText && (*d).Rest == code.OtherText)
-	})
-	keys := slices.Sorted(maps.Keys(r.slots))
-	state.List(c, &keys, func(k *string) {
-		c.Text(k)
-		v := r.slots[*k]
-		state.Num(c, &v)
-		c.Check(v >= 0 && v < len(r.labels))
-		if c.Reading && c.Err == nil {
-			r.slots[*k] = v
-		}
-	})
-	c.Check(r.width >= -1 && r.maxKeys >= 1 && len(r.labels) <= r.maxKeys && len(r.stamp) == len(r.labels))
-	c.Check(len(r.words) == r.cells() && len(r.slots) == len(r.labels) && len(r.names) == max(r.width, 0))
-	r.checkForms(c)
-	for _, columns := range [][]int{r.keys, r.measures} {
-		for _, x := range columns {
-			c.Check(x >= 0 && x < r.width)
-		}
-	}
-}
 
 // certificateState describes the event of the fixed budget; its series is one of the audit's.
 func (a *Audit) certificateState(c *state.Codec) {
@@ -73,40 +34,6 @@ func (a *Audit) certificateState(c *state.Codec) {
 			f.event.state(c)
 		})
 	})
-}
-
-// state describes what is known of the dependence of trials.
-func (d *independence) state(c *state.Codec) {
-	d.settle()
-	c.All(&d.seen, &d.until, &d.differ)
-	c.Check(d.seen >= 0 && d.until >= 0)
-	for w := range d.marks {
-		m := &d.marks[w]
-		c.All(&m.atom, &m.hasAtom, &m.middle, &m.far)
-		state.Num(c, &m.known)
-		latest := d.recent[w]
-		for i := range maxLag { // the bits of the latest trials, the latest first
-			var b uint8
-			for bit := range latest {
-				b |= uint8(latest[bit]>>i&1) << bit
-			}
-			state.Num(c, &b)
-			c.Check(b < 2*known)
-			for bit := range latest {
-				d.recent[w][bit] = d.recent[w][bit]&^(1<<i) | uint64(b>>bit&1)<<i
-			}
-		}
-		for bit := range d.later[w] {
-			c.Float(&d.closed[w][bit])
-			c.Tally(d.later[w][bit][:])
-		}
-		c.All(&d.first[w], &d.moved[w], &d.class[w])
-	}
-	for r := range d.counts {
-		for bit := range d.counts[r] {
-			c.Tally(d.counts[r][bit][:])
-		}
-	}
 }
 
 func (r *repeats) state(c *state.Codec) {

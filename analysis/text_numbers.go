@@ -86,14 +86,14 @@ func (l *layout) measureName(measure int) string {
 	return name
 }
 
-// valueNoun says what the values of a measure are.
-func (l *layout) valueNoun(measure int) noun {
+// valueWords returns what the values of a measure are called, one and several.
+func (l *layout) valueWords(measure int) (one, many string) {
 	if measure < len(l.measures) {
 		if _, f := l.formed(measure); f.Unit() != "" {
-			return nounOf("value ("+f.Unit()+")", "values")
+			return "value (" + f.Unit() + ")", "values"
 		}
 	}
-	return nounOf("value", "values")
+	return "value", "values"
 }
 
 // readForm writes the codes of a value of a column with a form, one for each of its numbers.

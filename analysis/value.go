@@ -45,7 +45,7 @@ func (v value) words(a *Audit, s *series, set uint64) withheld.Text {
 		}
 		return withheld.Sprintf("%s present", withheld.Join(where, ", "))
 	}
-	words := a.binWords(s, set, r.valueNoun(s.slot%r.cells()))
+	words := a.binWords(s, set, nounOf(r.valueWords(s.slot%r.cells())))
 	if len(r.measures) > 0 {
 		where = append(where, withheld.Public("column "+r.measureName(s.slot%r.cells())+":"))
 	} else if r.keyed {

@@ -15,18 +15,7 @@ func nounOf(one, many string) noun { return noun{withheld.Public(one), withheld.
 
 // binWords describes a set of bins of a score.
 func (a *Audit) binWords(s *series, set uint64, n noun) withheld.Text {
-	return s.binner.words(set, n, a.categoryWord(s))
-}
-
-// isPresence reports whether a set holds every outcome but absent.
-func (b *binner) isPresence(set uint64) bool {
-	for i, id := range b.categories {
-		if id == code.Absent {
-			others := uint64(1)<<(b.bins()-1) - 1 // the bin of unseen categories does not matter
-			return set&others == others&^(1<<(b.numeric()+i))
-		}
-	}
-	return false
+	return binsInWords(&s.binner, set, n, a.categoryWord(s))
 }
 
 // categoryWord returns what names the categories of a series. Texts are withheld; error classes, NULL and the like are not.
@@ -78,8 +67,8 @@ func errorWords(state string) withheld.Text {
 	return withheld.New("error "+state, "an error "+withheld.Mark)
 }
 
-// words puts a set of bins in words: ranges of numbers and names of categories.
-func (b *binner) words(set uint64, n noun, name func(code.Label) withheld.Text) withheld.Text {
+// binsInWords puts a set of bins in words: ranges of numbers and names of categories.
+func binsInWords(b *binner, set uint64, n noun, name func(code.Label) withheld.Text) withheld.Text {
 	var parts []withheld.Text
 	for i := 0; i < b.numeric(); {
 		if set>>i&1 == 0 {
@@ -90,7 +79,7 @@ func (b *binner) words(set uint64, n noun, name func(code.Label) withheld.Text) 
 		for j+1 < b.numeric() && set>>(j+1)&1 == 1 {
 			j++
 		}
-		parts = append(parts, b.interval(i, j, n))
+		parts = append(parts, interval(b.edges, i, j, n))
 		i = j + 1
 	}
 	for i, id := range b.categories {
@@ -109,20 +98,54 @@ func (b *binner) words(set uint64, n noun, name func(code.Label) withheld.Text) 
 }
 
 // interval puts the numeric bins i to j in words. The edges are withheld: they lie where the values do.
-func (b *binner) interval(i, j int, n noun) withheld.Text {
+func interval(edges []float64, i, j int, n noun) withheld.Text {
 	number := func(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
 	say := func(value, public string) withheld.Text {
 		return withheld.New(n.one.Reveal()+" "+value, public+" "+n.many.String())
 	}
 	switch {
-	case i == 0 && j == len(b.edges):
+	case i == 0 && j == len(edges):
 		return withheld.Sprintf("any %s", n.one)
 	case i == 0:
-		return say("< "+number(b.edges[j]), "small")
-	case j == len(b.edges):
-		return say(">= "+number(b.edges[i-1]), "large")
-	case math.Nextafter(b.edges[i-1], math.Inf(1)) == b.edges[j]:
-		return say("= "+number(b.edges[i-1]), "one of the")
+		return say("< "+number(edges[j]), "small")
+	case j == len(edges):
+		return say(">= "+number(edges[i-1]), "large")
+	case math.Nextafter(edges[i-1], math.Inf(1)) == edges[j]:
+		return say("= "+number(edges[i-1]), "one of the")
 	}
-	return say("from "+number(b.edges[i-1])+" to "+number(b.edges[j]), "a range of")
+	return say("from "+number(edges[i-1])+" to "+number(edges[j]), "a range of")
+}
+
+// columnOf returns the name of the column that a score is about, "" for none and for several.
+func (a *Audit) columnOf(s *series) string {
+	if r := a.reader; s.kind.column && len(r.measures) > 0 {
+		return r.columnName(r.measures[s.slot%r.cells()])
+	}
+	return ""
+}
+
+// slotWords names a slot.
+func (a *Audit) slotWords(slot int) withheld.Text {
+	r := a.reader
+	var parts []withheld.Text
+	if r.keyed {
+		parts = append(parts, r.groupWords(slot/r.cells()))
+	}
+	if len(r.measures) > 0 {
+		parts = append(parts, withheld.Public("column "+r.measureName(slot%r.cells())))
+	}
+	return withheld.Join(parts, ", ")
+}
+
+// slotLabel names a slot below a figure.
+func (a *Audit) slotLabel(slot int) withheld.Text {
+	r := a.reader
+	if len(r.measures) == 0 {
+		return r.groupName(slot / r.cells())
+	}
+	column := withheld.Public("column " + r.measureName(slot%r.cells()))
+	if !r.keyed {
+		return column
+	}
+	return withheld.Sprintf("%s, %s", r.groupName(slot/r.cells()), column)
 }
