@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 )
 
 // laws are a working alternative on bins: the probabilities of every bin on D0 and on D1, each summing to 1. They follow
@@ -57,7 +58,7 @@ func shrunkLaws(t *table) laws {
 // shrunkPart is the part of D0 in a bin, drawn to a half as far as its difference from that may be chance.
 func (t *table) shrunkPart(b int) float64 {
 	n := float64(t.pairs)
-	return 1 / (1 + math.Exp(-shrunkLogRatio(float64(t.before[0][b]), float64(t.before[1][b]), n, n)))
+	return 1 / (1 + math.Exp(-fit.ShrunkLogRatio(float64(t.before[0][b]), float64(t.before[1][b]), n, n)))
 }
 
 // newLaws returns laws on the bins of a table, all zero.

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 )
 
 // discriminantScore is joint, and knows how the slots vary together.
@@ -135,7 +136,7 @@ func (d *standard) directFull(means [][2]float64, n int, least float64, from, st
 	for i := range weights {
 		weights[i] = (means[i][0] - means[i][1]) * unit / sd[i]
 	}
-	if !solvePositive(c, weights) {
+	if !fit.SolvePositive(c, weights) {
 		return nil
 	}
 	for i := range weights {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -66,7 +67,7 @@ func (m *extreme) all(at func(slot int) code.Code) (scores [sideCount]code.Code)
 		return [sideCount]code.Code{code.Category(code.Absent), code.Category(code.Absent), code.Category(code.Absent)}
 	}
 	for i, z := range [sideCount]float64{most, -least, max(most, -least)} {
-		scores[i] = code.Number(grain(min(max(z, -extremeReach), extremeReach)))
+		scores[i] = code.Number(fit.Grain(min(max(z, -extremeReach), extremeReach)))
 	}
 	return scores
 }

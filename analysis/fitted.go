@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -53,7 +54,7 @@ func (f *fitted) fit(past [2][]code.Code, s *scratch) bool {
 		return false
 	}
 	mid := (math.Log(scale[0]) + math.Log(scale[1])) / 2
-	half := shrink(math.Log(scale[0])-math.Log(scale[1]), 1/n[0]+1/n[1]) / 2
+	half := fit.Shrink(math.Log(scale[0])-math.Log(scale[1]), 1/n[0]+1/n[1]) / 2
 	f.rate = [2]float64{math.Exp(-mid - half), math.Exp(-mid + half)}
 	return f.rate[0] > 0 && f.rate[1] > 0 && !math.IsInf(f.rate[0], 0) && !math.IsInf(f.rate[1], 0)
 }
@@ -66,7 +67,7 @@ func (f *fitted) of(c code.Code) code.Code {
 		return c
 	}
 	x := math.Abs(c-f.center[1])*f.rate[1] - math.Abs(c-f.center[0])*f.rate[0]
-	return code.Number(grain(min(max(x, -fittedReach), fittedReach)))
+	return code.Number(fit.Grain(min(max(x, -fittedReach), fittedReach)))
 }
 
 // fittedReach bounds the score, so that rounding to a grain keeps its meaning.

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -127,7 +128,7 @@ func (j *joint) fit(slots []*series) {
 	for kind := range j.scores {
 		for w := range j.scores[kind] {
 			for i, x := range j.scores[kind][w] {
-				j.scores[kind][w][i] = grain(x)
+				j.scores[kind][w][i] = fit.Grain(x)
 			}
 		}
 	}
@@ -219,10 +220,10 @@ func (t *tally) count(c code.Code, b *binner, center, lo, hi, reach float64) {
 // leak add little of it: an effect e with variance v counts as e^3/(e^2+v).
 func (l *lens) fit(t *[2]tally, b *binner, center, reach float64) {
 	l.live = t[0].pairs >= 2
-	l.number = shrunkLogRatio(t[0].numbers, t[1].numbers, t[0].pairs, t[1].pairs)
+	l.number = fit.ShrunkLogRatio(t[0].numbers, t[1].numbers, t[0].pairs, t[1].pairs)
 	l.categories, l.weights = b.categories, l.weights[:0]
 	for i := range b.categories {
-		l.weights = append(l.weights, shrunkLogRatio(t[0].categories[i], t[1].categories[i], t[0].pairs, t[1].pairs))
+		l.weights = append(l.weights, fit.ShrunkLogRatio(t[0].categories[i], t[1].categories[i], t[0].pairs, t[1].pairs))
 	}
 	l.center, l.reach, l.shift, l.laplace, l.gauss = center, reach, 0, 0, 0
 	n0, n1 := t[0].numbers, t[1].numbers
@@ -237,7 +238,7 @@ func (l *lens) fit(t *[2]tally, b *binner, center, reach float64) {
 	if !(scale > 0) || !(square > 0) || math.IsInf(square, 0) {
 		return
 	}
-	l.shift = shrink(m1-m0, variance) / max(inside, .25)
+	l.shift = fit.Shrink(m1-m0, variance) / max(inside, .25)
 	l.laplace, l.gauss = 1/scale, 1/square
 	if math.IsInf(l.laplace, 0) || math.IsInf(l.gauss, 0) || math.IsNaN(l.shift) {
 		l.shift, l.laplace, l.gauss = 0, 0, 0
@@ -278,7 +279,7 @@ func (j *joint) both(r *result) (laplace, gauss code.Code) {
 		laplace += a
 		gauss += b
 	}
-	r.joint, r.laplace, r.gauss = j, grain(laplace), grain(gauss)
+	r.joint, r.laplace, r.gauss = j, fit.Grain(laplace), fit.Grain(gauss)
 	return r.laplace, r.gauss
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 )
 
 // spread describes the numbers of one world: the median and the mean distance from it, which are the centre and the
@@ -161,7 +162,7 @@ func farOut(l *laws, t *table) {
 // shrunkCenters draws two centres together as far as their difference may be chance, at about the scales given.
 func shrunkCenters(m [2]spread, c0, c1, s0, s1 float64) [2]float64 {
 	v0, v1 := s0*s0/m[0].n, s1*s1/m[1].n
-	moved := ((c0 - c1) - shrink(c0-c1, v0+v1)) / (v0 + v1)
+	moved := ((c0 - c1) - fit.Shrink(c0-c1, v0+v1)) / (v0 + v1)
 	return [2]float64{c0 - v0*moved, c1 + v1*moved}
 }
 
@@ -170,7 +171,7 @@ func shrunkCenters(m [2]spread, c0, c1, s0, s1 float64) [2]float64 {
 func shrunkScales(m [2]spread, s0, s1, unit float64) [2]float64 {
 	unseen := .5/m[0].n + .5/m[1].n
 	mid := (math.Log(s0)+math.Log(s1))/2 + unseen
-	half := shrink(math.Log(s0)-math.Log(s1), unit*(1/m[0].n+1/m[1].n)) / 2
+	half := fit.Shrink(math.Log(s0)-math.Log(s1), unit*(1/m[0].n+1/m[1].n)) / 2
 	return [2]float64{math.Exp(mid + half), math.Exp(mid - half)}
 }
 

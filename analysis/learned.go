@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -118,7 +119,7 @@ func (l *learned) of(values, weights []float64) code.Code {
 			sum += x * weights[i]
 		}
 	}
-	return code.Number(grain(min(max(sum, -learnedReach), learnedReach)))
+	return code.Number(fit.Grain(min(max(sum, -learnedReach), learnedReach)))
 }
 
 func (l *learned) score(r *result) code.Code {

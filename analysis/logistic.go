@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 )
 
 // logistic fits the weights of the learned score: Newton's steps for the likelihood of a logistic regression, with a
@@ -190,7 +191,7 @@ func (f *logistic) without(fold int) []float64 {
 		h[i*f.size+i] += 1 / f.variance[i]
 	}
 	move := append([]float64(nil), f.gradient[fold]...)
-	if !solvePositive(h, move) {
+	if !fit.SolvePositive(h, move) {
 		return f.w
 	}
 	for i := range move {
@@ -205,7 +206,7 @@ func (f *logistic) invert(h []float64) bool {
 	for i := range f.size {
 		f.inverse[i*f.size+i] += 1 / f.variance[i]
 	}
-	return invertPositive(f.inverse, f.size)
+	return fit.InvertPositive(f.inverse, f.size)
 }
 
 // addProduct adds the product of a symmetric matrix, given by its lower triangle, and a vector.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 )
 
 // TestInvertPositive multiplies random positive definite matrices with their inverses.
@@ -26,7 +27,7 @@ func TestInvertPositive(t *testing.T) {
 			}
 		}
 		inverse := slices.Clone(m)
-		if !invertPositive(inverse, n) {
+		if !fit.InvertPositive(inverse, n) {
 			t.Fatalf("size %d: not inverted", n)
 		}
 		for i := range n {
@@ -41,7 +42,7 @@ func TestInvertPositive(t *testing.T) {
 			}
 		}
 	}
-	if invertPositive([]float64{1, 0, 1, 1}, 2) {
+	if fit.InvertPositive([]float64{1, 0, 1, 1}, 2) {
 		t.Error("a singular matrix was inverted")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -67,7 +68,7 @@ func quadratic(values, weights []float64) code.Code {
 			k++
 		}
 	}
-	return code.Number(grain(min(max(sum, -maxProductsScore), maxProductsScore)))
+	return code.Number(fit.Grain(min(max(sum, -maxProductsScore), maxProductsScore)))
 }
 
 func (m *products) score(r *result) code.Code { return m.of(r.at) }
@@ -265,7 +266,7 @@ func productWeights(values [][2][]float64, taken func(k int) bool) []float64 {
 			c[w][i*size+i] = 1
 		}
 	}
-	if !invertPositive(c[0], size) || !invertPositive(c[1], size) {
+	if !fit.InvertPositive(c[0], size) || !fit.InvertPositive(c[1], size) {
 		return nil
 	}
 	var weights []float64

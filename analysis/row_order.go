@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -125,7 +126,7 @@ func (o *rowOrder) of(rows []int32) code.Code {
 			sum += o.firsts[i].after
 		}
 	})
-	return code.Number(grain(sum))
+	return code.Number(fit.Grain(sum))
 }
 
 // choose sets the pairs of groups that are looked at.
@@ -217,7 +218,7 @@ func (o *rowOrder) weigh(all [2][][]int32) (scores [2][]code.Code, differ bool) 
 				}
 			}
 			n0, n1 := c[0][0]+c[0][1], c[1][0]+c[1][1]
-			o.firsts[i].before, o.firsts[i].after = shrunkLogRatio(c[0][0], c[1][0], n0, n1), shrunkLogRatio(c[0][1], c[1][1], n0, n1)
+			o.firsts[i].before, o.firsts[i].after = fit.ShrunkLogRatio(c[0][0], c[1][0], n0, n1), fit.ShrunkLogRatio(c[0][1], c[1][1], n0, n1)
 		}
 	}
 	for w, past := range all {

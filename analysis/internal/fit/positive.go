@@ -1,4 +1,4 @@
-package analysis
+package fit
 
 import (
 	"gonum.org/v1/gonum/blas"
@@ -19,8 +19,8 @@ func factorize(c []float64, n int) (factor blas64.Triangular, ok bool) {
 	return factor, ok
 }
 
-// solvePositive solves C x = b. It overwrites b with x, and C.
-func solvePositive(c, b []float64) bool {
+// SolvePositive solves C x = b. It overwrites b with x, and C.
+func SolvePositive(c, b []float64) bool {
 	factor, ok := factorize(c, len(b))
 	if ok {
 		lapack64.Potrs(factor, blas64.General{Rows: len(b), Cols: 1, Data: b, Stride: 1})
@@ -28,8 +28,8 @@ func solvePositive(c, b []float64) bool {
 	return ok
 }
 
-// invertPositive overwrites a matrix with its inverse, both triangles of it.
-func invertPositive(c []float64, n int) bool {
+// InvertPositive overwrites a matrix with its inverse, both triangles of it.
+func InvertPositive(c []float64, n int) bool {
 	factor, ok := factorize(c, n)
 	if !ok {
 		return false
