@@ -306,7 +306,7 @@ func (d *independence) ratios(bit int, shared bool) (each [relationCount]float64
 	}
 	for i := range relations {
 		r, k := &relations[i], &d.counts[i][bit]
-		each[i] = estimated(k[0], k[1]) + estimated(k[2], k[3]) - best[r.later]
+		each[i] = eprocess.KrichevskyTrofimov(k[0], k[1]) + eprocess.KrichevskyTrofimov(k[2], k[3]) - best[r.later]
 		if shared && r.earlier != r.later {
 			each[i] = math.Inf(-1)
 		}

@@ -27,7 +27,7 @@ func stepLaws(t *table) (l laws, evidence float64) {
 		for j := i + 1; j <= k; j++ {
 			if b0, b1 := t.before[0][j-1], t.before[1][j-1]; b0|b1 != 0 {
 				k0, k1 = k0+b0, k1+b1
-				l = estimated(k0, k1)
+				l = eprocess.KrichevskyTrofimov(k0, k1)
 			}
 			s := l + float64(j-i-1)*stay
 			if j < k {

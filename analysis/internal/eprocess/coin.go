@@ -1,13 +1,13 @@
-package analysis
+package eprocess
 
 import (
 	"math"
 	"sync"
 )
 
-// estimated is the log-probability of a coin's tosses by Krichevsky and Trofimov's estimator: the average over all coins by
+// KrichevskyTrofimov is the log-probability of a coin's tosses by Krichevsky and Trofimov's estimator: the average over all coins by
 // the law Beta(1/2, 1/2).
-func estimated(k0, k1 int32) float64 {
+func KrichevskyTrofimov(k0, k1 int32) float64 {
 	return logGamma(int(k0), .5) + logGamma(int(k1), .5) - logGamma(int(k0)+int(k1), 1) - logPi
 }
 
