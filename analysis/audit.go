@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/internal/outcome"
@@ -50,7 +51,7 @@ type Audit struct {
 	climber   *process // at grid[front], see climb
 	book      book
 	epoch     *epoch
-	scratch   scratch
+	scratch   bins.Scratch
 	transform transform
 	bet       bet
 	mix       mixtures

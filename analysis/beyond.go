@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -102,7 +103,7 @@ func (beyond) learn(a *Audit, s *series, _ *epoch) {
 	if gap := right - wrong; gap < 0 || gap*gap <= 3*(right+wrong) {
 		return
 	}
-	s.binner = binner{categories: []code.Label{onD0Only, onD1Only}}
-	s.table = newTable(1, s.binner.bins())
+	s.binner = bins.Binner{Categories: []code.Label{onD0Only, onD1Only}}
+	s.table = newTable(1, s.binner.Bins())
 	s.recount()
 }

@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
@@ -40,15 +41,15 @@ func (calibrated) state(*state.Codec) {}
 // worlds together as they were seen in the past, divided between the worlds as 1 : e^-(a + b s) at the middle s of a bin, a
 // and b fitted to the past (Platt 1999) with the priors N(0, 1) and N(1, 1/4). A part 1/(n+1) of both laws is the same. It
 // bets on every bin by its own ratio, where an event bets on all beyond its edge by one.
-func calibratedLaws(b *binner, t *table) (laws, bool) {
-	if t.numeric < 3 || t.numeric != len(b.edges)+1 {
+func calibratedLaws(b *bins.Binner, t *table) (laws, bool) {
+	if t.numeric < 3 || t.numeric != len(b.Edges)+1 {
 		return laws{}, false
 	}
 	middle := make([]float64, t.numeric)
 	for i := 1; i < t.numeric-1; i++ {
-		middle[i] = b.edges[i-1]/2 + b.edges[i]/2
+		middle[i] = b.Edges[i-1]/2 + b.Edges[i]/2
 	}
-	first, last := b.edges[0], b.edges[len(b.edges)-1]
+	first, last := b.Edges[0], b.Edges[len(b.Edges)-1]
 	middle[0] = first - (middle[1] - first)
 	middle[t.numeric-1] = last + (last - middle[t.numeric-2])
 	shift, slope := calibrate(middle, t)
@@ -100,7 +101,7 @@ func (m calibrated) learn(a *Audit, s *series, _ *epoch) {
 	if !ok {
 		return
 	}
-	s.binner = binner{edges: r.binner.edges, categories: r.binner.categories}
+	s.binner = bins.Binner{Edges: r.binner.Edges, Categories: r.binner.Categories}
 	s.learned = a.pairs
 	s.table = r.table.withPast()
 	s.table.laws = &l

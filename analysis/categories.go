@@ -73,7 +73,7 @@ func (s *series) tallyCategories(toward uint64) []tallied {
 		for _, c := range codes {
 			id := code.Label(0)
 			if !code.IsNumber(c) {
-				if id = code.LabelOf(c); id.Category() == code.OtherText && !slices.Contains(s.binner.categories, id) {
+				if id = code.LabelOf(c); id.Category() == code.OtherText && !slices.Contains(s.binner.Categories, id) {
 					id = code.OtherText
 				}
 			}
@@ -87,10 +87,10 @@ func (s *series) tallyCategories(toward uint64) []tallied {
 	for id, n := range counts {
 		t := tallied{id: id, counts: *n}
 		if id == 0 {
-			numbers := uint64(1)<<s.binner.numeric() - 1
+			numbers := uint64(1)<<s.binner.Numeric() - 1
 			t.event = toward&numbers == numbers
 		} else {
-			t.event = toward>>s.binner.bin(id.Code())&1 == 1
+			t.event = toward>>s.binner.Bin(id.Code())&1 == 1
 		}
 		all = append(all, t)
 	}

@@ -35,7 +35,7 @@ func resolutionOf(s *series, world int) (r resolution, values []float64) {
 		r.bits, r.lowest = max(r.bits, code.EntropyBits(x)), min(r.lowest, code.LowestBit(x))
 	}
 	r.lattice = latticeOf(values)
-	_, lo, hi, _ := middle(s.binner.edges)
+	_, lo, hi, _ := middle(s.binner.Edges)
 	r.spread = hi - lo
 	return r, values
 }

@@ -89,7 +89,7 @@ func (a *Audit) describe(s *series, t *table, e *events) found {
 
 // plain reports whether an event is one that is simply there or not, rather than a part of a range.
 func (s *series) plain(set uint64) bool {
-	numbers := uint64(1)<<s.binner.numeric() - 1
+	numbers := uint64(1)<<s.binner.Numeric() - 1
 	return s.kind != slotScore && s.kind.keeps ||
 		set&numbers == 0 || set&numbers == numbers
 }

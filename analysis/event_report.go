@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -82,10 +83,10 @@ func (s *series) eventKind(set uint64) EventKind {
 		return k.eventOf(s, set)
 	case k.whole:
 		return k.event
-	case k.event == NumberEvent && s.binner.isPresence(set):
+	case k.event == NumberEvent && s.binner.IsPresence(set):
 		return PresenceEvent
 	}
-	numbers, categories := set&(1<<s.binner.numeric()-1) != 0, s.categoryKind(set)
+	numbers, categories := set&(1<<s.binner.Numeric()-1) != 0, s.categoryKind(set)
 	switch {
 	case numbers && categories != "":
 		return MixedEvent
@@ -99,8 +100,8 @@ func (s *series) eventKind(set uint64) EventKind {
 
 // categoryKind returns the kind that all known categories of a set have in common, "" without any.
 func (s *series) categoryKind(set uint64) (kind EventKind) {
-	for i, id := range s.binner.categories {
-		if set>>(s.binner.numeric()+i)&1 == 0 {
+	for i, id := range s.binner.Categories {
+		if set>>(s.binner.Numeric()+i)&1 == 0 {
 			continue
 		}
 		switch k := kindOfCategory(int(id.Category())); {
@@ -130,8 +131,8 @@ func kindOfCategory(id int) EventKind {
 }
 
 // tailOf returns which of the numeric bins are in a set.
-func tailOf(b *binner, set uint64) Tail {
-	n := b.numeric()
+func tailOf(b *bins.Binner, set uint64) Tail {
+	n := b.Numeric()
 	numbers := set & (1<<n - 1)
 	if numbers == 0 {
 		return ""
@@ -151,7 +152,7 @@ func tailOf(b *binner, set uint64) Tail {
 		return SeveralTail
 	}
 	first, after := bits.TrailingZeros64(numbers), bits.Len64(numbers)
-	if math.Nextafter(b.edges[first-1], math.Inf(1)) == b.edges[after-1] {
+	if math.Nextafter(b.Edges[first-1], math.Inf(1)) == b.Edges[after-1] {
 		return ExactTail
 	}
 	return MiddleTail

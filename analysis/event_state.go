@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 )
 
@@ -14,7 +15,7 @@ func (t *table) state(c *state.Codec) {
 	}
 	c.Bool(&t.lopsided)
 	n := len(t.before[0])
-	c.Check(n > 0 && n <= maxBins && t.numeric > 0 && t.numeric <= n && t.pairs >= 0)
+	c.Check(n > 0 && n <= bins.MaxBins && t.numeric > 0 && t.numeric <= n && t.pairs >= 0)
 	c.Check(len(t.before[1]) == n && len(t.during[0]) == n && len(t.during[1]) == n)
 	c.Optional(t.fixed != nil, func() { t.fixed = &events{} }, func() { t.fixed.state(c, n) })
 	c.Optional(t.laws != nil, func() { t.laws = &laws{} }, func() {

@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
@@ -108,18 +109,18 @@ var (
 )
 
 // Sort sorts as learning does.
-func Sort(values []float64) { new(scratch).sort(values) }
+func Sort(values []float64) { new(bins.Scratch).Sort(values) }
 
 // Bin returns the bin of a number among edges.
-func Bin(edges []float64, x float64) int { return (&binner{edges: edges}).bin(x) }
+func Bin(edges []float64, x float64) int { return (&bins.Binner{Edges: edges}).Bin(x) }
 
 // MergeSorted merges sorted lists.
-var MergeSorted = mergeSorted
+var MergeSorted = bins.MergeSorted
 
 // CountNumbers counts sorted numbers by bin.
 func CountNumbers(edges, values []float64) []int32 {
 	counts := make([]int32, len(edges)+1)
-	(&binner{edges: edges}).countNumbers(values, counts)
+	(&bins.Binner{Edges: edges}).CountNumbers(values, counts)
 	return counts
 }
 

@@ -115,9 +115,9 @@ func (a *Audit) histogram(s *series, toward uint64, direction string) *Histogram
 		}
 	}
 	h.Label = a.slotLabel(s.slot)
-	edges := append(append([]float64{lo}, s.binner.edges...), hi)
+	edges := append(append([]float64{lo}, s.binner.Edges...), hi)
 	var event [][2]float64
-	for i := range s.binner.numeric() {
+	for i := range s.binner.Numeric() {
 		if from, to := max(edges[i], lo), min(edges[i+1], hi); toward>>i&1 == 1 && from < to {
 			event = append(event, [2]float64{from, to})
 		}
@@ -152,7 +152,7 @@ func (a *Audit) loudestSlot() (s *series, set uint64, direction string) {
 		return s, set, direction
 	}
 	for _, own := range a.slots {
-		if own.binner.numeric() > 1 {
+		if own.binner.Numeric() > 1 {
 			return own, 0, ""
 		}
 	}

@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
@@ -104,19 +105,19 @@ func (f *fineness) fit(a *Audit, _ *series) (scores [2][]code.Code, differ bool)
 
 // centerOf returns the point near the median of one world's past for which the fewest numbers are too fine, of those the
 // nearest; NaN where no numbers are.
-func centerOf(sc *scratch, past []code.Code, p portion) float64 {
-	sc.values = sc.values[:0]
+func centerOf(sc *bins.Scratch, past []code.Code, p portion) float64 {
+	sc.Values = sc.Values[:0]
 	for k := range p.n {
 		if c := past[p.at(k)]; code.IsNumber(c) {
-			sc.values = append(sc.values, c)
+			sc.Values = append(sc.Values, c)
 		}
 	}
-	n := len(sc.values)
+	n := len(sc.Values)
 	if n == 0 {
 		return math.NaN()
 	}
-	sc.sort(sc.values)
-	middle, step := sc.values[n/2], (sc.values[n-1-n/4]-sc.values[n/4])/2/fineSteps
+	sc.Sort(sc.Values)
+	middle, step := sc.Values[n/2], (sc.Values[n-1-n/4]-sc.Values[n/4])/2/fineSteps
 	best, fewest := middle, n+1
 	for i := range 2*fineSteps + 1 {
 		side := (i + 1) / 2
@@ -124,7 +125,7 @@ func centerOf(sc *scratch, past []code.Code, p portion) float64 {
 			side = -side
 		}
 		at, fine := middle+float64(side)*step, 0
-		for _, x := range sc.values {
+		for _, x := range sc.Values {
 			fine += code.Bit(tooFine(x, at) > 0)
 		}
 		if fine < fewest {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
@@ -28,24 +29,24 @@ type fitted struct {
 
 // fit learns the laws from past codes of both worlds. It reports whether there was enough to learn from. The scales are
 // drawn together as far as their difference (ln b has variance 1/n) may be chance.
-func (f *fitted) fit(past [2][]code.Code, s *scratch) bool {
+func (f *fitted) fit(past [2][]code.Code, s *bins.Scratch) bool {
 	var scale [2]float64
 	var n [2]float64
 	for w, codes := range past {
-		s.values = s.values[:0]
-		stride := (len(codes) + maxEdgeData - 1) / maxEdgeData
+		s.Values = s.Values[:0]
+		stride := (len(codes) + bins.MaxEdgeData - 1) / bins.MaxEdgeData
 		for i, c := range codes {
 			if code.IsNumber(c) && (stride <= 1 || i%stride == 0) {
-				s.values = append(s.values, c)
+				s.Values = append(s.Values, c)
 			}
 		}
-		if len(s.values) < leastJoint {
+		if len(s.Values) < leastJoint {
 			return false
 		}
-		s.sort(s.values)
-		k := len(s.values)
-		f.center[w] = s.values[(k-1)/2]/2 + s.values[k/2]/2
-		for _, x := range s.values {
+		s.Sort(s.Values)
+		k := len(s.Values)
+		f.center[w] = s.Values[(k-1)/2]/2 + s.Values[k/2]/2
+		for _, x := range s.Values {
 			scale[w] += math.Abs(x-f.center[w]) / float64(k)
 		}
 		n[w] = float64(k)

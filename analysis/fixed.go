@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
@@ -22,7 +23,7 @@ type ClopperPearsonBound struct {
 type certificate struct {
 	series    *series
 	statistic statistic // as it was: scores are learned anew, the event must not change
-	binner    binner
+	binner    bins.Binner
 	set       uint64
 	heavy     int // the world where the event is likelier
 	event     *Event
@@ -93,7 +94,7 @@ func mostCertified(t *table, order []uint8, heavy, n int, delta float64) (set ui
 func (c *certificate) count(pair *[2]result) {
 	c.pairs++
 	for w := range pair {
-		if c.set>>c.binner.bin(c.statistic.score(&pair[w]))&1 == 1 {
+		if c.set>>c.binner.Bin(c.statistic.score(&pair[w]))&1 == 1 {
 			c.hits[w]++
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
@@ -110,38 +111,38 @@ const (
 )
 
 // choose sets the thresholds from the latest outcomes of a world.
-func (m *marks) choose(codes []code.Code, s *scratch) {
+func (m *marks) choose(codes []code.Code, s *bins.Scratch) {
 	codes = codes[max(0, len(codes)-markValues):]
 	*m = marks{}
-	s.values = s.values[:0]
-	s.resetLabels()
+	s.Values = s.Values[:0]
+	s.ResetLabels()
 	for _, c := range codes {
 		if code.IsNumber(c) {
-			s.values = append(s.values, c)
+			s.Values = append(s.Values, c)
 		} else {
-			s.countLabel(code.Label(code.CategoryOf(c)), 0)
+			s.CountLabel(code.Label(code.CategoryOf(c)), 0)
 			m.known = max(m.known, code.CategoryOf(c)+1)
 		}
 	}
-	s.sort(s.values)
-	l, most := s.commonestLabel()
+	s.Sort(s.Values)
+	l, most := s.CommonestLabel()
 	if most > 0 {
 		m.atom = l.Code()
 	}
-	for i := 0; i < len(s.values); {
-		_, hi := equalRun(s.values, i)
+	for i := 0; i < len(s.Values); {
+		_, hi := bins.EqualRun(s.Values, i)
 		if hi-i > most && hi-i > 1 {
-			most, m.atom = hi-i, s.values[i]
+			most, m.atom = hi-i, s.Values[i]
 		}
 		i = hi
 	}
-	n := len(s.values)
+	n := len(s.Values)
 	m.hasAtom = 5*most > 2*len(codes) && most > 1 || n == 0
 	if n == 0 {
 		return
 	}
-	m.middle = s.values[(n-1)/2]/2 + s.values[n/2]/2
-	m.far = nthDistance(s.values, m.middle, n/2)
+	m.middle = s.Values[(n-1)/2]/2 + s.Values[n/2]/2
+	m.far = nthDistance(s.Values, m.middle, n/2)
 }
 
 // nthDistance returns the distance from x of the value with n others nearer to it, or as near. The values are sorted.
@@ -184,7 +185,7 @@ func sameCode(x, y code.Code) bool { return math.Float64bits(x) == math.Float64b
 func sameClass(x, y code.Code) bool { return code.IsNumber(x) && code.IsNumber(y) || sameCode(x, y) }
 
 // renew chooses thresholds from the past of a slot where a stretch is over. past holds what was seen, this pair included.
-func (d *independence) renew(past [2][]code.Code, s *scratch) {
+func (d *independence) renew(past [2][]code.Code, s *bins.Scratch) {
 	if d.seen < max(firstMarks, d.until) {
 		return
 	}

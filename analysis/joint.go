@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
@@ -61,7 +62,7 @@ type tally struct {
 	inside     float64 // numbers strictly between the clips
 	absolute   float64 // sum of min(|x - center|, reach)
 	square     float64
-	categories [maxCommon]float64
+	categories [bins.MaxCommon]float64
 	pairs      float64
 }
 
@@ -136,7 +137,7 @@ func (j *joint) fit(slots []*series) {
 
 // learnSlot fits one slot's lens and adds its terms to the out-of-fold scores.
 func (j *joint) learnSlot(l *lens, s *series, from, stride, n int) {
-	center, lo, hi, reach := middle(s.binner.edges)
+	center, lo, hi, reach := middle(s.binner.Edges)
 	j.tallies = [folds][2]tally{}
 	for w, codes := range s.past {
 		for i := range n {
@@ -189,11 +190,11 @@ func middle(edges []float64) (center, lo, hi, reach float64) {
 	return center, lo, hi, reach
 }
 
-func (t *tally) count(c code.Code, b *binner, center, lo, hi, reach float64) {
+func (t *tally) count(c code.Code, b *bins.Binner, center, lo, hi, reach float64) {
 	t.pairs++
 	if !code.IsNumber(c) {
 		id := code.LabelOf(c)
-		for i, k := range b.categories {
+		for i, k := range b.Categories {
 			if k == id {
 				t.categories[i]++
 				return
@@ -218,11 +219,11 @@ func (t *tally) count(c code.Code, b *binner, center, lo, hi, reach float64) {
 
 // fit sets the lens from tallies of both worlds. Every estimate is shrunk by its own noise, so that slots that do not
 // leak add little of it: an effect e with variance v counts as e^3/(e^2+v).
-func (l *lens) fit(t *[2]tally, b *binner, center, reach float64) {
+func (l *lens) fit(t *[2]tally, b *bins.Binner, center, reach float64) {
 	l.live = t[0].pairs >= 2
 	l.number = fit.ShrunkLogRatio(t[0].numbers, t[1].numbers, t[0].pairs, t[1].pairs)
-	l.categories, l.weights = b.categories, l.weights[:0]
-	for i := range b.categories {
+	l.categories, l.weights = b.Categories, l.weights[:0]
+	for i := range b.Categories {
 		l.weights = append(l.weights, fit.ShrunkLogRatio(t[0].categories[i], t[1].categories[i], t[0].pairs, t[1].pairs))
 	}
 	l.center, l.reach, l.shift, l.laplace, l.gauss = center, reach, 0, 0, 0

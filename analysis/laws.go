@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 )
@@ -73,7 +74,7 @@ func lawEdges(m [2]spread, values []float64) (edges []float64) {
 	add := func(z float64) {
 		e := middle + z*unit
 		if i, _ := slices.BinarySearch(values, e); i > 0 && i < len(values) {
-			e = between(values[i-1], values[i])
+			e = bins.Between(values[i-1], values[i])
 		}
 		if n := len(edges); !math.IsInf(e, 0) && (n == 0 || e > edges[n-1]) {
 			edges = append(edges, e)
@@ -100,7 +101,7 @@ func laplaceOverNormal(m [2]spread) (better float64) {
 // fittedLaws is the average of two Laplace and of two normal laws, fitted to the past of both worlds and weighted by their
 // likelihoods there, on the bins of a table. Centres and scales are drawn together as far as their difference may be
 // chance. The outcomes that are no numbers have their frequencies.
-func fittedLaws(m [2]spread, pk *peak, b *binner, t *table) laws {
+func fittedLaws(m [2]spread, pk *peak, b *bins.Binner, t *table) laws {
 	part := 1 / (1 + math.Exp(-laplaceOverNormal(m)))
 	centers := shrunkCenters(m, m[0].median, m[1].median, m[0].distance, m[1].distance)
 	means := shrunkCenters(m, m[0].mean, m[1].mean, m[0].deviation, m[1].deviation)
@@ -114,8 +115,8 @@ func fittedLaws(m [2]spread, pk *peak, b *binner, t *table) laws {
 			p := float64(t.before[w][i]) / n
 			if i < t.numeric {
 				upTo := 1.0
-				if i < len(b.edges) {
-					x := b.edges[i]
+				if i < len(b.Edges) {
+					x := b.Edges[i]
 					z := (x - centers[w]) / scales[w]
 					upTo = part*laplaceBelow(z) + (1-part)*normalBelow((x-means[w])/deviations[w])
 					if pk.weight > 0 {
@@ -194,7 +195,7 @@ var lawScore = &kind{
 
 type law struct {
 	value
-	ranks [2]ranked
+	ranks [2]bins.Ranked
 }
 
 // learn fits the laws of a single value anew. There is no bet before both worlds have numbers that vary.
@@ -216,35 +217,35 @@ func (m *law) learn(a *Audit, s *series, _ *epoch) {
 	}
 	var spreads [2]spread
 	for w := range past {
-		m.ranks[w].update(past[w], a.stride, &a.scratch)
+		m.ranks[w].Update(past[w], a.stride, &a.scratch)
 		var ok bool
-		if spreads[w], ok = spreadOf(m.ranks[w].values); !ok {
+		if spreads[w], ok = spreadOf(m.ranks[w].Values); !ok {
 			return
 		}
 	}
 	var values []float64 // of both worlds, where some repeat
 	if spreads[0].ties || spreads[1].ties {
-		values = mergeSorted(slices.Clone(m.ranks[0].values), m.ranks[1].values)
+		values = bins.MergeSorted(slices.Clone(m.ranks[0].Values), m.ranks[1].Values)
 	}
-	s.binner = binner{}
-	s.binner.learnCategories(past, &a.scratch)
+	s.binner = bins.Binner{}
+	s.binner.LearnCategories(past, &a.scratch)
 	pk := peak{}
 	if fewTies(values) { // on a lattice a value that repeats is no peak
 		pk = peakOf(&m.ranks, spreads, laplaceOverNormal(spreads))
 	}
 	if pk.weight > .5 {
-		s.binner.edges = peakEdges(spreads, &pk)
+		s.binner.Edges = peakEdges(spreads, &pk)
 	} else {
-		s.binner.edges = lawEdges(spreads, values)
+		s.binner.Edges = lawEdges(spreads, values)
 	}
 	s.learned = a.pairs
-	s.table = newTable(s.binner.numeric(), s.binner.bins())
+	s.table = newTable(s.binner.Numeric(), s.binner.Bins())
 	s.table.pairs = len(past[0])
 	for w, codes := range past {
-		s.binner.countNumbers(m.ranks[w].values, s.table.before[w])
+		s.binner.CountNumbers(m.ranks[w].Values, s.table.before[w])
 		for _, c := range codes {
 			if !code.IsNumber(c) {
-				s.table.before[w][s.binner.bin(c)]++
+				s.table.before[w][s.binner.Bin(c)]++
 			}
 		}
 	}

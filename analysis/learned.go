@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
@@ -161,7 +162,7 @@ func gather(dst *[maxLearnedSlots]code.Code, slots []*series, world, k int) []co
 
 // choose sets the features by the slots' bins and pasts: the categories of every slot, then steps, then what fits of
 // differences of neighbouring columns of one row, linear terms and distances. cells is the number of slots per row.
-func (l *learned) choose(slots []*series, cells int, sc *scratch) {
+func (l *learned) choose(slots []*series, cells int, sc *bins.Scratch) {
 	l.features = append(l.features[:0], feature{form: constantForm})
 	add := func(f feature) {
 		if len(l.features) < maxFeatures-1 {
@@ -182,7 +183,7 @@ func (l *learned) choose(slots []*series, cells int, sc *scratch) {
 			numbers = append(numbers, spread{i, center, scale})
 		}
 		// One outcome may be left out: the others and the constant say all.
-		left := s.binner.categories
+		left := s.binner.Categories
 		if some && len(left) > 0 {
 			add(feature{form: numberForm, slot: i, less: -1})
 		}
@@ -203,7 +204,7 @@ func (l *learned) choose(slots []*series, cells int, sc *scratch) {
 	if cells <= maxCrossed {
 		for _, n := range numbers {
 			for at := n.slot / cells * cells; at < min(n.slot/cells*cells+cells, len(slots)); at++ {
-				for _, id := range few(slots[at].binner.categories) {
+				for _, id := range few(slots[at].binner.Categories) {
 					if at != n.slot && slots[at].table != nil && !slots[at].shared {
 						add(feature{crossForm, at, n.slot, id, n.center - n.scale, n.scale, 0})
 						add(feature{crossForm, at, n.slot, id, n.center + n.scale, n.scale, 0})
@@ -239,28 +240,28 @@ func few(categories []code.Label) []code.Label {
 
 // slotSpread returns the median and half of the interquartile range of the numbers of both worlds, or of their differences
 // from others' where these are given. It reports whether there is any spread.
-func slotSpread(sc *scratch, past, less [2][]code.Code) (center, scale float64, ok bool) {
-	sc.values = sc.values[:0]
+func slotSpread(sc *bins.Scratch, past, less [2][]code.Code) (center, scale float64, ok bool) {
+	sc.Values = sc.Values[:0]
 	for w, codes := range past {
-		stride := (2*len(codes) + maxEdgeData - 1) / maxEdgeData
+		stride := (2*len(codes) + bins.MaxEdgeData - 1) / bins.MaxEdgeData
 		for i := 0; i < len(codes); i += max(1, stride) {
 			c := codes[i]
 			if less[w] != nil {
 				c -= less[w][i]
 			}
 			if code.IsNumber(c) {
-				sc.values = append(sc.values, c)
+				sc.Values = append(sc.Values, c)
 			}
 		}
 	}
-	n := len(sc.values)
+	n := len(sc.Values)
 	if n < 8 {
 		return 0, 0, false
 	}
-	sc.sort(sc.values)
-	center, scale = sc.values[n/2], (sc.values[n-1-n/4]-sc.values[n/4])/2
+	sc.Sort(sc.Values)
+	center, scale = sc.Values[n/2], (sc.Values[n-1-n/4]-sc.Values[n/4])/2
 	if !(scale > 0) { // most are equal: whatever differs is far away
-		scale = (sc.values[n-1-n/16] - sc.values[n/16]) / 2
+		scale = (sc.Values[n-1-n/16] - sc.Values[n/16]) / 2
 	}
 	return center, scale, scale > 0 && !math.IsInf(scale, 0) && !math.IsInf(1/scale, 0)
 }

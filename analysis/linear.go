@@ -116,7 +116,7 @@ func (s *series) standard() (center, scale float64) {
 	if s.shared || s.table == nil {
 		return 0, 0
 	}
-	center, lo, hi, _ := middle(s.binner.edges)
+	center, lo, hi, _ := middle(s.binner.Edges)
 	if scale = (hi - lo) / 2; !(scale > 0) || math.IsInf(scale, 0) || math.IsInf(1/scale, 0) {
 		return center, 0
 	}

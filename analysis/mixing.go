@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
@@ -66,7 +67,7 @@ func (m *mixing) add(s mixing) {
 
 // mixingOf returns what the trials of a slot have shown of their independence since a number of kept pairs. pairs is the number of all
 // pairs; shared says that the noise that the worlds share is accounted for.
-func mixingOf(past [2][]code.Code, shared bool, pairs, since int, sc *scratch) mixing {
+func mixingOf(past [2][]code.Code, shared bool, pairs, since int, sc *bins.Scratch) mixing {
 	from := max(0, len(past[0])-mixingValues, min(since, len(past[0])-1))
 	past = [2][]code.Code{past[0][from:], past[1][from:]}
 	var own [2]float64

@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 )
 
@@ -14,7 +15,7 @@ type Order struct {
 	depend independence
 	past   [2][]code.Code
 	words  *code.Dictionary
-	sc     scratch
+	sc     bins.Scratch
 }
 
 // Add takes the next result of each world.

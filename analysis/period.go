@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/dsp/fourier"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 )
 
@@ -36,13 +37,13 @@ type transform struct {
 
 // findPeriod returns the period under which the past values of two worlds differ most, and their squared distance over its
 // variance; 0 where there is nothing to compare.
-func (t *transform) findPeriod(sc *scratch, past [2][]code.Code, p portion) (found period, distance float64) {
-	sc.values = sc.values[:0]
+func (t *transform) findPeriod(sc *bins.Scratch, past [2][]code.Code, p portion) (found period, distance float64) {
+	sc.Values = sc.Values[:0]
 	var n [2]int
 	for w, codes := range past {
 		for k := range p.n {
 			if c := codes[p.at(k)]; code.IsNumber(c) {
-				sc.values = append(sc.values, c)
+				sc.Values = append(sc.Values, c)
 				n[w]++
 			}
 		}
@@ -54,7 +55,7 @@ func (t *transform) findPeriod(sc *scratch, past [2][]code.Code, p portion) (fou
 		t.fft, t.cells = fourier.NewCmplxFFT(periodCells), make([]complex128, periodCells)
 		t.waves = make([]complex128, periodCells)
 	}
-	sorted := append([]float64(nil), sc.values...)
+	sorted := append([]float64(nil), sc.Values...)
 	slices.Sort(sorted)
 	m := len(sorted)
 	middle, half := sorted[m/2], (sorted[m-1-m/4]-sorted[m/4])/2
@@ -65,7 +66,7 @@ func (t *transform) findPeriod(sc *scratch, past [2][]code.Code, p portion) (fou
 		return found, 0
 	}
 	clear(t.cells)
-	for i, x := range sc.values {
+	for i, x := range sc.Values {
 		at := math.Floor((x - middle + reach) / unit)
 		if at < 0 || at >= periodCells {
 			continue
@@ -92,7 +93,7 @@ func (t *transform) findPeriod(sc *scratch, past [2][]code.Code, p portion) (fou
 	}
 	exact := func(frequency float64) float64 {
 		var sum [2]complex128
-		for i, x := range sc.values {
+		for i, x := range sc.Values {
 			if math.Abs(x-middle) > reach {
 				continue
 			}

@@ -3,6 +3,7 @@ package analysis
 import (
 	"maps"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -23,8 +24,8 @@ func (repeated) learn(_ *Audit, s *series, _ *epoch) {
 		s.carry()
 		return
 	}
-	s.binner = binner{categories: []code.Label{onD0Only, onD1Only}}
-	s.table = newTable(1, s.binner.bins())
+	s.binner = bins.Binner{Categories: []code.Label{onD0Only, onD1Only}}
+	s.table = newTable(1, s.binner.Bins())
 	s.recount()
 }
 

@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -36,7 +37,7 @@ func (reveal) words(_ *Audit, s *series, set uint64) withheld.Text {
 
 // revealEvent returns the kind of a set of bins.
 func revealEvent(s *series, set uint64) EventKind {
-	if set&^(3<<(s.binner.numeric()+2*outside)) == 0 {
+	if set&^(3<<(s.binner.Numeric()+2*outside)) == 0 {
 		return BeyondEvent
 	}
 	return RepeatEvent
@@ -99,8 +100,8 @@ func (reveal) learn(a *Audit, s *series, e *epoch) {
 		}
 		s.carry()
 	} else {
-		s.binner = binner{categories: []code.Label{onceOnD0, onceOnD1, oftenOnD0, oftenOnD1, outsideD1, outsideD0}}
-		s.table = newTable(1, s.binner.bins())
+		s.binner = bins.Binner{Categories: []code.Label{onceOnD0, onceOnD1, oftenOnD0, oftenOnD1, outsideD1, outsideD0}}
+		s.table = newTable(1, s.binner.Bins())
 	}
 	s.learned = a.pairs
 	t := s.table

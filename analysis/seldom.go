@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 )
 
@@ -34,11 +35,11 @@ func (seldom) learn(a *Audit, s *series, e *epoch) {
 	}
 	t, most := s.table, int32(0)
 	for b := range t.before[0] {
-		if len(s.binner.edges) == 0 || b != 0 && b != t.numeric-1 { // one number of rows, or one category
+		if len(s.binner.Edges) == 0 || b != 0 && b != t.numeric-1 { // one number of rows, or one category
 			most = max(most, t.before[0][b]+t.before[1][b])
 		}
 	}
-	if a.pairs < leastCommon || float64(most) < 2*(1-rareOutcome)*float64(t.pairs) {
+	if a.pairs < bins.LeastCommon || float64(most) < 2*(1-rareOutcome)*float64(t.pairs) {
 		return
 	}
 	least := leastSeldom
@@ -57,14 +58,14 @@ func (seldom) learn(a *Audit, s *series, e *epoch) {
 
 // learnSeldom sets the bins from the past of the number of rows: the first number, those below, those above, and categories.
 func (s *series) learnSeldom(rows *series, pairs int) {
-	s.binner = binner{categories: rows.binner.categories}
+	s.binner = bins.Binner{Categories: rows.binner.Categories}
 	for _, c := range rows.past[0] {
 		if code.IsNumber(c) {
-			s.binner.edges = []float64{c, math.Nextafter(c, math.Inf(1))}
+			s.binner.Edges = []float64{c, math.Nextafter(c, math.Inf(1))}
 			break
 		}
 	}
-	s.table, s.learned = newTable(s.binner.numeric(), s.binner.bins()), pairs
+	s.table, s.learned = newTable(s.binner.Numeric(), s.binner.Bins()), pairs
 	s.past = rows.past
 	s.recount()
 	s.past = [2][]code.Code{}

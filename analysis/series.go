@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 )
 
@@ -14,7 +15,7 @@ type series struct {
 	slot         int
 	id           scoreID
 	staked       bool // has wealth in the book
-	binner       binner
+	binner       bins.Binner
 	learned      int            // pairs behind the bins
 	table        *table         // nil while nothing is bet
 	past         [2][]code.Code // kept pairs, oldest first
@@ -30,7 +31,7 @@ func (s *series) count(c0, c1 code.Code) {
 	if t == nil {
 		return
 	}
-	b0, b1 := s.binner.bin(c0), s.binner.bin(c1)
+	b0, b1 := s.binner.Bin(c0), s.binner.Bin(c1)
 	if t.paired != nil {
 		t.paired.add(b0, b1)
 		return
@@ -68,17 +69,17 @@ func (s *series) thin() {
 }
 
 // relearn sets the bins from the kept pairs and counts these anew.
-func (s *series) relearn(pairs, most int, sc *scratch) {
-	s.binner = binner{}
-	s.binner.learn(s.past, most, sc)
+func (s *series) relearn(pairs, most int, sc *bins.Scratch) {
+	s.binner = bins.Binner{}
+	s.binner.Learn(s.past, most, sc)
 	s.learned = pairs
-	s.table = newTable(s.binner.numeric(), s.binner.bins())
+	s.table = newTable(s.binner.Numeric(), s.binner.Bins())
 	s.table.lopsided = s.kind.lopsided || s.kind == slotScore && s.rare()
 	s.recount()
 }
 
 // relearnFrom does the same with the scores of the past, which are not kept.
-func (s *series) relearnFrom(past [2][]code.Code, pairs int, sc *scratch) {
+func (s *series) relearnFrom(past [2][]code.Code, pairs int, sc *bins.Scratch) {
 	s.past = past
 	s.relearn(pairs, maxSpecialBins, sc)
 	s.past = [2][]code.Code{}
@@ -88,7 +89,7 @@ func (s *series) relearnFrom(past [2][]code.Code, pairs int, sc *scratch) {
 func (s *series) recount() {
 	for w, codes := range s.past {
 		for _, c := range codes {
-			s.table.before[w][s.binner.bin(c)]++
+			s.table.before[w][s.binner.Bin(c)]++
 		}
 	}
 	s.table.pairs = len(s.past[0])
@@ -96,8 +97,8 @@ func (s *series) recount() {
 
 // turn starts the table of the next block: the bins are learned anew while little is known and whenever the past has
 // doubled, and always where categories compete for bins: a text tells more the sooner it has one.
-func (s *series) turn(pairs, most int, sc *scratch) {
-	if s.table == nil || pairs < 64 || pairs >= 2*s.learned || s.binner.crowded {
+func (s *series) turn(pairs, most int, sc *bins.Scratch) {
+	if s.table == nil || pairs < 64 || pairs >= 2*s.learned || s.binner.Crowded {
 		s.relearn(pairs, most, sc)
 		return
 	}

@@ -39,11 +39,11 @@ func (a *Audit) Size() int {
 	}
 	for _, s := range a.all() {
 		if m, ok := s.statistic.(*law); ok {
-			n += 8 * (cap(m.ranks[0].values) + cap(m.ranks[1].values))
+			n += 8 * (cap(m.ranks[0].Values) + cap(m.ranks[1].Values))
 		}
 		add(s.table)
 		n += int(unsafe.Sizeof(series{})) + 8*(cap(s.past[0])+cap(s.past[1])) + 8*(cap(s.buckets.numbers[0])+cap(s.buckets.numbers[1])) +
-			10*cap(s.binner.edges)
+			10*cap(s.binner.Edges)
 	}
 	if r := a.reader; r != nil {
 		n += perKey * len(r.labels)

@@ -190,12 +190,12 @@ func (s *series) state(c *state.Codec, tables []*table) {
 	}
 	s.statistic.state(c)
 	c.All((*int)(&s.id), &s.learned, &s.staked, &s.shared)
-	s.binner.state(c)
+	s.binner.State(c)
 	tableRef(c, &s.table, tables)
 	w := &s.watch
 	c.All(&s.past[0], &s.past[1], &w.seen, &w.changes, &w.precise, &w.first[0], &w.first[1], &w.last, &w.difference, &w.sum)
 	s.independence.state(c)
 	c.Check(s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
-	c.Check(s.table == nil || s.table.bins() == s.binner.bins() && s.table.numeric == s.binner.numeric())
+	c.Check(s.table == nil || s.table.bins() == s.binner.Bins() && s.table.numeric == s.binner.Numeric())
 	c.Check(s.kind != revealScore || s.table == nil || s.table.bins() == s.table.numeric+2*rareKinds+1)
 }

@@ -22,7 +22,7 @@ func (a *Audit) certificateState(c *state.Codec) {
 			}
 			f.series = all[n]
 		}
-		f.binner.state(c)
+		f.binner.State(c)
 		if c.Reading {
 			f.statistic = f.series.kind.make(f.series.slot)
 		}

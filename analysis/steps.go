@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
@@ -37,7 +38,7 @@ func stepLaws(t *table) (l laws, evidence float64) {
 		}
 	}
 	first, last := make([]float64, k+1), make([]float64, k+1) // of the bins before an edge, and of those behind it
-	var terms [maxBins]float64
+	var terms [bins.MaxBins]float64
 	for j := 1; j <= k; j++ {
 		for i := range j {
 			terms[i] = first[i] + stretch[i*(k+1)+j]

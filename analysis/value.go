@@ -30,7 +30,7 @@ func (v value) learn(a *Audit, s *series, e *epoch) {
 		s.turn(a.pairs, a.slotBins(), &a.scratch)
 	}
 	s.independence.renew(s.past, &a.scratch)
-	a.reader.words[s.slot%a.reader.cells()].Want(s.binner.categories)
+	a.reader.words[s.slot%a.reader.cells()].Want(s.binner.Categories)
 }
 
 func (v value) words(a *Audit, s *series, set uint64) withheld.Text {
@@ -39,7 +39,7 @@ func (v value) words(a *Audit, s *series, set uint64) withheld.Text {
 	if r.keyed {
 		where = append(where, r.groupWords(s.slot/r.cells()))
 	}
-	if s.binner.isPresence(set) {
+	if s.binner.IsPresence(set) {
 		if len(where) == 0 {
 			return withheld.Public("a row present")
 		}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -68,22 +69,22 @@ func errorWords(state string) withheld.Text {
 }
 
 // binsInWords puts a set of bins in words: ranges of numbers and names of categories.
-func binsInWords(b *binner, set uint64, n noun, name func(code.Label) withheld.Text) withheld.Text {
+func binsInWords(b *bins.Binner, set uint64, n noun, name func(code.Label) withheld.Text) withheld.Text {
 	var parts []withheld.Text
-	for i := 0; i < b.numeric(); {
+	for i := 0; i < b.Numeric(); {
 		if set>>i&1 == 0 {
 			i++
 			continue
 		}
 		j := i
-		for j+1 < b.numeric() && set>>(j+1)&1 == 1 {
+		for j+1 < b.Numeric() && set>>(j+1)&1 == 1 {
 			j++
 		}
-		parts = append(parts, interval(b.edges, i, j, n))
+		parts = append(parts, interval(b.Edges, i, j, n))
 		i = j + 1
 	}
-	for i, id := range b.categories {
-		if set>>(b.numeric()+i)&1 == 1 {
+	for i, id := range b.Categories {
+		if set>>(b.Numeric()+i)&1 == 1 {
 			parts = append(parts, name(id))
 		}
 	}

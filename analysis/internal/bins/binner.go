@@ -1,4 +1,4 @@
-package analysis
+package bins
 
 import (
 	"math"
@@ -8,99 +8,99 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 )
 
-// binner maps codes to bins: numeric ones by edges (a bin is the number of edges <= x), then one bin per
+// Binner maps codes to bins: numeric ones by edges (a bin is the number of edges <= x), then one bin per
 // category that was common in the past, then one for all other categories.
-type binner struct {
-	edges      []float64
-	categories []code.Label
-	crowded    bool // there were more categories than bins
+type Binner struct {
+	Edges      []float64
+	Categories []code.Label
+	Crowded    bool // there were more categories than bins
 }
 
-// numeric returns the number of numeric bins.
-func (b *binner) numeric() int { return len(b.edges) + 1 }
+// Numeric returns the number of numeric bins.
+func (b *Binner) Numeric() int { return len(b.Edges) + 1 }
 
-// bins returns the number of bins.
-func (b *binner) bins() int { return len(b.edges) + len(b.categories) + 2 }
+// Bins returns the number of bins.
+func (b *Binner) Bins() int { return len(b.Edges) + len(b.Categories) + 2 }
 
-// bin returns the bin of a code.
-func (b *binner) bin(c code.Code) int {
+// Bin returns the bin of a code.
+func (b *Binner) Bin(c code.Code) int {
 	if !code.IsNumber(c) {
 		l := code.LabelOf(c)
-		for i, k := range b.categories {
+		for i, k := range b.Categories {
 			if k == l {
-				return len(b.edges) + 1 + i
+				return len(b.Edges) + 1 + i
 			}
 		}
-		return len(b.edges) + 1 + len(b.categories)
+		return len(b.Edges) + 1 + len(b.Categories)
 	}
-	n := len(b.edges)
+	n := len(b.Edges)
 	if n == 0 {
 		return 0
 	}
 	lo := 0
 	for n > 1 { // without branches, which noise would make a processor mispredict
 		half := n / 2
-		lo += half & -code.Bit(b.edges[lo+half-1] <= c)
+		lo += half & -code.Bit(b.Edges[lo+half-1] <= c)
 		n -= half
 	}
-	return lo + code.Bit(b.edges[lo] <= c)
+	return lo + code.Bit(b.Edges[lo] <= c)
 }
 
-func (b *binner) state(c *state.Codec) {
-	c.Floats(&b.edges)
-	state.List(c, &b.categories, func(l *code.Label) { l.State(c) })
-	c.Bool(&b.crowded)
-	c.Check(b.bins() <= maxBins)
+func (b *Binner) State(c *state.Codec) {
+	c.Floats(&b.Edges)
+	state.List(c, &b.Categories, func(l *code.Label) { l.State(c) })
+	c.Bool(&b.Crowded)
+	c.Check(b.Bins() <= MaxBins)
 }
 
-// maxBins is the most bins that a score has: an event is a set of bins, kept as one word.
-const maxBins = 64
+// MaxBins is the most bins that a score has: an event is a set of bins, kept as one word.
+const MaxBins = 64
 
 // Limits of a binner: the numeric bins, the common categories, and one bin for all others.
 const (
 	maxNumeric  = 40
-	maxCommon   = maxBins - maxNumeric - 1
-	leastCommon = 64   // pairs from which a text or an error that was seen once has no bin of its own: it stands for those not seen yet
-	maxEdgeData = 2048 // values that edges are learned from
+	MaxCommon   = MaxBins - maxNumeric - 1
+	LeastCommon = 64   // pairs from which a text or an error that was seen once has no bin of its own: it stands for those not seen yet
+	MaxEdgeData = 2048 // values that edges are learned from
 )
 
-// scratch is memory that learning uses again and again.
-type scratch struct {
-	values []float64
+// Scratch is memory that learning uses again and again.
+type Scratch struct {
+	Values []float64
 	labels []labelCount
 	places map[code.Label]int // in labels, where these are many
 	sorter
 }
 
-// learn sets the bins from past codes of both worlds (of equal length): quantiles of the pooled values,
+// Learn sets the bins from past codes of both worlds (of equal length): quantiles of the pooled values,
 // with values that repeat often in a bin of their own, and categories.
-func (b *binner) learn(past [2][]code.Code, most int, s *scratch) {
-	s.values = s.values[:0]
-	b.learnCategories(past, s)
-	stride := max(1, (2*len(past[0])+maxEdgeData-1)/maxEdgeData)
+func (b *Binner) Learn(past [2][]code.Code, most int, s *Scratch) {
+	s.Values = s.Values[:0]
+	b.LearnCategories(past, s)
+	stride := max(1, (2*len(past[0])+MaxEdgeData-1)/MaxEdgeData)
 	for i := 0; i < len(past[0]); i += stride {
 		for w := range past {
 			if c := past[w][i]; code.IsNumber(c) {
-				s.values = append(s.values, c)
+				s.Values = append(s.Values, c)
 			}
 		}
 	}
-	s.sort(s.values)
-	b.edges = appendEdges(b.edges[:0], s.values, min(most, maxNumeric))
+	s.Sort(s.Values)
+	b.Edges = appendEdges(b.Edges[:0], s.Values, min(most, maxNumeric))
 }
 
-// learnCategories chooses the categories that get bins from past codes of both worlds.
-func (b *binner) learnCategories(past [2][]code.Code, s *scratch) {
-	s.resetLabels()
+// LearnCategories chooses the categories that get bins from past codes of both worlds.
+func (b *Binner) LearnCategories(past [2][]code.Code, s *Scratch) {
+	s.ResetLabels()
 	for i, c0 := range past[0] {
 		if !code.IsNumber(c0) {
-			s.countLabel(code.LabelOf(c0), 0)
+			s.CountLabel(code.LabelOf(c0), 0)
 		}
 		if c1 := past[1][i]; !code.IsNumber(c1) {
-			s.countLabel(code.LabelOf(c1), 1)
+			s.CountLabel(code.LabelOf(c1), 1)
 		}
 	}
-	b.categories, b.crowded = s.chooseLabels(b.categories[:0], maxCommon, len(past[0])), len(s.labels) > maxCommon
+	b.Categories, b.Crowded = s.chooseLabels(b.Categories[:0], MaxCommon, len(past[0])), len(s.labels) > MaxCommon
 }
 
 // appendEdges cuts sorted values into about the given number of bins at quantiles, between distinct values, and
@@ -154,32 +154,32 @@ func quantileEdges(edges, values []float64, bins int) []float64 {
 			at = n - (bins-i)*n/bins
 		}
 		at = min(max(at, 1), n-1)
-		lo, hi := equalRun(values, at)
-		before, _ := equalRun(values, at-1)
+		lo, hi := EqualRun(values, at)
+		before, _ := EqualRun(values, at-1)
 		isAtom := func(lo, hi int) bool { return hi-lo > 1 && (hi-lo)*bins >= fine*n }
 		switch left, right := isAtom(before, lo), isAtom(lo, hi); {
 		case lo < at && right:
 			exact(lo, hi)
 		case lo < at: // within a run: cut at its outer end, in the middle at both, at the inner end where it is outermost
 			if lo > 0 && (2*i <= bins || hi == n) {
-				add(between(values[lo-1], values[lo]))
+				add(Between(values[lo-1], values[lo]))
 			}
 			if hi < n && (2*i >= bins || lo == 0) {
-				add(between(values[lo], values[hi]))
+				add(Between(values[lo], values[hi]))
 			}
 		case right && !left:
 			exact(lo, hi)
 		case left && !right:
 			exact(before, lo)
 		default:
-			add(between(values[lo-1], values[lo]))
+			add(Between(values[lo-1], values[lo]))
 		}
 	}
 	return edges
 }
 
-// equalRun returns the bounds of the run of values equal to values[at].
-func equalRun(values []float64, at int) (lo, hi int) {
+// EqualRun returns the bounds of the run of values equal to values[at].
+func EqualRun(values []float64, at int) (lo, hi int) {
 	for lo = at; lo > 0 && values[lo-1] == values[at]; lo-- {
 	}
 	for hi = at + 1; hi < len(values) && values[hi] == values[at]; hi++ {
@@ -187,32 +187,32 @@ func equalRun(values []float64, at int) (lo, hi int) {
 	return lo, hi
 }
 
-// between returns an edge e with a < e <= b.
-func between(a, b float64) float64 {
+// Between returns an edge e with a < e <= b.
+func Between(a, b float64) float64 {
 	if e := a/2 + b/2; e > a && e <= b {
 		return e
 	}
 	return b
 }
 
-// isPresence reports whether a set holds every outcome but absent.
-func (b *binner) isPresence(set uint64) bool {
-	for i, id := range b.categories {
+// IsPresence reports whether a set holds every outcome but absent.
+func (b *Binner) IsPresence(set uint64) bool {
+	for i, id := range b.Categories {
 		if id == code.Absent {
-			others := uint64(1)<<(b.bins()-1) - 1 // the bin of unseen categories does not matter
-			return set&others == others&^(1<<(b.numeric()+i))
+			others := uint64(1)<<(b.Bins()-1) - 1 // the bin of unseen categories does not matter
+			return set&others == others&^(1<<(b.Numeric()+i))
 		}
 	}
 	return false
 }
 
-// countNumbers counts sorted numbers by bin.
-func (b *binner) countNumbers(values []float64, counts []int32) {
+// CountNumbers counts sorted numbers by bin.
+func (b *Binner) CountNumbers(values []float64, counts []int32) {
 	from := 0
-	for i, e := range b.edges {
+	for i, e := range b.Edges {
 		to, _ := slices.BinarySearch(values, e)
 		counts[i] += int32(to - from)
 		from = to
 	}
-	counts[len(b.edges)] += int32(len(values) - from)
+	counts[len(b.Edges)] += int32(len(values) - from)
 }

@@ -1,4 +1,4 @@
-package analysis
+package bins
 
 import (
 	"cmp"
@@ -25,13 +25,13 @@ const (
 	fewLabels  = 16 // up to here a list is searched from its start
 )
 
-func (s *scratch) resetLabels() {
+func (s *Scratch) ResetLabels() {
 	s.labels = s.labels[:0]
 	clear(s.places)
 }
 
-// countLabel counts an outcome of a world.
-func (s *scratch) countLabel(l code.Label, world int) {
+// CountLabel counts an outcome of a world.
+func (s *Scratch) CountLabel(l code.Label, world int) {
 	if len(s.labels) <= fewLabels {
 		for i := range s.labels {
 			if s.labels[i].label == l {
@@ -59,7 +59,7 @@ func (s *scratch) countLabel(l code.Label, world int) {
 	}
 }
 
-func (s *scratch) placeLabels() {
+func (s *Scratch) placeLabels() {
 	if s.places == nil {
 		s.places = map[code.Label]int{}
 	}
@@ -70,7 +70,7 @@ func (s *scratch) placeLabels() {
 }
 
 // sortLabels sorts by frequency, of equals by label.
-func (s *scratch) sortLabels() {
+func (s *Scratch) sortLabels() {
 	slices.SortFunc(s.labels, func(x, y labelCount) int {
 		if d := y.total() - x.total(); d != 0 {
 			return d
@@ -82,13 +82,13 @@ func (s *scratch) sortLabels() {
 // chooseLabels appends the labels that get a bin, at most so many: all, if they are few enough. Of more it takes those that are
 // more than twice as frequent as the first that has no place, and then those whose counts on both worlds differ by more than
 // chance makes them among as many labels of their frequency. The others share a bin: which of many equally rare ones happens
-// to be ahead says nothing. Of leastCommon pairs or more, a text or an error that came once has none: it stands for those that did
+// to be ahead says nothing. Of LeastCommon pairs or more, a text or an error that came once has none: it stands for those that did
 // not come yet.
-func (s *scratch) chooseLabels(dst []code.Label, most, pairs int) []code.Label {
+func (s *Scratch) chooseLabels(dst []code.Label, most, pairs int) []code.Label {
 	s.sortLabels()
 	if len(s.labels) <= most {
 		for i := range s.labels {
-			if c := &s.labels[i]; c.total() > 1 || c.label.Category() < code.FirstText || pairs < leastCommon {
+			if c := &s.labels[i]; c.total() > 1 || c.label.Category() < code.FirstText || pairs < LeastCommon {
 				dst = append(dst, c.label)
 			}
 		}
@@ -121,8 +121,8 @@ func (c *labelCount) gap() float64 {
 	return d * d / float64(c.total())
 }
 
-// commonestLabel returns the label that was counted most, of equals the one that came first, and how often.
-func (s *scratch) commonestLabel() (l code.Label, most int) {
+// CommonestLabel returns the label that was counted most, of equals the one that came first, and how often.
+func (s *Scratch) CommonestLabel() (l code.Label, most int) {
 	for i := range s.labels {
 		if c := &s.labels[i]; c.total() > most {
 			most, l = c.total(), c.label
