@@ -5,13 +5,14 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 // beyondScore is a value that the other world has never shown.
 var beyondScore = &kind{
 	name: "beyond", make: func(int) statistic { return beyond{} }, where: singleNumber,
-	single: .02, loud: .25, views: []view{sorted}, prior: supportPrior, keeps: true, looksBack: true, event: BeyondEvent, whole: true,
+	single: .02, loud: .25, views: []event.View{event.Sorted}, prior: supportPrior, keeps: true, looksBack: true, event: BeyondEvent, whole: true,
 }
 
 // beyond scores a single value by what the other world has never shown: a number outside the range of all numbers of the other
@@ -104,6 +105,6 @@ func (beyond) learn(a *Audit, s *series, _ *epoch) {
 		return
 	}
 	s.binner = bins.Binner{Categories: []code.Label{onD0Only, onD1Only}}
-	s.table = newTable(1, s.binner.Bins())
+	s.table = event.NewTable(1, s.binner.Bins())
 	s.recount()
 }

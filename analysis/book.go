@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
 
 // scoreID numbers the scores of an audit in the order in which they were made.
@@ -12,7 +13,7 @@ type scoreID int
 // stake is what the book knows of a score: the views of it that are bet on, the mixture of each, and where their
 // wealth lies.
 type stake struct {
-	views []view
+	views []event.View
 	mix   eprocess.Mixture
 	at    int // first of len(views)*len(mix) places
 }
@@ -44,7 +45,7 @@ type grant struct {
 // entry is what one score bets on in an epoch.
 type entry struct {
 	score scoreID
-	table *table
+	table *event.Table
 	scope scope
 }
 
@@ -83,7 +84,7 @@ type book struct {
 }
 
 // open adds a score and returns its number.
-func (k *book) open(views []view, m eprocess.Mixture) scoreID {
+func (k *book) open(views []event.View, m eprocess.Mixture) scoreID {
 	k.stakes = append(k.stakes, stake{views: views, mix: m, at: k.places})
 	k.places += len(views) * len(m)
 	return scoreID(len(k.stakes) - 1)
@@ -149,7 +150,7 @@ func (p *process) shares(k *book, e *epoch) []grant {
 	if len(e.shift) == 0 || len(e.shift) > maxOwnShares || p.Epsilon == e.at {
 		return e.shift
 	}
-	tables := make(map[scoreID]*table, len(e.entries))
+	tables := make(map[scoreID]*event.Table, len(e.entries))
 	for _, en := range e.entries {
 		tables[en.score] = en.table
 	}
@@ -157,7 +158,7 @@ func (p *process) shares(k *book, e *epoch) []grant {
 	for i, g := range e.shift {
 		loud[i] = math.Inf(-1)
 		if t := tables[g.score]; t != nil {
-			loud[i] = math.Log(e.priors[i]) + loudness(p.Null, t, &k.order)/2
+			loud[i] = math.Log(e.priors[i]) + event.Loudness(p.Null, t, &k.order)/2
 		}
 	}
 	all := eprocess.LogSumExp(loud)
@@ -273,18 +274,18 @@ func (p *process) note(claim float64) {
 }
 
 // collect adds the gains of a bet over the counts of its table's block.
-func (b *bet) collect(t *table, w []float64) {
-	if t.paired != nil {
+func (b *bet) collect(t *event.Table, w []float64) {
+	if t.Paired != nil {
 		for i := range w {
-			w[i] += t.paired.gain(b.null, b.mix[i])
+			w[i] += t.Paired.Gain(b.null, b.mix[i])
 		}
 		return
 	}
-	if t.laws != nil {
-		w[0] += gainOf(b.odds, t.during)
+	if t.Laws != nil {
+		w[0] += event.GainOf(b.odds, t.During)
 		return
 	}
-	k0, k1 := b.events.classCounts(t.during[0]), b.events.classCounts(t.during[1])
+	k0, k1 := b.events.ClassCounts(t.During[0]), b.events.ClassCounts(t.During[1])
 	for i := range w {
 		w[i] += b.factors[i].Gain(k0, k1)
 	}

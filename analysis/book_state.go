@@ -4,12 +4,13 @@ import (
 	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 )
 
 // state describes a stake; its mixture is one of those given.
 func (s *stake) state(c *state.Codec, all []eprocess.Mixture) {
-	state.List(c, &s.views, func(v *view) { state.Num(c, v); c.Check(*v <= sorted) })
+	state.List(c, &s.views, func(v *event.View) { state.Num(c, v); c.Check(*v <= event.Sorted) })
 	state.Num(c, &s.at)
 	n := 0
 	for i, m := range all {
@@ -28,7 +29,7 @@ func (s *stake) state(c *state.Codec, all []eprocess.Mixture) {
 	c.Check(len(s.views) > 0)
 }
 
-func (e *epoch) state(c *state.Codec, tables []*table) {
+func (e *epoch) state(c *state.Codec, tables []*event.Table) {
 	grants := func(g *grant) { c.All((*int)(&g.score), &g.fraction) }
 	state.List(c, &e.retire, func(id *scoreID) { state.Num(c, id) })
 	c.All(&e.void, &e.anew)
@@ -49,7 +50,7 @@ func (p *process) state(c *state.Codec) {
 }
 
 // tableRef describes a table by its number; 0 is nil.
-func tableRef(c *state.Codec, t **table, all []*table) {
+func tableRef(c *state.Codec, t **event.Table, all []*event.Table) {
 	n := slices.Index(all, *t) + 1
 	state.Num(c, &n)
 	if c.Reading {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
 
 // Below the claim, what is not bet gains what the claim's process gains, and nothing else does.
@@ -14,10 +15,10 @@ func TestRestFollowsTheClaim(t *testing.T) {
 	for _, below := range []bool{true, false} {
 		k := &book{}
 		m := newMixtures(false)[shiftPrior]
-		bets, rests := k.open([]view{ascending}, m), k.open([]view{ascending}, m)
+		bets, rests := k.open([]event.View{event.Ascending}, m), k.open([]event.View{event.Ascending}, m)
 		e := &epoch{
 			grants: []grant{{bets, .25}, {rests, 1. / 3}}, opened: 1, claim: 3,
-			entries: []entry{{score: bets, table: newTable(2, 3)}, {score: rests, table: newTable(2, 3), scope: claimAlone}},
+			entries: []entry{{score: bets, table: event.NewTable(2, 3)}, {score: rests, table: event.NewTable(2, 3), scope: claimAlone}},
 		}
 		p := &process{Null: eprocess.NewNull(.5, 0), below: below}
 		p.begin(k, e)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -13,11 +14,11 @@ import (
 var (
 	calibratedScore = &kind{
 		name: "joint_ratio", make: func(int) statistic { return calibrated{ratioScore} }, where: severalSlots,
-		several: .035, fewSlots: true, views: []view{ascending}, prior: lawPrior, event: JointEvent,
+		several: .035, fewSlots: true, views: []event.View{event.Ascending}, prior: lawPrior, event: JointEvent,
 	}
 	calibratedLaplaceScore = &kind{
 		name: "joint_laplace", make: func(int) statistic { return calibrated{laplaceScore} }, where: severalSlots,
-		several: .08, views: []view{ascending}, prior: lawPrior, event: JointEvent,
+		several: .08, views: []event.View{event.Ascending}, prior: lawPrior, event: JointEvent,
 	}
 )
 
@@ -41,36 +42,36 @@ func (calibrated) state(*state.Codec) {}
 // worlds together as they were seen in the past, divided between the worlds as 1 : e^-(a + b s) at the middle s of a bin, a
 // and b fitted to the past (Platt 1999) with the priors N(0, 1) and N(1, 1/4). A part 1/(n+1) of both laws is the same. It
 // bets on every bin by its own ratio, where an event bets on all beyond its edge by one.
-func calibratedLaws(b *bins.Binner, t *table) (laws, bool) {
-	if t.numeric < 3 || t.numeric != len(b.Edges)+1 {
-		return laws{}, false
+func calibratedLaws(b *bins.Binner, t *event.Table) (event.Laws, bool) {
+	if t.Numeric < 3 || t.Numeric != len(b.Edges)+1 {
+		return event.Laws{}, false
 	}
-	middle := make([]float64, t.numeric)
-	for i := 1; i < t.numeric-1; i++ {
+	middle := make([]float64, t.Numeric)
+	for i := 1; i < t.Numeric-1; i++ {
 		middle[i] = b.Edges[i-1]/2 + b.Edges[i]/2
 	}
 	first, last := b.Edges[0], b.Edges[len(b.Edges)-1]
 	middle[0] = first - (middle[1] - first)
-	middle[t.numeric-1] = last + (last - middle[t.numeric-2])
+	middle[t.Numeric-1] = last + (last - middle[t.Numeric-2])
 	shift, slope := calibrate(middle, t)
-	l := t.divided(func(b int) float64 {
-		if b >= t.numeric {
+	l := t.Divided(func(b int) float64 {
+		if b >= t.Numeric {
 			return .5
 		}
 		return 1 / (1 + math.Exp(-shift-slope*middle[b]))
 	})
-	return l, math.Abs(sumOf(l[0])+sumOf(l[1])-2) < 1e-6
+	return l, math.Abs(event.SumOf(l[0])+event.SumOf(l[1])-2) < 1e-6
 }
 
 // calibrate fits shift and slope by Newton's method.
-func calibrate(middle []float64, t *table) (shift, slope float64) {
+func calibrate(middle []float64, t *event.Table) (shift, slope float64) {
 	slope = 1
 	const precision0, precision1 = 1, 4 // of the priors
 	for range 20 {
 		g0, g1 := precision0*shift, precision1*(slope-1)
 		h00, h01, h11 := float64(precision0), 0., float64(precision1)
 		for i, s := range middle {
-			k0, k1 := float64(t.before[0][i]), float64(t.before[1][i])
+			k0, k1 := float64(t.Before[0][i]), float64(t.Before[1][i])
 			p := 1 / (1 + math.Exp(-shift-slope*s))
 			g := (k0+k1)*p - k0
 			h := (k0 + k1) * p * (1 - p)
@@ -103,6 +104,6 @@ func (m calibrated) learn(a *Audit, s *series, _ *epoch) {
 	}
 	s.binner = bins.Binner{Edges: r.binner.Edges, Categories: r.binner.Categories}
 	s.learned = a.pairs
-	s.table = r.table.withPast()
-	s.table.laws = &l
+	s.table = r.table.WithPast()
+	s.table.Laws = &l
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
 
 // This file is the difference (or sum) of two columns or groups that share noise: one noise added to two columns, one
@@ -12,7 +13,7 @@ import (
 // contrastScore is the difference or sum of two slots that share noise.
 var contrastScore = &kind{
 	name: "difference", make: func(int) statistic { return new(contrast) }, where: severalSlots,
-	several: .02, views: []view{ascending, sorted}, event: JointEvent,
+	several: .02, views: []event.View{event.Ascending, event.Sorted}, event: JointEvent,
 }
 
 type contrast struct{ combination }

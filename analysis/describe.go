@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -38,7 +39,7 @@ func (a *Audit) loudest() found {
 // bets reports whether anything is at stake.
 func (a *Audit) bets(n int) bool {
 	e := &a.lead.bets[n].events
-	return e.toward[eprocess.TowardD0]|e.toward[eprocess.TowardD1] != 0
+	return e.Toward[eprocess.TowardD0]|e.Toward[eprocess.TowardD1] != 0
 }
 
 // named returns the series of a score that is in play.
@@ -54,13 +55,13 @@ func (a *Audit) named(id scoreID) *series {
 }
 
 // describe puts the louder of a view's two events in words.
-func (a *Audit) describe(s *series, t *table, e *events) found {
+func (a *Audit) describe(s *series, t *event.Table, e *event.Events) found {
 	side, ratio, p, q := eprocess.TowardD0, 0.0, 0.0, 0.0
 	for _, d := range [2]int{eprocess.TowardD0, eprocess.TowardD1} {
-		if e.toward[d] == 0 {
+		if e.Toward[d] == 0 {
 			continue
 		}
-		x, y := t.frequency(e, d)
+		x, y := t.Frequency(e, d)
 		if d == eprocess.TowardD1 {
 			x, y = y, x
 		}
@@ -74,13 +75,13 @@ func (a *Audit) describe(s *series, t *table, e *events) found {
 		direction, other = "D1", "D0"
 		ev.D0, ev.D1 = ev.D1, ev.D0
 	}
-	set := e.toward[side]
+	set := e.Toward[side]
 	ev.Direction, ev.Kind, ev.Tail, ev.Column = direction, s.eventKind(set), tailOf(&s.binner, set), a.columnOf(s)
 	if s.kind == slotScore {
 		ev.Partition = a.reader.groupName(s.slot / a.reader.cells())
 	}
 	how := "more likely on " + direction
-	if n := float64(t.pairs) + float64(sum(t.during[0])); q*(n+1) <= .5 && p*(n+1) > 1 && s.plain(set) {
+	if n := float64(t.Pairs) + float64(sum(t.During[0])); q*(n+1) <= .5 && p*(n+1) > 1 && s.plain(set) {
 		how = "only on " + direction + ", never on " + other
 	}
 	ev.Description = withheld.Sprintf("%s %s", s.statistic.words(a, s, set), how)

@@ -4,13 +4,14 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 )
 
 // discriminantScore is joint, and knows how the slots vary together.
 var discriminantScore = &kind{
 	name: "joint_linear", make: func(int) statistic { return new(discriminant) }, where: severalSlots,
-	several: .03, views: []view{ascending}, event: JointEvent,
+	several: .03, views: []event.View{event.Ascending}, event: JointEvent,
 }
 
 // discriminant is a joint score that knows how the slots vary together: Fisher's linear discriminant

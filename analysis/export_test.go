@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
 
 // ProjectEvent and ProjectBins let the golden values of the projections be checked from outside.
@@ -40,9 +41,9 @@ func Bets(epsilon, delta float64, p, q [3]float64, live [3]bool) (all [][2][3]fl
 
 // BinBet returns the log factors, per world and bin, of the bet on every bin with the working alternative (p, q).
 func BinBet(epsilon, delta float64, p, q []float64) (f [2][]float64) {
-	l, k := laws{p, q}, len(p)
+	l, k := event.Laws{p, q}, len(p)
 	odds := make([]float64, 2*k)
-	l.place(eprocess.NewNull(epsilon, delta), odds)
+	l.Place(eprocess.NewNull(epsilon, delta), odds)
 	return [2][]float64{odds[:k], odds[k:]}
 }
 

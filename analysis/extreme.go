@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
@@ -12,7 +13,7 @@ import (
 // extremeScore is the greatest standardised value of a result.
 var extremeScore = &kind{
 	name: "joint_extreme", make: func(int) statistic { return new(extreme) }, where: severalSlots, several: .005,
-	views: []view{ascending}, lifetime: lifetime{pairs: 65, learned: 1, growth: 1.5}, event: JointEvent,
+	views: []event.View{event.Ascending}, lifetime: lifetime{pairs: 65, learned: 1, growth: 1.5}, event: JointEvent,
 }
 
 // extreme scores a result by its most extreme value, in units of each slot's spread around its center. Where a random group
@@ -115,7 +116,7 @@ func (m *extreme) fit(a *Audit, _ *series) (scores [2][]code.Code, differ bool) 
 	for i := range all {
 		s := series{kind: extremeScore, past: all[i]}
 		s.relearn(p.n, maxSpecialBins, &a.scratch)
-		if z2 := loudness(a.lead.Null, s.table, &a.book.order); z2 > top {
+		if z2 := event.Loudness(a.lead.Null, s.table, &a.book.order); z2 > top {
 			top, differ, m.side, scores = z2, true, side(i), all[i]
 		}
 	}

@@ -139,12 +139,12 @@ func (a *Audit) loudestSlot() (s *series, set uint64, direction string) {
 			w := eprocess.LogSumExp(now[st.at+v*len(st.mix) : st.at+(v+1)*len(st.mix)])
 			e := &a.lead.bets[n].events
 			n++
-			if own == nil || own.kind != slotScore || !(w > top) || e.toward[eprocess.TowardD0]|e.toward[eprocess.TowardD1] == 0 {
+			if own == nil || own.kind != slotScore || !(w > top) || e.Toward[eprocess.TowardD0]|e.Toward[eprocess.TowardD1] == 0 {
 				continue
 			}
-			top, s, set, direction = w, own, e.toward[eprocess.TowardD0], "D0"
+			top, s, set, direction = w, own, e.Toward[eprocess.TowardD0], "D0"
 			if a.describe(own, en.table, e).event.Direction == "D1" {
-				set, direction = e.toward[eprocess.TowardD1], "D1"
+				set, direction = e.Toward[eprocess.TowardD1], "D1"
 			}
 		}
 	}

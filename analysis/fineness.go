@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -12,7 +13,7 @@ import (
 // finenessScore is lowest bits too fine for noise around a world's centre.
 var finenessScore = &kind{
 	name: "fineness", make: func(int) statistic { return new(fineness) }, where: knownColumns, single: .07, several: .01,
-	views: []view{ascending}, prior: supportPrior, lopsided: true, lifetime: lifetime{pairs: 65, learned: 1, growth: 1.5}, event: DigitsEvent,
+	views: []event.View{event.Ascending}, prior: supportPrior, lopsided: true, lifetime: lifetime{pairs: 65, learned: 1, growth: 1.5}, event: DigitsEvent,
 }
 
 // fineness scores how fine the lowest bits of a result's numbers are for noise in floating point around the centre of each

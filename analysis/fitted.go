@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
@@ -14,7 +15,7 @@ import (
 // fittedScore is the value of the only slot by laws fitted to the past.
 var fittedScore = &kind{
 	name: "fitted", make: func(int) statistic { return new(fitted) }, where: singleNumber,
-	single: .04, views: []view{ascending}, prior: fittedPrior, event: NumberEvent, column: true,
+	single: .04, views: []event.View{event.Ascending}, prior: fittedPrior, event: NumberEvent, column: true,
 }
 
 // fitted scores a value by the likelihood ratio of two Laplace laws, one per world, that were fitted to the past:

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
 
 // ClopperPearsonBound is the figure of a fixed budget: an event chosen on the first half of the trials, certified on
@@ -41,11 +42,11 @@ func (a *Audit) certify() {
 	top, rest := math.Inf(-1), a.opts.MaxTrials-a.pairs
 	var best *series
 	for _, s := range a.all() {
-		if s.table == nil || s.table.pairs == 0 || s.kind.looksBack || s.kind.prior == lawPrior {
+		if s.table == nil || s.table.Pairs == 0 || s.kind.looksBack || s.kind.prior == lawPrior {
 			continue
 		}
-		for _, v := range [...]view{ascending, folded, sorted} {
-			a.book.order = orderOf(s.table, v, a.book.order)
+		for _, v := range [...]event.View{event.Ascending, event.Folded, event.Sorted} {
+			a.book.order = event.OrderOf(s.table, v, a.book.order)
 			for heavy := range 2 {
 				if set, e := mostCertified(s.table, a.book.order, heavy, rest, a.claim.Delta); e > top {
 					top, best, c.set, c.heavy = e, s, set, heavy
@@ -57,19 +58,19 @@ func (a *Audit) certify() {
 		return
 	}
 	c.series, c.statistic, c.binner = best, best.frozen(), best.binner
-	e := events{}
+	e := event.Events{}
 	side := [2]int{eprocess.TowardD0, eprocess.TowardD1}[c.heavy]
-	e.toward[side] = c.set
+	e.Toward[side] = c.set
 	c.event = a.describe(best, best.table, &e).event
 	a.certificate = c
 }
 
 // mostCertified returns the cut of an order (from either end) whose past counts promise the greatest bound from n trials,
 // by the normal approximation of both ends.
-func mostCertified(t *table, order []uint8, heavy, n int, delta float64) (set uint64, bound float64) {
+func mostCertified(t *event.Table, order []uint8, heavy, n int, delta float64) (set uint64, bound float64) {
 	bound = math.Inf(-1)
-	p, q := t.before[heavy], t.before[1-heavy]
-	m := float64(t.pairs) + 1
+	p, q := t.Before[heavy], t.Before[1-heavy]
+	m := float64(t.Pairs) + 1
 	for _, fromEnd := range [...]bool{false, true} {
 		var s uint64
 		var kp, kq int32

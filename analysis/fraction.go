@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -12,7 +13,7 @@ import (
 // fractionScore is what a value leaves over a modulus, or how many bits it uses.
 var fractionScore = &kind{
 	name: "fraction", make: func(int) statistic { return new(fraction) }, where: knownColumns, single: .005, several: .005,
-	views: []view{sorted}, lifetime: lifetime{learned: 64, growth: 2}, event: DigitsEvent, column: true,
+	views: []event.View{event.Sorted}, lifetime: lifetime{learned: 64, growth: 2}, event: DigitsEvent, column: true,
 }
 
 // fraction scores what one slot's value leaves over a modulus, as a part of it (in [0, 1), in steps of 2^-16), or, for

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
@@ -14,11 +15,11 @@ import (
 var (
 	laplaceScore = &kind{
 		name: "joint_laplace", make: func(int) statistic { return laplaceJoint{new(joint)} }, where: severalSlots,
-		several: .13, views: []view{ascending}, event: JointEvent,
+		several: .13, views: []event.View{event.Ascending}, event: JointEvent,
 	}
 	gaussScore = &kind{
 		name: "joint_gauss", make: func(int) statistic { return &gaussJoint{new(joint)} }, where: severalSlots,
-		several: .13, views: []view{ascending}, event: JointEvent,
+		several: .13, views: []event.View{event.Ascending}, event: JointEvent,
 	}
 )
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 )
 
@@ -101,19 +102,19 @@ func laplaceOverNormal(m [2]spread) (better float64) {
 // fittedLaws is the average of two Laplace and of two normal laws, fitted to the past of both worlds and weighted by their
 // likelihoods there, on the bins of a table. Centres and scales are drawn together as far as their difference may be
 // chance. The outcomes that are no numbers have their frequencies.
-func fittedLaws(m [2]spread, pk *peak, b *bins.Binner, t *table) laws {
+func fittedLaws(m [2]spread, pk *peak, b *bins.Binner, t *event.Table) event.Laws {
 	part := 1 / (1 + math.Exp(-laplaceOverNormal(m)))
 	centers := shrunkCenters(m, m[0].median, m[1].median, m[0].distance, m[1].distance)
 	means := shrunkCenters(m, m[0].mean, m[1].mean, m[0].deviation, m[1].deviation)
 	scales := shrunkScales(m, m[0].distance, m[1].distance, 1)
 	deviations := shrunkScales(m, m[0].deviation, m[1].deviation, .5)
-	n := float64(t.pairs)
-	l := newLaws(t)
+	n := float64(t.Pairs)
+	l := event.NewLaws(t)
 	for w := range l {
 		numbers, below := m[w].n/n, 0.0
 		for i := range l[w] {
-			p := float64(t.before[w][i]) / n
-			if i < t.numeric {
+			p := float64(t.Before[w][i]) / n
+			if i < t.Numeric {
 				upTo := 1.0
 				if i < len(b.Edges) {
 					x := b.Edges[i]
@@ -129,7 +130,7 @@ func fittedLaws(m [2]spread, pk *peak, b *bins.Binner, t *table) laws {
 		}
 	}
 	farOut(&l, t)
-	l.shareMasses(t, [2]float64{1, 1})
+	l.ShareMasses(t, [2]float64{1, 1})
 	return l
 }
 
@@ -141,10 +142,10 @@ const (
 
 // farOut sets the probabilities of the outermost numeric bins from the past where the laws do not explain what lies there: values far
 // out have a law of their own. Half a value is added on each world.
-func farOut(l *laws, t *table) {
-	n := float64(t.pairs)
-	for _, i := range [2]int{0, t.numeric - 1} {
-		k0, k1 := float64(t.before[0][i]), float64(t.before[1][i])
+func farOut(l *event.Laws, t *event.Table) {
+	n := float64(t.Pairs)
+	for _, i := range [2]int{0, t.Numeric - 1} {
+		k0, k1 := float64(t.Before[0][i]), float64(t.Before[1][i])
 		if k0+k1 < leastFarOut || k0+k1 <= timesFarOut*n*(l[0][i]+l[1][i]) {
 			continue
 		}
@@ -190,7 +191,7 @@ func normalBelow(z float64) float64 { return .5 * math.Erfc(-z/math.Sqrt2) }
 // lawScore is the value of the only slot, bin by bin, against laws fitted to the past.
 var lawScore = &kind{
 	name: "value", make: func(int) statistic { return new(law) }, where: singleValue,
-	single: .5, texts: .4, views: []view{ascending}, prior: lawPrior, event: NumberEvent, column: true,
+	single: .5, texts: .4, views: []event.View{event.Ascending}, prior: lawPrior, event: NumberEvent, column: true,
 }
 
 type law struct {
@@ -206,13 +207,13 @@ func (m *law) learn(a *Audit, s *series, _ *epoch) {
 	}
 	past := a.slots[0].past
 	if t := a.slots[0].table; a.ofKind(fittedScore) == nil {
-		if a.pairs < 16 || t == nil || t.hasNumbers() {
+		if a.pairs < 16 || t == nil || t.HasNumbers() {
 			return
 		}
 		s.binner, s.learned = a.slots[0].binner, a.pairs
-		s.table = t.withPast()
-		l := shrunkLaws(t)
-		s.table.laws = &l
+		s.table = t.WithPast()
+		l := event.ShrunkLaws(t)
+		s.table.Laws = &l
 		return
 	}
 	var spreads [2]spread
@@ -239,21 +240,21 @@ func (m *law) learn(a *Audit, s *series, _ *epoch) {
 		s.binner.Edges = lawEdges(spreads, values)
 	}
 	s.learned = a.pairs
-	s.table = newTable(s.binner.Numeric(), s.binner.Bins())
-	s.table.pairs = len(past[0])
+	s.table = event.NewTable(s.binner.Numeric(), s.binner.Bins())
+	s.table.Pairs = len(past[0])
 	for w, codes := range past {
-		s.binner.CountNumbers(m.ranks[w].Values, s.table.before[w])
+		s.binner.CountNumbers(m.ranks[w].Values, s.table.Before[w])
 		for _, c := range codes {
 			if !code.IsNumber(c) {
-				s.table.before[w][s.binner.Bin(c)]++
+				s.table.Before[w][s.binner.Bin(c)]++
 			}
 		}
 	}
 	l := fittedLaws(spreads, &pk, &s.binner, s.table)
-	if sum := sumOf(l[0]) + sumOf(l[1]); !(math.Abs(sum-2) < 1e-6) {
+	if sum := event.SumOf(l[0]) + event.SumOf(l[1]); !(math.Abs(sum-2) < 1e-6) {
 		s.table = nil // scales so far apart that the arithmetic fails
 		return
 	}
-	l.mixSteps(s.table)
-	s.table.laws = &l
+	l.MixSteps(s.table)
+	s.table.Laws = &l
 }

@@ -1,6 +1,9 @@
 package analysis
 
-import "github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+import (
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
+)
 
 // lead is the process at the claim: its bets are placed once per epoch, so that it can be looked at after any pair.
 type lead struct {
@@ -38,7 +41,7 @@ func (l *lead) current(k *book, e *epoch) []float64 {
 }
 
 // each calls a method of every bet with its table and its part of a list that has one number for each place.
-func (l *lead) each(k *book, e *epoch, places []float64, do func(*bet, *table, []float64)) {
+func (l *lead) each(k *book, e *epoch, places []float64, do func(*bet, *event.Table, []float64)) {
 	n := 0
 	for _, en := range e.entries {
 		s := &k.stakes[en.score]

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
@@ -13,7 +14,7 @@ import (
 // ratioScore is joint, a log-likelihood ratio by logistic regression.
 var ratioScore = &kind{
 	name: "joint_ratio", make: func(int) statistic { return new(learned) }, where: severalSlots, several: .02, fewSlots: true,
-	views: []view{ascending}, lifetime: lifetime{learned: 1, growth: 1.5}, event: JointEvent,
+	views: []event.View{event.Ascending}, lifetime: lifetime{learned: 1, growth: 1.5}, event: JointEvent,
 }
 
 // learned is a joint score that estimates the log-likelihood ratio of a whole result: logistic regression of the world on
@@ -178,7 +179,7 @@ func (l *learned) choose(slots []*series, cells int, sc *bins.Scratch) {
 		if s.shared || s.table == nil {
 			continue
 		}
-		some := s.table.hasNumbers()
+		some := s.table.HasNumbers()
 		if center, scale, ok := slotSpread(sc, s.past, [2][]code.Code{}); ok {
 			numbers = append(numbers, spread{i, center, scale})
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
@@ -14,7 +15,7 @@ import (
 // productsScore is joint, and knows how the slots vary together in each world.
 var productsScore = &kind{
 	name: "joint_products", make: func(int) statistic { return new(products) }, where: severalSlots, several: .005,
-	views: []view{ascending}, lifetime: lifetime{pairs: 65, learned: 1, growth: 1.5}, event: JointEvent,
+	views: []event.View{event.Ascending}, lifetime: lifetime{pairs: 65, learned: 1, growth: 1.5}, event: JointEvent,
 }
 
 // products is a joint score that knows how the slots vary together in each world: the quadratic part of the
@@ -115,7 +116,7 @@ func (m *products) fit(a *Audit, _ *series) (scores [2][]code.Code, differ bool)
 		}
 		s := series{kind: productsScore, past: past}
 		s.relearn(p.n, maxSpecialBins, &a.scratch)
-		if z2 := loudness(a.lead.Null, s.table, &a.book.order); z2 > top {
+		if z2 := event.Loudness(a.lead.Null, s.table, &a.book.order); z2 > top {
 			top, differ, scores, *m = z2, true, past, next
 		}
 	}

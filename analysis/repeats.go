@@ -5,13 +5,14 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 // repeatScore is a result that was seen before in one world only.
 var repeatScore = &kind{
 	name: "repeat", make: func(int) statistic { return repeated{} }, where: everyResult,
-	single: .02, several: .03, views: []view{sorted}, prior: supportPrior, keeps: true, looksBack: true, event: RepeatEvent, whole: true,
+	single: .02, several: .03, views: []event.View{event.Sorted}, prior: supportPrior, keeps: true, looksBack: true, event: RepeatEvent, whole: true,
 }
 
 type repeated struct{ memoryless }
@@ -25,7 +26,7 @@ func (repeated) learn(_ *Audit, s *series, _ *epoch) {
 		return
 	}
 	s.binner = bins.Binner{Categories: []code.Label{onD0Only, onD1Only}}
-	s.table = newTable(1, s.binner.Bins())
+	s.table = event.NewTable(1, s.binner.Bins())
 	s.recount()
 }
 

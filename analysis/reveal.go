@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -16,7 +17,7 @@ import (
 // revealScore is a rare number that comes again and again in one world only, or lies beyond the range of the other.
 var revealScore = &kind{
 	name: "repeat", make: func(int) statistic { return reveal{} }, where: everyResult,
-	single: .001, several: .001, lent: revealShare / (1 - revealShare), views: []view{ascending}, prior: lawPrior, looksBack: true, eventOf: revealEvent,
+	single: .001, several: .001, lent: revealShare / (1 - revealShare), views: []event.View{event.Ascending}, prior: lawPrior, looksBack: true, eventOf: revealEvent,
 }
 
 type reveal struct{ memoryless }
@@ -92,16 +93,16 @@ const (
 // other: for the third time, or, where the numbers have so many digits that none repeats by chance, for the second;
 // or where each world has many numbers beyond the other's range, which are louder than every other score. Before, nothing is bet.
 func (reveal) learn(a *Audit, s *series, e *epoch) {
-	live, repeated := s.table != nil && s.table.laws != nil, false // repeated: by repeats
+	live, repeated := s.table != nil && s.table.Laws != nil, false // repeated: by repeats
 	if s.table != nil {
 		if live {
-			at := s.table.numeric + 2
-			repeated = s.table.laws[0][at] != s.table.laws[1][at]
+			at := s.table.Numeric + 2
+			repeated = s.table.Laws[0][at] != s.table.Laws[1][at]
 		}
 		s.carry()
 	} else {
 		s.binner = bins.Binner{Categories: []code.Label{onceOnD0, onceOnD1, oftenOnD0, oftenOnD1, outsideD1, outsideD0}}
-		s.table = newTable(1, s.binner.Bins())
+		s.table = event.NewTable(1, s.binner.Bins())
 	}
 	s.learned = a.pairs
 	t := s.table
@@ -110,8 +111,8 @@ func (reveal) learn(a *Audit, s *series, e *epoch) {
 	some := 0.0
 	for w := range 2 {
 		for k := range rareKinds {
-			at := t.numeric + 2*k + w
-			own[k][w], other[k][w] = float64(t.before[w][at]), float64(t.before[1-w][at])
+			at := t.Numeric + 2*k + w
+			own[k][w], other[k][w] = float64(t.Before[w][at]), float64(t.Before[1-w][at])
 			some += own[k][w]
 		}
 		if rareRepeats*a.repeats.echoes[w] > a.pairs {
@@ -138,7 +139,7 @@ func (reveal) learn(a *Audit, s *series, e *epoch) {
 	}
 	many := min(own[outside][0], own[outside][1])*math.Log1p(1/a.lead.Null.Ratio) >= leastOutside
 	l := revealLaws(own, other, least, many, t)
-	t.laws = &l
+	t.Laws = &l
 	switch {
 	case live:
 	case again:
@@ -146,16 +147,16 @@ func (reveal) learn(a *Audit, s *series, e *epoch) {
 	case many && a.loudestOf(t):
 		e.lend = append(e.lend, grant{s.id, outsideShare})
 	default:
-		t.laws = nil
+		t.Laws = nil
 	}
 }
 
 // loudestOf reports whether a table is louder than those of all other scores.
-func (a *Audit) loudestOf(t *table) bool {
+func (a *Audit) loudestOf(t *event.Table) bool {
 	h := a.lead.Null
-	mine := loudness(h, t, &a.book.order)
+	mine := event.Loudness(h, t, &a.book.order)
 	for _, s := range a.all() {
-		if s.staked && s.table != nil && s.table != t && s.kind != beyondScore && s.table.paired == nil && loudness(h, s.table, &a.book.order) >= mine {
+		if s.staked && s.table != nil && s.table != t && s.kind != beyondScore && s.table.Paired == nil && event.Loudness(h, s.table, &a.book.order) >= mine {
 			return false
 		}
 	}
@@ -164,17 +165,17 @@ func (a *Audit) loudestOf(t *table) bool {
 
 // countOutside sets the counts of numbers beyond the other world's range to those that the ranges of now give. Those of the past were
 // narrower.
-func (a *Audit) countOutside(t *table) {
+func (a *Audit) countOutside(t *event.Table) {
 	if len(a.slots) != 1 {
 		return
 	}
 	for w, codes := range a.slots[0].past {
 		for k := range 2 {
-			t.before[w][t.numeric+2*outside+k] = 0
+			t.Before[w][t.Numeric+2*outside+k] = 0
 		}
 		for _, c := range codes {
 			if id := code.CategoryOf(a.ranges.outside(c, code.Category(notRare))); id != notRare {
-				t.before[w][t.numeric+int(id)-onceOnD0]++
+				t.Before[w][t.Numeric+int(id)-onceOnD0]++
 			}
 		}
 	}
@@ -182,12 +183,12 @@ func (a *Audit) countOutside(t *table) {
 
 // revealLaws are a working alternative in which a rare result hardly ever comes in the other world. Kinds below least are as
 // likely in both, and so are numbers beyond the other's range unless they are many.
-func revealLaws(own, other [rareKinds][2]float64, least int, many bool, t *table) laws {
-	bins, n := t.bins(), float64(t.pairs)
-	l := laws{make([]float64, bins), make([]float64, bins)}
+func revealLaws(own, other [rareKinds][2]float64, least int, many bool, t *event.Table) event.Laws {
+	bins, n := t.Bins(), float64(t.Pairs)
+	l := event.Laws{make([]float64, bins), make([]float64, bins)}
 	for k := range rareKinds {
 		for w := range 2 {
-			at := t.numeric + 2*k + w
+			at := t.Numeric + 2*k + w
 			mass := (own[k][w] + other[k][w] + .5) / (2*n + 4)
 			p := .5
 			switch {

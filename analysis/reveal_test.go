@@ -37,16 +37,16 @@ func TestSupportsThatEndApart(t *testing.T) {
 				a.Add(draw(0), draw(1))
 			}
 			s := a.ofKind(revealScore)
-			if got := s.table.laws != nil; got != c.want {
-				t.Fatalf("numbers beyond the other's range are bet on: %v, want %v (counts %v)", got, c.want, s.table.before)
+			if got := s.table.Laws != nil; got != c.want {
+				t.Fatalf("numbers beyond the other's range are bet on: %v, want %v (counts %v)", got, c.want, s.table.Before)
 			}
 			if !c.want {
 				return
 			}
-			odds := make([]float64, 2*s.table.bins())
-			e := s.table.laws.place(a.lead.Null, odds)
+			odds := make([]float64, 2*s.table.Bins())
+			e := s.table.Laws.Place(a.lead.Null, odds)
 			for _, side := range [2]int{eprocess.TowardD0, eprocess.TowardD1} {
-				if k := s.eventKind(e.toward[side]); k != BeyondEvent {
+				if k := s.eventKind(e.Toward[side]); k != BeyondEvent {
 					t.Errorf("the event is of kind %s, want %s", k, BeyondEvent)
 				}
 			}

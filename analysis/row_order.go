@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
@@ -13,7 +14,7 @@ import (
 // orderScore is the order of the rows of a result.
 var orderScore = &kind{
 	name: "order", make: func(int) statistic { return new(rowOrder) }, where: orderedGroups, several: .005,
-	views: []view{ascending, sorted}, lifetime: lifetime{learned: 64, growth: 1.5}, event: OrderEvent, whole: true,
+	views: []event.View{event.Ascending, event.Sorted}, lifetime: lifetime{learned: 64, growth: 1.5}, event: OrderEvent, whole: true,
 }
 
 // rowOrder scores the order in which a result gives its groups: naive Bayes on which of two groups comes first, of all pairs of

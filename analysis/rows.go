@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -12,7 +13,7 @@ import (
 // rowsScore is the number of rows, an error or another shape.
 var rowsScore = &kind{
 	name: "rows", make: func(int) statistic { return rowCount{} }, where: everyResult,
-	single: .01, several: .12, views: []view{ascending, sorted}, keeps: true, lopsided: true, event: RowsEvent,
+	single: .01, several: .12, views: []event.View{event.Ascending, event.Sorted}, keeps: true, lopsided: true, event: RowsEvent,
 }
 
 type rowCount struct{ memoryless }
@@ -28,7 +29,7 @@ func (rowCount) words(a *Audit, s *series, set uint64) withheld.Text {
 // lowBitScore is the lowest bit set in any number of the result.
 var lowBitScore = &kind{
 	name: "low_bit", make: func(int) statistic { return lowestBits{} }, where: everyResult,
-	single: .05, several: .02, views: []view{ascending}, prior: supportPrior, keeps: true, lopsided: true, event: DigitsEvent,
+	single: .05, several: .02, views: []event.View{event.Ascending}, prior: supportPrior, keeps: true, lopsided: true, event: DigitsEvent,
 }
 
 type lowestBits struct{ memoryless }

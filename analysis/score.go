@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -29,7 +30,7 @@ type kind struct {
 	fewSlots        bool    // the score gets wealth only up to maxLearnedSlots slots
 	lent            float64 // in place of single or several, once a part of all wealth was lent to the score
 	loud            float64 // the share by which wealth is divided anew, where the score is bet on; 0 = single or several
-	views           []view
+	views           []event.View
 	prior           prior
 
 	keeps     bool // its past is kept; otherwise the scores of the past are computed anew from those of the slots

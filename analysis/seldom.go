@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
 
 // This file bets on engines whose results are nearly all of one shape: on another number of rows, an error or other columns in few of the
@@ -13,7 +14,7 @@ import (
 // seldomScore is another number of rows, an error or another shape in few of the trials.
 var seldomScore = &kind{
 	name: "rows", make: func(int) statistic { return seldom{} }, where: everyResult,
-	single: .001, several: .001, lent: seldomShare / (1 - seldomShare), views: []view{ascending}, prior: lawPrior, event: RowsEvent,
+	single: .001, several: .001, lent: seldomShare / (1 - seldomShare), views: []event.View{event.Ascending}, prior: lawPrior, event: RowsEvent,
 }
 
 type seldom struct{ rowCount }
@@ -24,33 +25,33 @@ const (
 	seldomShare = .8 // of all wealth, lent once it would have gained as much
 )
 
-// learn starts the next table, and places the bet while at least 1 - rareOutcome of the trials of both worlds have the same number
+// learn starts the next table, and places the bet while at least 1 - event.RareOutcome of the trials of both worlds have the same number
 // of rows, or the same error, and the others are in one world alone. Otherwise nothing is bet.
 func (seldom) learn(a *Audit, s *series, e *epoch) {
-	live := s.table != nil && s.table.laws != nil
+	live := s.table != nil && s.table.Laws != nil
 	if s.table != nil && a.pairs < 2*s.learned {
 		s.carry()
 	} else {
 		s.learnSeldom(a.ofKind(rowsScore), a.pairs)
 	}
 	t, most := s.table, int32(0)
-	for b := range t.before[0] {
-		if len(s.binner.Edges) == 0 || b != 0 && b != t.numeric-1 { // one number of rows, or one category
-			most = max(most, t.before[0][b]+t.before[1][b])
+	for b := range t.Before[0] {
+		if len(s.binner.Edges) == 0 || b != 0 && b != t.Numeric-1 { // one number of rows, or one category
+			most = max(most, t.Before[0][b]+t.Before[1][b])
 		}
 	}
-	if a.pairs < bins.LeastCommon || float64(most) < 2*(1-rareOutcome)*float64(t.pairs) {
+	if a.pairs < bins.LeastCommon || float64(most) < 2*(1-event.RareOutcome)*float64(t.Pairs) {
 		return
 	}
 	least := leastSeldom
 	if live {
 		least = 0
 	}
-	l, odds := shrunkLaws(t), make([]float64, 2*t.bins())
-	if l.place(a.lead.Null, odds); gainOf(odds, t.before) <= least {
+	l, odds := event.ShrunkLaws(t), make([]float64, 2*t.Bins())
+	if l.Place(a.lead.Null, odds); event.GainOf(odds, t.Before) <= least {
 		return
 	}
-	t.laws = &l
+	t.Laws = &l
 	if !live {
 		e.lend = append(e.lend, grant{s.id, seldomShare})
 	}
@@ -65,7 +66,7 @@ func (s *series) learnSeldom(rows *series, pairs int) {
 			break
 		}
 	}
-	s.table, s.learned = newTable(s.binner.Numeric(), s.binner.Bins()), pairs
+	s.table, s.learned = event.NewTable(s.binner.Numeric(), s.binner.Bins()), pairs
 	s.past = rows.past
 	s.recount()
 	s.past = [2][]code.Code{}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
 
 // series is one score over the trials: the codes seen, how they are binned, and the counts of the block at hand.
@@ -17,7 +18,7 @@ type series struct {
 	staked       bool // has wealth in the book
 	binner       bins.Binner
 	learned      int            // pairs behind the bins
-	table        *table         // nil while nothing is bet
+	table        *event.Table   // nil while nothing is bet
 	past         [2][]code.Code // kept pairs, oldest first
 	watch        watch
 	independence independence
@@ -32,12 +33,12 @@ func (s *series) count(c0, c1 code.Code) {
 		return
 	}
 	b0, b1 := s.binner.Bin(c0), s.binner.Bin(c1)
-	if t.paired != nil {
-		t.paired.add(b0, b1)
+	if t.Paired != nil {
+		t.Paired.Add(b0, b1)
 		return
 	}
-	t.during[0][b0]++
-	t.during[1][b1]++
+	t.During[0][b0]++
+	t.During[1][b1]++
 }
 
 // push keeps one pair of codes for learning.
@@ -73,8 +74,8 @@ func (s *series) relearn(pairs, most int, sc *bins.Scratch) {
 	s.binner = bins.Binner{}
 	s.binner.Learn(s.past, most, sc)
 	s.learned = pairs
-	s.table = newTable(s.binner.Numeric(), s.binner.Bins())
-	s.table.lopsided = s.kind.lopsided || s.kind == slotScore && s.rare()
+	s.table = event.NewTable(s.binner.Numeric(), s.binner.Bins())
+	s.table.Lopsided = s.kind.lopsided || s.kind == slotScore && s.rare()
 	s.recount()
 }
 
@@ -89,10 +90,10 @@ func (s *series) relearnFrom(past [2][]code.Code, pairs int, sc *bins.Scratch) {
 func (s *series) recount() {
 	for w, codes := range s.past {
 		for _, c := range codes {
-			s.table.before[w][s.binner.Bin(c)]++
+			s.table.Before[w][s.binner.Bin(c)]++
 		}
 	}
-	s.table.pairs = len(s.past[0])
+	s.table.Pairs = len(s.past[0])
 }
 
 // turn starts the table of the next block: the bins are learned anew while little is known and whenever the past has
@@ -108,14 +109,14 @@ func (s *series) turn(pairs, most int, sc *bins.Scratch) {
 // carry starts the table of the next block with the same bins: what was counted becomes the past.
 func (s *series) carry() {
 	old := s.table
-	s.table = old.withPast()
-	s.table.fixed, s.table.lopsided = old.fixed, old.lopsided
-	for w := range old.during {
-		for b, n := range old.during[w] {
-			s.table.before[w][b] += n
+	s.table = old.WithPast()
+	s.table.Fixed, s.table.Lopsided = old.Fixed, old.Lopsided
+	for w := range old.During {
+		for b, n := range old.During[w] {
+			s.table.Before[w][b] += n
 		}
 	}
-	s.table.pairs += sum(old.during[0])
+	s.table.Pairs += sum(old.During[0])
 }
 
 // watch looks for noise that the two worlds of a slot share: the same difference (or the same sum) in every pair

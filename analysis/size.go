@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
 
 // Size returns about how many bytes of memory the audit holds: what it keeps of the past and of results, the counts and the
@@ -15,11 +16,11 @@ func (a *Audit) Size() int {
 		n += 8 * cap(list)
 	}
 	n += int(unsafe.Sizeof(stake{})) * cap(a.book.stakes)
-	tables := map[*table]bool{nil: true}
-	add := func(t *table) {
+	tables := map[*event.Table]bool{nil: true}
+	add := func(t *event.Table) {
 		if !tables[t] {
 			tables[t] = true
-			n += int(unsafe.Sizeof(table{})) + 16*t.bins()
+			n += int(unsafe.Sizeof(event.Table{})) + 16*t.Bins()
 		}
 	}
 	count := func(e *epoch) {

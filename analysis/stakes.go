@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
 
 // This file is how results are read and what each score has to bet with: the layout, and the shares of the wealth.
@@ -102,11 +103,11 @@ func (a *Audit) all() []*series {
 func (a *Audit) fundSlots(e *epoch) {
 	several, numbers := a.several(), a.ofKind(fittedScore) != nil
 	left := 1.0
-	give := func(s *series, weight float64, views []view) {
+	give := func(s *series, weight float64, views []event.View) {
 		p := s.kind.prior
 		switch {
 		case s.shared:
-			views, p = []view{ascending}, pairedPrior
+			views, p = []event.View{event.Ascending}, pairedPrior
 		case s.kind == slotScore && s.rare():
 			p = supportPrior
 		}
@@ -164,14 +165,14 @@ func (s *series) rare() bool {
 }
 
 // slotViews returns the views of a slot: fewer when there are many.
-func (a *Audit) slotViews() []view {
+func (a *Audit) slotViews() []event.View {
 	switch {
 	case len(a.slots) <= fewSlots:
-		return []view{ascending, folded, sorted}
+		return []event.View{event.Ascending, event.Folded, event.Sorted}
 	case len(a.slots) <= manySlots:
-		return []view{ascending, sorted}
+		return []event.View{event.Ascending, event.Sorted}
 	}
-	return []view{ascending}
+	return []event.View{event.Ascending}
 }
 
 // firstDivision is the number of pairs at which the wealth is first divided among the scores by what the past shows;
@@ -191,7 +192,7 @@ func (a *Audit) divide(e *epoch) {
 		a.divideAt = a.pairs + a.pairs/2
 	}
 	weight := func(s *series) float64 {
-		if t := s.table; s.kind.lent > 0 && t != nil && t.laws != nil { // what was lent a part keeps it
+		if t := s.table; s.kind.lent > 0 && t != nil && t.Laws != nil { // what was lent a part keeps it
 			return s.kind.lent
 		}
 		return s.kind.weight(a.several())
@@ -201,7 +202,7 @@ func (a *Audit) divide(e *epoch) {
 	for _, en := range e.entries {
 		s := a.named(en.score)
 		bets[s.id] = true
-		if en.table.paired != nil {
+		if en.table.Paired != nil {
 			continue
 		}
 		p := weight(s)
@@ -213,7 +214,7 @@ func (a *Audit) divide(e *epoch) {
 		if s.kind.loud > 0 {
 			p = s.kind.loud
 		}
-		loud = append(loud, math.Log(p)+loudness(a.lead.Null, en.table, &a.book.order)/2)
+		loud = append(loud, math.Log(p)+event.Loudness(a.lead.Null, en.table, &a.book.order)/2)
 	}
 	for _, s := range a.specials {
 		if s.staked && !bets[s.id] {

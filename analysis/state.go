@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 )
 
@@ -155,11 +156,11 @@ func (o *Options) state(c *state.Codec) {
 }
 
 // tables are all tables in use, each once; scores and epochs refer to them by number.
-func (a *Audit) tables(c *state.Codec) []*table {
-	var all []*table
+func (a *Audit) tables(c *state.Codec) []*event.Table {
+	var all []*event.Table
 	if !c.Reading {
-		known := map[*table]bool{nil: true}
-		add := func(t *table) {
+		known := map[*event.Table]bool{nil: true}
+		add := func(t *event.Table) {
 			if !known[t] {
 				known[t] = true
 				all = append(all, t)
@@ -174,11 +175,11 @@ func (a *Audit) tables(c *state.Codec) []*table {
 			add(s.table)
 		}
 	}
-	state.List(c, &all, func(t **table) { made(c, t).state(c) })
+	state.List(c, &all, func(t **event.Table) { made(c, t).State(c) })
 	return all
 }
 
-func (s *series) state(c *state.Codec, tables []*table) {
+func (s *series) state(c *state.Codec, tables []*event.Table) {
 	k := slices.Index(kinds[:], s.kind)
 	state.Num(c, &k)
 	state.Num(c, &s.slot)
@@ -196,6 +197,6 @@ func (s *series) state(c *state.Codec, tables []*table) {
 	c.All(&s.past[0], &s.past[1], &w.seen, &w.changes, &w.precise, &w.first[0], &w.first[1], &w.last, &w.difference, &w.sum)
 	s.independence.state(c)
 	c.Check(s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
-	c.Check(s.table == nil || s.table.bins() == s.binner.Bins() && s.table.numeric == s.binner.Numeric())
-	c.Check(s.kind != revealScore || s.table == nil || s.table.bins() == s.table.numeric+2*rareKinds+1)
+	c.Check(s.table == nil || s.table.Bins() == s.binner.Bins() && s.table.Numeric == s.binner.Numeric())
+	c.Check(s.kind != revealScore || s.table == nil || s.table.Bins() == s.table.Numeric+2*rareKinds+1)
 }

@@ -149,9 +149,9 @@ func (a *Audit) verifyEpoch(c *state.Codec, e *epoch) {
 		c.Check(en.scope <= claimAlone)
 		if c.Err == nil {
 			law := &a.book.stakes[en.score].mix[0] == &a.mix[lawPrior][0]
-			c.Check(law == (en.table.laws != nil))
+			c.Check(law == (en.table.Laws != nil))
 			paired := &a.book.stakes[en.score].mix[0] == &a.mix[pairedPrior][0]
-			c.Check(paired == (en.table.paired != nil))
+			c.Check(paired == (en.table.Paired != nil))
 		}
 	}
 }

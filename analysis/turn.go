@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
 
 // This file is what happens between blocks: the wealth of the finished one is booked, the bound climbs, and the bins,
@@ -137,7 +138,7 @@ func (a *Audit) learn(e *epoch) {
 		if !s.staked {
 			s.table = nil
 		}
-		if s.table != nil && (s.kind.prior != lawPrior || s.table.laws != nil) {
+		if s.table != nil && (s.kind.prior != lawPrior || s.table.Laws != nil) {
 			e.entries = append(e.entries, entry{score: s.id, table: s.table})
 		}
 	}
@@ -179,7 +180,7 @@ func (a *Audit) slotBins() int {
 func (a *Audit) separate(s *series, e *epoch) {
 	e.void = true
 	e.retire = append(e.retire, s.id)
-	s.id = a.book.open([]view{ascending}, a.mix[pairedPrior])
+	s.id = a.book.open([]event.View{event.Ascending}, a.mix[pairedPrior])
 	e.grants = append(e.grants, grant{s.id, .5})
 	a.turnPaired(s)
 }
@@ -187,13 +188,13 @@ func (a *Audit) separate(s *series, e *epoch) {
 // turnPaired learns the events of a slot whose worlds share their noise.
 func (a *Audit) turnPaired(s *series) {
 	s.relearn(a.pairs, a.slotBins(), &a.scratch)
-	a.book.order = orderOf(s.table, ascending, a.book.order)
-	v := ascending
-	if !s.table.hasNumbers() {
-		v = sorted
-		a.book.order = orderOf(s.table, v, a.book.order)
+	a.book.order = event.OrderOf(s.table, event.Ascending, a.book.order)
+	v := event.Ascending
+	if !s.table.HasNumbers() {
+		v = event.Sorted
+		a.book.order = event.OrderOf(s.table, v, a.book.order)
 	}
-	s.table.paired = &pairedTable{events: chooseEvents(a.lead.Null, s.table, v, a.book.order)}
+	s.table.Paired = &event.Paired{Events: event.Choose(a.lead.Null, s.table, v, a.book.order)}
 }
 
 // knows reports whether a learned score is good for another block.

@@ -22,7 +22,7 @@ func (v value) score(r *result) code.Code { return r.at(v.slot) }
 // learn sets the bins of a slot, or the events where its worlds share their noise.
 func (v value) learn(a *Audit, s *series, e *epoch) {
 	switch {
-	case s.shared && s.table != nil && s.table.paired == nil:
+	case s.shared && s.table != nil && s.table.Paired == nil:
 		a.separate(s, e)
 	case s.shared:
 		a.turnPaired(s)

@@ -1,4 +1,4 @@
-package analysis
+package event
 
 import (
 	"math"
@@ -6,32 +6,32 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
-// pairedTable counts pairs of trials by (X in S, Y in S) for the two events of a slot whose two worlds may share
+// Paired counts pairs of trials by (X in S, Y in S) for the two events of a slot whose two worlds may share
 // their noise. Its bet needs no independence within a pair: 1 + lam (1[X in S] - R 1[Y in S] - delta) with
 // 0 <= lam <= 1/(R+delta) has mean at most 1 whatever the coupling, and the same with the worlds exchanged.
-type pairedTable struct {
-	events events
+type Paired struct {
+	Events Events
 	counts [2][4]int32 // toward D0, toward D1; index = 2*(heavy world in S) + (light world in S)
 }
 
-// add counts one pair of bins.
-func (t *pairedTable) add(bin0, bin1 int) {
+// Add counts one pair of bins.
+func (t *Paired) Add(bin0, bin1 int) {
 	for i, side := range [2]int{eprocess.TowardD0, eprocess.TowardD1} {
 		heavy, light := bin0, bin1
 		if side == eprocess.TowardD1 {
 			heavy, light = bin1, bin0
 		}
-		t.counts[i][2*(t.events.toward[side]>>heavy&1)+t.events.toward[side]>>light&1]++
+		t.counts[i][2*(t.Events.Toward[side]>>heavy&1)+t.Events.Toward[side]>>light&1]++
 	}
 }
 
-// gain returns the log of what a component made of the pairs counted.
-func (t *pairedTable) gain(h eprocess.Null, c eprocess.Component) float64 {
+// Gain returns the log of what a component made of the pairs counted.
+func (t *Paired) Gain(h eprocess.Null, c eprocess.Component) float64 {
 	i, side := 0, eprocess.TowardD0
 	if c.Share == eprocess.OnlyD1 {
 		i, side = 1, eprocess.TowardD1
 	}
-	if !t.events.live[side] {
+	if !t.Events.Live[side] {
 		return 0
 	}
 	lam := c.Excess / (h.Ratio + h.Delta)
@@ -44,7 +44,7 @@ func (t *pairedTable) gain(h eprocess.Null, c eprocess.Component) float64 {
 	return g
 }
 
-// most returns the most that a pair adds to the log of what a component makes.
-func (t *pairedTable) most(h eprocess.Null, c eprocess.Component) float64 {
+// Most returns the most that a pair adds to the log of what a component makes.
+func (t *Paired) Most(h eprocess.Null, c eprocess.Component) float64 {
 	return math.Log1p(c.Excess / (h.Ratio + h.Delta))
 }

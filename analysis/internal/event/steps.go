@@ -1,4 +1,4 @@
-package analysis
+package event
 
 import (
 	"math"
@@ -19,14 +19,14 @@ const (
 )
 
 // stepLaws returns the alternative, and the log-likelihood of the worlds of the past numbers given their bins under it.
-func stepLaws(t *table) (l laws, evidence float64) {
-	k := t.numeric
+func stepLaws(t *Table) (l Laws, evidence float64) {
+	k := t.Numeric
 	stretch := make([]float64, k*(k+1)) // of bins i to j-1: the log-likelihood with what the prior says of their edges
 	end, stay := math.Log(stepRate), math.Log1p(-stepRate)
 	for i := range k {
 		k0, k1, l := int32(0), int32(0), 0.0
 		for j := i + 1; j <= k; j++ {
-			if b0, b1 := t.before[0][j-1], t.before[1][j-1]; b0|b1 != 0 {
+			if b0, b1 := t.Before[0][j-1], t.Before[1][j-1]; b0|b1 != 0 {
 				k0, k1 = k0+b0, k1+b1
 				l = eprocess.KrichevskyTrofimov(k0, k1)
 			}
@@ -56,7 +56,7 @@ func stepLaws(t *table) (l laws, evidence float64) {
 	for i := range k {
 		k0, k1 := int32(0), int32(0)
 		for j := i + 1; j <= k; j++ {
-			k0, k1 = k0+t.before[0][j-1], k1+t.before[1][j-1]
+			k0, k1 = k0+t.Before[0][j-1], k1+t.Before[1][j-1]
 			p := math.Exp(first[i]+stretch[i*(k+1)+j]+last[j]-evidence) * (float64(k0) + .5) / (float64(k0+k1) + 1)
 			if !(p > 1e-9) {
 				continue
@@ -66,7 +66,7 @@ func stepLaws(t *table) (l laws, evidence float64) {
 			}
 		}
 	}
-	return t.divided(func(b int) float64 {
+	return t.Divided(func(b int) float64 {
 		if b < k {
 			return min(max(part[b], 1e-9), 1-1e-9)
 		}
@@ -76,10 +76,10 @@ func stepLaws(t *table) (l laws, evidence float64) {
 
 // worldsGiven is the log-likelihood of the worlds of past numbers given their bins, under laws; misfit says whether they fit
 // worse than laws that are right do in five of six cases, by their chi-square.
-func (l *laws) worldsGiven(t *table) (e float64, misfit bool) {
+func (l *Laws) worldsGiven(t *Table) (e float64, misfit bool) {
 	square, bins := 0.0, 0.0
-	for b := range t.numeric {
-		k0, k1 := float64(t.before[0][b]), float64(t.before[1][b])
+	for b := range t.Numeric {
+		k0, k1 := float64(t.Before[0][b]), float64(t.Before[1][b])
 		if k0+k1 == 0 {
 			continue
 		}
@@ -97,9 +97,9 @@ func (l *laws) worldsGiven(t *table) (e float64, misfit bool) {
 	return e, square > bins+math.Sqrt(2*bins)
 }
 
-// mixSteps averages fitted laws with the alternative by stretches, by how much better each tells the worlds of the past apart.
-func (l *laws) mixSteps(t *table) {
-	if t.pairs < leastSteps {
+// MixSteps averages fitted laws with the alternative by stretches, by how much better each tells the worlds of the past apart.
+func (l *Laws) MixSteps(t *Table) {
+	if t.Pairs < leastSteps {
 		return
 	}
 	e, misfit := l.worldsGiven(t)

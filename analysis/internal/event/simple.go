@@ -1,4 +1,4 @@
-package analysis
+package event
 
 import (
 	"math"
@@ -15,13 +15,13 @@ const (
 
 // preferSimple returns the two half-lines of equal pooled rank that speak loudest together, unless the tails and the
 // centre, or the events given, speak much louder.
-func preferSimple(h eprocess.Null, t *table, d0, d1 candidate) (candidate, candidate) {
+func preferSimple(h eprocess.Null, t *Table, d0, d1 candidate) (candidate, candidate) {
 	top := max(d0.z2, 0) + max(d1.z2, 0) - halfLineBonus
 	var m mirrored
-	for i := range t.numeric / 2 {
-		m.take(t, i, t.numeric-1-i)
+	for i := range t.Numeric / 2 {
+		m.take(t, i, t.Numeric-1-i)
 		low := 0 // the world whose values are the lower ones
-		z2, reverse := m.together(h, t.pairs, 0), m.together(h, t.pairs, 1)
+		z2, reverse := m.together(h, t.Pairs, 0), m.together(h, t.Pairs, 1)
 		if z2 == reverse {
 			continue // neither way round is the better one
 		}
@@ -30,7 +30,7 @@ func preferSimple(h eprocess.Null, t *table, d0, d1 candidate) (candidate, candi
 		}
 		if z2 > top {
 			top = z2
-			d0, d1 = m.candidates(h, t.pairs, low)
+			d0, d1 = m.candidates(h, t.Pairs, low)
 		}
 	}
 	tails := bestFold(h, t, 0)
@@ -42,20 +42,20 @@ func preferSimple(h eprocess.Null, t *table, d0, d1 candidate) (candidate, candi
 }
 
 // bestFold returns the event among tails and centres that speaks loudest for a world.
-func bestFold(h eprocess.Null, t *table, heavy int) candidate {
-	p, q := t.before[heavy], t.before[1-heavy]
+func bestFold(h eprocess.Null, t *Table, heavy int) candidate {
+	p, q := t.Before[heavy], t.Before[1-heavy]
 	var all, set uint64
 	var allP, allQ, kp, kq int32
-	for b := range t.numeric {
+	for b := range t.Numeric {
 		all, allP, allQ = all|1<<b, allP+p[b], allQ+q[b]
 	}
 	best := candidate{z2: math.Inf(-1)}
-	for i, j := 0, t.numeric-1; i < j; i, j = i+1, j-1 {
+	for i, j := 0, t.Numeric-1; i < j; i, j = i+1, j-1 {
 		set |= 1<<i | 1<<j
 		kp, kq = kp+p[i]+p[j], kq+q[i]+q[j]
-		best = best.or(candidate{set, studentised(h, t.pairs, kp, kq)})
+		best = best.or(candidate{set, studentised(h, t.Pairs, kp, kq)})
 		if all != set {
-			best = best.or(candidate{all &^ set, studentised(h, t.pairs, allP-kp, allQ-kq)})
+			best = best.or(candidate{all &^ set, studentised(h, t.Pairs, allP-kp, allQ-kq)})
 		}
 	}
 	return best
@@ -68,11 +68,11 @@ type mirrored struct {
 }
 
 // take adds one bin to each half-line.
-func (m *mirrored) take(t *table, lower, upper int) {
+func (m *mirrored) take(t *Table, lower, upper int) {
 	for half, b := range [2]int{lower, upper} {
 		m.set[half] |= 1 << b
-		m.k[half][0] += t.before[0][b]
-		m.k[half][1] += t.before[1][b]
+		m.k[half][0] += t.Before[0][b]
+		m.k[half][1] += t.Before[1][b]
 	}
 }
 

@@ -1,4 +1,4 @@
-package analysis
+package event
 
 import (
 	"math"
@@ -9,59 +9,59 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
-// view is an order in which the bins of a score are cut into events.
-type view uint8
+// View is an order in which the bins of a score are cut into events.
+type View uint8
 
 const (
-	// ascending cuts half-lines of the value; categories join the half-line where they help.
-	ascending view = iota
-	// folded cuts by the distance from the pooled median: noise of another scale.
-	folded
-	// sorted cuts by the smoothed ratio of the counts: any shape, and pure categories.
-	sorted
+	// Ascending cuts half-lines of the value; categories join the half-line where they help.
+	Ascending View = iota
+	// Folded cuts by the distance from the pooled median: noise of another scale.
+	Folded
+	// Sorted cuts by the smoothed ratio of the counts: any shape, and pure categories.
+	Sorted
 )
 
-// table counts the outcomes of one score by bin: the past that was learned from (before), and the block in
+// Table counts the outcomes of one score by bin: the past that was learned from (before), and the block in
 // which is bet (during). Numeric bins come first, in order of value, then categories.
-type table struct {
-	numeric int        // how many of the bins are numeric
-	pairs   int        // pairs behind before
-	before  [2][]int32 // per world
-	during  [2][]int32
+type Table struct {
+	Numeric int        // how many of the bins are numeric
+	Pairs   int        // pairs behind before
+	Before  [2][]int32 // per world
+	During  [2][]int32
 
-	lopsided bool         // the score's law has no centre that halves it: nothing is gained from symmetric events
-	fixed    *events      // the events, where they are not learned from the counts
-	laws     *laws        // the working alternative, where every bin is bet on
-	paired   *pairedTable // the counts of pairs, where the two trials of a pair may share their noise
+	Lopsided bool    // the score's law has no centre that halves it: nothing is gained from symmetric events
+	Fixed    *Events // the events, where they are not learned from the counts
+	Laws     *Laws   // the working alternative, where every bin is bet on
+	Paired   *Paired // the counts of pairs, where the two trials of a pair may share their noise
 }
 
-// newTable returns a table of zero counts.
-func newTable(numeric, bins int) *table {
+// NewTable returns a table of zero counts.
+func NewTable(numeric, bins int) *Table {
 	c := make([]int32, 4*bins)
-	return &table{
-		numeric: numeric,
-		before:  [2][]int32{c[:bins:bins], c[bins : 2*bins : 2*bins]},
-		during:  [2][]int32{c[2*bins : 3*bins : 3*bins], c[3*bins:]},
+	return &Table{
+		Numeric: numeric,
+		Before:  [2][]int32{c[:bins:bins], c[bins : 2*bins : 2*bins]},
+		During:  [2][]int32{c[2*bins : 3*bins : 3*bins], c[3*bins:]},
 	}
 }
 
-// withPast returns a table with the same past, and nothing counted in the block.
-func (t *table) withPast() *table {
-	next := newTable(t.numeric, t.bins())
-	next.pairs = t.pairs
-	for w := range t.before {
-		copy(next.before[w], t.before[w])
+// WithPast returns a table with the same past, and nothing counted in the block.
+func (t *Table) WithPast() *Table {
+	next := NewTable(t.Numeric, t.Bins())
+	next.Pairs = t.Pairs
+	for w := range t.Before {
+		copy(next.Before[w], t.Before[w])
 	}
 	return next
 }
 
-// bins returns the number of bins.
-func (t *table) bins() int { return len(t.before[0]) }
+// Bins returns the number of bins.
+func (t *Table) Bins() int { return len(t.Before[0]) }
 
-// hasNumbers reports whether a number was among the past outcomes.
-func (t *table) hasNumbers() bool {
-	for b := range t.numeric {
-		if t.before[0][b]|t.before[1][b] != 0 {
+// HasNumbers reports whether a number was among the past outcomes.
+func (t *Table) HasNumbers() bool {
+	for b := range t.Numeric {
+		if t.Before[0][b]|t.Before[1][b] != 0 {
 			return true
 		}
 	}
@@ -98,16 +98,16 @@ func studentised(h eprocess.Null, pairs int, heavy, light int32) float64 {
 }
 
 // bestEvent returns the event of a view that speaks loudest for the world heavy.
-func bestEvent(h eprocess.Null, t *table, v view, order []uint8, heavy int) candidate {
-	p, q := t.before[heavy], t.before[1-heavy]
+func bestEvent(h eprocess.Null, t *Table, v View, order []uint8, heavy int) candidate {
+	p, q := t.Before[heavy], t.Before[1-heavy]
 	best := candidate{z2: math.Inf(-1)}
 	consider := func(set uint64, kp, kq int32) {
 		if set == 0 {
 			return
 		}
-		best = best.or(candidate{set, studentised(h, t.pairs, kp, kq)})
+		best = best.or(candidate{set, studentised(h, t.Pairs, kp, kq)})
 	}
-	if v == sorted {
+	if v == Sorted {
 		cutPrefixes(p, q, order, heavy == 1, consider)
 		return best
 	}
@@ -158,8 +158,8 @@ func cutPrefixes(p, q []int32, order []uint8, fromEnd bool, consider func(set ui
 
 // helpfulCategories returns the categories that speak for the world of p: those with p > R q by the smoothed
 // counts.
-func helpfulCategories(h eprocess.Null, t *table, p, q []int32) (set uint64, kp, kq int32) {
-	for b := t.numeric; b < t.bins(); b++ {
+func helpfulCategories(h eprocess.Null, t *Table, p, q []int32) (set uint64, kp, kq int32) {
+	for b := t.Numeric; b < t.Bins(); b++ {
 		if p[b] > 0 && float64(p[b])+.5 > h.Ratio*(float64(q[b])+.5) {
 			set, kp, kq = set|1<<b, kp+p[b], kq+q[b]
 		}
@@ -179,35 +179,35 @@ func compareRatio(p0, q0, p1, q1 int32) int {
 	return 0
 }
 
-// orderOf writes the bins in the order of a view to dst: numeric bins only, except for sorted, which takes all.
-func orderOf(t *table, v view, dst []uint8) []uint8 {
+// OrderOf writes the bins in the order of a view to dst: numeric bins only, except for sorted, which takes all.
+func OrderOf(t *Table, v View, dst []uint8) []uint8 {
 	dst = dst[:0]
 	switch v {
-	case ascending:
-		for b := range t.numeric {
+	case Ascending:
+		for b := range t.Numeric {
 			dst = append(dst, uint8(b))
 		}
-	case folded:
-		for i, j := 0, t.numeric-1; i <= j; i, j = i+1, j-1 {
+	case Folded:
+		for i, j := 0, t.Numeric-1; i <= j; i, j = i+1, j-1 {
 			dst = append(dst, uint8(i))
 			if j > i {
 				dst = append(dst, uint8(j))
 			}
 		}
-	case sorted:
-		for b := range t.bins() {
+	case Sorted:
+		for b := range t.Bins() {
 			dst = append(dst, uint8(b))
 		}
-		p, q := t.before[0], t.before[1]
+		p, q := t.Before[0], t.Before[1]
 		slices.SortStableFunc(dst, func(a, b uint8) int { return compareRatio(p[a], q[a], p[b], q[b]) })
 	}
 	return dst
 }
 
-// events are the two disjoint sets of bins that a view bets on, and whether each is worth a bet.
-type events struct {
-	toward [3]uint64
-	live   [3]bool
+// Events are the two disjoint sets of bins that a view bets on, and whether each is worth a bet.
+type Events struct {
+	Toward [3]uint64
+	Live   [3]bool
 	z2     float64 // the sum of both events' squared studentised gaps, as far as positive
 }
 
@@ -219,11 +219,11 @@ const (
 	earlyPairs = 40
 )
 
-// chooseEvents picks the events of a view from the past.
-func chooseEvents(h eprocess.Null, t *table, v view, order []uint8) events {
+// Choose picks the events of a view from the past.
+func Choose(h eprocess.Null, t *Table, v View, order []uint8) Events {
 	d0 := bestEvent(h, t, v, order, 0)
 	d1 := bestEvent(h, t, v, order, 1)
-	if v == ascending && !t.lopsided {
+	if v == Ascending && !t.Lopsided {
 		d0, d1 = preferSimple(h, t, d0, d1)
 	}
 	if both := d0.set & d1.set; both != 0 {
@@ -237,30 +237,30 @@ func chooseEvents(h eprocess.Null, t *table, v view, order []uint8) events {
 		}
 	}
 	least := float64(worthABet)
-	if t.pairs < earlyPairs {
+	if t.Pairs < earlyPairs {
 		least = earlyGap
 	}
-	var e events
-	e.toward[eprocess.TowardD0], e.toward[eprocess.TowardD1] = d0.set, d1.set
+	var e Events
+	e.Toward[eprocess.TowardD0], e.Toward[eprocess.TowardD1] = d0.set, d1.set
 	e.z2 = max(d0.z2, 0) + max(d1.z2, 0)
-	e.live[eprocess.TowardD0] = d0.set != 0 && d0.z2 > least
-	e.live[eprocess.TowardD1] = d1.set != 0 && d1.z2 > least
-	if !e.live[eprocess.TowardD0] {
-		e.toward[eprocess.TowardD0] = 0
+	e.Live[eprocess.TowardD0] = d0.set != 0 && d0.z2 > least
+	e.Live[eprocess.TowardD1] = d1.set != 0 && d1.z2 > least
+	if !e.Live[eprocess.TowardD0] {
+		e.Toward[eprocess.TowardD0] = 0
 	}
-	if !e.live[eprocess.TowardD1] {
-		e.toward[eprocess.TowardD1] = 0
+	if !e.Live[eprocess.TowardD1] {
+		e.Toward[eprocess.TowardD1] = 0
 	}
 	return e
 }
 
-// classCounts sums counts by class.
-func (e *events) classCounts(counts []int32) (k [3]int32) {
+// ClassCounts sums counts by class.
+func (e *Events) ClassCounts(counts []int32) (k [3]int32) {
 	for _, c := range counts {
 		k[eprocess.Undecided] += c
 	}
 	for _, side := range [2]int{eprocess.TowardD0, eprocess.TowardD1} {
-		for s := e.toward[side]; s != 0; s &= s - 1 {
+		for s := e.Toward[side]; s != 0; s &= s - 1 {
 			k[side] += counts[bits.TrailingZeros64(s)]
 		}
 	}
@@ -268,9 +268,9 @@ func (e *events) classCounts(counts []int32) (k [3]int32) {
 	return k
 }
 
-// estimate returns the smoothed probabilities of the classes (a Dirichlet(1/2) prior).
-func (e *events) estimate(counts []int32) (p eprocess.Ternary) {
-	k := e.classCounts(counts)
+// Estimate returns the smoothed probabilities of the classes (a Dirichlet(1/2) prior).
+func (e *Events) Estimate(counts []int32) (p eprocess.Ternary) {
+	k := e.ClassCounts(counts)
 	n := float64(k[0]+k[1]+k[2]) + 1.5
 	for c := range k {
 		p[c] = (float64(k[c]) + .5) / n
@@ -278,13 +278,13 @@ func (e *events) estimate(counts []int32) (p eprocess.Ternary) {
 	return p
 }
 
-// frequency returns the smoothed probabilities of an event in both worlds, from the block at hand and the past.
-func (t *table) frequency(e *events, side int) (p, q float64) {
+// Frequency returns the smoothed probabilities of an event in both worlds, from the block at hand and the past.
+func (t *Table) Frequency(e *Events, side int) (p, q float64) {
 	var k [2]float64
 	var n [2]float64
 	for w := range k {
-		for _, counts := range [2][]int32{t.before[w], t.during[w]} {
-			c := e.classCounts(counts)
+		for _, counts := range [2][]int32{t.Before[w], t.During[w]} {
+			c := e.ClassCounts(counts)
 			k[w] += float64(c[side])
 			n[w] += float64(c[0] + c[1] + c[2])
 		}
@@ -292,18 +292,18 @@ func (t *table) frequency(e *events, side int) (p, q float64) {
 	return (k[0] + .5) / (n[0] + 1), (k[1] + .5) / (n[1] + 1)
 }
 
-// loudness is the sum of the squared studentised gaps of the two events that a score would bet on. Where every bin is bet
+// Loudness is the sum of the squared studentised gaps of the two events that a score would bet on. Where every bin is bet
 // on it is what stands for that: twice the logarithm of what the bet would have gained in the past.
-func loudness(h eprocess.Null, t *table, order *[]uint8) float64 {
-	if t.laws != nil {
-		odds := make([]float64, 2*t.bins())
-		t.laws.place(h, odds)
-		return 2 * max(0, gainOf(odds, t.before))
+func Loudness(h eprocess.Null, t *Table, order *[]uint8) float64 {
+	if t.Laws != nil {
+		odds := make([]float64, 2*t.Bins())
+		t.Laws.Place(h, odds)
+		return 2 * max(0, GainOf(odds, t.Before))
 	}
-	v := ascending
-	if !t.hasNumbers() {
-		v = sorted
+	v := Ascending
+	if !t.HasNumbers() {
+		v = Sorted
 	}
-	*order = orderOf(t, v, *order)
-	return chooseEvents(h, t, v, *order).z2
+	*order = OrderOf(t, v, *order)
+	return Choose(h, t, v, *order).z2
 }
