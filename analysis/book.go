@@ -2,6 +2,8 @@ package analysis
 
 import (
 	"math"
+	"slices"
+	"unsafe"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
@@ -313,4 +315,35 @@ func (p *process) renew() {
 		p.scale(-all)
 	}
 	p.highest = 0
+}
+
+// clone returns a copy that shares nothing with the process.
+func (p *process) clone() *process {
+	c := *p
+	c.logw, c.sums = slices.Clone(p.logw), slices.Clone(p.sums)
+	return &c
+}
+
+// size returns about how many bytes of memory the lists of the process take.
+func (p *process) size() int { return 8 * (cap(p.logw) + cap(p.sums)) }
+
+// size returns about how many bytes of memory the epoch takes, without its tables.
+func (e *epoch) size() int {
+	return int(unsafe.Sizeof(epoch{})) + int(unsafe.Sizeof(entry{}))*cap(e.entries) +
+		int(unsafe.Sizeof(grant{}))*(cap(e.grants)+cap(e.lend)+cap(e.shift)) + 8*(cap(e.priors)+cap(e.retire))
+}
+
+// scores returns how many scores were opened.
+func (k *book) scores() int { return len(k.stakes) }
+
+// size returns about how many bytes of memory the stakes take.
+func (k *book) size() int { return int(unsafe.Sizeof(stake{})) * cap(k.stakes) }
+
+// remixed returns a book with the same views and epochs, and with other mixtures.
+func (k *book) remixed(mix func(eprocess.Mixture) eprocess.Mixture) *book {
+	other := &book{epochs: k.epochs}
+	for _, s := range k.stakes {
+		other.open(s.views, mix(s.mix))
+	}
+	return other
 }

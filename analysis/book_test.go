@@ -14,7 +14,7 @@ func TestRestFollowsTheClaim(t *testing.T) {
 	t.Parallel()
 	for _, below := range []bool{true, false} {
 		k := &book{}
-		m := newMixtures(false)[shiftPrior]
+		m := eprocess.ShiftMixture(eprocess.Excesses(false))
 		bets, rests := k.open([]event.View{event.Ascending}, m), k.open([]event.View{event.Ascending}, m)
 		e := &epoch{
 			grants: []grant{{bets, .25}, {rests, 1. / 3}}, opened: 1, claim: 3,

@@ -35,9 +35,7 @@ func (a *Audit) look() {
 // at most alpha, and the bound cannot pass it before.
 func (a *Audit) reaches() bool {
 	for a.ascend(); a.front < a.claimAt; a.ascend() {
-		now := *a.climber
-		now.logw = append([]float64(nil), a.climber.logw...)
-		now.sums = append([]float64(nil), a.climber.sums...)
+		now := a.climber.clone()
 		now.begin(&a.book, a.epoch)
 		a.epoch.claim = a.lead.latest
 		now.end(&a.book, a.epoch, &a.bet)

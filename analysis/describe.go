@@ -17,28 +17,20 @@ type found struct {
 // loudest returns the event of the view that holds most of the wealth against the claim, NaN and nil before anything was
 // learned.
 func (a *Audit) loudest() found {
-	now := a.lead.current(&a.book, a.epoch)
-	top, at, n := math.Inf(-1), -1, 0
-	var best entry
-	for _, en := range a.epoch.entries {
-		s := &a.book.stakes[en.score]
-		for v := range s.views {
-			places := now[s.at+v*len(s.mix) : s.at+(v+1)*len(s.mix)]
-			if w := eprocess.LogSumExp(places); w > top && a.bets(n) {
-				top, at, best = w, n, en
-			}
-			n++
+	best := standing{wealth: math.Inf(-1)}
+	for _, st := range a.lead.standings(&a.book, a.epoch) {
+		if st.wealth > best.wealth && atStake(st.events) {
+			best = st
 		}
 	}
-	if at < 0 {
+	if best.events == nil {
 		return found{ratio: math.NaN()}
 	}
-	return a.describe(a.named(best.score), best.table, &a.lead.bets[at].events)
+	return a.describe(a.named(best.entry.score), best.entry.table, best.events)
 }
 
-// bets reports whether anything is at stake.
-func (a *Audit) bets(n int) bool {
-	e := &a.lead.bets[n].events
+// atStake reports whether anything is bet on events.
+func atStake(e *event.Events) bool {
 	return e.Toward[eprocess.TowardD0]|e.Toward[eprocess.TowardD1] != 0
 }
 

@@ -125,16 +125,14 @@ func (a *Audit) Components() []float64 {
 	a.look()
 	var out []float64
 	for _, x := range componentExcesses {
-		k := book{epochs: a.book.epochs}
-		for _, s := range a.book.stakes {
-			m := s.mix
+		k := a.book.remixed(func(m eprocess.Mixture) eprocess.Mixture {
 			if &m[0] != &a.mix[pairedPrior][0] && &m[0] != &a.mix[lawPrior][0] {
 				m = eprocess.Mixture{{Share: eprocess.BothSides, Excess: x, Weight: 1}}
 			}
-			k.open(s.views, m)
-		}
+			return m
+		})
 		p := &process{Null: a.lead.Null}
-		a.replay(p, &k)
+		a.replay(p, k)
 		out = append(out, p.total())
 	}
 	return out

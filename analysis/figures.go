@@ -130,22 +130,15 @@ func (a *Audit) histogram(s *series, toward uint64, direction string) *Histogram
 // event is of another score it is the loudest slot, and before anything is bet on any the first with numbers, or the first;
 // nil without slots.
 func (a *Audit) loudestSlot() (s *series, set uint64, direction string) {
-	top, n := math.Inf(-1), 0
-	now := a.lead.current(&a.book, a.epoch)
-	for _, en := range a.epoch.entries {
-		st := &a.book.stakes[en.score]
-		own := a.named(en.score)
-		for v := range st.views {
-			w := eprocess.LogSumExp(now[st.at+v*len(st.mix) : st.at+(v+1)*len(st.mix)])
-			e := &a.lead.bets[n].events
-			n++
-			if own == nil || own.kind != slotScore || !(w > top) || e.Toward[eprocess.TowardD0]|e.Toward[eprocess.TowardD1] == 0 {
-				continue
-			}
-			top, s, set, direction = w, own, e.Toward[eprocess.TowardD0], "D0"
-			if a.describe(own, en.table, e).event.Direction == "D1" {
-				set, direction = e.Toward[eprocess.TowardD1], "D1"
-			}
+	top := math.Inf(-1)
+	for _, st := range a.lead.standings(&a.book, a.epoch) {
+		own := a.named(st.entry.score)
+		if own == nil || own.kind != slotScore || !(st.wealth > top) || !atStake(st.events) {
+			continue
+		}
+		top, s, set, direction = st.wealth, own, st.events.Toward[eprocess.TowardD0], "D0"
+		if a.describe(own, st.entry.table, st.events).event.Direction == "D1" {
+			set, direction = st.events.Toward[eprocess.TowardD1], "D1"
 		}
 	}
 	if s != nil {

@@ -1,6 +1,8 @@
 package analysis
 
 import (
+	"unsafe"
+
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
@@ -19,6 +21,11 @@ type lead struct {
 func (l *lead) begin(k *book, e *epoch) {
 	l.process.begin(k, e)
 	l.most = l.most[:0]
+	l.place(k, e)
+}
+
+// place places the bets of an epoch. They follow from its tables.
+func (l *lead) place(k *book, e *epoch) {
 	n := 0
 	for _, en := range e.entries {
 		s := &k.stakes[en.score]
@@ -105,4 +112,34 @@ func (l *lead) lowFor(k *book, e *epoch, level float64) int {
 func (l *lead) bound(k *book, e *epoch) {
 	l.most = append(l.most, make([]float64, len(l.now))...)
 	l.each(k, e, l.most, (*bet).most)
+}
+
+// standing is what a view of a score has at a moment of an epoch.
+type standing struct {
+	entry  entry
+	wealth float64 // its logarithm
+	events *event.Events
+}
+
+// standings returns what every view of an epoch has now, in the order of the entries.
+func (l *lead) standings(k *book, e *epoch) (all []standing) {
+	now := l.current(k, e)
+	for _, en := range e.entries {
+		s := &k.stakes[en.score]
+		for v := range s.views {
+			w := eprocess.LogSumExp(now[s.at+v*len(s.mix) : s.at+(v+1)*len(s.mix)])
+			all = append(all, standing{en, w, &l.bets[len(all)].events})
+		}
+	}
+	return all
+}
+
+// size returns about how many bytes of memory the wealth and the bets take.
+func (l *lead) size() int {
+	n := l.process.size()
+	for i := range l.bets {
+		b := &l.bets[i]
+		n += int(unsafe.Sizeof(bet{})) + 8*cap(b.odds) + int(unsafe.Sizeof(eprocess.Factors{}))*cap(b.factors)
+	}
+	return n
 }

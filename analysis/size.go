@@ -3,7 +3,6 @@ package analysis
 import (
 	"unsafe"
 
-	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
 
@@ -12,10 +11,8 @@ import (
 func (a *Audit) Size() int {
 	const fixed, perWord, perKey, perRepeat = 64 << 10, 96, 160, 40
 	n := fixed + perRepeat*len(a.repeats.seen) + perWord*len(a.errors.Words) + int(unsafe.Sizeof(PathPoint{}))*cap(a.path)
-	for _, list := range [][]float64{a.lead.logw, a.lead.sums, a.climber.logw, a.climber.sums} {
-		n += 8 * cap(list)
-	}
-	n += int(unsafe.Sizeof(stake{})) * cap(a.book.stakes)
+	n += a.lead.size() + a.climber.size()
+	n += a.book.size()
 	tables := map[*event.Table]bool{nil: true}
 	add := func(t *event.Table) {
 		if !tables[t] {
@@ -24,8 +21,7 @@ func (a *Audit) Size() int {
 		}
 	}
 	count := func(e *epoch) {
-		n += int(unsafe.Sizeof(epoch{})) + int(unsafe.Sizeof(entry{}))*cap(e.entries) +
-			int(unsafe.Sizeof(grant{}))*(cap(e.grants)+cap(e.lend)+cap(e.shift)) + 8*(cap(e.priors)+cap(e.retire))
+		n += e.size()
 		for _, en := range e.entries {
 			add(en.table)
 		}
@@ -34,10 +30,6 @@ func (a *Audit) Size() int {
 		count(e)
 	}
 	count(a.epoch)
-	for i := range a.lead.bets {
-		b := &a.lead.bets[i]
-		n += int(unsafe.Sizeof(bet{})) + 8*cap(b.odds) + int(unsafe.Sizeof(eprocess.Factors{}))*cap(b.factors)
-	}
 	for _, s := range a.all() {
 		if m, ok := s.statistic.(*law); ok {
 			n += 8 * (cap(m.ranks[0].Values) + cap(m.ranks[1].Values))

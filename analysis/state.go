@@ -66,7 +66,7 @@ func (a *Audit) restore(body []byte) error {
 		return c.Err
 	}
 	fresh.climbed, fresh.drawn = len(fresh.book.epochs), len(fresh.path)
-	fresh.placeBets()
+	fresh.lead.place(&fresh.book, fresh.epoch)
 	*a = *fresh
 	return nil
 }
@@ -121,15 +121,12 @@ func (a *Audit) pointers(c *state.Codec) {
 	if a.reader != nil {
 		c.Groups = len(a.reader.labels)
 	}
-	state.List(c, &a.slots, func(s **series) { made(c, s).state(c, tables) })
+	state.List(c, &a.slots, func(s **series) { state.Made(c, s).state(c, tables) })
 	c.Slots = len(a.slots)
-	state.List(c, &a.specials, func(s **series) { made(c, s).state(c, tables) })
-	state.List(c, &a.book.stakes, func(s *stake) { s.state(c, a.mix[:]) })
-	state.Num(c, &a.book.places)
-	state.List(c, &a.book.epochs, func(e **epoch) { made(c, e).state(c, tables) })
-	made(c, &a.epoch).state(c, tables)
-	a.lead.process.state(c)
-	c.Float(&a.lead.latest)
+	state.List(c, &a.specials, func(s **series) { state.Made(c, s).state(c, tables) })
+	a.book.state(c, a.mix[:], tables)
+	state.Made(c, &a.epoch).state(c, tables)
+	a.lead.state(c)
 	a.climber.state(c)
 	a.ranges.state(c)
 	a.orders.state(c)
@@ -140,14 +137,6 @@ func (a *Audit) pointers(c *state.Codec) {
 		c.Bool(&p.cut)
 	})
 	a.repeats.state(c)
-}
-
-// made returns what a pointer refers to; when a state is read, a new zero value.
-func made[T any](c *state.Codec, p **T) *T {
-	if c.Reading {
-		*p = new(T)
-	}
-	return *p
 }
 
 func (o *Options) state(c *state.Codec) {
@@ -175,7 +164,7 @@ func (a *Audit) tables(c *state.Codec) []*event.Table {
 			add(s.table)
 		}
 	}
-	state.List(c, &all, func(t **event.Table) { made(c, t).State(c) })
+	state.List(c, &all, func(t **event.Table) { state.Made(c, t).State(c) })
 	return all
 }
 

@@ -1,7 +1,6 @@
 package analysis
 
 import (
-	"math"
 	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
@@ -92,68 +91,18 @@ func (a *Audit) verify(c *state.Codec) {
 	c.Check(a.pairs >= a.detectedAt && a.stride >= 1 && a.front <= len(a.grid) && a.funded <= len(a.slots))
 	c.Check(a.claimAt < 0 || a.front <= a.claimAt || a.detectedAt > 0)
 	c.Check(len(a.path) == len(a.book.epochs))
-	places := 0
-	for i := range a.book.stakes {
-		s := &a.book.stakes[i]
-		c.Check(s.at == places)
-		places += s.size()
+	a.book.verify(c)
+	at := a.claim.Epsilon
+	if a.claimAt >= 0 {
+		at = a.grid[a.claimAt]
 	}
-	c.Check(places == a.book.places)
-	c.Check(len(a.lead.logw) == a.book.places && len(a.lead.sums) == len(a.book.stakes))
-	a.verifyProcess(c, &a.lead.process)
-	a.verifyProcess(c, a.climber)
+	a.lead.verify(c, &a.book, eprocess.NewNull(at, a.claim.Delta))
+	a.climber.verify(c, &a.book, eprocess.NewNull(a.grid[min(a.front, len(a.grid)-1)], a.claim.Delta))
 	for _, e := range append(slices.Clone(a.book.epochs), a.epoch) {
-		a.verifyEpoch(c, e)
+		e.verify(c, &a.book, a.mix[lawPrior], a.mix[pairedPrior])
 	}
 	a.verifySeries(c)
 	c.Check(len(a.retained) <= firstRetained+latestRetained)
-}
-
-func (a *Audit) verifyProcess(c *state.Codec, p *process) {
-	c.Check(len(p.logw) <= a.book.places && len(p.sums) <= len(a.book.stakes))
-	at := a.claim.Epsilon
-	if p == a.climber {
-		at = a.grid[min(a.front, len(a.grid)-1)]
-	} else if a.claimAt >= 0 {
-		at = a.grid[a.claimAt]
-	}
-	h := eprocess.NewNull(at, a.claim.Delta)
-	c.Check(p.Null == h)
-	for _, list := range [][]float64{p.logw, p.sums, {p.cash, p.highest}} {
-		for _, x := range list {
-			c.Check(!math.IsNaN(x) && !math.IsInf(x, 1))
-		}
-	}
-}
-
-func (a *Audit) verifyEpoch(c *state.Codec, e *epoch) {
-	known := func(id scoreID) { c.Check(id >= 0 && int(id) < len(a.book.stakes)) }
-	fraction := func(x float64) { c.Check(x >= 0 && x <= 1) }
-	for _, id := range e.retire {
-		known(id)
-	}
-	for _, list := range [][]grant{e.grants, e.lend, e.shift} {
-		for _, g := range list {
-			known(g.score)
-			fraction(g.fraction)
-		}
-	}
-	c.Check(len(e.priors) == len(e.shift))
-	for _, x := range e.priors {
-		fraction(x)
-	}
-	fraction(e.share)
-	c.Check(!math.IsNaN(e.opened) && !math.IsInf(e.opened, 1) && !math.IsNaN(e.claim) && !math.IsInf(e.claim, 1))
-	for _, en := range e.entries {
-		known(en.score)
-		c.Check(en.scope <= claimAlone)
-		if c.Err == nil {
-			law := &a.book.stakes[en.score].mix[0] == &a.mix[lawPrior][0]
-			c.Check(law == (en.table.Laws != nil))
-			paired := &a.book.stakes[en.score].mix[0] == &a.mix[pairedPrior][0]
-			c.Check(paired == (en.table.Paired != nil))
-		}
-	}
 }
 
 func (a *Audit) verifySeries(c *state.Codec) {
@@ -178,19 +127,6 @@ func (a *Audit) verifySeries(c *state.Codec) {
 	}
 	c.Check(seen[laplaceScore] == seen[gaussScore])
 	for _, s := range a.all() {
-		c.Check(s.id >= 0 && (!s.staked || int(s.id) < len(a.book.stakes)))
-	}
-}
-
-// placeBets places the bets of the epoch at hand again; they follow from its tables.
-func (a *Audit) placeBets() {
-	n := 0
-	for _, en := range a.epoch.entries {
-		s := &a.book.stakes[en.score]
-		for v := range s.views {
-			a.lead.bets = append(a.lead.bets, bet{})
-			a.lead.bets[n].place(a.lead.Null, en, s, v, &a.book)
-			n++
-		}
+		c.Check(s.id >= 0 && (!s.staked || int(s.id) < a.book.scores()))
 	}
 }

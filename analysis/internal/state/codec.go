@@ -186,3 +186,11 @@ func (c *Codec) Optional(there bool, alloc, body func()) {
 	}
 	body()
 }
+
+// Made returns what a pointer refers to; when a state is read, a new zero value.
+func Made[T any](c *Codec, p **T) *T {
+	if c.Reading {
+		*p = new(T)
+	}
+	return *p
+}
