@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
+	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/internal/outcome"
@@ -47,13 +48,13 @@ type Audit struct {
 	climbed   int  // finished epochs that are in the climber
 	drawn     int  // points of the path that have their bound
 	due       bool // the front may have to move: a block has ended
-	lead      lead
-	climber   *process // at grid[front], see climb
-	book      book
-	epoch     *epoch
+	lead      book.Lead
+	climber   *book.Process // at grid[front], see climb
+	book      book.Book
+	epoch     *book.Epoch
 	scratch   bins.Scratch
 	transform transform
-	bet       bet
+	bet       book.Bet
 	mix       mixtures
 
 	path        []PathPoint // at the ends of blocks
@@ -104,8 +105,8 @@ func New(c Claim, o Options) (*Audit, error) {
 		at = a.grid[a.claimAt]
 	}
 	a.lead.Null = eprocess.NewNull(at, c.Delta)
-	a.climber = &process{Null: eprocess.NewNull(a.grid[0], c.Delta), below: a.claimAt > 0}
-	a.open(&epoch{})
+	a.climber = &book.Process{Null: eprocess.NewNull(a.grid[0], c.Delta), Below: a.claimAt > 0}
+	a.open(&book.Epoch{})
 	return a, nil
 }
 

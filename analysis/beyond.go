@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
+	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/internal/withheld"
@@ -84,7 +85,7 @@ func (beyond) words(*Audit, *series, uint64) withheld.Text {
 }
 
 // learn starts the next table. Nothing is bet unless the past shows more of one world's outcomes than chance does.
-func (beyond) learn(a *Audit, s *series, _ *epoch) {
+func (beyond) learn(a *Audit, s *series, _ *book.Epoch) {
 	s.table = nil
 	if a.slots[0].shared {
 		return

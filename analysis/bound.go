@@ -3,21 +3,22 @@ package analysis
 import (
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
 // look updates the wealth at the claim, and finds out whether the bound has passed it. Looks that could find nothing are left out.
 func (a *Audit) look() {
-	a.lead.look(&a.book, a.epoch)
+	a.lead.Look(&a.book, a.epoch)
 	a.nextLook = a.pairs + a.lookEvery()
 	switch {
-	case a.book.places > fewPlaces:
-	case a.claimAt < 0 || a.lead.highest >= a.threshold && a.detectedAt > 0:
+	case a.book.Places > fewPlaces:
+	case a.claimAt < 0 || a.lead.Highest >= a.threshold && a.detectedAt > 0:
 		a.nextLook = a.nextTurn
 	default:
-		a.nextLook = a.pairs + a.lead.lowFor(&a.book, a.epoch, a.threshold)
+		a.nextLook = a.pairs + a.lead.LowFor(&a.book, a.epoch, a.threshold)
 	}
-	if a.detectedAt == 0 && a.claimAt >= 0 && a.lead.latest >= a.threshold && a.pairs >= a.nextHold {
+	if a.detectedAt == 0 && a.claimAt >= 0 && a.lead.Latest >= a.threshold && a.pairs >= a.nextHold {
 		if a.hold() != "" {
 			a.nextHold = a.pairs + 1 + (a.pairs-a.first.pairs)/64
 			return
@@ -35,11 +36,11 @@ func (a *Audit) look() {
 // at most alpha, and the bound cannot pass it before.
 func (a *Audit) reaches() bool {
 	for a.ascend(); a.front < a.claimAt; a.ascend() {
-		now := a.climber.clone()
-		now.begin(&a.book, a.epoch)
-		a.epoch.claim = a.lead.latest
-		now.end(&a.book, a.epoch, &a.bet)
-		if now.highest < a.threshold {
+		now := a.climber.Clone()
+		now.Begin(&a.book, a.epoch)
+		a.epoch.Claim = a.lead.Latest
+		now.End(&a.book, a.epoch, &a.bet)
+		if now.Highest < a.threshold {
 			return false
 		}
 		a.advance()
@@ -58,13 +59,13 @@ func (a *Audit) climb() {
 // ascend moves the front up to the first point that the finished epochs do not reject.
 func (a *Audit) ascend() {
 	a.due = false
-	anew := slices.IndexFunc(a.book.epochs, func(e *epoch) bool { return e.anew }) // no point is rejected before
-	if a.epoch.anew {
-		anew = len(a.book.epochs)
+	anew := slices.IndexFunc(a.book.Epochs, func(e *book.Epoch) bool { return e.Anew }) // no point is rejected before
+	if a.epoch.Anew {
+		anew = len(a.book.Epochs)
 	}
 	for a.front < len(a.grid) && (a.front != a.claimAt || a.detectedAt > 0) { // about the claim look decides
 		if a.front != a.claimAt {
-			for a.climbed < len(a.book.epochs) && !a.rejected(anew) {
+			for a.climbed < len(a.book.Epochs) && !a.rejected(anew) {
 				a.step()
 			}
 			if !a.rejected(anew) {
@@ -79,15 +80,15 @@ func (a *Audit) ascend() {
 
 // step takes one more epoch into the climber.
 func (a *Audit) step() {
-	e := a.book.epochs[a.climbed]
-	a.climber.begin(&a.book, e)
-	a.climber.end(&a.book, e, &a.bet)
+	e := a.book.Epochs[a.climbed]
+	a.climber.Begin(&a.book, e)
+	a.climber.End(&a.book, e, &a.bet)
 	a.climbed++
 }
 
 // rejected reports whether the point at the front is refuted by the epochs that were climbed.
 func (a *Audit) rejected(anew int) bool {
-	return a.climbed > anew && a.climber.highest >= a.threshold
+	return a.climbed > anew && a.climber.Highest >= a.threshold
 }
 
 // advance moves the front up by one point.
@@ -95,7 +96,7 @@ func (a *Audit) advance() {
 	a.front++
 	a.climbed = 0
 	if a.front < len(a.grid) {
-		a.climber.reset(eprocess.NewNull(a.grid[a.front], a.claim.Delta), a.front < a.claimAt)
+		a.climber.Reset(eprocess.NewNull(a.grid[a.front], a.claim.Delta), a.front < a.claimAt)
 	}
 }
 

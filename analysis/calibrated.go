@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
+	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
@@ -92,7 +93,7 @@ func calibrate(middle []float64, t *event.Table) (shift, slope float64) {
 }
 
 // learn sets the bet on every bin of the other score.
-func (m calibrated) learn(a *Audit, s *series, _ *epoch) {
+func (m calibrated) learn(a *Audit, s *series, _ *book.Epoch) {
 	s.table = nil
 	r := a.ofKind(m.from)
 	if r == nil || r.table == nil {

@@ -100,10 +100,10 @@ const (
 
 // anew lets evidence and tests begin anew with the block that was opened just now.
 func (a *Audit) anew() {
-	a.epoch.anew = true
-	a.lead.renew()
-	a.epoch.opened = 0
-	a.lead.look(&a.book, a.epoch)
+	a.epoch.Anew = true
+	a.lead.Renew()
+	a.epoch.Opened = 0
+	a.lead.Look(&a.book, a.epoch)
 	a.front = -1
 	a.advance()
 	for _, s := range a.slots {

@@ -95,7 +95,7 @@ func (a *Audit) withdrawn() string {
 	switch reason := a.unsound(); {
 	case reason != "":
 		return reason
-	case a.detectedAt > 0 || a.claimAt < 0 || a.lead.latest < a.threshold:
+	case a.detectedAt > 0 || a.claimAt < 0 || a.lead.Latest < a.threshold:
 		return ""
 	}
 	if reason := a.hold(); reason != "" {

@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/internal/withheld"
@@ -17,16 +18,16 @@ type found struct {
 // loudest returns the event of the view that holds most of the wealth against the claim, NaN and nil before anything was
 // learned.
 func (a *Audit) loudest() found {
-	best := standing{wealth: math.Inf(-1)}
-	for _, st := range a.lead.standings(&a.book, a.epoch) {
-		if st.wealth > best.wealth && atStake(st.events) {
+	best := book.Standing{Wealth: math.Inf(-1)}
+	for _, st := range a.lead.Standings(&a.book, a.epoch) {
+		if st.Wealth > best.Wealth && atStake(st.Events) {
 			best = st
 		}
 	}
-	if best.events == nil {
+	if best.Events == nil {
 		return found{ratio: math.NaN()}
 	}
-	return a.describe(a.named(best.entry.score), best.entry.table, best.events)
+	return a.describe(a.named(best.Entry.Score), best.Entry.Table, best.Events)
 }
 
 // atStake reports whether anything is bet on events.
@@ -35,7 +36,7 @@ func atStake(e *event.Events) bool {
 }
 
 // named returns the series of a score that is in play.
-func (a *Audit) named(id scoreID) *series {
+func (a *Audit) named(id book.ScoreID) *series {
 	for _, list := range [2][]*series{a.specials, a.slots} {
 		for _, s := range list {
 			if s.staked && s.id == id {

@@ -40,7 +40,7 @@ const howToTell = "no noise, noise from a fixed seed, or a cache. To tell them a
 // give one likely answer for a long time (a binary response of epsilon 6 gives another one in 404 trials). So this finding adds nothing to
 // the rate of false alarms.
 func (a *Audit) sameAnswer() bool {
-	if !a.opts.NoClaim && a.lead.highest < a.threshold {
+	if !a.opts.NoClaim && a.lead.Highest < a.threshold {
 		return false
 	}
 	need := sameAnswerPairs

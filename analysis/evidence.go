@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
@@ -35,12 +36,12 @@ func (a *Audit) Evidence(batch string) Evidence {
 	a.look()
 	e := Evidence{Claim: a.claim, NoClaim: a.opts.NoClaim, Confidence: a.opts.Confidence, Batches: []string{batch}, Pairs: a.pairs}
 	for i, epsilon := range a.grid {
-		w := a.lead.latest
+		w := a.lead.Latest
 		if i != a.claimAt {
-			p := &process{Null: eprocess.NewNull(epsilon, a.claim.Delta), below: i < a.claimAt}
+			p := &book.Process{Null: eprocess.NewNull(epsilon, a.claim.Delta), Below: i < a.claimAt}
 			a.replay(p, &a.book)
-			if w = p.total(); p.below {
-				w = eprocess.LogAdd(w, a.lead.latest) - math.Ln2
+			if w = p.Total(); p.Below {
+				w = eprocess.LogAdd(w, a.lead.Latest) - math.Ln2
 			}
 		}
 		e.Grid = append(e.Grid, GridPoint{epsilon, w})
@@ -49,11 +50,11 @@ func (a *Audit) Evidence(batch string) Evidence {
 }
 
 // replay runs a process over all trials so far, with the stakes of a book.
-func (a *Audit) replay(p *process, k *book) {
-	a.epoch.claim = a.lead.latest
-	for _, e := range append(slices.Clone(a.book.epochs), a.epoch) {
-		p.begin(k, e)
-		p.end(k, e, &a.bet)
+func (a *Audit) replay(p *book.Process, k *book.Book) {
+	a.epoch.Claim = a.lead.Latest
+	for _, e := range append(slices.Clone(a.book.Epochs), a.epoch) {
+		p.Begin(k, e)
+		p.End(k, e, &a.bet)
 	}
 }
 
@@ -125,15 +126,15 @@ func (a *Audit) Components() []float64 {
 	a.look()
 	var out []float64
 	for _, x := range componentExcesses {
-		k := a.book.remixed(func(m eprocess.Mixture) eprocess.Mixture {
+		k := a.book.Remixed(func(m eprocess.Mixture) eprocess.Mixture {
 			if &m[0] != &a.mix[pairedPrior][0] && &m[0] != &a.mix[lawPrior][0] {
 				m = eprocess.Mixture{{Share: eprocess.BothSides, Excess: x, Weight: 1}}
 			}
 			return m
 		})
-		p := &process{Null: a.lead.Null}
+		p := &book.Process{Null: a.lead.Null}
 		a.replay(p, k)
-		out = append(out, p.total())
+		out = append(out, p.Total())
 	}
 	return out
 }

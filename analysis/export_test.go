@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
+	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
@@ -50,21 +51,21 @@ func BinBet(epsilon, delta float64, p, q []float64) (f [2][]float64) {
 // Inflate returns a function that, called after every pair, makes all bets of a new block against the claim gain too much:
 // every factor on one world's outcomes is multiplied by e^by.
 func Inflate(a *Audit, by float64) func() {
-	var known *epoch
+	var known *book.Epoch
 	return func() {
 		if a.epoch == known {
 			return
 		}
 		known = a.epoch
-		for i := range a.lead.bets {
-			b := &a.lead.bets[i]
-			for j := range b.factors {
-				for c := range b.factors[j][0] {
-					b.factors[j][0][c] += by
+		for i := range a.lead.Bets {
+			b := &a.lead.Bets[i]
+			for j := range b.Factors {
+				for c := range b.Factors[j][0] {
+					b.Factors[j][0][c] += by
 				}
 			}
-			for j := range len(b.odds) / 2 {
-				b.odds[j] += by
+			for j := range len(b.Odds) / 2 {
+				b.Odds[j] += by
 			}
 		}
 	}
@@ -78,9 +79,9 @@ var (
 
 // Spoil makes one place of the wealth against the claim, and one of the climbing bound's, no number.
 func Spoil(a *Audit) {
-	for _, p := range []*process{&a.lead.process, a.climber} {
-		if len(p.logw) > 0 {
-			p.logw[0] = math.NaN()
+	for _, p := range []*book.Process{&a.lead.Process, a.climber} {
+		if len(p.Logw) > 0 {
+			p.Logw[0] = math.NaN()
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/internal/withheld"
@@ -60,8 +61,8 @@ func (a *Audit) Figures() Figures {
 	for e := 0.0; e <= max(3, 2*a.claim.Epsilon) && a.pairs > 0; e += max(3, 2*a.claim.Epsilon) / 12 {
 		p := ProfilePoint{Epsilon: e}
 		for _, d := range profileDeltas {
-			q := &process{Null: eprocess.NewNull(e, d)}
-			if a.replay(q, &a.book); q.highest < a.threshold {
+			q := &book.Process{Null: eprocess.NewNull(e, d)}
+			if a.replay(q, &a.book); q.Highest < a.threshold {
 				break
 			}
 			p.Delta = d
@@ -73,7 +74,7 @@ func (a *Audit) Figures() Figures {
 
 // pathPoint returns the point of the path now, without its bound.
 func (a *Audit) pathPoint() PathPoint {
-	p := PathPoint{Pairs: a.pairs, Wealth: a.lead.latest}
+	p := PathPoint{Pairs: a.pairs, Wealth: a.lead.Latest}
 	if a.claimAt < 0 {
 		p.Wealth = math.NaN()
 	}
@@ -131,14 +132,14 @@ func (a *Audit) histogram(s *series, toward uint64, direction string) *Histogram
 // nil without slots.
 func (a *Audit) loudestSlot() (s *series, set uint64, direction string) {
 	top := math.Inf(-1)
-	for _, st := range a.lead.standings(&a.book, a.epoch) {
-		own := a.named(st.entry.score)
-		if own == nil || own.kind != slotScore || !(st.wealth > top) || !atStake(st.events) {
+	for _, st := range a.lead.Standings(&a.book, a.epoch) {
+		own := a.named(st.Entry.Score)
+		if own == nil || own.kind != slotScore || !(st.Wealth > top) || !atStake(st.Events) {
 			continue
 		}
-		top, s, set, direction = st.wealth, own, st.events.Toward[eprocess.TowardD0], "D0"
-		if a.describe(own, st.entry.table, st.events).event.Direction == "D1" {
-			set, direction = st.events.Toward[eprocess.TowardD1], "D1"
+		top, s, set, direction = st.Wealth, own, st.Events.Toward[eprocess.TowardD0], "D0"
+		if a.describe(own, st.Entry.Table, st.Events).event.Direction == "D1" {
+			set, direction = st.Events.Toward[eprocess.TowardD1], "D1"
 		}
 	}
 	if s != nil {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
+	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/analysis/internal/fit"
@@ -93,7 +94,7 @@ func (f *fitted) state(c *state.Codec) {
 }
 
 // learn fits the score of a single value anew when its bins would be.
-func (f *fitted) learn(a *Audit, s *series, _ *epoch) {
+func (f *fitted) learn(a *Audit, s *series, _ *book.Epoch) {
 	if len(a.slots) != 1 || a.slots[0].shared {
 		s.table = nil
 		return

@@ -46,9 +46,9 @@ func (a *Audit) certify() {
 			continue
 		}
 		for _, v := range [...]event.View{event.Ascending, event.Folded, event.Sorted} {
-			a.book.order = event.OrderOf(s.table, v, a.book.order)
+			a.book.Order = event.OrderOf(s.table, v, a.book.Order)
 			for heavy := range 2 {
-				if set, e := mostCertified(s.table, a.book.order, heavy, rest, a.claim.Delta); e > top {
+				if set, e := mostCertified(s.table, a.book.Order, heavy, rest, a.claim.Delta); e > top {
 					top, best, c.set, c.heavy = e, s, set, heavy
 				}
 			}

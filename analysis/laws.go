@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
+	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/analysis/internal/fit"
@@ -200,7 +201,7 @@ type law struct {
 }
 
 // learn fits the laws of a single value anew. There is no bet before both worlds have numbers that vary.
-func (m *law) learn(a *Audit, s *series, _ *epoch) {
+func (m *law) learn(a *Audit, s *series, _ *book.Epoch) {
 	s.table = nil
 	if len(a.slots) != 1 || a.slots[0].shared {
 		return

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
+	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/internal/withheld"
@@ -20,7 +21,7 @@ type repeated struct{ memoryless }
 func (repeated) score(r *result) code.Code { return r.world }
 
 // learn starts the next table. Its bins are given, not learned.
-func (repeated) learn(_ *Audit, s *series, _ *epoch) {
+func (repeated) learn(_ *Audit, s *series, _ *book.Epoch) {
 	if s.table != nil {
 		s.carry()
 		return

@@ -149,7 +149,7 @@ func (a *Audit) Report() Report {
 	if a.opts.NoClaim {
 		r.Claimed.Epsilon = Float(math.NaN())
 	} else {
-		r.WealthLog = Float(a.lead.latest)
+		r.WealthLog = Float(a.lead.Latest)
 		if a.pairs > 0 {
 			r.MinimalDetectable = Float(a.growths.minimalDetectable(a.claim, 1-a.opts.Confidence, a.pairs, a.slotCost()))
 		}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
+	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/internal/withheld"
@@ -92,7 +93,7 @@ const (
 // learn starts the next table, and places the bet once a rare result has come again in its world and none in the
 // other: for the third time, or, where the numbers have so many digits that none repeats by chance, for the second;
 // or where each world has many numbers beyond the other's range, which are louder than every other score. Before, nothing is bet.
-func (reveal) learn(a *Audit, s *series, e *epoch) {
+func (reveal) learn(a *Audit, s *series, e *book.Epoch) {
 	live, repeated := s.table != nil && s.table.Laws != nil, false // repeated: by repeats
 	if s.table != nil {
 		if live {
@@ -143,9 +144,9 @@ func (reveal) learn(a *Audit, s *series, e *epoch) {
 	switch {
 	case live:
 	case again:
-		e.lend = append(e.lend, grant{s.id, revealShare})
+		e.Lend = append(e.Lend, book.Grant{Score: s.id, Fraction: revealShare})
 	case many && a.loudestOf(t):
-		e.lend = append(e.lend, grant{s.id, outsideShare})
+		e.Lend = append(e.Lend, book.Grant{Score: s.id, Fraction: outsideShare})
 	default:
 		t.Laws = nil
 	}
@@ -154,9 +155,9 @@ func (reveal) learn(a *Audit, s *series, e *epoch) {
 // loudestOf reports whether a table is louder than those of all other scores.
 func (a *Audit) loudestOf(t *event.Table) bool {
 	h := a.lead.Null
-	mine := event.Loudness(h, t, &a.book.order)
+	mine := event.Loudness(h, t, &a.book.Order)
 	for _, s := range a.all() {
-		if s.staked && s.table != nil && s.table != t && s.kind != beyondScore && s.table.Paired == nil && event.Loudness(h, s.table, &a.book.order) >= mine {
+		if s.staked && s.table != nil && s.table != t && s.kind != beyondScore && s.table.Paired == nil && event.Loudness(h, s.table, &a.book.Order) >= mine {
 			return false
 		}
 	}

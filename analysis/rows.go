@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/internal/withheld"
@@ -20,7 +21,9 @@ type rowCount struct{ memoryless }
 
 func (rowCount) score(r *result) code.Code { return r.rows }
 
-func (rowCount) learn(a *Audit, s *series, _ *epoch) { s.turn(a.pairs, maxSpecialBins, &a.scratch) }
+func (rowCount) learn(a *Audit, s *series, _ *book.Epoch) {
+	s.turn(a.pairs, maxSpecialBins, &a.scratch)
+}
 
 func (rowCount) words(a *Audit, s *series, set uint64) withheld.Text {
 	return a.binWords(s, set, nounOf("number of rows", "numbers of rows"))
@@ -48,7 +51,9 @@ func (lowestBits) score(r *result) code.Code {
 	return least
 }
 
-func (lowestBits) learn(a *Audit, s *series, _ *epoch) { s.turn(a.pairs, maxSpecialBins, &a.scratch) }
+func (lowestBits) learn(a *Audit, s *series, _ *book.Epoch) {
+	s.turn(a.pairs, maxSpecialBins, &a.scratch)
+}
 
 func (lowestBits) words(a *Audit, s *series, set uint64) withheld.Text {
 	return withheld.Sprintf("lowest bits of the numbers: %s", a.binWords(s, set, nounOf("exponent", "exponents")))

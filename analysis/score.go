@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
@@ -136,7 +137,7 @@ func (u *lifetime) lasts(pairs, learned int) bool {
 // learner is a statistic with a table of its own.
 type learner interface {
 	// learn sets the table of the next block of pairs, nil if nothing is to be bet on.
-	learn(a *Audit, s *series, e *epoch)
+	learn(a *Audit, s *series, e *book.Epoch)
 }
 
 // fitter is a statistic that is bet on only where the past shows something for it to see.

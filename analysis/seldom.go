@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
+	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
@@ -27,7 +28,7 @@ const (
 
 // learn starts the next table, and places the bet while at least 1 - event.RareOutcome of the trials of both worlds have the same number
 // of rows, or the same error, and the others are in one world alone. Otherwise nothing is bet.
-func (seldom) learn(a *Audit, s *series, e *epoch) {
+func (seldom) learn(a *Audit, s *series, e *book.Epoch) {
 	live := s.table != nil && s.table.Laws != nil
 	if s.table != nil && a.pairs < 2*s.learned {
 		s.carry()
@@ -53,7 +54,7 @@ func (seldom) learn(a *Audit, s *series, e *epoch) {
 	}
 	t.Laws = &l
 	if !live {
-		e.lend = append(e.lend, grant{s.id, seldomShare})
+		e.Lend = append(e.Lend, book.Grant{Score: s.id, Fraction: seldomShare})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
+	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
@@ -14,7 +15,7 @@ type series struct {
 	kind         *kind
 	statistic    statistic
 	slot         int
-	id           scoreID
+	id           book.ScoreID
 	staked       bool // has wealth in the book
 	binner       bins.Binner
 	learned      int            // pairs behind the bins

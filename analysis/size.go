@@ -3,6 +3,7 @@ package analysis
 import (
 	"unsafe"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
 
@@ -11,8 +12,8 @@ import (
 func (a *Audit) Size() int {
 	const fixed, perWord, perKey, perRepeat = 64 << 10, 96, 160, 40
 	n := fixed + perRepeat*len(a.repeats.seen) + perWord*len(a.errors.Words) + int(unsafe.Sizeof(PathPoint{}))*cap(a.path)
-	n += a.lead.size() + a.climber.size()
-	n += a.book.size()
+	n += a.lead.Size() + a.climber.Size()
+	n += a.book.Size()
 	tables := map[*event.Table]bool{nil: true}
 	add := func(t *event.Table) {
 		if !tables[t] {
@@ -20,13 +21,13 @@ func (a *Audit) Size() int {
 			n += int(unsafe.Sizeof(event.Table{})) + 16*t.Bins()
 		}
 	}
-	count := func(e *epoch) {
-		n += e.size()
-		for _, en := range e.entries {
-			add(en.table)
+	count := func(e *book.Epoch) {
+		n += e.Size()
+		for _, en := range e.Entries {
+			add(en.Table)
 		}
 	}
-	for _, e := range a.book.epochs {
+	for _, e := range a.book.Epochs {
 		count(e)
 	}
 	count(a.epoch)

@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
@@ -45,7 +46,7 @@ func (a *Audit) mayRelayout() bool {
 
 // learnLayout chooses the layout from the results at hand. When it changes, all scores give back their wealth, and new
 // ones start from the results that were retained.
-func (a *Audit) learnLayout(e *epoch) {
+func (a *Audit) learnLayout(e *book.Epoch) {
 	a.layoutAt, a.misfit = 2*a.pairs, false
 	var seen []*Outcome
 	for i := range a.retained {
@@ -58,7 +59,7 @@ func (a *Audit) learnLayout(e *epoch) {
 	}
 	for _, s := range a.all() {
 		if s.staked {
-			e.retire = append(e.retire, s.id)
+			e.Retire = append(e.Retire, s.id)
 		}
 	}
 	a.certificate = nil // its score is no more; another event may still be chosen
@@ -100,7 +101,7 @@ func (a *Audit) all() []*series {
 }
 
 // fundSlots gives wealth to the scores that have none yet.
-func (a *Audit) fundSlots(e *epoch) {
+func (a *Audit) fundSlots(e *book.Epoch) {
 	several, numbers := a.several(), a.ofKind(fittedScore) != nil
 	left := 1.0
 	give := func(s *series, weight float64, views []event.View) {
@@ -111,8 +112,8 @@ func (a *Audit) fundSlots(e *epoch) {
 		case s.kind == slotScore && s.rare():
 			p = supportPrior
 		}
-		s.id, s.staked = a.book.open(views, a.mix[p]), true
-		e.grants = append(e.grants, grant{s.id, weight / left})
+		s.id, s.staked = a.book.Open(views, a.mix[p]), true
+		e.Grants = append(e.Grants, book.Grant{Score: s.id, Fraction: weight / left})
 		left -= weight
 	}
 	for _, s := range a.specials {
@@ -136,7 +137,7 @@ func (a *Audit) fundSlots(e *epoch) {
 		}
 	case a.pairs <= settled && 4*fresh > a.funded:
 		for _, s := range a.slots[:a.funded] { // too many to live on what was left: share anew
-			e.retire = append(e.retire, s.id)
+			e.Retire = append(e.Retire, s.id)
 			s.staked = false
 		}
 		part = .8 / float64(len(a.slots))
@@ -183,7 +184,7 @@ const firstDivision = 32
 // scores began with; the rest goes by these weights times exp(z^2/2), z the studentised gap of a score's events in
 // the past: as if the score had been chosen from the past, like its events. The past decides, so that every process
 // stays an e-process.
-func (a *Audit) divide(e *epoch) {
+func (a *Audit) divide(e *book.Epoch) {
 	if a.pairs < a.divideAt {
 		return
 	}
@@ -198,42 +199,42 @@ func (a *Audit) divide(e *epoch) {
 		return s.kind.weight(a.several())
 	}
 	var loud, prior []float64
-	bets := make(map[scoreID]bool, len(e.entries))
-	for _, en := range e.entries {
-		s := a.named(en.score)
+	bets := make(map[book.ScoreID]bool, len(e.Entries))
+	for _, en := range e.Entries {
+		s := a.named(en.Score)
 		bets[s.id] = true
-		if en.table.Paired != nil {
+		if en.Table.Paired != nil {
 			continue
 		}
 		p := weight(s)
 		if s.kind == slotScore {
 			p /= float64(len(a.slots))
 		}
-		e.shift = append(e.shift, grant{score: en.score})
+		e.Shift = append(e.Shift, book.Grant{Score: en.Score})
 		prior = append(prior, p)
 		if s.kind.loud > 0 {
 			p = s.kind.loud
 		}
-		loud = append(loud, math.Log(p)+event.Loudness(a.lead.Null, en.table, &a.book.order)/2)
+		loud = append(loud, math.Log(p)+event.Loudness(a.lead.Null, en.Table, &a.book.Order)/2)
 	}
 	for _, s := range a.specials {
 		if s.staked && !bets[s.id] {
-			e.shift = append(e.shift, grant{score: s.id})
+			e.Shift = append(e.Shift, book.Grant{Score: s.id})
 			prior = append(prior, weight(s))
 			loud = append(loud, math.Inf(-1))
 		}
 	}
 	all, sum := eprocess.LogSumExp(loud), 0.0
 	if math.IsInf(all, -1) { // nothing is bet on
-		e.shift = nil
+		e.Shift = nil
 		return
 	}
 	for _, p := range prior {
 		sum += p
 	}
-	e.at = a.lead.Epsilon
-	for i := range e.shift {
-		e.priors = append(e.priors, prior[i]/sum)
-		e.shift[i].fraction = .25*prior[i]/sum + .75*math.Exp(loud[i]-all)
+	e.At = a.lead.Epsilon
+	for i := range e.Shift {
+		e.Priors = append(e.Priors, prior[i]/sum)
+		e.Shift[i].Fraction = .25*prior[i]/sum + .75*math.Exp(loud[i]-all)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"hash/crc64"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
@@ -24,7 +25,7 @@ const stateMagic = "dpwatch audit\x00"
 func (a *Audit) MarshalBinary() ([]byte, error) {
 	c := &state.Codec{Buf: []byte(stateMagic)}
 	c.Buf = append(c.Buf, stateVersion)
-	for a.climb(); a.front != a.claimAt && a.front < len(a.grid) && a.climbed < len(a.book.epochs); {
+	for a.climb(); a.front != a.claimAt && a.front < len(a.grid) && a.climbed < len(a.book.Epochs); {
 		a.step()
 	}
 	a.state(c)
@@ -65,8 +66,8 @@ func (a *Audit) restore(body []byte) error {
 	if c.Err != nil {
 		return c.Err
 	}
-	fresh.climbed, fresh.drawn = len(fresh.book.epochs), len(fresh.path)
-	fresh.lead.place(&fresh.book, fresh.epoch)
+	fresh.climbed, fresh.drawn = len(fresh.book.Epochs), len(fresh.path)
+	fresh.lead.Place(&fresh.book, fresh.epoch)
 	*a = *fresh
 	return nil
 }
@@ -110,7 +111,7 @@ func (a *Audit) state(c *state.Codec) {
 func (a *Audit) pointers(c *state.Codec) {
 	if c.Reading {
 		a.errors = code.NewDictionary(code.FirstError, code.OtherError)
-		a.climber = &process{}
+		a.climber = &book.Process{}
 	}
 	a.errors.State(c)
 	c.Check(a.errors.First == code.FirstError && a.errors.Rest == code.OtherError)
@@ -124,10 +125,10 @@ func (a *Audit) pointers(c *state.Codec) {
 	state.List(c, &a.slots, func(s **series) { state.Made(c, s).state(c, tables) })
 	c.Slots = len(a.slots)
 	state.List(c, &a.specials, func(s **series) { state.Made(c, s).state(c, tables) })
-	a.book.state(c, a.mix[:], tables)
-	state.Made(c, &a.epoch).state(c, tables)
-	a.lead.state(c)
-	a.climber.state(c)
+	a.book.State(c, a.mix[:], tables)
+	state.Made(c, &a.epoch).State(c, tables)
+	a.lead.State(c)
+	a.climber.State(c)
 	a.ranges.state(c)
 	a.orders.state(c)
 	a.certificateState(c)
@@ -155,9 +156,9 @@ func (a *Audit) tables(c *state.Codec) []*event.Table {
 				all = append(all, t)
 			}
 		}
-		for _, e := range append(slices.Clone(a.book.epochs), a.epoch) {
-			for _, en := range e.entries {
-				add(en.table)
+		for _, e := range append(slices.Clone(a.book.Epochs), a.epoch) {
+			for _, en := range e.Entries {
+				add(en.Table)
 			}
 		}
 		for _, s := range a.all() {
@@ -181,7 +182,7 @@ func (s *series) state(c *state.Codec, tables []*event.Table) {
 	s.statistic.state(c)
 	c.All((*int)(&s.id), &s.learned, &s.staked, &s.shared)
 	s.binner.State(c)
-	tableRef(c, &s.table, tables)
+	book.TableRef(c, &s.table, tables)
 	w := &s.watch
 	c.All(&s.past[0], &s.past[1], &w.seen, &w.changes, &w.precise, &w.first[0], &w.first[1], &w.last, &w.difference, &w.sum)
 	s.independence.state(c)

@@ -90,16 +90,16 @@ func outcomeState(c *state.Codec, o *Outcome) {
 func (a *Audit) verify(c *state.Codec) {
 	c.Check(a.pairs >= a.detectedAt && a.stride >= 1 && a.front <= len(a.grid) && a.funded <= len(a.slots))
 	c.Check(a.claimAt < 0 || a.front <= a.claimAt || a.detectedAt > 0)
-	c.Check(len(a.path) == len(a.book.epochs))
-	a.book.verify(c)
+	c.Check(len(a.path) == len(a.book.Epochs))
+	a.book.Verify(c)
 	at := a.claim.Epsilon
 	if a.claimAt >= 0 {
 		at = a.grid[a.claimAt]
 	}
-	a.lead.verify(c, &a.book, eprocess.NewNull(at, a.claim.Delta))
-	a.climber.verify(c, &a.book, eprocess.NewNull(a.grid[min(a.front, len(a.grid)-1)], a.claim.Delta))
-	for _, e := range append(slices.Clone(a.book.epochs), a.epoch) {
-		e.verify(c, &a.book, a.mix[lawPrior], a.mix[pairedPrior])
+	a.lead.Verify(c, &a.book, eprocess.NewNull(at, a.claim.Delta))
+	a.climber.Verify(c, &a.book, eprocess.NewNull(a.grid[min(a.front, len(a.grid)-1)], a.claim.Delta))
+	for _, e := range append(slices.Clone(a.book.Epochs), a.epoch) {
+		e.Verify(c, &a.book, a.mix[lawPrior], a.mix[pairedPrior])
 	}
 	a.verifySeries(c)
 	c.Check(len(a.retained) <= firstRetained+latestRetained)
@@ -127,6 +127,6 @@ func (a *Audit) verifySeries(c *state.Codec) {
 	}
 	c.Check(seen[laplaceScore] == seen[gaussScore])
 	for _, s := range a.all() {
-		c.Check(s.id >= 0 && (!s.staked || int(s.id) < a.book.scores()))
+		c.Check(s.id >= 0 && (!s.staked || int(s.id) < a.book.Scores()))
 	}
 }

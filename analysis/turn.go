@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
@@ -13,15 +14,15 @@ import (
 
 // turn ends the block at hand and starts the next. Where it is void, what was won so far is given up.
 func (a *Audit) turn(void bool) {
-	a.lead.end(&a.book, a.epoch)
-	a.epoch.claim = a.lead.latest
+	a.lead.End(&a.book, a.epoch)
+	a.epoch.Claim = a.lead.Latest
 	if a.claimAt < 0 {
-		a.epoch.claim = math.Inf(-1)
+		a.epoch.Claim = math.Inf(-1)
 	}
 	a.closeEpoch()
 	a.path, a.due = append(a.path, a.pathPoint()), true
 	n := a.pairs
-	next := &epoch{void: void}
+	next := &book.Epoch{Void: void}
 	if a.mayRelayout() {
 		a.learnLayout(next)
 	}
@@ -35,7 +36,7 @@ func (a *Audit) turn(void bool) {
 	if left := a.opts.MaxTrials - n; left > 0 { // the bound counts whole blocks: the budget ends with one
 		length = min(length, left)
 	}
-	next.share = shareAt(n, n+length)
+	next.Share = shareAt(n, n+length)
 	a.nextTurn = n + length
 	a.open(next)
 }
@@ -62,17 +63,17 @@ func shareAt(m, n int) float64 {
 }
 
 // open starts an epoch.
-func (a *Audit) open(e *epoch) {
+func (a *Audit) open(e *book.Epoch) {
 	a.epoch = e
-	a.lead.begin(&a.book, e)
-	e.opened = a.lead.total()
+	a.lead.Begin(&a.book, e)
+	e.Opened = a.lead.Total()
 	a.nextLook = a.pairs + a.lookEvery()
 }
 
 // lookEvery is how many pairs go by between two looks at the claim: every pair when that is cheap, else about a
 // hundredth of what went before.
 func (a *Audit) lookEvery() int {
-	if a.book.places <= fewPlaces || a.pairs < 64 {
+	if a.book.Places <= fewPlaces || a.pairs < 64 {
 		return 1
 	}
 	return max(1, (a.pairs-a.first.pairs)/128)
@@ -83,14 +84,14 @@ const fewPlaces = 1024
 
 // closeEpoch files the epoch. Tables that only the claim's process bets on are let go.
 func (a *Audit) closeEpoch() {
-	kept := a.epoch.entries[:0]
-	for _, en := range a.epoch.entries {
-		if en.scope != claimAlone {
+	kept := a.epoch.Entries[:0]
+	for _, en := range a.epoch.Entries {
+		if en.Scope != book.ClaimAlone {
 			kept = append(kept, en)
 		}
 	}
-	a.epoch.entries = slices.Clone(kept) // not what lies behind
-	a.book.epochs = append(a.book.epochs, a.epoch)
+	a.epoch.Entries = slices.Clone(kept) // not what lies behind
+	a.book.Epochs = append(a.book.Epochs, a.epoch)
 }
 
 // ofKind returns the score of a kind that is not a slot, nil for none.
@@ -114,11 +115,11 @@ func precise(codes []code.Code) bool {
 }
 
 // learn sets the tables of the next block and enters them.
-func (a *Audit) learn(e *epoch) {
+func (a *Audit) learn(e *book.Epoch) {
 	for _, s := range a.slots {
 		if s.staked {
 			s.statistic.(learner).learn(a, s, e)
-			e.entries = append(e.entries, entry{score: s.id, table: s.table, scope: a.slotScope()})
+			e.Entries = append(e.Entries, book.Entry{Score: s.id, Table: s.table, Scope: a.slotScope()})
 		}
 	}
 	if a.coupled() {
@@ -139,7 +140,7 @@ func (a *Audit) learn(e *epoch) {
 			s.table = nil
 		}
 		if s.table != nil && (s.kind.prior != lawPrior || s.table.Laws != nil) {
-			e.entries = append(e.entries, entry{score: s.id, table: s.table})
+			e.Entries = append(e.Entries, book.Entry{Score: s.id, Table: s.table})
 		}
 	}
 }
@@ -158,14 +159,14 @@ const (
 )
 
 // slotScope says at which epsilons slots are bet on. Many are left out where it would cost most and tell least.
-func (a *Audit) slotScope() scope {
+func (a *Audit) slotScope() book.Scope {
 	switch {
 	case len(a.slots) <= fewSlots:
-		return everywhere
+		return book.Everywhere
 	case len(a.slots) <= maxGridSlots:
-		return fromClaim
+		return book.FromClaim
 	}
-	return claimAlone
+	return book.ClaimAlone
 }
 
 func (a *Audit) slotBins() int {
@@ -177,24 +178,24 @@ func (a *Audit) slotBins() int {
 
 // separate changes a slot whose worlds share their noise to the bet that needs no independence. What was won on the
 // assumption that they do not is taken away.
-func (a *Audit) separate(s *series, e *epoch) {
-	e.void = true
-	e.retire = append(e.retire, s.id)
-	s.id = a.book.open([]event.View{event.Ascending}, a.mix[pairedPrior])
-	e.grants = append(e.grants, grant{s.id, .5})
+func (a *Audit) separate(s *series, e *book.Epoch) {
+	e.Void = true
+	e.Retire = append(e.Retire, s.id)
+	s.id = a.book.Open([]event.View{event.Ascending}, a.mix[pairedPrior])
+	e.Grants = append(e.Grants, book.Grant{Score: s.id, Fraction: .5})
 	a.turnPaired(s)
 }
 
 // turnPaired learns the events of a slot whose worlds share their noise.
 func (a *Audit) turnPaired(s *series) {
 	s.relearn(a.pairs, a.slotBins(), &a.scratch)
-	a.book.order = event.OrderOf(s.table, event.Ascending, a.book.order)
+	a.book.Order = event.OrderOf(s.table, event.Ascending, a.book.Order)
 	v := event.Ascending
 	if !s.table.HasNumbers() {
 		v = event.Sorted
-		a.book.order = event.OrderOf(s.table, v, a.book.order)
+		a.book.Order = event.OrderOf(s.table, v, a.book.Order)
 	}
-	s.table.Paired = &event.Paired{Events: event.Choose(a.lead.Null, s.table, v, a.book.order)}
+	s.table.Paired = &event.Paired{Events: event.Choose(a.lead.Null, s.table, v, a.book.Order)}
 }
 
 // knows reports whether a learned score is good for another block.

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -20,7 +21,7 @@ type value struct {
 func (v value) score(r *result) code.Code { return r.at(v.slot) }
 
 // learn sets the bins of a slot, or the events where its worlds share their noise.
-func (v value) learn(a *Audit, s *series, e *epoch) {
+func (v value) learn(a *Audit, s *series, e *book.Epoch) {
 	switch {
 	case s.shared && s.table != nil && s.table.Paired == nil:
 		a.separate(s, e)

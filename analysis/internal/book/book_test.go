@@ -1,4 +1,4 @@
-package analysis
+package book
 
 import (
 	"math"
@@ -13,16 +13,16 @@ import (
 func TestRestFollowsTheClaim(t *testing.T) {
 	t.Parallel()
 	for _, below := range []bool{true, false} {
-		k := &book{}
+		k := &Book{}
 		m := eprocess.ShiftMixture(eprocess.Excesses(false))
-		bets, rests := k.open([]event.View{event.Ascending}, m), k.open([]event.View{event.Ascending}, m)
-		e := &epoch{
-			grants: []grant{{bets, .25}, {rests, 1. / 3}}, opened: 1, claim: 3,
-			entries: []entry{{score: bets, table: event.NewTable(2, 3)}, {score: rests, table: event.NewTable(2, 3), scope: claimAlone}},
+		bets, rests := k.Open([]event.View{event.Ascending}, m), k.Open([]event.View{event.Ascending}, m)
+		e := &Epoch{
+			Grants: []Grant{{bets, .25}, {rests, 1. / 3}}, Opened: 1, Claim: 3,
+			Entries: []Entry{{Score: bets, Table: event.NewTable(2, 3)}, {Score: rests, Table: event.NewTable(2, 3), Scope: ClaimAlone}},
 		}
-		p := &process{Null: eprocess.NewNull(.5, 0), below: below}
-		p.begin(k, e)
-		p.end(k, e, &bet{})
+		p := &Process{Null: eprocess.NewNull(.5, 0), Below: below}
+		p.Begin(k, e)
+		p.End(k, e, &Bet{})
 		gain := 2 * float64(code.Bit(below))
 		for i, c := range []struct{ got, want float64 }{
 			{p.sums[bets], math.Log(.25)}, {p.sums[rests], math.Log(.25) + gain}, {eprocess.LogSumExp(p.of(k, rests)), math.Log(.25) + gain}, {p.cash, math.Log(.5) + gain},

@@ -1,0 +1,137 @@
+package book
+
+import (
+	"math"
+	"slices"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
+	"github.com/dpwatch/dpwatch/analysis/internal/state"
+)
+
+// state describes a stake; its mixture is one of those given.
+func (s *stake) state(c *state.Codec, all []eprocess.Mixture) {
+	state.List(c, &s.views, func(v *event.View) { state.Num(c, v); c.Check(*v <= event.Sorted) })
+	state.Num(c, &s.at)
+	n := 0
+	for i, m := range all {
+		if len(s.mix) > 0 && &m[0] == &s.mix[0] {
+			n = i
+		}
+	}
+	state.Num(c, &n)
+	if c.Reading {
+		if n < 0 || n >= len(all) {
+			c.Fail()
+			return
+		}
+		s.mix = all[n]
+	}
+	c.Check(len(s.views) > 0)
+}
+
+func (e *Epoch) State(c *state.Codec, tables []*event.Table) {
+	grants := func(g *Grant) { c.All((*int)(&g.Score), &g.Fraction) }
+	state.List(c, &e.Retire, func(id *ScoreID) { state.Num(c, id) })
+	c.All(&e.Void, &e.Anew)
+	state.List(c, &e.Grants, grants)
+	state.List(c, &e.Lend, grants)
+	state.List(c, &e.Shift, grants)
+	c.All(&e.Priors, &e.At, &e.Share, &e.Opened, &e.Claim)
+	state.List(c, &e.Entries, func(en *Entry) {
+		state.Num(c, &en.Score)
+		state.Num(c, &en.Scope)
+		TableRef(c, &en.Table, tables)
+		c.Check(en.Table != nil)
+	})
+}
+
+func (p *Process) State(c *state.Codec) {
+	c.All(&p.Epsilon, &p.Ratio, &p.Delta, &p.cash, &p.Highest, &p.Below, &p.Logw, &p.sums)
+}
+
+// TableRef describes a table by its number; 0 is nil.
+func TableRef(c *state.Codec, t **event.Table, all []*event.Table) {
+	n := slices.Index(all, *t) + 1
+	state.Num(c, &n)
+	if c.Reading {
+		*t = nil
+		if n < 0 || n > len(all) {
+			c.Fail()
+		} else if n > 0 {
+			*t = all[n-1]
+		}
+	}
+}
+
+// Verify checks that the stakes divide the places.
+func (k *Book) Verify(c *state.Codec) {
+	places := 0
+	for i := range k.stakes {
+		s := &k.stakes[i]
+		c.Check(s.at == places)
+		places += s.size()
+	}
+	c.Check(places == k.Places)
+}
+
+// Verify checks that the process against a null fits the book, and that its wealth is one that a process can have.
+func (p *Process) Verify(c *state.Codec, k *Book, h eprocess.Null) {
+	c.Check(len(p.Logw) <= k.Places && len(p.sums) <= len(k.stakes))
+	c.Check(p.Null == h)
+	for _, list := range [][]float64{p.Logw, p.sums, {p.cash, p.Highest}} {
+		for _, x := range list {
+			c.Check(!math.IsNaN(x) && !math.IsInf(x, 1))
+		}
+	}
+}
+
+// Verify checks the process at the claim, which has every place.
+func (l *Lead) Verify(c *state.Codec, k *Book, h eprocess.Null) {
+	c.Check(len(l.Logw) == k.Places && len(l.sums) == len(k.stakes))
+	l.Process.Verify(c, k, h)
+}
+
+// Verify checks that an epoch refers to scores of the book alone, and that its numbers are ones that an epoch can have. laws and paired are the
+// mixtures of the tables that are bet on bin by bin and by pairs.
+func (e *Epoch) Verify(c *state.Codec, k *Book, laws, paired eprocess.Mixture) {
+	known := func(id ScoreID) { c.Check(id >= 0 && int(id) < len(k.stakes)) }
+	fraction := func(x float64) { c.Check(x >= 0 && x <= 1) }
+	for _, id := range e.Retire {
+		known(id)
+	}
+	for _, list := range [][]Grant{e.Grants, e.Lend, e.Shift} {
+		for _, g := range list {
+			known(g.Score)
+			fraction(g.Fraction)
+		}
+	}
+	c.Check(len(e.Priors) == len(e.Shift))
+	for _, x := range e.Priors {
+		fraction(x)
+	}
+	fraction(e.Share)
+	c.Check(!math.IsNaN(e.Opened) && !math.IsInf(e.Opened, 1) && !math.IsNaN(e.Claim) && !math.IsInf(e.Claim, 1))
+	for _, en := range e.Entries {
+		known(en.Score)
+		c.Check(en.Scope <= ClaimAlone)
+		if c.Err == nil {
+			mix := &k.stakes[en.Score].mix[0]
+			c.Check((mix == &laws[0]) == (en.Table.Laws != nil))
+			c.Check((mix == &paired[0]) == (en.Table.Paired != nil))
+		}
+	}
+}
+
+// State describes the stakes and the finished epochs. all are the mixtures that a stake may have.
+func (k *Book) State(c *state.Codec, all []eprocess.Mixture, tables []*event.Table) {
+	state.List(c, &k.stakes, func(s *stake) { s.state(c, all) })
+	state.Num(c, &k.Places)
+	state.List(c, &k.Epochs, func(e **Epoch) { state.Made(c, e).State(c, tables) })
+}
+
+// State describes the process, not its bets, which follow from the epoch's tables.
+func (l *Lead) State(c *state.Codec) {
+	l.Process.State(c)
+	c.Float(&l.Latest)
+}
