@@ -14,13 +14,6 @@ import (
 // trials themselves chose.
 const DependenceErrorRate = 1e-3
 
-// A conviction waits while the trials have not shown that they are independent.
-const (
-	// suspicion is the average of the ratios of one slot from which a conviction waits (see independence). It falls again
-	// where the trials are independent: the estimators cost the square root of the number of trials.
-	suspicion = 3
-)
-
 // answers are what a report asks for several times and the pairs so far decide. They are no part of the state.
 type answers struct {
 	dependent *float64

@@ -38,6 +38,10 @@ const (
 //     alpha^t (TestCouplingLeftOut computes it).
 const leastCoupling = 1. / 256
 
+// suspicion is the average of the ratios of one slot from which a conviction waits (see independence). It falls again
+// where the trials are independent: the estimators cost the square root of the number of trials.
+const suspicion = 3
+
 // stuckPairs is the number of pairs that a conviction takes while one world has shown one outcome only: a run of so many
 // equal answers has a probability below .06 where nine answers in ten are reused and fresh ones are binary responses of
 // epsilon 1.
