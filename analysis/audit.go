@@ -171,7 +171,7 @@ func (a *Audit) read(d0, d1 *Outcome, h [2]uint64) {
 			s.reserve(room)
 			s.push(c0, c1)
 		}
-		s.independence.add(c0, c1)
+		s.independence.Add(c0, c1)
 		if !s.shared && s.watch.add(c0, c1) {
 			s.shared = true
 		}

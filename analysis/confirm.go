@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/dependence"
 )
 
 // Confirmation is how a violation fares on trials that share nothing with those that showed it. It is made by [Audit.Confirm].
@@ -60,7 +62,7 @@ func (a *Audit) Confirm(budget int, level float64) error {
 		a.first.lower, a.first.level = a.lower(), level
 	}
 	for i, s := range a.slots {
-		for r, e := range s.independence.each(s.shared) {
+		for r, e := range s.independence.Each(s.shared) {
 			if e > a.first.ratio {
 				a.first.relation, a.first.slot, a.first.ratio = r, i, e
 			}
@@ -108,7 +110,7 @@ func (a *Audit) anew() {
 	a.advance()
 	for _, s := range a.slots {
 		s.watch = watch{}
-		s.independence.restart()
+		s.independence.Restart()
 	}
 	if len(a.slots) > 0 {
 		a.first.kept = len(a.slots[0].past[0])
@@ -156,7 +158,7 @@ func (a *Audit) unconfirmed() string {
 
 // relationWords names a relation between trials and the slot that shows it, without values of rows.
 func (a *Audit) relationWords(r, slot int) string {
-	words := fmt.Sprintf("%s (lag %d)", relations[r].words, relations[r].lag)
+	words := fmt.Sprintf("%s (lag %d)", dependence.Relations[r].Words, dependence.Relations[r].Lag)
 	if place := a.slotWords(slot).String(); place != "" {
 		words += ", most in " + place
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/dependence"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -32,7 +33,7 @@ func (a *Audit) dependent() float64 {
 func (a *Audit) averageEvidence() float64 {
 	all := math.Inf(-1)
 	for _, s := range a.slots {
-		all = eprocess.LogAdd(all, s.independence.evidence(s.shared))
+		all = eprocess.LogAdd(all, s.independence.Evidence(s.shared))
 	}
 	return all - math.Log(float64(max(1, len(a.slots))))
 }
@@ -52,32 +53,32 @@ func (a *Audit) hold() string {
 			return fmt.Sprintf("answers on D%d repeat earlier ones exactly", w)
 		}
 	}
-	if s := a.ofKind(orderScore); s != nil && a.orders.bet && s.independence.evidence(false) >= math.Log(suspicion) {
+	if s := a.ofKind(orderScore); s != nil && a.orders.bet && s.independence.Evidence(false) >= math.Log(dependence.Suspicion) {
 		return "the orders of rows seem to depend on each other"
 	}
 	n := float64(max(1, len(a.slots)))
-	limit := math.Log(suspicion) + .75*math.Log(n)
-	var all mixing
+	limit := math.Log(dependence.Suspicion) + .75*math.Log(n)
+	var all dependence.Mixing
 	asked, doubtful, against := 0.0, 0, 0 // slots
 	for _, s := range a.slots {
 		d := &s.independence
-		if a.pairs < stuckPairs && d.stuck() {
+		if a.pairs < dependence.StuckPairs && d.Stuck() {
 			return "one world has given one answer only, in too few trials"
 		}
-		if d.differ && a.stride == 1 {
-			m := mixingOf(s.past, s.shared, a.pairs, a.first.kept, &a.scratch)
-			all.add(m)
+		if d.Differ && a.stride == 1 {
+			m := dependence.MixingOf(s.past, s.shared, a.pairs, a.first.kept, &a.scratch)
+			all.Add(m)
 			asked++
-			doubtful += code.Bit(!m.enough(1))
-			against += code.Bit(m.own[0]+m.own[1] < 0 || m.pair < 0)
+			doubtful += code.Bit(!m.Enough(1))
+			against += code.Bit(m.Own[0]+m.Own[1] < 0 || m.Pair < 0)
 		}
-		if d.evidence(s.shared) >= limit {
-			each := d.each(s.shared)
+		if d.Evidence(s.shared) >= limit {
+			each := d.Each(s.shared)
 			top := slices.Index(each[:], slices.Max(each[:]))
-			return relations[top].words + " seem to depend on each other"
+			return dependence.Relations[top].Words + " seem to depend on each other"
 		}
 	}
-	if 4*doubtful > len(a.slots) && (len(a.slots) <= fewSlots || 4*against > len(a.slots) || !all.enough(asked)) {
+	if 4*doubtful > len(a.slots) && (len(a.slots) <= fewSlots || 4*against > len(a.slots) || !all.Enough(asked)) {
 		return "they vary too little, or too slowly, to tell"
 	}
 	return ""
@@ -103,7 +104,7 @@ func (a *Audit) unsound() string {
 	if a.certainlyDependent() {
 		top, at, slot := math.Inf(-1), 0, 0
 		for i, s := range a.slots {
-			for r, e := range s.independence.each(s.shared) {
+			for r, e := range s.independence.Each(s.shared) {
 				if e > top {
 					top, at, slot = e, r, i
 				}
@@ -124,11 +125,11 @@ func (a *Audit) dependenceWarnings() (w []withheld.Text) {
 	if !a.certainlyDependent() {
 		return nil
 	}
-	least := math.Log(float64(relationCount*bitCount*len(a.slots)) / DependenceErrorRate)
-	var top [relationCount]float64
-	var at, n [relationCount]int
+	least := math.Log(float64(dependence.RelationCount*dependence.BitCount*len(a.slots)) / DependenceErrorRate)
+	var top [dependence.RelationCount]float64
+	var at, n [dependence.RelationCount]int
 	for i, s := range a.slots {
-		each := s.independence.each(s.shared)
+		each := s.independence.Each(s.shared)
 		for r, e := range each {
 			if e >= least {
 				n[r]++
@@ -142,7 +143,7 @@ func (a *Audit) dependenceWarnings() (w []withheld.Text) {
 	for r, k := range n {
 		if k > 0 {
 			w = append(w, withheld.Sprintf("%s depend on each other (most in %s; %d of %d columns or partitions): "+means,
-				relations[r].words, a.slotWords(at[r]), k, len(a.slots)))
+				dependence.Relations[r].Words, a.slotWords(at[r]), k, len(a.slots)))
 		}
 	}
 	if len(w) == 0 {

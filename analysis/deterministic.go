@@ -1,6 +1,10 @@
 package analysis
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/dependence"
+)
 
 // DeterministicPolicy says what it means that the answers of each world never vary and differ between the worlds.
 type DeterministicPolicy string
@@ -28,7 +32,7 @@ type Deterministic struct {
 // that its exact repetition is no chance; a text, or a small number, may be the likely one.
 const (
 	sameNumberPairs = 24
-	sameAnswerPairs = stuckPairs
+	sameAnswerPairs = dependence.StuckPairs
 )
 
 // howToTell ends every description.

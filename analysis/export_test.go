@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
+	"github.com/dpwatch/dpwatch/analysis/internal/dependence"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
@@ -106,7 +107,7 @@ func CertainlyDependent(a *Audit) bool { return a.certainlyDependent() }
 
 // What is computed in a quicker way than the plain one is compared with it from outside.
 var (
-	NthDistance = nthDistance
+	NthDistance = dependence.NthDistance
 	Remainder   = remainder
 )
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/dependence"
 )
 
 // Order looks at results in the order in which they were recorded: whether the law of a world changes, and whether trials
@@ -12,7 +13,7 @@ import (
 // first row. It is not safe for concurrent use. The zero value is ready.
 type Order struct {
 	drift  [2]Drift
-	depend independence
+	depend dependence.Independence
 	past   [2][]code.Code
 	words  *code.Dictionary
 	sc     bins.Scratch
@@ -28,14 +29,14 @@ func (o *Order) Add(d0, d1 Outcome) {
 		o.drift[w].Add(*r)
 		c[w] = o.code(r)
 	}
-	o.depend.add(c[0], c[1])
+	o.depend.Add(c[0], c[1])
 	for w := range c {
-		if len(o.past[w]) == 2*markValues {
-			o.past[w] = append(o.past[w][:0], o.past[w][markValues:]...)
+		if len(o.past[w]) == 2*dependence.MarkValues {
+			o.past[w] = append(o.past[w][:0], o.past[w][dependence.MarkValues:]...)
 		}
 		o.past[w] = append(o.past[w], c[w])
 	}
-	o.depend.renew(o.past, &o.sc)
+	o.depend.Renew(o.past, &o.sc)
 }
 
 // code is the outcome of a result that is looked at.
@@ -79,14 +80,14 @@ func (o *Order) Findings() (all []string) {
 			all = append(all, "on "+name+" the results change in "+what)
 		}
 	}
-	if o.depend.evidence(false) < -math.Log(DependenceErrorRate) {
+	if o.depend.Evidence(false) < -math.Log(DependenceErrorRate) {
 		return all
 	}
 	top, at := math.Inf(-1), 0
-	for i, e := range o.depend.each(false) {
+	for i, e := range o.depend.Each(false) {
 		if e > top {
 			top, at = e, i
 		}
 	}
-	return append(all, relations[at].words+" depend on each other")
+	return append(all, dependence.Relations[at].Words+" depend on each other")
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/dependence"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
@@ -52,7 +53,7 @@ const (
 )
 
 // add takes the orders of a pair, and counts them in the search for dependence of the orders on each other.
-func (o *orders) add(now [2][]int32, d *independence) {
+func (o *orders) add(now [2][]int32, d *dependence.Independence) {
 	if o.seen == 0 {
 		o.first, o.stride = slices.Clone(now[0]), 1
 	}
@@ -69,7 +70,7 @@ func (o *orders) add(now [2][]int32, d *independence) {
 	if o.seen%o.stride == 0 {
 		o.keep(now)
 	}
-	d.add(orderCode(now[0]), orderCode(now[1]))
+	d.Add(orderCode(now[0]), orderCode(now[1]))
 }
 
 // keep appends a pair to the past; orders that are equal to those before share their memory.
@@ -174,7 +175,7 @@ func (o *rowOrder) choose(past [2][][]int32) {
 func (o *rowOrder) fit(a *Audit, s *series) (scores [2][]code.Code, differ bool) {
 	scores, differ = o.weigh(a.orders.past)
 	a.orders.bet = a.orders.bet || differ
-	s.independence.renew(a.orders.codes(), &a.scratch)
+	s.independence.Renew(a.orders.codes(), &a.scratch)
 	return scores, differ
 }
 
@@ -251,7 +252,7 @@ func orderCode(rows []int32) code.Code {
 // codes are the past orders as numbers.
 func (o *orders) codes() (past [2][]code.Code) {
 	for w, orders := range o.past {
-		for _, rows := range orders[max(0, len(orders)-markValues):] {
+		for _, rows := range orders[max(0, len(orders)-dependence.MarkValues):] {
 			past[w] = append(past[w], orderCode(rows))
 		}
 	}

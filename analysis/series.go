@@ -7,6 +7,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/dependence"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
 
@@ -22,7 +23,7 @@ type series struct {
 	table        *event.Table   // nil while nothing is bet
 	past         [2][]code.Code // kept pairs, oldest first
 	watch        watch
-	independence independence
+	independence dependence.Independence
 	buckets      slotEstimate
 	shared       bool // the two worlds share their noise: bet with pairs only
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/dependence"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
@@ -97,7 +98,7 @@ func (a *Audit) state(c *state.Codec) {
 	c.All(&f.pairs, &f.detectedAt, &f.kept, &f.relation, &f.slot, &f.lower, &f.level, &f.ratio)
 	c.Check(f.pairs >= 0 && f.pairs <= a.pairs && f.detectedAt >= 0 && f.detectedAt <= f.pairs && f.kept >= 0)
 	c.Check(f.pairs == 0 || f.level >= 1 && f.level <= ConfirmationLevel)
-	c.Check(f.relation >= -1 && f.relation < relationCount && f.slot >= 0)
+	c.Check(f.relation >= -1 && f.relation < dependence.RelationCount && f.slot >= 0)
 	a.threshold = a.wealthNeeded()
 	c.Bool(&a.misfit)
 	for w := range 2 {
@@ -185,7 +186,7 @@ func (s *series) state(c *state.Codec, tables []*event.Table) {
 	book.TableRef(c, &s.table, tables)
 	w := &s.watch
 	c.All(&s.past[0], &s.past[1], &w.seen, &w.changes, &w.precise, &w.first[0], &w.first[1], &w.last, &w.difference, &w.sum)
-	s.independence.state(c)
+	s.independence.State(c)
 	c.Check(s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
 	c.Check(s.table == nil || s.table.Bins() == s.binner.Bins() && s.table.Numeric == s.binner.Numeric())
 	c.Check(s.kind != revealScore || s.table == nil || s.table.Bins() == s.table.Numeric+2*rareKinds+1)

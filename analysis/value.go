@@ -30,7 +30,7 @@ func (v value) learn(a *Audit, s *series, e *book.Epoch) {
 	default:
 		s.turn(a.pairs, a.slotBins(), &a.scratch)
 	}
-	s.independence.renew(s.past, &a.scratch)
+	s.independence.Renew(s.past, &a.scratch)
 	a.reader.words[s.slot%a.reader.cells()].Want(s.binner.Categories)
 }
 

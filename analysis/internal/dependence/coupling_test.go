@@ -1,4 +1,4 @@
-package analysis
+package dependence
 
 import (
 	"math"
@@ -34,12 +34,12 @@ func TestCouplingLeftOut(t *testing.T) {
 	}
 	const side = 6 // both worlds of a pair
 	for _, n := range []int32{64, 512, 20_000} {
-		d := independence{}
+		d := Independence{}
 		d.counts[side][sideBit] = [4]int32{n - 2, 0, 0, 2}
 		for w := range d.later {
 			d.later[w][sideBit] = [2]int32{n - 2, 2}
 		}
-		if e := d.evidence(false); e < math.Log(suspicion) {
+		if e := d.Evidence(false); e < math.Log(Suspicion) {
 			t.Errorf("two rare outcomes that come together in %d pairs: ratio e^%.2f does not pass suspicion", n, e)
 		}
 	}

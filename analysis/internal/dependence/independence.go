@@ -1,4 +1,4 @@
-package analysis
+package dependence
 
 import (
 	"math"
@@ -11,7 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 )
 
-// independence looks for trials of one slot that depend on each other. Every outcome becomes two bits (see marks), by
+// Independence looks for trials of one slot that depend on each other. Every outcome becomes two bits (see marks), by
 // thresholds that follow the latest outcomes. Each relation between an earlier trial and a later one predicts the later bits
 // from the earlier ones, and is compared with the best that a coin of unknown probability could do.
 //
@@ -22,26 +22,26 @@ import (
 // thresholds, the numerator is a probability, and the ratio has mean at most 1 at every stopping time (universal inference:
 // Wasserman, Ramdas and Balakrishnan 2020; Ramdas, Ruf, Larsson and Koolen 2022 for this test). So is the average of such
 // ratios over relations, bits and slots.
-type independence struct {
+type Independence struct {
 	seen   int // pairs since the slot was made
 	until  int // seen at which thresholds are chosen anew; 0 = none are chosen yet
 	marks  [2]marks
-	recent [2][bitCount + 1]uint64 // per world and bit, known among them: those of the latest trials, the latest lowest
+	recent [2][BitCount + 1]uint64 // per world and bit, known among them: those of the latest trials, the latest lowest
 	fresh  int                     // pairs that are in recent and not in counts and later yet
-	counts [relationCount][bitCount][4]int32
-	later  [2][bitCount][2]int32 // of the stretch at hand: the later bits of a world
-	closed [2][bitCount]float64  // the greatest log-probabilities of the finished stretches
+	counts [RelationCount][BitCount][4]int32
+	later  [2][BitCount][2]int32 // of the stretch at hand: the later bits of a world
+	closed [2][BitCount]float64  // the greatest log-probabilities of the finished stretches
 	first  [2]code.Code
 	moved  [2]bool // a number other than the first one has come
 	class  [2]bool // an outcome of another class than the first one has come: a number, or one of the categories
-	differ bool    // the worlds' outcomes were not always equal
+	Differ bool    // the worlds' outcomes were not always equal
 }
 
 // The bits of an outcome.
 const (
 	sideBit  = iota // on which side of the middle a number lies; whether it is the most frequent outcome
 	outerBit        // whether a number lies far from the middle; every other category that is known
-	bitCount
+	BitCount
 )
 
 // maxLag is how many trials back, of the same world, a relation reaches.
@@ -49,15 +49,15 @@ const maxLag = 3
 
 // relation is an earlier and a later trial.
 type relation struct {
-	earlier, later, lag int // worlds; the pairs between them
+	earlier, later, Lag int // worlds; the pairs between them
 	weight              float64
-	words               string
+	Words               string
 }
 
-const relationCount = 11
+const RelationCount = 11
 
-// relations are weighted by how common their causes are. Those of one world are joined with the same of the other.
-var relations = [relationCount]relation{
+// Relations are weighted by how common their causes are. Those of one world are joined with the same of the other.
+var Relations = [RelationCount]relation{
 	{0, 0, 1, .12, "successive answers on D0"},
 	{1, 1, 1, .12, "successive answers on D1"},
 	{0, 0, 2, .06, "answers on D0 two trials apart"},
@@ -75,17 +75,17 @@ var relations = [relationCount]relation{
 var jointWeights = [maxLag]float64{.1, .04, .02}
 
 // bitWeights divide a relation's weight.
-var bitWeights = [bitCount]float64{.7, .3}
+var bitWeights = [BitCount]float64{.7, .3}
 
 // evidenceWeights are the logarithms of the weights per bit: of every relation, and of both worlds' own together by lag less 1.
-var evidenceWeights = func() (logs [bitCount]struct {
-	one  [relationCount]float64
+var evidenceWeights = func() (logs [BitCount]struct {
+	one  [RelationCount]float64
 	both [maxLag]float64
 },
 ) {
 	for bit, part := range bitWeights {
-		for i := range relations {
-			logs[bit].one[i] = math.Log(part * relations[i].weight)
+		for i := range Relations {
+			logs[bit].one[i] = math.Log(part * Relations[i].weight)
 		}
 		for lag, weight := range jointWeights {
 			logs[bit].both[lag] = math.Log(part * weight)
@@ -107,12 +107,12 @@ type marks struct {
 const (
 	firstMarks     = 4
 	longestStretch = 1024
-	markValues     = 512 // the latest outcomes that thresholds are chosen from
+	MarkValues     = 512 // the latest outcomes that thresholds are chosen from
 )
 
 // choose sets the thresholds from the latest outcomes of a world.
 func (m *marks) choose(codes []code.Code, s *bins.Scratch) {
-	codes = codes[max(0, len(codes)-markValues):]
+	codes = codes[max(0, len(codes)-MarkValues):]
 	*m = marks{}
 	s.Values = s.Values[:0]
 	s.ResetLabels()
@@ -142,11 +142,11 @@ func (m *marks) choose(codes []code.Code, s *bins.Scratch) {
 		return
 	}
 	m.middle = s.Values[(n-1)/2]/2 + s.Values[n/2]/2
-	m.far = nthDistance(s.Values, m.middle, n/2)
+	m.far = NthDistance(s.Values, m.middle, n/2)
 }
 
-// nthDistance returns the distance from x of the value with n others nearer to it, or as near. The values are sorted.
-func nthDistance(values []float64, x float64, n int) (d float64) {
+// NthDistance returns the distance from x of the value with n others nearer to it, or as near. The values are sorted.
+func NthDistance(values []float64, x float64, n int) (d float64) {
 	above, _ := slices.BinarySearch(values, x)
 	below := above - 1
 	for range n + 1 {
@@ -184,8 +184,8 @@ func sameCode(x, y code.Code) bool { return math.Float64bits(x) == math.Float64b
 // sameClass reports whether both are numbers, or the same category.
 func sameClass(x, y code.Code) bool { return code.IsNumber(x) && code.IsNumber(y) || sameCode(x, y) }
 
-// renew chooses thresholds from the past of a slot where a stretch is over. past holds what was seen, this pair included.
-func (d *independence) renew(past [2][]code.Code, s *bins.Scratch) {
+// Renew chooses thresholds from the past of a slot where a stretch is over. past holds what was seen, this pair included.
+func (d *Independence) Renew(past [2][]code.Code, s *bins.Scratch) {
 	if d.seen < max(firstMarks, d.until) {
 		return
 	}
@@ -200,8 +200,8 @@ func (d *independence) renew(past [2][]code.Code, s *bins.Scratch) {
 	d.until = d.seen + min(d.seen, longestStretch)
 }
 
-// add counts a pair.
-func (d *independence) add(c0, c1 code.Code) {
+// Add counts a pair.
+func (d *Independence) Add(c0, c1 code.Code) {
 	d.vary(c0, c1)
 	d.seen++
 	if d.until == 0 {
@@ -216,19 +216,19 @@ func (d *independence) add(c0, c1 code.Code) {
 }
 
 // push appends the bits of a trial of one world.
-func (d *independence) push(w int, b uint8) {
+func (d *Independence) push(w int, b uint8) {
 	for bit := range d.recent[w] {
 		d.recent[w][bit] = d.recent[w][bit]<<1 | uint64(b>>bit&1)
 	}
 }
 
 // settle counts the pairs that are not counted yet, all of them at once.
-func (d *independence) settle() {
+func (d *Independence) settle() {
 	n, mask := int32(d.fresh), uint64(1)<<d.fresh-1
-	for i := range relations {
-		r := &relations[i]
-		for bit := range bitCount {
-			before, after := d.recent[r.earlier][bit]>>r.lag&mask, d.recent[r.later][bit]&mask
+	for i := range Relations {
+		r := &Relations[i]
+		for bit := range BitCount {
+			before, after := d.recent[r.earlier][bit]>>r.Lag&mask, d.recent[r.later][bit]&mask
 			both := ones(before & after)
 			k := &d.counts[i][bit]
 			k[0] += n - ones(before|after)
@@ -250,27 +250,27 @@ func (d *independence) settle() {
 func ones(x uint64) int32 { return int32(bits.OnesCount64(x)) }
 
 // known marks the bits of a trial that was seen.
-const known = 1 << bitCount
+const known = 1 << BitCount
 
 // warm reports whether all earlier trials that relations look at were seen.
-func (d *independence) warm() bool { return d.recent[0][bitCount]>>(maxLag-1)&1 == 1 }
+func (d *Independence) warm() bool { return d.recent[0][BitCount]>>(maxLag-1)&1 == 1 }
 
 // vary keeps whether the outcomes of each world vary, and whether the worlds differ.
-func (d *independence) vary(c0, c1 code.Code) {
+func (d *Independence) vary(c0, c1 code.Code) {
 	if d.seen == 0 {
 		d.first = [2]code.Code{c0, c1}
 	}
-	d.differ = d.differ || !sameCode(c0, c1)
+	d.Differ = d.Differ || !sameCode(c0, c1)
 	for w, c := range [2]code.Code{c0, c1} {
 		d.moved[w] = d.moved[w] || !sameCode(c, d.first[w])
 		d.class[w] = d.class[w] || !sameClass(c, d.first[w])
 	}
 }
 
-// stuck reports whether a world has shown one outcome, or one class of outcomes where the other world has others, and so
+// Stuck reports whether a world has shown one outcome, or one class of outcomes where the other world has others, and so
 // nothing about how its trials depend on each other.
-func (d *independence) stuck() bool {
-	if !d.differ {
+func (d *Independence) Stuck() bool {
+	if !d.Differ {
 		return false
 	}
 	numbers := code.IsNumber(d.first[0]) && code.IsNumber(d.first[1]) && !d.class[0] && !d.class[1]
@@ -282,13 +282,13 @@ func (d *independence) stuck() bool {
 	return false
 }
 
-// evidence returns the log of the weighted average of the ratios. Relations between the worlds are left out where their
+// Evidence returns the log of the weighted average of the ratios. Relations between the worlds are left out where their
 // shared noise is accounted for.
-func (d *independence) evidence(shared bool) float64 {
+func (d *Independence) Evidence(shared bool) float64 {
 	all := math.Inf(-1)
 	for bit := range bitWeights {
 		each := d.ratios(bit, shared)
-		for i := range relations {
+		for i := range Relations {
 			all = eprocess.LogAdd(all, each[i]+evidenceWeights[bit].one[i])
 		}
 		for lag := range jointWeights {
@@ -299,14 +299,14 @@ func (d *independence) evidence(shared bool) float64 {
 }
 
 // ratios returns the log of the ratio of every relation for one bit.
-func (d *independence) ratios(bit int, shared bool) (each [relationCount]float64) {
+func (d *Independence) ratios(bit int, shared bool) (each [RelationCount]float64) {
 	d.settle()
 	best := [2]float64{}
 	for w := range best {
 		best[w] = d.closed[w][bit] + bestCoin(d.later[w][bit])
 	}
-	for i := range relations {
-		r, k := &relations[i], &d.counts[i][bit]
+	for i := range Relations {
+		r, k := &Relations[i], &d.counts[i][bit]
 		each[i] = eprocess.KrichevskyTrofimov(k[0], k[1]) + eprocess.KrichevskyTrofimov(k[2], k[3]) - best[r.later]
 		if shared && r.earlier != r.later {
 			each[i] = math.Inf(-1)
@@ -315,8 +315,8 @@ func (d *independence) ratios(bit int, shared bool) (each [relationCount]float64
 	return each
 }
 
-// each returns the log of the greater ratio of both bits for every relation.
-func (d *independence) each(shared bool) (each [relationCount]float64) {
+// Each returns the log of the greater ratio of both bits for every relation.
+func (d *Independence) Each(shared bool) (each [RelationCount]float64) {
 	each = d.ratios(sideBit, shared)
 	for i, e := range d.ratios(outerBit, shared) {
 		each[i] = max(each[i], e)
@@ -335,20 +335,20 @@ func bestCoin(k [2]int32) (l float64) {
 	return l
 }
 
-// restart forgets the trials, not the thresholds.
-func (d *independence) restart() {
-	d.seen, d.fresh, d.recent = 0, 0, [2][bitCount + 1]uint64{}
-	d.counts = [relationCount][bitCount][4]int32{}
-	d.later, d.closed = [2][bitCount][2]int32{}, [2][bitCount]float64{}
+// Restart forgets the trials, not the thresholds.
+func (d *Independence) Restart() {
+	d.seen, d.fresh, d.recent = 0, 0, [2][BitCount + 1]uint64{}
+	d.counts = [RelationCount][BitCount][4]int32{}
+	d.later, d.closed = [2][BitCount][2]int32{}, [2][BitCount]float64{}
 	if d.until > 0 {
 		d.until = longestStretch
 	}
 }
 
-// state describes what is known of the dependence of trials.
-func (d *independence) state(c *state.Codec) {
+// State describes what is known of the dependence of trials.
+func (d *Independence) State(c *state.Codec) {
 	d.settle()
-	c.All(&d.seen, &d.until, &d.differ)
+	c.All(&d.seen, &d.until, &d.Differ)
 	c.Check(d.seen >= 0 && d.until >= 0)
 	for w := range d.marks {
 		m := &d.marks[w]

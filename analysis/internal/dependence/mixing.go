@@ -1,4 +1,4 @@
-package analysis
+package dependence
 
 import (
 	"cmp"
@@ -38,40 +38,40 @@ const (
 //     alpha^t (TestCouplingLeftOut computes it).
 const leastCoupling = 1. / 256
 
-// suspicion is the average of the ratios of one slot from which a conviction waits (see independence). It falls again
+// Suspicion is the average of the ratios of one slot from which a conviction waits (see independence). It falls again
 // where the trials are independent: the estimators cost the square root of the number of trials.
-const suspicion = 3
+const Suspicion = 3
 
-// stuckPairs is the number of pairs that a conviction takes while one world has shown one outcome only: a run of so many
+// StuckPairs is the number of pairs that a conviction takes while one world has shown one outcome only: a run of so many
 // equal answers has a probability below .06 where nine answers in ten are reused and fresh ones are binary responses of
 // epsilon 1.
-const stuckPairs = 100
+const StuckPairs = 100
 
 // mixingValues is the number of the latest pairs that are looked at.
 const mixingValues = 512
 
-// mixing is what trials have shown of their independence, in nats: those of each world by themselves, and those of a pair.
-type mixing struct {
-	own  [2]float64
-	pair float64
+// Mixing is what trials have shown of their independence, in nats: those of each world by themselves, and those of a pair.
+type Mixing struct {
+	Own  [2]float64
+	Pair float64
 }
 
-func (m *mixing) enough(slots float64) bool {
-	both := m.own[0] + m.own[1]
-	return min(m.own[0], m.own[1]) >= leastOwn*slots && both >= leastBoth*slots && m.pair >= leastPair*slots
+func (m *Mixing) Enough(slots float64) bool {
+	both := m.Own[0] + m.Own[1]
+	return min(m.Own[0], m.Own[1]) >= leastOwn*slots && both >= leastBoth*slots && m.Pair >= leastPair*slots
 }
 
-// add takes in what a slot shows, up to the most that is asked of it.
-func (m *mixing) add(s mixing) {
-	for w, x := range s.own {
-		m.own[w] += min(x, leastBoth)
+// Add takes in what a slot shows, up to the most that is asked of it.
+func (m *Mixing) Add(s Mixing) {
+	for w, x := range s.Own {
+		m.Own[w] += min(x, leastBoth)
 	}
-	m.pair += min(s.pair, leastBoth)
+	m.Pair += min(s.Pair, leastBoth)
 }
 
-// mixingOf returns what the trials of a slot have shown of their independence since a number of kept pairs. pairs is the number of all
+// MixingOf returns what the trials of a slot have shown of their independence since a number of kept pairs. pairs is the number of all
 // pairs; shared says that the noise that the worlds share is accounted for.
-func mixingOf(past [2][]code.Code, shared bool, pairs, since int, sc *bins.Scratch) mixing {
+func MixingOf(past [2][]code.Code, shared bool, pairs, since int, sc *bins.Scratch) Mixing {
 	from := max(0, len(past[0])-mixingValues, min(since, len(past[0])-1))
 	past = [2][]code.Code{past[0][from:], past[1][from:]}
 	var own [2]float64
@@ -98,14 +98,14 @@ func mixingOf(past [2][]code.Code, shared bool, pairs, since int, sc *bins.Scrat
 	default:
 		pair = pairMixing(bits[0], bits[1])
 	}
-	if pairs >= stuckPairs { // outcomes that never vary show nothing, and do not wait for ever
+	if pairs >= StuckPairs { // outcomes that never vary show nothing, and do not wait for ever
 		for w := range bits {
 			if constant(bits[w]) {
 				own[w], pair = math.Inf(1), math.Inf(1)
 			}
 		}
 	}
-	return mixing{own, pair}
+	return Mixing{own, pair}
 }
 
 func constant(bits []uint8) bool {
