@@ -7,6 +7,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+	"github.com/dpwatch/dpwatch/analysis/internal/results"
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
@@ -58,7 +59,7 @@ type Audit struct {
 	mix       mixtures
 
 	path        []PathPoint // at the ends of blocks
-	reader      *reader
+	reader      *results.Reader
 	errors      *code.Dictionary
 	now         [2]result // the pair at hand
 	slots       []*series
@@ -112,7 +113,7 @@ func New(c Claim, o Options) (*Audit, error) {
 
 // Add takes one pair of trials: a fresh execution on D0 and one on D1. Their rows may be changed afterwards.
 func (a *Audit) Add(d0, d1 Outcome) {
-	h := [2]uint64{fingerprint(&d0), fingerprint(&d1)}
+	h := [2]uint64{results.Fingerprint(&d0), results.Fingerprint(&d1)}
 	// The first pair that differs still counts with the bets that were placed before it: bets that know that it differs are no
 	// fair ones.
 	varies := a.monotony.pairs >= frozenPairs && a.monotony.constant() && h != a.monotony.first
@@ -146,11 +147,11 @@ func (a *Audit) read(d0, d1 *Outcome, h [2]uint64) {
 	r := a.reader
 	for w, o := range [2]*Outcome{d0, d1} {
 		n := &a.now[w]
-		n.codes, n.rows, n.joint = r.read(o, n.codes), r.rowsCode(o), nil
-		n.order = append(n.order[:0], r.order...)
+		n.codes, n.rows, n.joint = r.Read(o, n.codes), r.RowsCode(o), nil
+		n.order = append(n.order[:0], r.Order...)
 	}
 	for n := &a.now[0]; len(n.codes) < len(a.now[1].codes); {
-		n.codes = append(n.codes, r.filling(d0))
+		n.codes = append(n.codes, r.Filling(d0))
 	}
 	a.growSlots()
 	for w, x := range h {

@@ -49,7 +49,7 @@ func (a *Audit) categories(s *series, toward uint64, direction string) *Categori
 		switch {
 		case t.id != 0:
 			add(word(t.id), t)
-		case len(a.reader.measures) == 0:
+		case len(a.reader.Measures) == 0:
 			add(withheld.Public("present"), t)
 		default:
 			add(withheld.Public("any number"), t)

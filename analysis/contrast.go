@@ -121,7 +121,7 @@ func (a *Audit) learnContrast() combination {
 		}
 		return best
 	}
-	cells := a.reader.cells()
+	cells := a.reader.Cells()
 	for i, slot := range d.slots {
 		for j := i - 1; j >= 0 && slot-d.slots[j] <= cells; j-- {
 			if back := slot - d.slots[j]; back == 1 || back == cells {

@@ -71,7 +71,7 @@ func (a *Audit) describe(s *series, t *event.Table, e *event.Events) found {
 	set := e.Toward[side]
 	ev.Direction, ev.Kind, ev.Tail, ev.Column = direction, s.eventKind(set), tailOf(&s.binner, set), a.columnOf(s)
 	if s.kind == slotScore {
-		ev.Partition = a.reader.groupName(s.slot / a.reader.cells())
+		ev.Partition = a.reader.GroupName(s.slot / a.reader.Cells())
 	}
 	how := "more likely on " + direction
 	if n := float64(t.Pairs) + float64(sum(t.During[0])); q*(n+1) <= .5 && p*(n+1) > 1 && s.plain(set) {

@@ -53,7 +53,7 @@ func (m *discriminant) fit(a *Audit, _ *series) (past [2][]code.Code, differ boo
 		return past, false
 	}
 	d.fillCenters()
-	cells := a.reader.cells()
+	cells := a.reader.Cells()
 	all := d.direct(cells, 0, 1)
 	if all == nil {
 		return past, false

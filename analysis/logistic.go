@@ -36,7 +36,7 @@ func (l *learned) fit(a *Audit, _ *series) (past [2][]code.Code, differ bool) {
 	if n < leastLearned || len(a.slots) > maxLearnedSlots {
 		return past, false
 	}
-	l.choose(a.slots, a.reader.cells(), &a.scratch)
+	l.choose(a.slots, a.reader.Cells(), &a.scratch)
 	if len(l.features) < 3 {
 		return past, false
 	}

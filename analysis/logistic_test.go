@@ -74,7 +74,7 @@ func TestLogisticFindsTheRatio(t *testing.T) {
 	}
 	score := func(x, y bool) float64 {
 		o := row(x, y)
-		return a.ofKind(ratioScore).statistic.score(&result{codes: a.reader.read(&o, nil)})
+		return a.ofKind(ratioScore).statistic.score(&result{codes: a.reader.Read(&o, nil)})
 	}
 	base := score(false, false)
 	want := math.Log(.3/.2) - math.Log(.7/.8)

@@ -270,11 +270,11 @@ func (a *Audit) warnings() []withheld.Text {
 	if a.unmatched > 0 {
 		add("%d results had another number of columns, or failed", a.unmatched)
 	}
-	if a.reader.duplicates {
+	if a.reader.Duplicates {
 		add("some results have two rows of one group key: the first counts")
 	}
-	if a.reader.overflow {
-		add("more group keys than can be audited one by one (%d): the others count in the number of rows only", a.reader.maxKeys)
+	if a.reader.Overflow {
+		add("more group keys than can be audited one by one (%d): the others count in the number of rows only", a.reader.MaxKeys)
 	}
 	return w
 }
@@ -296,8 +296,8 @@ func (a *Audit) estimates() ([]Partition, Float) {
 	if a.reader == nil {
 		return parts, Float(top)
 	}
-	cells := a.reader.cells()
-	for k := range a.reader.labels {
+	cells := a.reader.Cells()
+	for k := range a.reader.Labels {
 		best := math.NaN()
 		for _, s := range a.slots[min(k*cells, len(a.slots)):min((k+1)*cells, len(a.slots))] {
 			if e := s.buckets.update(s.past, a.opts.Buckets, a.claim.Delta, a.opts.MinCount); !math.IsNaN(e) && !(e <= best) {
@@ -307,7 +307,7 @@ func (a *Audit) estimates() ([]Partition, Float) {
 		if !math.IsNaN(best) && !(best <= top) {
 			top = best
 		}
-		parts = append(parts, Partition{Key: a.reader.groupName(k), EpsilonEstimate: Float(best)})
+		parts = append(parts, Partition{Key: a.reader.GroupName(k), EpsilonEstimate: Float(best)})
 	}
 	return parts, Float(top)
 }

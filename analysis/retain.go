@@ -1,5 +1,9 @@
 package analysis
 
+import (
+	"github.com/dpwatch/dpwatch/analysis/internal/results"
+)
+
 // retained is a pair of results that the layout is learned from.
 type retained struct {
 	worlds [2]Outcome
@@ -14,19 +18,19 @@ const (
 
 // retain keeps the first pairs and the latest before a turn, to learn the layout from. Results beyond the bound are kept in part.
 func (a *Audit) retain(d0, d1 *Outcome) {
-	if a.reader != nil && (widthOf(d0) != a.reader.width || widthOf(d1) != a.reader.width) {
+	if a.reader != nil && (results.WidthOf(d0) != a.reader.Width || results.WidthOf(d1) != a.reader.Width) {
 		a.unmatched++
 	}
-	misfit := a.reader != nil && !a.reader.keyed && (len(d0.Rows) > 1 || len(d1.Rows) > 1)
+	misfit := a.reader != nil && !a.reader.Keyed && (len(d0.Rows) > 1 || len(d1.Rows) > 1)
 	if full := len(a.retained) == firstRetained+latestRetained; full && !misfit && !a.monotony.constant() && a.nextTurn-a.pairs >= latestRetained {
 		return // later pairs will take its place before the layout is learned
 	}
 	var p retained
 	for w, o := range [2]*Outcome{d0, d1} {
-		if sizeOf(o) > maxRetainedBytes {
-			p.worlds[w], p.cut = sampleOf(o), true
+		if results.SizeOf(o) > results.MaxRetainedBytes {
+			p.worlds[w], p.cut = results.SampleOf(o), true
 		} else {
-			p.worlds[w] = copyOf(o)
+			p.worlds[w] = results.CopyOf(o)
 		}
 	}
 	if misfit {

@@ -271,7 +271,7 @@ func (o *rowOrder) words(a *Audit, s *series, set uint64) withheld.Text {
 	if top == nil {
 		return withheld.Sprintf("order of the rows: %s", words)
 	}
-	return withheld.Sprintf("order of the rows, mostly of %s and %s: %s", a.reader.groupWords(int(top.a)), a.reader.groupWords(int(top.b)), words)
+	return withheld.Sprintf("order of the rows, mostly of %s and %s: %s", a.reader.GroupWords(int(top.a)), a.reader.GroupWords(int(top.b)), words)
 }
 
 func (o *rowOrder) state(c *state.Codec) {

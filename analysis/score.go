@@ -6,6 +6,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
+	"github.com/dpwatch/dpwatch/analysis/internal/results"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -90,20 +91,20 @@ const (
 )
 
 // settings returns what holds for results of a layout.
-func (a *Audit) settings(l *layout, seen []*Outcome) setting {
+func (a *Audit) settings(l *results.Layout, seen []*Outcome) setting {
 	s := everyResult
-	if l.width >= 0 {
+	if l.Width >= 0 {
 		s |= knownColumns
 	}
 	switch {
-	case l.keyed || len(l.measures) > 1:
+	case l.Keyed || len(l.Measures) > 1:
 		s |= severalSlots
-	case l.width >= 0 && (anyNumber(seen) || len(l.forms) > 0 && l.forms[0].Parts() > 0):
+	case l.Width >= 0 && (anyNumber(seen) || len(l.Forms) > 0 && l.Forms[0].Parts() > 0):
 		s |= singleNumber | singleValue
-	case l.width >= 0:
+	case l.Width >= 0:
 		s |= singleValue
 	}
-	if len(l.keys) > 0 && !a.opts.Unordered {
+	if len(l.Keys) > 0 && !a.opts.Unordered {
 		s |= orderedGroups
 	}
 	return s

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
+	"github.com/dpwatch/dpwatch/analysis/internal/results"
 )
 
 // Size returns about how many bytes of memory the audit holds: what it keeps of the past and of results, the counts and the
@@ -40,13 +41,13 @@ func (a *Audit) Size() int {
 			10*cap(s.binner.Edges)
 	}
 	if r := a.reader; r != nil {
-		n += perKey * len(r.labels)
-		for _, d := range r.words {
+		n += perKey * len(r.Labels)
+		for _, d := range r.Words {
 			n += perWord * len(d.Words)
 		}
 	}
 	for i := range a.retained {
-		n += sizeOf(&a.retained[i].worlds[0]) + sizeOf(&a.retained[i].worlds[1])
+		n += results.SizeOf(&a.retained[i].worlds[0]) + results.SizeOf(&a.retained[i].worlds[1])
 	}
 	return n
 }

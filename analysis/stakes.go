@@ -7,6 +7,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
+	"github.com/dpwatch/dpwatch/analysis/internal/results"
 )
 
 // This file is how results are read and what each score has to bet with: the layout, and the shares of the wealth.
@@ -41,10 +42,10 @@ func (a *Audit) mayRelayout() bool {
 	if a.pairs < a.layoutAt {
 		return false
 	}
-	return a.pairs <= settled || a.reader.width < 0 || a.reader.duplicates || 2*a.unmatched > a.pairs
+	return a.pairs <= settled || a.reader.Width < 0 || a.reader.Duplicates || 2*a.unmatched > a.pairs
 }
 
-// learnLayout chooses the layout from the results at hand. When it changes, all scores give back their wealth, and new
+// results.Learn chooses the layout from the results at hand. When it changes, all scores give back their wealth, and new
 // ones start from the results that were retained.
 func (a *Audit) learnLayout(e *book.Epoch) {
 	a.layoutAt, a.misfit = 2*a.pairs, false
@@ -53,8 +54,8 @@ func (a *Audit) learnLayout(e *book.Epoch) {
 		p := &a.retained[i]
 		seen = append(seen, &p.worlds[0], &p.worlds[1])
 	}
-	l := learnLayout(seen)
-	if a.reader != nil && l.equal(&a.reader.layout) {
+	l := results.Learn(seen)
+	if a.reader != nil && l.Equal(&a.reader.Layout) {
 		return
 	}
 	for _, s := range a.all() {
@@ -64,7 +65,7 @@ func (a *Audit) learnLayout(e *book.Epoch) {
 	}
 	a.certificate = nil // its score is no more; another event may still be chosen
 	a.first.kept = 0
-	a.reader = newReader(l, a.opts.MaxSlots, a.opts.Salt, a.errors)
+	a.reader = results.NewReader(l, a.opts.MaxSlots, a.opts.Salt, a.errors)
 	a.slots, a.specials, a.stride, a.funded, a.unmatched = nil, nil, 1, 0, 0
 	a.now, a.repeats, a.ranges, a.orders = [2]result{}, repeats{}, ranges{}, orders{}
 	settings := a.settings(&l, seen)
@@ -76,7 +77,7 @@ func (a *Audit) learnLayout(e *book.Epoch) {
 	for i := range a.retained {
 		p := &a.retained[i]
 		if d0, d1 := &p.worlds[0], &p.worlds[1]; !p.cut {
-			a.read(d0, d1, [2]uint64{fingerprint(d0), fingerprint(d1)})
+			a.read(d0, d1, [2]uint64{results.Fingerprint(d0), results.Fingerprint(d1)})
 		}
 	}
 }
@@ -93,7 +94,7 @@ func anyNumber(seen []*Outcome) bool {
 
 // several reports whether there is more than one value to audit. A single value is audited by itself; with more slots a good part
 // of the wealth goes to the scores that see all of a person's traces at once. What is left stays for keys that come later.
-func (a *Audit) several() bool { return len(a.slots) > 1 || a.reader.keyed }
+func (a *Audit) several() bool { return len(a.slots) > 1 || a.reader.Keyed }
 
 // all returns the slots and the other scores.
 func (a *Audit) all() []*series {

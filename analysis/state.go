@@ -12,6 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/dependence"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
+	"github.com/dpwatch/dpwatch/analysis/internal/results"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 )
 
@@ -117,11 +118,11 @@ func (a *Audit) pointers(c *state.Codec) {
 	a.errors.State(c)
 	c.Check(a.errors.First == code.FirstError && a.errors.Rest == code.OtherError)
 	tables := a.tables(c)
-	c.Optional(a.reader != nil, func() { a.reader = newReader(layout{width: -1}, 0, a.opts.Salt, a.errors) }, func() {
-		a.reader.state(c)
+	c.Optional(a.reader != nil, func() { a.reader = results.NewReader(results.Layout{Width: -1}, 0, a.opts.Salt, a.errors) }, func() {
+		a.reader.State(c)
 	})
 	if a.reader != nil {
-		c.Groups = len(a.reader.labels)
+		c.Groups = len(a.reader.Labels)
 	}
 	state.List(c, &a.slots, func(s **series) { state.Made(c, s).state(c, tables) })
 	c.Slots = len(a.slots)

@@ -110,7 +110,7 @@ func (a *Audit) verifySeries(c *state.Codec) {
 		c.Check(len(a.slots) == 0 && len(a.specials) == 0 && a.certificate == nil)
 		return
 	}
-	c.Check(len(a.specials) > 0 && a.specials[0].kind == rowsScore && len(a.slots) <= a.reader.slotsUsed())
+	c.Check(len(a.specials) > 0 && a.specials[0].kind == rowsScore && len(a.slots) <= a.reader.SlotsUsed())
 	if c.Err != nil {
 		return
 	}

@@ -31,14 +31,14 @@ func (v value) learn(a *Audit, s *series, e *book.Epoch) {
 		s.turn(a.pairs, a.slotBins(), &a.scratch)
 	}
 	s.independence.Renew(s.past, &a.scratch)
-	a.reader.words[s.slot%a.reader.cells()].Want(s.binner.Categories)
+	a.reader.Words[s.slot%a.reader.Cells()].Want(s.binner.Categories)
 }
 
 func (v value) words(a *Audit, s *series, set uint64) withheld.Text {
 	var where []withheld.Text
 	r := a.reader
-	if r.keyed {
-		where = append(where, r.groupWords(s.slot/r.cells()))
+	if r.Keyed {
+		where = append(where, r.GroupWords(s.slot/r.Cells()))
 	}
 	if s.binner.IsPresence(set) {
 		if len(where) == 0 {
@@ -46,10 +46,10 @@ func (v value) words(a *Audit, s *series, set uint64) withheld.Text {
 		}
 		return withheld.Sprintf("%s present", withheld.Join(where, ", "))
 	}
-	words := a.binWords(s, set, nounOf(r.valueWords(s.slot%r.cells())))
-	if len(r.measures) > 0 {
-		where = append(where, withheld.Public("column "+r.measureName(s.slot%r.cells())+":"))
-	} else if r.keyed {
+	words := a.binWords(s, set, nounOf(r.ValueWords(s.slot%r.Cells())))
+	if len(r.Measures) > 0 {
+		where = append(where, withheld.Public("column "+r.MeasureName(s.slot%r.Cells())+":"))
+	} else if r.Keyed {
 		return withheld.Sprintf("%s, %s", where[0], words)
 	}
 	if len(where) == 0 {

@@ -44,7 +44,7 @@ func (a *Audit) categoryWord(s *series) func(l code.Label) withheld.Text {
 			return errorWords(w)
 		}
 		if s.kind.event == NumberEvent {
-			if w, ok := a.reader.words[s.slot%a.reader.cells()].Word(l); ok {
+			if w, ok := a.reader.Words[s.slot%a.reader.Cells()].Word(l); ok {
 				return withheld.New(strconv.Quote(w), "a text "+withheld.Mark)
 			}
 		}
@@ -119,8 +119,8 @@ func interval(edges []float64, i, j int, n noun) withheld.Text {
 
 // columnOf returns the name of the column that a score is about, "" for none and for several.
 func (a *Audit) columnOf(s *series) string {
-	if r := a.reader; s.kind.column && len(r.measures) > 0 {
-		return r.columnName(r.measures[s.slot%r.cells()])
+	if r := a.reader; s.kind.column && len(r.Measures) > 0 {
+		return r.ColumnName(r.Measures[s.slot%r.Cells()])
 	}
 	return ""
 }
@@ -129,11 +129,11 @@ func (a *Audit) columnOf(s *series) string {
 func (a *Audit) slotWords(slot int) withheld.Text {
 	r := a.reader
 	var parts []withheld.Text
-	if r.keyed {
-		parts = append(parts, r.groupWords(slot/r.cells()))
+	if r.Keyed {
+		parts = append(parts, r.GroupWords(slot/r.Cells()))
 	}
-	if len(r.measures) > 0 {
-		parts = append(parts, withheld.Public("column "+r.measureName(slot%r.cells())))
+	if len(r.Measures) > 0 {
+		parts = append(parts, withheld.Public("column "+r.MeasureName(slot%r.Cells())))
 	}
 	return withheld.Join(parts, ", ")
 }
@@ -141,12 +141,12 @@ func (a *Audit) slotWords(slot int) withheld.Text {
 // slotLabel names a slot below a figure.
 func (a *Audit) slotLabel(slot int) withheld.Text {
 	r := a.reader
-	if len(r.measures) == 0 {
-		return r.groupName(slot / r.cells())
+	if len(r.Measures) == 0 {
+		return r.GroupName(slot / r.Cells())
 	}
-	column := withheld.Public("column " + r.measureName(slot%r.cells()))
-	if !r.keyed {
+	column := withheld.Public("column " + r.MeasureName(slot%r.Cells()))
+	if !r.Keyed {
 		return column
 	}
-	return withheld.Sprintf("%s, %s", r.groupName(slot/r.cells()), column)
+	return withheld.Sprintf("%s, %s", r.GroupName(slot/r.Cells()), column)
 }

@@ -1,4 +1,4 @@
-package analysis
+package results
 
 import (
 	"maps"
@@ -12,52 +12,52 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// reader turns results into codes by a layout. It gives slots to keys in the order in which they come.
-type reader struct {
-	layout
-	maxKeys int
+// Reader turns results into codes by a layout. It gives slots to keys in the order in which they come.
+type Reader struct {
+	Layout
+	MaxKeys int
 	slots   map[string]int     // first slot of a key
-	labels  []withheld.Text    // per key; see groupName
-	words   []*code.Dictionary // per measure
+	Labels  []withheld.Text    // per key; see GroupName
+	Words   []*code.Dictionary // per measure
 	errors  *code.Dictionary   // SQLSTATEs
 	salt    string             // Options.Salt
 	stamp   []int              // per key: the reading in which it was seen last
 	reading int
-	order   []int32 // keys of the rows of the latest result, by row
+	Order   []int32 // keys of the rows of the latest result, by row
 	buf     []byte
 	follow  []follower // what is expected after the beginning of a result and after each key; no part of the state
 	last    int        // index in follow of the key found last
 
-	overflow   bool // a key found no slot
-	duplicates bool // a key came twice where it should be unique
+	Overflow   bool // a key found no slot
+	Duplicates bool // a key came twice where it should be unique
 }
 
-func newReader(l layout, maxSlots int, salt string, errors *code.Dictionary) *reader {
-	r := &reader{layout: l, maxKeys: max(1, maxSlots/l.cells()), slots: map[string]int{}, errors: errors, salt: salt}
-	for range l.cells() {
-		r.words = append(r.words, code.NewDictionary(code.FirstText, code.OtherText))
+func NewReader(l Layout, maxSlots int, salt string, errors *code.Dictionary) *Reader {
+	r := &Reader{Layout: l, MaxKeys: max(1, maxSlots/l.Cells()), slots: map[string]int{}, errors: errors, salt: salt}
+	for range l.Cells() {
+		r.Words = append(r.Words, code.NewDictionary(code.FirstText, code.OtherText))
 	}
-	if !l.keyed && l.width >= 0 {
+	if !l.Keyed && l.Width >= 0 {
 		r.key(nil, 1)
 	}
 	return r
 }
 
-// slotsUsed returns the number of slots given so far.
-func (r *reader) slotsUsed() int { return len(r.labels) * r.cells() }
+// SlotsUsed returns the number of slots given so far.
+func (r *Reader) SlotsUsed() int { return len(r.Labels) * r.Cells() }
 
 // key returns the number of a row's key, or -1 when there is no room for it.
-func (r *reader) key(row []outcome.Value, occurrence int) int {
+func (r *Reader) key(row []outcome.Value, occurrence int) int {
 	if k, ok := r.find(row, occurrence); ok {
 		return k
 	}
-	if len(r.labels) >= r.maxKeys {
-		r.overflow = true
+	if len(r.Labels) >= r.MaxKeys {
+		r.Overflow = true
 		return -1
 	}
-	k := len(r.labels)
+	k := len(r.Labels)
 	r.slots[string(r.buf)] = k
-	r.labels = append(r.labels, r.keyLabel(row, occurrence))
+	r.Labels = append(r.Labels, r.keyLabel(row, occurrence))
 	r.stamp = append(r.stamp, 0)
 	return k
 }
@@ -84,28 +84,28 @@ func (f *follower) is(row []outcome.Value, columns []int, occurrence int) bool {
 }
 
 // find returns the number of a row's key, and whether it has one. Where it has none, its binary form is in the buffer.
-func (r *reader) find(row []outcome.Value, occurrence int) (k int, known bool) {
+func (r *Reader) find(row []outcome.Value, occurrence int) (k int, known bool) {
 	if r.last < len(r.follow) {
-		if k = r.follow[r.last].next; k+1 < len(r.follow) && r.follow[k+1].is(row, r.keys, occurrence) {
+		if k = r.follow[r.last].next; k+1 < len(r.follow) && r.follow[k+1].is(row, r.Keys, occurrence) {
 			r.last = k + 1
 			return k, true
 		}
 	}
-	r.buf = appendKey(r.buf[:0], row, r.keys)
+	r.buf = appendKey(r.buf[:0], row, r.Keys)
 	if r.ordinal {
 		r.buf = append(r.buf, byte(occurrence), byte(occurrence>>8))
 	}
 	if k, known = r.slots[string(r.buf)]; !known {
 		return 0, false
 	}
-	for len(r.follow) < len(r.labels)+1 {
+	for len(r.follow) < len(r.Labels)+1 {
 		r.follow = append(r.follow, follower{})
 	}
 	r.follow[r.last].next = k
 	r.last = k + 1
-	if f := &r.follow[r.last]; f.values == nil && len(r.buf) <= code.MaxKeptText && (len(r.keys) == 0 || slices.Max(r.keys) < len(row)) {
+	if f := &r.follow[r.last]; f.values == nil && len(r.buf) <= code.MaxKeptText && (len(r.Keys) == 0 || slices.Max(r.Keys) < len(row)) {
 		f.occurrence = occurrence
-		for _, c := range r.keys {
+		for _, c := range r.Keys {
 			f.values = append(f.values, row[c])
 		}
 	}
@@ -118,29 +118,29 @@ const maxOccurrences = 256
 // maxOrderRows bounds how many rows of a result have their order kept.
 const maxOrderRows = 512
 
-// filling returns the code of a slot that has no row in a result: absent, or the error or shape of the whole result.
-func (r *reader) filling(o *outcome.Outcome) code.Code {
+// Filling returns the code of a slot that has no row in a result: absent, or the error or shape of the whole result.
+func (r *Reader) Filling(o *outcome.Outcome) code.Code {
 	if o.Failed() {
 		return r.errors.Code(o.SQLState)
 	}
-	if w := widthOf(o); w >= 0 && w != r.width {
+	if w := WidthOf(o); w >= 0 && w != r.Width {
 		return code.Category(code.OtherShape)
 	}
 	return code.Category(code.Absent)
 }
 
-// read writes the codes of a result to dst, which grows with the slots, and returns it. Slots of keys that are not in
+// Read writes the codes of a result to dst, which grows with the slots, and returns it. Slots of keys that are not in
 // the result are absent; after an error or in another shape all slots say so.
-func (r *reader) read(o *outcome.Outcome, dst []code.Code) []code.Code {
+func (r *Reader) Read(o *outcome.Outcome, dst []code.Code) []code.Code {
 	r.reading++
 	r.last = 0
-	r.order = r.order[:0]
-	filling := r.filling(o)
-	dst = dst[:min(len(dst), r.slotsUsed())]
+	r.Order = r.Order[:0]
+	filling := r.Filling(o)
+	dst = dst[:min(len(dst), r.SlotsUsed())]
 	for i := range dst {
 		dst[i] = filling
 	}
-	for len(dst) < r.slotsUsed() {
+	for len(dst) < r.SlotsUsed() {
 		dst = append(dst, filling)
 	}
 	if code.CategoryOf(filling) != code.Absent {
@@ -153,25 +153,25 @@ func (r *reader) read(o *outcome.Outcome, dst []code.Code) []code.Code {
 			continue
 		}
 		r.stamp[k] = r.reading
-		if len(r.order) < maxOrderRows {
-			r.order = append(r.order, int32(k))
+		if len(r.Order) < maxOrderRows {
+			r.Order = append(r.Order, int32(k))
 		}
-		for len(dst) < r.slotsUsed() {
+		for len(dst) < r.SlotsUsed() {
 			dst = append(dst, filling)
 		}
-		r.readRow(row, dst[k*r.cells():(k+1)*r.cells()])
+		r.readRow(row, dst[k*r.Cells():(k+1)*r.Cells()])
 	}
 	return dst
 }
 
 // keyOf returns the key of a row, -1 for a row that is not to be read.
-func (r *reader) keyOf(row []outcome.Value) int {
+func (r *Reader) keyOf(row []outcome.Value) int {
 	k := r.key(row, 1)
 	if k < 0 || r.stamp[k] != r.reading {
 		return k
 	}
 	if !r.ordinal {
-		r.duplicates = true
+		r.Duplicates = true
 		return -1
 	}
 	for n := 2; n <= maxOccurrences; n++ {
@@ -183,21 +183,21 @@ func (r *reader) keyOf(row []outcome.Value) int {
 }
 
 // readRow writes the codes of a row's measures.
-func (r *reader) readRow(row []outcome.Value, dst []code.Code) {
-	if len(r.measures) == 0 {
+func (r *Reader) readRow(row []outcome.Value, dst []code.Code) {
+	if len(r.Measures) == 0 {
 		dst[0] = 1 // present
 		return
 	}
-	for j := 0; j < len(r.measures); j++ {
-		c := r.measures[j]
-		if r.forms[j].Parts() > 0 {
+	for j := 0; j < len(r.Measures); j++ {
+		c := r.Measures[j]
+		if r.Forms[j].Parts() > 0 {
 			missing := outcome.Value{}
 			v := &missing
 			if c < len(row) {
 				v = &row[c]
 			}
 			r.readForm(v, j, dst)
-			j += r.forms[j].Parts() - 1
+			j += r.Forms[j].Parts() - 1
 			continue
 		}
 		if c >= len(row) {
@@ -208,25 +208,25 @@ func (r *reader) readRow(row []outcome.Value, dst []code.Code) {
 		case outcome.Number:
 			dst[j] = code.Number(v.Num)
 		case outcome.Text:
-			dst[j] = r.words[j].Code(v.Text)
+			dst[j] = r.Words[j].Code(v.Text)
 		case outcome.Bool:
-			dst[j] = r.words[j].Code(code.BoolWord(v.Num))
+			dst[j] = r.Words[j].Code(code.BoolWord(v.Num))
 		default:
 			dst[j] = code.Category(code.NullValue)
 		}
 	}
 }
 
-// rowsCode returns the score "number of rows", with errors and other shapes as categories.
-func (r *reader) rowsCode(o *outcome.Outcome) code.Code {
-	if c := r.filling(o); code.CategoryOf(c) != code.Absent {
+// RowsCode returns the score "number of rows", with errors and other shapes as categories.
+func (r *Reader) RowsCode(o *outcome.Outcome) code.Code {
+	if c := r.Filling(o); code.CategoryOf(c) != code.Absent {
 		return c
 	}
 	return float64(len(o.Rows))
 }
 
-// fingerprint hashes a whole result, whatever the order of its rows.
-func fingerprint(o *outcome.Outcome) uint64 {
+// Fingerprint hashes a whole result, whatever the order of its rows.
+func Fingerprint(o *outcome.Outcome) uint64 {
 	if o.Failed() {
 		return code.Hash(o.SQLState) | 1
 	}
@@ -250,16 +250,16 @@ func fingerprint(o *outcome.Outcome) uint64 {
 	return sum
 }
 
-// state describes the reader.
-func (r *reader) state(c *state.Codec) {
-	c.All(&r.width, &r.maxKeys, &r.reading, &r.keyed, &r.ordinal, &r.overflow, &r.duplicates)
-	c.Ints(&r.keys)
-	c.Ints(&r.measures)
-	state.List(c, &r.forms, func(f *textnumber.Form) { formState(c, f) })
+// State describes the reader.
+func (r *Reader) State(c *state.Codec) {
+	c.All(&r.Width, &r.MaxKeys, &r.reading, &r.Keyed, &r.ordinal, &r.Overflow, &r.Duplicates)
+	c.Ints(&r.Keys)
+	c.Ints(&r.Measures)
+	state.List(c, &r.Forms, func(f *textnumber.Form) { formState(c, f) })
 	c.Ints(&r.stamp)
 	state.List(c, &r.names, c.Text)
-	state.List(c, &r.labels, c.Withheld)
-	state.List(c, &r.words, func(d **code.Dictionary) {
+	state.List(c, &r.Labels, c.Withheld)
+	state.List(c, &r.Words, func(d **code.Dictionary) {
 		if c.Reading {
 			*d = code.NewDictionary(code.FirstText, code.OtherText)
 		}
@@ -271,17 +271,17 @@ func (r *reader) state(c *state.Codec) {
 		c.Text(k)
 		v := r.slots[*k]
 		state.Num(c, &v)
-		c.Check(v >= 0 && v < len(r.labels))
+		c.Check(v >= 0 && v < len(r.Labels))
 		if c.Reading && c.Err == nil {
 			r.slots[*k] = v
 		}
 	})
-	c.Check(r.width >= -1 && r.maxKeys >= 1 && len(r.labels) <= r.maxKeys && len(r.stamp) == len(r.labels))
-	c.Check(len(r.words) == r.cells() && len(r.slots) == len(r.labels) && len(r.names) == max(r.width, 0))
+	c.Check(r.Width >= -1 && r.MaxKeys >= 1 && len(r.Labels) <= r.MaxKeys && len(r.stamp) == len(r.Labels))
+	c.Check(len(r.Words) == r.Cells() && len(r.slots) == len(r.Labels) && len(r.names) == max(r.Width, 0))
 	r.checkForms(c)
-	for _, columns := range [][]int{r.keys, r.measures} {
+	for _, columns := range [][]int{r.Keys, r.Measures} {
 		for _, x := range columns {
-			c.Check(x >= 0 && x < r.width)
+			c.Check(x >= 0 && x < r.Width)
 		}
 	}
 }

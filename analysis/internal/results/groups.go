@@ -1,4 +1,4 @@
-package analysis
+package results
 
 import (
 	"crypto/hmac"
@@ -17,17 +17,17 @@ import (
 // This file is how groups and columns are named in reports.
 
 // keyLabel returns a key in words, store_id=17, class="low", and in public its id: see Options.Salt.
-func (r *reader) keyLabel(row []outcome.Value, occurrence int) withheld.Text {
-	if !r.keyed {
+func (r *Reader) keyLabel(row []outcome.Value, occurrence int) withheld.Text {
+	if !r.Keyed {
 		return withheld.Public("()")
 	}
-	if len(r.keys) == 0 {
+	if len(r.Keys) == 0 {
 		return withheld.Public("row " + strconv.Itoa(occurrence))
 	}
 	var parts []string
-	for _, c := range r.keys {
+	for _, c := range r.Keys {
 		if c < len(row) {
-			parts = append(parts, r.columnName(c)+"="+literal(row[c]))
+			parts = append(parts, r.ColumnName(c)+"="+literal(row[c]))
 		}
 	}
 	s := strings.Join(parts, ", ")
@@ -48,30 +48,30 @@ func groupID(salt, key string) string {
 	return hex.EncodeToString(mac.Sum(nil)[:4])
 }
 
-// groupName returns the name of the key k: its label, and in public its place in the order in which the keys came, with its id.
-func (r *reader) groupName(k int) withheld.Text {
-	label := r.labels[k]
-	if !r.keyed || len(r.keys) == 0 {
+// GroupName returns the name of the key k: its label, and in public its place in the order in which the keys came, with its id.
+func (r *Reader) GroupName(k int) withheld.Text {
+	label := r.Labels[k]
+	if !r.Keyed || len(r.Keys) == 0 {
 		return label
 	}
-	public := fmt.Sprintf("group %d of %d", k+1, len(r.labels))
+	public := fmt.Sprintf("group %d of %d", k+1, len(r.Labels))
 	if id := label.String(); id != "" {
 		public += " (id " + id + ")"
 	}
 	return withheld.New(label.Reveal(), public)
 }
 
-// groupWords is groupName within a sentence.
-func (r *reader) groupWords(k int) withheld.Text {
-	name := r.groupName(k)
-	if !r.keyed || len(r.keys) == 0 {
+// GroupWords is GroupName within a sentence.
+func (r *Reader) GroupWords(k int) withheld.Text {
+	name := r.GroupName(k)
+	if !r.Keyed || len(r.Keys) == 0 {
 		return withheld.Sprintf("partition %s", name)
 	}
 	return withheld.New("partition "+name.Reveal(), name.String())
 }
 
-// columnName returns the name of a column, or its number where it has none.
-func (l *layout) columnName(c int) string {
+// ColumnName returns the name of a column, or its number where it has none.
+func (l *Layout) ColumnName(c int) string {
 	if c < len(l.names) && l.names[c] != "" && l.names[c] != "?column?" {
 		return code.Shorten(l.names[c])
 	}

@@ -1,4 +1,4 @@
-package analysis
+package results
 
 import (
 	"encoding/binary"
@@ -10,27 +10,27 @@ import (
 	"github.com/dpwatch/dpwatch/internal/textnumber"
 )
 
-// layout says how a result is read: which columns make the group key and which are measures.
-type layout struct {
-	width    int               // columns of a result of the expected shape; -1 when none was seen
-	keys     []int             // key columns, ascending
-	measures []int             // the other columns, once for each number of a text; empty: only presence is looked at
-	forms    []textnumber.Form // per measure: how the texts of its column are read; zero for the second number and so on
-	keyed    bool              // false: results have one row and no key, the partition is "()"
+// Layout says how a result is read: which columns make the group key and which are measures.
+type Layout struct {
+	Width    int               // columns of a result of the expected shape; -1 when none was seen
+	Keys     []int             // key columns, ascending
+	Measures []int             // the other columns, once for each number of a text; empty: only presence is looked at
+	Forms    []textnumber.Form // per measure: how the texts of its column are read; zero for the second number and so on
+	Keyed    bool              // false: results have one row and no key, the partition is "()"
 	ordinal  bool              // keys come more than once in a result: the n-th row of a key is a key of its own
 	names    []string
 }
 
-// equal reports whether two layouts read results alike.
-func (l *layout) equal(m *layout) bool {
-	return l.width == m.width && l.keyed == m.keyed && l.ordinal == m.ordinal && slices.Equal(l.keys, m.keys) && l.equalForms(m)
+// Equal reports whether two layouts read results alike.
+func (l *Layout) Equal(m *Layout) bool {
+	return l.Width == m.Width && l.Keyed == m.Keyed && l.ordinal == m.ordinal && slices.Equal(l.Keys, m.Keys) && l.equalForms(m)
 }
 
-// cells is the number of slots per key.
-func (l *layout) cells() int { return max(1, len(l.measures)) }
+// Cells is the number of slots per key.
+func (l *Layout) Cells() int { return max(1, len(l.Measures)) }
 
-// widthOf returns the number of columns of a result, -1 for an error and for a result without any description.
-func widthOf(o *outcome.Outcome) int {
+// WidthOf returns the number of columns of a result, -1 for an error and for a result without any description.
+func WidthOf(o *outcome.Outcome) int {
 	switch {
 	case o.Failed():
 		return -1
@@ -42,20 +42,20 @@ func widthOf(o *outcome.Outcome) int {
 	return -1
 }
 
-// learnLayout chooses the layout from results seen. Keys recur over the trials and are unique within a result; floats
+// Learn chooses the layout from results seen. Keys recur over the trials and are unique within a result; floats
 // are never keys; a noisy count that happens to be unique does not recur.
-func learnLayout(seen []*outcome.Outcome) layout {
-	l := layout{width: commonWidth(seen)}
-	if l.width < 0 {
+func Learn(seen []*outcome.Outcome) Layout {
+	l := Layout{Width: commonWidth(seen)}
+	if l.Width < 0 {
 		return l
 	}
 	var shaped []*outcome.Outcome
 	rows := 0
 	for _, o := range seen {
-		if widthOf(o) == l.width {
+		if WidthOf(o) == l.Width {
 			shaped = append(shaped, o)
 			rows = max(rows, len(o.Rows))
-			if l.names == nil && len(o.Columns) == l.width {
+			if l.names == nil && len(o.Columns) == l.Width {
 				for _, c := range o.Columns {
 					l.names = append(l.names, c.Name)
 				}
@@ -63,14 +63,14 @@ func learnLayout(seen []*outcome.Outcome) layout {
 		}
 	}
 	if l.names == nil {
-		l.names = make([]string, l.width)
+		l.names = make([]string, l.Width)
 	}
 	if rows > 1 {
-		l.keyed = true
-		l.keys, l.ordinal = learnKeys(shaped, l.width)
+		l.Keyed = true
+		l.Keys, l.ordinal = learnKeys(shaped, l.Width)
 	}
-	for c := range l.width {
-		if !slices.Contains(l.keys, c) {
+	for c := range l.Width {
+		if !slices.Contains(l.Keys, c) {
 			l.addMeasure(shaped, c)
 		}
 	}
@@ -81,13 +81,13 @@ func learnLayout(seen []*outcome.Outcome) layout {
 func commonWidth(seen []*outcome.Outcome) int {
 	best, bestN := -1, 0
 	for i, o := range seen {
-		w := widthOf(o)
+		w := WidthOf(o)
 		if w < 0 {
 			continue
 		}
 		n := 0
 		for _, p := range seen[i:] {
-			if widthOf(p) == w {
+			if WidthOf(p) == w {
 				n++
 			}
 		}

@@ -1,4 +1,4 @@
-package analysis
+package results
 
 import (
 	"slices"
@@ -8,15 +8,15 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// maxRetainedBytes bounds the memory of one result that is kept whole.
-const maxRetainedBytes = 1 << 20
+// MaxRetainedBytes bounds the memory of one result that is kept whole.
+const MaxRetainedBytes = 1 << 20
 
-// sizeOf is about how many bytes a result takes; it stops counting beyond the bound of what is retained.
-func sizeOf(o *outcome.Outcome) int {
+// SizeOf is about how many bytes a result takes; it stops counting beyond the bound of what is retained.
+func SizeOf(o *outcome.Outcome) int {
 	const row, value = int(unsafe.Sizeof([]outcome.Value{})), int(unsafe.Sizeof(outcome.Value{}))
 	n := 0
 	for _, r := range o.Rows {
-		if n += row + value*len(r); n > maxRetainedBytes {
+		if n += row + value*len(r); n > MaxRetainedBytes {
 			break
 		}
 		for i := range r {
@@ -26,8 +26,8 @@ func sizeOf(o *outcome.Outcome) int {
 	return n
 }
 
-// copyOf copies a result, but for its columns.
-func copyOf(o *outcome.Outcome) outcome.Outcome {
+// CopyOf copies a result, but for its columns.
+func CopyOf(o *outcome.Outcome) outcome.Outcome {
 	c := outcome.Outcome{Columns: o.Columns, SQLState: o.SQLState}
 	values := slices.Concat(o.Rows...)
 	for _, row := range o.Rows {
@@ -37,13 +37,13 @@ func copyOf(o *outcome.Outcome) outcome.Outcome {
 	return c
 }
 
-// sampleOf copies what the layout is learned from: the first rows, fewer where they are wide, with long texts made
+// SampleOf copies what the layout is learned from: the first rows, fewer where they are wide, with long texts made
 // brief.
-func sampleOf(o *outcome.Outcome) outcome.Outcome {
+func SampleOf(o *outcome.Outcome) outcome.Outcome {
 	s := outcome.Outcome{Columns: o.Columns, SQLState: o.SQLState}
 	n := 0
 	for _, row := range o.Rows[:min(len(o.Rows), maxKeyRows)] {
-		if n += len(row) * int(unsafe.Sizeof(outcome.Value{})); n > maxRetainedBytes && len(s.Rows) > 1 {
+		if n += len(row) * int(unsafe.Sizeof(outcome.Value{})); n > MaxRetainedBytes && len(s.Rows) > 1 {
 			break // two rows at least: with one alone there would seem to be no key
 		}
 		short := make([]outcome.Value, len(row))

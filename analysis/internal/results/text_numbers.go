@@ -1,4 +1,4 @@
-package analysis
+package results
 
 import (
 	"fmt"
@@ -50,45 +50,45 @@ func formOf(seen []*outcome.Outcome, column int) (f textnumber.Form) {
 }
 
 // addMeasure adds the measures of a column.
-func (l *layout) addMeasure(seen []*outcome.Outcome, column int) {
+func (l *Layout) addMeasure(seen []*outcome.Outcome, column int) {
 	f := formOf(seen, column)
 	n := max(1, f.Parts())
-	if len(l.measures)+n > maxFormedCell {
+	if len(l.Measures)+n > maxFormedCell {
 		f, n = textnumber.Form{}, 1
 	}
-	l.forms = append(l.forms, f)
+	l.Forms = append(l.Forms, f)
 	for i := range n {
-		l.measures = append(l.measures, column)
+		l.Measures = append(l.Measures, column)
 		if i > 0 {
-			l.forms = append(l.forms, textnumber.Form{})
+			l.Forms = append(l.Forms, textnumber.Form{})
 		}
 	}
 }
 
 // formed returns the first measure of the column of a measure, and its form.
-func (l *layout) formed(measure int) (first int, f *textnumber.Form) {
-	for first = measure; first > 0 && l.measures[first-1] == l.measures[measure]; first-- {
+func (l *Layout) formed(measure int) (first int, f *textnumber.Form) {
+	for first = measure; first > 0 && l.Measures[first-1] == l.Measures[measure]; first-- {
 	}
-	return first, &l.forms[first]
+	return first, &l.Forms[first]
 }
 
 // equalForms reports whether the measures are the same.
-func (l *layout) equalForms(m *layout) bool {
-	return slices.EqualFunc(l.forms, m.forms, func(a, b textnumber.Form) bool { return a.Equal(&b) })
+func (l *Layout) equalForms(m *Layout) bool {
+	return slices.EqualFunc(l.Forms, m.Forms, func(a, b textnumber.Form) bool { return a.Equal(&b) })
 }
 
-// measureName names a measure: the column, and which of its numbers.
-func (l *layout) measureName(measure int) string {
-	name := l.columnName(l.measures[measure])
+// MeasureName names a measure: the column, and which of its numbers.
+func (l *Layout) MeasureName(measure int) string {
+	name := l.ColumnName(l.Measures[measure])
 	if first, f := l.formed(measure); f.Parts() > 1 {
 		return fmt.Sprintf("%s (number %d of %d)", name, measure-first+1, f.Parts())
 	}
 	return name
 }
 
-// valueWords returns what the values of a measure are called, one and several.
-func (l *layout) valueWords(measure int) (one, many string) {
-	if measure < len(l.measures) {
+// ValueWords returns what the values of a measure are called, one and several.
+func (l *Layout) ValueWords(measure int) (one, many string) {
+	if measure < len(l.Measures) {
 		if _, f := l.formed(measure); f.Unit() != "" {
 			return "value (" + f.Unit() + ")", "values"
 		}
@@ -97,8 +97,8 @@ func (l *layout) valueWords(measure int) (one, many string) {
 }
 
 // readForm writes the codes of a value of a column with a form, one for each of its numbers.
-func (r *reader) readForm(v *outcome.Value, j int, dst []code.Code) {
-	f := &r.forms[j]
+func (r *Reader) readForm(v *outcome.Value, j int, dst []code.Code) {
+	f := &r.Forms[j]
 	dst = dst[j : j+f.Parts()]
 	rest := code.Category(code.OtherText)
 	switch v.Kind {
@@ -114,11 +114,11 @@ func (r *reader) readForm(v *outcome.Value, j int, dst []code.Code) {
 			}
 			return
 		}
-		dst[0] = r.words[j].Code(v.Text)
+		dst[0] = r.Words[j].Code(v.Text)
 	case outcome.Number:
 		dst[0] = code.Number(v.Num)
 	case outcome.Bool:
-		dst[0] = r.words[j].Code(code.BoolWord(v.Num))
+		dst[0] = r.Words[j].Code(code.BoolWord(v.Num))
 	default:
 		dst[0], rest = code.Category(code.NullValue), code.Category(code.NullValue)
 	}
@@ -140,15 +140,15 @@ func formState(c *state.Codec, f *textnumber.Form) {
 }
 
 // checkForms checks that every form has its measures.
-func (l *layout) checkForms(c *state.Codec) {
-	c.Check(len(l.forms) == len(l.measures))
-	for j := 0; c.Err == nil && j < len(l.forms); {
-		n := max(1, l.forms[j].Parts())
-		c.Check(j+n <= len(l.forms))
+func (l *Layout) checkForms(c *state.Codec) {
+	c.Check(len(l.Forms) == len(l.Measures))
+	for j := 0; c.Err == nil && j < len(l.Forms); {
+		n := max(1, l.Forms[j].Parts())
+		c.Check(j+n <= len(l.Forms))
 		for i := j + 1; c.Err == nil && i < j+n; i++ {
-			c.Check(l.measures[i] == l.measures[j] && l.forms[i].Parts() == 0)
+			c.Check(l.Measures[i] == l.Measures[j] && l.Forms[i].Parts() == 0)
 		}
-		c.Check(c.Err != nil || j+n == len(l.measures) || l.measures[j+n] != l.measures[j])
+		c.Check(c.Err != nil || j+n == len(l.Measures) || l.Measures[j+n] != l.Measures[j])
 		j += n
 	}
 }
