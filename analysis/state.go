@@ -184,7 +184,7 @@ func (s *series) state(c *state.Codec, tables []*event.Table) {
 	s.statistic.state(c)
 	c.All((*int)(&s.id), &s.learned, &s.staked, &s.shared)
 	s.binner.State(c)
-	book.TableRef(c, &s.table, tables)
+	event.TableRef(c, &s.table, tables)
 	w := &s.watch
 	c.All(&s.past[0], &s.past[1], &w.seen, &w.changes, &w.precise, &w.first[0], &w.first[1], &w.last, &w.difference, &w.sum)
 	s.independence.State(c)

@@ -46,6 +46,7 @@ func (b *Binner) Bin(c code.Code) int {
 	return lo + code.Bit(b.Edges[lo] <= c)
 }
 
+// State describes the binner.
 func (b *Binner) State(c *state.Codec) {
 	c.Floats(&b.Edges)
 	state.List(c, &b.Categories, func(l *code.Label) { l.State(c) })

@@ -25,6 +25,7 @@ const (
 	fewLabels  = 16 // up to here a list is searched from its start
 )
 
+// ResetLabels starts a new count of labels.
 func (s *Scratch) ResetLabels() {
 	s.labels = s.labels[:0]
 	clear(s.places)

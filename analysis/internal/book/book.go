@@ -54,10 +54,11 @@ type Entry struct {
 // Scope says at which epsilons a score is bet on. Elsewhere its wealth rests.
 type Scope uint8
 
+// The scopes of a score.
 const (
-	Everywhere Scope = iota
-	FromClaim        // at the claim and above
-	ClaimAlone
+	Everywhere Scope = iota // at every epsilon
+	FromClaim               // at the claim and above
+	ClaimAlone              // at the claim only
 )
 
 // Epoch is a block of pairs between two moments of learning. What is bet in it at any epsilon follows from the
@@ -234,6 +235,7 @@ func (p *Process) of(k *Book, id ScoreID) []float64 {
 	return p.Logw[s.at : s.at+s.size()]
 }
 
+// Total returns the log of the whole wealth.
 func (p *Process) Total() float64 { return eprocess.LogAdd(p.cash, eprocess.LogSumExp(p.sums)) }
 
 // End applies what the bets of an epoch gained, and shares. Below the claim, what is not bet follows the wealth at the claim: a null

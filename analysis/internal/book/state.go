@@ -2,7 +2,6 @@ package book
 
 import (
 	"math"
-	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
@@ -30,6 +29,7 @@ func (s *stake) state(c *state.Codec, all []eprocess.Mixture) {
 	c.Check(len(s.views) > 0)
 }
 
+// State describes an epoch; tables are those that its entries refer to.
 func (e *Epoch) State(c *state.Codec, tables []*event.Table) {
 	grants := func(g *Grant) { c.All((*int)(&g.Score), &g.Fraction) }
 	state.List(c, &e.Retire, func(id *ScoreID) { state.Num(c, id) })
@@ -41,27 +41,14 @@ func (e *Epoch) State(c *state.Codec, tables []*event.Table) {
 	state.List(c, &e.Entries, func(en *Entry) {
 		state.Num(c, &en.Score)
 		state.Num(c, &en.Scope)
-		TableRef(c, &en.Table, tables)
+		event.TableRef(c, &en.Table, tables)
 		c.Check(en.Table != nil)
 	})
 }
 
+// State describes the wealth of a process.
 func (p *Process) State(c *state.Codec) {
 	c.All(&p.Epsilon, &p.Ratio, &p.Delta, &p.cash, &p.Highest, &p.Below, &p.Logw, &p.sums)
-}
-
-// TableRef describes a table by its number; 0 is nil.
-func TableRef(c *state.Codec, t **event.Table, all []*event.Table) {
-	n := slices.Index(all, *t) + 1
-	state.Num(c, &n)
-	if c.Reading {
-		*t = nil
-		if n < 0 || n > len(all) {
-			c.Fail()
-		} else if n > 0 {
-			*t = all[n-1]
-		}
-	}
 }
 
 // Verify checks that the stakes divide the places.

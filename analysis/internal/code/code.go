@@ -64,6 +64,7 @@ func otherTextLabel(word string) Label {
 	return Label(uint64(uint32(h^h>>32))<<hashShift | OtherText)
 }
 
+// State describes a label.
 func (l *Label) State(c *state.Codec) {
 	b := uint64(*l)
 	c.U64(&b)
@@ -106,6 +107,7 @@ type Dictionary struct {
 	late  map[Label]string // words that do not fit and have a bin; empty until they come again
 }
 
+// NewDictionary returns an empty dictionary. Its words get the categories from first on; those that do not fit get rest.
 func NewDictionary(first, rest int) *Dictionary {
 	return &Dictionary{ids: map[string]int{}, First: first, Rest: rest}
 }
@@ -157,6 +159,7 @@ func (d *Dictionary) Word(l Label) (string, bool) {
 	return w, w != ""
 }
 
+// State describes a dictionary.
 func (d *Dictionary) State(c *state.Codec) {
 	c.All(&d.First, &d.Rest)
 	words := make([]string, len(d.Words)) // as kept; the dictionary shortens them for display

@@ -54,6 +54,7 @@ type relation struct {
 	Words               string
 }
 
+// RelationCount is the number of relations.
 const RelationCount = 11
 
 // Relations are weighted by how common their causes are. Those of one world are joined with the same of the other.

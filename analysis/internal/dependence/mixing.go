@@ -56,6 +56,7 @@ type Mixing struct {
 	Pair float64
 }
 
+// Enough reports whether that many slots together have shown enough.
 func (m *Mixing) Enough(slots float64) bool {
 	both := m.Own[0] + m.Own[1]
 	return min(m.Own[0], m.Own[1]) >= leastOwn*slots && both >= leastBoth*slots && m.Pair >= leastPair*slots

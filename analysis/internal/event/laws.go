@@ -95,6 +95,7 @@ func (l *Laws) ShareMasses(t *Table, sums [2]float64) {
 	}
 }
 
+// SumOf returns the sum of numbers.
 func SumOf(p []float64) (sum float64) {
 	for _, x := range p {
 		sum += x

@@ -2,11 +2,13 @@ package event
 
 import (
 	"math"
+	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 )
 
+// State describes a table.
 func (t *Table) State(c *state.Codec) {
 	c.All(&t.Numeric, &t.Pairs)
 	for w := range 2 {
@@ -42,4 +44,18 @@ func (e *Events) state(c *state.Codec, bins int) {
 	}
 	c.Check(e.Toward[0]&e.Toward[1] == 0 && e.Toward[0]&e.Toward[2] == 0 && e.Toward[1]&e.Toward[2] == 0)
 	c.Float(&e.z2)
+}
+
+// TableRef describes a table by its number; 0 is nil.
+func TableRef(c *state.Codec, t **Table, all []*Table) {
+	n := slices.Index(all, *t) + 1
+	state.Num(c, &n)
+	if c.Reading {
+		*t = nil
+		if n < 0 || n > len(all) {
+			c.Fail()
+		} else if n > 0 {
+			*t = all[n-1]
+		}
+	}
 }

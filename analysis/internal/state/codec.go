@@ -20,8 +20,10 @@ type Codec struct {
 	Shared        any // what the parts to come may share with an earlier one
 }
 
+// ErrDamaged is returned for a state that cannot be read.
 var ErrDamaged = errors.New("the saved state is cut off or damaged: start the audit anew")
 
+// Fail records that the state is damaged.
 func (c *Codec) Fail() {
 	if c.Err == nil {
 		c.Err = ErrDamaged
@@ -35,6 +37,7 @@ func (c *Codec) Check(ok bool) {
 	}
 }
 
+// U64 describes 64 bits.
 func (c *Codec) U64(x *uint64) {
 	switch {
 	case !c.Reading:
@@ -62,6 +65,7 @@ func Num[T ~int | ~int32 | ~uint8 | ~uint16](c *Codec, x *T) {
 	*x, c.Buf = T(v), c.Buf[n:]
 }
 
+// Float describes a number, bit by bit.
 func (c *Codec) Float(x *float64) {
 	b := math.Float64bits(*x)
 	c.U64(&b)
@@ -70,6 +74,7 @@ func (c *Codec) Float(x *float64) {
 	}
 }
 
+// Bool describes a flag.
 func (c *Codec) Bool(x *bool) {
 	v := uint8(0)
 	if *x {
@@ -80,6 +85,7 @@ func (c *Codec) Bool(x *bool) {
 	*x = v == 1
 }
 
+// Text describes a string.
 func (c *Codec) Text(s *string) {
 	b := []byte(*s)
 	List(c, &b, func(x *byte) {
@@ -154,8 +160,10 @@ func List[T any](c *Codec, s *[]T, each func(*T)) {
 	}
 }
 
+// Floats describes a list of numbers.
 func (c *Codec) Floats(s *[]float64) { List(c, s, c.Float) }
 
+// Ints describes a list of integers.
 func (c *Codec) Ints(s *[]int) { List(c, s, func(x *int) { Num(c, x) }) }
 
 // Counts are never negative.
