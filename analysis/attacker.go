@@ -2,8 +2,8 @@ package analysis
 
 import "math"
 
-// Odds is what an attacker believes: how much likelier D0 is than D1 before an answer is seen, and the odds from which
-// on one speaks of a breach. Both are finite and positive.
+// Odds describes an attacker: the odds of D0 to D1 before an answer is seen, and the odds above which there is a breach. Both are finite
+// and positive.
 type Odds struct {
 	Prior, Breach float64
 }
@@ -35,7 +35,7 @@ func (o Odds) AnswersToBreach(epsilon float64) int {
 	if gap < 0 {
 		return 0
 	}
-	n := math.Floor(gap/epsilon) + 1 // the threshold is to be passed, not met
+	n := math.Floor(gap/epsilon) + 1 // the odds must exceed the threshold
 	if !(epsilon > 0) || !(n <= 1<<53) {
 		return -1
 	}

@@ -39,9 +39,9 @@ type Audit struct {
 
 	pairs      int
 	detectedAt int // pairs at which the bound passed the claim; 0 for not yet
-	nextTurn   int // pairs at which the block at hand ends
+	nextTurn   int // pairs at which the current block ends
 	nextLook   int
-	nextHold   int // pairs at which it is looked again whether a violation may be reported
+	nextHold   int // pairs at which the next check is made whether a violation may be reported
 
 	grid      []float64
 	claimAt   int  // index of the claim's point, -1 without a claim
@@ -61,7 +61,7 @@ type Audit struct {
 	path        []PathPoint // at the ends of blocks
 	reader      *results.Reader
 	errors      *code.Dictionary
-	now         [2]result // the pair at hand
+	now         [2]result // the current pair
 	slots       []*series
 	specials    []*series // the other scores
 	repeats     repeats
@@ -72,8 +72,8 @@ type Audit struct {
 	stride      int          // of the pairs that are kept
 	retained    []retained
 	misfit      bool // a result did not fit the layout
-	divideAt    int  // pairs at which wealth is divided among the scores anew
-	layoutAt    int  // pairs at which the layout is looked at again
+	divideAt    int  // pairs at which wealth is divided among the scores again
+	layoutAt    int  // pairs at which the layout may be learned again
 	funded      int  // slots that had a stake when wealth was shared out last
 	monotony    monotony
 	failures    [2]int
@@ -111,11 +111,11 @@ func New(c Claim, o Options) (*Audit, error) {
 	return a, nil
 }
 
-// Add takes one pair of trials: a fresh execution on D0 and one on D1. Their rows may be changed afterwards.
+// Add adds one pair of trials: a fresh execution on D0 and one on D1. The caller may change their rows afterwards.
 func (a *Audit) Add(d0, d1 Outcome) {
 	h := [2]uint64{results.Fingerprint(&d0), results.Fingerprint(&d1)}
-	// The first pair that differs still counts with the bets that were placed before it: bets that know that it differs are no
-	// fair ones.
+	// The first pair that differs still counts with the bets that were placed before it: bets that depended on it would be
+	// unfair.
 	varies := a.monotony.pairs >= frozenPairs && a.monotony.constant() && h != a.monotony.first
 	a.pairs++
 	a.answers = answers{}
@@ -256,7 +256,7 @@ func numeric(codes []code.Code) bool {
 	return false
 }
 
-// monotony watches for results that never vary.
+// monotony records whether the results of each world vary.
 type monotony struct {
 	pairs  int
 	first  [2]uint64

@@ -16,8 +16,8 @@ var beyondScore = &kind{
 	single: .02, loud: .25, views: []event.View{event.Sorted}, prior: supportPrior, keeps: true, looksBack: true, event: BeyondEvent, whole: true,
 }
 
-// beyond scores a single value by what the other world has never shown: a number outside the range of all numbers of the other
-// world so far, though not of its own, or a result that was seen before in its own world alone. Noise that is clamped, truncated or
+// beyond scores a single value that the other world has never shown: a number outside the range of all numbers of the other world so
+// far, but inside that of this world, or a result that was seen before in this world alone. Noise that is clamped, truncated or
 // one-sided has ends that give the true answer away. Where the laws have one support this is as rare as 1/n after n pairs, and as
 // likely in one world as in the other up to the claim.
 type beyond struct{ memoryless }
@@ -31,7 +31,7 @@ type ranges struct {
 // leastBeyond is the number of a world's numbers from which their range counts.
 const leastBeyond = 16
 
-// code scores an outcome, whichever world it is of, given what its whole result repeats.
+// code scores an outcome of either world, given what its whole result repeats.
 func (b *ranges) code(c, repeated code.Code) code.Code {
 	if !code.IsNumber(c) || min(b.n[0], b.n[1]) < leastBeyond {
 		return code.Category(elsewhere)
@@ -90,7 +90,7 @@ func (beyond) learn(a *Audit, s *series, _ *book.Epoch) {
 	if a.slots[0].shared {
 		return
 	}
-	var right, wrong float64 // seen in the world that the category speaks for, and in the other
+	var right, wrong float64 // seen in the world that the category stands for, and in the other
 	for w, codes := range s.past {
 		for _, c := range codes {
 			switch id := code.CategoryOf(c); {

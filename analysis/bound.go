@@ -7,7 +7,8 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
-// look updates the wealth at the claim, and finds out whether the bound has passed it. Looks that could find nothing are left out.
+// look updates the wealth at the claim and checks whether the bound has passed the claim. It also sets the number of pairs before which another
+// look cannot find anything.
 func (a *Audit) look() {
 	a.lead.Look(&a.book, a.epoch)
 	a.nextLook = a.pairs + a.lookEvery()
@@ -31,9 +32,8 @@ func (a *Audit) look() {
 	}
 }
 
-// reaches reports whether every point of the grid below the claim's has been rejected too, the block at hand counted.
-// The points are those of an increasing sequence of hypotheses: the least that is true is rejected with probability
-// at most alpha, and the bound cannot pass it before.
+// reaches reports whether every point of the grid below the claim's is rejected too, including the current block. The points are an
+// increasing sequence of hypotheses: the least true one is rejected with probability at most alpha, and the bound cannot pass it before.
 func (a *Audit) reaches() bool {
 	for a.ascend(); a.front < a.claimAt; a.ascend() {
 		now := a.climber.Clone()
@@ -48,8 +48,7 @@ func (a *Audit) reaches() bool {
 	return true
 }
 
-// climb moves the bound up over the epochs that are finished. They hold all that it takes, so that it is put off until somebody asks
-// for the bound.
+// climb moves the bound up by the finished epochs. These hold all that is needed, so that the work is deferred until the bound is read.
 func (a *Audit) climb() {
 	if a.due {
 		a.ascend()
@@ -63,7 +62,7 @@ func (a *Audit) ascend() {
 	if a.epoch.Anew {
 		anew = len(a.book.Epochs)
 	}
-	for a.front < len(a.grid) && (a.front != a.claimAt || a.detectedAt > 0) { // about the claim look decides
+	for a.front < len(a.grid) && (a.front != a.claimAt || a.detectedAt > 0) { // look decides about the claim
 		if a.front != a.claimAt {
 			for a.climbed < len(a.book.Epochs) && !a.rejected(anew) {
 				a.step()
@@ -86,7 +85,7 @@ func (a *Audit) step() {
 	a.climbed++
 }
 
-// rejected reports whether the point at the front is refuted by the epochs that were climbed.
+// rejected reports whether the epochs taken so far reject the point at the front.
 func (a *Audit) rejected(anew int) bool {
 	return a.climbed > anew && a.climber.Highest >= a.threshold
 }
@@ -100,7 +99,7 @@ func (a *Audit) advance() {
 	}
 }
 
-// draw completes the path up to an epoch: the bound is where it was before the front moves.
+// draw sets the bound in the points of the path up to an epoch, before the front moves.
 func (a *Audit) draw(epochs int) {
 	for ; a.drawn < epochs; a.drawn++ {
 		a.path[a.drawn].Line = a.atFront()

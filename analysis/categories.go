@@ -13,8 +13,8 @@ type Categories struct {
 	Label  withheld.Text
 	Names  []withheld.Text
 	D0, D1 []int
-	// Event says which are part of the event that speaks loudest; none are where the event is another one. Direction is the
-	// world in which it is more likely.
+	// Event marks those that are part of the event with the strongest evidence; none if the event is another one. Direction is the world in
+	// which it is more likely.
 	Event     []bool
 	Direction string
 }

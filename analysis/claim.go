@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// Claim is what the engine says a query spends.
+// Claim is the privacy loss that the engine states for a query.
 type Claim struct {
 	Epsilon float64 // nats; 0 is a legal claim
 	Delta   float64 // in [0, 1)
@@ -19,8 +19,8 @@ type Options struct {
 	Confidence float64
 	// MaxTrials is the budget in pairs (one trial on D0, one on D1). Default 10000.
 	MaxTrials int
-	// NoClaim says that nothing was claimed: estimate and bound are computed, the verdict is Inconclusive with the
-	// reason "no claim". The claim's epsilon is not read; its delta is.
+	// NoClaim means that there is no claim: estimate and bound are computed, and the verdict is Inconclusive with the
+	// reason "no claim". The claim's epsilon is ignored; its delta is used.
 	NoClaim bool
 	// PriorOdds are the attacker's odds for D0 before an answer is seen, BreachOdds those after it that count as a
 	// breach. Defaults 1 and 2.
@@ -28,16 +28,16 @@ type Options struct {
 	// Buckets and MinCount are the seeds' estimator's: equal-width buckets over the range, and the fewest trials on
 	// each side of a cut. Defaults 20 and 5.
 	Buckets, MinCount int
-	// Deterministic says what answers that never vary, and differ between the worlds, mean. Default DeterministicViolation.
+	// Deterministic is the policy for answers that never vary and differ between the worlds. Default DeterministicViolation.
 	Deterministic DeterministicPolicy
-	// Unordered says that the order of rows has no meaning: without ORDER BY it depends on how the copies are stored. Default
+	// Unordered means that the order of rows has no meaning: without ORDER BY it depends on how the copies are stored. Default
 	// false: a difference between the worlds in the order of groups is evidence.
 	Unordered bool
 	// MaxSlots bounds how many (group key, measure) cells are audited one by one; further keys count in the number
 	// of rows only. Default 4096.
 	MaxSlots int
 	// Salt is the secret of the ids by which reports name groups without their keys: the same key has the same id in all
-	// audits with one Salt, and nobody without it can tell which key an id stands for. "" = groups have no id.
+	// audits with one Salt, and without the salt an id does not reveal its key. "" = groups have no id.
 	Salt string
 }
 
@@ -113,15 +113,14 @@ func validate(c Claim, o Options) error {
 	return errors.Join(faults...)
 }
 
-// InfeasibleError says that no auditor could convict the claim within the budget: even an engine without any noise
-// would not be found.
+// InfeasibleError reports that no auditor can refute the claim within the budget, even if the engine adds no noise.
 type InfeasibleError struct {
 	Claim     Claim
 	Pairs     int // the fewest pairs of trials with which a conviction is possible
 	MaxTrials int // the budget
 }
 
-// Error says what to do.
+// Error returns the message, with the remedy.
 func (e *InfeasibleError) Error() string {
 	return fmt.Sprintf("epsilon %v cannot be refuted with %d pairs of trials by any method: at least %d are needed; raise the budget",
 		e.Claim.Epsilon, e.MaxTrials, e.Pairs)

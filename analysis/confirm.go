@@ -8,14 +8,14 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/dependence"
 )
 
-// Confirmation is how a violation fares on trials that share nothing with those that showed it. It is made by [Audit.Confirm].
+// Confirmation is the state of a violation on fresh trials, which share nothing with the trials that showed it. See [Audit.Confirm].
 type Confirmation struct {
 	State ConfirmationState `json:"state"`
-	// Pairs is the number of fresh pairs so far, MaxPairs how many there are at most. Report.Trials counts them as well.
+	// Pairs is the number of fresh pairs so far, MaxPairs the greatest number. Report.Trials counts them as well.
 	Pairs    int `json:"pairs"`
 	MaxPairs int `json:"max_pairs"`
-	// After is the number of pairs that came before the fresh ones, and SuspectedLower the bound that they showed: 0 where they showed
-	// that answers never vary.
+	// After is the number of pairs before the fresh ones. SuspectedLower is the bound that those showed, 0 if they showed that answers
+	// never vary.
 	After          int   `json:"after"`
 	SuspectedLower Float `json:"suspected_epsilon_lower"`
 }
@@ -42,12 +42,12 @@ type suspected struct {
 	ratio      float64
 }
 
-// Confirm begins the confirmation of a violation: pairs from now on are of fresh trials, which the caller takes in sessions of
-// their own. Evidence, bound and tests of independence begin anew. What was learned stays: the bets follow from earlier pairs, as all
-// bets do, and the parts of the wealth keep the proportions that they have won. So the price is little more than what somebody who knows
-// both laws would need. budget is the greatest number of fresh pairs. level is the error rate of the confirmation as a multiple of the
-// audit's, 1 to ConfirmationLevel; it is 1 where the first trials showed no epsilon, but answers that never vary. It returns an error where
-// there is no violation, or where one is being confirmed already.
+// Confirm begins the confirmation of a violation. From now on pairs are of fresh trials, which the caller runs in separate sessions.
+// Evidence, bound and tests of independence restart. What was learned is kept: the bets follow from earlier pairs, as all bets do, and the
+// parts of the wealth keep their proportions. A confirmation therefore takes little more than the pairs that are needed when both laws are
+// known. budget is the greatest number of fresh pairs. level is the error rate of the confirmation as a multiple of the audit's, from 1 to
+// ConfirmationLevel; it is 1 if the first trials showed answers that never vary and no epsilon. Confirm returns an error if there is no
+// violation, or if one is being confirmed already.
 func (a *Audit) Confirm(budget int, level float64) error {
 	switch {
 	case a.first.pairs > 0:
@@ -78,9 +78,9 @@ func (a *Audit) Confirm(budget int, level float64) error {
 	return nil
 }
 
-// ConfirmationLevel is the greatest error rate of a confirmation as a multiple of the audit's. The first trials guard that rate, so that
-// any level is sound while trials are independent. This one bounds the violations where the first trials are worthless, because they
-// depend on each other in a way that nothing shows and that ends with a session.
+// ConfirmationLevel is the greatest error rate of a confirmation as a multiple of the audit's. While trials are independent, the first trials
+// keep the audit's rate, and any level is sound. This level bounds the rate of false violations if the first trials are worthless because
+// they depend on each other undetected, in a way that ends with a session.
 const ConfirmationLevel = 2
 
 // wealthNeeded returns the log of the wealth that a violation takes.
@@ -91,8 +91,8 @@ func (a *Audit) wealthNeeded() float64 {
 	return -math.Log(a.first.level * (1 - a.opts.Confidence))
 }
 
-// ConfirmationBudget is the number of fresh pairs that a confirmation takes at most, of a violation that so many pairs showed. Some
-// violations show by luck in a quarter of the pairs that they usually take.
+// ConfirmationBudget returns the greatest number of fresh pairs for the confirmation of a violation that was shown by the given number of
+// pairs. Some violations are found by luck in a quarter of the pairs that they usually take.
 func ConfirmationBudget(pairs int) int { return max(leastBudget, budgetFactor*pairs) }
 
 const (
@@ -100,7 +100,7 @@ const (
 	budgetFactor = 8
 )
 
-// anew lets evidence and tests begin anew with the block that was opened just now.
+// anew restarts evidence and tests with the block that was just opened.
 func (a *Audit) anew() {
 	a.epoch.Anew = true
 	a.lead.Renew()
@@ -121,7 +121,7 @@ func (a *Audit) anew() {
 // confirming reports whether the pairs now are of a confirmation.
 func (a *Audit) confirming() bool { return a.first.pairs > 0 }
 
-// confirmation returns what the report says of it, nil before it begins. v is the verdict.
+// confirmation returns the confirmation for the report, nil before it begins. v is the verdict.
 func (a *Audit) confirmation(v Verdict) *Confirmation {
 	if !a.confirming() {
 		return nil
@@ -139,11 +139,11 @@ func (a *Audit) confirmation(v Verdict) *Confirmation {
 	return c
 }
 
-// likelyRelation is the log of the ratio from which a relation between trials is named as the reason for which a violation was not
-// confirmed: e^3, where a conviction before would have waited from a weighted average of 3 on.
+// likelyRelation is the log of the ratio from which a relation between trials is reported as the reason why a violation was not confirmed.
+// The ratio is e^3; the first violation would already have been held back at a weighted average of 3.
 const likelyRelation = 3
 
-// unconfirmed says how a confirmation stands that has shown no violation.
+// unconfirmed returns the reason for the verdict while a confirmation has not shown the violation.
 func (a *Audit) unconfirmed() string {
 	n := a.pairs - a.first.pairs
 	if !a.Decided() {
@@ -156,7 +156,7 @@ func (a *Audit) unconfirmed() string {
 	return fmt.Sprintf("trials depend on each other: the violation that %d pairs showed is not confirmed on fresh sessions, in %d pairs", a.first.pairs, n)
 }
 
-// relationWords names a relation between trials and the slot that shows it, without values of rows.
+// relationWords returns the words for a relation between trials and the slot that shows it, without values of rows.
 func (a *Audit) relationWords(r, slot int) string {
 	words := fmt.Sprintf("%s (lag %d)", dependence.Relations[r].Words, dependence.Relations[r].Lag)
 	if place := a.slotWords(slot).String(); place != "" {

@@ -8,7 +8,7 @@ import (
 )
 
 // This file is the difference (or sum) of two columns or groups that share noise: one noise added to two columns, one
-// noise for all groups, a sum and a count moved by the same draw. What one of them hides the difference shows.
+// noise for all groups, a sum and a count moved by the same draw. The difference shows what one of them hides.
 
 // contrastScore is the difference or sum of two slots that share noise.
 var contrastScore = &kind{
@@ -88,7 +88,7 @@ func (m *moments) contrast() (slope, explained, z2 float64) {
 	return slope, explained, gap * gap / (left * (1/m.n[0] + 1/m.n[1]))
 }
 
-// learnContrast chooses the pair whose difference tells the worlds apart best, without terms if there is none.
+// learnContrast returns the difference of the pair that separates the worlds best, without terms if there is none.
 //
 // Tried are all pairs of up to 16 slots; of more, for every slot the one before, the same column of the group before, and
 // the mean of its column: a number of pairs that grows with the slots, not with their square.

@@ -11,11 +11,10 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// DependenceErrorRate is the probability at most with which independent trials are ever called dependent at a time that the
-// trials themselves chose.
+// DependenceErrorRate bounds the probability that independent trials are ever reported as dependent, at whatever times one looks.
 const DependenceErrorRate = 1e-3
 
-// answers are what a report asks for several times and the pairs so far decide. They are no part of the state.
+// answers caches what a report needs several times and what follows from the pairs so far. It is not part of the saved state.
 type answers struct {
 	dependent *float64
 	tooOften  [2]*bool
@@ -43,7 +42,7 @@ func (a *Audit) certainlyDependent() bool {
 	return len(a.slots) > 0 && a.dependent() >= -math.Log(DependenceErrorRate)
 }
 
-// hold says why a violation is not reported yet although the wealth is there, empty if nothing is against it.
+// hold returns the reason why a violation is not reported yet although the wealth suffices; empty if it may be reported.
 func (a *Audit) hold() string {
 	if a.monotony.constant() {
 		return "the answers of each world never vary"
@@ -84,7 +83,7 @@ func (a *Audit) hold() string {
 	return ""
 }
 
-// withdrawn says why the wealth against the claim is no evidence of a violation, empty where nothing is against it.
+// withdrawn returns the reason why the wealth against the claim is not evidence of a violation; empty if it is.
 func (a *Audit) withdrawn() string {
 	switch reason := a.unsound(); {
 	case reason != "":
@@ -98,8 +97,8 @@ func (a *Audit) withdrawn() string {
 	return ""
 }
 
-// unsound says why the trials are certainly no independent ones, empty where they may be. Neither the wealth nor the bound
-// means anything then.
+// unsound returns the reason why the trials are certainly dependent, empty if they may be independent. Wealth and bound mean nothing if
+// they are dependent.
 func (a *Audit) unsound() string {
 	if a.certainlyDependent() {
 		top, at, slot := math.Inf(-1), 0, 0
@@ -120,7 +119,7 @@ func (a *Audit) unsound() string {
 	return ""
 }
 
-// dependenceWarnings names the relations that are certain, with the slot that shows each most.
+// dependenceWarnings returns a warning for each certain relation, with the slot that shows it most clearly.
 func (a *Audit) dependenceWarnings() (w []withheld.Text) {
 	if !a.certainlyDependent() {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// found is the event that won most, and the likelihood ratio that trials after its choice showed.
+// found is the event that gained most, and its estimated likelihood ratio.
 type found struct {
 	event *Event
 	ratio float64
@@ -35,7 +35,7 @@ func atStake(e *event.Events) bool {
 	return e.Toward[eprocess.TowardD0]|e.Toward[eprocess.TowardD1] != 0
 }
 
-// named returns the series of a score that is in play.
+// named returns the series of a score that has wealth, nil for none.
 func (a *Audit) named(id book.ScoreID) *series {
 	for _, list := range [2][]*series{a.specials, a.slots} {
 		for _, s := range list {
@@ -47,7 +47,7 @@ func (a *Audit) named(id book.ScoreID) *series {
 	return nil
 }
 
-// describe puts the louder of a view's two events in words.
+// describe returns the one of a view's two events with the greater likelihood ratio, with its description.
 func (a *Audit) describe(s *series, t *event.Table, e *event.Events) found {
 	side, ratio, p, q := eprocess.TowardD0, 0.0, 0.0, 0.0
 	for _, d := range [2]int{eprocess.TowardD0, eprocess.TowardD1} {
@@ -81,7 +81,7 @@ func (a *Audit) describe(s *series, t *event.Table, e *event.Events) found {
 	return found{ev, ratio}
 }
 
-// plain reports whether an event is one that is simply there or not, rather than a part of a range.
+// plain reports whether an event is not a part of a range of numbers.
 func (s *series) plain(set uint64) bool {
 	numbers := uint64(1)<<s.binner.Numeric() - 1
 	return s.kind != slotScore && s.kind.keeps ||

@@ -6,22 +6,22 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/dependence"
 )
 
-// DeterministicPolicy says what it means that the answers of each world never vary and differ between the worlds.
+// DeterministicPolicy is the treatment of answers that never vary in each world and differ between the worlds.
 type DeterministicPolicy string
 
 // The policies.
 const (
 	DeterministicViolation DeterministicPolicy = "violation" // the verdict is Violation
-	DeterministicWarning   DeterministicPolicy = "warning"   // the verdict is Inconclusive, and the report says so
+	DeterministicWarning   DeterministicPolicy = "warning"   // the verdict is Inconclusive, with a warning
 	DeterministicIgnore    DeterministicPolicy = "ignore"    // the verdict is Inconclusive; no warning, no finding
 )
 
-// Deterministic is a finding of its own: answers that never vary, or that repeat earlier ones exactly far beyond chance. It
-// says nothing about an epsilon: an engine that adds no noise, one that draws it from a fixed seed, and a cache in front of
-// an honest engine answer alike.
+// Deterministic is a separate finding: answers that never vary, or that repeat earlier ones exactly far beyond chance. It implies no
+// epsilon: an engine that adds no noise, one that draws it from a fixed seed, and a cache in front of an honest engine give the same
+// answers.
 type Deterministic struct {
 	Kind string `json:"kind"` // same_answer or repeats
-	// Differ says, for same_answer, that the answer on D0 is another than on D1.
+	// Differ is set for same_answer if the answers on D0 and D1 differ.
 	Differ bool `json:"differ"`
 	// Repeats is the number of answers per world that repeat an earlier one, as far as they were remembered.
 	Repeats     Trials `json:"repeats"`
@@ -35,7 +35,7 @@ const (
 	sameAnswerPairs = dependence.StuckPairs
 )
 
-// howToTell ends every description.
+// howToTell is the end of every description.
 const howToTell = "no noise, noise from a fixed seed, or a cache. To tell them apart send the query with another comment or alias: " +
 	"a cache of results then gives another answer, a fixed seed the same; and look whether the answer is the exact one"
 

@@ -8,13 +8,13 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 )
 
-// discriminantScore is joint, and knows how the slots vary together.
+// discriminantScore is a joint score that uses how the slots vary together.
 var discriminantScore = &kind{
 	name: "joint_linear", make: func(int) statistic { return new(discriminant) }, where: severalSlots,
 	several: .03, views: []event.View{event.Ascending}, event: JointEvent,
 }
 
-// discriminant is a joint score that knows how the slots vary together: Fisher's linear discriminant
+// discriminant is a joint score that uses how the slots vary together: Fisher's linear discriminant
 //
 //	s(x) = (m0-m1)' C^-1 x
 //
@@ -23,7 +23,7 @@ var discriminantScore = &kind{
 // per trial; beyond, C is that of one common factor per column (noise of its own in every group, and noise that all of a
 // column's groups share in part), whose inverse takes O(slots).
 //
-// It is bet on only where correlation is certain: without, the other joint scores see all that it would.
+// It is bet on only if correlation is certain: without it, the other joint scores detect the same.
 type discriminant struct {
 	combination
 	scores [2][]code.Code // per world: out-of-fold scores of the past
@@ -39,7 +39,7 @@ const (
 	leastUnshared      = 1e-6
 )
 
-// fit fits the score to the kept pairs, and scores these out of fold. It reports whether there is correlation to be used.
+// fit fits the score to the kept pairs, and scores these out of fold. It reports whether there is certain correlation.
 func (m *discriminant) fit(a *Audit, _ *series) (past [2][]code.Code, differ bool) {
 	if len(a.slots) < 2 {
 		return past, false

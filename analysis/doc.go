@@ -1,27 +1,27 @@
 // Package analysis decides what a query leaks: outcomes of trials on neighbouring datasets go in, evidence
 // and a verdict come out.
 //
-// # What it owns
+// # What it does
 //
 // An [Audit] takes pairs of trials (one fresh execution on D0, one on D1) and keeps, at every moment, an
 // anytime-valid lower bound on the empirical epsilon: an e-process for each epsilon of a grid, betting against
-// the claim "for every event S, P(S) <= e^eps Q(S) + delta and the other way round". One may look after every
-// pair and stop whenever one likes; the bound exceeds the true epsilon, ever, with probability at most
+// the claim "for every event S, P(S) <= e^eps Q(S) + delta and the other way round". The bound may be
+// read after every pair, and the audit may stop at any time; the bound exceeds the true epsilon, ever, with probability at most
 // 1-Confidence. The point estimate of the seeds' bucket method is computed beside it ([BucketEstimate]); it is
 // shown and never decides.
 //
 // # What it does not do
 //
-// No input or output, no clock, no logger, no randomness: the same pairs give the same report. It knows no SQL
-// and no wire format. It never says "safe": no finite test shows differential privacy.
+// No input or output, no clock, no logger, no randomness: the same pairs give the same report. It reads no SQL
+// and no wire format. It never concludes "safe": no finite test shows differential privacy.
 //
 // # What is assumed
 //
 // The hypothesis under test is that each trial, given the trials before it, is (epsilon, delta)-differentially
 // private, and that the two trials of a pair are independent given the past. Cached, reused or seeded noise breaks that
-// assumption. So a violation is reported only of trials that have shown that they are independent, and dependence that is
-// certain makes the verdict inconclusive. Answers that never vary, or repeat exactly, are a finding of their own
-// ([Deterministic]), without an epsilon. Where the two worlds share their noise, the bet that needs no independence is used.
+// assumption. A violation is therefore reported only if the trials have shown that they are independent, and certain
+// dependence makes the verdict inconclusive. Answers that never vary, or repeat exactly, are a separate finding
+// ([Deterministic]), without an epsilon. If the two worlds share their noise, a bet that needs no independence is used.
 //
 // # How a result becomes scores
 //
@@ -31,15 +31,15 @@
 // before in one world only, the lowest bit set in the numbers, and, where there are two slots or more, two joint scores
 // learned from earlier trials (naive Bayes with Laplace and with Gaussian noise).
 //
-// Some scores are bet on only where the past shows something for them to see, so that others pay nothing for them: the
+// Some scores are bet on only if the past shows a difference in them, so that they cost the others nothing: the
 // difference or sum of two columns or groups of which one explains the other (their noise is shared), a linear
-// discriminant that knows how all of them vary together, a quadratic one that knows how they vary together in each world, the
+// discriminant that uses how all of them vary together, a quadratic one that uses how they vary together in each world, the
 // most extreme value of a result, a rare number that comes again in one world only, another
 // number of rows in few of the trials, what a value leaves over a modulus, and lowest bits too fine for
 // floating-point noise around a world's centre. What they look at is chosen from the past, at most one of each at a time,
 // whatever the number of columns and groups.
 //
-// Another one looks at the order in which groups are given, and is bet on likewise. Columns of texts that stand for numbers are found in the
+// The order in which a result gives its groups is another score of this kind. Columns of texts that stand for numbers are found in the
 // first results; each of their numbers is a slot.
 //
 // Most scores bet on events; a single value, the texts of a single column, and the joint scores that estimate a
@@ -48,7 +48,7 @@
 // # What is withheld
 //
 // Group keys, texts, thresholds and whatever else comes from rows is held in reports by the types of package withheld, which print
-// the kind of a value and not the value. [Report.Reveal] and Figures are for those who may read the raw data.
+// the kind of a value and not the value. [Report.Reveal] and Figures are for readers who may see the raw data.
 //
 // # How it grows
 //

@@ -9,10 +9,10 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// Event is the event that speaks loudest against the claim. Its texts are withheld as far as they come from rows; the other
-// fields say the same without them, for programs.
+// Event is the event with the strongest evidence against the claim. Its texts are withheld as far as they come from rows; the other
+// fields hold the same without such texts, for programs.
 type Event struct {
-	// Score is what of a result is looked at: value, rows, repeat, low_bit, joint_laplace, joint_gauss, fitted,
+	// Score names the score: value, rows, repeat, low_bit, joint_laplace, joint_gauss, fitted,
 	// difference, joint_linear, fraction, joint_ratio, fineness, joint_products, joint_extreme, beyond or order.
 	Score       string        `json:"score"`
 	Partition   withheld.Text `json:"partition"` // empty for scores of the whole result
@@ -23,8 +23,8 @@ type Event struct {
 	Column string    `json:"column,omitempty"` // the name that the statement gives it, or its number; empty for scores of several
 	Tail   Tail      `json:"tail,omitempty"`   // which numbers of the score; empty where no number belongs to the event
 	// D0 and D1 are the event's estimated probabilities in each world: its share of the trials since it was chosen and of those
-	// that it was chosen from, with half a count added. Like every estimate at the event that speaks loudest, their ratio
-	// is biased upwards.
+	// that it was chosen from, with half a count added. Like every estimate at the event with the strongest evidence, their
+	// ratio is biased upwards.
 	D0 Float `json:"probability_d0"`
 	D1 Float `json:"probability_d1"`
 }
@@ -39,7 +39,7 @@ func (e *Event) reveal() *Event {
 	return &r
 }
 
-// EventKind says what kind of outcome an event is.
+// EventKind is the kind of outcome that an event is.
 type EventKind string
 
 // The kinds of an event.
@@ -62,7 +62,7 @@ const (
 	UnseenEvent    EventKind = "unseen"     // an outcome that was not seen before
 )
 
-// Tail says which numbers belong to an event.
+// Tail is the set of numbers that belong to an event.
 type Tail string
 
 // The tails of an event.

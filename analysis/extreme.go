@@ -86,8 +86,8 @@ func (m *extreme) state(c *state.Codec) {
 	c.Check(m.side < sideCount && len(m.centers) <= min(maxExtremeSlots, c.Slots) && len(m.scales) == len(m.centers))
 }
 
-// fit chooses the side whose score speaks loudest against the claim in the past, and returns the past's scores. It
-// reports whether it speaks louder than the choice alone would make it.
+// fit chooses the side whose score has the strongest evidence against the claim in the past, and returns the past's scores. It reports
+// whether the evidence is stronger than the choice of a side alone makes it.
 func (m *extreme) fit(a *Audit, _ *series) (scores [2][]code.Code, differ bool) {
 	slots := a.slots[:min(len(a.slots), maxExtremeSlots)]
 	p := newPortion(len(slots[0].past[0]), min(extremePast, max(256, extremeCells/len(slots))))

@@ -10,7 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// Figures are the series that are worth drawing of an audit.
+// Figures holds the series of an audit that can be drawn.
 type Figures struct {
 	Claim      Claim
 	NoClaim    bool
@@ -32,7 +32,7 @@ type Histogram struct {
 	Label  withheld.Text
 	Edges  withheld.Value[[]float64] // one more than counts
 	D0, D1 []int
-	// Event are the intervals of values that speak loudest, clipped to the range of the bins; empty where the event is
+	// Event holds the intervals of values with the strongest evidence, clipped to the range of the bins; empty if the event is
 	// another one. Direction is the world in which they are more likely.
 	Event     withheld.Value[[][2]float64]
 	Direction string
@@ -127,9 +127,8 @@ func (a *Audit) histogram(s *series, toward uint64, direction string) *Histogram
 	return h
 }
 
-// loudestSlot returns the slot to draw, and the bins and direction of the event if it is one of that slot. Where the loudest
-// event is of another score it is the loudest slot, and before anything is bet on any the first with numbers, or the first;
-// nil without slots.
+// loudestSlot returns the slot to draw: the one with the most wealth against the claim, with the bins and the direction of its event. Before
+// anything is bet on a slot it is the first one with numbers, or the first; nil without slots.
 func (a *Audit) loudestSlot() (s *series, set uint64, direction string) {
 	top := math.Inf(-1)
 	for _, st := range a.lead.Standings(&a.book, a.epoch) {

@@ -20,8 +20,8 @@ var finenessScore = &kind{
 // world.
 //
 // A sum x + z in floating point is a multiple of the lowest bit of x or of the last place of z, whichever is finer, and so of
-// the latter where x has few bits (Mironov 2012). The last place of y - x, with 53 bits, tells of a number y alone whether it
-// can have come from x. The lowest bit without the size says less of that.
+// the latter where x has few bits (Mironov 2012). The last place of y - x, with 53 bits, shows for a number y alone whether it
+// can come from x. The lowest bit without the magnitude shows less.
 type fineness struct {
 	centers [][2]float64 // per slot and world; NaN where there is none
 }
@@ -71,7 +71,7 @@ func (f *fineness) state(c *state.Codec) {
 }
 
 // fit chooses the centres and returns the scores of the past. It reports whether one world's numbers are finer than
-// chance would have it.
+// chance makes them.
 func (f *fineness) fit(a *Audit, _ *series) (scores [2][]code.Code, differ bool) {
 	f.centers = f.centers[:0]
 	if len(a.slots) == 0 {

@@ -23,8 +23,8 @@ var fittedScore = &kind{
 //
 //	s(x) = |x-m1|/b1 - |x-m0|/b0, m the medians, b the mean distances from them.
 //
-// It sees centre and scale at once: half-lines of s are what noise of another scale around another centre calls for. It
-// is a function of the past alone, so that an event on it is predictable like any other.
+// The score reflects centre and scale together: its half-lines are the best events for noise of another scale around another centre. It
+// follows from the past alone, so that an event on it is predictable like any other.
 type fitted struct {
 	center, rate [2]float64 // rate = 1/b
 }
@@ -93,7 +93,7 @@ func (f *fitted) state(c *state.Codec) {
 	}
 }
 
-// learn fits the score of a single value anew when its bins would be.
+// learn fits the score of a single value again whenever its bins are learned again.
 func (f *fitted) learn(a *Audit, s *series, _ *book.Epoch) {
 	if len(a.slots) != 1 || a.slots[0].shared {
 		s.table = nil

@@ -23,7 +23,7 @@ type ClopperPearsonBound struct {
 // certificate counts a fixed event.
 type certificate struct {
 	series    *series
-	statistic statistic // as it was: scores are learned anew, the event must not change
+	statistic statistic // a copy: scores keep learning, the event must not change
 	binner    bins.Binner
 	set       uint64
 	heavy     int // the world where the event is likelier

@@ -44,10 +44,10 @@ func (m *gaussJoint) state(c *state.Codec) {
 	m.joint = shared
 }
 
-// lens is what the joint scores know of one slot: how much each outcome of it speaks for D0, in nats.
+// lens is what the joint scores have learned of one slot: the evidence for D0 of each outcome, in nats.
 type lens struct {
 	live           bool
-	number         float64 // for being a number at all
+	number         float64 // of any number
 	categories     []code.Label
 	weights        []float64 // per category
 	center, shift  float64   // the laws' centres are center -+ shift/2 on D0 and D1
@@ -90,7 +90,7 @@ type joint struct {
 	scores  [2][2][]code.Code // per kind (Laplace, Gauss) and world: out-of-fold scores of the past
 }
 
-// leastJoint is the number of pairs before which nothing is learned jointly.
+// leastJoint is the fewest pairs that a joint score is learned from.
 const leastJoint = 8
 
 // maxJointPast is the most pairs that the joint scores learn from; beyond fewJoint slots maxJointCells is the most pairs
@@ -271,7 +271,7 @@ func (l *lens) terms(c code.Code) (laplace, gauss float64) {
 	return laplace, gauss
 }
 
-// both returns the two joint scores of a result, which keeps them for the one that is asked for next.
+// both returns the two joint scores of a result and caches them in it, because each score needs one of them.
 func (j *joint) both(r *result) (laplace, gauss code.Code) {
 	if r.joint == j {
 		return r.laplace, r.gauss
@@ -305,7 +305,7 @@ func (j *joint) state(c *state.Codec) {
 	c.Shared = j
 }
 
-// learnJoint fits the joint scores, when there are slots to join; where these are many only every second time.
+// learnJoint fits the joint scores if there are several slots; if there are many, only every second time.
 func (a *Audit) learnJoint() {
 	laplace, gauss := a.ofKind(laplaceScore), a.ofKind(gaussScore)
 	if laplace == nil || len(a.slots) < 2 || len(a.slots[0].past[0]) < leastJoint {

@@ -49,7 +49,7 @@ func spreadOf(values []float64) (m spread, ok bool) {
 // Laplace noise, which lie beyond it once in 160,000 trials. A few values far out would stretch the law of all others.
 const farFromMedian = 12 / math.Ln2
 
-// leastNear is the number of values below which their quartiles do not tell what is far out.
+// leastNear is the fewest values whose quartiles show which values are far out.
 const leastNear = 20
 
 // nearValues returns the part of sorted values that is near their median, all of them where they are few or most are equal.
@@ -135,14 +135,14 @@ func fittedLaws(m [2]spread, pk *peak, b *bins.Binner, t *event.Table) event.Law
 	return l
 }
 
-// What lies in the outermost bins goes by its own frequencies where it is more than the laws explain.
+// Frequencies replace the laws in the outermost bins if there are more values than the laws explain.
 const (
 	leastFarOut = 4 // values of both worlds
 	timesFarOut = 4 // of what the laws expect
 )
 
 // farOut sets the probabilities of the outermost numeric bins from the past where the laws do not explain what lies there: values far
-// out have a law of their own. Half a value is added on each world.
+// out follow another law. Half a value is added on each world.
 func farOut(l *event.Laws, t *event.Table) {
 	n := float64(t.Pairs)
 	for _, i := range [2]int{0, t.Numeric - 1} {
@@ -200,7 +200,7 @@ type law struct {
 	ranks [2]bins.Ranked
 }
 
-// learn fits the laws of a single value anew. There is no bet before both worlds have numbers that vary.
+// learn fits the laws of a single value. There is no bet before both worlds have numbers that vary.
 func (m *law) learn(a *Audit, s *series, _ *book.Epoch) {
 	s.table = nil
 	if len(a.slots) != 1 || a.slots[0].shared {

@@ -30,7 +30,7 @@ func growth(h eprocess.Null, epsilon float64) float64 {
 	return g - 2*math.Log1p(h.Delta*max(0, (top0+top1)/2-1))
 }
 
-// growths are what growth returned for the claim of one audit, by epsilon: the search after more pairs asks for most of them again.
+// growths caches the results of growth for the claim of one audit, by epsilon: later searches need most of them again.
 type growths struct{ known map[float64]float64 }
 
 const maxGrowths = 1 << 10

@@ -12,20 +12,20 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// productsScore is joint, and knows how the slots vary together in each world.
+// productsScore is a joint score that uses how the slots vary together in each world.
 var productsScore = &kind{
 	name: "joint_products", make: func(int) statistic { return new(products) }, where: severalSlots, several: .005,
 	views: []event.View{event.Ascending}, lifetime: lifetime{pairs: 65, learned: 1, growth: 1.5}, event: JointEvent,
 }
 
-// products is a joint score that knows how the slots vary together in each world: the quadratic part of the
+// products is a joint score that uses how the slots vary together in each world: the quadratic part of the
 // log-likelihood ratio of two normal laws with one centre,
 //
 //	s(x) = x' (C1^-1 - C0^-1) x / 2
 //
-// with C0 and C1 the covariances of the standardised slots in the worlds, which differ in the correlations alone: how far a slot
-// varies is seen by others. It sees what no slot shows and no sum of slots:
-// noise that is correlated on D0 and not on D1, or with the other sign.
+// with C0 and C1 the covariances of the standardised slots in the worlds, which differ in the correlations alone; other scores
+// detect how far a slot varies. It detects what no slot and no sum of slots shows: noise that is correlated on D0 and not on D1, or with
+// the other sign.
 //
 // It is bet on only where the mean product of two slots certainly differs between the worlds.
 type products struct {

@@ -35,18 +35,18 @@ func (repeated) words(*Audit, *series, uint64) withheld.Text {
 	return withheld.Public("a result seen before in that world alone")
 }
 
-// repeats remembers whole results, to know in which world one was seen before and how many come more than once. It keeps a
+// repeats keeps hashes of whole results: in which world a result was seen before, and how many come more than once. It keeps a
 // sample of the different results: those whose hash ends in so many zero bits, one more whenever there are too many. So a
-// result in the sample was counted from the beginning, however many others came.
+// result in the sample has been counted from the beginning, however many others there are.
 type repeats struct {
 	seen      map[uint64][2]int32 // how often, per world
-	different [2]int              // per world: results that are remembered
+	different [2]int              // per world: results that are kept
 	echoes    [2]int              // per world, of the sample: results with a number that repeat an earlier one
 	twice     [2]int              // per world, of the sample: different results with a number that came more than once
 	thinned   uint8               // the zero bits
 }
 
-// maxRepeats is the most results of a world that are remembered.
+// maxRepeats is the most results of a world that are kept.
 const maxRepeats = 1 << 16
 
 // withNumber is the bit of a key that says that the result holds a number.
@@ -86,7 +86,7 @@ func (r *repeats) add(world int, hash uint64, number bool) {
 	}
 }
 
-// thin drops about half of the results that are remembered.
+// thin drops about half of the kept results.
 func (r *repeats) thin() {
 	r.thinned++
 	r.different, r.echoes, r.twice = [2]int{}, [2]int{}, [2]int{}
@@ -118,7 +118,7 @@ type recalled struct {
 	rare  code.Code // the same of a result with a number: once or more often
 }
 
-// recall says where a result was seen before.
+// recall returns where a result was seen before.
 func (r *repeats) recall(hash uint64) recalled {
 	key := keyOf(hash)
 	with, without := r.seen[key|withNumber], r.seen[key]

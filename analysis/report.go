@@ -9,14 +9,14 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// Verdict is what an audit concluded. There is no word for "safe": no finite test shows differential privacy.
+// Verdict is the conclusion of an audit. None is "safe": no finite test shows differential privacy.
 type Verdict string
 
 // The verdicts.
 const (
 	Violation    Verdict = "violation"    // the bound passed the claim
-	NoEvidence   Verdict = "no_evidence"  // it did not, and MinimalDetectable says what that is worth
-	Inconclusive Verdict = "inconclusive" // nothing can be said; the reason says why
+	NoEvidence   Verdict = "no_evidence"  // it did not; MinimalDetectable is the leak that would have been found
+	Inconclusive Verdict = "inconclusive" // there is no conclusion, for the reason in the report
 )
 
 // Float is a number that is null in JSON where it has no value (NaN or infinite).
@@ -69,7 +69,7 @@ type Report struct {
 	Warnings          []withheld.Text `json:"warnings"`   // never null
 	// Deterministic is the finding that answers never vary, or repeat exactly; null for none.
 	Deterministic *Deterministic `json:"deterministic"`
-	// Confirmation is how the violation fares on fresh trials; null before these begin.
+	// Confirmation is the state of the violation on fresh trials; null before these begin.
 	Confirmation *Confirmation `json:"confirmation"`
 }
 
@@ -104,11 +104,11 @@ type Trials struct {
 	D1 int `json:"d1"`
 }
 
-// Attacker says what one answer does to an attacker's odds, for the event found.
+// Attacker describes what one answer does to an attacker's odds, for the event found.
 type Attacker struct {
 	PriorOdds float64 `json:"prior_odds"`
 	// LikelihoodRatio is how much likelier the event is in one world than in the other, estimated from the trials so far
-	// with half a count added on each side. Like every estimate at the event that speaks loudest it is biased upwards.
+	// with half a count added on each side. Like every estimate at the event with the strongest evidence it is biased upwards.
 	LikelihoodRatio Float `json:"likelihood_ratio"`
 	PosteriorOdds   Float `json:"posterior_odds"`
 	// Breached reports whether the odds pass the threshold for certain: at the lower bound, not at the estimate.
@@ -235,12 +235,12 @@ func (a *Audit) verdict(r *Report) (Verdict, string) {
 		a.pairs, float64(r.MinimalDetectable))
 }
 
-// warnings are what the reader must know about the trials.
+// warnings returns the warnings about the trials.
 func (a *Audit) warnings() []withheld.Text {
 	w := []withheld.Text{}
 	add := func(format string, args ...any) { w = append(w, withheld.Sprintf(format, args...)) }
 	if a.opts.Deterministic == DeterministicIgnore {
-		// the operator knows
+		// no warning: the operator expects it
 	} else if a.monotony.pairs > 1 && a.monotony.constant() {
 		add("deterministic or cached noise: the answers of each world never vary")
 	} else if a.monotony.pairs > 1 {

@@ -81,8 +81,8 @@ func rareCode(n [2]int32) code.Code {
 // What the bet takes, and gets.
 const (
 	rareRepeats  = 10  // at most one in so many results of each world repeats an earlier one
-	fewByChance  = .05 // results that are expected to come twice by chance, up to which a second coming says something
-	fewTriples   = .25 // and to come three times
+	fewByChance  = .05 // results that are expected to come twice by chance, up to which a second occurrence is evidence
+	fewTriples   = .25 // the same for three times
 	revealShare  = .8  // of all wealth, lent once a rare result came again in its own world
 	outsideShare = .5  // likewise, for numbers beyond the other's range
 	leastOutside = 2.2 // nats that those of each world are worth at least where they are bet on
@@ -92,7 +92,7 @@ const (
 
 // learn starts the next table, and places the bet once a rare result has come again in its world and none in the
 // other: for the third time, or, where the numbers have so many digits that none repeats by chance, for the second;
-// or where each world has many numbers beyond the other's range, which are louder than every other score. Before, nothing is bet.
+// or if each world has many numbers beyond the other's range, with stronger evidence than every other score. Before, nothing is bet.
 func (reveal) learn(a *Audit, s *series, e *book.Epoch) {
 	live, repeated := s.table != nil && s.table.Laws != nil, false // repeated: by repeats
 	if s.table != nil {
@@ -152,7 +152,7 @@ func (reveal) learn(a *Audit, s *series, e *book.Epoch) {
 	}
 }
 
-// loudestOf reports whether a table is louder than those of all other scores.
+// loudestOf reports whether a table has stronger evidence than those of all other scores.
 func (a *Audit) loudestOf(t *event.Table) bool {
 	h := a.lead.Null
 	mine := event.Loudness(h, t, &a.book.Order)

@@ -239,7 +239,7 @@ func (o *rowOrder) weigh(all [2][][]int32) (scores [2][]code.Code, differ bool) 
 	return scores, true
 }
 
-// orderCode turns an order into a number that tells it from others.
+// orderCode returns a number that identifies an order.
 func orderCode(rows []int32) code.Code {
 	h := uint64(len(rows))
 	for _, k := range rows {

@@ -31,11 +31,11 @@ type kind struct {
 	texts           float64 // in place of single, where the value is no number; 0 = single
 	fewSlots        bool    // the score gets wealth only up to maxLearnedSlots slots
 	lent            float64 // in place of single or several, once a part of all wealth was lent to the score
-	loud            float64 // the share by which wealth is divided anew, where the score is bet on; 0 = single or several
+	loud            float64 // the share when wealth is divided again and the score is bet on; 0 = single or several
 	views           []event.View
 	prior           prior
 
-	keeps     bool // its past is kept; otherwise the scores of the past are computed anew from those of the slots
+	keeps     bool // its past is kept; otherwise past scores are computed again from the past of the slots
 	lopsided  bool // see table
 	looksBack bool // the score of a result depends on those of other results
 	lifetime       // how long what was learned is used
@@ -123,8 +123,8 @@ func (k *kind) weight(several bool) float64 {
 	return k.single
 }
 
-// lifetime says how long what a score has learned is used: while the pairs are fewer than growth times those behind it, if there are
-// at least so many pairs, and were when it was learned. The zero value stands for a single block.
+// lifetime limits how long what a score has learned is used: while the pairs are fewer than growth times those it was learned from. It needs
+// at least the given numbers of pairs now and when it was learned. The zero value stands for a single block.
 type lifetime struct {
 	pairs, learned int
 	growth         float64
@@ -135,20 +135,20 @@ func (u *lifetime) lasts(pairs, learned int) bool {
 	return pairs >= u.pairs && learned >= u.learned && float64(pairs) < u.growth*float64(learned)
 }
 
-// learner is a statistic with a table of its own.
+// learner is a statistic that sets its table itself.
 type learner interface {
-	// learn sets the table of the next block of pairs, nil if nothing is to be bet on.
+	// learn sets the table of the next block of pairs, nil for no bet.
 	learn(a *Audit, s *series, e *book.Epoch)
 }
 
-// fitter is a statistic that is bet on only where the past shows something for it to see.
+// fitter is a statistic that is bet on only if the past shows a difference between the worlds.
 type fitter interface {
-	// fit learns from the kept pairs, at least leastJoint of them, and returns the scores of the past. It reports whether there is
-	// something to be seen.
+	// fit learns from the kept pairs, at least leastJoint of them, and returns the scores of the past. It reports whether these differ
+	// between the worlds.
 	fit(a *Audit, s *series) (past [2][]code.Code, differ bool)
 }
 
-// learnRelation fits a score, unless what it has learned is good for another block.
+// learnRelation fits a score, unless what it has learned is used for another block.
 func (a *Audit) learnRelation(s *series, f fitter) {
 	if !s.staked {
 		return
@@ -169,7 +169,7 @@ func (a *Audit) learnRelation(s *series, f fitter) {
 	}
 }
 
-// frozen returns a copy of a score's statistic, which does not learn anything anymore.
+// frozen returns a copy of a score's statistic that does not learn any more.
 func (s *series) frozen() statistic {
 	w := &state.Codec{}
 	s.statistic.state(w)

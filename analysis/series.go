@@ -43,13 +43,13 @@ func (s *series) count(c0, c1 code.Code) {
 	t.During[1][b1]++
 }
 
-// push keeps one pair of codes for learning.
+// push adds one pair of codes to the past.
 func (s *series) push(c0, c1 code.Code) {
 	s.past[0] = append(s.past[0], c0)
 	s.past[1] = append(s.past[1], c1)
 }
 
-// reserve makes room where there is none, by doubling, for at most so many pairs as are ever kept.
+// reserve makes room in a full past, by doubling, for at most the given number of pairs.
 func (s *series) reserve(most int) {
 	for w, p := range s.past {
 		if len(p) == cap(p) && len(p) < most {
@@ -71,7 +71,7 @@ func (s *series) thin() {
 	}
 }
 
-// relearn sets the bins from the kept pairs and counts these anew.
+// relearn sets the bins from the kept pairs and counts these again.
 func (s *series) relearn(pairs, most int, sc *bins.Scratch) {
 	s.binner = bins.Binner{}
 	s.binner.Learn(s.past, most, sc)
@@ -98,8 +98,8 @@ func (s *series) recount() {
 	s.table.Pairs = len(s.past[0])
 }
 
-// turn starts the table of the next block: the bins are learned anew while little is known and whenever the past has
-// doubled, and always where categories compete for bins: a text tells more the sooner it has one.
+// turn starts the table of the next block. The bins are learned again while there are few pairs and whenever the past has doubled, and in
+// every block if categories compete for bins: a text that gets a bin earlier gives more evidence.
 func (s *series) turn(pairs, most int, sc *bins.Scratch) {
 	if s.table == nil || pairs < 64 || pairs >= 2*s.learned || s.binner.Crowded {
 		s.relearn(pairs, most, sc)
@@ -133,7 +133,7 @@ type watch struct {
 	sum        bool
 }
 
-// Evidence that is asked for before noise is called shared.
+// Evidence that is required before noise counts as shared.
 const (
 	preciseChanges = 2  // of continuous values
 	coarseChanges  = 20 // of others: a coincidence has a probability of a half at most

@@ -8,8 +8,8 @@ import (
 )
 
 // slotEstimate is BucketEstimate for the kept codes of a slot: equal-width buckets over the pooled range of its numbers,
-// and one bucket per category. It counts what came since it was asked last, and all anew where the range has grown or
-// the past was thinned: the range of n values grows about ln n times.
+// and one bucket per category. An update counts the codes since the last one, and all codes again if the range has
+// grown or the past was thinned; the range of n values grows about ln n times.
 type slotEstimate struct {
 	counted    int // kept pairs that are in the counts
 	lo, hi     float64

@@ -10,7 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/results"
 )
 
-// This file is how results are read and what each score has to bet with: the layout, and the shares of the wealth.
+// This file chooses the layout by which results are read, and divides the wealth among the scores.
 
 // prior names a mixture over effect sizes.
 type prior uint8
@@ -34,7 +34,7 @@ func newMixtures(noClaim bool) mixtures {
 // settled is the number of pairs from which the layout changes only when results do not fit it.
 const settled = 32
 
-// mayRelayout reports whether the layout is to be looked at again.
+// mayRelayout reports whether the layout may be learned again.
 func (a *Audit) mayRelayout() bool {
 	if a.reader == nil || a.misfit {
 		return true
@@ -45,8 +45,8 @@ func (a *Audit) mayRelayout() bool {
 	return a.pairs <= settled || a.reader.Width < 0 || a.reader.Duplicates || 2*a.unmatched > a.pairs
 }
 
-// results.Learn chooses the layout from the results at hand. When it changes, all scores give back their wealth, and new
-// ones start from the results that were retained.
+// learnLayout chooses the layout from the retained results. When it changes, all scores return their wealth, and new scores start from the
+// retained results.
 func (a *Audit) learnLayout(e *book.Epoch) {
 	a.layoutAt, a.misfit = 2*a.pairs, false
 	var seen []*Outcome
@@ -63,7 +63,7 @@ func (a *Audit) learnLayout(e *book.Epoch) {
 			e.Retire = append(e.Retire, s.id)
 		}
 	}
-	a.certificate = nil // its score is no more; another event may still be chosen
+	a.certificate = nil // its score no longer exists; another event may still be chosen
 	a.first.kept = 0
 	a.reader = results.NewReader(l, a.opts.MaxSlots, a.opts.Salt, a.errors)
 	a.slots, a.specials, a.stride, a.funded, a.unmatched = nil, nil, 1, 0, 0
@@ -92,8 +92,8 @@ func anyNumber(seen []*Outcome) bool {
 	return false
 }
 
-// several reports whether there is more than one value to audit. A single value is audited by itself; with more slots a good part
-// of the wealth goes to the scores that see all of a person's traces at once. What is left stays for keys that come later.
+// several reports whether there is more than one value to audit. A single value is audited by itself. With more slots, much of the wealth
+// goes to the scores that combine all slots. The rest is kept for keys that come later.
 func (a *Audit) several() bool { return len(a.slots) > 1 || a.reader.Keyed }
 
 // all returns the slots and the other scores.
@@ -137,7 +137,7 @@ func (a *Audit) fundSlots(e *book.Epoch) {
 			part += (fittedScore.single + lawScore.single - lawScore.texts) / float64(fresh)
 		}
 	case a.pairs <= settled && 4*fresh > a.funded:
-		for _, s := range a.slots[:a.funded] { // too many to live on what was left: share anew
+		for _, s := range a.slots[:a.funded] { // too many for the wealth that is left: divide it again
 			e.Retire = append(e.Retire, s.id)
 			s.staked = false
 		}
@@ -177,14 +177,14 @@ func (a *Audit) slotViews() []event.View {
 	return []event.View{event.Ascending}
 }
 
-// firstDivision is the number of pairs at which the wealth is first divided among the scores by what the past shows;
-// it is again at every doubling, and where many slots share it, whenever the pairs have grown by half.
+// firstDivision is the number of pairs at which the wealth is first divided among the scores by what the past shows. It is divided again
+// whenever the pairs have doubled, and where many slots share it, whenever they have grown by half.
 const firstDivision = 32
 
-// divide moves wealth to the scores whose past speaks loudest against the claim. A quarter of it keeps the weights that the
-// scores began with; the rest goes by these weights times exp(z^2/2), z the studentised gap of a score's events in
-// the past: as if the score had been chosen from the past, like its events. The past decides, so that every process
-// stays an e-process.
+// divide moves wealth to the scores whose past gives the strongest evidence against the claim. A quarter of the wealth keeps the
+// weights that the scores began with. The rest is divided by these weights times exp(z^2/2), with z the studentised gap of a score's
+// events in the past: as if the score had been chosen from the past, like its events. The division depends on the past alone, so that
+// every process stays an e-process.
 func (a *Audit) divide(e *book.Epoch) {
 	if a.pairs < a.divideAt {
 		return
@@ -194,7 +194,7 @@ func (a *Audit) divide(e *book.Epoch) {
 		a.divideAt = a.pairs + a.pairs/2
 	}
 	weight := func(s *series) float64 {
-		if t := s.table; s.kind.lent > 0 && t != nil && t.Laws != nil { // what was lent a part keeps it
+		if t := s.table; s.kind.lent > 0 && t != nil && t.Laws != nil { // a score that was lent wealth keeps it
 			return s.kind.lent
 		}
 		return s.kind.weight(a.several())

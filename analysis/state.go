@@ -16,13 +16,12 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 )
 
-// stateVersion changes whenever the state's form, or what is done with it, does: a state is restored by the version that
-// saved it or not at all.
+// stateVersion changes whenever the format of the state or its meaning changes: only the version that saved a state can restore it.
 const stateVersion = 10
 
 const stateMagic = "dpwatch audit\x00"
 
-// MarshalBinary saves the whole state of an audit: restored, it goes on bit for bit as if it had not been interrupted.
+// MarshalBinary returns the whole state of an audit. A restored audit continues bit for bit as if it had not been interrupted.
 // The state holds results (counts, kept values, a few rows) and needs the protection of the raw data.
 func (a *Audit) MarshalBinary() ([]byte, error) {
 	c := &state.Codec{Buf: []byte(stateMagic)}
@@ -37,8 +36,8 @@ func (a *Audit) MarshalBinary() ([]byte, error) {
 	return binary.LittleEndian.AppendUint64(c.Buf, crc64.Checksum(c.Buf, crc64.MakeTable(crc64.ECMA))), nil
 }
 
-// UnmarshalBinary restores a state that [Audit.MarshalBinary] saved, in place of whatever the audit held. Anything else
-// gives an error, and leaves the audit as it was.
+// UnmarshalBinary restores a state that [Audit.MarshalBinary] returned, in place of the audit's own. For anything else it returns an error and
+// leaves the audit unchanged.
 func (a *Audit) UnmarshalBinary(data []byte) error {
 	head := len(stateMagic) + 1
 	if len(data) < head+8 || string(data[:len(stateMagic)]) != stateMagic {
@@ -74,7 +73,7 @@ func (a *Audit) restore(body []byte) error {
 	return nil
 }
 
-// state describes the whole state. What follows from the claim and the options is computed anew.
+// state describes the whole state. What follows from the claim and the options is computed again.
 func (a *Audit) state(c *state.Codec) {
 	c.All(&a.claim.Epsilon, &a.claim.Delta)
 	a.opts.state(c)
@@ -109,7 +108,7 @@ func (a *Audit) state(c *state.Codec) {
 	a.pointers(c)
 }
 
-// pointers describes what hangs together: tables belong to scores and to epochs, errors to the audit and its reader.
+// pointers describes the parts that share others: tables belong to scores and to epochs, errors to the audit and its reader.
 func (a *Audit) pointers(c *state.Codec) {
 	if c.Reading {
 		a.errors = code.NewDictionary(code.FirstError, code.OtherError)

@@ -86,7 +86,7 @@ func outcomeState(c *state.Codec, o *Outcome) {
 	})
 }
 
-// verify checks what ties the parts of a restored state together, so that nothing in it can lead out of a list.
+// verify checks that the parts of a restored state fit together, so that no index is out of range.
 func (a *Audit) verify(c *state.Codec) {
 	c.Check(a.pairs >= a.detectedAt && a.stride >= 1 && a.front <= len(a.grid) && a.funded <= len(a.slots))
 	c.Check(a.claimAt < 0 || a.front <= a.claimAt || a.detectedAt > 0)

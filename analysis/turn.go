@@ -9,10 +9,10 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
 
-// This file is what happens between blocks: the wealth of the finished one is booked, the bound climbs, and the bins,
-// events and bets of the next are learned.
+// This file holds what happens between blocks: the wealth of the finished block is booked, and the bins, events and bets of the next one are
+// learned.
 
-// turn ends the block at hand and starts the next. Where it is void, what was won so far is given up.
+// turn ends the current block and starts the next. void gives up the gains so far.
 func (a *Audit) turn(void bool) {
 	a.lead.End(&a.book, a.epoch)
 	a.epoch.Claim = a.lead.Latest
@@ -41,15 +41,15 @@ func (a *Audit) turn(void bool) {
 	a.open(next)
 }
 
-// frozenPairs is the number of pairs from which what answers won that never varied is given up once they vary: it was no
-// evidence of an epsilon. In fewer they win next to nothing.
+// frozenPairs is the number of pairs from which the gains on answers that never varied are given up once the answers vary: they were no
+// evidence of an epsilon. In fewer pairs the gains are negligible.
 const frozenPairs = 9
 
 // blockDivisor is the number of pairs behind per pair of a block.
 const blockDivisor = 8
 
-// shareAt returns the part of a score's wealth that is spread over its components anew after the block from pair m to
-// pair n: much when little was known before, almost nothing later.
+// shareAt returns the part of a score's wealth that is spread over its components again after the block from pair m to pair n: much in the
+// first blocks, almost nothing later.
 func shareAt(m, n int) float64 {
 	if m <= 2 {
 		return .5
@@ -70,8 +70,7 @@ func (a *Audit) open(e *book.Epoch) {
 	a.nextLook = a.pairs + a.lookEvery()
 }
 
-// lookEvery is how many pairs go by between two looks at the claim: every pair when that is cheap, else about a
-// hundredth of what went before.
+// lookEvery returns the number of pairs between two looks at the claim: 1 if looks are cheap, else about a hundredth of the pairs so far.
 func (a *Audit) lookEvery() int {
 	if a.book.Places <= fewPlaces || a.pairs < 64 {
 		return 1
@@ -82,7 +81,7 @@ func (a *Audit) lookEvery() int {
 // fewPlaces is the number of places up to which a look is cheap.
 const fewPlaces = 1024
 
-// closeEpoch files the epoch. Tables that only the claim's process bets on are let go.
+// closeEpoch adds the epoch to the book, without the tables that only the claim's process bets on.
 func (a *Audit) closeEpoch() {
 	kept := a.epoch.Entries[:0]
 	for _, en := range a.epoch.Entries {
@@ -90,7 +89,7 @@ func (a *Audit) closeEpoch() {
 			kept = append(kept, en)
 		}
 	}
-	a.epoch.Entries = slices.Clone(kept) // not what lies behind
+	a.epoch.Entries = slices.Clone(kept) // not the rest of the array
 	a.book.Epochs = append(a.book.Epochs, a.epoch)
 }
 
@@ -158,7 +157,8 @@ const (
 	maxSpecialBins = 32
 )
 
-// slotScope says at which epsilons slots are bet on. Many are left out where it would cost most and tell least.
+// slotScope returns the epsilons at which slots are bet on. With many slots, epsilons are left out at which bets take the most time and give
+// the least evidence.
 func (a *Audit) slotScope() book.Scope {
 	switch {
 	case len(a.slots) <= fewSlots:
@@ -176,8 +176,8 @@ func (a *Audit) slotBins() int {
 	return 20
 }
 
-// separate changes a slot whose worlds share their noise to the bet that needs no independence. What was won on the
-// assumption that they do not is taken away.
+// separate changes a slot whose worlds share their noise to the bet that needs no independence. The gains on the assumption of independence
+// are given up.
 func (a *Audit) separate(s *series, e *book.Epoch) {
 	e.Void = true
 	e.Retire = append(e.Retire, s.id)
@@ -198,7 +198,7 @@ func (a *Audit) turnPaired(s *series) {
 	s.table.Paired = &event.Paired{Events: event.Choose(a.lead.Null, s.table, v, a.book.Order)}
 }
 
-// knows reports whether a learned score is good for another block.
+// knows reports whether what a score has learned is used for another block.
 func (a *Audit) knows(s *series) bool {
 	return s.learned >= 64 && len(a.slots) > fewSlots && 5*s.learned > 4*a.pairs
 }

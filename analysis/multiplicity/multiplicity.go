@@ -1,6 +1,6 @@
 // Package multiplicity joins the evidence of many audits: paging at a family-wise rate, a watch list at a false discovery
 // rate, one verdict about an engine, and an alarm at a change. Log-wealths of e-processes go in ([analysis.Audit] reports
-// them as wealth_log); decisions come out. It keeps no audits and knows no queries.
+// them as wealth_log); decisions come out. It keeps no audits and no queries.
 //
 // An e-process for a hypothesis is a process E >= 0 with mean at most 1 at every stopping time while the hypothesis holds.
 package multiplicity
@@ -123,7 +123,7 @@ func (p *Pool) names() []string {
 	return names
 }
 
-// Detector raises an alarm when an engine that kept its claims stops doing so: the Shiryaev-Roberts sum over start times,
+// Detector raises an alarm when an engine no longer keeps its claims: the Shiryaev-Roberts sum over start times,
 // R_t = (1 + R_{t-1}) E_t, E_t the factor by which step t multiplied the wealth of the process that is at stake. While the
 // claims hold R_t - t is a supermartingale, so that the mean time to the first alarm at R >= 1/alpha is at least 1/alpha
 // steps (Shin, Ramdas and Rinaldo 2024, e-detectors).
@@ -153,5 +153,5 @@ func (d *Detector) LogSum() float64 {
 	return d.log
 }
 
-// Reset starts anew.
+// Reset restarts the detector.
 func (d *Detector) Reset() { *d = Detector{} }

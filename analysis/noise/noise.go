@@ -50,7 +50,7 @@ type Reading string
 
 // The readings.
 const (
-	Correct    Reading = "correct"     // nothing speaks against the declared law
+	Correct    Reading = "correct"     // the declared law is not refuted
 	MinorError Reading = "minor_error" // refuted, but the scale is off by at most 50 %: wrong family, or a scale near by
 	Wrong      Reading = "wrong"       // the scale is off by more than 50 %, for certain
 )
@@ -62,8 +62,8 @@ type Fit struct {
 	Statistic float64 // sup |F_n - F|, or chi-square
 	PValue    float64
 	// ScaleRatio is the estimated scale over the declared one, with an interval of the confidence asked for, which is
-	// exact for Laplace and Gaussian noise and approximate (normal) for geometric, where it wants 20 residuals that are
-	// not 0. It takes the family for granted.
+	// exact for Laplace and Gaussian noise and approximate (normal) for geometric, where it needs 20 residuals that are
+	// not 0. It assumes the declared family.
 	ScaleRatio, ScaleLower, ScaleUpper float64
 	// Mean is the mean residual in declared scales. Far from 0 the true answer is wrong, or the noise is biased.
 	Mean    float64

@@ -1,7 +1,7 @@
-// Package response knows randomised response: the privacy loss of its parameters, and the unbiased estimators that take
-// the noise out of its answers. Plain numbers go in and out; it draws nothing and keeps nothing.
+// Package response computes the privacy loss of randomised response from its parameters, and unbiased estimates from its
+// answers. It takes and returns plain numbers, draws nothing and keeps nothing.
 //
-// Binary: the truth is told with probability p, else its opposite. k-ary: the truth with probability p, else one of the
+// Binary: the answer is the truth with probability p, else its opposite. k-ary: the truth with probability p, else one of the
 // k-1 others, each as likely. Neighbours differ in one record that is replaced. An estimate is NaN where its parameters
 // are out of range, and is not clipped: it may lie outside [0, 1], which clipping would make biased.
 package response
@@ -34,7 +34,7 @@ func Truth(k int, epsilon float64) float64 {
 func Mean(m, p float64) float64 { return Share(m, 2, p) }
 
 // Share is the unbiased estimate of a category's true share from the share m observed in k-ary response:
-// (m(k-1)+p-1)/(pk-1). NaN at p = 1/k, where answers tell nothing.
+// (m(k-1)+p-1)/(pk-1). NaN at p = 1/k, where answers carry no information.
 func Share(m float64, k int, p float64) float64 {
 	d := p*float64(k) - 1
 	if k < 2 || !(p >= 0 && p <= 1) || !(m >= 0 && m <= 1) || d == 0 {

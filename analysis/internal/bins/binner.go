@@ -61,7 +61,7 @@ const MaxBins = 64
 const (
 	maxNumeric  = 40
 	MaxCommon   = MaxBins - maxNumeric - 1
-	LeastCommon = 64   // pairs from which a text or an error that was seen once has no bin of its own: it stands for those not seen yet
+	LeastCommon = 64   // pairs from which a text or an error that was seen once has no bin: it stands for those not seen yet
 	MaxEdgeData = 2048 // values that edges are learned from
 )
 
@@ -74,7 +74,7 @@ type Scratch struct {
 }
 
 // Learn sets the bins from past codes of both worlds (of equal length): quantiles of the pooled values,
-// with values that repeat often in a bin of their own, and categories.
+// with values that repeat often in separate bins, and categories.
 func (b *Binner) Learn(past [2][]code.Code, most int, s *Scratch) {
 	s.Values = s.Values[:0]
 	b.LearnCategories(past, s)
@@ -120,11 +120,11 @@ func appendEdges(edges, values []float64, bins int) []float64 {
 	return edges
 }
 
-// leastTail is the number of values in a tail that gets an edge of its own.
+// leastTail is the fewest values in a tail that gets an edge.
 const leastTail = 8
 
 // quantileEdges places the edges at i/bins, i = 1 .. bins-1, and, where there are enough values, at a half, a quarter and an eighth of
-// the first and of the last bin: tails hold what noise of another scale or of lighter tails tells; one on each side of an
+// the first and of the last bin: tails show noise of another scale or of lighter tails; one on each side of an
 // atom. It treats both ends alike, so
 // that a score and its negative have the same bins.
 func quantileEdges(edges, values []float64, bins int) []float64 {

@@ -8,7 +8,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 )
 
-// This file chooses the categories that get bins of their own.
+// This file chooses the categories that get their own bins.
 
 // labelCount is how often a label came on each world.
 type labelCount struct {
@@ -80,11 +80,11 @@ func (s *Scratch) sortLabels() {
 	})
 }
 
-// chooseLabels appends the labels that get a bin, at most so many: all, if they are few enough. Of more it takes those that are
+// chooseLabels appends the labels that get a bin, at most the given number: all, if they are few enough. Of more it takes those that are
 // more than twice as frequent as the first that has no place, and then those whose counts on both worlds differ by more than
-// chance makes them among as many labels of their frequency. The others share a bin: which of many equally rare ones happens
-// to be ahead says nothing. Of LeastCommon pairs or more, a text or an error that came once has none: it stands for those that did
-// not come yet.
+// chance makes them among as many labels of their frequency. The others share a bin: which of many equally rare ones is slightly more
+// frequent has no meaning. From leastCommon pairs on, a text or an error that came once gets no bin: it stands for those that have not
+// come yet.
 func (s *Scratch) chooseLabels(dst []code.Label, most, pairs int) []code.Label {
 	s.sortLabels()
 	if len(s.labels) <= most {

@@ -10,7 +10,7 @@ type Ranked struct {
 	stride int // of the pairs that were kept then
 }
 
-// Update takes in what came since the last time. The past is read anew where it was thinned.
+// Update adds the codes since the last time. It reads the whole past again if that was thinned.
 func (r *Ranked) Update(past []code.Code, stride int, s *Scratch) {
 	if r.stride != stride || r.seen > len(past) {
 		*r = Ranked{Values: r.Values[:0], stride: stride}

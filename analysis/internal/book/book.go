@@ -12,8 +12,7 @@ import (
 // ScoreID numbers the scores of an audit in the order in which they were made.
 type ScoreID int
 
-// stake is what the book knows of a score: the views of it that are bet on, the mixture of each, and where their
-// wealth lies.
+// stake is a score in the book: its views that are bet on, the mixture of each, and the places of their wealth.
 type stake struct {
 	views []event.View
 	mix   eprocess.Mixture
@@ -51,7 +50,7 @@ type Entry struct {
 	Scope Scope
 }
 
-// Scope says at which epsilons a score is bet on. Elsewhere its wealth rests.
+// Scope is the set of epsilons at which a score is bet on. Elsewhere its wealth is not bet.
 type Scope uint8
 
 // The scopes of a score.
@@ -61,18 +60,18 @@ const (
 	ClaimAlone              // at the claim only
 )
 
-// Epoch is a block of pairs between two moments of learning. What is bet in it at any epsilon follows from the
-// past counts in its tables alone, so that a process may be computed when it is wanted.
+// Epoch is a block of pairs between two moments of learning. The bets at any epsilon follow from the past counts in its
+// tables alone, so that a process can be computed later.
 type Epoch struct {
 	Retire  []ScoreID // their wealth becomes cash
-	Void    bool      // what was won so far is given up: it rested on an assumption that broke
-	Anew    bool      // a confirmation begins: the wealth is 1, in the proportions at hand
+	Void    bool      // the gains so far are given up: they rested on an assumption that does not hold
+	Anew    bool      // a confirmation begins: the wealth becomes 1, in the present proportions
 	Grants  []Grant   // from the cash, in order
 	Priors  []float64 // the fractions by the weights that the scores began with
 	At      float64   // the epsilon of the fractions
 	Lend    []Grant   // every other score lends these its fraction
-	Shift   []Grant   // these scores' wealth is divided among them anew, in the given fractions
-	Share   float64   // the part of each score's wealth that is spread over its components anew afterwards
+	Shift   []Grant   // these scores' wealth is divided among them again, in the given fractions
+	Share   float64   // the part of each score's wealth that is spread over its components again afterwards
 	Entries []Entry
 	Opened  float64 // ln of the wealth at the claim at the start
 	Claim   float64 // and at the end, minus infinity without one
@@ -147,8 +146,8 @@ func (p *Process) lend(k *Book, g Grant) {
 	p.spread(k, g.Score, all+math.Log(g.Fraction))
 }
 
-// shares returns how the wealth of the scores is divided anew: at the claim as the epoch says, elsewhere by what the past says
-// against this epsilon, unless these are too many scores.
+// shares returns the fractions by which the wealth of the scores is divided again: at the claim those of the epoch, elsewhere those that
+// follow from the past evidence against this epsilon, unless there are too many scores.
 func (p *Process) shares(k *Book, e *Epoch) []Grant {
 	if len(e.Shift) == 0 || len(e.Shift) > maxOwnShares || p.Epsilon == e.At {
 		return e.Shift
@@ -265,7 +264,7 @@ func (p *Process) End(k *Book, e *Epoch, scratch *Bet) {
 	p.note(e.Claim)
 }
 
-// note takes notice of the wealth. A null below the claim is part of the null at the claim, so that the process at the
+// note updates the highest wealth. A null below the claim is part of the null at the claim, so that the process at the
 // claim is an e-process for it too, and so is the average of both.
 func (p *Process) note(claim float64) {
 	w := p.Total()
@@ -296,7 +295,7 @@ func (b *Bet) collect(t *event.Table, w []float64) {
 }
 
 // shareOut spreads a part of a score's wealth over its components by their prior (Herbster and Warmuth 1998,
-// fixed share): a component that lost while little was known may come back when more is.
+// fixed share): a component that lost in the first blocks can recover later.
 func (s *stake) shareOut(w []float64, part float64) {
 	if part <= 0 {
 		return

@@ -30,8 +30,8 @@ const (
 	FirstError = FirstText + maxCategories
 )
 
-// maxCategories is the most texts, or error classes, that a dictionary holds. Of all others, texts are told apart by hash, and
-// error classes are one.
+// maxCategories is the most texts, or error classes, that a dictionary holds. Other texts are distinguished by hash;
+// other error classes are one category.
 const maxCategories = 256
 
 // Category returns the code of a category.
@@ -40,8 +40,8 @@ func Category(id int) Code { return math.Float64frombits(categoryBits | uint64(i
 // CategoryOf returns the category of a code that is not a number.
 func CategoryOf(c Code) uint16 { return uint16(math.Float64bits(c) & 0xFFFF) }
 
-// Label tells all outcomes that are no numbers apart: the category in the low 16 bits and, of a text beyond those that the
-// dictionary holds, 32 bits of its hash above them. So a text that came late, or is rare, can still have a bin of its own.
+// Label identifies an outcome that is not a number: the category in the low 16 bits and, for a text that the dictionary does not hold, 32
+// bits of its hash above them. So a text that came late, or is rare, can still have its own bin.
 type Label uint64
 
 const (
@@ -137,7 +137,7 @@ func (d *Dictionary) Code(word string) Code {
 // maxLateWords bounds the words that do not fit and are kept for reports.
 const maxLateWords = 64
 
-// Want asks for the words of labels that do not fit and have a bin, so that reports can name them.
+// Want requests the words of labels that do not fit and have a bin, so that reports can name them.
 func (d *Dictionary) Want(labels []Label) {
 	for _, l := range labels {
 		if _, known := d.late[l]; known || l.Category() != OtherText || l == OtherText || len(d.late) >= maxLateWords {
@@ -191,7 +191,7 @@ func (d *Dictionary) State(c *state.Codec) {
 	c.Check(len(d.late) <= maxLateWords)
 }
 
-// Shorten keeps what a reader can use of a long word.
+// Shorten returns the beginning of a long word, for display.
 func Shorten(s string) string {
 	const most = 60
 	if len(s) <= most {

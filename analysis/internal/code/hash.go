@@ -16,8 +16,7 @@ func Hash(s string) uint64 {
 // MaxKeptText is the most bytes that are kept of a text.
 const MaxKeptText = 256
 
-// Brief returns a text that is as good as the given one for telling texts apart: itself, or the beginning and a hash of a
-// long one.
+// Brief returns a text that identifies the given one within a bound of memory: the text itself, or the beginning and a hash of a long one.
 func Brief(s string) string {
 	if len(s) <= MaxKeptText {
 		return s

@@ -11,12 +11,12 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 )
 
-// Independence looks for trials of one slot that depend on each other. Every outcome becomes two bits (see marks), by
+// Independence tests whether trials of one slot depend on each other. Every outcome becomes two bits (see marks), by
 // thresholds that follow the latest outcomes. Each relation between an earlier trial and a later one predicts the later bits
 // from the earlier ones, and is compared with the best that a coin of unknown probability could do.
 //
 // For one relation and one bit, let n[a][b] count the later bits b after the earlier bits a. The numerator is the probability
-// of the later bits when each earlier bit has a coin of its own (Krichevsky and Trofimov's estimator of its probability, over
+// of the later bits when each value of the earlier bit has its own coin (Krichevsky and Trofimov's estimator of its probability, over
 // all trials). The denominator is the greatest probability that they have under one coin per stretch between two choices of
 // thresholds. Where the trials are independent and, within a stretch, of one law, the later bits are such coins given the
 // thresholds, the numerator is a probability, and the ratio has mean at most 1 at every stopping time (universal inference:
@@ -24,7 +24,7 @@ import (
 // ratios over relations, bits and slots.
 type Independence struct {
 	seen   int // pairs since the slot was made
-	until  int // seen at which thresholds are chosen anew; 0 = none are chosen yet
+	until  int // seen at which thresholds are chosen again; 0 = none are chosen yet
 	marks  [2]marks
 	recent [2][BitCount + 1]uint64 // per world and bit, known among them: those of the latest trials, the latest lowest
 	fresh  int                     // pairs that are in recent and not in counts and later yet
@@ -336,7 +336,7 @@ func bestCoin(k [2]int32) (l float64) {
 	return l
 }
 
-// Restart forgets the trials, not the thresholds.
+// Restart drops the trials and keeps the thresholds.
 func (d *Independence) Restart() {
 	d.seen, d.fresh, d.recent = 0, 0, [2][BitCount + 1]uint64{}
 	d.counts = [RelationCount][BitCount][4]int32{}

@@ -10,9 +10,9 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
-// This file asks the opposite of independence: whether the trials of a slot have shown that they do not depend on each other.
-// It is asked when the wealth is there for a violation, before one is reported: a test for dependence has no power over a few
-// trials, and neither has their independence been seen. The likelihood of the outcomes' bits as independent coins is compared
+// This file tests the opposite of Independence: whether the trials of a slot have shown that they do not depend on each other.
+// The test is made when the wealth suffices for a violation, before one is reported: on a few trials a test for dependence has no power,
+// and a pass does not show independence. The likelihood of the outcomes' bits as independent coins is compared
 // with their average likelihood under trials that reuse the outcome before with a probability, and under pairs whose outcomes
 // are coupled. While trials are of that kind the ratio passes e^c with a probability of about e^-c at most, however often one
 // looks.
@@ -62,7 +62,7 @@ func (m *Mixing) Enough(slots float64) bool {
 	return min(m.Own[0], m.Own[1]) >= leastOwn*slots && both >= leastBoth*slots && m.Pair >= leastPair*slots
 }
 
-// Add takes in what a slot shows, up to the most that is asked of it.
+// Add adds what a slot has shown, up to the most that is required of one.
 func (m *Mixing) Add(s Mixing) {
 	for w, x := range s.Own {
 		m.Own[w] += min(x, leastBoth)
@@ -99,7 +99,7 @@ func MixingOf(past [2][]code.Code, shared bool, pairs, since int, sc *bins.Scrat
 	default:
 		pair = pairMixing(bits[0], bits[1])
 	}
-	if pairs >= StuckPairs { // outcomes that never vary show nothing, and do not wait for ever
+	if pairs >= StuckPairs { // outcomes that never vary show nothing, and must not hold back a violation for ever
 		for w := range bits {
 			if constant(bits[w]) {
 				own[w], pair = math.Inf(1), math.Inf(1)

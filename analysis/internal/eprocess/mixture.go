@@ -2,15 +2,15 @@ package eprocess
 
 import "math"
 
-// Share says which classes of outcomes a component bets on.
+// Share is the set of classes of outcomes that a component bets on.
 type Share uint8
 
 const (
-	BothSides Share = iota // the event that speaks for D0 and the one that speaks for D1
-	OnlyD0                 // the event that speaks for D0
-	OnlyD1                 // the event that speaks for D1
+	BothSides Share = iota // the event that is more likely on D0 and the one that is more likely on D1
+	OnlyD0                 // the event that is more likely on D0
+	OnlyD1                 // the event that is more likely on D1
 	PlugIn                 // the laws as estimated
-	ByBin                  // every bin of its own, with the table's laws as the working alternative
+	ByBin                  // every bin by itself, with the table's laws as the working alternative
 )
 
 // Component is one working alternative of the mixture: by how much (excess, in nats) the ratio of the event's
@@ -85,8 +85,8 @@ func NewNull(epsilon, delta float64) Null {
 // Factors are the logarithms of what a trial multiplies the wealth by, per world and class of its outcome.
 type Factors [2]Ternary
 
-// FactorsOf returns what a component bets, given smoothed estimates (p, q) of the classes' probabilities. live says
-// on which of the two events one may bet at all.
+// FactorsOf returns the bet of a component, given smoothed estimates (p, q) of the classes' probabilities. live marks
+// the events that may be bet on.
 func (c Component) FactorsOf(h Null, p, q Ternary, live [3]bool) Factors {
 	switch c.Share {
 	case PlugIn:
@@ -136,7 +136,7 @@ func (c Component) FactorsOf(h Null, p, q Ternary, live [3]bool) Factors {
 	return f
 }
 
-// Gain returns the log of what a component made of the counts of a block.
+// Gain returns the log of the gain of a component on the counts of a block.
 func (f *Factors) Gain(k0, k1 [3]int32) float64 {
 	g := 0.0
 	for c := range 3 {
@@ -222,8 +222,8 @@ func (h Null) eventFactors(toward int, mass, excess float64) Factors {
 	return f
 }
 
-// ruin is the logarithm of the factor of an outcome that the alternative rules out: not minus infinity, which times a count
-// of 0 is no number.
+// Ruin is the logarithm of the factor of an outcome that the alternative rules out. It is not minus infinity, because minus infinity times
+// a count of 0 is NaN.
 const Ruin = -700
 
 // LogRatio returns ln(alternative/projection), and keeps the greatest ratio seen.

@@ -10,7 +10,7 @@ import "math"
 //	n0 R (p1-p)/(p(1-p)) + n1 (q1-q)/(q(1-q)) = 0.
 //
 // The factor [X in S ? p1/p : (1-p1)/(1-p)] [Y in S ? q1/q : (1-q1)/(1-q)] then has mean at most 1 under the
-// null. ok is false when the alternative lies in the null: nothing is to be bet.
+// null. ok is false if the alternative lies in the null: there is no bet.
 func ProjectEvent(p1, q1, ratio, delta, n0, n1 float64) (p, q float64, ok bool) {
 	if !(p1 > ratio*q1+delta) {
 		return p1, q1, false
@@ -100,7 +100,7 @@ func boundary(p, q, ratio, n0, n1, a float64) (u, v, du float64) {
 	return u, v, -u / a
 }
 
-// Ternary is a law over three classes of outcomes: those that speak for D0, the rest, those that speak for D1.
+// Ternary is a law over three classes of outcomes: those more likely on D0, the rest, those more likely on D1.
 type Ternary [3]float64
 
 // The classes of a ternary.

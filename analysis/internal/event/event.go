@@ -68,14 +68,14 @@ func (t *Table) HasNumbers() bool {
 	return false
 }
 
-// candidate is an event and how well it speaks against the null: the square of the studentised gap
+// candidate is an event and its evidence against the null: the square of the studentised gap
 // (p - R q - delta)/sd, with its sign.
 type candidate struct {
 	set uint64
 	z2  float64
 }
 
-// or returns the louder of two candidates, of equal ones the one of fewer bins.
+// or returns the candidate with the stronger evidence, of equal ones the one of fewer bins.
 func (c candidate) or(d candidate) candidate {
 	if d.z2 > c.z2 || d.z2 == c.z2 && bits.OnesCount64(d.set) < bits.OnesCount64(c.set) {
 		return d
@@ -90,14 +90,14 @@ func studentised(h eprocess.Null, pairs int, heavy, light int32) float64 {
 	p := (float64(heavy) + .5) / (n + 1)
 	q := (float64(light) + .5) / (n + 1)
 	gap := p - h.Ratio*q - h.Delta
-	if gap < 0 { // the variance of the null: a few counts say little of their own where the ratio is high
+	if gap < 0 { // the variance of the null: a few counts alone are little evidence where the ratio is high
 		q = max(p+q-h.Delta, 0) / (1 + h.Ratio)
 		p = min(h.Ratio*q+h.Delta, .5)
 	}
 	return n * gap * math.Abs(gap) / (p*(1-p) + h.Ratio*h.Ratio*q*(1-q))
 }
 
-// bestEvent returns the event of a view that speaks loudest for the world heavy.
+// bestEvent returns the event of a view with the strongest evidence for the world heavy.
 func bestEvent(h eprocess.Null, t *Table, v View, order []uint8, heavy int) candidate {
 	p, q := t.Before[heavy], t.Before[1-heavy]
 	best := candidate{z2: math.Inf(-1)}
@@ -135,7 +135,7 @@ func bestEvent(h eprocess.Null, t *Table, v View, order []uint8, heavy int) cand
 }
 
 // cutPrefixes considers the prefixes of an order (its suffixes where fromEnd), between bins of different ratio
-// only: bins of one ratio have no order of their own.
+// only: bins of one ratio have no order among them.
 func cutPrefixes(p, q []int32, order []uint8, fromEnd bool, consider func(set uint64, kp, kq int32)) {
 	var set uint64
 	var kp, kq int32
@@ -156,7 +156,7 @@ func cutPrefixes(p, q []int32, order []uint8, fromEnd bool, consider func(set ui
 	}
 }
 
-// helpfulCategories returns the categories that speak for the world of p: those with p > R q by the smoothed
+// helpfulCategories returns the categories that are evidence for the world of p: those with p > R q by the smoothed
 // counts.
 func helpfulCategories(h eprocess.Null, t *Table, p, q []int32) (set uint64, kp, kq int32) {
 	for b := t.Numeric; b < t.Bins(); b++ {
@@ -212,7 +212,7 @@ type Events struct {
 }
 
 // An event is bet on when its studentised gap (squared, signed) is above worthABet; above earlyGap while fewer than
-// earlyPairs are known, when a wrong event costs more than waiting. Queries well within their claim so keep their wealth.
+// earlyPairs are known, when a wrong event costs more than waiting. So queries well within their claim keep their wealth.
 const (
 	worthABet  = -4
 	earlyGap   = 1.5

@@ -6,15 +6,15 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
-// By how much (in squared studentised gaps) more freedom in the choice of events must pay to be used: the freedom to
-// choose finds about that much in noise.
+// By how much (in squared studentised gaps) more freedom in the choice of events must gain to be used: freedom of choice gains
+// about as much on noise.
 const (
 	halfLineBonus = 8 // two half-lines chosen freely, over two of equal pooled rank
 	foldBonus     = 4 // the tails against the centre, over the same
 )
 
-// preferSimple returns the two half-lines of equal pooled rank that speak loudest together, unless the tails and the
-// centre, or the events given, speak much louder.
+// preferSimple returns the two half-lines of equal pooled rank with the strongest evidence together, unless the tails and the centre, or the
+// events given, have much stronger evidence.
 func preferSimple(h eprocess.Null, t *Table, d0, d1 candidate) (candidate, candidate) {
 	top := max(d0.z2, 0) + max(d1.z2, 0) - halfLineBonus
 	var m mirrored
@@ -41,7 +41,7 @@ func preferSimple(h eprocess.Null, t *Table, d0, d1 candidate) (candidate, candi
 	return d0, d1
 }
 
-// bestFold returns the event among tails and centres that speaks loudest for a world.
+// bestFold returns the event among tails and centres with the strongest evidence for a world.
 func bestFold(h eprocess.Null, t *Table, heavy int) candidate {
 	p, q := t.Before[heavy], t.Before[1-heavy]
 	var all, set uint64

@@ -7,7 +7,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
-// This file is a working alternative on the bins of a number that knows no family of laws: the masses of both worlds together as
+// This file holds a working alternative on the bins of a number that assumes no family of laws: the masses of both worlds together as
 // they were in the past, divided by ratios that are constant over stretches of bins. Every edge between bins ends a stretch
 // with probability stepRate, the part of D0 in each stretch has the law Beta(1/2, 1/2), and the average over all ways to cut
 // the bins into stretches, weighted by how likely each makes the past, is computed exactly (Fearnhead 2006). Ratios that are steep, or
@@ -97,7 +97,7 @@ func (l *Laws) worldsGiven(t *Table) (e float64, misfit bool) {
 	return e, square > bins+math.Sqrt(2*bins)
 }
 
-// MixSteps averages fitted laws with the alternative by stretches, by how much better each tells the worlds of the past apart.
+// MixSteps averages fitted laws with the alternative by stretches, weighted by how well each separates the worlds in the past.
 func (l *Laws) MixSteps(t *Table) {
 	if t.Pairs < leastSteps {
 		return

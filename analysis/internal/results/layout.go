@@ -10,14 +10,14 @@ import (
 	"github.com/dpwatch/dpwatch/internal/textnumber"
 )
 
-// Layout says how a result is read: which columns make the group key and which are measures.
+// Layout determines how a result is read: which columns make the group key and which are measures.
 type Layout struct {
 	Width    int               // columns of a result of the expected shape; -1 when none was seen
 	Keys     []int             // key columns, ascending
 	Measures []int             // the other columns, once for each number of a text; empty: only presence is looked at
 	Forms    []textnumber.Form // per measure: how the texts of its column are read; zero for the second number and so on
 	Keyed    bool              // false: results have one row and no key, the partition is "()"
-	ordinal  bool              // keys come more than once in a result: the n-th row of a key is a key of its own
+	ordinal  bool              // keys come more than once in a result: the n-th row of a key is a separate key
 	names    []string
 }
 

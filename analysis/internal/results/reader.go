@@ -114,7 +114,7 @@ func (r *Reader) find(row []outcome.Value, occurrence int) (k int, known bool) {
 	return k, true
 }
 
-// maxOccurrences bounds how many rows of one key are told apart.
+// maxOccurrences bounds how many rows of one key are distinguished.
 const maxOccurrences = 256
 
 // maxOrderRows bounds how many rows of a result have their order kept.
@@ -132,7 +132,7 @@ func (r *Reader) Filling(o *outcome.Outcome) code.Code {
 }
 
 // Read writes the codes of a result to dst, which grows with the slots, and returns it. Slots of keys that are not in
-// the result are absent; after an error or in another shape all slots say so.
+// the result are absent; after an error or in another shape all slots have its code.
 func (r *Reader) Read(o *outcome.Outcome, dst []code.Code) []code.Code {
 	r.reading++
 	r.last = 0
@@ -166,7 +166,7 @@ func (r *Reader) Read(o *outcome.Outcome, dst []code.Code) []code.Code {
 	return dst
 }
 
-// keyOf returns the key of a row, -1 for a row that is not to be read.
+// keyOf returns the key of a row, -1 for a row that is not read.
 func (r *Reader) keyOf(row []outcome.Value) int {
 	k := r.key(row, 1)
 	if k < 0 || r.stamp[k] != r.reading {

@@ -10,9 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/textnumber"
 )
 
-// This file is columns of texts that stand for numbers: money, dates, times, arrays, JSON documents. From the first results it is
-// decided which columns these are; each of their numbers is then a measure of its own. A text that is not of the column's form
-// stays a category.
+// This file reads columns of texts that stand for numbers: money, dates, times, arrays, JSON documents. The first results decide which
+// columns these are; each of their numbers is then a separate measure. A text that does not have the column's form stays a category.
 
 // When texts of one form are read as numbers. Few different ones may as well be names, and bare numbers the more so.
 const (
