@@ -126,13 +126,3 @@ func CountNumbers(edges, values []float64) []int32 {
 	(&bins.Binner{Edges: edges}).CountNumbers(values, counts)
 	return counts
 }
-
-// Distances counts the distances of sorted numbers from a centre, one by one and together.
-func Distances(values []float64, center, unit float64) (each, together []float64) {
-	var x, y distances
-	for _, v := range values {
-		x[distanceBin(math.Abs(v-center)/unit)]++
-	}
-	y.add(values, center, unit)
-	return x[:], y[:]
-}

@@ -6,7 +6,6 @@ import (
 	"sort"
 	"sync"
 
-	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 )
 
@@ -40,14 +39,14 @@ func (p *peak) below(z float64) float64 {
 
 // peakOf fits a peak to the numbers of both worlds. better is the log-likelihood of the Laplace laws less that of the normal
 // laws.
-func peakOf(ranks *[2]bins.Ranked, m [2]spread, better float64) (best peak) {
+func peakOf(sorted [2][]float64, m [2]spread, better float64) (best peak) {
 	if min(m[0].n, m[1].n) < leastPeak {
 		return best
 	}
 	var counts distances
 	n := m[0].n + m[1].n
-	for w := range ranks {
-		counts.add(ranks[w].Values, m[w].median, m[w].distance)
+	for w := range sorted {
+		counts.add(sorted[w], m[w].median, m[w].distance)
 	}
 	laws := peaks()
 	without, top := counts.likelihood(&laws[0].logs), math.Inf(-1)

@@ -83,7 +83,7 @@ func (s *Scratch) sortLabels() {
 // chooseLabels appends the labels that get a bin, at most the given number: all, if they are few enough. Of more it takes those that are
 // more than twice as frequent as the first that has no place, and then those whose counts on both worlds differ by more than
 // chance makes them among as many labels of their frequency. The others share a bin: which of many equally rare ones is slightly more
-// frequent has no meaning. From leastCommon pairs on, a text or an error that came once gets no bin: it stands for those that have not
+// frequent has no meaning. From LeastCommon pairs on, a text or an error that came once gets no bin: it stands for those that have not
 // come yet.
 func (s *Scratch) chooseLabels(dst []code.Label, most, pairs int) []code.Label {
 	s.sortLabels()
