@@ -5,6 +5,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
+	"github.com/dpwatch/dpwatch/analysis/internal/lawfit"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -44,7 +45,7 @@ func (m calibrated) learn(a *Audit, s *series, _ *book.Epoch) {
 	if r == nil || r.table == nil {
 		return
 	}
-	l, ok := calibratedLaws(&r.binner, r.table)
+	l, ok := lawfit.Calibrated(&r.binner, r.table)
 	if !ok {
 		return
 	}

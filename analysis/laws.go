@@ -5,6 +5,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
+	"github.com/dpwatch/dpwatch/analysis/internal/lawfit"
 )
 
 // lawScore is the value of the only slot, bin by bin, against laws fitted to the past.
@@ -35,18 +36,18 @@ func (m *law) learn(a *Audit, s *series, _ *book.Epoch) {
 		s.table.Laws = &l
 		return
 	}
-	var spreads [2]spread
+	var spreads [2]lawfit.Spread
 	for w := range past {
 		m.ranks[w].Update(past[w], a.stride, &a.scratch)
 		var ok bool
-		if spreads[w], ok = spreadOf(m.ranks[w].Values); !ok {
+		if spreads[w], ok = lawfit.SpreadOf(m.ranks[w].Values); !ok {
 			return
 		}
 	}
-	fitted := fitLaws(spreads, [2][]float64{m.ranks[0].Values, m.ranks[1].Values})
+	fitted := lawfit.Fit(spreads, [2][]float64{m.ranks[0].Values, m.ranks[1].Values})
 	s.binner = bins.Binner{}
 	s.binner.LearnCategories(past, &a.scratch)
-	s.binner.Edges = fitted.edges()
+	s.binner.Edges = fitted.Edges()
 	s.learned = a.pairs
 	s.table = event.NewTable(s.binner.Numeric(), s.binner.Bins())
 	s.table.Pairs = len(past[0])
@@ -58,7 +59,7 @@ func (m *law) learn(a *Audit, s *series, _ *book.Epoch) {
 			}
 		}
 	}
-	l, ok := fitted.onBins(&s.binner, s.table)
+	l, ok := fitted.OnBins(&s.binner, s.table)
 	if !ok {
 		s.table = nil
 		return

@@ -1,4 +1,4 @@
-package analysis
+package lawfit
 
 import (
 	"math"
@@ -9,9 +9,9 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 )
 
-// spread describes the numbers of one world: the median and the mean distance from it, which are the centre and the
+// Spread describes the numbers of one world: the median and the mean distance from it, which are the centre and the
 // scale of a Laplace law, and the mean and the standard deviation, those of a normal law.
-type spread struct {
+type Spread struct {
 	n, median, distance, mean, deviation float64
 	ties                                 bool // a value is there twice
 }
@@ -19,8 +19,8 @@ type spread struct {
 // leastLaw is the number of values of each world before which no law is fitted.
 const leastLaw = 4
 
-// spreadOf describes sorted numbers. It reports whether a law can be fitted.
-func spreadOf(values []float64) (m spread, ok bool) {
+// SpreadOf describes sorted numbers. It reports whether a law can be fitted.
+func SpreadOf(values []float64) (m Spread, ok bool) {
 	k := len(values)
 	if k < leastLaw {
 		return m, false
@@ -69,7 +69,7 @@ var lawSteps = [...]float64{.12, .25, .4, .55, .7, .87, 1.05, 1.25, 1.5, 1.75, 2
 // lawEdges returns the edges for the laws of two worlds. Their place follows from the scale and not from quantiles, because the
 // law says how likely tails are in which nothing was seen yet. Where values repeat, edges lie halfway between
 // neighbouring values, so that noise on a lattice has about the probabilities of the law without one. values are sorted.
-func lawEdges(m [2]spread, values []float64) (edges []float64) {
+func lawEdges(m [2]Spread, values []float64) (edges []float64) {
 	middle, unit := m[0].median/2+m[1].median/2, max(m[0].distance, m[1].distance)
 	add := func(z float64) {
 		e := middle + z*unit
@@ -91,23 +91,23 @@ func lawEdges(m [2]spread, values []float64) (edges []float64) {
 }
 
 // laplaceOverNormal is the log-likelihood of the Laplace laws less that of the normal laws.
-func laplaceOverNormal(m [2]spread) (better float64) {
+func laplaceOverNormal(m [2]Spread) (better float64) {
 	for _, x := range m {
 		better += x.n * (math.Log(x.deviation/x.distance) + (math.Log(math.Pi/2)-1)/2)
 	}
 	return better
 }
 
-// fittedLaws are laws of noise, one per world, fitted to the numbers of the past.
-type fittedLaws struct {
-	spreads [2]spread
+// Fitted are laws of noise, one per world, fitted to the numbers of the past.
+type Fitted struct {
+	spreads [2]Spread
 	values  []float64 // of both worlds, sorted, if some are equal
 	peak    peak
 }
 
-// fitLaws fits laws to the sorted numbers of both worlds, which the spreads describe.
-func fitLaws(spreads [2]spread, sorted [2][]float64) *fittedLaws {
-	f := &fittedLaws{spreads: spreads}
+// Fit fits laws to the sorted numbers of both worlds, which the spreads describe.
+func Fit(spreads [2]Spread, sorted [2][]float64) *Fitted {
+	f := &Fitted{spreads: spreads}
 	if spreads[0].ties || spreads[1].ties {
 		f.values = bins.MergeSorted(slices.Clone(sorted[0]), sorted[1])
 	}
@@ -117,19 +117,19 @@ func fitLaws(spreads [2]spread, sorted [2][]float64) *fittedLaws {
 	return f
 }
 
-// edges returns the edges of the bins that the laws are compared on.
-func (f *fittedLaws) edges() []float64 {
+// Edges returns the edges of the bins that the laws are compared on.
+func (f *Fitted) Edges() []float64 {
 	if f.peak.weight > .5 {
 		return peakEdges(f.spreads, &f.peak)
 	}
 	return lawEdges(f.spreads, f.values)
 }
 
-// onBins returns the laws on the bins of a table: the average of two Laplace and of two normal laws, fitted to the past of both worlds and weighted by their
+// OnBins returns the laws on the bins of a table: the average of two Laplace and of two normal laws, fitted to the past of both worlds and weighted by their
 // likelihoods there, on the bins of a table. Centres and scales are drawn together as far as their difference may be
 // chance. The outcomes that are not numbers have their frequencies. ok is
 // false if the arithmetic fails.
-func (f *fittedLaws) onBins(b *bins.Binner, t *event.Table) (l event.Laws, ok bool) {
+func (f *Fitted) OnBins(b *bins.Binner, t *event.Table) (l event.Laws, ok bool) {
 	m, pk := f.spreads, &f.peak
 	part := 1 / (1 + math.Exp(-laplaceOverNormal(m)))
 	centers := shrunkCenters(m, m[0].median, m[1].median, m[0].distance, m[1].distance)
@@ -194,7 +194,7 @@ func farOut(l *event.Laws, t *event.Table) {
 }
 
 // shrunkCenters draws two centres together as far as their difference may be chance, at about the scales given.
-func shrunkCenters(m [2]spread, c0, c1, s0, s1 float64) [2]float64 {
+func shrunkCenters(m [2]Spread, c0, c1, s0, s1 float64) [2]float64 {
 	v0, v1 := s0*s0/m[0].n, s1*s1/m[1].n
 	moved := ((c0 - c1) - fit.Shrink(c0-c1, v0+v1)) / (v0 + v1)
 	return [2]float64{c0 - v0*moved, c1 + v1*moved}
@@ -202,7 +202,7 @@ func shrunkCenters(m [2]spread, c0, c1, s0, s1 float64) [2]float64 {
 
 // shrunkScales does the same for scales, the logarithms of which have the variance unit/n. A fitted centre makes scales
 // too small by half a value in n.
-func shrunkScales(m [2]spread, s0, s1, unit float64) [2]float64 {
+func shrunkScales(m [2]Spread, s0, s1, unit float64) [2]float64 {
 	unseen := .5/m[0].n + .5/m[1].n
 	mid := (math.Log(s0)+math.Log(s1))/2 + unseen
 	half := fit.Shrink(math.Log(s0)-math.Log(s1), unit*(1/m[0].n+1/m[1].n)) / 2

@@ -1,4 +1,4 @@
-package analysis
+package lawfit
 
 import (
 	"math"
@@ -39,7 +39,7 @@ func (p *peak) below(z float64) float64 {
 
 // peakOf fits a peak to the numbers of both worlds. better is the log-likelihood of the Laplace laws less that of the normal
 // laws.
-func peakOf(sorted [2][]float64, m [2]spread, better float64) (best peak) {
+func peakOf(sorted [2][]float64, m [2]Spread, better float64) (best peak) {
 	if min(m[0].n, m[1].n) < leastPeak {
 		return best
 	}
@@ -149,7 +149,7 @@ var (
 )
 
 // peakEdges returns edges that show a peak around each centre.
-func peakEdges(m [2]spread, p *peak) (edges []float64) {
+func peakEdges(m [2]Spread, p *peak) (edges []float64) {
 	middle, unit := m[0].median/2+m[1].median/2, max(m[0].distance, m[1].distance)
 	for _, z := range otherSteps {
 		edges = append(edges, middle-z*unit, middle+z*unit)
