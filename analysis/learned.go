@@ -25,7 +25,7 @@ type learned struct {
 	scores   [2][]code.Code // per world: out-of-fold scores of the past
 }
 
-// Limits of the learned score. What learning holds apart from the past is at most learnedFolds matrices of
+// Limits of the learned score. What learning holds apart from the past is at most fit.Folds matrices of
 // maxFeatures^2 and one score per kept pair and world.
 const (
 	maxLearnedSlots      = 24

@@ -3,49 +3,10 @@ package analysis
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
-	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 )
-
-// TestInvertPositive multiplies random positive definite matrices with their inverses.
-func TestInvertPositive(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for _, n := range []int{1, 2, 7, maxFeatures} {
-		m := make([]float64, n*n)
-		for range 2 * n {
-			x := make([]float64, n)
-			for i := range x {
-				x[i] = r.NormFloat64()
-			}
-			for i := range n {
-				for j := range n {
-					m[i*n+j] += x[i] * x[j]
-				}
-			}
-		}
-		inverse := slices.Clone(m)
-		if !fit.InvertPositive(inverse, n) {
-			t.Fatalf("size %d: not inverted", n)
-		}
-		for i := range n {
-			for j := range n {
-				sum := -float64(code.Bit(i == j))
-				for k := range n {
-					sum += m[i*n+k] * inverse[k*n+j]
-				}
-				if math.Abs(sum) > 1e-9 {
-					t.Fatalf("size %d: product differs from 1 by %g at %d, %d", n, sum, i, j)
-				}
-			}
-		}
-	}
-	if fit.InvertPositive([]float64{1, 0, 1, 1}, 2) {
-		t.Error("a singular matrix was inverted")
-	}
-}
 
 // TestLogisticFindsTheRatio draws three texts of known laws, two of them always equal, and compares the learned score with
 // the true log-likelihood ratio: 20,000 pairs leave a standard error of about 0.03, ten of which are allowed.

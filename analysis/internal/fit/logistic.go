@@ -1,104 +1,69 @@
-package analysis
+package fit
 
-import (
-	"math"
+import "math"
 
-	"github.com/dpwatch/dpwatch/analysis/internal/code"
-	"github.com/dpwatch/dpwatch/analysis/internal/fit"
-)
-
-// logistic fits the weights of the learned score: Newton's steps for the likelihood of a logistic regression, with a
-// prior N(0, v) for every weight whose variance v is that which makes the past likeliest (MacKay 1992, automatic
-// relevance determination). A weight that may be chance is drawn to 0 by its own noise.
-type logistic struct {
+// Logistic is a logistic regression of the world on the features of a result. It takes Newton's steps for the likelihood, with a
+// prior N(0, v) for every weight; the variance v of a weight is that which makes the past likeliest (MacKay 1992, automatic
+// relevance determination). A weight that may be chance is drawn to 0 by its own noise. The first feature is the constant.
+type Logistic struct {
 	size     int
-	hessian  [learnedFolds][]float64 // lower triangles, of the negative log-likelihood
-	gradient [learnedFolds][]float64
+	row      []float64        // features of one result
+	hessian  [Folds][]float64 // lower triangles, of the negative log-likelihood
+	gradient [Folds][]float64
 	w        []float64
 	variance []float64
 	inverse  []float64
 }
 
+// Folds is the number of parts of the past; pair k belongs to part k modulo Folds.
+const Folds = 8
+
 // Limits of the fit.
 const (
-	learnedFolds   = 8
-	learnedCells   = 1 << 25 // pairs times features squared that curvature is summed over
+	learnedCells   = 1 << 25 // pairs times features squared over which curvature is summed
 	newtonSteps    = 5
-	smallStep      = 1e-4 // nats per trial: a step that promises less is the last
+	smallStep      = 1e-4 // nats per trial: the last step promises less
 	relevanceSteps = 8
 	greatestPrior  = 4.0
 	leastPrior     = 1e-8
 )
 
-// fit fits the learned score to the kept pairs and scores these out of fold. It reports whether anything was learned.
-func (l *learned) fit(a *Audit, _ *series) (past [2][]code.Code, differ bool) {
-	n := len(a.slots[0].past[0])
-	if n < leastLearned || len(a.slots) > maxLearnedSlots {
-		return past, false
+// NewLogistic returns a regression on so many features, with weights of 0.
+func NewLogistic(features int) *Logistic {
+	f := &Logistic{size: features, row: make([]float64, features)}
+	for i := range Folds {
+		f.hessian[i], f.gradient[i] = make([]float64, features*features), make([]float64, features)
 	}
-	l.choose(a.slots, a.reader.Cells(), &a.scratch)
-	if len(l.features) < 3 {
-		return past, false
-	}
-	var f logistic
-	f.reset(len(l.features))
+	f.w, f.variance = make([]float64, features), make([]float64, features)
+	f.inverse = make([]float64, features*features)
+	return f
+}
+
+// Fit fits the weights to n pairs. features writes the features of a result to dst.
+func (f *Logistic) Fit(n int, features func(dst []float64, world, pair int)) {
 	for range newtonSteps {
-		f.sum(l, a.slots, n)
+		f.sum(n, features)
 		if step := f.step(); step < smallStep*float64(2*n) {
 			break
 		}
 	}
-	some := false
-	for i := range l.features {
-		l.features[i].weight = f.w[i]
-		some = some || l.features[i].form != constantForm && math.Abs(f.w[i]) > 1e-6
-		if math.IsNaN(f.w[i]) || math.IsInf(f.w[i], 0) {
-			return past, false
-		}
-	}
-	if !some {
-		return past, false
-	}
-	for w := range l.scores {
-		l.scores[w] = append(l.scores[w][:0], make([]code.Code, n)...)
-	}
-	var values [maxFeatures]float64
-	var codes [maxLearnedSlots]code.Code
-	for fold := range learnedFolds {
-		weights := f.without(fold)
-		for w := range l.scores {
-			for k := fold; k < n; k += learnedFolds {
-				l.fill(values[:], gather(&codes, a.slots, w, k))
-				l.scores[w][k] = l.of(values[:f.size], weights)
-			}
-		}
-	}
-	return l.scores, true
 }
 
-func (f *logistic) reset(size int) {
-	f.size = size
-	for i := range learnedFolds {
-		f.hessian[i], f.gradient[i] = make([]float64, size*size), make([]float64, size)
-	}
-	f.w, f.variance = make([]float64, size), make([]float64, size)
-	f.inverse = make([]float64, size*size)
-}
+// Weights returns the weights of the features.
+func (f *Logistic) Weights() []float64 { return f.w }
 
 // sum writes gradient and curvature at the present weights, per fold.
-func (f *logistic) sum(l *learned, slots []*series, n int) {
-	for i := range learnedFolds {
+func (f *Logistic) sum(n int, features func(dst []float64, world, pair int)) {
+	for i := range Folds {
 		clear(f.hessian[i])
 		clear(f.gradient[i])
 	}
 	stride := max(1, n*f.size*f.size/learnedCells)
-	var values [maxFeatures]float64
-	var codes [maxLearnedSlots]code.Code
-	x := values[:f.size]
+	x := f.row
 	for w := range 2 {
 		for k := range n {
-			l.fill(x, gather(&codes, slots, w, k))
-			fold := k % learnedFolds
+			features(x, w, k)
+			fold := k % Folds
 			logit := 0.0
 			for i, v := range x {
 				logit += v * f.w[i]
@@ -108,7 +73,7 @@ func (f *logistic) sum(l *learned, slots []*series, n int) {
 			for i, v := range x {
 				g[i] += (p - float64(1-w)) * v
 			}
-			if k/learnedFolds%stride != 0 {
+			if k/Folds%stride != 0 {
 				continue
 			}
 			curvature := max(p*(1-p), 1e-4) * float64(stride)
@@ -129,9 +94,9 @@ func (f *logistic) sum(l *learned, slots []*series, n int) {
 
 // step moves the weights to the most likely ones by the curvature at hand, the priors being fitted along with them. It
 // returns what the move promises, in nats.
-func (f *logistic) step() float64 {
+func (f *Logistic) step() float64 {
 	h, b := make([]float64, f.size*f.size), make([]float64, f.size) // b = H w - gradient
-	for i := range learnedFolds {
+	for i := range Folds {
 		for j, x := range f.hessian[i] {
 			h[j] += x
 		}
@@ -170,16 +135,16 @@ func (f *logistic) step() float64 {
 		sum += x * move[i] / 2
 	}
 	// From the weights at hand on, gradients are those of the quadratic that was minimised.
-	for k := range learnedFolds {
+	for k := range Folds {
 		addProduct(f.gradient[k], f.hessian[k], move, f.size)
 	}
 	return sum
 }
 
-// without returns the weights that the past without one fold would give, by one Newton step from those of all.
-func (f *logistic) without(fold int) []float64 {
+// Without returns the weights that the past without one fold would give, by one Newton step from those of all.
+func (f *Logistic) Without(fold int) []float64 {
 	h := make([]float64, f.size*f.size)
-	for i := range learnedFolds {
+	for i := range Folds {
 		if i == fold {
 			continue
 		}
@@ -191,7 +156,7 @@ func (f *logistic) without(fold int) []float64 {
 		h[i*f.size+i] += 1 / f.variance[i]
 	}
 	move := append([]float64(nil), f.gradient[fold]...)
-	if !fit.SolvePositive(h, move) {
+	if !SolvePositive(h, move) {
 		return f.w
 	}
 	for i := range move {
@@ -201,12 +166,12 @@ func (f *logistic) without(fold int) []float64 {
 }
 
 // invert sets the inverse of h + 1/variance.
-func (f *logistic) invert(h []float64) bool {
+func (f *Logistic) invert(h []float64) bool {
 	copy(f.inverse, h)
 	for i := range f.size {
 		f.inverse[i*f.size+i] += 1 / f.variance[i]
 	}
-	return fit.InvertPositive(f.inverse, f.size)
+	return InvertPositive(f.inverse, f.size)
 }
 
 // addProduct adds the product of a symmetric matrix, given by its lower triangle, and a vector.
