@@ -46,7 +46,7 @@ func (b *ranges) code(c, repeated code.Code) code.Code {
 	return repeated
 }
 
-// outside scores an outcome by the ranges alone, where it is no rare result.
+// outside returns the code of a rare result unchanged, and scores any other outcome by the ranges alone.
 func (b *ranges) outside(c, rare code.Code) code.Code {
 	if code.CategoryOf(rare) != notRare {
 		return rare
@@ -84,7 +84,7 @@ func (beyond) words(*Audit, *series, uint64) withheld.Text {
 	return withheld.Public("a number beyond the range of the other world, or a result seen before in one world alone")
 }
 
-// learn starts the next table. Nothing is bet unless the past shows more of one world's outcomes than chance does.
+// learn starts the next table. Nothing is bet unless the past shows more such outcomes of one world than chance makes.
 func (beyond) learn(a *Audit, s *series, _ *book.Epoch) {
 	s.table = nil
 	if a.slots[0].shared {

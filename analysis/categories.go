@@ -7,7 +7,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// Categories is the counts of the kept outcomes of one column of one partition that are no numbers: texts, booleans,
+// Categories holds the counts of the kept outcomes of one column of one partition that are not numbers: texts, booleans,
 // NULL, absent rows, errors. The most frequent come first; all numbers together are one, and so is the rest.
 type Categories struct {
 	Label  withheld.Text

@@ -116,7 +116,7 @@ func validate(c Claim, o Options) error {
 // InfeasibleError reports that no auditor can refute the claim within the budget, even if the engine adds no noise.
 type InfeasibleError struct {
 	Claim     Claim
-	Pairs     int // the fewest pairs of trials with which a conviction is possible
+	Pairs     int // the fewest pairs of trials with which a violation can be shown
 	MaxTrials int // the budget
 }
 

@@ -17,10 +17,10 @@ type resolution struct {
 	spread                 float64 // distance of the quartiles
 }
 
-// maxResolutionPairs are looked at to find a resolution.
+// maxResolutionPairs is the number of pairs from which a resolution is found.
 const maxResolutionPairs = 128
 
-// resolutionOf looks at a slot's kept values of one world.
+// resolutionOf returns the resolution of a slot's kept values of one world, and the values.
 func resolutionOf(s *series, world int) (r resolution, values []float64) {
 	r.lowest = 1100
 	p := newPortion(len(s.past[world]), maxResolutionPairs)
@@ -120,7 +120,7 @@ func (a *Audit) coincidence(world int) float64 {
 const boundAtoms = 2
 
 // repeatsTooOften reports whether more different results of a world come more than once than their resolution makes likely,
-// two apart that may be bounds: more than a Poisson number of the expected mean is with a probability of about e^-15.
+// except two that may be bounds: more than a Poisson number of the expected mean is with a probability of about e^-15.
 func (a *Audit) repeatsTooOften(world int) bool {
 	if a.answers.tooOften[world] == nil {
 		often := a.countTooOften(world)

@@ -32,7 +32,7 @@ const (
 
 // suspected is what the trials before a confirmation showed.
 type suspected struct {
-	pairs      int     // of trials; 0 = there is no confirmation
+	pairs      int     // of trials before the confirmation; 0 = no confirmation
 	detectedAt int     // 0 = the answers never varied
 	lower      float64 // the bound
 	level      float64 // of the confirmation, as a multiple of the audit's error rate
@@ -72,7 +72,7 @@ func (a *Audit) Confirm(budget int, level float64) error {
 	a.opts.MaxTrials = a.pairs + budget
 	a.threshold = a.wealthNeeded()
 	a.detectedAt, a.nextHold, a.certificate, a.monotony = 0, 0, nil, monotony{}
-	a.turn(false) // books the block at hand
+	a.turn(false) // books the current block
 	a.climb()
 	a.anew()
 	return nil

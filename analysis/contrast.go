@@ -7,7 +7,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
 
-// This file is the difference (or sum) of two columns or groups that share noise: one noise added to two columns, one
+// This file holds the score that is the difference (or sum) of two columns or groups that share noise: one noise added to two columns, one
 // noise for all groups, a sum and a count moved by the same draw. The difference shows what one of them hides.
 
 // contrastScore is the difference or sum of two slots that share noise.
@@ -35,7 +35,7 @@ func (m *contrast) fit(a *Audit, _ *series) (past [2][]code.Code, differ bool) {
 // Limits on the pairs of slots that are tried.
 const (
 	maxContrastPairs = 256 // kept pairs that are learned from
-	maxContrastSlots = 256 // slots that are looked at
+	maxContrastSlots = 256 // the most slots that are used
 	allContrasts     = 16  // up to here all pairs of slots are tried
 )
 
@@ -90,7 +90,7 @@ func (m *moments) contrast() (slope, explained, z2 float64) {
 
 // learnContrast returns the difference of the pair that separates the worlds best, without terms if there is none.
 //
-// Tried are all pairs of up to 16 slots; of more, for every slot the one before, the same column of the group before, and
+// It tries all pairs of up to 16 slots; with more, for every slot the one before, the same column of the group before, and
 // the mean of its column: a number of pairs that grows with the slots, not with their square.
 func (a *Audit) learnContrast() combination {
 	slots := a.slots[:min(len(a.slots), maxContrastSlots)]

@@ -28,8 +28,8 @@ type Deterministic struct {
 	Description string `json:"description"`
 }
 
-// The pairs of trials without variation after which answers count as deterministic. Few when a number has so many digits
-// that its exact repetition is no chance; a text, or a small number, may be the likely one.
+// The pairs of trials without variation after which answers count as deterministic. Few if a number has so many digits
+// that its exact repetition is not chance; a text, or a small number, may be the most likely answer.
 const (
 	sameNumberPairs = 24
 	sameAnswerPairs = dependence.StuckPairs

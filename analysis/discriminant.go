@@ -32,7 +32,7 @@ type discriminant struct {
 // Limits of the discriminant.
 const (
 	fullDiscriminant   = 24
-	maxDiscriminant    = 1024 // slots that are looked at
+	maxDiscriminant    = 1024 // the most slots that are used
 	discriminantPast   = 1024 // kept pairs that are learned from
 	discriminantCells  = 1 << 17
 	certainCorrelation = 30 // squared standard errors of a correlation, plus 4 ln(slots)

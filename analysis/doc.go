@@ -36,7 +36,7 @@
 // discriminant that uses how all of them vary together, a quadratic one that uses how they vary together in each world, the
 // most extreme value of a result, a rare number that comes again in one world only, another
 // number of rows in few of the trials, what a value leaves over a modulus, and lowest bits too fine for
-// floating-point noise around a world's centre. What they look at is chosen from the past, at most one of each at a time,
+// floating-point noise around a world's centre. What each is computed from is chosen from the past, at most one of each at a time,
 // whatever the number of columns and groups.
 //
 // The order in which a result gives its groups is another score of this kind. Columns of texts that stand for numbers are found in the

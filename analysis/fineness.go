@@ -26,7 +26,7 @@ type fineness struct {
 	centers [][2]float64 // per slot and world; NaN where there is none
 }
 
-// Limits on what is looked at.
+// Limits of the score.
 const (
 	maxFineSlots = 8
 	maxFinePairs = 1024

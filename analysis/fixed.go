@@ -33,7 +33,7 @@ type certificate struct {
 }
 
 // certify chooses the event when half of the budget is used, so that the choice does not depend on what certifies it.
-// The bins are a copy. Scores that look back at other results (repeats) are no events of one result and are left out.
+// The bins are a copy. Scores that depend on other results (repeats) are not events of one result and are left out.
 func (a *Audit) certify() {
 	if a.certificate != nil || 2*a.pairs < a.opts.MaxTrials || a.reader == nil {
 		return

@@ -24,7 +24,7 @@ var fractionScore = &kind{
 type fraction struct {
 	slot    int
 	modulus float64
-	learned bool    // the modulus is no round one, but a period that the past shows
+	learned bool    // the modulus is not a round one, but a period that the past shows
 	origin  float64 // from which multiples of a learned modulus are counted
 }
 

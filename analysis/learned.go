@@ -61,7 +61,7 @@ type feature struct {
 	weight        float64
 }
 
-// fill writes the values of the features of a result. A value that is no number counts as the center.
+// fill writes the values of the features of a result. A value that is not a number counts as the center.
 func (l *learned) fill(dst []float64, codes []code.Code) {
 	total, steps := 0.0, 0.0
 	for i := range l.features {

@@ -76,7 +76,7 @@ func newPortion(kept, most int) portion {
 }
 
 // standard are the values of slots in units of their spread around their center, clipped: per slot, world and pair.
-// What is no number is NaN.
+// An outcome that is not a number is NaN.
 type standard struct {
 	slots  []int // those with numbers that spread
 	center []float64

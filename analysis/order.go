@@ -8,8 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/dependence"
 )
 
-// Order looks at results in the order in which they were recorded: whether the law of a world changes, and whether trials
-// depend on each other. Of a result it sees one outcome: how it failed, else the sum of its numbers, else the texts of its
+// Order tests results in the order in which they were recorded: whether the law of a world changes, and whether trials
+// depend on each other. Of each result it uses one outcome: how it failed, else the sum of its numbers, else the texts of its
 // first row. It is not safe for concurrent use. The zero value is ready.
 type Order struct {
 	drift  [2]Drift
@@ -39,7 +39,7 @@ func (o *Order) Add(d0, d1 Outcome) {
 	o.depend.Renew(o.past, &o.sc)
 }
 
-// code is the outcome of a result that is looked at.
+// code returns the outcome of a result that is used.
 func (o *Order) code(r *Outcome) code.Code {
 	if r.Failed() {
 		return o.words.Code("error " + r.SQLState)
@@ -72,8 +72,8 @@ func (o *Order) code(r *Outcome) code.Code {
 	return o.words.Code(text)
 }
 
-// Findings says what the order shows, in no words of a result; empty for nothing. Of results of independent trials of one law
-// it says anything with a probability of at most 2 DriftErrorRate + DependenceErrorRate.
+// Findings returns what the order shows, without values of results; empty for nothing. For independent trials of one law it returns a
+// finding with a probability of at most 2 DriftErrorRate + DependenceErrorRate.
 func (o *Order) Findings() (all []string) {
 	for w, name := range [2]string{"D0", "D1"} {
 		if what, changed := o.drift[w].Changed(); changed {

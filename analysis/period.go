@@ -11,12 +11,12 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 )
 
-// This file finds the period modulo which the worlds differ most, for periods that are no round number.
+// This file finds the period modulo which the worlds differ most, for periods that are not round numbers.
 //
 // The values of the past within four half interquartile ranges of the median are put into periodCells cells, and the Fourier
 // transform of both worlds' histograms is compared frequency by frequency. Where the laws are the same, the squared distance of
 // the two, over its variance, is about exponential with mean 1 at each frequency. One transform costs the same whatever the number of
-// values, and only one frequency is looked at more closely.
+// values, and only one frequency is refined.
 
 // Limits on what is looked for.
 const (

@@ -53,7 +53,7 @@ const (
 	ninetyFactor = 2 // pairs at which 90 % are found, over those at which the mean evidence suffices
 )
 
-// minimalDetectable returns the smallest true epsilon of a Laplace mechanism that n pairs would have convicted with 90 %
+// minimalDetectable returns the smallest true epsilon of a Laplace mechanism that n pairs would have detected with 90 %
 // probability: the least at which 2 (ln(1/alpha) + 3 + cost)/growth is at most n, where cost is the log of the share
 // of wealth that bets on the leak in question. It is NaN when even a mechanism without noise would not be found.
 func (g *growths) minimalDetectable(c Claim, alpha float64, n int, cost float64) float64 {

@@ -111,7 +111,7 @@ type Attacker struct {
 	// with half a count added on each side. Like every estimate at the event with the strongest evidence it is biased upwards.
 	LikelihoodRatio Float `json:"likelihood_ratio"`
 	PosteriorOdds   Float `json:"posterior_odds"`
-	// Breached reports whether the odds pass the threshold for certain: at the lower bound, not at the estimate.
+	// Breached reports whether the odds certainly pass the threshold: at the lower bound, not at the estimate.
 	Breached bool `json:"breached"`
 	// ImpliedEpsilon is ln(threshold/prior odds): what a single answer may leak before it can be a breach.
 	ImpliedEpsilon Float `json:"implied_epsilon"`

@@ -7,7 +7,7 @@ import (
 // retained is a pair of results that the layout is learned from.
 type retained struct {
 	worlds [2]Outcome
-	cut    bool // one is kept in part: good for the layout, not to be read again
+	cut    bool // one is kept in part: enough for the layout, but not read again
 }
 
 // What is retained of results: the first and the latest pairs, each result within a bound of memory.

@@ -10,10 +10,10 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// This file bets on engines that give a value without noise, or with noise cut off at a bound, in few of the trials: a number
-// that came before in one world and never in the other, where exact repeats are the exception. It bets as well on single numbers beyond
-// the range of the other world, where each world has many. Where the support is one, a world has k numbers or more beyond the least number
-// of the other with the probability (1+1/R)^-k at most under the claim.
+// This file holds the bet on engines that return a value without noise, or with noise cut off at a bound, in a few of the trials: on a number
+// that came before in one world and never in the other, if exact repeats are rare. It also bets on single numbers beyond the range of the
+// other world, if each world has many. If both laws have the same support, a world has k numbers or more beyond the least number of the
+// other with probability at most (1+1/R)^-k under the claim.
 
 // revealScore is a rare number that comes again and again in one world only, or lies beyond the range of the other.
 var revealScore = &kind{
@@ -78,13 +78,13 @@ func rareCode(n [2]int32) code.Code {
 	return code.Category(notRare)
 }
 
-// What the bet takes, and gets.
+// What the bet requires and receives.
 const (
 	rareRepeats  = 10  // at most one in so many results of each world repeats an earlier one
 	fewByChance  = .05 // results that are expected to come twice by chance, up to which a second occurrence is evidence
 	fewTriples   = .25 // the same for three times
 	revealShare  = .8  // of all wealth, lent once a rare result came again in its own world
-	outsideShare = .5  // likewise, for numbers beyond the other's range
+	outsideShare = .5  // the same for numbers beyond the other's range
 	leastOutside = 2.2 // nats that those of each world are worth at least where they are bet on
 	alikePrior   = 20  // results in their own world that the bet counts as seen before
 	otherPrior   = .1  // and in the other

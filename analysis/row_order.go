@@ -21,10 +21,10 @@ var orderScore = &kind{
 // rowOrder scores the order in which a result gives its groups: naive Bayes on which of two groups comes first, of all pairs of
 // few groups, and of more, of those that are neighbours in the average order, one of which every other order inverts.
 //
-// What is sorted by a noisy value has the order of that value, and leaks no more than it. What is not sorted has the order in
-// which the engine came across the groups, which no noise hides.
+// Rows sorted by a noisy value leak no more than that value. Rows that are not sorted have the order in which the engine processed the
+// groups, which no noise hides.
 type rowOrder struct {
-	firsts []precedence // what the score looks at
+	firsts []precedence // the pairs of groups that the score uses
 	places []int32      // scratch: the row of a group, from 1; 0 for none
 }
 
@@ -44,11 +44,11 @@ type precedence struct {
 	before, after float64
 }
 
-// Limits on what is kept and looked at.
+// Limits on what is kept and used.
 const (
 	maxOrderPairs = 2048
 	maxOrderCells = 1 << 18 // of the kept orders of one world
-	allPrecedence = 16      // groups up to which all pairs of them are looked at
+	allPrecedence = 16      // groups up to which all pairs of them are used
 	leastOrder    = 16      // squared standard errors: chance makes 12 over 500 pairs of groups
 )
 
@@ -131,7 +131,7 @@ func (o *rowOrder) of(rows []int32) code.Code {
 	return code.Number(fit.Grain(sum))
 }
 
-// choose sets the pairs of groups that are looked at.
+// choose sets the pairs of groups that are used.
 func (o *rowOrder) choose(past [2][][]int32) {
 	var sum, n []float64
 	for _, past := range past {

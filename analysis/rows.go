@@ -9,7 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// This file is the scores whose bins are learned from their own past: the number of rows and the lowest bits.
+// This file holds the scores whose bins are learned from their own past: the number of rows and the lowest bits.
 
 // rowsScore is the number of rows, an error or another shape.
 var rowsScore = &kind{

@@ -11,7 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// This file is the table of scores. A new kind of score takes a file with its kind and its statistic, and a line in kinds.
+// This file holds the table of scores. A new kind of score needs a file with its kind and its statistic, and a line in kinds.
 
 // kinds are all kinds of scores, in the order in which the scores of an audit get their wealth. A saved state names a kind by its
 // number here.
@@ -28,7 +28,7 @@ type kind struct {
 	where setting                  // an audit has the score in any of these settings
 
 	single, several float64 // shares of the wealth at the start: where one value is audited, and otherwise
-	texts           float64 // in place of single, where the value is no number; 0 = single
+	texts           float64 // in place of single, where the value is not a number; 0 = single
 	fewSlots        bool    // the score gets wealth only up to maxLearnedSlots slots
 	lent            float64 // in place of single or several, once a part of all wealth was lent to the score
 	loud            float64 // the share when wealth is divided again and the score is bet on; 0 = single or several

@@ -9,8 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
 
-// This file bets on engines whose results are nearly all of one shape: on another number of rows, an error or other columns in few of the
-// trials, of one world alone.
+// This file holds the bet on engines whose results nearly all have one shape: on another number of rows, an error or other columns in a few
+// of the trials, in one world alone.
 
 // seldomScore is another number of rows, an error or another shape in few of the trials.
 var seldomScore = &kind{
@@ -20,7 +20,7 @@ var seldomScore = &kind{
 
 type seldom struct{ rowCount }
 
-// What the bet takes, and gets.
+// What the bet requires and receives.
 const (
 	leastSeldom = .3 // nats that it would have gained in the past
 	seldomShare = .8 // of all wealth, lent once it would have gained as much

@@ -11,7 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
 
-// series is one score over the trials: the codes seen, how they are binned, and the counts of the block at hand.
+// series is one score over the trials: the codes seen, how they are binned, and the counts of the current block.
 type series struct {
 	kind         *kind
 	statistic    statistic
@@ -28,7 +28,7 @@ type series struct {
 	shared       bool // the two worlds share their noise: bet with pairs only
 }
 
-// count adds one pair of codes to the block at hand.
+// count adds one pair of codes to the current block.
 func (s *series) count(c0, c1 code.Code) {
 	t := s.table
 	if t == nil {
@@ -121,7 +121,7 @@ func (s *series) carry() {
 	s.table.Pairs += sum(old.During[0])
 }
 
-// watch looks for noise that the two worlds of a slot share: the same difference (or the same sum) in every pair
+// watch detects noise that the two worlds of a slot share: the same difference (or the same sum) in every pair
 // although the values vary. Under independent noise that has a probability below 10^-6.
 type watch struct {
 	seen       int
@@ -139,7 +139,7 @@ const (
 	coarseChanges  = 20 // of others: a coincidence has a probability of a half at most
 )
 
-// add looks at a pair and reports whether the noise is shared.
+// add adds a pair and reports whether the noise is shared.
 func (w *watch) add(c0, c1 code.Code) bool {
 	w.seen++
 	if w.seen == 1 {

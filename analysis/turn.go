@@ -145,7 +145,7 @@ func (a *Audit) learn(e *book.Epoch) {
 }
 
 // coupled reports whether the worlds share the noise of a slot in which they differ. Then only bets on pairs are sound: the
-// other scores, which look at this slot too, take both worlds for independent.
+// other scores, which use this slot too, assume that both worlds are independent.
 func (a *Audit) coupled() bool {
 	return slices.ContainsFunc(a.slots, func(s *series) bool { return s.shared && s.independence.Differ })
 }

@@ -68,7 +68,7 @@ func errorWords(state string) withheld.Text {
 	return withheld.New("error "+state, "an error "+withheld.Mark)
 }
 
-// binsInWords puts a set of bins in words: ranges of numbers and names of categories.
+// binsInWords describes a set of bins: ranges of numbers and names of categories.
 func binsInWords(b *bins.Binner, set uint64, n noun, name func(code.Label) withheld.Text) withheld.Text {
 	var parts []withheld.Text
 	for i := 0; i < b.Numeric(); {
@@ -98,7 +98,7 @@ func binsInWords(b *bins.Binner, set uint64, n noun, name func(code.Label) withh
 	return withheld.Join(parts, " or ")
 }
 
-// interval puts the numeric bins i to j in words. The edges are withheld: they lie where the values do.
+// interval describes the numeric bins i to j. The edges are withheld, because they depend on values of rows.
 func interval(edges []float64, i, j int, n noun) withheld.Text {
 	number := func(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
 	say := func(value, public string) withheld.Text {

@@ -34,7 +34,7 @@ func PagingThreshold(j int, alpha float64) float64 {
 
 // EBH returns the indices of the hypotheses that e-BH rejects at the false discovery rate alpha, ascending (Wang and
 // Ramdas 2022): the k greatest, k the most with K/(alpha k) or more each. The log-wealths must be the current ones, never
-// running maxima, which are no e-values and break the rate. Any dependence is allowed. NaN counts as no evidence; nil when
+// running maxima, which are not e-values and break the rate. Any dependence is allowed. NaN counts as no evidence; nil when
 // nothing is rejected or alpha lies outside (0, 1).
 func EBH(logWealth []float64, alpha float64) []int {
 	if !(alpha > 0 && alpha < 1) {
@@ -96,7 +96,7 @@ func (p *Pool) Set(query string, components []float64) bool {
 	return true
 }
 
-// LogWealth is the log of the pool's wealth; 0 without queries. At ln(1/alpha) the engine as a whole is convicted.
+// LogWealth is the log of the pool's wealth; 0 without queries. At ln(1/alpha) the hypothesis that all claims hold is rejected.
 func (p *Pool) LogWealth() float64 {
 	var sums []float64
 	for _, name := range p.names() {

@@ -7,8 +7,8 @@ import "math"
 // an audit raises a false alarm at most at its rate, however often it restarts. The first has three quarters: 0.3 nats
 // more than an audit that never restarts; the r-th needs 1.9 + 2 ln r more nats. It is NaN for a negative r.
 //
-// The confirmation of a violation on fresh trials is no restart: a process alarms when its first trials and their confirmation both
-// do, and so with a probability of at most its part.
+// The confirmation of a violation on fresh trials is not a restart: a process alarms only if its first trials and their confirmation
+// both do, and so with a probability of at most its part.
 func RestartShare(r int) float64 {
 	const first = .75
 	switch {

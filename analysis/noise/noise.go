@@ -52,7 +52,7 @@ type Reading string
 const (
 	Correct    Reading = "correct"     // the declared law is not refuted
 	MinorError Reading = "minor_error" // refuted, but the scale is off by at most 50 %: wrong family, or a scale near by
-	Wrong      Reading = "wrong"       // the scale is off by more than 50 %, for certain
+	Wrong      Reading = "wrong"       // the scale is certainly off by more than 50 %
 )
 
 // Fit is the result of a test.

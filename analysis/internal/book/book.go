@@ -241,7 +241,7 @@ func (p *Process) Total() float64 { return eprocess.LogAdd(p.cash, eprocess.LogS
 // there is part of the null at the claim.
 func (p *Process) End(k *Book, e *Epoch, scratch *Bet) {
 	rest := 0.0
-	if gain := e.Claim - e.Opened; p.Below && gain > math.Inf(-1) { // or it is no number
+	if gain := e.Claim - e.Opened; p.Below && gain > math.Inf(-1) { // or it is NaN
 		rest = gain
 		p.scale(rest)
 	}

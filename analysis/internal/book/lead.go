@@ -7,7 +7,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
 
-// Lead is the process at the claim: its bets are placed once per epoch, so that it can be looked at after any pair.
+// Lead is the process at the claim: its bets are placed once per epoch, so that its wealth can be read after any pair.
 type Lead struct {
 	Process
 	Bets   []Bet // per entry and view
@@ -87,7 +87,7 @@ func (l *Lead) End(k *Book, e *Epoch) {
 // maxAhead bounds how many pairs go by between two looks.
 const maxAhead = 1 << 10
 
-// LowFor returns a number of pairs, at least 1, before which the wealth stays below a level whatever they are. It follows a look: no
+// LowFor returns a number of pairs, at least 1, before which the wealth stays below a level, whatever their outcomes. It must follow a look: no
 // place grows by more than the most that a pair adds to it.
 func (l *Lead) LowFor(k *Book, e *Epoch, level float64) int {
 	if len(l.most) == 0 {
@@ -100,7 +100,7 @@ func (l *Lead) LowFor(k *Book, e *Epoch, level float64) int {
 			l.then = append(l.then, w+float64(n)*l.most[i])
 		}
 		all := eprocess.LogSumExp(l.then)
-		if !(all < level) || !(eprocess.LogAdd(l.cash, all) < level-1e-6) { // or it is no number
+		if !(all < level) || !(eprocess.LogAdd(l.cash, all) < level-1e-6) { // or it is NaN
 			break
 		}
 		low = n

@@ -29,7 +29,7 @@ type Independence struct {
 	recent [2][BitCount + 1]uint64 // per world and bit, known among them: those of the latest trials, the latest lowest
 	fresh  int                     // pairs that are in recent and not in counts and later yet
 	counts [RelationCount][BitCount][4]int32
-	later  [2][BitCount][2]int32 // of the stretch at hand: the later bits of a world
+	later  [2][BitCount][2]int32 // of the current stretch: the later bits of a world
 	closed [2][BitCount]float64  // the greatest log-probabilities of the finished stretches
 	first  [2]code.Code
 	moved  [2]bool // a number other than the first one has come
@@ -253,7 +253,7 @@ func ones(x uint64) int32 { return int32(bits.OnesCount64(x)) }
 // known marks the bits of a trial that was seen.
 const known = 1 << BitCount
 
-// warm reports whether all earlier trials that relations look at were seen.
+// warm reports whether all earlier trials that relations use were seen.
 func (d *Independence) warm() bool { return d.recent[0][BitCount]>>(maxLag-1)&1 == 1 }
 
 // vary keeps whether the outcomes of each world vary, and whether the worlds differ.

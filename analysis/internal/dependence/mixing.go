@@ -24,7 +24,7 @@ var (
 	coupling = [...]float64{.4, .7, .95}
 )
 
-// What a slot must show, in nats.
+// The evidence that a slot must show, in nats.
 const (
 	leastOwn  = 1.5 // each world by itself
 	leastBoth = 4   // both worlds together
@@ -38,16 +38,16 @@ const (
 //     alpha^t (TestCouplingLeftOut computes it).
 const leastCoupling = 1. / 256
 
-// Suspicion is the average of the ratios of one slot from which a conviction waits (see independence). It falls again
+// Suspicion is the average of the ratios of one slot from which a violation is held back (see Independence). It falls again
 // where the trials are independent: the estimators cost the square root of the number of trials.
 const Suspicion = 3
 
-// StuckPairs is the number of pairs that a conviction takes while one world has shown one outcome only: a run of so many
+// StuckPairs is the fewest pairs for a violation while one world has shown one outcome only: a run of so many
 // equal answers has a probability below .06 where nine answers in ten are reused and fresh ones are binary responses of
 // epsilon 1.
 const StuckPairs = 100
 
-// mixingValues is the number of the latest pairs that are looked at.
+// mixingValues is the most pairs that are used, the latest ones.
 const mixingValues = 512
 
 // Mixing is what trials have shown of their independence, in nats: those of each world by themselves, and those of a pair.

@@ -278,7 +278,7 @@ func (e *Events) Estimate(counts []int32) (p eprocess.Ternary) {
 	return p
 }
 
-// Frequency returns the smoothed probabilities of an event in both worlds, from the block at hand and the past.
+// Frequency returns the smoothed probabilities of an event in both worlds, from the current block and the past.
 func (t *Table) Frequency(e *Events, side int) (p, q float64) {
 	var k [2]float64
 	var n [2]float64

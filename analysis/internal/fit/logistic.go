@@ -92,8 +92,8 @@ func (f *Logistic) sum(n int, features func(dst []float64, world, pair int)) {
 	}
 }
 
-// step moves the weights to the most likely ones by the curvature at hand, the priors being fitted along with them. It
-// returns what the move promises, in nats.
+// step moves the weights to the most likely ones by the present curvature, and fits the priors with them. It returns the expected gain of the
+// move, in nats.
 func (f *Logistic) step() float64 {
 	h, b := make([]float64, f.size*f.size), make([]float64, f.size) // b = H w - gradient
 	for i := range Folds {
@@ -134,7 +134,7 @@ func (f *Logistic) step() float64 {
 	for i, x := range gain {
 		sum += x * move[i] / 2
 	}
-	// From the weights at hand on, gradients are those of the quadratic that was minimised.
+	// From now on the gradients are those of the quadratic that was minimised.
 	for k := range Folds {
 		addProduct(f.gradient[k], f.hessian[k], move, f.size)
 	}

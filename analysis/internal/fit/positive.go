@@ -6,7 +6,7 @@ import (
 	"gonum.org/v1/gonum/lapack/lapack64"
 )
 
-// This file is positive definite matrices, row by row, of which the lower triangle is given.
+// This file solves with positive definite matrices, stored row by row, of which the lower triangle is given.
 
 // factorize overwrites the lower triangle with Cholesky's factor. It reports whether the matrix is positive definite, by more than
 // rounding.

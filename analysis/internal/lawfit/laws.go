@@ -111,7 +111,7 @@ func Fit(spreads [2]Spread, sorted [2][]float64) *Fitted {
 	if spreads[0].ties || spreads[1].ties {
 		f.values = bins.MergeSorted(slices.Clone(sorted[0]), sorted[1])
 	}
-	if fewTies(f.values) { // on a lattice a value that repeats is no peak
+	if fewTies(f.values) { // on a lattice a value that repeats is not a peak
 		f.peak = peakOf(sorted, spreads, laplaceOverNormal(spreads))
 	}
 	return f

@@ -17,7 +17,7 @@ type peak struct {
 	scale  float64 // beside that of the others
 }
 
-// What is tried for a peak.
+// The parts and scales that are tried for a peak.
 var (
 	peakParts  = [...]float64{.02, .05, .1, .2}
 	peakScales = [...]float64{.05, .1, .2, .4}

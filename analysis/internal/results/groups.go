@@ -14,7 +14,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// This file is how groups and columns are named in reports.
+// This file names groups and columns in reports.
 
 // keyLabel returns a key in words, store_id=17, class="low", and in public its id: see Options.Salt.
 func (r *Reader) keyLabel(row []outcome.Value, occurrence int) withheld.Text {

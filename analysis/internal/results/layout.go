@@ -14,7 +14,7 @@ import (
 type Layout struct {
 	Width    int               // columns of a result of the expected shape; -1 when none was seen
 	Keys     []int             // key columns, ascending
-	Measures []int             // the other columns, once for each number of a text; empty: only presence is looked at
+	Measures []int             // the other columns, once for each number of a text; empty: only presence counts
 	Forms    []textnumber.Form // per measure: how the texts of its column are read; zero for the second number and so on
 	Keyed    bool              // false: results have one row and no key, the partition is "()"
 	ordinal  bool              // keys come more than once in a result: the n-th row of a key is a separate key
@@ -101,7 +101,7 @@ func commonWidth(seen []*outcome.Outcome) int {
 // Limits on the search for keys.
 const (
 	maxKeyCandidates = 8   // columns that are tried
-	maxKeyRows       = 512 // rows of a result that are looked at
+	maxKeyRows       = 512 // the most rows of a result that are used
 	maxTurnover      = 3   // distinct keys over all results per row of the largest: above it they recur only if they are rare
 	leastRecurring   = .2  // the part of rare keys' appearances of which another result has the key too
 	leastCollisions  = 2   // duplicates within results that numbers drawn alike would have had, and rare keys have not
