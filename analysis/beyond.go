@@ -13,7 +13,7 @@ import (
 // beyondScore is a value that the other world has never shown.
 var beyondScore = &kind{
 	name: "beyond", make: func(int) statistic { return beyond{} }, where: singleNumber,
-	single: .02, loud: .25, views: []event.View{event.Sorted}, prior: supportPrior, keeps: true, looksBack: true, event: BeyondEvent, whole: true,
+	single: .02, divided: .25, views: []event.View{event.Sorted}, prior: supportPrior, keeps: true, looksBack: true, event: BeyondEvent, whole: true,
 }
 
 // beyond scores a single value that the other world has never shown: a number outside the range of all numbers of the other world so

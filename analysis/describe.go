@@ -15,9 +15,9 @@ type found struct {
 	ratio float64
 }
 
-// loudest returns the event of the view that holds most of the wealth against the claim, NaN and nil before anything was
+// strongest returns the event of the view that holds most of the wealth against the claim, NaN and nil before anything was
 // learned.
-func (a *Audit) loudest() found {
+func (a *Audit) strongest() found {
 	best := book.Standing{Wealth: math.Inf(-1)}
 	for _, st := range a.lead.Standings(&a.book, a.epoch) {
 		if st.Wealth > best.Wealth && atStake(st.Events) {

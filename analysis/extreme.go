@@ -116,7 +116,7 @@ func (m *extreme) fit(a *Audit, _ *series) (scores [2][]code.Code, differ bool) 
 	for i := range all {
 		s := series{kind: extremeScore, past: all[i]}
 		s.relearn(p.n, maxSpecialBins, &a.scratch)
-		if z2 := event.Loudness(a.lead.Null, s.table, &a.book.Order); z2 > top {
+		if z2 := event.Strength(a.lead.Null, s.table, &a.book.Order); z2 > top {
 			top, differ, m.side, scores = z2, true, side(i), all[i]
 		}
 	}

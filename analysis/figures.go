@@ -54,7 +54,7 @@ func (a *Audit) Figures() Figures {
 		f.Path = append(f.Path, a.pathPoint())
 		f.Path[len(a.path)].Line = a.atFront()
 	}
-	if s, toward, direction := a.loudestSlot(); s != nil {
+	if s, toward, direction := a.strongestSlot(); s != nil {
 		f.Histogram = a.histogram(s, toward, direction)
 		f.Categories = a.categories(s, toward, direction)
 	}
@@ -127,9 +127,9 @@ func (a *Audit) histogram(s *series, toward uint64, direction string) *Histogram
 	return h
 }
 
-// loudestSlot returns the slot to draw: the one with the most wealth against the claim, with the bins and the direction of its event. Before
+// strongestSlot returns the slot to draw: the one with the most wealth against the claim, with the bins and the direction of its event. Before
 // anything is bet on a slot it is the first one with numbers, or the first; nil without slots.
-func (a *Audit) loudestSlot() (s *series, set uint64, direction string) {
+func (a *Audit) strongestSlot() (s *series, set uint64, direction string) {
 	top := math.Inf(-1)
 	for _, st := range a.lead.Standings(&a.book, a.epoch) {
 		own := a.named(st.Entry.Score)

@@ -116,7 +116,7 @@ func (m *products) fit(a *Audit, _ *series) (scores [2][]code.Code, differ bool)
 		}
 		s := series{kind: productsScore, past: past}
 		s.relearn(p.n, maxSpecialBins, &a.scratch)
-		if z2 := event.Loudness(a.lead.Null, s.table, &a.book.Order); z2 > top {
+		if z2 := event.Strength(a.lead.Null, s.table, &a.book.Order); z2 > top {
 			top, differ, scores, *m = z2, true, past, next
 		}
 	}

@@ -161,7 +161,7 @@ func (a *Audit) Report() Report {
 		r.DetectedAt = &at
 	}
 	r.Partitions, r.EpsilonEstimate = a.estimates()
-	best := a.loudest()
+	best := a.strongest()
 	r.Event = best.event
 	ratio := best.ratio
 	r.Attacker = Attacker{

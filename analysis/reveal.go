@@ -145,19 +145,19 @@ func (reveal) learn(a *Audit, s *series, e *book.Epoch) {
 	case live:
 	case again:
 		e.Lend = append(e.Lend, book.Grant{Score: s.id, Fraction: revealShare})
-	case many && a.loudestOf(t):
+	case many && a.strongestOf(t):
 		e.Lend = append(e.Lend, book.Grant{Score: s.id, Fraction: outsideShare})
 	default:
 		t.Laws = nil
 	}
 }
 
-// loudestOf reports whether a table has stronger evidence than those of all other scores.
-func (a *Audit) loudestOf(t *event.Table) bool {
+// strongestOf reports whether a table has stronger evidence than those of all other scores.
+func (a *Audit) strongestOf(t *event.Table) bool {
 	h := a.lead.Null
-	mine := event.Loudness(h, t, &a.book.Order)
+	mine := event.Strength(h, t, &a.book.Order)
 	for _, s := range a.all() {
-		if s.staked && s.table != nil && s.table != t && s.kind != beyondScore && s.table.Paired == nil && event.Loudness(h, s.table, &a.book.Order) >= mine {
+		if s.staked && s.table != nil && s.table != t && s.kind != beyondScore && s.table.Paired == nil && event.Strength(h, s.table, &a.book.Order) >= mine {
 			return false
 		}
 	}

@@ -31,7 +31,7 @@ type kind struct {
 	texts           float64 // in place of single, where the value is not a number; 0 = single
 	fewSlots        bool    // the score gets wealth only up to maxLearnedSlots slots
 	lent            float64 // in place of single or several, once a part of all wealth was lent to the score
-	loud            float64 // the share when wealth is divided again and the score is bet on; 0 = single or several
+	divided         float64 // the share when wealth is divided again and the score is bet on; 0 = single or several
 	views           []event.View
 	prior           prior
 

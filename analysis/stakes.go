@@ -199,7 +199,7 @@ func (a *Audit) divide(e *book.Epoch) {
 		}
 		return s.kind.weight(a.several())
 	}
-	var loud, prior []float64
+	var logs, prior []float64
 	bets := make(map[book.ScoreID]bool, len(e.Entries))
 	for _, en := range e.Entries {
 		s := a.named(en.Score)
@@ -213,19 +213,19 @@ func (a *Audit) divide(e *book.Epoch) {
 		}
 		e.Shift = append(e.Shift, book.Grant{Score: en.Score})
 		prior = append(prior, p)
-		if s.kind.loud > 0 {
-			p = s.kind.loud
+		if s.kind.divided > 0 {
+			p = s.kind.divided
 		}
-		loud = append(loud, math.Log(p)+event.Loudness(a.lead.Null, en.Table, &a.book.Order)/2)
+		logs = append(logs, math.Log(p)+event.Strength(a.lead.Null, en.Table, &a.book.Order)/2)
 	}
 	for _, s := range a.specials {
 		if s.staked && !bets[s.id] {
 			e.Shift = append(e.Shift, book.Grant{Score: s.id})
 			prior = append(prior, weight(s))
-			loud = append(loud, math.Inf(-1))
+			logs = append(logs, math.Inf(-1))
 		}
 	}
-	all, sum := eprocess.LogSumExp(loud), 0.0
+	all, sum := eprocess.LogSumExp(logs), 0.0
 	if math.IsInf(all, -1) { // nothing is bet on
 		e.Shift = nil
 		return
@@ -236,6 +236,6 @@ func (a *Audit) divide(e *book.Epoch) {
 	e.At = a.lead.Epsilon
 	for i := range e.Shift {
 		e.Priors = append(e.Priors, prior[i]/sum)
-		e.Shift[i].Fraction = .25*prior[i]/sum + .75*math.Exp(loud[i]-all)
+		e.Shift[i].Fraction = .25*prior[i]/sum + .75*math.Exp(logs[i]-all)
 	}
 }

@@ -156,20 +156,20 @@ func (p *Process) shares(k *Book, e *Epoch) []Grant {
 	for _, en := range e.Entries {
 		tables[en.Score] = en.Table
 	}
-	loud := make([]float64, len(e.Shift))
+	logs := make([]float64, len(e.Shift))
 	for i, g := range e.Shift {
-		loud[i] = math.Inf(-1)
+		logs[i] = math.Inf(-1)
 		if t := tables[g.Score]; t != nil {
-			loud[i] = math.Log(e.Priors[i]) + event.Loudness(p.Null, t, &k.Order)/2
+			logs[i] = math.Log(e.Priors[i]) + event.Strength(p.Null, t, &k.Order)/2
 		}
 	}
-	all := eprocess.LogSumExp(loud)
+	all := eprocess.LogSumExp(logs)
 	if math.IsInf(all, -1) {
 		return e.Shift
 	}
 	own := make([]Grant, len(e.Shift))
 	for i, g := range e.Shift {
-		own[i] = Grant{g.Score, .25*e.Priors[i] + .75*math.Exp(loud[i]-all)}
+		own[i] = Grant{g.Score, .25*e.Priors[i] + .75*math.Exp(logs[i]-all)}
 	}
 	return own
 }

@@ -2,8 +2,8 @@ package eprocess
 
 import "math"
 
-// LogSumExp returns ln(sum(exp(x))), minus infinity for none. What is not a number counts as no wealth: one place that went
-// wrong does not hide what the others show.
+// LogSumExp returns ln(sum(exp(x))), minus infinity for none. NaN counts as no wealth, so that one wrong place does not
+// hide the others.
 func LogSumExp(x []float64) float64 {
 	top := math.Inf(-1)
 	for _, v := range x {
@@ -23,7 +23,7 @@ func LogSumExp(x []float64) float64 {
 	return top + math.Log(sum)
 }
 
-// LogAdd returns ln(e^a + e^b). What is not a number counts as minus infinity.
+// LogAdd returns ln(e^a + e^b). NaN counts as minus infinity.
 func LogAdd(a, b float64) float64 {
 	if !(a >= b) { // or one is not a number
 		a, b = b, a

@@ -292,9 +292,9 @@ func (t *Table) Frequency(e *Events, side int) (p, q float64) {
 	return (k[0] + .5) / (n[0] + 1), (k[1] + .5) / (n[1] + 1)
 }
 
-// Loudness is the sum of the squared studentised gaps of the two events that a score would bet on. Where every bin is bet
+// Strength is the sum of the squared studentised gaps of the two events that a score would bet on. Where every bin is bet
 // on it is what stands for that: twice the logarithm of what the bet would have gained in the past.
-func Loudness(h eprocess.Null, t *Table, order *[]uint8) float64 {
+func Strength(h eprocess.Null, t *Table, order *[]uint8) float64 {
 	if t.Laws != nil {
 		odds := make([]float64, 2*t.Bins())
 		t.Laws.Place(h, odds)
