@@ -19,7 +19,7 @@ type found struct {
 // learned.
 func (a *Audit) strongest() found {
 	best := book.Standing{Wealth: math.Inf(-1)}
-	for _, st := range a.lead.Standings(&a.book, a.epoch) {
+	for st := range a.lead.Standings(&a.book, a.epoch) {
 		if st.Wealth > best.Wealth && atStake(st.Events) {
 			best = st
 		}

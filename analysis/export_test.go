@@ -3,9 +3,7 @@ package analysis
 import (
 	"math"
 
-	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
-	"github.com/dpwatch/dpwatch/analysis/internal/dependence"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
@@ -105,24 +103,5 @@ func Remembered(r *Repeats) int { return r.different[0] }
 // CertainlyDependent reports whether trials are dependent at DependenceErrorRate.
 func CertainlyDependent(a *Audit) bool { return a.certainlyDependent() }
 
-// What is computed in a quicker way than the plain one is compared with it from outside.
-var (
-	NthDistance = dependence.NthDistance
-	Remainder   = remainder
-)
-
-// Sort sorts as learning does.
-func Sort(values []float64) { new(bins.Scratch).Sort(values) }
-
-// Bin returns the bin of a number among edges.
-func Bin(edges []float64, x float64) int { return (&bins.Binner{Edges: edges}).Bin(x) }
-
-// MergeSorted merges sorted lists.
-var MergeSorted = bins.MergeSorted
-
-// CountNumbers counts sorted numbers by bin.
-func CountNumbers(edges, values []float64) []int32 {
-	counts := make([]int32, len(edges)+1)
-	(&bins.Binner{Edges: edges}).CountNumbers(values, counts)
-	return counts
-}
+// Remainder is compared with math.Mod.
+var Remainder = remainder

@@ -131,7 +131,7 @@ func (a *Audit) histogram(s *series, toward uint64, direction string) *Histogram
 // anything is bet on a slot it is the first one with numbers, or the first; nil without slots.
 func (a *Audit) strongestSlot() (s *series, set uint64, direction string) {
 	top := math.Inf(-1)
-	for _, st := range a.lead.Standings(&a.book, a.epoch) {
+	for st := range a.lead.Standings(&a.book, a.epoch) {
 		own := a.named(st.Entry.Score)
 		if own == nil || own.kind != slotScore || !(st.Wealth > top) || !atStake(st.Events) {
 			continue

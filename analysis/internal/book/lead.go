@@ -1,6 +1,7 @@
 package book
 
 import (
+	"iter"
 	"unsafe"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
@@ -121,17 +122,21 @@ type Standing struct {
 	Events *event.Events
 }
 
-// Standings returns what every view of an epoch has now, in the order of the entries.
-func (l *Lead) Standings(k *Book, e *Epoch) (all []Standing) {
-	now := l.current(k, e)
-	for _, en := range e.Entries {
-		s := &k.stakes[en.Score]
-		for v := range s.views {
-			w := eprocess.LogSumExp(now[s.at+v*len(s.mix) : s.at+(v+1)*len(s.mix)])
-			all = append(all, Standing{en, w, &l.Bets[len(all)].events})
+// Standings yields what every view of an epoch has now, in the order of the entries.
+func (l *Lead) Standings(k *Book, e *Epoch) iter.Seq[Standing] {
+	return func(yield func(Standing) bool) {
+		now, n := l.current(k, e), 0
+		for _, en := range e.Entries {
+			s := &k.stakes[en.Score]
+			for v := range s.views {
+				w := eprocess.LogSumExp(now[s.at+v*len(s.mix) : s.at+(v+1)*len(s.mix)])
+				if !yield(Standing{en, w, &l.Bets[n].events}) {
+					return
+				}
+				n++
+			}
 		}
 	}
-	return all
 }
 
 // Size returns about how many bytes of memory the wealth and the bets take.

@@ -143,11 +143,11 @@ func (m *marks) choose(codes []code.Code, s *bins.Scratch) {
 		return
 	}
 	m.middle = s.Values[(n-1)/2]/2 + s.Values[n/2]/2
-	m.far = NthDistance(s.Values, m.middle, n/2)
+	m.far = nthDistance(s.Values, m.middle, n/2)
 }
 
-// NthDistance returns the distance from x of the value with n others nearer to it, or as near. The values are sorted.
-func NthDistance(values []float64, x float64, n int) (d float64) {
+// nthDistance returns the distance from x of the value with n others nearer to it, or as near. The values are sorted.
+func nthDistance(values []float64, x float64, n int) (d float64) {
 	above, _ := slices.BinarySearch(values, x)
 	below := above - 1
 	for range n + 1 {
