@@ -8,12 +8,6 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
 
-// ProjectEvent and ProjectBins let the golden values of the projections be checked from outside.
-var (
-	ProjectEvent = eprocess.ProjectEvent
-	ProjectBins  = eprocess.ProjectBins
-)
-
 // SkipBound makes an audit decide about the claim alone: no bound is computed below it.
 func SkipBound(a *Audit) { a.front = a.claimAt }
 
