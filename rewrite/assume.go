@@ -23,31 +23,31 @@ const (
 )
 
 // assume records an assumption of this plan.
-func (w *walker) assume(what string) { w.assumed[what] = true }
+func (s *Statement) assume(what string) { s.assumed[what] = true }
 
 // assumeName records the assumptions behind the meaning of a relation's name.
-func (w *walker) assumeName(bare bool) {
-	if w.r.names.Source == nil {
-		w.assume(AssumedLists)
+func (s *Statement) assumeName(bare bool) {
+	if s.rules.names.Source == nil {
+		s.assume(AssumedLists)
 	}
 	if bare {
-		w.assume(AssumedTemp)
-		if w.path.Assumed {
-			w.assume(AssumedPath)
+		s.assume(AssumedTemp)
+		if s.path.Assumed {
+			s.assume(AssumedPath)
 		}
-		if w.r.functions.setters {
-			w.assume(AssumedSetters)
+		if s.rules.functions.setters {
+			s.assume(AssumedSetters)
 		}
 	}
 }
 
-// assumptions returns all assumptions.
-func (w *walker) assumptions() []string {
-	if w.r.options.Shadow == nil {
-		w.assume(AssumedCopies)
+// Assumptions returns all assumptions, after Verdict.
+func (s *Statement) Assumptions() []string {
+	if s.rules.options.Shadow == nil {
+		s.assume(AssumedCopies)
 	}
-	w.assumeCasts()
-	return slices.Sorted(maps.Keys(w.assumed))
+	s.assumeCasts()
+	return slices.Sorted(maps.Keys(s.assumed))
 }
 
 // hasSetters reports whether a function of the catalog may change the settings of the calling session: its body names

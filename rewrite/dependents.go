@@ -13,7 +13,7 @@ import (
 // dependents finds, in the catalogs, the relations that read protected tables or are part of them. A view reads the
 // original tables whatever schema is written before its name, and so does a partition. Such a relation is rewritten to the
 // neighbours' own copies if each neighbour has one that reads only that neighbour; otherwise it is refused.
-func (n *names) dependents(o Options, f *functions, j *judge) {
+func (n *names) dependents(o judgeOptions, f *functions, j *checker) {
 	if n.Source != nil {
 		n.bases = bases(n.Source, o.Protected)
 		for t := range n.bases {
@@ -145,7 +145,7 @@ func bases(x *catalog.Index, protected []Table) map[Table][]Table {
 
 // copyFault returns the fault of the neighbours' copies of a relation; "" = none. A missing copy of a listed table is found
 // by the check before a replay, which waits for it.
-func copyFault(j *judge, name string, neighbours []string, mustExist bool) string {
+func copyFault(j *checker, name string, neighbours []string, mustExist bool) string {
 	for _, schema := range neighbours {
 		root := Table{Schema: schema, Name: name}
 		if j.shadow.Relations[root] == nil {
@@ -163,7 +163,7 @@ func copyFault(j *judge, name string, neighbours []string, mustExist bool) strin
 
 // publicFault records a public relation that, in the shadow database, reads a neighbour or another server, or is a view
 // that cannot be replayed.
-func (n *names) publicFault(j *judge, public Table, neighbours []string) {
+func (n *names) publicFault(j *checker, public Table, neighbours []string) {
 	for _, t := range ident.Sorted(j.shadow.Closure(public)) {
 		r := j.shadow.Relations[t]
 		switch {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
@@ -41,16 +42,16 @@ type functions struct {
 	builtin        map[string]functionClass
 	allowed        map[[2]string]bool // {schema, name}; schema "" = any
 	anyUser        bool               // every function that is not built in is declared safe
-	signatures     []Signature
+	signatures     []claim.Signature
 	setters        bool // one of the source's may change the settings of a session
 
 	builtinOperators map[string]bool
 }
 
-func newFunctions(o Options) *functions {
+func newFunctions(o judgeOptions) *functions {
 	f := &functions{
-		source: catalog.NewIndex(o.Source), shadow: catalog.NewIndex(o.Shadow),
-		builtin: map[string]functionClass{}, allowed: map[[2]string]bool{}, signatures: o.Claims.Signatures,
+		source: o.Source, shadow: o.Shadow,
+		builtin: map[string]functionClass{}, allowed: map[[2]string]bool{}, signatures: o.Signatures,
 		builtinOperators: map[string]bool{},
 	}
 	f.setters = hasSetters(f.source)
@@ -139,7 +140,7 @@ func describeFunctions(name string, found []*catalog.Function) string {
 }
 
 // signature returns the DP signature of schema.name, by the same rule as isAllowed.
-func (f *functions) signature(schema, name string, path resolve.Path) (Signature, bool) {
+func (f *functions) signature(schema, name string, path resolve.Path) (claim.Signature, bool) {
 	for _, s := range f.signatures {
 		wantSchema, wantName, _ := ident.ParseFunction(s.Function)
 		switch {
@@ -150,7 +151,7 @@ func (f *functions) signature(schema, name string, path resolve.Path) (Signature
 			return s, true
 		}
 	}
-	return Signature{}, false
+	return claim.Signature{}, false
 }
 
 // isForeignFamily reports whether a name is that of an extension function with access outside the database, in contrast to

@@ -71,18 +71,10 @@ func (r *Rewriter) guard(q capture.Query) error {
 	if pgparse.TooManyTokens(q.SQL, r.options.MaxTokens) {
 		return refuse(ReasonTooLarge, "too many tokens", "raise audit.max_tokens")
 	}
-	if d := r.database(); d != "" && q.Database != "" && q.Database != d {
+	if d := r.options.database(); d != "" && q.Database != "" && q.Database != d {
 		return refuse(ReasonOtherDatabase, "the session is in another database than the protected tables", "")
 	}
 	return nil
-}
-
-// database returns the name of the database of the protected tables; "" = any.
-func (r *Rewriter) database() string {
-	if r.options.Database == "" && r.options.Source != nil {
-		return r.options.Source.Database
-	}
-	return r.options.Database
 }
 
 func isUTF8Name(encoding string) bool {

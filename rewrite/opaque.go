@@ -69,20 +69,20 @@ func (o *opacity) judge(f *catalog.Function) bool {
 
 // assumeFunction records a user-defined function that a statement calls and whose reads cannot be derived. It reports
 // whether the name may refer to such a function.
-func (w *walker) assumeFunction(name string, users []*catalog.Function) bool {
-	if w.r.functions.source == nil {
-		w.assume(AssumedFunction(name))
+func (s *Statement) assumeFunction(name string, users []*catalog.Function) bool {
+	if s.rules.functions.source == nil {
+		s.assume(AssumedFunction(name))
 		return true
 	}
 	opaque := len(users) == 0
 	for _, f := range users {
-		if w.r.opaque[f] {
+		if s.rules.opaque[f] {
 			opaque = true
-			w.assume(AssumedFunction(Table{Schema: f.Schema, Name: f.Name}.String()))
+			s.assume(AssumedFunction(Table{Schema: f.Schema, Name: f.Name}.String()))
 		}
 	}
 	if len(users) == 0 {
-		w.assume(AssumedFunction(name))
+		s.assume(AssumedFunction(name))
 	}
 	return opaque
 }

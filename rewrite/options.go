@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"google.golang.org/protobuf/reflect/protoreflect"
+
 	"github.com/dpwatch/dpwatch/internal/pg/body"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
@@ -56,8 +58,13 @@ type Options struct {
 	MaxTokens int // 0 = DefaultMaxTokens
 }
 
-// limits returns the limits of a text that is parsed.
-func (o Options) limits() body.Limits { return body.Limits{Bytes: o.MaxBytes, Tokens: o.MaxTokens} }
+// database returns the name of the database of the protected tables; "" = any.
+func (o Options) database() string {
+	if o.Database == "" && o.Source != nil {
+		return o.Source.Database
+	}
+	return o.Database
+}
 
 // The claims of queries and their sources.
 type (
@@ -100,15 +107,15 @@ func New(o Options) (*Rewriter, error) {
 	if o.SearchPath == nil {
 		o.SearchPath = []string{"public"}
 	}
-	functions := newFunctions(o)
-	return &Rewriter{
-		options:   o,
-		names:     newNames(o, functions),
-		opaque:    newOpaque(functions.source, o.limits(), functions),
-		functions: functions,
-		claims:    claims,
-		schema:    newWireSchema(),
-	}, nil
+	source := catalog.NewIndex(o.Source)
+	rules := NewRules(judgeOptions{
+		Protected: o.Protected, Public: o.Public, Others: o.Others,
+		Source: source, Shadow: catalog.NewIndex(o.Shadow), Neighbours: o.Neighbours, ShadowPath: o.ShadowPath,
+		Database: o.database(), Signatures: o.Claims.Signatures, AllowFunctions: o.AllowFunctions,
+		Limits: body.Limits{Bytes: o.MaxBytes, Tokens: o.MaxTokens},
+		Walk:   func(s *Statement, root protoreflect.Message) { walk(s, root) },
+	})
+	return &Rewriter{options: o, source: source, rules: rules, claims: claims, schema: newWireSchema()}, nil
 }
 
 // tableFaults returns the faults in the lists of tables.

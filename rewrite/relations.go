@@ -1,0 +1,84 @@
+package rewrite
+
+import (
+	"slices"
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
+)
+
+// doubtful are the reasons to refuse a name that cannot be resolved.
+var doubtful = map[resolve.Doubt]Reason{
+	resolve.DoubtSettings: ReasonSettingsUncertain, resolve.DoubtAmbiguous: ReasonAmbiguousName, resolve.DoubtUnlisted: ReasonUnknownTable,
+}
+
+// Relation resolves a relation in FROM that is no CTE, and records that the statement reads it. It returns KindProtected,
+// KindPublic, KindSystem, or KindUnknown after a refusal.
+func (s *Statement) Relation(n *pg_query.RangeVar) (Table, resolve.Kind) {
+	if !s.inDatabase(n.GetCatalogname(), "RangeVar", n.GetLocation()) {
+		return Table{}, resolve.KindUnknown
+	}
+	if n.GetSchemaname() == "" && slices.Contains(s.query.Temporary, n.GetRelname()) {
+		s.Refuse(ReasonTempTable, "RangeVar", n.GetLocation(), "relation "+n.GetRelname()+", which the session has as a temporary one", "qualify the name with its schema; a replay cannot see temporary tables").touches = s.rules.names.Protected[n.GetRelname()]
+		return Table{}, resolve.KindUnknown
+	}
+	t := Table{Schema: n.GetSchemaname(), Name: n.GetRelname()}
+	kind, doubt := resolve.KindUnknown, resolve.DoubtUnlisted
+	if t.Schema != "" {
+		kind = s.rules.names.Qualified(t)
+	} else if t, kind, doubt = s.rules.names.Unqualified(n.GetRelname(), s.path); kind == resolve.KindUnknown {
+		t = Table{Schema: "", Name: n.GetRelname()}
+	}
+	s.assumeName(n.GetSchemaname() == "")
+	if fault, bad := s.rules.names.refused[t]; bad {
+		s.Refuse(fault.reason, "RangeVar", n.GetLocation(), "relation "+t.String()+" "+fault.detail, fault.hint).touches = true
+		return t, resolve.KindUnknown
+	}
+	switch kind {
+	case resolve.KindProtected:
+		s.Protected[t] = true
+		for _, base := range s.rules.names.bases[t] {
+			s.Protected[base] = true
+		}
+	case resolve.KindPublic:
+		s.Public[t] = true
+	case resolve.KindSystem:
+		s.system = true
+		if !resolve.IsStaticCatalog(t) {
+			s.Refuse(ReasonSystemCatalog, "RangeVar", n.GetLocation(), "relation "+t.String(), "a catalog describes other tables in a replay: query it separately")
+		}
+	default:
+		s.unreadable(t, kind, doubtful[doubt], n.GetLocation())
+		return t, resolve.KindUnknown
+	}
+	return t, kind
+}
+
+// unreadable refuses a relation that is neither protected nor public nor a system relation.
+func (s *Statement) unreadable(t Table, kind resolve.Kind, reason Reason, offset int32) {
+	detail, hint := "relation "+strings.TrimPrefix(t.String(), "."), ""
+	switch {
+	case kind == resolve.KindTemp:
+		reason = ReasonTempTable
+	case reason == ReasonSettingsUncertain:
+		hint = "qualify the name with its schema"
+	case reason == ReasonAmbiguousName:
+		hint = "the contents of a schema earlier in the search_path are not known: qualify the name, or set privacy.catalog (which does not cover information_schema)"
+	case t.Schema == "" && s.rules.names.Protected[t.Name]:
+		hint = "a protected table has this name, but not in a schema of the session's search_path"
+	default:
+		reason, hint = ReasonUnknownTable, "list it in privacy.protected, if it holds or reads personal data, or in privacy.public"
+	}
+	s.Refuse(reason, "RangeVar", offset, detail, hint).touches = s.rules.names.Protected[t.Name]
+}
+
+// inDatabase checks the database of a qualified name.
+func (s *Statement) inDatabase(name, node string, offset int32) bool {
+	if name == "" || name == s.rules.options.Database {
+		return true
+	}
+	s.Refuse(ReasonAmbiguousName, node, offset, "a name qualified with a database", "name the database of the protected tables in privacy.database").touches = true
+	return false
+}

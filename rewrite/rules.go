@@ -1,0 +1,65 @@
+package rewrite
+
+import (
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpwatch/dpwatch/internal/pg/body"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
+	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
+	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
+)
+
+// judgeOptions are what Rules depend on.
+type judgeOptions struct {
+	Protected, Public, Others []Table
+	Source                    *catalog.Index // of the client's database; nil = not known
+	Shadow                    *catalog.Index // of the shadow database; nil = not known
+	Neighbours                []string       // the schemas of the copies in the shadow database
+	ShadowPath                []string       // further schemas of replays, for functions, operators and types
+	Database                  string         // of the protected tables; "" = names with a database are refused
+	Signatures                []claim.Signature
+	AllowFunctions            []string
+	Limits                    body.Limits // of bodies and views that are parsed
+	// Walk visits a statement of the body of a function, or of a view, and calls the methods of its Statement.
+	Walk func(*Statement, protoreflect.Message)
+}
+
+// Rules decide what statements may read and call. They are read-only after construction.
+type Rules struct {
+	options   judgeOptions
+	names     *names
+	functions *functions
+	opaque    map[*catalog.Function]bool // of the source: functions whose reads cannot be derived
+}
+
+// NewRules analyses the catalogs.
+func NewRules(o judgeOptions) *Rules {
+	f := newFunctions(o)
+	return &Rules{options: o, names: newNames(o, f), functions: f, opaque: newOpaque(o.Source, o.Limits, f)}
+}
+
+// IsElsewhere reports whether a relation is listed as public or as one without a copy.
+func (r *Rules) IsElsewhere(t Table) bool {
+	kind := r.names.Kinds[t]
+	return kind == resolve.KindPublic || kind == resolve.KindOther
+}
+
+// names holds the relations that names may refer to, and what the catalogs say about them and about functions. It is
+// read-only after construction.
+type names struct {
+	*resolve.Relations
+	bases   map[Table][]Table          // relations over protected tables, according to the catalog: these tables
+	refused map[Table]fault            // relations that are listed, or depend on listed ones, but cannot be replayed
+	readers map[*catalog.Function]bool // functions of either catalog that read a protected table
+	copies  map[Table]functionCopy     // of functions of the source, by schema and name
+}
+
+// newNames indexes the listed relations and, from the catalogs, their readers.
+func newNames(o judgeOptions, f *functions) *names {
+	n := &names{
+		Relations: resolve.NewRelations(o.Source, o.Protected, o.Public, o.Others),
+		refused:   map[Table]fault{}, readers: map[*catalog.Function]bool{}, copies: map[Table]functionCopy{},
+	}
+	n.dependents(o, f, newChecker(o, n, f))
+	return n
+}
