@@ -5,9 +5,10 @@
 // neighbour schema; or an *UnsupportedError with a Reason fit for a metric label, the syntax node, the byte offset and a
 // remedy.
 //
-// The package owns parsing with pg_query, the resolution of names as on the server, the rules for what may be replayed, and
-// the reading of claims. It does not own the neighbour schemas, connections or the decision whether a query is audited. It
-// is pure: no I/O, clock, logger or randomness. A Rewriter is safe for concurrent use.
+// The package owns parsing with pg_query, the walk over the tree, the identity of queries, and the rewritten text. Its inner
+// packages own the resolution of names as on the server (resolve), the rules for what may be replayed (judge), and the
+// reading of claims (claim). It does not own the neighbour schemas, connections or the decision whether a query is audited.
+// It is pure: no I/O, clock, logger or randomness. A Rewriter is safe for concurrent use.
 //
 // # How a name is rewritten
 //

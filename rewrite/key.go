@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/rewrite/internal/judge"
 )
 
 // keyVersion changes whenever the key of some query changes.
@@ -19,7 +20,7 @@ const keyVersion = "dpwatch rewrite key 1"
 func keySettings(settings map[string]string) map[string]string {
 	var kept map[string]string
 	for name, value := range settings {
-		if name = strings.ToLower(name); AffectsResult(name) {
+		if name = strings.ToLower(name); judge.AffectsResult(name) {
 			if kept == nil {
 				kept = map[string]string{}
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
+	"github.com/dpwatch/dpwatch/rewrite/internal/judge"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
@@ -24,8 +25,8 @@ const (
 
 // Wildcards, for the audit of a single query without a catalog.
 const (
-	AnyTable    = resolve.AnyTable // as a Table's Name in Protected: every relation that resolves to the schema has a copy
-	AnyFunction = "*"              // in AllowFunctions: every function that is not built in is safe
+	AnyTable    = resolve.AnyTable  // as a Table's Name in Protected: every relation that resolves to the schema has a copy
+	AnyFunction = judge.AnyFunction // in AllowFunctions: every function that is not built in is safe
 )
 
 // Table is the name of a relation as stored in the catalog: folded, without quotes.
@@ -108,12 +109,12 @@ func New(o Options) (*Rewriter, error) {
 		o.SearchPath = []string{"public"}
 	}
 	source := catalog.NewIndex(o.Source)
-	rules := NewRules(judgeOptions{
+	rules := judge.New(judge.Options{
 		Protected: o.Protected, Public: o.Public, Others: o.Others,
 		Source: source, Shadow: catalog.NewIndex(o.Shadow), Neighbours: o.Neighbours, ShadowPath: o.ShadowPath,
 		Database: o.database(), Signatures: o.Claims.Signatures, AllowFunctions: o.AllowFunctions,
 		Limits: body.Limits{Bytes: o.MaxBytes, Tokens: o.MaxTokens},
-		Walk:   func(s *Statement, root protoreflect.Message) { walk(s, root) },
+		Walk:   func(s *judge.Statement, root protoreflect.Message) { walk(s, root) },
 	})
 	return &Rewriter{options: o, source: source, rules: rules, claims: claims, schema: newWireSchema()}, nil
 }

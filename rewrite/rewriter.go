@@ -13,6 +13,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
+	"github.com/dpwatch/dpwatch/rewrite/internal/judge"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
@@ -20,7 +21,7 @@ import (
 type Rewriter struct {
 	options Options
 	source  *catalog.Index // of the client's database; nil = not known
-	rules   *Rules
+	rules   *judge.Rules
 	claims  *claim.Claimer
 	schema  *wireSchema
 }
@@ -95,7 +96,7 @@ func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) {
 }
 
 // plan assembles the Plan.
-func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *Statement, edits []edit) (*Plan, error) {
+func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edits []edit) (*Plan, error) {
 	if err := locate(edits, parsed.tokens); err != nil {
 		return nil, refuse(ReasonVerifyFailed, err.Error(), reportBug)
 	}

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpwatch/dpwatch/internal/pgparse"
+	"github.com/dpwatch/dpwatch/rewrite/internal/judge"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
@@ -21,12 +22,12 @@ type place struct {
 
 // walker visits every node of one statement: it passes those that name something to the judge, and collects the edits.
 type walker struct {
-	judge *Statement
+	judge *judge.Statement
 	edits []edit
 }
 
 // walk visits a statement.
-func walk(s *Statement, root protoreflect.Message) []edit {
+func walk(s *judge.Statement, root protoreflect.Message) []edit {
 	w := &walker{judge: s}
 	w.visit(root, place{near: -1})
 	return w.edits

@@ -1,4 +1,4 @@
-package rewrite
+package judge
 
 import (
 	_ "embed"
@@ -36,6 +36,9 @@ func (c functionClass) refusal() Reason {
 	return ""
 }
 
+// AnyFunction in Options.AllowFunctions declares every function that is not built in safe.
+const AnyFunction = "*"
+
 // functions holds the built-in functions, the allowed ones and the DP functions. It is read-only after construction.
 type functions struct {
 	source, shadow *catalog.Index // user-defined functions of the client's database and of the shadow database; nil = not known
@@ -48,7 +51,7 @@ type functions struct {
 	builtinOperators map[string]bool
 }
 
-func newFunctions(o judgeOptions) *functions {
+func newFunctions(o Options) *functions {
 	f := &functions{
 		source: o.Source, shadow: o.Shadow,
 		builtin: map[string]functionClass{}, allowed: map[[2]string]bool{}, signatures: o.Signatures,

@@ -1,4 +1,4 @@
-package rewrite
+package judge
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 // dependents finds, in the catalogs, the relations that read protected tables or are part of them. A view reads the
 // original tables whatever schema is written before its name, and so does a partition. Such a relation is rewritten to the
 // neighbours' own copies if each neighbour has one that reads only that neighbour; otherwise it is refused.
-func (n *names) dependents(o judgeOptions, f *functions, j *checker) {
+func (n *names) dependents(o Options, f *functions, j *checker) {
 	if n.Source != nil {
 		n.bases = bases(n.Source, o.Protected)
 		for t := range n.bases {

@@ -1,16 +1,27 @@
-package rewrite
+// Package judge decides what a statement may read and call in a replay: relations, functions, operators, types, and
+// strings and parameters that may become names.
+//
+// In: catalogs, as data, and lists of relations and functions, from which New makes Rules; then the nodes of a statement that
+// name something, each passed to the method of Statement for its kind. Out: refusals, each with its Reason; the relations and
+// DP functions that the statement uses; the assumptions that were made. Functions and views of the shadow database are judged
+// by what their bodies name: for this, the caller's walk over a tree is part of the Options. The package is pure.
+package judge
 
 import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpwatch/dpwatch/internal/pg/body"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
-// judgeOptions are what Rules depend on.
-type judgeOptions struct {
+// Table is the name of a relation or a function as stored in the catalog.
+type Table = ident.Table
+
+// Options are what Rules depend on.
+type Options struct {
 	Protected, Public, Others []Table
 	Source                    *catalog.Index // of the client's database; nil = not known
 	Shadow                    *catalog.Index // of the shadow database; nil = not known
@@ -26,14 +37,14 @@ type judgeOptions struct {
 
 // Rules decide what statements may read and call. They are read-only after construction.
 type Rules struct {
-	options   judgeOptions
+	options   Options
 	names     *names
 	functions *functions
 	opaque    map[*catalog.Function]bool // of the source: functions whose reads cannot be derived
 }
 
-// NewRules analyses the catalogs.
-func NewRules(o judgeOptions) *Rules {
+// New analyses the catalogs.
+func New(o Options) *Rules {
 	f := newFunctions(o)
 	return &Rules{options: o, names: newNames(o, f), functions: f, opaque: newOpaque(o.Source, o.Limits, f)}
 }
@@ -55,7 +66,7 @@ type names struct {
 }
 
 // newNames indexes the listed relations and, from the catalogs, their readers.
-func newNames(o judgeOptions, f *functions) *names {
+func newNames(o Options, f *functions) *names {
 	n := &names{
 		Relations: resolve.NewRelations(o.Source, o.Protected, o.Public, o.Others),
 		refused:   map[Table]fault{}, readers: map[*catalog.Function]bool{}, copies: map[Table]functionCopy{},

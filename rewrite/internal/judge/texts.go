@@ -1,4 +1,4 @@
-package rewrite
+package judge
 
 import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
@@ -16,7 +16,7 @@ func (s *Statement) Constant(n *pg_query.A_Const, userArgs bool) {
 // textArgument refuses a text that names a protected table.
 func (s *Statement) textArgument(text, node, detail string, offset int32) {
 	switch {
-	case s.rules.names.Protected[AnyTable]:
+	case s.rules.names.Protected[resolve.AnyTable]:
 		s.anyTable = append(s.anyTable, anyName{text: text, node: node, detail: detail, offset: offset})
 	case s.rules.names.Mentions(text):
 		s.Refuse(ReasonNameInString, node, offset, detail, "")

@@ -1,4 +1,4 @@
-package rewrite
+package judge
 
 import (
 	"slices"
@@ -31,7 +31,7 @@ func (s *Statement) Type(n *pg_query.TypeName) {
 	if parts[0] != "pg_catalog" && s.rules.names.RowType(last) && !s.ownRowType(parts) {
 		s.Refuse(ReasonRowType, "TypeName", n.GetLocation(), "type "+strings.Join(parts, "."), "")
 	}
-	if parts[0] != "pg_catalog" && s.rules.names.Protected[AnyTable] {
+	if parts[0] != "pg_catalog" && s.rules.names.Protected[resolve.AnyTable] {
 		s.anyTable = append(s.anyTable, anyName{rowType: last, node: "TypeName", detail: "type " + strings.Join(parts, "."), offset: n.GetLocation()})
 	}
 	s.userType(parts, n.GetLocation())

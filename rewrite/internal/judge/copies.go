@@ -1,4 +1,4 @@
-package rewrite
+package judge
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ type functionCopy struct {
 
 // copyFunctions judges, for every function that reads a protected table, the functions of its name in the neighbours'
 // schemas: each schema must have the same overloads, and each of these must read only its own world.
-func (n *names) copyFunctions(o judgeOptions, j *checker) {
+func (n *names) copyFunctions(o Options, j *checker) {
 	schemas := map[string]map[string]bool{} // by function name, the schemas with a reader
 	for f := range n.readers {
 		if !n.Source.Has(f) {
@@ -102,7 +102,7 @@ func (n *names) isReader(f *catalog.Function) bool { return n.readers[f] }
 
 // findReaders marks the functions of both catalogs that read protected tables, and records the public relations that call
 // one. In the engine's database protected tables are identified by schema and name, in the shadow database by name.
-func (n *names) findReaders(o judgeOptions, f *functions, shadow *catalog.Index) {
+func (n *names) findReaders(o Options, f *functions, shadow *catalog.Index) {
 	protected := map[Table]bool{}
 	for name := range n.Protected {
 		protected[Table{Schema: "", Name: name}] = true
@@ -119,7 +119,7 @@ func (n *names) findReaders(o judgeOptions, f *functions, shadow *catalog.Index)
 }
 
 // markReaders marks the readers of one catalog.
-func (n *names) markReaders(x *catalog.Index, protected map[Table]bool, o judgeOptions, f *functions) {
+func (n *names) markReaders(x *catalog.Index, protected map[Table]bool, o Options, f *functions) {
 	if x == nil {
 		return
 	}

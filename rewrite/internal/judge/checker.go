@@ -1,4 +1,4 @@
-package rewrite
+package judge
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ type checker struct {
 	names      *names // of the client's side: lists the public tables
 	functions  *functions
 	neighbours []string
-	options    judgeOptions
+	options    Options
 	bodies     map[string]*Rules // by neighbour, for the analysis of bodies
 	relations  map[checkedRelation]string
 	judged     map[checkedFunction]string
@@ -43,7 +43,7 @@ type functionUse struct {
 	functions map[Table]bool
 }
 
-func newChecker(o judgeOptions, n *names, f *functions) *checker {
+func newChecker(o Options, n *names, f *functions) *checker {
 	if o.Shadow == nil {
 		return nil
 	}
