@@ -82,7 +82,7 @@ func New(o Options) (*Rewriter, error) {
 	faults = append(faults, claimFaults...)
 	for i, rule := range o.Claims.Rules {
 		if rule.Table != (Table{}) && !slices.Contains(o.Protected, rule.Table) {
-			faults = append(faults, fmt.Errorf("claim rule %d (%s): table %q is not protected", i+1, rule.Name, rule.Table))
+			faults = append(faults, fmt.Errorf("claim rule %d (%s): table %q is not a protected table: add it to them, or remove the condition", i+1, rule.Name, rule.Table))
 		}
 	}
 	for _, f := range o.AllowFunctions {
@@ -90,7 +90,7 @@ func New(o Options) (*Rewriter, error) {
 			continue
 		}
 		if _, _, ok := ident.ParseFunction(f); !ok {
-			faults = append(faults, fmt.Errorf("allowed function %q: want name or schema.name", f))
+			faults = append(faults, fmt.Errorf("allowed function %q: write it as name or schema.name", f))
 		}
 	}
 	if o.MaxBytes < 0 || o.MaxTokens < 0 {
@@ -123,7 +123,7 @@ func New(o Options) (*Rewriter, error) {
 func (o Options) tableFaults() []error {
 	var faults []error
 	if len(o.Protected) == 0 {
-		faults = append(faults, errors.New("no protected table: name the tables that the neighbours copy"))
+		faults = append(faults, errors.New("no protected table: list the tables that the neighbours copy"))
 	}
 	seen := map[Table]string{}
 	byName := map[string]Table{}
@@ -137,14 +137,14 @@ func (o Options) tableFaults() []error {
 				faults = append(faults, fmt.Errorf("%s table %q: %w", list.kind, t, err))
 			}
 			if before, ok := seen[t]; ok && before != list.kind {
-				faults = append(faults, fmt.Errorf("table %q is listed as %s and as %s", t, before, list.kind))
+				faults = append(faults, fmt.Errorf("table %q is listed as %s and as %s: keep one entry", t, before, list.kind))
 			}
 			seen[t] = list.kind
 			if list.kind != "protected" {
 				continue
 			}
 			if other, ok := byName[t.Name]; ok && other != t {
-				faults = append(faults, fmt.Errorf("protected tables %q and %q have one name: a neighbour schema holds one table of a name", other, t))
+				faults = append(faults, fmt.Errorf("protected tables %q and %q have the same name, and a neighbour schema can hold only one of them: rename one", other, t))
 			}
 			byName[t.Name] = t
 		}
@@ -161,9 +161,9 @@ func checkTable(t Table) error {
 	}
 	switch {
 	case resolve.IsSystemSchema(t.Schema) || resolve.IsTempSchema(t.Schema):
-		return errors.New("lies in a system schema")
+		return errors.New("is in a system schema, which neighbours do not copy")
 	case strings.HasPrefix(t.Name, "pg_"):
-		return errors.New("a name that starts with pg_ may be shadowed by a system catalog")
+		return errors.New("starts with pg_, so that a system catalog may hide the table: rename it")
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func checkIdentifier(s string) error {
 	case len(s) > ident.MaxBytes:
 		return fmt.Errorf("is longer than %d bytes", ident.MaxBytes)
 	case !utf8.ValidString(s) || strings.ContainsRune(s, 0):
-		return errors.New("is not UTF-8 text")
+		return errors.New("is not valid UTF-8, or contains a NUL byte")
 	}
 	return nil
 }

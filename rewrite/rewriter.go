@@ -78,7 +78,7 @@ type Plan struct {
 func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			plan, err = nil, refuse(ReasonInternal, fmt.Sprintf("panic of type %T", p), reportBug)
+			plan, err = nil, refuse(ReasonInternal, fmt.Sprintf("the rewriter panicked with a %T", p), reportBug)
 		}
 	}()
 	q.Settings = r.source.Settings(q.User, q.Settings)
@@ -106,7 +106,7 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edi
 	}
 	expected, edited, err := r.schema.canonicalize(parsed.wire, byPlace)
 	if err != nil || edited != len(edits) {
-		return nil, refuse(ReasonVerifyFailed, "the tree does not hold the names that were found in it", reportBug)
+		return nil, refuse(ReasonVerifyFailed, "the syntax tree lacks a name that was found in it", reportBug)
 	}
 	fingerprint, err := pgparse.Fingerprint(q.SQL)
 	if err != nil {
@@ -146,7 +146,7 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edi
 func refusedClaim(err error) error {
 	var fault *claim.Error
 	if !errors.As(err, &fault) {
-		return refuse(ReasonInternal, "a claim without a fault", reportBug)
+		return refuse(ReasonInternal, "the claim was rejected without a reason", reportBug)
 	}
 	reason := ReasonBadClaim
 	if fault.Uncertain {
@@ -160,12 +160,12 @@ func refusedClaim(err error) error {
 // error is an *UnsupportedError with ReasonVerifyFailed, or reports an invalid schema.
 func (p *Plan) For(schema string) (string, error) {
 	if err := p.checkSchema(schema); err != nil {
-		return "", fmt.Errorf("neighbour schema: %w", err)
+		return "", fmt.Errorf("neighbour schema %q: %w", schema, err)
 	}
 	sql := splice(p.sql, p.edits, schema)
 	wire, err := pgparse.Wire(sql)
 	if err != nil {
-		return "", refuse(ReasonVerifyFailed, "the rewritten text does not parse", reportBug)
+		return "", refuse(ReasonVerifyFailed, "the rewritten text cannot be parsed", reportBug)
 	}
 	got, _, err := p.rewriter.schema.canonicalize(wire, nil)
 	if err != nil {
@@ -173,7 +173,7 @@ func (p *Plan) For(schema string) (string, error) {
 	}
 	want := p.expected.fill(func(Table) string { return schema })
 	if !bytes.Equal(want, got.segments[0]) {
-		return "", refuse(ReasonVerifyFailed, "the rewritten text means something else", reportBug)
+		return "", refuse(ReasonVerifyFailed, "the rewritten text differs from the original by more than the schemas", reportBug)
 	}
 	return sql, nil
 }
@@ -188,7 +188,7 @@ func (p *Plan) checkSchema(schema string) error {
 	}
 	for _, t := range p.Tables {
 		if p.rewriter.rules.IsElsewhere(Table{Schema: schema, Name: t.Name}) {
-			return fmt.Errorf("holds a table %s that is not a copy", t.Name)
+			return fmt.Errorf("contains a table %s that is not a copy", t.Name)
 		}
 	}
 	return nil

@@ -80,7 +80,7 @@ func (w *walker) visit(m protoreflect.Message, at place) {
 	case *pg_query.RangeTableSample:
 		w.judge.Sample(n)
 	case *pg_query.LockingClause:
-		w.judge.Refuse(ReasonSideEffects, "LockingClause", lockOffset(n, at), "row locks", "")
+		w.judge.Refuse(ReasonSideEffects, "LockingClause", lockOffset(n, at), "a clause that locks rows", "")
 		return
 	case *pg_query.InsertStmt, *pg_query.UpdateStmt, *pg_query.DeleteStmt, *pg_query.MergeStmt:
 		w.judge.RefuseChange(string(m.Descriptor().Name()), at.near)
@@ -95,7 +95,7 @@ func (w *walker) visit(m protoreflect.Message, at place) {
 		*pg_query.XmlExpr, *pg_query.XmlSerialize, *pg_query.JsonFormat, *pg_query.JsonReturning, *pg_query.JsonValueExpr,
 		*pg_query.JsonOutput, *pg_query.JsonKeyValue, *pg_query.JsonAggConstructor, *pg_query.JsonIsPredicate:
 	default:
-		w.judge.Refuse(ReasonUnsupportedNode, string(m.Descriptor().Name()), at.near, "syntax that is not known to be safe to replay", "")
+		w.judge.Refuse(ReasonUnsupportedNode, string(m.Descriptor().Name()), at.near, "syntax that dpwatch does not support", "")
 		return
 	}
 	w.children(m, at)
@@ -128,7 +128,7 @@ func lockOffset(n *pg_query.LockingClause, at place) int32 {
 // selectStmt opens the scope of WITH for the rest of the statement, set-operation arms included.
 func (w *walker) selectStmt(n *pg_query.SelectStmt, m protoreflect.Message, at place) {
 	if n.GetIntoClause() != nil {
-		w.judge.Refuse(ReasonSideEffects, "IntoClause", n.GetIntoClause().GetRel().GetLocation(), "SELECT INTO makes a table", "")
+		w.judge.Refuse(ReasonSideEffects, "IntoClause", n.GetIntoClause().GetRel().GetLocation(), "SELECT INTO creates a table", "")
 		return
 	}
 
@@ -136,7 +136,7 @@ func (w *walker) selectStmt(n *pg_query.SelectStmt, m protoreflect.Message, at p
 	at.ctes = at.ctes.With(with, func(query *pg_query.Node, in *pgparse.CTEs) {
 		cte := query.GetCommonTableExpr()
 		if cte == nil {
-			w.judge.Refuse(ReasonUnsupportedNode, nodeName(query), with.GetLocation(), "an unknown kind of WITH query", "")
+			w.judge.Refuse(ReasonUnsupportedNode, nodeName(query), with.GetLocation(), "an unsupported kind of WITH query", "")
 			return
 		}
 		w.children(cte.ProtoReflect(), place{ctes: in, userArgs: at.userArgs, near: cte.GetLocation()})
@@ -199,6 +199,6 @@ func (w *walker) sqlValue(n *pg_query.SQLValueFunction) {
 		pg_query.SQLValueFunctionOp_SVFOP_USER, pg_query.SQLValueFunctionOp_SVFOP_SESSION_USER,
 		pg_query.SQLValueFunctionOp_SVFOP_CURRENT_CATALOG, pg_query.SQLValueFunctionOp_SVFOP_CURRENT_SCHEMA:
 		what := strings.ToLower(strings.TrimPrefix(n.GetOp().String(), "SVFOP_"))
-		w.judge.Refuse(ReasonSessionDependent, "SQLValueFunction", n.GetLocation(), what, "a replay runs in another session, as another role: leave it out")
+		w.judge.Refuse(ReasonSessionDependent, "SQLValueFunction", n.GetLocation(), what+" depends on the session", "remove it: a replay runs in another session, as another role")
 	}
 }

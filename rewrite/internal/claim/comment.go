@@ -58,7 +58,7 @@ func commentClaim(sql string, tokens []*pg_query.ScanToken) (*part, error) {
 		}
 		pairs, ok := parseSQLComment(pgparse.TokenText(sql, t))
 		if !ok {
-			return nil, bad("a comment names a claim but is not of the form /*dp_epsilon='...',dp_delta='...'*/", int(t.GetStart()))
+			return nil, bad("a comment contains dp_epsilon or dp_delta, but is not of the form /*dp_epsilon='...',dp_delta='...'*/", int(t.GetStart()))
 		}
 		for _, pair := range pairs {
 			key, value := pair[0], pair[1]
@@ -66,7 +66,7 @@ func commentClaim(sql string, tokens []*pg_query.ScanToken) (*part, error) {
 				continue
 			}
 			if before, ok := said[key]; ok && before != value {
-				return nil, bad("comments give "+key+" twice", int(t.GetStart()))
+				return nil, bad("comments contain different values of "+key, int(t.GetStart()))
 			}
 			said[key] = value
 		}
@@ -81,7 +81,7 @@ func commentPart(said map[string]string) (*part, error) {
 	}
 	epsilonText, ok := said[commentEpsilon]
 	if !ok {
-		return nil, bad("a comment gives dp_delta without dp_epsilon", -1)
+		return nil, bad("a comment contains dp_delta without dp_epsilon", -1)
 	}
 	p := &part{claim: Claim{Source: SourceComment}}
 	var err error
@@ -95,7 +95,7 @@ func commentPart(said map[string]string) (*part, error) {
 		p.hasDelta = true
 	}
 	if err := check(p.claim.Epsilon, p.claim.Delta); err != nil {
-		return nil, bad("in a comment: "+err.Error(), -1)
+		return nil, bad("the claim in a comment: "+err.Error(), -1)
 	}
 	return p, nil
 }

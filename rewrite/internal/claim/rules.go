@@ -61,11 +61,11 @@ func New(r Rules) (*Claimer, []error) {
 	case "share":
 		c.share = true
 	default:
-		faults = append(faults, fmt.Errorf("combine %q: want add or share", r.Combine))
+		faults = append(faults, fmt.Errorf("combine %q: use add or share", r.Combine))
 	}
 	for _, s := range r.Signatures {
 		if _, _, ok := ident.ParseFunction(s.Function); !ok {
-			faults = append(faults, fmt.Errorf("signature function %q: want name or schema.name", s.Function))
+			faults = append(faults, fmt.Errorf("DP function %q: write it as name or schema.name", s.Function))
 		}
 	}
 	for i, rule := range r.Rules {

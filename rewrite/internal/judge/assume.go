@@ -11,15 +11,15 @@ import (
 
 // The assumptions in Plan.Assumed. Only a catalog or the client's own session could confirm them.
 const (
-	AssumedLists      = "privacy.protected and privacy.public name every relation of their schemas (no catalog of the engine: privacy.catalog)"
-	AssumedPath       = "names without a schema are found as privacy.search_path says (neither the session nor a catalog said)"
-	AssumedTemp       = "the session has no temporary table of a name that the query gives without a schema"
-	AssumedBuiltin    = "functions and operators of PostgreSQL's names are PostgreSQL's own, and no user's type or cast calls a function with side effects (no catalog of the engine: privacy.catalog)"
-	AssumedCopies     = "the neighbours' copies read nothing outside their schema (no catalog of the shadow database)"
-	AssumedCasts      = "no value goes through an implicit cast whose function is volatile or reads a table (the engine has such casts: claims.safe_functions)"
-	AssumedSetters    = "the session called no function that changes its settings (the engine has such functions; a SET or set_config of the client's is followed)"
-	AssumedShadowPath = "names that the session's search_path finds nowhere in the shadow database are found by shadow.search_path there, and no others (no catalog of the shadow database)"
-	AssumedAttribute  = "x.f names a column, not a call of a function f(x) (no catalog of the engine: privacy.catalog)"
+	AssumedLists      = "privacy.protected and privacy.public list every relation of their schemas (set privacy.catalog to read the engine's catalog instead)"
+	AssumedPath       = "names without a schema are resolved by privacy.search_path (neither the session nor a catalog gives a search path)"
+	AssumedTemp       = "the session has no temporary table with a name that the query uses without a schema"
+	AssumedBuiltin    = "no user-defined function or operator overloads a built-in one, and no user-defined type or cast calls a function with side effects (set privacy.catalog to check this)"
+	AssumedCopies     = "the neighbours' copies read nothing outside their schema (the catalog of the shadow database was not read)"
+	AssumedCasts      = "no value goes through an implicit cast whose function is volatile or reads a table (the engine has such casts; list functions that are safe in claims.safe_functions)"
+	AssumedSetters    = "the session called no function that changes its settings (the engine has such functions; dpwatch tracks only SET and set_config in the client's own statements)"
+	AssumedShadowPath = "in the shadow database, shadow.search_path finds exactly those names that the session's search_path does not find (the catalog of the shadow database was not read)"
+	AssumedAttribute  = "x.f is a column, not a call of a function f(x) (set privacy.catalog to check this)"
 )
 
 // assume records an assumption of this plan.

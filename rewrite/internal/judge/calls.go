@@ -19,7 +19,7 @@ func (s *Statement) Call(n *pg_query.FuncCall) (copied Table, texts bool) {
 	dotted := strings.Join(parts, ".")
 	s.Functions[dotted] = true
 	if len(parts) == 0 || len(parts) > 2 {
-		s.Refuse(ReasonUnknownFunction, "FuncCall", n.GetLocation(), "function "+dotted, "name it without the database")
+		s.Refuse(ReasonUnknownFunction, "FuncCall", n.GetLocation(), "function "+dotted+" is qualified with a database", "qualify it with its schema alone")
 		return Table{}, false
 	}
 	schema, name := pgparse.Name(n.GetFuncname())
@@ -38,7 +38,7 @@ func (s *Statement) Call(n *pg_query.FuncCall) (copied Table, texts bool) {
 		}
 	}
 	if class == functionUser && schema == "" && s.path.Uncertain {
-		s.Refuse(ReasonSettingsUncertain, "FuncCall", n.GetLocation(), "function "+dotted, "qualify the name with its schema")
+		s.refuseUncertain("FuncCall", n.GetLocation(), "function "+dotted, "")
 	}
 	if signature, ok := s.rules.functions.signature(schema, name, s.path); ok {
 		s.Calls = append(s.Calls, &claim.Call{Signature: signature, Call: n})
@@ -49,16 +49,16 @@ func (s *Statement) Call(n *pg_query.FuncCall) (copied Table, texts bool) {
 	case name == "current_setting" && class == functionNever && s.readsKnownSetting(n):
 	case name == "pg_typeof" && class == functionNever && s.values().BuiltinOnly():
 	case class == functionNever || class == functionNeverVolatile:
-		s.Refuse(class.refusal(), "FuncCall", n.GetLocation(), "function "+dotted, "")
+		s.Refuse(class.refusal(), "FuncCall", n.GetLocation(), "function "+dotted+class.why(), "")
 	case s.rules.functions.isAllowed(schema, name, s.path):
 		texts = class == functionUser && s.assumeFunction(dotted, users)
 	case s.isColumn(n, schema, name, users):
 		s.columnCall(name, n.GetLocation())
 	case class == functionVolatile || isForeignFamily(name):
-		s.Refuse(ReasonSideEffects, "FuncCall", n.GetLocation(), "function "+dotted, "if it is safe to replay, list it in claims.safe_functions")
+		s.Refuse(ReasonSideEffects, "FuncCall", n.GetLocation(), "function "+dotted+" has side effects", "if it is safe to replay, list it in claims.safe_functions")
 	default:
-		s.Refuse(ReasonUnknownFunction, "FuncCall", n.GetLocation(), describeFunctions(dotted, users),
-			"if it is safe to replay, list it in claims.safe_functions, or in claims.functions with its epsilon argument")
+		s.Refuse(ReasonUnknownFunction, "FuncCall", n.GetLocation(), describeFunctions(dotted, users)+" is neither built in nor declared safe",
+			"if it is safe to replay, list it in claims.safe_functions, or, if it takes the epsilon, in claims.functions")
 	}
 	return copied, texts
 }
@@ -134,7 +134,7 @@ func (s *Statement) columnCall(name string, offset int32) {
 
 // readerCall returns the function that reads protected tables and is called, if the neighbours' copies of it are correct.
 func (s *Statement) readerCall(n *pg_query.FuncCall, schema, name string, users []*catalog.Function) (Table, bool) {
-	dotted, detail := strings.Join(pgparse.Strings(n.GetFuncname()), "."), "but the engine's catalog does not show it"
+	dotted, detail := strings.Join(pgparse.Strings(n.GetFuncname()), "."), "but only according to the shadow database's catalog"
 	var f Table
 	if slices.ContainsFunc(users, s.rules.names.isReader) {
 		_, builtin := s.rules.functions.builtin[name]
@@ -142,7 +142,7 @@ func (s *Statement) readerCall(n *pg_query.FuncCall, schema, name string, users 
 	}
 	if detail != "" {
 		s.Refuse(ReasonNoCopy, "FuncCall", n.GetLocation(), describeFunctions(dotted, users)+" reads a protected table, "+detail,
-			"create it, with the same arguments, in shadow.d0 and in every schema of shadow.d1, over the tables of that schema alone, or write its query in the statement").touches = true
+			"create it with the same arguments in shadow.d0 and in every schema of shadow.d1, so that it reads only the tables of that schema, or write its query into the statement").touches = true
 		return Table{}, false
 	}
 	for t := range s.rules.names.copies[f].tables {
@@ -181,9 +181,9 @@ func (s *Statement) namesakes(name, node string, offset int32) {
 func (s *Statement) callee(n *pg_query.FuncCall, schema, name string, users []*catalog.Function) {
 	switch {
 	case schema == "" && s.path.Uncertain:
-		s.Refuse(ReasonSettingsUncertain, "FuncCall", n.GetLocation(), "function "+name, "")
+		s.refuseUncertain("FuncCall", n.GetLocation(), "function "+name, "")
 	case len(users) == 0:
-		s.Refuse(ReasonUnknownFunction, "FuncCall", n.GetLocation(), "function "+name, "")
+		s.Refuse(ReasonUnknownFunction, "FuncCall", n.GetLocation(), "function "+name+" is not in the shadow database's catalog", "")
 	}
 	for _, f := range users {
 		s.callees[Table{Schema: f.Schema, Name: f.Name}] = true
@@ -207,5 +207,5 @@ func (s *Statement) Sample(n *pg_query.RangeTableSample) {
 	if len(parts) <= 2 && (builtin || s.rules.functions.isAllowed(schema, name, s.path)) {
 		return
 	}
-	s.Refuse(ReasonUnknownFunction, "RangeTableSample", n.GetLocation(), "sampling method "+strings.Join(parts, "."), "if it is safe to replay, list it in claims.safe_functions")
+	s.Refuse(ReasonUnknownFunction, "RangeTableSample", n.GetLocation(), "sampling method "+strings.Join(parts, ".")+" is neither built in nor declared safe", "if it is safe to replay, list it in claims.safe_functions")
 }

@@ -73,7 +73,7 @@ func (j *checker) relationFault(neighbour string, root Table) string {
 		r := j.shadow.Relations[t]
 		switch {
 		case r == nil:
-			return fmt.Sprintf("reads %s, which is not known", t)
+			return fmt.Sprintf("reads %s, which is not in the shadow database's catalog", t)
 		case r.Kind == catalog.KindForeign:
 			return fmt.Sprintf("reads the foreign table %s", t)
 		case r.RowSecurity:
@@ -81,7 +81,7 @@ func (j *checker) relationFault(neighbour string, root Table) string {
 		}
 		for _, call := range r.Calls {
 			if fault := j.call(neighbour, call); fault != "" {
-				return fmt.Sprintf("calls the function %s", call)
+				return fmt.Sprintf("calls the function %s, which %s", call, fault)
 			}
 		}
 		if fault := j.view(neighbour, r); fault != "" {
@@ -101,7 +101,7 @@ func (j *checker) call(neighbour string, name Table) string {
 		return ""
 	}
 	if len(found) == 0 {
-		return "is not known"
+		return "is not in the shadow database's catalog"
 	}
 	for _, f := range found {
 		if fault := j.function(neighbour, f); fault != "" {
@@ -128,7 +128,7 @@ func (j *checker) functionFault(neighbour string, f *catalog.Function, use *func
 		return ""
 	}
 	if f.Schema != neighbour && slices.Contains(j.neighbours, f.Schema) {
-		return "lies in the schema of another neighbour"
+		return "is in the schema of another neighbour"
 	}
 	for _, t := range f.Reads {
 		use.relations[t] = true
@@ -237,15 +237,15 @@ func (j *checker) bodyRules(neighbour string) *Rules {
 }
 
 // runsText is the fault of a body that executes a text built at run time.
-const runsText = "runs a text as a statement (EXECUTE)"
+const runsText = "executes a text that is built at run time (EXECUTE)"
+
+// notReplayable begins the fault of a body or view with a refusal.
+const notReplayable = "contains a part that cannot be replayed: "
 
 // describeBody returns the fault of a statement of a body.
 func describeBody(r Refusal) string {
-	switch r.Reason {
-	case ReasonSettingsUncertain:
-		return "names " + r.Detail + " without its schema"
-	case ReasonUnsupportedNode:
-		return "holds what cannot be replayed: " + r.Node
+	if r.Reason == ReasonUnsupportedNode {
+		return notReplayable + r.Node
 	}
-	return "holds what cannot be replayed: " + r.Detail
+	return notReplayable + r.Detail
 }

@@ -32,7 +32,7 @@ func (s *Statement) Column(n *pg_query.ColumnRef) (Table, resolve.Kind) {
 		}
 		s.userAttribute(last, true, "ColumnRef", n.GetLocation())
 	default:
-		s.Refuse(ReasonUnsupportedNode, "ColumnRef", n.GetLocation(), "a name of more than four parts", "")
+		s.Refuse(ReasonUnsupportedNode, "ColumnRef", n.GetLocation(), "a column name with more than four parts", "")
 		return Table{}, resolve.KindUnknown
 	}
 	if len(fields) == 2 || len(fields) == 4 && !s.inDatabase(fields[0], "ColumnRef", n.GetLocation()) {
@@ -61,7 +61,7 @@ func isSystemColumn(name string) bool {
 // attribute judges x.name, which PostgreSQL also resolves as the call name(x).
 func (s *Statement) attribute(name, node string, offset int32) {
 	if reason := s.rules.functions.class("", name).refusal(); reason != "" {
-		s.Refuse(reason, node, offset, "function "+name+" in attribute notation", "")
+		s.Refuse(reason, node, offset, "function "+name+" in attribute notation"+s.rules.functions.class("", name).why(), "")
 	}
 }
 
@@ -76,7 +76,7 @@ func (s *Statement) userAttribute(name string, row bool, node string, offset int
 		s.assume(AssumedAttribute)
 		return
 	case slices.ContainsFunc(source.Functions[name], s.rules.names.isReader):
-		s.Refuse(ReasonNoCopy, node, offset, "function "+name+" in attribute notation reads a protected table", "write it as a call, or give the column another name")
+		s.Refuse(ReasonNoCopy, node, offset, "function "+name+" in attribute notation reads a protected table", "write it as a call, or rename the column")
 		return
 	}
 	for _, f := range source.Functions[name] {
@@ -107,7 +107,7 @@ func (s *Statement) Indirection(n *pg_query.A_Indirection, near int32) {
 func (s *Statement) castAttribute(name string, offset int32) {
 	switch {
 	case isNameType(name):
-		s.Refuse(ReasonNameInString, "A_Indirection", offset, "type "+name+" in attribute notation, which turns text into the name of an object", "")
+		s.Refuse(ReasonNameInString, "A_Indirection", offset, "type "+name+" in attribute notation converts text to the name of an object", "")
 	case s.rules.functions.source != nil && len(s.rules.functions.source.Types[name]) > 0:
 		s.userType([]string{name}, offset)
 	}

@@ -38,7 +38,7 @@ func (n *names) copyFunctions(o Options, j *checker) {
 			case j == nil || len(o.Neighbours) == 0:
 				c.fault = "the neighbours' copies are not known"
 			case len(in) > 1:
-				c.fault = "another function of its name in another schema reads one too"
+				c.fault = "a function of the same name in another schema reads one too"
 			default:
 				c.fault = n.functionCopyFault(schema, name, o.Neighbours, j, c.tables)
 			}

@@ -67,7 +67,7 @@ func (n *names) dependents(o Options, f *functions, j *checker) {
 	n.copyFunctions(o, j)
 	for t := range n.Source.Relations {
 		if of, found := secured(n.Source, t); found && n.Kinds[t] != resolve.KindUnknown && n.Kinds[t] != resolve.KindOther {
-			detail := "has row level security, so that its rows depend on the current role"
+			detail := "has row level security, so its rows depend on the current role"
 			if of != t {
 				detail = "reads " + of.String() + ", which " + detail
 			}
@@ -97,12 +97,12 @@ type fault struct {
 }
 
 func noCopy(detail string) fault {
-	return fault{ReasonNoCopy, detail, "create it in shadow.d0 and in every schema of shadow.d1, over the tables of that schema alone"}
+	return fault{ReasonNoCopy, detail, "create it in shadow.d0 and in every schema of shadow.d1, so that it reads only the tables of that schema"}
 }
 
 // noReplay returns the fault of a public view.
 func noReplay(detail string) fault {
-	return fault{ReasonNoCopy, detail, "put a table with its rows, or a materialized view, in its place in the shadow database"}
+	return fault{ReasonNoCopy, detail, "replace it in the shadow database by a materialized view, or by a table with the same rows"}
 }
 
 // bases returns, for every relation that reads a protected table or is part of one, these protected tables. It includes the
@@ -168,7 +168,7 @@ func (n *names) publicFault(j *checker, public Table, neighbours []string) {
 		r := j.shadow.Relations[t]
 		switch {
 		case slices.Contains(neighbours, t.Schema):
-			n.refused[public] = fault{ReasonNoCopy, fmt.Sprintf("is listed in privacy.public, but reads %s in the shadow database", t), "a public table is the same on every neighbour: list it in privacy.protected and give every neighbour a copy"}
+			n.refused[public] = fault{ReasonNoCopy, fmt.Sprintf("is listed in privacy.public, but reads %s in the shadow database", t), "list it in privacy.protected and give every neighbour a copy: a public table must be the same on every neighbour"}
 			return
 		case r != nil && r.Kind == catalog.KindForeign:
 			n.refused[public] = fault{ReasonNoCopy, "reads a foreign table in the shadow database", "copy its rows into a table of the shadow database"}

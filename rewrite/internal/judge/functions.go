@@ -36,6 +36,17 @@ func (c functionClass) refusal() Reason {
 	return ""
 }
 
+// why continues the detail of a refusal after the name of the function.
+func (c functionClass) why() string {
+	switch c {
+	case functionNever:
+		return " depends on names, catalogs, files or the session"
+	case functionVolatile, functionNeverVolatile:
+		return " has side effects"
+	}
+	return ""
+}
+
 // AnyFunction in Options.AllowFunctions declares every function that is not built in safe.
 const AnyFunction = "*"
 

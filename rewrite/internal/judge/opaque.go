@@ -11,7 +11,7 @@ import (
 // cannot be derived from a catalog: there is no catalog of the engine, or its body cannot be analysed or builds a statement
 // at run time.
 func AssumedFunction(name string) string {
-	return "function " + name + " reads no protected table (what it reads cannot be derived from the engine's catalog)"
+	return "function " + name + " reads no protected table (its reads cannot be derived from the engine's catalog)"
 }
 
 // opacity finds the functions whose reads cannot be derived.

@@ -36,7 +36,7 @@ func (s *Statement) SubLink(n *pg_query.SubLink) {
 func (s *Statement) Operator(written []*pg_query.Node, e resolve.Operands, node string, offset int32) {
 	switch schema, _ := pgparse.Name(written); {
 	case len(written) > 2:
-		s.Refuse(ReasonUnknownFunction, node, offset, "operator "+strings.Join(pgparse.Strings(written), "."), "name it without the database")
+		s.Refuse(ReasonUnknownFunction, node, offset, "operator "+strings.Join(pgparse.Strings(written), ".")+" is qualified with a database", "qualify it with its schema alone")
 	case e.Name != "":
 		s.operatorCall(schema, e, node, offset)
 	}
@@ -55,12 +55,12 @@ func (s *Statement) operatorCall(schema string, e resolve.Operands, node string,
 			s.assume(AssumedBuiltin)
 			return
 		}
-		s.Refuse(ReasonUnknownFunction, node, offset, "operator "+dotted, "set privacy.catalog, so that its function is known")
+		s.Refuse(ReasonUnknownFunction, node, offset, "operator "+dotted+" is not built in, and its function is not known", "set privacy.catalog to read the engine's catalog")
 		return
 	}
 	s.use(nameUse{kind: useOperator, schema: schema, name: name, operands: e, node: node, offset: offset, builtin: builtin})
 	if schema == "" && s.path.Uncertain && s.applicable(functions.source.Operators[name], e) {
-		s.Refuse(ReasonSettingsUncertain, node, offset, "operator "+dotted, "write it as OPERATOR(schema."+name+")")
+		s.refuseUncertain(node, offset, "operator "+dotted, "write it as OPERATOR(schema."+name+")")
 		return
 	}
 	found := false
@@ -74,7 +74,7 @@ func (s *Statement) operatorCall(schema string, e resolve.Operands, node string,
 		}
 	}
 	if !found && !builtin {
-		s.Refuse(ReasonUnknownFunction, node, offset, "operator "+dotted, "the engine's catalog does not contain it")
+		s.Refuse(ReasonUnknownFunction, node, offset, "operator "+dotted+" is not in the engine's catalog", "")
 	}
 }
 
@@ -87,9 +87,9 @@ func (s *Statement) implied(f Table, what, node string, offset int32) {
 	case s.callees != nil:
 		s.callees[f] = true
 	case functions.readsProtected(s.rules.names, f.Schema, f.Name, functions.source.Find(f.Schema, f.Name, nil)):
-		s.Refuse(ReasonNoCopy, node, offset, what+" calls the function "+f.String()+", which reads a protected table", "call a function by its name instead: it can have copies")
+		s.Refuse(ReasonNoCopy, node, offset, what+" calls the function "+f.String()+", which reads a protected table", "call the function by its name: then the neighbours' copies of it can be used")
 	case !functions.quiet(f):
-		s.Refuse(ReasonUnknownFunction, node, offset, what+" calls the "+describeFunctions(f.String(), functions.source.Find(f.Schema, f.Name, nil)),
+		s.Refuse(ReasonUnknownFunction, node, offset, what+" calls the "+describeFunctions(f.String(), functions.source.Find(f.Schema, f.Name, nil))+", which is neither immutable nor declared safe",
 			"if it is safe to replay, list the function in claims.safe_functions")
 	default:
 		s.assumeFunction(f.String(), functions.source.Find(f.Schema, f.Name, nil))
@@ -100,10 +100,13 @@ func (s *Statement) implied(f Table, what, node string, offset int32) {
 func (s *Statement) impliedBuiltin(name, what, node string, offset int32) {
 	class := s.rules.functions.builtin[name]
 	detail := what + " calls the function pg_catalog." + name
+	if why := class.why(); why != "" {
+		detail += ", which" + why
+	}
 	switch {
 	case class == functionSafe:
 	case strings.HasPrefix(name, "reg") && strings.HasSuffix(name, "in"):
-		s.Refuse(ReasonNameInString, node, offset, what+", which turns text into the name of an object", "")
+		s.Refuse(ReasonNameInString, node, offset, what+" converts text to the name of an object", "")
 	case class == functionNever || class == functionNeverVolatile:
 		s.Refuse(class.refusal(), node, offset, detail, "")
 	case !s.rules.functions.isAllowed("pg_catalog", name, resolve.Path{}):

@@ -38,11 +38,11 @@ type Refusal struct {
 
 // plainHints are the hints of refusals without a specific one.
 var plainHints = map[Reason]string{
-	ReasonSideEffects:     "a replay does not write, lock or wait: leave that part out",
-	ReasonSystemColumn:    "leave the column out: it differs between any two copies of a table",
-	ReasonUnsafeFunction:  "leave it out, or call it in a separate query: its result differs in a replay",
+	ReasonSideEffects:     "remove that part: a replay must not write, lock or wait",
+	ReasonSystemColumn:    "remove the column: it differs between any two copies of a table",
+	ReasonUnsafeFunction:  "remove it, or call it in a separate query: its result differs in a replay",
 	ReasonNameInString:    "name the table in FROM, not in a string",
-	ReasonRowType:         "name the types of the columns: a copy's rows are of another type",
-	ReasonTempTable:       "a replay cannot see the session's temporary tables: put the table's query in its place",
-	ReasonUnsupportedNode: "write it in another way, or report the syntax",
+	ReasonRowType:         "use the types of the columns instead: the rows of a copy have another type",
+	ReasonTempTable:       "replace the temporary table by its query: a replay cannot see the session's temporary tables",
+	ReasonUnsupportedNode: "write the query without it, or report it as a missing feature",
 }

@@ -21,7 +21,7 @@ func (s *Statement) Relation(n *pg_query.RangeVar) (Table, resolve.Kind) {
 		return Table{}, resolve.KindUnknown
 	}
 	if n.GetSchemaname() == "" && slices.Contains(s.query.Temporary, n.GetRelname()) {
-		s.Refuse(ReasonTempTable, "RangeVar", n.GetLocation(), "relation "+n.GetRelname()+", which the session has as a temporary one", "qualify the name with its schema; a replay cannot see temporary tables").touches = s.rules.names.Protected[n.GetRelname()]
+		s.Refuse(ReasonTempTable, "RangeVar", n.GetLocation(), "relation "+n.GetRelname()+" is a temporary table of the session", "if another table is meant, qualify the name with its schema: a replay cannot see temporary tables").touches = s.rules.names.Protected[n.GetRelname()]
 		return Table{}, resolve.KindUnknown
 	}
 	t := Table{Schema: n.GetSchemaname(), Name: n.GetRelname()}
@@ -47,7 +47,7 @@ func (s *Statement) Relation(n *pg_query.RangeVar) (Table, resolve.Kind) {
 	case resolve.KindSystem:
 		s.system = true
 		if !resolve.IsStaticCatalog(t) {
-			s.Refuse(ReasonSystemCatalog, "RangeVar", n.GetLocation(), "relation "+t.String(), "a catalog describes other tables in a replay: query it separately")
+			s.Refuse(ReasonSystemCatalog, "RangeVar", n.GetLocation(), "relation "+t.String()+" describes other tables in a replay", "query the catalog separately")
 		}
 	default:
 		s.unreadable(t, kind, doubtful[doubt], n.GetLocation())
@@ -58,20 +58,24 @@ func (s *Statement) Relation(n *pg_query.RangeVar) (Table, resolve.Kind) {
 
 // unreadable refuses a relation that is neither protected nor public nor a system relation.
 func (s *Statement) unreadable(t Table, kind resolve.Kind, reason Reason, offset int32) {
-	detail, hint := "relation "+strings.TrimPrefix(t.String(), "."), ""
+	relation := "relation " + strings.TrimPrefix(t.String(), ".")
+	var r *Refusal
 	switch {
 	case kind == resolve.KindTemp:
-		reason = ReasonTempTable
+		r = s.Refuse(ReasonTempTable, "RangeVar", offset, relation+" is temporary", "")
 	case reason == ReasonSettingsUncertain:
-		hint = "qualify the name with its schema"
+		r = s.refuseUncertain("RangeVar", offset, relation, "")
 	case reason == ReasonAmbiguousName:
-		hint = "the contents of a schema earlier in the search_path are not known: qualify the name, or set privacy.catalog (which does not cover information_schema)"
+		r = s.Refuse(reason, "RangeVar", offset, relation+" may be in several schemas of the search_path",
+			"qualify the name, or set privacy.catalog to read what the schemas contain (information_schema is never read)")
 	case t.Schema == "" && s.rules.names.Protected[t.Name]:
-		hint = "a protected table has this name, but not in a schema of the session's search_path"
+		r = s.Refuse(reason, "RangeVar", offset, relation+" is not in the session's search_path, but a protected table of that name exists",
+			"qualify the name with its schema")
 	default:
-		reason, hint = ReasonUnknownTable, "list it in privacy.protected, if it holds or reads personal data, or in privacy.public"
+		r = s.Refuse(ReasonUnknownTable, "RangeVar", offset, relation+" is neither protected nor public",
+			"list it in privacy.protected, if it contains or reads personal data, or in privacy.public")
 	}
-	s.Refuse(reason, "RangeVar", offset, detail, hint).touches = s.rules.names.Protected[t.Name]
+	r.touches = s.rules.names.Protected[t.Name]
 }
 
 // inDatabase checks the database of a qualified name.
@@ -79,6 +83,6 @@ func (s *Statement) inDatabase(name, node string, offset int32) bool {
 	if name == "" || name == s.rules.options.Database {
 		return true
 	}
-	s.Refuse(ReasonAmbiguousName, node, offset, "a name qualified with a database", "name the database of the protected tables in privacy.database").touches = true
+	s.Refuse(ReasonAmbiguousName, node, offset, "a name is qualified with a database other than privacy.database", "set privacy.database to the database of the protected tables").touches = true
 	return false
 }

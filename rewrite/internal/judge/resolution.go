@@ -118,7 +118,7 @@ func (s *Statement) resolve() {
 		}
 		if detail := s.differs(u); detail != "" {
 			s.Refuse(ReasonResolvesDifferently, u.node, u.offset, string(u.kind)+" "+strings.TrimPrefix(u.schema+"."+u.name, ".")+" "+detail,
-				"give the shadow database the same functions, operators and types in the same schemas as the engine's, or qualify the name with a schema that holds the same in both")
+				"create the engine's functions, operators and types in the same schemas of the shadow database, or qualify the name with a schema that contains the same ones in both")
 		}
 	}
 }
@@ -134,7 +134,7 @@ func (s *Statement) inDoubt(u nameUse) {
 		found = s.applicable(shadow.Operators[u.name], u.operands)
 	}
 	if found {
-		s.Refuse(ReasonSettingsUncertain, u.node, u.offset, string(u.kind)+" "+u.name, "qualify the name with its schema")
+		s.refuseUncertain(u.node, u.offset, string(u.kind)+" "+u.name, "")
 	}
 }
 
@@ -205,5 +205,5 @@ func (s *Statement) typeDiffers(u nameUse) string {
 	if original != "" && s.samePlace(u, original, copied) {
 		return ""
 	}
-	return "is another one in the shadow database"
+	return "refers to another type in the shadow database"
 }

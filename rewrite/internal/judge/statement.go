@@ -61,6 +61,15 @@ func (s *Statement) Refuse(reason Reason, node string, offset int32, detail, hin
 	return &s.refusals[len(s.refusals)-1]
 }
 
+// refuseUncertain records the refusal of a name without a schema if the search path is not known. hint "" is to qualify it.
+func (s *Statement) refuseUncertain(node string, offset int32, object, hint string) *Refusal {
+	detail := object + " has no schema, and the session's search_path is not known"
+	if s.callees != nil {
+		detail = object + " has no schema, and the function sets no search_path"
+	}
+	return s.Refuse(ReasonSettingsUncertain, node, offset, detail, cmp.Or(hint, "qualify the name with its schema"))
+}
+
 // RefuseChange refuses a statement, or a part of one, that changes data.
 func (s *Statement) RefuseChange(node string, offset int32) {
 	detail := "a WITH query that changes data"
@@ -94,9 +103,9 @@ func (s *Statement) Verdict(claims bool) *Refusal {
 	case len(s.Protected) > 0:
 		return nil
 	case s.system && len(s.Public) == 0 && len(s.refusals) == 0 || s.onlySystem():
-		return &Refusal{Reason: ReasonSystemCatalogOnly, Detail: "reads only system catalogs", Offset: -1}
+		return &Refusal{Reason: ReasonSystemCatalogOnly, Detail: "the query reads only system catalogs", Offset: -1}
 	}
-	return &Refusal{Reason: ReasonNoProtectedTable, Detail: "reads no protected table", Offset: -1}
+	return &Refusal{Reason: ReasonNoProtectedTable, Detail: "the query reads no protected table", Offset: -1}
 }
 
 // onlySystem reports whether every refusal of the walk is about a system catalog.

@@ -1,6 +1,8 @@
 package judge
 
 import (
+	"fmt"
+
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
@@ -9,7 +11,7 @@ import (
 // Constant refuses a string that names a protected table if userArgs: a user-defined function may use it as a name.
 func (s *Statement) Constant(n *pg_query.A_Const, userArgs bool) {
 	if userArgs && n.GetSval() != nil {
-		s.textArgument(n.GetSval().GetSval(), "A_Const", "a string that names a protected table, in the arguments of a function", n.GetLocation())
+		s.textArgument(n.GetSval().GetSval(), "A_Const", "a string in the arguments of a function contains the name of a protected table", n.GetLocation())
 	}
 }
 
@@ -29,17 +31,17 @@ const firstNormalOID = 16384
 // Param checks the bound parameter of $n; userArgs as for Constant.
 func (s *Statement) Param(n *pg_query.ParamRef, userArgs bool) {
 	if n.GetNumber() < 1 || int(n.GetNumber()) > len(s.query.Params) {
-		s.Refuse(ReasonParameter, "ParamRef", n.GetLocation(), "a parameter without a bound value", "")
+		s.Refuse(ReasonParameter, "ParamRef", n.GetLocation(), fmt.Sprintf("parameter $%d has no bound value", n.GetNumber()), "")
 		return
 	}
 	p := s.query.Params[n.GetNumber()-1]
 	switch {
 	case p.OID >= firstNormalOID:
-		s.Refuse(ReasonParameter, "ParamRef", n.GetLocation(), "a parameter of a user-defined type", "cast it in the statement and let the server infer its type")
+		s.Refuse(ReasonParameter, "ParamRef", n.GetLocation(), fmt.Sprintf("parameter $%d has a user-defined type", n.GetNumber()), "cast it in the statement, and let the server infer its type")
 	case isRegOID(p.OID):
-		s.Refuse(ReasonParameter, "ParamRef", n.GetLocation(), "a parameter that is the name of an object", "")
+		s.Refuse(ReasonParameter, "ParamRef", n.GetLocation(), fmt.Sprintf("parameter $%d has a type for names of objects", n.GetNumber()), "")
 	case userArgs:
-		s.textArgument(string(p.Value), "ParamRef", "a parameter that names a protected table, in the arguments of a function", n.GetLocation())
+		s.textArgument(string(p.Value), "ParamRef", "a parameter in the arguments of a function contains the name of a protected table", n.GetLocation())
 	}
 }
 

@@ -10,12 +10,15 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
+// rowTypeOf continues the detail of a refusal after the name of a type.
+const rowTypeOf = " is the row type of a protected table"
+
 // Type refuses the row types of protected tables: a neighbour's table has another one. It also refuses the types that
 // convert text to the name of a relation, role, function or operator.
 func (s *Statement) Type(n *pg_query.TypeName) {
 	parts := pgparse.Strings(n.GetNames())
 	if n.GetPctType() {
-		s.Refuse(ReasonUnsupportedNode, "TypeName", n.GetLocation(), "%TYPE", "")
+		s.Refuse(ReasonUnsupportedNode, "TypeName", n.GetLocation(), "%TYPE, the type of a column", "")
 	}
 	if len(parts) == 0 {
 		return
@@ -23,16 +26,16 @@ func (s *Statement) Type(n *pg_query.TypeName) {
 	last := parts[len(parts)-1]
 	switch strings.TrimLeft(last, "_") { // the names of array types have one or more underscores before the element type
 	case "regclass", "regnamespace", "regrole", "regproc", "regprocedure", "regoper", "regoperator":
-		s.Refuse(ReasonNameInString, "TypeName", n.GetLocation(), "type "+last+", which turns text into the name of an object", "")
+		s.Refuse(ReasonNameInString, "TypeName", n.GetLocation(), "type "+last+" converts text to the name of an object", "")
 	}
 	if len(parts) == 1 && slices.Contains(s.query.Temporary, strings.TrimLeft(last, "_")) {
-		s.Refuse(ReasonTempTable, "TypeName", n.GetLocation(), "type "+last+", which the session has as a temporary table's rows", "")
+		s.Refuse(ReasonTempTable, "TypeName", n.GetLocation(), "type "+last+" is the row type of a temporary table of the session", "")
 	}
 	if parts[0] != "pg_catalog" && s.rules.names.RowType(last) && !s.ownRowType(parts) {
-		s.Refuse(ReasonRowType, "TypeName", n.GetLocation(), "type "+strings.Join(parts, "."), "")
+		s.Refuse(ReasonRowType, "TypeName", n.GetLocation(), "type "+strings.Join(parts, ".")+rowTypeOf, "")
 	}
 	if parts[0] != "pg_catalog" && s.rules.names.Protected[resolve.AnyTable] {
-		s.anyTable = append(s.anyTable, anyName{rowType: last, node: "TypeName", detail: "type " + strings.Join(parts, "."), offset: n.GetLocation()})
+		s.anyTable = append(s.anyTable, anyName{rowType: last, node: "TypeName", detail: "type " + strings.Join(parts, ".") + rowTypeOf, offset: n.GetLocation()})
 	}
 	s.userType(parts, n.GetLocation())
 }
@@ -57,7 +60,7 @@ func (s *Statement) Cast(n *pg_query.TypeCast) {
 			last = text.GetSval()
 		}
 		if text == nil || strings.HasPrefix(name, "_") || s.rules.names.Mentions(text.GetSval()) || s.rules.names.RowType(last) || len(n.GetTypeName().GetArrayBounds()) > 0 {
-			s.Refuse(ReasonNameInString, "TypeCast", n.GetTypeName().GetLocation(), "a cast to "+name+" of something else than a plain name", "")
+			s.Refuse(ReasonNameInString, "TypeCast", n.GetTypeName().GetLocation(), "a cast to "+name+" of something other than a string with a plain name", "")
 		}
 	}
 }
@@ -84,7 +87,7 @@ func (s *Statement) userType(parts []string, offset int32) {
 				s.implied(f, "type "+strings.Join(parts, "."), "TypeName", offset)
 			}
 		case schema == "" && s.path.Uncertain:
-			s.Refuse(ReasonSettingsUncertain, "TypeName", offset, "type "+name, "qualify the name with its schema")
+			s.refuseUncertain("TypeName", offset, "type "+name, "")
 		}
 	}
 }

@@ -30,7 +30,7 @@ func (j *checker) view(neighbour string, r *catalog.Relation) string {
 	j.options.Walk(s, tree.GetStmts()[0].GetStmt().ProtoReflect())
 	for _, f := range s.refusals {
 		if f.Reason != ReasonUnknownTable {
-			return "holds what cannot be replayed: " + f.Detail
+			return notReplayable + f.Detail
 		}
 	}
 	for _, f := range ident.Sorted(s.callees) {
