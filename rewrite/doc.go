@@ -33,7 +33,7 @@
 // both databases, and refused if it refers to something else in the shadow database.
 //
 // Options.Source and Options.Shadow are catalogs, as data; a reader elsewhere does the I/O. With them, names are resolved
-// as on the server, and views, partitions and functions over protected tables are judged by what they and their copies
+// as on the server, and views, partitions and functions over protected tables are checked by what they and their copies
 // read. Without them, the assumptions are: Options.Protected, Public and Others are all relations of every schema that they
 // mention; the schema with the user's name holds none of these unless it is listed; an unqualified built-in function is the
 // built-in one; x.f is a column of x, not a call of a user-defined function f(x); and copies read only their own schema. In

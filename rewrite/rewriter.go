@@ -187,7 +187,7 @@ func (p *Plan) checkSchema(schema string) error {
 		return errors.New("is a system schema")
 	}
 	for _, t := range p.Tables {
-		if p.rewriter.rules.IsElsewhere(Table{Schema: schema, Name: t.Name}) {
+		if p.rewriter.rules.IsPublicOrOther(Table{Schema: schema, Name: t.Name}) {
 			return fmt.Errorf("contains a table %s that is not a copy", t.Name)
 		}
 	}

@@ -44,7 +44,7 @@ func wrapped(n *pg_query.Node) *pg_query.SelectStmt {
 func unwrap(sql string, n *pg_query.Node, tokens []*pg_query.ScanToken) (string, []*pg_query.ScanToken, error) {
 	from, to := parenthesised(tokens)
 	if n.GetDeclareCursorStmt() != nil {
-		from, to = behindFor(tokens), len(sql)
+		from, to = afterFor(tokens), len(sql)
 	}
 	if from < 0 || to < from || to > len(sql) {
 		return "", nil, refuse(ReasonVerifyFailed, "the query inside COPY or DECLARE CURSOR was not found in the text", reportBug)
@@ -91,9 +91,9 @@ func parenthesised(tokens []*pg_query.ScanToken) (from, to int) {
 	return from, to
 }
 
-// behindFor returns the offset after the word FOR before a cursor's query: the first FOR, because a cursor can be named for
+// afterFor returns the offset after the word FOR before a cursor's query: the first FOR, because a cursor can be named for
 // only in quotes.
-func behindFor(tokens []*pg_query.ScanToken) int {
+func afterFor(tokens []*pg_query.ScanToken) int {
 	for _, t := range tokens {
 		if t.GetToken() == pg_query.Token_FOR {
 			return int(t.GetEnd())

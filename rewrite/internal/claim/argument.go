@@ -33,14 +33,14 @@ func (c *Claimer) argumentClaim(in Input) (*part, error) {
 	slices.SortFunc(in.Calls, func(a, b *Call) int { return cmp.Compare(a.Call.GetLocation(), b.Call.GetLocation()) })
 	var total *part
 	var names []string
-	bare := false
+	withoutEpsilon := false
 	for _, call := range in.Calls {
 		p, err := call.claim(in.Query)
 		if err != nil {
 			return nil, err
 		}
 		if p == nil {
-			bare = true
+			withoutEpsilon = true
 			continue
 		}
 		if name := call.Signature.Function; !slices.Contains(names, name) {
@@ -57,7 +57,7 @@ func (c *Claimer) argumentClaim(in Input) (*part, error) {
 	switch {
 	case total == nil:
 		return nil, nil
-	case bare:
+	case withoutEpsilon:
 		return nil, bad("some calls of DP functions have an epsilon argument and some do not", -1)
 	}
 	if err := check(total.claim.Epsilon, total.claim.Delta); err != nil {

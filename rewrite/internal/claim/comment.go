@@ -19,15 +19,15 @@ const (
 // InComment reports whether a comment contains a claim, valid or not.
 func InComment(sql string, tokens []*pg_query.ScanToken) bool {
 	for _, t := range tokens {
-		if t.GetToken() == pg_query.Token_C_COMMENT && triesToClaim(pgparse.TokenText(sql, t)) {
+		if t.GetToken() == pg_query.Token_C_COMMENT && hasClaimKey(pgparse.TokenText(sql, t)) {
 			return true
 		}
 	}
 	return false
 }
 
-// triesToClaim reports whether a key of a claim is followed by an equals sign.
-func triesToClaim(comment string) bool {
+// hasClaimKey reports whether a key of a claim is followed by an equals sign.
+func hasClaimKey(comment string) bool {
 	for _, key := range []string{commentEpsilon, commentDelta} {
 		for rest := comment; ; {
 			_, after, found := strings.Cut(rest, key)
@@ -51,9 +51,9 @@ func triesToClaim(comment string) bool {
 // (https://google.github.io/sqlcommenter/spec/). Comments of other formats are ignored, but one with a key of a claim is
 // refused, as are two comments with different claims. nil = no claim.
 func commentClaim(sql string, tokens []*pg_query.ScanToken) (*part, error) {
-	said := map[string]string{}
+	values := map[string]string{}
 	for _, t := range tokens {
-		if t.GetToken() != pg_query.Token_C_COMMENT || !triesToClaim(pgparse.TokenText(sql, t)) {
+		if t.GetToken() != pg_query.Token_C_COMMENT || !hasClaimKey(pgparse.TokenText(sql, t)) {
 			continue
 		}
 		pairs, ok := parseSQLComment(pgparse.TokenText(sql, t))
@@ -65,21 +65,21 @@ func commentClaim(sql string, tokens []*pg_query.ScanToken) (*part, error) {
 			if key != commentEpsilon && key != commentDelta {
 				continue
 			}
-			if before, ok := said[key]; ok && before != value {
+			if before, ok := values[key]; ok && before != value {
 				return nil, bad("comments contain different values of "+key, int(t.GetStart()))
 			}
-			said[key] = value
+			values[key] = value
 		}
 	}
-	return commentPart(said)
+	return commentPart(values)
 }
 
 // commentPart validates the numbers.
-func commentPart(said map[string]string) (*part, error) {
-	if len(said) == 0 {
+func commentPart(values map[string]string) (*part, error) {
+	if len(values) == 0 {
 		return nil, nil
 	}
-	epsilonText, ok := said[commentEpsilon]
+	epsilonText, ok := values[commentEpsilon]
 	if !ok {
 		return nil, bad("a comment contains dp_delta without dp_epsilon", -1)
 	}
@@ -88,7 +88,7 @@ func commentPart(said map[string]string) (*part, error) {
 	if p.claim.Epsilon, err = parseNumber(epsilonText); err != nil {
 		return nil, bad("dp_epsilon in a comment: "+err.Error(), -1)
 	}
-	if deltaText, ok := said[commentDelta]; ok {
+	if deltaText, ok := values[commentDelta]; ok {
 		if p.claim.Delta, err = parseNumber(deltaText); err != nil {
 			return nil, bad("dp_delta in a comment: "+err.Error(), -1)
 		}

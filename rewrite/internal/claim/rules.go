@@ -13,7 +13,7 @@ import (
 const (
 	defaultEpsilonSetting = "dp.epsilon"
 	defaultDeltaSetting   = "dp.delta"
-	maxEpsilon            = 1000.0 // a larger claim is reported as absurd
+	maxEpsilon            = 1000.0 // a larger claim is rejected
 )
 
 // Rules configures the sources of claims. Their order is: comment, argument, setting, rule, default.

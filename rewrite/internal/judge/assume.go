@@ -26,11 +26,11 @@ const (
 func (s *Statement) assume(what string) { s.assumed[what] = true }
 
 // assumeName records the assumptions behind the meaning of a relation's name.
-func (s *Statement) assumeName(bare bool) {
+func (s *Statement) assumeName(unqualified bool) {
 	if s.rules.names.Source == nil {
 		s.assume(AssumedLists)
 	}
-	if bare {
+	if unqualified {
 		s.assume(AssumedTemp)
 		if s.path.Assumed {
 			s.assume(AssumedPath)

@@ -12,7 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
 )
 
-// Call judges a call. copied is the function if the call must go to the neighbours' copies of it, otherwise zero; texts
+// Call checks a call. copied is the function if the call must go to the neighbours' copies of it, otherwise zero; texts
 // reports that a text among the arguments may become a name.
 func (s *Statement) Call(n *pg_query.FuncCall) (copied Table, texts bool) {
 	parts := pgparse.Strings(n.GetFuncname())
@@ -86,7 +86,7 @@ func (s *Statement) overloads(n *pg_query.FuncCall, schema, name string) (functi
 	if class != functionUser && class != functionSafe {
 		return class, users
 	}
-	if s.callees == nil { // the judge of a body checks every overload
+	if s.callees == nil { // the checker of a body checks every overload
 		users = s.callable(users, n)
 	}
 	switch {
@@ -125,7 +125,7 @@ func isNameType(name string) bool {
 	return false
 }
 
-// columnCall judges a column in function notation.
+// columnCall checks a column in function notation.
 func (s *Statement) columnCall(name string, offset int32) {
 	if isSystemColumn(name) {
 		s.Refuse(ReasonSystemColumn, "FuncCall", offset, "system column "+name, "")
@@ -142,7 +142,7 @@ func (s *Statement) readerCall(n *pg_query.FuncCall, schema, name string, users 
 	}
 	if detail != "" {
 		s.Refuse(ReasonNoCopy, "FuncCall", n.GetLocation(), describeFunctions(dotted, users)+" reads a protected table, "+detail,
-			"create it with the same arguments in shadow.d0 and in every schema of shadow.d1, so that it reads only the tables of that schema, or write its query into the statement").touches = true
+			"create it with the same arguments in shadow.d0 and in every schema of shadow.d1, so that it reads only the tables of that schema, or write its query into the statement").mayBeProtected = true
 		return Table{}, false
 	}
 	for t := range s.rules.names.copies[f].tables {
@@ -151,7 +151,7 @@ func (s *Statement) readerCall(n *pg_query.FuncCall, schema, name string, users 
 	return f, true
 }
 
-// JSON judges SQL/JSON syntax that a server before PostgreSQL 16 reads as a call of a user-defined function.
+// JSON checks SQL/JSON syntax that a server before PostgreSQL 16 reads as a call of a user-defined function.
 func (s *Statement) JSON(m protoreflect.Message, near int32) {
 	name := "json_array"
 	switch m.Interface().(type) {
@@ -165,7 +165,7 @@ func (s *Statement) JSON(m protoreflect.Message, near int32) {
 	s.namesakes(name, string(m.Descriptor().Name()), near)
 }
 
-// namesakes judges the user-defined functions with the name of one that the parser resolved as built in.
+// namesakes checks the user-defined functions with the name of one that the parser resolved as built in.
 func (s *Statement) namesakes(name, node string, offset int32) {
 	if s.rules.functions.source == nil || s.printed {
 		return

@@ -23,7 +23,7 @@ type checker struct {
 	options    Options
 	bodies     map[string]*Rules // by neighbour, for the analysis of bodies
 	relations  map[checkedRelation]string
-	judged     map[checkedFunction]string
+	checked    map[checkedFunction]string
 	uses       map[checkedFunction]*functionUse
 }
 
@@ -49,7 +49,7 @@ func newChecker(o Options, n *names, f *functions) *checker {
 	}
 	return &checker{
 		shadow: o.Shadow, names: n, functions: f, neighbours: o.Neighbours, options: o,
-		bodies: map[string]*Rules{}, relations: map[checkedRelation]string{}, judged: map[checkedFunction]string{},
+		bodies: map[string]*Rules{}, relations: map[checkedRelation]string{}, checked: map[checkedFunction]string{},
 		uses: map[checkedFunction]*functionUse{},
 	}
 }
@@ -114,13 +114,13 @@ func (j *checker) call(neighbour string, name Table) string {
 // function checks one function by its body and by its dependencies in the catalog.
 func (j *checker) function(neighbour string, f *catalog.Function) string {
 	key := checkedFunction{neighbour, f}
-	if fault, ok := j.judged[key]; ok {
+	if fault, ok := j.checked[key]; ok {
 		return fault
 	}
 	use := &functionUse{relations: map[Table]bool{}, functions: map[Table]bool{}}
-	j.judged[key], j.uses[key] = "", use
-	j.judged[key] = j.functionFault(neighbour, f, use)
-	return j.judged[key]
+	j.checked[key], j.uses[key] = "", use
+	j.checked[key] = j.functionFault(neighbour, f, use)
+	return j.checked[key]
 }
 
 func (j *checker) functionFault(neighbour string, f *catalog.Function, use *functionUse) string {
@@ -205,7 +205,7 @@ func (j *checker) body(neighbour string, f *catalog.Function, use *functionUse) 
 	s.callees = use.functions
 	for _, part := range statements {
 		if part.Dynamic {
-			return runsText
+			return executesText
 		}
 		j.options.Walk(s, part.Node.ProtoReflect())
 	}
@@ -236,8 +236,8 @@ func (j *checker) bodyRules(neighbour string) *Rules {
 	return r
 }
 
-// runsText is the fault of a body that executes a text built at run time.
-const runsText = "executes a text that is built at run time (EXECUTE)"
+// executesText is the fault of a body that executes a text built at run time.
+const executesText = "executes a text that is built at run time (EXECUTE)"
 
 // notReplayable begins the fault of a body or view with a refusal.
 const notReplayable = "contains a part that cannot be replayed: "

@@ -9,7 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
-// Column judges a column, and resolves the relation in schema.relation.column and database.schema.relation.column like
+// Column checks a column, and resolves the relation in schema.relation.column and database.schema.relation.column like
 // Relation. KindUnknown: it names no relation, or is refused.
 func (s *Statement) Column(n *pg_query.ColumnRef) (Table, resolve.Kind) {
 	fields := make([]string, len(n.GetFields()))
@@ -58,14 +58,14 @@ func isSystemColumn(name string) bool {
 	return false
 }
 
-// attribute judges x.name, which PostgreSQL also resolves as the call name(x).
+// attribute checks x.name, which PostgreSQL also resolves as the call name(x).
 func (s *Statement) attribute(name, node string, offset int32) {
 	if reason := s.rules.functions.class("", name).refusal(); reason != "" {
 		s.Refuse(reason, node, offset, "function "+name+" in attribute notation"+s.rules.functions.class("", name).why(), "")
 	}
 }
 
-// userAttribute judges x.name, which PostgreSQL resolves as the call name(x) if x has no such column, by the user-defined
+// userAttribute checks x.name, which PostgreSQL resolves as the call name(x) if x has no such column, by the user-defined
 // functions that it may refer to. row: x is a row.
 func (s *Statement) userAttribute(name string, row bool, node string, offset int32) {
 	source := s.rules.functions.source
@@ -86,7 +86,7 @@ func (s *Statement) userAttribute(name string, row bool, node string, offset int
 	}
 }
 
-// Indirection judges the attributes in (x).a.b[1]. near is the offset of the innermost node that has one.
+// Indirection checks the attributes in (x).a.b[1]. near is the offset of the innermost node that has one.
 func (s *Statement) Indirection(n *pg_query.A_Indirection, near int32) {
 	for _, i := range n.GetIndirection() {
 		name := i.GetString_().GetSval()
@@ -102,7 +102,7 @@ func (s *Statement) Indirection(n *pg_query.A_Indirection, near int32) {
 	}
 }
 
-// castAttribute judges (x).name as the cast of a value to a type, as PostgreSQL resolves it if there is no function of that
+// castAttribute checks (x).name as the cast of a value to a type, as PostgreSQL resolves it if there is no function of that
 // name.
 func (s *Statement) castAttribute(name string, offset int32) {
 	switch {

@@ -18,8 +18,8 @@ type functionCopy struct {
 	tables map[Table]bool // the protected tables that it reads
 }
 
-// copyFunctions judges, for every function that reads a protected table, the functions of its name in the neighbours'
-// schemas: each schema must have the same overloads, and each of these must read only its own world.
+// copyFunctions checks, for every function that reads a protected table, the functions of its name in the neighbours'
+// schemas: each schema must have the same overloads, and each of these must read only that schema and public tables.
 func (n *names) copyFunctions(o Options, j *checker) {
 	schemas := map[string]map[string]bool{} // by function name, the schemas with a reader
 	for f := range n.readers {
@@ -81,7 +81,7 @@ func (n *names) functionCopyFault(schema, name string, neighbours []string, j *c
 	return ""
 }
 
-// callOfReader judges a call that may refer to a function that reads protected tables, and returns the function's schema.
+// callOfReader checks a call that may refer to a function that reads protected tables, and returns the function's schema.
 func (n *names) callOfReader(schema, name string, users []*catalog.Function, builtin bool) (Table, string) {
 	f := Table{Schema: users[0].Schema, Name: name}
 	switch {

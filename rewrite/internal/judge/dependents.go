@@ -66,7 +66,7 @@ func (n *names) dependents(o Options, f *functions, j *checker) {
 	}
 	n.copyFunctions(o, j)
 	for t := range n.Source.Relations {
-		if of, found := secured(n.Source, t); found && n.Kinds[t] != resolve.KindUnknown && n.Kinds[t] != resolve.KindOther {
+		if of, found := rowSecured(n.Source, t); found && n.Kinds[t] != resolve.KindUnknown && n.Kinds[t] != resolve.KindOther {
 			detail := "has row level security, so its rows depend on the current role"
 			if of != t {
 				detail = "reads " + of.String() + ", which " + detail
@@ -76,9 +76,9 @@ func (n *names) dependents(o Options, f *functions, j *checker) {
 	}
 }
 
-// secured returns a relation whose row level security affects a query on t: t itself, or a relation that a view reads. A
+// rowSecured returns a relation whose row level security affects a query on t: t itself, or a relation that a view reads. A
 // query on a parent table does not apply the policies of its partitions and children.
-func secured(x *catalog.Index, t Table) (Table, bool) {
+func rowSecured(x *catalog.Index, t Table) (Table, bool) {
 	if r := x.Relations[t]; r.RowSecurity || r.Kind != catalog.KindView {
 		return t, r.RowSecurity
 	}

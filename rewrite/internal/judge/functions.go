@@ -100,8 +100,8 @@ func (f *functions) class(schema, name string) functionClass {
 	return f.builtin[name]
 }
 
-// texts reports whether a text among the arguments of a function may become a name, and whether it always does.
-func (f *functions) texts(schema, name string) (risky, byName bool) {
+// textArguments reports whether a text among the arguments of a function may become a name, and whether it always does.
+func (f *functions) textArguments(schema, name string) (risky, byName bool) {
 	class := f.class(schema, name)
 	never := class == functionNever || class == functionNeverVolatile
 	return class != functionSafe, never && name != "current_setting" && name != "set_config"

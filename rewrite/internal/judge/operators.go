@@ -15,14 +15,14 @@ import (
 //go:embed builtin_operators.txt
 var builtinOperators string
 
-// Expression judges every operator of an expression: an operator is a call of its function.
+// Expression checks every operator of an expression: an operator is a call of its function.
 func (s *Statement) Expression(n *pg_query.A_Expr) {
 	for _, o := range resolve.OperandsOf(n) {
 		s.Operator(n.GetName(), o, "A_Expr", n.GetLocation())
 	}
 }
 
-// SubLink judges the operator of x op ANY (SELECT ...); without one, as in x IN (SELECT ...), it is =.
+// SubLink checks the operator of x op ANY (SELECT ...); without one, as in x IN (SELECT ...), it is =.
 func (s *Statement) SubLink(n *pg_query.SubLink) {
 	e := resolve.Operands{Name: pgparse.Last(n.GetOperName()), Left: []*pg_query.Node{n.GetTestexpr()}}
 	if e.Name == "" && n.GetSubLinkType() == pg_query.SubLinkType_ANY_SUBLINK {
@@ -31,7 +31,7 @@ func (s *Statement) SubLink(n *pg_query.SubLink) {
 	s.Operator(n.GetOperName(), e, "SubLink", n.GetLocation())
 }
 
-// Operator judges an operator by its name as written, which may be OPERATOR(schema.name), or nil for an implied one; without
+// Operator checks an operator by its name as written, which may be OPERATOR(schema.name), or nil for an implied one; without
 // a name in e there is none.
 func (s *Statement) Operator(written []*pg_query.Node, e resolve.Operands, node string, offset int32) {
 	switch schema, _ := pgparse.Name(written); {
@@ -42,7 +42,7 @@ func (s *Statement) Operator(written []*pg_query.Node, e resolve.Operands, node 
 	}
 }
 
-// operatorCall judges the user-defined operators to which a name may refer, depending on the types of the operands.
+// operatorCall checks the user-defined operators to which a name may refer, depending on the types of the operands.
 func (s *Statement) operatorCall(schema string, e resolve.Operands, node string, offset int32) {
 	if schema == "pg_catalog" {
 		return
@@ -78,8 +78,8 @@ func (s *Statement) operatorCall(schema string, e resolve.Operands, node string,
 	}
 }
 
-// implied judges a function that the text does not name. An immutable one that reads no protected table needs no
-// declaration; in the body of a function the judge checks it.
+// implied checks a function that the text does not name. An immutable one that reads no protected table needs no
+// declaration; in the body of a function the checker decides.
 func (s *Statement) implied(f Table, what, node string, offset int32) {
 	switch functions := s.rules.functions; {
 	case f.Schema == "pg_catalog":
@@ -88,7 +88,7 @@ func (s *Statement) implied(f Table, what, node string, offset int32) {
 		s.callees[f] = true
 	case functions.readsProtected(s.rules.names, f.Schema, f.Name, functions.source.Find(f.Schema, f.Name, nil)):
 		s.Refuse(ReasonNoCopy, node, offset, what+" calls the function "+f.String()+", which reads a protected table", "call the function by its name: then the neighbours' copies of it can be used")
-	case !functions.quiet(f):
+	case !functions.isHarmless(f):
 		s.Refuse(ReasonUnknownFunction, node, offset, what+" calls the "+describeFunctions(f.String(), functions.source.Find(f.Schema, f.Name, nil))+", which is neither immutable nor declared safe",
 			"if it is safe to replay, list the function in claims.safe_functions")
 	default:
@@ -96,7 +96,7 @@ func (s *Statement) implied(f Table, what, node string, offset int32) {
 	}
 }
 
-// impliedBuiltin judges a built-in function behind a user-defined operator or type.
+// impliedBuiltin checks a built-in function behind a user-defined operator or type.
 func (s *Statement) impliedBuiltin(name, what, node string, offset int32) {
 	class := s.rules.functions.builtin[name]
 	detail := what + " calls the function pg_catalog." + name
@@ -114,8 +114,8 @@ func (s *Statement) impliedBuiltin(name, what, node string, offset int32) {
 	}
 }
 
-// quiet reports whether a function of the source is declared, or immutable in all its overloads.
-func (f *functions) quiet(name Table) bool {
+// isHarmless reports whether a function of the source is declared, or immutable in all its overloads.
+func (f *functions) isHarmless(name Table) bool {
 	if f.declared(name.Schema, name.Name) {
 		return true
 	}
@@ -135,7 +135,7 @@ func (s *Statement) assumeCasts() {
 		return
 	}
 	for _, f := range source.Catalog.ImplicitCasts {
-		if !s.rules.functions.quiet(f) || s.rules.functions.readsProtected(s.rules.names, f.Schema, f.Name, source.Find(f.Schema, f.Name, nil)) {
+		if !s.rules.functions.isHarmless(f) || s.rules.functions.readsProtected(s.rules.names, f.Schema, f.Name, source.Find(f.Schema, f.Name, nil)) {
 			s.assume(AssumedCasts)
 		}
 	}

@@ -33,11 +33,11 @@ type Refusal struct {
 	Offset int    // byte offset of the node; -1 = not known
 	Hint   string // remedy; "" = none
 
-	touches bool // the node may refer to a protected table
+	mayBeProtected bool // the node may refer to a protected table, so the query may be one to audit
 }
 
-// plainHints are the hints of refusals without a specific one.
-var plainHints = map[Reason]string{
+// usualHints are the hints of refusals without a specific one.
+var usualHints = map[Reason]string{
 	ReasonSideEffects:     "remove that part: a replay must not write, lock or wait",
 	ReasonSystemColumn:    "remove the column: it differs between any two copies of a table",
 	ReasonUnsafeFunction:  "remove it, or call it in a separate query: its result differs in a replay",

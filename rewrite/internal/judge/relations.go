@@ -9,8 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
-// doubtful are the reasons to refuse a name that cannot be resolved.
-var doubtful = map[resolve.Doubt]Reason{
+// doubtReasons are the reasons to refuse a name that cannot be resolved, by what is in doubt.
+var doubtReasons = map[resolve.Doubt]Reason{
 	resolve.DoubtSettings: ReasonSettingsUncertain, resolve.DoubtAmbiguous: ReasonAmbiguousName, resolve.DoubtUnlisted: ReasonUnknownTable,
 }
 
@@ -21,7 +21,9 @@ func (s *Statement) Relation(n *pg_query.RangeVar) (Table, resolve.Kind) {
 		return Table{}, resolve.KindUnknown
 	}
 	if n.GetSchemaname() == "" && slices.Contains(s.query.Temporary, n.GetRelname()) {
-		s.Refuse(ReasonTempTable, "RangeVar", n.GetLocation(), "relation "+n.GetRelname()+" is a temporary table of the session", "if another table is meant, qualify the name with its schema: a replay cannot see temporary tables").touches = s.rules.names.Protected[n.GetRelname()]
+		s.Refuse(ReasonTempTable, "RangeVar", n.GetLocation(), "relation "+n.GetRelname()+" is a temporary table of the session",
+			"if another table is meant, qualify the name with its schema: a replay cannot see temporary tables",
+		).mayBeProtected = s.rules.names.Protected[n.GetRelname()]
 		return Table{}, resolve.KindUnknown
 	}
 	t := Table{Schema: n.GetSchemaname(), Name: n.GetRelname()}
@@ -33,7 +35,7 @@ func (s *Statement) Relation(n *pg_query.RangeVar) (Table, resolve.Kind) {
 	}
 	s.assumeName(n.GetSchemaname() == "")
 	if fault, bad := s.rules.names.refused[t]; bad {
-		s.Refuse(fault.reason, "RangeVar", n.GetLocation(), "relation "+t.String()+" "+fault.detail, fault.hint).touches = true
+		s.Refuse(fault.reason, "RangeVar", n.GetLocation(), "relation "+t.String()+" "+fault.detail, fault.hint).mayBeProtected = true
 		return t, resolve.KindUnknown
 	}
 	switch kind {
@@ -50,7 +52,7 @@ func (s *Statement) Relation(n *pg_query.RangeVar) (Table, resolve.Kind) {
 			s.Refuse(ReasonSystemCatalog, "RangeVar", n.GetLocation(), "relation "+t.String()+" describes other tables in a replay", "query the catalog separately")
 		}
 	default:
-		s.unreadable(t, kind, doubtful[doubt], n.GetLocation())
+		s.unreadable(t, kind, doubtReasons[doubt], n.GetLocation())
 		return t, resolve.KindUnknown
 	}
 	return t, kind
@@ -75,7 +77,7 @@ func (s *Statement) unreadable(t Table, kind resolve.Kind, reason Reason, offset
 		r = s.Refuse(ReasonUnknownTable, "RangeVar", offset, relation+" is neither protected nor public",
 			"list it in privacy.protected, if it contains or reads personal data, or in privacy.public")
 	}
-	r.touches = s.rules.names.Protected[t.Name]
+	r.mayBeProtected = s.rules.names.Protected[t.Name]
 }
 
 // inDatabase checks the database of a qualified name.
@@ -83,6 +85,6 @@ func (s *Statement) inDatabase(name, node string, offset int32) bool {
 	if name == "" || name == s.rules.options.Database {
 		return true
 	}
-	s.Refuse(ReasonAmbiguousName, node, offset, "a name is qualified with a database other than privacy.database", "set privacy.database to the database of the protected tables").touches = true
+	s.Refuse(ReasonAmbiguousName, node, offset, "a name is qualified with a database other than privacy.database", "set privacy.database to the database of the protected tables").mayBeProtected = true
 	return false
 }

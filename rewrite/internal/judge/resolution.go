@@ -29,7 +29,7 @@ const (
 	useType     useKind = "type"
 )
 
-// use records a name. Names in the body of a function are handled by the judge.
+// use records a name. Names in the body of a function are handled by the checker.
 func (s *Statement) use(u nameUse) {
 	if s.callees == nil && !s.printed {
 		s.uses = append(s.uses, u)

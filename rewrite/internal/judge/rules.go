@@ -3,7 +3,7 @@
 //
 // In: catalogs, as data, and lists of relations and functions, from which New makes Rules; then the nodes of a statement that
 // name something, each passed to the method of Statement for its kind. Out: refusals, each with its Reason; the relations and
-// DP functions that the statement uses; the assumptions that were made. Functions and views of the shadow database are judged
+// DP functions that the statement uses; the assumptions that were made. Functions and views of the shadow database are checked
 // by what their bodies name: for this, the caller's walk over a tree is part of the Options. The package is pure.
 package judge
 
@@ -23,14 +23,14 @@ type Table = ident.Table
 // Options are what Rules depend on.
 type Options struct {
 	Protected, Public, Others []Table
-	Source                    *catalog.Index // of the client's database; nil = not known
-	Shadow                    *catalog.Index // of the shadow database; nil = not known
-	Neighbours                []string       // the schemas of the copies in the shadow database
-	ShadowPath                []string       // further schemas of replays, for functions, operators and types
-	Database                  string         // of the protected tables; "" = names with a database are refused
-	Signatures                []claim.Signature
-	AllowFunctions            []string
-	Limits                    body.Limits // of bodies and views that are parsed
+	Source                    *catalog.Index    // of the client's database; nil = not known
+	Shadow                    *catalog.Index    // of the shadow database; nil = not known
+	Neighbours                []string          // the schemas of the copies in the shadow database
+	ShadowPath                []string          // further schemas of replays, for functions, operators and types
+	Database                  string            // of the protected tables; "" = names with a database are refused
+	Signatures                []claim.Signature // of DP functions, which replays may call
+	AllowFunctions            []string          // further functions declared safe, or AnyFunction
+	Limits                    body.Limits       // of bodies and views that are parsed
 	// Walk visits a statement of the body of a function, or of a view, and calls the methods of its Statement.
 	Walk func(*Statement, protoreflect.Message)
 }
@@ -49,8 +49,8 @@ func New(o Options) *Rules {
 	return &Rules{options: o, names: newNames(o, f), functions: f, opaque: newOpaque(o.Source, o.Limits, f)}
 }
 
-// IsElsewhere reports whether a relation is listed as public or as one without a copy.
-func (r *Rules) IsElsewhere(t Table) bool {
+// IsPublicOrOther reports whether a relation is listed as public or as one without a copy.
+func (r *Rules) IsPublicOrOther(t Table) bool {
 	kind := r.names.Kinds[t]
 	return kind == resolve.KindPublic || kind == resolve.KindOther
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
-// Statement judges one statement. A walk of its tree calls the method of each node that names a relation, column, function,
+// Statement checks one statement. A walk of its tree calls the method of each node that names a relation, column, function,
 // operator, type or parameter; Verdict then says whether the statement may be replayed.
 type Statement struct {
-	Protected map[Table]bool // the protected tables that it reads
-	Public    map[Table]bool // the public tables that it reads
-	Functions map[string]bool
-	Calls     []*claim.Call // of DP functions
+	Protected map[Table]bool  // the protected tables that it reads
+	Public    map[Table]bool  // the public tables that it reads
+	Functions map[string]bool // the names, as written, of the functions that it calls
+	Calls     []*claim.Call   // of DP functions
 
 	rules    *Rules
 	query    capture.Query
@@ -38,7 +38,7 @@ type Statement struct {
 	printed bool
 }
 
-// Statement returns a statement of a client, not walked yet, with its tree, its query's settings and the path of its names.
+// Statement returns a statement of a client, not walked yet, with the path on which its names are looked up.
 func (r *Rules) Statement(root protoreflect.Message, q capture.Query, path resolve.Path) *Statement {
 	s := r.statement(q, path.Seen(r.options.Source))
 	s.root = root
@@ -52,10 +52,10 @@ func (r *Rules) statement(q capture.Query, path resolve.Path) *Statement {
 	}
 }
 
-// Refuse records a refusal. hint "" is the usual one of the reason.
+// Refuse records a refusal. hint "" stands for the usual one of the reason. The result is valid until the next refusal.
 func (s *Statement) Refuse(reason Reason, node string, offset int32, detail, hint string) *Refusal {
 	if hint == "" {
-		hint = plainHints[reason]
+		hint = usualHints[reason]
 	}
 	s.refusals = append(s.refusals, Refusal{Reason: reason, Node: node, Detail: detail, Offset: int(offset), Hint: hint})
 	return &s.refusals[len(s.refusals)-1]
@@ -93,9 +93,9 @@ func (s *Statement) Verdict(claims bool) *Refusal {
 		}
 	}
 	// A query that names a protected table, calls a DP function or makes a claim concerns the auditor.
-	meant := len(s.Protected) > 0 || len(s.Calls) > 0 || claims
+	relevant := len(s.Protected) > 0 || len(s.Calls) > 0 || claims
 	for i, r := range s.refusals {
-		if meant || r.touches {
+		if relevant || r.mayBeProtected {
 			return &s.refusals[i]
 		}
 	}

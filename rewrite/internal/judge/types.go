@@ -65,7 +65,7 @@ func (s *Statement) Cast(n *pg_query.TypeCast) {
 	}
 }
 
-// userType judges the functions that are called to create a value of a user-defined type: its input function, casts to it,
+// userType checks the functions that are called to create a value of a user-defined type: its input function, casts to it,
 // and the checks of a domain.
 func (s *Statement) userType(parts []string, offset int32) {
 	functions, name := s.rules.functions, parts[len(parts)-1]

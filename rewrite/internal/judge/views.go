@@ -34,15 +34,15 @@ func (j *checker) view(neighbour string, r *catalog.Relation) string {
 		}
 	}
 	for _, f := range ident.Sorted(s.callees) {
-		if fault := j.call(neighbour, f); fault != "" && !j.quiet(f) {
+		if fault := j.call(neighbour, f); fault != "" && !j.isPure(f) {
 			return "calls the function " + f.String() + ", which " + fault
 		}
 	}
 	return ""
 }
 
-// quiet reports whether a function of the shadow database is immutable and reads no protected table.
-func (j *checker) quiet(f Table) bool {
+// isPure reports whether a function of the shadow database is immutable and reads no protected table.
+func (j *checker) isPure(f Table) bool {
 	found := j.shadow.Find(f.Schema, f.Name, nil)
 	return len(found) > 0 && !slices.ContainsFunc(found, func(g *catalog.Function) bool { return g.Volatility != "immutable" || j.names.isReader(g) })
 }
