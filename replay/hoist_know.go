@@ -34,7 +34,7 @@ func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ..
 		return k, err
 	}
 	for _, r := range rows {
-		k.Functions[string(r[0])] = hoist.Traits{Volatile: isTrue(r[1]), Aggregate: isTrue(r[2]), Set: isTrue(r[3]), Plain: isTrue(r[4]), Always: isTrue(r[5])}
+		k.Functions[string(r[0])] = hoist.Traits{Volatile: isTrue(r[1]), Aggregate: isTrue(r[2]), ReturnsSet: isTrue(r[3]), PlainFunction: isTrue(r[4]), AlwaysVolatile: isTrue(r[5])}
 	}
 	if err := bound(ctx, conn, k); err != nil {
 		return k, err
@@ -112,7 +112,7 @@ func (r *relationReader) volatile(ctx context.Context, relation hoist.Relation, 
 		if err := r.all(ctx, definition, depth+1); err != nil {
 			return true, err
 		}
-		return !hoist.Stable(definition, *r.know), nil
+		return !hoist.Deterministic(definition, *r.know), nil
 	}
 	return true, nil
 }

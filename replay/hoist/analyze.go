@@ -11,32 +11,32 @@ import (
 
 // cte is one WITH query.
 type cte struct {
-	name  string
-	node  *pg_query.CommonTableExpr
-	level *level
-	unit  *unit // nil until it is judged
-	self  bool  // it references itself
+	name          string
+	node          *pg_query.CommonTableExpr
+	with          *withClause
+	properties    *properties // nil until it is judged
+	selfReference bool        // it references itself
 	// references is how often the statement names the CTE, as the server counts: references in unused CTEs count too.
 	references int
 }
 
 // level is one WITH clause.
-type level struct {
-	recursive bool
-	depth     int  // number of enclosing WITH clauses
-	unsure    bool // columns of an enclosing query may be visible here
-	ctes      []*cte
+type withClause struct {
+	recursive    bool
+	depth        int  // number of enclosing WITH clauses
+	mayCorrelate bool // columns of an enclosing query may be visible here
+	ctes         []*cte
 }
 
 // unit holds the properties of one query, including its own WITH.
-type unit struct {
-	volatile bool
-	draws    bool   // executing it again may give another result, for a reason other than the CTEs that it reads
-	sure     bool   // the planner treats it as volatile
-	tables   bool   // it or one of its CTEs names a relation that is not a CTE
-	reads    ctes   // of enclosing WITH clauses, as it names them
-	own      *level // its own WITH
-	inner    *scope // scope inside the query
+type properties struct {
+	varies         bool
+	volatile       bool        // executing it again may give another result, for a reason other than the CTEs that it reads
+	alwaysVolatile bool        // the planner treats it as volatile
+	readsTable     bool        // it or one of its CTEs names a relation that is not a CTE
+	reads          ctes        // of enclosing WITH clauses, as it names them
+	with           *withClause // its own WITH
+	scope          *scope      // scope inside the query
 }
 
 // ctes is a set in order of insertion.
@@ -68,7 +68,7 @@ func (s *ctes) addAll(list []*cte) {
 func (s *ctes) follow(stop func(*cte) bool) {
 	for i := 0; i < len(s.list); i++ {
 		if c := s.list[i]; !stop(c) {
-			s.addAll(c.unit.reads.list)
+			s.addAll(c.properties.reads.list)
 		}
 	}
 }
@@ -91,51 +91,51 @@ func (s *scope) find(name string) *cte {
 // analysis judges every query of a statement.
 type analysis struct {
 	know    Knowledge
-	selects map[*pg_query.SelectStmt]*unit
+	selects map[*pg_query.SelectStmt]*properties
 	counted bool   // references are counted
-	fault   string // why no part of the statement can be split
+	reason  string // why no part of the statement can be split
 }
 
 // query judges a query in a scope, and everything below it.
-func (a *analysis) query(s *pg_query.SelectStmt, outer *scope) *unit {
-	u := &unit{}
-	a.selects[s] = u
-	u.own, u.inner = a.with(s.GetWithClause(), outer)
-	u.volatile = len(s.GetLockingClause()) > 0 || s.GetIntoClause() != nil
-	u.draws = u.volatile
-	found := &unit{}
+func (a *analysis) query(s *pg_query.SelectStmt, outer *scope) *properties {
+	props := &properties{}
+	a.selects[s] = props
+	props.with, props.scope = a.with(s.GetWithClause(), outer)
+	props.varies = len(s.GetLockingClause()) > 0 || s.GetIntoClause() != nil
+	props.volatile = props.varies
+	found := &properties{}
 	pgparse.Children(s.ProtoReflect(), func(m protoreflect.Message) {
 		if _, with := m.Interface().(*pg_query.WithClause); !with {
-			a.visit(m, u.inner, found)
+			a.visit(m, props.scope, found)
 		}
 	})
-	u.volatile = u.volatile || found.volatile
-	u.draws, u.sure = u.draws || found.draws, found.sure
-	u.tables = found.tables
+	props.varies = props.varies || found.varies
+	props.volatile, props.alwaysVolatile = props.volatile || found.volatile, found.alwaysVolatile
+	props.readsTable = found.readsTable
 	// The query reads what its own CTEs read, if they are referenced.
 	found.reads.follow(func(c *cte) bool {
-		if u.own == nil || c.level != u.own {
-			u.reads.add(c)
+		if props.with == nil || c.with != props.with {
+			props.reads.add(c)
 			return true
 		}
-		u.tables = u.tables || c.unit.tables
+		props.readsTable = props.readsTable || c.properties.readsTable
 		return false
 	})
-	return u
+	return props
 }
 
 // with judges the CTEs of a WITH clause and returns the scope of its query.
-func (a *analysis) with(with *pg_query.WithClause, outer *scope) (*level, *scope) {
+func (a *analysis) with(with *pg_query.WithClause, outer *scope) (*withClause, *scope) {
 	if with == nil {
 		return nil, outer
 	}
-	l := &level{recursive: with.GetRecursive()}
+	l := &withClause{recursive: with.GetRecursive()}
 	if outer != nil {
-		l.depth = outer.cte.level.depth + 1
+		l.depth = outer.cte.with.depth + 1
 	}
 	in := outer
 	for _, n := range with.GetCtes() {
-		c := &cte{name: n.GetCommonTableExpr().GetCtename(), node: n.GetCommonTableExpr(), level: l}
+		c := &cte{name: n.GetCommonTableExpr().GetCtename(), node: n.GetCommonTableExpr(), with: l}
 		l.ctes = append(l.ctes, c)
 		if l.recursive {
 			in = &scope{c, in}
@@ -144,14 +144,14 @@ func (a *analysis) with(with *pg_query.WithClause, outer *scope) (*level, *scope
 	for _, c := range l.ctes {
 		query := c.node.GetCtequery().GetSelectStmt()
 		if query == nil {
-			a.fault = "a WITH query is not a SELECT"
+			a.reason = "a WITH query is not a SELECT"
 			query = &pg_query.SelectStmt{}
 		}
-		u := a.query(query, in)
+		props := a.query(query, in)
 		// SEARCH and CYCLE add columns of their own; such a query is left unchanged.
-		u.volatile = u.volatile || c.node.GetSearchClause() != nil || c.node.GetCycleClause() != nil
-		c.self = u.reads.has[c]
-		c.unit = u
+		props.varies = props.varies || c.node.GetSearchClause() != nil || c.node.GetCycleClause() != nil
+		c.selfReference = props.reads.has[c]
+		c.properties = props
 		if !l.recursive {
 			in = &scope{c, in}
 		}
@@ -159,29 +159,29 @@ func (a *analysis) with(with *pg_query.WithClause, outer *scope) (*level, *scope
 	return l, in
 }
 
-// visit adds the properties of a node and everything below it to u.
-func (a *analysis) visit(m protoreflect.Message, in *scope, u *unit) {
-	if a.self(m, in, u) {
-		pgparse.Children(m, func(c protoreflect.Message) { a.visit(c, in, u) })
+// visit adds the properties of a node and everything below it to props.
+func (a *analysis) visit(m protoreflect.Message, in *scope, props *properties) {
+	if a.visitNode(m, in, props) {
+		pgparse.Children(m, func(c protoreflect.Message) { a.visit(c, in, props) })
 	}
 }
 
 // mark records for every Node of an expression, except in subqueries, whether it is volatile, and returns that for the
 // whole expression.
-func (a *analysis) mark(m protoreflect.Message, in *scope, marks map[*pg_query.Node]bool) bool {
-	u := &unit{}
-	if a.self(m, in, u) {
-		pgparse.Children(m, func(c protoreflect.Message) { u.volatile = a.mark(c, in, marks) || u.volatile })
+func (a *analysis) markVarying(m protoreflect.Message, in *scope, marks map[*pg_query.Node]bool) bool {
+	props := &properties{}
+	if a.visitNode(m, in, props) {
+		pgparse.Children(m, func(c protoreflect.Message) { props.varies = a.markVarying(c, in, marks) || props.varies })
 	}
 	if n, ok := m.Interface().(*pg_query.Node); ok {
-		marks[n] = u.volatile
+		marks[n] = props.varies
 	}
-	return u.volatile
+	return props.varies
 }
 
 // again reports whether a volatile node may give another result when it is executed again within one statement. A random
 // CTE is computed once, the time is that of the transaction, and a sample keeps its seed. A query is judged by its parts.
-func (a *analysis) again(m protoreflect.Message, in *scope) bool {
+func (a *analysis) reevaluates(m protoreflect.Message, in *scope) bool {
 	switch n := m.Interface().(type) {
 	case *pg_query.SelectStmt, *pg_query.SQLValueFunction, *pg_query.A_Const, *pg_query.RangeTableSample:
 		return false
@@ -194,13 +194,13 @@ func (a *analysis) again(m protoreflect.Message, in *scope) bool {
 	return true
 }
 
-// self adds the properties of one node to u and reports whether the nodes below it must be visited.
-func (a *analysis) self(m protoreflect.Message, in *scope, u *unit) bool {
-	before := u.volatile
-	u.volatile = false
+// self adds the properties of one node to props and reports whether the nodes below it must be visited.
+func (a *analysis) visitNode(m protoreflect.Message, in *scope, props *properties) bool {
+	before := props.varies
+	props.varies = false
 	defer func() {
-		u.draws = u.draws || u.volatile && a.again(m, in)
-		u.volatile = u.volatile || before
+		props.volatile = props.volatile || props.varies && a.reevaluates(m, in)
+		props.varies = props.varies || before
 	}()
 	switch n := m.Interface().(type) {
 	case *pg_query.SelectStmt:
@@ -208,62 +208,62 @@ func (a *analysis) self(m protoreflect.Message, in *scope, u *unit) bool {
 		if inner == nil {
 			inner = a.query(n, in)
 		}
-		u.volatile = u.volatile || inner.volatile
-		u.draws, u.sure = u.draws || inner.draws, u.sure || inner.sure
-		u.tables = u.tables || inner.tables
-		u.reads.addAll(inner.reads.list)
+		props.varies = props.varies || inner.varies
+		props.volatile, props.alwaysVolatile = props.volatile || inner.volatile, props.alwaysVolatile || inner.alwaysVolatile
+		props.readsTable = props.readsTable || inner.readsTable
+		props.reads.addAll(inner.reads.list)
 		return false
 	case *pg_query.RangeVar:
-		a.rangeVar(n, in, u)
+		a.rangeVar(n, in, props)
 	case *pg_query.FuncCall:
-		u.volatile = a.know.volatileCall(n)
-		u.sure = u.sure || a.know.Functions[functionName(n)].Always
+		props.varies = a.know.callVaries(n)
+		props.alwaysVolatile = props.alwaysVolatile || a.know.Functions[functionName(n)].AlwaysVolatile
 	case *pg_query.SQLValueFunction:
-		u.volatile = true
+		props.varies = true
 	case *pg_query.RangeTableSample:
-		u.volatile = u.volatile || n.GetRepeatable() == nil
+		props.varies = props.varies || n.GetRepeatable() == nil
 	case *pg_query.A_Expr:
-		u.volatile = u.volatile || a.know.Operators[pgparse.Last(n.GetName())]
+		props.varies = props.varies || a.know.Operators[pgparse.Last(n.GetName())]
 	case *pg_query.SubLink:
-		u.volatile = u.volatile || a.know.Operators[pgparse.Last(n.GetOperName())]
+		props.varies = props.varies || a.know.Operators[pgparse.Last(n.GetOperName())]
 	case *pg_query.SortBy:
-		u.volatile = u.volatile || a.know.Operators[pgparse.Last(n.GetUseOp())]
+		props.varies = props.varies || a.know.Operators[pgparse.Last(n.GetUseOp())]
 	case *pg_query.ColumnRef:
-		u.volatile = u.volatile || len(n.GetFields()) > 1 && a.know.volatileAttribute(pgparse.Last(n.GetFields()))
+		props.varies = props.varies || len(n.GetFields()) > 1 && a.know.attributeVaries(pgparse.Last(n.GetFields()))
 	case *pg_query.A_Indirection:
-		u.volatile = u.volatile || slices.ContainsFunc(n.GetIndirection(), func(i *pg_query.Node) bool { return a.know.volatileAttribute(i.GetString_().GetSval()) })
+		props.varies = props.varies || slices.ContainsFunc(n.GetIndirection(), func(i *pg_query.Node) bool { return a.know.attributeVaries(i.GetString_().GetSval()) })
 	case *pg_query.A_Const:
-		u.volatile = u.volatile || isTimeWord(n.GetSval().GetSval())
+		props.varies = props.varies || isTimeWord(n.GetSval().GetSval())
 	}
 	return true
 }
 
 // rangeVar adds the properties of a relation or CTE that is read.
-func (a *analysis) rangeVar(n *pg_query.RangeVar, in *scope, u *unit) {
+func (a *analysis) rangeVar(n *pg_query.RangeVar, in *scope, props *properties) {
 	if n.GetSchemaname() == "" {
 		if c := in.find(n.GetRelname()); c != nil {
 			if !a.counted {
 				c.references++
 			}
-			u.reads.add(c)
+			props.reads.add(c)
 			switch {
-			case c.unit != nil:
-				u.volatile = u.volatile || c.unit.volatile
-			case !itself(c):
-				u.volatile = true // a later one, which is not judged yet
+			case c.properties != nil:
+				props.varies = props.varies || c.properties.varies
+			case !isCurrent(c):
+				props.varies = true // a later one, which is not judged yet
 			}
 			return
 		}
 	}
-	u.tables = true
-	u.volatile = u.volatile || a.know.volatileRelation(n)
+	props.readsTable = true
+	props.varies = props.varies || a.know.relationVaries(n)
 }
 
 // itself distinguishes a reference of a recursive CTE to itself from one to a later CTE: only the first CTE that is not
 // judged yet is being judged.
-func itself(c *cte) bool {
-	for _, other := range c.level.ctes {
-		if other.unit == nil {
+func isCurrent(c *cte) bool {
+	for _, other := range c.with.ctes {
+		if other.properties == nil {
 			return other == c
 		}
 	}
@@ -271,13 +271,13 @@ func itself(c *cte) bool {
 }
 
 // volatile judges one part of a query, within a scope.
-func (a *analysis) volatile(m protoreflect.Message, in *scope) bool {
-	return a.read(m, in).volatile
+func (a *analysis) varies(m protoreflect.Message, in *scope) bool {
+	return a.propertiesOf(m, in).varies
 }
 
 // read judges one part of a query.
-func (a *analysis) read(m protoreflect.Message, in *scope) *unit {
-	u := &unit{}
-	a.visit(m, in, u)
-	return u
+func (a *analysis) propertiesOf(m protoreflect.Message, in *scope) *properties {
+	props := &properties{}
+	a.visit(m, in, props)
+	return props
 }

@@ -11,7 +11,7 @@ import (
 const tempSchema = "pg_temp"
 
 // reader returns a CTE that reads the table of its piece.
-func reader(c *cte, p *piece) *pg_query.Node {
+func tableCTE(c *cte, p *piece) *pg_query.Node {
 	return cteNode(&pg_query.CommonTableExpr{
 		Ctename: c.name, Aliascolnames: c.node.GetAliascolnames(),
 		Ctematerialized: pg_query.CTEMaterialize_CTEMaterializeNever,
@@ -28,7 +28,7 @@ func (h *hoister) needs(p *piece) []*cte {
 	var found ctes
 	found.addAll(p.reads)
 	found.follow(func(c *cte) bool { return h.tables[c] != nil && h.tables[c] != p })
-	slices.SortStableFunc(found.list, byPlace)
+	slices.SortStableFunc(found.list, byPosition)
 	return found.list
 }
 
@@ -37,11 +37,11 @@ func (h *hoister) assemble(p *piece) *pg_query.SelectStmt {
 	with := &pg_query.WithClause{}
 	for _, c := range h.needs(p) {
 		if t := h.tables[c]; t != nil && t != p {
-			with.Ctes = append(with.Ctes, reader(c, t))
+			with.Ctes = append(with.Ctes, tableCTE(c, t))
 			continue
 		}
 		with.Ctes = append(with.Ctes, cteNode(c.node))
-		with.Recursive = with.Recursive || c.level.recursive
+		with.Recursive = with.Recursive || c.with.recursive
 	}
 	if len(with.Ctes) == 0 {
 		return p.query

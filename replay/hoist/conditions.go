@@ -37,39 +37,39 @@ import (
 // level whose equal expressions would no longer be equal (repeated).
 
 // conditions summarises the volatile conditions on the input of a query.
-type conditions struct {
-	columns bool // one reads columns or belongs to a join
-	any     bool
+type volatileConditions struct {
+	readColumns bool // one reads columns or belongs to a join
+	exist       bool
 }
 
 // conditionsOf returns the volatile conditions of a query's own WHERE and ON.
-func (h *hoister) conditionsOf(s *pg_query.SelectStmt, in *scope) conditions {
-	var c conditions
-	h.where(s.GetWhereClause(), in, &c)
+func (h *hoister) conditionsOf(s *pg_query.SelectStmt, in *scope) volatileConditions {
+	var c volatileConditions
+	h.addCondition(s.GetWhereClause(), in, &c)
 	for _, f := range s.GetFromClause() {
-		h.on(f, in, &c)
+		h.addJoinConditions(f, in, &c)
 	}
 	return c
 }
 
-func (h *hoister) where(n *pg_query.Node, in *scope, c *conditions) {
+func (h *hoister) addCondition(n *pg_query.Node, in *scope, c *volatileConditions) {
 	if n == nil {
 		return
 	}
 	if b := n.GetBoolExpr(); b.GetBoolop() == pg_query.BoolExprType_AND_EXPR {
 		for _, arg := range b.GetArgs() {
-			h.where(arg, in, c)
+			h.addCondition(arg, in, c)
 		}
 		return
 	}
-	if h.read(n.ProtoReflect(), in).draws {
-		c.any = true
-		c.columns = c.columns || readsColumns(n)
+	if h.propertiesOf(n.ProtoReflect(), in).volatile {
+		c.exist = true
+		c.readColumns = c.readColumns || mayReadColumns(n)
 	}
 }
 
 // inputs returns the items of a query's FROM, and its WHERE.
-func inputs(s *pg_query.SelectStmt) []*pg_query.Node {
+func fromAndWhere(s *pg_query.SelectStmt) []*pg_query.Node {
 	all := slices.Clone(s.GetFromClause())
 	if where := s.GetWhereClause(); where != nil {
 		all = append(all, where)
@@ -77,7 +77,7 @@ func inputs(s *pg_query.SelectStmt) []*pg_query.Node {
 	return all
 }
 
-func readsColumns(n *pg_query.Node) bool {
+func mayReadColumns(n *pg_query.Node) bool {
 	found := false
 	pgparse.Inspect(n.ProtoReflect(), func(m proto.Message) bool {
 		switch m.(type) {
@@ -89,56 +89,56 @@ func readsColumns(n *pg_query.Node) bool {
 	return found
 }
 
-func (h *hoister) on(n *pg_query.Node, in *scope, c *conditions) {
+func (h *hoister) addJoinConditions(n *pg_query.Node, in *scope, c *volatileConditions) {
 	j := n.GetJoinExpr()
 	if j == nil {
 		return
 	}
-	h.on(j.GetLarg(), in, c)
-	h.on(j.GetRarg(), in, c)
-	if j.GetQuals() != nil && h.read(j.GetQuals().ProtoReflect(), in).draws {
-		c.any, c.columns = true, true
+	h.addJoinConditions(j.GetLarg(), in, c)
+	h.addJoinConditions(j.GetRarg(), in, c)
+	if j.GetQuals() != nil && h.propertiesOf(j.GetQuals().ProtoReflect(), in).volatile {
+		c.exist, c.readColumns = true, true
 	}
 }
 
 // reads summarises what a level joins.
-type reads struct {
-	relations int
-	sets      bool // a set operation
-	semi      bool // a subquery of WHERE or ON
-	volatile  bool // an item is random
+type joinInputs struct {
+	relations    int
+	setOperation bool // a set operation
+	semijoin     bool // a subquery of WHERE or ON
+	volatile     bool // an item is random
 }
 
-func (r *reads) add(other reads) {
+func (r *joinInputs) add(other joinInputs) {
 	r.relations += other.relations
-	r.sets = r.sets || other.sets
-	r.semi = r.semi || other.semi
+	r.setOperation = r.setOperation || other.setOperation
+	r.semijoin = r.semijoin || other.semijoin
 	r.volatile = r.volatile || other.volatile
 }
 
 // unknown is the value for anything that cannot be judged.
-var unknown = reads{relations: 2, sets: true, volatile: true}
+var unknownInputs = joinInputs{relations: 2, setOperation: true, volatile: true}
 
 // from returns what FROM and WHERE of a query join: with pushed, the relations over which a condition on the query is
 // distributed; otherwise those that the planner joins at this level.
-func (h *hoister) from(s *pg_query.SelectStmt, in *scope, pushed bool) reads {
-	var r reads
+func (h *hoister) joinInputs(s *pg_query.SelectStmt, in *scope, forPushdown bool) joinInputs {
+	var r joinInputs
 	for _, f := range s.GetFromClause() {
-		r.add(h.item(f, in, pushed))
+		r.add(h.itemInputs(f, in, forPushdown))
 	}
 	if s.GetWhereClause() != nil {
-		r.add(h.subLinks(s.GetWhereClause(), in))
+		r.add(h.subLinkInputs(s.GetWhereClause(), in))
 	}
 	return r
 }
 
 // subLinks counts the subqueries of a condition, which may become joins.
-func (h *hoister) subLinks(n *pg_query.Node, in *scope) reads {
-	var r reads
+func (h *hoister) subLinkInputs(n *pg_query.Node, in *scope) joinInputs {
+	var r joinInputs
 	pgparse.Inspect(n.ProtoReflect(), func(m proto.Message) bool {
 		link, ok := m.(*pg_query.SubLink)
 		if ok {
-			r.add(reads{relations: 1, semi: true, volatile: h.read(link.ProtoReflect(), in).draws})
+			r.add(joinInputs{relations: 1, semijoin: true, volatile: h.propertiesOf(link.ProtoReflect(), in).volatile})
 		}
 		return !ok
 	})
@@ -146,53 +146,53 @@ func (h *hoister) subLinks(n *pg_query.Node, in *scope) reads {
 }
 
 // item judges one item of FROM.
-func (h *hoister) item(node *pg_query.Node, in *scope, pushed bool) reads {
+func (h *hoister) itemInputs(node *pg_query.Node, in *scope, forPushdown bool) joinInputs {
 	switch n := node.GetNode().(type) {
 	case *pg_query.Node_JoinExpr:
-		r := h.item(n.JoinExpr.GetLarg(), in, pushed)
-		r.add(h.item(n.JoinExpr.GetRarg(), in, pushed))
+		r := h.itemInputs(n.JoinExpr.GetLarg(), in, forPushdown)
+		r.add(h.itemInputs(n.JoinExpr.GetRarg(), in, forPushdown))
 		if n.JoinExpr.GetQuals() != nil {
-			r.add(h.subLinks(n.JoinExpr.GetQuals(), in))
+			r.add(h.subLinkInputs(n.JoinExpr.GetQuals(), in))
 		}
 		return r
 	case *pg_query.Node_RangeVar:
-		return h.relation(n.RangeVar, in, pushed)
+		return h.relationInputs(n.RangeVar, in, forPushdown)
 	case *pg_query.Node_RangeSubselect:
-		return h.query(n.RangeSubselect.GetSubquery().GetSelectStmt(), pushed)
+		return h.subqueryInputs(n.RangeSubselect.GetSubquery().GetSelectStmt(), forPushdown)
 	case *pg_query.Node_RangeFunction:
 		// The result of a function is reused for the next row of another item, unless its arguments come from that row.
-		r := reads{relations: 1, volatile: readsColumns(node) && h.read(node.ProtoReflect(), in).draws}
-		if pushed { // one in SQL may become a subquery (inline_set_returning_function)
+		r := joinInputs{relations: 1, volatile: mayReadColumns(node) && h.propertiesOf(node.ProtoReflect(), in).volatile}
+		if forPushdown { // one in SQL may become a subquery (inline_set_returning_function)
 			r.relations = 2
 		}
 		return r
 	case *pg_query.Node_RangeTableSample:
-		return h.item(n.RangeTableSample.GetRelation(), in, pushed)
+		return h.itemInputs(n.RangeTableSample.GetRelation(), in, forPushdown)
 	}
-	return unknown
+	return unknownInputs
 }
 
 // relation judges a name in FROM: a table, a view (which may be any query), or a CTE (which is a table unless it becomes a
 // subquery).
-func (h *hoister) relation(n *pg_query.RangeVar, in *scope, pushed bool) reads {
+func (h *hoister) relationInputs(n *pg_query.RangeVar, in *scope, forPushdown bool) joinInputs {
 	if n.GetSchemaname() == "" {
 		if c := in.find(n.GetRelname()); c != nil {
 			if h.inlined(c) {
-				return h.query(c.node.GetCtequery().GetSelectStmt(), pushed)
+				return h.subqueryInputs(c.node.GetCtequery().GetSelectStmt(), forPushdown)
 			}
-			return reads{relations: 1}
+			return joinInputs{relations: 1}
 		}
 	}
-	r := reads{relations: 1, volatile: h.know.volatileRelation(n)}
+	r := joinInputs{relations: 1, volatile: h.know.relationVaries(n)}
 	if r.volatile || h.know.Views[relationOf(n)] {
-		r.relations, r.sets = 2, true
+		r.relations, r.setOperation = 2, true
 	}
 	return r
 }
 
 // inlined reports whether the planner may turn a CTE into a subquery.
 func (h *hoister) inlined(c *cte) bool {
-	if c.self || c.unit.sure {
+	if c.selfReference || c.properties.alwaysVolatile {
 		return false
 	}
 	switch c.node.GetCtematerialized() {
@@ -205,46 +205,48 @@ func (h *hoister) inlined(c *cte) bool {
 }
 
 // query judges a subquery in FROM.
-func (h *hoister) query(s *pg_query.SelectStmt, pushed bool) reads {
-	if r, known := h.known[knownQuery{s, pushed}]; known {
+func (h *hoister) subqueryInputs(s *pg_query.SelectStmt, forPushdown bool) joinInputs {
+	if r, known := h.subqueries[inputsKey{s, forPushdown}]; known {
 		return r
 	}
-	r := h.newQuery(s, pushed)
-	h.known[knownQuery{s, pushed}] = r
+	r := h.findSubqueryInputs(s, forPushdown)
+	h.subqueries[inputsKey{s, forPushdown}] = r
 	return r
 }
 
 // knownQuery holds the arguments of query.
-type knownQuery struct {
-	query  *pg_query.SelectStmt
-	pushed bool
+type inputsKey struct {
+	query       *pg_query.SelectStmt
+	forPushdown bool
 }
 
-func (h *hoister) newQuery(s *pg_query.SelectStmt, pushed bool) reads {
-	u := h.selects[s]
+func (h *hoister) findSubqueryInputs(s *pg_query.SelectStmt, forPushdown bool) joinInputs {
+	props := h.selects[s]
 	switch {
-	case s == nil || u == nil:
-		return unknown
-	case h.border(s):
-		return reads{relations: 1, volatile: u.draws}
+	case s == nil || props == nil:
+		return unknownInputs
+	case h.blocksPushdown(s):
+		return joinInputs{relations: 1, volatile: props.volatile}
 	case s.GetOp() != pg_query.SetOperation_SETOP_NONE:
-		return reads{relations: 2, sets: true, volatile: u.draws}
-	case !pushed && (len(s.GetSortClause()) > 0 || u.own != nil || len(s.GetValuesLists()) > 0 || h.volatileTargets(s)):
-		return reads{relations: 1, volatile: u.draws} // it stays a separate query
+		return joinInputs{relations: 2, setOperation: true, volatile: props.volatile}
+	case !forPushdown && (len(s.GetSortClause()) > 0 || props.with != nil || len(s.GetValuesLists()) > 0 || h.volatileTargets(s)):
+		return joinInputs{relations: 1, volatile: props.volatile} // it stays a separate query
 	}
-	r := h.from(s, u.inner, pushed)
+	r := h.joinInputs(s, props.scope, forPushdown)
 	r.relations = max(r.relations, 1)
-	r.volatile = r.volatile || u.draws
+	r.volatile = r.volatile || props.volatile
 	return r
 }
 
 // volatileTargets reports whether the planner treats the target list of a query as volatile.
 func (h *hoister) volatileTargets(s *pg_query.SelectStmt) bool {
-	return slices.ContainsFunc(s.GetTargetList(), func(t *pg_query.Node) bool { return h.read(t.ProtoReflect(), h.selects[s].inner).sure })
+	return slices.ContainsFunc(s.GetTargetList(), func(t *pg_query.Node) bool {
+		return h.propertiesOf(t.ProtoReflect(), h.selects[s].scope).alwaysVolatile
+	})
 }
 
 // border reports whether volatile conditions on a query are evaluated once for each of its rows, whatever its body.
-func (h *hoister) border(s *pg_query.SelectStmt) bool {
+func (h *hoister) blocksPushdown(s *pg_query.SelectStmt) bool {
 	if s.GetLimitCount() != nil || s.GetLimitOffset() != nil {
 		return true
 	}
@@ -262,7 +264,7 @@ func (h *hoister) border(s *pg_query.SelectStmt) bool {
 				return false
 			case *pg_query.FuncCall:
 				traits := h.know.Functions[functionName(n)]
-				found = found || n.GetOver() != nil || n.GetAggStar() || traits.Aggregate && !traits.Plain
+				found = found || n.GetOver() != nil || n.GetAggStar() || traits.Aggregate && !traits.PlainFunction
 			}
 			return !found
 		})
@@ -271,64 +273,64 @@ func (h *hoister) border(s *pg_query.SelectStmt) bool {
 }
 
 // judge finds the levels that must be left unchanged, in a query and everything below it.
-func (h *hoister) judge(m protoreflect.Message) {
+func (h *hoister) freeze(m protoreflect.Message) {
 	if s, ok := m.Interface().(*pg_query.SelectStmt); ok {
-		if u := h.selects[s]; u != nil && u.volatile {
-			h.judgeLevel(s, u)
+		if props := h.selects[s]; props != nil && props.varies {
+			h.freezeQuery(s, props)
 		}
 	}
-	pgparse.Children(m, h.judge)
+	pgparse.Children(m, h.freeze)
 }
 
-func (h *hoister) judgeLevel(s *pg_query.SelectStmt, u *unit) {
-	pushed := h.pushed[s]
+func (h *hoister) freezeQuery(s *pg_query.SelectStmt, props *properties) {
+	outer := h.pushedDown[s]
 	if s.GetOp() != pg_query.SetOperation_SETOP_NONE {
-		h.push(s.GetLarg(), pushed)
-		h.push(s.GetRarg(), pushed)
+		h.pushDown(s.GetLarg(), outer)
+		h.pushDown(s.GetRarg(), outer)
 		return
 	}
-	c := h.conditionsOf(s, u.inner)
-	c.any, c.columns = c.any || pushed.any, c.columns || pushed.columns
-	below, here := h.from(s, u.inner, true), h.from(s, u.inner, false)
-	if c.columns && below.relations > 1 || c.any && (below.sets || below.semi) || here.volatile && here.relations > 1 || h.repeated(s, u.inner) {
+	c := h.conditionsOf(s, props.scope)
+	c.exist, c.readColumns = c.exist || outer.exist, c.readColumns || outer.readColumns
+	pushdown, joined := h.joinInputs(s, props.scope, true), h.joinInputs(s, props.scope, false)
+	if c.readColumns && pushdown.relations > 1 || c.exist && (pushdown.setOperation || pushdown.semijoin) || joined.volatile && joined.relations > 1 || h.repeated(s, props.scope) {
 		h.frozen[s] = true
-		for _, n := range inputs(s) {
-			h.pin(h.read(n.ProtoReflect(), u.inner).reads.list)
+		for _, n := range fromAndWhere(s) {
+			h.exclude(h.propertiesOf(n.ProtoReflect(), props.scope).reads.list)
 		}
 		return
 	}
 	for _, n := range s.GetFromClause() {
 		if q := n.GetRangeSubselect().GetSubquery().GetSelectStmt(); q != nil {
-			h.push(q, c)
+			h.pushDown(q, c)
 		}
 		if v := n.GetRangeVar(); v.GetRelname() != "" && v.GetSchemaname() == "" {
-			if cte := u.inner.find(v.GetRelname()); cte != nil && h.inlined(cte) {
-				h.push(cte.node.GetCtequery().GetSelectStmt(), c)
+			if cte := props.scope.find(v.GetRelname()); cte != nil && h.inlined(cte) {
+				h.pushDown(cte.node.GetCtequery().GetSelectStmt(), c)
 			}
 		}
 	}
 }
 
 // push applies the conditions on a query to it and judges it again.
-func (h *hoister) push(s *pg_query.SelectStmt, c conditions) {
-	u, before := h.selects[s], h.pushed[s]
-	now := conditions{columns: c.columns || before.columns, any: c.any || before.any}
-	if u == nil || now == before || h.border(s) {
+func (h *hoister) pushDown(s *pg_query.SelectStmt, c volatileConditions) {
+	props, before := h.selects[s], h.pushedDown[s]
+	now := volatileConditions{readColumns: c.readColumns || before.readColumns, exist: c.exist || before.exist}
+	if props == nil || now == before || h.blocksPushdown(s) {
 		return
 	}
-	h.pushed[s] = now
-	if u.volatile {
-		h.judgeLevel(s, u)
+	h.pushedDown[s] = now
+	if props.varies {
+		h.freezeQuery(s, props)
 	}
 }
 
 // pin marks CTEs, and everything that they read, as unchanged.
-func (h *hoister) pin(list []*cte) {
+func (h *hoister) exclude(list []*cte) {
 	for _, c := range list {
-		if h.pinned[c] {
+		if h.excluded[c] {
 			continue
 		}
-		h.pinned[c] = true
-		h.pin(c.unit.reads.list)
+		h.excluded[c] = true
+		h.exclude(c.properties.reads.list)
 	}
 }

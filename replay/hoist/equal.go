@@ -41,12 +41,12 @@ func (h *hoister) ambiguous(s *pg_query.SelectStmt, in *scope) bool {
 	if !sorted(s) {
 		return false
 	}
-	volatile := map[*pg_query.Node]bool{}
+	varying := map[*pg_query.Node]bool{}
 	for _, n := range results(s) {
-		h.mark(n.ProtoReflect(), in, volatile)
+		h.markVarying(n.ProtoReflect(), in, varying)
 	}
 	written, compared := map[string]string{}, 0
-	for n, is := range volatile {
+	for n, is := range varying {
 		if !is {
 			continue
 		}
@@ -65,11 +65,11 @@ func (h *hoister) ambiguous(s *pg_query.SelectStmt, in *scope) bool {
 // repeated reports whether two columns of something that a query reads may be one expression, so that volatile expressions
 // of the query over them are equal after merging, and would not be over a table.
 func (h *hoister) repeated(s *pg_query.SelectStmt, in *scope) bool {
-	draws := false
+	volatile := false
 	for _, n := range results(s) {
-		draws = draws || h.read(n.ProtoReflect(), in).draws
+		volatile = volatile || h.propertiesOf(n.ProtoReflect(), in).volatile
 	}
-	if !draws || !sorted(s) && !h.windows(s) {
+	if !volatile || !sorted(s) && !h.windows(s) {
 		return false
 	}
 	var found ctes
@@ -77,7 +77,7 @@ func (h *hoister) repeated(s *pg_query.SelectStmt, in *scope) bool {
 		if h.repeatedBelow(f.ProtoReflect()) {
 			return true
 		}
-		found.addAll(h.read(f.ProtoReflect(), in).reads.list)
+		found.addAll(h.propertiesOf(f.ProtoReflect(), in).reads.list)
 	}
 	repeats := false
 	found.follow(func(c *cte) bool {
@@ -108,7 +108,7 @@ func (h *hoister) repeatedBelow(m protoreflect.Message) bool {
 		if s, ok := m.(*pg_query.SelectStmt); ok && !found {
 			repeats, known := h.repeats[s]
 			if !known {
-				repeats = twice(s.GetTargetList())
+				repeats = repeatsTarget(s.GetTargetList())
 				h.repeats[s] = repeats
 			}
 			found = repeats
@@ -118,7 +118,7 @@ func (h *hoister) repeatedBelow(m protoreflect.Message) bool {
 	return found
 }
 
-func twice(targets []*pg_query.Node) bool {
+func repeatsTarget(targets []*pg_query.Node) bool {
 	seen, stars, columns := map[string]bool{}, false, false
 	for _, t := range targets {
 		val := t.GetResTarget().GetVal()
@@ -151,15 +151,15 @@ func loosen(m protoreflect.Message) {
 			n.Node = arg.GetNode()
 		}
 	case *pg_query.ColumnRef:
-		n.Fields = last(n.GetFields())
+		n.Fields = lastName(n.GetFields())
 	case *pg_query.FuncCall:
-		n.Funcname = last(n.GetFuncname())
+		n.Funcname = lastName(n.GetFuncname())
 	case *pg_query.A_Expr:
-		n.Name = last(n.GetName())
+		n.Name = lastName(n.GetName())
 	case *pg_query.SubLink:
-		n.OperName = last(n.GetOperName())
+		n.OperName = lastName(n.GetOperName())
 	}
 	pgparse.Children(m, loosen)
 }
 
-func last(names []*pg_query.Node) []*pg_query.Node { return names[max(len(names)-1, 0):] }
+func lastName(names []*pg_query.Node) []*pg_query.Node { return names[max(len(names)-1, 0):] }

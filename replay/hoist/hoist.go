@@ -16,7 +16,7 @@ type Plan struct {
 	Rest   string  // the query of every trial
 	Reason string  // why there are no pieces
 	// Unsure reports that a piece was part of an expression and may need columns of the enclosing query.
-	Unsure bool
+	MayCorrelate bool
 }
 
 // Piece is one query to materialise as a temporary table. Parameters keep their numbers.
@@ -48,21 +48,21 @@ func Split(sql string, opt Options) (Plan, error) {
 	if !opt.NoRanks {
 		ranks(stmt)
 	}
-	a := &analysis{know: opt.Knowledge, selects: map[*pg_query.SelectStmt]*unit{}}
+	a := &analysis{know: opt.Knowledge, selects: map[*pg_query.SelectStmt]*properties{}}
 	top := a.query(stmt, nil)
 	switch {
-	case a.fault != "":
-		return Plan{Reason: a.fault}, nil
-	case !top.volatile:
+	case a.reason != "":
+		return Plan{Reason: a.reason}, nil
+	case !top.varies:
 		return Plan{Reason: "it is deterministic: every trial returns the same result"}, nil
 	}
 	a.counted = true
 	h := &hoister{
 		analysis: a, opt: opt, kept: map[*cte]bool{}, tables: map[*cte]*piece{}, same: map[string]*piece{},
-		frozen: map[*pg_query.SelectStmt]bool{}, pushed: map[*pg_query.SelectStmt]conditions{}, pinned: map[*cte]bool{},
-		known: map[knownQuery]reads{}, repeats: map[*pg_query.SelectStmt]bool{},
+		frozen: map[*pg_query.SelectStmt]bool{}, pushedDown: map[*pg_query.SelectStmt]volatileConditions{}, excluded: map[*cte]bool{},
+		subqueries: map[inputsKey]joinInputs{}, repeats: map[*pg_query.SelectStmt]bool{},
 	}
-	h.judge(stmt.ProtoReflect())
+	h.freeze(stmt.ProtoReflect())
 	h.rest(stmt, false)
 	if len(h.pieces) == 0 {
 		return Plan{Reason: "no part that reads a table is deterministic"}, nil
@@ -77,20 +77,20 @@ func Split(sql string, opt Options) (Plan, error) {
 			return Plan{}, fmt.Errorf("a hoisted part: %w", err)
 		}
 		plan.Pieces = append(plan.Pieces, Piece{Name: p.name, Query: query})
-		plan.Unsure = plan.Unsure || p.unsure
+		plan.MayCorrelate = plan.MayCorrelate || p.mayCorrelate
 	}
 	return plan, nil
 }
 
 // Stable reports whether a query returns the same result on every execution according to Knowledge. It is for the
 // definitions of views.
-func Stable(sql string, k Knowledge) bool {
+func Deterministic(sql string, k Knowledge) bool {
 	stmt, err := parse(sql)
 	if err != nil {
 		return false
 	}
-	a := &analysis{know: k, selects: map[*pg_query.SelectStmt]*unit{}}
-	return !a.query(stmt, nil).volatile && a.fault == ""
+	a := &analysis{know: k, selects: map[*pg_query.SelectStmt]*properties{}}
+	return !a.query(stmt, nil).varies && a.reason == ""
 }
 
 // Relations returns the schema-qualified relations that a query names, each once.

@@ -19,11 +19,11 @@ func relationOf(n *pg_query.RangeVar) Relation {
 
 // Traits are the properties of a function name: a trait that holds for any overload, in any schema, is set.
 type Traits struct {
-	Volatile  bool // pg_proc.provolatile = 'v', or a DP function
-	Aggregate bool // pg_proc.prokind is 'a' or 'w'
-	Set       bool // pg_proc.proretset
-	Always    bool // every overload is a plain function with pg_proc.provolatile = 'v'
-	Plain     bool // an overload is neither an aggregate nor a window function
+	Volatile       bool // pg_proc.provolatile = 'v', or a DP function
+	Aggregate      bool // pg_proc.prokind is 'a' or 'w'
+	ReturnsSet     bool // pg_proc.proretset
+	AlwaysVolatile bool // every overload is a plain function with pg_proc.provolatile = 'v'
+	PlainFunction  bool // an overload is neither an aggregate nor a window function
 	// Transaction: its result may depend on the calling transaction, or it may change the results of later calls in the
 	// same transaction: now(), txid_current(), set_config(), and functions that call them.
 	Transaction bool
@@ -40,7 +40,7 @@ type Knowledge struct {
 }
 
 // volatileCall reports whether a call may give different results in two trials.
-func (k *Knowledge) volatileCall(n *pg_query.FuncCall) bool {
+func (k *Knowledge) callVaries(n *pg_query.FuncCall) bool {
 	name := functionName(n)
 	if traits, known := k.Functions[name]; !known || traits.Volatile {
 		return true
@@ -55,13 +55,13 @@ func (k *Knowledge) volatileCall(n *pg_query.FuncCall) bool {
 }
 
 // volatileAttribute reports whether x.name may be a call of a volatile function.
-func (k *Knowledge) volatileAttribute(name string) bool {
+func (k *Knowledge) attributeVaries(name string) bool {
 	return k.Functions[name].Volatile
 }
 
 // volatileRelation reports whether a relation that is not a CTE may give different rows in two trials. A name without a
 // schema is a system catalog, which shows the tables that hoisting creates.
-func (k *Knowledge) volatileRelation(n *pg_query.RangeVar) bool {
+func (k *Knowledge) relationVaries(n *pg_query.RangeVar) bool {
 	switch n.GetSchemaname() {
 	case "", "pg_catalog", "information_schema":
 		return true

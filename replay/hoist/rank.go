@@ -34,16 +34,16 @@ func ranks(stmt *pg_query.SelectStmt) {
 	if with == nil || with.GetRecursive() {
 		return
 	}
-	r := &ranker{ctes: map[string]*pg_query.CommonTableExpr{}, places: map[string]int{}, reads: map[string]int{}}
+	r := &ranker{ctes: map[string]*pg_query.CommonTableExpr{}, positions: map[string]int{}, references: map[string]int{}}
 	for i, n := range with.GetCtes() {
 		name := n.GetCommonTableExpr().GetCtename()
-		r.ctes[name], r.places[name] = n.GetCommonTableExpr(), i
+		r.ctes[name], r.positions[name] = n.GetCommonTableExpr(), i
 	}
 	defined := map[string]int{}
 	pgparse.Inspect(stmt.ProtoReflect(), func(m proto.Message) bool {
 		switch n := m.(type) {
 		case *pg_query.RangeVar:
-			r.reads[n.GetRelname()]++
+			r.references[n.GetRelname()]++
 		case *pg_query.CommonTableExpr:
 			defined[n.GetCtename()]++
 		}
@@ -60,9 +60,9 @@ func ranks(stmt *pg_query.SelectStmt) {
 }
 
 type ranker struct {
-	ctes   map[string]*pg_query.CommonTableExpr // by name
-	places map[string]int                       // positions of the CTEs in their clause
-	reads  map[string]int                       // number of references to a name
+	ctes       map[string]*pg_query.CommonTableExpr // by name
+	positions  map[string]int                       // positions of the CTEs in their clause
+	references map[string]int                       // number of references to a name
 }
 
 // rewrite rewrites the count c and its input, if they have the form described at ranks.
@@ -76,7 +76,7 @@ func (r *ranker) rewrite(c *pg_query.CommonTableExpr) {
 		return
 	}
 	j, random, units, ok := r.selfJoin(from)
-	if !ok || !slices.IsSorted([]int{r.places[random.table], r.places[from], r.places[over], r.places[c.GetCtename()]}) {
+	if !ok || !slices.IsSorted([]int{r.positions[random.table], r.positions[from], r.positions[over], r.positions[c.GetCtename()]}) {
 		return // a name refers to an earlier CTE
 	}
 	// Every column of p is a left one of j, and the counted one is the random number.
@@ -149,7 +149,7 @@ func (r *ranker) counted(c *pg_query.CommonTableExpr) (n count, from string, ok 
 // projection recognises p, which is read once, as a list of columns of j, and returns j's name.
 func (r *ranker) projection(name string) (p *pg_query.CommonTableExpr, from string, ok bool) {
 	p = r.ctes[name]
-	if p == nil || r.reads[name] != 1 {
+	if p == nil || r.references[name] != 1 {
 		return nil, "", false
 	}
 	s := p.GetCtequery().GetSelectStmt()
@@ -170,7 +170,7 @@ type randomColumn struct {
 // selfJoin recognises j, which is read once, and returns its random column and the columns of the unit, quoted.
 func (r *ranker) selfJoin(name string) (j *pg_query.CommonTableExpr, random randomColumn, units []string, ok bool) {
 	j = r.ctes[name]
-	if j == nil || r.reads[name] != 1 {
+	if j == nil || r.references[name] != 1 {
 		return nil, random, nil, false
 	}
 	s := j.GetCtequery().GetSelectStmt()

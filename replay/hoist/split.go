@@ -14,11 +14,11 @@ import (
 // split moves everything below the volatile expressions of a query's target list, HAVING and ORDER BY into a piece, and
 // leaves these expressions over the columns of the piece. It does nothing if that could change a result or would not save
 // time.
-func (h *hoister) split(s *pg_query.SelectStmt, u *unit, unsure bool) {
-	if !h.splittable(s, u.inner) || unsure && h.opt.NoSubLinks || h.ambiguous(s, u.inner) {
+func (h *hoister) split(s *pg_query.SelectStmt, props *properties, mayCorrelate bool) {
+	if !h.splittable(s, props.scope) || mayCorrelate && h.opt.NoSubLinks || h.ambiguous(s, props.scope) {
 		return
 	}
-	c := &columns{h: h, in: u.inner, group: groupNames(s), names: map[string]string{}}
+	c := &columns{h: h, in: props.scope, group: groupNames(s), names: map[string]string{}}
 	targets := make([]*pg_query.Node, len(s.GetTargetList()))
 	outputs := map[string]bool{}
 	for i, t := range s.GetTargetList() {
@@ -38,7 +38,7 @@ func (h *hoister) split(s *pg_query.SelectStmt, u *unit, unsure bool) {
 		LimitOption: pg_query.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg_query.SetOperation_SETOP_NONE,
 	}
 	var where *pg_query.Node
-	if having := s.GetHavingClause(); having != nil && h.volatile(having.ProtoReflect(), u.inner) {
+	if having := s.GetHavingClause(); having != nil && h.varies(having.ProtoReflect(), props.scope) {
 		where = c.expression(having)
 	} else {
 		piece.HavingClause = having
@@ -60,10 +60,10 @@ func (h *hoister) split(s *pg_query.SelectStmt, u *unit, unsure bool) {
 		return
 	}
 	piece.TargetList = c.list
-	of := h.read(piece.ProtoReflect(), u.inner)
+	of := h.propertiesOf(piece.ProtoReflect(), props.scope)
 	h.selects[piece] = of
-	p := h.piece(piece, of.reads.list, unsure)
-	if of.volatile || p == nil {
+	p := h.piece(piece, of.reads.list, mayCorrelate)
+	if of.varies || p == nil {
 		return
 	}
 	s.TargetList, s.FromClause, s.WhereClause, s.SortClause = targets, []*pg_query.Node{rangeNode(tempSchema, p.name)}, where, order
@@ -80,8 +80,8 @@ func (h *hoister) splittable(s *pg_query.SelectStmt, in *scope) bool {
 	if slices.ContainsFunc(s.GetDistinctClause(), func(n *pg_query.Node) bool { return n.GetNode() != nil }) { // DISTINCT ON
 		return false
 	}
-	for _, n := range append(inputs(s), s.GetGroupClause()...) {
-		if n.GetGroupingSet() != nil || h.volatile(n.ProtoReflect(), in) {
+	for _, n := range append(fromAndWhere(s), s.GetGroupClause()...) {
+		if n.GetGroupingSet() != nil || h.varies(n.ProtoReflect(), in) {
 			return false
 		}
 	}
@@ -89,7 +89,7 @@ func (h *hoister) splittable(s *pg_query.SelectStmt, in *scope) bool {
 	having := s.GetHavingClause()
 	if having != nil {
 		above = append(above, having)
-		if len(s.GetGroupClause()) == 0 && h.volatile(having.ProtoReflect(), in) {
+		if len(s.GetGroupClause()) == 0 && h.varies(having.ProtoReflect(), in) {
 			return false // then nothing else may mark the query as an aggregation
 		}
 	}
@@ -109,20 +109,20 @@ func (h *hoister) calls(n *pg_query.Node, in *scope) (aggregates, plain bool) {
 	pgparse.Inspect(n.ProtoReflect(), func(m proto.Message) bool {
 		switch n := m.(type) {
 		case *pg_query.SubLink:
-			plain = plain && !h.volatile(n.ProtoReflect(), in)
+			plain = plain && !h.varies(n.ProtoReflect(), in)
 			return false
 		case *pg_query.GroupingFunc:
 			plain = false
 		case *pg_query.FuncCall:
 			traits, known := h.know.Functions[functionName(n)]
-			volatile := h.know.volatileCall(n)
+			varies := h.know.callVaries(n)
 			special := n.GetAggStar() || n.GetAggDistinct() || n.GetAggWithinGroup() || n.GetAggFilter() != nil || len(n.GetAggOrder()) > 0
 			switch {
-			case !known, traits.Set, n.GetOver() != nil, volatile && (traits.Aggregate || special):
+			case !known, traits.ReturnsSet, n.GetOver() != nil, varies && (traits.Aggregate || special):
 				plain = false
 			case traits.Aggregate:
 				aggregates = true
-				plain = plain && !h.volatile(n.ProtoReflect(), in)
+				plain = plain && !h.varies(n.ProtoReflect(), in)
 			}
 		}
 		return true
@@ -148,7 +148,7 @@ type columns struct {
 	group      map[string]bool
 	list       []*pg_query.Node
 	names      map[string]string       // by meaning
-	volatile   map[*pg_query.Node]bool // of the current expression
+	varying    map[*pg_query.Node]bool // of the current expression
 	impossible bool
 }
 
@@ -170,7 +170,7 @@ func (c *columns) column(n *pg_query.Node, name string) *pg_query.Node {
 
 // target returns an output expression over the piece's columns. A target that GROUP BY names keeps its name there.
 func (c *columns) target(t *pg_query.ResTarget) *pg_query.Node {
-	if c.group[t.GetName()] && !c.h.volatile(t.GetVal().ProtoReflect(), c.in) {
+	if c.group[t.GetName()] && !c.h.varies(t.GetVal().ProtoReflect(), c.in) {
 		return c.column(t.GetVal(), t.GetName())
 	}
 	return c.expression(t.GetVal())
@@ -189,7 +189,7 @@ func (c *columns) groups(s *pg_query.SelectStmt) ([]*pg_query.Node, bool) {
 			return nil, false
 		}
 		val := s.GetTargetList()[at-1].GetResTarget().GetVal()
-		if c.h.volatile(val.ProtoReflect(), c.in) {
+		if c.h.varies(val.ProtoReflect(), c.in) {
 			return nil, false
 		}
 		name := pgparse.Last(c.column(val, "").GetColumnRef().GetFields())
@@ -204,8 +204,8 @@ func (c *columns) groups(s *pg_query.SelectStmt) ([]*pg_query.Node, bool) {
 // expression returns an expression over the piece's columns: its largest stable parts that depend on a row become columns.
 func (c *columns) expression(n *pg_query.Node) *pg_query.Node {
 	n = proto.CloneOf(n)
-	c.volatile = map[*pg_query.Node]bool{}
-	c.h.mark(n.ProtoReflect(), c.in, c.volatile)
+	c.varying = map[*pg_query.Node]bool{}
+	c.h.markVarying(n.ProtoReflect(), c.in, c.varying)
 	c.replace(n, false)
 	return n
 }
@@ -213,7 +213,7 @@ func (c *columns) expression(n *pg_query.Node) *pg_query.Node {
 // replace turns the stable parts of n into columns, in place. lazy: n may never be evaluated, so that only a part that
 // cannot fail may be computed in advance.
 func (c *columns) replace(n *pg_query.Node, lazy bool) {
-	if !c.volatile[n] && c.candidate(n, lazy) {
+	if !c.varying[n] && c.candidate(n, lazy) {
 		if c.rowDependent(n) {
 			n.Node = c.column(proto.CloneOf(n), "").Node
 		}

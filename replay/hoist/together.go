@@ -26,14 +26,14 @@ func Together(sql string, k Knowledge) bool {
 	})
 	free := true
 	pgparse.Inspect(stmt.ProtoReflect(), func(m proto.Message) bool {
-		free = free && k.free(m, ctes)
+		free = free && k.independent(m, ctes)
 		return free
 	})
 	return free
 }
 
 // free judges one node. ctes are the names of all CTEs of the statement.
-func (k *Knowledge) free(m proto.Message, ctes map[string]bool) bool {
+func (k *Knowledge) independent(m proto.Message, ctes map[string]bool) bool {
 	switch n := m.(type) {
 	case *pg_query.FuncCall:
 		traits, known := k.Functions[functionName(n)]
@@ -60,8 +60,8 @@ func (k *Knowledge) free(m proto.Message, ctes map[string]bool) bool {
 			return true
 		}
 		r := relationOf(n)
-		volatile, known := k.Relations[r]
-		return known && !volatile && !k.Views[r]
+		varies, known := k.Relations[r]
+		return known && !varies && !k.Views[r]
 	}
 	return true
 }
