@@ -14,32 +14,32 @@ type cte struct {
 	name          string
 	node          *pg_query.CommonTableExpr
 	with          *withClause
-	properties    *properties // nil until it is judged
-	selfReference bool        // it references itself
-	// references is how often the statement names the CTE, as the server counts: references in unused CTEs count too.
+	properties    *properties // nil until its query is analysed
+	selfReference bool
+	// references counts the references to the CTE in the statement as the server does: those in unused CTEs count, too.
 	references int
 }
 
-// level is one WITH clause.
+// withClause is one WITH clause.
 type withClause struct {
 	recursive    bool
 	depth        int  // number of enclosing WITH clauses
-	mayCorrelate bool // columns of an enclosing query may be visible here
+	mayCorrelate bool // its queries may read columns of an enclosing query
 	ctes         []*cte
 }
 
-// unit holds the properties of one query, including its own WITH.
+// properties are those of one query, including its WITH, or of one part of a query.
 type properties struct {
-	varies         bool
-	volatile       bool        // executing it again may give another result, for a reason other than the CTEs that it reads
-	alwaysVolatile bool        // the planner treats it as volatile
-	readsTable     bool        // it or one of its CTEs names a relation that is not a CTE
-	reads          ctes        // of enclosing WITH clauses, as it names them
-	with           *withClause // its own WITH
-	scope          *scope      // scope inside the query
+	varies         bool        // its result may differ between trials
+	volatile       bool        // its result may differ between two evaluations within one statement, even with the same CTEs
+	alwaysVolatile bool        // it certainly calls a function that is declared VOLATILE
+	readsTable     bool        // it, or a CTE of its WITH, names a relation that is not a CTE
+	reads          ctes        // the CTEs of enclosing WITH clauses that it references
+	with           *withClause // its WITH; nil for none
+	scope          *scope      // inside the query
 }
 
-// ctes is a set in order of insertion.
+// ctes is a set of CTEs in order of insertion.
 type ctes struct {
 	list []*cte
 	has  map[*cte]bool
@@ -57,14 +57,14 @@ func (s *ctes) add(c *cte) bool {
 	return true
 }
 
-// addAll adds CTEs.
 func (s *ctes) addAll(list []*cte) {
 	for _, c := range list {
 		s.add(c)
 	}
 }
 
-// follow adds what the CTEs of the set read, and so on; the CTEs that stop accepts are not followed.
+// follow adds all CTEs that the CTEs of the set read, directly or indirectly. It does not add those that are read only by
+// CTEs for which stop returns true.
 func (s *ctes) follow(stop func(*cte) bool) {
 	for i := 0; i < len(s.list); i++ {
 		if c := s.list[i]; !stop(c) {
@@ -73,12 +73,13 @@ func (s *ctes) follow(stop func(*cte) bool) {
 	}
 }
 
-// scope is a linked list of the visible CTEs, innermost first. nil = none.
+// scope is a linked list of the visible CTEs, innermost first; nil if there are none.
 type scope struct {
 	cte   *cte
 	outer *scope
 }
 
+// find returns the visible CTE of a name, or nil.
 func (s *scope) find(name string) *cte {
 	for ; s != nil; s = s.outer {
 		if s.cte.name == name {
@@ -88,15 +89,15 @@ func (s *scope) find(name string) *cte {
 	return nil
 }
 
-// analysis judges every query of a statement.
+// analysis finds the properties of every query of a statement.
 type analysis struct {
 	know    Knowledge
 	selects map[*pg_query.SelectStmt]*properties
-	counted bool   // references are counted
+	counted bool   // cte.references are complete
 	reason  string // why no part of the statement can be split
 }
 
-// query judges a query in a scope, and everything below it.
+// query returns the properties of a query in a scope, and adds them, and those of the queries below it, to a.selects.
 func (a *analysis) query(s *pg_query.SelectStmt, outer *scope) *properties {
 	props := &properties{}
 	a.selects[s] = props
@@ -112,7 +113,7 @@ func (a *analysis) query(s *pg_query.SelectStmt, outer *scope) *properties {
 	props.varies = props.varies || found.varies
 	props.volatile, props.alwaysVolatile = props.volatile || found.volatile, found.alwaysVolatile
 	props.readsTable = found.readsTable
-	// The query reads what its own CTEs read, if they are referenced.
+	// Through its own CTEs, if it references them, the query reads CTEs of enclosing clauses, and tables.
 	found.reads.follow(func(c *cte) bool {
 		if props.with == nil || c.with != props.with {
 			props.reads.add(c)
@@ -124,7 +125,7 @@ func (a *analysis) query(s *pg_query.SelectStmt, outer *scope) *properties {
 	return props
 }
 
-// with judges the CTEs of a WITH clause and returns the scope of its query.
+// with analyses the queries of a WITH clause. It returns the clause and the scope of the query that it belongs to.
 func (a *analysis) with(with *pg_query.WithClause, outer *scope) (*withClause, *scope) {
 	if with == nil {
 		return nil, outer
@@ -148,7 +149,7 @@ func (a *analysis) with(with *pg_query.WithClause, outer *scope) (*withClause, *
 			query = &pg_query.SelectStmt{}
 		}
 		props := a.query(query, in)
-		// SEARCH and CYCLE add columns of their own; such a query is left unchanged.
+		// SEARCH and CYCLE add columns to the result; such a query is left unchanged.
 		props.varies = props.varies || c.node.GetSearchClause() != nil || c.node.GetCycleClause() != nil
 		c.selfReference = props.reads.has[c]
 		c.properties = props
@@ -159,15 +160,15 @@ func (a *analysis) with(with *pg_query.WithClause, outer *scope) (*withClause, *
 	return l, in
 }
 
-// visit adds the properties of a node and everything below it to props.
+// visit adds the properties of a node and of everything below it to props.
 func (a *analysis) visit(m protoreflect.Message, in *scope, props *properties) {
 	if a.visitNode(m, in, props) {
 		pgparse.Children(m, func(c protoreflect.Message) { a.visit(c, in, props) })
 	}
 }
 
-// mark records for every Node of an expression, except in subqueries, whether it is volatile, and returns that for the
-// whole expression.
+// markVarying reports whether an expression varies, and records the same in marks for every Node in it, except those in
+// subqueries.
 func (a *analysis) markVarying(m protoreflect.Message, in *scope, marks map[*pg_query.Node]bool) bool {
 	props := &properties{}
 	if a.visitNode(m, in, props) {
@@ -179,8 +180,9 @@ func (a *analysis) markVarying(m protoreflect.Message, in *scope, marks map[*pg_
 	return props.varies
 }
 
-// again reports whether a volatile node may give another result when it is executed again within one statement. A random
-// CTE is computed once, the time is that of the transaction, and a sample keeps its seed. A query is judged by its parts.
+// reevaluates reports whether a node that varies may give another result when it is evaluated again within one statement: a
+// CTE is computed once, the current time is that of the transaction, and a rescan of a sample uses the same seed. It returns
+// false for a SELECT, whose parts are analysed one by one.
 func (a *analysis) reevaluates(m protoreflect.Message, in *scope) bool {
 	switch n := m.Interface().(type) {
 	case *pg_query.SelectStmt, *pg_query.SQLValueFunction, *pg_query.A_Const, *pg_query.RangeTableSample:
@@ -194,7 +196,7 @@ func (a *analysis) reevaluates(m protoreflect.Message, in *scope) bool {
 	return true
 }
 
-// self adds the properties of one node to props and reports whether the nodes below it must be visited.
+// visitNode adds the properties of one node to props. It reports whether the nodes below it must be visited.
 func (a *analysis) visitNode(m protoreflect.Message, in *scope, props *properties) bool {
 	before := props.varies
 	props.varies = false
@@ -231,14 +233,16 @@ func (a *analysis) visitNode(m protoreflect.Message, in *scope, props *propertie
 	case *pg_query.ColumnRef:
 		props.varies = props.varies || len(n.GetFields()) > 1 && a.know.attributeVaries(pgparse.Last(n.GetFields()))
 	case *pg_query.A_Indirection:
-		props.varies = props.varies || slices.ContainsFunc(n.GetIndirection(), func(i *pg_query.Node) bool { return a.know.attributeVaries(i.GetString_().GetSval()) })
+		props.varies = props.varies || slices.ContainsFunc(n.GetIndirection(), func(i *pg_query.Node) bool {
+			return a.know.attributeVaries(i.GetString_().GetSval())
+		})
 	case *pg_query.A_Const:
 		props.varies = props.varies || isTimeWord(n.GetSval().GetSval())
 	}
 	return true
 }
 
-// rangeVar adds the properties of a relation or CTE that is read.
+// rangeVar adds the properties of a relation or CTE in FROM to props.
 func (a *analysis) rangeVar(n *pg_query.RangeVar, in *scope, props *properties) {
 	if n.GetSchemaname() == "" {
 		if c := in.find(n.GetRelname()); c != nil {
@@ -250,7 +254,7 @@ func (a *analysis) rangeVar(n *pg_query.RangeVar, in *scope, props *properties) 
 			case c.properties != nil:
 				props.varies = props.varies || c.properties.varies
 			case !isCurrent(c):
-				props.varies = true // a later one, which is not judged yet
+				props.varies = true // a later CTE, which is not analysed yet
 			}
 			return
 		}
@@ -259,8 +263,8 @@ func (a *analysis) rangeVar(n *pg_query.RangeVar, in *scope, props *properties) 
 	props.varies = props.varies || a.know.relationVaries(n)
 }
 
-// itself distinguishes a reference of a recursive CTE to itself from one to a later CTE: only the first CTE that is not
-// judged yet is being judged.
+// isCurrent reports whether c is the CTE that is being analysed: the first of its clause without properties. A reference to
+// it is one to itself; a reference to another CTE without properties is one to a later CTE.
 func isCurrent(c *cte) bool {
 	for _, other := range c.with.ctes {
 		if other.properties == nil {
@@ -270,12 +274,12 @@ func isCurrent(c *cte) bool {
 	return false
 }
 
-// volatile judges one part of a query, within a scope.
+// varies reports whether one part of a query, in a scope, varies.
 func (a *analysis) varies(m protoreflect.Message, in *scope) bool {
 	return a.propertiesOf(m, in).varies
 }
 
-// read judges one part of a query.
+// propertiesOf returns the properties of one part of a query, in a scope.
 func (a *analysis) propertiesOf(m protoreflect.Message, in *scope) *properties {
 	props := &properties{}
 	a.visit(m, in, props)

@@ -10,7 +10,7 @@ import (
 // tempSchema is the alias of the session's schema for temporary tables.
 const tempSchema = "pg_temp"
 
-// reader returns a CTE that reads the table of its piece.
+// tableCTE returns a CTE that replaces c and reads the table of its piece.
 func tableCTE(c *cte, p *piece) *pg_query.Node {
 	return cteNode(&pg_query.CommonTableExpr{
 		Ctename: c.name, Aliascolnames: c.node.GetAliascolnames(),
@@ -23,7 +23,7 @@ func cteNode(n *pg_query.CommonTableExpr) *pg_query.Node {
 	return &pg_query.Node{Node: &pg_query.Node_CommonTableExpr{CommonTableExpr: n}}
 }
 
-// needs returns the CTEs that the query of a piece must contain. A CTE with a table is read from it and needs no others.
+// needs returns the CTEs that the query of a piece must contain. Those that only a CTE with a table reads are not among them.
 func (h *hoister) needs(p *piece) []*cte {
 	var found ctes
 	found.addAll(p.reads)
@@ -32,7 +32,7 @@ func (h *hoister) needs(p *piece) []*cte {
 	return found.list
 }
 
-// assemble returns the complete query of a piece.
+// assemble returns the query of a piece with the CTEs that it reads.
 func (h *hoister) assemble(p *piece) *pg_query.SelectStmt {
 	with := &pg_query.WithClause{}
 	for _, c := range h.needs(p) {
@@ -58,7 +58,7 @@ func (h *hoister) assemble(p *piece) *pg_query.SelectStmt {
 	return query
 }
 
-// ordered returns the pieces, each after the pieces that it reads.
+// ordered returns the pieces in an order in which each comes after those that it reads.
 func (h *hoister) ordered() []*piece {
 	var order []*piece
 	done := map[*piece]bool{}

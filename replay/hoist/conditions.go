@@ -10,39 +10,44 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
-// The planner's placement of a volatile condition determines how often it is evaluated: a condition over columns of one
-// relation is evaluated for each row of that relation, before it is joined with others, and one over two relations for each
-// pair, even if the query joins a third. A subquery in FROM does not prevent that:
+// How often a volatile condition is evaluated depends on its place in the plan: a condition over columns of one relation is
+// evaluated for each row of that relation, before the relation is joined with others; a condition over two relations is
+// evaluated for each pair of their rows, even if the query joins a third. A subquery in FROM does not prevent that. In
 //
-//   - pull_up_subqueries (prepjointree.c) merges a simple one into the enclosing query (is_simple_subquery: no set
+//	SELECT count(*) FROM (SELECT a.x FROM a JOIN b ON a.id = b.id) AS s WHERE random() < s.x
+//
+// the planner pulls the subquery up and evaluates the condition for each row of a, before the join. If a table took the
+// place of the subquery, the condition would be evaluated for each row of the join. PostgreSQL 14 to 18 move conditions and
+// subqueries in these ways:
+//
+//   - pull_up_subqueries (prepjointree.c) pulls a simple subquery up into the enclosing query (is_simple_subquery: no set
 //     operation, aggregate, window function, set-returning function, GROUP BY, HAVING, ORDER BY, DISTINCT, LIMIT, FOR
 //     UPDATE, WITH; no volatile function in its target list). pull_up_sublinks does the same with subqueries of IN and
-//     EXISTS.
-//   - SS_process_ctes (subselect.c) turns a CTE into a subquery if it is read once or is NOT MATERIALIZED, and holds no
-//     volatile function and no recursion.
-//   - set_subquery_pathlist (allpaths.c) pushes conditions into other subqueries: into their WHERE, or into HAVING with
-//     GROUP BY or aggregates (subquery_push_qual), if subquery_is_pushdown_safe and qual_is_pushdown_safe allow it: not
-//     with LIMIT and OFFSET, and volatile ones not with DISTINCT, window functions and set-returning functions. Each arm
-//     of a set operation gets the condition.
+//     EXISTS, as semijoins.
+//   - SS_process_ctes (subselect.c) inlines a CTE if it is referenced once or is NOT MATERIALIZED, and has no volatile
+//     function and no recursion. An inlined CTE is a subquery in FROM.
+//   - set_subquery_pathlist (allpaths.c) pushes conditions down into other subqueries: into their WHERE, or into HAVING with
+//     GROUP BY or aggregates (subquery_push_qual), if subquery_is_pushdown_safe and qual_is_pushdown_safe allow it. They
+//     allow no condition with LIMIT or OFFSET, and no volatile one with DISTINCT, window functions or set-returning
+//     functions. Each branch of a set operation gets the condition.
 //
 // A condition without columns is evaluated where it is written, for each row of the join (distribute_qual_to_rels,
-// initsplan.c), with two exceptions: it is pushed into a set operation, before duplicates are removed; and with a subquery
-// of IN or EXISTS it is evaluated for each of the rows that may match, until one does. A random value drawn within an item
-// of FROM, or below it, may be drawn again for each row of the other side of a nested loop. The same holds from PostgreSQL
-// 14 to 18.
+// initsplan.c). There are two exceptions. It is pushed down into a set operation, before duplicates are removed. With a
+// semijoin it is evaluated for each row that may match, until one does.
 //
-// A level is a query together with the subqueries that the planner merges into it. A level that joins several relations,
-// and has a volatile condition over columns or a random item of FROM, is left unchanged, with everything that its FROM and
-// WHERE read: replacing one of its parts by a table would change the number of draws or the plan. The same applies to a
-// level whose equal expressions would no longer be equal (repeated).
+// An item of FROM that is volatile may be rescanned for each outer row of a nested loop, and gives other values each time.
+//
+// So the hoister leaves the FROM and WHERE of a query unchanged, and all CTEs that they read, if replacing a part of them by
+// a table could change how often a volatile expression is evaluated. freezeQuery lists the cases. A query includes here the
+// subqueries that the planner pulls up into it.
 
-// conditions summarises the volatile conditions on the input of a query.
+// volatileConditions summarises the volatile conditions on the input of a query.
 type volatileConditions struct {
-	readColumns bool // one reads columns or belongs to a join
 	exist       bool
+	readColumns bool // one may read columns, or belongs to a join
 }
 
-// conditionsOf returns the volatile conditions of a query's own WHERE and ON.
+// conditionsOf returns the volatile conditions in WHERE and ON of a query, without those pushed down into it.
 func (h *hoister) conditionsOf(s *pg_query.SelectStmt, in *scope) volatileConditions {
 	var c volatileConditions
 	h.addCondition(s.GetWhereClause(), in, &c)
@@ -52,6 +57,7 @@ func (h *hoister) conditionsOf(s *pg_query.SelectStmt, in *scope) volatileCondit
 	return c
 }
 
+// addCondition adds the operands of a WHERE that AND combines.
 func (h *hoister) addCondition(n *pg_query.Node, in *scope, c *volatileConditions) {
 	if n == nil {
 		return
@@ -68,7 +74,7 @@ func (h *hoister) addCondition(n *pg_query.Node, in *scope, c *volatileCondition
 	}
 }
 
-// inputs returns the items of a query's FROM, and its WHERE.
+// fromAndWhere returns the items of a query's FROM, and its WHERE.
 func fromAndWhere(s *pg_query.SelectStmt) []*pg_query.Node {
 	all := slices.Clone(s.GetFromClause())
 	if where := s.GetWhereClause(); where != nil {
@@ -77,6 +83,8 @@ func fromAndWhere(s *pg_query.SelectStmt) []*pg_query.Node {
 	return all
 }
 
+// mayReadColumns reports whether an expression contains a column or a subquery, which may contain columns of the enclosing
+// query.
 func mayReadColumns(n *pg_query.Node) bool {
 	found := false
 	pgparse.Inspect(n.ProtoReflect(), func(m proto.Message) bool {
@@ -89,6 +97,7 @@ func mayReadColumns(n *pg_query.Node) bool {
 	return found
 }
 
+// addJoinConditions adds the ON of an item of FROM and of the joins in it.
 func (h *hoister) addJoinConditions(n *pg_query.Node, in *scope, c *volatileConditions) {
 	j := n.GetJoinExpr()
 	if j == nil {
@@ -101,12 +110,12 @@ func (h *hoister) addJoinConditions(n *pg_query.Node, in *scope, c *volatileCond
 	}
 }
 
-// reads summarises what a level joins.
+// joinInputs summarises what a query joins.
 type joinInputs struct {
-	relations    int
-	setOperation bool // a set operation
-	semijoin     bool // a subquery of WHERE or ON
-	volatile     bool // an item is random
+	relations    int  // how many; 2 may also stand for more
+	setOperation bool // one of them is a set operation
+	semijoin     bool // WHERE or ON has a subquery, which may become a semijoin
+	volatile     bool // a rescan of one of them may give other rows
 }
 
 func (r *joinInputs) add(other joinInputs) {
@@ -116,11 +125,11 @@ func (r *joinInputs) add(other joinInputs) {
 	r.volatile = r.volatile || other.volatile
 }
 
-// unknown is the value for anything that cannot be judged.
+// unknownInputs is the worst case, for items that cannot be analysed.
 var unknownInputs = joinInputs{relations: 2, setOperation: true, volatile: true}
 
-// from returns what FROM and WHERE of a query join: with pushed, the relations over which a condition on the query is
-// distributed; otherwise those that the planner joins at this level.
+// joinInputs returns what FROM and WHERE of a query join. With forPushdown, it counts the relations to which the planner may
+// push a condition on the query down; otherwise those that it joins in this query, after pulling subqueries up.
 func (h *hoister) joinInputs(s *pg_query.SelectStmt, in *scope, forPushdown bool) joinInputs {
 	var r joinInputs
 	for _, f := range s.GetFromClause() {
@@ -132,7 +141,7 @@ func (h *hoister) joinInputs(s *pg_query.SelectStmt, in *scope, forPushdown bool
 	return r
 }
 
-// subLinks counts the subqueries of a condition, which may become joins.
+// subLinkInputs returns the subqueries of a condition, which may become semijoins.
 func (h *hoister) subLinkInputs(n *pg_query.Node, in *scope) joinInputs {
 	var r joinInputs
 	pgparse.Inspect(n.ProtoReflect(), func(m proto.Message) bool {
@@ -145,7 +154,7 @@ func (h *hoister) subLinkInputs(n *pg_query.Node, in *scope) joinInputs {
 	return r
 }
 
-// item judges one item of FROM.
+// itemInputs returns the inputs of one item of FROM.
 func (h *hoister) itemInputs(node *pg_query.Node, in *scope, forPushdown bool) joinInputs {
 	switch n := node.GetNode().(type) {
 	case *pg_query.Node_JoinExpr:
@@ -162,7 +171,7 @@ func (h *hoister) itemInputs(node *pg_query.Node, in *scope, forPushdown bool) j
 	case *pg_query.Node_RangeFunction:
 		// The result of a function is reused for the next row of another item, unless its arguments come from that row.
 		r := joinInputs{relations: 1, volatile: mayReadColumns(node) && h.propertiesOf(node.ProtoReflect(), in).volatile}
-		if forPushdown { // one in SQL may become a subquery (inline_set_returning_function)
+		if forPushdown { // a function in SQL may be inlined as a subquery (inline_set_returning_function)
 			r.relations = 2
 		}
 		return r
@@ -172,8 +181,8 @@ func (h *hoister) itemInputs(node *pg_query.Node, in *scope, forPushdown bool) j
 	return unknownInputs
 }
 
-// relation judges a name in FROM: a table, a view (which may be any query), or a CTE (which is a table unless it becomes a
-// subquery).
+// relationInputs returns the inputs of a name in FROM: a table, a view (any query), or a CTE (like a table unless it is
+// inlined).
 func (h *hoister) relationInputs(n *pg_query.RangeVar, in *scope, forPushdown bool) joinInputs {
 	if n.GetSchemaname() == "" {
 		if c := in.find(n.GetRelname()); c != nil {
@@ -190,7 +199,7 @@ func (h *hoister) relationInputs(n *pg_query.RangeVar, in *scope, forPushdown bo
 	return r
 }
 
-// inlined reports whether the planner may turn a CTE into a subquery.
+// inlined reports whether the planner may inline a CTE.
 func (h *hoister) inlined(c *cte) bool {
 	if c.selfReference || c.properties.alwaysVolatile {
 		return false
@@ -204,7 +213,7 @@ func (h *hoister) inlined(c *cte) bool {
 	return c.references <= 1
 }
 
-// query judges a subquery in FROM.
+// subqueryInputs returns the inputs of a subquery in FROM. It keeps each answer in h.subqueries.
 func (h *hoister) subqueryInputs(s *pg_query.SelectStmt, forPushdown bool) joinInputs {
 	if r, known := h.subqueries[inputsKey{s, forPushdown}]; known {
 		return r
@@ -214,12 +223,13 @@ func (h *hoister) subqueryInputs(s *pg_query.SelectStmt, forPushdown bool) joinI
 	return r
 }
 
-// knownQuery holds the arguments of query.
+// inputsKey holds the arguments of subqueryInputs.
 type inputsKey struct {
 	query       *pg_query.SelectStmt
 	forPushdown bool
 }
 
+// findSubqueryInputs computes the result of subqueryInputs.
 func (h *hoister) findSubqueryInputs(s *pg_query.SelectStmt, forPushdown bool) joinInputs {
 	props := h.selects[s]
 	switch {
@@ -230,7 +240,7 @@ func (h *hoister) findSubqueryInputs(s *pg_query.SelectStmt, forPushdown bool) j
 	case s.GetOp() != pg_query.SetOperation_SETOP_NONE:
 		return joinInputs{relations: 2, setOperation: true, volatile: props.volatile}
 	case !forPushdown && (len(s.GetSortClause()) > 0 || props.with != nil || len(s.GetValuesLists()) > 0 || h.volatileTargets(s)):
-		return joinInputs{relations: 1, volatile: props.volatile} // it stays a separate query
+		return joinInputs{relations: 1, volatile: props.volatile} // it is not pulled up
 	}
 	r := h.joinInputs(s, props.scope, forPushdown)
 	r.relations = max(r.relations, 1)
@@ -238,14 +248,15 @@ func (h *hoister) findSubqueryInputs(s *pg_query.SelectStmt, forPushdown bool) j
 	return r
 }
 
-// volatileTargets reports whether the planner treats the target list of a query as volatile.
+// volatileTargets reports whether the target list of a query certainly calls a volatile function.
 func (h *hoister) volatileTargets(s *pg_query.SelectStmt) bool {
 	return slices.ContainsFunc(s.GetTargetList(), func(t *pg_query.Node) bool {
 		return h.propertiesOf(t.ProtoReflect(), h.selects[s].scope).alwaysVolatile
 	})
 }
 
-// border reports whether volatile conditions on a query are evaluated once for each of its rows, whatever its body.
+// blocksPushdown reports whether a volatile condition on a query is evaluated once for each row of its result, whatever its
+// FROM and WHERE contain: the planner pushes such a condition down into HAVING at most.
 func (h *hoister) blocksPushdown(s *pg_query.SelectStmt) bool {
 	if s.GetLimitCount() != nil || s.GetLimitOffset() != nil {
 		return true
@@ -272,7 +283,7 @@ func (h *hoister) blocksPushdown(s *pg_query.SelectStmt) bool {
 	return found
 }
 
-// judge finds the levels that must be left unchanged, in a query and everything below it.
+// freeze adds to h.frozen the queries in m, and below it, whose FROM and WHERE must stay unchanged.
 func (h *hoister) freeze(m protoreflect.Message) {
 	if s, ok := m.Interface().(*pg_query.SelectStmt); ok {
 		if props := h.selects[s]; props != nil && props.varies {
@@ -282,6 +293,8 @@ func (h *hoister) freeze(m protoreflect.Message) {
 	pgparse.Children(m, h.freeze)
 }
 
+// freezeQuery is freeze for one query that varies. If the query is not frozen, its volatile conditions are pushed down into
+// its subqueries.
 func (h *hoister) freezeQuery(s *pg_query.SelectStmt, props *properties) {
 	outer := h.pushedDown[s]
 	if s.GetOp() != pg_query.SetOperation_SETOP_NONE {
@@ -292,7 +305,11 @@ func (h *hoister) freezeQuery(s *pg_query.SelectStmt, props *properties) {
 	c := h.conditionsOf(s, props.scope)
 	c.exist, c.readColumns = c.exist || outer.exist, c.readColumns || outer.readColumns
 	pushdown, joined := h.joinInputs(s, props.scope, true), h.joinInputs(s, props.scope, false)
-	if c.readColumns && pushdown.relations > 1 || c.exist && (pushdown.setOperation || pushdown.semijoin) || joined.volatile && joined.relations > 1 || h.repeated(s, props.scope) {
+	switch {
+	case c.readColumns && pushdown.relations > 1,
+		c.exist && (pushdown.setOperation || pushdown.semijoin),
+		joined.volatile && joined.relations > 1,
+		h.repeated(s, props.scope):
 		h.frozen[s] = true
 		for _, n := range fromAndWhere(s) {
 			h.exclude(h.propertiesOf(n.ProtoReflect(), props.scope).reads.list)
@@ -311,7 +328,7 @@ func (h *hoister) freezeQuery(s *pg_query.SelectStmt, props *properties) {
 	}
 }
 
-// push applies the conditions on a query to it and judges it again.
+// pushDown records that the planner may push conditions down into a query. If there is a new one, it repeats freezeQuery.
 func (h *hoister) pushDown(s *pg_query.SelectStmt, c volatileConditions) {
 	props, before := h.selects[s], h.pushedDown[s]
 	now := volatileConditions{readColumns: c.readColumns || before.readColumns, exist: c.exist || before.exist}
@@ -324,7 +341,7 @@ func (h *hoister) pushDown(s *pg_query.SelectStmt, c volatileConditions) {
 	}
 }
 
-// pin marks CTEs, and everything that they read, as unchanged.
+// exclude excludes CTEs, and all CTEs that they read, from hoisting.
 func (h *hoister) exclude(list []*cte) {
 	for _, c := range list {
 		if h.excluded[c] {

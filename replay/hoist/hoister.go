@@ -12,15 +12,15 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
-// hoister turns a statement into its volatile rest, in place, and collects the pieces. It changes only volatile queries:
-// stable ones move into pieces unchanged, or stay.
+// hoister turns a statement into its random part, in place, and collects the pieces. It changes only queries that vary:
+// deterministic ones move into pieces unchanged, or stay.
 type hoister struct {
 	*analysis
 	opt    Options
-	kept   map[*cte]bool   // CTEs that the rest contains with their own query
-	tables map[*cte]*piece // CTEs that the rest reads from a table
+	kept   map[*cte]bool   // CTEs that stay in the random part
+	tables map[*cte]*piece // CTEs that the random part reads from a table
 	pieces []*piece
-	same   map[string]*piece // by meaning
+	same   map[string]*piece // by query and the CTEs that it reads
 
 	frozen     map[*pg_query.SelectStmt]bool               // levels whose FROM and WHERE stay unchanged
 	pushedDown map[*pg_query.SelectStmt]volatileConditions // conditions of the enclosing query, by query in FROM
@@ -29,7 +29,7 @@ type hoister struct {
 	excluded   map[*cte]bool                 // CTEs that frozen levels read
 }
 
-// piece is a query to materialise.
+// piece is a query to materialize.
 type piece struct {
 	name         string
 	query        *pg_query.SelectStmt
@@ -37,7 +37,7 @@ type piece struct {
 	mayCorrelate bool
 }
 
-// rest replaces a query by its volatile part.
+// rest replaces a query that varies by its random part. mayCorrelate: it may read columns of an enclosing query.
 func (h *hoister) rest(s *pg_query.SelectStmt, mayCorrelate bool) {
 	props := h.selects[s]
 	if props.with != nil {
@@ -61,7 +61,7 @@ func (h *hoister) rest(s *pg_query.SelectStmt, mayCorrelate bool) {
 	if props.with == nil {
 		return
 	}
-	// PostgreSQL does not execute a CTE without references.
+	// CTEs without references are removed: PostgreSQL does not execute them.
 	var left []*pg_query.Node
 	for _, c := range props.with.ctes {
 		switch {
@@ -69,8 +69,7 @@ func (h *hoister) rest(s *pg_query.SelectStmt, mayCorrelate bool) {
 			left = append(left, tableCTE(c, h.tables[c]))
 		case h.kept[c]:
 			if c.references > 1 && c.node.GetCtematerialized() == pg_query.CTEMaterialize_CTEMaterializeDefault && !c.selfReference {
-				// It may have only one reference left, and must not become a subquery for that reason (SS_process_ctes,
-				// subselect.c).
+				// The planner must not inline it if only one reference is left (SS_process_ctes, subselect.c).
 				c.node.Ctematerialized = pg_query.CTEMaterialize_CTEMaterializeAlways
 			}
 			left = append(left, cteNode(c.node))
@@ -82,10 +81,10 @@ func (h *hoister) rest(s *pg_query.SelectStmt, mayCorrelate bool) {
 	}
 }
 
-// walk searches a volatile query for stable ones.
+// walk replaces the deterministic queries below a node by tables.
 func (h *hoister) walk(m protoreflect.Message, in *scope, mayCorrelate bool) {
 	switch n := m.Interface().(type) {
-	case *pg_query.SelectStmt: // an arm of a set operation
+	case *pg_query.SelectStmt: // a branch of a set operation
 		h.nested(n, mayCorrelate)
 		return
 	case *pg_query.RangeVar:
@@ -120,7 +119,7 @@ func (h *hoister) walk(m protoreflect.Message, in *scope, mayCorrelate bool) {
 	pgparse.Children(m, func(c protoreflect.Message) { h.walk(c, in, mayCorrelate) })
 }
 
-// inner handles a query that is not a piece itself.
+// nested handles a query that does not become a piece.
 func (h *hoister) nested(s *pg_query.SelectStmt, mayCorrelate bool) {
 	props := h.selects[s]
 	if props.varies && (!mayCorrelate || !h.opt.NoSubLinks) {
@@ -130,14 +129,14 @@ func (h *hoister) nested(s *pg_query.SelectStmt, mayCorrelate bool) {
 	h.keep(props)
 }
 
-// keep leaves a query unchanged: the enclosing CTEs that it reads stay, as queries or as tables.
+// keep leaves a query unchanged, so that the CTEs of enclosing clauses that it reads are needed.
 func (h *hoister) keep(props *properties) {
 	for _, c := range props.reads.list {
 		h.use(c)
 	}
 }
 
-// use decides how the rest reads a CTE: from a table if that is possible and saves time. nil = no CTE.
+// use decides how the random part reads a CTE: from a table if that is possible and saves time. c may be nil.
 func (h *hoister) use(c *cte) {
 	if c == nil || h.kept[c] || h.tables[c] != nil {
 		return
@@ -163,7 +162,7 @@ func (h *hoister) use(c *cte) {
 	h.keep(c.properties)
 }
 
-// unit returns a piece for a query in FROM or in an expression, or nil.
+// pieceFor returns the piece that replaces a query in FROM or in an expression, or nil if it stays.
 func (h *hoister) pieceFor(s *pg_query.SelectStmt, mayCorrelate bool) *piece {
 	props := h.selects[s]
 	if props.varies || !savesTime(s) {
@@ -172,7 +171,8 @@ func (h *hoister) pieceFor(s *pg_query.SelectStmt, mayCorrelate bool) *piece {
 	return h.piece(s, props.reads.list, mayCorrelate)
 }
 
-// piece returns the piece of a stable query, or nil if the query cannot stand alone.
+// piece returns the piece for a deterministic query, the same one for equal queries. It returns nil if the query reads no
+// table or cannot be executed alone.
 func (h *hoister) piece(s *pg_query.SelectStmt, reads []*cte, mayCorrelate bool) *piece {
 	if mayCorrelate && (h.opt.NoSubLinks || namesARow(s)) {
 		return nil
@@ -199,8 +199,8 @@ func (h *hoister) piece(s *pg_query.SelectStmt, reads []*cte, mayCorrelate bool)
 	return p
 }
 
-// namesARow reports whether an unqualified name may be a whole row of a relation of the query: a column of that name in the
-// enclosing query would take precedence, and the query would have another meaning when it stands alone.
+// namesARow reports whether an unqualified name may stand for a whole row of a relation of the query. In the enclosing query
+// a column of that name would take precedence, so that the query would have another meaning alone.
 func namesARow(s *pg_query.SelectStmt) bool {
 	relations, columns := map[string]bool{}, map[string]bool{}
 	pgparse.Inspect(s.ProtoReflect(), func(m proto.Message) bool {
@@ -224,8 +224,8 @@ func namesARow(s *pg_query.SelectStmt) bool {
 	return false
 }
 
-// worth reports whether materialising a query can save time: plain columns of one table are read as fast from the table
-// itself.
+// savesTime reports whether materializing a query can save time: columns of one table, without conditions, are read from the
+// table itself as fast.
 func savesTime(s *pg_query.SelectStmt) bool {
 	bare := s.GetWithClause() == nil && len(s.GetFromClause()) == 1 && s.GetFromClause()[0].GetRangeVar().GetSchemaname() != "" &&
 		s.GetWhereClause() == nil && len(s.GetGroupClause()) == 0 && s.GetHavingClause() == nil && len(s.GetDistinctClause()) == 0 &&
@@ -235,8 +235,8 @@ func savesTime(s *pg_query.SelectStmt) bool {
 	})
 }
 
-// closure returns all CTEs that are needed to read some, in an order that one WITH clause allows; ok is false if one clause
-// cannot hold them, because two have the same name or only some belong to a WITH RECURSIVE.
+// closure returns the given CTEs and all that they read, in an order that one WITH clause allows. ok is false if one clause
+// cannot hold them, because two have the same name or only some are of a WITH RECURSIVE.
 func closure(reads []*cte) (all []*cte, ok bool) {
 	var found ctes
 	found.addAll(reads)
@@ -253,7 +253,7 @@ func closure(reads []*cte) (all []*cte, ok bool) {
 	return found.list, true
 }
 
-// byPlace orders CTEs so that each comes after those that it reads: by the depth of their WITH, then as written.
+// byPosition orders CTEs by the depth of their WITH, then as written, so that each comes after those that it reads.
 func byPosition(a, b *cte) int {
 	return cmp.Or(cmp.Compare(a.with.depth, b.with.depth), cmp.Compare(slices.Index(a.with.ctes, a), slices.Index(b.with.ctes, b)))
 }

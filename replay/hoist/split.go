@@ -11,9 +11,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
-// split moves everything below the volatile expressions of a query's target list, HAVING and ORDER BY into a piece, and
-// leaves these expressions over the columns of the piece. It does nothing if that could change a result or would not save
-// time.
+// split moves everything below the expressions that vary in a query's target list, HAVING and ORDER BY into a piece. The
+// expressions stay, over the columns of the piece. It does nothing if that could change a result or would not save time.
 func (h *hoister) split(s *pg_query.SelectStmt, props *properties, mayCorrelate bool) {
 	if !h.splittable(s, props.scope) || mayCorrelate && h.opt.NoSubLinks || h.ambiguous(s, props.scope) {
 		return
@@ -70,8 +69,8 @@ func (h *hoister) split(s *pg_query.SelectStmt, props *properties, mayCorrelate 
 	s.GroupClause, s.HavingClause = nil, nil
 }
 
-// splittable reports whether a query's volatile functions are plain ones above its aggregation, and whether there is
-// something below them: an aggregation, a condition or a join.
+// splittable reports whether all functions that vary are called above a query's aggregation and are neither aggregates nor
+// set-returning, and whether a piece can save time: it would contain an aggregation, a condition or a join.
 func (h *hoister) splittable(s *pg_query.SelectStmt, in *scope) bool {
 	if s.GetOp() != pg_query.SetOperation_SETOP_NONE || len(s.GetValuesLists()) > 0 || len(s.GetFromClause()) == 0 ||
 		len(s.GetWindowClause()) > 0 || len(s.GetLockingClause()) > 0 || s.GetIntoClause() != nil || s.GetGroupDistinct() {
@@ -90,7 +89,7 @@ func (h *hoister) splittable(s *pg_query.SelectStmt, in *scope) bool {
 	if having != nil {
 		above = append(above, having)
 		if len(s.GetGroupClause()) == 0 && h.varies(having.ProtoReflect(), in) {
-			return false // then nothing else may mark the query as an aggregation
+			return false // without this HAVING, the piece might not be an aggregation
 		}
 	}
 	aggregates, plain := false, true
@@ -102,8 +101,8 @@ func (h *hoister) splittable(s *pg_query.SelectStmt, in *scope) bool {
 	return plain && (aggregates || having != nil || len(s.GetGroupClause()) > 0 || s.GetWhereClause() != nil || !single)
 }
 
-// calls checks the functions of an expression above the aggregation: whether one is an aggregate, and whether evaluating
-// all of them over a piece's rows gives the same result.
+// calls inspects the functions of an expression above the aggregation. aggregates reports whether one is an aggregate; plain,
+// whether evaluating the expression for each row of a piece gives the same result.
 func (h *hoister) calls(n *pg_query.Node, in *scope) (aggregates, plain bool) {
 	plain = true
 	pgparse.Inspect(n.ProtoReflect(), func(m proto.Message) bool {
@@ -147,22 +146,22 @@ type columns struct {
 	in         *scope
 	group      map[string]bool
 	list       []*pg_query.Node
-	names      map[string]string       // by meaning
-	varying    map[*pg_query.Node]bool // of the current expression
+	names      map[string]string       // of columns, by key of their expression
+	varying    map[*pg_query.Node]bool // which parts of the current expression vary
 	impossible bool
 }
 
-// column returns a reference to the piece's column for a stable expression.
+// column returns a reference to the piece's column for a deterministic expression, which it adds if there is none yet.
 func (c *columns) column(n *pg_query.Node, name string) *pg_query.Node {
-	meaning := key(n)
-	if known := c.names[meaning]; known != "" && (name == "" || name == known) {
+	expression := key(n)
+	if known := c.names[expression]; known != "" && (name == "" || name == known) {
 		return columnNode(known)
 	}
 	if name == "" {
 		name = fmt.Sprintf("dpwatch_%d", len(c.list)+1)
 	}
-	if c.names[meaning] == "" { // equal expressions stay equal: one name for all except the target that GROUP BY names
-		c.names[meaning] = name
+	if c.names[expression] == "" { // equal expressions stay equal: one name for all except the target that GROUP BY names
+		c.names[expression] = name
 	}
 	c.list = append(c.list, targetNode(name, n))
 	return columnNode(name)
@@ -176,7 +175,8 @@ func (c *columns) target(t *pg_query.ResTarget) *pg_query.Node {
 	return c.expression(t.GetVal())
 }
 
-// groups returns GROUP BY for the piece: a position becomes that of the piece's column.
+// groups returns GROUP BY for the piece, in which a position is that of the piece's column. It returns false if a position
+// does not refer to a deterministic target.
 func (c *columns) groups(s *pg_query.SelectStmt) ([]*pg_query.Node, bool) {
 	var group []*pg_query.Node
 	for _, g := range s.GetGroupClause() {
@@ -201,7 +201,8 @@ func (c *columns) groups(s *pg_query.SelectStmt) ([]*pg_query.Node, bool) {
 	return group, true
 }
 
-// expression returns an expression over the piece's columns: its largest stable parts that depend on a row become columns.
+// expression returns an expression over the piece's columns: its largest deterministic parts that depend on a row become
+// columns.
 func (c *columns) expression(n *pg_query.Node) *pg_query.Node {
 	n = proto.CloneOf(n)
 	c.varying = map[*pg_query.Node]bool{}
@@ -210,8 +211,8 @@ func (c *columns) expression(n *pg_query.Node) *pg_query.Node {
 	return n
 }
 
-// replace turns the stable parts of n into columns, in place. lazy: n may never be evaluated, so that only a part that
-// cannot fail may be computed in advance.
+// replace turns the deterministic parts of n into columns, in place. lazy: n may never be evaluated, so that a part whose
+// evaluation can fail must not be computed in advance.
 func (c *columns) replace(n *pg_query.Node, lazy bool) {
 	if !c.varying[n] && c.candidate(n, lazy) {
 		if c.rowDependent(n) {
@@ -234,6 +235,7 @@ func (c *columns) replace(n *pg_query.Node, lazy bool) {
 	c.below(n.ProtoReflect(), lazy)
 }
 
+// below is replace for all nodes below a message.
 func (c *columns) below(m protoreflect.Message, lazy bool) {
 	pgparse.Children(m, func(child protoreflect.Message) {
 		if node, ok := child.Interface().(*pg_query.Node); ok {
@@ -244,7 +246,7 @@ func (c *columns) below(m protoreflect.Message, lazy bool) {
 	})
 }
 
-// candidate reports whether a column can replace a stable node.
+// candidate reports whether a column can replace a deterministic node.
 func (c *columns) candidate(n *pg_query.Node, lazy bool) bool {
 	switch v := n.GetNode().(type) {
 	case *pg_query.Node_ColumnRef:
