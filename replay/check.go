@@ -28,12 +28,12 @@ func (p *Player) Check(ctx context.Context, d0 string, d1, tables []string) (war
 		return nil, err
 	}
 	for _, table := range tables {
-		want, err := p.shape(query, schemas, d0, table)
+		want, err := p.columnsOf(query, schemas, d0, table)
 		if err != nil {
 			return nil, err
 		}
 		for _, schema := range d1 {
-			got, err := p.shape(query, schemas, schema, table)
+			got, err := p.columnsOf(query, schemas, schema, table)
 			if err != nil {
 				return nil, err
 			}
@@ -56,11 +56,11 @@ func ask(ctx context.Context, conn *pgconn.PgConn, op, sql string, args ...strin
 	}
 	result := conn.ExecParams(ctx, sql, values, nil, nil, nil).Read()
 	if result.Err != nil {
-		_, fault := classify(result.Err)
-		if fault == nil {
-			fault = &SetupError{Op: op, err: result.Err}
+		_, err := classify(result.Err)
+		if err == nil {
+			err = &SetupError{Op: op, err: result.Err}
 		}
-		return nil, fault
+		return nil, err
 	}
 	return result.Rows, nil
 }
@@ -79,7 +79,7 @@ func (p *Player) askOnce(ctx context.Context, op, sql string, args ...string) ([
 func isTrue(v []byte) bool { return string(v) == "t" }
 
 // shape returns the name and type of a table's columns in physical order. schemas are all schemas that the role must read.
-func (p *Player) shape(query func(string, ...string) ([][][]byte, error), schemas []string, schema, table string) (string, error) {
+func (p *Player) columnsOf(query func(string, ...string) ([][][]byte, error), schemas []string, schema, table string) (string, error) {
 	rows, err := query(`SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod)
 		FROM pg_catalog.pg_attribute a
 		JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
@@ -139,19 +139,19 @@ func (p *Player) NoTables(ctx context.Context, schema string) error {
 	if err != nil {
 		return err
 	}
-	fault := &SetupError{Op: fmt.Sprintf("schema %q in database %s", schema, p.cfg.Database)}
+	setup := &SetupError{Op: fmt.Sprintf("schema %q in database %s", schema, p.cfg.Database)}
 	copies, role := ident.Quote(schema), ident.Quote(p.cfg.User)
 	switch {
 	case len(rows) == 0:
-		fault.Hint = "does not exist: create the copies (`dpwatch neighbours create`), correct the name, which is case-sensitive, or connect to the shadow database"
+		setup.Hint = "does not exist: create the copies (`dpwatch neighbours create`), correct the name, which is case-sensitive, or connect to the shadow database"
 	case string(rows[0][1]) == "0":
-		fault.Hint = "holds no table: create the copies, or correct the name"
+		setup.Hint = "holds no table: create the copies, or correct the name"
 	case !isTrue(rows[0][0]):
-		fault.Hint = fmt.Sprintf("the role may not use it: GRANT USAGE ON SCHEMA %s TO %s; GRANT SELECT ON ALL TABLES IN SCHEMA %s TO %s", copies, role, copies, role)
+		setup.Hint = fmt.Sprintf("the role may not use it: GRANT USAGE ON SCHEMA %s TO %s; GRANT SELECT ON ALL TABLES IN SCHEMA %s TO %s", copies, role, copies, role)
 	default:
-		fault.Hint = fmt.Sprintf("the role may read no table of it: GRANT SELECT ON ALL TABLES IN SCHEMA %s TO %s", copies, role)
+		setup.Hint = fmt.Sprintf("the role may read no table of it: GRANT SELECT ON ALL TABLES IN SCHEMA %s TO %s", copies, role)
 	}
-	return fault
+	return setup
 }
 
 // Epoch returns an identifier of the state of the copies: the relations in the schemas and their files. It changes when

@@ -32,10 +32,10 @@ func (e *SetupError) Error() string { return e.text(error.Error) }
 // Reveal returns the operation, the server's message, and what to do.
 func (e *SetupError) Reveal() string { return e.text(withheld.Reveal) }
 
-func (e *SetupError) text(say func(error) string) string {
+func (e *SetupError) text(message func(error) string) string {
 	text := e.Op
 	if e.err != nil {
-		text += ": " + say(sqlstate.Withhold(e.err))
+		text += ": " + message(sqlstate.Withhold(e.err))
 	}
 	if e.Hint != "" {
 		text += ": " + e.Hint
@@ -62,7 +62,7 @@ func Transient(err error) bool {
 }
 
 // classify maps the error of a trial to the SQLSTATE of an outcome, or to a fault of the set-up or the connection.
-func classify(err error) (state string, fault error) {
+func classify(err error) (state string, _ error) {
 	var long *pgproto3.ExceededMaxBodyLenErr
 	if errors.As(err, &long) {
 		return TooLarge, nil // the session cannot be used any more
@@ -98,7 +98,7 @@ func classify(err error) (state string, fault error) {
 // version returns a SetupError if every trial of every world failed with the same error of class 42 (a missing column or a
 // changed type, for example). Production answered the statement, so the copies hold another version of the tables. An error
 // in only some worlds is an outcome.
-func (r *Run) version(rounds []Round) error {
+func (r *Run) checkTableDefinitions(rounds []Round) error {
 	if len(rounds) == 0 {
 		return nil
 	}

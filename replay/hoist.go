@@ -29,20 +29,20 @@ type Hoisting struct {
 	// afterwards: a supervisor then knows which statement was being parsed when the process crashed.
 	Announce func() (done func())
 
-	noise  []string
-	always bool             // even if it is not faster
-	now    func() time.Time // time.Now
-	phase  hoistPhase
-	ask    int // number of unmodified rounds at which the next decision is due
-	asks   int // decisions that found hoisting not faster
-	first  int // unmodified rounds before hoisting was turned on
-	reason string
-	parts  *hoisted
-	proof  proof
-	slow   meter   // unmodified rounds
-	quick  meter   // hoisted rounds
-	credit float64 // unmodified rounds that are due
-	counts HoistReport
+	noise      []string
+	always     bool             // even if it is not faster
+	now        func() time.Time // time.Now
+	phase      hoistPhase
+	ask        int // number of unmodified rounds at which the next decision is due
+	asks       int // decisions that found hoisting not faster
+	first      int // unmodified rounds before hoisting was turned on
+	reason     string
+	parts      *hoisted
+	comparison comparison
+	slow       meter   // unmodified rounds
+	quick      meter   // hoisted rounds
+	credit     float64 // unmodified rounds that are due
+	counts     HoistReport
 	// verified is the number of hoisted rounds at the last comparison by Verify.
 	verified int
 
@@ -112,14 +112,14 @@ func (h *Hoisting) Stop(reason string) {
 		return
 	}
 	h.phase, h.reason = hoistOff, reason
-	h.proof.forget()
+	h.comparison.forget()
 	h.note()
 }
 
 // note publishes the present state to Report.
 func (h *Hoisting) note() {
 	r := h.counts
-	r.Hoisted, r.Reason, r.Comparisons = h.phase == hoistOn, h.reason, h.proof.looks+h.proof.verifies
+	r.Hoisted, r.Reason, r.Comparisons = h.phase == hoistOn, h.reason, h.comparison.looks+h.comparison.verifies
 	if h.parts != nil {
 		r.Pieces, r.Together = len(h.parts.pieces), h.parts.together
 	}

@@ -13,14 +13,14 @@ import (
 // free lists functions of pg_catalog that are not declared immutable but neither read nor change the state of a
 // transaction: random functions, the clock, and functions that depend only on the session's settings. Names whose overloads
 // are all immutable need not be listed.
-const free = `random random_normal setseed gen_random_uuid uuidv4 clock_timestamp timeofday pg_sleep concat concat_ws format to_char
+const harmlessFunctions = `random random_normal setseed gen_random_uuid uuidv4 clock_timestamp timeofday pg_sleep concat concat_ws format to_char
 	to_timestamp to_date date_trunc date_part extract timezone generate_series array_to_string string_to_array json_agg jsonb_agg
 	json_object_agg jsonb_object_agg to_json to_jsonb row_to_json json_build_object json_build_array date timestamp timestamptz
 	quote_literal quote_nullable numeric money text time timetz interval name`
 
 // keywords are words in a function's text that make its result depend on its transaction, or hide the functions that it
 // calls.
-const keywords = `current_timestamp current_time current_date localtimestamp localtime today yesterday tomorrow execute local`
+const transactionWords = `current_timestamp current_time current_date localtimestamp localtime today yesterday tomorrow execute local`
 
 // word is an identifier in a function's text.
 var word = regexp.MustCompile(`[\pL_][\pL\pN_$]*`)
@@ -29,7 +29,7 @@ var word = regexp.MustCompile(`[\pL_][\pL\pN_$]*`)
 // except the free ones; functions in SQL and PL/pgSQL whose text names such a function or one of the keywords; functions in
 // other languages except C, because C functions are assumed to depend only on their arguments, random numbers and the
 // clock; and aggregates built from such functions.
-func bound(ctx context.Context, conn *pgconn.PgConn, k hoist.Knowledge) error {
+func readTransactionTraits(ctx context.Context, conn *pgconn.PgConn, k hoist.Knowledge) error {
 	rows, err := ask(ctx, conn, "read the functions' definitions", `
 		SELECT p.proname, p.pronamespace = 'pg_catalog'::regnamespace, l.lanname, p.provolatile = 'i',
 			CASE WHEN p.pronamespace = 'pg_catalog'::regnamespace THEN ''
@@ -40,12 +40,12 @@ func bound(ctx context.Context, conn *pgconn.PgConn, k hoist.Knowledge) error {
 	if err != nil {
 		return err
 	}
-	harmless, tied := map[string]bool{}, map[string]bool{}
-	for _, name := range strings.Fields(free) {
+	harmless, dependent := map[string]bool{}, map[string]bool{}
+	for _, name := range strings.Fields(harmlessFunctions) {
 		harmless[name] = true
 	}
-	for _, name := range strings.Fields(keywords) {
-		tied[name] = true
+	for _, name := range strings.Fields(transactionWords) {
+		dependent[name] = true
 	}
 	texts := map[string][]string{} // of functions that are judged by the names in their text
 	for _, r := range rows {
@@ -53,12 +53,12 @@ func bound(ctx context.Context, conn *pgconn.PgConn, k hoist.Knowledge) error {
 		switch {
 		case isTrue(r[1]):
 			if !isTrue(r[3]) && !harmless[name] {
-				tied[name] = true
+				dependent[name] = true
 			}
 		case text != "": // SQL, PL/pgSQL, aggregates
 			texts[name] = append(texts[name], text)
 		case language != "c" && language != "internal":
-			tied[name] = true
+			dependent[name] = true
 		}
 	}
 	words := map[string][]string{}
@@ -69,14 +69,14 @@ func bound(ctx context.Context, conn *pgconn.PgConn, k hoist.Knowledge) error {
 		changed = false
 		for name, named := range words {
 			for _, w := range named {
-				if (tied[w] || tied[strings.ToLower(w)]) && !tied[name] {
-					tied[name], changed = true, true
+				if (dependent[w] || dependent[strings.ToLower(w)]) && !dependent[name] {
+					dependent[name], changed = true, true
 				}
 			}
 		}
 	}
 	for name, traits := range k.Functions {
-		traits.Transaction = tied[name]
+		traits.Transaction = dependent[name]
 		k.Functions[name] = traits
 	}
 	return nil

@@ -36,7 +36,7 @@ func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ..
 	for _, r := range rows {
 		k.Functions[string(r[0])] = hoist.Traits{Volatile: isTrue(r[1]), Aggregate: isTrue(r[2]), ReturnsSet: isTrue(r[3]), PlainFunction: isTrue(r[4]), AlwaysVolatile: isTrue(r[5])}
 	}
-	if err := bound(ctx, conn, k); err != nil {
+	if err := readTransactionTraits(ctx, conn, k); err != nil {
 		return k, err
 	}
 	for _, name := range noise {
@@ -78,18 +78,18 @@ func (r *relationReader) all(ctx context.Context, sql string, depth int) error {
 			continue
 		}
 		r.seen[relation] = true
-		volatile, err := r.volatile(ctx, relation, depth)
+		varies, err := r.varies(ctx, relation, depth)
 		if err != nil {
 			return err
 		}
-		r.know.Relations[relation] = volatile
+		r.know.Relations[relation] = varies
 	}
 	return nil
 }
 
 // volatile judges one relation. Tables without row security and materialised views always give the same rows; a view is as
 // volatile as its query.
-func (r *relationReader) volatile(ctx context.Context, relation hoist.Relation, depth int) (bool, error) {
+func (r *relationReader) varies(ctx context.Context, relation hoist.Relation, depth int) (bool, error) {
 	rows, err := ask(ctx, r.conn, "read the kind of a relation", `SELECT c.relkind, c.relrowsecurity,
 		CASE WHEN c.relkind = 'v' THEN pg_catalog.pg_get_viewdef(c.oid) END
 		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace

@@ -124,7 +124,7 @@ func (p *Player) rehearse(ctx context.Context, r *Run, worlds []string, h *hoist
 	want := make([]*pgconn.StatementDescription, len(worlds))
 	for i, sql := range worlds {
 		if want[i], err = conn.Prepare(ctx, "", sql, r.oids); err != nil {
-			return refusal("the query cannot be prepared", err)
+			return serverReason("the query cannot be prepared", err)
 		}
 	}
 	// The parts get the parameter types that the server derived for the whole query: a part alone may say less.
@@ -140,7 +140,7 @@ func (p *Player) rehearse(ctx context.Context, r *Run, worlds []string, h *hoist
 	for i, sql := range h.rests {
 		got, err := conn.Prepare(ctx, "", sql, h.oids)
 		if err != nil {
-			return refusal("the volatile part does not stand alone", err)
+			return serverReason("the volatile part does not stand alone", err)
 		}
 		if !slices.EqualFunc(want[i].Fields, got.Fields, sameColumn) {
 			return &unhoistable{reason: "the volatile part would give columns of other names or types"}
@@ -179,7 +179,7 @@ func (h *hoisted) affordable(ctx context.Context, conn *pgconn.PgConn) error {
 }
 
 // refusal turns a server error into a reason, and a network error into a Transient error.
-func refusal(what string, err error) error {
+func serverReason(what string, err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
 		return &transientError{op: "hoist", err: err}

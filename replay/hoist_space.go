@@ -89,26 +89,26 @@ func (h *hoisted) fill(ctx context.Context, conn *pgconn.PgConn, quota int64) (s
 	// A scan must always start at the same block, whatever other sessions scan: it determines the order in which numbers
 	// are added.
 	if _, err := conn.Exec(ctx, "BEGIN READ WRITE; SET LOCAL synchronize_seqscans = off").ReadAll(); err != nil {
-		return 0, refusal("a transaction that may make temporary tables", err)
+		return 0, serverReason("a transaction that may make temporary tables", err)
 	}
 	const reset = "SELECT pg_catalog.set_config('" + bytesSetting + "', '0', true)"
 	for _, piece := range h.pieces {
 		description, err := conn.Prepare(ctx, "", piece.Query, h.oids)
 		if err != nil {
-			return 0, refusal("a hoisted part", err)
+			return 0, serverReason("a hoisted part", err)
 		}
 		if _, err := conn.Exec(ctx, reset).ReadAll(); err != nil {
-			return 0, refusal("a hoisted part", err)
+			return 0, serverReason("a hoisted part", err)
 		}
 		sql := boundedTable(piece, description.Fields, quota-size)
 		if _, err := conn.ExecParams(ctx, sql, h.values, h.oids, h.format, nil).Close(); err != nil {
 			if overflow(err) {
 				return 0, h.tooMuch(quota)
 			}
-			return 0, refusal("a hoisted part", err)
+			return 0, serverReason("a hoisted part", err)
 		}
 		if _, err := conn.Exec(ctx, "ANALYZE pg_temp."+piece.Name).ReadAll(); err != nil {
-			return 0, refusal("a hoisted part", err)
+			return 0, serverReason("a hoisted part", err)
 		}
 		rows, err := ask(ctx, conn, "the size of a hoisted part", "SELECT pg_catalog.pg_total_relation_size($1::pg_catalog.regclass)", "pg_temp."+piece.Name)
 		if err != nil {
@@ -126,7 +126,7 @@ func (h *hoisted) fill(ctx context.Context, conn *pgconn.PgConn, quota int64) (s
 		return 0, err
 	}
 	if _, err := conn.Exec(ctx, "COMMIT").ReadAll(); err != nil {
-		return 0, refusal("the hoisted parts", err)
+		return 0, serverReason("the hoisted parts", err)
 	}
 	return size, nil
 }

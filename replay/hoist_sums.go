@@ -24,7 +24,7 @@ type sums struct {
 func (h *hoisted) compare(ctx context.Context, conn *pgconn.PgConn) error {
 	// Compare numbers to their last digit, whatever the client's setting is.
 	if _, err := conn.Exec(ctx, "SET LOCAL extra_float_digits = 3").ReadAll(); err != nil {
-		return refusal("the comparison of hoisted parts", err)
+		return serverReason("the comparison of hoisted parts", err)
 	}
 	all := make([]string, len(h.pieces))
 	for i, piece := range h.pieces {

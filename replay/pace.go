@@ -17,10 +17,10 @@ type Pace interface {
 }
 
 // maxBaselines bounds the number of queries whose shortest time is kept.
-const maxBaselines = 1000
+const maxLeastTimes = 1000
 
 // baseline returns the key of a query in Player.least; the text is not kept.
-func (p *Player) baseline(query string) uint64 { return maphash.String(p.seed, query) }
+func (p *Player) queryKey(query string) uint64 { return maphash.String(p.seed, query) }
 
 // leastTime returns the shortest mean time of a trial of this query, 0 before the first.
 func (p *Player) leastTime(query uint64) time.Duration {
@@ -30,12 +30,12 @@ func (p *Player) leastTime(query uint64) time.Duration {
 }
 
 // slowdown divides the mean time of a trial by the shortest one of this query.
-func (p *Player) slowdown(query uint64, mean time.Duration) float64 {
+func (p *Player) recordMean(query uint64, mean time.Duration) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	least, known := p.least[query]
 	if !known || mean < least {
-		if !known && len(p.least) >= maxBaselines {
+		if !known && len(p.least) >= maxLeastTimes {
 			clear(p.least)
 		}
 		p.least[query] = mean

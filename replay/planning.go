@@ -22,17 +22,17 @@ const (
 // planLooks is how often a statement is planned to check whether planning is steady. The planner evaluates a function that
 // is declared IMMUTABLE even if it draws noise, and its result becomes a constant of the plan: a reused plan would repeat
 // one draw. A draw of two equally likely values is the same in all 8 plans with probability 1/128.
-const planLooks = 8
+const planChecks = 8
 
 // askPlanning plans the statement on D0 several times. A statement that cannot be planned is planned again by every trial,
 // and the error is the outcome.
-func (r *Run) askPlanning(ctx context.Context, conn *pgconn.PgConn) (planning, error) {
+func (r *Run) checkPlanning(ctx context.Context, conn *pgconn.PgConn) (planning, error) {
 	var first []byte
-	for i := range planLooks {
+	for i := range planChecks {
 		result := conn.ExecParams(ctx, "EXPLAIN (VERBOSE) "+r.stmt.Worlds[0], r.values, r.oids, r.format, nil).Read()
 		if result.Err != nil {
-			if _, fault := classify(result.Err); fault != nil {
-				return unknownPlanning, fault
+			if _, err := classify(result.Err); err != nil {
+				return unknownPlanning, err
 			}
 			return freshPlanning, nil
 		}

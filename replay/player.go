@@ -56,9 +56,9 @@ type Player struct {
 	cfg     *pgconn.Config
 	engines []*pgconn.Config // one for each world, one for all, or none
 
-	space   space         // of hoisted tables
-	proving chan struct{} // held by proveWorlds; capacity 1
-	proved  atomic.Bool
+	space     space         // of hoisted tables
+	verifying chan struct{} // held by proveWorlds; capacity 1
+	verified  atomic.Bool
 
 	mu     sync.Mutex               // guards least and told
 	warned map[string]bool          // warnings already sent
@@ -86,7 +86,7 @@ func New(opt Options) (*Player, error) {
 	}
 	own := opt.StatementTimeout
 	if own > 0 {
-		own = max(own, ownTime)
+		own = max(own, ownQueryTime)
 	}
 	sandbox := map[string]string{
 		"application_name":                    ApplicationName,
@@ -99,14 +99,14 @@ func New(opt Options) (*Player, error) {
 		cfg.RuntimeParams[name] = value
 	}
 	cfg.BuildFrontend = opt.frontend
-	p := &Player{opt: opt, cfg: cfg, least: map[uint64]time.Duration{}, seed: maphash.MakeSeed(), warned: map[string]bool{}, proving: make(chan struct{}, 1)}
+	p := &Player{opt: opt, cfg: cfg, least: map[uint64]time.Duration{}, seed: maphash.MakeSeed(), warned: map[string]bool{}, verifying: make(chan struct{}, 1)}
 	p.space.limit = opt.HoistBytes
 	return p, p.parseEngines()
 }
 
 // ownTime is the least statement_timeout of dpwatch's own queries: Options.StatementTimeout is for trials, and may be far
 // below the time of a catalog query on a busy server.
-const ownTime = time.Minute
+const ownQueryTime = time.Minute
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
@@ -149,7 +149,7 @@ func (p *Player) connect(ctx context.Context, s Statement) (*pgconn.PgConn, erro
 		settings["plan_cache_mode"] = "force_custom_plan"
 	}
 	for name, value := range s.Settings {
-		if !pinned(name) {
+		if !fixed(name) {
 			settings[name] = value
 		}
 	}
@@ -165,7 +165,7 @@ func (p *Player) connect(ctx context.Context, s Statement) (*pgconn.PgConn, erro
 
 // pinned reports whether a session setting of the client is not applied to a replay: the sandbox sets it, or it does not
 // affect results.
-func pinned(name string) bool {
+func fixed(name string) bool {
 	switch name {
 	case "search_path", "role", "session_authorization", "application_name", "client_encoding",
 		"statement_timeout", "lock_timeout", "transaction_timeout", "idle_session_timeout",

@@ -73,7 +73,7 @@ func (p *Player) Start(s Statement, seed uint64) (*Run, error) {
 	if len(s.Params) > math.MaxUint16 {
 		return nil, fmt.Errorf("replay: %d parameters; the protocol allows %d", len(s.Params), math.MaxUint16)
 	}
-	if err := p.fits(s); err != nil {
+	if err := p.checkStatement(s); err != nil {
 		return nil, err
 	}
 	r := &Run{
@@ -105,12 +105,12 @@ func (p *Player) Start(s Statement, seed uint64) (*Run, error) {
 // call opens new ones. See Transient, SetupError and DisagreementError.
 func (r *Run) Rounds(ctx context.Context, n int) ([]Round, error) {
 	if r.stmt.Separate != nil {
-		return r.separately(ctx, n)
+		return r.runSeparate(ctx, n)
 	}
 	if r.hoist != nil {
 		return r.hoist.rounds(ctx, n)
 	}
-	if err := r.proveWorlds(ctx); err != nil {
+	if err := r.verifyCopies(ctx); err != nil {
 		return nil, err
 	}
 	if err := r.open(ctx); err != nil {
@@ -153,7 +153,7 @@ func (r *Run) finish(ctx context.Context, sessions *errgroup.Group, rounds []Rou
 	if r.halt.Load() {
 		return nil, errHalted
 	}
-	return rounds, r.version(rounds)
+	return rounds, r.checkTableDefinitions(rounds)
 }
 
 // The time that a batch of Stream should take, and its maximal number of rounds: between two batches the sessions wait for
@@ -321,7 +321,7 @@ func (q *queue) take(n int) []trial {
 
 // play runs trials of the queue on one session, as many at a time as the Pace allows.
 func (r *Run) play(ctx context.Context, s *session, q *queue) error {
-	pace, query := r.player.opt.Pace, r.player.baseline(r.stmt.Worlds[0])
+	pace, query := r.player.opt.Pace, r.player.queryKey(r.stmt.Worlds[0])
 	for {
 		each := r.player.leastTime(query)
 		n := q.share(each)
@@ -342,7 +342,7 @@ func (r *Run) play(ctx context.Context, s *session, q *queue) error {
 			err = r.pipeline(ctx, s, trials)
 			took := time.Since(began)
 			s.busy += took
-			slowdown = r.player.slowdown(query, took/time.Duration(len(trials)))
+			slowdown = r.player.recordMean(query, took/time.Duration(len(trials)))
 		}
 		if pace != nil {
 			pace.Leave(slowdown)
