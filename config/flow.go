@@ -74,10 +74,10 @@ var (
 	bareVariable = regexp.MustCompile(`[\[{,].*[^"'\w$:/@-]\$\{`)
 )
 
-// syntaxFault returns the fault of a file that is not valid YAML, with advice if the line has a value that needs quotation
+// syntaxError returns the fault of a file that is not valid YAML, with advice if the line has a value that needs quotation
 // marks.
-func syntaxFault(file string, data []byte, err error) Fault {
-	f := Fault{File: file, Text: "not YAML: " + err.Error()}
+func syntaxError(file string, data []byte, err error) Error {
+	f := Error{File: file, Text: "not YAML: " + err.Error()}
 	var syntax *yaml.SyntaxError
 	if !errors.As(err, &syntax) {
 		return f

@@ -23,7 +23,7 @@ func (d *decoder) validate(c *Config) {
 }
 
 func (d *decoder) add(path, format string, args ...any) {
-	for _, f := range d.faults {
+	for _, f := range d.errors {
 		if f.Path == path {
 			return
 		}
@@ -36,7 +36,7 @@ func (d *decoder) add(path, format string, args ...any) {
 		}
 		p = p[:max(strings.LastIndexAny(p, ".["), 0)]
 	}
-	d.faults = append(d.faults, Fault{File: d.file, Line: line, Path: path, Text: fmt.Sprintf(format, args...)})
+	d.errors = append(d.errors, Error{File: d.file, Line: line, Path: path, Text: fmt.Sprintf(format, args...)})
 }
 
 func (d *decoder) proxy(p *Proxy) {

@@ -55,11 +55,11 @@ type Options struct {
 	Capture bool
 	// Sink receives the captured queries. Required with Capture.
 	Sink Sink
-	// Interesting reports whether a statement with this text needs to be captured. Other statements are counted
+	// MaybeProtected reports whether a statement with this text needs to be captured. Other statements are counted
 	// (Stats.SkippedUnprotected) and not offered to the Sink; their effect on the session's state is still followed. It is
 	// called once for a Parse message and about once for each statement of a simple query, from one goroutine at a time. It
 	// must be fast and must not retain the text. Nil: every statement is captured.
-	Interesting func(sql string) bool
+	MaybeProtected func(sql string) bool
 	// MaxSessions limits the open sessions; more are refused with SQLSTATE 53300. Default 1000.
 	MaxSessions int
 	// StartupTimeout limits how long a client takes to send its StartupMessage, TLS included. Default 10 s.
@@ -132,7 +132,7 @@ func (o Options) legs() startup.Options {
 // tap returns the options of the capture.
 func (o Options) tap() tap.Options {
 	return tap.Options{
-		Sink: o.Sink, Interesting: o.Interesting, BudgetBytes: o.CaptureBudgetBytes, MaxStatementBytes: o.MaxStatementBytes,
+		Sink: o.Sink, MaybeProtected: o.MaybeProtected, BudgetBytes: o.CaptureBudgetBytes, MaxStatementBytes: o.MaxStatementBytes,
 		Interval: o.DrainInterval, Logger: o.Logger,
 	}
 }

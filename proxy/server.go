@@ -168,10 +168,10 @@ func (s *Server) start(client net.Conn) {
 	s.handlers.Go(func() {
 		defer s.conns.remove(client)
 		err := relay.Contained(func() error { s.handle(client); return nil })
-		var fault *relay.PanicError
-		if errors.As(err, &fault) {
+		var panicked *relay.PanicError
+		if errors.As(err, &panicked) {
 			s.counters.FailedSessions.Add(1)
-			s.log.Error("a connection ended by a panic", zap.ByteString("stack", fault.Stack))
+			s.log.Error("a connection ended by a panic", zap.ByteString("stack", panicked.Stack))
 		}
 	})
 }

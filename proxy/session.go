@@ -59,9 +59,9 @@ func (s *Server) relay(client net.Conn, session *relay.Session, first []byte) {
 	if err != nil && !(session.Opaque && gone(err)) && !session.EndedIdle() {
 		s.counters.FailedSessions.Add(1)
 	}
-	var fault *relay.PanicError
-	if errors.As(err, &fault) {
-		s.log.Error("a session ended by a panic in its relay", zap.ByteString("stack", fault.Stack))
+	var panicked *relay.PanicError
+	if errors.As(err, &panicked) {
+		s.log.Error("a session ended by a panic in its relay", zap.ByteString("stack", panicked.Stack))
 	}
 	fromClient, fromServer := session.Bytes()
 	s.log.Debug("session closed", zap.Uint64("session", session.ID), zap.Error(err),

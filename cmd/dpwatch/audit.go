@@ -57,7 +57,7 @@ Exit codes: 0 no evidence, 2 violation, 3 inconclusive, 1 fault.`,
 	fs.BoolVar(&o.VaryText, "vary-text", false, "start each statement that confirms a violation with a comment that has a random number,\nto defeat a cache of results")
 	fs.StringVar(&o.Plot, "plot", "", "directory for plots (SVG and PNG) of the neighbour that the report is about")
 	values := valuesFlag(cmd)
-	js := outputFlag(cmd)
+	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		fs.Visit(func(flag *pflag.Flag) { o.Given[flag.Name] = true })
 		if o.Plot != "" && !*values {
@@ -70,7 +70,7 @@ Exit codes: 0 no evidence, 2 violation, 3 inconclusive, 1 fault.`,
 		if err != nil {
 			return err
 		}
-		return conclude(env, found.Shown(*values), js())
+		return conclude(env, found.Shown(*values), asJSON())
 	}
 	return cmd
 }

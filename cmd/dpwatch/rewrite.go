@@ -27,7 +27,7 @@ DECLARE c CURSOR FOR query, the query is written.`,
 	from := cmd.Flags().String("from", "public", "schema of the tables in the query")
 	to := cmd.Flags().String("to", "", "schema of the neighbour (required)")
 	safe := cmd.Flags().StringSlice("safe-function", nil, "function without side effects that is not part of PostgreSQL; * for all")
-	js := outputFlag(cmd)
+	asJSON := outputFlag(cmd)
 	if err := cmd.MarkFlagRequired("to"); err != nil {
 		panic(err) // defined above
 	}
@@ -39,19 +39,19 @@ DECLARE c CURSOR FOR query, the query is written.`,
 		if len(sql) > app.MaxSQLBytes {
 			return fmt.Errorf("the statement is longer than %d bytes", app.MaxSQLBytes)
 		}
-		if rest, marked := strings.CutPrefix(string(sql), "\uFEFF"); marked { // offsets count from the start of the input
+		if rest, hasBOM := strings.CutPrefix(string(sql), "\uFEFF"); hasBOM { // offsets count from the start of the input
 			sql = []byte("   " + rest)
 		}
 		text := strings.TrimRight(string(sql), "; \r\n\t")
 		out, assumed, err := rewriteOne(text, *from, *to, *safe)
 		if err != nil {
 			var u *rewrite.UnsupportedError
-			if js() && errors.As(err, &u) {
+			if asJSON() && errors.As(err, &u) {
 				return refusedJSON(env, u)
 			}
 			return app.Refusal(text, err)
 		}
-		if js() {
+		if asJSON() {
 			return json.NewEncoder(env.Stdout).Encode(map[string]any{"sql": out, "assumed": assumed})
 		}
 		_, err = fmt.Fprintln(env.Stdout, out)
@@ -82,5 +82,5 @@ func refusedJSON(env environment, u *rewrite.UnsupportedError) error {
 	err := json.NewEncoder(env.Stdout).Encode(map[string]any{
 		"refused": map[string]any{"reason": u.Reason, "node": u.Node, "detail": u.Detail, "offset": u.Offset, "hint": u.Hint},
 	})
-	return errors.Join(err, &exitError{code: exitFault})
+	return errors.Join(err, &exitError{code: exitFailure})
 }

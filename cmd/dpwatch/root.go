@@ -18,7 +18,7 @@ type environment = app.Environment
 // The exit codes, a contract with scripts.
 const (
 	exitDone         = 0 // done, or no evidence
-	exitFault        = 1 // usage, configuration or runtime fault
+	exitFailure      = 1 // usage, configuration or runtime fault
 	exitViolation    = 2
 	exitInconclusive = 3
 )
@@ -36,7 +36,7 @@ func exitCode(err error) int {
 	if errors.As(err, &e) {
 		return e.code
 	}
-	return exitFault
+	return exitFailure
 }
 
 func rootCommand(env environment) *cobra.Command {
@@ -89,7 +89,7 @@ func (c choice) form() string {
 }
 
 // outputFlag adds -o; the function that it returns reports whether JSON was chosen.
-func outputFlag(cmd *cobra.Command) (js func() bool) {
+func outputFlag(cmd *cobra.Command) (asJSON func() bool) {
 	format := "text"
 	cmd.Flags().VarP(choice{&format, []string{"text", "json"}}, "output", "o", "text or json")
 	return func() bool { return format == "json" }
@@ -108,9 +108,9 @@ func valuesFlag(cmd *cobra.Command) *bool {
 }
 
 // conclude writes a report and returns the verdict as an exit code.
-func conclude(env environment, c app.Conclusion, js bool) error {
+func conclude(env environment, c app.Conclusion, asJSON bool) error {
 	var err error
-	if js {
+	if asJSON {
 		encoder := json.NewEncoder(env.Stdout)
 		encoder.SetIndent("", "  ")
 		err = encoder.Encode(c)

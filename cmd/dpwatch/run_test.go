@@ -460,7 +460,7 @@ privacy: {protected: [public.people]}
 	// The address is in use now: a second process reports it and what to do.
 	second := startProgram(t, "run", "--config", config(s.addr))
 	<-second.ended
-	if code := second.ProcessState.ExitCode(); code != exitFault || !strings.Contains(second.log.String(), "choose another address") {
+	if code := second.ProcessState.ExitCode(); code != exitFailure || !strings.Contains(second.log.String(), "choose another address") {
 		t.Errorf("a second dpwatch: exit code %d\n%s", code, second.log.String())
 	}
 }

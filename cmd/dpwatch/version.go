@@ -25,9 +25,9 @@ func init() {
 
 func versionCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs}
-	js := outputFlag(cmd)
+	asJSON := outputFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
-		if js() {
+		if asJSON() {
 			return json.NewEncoder(env.Stdout).Encode(map[string]string{
 				"version": app.Version, "go": runtime.Version(), "platform": platform,
 			})

@@ -73,12 +73,12 @@ func NewRelay(env Environment, c config.Config, resolved config.Resolved, log *z
 	return r, nil
 }
 
-// interestingNames returns the names, without schemas, of the protected tables and, if privacy.catalog is configured, of the
+// protectedNames returns the names, without schemas, of the protected tables and, if privacy.catalog is configured, of the
 // declared functions, because the catalog shows which of them read protected tables. Statements whose text contains none of
 // them need not go to the auditor: audited statements name a listed relation or function, and views over protected tables
 // must be listed as well (README, limits). For an EXECUTE, the prepared statement counts. Names in escaped identifiers
 // (U&"...") are not visible in the text; capture.Mentions accepts such texts.
-func interestingNames(c *config.Config) []string {
+func protectedNames(c *config.Config) []string {
 	listed := slices.Clone(c.Privacy.Protected)
 	if c.Privacy.Catalog != "" {
 		listed = append(listed, c.Claims.SafeFunctions...)

@@ -38,7 +38,7 @@ func newRoute(c *config.Config, number int, sink proxy.Sink, log *zap.Logger) (*
 		ClientTLS:   clientTLS(cfg.TLS),
 		UpstreamTLS: upstreamTLS(cfg.UpstreamTLS), ProxyProtocol: prefixes(cfg.ProxyProtocol),
 		SessionIDBase: uint64(number) << sessionIDBits,
-		Capture:       p.Capture, Sink: sink, Interesting: capture.Mentions(interestingNames(c)),
+		Capture:       p.Capture, Sink: sink, MaybeProtected: capture.Mentions(protectedNames(c)),
 		MaxSessions: p.MaxSessions, StartupTimeout: time.Duration(p.StartupTimeout),
 		DrainTimeout: time.Duration(p.DrainTimeout), DialTimeout: time.Duration(p.DialTimeout),
 		KeepAlive: time.Duration(p.KeepAlive), IdleTimeout: time.Duration(p.IdleTimeout),

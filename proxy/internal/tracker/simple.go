@@ -147,7 +147,7 @@ func (t *Tracker) captureSimple(sql string, c completion) {
 	if len(sql) > t.cfg.MaxStatementBytes {
 		skip = TooLong
 	}
-	if skip == captured && !t.interesting(sql) {
+	if skip == captured && !t.maybeProtected(sql) {
 		skip = Unprotected
 	}
 	if skip != captured {

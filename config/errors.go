@@ -7,7 +7,7 @@ import (
 )
 
 // Fault is one error in a configuration.
-type Fault struct {
+type Error struct {
 	File string
 	Line int    // from 1; 0 if there is no line
 	Path string // proxy.upstream
@@ -15,33 +15,33 @@ type Fault struct {
 }
 
 // Error returns "file:line: path: text".
-func (f Fault) Error() string {
+func (e Error) Error() string {
 	var b strings.Builder
-	b.WriteString(f.File)
-	if f.Line > 0 {
-		fmt.Fprintf(&b, ":%d", f.Line)
+	b.WriteString(e.File)
+	if e.Line > 0 {
+		fmt.Fprintf(&b, ":%d", e.Line)
 	}
 	b.WriteString(": ")
-	if f.Path != "" {
-		b.WriteString(f.Path + ": ")
+	if e.Path != "" {
+		b.WriteString(e.Path + ": ")
 	}
-	b.WriteString(f.Text)
+	b.WriteString(e.Text)
 	return b.String()
 }
 
 // Faults holds all faults of one file, sorted by line.
-type Faults []Fault
+type Errors []Error
 
 // Error returns one line per fault.
-func (fs Faults) Error() string {
-	lines := make([]string, len(fs))
-	for i, f := range fs {
-		lines[i] = f.Error()
+func (es Errors) Error() string {
+	lines := make([]string, len(es))
+	for i, e := range es {
+		lines[i] = e.Error()
 	}
 	return strings.Join(lines, "\n")
 }
 
-func (fs Faults) sorted() Faults {
-	slices.SortStableFunc(fs, func(a, b Fault) int { return a.Line - b.Line })
-	return fs
+func (es Errors) sorted() Errors {
+	slices.SortStableFunc(es, func(a, b Error) int { return a.Line - b.Line })
+	return es
 }
