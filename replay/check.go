@@ -10,10 +10,10 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// Check reports whether the engines, if any, can be reached and whether the shadow database can be replayed on: it answers,
-// and every schema exists and holds every table (names without schema), readable, with the columns of d0 in the same
-// physical order. Check returns the first fault as a SetupError or Transient error. The warnings name things that work but
-// should be fixed, such as privileges of the role beyond reading the copies.
+// Check returns an error if the engines, if any, or the shadow database cannot be reached, or if a schema does not contain
+// every table (names without schema), readable for the role, with the columns of the table in d0 in the same physical order.
+// It returns the first error, a SetupError or Transient error. The warnings name what works but should be corrected, such as
+// privileges of the role beyond reading the copies.
 func (p *Player) Check(ctx context.Context, d0 string, d1, tables []string) (warnings []string, err error) {
 	conn, err := p.connect(ctx, Statement{})
 	if err != nil {
@@ -48,7 +48,8 @@ func (p *Player) Check(ctx context.Context, d0 string, d1, tables []string) (war
 	return warnings, p.checkEngines(ctx)
 }
 
-// ask runs one of dpwatch's own queries with arguments in text format; op names it in errors.
+// ask returns the rows of one of dpwatch's own queries, with arguments and values in text format. op names the query in errors,
+// which are SetupErrors or Transient errors.
 func ask(ctx context.Context, conn *pgconn.PgConn, op, sql string, args ...string) ([][][]byte, error) {
 	values := make([][]byte, len(args))
 	for i, a := range args {
@@ -75,10 +76,11 @@ func (p *Player) askOnce(ctx context.Context, op, sql string, args ...string) ([
 	return ask(ctx, conn, op, sql, args...)
 }
 
-// isTrue reads a boolean of a row of ask.
+// isTrue reports whether a boolean value from ask is true.
 func isTrue(v []byte) bool { return string(v) == "t" }
 
-// shape returns the name and type of a table's columns in physical order. schemas are all schemas that the role must read.
+// columnsOf returns the names and types of a table's columns in physical order, and an error if the role may not read them.
+// schemas are all schemas that the role must read, for the GRANT statements in the error.
 func (p *Player) columnsOf(query func(string, ...string) ([][][]byte, error), schemas []string, schema, table string) (string, error) {
 	rows, err := query(`SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod)
 		FROM pg_catalog.pg_attribute a
@@ -130,8 +132,8 @@ func (p *Player) Tables(ctx context.Context, schema string) ([]string, error) {
 	return names, nil
 }
 
-// NoTables explains why Tables returned none for a schema: the schema does not exist, or the role may not use it or read
-// its tables.
+// NoTables returns an error that says why Tables returned none for a schema: the schema does not exist, is empty, or the role
+// may not use it or read its tables.
 func (p *Player) NoTables(ctx context.Context, schema string) error {
 	rows, err := p.askOnce(ctx, "check schema "+schema, `SELECT pg_catalog.has_schema_privilege(n.oid, 'USAGE'),
 			(SELECT count(*) FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'v', 'm', 'f'))

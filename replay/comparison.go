@@ -12,17 +12,18 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// proofError bounds the probability, over a whole audit, that a difference is reported between trials of one distribution.
+// falseAlarm bounds the probability, over a whole audit, that a difference is reported although hoisted and unmodified trials
+// have the same distribution.
 const falseAlarm = 1e-6
 
-// proof compares hoisted and unmodified trials, world by world.
+// comparison compares hoisted and unmodified trials, world by world.
 //
 // Each trial gives one number per feature: the number of rows or the error, and for every column the sum of its values and
 // a sum weighted by the rows' keys, so that a shift between groups shows. Every feature is a function of one trial. Two
 // samples of n independent trials of one distribution have a Kolmogorov-Smirnov distance above t with probability of at
 // most e exp(-n t²), for every n and every distribution, discrete ones too (Wei and Dudley 2012, Two-sample
 // Dvoretzky-Kiefer-Wolfowitz inequalities, theorem 1, equal sizes). The samples are compared when they have 100, 200, 400,
-// ... trials. Look k gets 1/(k (k+1)) of half of proofError, shared among worlds and features. The other half is for
+// ... trials. Look k gets 1/(k (k+1)) of half of falseAlarm, shared among worlds and features. The other half is for
 // verifications, which happen when the evidence suggests a violation: a quarter for fresh samples of both kinds, as if
 // verifications were looks; a quarter for a fresh unmodified sample against hoisted trials that are evidence. The latter
 // were selected by their values, because the audit stopped there: the bound holds at once for every number h of hoisted
@@ -96,7 +97,7 @@ func (p *comparison) look() (what string, differ bool) {
 	return what, differ
 }
 
-// given keeps some of the hoisted rounds that are evidence.
+// addEvidence keeps some of the hoisted rounds that are evidence.
 func (p *comparison) addEvidence(rounds []Round) {
 	if len(p.spread) == 0 {
 		p.spread, p.stride = make([]sample, len(rounds[0])), 1
@@ -251,7 +252,7 @@ func rowKey(columns []outcome.Column, row []outcome.Value) float64 {
 	return 1 + fraction(text)
 }
 
-// number maps any value to a number: a text to its hash, NULL to a number that no other value has.
+// number maps any value to a number: a text to its hash, NULL to a fixed number that is unlikely otherwise.
 func number(v outcome.Value) float64 {
 	switch v.Kind {
 	case outcome.Number, outcome.Bool:

@@ -37,13 +37,13 @@ func (p *Player) parseEngines() error {
 	return nil
 }
 
-// fits returns an error if a statement cannot be replayed through the engines.
+// checkStatement returns an error if a statement cannot be replayed with the configured engines and protocol.
 func (p *Player) checkStatement(s Statement) error {
 	switch n := len(p.engines); {
 	case n > 1 && n != len(s.Worlds):
 		return fmt.Errorf("replay: %d engines for %d worlds: give one for all, or one for each", n, len(s.Worlds))
 	case p.simple(s) && len(s.Params) > 0:
-		return &SetupError{Op: "replay", Hint: "the query has parameters, which simple queries cannot carry: set shadow.protocol to captured or extended"}
+		return &SetupError{Op: "replay", Hint: "the query has parameters, and a simple query has none: set shadow.protocol to captured or extended"}
 	}
 	return nil
 }
@@ -83,16 +83,16 @@ func (p *Player) connectEngine(ctx context.Context, i int, s Statement) (conn *p
 	return conn, refused, nil
 }
 
-// refusal returns the warning for settings that an engine rejects.
+// rejectedSettings returns the warning for settings that an engine rejects.
 func (p *Player) rejectedSettings(i int, refused []string) string {
 	return fmt.Sprintf("the engine at %s:%d refuses the settings %s: trials run without them; its source should be read-only, with a statement_timeout of its own",
 		p.engines[i].Host, p.engines[i].Port, strings.Join(refused, ", "))
 }
 
-// maxTold bounds the set of warnings already sent.
+// maxWarned bounds Player.warned, which is cleared when it is full.
 const maxWarned = 1000
 
-// tell passes a warning to Options.Warn, each text once.
+// warn passes a warning to Options.Warn, each text once unless Player.warned was cleared meanwhile.
 func (p *Player) warn(warning string) {
 	if p.opt.Warn == nil {
 		return
@@ -153,6 +153,7 @@ func (r *Run) engineSession(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
+// openEngine opens a session of one engine for trials.
 func (r *Run) openEngine(ctx context.Context, i int) (*pgconn.PgConn, error) {
 	conn, refused, err := r.player.connectEngine(ctx, i, r.stmt)
 	if err == nil && len(refused) > 0 {
@@ -161,7 +162,7 @@ func (r *Run) openEngine(ctx context.Context, i int) (*pgconn.PgConn, error) {
 	return conn, err
 }
 
-// sequential runs trials through the engines one after the other: an engine may not support pipelined statements.
+// runThroughEngines runs trials one after the other: an engine may not support pipelined statements.
 func (r *Run) runThroughEngines(ctx context.Context, s *session, trials []trial) error {
 	s.used += len(trials)
 	for _, t := range trials {

@@ -11,8 +11,9 @@ import (
 // maxViewDepth bounds the nesting of views that is followed.
 const maxViewDepth = 32
 
-// knowledge reads from the shadow database what hoisting needs for a query: the properties of all functions and operators,
-// and the relations that the query reads. noise lists DP functions, which count as volatile whatever their declaration.
+// knowledge reads the catalog facts that hoisting needs from the shadow database: the properties of all functions and
+// operators, and of the relations that the queries read. noise lists DP functions, which count as volatile whatever their
+// declaration.
 func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ...string) (hoist.Knowledge, error) {
 	k := hoist.Knowledge{Functions: map[string]hoist.Traits{}, Operators: map[string]bool{}, Relations: map[hoist.Relation]bool{}, Views: map[hoist.Relation]bool{}}
 	const op = "read the volatility of functions"
@@ -61,17 +62,18 @@ func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ..
 	return k, nil
 }
 
-// relationReader finds the relations that may give other rows in every trial.
+// relationReader finds the relations that may give different rows in two trials.
 type relationReader struct {
 	conn *pgconn.PgConn
 	know *hoist.Knowledge
 	seen map[hoist.Relation]bool
 }
 
+// all reads the relations of a query, and of the views in it, into r.know.
 func (r *relationReader) all(ctx context.Context, sql string, depth int) error {
 	relations, err := hoist.Relations(sql)
 	if err != nil {
-		return nil //nolint:nilerr // what cannot be read cannot be hoisted; Split says so
+		return nil //nolint:nilerr // Split returns the same error as the reason not to hoist
 	}
 	for _, relation := range relations {
 		if r.seen[relation] {
@@ -87,8 +89,8 @@ func (r *relationReader) all(ctx context.Context, sql string, depth int) error {
 	return nil
 }
 
-// volatile judges one relation. Tables without row security and materialised views always give the same rows; a view is as
-// volatile as its query.
+// varies reports whether one relation may give different rows in two trials. Tables without row security and materialized
+// views do not; a view does if its query does.
 func (r *relationReader) varies(ctx context.Context, relation hoist.Relation, depth int) (bool, error) {
 	rows, err := ask(ctx, r.conn, "read the kind of a relation", `SELECT c.relkind, c.relrowsecurity,
 		CASE WHEN c.relkind = 'v' THEN pg_catalog.pg_get_viewdef(c.oid) END

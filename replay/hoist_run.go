@@ -67,7 +67,7 @@ func (h *hoistRun) rounds(ctx context.Context, n int) ([]Round, error) {
 	return given, h.check()
 }
 
-// due returns how many of n rounds must be unmodified.
+// unmodifiedDue returns how many of the next n rounds must be unmodified.
 func (h *hoistRun) unmodifiedDue(n int) int {
 	h.credit = min(h.credit+plainShare*float64(n), float64(n))
 	total := h.quick.spent + time.Duration(n)*h.quick.round()
@@ -229,7 +229,7 @@ func (h *hoistRun) disagree(what string) error {
 	return h.differ
 }
 
-// off ends hoisting for the rest of the audit. Hoisted rounds that are already evidence remain evidence and can still be
+// stop ends hoisting for the rest of the audit. Hoisted rounds that are already evidence remain evidence and can still be
 // verified.
 func (h *hoistRun) stop(reason string) {
 	h.phase, h.reason = hoistOff, reason

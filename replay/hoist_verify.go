@@ -61,7 +61,7 @@ func (h *hoistRun) verify(ctx context.Context) error {
 	return nil
 }
 
-// again creates the tables once more, in a session of its own, and compares them with those that the evidence is based on.
+// recreateTables creates the tables in a new session and compares their rows with those of the first session.
 func (h *hoistRun) recreateTables(ctx context.Context) error {
 	conn, err := h.origin.player.connectLimited(ctx, h.origin.stmt)
 	if err != nil {
@@ -82,7 +82,7 @@ func (h *hoistRun) recreateTables(ctx context.Context) error {
 	return nil
 }
 
-// fresh returns hoisted rounds that are no evidence, or none if tables can no longer be created.
+// freshRounds returns new hoisted rounds, which are no evidence; none if tables can no longer be created.
 func (h *hoistRun) freshRounds(ctx context.Context, n int) ([]Round, error) {
 	if h.phase != hoistOn {
 		return nil, nil

@@ -25,12 +25,11 @@ type session struct {
 	release  func()        // called by close; nil = nothing
 }
 
-// renewShare bounds the cost of new sessions: a session runs trials for at least renewShare times the time that opening it
-// took.
+// renewShare bounds the cost of new sessions: a session runs trials for at least renewShare times as long as opening it took.
 const renewShare = 50
 
-// worn reports whether a session has run its share of trials: Options.SessionTrials, and more if the query is so quick that
-// opening sessions would take more than a fiftieth of the time.
+// worn reports whether a session must be replaced: it has run Options.SessionTrials trials, and they have taken renewShare
+// times as long as opening the session.
 func (s *session) worn(trials int) bool {
 	return s.used >= trials && s.busy >= renewShare*s.cost
 }

@@ -31,11 +31,11 @@ func (p *Player) simple(s Statement) bool {
 	return s.Simple
 }
 
-// simpleWindow bounds the bytes of queries in flight, if there are several: socket buffers are never smaller, so that
-// server and client cannot deadlock on writes.
+// simpleWindow bounds the bytes of queries in flight, if there are several. Socket buffers are never smaller, so server and
+// client cannot both block on a write.
 const simpleWindow = 16 << 10
 
-// simply runs trials as simple queries: each is parsed and planned again, in a transaction of its own. Queries are sent
+// runSimple runs trials as simple queries: each is parsed and planned again, in a transaction of its own. Queries are sent
 // before the server has answered the previous ones.
 func (r *Run) runSimple(ctx context.Context, s *session, trials []trial) error {
 	s.used += len(trials)
@@ -91,7 +91,7 @@ func (r *Run) simpleResult(s *session) (o outcome.Outcome, err error) {
 	var state string
 	s.reader.begin()
 	for {
-		message, err := s.conn.ReceiveMessage(context.Background()) // simply watches the context
+		message, err := s.conn.ReceiveMessage(context.Background()) // runSimple watches the context
 		if err != nil {
 			state, err := classify(err)
 			return outcome.Outcome{SQLState: state}, err

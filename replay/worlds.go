@@ -13,10 +13,9 @@ import (
 )
 
 // A server session reports its scan counts when it becomes idle and its last report is at least a second old (pgstat.c,
-// PGSTAT_MIN_INTERVAL), when it ends, or when it was idle for ten seconds. An engine that keeps its sessions at the source
-// would delay the report for that time, so a further trial a second later triggers it. An engine without a report after
-// furtherTrials such trials never reports. The number of trials counts and not the time, because everything takes longer on
-// a busy machine.
+// PGSTAT_MIN_INTERVAL), when it ends, or after it was idle for ten seconds. If an engine keeps its sessions to the source
+// open, a further trial a second later makes them report. If furtherTrials such trials show no scans, none are expected: the
+// limit is a number of trials and not a time, because everything takes longer on a busy machine.
 const (
 	scanInterval  = 1100 * time.Millisecond
 	furtherTrials = 4
@@ -26,10 +25,10 @@ const (
 const scanQuery = `SELECT schemaname, pg_catalog.sum(coalesce(seq_scan, 0) + coalesce(idx_scan, 0))::int8
 	FROM pg_catalog.pg_stat_all_tables WHERE schemaname = ANY ($1::text[]) GROUP BY 1`
 
-// proveWorlds verifies once, before the first trial counts, that each engine reads the copy of its own world, if each world
-// has an engine: a few trials run through it alone, and the server's counters show which schema's tables were read. An
-// engine that reads another copy is a SetupError. If the counters show nothing (an engine that caches its data, a copy made
-// of views, a source elsewhere), that is a warning.
+// verifyCopies verifies once, before the first trial that counts, that each engine reads the copy of its own world, if each
+// world has an engine. A few trials run through one engine alone, and the server's counters show which schema's tables were
+// read. If an engine reads another copy, the error is a SetupError. If the counters show no reads (an engine that caches its
+// data, a copy made of views, a source elsewhere), there is a warning.
 func (r *Run) verifyCopies(ctx context.Context) error {
 	p := r.player
 	if p.verified.Load() || len(p.engines) < 2 || len(p.opt.Copies) != len(p.engines) {
@@ -55,7 +54,7 @@ func (r *Run) verifyCopies(ctx context.Context) error {
 		case err != nil:
 			return err
 		case !known || len(read) == 0:
-			p.warn(fmt.Sprintf("whether the engine at %s:%d reads the copy in schema %s cannot be seen: make sure that its source finds the tables there", p.engines[i].Host, p.engines[i].Port, schema))
+			p.warn(fmt.Sprintf("cannot verify that the engine at %s:%d reads the copy in schema %s: make sure that its source finds the tables there", p.engines[i].Host, p.engines[i].Port, schema))
 			if known { // the others would take the same time
 				p.verified.Store(true)
 				return nil
@@ -71,13 +70,13 @@ func (r *Run) verifyCopies(ctx context.Context) error {
 	return nil
 }
 
-// proofTrials is the number of trials that go through an engine to see what it reads: every table that they read is scanned
+// verifyTrials is the number of trials that run through an engine to find what it reads: every table that they read is scanned
 // at least as often. A smaller number of scans may come from other sessions, or from a delayed report, and is ignored.
 const verifyTrials = 8
 
-// whatReads sends trials through the engine of a world and returns the schemas whose tables were read proofTrials times
-// meanwhile; it returns as soon as the world's own schema is among them. known reports whether the own schema has counts at
-// all.
+// readSchemas runs trials through the engine of a world and returns the schemas whose tables were read verifyTrials times
+// meanwhile. It returns as soon as the world's own schema is one of them. known reports whether the server counts the scans of
+// that schema.
 func (r *Run) readSchemas(ctx context.Context, conn *pgconn.PgConn, world int) (read map[string]bool, known bool, err error) {
 	own := r.player.opt.Copies[world]
 	before, err := r.scans(ctx, conn)
@@ -128,7 +127,7 @@ func (r *Run) readSchemas(ctx context.Context, conn *pgconn.PgConn, world int) (
 	}
 }
 
-// readSince returns the schemas whose tables were read proofTrials times since their scans were counted.
+// readSince returns the schemas whose tables were read verifyTrials times since before was taken.
 func (r *Run) readSince(ctx context.Context, conn *pgconn.PgConn, before map[string]int64) (map[string]bool, error) {
 	after, err := r.scans(ctx, conn)
 	if err != nil {
@@ -143,6 +142,7 @@ func (r *Run) readSince(ctx context.Context, conn *pgconn.PgConn, before map[str
 	return read, nil
 }
 
+// scans returns the numbers of scans by schema.
 func (r *Run) scans(ctx context.Context, conn *pgconn.PgConn) (map[string]int64, error) {
 	rows, err := ask(ctx, conn, "count the scans of the copies", scanQuery, array(r.player.opt.Copies))
 	if err != nil {
