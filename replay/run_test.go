@@ -61,7 +61,7 @@ func TestDrawsWhenPlanned(t *testing.T) {
 	}
 }
 
-// Copies created again under reused plans are a transient fault, not an outcome.
+// If copies are created again while sessions reuse plans, the error is transient and not an outcome.
 func TestCopiesMadeAgain(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)

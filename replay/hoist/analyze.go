@@ -45,6 +45,7 @@ type ctes struct {
 	has  map[*cte]bool
 }
 
+// add adds a CTE and reports whether it is new.
 func (s *ctes) add(c *cte) bool {
 	if s.has[c] {
 		return false

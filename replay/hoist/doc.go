@@ -8,7 +8,7 @@
 //
 // A query, a part of one, or a relation varies if its result may differ between two trials; otherwise it is deterministic.
 // It is volatile if its result may differ between two evaluations within one statement, like a function that is declared
-// VOLATILE. random() does both; now() varies and is not volatile.
+// VOLATILE. random() varies and is volatile; now() varies and is not volatile.
 //
 // # What is materialized
 //

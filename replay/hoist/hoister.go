@@ -185,17 +185,17 @@ func (h *hoister) piece(s *pg_query.SelectStmt, reads []*cte, mayCorrelate bool)
 	if !ok || !slices.ContainsFunc(all, func(c *cte) bool { return c.properties.readsTable }) && (props == nil || !props.readsTable) {
 		return nil
 	}
-	meaning := key(s)
+	identity := key(s)
 	for _, c := range reads {
-		meaning += fmt.Sprintf(" %p", c)
+		identity += fmt.Sprintf(" %p", c)
 	}
-	if p := h.same[meaning]; p != nil {
+	if p := h.same[identity]; p != nil {
 		p.mayCorrelate = p.mayCorrelate || mayCorrelate
 		return p
 	}
 	p := &piece{name: fmt.Sprintf("%s%d", h.opt.Prefix, len(h.pieces)+1), query: s, reads: reads, mayCorrelate: mayCorrelate}
 	h.pieces = append(h.pieces, p)
-	h.same[meaning] = p
+	h.same[identity] = p
 	return p
 }
 
