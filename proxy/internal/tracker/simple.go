@@ -23,7 +23,7 @@ type simpleQuery struct {
 	done        []completion
 	failed      bool
 	empty       bool
-	unprotected bool // no statement is interesting or changes the session; texts are not kept
+	unprotected bool // no statement may read protected data or changes the session; texts are not kept
 }
 
 // completion is one statement that the server completed.

@@ -14,7 +14,7 @@ type unprotected struct {
 	spare     *portal   // a portal of an unprotected statement, for reuse
 }
 
-// interesting reports whether a statement needs to be captured.
+// maybeProtected reports whether a statement needs to be captured.
 func (t *Tracker) maybeProtected(sql string) bool {
 	return t.cfg.MaybeProtected == nil || t.cfg.MaybeProtected(sql)
 }
