@@ -142,7 +142,7 @@ audit:
 func TestError(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ name, text, want string }{
-		{"not YAML", "proxy: [", "not YAML"},
+		{"not YAML", "proxy: [", "invalid YAML"},
 		{"two documents", minimal + "---\nx: 1\n", "holds 2 YAML documents"},
 		{"a list at the top", "- a\n", "keys and values"},
 		{"no value", minimal + "log:\n", "log: has no value"},

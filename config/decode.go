@@ -15,8 +15,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/spelling"
 )
 
-// decoder decodes a YAML tree into a struct and collects every fault; the library's strict mode stops at the first. Lines
-// records the line where each path was set, for later checks.
+// decoder decodes a YAML tree into a struct and collects all errors; the library's strict mode stops at the first. lines holds
+// the line where each path is set, for later checks.
 type decoder struct {
 	file   string
 	lookUp func(name string) (string, error) // resolves ${name}
@@ -25,8 +25,8 @@ type decoder struct {
 	files  bool // check the files that the configuration names
 }
 
-// Parse parses a configuration over the defaults. file names it in faults; getenv resolves ${NAME}. The error is of type
-// Faults and contains all of them.
+// Parse returns the configuration in data, with defaults for missing keys. file is its name in errors; getenv resolves
+// ${NAME}. The error is of type Errors.
 func Parse(file string, data []byte, getenv func(string) string) (Config, error) {
 	return newDecoder(file, lookUpIn(getenv)).parse(data)
 }
@@ -42,7 +42,7 @@ func ParseAndCheck(file string, data []byte, getenv func(string) string) (Config
 	return c, r, err
 }
 
-// ParseAdmin parses only the section admin and ignores faults elsewhere, such as an unset ${NAME}.
+// ParseAdmin returns the section admin of a configuration. It ignores errors in other sections, such as an unset ${NAME}.
 func ParseAdmin(file string, data []byte, getenv func(string) string) (Admin, error) {
 	c, err := Parse(file, data, getenv)
 	var all, own Errors
@@ -67,7 +67,7 @@ func newDecoder(file string, lookUp func(string) (string, error)) *decoder {
 func (d *decoder) parse(data []byte) (c Config, err error) {
 	defer func() { // the YAML library may panic on hostile files
 		if r := recover(); r != nil {
-			err = Errors{{File: d.file, Text: fmt.Sprintf("not YAML that dpwatch can read (%v)", r)}}
+			err = Errors{{File: d.file, Text: fmt.Sprintf("invalid YAML: the parser failed (%v)", r)}}
 		}
 	}()
 	c = Default()

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Fault is one error in a configuration.
+// Error is one error in a configuration.
 type Error struct {
 	File string
 	Line int    // from 1; 0 if there is no line
-	Path string // proxy.upstream
+	Path string // the key, proxy.upstream for example; "" for the whole file
 	Text string // what is wrong and how to correct it
 }
 
@@ -29,10 +29,10 @@ func (e Error) Error() string {
 	return b.String()
 }
 
-// Faults holds all faults of one file, sorted by line.
+// Errors holds all errors of one file, sorted by line.
 type Errors []Error
 
-// Error returns one line per fault.
+// Error returns one line for each error.
 func (es Errors) Error() string {
 	lines := make([]string, len(es))
 	for i, e := range es {

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// validate adds the faults that decoding cannot find. A path with a fault gets no second one.
+// validate adds the errors that decoding does not find. A path that has an error already gets no second one.
 func (d *decoder) validate(c *Config) {
 	d.proxy(&c.Proxy)
 	d.neighbours(c)
@@ -22,6 +22,7 @@ func (d *decoder) validate(c *Config) {
 	d.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 }
 
+// add adds an error at the line of a path.
 func (d *decoder) add(path, format string, args ...any) {
 	for _, f := range d.errors {
 		if f.Path == path {
