@@ -120,7 +120,7 @@ func TestAnalyzeBadInput(t *testing.T) {
 	ragged := file(t, "ragged", "1\n"+`{"columns":["a"],"rows":[[1,2]]}`+strings.Repeat("\n1", 10)+"\n")
 	call(t, "", "analyze", "--d0", good, "--d1", ragged, "--epsilon", "1").want(t, exitFailure, ragged+":2:")
 	empty := file(t, "empty", "")
-	for _, other := range []string{good, empty} { // an invalid claim is a fault for any files
+	for _, other := range []string{good, empty} { // an invalid claim is an error for any files
 		for _, epsilon := range []string{"-1", "inf", "-inf", "nan"} {
 			call(t, "", "analyze", "--d0", good, "--d1", other, "--epsilon="+epsilon).want(t, exitFailure, "claimed epsilon must be a finite number")
 		}

@@ -172,7 +172,7 @@ func TestAuditMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.Path = ""
-	call(t, "", audit(u.String(), "d0")...).want(t, exitFailure, "the connection string names none")
+	call(t, "", audit(u.String(), "d0")...).want(t, exitFailure, "the connection string has no database name")
 	pgtest.Exec(t, dsn, "ALTER ROLE "+role+" NOLOGIN")
 	call(t, "", audit(replayer, "d0")...).want(t, exitFailure, "is not permitted to log in", "check the user")
 

@@ -82,7 +82,7 @@ printed as statements. The exit code is 1 if there is a fault.`,
 	return cmd
 }
 
-// fileErrors returns the faults of a configuration as checks.
+// fileErrors returns the errors of a configuration file as checks.
 func fileErrors(path string, err error) []preflight.Check {
 	var found config.Errors
 	if !errors.As(err, &found) {

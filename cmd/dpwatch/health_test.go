@@ -46,7 +46,7 @@ privacy: {protected: [public.people]}
 		{[]string{"--address", "https://127.0.0.1:" + port}, exitDone, "alive"},
 		{[]string{"--address", "https://127.0.0.1:" + port + "/"}, exitDone, "alive"},
 		{[]string{"--address", "unix:" + socket}, exitDone, "alive"},
-		{[]string{"--config", overTLS, "--ready"}, exitFailure, "not ready: 0.0.0.0:" + port + " answers 503 Service Unavailable: the engine cannot be reached at 127.0.0.1:1"},
+		{[]string{"--config", overTLS, "--ready"}, exitFailure, "not ready: 0.0.0.0:" + port + " answers 503 Service Unavailable: route 127.0.0.1:0: the engine cannot be reached"},
 		{[]string{"--address", "127.0.0.1:" + port}, exitFailure, "400"}, // without TLS
 		{[]string{"--address", "127.0.0.1:1"}, exitFailure, "not alive: 127.0.0.1:1 does not answer"},
 		{[]string{"--address", "unix:/nonexistent"}, exitFailure, "does not answer"},

@@ -22,7 +22,7 @@ func neighboursCommand(env environment) *cobra.Command {
 		Long: `Copy the protected tables from neighbours.source into the shadow database: D0, and neighbours D1 that differ from it by one
 privacy unit each. The source is only read, in one snapshot.
 
-Exit codes: 0 done, 1 fault, 2 (verify) a pair is not neighbouring.`,
+Exit codes: 0 done, 1 error, 2 (verify) a pair is not neighbouring.`,
 	}
 	group.AddCommand(
 		buildCommand(env, "create", "Create the copies, if there are none", neighbours.Create),

@@ -201,7 +201,7 @@ func exec0(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
 	}
 }
 
-// Replays are paused and resumed by the API and by signals, also in a restarted auditor; capture goes on meanwhile.
+// Replays are paused and resumed by the API and by signals, also in a restarted auditor; capture continues meanwhile.
 func TestRunPause(t *testing.T) {
 	t.Parallel()
 	s := startSidecar(t, "ADMIN TOKEN")
@@ -403,7 +403,7 @@ func TestRunSecondSignal(t *testing.T) {
 		}
 		return err != nil
 	})
-	exec0(t, conn, "SELECT 1") // the session goes on
+	exec0(t, conn, "SELECT 1") // the session continues
 	if code, body := s.get(t, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "shutting down") {
 		t.Errorf("/readyz answers %d %q while sessions drain", code, body)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app"
 )
 
-// version is set by the linker: -X main.version=v1.2.3. The default is the module's version.
+// version overrides the version of the main module in app.Version. A build sets it with -ldflags "-X main.version=v1.2.3".
 var version = ""
 
 func init() {

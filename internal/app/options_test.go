@@ -52,7 +52,7 @@ func TestCatalogs(t *testing.T) {
 	}
 }
 
-// TestCatalogsFailSoft: a catalog that cannot be read is reported by its key, without the password, and rewriting goes on.
+// TestCatalogsFailSoft: a catalog that cannot be read is reported by its key, without the password, and rewriting continues.
 func TestCatalogsFailSoft(t *testing.T) {
 	t.Parallel()
 	c := config.Default()
