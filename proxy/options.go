@@ -146,7 +146,7 @@ func (o Options) validate() error {
 	legs := o.legs()
 	errs := legs.Validate()
 	if o.Capture && o.Sink == nil {
-		errs = append(errs, errors.New("Capture is set without a Sink"))
+		errs = append(errs, errors.New("capture is enabled without a sink"))
 	}
 	if o.CaptureBudgetBytes < minBudget {
 		errs = append(errs, fmt.Errorf("capture budget is %d bytes, and must be at least %d", o.CaptureBudgetBytes, minBudget))

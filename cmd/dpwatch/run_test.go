@@ -454,9 +454,13 @@ privacy: {protected: [public.people]}
 	if err == nil || !strings.Contains(err.Error(), "08001") {
 		t.Errorf("connect: %v, want SQLSTATE 08001", err)
 	}
-	if code, body := s.get(t, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "127.0.0.1:1") {
+	if code, body := s.get(t, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "route 127.0.0.1:0: the engine cannot be reached") {
 		t.Errorf("/readyz answers %d %q", code, body)
 	}
+	s.until(t, "the log has the address and the cause", func() bool {
+		log := s.log.String()
+		return strings.Contains(log, `"upstream":"127.0.0.1:1"`) && strings.Contains(log, "connection refused")
+	})
 	// The address is in use now: a second process reports it and what to do.
 	second := startProgram(t, "run", "--config", config(s.addr))
 	<-second.ended
