@@ -203,11 +203,14 @@ func revealLaws(own, other [rareKinds][2]float64, least int, many bool, t *event
 		}
 	}
 	for w := range l {
-		rest := 1.0
-		for _, x := range l[w] {
-			rest -= x
+		some := event.SumOf(l[w])
+		if most := 1 - 1/(2*n+4); some > most { // nearly all results repeat or lie outside, some do both
+			for i := range l[w] {
+				l[w][i] *= most / some
+			}
+			some = most
 		}
-		l[w][bins-1] = rest
+		l[w][bins-1] = 1 - some
 	}
 	return l
 }

@@ -5,7 +5,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/bins"
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
 
 // TestSupportsThatEndApart: noise truncated at 3 scales is bet on by the numbers beyond the other world's range, noise without an end is not.
@@ -51,5 +54,40 @@ func TestSupportsThatEndApart(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRevealLaws: the working alternative is a law, and its bets are numbers, even if nearly all results lie beyond the range
+// of the other world and some of them repeat. Otherwise the wealth would be NaN, and the audit could not find anything.
+func TestRevealLaws(t *testing.T) {
+	t.Parallel()
+	s := bins.Binner{Categories: []code.Label{onceOnD0, onceOnD1, oftenOnD0, oftenOnD1, outsideD1, outsideD0}}
+	for _, pairs := range []int{4, 25, 1000} {
+		for _, repeated := range []float64{0, 1, 3, float64(pairs)} {
+			table := event.NewTable(1, s.Bins())
+			table.Pairs = pairs
+			n := float64(pairs)
+			own := [rareKinds][2]float64{{repeated, repeated}, {repeated, 0}, {n, n}}
+			l := revealLaws(own, [rareKinds][2]float64{}, 0, true, table)
+			for w, law := range l {
+				for _, p := range law {
+					if !(p >= 0 && p < 1) {
+						t.Errorf("%d pairs, %g repeated: probabilities %g on D%d", pairs, repeated, law, w)
+						break
+					}
+				}
+				if sum := event.SumOf(law); math.Abs(sum-1) > 1e-12 {
+					t.Errorf("%d pairs, %g repeated: the probabilities on D%d sum to %g", pairs, repeated, w, sum)
+				}
+			}
+			odds := make([]float64, 2*table.Bins())
+			l.Place(eprocess.NewNull(.5, 0), odds)
+			for _, x := range odds {
+				if math.IsNaN(x) {
+					t.Errorf("%d pairs, %g repeated: log factors %g", pairs, repeated, odds)
+					break
+				}
+			}
+		}
 	}
 }

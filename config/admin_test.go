@@ -84,7 +84,7 @@ func TestParseAdmin(t *testing.T) {
 	}
 	for _, text := range []string{"admin: {listen: x}", "admin: [", "- a", "admin: {listeners: [{}]}"} {
 		if _, err := config.ParseAdmin("f", []byte(text), none); err == nil {
-			t.Errorf("%s: no fault", text)
+			t.Errorf("%s: no error", text)
 		}
 	}
 }

@@ -46,7 +46,7 @@ type Proxy struct {
 // Shadow configures the database with the neighbouring copies, and the limits of replays.
 type Shadow struct {
 	DSN              Secret   `yaml:"dsn"`
-	Engine           Secret   `yaml:"engine"`   // port of an engine beside the database; "" = the engine is in the database
+	Engine           Secret   `yaml:"engine"`   // connection string of an engine beside the database; "" = the engine is in the database
 	Worlds           []World  `yaml:"worlds"`   // instead of Engine: one instance for D0 and one for each neighbour
 	Protocol         string   `yaml:"protocol"` // captured | extended | simple: how trials are sent
 	D0               string   `yaml:"d0"`

@@ -84,7 +84,7 @@ func TestExample(t *testing.T) {
 	}
 }
 
-func TestFaultsAllAtOnce(t *testing.T) {
+func TestErrorsAllAtOnce(t *testing.T) {
 	t.Parallel()
 	const bad = `proxy:
   listen: 127.0.0.1:6432
@@ -107,9 +107,9 @@ audit:
   workers: 3
 `
 	_, err := config.Parse("bad.yaml", []byte(bad), env)
-	var faults config.Faults
-	if !errors.As(err, &faults) {
-		t.Fatalf("got %v, want Faults", err)
+	var found config.Errors
+	if !errors.As(err, &found) {
+		t.Fatalf("got %v, want Errors", err)
 	}
 	for _, want := range []string{
 		`bad.yaml:1: proxy.upstream: missing`,
@@ -128,21 +128,21 @@ audit:
 		`bad.yaml:19: audit.workers: duplicate key`,
 	} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("missing fault %q", want)
+			t.Errorf("missing error %q", want)
 		}
 	}
 	if t.Failed() {
 		t.Logf("got\n%v", err)
 	}
 	if n := strings.Count(err.Error(), "\n") + 1; n != 14 {
-		t.Errorf("%d faults, want 14:\n%v", n, err)
+		t.Errorf("%d errors, want 14:\n%v", n, err)
 	}
 }
 
-func TestFault(t *testing.T) {
+func TestError(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ name, text, want string }{
-		{"not YAML", "proxy: [", "not YAML"},
+		{"not YAML", "proxy: [", "invalid YAML"},
 		{"two documents", minimal + "---\nx: 1\n", "holds 2 YAML documents"},
 		{"a list at the top", "- a\n", "keys and values"},
 		{"no value", minimal + "log:\n", "log: has no value"},
@@ -190,7 +190,7 @@ func TestFault(t *testing.T) {
 				t.Errorf("got %v, want it to say %q", err, tc.want)
 			}
 			if err != nil && strings.Contains(err.Error(), "s3cret") {
-				t.Errorf("the fault shows the password: %v", err)
+				t.Errorf("the error shows the password: %v", err)
 			}
 		})
 	}
@@ -253,7 +253,7 @@ privacy: {protected: [public.users]}
 		t.Fatal(err)
 	}
 	again, err := config.Parse("printed", printed, env)
-	if err != nil && strings.Contains(err.Error(), "proxy.") { // the hidden DSN is a fault
+	if err != nil && strings.Contains(err.Error(), "proxy.") { // the hidden DSN is an error
 		t.Fatalf("what was printed cannot be read: %v\n%s", err, printed)
 	}
 	if diff := cmp.Diff(want, again.Proxy.AllRoutes(), cmpopts.EquateEmpty()); diff != "" {
@@ -314,9 +314,9 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("admin: {listeners: [{listen: [a:1, unix:/x], hosts: [x:1], tls: {key: k}}], token_file: t}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, err := config.Parse("f", data, func(string) string { return "v" })
-		var faults config.Faults
-		if err != nil && !errors.As(err, &faults) {
-			t.Errorf("an error that is not Faults: %v", err)
+		var found config.Errors
+		if err != nil && !errors.As(err, &found) {
+			t.Errorf("an error that is not Errors: %v", err)
 		}
 	})
 }
@@ -332,8 +332,8 @@ func TestEngines(t *testing.T) {
 	t.Parallel()
 	const rest = "proxy: {listen: 127.0.0.1:1, upstream: 127.0.0.1:2}\nprivacy: {protected: [public.t]}\nshadow: {dsn: 'postgres://u@h/d', d1: [d1, d2], "
 	for _, tc := range []struct {
-		name, shadow, fault string
-		want                []string
+		name, shadow, wantErr string
+		want                  []string
 	}{
 		{"none", "d0: d0", "", nil},
 		{"one", "engine: 'postgres://u@h:7/x', protocol: simple", "", []string{"postgres://u@h:7/x"}},
@@ -353,9 +353,9 @@ func TestEngines(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			c, err := config.Parse("f", []byte(rest+tc.shadow+"}\n"), func(string) string { return "" })
-			if tc.fault != "" {
-				if err == nil || !strings.Contains(err.Error(), tc.fault) {
-					t.Errorf("faults %v, want %q", err, tc.fault)
+			if tc.wantErr != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.wantErr) {
+					t.Errorf("errors %v, want %q", err, tc.wantErr)
 				}
 				return
 			}

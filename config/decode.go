@@ -15,18 +15,18 @@ import (
 	"github.com/dpwatch/dpwatch/internal/spelling"
 )
 
-// decoder decodes a YAML tree into a struct and collects every fault; the library's strict mode stops at the first. Lines
-// records the line where each path was set, for later checks.
+// decoder decodes a YAML tree into a struct and collects all errors; the library's strict mode stops at the first. lines holds
+// the line where each path is set, for later checks.
 type decoder struct {
 	file   string
 	lookUp func(name string) (string, error) // resolves ${name}
-	faults Faults
+	errors Errors
 	lines  map[string]int
 	files  bool // check the files that the configuration names
 }
 
-// Parse parses a configuration over the defaults. file names it in faults; getenv resolves ${NAME}. The error is of type
-// Faults and contains all of them.
+// Parse returns the configuration in data, with defaults for missing keys. file is its name in errors; getenv resolves
+// ${NAME}. The error is of type Errors.
 func Parse(file string, data []byte, getenv func(string) string) (Config, error) {
 	return newDecoder(file, lookUpIn(getenv)).parse(data)
 }
@@ -42,10 +42,10 @@ func ParseAndCheck(file string, data []byte, getenv func(string) string) (Config
 	return c, r, err
 }
 
-// ParseAdmin parses only the section admin and ignores faults elsewhere, such as an unset ${NAME}.
+// ParseAdmin returns the section admin of a configuration. It ignores errors in other sections, such as an unset ${NAME}.
 func ParseAdmin(file string, data []byte, getenv func(string) string) (Admin, error) {
 	c, err := Parse(file, data, getenv)
-	var all, own Faults
+	var all, own Errors
 	if !errors.As(err, &all) {
 		return c.Admin, err
 	}
@@ -67,13 +67,13 @@ func newDecoder(file string, lookUp func(string) (string, error)) *decoder {
 func (d *decoder) parse(data []byte) (c Config, err error) {
 	defer func() { // the YAML library may panic on hostile files
 		if r := recover(); r != nil {
-			err = Faults{{File: d.file, Text: fmt.Sprintf("not YAML that dpwatch can read (%v)", r)}}
+			err = Errors{{File: d.file, Text: fmt.Sprintf("invalid YAML: the parser failed (%v)", r)}}
 		}
 	}()
 	c = Default()
 	tree, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		return c, Faults{syntaxFault(d.file, data, err)}
+		return c, Errors{syntaxError(d.file, data, err)}
 	}
 	switch len(tree.Docs) {
 	case 0:
@@ -82,21 +82,21 @@ func (d *decoder) parse(data []byte) (c Config, err error) {
 			d.node(body, reflect.ValueOf(&c).Elem(), "")
 		}
 	default:
-		return c, Faults{{File: d.file, Line: tree.Docs[1].GetToken().Position.Line, Text: fmt.Sprintf("the file holds %d YAML documents: keep one", len(tree.Docs))}}
+		return c, Errors{{File: d.file, Line: tree.Docs[1].GetToken().Position.Line, Text: fmt.Sprintf("the file holds %d YAML documents: keep one", len(tree.Docs))}}
 	}
 	d.validate(&c)
-	if len(d.faults) > 0 {
-		return c, d.faults.sorted()
+	if len(d.errors) > 0 {
+		return c, d.errors.sorted()
 	}
 	return c, nil
 }
 
-func (d *decoder) fault(t *token.Token, path, format string, args ...any) {
+func (d *decoder) errorf(t *token.Token, path, format string, args ...any) {
 	line := 0
 	if t != nil && t.Position != nil {
 		line = t.Position.Line
 	}
-	d.faults = append(d.faults, Fault{File: d.file, Line: line, Path: path, Text: fmt.Sprintf(format, args...)})
+	d.errors = append(d.errors, Error{File: d.file, Line: line, Path: path, Text: fmt.Sprintf(format, args...)})
 }
 
 // setter is implemented by the scalar types of this package.
@@ -106,16 +106,16 @@ func (d *decoder) node(n ast.Node, v reflect.Value, path string) {
 	d.lines[path] = n.GetToken().Position.Line
 	switch n := n.(type) {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode, *ast.MergeKeyNode:
-		d.fault(n.GetToken(), path, "YAML anchors, aliases and tags are not supported: write the value itself")
+		d.errorf(n.GetToken(), path, "YAML anchors, aliases and tags are not supported: write the value itself")
 		return
 	case *ast.NullNode:
-		d.fault(n.GetToken(), path, "has no value: give one or remove the key")
+		d.errorf(n.GetToken(), path, "has no value: give one or remove the key")
 		return
 	}
 	if s, ok := v.Addr().Interface().(setter); ok {
 		if text, ok := d.text(n, path); ok {
 			if err := s.set(text); err != nil {
-				d.fault(n.GetToken(), path, "%v", err)
+				d.errorf(n.GetToken(), path, "%v", err)
 			}
 		}
 		return
@@ -145,7 +145,7 @@ func (d *decoder) mapping(n ast.Node, v reflect.Value, path string) {
 	case *ast.MappingValueNode:
 		pairs = []*ast.MappingValueNode{n}
 	default:
-		d.fault(n.GetToken(), path, "expected keys and values, not %s", describe(n))
+		d.errorf(n.GetToken(), path, "expected keys and values, not %s", describe(n))
 		return
 	}
 	fields := yamlFields(v.Type())
@@ -156,9 +156,9 @@ func (d *decoder) mapping(n ast.Node, v reflect.Value, path string) {
 		index, ok := fields[key]
 		switch {
 		case !ok:
-			d.fault(pair.Key.GetToken(), sub, "unknown key%s", didYouMean(key, fields))
+			d.errorf(pair.Key.GetToken(), sub, "unknown key%s", didYouMean(key, fields))
 		case seen[key]:
-			d.fault(pair.Key.GetToken(), sub, "duplicate key: keep one")
+			d.errorf(pair.Key.GetToken(), sub, "duplicate key: keep one")
 		default:
 			seen[key] = true
 			d.node(pair.Value, v.Field(index), sub)
@@ -195,24 +195,24 @@ func (d *decoder) scalar(n ast.Node, v reflect.Value, path string) {
 		case "false":
 			v.SetBool(false)
 		default:
-			d.fault(n.GetToken(), path, "%q is not true or false", text)
+			d.errorf(n.GetToken(), path, "%q is not true or false", text)
 		}
 	case reflect.Int, reflect.Int64:
 		i, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || v.OverflowInt(i) {
-			d.fault(n.GetToken(), path, "%q is not a whole number", text)
+			d.errorf(n.GetToken(), path, "%q is not a whole number", text)
 			return
 		}
 		v.SetInt(i)
 	case reflect.Float64:
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			d.fault(n.GetToken(), path, "%q is not a number", text)
+			d.errorf(n.GetToken(), path, "%q is not a number", text)
 			return
 		}
 		v.SetFloat(f)
 	default:
-		d.fault(n.GetToken(), path, "cannot be set in a file")
+		d.errorf(n.GetToken(), path, "cannot be set in a file")
 	}
 }
 
@@ -229,14 +229,14 @@ func (d *decoder) text(n ast.Node, path string) (string, bool) {
 	default:
 		joined, ok := flowScalar(n)
 		if !ok {
-			d.fault(n.GetToken(), path, "expected a single value, not %s%s", describe(n), quoteAdvice(n))
+			d.errorf(n.GetToken(), path, "expected a single value, not %s%s", describe(n), quoteAdvice(n))
 			return "", false
 		}
 		text = joined
 	}
 	filled, err := expand(text, d.lookUp)
 	if err != nil {
-		d.fault(n.GetToken(), path, "%v", err)
+		d.errorf(n.GetToken(), path, "%v", err)
 		return "", false
 	}
 	return filled, true

@@ -11,10 +11,10 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// flowScalar returns the text of a plain scalar with a colon that the YAML library parsed as a key and a value. Inside { }
-// it splits the items of [127.0.0.1:6432, fd00::/8], although a colon that is not followed by a space does not end a key
-// (YAML 1.2.2, section 7.3.3).
-func flowScalar(n ast.Node) (string, bool) {
+// flowScalar returns the text of a plain scalar with a colon, such as 127.0.0.1:6432, that the YAML library has parsed as a
+// key and a value. The library does so with the items of [127.0.0.1:6432, fd00::/8] within { }. In YAML, a colon ends a key
+// only if a space follows (YAML 1.2.2, section 7.3.3). ok is false for any other node.
+func flowScalar(n ast.Node) (text string, ok bool) {
 	pair := onlyPair(n)
 	if pair == nil {
 		return "", false
@@ -59,30 +59,31 @@ func follows(a, b *token.Token) bool {
 	return a.Position.Line == b.Position.Line && a.Position.Column+len([]rune(a.Value)) == b.Position.Column
 }
 
-// quoteAdvice returns advice on how to write [localhost: 6432] where a single value is expected.
+// quoteAdvice returns the end of an error message about a mapping where a single value is expected: for [localhost: 6432], it
+// advises to write "localhost:6432". It returns "" for other nodes.
 func quoteAdvice(n ast.Node) string {
 	if pair := onlyPair(n); pair != nil && plain(pair.Key.GetToken()) && plain(pair.Value.GetToken()) {
-		return fmt.Sprintf(": put a value that holds a colon in quotation marks, %q",
+		return fmt.Sprintf(": write a value with a colon in quotation marks, %q",
 			pair.Key.GetToken().Value+":"+pair.Value.GetToken().Value)
 	}
 	return ""
 }
 
-// Values that YAML parses as a list or a mapping.
+// Unquoted values that YAML parses as a list or a mapping: [::1]:6432, and ${NAME} inside [ ] or { }.
 var (
 	bareIPv6     = regexp.MustCompile(`[^"'\w$]\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%\w+)?\]`)
 	bareVariable = regexp.MustCompile(`[\[{,].*[^"'\w$:/@-]\$\{`)
 )
 
-// syntaxFault returns the fault of a file that is not valid YAML, with advice if the line has a value that needs quotation
-// marks.
-func syntaxFault(file string, data []byte, err error) Fault {
-	f := Fault{File: file, Text: "not YAML: " + err.Error()}
+// syntaxError returns the error of a file that is not valid YAML, with advice if the line contains a value that needs
+// quotation marks.
+func syntaxError(file string, data []byte, err error) Error {
+	f := Error{File: file, Text: "invalid YAML: " + err.Error()}
 	var syntax *yaml.SyntaxError
 	if !errors.As(err, &syntax) {
 		return f
 	}
-	f.Text = "not YAML: " + syntax.Message
+	f.Text = "invalid YAML: " + syntax.Message
 	if syntax.Token == nil || syntax.Token.Position == nil {
 		return f
 	}

@@ -56,8 +56,8 @@ func TestFlowAdvice(t *testing.T) {
 		}
 	}
 	for _, proxy := range []string{`{listen: {a:6}}`, `{listen: {a: 6}}`, `{upstream: [a, b]}`, `{listen: [a:6: 7]}`, `{listen: ["a":6]}`, `{listen: [{a:6}]}`} {
-		if _, err := config.Parse("f", []byte("proxy: "+proxy+"\n"), env); err == nil || !strings.Contains(err.Error(), "proxy") && !strings.Contains(err.Error(), "not YAML") {
-			t.Errorf("%s: got %v, want a fault", proxy, err)
+		if _, err := config.Parse("f", []byte("proxy: "+proxy+"\n"), env); err == nil || !strings.Contains(err.Error(), "proxy") && !strings.Contains(err.Error(), "invalid YAML") {
+			t.Errorf("%s: got %v, want an error", proxy, err)
 		}
 	}
 }

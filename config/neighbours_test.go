@@ -47,7 +47,7 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
-func TestNeighboursFaults(t *testing.T) {
+func TestNeighboursErrors(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ name, old, new, want string }{
 		{"unit is missing", "  unit: {table: public.users, key: id}\n", "", "f:4: privacy.unit: missing"},
@@ -82,7 +82,7 @@ func TestNeighboursFaults(t *testing.T) {
 				t.Errorf("got %v, want it to say %q", err, tc.want)
 			}
 			if err != nil && strings.Contains(err.Error(), "s3cret") {
-				t.Errorf("the fault shows the password: %v", err)
+				t.Errorf("the error shows the password: %v", err)
 			}
 		})
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// validate adds the faults that decoding cannot find. A path with a fault gets no second one.
+// validate adds the errors that decoding does not find. A path that has an error already gets no second one.
 func (d *decoder) validate(c *Config) {
 	d.proxy(&c.Proxy)
 	d.neighbours(c)
@@ -22,8 +22,9 @@ func (d *decoder) validate(c *Config) {
 	d.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 }
 
+// add adds an error at the line of a path.
 func (d *decoder) add(path, format string, args ...any) {
-	for _, f := range d.faults {
+	for _, f := range d.errors {
 		if f.Path == path {
 			return
 		}
@@ -36,7 +37,7 @@ func (d *decoder) add(path, format string, args ...any) {
 		}
 		p = p[:max(strings.LastIndexAny(p, ".["), 0)]
 	}
-	d.faults = append(d.faults, Fault{File: d.file, Line: line, Path: path, Text: fmt.Sprintf(format, args...)})
+	d.errors = append(d.errors, Error{File: d.file, Line: line, Path: path, Text: fmt.Sprintf(format, args...)})
 }
 
 func (d *decoder) proxy(p *Proxy) {

@@ -33,7 +33,7 @@ type client struct {
 }
 
 // TestClients runs real clients directly and through the proxy: their output is the same, every byte comes through
-// unchanged, and capture goes on.
+// unchanged, and capture continues.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	clients := []client{

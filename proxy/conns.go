@@ -15,7 +15,7 @@ type conns struct {
 	closed bool
 }
 
-// add adds a new connection; false if the server is closing or there are limit connections.
+// add adds a new connection. It returns false if the server is closing or there are limit connections already.
 func (c *conns) add(client net.Conn, limit int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -26,7 +26,7 @@ func (c *conns) add(client net.Conn, limit int) bool {
 	return true
 }
 
-// attach records the session of a connection; false if the server is closing.
+// attach records the session of a connection. It returns false if the server is closing.
 func (c *conns) attach(client net.Conn, s *relay.Session) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,7 +68,7 @@ func (c *conns) bytes(totals *counters) (fromClients, fromServer uint64) {
 	return fromClients, fromServer
 }
 
-// interruptStartups stops the connections without a session from waiting for their clients.
+// interruptStartups ends the reads on connections that have no session yet.
 func (c *conns) interruptStartups() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

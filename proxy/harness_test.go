@@ -171,7 +171,7 @@ func backend(t testing.TB, handle func(conn net.Conn)) proxy.Address {
 	return proxy.Address{Network: "tcp", Address: l.Addr().String()}
 }
 
-// nobody is an address without a listener: port 1 belongs to a service that is not in use, and tests never get it.
+// nobody is an address without a listener: tests are never assigned port 1, and no service uses it.
 var nobody = proxy.Address{Network: "tcp", Address: "127.0.0.1:1"}
 
 // message builds a typed message.

@@ -10,7 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// TestIdleTimeout: an idle session ends with an error message; a busy one, or one in a transaction, goes on.
+// TestIdleTimeout: an idle session ends with an error message; a busy one, or one in a transaction, continues.
 func TestIdleTimeout(t *testing.T) {
 	t.Parallel()
 	const limit = 100 * time.Millisecond

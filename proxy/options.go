@@ -55,24 +55,24 @@ type Options struct {
 	Capture bool
 	// Sink receives the captured queries. Required with Capture.
 	Sink Sink
-	// Interesting reports whether a statement with this text needs to be captured. Other statements are counted
-	// (Stats.SkippedUnprotected) and not offered to the Sink; their effect on the session's state is still followed. It is
-	// called once for a Parse message and about once for each statement of a simple query, from one goroutine at a time. It
-	// must be fast and must not retain the text. Nil: every statement is captured.
-	Interesting func(sql string) bool
+	// MaybeProtected reports whether a statement with this text may read protected data. Statements for which it returns
+	// false are counted (Stats.SkippedUnprotected) and not offered to the Sink; their effect on the session's state is still
+	// tracked. It is called once for a Parse message and about once for each statement of a simple query, from one goroutine
+	// at a time. It must be fast and must not retain the text. Nil means that every statement is captured.
+	MaybeProtected func(sql string) bool
 	// MaxSessions limits the open sessions; more are refused with SQLSTATE 53300. Default 1000.
 	MaxSessions int
 	// StartupTimeout limits how long a client takes to send its StartupMessage, TLS included. Default 10 s.
 	StartupTimeout time.Duration
-	// DrainTimeout limits how long open sessions go on after Serve's context ends. Default 30 s; negative ends them at once.
+	// DrainTimeout limits how long open sessions can continue after Serve's context ends. Default 30 s; negative ends them at once.
 	// Until they have ended, cancel requests are forwarded and new sessions refused with 57P03.
 	DrainTimeout time.Duration
 	// DialTimeout limits how long connecting to the engine takes. Default 10 s.
 	DialTimeout time.Duration
 	// KeepAlive is the interval of TCP keep-alive probes, on both sides. Default 30 s; negative disables them.
 	KeepAlive time.Duration
-	// IdleTimeout ends a session that was idle outside a transaction for that long, with SQLSTATE 57P05. Default 0: never,
-	// as connection pools expect. Passed-through sessions are never ended.
+	// IdleTimeout ends a session that was idle outside a transaction for that long, with SQLSTATE 57P05. Default 0: sessions
+	// are not ended, as connection pools expect. Passed-through sessions are never ended.
 	IdleTimeout time.Duration
 	// CaptureBudgetBytes bounds, for each session, the copied messages that wait for the tracker and, separately, the state
 	// kept of its prepared statements and portals. If a client sends more at once than fits, capture of its session pauses
@@ -118,10 +118,10 @@ func orDefault[T int | time.Duration](v *T, value T) {
 	}
 }
 
-// minBudget is room for a few messages: with less, nothing would ever be captured.
+// minBudget is the least CaptureBudgetBytes: less would not hold a few messages, and nothing would be captured.
 const minBudget = 4 << 10
 
-// legs returns the options of the startup.
+// legs returns the options of package startup.
 func (o Options) legs() startup.Options {
 	return startup.Options{
 		Upstream: o.Upstream, UpstreamTLS: o.UpstreamTLS, ClientTLS: o.ClientTLS, ProxyProtocol: o.ProxyProtocol,
@@ -129,27 +129,27 @@ func (o Options) legs() startup.Options {
 	}
 }
 
-// tap returns the options of the capture.
+// tap returns the options of package tap.
 func (o Options) tap() tap.Options {
 	return tap.Options{
-		Sink: o.Sink, Interesting: o.Interesting, BudgetBytes: o.CaptureBudgetBytes, MaxStatementBytes: o.MaxStatementBytes,
+		Sink: o.Sink, MaybeProtected: o.MaybeProtected, BudgetBytes: o.CaptureBudgetBytes, MaxStatementBytes: o.MaxStatementBytes,
 		Interval: o.DrainInterval, Logger: o.Logger,
 	}
 }
 
 // DefaultLoops returns the default number of event loops: a quarter of the processors, at least 1 and at most 4. One loop
-// relays as much as the other processors of such a machine can answer.
+// can relay as much traffic as an engine on the other processors produces.
 func DefaultLoops() int { return max(1, min(4, runtime.NumCPU()/4)) }
 
-// validate reports all faults of o, whose defaults are filled in.
+// validate returns all errors of o, in which the defaults are filled in.
 func (o Options) validate() error {
 	legs := o.legs()
 	errs := legs.Validate()
 	if o.Capture && o.Sink == nil {
-		errs = append(errs, errors.New("capture needs a sink"))
+		errs = append(errs, errors.New("capture is enabled without a sink"))
 	}
 	if o.CaptureBudgetBytes < minBudget {
-		errs = append(errs, fmt.Errorf("capture budget is %d bytes, must be %d or more", o.CaptureBudgetBytes, minBudget))
+		errs = append(errs, fmt.Errorf("capture budget is %d bytes, and must be at least %d", o.CaptureBudgetBytes, minBudget))
 	}
 	for name, v := range map[string]int64{
 		"max sessions": int64(o.MaxSessions), "startup timeout": int64(o.StartupTimeout),

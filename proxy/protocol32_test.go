@@ -40,7 +40,7 @@ func TestProtocol32(t *testing.T) {
 	o.same(t)
 }
 
-// TestProtocolIsNegotiated: a server that does not support a version or an option answers so, and the session goes on.
+// TestProtocolIsNegotiated: a server that does not support a version or an option answers so, and the session continues.
 func TestProtocolIsNegotiated(t *testing.T) {
 	t.Parallel()
 	for _, server := range []struct {

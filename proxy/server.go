@@ -19,7 +19,7 @@ import (
 // startupReserve is the number of connections, besides MaxSessions, that can be in startup or carry a cancel request.
 const startupReserve = 256
 
-// Server relays sessions between clients and one engine. New makes it; it serves one call of Serve.
+// Server relays sessions between clients and one engine. New returns one; Serve can be called once.
 type Server struct {
 	opts     Options
 	log      *zap.Logger
@@ -32,13 +32,13 @@ type Server struct {
 	served   atomic.Bool
 	draining atomic.Bool   // no new session begins
 	drained  chan struct{} // holds a token once the last session has ended while draining
-	closing  atomic.Bool   // no startup is waited for
+	closing  atomic.Bool   // connections in startup are closed
 	handlers sync.WaitGroup
 	hard     context.Context // ends when connections are closed by force
 	stopHard context.CancelFunc
 }
 
-// New returns a server, or an error that lists every fault of the options. It reads the TLS files.
+// New returns a server, or an error that lists all errors of the options. It reads the TLS files.
 func New(o Options) (*Server, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -56,26 +56,26 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// CheckUpstream reports, before Serve, whether clients can authenticate. With TLS on both legs it fetches the engine's
-// certificate and compares it with the proxy's. It returns a *CertificateError if they differ, and an *UpstreamError if the
-// engine is unreachable or its TLS is not as configured; the certificates are then compared for each session. Other
-// combinations need no check and return nil.
+// CheckUpstream returns an error if clients could not authenticate with channel binding. Call it before Serve. With TLS on
+// both legs it fetches the engine's certificate and compares it with the proxy's. It returns a *CertificateError if they
+// differ, and an *UpstreamError if the engine is unreachable or its TLS is not as configured; the certificates are then
+// compared for each session. Other combinations need no check and return nil.
 func (s *Server) CheckUpstream(ctx context.Context) error { return s.legs.Check(ctx) }
 
-// Probe connects to the engine as a session would, TLS included, and returns an error unless it answers as a PostgreSQL
-// server does. It does not authenticate; the engine logs at most a connection.
+// Probe connects to the engine like a session, with TLS if it is configured, and returns an error unless the engine answers
+// like a PostgreSQL server. It does not authenticate; the engine logs at most a connection.
 func (s *Server) Probe(ctx context.Context) error { return s.legs.Probe(ctx) }
 
-// Serve accepts connections from the listeners, which it closes, until ctx ends or a listener fails. Then it lets open
-// sessions go on for at most DrainTimeout, closes the rest, and returns when all its goroutines have ended and all captured
-// queries have been offered: nil after ctx ended, the listener's error otherwise. While sessions drain, the listeners stay
-// open: cancel requests go through, and new sessions are refused with SQLSTATE 57P03. Serve can be called once.
+// Serve accepts connections from the listeners until ctx ends or a listener fails. Then it waits at most DrainTimeout for the
+// open sessions to end, closes the remaining ones and the listeners, and returns when all its goroutines have ended and all
+// captured queries have been offered. It returns nil after ctx ended, otherwise the listener's error. While sessions drain,
+// the listeners remain open: cancel requests are forwarded, and new sessions are refused with SQLSTATE 57P03.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	if s.served.Swap(true) {
 		return errors.New("proxy: Serve was called twice")
 	}
 	if s.opts.ClientTLS.Mode == TLSPassthrough {
-		s.log.Warn("TLS is passed through to the engine: sessions with TLS are relayed unseen, NOT captured and NOT audited")
+		s.log.Warn("TLS is passed through to the engine: sessions with TLS are NOT captured and NOT audited")
 	}
 	stopDrainer, drained := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -142,7 +142,7 @@ func (s *Server) acceptFrom(ctx context.Context, l net.Listener) error {
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("accept on %s: %w", l.Addr(), err)
 		}
-		s.log.Warn("accept", zap.Error(err), zap.Duration("retry_in", delay))
+		s.log.Warn("a connection could not be accepted", zap.Error(err), zap.Duration("retry_in", delay))
 		select {
 		case <-time.After(delay):
 		case <-ctx.Done():
@@ -168,10 +168,10 @@ func (s *Server) start(client net.Conn) {
 	s.handlers.Go(func() {
 		defer s.conns.remove(client)
 		err := relay.Contained(func() error { s.handle(client); return nil })
-		var fault *relay.PanicError
-		if errors.As(err, &fault) {
+		var panicked *relay.PanicError
+		if errors.As(err, &panicked) {
 			s.counters.FailedSessions.Add(1)
-			s.log.Error("a connection ended by a panic", zap.ByteString("stack", fault.Stack))
+			s.log.Error("a connection ended by a panic", zap.ByteString("stack", panicked.Stack))
 		}
 	})
 }

@@ -47,7 +47,7 @@ func (s *Server) serve(client net.Conn, start *startup.Client) {
 	s.relay(client, session, start.Rest)
 }
 
-// relay runs a session to its end. Client is the connection as accepted, whatever wraps it in the session.
+// relay runs a session to its end. client is the accepted connection; that of the session may be a TLS connection over it.
 func (s *Server) relay(client net.Conn, session *relay.Session, first []byte) {
 	if !s.conns.attach(client, session) { // the server is closing
 		session.Close()
@@ -59,9 +59,9 @@ func (s *Server) relay(client net.Conn, session *relay.Session, first []byte) {
 	if err != nil && !(session.Opaque && gone(err)) && !session.EndedIdle() {
 		s.counters.FailedSessions.Add(1)
 	}
-	var fault *relay.PanicError
-	if errors.As(err, &fault) {
-		s.log.Error("a session ended by a panic in its relay", zap.ByteString("stack", fault.Stack))
+	var panicked *relay.PanicError
+	if errors.As(err, &panicked) {
+		s.log.Error("a session ended by a panic in its relay", zap.ByteString("stack", panicked.Stack))
 	}
 	fromClient, fromServer := session.Bytes()
 	s.log.Debug("session closed", zap.Uint64("session", session.ID), zap.Error(err),
@@ -71,7 +71,7 @@ func (s *Server) relay(client net.Conn, session *relay.Session, first []byte) {
 // nextID returns the number of a new session.
 func (s *Server) nextID() uint64 { return s.opts.SessionIDBase + s.counters.Sessions.Add(1) }
 
-// tap returns the capture state of a new session, nil if it is not captured.
+// tap returns the capture state of a new session, or nil if capture is disabled.
 func (s *Server) tap(id uint64, start *startup.Client) *tap.Session {
 	if !s.opts.Capture {
 		return nil
@@ -87,7 +87,7 @@ func (s *Server) tap(id uint64, start *startup.Client) *tap.Session {
 	return t
 }
 
-// acquire reserves a place for a session; false if all are taken.
+// acquire counts a new session as open. It returns false if there are MaxSessions already.
 func (s *Server) acquire() bool {
 	for {
 		n := s.counters.OpenSessions.Load()
@@ -100,7 +100,7 @@ func (s *Server) acquire() bool {
 	}
 }
 
-// release returns the place of a session.
+// release undoes acquire when a session has ended.
 func (s *Server) release() {
 	if s.counters.OpenSessions.Add(^uint64(0)) == 0 && s.draining.Load() {
 		select {

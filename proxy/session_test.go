@@ -265,7 +265,7 @@ func TestLastWords(t *testing.T) {
 	}
 }
 
-// TestUncaptured: if the tap has to stop, the bytes still go on.
+// TestUncaptured: if capture stops, the bytes are still relayed.
 func TestUncaptured(t *testing.T) {
 	t.Parallel()
 	overflow := bytes.Repeat(message('S', ""), 2000) // Syncs that are never answered

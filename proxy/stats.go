@@ -8,31 +8,31 @@ import (
 	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
 )
 
-// Stats holds the counters of a server since it was made. Numbers never decrease, except OpenSessions.
+// Stats holds the counters of a server since New. They never decrease, except OpenSessions.
 type Stats struct {
 	Connections    uint64 `json:"connections"`     // accepted
-	Sessions       uint64 `json:"sessions"`        // of these, those that reached the engine
+	Sessions       uint64 `json:"sessions"`        // of these, those whose session with the engine was established
 	OpenSessions   uint64 `json:"open_sessions"`   // currently open
 	FailedSessions uint64 `json:"failed_sessions"` // ended by a network error or a panic
-	IdleEnded      uint64 `json:"idle_ended"`      // ended after IdleTimeout
+	IdleEnded      uint64 `json:"idle_ended"`      // ended because they were idle for IdleTimeout
 
-	RefusedLimit    uint64 `json:"refused_limit"`    // 53300: too many sessions
-	RefusedUpstream uint64 `json:"refused_upstream"` // 08001: the engine could not be reached
+	RefusedLimit    uint64 `json:"refused_limit"`    // 53300: too many sessions or connections
+	RefusedUpstream uint64 `json:"refused_upstream"` // the session with the engine could not be established
 	RefusedProtocol uint64 `json:"refused_protocol"` // invalid or late startup packet; most are closed without an answer
 	RefusedDraining uint64 `json:"refused_draining"` // 57P03: the proxy was shutting down
-	RefusedTLS      uint64 `json:"refused_tls"`      // 28000: no TLS where it is required
-	RefusedDirect   uint64 `json:"refused_direct"`   // began with TLS where it is disabled
+	RefusedTLS      uint64 `json:"refused_tls"`      // 28000: the client did not use TLS, which is required
+	RefusedDirect   uint64 `json:"refused_direct"`   // the client began with a TLS handshake, and TLS is disabled
 	TLSFailures     uint64 `json:"tls_failures"`     // TLS handshakes with clients that failed
-	DirectTLS       uint64 `json:"direct_tls"`       // began with TLS
+	DirectTLS       uint64 `json:"direct_tls"`       // connections that began with a TLS handshake, without an SSLRequest
 	SSLRequests     uint64 `json:"ssl_requests"`
 	GSSENCRequests  uint64 `json:"gssenc_requests"` // answered with N
-	CancelRequests  uint64 `json:"cancel_requests"` // forwarded, or attempted
-	CancelFailures  uint64 `json:"cancel_failures"` // of these, those that did not reach the engine
+	CancelRequests  uint64 `json:"cancel_requests"` // requests that were, or should have been, forwarded
+	CancelFailures  uint64 `json:"cancel_failures"` // of these, those that could not be forwarded
 
-	TLSSessions       uint64    `json:"tls_sessions"`                // sessions whose client used TLS that ends at the proxy
-	PlusFiltered      uint64    `json:"plus_filtered"`               // sessions without SCRAM-SHA-256-PLUS in the engine's offer
-	CertificateExpiry time.Time `json:"certificate_expiry,omitzero"` // expiry of the certificate shown to clients; zero without one
-	CertificateLoads  uint64    `json:"certificate_loads"`           // reloads of its files that succeeded
+	TLSSessions       uint64    `json:"tls_sessions"`                // sessions with TLS between client and proxy
+	PlusFiltered      uint64    `json:"plus_filtered"`               // the proxy removed SCRAM-SHA-256-PLUS (package startup)
+	CertificateExpiry time.Time `json:"certificate_expiry,omitzero"` // expiry of the proxy's certificate for clients; zero without one
+	CertificateLoads  uint64    `json:"certificate_loads"`           // reloads of the certificate that succeeded
 	CertificateFaults uint64    `json:"certificate_faults"`          // reloads that failed
 
 	BytesFromClients uint64 `json:"bytes_from_clients"`
@@ -42,27 +42,27 @@ type Stats struct {
 	QueriesDropped  uint64 `json:"queries_dropped"`  // of these, those that the sink rejected
 
 	// Completed statements that were not captured, by reason.
-	SkippedEncoding         uint64 `json:"skipped_encoding"`          // client_encoding is not UTF8
-	SkippedStrings          uint64 `json:"skipped_strings"`           // standard_conforming_strings is off
-	SkippedTooLong          uint64 `json:"skipped_too_long"`          // longer than MaxStatementBytes
-	SkippedNotCopied        uint64 `json:"skipped_not_copied"`        // over the capture budget
-	SkippedUnknownStatement uint64 `json:"skipped_unknown_statement"` // the statement or portal was created unseen
-	SkippedUnreadable       uint64 `json:"skipped_unreadable"`        // malformed
-	SkippedArguments        uint64 `json:"skipped_arguments"`         // an EXECUTE whose arguments are not plain literals
-	SkippedUnprotected      uint64 `json:"skipped_unprotected"`       // not interesting (Options.Interesting)
+	SkippedEncoding         uint64 `json:"skipped_encoding"`          // client_encoding is unknown, or not UTF8 or SQL_ASCII with ASCII text
+	SkippedStrings          uint64 `json:"skipped_strings"`           // standard_conforming_strings is not on
+	SkippedTooLong          uint64 `json:"skipped_too_long"`          // longer than MaxStatementBytes, or too many in one query
+	SkippedNotCopied        uint64 `json:"skipped_not_copied"`        // not copied, because the capture budget was used up
+	SkippedUnknownStatement uint64 `json:"skipped_unknown_statement"` // created before capture or by DECLARE, or no longer tracked
+	SkippedUnreadable       uint64 `json:"skipped_unreadable"`        // the tracker could not parse the message
+	SkippedArguments        uint64 `json:"skipped_arguments"`         // EXECUTE not with plain literals; unsupported parameter type
+	SkippedUnprotected      uint64 `json:"skipped_unprotected"`       // Options.MaybeProtected returned false
 
-	// Sessions whose capture stopped, by reason; their traffic went on. After an overflow, capture resumes once the session
-	// is idle, so one session can count more than once; the missed statements are in SkippedNotCopied.
-	UncapturedPairing     uint64 `json:"uncaptured_pairing"`     // answers did not match messages
-	UncapturedCopy        uint64 `json:"uncaptured_copy"`        // a failed COPY left it open which Sync messages count
-	UncapturedReplication uint64 `json:"uncaptured_replication"` // replication protocol
-	UncapturedProtocol    uint64 `json:"uncaptured_protocol"`    // impossible or unknown messages, or another protocol version
-	UncapturedOverflow    uint64 `json:"uncaptured_overflow"`    // more messages than the capture budget holds
+	// Sessions whose capture stopped, by reason; their traffic continued. UncapturedOverflow counts gaps: capture resumes
+	// when the session is idle, and one session can have several. The statements in a gap count as SkippedNotCopied.
+	UncapturedPairing     uint64 `json:"uncaptured_pairing"`     // an answer of the engine did not match the client's message
+	UncapturedCopy        uint64 `json:"uncaptured_copy"`        // a COPY failed: unknown which Sync messages the server ignored
+	UncapturedReplication uint64 `json:"uncaptured_replication"` // the replication protocol
+	UncapturedProtocol    uint64 `json:"uncaptured_protocol"`    // impossible type or length of a message; unknown protocol version
+	UncapturedOverflow    uint64 `json:"uncaptured_overflow"`    // gaps: the messages exceeded the capture budget
 	UncapturedPanic       uint64 `json:"uncaptured_panic"`       // a panic in the capture code
-	UncapturedPassthrough uint64 `json:"uncaptured_passthrough"` // TLS passed through to the engine
+	UncapturedPassthrough uint64 `json:"uncaptured_passthrough"` // TLS was passed through to the engine
 }
 
-// Add adds the counters of another server. CertificateExpiry becomes the earlier one.
+// Add adds the counters of another server to stats. CertificateExpiry becomes the earlier of the two.
 func (stats *Stats) Add(other Stats) {
 	sum, add := reflect.ValueOf(stats).Elem(), reflect.ValueOf(other)
 	for i := range sum.NumField() {
@@ -84,7 +84,7 @@ type counters struct {
 	BytesFromClients, BytesFromServer                                                          atomic.Uint64
 }
 
-// Stats returns the server's counters. They are not one atomic snapshot.
+// Stats returns the server's counters. They are read one after the other, not at one moment.
 func (s *Server) Stats() Stats {
 	var stats Stats
 	stats.load(&s.counters)

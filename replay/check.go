@@ -10,10 +10,10 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// Check reports whether the engines, if any, can be reached and whether the shadow database can be replayed on: it answers,
-// and every schema exists and holds every table (names without schema), readable, with the columns of d0 in the same
-// physical order. Check returns the first fault as a SetupError or Transient error. The warnings name things that work but
-// should be fixed, such as privileges of the role beyond reading the copies.
+// Check returns an error if the engines, if any, or the shadow database cannot be reached, or if a schema does not contain
+// every table (names without schema), readable for the role, with the columns of the table in d0 in the same physical order.
+// It returns the first error, a SetupError or Transient error. The warnings name what works but should be corrected, such as
+// privileges of the role beyond reading the copies.
 func (p *Player) Check(ctx context.Context, d0 string, d1, tables []string) (warnings []string, err error) {
 	conn, err := p.connect(ctx, Statement{})
 	if err != nil {
@@ -28,12 +28,12 @@ func (p *Player) Check(ctx context.Context, d0 string, d1, tables []string) (war
 		return nil, err
 	}
 	for _, table := range tables {
-		want, err := p.shape(query, schemas, d0, table)
+		want, err := p.columnsOf(query, schemas, d0, table)
 		if err != nil {
 			return nil, err
 		}
 		for _, schema := range d1 {
-			got, err := p.shape(query, schemas, schema, table)
+			got, err := p.columnsOf(query, schemas, schema, table)
 			if err != nil {
 				return nil, err
 			}
@@ -48,7 +48,8 @@ func (p *Player) Check(ctx context.Context, d0 string, d1, tables []string) (war
 	return warnings, p.checkEngines(ctx)
 }
 
-// ask runs one of dpwatch's own queries with arguments in text format; op names it in errors.
+// ask returns the rows of one of dpwatch's own queries, with arguments and values in text format. op names the query in errors,
+// which are SetupErrors or Transient errors.
 func ask(ctx context.Context, conn *pgconn.PgConn, op, sql string, args ...string) ([][][]byte, error) {
 	values := make([][]byte, len(args))
 	for i, a := range args {
@@ -56,11 +57,11 @@ func ask(ctx context.Context, conn *pgconn.PgConn, op, sql string, args ...strin
 	}
 	result := conn.ExecParams(ctx, sql, values, nil, nil, nil).Read()
 	if result.Err != nil {
-		_, fault := classify(result.Err)
-		if fault == nil {
-			fault = &SetupError{Op: op, err: result.Err}
+		_, err := classify(result.Err)
+		if err == nil {
+			err = &SetupError{Op: op, err: result.Err}
 		}
-		return nil, fault
+		return nil, err
 	}
 	return result.Rows, nil
 }
@@ -75,11 +76,12 @@ func (p *Player) askOnce(ctx context.Context, op, sql string, args ...string) ([
 	return ask(ctx, conn, op, sql, args...)
 }
 
-// isTrue reads a boolean of a row of ask.
+// isTrue reports whether a boolean value from ask is true.
 func isTrue(v []byte) bool { return string(v) == "t" }
 
-// shape returns the name and type of a table's columns in physical order. schemas are all schemas that the role must read.
-func (p *Player) shape(query func(string, ...string) ([][][]byte, error), schemas []string, schema, table string) (string, error) {
+// columnsOf returns the names and types of a table's columns in physical order, and an error if the role may not read them.
+// schemas are all schemas that the role must read, for the GRANT statements in the error.
+func (p *Player) columnsOf(query func(string, ...string) ([][][]byte, error), schemas []string, schema, table string) (string, error) {
 	rows, err := query(`SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod)
 		FROM pg_catalog.pg_attribute a
 		JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
@@ -130,8 +132,8 @@ func (p *Player) Tables(ctx context.Context, schema string) ([]string, error) {
 	return names, nil
 }
 
-// NoTables explains why Tables returned none for a schema: the schema does not exist, or the role may not use it or read
-// its tables.
+// NoTables returns an error that says why Tables returned none for a schema: the schema does not exist, is empty, or the role
+// may not use it or read its tables.
 func (p *Player) NoTables(ctx context.Context, schema string) error {
 	rows, err := p.askOnce(ctx, "check schema "+schema, `SELECT pg_catalog.has_schema_privilege(n.oid, 'USAGE'),
 			(SELECT count(*) FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'v', 'm', 'f'))
@@ -139,19 +141,19 @@ func (p *Player) NoTables(ctx context.Context, schema string) error {
 	if err != nil {
 		return err
 	}
-	fault := &SetupError{Op: fmt.Sprintf("schema %q in database %s", schema, p.cfg.Database)}
+	setup := &SetupError{Op: fmt.Sprintf("schema %q in database %s", schema, p.cfg.Database)}
 	copies, role := ident.Quote(schema), ident.Quote(p.cfg.User)
 	switch {
 	case len(rows) == 0:
-		fault.Hint = "does not exist: create the copies (`dpwatch neighbours create`), correct the name, which is case-sensitive, or connect to the shadow database"
+		setup.Hint = "does not exist: create the copies (`dpwatch neighbours create`), correct the name, which is case-sensitive, or connect to the shadow database"
 	case string(rows[0][1]) == "0":
-		fault.Hint = "holds no table: create the copies, or correct the name"
+		setup.Hint = "holds no table: create the copies, or correct the name"
 	case !isTrue(rows[0][0]):
-		fault.Hint = fmt.Sprintf("the role may not use it: GRANT USAGE ON SCHEMA %s TO %s; GRANT SELECT ON ALL TABLES IN SCHEMA %s TO %s", copies, role, copies, role)
+		setup.Hint = fmt.Sprintf("the role may not use it: GRANT USAGE ON SCHEMA %s TO %s; GRANT SELECT ON ALL TABLES IN SCHEMA %s TO %s", copies, role, copies, role)
 	default:
-		fault.Hint = fmt.Sprintf("the role may read no table of it: GRANT SELECT ON ALL TABLES IN SCHEMA %s TO %s", copies, role)
+		setup.Hint = fmt.Sprintf("the role may read no table of it: GRANT SELECT ON ALL TABLES IN SCHEMA %s TO %s", copies, role)
 	}
-	return fault
+	return setup
 }
 
 // Epoch returns an identifier of the state of the copies: the relations in the schemas and their files. It changes when

@@ -37,13 +37,13 @@ func (p *Player) parseEngines() error {
 	return nil
 }
 
-// fits returns an error if a statement cannot be replayed through the engines.
-func (p *Player) fits(s Statement) error {
+// checkStatement returns an error if a statement cannot be replayed with the configured engines and protocol.
+func (p *Player) checkStatement(s Statement) error {
 	switch n := len(p.engines); {
 	case n > 1 && n != len(s.Worlds):
 		return fmt.Errorf("replay: %d engines for %d worlds: give one for all, or one for each", n, len(s.Worlds))
 	case p.simple(s) && len(s.Params) > 0:
-		return &SetupError{Op: "replay", Hint: "the query has parameters, which simple queries cannot carry: set shadow.protocol to captured or extended"}
+		return &SetupError{Op: "replay", Hint: "the query has parameters, and a simple query has none: set shadow.protocol to captured or extended"}
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func (p *Player) connectEngine(ctx context.Context, i int, s Statement) (conn *p
 		"statement_timeout":             strconv.FormatInt(p.opt.StatementTimeout.Milliseconds(), 10),
 	}
 	for name, value := range s.Settings {
-		if !pinned(name) {
+		if !fixed(name) {
 			settings[name] = ident.Literal(value)
 		}
 	}
@@ -83,28 +83,28 @@ func (p *Player) connectEngine(ctx context.Context, i int, s Statement) (conn *p
 	return conn, refused, nil
 }
 
-// refusal returns the warning for settings that an engine rejects.
-func (p *Player) refusal(i int, refused []string) string {
+// rejectedSettings returns the warning for settings that an engine rejects.
+func (p *Player) rejectedSettings(i int, refused []string) string {
 	return fmt.Sprintf("the engine at %s:%d refuses the settings %s: trials run without them; its source should be read-only, with a statement_timeout of its own",
 		p.engines[i].Host, p.engines[i].Port, strings.Join(refused, ", "))
 }
 
-// maxTold bounds the set of warnings already sent.
-const maxTold = 1000
+// maxWarned bounds Player.warned, which is cleared when it is full.
+const maxWarned = 1000
 
-// tell passes a warning to Options.Warn, each text once.
-func (p *Player) tell(warning string) {
+// warn passes a warning to Options.Warn, each text once unless Player.warned was cleared meanwhile.
+func (p *Player) warn(warning string) {
 	if p.opt.Warn == nil {
 		return
 	}
 	p.mu.Lock()
-	told := p.warned[warning]
-	if len(p.warned) >= maxTold { // clients choose the names of settings
+	known := p.warned[warning]
+	if len(p.warned) >= maxWarned { // clients choose the names of settings
 		clear(p.warned)
 	}
 	p.warned[warning] = true
 	p.mu.Unlock()
-	if !told {
+	if !known {
 		p.opt.Warn(warning)
 	}
 }
@@ -118,7 +118,7 @@ func (p *Player) CheckEngine(ctx context.Context, i int) (warning string, err er
 	}
 	_ = conn.Close(ctx)
 	if len(refused) > 0 {
-		warning = p.refusal(i, refused)
+		warning = p.rejectedSettings(i, refused)
 	}
 	return warning, nil
 }
@@ -131,7 +131,7 @@ func (p *Player) checkEngines(ctx context.Context) error {
 			return err
 		}
 		if warning != "" {
-			p.tell(warning)
+			p.warn(warning)
 		}
 	}
 	return nil
@@ -141,41 +141,42 @@ func (p *Player) checkEngines(ctx context.Context) error {
 func (r *Run) engineSession(ctx context.Context) (*session, error) {
 	s, began := &session{}, time.Now()
 	for i := range r.player.engines {
-		port, err := r.port(ctx, i)
+		conn, err := r.openEngine(ctx, i)
 		if err != nil {
 			s.close()
 			return nil, err
 		}
-		s.ports = append(s.ports, port)
-		s.conn = s.ports[0]
+		s.engines = append(s.engines, conn)
+		s.conn = s.engines[0]
 	}
 	s.cost = time.Since(began)
 	return s, nil
 }
 
-func (r *Run) port(ctx context.Context, i int) (*pgconn.PgConn, error) {
+// openEngine opens a session of one engine for trials.
+func (r *Run) openEngine(ctx context.Context, i int) (*pgconn.PgConn, error) {
 	conn, refused, err := r.player.connectEngine(ctx, i, r.stmt)
 	if err == nil && len(refused) > 0 {
-		r.player.tell(r.player.refusal(i, refused))
+		r.player.warn(r.player.rejectedSettings(i, refused))
 	}
 	return conn, err
 }
 
-// sequential runs trials through the engines one after the other: an engine may not support pipelined statements.
-func (r *Run) sequential(ctx context.Context, s *session, trials []trial) error {
+// runThroughEngines runs trials one after the other: an engine may not support pipelined statements.
+func (r *Run) runThroughEngines(ctx context.Context, s *session, trials []trial) error {
 	s.used += len(trials)
 	for _, t := range trials {
-		i := min(t.world, len(s.ports)-1) // one engine for all worlds, or one for each
-		if s.ports[i].IsClosed() {        // after a timeout, or by an engine that closes sessions after an error
-			port, err := r.port(ctx, i)
+		i := min(t.world, len(s.engines)-1) // one engine for all worlds, or one for each
+		if s.engines[i].IsClosed() {        // after a timeout, or by an engine that closes sessions after an error
+			conn, err := r.openEngine(ctx, i)
 			if err != nil {
 				return err
 			}
-			s.ports[i] = port
-			s.conn = s.ports[0]
+			s.engines[i] = conn
+			s.conn = s.engines[0]
 		}
 		var err error
-		if *t.into, err = r.engineTrial(ctx, s, s.ports[i], r.stmt.Worlds[t.world]); err != nil {
+		if *t.into, err = r.engineTrial(ctx, s, s.engines[i], r.stmt.Worlds[t.world]); err != nil {
 			return err
 		}
 	}
@@ -183,29 +184,29 @@ func (r *Run) sequential(ctx context.Context, s *session, trials []trial) error 
 }
 
 // engineTrial runs one trial. An error that the engine reports is an outcome, and so is a timeout.
-func (r *Run) engineTrial(ctx context.Context, s *session, port *pgconn.PgConn, sql string) (outcome.Outcome, error) {
+func (r *Run) engineTrial(ctx context.Context, s *session, conn *pgconn.PgConn, sql string) (outcome.Outcome, error) {
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if limit := r.player.opt.StatementTimeout; limit > 0 {
 		limited, cancel = context.WithTimeout(ctx, limit+engineGrace)
 	}
 	defer cancel()
-	o, err := r.engineResult(limited, s, port, sql)
+	o, err := r.engineResult(limited, s, conn, sql)
 	switch {
 	case err == nil:
 		return o, nil
 	case ctx.Err() == nil && limited.Err() != nil:
 		return outcome.Outcome{SQLState: Timeout}, nil
 	}
-	state, fault := classify(err)
-	return outcome.Outcome{SQLState: state}, fault
+	state, err := classify(err)
+	return outcome.Outcome{SQLState: state}, err
 }
 
-func (r *Run) engineResult(ctx context.Context, s *session, port *pgconn.PgConn, sql string) (outcome.Outcome, error) {
+func (r *Run) engineResult(ctx context.Context, s *session, conn *pgconn.PgConn, sql string) (outcome.Outcome, error) {
 	opt := r.player.opt
 	if !r.simple {
-		return s.reader.read(port.ExecParams(ctx, sql, r.values, r.oids, r.format, nil), opt.MaxRows, opt.MaxBytes)
+		return s.reader.read(conn.ExecParams(ctx, sql, r.values, r.oids, r.format, nil), opt.MaxRows, opt.MaxBytes)
 	}
-	results := port.Exec(ctx, sql)
+	results := conn.Exec(ctx, sql)
 	var o outcome.Outcome
 	var err error
 	for results.NextResult() && err == nil {

@@ -144,12 +144,12 @@ func oddAnswer(b *pgproto3.Backend, sql string) bool {
 	return true
 }
 
-// A fault of an engine in one world is an outcome there or an error, in both protocols; it never hangs, and the other
+// A failure of an engine in one world is an outcome there or an error, in both protocols; the replay never hangs, and the other
 // world's trials are unaffected.
 func TestOddEngine(t *testing.T) {
 	t.Parallel()
 	for _, simple := range []bool{false, true} {
-		for _, tc := range []struct{ name, word, state, fault string }{
+		for _, tc := range []struct{ name, word, state, wantErr string }{
 			{"no answer in time", "sleep", replay.Timeout, ""},
 			{"an error of its own", "fail", "22012", ""},
 			{"the end of the session after an error", "leave", "XX000", ""},
@@ -179,9 +179,9 @@ func TestOddEngine(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 				defer cancel()
 				got, err := run.Rounds(ctx, 2)
-				if tc.fault != "" {
-					if err == nil || !strings.Contains(err.Error(), tc.fault) {
-						t.Errorf("got %v, want %q", err, tc.fault)
+				if tc.wantErr != "" {
+					if err == nil || !strings.Contains(err.Error(), tc.wantErr) {
+						t.Errorf("got %v, want %q", err, tc.wantErr)
 					}
 					return
 				}

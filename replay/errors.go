@@ -8,34 +8,36 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 // Values of Outcome.SQLState for outcomes that have no SQLSTATE.
 const (
-	Timeout  = "timeout"   // statement_timeout or lock_timeout passed
+	Timeout  = "timeout"   // statement_timeout or lock_timeout expired, or the statement was cancelled
 	TooLarge = "too_large" // more rows or bytes than Options allow
 )
 
-// SetupError reports that the shadow database does not fit the query: privileges, schemas or functions. A retry does not
-// help; an operator has to act. The server's message may quote rows, so only Reveal (see withheld.Reveal) includes it.
+// SetupError reports that a query cannot be replayed on the shadow database as it is: a privilege, schema, table or function
+// is missing, the server rejects a setting of the session, or the query writes. A retry gives the same error until an
+// operator changes the set-up. The server's message may quote rows, so only Reveal (see withheld.Reveal) includes it.
 type SetupError struct {
 	Op   string
-	Hint string // what to do
+	Hint string // the cause and what to do
 	err  error
 }
 
-// Error returns the operation, the server's SQLSTATE, and what to do.
+// Error returns the operation, the server's SQLSTATE, and the hint.
 func (e *SetupError) Error() string { return e.text(error.Error) }
 
-// Reveal returns the operation, the server's message, and what to do.
+// Reveal returns the operation, the server's message, and the hint.
 func (e *SetupError) Reveal() string { return e.text(withheld.Reveal) }
 
-func (e *SetupError) text(say func(error) string) string {
+func (e *SetupError) text(message func(error) string) string {
 	text := e.Op
 	if e.err != nil {
-		text += ": " + say(sqlstate.Withhold(e.err))
+		text += ": " + message(sqlstate.Withhold(e.err))
 	}
 	if e.Hint != "" {
 		text += ": " + e.Hint
@@ -55,14 +57,17 @@ func (e *transientError) Error() string  { return e.op + ": " + sqlstate.Withhol
 func (e *transientError) Reveal() string { return e.op + ": " + withheld.Reveal(e.err) }
 func (e *transientError) Unwrap() error  { return e.err }
 
-// Transient reports whether err may go away without action: the database is down, restarting or full.
+// Transient reports whether the same replay may succeed later without a change to the query or to the configuration. That is
+// so if the server reported an error of class 08, 53, 57P or 58 (connection, resources, shutdown, system), or if the error did
+// not come from the server, like a lost connection. Some of them need an operator nevertheless: a full disk, for example.
 func Transient(err error) bool {
 	var t *transientError
 	return errors.As(err, &t)
 }
 
-// classify maps the error of a trial to the SQLSTATE of an outcome, or to a fault of the set-up or the connection.
-func classify(err error) (state string, fault error) {
+// classify maps the error of a trial to Outcome.SQLState (an SQLSTATE, Timeout or TooLarge), or to a SetupError or a transient
+// error.
+func classify(err error) (state string, _ error) {
 	var long *pgproto3.ExceededMaxBodyLenErr
 	if errors.As(err, &long) {
 		return TooLarge, nil // the session cannot be used any more
@@ -77,28 +82,33 @@ func classify(err error) (state string, fault error) {
 	case "53400": // temp_file_limit, set by the operator
 		return pg.Code, nil
 	case "42501":
-		return "", &SetupError{Op: "replay", Hint: "grant the replay role USAGE on the neighbour schemas, SELECT on their tables and EXECUTE on the functions", err: err}
+		return "", &SetupError{Op: "replay", Hint: "grant the replay role USAGE on the schemas of the copies, SELECT on their tables, and EXECUTE on the functions that the query calls", err: err}
 	case "42P01", "3F000":
-		return "", &SetupError{Op: "replay", Hint: "the shadow database lacks a table that the query reads: create the copies again if it is protected; a table of privacy.public must exist in the shadow database under its own name (`dpwatch config check --connect` names it)", err: err}
+		return "", &SetupError{Op: "replay", Hint: "the shadow database lacks a table that the query reads: create the copies again if the table is protected; create a table of privacy.public there under its own name (`dpwatch config check --connect` lists what is missing)", err: err}
 	case "42883":
-		return "", &SetupError{Op: "replay", Hint: "the shadow database lacks a function that the query calls: install the engine's functions there, on shadow.search_path", err: err}
+		return "", &SetupError{Op: "replay", Hint: "the shadow database lacks a function or operator that the query uses: install the engine's functions there, in a schema of shadow.search_path", err: err}
 	case "0A000":
 		if pg.Routine == "RevalidateCachedQuery" { // the copies were created again under a kept plan
 			return "", &transientError{op: "replay", err: err}
 		}
 	case "25006":
-		return "", &SetupError{Op: "replay", Hint: "the query writes; it cannot be replayed", err: err}
+		return "", &SetupError{Op: "replay", Hint: "the query writes, and trials are read-only: it cannot be replayed", err: err}
 	}
-	if strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "53") || strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "58") {
+	if temporary(pg.Code) {
 		return "", &transientError{op: "replay", err: err}
 	}
 	return sqlstate.Code(pg.Code), nil
 }
 
-// version returns a SetupError if every trial of every world failed with the same error of class 42 (a missing column or a
-// changed type, for example). Production answered the statement, so the copies hold another version of the tables. An error
-// in only some worlds is an outcome.
-func (r *Run) version(rounds []Round) error {
+// temporary reports whether an SQLSTATE is about the state of the server or the connection.
+func temporary(code string) bool {
+	return strings.HasPrefix(code, "08") || strings.HasPrefix(code, "53") || strings.HasPrefix(code, "57P") || strings.HasPrefix(code, "58")
+}
+
+// checkTableDefinitions returns a SetupError if every trial in every world failed with the same error of class 42, such as a
+// missing column or a changed type. Production answered the statement, so the copies were probably made from tables with
+// other definitions. An error in only some worlds is an outcome.
+func (r *Run) checkTableDefinitions(rounds []Round) error {
 	if len(rounds) == 0 {
 		return nil
 	}
@@ -115,16 +125,21 @@ func (r *Run) version(rounds []Round) error {
 	}
 	return &SetupError{
 		Op:   fmt.Sprintf("replay: every trial in every world fails with SQLSTATE %s", state),
-		Hint: "the copies are of another version of the tables than the query: run `dpwatch neighbours refresh`, or create the copies again",
+		Hint: "the definitions of the copied tables probably differ from those in production: run `dpwatch neighbours refresh`, or create the copies again",
 	}
 }
 
-func settingError(name string, err error) error {
+// settingError maps an error of a SET in a replay's session to a SetupError or a transient error.
+func (p *Player) settingError(name string, err error) error {
 	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
+	if !errors.As(err, &pg) || temporary(pg.Code) {
 		return &transientError{op: "set " + name, err: err}
 	}
-	return &SetupError{Op: "set " + name, Hint: "the replay role cannot change this setting of the client's session", err: err}
+	hint := "the shadow database rejects this setting of the session: configure the database like production's"
+	if pg.Code == "42501" {
+		hint = fmt.Sprintf("the replay role may not change this setting: GRANT SET ON PARAMETER %s TO %s (PostgreSQL 15 or later)", name, ident.Quote(p.cfg.User))
+	}
+	return &SetupError{Op: "set " + name, Hint: hint, err: err}
 }
 
 // guarded calls f and turns a panic into an error: unexpected data from a server can make the decoding code panic, which

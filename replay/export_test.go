@@ -22,7 +22,7 @@ func TimedHoisting(now func() time.Time) *Hoisting {
 // Compare compares two samples of equal size like an audit's first look, and names the feature in which they differ, or
 // returns "".
 func Compare(unmodified, hoisted []Round) string {
-	p := proof{first: len(unmodified)}
+	p := comparison{first: len(unmodified)}
 	p.add(unmodified, false)
 	p.add(hoisted, true)
 	what, _ := p.look()

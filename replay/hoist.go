@@ -25,24 +25,24 @@ const (
 // Hoisting is the state of hoisting for one query over all Runs of its audit. NewHoisting creates it; two Runs must not use
 // it at once. Report and Disagreed may be called at any time.
 type Hoisting struct {
-	// Announce is called before the SQL library, which is C, splits a statement, and the function that it returns is called
-	// afterwards: a supervisor then knows which statement was being parsed when the process crashed.
+	// Announce is called before a statement is split, and the function that it returns is called afterwards. The parser is a C
+	// library: if it crashes the process, a supervisor can find the statement that was being parsed.
 	Announce func() (done func())
 
-	noise  []string
-	always bool             // even if it is not faster
-	now    func() time.Time // time.Now
-	phase  hoistPhase
-	ask    int // number of unmodified rounds at which the next decision is due
-	asks   int // decisions that found hoisting not faster
-	first  int // unmodified rounds before hoisting was turned on
-	reason string
-	parts  *hoisted
-	proof  proof
-	slow   meter   // unmodified rounds
-	quick  meter   // hoisted rounds
-	credit float64 // unmodified rounds that are due
-	counts HoistReport
+	noise      []string
+	always     bool             // hoist even if trials get no faster
+	now        func() time.Time // time.Now
+	phase      hoistPhase
+	ask        int // number of unmodified rounds at which the next decision is due
+	asks       int // decisions that found hoisting not faster
+	first      int // unmodified rounds before hoisting was turned on
+	reason     string
+	parts      *hoisted
+	comparison comparison
+	slow       meter   // unmodified rounds
+	quick      meter   // hoisted rounds
+	credit     float64 // unmodified rounds that are due
+	counts     HoistReport
 	// verified is the number of hoisted rounds at the last comparison by Verify.
 	verified int
 
@@ -61,10 +61,10 @@ const (
 
 // HoistReport is the state of hoisting in an audit.
 type HoistReport struct {
-	// Hoisted reports whether trials read materialised parts.
+	// Hoisted reports whether trials read the tables of deterministic parts.
 	Hoisted bool `json:"hoisted"`
-	// Reason says why trials are not hoisted; "" before the first decision and while hoisting is on. The reason that
-	// hoisted trials are not faster may be temporary: the decision is repeated.
+	// Reason says why trials are not hoisted; "" before the first decision and while hoisting is on. If the reason is that
+	// hoisted trials are not faster, the decision may be repeated.
 	Reason string `json:"reason,omitempty"`
 	// Pieces is the number of tables that a session creates for all worlds together.
 	Pieces int `json:"pieces,omitempty"`
@@ -112,14 +112,14 @@ func (h *Hoisting) Stop(reason string) {
 		return
 	}
 	h.phase, h.reason = hoistOff, reason
-	h.proof.forget()
+	h.comparison.forget()
 	h.note()
 }
 
-// note publishes the present state to Report.
+// note updates the result of Report.
 func (h *Hoisting) note() {
 	r := h.counts
-	r.Hoisted, r.Reason, r.Comparisons = h.phase == hoistOn, h.reason, h.proof.looks+h.proof.verifies
+	r.Hoisted, r.Reason, r.Comparisons = h.phase == hoistOn, h.reason, h.comparison.looks+h.comparison.verifies
 	if h.parts != nil {
 		r.Pieces, r.Together = len(h.parts.pieces), h.parts.together
 	}
@@ -137,5 +137,5 @@ type DisagreementError struct{ What string }
 
 // Error names the place of the difference.
 func (e *DisagreementError) Error() string {
-	return "hoisted trials differ from unmodified ones in " + e.What + "; the evidence is dropped and trials are no longer hoisted"
+	return "hoisted trials differ from unmodified ones in " + e.What + "; the evidence is discarded and trials are no longer hoisted"
 }

@@ -10,26 +10,29 @@ import (
 	"github.com/dpwatch/dpwatch/replay/hoist"
 )
 
-// free lists functions of pg_catalog that are not declared immutable but neither read nor change the state of a
+// harmlessFunctions lists functions of pg_catalog that are not declared IMMUTABLE but neither read nor change the state of a
 // transaction: random functions, the clock, and functions that depend only on the session's settings. Names whose overloads
-// are all immutable need not be listed.
-const free = `random random_normal setseed gen_random_uuid uuidv4 clock_timestamp timeofday pg_sleep concat concat_ws format to_char
+// are all IMMUTABLE need not be listed.
+const harmlessFunctions = `random random_normal setseed gen_random_uuid uuidv4 clock_timestamp timeofday pg_sleep concat concat_ws format to_char
 	to_timestamp to_date date_trunc date_part extract timezone generate_series array_to_string string_to_array json_agg jsonb_agg
 	json_object_agg jsonb_object_agg to_json to_jsonb row_to_json json_build_object json_build_array date timestamp timestamptz
 	quote_literal quote_nullable numeric money text time timetz interval name`
 
-// keywords are words in a function's text that make its result depend on its transaction, or hide the functions that it
-// calls.
-const keywords = `current_timestamp current_time current_date localtimestamp localtime today yesterday tomorrow execute local`
+// transactionWords lists words in the body of a function that make its result depend on the transaction, or that may call
+// functions whose names the body does not contain.
+const transactionWords = `current_timestamp current_time current_date localtimestamp localtime today yesterday tomorrow execute local`
 
 // word is an identifier in a function's text.
 var word = regexp.MustCompile(`[\pL_][\pL\pN_$]*`)
 
-// bound finds the functions whose result may depend on the calling transaction: in pg_catalog all that are not immutable,
-// except the free ones; functions in SQL and PL/pgSQL whose text names such a function or one of the keywords; functions in
-// other languages except C, because C functions are assumed to depend only on their arguments, random numbers and the
-// clock; and aggregates built from such functions.
-func bound(ctx context.Context, conn *pgconn.PgConn, k hoist.Knowledge) error {
+// readTransactionTraits sets Traits.Transaction in k for the functions whose result may depend on the calling transaction:
+//
+//   - functions of pg_catalog that are not IMMUTABLE, except harmlessFunctions;
+//   - functions in SQL and PL/pgSQL whose text contains the name of such a function or one of transactionWords;
+//   - functions in other languages except C: a C function is assumed to depend only on its arguments, random numbers and the
+//     clock;
+//   - aggregates built from such functions.
+func readTransactionTraits(ctx context.Context, conn *pgconn.PgConn, k hoist.Knowledge) error {
 	rows, err := ask(ctx, conn, "read the functions' definitions", `
 		SELECT p.proname, p.pronamespace = 'pg_catalog'::regnamespace, l.lanname, p.provolatile = 'i',
 			CASE WHEN p.pronamespace = 'pg_catalog'::regnamespace THEN ''
@@ -40,43 +43,43 @@ func bound(ctx context.Context, conn *pgconn.PgConn, k hoist.Knowledge) error {
 	if err != nil {
 		return err
 	}
-	harmless, tied := map[string]bool{}, map[string]bool{}
-	for _, name := range strings.Fields(free) {
+	harmless, dependent := map[string]bool{}, map[string]bool{}
+	for _, name := range strings.Fields(harmlessFunctions) {
 		harmless[name] = true
 	}
-	for _, name := range strings.Fields(keywords) {
-		tied[name] = true
+	for _, name := range strings.Fields(transactionWords) {
+		dependent[name] = true
 	}
-	texts := map[string][]string{} // of functions that are judged by the names in their text
+	texts := map[string][]string{} // of functions whose text is searched for names
 	for _, r := range rows {
 		name, language, text := string(r[0]), string(r[2]), string(r[4])
 		switch {
 		case isTrue(r[1]):
 			if !isTrue(r[3]) && !harmless[name] {
-				tied[name] = true
+				dependent[name] = true
 			}
 		case text != "": // SQL, PL/pgSQL, aggregates
 			texts[name] = append(texts[name], text)
 		case language != "c" && language != "internal":
-			tied[name] = true
+			dependent[name] = true
 		}
 	}
 	words := map[string][]string{}
 	for name, all := range texts {
 		words[name] = word.FindAllString(strings.Join(all, " "), -1)
 	}
-	for changed := true; changed; { // until no further function is found to call a tied one
+	for changed := true; changed; { // until no further function is found to call a dependent one
 		changed = false
 		for name, named := range words {
 			for _, w := range named {
-				if (tied[w] || tied[strings.ToLower(w)]) && !tied[name] {
-					tied[name], changed = true, true
+				if (dependent[w] || dependent[strings.ToLower(w)]) && !dependent[name] {
+					dependent[name], changed = true, true
 				}
 			}
 		}
 	}
 	for name, traits := range k.Functions {
-		traits.Transaction = tied[name]
+		traits.Transaction = dependent[name]
 		k.Functions[name] = traits
 	}
 	return nil

@@ -11,8 +11,9 @@ import (
 // maxViewDepth bounds the nesting of views that is followed.
 const maxViewDepth = 32
 
-// knowledge reads from the shadow database what hoisting needs for a query: the properties of all functions and operators,
-// and the relations that the query reads. noise lists DP functions, which count as volatile whatever their declaration.
+// knowledge reads the catalog facts that hoisting needs from the shadow database: the properties of all functions and
+// operators, and of the relations that the queries read. noise lists DP functions, which count as volatile whatever their
+// declaration.
 func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ...string) (hoist.Knowledge, error) {
 	k := hoist.Knowledge{Functions: map[string]hoist.Traits{}, Operators: map[string]bool{}, Relations: map[hoist.Relation]bool{}, Views: map[hoist.Relation]bool{}}
 	const op = "read the volatility of functions"
@@ -34,9 +35,9 @@ func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ..
 		return k, err
 	}
 	for _, r := range rows {
-		k.Functions[string(r[0])] = hoist.Traits{Volatile: isTrue(r[1]), Aggregate: isTrue(r[2]), Set: isTrue(r[3]), Plain: isTrue(r[4]), Always: isTrue(r[5])}
+		k.Functions[string(r[0])] = hoist.Traits{Volatile: isTrue(r[1]), Aggregate: isTrue(r[2]), ReturnsSet: isTrue(r[3]), PlainFunction: isTrue(r[4]), AlwaysVolatile: isTrue(r[5])}
 	}
-	if err := bound(ctx, conn, k); err != nil {
+	if err := readTransactionTraits(ctx, conn, k); err != nil {
 		return k, err
 	}
 	for _, name := range noise {
@@ -61,35 +62,36 @@ func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ..
 	return k, nil
 }
 
-// relationReader finds the relations that may give other rows in every trial.
+// relationReader finds the relations that may give different rows in two trials.
 type relationReader struct {
 	conn *pgconn.PgConn
 	know *hoist.Knowledge
 	seen map[hoist.Relation]bool
 }
 
+// all reads the relations of a query, and of the views in it, into r.know.
 func (r *relationReader) all(ctx context.Context, sql string, depth int) error {
 	relations, err := hoist.Relations(sql)
 	if err != nil {
-		return nil //nolint:nilerr // what cannot be read cannot be hoisted; Split says so
+		return nil //nolint:nilerr // Split returns the same error as the reason not to hoist
 	}
 	for _, relation := range relations {
 		if r.seen[relation] {
 			continue
 		}
 		r.seen[relation] = true
-		volatile, err := r.volatile(ctx, relation, depth)
+		varies, err := r.varies(ctx, relation, depth)
 		if err != nil {
 			return err
 		}
-		r.know.Relations[relation] = volatile
+		r.know.Relations[relation] = varies
 	}
 	return nil
 }
 
-// volatile judges one relation. Tables without row security and materialised views always give the same rows; a view is as
-// volatile as its query.
-func (r *relationReader) volatile(ctx context.Context, relation hoist.Relation, depth int) (bool, error) {
+// varies reports whether one relation may give different rows in two trials. Tables without row security and materialized
+// views do not; a view does if its query does.
+func (r *relationReader) varies(ctx context.Context, relation hoist.Relation, depth int) (bool, error) {
 	rows, err := ask(ctx, r.conn, "read the kind of a relation", `SELECT c.relkind, c.relrowsecurity,
 		CASE WHEN c.relkind = 'v' THEN pg_catalog.pg_get_viewdef(c.oid) END
 		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -112,7 +114,7 @@ func (r *relationReader) volatile(ctx context.Context, relation hoist.Relation, 
 		if err := r.all(ctx, definition, depth+1); err != nil {
 			return true, err
 		}
-		return !hoist.Stable(definition, *r.know), nil
+		return !hoist.Deterministic(definition, *r.know), nil
 	}
 	return true, nil
 }

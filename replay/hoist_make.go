@@ -15,11 +15,11 @@ import (
 	"github.com/dpwatch/dpwatch/replay/hoist"
 )
 
-// unhoistable says why a query, or one way to split it, is replayed as it is.
+// unhoistable is the reason why a query, or one way to split it, is not hoisted.
 type unhoistable struct {
 	reason string
-	later  bool // the reason may go away later in the audit
-	// rows names a part that gave other rows in another session, and its world; "" = none did.
+	later  bool // the reason may no longer hold later in the audit
+	// rows names a part that gave other rows in another session, and its world; "" if none did.
 	rows string
 }
 
@@ -34,13 +34,13 @@ type hoisted struct {
 	format []int16
 	space  *space
 	sums   sums
-	size   atomic.Int64 // bytes of the tables of a session, the largest so far; 0 = not known
+	size   atomic.Int64 // bytes of the tables of a session, the largest so far; 0 before the first
 	// together reports whether several trials may share a transaction and stay independent.
 	together bool
 }
 
-// splitQuery returns the most aggressive split of all worlds of r that works on the shadow database. The error is an
-// *unhoistable if no split works.
+// splitQuery returns the split that hoists most of those that work on the shadow database, for all worlds. If none works, the
+// error is an *unhoistable.
 func (p *Player) splitQuery(ctx context.Context, r *Run, noise []string) (*hoisted, error) {
 	worlds := r.stmt.Worlds
 	conn, err := p.connect(ctx, r.stmt)
@@ -48,7 +48,7 @@ func (p *Player) splitQuery(ctx context.Context, r *Run, noise []string) (*hoist
 		return nil, err
 	}
 	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
-	rows, err := ask(ctx, conn, "ask for the right to make temporary tables",
+	rows, err := ask(ctx, conn, "check the privilege TEMPORARY",
 		"SELECT pg_catalog.current_database(), pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY')")
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (p *Player) splitQuery(ctx context.Context, r *Run, noise []string) (*hoist
 	return nil, reason
 }
 
-// split splits the text of every world, each between calls of announce and done.
+// split splits the text of every world. It calls announce before each split and the function that announce returned after it.
 func split(worlds []string, opt hoist.Options, announce func() func()) (*hoisted, error) {
 	h := &hoisted{together: true}
 	for i, sql := range worlds {
@@ -114,7 +114,7 @@ func split(worlds []string, opt hoist.Options, announce func() func()) (*hoisted
 	return h, nil
 }
 
-// rehearse creates the tables once and checks that the rest returns the same columns as the query.
+// rehearse creates the tables once and checks that the random part returns the same columns as the query.
 func (p *Player) rehearse(ctx context.Context, r *Run, worlds []string, h *hoisted) error {
 	conn, err := p.connectLimited(ctx, r.stmt)
 	if err != nil {
@@ -124,10 +124,10 @@ func (p *Player) rehearse(ctx context.Context, r *Run, worlds []string, h *hoist
 	want := make([]*pgconn.StatementDescription, len(worlds))
 	for i, sql := range worlds {
 		if want[i], err = conn.Prepare(ctx, "", sql, r.oids); err != nil {
-			return refusal("the query cannot be prepared", err)
+			return serverReason("preparing the query", err)
 		}
 	}
-	// The parts get the parameter types that the server derived for the whole query: a part alone may say less.
+	// The parts get the parameter types that the server inferred for the whole query: a part may not determine them.
 	h.values, h.format, h.oids, h.space = r.values, r.format, want[0].ParamOIDs, &p.space
 	if err := h.affordable(ctx, conn); err != nil {
 		return err
@@ -140,10 +140,10 @@ func (p *Player) rehearse(ctx context.Context, r *Run, worlds []string, h *hoist
 	for i, sql := range h.rests {
 		got, err := conn.Prepare(ctx, "", sql, h.oids)
 		if err != nil {
-			return refusal("the volatile part does not stand alone", err)
+			return serverReason("preparing the random part", err)
 		}
 		if !slices.EqualFunc(want[i].Fields, got.Fields, sameColumn) {
-			return &unhoistable{reason: "the volatile part would give columns of other names or types"}
+			return &unhoistable{reason: "the random part would return columns of other names or types"}
 		}
 	}
 	return nil
@@ -173,17 +173,17 @@ func (h *hoisted) affordable(ctx context.Context, conn *pgconn.PgConn) error {
 		}
 	}
 	if most := float64(h.space.limit / sessionShare); total > most {
-		return &unhoistable{reason: fmt.Sprintf("the tables would hold about %.0f MB, more than the %.4g that a session has (audit.hoist_space)", total/(1<<20), most/(1<<20))}
+		return &unhoistable{reason: fmt.Sprintf("the tables would take about %.0f MB, more than the %.4g MB that a session may use (audit.hoist_space)", total/(1<<20), most/(1<<20))}
 	}
 	return nil
 }
 
-// refusal turns a server error into a reason, and a network error into a Transient error.
-func refusal(what string, err error) error {
+// serverReason turns a server error into an unhoistable, and any other error into a transient one. what names the operation.
+func serverReason(what string, err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
 		return &transientError{op: "hoist", err: err}
 	}
-	// The message may hold literals; the code is enough.
+	// The message may contain literals of the query, so only the code is used.
 	return &unhoistable{reason: fmt.Sprintf("%s failed on the server (%s)", what, sqlstate.Describe(pg.Code))}
 }

@@ -45,20 +45,20 @@ func (h *hoistRun) rounds(ctx context.Context, n int) ([]Round, error) {
 	if left == 0 {
 		return given, nil
 	}
-	due := left
+	unmodified := left
 	if h.phase == hoistOn {
-		due = h.due(left)
+		unmodified = h.unmodifiedDue(left)
 	}
-	if due > 0 {
-		rounds, err := h.unmodified(ctx, due)
+	if unmodified > 0 {
+		rounds, err := h.unmodified(ctx, unmodified)
 		if err != nil {
 			return nil, err
 		}
 		h.counts.UnmodifiedRounds += len(rounds)
 		given = append(given, rounds...)
 	}
-	if due < left {
-		rounds, err := h.hoistedRounds(ctx, left-due)
+	if unmodified < left {
+		rounds, err := h.hoistedRounds(ctx, left-unmodified)
 		if err != nil {
 			return nil, err
 		}
@@ -67,8 +67,8 @@ func (h *hoistRun) rounds(ctx context.Context, n int) ([]Round, error) {
 	return given, h.check()
 }
 
-// due returns how many of n rounds must be unmodified.
-func (h *hoistRun) due(n int) int {
+// unmodifiedDue returns how many of the next n rounds must be unmodified.
+func (h *hoistRun) unmodifiedDue(n int) int {
 	h.credit = min(h.credit+plainShare*float64(n), float64(n))
 	total := h.quick.spent + time.Duration(n)*h.quick.round()
 	after := time.Duration(h.slow.rounds-h.first) * h.slow.round() // without the rounds of the first sample
@@ -76,9 +76,9 @@ func (h *hoistRun) due(n int) int {
 	if h.always {
 		affordable = 0
 	}
-	due := max(0, int(min(h.credit, affordable)))
-	h.credit -= float64(due)
-	return due
+	unmodified := max(0, int(min(h.credit, affordable)))
+	h.credit -= float64(unmodified)
+	return unmodified
 }
 
 // unmodified runs rounds of the query as it is.
@@ -93,7 +93,7 @@ func (h *hoistRun) unmodified(ctx context.Context, n int) ([]Round, error) {
 	}
 	h.slow.add(n, h.now().Sub(began))
 	if h.phase != hoistOff {
-		h.proof.add(rounds, false)
+		h.comparison.add(rounds, false)
 	}
 	return rounds, nil
 }
@@ -110,7 +110,7 @@ func (h *hoistRun) hoistedRounds(ctx context.Context, n int) ([]Round, error) {
 		if no.rows != "" && h.counts.HoistedRounds > 0 {
 			return nil, h.disagree(no.rows)
 		}
-		h.off(no.reason)
+		h.stop(no.reason)
 		rounds, err := h.unmodified(ctx, n)
 		h.counts.UnmodifiedRounds += len(rounds)
 		return rounds, err
@@ -120,8 +120,8 @@ func (h *hoistRun) hoistedRounds(ctx context.Context, n int) ([]Round, error) {
 	}
 	h.quick.add(n, h.now().Sub(began))
 	h.counts.HoistedRounds += n
-	h.proof.add(rounds, true)
-	h.proof.given(rounds)
+	h.comparison.add(rounds, true)
+	h.comparison.addEvidence(rounds)
 	return rounds, nil
 }
 
@@ -147,17 +147,17 @@ func (h *hoistRun) decide(ctx context.Context) error {
 		h.postpone(no.reason)
 		return nil
 	case errors.As(err, &no):
-		h.off(no.reason)
+		h.stop(no.reason)
 		return nil
 	case err != nil && ctx.Err() == nil && !errors.Is(err, errHalted) && !Transient(err):
-		h.off(err.Error())
+		h.stop(err.Error())
 		return nil
 	case err != nil:
 		return err
 	}
-	if h.proof.due() {
-		if what, differ := h.proof.look(); differ {
-			h.off("hoisted trials differ from unmodified ones in " + what)
+	if h.comparison.due() {
+		if what, differ := h.comparison.look(); differ {
+			h.stop("hoisted trials differ from unmodified ones in " + what)
 			return nil
 		}
 	}
@@ -172,7 +172,7 @@ func (h *hoistRun) decide(ctx context.Context) error {
 // postpone schedules the next decision after more unmodified rounds, or ends hoisting after hoistAsks decisions.
 func (h *hoistRun) postpone(reason string) {
 	if h.asks++; h.asks >= hoistAsks {
-		h.off(reason)
+		h.stop(reason)
 		return
 	}
 	h.reason = reason
@@ -203,17 +203,17 @@ func (h *hoistRun) try(ctx context.Context) error {
 			return err
 		}
 		h.quick.add(hoistChunk, h.now().Sub(began))
-		h.proof.add(rounds, true)
+		h.comparison.add(rounds, true)
 	}
 	return nil
 }
 
 // check compares the two samples when they have the size of the next look.
 func (h *hoistRun) check() error {
-	if h.phase != hoistOn || !h.proof.due() {
+	if h.phase != hoistOn || !h.comparison.due() {
 		return nil
 	}
-	if what, differ := h.proof.look(); differ {
+	if what, differ := h.comparison.look(); differ {
 		return h.disagree(what)
 	}
 	return nil
@@ -221,19 +221,19 @@ func (h *hoistRun) check() error {
 
 // disagree ends hoisting and returns a DisagreementError that names the difference.
 func (h *hoistRun) disagree(what string) error {
-	h.off("hoisted trials differed from unmodified ones in " + what)
-	h.proof.forget()
+	h.stop("hoisted trials differed from unmodified ones in " + what)
+	h.comparison.forget()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.differ = &DisagreementError{What: what}
 	return h.differ
 }
 
-// off ends hoisting for the rest of the audit. Hoisted rounds that are already evidence remain evidence and can still be
+// stop ends hoisting for the rest of the audit. Hoisted rounds that are already evidence remain evidence and can still be
 // verified.
-func (h *hoistRun) off(reason string) {
+func (h *hoistRun) stop(reason string) {
 	h.phase, h.reason = hoistOff, reason
-	h.proof.samples = nil
+	h.comparison.samples = nil
 	if h.rest != nil {
 		h.rest.Close()
 		h.rest = nil

@@ -32,8 +32,9 @@ type space struct {
 	limit int64
 }
 
-// reserve takes up to want bytes, but at most half of the free space, so that several sessions can create their tables at
-// the same time. It returns 0 if next to nothing is free. The caller returns the bytes that it does not use.
+// reserve reserves up to want bytes, but at most half of the free space, so that several sessions can create their tables at
+// the same time. It returns the number of bytes: 0 if that would be less than both want and 1/256 of the limit. The caller
+// releases the bytes that it does not use.
 func (s *space) reserve(want int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,6 +46,7 @@ func (s *space) reserve(want int64) int64 {
 	return got
 }
 
+// release returns reserved bytes.
 func (s *space) release(n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +61,7 @@ func (s *space) held() int64 {
 }
 
 // make creates the tables on a session. The caller calls release, which returns their space, when the session has ended.
-// make writes no more than the reserved space and leaves nothing behind on an error.
+// make writes no more than the reserved space. On an error the tables are gone when the session is closed.
 func (h *hoisted) make(ctx context.Context, conn *pgconn.PgConn) (release func(), err error) {
 	want := h.space.limit / sessionShare
 	if size := h.size.Load(); size > 0 { // with room to grow
@@ -86,37 +88,37 @@ func (h *hoisted) make(ctx context.Context, conn *pgconn.PgConn) (release func()
 
 // fill creates the tables in one transaction and returns their size.
 func (h *hoisted) fill(ctx context.Context, conn *pgconn.PgConn, quota int64) (size int64, err error) {
-	// A scan must always start at the same block, whatever other sessions scan: it determines the order in which numbers
-	// are added.
+	// Every scan must start at the first block, whatever other sessions scan: the order of the rows is the order in which
+	// floating-point numbers are added.
 	if _, err := conn.Exec(ctx, "BEGIN READ WRITE; SET LOCAL synchronize_seqscans = off").ReadAll(); err != nil {
-		return 0, refusal("a transaction that may make temporary tables", err)
+		return 0, serverReason("beginning a transaction for temporary tables", err)
 	}
 	const reset = "SELECT pg_catalog.set_config('" + bytesSetting + "', '0', true)"
 	for _, piece := range h.pieces {
 		description, err := conn.Prepare(ctx, "", piece.Query, h.oids)
 		if err != nil {
-			return 0, refusal("a hoisted part", err)
+			return 0, serverReason("creating a table for a deterministic part", err)
 		}
 		if _, err := conn.Exec(ctx, reset).ReadAll(); err != nil {
-			return 0, refusal("a hoisted part", err)
+			return 0, serverReason("creating a table for a deterministic part", err)
 		}
 		sql := boundedTable(piece, description.Fields, quota-size)
 		if _, err := conn.ExecParams(ctx, sql, h.values, h.oids, h.format, nil).Close(); err != nil {
 			if overflow(err) {
 				return 0, h.tooMuch(quota)
 			}
-			return 0, refusal("a hoisted part", err)
+			return 0, serverReason("creating a table for a deterministic part", err)
 		}
 		if _, err := conn.Exec(ctx, "ANALYZE pg_temp."+piece.Name).ReadAll(); err != nil {
-			return 0, refusal("a hoisted part", err)
+			return 0, serverReason("creating a table for a deterministic part", err)
 		}
-		rows, err := ask(ctx, conn, "the size of a hoisted part", "SELECT pg_catalog.pg_total_relation_size($1::pg_catalog.regclass)", "pg_temp."+piece.Name)
+		rows, err := ask(ctx, conn, "read the size of a hoisted table", "SELECT pg_catalog.pg_total_relation_size($1::pg_catalog.regclass)", "pg_temp."+piece.Name)
 		if err != nil {
 			return 0, err
 		}
 		grown, err := strconv.ParseInt(string(rows[0][0]), 10, 64)
 		if err != nil {
-			return 0, fmt.Errorf("the size of a hoisted part: %w", err)
+			return 0, fmt.Errorf("read the size of a hoisted table: %w", err)
 		}
 		if size += grown; size > max(quota, int64(len(h.pieces))*smallTable) {
 			return 0, h.tooMuch(quota)
@@ -126,7 +128,7 @@ func (h *hoisted) fill(ctx context.Context, conn *pgconn.PgConn, quota int64) (s
 		return 0, err
 	}
 	if _, err := conn.Exec(ctx, "COMMIT").ReadAll(); err != nil {
-		return 0, refusal("the hoisted parts", err)
+		return 0, serverReason("committing the tables of the deterministic parts", err)
 	}
 	return size, nil
 }
@@ -134,11 +136,11 @@ func (h *hoisted) fill(ctx context.Context, conn *pgconn.PgConn, quota int64) (s
 // smallTable is the size up to which a table is allowed even if a limit is lower: a table takes at least a few pages.
 const smallTable = 64 << 10
 
-// tooMuch returns the reason that the tables would exceed a quota. If the quota is below a session's share the decision can
-// be repeated.
+// tooMuch returns the reason that the tables would exceed a quota. If the quota is below a session's share, the decision is
+// repeated later.
 func (h *hoisted) tooMuch(quota int64) error {
 	return &unhoistable{
-		reason: fmt.Sprintf("the tables would hold more than the %.4g MB that a session has (audit.hoist_space)", float64(quota)/(1<<20)),
+		reason: fmt.Sprintf("the tables would take more than the %.4g MB that a session may use (audit.hoist_space)", float64(quota)/(1<<20)),
 		later:  quota < h.space.limit/sessionShare,
 	}
 }
@@ -165,7 +167,7 @@ func boundedTable(piece hoist.Piece, columns []pgconn.FieldDescription, limit in
 		piece.Name, strings.Join(outer, ", "), piece.Query, alias, bytesSetting, rowOverhead, limit)
 }
 
-// overflow reports whether an error comes from boundedTable and not from the piece.
+// overflow reports whether an error is that of boundedTable for too many bytes, and not one of the piece.
 func overflow(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "54000" && pg.Routine == "chr"

@@ -106,7 +106,7 @@ func TestHoistedBytesTogether(t *testing.T) {
 	}
 }
 
-// TestSpillLimit: a trial that exceeds temp_file_limit has an outcome of its own and is not a fault of the server.
+// TestSpillLimit: a trial that exceeds temp_file_limit has the outcome 53400, which is not a transient error.
 func TestSpillLimit(t *testing.T) {
 	t.Parallel()
 	dsn := hoistShadow(t)

@@ -11,24 +11,24 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// sums holds a checksum of the rows of each table as the first session created them. Every session computes its tables
-// again, so a part that is not deterministic, because a function in it is wrongly declared IMMUTABLE or STABLE, shows in
-// the next session. Rows are compared as a multiset: by their number and the sum of 64-bit hashes of their text.
+// sums holds a checksum of the rows of each table of the first session. Every session creates its tables itself, so if a part
+// is not deterministic, because a function in it is wrongly declared IMMUTABLE or STABLE, the next session finds other rows.
+// Rows are compared as a multiset: by their number and the sum of 64-bit hashes of their text.
 type sums struct {
 	mu    sync.Mutex // guards first
-	first []string   // by piece; nil = no session has created the tables yet
+	first []string   // by piece; nil before the first session
 }
 
 // compare computes the checksums of a session's tables, in the transaction that created them, and compares them with those
 // of the first session. For a difference the error is an *unhoistable with rows set.
 func (h *hoisted) compare(ctx context.Context, conn *pgconn.PgConn) error {
-	// Compare numbers to their last digit, whatever the client's setting is.
+	// Without this, the client's setting decides how many digits of a number are compared.
 	if _, err := conn.Exec(ctx, "SET LOCAL extra_float_digits = 3").ReadAll(); err != nil {
-		return refusal("the comparison of hoisted parts", err)
+		return serverReason("comparing the rows of deterministic parts", err)
 	}
 	all := make([]string, len(h.pieces))
 	for i, piece := range h.pieces {
-		rows, err := ask(ctx, conn, "compare hoisted parts",
+		rows, err := ask(ctx, conn, "compare the rows of deterministic parts",
 			"SELECT pg_catalog.count(*), pg_catalog.sum(pg_catalog.hashtextextended(dpwatch_row::pg_catalog.text, 0)) FROM pg_temp."+piece.Name+" AS dpwatch_row")
 		if err != nil {
 			return err

@@ -33,11 +33,11 @@ func (h *hoistRun) verify(ctx context.Context) error {
 	if differ != nil { // found in the batch that was read ahead
 		return differ
 	}
-	if len(h.proof.spread) == 0 || h.counts.HoistedRounds == h.verified {
+	if len(h.comparison.spread) == 0 || h.counts.HoistedRounds == h.verified {
 		return nil
 	}
 	defer h.note()
-	if err := h.again(ctx); err != nil {
+	if err := h.recreateTables(ctx); err != nil {
 		return err
 	}
 	n := verifyLeast
@@ -49,20 +49,20 @@ func (h *hoistRun) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now, err := h.fresh(ctx, n)
+	now, err := h.freshRounds(ctx, n)
 	if err != nil {
 		return err
 	}
 	given := h.counts.HoistedRounds
-	if what, differ := h.proof.verify(plain, now, given); differ {
+	if what, differ := h.comparison.verify(plain, now, given); differ {
 		return h.disagree(what)
 	}
 	h.verified = given
 	return nil
 }
 
-// again creates the tables once more, in a session of its own, and compares them with those that the evidence is based on.
-func (h *hoistRun) again(ctx context.Context) error {
+// recreateTables creates the tables in a new session and compares their rows with those of the first session.
+func (h *hoistRun) recreateTables(ctx context.Context) error {
 	conn, err := h.origin.player.connectLimited(ctx, h.origin.stmt)
 	if err != nil {
 		return err
@@ -82,8 +82,8 @@ func (h *hoistRun) again(ctx context.Context) error {
 	return nil
 }
 
-// fresh returns hoisted rounds that are no evidence, or none if tables can no longer be created.
-func (h *hoistRun) fresh(ctx context.Context, n int) ([]Round, error) {
+// freshRounds returns new hoisted rounds, which are no evidence; none if tables can no longer be created.
+func (h *hoistRun) freshRounds(ctx context.Context, n int) ([]Round, error) {
 	if h.phase != hoistOn {
 		return nil, nil
 	}
@@ -96,7 +96,7 @@ func (h *hoistRun) fresh(ctx context.Context, n int) ([]Round, error) {
 	case errors.As(err, &no) && no.rows != "":
 		return nil, h.disagree(no.rows)
 	case errors.As(err, &no):
-		h.off(no.reason)
+		h.stop(no.reason)
 		return nil, nil
 	}
 	return rounds, err

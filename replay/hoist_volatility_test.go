@@ -24,7 +24,7 @@ import (
 //
 // The others depend only on the moment, which the test changes between sessions: they add -1, 0, 1, 2 or 3 in the second
 // moment, depending on their argument, so that a query's tables may differ or not, and do the same each time. Sums are
-// exact. Their cost is lower than that of draw(), so that of one level's conditions theirs are evaluated first: otherwise
+// exact. Their cost is lower than that of draw(), so that among the conditions of one query theirs are evaluated first: otherwise
 // draws for rows that another condition drops anyway would count.
 const falseSchema = `
 	CREATE FUNCTION ti(x float8) RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN x + random() / 1048576; END';
@@ -138,7 +138,7 @@ func (g *generator) falsePart(depth int) string {
 	return falseCall.ReplaceAllLiteralString(part, f)
 }
 
-// falseBody wraps false functions around the input of the level with the draws. Equal values stay equal.
+// falseBody wraps false functions around the input of the query with the draws. Equal values stay equal.
 func (g *generator) falseBody(body string) string {
 	f := g.function()
 	switch form := g.IntN(5); {
@@ -191,8 +191,8 @@ type falseOracle struct {
 }
 
 // judge compares the result of MakeTwice with the tables of two sessions of the test's own, created in the same two
-// moments. It returns the kind of result, and a fault.
-func (o *falseOracle) judge(t *testing.T, sql string) (what, fault string) {
+// moments. It returns the kind of result, and an error text or "".
+func (o *falseOracle) judge(t *testing.T, sql string) (what, problem string) {
 	t.Helper()
 	moment := func(n int) {
 		if _, err := o.change.Exec(t.Context(), fmt.Sprintf("UPDATE moment SET n = %d", n)); err != nil {
@@ -295,9 +295,9 @@ func judgeQueries(t *testing.T, count int, r *rand.Rand) map[string]int {
 	found := map[string]int{}
 	for i := range count {
 		sql := g.falseQuery()
-		what, fault := o.judge(t, sql)
-		if fault != "" {
-			t.Errorf("query %d (%s): %s\n%s", i, g.falsely, fault, worldsOf(sql)[0])
+		what, problem := o.judge(t, sql)
+		if problem != "" {
+			t.Errorf("query %d (%s): %s\n%s", i, g.falsely, problem, worldsOf(sql)[0])
 			continue
 		}
 		found[g.falsely+": "+what]++

@@ -8,19 +8,20 @@ import (
 
 // Pace decides when trials may run; package replay/throttle implements it. It must be safe for concurrent use.
 type Pace interface {
-	// Enter waits until one session may run trials, and returns how many of the requested n it may run. each is the
-	// approximate time of a trial, 0 if unknown. The error is ctx's.
+	// Enter waits until a session may run trials, and returns how many of the requested n it may run. each is the approximate
+	// time of a trial, 0 if unknown. The error is that of ctx.
 	Enter(ctx context.Context, n int, each time.Duration) (int, error)
-	// Leave reports that these trials have run. slowdown is the mean time of a trial divided by the shortest mean time of
-	// earlier trials of the same query.
+	// Leave must be called exactly once after each successful Enter, even if no trial has run. slowdown is the mean time of
+	// the trials divided by the shortest mean time so far for the same query. It is at least 1, and 1 if no trial has run or
+	// this mean is the shortest.
 	Leave(slowdown float64)
 }
 
-// maxBaselines bounds the number of queries whose shortest time is kept.
-const maxBaselines = 1000
+// maxLeastTimes bounds Player.least, which is cleared when it is full.
+const maxLeastTimes = 1000
 
-// baseline returns the key of a query in Player.least; the text is not kept.
-func (p *Player) baseline(query string) uint64 { return maphash.String(p.seed, query) }
+// queryKey returns a hash of a query's text, its key in Player.least, so that no text is kept.
+func (p *Player) queryKey(query string) uint64 { return maphash.String(p.seed, query) }
 
 // leastTime returns the shortest mean time of a trial of this query, 0 before the first.
 func (p *Player) leastTime(query uint64) time.Duration {
@@ -29,13 +30,14 @@ func (p *Player) leastTime(query uint64) time.Duration {
 	return p.least[query]
 }
 
-// slowdown divides the mean time of a trial by the shortest one of this query.
-func (p *Player) slowdown(query uint64, mean time.Duration) float64 {
+// recordMean records the mean time of some trials of a query if it is the shortest so far, and returns its ratio to the
+// shortest.
+func (p *Player) recordMean(query uint64, mean time.Duration) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	least, known := p.least[query]
 	if !known || mean < least {
-		if !known && len(p.least) >= maxBaselines {
+		if !known && len(p.least) >= maxLeastTimes {
 			clear(p.least)
 		}
 		p.least[query] = mean

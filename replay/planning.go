@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// planning says whether a plan of a statement may be reused for many trials.
+// planning is the answer to the question whether a plan of a statement may be reused for many trials.
 type planning uint8
 
 const (
@@ -19,20 +19,20 @@ const (
 	freshPlanning
 )
 
-// planLooks is how often a statement is planned to check whether planning is steady. The planner evaluates a function that
+// planChecks is how often a statement is planned to check whether its plan may be reused. The planner evaluates a function that
 // is declared IMMUTABLE even if it draws noise, and its result becomes a constant of the plan: a reused plan would repeat
-// one draw. A draw of two equally likely values is the same in all 8 plans with probability 1/128.
-const planLooks = 8
+// one random value. A random choice between two equally likely values is the same in all 8 plans with probability 1/128.
+const planChecks = 8
 
-// askPlanning plans the statement on D0 several times. A statement that cannot be planned is planned again by every trial,
-// and the error is the outcome.
-func (r *Run) askPlanning(ctx context.Context, conn *pgconn.PgConn) (planning, error) {
+// checkPlanning plans the statement on D0 several times and returns steadyPlanning if all plans are equal. It returns
+// freshPlanning for a statement that cannot be planned: each trial then has the error as its outcome.
+func (r *Run) checkPlanning(ctx context.Context, conn *pgconn.PgConn) (planning, error) {
 	var first []byte
-	for i := range planLooks {
+	for i := range planChecks {
 		result := conn.ExecParams(ctx, "EXPLAIN (VERBOSE) "+r.stmt.Worlds[0], r.values, r.oids, r.format, nil).Read()
 		if result.Err != nil {
-			if _, fault := classify(result.Err); fault != nil {
-				return unknownPlanning, fault
+			if _, err := classify(result.Err); err != nil {
+				return unknownPlanning, err
 			}
 			return freshPlanning, nil
 		}

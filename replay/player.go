@@ -21,7 +21,7 @@ import (
 // ApplicationName identifies replays in pg_stat_activity and in the server's log.
 const ApplicationName = "dpwatch-replay"
 
-// Options says where the copies are and sets the limits of replays.
+// Options describes the shadow database and sets the limits of replays.
 type Options struct {
 	DSN              string
 	SearchPath       []string      // schemas of the engine's functions, for statements without a path; tables are always schema-qualified
@@ -56,17 +56,17 @@ type Player struct {
 	cfg     *pgconn.Config
 	engines []*pgconn.Config // one for each world, one for all, or none
 
-	space   space         // of hoisted tables
-	proving chan struct{} // held by proveWorlds; capacity 1
-	proved  atomic.Bool
+	space     space         // of hoisted tables
+	verifying chan struct{} // held by proveWorlds; capacity 1
+	verified  atomic.Bool
 
-	mu     sync.Mutex               // guards least and told
+	mu     sync.Mutex               // guards warned and least
 	warned map[string]bool          // warnings already sent
-	least  map[uint64]time.Duration // shortest mean time of a trial, by baseline
+	least  map[uint64]time.Duration // shortest mean time of a trial, by queryKey
 	seed   maphash.Seed
 }
 
-// New checks the options. It does not connect.
+// New returns a Player. It checks the options and does not connect.
 func New(opt Options) (*Player, error) {
 	cfg, err := pgconn.ParseConfig(opt.DSN)
 	if err != nil {
@@ -86,7 +86,7 @@ func New(opt Options) (*Player, error) {
 	}
 	own := opt.StatementTimeout
 	if own > 0 {
-		own = max(own, ownTime)
+		own = max(own, ownQueryTime)
 	}
 	sandbox := map[string]string{
 		"application_name":                    ApplicationName,
@@ -99,14 +99,14 @@ func New(opt Options) (*Player, error) {
 		cfg.RuntimeParams[name] = value
 	}
 	cfg.BuildFrontend = opt.frontend
-	p := &Player{opt: opt, cfg: cfg, least: map[uint64]time.Duration{}, seed: maphash.MakeSeed(), warned: map[string]bool{}, proving: make(chan struct{}, 1)}
+	p := &Player{opt: opt, cfg: cfg, least: map[uint64]time.Duration{}, seed: maphash.MakeSeed(), warned: map[string]bool{}, verifying: make(chan struct{}, 1)}
 	p.space.limit = opt.HoistBytes
 	return p, p.parseEngines()
 }
 
-// ownTime is the least statement_timeout of dpwatch's own queries: Options.StatementTimeout is for trials, and may be far
-// below the time of a catalog query on a busy server.
-const ownTime = time.Minute
+// ownQueryTime is the shortest statement_timeout of dpwatch's own queries. Options.StatementTimeout is for trials, and may be
+// much shorter than a catalog query takes on a busy server.
+const ownQueryTime = time.Minute
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
@@ -119,15 +119,16 @@ func (p *Player) connectLimited(ctx context.Context, s Statement) (*pgconn.PgCon
 	const limit = "SELECT pg_catalog.set_config('statement_timeout', $1, false), pg_catalog.set_config('lock_timeout', $1, false)"
 	if _, err := conn.ExecParams(ctx, limit, [][]byte{[]byte(millis(p.opt.StatementTimeout))}, nil, nil, nil).Close(); err != nil {
 		_ = conn.Close(ctx)
-		return nil, settingError("statement_timeout", err)
+		return nil, p.settingError("statement_timeout", err)
 	}
 	return conn, nil
 }
 
-// messageSlack is added to MaxBytes to bound one backend message. A larger row is not read.
+// messageSlack is added to MaxBytes to bound one backend message. A longer message ends the session.
 const messageSlack = 1 << 20
 
-// frontend bounds the length of the messages that it reads: the length that a row announces is allocated, up to a gigabyte.
+// frontend returns a reader of backend messages that limits their length: pgproto3 allocates the length in a message's header,
+// up to a gigabyte, before it reads the message.
 func (o Options) frontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
 	f := pgproto3.NewFrontend(r, w)
 	f.SetMaxBodyLen(int(min(max(o.MaxBytes, 0), 1<<29)) + messageSlack)
@@ -149,7 +150,7 @@ func (p *Player) connect(ctx context.Context, s Statement) (*pgconn.PgConn, erro
 		settings["plan_cache_mode"] = "force_custom_plan"
 	}
 	for name, value := range s.Settings {
-		if !pinned(name) {
+		if !fixed(name) {
 			settings[name] = value
 		}
 	}
@@ -157,15 +158,15 @@ func (p *Player) connect(ctx context.Context, s Statement) (*pgconn.PgConn, erro
 		args := [][]byte{[]byte(name), []byte(value)}
 		if _, err := conn.ExecParams(ctx, "SELECT pg_catalog.set_config($1, $2, false)", args, nil, nil, nil).Close(); err != nil {
 			_ = conn.Close(ctx)
-			return nil, settingError(name, err)
+			return nil, p.settingError(name, err)
 		}
 	}
 	return conn, nil
 }
 
-// pinned reports whether a session setting of the client is not applied to a replay: the sandbox sets it, or it does not
-// affect results.
-func pinned(name string) bool {
+// fixed reports whether a setting of the client's session is not applied to a replay, because the sandbox sets it or it does
+// not affect results.
+func fixed(name string) bool {
 	switch name {
 	case "search_path", "role", "session_authorization", "application_name", "client_encoding",
 		"statement_timeout", "lock_timeout", "transaction_timeout", "idle_session_timeout",
@@ -180,11 +181,11 @@ func pinned(name string) bool {
 	return false
 }
 
-// connectError says which server, named by what, cannot be reached.
+// connectError maps an error of a connection attempt to a SetupError or a transient error. what names the server.
 func connectError(what string, cfg *pgconn.Config, err error) error {
 	database := cfg.Database
 	if database == "" {
-		database = "(the connection string names none, and the server takes that of the user's name)"
+		database = "(the connection string has no database name; the default is the user's name)"
 	}
 	where := fmt.Sprintf("%s %s at %s:%d as %s", what, database, cfg.Host, cfg.Port, cfg.User)
 	var pg *pgconn.PgError

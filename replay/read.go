@@ -27,7 +27,8 @@ type reader struct {
 	tooLarge bool
 }
 
-// read reads one result, in text format. Past the limits it reads on without keeping rows, and the outcome is TooLarge.
+// read returns the outcome of one result, in text format. After a limit is exceeded it reads the remaining rows without keeping
+// them, and the outcome is TooLarge.
 func (r *reader) read(result *pgconn.ResultReader, maxRows int, maxBytes int64) (outcome.Outcome, error) {
 	r.begin()
 	fields := result.FieldDescriptions()

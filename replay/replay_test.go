@@ -239,7 +239,7 @@ func TestNothingIsWritten(t *testing.T) {
 	}
 }
 
-func TestFaults(t *testing.T) {
+func TestErrors(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)
 	for _, tc := range []struct {
@@ -273,7 +273,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A server restart is a transient fault; the run continues afterwards.
+// A server restart is a transient error; the run continues afterwards.
 func TestSessionsKilled(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)

@@ -25,13 +25,13 @@ type Statement struct {
 	Worlds   []string
 	Params   []capture.Param
 	Settings map[string]string // the client's session settings, by lower-case name
-	// SearchPath is the complete path under which types, operators and functions were judged; nil = Options.SearchPath.
+	// SearchPath is the complete path with which types, operators and functions were resolved; nil means Options.SearchPath.
 	SearchPath []string
 	Simple     bool // the client sent a simple query; see Options.Protocol
 	// Named reports that the client's statement had a name, so that the server may have used one generic plan for all
 	// parameters. Replays of an unnamed statement with parameters are planned for these parameters each time.
 	Named bool
-	// Hoist lets trials reuse the part that is the same in all of them; nil = every trial runs the whole query.
+	// Hoist lets trials reuse the deterministic part of the query; nil means that every trial runs the whole query.
 	Hoist *Hoisting
 	// Separate runs every trial in a session of its own, whole; nil = sessions run many trials. With Separate, Hoist is
 	// ignored.
@@ -42,8 +42,8 @@ type Statement struct {
 	together bool // trials may share an implicit transaction
 }
 
-// Round is one new trial on each world, in the order of Statement.Worlds: all neighbours are compared with the same trial
-// on D0.
+// Round holds the outcomes of one trial on each world, in the order of Statement.Worlds. All neighbours are compared with the
+// same trial on D0.
 type Round []outcome.Outcome
 
 // Run is a replay in progress. Each of its sessions runs trials of every world in random order, so that neither the session
@@ -62,7 +62,7 @@ type Run struct {
 	halt     *atomic.Bool
 }
 
-// errHalted is returned by Rounds if Stream has ended meanwhile. The sessions stay usable.
+// errHalted is the error of Rounds if Stream has ended meanwhile. The sessions remain usable.
 var errHalted = errors.New("replay: the stream has ended")
 
 // Start prepares a replay. seed determines the order of the worlds. Sessions are opened when they are needed.
@@ -73,7 +73,7 @@ func (p *Player) Start(s Statement, seed uint64) (*Run, error) {
 	if len(s.Params) > math.MaxUint16 {
 		return nil, fmt.Errorf("replay: %d parameters; the protocol allows %d", len(s.Params), math.MaxUint16)
 	}
-	if err := p.fits(s); err != nil {
+	if err := p.checkStatement(s); err != nil {
 		return nil, err
 	}
 	r := &Run{
@@ -105,12 +105,12 @@ func (p *Player) Start(s Statement, seed uint64) (*Run, error) {
 // call opens new ones. See Transient, SetupError and DisagreementError.
 func (r *Run) Rounds(ctx context.Context, n int) ([]Round, error) {
 	if r.stmt.Separate != nil {
-		return r.separately(ctx, n)
+		return r.runSeparate(ctx, n)
 	}
 	if r.hoist != nil {
 		return r.hoist.rounds(ctx, n)
 	}
-	if err := r.proveWorlds(ctx); err != nil {
+	if err := r.verifyCopies(ctx); err != nil {
 		return nil, err
 	}
 	if err := r.open(ctx); err != nil {
@@ -153,7 +153,7 @@ func (r *Run) finish(ctx context.Context, sessions *errgroup.Group, rounds []Rou
 	if r.halt.Load() {
 		return nil, errHalted
 	}
-	return rounds, r.version(rounds)
+	return rounds, r.checkTableDefinitions(rounds)
 }
 
 // The time that a batch of Stream should take, and its maximal number of rounds: between two batches the sessions wait for
@@ -164,7 +164,7 @@ const (
 	// maxBatchBytes is the approximate limit for the memory of a batch's results. The next batch runs while one is
 	// processed.
 	maxBatchBytes = 8 << 20
-	// haltTime bounds how long the end of Stream waits for trials in flight, so that their sessions can be reused.
+	// When Stream ends, it waits up to haltTime for trials in flight, so that their sessions can be reused.
 	haltTime = 200 * time.Millisecond
 )
 
@@ -319,9 +319,9 @@ func (q *queue) take(n int) []trial {
 	return taken
 }
 
-// play runs trials of the queue on one session, as many at a time as the Pace allows.
+// play runs trials from the queue on one session, as many at a time as the Pace allows.
 func (r *Run) play(ctx context.Context, s *session, q *queue) error {
-	pace, query := r.player.opt.Pace, r.player.baseline(r.stmt.Worlds[0])
+	pace, query := r.player.opt.Pace, r.player.queryKey(r.stmt.Worlds[0])
 	for {
 		each := r.player.leastTime(query)
 		n := q.share(each)
@@ -337,12 +337,12 @@ func (r *Run) play(ctx context.Context, s *session, q *queue) error {
 		trials := q.take(n)
 		slowdown := 1.0
 		var err error
-		if len(trials) > 0 { // else other sessions took the last ones
+		if len(trials) > 0 { // otherwise other sessions have taken the last ones
 			began := time.Now()
 			err = r.pipeline(ctx, s, trials)
 			took := time.Since(began)
 			s.busy += took
-			slowdown = r.player.slowdown(query, took/time.Duration(len(trials)))
+			slowdown = r.player.recordMean(query, took/time.Duration(len(trials)))
 		}
 		if pace != nil {
 			pace.Leave(slowdown)

@@ -61,7 +61,7 @@ func TestDrawsWhenPlanned(t *testing.T) {
 	}
 }
 
-// Copies created again under reused plans are a transient fault, not an outcome.
+// If copies are created again while sessions reuse plans, the error is transient and not an outcome.
 func TestCopiesMadeAgain(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)
@@ -148,12 +148,12 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A statement that fits the tables of no world gives no evidence: the copies are of another version.
+// A statement that fails in every world because of the tables' definitions gives no evidence.
 func TestAnotherVersion(t *testing.T) {
 	t.Parallel()
 	p := player(t, options(shadow(t)))
 	for sql, want := range map[string]string{
-		"SELECT sum(newer) FROM %s.people":                            "fails with SQLSTATE 42703: the copies are of another version",
+		"SELECT sum(newer) FROM %s.people":                            "fails with SQLSTATE 42703: the definitions of the copied tables probably differ",
 		"SELECT CASE WHEN id > 1 THEN grp ELSE id END FROM %s.people": "fails with SQLSTATE 42",
 		"SELECT 1 / (count(*) - count(*)) FROM %s.people":             "",
 		"SELECT grp::int FROM %s.people":                              "",

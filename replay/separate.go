@@ -30,10 +30,10 @@ type separate struct {
 	comment uint64
 }
 
-// separately runs n trials on each world, each in a session of its own that is closed afterwards. All trials of the call
+// runSeparate runs n trials on each world, each in a session of its own that is closed afterwards. All trials of the call
 // run in random order, with random gaps.
-func (r *Run) separately(ctx context.Context, n int) ([]Round, error) {
-	if err := r.proveWorlds(ctx); err != nil {
+func (r *Run) runSeparate(ctx context.Context, n int) ([]Round, error) {
+	if err := r.verifyCopies(ctx); err != nil {
 		return nil, err
 	}
 	rounds := r.newRounds(n)
@@ -60,8 +60,8 @@ func (r *Run) separately(ctx context.Context, n int) ([]Round, error) {
 	return r.finish(ctx, group, rounds)
 }
 
-// separated returns the trials of rounds in random order. The trials of one world fill the rounds in the order in which
-// they run, so that a dependence on the previous trial shows.
+// separated returns the trials of rounds in random order. The trials of one world fill the rounds in the order in which they
+// run, so that a statistic can find a dependence on the previous trial.
 func (r *Run) separated(rounds []Round) []separate {
 	worlds := len(r.stmt.Worlds)
 	order := make([]int, 0, len(rounds)*worlds)
@@ -82,8 +82,8 @@ func (r *Run) separated(rounds []Round) []separate {
 	return trials
 }
 
-// playSeparate waits for a gap and runs one trial. before is the time of the previous trial on this connection, with its
-// session.
+// playSeparate waits for a gap and runs one trial. before is the time that the previous trial took in the same goroutine,
+// including the time to open its session.
 func (r *Run) playSeparate(ctx context.Context, t *separate, before time.Duration) (took time.Duration, err error) {
 	gap := time.NewTimer(time.Duration(t.gap * float64(min(before/gapPart, longestGap))))
 	defer gap.Stop()
@@ -93,7 +93,7 @@ func (r *Run) playSeparate(ctx context.Context, t *separate, before time.Duratio
 	case <-gap.C:
 	}
 	pace := r.player.opt.Pace
-	query := r.player.baseline("separate\x00" + r.stmt.Worlds[0]) // a session's first trial is slower than the others
+	query := r.player.queryKey("separate\x00" + r.stmt.Worlds[0]) // a session's first trial is slower than the others
 	if pace != nil {
 		if _, err := pace.Enter(ctx, 1, max(before, r.player.leastTime(query))); err != nil {
 			return 0, err
@@ -103,7 +103,7 @@ func (r *Run) playSeparate(ctx context.Context, t *separate, before time.Duratio
 	slowdown := 1.0
 	ran, err := r.inOwnSession(ctx, t)
 	if err == nil {
-		slowdown = r.player.slowdown(query, ran)
+		slowdown = r.player.recordMean(query, ran)
 	}
 	if pace != nil {
 		pace.Leave(slowdown)
@@ -122,12 +122,12 @@ func (r *Run) inOwnSession(ctx context.Context, t *separate) (ran time.Duration,
 	one.stmt.Worlds = []string{text}
 	var s *session
 	if engines := len(r.player.engines); engines > 0 {
-		port, err := r.port(ctx, min(t.world, engines-1))
+		conn, err := r.openEngine(ctx, min(t.world, engines-1))
 		if err != nil {
 			return 0, err
 		}
 		s = &session{share: 1}
-		s.ports, s.conn = append(s.ports, port), port
+		s.engines, s.conn = append(s.engines, conn), conn
 	} else if s, err = one.session(ctx); err != nil {
 		return 0, err
 	}

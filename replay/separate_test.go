@@ -55,7 +55,7 @@ func TestSeparate(t *testing.T) {
 	}
 }
 
-// A failure of one separate trial is its outcome, and a query that fails in every world is a fault of the copies.
+// A failure of one separate trial is its outcome, and a query that fails in every world is a SetupError.
 func TestSeparateFailure(t *testing.T) {
 	t.Parallel()
 	start := func(d0, d1 string) *replay.Run {

@@ -15,7 +15,7 @@ import (
 // session is one connection with the client's settings and, if plans may be reused, the prepared statement of every world.
 type session struct {
 	conn     *pgconn.PgConn
-	ports    []*pgconn.PgConn               // of the engines beside the database, conn among them; none = trials go to the database
+	engines  []*pgconn.PgConn               // of the engines beside the database, conn among them; none = trials go to the database
 	prepared []*pgconn.StatementDescription // by world; nil if every trial is parsed and planned again
 	reader   reader
 	used     int           // trials that have run
@@ -25,12 +25,11 @@ type session struct {
 	release  func()        // called by close; nil = nothing
 }
 
-// renewShare bounds the cost of new sessions: a session runs trials for at least renewShare times the time that opening it
-// took.
+// renewShare bounds the cost of new sessions: a session runs trials for at least renewShare times as long as opening it took.
 const renewShare = 50
 
-// worn reports whether a session has run its share of trials: Options.SessionTrials, and more if the query is so quick that
-// opening sessions would take more than a fiftieth of the time.
+// worn reports whether a session must be replaced: it has run Options.SessionTrials trials, and they have taken renewShare
+// times as long as opening the session.
 func (s *session) worn(trials int) bool {
 	return s.used >= trials && s.busy >= renewShare*s.cost
 }
@@ -44,8 +43,8 @@ func (s *session) close() {
 	if s.conn != nil {
 		_ = s.conn.Close(ctx)
 	}
-	for _, port := range s.ports {
-		_ = port.Close(ctx) // may be closed already; harmless
+	for _, conn := range s.engines {
+		_ = conn.Close(ctx) // may be closed already; harmless
 	}
 	if s.release != nil {
 		s.release() // may have been called already; harmless
@@ -103,7 +102,7 @@ func (r *Run) session(ctx context.Context) (*session, error) {
 	}
 	setup := time.Since(connected)
 	if r.planning == unknownPlanning {
-		if r.planning, err = r.askPlanning(ctx, s.conn); err != nil {
+		if r.planning, err = r.checkPlanning(ctx, s.conn); err != nil {
 			s.close()
 			return nil, err
 		}
@@ -114,8 +113,8 @@ func (r *Run) session(ctx context.Context) (*session, error) {
 			description, err := s.conn.Prepare(ctx, "dpwatch"+strconv.Itoa(i), sql, r.oids)
 			if err != nil {
 				s.close()
-				if _, fault := classify(err); fault != nil {
-					return nil, fault
+				if _, err := classify(err); err != nil {
+					return nil, err
 				}
 				// A statement that fails in only one world is an outcome, trial by trial.
 				r.planning = freshPlanning
@@ -136,8 +135,8 @@ const syncTrials = 64
 // own. If Statement.together is set, several trials share a Sync. After an error the server skips everything up to the
 // Sync; skipped trials are sent again, so that every trial is executed once, whatever the outcome of the others.
 func (r *Run) pipeline(ctx context.Context, s *session, trials []trial) error {
-	if len(s.ports) > 0 {
-		return r.sequential(ctx, s, trials)
+	if len(s.engines) > 0 {
+		return r.runThroughEngines(ctx, s, trials)
 	}
 	if s.conn.IsClosed() { // by the trial before
 		if err := r.reopen(ctx, s); err != nil {
@@ -145,7 +144,7 @@ func (r *Run) pipeline(ctx context.Context, s *session, trials []trial) error {
 		}
 	}
 	if r.simple {
-		return r.simply(ctx, s, trials)
+		return r.runSimple(ctx, s, trials)
 	}
 	s.used += len(trials)
 	share := 1
@@ -240,6 +239,6 @@ func (r *Run) result(pipeline *pgconn.Pipeline, s *session) (o outcome.Outcome, 
 			return o, false, nil
 		}
 	}
-	state, fault := classify(err)
-	return outcome.Outcome{SQLState: state}, true, fault
+	state, err := classify(err)
+	return outcome.Outcome{SQLState: state}, true, err
 }

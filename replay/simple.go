@@ -31,13 +31,13 @@ func (p *Player) simple(s Statement) bool {
 	return s.Simple
 }
 
-// simpleWindow bounds the bytes of queries in flight, if there are several: socket buffers are never smaller, so that
-// server and client cannot deadlock on writes.
+// simpleWindow bounds the bytes of queries in flight, if there are several. Socket buffers are never smaller, so server and
+// client cannot both block on a write.
 const simpleWindow = 16 << 10
 
-// simply runs trials as simple queries: each is parsed and planned again, in a transaction of its own. Queries are sent
+// runSimple runs trials as simple queries: each is parsed and planned again, in a transaction of its own. Queries are sent
 // before the server has answered the previous ones.
-func (r *Run) simply(ctx context.Context, s *session, trials []trial) error {
+func (r *Run) runSimple(ctx context.Context, s *session, trials []trial) error {
 	s.used += len(trials)
 	for {
 		conn := s.conn
@@ -91,10 +91,10 @@ func (r *Run) simpleResult(s *session) (o outcome.Outcome, err error) {
 	var state string
 	s.reader.begin()
 	for {
-		message, err := s.conn.ReceiveMessage(context.Background()) // simply watches the context
+		message, err := s.conn.ReceiveMessage(context.Background()) // runSimple watches the context
 		if err != nil {
-			state, fault := classify(err)
-			return outcome.Outcome{SQLState: state}, fault
+			state, err := classify(err)
+			return outcome.Outcome{SQLState: state}, err
 		}
 		switch m := message.(type) {
 		case *pgproto3.RowDescription:
@@ -104,9 +104,8 @@ func (r *Run) simpleResult(s *session) (o outcome.Outcome, err error) {
 				return o, &transientError{op: "replay", err: err}
 			}
 		case *pgproto3.ErrorResponse:
-			var fault error
-			if state, fault = classify(pgconn.ErrorResponseToPgError(m)); fault != nil {
-				return o, fault
+			if state, err = classify(pgconn.ErrorResponseToPgError(m)); err != nil {
+				return o, err
 			}
 		case *pgproto3.CommandComplete, *pgproto3.EmptyQueryResponse, *pgproto3.NoticeResponse,
 			*pgproto3.ParameterStatus, *pgproto3.NotificationResponse:

@@ -145,8 +145,8 @@ func TestSimpleLong(t *testing.T) {
 	}
 }
 
-// Set-up faults and a session that dies give the same errors as with extended queries, and the run continues.
-func TestSimpleFaults(t *testing.T) {
+// Set-up errors and a session that ends give the same errors as with extended queries, and the run continues.
+func TestSimpleErrors(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)
 	p := player(t, options(dsn))

@@ -11,7 +11,7 @@ import (
 )
 
 // TestErrorsWithholdMessages: messages raised by the engine's functions may quote rows. The error of a replay has the
-// SQLSTATE, and the message only with Reveal; for every code that is a fault and not an outcome, in every protocol.
+// SQLSTATE, and the message only with Reveal; for every code that is an error and not an outcome, in every protocol.
 func TestErrorsWithholdMessages(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)

@@ -13,10 +13,9 @@ import (
 )
 
 // A server session reports its scan counts when it becomes idle and its last report is at least a second old (pgstat.c,
-// PGSTAT_MIN_INTERVAL), when it ends, or when it was idle for ten seconds. An engine that keeps its sessions at the source
-// would delay the report for that time, so a further trial a second later triggers it. An engine without a report after
-// furtherTrials such trials never reports. The number of trials counts and not the time, because everything takes longer on
-// a busy machine.
+// PGSTAT_MIN_INTERVAL), when it ends, or after it was idle for ten seconds. If an engine keeps its sessions to the source
+// open, a further trial a second later makes them report. If furtherTrials such trials show no scans, none are expected: the
+// limit is a number of trials and not a time, because everything takes longer on a busy machine.
 const (
 	scanInterval  = 1100 * time.Millisecond
 	furtherTrials = 4
@@ -26,22 +25,22 @@ const (
 const scanQuery = `SELECT schemaname, pg_catalog.sum(coalesce(seq_scan, 0) + coalesce(idx_scan, 0))::int8
 	FROM pg_catalog.pg_stat_all_tables WHERE schemaname = ANY ($1::text[]) GROUP BY 1`
 
-// proveWorlds verifies once, before the first trial counts, that each engine reads the copy of its own world, if each world
-// has an engine: a few trials run through it alone, and the server's counters show which schema's tables were read. An
-// engine that reads another copy is a SetupError. If the counters show nothing (an engine that caches its data, a copy made
-// of views, a source elsewhere), that is a warning.
-func (r *Run) proveWorlds(ctx context.Context) error {
+// verifyCopies verifies once, before the first trial that counts, that each engine reads the copy of its own world, if each
+// world has an engine. A few trials run through one engine alone, and the server's counters show which schema's tables were
+// read. If an engine reads another copy, the error is a SetupError. If the counters show no reads (an engine that caches its
+// data, a copy made of views, a source elsewhere), there is a warning.
+func (r *Run) verifyCopies(ctx context.Context) error {
 	p := r.player
-	if p.proved.Load() || len(p.engines) < 2 || len(p.opt.Copies) != len(p.engines) {
+	if p.verified.Load() || len(p.engines) < 2 || len(p.opt.Copies) != len(p.engines) {
 		return nil
 	}
 	select {
-	case p.proving <- struct{}{}: // trials of other Runs wait: they would be counted as well
-		defer func() { <-p.proving }()
+	case p.verifying <- struct{}{}: // trials of other Runs wait: they would be counted as well
+		defer func() { <-p.verifying }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if p.proved.Load() {
+	if p.verified.Load() {
 		return nil
 	}
 	conn, err := p.connect(ctx, Statement{})
@@ -50,14 +49,14 @@ func (r *Run) proveWorlds(ctx context.Context) error {
 	}
 	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
 	for i, schema := range p.opt.Copies {
-		read, known, err := r.whatReads(ctx, conn, i)
+		read, known, err := r.readSchemas(ctx, conn, i)
 		switch {
 		case err != nil:
 			return err
 		case !known || len(read) == 0:
-			p.tell(fmt.Sprintf("whether the engine at %s:%d reads the copy in schema %s cannot be seen: make sure that its source finds the tables there", p.engines[i].Host, p.engines[i].Port, schema))
+			p.warn(fmt.Sprintf("cannot verify that the engine at %s:%d reads the copy in schema %s: make sure that its source finds the tables there", p.engines[i].Host, p.engines[i].Port, schema))
 			if known { // the others would take the same time
-				p.proved.Store(true)
+				p.verified.Store(true)
 				return nil
 			}
 		case !read[schema]:
@@ -67,18 +66,18 @@ func (r *Run) proveWorlds(ctx context.Context) error {
 			}
 		}
 	}
-	p.proved.Store(true)
+	p.verified.Store(true)
 	return nil
 }
 
-// proofTrials is the number of trials that go through an engine to see what it reads: every table that they read is scanned
+// verifyTrials is the number of trials that run through an engine to find what it reads: every table that they read is scanned
 // at least as often. A smaller number of scans may come from other sessions, or from a delayed report, and is ignored.
-const proofTrials = 8
+const verifyTrials = 8
 
-// whatReads sends trials through the engine of a world and returns the schemas whose tables were read proofTrials times
-// meanwhile; it returns as soon as the world's own schema is among them. known reports whether the own schema has counts at
-// all.
-func (r *Run) whatReads(ctx context.Context, conn *pgconn.PgConn, world int) (read map[string]bool, known bool, err error) {
+// readSchemas runs trials through the engine of a world and returns the schemas whose tables were read verifyTrials times
+// meanwhile. It returns as soon as the world's own schema is one of them. known reports whether the server counts the scans of
+// that schema.
+func (r *Run) readSchemas(ctx context.Context, conn *pgconn.PgConn, world int) (read map[string]bool, known bool, err error) {
 	own := r.player.opt.Copies[world]
 	before, err := r.scans(ctx, conn)
 	if err != nil {
@@ -87,16 +86,16 @@ func (r *Run) whatReads(ctx context.Context, conn *pgconn.PgConn, world int) (re
 	if _, known = before[own]; !known {
 		return nil, false, nil
 	}
-	port, err := r.port(ctx, world)
+	engine, err := r.openEngine(ctx, world)
 	if err != nil {
 		return nil, true, err
 	}
-	for range proofTrials {
-		if _, err = r.engineTrial(ctx, &session{}, port, r.stmt.Worlds[world]); err != nil || port.IsClosed() { // after a timeout
+	for range verifyTrials {
+		if _, err = r.engineTrial(ctx, &session{}, engine, r.stmt.Worlds[world]); err != nil || engine.IsClosed() { // after a timeout
 			break
 		}
 	}
-	_ = port.Close(ctx) // if the engine then ends its session at the source, the counts are reported at once
+	_ = engine.Close(ctx) // if the engine then ends its session at the source, the counts are reported at once
 	if err != nil {
 		return nil, true, err
 	}
@@ -117,18 +116,18 @@ func (r *Run) whatReads(ctx context.Context, conn *pgconn.PgConn, world int) (re
 		if further == furtherTrials {
 			return read, true, nil
 		}
-		if port, err = r.port(ctx, world); err != nil {
+		if engine, err = r.openEngine(ctx, world); err != nil {
 			return nil, true, err
 		}
-		_, err = r.engineTrial(ctx, &session{}, port, r.stmt.Worlds[world])
-		_ = port.Close(ctx)
+		_, err = r.engineTrial(ctx, &session{}, engine, r.stmt.Worlds[world])
+		_ = engine.Close(ctx)
 		if err != nil {
 			return nil, true, err
 		}
 	}
 }
 
-// readSince returns the schemas whose tables were read proofTrials times since their scans were counted.
+// readSince returns the schemas whose tables were read verifyTrials times since before was taken.
 func (r *Run) readSince(ctx context.Context, conn *pgconn.PgConn, before map[string]int64) (map[string]bool, error) {
 	after, err := r.scans(ctx, conn)
 	if err != nil {
@@ -136,13 +135,14 @@ func (r *Run) readSince(ctx context.Context, conn *pgconn.PgConn, before map[str
 	}
 	read := map[string]bool{}
 	for schema, n := range after {
-		if n >= before[schema]+proofTrials {
+		if n >= before[schema]+verifyTrials {
 			read[schema] = true
 		}
 	}
 	return read, nil
 }
 
+// scans returns the numbers of scans by schema.
 func (r *Run) scans(ctx context.Context, conn *pgconn.PgConn) (map[string]int64, error) {
 	rows, err := ask(ctx, conn, "count the scans of the copies", scanQuery, array(r.player.opt.Copies))
 	if err != nil {

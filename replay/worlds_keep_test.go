@@ -69,14 +69,14 @@ func keepingSession(b *pgproto3.Backend, ask func(string) []*pgconn.Result) {
 func TestEngineThatKeepsItsSession(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)
-	for _, tc := range []struct{ name, d0, d1, fault string }{
+	for _, tc := range []struct{ name, d0, d1, wantErr string }{
 		{"right", "d0", "d1", ""},
 		{"swapped", "d1", "d0", "for schema d0: it reads d1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			dsn := dsn
-			if tc.fault != "" { // scans are counted per database
+			if tc.wantErr != "" { // scans are counted per database
 				dsn = shadow(t)
 			}
 			opt := options(dsn)
@@ -99,8 +99,8 @@ func TestEngineThatKeepsItsSession(t *testing.T) {
 			}
 			defer run.Close()
 			_, err = run.Rounds(t.Context(), 2)
-			if tc.fault == "" && err != nil || tc.fault != "" && (err == nil || !strings.Contains(err.Error(), tc.fault)) {
-				t.Errorf("got %v, want %q", err, tc.fault)
+			if tc.wantErr == "" && err != nil || tc.wantErr != "" && (err == nil || !strings.Contains(err.Error(), tc.wantErr)) {
+				t.Errorf("got %v, want %q", err, tc.wantErr)
 			}
 			if len(warnings) > 0 {
 				t.Errorf("warnings %q", warnings)

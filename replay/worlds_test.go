@@ -16,17 +16,17 @@ func TestEachEngineReadsItsCopy(t *testing.T) {
 	for _, tc := range []struct {
 		name, setUp, sql string
 		copies, paths    []string
-		fault, warning   string
+		wantErr, warning string
 	}{
 		{
 			name: "right", copies: []string{"d0", "d1", "d2"}, paths: []string{"d0", "d1", "d2"},
 			setUp: "CREATE SCHEMA d2; CREATE TABLE d2.people AS SELECT * FROM d1.people",
 		},
-		{name: "one copy for both", copies: []string{"d0", "d1"}, paths: []string{"d0", "d0"}, fault: "for schema d1: it reads d0: let its source find the tables in d1"},
-		{name: "swapped", copies: []string{"d0", "d1"}, paths: []string{"d1", "d0"}, fault: "for schema d0: it reads d1"},
+		{name: "one copy for both", copies: []string{"d0", "d1"}, paths: []string{"d0", "d0"}, wantErr: "for schema d1: it reads d0: let its source find the tables in d1"},
+		{name: "swapped", copies: []string{"d0", "d1"}, paths: []string{"d1", "d0"}, wantErr: "for schema d0: it reads d1"},
 		{
 			name: "views", copies: []string{"d0", "d1"}, paths: []string{"d0", "d1"}, setUp: "DROP TABLE d1.people; CREATE VIEW d1.people AS SELECT * FROM d0.people WHERE id <> 3",
-			warning: "reads the copy in schema d1 cannot be seen",
+			warning: "reads the copy in schema d1: make sure",
 		},
 		{name: "nothing is read", copies: []string{"d0", "d1"}, paths: []string{"d0", "d1"}, sql: "SELECT 1", warning: "reads the copy in schema d0 cannot be seen"},
 	} {
@@ -57,8 +57,8 @@ func TestEachEngineReadsItsCopy(t *testing.T) {
 			_, err = run.Rounds(t.Context(), 2)
 			var setup *replay.SetupError
 			switch {
-			case tc.fault == "" && err != nil, tc.fault != "" && (!errors.As(err, &setup) || !strings.Contains(err.Error(), tc.fault)):
-				t.Errorf("got %v, want %q", err, tc.fault)
+			case tc.wantErr == "" && err != nil, tc.wantErr != "" && (!errors.As(err, &setup) || !strings.Contains(err.Error(), tc.wantErr)):
+				t.Errorf("got %v, want %q", err, tc.wantErr)
 			}
 			if got := strings.Join(warnings, "\n"); tc.warning == "" && got != "" || !strings.Contains(got, tc.warning) {
 				t.Errorf("warnings %q, want %q", got, tc.warning)

@@ -84,7 +84,7 @@ func (c *canonical) hash() [sha256.Size]byte {
 	return sha256.Sum256(c.fill(func(t Table) string { return t.Schema }))
 }
 
-var errWire = errors.New("the tree's wire form cannot be read")
+var errWire = errors.New("the wire format of the syntax tree cannot be decoded")
 
 // maxDepth bounds the recursion over a tree, as protobuf's own limit does.
 const maxDepth = 10_000

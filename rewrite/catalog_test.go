@@ -19,7 +19,7 @@ func TestBuiltinLists(t *testing.T) {
 	if version := conn.ParameterStatus("server_version"); !strings.HasPrefix(version, "15.") {
 		t.Skipf("server %s: the lists are those of 15", version)
 	}
-	script, err := os.ReadFile("builtin_functions.sql")
+	script, err := os.ReadFile("internal/judge/builtin_functions.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,10 +52,10 @@ func TestBuiltinLists(t *testing.T) {
 		return lines
 	}
 	for file, query := range map[string]string{
-		"builtin_functions.txt": string(script),
+		"internal/judge/builtin_functions.txt": string(script),
 		"internal/resolve/system_catalogs.txt": `SELECT relname FROM pg_class
 			WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind IN ('r', 'v')`,
-		"builtin_operators.txt": "SELECT DISTINCT oprname FROM pg_operator WHERE oprnamespace = 'pg_catalog'::regnamespace",
+		"internal/judge/builtin_operators.txt": "SELECT DISTINCT oprname FROM pg_operator WHERE oprnamespace = 'pg_catalog'::regnamespace",
 	} {
 		have, missing := embedded(file), []string(nil)
 		lines := list(query)
@@ -75,7 +75,7 @@ func TestBuiltinLists(t *testing.T) {
 	for _, line := range list(`SELECT DISTINCT proname FROM pg_proc
 		WHERE pronamespace = 'pg_catalog'::regnamespace AND provolatile = 'v'
 		AND proname NOT IN ('random', 'clock_timestamp', 'timeofday', 'gen_random_uuid')`) {
-		if embedded("builtin_functions.txt")[fmt.Sprintf("%s safe", line)] {
+		if embedded("internal/judge/builtin_functions.txt")[fmt.Sprintf("%s safe", line)] {
 			t.Errorf("%s is volatile and listed as safe", line)
 		}
 	}

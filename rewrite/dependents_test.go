@@ -222,7 +222,7 @@ func TestCatalogNamesVolatility(t *testing.T) {
 	t.Parallel()
 	_, err := newRewriter(t, catalogOptions()).Analyze(capture.Query{SQL: "SELECT spy() FROM users", User: "alice", Database: "shop"})
 	var refusal *rewrite.UnsupportedError
-	if !errors.As(err, &refusal) || refusal.Detail != "function spy (volatile, plpgsql)" || refusal.Offset != 7 {
+	if !errors.As(err, &refusal) || refusal.Detail != "function spy (volatile, plpgsql) is neither built in nor declared safe" || refusal.Offset != 7 {
 		t.Errorf("%v; want function spy (volatile, plpgsql) at 7", err)
 	}
 }

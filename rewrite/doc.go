@@ -5,9 +5,10 @@
 // neighbour schema; or an *UnsupportedError with a Reason fit for a metric label, the syntax node, the byte offset and a
 // remedy.
 //
-// The package owns parsing with pg_query, the resolution of names as on the server, the rules for what may be replayed, and
-// the reading of claims. It does not own the neighbour schemas, connections or the decision whether a query is audited. It
-// is pure: no I/O, clock, logger or randomness. A Rewriter is safe for concurrent use.
+// The package owns parsing with pg_query, the walk over the tree, the identity of queries, and the rewritten text. Its inner
+// packages own the resolution of names as on the server (resolve), the rules for what may be replayed (judge), and the
+// reading of claims (claim). It does not own the neighbour schemas, connections or the decision whether a query is audited.
+// It is pure: no I/O, clock, logger or randomness. A Rewriter is safe for concurrent use.
 //
 // # How a name is rewritten
 //
@@ -32,7 +33,7 @@
 // both databases, and refused if it refers to something else in the shadow database.
 //
 // Options.Source and Options.Shadow are catalogs, as data; a reader elsewhere does the I/O. With them, names are resolved
-// as on the server, and views, partitions and functions over protected tables are judged by what they and their copies
+// as on the server, and views, partitions and functions over protected tables are checked by what they and their copies
 // read. Without them, the assumptions are: Options.Protected, Public and Others are all relations of every schema that they
 // mention; the schema with the user's name holds none of these unless it is listed; an unqualified built-in function is the
 // built-in one; x.f is a column of x, not a call of a user-defined function f(x); and copies read only their own schema. In

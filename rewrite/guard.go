@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -42,7 +43,7 @@ func (r *Rewriter) parse(q *capture.Query) (*parsed, error) {
 			return nil, err
 		}
 		if !proto.Equal(query, stmt.GetStmt().GetSelectStmt()) {
-			return nil, refuse(ReasonVerifyFailed, "the query within the statement was not found in the text", reportBug)
+			return nil, refuse(ReasonVerifyFailed, "the query inside COPY or DECLARE CURSOR was not found in the text", reportBug)
 		}
 	}
 	if stmt.GetStmt().GetSelectStmt() == nil {
@@ -54,35 +55,27 @@ func (r *Rewriter) parse(q *capture.Query) (*parsed, error) {
 // guard refuses input that must not reach the parser or that it would read differently than the server.
 func (r *Rewriter) guard(q capture.Query) error {
 	if len(q.SQL) > r.options.MaxBytes {
-		return refuse(ReasonTooLarge, "too many bytes", "raise proxy.max_statement")
+		return refuse(ReasonTooLarge, fmt.Sprintf("the statement has %d bytes, and the limit is %d", len(q.SQL), r.options.MaxBytes), "raise proxy.max_statement")
 	}
 	if strings.IndexByte(q.SQL, 0) >= 0 {
-		return refuse(ReasonInvalidEncoding, "a NUL byte", "")
+		return refuse(ReasonInvalidEncoding, "the text contains a NUL byte", "")
 	}
 	if !utf8.ValidString(q.SQL) {
-		return refuse(ReasonInvalidEncoding, "not UTF-8", "")
+		return refuse(ReasonInvalidEncoding, "the text is not UTF-8", "set client_encoding to UTF8 in the client")
 	}
 	if e, ok := q.Settings["client_encoding"]; ok && !isUTF8Name(e) {
-		return refuse(ReasonInvalidEncoding, "client_encoding is not UTF8", "only sessions with client_encoding UTF8 are audited")
+		return refuse(ReasonInvalidEncoding, "the session's client_encoding is not UTF8", "set client_encoding to UTF8 in the client")
 	}
 	if s, ok := q.Settings["standard_conforming_strings"]; ok && !isOn(s) {
-		return refuse(ReasonSettingsUncertain, "standard_conforming_strings is off", "strings would have another meaning than on the server")
+		return refuse(ReasonSettingsUncertain, "standard_conforming_strings is off, so that the parser would read strings differently than the server", "set standard_conforming_strings to on in the client")
 	}
 	if pgparse.TooManyTokens(q.SQL, r.options.MaxTokens) {
-		return refuse(ReasonTooLarge, "too many tokens", "raise audit.max_tokens")
+		return refuse(ReasonTooLarge, fmt.Sprintf("the statement has more than %d tokens", r.options.MaxTokens), "raise audit.max_tokens")
 	}
-	if d := r.database(); d != "" && q.Database != "" && q.Database != d {
-		return refuse(ReasonOtherDatabase, "the session is in another database than the protected tables", "")
+	if d := r.options.database(); d != "" && q.Database != "" && q.Database != d {
+		return refuse(ReasonOtherDatabase, "the session is connected to another database than that of the protected tables", "")
 	}
 	return nil
-}
-
-// database returns the name of the database of the protected tables; "" = any.
-func (r *Rewriter) database() string {
-	if r.options.Database == "" && r.options.Source != nil {
-		return r.options.Source.Database
-	}
-	return r.options.Database
 }
 
 func isUTF8Name(encoding string) bool {
@@ -108,13 +101,13 @@ func parseError(sql string, err error) error {
 	refusal := refuse(ReasonUnparseable, "", "")
 	var limit *pgparse.LimitError
 	if errors.As(err, &limit) {
-		refusal = refuse(ReasonTooDeep, limit.What, "write it with fewer levels: a list or VALUES instead of a chain of operators")
+		refusal = refuse(ReasonTooDeep, limit.What, "use fewer levels: a list or VALUES instead of a chain of operators")
 		refusal.Offset = limit.Offset
 		return refusal
 	}
 	var fault *parser.Error
 	if !errors.As(err, &fault) {
-		refusal.Detail = "the scanner's output cannot be read"
+		refusal.Detail = "the scanner's output cannot be decoded"
 		return refusal
 	}
 	detail, _, _ := strings.Cut(fault.Message, `"`)
@@ -147,11 +140,11 @@ func parseOne(sql string, tokens []*pg_query.ScanToken) (*pg_query.RawStmt, []by
 	}
 	switch stmts := tree.GetStmts(); len(stmts) {
 	case 0:
-		return nil, nil, refuse(ReasonEmpty, "no statement", "")
+		return nil, nil, refuse(ReasonEmpty, "the text contains no statement", "")
 	case 1:
 		return stmts[0], wire, nil
 	default:
-		refusal := refuse(ReasonMultipleStatements, "more than one statement", "split them first")
+		refusal := refuse(ReasonMultipleStatements, "the text contains more than one statement", "send the statements one by one")
 		refusal.Offset = firstToken(tokens, stmts[1].GetStmtLocation())
 		return nil, nil, refusal
 	}

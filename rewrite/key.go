@@ -10,30 +10,17 @@ import (
 	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/rewrite/internal/judge"
 )
 
 // keyVersion changes whenever the key of some query changes.
 const keyVersion = "dpwatch rewrite key 1"
 
-// isCustomSetting reports whether a setting belongs to an extension or application: it has a dot in its name.
-func isCustomSetting(name string) bool { return strings.Contains(name, ".") }
-
-// isKeySetting reports whether one of the server's own settings affects the result of a SELECT.
-func isKeySetting(name string) bool {
-	switch name {
-	case "timezone", "datestyle", "intervalstyle", "extra_float_digits", "bytea_output", "lc_monetary", "lc_numeric",
-		"lc_time", "xmlbinary", "xmloption", "transform_null_equals", "array_nulls", "default_text_search_config",
-		"timezone_abbreviations", "row_security", "quote_all_identifiers", "gin_fuzzy_search_limit":
-		return true
-	}
-	return false
-}
-
 // keySettings returns the settings that affect results, by lower-case name; nil if there are none.
 func keySettings(settings map[string]string) map[string]string {
 	var kept map[string]string
 	for name, value := range settings {
-		if name = strings.ToLower(name); isCustomSetting(name) || isKeySetting(name) {
+		if name = strings.ToLower(name); judge.AffectsResult(name) {
 			if kept == nil {
 				kept = map[string]string{}
 			}

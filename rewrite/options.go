@@ -7,10 +7,13 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"google.golang.org/protobuf/reflect/protoreflect"
+
 	"github.com/dpwatch/dpwatch/internal/pg/body"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
+	"github.com/dpwatch/dpwatch/rewrite/internal/judge"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
@@ -22,8 +25,8 @@ const (
 
 // Wildcards, for the audit of a single query without a catalog.
 const (
-	AnyTable    = resolve.AnyTable // as a Table's Name in Protected: every relation that resolves to the schema has a copy
-	AnyFunction = "*"              // in AllowFunctions: every function that is not built in is safe
+	AnyTable    = resolve.AnyTable  // as a Table's Name in Protected: every relation that resolves to the schema has a copy
+	AnyFunction = judge.AnyFunction // in AllowFunctions: every function that is not built in is safe
 )
 
 // Table is the name of a relation as stored in the catalog: folded, without quotes.
@@ -56,8 +59,13 @@ type Options struct {
 	MaxTokens int // 0 = DefaultMaxTokens
 }
 
-// limits returns the limits of a text that is parsed.
-func (o Options) limits() body.Limits { return body.Limits{Bytes: o.MaxBytes, Tokens: o.MaxTokens} }
+// database returns the name of the database of the protected tables; "" = any.
+func (o Options) database() string {
+	if o.Database == "" && o.Source != nil {
+		return o.Source.Database
+	}
+	return o.Database
+}
 
 // The claims of queries and their sources.
 type (
@@ -74,7 +82,7 @@ func New(o Options) (*Rewriter, error) {
 	faults = append(faults, claimFaults...)
 	for i, rule := range o.Claims.Rules {
 		if rule.Table != (Table{}) && !slices.Contains(o.Protected, rule.Table) {
-			faults = append(faults, fmt.Errorf("claim rule %d (%s): table %q is not protected", i+1, rule.Name, rule.Table))
+			faults = append(faults, fmt.Errorf("claim rule %d (%s): table %q is not a protected table: add it to them, or remove the condition", i+1, rule.Name, rule.Table))
 		}
 	}
 	for _, f := range o.AllowFunctions {
@@ -82,7 +90,7 @@ func New(o Options) (*Rewriter, error) {
 			continue
 		}
 		if _, _, ok := ident.ParseFunction(f); !ok {
-			faults = append(faults, fmt.Errorf("allowed function %q: want name or schema.name", f))
+			faults = append(faults, fmt.Errorf("allowed function %q: write it as name or schema.name", f))
 		}
 	}
 	if o.MaxBytes < 0 || o.MaxTokens < 0 {
@@ -100,22 +108,22 @@ func New(o Options) (*Rewriter, error) {
 	if o.SearchPath == nil {
 		o.SearchPath = []string{"public"}
 	}
-	functions := newFunctions(o)
-	return &Rewriter{
-		options:   o,
-		names:     newNames(o, functions),
-		opaque:    newOpaque(functions.source, o.limits(), functions),
-		functions: functions,
-		claims:    claims,
-		schema:    newWireSchema(),
-	}, nil
+	source := catalog.NewIndex(o.Source)
+	rules := judge.New(judge.Options{
+		Protected: o.Protected, Public: o.Public, Others: o.Others,
+		Source: source, Shadow: catalog.NewIndex(o.Shadow), Neighbours: o.Neighbours, ShadowPath: o.ShadowPath,
+		Database: o.database(), Signatures: o.Claims.Signatures, AllowFunctions: o.AllowFunctions,
+		Limits: body.Limits{Bytes: o.MaxBytes, Tokens: o.MaxTokens},
+		Walk:   func(s *judge.Statement, root protoreflect.Message) { walk(s, root) },
+	})
+	return &Rewriter{options: o, source: source, rules: rules, claims: claims, schema: newWireSchema()}, nil
 }
 
 // tableFaults returns the faults in the lists of tables.
 func (o Options) tableFaults() []error {
 	var faults []error
 	if len(o.Protected) == 0 {
-		faults = append(faults, errors.New("no protected table: name the tables that the neighbours copy"))
+		faults = append(faults, errors.New("no protected table: list the tables that the neighbours copy"))
 	}
 	seen := map[Table]string{}
 	byName := map[string]Table{}
@@ -129,14 +137,14 @@ func (o Options) tableFaults() []error {
 				faults = append(faults, fmt.Errorf("%s table %q: %w", list.kind, t, err))
 			}
 			if before, ok := seen[t]; ok && before != list.kind {
-				faults = append(faults, fmt.Errorf("table %q is listed as %s and as %s", t, before, list.kind))
+				faults = append(faults, fmt.Errorf("table %q is listed as %s and as %s: keep one entry", t, before, list.kind))
 			}
 			seen[t] = list.kind
 			if list.kind != "protected" {
 				continue
 			}
 			if other, ok := byName[t.Name]; ok && other != t {
-				faults = append(faults, fmt.Errorf("protected tables %q and %q have one name: a neighbour schema holds one table of a name", other, t))
+				faults = append(faults, fmt.Errorf("protected tables %q and %q have the same name, and a neighbour schema can hold only one of them: rename one", other, t))
 			}
 			byName[t.Name] = t
 		}
@@ -153,9 +161,9 @@ func checkTable(t Table) error {
 	}
 	switch {
 	case resolve.IsSystemSchema(t.Schema) || resolve.IsTempSchema(t.Schema):
-		return errors.New("lies in a system schema")
+		return errors.New("is in a system schema, which neighbours do not copy")
 	case strings.HasPrefix(t.Name, "pg_"):
-		return errors.New("a name that starts with pg_ may be shadowed by a system catalog")
+		return errors.New("starts with pg_, so that a system catalog may hide the table: rename it")
 	}
 	return nil
 }
@@ -168,7 +176,7 @@ func checkIdentifier(s string) error {
 	case len(s) > ident.MaxBytes:
 		return fmt.Errorf("is longer than %d bytes", ident.MaxBytes)
 	case !utf8.ValidString(s) || strings.ContainsRune(s, 0):
-		return errors.New("is not UTF-8 text")
+		return errors.New("is not valid UTF-8, or contains a NUL byte")
 	}
 	return nil
 }

@@ -20,20 +20,20 @@ func TestNewFaults(t *testing.T) {
 		"no name":           {func(o *rewrite.Options) { o.Public[0].Name = "" }, "name: is empty"},
 		"long name":         {func(o *rewrite.Options) { o.Protected[0].Name = strings.Repeat("x", 64) }, "longer than 63 bytes"},
 		"system schema":     {func(o *rewrite.Options) { o.Protected[0].Schema = "pg_catalog" }, "system schema"},
-		"catalog-like name": {func(o *rewrite.Options) { o.Protected[0].Name = "pg_class" }, "shadowed by a system catalog"},
+		"catalog-like name": {func(o *rewrite.Options) { o.Protected[0].Name = "pg_class" }, "a system catalog may hide the table"},
 		"two of one name": {func(o *rewrite.Options) {
 			o.Protected = append(o.Protected, rewrite.Table{Schema: "old", Name: "users"})
-		}, "have one name"},
+		}, "have the same name"},
 		"protected and public":     {func(o *rewrite.Options) { o.Public = append(o.Public, o.Protected[0]) }, "listed as protected and as public"},
 		"allowed function":         {func(o *rewrite.Options) { o.AllowFunctions = []string{"a.b.c"} }, `allowed function "a.b.c"`},
-		"signature":                {func(o *rewrite.Options) { o.Claims.Signatures[0].Function = "" }, "signature function"},
+		"signature":                {func(o *rewrite.Options) { o.Claims.Signatures[0].Function = "" }, `DP function ""`},
 		"combine":                  {func(o *rewrite.Options) { o.Claims.Combine = "max" }, `combine "max"`},
 		"rule's epsilon":           {func(o *rewrite.Options) { o.Claims.Rules = []rewrite.Rule{{Name: "r", Epsilon: -1}} }, "claim rule 1 (r): epsilon is negative"},
 		"rule's pattern":           {func(o *rewrite.Options) { o.Claims.Rules = []rewrite.Rule{{Pattern: "("}} }, "missing closing"},
-		"rule's table":             {func(o *rewrite.Options) { o.Claims.Rules = []rewrite.Rule{{Table: o.Public[0]}} }, "is not protected"},
+		"rule's table":             {func(o *rewrite.Options) { o.Claims.Rules = []rewrite.Rule{{Table: o.Public[0]}} }, "is not a protected table"},
 		"default's delta":          {func(o *rewrite.Options) { o.Claims.Default = &rewrite.Claim{Delta: math.NaN()} }, "default claim: delta"},
 		"negative limit":           {func(o *rewrite.Options) { o.MaxBytes = -1 }, "must not be negative"},
-		"all faults, not only one": {func(o *rewrite.Options) { o.MaxBytes, o.Claims.Combine = -1, "x" }, "combine \"x\": want add or share\nMaxBytes"},
+		"all faults, not only one": {func(o *rewrite.Options) { o.MaxBytes, o.Claims.Combine = -1, "x" }, "combine \"x\": use add or share\nMaxBytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

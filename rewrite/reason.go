@@ -3,44 +3,46 @@ package rewrite
 import (
 	"fmt"
 	"strings"
+
+	"github.com/dpwatch/dpwatch/rewrite/internal/judge"
 )
 
 // Reason is the reason code of a refusal, from a fixed list, fit for a metric label.
-type Reason string
+type Reason = judge.Reason
 
 // All reasons. Reasons returns them as a list.
 const (
-	ReasonInvalidEncoding     Reason = "invalid_encoding"     // NUL, not UTF-8, or a client_encoding other than UTF8
-	ReasonTooLarge            Reason = "too_large"            // too many bytes or tokens
-	ReasonTooDeep             Reason = "too_deep"             // nested too deeply, or with too long a chain of operators, for the parser
-	ReasonUnparseable         Reason = "unparseable"          // not a statement of PostgreSQL's grammar
-	ReasonEmpty               Reason = "empty"                // no statement
-	ReasonMultipleStatements  Reason = "multiple_statements"  // more than one statement
-	ReasonNotSelect           Reason = "not_select"           // neither SELECT nor VALUES nor TABLE nor COPY (query) TO STDOUT
-	ReasonExplain             Reason = "explain"              // EXPLAIN: the client got a plan, not an answer
-	ReasonWrapper             Reason = "wrapper"              // FETCH, PREPARE, EXECUTE, CREATE ... AS, other forms of COPY
-	ReasonOtherDatabase       Reason = "other_database"       // the session is in another database than the protected tables
-	ReasonSideEffects         Reason = "side_effects"         // writes, locks, sleeps, or changes its session
-	ReasonNoProtectedTable    Reason = "no_protected_table"   // reads nothing that the neighbours hold
-	ReasonSystemCatalogOnly   Reason = "system_catalog_only"  // reads only system catalogs
-	ReasonSystemCatalog       Reason = "system_catalog"       // reads protected tables and a catalog that describes tables
-	ReasonSystemColumn        Reason = "system_column"        // tableoid, ctid, xmin, ...: differ between any two copies
-	ReasonSessionDependent    Reason = "session_dependent"    // depends on the user, role, schema or database of its session
-	ReasonSettingsUncertain   Reason = "settings_uncertain"   // a name's meaning depends on settings that are not known
-	ReasonAmbiguousName       Reason = "ambiguous_name"       // a name that may mean several relations
-	ReasonTempTable           Reason = "temp_table"           // a temporary table, which does not exist in a replay
-	ReasonUnknownTable        Reason = "unknown_table"        // neither protected nor public
-	ReasonNoCopy              Reason = "no_copy"              // depends on protected tables, and the neighbours have no right copy
-	ReasonResolvesDifferently Reason = "resolves_differently" // a function, operator or type that refers to another one in the shadow database
-	ReasonUnknownFunction     Reason = "unknown_function"     // not built in and not declared safe
-	ReasonUnsafeFunction      Reason = "unsafe_function"      // built in, but reads names, the catalog or files
-	ReasonNameInString        Reason = "name_in_string"       // a protected table named in a string that is used as a name
-	ReasonRowType             Reason = "row_type"             // the row type of a protected table, used as a type
-	ReasonParameter           Reason = "unsupported_param"    // a parameter that is missing or of a user-defined or reg* type
-	ReasonUnsupportedNode     Reason = "unsupported_node"     // syntax that this package does not support
-	ReasonBadClaim            Reason = "bad_claim"            // a claim that is not a usable number
-	ReasonVerifyFailed        Reason = "verify_failed"        // the rewritten text does not have the intended meaning
-	ReasonInternal            Reason = "internal"             // a fault of this package, caught
+	ReasonInvalidEncoding     Reason = "invalid_encoding"              // a NUL byte, text that is not UTF-8, or a client_encoding other than UTF8
+	ReasonTooLarge            Reason = "too_large"                     // too many bytes or tokens
+	ReasonTooDeep             Reason = "too_deep"                      // too many nested levels or comments, or too long a run of operator characters, for the parser
+	ReasonUnparseable         Reason = "unparseable"                   // not a statement of the parser's grammar
+	ReasonEmpty               Reason = "empty"                         // no statement
+	ReasonMultipleStatements  Reason = "multiple_statements"           // more than one statement
+	ReasonNotSelect           Reason = "not_select"                    // neither SELECT, VALUES, TABLE, COPY (query) TO STDOUT nor DECLARE CURSOR
+	ReasonExplain             Reason = "explain"                       // EXPLAIN returns a plan, not the result of the query
+	ReasonWrapper             Reason = "wrapper"                       // FETCH, PREPARE, EXECUTE, CREATE ... AS, other forms of COPY
+	ReasonOtherDatabase       Reason = "other_database"                // the session is connected to another database than that of the protected tables
+	ReasonSideEffects                = judge.ReasonSideEffects         // writes, locks, sleeps or changes its session
+	ReasonNoProtectedTable           = judge.ReasonNoProtectedTable    // reads no protected table
+	ReasonSystemCatalogOnly          = judge.ReasonSystemCatalogOnly   // reads only system catalogs
+	ReasonSystemCatalog              = judge.ReasonSystemCatalog       // reads protected tables and a catalog that describes tables
+	ReasonSystemColumn               = judge.ReasonSystemColumn        // tableoid, ctid, xmin, ...: the values differ between any two copies
+	ReasonSessionDependent           = judge.ReasonSessionDependent    // depends on the user, role, schema or database of the session
+	ReasonSettingsUncertain          = judge.ReasonSettingsUncertain   // the meaning of a name or claim depends on settings that are not known
+	ReasonAmbiguousName              = judge.ReasonAmbiguousName       // a name that may refer to several relations
+	ReasonTempTable                  = judge.ReasonTempTable           // a temporary table, which a replay cannot see
+	ReasonUnknownTable               = judge.ReasonUnknownTable        // neither protected nor public
+	ReasonNoCopy                     = judge.ReasonNoCopy              // depends on protected tables, and a neighbour has no correct copy
+	ReasonResolvesDifferently        = judge.ReasonResolvesDifferently // a function, operator or type that refers to another one in the shadow database
+	ReasonUnknownFunction            = judge.ReasonUnknownFunction     // neither built in nor declared safe
+	ReasonUnsafeFunction             = judge.ReasonUnsafeFunction      // built in, but depends on names, catalogs, files or the session
+	ReasonNameInString               = judge.ReasonNameInString        // a string that is used as a name, or may be and contains the name of a protected table
+	ReasonRowType                    = judge.ReasonRowType             // the row type of a protected table
+	ReasonParameter                  = judge.ReasonParameter           // a parameter without a bound value, or of a user-defined or reg* type
+	ReasonUnsupportedNode            = judge.ReasonUnsupportedNode     // syntax that this package does not support
+	ReasonBadClaim            Reason = "bad_claim"                     // a claim that is negative, too large or not a constant
+	ReasonVerifyFailed        Reason = "verify_failed"                 // the rewritten text differs from the original by more than the schemas
+	ReasonInternal            Reason = "internal"                      // an internal error of this package
 )
 
 // Reasons returns every Reason, in a fixed order, so that metrics can be registered before the first refusal.

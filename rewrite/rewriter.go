@@ -2,31 +2,28 @@ package rewrite
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
-
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
+	"github.com/dpwatch/dpwatch/rewrite/internal/judge"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
 // Rewriter analyses queries under one set of Options. New creates it. It is immutable and safe for concurrent use.
 type Rewriter struct {
-	options   Options
-	names     *names
-	functions *functions
-	opaque    map[*catalog.Function]bool // of the engine's catalog: functions whose reads cannot be derived
-	claims    *claim.Claimer
-	schema    *wireSchema
+	options Options
+	source  *catalog.Index // of the client's database; nil = not known
+	rules   *judge.Rules
+	claims  *claim.Claimer
+	schema  *wireSchema
 }
 
 // Plan is the analysis of a query for an audit. It is immutable and safe for concurrent use.
@@ -81,70 +78,35 @@ type Plan struct {
 func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			plan, err = nil, refuse(ReasonInternal, fmt.Sprintf("panic of type %T", p), reportBug)
+			plan, err = nil, refuse(ReasonInternal, fmt.Sprintf("the rewriter panicked with a %T", p), reportBug)
 		}
 	}()
-	q.Settings = r.names.Source.Settings(q.User, q.Settings)
+	q.Settings = r.source.Settings(q.User, q.Settings)
 	parsed, err := r.parse(&q)
 	if err != nil {
 		return nil, err
 	}
-	w := newWalker(r, q, resolve.PathOf(q, r.options.SearchPath).Seen(r.names.Source))
-	w.root = parsed.stmt.ProtoReflect()
-	w.visit(w.root, place{near: -1})
-	w.namesOfAnyTable()
-	w.resolve()
-	if refusal := w.verdict(parsed.tokens); refusal != nil {
-		return nil, refusal
+	root := parsed.stmt.ProtoReflect()
+	s := r.rules.Statement(root, q, resolve.PathOf(q, r.options.SearchPath))
+	edits := walk(s, root)
+	if f := s.Verdict(claim.InComment(q.SQL, parsed.tokens)); f != nil {
+		return nil, &UnsupportedError{Reason: f.Reason, Node: f.Node, Detail: f.Detail, Offset: f.Offset, Hint: f.Hint}
 	}
-	return r.plan(q, parsed, w)
-}
-
-// verdict selects the refusal to report, or nil. Side effects come first, then whether the query concerns the auditor at
-// all, then the first fault in the text.
-func (w *walker) verdict(tokens []*pg_query.ScanToken) error {
-	slices.SortStableFunc(w.refusals, func(a, b refusal) int {
-		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Detail, b.Detail))
-	})
-	for _, r := range w.refusals {
-		if r.Reason == ReasonSideEffects {
-			return r.UnsupportedError
-		}
-	}
-	// A query that names a protected table, calls a DP function or makes a claim concerns the auditor.
-	meant := len(w.protected) > 0 || len(w.calls) > 0 || claim.InComment(w.q.SQL, tokens)
-	for _, r := range w.refusals {
-		if meant || r.touches {
-			return r.UnsupportedError
-		}
-	}
-	switch {
-	case len(w.protected) > 0:
-		return nil
-	case w.system && len(w.public) == 0 && len(w.refusals) == 0 || w.onlySystem():
-		return refuse(ReasonSystemCatalogOnly, "reads only system catalogs", "")
-	}
-	return refuse(ReasonNoProtectedTable, "reads no protected table", "")
-}
-
-// onlySystem reports whether every refusal of the walk is about a system catalog.
-func (w *walker) onlySystem() bool {
-	return w.system && len(w.public) == 0 &&
-		!slices.ContainsFunc(w.refusals, func(r refusal) bool { return r.Node == "RangeVar" && r.Reason != ReasonSystemCatalog })
+	return r.plan(q, parsed, s, edits)
 }
 
 // plan assembles the Plan.
-func (r *Rewriter) plan(q capture.Query, parsed *parsed, w *walker) (*Plan, error) {
-	if err := locate(w.edits, parsed.tokens); err != nil {
+func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edits []edit) (*Plan, error) {
+	if err := locate(edits, parsed.tokens); err != nil {
 		return nil, refuse(ReasonVerifyFailed, err.Error(), reportBug)
 	}
-	byPlace := make(map[editKey]edit, len(w.edits))
-	for _, e := range w.edits {
+	byPlace := make(map[editKey]edit, len(edits))
+	for _, e := range edits {
 		byPlace[editKey{e.node, e.at}] = e
 	}
 	expected, edited, err := r.schema.canonicalize(parsed.wire, byPlace)
-	if err != nil || edited != len(w.edits) {
-		return nil, refuse(ReasonVerifyFailed, "the tree does not hold the names that were found in it", reportBug)
+	if err != nil || edited != len(edits) {
+		return nil, refuse(ReasonVerifyFailed, "the syntax tree lacks a name that was found in it", reportBug)
 	}
 	fingerprint, err := pgparse.Fingerprint(q.SQL)
 	if err != nil {
@@ -152,23 +114,23 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, w *walker) (*Plan, erro
 	}
 	p := &Plan{
 		Group:      fingerprint,
-		Tables:     ident.Sorted(w.protected),
-		Public:     ident.Sorted(w.public),
-		Functions:  slices.Sorted(maps.Keys(w.functions)),
-		SearchPath: append([]string{}, w.replay.Schemas...),
+		Tables:     ident.Sorted(s.Protected),
+		Public:     ident.Sorted(s.Public),
+		Functions:  slices.Sorted(maps.Keys(s.Functions)),
+		SearchPath: s.SearchPath(),
 		Settings:   keySettings(q.Settings),
-		Assumed:    w.assumptions(),
-		DPCalls:    len(w.calls),
+		Assumed:    s.Assumptions(),
+		DPCalls:    len(s.Calls),
 		Sorted:     sorted(parsed.stmt),
 		sql:        q.SQL,
-		edits:      w.edits,
+		edits:      edits,
 		expected:   expected,
 		rewriter:   r,
 	}
 	summary := summarize(q.SQL, parsed.tokens)
 	p.Summary = cutText(summary, maxSummaryBytes)
 	p.Claim, p.Ignored, err = r.claims.Resolve(claim.Input{
-		Query: q, Tokens: parsed.tokens, Calls: w.calls, Summary: summary, Tables: p.Tables, Group: p.Group,
+		Query: q, Tokens: parsed.tokens, Calls: s.Calls, Summary: summary, Tables: p.Tables, Group: p.Group,
 	})
 	if err != nil {
 		return nil, refusedClaim(err)
@@ -184,7 +146,7 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, w *walker) (*Plan, erro
 func refusedClaim(err error) error {
 	var fault *claim.Error
 	if !errors.As(err, &fault) {
-		return refuse(ReasonInternal, "a claim without a fault", reportBug)
+		return refuse(ReasonInternal, "the claim was rejected without a reason", reportBug)
 	}
 	reason := ReasonBadClaim
 	if fault.Uncertain {
@@ -198,12 +160,12 @@ func refusedClaim(err error) error {
 // error is an *UnsupportedError with ReasonVerifyFailed, or reports an invalid schema.
 func (p *Plan) For(schema string) (string, error) {
 	if err := p.checkSchema(schema); err != nil {
-		return "", fmt.Errorf("neighbour schema: %w", err)
+		return "", fmt.Errorf("neighbour schema %q: %w", schema, err)
 	}
 	sql := splice(p.sql, p.edits, schema)
 	wire, err := pgparse.Wire(sql)
 	if err != nil {
-		return "", refuse(ReasonVerifyFailed, "the rewritten text does not parse", reportBug)
+		return "", refuse(ReasonVerifyFailed, "the rewritten text cannot be parsed", reportBug)
 	}
 	got, _, err := p.rewriter.schema.canonicalize(wire, nil)
 	if err != nil {
@@ -211,7 +173,7 @@ func (p *Plan) For(schema string) (string, error) {
 	}
 	want := p.expected.fill(func(Table) string { return schema })
 	if !bytes.Equal(want, got.segments[0]) {
-		return "", refuse(ReasonVerifyFailed, "the rewritten text means something else", reportBug)
+		return "", refuse(ReasonVerifyFailed, "the rewritten text differs from the original by more than the schemas", reportBug)
 	}
 	return sql, nil
 }
@@ -225,8 +187,8 @@ func (p *Plan) checkSchema(schema string) error {
 		return errors.New("is a system schema")
 	}
 	for _, t := range p.Tables {
-		if kind := p.rewriter.names.Kinds[Table{Schema: schema, Name: t.Name}]; kind == resolve.KindPublic || kind == resolve.KindOther {
-			return fmt.Errorf("holds a table %s that is not a copy", t.Name)
+		if p.rewriter.rules.IsPublicOrOther(Table{Schema: schema, Name: t.Name}) {
+			return fmt.Errorf("contains a table %s that is not a copy", t.Name)
 		}
 	}
 	return nil

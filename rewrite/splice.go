@@ -46,15 +46,15 @@ func locate(edits []edit, tokens []*pg_query.ScanToken) error {
 			i++
 		}
 		if i == len(tokens) || tokens[i].GetStart() != e.at {
-			return fmt.Errorf("no token at byte %d", e.at)
+			return fmt.Errorf("no token starts at byte %d", e.at)
 		}
 		if k > 0 && e.at < int32(edits[k-1].end) { //nolint:gosec // below MaxBytes
-			return fmt.Errorf("two names at byte %d", e.at)
+			return fmt.Errorf("two names overlap at byte %d", e.at)
 		}
 		e.end = int(e.at)
 		for dots, j := 0, i; dots < e.qualifiers; j++ {
 			if j == len(tokens) {
-				return fmt.Errorf("no dot after byte %d", e.at)
+				return fmt.Errorf("no dot follows the name at byte %d", e.at)
 			}
 			if tokens[j].GetToken() == pg_query.Token_ASCII_46 {
 				dots++

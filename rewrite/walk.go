@@ -1,15 +1,13 @@
 package rewrite
 
 import (
-	"slices"
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
-	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
+	"github.com/dpwatch/dpwatch/rewrite/internal/judge"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
@@ -22,67 +20,17 @@ type place struct {
 	near int32
 }
 
-// walker visits every node of one statement: it resolves names, collects the edits and calls, and records refusals.
+// walker visits every node of one statement: it passes those that name something to the judge, and collects the edits.
 type walker struct {
-	r    *Rewriter
-	q    capture.Query
-	path resolve.Path
-
-	edits     []edit
-	protected map[Table]bool
-	public    map[Table]bool
-	functions map[string]bool
-	calls     []*claim.Call
-	assumed   map[string]bool
-	system    bool // a system relation was read
-	refusals  []refusal
-	anyTable  []anyName // if any table is protected: what may name one
-
-	root   protoreflect.Message
-	types  *resolve.Values // created when needed
-	uses   []nameUse
-	replay resolve.Path // set by resolve
-
-	// callees collects, for a judge, the user-defined functions that the body of a function calls; nil outside of bodies.
-	callees map[Table]bool
-	// printed: the server printed the text from its own tree, in which x.f is a column and a call is printed as f(x).
-	printed bool
+	judge *judge.Statement
+	edits []edit
 }
 
-// newWalker returns a walker for a statement whose names are resolved under a path.
-func newWalker(r *Rewriter, q capture.Query, path resolve.Path) *walker {
-	return &walker{
-		r: r, q: q, path: path,
-		protected: map[Table]bool{}, public: map[Table]bool{}, functions: map[string]bool{}, assumed: map[string]bool{},
-	}
-}
-
-// refusal is a refusal found by the walk; touches: the node may refer to a protected table.
-type refusal struct {
-	*UnsupportedError
-	touches bool
-}
-
-// refuse records a refusal.
-func (w *walker) refuse(reason Reason, node string, offset int32, detail, hint string) *refusal {
-	if hint == "" {
-		hint = plainHints[reason]
-	}
-	w.refusals = append(w.refusals, refusal{UnsupportedError: &UnsupportedError{
-		Reason: reason, Node: node, Detail: detail, Offset: int(offset), Hint: hint,
-	}})
-	return &w.refusals[len(w.refusals)-1]
-}
-
-// plainHints are the hints of refusals without a specific one.
-var plainHints = map[Reason]string{
-	ReasonSideEffects:     "a replay does not write, lock or wait: leave that part out",
-	ReasonSystemColumn:    "leave the column out: it differs between any two copies of a table",
-	ReasonUnsafeFunction:  "leave it out, or call it in a separate query: its result differs in a replay",
-	ReasonNameInString:    "name the table in FROM, not in a string",
-	ReasonRowType:         "name the types of the columns: a copy's rows are of another type",
-	ReasonTempTable:       "a replay cannot see the session's temporary tables: put the table's query in its place",
-	ReasonUnsupportedNode: "write it in another way, or report the syntax",
+// walk visits a statement.
+func walk(s *judge.Statement, root protoreflect.Message) []edit {
+	w := &walker{judge: s}
+	w.visit(root, place{near: -1})
+	return w.edits
 }
 
 // visit handles one message of the tree. The kinds listed here are all that a SELECT can contain; any other kind is
@@ -102,44 +50,40 @@ func (w *walker) visit(m protoreflect.Message, at place) {
 	case *pg_query.FuncCall:
 		at = w.funcCall(n, at)
 	case *pg_query.TypeName:
-		w.typeName(n)
+		w.judge.Type(n)
 	case *pg_query.TypeCast:
-		w.typeCast(n)
+		w.judge.Cast(n)
 	case *pg_query.ParamRef:
-		w.paramRef(n, at)
+		w.judge.Param(n, at.userArgs)
 	case *pg_query.A_Const:
-		w.constant(n, at)
+		w.judge.Constant(n, at.userArgs)
 	case *pg_query.A_Expr:
-		w.operators(n)
+		w.judge.Expression(n)
 	case *pg_query.SubLink:
-		w.subLink(n)
+		w.judge.SubLink(n)
 	case *pg_query.CaseExpr:
 		if n.GetArg() != nil {
-			w.operatorCall("", resolve.CaseOperands(n), "CaseExpr", n.GetLocation())
+			w.judge.Operator(nil, resolve.CaseOperands(n), "CaseExpr", n.GetLocation())
 		}
 	case *pg_query.JoinExpr:
 		if n.GetIsNatural() || len(n.GetUsingClause()) > 0 {
-			w.operatorCall("", resolve.Operands{Name: "="}, "JoinExpr", leftmost(n.GetLarg(), at.near))
+			w.judge.Operator(nil, resolve.Operands{Name: "="}, "JoinExpr", leftmost(n.GetLarg(), at.near))
 		}
 	case *pg_query.SortBy:
-		w.operator(n.GetUseOp(), resolve.Operands{Name: pgparse.Last(n.GetUseOp()), Left: []*pg_query.Node{n.GetNode()}}, "SortBy", n.GetLocation())
+		w.judge.Operator(n.GetUseOp(), resolve.Operands{Name: pgparse.Last(n.GetUseOp()), Left: []*pg_query.Node{n.GetNode()}}, "SortBy", n.GetLocation())
 	case *pg_query.A_Indirection:
-		w.indirection(n, at)
+		w.judge.Indirection(n, at.near)
 	case *pg_query.JsonObjectConstructor, *pg_query.JsonArrayConstructor, *pg_query.JsonArrayQueryConstructor, *pg_query.JsonObjectAgg, *pg_query.JsonArrayAgg:
-		w.jsonSyntax(m, at)
+		w.judge.JSON(m, at.near)
 	case *pg_query.SQLValueFunction:
 		w.sqlValue(n)
 	case *pg_query.RangeTableSample:
-		w.tableSample(n)
+		w.judge.Sample(n)
 	case *pg_query.LockingClause:
-		w.refuse(ReasonSideEffects, "LockingClause", lockOffset(n, at), "row locks", "")
+		w.judge.Refuse(ReasonSideEffects, "LockingClause", lockOffset(n, at), "a clause that locks rows", "")
 		return
 	case *pg_query.InsertStmt, *pg_query.UpdateStmt, *pg_query.DeleteStmt, *pg_query.MergeStmt:
-		detail := "a WITH query that changes data"
-		if w.callees != nil {
-			detail = "a statement that changes data"
-		}
-		w.refuse(ReasonSideEffects, string(m.Descriptor().Name()), at.near, detail, "")
+		w.judge.RefuseChange(string(m.Descriptor().Name()), at.near)
 		return
 	case *pg_query.Node, *pg_query.List, *pg_query.ResTarget, *pg_query.String, *pg_query.Integer, *pg_query.Float,
 		*pg_query.Boolean, *pg_query.BitString, *pg_query.A_Star, *pg_query.A_ArrayExpr, *pg_query.A_Indices,
@@ -151,7 +95,7 @@ func (w *walker) visit(m protoreflect.Message, at place) {
 		*pg_query.XmlExpr, *pg_query.XmlSerialize, *pg_query.JsonFormat, *pg_query.JsonReturning, *pg_query.JsonValueExpr,
 		*pg_query.JsonOutput, *pg_query.JsonKeyValue, *pg_query.JsonAggConstructor, *pg_query.JsonIsPredicate:
 	default:
-		w.refuse(ReasonUnsupportedNode, string(m.Descriptor().Name()), at.near, "syntax that is not known to be safe to replay", "")
+		w.judge.Refuse(ReasonUnsupportedNode, string(m.Descriptor().Name()), at.near, "syntax that dpwatch does not support", "")
 		return
 	}
 	w.children(m, at)
@@ -184,7 +128,7 @@ func lockOffset(n *pg_query.LockingClause, at place) int32 {
 // selectStmt opens the scope of WITH for the rest of the statement, set-operation arms included.
 func (w *walker) selectStmt(n *pg_query.SelectStmt, m protoreflect.Message, at place) {
 	if n.GetIntoClause() != nil {
-		w.refuse(ReasonSideEffects, "IntoClause", n.GetIntoClause().GetRel().GetLocation(), "SELECT INTO makes a table", "")
+		w.judge.Refuse(ReasonSideEffects, "IntoClause", n.GetIntoClause().GetRel().GetLocation(), "SELECT INTO creates a table", "")
 		return
 	}
 
@@ -192,7 +136,7 @@ func (w *walker) selectStmt(n *pg_query.SelectStmt, m protoreflect.Message, at p
 	at.ctes = at.ctes.With(with, func(query *pg_query.Node, in *pgparse.CTEs) {
 		cte := query.GetCommonTableExpr()
 		if cte == nil {
-			w.refuse(ReasonUnsupportedNode, nodeName(query), with.GetLocation(), "an unknown kind of WITH query", "")
+			w.judge.Refuse(ReasonUnsupportedNode, nodeName(query), with.GetLocation(), "an unsupported kind of WITH query", "")
 			return
 		}
 		w.children(cte.ProtoReflect(), place{ctes: in, userArgs: at.userArgs, near: cte.GetLocation()})
@@ -200,28 +144,9 @@ func (w *walker) selectStmt(n *pg_query.SelectStmt, m protoreflect.Message, at p
 	w.children(m, at, "with_clause")
 }
 
-// rangeVar resolves a relation in FROM.
+// rangeVar rewrites a relation in FROM.
 func (w *walker) rangeVar(n *pg_query.RangeVar, at place) {
 	if n.GetSchemaname() == "" && at.ctes.Has(n.GetRelname()) {
-		return
-	}
-	if !w.catalog(n.GetCatalogname(), "RangeVar", n.GetLocation()) {
-		return
-	}
-	if n.GetSchemaname() == "" && slices.Contains(w.q.Temporary, n.GetRelname()) {
-		w.refuse(ReasonTempTable, "RangeVar", n.GetLocation(), "relation "+n.GetRelname()+", which the session has as a temporary one", "qualify the name with its schema; a replay cannot see temporary tables").touches = w.r.names.Protected[n.GetRelname()]
-		return
-	}
-	t := Table{Schema: n.GetSchemaname(), Name: n.GetRelname()}
-	kind, doubt := resolve.KindUnknown, resolve.DoubtUnlisted
-	if t.Schema != "" {
-		kind = w.r.names.Qualified(t)
-	} else if t, kind, doubt = w.r.names.Unqualified(n.GetRelname(), w.path); kind == resolve.KindUnknown {
-		t = Table{Schema: "", Name: n.GetRelname()}
-	}
-	w.assumeName(n.GetSchemaname() == "")
-	if fault, bad := w.r.names.refused[t]; bad {
-		w.refuse(fault.reason, "RangeVar", n.GetLocation(), "relation "+t.String()+" "+fault.detail, fault.hint).touches = true
 		return
 	}
 	qualifiers := 0
@@ -230,54 +155,33 @@ func (w *walker) rangeVar(n *pg_query.RangeVar, at place) {
 			qualifiers++
 		}
 	}
-	switch kind {
-	case resolve.KindProtected:
-		w.protected[t] = true
-		for _, base := range w.r.names.bases[t] {
-			w.protected[base] = true
-		}
-		w.edit(edit{node: nodeRangeVar, at: n.GetLocation(), qualifiers: qualifiers, table: t, protected: true})
-	case resolve.KindPublic:
-		w.public[t] = true
-		w.edit(edit{node: nodeRangeVar, at: n.GetLocation(), qualifiers: qualifiers, table: t})
-	case resolve.KindSystem:
-		w.system = true
-		if qualifiers == 2 {
-			w.edit(edit{node: nodeRangeVar, at: n.GetLocation(), qualifiers: qualifiers, table: t})
-		}
-		if !resolve.IsStaticCatalog(t) {
-			w.refuse(ReasonSystemCatalog, "RangeVar", n.GetLocation(), "relation "+t.String(), "a catalog describes other tables in a replay: query it separately")
-		}
-	default:
-		w.unreadable(t, kind, doubtful[doubt], n.GetLocation())
-	}
+	t, kind := w.judge.Relation(n)
+	w.qualify(t, kind, edit{node: nodeRangeVar, at: n.GetLocation(), qualifiers: qualifiers})
 }
 
-// unreadable refuses a relation that is neither protected nor public nor a system relation.
-func (w *walker) unreadable(t Table, kind resolve.Kind, reason Reason, offset int32) {
-	detail, hint := "relation "+strings.TrimPrefix(t.String(), "."), ""
-	switch {
-	case kind == resolve.KindTemp:
-		reason = ReasonTempTable
-	case reason == ReasonSettingsUncertain:
-		hint = "qualify the name with its schema"
-	case reason == ReasonAmbiguousName:
-		hint = "the contents of a schema earlier in the search_path are not known: qualify the name, or set privacy.catalog (which does not cover information_schema)"
-	case t.Schema == "" && w.r.names.Protected[t.Name]:
-		hint = "a protected table has this name, but not in a schema of the session's search_path"
-	default:
-		reason, hint = ReasonUnknownTable, "list it in privacy.protected, if it holds or reads personal data, or in privacy.public"
-	}
-	w.refuse(reason, "RangeVar", offset, detail, hint).touches = w.r.names.Protected[t.Name]
+// columnRef rewrites schema.table.column and database.schema.table.column, which would no longer match their relation.
+func (w *walker) columnRef(n *pg_query.ColumnRef) {
+	t, kind := w.judge.Column(n)
+	w.qualify(t, kind, edit{node: nodeColumnRef, at: n.GetLocation(), qualifiers: len(n.GetFields()) - 2})
 }
 
-// catalog checks the database of a qualified name.
-func (w *walker) catalog(name, node string, offset int32) bool {
-	if name == "" || name == w.r.database() {
-		return true
+// funcCall rewrites the call of a function that neighbours have copies of, and returns the place for the arguments.
+func (w *walker) funcCall(n *pg_query.FuncCall, at place) place {
+	copied, texts := w.judge.Call(n)
+	if copied != (Table{}) {
+		w.edit(edit{node: nodeFuncCall, at: n.GetLocation(), qualifiers: len(n.GetFuncname()) - 1, table: copied, protected: true})
 	}
-	w.refuse(ReasonAmbiguousName, node, offset, "a name qualified with a database", "name the database of the protected tables in privacy.database").touches = true
-	return false
+	at.userArgs = at.userArgs || texts
+	return at
+}
+
+// qualify records the edit of a relation's name. A system relation without a schema has none.
+func (w *walker) qualify(t Table, kind resolve.Kind, e edit) {
+	if kind == resolve.KindUnknown || kind == resolve.KindSystem && e.qualifiers == 0 {
+		return
+	}
+	e.table, e.protected = t, kind == resolve.KindProtected
+	w.edit(e)
 }
 
 // edit records one edit, unless it would change nothing.
@@ -286,4 +190,15 @@ func (w *walker) edit(e edit) {
 		return
 	}
 	w.edits = append(w.edits, e)
+}
+
+// sqlValue refuses keywords that return properties of the session: a replay runs as another role.
+func (w *walker) sqlValue(n *pg_query.SQLValueFunction) {
+	switch n.GetOp() {
+	case pg_query.SQLValueFunctionOp_SVFOP_CURRENT_ROLE, pg_query.SQLValueFunctionOp_SVFOP_CURRENT_USER,
+		pg_query.SQLValueFunctionOp_SVFOP_USER, pg_query.SQLValueFunctionOp_SVFOP_SESSION_USER,
+		pg_query.SQLValueFunctionOp_SVFOP_CURRENT_CATALOG, pg_query.SQLValueFunctionOp_SVFOP_CURRENT_SCHEMA:
+		what := strings.ToLower(strings.TrimPrefix(n.GetOp().String(), "SVFOP_"))
+		w.judge.Refuse(ReasonSessionDependent, "SQLValueFunction", n.GetLocation(), what+" depends on the session", "remove it: a replay runs in another session, as another role")
+	}
 }

@@ -10,23 +10,23 @@ import (
 
 // notSelect refuses a statement that is not a query, or that wraps one so that the client did not receive its rows.
 func notSelect(n *pg_query.Node, offset int) error {
-	refusal := refuse(ReasonNotSelect, "only SELECT, VALUES, TABLE and COPY (query) TO STDOUT are audited", "")
+	refusal := refuse(ReasonNotSelect, "the statement is not a query: only SELECT, VALUES, TABLE, COPY (query) TO STDOUT and DECLARE CURSOR are audited", "")
 	refusal.Node, refusal.Offset = nodeName(n), offset
 	wrapper := func(detail, hint string) { refusal.Reason, refusal.Detail, refusal.Hint = ReasonWrapper, detail, hint }
 	switch {
 	case n.GetExplainStmt() != nil:
-		refusal.Reason, refusal.Detail = ReasonExplain, "the client got a plan, not an answer"
-		refusal.Hint = "run the query itself; a plan shows true row counts, so a private engine should not answer EXPLAIN"
+		refusal.Reason, refusal.Detail = ReasonExplain, "EXPLAIN returns a plan, not the result of the query"
+		refusal.Hint = "run the query itself; plans show true row counts, so the engine should reject EXPLAIN"
 	case n.GetFetchStmt() != nil:
-		wrapper("FETCH or MOVE: a part of a cursor's rows", "the cursor's query is audited when DECLARE runs, as a whole")
+		wrapper("FETCH and MOVE return or skip a part of a cursor's rows", "nothing to do: the cursor's whole query is audited when DECLARE runs")
 	case n.GetPrepareStmt() != nil:
-		wrapper("PREPARE gives no answer yet", "")
+		wrapper("PREPARE returns no rows", "nothing to do: the statement is audited when EXECUTE runs it")
 	case n.GetExecuteStmt() != nil:
-		wrapper("EXECUTE of a statement that was not captured", "")
+		wrapper("the statement that EXECUTE runs was not captured", "prepare it in the same session through the proxy")
 	case n.GetCreateTableAsStmt() != nil:
-		wrapper("CREATE TABLE AS and CREATE MATERIALIZED VIEW keep the answer in the database", "")
+		wrapper("CREATE TABLE AS and CREATE MATERIALIZED VIEW store the result in the database", "")
 	case n.GetCopyStmt() != nil:
-		wrapper("this form of COPY is not a query whose rows the client got", "COPY (SELECT ...) TO STDOUT is audited")
+		wrapper("this form of COPY does not return the rows of a query to the client", "COPY (SELECT ...) TO STDOUT is audited")
 	}
 	return refusal
 }
@@ -44,10 +44,10 @@ func wrapped(n *pg_query.Node) *pg_query.SelectStmt {
 func unwrap(sql string, n *pg_query.Node, tokens []*pg_query.ScanToken) (string, []*pg_query.ScanToken, error) {
 	from, to := parenthesised(tokens)
 	if n.GetDeclareCursorStmt() != nil {
-		from, to = behindFor(tokens), len(sql)
+		from, to = afterFor(tokens), len(sql)
 	}
 	if from < 0 || to < from || to > len(sql) {
-		return "", nil, refuse(ReasonVerifyFailed, "the query within the statement was not found in the text", reportBug)
+		return "", nil, refuse(ReasonVerifyFailed, "the query inside COPY or DECLARE CURSOR was not found in the text", reportBug)
 	}
 	text := []byte(strings.Repeat(" ", len(sql)))
 	for i := range len(sql) {
@@ -91,9 +91,9 @@ func parenthesised(tokens []*pg_query.ScanToken) (from, to int) {
 	return from, to
 }
 
-// behindFor returns the offset after the word FOR before a cursor's query: the first FOR, because a cursor can be named for
+// afterFor returns the offset after the word FOR before a cursor's query: the first FOR, because a cursor can be named for
 // only in quotes.
-func behindFor(tokens []*pg_query.ScanToken) int {
+func afterFor(tokens []*pg_query.ScanToken) int {
 	for _, t := range tokens {
 		if t.GetToken() == pg_query.Token_FOR {
 			return int(t.GetEnd())

@@ -47,7 +47,7 @@ With --counts, only the bucket estimator runs, on {"d0":[..],"d1":[..]} (equal t
 	var deterministic string
 	deterministicFlag(cmd, &deterministic)
 	read := recordedFlags(cmd)
-	js := outputFlag(cmd)
+	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *counts != "" {
 			if *d0 != "" || *d1 != "" || *plots != "" {
@@ -58,7 +58,7 @@ With --counts, only the bucket estimator runs, on {"d0":[..],"d1":[..]} (equal t
 					return fmt.Errorf("--%s cannot be used with --counts: it applies to --d0 and --d1", name)
 				}
 			}
-			return analyzeCounts(env, *counts, *delta, *minCount, js())
+			return analyzeCounts(env, *counts, *delta, *minCount, asJSON())
 		}
 		if *d0 == "" || *d1 == "" || !cmd.Flags().Changed("epsilon") {
 			return errors.New("give --d0 FILE --d1 FILE --epsilon E, or --counts FILE")
@@ -71,7 +71,7 @@ With --counts, only the bucket estimator runs, on {"d0":[..],"d1":[..]} (equal t
 		if err != nil {
 			return err
 		}
-		return conclude(env, found.Shown(*values), js())
+		return conclude(env, found.Shown(*values), asJSON())
 	}
 	return cmd
 }
@@ -96,7 +96,7 @@ func recordedFlags(cmd *cobra.Command) func() app.FileOptions {
 }
 
 // analyzeCounts runs the bucket estimator on recorded counts.
-func analyzeCounts(env environment, path string, delta float64, minCount int, js bool) error {
+func analyzeCounts(env environment, path string, delta float64, minCount int, asJSON bool) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("read counts: %w", err)
@@ -115,7 +115,7 @@ func analyzeCounts(env environment, path string, delta float64, minCount int, js
 		return fmt.Errorf("--delta %v: must be at least 0 and less than 1", delta)
 	}
 	estimate := analysis.BucketEstimate(in.D0, in.D1, delta, minCount)
-	if js {
+	if asJSON {
 		var value *float64 // NaN and infinity have no JSON form: the value is null, and the text says which
 		if !math.IsNaN(estimate) && !math.IsInf(estimate, 0) {
 			value = &estimate

@@ -23,7 +23,7 @@ func BenchmarkAnalyze(b *testing.B) {
 		args = append(args, fmt.Sprintf("--d%d", w), path)
 	}
 	for b.Loop() {
-		if code := run(b.Context(), args, environment{Stdout: io.Discard, Stderr: os.Stderr, Getenv: os.Getenv}); code == exitFault {
+		if code := run(b.Context(), args, environment{Stdout: io.Discard, Stderr: os.Stderr, Getenv: os.Getenv}); code == exitFailure {
 			b.Fatal("analyze failed")
 		}
 	}

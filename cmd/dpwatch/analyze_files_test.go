@@ -76,7 +76,7 @@ func TestAnalyzeUnequal(t *testing.T) {
 	if in := report["input"].(map[string]any)["d0"].(map[string]any); in["unused"] != 10.0 || len(report["warnings"].([]any)) == 0 {
 		t.Errorf("input %v, warnings %v", in, report["warnings"])
 	}
-	call(t, "", "analyze", "--d0", ones(50), "--d1", ones(20_000), "--epsilon", "1").want(t, exitFault, "has 50 trials and", "20000")
+	call(t, "", "analyze", "--d0", ones(50), "--d1", ones(20_000), "--epsilon", "1").want(t, exitFailure, "has 50 trials and", "20000")
 }
 
 // TestAnalyzeSorted: sorted results of an honest mechanism are no violation, and the order is reported; in their own order

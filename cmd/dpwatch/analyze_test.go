@@ -104,28 +104,28 @@ func TestAnalyzeBadInput(t *testing.T) {
 	t.Parallel()
 	good := file(t, "good", strings.Repeat("1\n2\n", 10))
 	broken := file(t, "broken", "1\n{\"rows\":[[1]\n"+strings.Repeat("1\n", 10))
-	call(t, "", "analyze", "--d0", good, "--d1", broken, "--epsilon", "1").want(t, exitFault, broken+":2:")
+	call(t, "", "analyze", "--d0", good, "--d1", broken, "--epsilon", "1").want(t, exitFailure, broken+":2:")
 	// After the last result used, and where none is used.
 	longer := file(t, "longer", strings.Repeat("1\n2\n", 10)+"1\n{\"rows\":[\n")
-	call(t, "", "analyze", "--d0", good, "--d1", longer, "--epsilon", "1").want(t, exitFault, longer+":22:")
+	call(t, "", "analyze", "--d0", good, "--d1", longer, "--epsilon", "1").want(t, exitFailure, longer+":22:")
 	short := file(t, "short", "1\n{\"rows\":[\n")
-	call(t, "", "analyze", "--d0", good, "--d1", short, "--epsilon", "1").want(t, exitFault, short+":2:")
-	call(t, "", "analyze", "--d0", short, "--d1", file(t, "nothing", ""), "--epsilon", "1").want(t, exitFault, short+":2:")
-	call(t, "", "analyze", "--d0", good, "--d1", "/nonexistent", "--epsilon", "1").want(t, exitFault, "/nonexistent")
-	call(t, "", "analyze", "--d0", good, "--d1", good, "--epsilon", "-1").want(t, exitFault, "epsilon")
-	call(t, "", "analyze", "--d0", good, "--d1", good, "--epsilon", "1", "--delta", "1").want(t, exitFault, "delta")
-	call(t, "", "analyze", "--d0", good, "--d1", good, "--epsilon", "1", "--confidence", "2").want(t, exitFault, "confidence")
-	call(t, "", "analyze", "--d0", good, "--d1", t.TempDir(), "--epsilon", "1").want(t, exitFault, "is a directory")
-	call(t, "", "analyze", "--d0", good, "--d1", good).want(t, exitFault, "--epsilon")
+	call(t, "", "analyze", "--d0", good, "--d1", short, "--epsilon", "1").want(t, exitFailure, short+":2:")
+	call(t, "", "analyze", "--d0", short, "--d1", file(t, "nothing", ""), "--epsilon", "1").want(t, exitFailure, short+":2:")
+	call(t, "", "analyze", "--d0", good, "--d1", "/nonexistent", "--epsilon", "1").want(t, exitFailure, "/nonexistent")
+	call(t, "", "analyze", "--d0", good, "--d1", good, "--epsilon", "-1").want(t, exitFailure, "epsilon")
+	call(t, "", "analyze", "--d0", good, "--d1", good, "--epsilon", "1", "--delta", "1").want(t, exitFailure, "delta")
+	call(t, "", "analyze", "--d0", good, "--d1", good, "--epsilon", "1", "--confidence", "2").want(t, exitFailure, "confidence")
+	call(t, "", "analyze", "--d0", good, "--d1", t.TempDir(), "--epsilon", "1").want(t, exitFailure, "is a directory")
+	call(t, "", "analyze", "--d0", good, "--d1", good).want(t, exitFailure, "--epsilon")
 	ragged := file(t, "ragged", "1\n"+`{"columns":["a"],"rows":[[1,2]]}`+strings.Repeat("\n1", 10)+"\n")
-	call(t, "", "analyze", "--d0", good, "--d1", ragged, "--epsilon", "1").want(t, exitFault, ragged+":2:")
+	call(t, "", "analyze", "--d0", good, "--d1", ragged, "--epsilon", "1").want(t, exitFailure, ragged+":2:")
 	empty := file(t, "empty", "")
-	for _, other := range []string{good, empty} { // an invalid claim is a fault for any files
+	for _, other := range []string{good, empty} { // an invalid claim is an error for any files
 		for _, epsilon := range []string{"-1", "inf", "-inf", "nan"} {
-			call(t, "", "analyze", "--d0", good, "--d1", other, "--epsilon="+epsilon).want(t, exitFault, "claimed epsilon must be a finite number")
+			call(t, "", "analyze", "--d0", good, "--d1", other, "--epsilon="+epsilon).want(t, exitFailure, "claimed epsilon must be a finite number")
 		}
 		for _, delta := range []string{"1", "1.5", "-0.1", "nan"} {
-			call(t, "", "analyze", "--d0", good, "--d1", other, "--epsilon", "1", "--delta="+delta).want(t, exitFault, "claimed delta must be")
+			call(t, "", "analyze", "--d0", good, "--d1", other, "--epsilon", "1", "--delta="+delta).want(t, exitFailure, "claimed delta must be")
 		}
 	}
 }
@@ -188,7 +188,7 @@ func TestAnalyzeCounts(t *testing.T) {
 		})
 	}
 	for _, bad := range []string{`{"d0":[1],"d1":[1,2]}`, `{"d0":[1],"d1":[2]}`, `{"d0":[-1,2],"d1":[1,0]}`, `[]`, `{"d0":[],"d1":[]}`} {
-		if r := call(t, "", "analyze", "--counts", file(t, "bad.json", bad)); r.code != exitFault || r.stderr == "" {
+		if r := call(t, "", "analyze", "--counts", file(t, "bad.json", bad)); r.code != exitFailure || r.stderr == "" {
 			t.Errorf("%s: code %d, %q; want a fault", bad, r.code, r.stderr)
 		}
 	}
@@ -234,5 +234,5 @@ func TestAnalyzeValues(t *testing.T) {
 			t.Errorf("no group is named\n%s", hidden.stdout)
 		}
 	}
-	call(t, "", "analyze", "--d0", d0, "--d1", d1, "--epsilon", "1", "--values=false", "--plot", t.TempDir()).want(t, exitFault, "--plot")
+	call(t, "", "analyze", "--d0", d0, "--d1", d1, "--epsilon", "1", "--values=false", "--plot", t.TempDir()).want(t, exitFailure, "--plot")
 }

@@ -28,7 +28,7 @@ ends without a verdict.
 With --config, the connection, the copies, the tables, the claims, the confidence and the number of trials are those of
 dpwatch run; flags override them, and --epsilon is not needed if the configuration has a claim for the query.
 
-Exit codes: 0 no evidence, 2 violation, 3 inconclusive, 1 fault.`,
+Exit codes: 0 no evidence, 1 error, 2 violation, 3 inconclusive.`,
 		Example: `  dpwatch audit --config dpwatch.yaml --sql "SELECT anon_count(id, 0.5) FROM users"
   dpwatch audit --config dpwatch.yaml --file query.sql --d1 d1_2 --max-trials 2000 --plot plots
   dpwatch audit --dsn postgres://replay@localhost/shadow --d0 d0 --d1 d1 --epsilon 0.5 \
@@ -57,7 +57,7 @@ Exit codes: 0 no evidence, 2 violation, 3 inconclusive, 1 fault.`,
 	fs.BoolVar(&o.VaryText, "vary-text", false, "start each statement that confirms a violation with a comment that has a random number,\nto defeat a cache of results")
 	fs.StringVar(&o.Plot, "plot", "", "directory for plots (SVG and PNG) of the neighbour that the report is about")
 	values := valuesFlag(cmd)
-	js := outputFlag(cmd)
+	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		fs.Visit(func(flag *pflag.Flag) { o.Given[flag.Name] = true })
 		if o.Plot != "" && !*values {
@@ -70,7 +70,7 @@ Exit codes: 0 no evidence, 2 violation, 3 inconclusive, 1 fault.`,
 		if err != nil {
 			return err
 		}
-		return conclude(env, found.Shown(*values), js())
+		return conclude(env, found.Shown(*values), asJSON())
 	}
 	return cmd
 }

@@ -54,10 +54,10 @@ func TestAuditConfig(t *testing.T) {
 	if claimed["epsilon"] != 0.7 || claimed["source"] != "flag" || trials["d0"] != 40.0 || report["neighbour"] != "d2" {
 		t.Errorf("claimed %v, trials %v, neighbour %v; want what the flags say", claimed, trials, report["neighbour"])
 	}
-	audit("--sql", "SELECT noisy(count(*), 1) FROM people").want(t, exitFault, "the configuration has no claim for this query: give --epsilon")
-	audit("--sql", "SELECT other(count(*)) FROM people").want(t, exitFault, "other")
-	audit("--sql", query, "--dsn", "postgres://u@127.0.0.1:1/x").want(t, exitFault, "127.0.0.1:1")
-	call(t, "", "audit", "--config", "/nonexistent.yaml", "--sql", query).want(t, exitFault, "/nonexistent.yaml does not exist")
+	audit("--sql", "SELECT noisy(count(*), 1) FROM people").want(t, exitFailure, "the configuration has no claim for this query: give --epsilon")
+	audit("--sql", "SELECT other(count(*)) FROM people").want(t, exitFailure, "other")
+	audit("--sql", query, "--dsn", "postgres://u@127.0.0.1:1/x").want(t, exitFailure, "127.0.0.1:1")
+	call(t, "", "audit", "--config", "/nonexistent.yaml", "--sql", query).want(t, exitFailure, "/nonexistent.yaml does not exist")
 }
 
 // TestAuditAdvice: rights on the copies of another neighbour, which run needs, are not reported as excessive.
@@ -108,7 +108,7 @@ func TestAuditCopiesReplaced(t *testing.T) {
 		}
 		pgtest.Exec(t, dsn, "BEGIN; DROP TABLE d1.people; CREATE TABLE d1.people AS SELECT * FROM d0.people WHERE id <> 49; COMMIT")
 		r := <-done
-		r.want(t, exitFault, "the copies in d0, d1 were replaced during the audit")
+		r.want(t, exitFailure, "the copies in d0, d1 were replaced during the audit")
 		if r.stdout != "" {
 			t.Errorf("a report:\n%s", r.stdout)
 		}
@@ -150,7 +150,7 @@ func TestAuditMistakes(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			r := call(t, "", tc.args...)
-			r.want(t, exitFault, tc.want)
+			r.want(t, exitFailure, tc.want)
 			if strings.Count(r.stderr, "\n") > 5 {
 				t.Errorf("not one clear message:\n%s", r.stderr)
 			}
@@ -161,20 +161,20 @@ func TestAuditMistakes(t *testing.T) {
 		return append([]string{"audit", "--dsn", dsn, "--d0", d0, "--d1", "d1", "--sql", sql, "--epsilon", "1"}, more...)
 	}
 	pgtest.Exec(t, dsn, "CREATE SCHEMA nothing")
-	call(t, "", audit(dsn, "D0")...).want(t, exitFault, "does not exist: create the copies")
-	call(t, "", audit(dsn, "nothing")...).want(t, exitFault, "holds no table: create the copies")
-	call(t, "", audit(replayer, "d0")...).want(t, exitFault, `the role may not use it: GRANT USAGE ON SCHEMA "d0" TO`)
+	call(t, "", audit(dsn, "D0")...).want(t, exitFailure, "does not exist: create the copies")
+	call(t, "", audit(dsn, "nothing")...).want(t, exitFailure, "holds no table: create the copies")
+	call(t, "", audit(replayer, "d0")...).want(t, exitFailure, `the role may not use it: GRANT USAGE ON SCHEMA "d0" TO`)
 	role := pgtest.Connect(t, replayer).Config().User
 	pgtest.Exec(t, dsn, "GRANT USAGE ON SCHEMA d0 TO "+role)
-	call(t, "", audit(replayer, "d0")...).want(t, exitFault, `the role may read no table of it: GRANT SELECT ON ALL TABLES IN SCHEMA "d0" TO`)
+	call(t, "", audit(replayer, "d0")...).want(t, exitFailure, `the role may read no table of it: GRANT SELECT ON ALL TABLES IN SCHEMA "d0" TO`)
 	u, err := url.Parse(replayer)
 	if err != nil {
 		t.Fatal(err)
 	}
 	u.Path = ""
-	call(t, "", audit(u.String(), "d0")...).want(t, exitFault, "the connection string names none")
+	call(t, "", audit(u.String(), "d0")...).want(t, exitFailure, "the connection string has no database name")
 	pgtest.Exec(t, dsn, "ALTER ROLE "+role+" NOLOGIN")
-	call(t, "", audit(replayer, "d0")...).want(t, exitFault, "is not permitted to log in", "check the user")
+	call(t, "", audit(replayer, "d0")...).want(t, exitFailure, "is not permitted to log in", "check the user")
 
 	call(t, "", with("--sql", "SELECT noisy(count(*), $1) FROM people", "--param", "x", "--epsilon", "1", "--max-trials", "50")...).
 		want(t, exitInconclusive, "every trial failed with SQLSTATE 22P02")

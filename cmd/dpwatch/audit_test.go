@@ -118,13 +118,13 @@ func TestAuditFaults(t *testing.T) {
 		{"not SQL", audit("--dsn", dsn, "--d0", "d0", "--d1", "d1", "--sql", "SELEC 1"), "unparseable"},
 		{"another table", audit("--dsn", dsn, "--d0", "d0", "--d1", "d1", "--sql", "SELECT * FROM other"), "no_protected_table"},
 		{"missing function", audit("--dsn", dsn, "--d0", "d0", "--d1", "d1", "--sql", "SELECT nosuch(count(*)) FROM people"), "install the engine's functions"},
-		{"copies of another version", audit("--dsn", dsn, "--d0", "d0", "--d1", "d1", "--sql", "SELECT sum(newer) FROM people"), "the copies are of another version of the tables than the query"},
+		{"copies with other definitions", audit("--dsn", dsn, "--d0", "d0", "--d1", "d1", "--sql", "SELECT sum(newer) FROM people"), "the definitions of the copied tables probably differ from those in production"},
 		{"bad claim", append(audit("--dsn", dsn, "--d0", "d0", "--d1", "d1", "--epsilon", "-1"), sql...), "epsilon"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			r := call(t, "", tc.args...)
-			r.want(t, exitFault, tc.want)
+			r.want(t, exitFailure, tc.want)
 			if strings.Contains(r.stderr, "panic") || strings.Count(r.stderr, "\n") > 4 {
 				t.Errorf("not one clear message:\n%s", r.stderr)
 			}
@@ -140,9 +140,9 @@ func TestAuditValues(t *testing.T) {
 	pgtest.Exec(t, dsn, `CREATE FUNCTION quoting(value text) RETURNS text LANGUAGE plpgsql VOLATILE
 		AS $$ BEGIN RAISE EXCEPTION 'row %', value USING ERRCODE = '42501'; END $$`)
 	args := []string{"audit", "--dsn", dsn, "--d0", "d0", "--d1", "d1", "--epsilon", "1", "--sql", "SELECT quoting('MRN' || max(id)) FROM people"}
-	call(t, "", args...).want(t, exitFault, "row MRN")
+	call(t, "", args...).want(t, exitFailure, "row MRN")
 	hidden := call(t, "", append(args, "--values=false")...)
-	hidden.want(t, exitFault, "SQLSTATE 42501 (insufficient_privilege)")
+	hidden.want(t, exitFailure, "SQLSTATE 42501 (insufficient_privilege)")
 	if strings.Contains(hidden.stdout+hidden.stderr, "MRN50") || strings.Contains(hidden.stdout+hidden.stderr, "MRN49") {
 		t.Errorf("the row is shown\n%s", hidden.stderr)
 	}

@@ -64,32 +64,32 @@ printed as statements. The exit code is 1 if there is a fault.`,
 	}
 	path := configFlag(cmd)
 	connect := cmd.Flags().Bool("connect", false, "check databases, engines, addresses and rights as well")
-	js := outputFlag(cmd)
+	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, _, err := app.Load(env, *path)
 		if err != nil {
-			if !js() {
+			if !asJSON() {
 				return err
 			}
-			return errors.Join(json.NewEncoder(env.Stdout).Encode(fileFaults(*path, err)), &exitError{code: exitFault})
+			return errors.Join(json.NewEncoder(env.Stdout).Encode(fileErrors(*path, err)), &exitError{code: exitFailure})
 		}
 		checks := []preflight.Check{{Name: "configuration", Object: *path, Status: preflight.OK, Message: "no faults in the file"}}
 		if *connect {
 			checks = append(checks, preflight.Run(cmd.Context(), app.Checks(c)...)...)
 		}
-		return writeChecks(env, *path, checks, js(), *connect)
+		return writeChecks(env, *path, checks, asJSON(), *connect)
 	}
 	return cmd
 }
 
-// fileFaults returns the faults of a configuration as checks.
-func fileFaults(path string, err error) []preflight.Check {
-	var faults config.Faults
-	if !errors.As(err, &faults) {
+// fileErrors returns the errors of a configuration file as checks.
+func fileErrors(path string, err error) []preflight.Check {
+	var found config.Errors
+	if !errors.As(err, &found) {
 		return []preflight.Check{{Name: "configuration", Object: path, Status: preflight.Fault, Message: err.Error()}}
 	}
 	var checks []preflight.Check
-	for _, f := range faults {
+	for _, f := range found {
 		object := f.File
 		if f.Line > 0 {
 			object += fmt.Sprintf(":%d", f.Line)
@@ -100,16 +100,16 @@ func fileFaults(path string, err error) []preflight.Check {
 }
 
 // writeChecks writes all checks and returns an error if one is a fault.
-func writeChecks(env environment, path string, checks []preflight.Check, js, connected bool) error {
+func writeChecks(env environment, path string, checks []preflight.Check, asJSON, connected bool) error {
 	faults := preflight.Count(checks, preflight.Fault)
-	if js {
+	if asJSON {
 		encoder := json.NewEncoder(env.Stdout)
 		encoder.SetIndent("", "  ")
 		encoder.SetEscapeHTML(false)
 		if err := encoder.Encode(checks); err != nil || faults == 0 {
 			return err
 		}
-		return &exitError{code: exitFault}
+		return &exitError{code: exitFailure}
 	}
 	if connected {
 		if err := printChecks(env.Stdout, checks); err != nil {

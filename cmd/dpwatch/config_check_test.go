@@ -107,7 +107,7 @@ shadow: {dsn: %q, d1: [d1, d2, d3], search_path: [public, nosuch]}
 privacy: {protected: [public.people, public.orders], public: [ref.shops], catalog: %q}
 claims: {functions: [{name: nosy, epsilon: -1}, {name: hidden_sum, epsilon: -1}, {name: noisy, epsilon: 3}, {name: dp.nothing, epsilon: 1}], safe_functions: [steady]}
 `, busy.Addr(), replayer, dsn))
-	checks := checksOf(t, exitFault, path)
+	checks := checksOf(t, exitFailure, path)
 	for _, tc := range []struct {
 		status          preflight.Status
 		name, text, fix string
@@ -146,7 +146,7 @@ claims: {functions: [{name: nosy, epsilon: -1}, {name: hidden_sum, epsilon: -1},
 		}
 	}
 	text := call(t, "", "config", "check", "--connect", "--config", path)
-	text.want(t, exitFault, "FAULT", "-- missing rights", "faults, ")
+	text.want(t, exitFailure, "FAULT", "-- missing rights", "faults, ")
 	if strings.Contains(text.stdout, `SCHEMA "d0"`) {
 		t.Errorf("a grant that is not missing:\n%s", text.stdout)
 	}
@@ -165,7 +165,7 @@ shadow: {dsn: %q}
 privacy: {protected: [public.people], catalog: %q, unit: {table: public.people, key: id}}
 neighbours: {source: "postgres://u@127.0.0.1:1/shop", target: %q, choose: [{rule: random}]}
 `, upstreamOf(t, dsn), replayer, strings.Replace(dsn, "//postgres:", "//postgres:wrong", 1), dsn))
-	checks := checksOf(t, exitFault, path)
+	checks := checksOf(t, exitFailure, path)
 	for _, tc := range []struct {
 		status          preflight.Status
 		name, text, fix string
@@ -204,7 +204,7 @@ shadow: {dsn: %q}
 privacy: {protected: [public.people], catalog: %q}
 claims: {functions: [{name: hidden_sum, epsilon: -1}]}
 `, upstreamOf(t, dsn), dsn, catalog))
-		if c := find(checksOf(t, exitFault, path), "claims.functions", want); c.Status != preflight.Fault {
+		if c := find(checksOf(t, exitFailure, path), "claims.functions", want); c.Status != preflight.Fault {
 			t.Errorf("catalog %t: %+v", catalog != "", c)
 		}
 		if catalog == "" {
@@ -221,11 +221,11 @@ claims: {functions: [{name: hidden_sum, epsilon: -1}]}
 func TestCheckFileFaults(t *testing.T) {
 	t.Parallel()
 	path := file(t, "bad.yaml", "proxy: {lisen: 1}\nprivacy: {protected: [public.users]}\n")
-	checks := checksOf(t, exitFault, path)
+	checks := checksOf(t, exitFailure, path)
 	if c := find(checks, "configuration", path+":1"); c.Status != preflight.Fault || !strings.Contains(c.Message, `did you mean "listen"?`) {
 		t.Errorf("%+v", checks)
 	}
-	call(t, "", "config", "check", "--config", t.TempDir()).want(t, exitFault, "is a directory")
+	call(t, "", "config", "check", "--config", t.TempDir()).want(t, exitFailure, "is a directory")
 }
 
 // TestCheckConnectEngine: engines beside the database are checked, and functions belong to them.
@@ -253,7 +253,7 @@ shadow: {dsn: %q, worlds: [{schema: d0, engine: %q}, {schema: d1, engine: "postg
 privacy: {protected: [public.people]}
 claims: {functions: [{name: nosy, epsilon: -1}]}
 `, mute.Addr(), dsn, dsn))
-	checks := checksOf(t, exitFault, path)
+	checks := checksOf(t, exitFailure, path)
 	for _, tc := range []struct {
 		status     preflight.Status
 		name, text string

@@ -26,9 +26,9 @@ Exit codes: 0 every verdict is as planted, 1 otherwise.`,
 	fs.IntVar(&o.MaxTrials, "max-trials", 1500, "maximum number of pairs of executions per query")
 	fs.DurationVar(&o.Patience, "patience", 15*time.Minute, "time limit for all verdicts")
 	fs.BoolVar(&o.Keep, "keep", false, "keep everything running until Ctrl-C")
-	js := outputFlag(cmd)
+	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		o.JSON = js()
+		o.JSON = asJSON()
 		return demo.Run(cmd.Context(), env, o)
 	}
 	return cmd

@@ -43,7 +43,7 @@ func TestDeterministicFlag(t *testing.T) {
 		})
 	}
 	for _, args := range [][]string{audit, analyze} {
-		call(t, "", append(args[:len(args):len(args)], "--deterministic", "maybe")...).want(t, exitFault, "must be violation, warning or ignore")
+		call(t, "", append(args[:len(args):len(args)], "--deterministic", "maybe")...).want(t, exitFailure, "must be violation, warning or ignore")
 	}
 	call(t, "", audit...).want(t, exitViolation, "deterministic and differ between D0 and D1; this says nothing about an epsilon")
 }

@@ -147,7 +147,7 @@ func TestLoadShadowAway(t *testing.T) {
 	}
 }
 
-// TestLoadAuditorStopped: the consumer of all captured queries hangs (SIGSTOP) while the traffic goes on. Queries that do
+// TestLoadAuditorStopped: the consumer of all captured queries hangs (SIGSTOP) while the traffic continues. Queries that do
 // not fit are dropped and counted, and the relay's memory does not grow. With DPWATCH_TEST_HANG (1m, say) it hangs for that
 // long, and times are compared too: a client is served as fast as by a sidecar whose auditor runs. Without it the test does
 // not depend on the speed of the machine.

@@ -78,7 +78,7 @@ func TestRunGateway(t *testing.T) {
 	}
 }
 
-// An engine that reads the copy of another schema stops the audits, and this is reported; traffic goes on.
+// An engine that reads the copy of another schema stops the audits, and this is reported; traffic continues.
 func TestRunGatewayOfAnotherWorld(t *testing.T) {
 	t.Parallel()
 	start := gateways(t)

@@ -118,7 +118,7 @@ func TestAuditGatewayFaults(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			call(t, "", append(common, tc.args...)...).want(t, exitFault, tc.want)
+			call(t, "", append(common, tc.args...)...).want(t, exitFailure, tc.want)
 		})
 	}
 }

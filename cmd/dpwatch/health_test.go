@@ -46,19 +46,19 @@ privacy: {protected: [public.people]}
 		{[]string{"--address", "https://127.0.0.1:" + port}, exitDone, "alive"},
 		{[]string{"--address", "https://127.0.0.1:" + port + "/"}, exitDone, "alive"},
 		{[]string{"--address", "unix:" + socket}, exitDone, "alive"},
-		{[]string{"--config", overTLS, "--ready"}, exitFault, "not ready: 0.0.0.0:" + port + " answers 503 Service Unavailable: the engine cannot be reached at 127.0.0.1:1"},
-		{[]string{"--address", "127.0.0.1:" + port}, exitFault, "400"}, // without TLS
-		{[]string{"--address", "127.0.0.1:1"}, exitFault, "not alive: 127.0.0.1:1 does not answer"},
-		{[]string{"--address", "unix:/nonexistent"}, exitFault, "does not answer"},
-		{[]string{"--address", "nowhere"}, exitFault, "is not an address"},
-		{[]string{"--address", "ftp://127.0.0.1:1"}, exitFault, "write http://host:port"},
-		{[]string{"--address", "http://127.0.0.1:1/x"}, exitFault, "write http://host:port"},
-		{[]string{"--address", "127.0.0.1:1", "--config", overUnix}, exitFault, "give either"},
-		{nil, exitFault, "give either"},
-		{[]string{"--config", "/nonexistent"}, exitFault, "does not exist"},
-		{[]string{"--config", file(t, "none.yaml", "proxy: {}\n")}, exitFault, "has no admin.listen"},
-		{[]string{"--config", file(t, "zero.yaml", "admin: {listen: '127.0.0.1:0'}\n")}, exitFault, "port 0"},
-		{[]string{"--config", file(t, "bad.yaml", "admin: {listen: 0.0.0.0:1}\n")}, exitFault, "admin.listen: other machines"},
+		{[]string{"--config", overTLS, "--ready"}, exitFailure, "not ready: 0.0.0.0:" + port + " answers 503 Service Unavailable: route 127.0.0.1:0: the engine cannot be reached"},
+		{[]string{"--address", "127.0.0.1:" + port}, exitFailure, "400"}, // without TLS
+		{[]string{"--address", "127.0.0.1:1"}, exitFailure, "not alive: 127.0.0.1:1 does not answer"},
+		{[]string{"--address", "unix:/nonexistent"}, exitFailure, "does not answer"},
+		{[]string{"--address", "nowhere"}, exitFailure, "is not an address"},
+		{[]string{"--address", "ftp://127.0.0.1:1"}, exitFailure, "write http://host:port"},
+		{[]string{"--address", "http://127.0.0.1:1/x"}, exitFailure, "write http://host:port"},
+		{[]string{"--address", "127.0.0.1:1", "--config", overUnix}, exitFailure, "give either"},
+		{nil, exitFailure, "give either"},
+		{[]string{"--config", "/nonexistent"}, exitFailure, "does not exist"},
+		{[]string{"--config", file(t, "none.yaml", "proxy: {}\n")}, exitFailure, "has no admin.listen"},
+		{[]string{"--config", file(t, "zero.yaml", "admin: {listen: '127.0.0.1:0'}\n")}, exitFailure, "port 0"},
+		{[]string{"--config", file(t, "bad.yaml", "admin: {listen: 0.0.0.0:1}\n")}, exitFailure, "admin.listen: other machines"},
 	} {
 		t.Run(strings.Join(tc.args, " "), func(t *testing.T) {
 			call(t, "", append([]string{"health"}, tc.args...)...).want(t, tc.code, tc.want)
@@ -76,7 +76,7 @@ func TestHealthOfAnother(t *testing.T) {
 	}))
 	defer server.Close()
 	r := call(t, "", "health", "--address", server.URL)
-	r.want(t, exitFault, "302 Found")
+	r.want(t, exitFailure, "302 Found")
 	if len(r.stderr) > 1000 {
 		t.Errorf("%d bytes are printed", len(r.stderr))
 	}

@@ -95,23 +95,23 @@ func TestUsage(t *testing.T) {
 		want string
 	}{
 		{"help", []string{}, exitDone, "Exit codes: 0 done"}, // nil would mean this process's own arguments
-		{"unknown command", []string{"adit"}, exitFault, `unknown command "adit" for dpwatch: did you mean dpwatch audit?`},
-		{"unknown command, far from all", []string{"frobnicate"}, exitFault, `unknown command "frobnicate" for dpwatch: commands are analyze, audit, `},
-		{"unknown command of a group", []string{"config", "chek"}, exitFault, "did you mean dpwatch config check?"},
-		{"the beginning of a command", []string{"neigh"}, exitFault, "did you mean dpwatch neighbours?"},
+		{"unknown command", []string{"adit"}, exitFailure, `unknown command "adit" for dpwatch: did you mean dpwatch audit?`},
+		{"unknown command, far from all", []string{"frobnicate"}, exitFailure, `unknown command "frobnicate" for dpwatch: commands are analyze, audit, `},
+		{"unknown command of a group", []string{"config", "chek"}, exitFailure, "did you mean dpwatch config check?"},
+		{"the beginning of a command", []string{"neigh"}, exitFailure, "did you mean dpwatch neighbours?"},
 		{"a group", []string{"config"}, exitDone, "dpwatch config [command]"},
-		{"unknown flag", []string{"version", "--loud"}, exitFault, "unknown flag: --loud: see dpwatch version --help"},
-		{"mistyped flag", []string{"audit", "--max-trails", "5"}, exitFault, "unknown flag: --max-trails: did you mean --max-trials?"},
-		{"one hyphen", []string{"audit", "-dsn", "x"}, exitFault, "unknown flag: -dsn: long flags take two hyphens, --dsn"},
-		{"flag without its value", []string{"audit", "--epsilon"}, exitFault, "--epsilon needs a value: a number, for example 0.5"},
+		{"unknown flag", []string{"version", "--loud"}, exitFailure, "unknown flag: --loud: see dpwatch version --help"},
+		{"mistyped flag", []string{"audit", "--max-trails", "5"}, exitFailure, "unknown flag: --max-trails: did you mean --max-trials?"},
+		{"one hyphen", []string{"audit", "-dsn", "x"}, exitFailure, "unknown flag: -dsn: long flags take two hyphens, --dsn"},
+		{"flag without its value", []string{"audit", "--epsilon"}, exitFailure, "--epsilon needs a value: a number, for example 0.5"},
 		{"--version", []string{"--version"}, exitDone, "dpwatch "},
 		{"version", []string{"version"}, exitDone, "dpwatch "},
-		{"bad output format", []string{"version", "-o", "xml"}, exitFault, "must be text or json"},
-		{"config is required", []string{"run"}, exitFault, `required flag(s) "config" not set`},
-		{"missing file", []string{"run", "--config", "/nonexistent.yaml"}, exitFault, "start from examples/dpwatch.yaml"},
-		{"auditor by hand", []string{"auditor"}, exitFault, "use dpwatch run"},
-		{"analyze without input", []string{"analyze", "--epsilon", "1"}, exitFault, "give --d0 FILE"},
-		{"demo without PostgreSQL", []string{"demo", "--pg-bindir", "/nonexistent"}, exitFault, "/nonexistent"},
+		{"bad output format", []string{"version", "-o", "xml"}, exitFailure, "must be text or json"},
+		{"config is required", []string{"run"}, exitFailure, `required flag(s) "config" not set`},
+		{"missing file", []string{"run", "--config", "/nonexistent.yaml"}, exitFailure, "start from examples/dpwatch.yaml"},
+		{"auditor by hand", []string{"auditor"}, exitFailure, "use dpwatch run"},
+		{"analyze without input", []string{"analyze", "--epsilon", "1"}, exitFailure, "give --d0 FILE"},
+		{"demo without PostgreSQL", []string{"demo", "--pg-bindir", "/nonexistent"}, exitFailure, "/nonexistent"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -134,14 +134,14 @@ privacy: {protected: [public.users]}
 	}
 	marked := file(t, "marked.yaml", "\ufeff"+strings.ReplaceAll(string(text), "\n", "\r\n"))
 	call(t, "", "config", "check", "--config", marked).want(t, exitDone, "no faults")
-	call(t, "", "config", "check", "--config", file(t, "wide.yaml", "\xff\xfep\x00")).want(t, exitFault, "is UTF-16: save it as UTF-8")
+	call(t, "", "config", "check", "--config", file(t, "wide.yaml", "\xff\xfep\x00")).want(t, exitFailure, "is UTF-16: save it as UTF-8")
 	printed := call(t, "", "config", "print", "--config", good)
 	printed.want(t, exitDone, "max_trials: 10000")
 	if strings.Contains(printed.stdout, "hidden") {
 		t.Error("the password was printed")
 	}
 	bad := file(t, "bad.yaml", "proxy: {lisen: 1}\nadmin: {listen: 0.0.0.0:1}\n")
-	call(t, "", "config", "check", "--config", bad).want(t, exitFault,
+	call(t, "", "config", "check", "--config", bad).want(t, exitFailure,
 		bad+`:1: proxy.lisen: unknown key: did you mean "listen"?`, bad+":2: admin.listen: other machines can reach 0.0.0.0:1")
 }
 
@@ -153,9 +153,9 @@ func TestRewriteCommand(t *testing.T) {
 	if text, _ := js["sql"].(string); !strings.Contains(text, "/* who */") || strings.Contains(text, "public.t") {
 		t.Errorf("sql = %q; want the comment kept and no table left in public", text)
 	}
-	call(t, "SELECT *\nFROM users, pg_sleep(3)", "rewrite", "--to", "d1").want(t, exitFault, "refused", "FROM users, pg_sleep(3)\n              ^")
+	call(t, "SELECT *\nFROM users, pg_sleep(3)", "rewrite", "--to", "d1").want(t, exitFailure, "refused", "FROM users, pg_sleep(3)\n              ^")
 	refused := call(t, "DELETE FROM users", "rewrite", "--to", "d1", "-o", "json")
-	refused.want(t, exitFault)
+	refused.want(t, exitFailure)
 	if r, _ := refused.object(t)["refused"].(map[string]any); r["reason"] != "not_select" {
 		t.Errorf("refused = %v, want the reason not_select", r)
 	}
@@ -163,7 +163,7 @@ func TestRewriteCommand(t *testing.T) {
 		t.Errorf("assumed = %v; want what no catalog told", js["assumed"])
 	}
 	refused = call(t, "\n  SELECT NULL::users FROM users", "rewrite", "--to", "d1", "-o", "json")
-	refused.want(t, exitFault)
+	refused.want(t, exitFailure)
 	if r, _ := refused.object(t)["refused"].(map[string]any); r["reason"] != "row_type" || r["offset"] != 16.0 {
 		t.Errorf("refused = %v, want row_type at byte 16 of the input", r)
 	}
@@ -171,10 +171,10 @@ func TestRewriteCommand(t *testing.T) {
 		t.Errorf("sql = %q; want the query of COPY", copied["sql"])
 	}
 	call(t, "\ufeffSELECT count(*)\r\nFROM users;\r\n", "rewrite", "--to", "d1").want(t, exitDone, `"d1".users`)
-	call(t, "SELECT my_noise(x) FROM users", "rewrite", "--to", "d1").want(t, exitFault, "my_noise", "--safe-function")
+	call(t, "SELECT my_noise(x) FROM users", "rewrite", "--to", "d1").want(t, exitFailure, "my_noise", "--safe-function")
 	call(t, "SELECT my_noise(x) FROM users", "rewrite", "--to", "d1", "--safe-function", "my_noise").want(t, exitDone, "my_noise(x)")
 	call(t, "SELECT my_noise(x, 'laplace') FROM users", "rewrite", "--to", "d1", "--safe-function", "my_noise").want(t, exitDone, "my_noise(x, 'laplace')")
-	call(t, "SELECT my_noise(x, 'of users') FROM users", "rewrite", "--to", "d1", "--safe-function", "my_noise").want(t, exitFault, "name_in_string")
+	call(t, "SELECT my_noise(x, 'of users') FROM users", "rewrite", "--to", "d1", "--safe-function", "my_noise").want(t, exitFailure, "name_in_string")
 	call(t, "SELECT n FROM top_users(5), users", "rewrite", "--to", "d1", "--safe-function", "*", "-o", "json").want(t, exitDone, "function top_users reads no protected table")
 	call(t, "DECLARE c CURSOR FOR SELECT x FROM users", "rewrite", "--to", "d1").want(t, exitDone, `SELECT x FROM "d1".users`)
 }

@@ -22,7 +22,7 @@ func neighboursCommand(env environment) *cobra.Command {
 		Long: `Copy the protected tables from neighbours.source into the shadow database: D0, and neighbours D1 that differ from it by one
 privacy unit each. The source is only read, in one snapshot.
 
-Exit codes: 0 done, 1 fault, 2 (verify) a pair is not neighbouring.`,
+Exit codes: 0 done, 1 error, 2 (verify) a pair is not neighbouring.`,
 	}
 	group.AddCommand(
 		buildCommand(env, "create", "Create the copies, if there are none", neighbours.Create),
@@ -63,11 +63,11 @@ prints the tables, how their rows belong to units, the rules by which units are 
 of the time. After an interrupt the command removes what it has created; only a third signal stops that.`,
 		Example: "  dpwatch neighbours " + use + " --config dpwatch.yaml --plan\n  dpwatch neighbours " + use + " --config dpwatch.yaml",
 	}
-	js := outputFlag(cmd)
+	asJSON := outputFlag(cmd)
 	plan := cmd.Flags().Bool("plan", false, "only check for faults and print what would be done; exit code 1 if there are faults")
 	withOptions(env, cmd, func(ctx context.Context, o neighbours.Options) error {
 		if *plan {
-			return writePlan(ctx, env, o, use == "refresh", js())
+			return writePlan(ctx, env, o, use == "refresh", asJSON())
 		}
 		screen := terminal.NewScreen(env.Stderr)
 		defer screen.Done()
@@ -82,7 +82,7 @@ of the time. After an interrupt the command removes what it has created; only a 
 			return err
 		}
 		screen.Done()
-		if js() {
+		if asJSON() {
 			return json.NewEncoder(env.Stdout).Encode(map[string]any{
 				"epoch": set.Epoch, "d0": set.D0, "d1": set.D1, "relation": set.Relation, "method": set.Method, "seconds": time.Since(began).Seconds(),
 			})
@@ -114,13 +114,13 @@ plans, results and privileges: columns, constraints, indexes, statistics, views,
 the privileges of the replay role. Also compare D0 with what create would make from the source's present definitions; if the
 source cannot be reached, the output says so. The exit code is 2 if a pair is not neighbouring or D0 does not match.`,
 	}
-	js := outputFlag(cmd)
+	asJSON := outputFlag(cmd)
 	withOptions(env, cmd, func(ctx context.Context, o neighbours.Options) error {
 		report, err := neighbours.Verify(ctx, o)
 		if err != nil {
 			return err
 		}
-		if err := writeVerified(env.Stdout, report, js()); err != nil {
+		if err := writeVerified(env.Stdout, report, asJSON()); err != nil {
 			return err
 		}
 		if !report.OK() {
@@ -131,9 +131,9 @@ source cannot be reached, the output says so. The exit code is 2 if a pair is no
 	return cmd
 }
 
-func writeVerified(w io.Writer, report neighbours.Report, js bool) error {
+func writeVerified(w io.Writer, report neighbours.Report, asJSON bool) error {
 	set, pairs := report.Set, report.Pairs
-	if js {
+	if asJSON {
 		type pair struct {
 			Schema  string           `json:"schema"`
 			Unit    string           `json:"unit"`
@@ -194,19 +194,19 @@ func listCommand(env environment) *cobra.Command {
 		Use: "list", Short: "Show which unit each neighbour differs by, and why it was chosen",
 		Long: "Units are shown by a pseudonym (a salted hash of the key) and without the values by which they were chosen; --reveal shows both.",
 	}
-	js := outputFlag(cmd)
+	asJSON := outputFlag(cmd)
 	reveal := cmd.Flags().Bool("reveal", false, "show the units' keys and values, which are personal data")
 	withOptions(env, cmd, func(ctx context.Context, o neighbours.Options) error {
 		set, members, err := neighbours.List(ctx, o)
 		if err != nil {
 			return err
 		}
-		return writeMembers(env.Stdout, set, members, js(), *reveal)
+		return writeMembers(env.Stdout, set, members, asJSON(), *reveal)
 	})
 	return cmd
 }
 
-func writeMembers(w io.Writer, set neighbours.Set, members []neighbours.Member, js, reveal bool) error {
+func writeMembers(w io.Writer, set neighbours.Set, members []neighbours.Member, asJSON, reveal bool) error {
 	type member struct {
 		Schema string   `json:"schema"`
 		Unit   string   `json:"unit"`
@@ -223,7 +223,7 @@ func writeMembers(w io.Writer, set neighbours.Set, members []neighbours.Member, 
 		}
 		out = append(out, line)
 	}
-	if js {
+	if asJSON {
 		return json.NewEncoder(w).Encode(map[string]any{
 			"epoch": set.Epoch, "d0": set.D0, "relation": set.Relation, "method": set.Method, "source": set.Source, "made": set.Made, "neighbours": out,
 		})

@@ -15,12 +15,12 @@ import (
 
 // writePlan prints what create or refresh would do. If there are faults, it returns an error with their number; the faults
 // themselves are in the output.
-func writePlan(ctx context.Context, env environment, o neighbours.Options, refresh, js bool) error {
+func writePlan(ctx context.Context, env environment, o neighbours.Options, refresh, asJSON bool) error {
 	p, err := neighbours.MakePlan(ctx, o, refresh)
 	if err != nil {
 		return err
 	}
-	if js {
+	if asJSON {
 		err = json.NewEncoder(env.Stdout).Encode(planJSON(p))
 	} else {
 		err = printPlan(env.Stdout, p)

@@ -43,14 +43,14 @@ neighbours: {source: %q, target: %q, choose: [{rule: most_rows}, {rule: largest,
 		}
 		return stdout.String(), stderr.String()
 	}
-	if _, errText := dpwatch(exitFault, "list"); !strings.Contains(errText, "run `dpwatch neighbours create`") {
+	if _, errText := dpwatch(exitFailure, "list"); !strings.Contains(errText, "run `dpwatch neighbours create`") {
 		t.Errorf("list without a set: %q", errText)
 	}
 	plan, _ := dpwatch(exitDone, "create", "--plan")
 	if !strings.Contains(plan, "public.tx (table)") || !strings.Contains(plan, "(user_id) -> public.users (id)") || !strings.Contains(plan, "d1_2: a unit by the rule largest public.tx.spent") {
 		t.Errorf("plan: %q", plan)
 	}
-	plan, _ = dpwatch(exitFault, "refresh", "--plan", "-o", "json")
+	plan, _ = dpwatch(exitFailure, "refresh", "--plan", "-o", "json")
 	var planned struct {
 		Tables []struct{ Name string }
 		Faults []string
@@ -71,7 +71,7 @@ neighbours: {source: %q, target: %q, choose: [{rule: most_rows}, {rule: largest,
 	if err := os.WriteFile(other, []byte(strings.Replace(text, "rule: most_rows", "rule: most_rows, k: 2", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	call(t, "", "config", "check", "--connect", "--config", other).want(t, exitFault, "the copies are d0 and d1_1, d1_2, relation remove; the configuration has d0 and d1_1, d1_2, d1_3")
+	call(t, "", "config", "check", "--connect", "--config", other).want(t, exitFailure, "the copies are d0 and d1_1, d1_2, relation remove; the configuration has d0 and d1_1, d1_2, d1_3")
 	out, _ = dpwatch(exitDone, "verify")
 	if strings.Count(out, "differs from d0 by exactly one unit") != 2 {
 		t.Errorf("verify: %q", out)
@@ -107,7 +107,7 @@ neighbours: {source: %q, target: %q, choose: [{rule: most_rows}, {rule: largest,
 	}
 	dpwatch(exitDone, "drop")
 	dpwatch(exitDone, "drop")
-	dpwatch(exitFault, "verify")
+	dpwatch(exitFailure, "verify")
 }
 
 func TestNeighboursNeedASource(t *testing.T) {
@@ -119,7 +119,7 @@ func TestNeighboursNeedASource(t *testing.T) {
 	}
 	var stderr bytes.Buffer
 	code := run(t.Context(), []string{"neighbours", "create", "--config", file}, environment{Getenv: os.Getenv, Stdout: &stderr, Stderr: &stderr})
-	if code != exitFault || !strings.Contains(stderr.String(), "neighbours.source is not set") {
+	if code != exitFailure || !strings.Contains(stderr.String(), "neighbours.source is not set") {
 		t.Errorf("exit code %d: %s", code, &stderr)
 	}
 }

@@ -126,5 +126,5 @@ func TestAnalyzePlot(t *testing.T) {
 func TestAnalyzePlotBadDirectory(t *testing.T) {
 	t.Parallel()
 	d0, d1 := file(t, "d0", strings.Repeat("1\n", 20)), file(t, "d1", strings.Repeat("2\n", 20))
-	call(t, "", "analyze", "--d0", d0, "--d1", d1, "--epsilon", "1", "--plot", d0).want(t, exitFault, fmt.Sprintf("plot: mkdir %s", d0))
+	call(t, "", "analyze", "--d0", d0, "--d1", d1, "--epsilon", "1", "--plot", d0).want(t, exitFailure, fmt.Sprintf("plot: mkdir %s", d0))
 }

@@ -18,7 +18,7 @@ type environment = app.Environment
 // The exit codes, a contract with scripts.
 const (
 	exitDone         = 0 // done, or no evidence
-	exitFault        = 1 // usage, configuration or runtime fault
+	exitFailure      = 1 // usage, configuration or runtime error
 	exitViolation    = 2
 	exitInconclusive = 3
 )
@@ -36,18 +36,18 @@ func exitCode(err error) int {
 	if errors.As(err, &e) {
 		return e.code
 	}
-	return exitFault
+	return exitFailure
 }
 
 func rootCommand(env environment) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "dpwatch",
 		Short: "Continuous auditing of differential privacy in production",
-		Long: `dpwatch stands in front of a differentially private query engine that speaks the PostgreSQL protocol,
-watches the live queries, replays each on neighbouring copies of the data, and raises an alert when what a
-query leaks exceeds what the engine claims.
+		Long: `dpwatch is a proxy for a differentially private query engine with the PostgreSQL protocol. It captures the
+queries of its clients, replays them on neighbouring copies of the data, and raises an alert when a query leaks
+more than the engine claims.
 
-Exit codes: 0 done or no evidence, 1 usage, configuration or runtime fault, 2 violation, 3 inconclusive.`,
+Exit codes: 0 done or no evidence, 1 usage, configuration or runtime error, 2 violation, 3 inconclusive.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       versionLine(),
@@ -70,7 +70,7 @@ type choice struct {
 
 func (c choice) String() string { return *c.value }
 
-// Type returns pflag's name of the type: help shows it as that of a text.
+// Type returns the name of the type in help texts.
 func (c choice) Type() string { return "string" }
 
 // Set accepts one of the words.
@@ -88,8 +88,8 @@ func (c choice) form() string {
 	return strings.Join(c.words[:last], ", ") + " or " + c.words[last]
 }
 
-// outputFlag adds -o; the function that it returns reports whether JSON was chosen.
-func outputFlag(cmd *cobra.Command) (js func() bool) {
+// outputFlag adds -o. The function that it returns reports whether the output is JSON.
+func outputFlag(cmd *cobra.Command) (asJSON func() bool) {
 	format := "text"
 	cmd.Flags().VarP(choice{&format, []string{"text", "json"}}, "output", "o", "text or json")
 	return func() bool { return format == "json" }
@@ -107,10 +107,10 @@ func valuesFlag(cmd *cobra.Command) *bool {
 	return cmd.Flags().Bool("values", true, "show values of rows: group keys, texts, thresholds, the server's messages; false withholds them")
 }
 
-// conclude writes a report and returns the verdict as an exit code.
-func conclude(env environment, c app.Conclusion, js bool) error {
+// conclude writes a report. It returns an exitError with the exit code of the verdict, or nil for no evidence.
+func conclude(env environment, c app.Conclusion, asJSON bool) error {
 	var err error
-	if js {
+	if asJSON {
 		encoder := json.NewEncoder(env.Stdout)
 		encoder.SetIndent("", "  ")
 		err = encoder.Encode(c)

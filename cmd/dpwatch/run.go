@@ -23,7 +23,7 @@ func runCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "run", Short: "Run the sidecar: the proxy and its auditor", Args: cobra.NoArgs,
 		Long: `Run the sidecar until SIGTERM or Ctrl-C; then sessions can finish until proxy.drain_timeout.
-A second signal ends the process at once. No fault of the auditor affects a client's session.
+A second signal ends the process at once. An error or crash of the auditor does not affect the clients' sessions.
 SIGHUP is ignored: TLS files are reloaded when they are replaced, everything else needs a restart.
 SIGUSR1 pauses replays and SIGUSR2 resumes them, as do POST /api/pause and /api/resume on the admin port, with a token
 (admin.token_file) or through its Unix socket. The auditor process receives its configuration over a private channel, and only

@@ -201,7 +201,7 @@ func exec0(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
 	}
 }
 
-// Replays are paused and resumed by the API and by signals, also in a restarted auditor; capture goes on meanwhile.
+// Replays are paused and resumed by the API and by signals, also in a restarted auditor; capture continues meanwhile.
 func TestRunPause(t *testing.T) {
 	t.Parallel()
 	s := startSidecar(t, "ADMIN TOKEN")
@@ -403,7 +403,7 @@ func TestRunSecondSignal(t *testing.T) {
 		}
 		return err != nil
 	})
-	exec0(t, conn, "SELECT 1") // the session goes on
+	exec0(t, conn, "SELECT 1") // the session continues
 	if code, body := s.get(t, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "shutting down") {
 		t.Errorf("/readyz answers %d %q while sessions drain", code, body)
 	}
@@ -454,13 +454,17 @@ privacy: {protected: [public.people]}
 	if err == nil || !strings.Contains(err.Error(), "08001") {
 		t.Errorf("connect: %v, want SQLSTATE 08001", err)
 	}
-	if code, body := s.get(t, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "127.0.0.1:1") {
+	if code, body := s.get(t, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "route 127.0.0.1:0: the engine cannot be reached") {
 		t.Errorf("/readyz answers %d %q", code, body)
 	}
+	s.until(t, "the log has the address and the cause", func() bool {
+		log := s.log.String()
+		return strings.Contains(log, `"upstream":"127.0.0.1:1"`) && strings.Contains(log, "connection refused")
+	})
 	// The address is in use now: a second process reports it and what to do.
 	second := startProgram(t, "run", "--config", config(s.addr))
 	<-second.ended
-	if code := second.ProcessState.ExitCode(); code != exitFault || !strings.Contains(second.log.String(), "choose another address") {
+	if code := second.ProcessState.ExitCode(); code != exitFailure || !strings.Contains(second.log.String(), "choose another address") {
 		t.Errorf("a second dpwatch: exit code %d\n%s", code, second.log.String())
 	}
 }

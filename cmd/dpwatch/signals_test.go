@@ -89,7 +89,7 @@ neighbours: {source: %q, choose: [{rule: random}]}
 				}
 				return
 			}
-			if cmd.ProcessState.ExitCode() != exitFault || !strings.Contains(stderr.String(), "another signal ends the process") {
+			if cmd.ProcessState.ExitCode() != exitFailure || !strings.Contains(stderr.String(), "another signal ends the process") {
 				t.Errorf("it ended by %v: %s", cmd.ProcessState, &stderr)
 			}
 			if err := conn.QueryRow(t.Context(), schemas).Scan(&after); err != nil {

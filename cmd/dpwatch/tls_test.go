@@ -160,7 +160,7 @@ privacy: {protected: [public.people]}
 `, engine.Addr(), certFile, keyFile)
 	refused := startProgram(t, "run", "--config", file(t, "other.yaml", config))
 	<-refused.ended
-	if code := refused.ProcessState.ExitCode(); code != exitFault || !strings.Contains(refused.log.String(), "engine's own certificate") {
+	if code := refused.ProcessState.ExitCode(); code != exitFailure || !strings.Contains(refused.log.String(), "engine's own certificate") {
 		t.Errorf("exit code %d\n%s", code, refused.log.String())
 	}
 	for name, text := range map[string]string{

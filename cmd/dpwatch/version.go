@@ -11,7 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app"
 )
 
-// version is set by the linker: -X main.version=v1.2.3. The default is the module's version.
+// version overrides the version of the main module in app.Version. A build sets it with -ldflags "-X main.version=v1.2.3".
 var version = ""
 
 func init() {
@@ -25,9 +25,9 @@ func init() {
 
 func versionCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs}
-	js := outputFlag(cmd)
+	asJSON := outputFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
-		if js() {
+		if asJSON() {
 			return json.NewEncoder(env.Stdout).Encode(map[string]string{
 				"version": app.Version, "go": runtime.Version(), "platform": platform,
 			})

@@ -1,4 +1,4 @@
-// Command gateway is an example of a differentially private engine beside the database: it speaks the PostgreSQL protocol,
+// Command gateway is an example of a differentially private engine beside the database: it uses the PostgreSQL protocol,
 // adds its own noise, and queries a PostgreSQL database. It exists to be audited by dpwatch, not to protect data: it has no
 // privacy budget, no authentication, and no TLS.
 //
@@ -37,12 +37,12 @@ type engine struct {
 func main() {
 	var e engine
 	flag.StringVar(&e.source, "source", "", "connection string of the database with the data")
-	flag.StringVar(&e.user, "user", "id", "the column that tells whom a row is about, the same in every table")
-	flag.Float64Var(&e.low, "low", 0, "the least that a user adds to a sum")
-	flag.Float64Var(&e.high, "high", 100, "the most that a user adds to a sum")
-	flag.Float64Var(&e.epsilon, "epsilon", 1, "the privacy loss of one query")
+	flag.StringVar(&e.user, "user", "id", "the column that identifies the user of a row, the same in every table")
+	flag.Float64Var(&e.low, "low", 0, "lower bound of a user's contribution to a sum")
+	flag.Float64Var(&e.high, "high", 100, "upper bound of a user's contribution to a sum")
+	flag.Float64Var(&e.epsilon, "epsilon", 1, "epsilon of one query")
 	flag.StringVar(&e.broken, "broken", "none", "a planted bug: none, half-noise, seeded, no-clip")
-	listen := flag.String("listen", "127.0.0.1:7432", "host:port to listen on; port 0 = any, printed")
+	listen := flag.String("listen", "127.0.0.1:7432", "host:port to listen on; with port 0 the system chooses the port. The address is printed")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -66,7 +66,7 @@ func (e engine) check() error {
 	return nil
 }
 
-// run serves until ctx ends. It prints its listen address.
+// run serves until ctx ends. It prints the address that it listens on.
 func (e engine) run(ctx context.Context, listen string) error {
 	if err := e.check(); err != nil {
 		return err

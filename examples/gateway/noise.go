@@ -7,7 +7,7 @@ import (
 	mathrand "math/rand/v2"
 )
 
-// steps is the number of grid steps in the most that one user adds to a sum.
+// steps is the number of grid steps in the maximal contribution of one user to a sum.
 const steps = 1024
 
 // noisy adds discrete Laplace noise (Ghosh, Roughgarden, Sundararajan 2009: two-sided geometric) to a value in steps of

@@ -1,5 +1,5 @@
-// Command hostile sends statements of hostile clients through dpwatch, to check that traffic goes on and that the auditor
-// keeps auditing other queries. It is for test systems: see README.md beside it.
+// Command hostile sends the statements of hostile clients through dpwatch, to check that traffic continues and that the
+// auditor still audits other queries. It is for test systems; see README.md in this directory.
 package main
 
 import (
@@ -20,39 +20,39 @@ import (
 
 // attack is one kind of hostile client: text returns its n-th statement.
 type attack struct {
-	name, what string
-	text       func(n int) string
+	name, description string
+	text              func(n int) string
 }
 
 // attacks use the tables of dpwatch demo.
 var attacks = []attack{
-	{"aliases", "one query under ever new column and table names", func(n int) string {
+	{"aliases", "the same query, with new aliases of columns and tables in each statement", func(n int) string {
 		return fmt.Sprintf("SELECT anon_count(t%d.id, 0.5) AS c0_%d FROM users t%d", n, n, n)
 	}},
-	{"literals", "one query with ever new constants", func(n int) string {
+	{"literals", "the same query, with a new constant in each statement", func(n int) string {
 		return fmt.Sprintf("SELECT anon_count(id, 0.5) FROM users WHERE id <> %d", n)
 	}},
-	{"shapes", "ever new queries", func(n int) string {
+	{"shapes", "a new query in each statement", func(n int) string {
 		return "SELECT anon_count(id, 0.5) FROM users WHERE id > 0" + shape(n)
 	}},
-	{"claims", "one query with ever new claims in comments", func(n int) string {
+	{"claims", "the same query, with a new claim in a comment in each statement", func(n int) string {
 		return fmt.Sprintf("SELECT anon_count(id, 0.5) FROM users /*dp_epsilon='%d.5'*/", n)
 	}},
-	{"comments", "comments within comments, 10,000 levels", func(n int) string {
+	{"comments", "10,000 nested comments", func(n int) string {
 		return fmt.Sprintf("SELECT count(*) FROM users WHERE id <> %d ", n) + strings.Repeat("/*", 10_000) + strings.Repeat("*/", 10_000)
 	}},
-	{"operators", "a chain of 2,000 operators", func(n int) string {
+	{"operators", "an expression with 2,000 operators", func(n int) string {
 		return fmt.Sprintf("SELECT count(*) FROM users WHERE id <> %d", n) + strings.Repeat(" + 1", 2000)
 	}},
-	{"wide", "1,000 wide columns in a row", func(n int) string {
+	{"wide", "a result with 1,000 columns of 1,000 characters", func(n int) string {
 		return fmt.Sprintf("SELECT anon_count(id, 0.5)%s FROM users WHERE id <> %d", strings.Repeat(", repeat('x', 1000)", 1000), n)
 	}},
-	{"rows", "many rows for each person", func(n int) string {
+	{"rows", "a result with 80 rows for each person", func(n int) string {
 		return fmt.Sprintf("SELECT u.id, anon_count(u.id, 0.5), repeat('x', 500) FROM users u, generate_series(1, 80) g WHERE u.id <> %d GROUP BY u.id, g", n)
 	}},
 }
 
-// shape encodes a number as conditions.
+// shape returns conditions that are different for each number.
 func shape(n int) string {
 	var b strings.Builder
 	for ; n > 0; n /= 4 {
@@ -69,16 +69,17 @@ func main() {
 }
 
 func run() error {
-	dsn := flag.String("dsn", "", "how to connect to dpwatch's proxy")
-	only := flag.String("attacks", "", "names, separated by commas; all when empty")
-	clients := flag.Int("clients", 1, "clients per attack")
-	rate := flag.Int("rate", 200, "statements a second per client at most")
-	lasting := flag.Duration("for", time.Minute, "how long")
+	dsn := flag.String("dsn", "", "connection string of dpwatch's proxy (required)")
+	only := flag.String("attacks", "", "names of attacks, separated by commas (default: all)")
+	clients := flag.Int("clients", 1, "number of clients for each attack")
+	rate := flag.Int("rate", 200, "maximum number of statements per second for each client")
+	duration := flag.Duration("for", time.Minute, "duration of the attacks")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: hostile -dsn DSN [flags]")
 		flag.PrintDefaults()
+		fmt.Fprintln(flag.CommandLine.Output(), "attacks:")
 		for _, a := range attacks {
-			fmt.Fprintf(flag.CommandLine.Output(), "  %-10s %s\n", a.name, a.what)
+			fmt.Fprintf(flag.CommandLine.Output(), "  %-10s %s\n", a.name, a.description)
 		}
 	}
 	flag.Parse()
@@ -91,12 +92,12 @@ func run() error {
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(attacks, func(a attack) bool { return a.name == name }) {
-			return fmt.Errorf("there is no attack %q; see -help", name)
+			return fmt.Errorf("-attacks: there is no attack %q; see -help", name)
 		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, *lasting)
+	ctx, cancel := context.WithTimeout(ctx, *duration)
 	defer cancel()
 	var group sync.WaitGroup
 	for _, a := range attacks {
@@ -109,7 +110,8 @@ func run() error {
 	return nil
 }
 
-// run sends the statements of all clients of an attack until ctx ends, and prints their number.
+// run sends the statements of an attack from all its clients until ctx ends. Then it prints how many were sent, how many
+// failed, and the first error.
 func (a attack) run(ctx context.Context, dsn string, clients, rate int) {
 	var sent, failed atomic.Int64
 	var next atomic.Int64

@@ -21,11 +21,11 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// handler serves the admin port, behind the checks of package web. It uses only state of the relay, so a slow or stopped
-// auditor delays nothing. adminRefused counts the requests that those checks refuse.
+// handler returns the handler of the admin port, without the checks of package web. It uses only state of the relay, so that
+// it never waits for the auditor. adminRefused counts the requests that those checks refuse.
 func (r *Relay) handler(adminRefused prometheus.Collector) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister( // fixed names; the first test would find a clash
+	registry.MustRegister( // panics on a duplicate name, in the first test
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&relayCollector{r}, adminRefused,
 	)
@@ -43,7 +43,7 @@ func (r *Relay) handler(adminRefused prometheus.Collector) http.Handler {
 	return mux
 }
 
-// Pause pauses or resumes the auditor's replays; traffic and capture go on.
+// Pause pauses or resumes the auditor's replays; traffic and capture continue.
 func (r *Relay) Pause(paused bool) {
 	r.log.Info("replays", zap.Bool("paused", paused))
 	r.supervisor.Pause(paused)
@@ -52,7 +52,7 @@ func (r *Relay) Pause(paused bool) {
 // metrics writes the relay's metrics and then the auditor's latest ones.
 func (r *Relay) metrics(w http.ResponseWriter, registry *prometheus.Registry) {
 	text, err := metricsText(registry)
-	if err != nil { // the others are served
+	if err != nil { // the other metrics are served
 		r.log.Warn("some metrics cannot be gathered", zap.Error(err))
 	}
 	w.Header().Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
@@ -136,7 +136,7 @@ type adminSet struct {
 	listeners []net.Listener
 }
 
-// adminSocketMode admits the user of this process and root, because access to the socket permits pausing audits.
+// adminSocketMode admits only the user of this process and root: who can connect to the socket can pause audits.
 const adminSocketMode = 0o600
 
 // newAdminPort opens the admin listeners of the configuration. The caller closes the port, also after an error.
@@ -159,13 +159,13 @@ func newAdminPort(r *Relay) (*adminPort, error) {
 		for _, a := range cfg.Listen {
 			l, err := listen(a, adminSocketMode)
 			if err != nil {
-				return p, fmt.Errorf("admin.listen %s: %w: choose another address, or stop the program that uses it", a, err)
+				return p, listenError("admin.listen", a, err)
 			}
 			set.listeners = append(set.listeners, l)
 			p.log.Info("admin listener", zap.Stringer("address", l.Addr()), zap.Bool("tls", cfg.TLS != config.AdminTLS{}),
 				zap.Bool("token", cfg.TokenFile != ""), zap.Bool("metrics_only", cfg.MetricsOnly))
 			if cfg.TokenFile == "" && !cfg.MetricsOnly && a.Network != "unix" {
-				p.log.Info("every user of this machine can read the status, and POST /api/pause and /api/resume are refused: "+
+				p.log.Info("every user of this machine can read the status; POST /api/pause and /api/resume are refused: "+
 					"set admin.token_file, or listen on unix:/path", zap.Stringer("address", l.Addr()))
 			}
 		}
@@ -196,7 +196,7 @@ func (p *adminPort) addresses() []string {
 	return out
 }
 
-// serve serves every listener in goroutines of the group. If a listener fails, traffic goes on.
+// serve serves every listener in goroutines of the group. If a listener fails, traffic continues.
 func (p *adminPort) serve(group *errgroup.Group) {
 	for _, set := range p.sets {
 		for _, l := range set.listeners {

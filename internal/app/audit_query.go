@@ -139,7 +139,8 @@ func (f *AuditOptions) rewriteOptions(ctx context.Context, player *replay.Player
 		}
 	}
 	opt.MaxBytes, opt.Neighbours = MaxSQLBytes, f.schemas()
-	// A view or function that always reads the same copy would make both answers equal, which would look private.
+	// The catalog shows views and functions that read the same copy in every world: they would make a query that leaks look
+	// private.
 	opt.Shadow, err = read.Catalog(ctx, f.DSN, catalogTimeout)
 	return opt, err
 }

@@ -76,8 +76,10 @@ func checkListeners(c config.Config, addresses []config.Address, key string) pre
 				_ = l.Close()
 			case errors.Is(err, syscall.EADDRINUSE) && answers(ctx, c):
 				check.Status, check.Message = preflight.Warning, "is in use, probably by a running dpwatch: /livez answers at admin.listen"
-			default:
+			case errors.Is(err, syscall.EADDRINUSE):
 				check.Status, check.Message, check.Fix = preflight.Fault, err.Error(), "choose another address, or stop the program that uses it"
+			default:
+				check.Status, check.Message, check.Fix = preflight.Fault, err.Error(), "choose an address of this machine that dpwatch may listen on"
 			}
 			checks = append(checks, check)
 		}
@@ -94,33 +96,33 @@ func answers(ctx context.Context, c config.Config) bool {
 }
 
 // checkUpstream checks that an engine answers, and that clients can authenticate if both legs use TLS.
-func checkUpstream(c config.Config, number int) preflight.Task {
+func checkUpstream(c config.Config, index int) preflight.Task {
 	return func(ctx context.Context) []preflight.Check {
-		cfg := c.Proxy.AllRoutes()[number]
+		cfg := c.Proxy.AllRoutes()[index]
 		check := preflight.Check{Name: "proxy.upstream", Object: cfg.Upstream.String(), Status: preflight.OK, Message: "answers"}
 		if cfg.UpstreamTLS.Mode != "disable" {
 			check.Message += ", upstream_tls " + cfg.UpstreamTLS.Mode
 		}
-		fault := func(err error, fix string) []preflight.Check {
+		failed := func(err error, fix string) []preflight.Check {
 			check.Status, check.Message, check.Fix = preflight.Fault, err.Error(), fix
 			return []preflight.Check{check}
 		}
-		one, err := newRoute(&c, number, capture.NewQueue(1, 1<<10), zap.NewNop())
+		one, err := newRoute(&c, index, capture.NewQueue(1, 1<<10), zap.NewNop())
 		if err != nil {
-			return fault(err, "correct the files and modes of tls and upstream_tls")
+			return failed(err, "correct the files and modes of tls and upstream_tls")
 		}
 		if err := one.server.Probe(ctx); err != nil {
-			return fault(err, "start the engine, or correct proxy.upstream and proxy.upstream_tls")
+			return failed(err, "start the engine, or correct proxy.upstream and proxy.upstream_tls")
 		}
-		var away *proxy.UpstreamError
-		if err := one.server.CheckUpstream(ctx); err != nil && !errors.As(err, &away) {
-			return fault(err, "set tls.same_certificate: assume if that is intended")
+		var unchecked *proxy.UpstreamError
+		if err := one.server.CheckUpstream(ctx); err != nil && !errors.As(err, &unchecked) {
+			return failed(err, "set tls.same_certificate: assume if no client uses channel binding")
 		}
 		return []preflight.Check{check}
 	}
 }
 
-// checkRights reports the rights of the replay role beyond reading the copies.
+// checkRights reports the privileges of the replay role beyond reading the copies.
 func checkRights(c config.Config) preflight.Task {
 	return func(ctx context.Context) []preflight.Check {
 		ctx, cancel := context.WithTimeout(ctx, checkTimeout)
@@ -166,7 +168,7 @@ func checkEngine(c config.Config, i int) preflight.Task {
 		}
 		switch {
 		case err != nil:
-			check.Status, check.Message, check.Fix = preflight.Fault, withheld.Reveal(err), "start the engine's instance for replays, or correct its connection string"
+			check.Status, check.Message, check.Fix = preflight.Fault, withheld.Reveal(err), "start the engine for replays, or correct its connection string"
 		case warning != "":
 			check.Status, check.Message = preflight.Warning, warning
 		}

@@ -108,6 +108,7 @@ func sentence(r analysis.Report) string {
 	}
 }
 
+// because returns a reason as a sentence that begins with a space; "" without one.
 func because(reason string) string {
 	if reason == "" {
 		return ""

@@ -12,8 +12,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// Load reads and validates a file; the error lists every fault. Resolved carries the same configuration to the auditor
-// process.
+// Load reads and validates a configuration file. The error lists all errors of the file. The Resolved is the same
+// configuration in a form for the auditor process.
 func Load(env Environment, path string) (config.Config, config.Resolved, error) {
 	data, err := ReadFile(path)
 	if err != nil {

@@ -37,6 +37,7 @@ type LogQueue struct {
 	closed  bool
 }
 
+// NewLogQueue returns a queue that writes to to. Close ends its goroutine.
 func NewLogQueue(to io.Writer) *LogQueue {
 	q := &LogQueue{to: to, lines: make(chan []byte, logLines), done: make(chan struct{})}
 	go q.run()

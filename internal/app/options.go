@@ -54,7 +54,7 @@ func rewriteOptions(c config.Config) rewrite.Options {
 			EpsilonSetting: settingOrNone(c.Claims.Settings.Epsilon), DeltaSetting: settingOrNone(c.Claims.Settings.Delta),
 		},
 	}
-	if !c.Shadow.Beside() { // an engine resolves names in its own way
+	if !c.Shadow.Beside() { // an engine beside the database resolves names itself
 		opt.ShadowPath = c.Shadow.SearchPath
 	}
 	for _, f := range c.Claims.Functions {
@@ -152,20 +152,20 @@ func NeighbourOptions(c config.Config) (neighbours.Options, error) {
 // catalogTimeout bounds reading one catalog, which takes long if it is large or the server is busy.
 const catalogTimeout = time.Minute
 
-// catalogs returns a function that makes a Rewriter from the configuration and the current catalogs. If a catalog cannot be
-// read, the error names it and the last catalog read is used; without one, rewriting goes on without a catalog. The function
-// is not safe for concurrent use.
+// catalogs returns a function that returns a Rewriter for the configuration and the current catalogs. If a catalog cannot be
+// read, the error names it, and the Rewriter uses the last one that was read, or none. The function is not safe for
+// concurrent use.
 func catalogs(c config.Config) func(context.Context) (*rewrite.Rewriter, error) {
 	opt := rewriteOptions(c)
 	return func(ctx context.Context) (*rewrite.Rewriter, error) {
-		var faults []error
+		var errs []error
 		refresh := func(what string, dsn config.Secret, into **catalog.Catalog) {
 			if dsn == "" {
 				return
 			}
 			got, err := read.Catalog(ctx, dsn.Reveal(), catalogTimeout)
 			if err != nil {
-				faults = append(faults, fmt.Errorf("%s: %w", what, err))
+				errs = append(errs, fmt.Errorf("%s: %w", what, err))
 				return
 			}
 			*into = got
@@ -173,6 +173,6 @@ func catalogs(c config.Config) func(context.Context) (*rewrite.Rewriter, error) 
 		refresh("shadow.dsn", c.Shadow.DSN, &opt.Shadow)
 		refresh("privacy.catalog", c.Privacy.Catalog, &opt.Source)
 		r, err := rewrite.New(opt)
-		return r, errors.Join(append(faults, err)...)
+		return r, errors.Join(append(errs, err)...)
 	}
 }

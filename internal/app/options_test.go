@@ -52,7 +52,7 @@ func TestCatalogs(t *testing.T) {
 	}
 }
 
-// TestCatalogsFailSoft: a catalog that cannot be read is reported by its key, without the password, and rewriting goes on.
+// TestCatalogsFailSoft: a catalog that cannot be read is reported by its key, without the password, and rewriting continues.
 func TestCatalogsFailSoft(t *testing.T) {
 	t.Parallel()
 	c := config.Default()
@@ -70,9 +70,9 @@ func TestCatalogsFailSoft(t *testing.T) {
 	}
 }
 
-// TestInterestingNames: a statement that only calls a declared function reaches the auditor if a catalog is configured,
+// TestProtectedNames: a statement that only calls a declared function reaches the auditor if a catalog is configured,
 // because the function may read a protected table; otherwise it does not.
-func TestInterestingNames(t *testing.T) {
+func TestProtectedNames(t *testing.T) {
 	t.Parallel()
 	c := config.Default()
 	c.Privacy.Protected = []string{"public.people"}
@@ -80,7 +80,7 @@ func TestInterestingNames(t *testing.T) {
 	c.Claims.Functions = []config.Function{{Name: "dp.noisy_total", Epsilon: 1}}
 	for _, catalog := range []config.Secret{"", "host=x"} {
 		c.Privacy.Catalog = catalog
-		mentions := capture.Mentions(interestingNames(&c))
+		mentions := capture.Mentions(protectedNames(&c))
 		for sql, want := range map[string]bool{
 			"SELECT count(*) FROM people":   true,
 			"SELECT HeadCount()":            catalog != "",

@@ -52,8 +52,8 @@ func clientServers(c config.Config) []throttle.Other {
 	return out
 }
 
-// defaultPace returns the default share of the time, 0 for no limit, and its reason. The error is why a server could not be
-// checked.
+// defaultPace returns the default share of the time, 0 for no limit, and its reason. An error reports that a server could not
+// be checked; share and why are valid nevertheless.
 func defaultPace(ctx context.Context, c config.Config) (share float64, why string, err error) {
 	key, err := throttle.Shared(ctx, c.Shadow.DSN.Reveal(), clientServers(c))
 	switch {
@@ -65,10 +65,11 @@ func defaultPace(ctx context.Context, c config.Config) (share float64, why strin
 	return 0, "no limit: the shadow database is not on a server that the configuration names for clients", nil
 }
 
-// repeatDefault is the interval of retries if the default could not be determined.
+// repeatDefault is the interval at which applyDefaultPace retries after an error.
 const repeatDefault = time.Minute
 
-// applyDefaultPace sets the gate's default, if the configuration does not set a pace.
+// applyDefaultPace sets the gate's default pace unless the configuration sets one. It retries until every server could be
+// checked or ctx ends.
 func applyDefaultPace(ctx context.Context, c config.Config, gate *throttle.Gate, log *zap.Logger) {
 	if !automaticPace(c) {
 		return

@@ -7,24 +7,26 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"go.uber.org/zap"
 )
 
-// readyFor is how long one check of the engines answers /readyz: requests need no authorization, and each check connects to
-// every engine.
+// readyFor is how long the result of one check of the engines is reused. A check connects to every engine, and requests for
+// /readyz need no authorization.
 const readyFor = time.Second
 
-// readiness serves /readyz, which reports whether new sessions are accepted and every engine can be reached. It does not
+// readiness is the handler of /readyz: status 200 if new sessions are accepted and every engine can be reached. It does not
 // depend on the auditor or the shadow database.
 type readiness struct {
 	draining func() bool
-	check    func(context.Context) error // its result is shared by all requests within readyFor
+	check    func(context.Context) error // all requests within readyFor get the result of one call
 
 	mu   sync.Mutex // guards the fields below; held during a check, so that only one runs
 	last error
-	at   time.Time // zero: never checked
+	at   time.Time // of last; zero before the first check
 }
 
-// ServeHTTP answers 200, or 503 and the reason.
+// ServeHTTP answers with status 200, or with 503 and the reason.
 func (h *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	if h.draining() {
 		http.Error(w, "shutting down: sessions are draining, new ones are refused", http.StatusServiceUnavailable)
@@ -37,6 +39,7 @@ func (h *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
+// current returns the result of the last check, or of a new one if that is older than readyFor.
 func (h *readiness) current() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -47,13 +50,15 @@ func (h *readiness) current() error {
 	return h.last
 }
 
-// reachEngines opens and closes a connection to every engine, without TLS or authentication.
+// reachEngines opens and closes a connection to every engine, without TLS or authentication. The error goes to anyone who can
+// connect to the admin port, so it has no address; the log has the address and the cause.
 func (r *Relay) reachEngines(ctx context.Context) error {
 	dialer := net.Dialer{Timeout: time.Duration(r.cfg.Proxy.DialTimeout)}
 	for _, one := range r.routes {
 		conn, err := dialer.DialContext(ctx, one.cfg.Upstream.Network, one.cfg.Upstream.Address)
 		if err != nil {
-			return fmt.Errorf("the engine cannot be reached at %s", one.cfg.Upstream)
+			r.log.Warn("the engine cannot be reached", zap.String("route", one.cfg.Name), zap.Stringer("upstream", one.cfg.Upstream), zap.Error(err))
+			return fmt.Errorf("route %s: the engine cannot be reached", one.cfg.Name)
 		}
 		_ = conn.Close()
 	}

@@ -33,7 +33,8 @@ func Refusal(sql string, err error) error {
 	return errors.New(text)
 }
 
-// place returns the line of sql that contains a byte offset, truncated to fit on a screen, and the column in it.
+// place returns the line of sql that contains a byte offset, truncated to fit on a screen, and the column in characters. ok is
+// false if the offset is outside sql.
 func place(sql string, offset int) (line string, column int, ok bool) {
 	if offset < 0 || offset > len(sql) || sql == "" {
 		return "", 0, false

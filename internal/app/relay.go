@@ -19,7 +19,7 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// Relay is the small process in front of the engine: the proxy, the supervisor of the auditor, the admin port.
+// Relay is the process in front of the engine: the proxy, the supervisor of the auditor process, and the admin port.
 type Relay struct {
 	cfg        config.Config
 	log        *zap.Logger
@@ -33,9 +33,9 @@ type Relay struct {
 // auditorGrace is how long the auditor may take to finish when the relay ends.
 const auditorGrace = 5 * time.Second
 
-// NewRelay opens every listener, so that an address in use is reported before anything runs. resolved carries c to the
-// auditor, which has neither the environment nor the files from which c was read. childLog receives the auditor's log lines;
-// onStatus, if not nil, every status of the auditor.
+// NewRelay returns a Relay with all listeners open, so that an address in use is reported before traffic begins. resolved is
+// the configuration c in a form for the auditor process, which has neither the environment nor the files from which c was
+// read. childLog receives the auditor's log lines; onStatus, if not nil, is called with every status of the auditor.
 func NewRelay(env Environment, c config.Config, resolved config.Resolved, log *zap.Logger, childLog io.Writer, onStatus func([]byte)) (*Relay, error) {
 	r := &Relay{cfg: c, log: log, queue: capture.NewQueue(c.Proxy.QueueLength, int(c.Proxy.QueueBytes))}
 	greeting, err := resolved.Encode()
@@ -73,12 +73,14 @@ func NewRelay(env Environment, c config.Config, resolved config.Resolved, log *z
 	return r, nil
 }
 
-// interestingNames returns the names, without schemas, of the protected tables and, if privacy.catalog is configured, of the
-// declared functions, because the catalog shows which of them read protected tables. Statements whose text contains none of
-// them need not go to the auditor: audited statements name a listed relation or function, and views over protected tables
-// must be listed as well (README, limits). For an EXECUTE, the prepared statement counts. Names in escaped identifiers
-// (U&"...") are not visible in the text; capture.Mentions accepts such texts.
-func interestingNames(c *config.Config) []string {
+// protectedNames returns the names, without schemas, of the protected tables and, if privacy.catalog is configured, of the
+// declared functions, because the catalog shows which of them read protected tables. Only statements whose text contains one
+// of them as a substring go to the auditor; without names, all do (capture.Mentions). A statement without any of them cannot
+// be one to audit: that names a listed relation or function, and views over protected tables must be listed as well (README,
+// limits). A statement that contains a name by chance is rejected by the auditor. For an EXECUTE, the text of the prepared
+// statement is searched. Names in escaped identifiers (U&"...") are not visible in the text; capture.Mentions accepts such
+// texts.
+func protectedNames(c *config.Config) []string {
 	listed := slices.Clone(c.Privacy.Protected)
 	if c.Privacy.Catalog != "" {
 		listed = append(listed, c.Claims.SafeFunctions...)
@@ -153,7 +155,7 @@ func (r *Relay) stats() proxy.Stats {
 	return sum
 }
 
-// Run relays until ctx ends. Then sessions drain, the auditor finishes, and the admin port closes last.
+// Run relays until ctx ends or a listener fails. Then sessions drain, the auditor finishes, and the admin port closes.
 func (r *Relay) Run(ctx context.Context) error {
 	defer r.closeListeners()
 	defer context.AfterFunc(ctx, func() { r.draining.Store(true) })()

@@ -29,7 +29,7 @@ func (c *relayCollector) Collect(ch chan<- prometheus.Metric) {
 	m.tls(s)
 	for _, one := range c.r.routes {
 		if end := one.server.Stats().CertificateExpiry; !end.IsZero() {
-			m.gauge("dpwatch_proxy_certificate_expiry_timestamp_seconds", "Expiry of the certificate that clients see.", float64(end.Unix()), "route", one.cfg.Name)
+			m.gauge("dpwatch_proxy_certificate_expiry_timestamp_seconds", "Expiry of the proxy's certificate for clients.", float64(end.Unix()), "route", one.cfg.Name)
 		}
 	}
 }
@@ -67,15 +67,15 @@ func boolean(b bool) float64 {
 
 func (m relayMetrics) proxy(s proxy.Stats) {
 	m.gauge("dpwatch_proxy_sessions", "Open client sessions.", float64(s.OpenSessions))
-	m.count("dpwatch_proxy_sessions_total", "Client sessions accepted.", s.Sessions)
-	m.count("dpwatch_proxy_cancel_requests_total", "Cancel requests forwarded.", s.CancelRequests)
+	m.count("dpwatch_proxy_sessions_total", "Client sessions for which a session with the engine was established.", s.Sessions)
+	m.count("dpwatch_proxy_cancel_requests_total", "Cancel requests that were, or should have been, forwarded.", s.CancelRequests)
 	m.count("dpwatch_proxy_failed_sessions_total", "Sessions ended by a network error or by a panic in the proxy.", s.FailedSessions)
 	m.count("dpwatch_proxy_idle_sessions_ended_total", "Sessions ended because they were idle for proxy.idle_timeout.", s.IdleEnded)
-	m.count("dpwatch_statements_tracked_total", "Completed statements captured and offered to the auditor.", s.QueriesCaptured)
+	m.count("dpwatch_statements_tracked_total", "Completed statements that were captured.", s.QueriesCaptured)
 	m.counts("dpwatch_proxy_bytes_total", "Bytes relayed, by the side that sent them.", "from", map[string]uint64{
 		"client": s.BytesFromClients, "server": s.BytesFromServer,
 	})
-	m.counts("dpwatch_proxy_refused_total", "Connections that the proxy itself refused, by reason.", "reason", map[string]uint64{
+	m.counts("dpwatch_proxy_refused_total", "Connections that the proxy refused, by reason.", "reason", map[string]uint64{
 		"too_many_sessions": s.RefusedLimit, "upstream_unreachable": s.RefusedUpstream,
 		"protocol": s.RefusedProtocol, "draining": s.RefusedDraining, "direct_tls": s.RefusedDirect, "tls_required": s.RefusedTLS,
 	})
@@ -84,7 +84,7 @@ func (m relayMetrics) proxy(s proxy.Stats) {
 		"over_budget": s.SkippedNotCopied, "unknown_statement": s.SkippedUnknownStatement, "unreadable": s.SkippedUnreadable, "arguments": s.SkippedArguments,
 		"unprotected": s.SkippedUnprotected,
 	})
-	m.counts("dpwatch_uncaptured_sessions_total", "Sessions whose capture stopped, by reason; their traffic continued.", "reason", map[string]uint64{
+	m.counts("dpwatch_uncaptured_sessions_total", "Sessions whose capture stopped, by reason; over_budget counts gaps, after which capture resumed. Their traffic continued.", "reason", map[string]uint64{
 		"pairing": s.UncapturedPairing, "copy": s.UncapturedCopy, "replication": s.UncapturedReplication,
 		"protocol": s.UncapturedProtocol, "over_budget": s.UncapturedOverflow, "panic": s.UncapturedPanic,
 		"tls_passthrough": s.UncapturedPassthrough,
@@ -92,10 +92,10 @@ func (m relayMetrics) proxy(s proxy.Stats) {
 }
 
 func (m relayMetrics) tls(s proxy.Stats) {
-	m.count("dpwatch_proxy_tls_sessions_total", "Sessions whose clients use TLS that ends at the proxy.", s.TLSSessions)
+	m.count("dpwatch_proxy_tls_sessions_total", "Sessions with TLS between client and proxy.", s.TLSSessions)
 	m.count("dpwatch_proxy_tls_handshake_failures_total", "TLS handshakes with clients that failed.", s.TLSFailures)
-	m.count("dpwatch_proxy_plus_filtered_sessions_total", "Sessions without TLS to whose clients the engine's SCRAM-SHA-256-PLUS was not offered.", s.PlusFiltered)
-	m.counts("dpwatch_proxy_certificate_reloads_total", "Reloads of the certificate's files after they were replaced, by result.", "result", map[string]uint64{
+	m.count("dpwatch_proxy_plus_filtered_sessions_total", "Sessions with TLS to the engine but not to the client, in which the proxy removes SCRAM-SHA-256-PLUS from the engine's mechanisms.", s.PlusFiltered)
+	m.counts("dpwatch_proxy_certificate_reloads_total", "Reloads of the certificate after its files were replaced, by result.", "result", map[string]uint64{
 		"ok": s.CertificateLoads, "failed": s.CertificateFaults,
 	})
 }

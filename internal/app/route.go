@@ -25,20 +25,21 @@ type route struct {
 	listeners []net.Listener
 }
 
-// sessionIDBits is the number of low bits of a session's number that count sessions; the higher bits are its route's number.
+// sessionIDBits is the number of low bits of a session ID that count the sessions of a route; the higher bits are the route's
+// index.
 const sessionIDBits = 48
 
-// newRoute creates the route with this number. Captured queries that mention an interesting name go to sink.
-func newRoute(c *config.Config, number int, sink proxy.Sink, log *zap.Logger) (*route, error) {
+// newRoute creates the route with this index. Captured queries whose text contains one of protectedNames go to sink.
+func newRoute(c *config.Config, index int, sink proxy.Sink, log *zap.Logger) (*route, error) {
 	p := &c.Proxy
-	cfg := p.AllRoutes()[number]
+	cfg := p.AllRoutes()[index]
 	log = log.With(zap.String("route", cfg.Name))
 	server, err := proxy.New(proxy.Options{
 		Upstream:    proxy.Address{Network: cfg.Upstream.Network, Address: cfg.Upstream.Address},
 		ClientTLS:   clientTLS(cfg.TLS),
 		UpstreamTLS: upstreamTLS(cfg.UpstreamTLS), ProxyProtocol: prefixes(cfg.ProxyProtocol),
-		SessionIDBase: uint64(number) << sessionIDBits,
-		Capture:       p.Capture, Sink: sink, Interesting: capture.Mentions(interestingNames(c)),
+		SessionIDBase: uint64(index) << sessionIDBits,
+		Capture:       p.Capture, Sink: sink, MaybeProtected: capture.Mentions(protectedNames(c)),
 		MaxSessions: p.MaxSessions, StartupTimeout: time.Duration(p.StartupTimeout),
 		DrainTimeout: time.Duration(p.DrainTimeout), DialTimeout: time.Duration(p.DialTimeout),
 		KeepAlive: time.Duration(p.KeepAlive), IdleTimeout: time.Duration(p.IdleTimeout),
@@ -58,8 +59,8 @@ func routes(c *config.Config) func(capture.Query) string {
 		return nil
 	}
 	return func(q capture.Query) string {
-		if number := q.SessionID >> sessionIDBits; number < uint64(len(all)) {
-			return all[number].Name
+		if index := q.SessionID >> sessionIDBits; index < uint64(len(all)) {
+			return all[index].Name
 		}
 		return ""
 	}
@@ -86,18 +87,18 @@ func prefixes(networks []config.Network) []netip.Prefix {
 	return out
 }
 
-// check returns an error for a combination of TLS with which clients could not authenticate. An unreachable engine does not
-// prevent the start: then each session is checked.
+// check returns an error if clients could not authenticate, because both legs use TLS and show different certificates. If the
+// engine's certificate cannot be fetched, it logs a warning and returns nil: then each session compares the certificates.
 func (r *route) check(log *zap.Logger) error {
 	err := r.server.CheckUpstream(context.Background())
-	var away *proxy.UpstreamError
-	if errors.As(err, &away) {
-		log.Warn("the engine cannot be reached: each session checks whether the proxy's certificate is the engine's",
+	var unchecked *proxy.UpstreamError
+	if errors.As(err, &unchecked) {
+		log.Warn("the proxy's certificate could not be compared with the engine's: each session compares them",
 			zap.String("route", r.cfg.Name), zap.Error(err))
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("route %s: %w (tls.same_certificate: assume)", r.cfg.Name, err)
+		return fmt.Errorf("route %s: %w with tls.same_certificate: assume", r.cfg.Name, err)
 	}
 	return nil
 }
@@ -106,11 +107,20 @@ func (r *route) listen() error {
 	for _, a := range r.cfg.Listen {
 		l, err := listen(a, socketMode)
 		if err != nil {
-			return fmt.Errorf("proxy.listen %s: %w: choose another address, or stop the program that uses it", a, err)
+			return listenError("proxy.listen", a, err)
 		}
 		r.listeners = append(r.listeners, l)
 	}
 	return nil
+}
+
+// listenError returns the error of a configured listen address, with advice if the address is in use.
+func listenError(key string, a config.Address, err error) error {
+	err = fmt.Errorf("%s %s: %w", key, a, err)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w: choose another address, or stop the program that uses it", err)
+	}
+	return err
 }
 
 func (r *route) close() {
@@ -131,7 +141,7 @@ func addresses(listeners []net.Listener) []string {
 // socketMode lets every local user connect, like PostgreSQL's own sockets; authentication is left to the engine.
 const socketMode = 0o777
 
-// listen opens one address; mode applies to a Unix socket. A stale socket of a killed process is replaced.
+// listen opens a listener; mode applies to a Unix socket. The socket that a killed process has left is replaced.
 func listen(a config.Address, mode os.FileMode) (net.Listener, error) {
 	if a.Network != "unix" {
 		return net.Listen(family(a), a.Address)
@@ -150,7 +160,7 @@ func listen(a config.Address, mode os.FileMode) (net.Listener, error) {
 	return l, nil
 }
 
-// family returns the network of an address: with "tcp", 0.0.0.0 would also listen on IPv6.
+// family returns the network of an address: tcp4 for IPv4, because with tcp, 0.0.0.0 would also listen on IPv6.
 func family(a config.Address) string {
 	host, _, err := net.SplitHostPort(a.Address)
 	if ip, parseErr := netip.ParseAddr(host); err == nil && parseErr == nil && ip.Is4() {
@@ -159,7 +169,7 @@ func family(a config.Address) string {
 	return a.Network
 }
 
-// removeStale removes a socket without a listener, and nothing else.
+// removeStale removes a Unix socket on which no process listens. It leaves other files.
 func removeStale(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

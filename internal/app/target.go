@@ -21,7 +21,8 @@ type Target struct {
 	tls     bool
 }
 
-// Nearest returns the listener that is most likely reachable: a Unix socket, else a loopback address, else any.
+// Nearest returns the listener that is most likely to be reachable from this machine: a Unix socket, otherwise a loopback
+// address, otherwise any. file names the configuration in errors.
 func Nearest(file string, listeners []config.AdminListener) (Target, error) {
 	var best Target
 	rank := func(a config.Address) int {
@@ -71,7 +72,7 @@ func ParseTarget(text string) (Target, error) {
 // maxHealthAnswer limits the displayed part of an answer, in bytes.
 const maxHealthAnswer = 512
 
-// Ask returns nil if the listener answers 200.
+// Ask returns nil if the listener answers a GET of path with status 200.
 func (t Target) Ask(ctx context.Context, path string) error {
 	network, address := t.address.Network, t.address.Address
 	if network == "tcp" {

@@ -63,7 +63,7 @@ func TestReplayFindsWhatProductionFound(t *testing.T) {
 		{"app", "SELECT sum(scaled(id)), max(upper(name)) FROM people", ""},
 		{"app", "SELECT sum(scaled(id)), min(lower(name)) FROM people", "function lower has more overloads in the shadow database"},
 		{"app", "SELECT sum(scaled(id) + 1) FROM people", "operator + has more overloads in the shadow database"},
-		{"app", "SELECT sum(scaled(id)), max('low'::level) FROM people", "type level is another one in the shadow database"},
+		{"app", "SELECT sum(scaled(id)), max('low'::level) FROM people", "type level refers to another type in the shadow database"},
 		{"app, public", "SELECT sum(id + 1) FROM people", ""},
 		{"app, public", "SELECT lower(name) FROM people", ""}, // fails in both databases alike
 		{"app, public", "SELECT max('low'::public.level) FROM people", ""},

@@ -54,7 +54,8 @@ var allowed = map[string][]string{
 	"internal/bench/hoist":      {"internal/bench/kit", "internal/capture", "internal/pgtemp", "internal/showcase", "replay", "rewrite"},
 	"internal/pgparse":          {"internal/sqltext"},
 	"replay/hoist":              {"internal/pgparse", "internal/pg/ident"},
-	"rewrite":                   {"internal/capture", "internal/pgparse", "internal/pg/body", "internal/pg/catalog", "internal/pg/ident", "rewrite/internal/claim", "rewrite/internal/resolve"},
+	"rewrite":                   {"internal/capture", "internal/pgparse", "internal/pg/body", "internal/pg/catalog", "internal/pg/ident", "rewrite/internal/claim", "rewrite/internal/judge", "rewrite/internal/resolve"},
+	"rewrite/internal/judge":    {"internal/capture", "internal/pgparse", "internal/pg/body", "internal/pg/catalog", "internal/pg/ident", "rewrite/internal/claim", "rewrite/internal/resolve"},
 	"rewrite/internal/claim":    {"internal/capture", "internal/pgparse", "internal/pg/ident"},
 	"rewrite/internal/resolve":  {"internal/capture", "internal/pgparse", "internal/pg/catalog", "internal/pg/ident"},
 	"replay":                    {"internal/capture", "internal/outcome", "internal/sqlstate", "internal/withheld", "replay/hoist", "internal/pg/ident"},
@@ -102,7 +103,7 @@ var allowed = map[string][]string{
 }
 
 // pure packages do no I/O, ask no clock, log nothing.
-var pure = []string{"internal/pg/body", "internal/pg/catalog", "internal/pg/ident", "internal/sqltext", "internal/pgparse", "internal/audit/evidence", "internal/audit/schedule", "rewrite", "rewrite/internal/claim", "rewrite/internal/resolve", "replay/hoist", "replay/neighbours/internal/spec", "analysis", "analysis/internal/bins", "analysis/internal/book", "analysis/internal/code", "analysis/internal/dependence", "analysis/internal/eprocess", "analysis/internal/event", "analysis/internal/fit", "analysis/internal/lawfit", "analysis/internal/results", "analysis/internal/state", "internal/textnumber", "analysis/multiplicity", "analysis/noise", "analysis/response"}
+var pure = []string{"internal/pg/body", "internal/pg/catalog", "internal/pg/ident", "internal/sqltext", "internal/pgparse", "internal/audit/evidence", "internal/audit/schedule", "rewrite", "rewrite/internal/claim", "rewrite/internal/judge", "rewrite/internal/resolve", "replay/hoist", "replay/neighbours/internal/spec", "analysis", "analysis/internal/bins", "analysis/internal/book", "analysis/internal/code", "analysis/internal/dependence", "analysis/internal/eprocess", "analysis/internal/event", "analysis/internal/fit", "analysis/internal/lawfit", "analysis/internal/results", "analysis/internal/state", "internal/textnumber", "analysis/multiplicity", "analysis/noise", "analysis/response"}
 
 // impure is what a pure package must not import.
 var impure = []string{"os", "net", "io/ioutil", "os/exec", "log", "log/slog", "math/rand", "go.uber.org/zap", "github.com/jackc/pgx/v5"}

@@ -11,40 +11,41 @@ import (
 
 // cte is one WITH query.
 type cte struct {
-	name  string
-	node  *pg_query.CommonTableExpr
-	level *level
-	unit  *unit // nil until it is judged
-	self  bool  // it references itself
-	// references is how often the statement names the CTE, as the server counts: references in unused CTEs count too.
+	name          string
+	node          *pg_query.CommonTableExpr
+	with          *withClause
+	properties    *properties // nil until its query is analysed
+	selfReference bool
+	// references counts the references to the CTE in the statement as the server does: those in unused CTEs count, too.
 	references int
 }
 
-// level is one WITH clause.
-type level struct {
-	recursive bool
-	depth     int  // number of enclosing WITH clauses
-	unsure    bool // columns of an enclosing query may be visible here
-	ctes      []*cte
+// withClause is one WITH clause.
+type withClause struct {
+	recursive    bool
+	depth        int  // number of enclosing WITH clauses
+	mayCorrelate bool // its queries may read columns of an enclosing query
+	ctes         []*cte
 }
 
-// unit holds the properties of one query, including its own WITH.
-type unit struct {
-	volatile bool
-	draws    bool   // executing it again may give another result, for a reason other than the CTEs that it reads
-	sure     bool   // the planner treats it as volatile
-	tables   bool   // it or one of its CTEs names a relation that is not a CTE
-	reads    ctes   // of enclosing WITH clauses, as it names them
-	own      *level // its own WITH
-	inner    *scope // scope inside the query
+// properties are those of one query, including its WITH, or of one part of a query.
+type properties struct {
+	varies         bool        // its result may differ between trials
+	volatile       bool        // its result may differ between two evaluations within one statement, even with the same CTEs
+	alwaysVolatile bool        // it certainly calls a function that is declared VOLATILE
+	readsTable     bool        // it, or a CTE of its WITH, names a relation that is not a CTE
+	reads          ctes        // the CTEs of enclosing WITH clauses that it references
+	with           *withClause // its WITH; nil for none
+	scope          *scope      // inside the query
 }
 
-// ctes is a set in order of insertion.
+// ctes is a set of CTEs in order of insertion.
 type ctes struct {
 	list []*cte
 	has  map[*cte]bool
 }
 
+// add adds a CTE and reports whether it is new.
 func (s *ctes) add(c *cte) bool {
 	if s.has[c] {
 		return false
@@ -57,28 +58,29 @@ func (s *ctes) add(c *cte) bool {
 	return true
 }
 
-// addAll adds CTEs.
 func (s *ctes) addAll(list []*cte) {
 	for _, c := range list {
 		s.add(c)
 	}
 }
 
-// follow adds what the CTEs of the set read, and so on; the CTEs that stop accepts are not followed.
+// follow adds all CTEs that the CTEs of the set read, directly or indirectly. It does not add those that are read only by
+// CTEs for which stop returns true.
 func (s *ctes) follow(stop func(*cte) bool) {
 	for i := 0; i < len(s.list); i++ {
 		if c := s.list[i]; !stop(c) {
-			s.addAll(c.unit.reads.list)
+			s.addAll(c.properties.reads.list)
 		}
 	}
 }
 
-// scope is a linked list of the visible CTEs, innermost first. nil = none.
+// scope is a linked list of the visible CTEs, innermost first; nil if there are none.
 type scope struct {
 	cte   *cte
 	outer *scope
 }
 
+// find returns the visible CTE of a name, or nil.
 func (s *scope) find(name string) *cte {
 	for ; s != nil; s = s.outer {
 		if s.cte.name == name {
@@ -88,54 +90,54 @@ func (s *scope) find(name string) *cte {
 	return nil
 }
 
-// analysis judges every query of a statement.
+// analysis finds the properties of every query of a statement.
 type analysis struct {
 	know    Knowledge
-	selects map[*pg_query.SelectStmt]*unit
-	counted bool   // references are counted
-	fault   string // why no part of the statement can be split
+	selects map[*pg_query.SelectStmt]*properties
+	counted bool   // cte.references are complete
+	reason  string // why no part of the statement can be split
 }
 
-// query judges a query in a scope, and everything below it.
-func (a *analysis) query(s *pg_query.SelectStmt, outer *scope) *unit {
-	u := &unit{}
-	a.selects[s] = u
-	u.own, u.inner = a.with(s.GetWithClause(), outer)
-	u.volatile = len(s.GetLockingClause()) > 0 || s.GetIntoClause() != nil
-	u.draws = u.volatile
-	found := &unit{}
+// query returns the properties of a query in a scope, and adds them, and those of the queries below it, to a.selects.
+func (a *analysis) query(s *pg_query.SelectStmt, outer *scope) *properties {
+	props := &properties{}
+	a.selects[s] = props
+	props.with, props.scope = a.with(s.GetWithClause(), outer)
+	props.varies = len(s.GetLockingClause()) > 0 || s.GetIntoClause() != nil
+	props.volatile = props.varies
+	found := &properties{}
 	pgparse.Children(s.ProtoReflect(), func(m protoreflect.Message) {
 		if _, with := m.Interface().(*pg_query.WithClause); !with {
-			a.visit(m, u.inner, found)
+			a.visit(m, props.scope, found)
 		}
 	})
-	u.volatile = u.volatile || found.volatile
-	u.draws, u.sure = u.draws || found.draws, found.sure
-	u.tables = found.tables
-	// The query reads what its own CTEs read, if they are referenced.
+	props.varies = props.varies || found.varies
+	props.volatile, props.alwaysVolatile = props.volatile || found.volatile, found.alwaysVolatile
+	props.readsTable = found.readsTable
+	// Through its own CTEs, if it references them, the query reads CTEs of enclosing clauses, and tables.
 	found.reads.follow(func(c *cte) bool {
-		if u.own == nil || c.level != u.own {
-			u.reads.add(c)
+		if props.with == nil || c.with != props.with {
+			props.reads.add(c)
 			return true
 		}
-		u.tables = u.tables || c.unit.tables
+		props.readsTable = props.readsTable || c.properties.readsTable
 		return false
 	})
-	return u
+	return props
 }
 
-// with judges the CTEs of a WITH clause and returns the scope of its query.
-func (a *analysis) with(with *pg_query.WithClause, outer *scope) (*level, *scope) {
+// with analyses the queries of a WITH clause. It returns the clause and the scope of the query that it belongs to.
+func (a *analysis) with(with *pg_query.WithClause, outer *scope) (*withClause, *scope) {
 	if with == nil {
 		return nil, outer
 	}
-	l := &level{recursive: with.GetRecursive()}
+	l := &withClause{recursive: with.GetRecursive()}
 	if outer != nil {
-		l.depth = outer.cte.level.depth + 1
+		l.depth = outer.cte.with.depth + 1
 	}
 	in := outer
 	for _, n := range with.GetCtes() {
-		c := &cte{name: n.GetCommonTableExpr().GetCtename(), node: n.GetCommonTableExpr(), level: l}
+		c := &cte{name: n.GetCommonTableExpr().GetCtename(), node: n.GetCommonTableExpr(), with: l}
 		l.ctes = append(l.ctes, c)
 		if l.recursive {
 			in = &scope{c, in}
@@ -144,14 +146,14 @@ func (a *analysis) with(with *pg_query.WithClause, outer *scope) (*level, *scope
 	for _, c := range l.ctes {
 		query := c.node.GetCtequery().GetSelectStmt()
 		if query == nil {
-			a.fault = "a WITH query is not a SELECT"
+			a.reason = "a WITH query is not a SELECT"
 			query = &pg_query.SelectStmt{}
 		}
-		u := a.query(query, in)
-		// SEARCH and CYCLE add columns of their own; such a query is left unchanged.
-		u.volatile = u.volatile || c.node.GetSearchClause() != nil || c.node.GetCycleClause() != nil
-		c.self = u.reads.has[c]
-		c.unit = u
+		props := a.query(query, in)
+		// SEARCH and CYCLE add columns to the result; such a query is left unchanged.
+		props.varies = props.varies || c.node.GetSearchClause() != nil || c.node.GetCycleClause() != nil
+		c.selfReference = props.reads.has[c]
+		c.properties = props
 		if !l.recursive {
 			in = &scope{c, in}
 		}
@@ -159,29 +161,30 @@ func (a *analysis) with(with *pg_query.WithClause, outer *scope) (*level, *scope
 	return l, in
 }
 
-// visit adds the properties of a node and everything below it to u.
-func (a *analysis) visit(m protoreflect.Message, in *scope, u *unit) {
-	if a.self(m, in, u) {
-		pgparse.Children(m, func(c protoreflect.Message) { a.visit(c, in, u) })
+// visit adds the properties of a node and of everything below it to props.
+func (a *analysis) visit(m protoreflect.Message, in *scope, props *properties) {
+	if a.visitNode(m, in, props) {
+		pgparse.Children(m, func(c protoreflect.Message) { a.visit(c, in, props) })
 	}
 }
 
-// mark records for every Node of an expression, except in subqueries, whether it is volatile, and returns that for the
-// whole expression.
-func (a *analysis) mark(m protoreflect.Message, in *scope, marks map[*pg_query.Node]bool) bool {
-	u := &unit{}
-	if a.self(m, in, u) {
-		pgparse.Children(m, func(c protoreflect.Message) { u.volatile = a.mark(c, in, marks) || u.volatile })
+// markVarying reports whether an expression varies, and records the same in marks for every Node in it, except those in
+// subqueries.
+func (a *analysis) markVarying(m protoreflect.Message, in *scope, marks map[*pg_query.Node]bool) bool {
+	props := &properties{}
+	if a.visitNode(m, in, props) {
+		pgparse.Children(m, func(c protoreflect.Message) { props.varies = a.markVarying(c, in, marks) || props.varies })
 	}
 	if n, ok := m.Interface().(*pg_query.Node); ok {
-		marks[n] = u.volatile
+		marks[n] = props.varies
 	}
-	return u.volatile
+	return props.varies
 }
 
-// again reports whether a volatile node may give another result when it is executed again within one statement. A random
-// CTE is computed once, the time is that of the transaction, and a sample keeps its seed. A query is judged by its parts.
-func (a *analysis) again(m protoreflect.Message, in *scope) bool {
+// reevaluates reports whether a node that varies may give another result when it is evaluated again within one statement: a
+// CTE is computed once, the current time is that of the transaction, and a rescan of a sample uses the same seed. It returns
+// false for a SELECT, whose parts are analysed one by one.
+func (a *analysis) reevaluates(m protoreflect.Message, in *scope) bool {
 	switch n := m.Interface().(type) {
 	case *pg_query.SelectStmt, *pg_query.SQLValueFunction, *pg_query.A_Const, *pg_query.RangeTableSample:
 		return false
@@ -194,13 +197,13 @@ func (a *analysis) again(m protoreflect.Message, in *scope) bool {
 	return true
 }
 
-// self adds the properties of one node to u and reports whether the nodes below it must be visited.
-func (a *analysis) self(m protoreflect.Message, in *scope, u *unit) bool {
-	before := u.volatile
-	u.volatile = false
+// visitNode adds the properties of one node to props. It reports whether the nodes below it must be visited.
+func (a *analysis) visitNode(m protoreflect.Message, in *scope, props *properties) bool {
+	before := props.varies
+	props.varies = false
 	defer func() {
-		u.draws = u.draws || u.volatile && a.again(m, in)
-		u.volatile = u.volatile || before
+		props.volatile = props.volatile || props.varies && a.reevaluates(m, in)
+		props.varies = props.varies || before
 	}()
 	switch n := m.Interface().(type) {
 	case *pg_query.SelectStmt:
@@ -208,76 +211,78 @@ func (a *analysis) self(m protoreflect.Message, in *scope, u *unit) bool {
 		if inner == nil {
 			inner = a.query(n, in)
 		}
-		u.volatile = u.volatile || inner.volatile
-		u.draws, u.sure = u.draws || inner.draws, u.sure || inner.sure
-		u.tables = u.tables || inner.tables
-		u.reads.addAll(inner.reads.list)
+		props.varies = props.varies || inner.varies
+		props.volatile, props.alwaysVolatile = props.volatile || inner.volatile, props.alwaysVolatile || inner.alwaysVolatile
+		props.readsTable = props.readsTable || inner.readsTable
+		props.reads.addAll(inner.reads.list)
 		return false
 	case *pg_query.RangeVar:
-		a.rangeVar(n, in, u)
+		a.rangeVar(n, in, props)
 	case *pg_query.FuncCall:
-		u.volatile = a.know.volatileCall(n)
-		u.sure = u.sure || a.know.Functions[functionName(n)].Always
+		props.varies = a.know.callVaries(n)
+		props.alwaysVolatile = props.alwaysVolatile || a.know.Functions[functionName(n)].AlwaysVolatile
 	case *pg_query.SQLValueFunction:
-		u.volatile = true
+		props.varies = true
 	case *pg_query.RangeTableSample:
-		u.volatile = u.volatile || n.GetRepeatable() == nil
+		props.varies = props.varies || n.GetRepeatable() == nil
 	case *pg_query.A_Expr:
-		u.volatile = u.volatile || a.know.Operators[pgparse.Last(n.GetName())]
+		props.varies = props.varies || a.know.Operators[pgparse.Last(n.GetName())]
 	case *pg_query.SubLink:
-		u.volatile = u.volatile || a.know.Operators[pgparse.Last(n.GetOperName())]
+		props.varies = props.varies || a.know.Operators[pgparse.Last(n.GetOperName())]
 	case *pg_query.SortBy:
-		u.volatile = u.volatile || a.know.Operators[pgparse.Last(n.GetUseOp())]
+		props.varies = props.varies || a.know.Operators[pgparse.Last(n.GetUseOp())]
 	case *pg_query.ColumnRef:
-		u.volatile = u.volatile || len(n.GetFields()) > 1 && a.know.volatileAttribute(pgparse.Last(n.GetFields()))
+		props.varies = props.varies || len(n.GetFields()) > 1 && a.know.attributeVaries(pgparse.Last(n.GetFields()))
 	case *pg_query.A_Indirection:
-		u.volatile = u.volatile || slices.ContainsFunc(n.GetIndirection(), func(i *pg_query.Node) bool { return a.know.volatileAttribute(i.GetString_().GetSval()) })
+		props.varies = props.varies || slices.ContainsFunc(n.GetIndirection(), func(i *pg_query.Node) bool {
+			return a.know.attributeVaries(i.GetString_().GetSval())
+		})
 	case *pg_query.A_Const:
-		u.volatile = u.volatile || isTimeWord(n.GetSval().GetSval())
+		props.varies = props.varies || isTimeWord(n.GetSval().GetSval())
 	}
 	return true
 }
 
-// rangeVar adds the properties of a relation or CTE that is read.
-func (a *analysis) rangeVar(n *pg_query.RangeVar, in *scope, u *unit) {
+// rangeVar adds the properties of a relation or CTE in FROM to props.
+func (a *analysis) rangeVar(n *pg_query.RangeVar, in *scope, props *properties) {
 	if n.GetSchemaname() == "" {
 		if c := in.find(n.GetRelname()); c != nil {
 			if !a.counted {
 				c.references++
 			}
-			u.reads.add(c)
+			props.reads.add(c)
 			switch {
-			case c.unit != nil:
-				u.volatile = u.volatile || c.unit.volatile
-			case !itself(c):
-				u.volatile = true // a later one, which is not judged yet
+			case c.properties != nil:
+				props.varies = props.varies || c.properties.varies
+			case !isCurrent(c):
+				props.varies = true // a later CTE, which is not analysed yet
 			}
 			return
 		}
 	}
-	u.tables = true
-	u.volatile = u.volatile || a.know.volatileRelation(n)
+	props.readsTable = true
+	props.varies = props.varies || a.know.relationVaries(n)
 }
 
-// itself distinguishes a reference of a recursive CTE to itself from one to a later CTE: only the first CTE that is not
-// judged yet is being judged.
-func itself(c *cte) bool {
-	for _, other := range c.level.ctes {
-		if other.unit == nil {
+// isCurrent reports whether c is the CTE that is being analysed: the first of its clause without properties. A reference to
+// it is one to itself; a reference to another CTE without properties is one to a later CTE.
+func isCurrent(c *cte) bool {
+	for _, other := range c.with.ctes {
+		if other.properties == nil {
 			return other == c
 		}
 	}
 	return false
 }
 
-// volatile judges one part of a query, within a scope.
-func (a *analysis) volatile(m protoreflect.Message, in *scope) bool {
-	return a.read(m, in).volatile
+// varies reports whether one part of a query, in a scope, varies.
+func (a *analysis) varies(m protoreflect.Message, in *scope) bool {
+	return a.propertiesOf(m, in).varies
 }
 
-// read judges one part of a query.
-func (a *analysis) read(m protoreflect.Message, in *scope) *unit {
-	u := &unit{}
-	a.visit(m, in, u)
-	return u
+// propertiesOf returns the properties of one part of a query, in a scope.
+func (a *analysis) propertiesOf(m protoreflect.Message, in *scope) *properties {
+	props := &properties{}
+	a.visit(m, in, props)
+	return props
 }

@@ -10,8 +10,8 @@ import (
 // tempSchema is the alias of the session's schema for temporary tables.
 const tempSchema = "pg_temp"
 
-// reader returns a CTE that reads the table of its piece.
-func reader(c *cte, p *piece) *pg_query.Node {
+// tableCTE returns a CTE that replaces c and reads the table of its piece.
+func tableCTE(c *cte, p *piece) *pg_query.Node {
 	return cteNode(&pg_query.CommonTableExpr{
 		Ctename: c.name, Aliascolnames: c.node.GetAliascolnames(),
 		Ctematerialized: pg_query.CTEMaterialize_CTEMaterializeNever,
@@ -23,25 +23,25 @@ func cteNode(n *pg_query.CommonTableExpr) *pg_query.Node {
 	return &pg_query.Node{Node: &pg_query.Node_CommonTableExpr{CommonTableExpr: n}}
 }
 
-// needs returns the CTEs that the query of a piece must contain. A CTE with a table is read from it and needs no others.
+// needs returns the CTEs that the query of a piece must contain. Those that only a CTE with a table reads are not among them.
 func (h *hoister) needs(p *piece) []*cte {
 	var found ctes
 	found.addAll(p.reads)
 	found.follow(func(c *cte) bool { return h.tables[c] != nil && h.tables[c] != p })
-	slices.SortStableFunc(found.list, byPlace)
+	slices.SortStableFunc(found.list, byPosition)
 	return found.list
 }
 
-// assemble returns the complete query of a piece.
+// assemble returns the query of a piece with the CTEs that it reads.
 func (h *hoister) assemble(p *piece) *pg_query.SelectStmt {
 	with := &pg_query.WithClause{}
 	for _, c := range h.needs(p) {
 		if t := h.tables[c]; t != nil && t != p {
-			with.Ctes = append(with.Ctes, reader(c, t))
+			with.Ctes = append(with.Ctes, tableCTE(c, t))
 			continue
 		}
 		with.Ctes = append(with.Ctes, cteNode(c.node))
-		with.Recursive = with.Recursive || c.level.recursive
+		with.Recursive = with.Recursive || c.with.recursive
 	}
 	if len(with.Ctes) == 0 {
 		return p.query
@@ -58,7 +58,7 @@ func (h *hoister) assemble(p *piece) *pg_query.SelectStmt {
 	return query
 }
 
-// ordered returns the pieces, each after the pieces that it reads.
+// ordered returns the pieces in an order in which each comes after those that it reads.
 func (h *hoister) ordered() []*piece {
 	var order []*piece
 	done := map[*piece]bool{}

@@ -10,66 +10,72 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
-// The planner's placement of a volatile condition determines how often it is evaluated: a condition over columns of one
-// relation is evaluated for each row of that relation, before it is joined with others, and one over two relations for each
-// pair, even if the query joins a third. A subquery in FROM does not prevent that:
+// How often a volatile condition is evaluated depends on its place in the plan: a condition over columns of one relation is
+// evaluated for each row of that relation, before the relation is joined with others; a condition over two relations is
+// evaluated for each pair of their rows, even if the query joins a third. A subquery in FROM does not prevent that. In
 //
-//   - pull_up_subqueries (prepjointree.c) merges a simple one into the enclosing query (is_simple_subquery: no set
+//	SELECT count(*) FROM (SELECT a.x FROM a JOIN b ON a.id = b.id) AS s WHERE random() < s.x
+//
+// the planner pulls the subquery up and evaluates the condition for each row of a, before the join. If a table took the
+// place of the subquery, the condition would be evaluated for each row of the join. PostgreSQL 14 to 18 move conditions and
+// subqueries in these ways:
+//
+//   - pull_up_subqueries (prepjointree.c) pulls a simple subquery up into the enclosing query (is_simple_subquery: no set
 //     operation, aggregate, window function, set-returning function, GROUP BY, HAVING, ORDER BY, DISTINCT, LIMIT, FOR
 //     UPDATE, WITH; no volatile function in its target list). pull_up_sublinks does the same with subqueries of IN and
-//     EXISTS.
-//   - SS_process_ctes (subselect.c) turns a CTE into a subquery if it is read once or is NOT MATERIALIZED, and holds no
-//     volatile function and no recursion.
-//   - set_subquery_pathlist (allpaths.c) pushes conditions into other subqueries: into their WHERE, or into HAVING with
-//     GROUP BY or aggregates (subquery_push_qual), if subquery_is_pushdown_safe and qual_is_pushdown_safe allow it: not
-//     with LIMIT and OFFSET, and volatile ones not with DISTINCT, window functions and set-returning functions. Each arm
-//     of a set operation gets the condition.
+//     EXISTS, as semijoins.
+//   - SS_process_ctes (subselect.c) inlines a CTE if it is referenced once or is NOT MATERIALIZED, and has no volatile
+//     function and no recursion. An inlined CTE is a subquery in FROM.
+//   - set_subquery_pathlist (allpaths.c) pushes conditions down into other subqueries: into their WHERE, or into HAVING with
+//     GROUP BY or aggregates (subquery_push_qual), if subquery_is_pushdown_safe and qual_is_pushdown_safe allow it. They
+//     allow no condition with LIMIT or OFFSET, and no volatile one with DISTINCT, window functions or set-returning
+//     functions. Each branch of a set operation gets the condition.
 //
 // A condition without columns is evaluated where it is written, for each row of the join (distribute_qual_to_rels,
-// initsplan.c), with two exceptions: it is pushed into a set operation, before duplicates are removed; and with a subquery
-// of IN or EXISTS it is evaluated for each of the rows that may match, until one does. A random value drawn within an item
-// of FROM, or below it, may be drawn again for each row of the other side of a nested loop. The same holds from PostgreSQL
-// 14 to 18.
+// initsplan.c). There are two exceptions. It is pushed down into a set operation, before duplicates are removed. With a
+// semijoin it is evaluated for each row that may match, until one does.
 //
-// A level is a query together with the subqueries that the planner merges into it. A level that joins several relations,
-// and has a volatile condition over columns or a random item of FROM, is left unchanged, with everything that its FROM and
-// WHERE read: replacing one of its parts by a table would change the number of draws or the plan. The same applies to a
-// level whose equal expressions would no longer be equal (repeated).
+// An item of FROM that is volatile may be rescanned for each outer row of a nested loop, and gives other values each time.
+//
+// So the hoister leaves the FROM and WHERE of a query unchanged, and all CTEs that they read, if replacing a part of them by
+// a table could change how often a volatile expression is evaluated. freezeQuery lists the cases. A query includes here the
+// subqueries that the planner pulls up into it.
 
-// conditions summarises the volatile conditions on the input of a query.
-type conditions struct {
-	columns bool // one reads columns or belongs to a join
-	any     bool
+// volatileConditions summarises the volatile conditions on the input of a query.
+type volatileConditions struct {
+	exist       bool
+	readColumns bool // one may read columns, or belongs to a join
 }
 
-// conditionsOf returns the volatile conditions of a query's own WHERE and ON.
-func (h *hoister) conditionsOf(s *pg_query.SelectStmt, in *scope) conditions {
-	var c conditions
-	h.where(s.GetWhereClause(), in, &c)
+// conditionsOf returns the volatile conditions in WHERE and ON of a query, without those pushed down into it.
+func (h *hoister) conditionsOf(s *pg_query.SelectStmt, in *scope) volatileConditions {
+	var c volatileConditions
+	h.addCondition(s.GetWhereClause(), in, &c)
 	for _, f := range s.GetFromClause() {
-		h.on(f, in, &c)
+		h.addJoinConditions(f, in, &c)
 	}
 	return c
 }
 
-func (h *hoister) where(n *pg_query.Node, in *scope, c *conditions) {
+// addCondition adds the operands of a WHERE that AND combines.
+func (h *hoister) addCondition(n *pg_query.Node, in *scope, c *volatileConditions) {
 	if n == nil {
 		return
 	}
 	if b := n.GetBoolExpr(); b.GetBoolop() == pg_query.BoolExprType_AND_EXPR {
 		for _, arg := range b.GetArgs() {
-			h.where(arg, in, c)
+			h.addCondition(arg, in, c)
 		}
 		return
 	}
-	if h.read(n.ProtoReflect(), in).draws {
-		c.any = true
-		c.columns = c.columns || readsColumns(n)
+	if h.propertiesOf(n.ProtoReflect(), in).volatile {
+		c.exist = true
+		c.readColumns = c.readColumns || mayReadColumns(n)
 	}
 }
 
-// inputs returns the items of a query's FROM, and its WHERE.
-func inputs(s *pg_query.SelectStmt) []*pg_query.Node {
+// fromAndWhere returns the items of a query's FROM, and its WHERE.
+func fromAndWhere(s *pg_query.SelectStmt) []*pg_query.Node {
 	all := slices.Clone(s.GetFromClause())
 	if where := s.GetWhereClause(); where != nil {
 		all = append(all, where)
@@ -77,7 +83,9 @@ func inputs(s *pg_query.SelectStmt) []*pg_query.Node {
 	return all
 }
 
-func readsColumns(n *pg_query.Node) bool {
+// mayReadColumns reports whether an expression contains a column or a subquery, which may contain columns of the enclosing
+// query.
+func mayReadColumns(n *pg_query.Node) bool {
 	found := false
 	pgparse.Inspect(n.ProtoReflect(), func(m proto.Message) bool {
 		switch m.(type) {
@@ -89,110 +97,111 @@ func readsColumns(n *pg_query.Node) bool {
 	return found
 }
 
-func (h *hoister) on(n *pg_query.Node, in *scope, c *conditions) {
+// addJoinConditions adds the ON of an item of FROM and of the joins in it.
+func (h *hoister) addJoinConditions(n *pg_query.Node, in *scope, c *volatileConditions) {
 	j := n.GetJoinExpr()
 	if j == nil {
 		return
 	}
-	h.on(j.GetLarg(), in, c)
-	h.on(j.GetRarg(), in, c)
-	if j.GetQuals() != nil && h.read(j.GetQuals().ProtoReflect(), in).draws {
-		c.any, c.columns = true, true
+	h.addJoinConditions(j.GetLarg(), in, c)
+	h.addJoinConditions(j.GetRarg(), in, c)
+	if j.GetQuals() != nil && h.propertiesOf(j.GetQuals().ProtoReflect(), in).volatile {
+		c.exist, c.readColumns = true, true
 	}
 }
 
-// reads summarises what a level joins.
-type reads struct {
-	relations int
-	sets      bool // a set operation
-	semi      bool // a subquery of WHERE or ON
-	volatile  bool // an item is random
+// joinInputs summarises what a query joins.
+type joinInputs struct {
+	relations    int  // how many; 2 may also stand for more
+	setOperation bool // one of them is a set operation
+	semijoin     bool // WHERE or ON has a subquery, which may become a semijoin
+	volatile     bool // a rescan of one of them may give other rows
 }
 
-func (r *reads) add(other reads) {
+func (r *joinInputs) add(other joinInputs) {
 	r.relations += other.relations
-	r.sets = r.sets || other.sets
-	r.semi = r.semi || other.semi
+	r.setOperation = r.setOperation || other.setOperation
+	r.semijoin = r.semijoin || other.semijoin
 	r.volatile = r.volatile || other.volatile
 }
 
-// unknown is the value for anything that cannot be judged.
-var unknown = reads{relations: 2, sets: true, volatile: true}
+// unknownInputs is the worst case, for items that cannot be analysed.
+var unknownInputs = joinInputs{relations: 2, setOperation: true, volatile: true}
 
-// from returns what FROM and WHERE of a query join: with pushed, the relations over which a condition on the query is
-// distributed; otherwise those that the planner joins at this level.
-func (h *hoister) from(s *pg_query.SelectStmt, in *scope, pushed bool) reads {
-	var r reads
+// joinInputs returns what FROM and WHERE of a query join. With forPushdown, it counts the relations to which the planner may
+// push a condition on the query down; otherwise those that it joins in this query, after pulling subqueries up.
+func (h *hoister) joinInputs(s *pg_query.SelectStmt, in *scope, forPushdown bool) joinInputs {
+	var r joinInputs
 	for _, f := range s.GetFromClause() {
-		r.add(h.item(f, in, pushed))
+		r.add(h.itemInputs(f, in, forPushdown))
 	}
 	if s.GetWhereClause() != nil {
-		r.add(h.subLinks(s.GetWhereClause(), in))
+		r.add(h.subLinkInputs(s.GetWhereClause(), in))
 	}
 	return r
 }
 
-// subLinks counts the subqueries of a condition, which may become joins.
-func (h *hoister) subLinks(n *pg_query.Node, in *scope) reads {
-	var r reads
+// subLinkInputs returns the subqueries of a condition, which may become semijoins.
+func (h *hoister) subLinkInputs(n *pg_query.Node, in *scope) joinInputs {
+	var r joinInputs
 	pgparse.Inspect(n.ProtoReflect(), func(m proto.Message) bool {
 		link, ok := m.(*pg_query.SubLink)
 		if ok {
-			r.add(reads{relations: 1, semi: true, volatile: h.read(link.ProtoReflect(), in).draws})
+			r.add(joinInputs{relations: 1, semijoin: true, volatile: h.propertiesOf(link.ProtoReflect(), in).volatile})
 		}
 		return !ok
 	})
 	return r
 }
 
-// item judges one item of FROM.
-func (h *hoister) item(node *pg_query.Node, in *scope, pushed bool) reads {
+// itemInputs returns the inputs of one item of FROM.
+func (h *hoister) itemInputs(node *pg_query.Node, in *scope, forPushdown bool) joinInputs {
 	switch n := node.GetNode().(type) {
 	case *pg_query.Node_JoinExpr:
-		r := h.item(n.JoinExpr.GetLarg(), in, pushed)
-		r.add(h.item(n.JoinExpr.GetRarg(), in, pushed))
+		r := h.itemInputs(n.JoinExpr.GetLarg(), in, forPushdown)
+		r.add(h.itemInputs(n.JoinExpr.GetRarg(), in, forPushdown))
 		if n.JoinExpr.GetQuals() != nil {
-			r.add(h.subLinks(n.JoinExpr.GetQuals(), in))
+			r.add(h.subLinkInputs(n.JoinExpr.GetQuals(), in))
 		}
 		return r
 	case *pg_query.Node_RangeVar:
-		return h.relation(n.RangeVar, in, pushed)
+		return h.relationInputs(n.RangeVar, in, forPushdown)
 	case *pg_query.Node_RangeSubselect:
-		return h.query(n.RangeSubselect.GetSubquery().GetSelectStmt(), pushed)
+		return h.subqueryInputs(n.RangeSubselect.GetSubquery().GetSelectStmt(), forPushdown)
 	case *pg_query.Node_RangeFunction:
 		// The result of a function is reused for the next row of another item, unless its arguments come from that row.
-		r := reads{relations: 1, volatile: readsColumns(node) && h.read(node.ProtoReflect(), in).draws}
-		if pushed { // one in SQL may become a subquery (inline_set_returning_function)
+		r := joinInputs{relations: 1, volatile: mayReadColumns(node) && h.propertiesOf(node.ProtoReflect(), in).volatile}
+		if forPushdown { // a function in SQL may be inlined as a subquery (inline_set_returning_function)
 			r.relations = 2
 		}
 		return r
 	case *pg_query.Node_RangeTableSample:
-		return h.item(n.RangeTableSample.GetRelation(), in, pushed)
+		return h.itemInputs(n.RangeTableSample.GetRelation(), in, forPushdown)
 	}
-	return unknown
+	return unknownInputs
 }
 
-// relation judges a name in FROM: a table, a view (which may be any query), or a CTE (which is a table unless it becomes a
-// subquery).
-func (h *hoister) relation(n *pg_query.RangeVar, in *scope, pushed bool) reads {
+// relationInputs returns the inputs of a name in FROM: a table, a view (any query), or a CTE (like a table unless it is
+// inlined).
+func (h *hoister) relationInputs(n *pg_query.RangeVar, in *scope, forPushdown bool) joinInputs {
 	if n.GetSchemaname() == "" {
 		if c := in.find(n.GetRelname()); c != nil {
 			if h.inlined(c) {
-				return h.query(c.node.GetCtequery().GetSelectStmt(), pushed)
+				return h.subqueryInputs(c.node.GetCtequery().GetSelectStmt(), forPushdown)
 			}
-			return reads{relations: 1}
+			return joinInputs{relations: 1}
 		}
 	}
-	r := reads{relations: 1, volatile: h.know.volatileRelation(n)}
+	r := joinInputs{relations: 1, volatile: h.know.relationVaries(n)}
 	if r.volatile || h.know.Views[relationOf(n)] {
-		r.relations, r.sets = 2, true
+		r.relations, r.setOperation = 2, true
 	}
 	return r
 }
 
-// inlined reports whether the planner may turn a CTE into a subquery.
+// inlined reports whether the planner may inline a CTE.
 func (h *hoister) inlined(c *cte) bool {
-	if c.self || c.unit.sure {
+	if c.selfReference || c.properties.alwaysVolatile {
 		return false
 	}
 	switch c.node.GetCtematerialized() {
@@ -204,47 +213,51 @@ func (h *hoister) inlined(c *cte) bool {
 	return c.references <= 1
 }
 
-// query judges a subquery in FROM.
-func (h *hoister) query(s *pg_query.SelectStmt, pushed bool) reads {
-	if r, known := h.known[knownQuery{s, pushed}]; known {
+// subqueryInputs returns the inputs of a subquery in FROM. It keeps each answer in h.subqueries.
+func (h *hoister) subqueryInputs(s *pg_query.SelectStmt, forPushdown bool) joinInputs {
+	if r, known := h.subqueries[inputsKey{s, forPushdown}]; known {
 		return r
 	}
-	r := h.newQuery(s, pushed)
-	h.known[knownQuery{s, pushed}] = r
+	r := h.findSubqueryInputs(s, forPushdown)
+	h.subqueries[inputsKey{s, forPushdown}] = r
 	return r
 }
 
-// knownQuery holds the arguments of query.
-type knownQuery struct {
-	query  *pg_query.SelectStmt
-	pushed bool
+// inputsKey holds the arguments of subqueryInputs.
+type inputsKey struct {
+	query       *pg_query.SelectStmt
+	forPushdown bool
 }
 
-func (h *hoister) newQuery(s *pg_query.SelectStmt, pushed bool) reads {
-	u := h.selects[s]
+// findSubqueryInputs computes the result of subqueryInputs.
+func (h *hoister) findSubqueryInputs(s *pg_query.SelectStmt, forPushdown bool) joinInputs {
+	props := h.selects[s]
 	switch {
-	case s == nil || u == nil:
-		return unknown
-	case h.border(s):
-		return reads{relations: 1, volatile: u.draws}
+	case s == nil || props == nil:
+		return unknownInputs
+	case h.blocksPushdown(s):
+		return joinInputs{relations: 1, volatile: props.volatile}
 	case s.GetOp() != pg_query.SetOperation_SETOP_NONE:
-		return reads{relations: 2, sets: true, volatile: u.draws}
-	case !pushed && (len(s.GetSortClause()) > 0 || u.own != nil || len(s.GetValuesLists()) > 0 || h.volatileTargets(s)):
-		return reads{relations: 1, volatile: u.draws} // it stays a separate query
+		return joinInputs{relations: 2, setOperation: true, volatile: props.volatile}
+	case !forPushdown && (len(s.GetSortClause()) > 0 || props.with != nil || len(s.GetValuesLists()) > 0 || h.volatileTargets(s)):
+		return joinInputs{relations: 1, volatile: props.volatile} // it is not pulled up
 	}
-	r := h.from(s, u.inner, pushed)
+	r := h.joinInputs(s, props.scope, forPushdown)
 	r.relations = max(r.relations, 1)
-	r.volatile = r.volatile || u.draws
+	r.volatile = r.volatile || props.volatile
 	return r
 }
 
-// volatileTargets reports whether the planner treats the target list of a query as volatile.
+// volatileTargets reports whether the target list of a query certainly calls a volatile function.
 func (h *hoister) volatileTargets(s *pg_query.SelectStmt) bool {
-	return slices.ContainsFunc(s.GetTargetList(), func(t *pg_query.Node) bool { return h.read(t.ProtoReflect(), h.selects[s].inner).sure })
+	return slices.ContainsFunc(s.GetTargetList(), func(t *pg_query.Node) bool {
+		return h.propertiesOf(t.ProtoReflect(), h.selects[s].scope).alwaysVolatile
+	})
 }
 
-// border reports whether volatile conditions on a query are evaluated once for each of its rows, whatever its body.
-func (h *hoister) border(s *pg_query.SelectStmt) bool {
+// blocksPushdown reports whether a volatile condition on a query is evaluated once for each row of its result, whatever its
+// FROM and WHERE contain: the planner pushes such a condition down into HAVING at most.
+func (h *hoister) blocksPushdown(s *pg_query.SelectStmt) bool {
 	if s.GetLimitCount() != nil || s.GetLimitOffset() != nil {
 		return true
 	}
@@ -262,7 +275,7 @@ func (h *hoister) border(s *pg_query.SelectStmt) bool {
 				return false
 			case *pg_query.FuncCall:
 				traits := h.know.Functions[functionName(n)]
-				found = found || n.GetOver() != nil || n.GetAggStar() || traits.Aggregate && !traits.Plain
+				found = found || n.GetOver() != nil || n.GetAggStar() || traits.Aggregate && !traits.PlainFunction
 			}
 			return !found
 		})
@@ -270,65 +283,71 @@ func (h *hoister) border(s *pg_query.SelectStmt) bool {
 	return found
 }
 
-// judge finds the levels that must be left unchanged, in a query and everything below it.
-func (h *hoister) judge(m protoreflect.Message) {
+// freeze adds to h.frozen the queries in m, and below it, whose FROM and WHERE must stay unchanged.
+func (h *hoister) freeze(m protoreflect.Message) {
 	if s, ok := m.Interface().(*pg_query.SelectStmt); ok {
-		if u := h.selects[s]; u != nil && u.volatile {
-			h.judgeLevel(s, u)
+		if props := h.selects[s]; props != nil && props.varies {
+			h.freezeQuery(s, props)
 		}
 	}
-	pgparse.Children(m, h.judge)
+	pgparse.Children(m, h.freeze)
 }
 
-func (h *hoister) judgeLevel(s *pg_query.SelectStmt, u *unit) {
-	pushed := h.pushed[s]
+// freezeQuery is freeze for one query that varies. If the query is not frozen, its volatile conditions are pushed down into
+// its subqueries.
+func (h *hoister) freezeQuery(s *pg_query.SelectStmt, props *properties) {
+	outer := h.pushedDown[s]
 	if s.GetOp() != pg_query.SetOperation_SETOP_NONE {
-		h.push(s.GetLarg(), pushed)
-		h.push(s.GetRarg(), pushed)
+		h.pushDown(s.GetLarg(), outer)
+		h.pushDown(s.GetRarg(), outer)
 		return
 	}
-	c := h.conditionsOf(s, u.inner)
-	c.any, c.columns = c.any || pushed.any, c.columns || pushed.columns
-	below, here := h.from(s, u.inner, true), h.from(s, u.inner, false)
-	if c.columns && below.relations > 1 || c.any && (below.sets || below.semi) || here.volatile && here.relations > 1 || h.repeated(s, u.inner) {
+	c := h.conditionsOf(s, props.scope)
+	c.exist, c.readColumns = c.exist || outer.exist, c.readColumns || outer.readColumns
+	pushdown, joined := h.joinInputs(s, props.scope, true), h.joinInputs(s, props.scope, false)
+	switch {
+	case c.readColumns && pushdown.relations > 1,
+		c.exist && (pushdown.setOperation || pushdown.semijoin),
+		joined.volatile && joined.relations > 1,
+		h.repeated(s, props.scope):
 		h.frozen[s] = true
-		for _, n := range inputs(s) {
-			h.pin(h.read(n.ProtoReflect(), u.inner).reads.list)
+		for _, n := range fromAndWhere(s) {
+			h.exclude(h.propertiesOf(n.ProtoReflect(), props.scope).reads.list)
 		}
 		return
 	}
 	for _, n := range s.GetFromClause() {
 		if q := n.GetRangeSubselect().GetSubquery().GetSelectStmt(); q != nil {
-			h.push(q, c)
+			h.pushDown(q, c)
 		}
 		if v := n.GetRangeVar(); v.GetRelname() != "" && v.GetSchemaname() == "" {
-			if cte := u.inner.find(v.GetRelname()); cte != nil && h.inlined(cte) {
-				h.push(cte.node.GetCtequery().GetSelectStmt(), c)
+			if cte := props.scope.find(v.GetRelname()); cte != nil && h.inlined(cte) {
+				h.pushDown(cte.node.GetCtequery().GetSelectStmt(), c)
 			}
 		}
 	}
 }
 
-// push applies the conditions on a query to it and judges it again.
-func (h *hoister) push(s *pg_query.SelectStmt, c conditions) {
-	u, before := h.selects[s], h.pushed[s]
-	now := conditions{columns: c.columns || before.columns, any: c.any || before.any}
-	if u == nil || now == before || h.border(s) {
+// pushDown records that the planner may push conditions down into a query. If there is a new one, it repeats freezeQuery.
+func (h *hoister) pushDown(s *pg_query.SelectStmt, c volatileConditions) {
+	props, before := h.selects[s], h.pushedDown[s]
+	now := volatileConditions{readColumns: c.readColumns || before.readColumns, exist: c.exist || before.exist}
+	if props == nil || now == before || h.blocksPushdown(s) {
 		return
 	}
-	h.pushed[s] = now
-	if u.volatile {
-		h.judgeLevel(s, u)
+	h.pushedDown[s] = now
+	if props.varies {
+		h.freezeQuery(s, props)
 	}
 }
 
-// pin marks CTEs, and everything that they read, as unchanged.
-func (h *hoister) pin(list []*cte) {
+// exclude excludes CTEs, and all CTEs that they read, from hoisting.
+func (h *hoister) exclude(list []*cte) {
 	for _, c := range list {
-		if h.pinned[c] {
+		if h.excluded[c] {
 			continue
 		}
-		h.pinned[c] = true
-		h.pin(c.unit.reads.list)
+		h.excluded[c] = true
+		h.exclude(c.properties.reads.list)
 	}
 }

@@ -10,15 +10,18 @@ import (
 
 // PostgreSQL evaluates equal expressions of a target list, ORDER BY, GROUP BY and DISTINCT ON once: the parser makes one
 // target of them (findTargetlistEntrySQL99, parse_clause.c), and above a sort every expression or subexpression that equals
-// a sorted one takes its value (search_indexed_tlist_for_non_var, setrefs.c): after SELECT random() AS a, x + random() AS b
-// ... ORDER BY a, b is x + a. Two expressions are equal if they have the same columns, functions and types after names are
-// resolved, casts are added, and subqueries are merged. In the rest of a query, expressions that may be equal must stay
-// equal, and different ones must stay different. Expressions with the same text keep the same text.
+// a sorted one takes its value (search_indexed_tlist_for_non_var, setrefs.c). In
+//
+//	SELECT random() AS a, x + random() AS b FROM t ORDER BY a
+//
+// b is x + a. Two expressions are equal if they have the same columns, functions and types after names are resolved, casts
+// are added, and subqueries are pulled up. In the random part of a query, equal expressions must stay equal, and different
+// ones must stay different. Expressions with the same text keep the same text.
 
-// maxEqual bounds the number of volatile expressions that are compared.
+// maxEqual bounds the number of expressions that are compared. A query with more counts as ambiguous.
 const maxEqual = 200
 
-// sorted reports whether a query computes results before it sorts them, or compares them.
+// sorted reports whether a query has ORDER BY, DISTINCT, WINDOW or GROUP BY, which reuse the values of equal expressions.
 func sorted(s *pg_query.SelectStmt) bool {
 	return len(s.GetSortClause()) > 0 || len(s.GetDistinctClause()) > 0 || len(s.GetWindowClause()) > 0 || len(s.GetGroupClause()) > 0
 }
@@ -35,18 +38,18 @@ func results(s *pg_query.SelectStmt) []*pg_query.Node {
 	return all
 }
 
-// ambiguous reports whether two volatile expressions in a query's results, or parts of them, may be equal despite different
-// text: their columns could get two names.
+// ambiguous reports whether two expressions that vary, in a query's results, may be equal although their texts differ. split
+// could give the columns in them different names, and they would no longer be equal.
 func (h *hoister) ambiguous(s *pg_query.SelectStmt, in *scope) bool {
 	if !sorted(s) {
 		return false
 	}
-	volatile := map[*pg_query.Node]bool{}
+	varying := map[*pg_query.Node]bool{}
 	for _, n := range results(s) {
-		h.mark(n.ProtoReflect(), in, volatile)
+		h.markVarying(n.ProtoReflect(), in, varying)
 	}
 	written, compared := map[string]string{}, 0
-	for n, is := range volatile {
+	for n, is := range varying {
 		if !is {
 			continue
 		}
@@ -62,14 +65,14 @@ func (h *hoister) ambiguous(s *pg_query.SelectStmt, in *scope) bool {
 	return false
 }
 
-// repeated reports whether two columns of something that a query reads may be one expression, so that volatile expressions
-// of the query over them are equal after merging, and would not be over a table.
+// repeated reports whether two columns that a query reads may be the same expression. Volatile expressions of the query over
+// these columns are equal after subqueries are pulled up, and would not be equal over the columns of a table.
 func (h *hoister) repeated(s *pg_query.SelectStmt, in *scope) bool {
-	draws := false
+	volatile := false
 	for _, n := range results(s) {
-		draws = draws || h.read(n.ProtoReflect(), in).draws
+		volatile = volatile || h.propertiesOf(n.ProtoReflect(), in).volatile
 	}
-	if !draws || !sorted(s) && !h.windows(s) {
+	if !volatile || !sorted(s) && !h.windows(s) {
 		return false
 	}
 	var found ctes
@@ -77,7 +80,7 @@ func (h *hoister) repeated(s *pg_query.SelectStmt, in *scope) bool {
 		if h.repeatedBelow(f.ProtoReflect()) {
 			return true
 		}
-		found.addAll(h.read(f.ProtoReflect(), in).reads.list)
+		found.addAll(h.propertiesOf(f.ProtoReflect(), in).reads.list)
 	}
 	repeats := false
 	found.follow(func(c *cte) bool {
@@ -101,14 +104,14 @@ func (h *hoister) windows(s *pg_query.SelectStmt) bool {
 	return found
 }
 
-// repeatedBelow reports whether a target list below a node has an expression twice.
+// repeatedBelow reports whether a target list below a node may contain an expression twice.
 func (h *hoister) repeatedBelow(m protoreflect.Message) bool {
 	found := false
 	pgparse.Inspect(m, func(m proto.Message) bool {
 		if s, ok := m.(*pg_query.SelectStmt); ok && !found {
 			repeats, known := h.repeats[s]
 			if !known {
-				repeats = twice(s.GetTargetList())
+				repeats = repeatsTarget(s.GetTargetList())
 				h.repeats[s] = repeats
 			}
 			found = repeats
@@ -118,7 +121,8 @@ func (h *hoister) repeatedBelow(m protoreflect.Message) bool {
 	return found
 }
 
-func twice(targets []*pg_query.Node) bool {
+// repeatsTarget reports whether a target list may contain an expression twice: as two targets, or as a column and in a star.
+func repeatsTarget(targets []*pg_query.Node) bool {
 	seen, stars, columns := map[string]bool{}, false, false
 	for _, t := range targets {
 		val := t.GetResTarget().GetVal()
@@ -140,6 +144,7 @@ func loose(n *pg_query.Node) string {
 	return key(n)
 }
 
+// loosen removes the qualifiers, casts and collations below a node, in place.
 func loosen(m protoreflect.Message) {
 	switch n := m.Interface().(type) {
 	case *pg_query.Node:
@@ -151,15 +156,15 @@ func loosen(m protoreflect.Message) {
 			n.Node = arg.GetNode()
 		}
 	case *pg_query.ColumnRef:
-		n.Fields = last(n.GetFields())
+		n.Fields = lastName(n.GetFields())
 	case *pg_query.FuncCall:
-		n.Funcname = last(n.GetFuncname())
+		n.Funcname = lastName(n.GetFuncname())
 	case *pg_query.A_Expr:
-		n.Name = last(n.GetName())
+		n.Name = lastName(n.GetName())
 	case *pg_query.SubLink:
-		n.OperName = last(n.GetOperName())
+		n.OperName = lastName(n.GetOperName())
 	}
 	pgparse.Children(m, loosen)
 }
 
-func last(names []*pg_query.Node) []*pg_query.Node { return names[max(len(names)-1, 0):] }
+func lastName(names []*pg_query.Node) []*pg_query.Node { return names[max(len(names)-1, 0):] }

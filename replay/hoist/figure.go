@@ -16,7 +16,8 @@ func columnName(t *pg_query.ResTarget) string {
 	return name
 }
 
-// figure returns a name and its strength: 0 a default that any other name replaces, 1 the name of a type, 2 a proper name.
+// figure returns a name and its strength: 0 for a default that any other name replaces, 1 for the name of a type or "case", 2
+// for any other name.
 func figure(n *pg_query.Node) (string, int) {
 	switch n := n.GetNode().(type) {
 	case *pg_query.Node_ColumnRef:

@@ -15,31 +15,33 @@ type Plan struct {
 	Pieces []Piece // in the order of creation: a later one may read an earlier one
 	Rest   string  // the query of every trial
 	Reason string  // why there are no pieces
-	// Unsure reports that a piece was part of an expression and may need columns of the enclosing query.
-	Unsure bool
+	// MayCorrelate reports that a piece was a subquery of an expression, or LATERAL, and may read columns of the enclosing
+	// query. The server rejects such a piece.
+	MayCorrelate bool
 }
 
-// Piece is one query to materialise as a temporary table. Parameters keep their numbers.
+// Piece is one query to materialize as a temporary table. Parameters keep their numbers.
 type Piece struct {
-	Name  string // unquoted; needs no quotes
+	Name  string // of the table; valid without quotes
 	Query string // a SELECT
 }
 
 // Options selects what is hoisted.
 type Options struct {
 	Knowledge Knowledge
-	// Prefix starts the names of the tables, which must be unique in a session: lower-case letters, digits and _.
+	// Prefix begins the names of the tables, which must be unique in a session. It consists of lower-case letters, digits
+	// and _.
 	Prefix string
-	// NoSubLinks leaves subqueries in expressions unchanged, so that the plan is never Unsure.
+	// NoSubLinks leaves subqueries in expressions unchanged, so that the plan never has MayCorrelate set.
 	NoSubLinks bool
-	// NoSplit leaves a query that draws noise above an aggregation in one piece.
+	// NoSplit does not split queries that add noise to the result of an aggregation.
 	NoSplit bool
-	// NoRanks leaves self-joins that count random numbers as they are.
+	// NoRanks leaves self-joins that rank rows by a random number unchanged (see ranks).
 	NoRanks bool
 }
 
-// Split parses sql and plans it. An error says that the text cannot be parsed, or that the deparsed parts do not parse to
-// the planned trees.
+// Split returns the plan for a query. It returns an error if sql is not one SELECT that can be parsed, or if a part of the
+// plan cannot be written as SQL text.
 func Split(sql string, opt Options) (Plan, error) {
 	stmt, err := parse(sql)
 	if err != nil {
@@ -48,49 +50,49 @@ func Split(sql string, opt Options) (Plan, error) {
 	if !opt.NoRanks {
 		ranks(stmt)
 	}
-	a := &analysis{know: opt.Knowledge, selects: map[*pg_query.SelectStmt]*unit{}}
+	a := &analysis{know: opt.Knowledge, selects: map[*pg_query.SelectStmt]*properties{}}
 	top := a.query(stmt, nil)
 	switch {
-	case a.fault != "":
-		return Plan{Reason: a.fault}, nil
-	case !top.volatile:
+	case a.reason != "":
+		return Plan{Reason: a.reason}, nil
+	case !top.varies:
 		return Plan{Reason: "it is deterministic: every trial returns the same result"}, nil
 	}
 	a.counted = true
 	h := &hoister{
 		analysis: a, opt: opt, kept: map[*cte]bool{}, tables: map[*cte]*piece{}, same: map[string]*piece{},
-		frozen: map[*pg_query.SelectStmt]bool{}, pushed: map[*pg_query.SelectStmt]conditions{}, pinned: map[*cte]bool{},
-		known: map[knownQuery]reads{}, repeats: map[*pg_query.SelectStmt]bool{},
+		frozen: map[*pg_query.SelectStmt]bool{}, pushedDown: map[*pg_query.SelectStmt]volatileConditions{}, excluded: map[*cte]bool{},
+		subqueries: map[inputsKey]joinInputs{}, repeats: map[*pg_query.SelectStmt]bool{},
 	}
-	h.judge(stmt.ProtoReflect())
+	h.freeze(stmt.ProtoReflect())
 	h.rest(stmt, false)
 	if len(h.pieces) == 0 {
 		return Plan{Reason: "no part that reads a table is deterministic"}, nil
 	}
 	plan := Plan{}
 	if plan.Rest, err = write(stmt); err != nil {
-		return Plan{}, fmt.Errorf("the volatile part: %w", err)
+		return Plan{}, fmt.Errorf("the random part: %w", err)
 	}
 	for _, p := range h.ordered() {
 		query, err := write(h.assemble(p))
 		if err != nil {
-			return Plan{}, fmt.Errorf("a hoisted part: %w", err)
+			return Plan{}, fmt.Errorf("a deterministic part: %w", err)
 		}
 		plan.Pieces = append(plan.Pieces, Piece{Name: p.name, Query: query})
-		plan.Unsure = plan.Unsure || p.unsure
+		plan.MayCorrelate = plan.MayCorrelate || p.mayCorrelate
 	}
 	return plan, nil
 }
 
-// Stable reports whether a query returns the same result on every execution according to Knowledge. It is for the
+// Deterministic reports whether a query gives the same result in every trial according to Knowledge. Use it for the
 // definitions of views.
-func Stable(sql string, k Knowledge) bool {
+func Deterministic(sql string, k Knowledge) bool {
 	stmt, err := parse(sql)
 	if err != nil {
 		return false
 	}
-	a := &analysis{know: k, selects: map[*pg_query.SelectStmt]*unit{}}
-	return !a.query(stmt, nil).volatile && a.fault == ""
+	a := &analysis{know: k, selects: map[*pg_query.SelectStmt]*properties{}}
+	return !a.query(stmt, nil).varies && a.reason == ""
 }
 
 // Relations returns the schema-qualified relations that a query names, each once.
@@ -113,7 +115,7 @@ func Relations(sql string) ([]Relation, error) {
 	return found, nil
 }
 
-// parse returns the single SELECT of a text.
+// parse returns the tree of a text that is one SELECT.
 func parse(sql string) (*pg_query.SelectStmt, error) {
 	tree, err := pgparse.Parse(sql)
 	var limit *pgparse.LimitError
@@ -129,7 +131,8 @@ func parse(sql string) (*pg_query.SelectStmt, error) {
 	return tree.GetStmts()[0].GetStmt().GetSelectStmt(), nil
 }
 
-// write deparses a tree, ignoring its locations, then parses the text and compares the trees.
+// write returns the text of a tree. It parses the text again and returns an error if the trees differ in more than
+// locations.
 func write(stmt *pg_query.SelectStmt) (string, error) {
 	want := proto.CloneOf(stmt)
 	pgparse.ClearLocations(want.ProtoReflect())
@@ -137,15 +140,15 @@ func write(stmt *pg_query.SelectStmt) (string, error) {
 		Stmt: &pg_query.Node{Node: &pg_query.Node_SelectStmt{SelectStmt: want}},
 	}}})
 	if err != nil {
-		return "", errors.New("cannot be written as text")
+		return "", errors.New("it cannot be written as SQL text")
 	}
 	got, err := parse(sql)
 	if err != nil {
-		return "", fmt.Errorf("as written: %w", err)
+		return "", fmt.Errorf("its SQL text: %w", err)
 	}
 	pgparse.ClearLocations(got.ProtoReflect())
 	if !proto.Equal(want, got) {
-		return "", errors.New("has another meaning when it is parsed again")
+		return "", errors.New("its SQL text parses to another tree")
 	}
 	return sql, nil
 }

@@ -15,8 +15,8 @@ import (
 func knowledge() hoist.Knowledge {
 	k := hoist.Knowledge{
 		Functions: map[string]hoist.Traits{
-			"random": {Volatile: true, Always: true}, "laplace": {Volatile: true, Always: true}, "anon_sum": {Volatile: true, Aggregate: true},
-			"generate_series": {Set: true}, "row_number": {Aggregate: true},
+			"random": {Volatile: true, AlwaysVolatile: true}, "laplace": {Volatile: true, AlwaysVolatile: true}, "anon_sum": {Volatile: true, Aggregate: true},
+			"generate_series": {ReturnsSet: true}, "row_number": {Aggregate: true},
 		},
 		Operators: map[string]bool{"~~~": true},
 		Relations: map[hoist.Relation]bool{{Schema: "d0", Name: "noisy_view"}: true},
@@ -41,7 +41,7 @@ func describe(p hoist.Plan) string {
 		fmt.Fprintf(&b, "%s: %s\n", piece.Name, piece.Query)
 	}
 	fmt.Fprintf(&b, "rest: %s\n", p.Rest)
-	if p.Unsure {
+	if p.MayCorrelate {
 		b.WriteString("unsure\n")
 	}
 	return b.String()

@@ -12,65 +12,64 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
-// hoister turns a statement into its volatile rest, in place, and collects the pieces. It changes only volatile queries:
-// stable ones move into pieces unchanged, or stay.
+// hoister turns a statement into its random part, in place, and collects the pieces. It changes only queries that vary:
+// deterministic ones move into pieces unchanged, or stay.
 type hoister struct {
 	*analysis
 	opt    Options
-	kept   map[*cte]bool   // CTEs that the rest contains with their own query
-	tables map[*cte]*piece // CTEs that the rest reads from a table
+	kept   map[*cte]bool   // CTEs that stay in the random part
+	tables map[*cte]*piece // CTEs that the random part reads from a table
 	pieces []*piece
-	same   map[string]*piece // by meaning
+	same   map[string]*piece // by query and the CTEs that it reads
 
-	frozen  map[*pg_query.SelectStmt]bool       // levels whose FROM and WHERE stay unchanged
-	pushed  map[*pg_query.SelectStmt]conditions // conditions of the enclosing query, by query in FROM
-	known   map[knownQuery]reads
-	repeats map[*pg_query.SelectStmt]bool // target lists with an expression twice
-	pinned  map[*cte]bool                 // CTEs that frozen levels read
+	frozen     map[*pg_query.SelectStmt]bool               // levels whose FROM and WHERE stay unchanged
+	pushedDown map[*pg_query.SelectStmt]volatileConditions // conditions of the enclosing query, by query in FROM
+	subqueries map[inputsKey]joinInputs
+	repeats    map[*pg_query.SelectStmt]bool // target lists with an expression twice
+	excluded   map[*cte]bool                 // CTEs that frozen levels read
 }
 
-// piece is a query to materialise.
+// piece is a query to materialize.
 type piece struct {
-	name   string
-	query  *pg_query.SelectStmt
-	reads  []*cte // CTEs that the query names
-	unsure bool
+	name         string
+	query        *pg_query.SelectStmt
+	reads        []*cte // CTEs that the query names
+	mayCorrelate bool
 }
 
-// rest replaces a query by its volatile part.
-func (h *hoister) rest(s *pg_query.SelectStmt, unsure bool) {
-	u := h.selects[s]
-	if u.own != nil {
-		u.own.unsure = unsure
+// rest replaces a query that varies by its random part. mayCorrelate: it may read columns of an enclosing query.
+func (h *hoister) rest(s *pg_query.SelectStmt, mayCorrelate bool) {
+	props := h.selects[s]
+	if props.with != nil {
+		props.with.mayCorrelate = mayCorrelate
 	}
 	if !h.opt.NoSplit && !h.frozen[s] {
-		h.split(s, u, unsure)
+		h.split(s, props, mayCorrelate)
 	}
 	stays := map[protoreflect.ProtoMessage]bool{}
 	if h.frozen[s] {
-		for _, n := range inputs(s) {
+		for _, n := range fromAndWhere(s) {
 			stays[n] = true
-			h.keep(h.read(n.ProtoReflect(), u.inner))
+			h.keep(h.propertiesOf(n.ProtoReflect(), props.scope))
 		}
 	}
 	pgparse.Children(s.ProtoReflect(), func(m protoreflect.Message) {
 		if _, with := m.Interface().(*pg_query.WithClause); !with && !stays[m.Interface()] {
-			h.walk(m, u.inner, unsure)
+			h.walk(m, props.scope, mayCorrelate)
 		}
 	})
-	if u.own == nil {
+	if props.with == nil {
 		return
 	}
-	// PostgreSQL does not execute a CTE without references.
+	// CTEs without references are removed: PostgreSQL does not execute them.
 	var left []*pg_query.Node
-	for _, c := range u.own.ctes {
+	for _, c := range props.with.ctes {
 		switch {
 		case h.tables[c] != nil:
-			left = append(left, reader(c, h.tables[c]))
+			left = append(left, tableCTE(c, h.tables[c]))
 		case h.kept[c]:
-			if c.references > 1 && c.node.GetCtematerialized() == pg_query.CTEMaterialize_CTEMaterializeDefault && !c.self {
-				// It may have only one reference left, and must not become a subquery for that reason (SS_process_ctes,
-				// subselect.c).
+			if c.references > 1 && c.node.GetCtematerialized() == pg_query.CTEMaterialize_CTEMaterializeDefault && !c.selfReference {
+				// The planner must not inline it if only one reference is left (SS_process_ctes, subselect.c).
 				c.node.Ctematerialized = pg_query.CTEMaterialize_CTEMaterializeAlways
 			}
 			left = append(left, cteNode(c.node))
@@ -82,11 +81,11 @@ func (h *hoister) rest(s *pg_query.SelectStmt, unsure bool) {
 	}
 }
 
-// walk searches a volatile query for stable ones.
-func (h *hoister) walk(m protoreflect.Message, in *scope, unsure bool) {
+// walk replaces the deterministic queries below a node by tables.
+func (h *hoister) walk(m protoreflect.Message, in *scope, mayCorrelate bool) {
 	switch n := m.Interface().(type) {
-	case *pg_query.SelectStmt: // an arm of a set operation
-		h.inner(n, unsure)
+	case *pg_query.SelectStmt: // a branch of a set operation
+		h.nested(n, mayCorrelate)
 		return
 	case *pg_query.RangeVar:
 		if n.GetSchemaname() == "" {
@@ -95,18 +94,18 @@ func (h *hoister) walk(m protoreflect.Message, in *scope, unsure bool) {
 		return
 	case *pg_query.RangeSubselect:
 		query := n.GetSubquery().GetSelectStmt()
-		if p := h.unit(query, unsure || n.GetLateral()); p != nil {
+		if p := h.pieceFor(query, mayCorrelate || n.GetLateral()); p != nil {
 			n.Subquery = selectNode(selectFrom(rangeNode(tempSchema, p.name), ""))
 			return
 		}
-		h.inner(query, unsure || n.GetLateral())
+		h.nested(query, mayCorrelate || n.GetLateral())
 		return
 	case *pg_query.SubLink:
 		if n.GetTestexpr() != nil {
-			h.walk(n.GetTestexpr().ProtoReflect(), in, unsure)
+			h.walk(n.GetTestexpr().ProtoReflect(), in, mayCorrelate)
 		}
 		query := n.GetSubselect().GetSelectStmt()
-		if p := h.unit(query, true); p != nil {
+		if p := h.pieceFor(query, true); p != nil {
 			column := ""
 			if n.GetSubLinkType() == pg_query.SubLinkType_EXPR_SUBLINK && len(query.GetTargetList()) == 1 {
 				column = columnName(query.GetTargetList()[0].GetResTarget())
@@ -114,93 +113,94 @@ func (h *hoister) walk(m protoreflect.Message, in *scope, unsure bool) {
 			n.Subselect = selectNode(selectFrom(rangeNode(tempSchema, p.name), column))
 			return
 		}
-		h.inner(query, true)
+		h.nested(query, true)
 		return
 	}
-	pgparse.Children(m, func(c protoreflect.Message) { h.walk(c, in, unsure) })
+	pgparse.Children(m, func(c protoreflect.Message) { h.walk(c, in, mayCorrelate) })
 }
 
-// inner handles a query that is not a piece itself.
-func (h *hoister) inner(s *pg_query.SelectStmt, unsure bool) {
-	u := h.selects[s]
-	if u.volatile && (!unsure || !h.opt.NoSubLinks) {
-		h.rest(s, unsure)
+// nested handles a query that does not become a piece.
+func (h *hoister) nested(s *pg_query.SelectStmt, mayCorrelate bool) {
+	props := h.selects[s]
+	if props.varies && (!mayCorrelate || !h.opt.NoSubLinks) {
+		h.rest(s, mayCorrelate)
 		return
 	}
-	h.keep(u)
+	h.keep(props)
 }
 
-// keep leaves a query unchanged: the enclosing CTEs that it reads stay, as queries or as tables.
-func (h *hoister) keep(u *unit) {
-	for _, c := range u.reads.list {
+// keep leaves a query unchanged, so that the CTEs of enclosing clauses that it reads are needed.
+func (h *hoister) keep(props *properties) {
+	for _, c := range props.reads.list {
 		h.use(c)
 	}
 }
 
-// use decides how the rest reads a CTE: from a table if that is possible and saves time. nil = no CTE.
+// use decides how the random part reads a CTE: from a table if that is possible and saves time. c may be nil.
 func (h *hoister) use(c *cte) {
 	if c == nil || h.kept[c] || h.tables[c] != nil {
 		return
 	}
 	query := c.node.GetCtequery().GetSelectStmt()
-	if h.pinned[c] {
+	if h.excluded[c] {
 		h.kept[c] = true
-		h.keep(c.unit)
+		h.keep(c.properties)
 		return
 	}
-	if !c.unit.volatile && worth(query) {
+	if !c.properties.varies && savesTime(query) {
 		star := selectFrom(rangeNode("", c.name), "")
-		if p := h.piece(star, []*cte{c}, c.level.unsure); p != nil {
+		if p := h.piece(star, []*cte{c}, c.with.mayCorrelate); p != nil {
 			h.tables[c] = p
 			return
 		}
 	}
 	h.kept[c] = true
-	if c.unit.volatile && !c.self {
-		h.inner(query, c.level.unsure)
+	if c.properties.varies && !c.selfReference {
+		h.nested(query, c.with.mayCorrelate)
 		return
 	}
-	h.keep(c.unit)
+	h.keep(c.properties)
 }
 
-// unit returns a piece for a query in FROM or in an expression, or nil.
-func (h *hoister) unit(s *pg_query.SelectStmt, unsure bool) *piece {
-	u := h.selects[s]
-	if u.volatile || !worth(s) {
+// pieceFor returns the piece that replaces a query in FROM or in an expression, or nil if it stays.
+func (h *hoister) pieceFor(s *pg_query.SelectStmt, mayCorrelate bool) *piece {
+	props := h.selects[s]
+	if props.varies || !savesTime(s) {
 		return nil
 	}
-	return h.piece(s, u.reads.list, unsure)
+	return h.piece(s, props.reads.list, mayCorrelate)
 }
 
-// piece returns the piece of a stable query, or nil if the query cannot stand alone.
-func (h *hoister) piece(s *pg_query.SelectStmt, reads []*cte, unsure bool) *piece {
-	if unsure && (h.opt.NoSubLinks || namesARow(s)) {
+// piece returns the piece for a deterministic query, the same one for equal queries. It returns nil if the query reads no
+// table or cannot be executed alone.
+func (h *hoister) piece(s *pg_query.SelectStmt, reads []*cte, mayCorrelate bool) *piece {
+	if mayCorrelate && (h.opt.NoSubLinks || namesARow(s)) {
 		return nil
 	}
 	all, ok := closure(reads)
-	if unsure && slices.ContainsFunc(all, func(c *cte) bool { return c.level.unsure && namesARow(c.node.GetCtequery().GetSelectStmt()) }) {
+	if mayCorrelate && slices.ContainsFunc(all, func(c *cte) bool { return c.with.mayCorrelate && namesARow(c.node.GetCtequery().GetSelectStmt()) }) {
 		return nil
 	}
-	u := h.selects[s]
-	if !ok || !slices.ContainsFunc(all, func(c *cte) bool { return c.unit.tables }) && (u == nil || !u.tables) {
+	props := h.selects[s]
+	if !ok || !slices.ContainsFunc(all, func(c *cte) bool { return c.properties.readsTable }) && (props == nil || !props.readsTable) {
 		return nil
 	}
-	meaning := key(s)
+	identity := key(s)
 	for _, c := range reads {
-		meaning += fmt.Sprintf(" %p", c)
+		identity += fmt.Sprintf(" %p", c)
 	}
-	if p := h.same[meaning]; p != nil {
-		p.unsure = p.unsure || unsure
+	if p := h.same[identity]; p != nil {
+		p.mayCorrelate = p.mayCorrelate || mayCorrelate
 		return p
 	}
-	p := &piece{name: fmt.Sprintf("%s%d", h.opt.Prefix, len(h.pieces)+1), query: s, reads: reads, unsure: unsure}
+	p := &piece{name: fmt.Sprintf("%s%d", h.opt.Prefix, len(h.pieces)+1), query: s, reads: reads, mayCorrelate: mayCorrelate}
 	h.pieces = append(h.pieces, p)
-	h.same[meaning] = p
+	h.same[identity] = p
 	return p
 }
 
-// namesARow reports whether an unqualified name may be a whole row of a relation of the query: a column of that name in the
-// enclosing query would take precedence, and the query would have another meaning when it stands alone.
+// namesARow reports whether an unqualified name may stand for a whole row of a relation of the query. In the enclosing query
+// a column of that name would take precedence, so that the query would have another meaning alone.
 func namesARow(s *pg_query.SelectStmt) bool {
 	relations, columns := map[string]bool{}, map[string]bool{}
 	pgparse.Inspect(s.ProtoReflect(), func(m proto.Message) bool {
@@ -224,9 +224,9 @@ func namesARow(s *pg_query.SelectStmt) bool {
 	return false
 }
 
-// worth reports whether materialising a query can save time: plain columns of one table are read as fast from the table
-// itself.
-func worth(s *pg_query.SelectStmt) bool {
+// savesTime reports whether materializing a query can save time: columns of one table, without conditions, are read from the
+// table itself as fast.
+func savesTime(s *pg_query.SelectStmt) bool {
 	bare := s.GetWithClause() == nil && len(s.GetFromClause()) == 1 && s.GetFromClause()[0].GetRangeVar().GetSchemaname() != "" &&
 		s.GetWhereClause() == nil && len(s.GetGroupClause()) == 0 && s.GetHavingClause() == nil && len(s.GetDistinctClause()) == 0 &&
 		len(s.GetSortClause()) == 0 && s.GetLimitCount() == nil && s.GetLimitOffset() == nil
@@ -235,25 +235,25 @@ func worth(s *pg_query.SelectStmt) bool {
 	})
 }
 
-// closure returns all CTEs that are needed to read some, in an order that one WITH clause allows; ok is false if one clause
-// cannot hold them, because two have the same name or only some belong to a WITH RECURSIVE.
+// closure returns the given CTEs and all that they read, in an order that one WITH clause allows. ok is false if one clause
+// cannot hold them, because two have the same name or only some are of a WITH RECURSIVE.
 func closure(reads []*cte) (all []*cte, ok bool) {
 	var found ctes
 	found.addAll(reads)
 	found.follow(func(*cte) bool { return false })
 	names := map[string]bool{}
 	for _, c := range found.list {
-		first := found.list[0].level
-		if names[c.name] || c.level != first && (c.level.recursive || first.recursive) {
+		first := found.list[0].with
+		if names[c.name] || c.with != first && (c.with.recursive || first.recursive) {
 			return nil, false
 		}
 		names[c.name] = true
 	}
-	slices.SortStableFunc(found.list, byPlace)
+	slices.SortStableFunc(found.list, byPosition)
 	return found.list, true
 }
 
-// byPlace orders CTEs so that each comes after those that it reads: by the depth of their WITH, then as written.
-func byPlace(a, b *cte) int {
-	return cmp.Or(cmp.Compare(a.level.depth, b.level.depth), cmp.Compare(slices.Index(a.level.ctes, a), slices.Index(b.level.ctes, b)))
+// byPosition orders CTEs by the depth of their WITH, then as written, so that each comes after those that it reads.
+func byPosition(a, b *cte) int {
+	return cmp.Or(cmp.Compare(a.with.depth, b.with.depth), cmp.Compare(slices.Index(a.with.ctes, a), slices.Index(b.with.ctes, b)))
 }

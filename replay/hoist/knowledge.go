@@ -9,7 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
-// Relation is the name of a relation as stored in the catalog.
+// Relation is the qualified name of a relation as stored in the catalog.
 type Relation = ident.Table
 
 // relationOf returns the name of a relation in FROM.
@@ -17,13 +17,14 @@ func relationOf(n *pg_query.RangeVar) Relation {
 	return Relation{Schema: n.GetSchemaname(), Name: n.GetRelname()}
 }
 
-// Traits are the properties of a function name: a trait that holds for any overload, in any schema, is set.
+// Traits are the properties of a function name. Except for AlwaysVolatile, a trait is set if it holds for any function of
+// that name, in any schema.
 type Traits struct {
-	Volatile  bool // pg_proc.provolatile = 'v', or a DP function
-	Aggregate bool // pg_proc.prokind is 'a' or 'w'
-	Set       bool // pg_proc.proretset
-	Always    bool // every overload is a plain function with pg_proc.provolatile = 'v'
-	Plain     bool // an overload is neither an aggregate nor a window function
+	Volatile       bool // pg_proc.provolatile = 'v', or a DP function
+	Aggregate      bool // pg_proc.prokind is 'a' or 'w'
+	ReturnsSet     bool // pg_proc.proretset
+	AlwaysVolatile bool // every overload has pg_proc.provolatile = 'v' and is neither an aggregate nor a window function
+	PlainFunction  bool // an overload is neither an aggregate nor a window function
 	// Transaction: its result may depend on the calling transaction, or it may change the results of later calls in the
 	// same transaction: now(), txid_current(), set_config(), and functions that call them.
 	Transaction bool
@@ -31,16 +32,16 @@ type Traits struct {
 
 // Knowledge holds facts from the catalog of the query's database. It is read-only.
 type Knowledge struct {
-	Functions map[string]Traits // by name, as stored in the catalog; a function that is missing counts as volatile
+	Functions map[string]Traits // by name, as stored in the catalog; a missing function counts as volatile
 	Operators map[string]bool   // the operators whose function is volatile
-	// Relations are those that do not give the same rows in every trial: random views, foreign tables, tables with row
-	// security.
+	// Relations holds the relations that the query reads, except CTEs. The value is true if a relation varies between
+	// trials: a random view, a foreign table, a table with row security.
 	Relations map[Relation]bool
-	Views     map[Relation]bool // the views among all relations
+	Views     map[Relation]bool // which of Relations are views
 }
 
-// volatileCall reports whether a call may give different results in two trials.
-func (k *Knowledge) volatileCall(n *pg_query.FuncCall) bool {
+// callVaries reports whether a function call may give different results in two trials.
+func (k *Knowledge) callVaries(n *pg_query.FuncCall) bool {
 	name := functionName(n)
 	if traits, known := k.Functions[name]; !known || traits.Volatile {
 		return true
@@ -48,20 +49,20 @@ func (k *Knowledge) volatileCall(n *pg_query.FuncCall) bool {
 	switch name {
 	case "now", "transaction_timestamp", "statement_timestamp":
 		return true
-	case "age": // with one argument, it is relative to the current date
+	case "age": // with one argument: from the current date
 		return len(n.GetArgs()) == 1
 	}
 	return false
 }
 
-// volatileAttribute reports whether x.name may be a call of a volatile function.
-func (k *Knowledge) volatileAttribute(name string) bool {
+// attributeVaries reports whether x.name may be a call of a volatile function, name(x).
+func (k *Knowledge) attributeVaries(name string) bool {
 	return k.Functions[name].Volatile
 }
 
-// volatileRelation reports whether a relation that is not a CTE may give different rows in two trials. A name without a
-// schema is a system catalog, which shows the tables that hoisting creates.
-func (k *Knowledge) volatileRelation(n *pg_query.RangeVar) bool {
+// relationVaries reports whether a relation that is not a CTE may give different rows in two trials. A name without a schema
+// is that of a system catalog, in which the tables that hoisting creates appear.
+func (k *Knowledge) relationVaries(n *pg_query.RangeVar) bool {
 	switch n.GetSchemaname() {
 	case "", "pg_catalog", "information_schema":
 		return true
@@ -69,7 +70,7 @@ func (k *Knowledge) volatileRelation(n *pg_query.RangeVar) bool {
 	return k.Relations[relationOf(n)]
 }
 
-// isTimeWord reports whether a string, as a date or a time, may mean another moment in every trial.
+// isTimeWord reports whether a string stands for the current time if it is read as a date or a timestamp.
 func isTimeWord(s string) bool {
 	switch strings.ToLower(strings.TrimSpace(s)) {
 	case "now", "today", "yesterday", "tomorrow":

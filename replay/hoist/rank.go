@@ -14,43 +14,43 @@ import (
 // rankColumn is the column that ranks adds.
 const rankColumn = "dpwatch_rank"
 
-// ranks rewrites the way in which rewriters choose a few random rows of every unit: they join a table with itself to count,
-// for every row, the rows of its unit whose random number is not smaller,
+// ranks makes a construct of DP query rewriters faster. To choose a few random rows of every privacy unit, they join a table
+// with itself and count, for every row, the rows of the same unit whose random number is not smaller:
 //
 //	a (x, g, u) AS (SELECT random(), ...),
 //	j (x, g, u, rx, rg, ru) AS (SELECT * FROM a AS l JOIN a AS r ON l.x <= r.x AND l.u = r.u),
 //	p (x, g, u) AS (SELECT x, g, u FROM j),
 //	c (n, g, u) AS (SELECT count(x), g, u FROM p GROUP BY g, u)
 //
-// which takes time quadratic in the number of a unit's rows. A window function counts the same:
+// That takes time quadratic in the number of a unit's rows. A window function counts the same rows:
 //
 //	j (x, g, u, dpwatch_rank) AS (SELECT *, count(*) OVER (PARTITION BY u ORDER BY x DESC) FROM a WHERE u IS NOT NULL)
 //
-// where rows of equal x count for each other, as in the join, and c becomes the sum over the rows of a group. random() is
-// never NULL. j and p must be read nowhere else, and p must use only the left columns of j. It is assumed that = is the
-// equality of the type's default order.
+// Rows of equal x count for each other, as in the join. c becomes the sum over the rows of a group. random() is never NULL.
+// j and p must not be referenced elsewhere, and p must use only the left columns of j. It is assumed that = is the equality
+// operator of the type's default B-tree operator class.
 func ranks(stmt *pg_query.SelectStmt) {
 	with := stmt.GetWithClause()
 	if with == nil || with.GetRecursive() {
 		return
 	}
-	r := &ranker{ctes: map[string]*pg_query.CommonTableExpr{}, places: map[string]int{}, reads: map[string]int{}}
+	r := &ranker{ctes: map[string]*pg_query.CommonTableExpr{}, positions: map[string]int{}, references: map[string]int{}}
 	for i, n := range with.GetCtes() {
 		name := n.GetCommonTableExpr().GetCtename()
-		r.ctes[name], r.places[name] = n.GetCommonTableExpr(), i
+		r.ctes[name], r.positions[name] = n.GetCommonTableExpr(), i
 	}
 	defined := map[string]int{}
 	pgparse.Inspect(stmt.ProtoReflect(), func(m proto.Message) bool {
 		switch n := m.(type) {
 		case *pg_query.RangeVar:
-			r.reads[n.GetRelname()]++
+			r.references[n.GetRelname()]++
 		case *pg_query.CommonTableExpr:
 			defined[n.GetCtename()]++
 		}
 		return true
 	})
 	for name, n := range defined {
-		if n > 1 { // shadowed in some places
+		if n > 1 { // the name does not mean the same CTE everywhere
 			delete(r.ctes, name)
 		}
 	}
@@ -60,12 +60,12 @@ func ranks(stmt *pg_query.SelectStmt) {
 }
 
 type ranker struct {
-	ctes   map[string]*pg_query.CommonTableExpr // by name
-	places map[string]int                       // positions of the CTEs in their clause
-	reads  map[string]int                       // number of references to a name
+	ctes       map[string]*pg_query.CommonTableExpr // by name
+	positions  map[string]int                       // positions of the CTEs in their clause
+	references map[string]int                       // number of references to a name
 }
 
-// rewrite rewrites the count c and its input, if they have the form described at ranks.
+// rewrite replaces c, and the p and j that it reads, if they have the form described at ranks.
 func (r *ranker) rewrite(c *pg_query.CommonTableExpr) {
 	count, over, ok := r.counted(c)
 	if !ok {
@@ -76,7 +76,7 @@ func (r *ranker) rewrite(c *pg_query.CommonTableExpr) {
 		return
 	}
 	j, random, units, ok := r.selfJoin(from)
-	if !ok || !slices.IsSorted([]int{r.places[random.table], r.places[from], r.places[over], r.places[c.GetCtename()]}) {
+	if !ok || !slices.IsSorted([]int{r.positions[random.table], r.positions[from], r.positions[over], r.positions[c.GetCtename()]}) {
 		return // a name refers to an earlier CTE
 	}
 	// Every column of p is a left one of j, and the counted one is the random number.
@@ -112,7 +112,7 @@ func (r *ranker) rewrite(c *pg_query.CommonTableExpr) {
 	count.target.Val = sum.GetTargetList()[0].GetResTarget().GetVal()
 }
 
-// count is the one aggregate of a query: count(argument).
+// count is the only aggregate of a query: count(argument).
 type count struct {
 	target   *pg_query.ResTarget
 	argument string
@@ -146,10 +146,10 @@ func (r *ranker) counted(c *pg_query.CommonTableExpr) (n count, from string, ok 
 	return n, from, n.target != nil && len(s.GetGroupClause()) > 0
 }
 
-// projection recognises p, which is read once, as a list of columns of j, and returns j's name.
+// projection recognises p, referenced once, as a list of columns of j, and returns j's name.
 func (r *ranker) projection(name string) (p *pg_query.CommonTableExpr, from string, ok bool) {
 	p = r.ctes[name]
-	if p == nil || r.reads[name] != 1 {
+	if p == nil || r.references[name] != 1 {
 		return nil, "", false
 	}
 	s := p.GetCtequery().GetSelectStmt()
@@ -167,10 +167,10 @@ type randomColumn struct {
 	index int    // in the table's columns
 }
 
-// selfJoin recognises j, which is read once, and returns its random column and the columns of the unit, quoted.
+// selfJoin recognises j, referenced once, and returns its random column and the columns of the unit, quoted.
 func (r *ranker) selfJoin(name string) (j *pg_query.CommonTableExpr, random randomColumn, units []string, ok bool) {
 	j = r.ctes[name]
-	if j == nil || r.reads[name] != 1 {
+	if j == nil || r.references[name] != 1 {
 		return nil, random, nil, false
 	}
 	s := j.GetCtequery().GetSelectStmt()
@@ -226,7 +226,8 @@ func comparison(e *pg_query.A_Expr, l, r string) (op, column string) {
 	return "", ""
 }
 
-// plain reports whether a query reads one relation without a schema and has only a target list and GROUP BY.
+// plain reports whether a query consists of a target list, one relation without a schema, and GROUP BY, and returns the
+// relation's name.
 func plain(s *pg_query.SelectStmt) (from string, ok bool) {
 	if !bare(s) || len(s.GetFromClause()) != 1 {
 		return "", false

@@ -11,14 +11,13 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
-// split moves everything below the volatile expressions of a query's target list, HAVING and ORDER BY into a piece, and
-// leaves these expressions over the columns of the piece. It does nothing if that could change a result or would not save
-// time.
-func (h *hoister) split(s *pg_query.SelectStmt, u *unit, unsure bool) {
-	if !h.splittable(s, u.inner) || unsure && h.opt.NoSubLinks || h.ambiguous(s, u.inner) {
+// split moves everything below the expressions that vary in a query's target list, HAVING and ORDER BY into a piece. The
+// expressions stay, over the columns of the piece. It does nothing if that could change a result or would not save time.
+func (h *hoister) split(s *pg_query.SelectStmt, props *properties, mayCorrelate bool) {
+	if !h.splittable(s, props.scope) || mayCorrelate && h.opt.NoSubLinks || h.ambiguous(s, props.scope) {
 		return
 	}
-	c := &columns{h: h, in: u.inner, group: groupNames(s), names: map[string]string{}}
+	c := &columns{h: h, in: props.scope, group: groupNames(s), names: map[string]string{}}
 	targets := make([]*pg_query.Node, len(s.GetTargetList()))
 	outputs := map[string]bool{}
 	for i, t := range s.GetTargetList() {
@@ -38,7 +37,7 @@ func (h *hoister) split(s *pg_query.SelectStmt, u *unit, unsure bool) {
 		LimitOption: pg_query.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg_query.SetOperation_SETOP_NONE,
 	}
 	var where *pg_query.Node
-	if having := s.GetHavingClause(); having != nil && h.volatile(having.ProtoReflect(), u.inner) {
+	if having := s.GetHavingClause(); having != nil && h.varies(having.ProtoReflect(), props.scope) {
 		where = c.expression(having)
 	} else {
 		piece.HavingClause = having
@@ -60,18 +59,18 @@ func (h *hoister) split(s *pg_query.SelectStmt, u *unit, unsure bool) {
 		return
 	}
 	piece.TargetList = c.list
-	of := h.read(piece.ProtoReflect(), u.inner)
+	of := h.propertiesOf(piece.ProtoReflect(), props.scope)
 	h.selects[piece] = of
-	p := h.piece(piece, of.reads.list, unsure)
-	if of.volatile || p == nil {
+	p := h.piece(piece, of.reads.list, mayCorrelate)
+	if of.varies || p == nil {
 		return
 	}
 	s.TargetList, s.FromClause, s.WhereClause, s.SortClause = targets, []*pg_query.Node{rangeNode(tempSchema, p.name)}, where, order
 	s.GroupClause, s.HavingClause = nil, nil
 }
 
-// splittable reports whether a query's volatile functions are plain ones above its aggregation, and whether there is
-// something below them: an aggregation, a condition or a join.
+// splittable reports whether all functions that vary are called above a query's aggregation and are neither aggregates nor
+// set-returning, and whether a piece can save time: it would contain an aggregation, a condition or a join.
 func (h *hoister) splittable(s *pg_query.SelectStmt, in *scope) bool {
 	if s.GetOp() != pg_query.SetOperation_SETOP_NONE || len(s.GetValuesLists()) > 0 || len(s.GetFromClause()) == 0 ||
 		len(s.GetWindowClause()) > 0 || len(s.GetLockingClause()) > 0 || s.GetIntoClause() != nil || s.GetGroupDistinct() {
@@ -80,8 +79,8 @@ func (h *hoister) splittable(s *pg_query.SelectStmt, in *scope) bool {
 	if slices.ContainsFunc(s.GetDistinctClause(), func(n *pg_query.Node) bool { return n.GetNode() != nil }) { // DISTINCT ON
 		return false
 	}
-	for _, n := range append(inputs(s), s.GetGroupClause()...) {
-		if n.GetGroupingSet() != nil || h.volatile(n.ProtoReflect(), in) {
+	for _, n := range append(fromAndWhere(s), s.GetGroupClause()...) {
+		if n.GetGroupingSet() != nil || h.varies(n.ProtoReflect(), in) {
 			return false
 		}
 	}
@@ -89,8 +88,8 @@ func (h *hoister) splittable(s *pg_query.SelectStmt, in *scope) bool {
 	having := s.GetHavingClause()
 	if having != nil {
 		above = append(above, having)
-		if len(s.GetGroupClause()) == 0 && h.volatile(having.ProtoReflect(), in) {
-			return false // then nothing else may mark the query as an aggregation
+		if len(s.GetGroupClause()) == 0 && h.varies(having.ProtoReflect(), in) {
+			return false // without this HAVING, the piece might not be an aggregation
 		}
 	}
 	aggregates, plain := false, true
@@ -102,27 +101,27 @@ func (h *hoister) splittable(s *pg_query.SelectStmt, in *scope) bool {
 	return plain && (aggregates || having != nil || len(s.GetGroupClause()) > 0 || s.GetWhereClause() != nil || !single)
 }
 
-// calls checks the functions of an expression above the aggregation: whether one is an aggregate, and whether evaluating
-// all of them over a piece's rows gives the same result.
+// calls inspects the functions of an expression above the aggregation. aggregates reports whether one is an aggregate; plain,
+// whether evaluating the expression for each row of a piece gives the same result.
 func (h *hoister) calls(n *pg_query.Node, in *scope) (aggregates, plain bool) {
 	plain = true
 	pgparse.Inspect(n.ProtoReflect(), func(m proto.Message) bool {
 		switch n := m.(type) {
 		case *pg_query.SubLink:
-			plain = plain && !h.volatile(n.ProtoReflect(), in)
+			plain = plain && !h.varies(n.ProtoReflect(), in)
 			return false
 		case *pg_query.GroupingFunc:
 			plain = false
 		case *pg_query.FuncCall:
 			traits, known := h.know.Functions[functionName(n)]
-			volatile := h.know.volatileCall(n)
+			varies := h.know.callVaries(n)
 			special := n.GetAggStar() || n.GetAggDistinct() || n.GetAggWithinGroup() || n.GetAggFilter() != nil || len(n.GetAggOrder()) > 0
 			switch {
-			case !known, traits.Set, n.GetOver() != nil, volatile && (traits.Aggregate || special):
+			case !known, traits.ReturnsSet, n.GetOver() != nil, varies && (traits.Aggregate || special):
 				plain = false
 			case traits.Aggregate:
 				aggregates = true
-				plain = plain && !h.volatile(n.ProtoReflect(), in)
+				plain = plain && !h.varies(n.ProtoReflect(), in)
 			}
 		}
 		return true
@@ -147,22 +146,22 @@ type columns struct {
 	in         *scope
 	group      map[string]bool
 	list       []*pg_query.Node
-	names      map[string]string       // by meaning
-	volatile   map[*pg_query.Node]bool // of the current expression
+	names      map[string]string       // of columns, by key of their expression
+	varying    map[*pg_query.Node]bool // which parts of the current expression vary
 	impossible bool
 }
 
-// column returns a reference to the piece's column for a stable expression.
+// column returns a reference to the piece's column for a deterministic expression, which it adds if there is none yet.
 func (c *columns) column(n *pg_query.Node, name string) *pg_query.Node {
-	meaning := key(n)
-	if known := c.names[meaning]; known != "" && (name == "" || name == known) {
+	expression := key(n)
+	if known := c.names[expression]; known != "" && (name == "" || name == known) {
 		return columnNode(known)
 	}
 	if name == "" {
 		name = fmt.Sprintf("dpwatch_%d", len(c.list)+1)
 	}
-	if c.names[meaning] == "" { // equal expressions stay equal: one name for all except the target that GROUP BY names
-		c.names[meaning] = name
+	if c.names[expression] == "" { // equal expressions stay equal: one name for all except the target that GROUP BY names
+		c.names[expression] = name
 	}
 	c.list = append(c.list, targetNode(name, n))
 	return columnNode(name)
@@ -170,13 +169,14 @@ func (c *columns) column(n *pg_query.Node, name string) *pg_query.Node {
 
 // target returns an output expression over the piece's columns. A target that GROUP BY names keeps its name there.
 func (c *columns) target(t *pg_query.ResTarget) *pg_query.Node {
-	if c.group[t.GetName()] && !c.h.volatile(t.GetVal().ProtoReflect(), c.in) {
+	if c.group[t.GetName()] && !c.h.varies(t.GetVal().ProtoReflect(), c.in) {
 		return c.column(t.GetVal(), t.GetName())
 	}
 	return c.expression(t.GetVal())
 }
 
-// groups returns GROUP BY for the piece: a position becomes that of the piece's column.
+// groups returns GROUP BY for the piece, in which a position is that of the piece's column. It returns false if a position
+// does not refer to a deterministic target.
 func (c *columns) groups(s *pg_query.SelectStmt) ([]*pg_query.Node, bool) {
 	var group []*pg_query.Node
 	for _, g := range s.GetGroupClause() {
@@ -189,7 +189,7 @@ func (c *columns) groups(s *pg_query.SelectStmt) ([]*pg_query.Node, bool) {
 			return nil, false
 		}
 		val := s.GetTargetList()[at-1].GetResTarget().GetVal()
-		if c.h.volatile(val.ProtoReflect(), c.in) {
+		if c.h.varies(val.ProtoReflect(), c.in) {
 			return nil, false
 		}
 		name := pgparse.Last(c.column(val, "").GetColumnRef().GetFields())
@@ -201,19 +201,20 @@ func (c *columns) groups(s *pg_query.SelectStmt) ([]*pg_query.Node, bool) {
 	return group, true
 }
 
-// expression returns an expression over the piece's columns: its largest stable parts that depend on a row become columns.
+// expression returns an expression over the piece's columns: its largest deterministic parts that depend on a row become
+// columns.
 func (c *columns) expression(n *pg_query.Node) *pg_query.Node {
 	n = proto.CloneOf(n)
-	c.volatile = map[*pg_query.Node]bool{}
-	c.h.mark(n.ProtoReflect(), c.in, c.volatile)
+	c.varying = map[*pg_query.Node]bool{}
+	c.h.markVarying(n.ProtoReflect(), c.in, c.varying)
 	c.replace(n, false)
 	return n
 }
 
-// replace turns the stable parts of n into columns, in place. lazy: n may never be evaluated, so that only a part that
-// cannot fail may be computed in advance.
+// replace turns the deterministic parts of n into columns, in place. lazy: n may never be evaluated, so that a part whose
+// evaluation can fail must not be computed in advance.
 func (c *columns) replace(n *pg_query.Node, lazy bool) {
-	if !c.volatile[n] && c.candidate(n, lazy) {
+	if !c.varying[n] && c.candidate(n, lazy) {
 		if c.rowDependent(n) {
 			n.Node = c.column(proto.CloneOf(n), "").Node
 		}
@@ -234,6 +235,7 @@ func (c *columns) replace(n *pg_query.Node, lazy bool) {
 	c.below(n.ProtoReflect(), lazy)
 }
 
+// below is replace for all nodes below a message.
 func (c *columns) below(m protoreflect.Message, lazy bool) {
 	pgparse.Children(m, func(child protoreflect.Message) {
 		if node, ok := child.Interface().(*pg_query.Node); ok {
@@ -244,7 +246,7 @@ func (c *columns) below(m protoreflect.Message, lazy bool) {
 	})
 }
 
-// candidate reports whether a column can replace a stable node.
+// candidate reports whether a column can replace a deterministic node.
 func (c *columns) candidate(n *pg_query.Node, lazy bool) bool {
 	switch v := n.GetNode().(type) {
 	case *pg_query.Node_ColumnRef:

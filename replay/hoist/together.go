@@ -9,9 +9,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
-// Together reports whether executions of a query may share a transaction and still be as independent as in separate
-// transactions: its text does not contain the time, and every function that it calls is known not to depend on the state of
-// a transaction (Traits.Transaction). It may read the tables of pieces, and relations that are not views.
+// Together reports whether trials of a query are as independent in one transaction as in separate ones. That holds if the
+// query reads no clock of the transaction, every function that it calls is known and does not depend on the transaction's
+// state (Traits.Transaction), and all that it reads are CTEs, tables of pieces, and known relations that are no views.
 func Together(sql string, k Knowledge) bool {
 	stmt, err := parse(sql)
 	if err != nil {
@@ -24,16 +24,17 @@ func Together(sql string, k Knowledge) bool {
 		}
 		return true
 	})
-	free := true
+	independent := true
 	pgparse.Inspect(stmt.ProtoReflect(), func(m proto.Message) bool {
-		free = free && k.free(m, ctes)
-		return free
+		independent = independent && k.independent(m, ctes)
+		return independent
 	})
-	return free
+	return independent
 }
 
-// free judges one node. ctes are the names of all CTEs of the statement.
-func (k *Knowledge) free(m proto.Message, ctes map[string]bool) bool {
+// independent reports whether one node allows trials to share a transaction. ctes holds the names of all CTEs of the
+// statement.
+func (k *Knowledge) independent(m proto.Message, ctes map[string]bool) bool {
 	switch n := m.(type) {
 	case *pg_query.FuncCall:
 		traits, known := k.Functions[functionName(n)]
@@ -45,7 +46,9 @@ func (k *Knowledge) free(m proto.Message, ctes map[string]bool) bool {
 	case *pg_query.ColumnRef: // x.f may be the call f(x)
 		return len(n.GetFields()) < 2 || !k.Functions[pgparse.Last(n.GetFields())].Transaction
 	case *pg_query.A_Indirection:
-		return !slices.ContainsFunc(n.GetIndirection(), func(i *pg_query.Node) bool { return k.Functions[i.GetString_().GetSval()].Transaction })
+		return !slices.ContainsFunc(n.GetIndirection(), func(i *pg_query.Node) bool {
+			return k.Functions[i.GetString_().GetSval()].Transaction
+		})
 	case *pg_query.A_Expr:
 		return !k.Operators[pgparse.Last(n.GetName())]
 	case *pg_query.SubLink:
@@ -60,8 +63,8 @@ func (k *Knowledge) free(m proto.Message, ctes map[string]bool) bool {
 			return true
 		}
 		r := relationOf(n)
-		volatile, known := k.Relations[r]
-		return known && !volatile && !k.Views[r]
+		varies, known := k.Relations[r]
+		return known && !varies && !k.Views[r]
 	}
 	return true
 }

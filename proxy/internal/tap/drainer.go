@@ -37,7 +37,7 @@ type Drainer struct {
 // Options configures a Drainer. Package proxy documents the fields and fills in the defaults.
 type Options struct {
 	Sink                           Sink
-	Interesting                    func(sql string) bool
+	MaybeProtected                 func(sql string) bool
 	BudgetBytes, MaxStatementBytes int
 	Interval                       time.Duration
 	Logger                         *zap.Logger
@@ -66,7 +66,7 @@ func (d *Drainer) Open(id uint64, startup tracker.Startup) *Session {
 	t.tracker = tracker.New(tracker.Config{
 		SessionID: id, Startup: startup,
 		MaxStatementBytes: o.MaxStatementBytes, MaxHeldBytes: o.BudgetBytes,
-		Interesting: o.Interesting, Emit: d.emit, Counts: &d.counts,
+		MaybeProtected: o.MaybeProtected, Emit: d.emit, Counts: &d.counts,
 	})
 	return t
 }

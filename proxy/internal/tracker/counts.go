@@ -20,7 +20,7 @@ const (
 	Unreadable
 	// Arguments: an EXECUTE whose arguments are not plain literals, or a parameter of an unsupported type.
 	Arguments
-	// Unprotected: Config.Interesting rejected the statement.
+	// Unprotected: Config.MaybeProtected rejected the statement.
 	Unprotected
 	reasons
 )

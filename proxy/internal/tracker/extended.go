@@ -272,7 +272,7 @@ func (t *Tracker) captureExtended(p *portal, tag string, v *view) {
 		skip = s.skip
 	case len(s.sql) > t.cfg.MaxStatementBytes:
 		skip = TooLong
-	case skip == captured && !t.interesting(s.sql):
+	case skip == captured && !t.maybeProtected(s.sql):
 		skip = Unprotected
 	}
 	if skip != captured {

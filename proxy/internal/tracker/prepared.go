@@ -100,7 +100,7 @@ func (t *Tracker) captureExecution(x execution, skip Reason, c completion) {
 		return
 	case len(x.statement.sql) > t.cfg.MaxStatementBytes:
 		skip = TooLong
-	case !t.interesting(x.statement.sql):
+	case !t.maybeProtected(x.statement.sql):
 		skip = Unprotected
 	}
 	if skip != captured {

@@ -23,7 +23,7 @@ type simpleQuery struct {
 	done        []completion
 	failed      bool
 	empty       bool
-	unprotected bool // no statement is interesting or changes the session; texts are not kept
+	unprotected bool // no statement may read protected data or changes the session; texts are not kept
 }
 
 // completion is one statement that the server completed.
@@ -147,7 +147,7 @@ func (t *Tracker) captureSimple(sql string, c completion) {
 	if len(sql) > t.cfg.MaxStatementBytes {
 		skip = TooLong
 	}
-	if skip == captured && !t.interesting(sql) {
+	if skip == captured && !t.maybeProtected(sql) {
 		skip = Unprotected
 	}
 	if skip != captured {

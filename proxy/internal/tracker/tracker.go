@@ -18,9 +18,9 @@ type Config struct {
 	MaxHeldBytes int
 	// Emit receives each captured query. It must not block.
 	Emit func(capture.Query)
-	// Interesting reports whether a statement needs to be captured; its argument is valid only during the call. Other
-	// statements are followed and counted, not captured. Nil: all are interesting.
-	Interesting func(sql string) bool
+	// MaybeProtected reports whether a statement may read protected data; its argument is valid only during the call. Other
+	// statements are tracked and counted, not captured. Nil means that all are captured.
+	MaybeProtected func(sql string) bool
 	// Counts can be shared with other trackers that run on the same goroutine.
 	Counts *Counts
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// unprotected holds the state for unprotected statements, which are neither interesting (Config.Interesting) nor change the
+// unprotected holds the state for unprotected statements, which are neither interesting (Config.MaybeProtected) nor change the
 // session. One placeholder represents all of them, so that neither their texts nor their parameters are copied. They are
 // most of the traffic in front of a database that holds more than protected tables.
 type unprotected struct {
@@ -14,18 +14,18 @@ type unprotected struct {
 	spare     *portal   // a portal of an unprotected statement, for reuse
 }
 
-// interesting reports whether a statement needs to be captured.
-func (t *Tracker) interesting(sql string) bool {
-	return t.cfg.Interesting == nil || t.cfg.Interesting(sql)
+// maybeProtected reports whether a statement needs to be captured.
+func (t *Tracker) maybeProtected(sql string) bool {
+	return t.cfg.MaybeProtected == nil || t.cfg.MaybeProtected(sql)
 }
 
 // unprotectedQuery reports whether a simple query, whose text passed the gate, is unprotected, and its number of statements.
 func (t *Tracker) unprotectedQuery(text []byte, skip Reason) (statements int, ok bool) {
-	if t.cfg.Interesting == nil || skip != captured {
+	if t.cfg.MaybeProtected == nil || skip != captured {
 		return 0, false
 	}
 	sql := unsafe.String(unsafe.SliceData(text), len(text)) // the record outlives this call
-	if t.cfg.Interesting(sql) {
+	if t.cfg.MaybeProtected(sql) {
 		return 0, false
 	}
 	split := sqltext.NewSplitter(sql)
@@ -40,7 +40,7 @@ func (t *Tracker) unprotectedQuery(text []byte, skip Reason) (statements int, ok
 // unprotectedStatement reports whether the statement of a Parse message is unprotected. Text that the gate rejects never is, because its
 // content is unknown.
 func (t *Tracker) unprotectedStatement(text []byte) bool {
-	if t.cfg.Interesting == nil {
+	if t.cfg.MaybeProtected == nil {
 		return false
 	}
 	if unseen, skip := t.gate.text(ascii(text)); unseen != captured || skip != captured {

@@ -15,10 +15,10 @@ import (
 
 func aboutUsers(sql string) bool { return strings.Contains(sql, "users") }
 
-func (s *script) feed(interesting func(string) bool) result {
+func (s *script) feed(maybeProtected func(string) bool) result {
 	var r result
 	cfg := s.config(&r)
-	cfg.Interesting = interesting
+	cfg.MaybeProtected = maybeProtected
 	tr := tracker.New(cfg)
 	for _, b := range s.server[:3] { // from newScript
 		tr.Feed(nil, b)
@@ -33,7 +33,7 @@ func (s *script) feed(interesting func(string) bool) result {
 	return r
 }
 
-func TestInteresting(t *testing.T) {
+func TestMaybeProtected(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
@@ -88,8 +88,8 @@ func TestInteresting(t *testing.T) {
 	}
 }
 
-// TestInterestingFollowsSettings: a SET is followed although it names no table, also as part of a longer text.
-func TestInterestingFollowsSettings(t *testing.T) {
+// TestUnprotectedFollowsSettings: a SET is followed although it names no table, also as part of a longer text.
+func TestUnprotectedFollowsSettings(t *testing.T) {
 	t.Parallel()
 	s := newScript().run1("SET a.b = 'x'", "SET", 'I').
 		query("SELECT 1; SET a.c = 'y'").complete("SELECT 1").complete("SET").ready('I').
@@ -159,8 +159,8 @@ func TestFilterCommutes(t *testing.T) {
 	}
 }
 
-// TestDullAllocatesNothing: uninteresting statements allocate no memory.
-func TestDullAllocatesNothing(t *testing.T) {
+// TestUnprotectedAllocatesNothing: unprotected statements allocate no memory.
+func TestUnprotectedAllocatesNothing(t *testing.T) {
 	const sql = "SELECT abalance FROM pgbench_accounts WHERE aid = $1"
 	for name, s := range map[string]*script{
 		"simple":   (&script{}).run1("SELECT abalance FROM pgbench_accounts WHERE aid = 4711", "SELECT 1", 'I'),
@@ -177,7 +177,7 @@ func TestDullAllocatesNothing(t *testing.T) {
 			}
 			var r result
 			cfg := s.config(&r)
-			cfg.Interesting = aboutUsers
+			cfg.MaybeProtected = aboutUsers
 			tr := tracker.New(cfg)
 			start := newScript().parse("s", sql, 23).sync().parsed().ready('I')
 			for _, r := range start.server {

@@ -18,7 +18,7 @@ var (
 	errNotNumber   = errors.New("is not a number")
 	errNotConstant = errors.New("is not a constant")
 	errNull        = errors.New("is NULL")
-	errFormat      = errors.New("is a binary parameter whose type is not known to hold a number")
+	errFormat      = errors.New("is a binary parameter of an unknown or non-numeric type")
 )
 
 // Call is one call of a DP function, as written.
@@ -33,14 +33,14 @@ func (c *Claimer) argumentClaim(in Input) (*part, error) {
 	slices.SortFunc(in.Calls, func(a, b *Call) int { return cmp.Compare(a.Call.GetLocation(), b.Call.GetLocation()) })
 	var total *part
 	var names []string
-	bare := false
+	withoutEpsilon := false
 	for _, call := range in.Calls {
 		p, err := call.claim(in.Query)
 		if err != nil {
 			return nil, err
 		}
 		if p == nil {
-			bare = true
+			withoutEpsilon = true
 			continue
 		}
 		if name := call.Signature.Function; !slices.Contains(names, name) {
@@ -57,11 +57,11 @@ func (c *Claimer) argumentClaim(in Input) (*part, error) {
 	switch {
 	case total == nil:
 		return nil, nil
-	case bare:
-		return nil, bad("some DP calls give an epsilon and some do not", -1)
+	case withoutEpsilon:
+		return nil, bad("some calls of DP functions have an epsilon argument and some do not", -1)
 	}
 	if err := check(total.claim.Epsilon, total.claim.Delta); err != nil {
-		return nil, bad("all DP calls together: "+err.Error(), -1)
+		return nil, bad("the combined claim of all DP calls: "+err.Error(), -1)
 	}
 	total.claim.Source, total.claim.Rule = SourceArgument, strings.Join(names, ",")
 	return total, nil
@@ -97,7 +97,7 @@ func (d *Call) bad(detail string) error {
 // argument returns the number at a position or of a name; ok is false if the call has no such argument.
 func (d *Call) argument(what string, position int, name string, q capture.Query) (v float64, ok bool, err error) {
 	if d.Call.GetFuncVariadic() && (position != 0 || name != "") {
-		return 0, false, d.bad("VARIADIC hides the " + what)
+		return 0, false, d.bad("the " + what + " is hidden in a VARIADIC argument")
 	}
 	node, err := d.find(position, name)
 	if err != nil || node == nil {
@@ -129,7 +129,7 @@ func (d *Call) find(position int, name string) (*pg_query.Node, error) {
 	if position < 0 {
 		i = len(args) + position
 		if named > 0 {
-			return nil, d.bad("named arguments; give the signature its EpsilonName and DeltaName")
+			return nil, d.bad("the call has named arguments, and claims.functions declares no epsilon_name or delta_name for the function")
 		}
 	}
 	if position == 0 || i < 0 || i >= len(args)-named {

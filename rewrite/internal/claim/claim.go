@@ -177,7 +177,7 @@ func (c *Claimer) settingClaim(in Input, decided bool) (claim *part, delta *floa
 		return nil, nil, nil
 	}
 	if in.Query.SettingsUncertain {
-		return nil, nil, &Error{Detail: "the claim's settings may have changed", Hint: "give the claim in a comment or an argument", Offset: -1, Uncertain: true}
+		return nil, nil, &Error{Detail: "the settings that hold the claim may have changed", Hint: "give the claim in a comment or an argument", Offset: -1, Uncertain: true}
 	}
 	calls := 1.0
 	if n := len(in.Calls); n > 1 && !c.share {

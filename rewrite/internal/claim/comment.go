@@ -19,15 +19,15 @@ const (
 // InComment reports whether a comment contains a claim, valid or not.
 func InComment(sql string, tokens []*pg_query.ScanToken) bool {
 	for _, t := range tokens {
-		if t.GetToken() == pg_query.Token_C_COMMENT && triesToClaim(pgparse.TokenText(sql, t)) {
+		if t.GetToken() == pg_query.Token_C_COMMENT && hasClaimKey(pgparse.TokenText(sql, t)) {
 			return true
 		}
 	}
 	return false
 }
 
-// triesToClaim reports whether a key of a claim is followed by an equals sign.
-func triesToClaim(comment string) bool {
+// hasClaimKey reports whether a key of a claim is followed by an equals sign.
+func hasClaimKey(comment string) bool {
 	for _, key := range []string{commentEpsilon, commentDelta} {
 		for rest := comment; ; {
 			_, after, found := strings.Cut(rest, key)
@@ -51,51 +51,51 @@ func triesToClaim(comment string) bool {
 // (https://google.github.io/sqlcommenter/spec/). Comments of other formats are ignored, but one with a key of a claim is
 // refused, as are two comments with different claims. nil = no claim.
 func commentClaim(sql string, tokens []*pg_query.ScanToken) (*part, error) {
-	said := map[string]string{}
+	values := map[string]string{}
 	for _, t := range tokens {
-		if t.GetToken() != pg_query.Token_C_COMMENT || !triesToClaim(pgparse.TokenText(sql, t)) {
+		if t.GetToken() != pg_query.Token_C_COMMENT || !hasClaimKey(pgparse.TokenText(sql, t)) {
 			continue
 		}
 		pairs, ok := parseSQLComment(pgparse.TokenText(sql, t))
 		if !ok {
-			return nil, bad("a comment names a claim but is not of the form /*dp_epsilon='...',dp_delta='...'*/", int(t.GetStart()))
+			return nil, bad("a comment contains dp_epsilon or dp_delta, but is not of the form /*dp_epsilon='...',dp_delta='...'*/", int(t.GetStart()))
 		}
 		for _, pair := range pairs {
 			key, value := pair[0], pair[1]
 			if key != commentEpsilon && key != commentDelta {
 				continue
 			}
-			if before, ok := said[key]; ok && before != value {
-				return nil, bad("comments give "+key+" twice", int(t.GetStart()))
+			if before, ok := values[key]; ok && before != value {
+				return nil, bad("comments contain different values of "+key, int(t.GetStart()))
 			}
-			said[key] = value
+			values[key] = value
 		}
 	}
-	return commentPart(said)
+	return commentPart(values)
 }
 
 // commentPart validates the numbers.
-func commentPart(said map[string]string) (*part, error) {
-	if len(said) == 0 {
+func commentPart(values map[string]string) (*part, error) {
+	if len(values) == 0 {
 		return nil, nil
 	}
-	epsilonText, ok := said[commentEpsilon]
+	epsilonText, ok := values[commentEpsilon]
 	if !ok {
-		return nil, bad("a comment gives dp_delta without dp_epsilon", -1)
+		return nil, bad("a comment contains dp_delta without dp_epsilon", -1)
 	}
 	p := &part{claim: Claim{Source: SourceComment}}
 	var err error
 	if p.claim.Epsilon, err = parseNumber(epsilonText); err != nil {
 		return nil, bad("dp_epsilon in a comment: "+err.Error(), -1)
 	}
-	if deltaText, ok := said[commentDelta]; ok {
+	if deltaText, ok := values[commentDelta]; ok {
 		if p.claim.Delta, err = parseNumber(deltaText); err != nil {
 			return nil, bad("dp_delta in a comment: "+err.Error(), -1)
 		}
 		p.hasDelta = true
 	}
 	if err := check(p.claim.Epsilon, p.claim.Delta); err != nil {
-		return nil, bad("in a comment: "+err.Error(), -1)
+		return nil, bad("the claim in a comment: "+err.Error(), -1)
 	}
 	return p, nil
 }

@@ -13,7 +13,7 @@ import (
 const (
 	defaultEpsilonSetting = "dp.epsilon"
 	defaultDeltaSetting   = "dp.delta"
-	maxEpsilon            = 1000.0 // a larger claim is reported as absurd
+	maxEpsilon            = 1000.0 // a larger claim is rejected
 )
 
 // Rules configures the sources of claims. Their order is: comment, argument, setting, rule, default.
@@ -61,11 +61,11 @@ func New(r Rules) (*Claimer, []error) {
 	case "share":
 		c.share = true
 	default:
-		faults = append(faults, fmt.Errorf("combine %q: want add or share", r.Combine))
+		faults = append(faults, fmt.Errorf("combine %q: use add or share", r.Combine))
 	}
 	for _, s := range r.Signatures {
 		if _, _, ok := ident.ParseFunction(s.Function); !ok {
-			faults = append(faults, fmt.Errorf("signature function %q: want name or schema.name", s.Function))
+			faults = append(faults, fmt.Errorf("DP function %q: write it as name or schema.name", s.Function))
 		}
 	}
 	for i, rule := range r.Rules {

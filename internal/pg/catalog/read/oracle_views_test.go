@@ -62,8 +62,8 @@ func TestOracleViews(t *testing.T) {
 		"SELECT headcount FROM column_of_it ORDER BY 1":                 "",
 		"SELECT * FROM kept":                                            "",
 		"SELECT p.id, s.d FROM people p, store_list s":                  "",
-		"SELECT * FROM mine":                                            "the view d0.mine, which holds what cannot be replayed: current_user",
-		"SELECT * FROM inner_mine":                                      "the view d0.mine, which holds what cannot be replayed: current_user",
+		"SELECT * FROM mine":                                            "the view d0.mine, which contains a part that cannot be replayed: current_user",
+		"SELECT * FROM inner_mine":                                      "the view d0.mine, which contains a part that cannot be replayed: current_user",
 		"SELECT * FROM ours":                                            "function pg_has_role",
 		"SELECT * FROM here":                                            "function current_schema",
 		"SELECT * FROM slow":                                            "function pg_sleep",
@@ -73,7 +73,7 @@ func TestOracleViews(t *testing.T) {
 		"SELECT * FROM placed":                                          "system column ctid",
 		"SELECT * FROM described":                                       "relation pg_catalog.pg_class",
 		"SELECT * FROM named":                                           "type regclass",
-		"SELECT p.id FROM people p, my_stores s":                        "the view public.my_stores, which holds what cannot be replayed: current_user",
+		"SELECT p.id FROM people p, my_stores s":                        "the view public.my_stores, which contains a part that cannot be replayed: current_user",
 		"SELECT p.id FROM people p, loud_stores s":                      "the view public.loud_stores, which calls the function public.bump",
 	} {
 		t.Run(sql, func(t *testing.T) {

@@ -12,22 +12,23 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// proofError bounds the probability, over a whole audit, that a difference is reported between trials of one distribution.
-const proofError = 1e-6
+// falseAlarm bounds the probability, over a whole audit, that a difference is reported although hoisted and unmodified trials
+// have the same distribution.
+const falseAlarm = 1e-6
 
-// proof compares hoisted and unmodified trials, world by world.
+// comparison compares hoisted and unmodified trials, world by world.
 //
 // Each trial gives one number per feature: the number of rows or the error, and for every column the sum of its values and
 // a sum weighted by the rows' keys, so that a shift between groups shows. Every feature is a function of one trial. Two
 // samples of n independent trials of one distribution have a Kolmogorov-Smirnov distance above t with probability of at
 // most e exp(-n t²), for every n and every distribution, discrete ones too (Wei and Dudley 2012, Two-sample
 // Dvoretzky-Kiefer-Wolfowitz inequalities, theorem 1, equal sizes). The samples are compared when they have 100, 200, 400,
-// ... trials. Look k gets 1/(k (k+1)) of half of proofError, shared among worlds and features. The other half is for
+// ... trials. Look k gets 1/(k (k+1)) of half of falseAlarm, shared among worlds and features. The other half is for
 // verifications, which happen when the evidence suggests a violation: a quarter for fresh samples of both kinds, as if
 // verifications were looks; a quarter for a fresh unmodified sample against hoisted trials that are evidence. The latter
 // were selected by their values, because the audit stopped there: the bound holds at once for every number h of hoisted
 // rounds, which gets 1/(h (h+1)), and for each of the verifySizes sizes of the samples.
-type proof struct {
+type comparison struct {
 	samples  [][2]sample // by world, then unmodified or hoisted
 	spread   []sample    // of hoisted trials that are evidence, by world: every stride-th
 	stride   int
@@ -50,7 +51,7 @@ type sample struct {
 const absent = -math.MaxFloat64
 
 // add records the outcomes of rounds. Hoisted rounds that no comparison needs are skipped.
-func (p *proof) add(rounds []Round, hoisted bool) {
+func (p *comparison) add(rounds []Round, hoisted bool) {
 	side := 0
 	if hoisted {
 		side = 1
@@ -68,10 +69,10 @@ func (p *proof) add(rounds []Round, hoisted bool) {
 }
 
 // next returns the size of the samples at the next look.
-func (p *proof) next() int { return cmp.Or(p.first, hoistSample) << min(p.looks, 30) }
+func (p *comparison) next() int { return cmp.Or(p.first, hoistSample) << min(p.looks, 30) }
 
 // due reports whether both samples have the size of the next look.
-func (p *proof) due() bool {
+func (p *comparison) due() bool {
 	for world := range p.samples {
 		for side := range p.samples[world] {
 			if p.samples[world][side].trials < p.next() {
@@ -83,10 +84,10 @@ func (p *proof) due() bool {
 }
 
 // look compares the samples and names the feature in which they differ.
-func (p *proof) look() (what string, differ bool) {
+func (p *comparison) look() (what string, differ bool) {
 	n := p.next()
 	p.looks++
-	level := proofError / 2 / float64(p.looks*(p.looks+1))
+	level := falseAlarm / 2 / float64(p.looks*(p.looks+1))
 	for world := range p.samples {
 		what, differ = compare(&p.samples[world][0], &p.samples[world][1], n, world, level/float64(len(p.samples)))
 		if differ {
@@ -96,8 +97,8 @@ func (p *proof) look() (what string, differ bool) {
 	return what, differ
 }
 
-// given keeps some of the hoisted rounds that are evidence.
-func (p *proof) given(rounds []Round) {
+// addEvidence keeps some of the hoisted rounds that are evidence.
+func (p *comparison) addEvidence(rounds []Round) {
 	if len(p.spread) == 0 {
 		p.spread, p.stride = make([]sample, len(rounds[0])), 1
 	}
@@ -120,11 +121,11 @@ func (p *proof) given(rounds []Round) {
 // verify compares fresh unmodified rounds, 100 times a power of two, with as many fresh hoisted ones, if there are any, and
 // with as many of the hoisted rounds that are evidence, or with the next smaller size if fewer were kept. evidence is the
 // number of hoisted rounds that are evidence.
-func (p *proof) verify(plain, hoisted []Round, evidence int) (what string, differ bool) {
+func (p *comparison) verify(plain, hoisted []Round, evidence int) (what string, differ bool) {
 	p.verifies++
 	worlds := len(plain[0])
-	fresh := proofError / 4 / float64(p.verifies*(p.verifies+1)) / float64(worlds)
-	before := proofError / 4 / float64(evidence) / float64(evidence+1) / verifySizes / float64(worlds)
+	fresh := falseAlarm / 4 / float64(p.verifies*(p.verifies+1)) / float64(worlds)
+	before := falseAlarm / 4 / float64(evidence) / float64(evidence+1) / verifySizes / float64(worlds)
 	for world := range worlds {
 		n := len(plain)
 		var a, b sample
@@ -166,7 +167,7 @@ func compare(a, b *sample, n, world int, level float64) (what string, differ boo
 }
 
 // forget releases the samples.
-func (p *proof) forget() { p.samples, p.spread = nil, nil }
+func (p *comparison) forget() { p.samples, p.spread = nil, nil }
 
 // thin drops every second trial.
 func (s *sample) thin() {
@@ -251,7 +252,7 @@ func rowKey(columns []outcome.Column, row []outcome.Value) float64 {
 	return 1 + fraction(text)
 }
 
-// number maps any value to a number: a text to its hash, NULL to a number that no other value has.
+// number maps any value to a number: a text to its hash, NULL to a fixed number that is unlikely otherwise.
 func number(v outcome.Value) float64 {
 	switch v.Kind {
 	case outcome.Number, outcome.Bool:

@@ -1,4 +1,4 @@
-package rewrite
+package judge
 
 import (
 	"fmt"
@@ -12,27 +12,27 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
-// judge checks whether a relation or function of the shadow database is a correct copy for a neighbour: everything that it
+// checker checks whether a relation or function of the shadow database is a correct copy for a neighbour: everything that it
 // reads, directly or through calls, is in the neighbour's own schema or public. The result is "" or the fault, a text that
 // continues after "a copy that". Results are cached; an object whose check is in progress counts as correct.
-type judge struct {
+type checker struct {
 	shadow     *catalog.Index
 	names      *names // of the client's side: lists the public tables
 	functions  *functions
 	neighbours []string
-	limits     Options              // MaxBytes, MaxTokens
-	bodies     map[string]*Rewriter // by neighbour, for the analysis of bodies
-	relations  map[judgeKey]string
-	judged     map[judgedFunction]string
-	uses       map[judgedFunction]*functionUse
+	options    Options
+	bodies     map[string]*Rules // by neighbour, for the analysis of bodies
+	relations  map[checkedRelation]string
+	checked    map[checkedFunction]string
+	uses       map[checkedFunction]*functionUse
 }
 
-type judgeKey struct {
+type checkedRelation struct {
 	neighbour string
 	table     Table
 }
 
-type judgedFunction struct {
+type checkedFunction struct {
 	neighbour string
 	function  *catalog.Function
 }
@@ -43,20 +43,20 @@ type functionUse struct {
 	functions map[Table]bool
 }
 
-func newJudge(o Options, n *names, f *functions) *judge {
+func newChecker(o Options, n *names, f *functions) *checker {
 	if o.Shadow == nil {
 		return nil
 	}
-	return &judge{
-		shadow: catalog.NewIndex(o.Shadow), names: n, functions: f, neighbours: o.Neighbours, limits: o,
-		bodies: map[string]*Rewriter{}, relations: map[judgeKey]string{}, judged: map[judgedFunction]string{},
-		uses: map[judgedFunction]*functionUse{},
+	return &checker{
+		shadow: o.Shadow, names: n, functions: f, neighbours: o.Neighbours, options: o,
+		bodies: map[string]*Rules{}, relations: map[checkedRelation]string{}, checked: map[checkedFunction]string{},
+		uses: map[checkedFunction]*functionUse{},
 	}
 }
 
 // relation checks a relation and everything that a query on it reads.
-func (j *judge) relation(neighbour string, root Table) string {
-	key := judgeKey{neighbour, root}
+func (j *checker) relation(neighbour string, root Table) string {
+	key := checkedRelation{neighbour, root}
 	if fault, ok := j.relations[key]; ok {
 		return fault
 	}
@@ -65,7 +65,7 @@ func (j *judge) relation(neighbour string, root Table) string {
 	return j.relations[key]
 }
 
-func (j *judge) relationFault(neighbour string, root Table) string {
+func (j *checker) relationFault(neighbour string, root Table) string {
 	for _, t := range ident.Sorted(j.shadow.Closure(root)) {
 		if t.Schema != neighbour && j.names.Kinds[t] != resolve.KindPublic {
 			return "reads " + t.String()
@@ -73,7 +73,7 @@ func (j *judge) relationFault(neighbour string, root Table) string {
 		r := j.shadow.Relations[t]
 		switch {
 		case r == nil:
-			return fmt.Sprintf("reads %s, which is not known", t)
+			return fmt.Sprintf("reads %s, which is not in the shadow database's catalog", t)
 		case r.Kind == catalog.KindForeign:
 			return fmt.Sprintf("reads the foreign table %s", t)
 		case r.RowSecurity:
@@ -81,7 +81,7 @@ func (j *judge) relationFault(neighbour string, root Table) string {
 		}
 		for _, call := range r.Calls {
 			if fault := j.call(neighbour, call); fault != "" {
-				return fmt.Sprintf("calls the function %s", call)
+				return fmt.Sprintf("calls the function %s, which %s", call, fault)
 			}
 		}
 		if fault := j.view(neighbour, r); fault != "" {
@@ -92,7 +92,7 @@ func (j *judge) relationFault(neighbour string, root Table) string {
 }
 
 // call checks every overload of a function that an object of the shadow database calls.
-func (j *judge) call(neighbour string, name Table) string {
+func (j *checker) call(neighbour string, name Table) string {
 	if name.Schema == "pg_catalog" && j.functions.builtin[name.Name] == functionSafe {
 		return ""
 	}
@@ -101,7 +101,7 @@ func (j *judge) call(neighbour string, name Table) string {
 		return ""
 	}
 	if len(found) == 0 {
-		return "is not known"
+		return "is not in the shadow database's catalog"
 	}
 	for _, f := range found {
 		if fault := j.function(neighbour, f); fault != "" {
@@ -112,23 +112,23 @@ func (j *judge) call(neighbour string, name Table) string {
 }
 
 // function checks one function by its body and by its dependencies in the catalog.
-func (j *judge) function(neighbour string, f *catalog.Function) string {
-	key := judgedFunction{neighbour, f}
-	if fault, ok := j.judged[key]; ok {
+func (j *checker) function(neighbour string, f *catalog.Function) string {
+	key := checkedFunction{neighbour, f}
+	if fault, ok := j.checked[key]; ok {
 		return fault
 	}
 	use := &functionUse{relations: map[Table]bool{}, functions: map[Table]bool{}}
-	j.judged[key], j.uses[key] = "", use
-	j.judged[key] = j.functionFault(neighbour, f, use)
-	return j.judged[key]
+	j.checked[key], j.uses[key] = "", use
+	j.checked[key] = j.functionFault(neighbour, f, use)
+	return j.checked[key]
 }
 
-func (j *judge) functionFault(neighbour string, f *catalog.Function, use *functionUse) string {
+func (j *checker) functionFault(neighbour string, f *catalog.Function, use *functionUse) string {
 	if isContrib(f) {
 		return ""
 	}
 	if f.Schema != neighbour && slices.Contains(j.neighbours, f.Schema) {
-		return "lies in the schema of another neighbour"
+		return "is in the schema of another neighbour"
 	}
 	for _, t := range f.Reads {
 		use.relations[t] = true
@@ -155,11 +155,11 @@ func (j *judge) functionFault(neighbour string, f *catalog.Function, use *functi
 }
 
 // reach adds the relations that a correct copy reads, directly or through calls, to tables.
-func (j *judge) reach(neighbour string, f *catalog.Function, tables map[Table]bool) {
+func (j *checker) reach(neighbour string, f *catalog.Function, tables map[Table]bool) {
 	seen := map[*catalog.Function]bool{}
 	for todo := []*catalog.Function{f}; len(todo) > 0; {
 		f, todo = todo[len(todo)-1], todo[:len(todo)-1]
-		use := j.uses[judgedFunction{neighbour, f}]
+		use := j.uses[checkedFunction{neighbour, f}]
 		if seen[f] || use == nil {
 			continue
 		}
@@ -192,60 +192,60 @@ const maxFunctionArguments = 100
 
 // body checks the queries and expressions of a function like a client's query, with the neighbour's relations as the
 // protected ones: a refusal is a fault here.
-func (j *judge) body(neighbour string, f *catalog.Function, use *functionUse) string {
+func (j *checker) body(neighbour string, f *catalog.Function, use *functionUse) string {
 	path, fault := bodyPath(f)
 	if fault != "" {
 		return fault
 	}
-	statements, fault := body.Statements(j.limits.limits(), f.Language, f.Body)
+	statements, fault := body.Statements(j.options.Limits, f.Language, f.Body)
 	if fault != "" {
 		return fault
 	}
-	w := newWalker(j.bodyRewriter(neighbour), capture.Query{Params: make([]capture.Param, maxFunctionArguments)}, path)
-	w.callees = use.functions
-	for _, s := range statements {
-		if s.Dynamic {
-			return runsText
+	s := j.bodyRules(neighbour).statement(capture.Query{Params: make([]capture.Param, maxFunctionArguments)}, path)
+	s.callees = use.functions
+	for _, part := range statements {
+		if part.Dynamic {
+			return executesText
 		}
-		w.visit(s.Node.ProtoReflect(), place{near: -1})
+		j.options.Walk(s, part.Node.ProtoReflect())
 	}
-	if len(w.refusals) > 0 { // the first one is sufficient
-		return describeBody(w.refusals[0])
+	if len(s.refusals) > 0 { // the first one is sufficient
+		return describeBody(s.refusals[0])
 	}
-	maps.Copy(use.relations, w.protected)
-	maps.Copy(use.relations, w.public)
+	maps.Copy(use.relations, s.Protected)
+	maps.Copy(use.relations, s.Public)
 	return ""
 }
 
-// bodyRewriter resolves names as in a body in the shadow database: every relation of the neighbour is protected.
-func (j *judge) bodyRewriter(neighbour string) *Rewriter {
+// bodyRules resolve names as in a body in the shadow database: every relation of the neighbour is protected.
+func (j *checker) bodyRules(neighbour string) *Rules {
 	if r := j.bodies[neighbour]; r != nil {
 		return r
 	}
-	n := &names{Relations: resolve.NewRelations(j.shadow, nil, j.limits.Public, nil), readers: j.names.readers}
+	n := &names{Relations: resolve.NewRelations(j.shadow, nil, j.options.Public, nil), readers: j.names.readers}
 	for t := range j.shadow.Relations {
 		if t.Schema == neighbour {
 			n.Kinds[t], n.Protected[t.Name] = resolve.KindProtected, true
 		}
 	}
-	r := &Rewriter{
-		options: j.limits, names: n, schema: newWireSchema(),
+	r := &Rules{
+		options: j.options, names: n,
 		functions: &functions{source: j.shadow, builtin: j.functions.builtin, builtinOperators: j.functions.builtinOperators, allowed: j.functions.allowed},
 	}
 	j.bodies[neighbour] = r
 	return r
 }
 
-// runsText is the fault of a body that executes a text built at run time.
-const runsText = "runs a text as a statement (EXECUTE)"
+// executesText is the fault of a body that executes a text built at run time.
+const executesText = "executes a text that is built at run time (EXECUTE)"
+
+// notReplayable begins the fault of a body or view with a refusal.
+const notReplayable = "contains a part that cannot be replayed: "
 
 // describeBody returns the fault of a statement of a body.
-func describeBody(r refusal) string {
-	switch r.Reason {
-	case ReasonSettingsUncertain:
-		return "names " + r.Detail + " without its schema"
-	case ReasonUnsupportedNode:
-		return "holds what cannot be replayed: " + r.Node
+func describeBody(r Refusal) string {
+	if r.Reason == ReasonUnsupportedNode {
+		return notReplayable + r.Node
 	}
-	return "holds what cannot be replayed: " + r.Detail
+	return notReplayable + r.Detail
 }

@@ -1,4 +1,4 @@
-package rewrite
+package judge
 
 import (
 	"slices"
@@ -11,7 +11,7 @@ import (
 // cannot be derived from a catalog: there is no catalog of the engine, or its body cannot be analysed or builds a statement
 // at run time.
 func AssumedFunction(name string) string {
-	return "function " + name + " reads no protected table (what it reads cannot be derived from the engine's catalog)"
+	return "function " + name + " reads no protected table (its reads cannot be derived from the engine's catalog)"
 }
 
 // opacity finds the functions whose reads cannot be derived.
@@ -19,7 +19,7 @@ type opacity struct {
 	catalog   *catalog.Index
 	limits    body.Limits
 	functions *functions
-	judged    map[*catalog.Function]bool
+	checked   map[*catalog.Function]bool
 }
 
 // newOpaque checks every function of the engine's catalog that a statement may call without refusal.
@@ -27,32 +27,32 @@ func newOpaque(x *catalog.Index, limits body.Limits, f *functions) map[*catalog.
 	if x == nil {
 		return nil
 	}
-	o := &opacity{catalog: x, limits: limits, functions: f, judged: map[*catalog.Function]bool{}}
+	o := &opacity{catalog: x, limits: limits, functions: f, checked: map[*catalog.Function]bool{}}
 	for i := range x.Catalog.Functions {
 		if g := &x.Catalog.Functions[i]; f.declared(g.Schema, g.Name) || g.Volatility == "immutable" {
 			o.opaque(g)
 		}
 	}
-	return o.judged
+	return o.checked
 }
 
 // opaque checks one function. A function whose check is in progress counts as known, which ends recursion.
 func (o *opacity) opaque(f *catalog.Function) bool {
-	if opaque, ok := o.judged[f]; ok {
+	if opaque, ok := o.checked[f]; ok {
 		return opaque
 	}
-	o.judged[f] = false
-	o.judged[f] = o.judge(f)
-	return o.judged[f]
+	o.checked[f] = false
+	o.checked[f] = o.isOpaque(f)
+	return o.checked[f]
 }
 
-func (o *opacity) judge(f *catalog.Function) bool {
+func (o *opacity) isOpaque(f *catalog.Function) bool {
 	if isContrib(f) {
 		return false
 	}
 	calls := slices.Clone(f.Calls)
 	if f.Kind != catalog.KindAggregate {
-		names, fault := body.NamesOf(o.limits, f.Language, f.Body, o.functions.texts)
+		names, fault := body.NamesOf(o.limits, f.Language, f.Body, o.functions.textArguments)
 		if fault != "" || names.Dynamic || names.ByName {
 			return true
 		}
@@ -69,20 +69,20 @@ func (o *opacity) judge(f *catalog.Function) bool {
 
 // assumeFunction records a user-defined function that a statement calls and whose reads cannot be derived. It reports
 // whether the name may refer to such a function.
-func (w *walker) assumeFunction(name string, users []*catalog.Function) bool {
-	if w.r.functions.source == nil {
-		w.assume(AssumedFunction(name))
+func (s *Statement) assumeFunction(name string, users []*catalog.Function) bool {
+	if s.rules.functions.source == nil {
+		s.assume(AssumedFunction(name))
 		return true
 	}
 	opaque := len(users) == 0
 	for _, f := range users {
-		if w.r.opaque[f] {
+		if s.rules.opaque[f] {
 			opaque = true
-			w.assume(AssumedFunction(Table{Schema: f.Schema, Name: f.Name}.String()))
+			s.assume(AssumedFunction(Table{Schema: f.Schema, Name: f.Name}.String()))
 		}
 	}
 	if len(users) == 0 {
-		w.assume(AssumedFunction(name))
+		s.assume(AssumedFunction(name))
 	}
 	return opaque
 }

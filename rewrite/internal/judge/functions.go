@@ -1,4 +1,4 @@
-package rewrite
+package judge
 
 import (
 	_ "embed"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
@@ -35,13 +36,27 @@ func (c functionClass) refusal() Reason {
 	return ""
 }
 
+// why continues the detail of a refusal after the name of the function.
+func (c functionClass) why() string {
+	switch c {
+	case functionNever:
+		return " depends on names, catalogs, files or the session"
+	case functionVolatile, functionNeverVolatile:
+		return " has side effects"
+	}
+	return ""
+}
+
+// AnyFunction in Options.AllowFunctions declares every function that is not built in safe.
+const AnyFunction = "*"
+
 // functions holds the built-in functions, the allowed ones and the DP functions. It is read-only after construction.
 type functions struct {
 	source, shadow *catalog.Index // user-defined functions of the client's database and of the shadow database; nil = not known
 	builtin        map[string]functionClass
 	allowed        map[[2]string]bool // {schema, name}; schema "" = any
 	anyUser        bool               // every function that is not built in is declared safe
-	signatures     []Signature
+	signatures     []claim.Signature
 	setters        bool // one of the source's may change the settings of a session
 
 	builtinOperators map[string]bool
@@ -49,8 +64,8 @@ type functions struct {
 
 func newFunctions(o Options) *functions {
 	f := &functions{
-		source: catalog.NewIndex(o.Source), shadow: catalog.NewIndex(o.Shadow),
-		builtin: map[string]functionClass{}, allowed: map[[2]string]bool{}, signatures: o.Claims.Signatures,
+		source: o.Source, shadow: o.Shadow,
+		builtin: map[string]functionClass{}, allowed: map[[2]string]bool{}, signatures: o.Signatures,
 		builtinOperators: map[string]bool{},
 	}
 	f.setters = hasSetters(f.source)
@@ -85,8 +100,8 @@ func (f *functions) class(schema, name string) functionClass {
 	return f.builtin[name]
 }
 
-// texts reports whether a text among the arguments of a function may become a name, and whether it always does.
-func (f *functions) texts(schema, name string) (risky, byName bool) {
+// textArguments reports whether a text among the arguments of a function may become a name, and whether it always does.
+func (f *functions) textArguments(schema, name string) (risky, byName bool) {
 	class := f.class(schema, name)
 	never := class == functionNever || class == functionNeverVolatile
 	return class != functionSafe, never && name != "current_setting" && name != "set_config"
@@ -139,7 +154,7 @@ func describeFunctions(name string, found []*catalog.Function) string {
 }
 
 // signature returns the DP signature of schema.name, by the same rule as isAllowed.
-func (f *functions) signature(schema, name string, path resolve.Path) (Signature, bool) {
+func (f *functions) signature(schema, name string, path resolve.Path) (claim.Signature, bool) {
 	for _, s := range f.signatures {
 		wantSchema, wantName, _ := ident.ParseFunction(s.Function)
 		switch {
@@ -150,7 +165,7 @@ func (f *functions) signature(schema, name string, path resolve.Path) (Signature
 			return s, true
 		}
 	}
-	return Signature{}, false
+	return claim.Signature{}, false
 }
 
 // isForeignFamily reports whether a name is that of an extension function with access outside the database, in contrast to

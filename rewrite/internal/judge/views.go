@@ -1,4 +1,4 @@
-package rewrite
+package judge
 
 import (
 	"slices"
@@ -14,35 +14,35 @@ import (
 // user, reads a system catalog or column, or has side effects gives another result in a replay, although no dependency of
 // the view shows it. It is checked like a client's query. The caller checks the relations that it reads, from the catalog.
 // A materialised view holds rows.
-func (j *judge) view(neighbour string, r *catalog.Relation) string {
+func (j *checker) view(neighbour string, r *catalog.Relation) string {
 	if r.Definition == "" {
 		return ""
 	}
-	if fault := j.limits.limits().Exceeded(r.Definition); fault != "" {
+	if fault := j.options.Limits.Exceeded(r.Definition); fault != "" {
 		return "has a query that is too large"
 	}
 	tree, err := pgparse.Parse(r.Definition)
 	if err != nil || len(tree.GetStmts()) != 1 || tree.GetStmts()[0].GetStmt().GetSelectStmt() == nil {
 		return "has a query that cannot be parsed"
 	}
-	w := newWalker(j.bodyRewriter(neighbour), capture.Query{}, resolve.Path{})
-	w.printed, w.callees = true, map[Table]bool{}
-	w.visit(tree.GetStmts()[0].GetStmt().ProtoReflect(), place{near: -1})
-	for _, f := range w.refusals {
+	s := j.bodyRules(neighbour).statement(capture.Query{}, resolve.Path{})
+	s.printed, s.callees = true, map[Table]bool{}
+	j.options.Walk(s, tree.GetStmts()[0].GetStmt().ProtoReflect())
+	for _, f := range s.refusals {
 		if f.Reason != ReasonUnknownTable {
-			return "holds what cannot be replayed: " + f.Detail
+			return notReplayable + f.Detail
 		}
 	}
-	for _, f := range ident.Sorted(w.callees) {
-		if fault := j.call(neighbour, f); fault != "" && !j.quiet(f) {
+	for _, f := range ident.Sorted(s.callees) {
+		if fault := j.call(neighbour, f); fault != "" && !j.isPure(f) {
 			return "calls the function " + f.String() + ", which " + fault
 		}
 	}
 	return ""
 }
 
-// quiet reports whether a function of the shadow database is immutable and reads no protected table.
-func (j *judge) quiet(f Table) bool {
+// isPure reports whether a function of the shadow database is immutable and reads no protected table.
+func (j *checker) isPure(f Table) bool {
 	found := j.shadow.Find(f.Schema, f.Name, nil)
 	return len(found) > 0 && !slices.ContainsFunc(found, func(g *catalog.Function) bool { return g.Volatility != "immutable" || j.names.isReader(g) })
 }

@@ -1,4 +1,4 @@
-package rewrite
+package judge
 
 import (
 	"slices"
@@ -29,45 +29,45 @@ const (
 	useType     useKind = "type"
 )
 
-// use records a name. Names in the body of a function are handled by the judge.
-func (w *walker) use(u nameUse) {
-	if w.callees == nil && !w.printed {
-		w.uses = append(w.uses, u)
+// use records a name. Names in the body of a function are handled by the checker.
+func (s *Statement) use(u nameUse) {
+	if s.callees == nil && !s.printed {
+		s.uses = append(s.uses, u)
 	}
 }
 
 // values returns the possible types of the statement's values; nil = not known, in the body of a function.
-func (w *walker) values() *resolve.Values {
-	if w.types == nil && w.root != nil {
-		w.types = resolve.NewValues(w.root, w.q.Params, w.r.functions.source, w.r.functions.shadow)
+func (s *Statement) values() *resolve.Values {
+	if s.types == nil && s.root != nil {
+		s.types = resolve.NewValues(s.root, s.query.Params, s.rules.functions.source, s.rules.functions.shadow)
 	}
-	return w.types
+	return s.types
 }
 
 // callable returns the functions to which a call may refer, by its arguments.
-func (w *walker) callable(found []*catalog.Function, call *pg_query.FuncCall) []*catalog.Function {
+func (s *Statement) callable(found []*catalog.Function, call *pg_query.FuncCall) []*catalog.Function {
 	typed := slices.ContainsFunc(found, func(f *catalog.Function) bool { return len(f.Takes) > 0 })
-	if !typed || w.values() == nil {
+	if !typed || s.values() == nil {
 		return found
 	}
-	return slices.DeleteFunc(slices.Clone(found), func(f *catalog.Function) bool { return !w.values().Callable(f, call) })
+	return slices.DeleteFunc(slices.Clone(found), func(f *catalog.Function) bool { return !s.values().Callable(f, call) })
 }
 
 // applicable reports whether an expression may refer to one of some operators, by its operands.
-func (w *walker) applicable(found []catalog.Operator, e resolve.Operands) bool {
+func (s *Statement) applicable(found []catalog.Operator, e resolve.Operands) bool {
 	return slices.ContainsFunc(found, func(o catalog.Operator) bool {
-		return o.Takes == [2]Table{} || w.values() == nil || w.values().Applicable(o, e)
+		return o.Takes == [2]Table{} || s.values() == nil || s.values().Applicable(o, e)
 	})
 }
 
 // replayPath returns the path for replays: the client's own, followed by shadow.search_path if a name of the statement is
 // found nowhere else in the shadow database.
-func (w *walker) replayPath() resolve.Path {
-	p := w.path
-	if w.extendPath() {
-		for _, s := range w.r.options.ShadowPath {
-			if !slices.Contains(p.Schemas, s) {
-				p.Schemas = append(slices.Clone(p.Schemas), s)
+func (s *Statement) replayPath() resolve.Path {
+	p := s.path
+	if s.extendPath() {
+		for _, schema := range s.rules.options.ShadowPath {
+			if !slices.Contains(p.Schemas, schema) {
+				p.Schemas = append(slices.Clone(p.Schemas), schema)
 			}
 		}
 	}
@@ -75,15 +75,15 @@ func (w *walker) replayPath() resolve.Path {
 }
 
 // extendPath reports whether shadow.search_path is needed.
-func (w *walker) extendPath() bool {
-	shadow := w.r.functions.shadow
-	client, engine := w.path.Schemas, w.r.options.ShadowPath
-	return len(engine) > 0 && slices.ContainsFunc(w.uses, func(u nameUse) bool {
+func (s *Statement) extendPath() bool {
+	shadow := s.rules.functions.shadow
+	client, engine := s.path.Schemas, s.rules.options.ShadowPath
+	return len(engine) > 0 && slices.ContainsFunc(s.uses, func(u nameUse) bool {
 		if u.schema != "" || u.builtin {
 			return false
 		}
 		if shadow == nil {
-			w.assume(AssumedShadowPath)
+			s.assume(AssumedShadowPath)
 			return true
 		}
 		return !u.found(shadow, client) && u.found(shadow, engine)
@@ -103,55 +103,55 @@ func (u nameUse) found(x *catalog.Index, schemas []string) bool {
 
 // resolve determines the path for replays and refuses the names that would refer to other objects under it than in the
 // client's database.
-func (w *walker) resolve() {
-	w.replay = w.replayPath()
-	if w.r.functions.source == nil || w.r.functions.shadow == nil {
+func (s *Statement) resolve() {
+	s.replay = s.replayPath()
+	if s.rules.functions.source == nil || s.rules.functions.shadow == nil {
 		return
 	}
-	for _, u := range w.uses {
-		if slices.ContainsFunc(w.refusals, func(r refusal) bool { return r.Offset == int(u.offset) }) {
+	for _, u := range s.uses {
+		if slices.ContainsFunc(s.refusals, func(r Refusal) bool { return r.Offset == int(u.offset) }) {
 			continue // with a more specific reason
 		}
-		if u.schema == "" && w.path.Uncertain {
-			w.inDoubt(u)
+		if u.schema == "" && s.path.Uncertain {
+			s.inDoubt(u)
 			continue
 		}
-		if detail := w.differs(u); detail != "" {
-			w.refuse(ReasonResolvesDifferently, u.node, u.offset, string(u.kind)+" "+strings.TrimPrefix(u.schema+"."+u.name, ".")+" "+detail,
-				"give the shadow database the same functions, operators and types in the same schemas as the engine's, or qualify the name with a schema that holds the same in both")
+		if detail := s.differs(u); detail != "" {
+			s.Refuse(ReasonResolvesDifferently, u.node, u.offset, string(u.kind)+" "+strings.TrimPrefix(u.schema+"."+u.name, ".")+" "+detail,
+				"create the engine's functions, operators and types in the same schemas of the shadow database, or qualify the name with a schema that contains the same ones in both")
 		}
 	}
 }
 
 // inDoubt refuses an unqualified name that may refer to a user-defined object in the shadow database, when the client's
 // path is not known.
-func (w *walker) inDoubt(u nameUse) {
-	shadow, found := w.r.functions.shadow, false
+func (s *Statement) inDoubt(u nameUse) {
+	shadow, found := s.rules.functions.shadow, false
 	switch u.kind {
 	case useFunction:
-		found = len(w.callable(shadow.Functions[u.name], u.call)) > 0
+		found = len(s.callable(shadow.Functions[u.name], u.call)) > 0
 	case useOperator:
-		found = w.applicable(shadow.Operators[u.name], u.operands)
+		found = s.applicable(shadow.Operators[u.name], u.operands)
 	}
 	if found {
-		w.refuse(ReasonSettingsUncertain, u.node, u.offset, string(u.kind)+" "+u.name, "qualify the name with its schema")
+		s.refuseUncertain(u.node, u.offset, string(u.kind)+" "+u.name, "")
 	}
 }
 
 // differs returns how a name refers to something else in a replay; "" = it does not, or the server reports during the
 // replay that it lacks the object.
-func (w *walker) differs(u nameUse) string {
-	source, shadow := w.r.functions.source, w.r.functions.shadow
+func (s *Statement) differs(u nameUse) string {
+	source, shadow := s.rules.functions.source, s.rules.functions.shadow
 	switch u.kind {
 	case useType:
-		return w.typeDiffers(u)
+		return s.typeDiffers(u)
 	case useOperator:
-		return w.operatorDiffers(u)
+		return s.operatorDiffers(u)
 	}
-	originals := w.callable(source.Resolve(u.schema, u.name, w.path.Known()), u.call)
-	copies := w.callable(shadow.Resolve(u.schema, u.name, w.replay.Known()), u.call)
+	originals := s.callable(source.Resolve(u.schema, u.name, s.path.Known()), u.call)
+	copies := s.callable(shadow.Resolve(u.schema, u.name, s.replay.Known()), u.call)
 	return overloadsDiffer(originals, copies, u.builtin, func(f, c *catalog.Function) bool {
-		return sameSignature(f, c) && w.samePlace(u, f.Schema, c.Schema)
+		return sameSignature(f, c) && s.samePlace(u, f.Schema, c.Schema)
 	})
 }
 
@@ -175,35 +175,35 @@ func overloadsDiffer[T any](originals, copies []T, builtin bool, same func(origi
 
 // samePlace reports whether an object in a schema of the shadow database replaces one of the engine's: it is in the same
 // schema, or in one of shadow.search_path while the engine has no object of that name in that schema.
-func (w *walker) samePlace(u nameUse, original, copied string) bool {
-	if original == copied || !slices.Contains(w.r.options.ShadowPath, copied) {
+func (s *Statement) samePlace(u nameUse, original, copied string) bool {
+	if original == copied || !slices.Contains(s.rules.options.ShadowPath, copied) {
 		return original == copied
 	}
-	return !u.found(w.r.functions.source, []string{copied})
+	return !u.found(s.rules.functions.source, []string{copied})
 }
 
-func (w *walker) operatorDiffers(u nameUse) string {
+func (s *Statement) operatorDiffers(u nameUse) string {
 	in := func(x *catalog.Index, path resolve.Path) []catalog.Operator {
 		var found []catalog.Operator
 		for _, o := range x.Operators[u.name] {
-			if (o.Schema == u.schema || u.schema == "" && path.Has(o.Schema)) && w.applicable([]catalog.Operator{o}, u.operands) {
+			if (o.Schema == u.schema || u.schema == "" && path.Has(o.Schema)) && s.applicable([]catalog.Operator{o}, u.operands) {
 				found = append(found, o)
 			}
 		}
 		return found
 	}
-	return overloadsDiffer(in(w.r.functions.source, w.path), in(w.r.functions.shadow, w.replay), u.builtin, func(o, c catalog.Operator) bool {
-		return withoutSchema(c.Operands, c.Schema) == withoutSchema(o.Operands, o.Schema) && c.Function.Name == o.Function.Name && w.samePlace(u, o.Schema, c.Schema)
+	return overloadsDiffer(in(s.rules.functions.source, s.path), in(s.rules.functions.shadow, s.replay), u.builtin, func(o, c catalog.Operator) bool {
+		return withoutSchema(c.Operands, c.Schema) == withoutSchema(o.Operands, o.Schema) && c.Function.Name == o.Function.Name && s.samePlace(u, o.Schema, c.Schema)
 	})
 }
 
-func (w *walker) typeDiffers(u nameUse) string {
-	original, copied := w.r.functions.source.TypeIn(u.name, w.path.Schemas), w.r.functions.shadow.TypeIn(u.name, w.replay.Schemas)
+func (s *Statement) typeDiffers(u nameUse) string {
+	original, copied := s.rules.functions.source.TypeIn(u.name, s.path.Schemas), s.rules.functions.shadow.TypeIn(u.name, s.replay.Schemas)
 	if original == copied || copied == "" || u.schema != "" || u.builtin {
 		return ""
 	}
-	if original != "" && w.samePlace(u, original, copied) {
+	if original != "" && s.samePlace(u, original, copied) {
 		return ""
 	}
-	return "is another one in the shadow database"
+	return "refers to another type in the shadow database"
 }

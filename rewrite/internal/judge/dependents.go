@@ -1,4 +1,4 @@
-package rewrite
+package judge
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 // dependents finds, in the catalogs, the relations that read protected tables or are part of them. A view reads the
 // original tables whatever schema is written before its name, and so does a partition. Such a relation is rewritten to the
 // neighbours' own copies if each neighbour has one that reads only that neighbour; otherwise it is refused.
-func (n *names) dependents(o Options, f *functions, j *judge) {
+func (n *names) dependents(o Options, f *functions, j *checker) {
 	if n.Source != nil {
 		n.bases = bases(n.Source, o.Protected)
 		for t := range n.bases {
@@ -66,8 +66,8 @@ func (n *names) dependents(o Options, f *functions, j *judge) {
 	}
 	n.copyFunctions(o, j)
 	for t := range n.Source.Relations {
-		if of, found := secured(n.Source, t); found && n.Kinds[t] != resolve.KindUnknown && n.Kinds[t] != resolve.KindOther {
-			detail := "has row level security, so that its rows depend on the current role"
+		if of, found := rowSecured(n.Source, t); found && n.Kinds[t] != resolve.KindUnknown && n.Kinds[t] != resolve.KindOther {
+			detail := "has row level security, so its rows depend on the current role"
 			if of != t {
 				detail = "reads " + of.String() + ", which " + detail
 			}
@@ -76,9 +76,9 @@ func (n *names) dependents(o Options, f *functions, j *judge) {
 	}
 }
 
-// secured returns a relation whose row level security affects a query on t: t itself, or a relation that a view reads. A
+// rowSecured returns a relation whose row level security affects a query on t: t itself, or a relation that a view reads. A
 // query on a parent table does not apply the policies of its partitions and children.
-func secured(x *catalog.Index, t Table) (Table, bool) {
+func rowSecured(x *catalog.Index, t Table) (Table, bool) {
 	if r := x.Relations[t]; r.RowSecurity || r.Kind != catalog.KindView {
 		return t, r.RowSecurity
 	}
@@ -97,12 +97,12 @@ type fault struct {
 }
 
 func noCopy(detail string) fault {
-	return fault{ReasonNoCopy, detail, "create it in shadow.d0 and in every schema of shadow.d1, over the tables of that schema alone"}
+	return fault{ReasonNoCopy, detail, "create it in shadow.d0 and in every schema of shadow.d1, so that it reads only the tables of that schema"}
 }
 
 // noReplay returns the fault of a public view.
 func noReplay(detail string) fault {
-	return fault{ReasonNoCopy, detail, "put a table with its rows, or a materialized view, in its place in the shadow database"}
+	return fault{ReasonNoCopy, detail, "replace it in the shadow database by a materialized view, or by a table with the same rows"}
 }
 
 // bases returns, for every relation that reads a protected table or is part of one, these protected tables. It includes the
@@ -145,7 +145,7 @@ func bases(x *catalog.Index, protected []Table) map[Table][]Table {
 
 // copyFault returns the fault of the neighbours' copies of a relation; "" = none. A missing copy of a listed table is found
 // by the check before a replay, which waits for it.
-func copyFault(j *judge, name string, neighbours []string, mustExist bool) string {
+func copyFault(j *checker, name string, neighbours []string, mustExist bool) string {
 	for _, schema := range neighbours {
 		root := Table{Schema: schema, Name: name}
 		if j.shadow.Relations[root] == nil {
@@ -163,12 +163,12 @@ func copyFault(j *judge, name string, neighbours []string, mustExist bool) strin
 
 // publicFault records a public relation that, in the shadow database, reads a neighbour or another server, or is a view
 // that cannot be replayed.
-func (n *names) publicFault(j *judge, public Table, neighbours []string) {
+func (n *names) publicFault(j *checker, public Table, neighbours []string) {
 	for _, t := range ident.Sorted(j.shadow.Closure(public)) {
 		r := j.shadow.Relations[t]
 		switch {
 		case slices.Contains(neighbours, t.Schema):
-			n.refused[public] = fault{ReasonNoCopy, fmt.Sprintf("is listed in privacy.public, but reads %s in the shadow database", t), "a public table is the same on every neighbour: list it in privacy.protected and give every neighbour a copy"}
+			n.refused[public] = fault{ReasonNoCopy, fmt.Sprintf("is listed in privacy.public, but reads %s in the shadow database", t), "list it in privacy.protected and give every neighbour a copy: a public table must be the same on every neighbour"}
 			return
 		case r != nil && r.Kind == catalog.KindForeign:
 			n.refused[public] = fault{ReasonNoCopy, "reads a foreign table in the shadow database", "copy its rows into a table of the shadow database"}

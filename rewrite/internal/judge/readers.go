@@ -1,4 +1,4 @@
-package rewrite
+package judge
 
 import (
 	"slices"
@@ -106,7 +106,7 @@ func (s *readerSearch) candidates(name string) []*catalog.Function {
 func (s *readerSearch) namesIn(f *catalog.Function) *body.Names {
 	names, done := s.names[f]
 	if !done {
-		names, _ = body.NamesOf(s.limits, f.Language, f.Body, s.known.texts)
+		names, _ = body.NamesOf(s.limits, f.Language, f.Body, s.known.textArguments)
 		s.names[f] = names
 	}
 	return names

@@ -45,7 +45,7 @@ func TestProof(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(1, 2))
-			var p proof
+			var p comparison
 			for i := range 6400 {
 				p.add([]Round{normalRound(r, 0, false)}, false)
 				hoisted := normalRound(r, tc.shift, tc.absent)

@@ -1,4 +1,4 @@
-package rewrite
+package judge
 
 import (
 	"fmt"
@@ -18,9 +18,9 @@ type functionCopy struct {
 	tables map[Table]bool // the protected tables that it reads
 }
 
-// copyFunctions judges, for every function that reads a protected table, the functions of its name in the neighbours'
-// schemas: each schema must have the same overloads, and each of these must read only its own world.
-func (n *names) copyFunctions(o Options, j *judge) {
+// copyFunctions checks, for every function that reads a protected table, the functions of its name in the neighbours'
+// schemas: each schema must have the same overloads, and each of these must read only that schema and public tables.
+func (n *names) copyFunctions(o Options, j *checker) {
 	schemas := map[string]map[string]bool{} // by function name, the schemas with a reader
 	for f := range n.readers {
 		if !n.Source.Has(f) {
@@ -38,7 +38,7 @@ func (n *names) copyFunctions(o Options, j *judge) {
 			case j == nil || len(o.Neighbours) == 0:
 				c.fault = "the neighbours' copies are not known"
 			case len(in) > 1:
-				c.fault = "another function of its name in another schema reads one too"
+				c.fault = "a function of the same name in another schema reads one too"
 			default:
 				c.fault = n.functionCopyFault(schema, name, o.Neighbours, j, c.tables)
 			}
@@ -47,7 +47,7 @@ func (n *names) copyFunctions(o Options, j *judge) {
 	}
 }
 
-func (n *names) functionCopyFault(schema, name string, neighbours []string, j *judge, tables map[Table]bool) string {
+func (n *names) functionCopyFault(schema, name string, neighbours []string, j *checker, tables map[Table]bool) string {
 	originals := n.Source.Find(schema, name, nil)
 	for _, neighbour := range neighbours {
 		copies := j.shadow.Find(neighbour, name, nil)
@@ -81,7 +81,7 @@ func (n *names) functionCopyFault(schema, name string, neighbours []string, j *j
 	return ""
 }
 
-// callOfReader judges a call that may refer to a function that reads protected tables, and returns the function's schema.
+// callOfReader checks a call that may refer to a function that reads protected tables, and returns the function's schema.
 func (n *names) callOfReader(schema, name string, users []*catalog.Function, builtin bool) (Table, string) {
 	f := Table{Schema: users[0].Schema, Name: name}
 	switch {
@@ -123,7 +123,7 @@ func (n *names) markReaders(x *catalog.Index, protected map[Table]bool, o Option
 	if x == nil {
 		return
 	}
-	functions, relations := readersIn(x.Catalog, protected, o.limits(), f)
+	functions, relations := readersIn(x.Catalog, protected, o.Limits, f)
 	maps.Copy(n.readers, functions)
 	for _, t := range o.Public {
 		for read := range x.Closure(t) {

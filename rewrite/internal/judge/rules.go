@@ -1,0 +1,76 @@
+// Package judge decides what a statement may read and call in a replay: relations, functions, operators, types, and
+// strings and parameters that may become names.
+//
+// In: catalogs, as data, and lists of relations and functions, from which New makes Rules; then the nodes of a statement that
+// name something, each passed to the method of Statement for its kind. Out: refusals, each with its Reason; the relations and
+// DP functions that the statement uses; the assumptions that were made. Functions and views of the shadow database are checked
+// by what their bodies name: for this, the caller's walk over a tree is part of the Options. The package is pure.
+package judge
+
+import (
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpwatch/dpwatch/internal/pg/body"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
+	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
+)
+
+// Table is the name of a relation or a function as stored in the catalog.
+type Table = ident.Table
+
+// Options are what Rules depend on.
+type Options struct {
+	Protected, Public, Others []Table
+	Source                    *catalog.Index    // of the client's database; nil = not known
+	Shadow                    *catalog.Index    // of the shadow database; nil = not known
+	Neighbours                []string          // the schemas of the copies in the shadow database
+	ShadowPath                []string          // further schemas of replays, for functions, operators and types
+	Database                  string            // of the protected tables; "" = names with a database are refused
+	Signatures                []claim.Signature // of DP functions, which replays may call
+	AllowFunctions            []string          // further functions declared safe, or AnyFunction
+	Limits                    body.Limits       // of bodies and views that are parsed
+	// Walk visits a statement of the body of a function, or of a view, and calls the methods of its Statement.
+	Walk func(*Statement, protoreflect.Message)
+}
+
+// Rules decide what statements may read and call. They are read-only after construction.
+type Rules struct {
+	options   Options
+	names     *names
+	functions *functions
+	opaque    map[*catalog.Function]bool // of the source: functions whose reads cannot be derived
+}
+
+// New analyses the catalogs.
+func New(o Options) *Rules {
+	f := newFunctions(o)
+	return &Rules{options: o, names: newNames(o, f), functions: f, opaque: newOpaque(o.Source, o.Limits, f)}
+}
+
+// IsPublicOrOther reports whether a relation is listed as public or as one without a copy.
+func (r *Rules) IsPublicOrOther(t Table) bool {
+	kind := r.names.Kinds[t]
+	return kind == resolve.KindPublic || kind == resolve.KindOther
+}
+
+// names holds the relations that names may refer to, and what the catalogs say about them and about functions. It is
+// read-only after construction.
+type names struct {
+	*resolve.Relations
+	bases   map[Table][]Table          // relations over protected tables, according to the catalog: these tables
+	refused map[Table]fault            // relations that are listed, or depend on listed ones, but cannot be replayed
+	readers map[*catalog.Function]bool // functions of either catalog that read a protected table
+	copies  map[Table]functionCopy     // of functions of the source, by schema and name
+}
+
+// newNames indexes the listed relations and, from the catalogs, their readers.
+func newNames(o Options, f *functions) *names {
+	n := &names{
+		Relations: resolve.NewRelations(o.Source, o.Protected, o.Public, o.Others),
+		refused:   map[Table]fault{}, readers: map[*catalog.Function]bool{}, copies: map[Table]functionCopy{},
+	}
+	n.dependents(o, f, newChecker(o, n, f))
+	return n
+}

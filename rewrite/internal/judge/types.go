@@ -1,0 +1,93 @@
+package judge
+
+import (
+	"slices"
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pgparse"
+	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
+)
+
+// rowTypeOf continues the detail of a refusal after the name of a type.
+const rowTypeOf = " is the row type of a protected table"
+
+// Type refuses the row types of protected tables: a neighbour's table has another one. It also refuses the types that
+// convert text to the name of a relation, role, function or operator.
+func (s *Statement) Type(n *pg_query.TypeName) {
+	parts := pgparse.Strings(n.GetNames())
+	if n.GetPctType() {
+		s.Refuse(ReasonUnsupportedNode, "TypeName", n.GetLocation(), "%TYPE, the type of a column", "")
+	}
+	if len(parts) == 0 {
+		return
+	}
+	last := parts[len(parts)-1]
+	switch strings.TrimLeft(last, "_") { // the names of array types have one or more underscores before the element type
+	case "regclass", "regnamespace", "regrole", "regproc", "regprocedure", "regoper", "regoperator":
+		s.Refuse(ReasonNameInString, "TypeName", n.GetLocation(), "type "+last+" converts text to the name of an object", "")
+	}
+	if len(parts) == 1 && slices.Contains(s.query.Temporary, strings.TrimLeft(last, "_")) {
+		s.Refuse(ReasonTempTable, "TypeName", n.GetLocation(), "type "+last+" is the row type of a temporary table of the session", "")
+	}
+	if parts[0] != "pg_catalog" && s.rules.names.RowType(last) && !s.ownRowType(parts) {
+		s.Refuse(ReasonRowType, "TypeName", n.GetLocation(), "type "+strings.Join(parts, ".")+rowTypeOf, "")
+	}
+	if parts[0] != "pg_catalog" && s.rules.names.Protected[resolve.AnyTable] {
+		s.anyTable = append(s.anyTable, anyName{rowType: last, node: "TypeName", detail: "type " + strings.Join(parts, ".") + rowTypeOf, offset: n.GetLocation()})
+	}
+	s.userType(parts, n.GetLocation())
+}
+
+// ownRowType reports whether a type in the body of a neighbour's function or view is the row type of that neighbour's
+// table.
+func (s *Statement) ownRowType(parts []string) bool {
+	return s.callees != nil && len(parts) == 2 && s.rules.names.Kinds[Table{Schema: parts[0], Name: parts[1]}] == resolve.KindProtected
+}
+
+// Cast allows the types of names of types and text search objects only for a plain string that does not name a table.
+func (s *Statement) Cast(n *pg_query.TypeCast) {
+	parts := pgparse.Strings(n.GetTypeName().GetNames())
+	if len(parts) == 0 {
+		return
+	}
+	switch name := parts[len(parts)-1]; strings.TrimLeft(name, "_") {
+	case "regtype", "regconfig", "regdictionary", "regcollation":
+		text := n.GetArg().GetAConst().GetSval()
+		_, last, qualified := strings.Cut(text.GetSval(), ".")
+		if !qualified {
+			last = text.GetSval()
+		}
+		if text == nil || strings.HasPrefix(name, "_") || s.rules.names.Mentions(text.GetSval()) || s.rules.names.RowType(last) || len(n.GetTypeName().GetArrayBounds()) > 0 {
+			s.Refuse(ReasonNameInString, "TypeCast", n.GetTypeName().GetLocation(), "a cast to "+name+" of something other than a string with a plain name", "")
+		}
+	}
+}
+
+// userType checks the functions that are called to create a value of a user-defined type: its input function, casts to it,
+// and the checks of a domain.
+func (s *Statement) userType(parts []string, offset int32) {
+	functions, name := s.rules.functions, parts[len(parts)-1]
+	schema := ""
+	if len(parts) > 1 {
+		schema = parts[len(parts)-2]
+	}
+	if functions.source == nil {
+		if schema != "pg_catalog" {
+			s.assume(AssumedBuiltin)
+		}
+		return
+	}
+	s.use(nameUse{kind: useType, schema: schema, name: name, node: "TypeName", offset: offset, builtin: schema == "pg_catalog"})
+	for _, t := range functions.source.Types[name] {
+		switch {
+		case t.Schema == schema, schema == "" && (t.Schema == "pg_catalog" || s.path.Has(t.Schema)):
+			for _, f := range t.Calls {
+				s.implied(f, "type "+strings.Join(parts, "."), "TypeName", offset)
+			}
+		case schema == "" && s.path.Uncertain:
+			s.refuseUncertain("TypeName", offset, "type "+name, "")
+		}
+	}
+}
