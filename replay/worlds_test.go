@@ -28,7 +28,7 @@ func TestEachEngineReadsItsCopy(t *testing.T) {
 			name: "views", copies: []string{"d0", "d1"}, paths: []string{"d0", "d1"}, setUp: "DROP TABLE d1.people; CREATE VIEW d1.people AS SELECT * FROM d0.people WHERE id <> 3",
 			warning: "reads the copy in schema d1: make sure",
 		},
-		{name: "nothing is read", copies: []string{"d0", "d1"}, paths: []string{"d0", "d1"}, sql: "SELECT 1", warning: "reads the copy in schema d0 cannot be seen"},
+		{name: "nothing is read", copies: []string{"d0", "d1"}, paths: []string{"d0", "d1"}, sql: "SELECT 1", warning: "cannot verify that the engine at"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
