@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // validate adds the errors that decoding does not find. A path that has an error already gets no second one.
@@ -98,7 +100,7 @@ func (d *decoder) privacy(p *Privacy) {
 	for i, name := range p.Protected {
 		path := fmt.Sprintf("privacy.protected[%d]", i)
 		d.table(path, name)
-		_, bare, _ := strings.Cut(name, ".")
+		bare := ident.ParseTable(name).Name
 		if other, ok := seen[bare]; ok {
 			d.add(path, "%q and %q have the same name: a neighbour schema can hold only one table of that name", other, name)
 		}
@@ -114,13 +116,13 @@ func (d *decoder) privacy(p *Privacy) {
 }
 
 func (d *decoder) table(path, name string) {
-	schema, table, ok := strings.Cut(name, ".")
+	t := ident.ParseTable(name)
 	switch {
 	case strings.Contains(name, `"`):
 		d.add(path, "%s: write names as in the catalog, with their case and without quotation marks", name)
-	case !ok || schema == "" || table == "" || strings.Contains(table, "."):
+	case t.Schema == "" || t.Name == "" || strings.Contains(t.Name, "."):
 		d.add(path, "%q is not schema.table", name)
-	case schema == "information_schema" || strings.HasPrefix(schema, "pg_") || strings.HasPrefix(table, "pg_"):
+	case t.Schema == "information_schema" || strings.HasPrefix(t.Schema, "pg_") || strings.HasPrefix(t.Name, "pg_"):
 		d.add(path, "%q is or looks like a system catalog", name)
 	}
 }

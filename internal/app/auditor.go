@@ -23,6 +23,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/link"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/replay/throttle"
@@ -197,7 +198,7 @@ func newAuditor(c config.Config, gate *throttle.Gate, announce func(string) func
 		return nil, err
 	}
 	return audit.New(audit.Options{
-		Rewriter: rewriter, Renew: catalogs(c), RenewEvery: time.Duration(c.Privacy.CatalogRefresh), Player: player, Gate: gate, D0: c.Shadow.D0, D1: c.Shadow.D1, Tables: bareNames(c.Privacy.Protected),
+		Rewriter: rewriter, Renew: catalogs(c), RenewEvery: time.Duration(c.Privacy.CatalogRefresh), Player: player, Gate: gate, D0: c.Shadow.D0, D1: c.Shadow.D1, Tables: ident.BareNames(c.Privacy.Protected),
 		Hoist: c.Audit.Hoist, NoiseFunctions: noiseFunctions(c),
 		OwnText: len(c.Shadow.Worlds) > 0,
 		Family:  c.Audit.ErrorRate == config.Family,

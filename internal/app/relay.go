@@ -88,15 +88,7 @@ func protectedNames(c *config.Config) []string {
 			listed = append(listed, f.Name)
 		}
 	}
-	return bareNames(listed)
-}
-
-func bareNames(names []string) []string {
-	bare := make([]string, len(names))
-	for i, name := range names {
-		bare[i] = ident.Bare(name)
-	}
-	return bare
+	return ident.BareNames(listed)
 }
 
 func (r *Relay) listen() error {

@@ -15,7 +15,7 @@ const module = "github.com/dpwatch/dpwatch/"
 
 // allowed says which packages of this module each package may import (tests apart). A new package must be added.
 var allowed = map[string][]string{
-	"config":                    {"internal/spelling"},
+	"config":                    {"internal/pg/ident", "internal/spelling"},
 	"internal/spelling":         {},
 	"internal/outcome":          {},
 	"internal/preflight":        {"internal/spelling", "internal/pg/connect", "internal/pg/ident"},
@@ -28,10 +28,10 @@ var allowed = map[string][]string{
 	"internal/reload":           {},
 	"internal/web":              {"internal/reload"},
 	"internal/flow":             {},
-	"internal/pgtemp":           {},
+	"internal/pgtemp":           {"internal/pg/ident"},
 	"internal/pgtemp/pgtest":    {"internal/pgtemp"},
-	"internal/zoo":              {},
-	"internal/showcase":         {"internal/zoo"},
+	"internal/zoo":              {"internal/pg/ident"},
+	"internal/showcase":         {"internal/pg/ident", "internal/zoo"},
 	"proxy":                     {"proxy/internal/relay", "proxy/internal/startup", "proxy/internal/tap", "proxy/internal/tracker", "proxy/internal/wire"},
 	"proxy/internal/relay":      {"proxy/internal/tap", "proxy/internal/wire"},
 	"proxy/internal/tap":        {"internal/capture", "proxy/internal/tracker", "proxy/internal/wire"},

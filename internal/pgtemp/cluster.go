@@ -12,6 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // Cluster is a running temporary server. It is safe for concurrent use.
@@ -92,14 +94,14 @@ func (c *Cluster) SocketDSN(database string) string {
 
 // CreateDatabase creates an empty database (UTF-8, C locale) with exactly the given name.
 func (c *Cluster) CreateDatabase(ctx context.Context, name string) error {
-	return c.exec(ctx, "create database "+pgx.Identifier{name}.Sanitize()+" template template0")
+	return c.exec(ctx, "create database "+ident.Quote(name)+" template template0")
 }
 
 // DropDatabase drops the database and ends its sessions. It succeeds if there is no such database. The server waits five
 // seconds for those sessions; if they take longer, DropDatabase retries for a minute.
 func (c *Cluster) DropDatabase(ctx context.Context, name string) error {
 	for end := time.Now().Add(time.Minute); ; {
-		err := c.exec(ctx, "drop database if exists "+pgx.Identifier{name}.Sanitize()+" with (force)")
+		err := c.exec(ctx, "drop database if exists "+ident.Quote(name)+" with (force)")
 		var inUse *pgconn.PgError
 		if !errors.As(err, &inUse) || inUse.Code != "55006" || ctx.Err() != nil || time.Now().After(end) {
 			return err

@@ -32,11 +32,7 @@ type function struct {
 }
 
 func (s *session) allFunctions(ctx context.Context, names []string) ([]function, error) {
-	bare := make([]string, len(names))
-	for i, name := range names {
-		bare[i] = ident.Bare(name)
-	}
-	return connect.Structs[function](ctx, s.conn, functionsQuery, bare)
+	return connect.Structs[function](ctx, s.conn, functionsQuery, ident.BareNames(names))
 }
 
 // functions checks that declared functions exist in the search path of replays.
@@ -81,10 +77,8 @@ func (s *session) volatility(f function, what string) {
 
 // resolve reports whether a declared function is found by its name, and returns its overloads.
 func (s *session) resolve(key, name string, all []function, path []string) (found []function) {
-	schema, bare, qualified := strings.Cut(name, ".")
-	if !qualified {
-		schema, bare = "", name
-	}
+	schema, bare, _ := ident.ParseFunction(name)
+	qualified := schema != ""
 	var elsewhere, known []string
 	for _, f := range all {
 		onPath := slices.Contains(path, f.Schema)

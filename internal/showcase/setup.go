@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/zoo"
 )
 
@@ -74,7 +75,7 @@ func inDatabase(ctx context.Context, admin *pgx.ConnConfig, name string, f func(
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	if _, err := conn.Exec(ctx, "create database "+pgx.Identifier{name}.Sanitize()+" template template0"); err != nil {
+	if _, err := conn.Exec(ctx, "create database "+ident.Quote(name)+" template template0"); err != nil {
 		return err
 	}
 	config := admin.Copy()
@@ -111,8 +112,8 @@ func fillDatabase(ctx context.Context, conn *pgx.Conn, schemas map[string]Data, 
 // substitute replaces psql's variables: :'name' by a literal, :"name" by an identifier.
 func substitute(script string, vars map[string]string) string {
 	for name, value := range vars {
-		script = strings.ReplaceAll(script, ":'"+name+"'", "'"+strings.ReplaceAll(value, "'", "''")+"'")
-		script = strings.ReplaceAll(script, `:"`+name+`"`, pgx.Identifier{value}.Sanitize())
+		script = strings.ReplaceAll(script, ":'"+name+"'", ident.Literal(value))
+		script = strings.ReplaceAll(script, `:"`+name+`"`, ident.Quote(value))
 	}
 	return script
 }
@@ -132,7 +133,7 @@ func Load(ctx context.Context, conn *pgx.Conn, schema string, d Data) error {
 		return fmt.Errorf("load schema %s: %w", schema, err)
 	}
 	for _, table := range []string{"users", "transactions"} {
-		if _, err := conn.Exec(ctx, "vacuum (analyze) "+pgx.Identifier{schema, table}.Sanitize()); err != nil {
+		if _, err := conn.Exec(ctx, "vacuum (analyze) "+ident.Quote(schema, table)); err != nil {
 			return fmt.Errorf("load schema %s: %w", schema, err)
 		}
 	}
@@ -141,7 +142,7 @@ func Load(ctx context.Context, conn *pgx.Conn, schema string, d Data) error {
 
 func fill(ctx context.Context, conn *pgx.Conn, schema string, d Data) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		quoted := pgx.Identifier{schema}.Sanitize()
+		quoted := ident.Quote(schema)
 		// VACUUM marks rows as all-visible only if their commit record has been flushed to the log.
 		head := "set local synchronous_commit to on; create schema if not exists " + quoted + "; set local search_path to " + quoted + ";\n"
 		if _, err := tx.Exec(ctx, head+tablesSQL); err != nil {

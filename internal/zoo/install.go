@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 //go:embed sql/*.sql
@@ -27,7 +29,7 @@ func Install(ctx context.Context, db Beginner, schema string) error {
 		return fmt.Errorf("install dp functions: %w", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	quoted := pgx.Identifier{schema}.Sanitize()
+	quoted := ident.Quote(schema)
 	if _, err := tx.Exec(ctx, "create schema if not exists "+quoted+"; set local search_path to "+quoted); err != nil {
 		return fmt.Errorf("install dp functions into %s: %w", schema, err)
 	}

@@ -14,6 +14,3 @@ func Each(names []string, format, separator string) string {
 	}
 	return strings.Join(all, separator)
 }
-
-// Bare returns the last part of a name that may have a schema.
-func Bare(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }

@@ -40,3 +40,25 @@ func (t Table) String() string { return t.Schema + "." + t.Name }
 
 // SQL returns the quoted name.
 func (t Table) SQL() string { return Quote(t.Schema, t.Name) }
+
+// ParseFunction splits the name of a function, "schema.name" or "name".
+func ParseFunction(s string) (schema, name string, ok bool) {
+	schema, name, qualified := strings.Cut(s, ".")
+	if !qualified {
+		schema, name = "", s
+	}
+	ok = name != "" && !strings.Contains(name, ".") && (schema != "" || !qualified)
+	return schema, name, ok
+}
+
+// Bare returns the last part of a name that may have a schema.
+func Bare(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
+
+// BareNames returns the last part of each name.
+func BareNames(names []string) []string {
+	bare := make([]string, len(names))
+	for i, name := range names {
+		bare[i] = Bare(name)
+	}
+	return bare
+}

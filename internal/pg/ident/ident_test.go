@@ -20,9 +20,26 @@ func TestIdent(t *testing.T) {
 		ident.ParseTable("public.a.b").String():      "public.a.b",
 		ident.Table{Schema: "s", Name: "T"}.SQL():    `"s"."T"`,
 		ident.Table{Schema: "s", Name: "T"}.String(): "s.T",
+		ident.Bare("f") + ident.Bare("s.g"):          "fg",
+		ident.ParseTable("f").Schema:                 "f",
 	} {
 		if got != want {
 			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+func TestParseFunction(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]struct {
+		schema, name string
+		ok           bool
+	}{
+		"f": {"", "f", true}, "s.f": {"s", "f", true}, "": {"", "", false}, ".f": {"", "f", false}, "s.": {"s", "", false}, "a.b.c": {"a", "b.c", false},
+	} {
+		schema, name, ok := ident.ParseFunction(s)
+		if schema != want.schema || name != want.name || ok != want.ok {
+			t.Errorf("%q: %q, %q, %t", s, schema, name, ok)
 		}
 	}
 }

@@ -121,13 +121,3 @@ func ContainsWord(text, word string) bool {
 func IsNameByte(c byte) bool {
 	return c == '_' || c == '$' || c >= 0x80 || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
-
-// ParseFunction splits "schema.name" or "name".
-func ParseFunction(s string) (schema, name string, ok bool) {
-	schema, name, qualified := strings.Cut(s, ".")
-	if !qualified {
-		schema, name = "", s
-	}
-	ok = name != "" && !strings.Contains(name, ".") && (schema != "" || !qualified)
-	return schema, name, ok
-}
