@@ -18,7 +18,7 @@ var allowed = map[string][]string{
 	"config":                    {"internal/pg/ident", "internal/spelling"},
 	"internal/spelling":         {},
 	"internal/outcome":          {},
-	"internal/preflight":        {"internal/spelling", "internal/pg/connect", "internal/pg/ident"},
+	"internal/preflight":        {"internal/spelling", "internal/pg/catalog", "internal/pg/connect", "internal/pg/ident"},
 	"internal/recorded":         {"internal/outcome"},
 	"internal/capture":          {},
 	"internal/link":             {},
@@ -94,12 +94,12 @@ var allowed = map[string][]string{
 
 	"replay/neighbours/internal/spec":    {"internal/pg/body", "internal/pg/ident"},
 	"replay/neighbours/internal/session": {"internal/pg/connect"},
-	"replay/neighbours/internal/source":  {"replay/neighbours/internal/session", "replay/neighbours/internal/spec", "internal/pg/ident", "internal/pg/connect"},
-	"replay/neighbours/internal/ddl":     {"replay/neighbours/internal/source", "replay/neighbours/internal/spec", "internal/pg/body", "internal/pgparse", "internal/pg/ident"},
+	"replay/neighbours/internal/source":  {"replay/neighbours/internal/session", "replay/neighbours/internal/spec", "internal/pg/catalog", "internal/pg/ident", "internal/pg/connect"},
+	"replay/neighbours/internal/ddl":     {"replay/neighbours/internal/source", "replay/neighbours/internal/spec", "internal/pg/body", "internal/pgparse", "internal/pg/catalog", "internal/pg/ident"},
 	"replay/neighbours/internal/shadow":  {"replay/neighbours/internal/session", "replay/neighbours/internal/source", "replay/neighbours/internal/spec", "internal/pg/ident", "internal/pg/connect"},
 	"replay/neighbours/internal/units":   {"replay/neighbours/internal/source", "replay/neighbours/internal/spec", "internal/pg/ident", "internal/pg/connect"},
-	"replay/neighbours/internal/build":   {"replay/neighbours/internal/ddl", "replay/neighbours/internal/session", "replay/neighbours/internal/shadow", "replay/neighbours/internal/source", "replay/neighbours/internal/spec", "replay/neighbours/internal/units", "internal/pg/ident", "internal/pg/connect"},
-	"replay/neighbours/internal/verify":  {"replay/neighbours/internal/build", "replay/neighbours/internal/ddl", "replay/neighbours/internal/session", "replay/neighbours/internal/shadow", "replay/neighbours/internal/source", "replay/neighbours/internal/spec", "replay/neighbours/internal/units", "internal/pg/ident", "internal/pg/connect"},
+	"replay/neighbours/internal/build":   {"replay/neighbours/internal/ddl", "replay/neighbours/internal/session", "replay/neighbours/internal/shadow", "replay/neighbours/internal/source", "replay/neighbours/internal/spec", "replay/neighbours/internal/units", "internal/pg/catalog", "internal/pg/ident", "internal/pg/connect"},
+	"replay/neighbours/internal/verify":  {"replay/neighbours/internal/build", "replay/neighbours/internal/ddl", "replay/neighbours/internal/session", "replay/neighbours/internal/shadow", "replay/neighbours/internal/source", "replay/neighbours/internal/spec", "replay/neighbours/internal/units", "internal/pg/catalog", "internal/pg/ident", "internal/pg/connect"},
 }
 
 // pure packages do no I/O, ask no clock, log nothing.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
@@ -21,7 +22,8 @@ const relationsQuery = `SELECT n.nspname, c.relname, c.relkind::text,
 // relation is one row of relationsQuery.
 type relation struct {
 	ident.Table
-	Kind, Columns                          string
+	Kind                                   catalog.RelationKind
+	Columns                                string
 	Usage, Readable, Filtered, RowSecurity bool
 }
 
@@ -100,7 +102,7 @@ func (s *session) copy(o *Options, found map[ident.Table]relation, table ident.T
 		s.add("copies", name, Fault, "the role may not read it", fmt.Sprintf("GRANT SELECT ON ALL TABLES IN SCHEMA %s TO %s", ident.Quote(table.Schema), ident.Quote(s.cfg.User)))
 	}
 	s.rowSecurity("copies", r)
-	if r.Kind == "f" {
+	if r.Kind == catalog.KindForeign {
 		s.add("copies", name, Warning, "a foreign table: replays read another server through it", "make a local copy")
 	}
 }

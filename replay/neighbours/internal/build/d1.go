@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/ddl"
@@ -95,7 +96,7 @@ func (b *Builder) analyze(ctx context.Context, world int) error {
 	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing was left open
 	b.Options.ReportProgress("analyze "+b.final(world), b.done.Load(), b.total())
 	for _, r := range b.Model.Relations {
-		if r.Kind == 'v' || r.IsTable() && b.method == spec.View && world > 0 {
+		if r.Kind == catalog.KindView || r.IsTable() && b.method == spec.View && world > 0 {
 			continue
 		}
 		if _, err := conn.Exec(ctx, "VACUUM (ANALYZE) "+b.in(world, r)); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
@@ -64,7 +65,7 @@ func (b *Builder) addUnit(ctx context.Context, tx pgx.Tx, world int) error {
 			values = append(values, value)
 		}
 		into := r
-		if b.Model.Top(r).Kind == 'p' { // a new key may belong to another partition
+		if b.Model.Top(r).Kind == catalog.KindPartitioned { // a new key may belong to another partition
 			into = b.Model.Top(r)
 		}
 		_, err := tx.Exec(ctx, fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM ONLY %s t JOIN %s g ON g.unit = %d AND g.rel = %s::regclass AND g.tid = t.ctid",

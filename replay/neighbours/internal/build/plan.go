@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/session"
@@ -260,6 +261,11 @@ func (p *planner) dryRun(ctx context.Context, s *shadow.DB) {
 	}
 }
 
+// kindNames names the kinds of relations in a plan.
+var kindNames = map[catalog.RelationKind]string{
+	catalog.KindTable: "table", catalog.KindPartitioned: "partitioned table", catalog.KindView: "view", catalog.KindMaterialized: "materialized view",
+}
+
 // list fills the plan's tables, sizes and time. g may be nil.
 func (p *planner) list(g *source.Graph) {
 	m, b := p.b.Model, p.b
@@ -267,10 +273,10 @@ func (p *planner) list(g *source.Graph) {
 		if len(r.Parents) > 0 {
 			continue
 		}
-		t := PlannedTable{Table: r.Table, Kind: map[byte]string{'r': "table", 'p': "partitioned table", 'v': "view", 'm': "materialized view"}[r.Kind]}
+		t := PlannedTable{Table: r.Table, Kind: kindNames[r.Kind]}
 		for _, x := range m.Relations {
 			if m.Within(x, r) {
-				t.Rows, t.Bytes = t.Rows+map[bool]int64{true: x.Rows}[x.Stores() || x.Kind == 'm'], t.Bytes+x.Bytes
+				t.Rows, t.Bytes = t.Rows+map[bool]int64{true: x.Rows}[x.Stores() || x.Kind == catalog.KindMaterialized], t.Bytes+x.Bytes
 				t.Parts++
 			}
 		}

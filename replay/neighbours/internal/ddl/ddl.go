@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
 )
@@ -243,7 +244,7 @@ func (d *Definitions) view(r *source.Relation) {
 		with = " WITH (" + strings.Join(quoteOptions(r.Options), ", ") + ")"
 	}
 	kind := "VIEW"
-	if r.Kind == 'm' {
+	if r.Kind == catalog.KindMaterialized {
 		kind = "MATERIALIZED VIEW"
 	}
 	d.Views = append(d.Views, Making{Statement{

@@ -6,12 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // describe reads the relations, parents before children and views in order of creation.
 func (d *Discovery) describe() error {
-	relations, err := rows[Relation](d, `SELECT c.oid, n.nspname, c.relname, c.relkind, c.relispartition,
+	relations, err := rows[Relation](d, `SELECT c.oid, n.nspname, c.relname, c.relkind::text, c.relispartition,
 		coalesce(pg_get_partkeydef(c.oid), ''), coalesce(pg_get_expr(c.relpartbound, c.oid), ''), coalesce(c.reloptions, '{}'),
 		coalesce(CASE WHEN c.relkind IN ('v', 'm') THEN rtrim(pg_get_viewdef(c.oid), E'; \n') END, ''),
 		greatest(c.reltuples, 0)::int8, CASE WHEN c.relkind IN ('r', 'm') THEN coalesce(pg_total_relation_size(c.oid), 0) ELSE 0 END,
@@ -24,9 +25,9 @@ func (d *Discovery) describe() error {
 	faults := []error{err}
 	for _, r := range relations {
 		switch r.Kind {
-		case 'r', 'p', 'v', 'm':
+		case catalog.KindTable, catalog.KindPartitioned, catalog.KindView, catalog.KindMaterialized:
 			d.Model.Relations = append(d.Model.Relations, &r)
-		case 'f':
+		case catalog.KindForeign:
 			faults = append(faults, fmt.Errorf("%s is a foreign table, whose rows are on another server: copy it from that server, or remove it from privacy.protected", r.Table))
 		default:
 			faults = append(faults, fmt.Errorf("%s is not a table or view: remove it from privacy.protected", r.Table))

@@ -3,6 +3,7 @@ package source
 import (
 	"slices"
 
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
@@ -24,7 +25,7 @@ type Model struct {
 type Relation struct {
 	OID uint32
 	ident.Table
-	Kind        byte // pg_class.relkind: r, p, v, m
+	Kind        catalog.RelationKind // a table, partitioned table, view or materialised view
 	IsPartition bool
 	PartKey     string // PARTITION BY, "" = none
 	PartBound   string
@@ -43,10 +44,12 @@ type Relation struct {
 }
 
 // Stores reports whether the relation itself holds rows.
-func (r *Relation) Stores() bool { return r.Kind == 'r' }
+func (r *Relation) Stores() bool { return r.Kind == catalog.KindTable }
 
 // IsTable reports whether it is a table, partitioned or not.
-func (r *Relation) IsTable() bool { return r.Kind == 'r' || r.Kind == 'p' }
+func (r *Relation) IsTable() bool {
+	return r.Kind == catalog.KindTable || r.Kind == catalog.KindPartitioned
+}
 
 // Column is one attribute in the order of attnum, including dropped ones.
 type Column struct {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
 )
@@ -33,7 +34,7 @@ func (d *Discovery) names() error {
 	}
 	for _, r := range d.Model.Relations {
 		if r.Copy == "" {
-			r.Copy = n.assign(r.Table, map[byte]string{'v': "view", 'm': "materialized view"}[r.Kind])
+			r.Copy = n.assign(r.Table, map[catalog.RelationKind]string{catalog.KindView: "view", catalog.KindMaterialized: "materialized view"}[r.Kind])
 		}
 	}
 	for i := range d.Model.Sequences {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
@@ -61,7 +62,7 @@ func (v *verifier) measure(r *source.Relation, name string) *spec.Measure {
 func (v *verifier) unmeasured(r *source.Relation) string {
 	var columns []string
 	top, order := v.m.Top(r), r
-	if top.Kind == 'p' {
+	if top.Kind == catalog.KindPartitioned {
 		order = top
 	}
 	for _, name := range order.Stored() {
