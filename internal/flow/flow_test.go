@@ -18,7 +18,7 @@ var allowed = map[string][]string{
 	"config":                    {"internal/pg/ident", "internal/spelling"},
 	"internal/spelling":         {},
 	"internal/outcome":          {},
-	"internal/preflight":        {"internal/spelling", "internal/pg/catalog", "internal/pg/connect", "internal/pg/ident"},
+	"internal/preflight":        {"internal/spelling", "internal/pg/catalog", "internal/pg/catalog/read", "internal/pg/connect", "internal/pg/ident"},
 	"internal/recorded":         {"internal/outcome"},
 	"internal/capture":          {},
 	"internal/link":             {},
@@ -96,9 +96,9 @@ var allowed = map[string][]string{
 	"replay/neighbours/internal/session": {"internal/pg/connect"},
 	"replay/neighbours/internal/source":  {"replay/neighbours/internal/session", "replay/neighbours/internal/spec", "internal/pg/catalog", "internal/pg/ident", "internal/pg/connect"},
 	"replay/neighbours/internal/ddl":     {"replay/neighbours/internal/source", "replay/neighbours/internal/spec", "internal/pg/body", "internal/pgparse", "internal/pg/catalog", "internal/pg/ident"},
-	"replay/neighbours/internal/shadow":  {"replay/neighbours/internal/session", "replay/neighbours/internal/source", "replay/neighbours/internal/spec", "internal/pg/ident", "internal/pg/connect"},
+	"replay/neighbours/internal/shadow":  {"replay/neighbours/internal/session", "replay/neighbours/internal/source", "replay/neighbours/internal/spec", "internal/pg/catalog/read", "internal/pg/ident", "internal/pg/connect"},
 	"replay/neighbours/internal/units":   {"replay/neighbours/internal/source", "replay/neighbours/internal/spec", "internal/pg/ident", "internal/pg/connect"},
-	"replay/neighbours/internal/build":   {"replay/neighbours/internal/ddl", "replay/neighbours/internal/session", "replay/neighbours/internal/shadow", "replay/neighbours/internal/source", "replay/neighbours/internal/spec", "replay/neighbours/internal/units", "internal/pg/catalog", "internal/pg/ident", "internal/pg/connect"},
+	"replay/neighbours/internal/build":   {"replay/neighbours/internal/ddl", "replay/neighbours/internal/session", "replay/neighbours/internal/shadow", "replay/neighbours/internal/source", "replay/neighbours/internal/spec", "replay/neighbours/internal/units", "internal/pg/catalog", "internal/pg/catalog/read", "internal/pg/ident", "internal/pg/connect"},
 	"replay/neighbours/internal/verify":  {"replay/neighbours/internal/build", "replay/neighbours/internal/ddl", "replay/neighbours/internal/session", "replay/neighbours/internal/shadow", "replay/neighbours/internal/source", "replay/neighbours/internal/spec", "replay/neighbours/internal/units", "internal/pg/catalog", "internal/pg/ident", "internal/pg/connect"},
 }
 

@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog/read"
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // relationsQuery returns the properties of relations that matter to a role: schema, name, kind, columns in physical order,
-// whether it may use the schema and read the relation, whether row security applies to it, and the owner.
+// whether it may use the schema and read the relation, whether row security hides rows from it, and whether it is on.
 const relationsQuery = `SELECT n.nspname, c.relname, c.relkind::text,
 	coalesce((SELECT pg_catalog.string_agg(pg_catalog.format('%s %s', a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod)), ', ' ORDER BY a.attnum)
 		FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped), ''),
@@ -39,17 +40,10 @@ func (s *session) relations(ctx context.Context, schemas []string) (map[ident.Ta
 
 // schemas checks that schemas exist and returns those that do.
 func (s *session) schemas(ctx context.Context, name string, wanted []string, fix string) (there []string) {
-	rows, err := connect.Structs[struct {
-		Name  string
-		Usage bool
-	}](ctx, s.conn, "SELECT nspname, pg_catalog.has_schema_privilege(oid, 'USAGE') FROM pg_catalog.pg_namespace WHERE nspname = ANY ($1)", wanted)
+	usage, err := read.Schemas(ctx, s.conn, wanted...)
 	if err != nil {
 		s.failed(name, err)
 		return nil
-	}
-	usage := map[string]bool{}
-	for _, r := range rows {
-		usage[r.Name] = r.Usage
 	}
 	for _, schema := range wanted {
 		may, exists := usage[schema]

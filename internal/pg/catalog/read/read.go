@@ -1,7 +1,8 @@
 // Package read reads the catalog of a PostgreSQL database.
 //
-// In: a connection string. Out: a catalog.Catalog, plain data, of one moment. It owns the queries on pg_catalog. It reads
-// only catalogs, in one read-only transaction with one snapshot, and works for any role that may connect.
+// In: a connection string. Out: a catalog.Catalog, plain data, of one moment: it is read in one read-only transaction with
+// one snapshot. Schemas answers one question in the caller's session. The package reads only catalogs, and works for any
+// role that may connect.
 package read
 
 import (

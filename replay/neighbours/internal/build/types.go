@@ -9,10 +9,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/pg/catalog/read"
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/session"
-	"github.com/dpwatch/dpwatch/replay/neighbours/internal/shadow"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
 )
 
@@ -51,8 +51,8 @@ func (b *Builder) makeType(ctx context.Context, tx pgx.Tx, t source.TypeDefiniti
 	case t.SQL == "":
 		return fmt.Errorf("type %s.%s is neither enum, domain, composite nor range: create it in the shadow database first", t.Schema, t.Name)
 	}
-	there, err := shadow.SchemaExists(ctx, tx, t.Schema)
-	if err == nil && !there {
+	there, err := read.Schemas(ctx, tx, t.Schema)
+	if _, ok := there[t.Schema]; err == nil && !ok {
 		if err = connect.Run(ctx, tx, "CREATE SCHEMA "+ident.Quote(t.Schema)); err == nil {
 			err = made("SCHEMA", ident.Quote(t.Schema))
 		}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/pg/catalog/read"
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
@@ -25,11 +27,13 @@ func (s *DB) CheckRoles(ctx context.Context) error {
 
 // CheckNames rejects existing schemas with the set's names, unless they belong to the current set.
 func (s *DB) CheckNames(ctx context.Context, current Set) error {
-	ours := append([]string{current.D0}, current.D1...)
-	taken, err := connect.Values[string](ctx, s.Conn, "SELECT n FROM unnest($1::text[]) n WHERE to_regnamespace(quote_ident(n)) IS NOT NULL AND n <> ALL ($2::text[])",
-		append([]string{s.Options.D0}, s.Options.D1...), ours)
+	names := append([]string{s.Options.D0}, s.Options.D1...)
+	there, err := read.Schemas(ctx, s.Conn, names...)
 	faults := []error{err}
-	for _, name := range taken {
+	for _, name := range names {
+		if _, taken := there[name]; !taken || name == current.D0 || slices.Contains(current.D1, name) {
+			continue
+		}
 		faults = append(faults, fmt.Errorf("schema %s of the shadow database was not created by `dpwatch neighbours`: drop it, or give shadow.d0 and shadow.d1 other names", name))
 	}
 	return errors.Join(faults...)

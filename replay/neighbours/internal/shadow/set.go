@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/pg/catalog/read"
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/session"
@@ -20,22 +21,21 @@ import (
 
 // Retire marks a set as old: its schemas become leftovers.
 func (s *DB) Retire(ctx context.Context, tx pgx.Tx, set Set) error {
-	for i, name := range append([]string{set.D0}, set.D1...) {
-		there, err := SchemaExists(ctx, tx, name)
-		if err == nil && there { // it may have been dropped manually
-			_, err = tx.Exec(ctx, fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s%d_%d", ident.Quote(name), spec.OldPrefix, set.Epoch, i))
+	schemas := append([]string{set.D0}, set.D1...)
+	there, err := read.Schemas(ctx, tx, schemas...)
+	if err != nil {
+		return err
+	}
+	for i, name := range schemas {
+		if _, ok := there[name]; !ok { // it was dropped manually
+			continue
 		}
-		if err != nil {
+		if _, err := tx.Exec(ctx, fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s%d_%d", ident.Quote(name), spec.OldPrefix, set.Epoch, i)); err != nil {
 			return err
 		}
 	}
-	_, err := tx.Exec(ctx, "UPDATE "+s.Record("neighbour_set")+" SET state = 'old' WHERE epoch = $1", set.Epoch)
+	_, err = tx.Exec(ctx, "UPDATE "+s.Record("neighbour_set")+" SET state = 'old' WHERE epoch = $1", set.Epoch)
 	return err
-}
-
-// SchemaExists reports whether the database has a schema.
-func SchemaExists(ctx context.Context, conn connect.Conn, name string) (bool, error) {
-	return connect.Value[bool](ctx, conn, "SELECT to_regnamespace($1) IS NOT NULL", ident.Quote(name))
 }
 
 // ErrNoSet reports that the shadow database holds no completed set.
