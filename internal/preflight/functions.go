@@ -11,12 +11,14 @@ import (
 	"github.com/dpwatch/dpwatch/internal/spelling"
 )
 
+// callable is the condition that the role may call the function f of the schema n.
+const callable = "pg_catalog.has_function_privilege(f.oid, 'EXECUTE') AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')"
+
 // functionsQuery returns every function that is not built in or whose name is among $1: schema, name, number of arguments,
 // whether the last is variadic, volatility, whether the role may call it, its signature, whether its body draws random
 // numbers.
 const functionsQuery = `SELECT n.nspname, f.proname, f.pronargs, f.provariadic <> 0, f.provolatile::text,
-	pg_catalog.has_function_privilege(f.oid, 'EXECUTE') AND pg_catalog.has_schema_privilege(n.oid, 'USAGE'),
-	f.oid::regprocedure::text, l.lanname IN ('sql', 'plpgsql') AND f.prosrc ~* '\mrandom\s*\('
+	` + callable + `, f.oid::regprocedure::text, l.lanname IN ('sql', 'plpgsql') AND f.prosrc ~* '\mrandom\s*\('
 	FROM pg_catalog.pg_proc f JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace JOIN pg_catalog.pg_language l ON l.oid = f.prolang
 	WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') OR f.proname = ANY ($1)`
 

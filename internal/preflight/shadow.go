@@ -80,7 +80,7 @@ func named(names []string) string {
 // definersQuery returns the SECURITY DEFINER functions that the role may call, including those of extensions.
 const definersQuery = `SELECT f.oid::regprocedure::text FROM pg_catalog.pg_proc f JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace
 	WHERE f.prosecdef AND f.proowner <> (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user)
-	AND pg_catalog.has_function_privilege(f.oid, 'EXECUTE') AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') ORDER BY 1`
+	AND ` + callable + ` ORDER BY 1`
 
 // foreignQuery returns ways out of the database: functions of extensions that connect elsewhere or run programs, built-in
 // functions that read or write files of the server (a superuser may call all of them, which is reported elsewhere),
@@ -89,7 +89,7 @@ const foreignQuery = `SELECT f.oid::regprocedure::text FROM pg_catalog.pg_proc f
 	JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace JOIN pg_catalog.pg_language l ON l.oid = f.prolang
 	LEFT JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = f.oid AND d.deptype = 'e'
 	LEFT JOIN pg_catalog.pg_extension e ON d.refclassid = 'pg_catalog.pg_extension'::regclass AND e.oid = d.refobjid
-	WHERE pg_catalog.has_function_privilege(f.oid, 'EXECUTE') AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+	WHERE ` + callable + `
 	AND f.prorettype NOT IN ('pg_catalog.fdw_handler'::regtype, 'pg_catalog.language_handler'::regtype, 'pg_catalog.trigger'::regtype)
 	AND (e.extname IN ('dblink', 'postgres_fdw', 'file_fdw', 'oracle_fdw', 'mysql_fdw', 'tds_fdw', 'mongo_fdw', 'redis_fdw', 'multicorn',
 			'plproxy', 'http', 'pg_net', 'adminpack', 'pg_cron', 'pg_background')
