@@ -268,12 +268,12 @@ func (d *Discovery) views(tables, listed []uint32) ([]uint32, error) {
 	if err != nil {
 		return nil, err
 	}
+	reads, err := rows[viewRead](d, viewReads, views)
+	if err != nil {
+		return nil, err
+	}
 	for {
 		known := slices.Concat(tables, views, public)
-		reads, err := rows[viewRead](d, viewReads, views)
-		if err != nil {
-			return nil, err
-		}
 		var faults []error
 		var out uint32
 		for _, r := range reads {
@@ -293,5 +293,6 @@ func (d *Discovery) views(tables, listed []uint32) ([]uint32, error) {
 			return slices.DeleteFunc(views, func(v uint32) bool { return slices.Contains(tables, v) }), nil
 		}
 		views = slices.DeleteFunc(views, func(v uint32) bool { return v == out })
+		reads = slices.DeleteFunc(reads, func(r viewRead) bool { return r.View == out })
 	}
 }
