@@ -173,6 +173,10 @@ func (d *Discovery) statistics() (err error) {
 	return err
 }
 
+// userFunction is the condition that the function f of the schema n belongs neither to the server nor to an extension.
+const userFunction = `n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'
+	AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_proc'::regclass AND e.objid = f.oid AND e.deptype = 'e')`
+
 // functions reads the SQL functions that name a copied relation (according to the catalog if the body is BEGIN ATOMIC,
 // otherwise by a search of its text), those that take or return its rows, and those with the same name as one of these,
 // because calls choose between them by their arguments. Whether a text really reads the table is determined when it is
@@ -188,8 +192,7 @@ func (d *Discovery) functions() (err error) {
 		names = append(names, strings.ToLower(strings.ReplaceAll(r.Name, `"`, `""`)))
 	}
 	d.Model.Functions, err = rows[Function](d, `WITH f AS (SELECT f.*, n.nspname FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace JOIN pg_language l ON l.oid = f.prolang
-			WHERE l.lanname = 'sql' AND f.prokind = 'f' AND n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'
-			AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_proc'::regclass AND e.objid = f.oid AND e.deptype = 'e')),
+			WHERE l.lanname = 'sql' AND f.prokind = 'f' AND `+userFunction+`),
 		rows AS (SELECT e.objid AS oid FROM pg_depend e JOIN pg_type y ON y.oid = e.refobjid LEFT JOIN pg_type i ON i.oid = y.typelem
 			WHERE e.classid = 'pg_proc'::regclass AND e.refclassid = 'pg_type'::regclass AND (y.typrelid = ANY($1::oid[]) OR i.typrelid = ANY($1::oid[]))),
 		direct AS (SELECT f.oid, f.proname, f.pronamespace FROM f WHERE f.oid IN (SELECT oid FROM rows) OR CASE WHEN f.prosqlbody IS NULL

@@ -10,9 +10,7 @@ const notCopied = `SELECT format('not copied: %s (%s): %s', kind, string_agg(wha
 		FROM pg_seclabel l WHERE l.classoid = 'pg_class'::regclass AND l.objoid = ANY($1::oid[])
 	UNION ALL SELECT 3, 'functions that are not in SQL', format('%I.%I', n.nspname, f.proname), 'one that the shadow database has reads the same rows in every world'
 		FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace JOIN pg_language l ON l.oid = f.prolang
-		WHERE l.lanname NOT IN ('sql', 'c', 'internal') AND f.prorettype <> 'trigger'::regtype
-		AND n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'
-		AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_proc'::regclass AND e.objid = f.oid AND e.deptype = 'e')
+		WHERE l.lanname NOT IN ('sql', 'c', 'internal') AND f.prorettype <> 'trigger'::regtype AND ` + userFunction + `
 		AND EXISTS (SELECT FROM unnest($2::text[]) t(name) WHERE position(lower(t.name) IN lower(f.prosrc)) > 0)
 	UNION ALL SELECT 4, 'triggers', format('%I on %s', t.tgname, t.tgrelid::regclass), 'they act on writes alone'
 		FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE NOT t.tgisinternal AND t.tgrelid = ANY($1::oid[]) AND NOT (c.relispartition
