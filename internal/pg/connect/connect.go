@@ -14,7 +14,7 @@ import (
 // DefaultTimeout bounds an attempt to connect unless the connection string or Options set another limit.
 const DefaultTimeout = 10 * time.Second
 
-// ErrSyntax says that a connection string is none. It never quotes the string, which may hold a password.
+// ErrSyntax reports that a text is not a connection string. It never quotes the string, which may hold a password.
 var ErrSyntax = errors.New("is not a connection string: write postgres://user@host:port/database or key=value pairs")
 
 // Options are the settings of a session.

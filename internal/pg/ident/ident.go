@@ -12,7 +12,7 @@ func Quote(names ...string) string {
 	return strings.Join(quoted, ".")
 }
 
-var quotes = strings.NewReplacer(`"`, `""`, "\x00", "") // the server takes no NUL
+var quotes = strings.NewReplacer(`"`, `""`, "\x00", "") // the server rejects NUL
 
 // List returns quoted names separated by commas: columns, or the value of search_path.
 func List(names []string) string {

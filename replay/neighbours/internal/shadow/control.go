@@ -57,6 +57,7 @@ func Open(ctx context.Context, o *spec.Options, build bool) (*DB, error) {
 	return s, nil
 }
 
+// Close ends the session, which releases the lock.
 func (s *DB) Close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -91,6 +92,7 @@ func (s *DB) Session(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
+// Record returns the quoted name of a table of the control schema.
 func (s *DB) Record(table string) string { return ident.Quote(s.Options.Control, table) }
 
 // prepare takes the lock and checks the records; only building can continue without them.

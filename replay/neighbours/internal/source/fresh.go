@@ -19,6 +19,7 @@ type Fresh struct {
 	Via  map[Place]Edge // the reference, for columns that follow another
 }
 
+// Fresh determines the columns that get new values. The error names a unique key for which no new value can be generated.
 func (g *Graph) Fresh() (*Fresh, error) {
 	f := &Fresh{map[Place]Place{}, map[Place]Edge{}}
 	for _, k := range g.Key {
@@ -74,7 +75,7 @@ next:
 	return false, nil
 }
 
-// NewValue returns an expression for a value that no row has, derived from the value of a row; offset, see offset, is larger
+// NewValue returns an expression for a value that no row has, derived from the value of a row; offset, see NewValueOffset, is larger
 // than the range of the column's values. A hash cut to few characters may be an existing value: the unique key then rejects
 // it.
 func NewValue(value string, c *Column, offset string) (string, error) {

@@ -28,8 +28,8 @@ func (g *Graph) Viewable(r *Relation) ([]Edge, error) {
 	return edges, nil
 }
 
-// Edge says that a row of child, or of a table below it, belongs to the units of those rows of parent, and of tables below
-// it, whose columns on equal columns. A NULL among columns references nothing.
+// Edge assigns the rows of Child, and of tables below it, to units: a row belongs to the units of those rows of Parent, and
+// of tables below it, whose columns On equal its Columns. A NULL among Columns references nothing.
 type Edge struct {
 	Child, Parent *Relation
 	Columns, On   []string

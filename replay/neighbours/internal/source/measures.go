@@ -17,6 +17,7 @@ func NumberCast(c *Column) (cast string, err error) {
 	return "", fmt.Errorf("column %s of type %s is not a number", c.Name, c.Type)
 }
 
+// Measure returns the declared bounds of a column of r or of a table above r, or nil.
 func (m *Model) Measure(measures []spec.Measure, r *Relation, name string) *spec.Measure {
 	for i := range measures {
 		x := &measures[i]

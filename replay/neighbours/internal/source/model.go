@@ -37,7 +37,7 @@ type Relation struct {
 	Rehashed    bool   // partitioned by a hash of values that another database may hash differently, such as an enum's
 	Storage     string // access method, and whether unlogged
 
-	Copy    string       `db:"-"` // name in the copies; see discovery.names
+	Copy    string       `db:"-"` // name in the copies; see Discovery.names
 	Columns []Column     `db:"-"`
 	Checks  []constraint `db:"-"`
 	Indexes []index      `db:"-"`

@@ -41,6 +41,7 @@ func Open(ctx context.Context, o *spec.Options) (*Snapshot, error) {
 	return s, nil
 }
 
+// Close ends the transaction and the session.
 func (s *Snapshot) Close(ctx context.Context) { _ = s.Conn.Close(context.WithoutCancel(ctx)) }
 
 // errChanged reports that the locked tables are not those found afterwards.
@@ -166,14 +167,14 @@ func (d *Discovery) read() (*Model, error) {
 
 // Discovery fills a model within one transaction.
 type Discovery struct {
-	Ctx     context.Context //nolint:containedctx // lives as long as one readModel
+	Ctx     context.Context //nolint:containedctx // lives as long as one reading of the model
 	Tx      pgx.Tx
 	Options *spec.Options
 	Model   *Model
 	oids    []uint32
 
 	Dependents bool
-	schema     string // all relations and functions of this schema, instead of those in o; "" = none
+	schema     string // reads all relations and functions of this schema, not those of Options; "" = none
 }
 
 // rows runs a query whose columns are, in order, the fields of T.
@@ -248,6 +249,7 @@ const viewReads = `SELECT DISTINCT w.ev_class, d.refobjid, n.nspname, c.relname,
 	JOIN pg_class v ON v.oid = w.ev_class
 	WHERE w.ev_type = '1' AND c.relkind <> 'c' AND w.ev_class = ANY($1::oid[]) ORDER BY 1, 2`
 
+// viewRead is one row of viewReads.
 type viewRead struct {
 	View, Read             uint32
 	Schema, Name, ViewName string

@@ -8,7 +8,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 )
 
-// TypeDefinition is an enum, domain, composite or range type, or a collation. sql both creates it and identifies it.
+// TypeDefinition is an enum, domain, composite or range type, or a collation. SQL both creates and identifies it.
 type TypeDefinition struct {
 	Schema, Name string
 	Kind         string // TYPE, DOMAIN or COLLATION

@@ -87,6 +87,7 @@ func Run(ctx context.Context, o spec.Options) (Report, error) {
 	return report, nil
 }
 
+// verifier compares the worlds of one set.
 type verifier struct {
 	*shadow.DB
 	set    shadow.Set
