@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
@@ -95,4 +96,27 @@ func TestNotCopied(t *testing.T) {
 		}
 	}
 	verified(t, o)
+}
+
+// TestViewsLeftOut: a view that reads an unlisted table is left out, and so are the views over it.
+func TestViewsLeftOut(t *testing.T) {
+	t.Parallel()
+	o, notes := noted(bare(pgtest.Database(t), pgtest.Database(t), "public.people"))
+	run(t, o.Source, "CREATE TABLE people (id int PRIMARY KEY)", "INSERT INTO people VALUES (1), (2)", "CREATE TABLE secrets (id int)",
+		"CREATE VIEW direct AS SELECT p.id FROM people p JOIN secrets s USING (id)", "CREATE VIEW above AS SELECT id FROM direct",
+		"CREATE VIEW mixed AS SELECT p.id FROM people p JOIN above USING (id)", "CREATE VIEW kept AS SELECT id FROM people")
+	create(t, o)
+	verified(t, o)
+	got := slices.DeleteFunc(notes(), func(n string) bool { return !strings.HasPrefix(n, "view ") })
+	want := []string{
+		"view direct is not copied: it reads public.secrets, which is neither protected nor public",
+		"view above is not copied: it reads public.direct, which is neither protected nor public",
+		"view mixed is not copied: it reads public.above, which is neither protected nor public",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("notes\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if views := lines(t, o.Target, "SELECT relname::text FROM pg_class WHERE relkind = 'v' AND relnamespace = 'd0'::regnamespace"); !slices.Equal(views, []string{"kept"}) {
+		t.Errorf("views %q, want kept alone", views)
+	}
 }

@@ -224,6 +224,26 @@ func TestRoles(t *testing.T) {
 	}
 }
 
+// TestSchemas: schemas that exist are returned, with the right of the session's role to use them.
+func TestSchemas(t *testing.T) {
+	t.Parallel()
+	dsn := database(t, `CREATE SCHEMA "Open"; CREATE SCHEMA closed; CREATE ROLE catalog_eve; GRANT USAGE ON SCHEMA "Open" TO catalog_eve`)
+	conn := pgtest.Connect(t, dsn)
+	if _, err := conn.Exec(t.Context(), "SET ROLE catalog_eve"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := read.Schemas(t.Context(), conn, "Open", "open", "closed", "pg_catalog", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]bool{"Open": true, "closed": false, "pg_catalog": true}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got, err = read.Schemas(t.Context(), conn); err != nil || len(got) != 0 {
+		t.Errorf("no names: %v, %v", got, err)
+	}
+}
+
 // TestNobodySlipsAFunctionIn: user-defined objects with names of the catalog's own change nothing.
 func TestNobodySlipsAFunctionIn(t *testing.T) {
 	t.Parallel()
