@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -62,6 +63,35 @@ func (d *Drift) Add(o Outcome) {
 		}
 		d.kept[i] = all[:len(all)/2]
 	}
+}
+
+// MarshalBinary returns what Drift has seen. It holds figures of results and needs the protection of the raw data.
+func (d *Drift) MarshalBinary() ([]byte, error) {
+	c := &state.Codec{}
+	d.state(c)
+	return c.Buf, c.Err
+}
+
+// UnmarshalBinary restores what MarshalBinary returned. For anything else it returns an error and leaves d unchanged.
+func (d *Drift) UnmarshalBinary(data []byte) error {
+	c, saved := &state.Codec{Reading: true, Buf: data}, Drift{}
+	saved.state(c)
+	if c.Err == nil && len(c.Buf) > 0 {
+		c.Fail()
+	}
+	if c.Err == nil {
+		*d = saved
+	}
+	return c.Err
+}
+
+func (d *Drift) state(c *state.Codec) {
+	c.All(&d.n, &d.stride)
+	for i := range d.kept {
+		c.Floats(&d.kept[i])
+		c.Check(len(d.kept[i]) == len(d.kept[0]) && len(d.kept[i]) < maxDriftKept)
+	}
+	c.Check(d.n >= 0 && d.stride >= 0)
 }
 
 // driftOf returns the figures of one result; what has no number is a value that no sum has.

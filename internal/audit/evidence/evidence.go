@@ -18,6 +18,7 @@ type Evidence struct {
 	audits   []*analysis.Audit  // by neighbour
 	drifts   []analysis.Drift   // of D0 and of each neighbour; nil = the order of the outcomes has no meaning
 	before   []*analysis.Report // during a confirmation: the reports of the neighbours that are not confirmed; nil = the neighbour is confirmed
+	earlier  []analysis.Drift   // during a confirmation: drifts before it
 	budget   int                // of a confirmation, in pairs
 	trials   int
 	failure  string // the common SQLSTATE of all trials, or ""
@@ -78,15 +79,23 @@ func (e *Evidence) Report(i int) analysis.Report {
 	if e.settled(i) {
 		return *e.before[i]
 	}
+	return e.report(i, e.drifts)
+}
+
+// report returns the result of an audit during which the worlds drifted as given.
+func (e *Evidence) report(i int, drifts []analysis.Drift) analysis.Report {
 	r := e.audits[i].Report()
-	if e.drifts != nil {
-		r = analysis.Temper(r, &e.drifts[0], &e.drifts[i+1])
+	if drifts != nil {
+		r = analysis.Temper(r, &drifts[0], &drifts[i+1])
 	}
 	if e.failure != "" && !e.recorded {
 		r.Warnings = append(r.Warnings, withheld.Sprintf("every trial failed with SQLSTATE %s: try the query with psql in the shadow database, as the replay role", e.failure))
 	}
 	return r
 }
+
+// Neighbours returns the number of neighbours.
+func (e *Evidence) Neighbours() int { return len(e.audits) }
 
 // Audit returns the audit of one neighbour, for figures.
 func (e *Evidence) Audit(i int) *analysis.Audit { return e.audits[i] }
@@ -142,8 +151,10 @@ func (e *Evidence) Confirm(hoisted bool) error {
 			return err
 		}
 	}
-	e.before = before
-	clear(e.drifts)
+	e.before, e.earlier = before, e.drifts
+	if e.drifts != nil {
+		e.drifts = make([]analysis.Drift, len(e.drifts))
+	}
 	return nil
 }
 
@@ -173,8 +184,10 @@ func (e *Evidence) Wealth() float64 {
 // Size returns the approximate memory of the evidence in bytes.
 func (e *Evidence) Size() int {
 	n := 0
-	for i := range e.drifts {
-		n += e.drifts[i].Size()
+	for _, drifts := range [][]analysis.Drift{e.drifts, e.earlier} {
+		for i := range drifts {
+			n += drifts[i].Size()
+		}
 	}
 	for _, a := range e.audits {
 		n += a.Size()

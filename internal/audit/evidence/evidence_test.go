@@ -1,11 +1,15 @@
 package evidence_test
 
 import (
+	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
@@ -98,5 +102,107 @@ func TestFailure(t *testing.T) {
 		if said != test.want {
 			t.Errorf("%s: a warning %t, want %t", test.name, said, test.want)
 		}
+	}
+}
+
+// TestRestored: evidence that is saved and restored again and again, through a suspicion and its confirmation, gives
+// the reports of evidence that was never interrupted. Seeds are fixed.
+func TestRestored(t *testing.T) {
+	t.Parallel()
+	for _, inOrder := range []bool{true, false} {
+		coin := rand.New(rand.NewPCG(3, 4))
+		whole, err := evidence.New(analysis.Claim{Epsilon: 1}, analysis.Options{Confidence: 0.975, MaxTrials: 400}, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole.Recorded(inOrder)
+		broken := restored(t, whole)
+		for n := 0; !whole.Decided() || whole.Found() && !whole.Confirming(); n++ {
+			if whole.Found() && !whole.Confirming() {
+				for _, e := range []*evidence.Evidence{whole, broken} {
+					if err := e.Confirm(false); err != nil {
+						t.Fatal(err)
+					}
+				}
+				broken = restored(t, broken)
+			}
+			round := []outcome.Outcome{laplace(coin, 0), laplace(coin, 0), laplace(coin, 4)}
+			whole.Add(round)
+			broken.Add(round)
+			if n%7 != 0 {
+				continue
+			}
+			broken = restored(t, broken)
+			if diff := cmp.Diff(shown(t, whole), shown(t, broken)); diff != "" {
+				t.Fatalf("in order %t, after %d rounds (-whole +restored):\n%s", inOrder, n+1, diff)
+			}
+		}
+		if diff := cmp.Diff(shown(t, whole), shown(t, broken)); diff != "" {
+			t.Errorf("in order %t, at the end (-whole +restored):\n%s", inOrder, diff)
+		}
+		if !whole.Found() || !whole.Confirming() {
+			t.Errorf("in order %t: found %t, confirming %t; want a confirmed violation", inOrder, whole.Found(), whole.Confirming())
+		}
+	}
+}
+
+// shown returns the reports with the values of rows, and what decides how the audit goes on.
+func shown(t *testing.T, e *evidence.Evidence) string {
+	t.Helper()
+	_, reports := e.Worst()
+	for i := range reports {
+		reports[i] = reports[i].Reveal()
+	}
+	text, err := json.MarshalIndent(struct {
+		Reports        []analysis.Report
+		Decided, Found bool
+		Wealth         float64
+		Settled        []bool
+	}{reports, e.Decided(), e.Found(), e.Wealth(), e.Settled()}, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func restored(t *testing.T, e *evidence.Evidence) *evidence.Evidence {
+	t.Helper()
+	state, err := e.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again evidence.Evidence
+	if err := again.UnmarshalBinary(state); err != nil {
+		t.Fatal(err)
+	}
+	return &again
+}
+
+// TestDamagedState: a state that is cut off gives an error and leaves the evidence as it was.
+func TestDamagedState(t *testing.T) {
+	t.Parallel()
+	coin := rand.New(rand.NewPCG(5, 6))
+	e, err := evidence.New(analysis.Claim{Epsilon: 1}, analysis.Options{Confidence: 0.975, MaxTrials: 400}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		e.Add([]outcome.Outcome{laplace(coin, 0), laplace(coin, 0)})
+	}
+	state, err := e.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := shown(t, e)
+	for n := 0; n < len(state); n += 7 {
+		if err := e.UnmarshalBinary(state[:n]); err == nil {
+			t.Fatalf("the first %d of %d bytes are accepted", n, len(state))
+		}
+		damaged := slices.Clone(state)
+		damaged[n] ^= 0x55
+		_ = new(evidence.Evidence).UnmarshalBinary(damaged) // must not panic; the ledger's checksum finds what is left
+	}
+	if after := shown(t, e); after != before {
+		t.Error("a failed restore changed the evidence")
 	}
 }
