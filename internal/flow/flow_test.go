@@ -74,10 +74,11 @@ var allowed = map[string][]string{
 	"internal/pg/connect":       {},
 	"internal/eventually":       {},
 	"internal/terminal":         {},
-	"internal/app":              {"analysis", "config", "internal/alert", "internal/audit", "internal/audit/evidence", "internal/capture", "internal/pg/catalog", "internal/pg/catalog/read", "internal/link", "internal/outcome", "internal/plot", "internal/preflight", "internal/recorded", "internal/sqlstate", "internal/sqltext", "internal/supervise", "internal/web", "internal/withheld", "proxy", "replay", "replay/throttle", "replay/neighbours", "rewrite", "internal/pg/ident"},
+	"internal/app":              {"analysis", "config", "internal/alert", "internal/audit", "internal/audit/evidence", "internal/capture", "internal/ledger", "internal/pg/catalog", "internal/pg/catalog/read", "internal/link", "internal/outcome", "internal/plot", "internal/preflight", "internal/recorded", "internal/sqlstate", "internal/sqltext", "internal/supervise", "internal/web", "internal/withheld", "proxy", "replay", "replay/throttle", "replay/neighbours", "rewrite", "internal/pg/ident"},
 	"internal/demo":             {"analysis", "config", "internal/app", "internal/audit", "internal/pgtemp", "internal/showcase", "internal/terminal", "internal/zoo"},
 	"cmd/dpwatch":               {"analysis", "config", "internal/app", "internal/capture", "internal/demo", "internal/preflight", "internal/recorded", "internal/spelling", "internal/supervise", "internal/terminal", "internal/withheld", "proxy", "replay/neighbours", "rewrite"},
-	"internal/audit":            {"internal/audit/evidence", "internal/audit/schedule", "analysis", "analysis/multiplicity", "internal/alert", "internal/capture", "internal/outcome", "internal/withheld", "replay", "replay/throttle", "rewrite"},
+	"internal/audit":            {"internal/audit/evidence", "internal/audit/schedule", "analysis", "analysis/multiplicity", "internal/alert", "internal/capture", "internal/ledger", "internal/outcome", "internal/withheld", "replay", "replay/throttle", "rewrite"},
+	"internal/ledger":           {"internal/pg/ident"},
 	"examples/gateway":          {},
 	"examples/hostile":          {},
 

@@ -1,0 +1,235 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Engine is the part of a ledger that belongs to one DP engine. One process at a time may write to it: Acquire. It is safe
+// for concurrent use.
+type Engine struct {
+	ledger *Ledger
+	name   string
+	term   int64
+	lock   *pgx.Conn // holds the advisory lock
+}
+
+// Errors of an Engine.
+var (
+	// ErrInUse: another process audits the engine.
+	ErrInUse = errors.New("another process audits this engine with the same ledger: stop it, or give each its own engine.name")
+	// ErrReplaced: another process has acquired the engine since.
+	ErrReplaced = errors.New("another process has taken over the audits of this engine")
+)
+
+// Acquire makes this process the only one that writes the engine's audits, until Close. It returns ErrInUse if another
+// process does.
+func (l *Ledger) Acquire(ctx context.Context, name string) (*Engine, error) {
+	lock, err := pgx.ConnectConfig(ctx, l.pool.Config().ConnConfig)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	e := &Engine{ledger: l, name: name, lock: lock}
+	if err := e.acquire(ctx); err != nil {
+		_ = lock.Close(ctx)
+		return nil, fmt.Errorf("ledger: engine %s: %w", name, err)
+	}
+	return e, nil
+}
+
+func (e *Engine) acquire(ctx context.Context) error {
+	if _, err := e.lock.Exec(ctx, "SET idle_in_transaction_session_timeout = 0"); err != nil {
+		return err
+	}
+	var mine bool
+	err := e.lock.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended('dpwatch engine ' || $1 || ' ' || $2, 0))", e.ledger.schema, e.name).Scan(&mine)
+	if err == nil && !mine {
+		return ErrInUse
+	}
+	if err != nil {
+		return err
+	}
+	return e.lock.QueryRow(ctx, `
+		INSERT INTO engines (name, term) VALUES ($1, 1)
+		ON CONFLICT (name) DO UPDATE SET term = engines.term + 1, seq = 0, at = now()
+		RETURNING term`, e.name).Scan(&e.term)
+}
+
+// Close releases the engine and closes the ledger.
+func (e *Engine) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	_ = e.lock.Close(ctx)
+	e.ledger.Close()
+}
+
+// write runs f in a transaction in which no other process acquires the engine.
+func (e *Engine) write(ctx context.Context, what string, f func(pgx.Tx) error) error {
+	err := pgx.BeginFunc(ctx, e.ledger.pool, func(tx pgx.Tx) error {
+		var term int64
+		if err := tx.QueryRow(ctx, "SELECT term FROM engines WHERE name = $1 FOR SHARE", e.name).Scan(&term); err != nil {
+			return err
+		}
+		if term != e.term {
+			return ErrReplaced
+		}
+		return f(tx)
+	})
+	if err != nil {
+		return fmt.Errorf("ledger: %s: %w", what, err)
+	}
+	return nil
+}
+
+// Audit is the stored form of an audit.
+type Audit struct {
+	Query      Query
+	State      string
+	Verdict    string // "" = none yet
+	Reason     string // of the verdict or the state, for the history; no values of rows
+	Trials     int
+	Lower      *float64 // lower bound of epsilon; nil = none
+	Processes  int      // how often the evidence began
+	DataEpoch  string   // of the copies
+	Progress   []byte   // nil = no evidence
+	Executions uint64   // by clients; read only
+}
+
+// Begin records that an audit's evidence begins. It returns how often that was so for this audit and in the whole fleet,
+// both from 1.
+func (e *Engine) Begin(ctx context.Context, a Audit) (processes, begun int, err error) {
+	err = e.write(ctx, "begin an audit", func(tx pgx.Tx) error {
+		id, err := e.query(ctx, tx, &a.Query)
+		if err != nil {
+			return err
+		}
+		if err := tx.QueryRow(ctx, "UPDATE fleet SET begun = begun + 1 RETURNING begun").Scan(&begun); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, `
+			INSERT INTO audits (query, state, verdict, trials, processes, data_epoch) VALUES ($1, $2, '', 0, 1, $3)
+			ON CONFLICT (query) DO UPDATE SET state = excluded.state, verdict = '', trials = 0, epsilon_lower = NULL,
+			  processes = audits.processes + 1, data_epoch = excluded.data_epoch, progress = NULL, updated = now()
+			RETURNING processes`, id, a.State, a.DataEpoch).Scan(&processes)
+	})
+	return processes, begun, err
+}
+
+// query stores the identity of a query, and returns its number.
+func (e *Engine) query(ctx context.Context, tx pgx.Tx, q *Query) (id int64, err error) {
+	err = tx.QueryRow(ctx, `
+		INSERT INTO queries (engine, key, shape, fingerprint, summary, statement, epsilon, delta, claim_source, claim_rule, first_seen, last_seen)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+		ON CONFLICT (engine, key) DO UPDATE SET statement = excluded.statement
+		RETURNING id`, e.queryArguments(q)...).Scan(&id)
+	return id, err
+}
+
+func (e *Engine) queryArguments(q *Query) []any {
+	args := []any{e.name, q.Key, q.Shape, q.Fingerprint, q.Summary, q.Statement, nil, nil, "", "", q.FirstSeen, q.LastSeen}
+	if c := q.Claim; c != nil {
+		args[6], args[7], args[8], args[9] = c.Epsilon, c.Delta, c.Source, c.Rule
+	}
+	return args
+}
+
+// Save stores the present state of an audit, and an event if its state or verdict has changed. Without progress, the stored
+// one stays.
+func (e *Engine) Save(ctx context.Context, a Audit) error {
+	return e.write(ctx, "save an audit", func(tx pgx.Tx) error {
+		id, err := e.query(ctx, tx, &a.Query)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
+			WITH before AS (SELECT state, verdict FROM audits WHERE query = $1)
+			INSERT INTO events (query, state, verdict, reason)
+			SELECT $1, $2, $3, $4 WHERE NOT EXISTS (SELECT FROM before WHERE state = $2 AND verdict = $3)`, id, a.State, a.Verdict, a.Reason)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
+			INSERT INTO audits (query, state, verdict, trials, epsilon_lower, processes, data_epoch, progress) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+			ON CONFLICT (query) DO UPDATE SET state = excluded.state, verdict = excluded.verdict, trials = excluded.trials, epsilon_lower = excluded.epsilon_lower,
+			  processes = greatest(audits.processes, excluded.processes), data_epoch = excluded.data_epoch, progress = coalesce(excluded.progress, audits.progress), updated = now()`,
+			id, a.State, a.Verdict, a.Trials, a.Lower, a.Processes, a.DataEpoch, a.Progress)
+		return err
+	})
+}
+
+// columns of an Audit, in the order of scan.
+const columns = `q.key, q.shape, q.fingerprint, q.summary, q.statement, q.executions, q.first_seen, q.last_seen, a.state, a.verdict, a.trials, a.epsilon_lower,
+	a.processes, a.data_epoch, a.progress`
+
+func scan(row pgx.CollectableRow) (a Audit, err error) {
+	q := &a.Query
+	err = row.Scan(&q.Key, &q.Shape, &q.Fingerprint, &q.Summary, &q.Statement, &a.Executions, &q.FirstSeen, &q.LastSeen, &a.State, &a.Verdict, &a.Trials, &a.Lower,
+		&a.Processes, &a.DataEpoch, &a.Progress)
+	return a, err
+}
+
+// Keys returns the keys of the engine's audits, at most the given number: first those with a violation, then those that are
+// not decided, each by when clients last ran the query, the latest first. poisoned are those whose restore did not complete
+// twice in a row; they are left out.
+func (e *Engine) Keys(ctx context.Context, most int) (keys, poisoned []string, err error) {
+	rows, err := e.ledger.pool.Query(ctx, `
+		SELECT q.key, a.parsing >= 2 FROM queries q JOIN audits a ON a.query = q.id WHERE q.engine = $1
+		ORDER BY a.parsing >= 2, a.verdict = 'violation' DESC, a.state = 'decided', q.last_seen DESC, q.id LIMIT $2`, e.name, most)
+	var key string
+	var bad bool
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&key, &bad}, func() error {
+			if bad {
+				poisoned = append(poisoned, key)
+			} else {
+				keys = append(keys, key)
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("ledger: list audits: %w", err)
+	}
+	return keys, poisoned, nil
+}
+
+// Find returns the stored form of an audit; false if there is none.
+func (e *Engine) Find(ctx context.Context, key string) (Audit, bool, error) {
+	rows, err := e.ledger.pool.Query(ctx, "SELECT "+columns+" FROM queries q JOIN audits a ON a.query = q.id WHERE q.engine = $1 AND q.key = $2", e.name, key)
+	var a Audit
+	if err == nil {
+		a, err = pgx.CollectOneRow(rows, scan)
+	}
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return Audit{}, false, nil
+	case err != nil:
+		return Audit{}, false, fmt.Errorf("ledger: read an audit: %w", err)
+	}
+	return a, true, nil
+}
+
+// Parsing records that an audit's statement is about to be parsed, and that it was: if the process crashes in between twice
+// in a row, Keys no longer returns the audit.
+func (e *Engine) Parsing(ctx context.Context, key string, done bool) error {
+	return e.write(ctx, "restore an audit", func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE audits a SET parsing = CASE WHEN $3 THEN 0 ELSE parsing + 1 END FROM queries q
+			WHERE q.id = a.query AND q.engine = $1 AND q.key = $2`, e.name, key, done)
+		return err
+	})
+}
+
+// SetAside moves the progress of an audit that cannot be restored out of the way, with the reason.
+func (e *Engine) SetAside(ctx context.Context, key, reason string) error {
+	return e.write(ctx, "set progress aside", func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `
+			WITH bad AS (SELECT a.query, a.progress FROM audits a JOIN queries q ON q.id = a.query WHERE q.engine = $1 AND q.key = $2 AND a.progress IS NOT NULL),
+			kept AS (INSERT INTO set_aside (query, reason, progress) SELECT query, $3, progress FROM bad)
+			UPDATE audits SET progress = NULL WHERE query IN (SELECT query FROM bad)`, e.name, key, reason)
+		return err
+	})
+}

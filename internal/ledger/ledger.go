@@ -1,0 +1,195 @@
+package ledger
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
+)
+
+//go:embed migrations/*.sql
+var files embed.FS
+
+// versions is the table of applied migrations, in the ledger's schema.
+const versions = "migrations"
+
+// DefaultSchema is the schema of a ledger whose configuration names none.
+const DefaultSchema = "dpwatch_ledger"
+
+// Errors of Open.
+var (
+	ErrNotMigrated = errors.New("the ledger's schema is missing or older than this program: run `dpwatch migrate`, or set ledger.migrate: true")
+	ErrNewer       = errors.New("the ledger was written by a newer version of dpwatch: upgrade this program, or give it a ledger of its own")
+)
+
+// Options say where a ledger is.
+type Options struct {
+	DSN    string // of the role that owns the schema, or may create it
+	Schema string // "" = DefaultSchema
+	// Connections bounds the pool; 0 = pgx's default.
+	Connections int32
+}
+
+// Ledger is an open ledger. It is safe for concurrent use.
+type Ledger struct {
+	pool   *pgxpool.Pool
+	schema string
+}
+
+// config returns the pool's configuration: names are resolved in the ledger's schema alone.
+func (o Options) config() (*pgxpool.Config, string, error) {
+	schema := o.Schema
+	if schema == "" {
+		schema = DefaultSchema
+	}
+	c, err := pgxpool.ParseConfig(o.DSN)
+	if err != nil {
+		return nil, "", fmt.Errorf("ledger.dsn: %w", err)
+	}
+	for name, value := range map[string]string{
+		"search_path": ident.Quote(schema), "application_name": "dpwatch ledger",
+		"TimeZone": "UTC", "statement_timeout": "60s", "idle_in_transaction_session_timeout": "120s",
+	} {
+		c.ConnConfig.RuntimeParams[name] = value
+	}
+	if o.Connections > 0 {
+		c.MaxConns = o.Connections
+	}
+	return c, schema, nil
+}
+
+// Open connects to a ledger and checks its version. It returns ErrNotMigrated or ErrNewer, wrapped, if the version is not the
+// one that this program writes, and the driver's error if the server cannot be reached.
+func Open(ctx context.Context, o Options) (*Ledger, error) {
+	c, schema, err := o.config()
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	l := &Ledger{pool: pool, schema: schema}
+	if err := l.check(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("ledger in schema %s: %w", schema, err)
+	}
+	return l, nil
+}
+
+// Close closes all connections.
+func (l *Ledger) Close() { l.pool.Close() }
+
+// check compares the schema's version with the newest migration of this program.
+func (l *Ledger) check(ctx context.Context) error {
+	var there bool
+	if err := l.pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", ident.Quote(l.schema)+"."+versions).Scan(&there); err != nil {
+		return err
+	}
+	if !there {
+		return ErrNotMigrated
+	}
+	var have int64
+	if err := l.pool.QueryRow(ctx, "SELECT coalesce(max(version_id), 0) FROM "+versions+" WHERE is_applied").Scan(&have); err != nil {
+		return err
+	}
+	want, err := newest()
+	switch {
+	case err != nil:
+		return err
+	case have < want:
+		return ErrNotMigrated
+	case have > want:
+		return fmt.Errorf("%w (its version is %d, this program's is %d)", ErrNewer, have, want)
+	}
+	return nil
+}
+
+// newest returns the version of the last migration in this program.
+func newest() (int64, error) {
+	names, err := fs.Glob(files, "migrations/*.sql")
+	if err != nil || len(names) == 0 {
+		return 0, errors.Join(err, errors.New("no migrations in this program"))
+	}
+	return goose.NumericComponent(names[len(names)-1])
+}
+
+// Migrate creates the schema or brings it to this program's version. Several processes may call it at once. It returns the
+// versions before and after; a newer ledger is left alone, with ErrNewer.
+func Migrate(ctx context.Context, o Options) (from, to int64, err error) {
+	c, schema, err := o.config()
+	if err != nil {
+		return 0, 0, err
+	}
+	c.ConnConfig.RuntimeParams["statement_timeout"] = "0"
+	db := stdlib.OpenDB(*c.ConnConfig)
+	defer db.Close() //nolint:errcheck // the result is known by then
+	// One migration at a time: goose has no lock of its own here, and two CREATE SCHEMA at once can fail.
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return 0, 0, fmt.Errorf("ledger: %w", err)
+	}
+	defer conn.Close() //nolint:errcheck // likewise
+	if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock(hashtextextended('dpwatch ledger ' || $1, 0))", schema); err != nil {
+		return 0, 0, fmt.Errorf("ledger: %w", err)
+	}
+	if _, err := conn.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+ident.Quote(schema)); err != nil {
+		return 0, 0, fmt.Errorf("ledger: create schema %s (its role needs CREATE on the database, or to own the schema): %w", schema, err)
+	}
+	return migrate(ctx, db)
+}
+
+func migrate(ctx context.Context, db *sql.DB) (from, to int64, err error) {
+	store, err := database.NewStore(database.DialectPostgres, versions)
+	if err != nil {
+		return 0, 0, err
+	}
+	root, err := fs.Sub(files, "migrations")
+	if err != nil {
+		return 0, 0, err
+	}
+	p, err := goose.NewProvider("", db, root, goose.WithStore(store))
+	if err != nil {
+		return 0, 0, fmt.Errorf("ledger: %w", err)
+	}
+	if from, err = p.GetDBVersion(ctx); err != nil {
+		return 0, 0, fmt.Errorf("ledger: read its version: %w", err)
+	}
+	if want, err := newest(); err != nil || from > want {
+		return from, from, errors.Join(err, fmt.Errorf("%w (its version is %d, this program's is %d)", ErrNewer, from, want))
+	}
+	if _, err := p.Up(ctx); err != nil {
+		return from, from, fmt.Errorf("ledger: migrate: %w", err)
+	}
+	to, err = p.GetDBVersion(ctx)
+	return from, to, err
+}
+
+// CheckHidden returns an error if a role can read the ledger: what clients send is replayed as the replay role, and a crafted
+// query must not reach the ledger.
+func (l *Ledger) CheckHidden(ctx context.Context, role string) error {
+	var usage, super bool
+	err := l.pool.QueryRow(ctx, "SELECT has_schema_privilege(rolname, $2, 'USAGE'), rolsuper FROM pg_roles WHERE rolname = $1", role, l.schema).Scan(&usage, &super)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil // the role is of another server
+	case err != nil:
+		return fmt.Errorf("ledger: rights of role %s: %w", role, err)
+	case super:
+		return fmt.Errorf("role %s of shadow.dsn is a superuser and can read the ledger in schema %s: replay with a role that is not", role, l.schema)
+	case usage:
+		return fmt.Errorf("role %s of shadow.dsn has USAGE on schema %s and can read the ledger: REVOKE USAGE ON SCHEMA %s FROM %s, or keep the ledger in another database (ledger.dsn)",
+			role, l.schema, ident.Quote(l.schema), ident.Quote(role))
+	}
+	return nil
+}

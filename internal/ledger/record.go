@@ -1,0 +1,97 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Query is a captured query by its identity.
+type Query struct {
+	Key                 string // identity of the mechanism
+	Shape               string
+	Fingerprint         string
+	Summary             string // without literals
+	Statement           []byte // binary form of the captured statement; nil = not kept
+	Claim               *Claim // nil = none
+	FirstSeen, LastSeen time.Time
+}
+
+// Claim is what the engine promises for a query.
+type Claim struct {
+	Epsilon, Delta float64
+	Source, Rule   string
+}
+
+// Sighting counts executions of a query by one user in one hour.
+type Sighting struct {
+	Query                       Query
+	User, Database, Application string
+	Executions                  int64
+}
+
+// Skip counts statements of one hour that are not audited, for one reason.
+type Skip struct {
+	Reason     string
+	Hour       time.Time
+	Statements int64
+}
+
+// Batch is what was observed in a short time. Seq grows from batch to batch.
+type Batch struct {
+	Seq       int64
+	Sightings []Sighting
+	Skips     []Skip
+}
+
+// Record stores a batch in one transaction. A batch that was stored before changes nothing, so that a caller who does not
+// know whether a batch arrived may send it again.
+func (e *Engine) Record(ctx context.Context, b Batch) error {
+	return e.write(ctx, "record observations", func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, "UPDATE engines SET seq = $2, at = now() WHERE name = $1 AND seq < $2", e.name, b.Seq)
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		return e.count(ctx, tx, b)
+	})
+}
+
+func (e *Engine) count(ctx context.Context, tx pgx.Tx, b Batch) error {
+	var all pgx.Batch
+	for i := range b.Sightings {
+		s := &b.Sightings[i]
+		all.Queue(`
+			WITH q AS (
+			  INSERT INTO queries (engine, key, shape, fingerprint, summary, statement, epsilon, delta, claim_source, claim_rule, first_seen, last_seen, executions)
+			  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+			  ON CONFLICT (engine, key) DO UPDATE SET executions = queries.executions + excluded.executions,
+			    first_seen = least(queries.first_seen, excluded.first_seen), last_seen = greatest(queries.last_seen, excluded.last_seen)
+			  RETURNING id),
+			u AS (
+			  INSERT INTO query_users (query, username, database, application, executions, first_seen, last_seen)
+			  SELECT id, $14, $15, $16, $13, $11, $12 FROM q
+			  ON CONFLICT (query, username, database, application) DO UPDATE SET executions = query_users.executions + excluded.executions,
+			    first_seen = least(query_users.first_seen, excluded.first_seen), last_seen = greatest(query_users.last_seen, excluded.last_seen))
+			INSERT INTO query_hours (query, hour, executions) SELECT id, $17, $13 FROM q
+			ON CONFLICT (query, hour) DO UPDATE SET executions = query_hours.executions + excluded.executions`,
+			append(e.queryArguments(&s.Query), s.Executions, s.User, s.Database, s.Application, Hour(s.Query.LastSeen))...)
+	}
+	for _, s := range b.Skips {
+		all.Queue(`
+			INSERT INTO skipped (engine, reason, hour, statements) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (engine, reason, hour) DO UPDATE SET statements = skipped.statements + excluded.statements`,
+			e.name, s.Reason, Hour(s.Hour), s.Statements)
+	}
+	results := tx.SendBatch(ctx, &all)
+	for range all.Len() {
+		if _, err := results.Exec(); err != nil {
+			return errors.Join(err, results.Close())
+		}
+	}
+	return results.Close()
+}
+
+// Hour is the unit in which executions are counted over time.
+func Hour(t time.Time) time.Time { return t.UTC().Truncate(time.Hour) }
