@@ -16,6 +16,8 @@ type Config struct {
 	Neighbours Neighbours `yaml:"neighbours"`
 	Claims     Claims     `yaml:"claims"`
 	Audit      Audit      `yaml:"audit"`
+	Engine     Engine     `yaml:"engine"`
+	Ledger     Ledger     `yaml:"ledger"`
 	Log        Log        `yaml:"log"`
 }
 
@@ -195,6 +197,42 @@ type Audit struct {
 	MaxLag    Duration `yaml:"max_lag"`
 }
 
+// Engine identifies the audited engine in the ledger.
+type Engine struct {
+	Name string `yaml:"name"` // "" = privacy.database and the address of the upstream
+}
+
+// EngineName returns the name of the engine in the ledger.
+func (c Config) EngineName() string {
+	if c.Engine.Name != "" {
+		return c.Engine.Name
+	}
+	return c.Privacy.Database + "@" + c.Proxy.AllRoutes()[0].Upstream.String()
+}
+
+// LedgerMemory is the value of ledger.dsn for a ledger in the memory of the auditor process.
+const LedgerMemory = "memory"
+
+// Ledger configures where audits, their evidence and their history are stored.
+type Ledger struct {
+	// DSN is a connection string, or LedgerMemory. "" = neighbours.target, and LedgerMemory if that is not set.
+	DSN     Secret `yaml:"dsn"`
+	Schema  string `yaml:"schema"`
+	Migrate bool   `yaml:"migrate"` // create or upgrade the schema at the start
+}
+
+// LedgerDSN returns the connection string of the ledger, "" for one in memory.
+func (c Config) LedgerDSN() string {
+	switch dsn := c.Ledger.DSN.Reveal(); dsn {
+	case LedgerMemory:
+		return ""
+	case "":
+		return c.Neighbours.Target.Reveal()
+	default:
+		return dsn
+	}
+}
+
 // Log configures the log.
 type Log struct {
 	Level string `yaml:"level"` // debug | info | warn | error
@@ -241,7 +279,8 @@ func Default() Config {
 			ParseTimeout: Duration(3 * time.Second),
 			RetryAfter:   Duration(30 * time.Second), PriorOdds: 1, BreachOdds: 2, Hoist: true, HoistSpace: 1 << 30,
 		},
-		Log: Log{Level: "info"},
+		Ledger: Ledger{Schema: "dpwatch_ledger", Migrate: true},
+		Log:    Log{Level: "info"},
 	}
 }
 

@@ -20,6 +20,7 @@ func (d *decoder) validate(c *Config) {
 	d.privacy(&c.Privacy)
 	d.claims(&c.Claims, c.Privacy.Protected)
 	d.audit(&c.Audit)
+	d.ledger(c)
 	d.admin(c)
 	d.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 }
@@ -213,6 +214,18 @@ func (d *decoder) audit(a *Audit) {
 		if !(odds > 0) || math.IsInf(odds, 0) {
 			d.add(path, "must be a positive number")
 		}
+	}
+}
+
+func (d *decoder) ledger(c *Config) {
+	if c.Ledger.DSN.Reveal() != LedgerMemory {
+		d.connection("ledger.dsn", c.Ledger.DSN)
+	}
+	switch {
+	case c.Ledger.Schema == "":
+		d.add("ledger.schema", "must name the schema of the ledger")
+	case c.Ledger.Schema == c.Neighbours.ControlSchema || slices.Contains(c.Shadow.Copies(), c.Ledger.Schema):
+		d.add("ledger.schema", "%q is also a schema of the copies: the ledger needs its own, which the role of shadow.dsn cannot read", c.Ledger.Schema)
 	}
 }
 

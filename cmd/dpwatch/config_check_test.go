@@ -57,7 +57,8 @@ proxy: {listen: 127.0.0.1:0, upstream: %q}
 shadow: {dsn: %q}
 privacy: {protected: [public.people], public: [ref.shops], catalog: %q}
 claims: {functions: [{name: noisy, epsilon: -1}]}
-`, upstreamOf(t, dsn), replayer, dsn))
+ledger: {dsn: %q}
+`, upstreamOf(t, dsn), replayer, dsn, dsn))
 	for round := 0; ; round++ {
 		r := call(t, "", "config", "check", "--connect", "--config", path)
 		if r.code == exitDone && !strings.Contains(r.stdout, "GRANT") {

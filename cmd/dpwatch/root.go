@@ -55,7 +55,7 @@ Exit codes: 0 done or no evidence, 1 usage, configuration or runtime error, 2 vi
 	}
 	root.AddCommand(
 		demoCommand(env), runCommand(env), healthCommand(env), auditCommand(env), analyzeCommand(env), rewriteCommand(env),
-		neighboursCommand(env), configCommand(env), versionCommand(env), auditorCommand(env),
+		neighboursCommand(env), migrateCommand(env), configCommand(env), versionCommand(env), auditorCommand(env),
 	)
 	root.SetVersionTemplate("{{.Version}}\n")
 	helpUsage(root)

@@ -38,6 +38,8 @@ type sidecar struct {
 	admins      []string // all admin addresses
 	environ     []string // additional variables
 	token       string   // of the admin port; "" = none
+	replay      string   // the connection string of shadow.dsn
+	config      string   // path of the configuration
 }
 
 // startSidecar takes keywords for special settings, and additional keys of the proxy's section. Its sessions drain for
@@ -76,6 +78,14 @@ func startSidecar(t *testing.T, extra string, proxy ...string) *sidecar {
 		shadow = fmt.Sprintf("host=%s port=%d dbname=%s user=with_password password=${SHADOW_PASSWORD}${file:%s} sslmode=disable", cfg.Host, cfg.Port, cfg.Database, path)
 		s.environ = []string{"SHADOW_PASSWORD=" + first, "PGOPTIONS=-c work_mem=nonsense", "PGPASSWORD=" + first}
 	}
+	ledger := "memory"
+	if strings.Contains(extra, "LEDGER") {
+		ledger = s.direct
+		if !strings.Contains(extra, "EXPOSED") {
+			shadow = replayRole(t, s.direct, "d0", "d1")
+		}
+	}
+	s.replay = shadow
 	s.run(t, file(t, "dpwatch.yaml", fmt.Sprintf(`
 proxy: {listen: 127.0.0.1:0, upstream: "%s:%d", drain_timeout: 1h%s}
 admin: %s
@@ -83,14 +93,16 @@ shadow: {dsn: %q}
 privacy: {protected: [public.people]}
 claims: {safe_functions: [noisy], trust: [comment], settings: {epsilon: dp.epsilon, delta: dp.delta}}
 audit: {max_trials: 500, confidence: 0.999999, retry_after: 200ms, share: 1}
+ledger: {dsn: %q}
 # %s
-`, cfg.Host, cfg.Port, strings.Join(append([]string{""}, proxy...), ", "), admin, shadow, extra)))
+`, cfg.Host, cfg.Port, strings.Join(append([]string{""}, proxy...), ", "), admin, shadow, ledger, extra)))
 	return s
 }
 
 // run starts dpwatch with a configuration and waits until it is up; the log has its addresses.
 func (s *sidecar) run(t *testing.T, config string) {
 	t.Helper()
+	s.config = config
 	s.process = startProgramWith(t, s.environ, "run", "--config", config)
 	s.until(t, "dpwatch is up", func() bool {
 		for line := range strings.Lines(s.log.String()) {

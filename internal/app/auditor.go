@@ -62,6 +62,7 @@ func RunAuditor(ctx context.Context, env Environment, conn net.Conn) error {
 	group.Go(func() {
 		if err := auditor.Run(ctx); err != nil {
 			log.Error("the auditor failed", zap.Error(err))
+			_ = conn.Close() // ends receive: the relay starts another process
 		}
 	})
 	group.Go(func() { reportUntil(ctx, out, auditor, registry, log) })
@@ -209,6 +210,7 @@ func newAuditor(c config.Config, gate *throttle.Gate, announce func(string) func
 		},
 		VaryText:    c.Audit.Confirm.VaryText,
 		BatchTrials: c.Audit.BatchTrials, TurnTrials: turnTrials, Workers: c.Audit.Workers, MaxAudits: c.Audit.MaxAudits, PerShape: c.Audit.MaxPerShape, Memory: int64(c.Audit.Memory) / 2,
+		Ledger:     openLedger(c),
 		RetryAfter: time.Duration(c.Audit.RetryAfter), ShowSQL: c.Log.SQL, ShowValues: c.Log.Values,
 		Announce: announce, Route: routes(&c), OnFinding: sender.Send, Logger: log, Metrics: registry, Now: time.Now, Seed: rand.Uint64,
 	})

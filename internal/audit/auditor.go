@@ -33,6 +33,7 @@ type Auditor struct {
 
 	rewriter atomic.Pointer[rewrite.Rewriter]
 	idle     idleRuns
+	keeper   *keeper
 	informed chan struct{} // closed after the first call of Renew, or if Renew is nil
 	stale    chan struct{} // requests a renewal before RenewEvery; capacity 1
 
@@ -92,12 +93,16 @@ func New(opt Options) (*Auditor, error) {
 	if opt.Renew == nil {
 		close(a.informed)
 	}
+	a.keeper = newKeeper(opt.Ledger != nil)
 	return a, nil
 }
 
-// Run audits until ctx is done.
+// Run audits until ctx is done. It returns an error if another process takes over the engine's audits in the ledger.
 func (a *Auditor) Run(ctx context.Context) error {
-	var group errgroup.Group
+	group, ctx := errgroup.WithContext(ctx)
+	if a.keeper.on {
+		group.Go(func() error { return a.keep(ctx) })
+	}
 	group.Go(func() error { a.intake(ctx); return nil })
 	group.Go(func() error { a.checkShadow(ctx); return nil })
 	group.Go(func() error { a.watchEpoch(ctx); return nil })
@@ -111,7 +116,9 @@ func (a *Auditor) Run(ctx context.Context) error {
 	for range a.opt.Workers {
 		group.Go(func() error { a.work(ctx); return nil })
 	}
-	return group.Wait()
+	err := group.Wait()
+	a.closeLedger()
+	return err
 }
 
 // next returns the next job that is due, or nil and how long to wait.
@@ -135,6 +142,9 @@ func (a *Auditor) wake() {
 }
 
 func (a *Auditor) work(ctx context.Context) {
+	if a.keeper.wait(ctx) != nil {
+		return
+	}
 	for ctx.Err() == nil {
 		j, wait := a.next()
 		if j == nil {

@@ -54,12 +54,16 @@ func (a *Auditor) current(ctx context.Context, j *job) (fresh bool, err error) {
 	if j.epoch == epoch {
 		return true, nil
 	}
+	share, err := a.allot(ctx, j)
+	if err != nil {
+		return false, err
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	j.hoist = nil // its state belongs to the old copies
 	j.restarts++
 	j.epoch = epoch
-	return false, a.resetEvidence(j)
+	return false, a.resetEvidence(j, share)
 }
 
 // outdated reports whether a decided audit belongs to copies that no longer exist. The caller holds a.mu.

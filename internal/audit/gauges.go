@@ -30,6 +30,9 @@ var (
 	descBudget     = desc("dpwatch_audit_memory_limit_bytes", "Limit of dpwatch_audit_memory_bytes; 0 = no limit.")
 	descQueries    = desc("dpwatch_dp_queries", "Distinct auditable DP queries so far; an estimate above a thousand.")
 	descCovered    = desc("dpwatch_dp_queries_audited_ratio", "Share of dpwatch_dp_queries that have an audit or had one that was decided.")
+	descLedger     = desc("dpwatch_ledger_up", "1 if the last use of the ledger succeeded, else 0; absent if audits are kept in memory only.")
+	descUnsaved    = desc("dpwatch_ledger_unsaved_audits", "Audits whose latest state is not in the ledger yet.")
+	descUnrecorded = desc("dpwatch_ledger_lost_observations", "Executions and skipped statements since the start that were not recorded because the ledger was away too long.")
 	descLower      = desc("dpwatch_epsilon_lower_bound", "Certified lower bound on the privacy loss, for violations and up to a hundred other audits.", "query_id")
 	descClaimed    = desc("dpwatch_epsilon_claimed", "Privacy loss that the engine claims.", "query_id")
 	descDelta      = desc("dpwatch_delta_claimed", "Delta that the engine claims.", "query_id")
@@ -41,6 +44,7 @@ var (
 func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descAudits, descOpen, descOldest, descUntried, descShadow, descLastTrial, descBytes, descBudget, descQueries, descCovered,
+		descLedger, descUnsaved, descUnrecorded,
 		descLower, descClaimed, descDelta, descSpeedUp, descHoistTable,
 	} {
 		out <- d
@@ -99,6 +103,15 @@ func (g *gauges) collect() []prometheus.Metric {
 		up = 1
 	}
 	gauge(descShadow, up)
+	if l := a.keeper.state(); l != nil {
+		up = 0
+		if l.Restored && l.Trouble == "" {
+			up = 1
+		}
+		gauge(descLedger, up)
+		gauge(descUnsaved, float64(l.Unsaved))
+		gauge(descUnrecorded, float64(l.Lost))
+	}
 	last := 0.0
 	if !a.lastTrial.IsZero() {
 		last = float64(a.lastTrial.UnixNano()) / 1e9

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"context"
 	"math"
 	"time"
 
@@ -36,6 +37,8 @@ type job struct {
 	hoisting *replay.HoistReport // of a decided audit
 	hoisted  int                 // hoisted rounds before the evidence began
 
+	recalled bool // the ledger was asked for its evidence, or need not be
+
 	confirming bool    // a confirmation has begun, or has ended with the verdict; see confirm. Written with Auditor.mu held
 	suspected  float64 // the wealth to be confirmed
 }
@@ -47,25 +50,41 @@ type world struct {
 	reported bool // its violation has been reported
 }
 
-// prepare creates the texts and the evidence of an audit in its first turn. If the query cannot be judged, it marks the
-// audit inconclusive and returns false. The caller has the job's turn.
-func (a *Auditor) prepare(j *job) bool {
-	if j.worlds != nil {
-		return true
+// prepare creates the texts and the evidence of an audit in its first turn. It returns false if the audit has no more
+// turns: the query cannot be judged, or the ledger has its verdict. The error is that of the ledger. The caller has the
+// job's turn.
+func (a *Auditor) prepare(ctx context.Context, j *job) (bool, error) {
+	if j.worlds != nil && j.worlds[0].sql.D0 != "" {
+		return true, nil
+	}
+	if decided, err := a.recall(ctx, j); decided || err != nil {
+		return false, err
+	}
+	share := 1.0
+	if j.evidence == nil {
+		var err error
+		if share, err = a.allot(ctx, j); err != nil {
+			return false, err
+		}
 	}
 	done := a.opt.Announce(j.query.SQL) // the texts are parsed for verification
 	worlds, err := a.worlds(j)
 	done()
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	for i := range min(len(worlds), len(j.worlds)) {
+		worlds[i].reported = j.worlds[i].reported
+	}
 	if j.worlds = worlds; err == nil {
 		j.plan = summaryOf(j.plan)
-		err = a.resetEvidence(j)
+		if j.evidence == nil {
+			err = a.resetEvidence(j, share)
+		}
 	}
 	if err != nil {
 		a.markInconclusive(j, err)
 	}
-	return err == nil
+	return err == nil, nil
 }
 
 // worlds returns the neighbours with the texts to replay, without evidence.
@@ -85,8 +104,9 @@ func (a *Auditor) worlds(j *job) ([]world, error) {
 	return worlds, nil
 }
 
-// resetEvidence drops all evidence of an audit whose worlds exist. The caller holds Auditor.mu and has the job's turn.
-func (a *Auditor) resetEvidence(j *job) error {
+// resetEvidence drops all evidence of an audit whose worlds exist, and begins again with a share of the error rate (see
+// allot). The caller holds Auditor.mu and has the job's turn.
+func (a *Auditor) resetEvidence(j *job, share float64) error {
 	a.abandon(j)
 	j.evidence, j.trouble, j.reports, j.Trials, j.Wealth = nil, "", nil, 0, 0
 	j.confirming, j.suspected = false, 0
@@ -96,8 +116,7 @@ func (a *Auditor) resetEvidence(j *job) error {
 	if j.hoist != nil {
 		j.hoisted = j.hoist.Report().HoistedRounds
 	}
-	claim, opt := a.terms(j.plan, j.processes)
-	j.processes++
+	claim, opt := a.terms(j.plan, share)
 	opt.Salt = a.salt(j.plan.Key)
 	var err error
 	if j.evidence, err = evidence.New(claim, opt, len(j.worlds)); err != nil {
@@ -129,27 +148,35 @@ func (a *Auditor) text(q capture.Query, plan *rewrite.Plan, schema string) (stri
 	return plan.For(schema)
 }
 
-// terms returns the claim and the options for one neighbour of an audit that begins: the error rate is shared among all
-// neighbours, and, with Options.Family, among all audits. restarts is how often the audit's evidence began before: each
-// time has a share, so that the false-alarm probability over the audit's whole life is at most the rate.
-func (a *Auditor) terms(plan *rewrite.Plan, restarts int) (analysis.Claim, analysis.Options) {
+// terms returns the claim and the options for one neighbour of an audit that begins: its share of the error rate is shared
+// among all neighbours.
+func (a *Auditor) terms(plan *rewrite.Plan, share float64) (analysis.Claim, analysis.Options) {
 	opt := a.opt.Analysis
 	opt.Unordered = !plan.Sorted
-	rate := (1 - opt.Confidence) / float64(len(a.opt.D1))
-	switch {
-	case plan.Claim == nil: // no alarm is possible
-	case a.opt.Family: // each beginning of evidence counts as another audit
-		rate *= multiplicity.Share(int(a.begun.Add(1)))
-	default:
-		rate *= multiplicity.RestartShare(restarts)
-	}
-	opt.Confidence = 1 - rate
-	if plan.Claim == nil {
+	opt.Confidence = 1 - share*(1-opt.Confidence)/float64(len(a.opt.D1))
+	if plan.Claim == nil { // no alarm is possible
 		opt.NoClaim = true
 		opt.MaxTrials = min(opt.MaxTrials, noClaimTrials)
 		return analysis.Claim{}, opt
 	}
 	return analysis.Claim{Epsilon: plan.Claim.Epsilon, Delta: plan.Claim.Delta}, opt
+}
+
+// allot returns the share of the error rate of evidence that begins: with Options.Family, each beginning counts as another
+// audit of the fleet; otherwise the beginnings of one audit share its rate, so that the probability of a false alarm over the
+// audit's whole life is at most the rate. The error is that of the ledger. The caller has the job's turn.
+func (a *Auditor) allot(ctx context.Context, j *job) (float64, error) {
+	if j.plan.Claim == nil {
+		return 1, nil
+	}
+	begun, err := a.keeper.begin(ctx, a, j)
+	switch {
+	case err != nil:
+		return 0, err
+	case a.opt.Family:
+		return multiplicity.Share(begun), nil
+	}
+	return multiplicity.RestartShare(j.processes - 1), nil
 }
 
 // markInconclusive marks an audit that cannot be judged inconclusive. The caller holds Auditor.mu.
@@ -158,6 +185,7 @@ func (a *Auditor) markInconclusive(j *job, err error) {
 	j.trouble, j.worlds = a.say(err), nil
 	j.reports = []analysis.Report{a.emptyReport(j.plan, j.trouble)}
 	a.roster.Decide(&j.Audit, false, 0)
+	a.keeper.put(j, nil)
 	a.release(j)
 	a.metrics.verdicts.WithLabelValues(string(analysis.Inconclusive)).Inc()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/replay/throttle"
 	"github.com/dpwatch/dpwatch/rewrite"
@@ -46,6 +47,10 @@ type Options struct {
 	EpochEvery  time.Duration // interval of checking the copies while nothing is replayed; 0 = 30 s
 	ShowSQL     bool
 	ShowValues  bool // status, findings and logs include values from rows: group keys, texts, thresholds, the server's messages
+
+	// Ledger opens and acquires the ledger in which audits outlive the process; nil = audits are kept in memory only. Run
+	// calls it until it succeeds; audits wait for that.
+	Ledger func(context.Context) (*ledger.Engine, error)
 
 	// Announce is called before the SQL library, which is C, parses a statement, and the function that it returns is called
 	// afterwards: a supervisor then knows which statement was being parsed when the process crashed. It may be nil.

@@ -28,6 +28,16 @@ type Status struct {
 	Records  []Record          `json:"records,omitempty"`  // violations whose audits were evicted
 	Warnings []string          `json:"warnings,omitempty"` // about the set-up
 	Pace     *throttle.State   `json:"pace,omitempty"`     // whether replays are held, and why
+	Ledger   *LedgerState      `json:"ledger,omitempty"`   // nil = audits are in memory only
+}
+
+// LedgerState describes what the ledger lacks.
+type LedgerState struct {
+	Restored bool   `json:"restored"`          // the audits of earlier processes go on; until then audits wait
+	Trouble  string `json:"trouble,omitempty"` // why it could not be read or written the last time
+	Unsaved  int    `json:"unsaved_audits"`    // audits whose latest state is not written yet
+	Waiting  int    `json:"waiting"`           // observations that are not written yet
+	Lost     uint64 `json:"lost"`              // executions and skipped statements that were not recorded
 }
 
 // Coverage describes which part of the auditable DP queries is audited.
@@ -55,6 +65,7 @@ func (a *Auditor) Status() Status {
 		Records: a.records.list(),
 		Audits:  make([]Entry, len(a.order)),
 	}
+	s.Ledger = a.keeper.state()
 	s.Coverage.Queries, s.Coverage.AuditedQueries = a.coverage.queries()
 	s.Coverage.Owners = a.roster.Owners()
 	if a.opt.Gate != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
@@ -23,6 +24,7 @@ type recognized struct {
 	rewriter *rewrite.Rewriter
 	key      string // of the plan
 	shape    string
+	query    ledger.Query  // what the ledger stores of the plan
 	reason   string        // of the refusal; "" = it can be audited
 	plan     *rewrite.Plan // only if it was just analysed
 	look     look          // likewise
@@ -30,11 +32,12 @@ type recognized struct {
 
 // Submit takes one captured query: it recognizes it as that of an audit, admits a new audit, or counts it as skipped. It
 // parses SQL that it has not seen recently, and hostile text can crash the parser: call it only in a process that may
-// crash. With Options.Renew it waits until Run has called that once.
+// crash. With Options.Renew and Options.Ledger it waits until Run has called them once.
 func (a *Auditor) Submit(q capture.Query) { a.submit(arrival{query: q, look: lookAt(a.seed, q)}) }
 
 func (a *Auditor) submit(x arrival) {
 	<-a.informed
+	<-a.keeper.restored
 	a.metrics.captured.Inc()
 	if !a.place(x.query, a.recognize(x.query, x.look)) {
 		a.place(x.query, a.parse(x.query))
@@ -73,7 +76,7 @@ func (a *Auditor) parse(q capture.Query) recognized {
 		r.reason = reasonOf(err)
 		return r
 	}
-	r.key, r.shape, r.plan = plan.Key, plan.Shape, plan
+	r.key, r.shape, r.query, r.plan = plan.Key, plan.Shape, ledgerQuery(plan), plan
 	return r
 }
 
@@ -126,6 +129,15 @@ func (a *Auditor) place(q capture.Query, r recognized) bool {
 		return true
 	}
 	key, route := a.identity(q, r.key)
+	placed := a.placeQuery(q, r, key, route)
+	if placed {
+		a.keeper.see(key, r.query, q)
+	}
+	return placed
+}
+
+// placeQuery finds the audit of a query or creates one; see place. The caller holds Auditor.mu.
+func (a *Auditor) placeQuery(q capture.Query, r recognized, key, route string) bool {
 	if j := a.jobs[key]; j != nil {
 		if a.outdated(j) {
 			if r.plan == nil {
@@ -164,7 +176,13 @@ func (a *Auditor) place(q capture.Query, r recognized) bool {
 
 // admit adds an audit for which Room has found a place. The caller holds Auditor.mu.
 func (a *Auditor) admit(j *job) {
-	j.id, j.firstSeen, j.LastSeen = j.Key[:min(12, len(j.Key))], j.query.Completed, j.query.Completed
+	j.firstSeen, j.LastSeen = j.query.Completed, j.query.Completed
+	a.enter(j)
+}
+
+// enter adds an audit for which Room has found a place. The caller holds Auditor.mu.
+func (a *Auditor) enter(j *job) {
+	j.id = shortID(j.Key)
 	j.reports = append(j.reports, a.emptyReport(j.plan, "no trials"))
 	j.hoist = a.hoisting(j.query.SQL)
 	j.Bytes = j.size()
@@ -241,6 +259,7 @@ func skipReasons() []string {
 
 func (a *Auditor) skip(reason string) { // with a.mu held
 	a.skipped[reason]++
+	a.keeper.skip(reason, a.opt.Now())
 	a.metrics.skipped.WithLabelValues(reason).Inc()
 }
 

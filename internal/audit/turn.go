@@ -41,32 +41,54 @@ func (a *Auditor) turn(ctx context.Context, j *job) {
 			a.mu.Unlock()
 		}
 	}()
-	if !a.prepare(j) {
+	ready, err := a.prepare(ctx, j)
+	if !ready && err == nil {
+		a.save(ctx, j)
 		return
 	}
-	err := a.replay(ctx, j)
+	if err == nil {
+		err = a.replay(ctx, j)
+	}
 	fresh := false
 	if err == nil {
 		fresh, err = a.current(ctx, j) // the copies may have changed during the turn
 	}
-	if ctx.Err() != nil {
-		return
-	}
+	a.conclude(ctx, j, began, fresh, err)
+	a.save(ctx, j)
+}
+
+// conclude ends a turn that began at the given time. fresh reports that the evidence belongs to the present copies.
+func (a *Auditor) conclude(ctx context.Context, j *job, began time.Time, fresh bool, err error) {
+	progress := a.progress(j)
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if ctx.Err() != nil {
+		if progress != nil {
+			a.keeper.put(j, progress)
+		}
+		return
+	}
 	took := min(a.opt.Now().Sub(began), 2*longestTurn) // the time in which replays were held is ignored
+	var away *ledgerError
 	switch {
+	case errors.As(err, &away):
+		a.postpone(j, away, took)
 	case j.evidence == nil: // it could not begin again
 		a.markInconclusive(j, err)
 		a.shed()
 		return
 	case err != nil:
+		a.faults++
+		a.shadowUp = false
+		a.metrics.faults.Inc()
+		a.keeper.put(j, progress)
 		a.postpone(j, err, took)
 	case fresh && j.evidence.Decided():
-		a.decide(j, took)
+		a.decide(j, took, progress)
 		return
 	default:
 		j.trouble = ""
+		a.keeper.put(j, progress)
 		a.roster.Resize(&j.Audit, j.size())
 		a.roster.Return(&j.Audit, took, a.opt.Now())
 	}
@@ -75,23 +97,21 @@ func (a *Auditor) turn(ctx context.Context, j *job) {
 }
 
 // decide ends an audit with a verdict. The caller holds Auditor.mu and has the job's turn.
-func (a *Auditor) decide(j *job, took time.Duration) {
+func (a *Auditor) decide(j *job, took time.Duration, progress *progress) {
 	j.trouble = ""
 	verdict := j.worst().Verdict
 	a.metrics.verdicts.WithLabelValues(string(verdict)).Inc()
 	a.ended(j, verdict)
 	a.roster.Decide(&j.Audit, verdict == analysis.Violation, took)
+	a.keeper.put(j, progress)
 	a.release(j)
 	a.shed()
 	a.retire()
 }
 
-// postpone makes a job wait for a shadow database that is unavailable or has a fault. The caller holds Auditor.mu and has
-// the job's turn.
+// postpone makes a job wait for a database that is unavailable or has a fault. The caller holds Auditor.mu and has the job's
+// turn.
 func (a *Auditor) postpone(j *job, err error, took time.Duration) {
-	a.faults++
-	a.shadowUp = false
-	a.metrics.faults.Inc()
 	text := a.say(err)
 	if j.trouble != text {
 		a.opt.Logger.Warn("replay failed: the audit will be retried; traffic is not affected", zap.String("audit", j.id), zap.String("error", text), zap.Duration("retry_in", a.opt.RetryAfter))
@@ -111,21 +131,26 @@ func (a *Auditor) replay(ctx context.Context, j *job) error {
 	err := a.rounds(ctx, j)
 	if differ := j.hoist.Disagreed(); differ != nil {
 		a.opt.Logger.Warn("evidence is reset: the audit starts again without hoisting", zap.String("audit", j.id), zap.Error(differ))
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		err = a.beginAgain(j)
+		err = a.beginAgain(ctx, j)
 	}
 	return err
 }
 
-// beginAgain drops a job's evidence; violations already reported are not reported again. The caller holds Auditor.mu and
-// has the job's turn.
-func (a *Auditor) beginAgain(j *job) error {
+// beginAgain drops a job's evidence; violations already reported are not reported again. The caller has the job's turn.
+func (a *Auditor) beginAgain(ctx context.Context, j *job) error {
+	share, err := a.allot(ctx, j)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err != nil { // the next turn begins it
+		a.abandon(j)
+		j.worlds, j.evidence = nil, nil
+		return err
+	}
 	reported := make([]bool, len(j.worlds))
 	for i := range j.worlds {
 		reported[i] = j.worlds[i].reported
 	}
-	err := a.resetEvidence(j)
+	err = a.resetEvidence(j, share)
 	for i := range j.worlds {
 		j.worlds[i].reported = reported[i]
 	}
@@ -190,22 +215,12 @@ func (a *Auditor) pressing() bool {
 // publish publishes the latest reports and reports every violation once.
 func (a *Auditor) publish(j *job) {
 	reports := make([]analysis.Report, len(j.worlds))
-	partitions := make([]int, len(j.worlds))
 	for i := range j.worlds {
 		reports[i] = j.report(i)
-		partitions[i] = cutPartitions(&reports[i])
 	}
 	a.mu.Lock()
 	j.reports, j.confirming = reports, j.evidence.Confirming()
-	worst := evidence.Worst(reports)
-	j.partitions = partitions[worst]
-	j.Trials, j.Wealth = reports[worst].Trials.D0, 0
-	for i := range reports {
-		if w := float64(reports[i].WealthLog); !math.IsNaN(w) && (i == 0 || w > j.Wealth) {
-			j.Wealth = w
-		}
-	}
-	j.Wealth = max(j.Wealth, j.suspected)
+	j.figures()
 	a.lastTrial, a.shadowUp = a.opt.Now(), true
 	a.mu.Unlock()
 	for i, r := range reports {
@@ -214,4 +229,21 @@ func (a *Auditor) publish(j *job) {
 			a.opt.OnFinding(a.finding(j, w, r))
 		}
 	}
+}
+
+// figures derives from the reports what is shown and what the scheduler needs. The caller holds Auditor.mu, or no one else
+// has the job.
+func (j *job) figures() {
+	worst := evidence.Worst(j.reports)
+	j.Trials, j.Wealth = j.reports[worst].Trials.D0, 0
+	for i := range j.reports {
+		partitions := cutPartitions(&j.reports[i])
+		if i == worst {
+			j.partitions = partitions
+		}
+		if w := float64(j.reports[i].WealthLog); !math.IsNaN(w) && (i == 0 || w > j.Wealth) {
+			j.Wealth = w
+		}
+	}
+	j.Wealth = max(j.Wealth, j.suspected)
 }

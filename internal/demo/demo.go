@@ -149,6 +149,8 @@ audit:
   max_trials: {{.MaxTrials}}
   retry_after: 1s
   share: 1
+ledger:
+  dsn: {{.Ledger}}
 `))
 
 // configuration renders a configuration file and parses it as dpwatch run does.
@@ -157,6 +159,7 @@ func configuration(cluster *pgtemp.Cluster, o Options, env app.Environment, secr
 	err := yamlText.Execute(&b, map[string]any{
 		"Listen": o.Listen, "Admin": o.Admin, "Upstream": fmt.Sprintf("%s:%d", cluster.Host(), cluster.Port()),
 		"Shadow":    cluster.UserDSN(showcase.ShadowDatabase, showcase.ReplayRole, secrets.ReplayPassword),
+		"Ledger":    cluster.DSN(showcase.ShadowDatabase),
 		"Functions": zoo.Functions(), "MaxTrials": o.MaxTrials, "Confidence": confidence,
 	})
 	if err != nil {

@@ -125,6 +125,9 @@ func (a *Audit) remaining() float64 {
 	return max(0, a.Threshold-a.Wealth) * a.used.Seconds() / a.Wealth
 }
 
+// Used returns the time of the audit's turns.
+func (a *Audit) Used() time.Duration { return a.used }
+
 // Return ends a turn of the given length. A first turn without a trial does not count.
 func (r *Roster) Return(a *Audit, took time.Duration, now time.Time) {
 	a.charge(took)
@@ -162,6 +165,14 @@ func (r *Roster) Restart(a *Audit, now time.Time) {
 		a.shape.begun--
 	}
 	a.phase, a.turns, a.used, a.since, a.Trials, a.Wealth = Queued, 0, 0, now, 0, 0
+}
+
+// Resume gives an audit that was just admitted the turns that it had before, and their length.
+func (r *Roster) Resume(a *Audit, turns int, used time.Duration) {
+	if turns > 0 && a.turns == 0 {
+		a.shape.begun++
+	}
+	a.turns, a.used = turns, used
 }
 
 // Pressing reports whether an audit of a new shape waits for its first turn; a long turn then ends sooner.

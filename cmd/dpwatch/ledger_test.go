@@ -1,0 +1,133 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+)
+
+// decidedAudit is what a restart must not change.
+type decidedAudit struct {
+	ID        string
+	State     string
+	Seen      int
+	FirstSeen string `json:"first_seen"`
+	Report    struct {
+		Verdict string
+		Reason  string
+		Lower   float64 `json:"epsilon_lower"`
+		Trials  struct{ D0, D1 int }
+	}
+}
+
+func (s *sidecar) audits(t *testing.T) []decidedAudit {
+	t.Helper()
+	_, body := s.get(t, "/api/status")
+	var v struct {
+		Audit struct{ Audits []decidedAudit }
+	}
+	if err := json.Unmarshal([]byte(body), &v); err != nil {
+		t.Fatalf("%v\n%s", err, body)
+	}
+	for i := range v.Audit.Audits { // the ledger keeps microseconds
+		a := &v.Audit.Audits[i]
+		a.FirstSeen = strings.TrimRight(a.FirstSeen, "Z")[:len("2006-01-02T15:04:05")]
+	}
+	return v.Audit.Audits
+}
+
+// TestRunLedger: neither kill -9 of the auditor nor a restart of everything changes verdicts, bounds or counts, and no
+// violation is reported twice. The replay role cannot read the ledger, which is in the shadow database.
+func TestRunLedger(t *testing.T) {
+	t.Parallel()
+	s := startSidecar(t, "LEDGER")
+	s.until(t, "the ledger", func() bool { return strings.Contains(s.log.String(), "audits restored from the ledger") })
+	conn := s.connect(t)
+	for _, sql := range []string{
+		"/*dp_epsilon='0.5'*/ SELECT noisy(count(*), 0.2) FROM people",
+		"/*dp_epsilon='0.5'*/ SELECT noisy(count(*), 4) FROM people",
+		"/*dp_epsilon='0.5'*/ SELECT noisy((SELECT count(*) FROM dpwatch_ledger.audits), 1) FROM people",
+	} {
+		exec0(t, conn, sql)
+	}
+	var before []decidedAudit
+	s.until(t, "two verdicts", func() bool {
+		before = s.audits(t)
+		return len(before) == 2 && before[0].State == "decided" && before[1].State == "decided"
+	})
+	if before[0].Report.Verdict != "violation" || before[1].Report.Verdict != "no_evidence" {
+		t.Fatalf("%+v; want a violation and no evidence", before)
+	}
+	same := func(what string) {
+		t.Helper()
+		var after []decidedAudit
+		s.until(t, "the audits are restored", func() bool { after = s.audits(t); return len(after) > 0 })
+		if diff := cmp.Diff(before, after); diff != "" {
+			t.Errorf("%s changed the audits (-before +after):\n%s", what, diff)
+		}
+		s.until(t, "the metrics after "+what, func() bool {
+			_, metrics := s.get(t, "/metrics")
+			return strings.Contains(metrics, "\ndpwatch_open_violations 1\n") && strings.Contains(metrics, "\ndpwatch_ledger_up 1\n")
+		})
+	}
+	s.until(t, "the counts are recorded", func() bool {
+		_, body := s.get(t, "/api/status")
+		return strings.Contains(body, `"waiting":0,"lost":0`)
+	})
+	pid := s.auditor(t, 0)
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	s.auditor(t, pid)
+	s.until(t, "the new auditor has the ledger", func() bool { return strings.Count(s.log.String(), "audits restored from the ledger") == 2 })
+	same("kill -9 of the auditor")
+	if n := strings.Count(s.log.String(), `"msg":"privacy violation"`); n != 1 {
+		t.Errorf("%d alerts, want 1:\n%s", n, s.log.String())
+	}
+	_ = conn.Close(t.Context()) // sessions may drain for an hour
+	s.end(t)
+	s.run(t, s.config)
+	same("a restart of everything")
+	if log := s.log.String(); strings.Contains(log, `"msg":"privacy violation"`) {
+		t.Errorf("the violation is reported again:\n%s", log)
+	}
+	var skipped, executions int
+	err := pgtest.Connect(t, s.direct).QueryRow(t.Context(), `SELECT (SELECT sum(statements) FROM dpwatch_ledger.skipped WHERE reason = 'unknown_table'),
+		(SELECT sum(executions) FROM dpwatch_ledger.query_users)`).Scan(&skipped, &executions)
+	if err != nil || skipped != 1 || executions != 2 {
+		t.Errorf("the ledger has %d skipped statements and %d executions, %v; want 1 and 2", skipped, executions, err)
+	}
+	_, err = pgtest.Connect(t, s.replay).Exec(t.Context(), "SELECT FROM dpwatch_ledger.audits")
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) || refused.Code != "42501" {
+		t.Errorf("the replay role reads the ledger: %v, want 42501", err)
+	}
+}
+
+// TestRunLedgerExposed: a replay role that can read the ledger keeps audits from starting, and the log says what to do.
+func TestRunLedgerExposed(t *testing.T) {
+	t.Parallel()
+	s := startSidecar(t, "LEDGER EXPOSED")
+	s.until(t, "an error in the log", func() bool { return strings.Contains(s.log.String(), "is a superuser and can read the ledger") })
+	conn := s.connect(t)
+	if err := checked(conn, 1); err != nil {
+		t.Errorf("a session noticed: %v", err)
+	}
+}
+
+// end stops dpwatch as an operator would.
+func (s *sidecar) end(t *testing.T) {
+	t.Helper()
+	if err := s.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	<-s.ended
+}

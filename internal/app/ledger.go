@@ -1,0 +1,110 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/preflight"
+	"github.com/dpwatch/dpwatch/internal/withheld"
+)
+
+// ledgerConnections bounds the connections of one process to the ledger, besides the one that holds its lock.
+const ledgerConnections = 4
+
+// ledgerOptions translates the configuration to the options of package ledger; false if audits are kept in memory only.
+func ledgerOptions(c config.Config) (ledger.Options, bool) {
+	dsn := c.LedgerDSN()
+	return ledger.Options{DSN: dsn, Schema: c.Ledger.Schema, Connections: ledgerConnections}, dsn != ""
+}
+
+// openLedger returns a function that opens the ledger and makes this process the only one that audits the engine; nil if
+// audits are kept in memory only.
+func openLedger(c config.Config) func(context.Context) (*ledger.Engine, error) {
+	o, stored := ledgerOptions(c)
+	if !stored {
+		return nil
+	}
+	return func(ctx context.Context) (*ledger.Engine, error) {
+		if c.Ledger.Migrate {
+			if _, _, err := ledger.Migrate(ctx, o); err != nil {
+				return nil, err
+			}
+		}
+		l, err := ledger.Open(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		engine, err := acquire(ctx, c, l)
+		if err != nil {
+			l.Close()
+		}
+		return engine, err
+	}
+}
+
+func acquire(ctx context.Context, c config.Config, l *ledger.Ledger) (*ledger.Engine, error) {
+	if err := hidden(ctx, c, l); err != nil {
+		return nil, err
+	}
+	return l.Acquire(ctx, c.EngineName())
+}
+
+// hidden returns an error if the replay role can read the ledger.
+func hidden(ctx context.Context, c config.Config, l *ledger.Ledger) error {
+	replay, err := pgx.ParseConfig(c.Shadow.DSN.Reveal())
+	if err != nil {
+		return fmt.Errorf("shadow.dsn is not a connection string")
+	}
+	return l.CheckHidden(ctx, replay.User)
+}
+
+// MigrateLedger creates the ledger's schema or upgrades it, and returns the versions before and after.
+func MigrateLedger(ctx context.Context, c config.Config) (from, to int64, err error) {
+	o, stored := ledgerOptions(c)
+	if !stored {
+		return 0, 0, fmt.Errorf("there is no ledger: ledger.dsn is memory, or neither ledger.dsn nor neighbours.target is set")
+	}
+	return ledger.Migrate(ctx, o)
+}
+
+// checkLedger checks that the ledger can be used and that the replay role cannot read it. It changes nothing.
+func checkLedger(c config.Config) preflight.Task {
+	return func(ctx context.Context) []preflight.Check {
+		ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+		defer cancel()
+		o, stored := ledgerOptions(c)
+		check := preflight.Check{Name: "ledger", Object: "schema " + o.Schema, Status: preflight.OK, Message: "can be used; the replay role cannot read it"}
+		if !stored {
+			check.Object, check.Message = "memory", "audits are lost when the auditor process ends"
+			if c.Ledger.DSN == "" {
+				check.Status, check.Fix = preflight.Warning, "set ledger.dsn (memory if that is intended)"
+			}
+			return []preflight.Check{check}
+		}
+		err := useLedger(ctx, c, o)
+		switch {
+		case errors.Is(err, ledger.ErrNotMigrated) && c.Ledger.Migrate:
+			check.Message = "does not exist or is of an earlier version: run creates or upgrades it"
+		case errors.Is(err, ledger.ErrNotMigrated):
+			check.Status, check.Message, check.Fix = preflight.Fault, "does not exist or is of an earlier version, and ledger.migrate is false", "run `dpwatch migrate`"
+		case err != nil:
+			check.Status, check.Message, check.Fix = preflight.Fault, withheld.Reveal(err), "correct ledger.dsn, or the privileges of its role and of the replay role (docs/ledger.md)"
+		}
+		return []preflight.Check{check}
+	}
+}
+
+// useLedger opens and closes the ledger as run does, without becoming the engine's auditor.
+func useLedger(ctx context.Context, c config.Config, o ledger.Options) error {
+	l, err := ledger.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	return hidden(ctx, c, l)
+}

@@ -1,0 +1,267 @@
+package audit_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/eventually"
+	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+)
+
+// ledgerRig is a rig whose auditors keep a ledger.
+type ledgerRig struct {
+	*rig
+	opt    audit.Options
+	ledger ledger.Options
+}
+
+func newLedgerRig(t *testing.T, change func(*audit.Options)) *ledgerRig {
+	t.Helper()
+	l := &ledgerRig{ledger: ledger.Options{DSN: pgtest.Database(t), Connections: 2}}
+	l.rig = newRig(t, func(o *audit.Options) {
+		o.Ledger = func(ctx context.Context) (*ledger.Engine, error) {
+			if _, _, err := ledger.Migrate(ctx, l.ledger); err != nil {
+				return nil, err
+			}
+			store, err := ledger.Open(ctx, l.ledger)
+			if err != nil {
+				return nil, err
+			}
+			return store.Acquire(ctx, "engine")
+		}
+		if change != nil {
+			change(o)
+		}
+		l.opt = *o
+	})
+	return l
+}
+
+// begin runs an auditor until the returned function is called.
+func (l *ledgerRig) begin(t *testing.T) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- l.Run(ctx) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// restart replaces the auditor by a new one with the same ledger, as a new process would.
+func (l *ledgerRig) restart(t *testing.T, change func(*audit.Options)) {
+	t.Helper()
+	opt := l.opt
+	opt.Metrics = prometheus.NewRegistry()
+	opt.OnFinding = func(f alert.Finding) {
+		l.mu.Lock()
+		l.findings = append(l.findings, f)
+		l.mu.Unlock()
+	}
+	if change != nil {
+		change(&opt)
+	}
+	var err error
+	if l.Auditor, err = audit.New(opt); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (l *ledgerRig) restored(t *testing.T) {
+	t.Helper()
+	eventually.True(t, "the audits are restored", func() bool { return l.Status().Ledger.Restored }, func() any { return l.Status() })
+}
+
+const (
+	leakyQuery  = "SELECT noisy(count(*), 0.2) FROM people /*dp_epsilon='0.5'*/"
+	honestQuery = "SELECT noisy(count(*), 4) FROM people /*dp_epsilon='0.5'*/"
+	longQuery   = "SELECT noisy(count(*), 5) FROM people /*dp_epsilon='0.4'*/"
+)
+
+// TestRestart: a new process has the verdicts and bounds of the one before it, goes on with the evidence of the audit that
+// was running, and reports no violation twice.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	l := newLedgerRig(t, func(o *audit.Options) { o.Analysis.MaxTrials, o.TurnTrials = 1500, 1; o.D1 = []string{"d1", "d2"} })
+	stop := l.begin(t)
+	for _, sql := range []string{leakyQuery, honestQuery, "SELECT 1", leakyQuery} {
+		l.Submit(query(sql))
+	}
+	before := l.decided(t)
+	l.Submit(query(longQuery))
+	eventually.True(t, "trials", func() bool { return l.Status().Audits[len(before)].Report.Trials.D0 > 100 }, func() any { return l.Status() })
+	stop()
+	before = l.Status().Audits
+	l.restart(t, nil)
+	stop = l.begin(t)
+	l.restored(t)
+	after := l.Status().Audits
+	if len(after) != len(before) {
+		t.Fatalf("%d audits after the restart, %d before", len(after), len(before))
+	}
+	for i := range before {
+		b, a := before[i], after[i]
+		if a.ID != b.ID || a.State != b.State && b.State == audit.Decided || a.Seen != b.Seen || !a.FirstSeen.Equal(b.FirstSeen.Truncate(time.Microsecond)) {
+			t.Errorf("audit %d: %s %s seen %d, before %s %s seen %d", i, a.ID, a.State, a.Seen, b.ID, b.State, b.Seen)
+		}
+		if b.State == audit.Decided {
+			if diff := cmp.Diff(jsonOf(t, b.Report), jsonOf(t, a.Report)); diff != "" {
+				t.Errorf("audit %d: the report changed (-before +after):\n%s", i, diff)
+			}
+		} else if a.Report.Trials.D0 < b.Report.Trials.D0 {
+			t.Errorf("audit %d has %d trials, before the restart it had %d", i, a.Report.Trials.D0, b.Report.Trials.D0)
+		}
+	}
+	l.Submit(query(leakyQuery))
+	l.decided(t)
+	stop()
+	if s := l.Status(); len(s.Audits) != len(before) || s.Audits[0].Seen != before[0].Seen+1 || s.Ledger.Unsaved != 0 || s.Ledger.Waiting != 0 {
+		t.Errorf("%d audits, the first seen %d times, ledger %+v", len(s.Audits), s.Audits[0].Seen, s.Ledger)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.findings) != 1 || l.findings[0].ID != before[0].ID {
+		t.Errorf("findings %+v; want one, of the first audit", l.findings)
+	}
+	l.history(t, before[0].Key, "decided violation")
+}
+
+func jsonOf(t *testing.T, r *analysis.Report) string {
+	t.Helper()
+	text, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// history checks the last event of an audit in the ledger, and that the counts are those of the status.
+func (l *ledgerRig) history(t *testing.T, key, want string) {
+	t.Helper()
+	conn := pgtest.Connect(t, l.ledger.DSN)
+	var last string
+	var executions int
+	err := conn.QueryRow(t.Context(), `SELECT (SELECT state || ' ' || verdict FROM dpwatch_ledger.events WHERE query = q.id ORDER BY id DESC LIMIT 1),
+		executions FROM dpwatch_ledger.queries q WHERE key = $1`, key).Scan(&last, &executions)
+	if err != nil || last != want || executions != 3 {
+		t.Errorf("last event %q, %d executions, %v; want %q and 3", last, executions, err, want)
+	}
+}
+
+// TestErrorRateAcrossRestarts: every beginning of evidence counts, in whatever process.
+func TestErrorRateAcrossRestarts(t *testing.T) {
+	t.Parallel()
+	l := newLedgerRig(t, func(o *audit.Options) { o.Family = true })
+	var rates []float64
+	for i, sql := range []string{honestQuery, longQuery} {
+		if i > 0 {
+			l.restart(t, nil)
+		}
+		stop := l.begin(t)
+		l.Submit(query(sql))
+		l.restored(t)
+		entries := l.decided(t)
+		rates = append(rates, 1-entries[len(entries)-1].Report.Confidence)
+		stop()
+	}
+	if !(rates[1] < 0.9*rates[0]) {
+		t.Errorf("error rates %g: the second audit must count as the second of the fleet", rates)
+	}
+}
+
+// TestDamagedProgress: a state that cannot be read is set aside and the audit starts again; the others go on.
+func TestDamagedProgress(t *testing.T) {
+	t.Parallel()
+	l := newLedgerRig(t, nil)
+	stop := l.begin(t)
+	l.Submit(query(leakyQuery))
+	l.Submit(query(honestQuery))
+	l.decided(t)
+	stop()
+	pgtest.Exec(t, l.ledger.DSN, `UPDATE dpwatch_ledger.audits SET progress = set_byte(progress, 40, get_byte(progress, 40) # 1) WHERE verdict = 'violation'`)
+	l.restart(t, nil)
+	stop = l.begin(t)
+	l.restored(t)
+	entries := l.decided(t)
+	stop()
+	if len(entries) != 2 || entries[0].Report.Verdict != analysis.Violation || entries[1].Report.Verdict != analysis.NoEvidence {
+		t.Errorf("%+v; want a violation, found again, and no evidence", entries)
+	}
+	var reason string
+	err := pgtest.Connect(t, l.ledger.DSN).QueryRow(t.Context(), `SELECT reason FROM dpwatch_ledger.set_aside`).Scan(&reason)
+	if err != nil || !strings.Contains(reason, "checksum") {
+		t.Errorf("set aside for %q, %v", reason, err)
+	}
+}
+
+// TestLedgerAway: while the ledger is away, running audits go on and new ones wait; when it is back, everything is written.
+func TestLedgerAway(t *testing.T) {
+	t.Parallel()
+	l := newLedgerRig(t, nil)
+	stop := l.begin(t)
+	defer stop()
+	l.Submit(query(leakyQuery))
+	l.decided(t)
+	rename := func(from, to string) {
+		pgtest.Exec(t, l.ledger.DSN, "ALTER SCHEMA "+from+" RENAME TO "+to)
+	}
+	rename("dpwatch_ledger", "away")
+	l.Submit(query(honestQuery))
+	eventually.True(t, "the audit waits", func() bool {
+		s := l.Status()
+		return s.Audits[1].State == audit.Waiting && s.Ledger.Trouble != ""
+	}, func() any { return l.Status() })
+	rename("away", "dpwatch_ledger")
+	l.decided(t)
+	eventually.True(t, "everything is written", func() bool {
+		s := l.Status().Ledger
+		return s.Trouble == "" && s.Unsaved == 0 && s.Waiting == 0
+	}, func() any { return l.Status() })
+	var audits, executions int
+	err := pgtest.Connect(t, l.ledger.DSN).QueryRow(t.Context(), `SELECT (SELECT count(*) FROM dpwatch_ledger.audits WHERE state = 'decided'),
+		(SELECT sum(executions) FROM dpwatch_ledger.query_users)`).Scan(&audits, &executions)
+	if err != nil || audits != 2 || executions != 2 {
+		t.Errorf("%d audits, %d executions, %v; want 2 and 2", audits, executions, err)
+	}
+}
+
+// TestOneAuditorPerEngine: a second auditor of an engine is refused, and one that was replaced cannot write.
+func TestOneAuditorPerEngine(t *testing.T) {
+	t.Parallel()
+	l := newLedgerRig(t, nil)
+	first, err := l.opt.Ledger(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.opt.Ledger(t.Context()); !errors.Is(err, ledger.ErrInUse) {
+		t.Errorf("a second auditor: %v, want ErrInUse", err)
+	}
+	pgtest.Exec(t, l.ledger.DSN, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())")
+	var second *ledger.Engine
+	eventually.True(t, "the lock is free", func() bool {
+		second, err = l.opt.Ledger(t.Context())
+		return err == nil
+	}, func() any { return err })
+	if err := first.Record(t.Context(), ledger.Batch{Seq: 1}); !errors.Is(err, ledger.ErrReplaced) {
+		t.Errorf("a write of the first auditor: %v, want ErrReplaced", err)
+	}
+	if err := second.Record(t.Context(), ledger.Batch{Seq: 1}); err != nil {
+		t.Error(err)
+	}
+	first.Close()
+	second.Close()
+}

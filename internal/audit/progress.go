@@ -1,0 +1,216 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit/evidence"
+	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// progressVersion changes whenever the form of progress does. The evidence inside has a version of its own.
+const progressVersion = 1
+
+// progress is what the ledger stores of an audit so that another process can go on with it.
+type progress struct {
+	Version    int
+	Evidence   []byte // see evidence.Evidence; empty = none
+	Neighbours []string
+	Reported   []bool // by neighbour: its violation was reported
+	Restarts   int
+	Hoisted    int    // hoisted rounds of the evidence
+	HoistOff   string // why its trials must not be hoisted; "" = they may be
+	Hoisting   *replay.HoistReport
+	Confirming bool
+	Suspected  float64
+	Threshold  float64
+	Trouble    string // of an audit that was decided without evidence
+	Decided    bool
+	Turns      int
+	Used       time.Duration
+}
+
+// progress returns the evidence of a job, nil if there is none or no ledger. The caller has the job's turn.
+func (a *Auditor) progress(j *job) *progress {
+	if !a.keeper.on || j.evidence == nil {
+		return nil
+	}
+	p := &progress{Version: progressVersion}
+	var err error
+	if p.Evidence, err = j.evidence.MarshalBinary(); err != nil {
+		a.opt.Logger.Error("the evidence of an audit cannot be stored", zap.String("audit", j.id), zap.String("error", a.say(err)))
+		return nil
+	}
+	return p
+}
+
+// note adds the facts of a job to its progress. The caller holds Auditor.mu and has the job's turn.
+func (p *progress) note(j *job) {
+	for _, w := range j.worlds {
+		p.Neighbours = append(p.Neighbours, w.schema)
+		p.Reported = append(p.Reported, w.reported)
+	}
+	p.Restarts, p.Confirming, p.Suspected, p.Threshold = j.restarts, j.confirming, j.suspected, j.Threshold
+	p.Decided, p.Turns, p.Used = j.state() == Decided, j.Turns(), j.Used()
+	if j.hoist != nil {
+		r := j.hoist.Report()
+		p.Hoisting, p.Hoisted = &r, r.HoistedRounds-j.hoisted
+		if p.Confirming {
+			p.HoistOff = r.Reason
+		}
+	}
+	if p.Evidence == nil {
+		p.Trouble = j.trouble
+	}
+}
+
+// stored returns the form of a job in the ledger. The caller holds Auditor.mu and has the job's turn.
+func stored(j *job, p *progress) (ledger.Audit, error) {
+	state := j.state()
+	out := ledger.Audit{
+		Query: ledgerQuery(j.plan), State: string(state), Trials: j.Trials, Processes: j.processes, DataEpoch: j.epoch, Reason: j.trouble,
+	}
+	out.Query.Key, out.Query.FirstSeen, out.Query.LastSeen = j.Key, j.firstSeen, j.LastSeen
+	out.Query.Statement = capture.AppendBinary(nil, j.query)
+	if len(j.reports) > 0 {
+		r := j.worst()
+		if state == Decided || r.Verdict == analysis.Violation {
+			out.Verdict, out.Reason = string(r.Verdict), r.Reason
+		}
+		if lower := float64(r.EpsilonLower); lower == lower { // not NaN
+			out.Lower = &lower
+		}
+	}
+	if p == nil && state != Decided {
+		return out, nil
+	}
+	if p == nil {
+		p = &progress{Version: progressVersion}
+	}
+	p.note(j)
+	var b bytes.Buffer
+	if err := gob.NewEncoder(&b).Encode(p); err != nil {
+		return out, err
+	}
+	out.Progress = b.Bytes()
+	return out, nil
+}
+
+// ledgerQuery returns what the ledger stores of a plan.
+func ledgerQuery(p *rewrite.Plan) ledger.Query {
+	q := ledger.Query{Shape: p.Shape, Fingerprint: p.Group, Summary: p.Summary}
+	if c := p.Claim; c != nil {
+		q.Claim = &ledger.Claim{Epsilon: c.Epsilon, Delta: c.Delta, Source: c.Source, Rule: c.Rule}
+	}
+	return q
+}
+
+// resume gives a job without evidence the progress that the ledger has. With an error the job is unchanged. The caller holds
+// Auditor.mu, and has the job's turn unless the auditor has just begun.
+func (a *Auditor) resume(j *job, row *ledger.Audit) error {
+	body, err := ledger.Unseal(row.Progress)
+	if err != nil {
+		return err
+	}
+	var p progress
+	if err := gob.NewDecoder(bytes.NewReader(body)).Decode(&p); err != nil {
+		return fmt.Errorf("the stored progress cannot be decoded: %w", err)
+	}
+	switch {
+	case p.Version != progressVersion:
+		return fmt.Errorf("the stored progress has form %d, this version reads form %d", p.Version, progressVersion)
+	case len(p.Reported) != len(p.Neighbours):
+		return fmt.Errorf("the stored progress is damaged")
+	}
+	var e *evidence.Evidence
+	if len(p.Evidence) > 0 {
+		if !slices.Equal(p.Neighbours, a.opt.D1) {
+			return errNeighbours
+		}
+		e = new(evidence.Evidence)
+		if err := e.UnmarshalBinary(p.Evidence); err != nil {
+			return err
+		}
+		if e.Neighbours() != len(p.Neighbours) {
+			return fmt.Errorf("the stored progress is damaged")
+		}
+	} else if !p.Decided {
+		return fmt.Errorf("the stored progress has no evidence")
+	}
+	j.goOn(a, row, &p, e)
+	a.roster.Resume(&j.Audit, p.Turns, p.Used)
+	if p.Decided {
+		a.roster.Decide(&j.Audit, row.Verdict == string(analysis.Violation), 0)
+		a.release(j)
+	} else {
+		a.roster.Resize(&j.Audit, j.size())
+	}
+	return nil
+}
+
+// goOn sets the fields of a job that goes on.
+func (j *job) goOn(a *Auditor, row *ledger.Audit, p *progress, e *evidence.Evidence) {
+	j.restarts, j.processes, j.epoch, j.evidence = p.Restarts, row.Processes, row.DataEpoch, e
+	j.confirming, j.suspected, j.Threshold, j.hoisted = p.Confirming, p.Suspected, p.Threshold, -p.Hoisted
+	switch {
+	case p.Decided:
+		j.hoist, j.hoisting = nil, p.Hoisting
+	case j.hoist != nil && p.HoistOff != "":
+		j.hoist.Stop(p.HoistOff)
+	}
+	if e == nil {
+		j.trouble = p.Trouble
+		j.reports = []analysis.Report{a.emptyReport(j.plan, p.Trouble)}
+		return
+	}
+	j.worlds = make([]world, len(p.Neighbours))
+	j.reports = make([]analysis.Report, len(p.Neighbours))
+	for i, schema := range p.Neighbours {
+		j.worlds[i] = world{schema: schema, reported: p.Reported[i]}
+		j.reports[i] = j.report(i)
+	}
+	j.figures()
+}
+
+// recall looks for the evidence of an audit of an earlier process, if there was no time for that at the start, and reports
+// whether the audit is decided. The error is that of the ledger. The caller has the job's turn.
+func (a *Auditor) recall(ctx context.Context, j *job) (decided bool, err error) {
+	if !a.keeper.on || j.recalled {
+		return false, nil
+	}
+	row, found, err := a.keeper.engine.Load().Find(ctx, j.Key)
+	if err != nil {
+		return false, &ledgerError{err}
+	}
+	if j.recalled = true; !found || row.Progress == nil {
+		return false, nil
+	}
+	epoch, err := a.epochNow(ctx)
+	if err != nil || epoch != row.DataEpoch {
+		return false, err
+	}
+	return a.takeUp(ctx, j, &row), nil
+}
+
+// takeUp resumes a job in its turn and reports whether it is decided.
+func (a *Auditor) takeUp(ctx context.Context, j *job, row *ledger.Audit) (decided bool) {
+	a.mu.Lock()
+	err := a.resume(j, row)
+	decided = err == nil && j.Phase() != schedule.Running
+	a.mu.Unlock()
+	if err != nil {
+		a.setAside(ctx, j.id, j.Key, err)
+	}
+	return decided
+}

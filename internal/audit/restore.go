@@ -1,0 +1,132 @@
+package audit
+
+import (
+	"context"
+	"errors"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+var errNeighbours = errors.New("the audit compared other neighbours than shadow.d1 lists now")
+
+// restore admits the audits of earlier processes, as far as there are places for them: violations first. The others stay in
+// the ledger and go on when their query is captured again. It may be called again after an error.
+func (a *Auditor) restore(ctx context.Context, engine *ledger.Engine) error {
+	keys, poisoned, err := engine.Keys(ctx, a.opt.MaxAudits)
+	if err != nil {
+		return err
+	}
+	for _, key := range poisoned {
+		a.opt.Logger.Error("an audit is not restored: the auditor ended twice while it parsed the statement", zap.String("audit", shortID(key)))
+	}
+	n := 0
+	for _, key := range keys {
+		a.mu.Lock()
+		there := a.jobs[key] != nil
+		a.mu.Unlock()
+		if there {
+			continue
+		}
+		ok, err := a.restoreOne(ctx, key)
+		if err != nil {
+			return err
+		}
+		if ok {
+			n++
+		}
+	}
+	a.mu.Lock()
+	a.retire()
+	a.shed()
+	a.mu.Unlock()
+	a.opt.Logger.Info("audits restored from the ledger", zap.Int("audits", n), zap.Int("not_restored", len(keys)-n+len(poisoned)))
+	return nil
+}
+
+// restoreOne restores an audit and reports whether it could be. The error is that of the ledger.
+func (a *Auditor) restoreOne(ctx context.Context, key string) (bool, error) {
+	row, found, err := a.keeper.engine.Load().Find(ctx, key)
+	if err != nil || !found {
+		return false, err
+	}
+	leave := func(why string) (bool, error) {
+		a.opt.Logger.Warn("an audit is not restored; it stays in the ledger, and its query is audited when it is captured again",
+			zap.String("audit", shortID(key)), zap.String("db.query.summary", row.Query.Summary), zap.String("reason", why))
+		return false, nil
+	}
+	q, err := capture.DecodeBinary(row.Query.Statement)
+	if err != nil {
+		return leave("its statement was captured by another version")
+	}
+	plan, err := a.parseStored(ctx, key, q)
+	switch refused := (*rewrite.UnsupportedError)(nil); {
+	case errors.As(err, &refused):
+		return leave("its statement cannot be rewritten any more: " + string(refused.Reason))
+	case errors.Is(err, errPanic):
+		return leave("its statement cannot be rewritten any more: internal error")
+	case err != nil:
+		return false, err
+	}
+	now, route := a.identity(q, plan.Key)
+	if now != key {
+		return leave("its claim, its settings or the configuration of its tables changed, so it is another audit now")
+	}
+	j := &job{
+		Audit: schedule.Audit{
+			Key: key, Shape: plan.Shape, Owner: schedule.Owner{User: q.User, Database: q.Database, Route: route},
+			Seen: row.Executions, LastSeen: row.Query.LastSeen,
+		},
+		plan: plan, query: q, firstSeen: row.Query.FirstSeen, recalled: true, processes: row.Processes,
+	}
+	return a.readmit(ctx, j, &row)
+}
+
+// parseStored parses the statement of a stored audit. Hostile SQL can crash the parser: the ledger knows of the attempt.
+func (a *Auditor) parseStored(ctx context.Context, key string, q capture.Query) (*rewrite.Plan, error) {
+	if err := a.keeper.engine.Load().Parsing(ctx, key, false); err != nil {
+		return nil, err
+	}
+	done := a.opt.Announce(q.SQL)
+	plan, refused := a.analyze(a.rewriter.Load(), q)
+	done()
+	if err := a.keeper.engine.Load().Parsing(ctx, key, true); err != nil {
+		return nil, err
+	}
+	return plan, refused
+}
+
+// readmit admits a restored audit with its progress, if there is a place.
+func (a *Auditor) readmit(ctx context.Context, j *job, row *ledger.Audit) (bool, error) {
+	a.mu.Lock()
+	if evicted, refusal := a.roster.Room(&j.Audit); refusal != "" || evicted != nil {
+		a.mu.Unlock()
+		return false, nil
+	}
+	a.enter(j)
+	var fault error
+	if row.Progress != nil {
+		fault = a.resume(j, row)
+	}
+	a.mu.Unlock()
+	if fault != nil {
+		a.setAside(ctx, j.id, j.Key, fault)
+	}
+	return true, nil
+}
+
+// setAside reports progress that cannot be used, and moves it out of the way.
+func (a *Auditor) setAside(ctx context.Context, id, key string, why error) {
+	a.opt.Logger.Error("the stored evidence of an audit cannot be used: it is set aside in the ledger, and the audit starts again",
+		zap.String("audit", id), zap.String("reason", a.say(why)))
+	if err := a.keeper.engine.Load().SetAside(ctx, key, a.say(why)); err != nil {
+		a.wrote(err)
+	}
+}
+
+// shortID returns the id of an audit with a key.
+func shortID(key string) string { return key[:min(12, len(key))] }
