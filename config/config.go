@@ -182,6 +182,7 @@ type Audit struct {
 	// ParseTimeout limits the CPU time of the SQL parser, which is C code, for one statement.
 	ParseTimeout Duration `yaml:"parse_timeout"`
 	RetryAfter   Duration `yaml:"retry_after"`
+	Repeat       Duration `yaml:"repeat"` // 0 = never
 	PriorOdds    float64  `yaml:"prior_odds"`
 	BreachOdds   float64  `yaml:"breach_odds"`
 	Hoist        bool     `yaml:"hoist"`       // trials can reuse results that are the same in all of them
@@ -277,7 +278,7 @@ func Default() Config {
 		Audit: Audit{
 			Confidence: 0.95, ErrorRate: PerAudit, Deterministic: "violation", MaxTrials: 10_000, BatchTrials: 25, Workers: 2, MaxAudits: 1000, MaxPerShape: 20, Memory: 512 << 20, MaxTokens: 20_000,
 			ParseTimeout: Duration(3 * time.Second),
-			RetryAfter:   Duration(30 * time.Second), PriorOdds: 1, BreachOdds: 2, Hoist: true, HoistSpace: 1 << 30,
+			RetryAfter:   Duration(30 * time.Second), Repeat: Duration(7 * 24 * time.Hour), PriorOdds: 1, BreachOdds: 2, Hoist: true, HoistSpace: 1 << 30,
 		},
 		Ledger: Ledger{Schema: "dpwatch_ledger", Migrate: true},
 		Log:    Log{Level: "info"},

@@ -194,6 +194,9 @@ func (d *decoder) audit(a *Audit) {
 	}
 	d.atLeast("audit.max_tokens", a.MaxTokens, 1)
 	d.positive("audit.retry_after", a.RetryAfter)
+	if a.Repeat < 0 {
+		d.add("audit.repeat", "must not be negative; 0s = never")
+	}
 	d.positive("audit.parse_timeout", a.ParseTimeout)
 	d.atLeast("audit.hoist_space", int(a.HoistSpace), 4<<20)
 	if !(a.Rate >= 0) || math.IsInf(a.Rate, 0) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
@@ -69,6 +70,11 @@ func (a *Auditor) current(ctx context.Context, j *job) (fresh bool, err error) {
 // outdated reports whether a decided audit belongs to copies that no longer exist. The caller holds a.mu.
 func (a *Auditor) outdated(j *job) bool {
 	return j.state() == Decided && j.epoch != "" && a.epoch != "" && j.epoch != a.epoch
+}
+
+// due reports whether an audit without a violation was decided so long ago that it is repeated. The caller holds a.mu.
+func (a *Auditor) due(j *job) bool {
+	return a.opt.Repeat > 0 && j.Phase() == schedule.Decided && !j.decided.IsZero() && a.opt.Now().Sub(j.decided) >= a.opt.Repeat
 }
 
 // Copies checks that the copies stay the same during an audit: its evidence must come from one pair of datasets.

@@ -28,6 +28,9 @@ type job struct {
 	reports    []analysis.Report // one per neighbour, as of the last batch; without figures before the first
 	partitions int               // of the worst report, before it was truncated
 	restarts   int               // how often the copies were created again during the audit
+	decided    time.Time         // when the audit was decided last
+	repeats    int               // how often it was repeated: see Options.Repeat
+	previous   analysis.Verdict  // before the last repetition
 	processes  int               // how often its evidence began: each time has its share of the error rate
 
 	epoch    string              // of the copies of the evidence; "" = none yet. Written with Auditor.mu held
@@ -185,6 +188,7 @@ func (a *Auditor) markInconclusive(j *job, err error) {
 	j.trouble, j.worlds = a.say(err), nil
 	j.reports = []analysis.Report{a.emptyReport(j.plan, j.trouble)}
 	a.roster.Decide(&j.Audit, false, 0)
+	j.decided = a.opt.Now()
 	a.keeper.put(j, nil)
 	a.release(j)
 	a.metrics.verdicts.WithLabelValues(string(analysis.Inconclusive)).Inc()
@@ -252,7 +256,7 @@ func (j *job) entry(opt *Options) Entry { // with Auditor.mu held
 	e := Entry{
 		ID: j.id, Key: j.Key, Route: j.Owner.Route, Group: j.plan.Group, Summary: j.plan.Summary,
 		User: j.query.User, Database: j.query.Database, App: j.query.ApplicationName,
-		Assumed: j.plan.Assumed, Seen: j.Seen, FirstSeen: j.firstSeen, LastSeen: j.LastSeen, State: j.state(), Trouble: j.trouble, Restarts: j.restarts,
+		Assumed: j.plan.Assumed, Seen: j.Seen, FirstSeen: j.firstSeen, LastSeen: j.LastSeen, State: j.state(), Trouble: j.trouble, Restarts: j.restarts, Repeats: j.repeats, Previous: j.previous,
 		Confirming: j.confirming && j.state() != Decided,
 		Partitions: j.partitions,
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -264,4 +265,41 @@ func TestOneAuditorPerEngine(t *testing.T) {
 	}
 	first.Close()
 	second.Close()
+}
+
+// TestRepeat: a decided query is audited again when it is run again after Options.Repeat, also in another process, and an
+// engine that turned bad meanwhile is found. A violation is not repeated.
+func TestRepeat(t *testing.T) {
+	t.Parallel()
+	var later atomic.Int64
+	l := newLedgerRig(t, func(o *audit.Options) {
+		o.Repeat = time.Hour
+		o.Now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	})
+	stop := l.begin(t)
+	l.Submit(query(honestQuery))
+	l.Submit(query(leakyQuery))
+	l.decided(t)
+	pgtest.Exec(t, l.dsn, `CREATE OR REPLACE FUNCTION noisy(value float8, scale float8) RETURNS float8 LANGUAGE sql VOLATILE
+		AS 'SELECT round((value + scale / 20 * ln((1 - random()) / (1 - random()))) * 1024) / 1024'`)
+	l.Submit(query(honestQuery))
+	if e := l.Status().Audits[0]; e.State != audit.Decided || e.Repeats != 0 {
+		t.Errorf("%s after %d repeats: repeated before its time", e.State, e.Repeats)
+	}
+	stop()
+	later.Store(int64(2 * time.Hour))
+	l.restart(t, nil)
+	stop = l.begin(t)
+	l.restored(t)
+	l.Submit(query(honestQuery))
+	l.Submit(query(leakyQuery))
+	entries := l.decided(t)
+	stop()
+	if e := entries[0]; e.Report.Verdict != analysis.Violation || e.Repeats != 1 || e.Previous != analysis.NoEvidence {
+		t.Errorf("%s after %d repeats, before it was %q; want a violation in the first repeat, no evidence before", e.Report.Verdict, e.Repeats, e.Previous)
+	}
+	if e := entries[1]; e.Report.Verdict != analysis.Violation || e.Repeats != 0 {
+		t.Errorf("%s after %d repeats; want the violation that was there", e.Report.Verdict, e.Repeats)
+	}
+	l.history(t, entries[0].Key, "decided violation")
 }

@@ -44,6 +44,7 @@ type Options struct {
 	PerShape    int   // audits of one user's query with different constants; 0 = 20
 	Memory      int64 // estimated bytes of all audits; 0 = no limit
 	RetryAfter  time.Duration
+	Repeat      time.Duration // a query that is run again after so long is audited again, unless it has a violation; 0 = never
 	EpochEvery  time.Duration // interval of checking the copies while nothing is replayed; 0 = 30 s
 	ShowSQL     bool
 	ShowValues  bool // status, findings and logs include values from rows: group keys, texts, thresholds, the server's messages

@@ -37,6 +37,9 @@ type progress struct {
 	Threshold  float64
 	Trouble    string // of an audit that was decided without evidence
 	Decided    bool
+	DecidedAt  time.Time
+	Repeats    int
+	Previous   analysis.Verdict
 	Turns      int
 	Used       time.Duration
 }
@@ -63,6 +66,7 @@ func (p *progress) note(j *job) {
 	}
 	p.Restarts, p.Confirming, p.Suspected, p.Threshold = j.restarts, j.confirming, j.suspected, j.Threshold
 	p.Decided, p.Turns, p.Used = j.state() == Decided, j.Turns(), j.Used()
+	p.DecidedAt, p.Repeats, p.Previous = j.decided, j.repeats, j.previous
 	if j.hoist != nil {
 		r := j.hoist.Report()
 		p.Hoisting, p.Hoisted = &r, r.HoistedRounds-j.hoisted
@@ -162,6 +166,7 @@ func (a *Auditor) resume(j *job, row *ledger.Audit) error {
 // goOn sets the fields of a job that goes on.
 func (j *job) goOn(a *Auditor, row *ledger.Audit, p *progress, e *evidence.Evidence) {
 	j.restarts, j.processes, j.epoch, j.evidence = p.Restarts, row.Processes, row.DataEpoch, e
+	j.decided, j.repeats, j.previous = p.DecidedAt, p.Repeats, p.Previous
 	j.confirming, j.suspected, j.Threshold, j.hoisted = p.Confirming, p.Suspected, p.Threshold, -p.Hoisted
 	switch {
 	case p.Decided:

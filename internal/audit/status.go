@@ -95,11 +95,14 @@ type Entry struct {
 	LastSeen  time.Time `json:"last_seen"`
 	State     State     `json:"state"`
 	// Verdict is that of the report for a decided audit and for a violation, otherwise the state.
-	Verdict   string   `json:"verdict"`
-	Restarts  int      `json:"restarts,omitempty"` // how often its evidence was dropped because the copies were created again
-	Trouble   string   `json:"trouble,omitempty"`  // why it waits, or why it cannot be judged
-	ClaimRule string   `json:"claim_rule,omitempty"`
-	Assumed   []string `json:"assumed,omitempty"` // assumptions of the rewrite
+	Verdict  string `json:"verdict"`
+	Restarts int    `json:"restarts,omitempty"` // how often its evidence was dropped because the copies were created again
+	// Repeats is how often the audit was repeated from the start because audit.repeat had passed, and Previous the verdict before.
+	Repeats   int              `json:"repeats,omitempty"`
+	Previous  analysis.Verdict `json:"previous_verdict,omitempty"`
+	Trouble   string           `json:"trouble,omitempty"` // why it waits, or why it cannot be judged
+	ClaimRule string           `json:"claim_rule,omitempty"`
+	Assumed   []string         `json:"assumed,omitempty"` // assumptions of the rewrite
 	// Report is the present state of the evidence. Its verdict is empty until there is one.
 	Report *analysis.Report `json:"report,omitempty"`
 	// Partitions is the number of partitions; Report has those with the largest estimates.

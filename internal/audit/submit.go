@@ -139,9 +139,16 @@ func (a *Auditor) place(q capture.Query, r recognized) bool {
 // placeQuery finds the audit of a query or creates one; see place. The caller holds Auditor.mu.
 func (a *Auditor) placeQuery(q capture.Query, r recognized, key, route string) bool {
 	if j := a.jobs[key]; j != nil {
-		if a.outdated(j) {
+		outdated, due := a.outdated(j), a.due(j)
+		if outdated || due {
 			if r.plan == nil {
 				return false
+			}
+			if outdated {
+				j.restarts++
+			} else {
+				j.repeats++
+				j.previous = j.worst().Verdict
 			}
 			a.again(j, q, r.plan)
 		}
@@ -201,13 +208,12 @@ func (a *Auditor) enter(j *job) {
 	a.wake()
 }
 
-// again restarts a decided audit whose copies no longer exist. The caller holds Auditor.mu.
+// again restarts a decided audit. The caller holds Auditor.mu.
 func (a *Auditor) again(j *job, q capture.Query, plan *rewrite.Plan) {
 	j.hoist = a.hoisting(q.SQL)
 	j.query, j.plan, j.worlds, j.evidence, j.hoisting, j.trouble, j.epoch = q, plan, nil, nil, nil, "", ""
 	j.confirming, j.suspected = false, 0
 	j.reports, j.partitions = append(j.reports[:0:0], a.emptyReport(plan, "no trials")), 0
-	j.restarts++
 	a.roster.Restart(&j.Audit, a.opt.Now())
 	a.roster.Resize(&j.Audit, j.size())
 	a.wake()

@@ -98,7 +98,7 @@ func (a *Auditor) conclude(ctx context.Context, j *job, began time.Time, fresh b
 
 // decide ends an audit with a verdict. The caller holds Auditor.mu and has the job's turn.
 func (a *Auditor) decide(j *job, took time.Duration, progress *progress) {
-	j.trouble = ""
+	j.trouble, j.decided = "", a.opt.Now()
 	verdict := j.worst().Verdict
 	a.metrics.verdicts.WithLabelValues(string(verdict)).Inc()
 	a.ended(j, verdict)
