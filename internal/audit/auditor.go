@@ -107,6 +107,7 @@ func (a *Auditor) Run(ctx context.Context) error {
 	group.Go(func() error { a.checkShadow(ctx); return nil })
 	group.Go(func() error { a.watchEpoch(ctx); return nil })
 	group.Go(func() error { a.closeIdleRuns(ctx); return nil })
+	group.Go(func() error { a.summarize(ctx, summaryEvery); return nil })
 	if a.opt.Renew != nil {
 		group.Go(func() error { a.renew(ctx); return nil })
 	}

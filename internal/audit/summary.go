@@ -1,0 +1,50 @@
+package audit
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/analysis"
+)
+
+// summaryEvery is the interval of the summaries in the log.
+const summaryEvery = time.Minute
+
+// summarize logs a line about the auditor's work at every interval.
+func (a *Auditor) summarize(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			a.opt.Logger.Info("summary", a.summary()...)
+		}
+	}
+}
+
+// summary returns the numbers of a summary: what happened since the start, and the present state.
+func (a *Auditor) summary() []zap.Field {
+	s := a.Status()
+	states, violations, skipped := map[State]int{}, len(s.Records), uint64(0)
+	for i := range s.Audits {
+		states[s.Audits[i].State]++
+		if s.Audits[i].Verdict == string(analysis.Violation) {
+			violations++
+		}
+	}
+	for _, n := range s.Skipped {
+		skipped += n
+	}
+	fields := []zap.Field{
+		zap.Uint64("captured", s.Captured), zap.Uint64("skipped", skipped), zap.Int("violations", violations), zap.Any("audits", states),
+		zap.Float64("audited_query_share", s.Coverage.AuditedQueries), zap.Uint64("replay_faults", s.Faults),
+	}
+	if s.Ledger != nil {
+		fields = append(fields, zap.Bool("ledger_up", s.Ledger.Restored && s.Ledger.Trouble == ""), zap.Int("unsaved_audits", s.Ledger.Unsaved))
+	}
+	return fields
+}
