@@ -69,7 +69,7 @@ func TestRunLedger(t *testing.T) {
 	same := func(what string) {
 		t.Helper()
 		var after []decidedAudit
-		s.until(t, "the audits are restored", func() bool { after = s.audits(t); return len(after) > 0 })
+		s.until(t, "the audits are restored", func() bool { after = s.audits(t); return len(after) == len(before) })
 		if diff := cmp.Diff(before, after); diff != "" {
 			t.Errorf("%s changed the audits (-before +after):\n%s", what, diff)
 		}
