@@ -86,8 +86,8 @@ func TestAuditPlot(t *testing.T) {
 // TestAuditCopiesReplaced: if the copies are replaced during an audit, it ends without a verdict.
 func TestAuditCopiesReplaced(t *testing.T) {
 	t.Parallel()
-	dsn := copies(t)
 	for _, hoist := range []string{"true", "false"} {
+		dsn := copies(t) // with one database, sessions of the first audit could be taken for those of the second
 		done := make(chan result, 1)
 		go func() {
 			done <- call(t, "", "audit", "--dsn", dsn, "--d0", "d0", "--d1", "d1", "--epsilon", "1", "--max-trials", "100000000", "--hoist="+hoist,
