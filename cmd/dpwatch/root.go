@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -54,7 +53,7 @@ Exit codes: 0 done or no evidence, 1 usage, configuration or runtime error, 2 vi
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.AddCommand(
-		demoCommand(env), runCommand(env), healthCommand(env), auditCommand(env), analyzeCommand(env), rewriteCommand(env),
+		demoCommand(env), runCommand(env), healthCommand(env), statusCommand(env), auditsCommand(env), auditCommand(env), analyzeCommand(env), rewriteCommand(env),
 		neighboursCommand(env), migrateCommand(env), configCommand(env), versionCommand(env), auditorCommand(env),
 	)
 	root.SetVersionTemplate("{{.Version}}\n")
@@ -109,15 +108,7 @@ func valuesFlag(cmd *cobra.Command) *bool {
 
 // conclude writes a report. It returns an exitError with the exit code of the verdict, or nil for no evidence.
 func conclude(env environment, c app.Conclusion, asJSON bool) error {
-	var err error
-	if asJSON {
-		encoder := json.NewEncoder(env.Stdout)
-		encoder.SetIndent("", "  ")
-		err = encoder.Encode(c)
-	} else {
-		err = c.Write(env.Stdout)
-	}
-	if err != nil {
+	if err := write(env, c, asJSON); err != nil {
 		return err
 	}
 	switch c.Verdict {

@@ -16,7 +16,11 @@ func helpUsage(root *cobra.Command) {
 	root.SetFlagErrorFunc(flagError)
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {
-		cmd.Args = noArguments
+		if _, argument, takesOne := strings.Cut(cmd.Use, " "); takesOne {
+			cmd.Args = oneArgument(argument)
+		} else {
+			cmd.Args = noArguments
+		}
 		if cmd.HasSubCommands() && !cmd.Runnable() {
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}
@@ -25,6 +29,16 @@ func helpUsage(root *cobra.Command) {
 		}
 	}
 	visit(root)
+}
+
+// oneArgument requires one argument, which the usage line names.
+func oneArgument(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 || args[0] == "" {
+			return fmt.Errorf("%s takes one argument, %s, not %d: see %s --help", cmd.CommandPath(), name, len(args), cmd.CommandPath())
+		}
+		return nil
+	}
 }
 
 // noArguments rejects arguments: a mistyped command, or a word meant as a flag's value.

@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/supervise"
 	"github.com/dpwatch/dpwatch/internal/web"
 	"github.com/dpwatch/dpwatch/proxy"
 )
@@ -98,21 +100,24 @@ func (r *Relay) routeStatus() []routeStatus {
 	return out
 }
 
+// relayStatus is the answer of GET /api/status.
+type relayStatus struct {
+	Version string             `json:"version"`
+	Proxy   proxy.Stats        `json:"proxy"`
+	Routes  []routeStatus      `json:"routes"`
+	Queue   capture.QueueStats `json:"queue"`
+	Auditor supervise.Stats    `json:"auditor"`
+	Audit   json.RawMessage    `json:"audit"`  // an audit.Status; null = the auditor has not sent one
+	Paused  bool               `json:"paused"` // the requested state; the auditor's pace reports the actual one
+}
+
 // status writes the proxy's counters and the auditor's latest status as one JSON object.
 func (r *Relay) status(w http.ResponseWriter, _ *http.Request) {
 	audit := json.RawMessage(r.supervisor.Status())
 	if audit == nil {
 		audit = json.RawMessage("null")
 	}
-	text, err := json.Marshal(struct {
-		Version string          `json:"version"`
-		Proxy   proxy.Stats     `json:"proxy"`
-		Routes  []routeStatus   `json:"routes"`
-		Queue   any             `json:"queue"`
-		Auditor any             `json:"auditor"`
-		Audit   json.RawMessage `json:"audit"`
-		Paused  bool            `json:"paused"` // the requested state; the auditor's pace reports the actual one
-	}{Version, r.stats(), r.routeStatus(), r.queue.Stats(), r.supervisor.Stats(), audit, r.supervisor.Paused()})
+	text, err := json.Marshal(relayStatus{Version, r.stats(), r.routeStatus(), r.queue.Stats(), r.supervisor.Stats(), audit, r.supervisor.Paused()})
 	if err != nil { // the auditor's part is not valid JSON
 		r.log.Error("write status", zap.Error(err))
 		http.Error(w, "the auditor's status is not valid JSON: see dpwatch's log", http.StatusInternalServerError)

@@ -43,7 +43,11 @@ func (c Conclusion) Write(w io.Writer) error {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(table, "  %s\t%s\n", name, fmt.Sprintf(format, args...))
 	}
-	row("claimed", "epsilon %g, delta %g (%s)", float64(r.Claimed.Epsilon), r.Claimed.Delta, r.Claimed.Source)
+	if math.IsNaN(float64(r.Claimed.Epsilon)) {
+		row("claimed", "nothing")
+	} else {
+		row("claimed", "epsilon %g, delta %g (%s)", float64(r.Claimed.Epsilon), r.Claimed.Delta, r.Claimed.Source)
+	}
 	if c.Input != nil {
 		row("D0 read as", "%s", describeInput(c.Input.D0))
 		row("D1 read as", "%s", describeInput(c.Input.D1))
@@ -103,6 +107,8 @@ func sentence(r analysis.Report) string {
 		return fmt.Sprintf("VIOLATION: this query leaks more than the claimed epsilon %g.%s", float64(r.Claimed.Epsilon), because(r.Reason))
 	case analysis.NoEvidence:
 		return "No evidence of a violation within this budget. That is not a proof of privacy." + because(r.Reason)
+	case "":
+		return "No verdict yet." + because(r.Reason)
 	default:
 		return "Inconclusive." + because(r.Reason)
 	}

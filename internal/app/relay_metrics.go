@@ -79,11 +79,7 @@ func (m relayMetrics) proxy(s proxy.Stats) {
 		"too_many_sessions": s.RefusedLimit, "upstream_unreachable": s.RefusedUpstream,
 		"protocol": s.RefusedProtocol, "draining": s.RefusedDraining, "direct_tls": s.RefusedDirect, "tls_required": s.RefusedTLS,
 	})
-	m.counts("dpwatch_statements_skipped_total", "Completed statements that were not captured, by reason.", "reason", map[string]uint64{
-		"client_encoding": s.SkippedEncoding, "standard_conforming_strings": s.SkippedStrings, "too_long": s.SkippedTooLong,
-		"over_budget": s.SkippedNotCopied, "unknown_statement": s.SkippedUnknownStatement, "unreadable": s.SkippedUnreadable, "arguments": s.SkippedArguments,
-		"unprotected": s.SkippedUnprotected,
-	})
+	m.counts("dpwatch_statements_skipped_total", "Completed statements that were not captured, by reason.", "reason", skippedStatements(s))
 	m.counts("dpwatch_uncaptured_sessions_total", "Sessions whose capture stopped, by reason; over_budget counts gaps, after which capture resumed. Their traffic continued.", "reason", map[string]uint64{
 		"pairing": s.UncapturedPairing, "copy": s.UncapturedCopy, "replication": s.UncapturedReplication,
 		"protocol": s.UncapturedProtocol, "over_budget": s.UncapturedOverflow, "panic": s.UncapturedPanic,
@@ -98,4 +94,13 @@ func (m relayMetrics) tls(s proxy.Stats) {
 	m.counts("dpwatch_proxy_certificate_reloads_total", "Reloads of the certificate after its files were replaced, by result.", "result", map[string]uint64{
 		"ok": s.CertificateLoads, "failed": s.CertificateFaults,
 	})
+}
+
+// skippedStatements returns the numbers of completed statements that were not captured, by reason.
+func skippedStatements(s proxy.Stats) map[string]uint64 {
+	return map[string]uint64{
+		"client_encoding": s.SkippedEncoding, "standard_conforming_strings": s.SkippedStrings, "too_long": s.SkippedTooLong,
+		"over_budget": s.SkippedNotCopied, "unknown_statement": s.SkippedUnknownStatement, "unreadable": s.SkippedUnreadable, "arguments": s.SkippedArguments,
+		"unprotected": s.SkippedUnprotected,
+	}
 }

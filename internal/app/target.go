@@ -17,8 +17,10 @@ import (
 
 // Target is an admin listener of a running dpwatch.
 type Target struct {
-	address config.Address
-	tls     bool
+	address     config.Address
+	tls         bool
+	tokenFile   string // Get sends its first token; "" = none
+	certificate string // PEM file with the certificate that Get accepts; "" = one that the system trusts
 }
 
 // Nearest returns the listener that is most likely to be reachable from this machine: a Unix socket, otherwise a loopback
@@ -39,7 +41,7 @@ func Nearest(file string, listeners []config.AdminListener) (Target, error) {
 	for _, l := range listeners {
 		for _, a := range l.Listen {
 			if rank(a) > rank(best.address) {
-				best = Target{address: a, tls: l.TLS != config.AdminTLS{}}
+				best = Target{address: a, tls: l.TLS != config.AdminTLS{}, tokenFile: l.TokenFile, certificate: l.TLS.Certificate}
 			}
 		}
 	}
@@ -69,16 +71,41 @@ func ParseTarget(text string) (Target, error) {
 	return t, nil
 }
 
-// maxHealthAnswer limits the displayed part of an answer, in bytes.
-const maxHealthAnswer = 512
+// WithToken returns the same listener, asked with the first token of a file.
+func (t Target) WithToken(file string) Target {
+	t.tokenFile = file
+	return t
+}
 
-// Ask returns nil if the listener answers a GET of path with status 200.
+// maxErrorText limits the displayed part of an answer, in bytes.
+const maxErrorText = 512
+
+// Ask returns nil if the listener answers a GET of path with status 200. It sends no token and accepts any certificate.
 func (t Target) Ask(ctx context.Context, path string) error {
+	answer, err := t.request(ctx, path, "", &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}) //nolint:gosec // nothing secret is sent; see the command's help
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusOK {
+		return nil
+	}
+	return t.refusal(answer)
+}
+
+// refusal returns an error with the beginning of an answer.
+func (t Target) refusal(answer *http.Response) error {
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxErrorText))
+	return fmt.Errorf("%s answers %s: %s", t.address, answer.Status, printable(strings.TrimSpace(string(text))))
+}
+
+// request sends a GET.
+func (t Target) request(ctx context.Context, path, token string, config *tls.Config) (*http.Response, error) {
 	network, address := t.address.Network, t.address.Address
 	if network == "tcp" {
 		var err error
 		if address, err = dialable(address); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	client := http.Client{
@@ -89,7 +116,7 @@ func (t Target) Ask(ctx context.Context, path string) error {
 				var d net.Dialer
 				return d.DialContext(ctx, network, address)
 			},
-			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}, //nolint:gosec // nothing secret is sent; see the command's help
+			TLSClientConfig: config,
 		},
 	}
 	scheme, host := "http", "localhost"
@@ -101,7 +128,10 @@ func (t Target) Ask(ctx context.Context, path string) error {
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+host+path, nil)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	answer, err := client.Do(req)
 	if err != nil {
@@ -109,14 +139,9 @@ func (t Target) Ask(ctx context.Context, path string) error {
 		if errors.As(err, &detail) {
 			err = detail.Err
 		}
-		return fmt.Errorf("%s does not answer: %w", t.address, err)
+		return nil, fmt.Errorf("%s does not answer: %w", t.address, err)
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode == http.StatusOK {
-		return nil
-	}
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxHealthAnswer))
-	return fmt.Errorf("%s answers %s: %s", t.address, answer.Status, strings.TrimSpace(string(text)))
+	return answer, nil
 }
 
 // dialable returns the address to connect to for a listen address: 0.0.0.0 and [::] become loopback.

@@ -36,6 +36,7 @@ func (s *Supervisor) once(ctx context.Context) error {
 		return fmt.Errorf("start the auditor: %w", err)
 	}
 	lowerPriority(cmd.Process.Pid)
+	s.since.Store(time.Now().UnixNano())
 	s.pid.Store(int64(cmd.Process.Pid))
 	s.heard.Store(time.Now().UnixNano())
 	defer s.pid.Store(0)

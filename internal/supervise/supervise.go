@@ -39,8 +39,9 @@ type Options struct {
 
 // Stats holds the counters since the start.
 type Stats struct {
-	PID          int           `json:"pid"`    // of the child; 0 if it is not running
-	Starts       uint64        `json:"starts"` // of the child, including the first
+	PID          int           `json:"pid"`            // of the child; 0 if it is not running
+	Starts       uint64        `json:"starts"`         // of the child, including the first
+	Since        time.Time     `json:"since,omitzero"` // start of the running child
 	QueriesSent  uint64        `json:"queries_sent"`
 	QueriesLost  uint64        `json:"queries_lost"` // taken from the queue but not sent, because the child died or a frame was too long
 	SetAside     uint64        `json:"set_aside"`    // not sent because a child ended while it parsed a statement of this shape
@@ -52,6 +53,7 @@ type Supervisor struct {
 	opt     Options
 	pid     atomic.Int64
 	starts  atomic.Uint64
+	since   atomic.Int64 // unix nanoseconds
 	sent    atomic.Uint64
 	lost    atomic.Uint64
 	aside   atomic.Uint64
@@ -130,6 +132,9 @@ func (s *Supervisor) Stats() Stats {
 	stats := Stats{
 		PID: int(s.pid.Load()), Starts: s.starts.Load(), QueriesSent: s.sent.Load(),
 		QueriesLost: s.lost.Load(), SetAside: s.aside.Load(),
+	}
+	if since := s.since.Load(); stats.PID != 0 && since != 0 {
+		stats.Since = time.Unix(0, since)
 	}
 	if heard := s.heard.Load(); heard != 0 {
 		stats.LastHeardAgo = time.Since(time.Unix(0, heard))

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dpwatch/dpwatch/internal/app"
+)
+
+func auditsCommand(env environment) *cobra.Command {
+	group := &cobra.Command{Use: "audits", Short: "List or show the audits of a running dpwatch"}
+	group.AddCommand(auditsListCommand(env), auditsShowCommand(env))
+	return group
+}
+
+func auditsListCommand(env environment) *cobra.Command {
+	var f adminFlags
+	var filter app.Filter
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the audits of a running dpwatch, violations first",
+		Long: `List the audits of a running dpwatch, from its admin port: violations first, then those whose queries ran most recently.
+
+Exit codes: 0 done, also with violations; 1 usage error or no answer.`,
+		Example: `  dpwatch audits list --config dpwatch.yaml
+  dpwatch audits list --config dpwatch.yaml --state waiting --limit 0
+  dpwatch audits list --address unix:/run/dpwatch/admin.sock --verdict violation -o json`,
+	}
+	f.add(cmd, statusTimeout, true)
+	state, verdict := choice{&filter.State, app.AuditStates()}, choice{&filter.Verdict, app.AuditVerdicts()}
+	cmd.Flags().Var(state, "state", "only audits in this state: "+state.form())
+	cmd.Flags().Var(verdict, "verdict", "only audits with this verdict: "+verdict.form())
+	cmd.Flags().IntVar(&filter.Limit, "limit", 50, "greatest number of audits; 0 = all")
+	asJSON := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if filter.Limit < 0 {
+			return fmt.Errorf("--limit %d: must be 0 (all) or more", filter.Limit)
+		}
+		s, err := f.status(cmd.Context(), env)
+		if err != nil {
+			return err
+		}
+		listing, err := s.List(filter)
+		if err != nil {
+			return err
+		}
+		return write(env, listing, asJSON())
+	}
+	return cmd
+}
+
+func auditsShowCommand(env environment) *cobra.Command {
+	var f adminFlags
+	cmd := &cobra.Command{
+		Use: "show ID", Short: "Show everything about one audit of a running dpwatch",
+		Long: `Show everything that the status has about one audit: the query, the claim, the verdict and its reason, the bound, the event, the
+confirmation, warnings, assumptions and neighbours. The beginning of the ID is enough if no other audit begins with it. The values of
+rows are withheld unless log.values is set.
+
+Exit codes: 0 done, whatever the verdict; 1 usage error, no answer, or no such audit.`,
+		Example: `  dpwatch audits show 3f9c --config dpwatch.yaml
+  dpwatch audits show 3f9c12ab34cd --config dpwatch.yaml -o json`,
+	}
+	f.add(cmd, statusTimeout, true)
+	asJSON := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := f.status(cmd.Context(), env)
+		if err != nil {
+			return err
+		}
+		a, err := s.Audit(args[0])
+		if err != nil {
+			return err
+		}
+		return write(env, a, asJSON())
+	}
+	return cmd
+}

@@ -1,0 +1,302 @@
+package app
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit"
+)
+
+// evicted is the state of a violation whose audit was evicted: the status has only a record of it.
+const evicted audit.State = "evicted"
+
+// AuditRow is an audit of a Snapshot, or the record of an evicted one.
+type AuditRow struct {
+	audit.Entry
+	record bool
+	json   json.RawMessage // as in the answer
+}
+
+// auditRows returns the audits and records of a status, of which text is the JSON.
+func auditRows(s *audit.Status, text json.RawMessage) ([]AuditRow, error) {
+	var raw struct{ Audits, Records []json.RawMessage }
+	if err := json.Unmarshal(text, &raw); err != nil {
+		return nil, err
+	}
+	var rows []AuditRow
+	for i, e := range s.Audits {
+		rows = append(rows, AuditRow{Entry: e, json: raw.Audits[i]})
+	}
+	for i, r := range s.Records {
+		report := analysis.Refused(analysis.Claim{Epsilon: float64(r.Claimed)}, 0, "")
+		report.Verdict, report.EpsilonLower, report.Trials = analysis.Violation, r.Lower, analysis.Trials{D0: r.Trials, D1: r.Trials}
+		rows = append(rows, AuditRow{record: true, json: raw.Records[i], Entry: audit.Entry{
+			ID: r.ID, Key: r.ID, Route: r.Route, Group: r.Group, Summary: r.Summary, User: r.User, Database: r.Database, Neighbour: r.Neighbour,
+			Seen: r.Seen, FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, State: evicted, Verdict: string(analysis.Violation), Report: &report,
+		}})
+	}
+	slices.SortStableFunc(rows, func(x, y AuditRow) int {
+		if x.violation() != y.violation() {
+			if x.violation() {
+				return -1
+			}
+			return 1
+		}
+		return y.LastSeen.Compare(x.LastSeen)
+	})
+	return rows, nil
+}
+
+func (a *AuditRow) violation() bool { return a.Verdict == string(analysis.Violation) }
+
+// report returns the report, without figures if there is none.
+func (a *AuditRow) report() analysis.Report {
+	if a.Report != nil {
+		return *a.Report
+	}
+	r := analysis.Refused(analysis.Claim{Epsilon: math.NaN()}, 0, "")
+	r.Verdict = ""
+	return r
+}
+
+func (s *Snapshot) violations() []AuditRow {
+	i := slices.IndexFunc(s.audits, func(a AuditRow) bool { return !a.violation() })
+	if i < 0 {
+		return s.audits
+	}
+	return s.audits[:i]
+}
+
+// AuditStates returns the states that Filter accepts.
+func AuditStates() []string {
+	var out []string
+	for _, s := range append(audit.States(), evicted) {
+		out = append(out, string(s))
+	}
+	return out
+}
+
+// AuditVerdicts returns the verdicts that Filter accepts.
+func AuditVerdicts() []string {
+	return []string{string(analysis.Violation), string(analysis.NoEvidence), string(analysis.Inconclusive)}
+}
+
+// Filter selects audits.
+type Filter struct {
+	State, Verdict string // "" = any
+	Limit          int    // 0 = no limit
+}
+
+// Listing is a selection of audits.
+type Listing struct {
+	rows    []AuditRow
+	leftOut int // beyond the limit
+}
+
+// List returns the audits that a filter selects, violations first.
+func (s *Snapshot) List(f Filter) (Listing, error) {
+	if s.auditor == nil {
+		return Listing{}, errNoAuditor(s.address)
+	}
+	var l Listing
+	for _, a := range s.audits {
+		switch {
+		case f.State != "" && f.State != string(a.State), f.Verdict != "" && f.Verdict != a.Verdict:
+		case f.Limit > 0 && len(l.rows) == f.Limit:
+			l.leftOut++
+		default:
+			l.rows = append(l.rows, a)
+		}
+	}
+	return l, nil
+}
+
+func errNoAuditor(address string) error {
+	return fmt.Errorf("the auditor of %s has not sent its status yet: repeat the command, or see the log of dpwatch", address)
+}
+
+// MarshalJSON writes audits and records as in the status, and how many are left out.
+func (l Listing) MarshalJSON() ([]byte, error) {
+	out := struct {
+		Audits  []json.RawMessage `json:"audits"`
+		Records []json.RawMessage `json:"records,omitempty"`
+		LeftOut int               `json:"left_out"`
+	}{Audits: []json.RawMessage{}, LeftOut: l.leftOut}
+	for _, a := range l.rows {
+		if a.record {
+			out.Records = append(out.Records, a.json)
+		} else {
+			out.Audits = append(out.Audits, a.json)
+		}
+	}
+	return json.Marshal(out)
+}
+
+// Write writes a table.
+func (l Listing) Write(w io.Writer) error {
+	var b strings.Builder
+	table := newTable(&b)
+	table.row("ID", "VERDICT OR STATE", "CLAIM", "LOWER BOUND", "ESTIMATE", "TRIALS", "SEEN", "LAST SEEN", "USER", "SUMMARY")
+	for _, a := range l.rows {
+		r := a.report()
+		state := a.Verdict
+		if a.record {
+			state += " (evicted)"
+		}
+		table.row(a.ID, state, claimText(r.Claimed), boundText(r), Number(r.EpsilonEstimate), fmt.Sprint(r.Trials.D0),
+			fmt.Sprint(a.Seen), moment(a.LastSeen), a.User, shortened(a.Summary))
+	}
+	table.flush()
+	if len(l.rows) == 0 {
+		b.Reset()
+		b.WriteString("no audits\n")
+	}
+	if l.leftOut > 0 {
+		fmt.Fprintf(&b, "left out: %d; --limit 0 lists all\n", l.leftOut)
+	}
+	_, err := io.WriteString(w, printable(b.String()))
+	return err
+}
+
+// shownIDs is the number of ids that an error lists.
+const shownIDs = 5
+
+// Audit returns the audit whose id or key begins with prefix.
+func (s *Snapshot) Audit(prefix string) (AuditRow, error) {
+	if s.auditor == nil {
+		return AuditRow{}, errNoAuditor(s.address)
+	}
+	var found []AuditRow
+	for _, a := range s.audits {
+		if prefix != "" && (strings.HasPrefix(a.Key, prefix) || strings.HasPrefix(a.ID, prefix)) {
+			found = append(found, a)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return AuditRow{}, fmt.Errorf("%s has no audit %q: dpwatch audits list lists them; audits that were evicted, or are only in the ledger, are not in the status", s.address, prefix)
+	case 1:
+		return found[0], nil
+	}
+	var ids []string
+	for _, a := range found[:min(shownIDs, len(found))] {
+		ids = append(ids, cmp.Or(a.Key, a.ID))
+	}
+	return AuditRow{}, fmt.Errorf("%d audits begin with %q: give more digits; for example %s", len(found), prefix, strings.Join(ids, ", "))
+}
+
+// MarshalJSON writes the audit as in the status.
+func (a AuditRow) MarshalJSON() ([]byte, error) { return a.json, nil }
+
+// Write writes everything about an audit as text.
+func (a AuditRow) Write(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "audit %s: %s\n", a.ID, strings.ReplaceAll(a.Verdict, "_", " "))
+	r := a.report()
+	section(&b, "query", a.queryRows())
+	b.WriteString("\nevidence\n")
+	if a.record {
+		section(&b, "", [][2]string{
+			{"", "the audit was evicted after it found the violation: only these figures are left"},
+			{"claimed", "epsilon " + claimText(r.Claimed)},
+			{"epsilon lower bound", Number(r.EpsilonLower)},
+			{"trials", fmt.Sprint(r.Trials.D0)},
+			{"neighbour", a.Neighbour},
+		})
+	} else if err := (Conclusion{Report: r, Neighbour: a.Neighbour, Neighbours: a.Neighbours, Hoisting: a.Hoisting}).Write(&b); err != nil {
+		return err
+	}
+	if h := a.Hoisting; h != nil && !h.Hoisted && h.Reason != "" {
+		section(&b, "hoisting", [][2]string{{"not hoisted", h.Reason}})
+	}
+	var assumed, neighbours, partitions [][2]string
+	for _, text := range a.Assumed {
+		assumed = append(assumed, [2]string{"", text})
+	}
+	section(&b, "assumptions of the rewrite", assumed)
+	for _, n := range a.Neighbours {
+		verdict := strings.ReplaceAll(cmp.Or(string(n.Verdict), "no verdict yet"), "_", " ")
+		neighbours = append(neighbours, [2]string{n.Schema, fmt.Sprintf("%s, lower bound %s, estimate %s", verdict, Number(n.Lower), Number(n.Estimate))})
+	}
+	section(&b, "neighbours", neighbours)
+	if len(r.Partitions) > 1 {
+		for _, p := range r.Partitions {
+			partitions = append(partitions, [2]string{p.Key.String(), "estimate " + Number(p.EpsilonEstimate)})
+		}
+	}
+	section(&b, fmt.Sprintf("groups: %d of %d, those with the largest estimates", len(partitions), a.Partitions), partitions)
+	_, err := io.WriteString(w, printable(b.String()))
+	return err
+}
+
+// queryRows returns what is known of the query.
+func (a *AuditRow) queryRows() [][2]string {
+	rows := [][2]string{
+		{"summary", a.Summary},
+		{"user", a.User},
+		{"database", a.Database},
+		{"application", a.App},
+		{"engine", a.Route},
+		{"executions", fmt.Sprintf("%d, first %s, last %s", a.Seen, moment(a.FirstSeen), moment(a.LastSeen))},
+		{"state", string(a.State)},
+		{"trouble", a.Trouble},
+		{"key", a.Key},
+		{"fingerprint", a.Group},
+		{"rule of the claim", a.ClaimRule},
+		{"neighbour", a.Neighbour},
+	}
+	if a.Restarts > 0 {
+		rows = append(rows, [2]string{"restarts", fmt.Sprintf("%d: the copies were created again", a.Restarts)})
+	}
+	if a.Repeats > 0 {
+		rows = append(rows, [2]string{"repeats", fmt.Sprintf("%d, because audit.repeat had passed; the verdict before: %s", a.Repeats, strings.ReplaceAll(string(a.Previous), "_", " "))})
+	}
+	if a.SQL != nil {
+		rows = append(rows, [2]string{"SQL on D0", a.SQL.D0}, [2]string{"SQL on D1", a.SQL.D1})
+	}
+	return slices.DeleteFunc(rows, func(r [2]string) bool { return r[1] == "" })
+}
+
+// section writes named values below a title; nothing without values.
+func section(b *strings.Builder, title string, rows [][2]string) {
+	if len(rows) == 0 {
+		return
+	}
+	if title != "" {
+		fmt.Fprintf(b, "\n%s\n", title)
+	}
+	table := newTable(b)
+	for _, r := range rows {
+		if r[0] == "" {
+			table.row("  " + r[1])
+			continue
+		}
+		table.row("  "+r[0], r[1])
+	}
+	table.flush()
+}
+
+// claimText formats a claim; "-" without one.
+func claimText(c analysis.Claimed) string {
+	switch {
+	case math.IsNaN(float64(c.Epsilon)):
+		return "-"
+	case c.Delta > 0:
+		return fmt.Sprintf("%g, delta %g", float64(c.Epsilon), c.Delta)
+	}
+	return fmt.Sprintf("%g", float64(c.Epsilon))
+}
+
+// boundText formats the lower bound; a violation by deterministic answers has none.
+func boundText(r analysis.Report) string {
+	if r.Verdict == analysis.Violation && r.Deterministic != nil && r.DetectedAt == nil {
+		return "deterministic"
+	}
+	return Number(r.EpsilonLower)
+}

@@ -1,0 +1,239 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/dpwatch/dpwatch/internal/audit"
+)
+
+// Snapshot is the status of a running dpwatch.
+type Snapshot struct {
+	JSON []byte // the answer of GET /api/status
+
+	address string
+	relay   relayStatus
+	auditor *audit.Status // nil = the auditor has not sent one
+	audits  []AuditRow    // violations first, then by the time of the last query
+}
+
+// FetchStatus asks a listener for the status.
+func FetchStatus(ctx context.Context, t Target) (*Snapshot, error) {
+	text, err := t.Get(ctx, "/api/status")
+	if err != nil {
+		return nil, err
+	}
+	s := &Snapshot{JSON: text, address: t.address.String()}
+	if err = json.Unmarshal(text, &s.relay); err == nil {
+		err = json.Unmarshal(s.relay.Audit, &s.auditor)
+	}
+	if err == nil && s.auditor != nil {
+		s.audits, err = auditRows(s.auditor, s.relay.Audit)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s does not answer with a status of dpwatch: %w", t.address, err)
+	}
+	return s, nil
+}
+
+// shownReasons is the number of reasons in a line of a status.
+const shownReasons = 5
+
+// Write writes the status as text: a line for each part, then the violations.
+func (s *Snapshot) Write(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "dpwatch %s at %s\n", s.relay.Version, s.address)
+	table := newTable(&b)
+	row := func(name, format string, args ...any) { table.row("  "+name, fmt.Sprintf(format, args...)) }
+	row("auditor", "%s", s.auditorLine())
+	p := s.relay.Proxy
+	row("sessions", "%d open, %d since the start", p.OpenSessions, p.Sessions)
+	row("statements", "%d captured, %d of them dropped", p.QueriesCaptured, p.QueriesDropped)
+	for _, r := range s.relay.Routes {
+		if r.Captured != "yes" {
+			row("capture", "%s: %s", r.Name, r.Captured)
+		}
+	}
+	if a := s.auditor; a != nil {
+		row("shadow", "%s", cmp.Or(a.Shadow, "no fault"))
+		if a.Catalog != "" {
+			row("catalog", "%s", a.Catalog)
+		}
+		row("ledger", "%s", ledgerLine(a.Ledger))
+	}
+	row("pace", "%s", s.paceLine())
+	if a := s.auditor; a != nil {
+		c := a.Coverage
+		row("coverage", "%.3g %% of %.0f distinct DP queries audited; users with audits: %d", 100*c.AuditedQueries, c.Queries, c.Owners)
+	}
+	row("skipped", "%s", s.skippedLine())
+	if a := s.auditor; a != nil {
+		row("audits", "%s", statesLine(a.Audits))
+		row("violations", "%d", len(s.violations()))
+		if a.Faults > 0 {
+			row("replay faults", "%d batches could not be replayed", a.Faults)
+		}
+		if len(a.Evicted) > 0 {
+			row("evicted", "%s", sumLine(a.Evicted))
+		}
+		if a.Panics > 0 {
+			row("panics", "%d audits ended by an internal error: see the log", a.Panics)
+		}
+		for _, warning := range a.Warnings {
+			row("warning", "%s", warning)
+		}
+	}
+	table.flush()
+	if found := s.violations(); len(found) > 0 {
+		b.WriteString("\n")
+		table = newTable(&b)
+		table.row("ID", "SUMMARY", "USER", "CLAIM", "LOWER BOUND", "TRIALS", "FIRST SEEN")
+		for _, a := range found {
+			r := a.report()
+			table.row(a.ID, shortened(a.Summary), a.User, claimText(r.Claimed), boundText(r), fmt.Sprint(r.Trials.D0), moment(a.FirstSeen))
+		}
+		table.flush()
+	}
+	_, err := io.WriteString(w, printable(b.String()))
+	return err
+}
+
+// auditorLine describes the auditor process.
+func (s *Snapshot) auditorLine() string {
+	p := s.relay.Auditor
+	if p.PID == 0 {
+		return fmt.Sprintf("not running; started %d times", p.Starts)
+	}
+	text := fmt.Sprintf("running (PID %d)", p.PID)
+	if !p.Since.IsZero() {
+		text = fmt.Sprintf("running since %s (PID %d)", moment(p.Since), p.PID)
+	}
+	if p.Starts > 1 {
+		text += fmt.Sprintf(", started %d times", p.Starts)
+	}
+	if s.auditor == nil {
+		return text + ", no status yet"
+	}
+	return text + fmt.Sprintf(", last heard %s ago", p.LastHeardAgo.Round(time.Second))
+}
+
+func (s *Snapshot) paceLine() string {
+	switch {
+	case s.auditor == nil || s.auditor.Pace == nil:
+		if s.relay.Paused {
+			return "paused"
+		}
+		return "not known yet"
+	case s.auditor.Pace.Held != "":
+		return "held: " + s.auditor.Pace.Held
+	}
+	p := s.auditor.Pace
+	text := fmt.Sprintf("trials run, %d sessions now", p.Sessions)
+	if p.Limit > 0 {
+		text += fmt.Sprintf(", limit %.3g", p.Limit)
+	}
+	for _, more := range []string{p.Default, p.Warning} {
+		if more != "" {
+			text += "; " + more
+		}
+	}
+	return text
+}
+
+// skippedLine names the reasons for which most statements were skipped, by the relay or the auditor.
+func (s *Snapshot) skippedLine() string {
+	skipped := skippedStatements(s.relay.Proxy)
+	if s.auditor != nil {
+		for reason, n := range s.auditor.Skipped {
+			skipped[reason] += n
+		}
+	}
+	return sumLine(skipped)
+}
+
+func ledgerLine(l *audit.LedgerState) string {
+	if l == nil {
+		return "none: audits are lost when the auditor process ends"
+	}
+	text := "in use"
+	switch {
+	case l.Trouble != "":
+		text = "FAULT: " + l.Trouble
+	case !l.Restored:
+		text = "restoring; audits wait"
+	}
+	text += fmt.Sprintf("; %d audits and %d counts not written yet", l.Unsaved, l.Waiting)
+	if l.Lost > 0 {
+		text += fmt.Sprintf(", %d observations lost", l.Lost)
+	}
+	return text
+}
+
+// statesLine counts audits by state.
+func statesLine(audits []audit.Entry) string {
+	count := map[audit.State]int{}
+	for _, a := range audits {
+		count[a.State]++
+	}
+	var parts []string
+	for _, state := range audit.States() {
+		if count[state] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", count[state], state))
+		}
+	}
+	if len(parts) == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d: %s", len(audits), strings.Join(parts, ", "))
+}
+
+// sumLine returns the sum of counts and the largest of them by name.
+func sumLine(counts map[string]uint64) string {
+	names := slices.SortedFunc(maps.Keys(counts), func(x, y string) int {
+		return cmp.Or(cmp.Compare(counts[y], counts[x]), cmp.Compare(x, y))
+	})
+	var parts []string
+	var sum, others uint64
+	for i, name := range names {
+		n := counts[name]
+		switch sum += n; {
+		case n == 0:
+		case i < shownReasons:
+			parts = append(parts, fmt.Sprintf("%s %d", name, n))
+		default:
+			others += n
+		}
+	}
+	if others > 0 {
+		parts = append(parts, fmt.Sprintf("others %d", others))
+	}
+	if len(parts) == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d: %s", sum, strings.Join(parts, ", "))
+}
+
+// textTable aligns rows of cells.
+type textTable struct{ w *tabwriter.Writer }
+
+func newTable(w io.Writer) textTable { return textTable{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
+
+func (t textTable) row(cells ...string) {
+	for i, c := range cells {
+		cells[i] = strings.NewReplacer("\t", " ", "\n", " ", "\v", " ", "\f", " ").Replace(c)
+	}
+	fmt.Fprintln(t.w, strings.Join(cells, "\t"))
+}
+
+func (t textTable) flush() { _ = t.w.Flush() } // to a strings.Builder
+
+// moment formats a time.
+func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
