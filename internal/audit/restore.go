@@ -42,7 +42,6 @@ func (a *Auditor) restore(ctx context.Context, engine *ledger.Engine) error {
 	}
 	a.mu.Lock()
 	a.retire()
-	a.shed()
 	a.mu.Unlock()
 	a.opt.Logger.Info("audits restored from the ledger", zap.Int("audits", n), zap.Int("not_restored", len(keys)-n+len(poisoned)))
 	return nil
@@ -111,6 +110,7 @@ func (a *Auditor) readmit(ctx context.Context, j *job, row *ledger.Audit) (bool,
 	var fault error
 	if row.Progress != nil {
 		fault = a.resume(j, row)
+		a.shed()
 	}
 	a.mu.Unlock()
 	if fault != nil {
