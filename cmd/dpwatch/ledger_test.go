@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -12,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+	"github.com/dpwatch/dpwatch/internal/preflight"
 )
 
 // decidedAudit is what a restart must not change.
@@ -130,4 +132,34 @@ func (s *sidecar) end(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-s.ended
+}
+
+// TestMigrate: a ledger is created once; without the right to create it the message says which right is missing.
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	dsn := copies(t)
+	replayer := replayRole(t, dsn, "d0", "d1")
+	config := func(ledger string) string {
+		return file(t, "dpwatch.yaml", fmt.Sprintf(`
+proxy: {listen: 127.0.0.1:0, upstream: %q}
+shadow: {dsn: %q}
+privacy: {protected: [public.people]}
+ledger: {dsn: %q, migrate: false}
+`, upstreamOf(t, dsn), replayer, ledger))
+	}
+	path := config(dsn)
+	if c := find(checksOf(t, exitFailure, path), "ledger", ""); c.Status != preflight.Fault || !strings.Contains(c.Fix, "dpwatch migrate") {
+		t.Errorf("before: %+v; want a fault that names dpwatch migrate", c)
+	}
+	call(t, "", "migrate", "--config", config(replayer)).want(t, exitFailure, "its role needs CREATE on the database")
+	call(t, "", "migrate", "--config", config("memory")).want(t, exitFailure, "there is no ledger")
+	if r := call(t, "", "migrate", "--config", path); r.code != exitDone || !strings.Contains(r.stdout, "created or upgraded, version ") {
+		t.Errorf("%d: %s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := call(t, "", "migrate", "--config", path); r.code != exitDone || !strings.Contains(r.stdout, "up to date, version ") {
+		t.Errorf("%d: %s%s", r.code, r.stdout, r.stderr)
+	}
+	if c := find(checksOf(t, exitDone, path), "ledger", ""); c.Status != preflight.OK {
+		t.Errorf("afterwards: %+v; want a sound ledger", c)
+	}
 }
