@@ -31,12 +31,12 @@ type discriminant struct {
 
 // Limits of the discriminant.
 const (
-	fullDiscriminant   = 24
-	maxDiscriminant    = 1024 // the most slots that are used
-	discriminantPast   = 1024 // kept pairs that are learned from
-	discriminantCells  = 1 << 17
-	leastCorrelation   = 30 // squared z-score of a significant correlation, plus 4 ln(slots) for multiple testing
-	leastUnshared      = 1e-6
+	fullDiscriminant  = 24
+	maxDiscriminant   = 1024 // the most slots that are used
+	discriminantPast  = 1024 // kept pairs that are learned from
+	discriminantCells = 1 << 17
+	leastCorrelation  = 30 // squared z-score of a significant correlation, plus 4 ln(slots) for multiple testing
+	leastUnshared     = 1e-6
 )
 
 // fit fits the score to the kept pairs, and scores these out of fold. It returns false if no correlation is significant.
@@ -147,7 +147,8 @@ func (d *standard) directFull(means [][2]float64, n int, least float64, from, st
 }
 
 // directFactor fits u_i = l_i f + own noise of variance 1-l_i^2 to the slots of each column, u standardised to variance 1.
-// With r the mean correlation and F the mean of u, d var(F) - 1 = (d-1) r and d cov(u_i, F) - 1 = (d-1) l_i sqrt(r).
+// With k slots in a column, r their mean correlation and F the mean of u, k var(F) - 1 = (k-1) r and, approximately,
+// k cov(u_i, F) - 1 = (k-1) l_i sqrt(r).
 // The inverse is that of Woodbury: C^-1 b = D^-1 b - D^-1 l (l' D^-1 b)/(1 + l' D^-1 l).
 func (d *standard) directFactor(means [][2]float64, n, cells int, least float64, from, stride int) []float64 {
 	weights := make([]float64, len(d.slots))
@@ -186,7 +187,7 @@ func (d *standard) directFactor(means [][2]float64, n, cells int, least float64,
 		if size < 3 {
 			continue
 		}
-		square := 0.0 // of d F
+		square := 0.0 // variance of k F
 		for w := range 2 {
 			for k := from; k < len(factor[w]); k += stride {
 				square += factor[w][k] * factor[w][k] / trials
