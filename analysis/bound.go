@@ -58,8 +58,8 @@ func (a *Audit) climb() {
 // ascend moves the front up to the first point that the finished epochs do not reject.
 func (a *Audit) ascend() {
 	a.due = false
-	anew := slices.IndexFunc(a.book.Epochs, func(e *book.Epoch) bool { return e.Anew }) // no point is rejected before
-	if a.epoch.Anew {
+	anew := slices.IndexFunc(a.book.Epochs, func(e *book.Epoch) bool { return e.Restart }) // no point is rejected before
+	if a.epoch.Restart {
 		anew = len(a.book.Epochs)
 	}
 	for a.front < len(a.grid) && (a.front != a.claimAt || a.detectedAt > 0) { // look decides about the claim

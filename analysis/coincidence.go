@@ -32,7 +32,7 @@ func resolutionOf(s *series, world int) (r resolution, values []float64) {
 		values = append(values, x)
 		decimals, digits := decimalsOf(x)
 		r.decimals, r.digits = max(r.decimals, decimals), max(r.digits, digits)
-		r.bits, r.lowest = max(r.bits, code.EntropyBits(x)), min(r.lowest, code.LowestBit(x))
+		r.bits, r.lowest = max(r.bits, code.SignificantBits(x)), min(r.lowest, code.LowestBit(x))
 	}
 	r.lattice = latticeOf(values)
 	_, lo, hi, _ := middle(s.binner.Edges)

@@ -102,7 +102,7 @@ const (
 
 // anew restarts evidence and tests with the block that was just opened.
 func (a *Audit) anew() {
-	a.epoch.Anew = true
+	a.epoch.Restart = true
 	a.lead.Renew()
 	a.epoch.Opened = 0
 	a.lead.Look(&a.book, a.epoch)

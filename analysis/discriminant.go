@@ -19,11 +19,11 @@ var discriminantScore = &kind{
 //	s(x) = (m0-m1)' C^-1 x
 //
 // with C the covariance within the worlds. Where noise is shared between columns or groups, it weighs them so that the
-// shared part cancels. Up to fullDiscriminant slots C is the sample's, drawn towards independence by the number of slots
-// per trial; beyond, C is that of one common factor per column (noise of its own in every group, and noise that all of a
+// shared part cancels. Up to fullDiscriminant slots C is the sample's, shrunk towards zero correlation by the factor
+// slots/(slots+trials); beyond, C is that of one common factor per column (noise of its own in every group, and noise that all of a
 // column's groups share in part), whose inverse takes O(slots).
 //
-// It is bet on only if correlation is certain: without it, the other joint scores detect the same.
+// It is bet on only if a correlation is significant: without it, the other joint scores detect the same.
 type discriminant struct {
 	combination
 	scores [2][]code.Code // per world: out-of-fold scores of the past
@@ -31,15 +31,15 @@ type discriminant struct {
 
 // Limits of the discriminant.
 const (
-	fullDiscriminant   = 24
-	maxDiscriminant    = 1024 // the most slots that are used
-	discriminantPast   = 1024 // kept pairs that are learned from
-	discriminantCells  = 1 << 17
-	certainCorrelation = 30 // squared standard errors of a correlation, plus 4 ln(slots)
-	leastUnshared      = 1e-6
+	fullDiscriminant  = 24
+	maxDiscriminant   = 1024 // the most slots that are used
+	discriminantPast  = 1024 // kept pairs that are learned from
+	discriminantCells = 1 << 17
+	leastCorrelation  = 30 // squared z-score of a significant correlation, plus 4 ln(slots) for multiple testing
+	leastUnshared     = 1e-6
 )
 
-// fit fits the score to the kept pairs, and scores these out of fold. It reports whether there is certain correlation.
+// fit fits the score to the kept pairs, and scores these out of fold. It returns false if no correlation is significant.
 func (m *discriminant) fit(a *Audit, _ *series) (past [2][]code.Code, differ bool) {
 	if len(a.slots) < 2 {
 		return past, false
@@ -77,8 +77,8 @@ func (m *discriminant) fit(a *Audit, _ *series) (past [2][]code.Code, differ boo
 	return m.scores, true
 }
 
-// direct returns the discriminant's weights of the standardised slots, learned from the pairs from, from+stride, ...;
-// nil without certain correlation.
+// direct returns the discriminant's weights of the standardised slots, learned from the pairs from, from+stride, ...; nil if no
+// correlation is significant.
 func (d *standard) direct(cells, from, stride int) []float64 {
 	means := make([][2]float64, len(d.slots))
 	n := 0
@@ -91,14 +91,14 @@ func (d *standard) direct(cells, from, stride int) []float64 {
 			means[i][w] /= float64(n)
 		}
 	}
-	least := certainCorrelation + 4*math.Log(float64(len(d.slots)))
+	least := leastCorrelation + 4*math.Log(float64(len(d.slots)))
 	if len(d.slots) <= fullDiscriminant {
 		return d.directFull(means, n, least, from, stride)
 	}
 	return d.directFactor(means, n, cells, least, from, stride)
 }
 
-// directFull inverts the whole covariance.
+// directFull solves with the shrunk correlation matrix.
 func (d *standard) directFull(means [][2]float64, n int, least float64, from, stride int) []float64 {
 	size := len(d.slots)
 	c := make([]float64, size*size)
@@ -113,7 +113,7 @@ func (d *standard) directFull(means [][2]float64, n int, least float64, from, st
 		}
 	}
 	trials := float64(2 * n)
-	part := float64(size) / (float64(size) + trials) // drawn towards independence by
+	part := float64(size) / (float64(size) + trials) // by which correlations are shrunk towards zero
 	sd := make([]float64, size)
 	for i := range size {
 		if sd[i] = math.Sqrt(c[i*size+i]); !(sd[i] > 0) {
@@ -147,7 +147,8 @@ func (d *standard) directFull(means [][2]float64, n int, least float64, from, st
 }
 
 // directFactor fits u_i = l_i f + own noise of variance 1-l_i^2 to the slots of each column, u standardised to variance 1.
-// With r the mean correlation and F the mean of u, d var(F) - 1 = (d-1) r and d cov(u_i, F) - 1 = (d-1) l_i sqrt(r).
+// With k slots in a column, r their mean correlation and F the mean of u, k var(F) - 1 = (k-1) r and, approximately,
+// k cov(u_i, F) - 1 = (k-1) l_i sqrt(r).
 // The inverse is that of Woodbury: C^-1 b = D^-1 b - D^-1 l (l' D^-1 b)/(1 + l' D^-1 l).
 func (d *standard) directFactor(means [][2]float64, n, cells int, least float64, from, stride int) []float64 {
 	weights := make([]float64, len(d.slots))
@@ -186,7 +187,7 @@ func (d *standard) directFactor(means [][2]float64, n, cells int, least float64,
 		if size < 3 {
 			continue
 		}
-		square := 0.0 // of d F
+		square := 0.0 // variance of k F
 		for w := range 2 {
 			for k := from; k < len(factor[w]); k += stride {
 				square += factor[w][k] * factor[w][k] / trials

@@ -49,7 +49,7 @@ func (f *fraction) of(c code.Code) code.Code {
 
 func residue(x, modulus float64) float64 {
 	if modulus == 0 {
-		return float64(code.EntropyBits(x))
+		return float64(code.SignificantBits(x))
 	}
 	part := remainder(x, modulus) / modulus
 	if part < 0 {

@@ -243,7 +243,7 @@ func (o *rowOrder) weigh(all [2][][]int32) (scores [2][]code.Code, differ bool) 
 func orderCode(rows []int32) code.Code {
 	h := uint64(len(rows))
 	for _, k := range rows {
-		h = (h ^ uint64(k)) * code.HashPrime
+		h = (h ^ uint64(k)) * code.HashMultiplier
 		h ^= h >> 29
 	}
 	return float64(h >> 32)

@@ -155,7 +155,7 @@ func (w *watch) add(c0, c1 code.Code) bool {
 		rounding := 8 * 0x1p-53 * (math.Abs(c0) + math.Abs(c1) + math.Abs(w.first[0]) + math.Abs(w.first[1]))
 		w.difference = w.difference && math.Abs((c0-c1)-(w.first[0]-w.first[1])) <= rounding
 		w.sum = w.sum && math.Abs((c0+c1)-(w.first[0]+w.first[1])) <= rounding
-		if changed && code.IsNumber(w.last) && math.Abs(c0-w.last) > 0x1p20*rounding && code.EntropyBits(c0) > 24 {
+		if changed && code.IsNumber(w.last) && math.Abs(c0-w.last) > 0x1p20*rounding && code.SignificantBits(c0) > 24 {
 			w.precise++
 		}
 	} else {

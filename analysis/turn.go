@@ -12,8 +12,8 @@ import (
 // This file holds what happens between blocks: the wealth of the finished block is booked, and the bins, events and bets of the next one are
 // learned.
 
-// turn ends the current block and starts the next. void gives up the gains so far.
-func (a *Audit) turn(void bool) {
+// turn ends the current block and starts the next. discard: the gains so far are discarded.
+func (a *Audit) turn(discard bool) {
 	a.lead.End(&a.book, a.epoch)
 	a.epoch.Claim = a.lead.Latest
 	if a.claimAt < 0 {
@@ -22,7 +22,7 @@ func (a *Audit) turn(void bool) {
 	a.closeEpoch()
 	a.path, a.due = append(a.path, a.pathPoint()), true
 	n := a.pairs
-	next := &book.Epoch{Void: void}
+	next := &book.Epoch{DiscardGains: discard}
 	if a.mayRelayout() {
 		a.learnLayout(next)
 	}
@@ -106,7 +106,7 @@ func (a *Audit) ofKind(k *kind) *series {
 // precise reports whether codes hold a number whose exact repetition cannot be chance.
 func precise(codes []code.Code) bool {
 	for _, c := range codes {
-		if code.IsNumber(c) && code.EntropyBits(c) > 24 {
+		if code.IsNumber(c) && code.SignificantBits(c) > 24 {
 			return true
 		}
 	}
@@ -177,9 +177,9 @@ func (a *Audit) slotBins() int {
 }
 
 // separate changes a slot whose worlds share their noise to the bet that needs no independence. The gains on the assumption of independence
-// are given up.
+// are discarded.
 func (a *Audit) separate(s *series, e *book.Epoch) {
-	e.Void = true
+	e.DiscardGains = true
 	e.Retire = append(e.Retire, s.id)
 	s.id = a.book.Open([]event.View{event.Ascending}, a.mix[pairedPrior])
 	e.Grants = append(e.Grants, book.Grant{Score: s.id, Fraction: .5})

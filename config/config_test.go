@@ -151,6 +151,7 @@ func TestError(t *testing.T) {
 		{"bad port", strings.Replace(minimal, "5432", "99999", 1), "port must be"},
 		{"relative socket", strings.Replace(minimal, "127.0.0.1:5432", "unix:x", 1), "absolute path"},
 		{"two tables of one name", strings.Replace(minimal, "[public.users]", "[public.users, app.users]", 1), "have the same name"},
+		{"a table listed twice", strings.Replace(minimal, "[public.users]", "[public.users, public.users]", 1), `privacy.protected[1]: "public.users" is listed twice`},
 		{"a system catalog", strings.Replace(minimal, "public.users", "pg_catalog.x", 1), "system catalog"},
 		{"a rule on another table", minimal + "claims: {rules: [{name: r, table: public.x, epsilon: 1}]}\n", "not listed in privacy.protected"},
 		{"level", minimal + "log: {level: loud}\n", "must be debug"},
@@ -178,10 +179,12 @@ func TestError(t *testing.T) {
 		{"not a time zone", minimal + "audit: {windows: ['22:00-06:00 Europe/Berlon']}\n", "not a known time zone"},
 		{"share", minimal + "audit: {share: 1.5}\n", "must be from 0 to 1"},
 		{"slowdown", minimal + "audit: {slowdown: 0.5}\n", "more than 1"},
-		{"memory", minimal + "audit: {memory: 1MiB}\n", "audit.memory: is 1MiB: the auditor needs at least 64MiB"},
+		{"memory", minimal + "audit: {memory: 1MiB}\n", "audit.memory: is 1MiB: must be at least 64MiB"},
+		{"hoist space", minimal + "audit: {hoist_space: 1MiB}\n", "audit.hoist_space: is 1MiB: must be at least 4MiB"},
 		{"no place for a shape", minimal + "audit: {max_per_shape: 0}\n", "audit.max_per_shape"},
 		{"rate", minimal + "audit: {rate: -1}\n", "trials per second"},
 		{"bad dsn", strings.Replace(minimal, "postgres://u", "post gres://u", 1), "not a PostgreSQL connection string"},
+		{"dsn with an unreadable file", strings.Replace(minimal, "postgres://u", "postgres://u@h/d?sslmode=verify-full&sslrootcert=/none.pem#", 1), "certificate or key file that cannot be read"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -48,9 +48,9 @@ func (d *decoder) proxy(p *Proxy) {
 	d.atLeast("proxy.max_sessions", p.MaxSessions, 1)
 	d.atLeast("proxy.capture_rate", p.CaptureRate, 1)
 	d.atLeast("proxy.queue_length", p.QueueLength, 1)
-	d.atLeast("proxy.queue_bytes", int(p.QueueBytes), 1<<10)
-	d.atLeast("proxy.capture_budget", int(p.CaptureBudget), 4<<10)
-	d.atLeast("proxy.max_statement", int(p.MaxStatement), 1)
+	d.atLeastBytes("proxy.queue_bytes", p.QueueBytes, 1<<10)
+	d.atLeastBytes("proxy.capture_budget", p.CaptureBudget, 4<<10)
+	d.atLeastBytes("proxy.max_statement", p.MaxStatement, 1)
 	d.positive("proxy.startup_timeout", p.StartupTimeout)
 	d.positive("proxy.dial_timeout", p.DialTimeout)
 	d.positive("proxy.auditor_hang_limit", p.AuditorHangLimit)
@@ -88,7 +88,7 @@ func (d *decoder) shadow(s *Shadow) {
 	d.positive("shadow.statement_timeout", s.StatementTimeout)
 	d.positive("shadow.connect_timeout", s.ConnectTimeout)
 	d.atLeast("shadow.max_rows", s.MaxRows, 1)
-	d.atLeast("shadow.max_result", int(s.MaxResult), 1<<10)
+	d.atLeastBytes("shadow.max_result", s.MaxResult, 1<<10)
 }
 
 func (d *decoder) privacy(p *Privacy) {
@@ -102,7 +102,10 @@ func (d *decoder) privacy(p *Privacy) {
 		path := fmt.Sprintf("privacy.protected[%d]", i)
 		d.table(path, name)
 		bare := ident.ParseTable(name).Name
-		if other, ok := seen[bare]; ok {
+		switch other, ok := seen[bare]; {
+		case ok && other == name:
+			d.add(path, "%q is listed twice", name)
+		case ok:
 			d.add(path, "%q and %q have the same name: a neighbour schema can hold only one table of that name", other, name)
 		}
 		seen[bare] = name
@@ -176,10 +179,10 @@ const minMemory ByteSize = 64 << 20
 
 func (d *decoder) audit(a *Audit) {
 	if !(a.Confidence > 0.5 && a.Confidence < 1) {
-		d.add("audit.confidence", "must be more than 0.5 and less than 1: 0.95 allows one false alarm in 20 audits")
+		d.add("audit.confidence", "must be more than 0.5 and less than 1: with 0.95 the probability of a false alarm is at most 0.05, per audit or for all audits, as audit.error_rate says")
 	}
 	if a.ErrorRate != PerAudit && a.ErrorRate != Family {
-		d.add("audit.error_rate", "must be per_audit (1 - confidence bounds the false alarms of each audit) or family (of all audits together)")
+		d.add("audit.error_rate", "must be per_audit (1 - confidence bounds the probability of a false alarm in each audit) or family (the probability of any false alarm in all audits together)")
 	}
 	if !slices.Contains(DeterministicPolicies(), a.Deterministic) {
 		d.add("audit.deterministic", "must be violation, warning (the verdict is inconclusive) or ignore (inconclusive, without a warning)")
@@ -189,16 +192,14 @@ func (d *decoder) audit(a *Audit) {
 	d.atLeast("audit.workers", a.Workers, 1)
 	d.atLeast("audit.max_audits", a.MaxAudits, 1)
 	d.atLeast("audit.max_per_shape", a.MaxPerShape, 1)
-	if a.Memory < minMemory {
-		d.add("audit.memory", "is %s: the auditor needs at least %s", a.Memory, minMemory)
-	}
+	d.atLeastBytes("audit.memory", a.Memory, minMemory)
 	d.atLeast("audit.max_tokens", a.MaxTokens, 1)
 	d.positive("audit.retry_after", a.RetryAfter)
 	if a.Repeat < 0 {
 		d.add("audit.repeat", "must not be negative; 0s = never")
 	}
 	d.positive("audit.parse_timeout", a.ParseTimeout)
-	d.atLeast("audit.hoist_space", int(a.HoistSpace), 4<<20)
+	d.atLeastBytes("audit.hoist_space", a.HoistSpace, 4<<20)
 	if !(a.Rate >= 0) || math.IsInf(a.Rate, 0) {
 		d.add("audit.rate", "must be a number of trials per second; 0 = no limit")
 	}
@@ -206,7 +207,7 @@ func (d *decoder) audit(a *Audit) {
 		d.add("audit.share", "must be from 0 to 1: 0.1 is a tenth of the time of one connection, 1 is no limit, 0 is automatic")
 	}
 	if !(a.Slowdown == 0 || a.Slowdown > 1) || math.IsInf(a.Slowdown, 0) {
-		d.add("audit.slowdown", "must be more than 1, for example 4: the allowed ratio of the time of trials to their shortest time; 0 = not watched")
+		d.add("audit.slowdown", "must be 0 (off) or more than 1, for example 4: the highest accepted ratio of the time of trials to the shortest trial time")
 	}
 	d.atLeast("audit.sessions", a.Sessions, 0)
 	d.atLeast("audit.max_active", a.MaxActive, 0)
@@ -238,15 +239,22 @@ func (d *decoder) atLeast(path string, v, low int) {
 	}
 }
 
+func (d *decoder) atLeastBytes(path string, v, low ByteSize) {
+	if v < low {
+		d.add(path, "is %s: must be at least %s", v, low)
+	}
+}
+
 func (d *decoder) positive(path string, v Duration) {
 	if v <= 0 {
 		d.add(path, "must be more than 0")
 	}
 }
 
-// connection validates a connection string; "" is none.
+// connection validates a connection string; "" is none. pgx also reads the certificate, key and service files that it names.
+// The error contains no part of the string, which may hold a password.
 func (d *decoder) connection(path string, dsn Secret) {
 	if _, err := pgx.ParseConfig(dsn.Reveal()); err != nil {
-		d.add(path, "not a PostgreSQL connection string: write postgres://user@host:port/database or key=value pairs")
+		d.add(path, "not a PostgreSQL connection string (postgres://user@host:port/database or key=value pairs), or it has an invalid sslmode, an unknown service, or a certificate or key file that cannot be read")
 	}
 }

@@ -5,7 +5,7 @@ import "strings"
 // Limits bounds a text before a recursive parser reads it. The zero value accepts everything.
 type Limits struct {
 	Tokens   int // tokens, without comments
-	Depth    int // upper bound of the depth of the syntax tree: see Check
+	Depth    int // estimated depth of the syntax tree; that of libpg_query can be up to 8 times as deep: see Check
 	Comments int // nesting depth of comments
 	// Operators limits the operator characters and comment openings in a row. PostgreSQL's scanner rescans the whole run for
 	// each operator that it takes from its front.
@@ -26,11 +26,11 @@ const (
 	ExcessOperators = "too many operator characters in a row"
 )
 
-// Check scans sql once and returns the first limit that it exceeds, or nil. Its time is linear in the length of sql, its
-// memory linear in Limits.Depth.
+// Check scans sql once and returns the first limit that it exceeds, or nil. It takes O(len(sql)) time and O(Limits.Depth)
+// memory, or O(len(sql)) memory if Depth is 0.
 //
 // The depth of an expression is that of its deepest operand plus one for each operator, because a chain of n operators is a
-// tree of n levels. A comma, AND, OR and the keywords between the parts of a CASE begin a new expression. Parentheses,
+// tree of n levels. A comma, AND, OR, WHEN, THEN, ELSE, SELECT, ON, WHERE and HAVING begin a new expression. Parentheses,
 // brackets and CASE hold one or several expressions and add one level. Joins, set operations and BETWEEN add to the depth of
 // the parentheses around them. The estimate is never less than an eighth of the depth of libpg_query's tree, which has up to
 // eight messages for one level; it can be more.
@@ -86,7 +86,8 @@ func (m *meter) exceed(value, limit int, what string, at int) {
 	}
 }
 
-// gap counts the whitespace and comments before a token.
+// gap checks the text between two tokens: the nesting depth of comments, and the comment openings in a run of operator
+// characters. Whitespace and -- comments end a run.
 func (m *meter) gap(from, to int) {
 	depth := 0
 	for i := from; i < to && m.excess == nil; i++ {
@@ -182,8 +183,9 @@ func (m *meter) lastWord(w string) bool {
 	return m.last.kind == word && strings.EqualFold(m.sql[m.last.start:m.last.end], w)
 }
 
-// keyword processes a word. A word after a dot is a column name, and one after AS a label. Only reserved words can end an
-// expression here: any other word can be a column name in the middle of one.
+// keyword processes a word. A word after a dot is a name, never a keyword. A word after AS is also taken as a name, which
+// does not lower the estimate. Only reserved words can end an expression here: any other word can be a column name in the
+// middle of one.
 func (m *meter) keyword(t token) {
 	if m.last.kind == symbol && m.sql[m.last.start] == '.' || m.lastWord("as") {
 		return

@@ -63,9 +63,11 @@ const (
 // Epoch is a block of pairs between two moments of learning. The bets at any epsilon follow from the past counts in its
 // tables alone, so that a process can be computed later.
 type Epoch struct {
-	Retire  []ScoreID // their wealth becomes cash
-	Void    bool      // the gains so far are given up: they rested on an assumption that does not hold
-	Anew    bool      // a confirmation begins: the wealth becomes 1, in the present proportions
+	Retire []ScoreID // their wealth becomes cash
+	// DiscardGains: if the wealth is more than 1 it becomes 1, because the gains relied on an assumption that does not hold.
+	DiscardGains bool
+	// Restart: a confirmation begins. The wealth becomes 1; the proportions of its parts remain.
+	Restart bool
 	Grants  []Grant   // from the cash, in order
 	Priors  []float64 // the fractions by the weights that the scores began with
 	At      float64   // the epsilon of the fractions
@@ -116,7 +118,7 @@ func (p *Process) Begin(k *Book, e *Epoch) {
 	for len(p.sums) < len(k.stakes) {
 		p.sums = append(p.sums, math.Inf(-1))
 	}
-	if all := p.Total(); e.Void && all > 0 {
+	if all := p.Total(); e.DiscardGains && all > 0 {
 		p.scale(-all)
 	}
 	for _, id := range e.Retire {
@@ -131,7 +133,7 @@ func (p *Process) Begin(k *Book, e *Epoch) {
 		p.lend(k, g)
 	}
 	p.divide(k, p.shares(k, e))
-	if e.Anew {
+	if e.Restart {
 		p.Renew()
 	}
 }

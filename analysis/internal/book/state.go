@@ -8,7 +8,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 )
 
-// state describes a stake; its mixture is one of those given.
+// state encodes or decodes a stake. all are the mixtures that it may have; the state stores the index of one.
 func (s *stake) state(c *state.Codec, all []eprocess.Mixture) {
 	state.List(c, &s.views, func(v *event.View) { state.Num(c, v); c.Check(*v <= event.Sorted) })
 	state.Num(c, &s.at)
@@ -29,11 +29,11 @@ func (s *stake) state(c *state.Codec, all []eprocess.Mixture) {
 	c.Check(len(s.views) > 0)
 }
 
-// State describes an epoch; tables are those that its entries refer to.
+// State encodes or decodes an epoch. tables are those that its entries refer to.
 func (e *Epoch) State(c *state.Codec, tables []*event.Table) {
 	grants := func(g *Grant) { c.All((*int)(&g.Score), &g.Fraction) }
 	state.List(c, &e.Retire, func(id *ScoreID) { state.Num(c, id) })
-	c.All(&e.Void, &e.Anew)
+	c.All(&e.DiscardGains, &e.Restart)
 	state.List(c, &e.Grants, grants)
 	state.List(c, &e.Lend, grants)
 	state.List(c, &e.Shift, grants)
@@ -46,12 +46,12 @@ func (e *Epoch) State(c *state.Codec, tables []*event.Table) {
 	})
 }
 
-// State describes the wealth of a process.
+// State encodes or decodes the wealth of a process.
 func (p *Process) State(c *state.Codec) {
 	c.All(&p.Epsilon, &p.Ratio, &p.Delta, &p.cash, &p.Highest, &p.Below, &p.Logw, &p.sums)
 }
 
-// Verify checks that the stakes divide the places.
+// Verify checks that the places of the stakes are contiguous ranges, in order, that cover k.Places.
 func (k *Book) Verify(c *state.Codec) {
 	places := 0
 	for i := range k.stakes {
@@ -62,7 +62,8 @@ func (k *Book) Verify(c *state.Codec) {
 	c.Check(places == k.Places)
 }
 
-// Verify checks that the process against a null fits the book, and that its wealth is one that a process can have.
+// Verify checks that the process is the one against h, that it has at most the places and scores of the book, and that no wealth
+// is NaN or plus infinity.
 func (p *Process) Verify(c *state.Codec, k *Book, h eprocess.Null) {
 	c.Check(len(p.Logw) <= k.Places && len(p.sums) <= len(k.stakes))
 	c.Check(p.Null == h)
@@ -73,14 +74,15 @@ func (p *Process) Verify(c *state.Codec, k *Book, h eprocess.Null) {
 	}
 }
 
-// Verify checks the process at the claim, which has every place.
+// Verify checks the process at the claim, which has all places and all scores of the book.
 func (l *Lead) Verify(c *state.Codec, k *Book, h eprocess.Null) {
 	c.Check(len(l.Logw) == k.Places && len(l.sums) == len(k.stakes))
 	l.Process.Verify(c, k, h)
 }
 
-// Verify checks that an epoch refers to scores of the book alone, and that its numbers are ones that an epoch can have. laws and paired are the
-// mixtures of the tables that are bet on bin by bin and by pairs.
+// Verify checks that all scores of an epoch are in the book, that fractions are in [0, 1], that Priors and Shift have the same length,
+// that no wealth is NaN or plus infinity, and that the table of every entry has the form of its score's mixture. laws and paired are
+// the mixtures of the tables that are bet on bin by bin and by pairs.
 func (e *Epoch) Verify(c *state.Codec, k *Book, laws, paired eprocess.Mixture) {
 	known := func(id ScoreID) { c.Check(id >= 0 && int(id) < len(k.stakes)) }
 	fraction := func(x float64) { c.Check(x >= 0 && x <= 1) }
@@ -110,14 +112,14 @@ func (e *Epoch) Verify(c *state.Codec, k *Book, laws, paired eprocess.Mixture) {
 	}
 }
 
-// State describes the stakes and the finished epochs. all are the mixtures that a stake may have.
+// State encodes or decodes the stakes and the finished epochs. all are the mixtures that a stake may have.
 func (k *Book) State(c *state.Codec, all []eprocess.Mixture, tables []*event.Table) {
 	state.List(c, &k.stakes, func(s *stake) { s.state(c, all) })
 	state.Num(c, &k.Places)
 	state.List(c, &k.Epochs, func(e **Epoch) { state.Made(c, e).State(c, tables) })
 }
 
-// State describes the process, not its bets, which follow from the epoch's tables.
+// State encodes or decodes the process without its bets, which follow from the epoch's tables.
 func (l *Lead) State(c *state.Codec) {
 	l.Process.State(c)
 	c.Float(&l.Latest)

@@ -9,14 +9,13 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 )
 
-// A Code is one outcome of one score as a float64: finite numbers are themselves, everything else (an absent
-// row, NULL, NaN, an infinity, a category, an error class) is a category, kept in the payload of a NaN.
+// A Code is one outcome of one score as a float64. A finite number is its own code. Everything else (an absent row, NULL, NaN,
+// an infinity, a text, an error class) is a category, stored in the payload of a NaN.
 type Code = float64
 
 const categoryBits = 0x7FF8_0000_0000_0000
 
-// The categories that every score has. Those of texts, error classes and shapes start at FirstText
-// and FirstError.
+// The categories that every score has. The categories of texts start at FirstText, those of error classes at FirstError.
 const (
 	Absent = iota + 1
 	NullValue
@@ -30,7 +29,7 @@ const (
 	FirstError = FirstText + maxCategories
 )
 
-// maxCategories is the most texts, or error classes, that a dictionary holds. Other texts are distinguished by hash;
+// maxCategories is the maximum number of texts, or error classes, that a dictionary holds. Other texts are distinguished by hash;
 // other error classes are one category.
 const maxCategories = 256
 
@@ -41,7 +40,7 @@ func Category(id int) Code { return math.Float64frombits(categoryBits | uint64(i
 func CategoryOf(c Code) uint16 { return uint16(math.Float64bits(c) & 0xFFFF) }
 
 // Label identifies an outcome that is not a number: the category in the low 16 bits and, for a text that the dictionary does not hold, 32
-// bits of its hash above them. So a text that came late, or is rare, can still have its own bin.
+// bits of its hash above them. So a text that is rare, or appears late, can still have its own bin.
 type Label uint64
 
 const (
@@ -64,7 +63,7 @@ func otherTextLabel(word string) Label {
 	return Label(uint64(uint32(h^h>>32))<<hashShift | OtherText)
 }
 
-// State describes a label.
+// State encodes or decodes a label.
 func (l *Label) State(c *state.Codec) {
 	b := uint64(*l)
 	c.U64(&b)
@@ -75,7 +74,7 @@ func (l *Label) State(c *state.Codec) {
 // IsNumber reports whether a code is a finite number.
 func IsNumber(c Code) bool { return !math.IsNaN(c) }
 
-// Number returns the code of a numeric value; minus zero is zero.
+// Number returns the code of a numeric value. Minus zero has the code of zero.
 func Number(x float64) Code {
 	switch {
 	case math.IsNaN(x):
@@ -90,7 +89,7 @@ func Number(x float64) Code {
 	return x
 }
 
-// BoolWord returns the word of a boolean.
+// BoolWord returns the text of a boolean that is stored as a number: "true" unless x is 0.
 func BoolWord(x float64) string {
 	if x != 0 {
 		return "true"
@@ -98,21 +97,22 @@ func BoolWord(x float64) string {
 	return "false"
 }
 
-// Dictionary gives categories to words in the order in which they come.
+// Dictionary assigns categories to words (texts or error classes), in the order in which they first appear.
 type Dictionary struct {
 	ids   map[string]int
 	Words []string
 	First int              // the category of the first word
-	Rest  int              // the category of what does not fit
-	late  map[Label]string // words that do not fit and have a bin; empty until they come again
+	Rest  int              // the category of further words when the dictionary is full
+	late  map[Label]string // words that are not in the full dictionary and have a bin; "" until they appear again
 }
 
-// NewDictionary returns an empty dictionary. Its words get the categories from first on; those that do not fit get rest.
+// NewDictionary returns an empty dictionary. Its words get the categories first, first+1, ...; when it is full, further words get
+// the category rest.
 func NewDictionary(first, rest int) *Dictionary {
 	return &Dictionary{ids: map[string]int{}, First: first, Rest: rest}
 }
 
-// Code returns the category of a word. Of long words the beginning and a hash are kept.
+// Code returns the code of a word, and adds the word if the dictionary is not full. It stores a long word as Brief does.
 func (d *Dictionary) Code(word string) Code {
 	word = Brief(word)
 	id, ok := d.ids[word]
@@ -134,10 +134,10 @@ func (d *Dictionary) Code(word string) Code {
 	return Category(id)
 }
 
-// maxLateWords bounds the words that do not fit and are kept for reports.
+// maxLateWords is the maximum number of words outside the full dictionary that are kept for reports.
 const maxLateWords = 64
 
-// Want requests the words of labels that do not fit and have a bin, so that reports can name them.
+// Want requests the words of labels that are not in the dictionary and have a bin, so that reports can name them.
 func (d *Dictionary) Want(labels []Label) {
 	for _, l := range labels {
 		if _, known := d.late[l]; known || l.Category() != OtherText || l == OtherText || len(d.late) >= maxLateWords {
@@ -150,7 +150,7 @@ func (d *Dictionary) Want(labels []Label) {
 	}
 }
 
-// Word returns the word of a label.
+// Word returns the word of a label, shortened for display. It returns false if the word is not known.
 func (d *Dictionary) Word(l Label) (string, bool) {
 	if i := int(l.Category()) - d.First; i >= 0 && i < len(d.Words) {
 		return d.Words[i], true
@@ -159,7 +159,7 @@ func (d *Dictionary) Word(l Label) (string, bool) {
 	return w, w != ""
 }
 
-// State describes a dictionary.
+// State encodes or decodes a dictionary.
 func (d *Dictionary) State(c *state.Codec) {
 	c.All(&d.First, &d.Rest)
 	words := make([]string, len(d.Words)) // as kept; the dictionary shortens them for display
@@ -191,7 +191,7 @@ func (d *Dictionary) State(c *state.Codec) {
 	c.Check(len(d.late) <= maxLateWords)
 }
 
-// Shorten returns the beginning of a long word, for display.
+// Shorten returns s for display: if it has more than 60 bytes, its beginning and an ellipsis.
 func Shorten(s string) string {
 	const most = 60
 	if len(s) <= most {
@@ -222,8 +222,9 @@ func LowestBit(x float64) float64 {
 	return float64(exponent - 1075 + zeros)
 }
 
-// EntropyBits is how many significant bits x uses.
-func EntropyBits(x float64) int {
+// SignificantBits returns the number of significant bits of x: from its highest to its lowest bit set. It is 0 for 0 and for a
+// category.
+func SignificantBits(x float64) int {
 	if x == 0 || !IsNumber(x) {
 		return 0
 	}

@@ -1,3 +1,3 @@
-// Package code holds the codes of outcomes: every outcome of a score as one float64, the labels of those that are not numbers, and the
-// dictionaries that number texts and error classes.
+// Package code encodes each outcome of a score as one float64. A Label identifies an outcome that is not a number; a
+// Dictionary assigns category numbers to texts and error classes.
 package code

@@ -2,9 +2,10 @@ package code
 
 import "fmt"
 
-const HashPrime = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio
+// HashMultiplier is the constant of Fibonacci hashing: 2^64 divided by the golden ratio, rounded down.
+const HashMultiplier = 0x9E3779B97F4A7C15
 
-// Hash is FNV-1a.
+// Hash returns the 64-bit FNV-1a hash of s.
 func Hash(s string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(s) {
@@ -13,10 +14,10 @@ func Hash(s string) uint64 {
 	return h
 }
 
-// MaxKeptText is the most bytes that are kept of a text.
+// MaxKeptText is the maximum length in bytes of a text that is kept.
 const MaxKeptText = 256
 
-// Brief returns a text that identifies the given one within a bound of memory: the text itself, or the beginning and a hash of a long one.
+// Brief returns s if it has at most MaxKeptText bytes, and otherwise its beginning followed by its hash.
 func Brief(s string) string {
 	if len(s) <= MaxKeptText {
 		return s

@@ -9,8 +9,9 @@ import "math"
 //
 //	n0 R (p1-p)/(p(1-p)) + n1 (q1-q)/(q(1-q)) = 0.
 //
-// The factor [X in S ? p1/p : (1-p1)/(1-p)] [Y in S ? q1/q : (1-q1)/(1-q)] then has mean at most 1 under the
-// null. ok is false if the alternative lies in the null: there is no bet.
+// Let S be the event, X the outcome of a trial on D0 and Y that of a trial on D1. The product over a block of the n0 factors
+// (X in S ? p1/p : (1-p1)/(1-p)) and the n1 factors (Y in S ? q1/q : (1-q1)/(1-q)) then has mean at most 1 under the null.
+// ok is false if the alternative lies in the null, or if the boundary point is degenerate (q <= 0 or p >= 1): there is no bet.
 func ProjectEvent(p1, q1, ratio, delta, n0, n1 float64) (p, q float64, ok bool) {
 	if !(p1 > ratio*q1+delta) {
 		return p1, q1, false

@@ -232,7 +232,7 @@ func Fingerprint(o *outcome.Outcome) uint64 {
 	if o.Failed() {
 		return code.Hash(o.SQLState) | 1
 	}
-	sum := uint64(len(o.Rows)) * code.HashPrime
+	sum := uint64(len(o.Rows)) * code.HashMultiplier
 	for _, row := range o.Rows {
 		h := uint64(len(row))
 		for i := range row {
@@ -242,9 +242,9 @@ func Fingerprint(o *outcome.Outcome) uint64 {
 			case outcome.Text:
 				x ^= code.Hash(v.Text)
 			case outcome.Number, outcome.Bool:
-				x ^= math.Float64bits(v.Num) * code.HashPrime
+				x ^= math.Float64bits(v.Num) * code.HashMultiplier
 			}
-			h = (h ^ x) * code.HashPrime
+			h = (h ^ x) * code.HashMultiplier
 			h ^= h >> 29
 		}
 		sum += h * h

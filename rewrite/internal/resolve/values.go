@@ -14,8 +14,9 @@ import (
 )
 
 // Values holds the types outside pg_catalog that values of one statement may have: those of the columns of every
-// relation that it may read, those that it names, and the results of functions and operators on these. An overload with an
-// argument type outside this set cannot be the called one. Arrays, domains and rows count as their components.
+// relation that it may read, those that it names, and the results of functions and operators on these. An overload is
+// excluded if an argument type is outside pg_catalog and outside this set, no implicit cast leads to it, and the argument is not
+// an untyped literal or parameter. Arrays, domains and rows count as their components.
 type Values struct {
 	catalogs []*catalog.Index
 	params   []capture.Param
@@ -28,7 +29,8 @@ type Values struct {
 	stars   bool            // x.* occurs where it is a row
 }
 
-// Operands is the use of an operator: its name and the expressions on either side, nil for a side that is ignored.
+// Operands is the use of an operator: its name and the expressions on either side. A nil side is checked against the types
+// of the statement only.
 type Operands struct {
 	Name        string
 	Left, Right []*pg_query.Node
@@ -56,7 +58,7 @@ func NewValues(root protoreflect.Message, params []capture.Param, catalogs ...*c
 func (v *Values) visit(m protoreflect.Message) {
 	switch n := m.Interface().(type) {
 	case *pg_query.RangeVar:
-		v.named(n.GetRelname())
+		v.addNamed(n.GetRelname())
 		v.ranges[n.GetRelname()] = true
 	case *pg_query.Alias:
 		v.ranges[n.GetAliasname()] = true
@@ -68,12 +70,12 @@ func (v *Values) visit(m protoreflect.Message) {
 		}
 	case *pg_query.TypeName:
 		_, name := pgparse.Name(n.GetNames())
-		v.named(name)
-		v.named(strings.TrimLeft(name, "_"))
+		v.addNamed(name)
+		v.addNamed(strings.TrimLeft(name, "_"))
 	case *pg_query.FuncCall:
 		v.calls = append(v.calls, n)
 		_, name := pgparse.Name(n.GetFuncname())
-		v.typed(name) // type(x) may be a cast
+		v.addType(name) // type(x) may be a cast
 	case *pg_query.A_Expr:
 		v.exprs = append(v.exprs, OperandsOf(n)...)
 	case *pg_query.SubLink:
@@ -91,7 +93,7 @@ func (v *Values) visit(m protoreflect.Message) {
 	case *pg_query.A_Indirection:
 		for _, i := range n.GetIndirection() {
 			v.attribute(i.GetString_().GetSval())
-			v.typed(i.GetString_().GetSval()) // (x).type may be a cast
+			v.addType(i.GetString_().GetSval()) // (x).type may be a cast
 		}
 	}
 	pgparse.Children(m, v.visit)
@@ -110,18 +112,18 @@ func (v *Values) BuiltinOnly() bool {
 	return true
 }
 
-// named adds the types of every relation with a name, and every type with it.
-func (v *Values) named(name string) {
+// addNamed adds the types of every relation with a name, and every type with it.
+func (v *Values) addNamed(name string) {
 	for _, x := range v.catalogs {
 		for _, r := range x.Named[name] {
 			v.add(r.Types)
 		}
 	}
-	v.typed(name)
+	v.addType(name)
 }
 
-// typed adds every type with a name.
-func (v *Values) typed(name string) {
+// addType adds every type with a name.
+func (v *Values) addType(name string) {
 	for _, x := range v.catalogs {
 		for _, t := range x.Types[name] {
 			if t.Schema != "pg_catalog" {
@@ -169,7 +171,9 @@ func (v *Values) results(x *catalog.Index) {
 	}
 }
 
-// Callable reports whether a call may refer to a function, by the number and the types of its arguments.
+// Callable reports whether a call may refer to a function, by the number and the types of its arguments. It returns true without
+// a check for a function whose argument types are not in the catalog or that has none, and for a call with VARIADIC, WITHIN GROUP
+// or named arguments.
 func (v *Values) Callable(f *catalog.Function, call *pg_query.FuncCall) bool {
 	args := call.GetArgs()
 	if len(f.Takes) == 0 || call.GetFuncVariadic() || call.GetAggWithinGroup() {
@@ -226,7 +230,7 @@ func (v *Values) untyped(n *pg_query.Node) bool {
 	return slices.ContainsFunc(n.GetList().GetItems(), v.untyped) || slices.ContainsFunc(n.GetRowExpr().GetArgs(), v.untyped)
 }
 
-// OperandsOf returns every operator in an expression. If one side may be untyped and the other is a list or a row, an
+// OperandsOf returns the operators of the expression n itself, not those below it. If one side may be untyped and the other is a list or a row, an
 // operator can still be excluded by the type of its left operand.
 func OperandsOf(n *pg_query.A_Expr) []Operands {
 	left, right := []*pg_query.Node{n.GetLexpr()}, []*pg_query.Node{n.GetRexpr()}

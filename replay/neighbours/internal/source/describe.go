@@ -10,7 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// describe reads the relations, parents before children and views in order of creation.
+// describe reads the relations: parents before children, and views in OID order.
 func (d *Discovery) describe() error {
 	relations, err := rows[Relation](d, `SELECT c.oid, n.nspname, c.relname, c.relkind::text, c.relispartition,
 		coalesce(pg_get_partkeydef(c.oid), ''), coalesce(pg_get_expr(c.relpartbound, c.oid), ''), coalesce(c.reloptions, '{}'),
@@ -44,7 +44,7 @@ func (d *Discovery) describe() error {
 	return nil
 }
 
-// depth returns the number of ancestor levels; views come after every table.
+// depth returns the number of ancestor levels, plus 2^20 for a view, so that views come after every table.
 func (d *Discovery) depth(r *Relation) int {
 	depth := 0
 	if !r.IsTable() {
@@ -179,8 +179,9 @@ const userFunction = `n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_s
 
 // functions reads the SQL functions that name a copied relation (according to the catalog if the body is BEGIN ATOMIC,
 // otherwise by a search of its text), those that take or return its rows, and those with the same name as one of these,
-// because calls choose between them by their arguments. Whether a text really reads the table is determined when it is
-// rewritten.
+// because PostgreSQL chooses among them by the arguments of the call. Whether a text really reads the table is determined
+// when it is rewritten. If d.schema is set, functions reads all functions and procedures of that schema instead, without
+// aggregates.
 func (d *Discovery) functions() (err error) {
 	if d.schema != "" {
 		d.Model.Functions, err = rows[Function](d, `SELECT oid, $2::text, proname, pg_get_functiondef(oid), '', 0, '', 't'::"char"
@@ -206,7 +207,8 @@ func (d *Discovery) functions() (err error) {
 	return err
 }
 
-// types finds the types outside pg_catalog that columns and views use; row types of copied tables cannot be columns.
+// types reads the user-defined types and collations (OID 16384 and above) that columns, views, constraints, defaults,
+// indexes and functions use. It returns an error for columns of a table whose type is the row type of a copied relation.
 func (d *Discovery) types() error {
 	indexes, functions := []uint32{}, []uint32{}
 	for _, r := range d.Model.Relations {
@@ -245,7 +247,8 @@ func (d *Discovery) types() error {
 	if err != nil {
 		return err
 	}
-	mixed, err := d.texts(`SELECT format('column %s.%s holds rows of a copied table, which a copy cannot have: give it a composite type of its own', c.relname, a.attname) FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+	mixed, err := d.texts(`SELECT format('column %s.%s.%s: its type is the row type of a protected table, which cannot be copied; change the column to a composite type created with CREATE TYPE', n.nspname, c.relname, a.attname)
+		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 		JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type e ON e.oid = t.typelem
 		WHERE c.relkind IN ('r', 'p') AND a.attrelid = ANY($1::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
 		AND (t.typrelid = ANY($1::oid[]) OR e.typrelid = ANY($1::oid[]))`, d.oids)
