@@ -44,7 +44,7 @@ func (a *Audit) UnmarshalBinary(data []byte) error {
 		return errors.New("not a saved audit")
 	}
 	if v := data[head-1]; v != stateVersion {
-		return fmt.Errorf("the audit was saved in form %d, this version reads form %d: start the audit anew", v, stateVersion)
+		return fmt.Errorf("the audit was saved in form %d, this version reads form %d: restart the audit", v, stateVersion)
 	}
 	body, sum := data[:len(data)-8], binary.LittleEndian.Uint64(data[len(data)-8:])
 	if crc64.Checksum(body, crc64.MakeTable(crc64.ECMA)) != sum {

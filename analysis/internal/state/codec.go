@@ -21,7 +21,7 @@ type Codec struct {
 }
 
 // ErrDamaged is returned for a state that cannot be read.
-var ErrDamaged = errors.New("the saved state is cut off or damaged: start the audit anew")
+var ErrDamaged = errors.New("the saved state is cut off or damaged: restart the audit")
 
 // Fail records that the state is damaged.
 func (c *Codec) Fail() {
