@@ -78,7 +78,7 @@ var allowed = map[string][]string{
 	"internal/demo":             {"analysis", "config", "internal/app", "internal/audit", "internal/pgtemp", "internal/showcase", "internal/terminal", "internal/zoo"},
 	"cmd/dpwatch":               {"analysis", "config", "internal/app", "internal/capture", "internal/demo", "internal/preflight", "internal/recorded", "internal/spelling", "internal/supervise", "internal/terminal", "internal/withheld", "proxy", "replay/neighbours", "rewrite"},
 	"internal/audit":            {"internal/audit/evidence", "internal/audit/schedule", "analysis", "analysis/multiplicity", "internal/alert", "internal/capture", "internal/ledger", "internal/outcome", "internal/withheld", "replay", "replay/throttle", "rewrite"},
-	"internal/ledger":           {"internal/pg/ident"},
+	"internal/ledger":           {"internal/pg/ident", "internal/sqlstate"},
 	"examples/gateway":          {},
 	"examples/hostile":          {},
 

@@ -4,6 +4,8 @@
 //
 // It owns the schema and its migrations. It does not interpret evidence, replay or parse SQL.
 //
+// Errors give a server's SQLSTATE in place of its message, which may quote what was written (see sqlstate.Withhold).
+//
 // The role of the ledger owns the schema, and no other role has privileges on it. The replay role must not be able to read
 // it: see Ledger.CheckHidden.
 package ledger

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
 
 // Engine is the part of a ledger that belongs to one DP engine. One process at a time may write to it: Acquire. It is safe
@@ -31,12 +33,12 @@ var (
 func (l *Ledger) Acquire(ctx context.Context, name string) (*Engine, error) {
 	lock, err := pgx.ConnectConfig(ctx, l.pool.Config().ConnConfig)
 	if err != nil {
-		return nil, fmt.Errorf("ledger: %w", err)
+		return nil, fmt.Errorf("ledger: %w", sqlstate.Withhold(err))
 	}
 	e := &Engine{ledger: l, name: name, lock: lock}
 	if err := e.acquire(ctx); err != nil {
 		_ = lock.Close(ctx)
-		return nil, fmt.Errorf("ledger: engine %s: %w", name, err)
+		return nil, fmt.Errorf("ledger: engine %s: %w", name, sqlstate.Withhold(err))
 	}
 	return e, nil
 }
@@ -80,7 +82,7 @@ func (e *Engine) write(ctx context.Context, what string, f func(pgx.Tx) error) e
 		return f(tx)
 	})
 	if err != nil {
-		return fmt.Errorf("ledger: %s: %w", what, err)
+		return fmt.Errorf("ledger: %s: %w", what, sqlstate.Withhold(err))
 	}
 	return nil
 }
@@ -192,7 +194,7 @@ func (e *Engine) Keys(ctx context.Context, most int) (keys, poisoned []string, e
 		})
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("ledger: list audits: %w", err)
+		return nil, nil, fmt.Errorf("ledger: list audits: %w", sqlstate.Withhold(err))
 	}
 	return keys, poisoned, nil
 }
@@ -208,7 +210,7 @@ func (e *Engine) Find(ctx context.Context, key string) (Audit, bool, error) {
 	case errors.Is(err, pgx.ErrNoRows):
 		return Audit{}, false, nil
 	case err != nil:
-		return Audit{}, false, fmt.Errorf("ledger: read an audit: %w", err)
+		return Audit{}, false, fmt.Errorf("ledger: read an audit: %w", sqlstate.Withhold(err))
 	}
 	return a, true, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/pressly/goose/v3/database"
 
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
 
 //go:embed migrations/*.sql
@@ -29,7 +30,7 @@ const DefaultSchema = "dpwatch_ledger"
 // Errors of Open.
 var (
 	ErrNotMigrated = errors.New("the ledger's schema is missing or older than this program: run `dpwatch migrate`, or set ledger.migrate: true")
-	ErrNewer       = errors.New("the ledger was written by a newer version of dpwatch: upgrade this program, or give it a ledger of its own")
+	ErrNewer       = errors.New("the ledger was written by a newer version of dpwatch: upgrade this program, or give it another ledger")
 )
 
 // Options say where a ledger is.
@@ -54,7 +55,7 @@ func (o Options) config() (*pgxpool.Config, string, error) {
 	}
 	c, err := pgxpool.ParseConfig(o.DSN)
 	if err != nil {
-		return nil, "", fmt.Errorf("ledger.dsn: %w", err)
+		return nil, "", errors.New("ledger.dsn is not a connection string")
 	}
 	for name, value := range map[string]string{
 		"search_path": ident.Quote(schema), "application_name": "dpwatch ledger",
@@ -77,12 +78,12 @@ func Open(ctx context.Context, o Options) (*Ledger, error) {
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, c)
 	if err != nil {
-		return nil, fmt.Errorf("ledger: %w", err)
+		return nil, fmt.Errorf("ledger: %w", sqlstate.Withhold(err))
 	}
 	l := &Ledger{pool: pool, schema: schema}
 	if err := l.check(ctx); err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("ledger in schema %s: %w", schema, err)
+		return nil, fmt.Errorf("ledger in schema %s: %w", schema, sqlstate.Withhold(err))
 	}
 	return l, nil
 }
@@ -134,17 +135,17 @@ func Migrate(ctx context.Context, o Options) (from, to int64, err error) {
 	c.ConnConfig.RuntimeParams["statement_timeout"] = "0"
 	db := stdlib.OpenDB(*c.ConnConfig)
 	defer db.Close() //nolint:errcheck // the result is known by then
-	// One migration at a time: goose has no lock of its own here, and two CREATE SCHEMA at once can fail.
+	// One migration at a time: goose takes no lock here, and two CREATE SCHEMA at once can fail.
 	conn, err := db.Conn(ctx)
 	if err != nil {
-		return 0, 0, fmt.Errorf("ledger: %w", err)
+		return 0, 0, fmt.Errorf("ledger: %w", sqlstate.Withhold(err))
 	}
 	defer conn.Close() //nolint:errcheck // likewise
 	if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock(hashtextextended('dpwatch ledger ' || $1, 0))", schema); err != nil {
-		return 0, 0, fmt.Errorf("ledger: %w", err)
+		return 0, 0, fmt.Errorf("ledger: %w", sqlstate.Withhold(err))
 	}
 	if _, err := conn.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+ident.Quote(schema)); err != nil {
-		return 0, 0, fmt.Errorf("ledger: create schema %s (its role needs CREATE on the database, or to own the schema): %w", schema, err)
+		return 0, 0, fmt.Errorf("ledger: create schema %s (its role needs CREATE on the database, or to own the schema): %w", schema, sqlstate.Withhold(err))
 	}
 	return migrate(ctx, db)
 }
@@ -160,16 +161,16 @@ func migrate(ctx context.Context, db *sql.DB) (from, to int64, err error) {
 	}
 	p, err := goose.NewProvider("", db, root, goose.WithStore(store))
 	if err != nil {
-		return 0, 0, fmt.Errorf("ledger: %w", err)
+		return 0, 0, fmt.Errorf("ledger: %w", sqlstate.Withhold(err))
 	}
 	if from, err = p.GetDBVersion(ctx); err != nil {
-		return 0, 0, fmt.Errorf("ledger: read its version: %w", err)
+		return 0, 0, fmt.Errorf("ledger: read its version: %w", sqlstate.Withhold(err))
 	}
 	if want, err := newest(); err != nil || from > want {
 		return from, from, errors.Join(err, fmt.Errorf("%w (its version is %d, this program's is %d)", ErrNewer, from, want))
 	}
 	if _, err := p.Up(ctx); err != nil {
-		return from, from, fmt.Errorf("ledger: migrate: %w", err)
+		return from, from, fmt.Errorf("ledger: migrate: %w", sqlstate.Withhold(err))
 	}
 	to, err = p.GetDBVersion(ctx)
 	return from, to, err
@@ -184,7 +185,7 @@ func (l *Ledger) CheckHidden(ctx context.Context, role string) error {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil // the role is of another server
 	case err != nil:
-		return fmt.Errorf("ledger: rights of role %s: %w", role, err)
+		return fmt.Errorf("ledger: rights of role %s: %w", role, sqlstate.Withhold(err))
 	case super:
 		return fmt.Errorf("role %s of shadow.dsn is a superuser and can read the ledger in schema %s: replay with a role that is not", role, l.schema)
 	case usage:
