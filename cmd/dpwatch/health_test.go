@@ -11,19 +11,22 @@ import (
 	"testing"
 )
 
-// health queries a listener that requires TLS and a token, and a Unix socket; other sections of the configuration do not
-// matter.
-func TestHealth(t *testing.T) {
-	t.Parallel()
+// tlsAdmin is a sidecar without engine and shadow whose first admin listener requires TLS and a token.
+type tlsAdmin struct {
+	*sidecar
+	tokens, cert, key string // files
+	socket            string // of the second admin listener
+}
+
+func startTLSAdmin(t *testing.T) *tlsAdmin {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "dpw")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	socket := filepath.Join(dir, "a.sock")
-	certFile, keyFile := certificate(t)
-	tokens := file(t, "token", strings.Repeat("x", 32))
-	s := &sidecar{}
+	s := &tlsAdmin{sidecar: &sidecar{}, socket: filepath.Join(dir, "a.sock"), tokens: file(t, "token", strings.Repeat("x", 32))}
+	s.cert, s.key = certificate(t)
 	s.run(t, file(t, "dpwatch.yaml", fmt.Sprintf(`
 proxy: {listen: 127.0.0.1:0, upstream: 127.0.0.1:1}
 admin:
@@ -32,7 +35,16 @@ admin:
     - {listen: unix:%s}
 shadow: {dsn: "postgres://x@127.0.0.1:1/x"}
 privacy: {protected: [public.people]}
-`, tokens, certFile, keyFile, socket)))
+`, s.tokens, s.cert, s.key, s.socket)))
+	return s
+}
+
+// health queries a listener that requires TLS and a token, and a Unix socket; other sections of the configuration do not
+// matter.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	s := startTLSAdmin(t)
+	socket := s.socket
 	_, port, _ := net.SplitHostPort(s.admins[0])
 	overTLS := file(t, "tls.yaml", fmt.Sprintf("admin: {listen: 0.0.0.0:%s, token_file: /gone, tls: {certificate: /gone, key: /gone}}\nshadow: {dsn: '${UNSET_HERE}'}\n", port))
 	overUnix := file(t, "unix.yaml", fmt.Sprintf("admin: {listen: ['127.0.0.1:1', 'unix:%s']}\n", socket))

@@ -7,8 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -74,25 +72,9 @@ func TestStatus(t *testing.T) {
 // metrics is not asked.
 func TestStatusTLS(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "dpw")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	socket := filepath.Join(dir, "a.sock")
-	certFile, keyFile := certificate(t)
+	s := startTLSAdmin(t)
+	socket, tokens, certFile, keyFile := s.socket, s.tokens, s.cert, s.key
 	otherCert, otherKey := certificate(t)
-	tokens := file(t, "token", strings.Repeat("x", 32))
-	s := &sidecar{}
-	s.run(t, file(t, "dpwatch.yaml", fmt.Sprintf(`
-proxy: {listen: 127.0.0.1:0, upstream: 127.0.0.1:1}
-admin:
-  listeners:
-    - {listen: "0.0.0.0:0", token_file: %q, tls: {certificate: %q, key: %q}}
-    - {listen: unix:%s}
-shadow: {dsn: "postgres://x@127.0.0.1:1/x"}
-privacy: {protected: [public.people]}
-`, tokens, certFile, keyFile, socket)))
 	_, port, _ := net.SplitHostPort(s.admins[0])
 	admin := func(cert, key string) string {
 		return file(t, "tls.yaml", fmt.Sprintf(`admin:
