@@ -80,9 +80,9 @@ func TestRunLedger(t *testing.T) {
 			return strings.Contains(metrics, "\ndpwatch_open_violations 1\n") && strings.Contains(metrics, "\ndpwatch_ledger_up 1\n")
 		})
 	}
-	s.until(t, "the counts are recorded", func() bool {
+	s.until(t, "everything is written", func() bool {
 		_, body := s.get(t, "/api/status")
-		return strings.Contains(body, `"waiting":0,"lost":0`)
+		return strings.Contains(body, `"unsaved_audits":0,"waiting":0,"lost":0`)
 	})
 	pid := s.auditor(t, 0)
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
