@@ -71,10 +71,10 @@ func (o *Once) Run(ctx context.Context) (*evidence.Evidence, error) {
 	return e, o.Copies.Explain(ctx, err)
 }
 
-// first runs the first trials, and verifies hoisting if they show a violation.
+// first runs the first trials, and verifies hoisting unless there is no evidence.
 func (o *Once) first(ctx context.Context, e *evidence.Evidence) error {
 	return o.gather(ctx, e, onceBatch, func(run *replay.Run) error {
-		if !e.Found() {
+		if !e.Questionable() {
 			return nil
 		}
 		return run.Verify(ctx)

@@ -168,14 +168,16 @@ func (a *Auditor) rounds(ctx context.Context, j *job) error {
 	if err := a.stream(ctx, j, run); err != nil {
 		return err
 	}
-	if j.evidence.Found() {
-		// Do not report what two versions of the copies may have shown, nor what only the first trials show.
+	if j.evidence.Questionable() {
+		// Do not report what two versions of the copies, or only hoisted or only the first trials, may have shown.
 		if fresh, err := a.current(ctx, j); err != nil || !fresh {
 			return err
 		}
 		if err := run.Verify(ctx); err != nil {
 			return err
 		}
+	}
+	if j.evidence.Found() {
 		if !j.evidence.Confirming() {
 			return a.confirm(j)
 		}

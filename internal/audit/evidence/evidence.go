@@ -126,6 +126,20 @@ func (e *Evidence) Found() bool {
 	return false
 }
 
+// Questionable reports whether the evidence is decided and a neighbour's verdict is not that there is no evidence. Trials may
+// look like a violation, or depend on each other, only because of how they were replayed.
+func (e *Evidence) Questionable() bool {
+	if !e.Decided() {
+		return false
+	}
+	for i := range e.audits {
+		if !e.settled(i) && e.Report(i).Verdict != analysis.NoEvidence {
+			return true
+		}
+	}
+	return false
+}
+
 // Confirming reports whether a confirmation has begun.
 func (e *Evidence) Confirming() bool { return e.before != nil }
 

@@ -206,3 +206,25 @@ func TestDamagedState(t *testing.T) {
 		t.Error("a failed restore changed the evidence")
 	}
 }
+
+// TestQuestionable: results of one world that change during the audit are inconclusive, and what replays them may be the
+// cause. Seeds are fixed: nothing is random.
+func TestQuestionable(t *testing.T) {
+	t.Parallel()
+	for shift, want := range map[float64]analysis.Verdict{0: analysis.NoEvidence, 10: analysis.Inconclusive} {
+		coin := rand.New(rand.NewPCG(1, 2))
+		e, err := evidence.New(analysis.Claim{Epsilon: 1}, analysis.Options{Confidence: 0.975, MaxTrials: 500}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := 0; !e.Decided(); n++ {
+			if e.Questionable() {
+				t.Fatal("questionable before it is decided")
+			}
+			e.Add([]outcome.Outcome{laplace(coin, 0), laplace(coin, shift*float64(n/100))})
+		}
+		if r := e.Report(0); e.Found() || e.Questionable() != (want != analysis.NoEvidence) || r.Verdict != want {
+			t.Errorf("shift %v: found %t, questionable %t, %s: %s; want %s", shift, e.Found(), e.Questionable(), r.Verdict, r.Reason, want)
+		}
+	}
+}
