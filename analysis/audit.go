@@ -81,6 +81,7 @@ type Audit struct {
 	answers     answers
 	growths     growths   // no part of the state
 	first       suspected // of a confirmation
+	measured    measured
 }
 
 // New starts an audit of a claim. It returns an *InfeasibleError when the budget is too small for any method to convict
@@ -134,8 +135,12 @@ func (a *Audit) Add(d0, d1 Outcome) {
 	}
 }
 
-// Decided reports whether further trials cannot change the verdict: a violation is certain, or the budget is used.
+// Decided reports whether further trials cannot change the verdict: a violation is certain, or the budget is used. During a measurement it
+// reports whether the measurement has ended.
 func (a *Audit) Decided() bool {
+	if a.measuring() {
+		return a.measured.steady == steadyLooks || a.pairs >= a.opts.MaxTrials
+	}
 	return a.detectedAt > 0 || a.pairs >= a.opts.MaxTrials || a.opts.Deterministic == DeterministicViolation && a.sameAnswer()
 }
 

@@ -85,10 +85,14 @@ const ConfirmationLevel = 2
 
 // wealthNeeded returns the log of the wealth that a violation takes.
 func (a *Audit) wealthNeeded() float64 {
-	if !a.confirming() {
-		return -math.Log(1 - a.opts.Confidence)
+	alpha := 1 - a.opts.Confidence
+	switch {
+	case !a.confirming():
+		return -math.Log(alpha)
+	case a.measuring() && a.first.detectedAt > 0:
+		return -math.Log(measuredLevel(a.first.level, alpha))
 	}
-	return -math.Log(a.first.level * (1 - a.opts.Confidence))
+	return -math.Log(a.first.level * alpha)
 }
 
 // ConfirmationBudget returns the greatest number of fresh pairs for the confirmation of a violation that was shown by the given number of
@@ -127,7 +131,7 @@ func (a *Audit) confirmation(v Verdict) *Confirmation {
 		return nil
 	}
 	c := &Confirmation{
-		State: ConfirmationRunning, Pairs: a.pairs - a.first.pairs, MaxPairs: a.opts.MaxTrials - a.first.pairs,
+		State: ConfirmationRunning, Pairs: a.atViolation() - a.first.pairs, MaxPairs: a.mostPairs() - a.first.pairs,
 		After: a.first.pairs, SuspectedLower: Float(a.first.lower),
 	}
 	switch {

@@ -144,7 +144,8 @@ func (d *Drift) Changed() (what string, changed bool) {
 // a violation is inconclusive: it may be a difference between two moments and not between two datasets. So it is where both
 // changed, but not by the same figure. A change that is alike in both worlds needs no correction (every pair has its trials at
 // the same time, and the laws need not stay the same), but it is not certain that both changed at the same moment:
-// a violation is then inconclusive too, and any other verdict holds. Verdicts other than a violation get a warning.
+// a violation is then inconclusive too, and any other verdict holds. Verdicts other than a violation get a warning. The
+// measurement of a violation that was found before the change is dropped, with a warning; the violation stays.
 func Temper(r Report, d0, d1 *Drift) Report {
 	what0, changed0 := d0.Changed()
 	what1, changed1 := d1.Changed()
@@ -164,7 +165,12 @@ func Temper(r Report, d0, d1 *Drift) Report {
 	default:
 		text = "the engine or the copies changed during the audit: on D1 the result changed in " + what1 + ", on D0 it did not"
 	}
-	if r.Verdict != Violation {
+	if r.Measurement != nil { // the violation was found before
+		r.Measurement = &Measurement{MeasurementUnsound, r.Measurement.Pairs, r.Measurement.MaxPairs, r.Measurement.ReportedLower}
+		r.EpsilonLower = r.Measurement.ReportedLower
+		r.Attacker = r.Attacker.at(float64(r.EpsilonLower))
+	}
+	if r.Verdict != Violation || r.Measurement != nil {
 		r.Warnings = append(slices.Clone(r.Warnings), withheld.Public(text))
 		return r
 	}

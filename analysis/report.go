@@ -71,6 +71,8 @@ type Report struct {
 	Deterministic *Deterministic `json:"deterministic"`
 	// Confirmation is the state of the violation on fresh trials; null before these begin.
 	Confirmation *Confirmation `json:"confirmation"`
+	// Measurement is the state of the trials after the violation, which raise the bound; null before these begin.
+	Measurement *Measurement `json:"measurement"`
 }
 
 // Reveal returns a copy of the report that prints with the values of rows: for those who may read the raw data.
@@ -129,13 +131,7 @@ type Partition struct {
 // Report returns the state of the audit. It may be called at any time.
 func (a *Audit) Report() Report {
 	a.look()
-	lower := a.lower()
-	if a.monotony.constant() || a.unsound() != "" {
-		lower = 0
-	}
-	if a.first.detectedAt > 0 {
-		lower = min(lower, a.first.lower)
-	}
+	lower := a.bound()
 	r := Report{
 		Claimed:           Claimed{Epsilon: Float(a.claim.Epsilon), Delta: a.claim.Delta},
 		EpsilonLower:      Float(lower),
@@ -168,13 +164,8 @@ func (a *Audit) Report() Report {
 		PriorOdds:       a.opts.PriorOdds,
 		LikelihoodRatio: Float(ratio),
 		PosteriorOdds:   Float(a.opts.PriorOdds * ratio),
-		Breached:        a.opts.PriorOdds*math.Exp(lower) > a.opts.BreachOdds,
-	}
-	odds := Odds{Prior: a.opts.PriorOdds, Breach: a.opts.BreachOdds}
-	r.Attacker.ImpliedEpsilon = Float(odds.ImpliedEpsilon())
-	if n := odds.AnswersToBreach(lower); n >= 0 {
-		r.Attacker.AnswersToBreach = &n
-	}
+		ImpliedEpsilon:  Float(Odds{Prior: a.opts.PriorOdds, Breach: a.opts.BreachOdds}.ImpliedEpsilon()),
+	}.at(lower)
 	r.ClopperPearson = a.clopperPearson()
 	r.Deterministic = a.deterministic()
 	if a.monotony.pairs > 1 && a.monotony.constant() { // no epsilon follows from answers that never vary
@@ -183,7 +174,7 @@ func (a *Audit) Report() Report {
 	if r.Verdict, r.Reason = a.verdict(&r); r.Verdict != Violation {
 		r.DetectedAt = nil
 	}
-	r.Confirmation = a.confirmation(r.Verdict)
+	r.Confirmation, r.Measurement = a.confirmation(r.Verdict), a.measurement()
 	return r
 }
 
@@ -210,11 +201,11 @@ func (a *Audit) verdict(r *Report) (Verdict, string) {
 		return Violation, fmt.Sprintf("the answers never vary in %d pairs of %s and differ between D0 and D1: %s; no epsilon follows from it", a.monotony.pairs, trials, repeated)
 	case a.sameAnswer():
 		return Inconclusive, repeated + ": the answers never vary and differ between D0 and D1"
-	case a.pairs > 0 && a.withdrawn() != "":
+	case a.pairs > 0 && !a.measuring() && a.withdrawn() != "":
 		return Inconclusive, a.withdrawn()
 	case a.detectedAt > 0 && a.confirming():
 		return Violation, fmt.Sprintf("epsilon is above %.4g with confidence %v: %d pairs of trials showed it, and %d pairs on fresh sessions confirmed it",
-			a.claim.Epsilon, a.opts.Confidence, a.first.pairs, a.pairs-a.first.pairs)
+			a.claim.Epsilon, a.opts.Confidence, a.first.pairs, a.atViolation()-a.first.pairs)
 	case a.confirming():
 		return Inconclusive, a.unconfirmed()
 	case a.detectedAt > 0:

@@ -17,7 +17,7 @@ import (
 )
 
 // stateVersion changes whenever the format of the state or its meaning changes: only the version that saved a state can restore it.
-const stateVersion = 10
+const stateVersion = 11
 
 const stateMagic = "dpwatch audit\x00"
 
@@ -99,6 +99,9 @@ func (a *Audit) state(c *state.Codec) {
 	c.Check(f.pairs >= 0 && f.pairs <= a.pairs && f.detectedAt >= 0 && f.detectedAt <= f.pairs && f.kept >= 0)
 	c.Check(f.pairs == 0 || f.level >= 1 && f.level <= ConfirmationLevel)
 	c.Check(f.relation >= -1 && f.relation < dependence.RelationCount && f.slot >= 0)
+	m := &a.measured
+	c.All(&m.pairs, &m.most, &m.lower, &m.next, &m.last, &m.steady)
+	c.Check(m.pairs >= 0 && m.pairs <= a.pairs && (m.pairs == 0 || a.detectedAt > 0) && m.steady >= 0 && m.steady <= steadyLooks)
 	a.threshold = a.wealthNeeded()
 	c.Bool(&a.misfit)
 	for w := range 2 {

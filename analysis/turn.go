@@ -21,6 +21,7 @@ func (a *Audit) turn(discard bool) {
 	}
 	a.closeEpoch()
 	a.path, a.due = append(a.path, a.pathPoint()), true
+	a.compare()
 	n := a.pairs
 	next := &book.Epoch{DiscardGains: discard}
 	if a.mayRelayout() {

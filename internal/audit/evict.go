@@ -39,6 +39,7 @@ func (a *Auditor) forget(seat *schedule.Audit, reason string) {
 
 // shed evicts audits until the others fit in the memory budget. The caller holds Auditor.mu.
 func (a *Auditor) shed() {
+	a.giveUpMeasurements()
 	n := 0
 	for seat := a.roster.Shed(); seat != nil; seat = a.roster.Shed() {
 		a.forget(seat, evictedMemory)

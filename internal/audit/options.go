@@ -37,7 +37,9 @@ type Options struct {
 
 	Analysis    analysis.Options // MaxTrials and Confidence are for one audit, over all its neighbours
 	Family      bool             // 1 - Confidence is for all audits together; each has a share, in the order in which they begin
-	BatchTrials int              // minimal number of rounds per batch; fewer in first turns and for large results
+	// MeasureTrials is the greatest number of rounds after a violation, with which its bound grows; 0 = none.
+	MeasureTrials int
+	BatchTrials   int              // minimal number of rounds per batch; fewer in first turns and for large results
 	TurnTrials  int              // approximate number of rounds per turn; see turnBounds
 	Workers     int
 	MaxAudits   int

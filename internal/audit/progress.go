@@ -20,7 +20,7 @@ import (
 )
 
 // progressVersion changes whenever the form of progress does. The evidence inside has a version of its own.
-const progressVersion = 1
+const progressVersion = 2
 
 // progress is what the ledger stores of an audit so that another process can go on with it.
 type progress struct {
@@ -33,6 +33,7 @@ type progress struct {
 	HoistOff   string // why its trials must not be hoisted; "" = they may be
 	Hoisting   *replay.HoistReport
 	Confirming bool
+	Measuring  bool
 	Suspected  float64
 	Threshold  float64
 	Trouble    string // of an audit that was decided without evidence
@@ -65,7 +66,8 @@ func (p *progress) note(j *job) {
 		p.Reported = append(p.Reported, w.reported)
 	}
 	p.Restarts, p.Confirming, p.Suspected, p.Threshold = j.restarts, j.confirming, j.suspected, j.Threshold
-	p.Decided, p.Turns, p.Used = j.state() == Decided, j.Turns(), j.Used()
+	p.Measuring = j.Measuring
+	p.Decided, p.Turns, p.Used = p.Measuring || j.state() == Decided, j.Turns(), j.Used()
 	p.DecidedAt, p.Repeats, p.Previous = j.decided, j.repeats, j.previous
 	if j.hoist != nil {
 		r := j.hoist.Report()
@@ -97,7 +99,7 @@ func stored(j *job, p *progress) (ledger.Audit, error) {
 		}
 	}
 	if p == nil && state != Decided {
-		return out, nil
+		return out, nil // or its evidence could not be stored
 	}
 	if p == nil {
 		p = &progress{Version: progressVersion}
@@ -156,6 +158,9 @@ func (a *Auditor) resume(j *job, row *ledger.Audit) error {
 	a.roster.Resume(&j.Audit, p.Turns, p.Used)
 	if p.Decided {
 		a.roster.Decide(&j.Audit, row.Verdict == string(analysis.Violation), 0)
+		j.Measuring = p.Measuring && e != nil && j.Phase() == schedule.Violation
+	}
+	if p.Decided && !j.Measuring {
 		a.release(j)
 	} else {
 		a.roster.Resize(&j.Audit, j.size())

@@ -19,16 +19,20 @@ const (
 	Running State = "running" // has begun: its trials run in turns with other audits
 	// Confirming: the first trials show a violation, which new trials must confirm before it is reported.
 	Confirming State = "confirming"
-	Waiting    State = "waiting" // cannot be replayed now; will be retried
+	// Measuring: a violation whose trials go on, so that its lower bound grows.
+	Measuring State = "measuring"
+	Waiting   State = "waiting" // cannot be replayed now; will be retried
 	Decided    State = "decided" // has a verdict, or the budget is used
 )
 
 // States returns every State.
-func States() []State { return []State{Queued, Running, Confirming, Waiting, Decided} }
+func States() []State { return []State{Queued, Running, Confirming, Measuring, Waiting, Decided} }
 
 // state returns the job's state. The caller holds Auditor.mu.
 func (j *job) state() State {
 	switch {
+	case j.Phase() == schedule.Violation && j.Measuring:
+		return Measuring
 	case j.Phase() == schedule.Decided || j.Phase() == schedule.Violation:
 		return Decided
 	case j.trouble != "":

@@ -37,10 +37,19 @@ func (a *Auditor) turn(ctx context.Context, j *job) {
 		if r := recover(); r != nil {
 			a.recovered("audit "+j.id, r)
 			a.mu.Lock()
-			a.markInconclusive(j, errors.New("internal error: see the log"))
+			if j.Measuring {
+				a.roster.Return(&j.Audit, 0, a.opt.Now())
+				a.endMeasurement(j, "internal error: see the log")
+			} else {
+				a.markInconclusive(j, errors.New("internal error: see the log"))
+			}
 			a.mu.Unlock()
 		}
 	}()
+	if j.Measuring {
+		a.measure(ctx, j)
+		return
+	}
 	ready, err := a.prepare(ctx, j)
 	if !ready && err == nil {
 		a.save(ctx, j)
@@ -103,8 +112,13 @@ func (a *Auditor) decide(j *job, took time.Duration, progress *progress) {
 	a.metrics.verdicts.WithLabelValues(string(verdict)).Inc()
 	a.ended(j, verdict)
 	a.roster.Decide(&j.Audit, verdict == analysis.Violation, took)
+	if a.beginMeasurement(j) {
+		progress = a.progress(j)
+	}
 	a.keeper.put(j, progress)
-	a.release(j)
+	if !j.Measuring {
+		a.release(j)
+	}
 	a.shed()
 	a.retire()
 }

@@ -19,6 +19,8 @@ type Evidence struct {
 	drifts   []analysis.Drift   // of D0 and of each neighbour; nil = the order of the outcomes has no meaning
 	before   []*analysis.Report // during a confirmation: the reports of the neighbours that are not confirmed; nil = the neighbour is confirmed
 	earlier  []analysis.Drift   // during a confirmation: drifts before it
+	measured []*analysis.Report // during a measurement: the reports of the neighbours that are not measured; nil = the neighbour is measured
+	between  []analysis.Drift   // during a measurement: drifts of the confirmation
 	budget   int                // of a confirmation, in pairs
 	trials   int
 	failure  string // the common SQLSTATE of all trials, or ""
@@ -76,8 +78,11 @@ func (e *Evidence) count(world int, o outcome.Outcome) {
 
 // Report returns the present result for one neighbour.
 func (e *Evidence) Report(i int) analysis.Report {
-	if e.settled(i) {
+	switch {
+	case e.before != nil && e.before[i] != nil:
 		return *e.before[i]
+	case e.measured != nil && e.measured[i] != nil:
+		return *e.measured[i]
 	}
 	return e.report(i, e.drifts)
 }
@@ -101,8 +106,11 @@ func (e *Evidence) Neighbours() int { return len(e.audits) }
 func (e *Evidence) Audit(i int) *analysis.Audit { return e.audits[i] }
 
 // Decided reports whether further rounds cannot change the verdict: one neighbour is sufficient for a violation, and the
-// budget is the same for all. A confirmation continues as long as it may still confirm one.
+// budget is the same for all. A confirmation continues as long as it may still confirm one. During a measurement it reports whether the measurement has ended.
 func (e *Evidence) Decided() bool {
+	if e.Measuring() {
+		return e.measuredAll()
+	}
 	some, all := false, true
 	for i, a := range e.audits {
 		if e.settled(i) {
@@ -143,8 +151,45 @@ func (e *Evidence) Questionable() bool {
 // Confirming reports whether a confirmation has begun.
 func (e *Evidence) Confirming() bool { return e.before != nil }
 
-// settled reports whether a confirmation excludes a neighbour.
-func (e *Evidence) settled(i int) bool { return e.before != nil && e.before[i] != nil }
+// settled reports whether a confirmation or a measurement excludes a neighbour.
+func (e *Evidence) settled(i int) bool {
+	return e.before != nil && e.before[i] != nil || e.measured != nil && e.measured[i] != nil
+}
+
+// Measuring reports whether a measurement has begun.
+func (e *Evidence) Measuring() bool { return e.measured != nil }
+
+// Measure begins the measurement of the violation that Found reports, with at most the given number of rounds: the bounds of the neighbours that show it grow towards the
+// true epsilon. It reports whether there is one that can be measured.
+func (e *Evidence) Measure(rounds int) bool {
+	measured, some := make([]*analysis.Report, len(e.audits)), false
+	for i, a := range e.audits {
+		r := e.Report(i)
+		if e.settled(i) || r.Verdict != analysis.Violation || a.Measure(rounds) != nil {
+			measured[i] = &r
+			continue
+		}
+		some = true
+	}
+	if !some {
+		return false
+	}
+	e.measured, e.between = measured, e.drifts
+	if e.drifts != nil {
+		e.drifts = make([]analysis.Drift, len(e.drifts))
+	}
+	return true
+}
+
+// measuredAll reports whether no neighbour needs further rounds of a measurement.
+func (e *Evidence) measuredAll() bool {
+	for i, a := range e.audits {
+		if !e.settled(i) && !a.Decided() && e.Report(i).Measurement.State == analysis.MeasurementRunning {
+			return false
+		}
+	}
+	return true
+}
 
 // Confirm begins the confirmation of what Found reports: from now on, Add takes trials with a session of their own. A
 // violation shown by hoisted trials is confirmed at the error rate of the audit, so that this rate does not depend on
@@ -172,7 +217,7 @@ func (e *Evidence) Confirm(hoisted bool) error {
 	return nil
 }
 
-// Settled reports for each world, D0 first, whether a confirmation does not need its trials; nil before a confirmation.
+// Settled reports for each world, D0 first, whether a confirmation or a measurement does not need its trials; nil before a confirmation.
 func (e *Evidence) Settled() []bool {
 	if !e.Confirming() {
 		return nil
@@ -198,7 +243,7 @@ func (e *Evidence) Wealth() float64 {
 // Size returns the approximate memory of the evidence in bytes.
 func (e *Evidence) Size() int {
 	n := 0
-	for _, drifts := range [][]analysis.Drift{e.drifts, e.earlier} {
+	for _, drifts := range [][]analysis.Drift{e.drifts, e.earlier, e.between} {
 		for i := range drifts {
 			n += drifts[i].Size()
 		}

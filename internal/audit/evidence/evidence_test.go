@@ -105,7 +105,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestRestored: evidence that is saved and restored again and again, through a suspicion and its confirmation, gives
+// TestRestored: evidence that is saved and restored again and again, through a suspicion, its confirmation and its measurement, gives
 // the reports of evidence that was never interrupted. Seeds are fixed.
 func TestRestored(t *testing.T) {
 	t.Parallel()
@@ -117,7 +117,7 @@ func TestRestored(t *testing.T) {
 		}
 		whole.Recorded(inOrder)
 		broken := restored(t, whole)
-		for n := 0; !whole.Decided() || whole.Found() && !whole.Confirming(); n++ {
+		for n := 0; !whole.Decided() || whole.Found() && !whole.Measuring(); n++ {
 			if whole.Found() && !whole.Confirming() {
 				for _, e := range []*evidence.Evidence{whole, broken} {
 					if err := e.Confirm(false); err != nil {
@@ -125,6 +125,9 @@ func TestRestored(t *testing.T) {
 					}
 				}
 				broken = restored(t, broken)
+			}
+			if whole.Found() && !whole.Measuring() && !(whole.Measure(300) && broken.Measure(300)) {
+				t.Fatal("the violation cannot be measured")
 			}
 			round := []outcome.Outcome{laplace(coin, 0), laplace(coin, 0), laplace(coin, 4)}
 			whole.Add(round)
@@ -140,8 +143,8 @@ func TestRestored(t *testing.T) {
 		if diff := cmp.Diff(shown(t, whole), shown(t, broken)); diff != "" {
 			t.Errorf("in order %t, at the end (-whole +restored):\n%s", inOrder, diff)
 		}
-		if !whole.Found() || !whole.Confirming() {
-			t.Errorf("in order %t: found %t, confirming %t; want a confirmed violation", inOrder, whole.Found(), whole.Confirming())
+		if r := whole.Report(1); !whole.Found() || !whole.Measuring() || r.EpsilonLower < 2*r.Measurement.ReportedLower {
+			t.Errorf("in order %t: found %t, bound %v, %+v; want a measured violation", inOrder, whole.Found(), r.EpsilonLower, r.Measurement)
 		}
 	}
 }

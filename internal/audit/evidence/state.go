@@ -10,14 +10,17 @@ import (
 )
 
 // stateVersion changes whenever the saved form does. The audits inside have a version of their own.
-const stateVersion = 1
+const stateVersion = 2
 
 // state is the saved form.
 type state struct {
 	Version         int
 	Audits          []*analysis.Audit
-	Drifts, Earlier []*analysis.Drift
-	Settled         []bool // nil before a confirmation
+	Drifts          []*analysis.Drift
+	Earlier         []*analysis.Drift // before the confirmation
+	Between         []*analysis.Drift // of the confirmation
+	Settled         []bool            // nil before a confirmation
+	NotMeasured     []bool            // nil before a measurement
 	Budget, Trials  int
 	Failure         string
 	Recorded        bool
@@ -28,10 +31,13 @@ type state struct {
 func (e *Evidence) MarshalBinary() ([]byte, error) {
 	s := state{
 		Version: stateVersion, Audits: e.audits, Drifts: pointers(e.drifts), Earlier: pointers(e.earlier),
-		Budget: e.budget, Trials: e.trials, Failure: e.failure, Recorded: e.recorded,
+		Between: pointers(e.between), Budget: e.budget, Trials: e.trials, Failure: e.failure, Recorded: e.recorded,
 	}
-	for i := range e.before {
-		s.Settled = append(s.Settled, e.settled(i))
+	for _, r := range e.before {
+		s.Settled = append(s.Settled, r != nil)
+	}
+	for _, r := range e.measured {
+		s.NotMeasured = append(s.NotMeasured, r != nil)
 	}
 	var b bytes.Buffer
 	if err := gob.NewEncoder(&b).Encode(&s); err != nil {
@@ -53,24 +59,33 @@ func (e *Evidence) UnmarshalBinary(data []byte) error {
 		return fmt.Errorf("restore evidence: it was saved in form %d, this version reads form %d", s.Version, stateVersion)
 	}
 	fits := func(drifts []*analysis.Drift) bool { return drifts == nil || len(drifts) == 1+len(s.Audits) }
-	if len(s.Audits) == 0 || !fits(s.Drifts) || !fits(s.Earlier) || s.Settled != nil && len(s.Settled) != len(s.Audits) {
+	if len(s.Audits) == 0 || !fits(s.Drifts) || !fits(s.Earlier) || !fits(s.Between) ||
+		s.Settled != nil && len(s.Settled) != len(s.Audits) || s.NotMeasured != nil && len(s.NotMeasured) != len(s.Audits) {
 		return errState
 	}
 	restored := Evidence{
-		audits: s.Audits, drifts: values(s.Drifts), earlier: values(s.Earlier),
+		audits: s.Audits, drifts: values(s.Drifts), earlier: values(s.Earlier), between: values(s.Between),
 		budget: s.Budget, trials: s.Trials, failure: s.Failure, recorded: s.Recorded,
 	}
-	if s.Settled != nil {
-		restored.before = make([]*analysis.Report, len(s.Audits))
-	}
-	for i, settled := range s.Settled {
-		if settled {
-			r := restored.report(i, restored.earlier)
-			restored.before[i] = &r
-		}
-	}
+	restored.before = restored.reports(s.Settled, restored.earlier)
+	restored.measured = restored.reports(s.NotMeasured, restored.between)
 	*e = restored
 	return nil
+}
+
+// reports returns the reports of the marked neighbours during whose trials the worlds drifted as given; nil without marks.
+func (e *Evidence) reports(marked []bool, drifts []analysis.Drift) []*analysis.Report {
+	if marked == nil {
+		return nil
+	}
+	all := make([]*analysis.Report, len(marked))
+	for i, m := range marked {
+		if m {
+			r := e.report(i, drifts)
+			all[i] = &r
+		}
+	}
+	return all
 }
 
 func pointers(drifts []analysis.Drift) []*analysis.Drift {

@@ -141,9 +141,12 @@ func (r *Roster) Retire() *Audit {
 	}
 	var all []*Audit
 	for _, a := range r.audits {
-		if a.phase == Violation {
+		if a.phase == Violation && !a.busy {
 			all = append(all, a)
 		}
+	}
+	if len(all) == 0 { // all are being measured
+		return nil
 	}
 	gone := slices.MinFunc(all, func(a, b *Audit) int {
 		return cmp.Or(

@@ -33,8 +33,10 @@ type Audit struct {
 	Wealth, Threshold float64
 	Bytes             int64     // of memory, estimated
 	NotBefore         time.Time // no turn before this time
+	Measuring         bool      // a violation whose trials go on
 
 	phase   Phase
+	busy    bool // a violation that has a worker
 	turns   int
 	used    time.Duration // in turns
 	since   time.Time     // start of the wait for the next turn
@@ -45,6 +47,12 @@ type Audit struct {
 
 // Phase returns the audit's phase.
 func (a *Audit) Phase() Phase { return a.phase }
+
+// Busy reports whether the audit has a worker.
+func (a *Audit) Busy() bool { return a.busy || a.phase == Running }
+
+// waits reports whether the audit waits for a turn.
+func (a *Audit) waits() bool { return a.phase == Queued || a.phase == Violation && a.Measuring && !a.busy }
 
 // Turns returns how many turns the audit has had since it was admitted or began again.
 func (a *Audit) Turns() int { return a.turns }

@@ -23,13 +23,15 @@ const (
 //   - Between owners, for first turns the one with the fewest audits that wait for theirs; then the one that has used the
 //     least time in turns.
 //   - For one owner, the audit whose evidence reaches its threshold soonest at the rate so far; one time in three the one
-//     that has waited longest.
+//     that has waited longest. A violation that is measured comes after audits whose evidence grows.
+//
+// A violation that is measured stays one: its turn ends with Return.
 func (r *Roster) Next(now time.Time) (*Audit, time.Duration) {
 	wait := time.Duration(math.MaxInt64)
 	var first, other *Audit
 	others := r.survey(now)
 	for _, a := range r.audits {
-		if a.phase != Queued {
+		if !a.waits() {
 			continue
 		}
 		if d := a.NotBefore.Sub(now); d > 0 {
@@ -67,6 +69,10 @@ func (r *Roster) Next(now time.Time) (*Audit, time.Duration) {
 		next.shape.begun++
 	}
 	next.turns++
+	if next.phase == Violation {
+		next.busy = true
+		return next, 0
+	}
 	next.phase = Running
 	return next, 0
 }
@@ -78,7 +84,7 @@ func (r *Roster) survey(now time.Time) (others bool) {
 	}
 	for _, a := range r.audits {
 		switch {
-		case a.phase != Queued || a.NotBefore.After(now):
+		case !a.waits() || a.NotBefore.After(now):
 		case a.turns > 0:
 			others = true
 		default:
@@ -119,7 +125,7 @@ func byTurn(a, b *Audit) int {
 // remaining returns the seconds of turns until the evidence reaches its threshold at the rate so far; infinite if it does
 // not grow.
 func (a *Audit) remaining() float64 {
-	if !(a.Wealth > 0) || a.used <= 0 {
+	if !(a.Wealth > 0) || a.used <= 0 || a.phase == Violation {
 		return math.Inf(1)
 	}
 	return max(0, a.Threshold-a.Wealth) * a.used.Seconds() / a.Wealth
@@ -131,6 +137,10 @@ func (a *Audit) Used() time.Duration { return a.used }
 // Return ends a turn of the given length. A first turn without a trial does not count.
 func (r *Roster) Return(a *Audit, took time.Duration, now time.Time) {
 	a.charge(took)
+	if a.busy {
+		a.busy, a.since = false, now
+		return
+	}
 	if a.turns == 1 && a.Trials == 0 {
 		a.turns = 0
 		a.shape.begun--
