@@ -30,7 +30,9 @@ func (o Odds) Breached(ratio float64, n int) bool { return o.After(ratio, n) > o
 // AnswersToBreach returns the fewest answers of the same query after which an attacker's odds can pass the threshold when
 // each answer's privacy loss is epsilon; 0 when the prior is above it, -1 when no number is enough (epsilon of 0 or less,
 // or not a number), or more than 2^53 are.
-func (o Odds) AnswersToBreach(epsilon float64) int { return answersToBreach(o.ImpliedEpsilon(), epsilon) }
+func (o Odds) AnswersToBreach(epsilon float64) int {
+	return answersToBreach(o.ImpliedEpsilon(), epsilon)
+}
 
 // at returns the figures of an attacker that follow from a bound.
 func (t Attacker) at(lower float64) Attacker {

@@ -173,6 +173,7 @@ type Audit struct {
 	Confirm       Confirm `yaml:"confirm"`
 
 	MaxTrials   int      `yaml:"max_trials"`
+	Measure     int      `yaml:"measure_trials"` // pairs after a violation, with which its bound grows; 0 = none
 	BatchTrials int      `yaml:"batch_trials"`
 	Workers     int      `yaml:"workers"`
 	MaxAudits   int      `yaml:"max_audits"`
@@ -276,7 +277,7 @@ func Default() Config {
 			Settings: Settings{Epsilon: "dp.epsilon", Delta: "dp.delta"},
 		},
 		Audit: Audit{
-			Confidence: 0.95, ErrorRate: PerAudit, Deterministic: "violation", MaxTrials: 10_000, BatchTrials: 25, Workers: 2, MaxAudits: 1000, MaxPerShape: 20, Memory: 512 << 20, MaxTokens: 20_000,
+			Confidence: 0.95, ErrorRate: Family, Deterministic: "violation", MaxTrials: 10_000, Measure: 20_000, BatchTrials: 25, Workers: 2, MaxAudits: 1000, MaxPerShape: 20, Memory: 512 << 20, MaxTokens: 20_000,
 			ParseTimeout: Duration(3 * time.Second),
 			RetryAfter:   Duration(30 * time.Second), Repeat: Duration(7 * 24 * time.Hour), PriorOdds: 1, BreachOdds: 2, Hoist: true, HoistSpace: 1 << 30,
 		},

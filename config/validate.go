@@ -188,6 +188,7 @@ func (d *decoder) audit(a *Audit) {
 		d.add("audit.deterministic", "must be violation, warning (the verdict is inconclusive) or ignore (inconclusive, without a warning)")
 	}
 	d.atLeast("audit.max_trials", a.MaxTrials, 1)
+	d.atLeast("audit.measure_trials", a.Measure, 0)
 	d.atLeast("audit.batch_trials", a.BatchTrials, 1)
 	d.atLeast("audit.workers", a.Workers, 1)
 	d.atLeast("audit.max_audits", a.MaxAudits, 1)

@@ -26,9 +26,9 @@ func runGateway(t *testing.T, start func(t *testing.T, source, broken string) st
 		engines = fmt.Sprintf("worlds: [{schema: d1, engine: %q}, {schema: d0, engine: %q}]",
 			start(t, s.direct+"&search_path=d1", broken), start(t, s.direct+"&search_path=d0", broken))
 	}
-	limits := "max_trials: 10000"
+	limits := "measure_trials: 0, max_trials: 10000"
 	if honest { // fails a test at most once in a million runs
-		limits = "max_trials: 500, confidence: 0.999999"
+		limits = "measure_trials: 0, max_trials: 500, confidence: 0.999999"
 	}
 	s.run(t, file(t, "dpwatch.yaml", fmt.Sprintf(`
 proxy: {listen: 127.0.0.1:0, upstream: %q}

@@ -92,7 +92,7 @@ admin: %s
 shadow: {dsn: %q}
 privacy: {protected: [public.people]}
 claims: {safe_functions: [noisy], trust: [comment], settings: {epsilon: dp.epsilon, delta: dp.delta}}
-audit: {max_trials: 500, confidence: 0.999999, retry_after: 200ms, share: 1}
+audit: {measure_trials: 0, max_trials: 500, confidence: 0.999999, retry_after: 200ms, share: 1}
 ledger: {dsn: %q}
 # %s
 `, cfg.Host, cfg.Port, strings.Join(append([]string{""}, proxy...), ", "), admin, shadow, ledger, extra)))

@@ -112,7 +112,7 @@ admin: {listen: 127.0.0.1:0}
 shadow: {dsn: %q}
 privacy: {protected: [public.people]}
 claims: {safe_functions: [noisy, quoting, as_number], default: {epsilon: 0.1}}
-audit: {max_trials: 1000, retry_after: 500ms, workers: 2, share: 1}
+audit: {measure_trials: 0, max_trials: 1000, retry_after: 500ms, workers: 2, share: 1}
 log: {level: debug%s}
 `, cfg.Host, cfg.Port, dsn, logKeys)))
 	conn := s.connect(t)

@@ -208,7 +208,7 @@ func newAuditor(c config.Config, gate *throttle.Gate, announce func(string) func
 			PriorOdds: c.Audit.PriorOdds, BreachOdds: c.Audit.BreachOdds,
 			Deterministic: analysis.DeterministicPolicy(c.Audit.Deterministic),
 		},
-		VaryText:    c.Audit.Confirm.VaryText,
+		VaryText: c.Audit.Confirm.VaryText, MeasureTrials: c.Audit.Measure,
 		BatchTrials: c.Audit.BatchTrials, TurnTrials: turnTrials, Workers: c.Audit.Workers, MaxAudits: c.Audit.MaxAudits, PerShape: c.Audit.MaxPerShape, Memory: int64(c.Audit.Memory) / 2,
 		Ledger:     openLedger(c),
 		Repeat:     time.Duration(c.Audit.Repeat),

@@ -42,6 +42,7 @@ type job struct {
 
 	recalled bool // the ledger was asked for its evidence, or need not be
 
+	doubted    bool    // its evidence has been that of a violation at the error rate of a single audit. Written with Auditor.mu held
 	confirming bool    // a confirmation has begun, or has ended with the verdict; see confirm. Written with Auditor.mu held
 	suspected  float64 // the wealth to be confirmed
 }
@@ -112,7 +113,7 @@ func (a *Auditor) worlds(j *job) ([]world, error) {
 func (a *Auditor) resetEvidence(j *job, share float64) error {
 	a.abandon(j)
 	j.evidence, j.trouble, j.reports, j.Trials, j.Wealth = nil, "", nil, 0, 0
-	j.confirming, j.suspected = false, 0
+	j.confirming, j.suspected, j.doubted = false, 0, false
 	if j.hoist == nil {
 		j.hoist = a.hoisting(j.query.SQL)
 	}
@@ -151,12 +152,16 @@ func (a *Auditor) text(q capture.Query, plan *rewrite.Plan, schema string) (stri
 	return plan.For(schema)
 }
 
+// greatestConfidence is the greatest confidence below 1 that a float64 can hold. Where an audit's share of the error rate is smaller than the rest, 1.1e-16, this
+// rest is its share: a billion such audits add 1.1e-7 to the error rate of all.
+const greatestConfidence = 1 - 0x1p-53
+
 // terms returns the claim and the options for one neighbour of an audit that begins: its share of the error rate is shared
 // among all neighbours.
 func (a *Auditor) terms(plan *rewrite.Plan, share float64) (analysis.Claim, analysis.Options) {
 	opt := a.opt.Analysis
 	opt.Unordered = !plan.Sorted
-	opt.Confidence = 1 - share*(1-opt.Confidence)/float64(len(a.opt.D1))
+	opt.Confidence = min(1-share*(1-opt.Confidence)/float64(len(a.opt.D1)), greatestConfidence)
 	if plan.Claim == nil { // no alarm is possible
 		opt.NoClaim = true
 		opt.MaxTrials = min(opt.MaxTrials, noClaimTrials)

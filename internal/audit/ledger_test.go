@@ -303,3 +303,33 @@ func TestRepeat(t *testing.T) {
 	}
 	l.history(t, entries[0].Key, "decided violation")
 }
+
+// TestSuspected: late among many audits, evidence that would convict a single audit is a suspicion without a finding, and trials go on until it convicts
+// among all. A suspicion is not missed: at an epsilon of three times the claim it takes hundreds of pairs more to a violation.
+func TestSuspected(t *testing.T) {
+	t.Parallel()
+	l := newLedgerRig(t, func(o *audit.Options) {
+		o.Family, o.Analysis.Confidence, o.Analysis.MaxTrials, o.TurnTrials = true, 0.95, 100_000, 1
+	})
+	if _, _, err := ledger.Migrate(t.Context(), l.ledger); err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Exec(t, l.ledger.DSN, "UPDATE dpwatch_ledger.fleet SET begun = 1000")
+	stop := l.begin(t)
+	defer func() { stop() }()
+	l.Submit(query("SELECT noisy(count(*), 0.7) FROM people /*dp_epsilon='0.5'*/"))
+	e := l.wait(t, "a suspicion", func(e audit.Entry) bool { return e.State == audit.Suspected || e.State == audit.Decided })
+	if e.State != audit.Suspected || len(l.findings) > 0 {
+		t.Fatalf("%s: %s, with %d findings; want a suspicion without a finding", e.State, e.Report.Reason, len(l.findings))
+	}
+	stop()
+	l.restart(t, nil)
+	stop = l.begin(t)
+	l.restored(t)
+	if e := l.Status().Audits[0]; e.State != audit.Suspected && e.State != audit.Confirming {
+		t.Errorf("%s in the next process, want a suspicion", e.State)
+	}
+	if e := l.wait(t, "a verdict", func(e audit.Entry) bool { return e.State == audit.Decided }); e.Verdict != string(analysis.Violation) {
+		t.Errorf("%s: %s, want a violation", e.Verdict, e.Report.Reason)
+	}
+}

@@ -112,8 +112,10 @@ func (a *Auditor) measureRounds(ctx context.Context, j *job) error {
 func (a *Auditor) endMeasurement(j *job, why string) {
 	j.Measuring = false
 	r := j.worst()
-	fields := []zap.Field{zap.String("audit", j.id), zap.String("db.query.summary", j.plan.Summary),
-		zap.Float64("epsilon_claimed", float64(r.Claimed.Epsilon)), zap.Float64("epsilon_lower", float64(r.EpsilonLower)), zap.Int("trials", r.Trials.D0)}
+	fields := []zap.Field{
+		zap.String("audit", j.id), zap.String("db.query.summary", j.plan.Summary),
+		zap.Float64("epsilon_claimed", float64(r.Claimed.Epsilon)), zap.Float64("epsilon_lower", float64(r.EpsilonLower)), zap.Int("trials", r.Trials.D0),
+	}
 	if m := r.Measurement; m != nil {
 		fields = append(fields, zap.String("measurement", string(m.State)))
 	}

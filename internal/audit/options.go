@@ -35,21 +35,21 @@ type Options struct {
 	// NoiseFunctions lists functions that draw noise whatever the catalog declares, by name without schema.
 	NoiseFunctions []string
 
-	Analysis    analysis.Options // MaxTrials and Confidence are for one audit, over all its neighbours
-	Family      bool             // 1 - Confidence is for all audits together; each has a share, in the order in which they begin
+	Analysis analysis.Options // MaxTrials and Confidence are for one audit, over all its neighbours
+	Family   bool             // 1 - Confidence is for all audits together; each has a share, in the order in which they begin
 	// MeasureTrials is the greatest number of rounds after a violation, with which its bound grows; 0 = none.
 	MeasureTrials int
-	BatchTrials   int              // minimal number of rounds per batch; fewer in first turns and for large results
-	TurnTrials  int              // approximate number of rounds per turn; see turnBounds
-	Workers     int
-	MaxAudits   int
-	PerShape    int   // audits of one user's query with different constants; 0 = 20
-	Memory      int64 // estimated bytes of all audits; 0 = no limit
-	RetryAfter  time.Duration
-	Repeat      time.Duration // a query that is run again after so long is audited again, unless it has a violation; 0 = never
-	EpochEvery  time.Duration // interval of checking the copies while nothing is replayed; 0 = 30 s
-	ShowSQL     bool
-	ShowValues  bool // status, findings and logs include values from rows: group keys, texts, thresholds, the server's messages
+	BatchTrials   int // minimal number of rounds per batch; fewer in first turns and for large results
+	TurnTrials    int // approximate number of rounds per turn; see turnBounds
+	Workers       int
+	MaxAudits     int
+	PerShape      int   // audits of one user's query with different constants; 0 = 20
+	Memory        int64 // estimated bytes of all audits; 0 = no limit
+	RetryAfter    time.Duration
+	Repeat        time.Duration // a query that is run again after so long is audited again, unless it has a violation; 0 = never
+	EpochEvery    time.Duration // interval of checking the copies while nothing is replayed; 0 = 30 s
+	ShowSQL       bool
+	ShowValues    bool // status, findings and logs include values from rows: group keys, texts, thresholds, the server's messages
 
 	// Ledger opens and acquires the ledger in which audits outlive the process; nil = audits are kept in memory only. Run
 	// calls it until it succeeds; audits wait for that.

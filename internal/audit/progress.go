@@ -35,6 +35,7 @@ type progress struct {
 	Confirming bool
 	Measuring  bool
 	Suspected  float64
+	Doubted    bool
 	Threshold  float64
 	Trouble    string // of an audit that was decided without evidence
 	Decided    bool
@@ -65,7 +66,7 @@ func (p *progress) note(j *job) {
 		p.Neighbours = append(p.Neighbours, w.schema)
 		p.Reported = append(p.Reported, w.reported)
 	}
-	p.Restarts, p.Confirming, p.Suspected, p.Threshold = j.restarts, j.confirming, j.suspected, j.Threshold
+	p.Restarts, p.Confirming, p.Suspected, p.Doubted, p.Threshold = j.restarts, j.confirming, j.suspected, j.doubted, j.Threshold
 	p.Measuring = j.Measuring
 	p.Decided, p.Turns, p.Used = p.Measuring || j.state() == Decided, j.Turns(), j.Used()
 	p.DecidedAt, p.Repeats, p.Previous = j.decided, j.repeats, j.previous
@@ -172,7 +173,7 @@ func (a *Auditor) resume(j *job, row *ledger.Audit) error {
 func (j *job) goOn(a *Auditor, row *ledger.Audit, p *progress, e *evidence.Evidence) {
 	j.restarts, j.processes, j.epoch, j.evidence = p.Restarts, row.Processes, row.DataEpoch, e
 	j.decided, j.repeats, j.previous = p.DecidedAt, p.Repeats, p.Previous
-	j.confirming, j.suspected, j.Threshold, j.hoisted = p.Confirming, p.Suspected, p.Threshold, -p.Hoisted
+	j.confirming, j.suspected, j.doubted, j.Threshold, j.hoisted = p.Confirming, p.Suspected, p.Doubted, p.Threshold, -p.Hoisted
 	switch {
 	case p.Decided:
 		j.hoist, j.hoisting = nil, p.Hoisting

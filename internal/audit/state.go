@@ -17,16 +17,21 @@ type State string
 const (
 	Queued  State = "queued"  // waiting for its first turn
 	Running State = "running" // has begun: its trials run in turns with other audits
+	// Suspected: its evidence would be a violation if it were the only audit, but not yet at its share of the error rate of all
+	// audits (Options.Family).
+	Suspected State = "suspected"
 	// Confirming: the first trials show a violation, which new trials must confirm before it is reported.
 	Confirming State = "confirming"
 	// Measuring: a violation whose trials go on, so that its lower bound grows.
 	Measuring State = "measuring"
 	Waiting   State = "waiting" // cannot be replayed now; will be retried
-	Decided    State = "decided" // has a verdict, or the budget is used
+	Decided   State = "decided" // has a verdict, or the budget is used
 )
 
 // States returns every State.
-func States() []State { return []State{Queued, Running, Confirming, Measuring, Waiting, Decided} }
+func States() []State {
+	return []State{Queued, Running, Suspected, Confirming, Measuring, Waiting, Decided}
+}
 
 // state returns the job's state. The caller holds Auditor.mu.
 func (j *job) state() State {
@@ -39,6 +44,8 @@ func (j *job) state() State {
 		return Waiting
 	case j.confirming:
 		return Confirming
+	case j.doubted:
+		return Suspected
 	case j.Turns() > 0:
 		return Running
 	}
@@ -60,6 +67,8 @@ func (j *job) display(r *analysis.Report) string {
 		if r.Confirmation != nil {
 			r.Reason = "confirming: " + r.Reason
 		}
+	case Suspected:
+		r.Reason = fmt.Sprintf("suspected: %d pairs of trials would show a violation if no other query were audited; trials go on until they do among all", r.Trials.D0)
 	case Running:
 		r.Reason = fmt.Sprintf("running: %d pairs of trials so far", r.Trials.D0)
 	default:

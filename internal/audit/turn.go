@@ -237,6 +237,7 @@ func (a *Auditor) publish(j *job) {
 	a.mu.Lock()
 	j.reports, j.confirming = reports, j.evidence.Confirming()
 	j.figures()
+	a.doubt(j)
 	a.lastTrial, a.shadowUp = a.opt.Now(), true
 	a.mu.Unlock()
 	for i, r := range reports {
@@ -245,6 +246,17 @@ func (a *Auditor) publish(j *job) {
 			a.opt.OnFinding(a.finding(j, w, r))
 		}
 	}
+}
+
+// doubt marks an audit whose evidence would be a violation if it were the only one. The caller holds Auditor.mu and has the job's turn.
+func (a *Auditor) doubt(j *job) {
+	level := -math.Log((1 - a.opt.Analysis.Confidence) / float64(len(a.opt.D1)))
+	if j.doubted || j.plan.Claim == nil || !(j.Wealth >= level) || j.Threshold <= level {
+		return
+	}
+	j.doubted = true
+	a.opt.Logger.Info("a violation is suspected: the evidence would suffice for a single audit, but not yet among all audits", zap.String("audit", j.id),
+		zap.String("db.query.summary", j.plan.Summary), zap.Int("trials", j.Trials))
 }
 
 // figures derives from the reports what is shown and what the scheduler needs. The caller holds Auditor.mu, or no one else

@@ -64,7 +64,7 @@ func (b *board) progressOf() (decided, total, trials int) {
 		}
 		total++
 		e, ok := byName[q.Name]
-		if ok && e.State == audit.Decided {
+		if ok && (e.State == audit.Decided || e.State == audit.Measuring) {
 			decided++
 		}
 		if ok && e.Report != nil {

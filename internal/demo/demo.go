@@ -146,6 +146,7 @@ claims:
   safe_functions: [{{range $i, $f := .Functions}}{{if $i}}, {{end}}{{$f.Name}}{{end}}]
 audit:
   confidence: {{.Confidence}}
+  error_rate: per_audit
   max_trials: {{.MaxTrials}}
   retry_after: 1s
   share: 1

@@ -14,16 +14,16 @@ const stateVersion = 2
 
 // state is the saved form.
 type state struct {
-	Version         int
-	Audits          []*analysis.Audit
-	Drifts          []*analysis.Drift
-	Earlier         []*analysis.Drift // before the confirmation
-	Between         []*analysis.Drift // of the confirmation
-	Settled         []bool            // nil before a confirmation
-	NotMeasured     []bool            // nil before a measurement
-	Budget, Trials  int
-	Failure         string
-	Recorded        bool
+	Version        int
+	Audits         []*analysis.Audit
+	Drifts         []*analysis.Drift
+	Earlier        []*analysis.Drift // before the confirmation
+	Between        []*analysis.Drift // of the confirmation
+	Settled        []bool            // nil before a confirmation
+	NotMeasured    []bool            // nil before a measurement
+	Budget, Trials int
+	Failure        string
+	Recorded       bool
 }
 
 // MarshalBinary saves the evidence: restored, it goes on bit for bit as if it had not been interrupted. The state holds

@@ -52,7 +52,9 @@ func (a *Audit) Phase() Phase { return a.phase }
 func (a *Audit) Busy() bool { return a.busy || a.phase == Running }
 
 // waits reports whether the audit waits for a turn.
-func (a *Audit) waits() bool { return a.phase == Queued || a.phase == Violation && a.Measuring && !a.busy }
+func (a *Audit) waits() bool {
+	return a.phase == Queued || a.phase == Violation && a.Measuring && !a.busy
+}
 
 // Turns returns how many turns the audit has had since it was admitted or began again.
 func (a *Audit) Turns() int { return a.turns }

@@ -380,3 +380,40 @@ func TestWaitingTime(t *testing.T) {
 		t.Errorf("%v, want the audit", next)
 	}
 }
+
+// TestMeasuring: a violation that is measured has turns after the audits that are not decided, except for every third; it stays a violation, is not retired in its turn, and has none after its measurement.
+func TestMeasuring(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, schedule.Limits{Audits: 2, PerShape: 5})
+	broken, dull := b.add("app", "broken"), b.add("app", "dull")
+	for a, _ := b.Next(b.now); a != nil; a, _ = b.Next(b.now) {
+		a.Trials = 50
+		if a == broken {
+			b.Decide(a, true, time.Second)
+			a.Measuring = true
+			break
+		}
+		b.Return(a, time.Second, b.now)
+	}
+	turns := map[*schedule.Audit]int{}
+	for range 30 {
+		a, _ := b.Next(b.now)
+		if a == broken && (!a.Busy() || a.Phase() != schedule.Violation || b.Retire() != nil) {
+			t.Fatalf("phase %v, busy %t in its turn", a.Phase(), a.Busy())
+		}
+		a.Trials += 50
+		turns[a]++
+		b.now = b.now.Add(time.Second)
+		b.Return(a, time.Second, b.now)
+	}
+	if turns[broken] < 9 || turns[broken] > 11 || turns[dull] != 30-turns[broken] {
+		t.Errorf("%d of 30 turns, want a third", turns[broken])
+	}
+	broken.Measuring = false
+	if a, _ := b.Next(b.now); a != dull {
+		t.Errorf("%v has a turn, want the audit that is not decided", a)
+	}
+	if a, _ := b.Next(b.now); a != nil {
+		t.Errorf("%v has a turn, want none", a)
+	}
+}

@@ -23,7 +23,7 @@ const (
 //   - Between owners, for first turns the one with the fewest audits that wait for theirs; then the one that has used the
 //     least time in turns.
 //   - For one owner, the audit whose evidence reaches its threshold soonest at the rate so far; one time in three the one
-//     that has waited longest. A violation that is measured comes after audits whose evidence grows.
+//     that has waited longest. Violations that are measured come after the others, except for this third.
 //
 // A violation that is measured stays one: its turn ends with Return.
 func (r *Roster) Next(now time.Time) (*Audit, time.Duration) {
@@ -119,13 +119,13 @@ func byTurn(a, b *Audit) int {
 	if a.account.picks%oldestEvery == oldestEvery-1 {
 		return oldest
 	}
-	return cmp.Or(cmp.Compare(a.remaining(), b.remaining()), oldest)
+	return cmp.Or(boolCompare(a.phase == Violation, b.phase == Violation), cmp.Compare(a.remaining(), b.remaining()), oldest)
 }
 
 // remaining returns the seconds of turns until the evidence reaches its threshold at the rate so far; infinite if it does
 // not grow.
 func (a *Audit) remaining() float64 {
-	if !(a.Wealth > 0) || a.used <= 0 || a.phase == Violation {
+	if !(a.Wealth > 0) || a.used <= 0 {
 		return math.Inf(1)
 	}
 	return max(0, a.Threshold-a.Wealth) * a.used.Seconds() / a.Wealth
