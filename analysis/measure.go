@@ -24,7 +24,7 @@ const (
 	MeasurementRunning   MeasurementState = "running"
 	Measured             MeasurementState = "measured"              // the bound hardly grows any more
 	MeasurementExhausted MeasurementState = "exhausted"             // the bound grew until the budget was used
-	MeasurementUnsound   MeasurementState = "dropped: not the same" // the worlds changed, or trials depend on each other: the bound is that of the violation
+	MeasurementUnsound   MeasurementState = "unsound"   // the worlds changed, or trials depend on each other: the bound is that of the violation
 )
 
 // measured is what a violation showed before its measurement.

@@ -27,6 +27,7 @@ type AuditOptions struct {
 	Config, Plot               string
 	Deterministic              string
 	VaryText                   bool
+	Measure                    int
 	Given                      map[string]bool // flags on the command line; they override Config
 
 	// Values that do not come from flags alone.
@@ -66,7 +67,7 @@ func Audit(ctx context.Context, env Environment, f *AuditOptions, progress Progr
 		return Conclusion{}, copies.Explain(ctx, err)
 	}
 	once := audit.Once{
-		Player: player, Copies: copies, Statement: statement, VaryText: f.VaryText,
+		Player: player, Copies: copies, Statement: statement, VaryText: f.VaryText, Measure: f.Measure,
 		Claim: analysis.Claim{Epsilon: f.Epsilon, Delta: f.Delta}, Analysis: f.analysisOptions(),
 		Begin: func(again error) {
 			if again != nil {
@@ -75,7 +76,14 @@ func Audit(ctx context.Context, env Environment, f *AuditOptions, progress Progr
 			progress.Begin("trials", f.MaxTrials)
 		},
 		Confirming: func() { progress.Begin("confirming", f.MaxTrials) },
-		Progress:   progress.Add,
+		Measuring: func(failed error) {
+			if failed != nil {
+				fmt.Fprintln(env.Stderr, "dpwatch: warning: the violation is not measured:", failed)
+				return
+			}
+			progress.Begin("measuring", f.Measure)
+		},
+		Progress: progress.Add,
 	}
 	shown, err := once.Run(ctx)
 	progress.End()

@@ -73,6 +73,8 @@ func (f *AuditOptions) validate() error {
 		return fmt.Errorf("--confidence %g: must be more than 0.5 and less than 1, for example 0.95", f.Confidence)
 	case f.MaxTrials < 1:
 		return fmt.Errorf("--max-trials %d: must be at least 1", f.MaxTrials)
+	case f.Measure < 0:
+		return fmt.Errorf("--measure %d: must not be negative; 0 = none", f.Measure)
 	case f.Timeout <= 0:
 		return fmt.Errorf("--statement-timeout %s: must be more than 0", f.Timeout)
 	case f.cfg != nil && len(f.cfg.Shadow.Worlds) > 0 && !f.Given["engine"] && len(f.Engines) != len(f.schemas()):

@@ -68,6 +68,9 @@ func (c Conclusion) Write(w io.Writer) error {
 	if c := r.Confirmation; c != nil {
 		row("confirmation", "%s after %d pairs on fresh sessions (%d pairs before)", strings.ReplaceAll(string(c.State), "_", " "), c.Pairs, c.After)
 	}
+	if m := r.Measurement; m != nil {
+		row("measurement", "%s after %d pairs; the violation was found at %s", measurementWords[m.State], m.Pairs, Number(m.ReportedLower))
+	}
 	if d := r.Deterministic; d != nil {
 		row("deterministic", "%s", d.Description)
 	}
@@ -95,6 +98,13 @@ func (c Conclusion) Write(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+var measurementWords = map[analysis.MeasurementState]string{
+	analysis.MeasurementRunning:   "running",
+	analysis.Measured:             "ended, as the bound stopped growing,",
+	analysis.MeasurementExhausted: "ended with its budget",
+	analysis.MeasurementUnsound:   "dropped, as the worlds changed or trials depend on each other,",
 }
 
 // sentence returns the verdict as a sentence.

@@ -19,11 +19,14 @@ type Once struct {
 	Claim     analysis.Claim
 	Analysis  analysis.Options // Confidence holds for all neighbours together
 	VaryText  bool             // see replay.Separation
+	Measure   int              // rounds after a violation, with which its bound grows; 0 = none
 
 	// Begin is called before the first trials, and again if they start again without hoisting; again is the reason.
 	Begin func(again error)
 	// Confirming is called before the confirmation begins.
 	Confirming func()
+	// Measuring is called before the measurement begins, and again with the reason if it failed: the evidence is then that of the violation.
+	Measuring func(failed error)
 	// Progress is called after each batch of rounds.
 	Progress func(rounds int)
 }
@@ -68,7 +71,28 @@ func (o *Once) Run(ctx context.Context) (*evidence.Evidence, error) {
 			err = o.gather(ctx, e, confirmBatch, func(*replay.Run) error { return nil })
 		}
 	}
-	return e, o.Copies.Explain(ctx, err)
+	if err = o.Copies.Explain(ctx, err); err == nil && o.Measure > 0 && e.Found() {
+		return o.measure(ctx, e)
+	}
+	return e, err
+}
+
+// measure measures a violation. It returns the evidence as it was if that fails.
+func (o *Once) measure(ctx context.Context, e *evidence.Evidence) (*evidence.Evidence, error) {
+	state, err := e.MarshalBinary()
+	if err != nil {
+		return e, err
+	}
+	if !e.Measure(o.Measure) {
+		return e, nil
+	}
+	o.Measuring(nil)
+	err = o.gather(ctx, e, confirmBatch, func(*replay.Run) error { return nil })
+	if err = o.Copies.Explain(ctx, err); err == nil {
+		return e, nil
+	}
+	o.Measuring(err)
+	return e, e.UnmarshalBinary(state)
 }
 
 // first runs the first trials, and verifies hoisting unless there is no evidence.
