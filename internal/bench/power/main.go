@@ -38,6 +38,7 @@ func Run(_ context.Context, args []string) error {
 	flags.IntVar(&o.boundPairs, "bounds", 0, "pairs of trials per audit of the table of lower bounds; 0 for none")
 	flags.IntVar(&o.boundRuns, "bound-runs", 1, "audits per mechanism of the table of lower bounds, whose median it shows")
 	flags.IntVar(&o.workers, "workers", runtime.NumCPU(), "audits at a time")
+	flags.Float64Var(&alpha, "alpha", alpha, "the audits' rate of false alarms; that of the j-th audit of a fleet is 6/(pi j)^2 of the fleet's")
 	flags.Uint64Var(&o.seed, "seed", 1000, "first seed")
 	cells := flags.String("cells", ".", "regular expression: only the cells with such a name")
 	if err := flags.Parse(args); err != nil {
@@ -49,6 +50,9 @@ func Run(_ context.Context, args []string) error {
 	}
 	if o.workers < 1 || o.runs < 0 || o.alarmRuns < 0 || o.alarmPairs < 1 || o.dependentPairs < 1 || o.boundPairs < 0 || o.boundRuns < 1 {
 		return fmt.Errorf("-workers, -alarm-pairs, -dependent-pairs and -bound-runs must be at least 1, -runs, -alarm-runs and -bounds at least 0")
+	}
+	if !(alpha > 0 && alpha < .5) {
+		return fmt.Errorf("-alpha must be more than 0 and less than 0.5")
 	}
 	if err := power(w, o); err != nil {
 		return err
@@ -63,7 +67,7 @@ func Run(_ context.Context, args []string) error {
 }
 
 // alpha is the audits' rate of false alarms.
-const alpha = .05
+var alpha = .05
 
 func power(w io.Writer, o options) error {
 	if o.runs == 0 {
