@@ -16,7 +16,7 @@ BINDIR = $$(sh internal/pgtemp/ensure.sh)
 # The same of PostgreSQL 18 where they can be had; tests that need them are skipped otherwise, and say so.
 BINDIR18 = "$$(sh internal/pgtemp/ensure18.sh)"
 
-.PHONY: build demo test test-fast test-long pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-neighbours docker clean help
+.PHONY: build demo test test-fast test-long pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-neighbours bench-schedule docker clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/'
@@ -75,6 +75,9 @@ bench-hoist: ## what hoisting gains for the queries of a directory: markdown; AR
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run -tags $(TAGS) ./internal/bench hoist $(ARGS)
 bench-power: ## pairs of trials to a violation, and false alarms, of right and wrong mechanisms: markdown (minutes; ARGS="-runs 50"); lower bounds with ARGS="-bounds 100000"
 	nice -n 19 $(GO) run -tags $(TAGS) ./internal/bench power $(ARGS)
+
+bench-schedule: ## how long a million distinct queries wait for their first trials and their verdicts, simulated: markdown; ARGS="-workers 16 -rate 1000"
+	$(GO) run -tags $(TAGS) ./internal/bench schedule $(ARGS)
 
 ROWS ?= 10000000
 NEIGHBOURS ?= 8

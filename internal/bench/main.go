@@ -1,5 +1,5 @@
 // Command bench runs the benchmarks that are programs: what the proxy costs, how fast replays are, what hoisting gains, how many trials
-// a violation takes, and what neighbours cost. The Makefile has a target for each.
+// a violation takes, what neighbours cost, and how long queries wait for their audits. The Makefile has a target for each.
 package main
 
 import (
@@ -18,10 +18,11 @@ import (
 	"github.com/dpwatch/dpwatch/internal/bench/power"
 	"github.com/dpwatch/dpwatch/internal/bench/proxy"
 	"github.com/dpwatch/dpwatch/internal/bench/replay"
+	"github.com/dpwatch/dpwatch/internal/bench/schedule"
 )
 
 var benchmarks = map[string]func(ctx context.Context, args []string) error{
-	"hoist": hoist.Run, "neighbours": neighbours.Run, "power": power.Run, "proxy": proxy.Run, "replay": replay.Run,
+	"hoist": hoist.Run, "neighbours": neighbours.Run, "power": power.Run, "proxy": proxy.Run, "replay": replay.Run, "schedule": schedule.Run,
 }
 
 func main() {
