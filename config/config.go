@@ -221,6 +221,13 @@ type Ledger struct {
 	DSN     Secret `yaml:"dsn"`
 	Schema  string `yaml:"schema"`
 	Migrate bool   `yaml:"migrate"` // create or upgrade the schema at the start
+	Spool   Spool  `yaml:"spool"`
+}
+
+// Spool configures the directory where observations and captured queries wait while the ledger is away.
+type Spool struct {
+	Dir      string   `yaml:"dir"` // "" = they wait in memory
+	MaxBytes ByteSize `yaml:"max_bytes"`
 }
 
 // LedgerDSN returns the connection string of the ledger, "" for one in memory.
@@ -281,7 +288,7 @@ func Default() Config {
 			ParseTimeout: Duration(3 * time.Second),
 			RetryAfter:   Duration(30 * time.Second), Repeat: Duration(7 * 24 * time.Hour), PriorOdds: 1, BreachOdds: 2, Hoist: true, HoistSpace: 1 << 30,
 		},
-		Ledger: Ledger{Schema: "dpwatch_ledger", Migrate: true},
+		Ledger: Ledger{Schema: "dpwatch_ledger", Migrate: true, Spool: Spool{MaxBytes: 64 << 20}},
 		Log:    Log{Level: "info"},
 	}
 }

@@ -226,6 +226,7 @@ func (d *decoder) ledger(c *Config) {
 	if c.Ledger.DSN.Reveal() != LedgerMemory {
 		d.connection("ledger.dsn", c.Ledger.DSN)
 	}
+	d.atLeastBytes("ledger.spool.max_bytes", c.Ledger.Spool.MaxBytes, 1<<20)
 	switch {
 	case c.Ledger.Schema == "":
 		d.add("ledger.schema", "must name the schema of the ledger")

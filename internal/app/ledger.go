@@ -47,6 +47,16 @@ func openLedger(c config.Config) func(context.Context) (*ledger.Engine, error) {
 	}
 }
 
+// openSpool returns a function that opens the spool of the ledger; nil if there is none.
+func openSpool(c config.Config) func() (*ledger.Spool, error) {
+	if c.Ledger.Spool.Dir == "" {
+		return nil
+	}
+	return func() (*ledger.Spool, error) {
+		return ledger.OpenSpool(c.Ledger.Spool.Dir, int64(c.Ledger.Spool.MaxBytes))
+	}
+}
+
 func acquire(ctx context.Context, c config.Config, l *ledger.Ledger) (*ledger.Engine, error) {
 	if err := hidden(ctx, c, l); err != nil {
 		return nil, err

@@ -34,6 +34,7 @@ type Auditor struct {
 	rewriter atomic.Pointer[rewrite.Rewriter]
 	idle     idleRuns
 	keeper   *keeper
+	spool    spool
 	informed chan struct{} // closed after the first call of Renew, or if Renew is nil
 	stale    chan struct{} // requests a renewal before RenewEvery; capacity 1
 
@@ -94,6 +95,9 @@ func New(opt Options) (*Auditor, error) {
 		close(a.informed)
 	}
 	a.keeper = newKeeper(opt.Ledger != nil)
+	if a.keeper.on {
+		a.spool.open = opt.Spool
+	}
 	return a, nil
 }
 

@@ -33,6 +33,7 @@ var (
 	descLedger     = desc("dpwatch_ledger_up", "1 if the last use of the ledger succeeded, else 0; absent if audits are kept in memory only.")
 	descUnsaved    = desc("dpwatch_ledger_unsaved_audits", "Audits whose latest state is not in the ledger yet.")
 	descUnrecorded = desc("dpwatch_ledger_lost_observations", "Executions and skipped statements since the start that were not recorded because the ledger was away too long.")
+	descSpooled    = desc("dpwatch_ledger_spool_bytes", "Size of the observations and captured queries that wait on disk for the ledger.")
 	descLower      = desc("dpwatch_epsilon_lower_bound", "Certified lower bound on the privacy loss, for violations and up to a hundred other audits.", "query_id")
 	descClaimed    = desc("dpwatch_epsilon_claimed", "Privacy loss that the engine claims.", "query_id")
 	descDelta      = desc("dpwatch_delta_claimed", "Delta that the engine claims.", "query_id")
@@ -44,7 +45,7 @@ var (
 func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descAudits, descOpen, descOldest, descUntried, descShadow, descLastTrial, descBytes, descBudget, descQueries, descCovered,
-		descLedger, descUnsaved, descUnrecorded,
+		descLedger, descUnsaved, descUnrecorded, descSpooled,
 		descLower, descClaimed, descDelta, descSpeedUp, descHoistTable,
 	} {
 		out <- d
@@ -103,7 +104,7 @@ func (g *gauges) collect() []prometheus.Metric {
 		up = 1
 	}
 	gauge(descShadow, up)
-	if l := a.keeper.state(); l != nil {
+	if l := a.ledgerState(); l != nil {
 		up = 0
 		if l.Restored && l.Trouble == "" {
 			up = 1
@@ -111,6 +112,7 @@ func (g *gauges) collect() []prometheus.Metric {
 		gauge(descLedger, up)
 		gauge(descUnsaved, float64(l.Unsaved))
 		gauge(descUnrecorded, float64(l.Lost))
+		gauge(descSpooled, float64(l.Spooled))
 	}
 	last := 0.0
 	if !a.lastTrial.IsZero() {

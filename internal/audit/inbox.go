@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/capture"
@@ -77,6 +78,13 @@ func (b *inbox) put(owner schedule.Owner, x arrival) (dropped int) {
 	default:
 	}
 	return dropped
+}
+
+// held returns the number and the size of the queries.
+func (b *inbox) held() (queries, bytes int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.n, b.size
 }
 
 // line returns the line for a query. A new line goes to the front, and so does one that already contains the same text:
@@ -176,9 +184,13 @@ func (a *Auditor) Offer(q capture.Query) {
 	}
 }
 
-// intake submits the offered queries until ctx is done.
+// intake submits the offered queries until ctx is done, after those that were spooled while the ledger was away.
 func (a *Auditor) intake(ctx context.Context) {
-	for {
+	tick := time.NewTicker(intakeEvery)
+	defer tick.Stop()
+	for a.awaitLedger(ctx, tick) {
+		for ctx.Err() == nil && a.unspool(ctx) {
+		}
 		for x, ok := a.inbox.next(); ok && ctx.Err() == nil; x, ok = a.inbox.next() {
 			a.submit(x)
 		}
@@ -186,6 +198,34 @@ func (a *Auditor) intake(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-a.inbox.ready:
+		case <-tick.C:
 		}
 	}
+}
+
+// intakeEvery is the interval at which the inbox is spooled while the ledger is away, and the spool is read.
+const intakeEvery = 100 * time.Millisecond
+
+// awaitLedger waits until queries can be submitted, and spools what arrives meanwhile when the inbox is half full. It returns false if ctx is done.
+func (a *Auditor) awaitLedger(ctx context.Context, tick *time.Ticker) bool {
+	for ctx.Err() == nil {
+		select {
+		case <-a.keeper.restored:
+			select {
+			case <-ctx.Done():
+				return false
+			case <-a.informed:
+				return true
+			}
+		default:
+		}
+		a.spoolInbox(2)
+		select {
+		case <-ctx.Done():
+		case <-a.keeper.restored:
+		case <-a.inbox.ready:
+		case <-tick.C:
+		}
+	}
+	return false
 }

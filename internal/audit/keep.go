@@ -27,6 +27,8 @@ type keeper struct {
 	restored chan struct{}                 // closed when the audits of earlier processes are restored, or there is no ledger
 	once     sync.Once                     // closes restored
 
+	recording sync.Mutex // one writer of observations at a time
+
 	writing sync.Mutex // one write of an audit at a time, so that an earlier state does not replace a later one
 
 	mu        sync.Mutex              // guards the fields below
@@ -35,6 +37,8 @@ type keeper struct {
 	sightings map[sighted]*ledger.Sighting
 	skips     map[skippedIn]int64
 	pending   *ledger.Batch // its write failed, perhaps after it took effect
+	holding   bool          // a spooled file is being submitted: its observations go into one batch
+	file      string        // the file whose observations the next batch has; "" = none
 	seq       int64
 	lost      uint64 // executions and skipped statements that were not recorded
 	trouble   string // why the last write failed; "" = it did not
@@ -99,8 +103,11 @@ func (a *Auditor) keep(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			if err := a.flush(ctx); errors.Is(err, ledger.ErrReplaced) {
+			switch err := a.flush(ctx); {
+			case errors.Is(err, ledger.ErrReplaced):
 				return err
+			case err != nil && ctx.Err() == nil:
+				a.spoolObservations()
 			}
 		}
 	}
@@ -108,13 +115,17 @@ func (a *Auditor) keep(ctx context.Context) error {
 
 // closeLedger writes what is waiting and releases the ledger.
 func (a *Auditor) closeLedger() {
+	defer a.spool.close()
+	a.spoolInbox(0)
 	engine := a.keeper.engine.Load()
 	if engine == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	_ = a.flush(ctx)
+	if a.flush(ctx) != nil {
+		a.spoolObservations()
+	}
 	engine.Close()
 }
 
@@ -273,6 +284,12 @@ func (a *Auditor) flush(ctx context.Context) error {
 // it counts once.
 func (a *Auditor) record(ctx context.Context) error {
 	k := a.keeper
+	k.recording.Lock()
+	defer k.recording.Unlock()
+	if err := a.recordSpooled(ctx); err != nil {
+		a.wrote(err)
+		return err
+	}
 	for {
 		b := k.batch()
 		if b == nil {
@@ -282,21 +299,51 @@ func (a *Auditor) record(ctx context.Context) error {
 		if a.wrote(err); err != nil {
 			return err
 		}
-		k.mu.Lock()
-		k.pending = nil
-		k.mu.Unlock()
+		if s := a.spool.get(a); s != nil && b.File != "" {
+			_ = s.Remove(b.File) // the ledger remembers it
+		}
+		k.done()
 	}
+}
+
+// done forgets the batch that was written.
+func (k *keeper) done() {
+	k.mu.Lock()
+	k.pending = nil
+	k.mu.Unlock()
+}
+
+// ready reports whether the ledger can be written, as far as is known, and no batch waits.
+func (k *keeper) ready() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.engine.Load() != nil && k.trouble == "" && k.pending == nil
+}
+
+// hold collects all observations until submitted is called.
+func (k *keeper) hold() {
+	k.mu.Lock()
+	k.holding = true
+	k.mu.Unlock()
+}
+
+// submitted puts the observations since hold into one batch, which comes from a spooled file.
+func (k *keeper) submitted(file string) {
+	k.mu.Lock()
+	k.holding, k.file = false, file
+	k.mu.Unlock()
 }
 
 // batch returns the next batch to write, nil if nothing is waiting.
 func (k *keeper) batch() *ledger.Batch {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.pending != nil || len(k.sightings)+len(k.skips) == 0 {
+	if k.pending != nil || k.holding || len(k.sightings)+len(k.skips) == 0 && k.file == "" {
 		return k.pending
 	}
 	k.seq++
-	b := &ledger.Batch{Seq: k.seq}
+	b := &ledger.Batch{Term: k.engine.Load().Term(), Seq: k.seq, File: k.file}
+	k.file = ""
 	for s := range maps.Values(k.sightings) {
 		b.Sightings = append(b.Sightings, *s)
 	}

@@ -257,10 +257,10 @@ func TestOneAuditorPerEngine(t *testing.T) {
 		second, err = l.opt.Ledger(t.Context())
 		return err == nil
 	}, func() any { return err })
-	if err := first.Record(t.Context(), ledger.Batch{Seq: 1}); !errors.Is(err, ledger.ErrReplaced) {
+	if err := first.Record(t.Context(), ledger.Batch{Term: first.Term(), Seq: 1}); !errors.Is(err, ledger.ErrReplaced) {
 		t.Errorf("a write of the first auditor: %v, want ErrReplaced", err)
 	}
-	if err := second.Record(t.Context(), ledger.Batch{Seq: 1}); err != nil {
+	if err := second.Record(t.Context(), ledger.Batch{Term: second.Term(), Seq: 1}); err != nil {
 		t.Error(err)
 	}
 	first.Close()

@@ -55,6 +55,9 @@ type Options struct {
 	// calls it until it succeeds; audits wait for that.
 	Ledger func(context.Context) (*ledger.Engine, error)
 
+	// Spool opens the directory where observations and captured queries wait while the ledger is away; nil = they wait in memory.
+	Spool func() (*ledger.Spool, error)
+
 	// Announce is called before the SQL library, which is C, parses a statement, and the function that it returns is called
 	// afterwards: a supervisor then knows which statement was being parsed when the process crashed. It may be nil.
 	Announce func(sql string) (done func())

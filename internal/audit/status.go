@@ -38,6 +38,7 @@ type LedgerState struct {
 	Unsaved  int    `json:"unsaved_audits"`    // audits whose latest state is not written yet
 	Waiting  int    `json:"waiting"`           // observations that are not written yet
 	Lost     uint64 `json:"lost"`              // executions and skipped statements that were not recorded
+	Spooled  int64  `json:"spooled_bytes"`     // of observations and captured queries that wait on disk
 }
 
 // Coverage describes which part of the auditable DP queries is audited.
@@ -65,7 +66,7 @@ func (a *Auditor) Status() Status {
 		Records: a.records.list(),
 		Audits:  make([]Entry, len(a.order)),
 	}
-	s.Ledger = a.keeper.state()
+	s.Ledger = a.ledgerState()
 	s.Coverage.Queries, s.Coverage.AuditedQueries = a.coverage.queries()
 	s.Coverage.Owners = a.roster.Owners()
 	if a.opt.Gate != nil {

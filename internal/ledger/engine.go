@@ -56,10 +56,15 @@ func (e *Engine) acquire(ctx context.Context) error {
 		return err
 	}
 	return e.lock.QueryRow(ctx, `
-		INSERT INTO engines (name, term) VALUES ($1, 1)
-		ON CONFLICT (name) DO UPDATE SET term = engines.term + 1, seq = 0, at = now()
-		RETURNING term`, e.name).Scan(&e.term)
+		WITH e AS (
+		  INSERT INTO engines (name, term) VALUES ($1, 1)
+		  ON CONFLICT (name) DO UPDATE SET term = engines.term + 1, at = now()
+		  RETURNING term)
+		INSERT INTO terms (engine, term) SELECT $1, term FROM e RETURNING term`, e.name).Scan(&e.term)
 }
+
+// Term returns the number of the process's turn at auditing the engine.
+func (e *Engine) Term() int64 { return e.term }
 
 // Close releases the engine and closes the ledger.
 func (e *Engine) Close() {

@@ -77,7 +77,7 @@ func query() ledger.Query {
 
 func batch(seq int64) ledger.Batch {
 	return ledger.Batch{
-		Seq:       seq,
+		Term: 1, Seq: seq,
 		Sightings: []ledger.Sighting{{Query: query(), User: "ann", Database: "db", Application: "psql", Executions: 3}},
 		Skips:     []ledger.Skip{{Reason: "side_effects", Hour: query().FirstSeen, Statements: 7}},
 	}

@@ -39,9 +39,11 @@ type Skip struct {
 	Statements int64
 }
 
-// Batch is what was observed in a short time. Seq grows from batch to batch.
+// Batch is what was observed in a short time. Term is that of the Engine; Seq grows from batch to batch of the term, from 1. File is the spooled file of
+// captured queries from which the batch comes, "" = none.
 type Batch struct {
-	Seq       int64
+	Term, Seq int64
+	File      string
 	Sightings []Sighting
 	Skips     []Skip
 }
@@ -50,12 +52,28 @@ type Batch struct {
 // know whether a batch arrived may send it again.
 func (e *Engine) Record(ctx context.Context, b Batch) error {
 	return e.write(ctx, "record observations", func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, "UPDATE engines SET seq = $2, at = now() WHERE name = $1 AND seq < $2", e.name, b.Seq)
+		tag, err := tx.Exec(ctx, "UPDATE terms SET seq = $3 WHERE engine = $1 AND term = $2 AND seq < $3", e.name, b.Term, b.Seq)
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
 		}
+		if b.File != "" {
+			if _, err := tx.Exec(ctx, "DELETE FROM spooled WHERE at < now() - interval '30 days'"); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, "INSERT INTO spooled (file) VALUES ($1)", b.File); err != nil {
+				return err
+			}
+		}
 		return e.count(ctx, tx, b)
 	})
+}
+
+// Submitted reports whether the captured queries of a spooled file were recorded.
+func (e *Engine) Submitted(ctx context.Context, file string) (yes bool, err error) {
+	err = e.write(ctx, "read the spooled files", func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM spooled WHERE file = $1)", file).Scan(&yes)
+	})
+	return yes, err
 }
 
 func (e *Engine) count(ctx context.Context, tx pgx.Tx, b Batch) error {

@@ -1,0 +1,196 @@
+package audit
+
+import (
+	"context"
+	"encoding/binary"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/ledger"
+)
+
+// reopenSpool is the interval at which a spool that cannot be opened is tried again: another process may still use it.
+const reopenSpool = 10 * time.Second
+
+// spool is where observations and captured queries wait on disk while the ledger is away. It is safe for concurrent use.
+type spool struct {
+	open func() (*ledger.Spool, error) // nil = there is none
+
+	mu    sync.Mutex // guards the fields below
+	spool *ledger.Spool
+	tried time.Time
+	said  string // the last trouble
+}
+
+// get returns the spool, nil if there is none or it cannot be opened.
+func (s *spool) get(a *Auditor) *ledger.Spool {
+	if s.open == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.spool != nil || !s.tried.IsZero() && time.Since(s.tried) < reopenSpool {
+		return s.spool
+	}
+	s.tried = time.Now()
+	var err error
+	if s.spool, err = s.open(); err == nil {
+		return s.spool
+	}
+	s.spool = nil
+	if text := a.say(err); text != s.said {
+		s.said = text
+		a.opt.Logger.Error("the spool cannot be used: while the ledger is away, observations are kept in memory only", zap.String("error", text))
+	}
+	return nil
+}
+
+func (s *spool) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.spool != nil {
+		_ = s.spool.Close()
+		s.spool = nil
+	}
+}
+
+// spoolInbox moves the queries of the inbox to the spool if there are more than the given part of its bounds: 2 = a half, 0 = any. What the spool cannot
+// take is counted as skipped.
+func (a *Auditor) spoolInbox(part int) {
+	n, size := a.inbox.held()
+	if n == 0 || part > 0 && n <= inboxQueries/part && size <= inboxBytes/part {
+		return
+	}
+	s := a.spool.get(a)
+	if s == nil {
+		return
+	}
+	var content []byte
+	n = 0
+	for x, ok := a.inbox.next(); ok; x, ok = a.inbox.next() {
+		one := capture.AppendBinary(nil, x.query)
+		content = append(binary.AppendUvarint(content, uint64(len(one))), one...)
+		n++
+	}
+	err := s.Put(ledger.SpooledQueries, content)
+	if err == nil {
+		return
+	}
+	a.sayFull(err)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for range n {
+		a.captured++
+		a.metrics.captured.Inc()
+		a.turnAway(skippedBacklog)
+	}
+}
+
+// sayFull logs that the spool cannot take more.
+func (a *Auditor) sayFull(err error) {
+	a.spool.mu.Lock()
+	defer a.spool.mu.Unlock()
+	if text := a.say(err); text != a.spool.said {
+		a.spool.said = text
+		a.opt.Logger.Error("the spool cannot take what the ledger misses: the rest is counted as lost, or skipped as backlog (raise ledger.spool.max_bytes)", zap.String("error", text))
+	}
+}
+
+// unspool submits the queries of the first spooled file, and reports whether there may be another one. The ledger remembers the file, so that it is not submitted
+// twice even if it cannot be removed.
+func (a *Auditor) unspool(ctx context.Context) bool {
+	s := a.spool.get(a)
+	if s == nil || !a.keeper.ready() {
+		return false
+	}
+	name, content, err := s.First(ledger.SpooledQueries)
+	switch {
+	case err != nil:
+		a.opt.Logger.Error("captured queries in the spool cannot be submitted", zap.String("error", a.say(err)))
+		return true
+	case name == "":
+		return false
+	}
+	switch done, err := a.keeper.engine.Load().Submitted(ctx, name); {
+	case err != nil:
+		a.wrote(err)
+		return false
+	case done:
+		_ = s.Remove(name)
+		return true
+	}
+	if a.record(ctx) != nil {
+		return false
+	}
+	a.keeper.hold()
+	for len(content) > 0 {
+		n, used := binary.Uvarint(content)
+		if used <= 0 || n > uint64(len(content)-used) {
+			break // its checksum is right: it was written so
+		}
+		one := content[used : used+int(n)] //nolint:gosec // at most its length
+		content = content[used+int(n):]    //nolint:gosec // likewise
+		if q, err := capture.DecodeBinary(one); err == nil {
+			a.submit(arrival{query: q, look: lookAt(a.seed, q)})
+		}
+		a.spoolInbox(2)
+	}
+	a.keeper.submitted(name)
+	return a.record(ctx) == nil
+}
+
+// spoolObservations moves observations that could not be written to the spool, as far as it has room.
+func (a *Auditor) spoolObservations() {
+	k := a.keeper
+	k.recording.Lock()
+	defer k.recording.Unlock()
+	s := a.spool.get(a)
+	if s == nil {
+		return
+	}
+	for b := k.batch(); b != nil && b.File == ""; b = k.batch() { // what comes from a file is still there
+		if err := s.PutBatch(*b); err != nil {
+			a.sayFull(err)
+			return
+		}
+		k.done()
+	}
+}
+
+// recordSpooled writes the spooled observations. The caller holds keeper.recording.
+func (a *Auditor) recordSpooled(ctx context.Context) error {
+	s := a.spool.get(a)
+	if s == nil {
+		return nil
+	}
+	for {
+		name, b, err := s.FirstBatch()
+		switch {
+		case err != nil:
+			a.opt.Logger.Error("observations in the spool cannot be written to the ledger", zap.String("error", a.say(err)))
+			continue
+		case name == "":
+			return nil
+		}
+		if err = a.keeper.engine.Load().Record(ctx, b); err != nil {
+			return err
+		}
+		if err := s.Remove(name); err != nil {
+			a.opt.Logger.Warn("a spooled file cannot be removed; it does not count twice", zap.String("error", a.say(err)))
+		}
+	}
+}
+
+// ledgerState returns what the status shows of the ledger; nil without one.
+func (a *Auditor) ledgerState() *LedgerState {
+	state := a.keeper.state()
+	a.spool.mu.Lock()
+	defer a.spool.mu.Unlock()
+	if state != nil && a.spool.spool != nil {
+		_, state.Spooled = a.spool.spool.Len()
+	}
+	return state
+}

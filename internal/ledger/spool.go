@@ -1,0 +1,207 @@
+package ledger
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Spool keeps on disk, in order and within a bound, what cannot be written while the ledger is away. A file is sealed, and written under another name and
+// renamed, so that a crash leaves whole files only. A directory belongs to one process at a time. A Spool is safe for concurrent use.
+type Spool struct {
+	dir   string
+	limit int64 // bytes of all files together
+	lock  *os.File
+
+	mu    sync.Mutex // guards the fields below
+	files []spoolFile
+	size  int64
+}
+
+type spoolFile struct {
+	name string
+	size int64
+}
+
+// SpoolKind is the kind of a spooled file.
+type SpoolKind string
+
+// The kinds of spooled files.
+const (
+	SpooledBatch   SpoolKind = "batch"   // a Batch
+	SpooledQueries SpoolKind = "queries" // captured queries, in a form of the caller
+)
+
+// Errors of a Spool.
+var (
+	// ErrSpoolFull: a file would exceed the bound.
+	ErrSpoolFull = errors.New("the spool is full")
+	// ErrSpoolInUse: another process uses the directory.
+	ErrSpoolInUse = errors.New("another process uses this directory: give each engine its own ledger.spool.dir")
+	// ErrSpoolReadable: others may read the directory, or it belongs to another user.
+	ErrSpoolReadable = errors.New("others may read this directory, and statements hold literals: run chmod 700 on it")
+)
+
+// OpenSpool opens the spool in a directory, which it creates for its owner alone.
+func OpenSpool(dir string, limit int64) (*Spool, error) {
+	s, err := openSpool(dir, limit)
+	if err != nil {
+		return nil, fmt.Errorf("spool: %s: %w", dir, err)
+	}
+	return s, nil
+}
+
+func openSpool(dir string, limit int64) (*Spool, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	switch info, err := os.Stat(dir); {
+	case err != nil:
+		return nil, err
+	case info.Mode().Perm()&0o077 != 0:
+		return nil, ErrSpoolReadable
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { //nolint:gosec // a file descriptor
+		_ = lock.Close()
+		return nil, ErrSpoolInUse
+	}
+	s := &Spool{dir: dir, limit: limit, lock: lock}
+	entries, err := os.ReadDir(dir) // sorted by name, and so in order
+	for _, e := range entries {
+		info, statErr := e.Info()
+		if statErr != nil || !kindOf(e.Name()).known() {
+			continue
+		}
+		s.files = append(s.files, spoolFile{e.Name(), info.Size()})
+		s.size += info.Size()
+	}
+	if err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func kindOf(name string) SpoolKind { return SpoolKind(strings.TrimPrefix(filepath.Ext(name), ".")) }
+
+func (k SpoolKind) known() bool { return k == SpooledBatch || k == SpooledQueries }
+
+// Len returns the number of files and of their bytes.
+func (s *Spool) Len() (files int, bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.files), s.size
+}
+
+// Put adds a file behind the others. It returns ErrSpoolFull if the bound does not allow it.
+func (s *Spool) Put(kind SpoolKind, content []byte) error {
+	data := Seal(content)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.size+int64(len(data)) > s.limit {
+		return ErrSpoolFull
+	}
+	name := fmt.Sprintf("%020d-%s.%s", time.Now().UnixNano(), strings.ToLower(rand.Text()[:8]), kind)
+	if last := len(s.files) - 1; last >= 0 && name <= s.files[last].name { // the clock was set back
+		name = strings.TrimSuffix(s.files[last].name, filepath.Ext(s.files[last].name)) + "0." + string(kind)
+	}
+	path := filepath.Join(s.dir, name)
+	err := os.WriteFile(path+".new", data, 0o600)
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		_ = os.Remove(path + ".new")
+		return fmt.Errorf("spool: %w", err)
+	}
+	s.files = append(s.files, spoolFile{name, int64(len(data))})
+	s.size += int64(len(data))
+	return nil
+}
+
+// PutBatch adds a batch.
+func (s *Spool) PutBatch(b Batch) error {
+	content, err := json.Marshal(b)
+	if err != nil {
+		return fmt.Errorf("spool: %w", err)
+	}
+	return s.Put(SpooledBatch, content)
+}
+
+// First returns the first file of a kind and its name, "" if there is none. A file that cannot be read is renamed, and reported as an error.
+func (s *Spool) First(kind SpoolKind) (name string, content []byte, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.files, func(f spoolFile) bool { return kindOf(f.name) == kind })
+	if i < 0 {
+		return "", nil, nil
+	}
+	name = s.files[i].name
+	data, err := os.ReadFile(filepath.Join(s.dir, name))
+	if err == nil {
+		content, err = Unseal(data)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("spool: file %s is set aside as %s.damaged: %w", name, name, s.setAside(i, err))
+	}
+	return name, content, nil
+}
+
+// FirstBatch returns the first batch and the name of its file, "" if there is none; see First.
+func (s *Spool) FirstBatch() (name string, b Batch, err error) {
+	name, content, err := s.First(SpooledBatch)
+	if err != nil || name == "" {
+		return "", b, err
+	}
+	if err := json.Unmarshal(content, &b); err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		i := slices.IndexFunc(s.files, func(f spoolFile) bool { return f.name == name })
+		return "", b, fmt.Errorf("spool: file %s is set aside as %s.damaged: %w", name, name, s.setAside(i, errors.New("it is not a batch")))
+	}
+	return name, b, nil
+}
+
+// setAside renames a file so that it is not read again, and returns why. The caller holds s.mu.
+func (s *Spool) setAside(i int, why error) error {
+	path := filepath.Join(s.dir, s.files[i].name)
+	s.forget(i)
+	if err := os.Rename(path, path+".damaged"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(why, err)
+	}
+	return why
+}
+
+func (s *Spool) forget(i int) {
+	s.size -= s.files[i].size
+	s.files = slices.Delete(s.files, i, i+1)
+}
+
+// Remove removes a file, after its content was written to the ledger.
+func (s *Spool) Remove(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.IndexFunc(s.files, func(f spoolFile) bool { return f.name == name }); i >= 0 {
+		s.forget(i)
+	}
+	if err := os.Remove(filepath.Join(s.dir, name)); err != nil {
+		return fmt.Errorf("spool: %w", err)
+	}
+	return nil
+}
+
+// Close releases the directory.
+func (s *Spool) Close() error { return s.lock.Close() }
