@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // open returns a new ledger and its database.
-func open(t *testing.T) (*ledger.Ledger, ledger.Options) {
+func open(t testing.TB) (*ledger.Ledger, ledger.Options) {
 	t.Helper()
 	o := ledger.Options{DSN: pgtest.Database(t), Schema: `the "ledger"`, Connections: 4}
 	if _, err := ledger.Open(t.Context(), o); !errors.Is(err, ledger.ErrNotMigrated) {
@@ -53,7 +53,7 @@ func TestNewerLedger(t *testing.T) {
 }
 
 // acquire returns an engine of a ledger of its own, which is closed with the test.
-func acquire(t *testing.T, o ledger.Options, name string) *ledger.Engine {
+func acquire(t testing.TB, o ledger.Options, name string) *ledger.Engine {
 	t.Helper()
 	l, err := ledger.Open(t.Context(), o)
 	if err != nil {
