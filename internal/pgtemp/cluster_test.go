@@ -112,7 +112,7 @@ func TestPrivate(t *testing.T) {
 	if !errors.As(err, &refused) || refused.Code != "28P01" {
 		t.Errorf("wrong password: %v, want SQLSTATE 28P01", err)
 	}
-	if got := query(t, c.SocketDSN("postgres"), "select left(rolpassword, 14) from pg_authid where rolname = 'postgres'"); got != "SCRAM-SHA-256$" {
+	if got := query(t, c.SocketDSN("postgres"), "select left(rolpassword, 16) from pg_authid where rolname = 'postgres'"); got != "SCRAM-SHA-256$1:" {
 		t.Errorf("password stored as %q", got)
 	}
 	if got := query(t, c.SocketDSN("postgres"), "show listen_addresses"); got != "127.0.0.1" {

@@ -96,8 +96,12 @@ func (c *Cluster) fault(ctx context.Context, step string, err error) error {
 }
 
 func (c *Cluster) initdb(ctx context.Context, o Options) error {
+	secret, err := scramSecret(c.password)
+	if err != nil {
+		return err
+	}
 	pwfile := filepath.Join(c.dir.sockets(), "password")
-	if err := os.WriteFile(pwfile, []byte(c.password+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(pwfile, []byte(secret+"\n"), 0o600); err != nil {
 		return err
 	}
 	defer os.Remove(pwfile)
