@@ -1,6 +1,7 @@
 package replay_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -124,24 +125,43 @@ func TestTooLargeTogether(t *testing.T) {
 	}
 }
 
-// TestTimeoutTogether: the statement timeout applies to one trial, not to a transaction.
+// TestTimeoutTogether: the statement timeout applies to one trial, not to a transaction. Trials that share a transaction
+// take longer together than the timeout, and one takes a fifteenth of it at most. A machine that stalls for the timeout can
+// fail a trial; so the times of a further attempt are four times as long.
 func TestTimeoutTogether(t *testing.T) {
 	t.Parallel()
-	opt := options(hoistShadow(t))
-	opt.StatementTimeout = 2 * time.Second // 50 trials sent at once take 2.5 s, one takes 0.1 s at most
+	dsn := hoistShadow(t)
+	for unit := 20 * time.Millisecond; ; unit *= 4 {
+		problem := timeoutTogether(t, dsn, unit)
+		if problem == "" {
+			return
+		}
+		if unit > time.Second {
+			t.Fatal(problem)
+		}
+		t.Log(problem)
+	}
+}
+
+// timeoutTogether runs trials half of which take a unit of time, and returns what is wrong with them, or "". 64 trials are
+// sent at once and take 32 units on average. They take less than 15, the timeout, with probability below 10^-4.
+func timeoutTogether(t *testing.T, dsn string, unit time.Duration) (problem string) {
+	t.Helper()
+	opt := options(dsn)
+	opt.StatementTimeout = 15 * unit
 	s := replay.Statement{Hoist: replay.ForceHoisting()}
-	// Occasional quick trials allow many to be sent at once.
-	sql := `WITH a AS (SELECT sum(x) AS s FROM %s.t) SELECT s + noise(), pg_sleep(CASE WHEN random() < 0.5 THEN 0.1 ELSE 0 END)::text FROM a`
+	sql := fmt.Sprintf(`WITH a AS (SELECT sum(x) AS s FROM %%s.t) SELECT s + noise(), pg_sleep(CASE WHEN random() < 0.5 THEN %g ELSE 0 END)::text FROM a`, unit.Seconds())
 	got, err := rounds(t, player(t, opt), s, sql, 200)
 	if err != nil {
-		t.Fatal(err)
+		return err.Error()
 	}
 	if r := s.Hoist.Report(); !r.Together || r.HoistedRounds != 100 {
-		t.Fatalf("%+v", r)
+		return fmt.Sprintf("timeout %v: %+v", opt.StatementTimeout, r)
 	}
 	for i, round := range got {
 		if round[0].Failed() || round[1].Failed() {
-			t.Fatalf("round %d: %+v", i, round)
+			return fmt.Sprintf("timeout %v, round %d: %+v", opt.StatementTimeout, i, round)
 		}
 	}
+	return ""
 }
