@@ -153,5 +153,8 @@ func (d *Detector) LogSum() float64 {
 	return d.log
 }
 
+// Resume continues a detector whose LogSum was logSum, in another process for example.
+func (d *Detector) Resume(logSum float64) { *d = Detector{log: logSum, started: true} }
+
 // Reset restarts the detector.
 func (d *Detector) Reset() { *d = Detector{} }
