@@ -73,7 +73,7 @@ func (r *Roster) makeRoom(a *Audit, own *shape) *Audit {
 	var best *Audit
 	for _, b := range r.audits {
 		switch {
-		case b.phase == Running || b.phase == Violation:
+		case b.phase == Running || b.phase == Violation || b.phase == Watching:
 			continue
 		case b.Owner != a.Owner:
 			if b.account.audits <= audits+1 {

@@ -14,6 +14,7 @@ const (
 	Running                // has a worker: never evicted
 	Decided                // without a violation
 	Violation              // evicted only by Retire
+	Watching               // Decided, in a turn of the watch share: never evicted
 )
 
 // Owner identifies the queries that share a part of the places and of the turns.
@@ -34,6 +35,8 @@ type Audit struct {
 	Bytes             int64     // of memory, estimated
 	NotBefore         time.Time // no turn before this time
 	Measuring         bool      // a violation whose trials go on
+	// Watched audits have short turns after they are decided, and Background ones are repeated, both in the watch share.
+	Watched, Background bool
 
 	phase   Phase
 	busy    bool // a violation that has a worker
@@ -43,13 +46,14 @@ type Audit struct {
 	number  uint64        // in order of admission
 	shape   *shape
 	account *account
+	watched time.Time // end of the last turn in the watch share
 }
 
 // Phase returns the audit's phase.
 func (a *Audit) Phase() Phase { return a.phase }
 
 // Busy reports whether the audit has a worker.
-func (a *Audit) Busy() bool { return a.busy || a.phase == Running }
+func (a *Audit) Busy() bool { return a.busy || a.phase == Running || a.phase == Watching }
 
 // waits reports whether the audit waits for a turn.
 func (a *Audit) waits() bool {
@@ -82,7 +86,8 @@ type account struct {
 	picks  int           // turns that were not first ones
 	// Since the last turn that was not a first one: first turns of new shapes, and of further audits of known shapes.
 	fresh, further int
-	waiting        int // audits without a turn so far; set by Next
+	waiting        int           // audits without a turn so far; set by Next
+	watched        time.Duration // in short turns of the watch share
 }
 
 // Limits bound a Roster.
@@ -90,6 +95,7 @@ type Limits struct {
 	Audits   int   // at the same time; violations may occupy half of them
 	PerShape int   // of one owner
 	Bytes    int64 // of all audits together; 0 = no limit
+	Watch    Watch
 }
 
 // Roster holds all audits. New creates it. It is not safe for concurrent use.
@@ -101,6 +107,7 @@ type Roster struct {
 	violations int
 	bytes      int64
 	admitted   uint64
+	watch      watching
 }
 
 // New returns an empty Roster.

@@ -24,14 +24,16 @@ const (
 //     least time in turns.
 //   - For one owner, the audit whose evidence reaches its threshold soonest at the rate so far; one time in three the one
 //     that has waited longest. Violations that are measured come after the others, except for this third.
+//   - Turns of the watch share come before those that are not first ones, but only while the share is not used; see Watch.
 //
 // A violation that is measured stays one: its turn ends with Return.
 func (r *Roster) Next(now time.Time) (*Audit, time.Duration) {
-	wait := time.Duration(math.MaxInt64)
 	var first, other *Audit
 	others := r.survey(now)
+	watch, wait := r.nextWatch(now)
+	others = others || watch != nil
 	for _, a := range r.audits {
-		if !a.waits() {
+		if !a.waits() || a.Background {
 			continue
 		}
 		if d := a.NotBefore.Sub(now); d > 0 {
@@ -50,17 +52,28 @@ func (r *Roster) Next(now time.Time) (*Audit, time.Duration) {
 	}
 	next := first
 	if next == nil {
+		next = watch
+	}
+	if next == nil {
 		next = other
 	}
 	if next == nil {
 		return nil, wait
 	}
-	if next.turns > 0 {
-		next.account.picks++
-		for _, o := range r.owners {
-			o.fresh, o.further = 0, 0
+	switch {
+	case next == watch:
+		r.othersHadTurn()
+		if next.phase == Decided {
+			next.phase = Watching
+			return next, 0
 		}
-	} else {
+		if next.turns == 0 {
+			next.shape.begun++
+		}
+	case next.turns > 0:
+		next.account.picks++
+		r.othersHadTurn()
+	default:
 		if next.shape.begun == 0 {
 			next.account.fresh++
 		} else {
@@ -77,6 +90,13 @@ func (r *Roster) Next(now time.Time) (*Audit, time.Duration) {
 	return next, 0
 }
 
+// othersHadTurn lets first turns begin again after one of another kind.
+func (r *Roster) othersHadTurn() {
+	for _, o := range r.owners {
+		o.fresh, o.further = 0, 0
+	}
+}
+
 // survey counts the audits that wait for a first turn, by owner, and reports whether others wait.
 func (r *Roster) survey(now time.Time) (others bool) {
 	for _, o := range r.owners {
@@ -84,7 +104,7 @@ func (r *Roster) survey(now time.Time) (others bool) {
 	}
 	for _, a := range r.audits {
 		switch {
-		case !a.waits() || a.NotBefore.After(now):
+		case !a.waits() || a.Background || a.NotBefore.After(now):
 		case a.turns > 0:
 			others = true
 		default:
@@ -136,7 +156,7 @@ func (a *Audit) Used() time.Duration { return a.used }
 
 // Return ends a turn of the given length. A first turn without a trial does not count.
 func (r *Roster) Return(a *Audit, took time.Duration, now time.Time) {
-	a.charge(took)
+	r.charge(a, took)
 	if a.busy {
 		a.busy, a.since = false, now
 		return
@@ -150,23 +170,28 @@ func (r *Roster) Return(a *Audit, took time.Duration, now time.Time) {
 
 // Decide ends the turns of an audit; the last one had the given length.
 func (r *Roster) Decide(a *Audit, violation bool, took time.Duration) {
-	a.charge(took)
+	r.charge(a, took)
 	if a.phase == Violation {
 		r.violations--
 	}
-	a.phase = Decided
+	a.phase, a.Background = Decided, false
 	if violation {
 		a.phase = Violation
 		r.violations++
 	}
 }
 
-func (a *Audit) charge(took time.Duration) {
+func (r *Roster) charge(a *Audit, took time.Duration) {
 	a.used += took
+	if a.Background {
+		r.chargeWatch(a, took)
+		return
+	}
 	a.account.used += took
+	r.earn(took)
 }
 
-// Restart makes a decided audit begin again.
+// Restart makes a decided audit begin again. It is then no Background audit.
 func (r *Roster) Restart(a *Audit, now time.Time) {
 	if a.phase == Violation {
 		r.violations--
@@ -175,6 +200,7 @@ func (r *Roster) Restart(a *Audit, now time.Time) {
 		a.shape.begun--
 	}
 	a.phase, a.turns, a.used, a.since, a.Trials, a.Wealth = Queued, 0, 0, now, 0, 0
+	a.Watched, a.Background = false, false
 }
 
 // Resume gives an audit that was just admitted the turns that it had before, and their length.
@@ -188,7 +214,7 @@ func (r *Roster) Resume(a *Audit, turns int, used time.Duration) {
 // Pressing reports whether an audit of a new shape waits for its first turn; a long turn then ends sooner.
 func (r *Roster) Pressing(now time.Time) bool {
 	for _, a := range r.audits {
-		if a.phase == Queued && a.turns == 0 && a.shape.begun == 0 && !a.NotBefore.After(now) {
+		if a.phase == Queued && !a.Background && a.turns == 0 && a.shape.begun == 0 && !a.NotBefore.After(now) {
 			return true
 		}
 	}

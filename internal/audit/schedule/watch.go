@@ -1,0 +1,135 @@
+package schedule
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// Watch bounds the turns of decided audits: short turns of Watched ones, and the turns of Background ones, which are
+// repeated from the beginning.
+//
+// While other audits wait, these turns take Share of the time of all turns; otherwise, Share of the time. A Watched audit
+// has a turn at most once per Every.
+type Watch struct {
+	Share float64 // from 0 to less than 1; 0 = no such turns
+	Every time.Duration
+}
+
+// maxCredit bounds what of the watch share can be saved up.
+const maxCredit = 5 * time.Second
+
+// watching is the use of the watch share.
+type watching struct {
+	credit     time.Duration // not used yet; below 0 after a turn that took more
+	quiet      time.Time     // until when the time without waiting audits is credited; zero = audits wait
+	short      time.Duration // in turns of Watched audits
+	background time.Duration // in turns of Background audits
+}
+
+// earn adds the share that belongs to a turn of an audit outside the watch share.
+func (r *Roster) earn(took time.Duration) {
+	if s := r.limits.Watch.Share; s > 0 {
+		r.credit(time.Duration(float64(took) * s / (1 - s)))
+	}
+}
+
+func (r *Roster) credit(d time.Duration) { r.watch.credit = min(maxCredit, r.watch.credit+d) }
+
+func (r *Roster) chargeWatch(a *Audit, took time.Duration) {
+	r.watch.credit -= took
+	if a.phase != Watching {
+		r.watch.background += took
+		return
+	}
+	r.watch.short += took
+	a.account.watched += took
+}
+
+// nextWatch returns the audit that may have a turn in the watch share now, or nil and how long to wait for one if no other
+// audit waits.
+func (r *Roster) nextWatch(now time.Time) (next *Audit, wait time.Duration) {
+	wait = math.MaxInt64
+	share := r.limits.Watch.Share
+	if share <= 0 {
+		return nil, wait
+	}
+	busy := false
+	var short, background *Audit
+	for _, a := range r.audits {
+		due := a.NotBefore
+		switch {
+		case a.phase == Queued && a.Background:
+			if due.After(now) {
+				wait = min(wait, due.Sub(now))
+			} else if background == nil || byBackground(a, background) < 0 {
+				background = a
+			}
+		case a.waits():
+			busy = busy || !due.After(now)
+		case a.phase == Decided && a.Watched:
+			if d := a.watched.Add(r.limits.Watch.Every); d.After(due) {
+				due = d
+			}
+			if due.After(now) {
+				wait = min(wait, due.Sub(now))
+			} else if short == nil || byWatch(a, short) < 0 {
+				short = a
+			}
+		}
+	}
+	if !r.watch.quiet.IsZero() {
+		r.credit(time.Duration(float64(max(0, now.Sub(r.watch.quiet))) * share))
+	}
+	if r.watch.quiet = now; busy {
+		r.watch.quiet = time.Time{}
+	}
+	if next = short; next == nil || background != nil && r.watch.background <= r.watch.short {
+		next = background
+	}
+	if next != nil && r.watch.credit <= 0 {
+		wait = min(wait, time.Duration(math.Ceil(float64(-r.watch.credit)/share)))
+		return nil, max(wait, time.Millisecond)
+	}
+	return next, wait
+}
+
+// byWatch orders watched audits: users share the time in such turns, and of one user's the one that has waited longest has
+// the next one.
+func byWatch(a, b *Audit) int {
+	return cmp.Or(cmp.Compare(a.account.watched, b.account.watched), a.watched.Compare(b.watched), cmp.Compare(a.number, b.number))
+}
+
+// byBackground orders audits that are repeated: one ends before the next begins.
+func byBackground(a, b *Audit) int {
+	return cmp.Or(boolCompare(b.turns > 0, a.turns > 0), a.since.Compare(b.since), cmp.Compare(a.number, b.number))
+}
+
+// Rest ends a turn of an audit that is Watching: it is Decided again.
+func (r *Roster) Rest(a *Audit, took time.Duration, now time.Time) {
+	r.chargeWatch(a, took)
+	a.phase, a.watched = Decided, now
+}
+
+// Order returns the audits that wait for a turn outside the watch share, in the order in which they would have it if nothing
+// changed. Next differs in that users, and first and other turns, alternate.
+func (r *Roster) Order(now time.Time) []*Audit {
+	r.survey(now)
+	var all []*Audit
+	for _, a := range r.audits {
+		if a.waits() && !a.Background && !a.NotBefore.After(now) {
+			all = append(all, a)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Audit) int {
+		switch {
+		case (a.turns > 0) != (b.turns > 0):
+			return boolCompare(a.turns > 0, b.turns > 0)
+		case a.turns > 0:
+			return byTurn(a, b)
+		}
+		return byFirstTurn(a, b)
+	})
+	return all
+}
