@@ -70,6 +70,9 @@ func New(opt Options) (*Auditor, error) {
 	if opt.EpochEvery <= 0 {
 		opt.EpochEvery = 30 * time.Second
 	}
+	if opt.WatchEvery <= 0 {
+		opt.WatchEvery = watchEvery
+	}
 	if opt.PerShape <= 0 {
 		opt.PerShape = defaultPerShape
 	}
@@ -78,8 +81,10 @@ func New(opt Options) (*Auditor, error) {
 	}
 	a := &Auditor{
 		opt: opt, secret: rand.Text(), ready: make(chan struct{}, 1), informed: make(chan struct{}), stale: make(chan struct{}, 1),
-		roster: schedule.New(schedule.Limits{Audits: opt.MaxAudits, PerShape: opt.PerShape, Bytes: opt.Memory}),
-		jobs:   map[string]*job{}, skipped: map[string]uint64{}, evictions: map[string]uint64{},
+		roster: schedule.New(schedule.Limits{
+			Audits: opt.MaxAudits, PerShape: opt.PerShape, Bytes: opt.Memory, Watch: schedule.Watch{Share: opt.WatchShare, Every: opt.WatchEvery},
+		}),
+		jobs: map[string]*job{}, skipped: map[string]uint64{}, evictions: map[string]uint64{},
 		known:    recent[[sha256.Size]byte, recognized]{n: rememberedTexts},
 		asked:    recent[string, uint64]{n: 4 * rememberedTexts},
 		outlines: recent[uint64, int]{n: rememberedTexts}, glimpses: recent[uint64, struct{}]{n: glimpsed}, seed: maphash.MakeSeed(),

@@ -69,12 +69,17 @@ func (a *Auditor) current(ctx context.Context, j *job) (fresh bool, err error) {
 
 // outdated reports whether a decided audit belongs to copies that no longer exist. The caller holds a.mu.
 func (a *Auditor) outdated(j *job) bool {
-	return j.state() == Decided && j.epoch != "" && a.epoch != "" && j.epoch != a.epoch
+	return j.state() == Decided && j.Phase() != schedule.Watching && j.epoch != "" && a.epoch != "" && j.epoch != a.epoch
 }
 
 // due reports whether an audit without a violation was decided so long ago that it is repeated. The caller holds a.mu.
 func (a *Auditor) due(j *job) bool {
-	return a.opt.Repeat > 0 && j.Phase() == schedule.Decided && !j.decided.IsZero() && a.opt.Now().Sub(j.decided) >= a.opt.Repeat
+	return j.Phase() == schedule.Decided && a.repeatDue(j)
+}
+
+// repeatDue reports whether a decided audit was decided so long ago that it is repeated. The caller holds a.mu.
+func (a *Auditor) repeatDue(j *job) bool {
+	return a.opt.Repeat > 0 && !j.decided.IsZero() && a.opt.Now().Sub(j.decided) >= a.opt.Repeat
 }
 
 // Copies checks that the copies stay the same during an audit: its evidence must come from one pair of datasets.

@@ -22,6 +22,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 var (
 	descAudits     = desc("dpwatch_audits", "Audits, by state.", "state")
 	descOpen       = desc("dpwatch_open_violations", "Queries with a violation, including the records of evicted audits.")
+	descWatched    = desc("dpwatch_watched_audits", "Audits without a violation whose queries are still replayed at a low rate, to find changes.")
 	descOldest     = desc("dpwatch_oldest_waiting_audit_age_seconds", "Longest time that an audit has been waiting for its next turn; 0 if none waits.")
 	descUntried    = desc("dpwatch_oldest_untried_audit_age_seconds", "Time since the admission of the oldest audit without a trial; 0 if there is none.")
 	descShadow     = desc("dpwatch_shadow_up", "1 if the last use of the shadow database succeeded, else 0.")
@@ -44,7 +45,7 @@ var (
 // Describe sends every description.
 func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descAudits, descOpen, descOldest, descUntried, descShadow, descLastTrial, descBytes, descBudget, descQueries, descCovered,
+		descAudits, descOpen, descWatched, descOldest, descUntried, descShadow, descLastTrial, descBytes, descBudget, descQueries, descCovered,
 		descLedger, descUnsaved, descUnrecorded, descSpooled,
 		descLower, descClaimed, descDelta, descSpeedUp, descHoistTable,
 	} {
@@ -80,19 +81,26 @@ func (g *gauges) collect() []prometheus.Metric {
 			*t = since
 		}
 	}
-	states, violations := map[State]int{}, len(a.records.order)
+	states, violations, watched := map[State]int{}, len(a.records.order), 0
 	for _, j := range a.order {
 		states[j.state()]++
+		if j.Watched {
+			watched++
+		}
 		switch j.Phase() {
 		case schedule.Violation:
 			violations++
 		case schedule.Queued:
+			if j.Background {
+				continue // a repetition waits for its share
+			}
 			earlier(&oldest, j.Since())
 			if j.Trials == 0 {
 				earlier(&untried, j.Since())
 			}
 		}
 	}
+	gauge(descWatched, float64(watched))
 	for _, s := range States() {
 		gauge(descAudits, float64(states[s]), string(s))
 	}

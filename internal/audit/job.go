@@ -32,6 +32,9 @@ type job struct {
 	repeats    int               // how often it was repeated: see Options.Repeat
 	previous   analysis.Verdict  // before the last repetition
 	processes  int               // how often its evidence began: each time has its share of the error rate
+	watch      watch             // of a decided audit
+	changes    int               // alarms of its change detector
+	changed    time.Time         // the last one
 
 	epoch    string              // of the copies of the evidence; "" = none yet. Written with Auditor.mu held
 	worlds   []world             // of the turn; nil before the first
@@ -222,7 +225,7 @@ func (j *job) report(i int) analysis.Report {
 func (j *job) statement(varyText bool) replay.Statement {
 	s := replay.Statement{
 		Worlds: []string{j.worlds[0].sql.D0}, Params: j.query.Params, Settings: j.plan.Settings, SearchPath: j.plan.SearchPath,
-		Simple: j.query.Protocol == capture.Simple, Named: j.query.Named, Hoist: j.hoist,
+		Simple: j.simple(), Named: j.query.Named, Hoist: j.hoist,
 		Separate: separation(j.evidence, varyText),
 	}
 	for i := range j.worlds {
@@ -230,6 +233,8 @@ func (j *job) statement(varyText bool) replay.Statement {
 	}
 	return s
 }
+
+func (j *job) simple() bool { return j.query.Protocol == capture.Simple }
 
 func (a *Auditor) finding(j *job, w *world, r analysis.Report) alert.Finding {
 	f := alert.Finding{
@@ -264,6 +269,7 @@ func (j *job) entry(opt *Options) Entry { // with Auditor.mu held
 		Assumed: j.plan.Assumed, Seen: j.Seen, FirstSeen: j.firstSeen, LastSeen: j.LastSeen, State: j.state(), Trouble: j.trouble, Restarts: j.restarts, Repeats: j.repeats, Previous: j.previous,
 		Confirming: j.confirming && j.state() != Decided,
 		Partitions: j.partitions,
+		Changes:    j.changes, Changed: j.changed, Watch: j.watchState(opt),
 	}
 	if j.plan.Claim != nil {
 		e.ClaimRule = j.plan.Claim.Rule

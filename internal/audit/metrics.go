@@ -23,6 +23,7 @@ type metrics struct {
 	verdicts   *prometheus.CounterVec
 
 	confirmations *prometheus.CounterVec
+	changes       prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer, a *Auditor) (*metrics, error) {
@@ -47,10 +48,11 @@ func newMetrics(reg prometheus.Registerer, a *Auditor) (*metrics, error) {
 		faults:   counter("dpwatch_replay_faults_total", "Batches that could not be replayed because the shadow database was unavailable or did not fit the query."),
 		verdicts: counters("dpwatch_verdicts_total", "Audits decided, by verdict.", "verdict"),
 
+		changes:       counter("dpwatch_change_alarms_total", "Alarms of change detectors: an audit without a violation began again because new trials show more than the claim allows."),
 		confirmations: counters("dpwatch_confirmations_total", "Completed confirmations of violations with fresh trials, by outcome.", "outcome"),
 	}
 	for _, c := range []prometheus.Collector{
-		m.captured, m.recognized, m.audited, m.skipped, m.evicted, m.lost, m.replays, m.duration, m.faults, m.verdicts, m.confirmations, &gauges{a},
+		m.captured, m.recognized, m.audited, m.skipped, m.evicted, m.lost, m.replays, m.duration, m.faults, m.verdicts, m.confirmations, m.changes, &gauges{a},
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, err

@@ -47,6 +47,8 @@ type Options struct {
 	Memory        int64 // estimated bytes of all audits; 0 = no limit
 	RetryAfter    time.Duration
 	Repeat        time.Duration // a query that is run again after so long is audited again, unless it has a violation; 0 = never
+	WatchShare    float64       // of the time in turns: decided audits without a violation are watched; 0 = they are not
+	WatchEvery    time.Duration // shortest time between two turns of a watched audit; 0 = a minute
 	EpochEvery    time.Duration // interval of checking the copies while nothing is replayed; 0 = 30 s
 	ShowSQL       bool
 	ShowValues    bool // status, findings and logs include values from rows: group keys, texts, thresholds, the server's messages

@@ -44,6 +44,9 @@ type progress struct {
 	Previous   analysis.Verdict
 	Turns      int
 	Used       time.Duration
+	Changes    int // alarms of the change detector
+	Changed    time.Time
+	Background bool // it is repeated in the watch share
 }
 
 // progress returns the evidence of a job, nil if there is none or no ledger. The caller has the job's turn.
@@ -70,6 +73,7 @@ func (p *progress) note(j *job) {
 	p.Measuring = j.Measuring
 	p.Decided, p.Turns, p.Used = p.Measuring || j.state() == Decided, j.Turns(), j.Used()
 	p.DecidedAt, p.Repeats, p.Previous = j.decided, j.repeats, j.previous
+	p.Changes, p.Changed, p.Background = j.changes, j.changed, j.Background
 	if j.hoist != nil {
 		r := j.hoist.Report()
 		p.Hoisting, p.Hoisted = &r, r.HoistedRounds-j.hoisted
@@ -160,6 +164,7 @@ func (a *Auditor) resume(j *job, row *ledger.Audit) error {
 	if p.Decided {
 		a.roster.Decide(&j.Audit, row.Verdict == string(analysis.Violation), 0)
 		j.Measuring = p.Measuring && e != nil && j.Phase() == schedule.Violation
+		j.Watched = a.watchable(j)
 	}
 	if p.Decided && !j.Measuring {
 		a.release(j)
@@ -173,6 +178,7 @@ func (a *Auditor) resume(j *job, row *ledger.Audit) error {
 func (j *job) goOn(a *Auditor, row *ledger.Audit, p *progress, e *evidence.Evidence) {
 	j.restarts, j.processes, j.epoch, j.evidence = p.Restarts, row.Processes, row.DataEpoch, e
 	j.decided, j.repeats, j.previous = p.DecidedAt, p.Repeats, p.Previous
+	j.changes, j.changed, j.Background, j.watch.state = p.Changes, p.Changed, p.Background, row.Watch
 	j.confirming, j.suspected, j.doubted, j.Threshold, j.hoisted = p.Confirming, p.Suspected, p.Doubted, p.Threshold, -p.Hoisted
 	switch {
 	case p.Decided:

@@ -38,7 +38,7 @@ func (j *job) state() State {
 	switch {
 	case j.Phase() == schedule.Violation && j.Measuring:
 		return Measuring
-	case j.Phase() == schedule.Decided || j.Phase() == schedule.Violation:
+	case j.Phase() == schedule.Decided || j.Phase() == schedule.Violation || j.Phase() == schedule.Watching:
 		return Decided
 	case j.trouble != "":
 		return Waiting
@@ -91,29 +91,36 @@ func (j *job) size() int64 {
 	for i := range j.reports {
 		n += j.reports[i].Size()
 	}
+	n += len(j.watch.state)
 	return int64(n)
 }
 
-// release frees what a decided audit does not need: everything except its report, and the texts if they are shown. The
-// caller holds Auditor.mu and has the job's turn.
+// release frees what a decided audit does not need: everything except its report, and the texts if they are shown or the
+// audit is watched. The caller holds Auditor.mu and has the job's turn.
 func (a *Auditor) release(j *job) {
-	j.plan = summaryOf(j.plan)
-	j.plan.Settings, j.plan.SearchPath = nil, nil
-	j.query.Params, j.query.Settings, j.query.ResultFormats = nil, nil, nil
-	if !a.opt.ShowSQL {
-		j.query.SQL = ""
+	if !j.Watched {
+		a.releaseTexts(j)
 	}
 	if j.hoist != nil {
 		report := j.hoist.Report()
 		j.hoisting, j.hoist = &report, nil
 	}
 	j.evidence = nil
-	if !a.opt.ShowSQL {
-		for i := range j.worlds {
-			j.worlds[i].sql = SQLPair{}
-		}
-	}
 	a.roster.Resize(&j.Audit, j.size())
+}
+
+// releaseTexts frees what only replays need. The caller holds Auditor.mu.
+func (a *Auditor) releaseTexts(j *job) {
+	j.plan = summaryOf(j.plan)
+	j.plan.Settings, j.plan.SearchPath = nil, nil
+	j.query.Params, j.query.Settings, j.query.ResultFormats = nil, nil, nil
+	if a.opt.ShowSQL {
+		return
+	}
+	j.query.SQL = ""
+	for i := range j.worlds {
+		j.worlds[i].sql = SQLPair{}
+	}
 }
 
 // summaryOf returns the parts of a plan that an audit needs after its texts are created: not the tree, nor the catalog that

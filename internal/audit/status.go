@@ -99,11 +99,15 @@ type Entry struct {
 	Verdict  string `json:"verdict"`
 	Restarts int    `json:"restarts,omitempty"` // how often its evidence was dropped because the copies were created again
 	// Repeats is how often the audit was repeated from the start because audit.repeat had passed, and Previous the verdict before.
-	Repeats   int              `json:"repeats,omitempty"`
-	Previous  analysis.Verdict `json:"previous_verdict,omitempty"`
-	Trouble   string           `json:"trouble,omitempty"` // why it waits, or why it cannot be judged
-	ClaimRule string           `json:"claim_rule,omitempty"`
-	Assumed   []string         `json:"assumed,omitempty"` // assumptions of the rewrite
+	Repeats  int              `json:"repeats,omitempty"`
+	Previous analysis.Verdict `json:"previous_verdict,omitempty"`
+	// Changes is how often the change detector made the audit begin again, and Changed when it did last.
+	Changes   int         `json:"changes,omitempty"`
+	Changed   time.Time   `json:"changed,omitzero"`
+	Watch     *WatchState `json:"watch,omitempty"`   // nil = not watched
+	Trouble   string      `json:"trouble,omitempty"` // why it waits, or why it cannot be judged
+	ClaimRule string      `json:"claim_rule,omitempty"`
+	Assumed   []string    `json:"assumed,omitempty"` // assumptions of the rewrite
 	// Report is the present state of the evidence. Its verdict is empty until there is one.
 	Report *analysis.Report `json:"report,omitempty"`
 	// Partitions is the number of partitions; Report has those with the largest estimates.

@@ -213,6 +213,7 @@ func (a *Auditor) again(j *job, q capture.Query, plan *rewrite.Plan) {
 	j.hoist = a.hoisting(q.SQL)
 	j.query, j.plan, j.worlds, j.evidence, j.hoisting, j.trouble, j.epoch = q, plan, nil, nil, nil, "", ""
 	j.confirming, j.suspected, j.doubted = false, 0, false
+	j.watch = watch{}
 	j.reports, j.partitions = append(j.reports[:0:0], a.emptyReport(plan, "no trials")), 0
 	a.roster.Restart(&j.Audit, a.opt.Now())
 	a.roster.Resize(&j.Audit, j.size())

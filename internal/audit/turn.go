@@ -10,6 +10,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
+	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
@@ -32,6 +33,10 @@ func (a *Auditor) turnOver(first bool, rounds int, took time.Duration, pressing 
 
 // turn runs a job until it is decided, its share of trials is used, it cannot be replayed, or ctx is done.
 func (a *Auditor) turn(ctx context.Context, j *job) {
+	if j.Phase() == schedule.Watching {
+		a.watch(ctx, j)
+		return
+	}
 	began := a.opt.Now()
 	defer func() {
 		if r := recover(); r != nil {
@@ -97,6 +102,7 @@ func (a *Auditor) conclude(ctx context.Context, j *job, began time.Time, fresh b
 		return
 	default:
 		j.trouble = ""
+		j.Background = j.Background && !j.confirming // a violation is confirmed without delay
 		a.keeper.put(j, progress)
 		a.roster.Resize(&j.Audit, j.size())
 		a.roster.Return(&j.Audit, took, a.opt.Now())
@@ -116,6 +122,7 @@ func (a *Auditor) decide(j *job, took time.Duration, progress *progress) {
 		progress = a.progress(j)
 	}
 	a.keeper.put(j, progress)
+	j.Watched = a.watchable(j)
 	if !j.Measuring {
 		a.release(j)
 	}

@@ -103,6 +103,7 @@ type Audit struct {
 	Processes  int      // how often the evidence began
 	DataEpoch  string   // of the copies
 	Progress   []byte   // nil = no evidence
+	Watch      []byte   // the change detector of a decided audit, see SaveWatch; read only; nil = none
 	Executions uint64   // by clients; read only
 }
 
@@ -120,7 +121,7 @@ func (e *Engine) Begin(ctx context.Context, a Audit) (processes, begun int, err 
 		return tx.QueryRow(ctx, `
 			INSERT INTO audits (query, state, verdict, trials, processes, data_epoch) VALUES ($1, $2, '', 0, 1, $3)
 			ON CONFLICT (query) DO UPDATE SET state = excluded.state, verdict = '', trials = 0, epsilon_lower = NULL,
-			  processes = audits.processes + 1, data_epoch = excluded.data_epoch, progress = NULL, updated = now()
+			  processes = audits.processes + 1, data_epoch = excluded.data_epoch, progress = NULL, watch = NULL, updated = now()
 			RETURNING processes`, id, a.State, a.DataEpoch).Scan(&processes)
 	})
 	return processes, begun, err
@@ -170,12 +171,12 @@ func (e *Engine) Save(ctx context.Context, a Audit) error {
 
 // columns of an Audit, in the order of scan.
 const columns = `q.key, q.shape, q.fingerprint, q.summary, q.statement, q.executions, q.first_seen, q.last_seen, a.state, a.verdict, a.trials, a.epsilon_lower,
-	a.processes, a.data_epoch, a.progress`
+	a.processes, a.data_epoch, a.progress, a.watch`
 
 func scan(row pgx.CollectableRow) (a Audit, err error) {
 	q := &a.Query
 	err = row.Scan(&q.Key, &q.Shape, &q.Fingerprint, &q.Summary, &q.Statement, &a.Executions, &q.FirstSeen, &q.LastSeen, &a.State, &a.Verdict, &a.Trials, &a.Lower,
-		&a.Processes, &a.DataEpoch, &a.Progress)
+		&a.Processes, &a.DataEpoch, &a.Progress, &a.Watch)
 	return a, err
 }
 
