@@ -164,6 +164,12 @@ type Confirm struct {
 	VaryText bool `yaml:"vary_text"` // precede each trial's statement with a comment that holds a random number
 }
 
+// Budget bounds what replays use in any hour; 0 = no limit.
+type Budget struct {
+	TrialsPerHour   int     `yaml:"trials_per_hour"`           // executions of a query on one of the copies
+	DatabaseSeconds float64 `yaml:"database_seconds_per_hour"` // in which sessions run trials, added over all sessions
+}
+
 // Audit configures the audits and their limits.
 type Audit struct {
 	Confidence float64 `yaml:"confidence"`
@@ -184,10 +190,13 @@ type Audit struct {
 	ParseTimeout Duration `yaml:"parse_timeout"`
 	RetryAfter   Duration `yaml:"retry_after"`
 	Repeat       Duration `yaml:"repeat"` // 0 = never
-	PriorOdds    float64  `yaml:"prior_odds"`
-	BreachOdds   float64  `yaml:"breach_odds"`
-	Hoist        bool     `yaml:"hoist"`       // trials can reuse results that are the same in all of them
-	HoistSpace   ByteSize `yaml:"hoist_space"` // on the shadow server's disk, for the tables of all hoisted audits together
+	// WatchShare is the share of the time in turns in which decided audits without a violation are watched; 0 = they are not.
+	WatchShare float64  `yaml:"watch_share"`
+	Budget     Budget   `yaml:"budget"`
+	PriorOdds  float64  `yaml:"prior_odds"`
+	BreachOdds float64  `yaml:"breach_odds"`
+	Hoist      bool     `yaml:"hoist"`       // trials can reuse results that are the same in all of them
+	HoistSpace ByteSize `yaml:"hoist_space"` // on the shadow server's disk, for the tables of all hoisted audits together
 
 	// Throttling of replays; 0 or empty = no limit.
 	Rate      float64  `yaml:"rate"`     // trials per second
@@ -286,7 +295,7 @@ func Default() Config {
 		Audit: Audit{
 			Confidence: 0.95, ErrorRate: Family, Deterministic: "violation", MaxTrials: 10_000, Measure: 20_000, BatchTrials: 25, Workers: 2, MaxAudits: 1000, MaxPerShape: 20, Memory: 512 << 20, MaxTokens: 20_000,
 			ParseTimeout: Duration(3 * time.Second),
-			RetryAfter:   Duration(30 * time.Second), Repeat: Duration(7 * 24 * time.Hour), PriorOdds: 1, BreachOdds: 2, Hoist: true, HoistSpace: 1 << 30,
+			RetryAfter:   Duration(30 * time.Second), Repeat: Duration(7 * 24 * time.Hour), WatchShare: 0.1, PriorOdds: 1, BreachOdds: 2, Hoist: true, HoistSpace: 1 << 30,
 		},
 		Ledger: Ledger{Schema: "dpwatch_ledger", Migrate: true, Spool: Spool{MaxBytes: 64 << 20}},
 		Log:    Log{Level: "info"},

@@ -174,6 +174,12 @@ func (d *decoder) claim(path string, c Claim) {
 	}
 }
 
+// Minima of audit.budget, below which not even one batch of trials would fit.
+const (
+	leastTrials  = 600
+	leastSeconds = 30
+)
+
 // minMemory is the minimum of audit.memory.
 const minMemory ByteSize = 64 << 20
 
@@ -198,6 +204,15 @@ func (d *decoder) audit(a *Audit) {
 	d.positive("audit.retry_after", a.RetryAfter)
 	if a.Repeat < 0 {
 		d.add("audit.repeat", "must not be negative; 0s = never")
+	}
+	if !(a.WatchShare >= 0 && a.WatchShare <= 0.5) {
+		d.add("audit.watch_share", "must be from 0 (decided audits have no more trials) to 0.5, for example 0.1: the share of the time in turns for them")
+	}
+	if n := a.Budget.TrialsPerHour; n < 0 || n > 0 && n < leastTrials {
+		d.add("audit.budget.trials_per_hour", "must be at least %d; 0 = no limit", leastTrials)
+	}
+	if s := a.Budget.DatabaseSeconds; !(s == 0 || s >= leastSeconds) || math.IsInf(s, 0) {
+		d.add("audit.budget.database_seconds_per_hour", "must be a number of at least %d; 0 = no limit", leastSeconds)
 	}
 	d.positive("audit.parse_timeout", a.ParseTimeout)
 	d.atLeastBytes("audit.hoist_space", a.HoistSpace, 4<<20)

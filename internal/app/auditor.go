@@ -188,7 +188,8 @@ func newAuditor(c config.Config, gate *throttle.Gate, announce func(string) func
 	if err != nil {
 		return nil, err
 	}
-	options := replayOptions(c, gate)
+	budget := audit.NewBudget(audit.BudgetLimits{Trials: c.Audit.Budget.TrialsPerHour, Seconds: c.Audit.Budget.DatabaseSeconds}, gate, time.Now)
+	options := replayOptions(c, pace(gate, budget))
 	options.Warn = func(text string) { log.Warn("engine", zap.String("warning", text)) }
 	player, err := replay.New(options)
 	if err != nil {
@@ -199,7 +200,7 @@ func newAuditor(c config.Config, gate *throttle.Gate, announce func(string) func
 		return nil, err
 	}
 	return audit.New(audit.Options{
-		Rewriter: rewriter, Renew: catalogs(c), RenewEvery: time.Duration(c.Privacy.CatalogRefresh), Player: player, Gate: gate, D0: c.Shadow.D0, D1: c.Shadow.D1, Tables: ident.BareNames(c.Privacy.Protected),
+		Rewriter: rewriter, Renew: catalogs(c), RenewEvery: time.Duration(c.Privacy.CatalogRefresh), Player: player, Gate: gate, Budget: budget, D0: c.Shadow.D0, D1: c.Shadow.D1, Tables: ident.BareNames(c.Privacy.Protected),
 		Hoist: c.Audit.Hoist, NoiseFunctions: noiseFunctions(c),
 		OwnText: len(c.Shadow.Worlds) > 0,
 		Family:  c.Audit.ErrorRate == config.Family,
@@ -213,6 +214,7 @@ func newAuditor(c config.Config, gate *throttle.Gate, announce func(string) func
 		Ledger:     openLedger(c),
 		Spool:      openSpool(c),
 		Repeat:     time.Duration(c.Audit.Repeat),
+		WatchShare: c.Audit.WatchShare,
 		RetryAfter: time.Duration(c.Audit.RetryAfter), ShowSQL: c.Log.SQL, ShowValues: c.Log.Values,
 		Announce: announce, Route: routes(&c), OnFinding: sender.Send, Logger: log, Metrics: registry, Now: time.Now, Seed: rand.Uint64,
 	})

@@ -254,6 +254,15 @@ func (a *AuditRow) queryRows() [][2]string {
 	if a.Restarts > 0 {
 		rows = append(rows, [2]string{"restarts", fmt.Sprintf("%d: the copies were created again", a.Restarts)})
 	}
+	if w := a.WaitingFor; w != nil {
+		rows = append(rows, [2]string{"waiting for", waitingText(w)})
+	}
+	if a.Changes > 0 {
+		rows = append(rows, [2]string{"changes", fmt.Sprintf("%d alarms of the change detector, the last %s: the audit began again; the verdict before: %s", a.Changes, moment(a.Changed), strings.ReplaceAll(string(a.Previous), "_", " "))})
+	}
+	if w := a.Watch; w != nil {
+		rows = append(rows, [2]string{"watched", fmt.Sprintf("%d pairs of trials since the verdict; evidence of a change %s, alarm at %s", w.Trials, Number(w.Evidence), Number(w.Alarm))})
+	}
 	if a.Repeats > 0 {
 		rows = append(rows, [2]string{"repeats", fmt.Sprintf("%d, because audit.repeat had passed; the verdict before: %s", a.Repeats, strings.ReplaceAll(string(a.Previous), "_", " "))})
 	}
@@ -261,6 +270,23 @@ func (a *AuditRow) queryRows() [][2]string {
 		rows = append(rows, [2]string{"SQL on D0", a.SQL.D0}, [2]string{"SQL on D1", a.SQL.D1})
 	}
 	return slices.DeleteFunc(rows, func(r [2]string) bool { return r[1] == "" })
+}
+
+// waitingText describes why an audit has no turn.
+func waitingText(w *audit.WaitingFor) string {
+	text := map[string]string{
+		"turn": "its turn", "budget": "the budget of replays per hour (audit.budget)", "ledger": "the ledger", "shadow_database": "the shadow database",
+		"replays_held": "replays, which are held (dpwatch status has the reason)", "watch_share": "its turn in audit.watch_share, in which it is repeated",
+		"retry": "another attempt after a fault of its replays",
+	}[w.Reason]
+	text = cmp.Or(text, w.Reason)
+	if w.Position > 0 {
+		text += fmt.Sprintf(", about number %d of %d", w.Position, w.Of)
+	}
+	if text += ", since " + moment(w.Since); !w.Until.IsZero() {
+		text += "; next attempt " + moment(w.Until)
+	}
+	return text
 }
 
 // section writes named values below a title; nothing without values.

@@ -7,7 +7,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
+	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/replay/throttle"
 )
 
@@ -30,6 +32,14 @@ func newGate(c config.Config) *throttle.Gate {
 		opt.Windows = append(opt.Windows, throttle.Window{From: w.From, To: w.To, Zone: w.Zone})
 	}
 	return throttle.New(opt)
+}
+
+// pace returns the Pace of replays: the gate, behind the budget if there is one.
+func pace(gate *throttle.Gate, budget *audit.Budget) replay.Pace {
+	if budget == nil {
+		return gate
+	}
+	return budget
 }
 
 // automaticPace reports whether the configuration sets no pace of trials.

@@ -59,6 +59,7 @@ type Auditor struct {
 	catalog   string
 	epoch     string    // of the copies, at the last check; "" = not checked yet
 	lastTrial time.Time // zero = none yet
+	short     shortage
 	shadowUp  bool
 }
 
@@ -135,6 +136,9 @@ func (a *Auditor) Run(ctx context.Context) error {
 func (a *Auditor) next() (*job, time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if wait := a.withinBudget(a.opt.Now()); wait > 0 {
+		return nil, wait
+	}
 	seat, wait := a.roster.Next(a.opt.Now())
 	if seat == nil {
 		return nil, wait

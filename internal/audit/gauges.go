@@ -23,6 +23,9 @@ var (
 	descAudits     = desc("dpwatch_audits", "Audits, by state.", "state")
 	descOpen       = desc("dpwatch_open_violations", "Queries with a violation, including the records of evicted audits.")
 	descWatched    = desc("dpwatch_watched_audits", "Audits without a violation whose queries are still replayed at a low rate, to find changes.")
+	descUsed       = desc("dpwatch_budget_used_total", "What replays used since the process began, by unit: trials, or database_seconds. Absent without audit.budget.", "unit")
+	descPerHour    = desc("dpwatch_budget_per_hour", "What audit.budget allows per hour, by unit; 0 = no limit.", "unit")
+	descShort      = desc("dpwatch_audits_waiting_for_budget", "Audits that wait because the budget of replays is used.")
 	descOldest     = desc("dpwatch_oldest_waiting_audit_age_seconds", "Longest time that an audit has been waiting for its next turn; 0 if none waits.")
 	descUntried    = desc("dpwatch_oldest_untried_audit_age_seconds", "Time since the admission of the oldest audit without a trial; 0 if there is none.")
 	descShadow     = desc("dpwatch_shadow_up", "1 if the last use of the shadow database succeeded, else 0.")
@@ -45,7 +48,7 @@ var (
 // Describe sends every description.
 func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descAudits, descOpen, descWatched, descOldest, descUntried, descShadow, descLastTrial, descBytes, descBudget, descQueries, descCovered,
+		descAudits, descOpen, descWatched, descUsed, descPerHour, descShort, descOldest, descUntried, descShadow, descLastTrial, descBytes, descBudget, descQueries, descCovered,
 		descLedger, descUnsaved, descUnrecorded, descSpooled,
 		descLower, descClaimed, descDelta, descSpeedUp, descHoistTable,
 	} {
@@ -121,6 +124,14 @@ func (g *gauges) collect() []prometheus.Metric {
 		gauge(descUnsaved, float64(l.Unsaved))
 		gauge(descUnrecorded, float64(l.Lost))
 		gauge(descSpooled, float64(l.Spooled))
+	}
+	if b := a.budgetState(); b != nil {
+		for unit, used := range map[string]float64{"trials": float64(b.Trials), "database_seconds": b.Seconds} {
+			all = append(all, prometheus.MustNewConstMetric(descUsed, prometheus.CounterValue, used, unit))
+		}
+		gauge(descPerHour, float64(b.TrialsPerHour), "trials")
+		gauge(descPerHour, b.SecondsPerHour, "database_seconds")
+		gauge(descShort, float64(b.Waiting))
 	}
 	last := 0.0
 	if !a.lastTrial.IsZero() {

@@ -32,6 +32,7 @@ type job struct {
 	repeats    int               // how often it was repeated: see Options.Repeat
 	previous   analysis.Verdict  // before the last repetition
 	processes  int               // how often its evidence began: each time has its share of the error rate
+	ledgerAway bool              // trouble is that of the ledger
 	watch      watch             // of a decided audit
 	changes    int               // alarms of its change detector
 	changed    time.Time         // the last one

@@ -140,7 +140,7 @@ func (a *Auditor) openLedger(ctx context.Context) bool {
 		engine, err := a.opt.Ledger(ctx)
 		if err == nil {
 			a.keeper.engine.Store(engine)
-			if err = a.restore(ctx, engine); err == nil {
+			if err = errors.Join(a.restore(ctx, engine), a.startBudget(ctx, engine)); err == nil {
 				a.keeper.say("")
 				a.keeper.release()
 				return true
@@ -264,6 +264,9 @@ func (a *Auditor) wrote(err error) {
 // flush writes what is waiting.
 func (a *Auditor) flush(ctx context.Context) error {
 	if err := a.record(ctx); err != nil {
+		return err
+	}
+	if err := a.saveSpent(ctx); err != nil {
 		return err
 	}
 	a.keeper.mu.Lock()

@@ -18,6 +18,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+	"github.com/dpwatch/dpwatch/replay"
 )
 
 // ledgerRig is a rig whose auditors keep a ledger.
@@ -29,8 +30,14 @@ type ledgerRig struct {
 
 func newLedgerRig(t *testing.T, change func(*audit.Options)) *ledgerRig {
 	t.Helper()
+	return newLedgerRigOn(t, replay.Options{}, change)
+}
+
+// newLedgerRigOn is newLedgerRig with options for replays.
+func newLedgerRigOn(t *testing.T, options replay.Options, change func(*audit.Options)) *ledgerRig {
+	t.Helper()
 	l := &ledgerRig{ledger: ledger.Options{DSN: pgtest.Database(t), Connections: 2}}
-	l.rig = newRig(t, func(o *audit.Options) {
+	l.rig = newRigOn(t, options, func(o *audit.Options) {
 		o.Ledger = func(ctx context.Context) (*ledger.Engine, error) {
 			if _, _, err := ledger.Migrate(ctx, l.ledger); err != nil {
 				return nil, err

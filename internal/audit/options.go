@@ -27,6 +27,7 @@ type Options struct {
 	Player     *replay.Player
 	OwnText    bool           // every world has an engine of its own: statements are replayed unchanged
 	Gate       *throttle.Gate // the Player's Pace, or nil
+	Budget     *Budget        // the Player's Pace in front of Gate; nil = no limit
 	D0         string         // schema of D0
 	D1         []string       // schemas of its neighbours
 	Tables     []string       // names of protected tables, for the check of the shadow database

@@ -28,6 +28,7 @@ type Status struct {
 	Records  []Record          `json:"records,omitempty"`  // violations whose audits were evicted
 	Warnings []string          `json:"warnings,omitempty"` // about the set-up
 	Pace     *throttle.State   `json:"pace,omitempty"`     // whether replays are held, and why
+	Budget   *BudgetState      `json:"budget,omitempty"`   // nil = no limit
 	Ledger   *LedgerState      `json:"ledger,omitempty"`   // nil = audits are in memory only
 }
 
@@ -66,15 +67,17 @@ func (a *Auditor) Status() Status {
 		Records: a.records.list(),
 		Audits:  make([]Entry, len(a.order)),
 	}
-	s.Ledger = a.ledgerState()
+	s.Ledger, s.Budget = a.ledgerState(), a.budgetState()
 	s.Coverage.Queries, s.Coverage.AuditedQueries = a.coverage.queries()
 	s.Coverage.Owners = a.roster.Owners()
 	if a.opt.Gate != nil {
 		state := a.opt.Gate.State()
 		s.Pace = &state
 	}
+	waiting := a.waiting(s.At)
 	for i, j := range a.order {
 		s.Audits[i] = j.entry(&a.opt)
+		s.Audits[i].WaitingFor = waiting[j.Key]
 	}
 	slices.SortStableFunc(s.Audits, func(x, y Entry) int { return x.FirstSeen.Compare(y.FirstSeen) })
 	return s
@@ -99,8 +102,9 @@ type Entry struct {
 	Verdict  string `json:"verdict"`
 	Restarts int    `json:"restarts,omitempty"` // how often its evidence was dropped because the copies were created again
 	// Repeats is how often the audit was repeated from the start because audit.repeat had passed, and Previous the verdict before.
-	Repeats  int              `json:"repeats,omitempty"`
-	Previous analysis.Verdict `json:"previous_verdict,omitempty"`
+	Repeats    int              `json:"repeats,omitempty"`
+	Previous   analysis.Verdict `json:"previous_verdict,omitempty"`
+	WaitingFor *WaitingFor      `json:"waiting_for,omitempty"` // nil = its trials run, or it is decided
 	// Changes is how often the change detector made the audit begin again, and Changed when it did last.
 	Changes   int         `json:"changes,omitempty"`
 	Changed   time.Time   `json:"changed,omitzero"`

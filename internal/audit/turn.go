@@ -25,6 +25,9 @@ const (
 // turnOver reports whether a turn ends after this many rounds and this time. pressing reports that a new query waits for
 // its first turn.
 func (a *Auditor) turnOver(first bool, rounds int, took time.Duration, pressing func() bool) bool {
+	if a.opt.Budget.spent() {
+		return true
+	}
 	if first {
 		return rounds >= firstRounds || took >= turnTime
 	}
@@ -138,6 +141,7 @@ func (a *Auditor) postpone(j *job, err error, took time.Duration) {
 		a.opt.Logger.Warn("replay failed: the audit will be retried; traffic is not affected", zap.String("audit", j.id), zap.String("error", text), zap.Duration("retry_in", a.opt.RetryAfter))
 	}
 	j.trouble = text
+	j.ledgerAway = errors.As(err, new(*ledgerError))
 	now := a.opt.Now()
 	j.NotBefore = now.Add(a.opt.RetryAfter)
 	a.roster.Resize(&j.Audit, j.size())

@@ -66,3 +66,84 @@ func TestWatchDelay(t *testing.T) {
 		})
 	}
 }
+
+// TestWatchGoesOn: a saved detector goes on bit for bit, a change is found, and a damaged state is refused.
+func TestWatchGoesOn(t *testing.T) {
+	t.Parallel()
+	claim, opt := analysis.Claim{Epsilon: 1}, analysis.Options{Confidence: .95, MaxTrials: 2000}
+	one, two := evidence.NewWatch(claim, opt, 2), evidence.NewWatch(claim, opt, 2)
+	r := rand.New(rand.NewPCG(1, 2))
+	add := func(epsilon float64, rounds int) {
+		for range rounds {
+			round := laplaceRound(r, epsilon, 2)
+			for _, w := range []*evidence.Watch{one, two} {
+				if err := w.Add(round); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	save := func() []byte {
+		state, err := two.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		two = evidence.NewWatch(claim, opt, 2)
+		if err := two.UnmarshalBinary(state); err != nil {
+			t.Fatal(err)
+		}
+		return state
+	}
+	save()       // before the first round
+	add(.5, 130) // in the first block
+	state := save()
+	add(.5, 170) // in the second
+	save()
+	add(.5, 100) // between two
+	save()
+	if one.Alarm() || one.Rounds() != 400 || one.Evidence() != two.Evidence() {
+		t.Fatalf("after %d honest rounds the evidence is %v, restored %v", one.Rounds(), one.Evidence(), two.Evidence())
+	}
+	for one.Rounds() < 3000 && !one.Alarm() {
+		add(5, 10)
+		if one.Evidence() != two.Evidence() || one.Alarm() != two.Alarm() {
+			t.Fatalf("after %d rounds the evidence is %v, restored %v", one.Rounds(), one.Evidence(), two.Evidence())
+		}
+	}
+	if !one.Alarm() {
+		t.Error("five times the claim is not found in 2600 rounds")
+	}
+	for _, bad := range [][]byte{nil, []byte("x"), state[:len(state)/2]} {
+		if err := two.UnmarshalBinary(bad); err == nil || two.Rounds() != one.Rounds() {
+			t.Errorf("a damaged state of %d bytes: %v, and %d rounds", len(bad), err, two.Rounds())
+		}
+	}
+	if err := evidence.NewWatch(claim, opt, 1).UnmarshalBinary(state); err == nil {
+		t.Error("a state of two neighbours is accepted for one")
+	}
+}
+
+// TestWatchRunLength: while the claim is spent exactly, at most one detector in 100 alarms within 10 blocks. With 300 detectors, more
+// than 15 alarms have a probability below 10^-6 if that holds.
+func TestWatchRunLength(t *testing.T) {
+	t.Parallel()
+	longtest.Skip(t)
+	alarms := 0
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 11))
+		w := evidence.NewWatch(analysis.Claim{Epsilon: 1}, analysis.Options{Confidence: .95, MaxTrials: 4000}, 1)
+		for range 10 * evidence.BlockRounds(4000) {
+			if err := w.Add(laplaceRound(r, 1, 1)); err != nil {
+				t.Fatal(err)
+			}
+			if w.Rounds()%25 == 0 && w.Alarm() {
+				alarms++
+				break
+			}
+		}
+	}
+	t.Logf("%d alarms", alarms)
+	if alarms > 15 {
+		t.Errorf("%d of 300 detectors alarm within 10 blocks, want at most 3 on average", alarms)
+	}
+}
