@@ -71,6 +71,9 @@ func (s *Snapshot) Write(w io.Writer) error {
 	}
 	row("pace", "%s", s.paceLine())
 	if a := s.auditor; a != nil {
+		if a.Budget != nil {
+			row("budget", "%s", budgetLine(a.Budget))
+		}
 		c := a.Coverage
 		row("coverage", "%.3g %% of %.0f distinct DP queries audited; users with audits: %d", 100*c.AuditedQueries, c.Queries, c.Owners)
 	}
@@ -157,6 +160,21 @@ func (s *Snapshot) skippedLine() string {
 		}
 	}
 	return sumLine(skipped)
+}
+
+// budgetLine describes what replays may use, what they used, and what waits for more.
+func budgetLine(b *audit.BudgetState) string {
+	var parts []string
+	if b.TrialsPerHour > 0 {
+		parts = append(parts, fmt.Sprintf("%d trials per hour (%d since the start)", b.TrialsPerHour, b.Trials))
+	}
+	if b.SecondsPerHour > 0 {
+		parts = append(parts, fmt.Sprintf("%g database seconds per hour (%.0f since the start)", b.SecondsPerHour, b.Seconds))
+	}
+	if !b.Since.IsZero() {
+		parts = append(parts, fmt.Sprintf("since %s audits wait for it, %d now", moment(b.Since), b.Waiting))
+	}
+	return strings.Join(parts, "; ")
 }
 
 func ledgerLine(l *audit.LedgerState) string {

@@ -140,7 +140,10 @@ func (a *Auditor) openLedger(ctx context.Context) bool {
 		engine, err := a.opt.Ledger(ctx)
 		if err == nil {
 			a.keeper.engine.Store(engine)
-			if err = errors.Join(a.restore(ctx, engine), a.startBudget(ctx, engine)); err == nil {
+			if err = a.restore(ctx, engine); err == nil {
+				err = a.startBudget(ctx, engine)
+			}
+			if err == nil {
 				a.keeper.say("")
 				a.keeper.release()
 				return true
