@@ -35,6 +35,7 @@ type Auditor struct {
 	idle     idleRuns
 	keeper   *keeper
 	spool    spool
+	remote   remote
 	informed chan struct{} // closed after the first call of Renew, or if Renew is nil
 	stale    chan struct{} // requests a renewal before RenewEvery; capacity 1
 
@@ -77,6 +78,9 @@ func New(opt Options) (*Auditor, error) {
 	if opt.PerShape <= 0 {
 		opt.PerShape = defaultPerShape
 	}
+	if opt.RescueAfter <= 0 {
+		opt.RescueAfter = defaultRescueAfter
+	}
 	if opt.Announce == nil {
 		opt.Announce = func(string) func() { return func() {} }
 	}
@@ -104,6 +108,7 @@ func New(opt Options) (*Auditor, error) {
 	if a.keeper.on {
 		a.spool.open = opt.Spool
 	}
+	a.remote = remote{out: map[int64]*job{}, refused: map[string]refusal{}}
 	return a, nil
 }
 
@@ -112,6 +117,7 @@ func (a *Auditor) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if a.keeper.on {
 		group.Go(func() error { return a.keep(ctx) })
+		group.Go(func() error { return a.shareTurns(ctx) })
 	}
 	group.Go(func() error { a.intake(ctx); return nil })
 	group.Go(func() error { a.checkShadow(ctx); return nil })

@@ -11,6 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -44,7 +45,10 @@ type job struct {
 	hoisting *replay.HoistReport // of a decided audit
 	hoisted  int                 // hoisted rounds before the evidence began
 
-	recalled bool // the ledger was asked for its evidence, or need not be
+	recalled bool           // the ledger was asked for its evidence, or need not be
+	stored   bool           // the ledger has its latest evidence. Like the fields of a turn
+	given    *givenTurn     // the turn that a worker has; nil = none. Guarded by Auditor.mu
+	writes   *ledger.Engine // in a worker: what may write its audit; nil = the keeper's
 
 	doubted    bool    // its evidence has been that of a violation at the error rate of a single audit. Written with Auditor.mu held
 	confirming bool    // a confirmation has begun, or has ended with the verdict; see confirm. Written with Auditor.mu held
@@ -116,7 +120,7 @@ func (a *Auditor) worlds(j *job) ([]world, error) {
 // allot). The caller holds Auditor.mu and has the job's turn.
 func (a *Auditor) resetEvidence(j *job, share float64) error {
 	a.abandon(j)
-	j.evidence, j.trouble, j.reports, j.Trials, j.Wealth = nil, "", nil, 0, 0
+	j.evidence, j.trouble, j.reports, j.Trials, j.Wealth, j.stored = nil, "", nil, 0, 0, false
 	j.confirming, j.suspected, j.doubted = false, 0, false
 	if j.hoist == nil {
 		j.hoist = a.hoisting(j.query.SQL)
@@ -271,6 +275,9 @@ func (j *job) entry(opt *Options) Entry { // with Auditor.mu held
 		Confirming: j.confirming && j.state() != Decided,
 		Partitions: j.partitions,
 		Changes:    j.changes, Changed: j.changed, Watch: j.watchState(opt),
+	}
+	if j.given != nil {
+		e.Worker = j.given.worker
 	}
 	if j.plan.Claim != nil {
 		e.ClaimRule = j.plan.Claim.Rule

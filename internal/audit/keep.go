@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -141,7 +142,7 @@ func (a *Auditor) openLedger(ctx context.Context) bool {
 		if err == nil {
 			a.keeper.engine.Store(engine)
 			if err = a.restore(ctx, engine); err == nil {
-				err = a.startBudget(ctx, engine)
+				err = errors.Join(a.startBudget(ctx, engine), a.adopt(ctx, engine))
 			}
 			if err == nil {
 				a.keeper.say("")
@@ -175,7 +176,7 @@ func (k *keeper) say(trouble string) {
 
 // put notes the present state of a job, which save writes. The caller holds Auditor.mu and has the job's turn.
 func (k *keeper) put(j *job, p *progress) {
-	if !k.on {
+	if !k.on || p == nil && j.stored {
 		return
 	}
 	audit, err := stored(j, p)
@@ -197,7 +198,7 @@ func (k *keeper) begin(ctx context.Context, a *Auditor, j *job) (begun int, err 
 		a.mu.Unlock()
 		if err == nil {
 			row.State = string(Running)
-			processes, begun, err = k.engine.Load().Begin(ctx, row)
+			processes, begun, err = cmp.Or(j.writes, k.engine.Load()).Begin(ctx, row)
 		}
 		if err != nil {
 			return 0, &ledgerError{err}

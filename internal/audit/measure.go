@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"errors"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -23,19 +24,31 @@ func (a *Auditor) beginMeasurement(j *job) bool {
 
 // measure runs a turn of a measurement. Its end and its faults leave the violation as it is.
 func (a *Auditor) measure(ctx context.Context, j *job) {
-	began, before := a.opt.Now(), a.progress(j)
-	err := a.prepareMeasurement(ctx, j)
-	if err == nil {
-		err = a.measureRounds(ctx, j)
+	began, progress := a.opt.Now(), a.progress(j)
+	err := a.measureTrials(ctx, j)
+	if stop := (*endOfMeasurement)(nil); !errors.As(err, &stop) { // otherwise the copies may differ from those before
+		progress = a.progress(j)
 	}
-	progress := a.progress(j)
+	a.concludeMeasurement(ctx, j, a.opt.Now().Sub(began), progress, err)
+	a.save(ctx, j)
+}
+
+// measureTrials runs the trials of a turn of a measurement.
+func (a *Auditor) measureTrials(ctx context.Context, j *job) error {
+	if err := a.prepareMeasurement(ctx, j); err != nil {
+		return err
+	}
+	return a.measureRounds(ctx, j)
+}
+
+// concludeMeasurement ends a turn of a measurement; see conclude.
+func (a *Auditor) concludeMeasurement(ctx context.Context, j *job, took time.Duration, progress *progress, err error) {
 	a.mu.Lock()
-	took := min(a.opt.Now().Sub(began), 2*longestTurn)
-	a.roster.Return(&j.Audit, took, a.opt.Now())
+	defer a.mu.Unlock()
+	a.roster.Return(&j.Audit, min(took, 2*longestTurn), a.opt.Now())
 	switch stop := (*endOfMeasurement)(nil); {
 	case ctx.Err() != nil:
 	case errors.As(err, &stop):
-		progress = before // not what two versions of the copies showed
 		a.endMeasurement(j, stop.Error())
 	case err != nil:
 		a.faults++
@@ -49,8 +62,6 @@ func (a *Auditor) measure(ctx context.Context, j *job) {
 	a.keeper.put(j, progress)
 	a.shed()
 	a.wake()
-	a.mu.Unlock()
-	a.save(ctx, j)
 }
 
 // endOfMeasurement is an error that a later turn of the measurement would meet too.

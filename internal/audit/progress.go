@@ -130,36 +130,11 @@ func ledgerQuery(p *rewrite.Plan) ledger.Query {
 // resume gives a job without evidence the progress that the ledger has. With an error the job is unchanged. The caller holds
 // Auditor.mu, and has the job's turn unless the auditor has just begun.
 func (a *Auditor) resume(j *job, row *ledger.Audit) error {
-	body, err := ledger.Unseal(row.Progress)
+	p, e, err := a.unpack(row)
 	if err != nil {
 		return err
 	}
-	var p progress
-	if err := gob.NewDecoder(bytes.NewReader(body)).Decode(&p); err != nil {
-		return fmt.Errorf("the stored progress cannot be decoded: %w", err)
-	}
-	switch {
-	case p.Version != progressVersion:
-		return fmt.Errorf("the stored progress has form %d, this version reads form %d", p.Version, progressVersion)
-	case len(p.Reported) != len(p.Neighbours):
-		return fmt.Errorf("the stored progress is damaged")
-	}
-	var e *evidence.Evidence
-	if len(p.Evidence) > 0 {
-		if !slices.Equal(p.Neighbours, a.opt.D1) {
-			return errNeighbours
-		}
-		e = new(evidence.Evidence)
-		if err := e.UnmarshalBinary(p.Evidence); err != nil {
-			return err
-		}
-		if e.Neighbours() != len(p.Neighbours) {
-			return fmt.Errorf("the stored progress is damaged")
-		}
-	} else if !p.Decided {
-		return fmt.Errorf("the stored progress has no evidence")
-	}
-	j.goOn(a, row, &p, e)
+	j.goOn(a, row, p, e)
 	a.roster.Resume(&j.Audit, p.Turns, p.Used)
 	if p.Decided {
 		a.roster.Decide(&j.Audit, row.Verdict == string(analysis.Violation), 0)
@@ -172,6 +147,38 @@ func (a *Auditor) resume(j *job, row *ledger.Audit) error {
 		a.roster.Resize(&j.Audit, j.size())
 	}
 	return nil
+}
+
+// unpack decodes the progress in the ledger. The evidence is nil if the audit was decided without any.
+func (a *Auditor) unpack(row *ledger.Audit) (*progress, *evidence.Evidence, error) {
+	body, err := ledger.Unseal(row.Progress)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := new(progress)
+	if err := gob.NewDecoder(bytes.NewReader(body)).Decode(p); err != nil {
+		return nil, nil, fmt.Errorf("the stored progress cannot be decoded: %w", err)
+	}
+	switch {
+	case p.Version != progressVersion:
+		return nil, nil, fmt.Errorf("the stored progress has form %d, this version reads form %d", p.Version, progressVersion)
+	case len(p.Reported) != len(p.Neighbours):
+		return nil, nil, fmt.Errorf("the stored progress is damaged")
+	case len(p.Evidence) == 0 && !p.Decided:
+		return nil, nil, fmt.Errorf("the stored progress has no evidence")
+	case len(p.Evidence) == 0:
+		return p, nil, nil
+	case !slices.Equal(p.Neighbours, a.opt.D1):
+		return nil, nil, errNeighbours
+	}
+	e := new(evidence.Evidence)
+	if err := e.UnmarshalBinary(p.Evidence); err != nil {
+		return nil, nil, err
+	}
+	if e.Neighbours() != len(p.Neighbours) {
+		return nil, nil, fmt.Errorf("the stored progress is damaged")
+	}
+	return p, e, nil
 }
 
 // goOn sets the fields of a job that goes on.

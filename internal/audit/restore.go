@@ -62,7 +62,7 @@ func (a *Auditor) restoreOne(ctx context.Context, key string) (bool, error) {
 	if err != nil {
 		return leave("its statement was captured by another version")
 	}
-	plan, err := a.parseStored(ctx, key, q)
+	plan, err := a.parseStored(ctx, a.keeper.engine.Load(), key, q)
 	switch refused := (*rewrite.UnsupportedError)(nil); {
 	case errors.As(err, &refused):
 		return leave("its statement cannot be rewritten any more: " + string(refused.Reason))
@@ -86,14 +86,14 @@ func (a *Auditor) restoreOne(ctx context.Context, key string) (bool, error) {
 }
 
 // parseStored parses the statement of a stored audit. Hostile SQL can crash the parser: the ledger knows of the attempt.
-func (a *Auditor) parseStored(ctx context.Context, key string, q capture.Query) (*rewrite.Plan, error) {
-	if err := a.keeper.engine.Load().Parsing(ctx, key, false); err != nil {
+func (a *Auditor) parseStored(ctx context.Context, engine *ledger.Engine, key string, q capture.Query) (*rewrite.Plan, error) {
+	if err := engine.Parsing(ctx, key, false); err != nil {
 		return nil, err
 	}
 	done := a.opt.Announce(q.SQL)
 	plan, refused := a.analyze(a.rewriter.Load(), q)
 	done()
-	if err := a.keeper.engine.Load().Parsing(ctx, key, true); err != nil {
+	if err := engine.Parsing(ctx, key, true); err != nil {
 		return nil, err
 	}
 	return plan, refused

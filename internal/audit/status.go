@@ -30,6 +30,15 @@ type Status struct {
 	Pace     *throttle.State   `json:"pace,omitempty"`     // whether replays are held, and why
 	Budget   *BudgetState      `json:"budget,omitempty"`   // nil = no limit
 	Ledger   *LedgerState      `json:"ledger,omitempty"`   // nil = audits are in memory only
+	Workers  []WorkerState     `json:"workers,omitempty"`  // on other machines, the earliest first
+	Turns    *Turns            `json:"turns,omitempty"`    // of those workers; nil without a ledger
+}
+
+// Turns counts the turns that workers on other machines had.
+type Turns struct {
+	Out       int    `json:"out"`       // workers have them now
+	Delivered uint64 `json:"delivered"` // since the start
+	Dropped   uint64 `json:"dropped"`   // the worker ended, was cut off, or refused the turn
 }
 
 // LedgerState describes what the ledger lacks.
@@ -68,6 +77,7 @@ func (a *Auditor) Status() Status {
 		Audits:  make([]Entry, len(a.order)),
 	}
 	s.Ledger, s.Budget = a.ledgerState(), a.budgetState()
+	s.Workers, s.Turns = a.remoteState()
 	s.Coverage.Queries, s.Coverage.AuditedQueries = a.coverage.queries()
 	s.Coverage.Owners = a.roster.Owners()
 	if a.opt.Gate != nil {
@@ -100,6 +110,7 @@ type Entry struct {
 	State     State     `json:"state"`
 	// Verdict is that of the report for a decided audit and for a violation, otherwise the state.
 	Verdict  string `json:"verdict"`
+	Worker   string `json:"worker,omitempty"`   // id of the worker on another machine that has its turn
 	Restarts int    `json:"restarts,omitempty"` // how often its evidence was dropped because the copies were created again
 	// Repeats is how often the audit was repeated from the start because audit.repeat had passed, and Previous the verdict before.
 	Repeats    int              `json:"repeats,omitempty"`

@@ -41,6 +41,7 @@ func (a *Auditor) turn(ctx context.Context, j *job) {
 		return
 	}
 	began := a.opt.Now()
+	j.stored = false
 	defer func() {
 		if r := recover(); r != nil {
 			a.recovered("audit "+j.id, r)
@@ -63,20 +64,25 @@ func (a *Auditor) turn(ctx context.Context, j *job) {
 		a.save(ctx, j)
 		return
 	}
-	if err == nil {
-		err = a.replay(ctx, j)
-	}
 	fresh := false
 	if err == nil {
-		fresh, err = a.current(ctx, j) // the copies may have changed during the turn
+		fresh, err = a.trials(ctx, j)
 	}
-	a.conclude(ctx, j, began, fresh, err)
+	a.conclude(ctx, j, a.opt.Now().Sub(began), a.progress(j), fresh, err)
 	a.save(ctx, j)
 }
 
-// conclude ends a turn that began at the given time. fresh reports that the evidence belongs to the present copies.
-func (a *Auditor) conclude(ctx context.Context, j *job, began time.Time, fresh bool, err error) {
-	progress := a.progress(j)
+// trials runs the trials of a turn. fresh reports that the evidence belongs to the present copies.
+func (a *Auditor) trials(ctx context.Context, j *job) (fresh bool, err error) {
+	if err := a.replay(ctx, j); err != nil {
+		return false, err
+	}
+	return a.current(ctx, j) // the copies may have changed during the turn
+}
+
+// conclude ends a turn of the given length. progress is what the ledger does not have yet. fresh reports that the evidence
+// belongs to the present copies.
+func (a *Auditor) conclude(ctx context.Context, j *job, took time.Duration, progress *progress, fresh bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if ctx.Err() != nil {
@@ -85,7 +91,7 @@ func (a *Auditor) conclude(ctx context.Context, j *job, began time.Time, fresh b
 		}
 		return
 	}
-	took := min(a.opt.Now().Sub(began), 2*longestTurn) // the time in which replays were held is ignored
+	took = min(took, 2*longestTurn) // the time in which replays were held is ignored
 	var away *ledgerError
 	switch {
 	case errors.As(err, &away):
@@ -252,7 +258,7 @@ func (a *Auditor) publish(j *job) {
 	a.lastTrial, a.shadowUp = a.opt.Now(), true
 	a.mu.Unlock()
 	for i, r := range reports {
-		if w := &j.worlds[i]; r.Verdict == analysis.Violation && !w.reported {
+		if w := &j.worlds[i]; r.Verdict == analysis.Violation && !w.reported && a.opt.OnFinding != nil {
 			w.reported = true
 			a.opt.OnFinding(a.finding(j, w, r))
 		}

@@ -11,13 +11,15 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
 
-// Engine is the part of a ledger that belongs to one DP engine. One process at a time may write to it: Acquire. It is safe
-// for concurrent use.
+// Engine is the part of a ledger that belongs to one DP engine. One process at a time may write to it: Acquire. A worker may
+// write the audit of the turn that it was given: Turn. It is safe for concurrent use.
 type Engine struct {
 	ledger *Ledger
 	name   string
 	term   int64
 	lock   *pgx.Conn // holds the advisory lock
+	// fence returns an error, and so ends the transaction, if this process may not write any more.
+	fence func(context.Context, pgx.Tx) error
 }
 
 // Errors of an Engine.
@@ -36,6 +38,7 @@ func (l *Ledger) Acquire(ctx context.Context, name string) (*Engine, error) {
 		return nil, fmt.Errorf("ledger: %w", sqlstate.Withhold(err))
 	}
 	e := &Engine{ledger: l, name: name, lock: lock}
+	e.fence = e.holdsTerm
 	if err := e.acquire(ctx); err != nil {
 		_ = lock.Close(ctx)
 		return nil, fmt.Errorf("ledger: engine %s: %w", name, sqlstate.Withhold(err))
@@ -53,6 +56,9 @@ func (e *Engine) acquire(ctx context.Context) error {
 		return ErrInUse
 	}
 	if err != nil {
+		return err
+	}
+	if _, err := e.lock.Exec(ctx, "LISTEN "+turnEnded); err != nil { // see WaitForTurn
 		return err
 	}
 	return e.lock.QueryRow(ctx, `
@@ -74,15 +80,23 @@ func (e *Engine) Close() {
 	e.ledger.Close()
 }
 
-// write runs f in a transaction in which no other process acquires the engine.
+// holdsTerm returns ErrReplaced if another process has acquired the engine; none does until the transaction ends.
+func (e *Engine) holdsTerm(ctx context.Context, tx pgx.Tx) error {
+	var term int64
+	if err := tx.QueryRow(ctx, "SELECT term FROM engines WHERE name = $1 FOR SHARE", e.name).Scan(&term); err != nil {
+		return err
+	}
+	if term != e.term {
+		return ErrReplaced
+	}
+	return nil
+}
+
+// write runs f in a transaction during which this process may write.
 func (e *Engine) write(ctx context.Context, what string, f func(pgx.Tx) error) error {
 	err := pgx.BeginFunc(ctx, e.ledger.pool, func(tx pgx.Tx) error {
-		var term int64
-		if err := tx.QueryRow(ctx, "SELECT term FROM engines WHERE name = $1 FOR SHARE", e.name).Scan(&term); err != nil {
+		if err := e.fence(ctx, tx); err != nil {
 			return err
-		}
-		if term != e.term {
-			return ErrReplaced
 		}
 		return f(tx)
 	})
@@ -148,25 +162,27 @@ func (e *Engine) queryArguments(q *Query) []any {
 // Save stores the present state of an audit, and an event if its state or verdict has changed. Without progress, the stored
 // one stays.
 func (e *Engine) Save(ctx context.Context, a Audit) error {
-	return e.write(ctx, "save an audit", func(tx pgx.Tx) error {
-		id, err := e.query(ctx, tx, &a.Query)
-		if err != nil {
-			return err
-		}
-		_, err = tx.Exec(ctx, `
-			WITH before AS (SELECT state, verdict FROM audits WHERE query = $1)
-			INSERT INTO events (query, state, verdict, reason)
-			SELECT $1, $2, $3, $4 WHERE NOT EXISTS (SELECT FROM before WHERE state = $2 AND verdict = $3)`, id, a.State, a.Verdict, a.Reason)
-		if err != nil {
-			return err
-		}
-		_, err = tx.Exec(ctx, `
-			INSERT INTO audits (query, state, verdict, trials, epsilon_lower, processes, data_epoch, progress) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-			ON CONFLICT (query) DO UPDATE SET state = excluded.state, verdict = excluded.verdict, trials = excluded.trials, epsilon_lower = excluded.epsilon_lower,
-			  processes = greatest(audits.processes, excluded.processes), data_epoch = excluded.data_epoch, progress = coalesce(excluded.progress, audits.progress), updated = now()`,
-			id, a.State, a.Verdict, a.Trials, a.Lower, a.Processes, a.DataEpoch, a.Progress)
+	return e.write(ctx, "save an audit", func(tx pgx.Tx) error { return e.save(ctx, tx, &a) })
+}
+
+func (e *Engine) save(ctx context.Context, tx pgx.Tx, a *Audit) error {
+	id, err := e.query(ctx, tx, &a.Query)
+	if err != nil {
 		return err
-	})
+	}
+	_, err = tx.Exec(ctx, `
+		WITH before AS (SELECT state, verdict FROM audits WHERE query = $1)
+		INSERT INTO events (query, state, verdict, reason)
+		SELECT $1, $2, $3, $4 WHERE NOT EXISTS (SELECT FROM before WHERE state = $2 AND verdict = $3)`, id, a.State, a.Verdict, a.Reason)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		INSERT INTO audits (query, state, verdict, trials, epsilon_lower, processes, data_epoch, progress) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (query) DO UPDATE SET state = excluded.state, verdict = excluded.verdict, trials = excluded.trials, epsilon_lower = excluded.epsilon_lower,
+		  processes = greatest(audits.processes, excluded.processes), data_epoch = excluded.data_epoch, progress = coalesce(excluded.progress, audits.progress), updated = now()`,
+		id, a.State, a.Verdict, a.Trials, a.Lower, a.Processes, a.DataEpoch, a.Progress)
+	return err
 }
 
 // columns of an Audit, in the order of scan.

@@ -147,6 +147,9 @@ func Migrate(ctx context.Context, o Options) (from, to int64, err error) {
 	if _, err := conn.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+ident.Quote(schema)); err != nil {
 		return 0, 0, fmt.Errorf("ledger: create schema %s (its role needs CREATE on the database, or to own the schema): %w", schema, sqlstate.Withhold(err))
 	}
+	if err := migrateQueue(ctx, c, schema); err != nil { // before the version that promises it
+		return 0, 0, fmt.Errorf("ledger: create the job queue: %w", sqlstate.Withhold(err))
+	}
 	return migrate(ctx, db)
 }
 

@@ -90,6 +90,13 @@ func (r *Roster) Next(now time.Time) (*Audit, time.Duration) {
 	return next, 0
 }
 
+// Take gives an audit that waits the turn that a worker was given earlier; see Next.
+func (r *Roster) Take(a *Audit) {
+	if a.busy = a.phase == Violation; !a.busy {
+		a.phase = Running
+	}
+}
+
 // othersHadTurn lets first turns begin again after one of another kind.
 func (r *Roster) othersHadTurn() {
 	for _, o := range r.owners {
@@ -209,6 +216,16 @@ func (r *Roster) Resume(a *Audit, turns int, used time.Duration) {
 		a.shape.begun++
 	}
 	a.turns, a.used = turns, used
+}
+
+// Due reports whether an audit waits for a turn that it may have now.
+func (r *Roster) Due(now time.Time) bool {
+	for _, a := range r.audits {
+		if a.waits() && !a.NotBefore.After(now) {
+			return true
+		}
+	}
+	return false
 }
 
 // Pressing reports whether an audit of a new shape waits for its first turn; a long turn then ends sooner.

@@ -1,0 +1,247 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/internal/ledger"
+)
+
+// Intervals of looking for turns that have ended and for turns to hand out. A notification of the ledger ends a wait early.
+const (
+	remoteEvery = time.Second
+	handEvery   = 100 * time.Millisecond // if a worker has a free slot
+)
+
+// defaultRescueAfter is how long a worker may be silent before its turns are taken back.
+const defaultRescueAfter = time.Minute
+
+// remote is what the auditor knows of the workers on other machines. Its goroutine alone uses the fields that Auditor.mu does
+// not guard.
+type remote struct {
+	out     map[int64]*job       // turns that workers have, by number
+	refused map[string]refusal   // by worker
+	trouble string               // why the last look failed; "" = it did not
+	workers []WorkerState        // guarded by Auditor.mu
+	lost    uint64               // turns that were taken back; guarded by Auditor.mu
+	ended   uint64               // turns that were delivered; guarded by Auditor.mu
+}
+
+// givenTurn is a turn that a worker has.
+type givenTurn struct {
+	id     int64
+	worker string // its id
+}
+
+// refusal is why a worker gets no turns for a while.
+type refusal struct {
+	reason string
+	until  time.Time
+}
+
+// WorkerState describes a worker on another machine.
+type WorkerState struct {
+	ID      string        `json:"id"`
+	Host    string        `json:"host"`
+	Version string        `json:"version"`
+	Slots   int           `json:"slots"`             // turns at a time
+	Turns   int           `json:"turns"`             // that it has
+	Since   time.Time     `json:"since"`             // it started
+	Silent  time.Duration `json:"silent_ns"`         // since its last heartbeat
+	Refused string        `json:"refused,omitempty"` // why it gets no turns for a while
+
+	alive, free bool
+}
+
+// shareTurns hands out turns to the workers and takes their results until ctx is done. It returns an error if another process
+// takes over the engine's audits in the ledger.
+func (a *Auditor) shareTurns(ctx context.Context) error {
+	if a.keeper.wait(ctx) != nil {
+		return nil
+	}
+	engine := a.keeper.engine.Load()
+	if engine == nil {
+		return nil
+	}
+	for ctx.Err() == nil {
+		err := a.exchange(ctx, engine)
+		switch {
+		case errors.Is(err, ledger.ErrReplaced):
+			return err
+		case err != nil && ctx.Err() == nil:
+			if text := a.say(err); text != a.remote.trouble {
+				a.remote.trouble = text
+				a.opt.Logger.Error("turns cannot be handed out to workers now", zap.String("error", text))
+			}
+		default:
+			a.remote.trouble = ""
+		}
+		a.remoteWait(ctx, engine)
+	}
+	return nil
+}
+
+// remoteWait returns when a turn has ended, when a turn can be handed out, or after remoteEvery.
+func (a *Auditor) remoteWait(ctx context.Context, engine *ledger.Engine) {
+	for wait := remoteEvery; wait > 0 && ctx.Err() == nil; wait -= handEvery {
+		if engine.WaitForTurn(ctx, handEvery) || a.canHandOut() {
+			return
+		}
+	}
+}
+
+// canHandOut reports whether an audit waits and a worker has a free slot, as far as was known at the last look.
+func (a *Auditor) canHandOut() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.ContainsFunc(a.remote.workers, func(w WorkerState) bool { return w.free }) && a.roster.Due(a.opt.Now())
+}
+
+// exchange takes the results of turns that have ended, takes turns back from workers that are gone, and hands out turns.
+func (a *Auditor) exchange(ctx context.Context, engine *ledger.Engine) error {
+	workers, err := a.surveyWorkers(ctx, engine)
+	if err != nil {
+		return err
+	}
+	turns, err := engine.Turns(ctx)
+	if err != nil {
+		return err
+	}
+	seen := map[int64]bool{}
+	for _, t := range turns {
+		seen[t.ID] = true
+		if err := a.settle(ctx, engine, workers, t); err != nil {
+			return err
+		}
+	}
+	for id, j := range a.remote.out {
+		if seen[id] {
+			continue
+		}
+		if err := a.land(ctx, engine, j, ledger.GivenTurn{ID: id, Key: j.Key, Lost: true}); err != nil {
+			return err
+		}
+	}
+	return a.handOut(ctx, engine, workers)
+}
+
+// surveyWorkers returns the workers by id, and publishes them.
+func (a *Auditor) surveyWorkers(ctx context.Context, engine *ledger.Engine) (map[string]*WorkerState, error) {
+	rows, err := engine.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := a.opt.Now()
+	workers := map[string]*WorkerState{}
+	for _, w := range rows {
+		s := &WorkerState{ID: w.ID, Host: w.Host, Version: w.Version, Slots: w.Slots, Since: w.Since, Silent: w.Silent}
+		s.alive = w.Silent < a.opt.RescueAfter
+		if r, ok := a.remote.refused[w.ID]; ok && now.Before(r.until) {
+			s.Refused = r.reason
+		}
+		workers[w.ID] = s
+	}
+	for id := range a.remote.refused {
+		if workers[id] == nil {
+			delete(a.remote.refused, id)
+		}
+	}
+	return workers, nil
+}
+
+// settle takes the result of a turn that has ended, and takes back a turn of a worker that is gone.
+func (a *Auditor) settle(ctx context.Context, engine *ledger.Engine, workers map[string]*WorkerState, t ledger.GivenTurn) error {
+	j := a.remote.out[t.ID]
+	w := workers[t.Worker]
+	if !t.Done && j != nil && w != nil && w.alive {
+		return nil
+	}
+	if !t.Done {
+		taken, err := engine.TakeBack(ctx, t.ID)
+		if err != nil || !taken { // it has ended just now: the next look sees its result
+			return err
+		}
+		t.Lost = true
+	}
+	if j != nil {
+		if err := a.land(ctx, engine, j, t); err != nil {
+			return err
+		}
+	}
+	return engine.Forget(ctx, t.ID)
+}
+
+// handOut gives turns to workers with free slots. A worker gets no more turns than it has slots, so that the order of turns
+// stays that of the roster.
+func (a *Auditor) handOut(ctx context.Context, engine *ledger.Engine, workers map[string]*WorkerState) error {
+	a.mu.Lock()
+	for _, j := range a.remote.out {
+		if w := workers[j.given.worker]; w != nil {
+			w.Turns++
+		}
+	}
+	a.mu.Unlock()
+	defer a.showWorkers(workers)
+	for ctx.Err() == nil && (a.opt.Gate == nil || a.opt.Gate.State().Held == "") {
+		w := a.freest(workers)
+		if w == nil {
+			return nil
+		}
+		j, _ := a.next()
+		if j == nil {
+			return nil
+		}
+		given, err := a.give(ctx, engine, j, w.ID)
+		if err != nil {
+			return err
+		}
+		if given {
+			w.Turns++
+		}
+	}
+	return nil
+}
+
+// freest returns the worker with the most free slots, nil if there is none. A worker that was silent for a while may be gone.
+func (a *Auditor) freest(workers map[string]*WorkerState) *WorkerState {
+	var best *WorkerState
+	for _, w := range workers {
+		w.free = w.Refused == "" && w.Silent < a.opt.RescueAfter/2 && w.Turns < w.Slots
+		if w.free && (best == nil || w.Slots-w.Turns > best.Slots-best.Turns) {
+			best = w
+		}
+	}
+	return best
+}
+
+// showWorkers publishes the workers for the status.
+func (a *Auditor) showWorkers(workers map[string]*WorkerState) {
+	all := make([]WorkerState, 0, len(workers))
+	for _, w := range workers {
+		if w.alive || w.Turns > 0 {
+			all = append(all, *w)
+		}
+	}
+	sortWorkers(all)
+	a.mu.Lock()
+	a.remote.workers = all
+	a.mu.Unlock()
+}
+
+// remoteState returns what the status shows of the workers. The caller holds Auditor.mu.
+func (a *Auditor) remoteState() ([]WorkerState, *Turns) {
+	if !a.keeper.on {
+		return nil, nil
+	}
+	t := &Turns{Delivered: a.remote.ended, Dropped: a.remote.lost}
+	for _, j := range a.order {
+		if j.given != nil {
+			t.Out++
+		}
+	}
+	return slices.Clone(a.remote.workers), t
+}

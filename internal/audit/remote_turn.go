@@ -1,0 +1,199 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/internal/ledger"
+)
+
+// give gives the turn of a job to a worker. The ledger gets the state that the turn begins with first, and this process keeps
+// no evidence meanwhile. It returns false if the turn has ended here. The error is that of the ledger, and the job waits again.
+func (a *Auditor) give(ctx context.Context, engine *ledger.Engine, j *job, worker string) (bool, error) {
+	if ready := a.makeReady(ctx, j); !ready {
+		return false, nil
+	}
+	if !j.stored {
+		progress := a.progress(j)
+		a.mu.Lock()
+		a.keeper.put(j, progress)
+		a.mu.Unlock()
+		if err := a.write(ctx, j.Key); err != nil {
+			a.giveBack(j)
+			return false, err
+		}
+		j.stored = true
+	}
+	id, err := engine.HandOut(ctx, worker, ledger.TurnArgs{Key: j.Key, Turns: j.Turns(), Used: j.Used()})
+	if err != nil {
+		a.giveBack(j)
+		return false, err
+	}
+	a.sent(j, givenTurn{id, worker})
+	return true, nil
+}
+
+// makeReady creates the evidence of a job in its turn, if it has none or its evidence belongs to other copies. It returns false
+// if the turn has ended.
+func (a *Auditor) makeReady(ctx context.Context, j *job) bool {
+	if j.Measuring {
+		return true
+	}
+	ready, err := a.prepare(ctx, j)
+	if ready && err == nil {
+		_, err = a.current(ctx, j)
+	}
+	switch {
+	case err != nil:
+		a.conclude(ctx, j, 0, a.progress(j), false, err)
+		a.save(ctx, j)
+		return false
+	case !ready:
+		a.save(ctx, j)
+	}
+	return ready
+}
+
+// giveBack ends the turn of a job that could not be handed out.
+func (a *Auditor) giveBack(j *job) {
+	a.mu.Lock()
+	a.roster.Return(&j.Audit, 0, a.opt.Now())
+	a.mu.Unlock()
+}
+
+// sent notes that a worker has a job's turn.
+func (a *Auditor) sent(j *job, t givenTurn) {
+	if run := a.idle.take(j); run != nil {
+		run.Close()
+	}
+	a.remote.out[t.id] = j
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	j.given, j.evidence = &t, nil
+	a.roster.Resize(&j.Audit, j.size())
+}
+
+// adopt takes over the turns that workers were given by an earlier process. It is called before turns are handed out.
+func (a *Auditor) adopt(ctx context.Context, engine *ledger.Engine) error {
+	turns, err := engine.Turns(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range turns {
+		a.mu.Lock()
+		j := a.jobs[t.Key]
+		mine := j != nil && j.given == nil && !j.Busy() && (j.state() != Decided)
+		if mine {
+			a.roster.Take(&j.Audit)
+		}
+		a.mu.Unlock()
+		if mine {
+			a.sent(j, givenTurn{t.ID, t.Worker})
+		} // otherwise settle takes it back
+	}
+	return nil
+}
+
+// land ends the turn of a job that a worker had: it takes the evidence from the ledger. The error is that of the ledger; then
+// the turn is still out.
+func (a *Auditor) land(ctx context.Context, engine *ledger.Engine, j *job, t ledger.GivenTurn) error {
+	row, found, err := engine.Find(ctx, j.Key)
+	if err != nil {
+		return err
+	}
+	delete(a.remote.out, t.ID)
+	if err := a.unload(j, &row, found); err != nil {
+		a.setAside(ctx, j.id, j.Key, err)
+	}
+	ended := !t.Lost && t.Outcome.Refused == ""
+	a.mu.Lock()
+	if ended {
+		a.remote.ended++
+	} else {
+		a.remote.lost++
+	}
+	there := j.evidence != nil
+	a.mu.Unlock()
+	switch {
+	case t.Lost:
+		a.opt.Logger.Warn("a worker ended or was cut off during a turn: the turn's trials are dropped, and the audit goes on", zap.String("audit", j.id), zap.String("worker", t.Worker))
+	case t.Outcome.Refused != "":
+		a.refused(j, t)
+	}
+	if !ended || !there {
+		a.giveBack(j)
+		a.wake()
+		return nil
+	}
+	a.take(ctx, j, t.Outcome)
+	return nil
+}
+
+// refused notes that a worker cannot take turns of an audit: its configuration, version or copies are others.
+func (a *Auditor) refused(j *job, t ledger.GivenTurn) {
+	a.remote.refused[t.Worker] = refusal{t.Outcome.Refused, a.opt.Now().Add(a.opt.RetryAfter)}
+	a.opt.Logger.Warn("a worker refused a turn: it gets none for a while, and the audit goes on elsewhere", zap.String("audit", j.id),
+		zap.String("worker", t.Worker), zap.String("reason", t.Outcome.Refused), zap.Duration("retry_in", a.opt.RetryAfter))
+}
+
+// unload gives a job the evidence that the ledger has. Without any, the audit begins again in its next turn. The error says why
+// the stored evidence cannot be used.
+func (a *Auditor) unload(j *job, row *ledger.Audit, found bool) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	j.given = nil
+	if !found || row.Progress == nil {
+		j.worlds, j.evidence, j.processes = nil, nil, max(j.processes, row.Processes)
+		return nil
+	}
+	p, e, err := a.unpack(row)
+	if err != nil {
+		j.worlds, j.evidence = nil, nil
+		return err
+	}
+	worlds, reports := j.worlds, j.reports
+	j.hoist = a.hoisting(j.query.SQL)
+	j.goOn(a, row, p, e)
+	for i := range min(len(worlds), len(j.worlds)) {
+		j.worlds[i].sql = worlds[i].sql
+		j.worlds[i].reported = j.worlds[i].reported || worlds[i].reported && j.Measuring
+	}
+	if len(reports) == len(j.reports) {
+		j.reports = reports // until they are published
+	}
+	j.stored = true
+	a.roster.Resize(&j.Audit, j.size())
+	return nil
+}
+
+// take ends a turn whose evidence a worker has delivered, as if it had been run here.
+func (a *Auditor) take(ctx context.Context, j *job, o ledger.Outcome) {
+	var err error
+	switch {
+	case o.Early:
+	case o.Stop != "":
+		err = &endOfMeasurement{errors.New(o.Stop)}
+	case o.Trouble != "":
+		err = errors.New(o.Trouble)
+	default:
+		a.publish(j)
+	}
+	var changed *progress
+	if err != nil || !o.Early && j.evidence.Decided() {
+		changed = a.progress(j)
+	}
+	if j.Measuring {
+		a.concludeMeasurement(ctx, j, o.Took, changed, err)
+	} else {
+		a.conclude(ctx, j, o.Took, changed, o.Fresh, err)
+	}
+	a.save(ctx, j)
+}
+
+func sortWorkers(all []WorkerState) {
+	slices.SortFunc(all, func(x, y WorkerState) int { return cmp.Or(x.Since.Compare(y.Since), cmp.Compare(x.ID, y.ID)) })
+}
