@@ -189,7 +189,8 @@ type Audit struct {
 	// ParseTimeout limits the CPU time of the SQL parser, which is C code, for one statement.
 	ParseTimeout Duration `yaml:"parse_timeout"`
 	RetryAfter   Duration `yaml:"retry_after"`
-	Repeat       Duration `yaml:"repeat"` // 0 = never
+	RescueAfter  Duration `yaml:"rescue_after"` // turns of a worker that is silent for so long are taken back
+	Repeat       Duration `yaml:"repeat"`       // 0 = never
 	// WatchShare is the share of the time in turns in which decided audits without a violation are watched; 0 = they are not.
 	WatchShare float64  `yaml:"watch_share"`
 	Budget     Budget   `yaml:"budget"`
@@ -207,6 +208,9 @@ type Audit struct {
 	MaxActive int      `yaml:"max_active"`
 	MaxLag    Duration `yaml:"max_lag"`
 }
+
+// minRescueAfter is the smallest audit.rescue_after.
+const minRescueAfter = Duration(time.Second)
 
 // Engine identifies the audited engine in the ledger.
 type Engine struct {
@@ -295,7 +299,7 @@ func Default() Config {
 		Audit: Audit{
 			Confidence: 0.95, ErrorRate: Family, Deterministic: "violation", MaxTrials: 10_000, Measure: 20_000, BatchTrials: 25, Workers: 2, MaxAudits: 1000, MaxPerShape: 20, Memory: 512 << 20, MaxTokens: 20_000,
 			ParseTimeout: Duration(3 * time.Second),
-			RetryAfter:   Duration(30 * time.Second), Repeat: Duration(7 * 24 * time.Hour), WatchShare: 0.1, PriorOdds: 1, BreachOdds: 2, Hoist: true, HoistSpace: 1 << 30,
+			RetryAfter:   Duration(30 * time.Second), RescueAfter: Duration(time.Minute), Repeat: Duration(7 * 24 * time.Hour), WatchShare: 0.1, PriorOdds: 1, BreachOdds: 2, Hoist: true, HoistSpace: 1 << 30,
 		},
 		Ledger: Ledger{Schema: "dpwatch_ledger", Migrate: true, Spool: Spool{MaxBytes: 64 << 20}},
 		Log:    Log{Level: "info"},

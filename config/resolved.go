@@ -12,13 +12,19 @@ type Resolved struct {
 	file   string
 	text   []byte
 	values map[string]Secret // by the text between ${ and }
+	// workers replaces audit.workers; nil = it does not.
+	workers *int
 }
+
+// SetWorkers replaces audit.workers in what DecodeResolved returns.
+func (r *Resolved) SetWorkers(n int) { r.workers = &n }
 
 // resolvedJSON is the encoded form of a Resolved; values can be any bytes.
 type resolvedJSON struct {
-	File   string            `json:"file"`
-	Text   []byte            `json:"text"`
-	Values map[string][]byte `json:"values"`
+	File    string            `json:"file"`
+	Text    []byte            `json:"text"`
+	Values  map[string][]byte `json:"values"`
+	Workers *int              `json:"workers,omitempty"`
 }
 
 // Format writes "***", for every verb.
@@ -27,7 +33,7 @@ func (r Resolved) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "***") 
 // Encode returns the configuration with its secrets in plain text, for a process that parses the same configuration
 // (DecodeResolved). Send it only over a channel that no other process can read.
 func (r Resolved) Encode() ([]byte, error) {
-	w := resolvedJSON{File: r.file, Text: r.text, Values: map[string][]byte{}}
+	w := resolvedJSON{File: r.file, Text: r.text, Values: map[string][]byte{}, Workers: r.workers}
 	for name, value := range r.values {
 		w.Values[name] = []byte(value.Reveal())
 	}
@@ -40,13 +46,17 @@ func DecodeResolved(data []byte) (Config, error) {
 	if err := json.Unmarshal(data, &w); err != nil {
 		return Config{}, fmt.Errorf("resolved configuration: %w", err)
 	}
-	return newDecoder(w.File, func(name string) (string, error) {
+	c, err := newDecoder(w.File, func(name string) (string, error) {
 		value, ok := w.Values[name]
 		if !ok {
 			return "", fmt.Errorf("${%s} has no value", name)
 		}
 		return string(value), nil
 	}).parse(w.Text)
+	if w.Workers != nil {
+		c.Audit.Workers = *w.Workers
+	}
+	return c, err
 }
 
 // record returns lookUp extended to record its values. A name has one value, even if the file uses it repeatedly.

@@ -196,12 +196,15 @@ func (d *decoder) audit(a *Audit) {
 	d.atLeast("audit.max_trials", a.MaxTrials, 1)
 	d.atLeast("audit.measure_trials", a.Measure, 0)
 	d.atLeast("audit.batch_trials", a.BatchTrials, 1)
-	d.atLeast("audit.workers", a.Workers, 1)
+	d.atLeast("audit.workers", a.Workers, 0)
 	d.atLeast("audit.max_audits", a.MaxAudits, 1)
 	d.atLeast("audit.max_per_shape", a.MaxPerShape, 1)
 	d.atLeastBytes("audit.memory", a.Memory, minMemory)
 	d.atLeast("audit.max_tokens", a.MaxTokens, 1)
 	d.positive("audit.retry_after", a.RetryAfter)
+	if a.RescueAfter < minRescueAfter {
+		d.add("audit.rescue_after", "must be at least 1s: a worker sends a heartbeat twelve times in this period, at most every 5s")
+	}
 	if a.Repeat < 0 {
 		d.add("audit.repeat", "must not be negative; 0s = never")
 	}

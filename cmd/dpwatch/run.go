@@ -31,9 +31,17 @@ the environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of
 		Example: "  dpwatch run --config dpwatch.yaml",
 	}
 	path := configFlag(cmd)
+	workers := cmd.Flags().Int("workers", 0, "number of audits that replay concurrently in this process, in place of audit.workers;\n0: only the processes of dpwatch worker replay")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, resolved, err := app.Load(env, *path)
 		if err != nil {
+			return err
+		}
+		if cmd.Flags().Changed("workers") {
+			c.Audit.Workers = *workers
+			resolved.SetWorkers(*workers)
+		}
+		if err := app.CheckWorkers(c); err != nil {
 			return err
 		}
 		if env.Getenv("GOMAXPROCS") == "" && !c.Proxy.UsesTLS() { // goroutines handle TLS, on all processors

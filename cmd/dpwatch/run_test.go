@@ -40,6 +40,7 @@ type sidecar struct {
 	token       string   // of the admin port; "" = none
 	replay      string   // the connection string of shadow.dsn
 	config      string   // path of the configuration
+	flags       []string // additional ones of run
 }
 
 // startSidecar takes keywords for special settings, and additional keys of the proxy's section. Its sessions drain for
@@ -86,13 +87,16 @@ func startSidecar(t *testing.T, extra string, proxy ...string) *sidecar {
 		}
 	}
 	s.replay = shadow
+	if strings.Contains(extra, "NO WORKERS") {
+		s.flags = []string{"--workers", "0"}
+	}
 	s.run(t, file(t, "dpwatch.yaml", fmt.Sprintf(`
 proxy: {listen: 127.0.0.1:0, upstream: "%s:%d", drain_timeout: 1h%s}
 admin: %s
 shadow: {dsn: %q}
 privacy: {protected: [public.people]}
 claims: {safe_functions: [noisy], trust: [comment], settings: {epsilon: dp.epsilon, delta: dp.delta}}
-audit: {measure_trials: 0, max_trials: 500, confidence: 0.999999, retry_after: 200ms, share: 1}
+audit: {measure_trials: 0, max_trials: 500, confidence: 0.999999, retry_after: 200ms, rescue_after: 15s, share: 1}
 ledger: {dsn: %q}
 # %s
 `, cfg.Host, cfg.Port, strings.Join(append([]string{""}, proxy...), ", "), admin, shadow, ledger, extra)))
@@ -103,7 +107,7 @@ ledger: {dsn: %q}
 func (s *sidecar) run(t *testing.T, config string) {
 	t.Helper()
 	s.config = config
-	s.process = startProgramWith(t, s.environ, "run", "--config", config)
+	s.process = startProgramWith(t, s.environ, append([]string{"run", "--config", config}, s.flags...)...)
 	s.until(t, "dpwatch is up", func() bool {
 		for line := range strings.Lines(s.log.String()) {
 			var up struct {

@@ -145,12 +145,12 @@ type adminSet struct {
 const adminSocketMode = 0o600
 
 // newAdminPort opens the admin listeners of the configuration. The caller closes the port, also after an error.
-func newAdminPort(r *Relay) (*adminPort, error) {
-	p := &adminPort{log: r.log.Named("admin"), refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+func newAdminPort(admin config.Admin, log *zap.Logger, newHandler func(adminRefused prometheus.Collector) http.Handler) (*adminPort, error) {
+	p := &adminPort{log: log.Named("admin"), refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "dpwatch_admin_refused_requests_total", Help: "Requests that the admin port refused, by reason.",
 	}, []string{"reason"})}
-	handler := r.handler(p.refused)
-	for _, cfg := range r.cfg.Admin.AllListeners() {
+	handler := newHandler(p.refused)
+	for _, cfg := range admin.AllListeners() {
 		server, err := web.New(web.Options{
 			Handler: handler, Exposed: !cfg.Exposed().IsZero(), Hosts: adminHosts(cfg), TokenFile: cfg.TokenFile,
 			CertFile: cfg.TLS.Certificate, KeyFile: cfg.TLS.Key, OpenMetrics: cfg.OpenMetrics, MetricsOnly: cfg.MetricsOnly,

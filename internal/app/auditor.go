@@ -182,16 +182,9 @@ func report(out *link.Writer, auditor *audit.Auditor, registry *prometheus.Regis
 	_ = out.Send(link.Metrics, text)
 }
 
-// newAuditor translates the configuration to the options of each stage.
+// newAuditor returns the auditor that the configuration describes.
 func newAuditor(c config.Config, gate *throttle.Gate, announce func(string) func(), log *zap.Logger, registry *prometheus.Registry) (*audit.Auditor, error) {
-	rewriter, err := rewrite.New(rewriteOptions(c))
-	if err != nil {
-		return nil, err
-	}
-	budget := audit.NewBudget(audit.BudgetLimits{Trials: c.Audit.Budget.TrialsPerHour, Seconds: c.Audit.Budget.DatabaseSeconds}, gate, time.Now)
-	options := replayOptions(c, pace(gate, budget))
-	options.Warn = func(text string) { log.Warn("engine", zap.String("warning", text)) }
-	player, err := replay.New(options)
+	opt, err := auditorOptions(c, gate, log, registry)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +192,24 @@ func newAuditor(c config.Config, gate *throttle.Gate, announce func(string) func
 	if err != nil {
 		return nil, err
 	}
-	return audit.New(audit.Options{
+	opt.Announce, opt.OnFinding, opt.Ledger, opt.Spool = announce, sender.Send, openLedger(c), openSpool(c)
+	return audit.New(opt)
+}
+
+// auditorOptions translates the configuration to the options of each stage that auditors and workers use.
+func auditorOptions(c config.Config, gate *throttle.Gate, log *zap.Logger, registry *prometheus.Registry) (audit.Options, error) {
+	rewriter, err := rewrite.New(rewriteOptions(c))
+	if err != nil {
+		return audit.Options{}, err
+	}
+	budget := audit.NewBudget(audit.BudgetLimits{Trials: c.Audit.Budget.TrialsPerHour, Seconds: c.Audit.Budget.DatabaseSeconds}, gate, time.Now)
+	options := replayOptions(c, pace(gate, budget))
+	options.Warn = func(text string) { log.Warn("engine", zap.String("warning", text)) }
+	player, err := replay.New(options)
+	if err != nil {
+		return audit.Options{}, err
+	}
+	return audit.Options{
 		Rewriter: rewriter, Renew: catalogs(c), RenewEvery: time.Duration(c.Privacy.CatalogRefresh), Player: player, Gate: gate, Budget: budget, D0: c.Shadow.D0, D1: c.Shadow.D1, Tables: ident.BareNames(c.Privacy.Protected),
 		Hoist: c.Audit.Hoist, NoiseFunctions: noiseFunctions(c),
 		OwnText: len(c.Shadow.Worlds) > 0,
@@ -211,11 +221,9 @@ func newAuditor(c config.Config, gate *throttle.Gate, announce func(string) func
 		},
 		VaryText: c.Audit.Confirm.VaryText, MeasureTrials: c.Audit.Measure,
 		BatchTrials: c.Audit.BatchTrials, TurnTrials: turnTrials, Workers: c.Audit.Workers, MaxAudits: c.Audit.MaxAudits, PerShape: c.Audit.MaxPerShape, Memory: int64(c.Audit.Memory) / 2,
-		Ledger:     openLedger(c),
-		Spool:      openSpool(c),
 		Repeat:     time.Duration(c.Audit.Repeat),
 		WatchShare: c.Audit.WatchShare,
-		RetryAfter: time.Duration(c.Audit.RetryAfter), ShowSQL: c.Log.SQL, ShowValues: c.Log.Values,
-		Announce: announce, Route: routes(&c), OnFinding: sender.Send, Logger: log, Metrics: registry, Now: time.Now, Seed: rand.Uint64,
-	})
+		RetryAfter: time.Duration(c.Audit.RetryAfter), RescueAfter: time.Duration(c.Audit.RescueAfter), ShowSQL: c.Log.SQL, ShowValues: c.Log.Values,
+		Route: routes(&c), Logger: log, Metrics: registry, Now: time.Now, Seed: rand.Uint64,
+	}, nil
 }

@@ -26,7 +26,7 @@ func newGate(c config.Config) *throttle.Gate {
 		opt.Share, opt.Default = sharedShare, "audit.share 0.1 until it is known whether the shadow database is on the server that clients use"
 	}
 	if opt.Sessions == 0 {
-		opt.Sessions = auditConnections * c.Audit.Workers
+		opt.Sessions = auditConnections * max(1, c.Audit.Workers)
 	}
 	for _, w := range c.Audit.Windows {
 		opt.Windows = append(opt.Windows, throttle.Window{From: w.From, To: w.To, Zone: w.Zone})

@@ -98,7 +98,7 @@ func (r *Relay) listen() error {
 		}
 	}
 	var err error
-	r.admin, err = newAdminPort(r)
+	r.admin, err = newAdminPort(r.cfg.Admin, r.log, r.handler)
 	return err
 }
 

@@ -68,6 +68,9 @@ func (s *Snapshot) Write(w io.Writer) error {
 			row("catalog", "%s", a.Catalog)
 		}
 		row("ledger", "%s", ledgerLine(a.Ledger))
+		if a.Turns != nil && (len(a.Workers) > 0 || a.Turns.Delivered+a.Turns.Dropped > 0) {
+			row("workers", "%s", workersLine(a))
+		}
 	}
 	row("pace", "%s", s.paceLine())
 	if a := s.auditor; a != nil {
@@ -95,6 +98,9 @@ func (s *Snapshot) Write(w io.Writer) error {
 		}
 	}
 	table.flush()
+	if s.auditor != nil {
+		writeWorkers(&b, s.auditor.Workers)
+	}
 	if found := s.violations(); len(found) > 0 {
 		b.WriteString("\n")
 		table = newTable(&b)

@@ -108,7 +108,7 @@ func New(opt Options) (*Auditor, error) {
 	if a.keeper.on {
 		a.spool.open = opt.Spool
 	}
-	a.remote = remote{out: map[int64]*job{}, refused: map[string]refusal{}}
+	a.remote.out, a.remote.refused = map[int64]*job{}, map[string]refusal{}
 	return a, nil
 }
 

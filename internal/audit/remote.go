@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -23,12 +24,13 @@ const defaultRescueAfter = time.Minute
 // remote is what the auditor knows of the workers on other machines. Its goroutine alone uses the fields that Auditor.mu does
 // not guard.
 type remote struct {
-	out     map[int64]*job       // turns that workers have, by number
-	refused map[string]refusal   // by worker
-	trouble string               // why the last look failed; "" = it did not
-	workers []WorkerState        // guarded by Auditor.mu
-	lost    uint64               // turns that were taken back; guarded by Auditor.mu
-	ended   uint64               // turns that were delivered; guarded by Auditor.mu
+	out     map[int64]*job     // turns that workers have, by number
+	refused map[string]refusal // by worker
+	trouble string             // why the last look failed; "" = it did not
+	workers []WorkerState      // guarded by Auditor.mu
+	watches sync.WaitGroup     // watch turns, which run here
+	lost    uint64             // turns that were taken back; guarded by Auditor.mu
+	ended   uint64             // turns that were delivered; guarded by Auditor.mu
 }
 
 // givenTurn is a turn that a worker has.
@@ -67,6 +69,7 @@ func (a *Auditor) shareTurns(ctx context.Context) error {
 	if engine == nil {
 		return nil
 	}
+	defer a.remote.watches.Wait()
 	for ctx.Err() == nil {
 		err := a.exchange(ctx, engine)
 		switch {

@@ -8,12 +8,17 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
 // give gives the turn of a job to a worker. The ledger gets the state that the turn begins with first, and this process keeps
 // no evidence meanwhile. It returns false if the turn has ended here. The error is that of the ledger, and the job waits again.
 func (a *Auditor) give(ctx context.Context, engine *ledger.Engine, j *job, worker string) (bool, error) {
+	if j.Phase() == schedule.Watching { // short, and without evidence
+		a.remote.watches.Go(func() { a.turn(ctx, j) })
+		return false, nil
+	}
 	if ready := a.makeReady(ctx, j); !ready {
 		return false, nil
 	}
@@ -106,6 +111,7 @@ func (a *Auditor) land(ctx context.Context, engine *ledger.Engine, j *job, t led
 		return err
 	}
 	delete(a.remote.out, t.ID)
+	a.opt.Budget.charge((row.Trials-j.Trials)*(1+len(a.opt.D1)), sessionsPerTurn*t.Outcome.Took.Seconds())
 	if err := a.unload(j, &row, found); err != nil {
 		a.setAside(ctx, j.id, j.Key, err)
 	}

@@ -89,16 +89,16 @@ func (w *Worker) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Ready returns nil if the worker can take turns, or why it cannot.
+// Ready returns nil if the worker can take turns, or why it cannot, in words that anyone may read.
 func (w *Worker) Ready() error {
 	a := w.auditor
 	if s := a.keeper.state(); s.Trouble != "" {
-		return errors.New("ledger: " + s.Trouble)
+		return errors.New("the ledger cannot be used: see the log")
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.shadow != "" {
-		return errors.New("shadow database: " + a.shadow)
+		return errors.New("the shadow database is not ready for replays: see the log")
 	}
 	return nil
 }

@@ -132,7 +132,7 @@ func TestTurnOfAnotherEngine(t *testing.T) {
 // counts twice. Another auditor takes over the turns that are out.
 func TestWorkerCutOff(t *testing.T) {
 	t.Parallel()
-	l := newLedgerRig(t, func(o *audit.Options) { o.Workers, o.RescueAfter = 0, 2 * time.Second })
+	l := newLedgerRig(t, func(o *audit.Options) { o.Workers, o.RescueAfter = 0, 2*time.Second })
 	stop := l.begin(t)
 	l.Submit(query(honestQuery))
 	store, err := l.open(t.Context())
@@ -145,9 +145,10 @@ func TestWorkerCutOff(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
+	silent := ledger.Worker{ID: "silent", Engine: "engine", Slots: 1}
 	go func() {
 		ended <- store.Work(ctx, ledger.WorkOptions{
-			Worker: ledger.Worker{ID: "silent", Engine: "engine", Slots: 1}, Every: time.Hour, Logger: l.opt.Logger, Heard: func(error) {},
+			Worker: silent, Every: time.Hour, Logger: l.opt.Logger, Heard: func(error) {},
 			Run: func(ctx context.Context, turn *ledger.Turn) error {
 				taken <- turn
 				<-deliver
@@ -161,7 +162,16 @@ func TestWorkerCutOff(t *testing.T) {
 			},
 		})
 	}()
-	key := (<-taken).Key
+	var key string
+	eventually.True(t, "the turn", func() bool {
+		_ = store.Heartbeat(t.Context(), silent) // until it has the turn
+		select {
+		case turn := <-taken:
+			key = turn.Key
+		default:
+		}
+		return key != ""
+	}, func() any { return l.Status() })
 	stop()
 	l.restart(t, nil)
 	stop = l.begin(t)

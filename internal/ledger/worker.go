@@ -46,9 +46,9 @@ func (l *Ledger) Work(ctx context.Context, o WorkOptions) error {
 	}
 	client, err := river.NewClient(riverpgxv5.New(l.pool), &river.Config{
 		ID: o.Worker.ID, Schema: l.schema, Logger: riverLog(o.Logger), Workers: workers,
-		Queues:       map[string]river.QueueConfig{queueOf(o.Worker.ID): {MaxWorkers: o.Worker.Slots}},
+		Queues:        map[string]river.QueueConfig{queueOf(o.Worker.ID): {MaxWorkers: o.Worker.Slots}},
 		FetchCooldown: 10 * time.Millisecond,
-		JobTimeout:   -1, // a turn ends by itself
+		JobTimeout:    -1, // a turn ends by itself
 		// The auditor takes turns back and removes them. It knows which workers are alive, and a turn may take long.
 		LeaderElectionDisabled: true,
 	})

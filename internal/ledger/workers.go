@@ -2,8 +2,11 @@ package ledger
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/jackc/pgx/v5"
 
@@ -65,4 +68,15 @@ func (e *Engine) Workers(ctx context.Context) ([]Worker, error) {
 		return nil, fmt.Errorf("ledger: list workers: %w", sqlstate.Withhold(err))
 	}
 	return all, nil
+}
+
+// NewWorkerID returns a unique ID for a worker on a host: letters and digits of the host's name, and random ones.
+func NewWorkerID(host string) string {
+	id := strings.Map(func(r rune) rune {
+		if r < 128 && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
+			return r
+		}
+		return -1
+	}, host)
+	return strings.ToLower("w" + id[:min(len(id), 16)] + "-" + rand.Text()[:8])
 }
