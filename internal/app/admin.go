@@ -23,8 +23,8 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// handler returns the handler of the admin port, without the checks of package web. It uses only state of the relay, so that
-// it never waits for the auditor. adminRefused counts the requests that those checks refuse.
+// handler returns the handler of the admin port, without the checks of package web. It uses only state of the relay, and for
+// the coverage the ledger, so that it never waits for the auditor. adminRefused counts the requests that those checks refuse.
 func (r *Relay) handler(adminRefused prometheus.Collector) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister( // panics on a duplicate name, in the first test
@@ -36,6 +36,7 @@ func (r *Relay) handler(adminRefused prometheus.Collector) http.Handler {
 	mux.Handle("GET /readyz", &readiness{draining: r.draining.Load, check: r.reachEngines})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) { r.metrics(w, registry) })
 	mux.HandleFunc("GET /api/status", r.status)
+	mux.HandleFunc("GET /api/coverage", r.coverage)
 	for path, paused := range map[string]bool{"POST /api/pause": true, "POST /api/resume": false} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			r.Pause(paused)

@@ -132,6 +132,12 @@ func receive(in *link.Reader, auditor *audit.Auditor, gate *throttle.Gate, log *
 		if kind == link.Pause && len(payload) == 1 {
 			gate.Pause(payload[0] == 1)
 		}
+		if kind == link.Counts {
+			var statements map[string]uint64
+			if json.Unmarshal(payload, &statements) == nil {
+				auditor.Uncaptured(statements)
+			}
+		}
 		if kind != link.Query {
 			continue
 		}

@@ -73,11 +73,14 @@ func hidden(ctx context.Context, c config.Config, l *ledger.Ledger) error {
 	return l.CheckHidden(ctx, replay.User)
 }
 
+// errNoLedger is returned by what needs a ledger.
+var errNoLedger = errors.New("there is no ledger: ledger.dsn is memory, or neither ledger.dsn nor neighbours.target is set")
+
 // MigrateLedger creates the ledger's schema or upgrades it, and returns the versions before and after.
 func MigrateLedger(ctx context.Context, c config.Config) (from, to int64, err error) {
 	o, stored := ledgerOptions(c)
 	if !stored {
-		return 0, 0, fmt.Errorf("there is no ledger: ledger.dsn is memory, or neither ledger.dsn nor neighbours.target is set")
+		return 0, 0, errNoLedger
 	}
 	return ledger.Migrate(ctx, o)
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os/exec"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,7 @@ type Relay struct {
 	queue      *capture.Queue
 	supervisor *supervise.Supervisor
 	draining   atomic.Bool
+	reading    sync.Mutex // of the ledger, for a request
 }
 
 // auditorGrace is how long the auditor may take to finish when the relay ends.
@@ -54,7 +56,7 @@ func NewRelay(env Environment, c config.Config, resolved config.Resolved, log *z
 			return cmd
 		},
 		Hello: greeting, Queue: r.queue, HangLimit: time.Duration(c.Proxy.AuditorHangLimit), ParseTimeout: time.Duration(c.Audit.ParseTimeout), StopGrace: auditorGrace,
-		MaxRate: c.Proxy.CaptureRate, Logger: log.Named("supervise"), OnStatus: onStatus,
+		MaxRate: c.Proxy.CaptureRate, Logger: log.Named("supervise"), OnStatus: onStatus, Uncaptured: r.uncaptured,
 	})
 	for i := range c.Proxy.AllRoutes() {
 		one, err := newRoute(&c, i, r.queue, log)

@@ -363,8 +363,8 @@ func (k *keeper) batch() *ledger.Batch {
 	return b
 }
 
-// see counts an execution of a DP query.
-func (k *keeper) see(key string, query ledger.Query, q capture.Query) {
+// see counts an execution of a DP query. placed means that the query has an audit; otherwise skip counts the execution too.
+func (k *keeper) see(key string, query ledger.Query, q capture.Query, placed bool) {
 	if !k.on {
 		return
 	}
@@ -375,6 +375,9 @@ func (k *keeper) see(key string, query ledger.Query, q capture.Query) {
 	switch {
 	case s == nil && len(k.sightings) >= maxObservations:
 		k.lost++
+		if placed {
+			k.skips[skippedIn{NotRecorded, at.hour}]++
+		}
 		return
 	case s == nil:
 		query.Key, query.FirstSeen = key, q.Completed
@@ -382,17 +385,20 @@ func (k *keeper) see(key string, query ledger.Query, q capture.Query) {
 		k.sightings[at] = s
 	}
 	s.Executions++
+	if !placed {
+		s.Unplaced++
+	}
 	s.Query.LastSeen = q.Completed
 }
 
-// skip counts a statement that is not audited.
-func (k *keeper) skip(reason string, now time.Time) {
+// skip counts statements that are not audited.
+func (k *keeper) skip(reason string, n uint64, now time.Time) {
 	if !k.on {
 		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.skips[skippedIn{reason, ledger.Hour(now).Unix()}]++
+	k.skips[skippedIn{reason, ledger.Hour(now).Unix()}] += int64(n) //nolint:gosec // a number of statements
 }
 
 // state returns what the status shows; nil without a ledger.

@@ -129,20 +129,21 @@ func (a *Auditor) place(q capture.Query, r recognized) bool {
 		return true
 	}
 	key, route := a.identity(q, r.key)
-	placed := a.placeQuery(q, r, key, route)
-	if placed {
-		a.keeper.see(key, r.query, q)
+	done, placed := a.placeQuery(q, r, key, route)
+	if done {
+		a.keeper.see(key, r.query, q, placed)
 	}
-	return placed
+	return done
 }
 
-// placeQuery finds the audit of a query or creates one; see place. The caller holds Auditor.mu.
-func (a *Auditor) placeQuery(q capture.Query, r recognized, key, route string) bool {
+// placeQuery finds the audit of a query or creates one; done is the result of place, placed means that the query has an audit.
+// The caller holds Auditor.mu.
+func (a *Auditor) placeQuery(q capture.Query, r recognized, key, route string) (done, placed bool) {
 	if j := a.jobs[key]; j != nil {
 		outdated, due := a.outdated(j), a.due(j)
 		if outdated || due {
 			if r.plan == nil {
-				return false
+				return false, false
 			}
 			if outdated {
 				j.restarts++
@@ -155,11 +156,11 @@ func (a *Auditor) placeQuery(q capture.Query, r recognized, key, route string) b
 		j.Seen++
 		j.LastSeen = q.Completed
 		a.count(key, true)
-		return true
+		return true, true
 	}
 	if a.records.seen(key, q.Completed) {
 		a.count(key, true)
-		return true
+		return true, true
 	}
 	asked, _ := a.asked.get(key)
 	seat := schedule.Audit{
@@ -171,14 +172,14 @@ func (a *Auditor) placeQuery(q capture.Query, r recognized, key, route string) b
 		a.outcomeOf(r.look, true)
 		a.count(key, false)
 		a.turnAway(string(refusal))
-		return true
+		return true, false
 	}
 	if r.plan == nil {
-		return false
+		return false, false
 	}
 	a.outcomeOf(r.look, false)
 	a.admit(&job{Audit: seat, plan: r.plan, query: q})
-	return true
+	return true, true
 }
 
 // admit adds an audit for which Room has found a place. The caller holds Auditor.mu.
@@ -266,7 +267,7 @@ func skipReasons() []string {
 
 func (a *Auditor) skip(reason string) { // with a.mu held
 	a.skipped[reason]++
-	a.keeper.skip(reason, a.opt.Now())
+	a.keeper.skip(reason, 1, a.opt.Now())
 	a.metrics.skipped.WithLabelValues(reason).Inc()
 }
 

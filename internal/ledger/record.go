@@ -30,6 +30,7 @@ type Sighting struct {
 	Query                       Query
 	User, Database, Application string
 	Executions                  int64
+	Unplaced                    int64 // of these, those while the query had no place for an audit; they are also in a Skip
 }
 
 // Skip counts statements of one hour that are not audited, for one reason.
@@ -92,9 +93,9 @@ func (e *Engine) count(ctx context.Context, tx pgx.Tx, b Batch) error {
 			  SELECT id, $14, $15, $16, $13, $11, $12 FROM q
 			  ON CONFLICT (query, username, database, application) DO UPDATE SET executions = query_users.executions + excluded.executions,
 			    first_seen = least(query_users.first_seen, excluded.first_seen), last_seen = greatest(query_users.last_seen, excluded.last_seen))
-			INSERT INTO query_hours (query, hour, executions) SELECT id, $17, $13 FROM q
-			ON CONFLICT (query, hour) DO UPDATE SET executions = query_hours.executions + excluded.executions`,
-			append(e.queryArguments(&s.Query), s.Executions, s.User, s.Database, s.Application, Hour(s.Query.LastSeen))...)
+			INSERT INTO query_hours (query, hour, executions, unplaced) SELECT id, $17, $13, $18 FROM q
+			ON CONFLICT (query, hour) DO UPDATE SET executions = query_hours.executions + excluded.executions, unplaced = query_hours.unplaced + excluded.unplaced`,
+			append(e.queryArguments(&s.Query), s.Executions, s.User, s.Database, s.Application, Hour(s.Query.LastSeen), s.Unplaced)...)
 	}
 	for _, s := range b.Skips {
 		all.Queue(`

@@ -73,23 +73,32 @@ func (c *child) talk(ctx context.Context, exited <-chan error, process *os.Proce
 	feedCtx, stopFeed := context.WithCancel(ctx)
 	defer stopFeed()
 	var group errgroup.Group
+	var greeted atomic.Bool // Hello is sent
 	w := link.NewWriter(c.conn)
 	group.Go(func() error {
 		if w.Send(link.Hello, c.s.opt.Hello) == nil {
+			greeted.Store(true)
 			group.Go(func() error { c.pause(feedCtx, w); return nil })
+			group.Go(func() error { c.counts(feedCtx, w); return nil })
 			c.feed(feedCtx, w)
 		}
 		return nil
 	})
 	group.Go(func() error { c.listen(); return nil })
-	exitErr := c.watch(ctx, exited, process)
+	exitErr := c.watch(ctx, exited, process, func() {
+		if greeted.Load() {
+			_ = c.conn.SetWriteDeadline(time.Now().Add(time.Second)) // a child that reads nothing must not delay the end
+			_ = c.s.sendCounts(w)
+		}
+	})
 	stopFeed()
 	_ = c.conn.SetWriteDeadline(time.Now()) // for a feed that is blocked in a write
 	_ = group.Wait()
 	return exitErr
 }
 
-func (c *child) watch(ctx context.Context, exited <-chan error, process *os.Process) error {
+// watch waits until the child has exited. It kills a child that hangs. When ctx ends it calls last and lets the child finish.
+func (c *child) watch(ctx context.Context, exited <-chan error, process *os.Process, last func()) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	often := time.NewTicker(parseCheck)
@@ -119,6 +128,7 @@ func (c *child) watch(ctx context.Context, exited <-chan error, process *os.Proc
 				return kill("auditor process exceeded audit.parse_timeout while it parsed a statement; killing it", spent)
 			}
 		case <-ctx.Done():
+			last()
 			_ = c.conn.CloseWrite() // end of file makes the child finish
 			select {
 			case err := <-exited:

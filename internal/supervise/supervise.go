@@ -35,6 +35,9 @@ type Options struct {
 	MaxRate  int
 	Logger   *zap.Logger
 	OnStatus func([]byte) // called with every Status payload; may be nil
+	// Uncaptured returns the statements that were not sent to a child since the start, by reason; the child receives the
+	// differences. It may be nil.
+	Uncaptured func() map[string]uint64
 }
 
 // Stats holds the counters since the start.
@@ -63,6 +66,7 @@ type Supervisor struct {
 	strikes strikes
 	paused  atomic.Bool
 	turned  chan struct{} // signals a change of paused; capacity 1
+	counted counted
 }
 
 // New returns a Supervisor; Run starts the child.

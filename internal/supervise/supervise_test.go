@@ -51,12 +51,18 @@ func child() error {
 		return err
 	}
 	for {
-		_, payload, err := in.Next()
+		kind, payload, err := in.Next()
 		if errors.Is(err, io.EOF) {
 			return out.Send(link.Status, []byte(`"finished"`))
 		}
 		if err != nil {
 			return err
+		}
+		if kind == link.Counts {
+			if err := out.Send(link.Status, payload); err != nil {
+				return err
+			}
+			continue
 		}
 		q, err := capture.DecodeBinary(payload)
 		if err != nil {

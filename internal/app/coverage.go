@@ -1,0 +1,184 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/ledger"
+)
+
+// Coverage is what became of the statements of the traffic: GET /api/coverage, and dpwatch coverage.
+type Coverage struct {
+	Engines    []string        `json:"engines"`
+	Since      time.Time       `json:"since"` // the beginning of an hour
+	Until      time.Time       `json:"until"`
+	Statements int64           `json:"statements"` // completed by clients: the sum of Classes
+	Queries    int64           `json:"queries"`    // distinct DP queries
+	Classes    []CoverageClass `json:"classes"`    // all of them, in a fixed order
+}
+
+// CoverageClass is a part of the statements.
+type CoverageClass struct {
+	Class      Class         `json:"class"`
+	Statements int64         `json:"statements"`
+	Share      float64       `json:"share"` // of all statements
+	Queries    int64         `json:"queries"`
+	Parts      []CoverageRow `json:"parts,omitempty"` // most statements first
+}
+
+// CoverageRow is a part of a class: the verdict or state of the audits, or why statements are not audited.
+type CoverageRow struct {
+	Reason     string `json:"reason"`
+	Statements int64  `json:"statements"`
+	Queries    int64  `json:"queries,omitempty"`
+	Remedy     string `json:"remedy,omitempty"`
+}
+
+// maxCoveragePeriod bounds the period of a coverage: longer ones would not be a time.
+const maxCoveragePeriod = 100 * 365 * 24 * time.Hour
+
+// allEngines is the name that stands for every engine of a ledger.
+const allEngines = "*"
+
+// CoverageFromLedger reads the coverage of an engine in the ledger of a configuration: "" = the engine of the configuration,
+// "*" = all.
+func CoverageFromLedger(ctx context.Context, c config.Config, engine string, period time.Duration) (Coverage, error) {
+	o, stored := ledgerOptions(c)
+	if !stored {
+		return Coverage{}, errNoLedger
+	}
+	if period <= 0 || period > maxCoveragePeriod {
+		return Coverage{}, fmt.Errorf("since %s: must be more than 0, for example 24h", period)
+	}
+	l, err := ledger.Open(ctx, o)
+	if err != nil {
+		return Coverage{}, err
+	}
+	defer l.Close()
+	name := cmp.Or(engine, c.EngineName())
+	if name == allEngines {
+		name = ""
+	}
+	now := time.Now().UTC()
+	v, err := l.Volumes(ctx, name, now.Add(-period))
+	if err != nil {
+		return Coverage{}, err
+	}
+	return newCoverage(v, now), nil
+}
+
+// FetchCoverage asks a listener of a running dpwatch for the coverage.
+func FetchCoverage(ctx context.Context, t Target, engine string, period time.Duration) (Coverage, error) {
+	var c Coverage
+	text, err := t.Get(ctx, "/api/coverage?"+url.Values{"engine": {engine}, "since": {period.String()}}.Encode())
+	if err != nil {
+		return c, err
+	}
+	if err := json.Unmarshal(text, &c); err != nil {
+		return c, fmt.Errorf("%s does not answer with a coverage of dpwatch: %w", t.address, err)
+	}
+	return c, nil
+}
+
+func newCoverage(v ledger.Volumes, now time.Time) Coverage {
+	c := Coverage{Engines: v.Engines, Since: v.Since, Until: now}
+	for _, class := range classes() {
+		c.Classes = append(c.Classes, CoverageClass{Class: class})
+	}
+	add := func(class Class, row CoverageRow) {
+		i := slices.IndexFunc(c.Classes, func(x CoverageClass) bool { return x.Class == class })
+		part := &c.Classes[i]
+		part.Statements += row.Statements
+		part.Queries += row.Queries
+		c.Statements += row.Statements
+		c.Queries += row.Queries
+		if row.Statements > 0 || row.Reason != ledger.Unplaced {
+			part.Parts = append(part.Parts, row)
+		}
+	}
+	for _, x := range v.Queries {
+		add(classOfQuery(x.Outcome), CoverageRow{x.Outcome, x.Statements, x.Queries, remedies()[x.Outcome]})
+	}
+	for _, x := range v.Skipped {
+		add(classOfReason(x.Outcome), CoverageRow{Reason: x.Outcome, Statements: x.Statements, Remedy: remedies()[x.Outcome]})
+	}
+	for i := range c.Classes {
+		part := &c.Classes[i]
+		part.Share = share(part.Statements, c.Statements)
+		slices.SortStableFunc(part.Parts, func(x, y CoverageRow) int { return cmp.Compare(y.Statements, x.Statements) })
+	}
+	return c
+}
+
+func share(n, of int64) float64 {
+	if of == 0 {
+		return 0
+	}
+	return float64(n) / float64(of)
+}
+
+func (c Coverage) of(class Class) CoverageClass {
+	for _, x := range c.Classes {
+		if x.Class == class {
+			return x
+		}
+	}
+	return CoverageClass{Class: class}
+}
+
+// Write writes a line with the share of audited DP statements, then the classes and their parts.
+func (c Coverage) Write(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString(c.headline())
+	fmt.Fprintf(&b, "since %s, engine %s\n\n", moment(c.Since), strings.Join(c.Engines, ", "))
+	table := newTable(&b)
+	table.row("", "STATEMENTS", "SHARE", "QUERIES", "WHAT TO DO")
+	for _, class := range c.Classes {
+		if class.Statements == 0 && class.Queries == 0 {
+			continue
+		}
+		table.row(class.Class.title(), fmt.Sprint(class.Statements), percent(class.Share), number(class.Queries), "")
+		for _, r := range class.Parts {
+			table.row("  "+strings.ReplaceAll(r.Reason, "_", " "), fmt.Sprint(r.Statements), percent(share(r.Statements, c.Statements)), number(r.Queries), r.Remedy)
+		}
+	}
+	table.row("all statements", fmt.Sprint(c.Statements), percent(share(c.Statements, c.Statements)), number(c.Queries), "")
+	table.flush()
+	_, err := io.WriteString(w, printable(b.String()))
+	return err
+}
+
+// headline returns the share of the statements that could be DP queries and are audited.
+func (c Coverage) headline() string {
+	audited, progress := c.of(classAudited), c.of(classProgress)
+	relevant := c.Statements - c.of(classOther).Statements
+	if relevant == 0 {
+		return "No statement that may be a DP query was captured.\n"
+	}
+	found := ""
+	for _, r := range audited.Parts {
+		if r.Reason == "violation" {
+			found = fmt.Sprintf(" Queries that violate their claim: %d.", r.Queries)
+		}
+	}
+	return fmt.Sprintf("%s of the statements that may be DP queries are audited, %s are being audited, %s are not.%s\n",
+		percent(share(audited.Statements, relevant)), percent(share(progress.Statements, relevant)),
+		percent(share(relevant-audited.Statements-progress.Statements, relevant)), found)
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
+
+func number(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}

@@ -1,0 +1,72 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/sqlstate"
+)
+
+// Volume is how many statements, and how many distinct queries, have one outcome.
+type Volume struct {
+	Outcome    string
+	Queries    int64
+	Statements int64
+}
+
+// Outcomes of queries, besides the verdicts and states of their audits.
+const (
+	Unclaimed = "no_claim" // the query has no claim, so that there can be no violation
+	Untried   = "queued"   // its audit has not begun
+	Unplaced  = "no_place" // it had no place for an audit; the statements are in Volumes.Skipped, by reason
+)
+
+// Volumes are the statements since a time. Each statement is in exactly one Volume.
+type Volumes struct {
+	Since   time.Time
+	Engines []string
+	Queries []Volume // by the verdict or state of the audit, or Unclaimed, Untried, Unplaced
+	Skipped []Volume // statements that are not audited, by reason; without Queries
+}
+
+// Volumes returns the statements of an engine ("" = all) since the beginning of an hour. It returns an error with the names of
+// the engines if there is no such engine.
+func (l *Ledger) Volumes(ctx context.Context, engine string, since time.Time) (Volumes, error) {
+	v := Volumes{Since: Hour(since)}
+	err := pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		var all []string
+		if err := tx.QueryRow(ctx, `SELECT coalesce(array_agg(name ORDER BY name), '{}'), coalesce(array_agg(name ORDER BY name) FILTER (WHERE $1 IN ('', name)), '{}') FROM engines`,
+			engine).Scan(&all, &v.Engines); err != nil {
+			return err
+		}
+		if len(v.Engines) == 0 && engine != "" {
+			return fmt.Errorf("it has no engine %q; it has: %s", engine, strings.Join(all, ", "))
+		}
+		var err error
+		if v.Queries, err = volumes(ctx, tx, `
+			WITH h AS (SELECT query, sum(executions)::bigint AS executions, sum(unplaced)::bigint AS unplaced FROM query_hours WHERE hour >= $2 GROUP BY query)
+			SELECT CASE WHEN a.query IS NULL AND h.unplaced = h.executions THEN 'no_place' WHEN q.epsilon IS NULL THEN 'no_claim'
+			  ELSE coalesce(nullif(a.verdict, ''), a.state, 'queued') END, count(*), sum(h.executions - h.unplaced)::bigint
+			FROM h JOIN queries q ON q.id = h.query LEFT JOIN audits a ON a.query = q.id WHERE q.engine = ANY($1) GROUP BY 1 ORDER BY 3 DESC, 1`, v.Engines, v.Since); err != nil {
+			return err
+		}
+		v.Skipped, err = volumes(ctx, tx, `SELECT reason, 0::bigint, sum(statements)::bigint FROM skipped WHERE hour >= $2 AND engine = ANY($1) GROUP BY 1 ORDER BY 3 DESC, 1`, v.Engines, v.Since)
+		return err
+	})
+	if err != nil {
+		return v, fmt.Errorf("ledger: coverage: %w", sqlstate.Withhold(err))
+	}
+	return v, nil
+}
+
+func volumes(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]Volume, error) {
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Volume])
+}
