@@ -234,7 +234,9 @@ type Ledger struct {
 	DSN     Secret `yaml:"dsn"`
 	Schema  string `yaml:"schema"`
 	Migrate bool   `yaml:"migrate"` // create or upgrade the schema at the start
-	Spool   Spool  `yaml:"spool"`
+	// Retention is the age beyond which records are removed; 0 = they are kept.
+	Retention Duration `yaml:"retention"`
+	Spool     Spool    `yaml:"spool"`
 }
 
 // Spool configures the directory where observations and captured queries wait while the ledger is away.
@@ -301,7 +303,7 @@ func Default() Config {
 			ParseTimeout: Duration(3 * time.Second),
 			RetryAfter:   Duration(30 * time.Second), RescueAfter: Duration(time.Minute), Repeat: Duration(7 * 24 * time.Hour), WatchShare: 0.1, PriorOdds: 1, BreachOdds: 2, Hoist: true, HoistSpace: 1 << 30,
 		},
-		Ledger: Ledger{Schema: "dpwatch_ledger", Migrate: true, Spool: Spool{MaxBytes: 64 << 20}},
+		Ledger: Ledger{Schema: "dpwatch_ledger", Migrate: true, Retention: Duration(90 * 24 * time.Hour), Spool: Spool{MaxBytes: 64 << 20}},
 		Log:    Log{Level: "info"},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -240,11 +241,17 @@ func (d *decoder) audit(a *Audit) {
 	}
 }
 
+// minRetention is the shortest ledger.retention: records are by hour.
+const minRetention = Duration(time.Hour)
+
 func (d *decoder) ledger(c *Config) {
 	if c.Ledger.DSN.Reveal() != LedgerMemory {
 		d.connection("ledger.dsn", c.Ledger.DSN)
 	}
 	d.atLeastBytes("ledger.spool.max_bytes", c.Ledger.Spool.MaxBytes, 1<<20)
+	if r := c.Ledger.Retention; r != 0 && r < minRetention {
+		d.add("ledger.retention", "must be 0s (nothing is removed) or at least 1h, for example 2160h (90 days)")
+	}
 	switch {
 	case c.Ledger.Schema == "":
 		d.add("ledger.schema", "must name the schema of the ledger")

@@ -198,7 +198,7 @@ func newAuditor(c config.Config, gate *throttle.Gate, announce func(string) func
 	if err != nil {
 		return nil, err
 	}
-	opt.Announce, opt.OnFinding, opt.Ledger, opt.Spool = announce, sender.Send, openLedger(c), openSpool(c)
+	opt.Announce, opt.OnFinding, opt.Ledger, opt.Spool, opt.Retention = announce, sender.Send, openLedger(c), openSpool(c), time.Duration(c.Ledger.Retention)
 	return audit.New(opt)
 }
 

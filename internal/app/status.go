@@ -198,6 +198,9 @@ func ledgerLine(l *audit.LedgerState) string {
 	if l.Lost > 0 {
 		text += fmt.Sprintf(", %d observations lost", l.Lost)
 	}
+	if l.Removed != (audit.Removed{}) {
+		text += fmt.Sprintf("; older than ledger.retention and removed: %d queries, %d other rows", l.Removed.Queries, l.Removed.Rows)
+	}
 	return text
 }
 

@@ -118,6 +118,7 @@ func (a *Auditor) Run(ctx context.Context) error {
 	if a.keeper.on {
 		group.Go(func() error { return a.keep(ctx) })
 		group.Go(func() error { return a.shareTurns(ctx) })
+		group.Go(func() error { a.retain(ctx); return nil })
 	}
 	group.Go(func() error { a.intake(ctx); return nil })
 	group.Go(func() error { a.checkShadow(ctx); return nil })

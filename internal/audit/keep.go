@@ -43,6 +43,7 @@ type keeper struct {
 	seq       int64
 	lost      uint64 // executions and skipped statements that were not recorded
 	trouble   string // why the last write failed; "" = it did not
+	removed   Removed
 }
 
 type unsavedAudit struct {
@@ -415,6 +416,7 @@ func (k *keeper) state() *LedgerState {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s.Trouble, s.Unsaved, s.Waiting, s.Lost = k.trouble, len(k.unsaved), len(k.sightings)+len(k.skips), k.lost
+	s.Removed = k.removed
 	if k.pending != nil {
 		s.Waiting += len(k.pending.Sightings) + len(k.pending.Skips)
 	}

@@ -58,6 +58,8 @@ type Options struct {
 	// Ledger opens and acquires the ledger in which audits outlive the process; nil = audits are kept in memory only. Run
 	// calls it until it succeeds; audits wait for that.
 	Ledger func(context.Context) (*ledger.Engine, error)
+	// Retention is the age beyond which records are removed from the ledger; 0 = they are kept.
+	Retention time.Duration
 
 	// Spool opens the directory where observations and captured queries wait while the ledger is away; nil = they wait in memory.
 	Spool func() (*ledger.Spool, error)

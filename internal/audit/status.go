@@ -43,12 +43,13 @@ type Turns struct {
 
 // LedgerState describes what the ledger lacks.
 type LedgerState struct {
-	Restored bool   `json:"restored"`          // the audits of earlier processes go on; until then audits wait
-	Trouble  string `json:"trouble,omitempty"` // why it could not be read or written the last time
-	Unsaved  int    `json:"unsaved_audits"`    // audits whose latest state is not written yet
-	Waiting  int    `json:"waiting"`           // observations that are not written yet
-	Lost     uint64 `json:"lost"`              // executions and skipped statements that were not recorded
-	Spooled  int64  `json:"spooled_bytes"`     // of observations and captured queries that wait on disk
+	Restored bool    `json:"restored"`          // the audits of earlier processes go on; until then audits wait
+	Trouble  string  `json:"trouble,omitempty"` // why it could not be read or written the last time
+	Unsaved  int     `json:"unsaved_audits"`    // audits whose latest state is not written yet
+	Waiting  int     `json:"waiting"`           // observations that are not written yet
+	Lost     uint64  `json:"lost"`              // executions and skipped statements that were not recorded
+	Spooled  int64   `json:"spooled_bytes"`     // of observations and captured queries that wait on disk
+	Removed  Removed `json:"removed"`
 }
 
 // Coverage describes which part of the auditable DP queries is audited.

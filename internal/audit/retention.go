@@ -1,0 +1,70 @@
+package audit
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// retainEvery is the interval at which old records are removed from the ledger.
+const retainEvery = time.Hour
+
+// Removed is what was removed from the ledger because it was older than Options.Retention, since the start.
+type Removed struct {
+	Queries int64 `json:"queries"` // with their audits, evidence and history
+	Rows    int64 `json:"rows"`    // executions by user and hour, skipped statements, the use of the budget, events, progress that was set aside
+}
+
+// retain removes old records from the ledger until ctx is done.
+func (a *Auditor) retain(ctx context.Context) {
+	if !a.keeper.on || a.opt.Retention <= 0 || a.keeper.wait(ctx) != nil {
+		return
+	}
+	tick := time.NewTicker(retainEvery)
+	defer tick.Stop()
+	for {
+		a.prune(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// prune removes what is too old now, in small batches. Queries that have an audit in this process stay.
+func (a *Auditor) prune(ctx context.Context) {
+	engine := a.keeper.engine.Load()
+	if engine == nil { // the process ends
+		return
+	}
+	var sum Removed
+	for more := true; more && ctx.Err() == nil; {
+		a.mu.Lock()
+		keep := slices.Collect(maps.Keys(a.jobs))
+		a.mu.Unlock()
+		p, err := engine.Prune(ctx, a.opt.Now(), a.opt.Retention, keep)
+		sum.Queries += p.Queries
+		sum.Rows += p.Rows
+		more = p.More
+		if err != nil {
+			if ctx.Err() == nil {
+				a.opt.Logger.Warn("old records cannot be removed from the ledger", zap.String("error", a.say(err)), zap.Duration("retry_in", retainEvery))
+			}
+			break
+		}
+	}
+	if sum == (Removed{}) {
+		return
+	}
+	k := a.keeper
+	k.mu.Lock()
+	k.removed.Queries += sum.Queries
+	k.removed.Rows += sum.Rows
+	k.mu.Unlock()
+	a.opt.Logger.Info("records older than ledger.retention were removed from the ledger",
+		zap.Int64("queries", sum.Queries), zap.Int64("other_rows", sum.Rows), zap.Duration("retention", a.opt.Retention))
+}

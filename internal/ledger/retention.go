@@ -1,0 +1,69 @@
+package ledger
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// pruneBatch is the number of rows of a table that Prune removes at most: other writes wait meanwhile.
+const pruneBatch = 1000
+
+// Pruned is what Prune removed.
+type Pruned struct {
+	Queries int64 // with their audits, evidence and history
+	Rows    int64 // of the other tables
+	More    bool  // there is more to remove
+}
+
+// prunes remove rows of engine $1 that are older than $2. A query, with everything about it, goes if its audit has no violation
+// and its key is not among $3. The history of a violation stays.
+var prunes = []struct {
+	queries bool
+	sql     string
+}{
+	{true, `DELETE FROM queries WHERE id = ANY(ARRAY(SELECT q.id FROM queries q WHERE q.engine = $1 AND q.last_seen < $2 AND NOT (q.key = ANY($3))
+		AND NOT EXISTS (SELECT FROM audits a WHERE a.query = q.id AND a.verdict = 'violation') LIMIT $4))`},
+	{false, `DELETE FROM query_hours WHERE ctid = ANY(ARRAY(SELECT h.ctid FROM query_hours h JOIN queries q ON q.id = h.query WHERE q.engine = $1 AND h.hour < $2 AND $3::text[] IS NOT NULL LIMIT $4))`},
+	{false, `DELETE FROM query_users WHERE ctid = ANY(ARRAY(SELECT u.ctid FROM query_users u JOIN queries q ON q.id = u.query WHERE q.engine = $1 AND u.last_seen < $2 AND $3::text[] IS NOT NULL LIMIT $4))`},
+	{false, `DELETE FROM skipped WHERE ctid = ANY(ARRAY(SELECT ctid FROM skipped WHERE engine = $1 AND hour < $2 AND $3::text[] IS NOT NULL LIMIT $4))`},
+	{false, `DELETE FROM budget_hours WHERE ctid = ANY(ARRAY(SELECT ctid FROM budget_hours WHERE engine = $1 AND hour < $2 AND $3::text[] IS NOT NULL LIMIT $4))`},
+	{false, `DELETE FROM events WHERE id = ANY(ARRAY(SELECT e.id FROM events e JOIN queries q ON q.id = e.query WHERE q.engine = $1 AND e.at < $2 AND $3::text[] IS NOT NULL
+		AND NOT EXISTS (SELECT FROM audits a WHERE a.query = q.id AND a.verdict = 'violation') LIMIT $4))`},
+	{false, `DELETE FROM set_aside WHERE ctid = ANY(ARRAY(SELECT s.ctid FROM set_aside s JOIN queries q ON q.id = s.query WHERE q.engine = $1 AND s.at < $2 AND $3::text[] IS NOT NULL LIMIT $4))`},
+}
+
+// Prune removes records of the engine that are older than age, at most a batch of each table. keep are the keys of queries
+// that stay. now is the caller's time; the server's is used if it is earlier, so that a clock that is ahead removes nothing
+// too early.
+func (e *Engine) Prune(ctx context.Context, now time.Time, age time.Duration, keep []string) (p Pruned, err error) {
+	if keep == nil {
+		keep = []string{}
+	}
+	for _, one := range prunes {
+		err := e.write(ctx, "remove old records", func(tx pgx.Tx) error {
+			var server time.Time
+			if err := tx.QueryRow(ctx, "SELECT now()").Scan(&server); err != nil {
+				return err
+			}
+			before := now
+			if server.Before(now) {
+				before = server
+			}
+			tag, err := tx.Exec(ctx, one.sql, e.name, before.Add(-age), keep, pruneBatch)
+			n := tag.RowsAffected()
+			if one.queries {
+				p.Queries += n
+			} else {
+				p.Rows += n
+			}
+			p.More = p.More || n == pruneBatch
+			return err
+		})
+		if err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
