@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -31,6 +33,7 @@ Exit codes: 0 done, also with violations; 1 usage error or no answer.`,
 	cmd.Flags().Var(state, "state", "only audits in this state: "+state.form())
 	cmd.Flags().Var(verdict, "verdict", "only audits with this verdict: "+verdict.form())
 	cmd.Flags().IntVar(&filter.Limit, "limit", 50, "greatest number of audits; 0 = all")
+	cmd.Flags().StringVar(&filter.Cursor, "cursor", "", "begin after the page that gave this cursor (next_cursor)")
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if filter.Limit < 0 {
@@ -55,7 +58,8 @@ func auditsShowCommand(env environment) *cobra.Command {
 		Use: "show ID", Short: "Show everything about one audit of a running dpwatch",
 		Long: `Show everything that the status has about one audit: the query, the claim, what the audit waits for, the verdict and its reason, the
 bound, the event, the confirmation, the watch after the verdict, warnings, assumptions and neighbours. The beginning of the ID is enough if no other audit begins with it. The values of
-rows are withheld unless log.values is set.
+rows are withheld unless log.values is set. Of an audit that is only in the ledger (evicted, or of another engine), the claim, the
+verdict, the bound, the users and the history are shown.
 
 Exit codes: 0 done, whatever the verdict; 1 usage error, no answer, or no such audit.`,
 		Example: `  dpwatch audits show 3f9c --config dpwatch.yaml
@@ -69,10 +73,28 @@ Exit codes: 0 done, whatever the verdict; 1 usage error, no answer, or no such a
 			return err
 		}
 		a, err := s.Audit(args[0])
+		if errors.Is(err, app.ErrNoAudit) {
+			return f.stored(cmd.Context(), env, args[0], asJSON())
+		}
 		if err != nil {
 			return err
 		}
 		return write(env, a, asJSON())
 	}
 	return cmd
+}
+
+// stored shows an audit that only the ledger of a running dpwatch has.
+func (f *adminFlags) stored(ctx context.Context, env environment, id string, asJSON bool) error {
+	asked, err := f.target(env, app.NearestStatus)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	a, err := app.FetchStored(ctx, asked, id)
+	if err != nil {
+		return err
+	}
+	return write(env, a, asJSON)
 }

@@ -109,6 +109,7 @@ func TestRunLedger(t *testing.T) {
 		t.Errorf("the ledger has %d skipped statements and %d executions, %v; want 1 and 2", skipped, executions, err)
 	}
 	s.checkCoverage(t)
+	s.checkPages(t, before)
 	_, err = pgtest.Connect(t, s.replay).Exec(t.Context(), "SELECT FROM dpwatch_ledger.audits")
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) || refused.Code != "42501" {

@@ -37,6 +37,8 @@ func (r *Relay) handler(adminRefused prometheus.Collector) http.Handler {
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) { r.metrics(w, registry) })
 	mux.HandleFunc("GET /api/status", r.status)
 	mux.HandleFunc("GET /api/coverage", r.coverage)
+	mux.HandleFunc("GET /api/audits", r.listAudits)
+	mux.HandleFunc("GET /api/ledger/audits/{id}", r.storedAudit)
 	for path, paused := range map[string]bool{"POST /api/pause": true, "POST /api/resume": false} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			r.Pause(paused)
@@ -114,11 +116,7 @@ type relayStatus struct {
 
 // status writes the proxy's counters and the auditor's latest status as one JSON object.
 func (r *Relay) status(w http.ResponseWriter, _ *http.Request) {
-	audit := json.RawMessage(r.supervisor.Status())
-	if audit == nil {
-		audit = json.RawMessage("null")
-	}
-	text, err := json.Marshal(relayStatus{Version, r.stats(), r.routeStatus(), r.queue.Stats(), r.supervisor.Stats(), audit, r.supervisor.Paused()})
+	text, err := r.statusJSON()
 	if err != nil { // the auditor's part is not valid JSON
 		r.log.Error("write status", zap.Error(err))
 		http.Error(w, "the auditor's status is not valid JSON: see dpwatch's log", http.StatusInternalServerError)
@@ -126,6 +124,14 @@ func (r *Relay) status(w http.ResponseWriter, _ *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(append(text, '\n'))
+}
+
+func (r *Relay) statusJSON() ([]byte, error) {
+	audit := json.RawMessage(r.supervisor.Status())
+	if audit == nil {
+		audit = json.RawMessage("null")
+	}
+	return json.Marshal(relayStatus{Version, r.stats(), r.routeStatus(), r.queue.Stats(), r.supervisor.Stats(), audit, r.supervisor.Paused()})
 }
 
 // adminPort serves metrics, health and status on all admin listeners.

@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -41,15 +42,7 @@ func auditRows(s *audit.Status, text json.RawMessage) ([]AuditRow, error) {
 			Seen: r.Seen, FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, State: evicted, Verdict: string(analysis.Violation), Report: &report,
 		}})
 	}
-	slices.SortStableFunc(rows, func(x, y AuditRow) int {
-		if x.violation() != y.violation() {
-			if x.violation() {
-				return -1
-			}
-			return 1
-		}
-		return y.LastSeen.Compare(x.LastSeen)
-	})
+	slices.SortStableFunc(rows, func(x, y AuditRow) int { return x.position().compare(y.position()) })
 	return rows, nil
 }
 
@@ -91,12 +84,14 @@ func AuditVerdicts() []string {
 type Filter struct {
 	State, Verdict string // "" = any
 	Limit          int    // 0 = no limit
+	Cursor         string // of the page before; "" = the first page
 }
 
 // Listing is a selection of audits.
 type Listing struct {
 	rows    []AuditRow
-	leftOut int // beyond the limit
+	leftOut int    // beyond the limit
+	next    string // cursor of the next page; "" = this is the last one
 }
 
 // List returns the audits that a filter selects, violations first.
@@ -105,11 +100,20 @@ func (s *Snapshot) List(f Filter) (Listing, error) {
 		return Listing{}, errNoAuditor(s.address)
 	}
 	var l Listing
+	var after position
+	if f.Cursor != "" {
+		var err error
+		if after, err = parseCursor(f.Cursor); err != nil {
+			return l, err
+		}
+	}
 	for _, a := range s.audits {
 		switch {
+		case f.Cursor != "" && a.position().compare(after) <= 0:
 		case f.State != "" && f.State != string(a.State), f.Verdict != "" && f.Verdict != a.Verdict:
 		case f.Limit > 0 && len(l.rows) == f.Limit:
 			l.leftOut++
+			l.next = l.rows[len(l.rows)-1].position().cursor()
 		default:
 			l.rows = append(l.rows, a)
 		}
@@ -127,7 +131,8 @@ func (l Listing) MarshalJSON() ([]byte, error) {
 		Audits  []json.RawMessage `json:"audits"`
 		Records []json.RawMessage `json:"records,omitempty"`
 		LeftOut int               `json:"left_out"`
-	}{Audits: []json.RawMessage{}, LeftOut: l.leftOut}
+		Next    string            `json:"next_cursor,omitempty"`
+	}{Audits: []json.RawMessage{}, LeftOut: l.leftOut, Next: l.next}
 	for _, a := range l.rows {
 		if a.record {
 			out.Records = append(out.Records, a.json)
@@ -158,7 +163,7 @@ func (l Listing) Write(w io.Writer) error {
 		b.WriteString("no audits\n")
 	}
 	if l.leftOut > 0 {
-		fmt.Fprintf(&b, "left out: %d; --limit 0 lists all\n", l.leftOut)
+		fmt.Fprintf(&b, "left out: %d; --cursor %s lists the next ones, --limit 0 all\n", l.leftOut, l.next)
 	}
 	_, err := io.WriteString(w, printable(b.String()))
 	return err
@@ -166,6 +171,9 @@ func (l Listing) Write(w io.Writer) error {
 
 // shownIDs is the number of ids that an error lists.
 const shownIDs = 5
+
+// ErrNoAudit is wrapped by the error of Snapshot.Audit if there is no such audit.
+var ErrNoAudit = errors.New("no audit")
 
 // Audit returns the audit whose id or key begins with prefix.
 func (s *Snapshot) Audit(prefix string) (AuditRow, error) {
@@ -180,7 +188,7 @@ func (s *Snapshot) Audit(prefix string) (AuditRow, error) {
 	}
 	switch len(found) {
 	case 0:
-		return AuditRow{}, fmt.Errorf("%s has no audit %q: dpwatch audits list lists them; audits that were evicted, or are only in the ledger, are not in the status", s.address, prefix)
+		return AuditRow{}, fmt.Errorf("%s has %w %q: dpwatch audits list lists them", s.address, ErrNoAudit, prefix)
 	case 1:
 		return found[0], nil
 	}

@@ -31,17 +31,25 @@ func FetchStatus(ctx context.Context, t Target) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Snapshot{JSON: text, address: t.address.String()}
-	if err = json.Unmarshal(text, &s.relay); err == nil {
+	s, err := newSnapshot(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s does not answer with a status of dpwatch: %w", t.address, err)
+	}
+	s.address = t.address.String()
+	return s, nil
+}
+
+// newSnapshot parses an answer of GET /api/status.
+func newSnapshot(text []byte) (*Snapshot, error) {
+	s := &Snapshot{JSON: text}
+	err := json.Unmarshal(text, &s.relay)
+	if err == nil {
 		err = json.Unmarshal(s.relay.Audit, &s.auditor)
 	}
 	if err == nil && s.auditor != nil {
 		s.audits, err = auditRows(s.auditor, s.relay.Audit)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%s does not answer with a status of dpwatch: %w", t.address, err)
-	}
-	return s, nil
+	return s, err
 }
 
 // shownReasons is the number of reasons in a line of a status.

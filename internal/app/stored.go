@@ -1,0 +1,131 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/ledger"
+)
+
+// StoredAudit is an audit that only the ledger has: it was evicted, is of another engine, or has not been restored.
+type StoredAudit struct{ ledger.Stored }
+
+// storedFromLedger reads the query whose key begins with prefix.
+func storedFromLedger(ctx context.Context, c config.Config, prefix string) (StoredAudit, error) {
+	o, stored := ledgerOptions(c)
+	if !stored {
+		return StoredAudit{}, fmt.Errorf("%w %q, and %w", ErrNoAudit, prefix, errNoLedger)
+	}
+	l, err := ledger.Open(ctx, o)
+	if err != nil {
+		return StoredAudit{}, err
+	}
+	defer l.Close()
+	found, err := l.Stored(ctx, prefix, shownIDs)
+	if err != nil {
+		return StoredAudit{}, err
+	}
+	switch len(found) {
+	case 0:
+		return StoredAudit{}, fmt.Errorf("%w %q, neither in memory nor in the ledger", ErrNoAudit, prefix)
+	case 1:
+		return StoredAudit{found[0]}, nil
+	}
+	var keys []string
+	for _, s := range found {
+		keys = append(keys, s.Key)
+	}
+	return StoredAudit{}, fmt.Errorf("%w: several audits begin with %q: give more digits; for example %s", ErrNoAudit, prefix, strings.Join(keys, ", "))
+}
+
+// storedAudit answers GET /api/ledger/audits/{id}. One request at a time reads the ledger.
+func (r *Relay) storedAudit(w http.ResponseWriter, q *http.Request) {
+	r.fromLedger(w, q, func(ctx context.Context) (any, error) { return storedFromLedger(ctx, r.cfg, q.PathValue("id")) })
+}
+
+// FetchStored asks a listener for an audit in its ledger.
+func FetchStored(ctx context.Context, t Target, prefix string) (StoredAudit, error) {
+	var s StoredAudit
+	text, err := t.Get(ctx, "/api/ledger/audits/"+url.PathEscape(prefix))
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	return s, err
+}
+
+// Write writes what the ledger has as text.
+func (s StoredAudit) Write(w io.Writer) error {
+	var b strings.Builder
+	verdict := s.Verdict
+	if verdict == "" {
+		verdict = s.State
+	}
+	if verdict == "" {
+		verdict = "not begun"
+	}
+	fmt.Fprintf(&b, "audit %s: %s (from the ledger: the auditor of this dpwatch does not hold it in memory)\n", s.Key[:min(12, len(s.Key))], strings.ReplaceAll(verdict, "_", " "))
+	claim := "none"
+	if s.Epsilon != nil {
+		claim = fmt.Sprintf("epsilon %g", *s.Epsilon)
+		if s.Delta != nil && *s.Delta > 0 {
+			claim += fmt.Sprintf(", delta %g", *s.Delta)
+		}
+		claim += ", from " + s.Source
+	}
+	bound := "none"
+	if s.Lower != nil {
+		bound = Number(analysis.Float(*s.Lower))
+	}
+	section(&b, "query", [][2]string{
+		{"summary", s.Summary},
+		{"engine", s.Engine},
+		{"executions", fmt.Sprintf("%d, first %s, last %s", s.Executions, moment(s.FirstSeen), moment(s.LastSeen))},
+		{"key", s.Key},
+		{"fingerprint", s.Fingerprint},
+		{"claim", claim},
+		{"rule of the claim", s.Rule},
+		{"state", s.State},
+		{"epsilon lower bound", bound},
+		{"trials", fmt.Sprint(s.Trials)},
+	})
+	var users, history [][2]string
+	for _, u := range s.Users {
+		users = append(users, [2]string{u.User, fmt.Sprintf("database %s, application %q, %d executions, last %s", u.Database, u.Application, u.Executions, moment(u.LastSeen))})
+	}
+	section(&b, "users", users)
+	for _, e := range s.History {
+		history = append(history, [2]string{moment(e.At), strings.TrimSpace(e.State + " " + strings.ReplaceAll(e.Verdict, "_", " ") + " " + e.Reason)})
+	}
+	section(&b, "history, the latest first", history)
+	_, err := io.WriteString(w, printable(b.String()))
+	return err
+}
+
+// fromLedger answers a request from the ledger. One request at a time reads it.
+func (r *Relay) fromLedger(w http.ResponseWriter, q *http.Request, read func(context.Context) (any, error)) {
+	if !r.reading.TryLock() {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "dpwatch: another request reads the ledger; try again later", http.StatusServiceUnavailable)
+		return
+	}
+	defer r.reading.Unlock()
+	ctx, cancel := context.WithTimeout(q.Context(), ledgerTimeout)
+	defer cancel()
+	v, err := read(ctx)
+	switch {
+	case errors.Is(err, ErrNoAudit):
+		http.Error(w, "dpwatch: "+err.Error(), http.StatusNotFound)
+	case err != nil:
+		http.Error(w, "dpwatch: "+err.Error(), http.StatusServiceUnavailable)
+	default:
+		writeJSON(w, v)
+	}
+}

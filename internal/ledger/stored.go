@@ -1,0 +1,98 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/sqlstate"
+)
+
+// Stored is what the tables of the ledger have about a query and its audit, without the evidence and the statement.
+type Stored struct {
+	Key         string    `json:"key"`
+	Engine      string    `json:"engine"`
+	Fingerprint string    `json:"fingerprint"`
+	Summary     string    `json:"summary"`
+	Epsilon     *float64  `json:"epsilon_claimed"` // nil = the query has no claim
+	Delta       *float64  `json:"delta_claimed"`
+	Source      string    `json:"claim_source"`
+	Rule        string    `json:"claim_rule"`
+	Executions  int64     `json:"executions"`
+	FirstSeen   time.Time `json:"first_seen"`
+	LastSeen    time.Time `json:"last_seen"`
+	State       string    `json:"state"` // "" = the audit has not begun
+	Verdict     string    `json:"verdict"`
+	Trials      int64     `json:"trials"`
+	Lower       *float64  `json:"epsilon_lower"`
+	Begun       int       `json:"begun"` // how often the evidence began
+	Users       []User    `json:"users"`
+	History     []Event   `json:"history"` // the latest first
+}
+
+// User is who ran a query.
+type User struct {
+	User        string    `json:"user"`
+	Database    string    `json:"database"`
+	Application string    `json:"application_name"`
+	Executions  int64     `json:"executions"`
+	LastSeen    time.Time `json:"last_seen"`
+}
+
+// Event is a change of the state or verdict of an audit.
+type Event struct {
+	At      time.Time `json:"at"`
+	State   string    `json:"state"`
+	Verdict string    `json:"verdict"`
+	Reason  string    `json:"reason"`
+}
+
+// storedRows bounds the users and events of a Stored.
+const storedRows = 20
+
+// Stored returns the queries of all engines whose keys begin with prefix, at most the given number.
+func (l *Ledger) Stored(ctx context.Context, prefix string, most int) ([]Stored, error) {
+	var found []Stored
+	err := pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `
+			SELECT q.id, q.key, q.engine, q.fingerprint, q.summary, q.epsilon, q.delta, q.claim_source, q.claim_rule, q.executions, q.first_seen, q.last_seen,
+			  coalesce(a.state, ''), coalesce(a.verdict, ''), coalesce(a.trials, 0), a.epsilon_lower, coalesce(a.processes, 0)
+			FROM queries q LEFT JOIN audits a ON a.query = q.id WHERE starts_with(q.key, $1) ORDER BY q.last_seen DESC, q.id LIMIT $2`, prefix, most)
+		if err != nil {
+			return err
+		}
+		var ids []int64
+		var id int64
+		var s Stored
+		if _, err = pgx.ForEachRow(rows, []any{&id, &s.Key, &s.Engine, &s.Fingerprint, &s.Summary, &s.Epsilon, &s.Delta, &s.Source, &s.Rule, &s.Executions, &s.FirstSeen, &s.LastSeen,
+			&s.State, &s.Verdict, &s.Trials, &s.Lower, &s.Begun}, func() error {
+			ids, found = append(ids, id), append(found, s)
+			return nil
+		}); err != nil {
+			return err
+		}
+		for i, id := range ids {
+			if found[i].Users, err = collect[User](ctx, tx, "SELECT username, database, application, executions, last_seen FROM query_users WHERE query = $1 ORDER BY executions DESC LIMIT $2", id); err != nil {
+				return err
+			}
+			if found[i].History, err = collect[Event](ctx, tx, "SELECT at, state, verdict, reason FROM events WHERE query = $1 ORDER BY id DESC LIMIT $2", id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ledger: read an audit: %w", sqlstate.Withhold(err))
+	}
+	return found, nil
+}
+
+func collect[T any](ctx context.Context, tx pgx.Tx, sql string, id int64) ([]T, error) {
+	rows, err := tx.Query(ctx, sql, id, storedRows)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+}
