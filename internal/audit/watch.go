@@ -213,7 +213,7 @@ func (a *Auditor) saveWatch(ctx context.Context, j *job, w *evidence.Watch, why 
 	if !a.keeper.on {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	engine := a.keeper.engine.Load()
 	err = engine.SaveWatch(ctx, j.Key, sealed)
