@@ -3,22 +3,43 @@ package main
 import (
 	"bufio"
 	"context"
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
+
+// gateway is the example engine, built once in a directory that TestMain removes.
+var gateway struct {
+	once      sync.Once
+	directory string
+	err       error
+}
+
+func buildGateway() {
+	if gateway.directory, gateway.err = os.MkdirTemp("", "dpwatch-gateway-"); gateway.err != nil {
+		return
+	}
+	out, err := exec.Command("go", "build", "-tags", "netgo,osusergo", "-o", gateway.directory, "../../examples/gateway").CombinedOutput()
+	if err != nil {
+		gateway.err = fmt.Errorf("%w\n%s", err, out)
+	}
+}
 
 // gateways builds the example engine and returns a function that starts it on a source, with a planted bug, and returns its
 // connection string.
 func gateways(t *testing.T) func(t *testing.T, source, broken string) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "gateway")
-	if out, err := exec.Command("go", "build", "-tags", "netgo,osusergo", "-o", binary, "../../examples/gateway").CombinedOutput(); err != nil {
-		t.Fatalf("build the example engine: %v\n%s", err, out)
+	if gateway.once.Do(buildGateway); gateway.err != nil {
+		t.Fatalf("build the example engine: %v", gateway.err)
 	}
+	binary := filepath.Join(gateway.directory, "gateway")
 	return func(t *testing.T, source, broken string) string {
 		t.Helper()
 		ctx, stop := context.WithCancel(context.Background())
@@ -56,19 +77,22 @@ func TestAuditGateway(t *testing.T) {
 	t.Parallel()
 	start, dsn := gateways(t), visits(t)
 	sql := "SELECT dp_count(*) FROM visits"
-	for _, tc := range []struct {
+	for i, tc := range []struct {
 		name, broken, sql, protocol, verdict string
 		code                                 int
 		worlds                               bool // one engine for each copy
 	}{
-		{"honest", "none", sql, "extended", "no_evidence", exitDone, false},
 		{"honest, simple queries", "none", "SELECT dp_count(*), dp_sum(cost) FROM visits WHERE day < 30", "simple", "no_evidence", exitDone, false},
 		{"honest, an engine for each world", "none", sql, "extended", "no_evidence", exitDone, true},
-		{"half the noise", "half-noise", sql, "extended", "violation", exitViolation, false},
-		{"the same noise always", "seeded", sql, "extended", "violation", exitViolation, false},
-		{"no clipping", "no-clip", sql, "simple", "violation", exitViolation, false},
 		{"no clipping, an engine for each world", "no-clip", sql, "extended", "violation", exitViolation, true},
+		{"the same noise always", "seeded", sql, "extended", "violation", exitViolation, false},
+		{"half the noise", "half-noise", sql, "extended", "violation", exitViolation, false},
+		{"honest", "none", sql, "extended", "no_evidence", exitDone, false},
+		{"no clipping", "no-clip", sql, "simple", "violation", exitViolation, false},
 	} {
+		if i > 3 && !longtest.Enabled() { // the others differ from these in one column
+			break
+		}
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			args := []string{

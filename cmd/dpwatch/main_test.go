@@ -21,6 +21,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	pgtest.Main(m)
+	_ = os.RemoveAll(gateway.directory) // "" does nothing
 }
 
 // program returns a command that runs the program with args.

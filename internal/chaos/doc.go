@@ -7,9 +7,10 @@
 //
 //   - No session of a client ends, and no answer is an error, except when the relay is killed.
 //   - Trials. In the life of one auditor process the trials of a query in the ledger increase by at most the calls of its
-//     noise function on each copy: no trial is counted twice. Unless the ledger was away when the process was killed, they
-//     increase by at least the calls, less the turn in progress of each worker and, for each complete turn, the batch that
-//     replay had begun when the turn ended. They never decrease, and no audit begins again.
-//   - Executions. The ledger has at least the executions that it had when a process was killed and those that clients began
-//     afterwards, less those that the relay counts as lost or dropped; it never has more than clients began.
+//     noise function on each copy: no trial is counted twice. They never decrease, and no audit begins again. The trials of
+//     all queries increase by at least the calls, less the turn in progress of each worker and, for each complete turn, the
+//     batch that was running when the turn ended. This does not hold if the ledger went away and the process was killed
+//     before it had written everything.
+//   - Executions. The ledger has the executions that it had when a process was killed, and all that clients began afterwards,
+//     less those that the relay counts as lost, dropped or set aside. It never has more than clients began.
 package chaos
