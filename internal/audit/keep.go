@@ -121,6 +121,7 @@ func (a *Auditor) closeLedger() {
 	a.spoolInbox(0)
 	engine := a.keeper.engine.Load()
 	if engine == nil {
+		a.spoolObservations()
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
@@ -350,7 +351,10 @@ func (k *keeper) batch() *ledger.Batch {
 		return k.pending
 	}
 	k.seq++
-	b := &ledger.Batch{Term: k.engine.Load().Term(), Seq: k.seq, File: k.file}
+	b := &ledger.Batch{Seq: k.seq, File: k.file}
+	if engine := k.engine.Load(); engine != nil { // nil = the process ends before it had the ledger
+		b.Term = engine.Term()
+	}
 	k.file = ""
 	for s := range maps.Values(k.sightings) {
 		b.Sightings = append(b.Sightings, *s)

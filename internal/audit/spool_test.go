@@ -30,7 +30,7 @@ func spooled(t *testing.T, limit int64) (l *ledgerRig, dir string, up *atomic.Bo
 			return open(ctx)
 		}
 		o.Spool = func() (*ledger.Spool, error) { return ledger.OpenSpool(dir, limit) }
-		o.MaxAudits, o.PerShape, o.Workers = 1000, 1000, 0 // nothing but counts
+		o.MaxAudits, o.PerShape, o.Workers = 10_000, 10_000, 0 // nothing but counts
 	})
 	return l, dir, up
 }
@@ -38,8 +38,14 @@ func spooled(t *testing.T, limit int64) (l *ledgerRig, dir string, up *atomic.Bo
 // offer offers executions of different queries; it waits where the inbox would overflow.
 func (l *ledgerRig) offer(t *testing.T, executions int) {
 	t.Helper()
+	l.offerOf(t, executions, 100)
+}
+
+// offerOf is offer with a number of different queries.
+func (l *ledgerRig) offerOf(t *testing.T, executions, different int) {
+	t.Helper()
 	for i := range executions {
-		l.Offer(query(fmt.Sprintf("SELECT noisy(count(*), 4) FROM people WHERE id < %d /*dp_epsilon='0.5'*/", i%100)))
+		l.Offer(query(fmt.Sprintf("SELECT noisy(count(*), 4) FROM people WHERE id < %d /*dp_epsilon='0.5'*/", i%different)))
 		if i%1500 == 1499 {
 			eventually.True(t, "the inbox has room", func() bool { return l.InboxLen() < 2500 }, func() any { return l.InboxLen() })
 		}
@@ -117,7 +123,8 @@ func TestSpoolOverflow(t *testing.T) {
 	defer func() { stop() }()
 	l.restored(t)
 	conn := pgtest.Connect(t, l.ledger.DSN)
-	eventually.True(t, "the others are counted", func() bool { n, _ := l.counted(t, conn); return n == 9000-overflow }, func() any { n, _ := l.counted(t, conn); return n })
+	eventually.True(t, "the others are counted", func() bool { n, skipped := l.counted(t, conn); return n == 9000-overflow && skipped == overflow },
+		func() any { n, skipped := l.counted(t, conn); return []int{n, skipped, overflow} })
 
 	stop()
 	var file string
@@ -132,5 +139,31 @@ func TestSpoolOverflow(t *testing.T) {
 	eventually.True(t, "the file is removed", func() bool { _, err := os.Stat(filepath.Join(dir, file)); return errors.Is(err, os.ErrNotExist) }, func() any { return file })
 	if n, _ := l.counted(t, conn); n != 9000-overflow {
 		t.Errorf("%d executions, want %d", n, 9000-overflow)
+	}
+}
+
+// TestSpoolAttempts: a spooled query during which two auditor processes ended is skipped, and the others are counted.
+func TestSpoolAttempts(t *testing.T) {
+	t.Parallel()
+	l, dir, up := spooled(t, 64<<20)
+	stop := l.begin(t)
+	l.offer(t, 100)
+	stop()
+	files, _ := filepath.Glob(filepath.Join(dir, "*.queries"))
+	if len(files) != 1 {
+		t.Fatalf("%d files of queries, want 1", len(files))
+	}
+	if err := os.WriteFile(filepath.Join(dir, "attempt"), fmt.Appendf(nil, "%s 40 2\n", filepath.Base(files[0])), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	up.Store(true)
+	l.restart(t, nil)
+	defer l.begin(t)()
+	l.restored(t)
+	conn := pgtest.Connect(t, l.ledger.DSN)
+	eventually.True(t, "all but one are counted", func() bool { n, skipped := l.counted(t, conn); return n == 99 && skipped == 1 },
+		func() any { n, skipped := l.counted(t, conn); return []int{n, skipped} })
+	if n := l.Status().Skipped["internal_error"]; n != 1 {
+		t.Errorf("%d statements are skipped as internal_error, want 1", n)
 	}
 }

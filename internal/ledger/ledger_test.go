@@ -104,6 +104,41 @@ func TestRecordCountsOnce(t *testing.T) {
 	}
 }
 
+// Names that PostgreSQL cannot store do not keep a batch from being stored: clients choose the name of their application.
+func TestRecordInvalidNames(t *testing.T) {
+	t.Parallel()
+	_, o := open(t)
+	e := acquire(t, o, "e")
+	b := batch(1)
+	b.Term = e.Term()
+	b.Sightings[0].Application, b.Sightings[0].User = "latin1 \xe9", "a\x00b"
+	if err := e.Record(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	var names string
+	if err := pgtest.Connect(t, o.DSN).QueryRow(t.Context(), `SELECT username || application FROM "the ""ledger""".query_users`).Scan(&names); err != nil || names != "a\uFFFDblatin1 \uFFFD" {
+		t.Errorf("%q, %v", names, err)
+	}
+}
+
+// A batch of a process that never had the ledger is identified by its file.
+func TestRecordOfFile(t *testing.T) {
+	t.Parallel()
+	_, o := open(t)
+	e := acquire(t, o, "e")
+	for _, file := range []string{"1", "1", "2"} {
+		b := batch(1)
+		b.Term, b.File = 0, file
+		if err := e.Record(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var n int
+	if err := pgtest.Connect(t, o.DSN).QueryRow(t.Context(), `SELECT sum(executions) FROM "the ""ledger""".query_hours`).Scan(&n); err != nil || n != 6 {
+		t.Errorf("%d executions of two files, want 6 (%v)", n, err)
+	}
+}
+
 // TestAudits: what is saved is found; the beginnings of evidence are counted for each audit and for the fleet; every change
 // of state is in the history once; an audit whose restore did not complete twice is left out.
 func TestAudits(t *testing.T) {

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -41,7 +42,7 @@ type Skip struct {
 }
 
 // Batch is what was observed in a short time. Term is that of the Engine; Seq grows from batch to batch of the term, from 1. File is the spooled file of
-// captured queries from which the batch comes, "" = none.
+// captured queries from which the batch comes, "" = none. A batch of a process that never was the engine's auditor has Term 0: then File is its own file.
 type Batch struct {
 	Term, Seq int64
 	File      string
@@ -53,20 +54,26 @@ type Batch struct {
 // know whether a batch arrived may send it again.
 func (e *Engine) Record(ctx context.Context, b Batch) error {
 	return e.write(ctx, "record observations", func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, "UPDATE terms SET seq = $3 WHERE engine = $1 AND term = $2 AND seq < $3", e.name, b.Term, b.Seq)
-		if err != nil || tag.RowsAffected() == 0 {
+		if first, err := e.first(ctx, tx, b); err != nil || !first {
 			return err
-		}
-		if b.File != "" {
-			if _, err := tx.Exec(ctx, "DELETE FROM spooled WHERE at < now() - interval '30 days'"); err != nil {
-				return err
-			}
-			if _, err := tx.Exec(ctx, "INSERT INTO spooled (file) VALUES ($1)", b.File); err != nil {
-				return err
-			}
 		}
 		return e.count(ctx, tx, b)
 	})
+}
+
+// first reports whether a batch has not been stored before, and notes that it is.
+func (e *Engine) first(ctx context.Context, tx pgx.Tx, b Batch) (bool, error) {
+	if b.Term != 0 {
+		tag, err := tx.Exec(ctx, "UPDATE terms SET seq = $3 WHERE engine = $1 AND term = $2 AND seq < $3", e.name, b.Term, b.Seq)
+		if err != nil || tag.RowsAffected() == 0 || b.File == "" {
+			return err == nil && tag.RowsAffected() == 1, err
+		}
+	}
+	if _, err := tx.Exec(ctx, "DELETE FROM spooled WHERE at < now() - interval '30 days'"); err != nil {
+		return false, err
+	}
+	tag, err := tx.Exec(ctx, "INSERT INTO spooled (file) VALUES ($1) ON CONFLICT DO NOTHING", b.File)
+	return err == nil && tag.RowsAffected() == 1, err
 }
 
 // Submitted reports whether the captured queries of a spooled file were recorded.
@@ -95,7 +102,7 @@ func (e *Engine) count(ctx context.Context, tx pgx.Tx, b Batch) error {
 			    first_seen = least(query_users.first_seen, excluded.first_seen), last_seen = greatest(query_users.last_seen, excluded.last_seen))
 			INSERT INTO query_hours (query, hour, executions, unplaced) SELECT id, $17, $13, $18 FROM q
 			ON CONFLICT (query, hour) DO UPDATE SET executions = query_hours.executions + excluded.executions, unplaced = query_hours.unplaced + excluded.unplaced`,
-			append(e.queryArguments(&s.Query), s.Executions, s.User, s.Database, s.Application, Hour(s.Query.LastSeen), s.Unplaced)...)
+			append(e.queryArguments(&s.Query), s.Executions, valid(s.User), valid(s.Database), valid(s.Application), Hour(s.Query.LastSeen), s.Unplaced)...)
 	}
 	for _, s := range b.Skips {
 		all.Queue(`
@@ -110,6 +117,11 @@ func (e *Engine) count(ctx context.Context, tx pgx.Tx, b Batch) error {
 		}
 	}
 	return results.Close()
+}
+
+// valid replaces what PostgreSQL does not store as text: clients choose the name of their application, in any encoding.
+func valid(name string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(name, "\uFFFD"), "\x00", "\uFFFD")
 }
 
 // Hour is the unit in which executions are counted over time.

@@ -22,9 +22,11 @@ type Spool struct {
 	limit int64 // bytes of all files together
 	lock  *os.File
 
-	mu    sync.Mutex // guards the fields below
-	files []spoolFile
-	size  int64
+	mu       sync.Mutex // guards the fields below
+	files    []spoolFile
+	size     int64
+	attempts *os.File // see Attempt; nil = not open yet
+	latest   attempt
 }
 
 type spoolFile struct {
@@ -67,7 +69,7 @@ func openSpool(dir string, limit int64) (*Spool, error) {
 	switch info, err := os.Stat(dir); {
 	case err != nil:
 		return nil, err
-	case info.Mode().Perm()&0o077 != 0:
+	case info.Mode().Perm()&0o077 != 0 || !ownedByUs(info):
 		return nil, ErrSpoolReadable
 	}
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
@@ -81,6 +83,9 @@ func openSpool(dir string, limit int64) (*Spool, error) {
 	s := &Spool{dir: dir, limit: limit, lock: lock}
 	entries, err := os.ReadDir(dir) // sorted by name, and so in order
 	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), unfinished) { // the process ended while it wrote
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
 		info, statErr := e.Info()
 		if statErr != nil || !kindOf(e.Name()).known() {
 			continue
@@ -95,6 +100,15 @@ func openSpool(dir string, limit int64) (*Spool, error) {
 	return s, nil
 }
 
+// unfinished is the suffix of a file that is being written.
+const unfinished = ".new"
+
+// ownedByUs reports whether a file belongs to the user of this process.
+func ownedByUs(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || int(stat.Uid) == os.Geteuid()
+}
+
 func kindOf(name string) SpoolKind { return SpoolKind(strings.TrimPrefix(filepath.Ext(name), ".")) }
 
 func (k SpoolKind) known() bool { return k == SpooledBatch || k == SpooledQueries }
@@ -106,12 +120,17 @@ func (s *Spool) Len() (files int, bytes int64) {
 	return len(s.files), s.size
 }
 
-// Put adds a file behind the others. It returns ErrSpoolFull if the bound does not allow it.
+// Put adds a file behind the others. It returns ErrSpoolFull if the bound does not allow it. Captured queries leave an eighth of the space to batches, which
+// have the counts of what does not fit.
 func (s *Spool) Put(kind SpoolKind, content []byte) error {
 	data := Seal(content)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.size+int64(len(data)) > s.limit {
+	limit := s.limit
+	if kind == SpooledQueries {
+		limit -= limit / 8
+	}
+	if s.size+int64(len(data)) > limit {
 		return ErrSpoolFull
 	}
 	name := fmt.Sprintf("%020d-%s.%s", time.Now().UnixNano(), strings.ToLower(rand.Text()[:8]), kind)
@@ -119,9 +138,9 @@ func (s *Spool) Put(kind SpoolKind, content []byte) error {
 		name = strings.TrimSuffix(s.files[last].name, filepath.Ext(s.files[last].name)) + "0." + string(kind)
 	}
 	path := filepath.Join(s.dir, name)
-	err := os.WriteFile(path+".new", data, 0o600)
+	err := os.WriteFile(path+unfinished, data, 0o600)
 	if err == nil {
-		err = os.Rename(path+".new", path)
+		err = os.Rename(path+unfinished, path)
 	}
 	if err != nil {
 		_ = os.Remove(path + ".new")
@@ -204,4 +223,11 @@ func (s *Spool) Remove(name string) error {
 }
 
 // Close releases the directory.
-func (s *Spool) Close() error { return s.lock.Close() }
+func (s *Spool) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.attempts != nil {
+		_ = s.attempts.Close()
+	}
+	return s.lock.Close()
+}
