@@ -64,7 +64,8 @@ func (e *Engine) Record(ctx context.Context, b Batch) error {
 // first reports whether a batch has not been stored before, and notes that it is.
 func (e *Engine) first(ctx context.Context, tx pgx.Tx, b Batch) (bool, error) {
 	if b.Term != 0 {
-		tag, err := tx.Exec(ctx, "UPDATE terms SET seq = $3 WHERE engine = $1 AND term = $2 AND seq < $3", e.name, b.Term, b.Seq)
+		tag, err := tx.Exec(ctx, `INSERT INTO terms (engine, term, seq) VALUES ($1, $2, $3)
+			ON CONFLICT (engine, term) DO UPDATE SET seq = excluded.seq WHERE terms.seq < excluded.seq`, e.name, b.Term, b.Seq)
 		if err != nil || tag.RowsAffected() == 0 || b.File == "" {
 			return err == nil && tag.RowsAffected() == 1, err
 		}
