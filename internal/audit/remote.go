@@ -125,7 +125,7 @@ func (a *Auditor) exchange(ctx context.Context, engine *ledger.Engine) error {
 		if seen[id] {
 			continue
 		}
-		if err := a.land(ctx, engine, j, ledger.GivenTurn{ID: id, Key: j.Key, Lost: true}); err != nil {
+		if err := a.land(ctx, engine, j, ledger.GivenTurn{ID: id, Key: j.Key, Begun: true, Lost: true}); err != nil {
 			return err
 		}
 	}

@@ -117,14 +117,16 @@ func (a *Auditor) land(ctx context.Context, engine *ledger.Engine, j *job, t led
 	}
 	ended := !t.Lost && t.Outcome.Refused == ""
 	a.mu.Lock()
-	if ended {
+	switch {
+	case ended:
 		a.remote.ended++
-	} else {
+	case t.Begun:
 		a.remote.lost++
 	}
 	there := j.evidence != nil
 	a.mu.Unlock()
 	switch {
+	case t.Lost && !t.Begun: // the worker was about to end
 	case t.Lost:
 		a.opt.Logger.Warn("a worker ended or was cut off during a turn: the turn's trials are dropped, and the audit goes on", zap.String("audit", j.id), zap.String("worker", t.Worker))
 	case t.Outcome.Refused != "":

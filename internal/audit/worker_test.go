@@ -103,6 +103,7 @@ func TestWorkerWithOtherNeighbours(t *testing.T) {
 	l := newLedgerRig(t, func(o *audit.Options) { o.Workers, o.RetryAfter = 0, time.Hour })
 	stop := l.begin(t)
 	l.Submit(query(leakyQuery))
+	l.restored(t) // a worker that finds no ledger waits for RetryAfter
 	l.worker(t, "other", func(o *audit.WorkerOptions) { o.Audit.D1 = []string{"d2"} })
 	l.until(t, "the refusal", func(s audit.Status) bool {
 		return len(s.Workers) == 1 && strings.Contains(s.Workers[0].Refused, "shadow.d1 of this worker (d2)") && s.Turns.Dropped == 1 && s.Turns.Out == 0

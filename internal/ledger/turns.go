@@ -50,6 +50,7 @@ type GivenTurn struct {
 	ID      int64
 	Key     string
 	Worker  string
+	Begun   bool    // the worker has begun it
 	Done    bool    // it has ended
 	Outcome Outcome // if the worker ended it
 	Lost    bool    // it has ended without an outcome
@@ -78,14 +79,14 @@ func (e *Engine) HandOut(ctx context.Context, worker string, turn TurnArgs) (id 
 // Turns returns the engine's turns that workers have, or have ended and Forget has not removed.
 func (e *Engine) Turns(ctx context.Context) ([]GivenTurn, error) {
 	rows, err := e.ledger.pool.Query(ctx, `
-		SELECT id, args->>'key', queue, finalized_at IS NOT NULL, metadata->'output' FROM river_job
+		SELECT id, args->>'key', queue, attempt > 0, finalized_at IS NOT NULL, metadata->'output' FROM river_job
 		WHERE kind = 'turn' AND args @> jsonb_build_object('engine', $1::text) ORDER BY id`, e.name)
 	var all []GivenTurn
 	if err == nil {
 		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (t GivenTurn, err error) {
 			var queue string
 			var output []byte
-			if err = row.Scan(&t.ID, &t.Key, &queue, &t.Done, &output); err != nil {
+			if err = row.Scan(&t.ID, &t.Key, &queue, &t.Begun, &t.Done, &output); err != nil {
 				return t, err
 			}
 			t.Worker = workerOf(queue)

@@ -64,6 +64,10 @@ func (l *Ledger) Work(ctx context.Context, o WorkOptions) error {
 	l.beat(ctx, o)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
+	o.Worker.Slots = 0 // no more turns; those in progress are delivered
+	if err := l.Heartbeat(end, o.Worker); err != nil {
+		o.Heard(err)
+	}
 	if err := client.StopAndCancel(end); err != nil {
 		return fmt.Errorf("ledger: job queue: %w", sqlstate.Withhold(err))
 	}
