@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-
 	"net/http"
 	"os"
 	"runtime/debug"

@@ -138,14 +138,10 @@ func (a *Auditor) surveyWorkers(ctx context.Context, engine *ledger.Engine) (map
 	if err != nil {
 		return nil, err
 	}
-	now := a.opt.Now()
 	workers := map[string]*WorkerState{}
 	for _, w := range rows {
 		s := &WorkerState{ID: w.ID, Host: w.Host, Version: w.Version, Slots: w.Slots, Since: w.Since, Silent: w.Silent}
 		s.alive = w.Silent < a.opt.RescueAfter
-		if r, ok := a.remote.refused[w.ID]; ok && now.Before(r.until) {
-			s.Refused = r.reason
-		}
 		workers[w.ID] = s
 	}
 	for id := range a.remote.refused {
@@ -188,6 +184,11 @@ func (a *Auditor) handOut(ctx context.Context, engine *ledger.Engine, workers ma
 		}
 	}
 	a.mu.Unlock()
+	for id, r := range a.remote.refused {
+		if w := workers[id]; w != nil && a.opt.Now().Before(r.until) {
+			w.Refused = r.reason
+		}
+	}
 	defer a.showWorkers(workers)
 	for ctx.Err() == nil && (a.opt.Gate == nil || a.opt.Gate.State().Held == "") {
 		w := a.freest(workers)
