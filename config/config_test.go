@@ -180,7 +180,7 @@ func TestError(t *testing.T) {
 		{"share", minimal + "audit: {share: 1.5}\n", "must be from 0 to 1"},
 		{"watch share", minimal + "audit: {watch_share: 0.9}\n", "must be from 0"},
 		{"budget of trials", minimal + "audit: {budget: {trials_per_hour: 10}}\n", "must be at least 600; 0 = no limit"},
-		{"budget of seconds", minimal + "audit: {budget: {database_seconds_per_hour: .nan}}\n", "must be a number of at least 30"},
+		{"budget of seconds", minimal + "audit: {budget: {database_seconds_per_hour: 5}}\n", "must be a number of at least 30"},
 		{"slowdown", minimal + "audit: {slowdown: 0.5}\n", "more than 1"},
 		{"memory", minimal + "audit: {memory: 1MiB}\n", "audit.memory: is 1MiB: must be at least 64MiB"},
 		{"hoist space", minimal + "audit: {hoist_space: 1MiB}\n", "audit.hoist_space: is 1MiB: must be at least 4MiB"},
