@@ -74,6 +74,7 @@ var allowed = map[string][]string{
 	"internal/pg/catalog":       {"internal/pg/ident"},
 	"internal/pg/catalog/read":  {"internal/pg/catalog", "internal/pg/connect", "internal/sqlstate"},
 	"internal/pg/connect":       {},
+	"internal/pg/engine":        {"internal/pg/body", "internal/pg/connect", "internal/pg/ident", "internal/sqlstate"},
 	"internal/eventually":       {},
 	"internal/terminal":         {},
 	"internal/app":              {"analysis", "config", "internal/alert", "internal/audit", "internal/audit/evidence", "internal/audit/schedule", "internal/capture", "internal/ledger", "internal/pg/catalog", "internal/pg/catalog/read", "internal/link", "internal/outcome", "internal/plot", "internal/preflight", "internal/recorded", "internal/sqlstate", "internal/sqltext", "internal/supervise", "internal/web", "internal/withheld", "proxy", "replay", "replay/throttle", "replay/neighbours", "rewrite", "internal/pg/ident"},
