@@ -47,10 +47,12 @@ type Proxy struct {
 
 // Shadow configures the database with the neighbouring copies, and the limits of replays.
 type Shadow struct {
-	DSN              Secret   `yaml:"dsn"`
-	Engine           Secret   `yaml:"engine"`   // connection string of an engine beside the database; "" = the engine is in the database
-	Worlds           []World  `yaml:"worlds"`   // instead of Engine: one instance for D0 and one for each neighbour
-	Protocol         string   `yaml:"protocol"` // captured | extended | simple: how trials are sent
+	DSN      Secret  `yaml:"dsn"`
+	Engine   Secret  `yaml:"engine"`   // connection string of an engine beside the database; "" = the engine is in the database
+	Worlds   []World `yaml:"worlds"`   // instead of Engine: one instance for D0 and one for each neighbour
+	Protocol string  `yaml:"protocol"` // captured | extended | simple: how trials are sent
+	// EngineVersion is a query that the engine on which trials run answers with its version; "" = it is the definitions of its functions.
+	EngineVersion    string   `yaml:"engine_version"`
 	D0               string   `yaml:"d0"`
 	D1               []string `yaml:"d1"`
 	SearchPath       []string `yaml:"search_path"`

@@ -53,6 +53,8 @@ type Plan struct {
 	Public []Table
 	// Functions are the functions that the query calls by name, as written, sorted.
 	Functions []string
+	// Implied are the functions outside pg_catalog of its operators and types, as far as a catalog shows them, sorted.
+	Implied []Table
 	// SearchPath is the path of a replay, for types, operators and functions; For qualifies every table. It is the path of
 	// the client's query, with "$user" replaced, without schemas that according to Options.Source do not exist or may not
 	// be used by the role, and with Options.ShadowPath if a name is found nowhere else. Every name of the query was looked
@@ -117,6 +119,7 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edi
 		Tables:     ident.Sorted(s.Protected),
 		Public:     ident.Sorted(s.Public),
 		Functions:  slices.Sorted(maps.Keys(s.Functions)),
+		Implied:    ident.Sorted(s.Implied),
 		SearchPath: s.SearchPath(),
 		Settings:   keySettings(q.Settings),
 		Assumed:    s.Assumptions(),

@@ -26,7 +26,8 @@ func runCommand(env environment) *cobra.Command {
 A second signal ends the process at once. An error or crash of the auditor does not affect the clients' sessions.
 SIGHUP is ignored: TLS files are reloaded when they are replaced, everything else needs a restart.
 SIGUSR1 pauses replays and SIGUSR2 resumes them, as do POST /api/pause and /api/resume on the admin port, with a token
-(admin.token_file) or through its Unix socket. The auditor process receives its configuration over a private channel, and only
+(admin.token_file) or through its Unix socket. POST /api/engine with label=VERSION reports a deploy of the engine: its queries
+are audited again. The auditor process receives its configuration over a private channel, and only
 the environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of the Go runtime; PG* variables have no effect.`,
 		Example: "  dpwatch run --config dpwatch.yaml",
 	}

@@ -14,8 +14,20 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// Finding is one violation.
+// Kind is what a Finding reports.
+type Kind string
+
+// The kinds of findings.
+const (
+	Violation       Kind = ""                 // a violation
+	Resolved        Kind = "resolved"         // a later engine does not have a violation any more: Lower is its former bound
+	FunctionDiffers Kind = "function_differs" // production has another definition of a function than the shadow database
+)
+
+// Finding is one violation, or what another Kind says.
 type Finding struct {
+	Kind       Kind
+	Function   string // that differs, as schema.name
 	ID         string // of the audit: the first 12 hex digits of its key
 	Group      string // pg_query fingerprint, shared by statements that differ only in constants
 	Summary    string // the statement without its literals
@@ -71,9 +83,12 @@ func (e Event) fields() []zap.Field {
 	return append(fields, zap.Float64("dp.event.probability_d0", e.D0), zap.Float64("dp.event.probability_d1", e.D1))
 }
 
-// kind returns "epsilon", or "deterministic" if there is no epsilon.
+// kind returns "epsilon", "deterministic" if there is no epsilon, or another Kind.
 func (f Finding) kind() string {
-	if f.Deterministic {
+	switch {
+	case f.Kind != Violation:
+		return string(f.Kind)
+	case f.Deterministic:
 		return "deterministic"
 	}
 	return "epsilon"
@@ -104,6 +119,14 @@ func (s *Sender) Send(f Finding) {
 		zap.String("db.query.fingerprint", f.Group),
 		zap.String("db.namespace", f.Database),
 		zap.String("db.user", f.User),
+	}
+	if f.Kind == FunctionDiffers {
+		s.log.Error("the shadow database runs another function than production: audits of queries that call it are inconclusive",
+			append(fields, zap.String("dp.finding.kind", f.kind()), zap.String("dp.function", f.Function))...)
+		s.sent.WithLabelValues("log").Inc()
+		return
+	}
+	fields = append(fields,
 		zap.String("dp.neighbour", f.Neighbour),
 		zap.Float64("dp.epsilon.claimed", f.Epsilon),
 		zap.Float64("dp.delta", f.Delta),
@@ -111,7 +134,7 @@ func (s *Sender) Send(f Finding) {
 		zap.String("dp.finding.kind", f.kind()),
 		zap.Int("dp.trials.d0", f.TrialsD0),
 		zap.Int("dp.trials.d1", f.TrialsD1),
-	}
+	)
 	fields = append(fields, f.Event.fields()...)
 	if f.Deterministic {
 		f.Estimate, f.Odds = math.NaN(), math.NaN()
@@ -132,6 +155,10 @@ func (s *Sender) Send(f Finding) {
 	if f.SQL != "" {
 		fields = append(fields, zap.String("db.query.text", f.SQL))
 	}
-	s.log.Error("privacy violation", fields...)
+	if f.Kind == Resolved {
+		s.log.Info("privacy violation resolved", fields...)
+	} else {
+		s.log.Error("privacy violation", fields...)
+	}
 	s.sent.WithLabelValues("log").Inc()
 }

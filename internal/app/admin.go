@@ -39,6 +39,7 @@ func (r *Relay) handler(adminRefused prometheus.Collector) http.Handler {
 	mux.HandleFunc("GET /api/coverage", r.coverage)
 	mux.HandleFunc("GET /api/audits", r.listAudits)
 	mux.HandleFunc("GET /api/ledger/audits/{id}", r.storedAudit)
+	mux.HandleFunc("POST /api/engine", r.deploy)
 	for path, paused := range map[string]bool{"POST /api/pause": true, "POST /api/resume": false} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			r.Pause(paused)

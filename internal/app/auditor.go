@@ -138,6 +138,9 @@ func receive(in *link.Reader, auditor *audit.Auditor, gate *throttle.Gate, log *
 				auditor.Uncaptured(statements)
 			}
 		}
+		if kind == link.Deploy {
+			auditor.Deploy(string(payload))
+		}
 		if kind != link.Query {
 			continue
 		}
@@ -198,6 +201,7 @@ func newAuditor(c config.Config, gate *throttle.Gate, announce func(string) func
 	if err != nil {
 		return nil, err
 	}
+	setEngines(&opt, c)
 	opt.Announce, opt.OnFinding, opt.Ledger, opt.Spool, opt.Retention = announce, sender.Send, openLedger(c), openSpool(c), time.Duration(c.Ledger.Retention)
 	return audit.New(opt)
 }

@@ -151,10 +151,13 @@ func (l Listing) Write(w io.Writer) error {
 	for _, a := range l.rows {
 		r := a.report()
 		state := a.Verdict
-		if a.record {
+		switch {
+		case a.record:
 			state += " (evicted)"
+		case a.Standing != nil && r.Verdict != analysis.Violation:
+			state += " (" + string(a.State) + ")"
 		}
-		table.row(a.ID, state, claimText(r.Claimed), boundText(r), Number(r.EpsilonEstimate), fmt.Sprint(r.Trials.D0),
+		table.row(a.ID, state, claimText(r.Claimed), a.boundText(r), Number(r.EpsilonEstimate), fmt.Sprint(r.Trials.D0),
 			fmt.Sprint(a.Seen), moment(a.LastSeen), a.User, shortened(a.Summary))
 	}
 	table.flush()
@@ -274,6 +277,7 @@ func (a *AuditRow) queryRows() [][2]string {
 	if a.Repeats > 0 {
 		rows = append(rows, [2]string{"repeats", fmt.Sprintf("%d, because audit.repeat had passed; the verdict before: %s", a.Repeats, strings.ReplaceAll(string(a.Previous), "_", " "))})
 	}
+	rows = append(rows, a.engineRows()...)
 	if a.SQL != nil {
 		rows = append(rows, [2]string{"SQL on D0", a.SQL.D0}, [2]string{"SQL on D1", a.SQL.D1})
 	}

@@ -115,7 +115,7 @@ func (s *Snapshot) Write(w io.Writer) error {
 		table.row("ID", "SUMMARY", "USER", "CLAIM", "LOWER BOUND", "TRIALS", "FIRST SEEN")
 		for _, a := range found {
 			r := a.report()
-			table.row(a.ID, shortened(a.Summary), a.User, claimText(r.Claimed), boundText(r), fmt.Sprint(r.Trials.D0), moment(a.FirstSeen))
+			table.row(a.ID, shortened(a.Summary), a.User, claimText(r.Claimed), a.boundText(r), fmt.Sprint(r.Trials.D0), moment(a.FirstSeen))
 		}
 		table.flush()
 	}

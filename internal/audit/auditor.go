@@ -37,6 +37,7 @@ type Auditor struct {
 	spool    spool
 	remote   remote
 	informed chan struct{} // closed after the first call of Renew, or if Renew is nil
+	deployed chan struct{} // a label was posted; capacity 1
 	stale    chan struct{} // requests a renewal before RenewEvery; capacity 1
 
 	mu        sync.Mutex // guards the fields below and every job's fields except those of its turn
@@ -58,6 +59,7 @@ type Auditor struct {
 	shadow    string
 	warnings  []string
 	catalog   string
+	engines   engines
 	epoch     string    // of the copies, at the last check; "" = not checked yet
 	lastTrial time.Time // zero = none yet
 	short     shortage
@@ -86,6 +88,7 @@ func New(opt Options) (*Auditor, error) {
 	}
 	a := &Auditor{
 		opt: opt, secret: rand.Text(), ready: make(chan struct{}, 1), informed: make(chan struct{}), stale: make(chan struct{}, 1),
+		deployed: make(chan struct{}, 1),
 		roster: schedule.New(schedule.Limits{
 			Audits: opt.MaxAudits, PerShape: opt.PerShape, Bytes: opt.Memory, Watch: schedule.Watch{Share: opt.WatchShare, Every: opt.WatchEvery},
 		}),

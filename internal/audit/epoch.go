@@ -34,26 +34,22 @@ func (a *Auditor) watchEpoch(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		_, _ = a.epochNow(ctx) // checkShadow and the audits report errors
+		a.watchEngine(ctx)
 		select {
 		case <-ctx.Done():
 			return
+		case <-a.deployed:
 		case <-tick.C:
 		}
 	}
 }
 
-// current ensures that a job's evidence belongs to the present copies: other evidence is dropped, because one audit must
+// current ensures that a job's evidence belongs to the present copies and the present engine: other evidence is dropped, because one audit must
 // not mix two pairs of datasets. fresh reports that nothing had to be dropped. The caller has the job's turn.
 func (a *Auditor) current(ctx context.Context, j *job) (fresh bool, err error) {
-	epoch, err := a.epochNow(ctx)
-	if err != nil {
-		return false, err
-	}
-	if j.epoch == "" {
-		j.epoch = epoch
-	}
-	if j.epoch == epoch {
-		return true, nil
+	epoch, same, err := a.sameAsNow(ctx, j)
+	if same || err != nil {
+		return same, err
 	}
 	share, err := a.allot(ctx, j)
 	if err != nil {
@@ -61,9 +57,13 @@ func (a *Auditor) current(ctx context.Context, j *job) (fresh bool, err error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	j.hoist = nil // its state belongs to the old copies
-	j.restarts++
-	j.epoch = epoch
+	a.stand(j)
+	j.hoist = nil // its state belongs to the old copies and functions
+	if j.epoch != epoch {
+		j.restarts++
+		j.epoch = epoch
+	}
+	a.adoptEngine(j)
 	return false, a.resetEvidence(j, share)
 }
 

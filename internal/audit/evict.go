@@ -100,6 +100,9 @@ func (j *job) record() *Record { // with Auditor.mu held
 	if i < len(j.worlds) {
 		c.Neighbour = j.worlds[i].schema
 	}
+	if s := j.violation(); s != nil {
+		c.Claimed, c.Lower, c.Trials, c.Neighbour = s.Claimed, s.Lower, s.Trials, s.Neighbour
+	}
 	return c
 }
 

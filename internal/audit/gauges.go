@@ -90,10 +90,10 @@ func (g *gauges) collect() []prometheus.Metric {
 		if j.Watched {
 			watched++
 		}
-		switch j.Phase() {
-		case schedule.Violation:
+		if j.Phase() == schedule.Violation || j.Open {
 			violations++
-		case schedule.Queued:
+		}
+		if j.Phase() == schedule.Queued {
 			if j.Background {
 				continue // a repetition waits for its share
 			}
@@ -158,6 +158,9 @@ func (g *gauges) collect() []prometheus.Metric {
 		}
 		taken[j.id] = true
 		r := j.worst()
+		if s := j.violation(); s != nil {
+			r.EpsilonLower = s.Lower
+		}
 		gauge(descLower, float64(r.EpsilonLower), j.id)
 		gauge(descClaimed, float64(r.Claimed.Epsilon), j.id)
 		gauge(descDelta, r.Claimed.Delta, j.id)
@@ -182,7 +185,7 @@ func (a *Auditor) withSeries() []*job {
 	var violations, others []*job
 	for _, j := range a.order {
 		switch {
-		case j.Phase() == schedule.Violation || j.worst().DetectedAt != nil:
+		case j.Phase() == schedule.Violation || j.Open || j.worst().DetectedAt != nil:
 			violations = append(violations, j)
 		case j.Trials > 0 || j.Phase() == schedule.Decided:
 			others = append(others, j)

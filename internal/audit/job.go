@@ -45,6 +45,8 @@ type job struct {
 	hoisting *replay.HoistReport // of a decided audit
 	hoisted  int                 // hoisted rounds before the evidence began
 
+	life life // what it keeps about the engine
+
 	recalled bool           // the ledger was asked for its evidence, or need not be
 	stored   bool           // the ledger has its latest evidence. Like the fields of a turn
 	given    *givenTurn     // the turn that a worker has; nil = none. Guarded by Auditor.mu
@@ -101,6 +103,9 @@ func (a *Auditor) prepare(ctx context.Context, j *job) (bool, error) {
 
 // worlds returns the neighbours with the texts to replay, without evidence.
 func (a *Auditor) worlds(j *job) ([]world, error) {
+	if err := a.replan(j); err != nil {
+		return nil, err
+	}
 	d0, err := a.text(j.query, j.plan, a.opt.D0)
 	if err != nil {
 		return nil, err
@@ -200,7 +205,7 @@ func (a *Auditor) markInconclusive(j *job, err error) {
 	a.abandon(j)
 	j.trouble, j.worlds = a.say(err), nil
 	j.reports = []analysis.Report{a.emptyReport(j.plan, j.trouble)}
-	a.roster.Decide(&j.Audit, false, 0)
+	a.roster.Decide(&j.Audit, j.Open, 0)
 	j.decided = a.opt.Now()
 	a.keeper.put(j, nil)
 	a.release(j)
@@ -288,6 +293,7 @@ func (j *job) entry(opt *Options) Entry { // with Auditor.mu held
 		r = r.Reveal()
 	}
 	e.Verdict = j.display(&r)
+	e.live(j)
 	e.Report = &r
 	if len(j.worlds) > 1 && len(j.reports) == len(j.worlds) {
 		for i := range j.worlds { // world is not copied: the worker owns reported

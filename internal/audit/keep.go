@@ -143,12 +143,16 @@ func (a *Auditor) openLedger(ctx context.Context) bool {
 		engine, err := a.opt.Ledger(ctx)
 		if err == nil {
 			a.keeper.engine.Store(engine)
-			if err = a.restore(ctx, engine); err == nil {
+			if err = a.recallLabel(ctx); err == nil {
+				err = a.restore(ctx, engine)
+			}
+			if err == nil {
 				err = errors.Join(a.startBudget(ctx, engine), a.adopt(ctx, engine))
 			}
 			if err == nil {
 				a.keeper.say("")
 				a.keeper.release()
+				a.review(nil)
 				return true
 			}
 			a.keeper.engine.Store(nil)

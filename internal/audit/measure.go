@@ -69,12 +69,12 @@ type endOfMeasurement struct{ error }
 
 // prepareMeasurement creates the texts of a restored measurement, and ends one whose copies were replaced.
 func (a *Auditor) prepareMeasurement(ctx context.Context, j *job) error {
-	epoch, err := a.epochNow(ctx)
+	_, same, err := a.sameAsNow(ctx, j)
 	switch {
 	case err != nil:
 		return err
-	case epoch != j.epoch:
-		return &endOfMeasurement{errors.New("the copies were replaced")}
+	case !same:
+		return &endOfMeasurement{errors.New("the copies or the engine were replaced")}
 	case j.worlds[0].sql.D0 != "":
 		return nil
 	}
@@ -109,11 +109,11 @@ func (a *Auditor) measureRounds(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	switch epoch, err := a.epochNow(ctx); {
+	switch _, same, err := a.sameAsNow(ctx, j); {
 	case err != nil:
 		return err
-	case epoch != j.epoch:
-		return &endOfMeasurement{errors.New("the copies were replaced")}
+	case !same:
+		return &endOfMeasurement{errors.New("the copies or the engine were replaced")}
 	}
 	a.publish(j)
 	return nil

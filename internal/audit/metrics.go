@@ -24,6 +24,7 @@ type metrics struct {
 
 	confirmations *prometheus.CounterVec
 	changes       prometheus.Counter
+	resolved      prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer, a *Auditor) (*metrics, error) {
@@ -50,9 +51,10 @@ func newMetrics(reg prometheus.Registerer, a *Auditor) (*metrics, error) {
 
 		changes:       counter("dpwatch_change_alarms_total", "Alarms of change detectors: an audit without a violation began again because new trials show more than the claim allows."),
 		confirmations: counters("dpwatch_confirmations_total", "Completed confirmations of violations with fresh trials, by outcome.", "outcome"),
+		resolved:      counter("dpwatch_violations_resolved_total", "Violations that a later version of the engine does not have any more."),
 	}
 	for _, c := range []prometheus.Collector{
-		m.captured, m.recognized, m.audited, m.skipped, m.evicted, m.lost, m.replays, m.duration, m.faults, m.verdicts, m.confirmations, m.changes, &gauges{a},
+		m.captured, m.recognized, m.audited, m.skipped, m.evicted, m.lost, m.replays, m.duration, m.faults, m.verdicts, m.confirmations, m.changes, m.resolved, &gauges{a},
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, err

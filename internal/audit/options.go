@@ -11,6 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/pg/engine"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/replay/throttle"
 	"github.com/dpwatch/dpwatch/rewrite"
@@ -63,6 +64,9 @@ type Options struct {
 
 	// Spool opens the directory where observations and captured queries wait while the ledger is away; nil = they wait in memory.
 	Spool func() (*ledger.Spool, error)
+
+	// Engine reads what the engine on which trials run is now, and Production the engine that clients use: see engine.Snapshot. nil = not known.
+	Engine, Production func(context.Context) (*engine.Snapshot, error)
 
 	// Announce is called before the SQL library, which is C, parses a statement, and the function that it returns is called
 	// afterwards: a supervisor then knows which statement was being parsed when the process crashed. It may be nil.

@@ -47,6 +47,7 @@ type progress struct {
 	Changes    int // alarms of the change detector
 	Changed    time.Time
 	Background bool // it is repeated in the watch share
+	Life       life
 }
 
 // progress returns the evidence of a job, nil if there is none or no ledger. The caller has the job's turn.
@@ -72,6 +73,7 @@ func (p *progress) note(j *job) {
 	p.Restarts, p.Confirming, p.Suspected, p.Doubted, p.Threshold = j.restarts, j.confirming, j.suspected, j.doubted, j.Threshold
 	p.Measuring = j.Measuring
 	p.Decided, p.Turns, p.Used = p.Measuring || j.state() == Decided, j.Turns(), j.Used()
+	p.Life = j.life
 	p.DecidedAt, p.Repeats, p.Previous = j.decided, j.repeats, j.previous
 	p.Changes, p.Changed, p.Background = j.changes, j.changed, j.Background
 	if j.hoist != nil {
@@ -93,6 +95,7 @@ func stored(j *job, p *progress) (ledger.Audit, error) {
 		Query: ledgerQuery(j.plan), State: string(state), Trials: j.Trials, Processes: j.processes, DataEpoch: j.epoch, Reason: j.trouble,
 	}
 	out.Query.Key, out.Query.FirstSeen, out.Query.LastSeen = j.Key, j.firstSeen, j.LastSeen
+	j.storeLife(&out)
 	out.Query.Statement = capture.AppendBinary(nil, j.query)
 	if len(j.reports) > 0 {
 		r := j.worst()
@@ -137,7 +140,7 @@ func (a *Auditor) resume(j *job, row *ledger.Audit) error {
 	j.goOn(a, row, p, e)
 	a.roster.Resume(&j.Audit, p.Turns, p.Used)
 	if p.Decided {
-		a.roster.Decide(&j.Audit, row.Verdict == string(analysis.Violation), 0)
+		a.roster.Decide(&j.Audit, row.Verdict == string(analysis.Violation) || j.Open, 0)
 		j.Measuring = p.Measuring && e != nil && j.Phase() == schedule.Violation
 		j.Watched = a.watchable(j)
 	}
@@ -183,6 +186,7 @@ func (a *Auditor) unpack(row *ledger.Audit) (*progress, *evidence.Evidence, erro
 
 // goOn sets the fields of a job that goes on.
 func (j *job) goOn(a *Auditor, row *ledger.Audit, p *progress, e *evidence.Evidence) {
+	j.life.goOn(p.Life)
 	j.restarts, j.processes, j.epoch, j.evidence = p.Restarts, row.Processes, row.DataEpoch, e
 	j.decided, j.repeats, j.previous = p.DecidedAt, p.Repeats, p.Previous
 	j.changes, j.changed, j.Background, j.watch.state = p.Changes, p.Changed, p.Background, row.Watch
@@ -217,7 +221,12 @@ func (a *Auditor) recall(ctx context.Context, j *job) (decided bool, err error) 
 	if err != nil {
 		return false, &ledgerError{err}
 	}
-	if j.recalled = true; !found || row.Progress == nil {
+	if j.recalled = true; found {
+		a.mu.Lock()
+		j.recallLife(&row)
+		a.mu.Unlock()
+	}
+	if !found || row.Progress == nil {
 		return false, nil
 	}
 	epoch, err := a.epochNow(ctx)

@@ -48,6 +48,10 @@ func (a *Auditor) makeReady(ctx context.Context, j *job) bool {
 	if j.Measuring {
 		return true
 	}
+	if a.diverted(j) {
+		a.save(ctx, j)
+		return false
+	}
 	ready, err := a.prepare(ctx, j)
 	if ready && err == nil {
 		_, err = a.current(ctx, j)
@@ -187,8 +191,14 @@ func (a *Auditor) take(ctx context.Context, j *job, o ledger.Outcome) {
 		err = &endOfMeasurement{errors.New(o.Stop)}
 	case o.Trouble != "":
 		err = errors.New(o.Trouble)
-	default:
+	case j.Measuring:
 		a.publish(j)
+	default:
+		var same bool
+		if same, err = a.current(ctx, j); err == nil { // the engine may have changed during the turn
+			o.Fresh = o.Fresh && same
+			a.publish(j)
+		}
 	}
 	var changed *progress
 	if err != nil || !o.Early && j.evidence.Decided() {

@@ -82,6 +82,7 @@ func (a *Auditor) restoreOne(ctx context.Context, key string) (bool, error) {
 		},
 		plan: plan, query: q, firstSeen: row.Query.FirstSeen, recalled: true, processes: row.Processes,
 	}
+	j.recallLife(&row)
 	return a.readmit(ctx, j, &row)
 }
 

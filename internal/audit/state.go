@@ -95,9 +95,10 @@ func (j *job) size() int64 {
 	return int64(n)
 }
 
-// release frees what a decided audit does not need: everything except its report, and the texts if they are shown or the
-// audit is watched. The caller holds Auditor.mu and has the job's turn.
+// release frees what a decided audit does not need: everything except its report, the query with which it can begin again, and the texts if they
+// are shown or the audit is watched. The caller holds Auditor.mu and has the job's turn.
 func (a *Auditor) release(j *job) {
+	a.callsOf(j) // for which the plan is needed
 	if !j.Watched {
 		a.releaseTexts(j)
 	}
@@ -111,13 +112,12 @@ func (a *Auditor) release(j *job) {
 
 // releaseTexts frees what only replays need. The caller holds Auditor.mu.
 func (a *Auditor) releaseTexts(j *job) {
+	j.life.released = true
 	j.plan = summaryOf(j.plan)
 	j.plan.Settings, j.plan.SearchPath = nil, nil
-	j.query.Params, j.query.Settings, j.query.ResultFormats = nil, nil, nil
 	if a.opt.ShowSQL {
 		return
 	}
-	j.query.SQL = ""
 	for i := range j.worlds {
 		j.worlds[i].sql = SQLPair{}
 	}
@@ -129,6 +129,7 @@ func summaryOf(p *rewrite.Plan) *rewrite.Plan {
 	return &rewrite.Plan{
 		Key: p.Key, Group: p.Group, Shape: p.Shape, Summary: p.Summary, Claim: p.Claim, Assumed: p.Assumed,
 		Settings: p.Settings, SearchPath: p.SearchPath, Sorted: p.Sorted,
+		Functions: p.Functions, Implied: p.Implied, Tables: p.Tables, Public: p.Public,
 	}
 }
 

@@ -114,9 +114,10 @@ type Entry struct {
 	Worker   string `json:"worker,omitempty"`   // id of the worker on another machine that has its turn
 	Restarts int    `json:"restarts,omitempty"` // how often its evidence was dropped because the copies were created again
 	// Repeats is how often the audit was repeated from the start because audit.repeat had passed, and Previous the verdict before.
-	Repeats    int              `json:"repeats,omitempty"`
-	Previous   analysis.Verdict `json:"previous_verdict,omitempty"`
-	WaitingFor *WaitingFor      `json:"waiting_for,omitempty"` // nil = its trials run, or it is decided
+	Repeats  int              `json:"repeats,omitempty"`
+	Previous analysis.Verdict `json:"previous_verdict,omitempty"`
+	EntryLife
+	WaitingFor *WaitingFor `json:"waiting_for,omitempty"` // nil = its trials run, or it is decided
 	// Changes is how often the change detector made the audit begin again, and Changed when it did last.
 	Changes   int         `json:"changes,omitempty"`
 	Changed   time.Time   `json:"changed,omitzero"`

@@ -211,8 +211,13 @@ func (a *Auditor) enter(j *job) {
 
 // again restarts a decided audit. The caller holds Auditor.mu.
 func (a *Auditor) again(j *job, q capture.Query, plan *rewrite.Plan) {
+	a.stand(j)
+	if plan != j.plan {
+		j.setPlan(plan)
+	}
 	j.hoist = a.hoisting(q.SQL)
-	j.query, j.plan, j.worlds, j.evidence, j.hoisting, j.trouble, j.epoch = q, plan, nil, nil, nil, "", ""
+	j.query, j.worlds, j.evidence, j.hoisting, j.trouble, j.epoch = q, nil, nil, nil, "", ""
+	j.life.Engine, j.life.Differ, j.Measuring = "", nil, false
 	j.confirming, j.suspected, j.doubted = false, 0, false
 	j.watch = watch{}
 	j.reports, j.partitions = append(j.reports[:0:0], a.emptyReport(plan, "no trials")), 0

@@ -59,6 +59,10 @@ func (a *Auditor) turn(ctx context.Context, j *job) {
 		a.measure(ctx, j)
 		return
 	}
+	if a.diverted(j) {
+		a.save(ctx, j)
+		return
+	}
 	ready, err := a.prepare(ctx, j)
 	if !ready && err == nil {
 		a.save(ctx, j)
@@ -126,7 +130,8 @@ func (a *Auditor) decide(j *job, took time.Duration, progress *progress) {
 	verdict := j.worst().Verdict
 	a.metrics.verdicts.WithLabelValues(string(verdict)).Inc()
 	a.ended(j, verdict)
-	a.roster.Decide(&j.Audit, verdict == analysis.Violation, took)
+	a.settleViolation(j)
+	a.roster.Decide(&j.Audit, verdict == analysis.Violation || j.Open, took)
 	if a.beginMeasurement(j) {
 		progress = a.progress(j)
 	}

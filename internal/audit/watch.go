@@ -32,7 +32,7 @@ type watch struct {
 // watchable reports whether a decided audit has turns in the watch share: its claim was audited and kept. The caller holds
 // Auditor.mu.
 func (a *Auditor) watchable(j *job) bool {
-	return a.opt.WatchShare > 0 && j.plan.Claim != nil && len(j.worlds) > 0 && j.worst().Verdict == analysis.NoEvidence
+	return a.opt.WatchShare > 0 && j.plan.Claim != nil && len(j.worlds) > 0 && !j.Open && j.worst().Verdict == analysis.NoEvidence
 }
 
 // reasons why a watched audit begins again.
@@ -41,6 +41,7 @@ type renewal int
 const (
 	noRenewal renewal = iota
 	copiesReplaced
+	engineReplaced
 	repeatDue
 	changeFound
 )
@@ -82,12 +83,14 @@ func (a *Auditor) watchTurn(ctx context.Context, j *job) (w *evidence.Watch, why
 			w, why, err = nil, noRenewal, errPanic
 		}
 	}()
-	epoch, err := a.epochNow(ctx)
+	epoch, same, err := a.sameAsNow(ctx, j)
 	switch {
 	case err != nil:
 		return nil, noRenewal, err
 	case epoch != j.epoch:
 		return nil, copiesReplaced, nil
+	case !same:
+		return nil, engineReplaced, nil
 	}
 	a.mu.Lock()
 	due := a.repeatDue(j)
@@ -107,11 +110,13 @@ func (a *Auditor) watchTurn(ctx context.Context, j *job) (w *evidence.Watch, why
 	if !w.Alarm() {
 		return w, noRenewal, nil
 	}
-	if epoch, err = a.epochNow(ctx); err != nil { // trials on two versions of the copies show nothing
+	switch epoch, same, err = a.sameAsNow(ctx, j); { // trials on two versions of the copies or the engine show nothing
+	case err != nil:
 		return nil, noRenewal, err
-	}
-	if epoch != j.epoch {
+	case epoch != j.epoch:
 		return nil, copiesReplaced, nil
+	case !same:
+		return nil, engineReplaced, nil
 	}
 	return w, changeFound, nil
 }
@@ -245,6 +250,8 @@ func (a *Auditor) renewAudit(j *job, why renewal, plan *rewrite.Plan) {
 	switch why {
 	case copiesReplaced:
 		j.restarts++
+	case engineReplaced:
+		j.life.Began++
 	case repeatDue:
 		j.repeats++
 		j.previous = j.worst().Verdict

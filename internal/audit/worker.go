@@ -352,6 +352,7 @@ func (w *Worker) parse(ctx context.Context, t *ledger.Turn, row *ledger.Audit) (
 		Audit: schedule.Audit{Key: key, Shape: plan.Shape, Owner: schedule.Owner{User: q.User, Database: q.Database, Route: route}, LastSeen: row.Query.LastSeen},
 		id:    shortID(key), plan: plan, query: q, firstSeen: row.Query.FirstSeen, recalled: true, processes: row.Processes, writes: t.Engine,
 	}
+	j.recallLife(row)
 	if j.worlds, err = a.worlds(j); err != nil {
 		return nil, refuse("this worker cannot rewrite the statement: %s", a.say(err))
 	}

@@ -120,6 +120,12 @@ type Audit struct {
 	Progress   []byte   // nil = no evidence
 	Watch      []byte   // the change detector of a decided audit, see SaveWatch; read only; nil = none
 	Executions uint64   // by clients; read only
+	// EngineEpoch identifies the version of the engine that gave the evidence; "" = not known.
+	EngineEpoch string
+	// Violation describes, as JSON, a violation that is not resolved; nil = none. Resolution is the reason of the event "resolved",
+	// which Save stores when the stored audit has a violation and this one has none.
+	Violation  []byte
+	Resolution string
 }
 
 // Begin records that an audit's evidence begins. It returns how often that was so for this audit and in the whole fleet,
@@ -134,10 +140,11 @@ func (e *Engine) Begin(ctx context.Context, a Audit) (processes, begun int, err 
 			return err
 		}
 		return tx.QueryRow(ctx, `
-			INSERT INTO audits (query, state, verdict, trials, processes, data_epoch) VALUES ($1, $2, '', 0, 1, $3)
+			INSERT INTO audits (query, state, verdict, trials, processes, data_epoch, engine_epoch, violation) VALUES ($1, $2, '', 0, 1, $3, $4, $5)
 			ON CONFLICT (query) DO UPDATE SET state = excluded.state, verdict = '', trials = 0, epsilon_lower = NULL,
-			  processes = audits.processes + 1, data_epoch = excluded.data_epoch, progress = NULL, watch = NULL, updated = now()
-			RETURNING processes`, id, a.State, a.DataEpoch).Scan(&processes)
+			  processes = audits.processes + 1, data_epoch = excluded.data_epoch, engine_epoch = excluded.engine_epoch, violation = excluded.violation,
+			  progress = NULL, watch = NULL, updated = now()
+			RETURNING processes`, id, a.State, a.DataEpoch, a.EngineEpoch, a.Violation).Scan(&processes)
 	})
 	return processes, begun, err
 }
@@ -172,38 +179,42 @@ func (e *Engine) save(ctx context.Context, tx pgx.Tx, a *Audit) error {
 		return err
 	}
 	_, err = tx.Exec(ctx, `
-		WITH before AS (SELECT state, verdict FROM audits WHERE query = $1)
+		WITH before AS (SELECT state, verdict, violation FROM audits WHERE query = $1)
 		INSERT INTO events (query, state, verdict, reason)
-		SELECT $1, $2, $3, $4 WHERE NOT EXISTS (SELECT FROM before WHERE state = $2 AND verdict = $3)`, id, a.State, a.Verdict, a.Reason)
+		SELECT $1, $2, $3, $4 WHERE NOT EXISTS (SELECT FROM before WHERE state = $2 AND verdict = $3)
+		UNION ALL SELECT $1, 'resolved', $3, $5 WHERE $6::jsonb IS NULL AND EXISTS (SELECT FROM before WHERE violation IS NOT NULL)`,
+		id, a.State, a.Verdict, a.Reason, a.Resolution, a.Violation)
 	if err != nil {
 		return err
 	}
 	_, err = tx.Exec(ctx, `
-		INSERT INTO audits (query, state, verdict, trials, epsilon_lower, processes, data_epoch, progress) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		INSERT INTO audits (query, state, verdict, trials, epsilon_lower, processes, data_epoch, progress, engine_epoch, violation)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 		ON CONFLICT (query) DO UPDATE SET state = excluded.state, verdict = excluded.verdict, trials = excluded.trials, epsilon_lower = excluded.epsilon_lower,
-		  processes = greatest(audits.processes, excluded.processes), data_epoch = excluded.data_epoch, progress = coalesce(excluded.progress, audits.progress), updated = now()`,
-		id, a.State, a.Verdict, a.Trials, a.Lower, a.Processes, a.DataEpoch, a.Progress)
+		  processes = greatest(audits.processes, excluded.processes), data_epoch = excluded.data_epoch, progress = coalesce(excluded.progress, audits.progress),
+		  engine_epoch = excluded.engine_epoch, violation = excluded.violation, updated = now()`,
+		id, a.State, a.Verdict, a.Trials, a.Lower, a.Processes, a.DataEpoch, a.Progress, a.EngineEpoch, a.Violation)
 	return err
 }
 
 // columns of an Audit, in the order of scan.
 const columns = `q.key, q.shape, q.fingerprint, q.summary, q.statement, q.executions, q.first_seen, q.last_seen, a.state, a.verdict, a.trials, a.epsilon_lower,
-	a.processes, a.data_epoch, a.progress, a.watch`
+	a.processes, a.data_epoch, a.progress, a.watch, a.engine_epoch, a.violation`
 
 func scan(row pgx.CollectableRow) (a Audit, err error) {
 	q := &a.Query
 	err = row.Scan(&q.Key, &q.Shape, &q.Fingerprint, &q.Summary, &q.Statement, &a.Executions, &q.FirstSeen, &q.LastSeen, &a.State, &a.Verdict, &a.Trials, &a.Lower,
-		&a.Processes, &a.DataEpoch, &a.Progress, &a.Watch)
+		&a.Processes, &a.DataEpoch, &a.Progress, &a.Watch, &a.EngineEpoch, &a.Violation)
 	return a, err
 }
 
-// Keys returns the keys of the engine's audits, at most the given number: first those with a violation, then those that are
+// Keys returns the keys of the engine's audits, at most the given number: first those with a violation that is not resolved, then those that are
 // not decided, each by when clients last ran the query, the latest first. poisoned are those whose restore did not complete
 // twice in a row; they are left out.
 func (e *Engine) Keys(ctx context.Context, most int) (keys, poisoned []string, err error) {
 	rows, err := e.ledger.pool.Query(ctx, `
 		SELECT q.key, a.parsing >= 2 FROM queries q JOIN audits a ON a.query = q.id WHERE q.engine = $1
-		ORDER BY a.parsing >= 2, a.verdict = 'violation' DESC, a.state = 'decided', q.last_seen DESC, q.id LIMIT $2`, e.name, most)
+		ORDER BY a.parsing >= 2, a.verdict = 'violation' OR a.violation IS NOT NULL DESC, a.state = 'decided', q.last_seen DESC, q.id LIMIT $2`, e.name, most)
 	var key string
 	var bad bool
 	if err == nil {

@@ -139,6 +139,43 @@ func TestRecordOfFile(t *testing.T) {
 	}
 }
 
+// TestResolved: a violation stays with its audit when the evidence begins again, and the event "resolved" is written once, when it is gone. The
+// label of a deploy is kept.
+func TestResolved(t *testing.T) {
+	t.Parallel()
+	_, o := open(t)
+	e := acquire(t, o, "e")
+	a := ledger.Audit{Query: query(), State: "decided", Verdict: "violation", EngineEpoch: "one", Violation: []byte(`{"engine_epoch": "one"}`), Progress: []byte{1}}
+	again := a
+	again.Verdict, again.EngineEpoch = "", "two"
+	good := ledger.Audit{Query: query(), State: "decided", Verdict: "no_evidence", EngineEpoch: "two", Resolution: "resolved by two"}
+	if err := e.Save(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := e.Begin(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	if found, ok, err := e.Find(t.Context(), "k"); err != nil || !ok || string(found.Violation) != string(a.Violation) || found.EngineEpoch != "two" || found.Progress != nil {
+		t.Errorf("%+v, %v, %v after the beginning", found, ok, err)
+	}
+	for range 2 {
+		if err := e.Save(t.Context(), good); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var history string
+	err := pgtest.Connect(t, o.DSN).QueryRow(t.Context(), `SELECT string_agg(concat_ws(' ', state, verdict, reason), ', ' ORDER BY id) FROM "the ""ledger""".events`).Scan(&history)
+	if want := "decided violation , decided no_evidence , resolved no_evidence resolved by two"; err != nil || history != want {
+		t.Errorf("history %q, want %q (%v)", history, want, err)
+	}
+	if err := e.SetLabel(t.Context(), "v2"); err != nil {
+		t.Fatal(err)
+	}
+	if label, err := e.Label(t.Context()); label != "v2" || err != nil {
+		t.Errorf("label %q, %v", label, err)
+	}
+}
+
 // TestAudits: what is saved is found; the beginnings of evidence are counted for each audit and for the fleet; every change
 // of state is in the history once; an audit whose restore did not complete twice is left out.
 func TestAudits(t *testing.T) {

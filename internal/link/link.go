@@ -1,7 +1,7 @@
 // Package link is the channel between the relay process and the auditor process: frames over a socket pair.
 //
 // It owns only the framing. A frame is a four-byte big-endian length of the bytes that follow, one byte of kind, and the
-// payload. The relay sends Hello once and then Query, Pause and Counts frames. The auditor sends Begin and End around every
+// payload. The relay sends Hello once and then Query, Pause, Deploy and Counts frames. The auditor sends Begin and End around every
 // statement that it parses, and Status and Metrics when they change.
 package link
 
@@ -21,6 +21,7 @@ const (
 	Query   Kind = 'Q' // relay to auditor: a captured query, capture.AppendBinary
 	Pause   Kind = 'P' // relay to auditor: one byte, 1 = pause replays, 0 = resume
 	Counts  Kind = 'C' // relay to auditor: statements that were not sent since the last Counts, by reason, as a JSON object
+	Deploy  Kind = 'D' // relay to auditor: the label of the engine's last deploy
 	Begin   Kind = 'B' // auditor to relay: the hash of the statement that it parses next
 	End     Kind = 'E' // auditor to relay: the hash of a parsed statement
 	Status  Kind = 'S' // auditor to relay: audit.Status as JSON

@@ -173,9 +173,16 @@ func (c *child) feed(ctx context.Context, w *link.Writer) {
 	}
 }
 
-// pause sends every change of the paused state to the child until ctx ends or the link breaks.
+// pause sends every change of the paused state and of the label to the child until ctx ends or the link breaks.
 func (c *child) pause(ctx context.Context, w *link.Writer) {
+	var label *string
 	for sent := false; ; {
+		if now := c.s.label.Load(); now != label {
+			if w.Send(link.Deploy, []byte(*now)) != nil {
+				return
+			}
+			label = now
+		}
 		if now := c.s.paused.Load(); now != sent {
 			payload := []byte{0}
 			if now {

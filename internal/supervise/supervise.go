@@ -65,7 +65,8 @@ type Supervisor struct {
 	metrics atomic.Pointer[[]byte]
 	strikes strikes
 	paused  atomic.Bool
-	turned  chan struct{} // signals a change of paused; capacity 1
+	label   atomic.Pointer[string] // of the engine's last deploy; nil = none was posted
+	turned  chan struct{}          // signals a change of paused or label; capacity 1
 	counted counted
 }
 
@@ -109,6 +110,16 @@ func (s *Supervisor) Run(ctx context.Context) error {
 // Pause makes the child pause or resume replays. It also applies to children started later.
 func (s *Supervisor) Pause(paused bool) {
 	s.paused.Store(paused)
+	s.turn()
+}
+
+// Deploy reports to the child that another version of the engine was deployed, under a label. It also applies to children started later.
+func (s *Supervisor) Deploy(label string) {
+	s.label.Store(&label)
+	s.turn()
+}
+
+func (s *Supervisor) turn() {
 	select {
 	case s.turned <- struct{}{}:
 	default:

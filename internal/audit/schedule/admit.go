@@ -58,7 +58,7 @@ func (r *Roster) Room(a *Audit) (evicted *Audit, refusal Refusal) {
 
 // gives reports whether an audit may be evicted for another one of its owner.
 func (a *Audit) gives(way *Audit) bool {
-	return a.phase == Decided || a.phase == Queued && a.Trials == 0 && a.Seen < way.Seen
+	return a.phase == Decided || a.phase == Queued && !a.Open && a.Trials == 0 && a.Seen < way.Seen
 }
 
 // makeRoom returns the audit to evict when all places are taken, or nil.
@@ -73,7 +73,7 @@ func (r *Roster) makeRoom(a *Audit, own *shape) *Audit {
 	var best *Audit
 	for _, b := range r.audits {
 		switch {
-		case b.phase == Running || b.phase == Violation || b.phase == Watching:
+		case b.phase == Running || b.phase == Violation || b.phase == Watching || b.Open:
 			continue
 		case b.Owner != a.Owner:
 			if b.account.audits <= audits+1 {
@@ -165,6 +165,8 @@ func (r *Roster) Reopen(a *Audit) {
 	r.drop(a.shape)
 }
 
+func (a *Audit) mayShed() bool { return !a.Open && (a.phase == Queued || a.phase == Decided) }
+
 // Shed returns an audit to evict because the audits exceed the memory budget, and removes it; nil = they do not, or no
 // audit may be evicted. It belongs to the owner with the most memory: the largest without growing evidence, then the
 // largest.
@@ -174,13 +176,13 @@ func (r *Roster) Shed() *Audit {
 	}
 	sums := map[Owner]int64{}
 	for _, a := range r.audits {
-		if a.phase == Queued || a.phase == Decided {
+		if a.mayShed() {
 			sums[a.Owner] += a.Bytes
 		}
 	}
 	var best *Audit
 	for _, a := range r.audits {
-		if a.phase != Queued && a.phase != Decided {
+		if !a.mayShed() {
 			continue
 		}
 		if best == nil || cmp.Or(

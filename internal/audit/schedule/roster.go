@@ -37,6 +37,8 @@ type Audit struct {
 	Measuring         bool      // a violation whose trials go on
 	// Watched audits have short turns after they are decided, and Background ones are repeated, both in the watch share.
 	Watched, Background bool
+	// Open: an earlier process showed a violation that is not resolved. The audit is never evicted, and its first turn comes first.
+	Open bool
 
 	phase   Phase
 	busy    bool // a violation that has a worker

@@ -132,7 +132,7 @@ func (a *Audit) overdrawn() bool {
 // byFirstTurn orders audits that have had no turn.
 func byFirstTurn(a, b *Audit) int {
 	return cmp.Or(
-		boolCompare(a.shape.begun > 0, b.shape.begun > 0), cmp.Compare(a.account.waiting, b.account.waiting), cmp.Compare(a.account.used, b.account.used),
+		-boolCompare(a.Open, b.Open), boolCompare(a.shape.begun > 0, b.shape.begun > 0), cmp.Compare(a.account.waiting, b.account.waiting), cmp.Compare(a.account.used, b.account.used),
 		cmp.Compare(a.shape.begun, b.shape.begun), cmp.Compare(b.Seen, a.Seen), cmp.Compare(a.number, b.number),
 	)
 }

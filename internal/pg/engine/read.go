@@ -78,10 +78,7 @@ func (r *Reader) read(ctx context.Context) (*Snapshot, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Names below are looked up only in pg_catalog, and PostgreSQL prints all others with their schema.
-		if r.conn = conn; connect.Run(ctx, conn, "SET search_path TO pg_catalog") != nil {
-			return nil, fmt.Errorf("SET search_path is refused")
-		}
+		r.conn = conn
 	}
 	now, err := connect.Value[string](ctx, r.conn, fingerprint)
 	if err != nil {
@@ -92,7 +89,11 @@ func (r *Reader) read(ctx context.Context) (*Snapshot, error) {
 	}
 	var s *Snapshot
 	err = pgx.BeginTxFunc(ctx, r.conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
-		if now, err = connect.Value[string](ctx, tx, fingerprint); err == nil {
+		if now, err = connect.Value[string](ctx, tx, fingerprint); err != nil {
+			return err
+		}
+		// Names in readSnapshot are looked up only in pg_catalog, and PostgreSQL prints all others with their schema.
+		if err = connect.Run(ctx, tx, "SET LOCAL search_path TO pg_catalog"); err == nil {
 			s, err = readSnapshot(ctx, tx, r.limits)
 		}
 		return err

@@ -65,6 +65,9 @@ type Calls struct {
 	Path      []string      // schemas besides pg_catalog, those of the copies included
 }
 
+// mostEpochs bounds the epochs that a Snapshot keeps.
+const mostEpochs = 4096
+
 // Epoch returns the engine epoch of a query: it changes when a definition, a version or a setting does on which the query
 // may depend.
 func (s *Snapshot) Epoch(c Calls) string {
@@ -79,6 +82,9 @@ func (s *Snapshot) Epoch(c Calls) string {
 	for _, f := range s.closure(c) {
 		fmt.Fprintf(h, "%s\x00%s\x00%s\x00", f.Schema, f.Name, f.arguments)
 		h.Write(f.own[:])
+	}
+	if len(s.epochs) >= mostEpochs {
+		clear(s.epochs)
 	}
 	epoch := hex.EncodeToString(h.Sum(nil))
 	s.epochs[key] = epoch

@@ -81,6 +81,9 @@ func (s *Statement) operatorCall(schema string, e resolve.Operands, node string,
 // implied checks a function that the text does not name. An immutable one that reads no protected table needs no
 // declaration; in the body of a function the checker decides.
 func (s *Statement) implied(f Table, what, node string, offset int32) {
+	if f.Schema != "pg_catalog" {
+		s.Implied[f] = true
+	}
 	switch functions := s.rules.functions; {
 	case f.Schema == "pg_catalog":
 		s.impliedBuiltin(f.Name, what, node, offset)

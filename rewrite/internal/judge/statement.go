@@ -17,6 +17,7 @@ type Statement struct {
 	Protected map[Table]bool  // the protected tables that it reads
 	Public    map[Table]bool  // the public tables that it reads
 	Functions map[string]bool // the names, as written, of the functions that it calls
+	Implied   map[Table]bool  // functions outside pg_catalog of its operators and types, as far as a catalog shows them
 	Calls     []*claim.Call   // of DP functions
 
 	rules    *Rules
@@ -48,7 +49,7 @@ func (r *Rules) Statement(root protoreflect.Message, q capture.Query, path resol
 func (r *Rules) statement(q capture.Query, path resolve.Path) *Statement {
 	return &Statement{
 		rules: r, query: q, path: path,
-		Protected: map[Table]bool{}, Public: map[Table]bool{}, Functions: map[string]bool{}, assumed: map[string]bool{},
+		Protected: map[Table]bool{}, Public: map[Table]bool{}, Functions: map[string]bool{}, Implied: map[Table]bool{}, assumed: map[string]bool{},
 	}
 }
 

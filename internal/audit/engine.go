@@ -1,0 +1,212 @@
+package audit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/internal/pg/engine"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// engines is what is known of the engine on which trials run, and of the one that clients use.
+type engines struct {
+	shadow, production *engine.Snapshot // nil = not read yet
+	label              string           // of the last deploy, as posted; "" = none
+	unsaved            bool             // label was posted and is not in the ledger yet
+	trouble            string           // why production could not be read the last time; "" = it was read
+	reported           map[string]bool  // functions that were reported to differ
+
+	pair     [2]*engine.Snapshot // of compared
+	compared map[string][]string // functions that differ, by engine.Calls
+}
+
+// life is what a job keeps about the engine, beyond its evidence. The exported fields are stored in the ledger. All are guarded by
+// Auditor.mu.
+type life struct {
+	Engine   string      // engine epoch of the evidence; "" = not known
+	Began    int         // how often the evidence was dropped because the engine changed
+	Differ   []string    // functions of which production has other definitions: the audit is inconclusive
+	Resolved *Resolution // the last violation that was resolved
+
+	standing *Standing // the violation that is not resolved; nil = none. Audit.Open is set with it
+	released bool      // the plan was reduced: a new beginning parses the query again
+
+	calls    *engine.Calls // of the plan; nil = not computed yet
+	snapshot *engine.Snapshot
+	label    string
+	epoch    string // for snapshot and label
+}
+
+// engineNow reads the present engine. If it has changed, the decided audits that it concerns begin again; running ones notice it in current.
+func (a *Auditor) engineNow(ctx context.Context) error {
+	if a.opt.Engine == nil {
+		return nil
+	}
+	now, err := a.opt.Engine(ctx)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	before := a.engines.shadow
+	a.engines.shadow = now
+	a.mu.Unlock()
+	if before != nil && before != now {
+		a.idle.clear() // their tables may be computed by the old functions
+		a.review(now.Changed(before))
+	}
+	return nil
+}
+
+// productionNow reads the functions of the clients' engine. An error is logged when it changes; the last reading then stays.
+func (a *Auditor) productionNow(ctx context.Context) {
+	if a.opt.Production == nil {
+		return
+	}
+	now, err := a.opt.Production(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	text := ""
+	if err != nil {
+		text = a.say(err)
+	}
+	a.mu.Lock()
+	before := a.engines.trouble
+	if a.engines.trouble = text; now != nil {
+		a.engines.production = now
+	}
+	a.mu.Unlock()
+	if text != "" && text != before {
+		a.opt.Logger.Warn("production's functions cannot be read: whether the shadow database runs the same ones is not known", zap.String("error", text))
+	}
+}
+
+// Deploy records that another version of the engine was deployed, under a label: audits begin again on it. It does not wait.
+func (a *Auditor) Deploy(label string) {
+	a.mu.Lock()
+	a.engines.label, a.engines.unsaved = label, true
+	a.mu.Unlock()
+	select {
+	case a.deployed <- struct{}{}:
+	default:
+	}
+}
+
+// storeLabel writes a posted label to the ledger, unless it was written; a failure is retried with the next check of the engine.
+func (a *Auditor) storeLabel(ctx context.Context) {
+	a.mu.Lock()
+	label, unsaved := a.engines.label, a.engines.unsaved
+	a.mu.Unlock()
+	store := a.keeper.engine.Load()
+	if store == nil || !unsaved {
+		return
+	}
+	err := store.SetLabel(ctx, label)
+	a.mu.Lock()
+	a.engines.unsaved = err != nil || a.engines.label != label
+	a.mu.Unlock()
+}
+
+// recallLabel reads the label of the last deploy from the ledger, unless another one was posted since.
+func (a *Auditor) recallLabel(ctx context.Context) error {
+	label, err := a.keeper.engine.Load().Label(ctx)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err == nil && !a.engines.unsaved {
+		a.engines.label = label
+	}
+	return err
+}
+
+// engineEpoch returns the present engine epoch of a job; "" = not known yet. The caller holds Auditor.mu.
+func (a *Auditor) engineEpoch(j *job) string {
+	now, l := &a.engines, &j.life
+	if j.writes != nil || a.opt.Engine != nil && now.shadow == nil { // a worker leaves it to the auditor to notice another engine
+		return ""
+	}
+	if l.epoch == "" || l.snapshot != now.shadow || l.label != now.label {
+		text := now.label + "\x00"
+		if now.shadow != nil {
+			text += now.shadow.Epoch(a.callsOf(j))
+		}
+		sum := sha256.Sum256([]byte(text))
+		l.epoch, l.snapshot, l.label = hex.EncodeToString(sum[:8]), now.shadow, now.label
+	}
+	return l.epoch
+}
+
+// callsOf returns what a job's query calls on the copies. The caller holds Auditor.mu.
+func (a *Auditor) callsOf(j *job) engine.Calls {
+	if j.life.calls == nil {
+		p := j.plan
+		c := engine.Calls{Functions: p.Functions, Implied: p.Implied, Path: slices.Concat(p.SearchPath, []string{a.opt.D0}, a.opt.D1)}
+		for _, t := range p.Tables {
+			c.Relations = append(c.Relations, t, ident.Table{Schema: a.opt.D0, Name: t.Name})
+		}
+		c.Relations = append(c.Relations, p.Public...)
+		j.life.calls = &c
+	}
+	return *j.life.calls
+}
+
+// sameEngine reports whether a job's evidence is of the present engine. Evidence of an unknown engine counts as such. The caller holds
+// Auditor.mu.
+func (a *Auditor) sameEngine(j *job) bool {
+	now := a.engineEpoch(j)
+	if j.life.Engine == "" {
+		j.life.Engine = now
+	}
+	return now == "" || j.life.Engine == now
+}
+
+// replan parses the query of a job that begins again and whose plan was released. The caller has the job's turn.
+func (a *Auditor) replan(j *job) error {
+	if !j.life.released {
+		return nil
+	}
+	plan, err := a.analyze(a.rewriter.Load(), j.query)
+	if err != nil {
+		return errors.New("its statement cannot be rewritten any more: " + reasonOf(err))
+	}
+	if key, _ := a.identity(j.query, plan.Key); key != j.Key {
+		return errors.New("its claim, its settings or the configuration of its tables changed: it is another audit when it is run again")
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	j.setPlan(plan)
+	return nil
+}
+
+// setPlan gives a job a complete plan.
+func (j *job) setPlan(plan *rewrite.Plan) {
+	j.plan, j.life.released, j.life.calls, j.life.epoch = plan, false, nil, ""
+}
+
+// adoptEngine gives a job, whose evidence is dropped, the present engine. The caller holds Auditor.mu and has the job's turn.
+func (a *Auditor) adoptEngine(j *job) {
+	if a.sameEngine(j) {
+		return
+	}
+	j.life.Began++
+	j.life.Engine = a.engineEpoch(j)
+	a.opt.Logger.Info("the engine changed during an audit: it begins again", zap.String("audit", j.id), zap.String("engine_epoch", j.life.Engine))
+}
+
+// sameAsNow reads the copies' epoch and the engine, and reports whether a job's evidence belongs to both. The caller has the job's turn.
+func (a *Auditor) sameAsNow(ctx context.Context, j *job) (epoch string, same bool, err error) {
+	if epoch, err = a.epochNow(ctx); err == nil {
+		err = a.engineNow(ctx)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err == nil && j.epoch == "" {
+		j.epoch = epoch
+	}
+	return epoch, err == nil && a.sameEngine(j) && j.epoch == epoch, err
+}

@@ -1,0 +1,177 @@
+package audit
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/audit/evidence"
+	"github.com/dpwatch/dpwatch/internal/ledger"
+)
+
+// Standing is a violation that is not resolved. It stays when its audit begins again, until a later engine resolves it.
+type Standing struct {
+	FirstSeen   time.Time      `json:"first_seen"`
+	FirstEngine string         `json:"first_engine_epoch"` // engine epoch when it was first seen
+	Engine      string         `json:"engine_epoch"`       // engine epoch when it was seen last
+	Neighbour   string         `json:"neighbour"`
+	Claimed     analysis.Float `json:"epsilon_claimed"`
+	Lower       analysis.Float `json:"epsilon_lower"` // null for deterministic answers
+	Trials      int            `json:"trials"`
+}
+
+// Resolution is a violation that a later engine does not have any more.
+type Resolution struct {
+	Standing
+	At                time.Time      `json:"resolved_at"`
+	By                string         `json:"resolved_by_engine_epoch"`
+	MinimalDetectable analysis.Float `json:"minimal_detectable_epsilon"` // of the audit that resolved it
+}
+
+// String describes the resolution for logs and the history.
+func (r *Resolution) String() string {
+	return fmt.Sprintf("resolved: engine epoch %s shows no evidence with trials that would have found epsilon %.3g with 90 %% probability; violation of engine epoch %s, first seen %s",
+		r.By, float64(r.MinimalDetectable), r.Engine, r.FirstSeen.UTC().Format(time.RFC3339))
+}
+
+// stand records the violation that a job's report shows. Call it before the report is dropped. The caller holds Auditor.mu.
+func (a *Auditor) stand(j *job) {
+	if j.worst().Verdict != analysis.Violation {
+		return
+	}
+	if j.life.standing == nil {
+		s := &Standing{FirstSeen: a.opt.Now(), FirstEngine: j.life.Engine}
+		if j.state() == Decided && !j.decided.IsZero() {
+			s.FirstSeen = j.decided
+		}
+		j.setStanding(s)
+	}
+	j.life.standing, j.life.Resolved = j.violation(), nil
+}
+
+// violation returns the violation that is not resolved, with the figures of the present report if that shows it; nil if there is none. The
+// caller holds Auditor.mu.
+func (j *job) violation() *Standing {
+	if j.life.standing == nil {
+		return nil
+	}
+	s := *j.life.standing
+	if r := j.worst(); r.Verdict == analysis.Violation {
+		s.Engine, s.Neighbour, s.Claimed, s.Lower, s.Trials = j.life.Engine, j.worstNeighbour(), r.Claimed.Epsilon, r.EpsilonLower, r.Trials.D0
+		if r.DetectedAt == nil {
+			s.Lower = analysis.Float(math.NaN())
+		}
+	}
+	return &s
+}
+
+func (j *job) setStanding(s *Standing) { j.life.standing, j.Open = s, s != nil }
+
+// settleViolation applies the verdict of a job that was just decided to the violation of an earlier engine. The caller holds Auditor.mu and has the job's
+// turn.
+func (a *Auditor) settleViolation(j *job) {
+	a.stand(j)
+	s := j.life.standing
+	if s == nil || j.worst().Verdict == analysis.Violation {
+		return
+	}
+	fields := []zap.Field{
+		zap.String("audit", j.id), zap.String("db.query.summary", j.plan.Summary), zap.String("engine_epoch", j.life.Engine),
+		zap.String("violation_engine_epoch", s.Engine), zap.Time("first_seen", s.FirstSeen),
+	}
+	least, ok := j.refutes(s)
+	if !ok {
+		a.opt.Logger.Warn("a violation stays one: a new audit neither found it again nor had what resolves it, a later engine epoch and trials that would have found its bound",
+			append(fields, zap.String("verdict", string(j.worst().Verdict)), zap.Float64("epsilon_lower", float64(s.Lower)))...)
+		return
+	}
+	j.life.Resolved = &Resolution{Standing: *s, At: a.opt.Now(), By: j.life.Engine, MinimalDetectable: analysis.Float(least)}
+	j.setStanding(nil)
+	a.metrics.resolved.Inc()
+	f := a.finding(j, &j.worlds[0], j.worst())
+	f.Kind, f.Neighbour, f.Lower, f.Reason = alert.Resolved, s.Neighbour, float64(s.Lower), j.life.Resolved.String()
+	f.Deterministic = math.IsNaN(f.Lower)
+	a.opt.OnFinding(f)
+}
+
+// refutes reports whether a decided job resolves a violation: its engine is a later one, no neighbour has evidence, and the trials would have
+// found the former bound with 90 % probability. least is the smallest epsilon that they would have found.
+func (j *job) refutes(s *Standing) (least float64, ok bool) {
+	if j.life.Engine == "" || j.life.Engine == s.Engine {
+		return math.NaN(), false
+	}
+	for i := range j.reports {
+		r := &j.reports[i]
+		if r.Verdict != analysis.NoEvidence {
+			return math.NaN(), false
+		}
+		if i == 0 || i < len(j.worlds) && j.worlds[i].schema == s.Neighbour {
+			least = float64(r.MinimalDetectable)
+		}
+	}
+	lower := float64(s.Lower)
+	if math.IsNaN(lower) {
+		lower = math.Inf(1) // deterministic answers: no finite epsilon
+	}
+	return least, least <= lower
+}
+
+// worstNeighbour returns the neighbour of the worst report; "" if the audit has none yet.
+func (j *job) worstNeighbour() string {
+	if i := evidence.Worst(j.reports); i < len(j.worlds) {
+		return j.worlds[i].schema
+	}
+	return ""
+}
+
+// storeLife adds to the stored form of a job what concerns the engine. The caller holds Auditor.mu.
+func (j *job) storeLife(out *ledger.Audit) {
+	out.EngineEpoch = j.life.Engine
+	s := j.violation()
+	if s == nil {
+		if j.life.Resolved != nil {
+			out.Resolution = j.life.Resolved.String()
+		}
+		return
+	}
+	out.Violation, _ = json.Marshal(s) // a struct of plain fields
+}
+
+// recallLife gives a job what the ledger has about its violation. The caller holds Auditor.mu, or no one else has the job.
+func (j *job) recallLife(row *ledger.Audit) {
+	var s Standing
+	if len(row.Violation) > 0 && json.Unmarshal(row.Violation, &s) == nil {
+		j.setStanding(&s)
+	}
+}
+
+// goOn gives a job what the ledger has about the engine of its evidence. The caller holds Auditor.mu, or no one else has the job.
+func (l *life) goOn(stored life) {
+	l.Engine, l.Began, l.Differ, l.Resolved = stored.Engine, stored.Began, stored.Differ, stored.Resolved
+}
+
+// EntryLife is what an Entry shows about the engine.
+type EntryLife struct {
+	// Engine identifies the version of the engine that gave the evidence; empty before the first trial. EngineRestarts is how often evidence was
+	// dropped because the engine changed.
+	Engine         string `json:"engine_epoch,omitempty"`
+	EngineRestarts int    `json:"engine_restarts,omitempty"`
+	// Differ lists the functions of which production has other definitions than the shadow database.
+	Differ []string `json:"functions_differ,omitempty"`
+	// Standing is the violation that is not resolved. Verdict is then "violation", whatever Report shows of the present audit.
+	Standing *Standing   `json:"violation,omitempty"`
+	Resolved *Resolution `json:"resolved,omitempty"`
+}
+
+// live adds to an Entry, whose Verdict is set, what concerns the engine. The caller holds Auditor.mu.
+func (e *Entry) live(j *job) {
+	e.EntryLife = EntryLife{Engine: j.life.Engine, EngineRestarts: j.life.Began, Differ: j.life.Differ, Standing: j.violation(), Resolved: j.life.Resolved}
+	if e.Standing != nil {
+		e.Verdict = string(analysis.Violation)
+	}
+}
