@@ -27,14 +27,14 @@ func TestVolumes(t *testing.T) {
 	unclaimed := sighting("unclaimed", 4, 0, now)
 	unclaimed.Query.Claim = nil
 	b := ledger.Batch{
-		Seq: 1,
+		Term: 1, Seq: 1,
 		Sightings: []ledger.Sighting{
 			sighting("found", 5, 0, now), sighting("found", 100, 0, now.Add(-time.Hour)), sighting("going on", 6, 2, now),
 			sighting("new", 7, 0, now), sighting("outside", 3, 3, now), unclaimed,
 		},
 		Skips: []ledger.Skip{{Reason: "too_many_audits", Hour: now, Statements: 5}, {Reason: "explain", Hour: now, Statements: 9}, {Reason: "explain", Hour: now.Add(-time.Hour), Statements: 50}},
 	}
-	elsewhere := ledger.Batch{Seq: 1, Sightings: []ledger.Sighting{sighting("new", 1, 0, now)}}
+	elsewhere := ledger.Batch{Term: 1, Seq: 1, Sightings: []ledger.Sighting{sighting("new", 1, 0, now)}}
 	if err := errors.Join(e.Record(t.Context(), b), other.Record(t.Context(), elsewhere)); err != nil {
 		t.Fatal(err)
 	}

@@ -43,6 +43,10 @@ func (e *Engine) Prune(ctx context.Context, now time.Time, age time.Duration, ke
 	}
 	for _, one := range prunes {
 		err := e.write(ctx, "remove old records", func(tx pgx.Tx) error {
+			// Not at the same time as Record: both lock many rows, in different orders.
+			if _, err := tx.Exec(ctx, "SELECT FROM terms WHERE engine = $1 ORDER BY term FOR UPDATE", e.name); err != nil {
+				return err
+			}
 			var server time.Time
 			if err := tx.QueryRow(ctx, "SELECT now()").Scan(&server); err != nil {
 				return err

@@ -18,7 +18,7 @@ func TestPrune(t *testing.T) {
 	e, other := acquire(t, o, "e"), acquire(t, o, "another")
 	now := time.Now().UTC()
 	old, recent := now.Add(-100*24*time.Hour), now.Add(-24*time.Hour)
-	b := ledger.Batch{Seq: 1, Skips: []ledger.Skip{{Reason: "explain", Hour: old, Statements: 1}, {Reason: "explain", Hour: recent, Statements: 1}}}
+	b := ledger.Batch{Term: 1, Seq: 1, Skips: []ledger.Skip{{Reason: "explain", Hour: old, Statements: 1}, {Reason: "explain", Hour: recent, Statements: 1}}}
 	for i := range 1200 { // more than a batch
 		b.Sightings = append(b.Sightings, sighting(fmt.Sprint("old ", i), 1, 0, old))
 	}
@@ -29,7 +29,7 @@ func TestPrune(t *testing.T) {
 	if err := e.Record(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	if err := other.Record(t.Context(), ledger.Batch{Seq: 1, Sightings: []ledger.Sighting{sighting("old", 1, 0, old)}}); err != nil {
+	if err := other.Record(t.Context(), ledger.Batch{Term: 1, Seq: 1, Sightings: []ledger.Sighting{sighting("old", 1, 0, old)}}); err != nil {
 		t.Fatal(err)
 	}
 	a := ledger.Audit{Query: query(), State: "decided", Verdict: "violation"}
