@@ -18,6 +18,8 @@ import (
 // StoredAudit is an audit that only the ledger has: it was evicted, is of another engine, or has not been restored.
 type StoredAudit struct{ ledger.Stored }
 
+var errAmbiguous = errors.New("several audits in the ledger begin")
+
 // storedFromLedger reads the query whose key begins with prefix.
 func storedFromLedger(ctx context.Context, c config.Config, prefix string) (StoredAudit, error) {
 	o, stored := ledgerOptions(c)
@@ -43,7 +45,7 @@ func storedFromLedger(ctx context.Context, c config.Config, prefix string) (Stor
 	for _, s := range found {
 		keys = append(keys, s.Key)
 	}
-	return StoredAudit{}, fmt.Errorf("%w: several audits begin with %q: give more digits; for example %s", ErrNoAudit, prefix, strings.Join(keys, ", "))
+	return StoredAudit{}, fmt.Errorf("%w with %q: give more digits; for example %s", errAmbiguous, prefix, strings.Join(keys, ", "))
 }
 
 // storedAudit answers GET /api/ledger/audits/{id}. One request at a time reads the ledger.
@@ -123,6 +125,8 @@ func (r *Relay) fromLedger(w http.ResponseWriter, q *http.Request, read func(con
 	switch {
 	case errors.Is(err, ErrNoAudit):
 		http.Error(w, "dpwatch: "+err.Error(), http.StatusNotFound)
+	case errors.Is(err, errAmbiguous):
+		http.Error(w, "dpwatch: "+err.Error(), http.StatusBadRequest)
 	case err != nil:
 		http.Error(w, "dpwatch: "+err.Error(), http.StatusServiceUnavailable)
 	default:
