@@ -66,8 +66,10 @@ func (l *Ledger) Stored(ctx context.Context, prefix string, most int) ([]Stored,
 		var ids []int64
 		var id int64
 		var s Stored
-		if _, err = pgx.ForEachRow(rows, []any{&id, &s.Key, &s.Engine, &s.Fingerprint, &s.Summary, &s.Epsilon, &s.Delta, &s.Source, &s.Rule, &s.Executions, &s.FirstSeen, &s.LastSeen,
-			&s.State, &s.Verdict, &s.Trials, &s.Lower, &s.Begun}, func() error {
+		if _, err = pgx.ForEachRow(rows, []any{
+			&id, &s.Key, &s.Engine, &s.Fingerprint, &s.Summary, &s.Epsilon, &s.Delta, &s.Source, &s.Rule, &s.Executions, &s.FirstSeen, &s.LastSeen,
+			&s.State, &s.Verdict, &s.Trials, &s.Lower, &s.Begun,
+		}, func() error {
 			ids, found = append(ids, id), append(found, s)
 			return nil
 		}); err != nil {
