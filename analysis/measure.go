@@ -22,8 +22,8 @@ type MeasurementState string
 // The states of a measurement.
 const (
 	MeasurementRunning   MeasurementState = "running"
-	Measured             MeasurementState = "measured"              // the bound hardly grows any more
-	MeasurementExhausted MeasurementState = "exhausted"             // the bound grew until the budget was used
+	Measured             MeasurementState = "measured"  // the bound hardly grows any more
+	MeasurementExhausted MeasurementState = "exhausted" // the bound grew until the budget was used
 	MeasurementUnsound   MeasurementState = "unsound"   // the worlds changed, or trials depend on each other: the bound is that of the violation
 )
 
