@@ -191,7 +191,11 @@ func (a *Auditor) intake(ctx context.Context) {
 	for a.awaitLedger(ctx, tick) {
 		for ctx.Err() == nil && a.unspool(ctx) {
 		}
-		for x, ok := a.inbox.next(); ok && ctx.Err() == nil; x, ok = a.inbox.next() {
+		for ctx.Err() == nil { // what is left at the end is spooled
+			x, ok := a.inbox.next()
+			if !ok {
+				break
+			}
 			a.submit(x)
 		}
 		select {
