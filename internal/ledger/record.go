@@ -87,6 +87,7 @@ func (e *Engine) Submitted(ctx context.Context, file string) (yes bool, err erro
 
 func (e *Engine) count(ctx context.Context, tx pgx.Tx, b Batch) error {
 	var all pgx.Batch
+	all.Queue(lockCounts, e.name)
 	for i := range b.Sightings {
 		s := &b.Sightings[i]
 		all.Queue(`

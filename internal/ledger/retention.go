@@ -10,6 +10,9 @@ import (
 // pruneBatch is the number of rows of a table that Prune removes at most: other writes wait meanwhile.
 const pruneBatch = 1000
 
+// lockCounts locks the counts of an engine until the end of the transaction.
+const lockCounts = "SELECT pg_advisory_xact_lock(hashtextextended('dpwatch counts ' || $1, 0))"
+
 // Pruned is what Prune removed.
 type Pruned struct {
 	Queries int64 // with their audits, evidence and history
@@ -44,7 +47,7 @@ func (e *Engine) Prune(ctx context.Context, now time.Time, age time.Duration, ke
 	for _, one := range prunes {
 		err := e.write(ctx, "remove old records", func(tx pgx.Tx) error {
 			// Not at the same time as Record: both lock many rows, in different orders.
-			if _, err := tx.Exec(ctx, "SELECT FROM terms WHERE engine = $1 ORDER BY term FOR UPDATE", e.name); err != nil {
+			if _, err := tx.Exec(ctx, lockCounts, e.name); err != nil {
 				return err
 			}
 			var server time.Time
