@@ -229,5 +229,6 @@ func (s *Spool) Close() error {
 	if s.attempts != nil {
 		_ = s.attempts.Close()
 	}
+	_ = syscall.Flock(int(s.lock.Fd()), syscall.LOCK_UN) //nolint:gosec // a child process that was just forked may still have the file
 	return s.lock.Close()
 }
