@@ -42,7 +42,7 @@ func TestStatus(t *testing.T) {
 	if strings.Index(list.stdout, bad) > strings.Index(list.stdout, good) {
 		t.Errorf("the violation is not first:\n%s", list.stdout)
 	}
-	ask("audits", "list", "--limit", "1").want(t, exitDone, bad, "--limit 0 all")
+	ask("audits", "list", "--limit", "1").want(t, exitDone, bad, "left out: 1;", "--limit 0 all")
 	ask("audits", "list", "--state", "waiting").want(t, exitDone, "no audits")
 	ask("audits", "list", "--state", "nonsense").want(t, exitFailure, "must be queued, running")
 	ask("audits", "list", "--limit", "-1").want(t, exitFailure, "--limit -1")
