@@ -57,7 +57,7 @@ func TestStatus(t *testing.T) {
 	if shown := ask("audits", "show", bad, "-o", "json").object(t); shown["id"] != bad || shown["report"] == nil {
 		t.Errorf("audits show -o json: %v", shown)
 	}
-	ask("audits", "show", "zz").want(t, exitFailure, `has no audit "zz"`)
+	ask("audits", "show", "zz").want(t, exitFailure, `no audit "zz"`)
 	ask("audits", "show", "").want(t, exitFailure, "takes one argument, ID")
 	ask("audits", "show").want(t, exitFailure, "takes one argument, ID")
 
