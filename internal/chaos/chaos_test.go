@@ -55,6 +55,7 @@ type rig struct {
 	lives    int  // auditor processes that have ended
 	called   map[call]int
 	trials   [queries]int
+	firsts   [queries]int // how often an auditor ended before the query had a trial in the ledger
 	recorded [queries]int // executions in the ledger
 	began    [queries]int // executions that clients began, without those that failed
 	missed   int          // see sidecar.missed
