@@ -273,7 +273,7 @@ func (a *Auditor) publish(j *job) {
 // doubt marks an audit whose evidence would be a violation if it were the only one. The caller holds Auditor.mu and has the job's turn.
 func (a *Auditor) doubt(j *job) {
 	level := -math.Log((1 - a.opt.Analysis.Confidence) / float64(len(a.opt.D1)))
-	if j.doubted || j.plan.Claim == nil || !(j.Wealth >= level) || j.Threshold <= level {
+	if !a.opt.Family || j.doubted || j.plan.Claim == nil || !(j.Wealth >= level) || j.Threshold <= level {
 		return
 	}
 	j.doubted = true
