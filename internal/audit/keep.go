@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
@@ -291,123 +289,6 @@ func (a *Auditor) flush(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// record writes the observations since the last write. A batch whose write failed is written again with its number, so that
-// it counts once.
-func (a *Auditor) record(ctx context.Context) error {
-	k := a.keeper
-	k.recording.Lock()
-	defer k.recording.Unlock()
-	if err := a.recordSpooled(ctx); err != nil {
-		a.wrote(err)
-		return err
-	}
-	for {
-		b := k.batch()
-		if b == nil {
-			return nil
-		}
-		err := k.engine.Load().Record(ctx, *b)
-		if a.wrote(err); err != nil {
-			return err
-		}
-		if s := a.spool.get(a); s != nil && b.File != "" {
-			_ = s.Remove(b.File) // the ledger remembers it
-		}
-		k.done()
-	}
-}
-
-// done forgets the batch that was written.
-func (k *keeper) done() {
-	k.mu.Lock()
-	k.pending = nil
-	k.mu.Unlock()
-}
-
-// ready reports whether the ledger can be written, as far as is known, and no batch waits.
-func (k *keeper) ready() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.engine.Load() != nil && k.trouble == "" && k.pending == nil
-}
-
-// hold collects all observations until submitted is called.
-func (k *keeper) hold() {
-	k.mu.Lock()
-	k.holding = true
-	k.mu.Unlock()
-}
-
-// submitted puts the observations since hold into one batch, which comes from a spooled file.
-func (k *keeper) submitted(file string) {
-	k.mu.Lock()
-	k.holding, k.file = false, file
-	k.mu.Unlock()
-}
-
-// batch returns the next batch to write, nil if nothing is waiting.
-func (k *keeper) batch() *ledger.Batch {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.pending != nil || k.holding || len(k.sightings)+len(k.skips) == 0 && k.file == "" {
-		return k.pending
-	}
-	k.seq++
-	b := &ledger.Batch{Seq: k.seq, File: k.file}
-	if engine := k.engine.Load(); engine != nil { // nil = the process ends before it had the ledger
-		b.Term = engine.Term()
-	}
-	k.file = ""
-	for s := range maps.Values(k.sightings) {
-		b.Sightings = append(b.Sightings, *s)
-	}
-	for s, n := range k.skips {
-		b.Skips = append(b.Skips, ledger.Skip{Reason: s.reason, Hour: time.Unix(s.hour, 0), Statements: n})
-	}
-	clear(k.sightings)
-	clear(k.skips)
-	k.pending = b
-	return b
-}
-
-// see counts an execution of a DP query. placed means that the query has an audit; otherwise skip counts the execution too.
-func (k *keeper) see(key string, query ledger.Query, q capture.Query, placed bool) {
-	if !k.on {
-		return
-	}
-	at := sighted{key, q.User, q.Database, q.ApplicationName, ledger.Hour(q.Completed).Unix()}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	s := k.sightings[at]
-	switch {
-	case s == nil && len(k.sightings) >= maxObservations:
-		k.lost++
-		if placed {
-			k.skips[skippedIn{NotRecorded, at.hour}]++
-		}
-		return
-	case s == nil:
-		query.Key, query.FirstSeen = key, q.Completed
-		s = &ledger.Sighting{Query: query, User: q.User, Database: q.Database, Application: q.ApplicationName}
-		k.sightings[at] = s
-	}
-	s.Executions++
-	if !placed {
-		s.Unplaced++
-	}
-	s.Query.LastSeen = q.Completed
-}
-
-// skip counts statements that are not audited.
-func (k *keeper) skip(reason string, n uint64, now time.Time) {
-	if !k.on {
-		return
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.skips[skippedIn{reason, ledger.Hour(now).Unix()}] += int64(n) //nolint:gosec // a number of statements
 }
 
 // state returns what the status shows; nil without a ledger.

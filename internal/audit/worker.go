@@ -20,7 +20,7 @@ import (
 // Worker runs turns that the auditor of an engine hands out through the ledger, with the same code as the auditor. It captures
 // nothing and reports no findings: its results are evidence in the ledger.
 type Worker struct {
-	auditor *Auditor // without a ledger of its own; its roster stays empty
+	auditor *Auditor // without its own ledger; its roster stays empty
 	opt     WorkerOptions
 	turns   *prometheus.CounterVec
 	seconds prometheus.Counter

@@ -27,7 +27,7 @@ type options struct {
 func Run(_ context.Context, args []string) error {
 	flags := flag.NewFlagSet("schedule", flag.ContinueOnError)
 	var o options
-	flags.IntVar(&o.shapes, "shapes", 1_000_000, "distinct queries, each of a shape of its own")
+	flags.IntVar(&o.shapes, "shapes", 1_000_000, "distinct queries, each with its own shape")
 	flags.IntVar(&o.users, "users", 50, "users who send them")
 	flags.IntVar(&o.workers, "workers", 2, "workers")
 	flags.IntVar(&o.places, "places", 1000, "audit.max_audits")
