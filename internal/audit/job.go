@@ -68,7 +68,7 @@ type world struct {
 // turns: the query cannot be judged, or the ledger has its verdict. The error is that of the ledger. The caller has the
 // job's turn.
 func (a *Auditor) prepare(ctx context.Context, j *job) (bool, error) {
-	if j.worlds != nil && j.worlds[0].sql.D0 != "" {
+	if j.hasTexts() {
 		return true, nil
 	}
 	if decided, err := a.recall(ctx, j); decided || err != nil {
@@ -81,24 +81,39 @@ func (a *Auditor) prepare(ctx context.Context, j *job) (bool, error) {
 			return false, err
 		}
 	}
-	done := a.opt.Announce(j.query.SQL) // the texts are parsed for verification
-	worlds, err := a.worlds(j)
-	done()
+	err := a.createTexts(j)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for i := range min(len(worlds), len(j.worlds)) {
-		worlds[i].reported = j.worlds[i].reported
-	}
-	if j.worlds = worlds; err == nil {
-		j.plan = summaryOf(j.plan)
-		if j.evidence == nil {
-			err = a.resetEvidence(j, share)
-		}
+	if err == nil && j.evidence == nil {
+		err = a.resetEvidence(j, share)
 	}
 	if err != nil {
 		a.markInconclusive(j, err)
 	}
 	return err == nil, nil
+}
+
+// hasTexts reports whether a job has the texts to replay: not before its first turn, nor when it was restored.
+func (j *job) hasTexts() bool { return len(j.worlds) > 0 && j.worlds[0].sql.D0 != "" }
+
+// createTexts creates the texts to replay, unless the job has them. The caller has the job's turn.
+func (a *Auditor) createTexts(j *job) error {
+	if j.hasTexts() {
+		return nil
+	}
+	done := a.opt.Announce(j.query.SQL) // the texts are parsed for verification
+	worlds, err := a.worlds(j)
+	done()
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range min(len(worlds), len(j.worlds)) {
+		worlds[i].reported = j.worlds[i].reported
+	}
+	j.worlds, j.plan = worlds, summaryOf(j.plan)
+	return nil
 }
 
 // worlds returns the neighbours with the texts to replay, without evidence.

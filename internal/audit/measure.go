@@ -75,21 +75,10 @@ func (a *Auditor) prepareMeasurement(ctx context.Context, j *job) error {
 		return err
 	case !same:
 		return &endOfMeasurement{errors.New("the copies or the engine were replaced")}
-	case j.worlds[0].sql.D0 != "":
-		return nil
 	}
-	done := a.opt.Announce(j.query.SQL)
-	worlds, err := a.worlds(j)
-	done()
-	if err != nil {
+	if err := a.createTexts(j); err != nil {
 		return &endOfMeasurement{err}
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for i := range worlds {
-		worlds[i].reported = j.worlds[i].reported
-	}
-	j.worlds, j.plan = worlds, summaryOf(j.plan)
 	return nil
 }
 

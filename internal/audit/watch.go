@@ -98,7 +98,7 @@ func (a *Auditor) watchTurn(ctx context.Context, j *job) (w *evidence.Watch, why
 	if due {
 		return nil, repeatDue, nil
 	}
-	if err := a.watchTexts(j); err != nil {
+	if err := a.createTexts(j); err != nil {
 		return nil, noRenewal, err
 	}
 	if w, err = a.detector(j); err != nil {
@@ -119,26 +119,6 @@ func (a *Auditor) watchTurn(ctx context.Context, j *job) (w *evidence.Watch, why
 		return nil, engineReplaced, nil
 	}
 	return w, changeFound, nil
-}
-
-// watchTexts creates the texts to replay if the audit was restored after its verdict.
-func (a *Auditor) watchTexts(j *job) error {
-	if j.worlds[0].sql.D0 != "" {
-		return nil
-	}
-	done := a.opt.Announce(j.query.SQL)
-	worlds, err := a.worlds(j)
-	done()
-	if err != nil {
-		return err
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for i := range min(len(worlds), len(j.worlds)) {
-		worlds[i].reported = j.worlds[i].reported
-	}
-	j.worlds, j.plan = worlds, summaryOf(j.plan)
-	return nil
 }
 
 // detector returns the change detector of a job as it was after the last watch turn.
