@@ -39,13 +39,16 @@ demo: build ## everything on one machine: temporary PostgreSQL, honest and broke
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" ./bin/dpwatch demo $(ARGS)
 
 test: build ## all tests, against a real temporary PostgreSQL
-	@bindir=$(BINDIR) && echo "PostgreSQL: $$bindir" && DPWATCH_PG_BINDIR="$$bindir" DPWATCH_PG18_BINDIR=$(BINDIR18) $(GO) run $(GOTESTSUM) -- -tags $(TAGS) -vet=off -ldflags=-w -timeout 30m -p $(AT_A_TIME) -parallel 4 $(PACKAGES)
+	@bindir=$(BINDIR) && echo "PostgreSQL: $$bindir" && DPWATCH_PG_BINDIR="$$bindir" DPWATCH_PG18_BINDIR=$(BINDIR18) $(GO) run $(GOTESTSUM) -- -tags $(TAGS) -vet=off -ldflags=-w -timeout 30m -p $(AT_A_TIME) -parallel 4 $(RUN) $(PACKAGES)
 
 test-fast: ## the tests that need no server
 	$(GO) test -short -tags $(TAGS) -vet=off -ldflags=-w $$($(GO) list ./analysis/... ./config ./internal/... ./proxy/internal/... ./rewrite ./replay/hoist | grep -v -e /internal/pgtemp -e /internal/zoo)
 
-test-long: ## all tests: the long simulations, more generated queries, and clients byte by byte, too
-	@DPWATCH_TEST_LONG=1 $(MAKE) --no-print-directory test
+# The tests of the files that use internal/longtest: the others do the same in make test.
+LONG = $$(grep -rl --include=*_test.go 'longtest\.' . | xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' | sort -u | paste -sd '|' -)
+LONG_PACKAGES = $$(grep -rl --include=*_test.go 'longtest\.' . | xargs -n 1 dirname | sort -u | paste -sd ' ' -)
+test-long: ## after make test: the long simulations, more generated queries, clients byte by byte, two minutes of kills
+	@DPWATCH_TEST_LONG=1 $(MAKE) --no-print-directory test RUN="-run '^($(LONG))$$'" PACKAGES="$(LONG_PACKAGES)"
 
 CHAOSTIME ?= 10m
 chaos: build ## kill the auditor, the relay and the ledger's server at random for CHAOSTIME while clients send queries (Linux); make test-long: 2 minutes

@@ -234,17 +234,17 @@ func observe(t *testing.T, conn *pgx.Conn, sql string) observed {
 	return o
 }
 
-// oracleSize returns the number of queries that the environment asks for, and the seed to generate them with.
-func oracleSize(t *testing.T, usual, long uint64) (count int, seed uint64) {
+// oracleSize returns the number of queries that the environment asks for, or otherwise, and the seed to generate them with.
+func oracleSize(t *testing.T, otherwise uint64) (count int, seed uint64) {
 	t.Helper()
-	return int(longtest.Number(t, "DPWATCH_ORACLE_QUERIES", longtest.Count(usual, long))), longtest.Number(t, "DPWATCH_ORACLE_SEED", 20261122)
+	return int(longtest.Number(t, "DPWATCH_ORACLE_QUERIES", otherwise)), longtest.Number(t, "DPWATCH_ORACLE_SEED", 20261122)
 }
 
 // TestOracleOfDraws compares generated queries, whole and split. DPWATCH_ORACLE_QUERIES is their number,
 // DPWATCH_ORACLE_SEED the seed.
 func TestOracleOfDraws(t *testing.T) {
 	t.Parallel()
-	count, seed := oracleSize(t, 60, 300)
+	count, seed := oracleSize(t, longtest.Count(60, 300))
 	dsn := oracleDatabase(t)
 	p := player(t, options(dsn))
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1))}

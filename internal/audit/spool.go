@@ -60,8 +60,8 @@ func (s *spool) close() {
 // spoolInbox moves the queries of the inbox to the spool if there are more than the given part of its bounds: 2 = a half, 0 = any. What the spool cannot
 // take is counted as skipped.
 func (a *Auditor) spoolInbox(part int) {
-	n, size := a.inbox.held()
-	if n == 0 || part > 0 && n <= inboxQueries/part && size <= inboxBytes/part {
+	held, size := a.inbox.held()
+	if held == 0 || part > 0 && held <= inboxQueries/part && size <= inboxBytes/part {
 		return
 	}
 	s := a.spool.get(a)
@@ -69,11 +69,14 @@ func (a *Auditor) spoolInbox(part int) {
 		return
 	}
 	var content []byte
-	n = 0
-	for x, ok := a.inbox.next(); ok; x, ok = a.inbox.next() {
+	n := 0
+	for ; n < held; n++ { // not what arrives meanwhile: a file is bounded as the inbox is
+		x, ok := a.inbox.next()
+		if !ok {
+			break
+		}
 		one := capture.AppendBinary(nil, x.query)
 		content = append(binary.AppendUvarint(content, uint64(len(one))), one...)
-		n++
 	}
 	err := s.Put(ledger.SpooledQueries, content)
 	if err == nil {
