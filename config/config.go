@@ -9,16 +9,17 @@ import (
 
 // Config is the whole file. Start from Default; the zero value is not valid.
 type Config struct {
-	Proxy      Proxy      `yaml:"proxy"`
-	Admin      Admin      `yaml:"admin"`
-	Shadow     Shadow     `yaml:"shadow"`
-	Privacy    Privacy    `yaml:"privacy"`
-	Neighbours Neighbours `yaml:"neighbours"`
-	Claims     Claims     `yaml:"claims"`
-	Audit      Audit      `yaml:"audit"`
-	Engine     Engine     `yaml:"engine"`
-	Ledger     Ledger     `yaml:"ledger"`
-	Log        Log        `yaml:"log"`
+	Proxy      Proxy           `yaml:"proxy"`
+	Admin      Admin           `yaml:"admin"`
+	Shadow     Shadow          `yaml:"shadow"`
+	Privacy    Privacy         `yaml:"privacy"`
+	Neighbours Neighbours      `yaml:"neighbours"`
+	Claims     Claims          `yaml:"claims"`
+	Audit      Audit           `yaml:"audit"`
+	Engine     Engine          `yaml:"engine"`
+	Budgets    []PrivacyBudget `yaml:"budgets"`
+	Ledger     Ledger          `yaml:"ledger"`
+	Log        Log             `yaml:"log"`
 }
 
 // Proxy configures the relay between the clients and one or several engines: see AllRoutes.

@@ -71,7 +71,7 @@ func TestExample(t *testing.T) {
 	got.Claims.Functions, got.Claims.SafeFunctions, got.Privacy.Protected = nil, nil, nil
 	got.Shadow.DSN, got.Admin, got.Proxy.Listen, got.Proxy.Upstream = "", config.Admin{}, nil, config.Address{}
 	got.Privacy.Public, got.Claims.Trust, got.Claims.Rules = nil, nil, nil
-	got.Proxy.ProxyProtocol, got.Audit.Windows = nil, nil
+	got.Proxy.ProxyProtocol, got.Audit.Windows, got.Budgets = nil, nil, nil
 	got.Privacy.Paths, got.Neighbours.Grant, got.Neighbours.Measures = nil, nil, nil
 	if diff := cmp.Diff(config.Default(), got); diff != "" {
 		t.Errorf("the example does not show the defaults (-default +example)\n%s", diff)
@@ -175,6 +175,14 @@ func TestError(t *testing.T) {
 		{"routes of one name", strings.Replace(minimal, "{listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}", "{routes: [{name: b, listen: 127.0.0.1:1, upstream: a:2}, {name: b, listen: 127.0.0.1:2, upstream: a:3}]}", 1), "proxy.routes[1].name"},
 		{"TLS beside routes", strings.Replace(minimal, "{listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}", "{routes: [{listen: 127.0.0.1:1, upstream: a:2}], tls: {mode: require}}", 1), "proxy.tls: must be set in each"},
 		{"not a time of the day", minimal + "audit: {windows: [22-6]}\n", "audit.windows[0]: \"22-6\" is not a time of the day"},
+		{"a budget without a name", minimal + "budgets: [{epsilon: 1}]\nledger: {dsn: 'host=x'}\n", "budgets[0].name: missing"},
+		{"a budget without an epsilon", minimal + "budgets: [{name: a}]\nledger: {dsn: 'host=x'}\n", "budgets[0].epsilon: must be a finite number, more than 0"},
+		{"a budget of two names", minimal + "budgets: [{name: a, epsilon: 1}, {name: a, epsilon: 2}]\nledger: {dsn: 'host=x'}\n", "budgets[1].name: \"a\" is the name of another budget"},
+		{"an unknown composition", minimal + "budgets: [{name: a, epsilon: 1, composition: strong}]\nledger: {dsn: 'host=x'}\n", "must be one of [best basic advanced zcdp]"},
+		{"advanced composition without a delta", minimal + "budgets: [{name: a, epsilon: 1, composition: advanced}]\nledger: {dsn: 'host=x'}\n", "budgets[0].delta: must be more than 0"},
+		{"a period beyond the retention", minimal + "budgets: [{name: a, epsilon: 1, period: 2161h}]\nledger: {dsn: 'host=x'}\n", "is longer than ledger.retention (2160h0m0s)"},
+		{"applications for ever", minimal + "budgets: [{name: a, epsilon: 1, applications: true}]\nledger: {dsn: 'host=x'}\n", "applications are known only as long as ledger.retention"},
+		{"budgets without a ledger", minimal + "budgets: [{name: a, epsilon: 1}]\n", "budgets: need a ledger"},
 		{"an empty window", minimal + "audit: {windows: ['22:00-22:00']}\n", "is empty"},
 		{"not a time zone", minimal + "audit: {windows: ['22:00-06:00 Europe/Berlon']}\n", "not a known time zone"},
 		{"share", minimal + "audit: {share: 1.5}\n", "must be from 0 to 1"},

@@ -22,6 +22,7 @@ func (d *decoder) validate(c *Config) {
 	d.claims(&c.Claims, c.Privacy.Protected)
 	d.audit(&c.Audit)
 	d.ledger(c)
+	d.budgets(c)
 	d.admin(c)
 	d.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 }

@@ -94,6 +94,7 @@ func TestRunLedger(t *testing.T) {
 	if n := strings.Count(s.log.String(), `"msg":"privacy violation"`); n != 1 {
 		t.Errorf("%d alerts, want 1:\n%s", n, s.log.String())
 	}
+	s.until(t, "an alert of the exceeded budget", func() bool { return strings.Contains(s.log.String(), budgetAlert) })
 	exec0(t, conn, "SELECT 1")  // the relay does not send it to the auditor, but counts it
 	_ = conn.Close(t.Context()) // sessions may drain for an hour
 	s.end(t)
@@ -109,6 +110,7 @@ func TestRunLedger(t *testing.T) {
 		t.Errorf("the ledger has %d skipped statements and %d executions, %v; want 1 and 2", skipped, executions, err)
 	}
 	s.checkCoverage(t)
+	s.checkBudgets(t)
 	s.checkPages(t, before)
 	_, err = pgtest.Connect(t, s.replay).Exec(t.Context(), "SELECT FROM dpwatch_ledger.audits")
 	var refused *pgconn.PgError

@@ -79,9 +79,9 @@ func startSidecar(t *testing.T, extra string, proxy ...string) *sidecar {
 		shadow = fmt.Sprintf("host=%s port=%d dbname=%s user=with_password password=${SHADOW_PASSWORD}${file:%s} sslmode=disable", cfg.Host, cfg.Port, cfg.Database, path)
 		s.environ = []string{"SHADOW_PASSWORD=" + first, "PGOPTIONS=-c work_mem=nonsense", "PGPASSWORD=" + first}
 	}
-	ledger := "memory"
+	ledger, budgets := "memory", "[]"
 	if strings.Contains(extra, "LEDGER") {
-		ledger = s.direct
+		ledger, budgets = s.direct, "[{name: analysts, epsilon: 0.75}]"
 		if !strings.Contains(extra, "EXPOSED") {
 			shadow = replayRole(t, s.direct, "d0", "d1")
 		}
@@ -98,8 +98,9 @@ privacy: {protected: [public.people]}
 claims: {safe_functions: [noisy], trust: [comment], settings: {epsilon: dp.epsilon, delta: dp.delta}}
 audit: {measure_trials: 0, max_trials: 500, confidence: 0.999999, retry_after: 200ms, rescue_after: 15s, share: 1}
 ledger: {dsn: %q}
+budgets: %s
 # %s
-`, cfg.Host, cfg.Port, strings.Join(append([]string{""}, proxy...), ", "), admin, shadow, ledger, extra)))
+`, cfg.Host, cfg.Port, strings.Join(append([]string{""}, proxy...), ", "), admin, shadow, ledger, budgets, extra)))
 	return s
 }
 

@@ -21,6 +21,7 @@ type Kind string
 const (
 	Violation       Kind = ""                 // a violation
 	Resolved        Kind = "resolved"         // a later engine does not have a violation any more: Lower is its former bound
+	BudgetExceeded  Kind = "budget_exceeded"  // the answers to an analyst claim more than a budget of the configuration
 	FunctionDiffers Kind = "function_differs" // production has another definition of a function than the shadow database
 )
 
@@ -28,6 +29,7 @@ const (
 type Finding struct {
 	Kind       Kind
 	Function   string // that differs, as schema.name
+	Budget     Budget // that is exceeded
 	ID         string // of the audit: the first 12 hex digits of its key
 	Group      string // pg_query fingerprint, shared by statements that differ only in constants
 	Summary    string // the statement without its literals
@@ -119,6 +121,11 @@ func (s *Sender) Send(f Finding) {
 		zap.String("db.query.fingerprint", f.Group),
 		zap.String("db.namespace", f.Database),
 		zap.String("db.user", f.User),
+	}
+	if f.Kind == BudgetExceeded {
+		s.log.Error("a privacy budget is exceeded: by its own claims, the engine has given away more than it promises", f.Budget.fields()...)
+		s.sent.WithLabelValues("log").Inc()
+		return
 	}
 	if f.Kind == FunctionDiffers {
 		s.log.Error("the shadow database runs another function than production: audits of queries that call it are inconclusive",

@@ -37,6 +37,7 @@ func (r *Relay) handler(adminRefused prometheus.Collector) http.Handler {
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) { r.metrics(w, registry) })
 	mux.HandleFunc("GET /api/status", r.status)
 	mux.HandleFunc("GET /api/coverage", r.coverage)
+	mux.HandleFunc("GET /api/budgets", r.budgets)
 	mux.HandleFunc("GET /api/audits", r.listAudits)
 	mux.HandleFunc("GET /api/ledger/audits/{id}", r.storedAudit)
 	mux.HandleFunc("POST /api/engine", r.deploy)

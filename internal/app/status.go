@@ -92,6 +92,9 @@ func (s *Snapshot) Write(w io.Writer) error {
 	if a := s.auditor; a != nil {
 		row("audits", "%s", statesLine(a.Audits))
 		row("violations", "%d", len(s.violations()))
+		for _, b := range a.PrivacyBudgets {
+			row("budget "+b.Name, "analysts: %d, of whom %d exceed it; the largest share is %.3g %% (dpwatch budgets)", b.Analysts, b.Exceeded, 100*b.Spent)
+		}
 		if a.Faults > 0 {
 			row("replay faults", "%d batches could not be replayed", a.Faults)
 		}

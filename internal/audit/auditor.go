@@ -63,6 +63,7 @@ type Auditor struct {
 	epoch     string    // of the copies, at the last check; "" = not checked yet
 	lastTrial time.Time // zero = none yet
 	short     shortage
+	budgets   []PrivacyBudgetState
 	shadowUp  bool
 }
 
@@ -122,6 +123,7 @@ func (a *Auditor) Run(ctx context.Context) error {
 		group.Go(func() error { return a.keep(ctx) })
 		group.Go(func() error { return a.shareTurns(ctx) })
 		group.Go(func() error { a.retain(ctx); return nil })
+		group.Go(func() error { a.meter(ctx); return nil })
 	}
 	group.Go(func() error { a.intake(ctx); return nil })
 	group.Go(func() error { a.checkShadow(ctx); return nil })

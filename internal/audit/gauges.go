@@ -26,6 +26,8 @@ var (
 	descUsed       = desc("dpwatch_budget_used_total", "What replays used since the process began, by unit: trials, or database_seconds. Absent without audit.budget.", "unit")
 	descPerHour    = desc("dpwatch_budget_per_hour", "What audit.budget allows per hour, by unit; 0 = no limit.", "unit")
 	descShort      = desc("dpwatch_audits_waiting_for_budget", "Audits that wait because the budget of replays is used.")
+	descExceeded   = desc("dpwatch_privacy_budget_exceeded_analysts", "Analysts whose answers exceed a budget of the configuration.", "budget")
+	descSpentRatio = desc("dpwatch_privacy_budget_spent_ratio", "Share of a budget that the analyst with the largest share has received; at most 1000.", "budget")
 	descOldest     = desc("dpwatch_oldest_waiting_audit_age_seconds", "Longest time that an audit has been waiting for its next turn; 0 if none waits.")
 	descUntried    = desc("dpwatch_oldest_untried_audit_age_seconds", "Time since the admission of the oldest audit without a trial; 0 if there is none.")
 	descShadow     = desc("dpwatch_shadow_up", "1 if the last use of the shadow database succeeded, else 0.")
@@ -48,7 +50,7 @@ var (
 // Describe sends every description.
 func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descAudits, descOpen, descWatched, descUsed, descPerHour, descShort, descOldest, descUntried, descShadow, descLastTrial, descBytes, descBudget, descQueries, descCovered,
+		descAudits, descOpen, descWatched, descUsed, descPerHour, descShort, descExceeded, descSpentRatio, descOldest, descUntried, descShadow, descLastTrial, descBytes, descBudget, descQueries, descCovered,
 		descLedger, descUnsaved, descUnrecorded, descSpooled,
 		descLower, descClaimed, descDelta, descSpeedUp, descHoistTable,
 	} {
@@ -108,6 +110,10 @@ func (g *gauges) collect() []prometheus.Metric {
 		gauge(descAudits, float64(states[s]), string(s))
 	}
 	gauge(descOpen, float64(violations))
+	for _, b := range a.budgets {
+		gauge(descExceeded, float64(b.Exceeded), b.Name)
+		gauge(descSpentRatio, b.Spent, b.Name)
+	}
 	age(descOldest, oldest)
 	age(descUntried, untried)
 	up := 0.0

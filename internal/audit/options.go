@@ -62,6 +62,9 @@ type Options struct {
 	// Retention is the age beyond which records are removed from the ledger; 0 = they are kept.
 	Retention time.Duration
 
+	// Budgets are compared with the answers in the ledger every minute.
+	Budgets []PrivacyBudget
+
 	// Spool opens the directory where observations and captured queries wait while the ledger is away; nil = they wait in memory.
 	Spool func() (*ledger.Spool, error)
 

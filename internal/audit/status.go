@@ -29,9 +29,11 @@ type Status struct {
 	Warnings []string          `json:"warnings,omitempty"` // about the set-up
 	Pace     *throttle.State   `json:"pace,omitempty"`     // whether replays are held, and why
 	Budget   *BudgetState      `json:"budget,omitempty"`   // nil = no limit
-	Ledger   *LedgerState      `json:"ledger,omitempty"`   // nil = audits are in memory only
-	Workers  []WorkerState     `json:"workers,omitempty"`  // on other machines, the earliest first
-	Turns    *Turns            `json:"turns,omitempty"`    // of those workers; nil without a ledger
+	// PrivacyBudgets are those of Options.Budgets, at the last comparison.
+	PrivacyBudgets []PrivacyBudgetState `json:"privacy_budgets,omitempty"`
+	Ledger         *LedgerState         `json:"ledger,omitempty"`  // nil = audits are in memory only
+	Workers        []WorkerState        `json:"workers,omitempty"` // on other machines, the earliest first
+	Turns          *Turns               `json:"turns,omitempty"`   // of those workers; nil without a ledger
 }
 
 // Turns counts the turns that workers on other machines had.
@@ -78,6 +80,7 @@ func (a *Auditor) Status() Status {
 		Audits:  make([]Entry, len(a.order)),
 	}
 	s.Ledger, s.Budget = a.ledgerState(), a.budgetState()
+	s.PrivacyBudgets = slices.Clone(a.budgets)
 	s.Workers, s.Turns = a.remoteState()
 	s.Coverage.Queries, s.Coverage.AuditedQueries = a.coverage.queries()
 	s.Coverage.Owners = a.roster.Owners()

@@ -101,9 +101,12 @@ func (e *Engine) count(ctx context.Context, tx pgx.Tx, b Batch) error {
 			  INSERT INTO query_users (query, username, database, application, executions, first_seen, last_seen)
 			  SELECT id, $14, $15, $16, $13, $11, $12 FROM q
 			  ON CONFLICT (query, username, database, application) DO UPDATE SET executions = query_users.executions + excluded.executions,
-			    first_seen = least(query_users.first_seen, excluded.first_seen), last_seen = greatest(query_users.last_seen, excluded.last_seen))
-			INSERT INTO query_hours (query, hour, executions, unplaced) SELECT id, $17, $13, $18 FROM q
-			ON CONFLICT (query, hour) DO UPDATE SET executions = query_hours.executions + excluded.executions, unplaced = query_hours.unplaced + excluded.unplaced`,
+			    first_seen = least(query_users.first_seen, excluded.first_seen), last_seen = greatest(query_users.last_seen, excluded.last_seen)
+			  RETURNING xmax = 0 AS first),
+			h AS (
+			  INSERT INTO query_hours (query, hour, executions, unplaced) SELECT id, $17, $13, $18 FROM q
+			  ON CONFLICT (query, hour) DO UPDATE SET executions = query_hours.executions + excluded.executions, unplaced = query_hours.unplaced + excluded.unplaced)
+			SELECT first FROM u`,
 			append(e.queryArguments(&s.Query), s.Executions, valid(s.User), valid(s.Database), valid(s.Application), Hour(s.Query.LastSeen), s.Unplaced)...)
 	}
 	for _, s := range b.Skips {
@@ -112,13 +115,24 @@ func (e *Engine) count(ctx context.Context, tx pgx.Tx, b Batch) error {
 			ON CONFLICT (engine, reason, hour) DO UPDATE SET statements = skipped.statements + excluded.statements`,
 			e.name, s.Reason, Hour(s.Hour), s.Statements)
 	}
-	results := tx.SendBatch(ctx, &all)
-	for range all.Len() {
-		if _, err := results.Exec(); err != nil {
-			return errors.Join(err, results.Close())
+	results, sums := tx.SendBatch(ctx, &all), meter{}
+	_, err := results.Exec()
+	for i := range b.Sightings {
+		var first bool
+		if err == nil {
+			err = results.QueryRow().Scan(&first)
+		}
+		sums.add(&b.Sightings[i], first)
+	}
+	for range b.Skips {
+		if err == nil {
+			_, err = results.Exec()
 		}
 	}
-	return results.Close()
+	if err := errors.Join(err, results.Close()); err != nil {
+		return err
+	}
+	return e.store(ctx, tx, sums)
 }
 
 // valid replaces what PostgreSQL does not store as text: clients choose the name of their application, in any encoding.

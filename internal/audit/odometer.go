@@ -1,0 +1,130 @@
+package audit
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/odometer"
+)
+
+// meterEvery is the interval at which the budgets are compared with what analysts received.
+const meterEvery = time.Minute
+
+// PrivacyBudget is what the engine promises about all answers to one analyst.
+type PrivacyBudget struct {
+	Name           string
+	ledger.Answers               // the answers that count; Since is not used
+	Period         time.Duration // after which an answer does not count any more; 0 = it always counts
+	odometer.Budget
+}
+
+// PrivacyBudgetState is a PrivacyBudget as it was compared the last time.
+type PrivacyBudgetState struct {
+	Name     string  `json:"name"`
+	Analysts int     `json:"analysts"` // who received answers
+	Exceeded int     `json:"exceeded"` // of them, those whose answers exceed the budget
+	Spent    float64 `json:"spent"`    // share of the budget, of the analyst with the largest one; at most 1000
+}
+
+// mostSpent bounds the share of a budget that is shown: a JSON number is finite.
+const mostSpent = 1000
+
+// meter compares the budgets with what analysts received until ctx is done.
+func (a *Auditor) meter(ctx context.Context) {
+	if len(a.opt.Budgets) == 0 || a.keeper.wait(ctx) != nil {
+		return
+	}
+	tick := time.NewTicker(meterEvery)
+	defer tick.Stop()
+	for said := ""; ; {
+		text := ""
+		if err := a.meterNow(ctx); err != nil && ctx.Err() == nil {
+			if text = a.say(err); text != said {
+				a.opt.Logger.Warn("the privacy budgets cannot be compared with the answers", zap.String("error", text), zap.Duration("retry_in", meterEvery))
+			}
+		}
+		said = text
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// meterNow compares every budget now.
+func (a *Auditor) meterNow(ctx context.Context) error {
+	engine := a.keeper.engine.Load()
+	if engine == nil { // the process ends
+		return nil
+	}
+	states := make([]PrivacyBudgetState, len(a.opt.Budgets))
+	for i := range a.opt.Budgets {
+		var err error
+		if states[i], err = a.compareBudget(ctx, engine, &a.opt.Budgets[i]); err != nil {
+			return err
+		}
+	}
+	a.mu.Lock()
+	a.budgets = states
+	a.mu.Unlock()
+	return nil
+}
+
+// compareBudget reports the analysts who have exceeded a budget since the last time. The ledger remembers them after the report, so that none is lost.
+func (a *Auditor) compareBudget(ctx context.Context, engine *ledger.Engine, b *PrivacyBudget) (PrivacyBudgetState, error) {
+	s := PrivacyBudgetState{Name: b.Name}
+	all, err := engine.Received(ctx, b.Window(a.opt.Now()))
+	if err != nil {
+		return s, err
+	}
+	before, err := engine.Exceeded(ctx, b.Name)
+	if err != nil {
+		return s, err
+	}
+	s.Analysts = len(all)
+	for _, r := range all {
+		s.Spent = max(s.Spent, min(mostSpent, r.Spent.Loss(b.Composition, b.Delta)/b.Epsilon))
+		if !b.Exceeded(r.Spent) {
+			continue
+		}
+		s.Exceeded++
+		if _, reported := before[r.Analyst]; reported {
+			delete(before, r.Analyst)
+			continue
+		}
+		if a.opt.OnFinding != nil {
+			a.opt.OnFinding(alert.Finding{Kind: alert.BudgetExceeded, Budget: b.alert(r)})
+		}
+		if err := engine.SetExceeded(ctx, b.Name, r.Analyst, true); err != nil {
+			return s, err
+		}
+	}
+	for analyst := range before { // their answers became older than the period, or the budget was raised
+		if err := engine.SetExceeded(ctx, b.Name, analyst, false); err != nil {
+			return s, err
+		}
+		a.opt.Logger.Info("a privacy budget is not exceeded any more", zap.String("dp.budget.name", b.Name), zap.String("db.user", analyst.User), zap.String("db.namespace", analyst.Database))
+	}
+	return s, nil
+}
+
+// Window returns the answers that count at a time: a part of an hour at the beginning of the period does not.
+func (b *PrivacyBudget) Window(now time.Time) ledger.Answers {
+	w := b.Answers
+	if b.Period > 0 {
+		w.Since = now.Add(-b.Period)
+	}
+	return w
+}
+
+func (b *PrivacyBudget) alert(r ledger.Received) alert.Budget {
+	return alert.Budget{
+		Name: b.Name, User: r.Analyst.User, Database: r.Analyst.Database, Application: r.Analyst.Application, Answers: r.Spent.Answers,
+		Epsilon: b.Epsilon, Delta: b.Delta, Spent: r.Spent.Loss(b.Composition, b.Delta), Composition: string(b.Composition), Period: b.Period,
+	}
+}

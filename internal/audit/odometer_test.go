@@ -1,0 +1,81 @@
+package audit_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/eventually"
+	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/odometer"
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+)
+
+// TestPrivacyBudget: an analyst whose answers exceed a budget is reported once, also by the next process, and again only after
+// the answers kept to it.
+func TestPrivacyBudget(t *testing.T) {
+	t.Parallel()
+	budget := func(name string, epsilon float64, answers ledger.Answers) audit.PrivacyBudget {
+		return audit.PrivacyBudget{Name: name, Answers: answers, Period: 24 * time.Hour, Budget: odometer.Budget{Epsilon: epsilon, Composition: odometer.Basic}}
+	}
+	l := newLedgerRig(t, func(o *audit.Options) {
+		o.Workers = 0 // nothing but counts
+		o.Budgets = []audit.PrivacyBudget{
+			budget("two", 2, ledger.Answers{Repeated: true}),
+			budget("cached", 2, ledger.Answers{}),
+		}
+	})
+	run := func(user string, executions int) {
+		t.Helper()
+		q := query(honestQuery) // claims 0.5
+		q.User = user
+		for range executions {
+			l.Submit(q)
+		}
+		eventually.True(t, "the executions are recorded", func() bool { return l.Status().Ledger.Waiting == 0 }, func() any { return l.Status().Ledger })
+		if err := l.MeterNow(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(what string, alerts, exceeded int, spent float64) {
+		t.Helper()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		found := 0
+		for _, f := range l.findings {
+			if f.Kind != alert.BudgetExceeded {
+				continue
+			}
+			found++
+			if b := f.Budget; b.Name != "two" || b.User != "ann" || b.Epsilon != 2 || b.Spent <= 2 {
+				t.Errorf("%s: %+v", what, b)
+			}
+		}
+		s := l.Status().PrivacyBudgets
+		if found != alerts || s[0].Exceeded != exceeded || s[0].Spent != spent || s[1].Exceeded != 0 || s[1].Spent != 0.25 {
+			t.Errorf("%s: %d alerts and %+v; want %d alerts, %d analysts and a share of %g, and nobody who exceeds the budget of a cache", what, found, s, alerts, exceeded, spent)
+		}
+	}
+	stop := l.begin(t)
+	l.restored(t)
+	run("ann", 4)
+	run("bob", 2)
+	check("as much as the budget", 0, 0, 1)
+	run("ann", 1)
+	check("more than the budget", 1, 1, 1.25)
+	run("ann", 1)
+	check("still more", 1, 1, 1.5)
+	stop()
+	l.restart(t, nil)
+	stop = l.begin(t)
+	l.restored(t)
+	run("bob", 1)
+	check("another process", 1, 1, 1.5)
+	pgtest.Exec(t, l.ledger.DSN, "UPDATE dpwatch_ledger.analyst_hours SET hour = hour - interval '2 days' WHERE repeated")
+	run("bob", 0)
+	check("the answers are older than the period", 1, 0, 0.25)
+	run("ann", 4)
+	check("exceeded again", 2, 1, 1.25)
+	stop()
+}
