@@ -103,8 +103,26 @@ type Privacy struct {
 	Catalog        Secret   `yaml:"catalog"`
 	CatalogRefresh Duration `yaml:"catalog_refresh"` // interval of reading both catalogs again, this one and the shadow database's
 
+	UnclaimedReads UnclaimedReads `yaml:"unclaimed_reads"`
+
 	Unit  *Unit  `yaml:"unit"` // nil = none; neighbours need one
 	Paths []Path `yaml:"paths"`
+}
+
+// UnclaimedReads says what happens with queries that read protected tables, call no DP function and have no claim: audit, count, warn or alert.
+type UnclaimedReads struct {
+	Policy string          `yaml:"policy"` // of those that no rule matches
+	Rules  []UnclaimedRule `yaml:"rules"`
+}
+
+// UnclaimedRule gives the policy for the unclaimed reads that match every field that is set.
+type UnclaimedRule struct {
+	User            string `yaml:"user"`
+	Database        string `yaml:"database"`
+	ApplicationName string `yaml:"application_name"`
+	Table           string `yaml:"table"`
+	Pattern         string `yaml:"pattern"`
+	Policy          string `yaml:"policy"`
 }
 
 // Claims configures how the claimed privacy loss of a query is determined.
@@ -295,7 +313,7 @@ func Default() Config {
 			MaxRows:          10_000,
 			MaxResult:        8 << 20,
 		},
-		Privacy:    Privacy{SearchPath: []string{"public"}, CatalogRefresh: Duration(5 * time.Minute)},
+		Privacy:    Privacy{SearchPath: []string{"public"}, CatalogRefresh: Duration(5 * time.Minute), UnclaimedReads: UnclaimedReads{Policy: "audit"}},
 		Neighbours: defaultNeighbours(),
 		Claims: Claims{
 			Combine:  "add",

@@ -70,7 +70,7 @@ func TestExample(t *testing.T) {
 	}
 	got.Claims.Functions, got.Claims.SafeFunctions, got.Privacy.Protected = nil, nil, nil
 	got.Shadow.DSN, got.Admin, got.Proxy.Listen, got.Proxy.Upstream = "", config.Admin{}, nil, config.Address{}
-	got.Privacy.Public, got.Claims.Trust, got.Claims.Rules = nil, nil, nil
+	got.Privacy.UnclaimedReads.Rules, got.Privacy.Public, got.Claims.Trust, got.Claims.Rules = nil, nil, nil, nil
 	got.Proxy.ProxyProtocol, got.Audit.Windows, got.Budgets = nil, nil, nil
 	got.Privacy.Paths, got.Neighbours.Grant, got.Neighbours.Measures = nil, nil, nil
 	if diff := cmp.Diff(config.Default(), got); diff != "" {
@@ -175,6 +175,8 @@ func TestError(t *testing.T) {
 		{"routes of one name", strings.Replace(minimal, "{listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}", "{routes: [{name: b, listen: 127.0.0.1:1, upstream: a:2}, {name: b, listen: 127.0.0.1:2, upstream: a:3}]}", 1), "proxy.routes[1].name"},
 		{"TLS beside routes", strings.Replace(minimal, "{listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}", "{routes: [{listen: 127.0.0.1:1, upstream: a:2}], tls: {mode: require}}", 1), "proxy.tls: must be set in each"},
 		{"not a time of the day", minimal + "audit: {windows: [22-6]}\n", "audit.windows[0]: \"22-6\" is not a time of the day"},
+		{"a policy", strings.Replace(minimal, "protected:", "unclaimed_reads: {policy: shout}, protected:", 1), "privacy.unclaimed_reads.policy: "},
+		{"a rule for every unclaimed read", strings.Replace(minimal, "protected:", "unclaimed_reads: {rules: [{policy: count}]}, protected:", 1), "matches every query: use privacy.unclaimed_reads.policy for that"},
 		{"a budget without a name", minimal + "budgets: [{epsilon: 1}]\nledger: {dsn: 'host=x'}\n", "budgets[0].name: missing"},
 		{"a budget without an epsilon", minimal + "budgets: [{name: a}]\nledger: {dsn: 'host=x'}\n", "budgets[0].epsilon: must be a finite number, more than 0"},
 		{"a budget of two names", minimal + "budgets: [{name: a, epsilon: 1}, {name: a, epsilon: 2}]\nledger: {dsn: 'host=x'}\n", "budgets[1].name: \"a\" is the name of another budget"},

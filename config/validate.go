@@ -19,6 +19,7 @@ func (d *decoder) validate(c *Config) {
 	d.neighbours(c)
 	d.shadow(&c.Shadow)
 	d.privacy(&c.Privacy)
+	d.unclaimed(c.Privacy.UnclaimedReads, c.Privacy.Protected)
 	d.claims(&c.Claims, c.Privacy.Protected)
 	d.audit(&c.Audit)
 	d.ledger(c)
@@ -155,15 +156,34 @@ func (d *decoder) claims(c *Claims, protected []string) {
 	for i, r := range c.Rules {
 		path := fmt.Sprintf("claims.rules[%d]", i)
 		d.claim(path, Claim{r.Epsilon, r.Delta})
-		if r.User == "" && r.Database == "" && r.ApplicationName == "" && r.Table == "" && r.Pattern == "" {
-			d.add(path, "matches every query: use claims.default for that, or set user, database, application_name, table or pattern")
-		}
-		if _, err := regexp.Compile(r.Pattern); err != nil {
-			d.add(path+".pattern", "not a regular expression: %v", err)
-		}
-		if r.Table != "" && !slices.Contains(protected, r.Table) {
-			d.add(path+".table", "%q is not listed in privacy.protected", r.Table)
-		}
+		d.match(path, "claims.default", match{r.User, r.Database, r.ApplicationName, r.Table, r.Pattern}, protected)
+	}
+}
+
+// match holds the fields of a rule that select queries.
+type match struct{ user, database, application, table, pattern string }
+
+// match validates the fields of a rule that select queries; otherwise is the key for those that no rule matches.
+func (d *decoder) match(path, otherwise string, m match, protected []string) {
+	if m == (match{}) {
+		d.add(path, "matches every query: use %s for that, or set user, database, application_name, table or pattern", otherwise)
+	}
+	if _, err := regexp.Compile(m.pattern); err != nil {
+		d.add(path+".pattern", "not a regular expression: %v", err)
+	}
+	if m.table != "" && !slices.Contains(protected, m.table) {
+		d.add(path+".table", "%q is not listed in privacy.protected", m.table)
+	}
+}
+
+// unclaimed validates the policies for unclaimed reads.
+func (d *decoder) unclaimed(u UnclaimedReads, protected []string) {
+	policies := []string{"audit", "count", "warn", "alert"}
+	d.oneOf("privacy.unclaimed_reads.policy", u.Policy, policies...)
+	for i, r := range u.Rules {
+		path := fmt.Sprintf("privacy.unclaimed_reads.rules[%d]", i)
+		d.oneOf(path+".policy", r.Policy, policies...)
+		d.match(path, "privacy.unclaimed_reads.policy", match{r.User, r.Database, r.ApplicationName, r.Table, r.Pattern}, protected)
 	}
 }
 

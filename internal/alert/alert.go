@@ -22,27 +22,29 @@ const (
 	Violation       Kind = ""                 // a violation
 	Resolved        Kind = "resolved"         // a later engine does not have a violation any more: Lower is its former bound
 	BudgetExceeded  Kind = "budget_exceeded"  // the answers to an analyst claim more than a budget of the configuration
+	UnclaimedRead   Kind = "unclaimed_read"   // a client reads a protected table without a claim and without a DP function
 	FunctionDiffers Kind = "function_differs" // production has another definition of a function than the shadow database
 )
 
 // Finding is one violation, or what another Kind says.
 type Finding struct {
-	Kind       Kind
-	Function   string // that differs, as schema.name
-	Budget     Budget // that is exceeded
-	ID         string // of the audit: the first 12 hex digits of its key
-	Group      string // pg_query fingerprint, shared by statements that differ only in constants
-	Summary    string // the statement without its literals
-	User       string
-	Database   string
-	Neighbour  string // the D1 schema
-	Route      string // the engine, if several are configured
-	Epsilon    float64
-	Delta      float64
-	Source     string // source of the claim
-	Lower      float64
-	Estimate   float64 // NaN if there is none
-	Confidence float64
+	Kind        Kind
+	Function    string // that differs, as schema.name
+	Budget      Budget // that is exceeded
+	Application string // of an unclaimed read
+	ID          string // of the audit: the first 12 hex digits of its key
+	Group       string // pg_query fingerprint, shared by statements that differ only in constants
+	Summary     string // the statement without its literals
+	User        string
+	Database    string
+	Neighbour   string // the D1 schema
+	Route       string // the engine, if several are configured
+	Epsilon     float64
+	Delta       float64
+	Source      string // source of the claim
+	Lower       float64
+	Estimate    float64 // NaN if there is none
+	Confidence  float64
 	// Deterministic means that the answers never vary and differ between D0 and D1. That gives no epsilon: Lower and
 	// Estimate are then undefined.
 	Deterministic bool
@@ -124,6 +126,12 @@ func (s *Sender) Send(f Finding) {
 	}
 	if f.Kind == BudgetExceeded {
 		s.log.Error("a privacy budget is exceeded: by its own claims, the engine has given away more than it promises", f.Budget.fields()...)
+		s.sent.WithLabelValues("log").Inc()
+		return
+	}
+	if f.Kind == UnclaimedRead {
+		s.log.Error("a client reads a protected table without a claim and without a DP function",
+			append(fields, zap.String("dp.finding.kind", f.kind()), zap.String("db.application", f.Application))...)
 		s.sent.WithLabelValues("log").Inc()
 		return
 	}

@@ -69,6 +69,8 @@ func classOfReason(reason string) Class {
 	switch reason {
 	case string(schedule.TooManyAudits), string(schedule.ShapeSampled):
 		return classNoPlace
+	case "unclaimed_read":
+		return classUnclaimed
 	case reasonUnprotected, string(rewrite.ReasonNoProtectedTable), string(rewrite.ReasonSystemCatalogOnly), string(rewrite.ReasonNotSelect), string(rewrite.ReasonEmpty):
 		return classOther
 	case "backlog", "client_encoding", "standard_conforming_strings", "too_long", "over_budget", "unknown_statement", "unreadable", "arguments",
@@ -106,6 +108,7 @@ func remedies() map[string]string {
 		ledger.Unclaimed:                          "give the query a claim: claims.rules, claims.default",
 		string(schedule.TooManyAudits):            "raise audit.max_audits and audit.memory",
 		string(schedule.ShapeSampled):             "raise audit.max_per_shape; check which user sends so many constants",
+		"unclaimed_read":                          "it reads the data itself: privacy.unclaimed_reads",
 		"backlog":                                 "check which user sends so many different statements",
 		reasonQueueFull:                           "raise proxy.capture_rate or proxy.queue_length",
 		reasonAuditorEnded:                        "see the log for why the auditor ended",

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog/read"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
@@ -76,6 +79,22 @@ func rewriteOptions(c config.Config) rewrite.Options {
 		opt.Claims.TrustSetting = opt.Claims.TrustSetting || t == "setting"
 	}
 	return opt
+}
+
+// unclaimedRules translates the policies for unclaimed reads. The patterns are valid.
+func unclaimedRules(u config.UnclaimedReads) []audit.UnclaimedRule {
+	var rules []audit.UnclaimedRule
+	for _, r := range append(slices.Clone(u.Rules), config.UnclaimedRule{Policy: u.Policy}) {
+		rule := audit.UnclaimedRule{User: r.User, Database: r.Database, ApplicationName: r.ApplicationName, Policy: audit.Policy(r.Policy)}
+		if r.Table != "" {
+			rule.Table = ident.ParseTable(r.Table)
+		}
+		if r.Pattern != "" {
+			rule.Pattern = regexp.MustCompile(r.Pattern)
+		}
+		rules = append(rules, rule)
+	}
+	return rules
 }
 
 // settingOrNone returns rewrite's notation for "no setting" if name is empty.

@@ -48,6 +48,7 @@ type Auditor struct {
 	asked     recent[string, uint64]                // how often clients ran queries without an audit, by key
 	outlines  recent[uint64, int]                   // numbers of texts turned away in a row, by outline
 	glimpses  recent[uint64, struct{}]              // texts of such outlines
+	readers   recent[reader, time.Time]             // of unclaimed reads, by when they were reported
 	records   records
 	coverage  coverage
 	captured  uint64
@@ -96,6 +97,7 @@ func New(opt Options) (*Auditor, error) {
 		jobs: map[string]*job{}, skipped: map[string]uint64{}, evictions: map[string]uint64{},
 		known:    recent[[sha256.Size]byte, recognized]{n: rememberedTexts},
 		asked:    recent[string, uint64]{n: 4 * rememberedTexts},
+		readers:  recent[reader, time.Time]{n: reportedUnclaimed},
 		outlines: recent[uint64, int]{n: rememberedTexts}, glimpses: recent[uint64, struct{}]{n: glimpsed}, seed: maphash.MakeSeed(),
 		inbox:   newInbox(inboxQueries, inboxBytes),
 		records: records{most: recordsPerAudit * opt.MaxAudits},

@@ -12,14 +12,19 @@ import (
 // identity returns the identity of a query's audit: the plan's key and, if several engines stand behind the proxy, the
 // engine, because their claims may differ; and the name of its route.
 func (a *Auditor) identity(q capture.Query, planKey string) (key, route string) {
-	if a.opt.Route != nil {
-		route = a.opt.Route(q)
-	}
-	if route == "" {
+	if route = a.route(q); route == "" {
 		return planKey, ""
 	}
 	sum := sha256.Sum256([]byte(planKey + "\x00" + route))
 	return hex.EncodeToString(sum[:]), route
+}
+
+// route returns the name of a query's engine; "" if there is only one.
+func (a *Auditor) route(q capture.Query) string {
+	if a.opt.Route == nil {
+		return ""
+	}
+	return a.opt.Route(q)
 }
 
 // say returns the message of an error. Unless Options.ShowValues is set, it omits messages of a server: they may quote

@@ -167,10 +167,7 @@ func (b *inbox) next() (arrival, bool) {
 // faster than they are recognized, each owner's different queries take turns, and those beyond the bounds are counted as
 // skipped.
 func (a *Auditor) Offer(q capture.Query) {
-	owner := schedule.Owner{User: q.User, Database: q.Database}
-	if a.opt.Route != nil {
-		owner.Route = a.opt.Route(q)
-	}
+	owner := schedule.Owner{User: q.User, Database: q.Database, Route: a.route(q)}
 	dropped := a.inbox.put(owner, arrival{query: q, look: lookAt(a.seed, q)})
 	if dropped == 0 {
 		return

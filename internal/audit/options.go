@@ -62,6 +62,9 @@ type Options struct {
 	// Retention is the age beyond which records are removed from the ledger; 0 = they are kept.
 	Retention time.Duration
 
+	// Unclaimed gives the policy for unclaimed reads: the first rule that matches; without one they are audited.
+	Unclaimed []UnclaimedRule
+
 	// Budgets are compared with the answers in the ledger every minute.
 	Budgets []PrivacyBudget
 

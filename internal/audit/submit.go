@@ -28,6 +28,8 @@ type recognized struct {
 	reason   string        // of the refusal; "" = it can be audited
 	plan     *rewrite.Plan // only if it was just analysed
 	look     look          // likewise
+
+	unclaimed Policy // "" = it is no unclaimed read
 }
 
 // Submit takes one captured query: it recognizes it as that of an audit, admits a new audit, or counts it as skipped. It
@@ -77,6 +79,7 @@ func (a *Auditor) parse(q capture.Query) recognized {
 		return r
 	}
 	r.key, r.shape, r.query, r.plan = plan.Key, plan.Shape, ledgerQuery(plan), plan
+	r.unclaimed = a.policyOf(q, plan)
 	return r
 }
 
@@ -126,6 +129,10 @@ func (a *Auditor) place(q capture.Query, r recognized) bool {
 	default:
 		a.skip(r.reason)
 		a.suspect(r.reason)
+		return true
+	}
+	if r.unclaimed != "" && r.unclaimed != PolicyAudit {
+		a.unclaimed(q, r)
 		return true
 	}
 	key, route := a.identity(q, r.key)
@@ -260,7 +267,7 @@ func reasonOf(err error) string {
 
 // skipReasons returns every reason for skipping a statement.
 func skipReasons() []string {
-	reasons := []string{skippedPanic, skippedOther, skippedBacklog}
+	reasons := []string{skippedPanic, skippedOther, skippedBacklog, skippedUnclaimed}
 	for _, r := range rewrite.Reasons() {
 		reasons = append(reasons, string(r))
 	}
