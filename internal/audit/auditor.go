@@ -45,9 +45,9 @@ type Auditor struct {
 	jobs      map[string]*job                       // by key
 	order     []*job                                // in order of admission
 	known     recent[[sha256.Size]byte, recognized] // results of the present rewriter, by everything that Analyze reads
-	asked     recent[string, uint64]                // how often clients ran queries without an audit, by key
+	asked     recent[string, demand]                // queries without an audit, by key
 	outlines  recent[uint64, int]                   // numbers of texts turned away in a row, by outline
-	glimpses  recent[uint64, struct{}]              // texts of such outlines
+	glimpses  recent[uint64, uint64]                // texts of such outlines; the statement if it was turned away without being parsed, or 0
 	readers   recent[reader, time.Time]             // of unclaimed reads, by when they were reported
 	records   records
 	coverage  coverage
@@ -96,9 +96,9 @@ func New(opt Options) (*Auditor, error) {
 		}),
 		jobs: map[string]*job{}, skipped: map[string]uint64{}, evictions: map[string]uint64{},
 		known:    recent[[sha256.Size]byte, recognized]{n: rememberedTexts},
-		asked:    recent[string, uint64]{n: 4 * rememberedTexts},
-		readers:  recent[reader, time.Time]{n: reportedUnclaimed},
-		outlines: recent[uint64, int]{n: rememberedTexts}, glimpses: recent[uint64, struct{}]{n: glimpsed}, seed: maphash.MakeSeed(),
+		asked:    recent[string, demand]{n: 4 * rememberedTexts},
+		outlines: recent[uint64, int]{n: rememberedTexts}, glimpses: recent[uint64, uint64]{n: glimpsed}, seed: maphash.MakeSeed(),
+		readers: recent[reader, time.Time]{n: reportedUnclaimed},
 		inbox:   newInbox(inboxQueries, inboxBytes),
 		records: records{most: recordsPerAudit * opt.MaxAudits},
 	}

@@ -20,6 +20,12 @@ const (
 	recordsPerAudit = 4          // records of violations that are kept, per place for an audit
 )
 
+// demand is what is remembered of a query without an audit.
+type demand struct {
+	seen  uint64 // times that clients ran it
+	tried bool   // it has lost its place after its first trials
+}
+
 // warnEvery is how often a condition that persists is logged.
 const warnEvery = time.Minute
 
@@ -33,7 +39,7 @@ func (a *Auditor) forget(seat *schedule.Audit, reason string) {
 	a.metrics.evicted.WithLabelValues(reason).Inc()
 	if seat.Phase() == schedule.Queued {
 		a.coverage.lose(seat.Key)
-		a.asked.put(seat.Key, seat.Seen)
+		a.asked.put(seat.Key, demand{seat.Seen, seat.Tried || seat.Trials > 0})
 	}
 }
 

@@ -190,6 +190,7 @@ func (k *keeper) put(j *job, p *progress) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.puts++
+	j.Kept = false
 	k.unsaved[j.Key] = unsavedAudit{audit, k.puts}
 }
 
@@ -219,8 +220,20 @@ func (a *Auditor) save(ctx context.Context, j *job) {
 	if a.keeper.on {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
-		_ = a.write(ctx, j.Key)
+		if a.write(ctx, j.Key) == nil {
+			a.mu.Lock()
+			j.Kept = !a.keeper.waits(j.Key)
+			a.mu.Unlock()
+		}
 	}
+}
+
+// waits reports whether a state of an audit is not written yet.
+func (k *keeper) waits(key string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_, ok := k.unsaved[key]
+	return ok
 }
 
 // write writes the latest state of an audit, if it was not written yet.

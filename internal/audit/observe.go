@@ -88,8 +88,9 @@ func (k *keeper) batch() *ledger.Batch {
 	return b
 }
 
-// see counts an execution of a DP query. placed means that the query has an audit; otherwise skip counts the execution too.
-func (k *keeper) see(key string, query ledger.Query, q capture.Query, placed bool) {
+// see counts an execution of a DP query. placed means that the query has an audit; otherwise skip counts the execution too. before means
+// that it counts an earlier execution, which skip has counted, as well.
+func (k *keeper) see(key string, query ledger.Query, q capture.Query, placed, before bool) {
 	if !k.on {
 		return
 	}
@@ -111,6 +112,10 @@ func (k *keeper) see(key string, query ledger.Query, q capture.Query, placed boo
 	}
 	s.Executions++
 	if !placed {
+		s.Unplaced++
+	}
+	if before {
+		s.Executions++
 		s.Unplaced++
 	}
 	s.Query.LastSeen = q.Completed

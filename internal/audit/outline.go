@@ -2,6 +2,8 @@ package audit
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"hash/maphash"
 
@@ -111,24 +113,30 @@ func comment(s string) int {
 	return len(s)
 }
 
-// passOver reports whether a text is turned away without being parsed, and then counts it.
-func (a *Auditor) passOver(l look) bool {
+// passOver reports whether a text is turned away without being parsed, and then counts it. id identifies the statement with its
+// comments, parameters and settings. before reports that the same statement was turned away so, and is to be parsed now.
+func (a *Auditor) passOver(l look, id [sha256.Size]byte) (over, before bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	turned, _ := a.outlines.get(l.outline)
 	if turned < floodAfter {
-		return false
+		return false, false
 	}
-	if _, again := a.glimpses.get(l.text); again {
-		return false
+	statement := max(1, binary.BigEndian.Uint64(id[:]))
+	if glimpse, again := a.glimpses.get(l.text); again {
+		if before = glimpse == statement; before {
+			a.glimpses.put(l.text, 0)
+		}
+		return false, before
 	}
-	a.glimpses.put(l.text, struct{}{})
 	a.outlines.put(l.outline, turned+1)
 	if turned%floodSample == 0 {
-		return false
+		a.glimpses.put(l.text, 0)
+		return false, false
 	}
+	a.glimpses.put(l.text, statement)
 	a.count(fmt.Sprintf("%016x", l.text), false)
-	return true
+	return true, false
 }
 
 // outcomeOf records whether a text that was parsed was turned away. The caller holds Auditor.mu.

@@ -138,6 +138,7 @@ func (a *Auditor) resume(j *job, row *ledger.Audit) error {
 		return err
 	}
 	j.goOn(a, row, p, e)
+	j.Kept = true
 	a.roster.Resume(&j.Audit, p.Turns, p.Used)
 	if p.Decided {
 		a.roster.Decide(&j.Audit, row.Verdict == string(analysis.Violation) || j.Open, 0)
@@ -216,6 +217,10 @@ func (j *job) goOn(a *Auditor, row *ledger.Audit, p *progress, e *evidence.Evide
 func (a *Auditor) recall(ctx context.Context, j *job) (decided bool, err error) {
 	if !a.keeper.on || j.recalled {
 		return false, nil
+	}
+	err = a.write(ctx, j.Key) // what it had when it lost its place, if the ledger was away
+	if err != nil {
+		return false, &ledgerError{err}
 	}
 	row, found, err := a.keeper.engine.Load().Find(ctx, j.Key)
 	if err != nil {

@@ -177,7 +177,7 @@ func (a *Auditor) unload(j *job, row *ledger.Audit, found bool) error {
 	if len(reports) == len(j.reports) {
 		j.reports = reports // until they are published
 	}
-	j.stored = true
+	j.stored, j.Kept = true, true
 	a.roster.Resize(&j.Audit, j.size())
 	return nil
 }

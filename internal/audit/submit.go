@@ -28,6 +28,7 @@ type recognized struct {
 	reason   string        // of the refusal; "" = it can be audited
 	plan     *rewrite.Plan // only if it was just analysed
 	look     look          // likewise
+	before   bool          // likewise: an execution was turned away before without being parsed; only the ledger's count of the query lacks it
 
 	unclaimed Policy // "" = it is no unclaimed read
 }
@@ -56,13 +57,14 @@ func (a *Auditor) recognize(q capture.Query, l look) recognized {
 	if ok && r.rewriter == a.rewriter.Load() {
 		return r
 	}
-	if a.passOver(l) {
+	over, before := a.passOver(l, id)
+	if over {
 		return recognized{reason: string(schedule.ShapeSampled), look: l}
 	}
 	r = a.parse(q)
 	remembered := r
 	remembered.plan = nil
-	r.look = l
+	r.look, r.before = l, before
 	a.mu.Lock()
 	a.known.put(id, remembered)
 	a.mu.Unlock()
@@ -138,7 +140,7 @@ func (a *Auditor) place(q capture.Query, r recognized) bool {
 	key, route := a.identity(q, r.key)
 	done, placed := a.placeQuery(q, r, key, route)
 	if done {
-		a.keeper.see(key, r.query, q, placed)
+		a.keeper.see(key, r.query, q, placed, r.before)
 	}
 	return done
 }
@@ -172,10 +174,11 @@ func (a *Auditor) placeQuery(q capture.Query, r recognized, key, route string) (
 	asked, _ := a.asked.get(key)
 	seat := schedule.Audit{
 		Key: key, Shape: r.shape, Owner: schedule.Owner{User: q.User, Database: q.Database, Route: route},
-		Seen: asked + 1, LastSeen: q.Completed,
+		Seen: asked.seen + 1, LastSeen: q.Completed, Tried: asked.tried && a.keeper.on,
 	}
 	if _, refusal := a.roster.Room(&seat); refusal != "" {
-		a.asked.put(key, asked+1)
+		asked.seen++
+		a.asked.put(key, asked)
 		a.outcomeOf(r.look, true)
 		a.count(key, false)
 		a.turnAway(string(refusal))

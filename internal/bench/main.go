@@ -1,5 +1,6 @@
 // Command bench runs the benchmarks that are programs: what the proxy costs, how fast replays are, what hoisting gains, how many trials
-// a violation takes, what neighbours cost, and how long queries wait for their audits. The Makefile has a target for each.
+// a violation takes, what neighbours cost, how long queries wait for their audits, what a flood of distinct texts does,
+// and how trials per second grow with workers. The Makefile has a target for each.
 package main
 
 import (
@@ -13,16 +14,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/internal/bench/flood"
 	"github.com/dpwatch/dpwatch/internal/bench/hoist"
 	"github.com/dpwatch/dpwatch/internal/bench/neighbours"
 	"github.com/dpwatch/dpwatch/internal/bench/power"
 	"github.com/dpwatch/dpwatch/internal/bench/proxy"
 	"github.com/dpwatch/dpwatch/internal/bench/replay"
 	"github.com/dpwatch/dpwatch/internal/bench/schedule"
+	"github.com/dpwatch/dpwatch/internal/bench/workers"
 )
 
 var benchmarks = map[string]func(ctx context.Context, args []string) error{
-	"hoist": hoist.Run, "neighbours": neighbours.Run, "power": power.Run, "proxy": proxy.Run, "replay": replay.Run, "schedule": schedule.Run,
+	"flood": flood.Run, "hoist": hoist.Run, "neighbours": neighbours.Run, "power": power.Run, "proxy": proxy.Run, "replay": replay.Run, "schedule": schedule.Run,
+	"workers": workers.Run,
 }
 
 func main() {

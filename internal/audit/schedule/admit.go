@@ -40,6 +40,8 @@ func (r *Roster) Admit(a *Audit, now time.Time) (evicted *Audit, refusal Refusal
 //   - When all places are taken, an owner with fewer audits displaces one of the owner with the most.
 //   - For one owner, decided audits are evicted first; then one of the shape with the most audits, if the shape of the new
 //     one has at least two fewer; then those that have not begun and whose query was run less often.
+//   - If nothing else is possible, an audit of the owner that has begun gives its place to one that has not, if the ledger keeps its
+//     evidence, and goes on when its query has a place again: see makeWay. So every query has its first trials soon.
 //   - An audit with a worker and a violation are never evicted.
 func (r *Roster) Room(a *Audit) (evicted *Audit, refusal Refusal) {
 	s := r.shapes[shapeKey{a.Owner, a.Shape}]
@@ -50,6 +52,9 @@ func (r *Roster) Room(a *Audit) (evicted *Audit, refusal Refusal) {
 		}
 	case len(r.audits) >= r.limits.Audits:
 		if evicted = r.makeRoom(a, s); evicted == nil {
+			evicted = r.makeWay(a)
+		}
+		if evicted == nil {
 			return nil, TooManyAudits
 		}
 	}
@@ -58,7 +63,7 @@ func (r *Roster) Room(a *Audit) (evicted *Audit, refusal Refusal) {
 
 // gives reports whether an audit may be evicted for another one of its owner.
 func (a *Audit) gives(way *Audit) bool {
-	return a.phase == Decided || a.phase == Queued && !a.Open && a.Trials == 0 && a.Seen < way.Seen
+	return a.phase == Decided || a.phase == Queued && !a.Open && a.Trials == 0 && a.Seen < way.Seen && !way.Tried
 }
 
 // makeRoom returns the audit to evict when all places are taken, or nil.
@@ -87,6 +92,33 @@ func (r *Roster) makeRoom(a *Audit, own *shape) *Audit {
 		}
 	}
 	return best
+}
+
+// suspicious is the share of the threshold beyond which an audit gives its place to a new one only after all others.
+const suspicious = .25
+
+// makeWay returns an audit that has begun, of the owner of a new one, to evict for it, or nil. Its evidence is kept. A new audit may be one
+// that lost its place in this way: then its query must have been run more than twice as often, so that no two audits evict each other in turns.
+func (r *Roster) makeWay(a *Audit) *Audit {
+	var best *Audit
+	for _, b := range r.audits {
+		if b.phase != Queued || b.turns == 0 || !b.Kept || b.Open || b.Background || b.Owner != a.Owner || a.Tried && a.Seen <= 2*b.Seen {
+			continue
+		}
+		if best == nil || byUse(b, best) < 0 {
+			best = b
+		}
+	}
+	return best
+}
+
+// byUse orders audits whose evidence is kept by the loss of pausing them, smallest first: those without a suspicion, then by how often
+// their query was run, by trials, and the latest first.
+func byUse(a, b *Audit) int {
+	return cmp.Or(
+		boolCompare(a.Wealth > suspicious*a.Threshold, b.Wealth > suspicious*b.Threshold),
+		cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.Trials, b.Trials), cmp.Compare(b.number, a.number),
+	)
 }
 
 // byPlaces orders audits by the number of audits of their owner, then by byPromise.

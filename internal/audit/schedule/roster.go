@@ -39,6 +39,8 @@ type Audit struct {
 	Watched, Background bool
 	// Open: an earlier process showed a violation that is not resolved. The audit is never evicted, and its first turn comes first.
 	Open bool
+	// Kept: the ledger has its latest evidence, so that the audit loses nothing with its place. Tried: the audit lost a place after it had begun.
+	Kept, Tried bool
 
 	phase   Phase
 	busy    bool // a violation that has a worker
@@ -61,6 +63,9 @@ func (a *Audit) Busy() bool { return a.busy || a.phase == Running || a.phase == 
 func (a *Audit) waits() bool {
 	return a.phase == Queued || a.phase == Violation && a.Measuring && !a.busy
 }
+
+// untried reports whether the audit waits for its first trials.
+func (a *Audit) untried() bool { return a.turns == 0 && !a.Tried }
 
 // Turns returns how many turns the audit has had since it was admitted or began again.
 func (a *Audit) Turns() int { return a.turns }
@@ -109,6 +114,7 @@ type Roster struct {
 	violations int
 	bytes      int64
 	admitted   uint64
+	firsts     int // first turns since the last turn of another kind
 	watch      watching
 }
 

@@ -11,6 +11,9 @@ import (
 const (
 	maxFresh   = 8 // of shapes without an audit that has begun
 	maxFurther = 2 // of further audits of a shape
+	// First turns of all owners between two other turns, while other turns wait: so first turns leave a part of the time to them, however
+	// many owners there are.
+	maxFirst = 16
 	// Of an owner's turns that are not first ones, one in oldestEvery goes to the audit that has waited longest.
 	oldestEvery = 3
 )
@@ -41,7 +44,7 @@ func (r *Roster) Next(now time.Time) (*Audit, time.Duration) {
 			continue
 		}
 		switch {
-		case a.turns > 0:
+		case !a.untried():
 			if other == nil || byTurn(a, other) < 0 {
 				other = a
 			}
@@ -51,6 +54,10 @@ func (r *Roster) Next(now time.Time) (*Audit, time.Duration) {
 		}
 	}
 	next := first
+	enough := r.firsts >= maxFirst && (watch != nil || other != nil)
+	if enough {
+		next = nil
+	}
 	if next == nil {
 		next = watch
 	}
@@ -60,9 +67,11 @@ func (r *Roster) Next(now time.Time) (*Audit, time.Duration) {
 	if next == nil {
 		return nil, wait
 	}
+	if next != first {
+		r.othersHadTurn(enough && first != nil)
+	}
 	switch {
 	case next == watch:
-		r.othersHadTurn()
 		if next.phase == Decided {
 			next.phase = Watching
 			return next, 0
@@ -70,10 +79,13 @@ func (r *Roster) Next(now time.Time) (*Audit, time.Duration) {
 		if next.turns == 0 {
 			next.shape.begun++
 		}
-	case next.turns > 0:
+	case !next.untried():
 		next.account.picks++
-		r.othersHadTurn()
+		if next.turns == 0 {
+			next.shape.begun++
+		}
 	default:
+		r.firsts++
 		if next.shape.begun == 0 {
 			next.account.fresh++
 		} else {
@@ -97,8 +109,12 @@ func (r *Roster) Take(a *Audit) {
 	}
 }
 
-// othersHadTurn lets first turns begin again after one of another kind.
-func (r *Roster) othersHadTurn() {
+// othersHadTurn lets first turns begin again after one of another kind. With more, owners have first turns left.
+func (r *Roster) othersHadTurn(more bool) {
+	r.firsts = 0
+	if more {
+		return
+	}
 	for _, o := range r.owners {
 		o.fresh, o.further = 0, 0
 	}
@@ -112,7 +128,7 @@ func (r *Roster) survey(now time.Time) (others bool) {
 	for _, a := range r.audits {
 		switch {
 		case !a.waits() || a.Background || a.NotBefore.After(now):
-		case a.turns > 0:
+		case !a.untried():
 			others = true
 		default:
 			a.account.waiting++
@@ -207,7 +223,7 @@ func (r *Roster) Restart(a *Audit, now time.Time) {
 		a.shape.begun--
 	}
 	a.phase, a.turns, a.used, a.since, a.Trials, a.Wealth = Queued, 0, 0, now, 0, 0
-	a.Watched, a.Background = false, false
+	a.Watched, a.Background, a.Kept, a.Tried = false, false, false, false
 }
 
 // Resume gives an audit that was just admitted the turns that it had before, and their length.
@@ -231,7 +247,7 @@ func (r *Roster) Due(now time.Time) bool {
 // Pressing reports whether an audit of a new shape waits for its first turn; a long turn then ends sooner.
 func (r *Roster) Pressing(now time.Time) bool {
 	for _, a := range r.audits {
-		if a.phase == Queued && !a.Background && a.turns == 0 && a.shape.begun == 0 && !a.NotBefore.After(now) {
+		if a.phase == Queued && !a.Background && a.untried() && a.shape.begun == 0 && !a.NotBefore.After(now) {
 			return true
 		}
 	}

@@ -124,9 +124,9 @@ func (r *Roster) Order(now time.Time) []*Audit {
 	}
 	slices.SortFunc(all, func(a, b *Audit) int {
 		switch {
-		case (a.turns > 0) != (b.turns > 0):
-			return boolCompare(a.turns > 0, b.turns > 0)
-		case a.turns > 0:
+		case a.untried() != b.untried():
+			return boolCompare(b.untried(), a.untried())
+		case !a.untried():
 			return byTurn(a, b)
 		}
 		return byFirstTurn(a, b)

@@ -141,7 +141,7 @@ func (f *fleet) arrive(rank int, byAudit map[*schedule.Audit]*query) {
 	key := fmt.Sprint(rank)
 	a := &schedule.Audit{
 		Key: key, Shape: key, Owner: schedule.Owner{User: fmt.Sprint("user ", rank%f.o.users)}, Seen: q.seen, LastSeen: f.now,
-		Trials: q.pairs, Threshold: threshold,
+		Trials: q.pairs, Threshold: threshold, Tried: q.pairs > 0,
 	}
 	evicted, refusal := f.roster.Admit(a, f.now)
 	if evicted != nil {
@@ -176,7 +176,7 @@ func (f *fleet) begin(q *query, a *schedule.Audit) *turn {
 // finish ends a turn: the evidence of a broken query grows evenly.
 func (f *fleet) finish(t *turn) {
 	q, a := t.query, t.audit
-	a.Trials, a.Wealth = q.pairs, -1
+	a.Trials, a.Wealth, a.Kept = q.pairs, -1, true
 	if q.broken {
 		a.Wealth = a.Threshold * float64(q.pairs) / float64(f.o.broken)
 	}

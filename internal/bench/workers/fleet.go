@@ -1,0 +1,143 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpwatch/dpwatch/internal/bench/kit"
+)
+
+// fleet is a dpwatch run whose audits go on for ever, and its workers.
+type fleet struct {
+	rig       *kit.Rig
+	program   string
+	run       *kit.Process
+	processes []*kit.Process // that replay
+}
+
+// sections of the configuration. Replays have no limits; all audits go on.
+const sections = `
+claims: {safe_functions: [waits], trust: [comment]}
+audit: {max_trials: 1000000, workers: %d, share: 1, watch_share: 0}
+`
+
+func engine(wait time.Duration) string {
+	return fmt.Sprintf(`
+	CREATE TABLE people AS SELECT g AS id FROM generate_series(1, 50) g;
+	CREATE FUNCTION waits(value float8, scale float8) RETURNS float8 LANGUAGE plpgsql VOLATILE AS $$ BEGIN
+	  IF current_setting('application_name') = 'dpwatch-replay' THEN PERFORM pg_sleep(%g); END IF;
+	  RETURN round((value + scale * ln((1 - random()) / (1 - random()))) * 1024) / 1024;
+	END $$`, wait.Seconds())
+}
+
+// startFleet starts dpwatch run with slots of its own, and sends the queries.
+func startFleet(ctx context.Context, o options, wait time.Duration, memory bool, slots int) (f *fleet, err error) {
+	f = &fleet{program: o.program}
+	defer func() {
+		if err != nil {
+			f.close()
+		}
+	}()
+	if f.rig, err = kit.NewRig(ctx, engine(wait), nil); err != nil {
+		return f, err
+	}
+	ledger := f.rig.Ledger
+	if memory {
+		ledger = "memory"
+	}
+	config, err := f.rig.Configure("run", ledger, fmt.Sprintf(sections, slots))
+	if err != nil {
+		return f, err
+	}
+	if f.run, err = kit.Start(ctx, o.program, config, "run"); err != nil {
+		return f, err
+	}
+	if slots > 0 {
+		f.processes = append(f.processes, f.run)
+	}
+	conn, err := pgconn.Connect(ctx, f.rig.Through(f.run))
+	if err != nil {
+		return f, err
+	}
+	defer conn.Close(ctx) //nolint:errcheck // it was used
+	for i := range o.queries {
+		if _, err := conn.Exec(ctx, fmt.Sprintf("SELECT waits(count(*), 4) FROM people WHERE id > %d /*dp_epsilon='0.5'*/", i)).ReadAll(); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+// add starts workers with one slot each until there are n.
+func (f *fleet) add(ctx context.Context, n int) error {
+	config, err := f.rig.Configure("worker", f.rig.Ledger, fmt.Sprintf(sections, 1))
+	if err != nil {
+		return err
+	}
+	for len(f.processes) < n {
+		p, err := kit.Start(ctx, f.program, config, "worker", "--slots", "1")
+		if err != nil {
+			return err
+		}
+		f.processes = append(f.processes, p)
+	}
+	return nil
+}
+
+func (f *fleet) close() {
+	for _, p := range f.processes {
+		if p != f.run {
+			p.Stop()
+		}
+	}
+	if f.run != nil {
+		f.run.Stop()
+	}
+	if f.rig != nil {
+		f.rig.Close()
+	}
+}
+
+// executions returns the trials of all processes so far.
+func (f *fleet) executions(ctx context.Context) (n float64, err error) {
+	for _, p := range f.processes {
+		m, err := p.Metric(ctx, "dpwatch_replays_total")
+		if err != nil {
+			return 0, err
+		}
+		n += m
+	}
+	return n, nil
+}
+
+// rate waits until every process has run trials, and then returns their trials per second in a window.
+func (f *fleet) rate(ctx context.Context, o options) (float64, error) {
+	bound, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	for _, p := range f.processes {
+		err := kit.Until(bound, func() (bool, error) {
+			n, err := p.Metric(ctx, "dpwatch_replays_total")
+			return err == nil && n > 0, nil // the auditor's metrics come a moment after its start
+		})
+		if err != nil {
+			return 0, errors.Join(err, errors.New("a process runs no trials:\n"+p.Log.String()))
+		}
+	}
+	time.Sleep(o.warm)
+	before, err := f.executions(ctx)
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	select {
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	case <-time.After(o.window):
+	}
+	after, err := f.executions(ctx)
+	return (after - before) / time.Since(began).Seconds(), err
+}
