@@ -21,7 +21,7 @@ PACKAGES := ./cmd/dpwatch ./replay/neighbours ./analysis ./replay ./internal/aud
 # Tests wait for servers, processes and clocks as long as they compute: more packages at a time than processors.
 AT_A_TIME ?= 4
 
-.PHONY: build demo test test-fast test-long chaos pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-neighbours bench-schedule docker clean help
+.PHONY: build demo test test-fast test-long chaos pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-neighbours bench-schedule bench-flood bench-workers docker clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/'
@@ -88,6 +88,10 @@ bench-hoist: ## what hoisting gains for the queries of a directory: markdown; AR
 bench-power: ## pairs of trials to a violation, and false alarms, of right and wrong mechanisms: markdown (minutes; ARGS="-runs 50"); lower bounds with ARGS="-bounds 100000"
 	nice -n 19 $(GO) run -tags $(TAGS) ./internal/bench power $(ARGS)
 
+bench-flood: build ## 10,000 distinct texts at 2,000 statements a second, then one broken query: first trials, memory, the ledger against what was sent; ARGS="-minutes 5"
+	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run -tags $(TAGS) ./internal/bench flood $(ARGS)
+bench-workers: build ## trials a second of 1, 2 and 4 workers against an engine that waits, and what the ledger costs; ARGS="-seconds 20s"
+	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run -tags $(TAGS) ./internal/bench workers $(ARGS)
 bench-schedule: ## how long a million distinct queries wait for their first trials and their verdicts, simulated: markdown; ARGS="-workers 16 -rate 1000"
 	$(GO) run -tags $(TAGS) ./internal/bench schedule $(ARGS)
 

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpwatch/dpwatch/internal/outcome"
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
@@ -32,6 +33,7 @@ func (p *Player) parseEngines() error {
 		}
 		cfg.RuntimeParams["application_name"] = ApplicationName
 		cfg.BuildFrontend = p.opt.frontend
+		connect.DetectLoss(cfg)
 		p.engines = append(p.engines, cfg)
 	}
 	return nil

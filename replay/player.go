@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
@@ -99,6 +100,7 @@ func New(opt Options) (*Player, error) {
 		cfg.RuntimeParams[name] = value
 	}
 	cfg.BuildFrontend = opt.frontend
+	connect.DetectLoss(cfg)
 	p := &Player{opt: opt, cfg: cfg, least: map[uint64]time.Duration{}, seed: maphash.MakeSeed(), warned: map[string]bool{}, verifying: make(chan struct{}, 1)}
 	p.space.limit = opt.HoistBytes
 	return p, p.parseEngines()

@@ -83,7 +83,7 @@ func TestChaos(t *testing.T) {
 	r.load = newClients(server.DSN("postgres"))
 	t.Cleanup(r.load.end) // when dpwatch has ended
 	r.sidecar = startSidecar(t, config)
-	r.load.start(t, r.addr)
+	r.load.start(t, r.Listen)
 	r.recovered(t)
 
 	events := []struct {
@@ -134,7 +134,7 @@ func (r *rig) pause(most time.Duration) { time.Sleep(time.Duration(r.random.Int6
 func (r *rig) killAuditor(t *testing.T) {
 	t.Helper()
 	r.missed = r.sidecar.missed(t)
-	relay, pid := r.cmd.Process, 0
+	relay, pid := r.Cmd.Process, 0
 	eventually.True(t, "an auditor", func() bool {
 		_ = relay.Signal(syscall.SIGSTOP) // sessions stall, and do not end
 		if pid = r.auditor(); pid == 0 {
@@ -167,13 +167,13 @@ func (r *rig) restartLedger(t *testing.T) {
 func (r *rig) killRelay(t *testing.T, config string) {
 	t.Helper()
 	r.load.outage.Store(true)
-	if err := r.cmd.Process.Kill(); err != nil {
+	if err := r.Cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	<-r.ended
+	<-r.Ended
 	r.checkpoint(t)
 	r.sidecar, r.missed = startSidecar(t, config), 0
-	r.load.address.Store(&r.addr)
+	r.load.address.Store(&r.Listen)
 	before := counts(&r.load.complete)
 	eventually.True(t, "clients are served again", func() bool {
 		now := counts(&r.load.complete)
@@ -191,9 +191,9 @@ func (r *rig) killRelay(t *testing.T, config string) {
 func (r *rig) stop(t *testing.T) {
 	t.Helper()
 	r.load.outage.Store(true)
-	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {
+	if err := r.Cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	<-r.ended
+	<-r.Ended
 	r.checkpoint(t)
 }

@@ -3,22 +3,18 @@
 package chaos_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/dpwatch/dpwatch/internal/bench/kit"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 )
 
@@ -40,84 +36,51 @@ func program(t *testing.T) string {
 }
 
 // sidecar is a running dpwatch.
-type sidecar struct {
-	cmd         *exec.Cmd
-	ended       chan struct{}
-	log         *journal
-	addr, admin string
-}
-
-// journal holds the log of a process.
-type journal struct {
-	mu   sync.Mutex // guards text
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
-}
+type sidecar struct{ *kit.Process }
 
 // startSidecar starts dpwatch run and waits until it listens.
-func startSidecar(t *testing.T, config string) *sidecar {
+func startSidecar(t *testing.T, config string, more ...string) *sidecar {
 	t.Helper()
-	s := &sidecar{cmd: exec.Command(program(t), "run", "--config", config), ended: make(chan struct{}), log: &journal{}}
-	s.cmd.Stderr = s.log
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := s.cmd.Start(); err != nil {
+	return start(t, append([]string{program(t), "run", "--config", config}, more...)...)
+}
+
+// start starts a command that runs dpwatch and waits until it listens.
+func start(t *testing.T, command ...string) *sidecar {
+	t.Helper()
+	p, err := kit.Spawn(command[0], command[1:]...)
+	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { _ = s.cmd.Wait(); close(s.ended) }()
 	t.Cleanup(func() {
-		_ = s.cmd.Process.Signal(syscall.SIGCONT)
-		_ = s.cmd.Process.Kill()
-		<-s.ended
+		p.Kill()
 		if t.Failed() {
-			t.Logf("the log of dpwatch:\n%s", s.log)
+			t.Logf("the log of %v:\n%s", command, p.Log)
 		}
 	})
 	eventually.True(t, "dpwatch is up", func() bool {
-		for line := range strings.Lines(s.log.String()) {
-			var up struct {
-				Message       string `json:"msg"`
-				Listen, Admin []string
-			}
-			if json.Unmarshal([]byte(line), &up) == nil && up.Message == "dpwatch is up" {
-				s.addr, s.admin = up.Listen[0], up.Admin[0]
-				return true
-			}
+		up, err := p.Up()
+		if err != nil {
+			t.Fatal(err)
 		}
-		return false
-	}, func() any { return s.log.String() })
-	return s
+		return up
+	}, func() any { return p.Log.String() })
+	return &sidecar{p}
 }
 
 // auditor returns the process id of the auditor, 0 if there is none at the moment.
 func (s *sidecar) auditor() int {
-	out, _ := exec.Command("pgrep", "-P", strconv.Itoa(s.cmd.Process.Pid), "-f", "auditor").Output() // it fails if there is none
+	out, _ := exec.Command("pgrep", "-P", strconv.Itoa(s.Cmd.Process.Pid), "-f", "auditor").Output() // it fails if there is none
 	first, _, _ := strings.Cut(string(out), "\n")
 	return number([]byte(first))
 }
 
 func (s *sidecar) get(t *testing.T, path string) string {
 	t.Helper()
-	r, err := http.Get("http://" + s.admin + path)
+	body, err := s.Fetch(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Body.Close()
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(body)
+	return body
 }
 
 // settled reports whether the auditor has, after the given time, stored everything that it tried to.
@@ -164,7 +127,7 @@ admin: {listen: 127.0.0.1:0}
 shadow: {dsn: %q}
 privacy: {protected: [public.people]}
 claims: {safe_functions: [noisy], trust: [comment]}
-audit: {max_trials: 1000000, hoist: false, workers: %d, batch_trials: %d, sessions: 4, retry_after: 200ms}
+audit: {max_trials: 1000000, hoist: false, workers: %d, batch_trials: %d, sessions: 4, retry_after: 200ms, rescue_after: 3s}
 engine: {name: chaos}
 ledger: {dsn: %q}
 `, upstream, shadow, workers, batch, ledger)

@@ -62,7 +62,7 @@ var allowed = map[string][]string{
 	"rewrite/internal/judge":    {"internal/capture", "internal/pgparse", "internal/pg/body", "internal/pg/catalog", "internal/pg/ident", "rewrite/internal/claim", "rewrite/internal/resolve"},
 	"rewrite/internal/claim":    {"internal/capture", "internal/pgparse", "internal/pg/ident"},
 	"rewrite/internal/resolve":  {"internal/capture", "internal/pgparse", "internal/pg/catalog", "internal/pg/ident"},
-	"replay":                    {"internal/capture", "internal/outcome", "internal/sqlstate", "internal/withheld", "replay/hoist", "internal/pg/ident"},
+	"replay":                    {"internal/capture", "internal/outcome", "internal/sqlstate", "internal/withheld", "replay/hoist", "internal/pg/connect", "internal/pg/ident"},
 	"replay/throttle":           {"internal/sqlstate", "internal/pg/connect"},
 	"replay/neighbours":         {"replay/neighbours/internal/build", "replay/neighbours/internal/session", "replay/neighbours/internal/shadow", "replay/neighbours/internal/spec", "replay/neighbours/internal/verify", "internal/pg/ident"},
 	"internal/bench/neighbours": {"internal/bench/kit", "internal/pgtemp", "replay/neighbours"},
@@ -84,7 +84,7 @@ var allowed = map[string][]string{
 	"cmd/dpwatch":               {"analysis", "config", "internal/app", "internal/capture", "internal/demo", "internal/preflight", "internal/recorded", "internal/spelling", "internal/supervise", "internal/terminal", "internal/withheld", "proxy", "replay/neighbours", "rewrite"},
 	"internal/audit":            {"internal/odometer", "internal/audit/evidence", "internal/audit/schedule", "analysis", "analysis/multiplicity", "internal/alert", "internal/capture", "internal/ledger", "internal/outcome", "internal/pg/engine", "internal/pg/ident", "internal/withheld", "replay", "replay/throttle", "rewrite"},
 	"internal/odometer":         {},
-	"internal/ledger":           {"internal/odometer", "internal/pg/ident", "internal/sqlstate"},
+	"internal/ledger":           {"internal/odometer", "internal/pg/connect", "internal/pg/ident", "internal/sqlstate"},
 	"examples/gateway":          {},
 	"examples/hostile":          {},
 

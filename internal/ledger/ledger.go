@@ -14,6 +14,7 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
 
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
@@ -62,6 +63,10 @@ func (o Options) config() (*pgxpool.Config, string, error) {
 		"TimeZone": "UTC", "statement_timeout": "60s", "idle_in_transaction_session_timeout": "120s",
 	} {
 		c.ConnConfig.RuntimeParams[name] = value
+	}
+	connect.DetectLoss(&c.ConnConfig.Config)
+	if c.ConnConfig.ConnectTimeout == 0 {
+		c.ConnConfig.ConnectTimeout = connect.DefaultTimeout
 	}
 	if o.Connections > 0 {
 		c.MaxConns = o.Connections

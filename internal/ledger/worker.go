@@ -74,6 +74,9 @@ func (l *Ledger) Work(ctx context.Context, o WorkOptions) error {
 	return l.Leave(end, o.Worker.ID)
 }
 
+// heartbeatTime bounds the attempt to send a heartbeat.
+const heartbeatTime = 10 * time.Second
+
 // beat sends heartbeats until ctx is done.
 func (l *Ledger) beat(ctx context.Context, o WorkOptions) {
 	tick := time.NewTicker(o.Every)
@@ -83,7 +86,10 @@ func (l *Ledger) beat(ctx context.Context, o WorkOptions) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if err := l.Heartbeat(ctx, o.Worker); ctx.Err() == nil {
+			attempt, cancel := context.WithTimeout(ctx, heartbeatTime)
+			err := l.Heartbeat(attempt, o.Worker)
+			cancel()
+			if ctx.Err() == nil {
 				o.Heard(err)
 			}
 		}

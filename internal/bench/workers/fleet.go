@@ -19,10 +19,10 @@ type fleet struct {
 	processes []*kit.Process // that replay
 }
 
-// sections of the configuration. Replays have no limits; all audits go on.
+// sections of the configuration. A slot has two sessions without a limit of its share; all audits go on.
 const sections = `
 claims: {safe_functions: [waits], trust: [comment]}
-audit: {max_trials: 1000000, workers: %d, share: 1, watch_share: 0}
+audit: {max_trials: 1000000, workers: %d, sessions: 2, watch_share: 0}
 `
 
 func engine(wait time.Duration) string {

@@ -31,6 +31,7 @@ func Parse(dsn string, o Options) (*pgx.ConnConfig, error) {
 	if err != nil {
 		return nil, ErrSyntax
 	}
+	DetectLoss(&cfg.Config)
 	cfg.RuntimeParams["application_name"] = o.Application
 	cfg.RuntimeParams["client_encoding"] = "UTF8"
 	if o.ReadOnly {
