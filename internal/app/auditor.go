@@ -221,7 +221,7 @@ func auditorOptions(c config.Config, gate *throttle.Gate, log *zap.Logger, regis
 		return audit.Options{}, err
 	}
 	return audit.Options{
-		Rewriter: rewriter, Renew: catalogs(c), RenewEvery: time.Duration(c.Privacy.CatalogRefresh), Player: player, Gate: gate, Budget: budget, D0: c.Shadow.D0, D1: c.Shadow.D1, Tables: ident.BareNames(c.Privacy.Protected),
+		Rewriter: rewriter, Renew: catalogs(c), RenewEvery: time.Duration(c.Privacy.CatalogRefresh), Player: audit.Replays(player), Gate: gate, Budget: budget, D0: c.Shadow.D0, D1: c.Shadow.D1, Tables: ident.BareNames(c.Privacy.Protected),
 		Hoist: c.Audit.Hoist, NoiseFunctions: noiseFunctions(c),
 		OwnText: len(c.Shadow.Worlds) > 0,
 		Family:  c.Audit.ErrorRate == config.Family,

@@ -55,7 +55,7 @@ func (a *Auditor) abandon(j *job) {
 
 // gather adds the rounds of a run to the evidence, in batches of at least the given number, until it is decided or shows a
 // violation, or until more returns false. It calls more after each batch.
-func gather(ctx context.Context, run *replay.Run, rounds int, e *evidence.Evidence, more func(replay.Batch) bool) error {
+func gather(ctx context.Context, run Trials, rounds int, e *evidence.Evidence, more func(replay.Batch) bool) error {
 	for batch, err := range run.Stream(ctx, rounds) {
 		if err != nil {
 			return err

@@ -27,12 +27,12 @@ type idleRuns struct {
 type idleRun struct {
 	job   *job
 	hoist *replay.Hoisting // its Hoisting: an audit that begins again gets another
-	run   *replay.Run
+	run   Trials
 	timer *time.Timer
 }
 
 // run returns the replay of a job: the idle one, or a new one.
-func (a *Auditor) run(j *job) (*replay.Run, error) {
+func (a *Auditor) run(j *job) (Trials, error) {
 	if r := a.idle.take(j); r != nil {
 		return r, nil
 	}
@@ -54,7 +54,7 @@ func (k *idleRuns) remove(matches func(*idleRun) bool) *idleRun {
 }
 
 // take returns the idle replay of a job, or nil. The caller has the job's turn.
-func (k *idleRuns) take(j *job) *replay.Run {
+func (k *idleRuns) take(j *job) Trials {
 	r := k.remove(func(r *idleRun) bool { return r.job == j })
 	if r == nil {
 		return nil
@@ -67,7 +67,7 @@ func (k *idleRuns) take(j *job) *replay.Run {
 }
 
 // put stores an idle replay if may is set and it holds tables, and closes it otherwise. The caller has the job's turn.
-func (k *idleRuns) put(j *job, run *replay.Run, may bool) {
+func (k *idleRuns) put(j *job, run Trials, may bool) {
 	if !may || !run.Rest() {
 		run.Close()
 		return

@@ -12,7 +12,6 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/pg/engine"
-	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/replay/throttle"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -25,7 +24,7 @@ type Options struct {
 	// every RenewEvery, and soon after a query was refused for an unknown name.
 	Renew      func(context.Context) (*rewrite.Rewriter, error)
 	RenewEvery time.Duration
-	Player     *replay.Player
+	Player     Player
 	OwnText    bool           // every world has an engine of its own: statements are replayed unchanged
 	Gate       *throttle.Gate // the Player's Pace, or nil
 	Budget     *Budget        // the Player's Pace in front of Gate; nil = no limit

@@ -224,7 +224,7 @@ func (a *Auditor) rounds(ctx context.Context, j *job) error {
 }
 
 // stream processes the rounds of one turn, and publishes the results until a violation must be reported.
-func (a *Auditor) stream(ctx context.Context, j *job, run *replay.Run) error {
+func (a *Auditor) stream(ctx context.Context, j *job, run Trials) error {
 	began, ran, first, batchRounds := a.opt.Now(), 0, j.first(), a.opt.BatchTrials
 	if first {
 		batchRounds = min(batchRounds, firstBatch)

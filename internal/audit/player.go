@@ -1,0 +1,36 @@
+package audit
+
+import (
+	"context"
+	"iter"
+
+	"github.com/dpwatch/dpwatch/replay"
+)
+
+// Player runs trials: Replays of a replay.Player, or a simulation.
+type Player interface {
+	Check(ctx context.Context, d0 string, d1, tables []string) (warnings []string, err error)
+	Epoch(ctx context.Context, schemas []string) (string, error)
+	Start(s replay.Statement, seed uint64) (Trials, error)
+}
+
+// Trials are the trials of a statement; see replay.Run.
+type Trials interface {
+	Stream(ctx context.Context, n int) iter.Seq2[replay.Batch, error]
+	Verify(ctx context.Context) error
+	Rest() bool
+	Close()
+}
+
+// Replays returns a Player that replays on databases.
+func Replays(p *replay.Player) Player { return replays{p} }
+
+type replays struct{ *replay.Player }
+
+func (r replays) Start(s replay.Statement, seed uint64) (Trials, error) {
+	run, err := r.Player.Start(s, seed)
+	if err != nil {
+		return nil, err
+	}
+	return run, nil
+}
