@@ -104,10 +104,12 @@ func TestBurst(t *testing.T) {
 	t.Parallel()
 	p := start(t, ready(t, obliging), func(o *proxy.Options) { o.DrainInterval = time.Hour })
 	conn := p.enter(t)
-	const n = 20_000
-	for range n {
-		send(t, conn, message('Q', "SELECT 1\x00"))
-		until(t, conn, 'Z')
+	const n, atOnce = 20_000, 20
+	for range n / atOnce {
+		send(t, conn, bytes.Repeat(message('Q', "SELECT 1\x00"), atOnce))
+		for range atOnce {
+			until(t, conn, 'Z')
+		}
 	}
 	_ = conn.Close()
 	p.cancel()

@@ -128,17 +128,17 @@ func fleet(t *testing.T, queries, trials int, confidence float64, family bool) (
 // seeds: every run has the same result.
 func TestHonestFleet(t *testing.T) {
 	t.Parallel()
-	queries, trials, confidence := 50, 500, 0.8 // few queries show a wrong level only at a low confidence
+	queries, some, trials, confidence := 50, 50, 500, 0.8 // few queries show a wrong level only at a low confidence
 	if longtest.Enabled() {
-		queries, trials, confidence = 1000, 20_000, 0.95
+		queries, some, trials, confidence = 1000, 300, 20_000, 0.95
 	}
 	findings, suspicions, begun, pairs := fleet(t, queries, trials, confidence, true)
 	if findings != 0 || suspicions != 0 || begun != queries || pairs < queries*trials*9/10 {
 		t.Errorf("%d findings, %d suspicions, %d audits begun, %d pairs of trials; want none, none, %d and about %d", findings, suspicions, begun, pairs, queries, queries*trials)
 	}
-	if _, suspicions, _, _ := fleet(t, queries, trials, confidence, false); suspicions == 0 {
+	if _, suspicions, _, _ := fleet(t, some, trials, confidence, false); suspicions == 0 {
 		t.Error("no suspicion at the level of single audits: the fleet is too small to show a wrong level")
 	} else {
-		t.Logf("at the level of single audits: %d suspicions among %d queries", suspicions, queries)
+		t.Logf("at the level of single audits: %d suspicions among %d queries", suspicions, some)
 	}
 }
