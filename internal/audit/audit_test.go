@@ -69,7 +69,7 @@ func newRigOn(t testing.TB, options replay.Options, change func(*audit.Options))
 	opt := audit.Options{
 		Rewriter: rewriter, Player: audit.Replays(player), D0: "d0", D1: []string{"d1"}, Tables: []string{"people"},
 		Analysis: analysis.Options{Confidence: 0.999999, MaxTrials: 400}, BatchTrials: 20, TurnTrials: 100, Workers: 2,
-		MaxAudits: 10, RetryAfter: 50 * time.Millisecond,
+		MaxAudits: 10, RetryAfter: 50 * time.Millisecond, CloseTimeout: patience,
 		OnFinding: func(f alert.Finding) {
 			r.mu.Lock()
 			r.findings = append(r.findings, f)

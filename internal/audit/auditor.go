@@ -82,6 +82,9 @@ func New(opt Options) (*Auditor, error) {
 	if opt.PerShape <= 0 {
 		opt.PerShape = defaultPerShape
 	}
+	if opt.CloseTimeout <= 0 {
+		opt.CloseTimeout = 2 * time.Second
+	}
 	if opt.RescueAfter <= 0 {
 		opt.RescueAfter = defaultRescueAfter
 	}

@@ -61,12 +61,15 @@ func (a *Auditor) startBudget(ctx context.Context, engine *ledger.Engine) error 
 	return err
 }
 
-// saveSpent writes the use of the budget to the ledger.
+// saveSpent writes the use of the budget to the ledger. The end of ctx does not interrupt it: a write that was interrupted may
+// have been completed, and would be repeated.
 func (a *Auditor) saveSpent(ctx context.Context) error {
 	all := a.opt.Budget.take()
 	if len(all) == 0 {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.opt.CloseTimeout)
+	defer cancel()
 	err := a.keeper.engine.Load().Spend(ctx, all)
 	if a.wrote(err); err != nil {
 		a.opt.Budget.giveBack(all)

@@ -122,7 +122,7 @@ func (a *Auditor) closeLedger() {
 		a.spoolObservations()
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), a.opt.CloseTimeout)
 	defer cancel()
 	if a.flush(ctx) != nil {
 		a.spoolObservations()
