@@ -14,6 +14,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
 // open opens the rig's ledger as a worker does.
@@ -133,7 +134,7 @@ func TestTurnOfAnotherEngine(t *testing.T) {
 // counts twice. Another auditor takes over the turns that are out.
 func TestWorkerCutOff(t *testing.T) {
 	t.Parallel()
-	l := newLedgerRig(t, func(o *audit.Options) { o.Workers, o.RescueAfter = 0, 2*time.Second })
+	l := newLedgerRig(t, func(o *audit.Options) { o.Workers, o.RescueAfter = 0, 20*time.Minute })
 	stop := l.begin(t)
 	l.Submit(query(honestQuery))
 	store, err := l.open(t.Context())
@@ -180,6 +181,7 @@ func TestWorkerCutOff(t *testing.T) {
 	if s := l.Status(); s.Turns.Out != 1 || s.Audits[0].Worker != "silent" {
 		t.Errorf("turns %+v, the audit is with %q; want the turn that is out", s.Turns, s.Audits[0].Worker)
 	}
+	pgtest.Exec(t, l.ledger.DSN, "UPDATE dpwatch_ledger.workers SET heartbeat = heartbeat - interval '30 minutes' WHERE id = 'silent'")
 	l.until(t, "the turn is taken back", func(s audit.Status) bool { return s.Turns.Dropped == 1 && s.Turns.Out == 0 })
 	close(deliver)
 	if err := <-late; !errors.Is(err, ledger.ErrTurnLost) {
