@@ -5,12 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/alert"
@@ -19,6 +23,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/replay/throttle"
 )
 
 // ledgerRig is a rig whose auditors keep a ledger.
@@ -321,8 +326,18 @@ func TestRepeat(t *testing.T) {
 // among all. A suspicion is not missed: at an epsilon of three times the claim it takes hundreds of pairs more to a violation.
 func TestSuspected(t *testing.T) {
 	t.Parallel()
-	l := newLedgerRig(t, func(o *audit.Options) {
+	gate := throttle.New(throttle.Options{}) // holds the trials while the test looks at the suspicion
+	var hold sync.Once
+	core, _ := observer.New(zap.InfoLevel)
+	l := newLedgerRigOn(t, replay.Options{Pace: gate}, func(o *audit.Options) {
 		o.Family, o.Analysis.Confidence, o.Analysis.MaxTrials, o.TurnTrials = true, 0.95, 100_000, 1
+		o.Gate = gate
+		o.Logger = zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
+			if strings.HasPrefix(e.Message, "a violation is suspected") {
+				hold.Do(func() { gate.Pause(true) })
+			}
+			return nil
+		}))
 	})
 	if _, _, err := ledger.Migrate(t.Context(), l.ledger); err != nil {
 		t.Fatal(err)
@@ -332,16 +347,17 @@ func TestSuspected(t *testing.T) {
 	defer func() { stop() }()
 	l.Submit(query("SELECT noisy(count(*), 0.7) FROM people /*dp_epsilon='0.5'*/"))
 	e := l.wait(t, "a suspicion", func(e audit.Entry) bool { return e.State == audit.Suspected || e.State == audit.Decided })
+	stop()
 	if e.State != audit.Suspected || len(l.findings) > 0 {
 		t.Fatalf("%s: %s, with %d findings; want a suspicion without a finding", e.State, e.Report.Reason, len(l.findings))
 	}
-	stop()
 	l.restart(t, nil)
 	stop = l.begin(t)
 	l.restored(t)
 	if e := l.Status().Audits[0]; e.State != audit.Suspected && e.State != audit.Confirming {
 		t.Errorf("%s in the next process, want a suspicion", e.State)
 	}
+	gate.Pause(false)
 	if e := l.wait(t, "a verdict", func(e audit.Entry) bool { return e.State == audit.Decided }); e.Verdict != string(analysis.Violation) {
 		t.Errorf("%s: %s, want a violation", e.Verdict, e.Report.Reason)
 	}
