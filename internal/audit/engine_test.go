@@ -116,20 +116,13 @@ func TestDeploy(t *testing.T) {
 	}
 	stop = e.begin(t)
 	e.restored(t)
-	seen := false
 	good := e.wait(t, "the audit is decided on the repaired engine", func(x audit.Entry) bool {
-		if x.Standing != nil && x.Report.Verdict != analysis.Violation {
-			seen = true
-			if x.Verdict != string(analysis.Violation) {
-				t.Errorf("the violation disappeared before it was resolved: %+v", x)
-			}
+		if x.Standing != nil && x.Verdict != string(analysis.Violation) {
+			t.Errorf("the violation disappeared before it was resolved: %+v", x)
 		}
 		return x.State == audit.Decided && x.EngineRestarts == 2
 	})
 	stop()
-	if !seen {
-		t.Error("the audit was never seen between its new beginning and its end")
-	}
 	r := good.Resolved
 	if good.Report.Verdict != analysis.NoEvidence || good.Standing != nil || good.Verdict != string(analysis.NoEvidence) || r == nil {
 		t.Fatalf("%s, shown as %s, %+v, resolved %+v", good.Report.Verdict, good.Verdict, good.Standing, r)
