@@ -394,6 +394,7 @@ func TestDrain(t *testing.T) {
 			t.Errorf("a new client: SQLSTATE %s, want 57P03", e.Code)
 		}
 		idle := p.dial(t) // sends nothing, and is not waited for at the end
+		eventually.True(t, "it is accepted", func() bool { return p.Stats().Connections == 4 })
 		send(t, conn, message('Q', "SELECT 1\x00"))
 		until(t, conn, 'Z')
 		_ = conn.Close()
