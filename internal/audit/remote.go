@@ -35,8 +35,9 @@ type remote struct {
 
 // givenTurn is a turn that a worker has.
 type givenTurn struct {
-	id     int64
-	worker string // its id
+	id      int64
+	worker  string // its id
+	hurried bool   // the worker was asked to end it soon
 }
 
 // refusal is why a worker gets no turns for a while.
@@ -91,7 +92,7 @@ func (a *Auditor) shareTurns(ctx context.Context) error {
 // remoteWait returns when a turn has ended, when a turn can be handed out, or after remoteEvery.
 func (a *Auditor) remoteWait(ctx context.Context, engine *ledger.Engine) {
 	for wait := remoteEvery; wait > 0 && ctx.Err() == nil; wait -= handEvery {
-		if engine.WaitForTurn(ctx, handEvery) || a.canHandOut() {
+		if engine.WaitForTurn(ctx, handEvery) || a.canHandOut() || a.mustHurry() != nil {
 			return
 		}
 	}
@@ -129,7 +130,10 @@ func (a *Auditor) exchange(ctx context.Context, engine *ledger.Engine) error {
 			return err
 		}
 	}
-	return a.handOut(ctx, engine, workers)
+	if err := a.handOut(ctx, engine, workers); err != nil {
+		return err
+	}
+	return a.hurry(ctx, engine)
 }
 
 // surveyWorkers returns the workers by id, and publishes them.

@@ -38,7 +38,7 @@ func (a *Auditor) give(ctx context.Context, engine *ledger.Engine, j *job, worke
 		a.giveBack(j)
 		return false, err
 	}
-	a.sent(j, givenTurn{id, worker})
+	a.sent(j, givenTurn{id: id, worker: worker})
 	return true, nil
 }
 
@@ -101,7 +101,7 @@ func (a *Auditor) adopt(ctx context.Context, engine *ledger.Engine) error {
 		}
 		a.mu.Unlock()
 		if mine {
-			a.sent(j, givenTurn{t.ID, t.Worker})
+			a.sent(j, givenTurn{id: t.ID, worker: t.Worker})
 		} // otherwise settle takes it back
 	}
 	return nil

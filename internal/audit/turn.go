@@ -236,19 +236,12 @@ func (a *Auditor) stream(ctx context.Context, j *job, run Trials) error {
 		}
 		a.publish(j)
 		ran += len(batch.Rounds)
-		return !a.turnOver(first, ran, a.opt.Now().Sub(began), a.pressing)
+		return !a.turnOver(first, ran, a.opt.Now().Sub(began), func() bool { return a.pressing(j) })
 	})
 }
 
 // first reports whether the current turn is the job's first.
 func (j *job) first() bool { return j.Turns() <= 1 }
-
-// pressing reports whether a new query waits for its first turn.
-func (a *Auditor) pressing() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.roster.Pressing(a.opt.Now())
-}
 
 // publish publishes the latest reports and reports every violation once.
 func (a *Auditor) publish(j *job) {

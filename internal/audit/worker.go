@@ -325,6 +325,7 @@ func (w *Worker) load(ctx context.Context, t *ledger.Turn) (*job, error) {
 	}
 	j.Measuring = p.Measuring
 	seats.Take(&j.Audit)
+	j.hurried = hurriedBy(ctx, t, a.opt.Now)
 	return j, nil
 }
 

@@ -112,6 +112,14 @@ func (e *Engine) TakeBack(ctx context.Context, id int64) (bool, error) {
 	return ended, err
 }
 
+// Hurry asks the workers to end turns soon, because a new query waits for its first trials: see Turn.Hurried.
+func (e *Engine) Hurry(ctx context.Context, ids []int64) error {
+	return e.write(ctx, "hurry turns", func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE river_job SET metadata = metadata || '{"hurry": true}' WHERE id = ANY($1) AND finalized_at IS NULL`, ids)
+		return err
+	})
+}
+
 // Forget removes turns that have ended.
 func (e *Engine) Forget(ctx context.Context, ids ...int64) error {
 	return e.write(ctx, "remove turns", func(tx pgx.Tx) error {

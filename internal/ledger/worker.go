@@ -113,6 +113,14 @@ func (t *Turn) isMine(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
+// Hurried reports whether the auditor wants the turn to end soon.
+func (t *Turn) Hurried(ctx context.Context) (yes bool, err error) {
+	if err = t.ledger.pool.QueryRow(ctx, "SELECT metadata ? 'hurry' FROM river_job WHERE id = $1", t.job.ID).Scan(&yes); err != nil {
+		return false, fmt.Errorf("ledger: read a turn: %w", sqlstate.Withhold(err))
+	}
+	return yes, nil
+}
+
 // Complete ends the turn and stores the state of its audit (nil = it is unchanged), in one transaction. It returns
 // ErrTurnLost, wrapped, if the turn was taken back: then nothing is stored.
 func (t *Turn) Complete(ctx context.Context, state *Audit, outcome Outcome) error {

@@ -97,12 +97,13 @@ func (r *Roster) makeRoom(a *Audit, own *shape) *Audit {
 // suspicious is the share of the threshold beyond which an audit gives its place to a new one only after all others.
 const suspicious = .25
 
-// makeWay returns an audit that has begun, of the owner of a new one, to evict for it, or nil. Its evidence is kept. A new audit may be one
-// that lost its place in this way: then its query must have been run more than twice as often, so that no two audits evict each other in turns.
+// makeWay returns an audit that has begun, of the owner of a new one, to evict for it, or nil. Its evidence is kept; one whose violation is
+// being confirmed is not evicted. A new audit may be one that lost its place in this way: then its query must have been run more than twice
+// as often, so that no two audits evict each other in turns.
 func (r *Roster) makeWay(a *Audit) *Audit {
 	var best *Audit
 	for _, b := range r.audits {
-		if b.phase != Queued || b.turns == 0 || !b.Kept || b.Open || b.Background || b.Owner != a.Owner || a.Tried && a.Seen <= 2*b.Seen {
+		if b.phase != Queued || b.turns == 0 || !b.Kept || b.Open || b.Background || b.Wealth >= b.Threshold || b.Owner != a.Owner || a.Tried && a.Seen <= 2*b.Seen {
 			continue
 		}
 		if best == nil || byUse(b, best) < 0 {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/dpwatch/dpwatch/internal/bench/kit"
 )
 
 // scale prints the trials per second of increasing numbers of workers.
@@ -31,23 +33,29 @@ func scale(ctx context.Context, o options) error {
 	return nil
 }
 
-// cost prints the trials per second of one slot in run without and with a ledger, and in a worker.
+// cost prints the trials per second of one slot in run without and with a ledger, and in a worker: medians of several times in turns, so that
+// noise on the machine affects all alike.
 func cost(ctx context.Context, o options) error {
-	fmt.Printf("\nOne slot, an engine that waits %v in a trial.\n\n| audits are kept | replays run in | trials per second | share of the time that the ledger takes |\n|---|---|---|---|\n", o.short)
-	without := 0.0
-	for _, c := range []struct {
+	fmt.Printf("\nOne slot, an engine that waits %v in a trial; medians of %d.\n\n| audits are kept | replays run in | trials per second | share of the time that the ledger takes |\n|---|---|---|---|\n", o.short, o.repeats)
+	cases := []struct {
 		kept, where string
 		memory      bool
 		slots       int
-	}{{"in memory", "`run`", true, 1}, {"in a ledger", "`run`", false, 1}, {"in a ledger", "a worker", false, 0}} {
-		rate, err := rateOf(ctx, o, c.memory, c.slots)
-		if err != nil {
-			return err
+	}{{"in memory", "`run`", true, 1}, {"in a ledger", "`run`", false, 1}, {"in a ledger", "a worker", false, 0}}
+	rates := make([][]float64, len(cases))
+	for range o.repeats {
+		for i, c := range cases {
+			rate, err := rateOf(ctx, o, c.memory, c.slots)
+			if err != nil {
+				return err
+			}
+			rates[i] = append(rates[i], rate)
 		}
-		share := "-"
-		if without == 0 {
-			without = rate
-		} else {
+	}
+	without := kit.Median(rates[0])
+	for i, c := range cases {
+		rate, share := kit.Median(rates[i]), "-"
+		if i > 0 {
 			share = fmt.Sprintf("%.1f %%", 100*(1-rate/without))
 		}
 		fmt.Printf("| %s | %s | %.0f | %s |\n", c.kept, c.where, rate, share)

@@ -1,0 +1,40 @@
+package audit_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/eventually"
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+)
+
+// TestWorkerHurries: a long turn in a worker ends soon after a new query begins to wait for its first trials. By the worker's clock, which
+// stands still at two seconds, the turn would never end otherwise.
+func TestWorkerHurries(t *testing.T) {
+	t.Parallel()
+	var clock atomic.Int64
+	began := time.Now()
+	l := newLedgerRig(t, func(o *audit.Options) { o.Workers, o.TurnTrials, o.Analysis.MaxTrials = 0, 1<<40, 1_000_000_000 })
+	stop := l.begin(t)
+	defer stop()
+	l.restored(t)
+	l.worker(t, "one", func(o *audit.WorkerOptions) {
+		o.Worker.Slots = 1
+		o.Audit.Now = func() time.Time { return began.Add(time.Duration(clock.Load())) }
+	})
+	l.Submit(query(longQuery))
+	l.until(t, "a long turn", func(s audit.Status) bool { return s.Turns.Delivered == 1 && s.Turns.Out == 1 })
+	l.Submit(query("SELECT noisy(count(*), 4), max(id) FROM people /*dp_epsilon='0.5'*/"))
+	conn := pgtest.Connect(t, l.ledger.DSN)
+	eventually.True(t, "the worker is asked to end its turn", func() bool {
+		var asked bool
+		if err := conn.QueryRow(t.Context(), "SELECT coalesce(bool_or(metadata ? 'hurry'), false) FROM dpwatch_ledger.river_job").Scan(&asked); err != nil {
+			t.Fatal(err)
+		}
+		return asked
+	})
+	clock.Store(int64(2 * time.Second))
+	l.until(t, "trials of the new query", func(s audit.Status) bool { return len(s.Audits) == 2 && s.Audits[1].Report.Trials.D0 > 0 })
+}
