@@ -16,7 +16,7 @@ type fleet struct {
 	rig       *kit.Rig
 	program   string
 	run       *kit.Process
-	processes []*kit.Process // that replay
+	processes []*kit.Process // workers
 }
 
 // sections of the configuration. A slot has two sessions without a limit of its share; all audits go on.
@@ -34,8 +34,8 @@ func engine(wait time.Duration) string {
 	END $$`, wait.Seconds())
 }
 
-// startFleet starts dpwatch run with slots of its own, and sends the queries.
-func startFleet(ctx context.Context, o options, wait time.Duration, memory bool, slots int) (f *fleet, err error) {
+// startFleet starts dpwatch run without slots of its own, and sends the queries.
+func startFleet(ctx context.Context, o options, wait time.Duration) (f *fleet, err error) {
 	f = &fleet{program: o.program}
 	defer func() {
 		if err != nil {
@@ -45,19 +45,12 @@ func startFleet(ctx context.Context, o options, wait time.Duration, memory bool,
 	if f.rig, err = kit.NewRig(ctx, engine(wait), nil); err != nil {
 		return f, err
 	}
-	ledger := f.rig.Ledger
-	if memory {
-		ledger = "memory"
-	}
-	config, err := f.rig.Configure("run", ledger, fmt.Sprintf(sections, slots))
+	config, err := f.rig.Configure("run", f.rig.Ledger, fmt.Sprintf(sections, 0))
 	if err != nil {
 		return f, err
 	}
 	if f.run, err = kit.Start(ctx, o.program, config, "run"); err != nil {
 		return f, err
-	}
-	if slots > 0 {
-		f.processes = append(f.processes, f.run)
 	}
 	conn, err := pgconn.Connect(ctx, f.rig.Through(f.run))
 	if err != nil {
@@ -90,9 +83,7 @@ func (f *fleet) add(ctx context.Context, n int) error {
 
 func (f *fleet) close() {
 	for _, p := range f.processes {
-		if p != f.run {
-			p.Stop()
-		}
+		p.Stop()
 	}
 	if f.run != nil {
 		f.run.Stop()
@@ -114,20 +105,32 @@ func (f *fleet) executions(ctx context.Context) (n float64, err error) {
 	return n, nil
 }
 
-// rate waits until every process has run trials, and then returns their trials per second in a window.
-func (f *fleet) rate(ctx context.Context, o options) (float64, error) {
+// warm waits until every process has run trials and the first turns, which are short, are over.
+func (f *fleet) warm(ctx context.Context, o options) error {
 	bound, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	for _, p := range f.processes {
 		err := kit.Until(bound, func() (bool, error) {
 			n, err := p.Metric(ctx, "dpwatch_replays_total")
-			return err == nil && n > 0, nil // the auditor's metrics come a moment after its start
+			return err == nil && n > 0, nil // the metrics come a moment after its start
 		})
 		if err != nil {
-			return 0, errors.Join(err, errors.New("a process runs no trials:\n"+p.Log.String()))
+			return errors.Join(err, errors.New("a process runs no trials:\n"+p.Log.String()))
 		}
 	}
+	err := kit.Until(bound, func() (bool, error) { // a first turn has at most 50 pairs
+		n, err := f.executions(bound)
+		return n >= float64(100*o.queries), err
+	})
 	time.Sleep(o.warm)
+	return err
+}
+
+// rate returns the trials per second of all processes.
+func (f *fleet) rate(ctx context.Context, o options) (float64, error) {
+	if err := f.warm(ctx, o); err != nil {
+		return 0, err
+	}
 	before, err := f.executions(ctx)
 	if err != nil {
 		return 0, err

@@ -17,7 +17,6 @@ type options struct {
 	wait, short  time.Duration
 	window, warm time.Duration
 	queries      int
-	repeats      int
 }
 
 // Run measures with the arguments of the command line, and prints tables in markdown.
@@ -29,9 +28,8 @@ func Run(ctx context.Context, args []string) error {
 	flags.DurationVar(&o.wait, "wait", 20*time.Millisecond, "how long the engine waits in a trial")
 	flags.DurationVar(&o.short, "short", 2*time.Millisecond, "the same for the cost of the ledger")
 	flags.DurationVar(&o.window, "seconds", 20*time.Second, "how long each is measured")
-	flags.DurationVar(&o.warm, "warm", 8*time.Second, "how long it runs before that")
+	flags.DurationVar(&o.warm, "warm", 2*time.Second, "how long it runs before that")
 	flags.IntVar(&o.queries, "queries", 16, "distinct queries")
-	flags.IntVar(&o.repeats, "repeats", 3, "how often the cost of the ledger is measured")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -42,8 +40,8 @@ func Run(ctx context.Context, args []string) error {
 		}
 		o.counts = append(o.counts, n)
 	}
-	if o.wait <= 0 || o.short <= 0 || o.window <= 0 || o.repeats < 1 || o.queries < 2*o.counts[len(o.counts)-1] || o.queries > 20 {
-		return fmt.Errorf("-queries must be between twice the largest number of workers and 20, and -wait, -short, -seconds and -repeats positive")
+	if o.wait <= 0 || o.short <= 0 || o.window <= 0 || o.queries < 2*o.counts[len(o.counts)-1] || o.queries > 20 {
+		return fmt.Errorf("-queries must be between twice the largest number of workers and 20, and -wait, -short and -seconds positive")
 	}
 	if err := scale(ctx, o); err != nil {
 		return err

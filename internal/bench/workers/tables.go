@@ -10,7 +10,7 @@ import (
 
 // scale prints the trials per second of increasing numbers of workers.
 func scale(ctx context.Context, o options) error {
-	f, err := startFleet(ctx, o, o.wait, false, 0)
+	f, err := startFleet(ctx, o, o.wait)
 	if err != nil {
 		return err
 	}
@@ -33,45 +33,59 @@ func scale(ctx context.Context, o options) error {
 	return nil
 }
 
-// cost prints the trials per second of one slot in run without and with a ledger, and in a worker: medians of several times in turns, so that
-// noise on the machine affects all alike.
+// cost prints the part of a worker's time that is not in turns: delivering evidence, the auditor's part, and receiving the next turn.
 func cost(ctx context.Context, o options) error {
-	fmt.Printf("\nOne slot, an engine that waits %v in a trial; medians of %d.\n\n| audits are kept | replays run in | trials per second | share of the time that the ledger takes |\n|---|---|---|---|\n", o.short, o.repeats)
-	cases := []struct {
-		kept, where string
-		memory      bool
-		slots       int
-	}{{"in memory", "`run`", true, 1}, {"in a ledger", "`run`", false, 1}, {"in a ledger", "a worker", false, 0}}
-	rates := make([][]float64, len(cases))
-	for range o.repeats {
-		for i, c := range cases {
-			rate, err := rateOf(ctx, o, c.memory, c.slots)
-			if err != nil {
-				return err
-			}
-			rates[i] = append(rates[i], rate)
-		}
+	f, err := startFleet(ctx, o, o.short)
+	if err != nil {
+		return err
 	}
-	without := kit.Median(rates[0])
-	for i, c := range cases {
-		rate, share := kit.Median(rates[i]), "-"
-		if i > 0 {
-			share = fmt.Sprintf("%.1f %%", 100*(1-rate/without))
-		}
-		fmt.Printf("| %s | %s | %.0f | %s |\n", c.kept, c.where, rate, share)
+	defer f.close()
+	if err := f.add(ctx, 1); err != nil {
+		return err
 	}
+	if err := f.warm(ctx, o); err != nil {
+		return err
+	}
+	from, err := f.endOfTurn(ctx)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(o.window):
+	}
+	to, err := f.endOfTurn(ctx)
+	if err != nil {
+		return err
+	}
+	turns, all, in := to.turns-from.turns, to.at.Sub(from.at).Seconds(), to.seconds-from.seconds
+	fmt.Printf("\nA worker with one slot, an engine that waits %v in a trial: %.0f turns of %.2f s, and %.0f ms from one to the next: %.1f %% of the time.\n",
+		o.short, turns, in/turns, 1000*(all-in)/turns, 100*(1-in/all))
 	return nil
 }
 
-func rateOf(ctx context.Context, o options, memory bool, slots int) (float64, error) {
-	f, err := startFleet(ctx, o, o.short, memory, slots)
+// turns are the turns of a worker up to the end of one.
+type turns struct {
+	at             time.Time
+	turns, seconds float64
+}
+
+// endOfTurn waits until the first worker has ended a turn.
+func (f *fleet) endOfTurn(ctx context.Context) (t turns, err error) {
+	p := f.processes[0]
+	before, err := p.Metric(ctx, "dpwatch_worker_turns_total")
 	if err != nil {
-		return 0, err
+		return t, err
 	}
-	defer f.close()
-	if err := f.add(ctx, 1); slots == 0 && err != nil {
-		return 0, err
+	err = kit.Until(ctx, func() (_ bool, err error) {
+		t.at = time.Now()
+		t.turns, err = p.Metric(ctx, "dpwatch_worker_turns_total")
+		return t.turns > before, err
+	})
+	if err != nil {
+		return t, err
 	}
-	o.warm = max(o.warm, 10*time.Second) // the first turns are short
-	return f.rate(ctx, o)
+	t.seconds, err = p.Metric(ctx, "dpwatch_worker_turn_seconds_total")
+	return t, err
 }
