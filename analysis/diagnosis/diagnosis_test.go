@@ -1,0 +1,85 @@
+package diagnosis_test
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/dpwatch/dpwatch/analysis/diagnosis"
+	"github.com/dpwatch/dpwatch/internal/withheld"
+)
+
+func repeated(n int, xs ...float64) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = xs[i%len(xs)]
+	}
+	return out
+}
+
+// Whatever numbers a query returns, there are at most three causes, each with a section of the page, and JSON can hold them.
+func TestAnyNumbers(t *testing.T) {
+	t.Parallel()
+	nan := math.NaN()
+	numbers := map[string][]float64{
+		"nothing": nil, "no number": repeated(40, nan), "one value": repeated(40, 7), "two values": repeated(40, 0, 1), "huge": repeated(40, -math.MaxFloat64, math.MaxFloat64, 1),
+		"tiny": repeated(40, 5e-324, 0, -5e-324), "wide integers": repeated(40, 1e15, 3, -1e15, 8e14), "far out": repeated(40, 1, 2, 3, 4, 1e300), "some": repeated(40, 1, nan, 3.5, 4, -2),
+		"few": {1, 2, 3},
+	}
+	for name0, d0 := range numbers {
+		for name1, d1 := range numbers {
+			if len(d0) != len(d1) {
+				continue
+			}
+			for _, epsilon := range []float64{0, 1e-9, 1, 50} {
+				for _, delta := range []float64{0, 1e-6} {
+					for _, discrete := range []bool{false, true} {
+						s := diagnosis.Slot{Where: withheld.Public("column x"), Discrete: discrete && !strings.Contains(name0+name1, "some") && !strings.Contains(name0+name1, "tiny"), Numbers: [2][]float64{d0, d1}}
+						t2 := s
+						t2.Column = 1
+						e := diagnosis.Evidence{Epsilon: epsilon, Delta: delta, Trials: len(d0), Columns: 2, Groups: 1, Slots: []diagnosis.Slot{s, t2}}
+						causes := diagnosis.Causes(e)
+						if _, err := json.Marshal(causes); err != nil || len(causes) > 3 || causes == nil {
+							t.Errorf("%s and %s, epsilon %v: %d causes, %v", name0, name1, epsilon, len(causes), err)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// Both worlds have the same numbers: nothing is the cause of a difference.
+func TestNoDifference(t *testing.T) {
+	t.Parallel()
+	xs := repeated(100, 1.5, 2, 4, -3, 0, 7)
+	e := diagnosis.Evidence{Epsilon: 1, Trials: 100, Columns: 1, Groups: 1, Slots: []diagnosis.Slot{{Where: withheld.Public("column x"), Numbers: [2][]float64{xs, xs}}}}
+	if got := diagnosis.Causes(e); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Every cause has a section of the page that it names, and every section is one of a cause.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../" + diagnosis.Page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := map[string]bool{}
+	for line := range strings.Lines(string(page)) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "## "); ok {
+			sections[name] = true
+		}
+	}
+	for code, name := range diagnosis.Names {
+		if !sections[string(code)] || name == "" {
+			t.Errorf("%s (%s) has no section in %s", code, name, diagnosis.Page)
+		}
+	}
+	if len(sections) != len(diagnosis.Names) {
+		t.Errorf("%d sections for %d causes", len(sections), len(diagnosis.Names))
+	}
+}

@@ -1,0 +1,4 @@
+package diagnosis
+
+// Names are the names of all causes.
+var Names = names
