@@ -34,10 +34,11 @@ func (o Odds) AnswersToBreach(epsilon float64) int {
 	return answersToBreach(o.ImpliedEpsilon(), epsilon)
 }
 
-// at returns the figures of an attacker that follow from a bound.
+// at returns the figures of an attacker that follow from a bound and from the estimated ratio.
 func (t Attacker) at(lower float64) Attacker {
 	gap := float64(t.ImpliedEpsilon)
-	t.Breached, t.AnswersToBreach = lower > gap, nil
+	t.Breached = math.Log(float64(t.LikelihoodRatio)) > gap
+	t.PosteriorOddsLower, t.BreachCertified, t.AnswersToBreach = Float(t.PriorOdds*math.Exp(lower)), lower > gap, nil
 	if n := answersToBreach(gap, lower); n >= 0 {
 		t.AnswersToBreach = &n
 	}

@@ -82,6 +82,7 @@ type Audit struct {
 	growths     growths   // no part of the state
 	first       suspected // of a confirmation
 	measured    measured
+	explained   explained // no part of the state
 }
 
 // New starts an audit of a claim. It returns an *InfeasibleError when the budget is too small for any method to convict

@@ -11,8 +11,10 @@ import (
 
 // found is the event that gained most, and its estimated likelihood ratio.
 type found struct {
-	event *Event
-	ratio float64
+	event  *Event
+	ratio  float64
+	series *series // the score, nil without an event
+	set    uint64  // the bins of the event
 }
 
 // strongest returns the event of the view that holds most of the wealth against the claim, NaN and nil before anything was
@@ -78,7 +80,7 @@ func (a *Audit) describe(s *series, t *event.Table, e *event.Events) found {
 		how = "only on " + direction + ", never on " + other
 	}
 	ev.Description = withheld.Sprintf("%s %s", s.statistic.words(a, s, set), how)
-	return found{ev, ratio}
+	return found{ev, ratio, s, set}
 }
 
 // plain reports whether an event is not a part of a range of numbers.

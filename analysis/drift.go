@@ -169,6 +169,12 @@ func Temper(r Report, d0, d1 *Drift) Report {
 		r.Measurement = &Measurement{MeasurementUnsound, r.Measurement.Pairs, r.Measurement.MaxPairs, r.Measurement.ReportedLower}
 		r.EpsilonLower = r.Measurement.ReportedLower
 		r.Attacker = r.Attacker.at(float64(r.EpsilonLower))
+		if r.Finding != nil {
+			f := *r.Finding
+			f.HowBad = howBad(&r)
+			f.write(&r)
+			r.Finding = &f
+		}
 	}
 	if r.Verdict != Violation || r.Measurement != nil {
 		r.Warnings = append(slices.Clone(r.Warnings), withheld.Public(text))
@@ -180,5 +186,6 @@ func Temper(r Report, d0, d1 *Drift) Report {
 		r.Confirmation = &c
 	}
 	r.Verdict, r.Reason, r.DetectedAt, r.EpsilonLower = Inconclusive, text+"; audit it again when nothing changes", nil, 0
+	r.Finding = nil
 	return r
 }

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/internal/withheld"
@@ -38,13 +37,6 @@ type Histogram struct {
 	Direction string
 }
 
-// ProfilePoint says that at this epsilon delta is above Delta with the audit's confidence (each point by itself).
-type ProfilePoint struct{ Epsilon, Delta float64 }
-
-// profileDeltas are the deltas that are tried at every epsilon, from the least: the bound is the last of those that are
-// rejected without a gap, which needs no correction for the number tried.
-var profileDeltas = [...]float64{0, .001, .003, .01, .02, .04, .07, .1, .15, .2, .3, .4, .55, .7, .85}
-
 // Figures returns what can be drawn now. It takes time: every point of the profile is a process over all trials.
 func (a *Audit) Figures() Figures {
 	a.look()
@@ -59,15 +51,7 @@ func (a *Audit) Figures() Figures {
 		f.Categories = a.categories(s, toward, direction)
 	}
 	for e := 0.0; e <= max(3, 2*a.claim.Epsilon) && a.pairs > 0; e += max(3, 2*a.claim.Epsilon) / 12 {
-		p := ProfilePoint{Epsilon: e}
-		for _, d := range profileDeltas {
-			q := &book.Process{Null: eprocess.NewNull(e, d)}
-			if a.replay(q, &a.book); q.Highest < a.threshold {
-				break
-			}
-			p.Delta = d
-		}
-		f.Profile = append(f.Profile, p)
+		f.Profile = append(f.Profile, a.profilePoint(e, profileDeltas))
 	}
 	return f
 }

@@ -14,7 +14,7 @@ func Refused(claim Claim, confidence float64, reason string) Report {
 		Verdict: Inconclusive, Reason: reason, Confidence: confidence,
 		Claimed:      Claimed{Epsilon: Float(claim.Epsilon), Delta: claim.Delta},
 		EpsilonLower: none, EpsilonEstimate: none, WealthLog: none, MinimalDetectable: none,
-		Attacker:   Attacker{LikelihoodRatio: none, PosteriorOdds: none, ImpliedEpsilon: none},
+		Attacker:   Attacker{LikelihoodRatio: none, PosteriorOdds: none, PosteriorOddsLower: none, ImpliedEpsilon: none},
 		Partitions: []Partition{}, Warnings: []withheld.Text{},
 	}
 }

@@ -73,11 +73,13 @@ type Report struct {
 	Confirmation *Confirmation `json:"confirmation"`
 	// Measurement is the state of the trials after the violation, which raise the bound; null before these begin.
 	Measurement *Measurement `json:"measurement"`
+	// Finding explains a violation; null for another verdict.
+	Finding *Finding `json:"finding"`
 }
 
 // Reveal returns a copy of the report that prints with the values of rows: for those who may read the raw data.
 func (r Report) Reveal() Report {
-	r.Event = r.Event.reveal()
+	r.Event, r.Finding = r.Event.reveal(), r.Finding.Reveal()
 	if r.ClopperPearson != nil {
 		c := *r.ClopperPearson
 		c.Event = c.Event.reveal()
@@ -113,8 +115,11 @@ type Attacker struct {
 	// with half a count added on each side. Like every estimate at the event with the strongest evidence it is biased upwards.
 	LikelihoodRatio Float `json:"likelihood_ratio"`
 	PosteriorOdds   Float `json:"posterior_odds"`
-	// Breached reports whether the odds certainly pass the threshold: at the lower bound, not at the estimate.
-	Breached bool `json:"breached"`
+	// Breached reports whether PosteriorOdds, an estimate, pass the threshold. BreachCertified reports whether the odds at the lower bound
+	// do, which are PosteriorOddsLower.
+	Breached           bool  `json:"breached"`
+	PosteriorOddsLower Float `json:"posterior_odds_lower"`
+	BreachCertified    bool  `json:"breach_certified"`
 	// ImpliedEpsilon is ln(threshold/prior odds): what a single answer may leak before it can be a breach.
 	ImpliedEpsilon Float `json:"implied_epsilon"`
 	// AnswersToBreach is how many answers of the same query are certain to allow a breach, at the lower bound; null where
@@ -175,6 +180,7 @@ func (a *Audit) Report() Report {
 		r.DetectedAt = nil
 	}
 	r.Confirmation, r.Measurement = a.confirmation(r.Verdict), a.measurement()
+	r.Finding = a.finding(&r, &best)
 	return r
 }
 

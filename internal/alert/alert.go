@@ -49,6 +49,7 @@ type Finding struct {
 	// Estimate are then undefined.
 	Deterministic bool
 	Event         Event
+	Line          withheld.Text // the finding in one line; empty for none
 	Reason        string
 	TrialsD0      int
 	TrialsD1      int
@@ -163,6 +164,9 @@ func (s *Sender) Send(f Finding) {
 		if !math.IsNaN(v) && !math.IsInf(v, 0) {
 			fields = append(fields, zap.Float64(name, v))
 		}
+	}
+	if line := f.Line.String(); line != "" {
+		fields = append(fields, zap.String("dp.finding.line", line))
 	}
 	if f.Reason != "" {
 		fields = append(fields, zap.String("dp.reason", f.Reason))

@@ -92,6 +92,7 @@ func Analyze(d0, d1 string, o FileOptions, claim analysis.Claim, opt analysis.Op
 			}
 		}
 		found.Report = e.Report(0)
+		e.Audit(0).AddProfile(&found.Report)
 		found.Claimed.Source = "flag"
 	}
 	for _, w := range slices.Concat(o.orderWarnings(&order), unusedTrials(in), files.Warnings()) {

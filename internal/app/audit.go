@@ -117,6 +117,7 @@ func (f *AuditOptions) conclude(shown *evidence.Evidence, s replay.Statement) (C
 		c.Neighbours = append(c.Neighbours, audit.Neighbour{Schema: f.D1[i], Verdict: r.Verdict, Lower: r.EpsilonLower, Estimate: r.EpsilonEstimate})
 	}
 	c.Report, c.Neighbour = reports[worst], f.D1[worst]
+	shown.Audit(worst).AddProfile(&c.Report)
 	c.Claimed.Source = f.source
 	c.SQL = &audit.SQLPair{D0: s.Worlds[0], D1: s.Worlds[worst+1]}
 	if s.Hoist != nil {

@@ -77,13 +77,7 @@ func (c Conclusion) Write(w io.Writer) error {
 	if cp := r.ClopperPearson; cp != nil {
 		row("fixed budget", "epsilon %s or more (Clopper-Pearson, on %d trials a side)", Number(cp.Epsilon), cp.Trials)
 	}
-	if r.Event != nil {
-		row("event", "%s", r.Event.Description)
-		row("probability of it", "about %.3g on D0, %.3g on D1", float64(r.Event.D0), float64(r.Event.D1))
-	}
-	if odds := float64(r.Attacker.PosteriorOdds); !math.IsNaN(odds) {
-		row("attacker's odds", "%.3g before, %.3g after this event (breached: %t)", r.Attacker.PriorOdds, odds, r.Attacker.Breached)
-	}
+	writeFinding(row, r)
 	if least := float64(r.MinimalDetectable); !math.IsNaN(least) {
 		row("would have been found", "a true epsilon of at least %.3g, with 90 %% probability", least)
 	}

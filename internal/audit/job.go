@@ -273,6 +273,9 @@ func (a *Auditor) finding(j *job, w *world, r analysis.Report) alert.Finding {
 	if a.opt.ShowValues {
 		r = r.Reveal()
 	}
+	if r.Finding != nil {
+		f.Line = r.Finding.Line
+	}
 	if e := r.Event; e != nil {
 		f.Event = alert.Event{
 			Description: e.Description, Kind: string(e.Kind), Column: e.Column, Partition: e.Partition,

@@ -248,6 +248,7 @@ func (a *Auditor) publish(j *job) {
 	reports := make([]analysis.Report, len(j.worlds))
 	for i := range j.worlds {
 		reports[i] = j.report(i)
+		j.evidence.Audit(i).AddProfile(&reports[i])
 	}
 	a.mu.Lock()
 	j.reports, j.confirming = reports, j.evidence.Confirming()

@@ -157,6 +157,20 @@ func (r *Result) Write(env app.Environment, js bool) error {
 	return nil
 }
 
+// withFindings adds a second line to the queries with a finding. table has a header and one line for each query.
+func (r *Result) withFindings(table string) string {
+	var b strings.Builder
+	i := -1 // the header
+	for line := range strings.Lines(table) {
+		b.WriteString(line)
+		if i >= 0 && i < len(r.Rows) && r.Rows[i].Report != nil && r.Rows[i].Report.Finding != nil {
+			fmt.Fprintf(&b, "    %s\n", r.Rows[i].Report.Finding.Line)
+		}
+		i++
+	}
+	return b.String()
+}
+
 // String returns the result as a table.
 func (r *Result) String() string {
 	var b strings.Builder
@@ -176,6 +190,9 @@ func (r *Result) String() string {
 			row.Name, float64(p.Claimed.Epsilon), p.Claimed.Source, p.Trials.D0, app.Number(p.EpsilonEstimate), app.Number(p.EpsilonLower), row.Found, mark)
 	}
 	_ = w.Flush() // writes to a strings.Builder
+	table := r.withFindings(b.String())
+	b.Reset()
+	b.WriteString(table)
 	for _, row := range r.Rows {
 		if row.Trouble != "" {
 			fmt.Fprintf(&b, "%s: %s\n", row.Name, row.Trouble)

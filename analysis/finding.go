@@ -1,0 +1,199 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/dpwatch/dpwatch/analysis/diagnosis"
+	"github.com/dpwatch/dpwatch/internal/withheld"
+)
+
+// Basis says how sure a statement is.
+type Basis string
+
+// The bases.
+const (
+	Certified Basis = "certified" // with the audit's confidence
+	Likely    Basis = "likely"    // an estimate, or a heuristic
+)
+
+// Finding explains a violation: how bad it is, what gives the person away, and what the cause probably is. Line and Paragraph say the same
+// in words.
+type Finding struct {
+	Line      withheld.Text     `json:"line"`
+	Paragraph withheld.Text     `json:"paragraph"`
+	HowBad    HowBad            `json:"how_bad"`
+	What      What              `json:"what"`
+	Causes    []diagnosis.Cause `json:"causes"` // the most likely one first; never null. All are heuristics.
+}
+
+// HowBad is what an attacker learns.
+type HowBad struct {
+	Text         string  `json:"text"`
+	Basis        Basis   `json:"basis"`
+	Confidence   float64 `json:"confidence,omitempty"` // of a certified statement
+	EpsilonLower Float   `json:"epsilon_lower"`
+	// Answers are the least odds that an attacker reaches with answers that show the worst event; empty without a bound.
+	Answers []AfterAnswers `json:"answers"`
+	// ClaimNeedsDelta is the certified lower bound of the delta with which the claimed epsilon holds.
+	ClaimNeedsDelta Float `json:"claim_needs_delta"`
+	// Profile is the certified privacy profile: at each epsilon the true delta is at least the one given. Each point holds by itself. It is
+	// empty until [Audit.AddProfile] adds it.
+	Profile []ProfilePoint `json:"profile"`
+}
+
+// AfterAnswers is what an attacker knows after some answers of the query, each with fresh noise, at the certified bound.
+type AfterAnswers struct {
+	Answers     int   `json:"answers"`
+	Odds        Float `json:"odds"`        // for the right dataset; null beyond the range of numbers
+	Probability Float `json:"probability"` // the same as a probability
+}
+
+// What describes the event with the strongest evidence.
+type What struct {
+	Text  withheld.Text `json:"text"`
+	Basis Basis         `json:"basis"`
+	Parts []Part        `json:"parts"` // of a joint score: the columns and groups that carry most of it; never null
+}
+
+// Part is a column or a group and its estimated share of the evidence of a joint score.
+type Part struct {
+	Where withheld.Text `json:"where"`
+	Share Float         `json:"share"`
+}
+
+// Reveal returns a copy that prints with the values of rows; nil of nil.
+func (f *Finding) Reveal() *Finding {
+	if f == nil {
+		return nil
+	}
+	r := *f
+	r.Line, r.Paragraph, r.What.Text = f.Line.Revealed(), f.Paragraph.Revealed(), f.What.Text.Revealed()
+	r.What.Parts, r.Causes = slices.Clone(f.What.Parts), slices.Clone(f.Causes)
+	for i, p := range r.What.Parts {
+		r.What.Parts[i].Where = p.Where.Revealed()
+	}
+	for i, c := range r.Causes {
+		r.Causes[i].Text = c.Text.Revealed()
+	}
+	return &r
+}
+
+// finding explains a violation, nil for another verdict. What takes time is computed once for a number of pairs.
+func (a *Audit) finding(r *Report, best *found) *Finding {
+	if r.Verdict != Violation {
+		return nil
+	}
+	if x := &a.explained; x.finding != nil && x.pairs == a.pairs && x.lower == float64(r.EpsilonLower) {
+		return x.finding
+	}
+	f := &Finding{HowBad: howBad(r), What: a.what(best), Causes: diagnosis.Causes(a.diagnosed(best))}
+	f.write(r)
+	a.explained = explained{a.pairs, float64(r.EpsilonLower), f}
+	return f
+}
+
+// explained is the finding of the report before.
+type explained struct {
+	pairs   int
+	lower   float64
+	finding *Finding
+}
+
+// write sets the line and the paragraph.
+func (f *Finding) write(r *Report) {
+	cause := withheld.Text{}
+	why := withheld.Public("Likely cause: unknown.")
+	if len(f.Causes) > 0 {
+		c := &f.Causes[0]
+		cause = withheld.Public("; likely cause: " + c.Name)
+		why = withheld.Sprintf("Likely cause: %s. %s See %s.", c.Name, c.Text, c.Page)
+	}
+	if len(f.Causes) > 1 {
+		why = withheld.Sprintf("%s It may also be: %s.", why, f.Causes[1].Name)
+	}
+	bound := fmt.Sprintf("epsilon is %s (claim %g)", atLeast(r), float64(r.Claimed.Epsilon))
+	if f.HowBad.Basis != Certified {
+		bound = "the answers never vary"
+	}
+	f.Line = withheld.Sprintf("%s: %s%s", bound, f.What.Text, cause)
+	mark := "Likely"
+	if f.HowBad.Basis == Certified {
+		mark = fmt.Sprintf("Certified (confidence %g)", f.HowBad.Confidence)
+	}
+	f.Paragraph = withheld.Sprintf("%s: %s%s Likely: %s. %s", mark, f.HowBad.Text, f.HowBad.delta(r), f.What.Text, why)
+}
+
+// delta says with which delta the claim would hold, "" if none is certified.
+func (h *HowBad) delta(r *Report) string {
+	if !(h.ClaimNeedsDelta > 0) {
+		return ""
+	}
+	return fmt.Sprintf(" The claimed epsilon %g would need a delta above %g.", float64(r.Claimed.Epsilon), float64(h.ClaimNeedsDelta))
+}
+
+// howBad describes what an attacker learns.
+func howBad(r *Report) HowBad {
+	h := HowBad{
+		Basis: Certified, Confidence: r.Confidence, EpsilonLower: r.EpsilonLower,
+		Answers: []AfterAnswers{}, Profile: []ProfilePoint{}, ClaimNeedsDelta: Float(math.NaN()),
+	}
+	if r.DetectedAt == nil {
+		h.Basis, h.Confidence = Likely, 0
+		h.Text = "the answers never vary and differ between D0 and D1, so that one answer shows which of both it comes from; no epsilon follows from it."
+		return h
+	}
+	lower, prior := float64(r.EpsilonLower), r.Attacker.PriorOdds
+	for _, n := range [...]int{1, 10} {
+		h.Answers = append(h.Answers, newAfterAnswers(prior, lower, n))
+	}
+	h.Text = fmt.Sprintf("epsilon is %s, where %g is claimed. An attacker with odds of %s for the right dataset reaches odds of at least %s (%s) with one answer "+
+		"of the worst kind, and of at least %s (%s) with ten, each with fresh noise.", atLeast(r), float64(r.Claimed.Epsilon), short(prior),
+		h.Answers[0].odds(), h.Answers[0].percent(), h.Answers[1].odds(), h.Answers[1].percent())
+	return h
+}
+
+// newAfterAnswers returns what n answers do to the odds, each with a privacy loss of epsilon.
+func newAfterAnswers(prior, epsilon float64, n int) AfterAnswers {
+	odds := Odds{Prior: prior}.After(math.Exp(epsilon), n)
+	p := 1 / (1 + 1/odds)
+	return AfterAnswers{Answers: n, Odds: Float(odds), Probability: Float(p)}
+}
+
+func (t AfterAnswers) odds() string {
+	if math.IsInf(float64(t.Odds), 1) {
+		return "more than 1e+308"
+	}
+	return short(float64(t.Odds))
+}
+
+func (t AfterAnswers) percent() string { return percent(float64(t.Probability)) }
+
+// percent formats a probability. It never rounds to 0 or 100.
+func percent(p float64) string {
+	switch {
+	case p > .9999 && p < 1 || p == 1:
+		return "more than 99.99 %"
+	case p > .995:
+		return fmt.Sprintf("%.2f %%", math.Floor(p*1e4)/100)
+	case p < .0001:
+		return "less than 0.01 %"
+	case p < .01:
+		return fmt.Sprintf("%.2f %%", p*100)
+	}
+	return fmt.Sprintf("%.0f %%", p*100)
+}
+
+// atLeast formats the bound. It lies above the claim also where three digits are equal.
+func atLeast(r *Report) string {
+	lower := short(float64(r.EpsilonLower))
+	if lower == short(float64(r.Claimed.Epsilon)) {
+		return "above " + lower
+	}
+	return "at least " + lower
+}
+
+// short formats a figure with three digits.
+func short(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
