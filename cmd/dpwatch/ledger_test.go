@@ -82,7 +82,7 @@ func TestRunLedger(t *testing.T) {
 	}
 	s.until(t, "everything is written", func() bool {
 		_, body := s.get(t, "/api/status")
-		return strings.Contains(body, `"unsaved_audits":0,"waiting":0,"lost":0`)
+		return strings.Contains(body, `"unsaved_audits":0,"waiting":0,"lost":0`) && strings.Contains(body, `"unknown_table":1`)
 	})
 	pid := s.auditor(t, 0)
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
