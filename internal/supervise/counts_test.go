@@ -46,6 +46,8 @@ func TestUncaptured(t *testing.T) {
 	if err := syscall.Kill(r.Stats().PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+	// A number that is sent while a child ends is lost with it.
+	eventually.True(t, "a second child", func() bool { s := r.Stats(); return s.Starts == 2 && s.PID != 0 })
 	many.Store(10)
 	eventually.True(t, "the difference", func() bool { return r.saw(`{"too_long":7}`) })
 	r.queue.Offer(capture.Query{SQL: "fine"})
