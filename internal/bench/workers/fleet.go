@@ -52,6 +52,13 @@ func startFleet(ctx context.Context, o options, wait time.Duration) (f *fleet, e
 	if f.run, err = kit.Start(ctx, o.program, config, "run"); err != nil {
 		return f, err
 	}
+	err = kit.Until(ctx, func() (bool, error) { // a worker that finds no ledger tries again after 30 s
+		up, err := f.run.Metric(ctx, "dpwatch_ledger_up")
+		return err == nil && up == 1, nil
+	})
+	if err != nil {
+		return f, err
+	}
 	conn, err := pgconn.Connect(ctx, f.rig.Through(f.run))
 	if err != nil {
 		return f, err

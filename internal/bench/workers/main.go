@@ -25,11 +25,11 @@ func Run(ctx context.Context, args []string) error {
 	var o options
 	flags.StringVar(&o.program, "dpwatch", "bin/dpwatch", "the dpwatch binary")
 	counts := flags.String("workers", "1,2,4", "numbers of workers, increasing")
-	flags.DurationVar(&o.wait, "wait", 20*time.Millisecond, "how long the engine waits in a trial")
+	flags.DurationVar(&o.wait, "wait", 50*time.Millisecond, "how long the engine waits in a trial")
 	flags.DurationVar(&o.short, "short", 2*time.Millisecond, "the same for the cost of the ledger")
 	flags.DurationVar(&o.window, "seconds", 20*time.Second, "how long each is measured")
 	flags.DurationVar(&o.warm, "warm", 2*time.Second, "how long it runs before that")
-	flags.IntVar(&o.queries, "queries", 16, "distinct queries")
+	flags.IntVar(&o.queries, "queries", 8, "distinct queries")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
