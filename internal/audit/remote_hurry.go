@@ -61,7 +61,7 @@ func hurriedBy(ctx context.Context, t *ledger.Turn, now func() time.Time) func()
 	yes, asked := false, time.Time{}
 	return func() bool {
 		if !yes && now().Sub(asked) >= askEvery {
-			attempt, cancel := context.WithTimeout(ctx, time.Second)
+			attempt, cancel := context.WithTimeout(ctx, 10*time.Second)
 			yes, _ = t.Hurried(attempt)
 			cancel()
 			asked = now()
