@@ -52,7 +52,7 @@ func TestStatus(t *testing.T) {
 	}
 
 	ask("audits", "show", bad[:6]).want(t, exitDone, "audit "+bad+": violation", "VIOLATION: this query leaks more", "(comment)", "epsilon lower bound",
-		"event", "confirmation", "attacker's odds", "assumptions of the rewrite", "executions", "fingerprint")
+		"how bad", "certified", "what", "likely", "confirmation", "attacker's odds", "assumptions of the rewrite", "executions", "fingerprint")
 	ask("audits", "show", good).want(t, exitDone, "no evidence", "would have been found")
 	if shown := ask("audits", "show", bad, "-o", "json").object(t); shown["id"] != bad || shown["report"] == nil {
 		t.Errorf("audits show -o json: %v", shown)

@@ -17,7 +17,7 @@ func writeFinding(row func(name, format string, args ...any), r analysis.Report)
 			row("why", "likely: %s. %s See %s", c.Name, c.Text, c.Page)
 		}
 	}
-	if r.Event != nil {
+	if r.Event != nil && r.Finding == nil {
 		row("event", "%s", r.Event.Description)
 		row("probability of it", "about %.3g on D0, %.3g on D1", float64(r.Event.D0), float64(r.Event.D1))
 	}
