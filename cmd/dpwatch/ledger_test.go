@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/dpwatch/dpwatch/internal/app"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/internal/preflight"
 )
@@ -95,7 +96,12 @@ func TestRunLedger(t *testing.T) {
 		t.Errorf("%d alerts, want 1:\n%s", n, s.log.String())
 	}
 	s.until(t, "an alert of the exceeded budget", func() bool { return strings.Contains(s.log.String(), budgetAlert) })
-	exec0(t, conn, "SELECT 1")  // the relay does not send it to the auditor, but counts it
+	exec0(t, conn, "SELECT 1") // the relay does not send it to the auditor, but counts it
+	s.until(t, "it is counted", func() bool {
+		_, answer := s.get(t, "/api/coverage?since=2h")
+		var c app.Coverage
+		return json.Unmarshal([]byte(answer), &c) == nil && c.Statements == 4
+	})
 	_ = conn.Close(t.Context()) // sessions may drain for an hour
 	s.end(t)
 	s.run(t, s.config)
