@@ -83,3 +83,47 @@ func TestPage(t *testing.T) {
 		t.Errorf("%d sections for %d causes", len(sections), len(diagnosis.Names))
 	}
 }
+
+// Rounded Laplace noise, geometric noise and rounded Gaussian noise are told apart, and half the noise is found to be half. The answers are at the
+// quantiles of each law: nothing is drawn.
+func TestFamiliesOfWholeNumbers(t *testing.T) {
+	t.Parallel()
+	const n = 4000
+	laplace := func(p, b float64) float64 { return math.Copysign(b*math.Log(1-2*math.Abs(p-.5)), .5-p) }
+	for _, c := range []struct {
+		name, words string
+		at          func(p float64) float64
+		delta       float64
+		shift       float64
+		share       float64
+	}{
+		{"rounded Laplace", "rounded Laplace noise", func(p float64) float64 { return math.Round(laplace(p, .5)) }, 0, 1, .5},
+		{"geometric", "geometric noise", func(p float64) float64 {
+			a, k := math.Exp(-2), 0.0 // epsilon 2
+			for c := (1 - a) / (1 + a); p > .5+c/2 && k < 60; k++ {
+				c += 2 * (1 - a) / (1 + a) * math.Pow(a, k+1)
+			}
+			for c := (1 - a) / (1 + a); p < .5-c/2 && k > -60; k-- {
+				c += 2 * (1 - a) / (1 + a) * math.Pow(a, 1-k)
+			}
+			return k
+		}, 0, 1, .5},
+		{"rounded Gaussian", "rounded Gaussian noise", func(p float64) float64 { return math.Round(6 * math.Sqrt2 * math.Erfinv(2*p-1)) }, 1e-5, 10, 0},
+	} {
+		var xs [2][]float64
+		for i := range n {
+			x := c.at((float64(i) + .5) / n)
+			xs[0], xs[1] = append(xs[0], 100+c.shift+x), append(xs[1], 100+x)
+		}
+		e := diagnosis.Evidence{Epsilon: 1, Delta: c.delta, Trials: n, Columns: 1, Groups: 1,
+			Slots: []diagnosis.Slot{{Where: withheld.Public("column x"), Discrete: true, Numbers: xs}}}
+		got := diagnosis.Causes(e)
+		if len(got) == 0 || !strings.Contains(got[0].Text.String(), c.words) {
+			t.Errorf("%s: %+v", c.name, got)
+			continue
+		}
+		if share := got[0].Figures["scale_over_needed"]; c.share > 0 && math.Abs(share-c.share) > .02 {
+			t.Errorf("%s: %v of the scale, want %v", c.name, share, c.share)
+		}
+	}
+}

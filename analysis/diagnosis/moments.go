@@ -16,6 +16,7 @@ type moments struct {
 	scale     float64 // of the noise, both worlds pooled, in the best family
 	fits      [3]float64
 	family    noise.Family
+	rounded   bool      // Laplace noise that was rounded to whole numbers
 	residuals []float64 // of both worlds
 }
 
@@ -69,11 +70,16 @@ func momentsOf(s *Slot) (m moments, ok bool) {
 	return m, m.fit()
 }
 
-// fit estimates the scale in each family. Noise counts as Gaussian only where Laplace, or geometric, noise does not fit.
+// fit estimates the scale in each family. Noise counts as Gaussian only where Laplace, or geometric, noise does not fit. Whole numbers of small
+// spread are on a grid, which the test against a continuous law would refute.
 func (m *moments) fit() bool {
 	families := []noise.Family{noise.Laplace, noise.Gaussian}
-	if m.slot.Discrete && max(m.spread[0], m.spread[1]) < coarseScale {
-		families = []noise.Family{noise.Geometric, noise.Gaussian}
+	fine := m.slot.Discrete && max(m.spread[0], m.spread[1]) < coarseScale
+	if fine {
+		families = families[:1]
+		if families[0] = noise.Geometric; m.bellShaped() {
+			families[0] = noise.Gaussian
+		}
 	}
 	best := -1.0
 	for _, f := range families {
@@ -90,7 +96,39 @@ func (m *moments) fit() bool {
 			best, m.family, m.scale = fit.PValue, f, rough.ScaleRatio
 		}
 	}
+	if fine && m.family == noise.Geometric && best < fitsBadly {
+		m.round()
+	}
 	return best >= 0
+}
+
+// bellShaped reports whether residuals that are whole numbers look like Gaussian noise: their mean square is pi/2 squared mean distances, and not 2.
+// Where they are nearly all 0 or 1 apart, this does not distinguish the families.
+func (m *moments) bellShaped() bool {
+	absolute, square := 0.0, 0.0
+	for _, x := range m.residuals {
+		absolute, square = absolute+math.Abs(x), square+x*x
+	}
+	n := float64(len(m.residuals))
+	return n >= 100 && absolute > 3*n && square*n < 1.75*absolute*absolute
+}
+
+// round describes the noise as rounded Laplace noise, if the share of residuals that are 0 is nearer to that of this noise than to that of geometric
+// noise. Rounded Laplace noise of scale b has the mean distance 1/(2 sinh(1/2b)).
+func (m *moments) round() {
+	absolute, zeros := 0.0, 0.0
+	for _, x := range m.residuals {
+		absolute += math.Abs(x)
+		if x == 0 {
+			zeros++
+		}
+	}
+	n := float64(len(m.residuals))
+	scale := 1 / (2 * math.Asinh(n/(2*absolute)))
+	a := math.Exp(-1 / m.scale)
+	if math.Abs(1-math.Exp(-.5/scale)-zeros/n) < math.Abs((1-a)/(1+a)-zeros/n) {
+		m.scale, m.rounded = scale, true
+	}
 }
 
 // needed returns the scale that the claim needs for the observed shift, +Inf if no scale of the family is sufficient.

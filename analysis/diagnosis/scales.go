@@ -120,7 +120,14 @@ func (e *Evidence) oneShift(m *moments) (causes []Cause) {
 		"shift_in_scales": m.ratio(), "scale_over_needed": share, "fit_" + m.family.String(): m.fits[m.family], "trials": float64(m.slot.kept()),
 	}
 	fit := withheld.Sprintf("The noise fits %s noise (p = %.2g).", family(m.family), m.fits[m.family])
-	if m.fits[m.family] < .001 {
+	switch {
+	case m.rounded:
+		delete(figures, "fit_"+m.family.String())
+		fit = withheld.Public("The noise looks like rounded Laplace noise.")
+	case m.slot.Discrete && m.family == noise.Gaussian:
+		delete(figures, "fit_"+m.family.String())
+		fit = withheld.Public("The noise looks like rounded Gaussian noise.")
+	case m.fits[m.family] < .001:
 		fit = withheld.Public("The noise fits neither Laplace, Gaussian nor geometric noise.")
 	}
 	if math.IsInf(need, 0) && m.family != noise.Gaussian {

@@ -29,7 +29,7 @@ func TestConclusionHasTheFinding(t *testing.T) {
 	}
 	for _, line := range []string{
 		"how bad certified at confidence 0.99: so bad.", "what likely: this event", "why likely: one cause. Its figures. See page#one",
-		"attacker's odds 1 before, about 31 after this event (breached: true), at least 1.5 certified (breached: false)",
+		"attacker's odds 1 before, about 31 after this event (breached: true); certified: at least 1.5 after the worst event (breached: false)",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(b.String()), " "), line) {
 			t.Errorf("no %q in\n%s", line, b.String())
