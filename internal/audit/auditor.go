@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -50,6 +51,7 @@ type Auditor struct {
 	glimpses  recent[uint64, uint64]                // texts of such outlines; the statement if it was turned away without being parsed, or 0
 	readers   recent[reader, time.Time]             // of unclaimed reads, by when they were reported
 	records   records
+	accepted  map[string]*ledger.Acceptance // of violations, by key; see acceptance
 	coverage  coverage
 	captured  uint64
 	skipped   map[string]uint64

@@ -92,6 +92,7 @@ type Record struct {
 	Seen      uint64         `json:"seen"` // times that clients ran it
 	FirstSeen time.Time      `json:"first_seen"`
 	LastSeen  time.Time      `json:"last_seen"`
+	Accepted  *Accepted      `json:"accepted,omitempty"`
 
 	seat *schedule.Audit
 }

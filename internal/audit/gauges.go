@@ -21,7 +21,8 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	descAudits     = desc("dpwatch_audits", "Audits, by state.", "state")
-	descOpen       = desc("dpwatch_open_violations", "Queries with a violation, including the records of evicted audits.")
+	descOpen       = desc("dpwatch_open_violations", "Queries with a violation that is not accepted, including the records of evicted audits.")
+	descAccepted   = desc("dpwatch_accepted_violations", "Queries with a violation that an operator has accepted.")
 	descWatched    = desc("dpwatch_watched_audits", "Audits without a violation whose queries are still replayed at a low rate, to find changes.")
 	descUsed       = desc("dpwatch_budget_used_total", "What replays used since the process began, by unit: trials, or database_seconds. Absent without audit.budget.", "unit")
 	descPerHour    = desc("dpwatch_budget_per_hour", "What audit.budget allows per hour, by unit; 0 = no limit.", "unit")
@@ -50,7 +51,7 @@ var (
 // Describe sends every description.
 func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descAudits, descOpen, descWatched, descUsed, descPerHour, descShort, descExceeded, descSpentRatio, descOldest, descUntried, descShadow, descLastTrial, descBytes, descBudget, descQueries, descCovered,
+		descAudits, descOpen, descAccepted, descWatched, descUsed, descPerHour, descShort, descExceeded, descSpentRatio, descOldest, descUntried, descShadow, descLastTrial, descBytes, descBudget, descQueries, descCovered,
 		descLedger, descUnsaved, descUnrecorded, descSpooled,
 		descLower, descClaimed, descDelta, descSpeedUp, descHoistTable,
 	} {
@@ -109,7 +110,9 @@ func (g *gauges) collect() []prometheus.Metric {
 	for _, s := range States() {
 		gauge(descAudits, float64(states[s]), string(s))
 	}
-	gauge(descOpen, float64(violations))
+	accepted := a.acceptedViolations()
+	gauge(descOpen, float64(violations-accepted))
+	gauge(descAccepted, float64(accepted))
 	for _, b := range a.budgets {
 		gauge(descExceeded, float64(b.Exceeded), b.Name)
 		gauge(descSpentRatio, b.Spent, b.Name)

@@ -103,7 +103,11 @@ func (a *Auditor) keep(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			switch err := a.flush(ctx); {
+			err := a.flush(ctx)
+			if err == nil {
+				err = a.recallAcceptances(ctx)
+			}
+			switch {
 			case errors.Is(err, ledger.ErrReplaced):
 				return err
 			case err != nil && ctx.Err() == nil:
@@ -145,7 +149,7 @@ func (a *Auditor) openLedger(ctx context.Context) bool {
 				err = a.restore(ctx, engine)
 			}
 			if err == nil {
-				err = errors.Join(a.startBudget(ctx, engine), a.adopt(ctx, engine))
+				err = errors.Join(a.startBudget(ctx, engine), a.adopt(ctx, engine), a.recallAcceptances(ctx))
 			}
 			if err == nil {
 				a.keeper.say("")

@@ -93,6 +93,7 @@ func (a *Auditor) Status() Status {
 		s.Audits[i] = j.entry(&a.opt)
 		s.Audits[i].WaitingFor = waiting[j.Key]
 	}
+	a.acceptances(&s)
 	slices.SortStableFunc(s.Audits, func(x, y Entry) int { return x.FirstSeen.Compare(y.FirstSeen) })
 	return s
 }
@@ -120,6 +121,7 @@ type Entry struct {
 	Repeats  int              `json:"repeats,omitempty"`
 	Previous analysis.Verdict `json:"previous_verdict,omitempty"`
 	EntryLife
+	Accepted   *Accepted   `json:"accepted,omitempty"`    // of its violation; nil = it is not accepted
 	WaitingFor *WaitingFor `json:"waiting_for,omitempty"` // nil = its trials run, or it is decided
 	// Changes is how often the change detector made the audit begin again, and Changed when it did last.
 	Changes   int         `json:"changes,omitempty"`

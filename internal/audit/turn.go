@@ -259,7 +259,7 @@ func (a *Auditor) publish(j *job) {
 	for i, r := range reports {
 		if w := &j.worlds[i]; r.Verdict == analysis.Violation && !w.reported && a.opt.OnFinding != nil {
 			w.reported = true
-			a.opt.OnFinding(a.finding(j, w, r))
+			a.alertViolation(j.Key, a.finding(j, w, r))
 		}
 	}
 }

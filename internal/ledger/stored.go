@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -21,6 +22,7 @@ type Stored struct {
 	Source      string    `json:"claim_source"`
 	Rule        string    `json:"claim_rule"`
 	Executions  int64     `json:"executions"`
+	LastDay     int64     `json:"executions_last_day"` // in the last 24 hours, in whole hours
 	FirstSeen   time.Time `json:"first_seen"`
 	LastSeen    time.Time `json:"last_seen"`
 	State       string    `json:"state"` // "" = the audit has not begun
@@ -30,6 +32,11 @@ type Stored struct {
 	Begun       int       `json:"begun"` // how often the evidence began
 	Users       []User    `json:"users"`
 	History     []Event   `json:"history"` // the latest first
+	// Violation is the violation that is not resolved, as in the status; absent = none. Actions are what operators did with it,
+	// the latest first, and Accepted is its acceptance, whose date may have passed; nil = it is not accepted.
+	Violation json.RawMessage `json:"violation,omitempty"`
+	Actions   []Action        `json:"actions,omitempty"`
+	Accepted  *Action         `json:"accepted,omitempty"`
 }
 
 // User is who ran a query.
@@ -38,6 +45,7 @@ type User struct {
 	Database    string    `json:"database"`
 	Application string    `json:"application_name"`
 	Executions  int64     `json:"executions"`
+	FirstSeen   time.Time `json:"first_seen"`
 	LastSeen    time.Time `json:"last_seen"`
 }
 
@@ -49,6 +57,11 @@ type Event struct {
 	Reason  string    `json:"reason"`
 }
 
+// Find returns the stored form of an audit of an engine; false if there is none.
+func (l *Ledger) Find(ctx context.Context, engine, key string) (Audit, bool, error) {
+	return (&Engine{ledger: l, name: engine}).Find(ctx, key)
+}
+
 // storedRows bounds the users and events of a Stored.
 const storedRows = 20
 
@@ -57,8 +70,9 @@ func (l *Ledger) Stored(ctx context.Context, prefix string, most int) ([]Stored,
 	var found []Stored
 	err := pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
-			SELECT q.id, q.key, q.engine, q.fingerprint, q.summary, q.epsilon, q.delta, q.claim_source, q.claim_rule, q.executions, q.first_seen, q.last_seen,
-			  coalesce(a.state, ''), coalesce(a.verdict, ''), coalesce(a.trials, 0), a.epsilon_lower, coalesce(a.processes, 0)
+			SELECT q.id, q.key, q.engine, q.fingerprint, q.summary, q.epsilon, q.delta, q.claim_source, q.claim_rule, q.executions,
+			  (SELECT coalesce(sum(h.executions), 0) FROM query_hours h WHERE h.query = q.id AND h.hour > now() - interval '24 hours')::bigint, q.first_seen, q.last_seen,
+			  coalesce(a.state, ''), coalesce(a.verdict, ''), coalesce(a.trials, 0), a.epsilon_lower, coalesce(a.processes, 0), a.violation
 			FROM queries q LEFT JOIN audits a ON a.query = q.id WHERE starts_with(q.key, $1) ORDER BY q.last_seen DESC, q.id LIMIT $2`, prefix, most)
 		if err != nil {
 			return err
@@ -67,8 +81,8 @@ func (l *Ledger) Stored(ctx context.Context, prefix string, most int) ([]Stored,
 		var id int64
 		var s Stored
 		if _, err = pgx.ForEachRow(rows, []any{
-			&id, &s.Key, &s.Engine, &s.Fingerprint, &s.Summary, &s.Epsilon, &s.Delta, &s.Source, &s.Rule, &s.Executions, &s.FirstSeen, &s.LastSeen,
-			&s.State, &s.Verdict, &s.Trials, &s.Lower, &s.Begun,
+			&id, &s.Key, &s.Engine, &s.Fingerprint, &s.Summary, &s.Epsilon, &s.Delta, &s.Source, &s.Rule, &s.Executions, &s.LastDay, &s.FirstSeen, &s.LastSeen,
+			&s.State, &s.Verdict, &s.Trials, &s.Lower, &s.Begun, (*[]byte)(&s.Violation),
 		}, func() error {
 			ids, found = append(ids, id), append(found, s)
 			return nil
@@ -76,11 +90,22 @@ func (l *Ledger) Stored(ctx context.Context, prefix string, most int) ([]Stored,
 			return err
 		}
 		for i, id := range ids {
-			if found[i].Users, err = collect[User](ctx, tx, "SELECT username, database, application, executions, last_seen FROM query_users WHERE query = $1 ORDER BY executions DESC LIMIT $2", id); err != nil {
+			if found[i].Users, err = collect[User](ctx, tx, "SELECT username, database, application, executions, first_seen, last_seen FROM query_users WHERE query = $1 ORDER BY executions DESC LIMIT $2", id); err != nil {
 				return err
 			}
 			if found[i].History, err = collect[Event](ctx, tx, "SELECT at, state, verdict, reason FROM events WHERE query = $1 ORDER BY id DESC LIMIT $2", id); err != nil {
 				return err
+			}
+			if found[i].Actions, err = collect[Action](ctx, tx, "SELECT at, operator, role, action, reason, until FROM actions WHERE query = $1 ORDER BY id DESC LIMIT $2", id); err != nil {
+				return err
+			}
+			accepted, err := collect[Action](ctx, tx, `SELECT * FROM (SELECT at, operator, role, action, reason, until FROM actions
+				WHERE query = $1 AND action <> 'reproduce' ORDER BY id DESC LIMIT 1) c WHERE action = 'accept' LIMIT $2`, id)
+			if err != nil {
+				return err
+			}
+			if len(accepted) > 0 {
+				found[i].Accepted = &accepted[0]
 			}
 		}
 		return nil

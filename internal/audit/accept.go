@@ -1,0 +1,190 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/audit/evidence"
+	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/ledger"
+)
+
+// Accepted is an operator's decision that a violation sends no alert until a date, or until the engine changes.
+type Accepted struct {
+	Operator string    `json:"operator"`
+	At       time.Time `json:"at"`
+	Until    time.Time `json:"until"`
+	Reason   string    `json:"reason"`
+}
+
+// recallAcceptances reads the acceptances from the ledger. It ends those whose date has passed or whose engine has changed; then,
+// and if one was revoked, the alert of the violation is sent again.
+func (a *Auditor) recallAcceptances(ctx context.Context) error {
+	store := a.keeper.engine.Load()
+	if store == nil {
+		return nil
+	}
+	all, err := store.Acceptances(ctx)
+	if err != nil {
+		return err
+	}
+	present, revoked, over := a.adoptAcceptances(all)
+	for _, c := range present {
+		a.opt.Logger.Info("a violation is accepted: it sends no alerts", zap.String("audit", shortID(c.Key)), zap.String("operator", c.Operator), zap.Time("until", c.Until))
+	}
+	for _, c := range revoked {
+		a.endAcceptance(c, "an operator revoked it")
+	}
+	for _, e := range over {
+		switch ended, err := store.EndAcceptance(ctx, e.ID, e.why); {
+		case err != nil:
+			return err
+		case ended:
+			a.mu.Lock()
+			delete(a.accepted, e.Key)
+			a.mu.Unlock()
+			a.endAcceptance(e.Acceptance, e.why)
+		}
+	}
+	return nil
+}
+
+// endedAcceptance is an acceptance that is no longer in force, and why.
+type endedAcceptance struct {
+	*ledger.Acceptance
+	why string
+}
+
+// adoptAcceptances replaces the acceptances by those that the ledger has now. It returns the new ones, those that are there no more, and those that
+// are no longer in force.
+func (a *Auditor) adoptAcceptances(all []ledger.Acceptance) (present, revoked []*ledger.Acceptance, over []endedAcceptance) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := make(map[string]*ledger.Acceptance, len(all))
+	for i := range all {
+		c := &all[i]
+		now[c.Key] = c
+		if why := a.overdue(c); why != "" {
+			over = append(over, endedAcceptance{c, why})
+		} else if before := a.accepted[c.Key]; before == nil || before.ID != c.ID {
+			present = append(present, c)
+		}
+	}
+	for key, before := range a.accepted {
+		if now[key] == nil {
+			revoked = append(revoked, before)
+		}
+	}
+	a.accepted = now
+	return present, revoked, over
+}
+
+// overdue returns why an acceptance is not in force; "" = it is. The caller holds Auditor.mu.
+func (a *Auditor) overdue(c *ledger.Acceptance) string {
+	if !c.Until.After(a.opt.Now()) {
+		return "its date has passed"
+	}
+	if j := a.jobs[c.Key]; j != nil && c.EngineEpoch != "" {
+		if now := a.engineEpoch(j); now != "" && now != c.EngineEpoch {
+			return "the engine changed"
+		}
+	}
+	return ""
+}
+
+// acceptance returns the acceptance of an audit's violation that is in force; nil if there is none. The caller holds Auditor.mu.
+func (a *Auditor) acceptance(key string) *Accepted {
+	c := a.accepted[key]
+	if c == nil || a.overdue(c) != "" {
+		return nil
+	}
+	return &Accepted{c.Operator, c.At, c.Until, c.Reason}
+}
+
+// alertViolation sends the alert of a violation, unless it is accepted.
+func (a *Auditor) alertViolation(key string, f alert.Finding) {
+	a.mu.Lock()
+	accepted := a.acceptance(key)
+	a.mu.Unlock()
+	if accepted != nil {
+		a.opt.Logger.Info("an accepted violation was found again: no alert is sent", zap.String("audit", f.ID), zap.Float64("epsilon_lower", f.Lower), zap.Time("until", accepted.Until))
+		return
+	}
+	a.opt.OnFinding(f)
+}
+
+// endAcceptance logs the end of an acceptance and sends the alert of its violation, if there still is one.
+func (a *Auditor) endAcceptance(c *ledger.Acceptance, why string) {
+	a.mu.Lock()
+	f, open := a.acceptedFinding(c)
+	a.mu.Unlock()
+	a.opt.Logger.Warn("the acceptance of a violation has ended", zap.String("audit", shortID(c.Key)), zap.String("db.query.summary", c.Summary),
+		zap.String("reason", why), zap.String("operator", c.Operator), zap.Bool("violation", open))
+	if open && a.opt.OnFinding != nil {
+		f.Reason = "its acceptance has ended: " + why
+		a.opt.OnFinding(f)
+	}
+}
+
+// acceptedFinding returns the finding of an accepted violation: of its audit if that shows it, otherwise as the ledger has it. It returns false if
+// there is no violation any more. The caller holds Auditor.mu.
+func (a *Auditor) acceptedFinding(c *ledger.Acceptance) (f alert.Finding, open bool) {
+	j := a.jobs[c.Key]
+	if j != nil {
+		if i := evidence.Worst(j.reports); j.reports[i].Verdict == analysis.Violation && i < len(j.worlds) {
+			return a.finding(j, &j.worlds[i], j.reports[i]), true
+		}
+		if !j.Open {
+			return f, false
+		}
+	}
+	f = alert.Finding{
+		ID: shortID(c.Key), Group: c.Fingerprint, Summary: c.Summary, Source: c.Source, Confidence: a.opt.Analysis.Confidence,
+		TrialsD0: int(c.Trials), TrialsD1: int(c.Trials), Estimate: math.NaN(), Odds: math.NaN(),
+	}
+	if j != nil {
+		f.User, f.Database, f.Route = j.query.User, j.query.Database, j.Owner.Route
+	}
+	if c.Epsilon != nil && c.Delta != nil {
+		f.Epsilon, f.Delta = *c.Epsilon, *c.Delta
+	}
+	lower := math.NaN()
+	if c.Lower != nil {
+		lower = *c.Lower
+	}
+	var s Standing
+	if len(c.Violation) > 0 && json.Unmarshal(c.Violation, &s) == nil {
+		f.Neighbour, f.TrialsD0, f.TrialsD1, lower = s.Neighbour, s.Trials, s.Trials, float64(s.Lower)
+	}
+	f.Lower, f.Deterministic = lower, math.IsNaN(lower)
+	return f, c.Open
+}
+
+// acceptances adds to a status which violations are accepted. The caller holds Auditor.mu.
+func (a *Auditor) acceptances(s *Status) {
+	for i := range s.Audits {
+		if e := &s.Audits[i]; e.Standing != nil || e.Verdict == string(analysis.Violation) {
+			e.Accepted = a.acceptance(e.Key)
+		}
+	}
+	for i := range s.Records {
+		s.Records[i].Accepted = a.acceptance(a.records.order[i].seat.Key)
+	}
+}
+
+// acceptedViolations returns how many of the violations in memory are accepted. The caller holds Auditor.mu.
+func (a *Auditor) acceptedViolations() (n int) {
+	for key := range a.accepted {
+		j := a.jobs[key]
+		if (a.records.byKey[key] != nil || j != nil && (j.Phase() == schedule.Violation || j.Open)) && a.acceptance(key) != nil {
+			n++
+		}
+	}
+	return n
+}
