@@ -71,7 +71,7 @@ With --counts, only the bucket estimator runs, on {"d0":[..],"d1":[..]} (equal t
 		if err != nil {
 			return err
 		}
-		return conclude(env, found.Shown(*values), asJSON())
+		return conclude(env, found.Shown(*values), found.Verdict, asJSON())
 	}
 	return cmd
 }

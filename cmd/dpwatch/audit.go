@@ -71,7 +71,7 @@ Exit codes: 0 no evidence, 1 error, 2 violation, 3 inconclusive.`,
 		if err != nil {
 			return err
 		}
-		return conclude(env, found.Shown(*values), asJSON())
+		return conclude(env, found.Shown(*values), found.Verdict, asJSON())
 	}
 	return cmd
 }

@@ -53,7 +53,7 @@ Exit codes: 0 done or no evidence, 1 usage, configuration or runtime error, 2 vi
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.AddCommand(
-		demoCommand(env), runCommand(env), workerCommand(env), healthCommand(env), statusCommand(env), coverageCommand(env), budgetsCommand(env), auditsCommand(env), auditCommand(env), analyzeCommand(env), rewriteCommand(env),
+		demoCommand(env), runCommand(env), workerCommand(env), healthCommand(env), statusCommand(env), coverageCommand(env), budgetsCommand(env), auditsCommand(env), acceptCommand(env), auditCommand(env), analyzeCommand(env), rewriteCommand(env),
 		neighboursCommand(env), migrateCommand(env), configCommand(env), versionCommand(env), auditorCommand(env),
 	)
 	root.SetVersionTemplate("{{.Version}}\n")
@@ -107,11 +107,11 @@ func valuesFlag(cmd *cobra.Command) *bool {
 }
 
 // conclude writes a report. It returns an exitError with the exit code of the verdict, or nil for no evidence.
-func conclude(env environment, c app.Conclusion, asJSON bool) error {
-	if err := write(env, c, asJSON); err != nil {
+func conclude(env environment, report writer, verdict analysis.Verdict, asJSON bool) error {
+	if err := write(env, report, asJSON); err != nil {
 		return err
 	}
-	switch c.Verdict {
+	switch verdict {
 	case analysis.Violation:
 		return &exitError{code: exitViolation}
 	case analysis.Inconclusive:

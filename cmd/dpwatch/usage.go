@@ -16,9 +16,12 @@ func helpUsage(root *cobra.Command) {
 	root.SetFlagErrorFunc(flagError)
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {
-		if _, argument, takesOne := strings.Cut(cmd.Use, " "); takesOne {
+		switch _, argument, takesOne := strings.Cut(cmd.Use, " "); {
+		case strings.HasPrefix(argument, "["):
+			cmd.Args = cobra.MaximumNArgs(1)
+		case takesOne:
 			cmd.Args = oneArgument(argument)
-		} else {
+		default:
 			cmd.Args = noArguments
 		}
 		if cmd.HasSubCommands() && !cmd.Runnable() {

@@ -38,7 +38,7 @@ func auditRows(s *audit.Status, text json.RawMessage) ([]AuditRow, error) {
 		report := analysis.Refused(analysis.Claim{Epsilon: float64(r.Claimed)}, 0, "")
 		report.Verdict, report.EpsilonLower, report.Trials = analysis.Violation, r.Lower, analysis.Trials{D0: r.Trials, D1: r.Trials}
 		rows = append(rows, AuditRow{record: true, json: raw.Records[i], Entry: audit.Entry{
-			ID: r.ID, Key: r.ID, Route: r.Route, Group: r.Group, Summary: r.Summary, User: r.User, Database: r.Database, Neighbour: r.Neighbour,
+			ID: r.ID, Key: r.ID, Route: r.Route, Group: r.Group, Summary: r.Summary, User: r.User, Database: r.Database, Neighbour: r.Neighbour, Accepted: r.Accepted,
 			Seen: r.Seen, FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, State: evicted, Verdict: string(analysis.Violation), Report: &report,
 		}})
 	}
@@ -154,6 +154,8 @@ func (l Listing) Write(w io.Writer) error {
 		switch {
 		case a.record:
 			state += " (evicted)"
+		case a.Accepted != nil:
+			state += " (accepted)"
 		case a.Standing != nil && r.Verdict != analysis.Violation:
 			state += " (" + string(a.State) + ")"
 		}
@@ -276,6 +278,9 @@ func (a *AuditRow) queryRows() [][2]string {
 	}
 	if a.Repeats > 0 {
 		rows = append(rows, [2]string{"repeats", fmt.Sprintf("%d, because audit.repeat had passed; the verdict before: %s", a.Repeats, strings.ReplaceAll(string(a.Previous), "_", " "))})
+	}
+	if c := a.Accepted; c != nil {
+		rows = append(rows, [2]string{"accepted", acceptedText(c)})
 	}
 	rows = append(rows, a.engineRows()...)
 	if a.SQL != nil {

@@ -91,7 +91,7 @@ func (s *Snapshot) Write(w io.Writer) error {
 	row("skipped", "%s", s.skippedLine())
 	if a := s.auditor; a != nil {
 		row("audits", "%s", statesLine(a.Audits))
-		row("violations", "%d", len(s.violations()))
+		row("violations", "%s", violationsLine(s.violations()))
 		for _, b := range a.PrivacyBudgets {
 			row("budget "+b.Name, "analysts: %d, of whom %d exceed it; the largest share is %.3g %% (dpwatch budgets)", b.Analysts, b.Exceeded, 100*b.Spent)
 		}
@@ -115,10 +115,10 @@ func (s *Snapshot) Write(w io.Writer) error {
 	if found := s.violations(); len(found) > 0 {
 		b.WriteString("\n")
 		table = newTable(&b)
-		table.row("ID", "SUMMARY", "USER", "CLAIM", "LOWER BOUND", "TRIALS", "FIRST SEEN")
+		table.row("ID", "SUMMARY", "USER", "CLAIM", "LOWER BOUND", "TRIALS", "FIRST SEEN", "ACCEPTED UNTIL")
 		for _, a := range found {
 			r := a.report()
-			table.row(a.ID, shortened(a.Summary), a.User, claimText(r.Claimed), a.boundText(r), fmt.Sprint(r.Trials.D0), moment(a.FirstSeen))
+			table.row(a.ID, shortened(a.Summary), a.User, claimText(r.Claimed), a.boundText(r), fmt.Sprint(r.Trials.D0), moment(a.FirstSeen), a.acceptedUntil())
 		}
 		table.flush()
 	}

@@ -22,22 +22,42 @@ var errAmbiguous = errors.New("several audits in the ledger begin")
 
 // storedFromLedger reads the query whose key begins with prefix.
 func storedFromLedger(ctx context.Context, c config.Config, prefix string) (StoredAudit, error) {
-	o, stored := ledgerOptions(c)
-	if !stored {
+	l, err := openStored(ctx, c)
+	switch {
+	case errors.Is(err, errNoLedger):
 		return StoredAudit{}, fmt.Errorf("%w %q, and %w", ErrNoAudit, prefix, errNoLedger)
-	}
-	l, err := ledger.Open(ctx, o)
-	if err != nil {
+	case err != nil:
 		return StoredAudit{}, err
 	}
 	defer l.Close()
+	s, err := findStored(ctx, l, prefix)
+	if errors.Is(err, ErrNoAudit) {
+		err = fmt.Errorf("%w %q, neither in memory nor in the ledger", ErrNoAudit, prefix)
+	}
+	return s, err
+}
+
+// openStored opens the ledger without becoming the engine's auditor.
+func openStored(ctx context.Context, c config.Config) (*ledger.Ledger, error) {
+	o, stored := ledgerOptions(c)
+	if !stored {
+		return nil, errNoLedger
+	}
+	return ledger.Open(ctx, o)
+}
+
+// id returns the id of the audit.
+func (s *StoredAudit) id() string { return s.Key[:min(12, len(s.Key))] }
+
+// findStored returns the query whose key begins with prefix.
+func findStored(ctx context.Context, l *ledger.Ledger, prefix string) (StoredAudit, error) {
 	found, err := l.Stored(ctx, prefix, shownIDs)
 	if err != nil {
 		return StoredAudit{}, err
 	}
 	switch len(found) {
 	case 0:
-		return StoredAudit{}, fmt.Errorf("%w %q, neither in memory nor in the ledger", ErrNoAudit, prefix)
+		return StoredAudit{}, fmt.Errorf("%w %q in the ledger: dpwatch audits list lists them", ErrNoAudit, prefix)
 	case 1:
 		return StoredAudit{found[0]}, nil
 	}
@@ -73,7 +93,7 @@ func (s StoredAudit) Write(w io.Writer) error {
 	if verdict == "" {
 		verdict = "not begun"
 	}
-	fmt.Fprintf(&b, "audit %s: %s (from the ledger: the auditor of this dpwatch does not hold it in memory)\n", s.Key[:min(12, len(s.Key))], strings.ReplaceAll(verdict, "_", " "))
+	fmt.Fprintf(&b, "audit %s: %s (from the ledger: the auditor of this dpwatch does not hold it in memory)\n", s.id(), strings.ReplaceAll(verdict, "_", " "))
 	claim := "none"
 	if s.Epsilon != nil {
 		claim = fmt.Sprintf("epsilon %g", *s.Epsilon)
@@ -107,6 +127,7 @@ func (s StoredAudit) Write(w io.Writer) error {
 		history = append(history, [2]string{moment(e.At), strings.TrimSpace(e.State + " " + strings.ReplaceAll(e.Verdict, "_", " ") + " " + e.Reason)})
 	}
 	section(&b, "history, the latest first", history)
+	section(&b, "what operators did, the latest first", actionRows(s.Actions))
 	_, err := io.WriteString(w, printable(b.String()))
 	return err
 }
