@@ -10,8 +10,10 @@ import (
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
+	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/plot"
 	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/rewrite"
 )
 
 // AuditOptions are the flags of dpwatch audit; the fields are named after them.
@@ -34,6 +36,9 @@ type AuditOptions struct {
 	cfg    *config.Config // parsed from Config; nil = none
 	source string         // source of the claim
 	sorted bool           // the query determines the order of its rows
+
+	captured *capture.Query // replayed instead of SQL or File; nil = none
+	claimed  *rewrite.Claim // what the configuration claims for the query; nil = nothing
 }
 
 // Progress shows the progress of an audit. Begin starts a new count.

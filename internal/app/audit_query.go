@@ -16,6 +16,9 @@ import (
 
 // query reads the query and removes the final semicolon.
 func (f *AuditOptions) query(env Environment) (capture.Query, error) {
+	if f.captured != nil {
+		return *f.captured, nil
+	}
 	sql, where := f.SQL, "--sql"
 	if f.File != "" {
 		where = "--file " + f.File
@@ -85,8 +88,11 @@ func (f *AuditOptions) rewrite(ctx context.Context, env Environment, player *rep
 	if err := f.claim(plan); err != nil {
 		return replay.Statement{}, err
 	}
-	f.sorted = plan.Sorted
+	f.sorted, f.claimed = plan.Sorted, plan.Claim
 	s := replay.Statement{Params: q.Params}
+	if f.captured != nil {
+		s.Simple, s.Named = q.Protocol == capture.Simple, q.Named
+	}
 	if f.cfg != nil {
 		s.Settings = plan.Settings
 	}

@@ -1,0 +1,172 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/ledger"
+)
+
+// ReproduceOptions are the flags of dpwatch reproduce.
+type ReproduceOptions struct {
+	Config    string
+	ID        string // the beginning of an audit's id or key
+	MaxTrials int    // 0 = that of the configuration
+	Measure   int    // see AuditOptions
+	Operator  string // "" = the user of this process
+	Reveal    bool   // show the values of rows, and the statement with its literals
+}
+
+// Former is what the ledger had about an audit before it was reproduced.
+type Former struct {
+	Verdict   string         `json:"verdict"`
+	Lower     analysis.Float `json:"epsilon_lower"` // null = none, or deterministic answers
+	Trials    int64          `json:"trials"`
+	Neighbour string         `json:"neighbour,omitempty"`
+}
+
+// Reproduction is the result of fresh trials, beside what the ledger had. Its JSON form is a contract with scripts.
+type Reproduction struct {
+	Conclusion
+	ID      string `json:"id"`
+	Key     string `json:"key"`
+	Engine  string `json:"engine"`
+	Summary string `json:"summary"`
+	// Confirmed means that the fresh trials have the former verdict.
+	Confirmed bool   `json:"confirmed"`
+	Former    Former `json:"former"`
+}
+
+// Reproduce replays the query of an audit in the ledger with fresh trials, and evidence from zero. The evidence in the ledger stays as it is; the
+// result is recorded as an action.
+func Reproduce(ctx context.Context, env Environment, o ReproduceOptions, progress Progress) (Reproduction, error) {
+	if o.MaxTrials < 0 || o.Measure < 0 {
+		return Reproduction{}, errors.New("--max-trials and --measure must not be negative; --max-trials 0 = audit.max_trials of the configuration")
+	}
+	c, _, err := Load(env, o.Config)
+	if err != nil {
+		return Reproduction{}, err
+	}
+	l, err := openStored(ctx, c)
+	if err != nil {
+		return Reproduction{}, err
+	}
+	defer l.Close()
+	s, err := findStored(ctx, l, o.ID)
+	if err != nil {
+		return Reproduction{}, err
+	}
+	q, err := storedQuery(ctx, l, s)
+	if err != nil {
+		return Reproduction{}, err
+	}
+	f := AuditOptions{
+		Config: o.Config, Epsilon: *s.Epsilon, Delta: *s.Delta, From: "public", Protocol: "captured", MaxTrials: o.MaxTrials, Measure: o.Measure, captured: &q,
+		Given: map[string]bool{"sql": true, "epsilon": true, "delta": true, "max-trials": o.MaxTrials > 0},
+	}
+	r := Reproduction{ID: s.id(), Key: s.Key, Engine: s.Engine, Summary: s.Summary, Former: s.former()}
+	if r.Conclusion, err = Audit(ctx, env, &f, progress); err != nil {
+		return r, fmt.Errorf("reproduce audit %s: %w", r.ID, err)
+	}
+	r.Claimed.Source = s.Source
+	r.Confirmed = string(r.Verdict) == r.Former.Verdict
+	if p := f.claimed; p == nil || p.Epsilon != f.Epsilon || p.Delta != f.Delta {
+		fmt.Fprintln(env.Stderr, "dpwatch: warning: the configuration has another claim for this query now; the claim of the audit is tested")
+	}
+	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
+	defer cancel()
+	if err := l.Reproduced(ctx, s.Engine, s.Key, operator(o.Operator), r.result()); err != nil {
+		fmt.Fprintln(env.Stderr, "dpwatch: warning: the result is not recorded:", err)
+	}
+	if r.Conclusion = r.Conclusion.Shown(o.Reveal || c.Log.Values); !o.Reveal && !c.Log.SQL {
+		r.SQL = nil
+	}
+	return r, nil
+}
+
+// storedQuery returns the captured query of an audit that can be reproduced.
+func storedQuery(ctx context.Context, l *ledger.Ledger, s StoredAudit) (capture.Query, error) {
+	row, found, err := l.Find(ctx, s.Engine, s.Key)
+	switch {
+	case err != nil:
+		return capture.Query{}, err
+	case !found || row.Query.Statement == nil:
+		return capture.Query{}, fmt.Errorf("audit %s cannot be reproduced: the ledger has no statement of the query, because its audit has not begun; wait for it, or use dpwatch audit --sql", s.id())
+	case s.Epsilon == nil || s.Delta == nil:
+		return capture.Query{}, fmt.Errorf("audit %s cannot be reproduced: its query claims no epsilon, so there is nothing to violate; use dpwatch audit --sql ... --epsilon E", s.id())
+	}
+	q, err := capture.DecodeBinary(row.Query.Statement)
+	if err != nil {
+		return q, fmt.Errorf("audit %s cannot be reproduced: its statement was captured by another version of dpwatch; it can when a client has run it again", s.id())
+	}
+	return q, nil
+}
+
+// standing returns the violation that is not resolved; nil = none.
+func (s *StoredAudit) standing() *audit.Standing {
+	v := new(audit.Standing)
+	if len(s.Violation) == 0 || json.Unmarshal(s.Violation, v) != nil || v.FirstSeen.Equal(time.Time{}) {
+		return nil
+	}
+	return v
+}
+
+// former returns the verdict of the ledger: a violation until it is resolved.
+func (s *StoredAudit) former() Former {
+	f := Former{Verdict: cmp.Or(s.Verdict, s.State), Lower: analysis.Float(math.NaN()), Trials: s.Trials}
+	if s.Lower != nil {
+		f.Lower = analysis.Float(*s.Lower)
+	}
+	if v := s.standing(); v != nil {
+		f = Former{string(analysis.Violation), v.Lower, int64(v.Trials), v.Neighbour}
+	}
+	return f
+}
+
+// result describes the result for the ledger, without values of rows.
+func (r *Reproduction) result() string {
+	return fmt.Sprintf("%s: %s, epsilon lower bound %s at confidence %g after %d pairs of trials (before: %s, %s, %d pairs)",
+		r.outcome(), words(string(r.Verdict)), Number(r.EpsilonLower), r.Confidence, r.Trials.D0, words(r.Former.Verdict), Number(r.Former.Lower), r.Former.Trials)
+}
+
+func (r *Reproduction) outcome() string {
+	if r.Confirmed {
+		return "confirmed"
+	}
+	return "not confirmed"
+}
+
+// Write writes the result as text.
+func (r Reproduction) Write(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "audit %s: %s by fresh trials\n", r.ID, strings.ToUpper(r.outcome()))
+	if r.Former.Verdict != string(analysis.Violation) && r.Verdict == analysis.Violation {
+		b.WriteString("The audit had not found this violation.\n")
+	}
+	table := newTable(&b)
+	table.row("", "BEFORE", "NOW")
+	table.row("  verdict", words(r.Former.Verdict), words(string(r.Verdict)))
+	table.row("  epsilon lower bound", Number(r.Former.Lower), boundText(r.Report))
+	table.row("  pairs of trials", fmt.Sprint(r.Former.Trials), fmt.Sprint(r.Trials.D0))
+	table.row("  neighbour", cmp.Or(r.Former.Neighbour, "-"), cmp.Or(r.Neighbour, "-"))
+	table.flush()
+	b.WriteString("\n")
+	if err := r.Conclusion.Write(&b); err != nil {
+		return err
+	}
+	if r.SQL != nil {
+		section(&b, "statement", [][2]string{{"on D0", r.SQL.D0}, {"on D1", r.SQL.D1}})
+	}
+	_, err := io.WriteString(w, printable(b.String()))
+	return err
+}
