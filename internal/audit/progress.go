@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/gob"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -155,19 +156,10 @@ func (a *Auditor) resume(j *job, row *ledger.Audit) error {
 
 // unpack decodes the progress in the ledger. The evidence is nil if the audit was decided without any.
 func (a *Auditor) unpack(row *ledger.Audit) (*progress, *evidence.Evidence, error) {
-	body, err := ledger.Unseal(row.Progress)
-	if err != nil {
-		return nil, nil, err
-	}
-	p := new(progress)
-	if err := gob.NewDecoder(bytes.NewReader(body)).Decode(p); err != nil {
-		return nil, nil, fmt.Errorf("the stored progress cannot be decoded: %w", err)
-	}
+	p, err := decodeProgress(row)
 	switch {
-	case p.Version != progressVersion:
-		return nil, nil, fmt.Errorf("the stored progress has form %d, this version reads form %d", p.Version, progressVersion)
-	case len(p.Reported) != len(p.Neighbours):
-		return nil, nil, fmt.Errorf("the stored progress is damaged")
+	case err != nil:
+		return nil, nil, err
 	case len(p.Evidence) == 0 && !p.Decided:
 		return nil, nil, fmt.Errorf("the stored progress has no evidence")
 	case len(p.Evidence) == 0:
@@ -180,9 +172,30 @@ func (a *Auditor) unpack(row *ledger.Audit) (*progress, *evidence.Evidence, erro
 		return nil, nil, err
 	}
 	if e.Neighbours() != len(p.Neighbours) {
-		return nil, nil, fmt.Errorf("the stored progress is damaged")
+		return nil, nil, errDamaged
 	}
 	return p, e, nil
+}
+
+var errDamaged = errors.New("the stored progress is damaged")
+
+// decodeProgress decodes the progress in the ledger, without its evidence.
+func decodeProgress(row *ledger.Audit) (*progress, error) {
+	body, err := ledger.Unseal(row.Progress)
+	if err != nil {
+		return nil, err
+	}
+	p := new(progress)
+	if err := gob.NewDecoder(bytes.NewReader(body)).Decode(p); err != nil {
+		return nil, fmt.Errorf("the stored progress cannot be decoded: %w", err)
+	}
+	switch {
+	case p.Version != progressVersion:
+		return nil, fmt.Errorf("the stored progress has form %d, this version reads form %d", p.Version, progressVersion)
+	case len(p.Reported) != len(p.Neighbours):
+		return nil, errDamaged
+	}
+	return p, nil
 }
 
 // goOn sets the fields of a job that goes on.

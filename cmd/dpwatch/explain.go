@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dpwatch/dpwatch/internal/app"
+)
+
+func explainCommand(env environment) *cobra.Command {
+	var f adminFlags
+	var reveal bool
+	cmd := &cobra.Command{
+		Use: "explain ID", Short: "Explain a finding: how bad, what gives it away, why, who, and what now",
+		Long: `Answer five questions about an audit: how bad is it, what gives a person away, why probably, who is affected and who asked, and what to
+do now; and list what the audit does not prove. Units appear as pseudonyms, never with their keys.
+
+With --config, the ledger is read directly; dpwatch need not run. With --address, or if audits are kept in memory, a running dpwatch
+is asked; then it is not known how the units were chosen. --reveal shows the values of rows, what the rules found in the units, and the
+statement with its literals, as captured and as replayed; it needs --config, whose role owns the ledger. Without it they are withheld, unless log.values or
+log.sql is set.
+
+The beginning of the ID is enough if no other audit begins with it.
+
+Exit codes: 0 done, whatever the verdict; 1 usage error, no answer, or no such audit.`,
+		Example: `  dpwatch explain 3f9c --config dpwatch.yaml
+  dpwatch explain 3f9c --config dpwatch.yaml --reveal -o json
+  dpwatch explain 3f9c --address unix:/run/dpwatch/admin.sock`,
+	}
+	f.add(cmd, ledgerTime, true)
+	cmd.Flags().Lookup("config").Usage = "path of dpwatch.yaml, whose ledger is read"
+	cmd.Flags().Lookup("token-file").Usage = "file with the token to send to --address"
+	cmd.Flags().BoolVar(&reveal, "reveal", false, "show values of rows, and the statement with its literals")
+	asJSON := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
+		defer cancel()
+		x, err := f.explain(ctx, env, app.ExplainOptions{Config: f.config, ID: args[0], Reveal: reveal})
+		if err != nil {
+			return err
+		}
+		return write(env, x, asJSON())
+	}
+	return cmd
+}
+
+// explain reads the ledger or asks a running dpwatch.
+func (f *adminFlags) explain(ctx context.Context, env environment, o app.ExplainOptions) (app.Explanation, error) {
+	if f.config != "" && f.address == "" {
+		x, err := app.ExplainStored(ctx, env, o)
+		if !errors.Is(err, app.ErrNoLedger) || o.Reveal {
+			return x, err
+		}
+	}
+	if o.Reveal {
+		return app.Explanation{}, errors.New("--reveal needs --config without --address: the admin port withholds values unless log.values is set")
+	}
+	asked, err := f.target(env, app.NearestStatus)
+	if err != nil {
+		return app.Explanation{}, err
+	}
+	return app.ExplainRunning(ctx, asked, o.ID)
+}

@@ -1,0 +1,192 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/withheld"
+	"github.com/dpwatch/dpwatch/replay"
+)
+
+// Explanation is what is known about one audit, in five answers. Its JSON form is a contract with scripts.
+type Explanation struct {
+	ID      string           `json:"id"`
+	Key     string           `json:"key"`
+	Engine  string           `json:"engine,omitempty"`
+	Summary string           `json:"summary"`
+	Verdict string           `json:"verdict"` // of the audit, or its state
+	Claimed analysis.Claimed `json:"claimed"`
+	Rule    string           `json:"claim_rule,omitempty"`
+
+	HowBad  []string `json:"how_bad"`
+	What    []string `json:"what_gives_it_away"`
+	Why     []string `json:"why_probably"`
+	Who     Who      `json:"who"`
+	WhatNow []string `json:"what_now"`
+	// NotProven lists what the audit does not show.
+	NotProven []string `json:"not_proven"`
+
+	Statement string          `json:"statement,omitempty"` // as captured, with its literals; only if it may be shown
+	SQL       *audit.SQLPair  `json:"sql,omitempty"`       // likewise
+	Accepted  *audit.Accepted `json:"accepted,omitempty"`
+	Actions   []ledger.Action `json:"actions,omitempty"` // the latest first
+	Report    analysis.Report `json:"report"`
+	notes     []string        // what could not be read
+}
+
+// ExplainOptions are the flags of dpwatch explain that concern the ledger.
+type ExplainOptions struct {
+	Config string
+	ID     string // the beginning of an audit's id or key
+	Reveal bool   // show the values of rows, and the statement with its literals
+}
+
+// ErrNoLedger is wrapped by the error of ExplainStored if audits are kept in memory only.
+var ErrNoLedger = errNoLedger
+
+// ExplainStored explains an audit from the ledger and the records of the neighbours.
+func ExplainStored(ctx context.Context, env Environment, o ExplainOptions) (Explanation, error) {
+	c, _, err := Load(env, o.Config)
+	if err != nil {
+		return Explanation{}, err
+	}
+	l, err := openStored(ctx, c)
+	if err != nil {
+		return Explanation{}, err
+	}
+	defer l.Close()
+	s, err := findStored(ctx, l, o.ID)
+	if err != nil {
+		return Explanation{}, err
+	}
+	row, _, err := l.Find(ctx, s.Engine, s.Key)
+	if err != nil {
+		return Explanation{}, err
+	}
+	a, note := s.row(&row)
+	if o.Reveal || c.Log.Values {
+		*a.Report = a.Report.Reveal()
+	}
+	x := explanation(&a, &s)
+	x.Who.choose(neighbourMembers(ctx, c, o.Reveal))
+	if note != "" {
+		x.notes = append(x.notes, note)
+	}
+	if q, err := capture.DecodeBinary(row.Query.Statement); err == nil && (o.Reveal || c.Log.SQL) {
+		x.Statement = q.SQL
+		if x.SQL, err = storedSQL(ctx, env, o.Config, q, a.Neighbour); err != nil {
+			x.notes = append(x.notes, "the statement cannot be rewritten now: "+withheld.Reveal(err))
+		}
+	}
+	return x, nil
+}
+
+// ExplainRunning explains an audit of a running dpwatch from its admin API.
+func ExplainRunning(ctx context.Context, t Target, prefix string) (Explanation, error) {
+	status, err := FetchStatus(ctx, t)
+	if err != nil {
+		return Explanation{}, err
+	}
+	a, err := status.Audit(prefix)
+	if err == nil {
+		prefix = a.Key
+	}
+	absent := errors.Is(err, ErrNoAudit)
+	if err != nil && !absent {
+		return Explanation{}, err
+	}
+	s, storedErr := FetchStored(ctx, t, prefix)
+	switch {
+	case storedErr == nil && absent:
+		a, _ = s.row(nil)
+		return explanation(&a, &s), nil
+	case storedErr == nil:
+		return explanation(&a, &s), nil
+	case absent:
+		return Explanation{}, storedErr
+	}
+	x := explanation(&a, nil)
+	x.notes = append(x.notes, "the ledger has not been read; who ran the query is known only in part")
+	return x, nil
+}
+
+// row returns the audit in the form of the status, with the reports of the evidence if row has them. note says why they are missing.
+func (s *StoredAudit) row(row *ledger.Audit) (a AuditRow, note string) {
+	report := analysis.Refused(analysis.Claim{Epsilon: math.NaN()}, 0, "")
+	report.Verdict, report.Trials = analysis.Verdict(s.Verdict), analysis.Trials{D0: int(s.Trials), D1: int(s.Trials)}
+	if s.Lower != nil {
+		report.EpsilonLower = analysis.Float(*s.Lower)
+	}
+	a.Entry = audit.Entry{ID: s.id(), Key: s.Key, Group: s.Fingerprint, Summary: s.Summary, State: audit.State(s.State), Verdict: s.former().Verdict, Report: &report, ClaimRule: s.Rule}
+	a.Standing = s.standing()
+	if row != nil {
+		schemas, reports, worst, err := audit.StoredReports(row)
+		switch {
+		case err != nil:
+			note = "the evidence in the ledger cannot be read: " + withheld.Reveal(err)
+		case len(reports) == 0:
+			note = "the ledger has no evidence of this audit"
+		default:
+			report = reports[worst]
+			a.Neighbour = schemas[worst]
+			for i, r := range reports {
+				a.Neighbours = append(a.Neighbours, audit.Neighbour{Schema: schemas[i], Verdict: r.Verdict, Lower: r.EpsilonLower, Estimate: r.EpsilonEstimate})
+			}
+		}
+	}
+	report.Claimed = analysis.Claimed{Epsilon: analysis.Float(math.NaN()), Source: s.Source}
+	if s.Epsilon != nil && s.Delta != nil {
+		report.Claimed.Epsilon, report.Claimed.Delta = analysis.Float(*s.Epsilon), *s.Delta
+	}
+	if v := a.Standing; v != nil && a.Neighbour == "" {
+		a.Neighbour = v.Neighbour
+	}
+	return a, note
+}
+
+// explanation answers the five questions about an audit. stored is nil if the ledger could not be read.
+func explanation(a *AuditRow, stored *StoredAudit) Explanation {
+	r := a.report()
+	x := Explanation{
+		ID: a.ID, Key: a.Key, Engine: a.Route, Summary: a.Summary, Verdict: a.Verdict, Claimed: r.Claimed, Rule: a.ClaimRule,
+		Accepted: a.Accepted, Report: r, SQL: a.SQL, Who: whoOf(a, stored),
+	}
+	if stored != nil {
+		x.Engine, x.Actions = stored.Engine, stored.Actions
+		if c := stored.Accepted; c != nil && c.Until != nil && c.Until.After(time.Now()) && x.Accepted == nil {
+			x.Accepted = &audit.Accepted{Operator: c.Operator, At: c.At, Until: *c.Until, Reason: c.Reason}
+		}
+	}
+	x.HowBad, x.What, x.Why = reportAnswers(a, r)
+	x.WhatNow, x.NotProven = x.whatNow(), notProven(a.Verdict, r)
+	return x
+}
+
+// storedSQL returns the texts that are replayed for a captured query on D0 and a neighbour.
+func storedSQL(ctx context.Context, env Environment, path string, q capture.Query, neighbour string) (*audit.SQLPair, error) {
+	f := AuditOptions{Config: path, From: "public", Protocol: "captured", captured: &q, Given: map[string]bool{"sql": true, "epsilon": true, "hoist": true}}
+	if err := f.resolve(env); err != nil {
+		return nil, err
+	}
+	player, err := replay.New(f.replayOptions())
+	if err != nil {
+		return nil, err
+	}
+	statement, err := f.rewrite(ctx, env, player, q)
+	if err != nil {
+		return nil, err
+	}
+	pair := &audit.SQLPair{D0: statement.Worlds[0], D1: statement.Worlds[1]}
+	for i, schema := range f.D1 {
+		if schema == neighbour {
+			pair.D1 = statement.Worlds[i+1]
+		}
+	}
+	return pair, nil
+}

@@ -1,0 +1,80 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/dpwatch/dpwatch/analysis"
+)
+
+// whatNow returns what to do about an audit.
+func (x *Explanation) whatNow() []string {
+	switch x.Verdict {
+	case string(analysis.Violation):
+		all := []string{
+			fmt.Sprintf("Check it with fresh trials: dpwatch reproduce %s --config dpwatch.yaml", x.ID),
+			"Repair the mechanism in the engine. dpwatch notices the new engine (or POST /api/engine), audits the query again and reports the violation as resolved.",
+		}
+		if x.Accepted == nil {
+			all = append(all, fmt.Sprintf("Until then, if it is known: dpwatch accept %s --config dpwatch.yaml --until DATE --reason TEXT", x.ID))
+		} else {
+			all = append(all, fmt.Sprintf("It is accepted %s. To end that: dpwatch accept %s --config dpwatch.yaml --revoke --reason TEXT", acceptedText(x.Accepted), x.ID))
+		}
+		return all
+	case string(analysis.NoEvidence):
+		return []string{"Nothing. The audit is repeated after audit.repeat, and when the engine or the copies change."}
+	case string(analysis.Inconclusive):
+		return []string{"See the reason above. With more trials: dpwatch reproduce " + x.ID + " --config dpwatch.yaml --max-trials N"}
+	}
+	return []string{"Wait for the verdict: dpwatch audits show " + x.ID + " --config dpwatch.yaml shows what the audit waits for."}
+}
+
+// Write writes the explanation as text.
+func (x Explanation) Write(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "audit %s: %s\n", x.ID, words(x.Verdict))
+	claim := "nothing"
+	if text := claimText(x.Claimed); text != "-" {
+		claim = fmt.Sprintf("epsilon %s, from %s", text, x.Claimed.Source)
+		if x.Rule != "" {
+			claim += " " + x.Rule
+		}
+	}
+	rows := [][2]string{{"query", x.Summary}, {"engine", x.Engine}, {"claimed", claim}, {"key", x.Key}}
+	if x.Accepted != nil {
+		rows = append(rows, [2]string{"accepted", acceptedText(x.Accepted)})
+	}
+	if x.Statement != "" {
+		rows = append(rows, [2]string{"statement", x.Statement})
+	}
+	if x.SQL != nil {
+		rows = append(rows, [2]string{"SQL on D0", x.SQL.D0}, [2]string{"SQL on D1", x.SQL.D1})
+	}
+	section(&b, "", rows)
+	for _, part := range []struct {
+		title string
+		lines []string
+		none  string
+	}{
+		{"How bad?", x.HowBad, "Not known yet."},
+		{"What gives it away?", x.What, "Nothing was found."},
+		{"Why, probably?", x.Why, "There is no diagnosis."},
+		{"Who?", x.Who.lines(), ""},
+		{"What now?", x.WhatNow, ""},
+		{"What the audit does not prove", x.NotProven, ""},
+		{"Not read", x.notes, ""},
+	} {
+		if len(part.lines) == 0 && part.none != "" {
+			part.lines = []string{part.none}
+		}
+		var rows [][2]string
+		for _, line := range part.lines {
+			rows = append(rows, [2]string{"", line})
+		}
+		section(&b, part.title, rows)
+	}
+	section(&b, "What operators did, the latest first", actionRows(x.Actions))
+	_, err := io.WriteString(w, printable(b.String()))
+	return err
+}
