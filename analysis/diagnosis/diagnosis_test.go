@@ -115,8 +115,10 @@ func TestFamiliesOfWholeNumbers(t *testing.T) {
 			x := c.at((float64(i) + .5) / n)
 			xs[0], xs[1] = append(xs[0], 100+c.shift+x), append(xs[1], 100+x)
 		}
-		e := diagnosis.Evidence{Epsilon: 1, Delta: c.delta, Trials: n, Columns: 1, Groups: 1,
-			Slots: []diagnosis.Slot{{Where: withheld.Public("column x"), Discrete: true, Numbers: xs}}}
+		e := diagnosis.Evidence{
+			Epsilon: 1, Delta: c.delta, Trials: n, Columns: 1, Groups: 1,
+			Slots: []diagnosis.Slot{{Where: withheld.Public("column x"), Discrete: true, Numbers: xs}},
+		}
 		got := diagnosis.Causes(e)
 		if len(got) == 0 || !strings.Contains(got[0].Text.String(), c.words) {
 			t.Errorf("%s: %+v", c.name, got)
