@@ -149,7 +149,7 @@ func (r *rig) both(t *testing.T, what string, state func() any) {
 		workers, _ := r.fleet(t)
 		n := 0
 		for _, w := range workers {
-			if w.Turns > 0 && w.Refused == "" && w.Silent < time.Second {
+			if w.Turns > 0 && w.Refused == "" && w.Silent < 5*time.Second {
 				n++
 			}
 		}

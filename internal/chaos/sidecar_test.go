@@ -127,7 +127,7 @@ admin: {listen: 127.0.0.1:0}
 shadow: {dsn: %q}
 privacy: {protected: [public.people]}
 claims: {safe_functions: [noisy], trust: [comment]}
-audit: {max_trials: 1000000, hoist: false, workers: %d, batch_trials: %d, sessions: 4, retry_after: 200ms, rescue_after: 3s}
+audit: {max_trials: 1000000, hoist: false, workers: %d, batch_trials: %d, sessions: 4, retry_after: 200ms, rescue_after: 10s}
 engine: {name: chaos}
 ledger: {dsn: %q}
 `, upstream, shadow, workers, batch, ledger)
