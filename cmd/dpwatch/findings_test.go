@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -121,7 +122,7 @@ func TestExplainUnits(t *testing.T) {
 	t.Parallel()
 	source, shadow := pgtest.Database(t), pgtest.Database(t)
 	pgtest.Exec(t, source, `CREATE TABLE users (id text PRIMARY KEY, income float8); INSERT INTO users SELECT 'person' || i, i * 1001 FROM generate_series(1, 10) i`)
-	role := "replay_of_explain_units"
+	role := "replay_" + strings.ToLower(rand.Text()) // roles are of the whole server
 	pgtest.Exec(t, shadow, "CREATE ROLE "+role+" LOGIN PASSWORD 'x'")
 	path := file(t, "dpwatch.yaml", fmt.Sprintf(`
 proxy: {listen: 127.0.0.1:0, upstream: %q}
