@@ -43,11 +43,9 @@ func (a *Audit) profilePoint(epsilon float64, deltas []float64) ProfilePoint {
 // AddProfile adds the certified privacy profile to the finding of a report of this audit, up to the first epsilon at which no delta is
 // certified. It takes up to seconds, and does nothing without a certified finding, during a measurement, and for a second time.
 func (a *Audit) AddProfile(r *Report) {
-	if r.Finding == nil || r.Finding.HowBad.Basis != Certified || len(r.Finding.HowBad.Profile) > 0 || r.Trials.D0 != a.pairs || !a.Decided() {
+	if !a.profiles(r) {
 		return
 	}
-	f := *r.Finding
-	h := &f.HowBad
 	steps, deltas := profileSteps, profileDeltas
 	if a.book.Places > fewPlaces {
 		steps, deltas = coarseSteps, coarseDeltas
@@ -56,14 +54,34 @@ func (a *Audit) AddProfile(r *Report) {
 	if unit == 0 {
 		unit = 1
 	}
+	var profile []ProfilePoint
 	for _, step := range steps {
 		p := a.profilePoint(step*unit, deltas)
-		h.Profile = append(h.Profile, p)
-		if p.Epsilon == a.claim.Epsilon {
-			h.ClaimNeedsDelta = Float(p.Delta)
-		}
-		if p.Delta == 0 && step >= 1 {
+		if profile = append(profile, p); p.Delta == 0 && step >= 1 {
 			break
+		}
+	}
+	a.setProfile(r, profile)
+}
+
+// RestoreProfile adds the profile that AddProfile has added to the same report of the audit before it was stored. It does nothing where AddProfile would not.
+func (a *Audit) RestoreProfile(r *Report, profile []ProfilePoint) {
+	if len(profile) > 0 && a.profiles(r) {
+		a.setProfile(r, profile)
+	}
+}
+
+// profiles reports whether a report of the audit can get a profile.
+func (a *Audit) profiles(r *Report) bool {
+	return r.Finding != nil && r.Finding.HowBad.Basis == Certified && len(r.Finding.HowBad.Profile) == 0 && r.Trials.D0 == a.pairs && a.Decided()
+}
+
+func (a *Audit) setProfile(r *Report, profile []ProfilePoint) {
+	f := *r.Finding
+	f.HowBad.Profile = profile
+	for _, p := range profile {
+		if p.Epsilon == a.claim.Epsilon {
+			f.HowBad.ClaimNeedsDelta = Float(p.Delta)
 		}
 	}
 	f.write(r)

@@ -24,6 +24,7 @@ func StoredReports(row *ledger.Audit) (neighbours []string, reports []analysis.R
 		return nil, nil, 0, errDamaged
 	}
 	worst, reports = e.Worst()
+	p.restoreProfile(e, worst, &reports[worst])
 	e.Audit(worst).AddProfile(&reports[worst])
 	return p.Neighbours, reports, worst, nil
 }

@@ -49,6 +49,7 @@ type progress struct {
 	Changed    time.Time
 	Background bool // it is repeated in the watch share
 	Life       life
+	Profiles   [][]analysis.ProfilePoint // by neighbour: that of its finding
 }
 
 // progress returns the evidence of a job, nil if there is none or no ledger. The caller has the job's turn.
@@ -73,6 +74,13 @@ func (p *progress) note(j *job) {
 	}
 	p.Restarts, p.Confirming, p.Suspected, p.Doubted, p.Threshold = j.restarts, j.confirming, j.suspected, j.doubted, j.Threshold
 	p.Measuring = j.Measuring
+	for i := range j.reports {
+		var profile []analysis.ProfilePoint
+		if f := j.reports[i].Finding; f != nil {
+			profile = f.HowBad.Profile
+		}
+		p.Profiles = append(p.Profiles, profile)
+	}
 	p.Decided, p.Turns, p.Used = p.Measuring || j.state() == Decided, j.Turns(), j.Used()
 	p.Life = j.life
 	p.DecidedAt, p.Repeats, p.Previous = j.decided, j.repeats, j.previous
@@ -221,8 +229,16 @@ func (j *job) goOn(a *Auditor, row *ledger.Audit, p *progress, e *evidence.Evide
 	for i, schema := range p.Neighbours {
 		j.worlds[i] = world{schema: schema, reported: p.Reported[i]}
 		j.reports[i] = j.report(i)
+		p.restoreProfile(e, i, &j.reports[i])
 	}
 	j.figures()
+}
+
+// restoreProfile adds the stored profile to the report of a neighbour.
+func (p *progress) restoreProfile(e *evidence.Evidence, i int, r *analysis.Report) {
+	if i < len(p.Profiles) {
+		e.Audit(i).RestoreProfile(r, p.Profiles[i])
+	}
 }
 
 // recall looks for the evidence of an audit of an earlier process, if there was no time for that at the start, and reports
