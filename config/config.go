@@ -174,7 +174,8 @@ type ClaimRule struct {
 // Values of audit.error_rate: the event whose probability 1 - audit.confidence bounds.
 const (
 	PerAudit = "per_audit" // a false alarm in one audit
-	Family   = "family"    // any false alarm in all audits of an auditor process
+	Family   = "family"    // any false alarm in all audits, as long as the ledger is kept
+	FDR      = "fdr"       // not the event of a false alarm, but the mean share of false alarms among all
 )
 
 // DeterministicPolicies returns the values of audit.deterministic.
@@ -194,7 +195,7 @@ type Budget struct {
 // Audit configures the audits and their limits.
 type Audit struct {
 	Confidence float64 `yaml:"confidence"`
-	ErrorRate  string  `yaml:"error_rate"` // per_audit | family: what 1 - Confidence bounds
+	ErrorRate  string  `yaml:"error_rate"` // per_audit | family | fdr: what 1 - Confidence bounds
 	// Deterministic is the verdict on answers that never vary and differ between D0 and D1: violation, warning or ignore.
 	Deterministic string  `yaml:"deterministic"`
 	Confirm       Confirm `yaml:"confirm"`

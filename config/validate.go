@@ -209,8 +209,8 @@ func (d *decoder) audit(a *Audit) {
 	if !(a.Confidence > 0.5 && a.Confidence < 1) {
 		d.add("audit.confidence", "must be more than 0.5 and less than 1: with 0.95 the probability of a false alarm is at most 0.05, per audit or for all audits, as audit.error_rate says")
 	}
-	if a.ErrorRate != PerAudit && a.ErrorRate != Family {
-		d.add("audit.error_rate", "must be per_audit (1 - confidence bounds the probability of a false alarm in each audit) or family (the probability of any false alarm in all audits together)")
+	if a.ErrorRate != PerAudit && a.ErrorRate != Family && a.ErrorRate != FDR {
+		d.add("audit.error_rate", "must be per_audit (1 - confidence bounds the probability of a false alarm in each audit), family (the probability of any false alarm in all audits together) or fdr (the mean share of false alarms among all alarms)")
 	}
 	if !slices.Contains(DeterministicPolicies(), a.Deterministic) {
 		d.add("audit.deterministic", "must be violation, warning (the verdict is inconclusive) or ignore (inconclusive, without a warning)")

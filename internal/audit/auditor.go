@@ -30,7 +30,9 @@ type Auditor struct {
 	seed    maphash.Seed
 	inbox   *inbox
 	ready   chan struct{} // wakes workers; capacity 1
-	begun   atomic.Int64  // audits with a claim that have begun
+	begun   atomic.Int64  // audits with a claim that have begun, if there is no ledger
+	// reported counts those of them that have ended in a violation.
+	reported atomic.Int64
 
 	rewriter atomic.Pointer[rewrite.Rewriter]
 	idle     idleRuns

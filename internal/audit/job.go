@@ -200,18 +200,20 @@ func (a *Auditor) terms(plan *rewrite.Plan, share float64) (analysis.Claim, anal
 }
 
 // allot returns the share of the error rate of evidence that begins: with Options.Family, each beginning counts as another
-// audit of the fleet; otherwise the beginnings of one audit share its rate, so that the probability of a false alarm over the
+// audit of the fleet, and with Options.Discoveries the violations reported before it raise its share; otherwise the beginnings of one audit share its rate, so that the probability of a false alarm over the
 // audit's whole life is at most the rate. The error is that of the ledger. The caller has the job's turn.
 func (a *Auditor) allot(ctx context.Context, j *job) (float64, error) {
 	if j.plan.Claim == nil {
 		return 1, nil
 	}
-	begun, err := a.keeper.begin(ctx, a, j)
+	fleet, err := a.keeper.begin(ctx, a, j)
 	switch {
 	case err != nil:
 		return 0, err
+	case a.opt.Discoveries:
+		return multiplicity.DiscoveryShare(fleet.Begun, fleet.Reported), nil
 	case a.opt.Family:
-		return multiplicity.Share(begun), nil
+		return multiplicity.Share(fleet.Begun), nil
 	}
 	return multiplicity.RestartShare(j.processes - 1), nil
 }

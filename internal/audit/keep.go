@@ -198,8 +198,8 @@ func (k *keeper) put(j *job, p *progress) {
 	k.unsaved[j.Key] = unsavedAudit{audit, k.puts}
 }
 
-// begin records in the ledger that a job's evidence begins, and returns how often any audit's has.
-func (k *keeper) begin(ctx context.Context, a *Auditor, j *job) (begun int, err error) {
+// begin records in the ledger that a job's evidence begins, and returns how often any audit's has, and how often that ended in a violation.
+func (k *keeper) begin(ctx context.Context, a *Auditor, j *job) (fleet ledger.Fleet, err error) {
 	processes := j.processes + 1
 	if k.on {
 		a.mu.Lock()
@@ -207,16 +207,16 @@ func (k *keeper) begin(ctx context.Context, a *Auditor, j *job) (begun int, err 
 		a.mu.Unlock()
 		if err == nil {
 			row.State = string(Running)
-			processes, begun, err = cmp.Or(j.writes, k.engine.Load()).Begin(ctx, row)
+			processes, fleet, err = cmp.Or(j.writes, k.engine.Load()).Begin(ctx, row)
 		}
 		if err != nil {
-			return 0, &ledgerError{err}
+			return fleet, &ledgerError{err}
 		}
 	} else if a.opt.Family {
-		begun = int(a.begun.Add(1))
+		fleet = ledger.Fleet{Begun: int(a.begun.Add(1)), Reported: int(a.reported.Load())}
 	}
 	j.processes = processes
-	return begun, nil
+	return fleet, nil
 }
 
 // save writes the state that put noted for a job. A failure is retried later.

@@ -36,8 +36,9 @@ type Options struct {
 	// NoiseFunctions lists functions that draw noise whatever the catalog declares, by name without schema.
 	NoiseFunctions []string
 
-	Analysis analysis.Options // MaxTrials and Confidence are for one audit, over all its neighbours
-	Family   bool             // 1 - Confidence is for all audits together; each has a share, in the order in which they begin
+	Analysis    analysis.Options // MaxTrials and Confidence are for one audit, over all its neighbours
+	Family      bool             // 1 - Confidence is for all audits together; each has a share, in the order in which they begin
+	Discoveries bool             // with Family: 1 - Confidence is the false discovery rate
 	// MeasureTrials is the greatest number of rounds after a violation, with which its bound grows; 0 = none.
 	MeasureTrials int
 	BatchTrials   int // minimal number of rounds per batch; fewer in first turns and for large results

@@ -130,6 +130,9 @@ func (a *Auditor) decide(j *job, took time.Duration, progress *progress) {
 	verdict := j.worst().Verdict
 	a.metrics.verdicts.WithLabelValues(string(verdict)).Inc()
 	a.ended(j, verdict)
+	if verdict == analysis.Violation {
+		a.reported.Add(1)
+	}
 	a.settleViolation(j)
 	a.roster.Decide(&j.Audit, verdict == analysis.Violation || j.Open, took)
 	if a.beginMeasurement(j) {

@@ -128,15 +128,18 @@ type Audit struct {
 	Resolution string
 }
 
-// Begin records that an audit's evidence begins. It returns how often that was so for this audit and in the whole fleet,
-// both from 1.
-func (e *Engine) Begin(ctx context.Context, a Audit) (processes, begun int, err error) {
+// Fleet counts, over all engines of the ledger, the processes of evidence that have begun, and those of them that have ended in a violation.
+type Fleet struct{ Begun, Reported int }
+
+// Begin records that an audit's evidence begins. It returns how often that was so for this audit, from 1, and the fleet with this
+// beginning.
+func (e *Engine) Begin(ctx context.Context, a Audit) (processes int, fleet Fleet, err error) {
 	err = e.write(ctx, "begin an audit", func(tx pgx.Tx) error {
 		id, err := e.query(ctx, tx, &a.Query)
 		if err != nil {
 			return err
 		}
-		if err := tx.QueryRow(ctx, "UPDATE fleet SET begun = begun + 1 RETURNING begun").Scan(&begun); err != nil {
+		if err := tx.QueryRow(ctx, "UPDATE fleet SET begun = begun + 1 RETURNING begun, reported").Scan(&fleet.Begun, &fleet.Reported); err != nil {
 			return err
 		}
 		return tx.QueryRow(ctx, `
@@ -146,7 +149,7 @@ func (e *Engine) Begin(ctx context.Context, a Audit) (processes, begun int, err 
 			  progress = NULL, watch = NULL, updated = now()
 			RETURNING processes`, id, a.State, a.DataEpoch, a.EngineEpoch, a.Violation).Scan(&processes)
 	})
-	return processes, begun, err
+	return processes, fleet, err
 }
 
 // query stores the identity of a query, and returns its number.
@@ -186,6 +189,11 @@ func (e *Engine) save(ctx context.Context, tx pgx.Tx, a *Audit) error {
 		id, a.State, a.Verdict, a.Reason, a.Resolution, a.Violation)
 	if err != nil {
 		return err
+	}
+	if a.Verdict == "violation" { // once for each beginning: that removes the verdict
+		if _, err := tx.Exec(ctx, "UPDATE fleet SET reported = reported + 1 WHERE NOT EXISTS (SELECT FROM audits WHERE query = $1 AND verdict = 'violation')", id); err != nil {
+			return err
+		}
 	}
 	_, err = tx.Exec(ctx, `
 		INSERT INTO audits (query, state, verdict, trials, epsilon_lower, processes, data_epoch, progress, engine_epoch, violation)

@@ -184,9 +184,9 @@ func TestAudits(t *testing.T) {
 	e, other := acquire(t, o, "e"), acquire(t, o, "another")
 	a := ledger.Audit{Query: query(), State: "running", DataEpoch: "1"}
 	for i, e := range []*ledger.Engine{e, other, e} {
-		processes, begun, err := e.Begin(t.Context(), a)
-		if err != nil || processes != 1+i/2 || begun != i+1 {
-			t.Errorf("beginning %d: %d of the audit, %d of the fleet, %v", i, processes, begun, err)
+		processes, fleet, err := e.Begin(t.Context(), a)
+		if err != nil || processes != 1+i/2 || fleet != (ledger.Fleet{Begun: i + 1}) {
+			t.Errorf("beginning %d: %d of the audit, fleet %+v, %v", i, processes, fleet, err)
 		}
 	}
 	lower := 0.7
