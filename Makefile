@@ -48,7 +48,7 @@ test-fast: ## the tests that need no server
 LONG = $$(grep -rl --include=*_test.go 'longtest\.' . | xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' | sort -u | paste -sd '|' -)
 LONG_PACKAGES = $$(grep -rl --include=*_test.go 'longtest\.' . | xargs -n 1 dirname | sort -u | paste -sd ' ' -)
 test-long: ## after make test: the long simulations, more generated queries, clients byte by byte, two minutes of kills
-	@DPWATCH_TEST_LONG=1 $(MAKE) --no-print-directory test RUN="-run '^($(LONG))$$'" PACKAGES="$(LONG_PACKAGES)"
+	@DPWATCH_TEST_LONG=1 $(MAKE) --no-print-directory test RUN="-run '^($(LONG))\b'" PACKAGES="$(LONG_PACKAGES)"
 
 CHAOSTIME ?= 10m
 chaos: build ## kill the auditor, the relay and the ledger's server at random for CHAOSTIME while clients send queries (Linux); make test-long: 2 minutes
