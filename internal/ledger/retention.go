@@ -36,7 +36,13 @@ var prunes = []struct {
 	{false, `DELETE FROM events WHERE id = ANY(ARRAY(SELECT e.id FROM events e JOIN queries q ON q.id = e.query WHERE q.engine = $1 AND e.at < $2 AND $3::text[] IS NOT NULL
 		AND NOT EXISTS (SELECT FROM audits a WHERE a.query = q.id AND (a.verdict = 'violation' OR a.violation IS NOT NULL)) LIMIT $4))`},
 	{false, `DELETE FROM set_aside WHERE ctid = ANY(ARRAY(SELECT s.ctid FROM set_aside s JOIN queries q ON q.id = s.query WHERE q.engine = $1 AND s.at < $2 AND $3::text[] IS NOT NULL LIMIT $4))`},
+	{false, prunedTerms},
 }
+
+// prunedTerms removes the terms that ended, because the next one began, before $2 and more than 30 days ago. The number of a term is when it began, in
+// milliseconds. A row shows which batches of its term were stored: it must be there as long as their files may be, as the rows of spooled.
+const prunedTerms = `DELETE FROM terms WHERE ctid = ANY(ARRAY(SELECT t.ctid FROM terms t WHERE t.engine = $1 AND $3::text[] IS NOT NULL AND t.term < (
+	SELECT max(n.term) FROM terms n WHERE n.engine = $1 AND n.term < extract(epoch FROM least($2, now() - interval '30 days')) * 1000) LIMIT $4))`
 
 // Prune removes records of the engine that are older than age, at most a batch of each table. keep are the keys of queries
 // that stay. now is the caller's time; the server's is used if it is earlier, so that a clock that is ahead removes nothing

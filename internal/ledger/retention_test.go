@@ -64,3 +64,48 @@ func TestPrune(t *testing.T) {
 		t.Errorf("another engine: %+v, %v", v, err)
 	}
 }
+
+// TestPruneTerms: the terms of former processes go when the next term began before the cutoff, and 30 days ago; the batches of those that stay do
+// not count twice.
+func TestPruneTerms(t *testing.T) {
+	t.Parallel()
+	_, o := open(t)
+	e := acquire(t, o, "e")
+	now := time.Now().UTC()
+	ago := func(days int) int64 { return now.AddDate(0, 0, -days).UnixMilli() }
+	admin := pgtest.Connect(t, o.DSN)
+	for _, engine := range []string{"e", "another"} {
+		for _, days := range []int{200, 100, 95, 20, 10} {
+			if _, err := admin.Exec(t.Context(), `INSERT INTO "the ""ledger""".terms (engine, term, seq) VALUES ($1, $2, 7)`, engine, ago(days)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	prune := func(age time.Duration, want int64) {
+		t.Helper()
+		if p, err := e.Prune(t.Context(), now, age, nil); err != nil || p.Rows != want {
+			t.Errorf("retention %s removed %+v, %v; want %d rows", age, p, err, want)
+		}
+	}
+	terms := func(engine string, want ...int64) {
+		t.Helper()
+		var left []int64
+		err := admin.QueryRow(t.Context(), `SELECT array_agg(term ORDER BY term) FROM "the ""ledger""".terms WHERE engine = $1`, engine).Scan(&left)
+		if err != nil || !cmp.Equal(want, left) {
+			t.Errorf("terms of %s: %d, %v; want %d", engine, left, err, want)
+		}
+	}
+	prune(98*24*time.Hour, 1) // the next of the second one began 95 days ago
+	prune(90*24*time.Hour, 1)
+	terms("e", ago(95), ago(20), ago(10), e.Term())
+	prune(time.Hour, 0)
+	terms("e", ago(95), ago(20), ago(10), e.Term())
+	terms("another", ago(200), ago(100), ago(95), ago(20), ago(10))
+	if err := e.Record(t.Context(), ledger.Batch{Term: ago(20), Seq: 7, Sightings: []ledger.Sighting{sighting("twice", 1, 0, now)}}); err != nil {
+		t.Fatal(err)
+	}
+	var queries int
+	if err := admin.QueryRow(t.Context(), `SELECT count(*) FROM "the ""ledger""".queries WHERE key = 'twice'`).Scan(&queries); err != nil || queries != 0 {
+		t.Errorf("a stored batch counts again: %d queries, %v", queries, err)
+	}
+}
