@@ -56,7 +56,7 @@ func checkCommand(env environment) *cobra.Command {
 With --connect, the command also checks everything that dpwatch run needs: that addresses can be listened on, engines answer
 (with TLS if it is configured), connection strings work, the copies exist with the same columns and can be read, public tables
 and declared functions exist where replays find them; also row security, temporary tables, and privileges of the replay role
-beyond reading. Nothing is changed. Every check is listed as ok, warning, fault or unchecked, with a remedy; missing GRANTs are
+beyond reading; and the directory of the spool. Nothing is changed. Every check is listed as ok, warning, fault or unchecked, with a remedy; missing GRANTs are
 printed as statements. The exit code is 1 if there is a fault.`,
 		Example: `  dpwatch config check --config dpwatch.yaml
   dpwatch config check --config dpwatch.yaml --connect

@@ -35,7 +35,7 @@ func Checks(c config.Config) []preflight.Task {
 	for i := range c.Shadow.Engines(c.Shadow.Copies()) {
 		tasks = append(tasks, checkEngine(c, i))
 	}
-	return append(tasks, checkVersion(c), checkNeighbours(c), checkLedger(c), checkPace(c))
+	return append(tasks, checkVersion(c), checkNeighbours(c), checkLedger(c), checkSpool(c), checkPace(c))
 }
 
 // checkPace reports the default pace of trials, if the configuration does not set one.
