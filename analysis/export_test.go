@@ -99,3 +99,4 @@ func CertainlyDependent(a *Audit) bool { return a.certainlyDependent() }
 
 // Remainder is compared with math.Mod.
 var Remainder = remainder
+

@@ -128,7 +128,7 @@ func (f *Finding) write(r *Report) {
 
 // delta says with which delta the claim would hold, "" if none is certified.
 func (h *HowBad) delta(r *Report) string {
-	if !(h.ClaimNeedsDelta > 0) {
+	if !(float64(h.ClaimNeedsDelta) > r.Claimed.Delta) {
 		return ""
 	}
 	return fmt.Sprintf(" The claimed epsilon %g would need a delta above %g.", float64(r.Claimed.Epsilon), float64(h.ClaimNeedsDelta))
@@ -166,10 +166,17 @@ func (t AfterAnswers) odds() string {
 	if math.IsInf(float64(t.Odds), 1) {
 		return "more than 1e+308"
 	}
-	return short(float64(t.Odds))
+	return FormatLower(float64(t.Odds))
 }
 
-func (t AfterAnswers) percent() string { return percent(float64(t.Probability)) }
+// percent formats the probability, rounded down.
+func (t AfterAnswers) percent() string {
+	p := float64(t.Probability)
+	if p <= .995 && p >= .01 {
+		p = math.Floor(p*100) / 100
+	}
+	return percent(p)
+}
 
 // percent formats a probability. It never rounds to 0 or 100.
 func percent(p float64) string {
@@ -188,12 +195,22 @@ func percent(p float64) string {
 
 // atLeast formats the bound. It lies above the claim also where three digits are equal.
 func atLeast(r *Report) string {
-	lower := short(float64(r.EpsilonLower))
-	if lower == short(float64(r.Claimed.Epsilon)) {
-		return "above " + lower
+	text := FormatLower(float64(r.EpsilonLower))
+	if x, err := strconv.ParseFloat(text, 64); err == nil && x > float64(r.Claimed.Epsilon) {
+		return "at least " + text
 	}
-	return "at least " + lower
+	return fmt.Sprintf("above %g", float64(r.Claimed.Epsilon))
 }
 
 // short formats a figure with three digits.
 func short(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
+
+// FormatLower formats a certified lower bound, which may be more than 0, with three digits. It never rounds up.
+func FormatLower(x float64) string {
+	text := short(x)
+	if y, err := strconv.ParseFloat(text, 64); err != nil || !(y > x) || !(x > 0) {
+		return text
+	}
+	digit := math.Pow(10, math.Floor(math.Log10(x))-2)
+	return short(x - digit/2)
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -133,5 +134,23 @@ func TestFindingWithholdsValues(t *testing.T) {
 	shown := r.Reveal().Finding
 	if !strings.Contains(shown.Line.String(), "9182736") || !strings.Contains(shown.Causes[0].Text.String(), "a shift of 4.8") {
 		t.Errorf("not revealed: %s\n%s", shown.Line, shown.Causes[0].Text)
+	}
+}
+
+// Certified lower bounds are never rounded up.
+func TestFormatLower(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 100_000 {
+		x := math.Exp(40*r.Float64() - 10)
+		text := analysis.FormatLower(x)
+		if y, err := strconv.ParseFloat(text, 64); err != nil || y > x || y < x*(1-.0101) {
+			t.Fatalf("%s for %v", text, x)
+		}
+	}
+	for x, want := range map[float64]string{0: "0", 1.2352: "1.23", 2.999: "2.99", 1000: "1e+03", 4.6: "4.6"} {
+		if got := analysis.FormatLower(x); got != want {
+			t.Errorf("%s for %g, want %s", got, x, want)
+		}
 	}
 }

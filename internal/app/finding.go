@@ -22,8 +22,8 @@ func writeFinding(row func(name, format string, args ...any), r analysis.Report)
 		row("probability of it", "about %.3g on D0, %.3g on D1", float64(r.Event.D0), float64(r.Event.D1))
 	}
 	if odds := float64(r.Attacker.PosteriorOdds); !math.IsNaN(odds) {
-		row("attacker's odds", "%.3g before, about %.3g after this event (breached: %t); certified: at least %.3g after the worst event (breached: %t)",
-			r.Attacker.PriorOdds, odds, r.Attacker.Breached, float64(r.Attacker.PosteriorOddsLower), r.Attacker.BreachCertified)
+		row("attacker's odds", "%.3g before, about %.3g after this event (breached: %t); certified: at least %s after the worst event (breached: %t)",
+			r.Attacker.PriorOdds, odds, r.Attacker.Breached, analysis.FormatLower(float64(r.Attacker.PosteriorOddsLower)), r.Attacker.BreachCertified)
 	}
 }
 

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.uber.org/zap"
@@ -62,17 +63,18 @@ func (a *Auditor) meterNow(ctx context.Context) error {
 	if engine == nil { // the process ends
 		return nil
 	}
-	states := make([]PrivacyBudgetState, len(a.opt.Budgets))
-	for i := range a.opt.Budgets {
-		var err error
-		if states[i], err = a.compareBudget(ctx, engine, &a.opt.Budgets[i]); err != nil {
-			return err
+	var states []PrivacyBudgetState
+	var faults error
+	for i := range a.opt.Budgets { // a fault of one does not keep the others from being compared
+		s, err := a.compareBudget(ctx, engine, &a.opt.Budgets[i])
+		if faults = errors.Join(faults, err); err == nil {
+			states = append(states, s)
 		}
 	}
 	a.mu.Lock()
 	a.budgets = states
 	a.mu.Unlock()
-	return nil
+	return faults
 }
 
 // compareBudget reports the analysts who have exceeded a budget since the last time. The ledger remembers them after the report, so that none is lost.

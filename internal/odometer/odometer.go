@@ -53,8 +53,9 @@ const (
 func Compositions() []Composition { return []Composition{Best, Basic, Advanced, ZCDP} }
 
 // Loss returns the smallest epsilon for which a composition proves that all answers together are (epsilon, delta)-differentially private,
-// +Inf if it proves none: the answers' own deltas exceed delta. It also holds if the analyst chose each query, and its claim, after seeing
-// the earlier answers (Whitehouse, Ramdas, Rogers and Wu 2023, "Fully adaptive composition", theorems 1 and 3).
+// +Inf if it proves none: the answers' own deltas exceed delta. The analyst may have chosen
+// each query after seeing the earlier answers, but not the claims: an analyst who also chooses the next epsilon by the earlier answers can
+// learn slightly more (Whitehouse, Ramdas, Rogers and Wu 2023, "Fully adaptive composition": with epsilon^2/2 in place of the summands of Drift).
 func (s Spent) Loss(c Composition, delta float64) float64 {
 	switch c {
 	case Basic:
@@ -93,9 +94,9 @@ func (s Spent) advanced(delta float64) float64 {
 // zcdp is Bun and Steinke 2016, proposition 1.3.
 func (s Spent) zcdp(delta float64) float64 {
 	switch {
-	case s.Rho == 0:
+	case s.Rho == 0 && s.Delta == 0:
 		return 0
-	case delta <= 0:
+	case delta <= 0 || s.Rho == 0: // what claims epsilon 0 and a delta is no Gaussian noise
 		return math.Inf(1)
 	}
 	return s.Rho + 2*math.Sqrt(s.Rho*math.Log(1/delta))

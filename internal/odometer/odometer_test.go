@@ -33,6 +33,7 @@ func TestLoss(t *testing.T) {
 		{"best of few large", odometer.Of(1, 0, 3), odometer.Best, 1e-6, 3},
 		// rho = 100 * 0.01 / (4 ln 125000) = 0.02130185; + 2 sqrt(rho ln 10^5)
 		{"Gaussian", odometer.Of(0.1, 1e-5, 100), odometer.ZCDP, 1e-5, 1.0117494865},
+		{"a delta alone is no Gaussian noise", odometer.Of(0, 0.5, 3), odometer.ZCDP, 1e-6, inf},
 		// rho = 100 * 0.01/2 = 0.5; 0.5 + 2 sqrt(0.5 ln 10^6)
 		{"pure as zCDP", odometer.Of(0.1, 0, 100), odometer.ZCDP, 1e-6, 5.756521770},
 	} {
