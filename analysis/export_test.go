@@ -99,4 +99,3 @@ func CertainlyDependent(a *Audit) bool { return a.certainlyDependent() }
 
 // Remainder is compared with math.Mod.
 var Remainder = remainder
-
