@@ -185,7 +185,8 @@ func TestVaryText(t *testing.T) {
 func TestConfirmationInterrupted(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	r := sessionEngines(t, func(o *audit.Options) { o.Metrics = registry })
+	// In real time: the turn ends, and the next one sees the new copies, also if this one began before they were made.
+	r := sessionEngines(t, func(o *audit.Options) { o.Metrics, o.Now = registry, time.Now })
 	conn := pgtest.Connect(t, r.dsn)
 	// Fresh sessions are slow: the confirmation takes many times as long as making the copies anew.
 	if _, err := conn.Exec(t.Context(), `CREATE FUNCTION slow(value float8) RETURNS float8 LANGUAGE plpgsql VOLATILE AS $$
