@@ -1,6 +1,10 @@
 package audit
 
-import "context"
+import (
+	"context"
+
+	"github.com/dpwatch/dpwatch/internal/ledger"
+)
 
 // MeterNow compares the budgets with the answers in the ledger now.
 func (a *Auditor) MeterNow(ctx context.Context) error { return a.meterNow(ctx) }
@@ -10,3 +14,6 @@ func (a *Auditor) InboxLen() int {
 	n, _ := a.inbox.held()
 	return n
 }
+
+// Turn runs a turn as Run does.
+func (w *Worker) Turn(ctx context.Context, t *ledger.Turn) error { return w.turn(ctx, t) }

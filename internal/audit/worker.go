@@ -181,7 +181,9 @@ func (w *Worker) play(ctx context.Context, t *ledger.Turn) (j *job, o ledger.Out
 			err = refuse("internal error: see the log of the worker")
 		}
 	}()
-	if j, err = w.load(ctx, t); err != nil {
+	if j, err = w.load(ctx, t); ctx.Err() != nil {
+		return nil, ledger.Outcome{Early: true}, nil // the worker ends before the first trial: nothing is lost
+	} else if err != nil {
 		return nil, o, err
 	}
 	defer func() {

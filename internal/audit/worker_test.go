@@ -116,6 +116,47 @@ func TestWorkerWithOtherNeighbours(t *testing.T) {
 	stop()
 }
 
+// TestWorkerEndsBeforeTheFirstTrial: a worker that is stopped when it has just been given a turn delivers it without trials.
+func TestWorkerEndsBeforeTheFirstTrial(t *testing.T) {
+	t.Parallel()
+	l := newLedgerRig(t, func(o *audit.Options) { o.Workers = 0 })
+	stop := l.begin(t)
+	l.Submit(query(leakyQuery))
+	o := audit.WorkerOptions{Audit: l.opt, Ledger: l.open, Worker: ledger.Worker{ID: "ending", Engine: "engine", Slots: 1}}
+	o.Audit.Metrics = prometheus.NewRegistry()
+	w, err := audit.NewWorker(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := l.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- store.Work(ctx, ledger.WorkOptions{
+			Worker: o.Worker, Every: 100 * time.Millisecond, Logger: l.opt.Logger, Heard: func(error) {},
+			Run: func(turnCtx context.Context, turn *ledger.Turn) error {
+				stopped, stopTurn := context.WithCancel(turnCtx)
+				stopTurn()
+				return w.Turn(stopped, turn)
+			},
+		})
+	}()
+	l.until(t, "a turn", func(s audit.Status) bool { return s.Turns.Delivered+s.Turns.Dropped > 0 })
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	stop()
+	if s := l.Status(); s.Turns.Dropped != 0 {
+		t.Errorf("%+v; no turn was lost", s.Turns)
+	}
+}
+
 // TestTurnOfAnotherEngine: a worker gets turns of its engine alone.
 func TestTurnOfAnotherEngine(t *testing.T) {
 	t.Parallel()
