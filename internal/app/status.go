@@ -202,8 +202,19 @@ func ledgerLine(l *audit.LedgerState) string {
 	switch {
 	case l.Trouble != "":
 		text = "FAULT: " + l.Trouble
+	case l.Holder != nil:
+		text = fmt.Sprintf("another process (on %s) audits this engine; this one records what it captures for it", cmp.Or(l.Holder.Host, "an unknown host"))
+		if l.OtherConfiguration {
+			text += ", WHOSE CONFIGURATION DIFFERS"
+		}
 	case !l.Restored:
 		text = "restoring; audits wait"
+	}
+	if n := len(l.Recorders); n > 0 {
+		text += fmt.Sprintf("; %d other processes record for this one", n)
+	}
+	if l.Holder == nil && l.OtherConfiguration {
+		text += ", one or more with ANOTHER CONFIGURATION"
 	}
 	text += fmt.Sprintf("; %d audits and %d counts not written yet", l.Unsaved, l.Waiting)
 	if l.Lost > 0 {

@@ -103,7 +103,7 @@ func (a *Auditor) storeLabel(ctx context.Context) {
 	a.mu.Lock()
 	label, unsaved := a.engines.label, a.engines.unsaved
 	a.mu.Unlock()
-	store := a.keeper.engine.Load()
+	store := a.keeper.writer()
 	if store == nil || !unsaved {
 		return
 	}

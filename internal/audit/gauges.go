@@ -38,6 +38,7 @@ var (
 	descQueries    = desc("dpwatch_dp_queries", "Distinct auditable DP queries so far; an estimate above a thousand.")
 	descCovered    = desc("dpwatch_dp_queries_audited_ratio", "Share of dpwatch_dp_queries that have an audit or had one that was decided.")
 	descLedger     = desc("dpwatch_ledger_up", "1 if the last use of the ledger succeeded, else 0; absent if audits are kept in memory only.")
+	descRecords    = desc("dpwatch_ledger_record_only", "1 if another process audits this engine with the same ledger and this one only records what it captures for it, else 0.")
 	descUnsaved    = desc("dpwatch_ledger_unsaved_audits", "Audits whose latest state is not in the ledger yet.")
 	descUnrecorded = desc("dpwatch_ledger_lost_observations", "Executions and skipped statements since the start that were not recorded because the ledger was away too long.")
 	descSpooled    = desc("dpwatch_ledger_spool_bytes", "Size of the observations and captured queries that wait on disk for the ledger.")
@@ -52,7 +53,7 @@ var (
 func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descAudits, descOpen, descAccepted, descWatched, descUsed, descPerHour, descShort, descExceeded, descSpentRatio, descOldest, descUntried, descShadow, descLastTrial, descBytes, descBudget, descQueries, descCovered,
-		descLedger, descUnsaved, descUnrecorded, descSpooled,
+		descLedger, descRecords, descUnsaved, descUnrecorded, descSpooled,
 		descLower, descClaimed, descDelta, descSpeedUp, descHoistTable,
 	} {
 		out <- d
@@ -126,10 +127,15 @@ func (g *gauges) collect() []prometheus.Metric {
 	gauge(descShadow, up)
 	if l := a.ledgerState(); l != nil {
 		up = 0
-		if l.Restored && l.Trouble == "" {
+		if (l.Restored || l.Holder != nil) && l.Trouble == "" {
 			up = 1
 		}
 		gauge(descLedger, up)
+		only := 0.0
+		if l.Holder != nil {
+			only = 1
+		}
+		gauge(descRecords, only)
 		gauge(descUnsaved, float64(l.Unsaved))
 		gauge(descUnrecorded, float64(l.Lost))
 		gauge(descSpooled, float64(l.Spooled))

@@ -80,6 +80,12 @@ func (b *inbox) put(owner schedule.Owner, x arrival) (dropped int) {
 	return dropped
 }
 
+// beyond reports whether the queries exceed a part of the bounds: 2 = a half, 0 = there are any.
+func (b *inbox) beyond(part int) bool {
+	held, size := b.held()
+	return held > 0 && (part == 0 || held > b.queries/part || size > b.bytes/part)
+}
+
 // held returns the number and the size of the queries.
 func (b *inbox) held() (queries, bytes int) {
 	b.mu.Lock()
@@ -181,19 +187,25 @@ func (a *Auditor) Offer(q capture.Query) {
 	}
 }
 
-// intake submits the offered queries until ctx is done, after those that were spooled while the ledger was away.
+// intake submits the offered queries until ctx is done, after those that were spooled while the ledger was away, and those that other
+// processes of the engine captured.
 func (a *Auditor) intake(ctx context.Context) {
 	tick := time.NewTicker(intakeEvery)
 	defer tick.Stop()
+	var others captures
 	for a.awaitLedger(ctx, tick) {
 		for ctx.Err() == nil && a.unspool(ctx) {
 		}
-		for ctx.Err() == nil { // what is left at the end is spooled
+		more := others.submit(ctx, a)
+		for n := 0; n < inboxQueries && ctx.Err() == nil; n++ { // what is left at the end is spooled
 			x, ok := a.inbox.next()
 			if !ok {
 				break
 			}
 			a.submit(x)
+		}
+		if more || a.inbox.beyond(0) {
+			continue
 		}
 		select {
 		case <-ctx.Done():
@@ -207,7 +219,7 @@ func (a *Auditor) intake(ctx context.Context) {
 // intakeEvery is the interval at which the inbox is spooled while the ledger is away, and the spool is read.
 const intakeEvery = 100 * time.Millisecond
 
-// awaitLedger waits until queries can be submitted, and spools what arrives meanwhile when the inbox is half full. It returns false if ctx is done.
+// awaitLedger waits until queries can be submitted, and spools what arrives meanwhile when the inbox is half full, unless recordOnly writes it to the ledger. It returns false if ctx is done.
 func (a *Auditor) awaitLedger(ctx context.Context, tick *time.Ticker) bool {
 	for ctx.Err() == nil {
 		select {
@@ -220,7 +232,9 @@ func (a *Auditor) awaitLedger(ctx context.Context, tick *time.Ticker) bool {
 			}
 		default:
 		}
-		a.spoolInbox(2)
+		if !a.keeper.shares.Load() {
+			a.spoolInbox(2)
+		}
 		select {
 		case <-ctx.Done():
 		case <-a.keeper.restored:

@@ -23,6 +23,8 @@ const maxObservations = 16384
 type keeper struct {
 	on       bool                          // there is a ledger
 	engine   atomic.Pointer[ledger.Engine] // set before restored is closed
+	recorder atomic.Pointer[ledger.Recorder] // while another process audits the engine, until this one does
+	shares   atomic.Bool                     // recordOnly writes the inbox to the ledger
 	restored chan struct{}                 // closed when the audits of earlier processes are restored, or there is no ledger
 	once     sync.Once                     // closes restored
 
@@ -38,6 +40,12 @@ type keeper struct {
 	pending   *ledger.Batch // its write failed, perhaps after it took effect
 	holding   bool          // a spooled file is being submitted: its observations go into one batch
 	file      string        // the file whose observations the next batch has; "" = none
+	captured  int64         // the Capture whose observations it has; 0 = none
+	queries   []byte        // that it has for the process that audits the engine
+	statements int // number of queries
+	recordsOnly bool // another process audits the engine
+	holder    ledger.Process // that one
+	others    []ledger.Process // those that record for this process
 	seq       int64
 	lost      uint64 // executions and skipped statements that were not recorded
 	trouble   string // why the last write failed; "" = it did not
@@ -96,7 +104,7 @@ func (a *Auditor) keep(ctx context.Context) error {
 	if !a.openLedger(ctx) {
 		return nil
 	}
-	tick := time.NewTicker(keepEvery)
+	tick, asked := time.NewTicker(keepEvery), time.Time{}
 	defer tick.Stop()
 	for {
 		select {
@@ -106,6 +114,9 @@ func (a *Auditor) keep(ctx context.Context) error {
 			err := a.flush(ctx)
 			if err == nil {
 				err = a.recallAcceptances(ctx)
+			}
+			if err == nil && time.Since(asked) >= othersEvery {
+				asked, err = time.Now(), a.readOthers(ctx)
 			}
 			switch {
 			case errors.Is(err, ledger.ErrReplaced):
@@ -120,14 +131,18 @@ func (a *Auditor) keep(ctx context.Context) error {
 // closeLedger writes what is waiting and releases the ledger.
 func (a *Auditor) closeLedger() {
 	defer a.spool.close()
+	ctx, cancel := context.WithTimeout(context.Background(), a.opt.CloseTimeout)
+	defer cancel()
+	if r := a.keeper.recorder.Load(); r != nil {
+		_ = a.handOver(ctx) // what it cannot write is spooled below
+		defer r.Close()
+	}
 	a.spoolInbox(0)
 	engine := a.keeper.engine.Load()
 	if engine == nil {
 		a.spoolObservations()
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), a.opt.CloseTimeout)
-	defer cancel()
 	if a.flush(ctx) != nil {
 		a.spoolObservations()
 	}
@@ -145,7 +160,9 @@ func (a *Auditor) openLedger(ctx context.Context) bool {
 		engine, err := a.opt.Ledger(ctx)
 		if err == nil {
 			a.keeper.engine.Store(engine)
-			if err = a.recallLabel(ctx); err == nil {
+			a.stopRecordOnly()
+			err = errors.Join(engine.SetProcess(ctx, a.opt.Process), a.recallLabel(ctx))
+			if err == nil {
 				err = a.restore(ctx, engine)
 			}
 			if err == nil {
@@ -159,6 +176,11 @@ func (a *Auditor) openLedger(ctx context.Context) bool {
 			}
 			a.keeper.engine.Store(nil)
 			engine.Close()
+		}
+		if errors.Is(err, ledger.ErrInUse) && a.opt.Recorder != nil {
+			if err = a.recordOnly(ctx); err == nil && ctx.Err() == nil {
+				continue
+			}
 		}
 		if ctx.Err() != nil {
 			return false
@@ -323,6 +345,10 @@ func (k *keeper) state() *LedgerState {
 	defer k.mu.Unlock()
 	s.Trouble, s.Unsaved, s.Waiting, s.Lost = k.trouble, len(k.unsaved), len(k.sightings)+len(k.skips), k.lost
 	s.Removed = k.removed
+	if s.Recorders = k.others; k.recordsOnly {
+		holder := k.holder
+		s.Holder = &holder
+	}
 	if k.pending != nil {
 		s.Waiting += len(k.pending.Sightings) + len(k.pending.Skips)
 	}

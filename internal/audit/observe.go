@@ -24,7 +24,7 @@ func (a *Auditor) record(ctx context.Context) error {
 		if b == nil {
 			return nil
 		}
-		err := k.engine.Load().Record(ctx, *b)
+		err := k.writer().Record(ctx, *b)
 		if a.wrote(err); err != nil {
 			return err
 		}
@@ -56,10 +56,10 @@ func (k *keeper) hold() {
 	k.mu.Unlock()
 }
 
-// submitted puts the observations since hold into one batch, which comes from a spooled file.
-func (k *keeper) submitted(file string) {
+// submitted puts the observations since hold into one batch, which comes from a spooled file or, with its number, from a Capture.
+func (k *keeper) submitted(file string, captured int64) {
 	k.mu.Lock()
-	k.holding, k.file = false, file
+	k.holding, k.file, k.captured = false, file, captured
 	k.mu.Unlock()
 }
 
@@ -67,15 +67,15 @@ func (k *keeper) submitted(file string) {
 func (k *keeper) batch() *ledger.Batch {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.pending != nil || k.holding || len(k.sightings)+len(k.skips) == 0 && k.file == "" {
+	if k.pending != nil || k.holding || len(k.sightings)+len(k.skips)+k.statements == 0 && k.file == "" && k.captured == 0 {
 		return k.pending
 	}
 	k.seq++
-	b := &ledger.Batch{Seq: k.seq, File: k.file}
-	if engine := k.engine.Load(); engine != nil { // nil = the process ends before it had the ledger
-		b.Term = engine.Term()
+	b := &ledger.Batch{Seq: k.seq, File: k.file, Queries: k.queries, Statements: k.statements, Captured: k.captured}
+	if w := k.writer(); w != nil { // nil = the process ends before it had the ledger
+		b.Term = w.Term()
 	}
-	k.file = ""
+	k.file, k.queries, k.statements, k.captured = "", nil, 0, 0
 	for s := range maps.Values(k.sightings) {
 		b.Sightings = append(b.Sightings, *s)
 	}

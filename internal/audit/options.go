@@ -60,6 +60,10 @@ type Options struct {
 	// Ledger opens and acquires the ledger in which audits outlive the process; nil = audits are kept in memory only. Run
 	// calls it until it succeeds; audits wait for that.
 	Ledger func(context.Context) (*ledger.Engine, error)
+	// Recorder opens the ledger for what this process captures while Ledger returns ledger.ErrInUse; nil = it waits in the spool.
+	Recorder func(context.Context) (*ledger.Recorder, error)
+	// Process is what other processes of the engine read of this one.
+	Process ledger.Process
 	// Retention is the age beyond which records are removed from the ledger; 0 = they are kept.
 	Retention time.Duration
 

@@ -2,13 +2,12 @@ package audit
 
 import (
 	"context"
-	"encoding/binary"
+	"slices"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
@@ -60,24 +59,14 @@ func (s *spool) close() {
 // spoolInbox moves the queries of the inbox to the spool if there are more than the given part of its bounds: 2 = a half, 0 = any. What the spool cannot
 // take is counted as skipped.
 func (a *Auditor) spoolInbox(part int) {
-	held, size := a.inbox.held()
-	if held == 0 || part > 0 && held <= inboxQueries/part && size <= inboxBytes/part {
+	if !a.inbox.beyond(part) {
 		return
 	}
 	s := a.spool.get(a)
 	if s == nil {
 		return
 	}
-	var content []byte
-	n := 0
-	for ; n < held; n++ { // not what arrives meanwhile: a file is bounded as the inbox is
-		x, ok := a.inbox.next()
-		if !ok {
-			break
-		}
-		one := capture.AppendBinary(nil, x.query)
-		content = append(binary.AppendUvarint(content, uint64(len(one))), one...)
-	}
+	content, n := a.takeInbox()
 	err := s.Put(ledger.SpooledQueries, content)
 	if err == nil {
 		return
@@ -129,21 +118,8 @@ func (a *Auditor) unspool(ctx context.Context) bool {
 		return false
 	}
 	a.keeper.hold()
-	for part := 0; len(content) > 0; part++ {
-		n, used := binary.Uvarint(content)
-		if used <= 0 || n > uint64(len(content)-used) {
-			break // its checksum is right: it was written so
-		}
-		one := content[used : used+int(n)] //nolint:gosec // at most its length
-		content = content[used+int(n):]    //nolint:gosec // likewise
-		if s.Attempt(name, part) > spoolAttempts {
-			a.leaveOut()
-		} else if q, err := capture.DecodeBinary(one); err == nil {
-			a.submit(arrival{query: q, look: lookAt(a.seed, q)})
-		}
-		a.spoolInbox(2)
-	}
-	a.keeper.submitted(name)
+	a.submitAll(content, func(part int) bool { return s.Attempt(name, part) <= spoolAttempts })
+	a.keeper.submitted(name, 0)
 	return a.record(ctx) == nil
 }
 
@@ -169,7 +145,7 @@ func (a *Auditor) spoolObservations() {
 	if s == nil {
 		return
 	}
-	for b := k.batch(); b != nil && b.File == ""; b = k.batch() { // what comes from a file is still there
+	for b := k.batch(); b != nil && b.File == "" && b.Captured == 0; b = k.batch() { // what comes from a file, or from another process, is still there
 		if err := s.PutBatch(*b); err != nil {
 			a.sayFull(err)
 			return
@@ -196,7 +172,7 @@ func (a *Auditor) recordSpooled(ctx context.Context) error {
 		if b.Term == 0 {
 			b.File = name
 		}
-		if err = a.keeper.engine.Load().Record(ctx, b); err != nil {
+		if err = a.keeper.writer().Record(ctx, b); err != nil {
 			return err
 		}
 		if err := s.Remove(name); err != nil {
@@ -212,6 +188,10 @@ func (a *Auditor) ledgerState() *LedgerState {
 	defer a.spool.mu.Unlock()
 	if state != nil && a.spool.spool != nil {
 		_, state.Spooled = a.spool.spool.Len()
+	}
+	if state != nil {
+		other := func(p ledger.Process) bool { return differs(p, a.opt.Process) }
+		state.OtherConfiguration = state.Holder != nil && other(*state.Holder) || slices.ContainsFunc(state.Recorders, other)
 	}
 	return state
 }

@@ -44,7 +44,7 @@ func (a *Auditor) summary() []zap.Field {
 		zap.Float64("audited_query_share", s.Coverage.AuditedQueries), zap.Uint64("replay_faults", s.Faults),
 	}
 	if s.Ledger != nil {
-		fields = append(fields, zap.Bool("ledger_up", s.Ledger.Restored && s.Ledger.Trouble == ""), zap.Int("unsaved_audits", s.Ledger.Unsaved))
+		fields = append(fields, zap.Bool("ledger_up", (s.Ledger.Restored || s.Ledger.Holder != nil) && s.Ledger.Trouble == ""), zap.Int("unsaved_audits", s.Ledger.Unsaved))
 	}
 	return fields
 }

@@ -61,10 +61,11 @@ func (e *Engine) acquire(ctx context.Context) error {
 	if _, err := e.lock.Exec(ctx, "LISTEN "+turnEnded); err != nil { // see WaitForTurn
 		return err
 	}
-	// By the clock: a ledger that lost its last transactions (a crash with synchronous_commit off, a backup) must not use a term again.
+	// By the clock: a ledger that lost its last transactions (a crash with synchronous_commit off, a backup) must not use a term again. Recorders have
+	// terms as well.
 	return e.lock.QueryRow(ctx, `
 		WITH e AS (
-		  INSERT INTO engines (name, term) VALUES ($1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+		  INSERT INTO engines (name, term) VALUES ($1, greatest((extract(epoch FROM clock_timestamp()) * 1000)::bigint, (SELECT max(term) + 1 FROM terms WHERE engine = $1)))
 		  ON CONFLICT (name) DO UPDATE SET term = greatest(engines.term + 1, excluded.term), at = now()
 		  RETURNING term)
 		INSERT INTO terms (engine, term) SELECT $1, term FROM e RETURNING term`, e.name).Scan(&e.term)

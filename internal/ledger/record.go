@@ -48,6 +48,12 @@ type Batch struct {
 	File      string
 	Sightings []Sighting
 	Skips     []Skip
+	// Queries are captured queries that the process which audits the engine submits, each with its length (a varint) before it, in the binary
+	// form of package capture. Statements is their number.
+	Queries    []byte `json:",omitempty"`
+	Statements int    `json:",omitempty"`
+	// Captured is the number of the Capture whose queries the observations are; 0 = none. It is removed.
+	Captured int64 `json:",omitempty"`
 }
 
 // Record stores a batch in one transaction. A batch that was stored before changes nothing, so that a caller who does not
@@ -57,7 +63,10 @@ func (e *Engine) Record(ctx context.Context, b Batch) error {
 		if first, err := e.first(ctx, tx, b); err != nil || !first {
 			return err
 		}
-		return e.count(ctx, tx, b)
+		if err := e.count(ctx, tx, b); err != nil {
+			return err
+		}
+		return e.capture(ctx, tx, b)
 	})
 }
 
@@ -66,9 +75,13 @@ func (e *Engine) first(ctx context.Context, tx pgx.Tx, b Batch) (bool, error) {
 	if b.Term != 0 {
 		tag, err := tx.Exec(ctx, `INSERT INTO terms (engine, term, seq) VALUES ($1, $2, $3)
 			ON CONFLICT (engine, term) DO UPDATE SET seq = excluded.seq WHERE terms.seq < excluded.seq`, e.name, b.Term, b.Seq)
-		if err != nil || tag.RowsAffected() == 0 || b.File == "" {
+		if err != nil || tag.RowsAffected() == 0 || b.File == "" && b.Captured == 0 {
 			return err == nil && tag.RowsAffected() == 1, err
 		}
+	}
+	if b.Captured != 0 {
+		tag, err := tx.Exec(ctx, "DELETE FROM captures WHERE id = $1", b.Captured)
+		return err == nil && tag.RowsAffected() == 1, err
 	}
 	if _, err := tx.Exec(ctx, "DELETE FROM spooled WHERE at < now() - interval '30 days'"); err != nil {
 		return false, err

@@ -40,7 +40,8 @@ var prunes = []struct {
 }
 
 // prunedTerms removes the terms that ended, because the next one began, before $2 and more than 30 days ago. The number of a term is when it began, in
-// milliseconds. A row shows which batches of its term were stored: it must be there as long as their files may be, as the rows of spooled.
+// milliseconds. A row shows which batches of its term were stored: it must be there as long as their files may be, as the rows of spooled. A Recorder
+// may go on after the next term began: its next batch adds its row again.
 const prunedTerms = `DELETE FROM terms WHERE ctid = ANY(ARRAY(SELECT t.ctid FROM terms t WHERE t.engine = $1 AND $3::text[] IS NOT NULL AND t.term < (
 	SELECT max(n.term) FROM terms n WHERE n.engine = $1 AND n.term < extract(epoch FROM least($2, now() - interval '30 days')) * 1000) LIMIT $4))`
 
