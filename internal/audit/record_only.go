@@ -49,7 +49,7 @@ func (a *Auditor) recordOnly(ctx context.Context) error {
 	k.say("")
 	k.shares.Store(true)
 	defer k.shares.Store(false)
-	tick, last := time.NewTicker(intakeEvery), time.Now()
+	tick, last := time.NewTicker(intakeEvery), time.Time{} // zero: retry_after may be shorter than keepEvery
 	defer tick.Stop()
 	for again := time.After(a.opt.RetryAfter); ; {
 		select {
