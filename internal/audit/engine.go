@@ -63,6 +63,13 @@ func (a *Auditor) engineNow(ctx context.Context) error {
 	return nil
 }
 
+// shadowNow returns what was read last of the engine on which trials run.
+func (a *Auditor) shadowNow() *engine.Snapshot {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.engines.shadow
+}
+
 // productionNow reads the functions of the clients' engine. An error is logged when it changes; the last reading then stays.
 func (a *Auditor) productionNow(ctx context.Context) {
 	if a.opt.Production == nil {

@@ -66,6 +66,24 @@ func (k *idleRuns) take(j *job) Trials {
 	return r.run
 }
 
+// drop closes the idle replay of a job, if there is one. The caller has the job's turn.
+func (k *idleRuns) drop(j *job) {
+	if r := k.remove(func(r *idleRun) bool { return r.job == j }); r != nil {
+		r.run.Close()
+	}
+}
+
+// hand gives the idle replay of a job, if there is one, to another job with the same statement and Hoisting. The caller has the turns of both.
+func (k *idleRuns) hand(from, to *job) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, r := range k.runs {
+		if r.job == from {
+			r.job = to
+		}
+	}
+}
+
 // put stores an idle replay if may is set and it holds tables, and closes it otherwise. The caller has the job's turn.
 func (k *idleRuns) put(j *job, run Trials, may bool) {
 	if !may || !run.Rest() {

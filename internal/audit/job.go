@@ -50,6 +50,7 @@ type job struct {
 	recalled bool           // the ledger was asked for its evidence, or need not be
 	stored   bool           // the ledger has its latest evidence. Like the fields of a turn
 	given    *givenTurn     // the turn that a worker has; nil = none. Guarded by Auditor.mu
+	lately   string         // the worker that had the last turn that was handed out: it may have its hoisted tables. Guarded by Auditor.mu
 	hurried  func() bool    // in a worker: whether the turn must end soon; nil = as long as the auditor's roster says
 	writes   *ledger.Engine // in a worker: what may write its audit; nil = the keeper's
 

@@ -76,13 +76,11 @@ func (a *Auditor) giveBack(j *job) {
 
 // sent notes that a worker has a job's turn.
 func (a *Auditor) sent(j *job, t givenTurn) {
-	if run := a.idle.take(j); run != nil {
-		run.Close()
-	}
+	a.idle.drop(j)
 	a.remote.out[t.id] = j
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	j.given, j.evidence = &t, nil
+	j.given, j.evidence, j.lately = &t, nil, t.worker
 	a.roster.Resize(&j.Audit, j.size())
 }
 

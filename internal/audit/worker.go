@@ -21,6 +21,7 @@ import (
 // nothing and reports no findings: its results are evidence in the ledger.
 type Worker struct {
 	auditor *Auditor // without its own ledger; its roster stays empty
+	served  served
 	opt     WorkerOptions
 	turns   *prometheus.CounterVec
 	seconds prometheus.Counter
@@ -56,7 +57,7 @@ func NewWorker(opt WorkerOptions) (*Worker, error) {
 	a.keeper = newKeeper(true) // keeps the states that deliver stores
 	a.keeper.release()
 	w := &Worker{
-		auditor: a, opt: opt,
+		auditor: a, opt: opt, served: served{idle: &a.idle},
 		turns: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "dpwatch_worker_turns_total", Help: "Turns of audits that this worker was given, by outcome: delivered, refused, or lost because the auditor had taken the turn back.",
 		}, []string{"outcome"}),
@@ -79,6 +80,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	a := w.auditor
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { a.checkShadow(ctx); return nil })
+	group.Go(func() error { a.closeIdleRuns(ctx); return nil })
 	if a.opt.Renew != nil {
 		group.Go(func() error { a.renew(ctx); return nil })
 	}
@@ -169,7 +171,15 @@ func (w *Worker) turn(ctx context.Context, t *ledger.Turn) error {
 	}
 	outcome.Took = a.opt.Now().Sub(began)
 	w.seconds.Add(outcome.Took.Seconds())
-	return w.deliver(ctx, t, j, outcome)
+	err = w.deliver(ctx, t, j, outcome)
+	switch {
+	case j == nil:
+	case err != nil:
+		a.idle.drop(j)
+	default:
+		w.served.keep(j, a.shadowNow())
+	}
+	return err
 }
 
 // play runs the trials of a turn. The error is an errRefused or that of the ledger.
@@ -186,11 +196,7 @@ func (w *Worker) play(ctx context.Context, t *ledger.Turn) (j *job, o ledger.Out
 	} else if err != nil {
 		return nil, o, err
 	}
-	defer func() {
-		if run := a.idle.take(j); run != nil {
-			run.Close()
-		}
-	}()
+	w.served.resume(j, a.shadowNow())
 	var fault error
 	if j.Measuring {
 		fault = a.measureTrials(ctx, j)
@@ -301,6 +307,9 @@ func (w *Worker) load(ctx context.Context, t *ledger.Turn) (*job, error) {
 		return nil, refuse("the ledger has no evidence of the audit")
 	}
 	epoch, err := a.epochNow(ctx)
+	if err == nil {
+		err = a.engineNow(ctx)
+	}
 	switch {
 	case err != nil:
 		return nil, refuse("shadow database: %s", a.say(err))
