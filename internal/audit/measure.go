@@ -93,7 +93,7 @@ func (a *Auditor) measureRounds(ctx context.Context, j *job) error {
 	err = gather(ctx, run, a.opt.BatchTrials, j.evidence, func(batch replay.Batch) bool {
 		a.metrics.batch(batch, j.evidence.Settled())
 		ran += len(batch.Rounds)
-		return !a.turnOver(false, ran, a.opt.Now().Sub(began), func() bool { return a.pressing(j) })
+		return !a.turnOver(false, ran, a.opt.Now().Sub(began), j.leastTime(), func() bool { return a.pressing(j) })
 	})
 	if err != nil {
 		return err

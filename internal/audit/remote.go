@@ -116,10 +116,15 @@ func (a *Auditor) exchange(ctx context.Context, engine *ledger.Engine) error {
 		return err
 	}
 	seen := map[int64]bool{}
+	var ended []int64
 	for _, t := range turns {
 		seen[t.ID] = true
-		if err := a.settle(ctx, engine, workers, t); err != nil {
+		over, err := a.settle(ctx, engine, workers, t)
+		if err != nil {
 			return err
+		}
+		if over {
+			ended = append(ended, t.ID)
 		}
 	}
 	for id, j := range a.remote.out {
@@ -132,6 +137,11 @@ func (a *Auditor) exchange(ctx context.Context, engine *ledger.Engine) error {
 	}
 	if err := a.handOut(ctx, engine, workers); err != nil {
 		return err
+	}
+	if len(ended) > 0 { // after handOut: a worker waits for its next turn. Without it, the next look does it
+		if err := engine.Forget(ctx, ended...); err != nil {
+			return err
+		}
 	}
 	return a.hurry(ctx, engine)
 }
@@ -156,26 +166,27 @@ func (a *Auditor) surveyWorkers(ctx context.Context, engine *ledger.Engine) (map
 	return workers, nil
 }
 
-// settle takes the result of a turn that has ended, and takes back a turn of a worker that is gone.
-func (a *Auditor) settle(ctx context.Context, engine *ledger.Engine, workers map[string]*WorkerState, t ledger.GivenTurn) error {
+// settle takes the result of a turn that has ended, and takes back a turn of a worker that is gone. It reports whether the turn is over and the
+// ledger can forget it.
+func (a *Auditor) settle(ctx context.Context, engine *ledger.Engine, workers map[string]*WorkerState, t ledger.GivenTurn) (over bool, err error) {
 	j := a.remote.out[t.ID]
 	w := workers[t.Worker]
 	if !t.Done && j != nil && w != nil && w.alive {
-		return nil
+		return false, nil
 	}
 	if !t.Done {
 		taken, err := engine.TakeBack(ctx, t.ID)
 		if err != nil || !taken { // it has ended just now: the next look sees its result
-			return err
+			return false, err
 		}
 		t.Lost = true
 	}
 	if j != nil {
 		if err := a.land(ctx, engine, j, t); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return engine.Forget(ctx, t.ID)
+	return true, nil
 }
 
 // handOut gives turns to workers with free slots. A worker gets no more turns than it has slots, so that the order of turns

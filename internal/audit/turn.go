@@ -20,18 +20,28 @@ const (
 	firstBatch  = 5           // batch size at the start of a first turn
 	turnTime    = time.Second // maximum of a first turn, minimum of another one, which may begin with opening sessions
 	longestTurn = 20 * time.Second
+	// workerTime is the minimum of a turn in a worker that is not a first one, unless a new query waits: handing it over takes some 50 ms.
+	workerTime = 2 * time.Second
 )
 
-// turnOver reports whether a turn ends after this many rounds and this time. pressing reports that a new query waits for
-// its first turn.
-func (a *Auditor) turnOver(first bool, rounds int, took time.Duration, pressing func() bool) bool {
+// turnOver reports whether a turn that takes at least the given time, unless a new query waits for its first turn, ends after this many rounds
+// and this time. pressing reports that one waits.
+func (a *Auditor) turnOver(first bool, rounds int, took, least time.Duration, pressing func() bool) bool {
 	if a.opt.Budget.spent() {
 		return true
 	}
 	if first {
 		return rounds >= firstRounds || took >= turnTime
 	}
-	return took >= longestTurn || took >= turnTime && (rounds >= a.opt.TurnTrials || pressing())
+	return took >= longestTurn || took >= least && rounds >= a.opt.TurnTrials || took >= turnTime && pressing()
+}
+
+// leastTime returns the minimum of a turn of the job that is not its first.
+func (j *job) leastTime() time.Duration {
+	if j.writes != nil {
+		return workerTime
+	}
+	return turnTime
 }
 
 // turn runs a job until it is decided, its share of trials is used, it cannot be replayed, or ctx is done.
@@ -239,7 +249,7 @@ func (a *Auditor) stream(ctx context.Context, j *job, run Trials) error {
 		}
 		a.publish(j)
 		ran += len(batch.Rounds)
-		return !a.turnOver(first, ran, a.opt.Now().Sub(began), func() bool { return a.pressing(j) })
+		return !a.turnOver(first, ran, a.opt.Now().Sub(began), j.leastTime(), func() bool { return a.pressing(j) })
 	})
 }
 

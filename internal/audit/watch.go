@@ -172,7 +172,7 @@ func (a *Auditor) watchRounds(ctx context.Context, j *job, w *evidence.Watch) er
 		a.mu.Lock()
 		a.lastTrial, a.shadowUp = a.opt.Now(), true
 		a.mu.Unlock()
-		if w.Alarm() || a.turnOver(true, ran, a.opt.Now().Sub(began), nil) {
+		if w.Alarm() || a.turnOver(true, ran, a.opt.Now().Sub(began), 0, nil) {
 			break
 		}
 	}
