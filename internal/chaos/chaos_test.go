@@ -44,6 +44,7 @@ const engineSQL = `
 // rig is everything that runs, and what it had at the last checkpoint.
 type rig struct {
 	*sidecar
+	remotes
 	engine *pgx.Conn
 	calls  *calls
 	ledger *crashing
@@ -59,6 +60,7 @@ type rig struct {
 	recorded [queries]int // executions in the ledger
 	began    [queries]int // executions that clients began, without those that failed
 	missed   int          // see sidecar.missed
+	turns    int          // that workers have delivered to auditors that have ended
 	at       time.Time
 }
 
@@ -85,12 +87,16 @@ func TestChaos(t *testing.T) {
 	r.sidecar = startSidecar(t, config)
 	r.load.start(t, r.Listen)
 	r.recovered(t)
+	r.remotes.config = config
+	r.startWorkers(t)
 
 	events := []struct {
 		name string
 		do   func()
 	}{
 		{"kill the auditor", func() { r.killAuditor(t) }},
+		{"kill a worker", func() { r.endWorker(t, true) }},
+		{"stop a worker", func() { r.endWorker(t, false) }},
 		{"crash the ledger's server", func() { r.crashLedger(t); r.restartLedger(t) }},
 		{"the ledger's server is away for a while", func() { r.crashLedger(t); r.pause(3 * time.Second); r.restartLedger(t) }},
 		{"kill the auditor while the ledger is away", func() {
@@ -120,7 +126,7 @@ func TestChaos(t *testing.T) {
 	r.stop(t)
 	t.Logf("%v; %d auditor processes", happened, r.lives)
 	t.Logf("executions by clients %v, in the ledger %v; calls %v, trials in the ledger %v", counts(&r.load.began), r.recorded, r.called, r.trials)
-	for name, n := range map[string]int{"executions": r.recorded[0], "trials": r.trials[0], "auditor processes": r.lives} {
+	for name, n := range map[string]int{"executions": r.recorded[0], "trials": r.trials[0], "auditor processes": r.lives, "turns in workers": r.turns} {
 		if n < 2 {
 			t.Errorf("%d %s: too few for a test", n, name)
 		}
@@ -134,6 +140,7 @@ func (r *rig) pause(most time.Duration) { time.Sleep(time.Duration(r.random.Int6
 func (r *rig) killAuditor(t *testing.T) {
 	t.Helper()
 	r.missed = r.sidecar.missed(t)
+	r.turns += r.delivered(t)
 	relay, pid := r.Cmd.Process, 0
 	eventually.True(t, "an auditor", func() bool {
 		_ = relay.Signal(syscall.SIGSTOP) // sessions stall, and do not end
@@ -145,10 +152,12 @@ func (r *rig) killAuditor(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Error(err)
 	}
+	r.endWorkers()
 	r.checkpoint(t)
 	if err := relay.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
+	r.startWorkers(t)
 }
 
 func (r *rig) crashLedger(t *testing.T) {
@@ -167,12 +176,15 @@ func (r *rig) restartLedger(t *testing.T) {
 func (r *rig) killRelay(t *testing.T, config string) {
 	t.Helper()
 	r.load.outage.Store(true)
+	r.turns += r.delivered(t)
 	if err := r.Cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	<-r.Ended
+	r.endWorkers()
 	r.checkpoint(t)
 	r.sidecar, r.missed = startSidecar(t, config), 0
+	r.startWorkers(t)
 	r.load.address.Store(&r.Listen)
 	before := counts(&r.load.complete)
 	eventually.True(t, "clients are served again", func() bool {
@@ -191,9 +203,11 @@ func (r *rig) killRelay(t *testing.T, config string) {
 func (r *rig) stop(t *testing.T) {
 	t.Helper()
 	r.load.outage.Store(true)
+	r.turns += r.delivered(t)
 	if err := r.Cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
 	<-r.Ended
+	r.endWorkers()
 	r.checkpoint(t)
 }

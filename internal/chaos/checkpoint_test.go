@@ -44,14 +44,16 @@ func (r *rig) checkpoint(t *testing.T) {
 			t.Errorf("life %d, query %d: the ledger has %d executions, %d before, and clients began %d", r.lives, q, recorded[q], r.recorded[q], r.load.began[q].Load())
 		}
 	}
-	// Turns have at least 200 rounds or 20 seconds, except the first and the last one of every query.
-	turns := complete/200 + workers*int(time.Since(r.at)/(20*time.Second)) + 2*queries
-	if lost := began - complete; !r.away && lost > workers*longestTurn+turns*largestBatch {
-		t.Errorf("life %d: %d rounds were executed and %d are in the ledger, though it was never away; %d turns can lack %d at most", r.lives, began, complete, turns, workers*longestTurn+turns*largestBatch)
+	// Turns have at least 200 rounds or 20 seconds, except the first and the last one of every query, and those that ended early.
+	turns := complete/200 + (workers+remoteWorkers)*int(time.Since(r.at)/(20*time.Second)) + 2*queries + r.early
+	most := workers*longestTurn + r.lost*longestRemoteTurn + turns*largestBatch
+	if lost := began - complete; !r.away && lost > most {
+		t.Errorf("life %d: %d rounds were executed and %d are in the ledger, though it was never away; %d turns, and %d that workers lost, can lack %d at most", r.lives, began, complete, turns, r.lost, most)
 	} else {
 		t.Logf("life %d: %d rounds, %d of them not in the ledger, ledger away: %v", r.lives, began, lost, r.away)
 	}
 	r.called, r.trials, r.recorded, r.at = called, trials, recorded, time.Now()
+	r.lost, r.early = 0, 0
 	r.began = counts(&r.load.failed)
 	for q, n := range counts(&r.load.began) {
 		r.began[q] = n - r.began[q]

@@ -177,7 +177,7 @@ func (r *rig) compare(t *testing.T, ledger *pgx.Conn, state func() any) {
 	}
 	// What the ledger may lack: the turns that were taken back, or ended early, and a batch at the end of each.
 	all := turns.Delivered + turns.Dropped
-	if lost, most := began-complete, turns.Dropped*longestTurn+all*largestBatch; lost > most {
+	if lost, most := began-complete, turns.Dropped*longestRemoteTurn+all*largestBatch; lost > most {
 		t.Errorf("%d rounds were executed and %d are in the ledger; %+v can lack %d at most", began, complete, turns, most)
 	}
 	if complete == 0 || turns.Dropped == 0 {
