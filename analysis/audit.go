@@ -145,6 +145,18 @@ func (a *Audit) Decided() bool {
 	return a.detectedAt > 0 || a.pairs >= a.opts.MaxTrials || a.opts.Deterministic == DeterministicViolation && a.sameAnswer()
 }
 
+// Exhausted reports whether the budget is used.
+func (a *Audit) Exhausted() bool { return a.pairs >= a.opts.MaxTrials }
+
+// Wealth returns the log of the wealth against the claim now, 0 without a claim.
+func (a *Audit) Wealth() float64 {
+	if a.claimAt < 0 {
+		return 0
+	}
+	a.look()
+	return a.lead.Latest
+}
+
 // DetectedAt returns the number of pairs at which the bound passed the claim, 0 for not yet.
 func (a *Audit) DetectedAt() int { return a.detectedAt }
 

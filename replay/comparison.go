@@ -50,8 +50,8 @@ type sample struct {
 // absent is the value of a feature that a trial does not have: an error has no columns.
 const absent = -math.MaxFloat64
 
-// add records the outcomes of rounds. Hoisted rounds that no comparison needs are skipped.
-func (p *comparison) add(rounds []Round, hoisted bool) {
+// add records the outcomes of rounds that left out the spared worlds. Hoisted rounds that no comparison needs are skipped.
+func (p *comparison) add(rounds []Round, hoisted bool, spared []bool) {
 	side := 0
 	if hoisted {
 		side = 1
@@ -61,7 +61,7 @@ func (p *comparison) add(rounds []Round, hoisted bool) {
 			p.samples = make([][2]sample, len(round))
 		}
 		for world := range round {
-			if s := &p.samples[world][side]; !hoisted || s.trials < p.next() {
+			if s := &p.samples[world][side]; !spares(spared, world) && (!hoisted || s.trials < p.next()) {
 				s.add(features(&round[world]))
 			}
 		}
@@ -97,8 +97,8 @@ func (p *comparison) look() (what string, differ bool) {
 	return what, differ
 }
 
-// addEvidence keeps some of the hoisted rounds that are evidence.
-func (p *comparison) addEvidence(rounds []Round) {
+// addEvidence keeps some of the hoisted rounds that are evidence and left out the spared worlds.
+func (p *comparison) addEvidence(rounds []Round, spared []bool) {
 	if len(p.spread) == 0 {
 		p.spread, p.stride = make([]sample, len(rounds[0])), 1
 	}
@@ -107,7 +107,9 @@ func (p *comparison) addEvidence(rounds []Round) {
 			continue
 		}
 		for world := range round {
-			p.spread[world].add(features(&round[world]))
+			if !spares(spared, world) {
+				p.spread[world].add(features(&round[world]))
+			}
 		}
 		if p.spread[0].trials >= 2*verifyMost {
 			for world := range p.spread {

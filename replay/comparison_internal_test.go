@@ -47,12 +47,12 @@ func TestProof(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 2))
 			var p comparison
 			for i := range 6400 {
-				p.add([]Round{normalRound(r, 0, false)}, false)
+				p.add([]Round{normalRound(r, 0, false)}, false, nil)
 				hoisted := normalRound(r, tc.shift, tc.absent)
 				if tc.failed && i%2 == 0 {
 					hoisted[1] = outcome.Outcome{SQLState: "22012"}
 				}
-				p.add([]Round{hoisted}, true)
+				p.add([]Round{hoisted}, true, nil)
 				if !p.due() {
 					continue
 				}

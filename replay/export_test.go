@@ -23,8 +23,8 @@ func TimedHoisting(now func() time.Time) *Hoisting {
 // returns "".
 func Compare(unmodified, hoisted []Round) string {
 	p := comparison{first: len(unmodified)}
-	p.add(unmodified, false)
-	p.add(hoisted, true)
+	p.add(unmodified, false, nil)
+	p.add(hoisted, true, nil)
 	what, _ := p.look()
 	return what
 }

@@ -27,6 +27,9 @@ func (r *Run) hoisting() *hoistRun {
 // rounds returns n rounds that count as evidence.
 func (h *hoistRun) rounds(ctx context.Context, n int) ([]Round, error) {
 	defer h.note()
+	if h.phase == hoistSampling {
+		h.origin.sparing.now = nil // the times of whole rounds are compared
+	}
 	var given []Round
 	for h.phase == hoistSampling && len(given) < n {
 		rounds, err := h.unmodified(ctx, min(n-len(given), h.ask-h.slow.rounds, hoistChunk))
@@ -93,7 +96,7 @@ func (h *hoistRun) unmodified(ctx context.Context, n int) ([]Round, error) {
 	}
 	h.slow.add(n, h.now().Sub(began))
 	if h.phase != hoistOff {
-		h.comparison.add(rounds, false)
+		h.comparison.add(rounds, false, h.origin.sparing.now)
 	}
 	return rounds, nil
 }
@@ -120,8 +123,8 @@ func (h *hoistRun) hoistedRounds(ctx context.Context, n int) ([]Round, error) {
 	}
 	h.quick.add(n, h.now().Sub(began))
 	h.counts.HoistedRounds += n
-	h.comparison.add(rounds, true)
-	h.comparison.addEvidence(rounds)
+	h.comparison.add(rounds, true, h.origin.sparing.now)
+	h.comparison.addEvidence(rounds, h.origin.sparing.now)
 	return rounds, nil
 }
 
@@ -132,7 +135,7 @@ func (h *hoistRun) start() {
 	s.Hoist, s.setup, s.Worlds, s.together = nil, h.parts.make, h.parts.rests, h.parts.together
 	h.rest = &Run{
 		player: h.origin.player, stmt: s, coin: h.origin.coin, sessions: make([]*session, len(h.origin.sessions)),
-		values: h.parts.values, oids: h.parts.oids, format: h.parts.format, halt: h.origin.halt,
+		values: h.parts.values, oids: h.parts.oids, format: h.parts.format, halt: h.origin.halt, sparing: h.origin.sparing,
 	}
 }
 
@@ -203,7 +206,7 @@ func (h *hoistRun) try(ctx context.Context) error {
 			return err
 		}
 		h.quick.add(hoistChunk, h.now().Sub(began))
-		h.comparison.add(rounds, true)
+		h.comparison.add(rounds, true, nil)
 	}
 	return nil
 }

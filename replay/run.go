@@ -60,6 +60,7 @@ type Run struct {
 	simple   bool      // trials are simple queries
 	hoist    *hoistRun // nil = not hoisted
 	halt     *atomic.Bool
+	sparing  *sparing
 }
 
 // errHalted is the error of Rounds if Stream has ended meanwhile. The sessions remain usable.
@@ -78,7 +79,7 @@ func (p *Player) Start(s Statement, seed uint64) (*Run, error) {
 	}
 	r := &Run{
 		player: p, stmt: s, coin: rand.New(rand.NewPCG(seed, 0x6470776174636800)),
-		sessions: make([]*session, p.opt.Connections), simple: p.simple(s), halt: new(atomic.Bool),
+		sessions: make([]*session, p.opt.Connections), simple: p.simple(s), halt: new(atomic.Bool), sparing: new(sparing),
 	}
 	if r.simple {
 		r.planning = freshPlanning
@@ -120,6 +121,9 @@ func (r *Run) Rounds(ctx context.Context, n int) ([]Round, error) {
 	q := &queue{trials: make([]trial, 0, n*worlds), sessions: len(r.sessions)}
 	for i := range rounds {
 		for _, world := range r.coin.Perm(worlds) {
+			if spares(r.sparing.now, world) {
+				continue
+			}
 			q.trials = append(q.trials, trial{world: world, into: &rounds[i][world]})
 		}
 	}
@@ -207,6 +211,7 @@ func (r *Run) Stream(ctx context.Context, n int) iter.Seq2[Batch, error] {
 			for !r.halt.Load() {
 				began := time.Now()
 				var rounds []Round
+				r.sparing.begin()
 				err := guarded(func() (err error) { rounds, err = r.Rounds(ctx, n); return err })
 				took := time.Since(began)
 				if errors.Is(err, errHalted) {
@@ -214,7 +219,7 @@ func (r *Run) Stream(ctx context.Context, n int) iter.Seq2[Batch, error] {
 				}
 				n = nextBatch(n, took, sizeOf(rounds))
 				select {
-				case batches <- item{Batch{rounds, took}, err}:
+				case batches <- item{Batch{rounds, took, r.sparing.now}, err}:
 				case <-ctx.Done():
 					return
 				}
@@ -233,6 +238,7 @@ func (r *Run) Stream(ctx context.Context, n int) iter.Seq2[Batch, error] {
 			stop()
 			<-done
 			r.halt.Store(false)
+			r.sparing.end()
 		}()
 		for {
 			select {
@@ -252,6 +258,7 @@ func (r *Run) Stream(ctx context.Context, n int) iter.Seq2[Batch, error] {
 type Batch struct {
 	Rounds []Round
 	Took   time.Duration
+	Spared []bool // worlds that the rounds leave out, see Run.Spare; nil = none
 }
 
 // Close closes the sessions. The Run may be used again.

@@ -56,6 +56,7 @@ func (a *Auditor) abandon(j *job) {
 // gather adds the rounds of a run to the evidence, in batches of at least the given number, until it is decided or shows a
 // violation, or until more returns false. It calls more after each batch.
 func gather(ctx context.Context, run Trials, rounds int, e *evidence.Evidence, more func(replay.Batch) bool) error {
+	n := 0
 	for batch, err := range run.Stream(ctx, rounds) {
 		if err != nil {
 			return err
@@ -64,8 +65,10 @@ func gather(ctx context.Context, run Trials, rounds int, e *evidence.Evidence, m
 			if e.Decided() {
 				break
 			}
-			e.Add(round)
+			e.AddPart(round, batch.Spared)
 		}
+		n++
+		run.Spare(e.Spared(n))
 		if !more(batch) || e.Decided() {
 			break
 		}

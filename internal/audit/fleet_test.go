@@ -58,6 +58,7 @@ type laplaceTrials struct {
 }
 
 func (l *laplaceTrials) Verify(context.Context) error { return nil }
+func (l *laplaceTrials) Spare([]bool)                 {}
 func (l *laplaceTrials) Rest() bool                   { return false }
 func (l *laplaceTrials) Close()                       {}
 

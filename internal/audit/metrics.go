@@ -84,7 +84,7 @@ func (m *metrics) batch(b replay.Batch, skipped []bool) {
 	for _, round := range b.Rounds {
 		m.replays.WithLabelValues("d0", kind(round[0])).Inc()
 		for i, o := range round[1:] {
-			if skipped != nil && skipped[i+1] {
+			if skipped != nil && skipped[i+1] || b.Spared != nil && b.Spared[i+1] {
 				continue
 			}
 			m.replays.WithLabelValues("d1", kind(o)).Inc()

@@ -17,6 +17,7 @@ type Player interface {
 // Trials are the trials of a statement; see replay.Run.
 type Trials interface {
 	Stream(ctx context.Context, n int) iter.Seq2[replay.Batch, error]
+	Spare(worlds []bool)
 	Verify(ctx context.Context) error
 	Rest() bool
 	Close()

@@ -292,8 +292,9 @@ func (a *Auditor) doubt(j *job) {
 // has the job.
 func (j *job) figures() {
 	worst := evidence.Worst(j.reports)
-	j.Trials, j.Wealth = j.reports[worst].Trials.D0, 0
+	j.Trials, j.Wealth = 0, 0
 	for i := range j.reports {
+		j.Trials = max(j.Trials, j.reports[i].Trials.D0) // the neighbours may have had different numbers: see evidence.Spared
 		partitions := cutPartitions(&j.reports[i])
 		if i == worst {
 			j.partitions = partitions

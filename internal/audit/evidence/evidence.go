@@ -54,10 +54,13 @@ func (e *Evidence) Recorded(inOrder bool) {
 }
 
 // Add adds one round: the outcomes on D0 and on each neighbour. It ignores the outcomes of worlds that Settled marks.
-func (e *Evidence) Add(round []outcome.Outcome) {
+func (e *Evidence) Add(round []outcome.Outcome) { e.AddPart(round, nil) }
+
+// AddPart is Add for a round that may have left out worlds: spared marks them, D0 first; nil = none.
+func (e *Evidence) AddPart(round []outcome.Outcome, spared []bool) {
 	e.count(0, round[0])
 	for i, a := range e.audits {
-		if e.settled(i) {
+		if e.settled(i) || spared != nil && spared[i+1] || e.exhausted(i) {
 			continue
 		}
 		e.count(i+1, round[i+1])
@@ -105,8 +108,8 @@ func (e *Evidence) Neighbours() int { return len(e.audits) }
 // Audit returns the audit of one neighbour, for figures.
 func (e *Evidence) Audit(i int) *analysis.Audit { return e.audits[i] }
 
-// Decided reports whether further rounds cannot change the verdict: one neighbour is sufficient for a violation, and the
-// budget is the same for all. A confirmation continues as long as it may still confirm one. During a measurement it reports whether the measurement has ended.
+// Decided reports whether further rounds cannot change the verdict: one neighbour is sufficient for a violation, and otherwise the budget of
+// each must be used. A confirmation continues as long as it may still confirm one. During a measurement it reports whether the measurement has ended.
 func (e *Evidence) Decided() bool {
 	if e.Measuring() {
 		return e.measuredAll()
@@ -116,10 +119,10 @@ func (e *Evidence) Decided() bool {
 		if e.settled(i) {
 			continue
 		}
-		some, all = some || a.Decided(), all && a.Decided()
+		some, all = some || a.Decided() && !e.exhausted(i), all && a.Decided()
 	}
 	if !e.Confirming() || !some {
-		return some
+		return some || all
 	}
 	return all || e.Found()
 }

@@ -21,9 +21,9 @@ import (
 )
 
 type options struct {
-	runs, alarmRuns, alarmPairs, dependentPairs, boundPairs, boundRuns, workers int
-	seed                                                                        uint64
-	cells                                                                       *regexp.Regexp
+	runs, alarmRuns, alarmPairs, dependentPairs, boundPairs, boundRuns, neighbours, workers int
+	seed                                                                                    uint64
+	cells                                                                                   *regexp.Regexp
 }
 
 // Run measures with the arguments of the command line, and prints tables in markdown.
@@ -37,6 +37,7 @@ func Run(_ context.Context, args []string) error {
 	flags.IntVar(&o.dependentPairs, "dependent-pairs", 5000, "pairs of trials per audit of the table of dependent trials; -alarm-runs audits a cell")
 	flags.IntVar(&o.boundPairs, "bounds", 0, "pairs of trials per audit of the table of lower bounds; 0 for none")
 	flags.IntVar(&o.boundRuns, "bound-runs", 1, "audits per mechanism of the table of lower bounds, whose median it shows")
+	flags.IntVar(&o.neighbours, "neighbours", 0, "neighbours of the audits of another table, which replaces the others: executions of audits with several neighbours, -runs audits a cell")
 	flags.IntVar(&o.workers, "workers", runtime.NumCPU(), "audits at a time")
 	flags.Float64Var(&alpha, "alpha", alpha, "the audits' rate of false alarms; that of the j-th audit of a fleet is 6/(pi j)^2 of the fleet's")
 	flags.Uint64Var(&o.seed, "seed", 1000, "first seed")
@@ -53,6 +54,9 @@ func Run(_ context.Context, args []string) error {
 	}
 	if !(alpha > 0 && alpha < .5) {
 		return fmt.Errorf("-alpha must be more than 0 and less than 0.5")
+	}
+	if o.neighbours > 1 && o.runs > 0 {
+		return neighbours(w, o)
 	}
 	if err := power(w, o); err != nil {
 		return err
