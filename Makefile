@@ -85,7 +85,7 @@ bench-replay: ## trials a second beside pgbench and beside a collector of one re
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run -tags $(TAGS) ./internal/bench replay $(ARGS)
 bench-hoist: ## what hoisting gains for the queries of a directory: markdown; ARGS="-queries DIR -seconds 3 -dsn DSN"
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run -tags $(TAGS) ./internal/bench hoist $(ARGS)
-bench-power: ## pairs of trials to a violation, and false alarms, of right and wrong mechanisms: markdown (minutes; ARGS="-runs 50"); lower bounds with ARGS="-bounds 100000"
+bench-power: ## pairs of trials to a violation, and false alarms, of right and wrong mechanisms: markdown (minutes; ARGS="-runs 50"); lower bounds with ARGS="-bounds 100000", several neighbours with ARGS="-neighbours 8"
 	nice -n 19 $(GO) run -tags $(TAGS) ./internal/bench power $(ARGS)
 
 bench-flood: build ## 10,000 distinct texts at 2,000 statements a second, then one broken query: first trials, memory, the ledger against what was sent; ARGS="-minutes 5"

@@ -37,6 +37,7 @@ type remote struct {
 type givenTurn struct {
 	id      int64
 	worker  string // its id
+	before  int    // executions of the audit before the turn
 	hurried bool   // the worker was asked to end it soon
 }
 

@@ -80,6 +80,9 @@ func (a *Auditor) sent(j *job, t givenTurn) {
 	a.remote.out[t.id] = j
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if j.evidence != nil {
+		t.before = j.evidence.Executions()
+	}
 	j.given, j.evidence, j.lately = &t, nil, t.worker
 	a.roster.Resize(&j.Audit, j.size())
 }
@@ -113,10 +116,15 @@ func (a *Auditor) land(ctx context.Context, engine *ledger.Engine, j *job, t led
 		return err
 	}
 	delete(a.remote.out, t.ID)
-	a.opt.Budget.charge((row.Trials-j.Trials)*(1+len(a.opt.D1)), sessionsPerTurn*t.Outcome.Took.Seconds())
+	before := j.given.before
 	if err := a.unload(j, &row, found); err != nil {
 		a.setAside(ctx, j.id, j.Key, err)
 	}
+	trials := 0
+	if j.evidence != nil {
+		trials = j.evidence.Executions() - before
+	}
+	a.opt.Budget.charge(trials, sessionsPerTurn*t.Outcome.Took.Seconds())
 	ended := !t.Lost && t.Outcome.Refused == ""
 	a.mu.Lock()
 	switch {

@@ -55,7 +55,7 @@ var allowed = map[string][]string{
 	"analysis/diagnosis":        {"analysis/noise", "analysis/response", "internal/withheld"},
 	"analysis/response":         {},
 	"internal/plot":             {"analysis"},
-	"internal/bench/power":      {"analysis"},
+	"internal/bench/power":      {"analysis", "internal/audit/evidence"},
 	"internal/bench/hoist":      {"internal/bench/kit", "internal/capture", "internal/pgtemp", "internal/showcase", "replay", "rewrite"},
 	"internal/pgparse":          {"internal/sqltext"},
 	"replay/hoist":              {"internal/pgparse", "internal/pg/ident"},

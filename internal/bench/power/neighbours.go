@@ -8,7 +8,6 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
-	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
 // neighbourBatch is the number of rounds after which the neighbours of the next batch are chosen.
@@ -60,7 +59,7 @@ func executions(f family, neighbours int, favour bool, seed uint64) (n int, err 
 			spared = e.Spared(batch)
 		}
 		for range neighbourBatch {
-			round := make([]outcome.Outcome, 1+neighbours)
+			round := make([]analysis.Outcome, 1+neighbours)
 			round[0], round[neighbours] = f.draw(r)
 			for i := 1; i < neighbours; i++ {
 				d0, d1 := f.draw(r)
