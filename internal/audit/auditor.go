@@ -66,6 +66,7 @@ type Auditor struct {
 	catalog   string
 	engines   engines
 	epoch     string    // of the copies, at the last check; "" = not checked yet
+	read      time.Time // when the last reading of the copies and the engine began
 	lastTrial time.Time // zero = none yet
 	short     shortage
 	budgets   []PrivacyBudgetState

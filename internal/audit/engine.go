@@ -207,9 +207,7 @@ func (a *Auditor) adoptEngine(j *job) {
 
 // sameAsNow reads the copies' epoch and the engine, and reports whether a job's evidence belongs to both. The caller has the job's turn.
 func (a *Auditor) sameAsNow(ctx context.Context, j *job) (epoch string, same bool, err error) {
-	if epoch, err = a.epochNow(ctx); err == nil {
-		err = a.engineNow(ctx)
-	}
+	epoch, err = a.readNow(ctx)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err == nil && j.epoch == "" {

@@ -67,6 +67,35 @@ func (a *Auditor) current(ctx context.Context, j *job) (fresh bool, err error) {
 	return false, a.resetEvidence(j, share)
 }
 
+// lately is the age up to which a reading of the copies and the engine is used again when a turn begins. Reading them opens a session.
+const lately = 200 * time.Millisecond
+
+// currentLately is current for a turn that begins: it does not read again what was read just now. What changed since is noticed at the end of the
+// turn, as what changes during the turn.
+func (a *Auditor) currentLately(ctx context.Context, j *job) (fresh bool, err error) {
+	a.mu.Lock()
+	same := time.Since(a.read) < lately && j.epoch == a.epoch && a.sameEngine(j)
+	a.mu.Unlock()
+	if same {
+		return true, nil
+	}
+	return a.current(ctx, j)
+}
+
+// readNow reads the copies' epoch and the engine.
+func (a *Auditor) readNow(ctx context.Context) (epoch string, err error) {
+	began := time.Now()
+	if epoch, err = a.epochNow(ctx); err == nil {
+		err = a.engineNow(ctx)
+	}
+	if err == nil {
+		a.mu.Lock()
+		a.read = began
+		a.mu.Unlock()
+	}
+	return epoch, err
+}
+
 // outdated reports whether a decided audit belongs to copies that no longer exist. The caller holds a.mu.
 func (a *Auditor) outdated(j *job) bool {
 	return j.state() == Decided && j.Phase() != schedule.Watching && j.epoch != "" && a.epoch != "" && j.epoch != a.epoch

@@ -54,7 +54,7 @@ func (a *Auditor) makeReady(ctx context.Context, j *job) bool {
 	}
 	ready, err := a.prepare(ctx, j)
 	if ready && err == nil {
-		_, err = a.current(ctx, j)
+		_, err = a.currentLately(ctx, j)
 	}
 	switch {
 	case err != nil:

@@ -174,7 +174,7 @@ func (a *Auditor) postpone(j *job, err error, took time.Duration) {
 
 // replay runs one turn; it drops evidence that is invalid because of hoisting.
 func (a *Auditor) replay(ctx context.Context, j *job) error {
-	if _, err := a.current(ctx, j); err != nil {
+	if _, err := a.currentLately(ctx, j); err != nil {
 		return err
 	}
 	err := a.rounds(ctx, j)

@@ -306,10 +306,7 @@ func (w *Worker) load(ctx context.Context, t *ledger.Turn) (*job, error) {
 	case e == nil:
 		return nil, refuse("the ledger has no evidence of the audit")
 	}
-	epoch, err := a.epochNow(ctx)
-	if err == nil {
-		err = a.engineNow(ctx)
-	}
+	epoch, err := a.readNow(ctx)
 	switch {
 	case err != nil:
 		return nil, refuse("shadow database: %s", a.say(err))
