@@ -215,7 +215,7 @@ func (a *Auditor) handOut(ctx context.Context, engine *ledger.Engine, workers ma
 		if j == nil {
 			return nil
 		}
-		if last := workers[j.lately]; last != nil && last.free {
+		if last := workers[j.lastWorker]; last != nil && last.free {
 			w = last
 		}
 		given, err := a.give(ctx, engine, j, w.ID)

@@ -83,7 +83,7 @@ func (a *Auditor) sent(j *job, t givenTurn) {
 	if j.evidence != nil {
 		t.before = j.evidence.Executions()
 	}
-	j.given, j.evidence, j.lately = &t, nil, t.worker
+	j.given, j.evidence, j.lastWorker = &t, nil, t.worker
 	a.roster.Resize(&j.Audit, j.size())
 }
 
