@@ -19,7 +19,9 @@ type Config struct {
 	Engine     Engine          `yaml:"engine"`
 	Budgets    []PrivacyBudget `yaml:"budgets"`
 	Ledger     Ledger          `yaml:"ledger"`
-	Log        Log             `yaml:"log"`
+	// Engines lists the engines of proxy.routes, if there are several: see AllEngines.
+	Engines []EngineSections `yaml:"engines"`
+	Log     Log              `yaml:"log"`
 }
 
 // Proxy configures the relay between the clients and one or several engines: see AllRoutes.
@@ -239,7 +241,7 @@ type Engine struct {
 	Name string `yaml:"name"` // "" = privacy.database and the address of the upstream
 }
 
-// EngineName returns the name of the engine in the ledger.
+// EngineName returns the name of the engine in the ledger, for a configuration of one engine (AllEngines).
 func (c Config) EngineName() string {
 	if c.Engine.Name != "" {
 		return c.Engine.Name

@@ -22,7 +22,9 @@ type decoder struct {
 	lookUp func(name string) (string, error) // resolves ${name}
 	errors Errors
 	lines  map[string]int
-	files  bool // check the files that the configuration names
+	files  bool   // check the files that the configuration names
+	within string // path of the item of engines that is validated, with a dot at the end; "" = the top level
+	top    *Config
 }
 
 // Parse returns the configuration in data, with defaults for missing keys. file is its name in errors; getenv resolves
@@ -71,6 +73,7 @@ func (d *decoder) parse(data []byte) (c Config, err error) {
 		}
 	}()
 	c = Default()
+	d.top = &c
 	tree, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		return c, Errors{syntaxError(d.file, data, err)}
@@ -150,7 +153,7 @@ func (d *decoder) mapping(n ast.Node, v reflect.Value, path string) {
 	}
 	fields := yamlFields(v.Type())
 	seen := map[string]bool{}
-	for _, pair := range pairs {
+	for _, pair := range enginesLast(pairs, path) {
 		key := pair.Key.GetToken().Value
 		sub := join(path, key)
 		index, ok := fields[key]
@@ -171,12 +174,14 @@ func (d *decoder) sequence(n ast.Node, v reflect.Value, path string) {
 	seq, ok := n.(*ast.SequenceNode)
 	if !ok { // a single value is a list of one
 		one := reflect.MakeSlice(v.Type(), 1, 1)
+		d.inherit(one.Index(0))
 		d.node(n, one.Index(0), path)
 		v.Set(one)
 		return
 	}
 	list := reflect.MakeSlice(v.Type(), len(seq.Values), len(seq.Values))
 	for i, item := range seq.Values {
+		d.inherit(list.Index(i))
 		d.node(item, list.Index(i), path+"["+strconv.Itoa(i)+"]")
 	}
 	v.Set(list)

@@ -112,7 +112,7 @@ func (d *decoder) neighbours(c *Config) {
 	switch k := n.units(); {
 	case k > maxUnits:
 		d.add("neighbours.choose", "selects %d units; the maximum is %d", k, maxUnits)
-	case d.lines["shadow.d1"] == 0:
+	case !d.isSet("shadow.d1"):
 		c.Shadow.D1 = nil
 		for i := range k {
 			c.Shadow.D1 = append(c.Shadow.D1, fmt.Sprintf("d1_%d", i+1))

@@ -12,6 +12,8 @@ type Resolved struct {
 	file   string
 	text   []byte
 	values map[string]Secret // by the text between ${ and }
+	// engine is the name of the one of several engines that DecodeResolved returns; "" = the file has a single one.
+	engine string
 	// workers replaces audit.workers; nil = it does not.
 	workers *int
 }
@@ -19,11 +21,18 @@ type Resolved struct {
 // SetWorkers replaces audit.workers in what DecodeResolved returns.
 func (r *Resolved) SetWorkers(n int) { r.workers = &n }
 
+// ForEngine returns r, of which DecodeResolved returns the configuration of one engine (Config.ForEngine).
+func (r Resolved) ForEngine(name string) Resolved {
+	r.engine = name
+	return r
+}
+
 // resolvedJSON is the encoded form of a Resolved; values can be any bytes.
 type resolvedJSON struct {
 	File    string            `json:"file"`
 	Text    []byte            `json:"text"`
 	Values  map[string][]byte `json:"values"`
+	Engine  string            `json:"engine,omitempty"`
 	Workers *int              `json:"workers,omitempty"`
 }
 
@@ -33,7 +42,7 @@ func (r Resolved) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "***") 
 // Encode returns the configuration with its secrets in plain text, for a process that parses the same configuration
 // (DecodeResolved). Send it only over a channel that no other process can read.
 func (r Resolved) Encode() ([]byte, error) {
-	w := resolvedJSON{File: r.file, Text: r.text, Values: map[string][]byte{}, Workers: r.workers}
+	w := resolvedJSON{File: r.file, Text: r.text, Values: map[string][]byte{}, Engine: r.engine, Workers: r.workers}
 	for name, value := range r.values {
 		w.Values[name] = []byte(value.Reveal())
 	}
@@ -54,9 +63,12 @@ func DecodeResolved(data []byte) (Config, error) {
 		return string(value), nil
 	}).parse(w.Text)
 	if w.Workers != nil {
-		c.Audit.Workers = *w.Workers
+		c.SetWorkers(*w.Workers)
 	}
-	return c, err
+	if err != nil {
+		return c, err
+	}
+	return c.ForEngine(w.Engine)
 }
 
 // record returns lookUp extended to record its values. A name has one value, even if the file uses it repeatedly.

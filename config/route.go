@@ -11,6 +11,7 @@ type Route struct {
 	Name          string      `yaml:"name"` // in logs and status; default the first address of listen
 	Listen        []Address   `yaml:"listen"`
 	Upstream      Address     `yaml:"upstream"`
+	Engine        string      `yaml:"engine"` // the name of one of Config.Engines; "" = the engine of the top level
 	TLS           TLS         `yaml:"tls"`
 	UpstreamTLS   UpstreamTLS `yaml:"upstream_tls"`
 	ProxyProtocol []Network   `yaml:"proxy_protocol"`

@@ -16,6 +16,13 @@ import (
 // validate adds the errors that decoding does not find. A path that has an error already gets no second one.
 func (d *decoder) validate(c *Config) {
 	d.proxy(&c.Proxy)
+	d.allEngines(c)
+	d.admin(c)
+	d.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+}
+
+// engine validates the sections of one engine.
+func (d *decoder) engine(c *Config) {
 	d.neighbours(c)
 	d.shadow(&c.Shadow)
 	d.privacy(&c.Privacy)
@@ -24,12 +31,11 @@ func (d *decoder) validate(c *Config) {
 	d.audit(&c.Audit)
 	d.ledger(c)
 	d.budgets(c)
-	d.admin(c)
-	d.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 }
 
 // add adds an error at the line of a path.
 func (d *decoder) add(path, format string, args ...any) {
+	path = d.located(path)
 	for _, f := range d.errors {
 		if f.Path == path {
 			return
@@ -41,7 +47,7 @@ func (d *decoder) add(path, format string, args ...any) {
 		if p == "" {
 			break
 		}
-		p = p[:max(strings.LastIndexAny(p, ".["), 0)]
+		p = parent(p)
 	}
 	d.errors = append(d.errors, Error{File: d.file, Line: line, Path: path, Text: fmt.Sprintf(format, args...)})
 }
