@@ -17,6 +17,7 @@ import (
 // adminFlags are the flags of commands that ask a running dpwatch.
 type adminFlags struct {
 	config    string
+	engine    string
 	address   string
 	tokenFile string
 	timeout   time.Duration
@@ -31,6 +32,11 @@ func (f *adminFlags) add(cmd *cobra.Command, timeout time.Duration, token bool) 
 	if token {
 		fs.StringVar(&f.tokenFile, "token-file", "", "file with the token to send; default: admin.token_file of --config")
 	}
+}
+
+// engineFlag adds --engine.
+func engineFlag(cmd *cobra.Command, engine *string) {
+	cmd.Flags().StringVar(engine, "engine", "", "name of an engine, if the configuration has several (engines)")
 }
 
 // target returns the listener to ask: one that is likely to be reachable, chosen by nearest.
@@ -60,7 +66,7 @@ func (f *adminFlags) target(env environment, nearest func(string, []config.Admin
 	if f.tokenFile != "" {
 		asked = asked.WithToken(f.tokenFile)
 	}
-	return asked, nil
+	return asked.ForEngine(f.engine), nil
 }
 
 // status asks for the status.

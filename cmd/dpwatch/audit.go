@@ -36,6 +36,7 @@ Exit codes: 0 no evidence, 1 error, 2 violation, 3 inconclusive.`,
 	}
 	fs := cmd.Flags()
 	fs.StringVarP(&o.Config, "config", "c", "", "path of dpwatch.yaml, for everything that is not given by a flag")
+	fs.StringVar(&o.EngineName, "engine-name", "", "name of an engine, if the configuration has several (engines)")
 	fs.StringVar(&o.DSN, "dsn", "", "connection string of the database with both copies (required without --config)")
 	fs.StringArrayVar(&o.Engines, "engine", nil, "connection string of an engine beside the database: trials go through it; repeat it to give one\nfor D0 and one for each --d1, then the query is sent unchanged")
 	o.Protocol = "extended"

@@ -29,6 +29,7 @@ Exit codes: 0 done, also with violations; 1 usage error or no answer.`,
   dpwatch audits list --address unix:/run/dpwatch/admin.sock --verdict violation -o json`,
 	}
 	f.add(cmd, statusTimeout, true)
+	engineFlag(cmd, &f.engine)
 	state, verdict := choice{&filter.State, app.AuditStates()}, choice{&filter.Verdict, app.AuditVerdicts()}
 	cmd.Flags().Var(state, "state", "only audits in this state: "+state.form())
 	cmd.Flags().Var(verdict, "verdict", "only audits with this verdict: "+verdict.form())
@@ -66,6 +67,7 @@ Exit codes: 0 done, whatever the verdict; 1 usage error, no answer, or no such a
   dpwatch audits show 3f9c12ab34cd --config dpwatch.yaml -o json`,
 	}
 	f.add(cmd, statusTimeout, true)
+	engineFlag(cmd, &f.engine)
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s, err := f.status(cmd.Context(), env)

@@ -25,6 +25,7 @@ Exit codes: 0 done; 1 usage error, no ledger, or no answer.`,
   dpwatch budgets --address unix:/run/dpwatch/admin.sock -o json`,
 	}
 	f.add(cmd, 30*time.Second, true)
+	engineFlag(cmd, &f.engine)
 	cmd.Flags().Lookup("config").Usage = "path of dpwatch.yaml, whose ledger is read"
 	cmd.Flags().Lookup("token-file").Usage = "file with the token to send to --address"
 	asJSON := outputFlag(cmd)
@@ -46,7 +47,7 @@ func (f *adminFlags) budgets(ctx context.Context, env environment) (app.Budgets,
 		if f.tokenFile != "" {
 			return app.Budgets{}, errors.New("--token-file is for --address: with --config the ledger is read directly")
 		}
-		c, _, err := app.Load(env, f.config)
+		c, err := app.LoadEngine(env, f.config, f.engine)
 		if err != nil {
 			return app.Budgets{}, err
 		}

@@ -33,7 +33,7 @@ Exit codes: 0 done; 1 usage error, no ledger, or no answer.`,
 	cmd.Flags().Lookup("config").Usage = "path of dpwatch.yaml, whose ledger is read"
 	cmd.Flags().Lookup("token-file").Usage = "file with the token to send to --address"
 	cmd.Flags().DurationVar(&since, "since", since, "how far to look back")
-	cmd.Flags().StringVar(&engine, "engine", "", "name of an engine in the ledger (engine.name); '*' = all; default: that of the configuration")
+	cmd.Flags().StringVar(&engine, "engine", "", "name of an engine in the ledger (engine.name, engines); '*' = all; default: that of the configuration, if it has one")
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if since <= 0 {
@@ -59,6 +59,9 @@ func (f *adminFlags) coverage(ctx context.Context, env environment, engine strin
 		c, _, err := app.Load(env, f.config)
 		if err != nil {
 			return app.Coverage{}, err
+		}
+		if c, err = app.LedgerEngine(c, engine); err != nil {
+			return app.Coverage{}, fmt.Errorf("%s: %w (--engine NAME)", f.config, err)
 		}
 		return app.CoverageFromLedger(ctx, c, engine, since)
 	}

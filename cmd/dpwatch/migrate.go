@@ -22,16 +22,13 @@ Several processes may migrate one ledger at the same time.`,
 		if err != nil {
 			return err
 		}
-		from, to, err := app.MigrateLedger(cmd.Context(), c)
-		if err != nil {
-			return err
-		}
-		what := "created or upgraded"
-		if from == to {
-			what = "up to date"
-		}
-		_, err = fmt.Fprintf(env.Stdout, "ledger schema %s: %s, version %d\n", c.Ledger.Schema, what, to)
-		return err
+		return app.MigrateLedgers(cmd.Context(), c, func(from, to int64) {
+			what := "created or upgraded"
+			if from == to {
+				what = "up to date"
+			}
+			fmt.Fprintf(env.Stdout, "ledger schema %s: %s, version %d\n", c.Ledger.Schema, what, to)
+		})
 	}
 	return cmd
 }

@@ -34,10 +34,11 @@ Exit codes: 0 done, 1 error, 2 (verify) a pair is not neighbouring.`,
 
 // withOptions adds --config and runs f with the options of the file.
 func withOptions(env environment, cmd *cobra.Command, f func(context.Context, neighbours.Options) error) {
-	path := configFlag(cmd)
+	path, engine := configFlag(cmd), ""
+	engineFlag(cmd, &engine)
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, _, err := app.Load(env, *path)
+		c, err := app.LoadEngine(env, *path, engine)
 		if err != nil {
 			return err
 		}

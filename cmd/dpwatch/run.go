@@ -39,7 +39,7 @@ the environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of
 			return err
 		}
 		if cmd.Flags().Changed("workers") {
-			c.Audit.Workers = *workers
+			c.SetWorkers(*workers)
 			resolved.SetWorkers(*workers)
 		}
 		if err := app.CheckWorkers(c); err != nil {

@@ -25,6 +25,7 @@ Exit codes: 0 done, also with violations; 1 usage error or no answer.`,
   dpwatch status --address unix:/run/dpwatch/admin.sock -o json`,
 	}
 	f.add(cmd, statusTimeout, true)
+	engineFlag(cmd, &f.engine)
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		s, err := f.status(cmd.Context(), env)

@@ -59,15 +59,11 @@ func Accept(ctx context.Context, c config.Config, o AcceptOptions) (Decision, er
 			return Decision{}, err
 		}
 	}
-	l, err := openStored(ctx, c)
+	l, s, err := findInLedgers(ctx, c, o.ID)
 	if err != nil {
 		return Decision{}, err
 	}
 	defer l.Close()
-	s, err := findStored(ctx, l, o.ID)
-	if err != nil {
-		return Decision{}, err
-	}
 	d := Decision{ID: s.id(), Key: s.Key, Engine: s.Engine, Summary: s.Summary, Action: ledger.ActionAccept, Operator: operator(o.Operator), Until: &until, Reason: o.Reason}
 	if o.Revoke {
 		d.Action, d.Until = ledger.ActionRevoke, nil
@@ -130,16 +126,20 @@ type Acceptances struct {
 
 // AcceptedViolations reads the acceptances of all engines from the ledger.
 func AcceptedViolations(ctx context.Context, c config.Config) (Acceptances, error) {
-	l, err := openStored(ctx, c)
-	if err != nil {
-		return Acceptances{}, err
+	all := []ledger.Acceptance{}
+	for _, one := range ledgers(c) {
+		l, err := openStored(ctx, one)
+		if err != nil {
+			return Acceptances{}, err
+		}
+		some, err := l.Acceptances(ctx, "")
+		l.Close()
+		if err != nil {
+			return Acceptances{}, err
+		}
+		all = append(all, some...)
 	}
-	defer l.Close()
-	all, err := l.Acceptances(ctx, "")
-	if all == nil {
-		all = []ledger.Acceptance{}
-	}
-	return Acceptances{all}, err
+	return Acceptances{all}, nil
 }
 
 // Write writes a table.

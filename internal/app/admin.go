@@ -3,7 +3,6 @@ package app
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -17,10 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dpwatch/dpwatch/config"
-	"github.com/dpwatch/dpwatch/internal/capture"
-	"github.com/dpwatch/dpwatch/internal/supervise"
 	"github.com/dpwatch/dpwatch/internal/web"
-	"github.com/dpwatch/dpwatch/proxy"
 )
 
 // handler returns the handler of the admin port, without the checks of package web. It uses only state of the relay, and for
@@ -42,28 +38,15 @@ func (r *Relay) handler(adminRefused prometheus.Collector) http.Handler {
 	mux.HandleFunc("GET /api/ledger/audits/{id}", r.storedAudit)
 	mux.HandleFunc("POST /api/engine", r.deploy)
 	for path, paused := range map[string]bool{"POST /api/pause": true, "POST /api/resume": false} {
-		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
-			r.Pause(paused)
+		mux.HandleFunc(path, func(w http.ResponseWriter, q *http.Request) {
+			if err := r.pause(q.FormValue("engine"), paused); err != nil {
+				http.Error(w, "dpwatch: "+err.Error(), http.StatusBadRequest)
+				return
+			}
 			w.WriteHeader(http.StatusNoContent)
 		})
 	}
 	return mux
-}
-
-// Pause pauses or resumes the auditor's replays; traffic and capture continue.
-func (r *Relay) Pause(paused bool) {
-	r.log.Info("replays", zap.Bool("paused", paused))
-	r.supervisor.Pause(paused)
-}
-
-// metrics writes the relay's metrics and then the auditor's latest ones.
-func (r *Relay) metrics(w http.ResponseWriter, registry *prometheus.Registry) {
-	text, err := metricsText(registry)
-	if err != nil { // the other metrics are served
-		r.log.Warn("some metrics cannot be gathered", zap.Error(err))
-	}
-	w.Header().Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
-	_, _ = w.Write(append(text, r.supervisor.Metrics()...))
 }
 
 // metricsText returns metrics in Prometheus's text format. With an error, it returns those that could be gathered.
@@ -75,65 +58,6 @@ func metricsText(registry *prometheus.Registry) ([]byte, error) {
 		err = errors.Join(err, writeErr)
 	}
 	return text.Bytes(), err
-}
-
-// routeStatus is the status of one route.
-type routeStatus struct {
-	Name        string      `json:"name"`
-	Listen      []string    `json:"listen"`
-	Upstream    string      `json:"upstream"`
-	TLS         string      `json:"tls"`
-	UpstreamTLS string      `json:"upstream_tls"`
-	Captured    string      `json:"captured"` // yes, no, or what is not captured
-	Proxy       proxy.Stats `json:"proxy"`
-}
-
-func (r *Relay) routeStatus() []routeStatus {
-	out := make([]routeStatus, len(r.routes))
-	for i, one := range r.routes {
-		out[i] = routeStatus{
-			Name: one.cfg.Name, Upstream: one.cfg.Upstream.String(), TLS: one.cfg.TLS.Mode, UpstreamTLS: one.cfg.UpstreamTLS.Mode,
-			Captured: "yes", Proxy: one.server.Stats(), Listen: addresses(one.listeners),
-		}
-		switch {
-		case !r.cfg.Proxy.Capture:
-			out[i].Captured = "no"
-		case one.cfg.TLS.Mode == "passthrough":
-			out[i].Captured = "only sessions without TLS: TLS is passed through to the engine and is not audited"
-		}
-	}
-	return out
-}
-
-// relayStatus is the answer of GET /api/status.
-type relayStatus struct {
-	Version string             `json:"version"`
-	Proxy   proxy.Stats        `json:"proxy"`
-	Routes  []routeStatus      `json:"routes"`
-	Queue   capture.QueueStats `json:"queue"`
-	Auditor supervise.Stats    `json:"auditor"`
-	Audit   json.RawMessage    `json:"audit"`  // an audit.Status; null = the auditor has not sent one
-	Paused  bool               `json:"paused"` // the requested state; the auditor's pace reports the actual one
-}
-
-// status writes the proxy's counters and the auditor's latest status as one JSON object.
-func (r *Relay) status(w http.ResponseWriter, _ *http.Request) {
-	text, err := r.statusJSON()
-	if err != nil { // the auditor's part is not valid JSON
-		r.log.Error("write status", zap.Error(err))
-		http.Error(w, "the auditor's status is not valid JSON: see dpwatch's log", http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(text, '\n'))
-}
-
-func (r *Relay) statusJSON() ([]byte, error) {
-	audit := json.RawMessage(r.supervisor.Status())
-	if audit == nil {
-		audit = json.RawMessage("null")
-	}
-	return json.Marshal(relayStatus{Version, r.stats(), r.routeStatus(), r.queue.Stats(), r.supervisor.Stats(), audit, r.supervisor.Paused()})
 }
 
 // adminPort serves metrics, health and status on all admin listeners.

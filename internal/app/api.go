@@ -25,7 +25,11 @@ func (r *Relay) coverage(w http.ResponseWriter, q *http.Request) {
 		return
 	}
 	r.fromLedger(w, q, func(ctx context.Context) (any, error) {
-		return CoverageFromLedger(ctx, r.cfg, q.FormValue("engine"), period)
+		c, err := LedgerEngine(r.cfg, q.FormValue("engine"))
+		if err != nil {
+			return nil, unknownEngineError{err}
+		}
+		return CoverageFromLedger(ctx, c, q.FormValue("engine"), period)
 	})
 }
 

@@ -27,6 +27,7 @@ type AuditOptions struct {
 	Timeout                    time.Duration
 	Hoist                      bool
 	Config, Plot               string
+	EngineName                 string // of several engines of Config
 	Deterministic              string
 	VaryText                   bool
 	Measure                    int

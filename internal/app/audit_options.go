@@ -19,7 +19,12 @@ func (f *AuditOptions) resolve(env Environment) error {
 		if err != nil {
 			return err
 		}
+		if c, err = c.ForEngine(f.EngineName); err != nil {
+			return fmt.Errorf("%s: %w (--engine-name NAME)", f.Config, err)
+		}
 		f.cfg = &c
+	}
+	if f.cfg != nil {
 		f.fill()
 	}
 	return f.validate()

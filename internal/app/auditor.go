@@ -46,6 +46,9 @@ func RunAuditor(ctx context.Context, env Environment, conn net.Conn) error {
 		return err
 	}
 	log = log.Named("auditor")
+	if c.Engine.Name != "" {
+		log = log.With(zap.String("dp.engine", c.Engine.Name))
+	}
 	registry, err := newRegistry(c)
 	if err != nil {
 		return err
@@ -209,7 +212,7 @@ func newAuditor(c config.Config, gate *throttle.Gate, announce func(string) func
 }
 
 // auditorOptions translates the configuration to the options of each stage that auditors and workers use.
-func auditorOptions(c config.Config, gate *throttle.Gate, log *zap.Logger, registry *prometheus.Registry) (audit.Options, error) {
+func auditorOptions(c config.Config, gate *throttle.Gate, log *zap.Logger, registry prometheus.Registerer) (audit.Options, error) {
 	rewriter, err := rewrite.New(rewriteOptions(c))
 	if err != nil {
 		return audit.Options{}, err

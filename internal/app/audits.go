@@ -96,6 +96,9 @@ type Listing struct {
 
 // List returns the audits that a filter selects, violations first.
 func (s *Snapshot) List(f Filter) (Listing, error) {
+	if s.engines != nil {
+		return Listing{}, s.errChoose()
+	}
 	if s.auditor == nil {
 		return Listing{}, errNoAuditor(s.address)
 	}
@@ -180,13 +183,17 @@ const shownIDs = 5
 // ErrNoAudit is wrapped by the error of Snapshot.Audit if there is no such audit.
 var ErrNoAudit = errors.New("no audit")
 
-// Audit returns the audit whose id or key begins with prefix.
+// Audit returns the audit whose id or key begins with prefix, of any engine.
 func (s *Snapshot) Audit(prefix string) (AuditRow, error) {
-	if s.auditor == nil {
+	if s.auditor == nil && s.engines == nil {
 		return AuditRow{}, errNoAuditor(s.address)
 	}
+	audits := s.audits
+	for _, one := range s.engines {
+		audits = append(audits, one.audits...)
+	}
 	var found []AuditRow
-	for _, a := range s.audits {
+	for _, a := range audits {
 		if prefix != "" && (strings.HasPrefix(a.Key, prefix) || strings.HasPrefix(a.ID, prefix)) {
 			found = append(found, a)
 		}

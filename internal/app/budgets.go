@@ -130,9 +130,15 @@ func finite(x float64) *float64 {
 	return &x
 }
 
-// budgets answers GET /api/budgets.
+// budgets answers GET /api/budgets; the parameter is engine, if there are several.
 func (r *Relay) budgets(w http.ResponseWriter, q *http.Request) {
-	r.fromLedger(w, q, func(ctx context.Context) (any, error) { return BudgetsFromLedger(ctx, r.cfg) })
+	r.fromLedger(w, q, func(ctx context.Context) (any, error) {
+		c, err := r.cfg.ForEngine(q.FormValue("engine"))
+		if err != nil {
+			return nil, unknownEngineError{err}
+		}
+		return BudgetsFromLedger(ctx, c)
+	})
 }
 
 // FetchBudgets asks a listener of a running dpwatch.

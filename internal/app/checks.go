@@ -21,21 +21,48 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
-// Checks returns all checks of a configuration.
+// Checks returns all checks of a configuration. Those of several engines have their names as prefixes.
 func Checks(c config.Config) []preflight.Task {
-	o := preflightOptions(c)
 	var tasks []preflight.Task
-	for i := range c.Proxy.AllRoutes() {
-		tasks = append(tasks, checkListeners(c, c.Proxy.AllRoutes()[i].Listen, "proxy.listen"), checkUpstream(c, i))
+	all := c.AllEngines()
+	for _, one := range all {
+		for i, r := range one.Proxy.AllRoutes() {
+			tasks = append(tasks, checkListeners(c, r.Listen, "proxy.listen"), checkUpstream(one, i))
+		}
 	}
 	for _, l := range c.Admin.AllListeners() {
 		tasks = append(tasks, checkListeners(c, l.Listen, "admin.listen"))
 	}
-	tasks = append(tasks, preflight.Shadow(o), checkRights(c), preflight.Catalog(o))
+	for _, one := range all {
+		for _, task := range engineChecks(one) {
+			if len(all) > 1 {
+				task = named(one.EngineName(), task)
+			}
+			tasks = append(tasks, task)
+		}
+	}
+	return tasks
+}
+
+// engineChecks returns the checks of what one engine has for itself.
+func engineChecks(c config.Config) []preflight.Task {
+	o := preflightOptions(c)
+	tasks := []preflight.Task{preflight.Shadow(o), checkRights(c), preflight.Catalog(o)}
 	for i := range c.Shadow.Engines(c.Shadow.Copies()) {
 		tasks = append(tasks, checkEngine(c, i))
 	}
 	return append(tasks, checkVersion(c), checkNeighbours(c), checkLedger(c), checkSpool(c), checkPace(c))
+}
+
+// named returns a task whose checks name an engine.
+func named(engine string, task preflight.Task) preflight.Task {
+	return func(ctx context.Context) []preflight.Check {
+		checks := task(ctx)
+		for i := range checks {
+			checks[i].Name = engine + ": " + checks[i].Name
+		}
+		return checks
+	}
 }
 
 // checkPace reports the default pace of trials, if the configuration does not set one.

@@ -89,10 +89,10 @@ const (
 )
 
 // uncaptured returns the numbers of completed statements that were not sent to the auditor, by reason.
-func (r *Relay) uncaptured() map[string]uint64 {
-	counts := skippedStatements(r.stats())
-	counts[reasonQueueFull] = r.queue.Stats().Dropped
-	s := r.supervisor.Stats()
+func (e *auditedEngine) uncaptured() map[string]uint64 {
+	counts := skippedStatements(e.stats())
+	counts[reasonQueueFull] = e.queue.Stats().Dropped
+	s := e.supervisor.Stats()
 	counts[reasonAuditorEnded], counts[reasonSetAside] = s.QueriesLost, s.SetAside
 	return counts
 }

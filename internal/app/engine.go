@@ -103,14 +103,20 @@ func compareFunctions(c config.Config, production, shadow *engine.Snapshot) []pr
 // maxLabel bounds the label of a deploy, in bytes.
 const maxLabel = 100
 
-// deploy handles POST /api/engine: another version of the engine was deployed, under the label of the form.
+// deploy handles POST /api/engine: another version of the engine was deployed, under the label of the form. Its field engine names
+// the one of several engines.
 func (r *Relay) deploy(w http.ResponseWriter, req *http.Request) {
 	label := req.FormValue("label")
 	if label == "" || len(label) > maxLabel || strings.ContainsFunc(label, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		http.Error(w, "dpwatch: give the version that was deployed as label=...: 1 to 100 printable ASCII characters without spaces", http.StatusBadRequest)
 		return
 	}
-	r.log.Info("a deploy of the engine was posted", zap.String("label", label))
-	r.supervisor.Deploy(label)
+	e, err := r.engine(req.FormValue("engine"))
+	if err != nil {
+		http.Error(w, "dpwatch: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	r.log.Info("a deploy of the engine was posted", zap.String("label", label), zap.String("engine", e.name()))
+	e.supervisor.Deploy(label)
 	w.WriteHeader(http.StatusNoContent)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
@@ -56,13 +57,12 @@ func ExplainStored(ctx context.Context, env Environment, o ExplainOptions) (Expl
 	if err != nil {
 		return Explanation{}, err
 	}
-	l, err := openStored(ctx, c)
+	l, s, err := findInLedgers(ctx, c, o.ID)
 	if err != nil {
 		return Explanation{}, err
 	}
 	defer l.Close()
-	s, err := findStored(ctx, l, o.ID)
-	if err != nil {
+	if c, err = auditEngine(c, s.Engine); err != nil {
 		return Explanation{}, err
 	}
 	row, _, err := l.Find(ctx, s.Engine, s.Key)
@@ -80,7 +80,7 @@ func ExplainStored(ctx context.Context, env Environment, o ExplainOptions) (Expl
 	}
 	if q, err := capture.DecodeBinary(row.Query.Statement); err == nil && (o.Reveal || c.Log.SQL) {
 		x.Statement = q.SQL
-		if x.SQL, err = storedSQL(ctx, env, o.Config, q, a.Neighbour); err != nil {
+		if x.SQL, err = storedSQL(ctx, env, &c, q, a.Neighbour); err != nil {
 			x.notes = append(x.notes, "the statement cannot be rewritten now: "+withheld.Reveal(err))
 		}
 	}
@@ -169,8 +169,8 @@ func explanation(a *AuditRow, stored *StoredAudit) Explanation {
 }
 
 // storedSQL returns the texts that are replayed for a captured query on D0 and a neighbour.
-func storedSQL(ctx context.Context, env Environment, path string, q capture.Query, neighbour string) (*audit.SQLPair, error) {
-	f := AuditOptions{Config: path, From: "public", Protocol: "captured", captured: &q, Given: map[string]bool{"sql": true, "epsilon": true, "hoist": true}}
+func storedSQL(ctx context.Context, env Environment, c *config.Config, q capture.Query, neighbour string) (*audit.SQLPair, error) {
+	f := AuditOptions{cfg: c, From: "public", Protocol: "captured", captured: &q, Given: map[string]bool{"sql": true, "epsilon": true, "hoist": true}}
 	if err := f.resolve(env); err != nil {
 		return nil, err
 	}

@@ -76,13 +76,20 @@ func hidden(ctx context.Context, c config.Config, l *ledger.Ledger) error {
 // errNoLedger is returned by what needs a ledger.
 var errNoLedger = errors.New("there is no ledger: ledger.dsn is memory, or neither ledger.dsn nor neighbours.target is set")
 
-// MigrateLedger creates the ledger's schema or upgrades it, and returns the versions before and after.
-func MigrateLedger(ctx context.Context, c config.Config) (from, to int64, err error) {
-	o, stored := ledgerOptions(c)
-	if !stored {
-		return 0, 0, errNoLedger
+// MigrateLedgers creates the schema of each ledger of the engines or upgrades it, and reports the versions before and after.
+func MigrateLedgers(ctx context.Context, c config.Config, report func(from, to int64)) error {
+	for _, one := range ledgers(c) {
+		o, stored := ledgerOptions(one)
+		if !stored {
+			return errNoLedger
+		}
+		from, to, err := ledger.Migrate(ctx, o)
+		if err != nil {
+			return err
+		}
+		report(from, to)
 	}
-	return ledger.Migrate(ctx, o)
+	return nil
 }
 
 // checkLedger checks that the ledger can be used and that the replay role cannot read it. It changes nothing.

@@ -24,8 +24,10 @@ func Load(env Environment, path string) (config.Config, config.Resolved, error) 
 		return c, resolved, fmt.Errorf("the configuration is not valid:\n%w", err)
 	}
 	// Checks that only the stages can make. New parses no SQL, so it can run in the relay process.
-	if _, err := rewrite.New(rewriteOptions(c)); err != nil {
-		return c, resolved, fmt.Errorf("%s: %w", path, err)
+	for _, one := range c.AllEngines() {
+		if _, err := rewrite.New(rewriteOptions(one)); err != nil {
+			return c, resolved, fmt.Errorf("%s: engine %s: %w", path, one.EngineName(), err)
+		}
 	}
 	for _, l := range c.Admin.AllListeners() {
 		if l.TokenFile == "" {
@@ -36,6 +38,19 @@ func Load(env Environment, path string) (config.Config, config.Resolved, error) 
 		}
 	}
 	return c, resolved, nil
+}
+
+// LoadEngine is Load for what concerns one engine: the one with this name, or the only one.
+func LoadEngine(env Environment, path, engine string) (config.Config, error) {
+	c, _, err := Load(env, path)
+	if err != nil {
+		return c, err
+	}
+	one, err := c.ForEngine(engine)
+	if err != nil {
+		return c, fmt.Errorf("%s: %w (--engine NAME)", path, err)
+	}
+	return one, nil
 }
 
 // ReadFile reads a configuration file and removes a byte order mark.

@@ -59,7 +59,7 @@ func parseCursor(text string) (p position, err error) {
 // maxPage is the greatest number of audits in an answer of GET /api/audits.
 const maxPage = 1000
 
-// listAudits answers GET /api/audits; the parameters are state, verdict, limit (100) and cursor.
+// listAudits answers GET /api/audits; the parameters are state, verdict, limit (100), cursor and, of several engines, engine.
 func (r *Relay) listAudits(w http.ResponseWriter, q *http.Request) {
 	f := Filter{State: q.FormValue("state"), Verdict: q.FormValue("verdict"), Cursor: q.FormValue("cursor")}
 	var err error
@@ -71,7 +71,12 @@ func (r *Relay) listAudits(w http.ResponseWriter, q *http.Request) {
 		http.Error(w, "dpwatch: state must be one of "+strings.Join(AuditStates(), ", ")+"; verdict one of "+strings.Join(AuditVerdicts(), ", "), http.StatusBadRequest)
 		return
 	}
-	text, err := r.statusJSON()
+	e, err := r.engine(q.FormValue("engine"))
+	if err != nil {
+		http.Error(w, "dpwatch: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	text, err := e.statusJSON()
 	var s *Snapshot
 	if err == nil {
 		s, err = newSnapshot(text)

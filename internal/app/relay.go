@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os/exec"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,59 +13,46 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dpwatch/dpwatch/config"
-	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
-	"github.com/dpwatch/dpwatch/internal/supervise"
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// Relay is the process in front of the engine: the proxy, the supervisor of the auditor process, and the admin port.
+// Relay is the process in front of the engines: the proxy, the supervisor of the auditor process of each engine, and the admin port.
 type Relay struct {
-	cfg        config.Config
-	log        *zap.Logger
-	routes     []*route
-	admin      *adminPort
-	queue      *capture.Queue
-	supervisor *supervise.Supervisor
-	draining   atomic.Bool
-	reading    sync.Mutex // of the ledger, for a request
+	cfg      config.Config
+	log      *zap.Logger
+	engines  []*auditedEngine
+	routes   []*route // of all engines
+	admin    *adminPort
+	draining atomic.Bool
+	reading  sync.Mutex // of the ledger, for a request
 }
 
 // auditorGrace is how long the auditor may take to finish when the relay ends.
 const auditorGrace = 5 * time.Second
 
 // NewRelay returns a Relay with all listeners open, so that an address in use is reported before traffic begins. resolved is
-// the configuration c in a form for the auditor process, which has neither the environment nor the files from which c was
-// read. childLog receives the auditor's log lines; onStatus, if not nil, is called with every status of the auditor.
+// the configuration c in a form for the auditor processes, which have neither the environment nor the files from which c was
+// read. childLog receives the auditors' log lines; onStatus, if not nil, is called with every status of an auditor.
 func NewRelay(env Environment, c config.Config, resolved config.Resolved, log *zap.Logger, childLog io.Writer, onStatus func([]byte)) (*Relay, error) {
-	r := &Relay{cfg: c, log: log, queue: capture.NewQueue(c.Proxy.QueueLength, int(c.Proxy.QueueBytes))}
-	greeting, err := resolved.Encode()
-	if err != nil {
-		return nil, fmt.Errorf("encode the configuration for the auditor: %w", err)
-	}
+	r := &Relay{cfg: c, log: log}
 	binary, err := env.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find the executable of this program: %w", err)
 	}
-	r.supervisor = supervise.New(supervise.Options{
-		Command: func() *exec.Cmd {
-			cmd := exec.Command(binary, "auditor")
-			cmd.Stderr = childLog
-			cmd.Env = auditorEnvironment(env.Getenv)
-			return cmd
-		},
-		Hello: greeting, Queue: r.queue, HangLimit: time.Duration(c.Proxy.AuditorHangLimit), ParseTimeout: time.Duration(c.Audit.ParseTimeout), StopGrace: auditorGrace,
-		MaxRate: c.Proxy.CaptureRate, Logger: log.Named("supervise"), OnStatus: onStatus, Uncaptured: r.uncaptured,
-	})
-	for i := range c.Proxy.AllRoutes() {
-		one, err := newRoute(&c, i, r.queue, log)
+	all := c.AllEngines()
+	for _, one := range all {
+		auditor := auditorProcess{binary: binary, environment: auditorEnvironment(env.Getenv), log: childLog, onStatus: onStatus}
+		of := log
+		if len(all) > 1 {
+			resolved, of = resolved.ForEngine(one.EngineName()), log.With(zap.String("dp.engine", one.EngineName()))
+		}
+		engine, err := newAuditedEngine(one, resolved, auditor, of)
 		if err != nil {
 			return nil, err
 		}
-		if err := one.check(log); err != nil {
-			return nil, err
-		}
-		r.routes = append(r.routes, one)
+		r.engines = append(r.engines, engine)
+		r.routes = append(r.routes, engine.routes...)
 	}
 	if err := r.listen(); err != nil {
 		r.closeListeners()
@@ -128,8 +114,14 @@ func (r *Relay) AdminAddresses() []string { return r.admin.addresses() }
 // Routes returns the number of routes.
 func (r *Relay) Routes() int { return len(r.routes) }
 
-// AuditorStarts returns the number of starts of the auditor process.
-func (r *Relay) AuditorStarts() uint64 { return r.supervisor.Stats().Starts }
+// AuditorStarts returns the number of starts of all auditor processes.
+func (r *Relay) AuditorStarts() uint64 {
+	var n uint64
+	for _, e := range r.engines {
+		n += e.supervisor.Stats().Starts
+	}
+	return n
+}
 
 // serve runs every route until ctx ends or one of them fails; then all drain.
 func (r *Relay) serve(ctx context.Context) error {
@@ -141,13 +133,7 @@ func (r *Relay) serve(ctx context.Context) error {
 }
 
 // stats returns the sum of all routes' counters.
-func (r *Relay) stats() proxy.Stats {
-	var sum proxy.Stats
-	for _, one := range r.routes {
-		sum.Add(one.server.Stats())
-	}
-	return sum
-}
+func (r *Relay) stats() proxy.Stats { return sumStats(r.routes) }
 
 // Run relays until ctx ends or a listener fails. Then sessions drain, the auditor finishes, and the admin port closes.
 func (r *Relay) Run(ctx context.Context) error {
@@ -156,8 +142,10 @@ func (r *Relay) Run(ctx context.Context) error {
 	auditCtx, stopAudit := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAudit()
 	var group errgroup.Group
-	if r.cfg.Proxy.Capture {
-		group.Go(func() error { return r.supervisor.Run(auditCtx) })
+	for _, e := range r.engines {
+		if r.cfg.Proxy.Capture {
+			group.Go(func() error { return e.supervisor.Run(auditCtx) })
+		}
 	}
 	r.admin.serve(&group)
 	err := r.serve(ctx)

@@ -15,15 +15,14 @@ func (c *relayCollector) Describe(ch chan<- *prometheus.Desc) { prometheus.Descr
 // Collect implements prometheus.Collector.
 func (c *relayCollector) Collect(ch chan<- prometheus.Metric) {
 	m := relayMetrics{ch}
-	auditor := c.r.supervisor.Stats()
 	m.gauge("dpwatch_build_info", "The version, as a label.", 1, "version", Version)
-	m.gauge("dpwatch_auditor_up", "1 while the auditor process runs.", boolean(auditor.PID != 0))
-	m.gauge("dpwatch_replays_paused", "1 while replays are paused by a signal or the API.", boolean(c.r.supervisor.Paused()))
-	m.gauge("dpwatch_auditor_silence_seconds", "Time since the last message from the auditor.", auditor.LastHeardAgo.Seconds())
-	m.count("dpwatch_auditor_starts_total", "Starts of the auditor process, including the first.", auditor.Starts)
-	m.count("dpwatch_statements_set_aside_total", "Captured statements not sent to the auditor because it crashed on them before.", auditor.SetAside)
-	m.count("dpwatch_statements_lost_total", "Captured statements lost when the auditor process ended.", auditor.QueriesLost)
-	m.count("dpwatch_capture_dropped_total", "Captured statements dropped because the auditor did not keep up.", c.r.queue.Stats().Dropped)
+	for _, e := range c.r.engines {
+		var label []string
+		if len(c.r.engines) > 1 {
+			label = []string{"engine", e.name()}
+		}
+		m.auditor(e, label)
+	}
 	s := c.r.stats()
 	m.proxy(s)
 	m.tls(s)
@@ -32,6 +31,18 @@ func (c *relayCollector) Collect(ch chan<- prometheus.Metric) {
 			m.gauge("dpwatch_proxy_certificate_expiry_timestamp_seconds", "Expiry of the proxy's certificate for clients.", float64(end.Unix()), "route", one.cfg.Name)
 		}
 	}
+}
+
+// auditor sends the metrics of the auditor process of an engine.
+func (m relayMetrics) auditor(e *auditedEngine, label []string) {
+	auditor := e.supervisor.Stats()
+	m.gauge("dpwatch_auditor_up", "1 while the auditor process runs.", boolean(auditor.PID != 0), label...)
+	m.gauge("dpwatch_replays_paused", "1 while replays are paused by a signal or the API.", boolean(e.supervisor.Paused()), label...)
+	m.gauge("dpwatch_auditor_silence_seconds", "Time since the last message from the auditor.", auditor.LastHeardAgo.Seconds(), label...)
+	m.count("dpwatch_auditor_starts_total", "Starts of the auditor process, including the first.", auditor.Starts, label...)
+	m.count("dpwatch_statements_set_aside_total", "Captured statements not sent to the auditor because it crashed on them before.", auditor.SetAside, label...)
+	m.count("dpwatch_statements_lost_total", "Captured statements lost when the auditor process ended.", auditor.QueriesLost, label...)
+	m.count("dpwatch_capture_dropped_total", "Captured statements dropped because the auditor did not keep up.", e.queue.Stats().Dropped, label...)
 }
 
 // relayMetrics sends metrics. Each name is always sent with the same help and label.

@@ -57,13 +57,12 @@ func Reproduce(ctx context.Context, env Environment, o ReproduceOptions, progres
 	if err != nil {
 		return Reproduction{}, err
 	}
-	l, err := openStored(ctx, c)
+	l, s, err := findInLedgers(ctx, c, o.ID)
 	if err != nil {
 		return Reproduction{}, err
 	}
 	defer l.Close()
-	s, err := findStored(ctx, l, o.ID)
-	if err != nil {
+	if c, err = auditEngine(c, s.Engine); err != nil {
 		return Reproduction{}, err
 	}
 	q, err := storedQuery(ctx, l, s)
@@ -71,7 +70,7 @@ func Reproduce(ctx context.Context, env Environment, o ReproduceOptions, progres
 		return Reproduction{}, err
 	}
 	f := AuditOptions{
-		Config: o.Config, Epsilon: *s.Epsilon, Delta: *s.Delta, From: "public", Protocol: "captured", MaxTrials: o.MaxTrials, Measure: o.Measure, captured: &q,
+		cfg: &c, Epsilon: *s.Epsilon, Delta: *s.Delta, From: "public", Protocol: "captured", MaxTrials: o.MaxTrials, Measure: o.Measure, captured: &q,
 		Given: map[string]bool{"sql": true, "epsilon": true, "delta": true, "max-trials": o.MaxTrials > 0},
 	}
 	r := Reproduction{ID: s.id(), Key: s.Key, Engine: s.Engine, Summary: s.Summary, Former: s.former()}

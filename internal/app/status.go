@@ -23,9 +23,11 @@ type Snapshot struct {
 	relay   relayStatus
 	auditor *audit.Status // nil = the auditor has not sent one
 	audits  []AuditRow    // violations first, then by the time of the last query
+
+	engines []*Snapshot // of several engines, if none was chosen; then the fields of one engine are empty
 }
 
-// FetchStatus asks a listener for the status.
+// FetchStatus asks a listener for the status of all engines or, if the target has the name of one, of that.
 func FetchStatus(ctx context.Context, t Target) (*Snapshot, error) {
 	text, err := t.Get(ctx, "/api/status")
 	if err != nil {
@@ -35,13 +37,29 @@ func FetchStatus(ctx context.Context, t Target) (*Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s does not answer with a status of dpwatch: %w", t.address, err)
 	}
-	s.address = t.address.String()
+	for _, one := range append(s.engines, s) {
+		one.address = t.address.String()
+	}
 	return s, nil
 }
 
 // newSnapshot parses an answer of GET /api/status.
 func newSnapshot(text []byte) (*Snapshot, error) {
 	s := &Snapshot{JSON: text}
+	var all enginesStatus
+	if err := json.Unmarshal(text, &all); err != nil {
+		return s, err
+	}
+	for _, one := range all.Engines {
+		engine, err := newSnapshot(one)
+		if err != nil {
+			return s, err
+		}
+		s.engines = append(s.engines, engine)
+	}
+	if s.engines != nil {
+		return s, nil
+	}
 	err := json.Unmarshal(text, &s.relay)
 	if err == nil {
 		err = json.Unmarshal(s.relay.Audit, &s.auditor)
@@ -55,10 +73,32 @@ func newSnapshot(text []byte) (*Snapshot, error) {
 // shownReasons is the number of reasons in a line of a status.
 const shownReasons = 5
 
-// Write writes the status as text: a line for each part, then the violations.
+// errChoose is the error of what concerns one engine if there are several.
+func (s *Snapshot) errChoose() error {
+	var names []string
+	for _, one := range s.engines {
+		names = append(names, one.relay.Engine)
+	}
+	return fmt.Errorf("%s has several engines: choose one of %s with --engine", s.address, strings.Join(names, ", "))
+}
+
+// Write writes the status of each engine as text: a line for each part, then the violations.
 func (s *Snapshot) Write(w io.Writer) error {
+	for i, one := range s.engines {
+		if i > 0 {
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return err
+			}
+		}
+		if err := one.Write(w); err != nil {
+			return err
+		}
+	}
+	if s.engines != nil {
+		return nil
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "dpwatch %s at %s\n", s.relay.Version, s.address)
+	fmt.Fprintf(&b, "dpwatch %s at %s, engine %s\n", s.relay.Version, s.address, s.relay.Engine)
 	table := newTable(&b)
 	row := func(name, format string, args ...any) { table.row("  "+name, fmt.Sprintf(format, args...)) }
 	row("auditor", "%s", s.auditorLine())

@@ -22,19 +22,34 @@ var errAmbiguous = errors.New("several audits in the ledger begin")
 
 // storedFromLedger reads the query whose key begins with prefix.
 func storedFromLedger(ctx context.Context, c config.Config, prefix string) (StoredAudit, error) {
-	l, err := openStored(ctx, c)
+	l, s, err := findInLedgers(ctx, c, prefix)
 	switch {
 	case errors.Is(err, errNoLedger):
 		return StoredAudit{}, fmt.Errorf("%w %q, and %w", ErrNoAudit, prefix, errNoLedger)
+	case errors.Is(err, ErrNoAudit):
+		return StoredAudit{}, fmt.Errorf("%w %q, neither in memory nor in the ledger", ErrNoAudit, prefix)
 	case err != nil:
 		return StoredAudit{}, err
 	}
-	defer l.Close()
-	s, err := findStored(ctx, l, prefix)
-	if errors.Is(err, ErrNoAudit) {
-		err = fmt.Errorf("%w %q, neither in memory nor in the ledger", ErrNoAudit, prefix)
+	l.Close()
+	return s, nil
+}
+
+// findInLedgers returns the query whose key begins with prefix, and the open ledger that has it.
+func findInLedgers(ctx context.Context, c config.Config, prefix string) (l *ledger.Ledger, s StoredAudit, err error) {
+	for _, one := range ledgers(c) {
+		if l, err = openStored(ctx, one); err != nil {
+			return nil, s, err
+		}
+		if s, err = findStored(ctx, l, prefix); err == nil {
+			return l, s, nil
+		}
+		l.Close()
+		if !errors.Is(err, ErrNoAudit) {
+			break
+		}
 	}
-	return s, err
+	return nil, s, err
 }
 
 // openStored opens the ledger without becoming the engine's auditor.
@@ -146,7 +161,7 @@ func (r *Relay) fromLedger(w http.ResponseWriter, q *http.Request, read func(con
 	switch {
 	case errors.Is(err, ErrNoAudit):
 		http.Error(w, "dpwatch: "+err.Error(), http.StatusNotFound)
-	case errors.Is(err, errAmbiguous):
+	case errors.Is(err, errAmbiguous), errors.As(err, &unknownEngineError{}):
 		http.Error(w, "dpwatch: "+err.Error(), http.StatusBadRequest)
 	case err != nil:
 		http.Error(w, "dpwatch: "+err.Error(), http.StatusServiceUnavailable)

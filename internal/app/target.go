@@ -20,6 +20,7 @@ type Target struct {
 	address     config.Address
 	tls         bool
 	tokenFile   string // Get sends its first token; "" = none
+	engine      string // the one of several engines that Get asks for; "" = none is named
 	certificate string // PEM file with the certificate that Get accepts; "" = one that the system trusts
 }
 
@@ -74,6 +75,12 @@ func ParseTarget(text string) (Target, error) {
 // WithToken returns the same listener, asked with the first token of a file.
 func (t Target) WithToken(file string) Target {
 	t.tokenFile = file
+	return t
+}
+
+// ForEngine returns the same listener, asked for one of several engines; "" = none is named.
+func (t Target) ForEngine(name string) Target {
+	t.engine = name
 	return t
 }
 

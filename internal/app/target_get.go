@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -32,6 +33,9 @@ func NearestStatus(file string, listeners []config.AdminListener) (Target, error
 // Get returns the answer to a GET of path. It sends the target's token, and only to a listener on this machine or one whose
 // certificate is verified.
 func (t Target) Get(ctx context.Context, path string) ([]byte, error) {
+	if t.engine != "" {
+		path += "?" + url.Values{"engine": {t.engine}}.Encode()
+	}
 	token, err := t.token()
 	if err != nil {
 		return nil, err

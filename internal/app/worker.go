@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"runtime/debug"
@@ -17,6 +18,7 @@ import (
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/replay/throttle"
 )
 
 // heartbeatEvery returns the interval of a worker's heartbeats: several may be lost before its turns are taken back.
@@ -24,37 +26,87 @@ func heartbeatEvery(c config.Config) time.Duration {
 	return min(time.Duration(c.Audit.RescueAfter)/12, 5*time.Second)
 }
 
-// CheckWorkers returns an error if no process would run the audits.
+// CheckWorkers returns an error if no process would run the audits of an engine.
 func CheckWorkers(c config.Config) error {
-	switch {
-	case c.Audit.Workers < 0:
-		return errors.New("the number of workers must not be negative")
-	case c.Audit.Workers == 0 && c.LedgerDSN() == "":
-		return errors.New("without workers in this process (audit.workers, --workers) others must replay, and they take their turns from a ledger: set ledger.dsn or neighbours.target")
+	for _, one := range c.AllEngines() {
+		switch {
+		case one.Audit.Workers < 0:
+			return errors.New("the number of workers must not be negative")
+		case one.Audit.Workers == 0 && one.LedgerDSN() == "":
+			return fmt.Errorf("engine %s: without workers in this process (audit.workers, --workers) others must replay, and they take their turns from a ledger: set ledger.dsn or neighbours.target", one.EngineName())
+		}
 	}
 	return nil
 }
 
-// RunWorker runs turns that the auditor of the engine hands out through the ledger, as many at a time as slots, until ctx is
-// done. 0 slots are as many as audit.workers.
+// RunWorker runs turns that the auditors of the engines hand out through the ledger, of each engine as many at a time as slots,
+// until ctx is done or a worker fails. 0 slots are as many as audit.workers.
 func RunWorker(ctx context.Context, c config.Config, slots int, log *zap.Logger) error {
+	log = log.Named("worker")
+	all := c.AllEngines()
+	process := c // what concerns the process: the memory of all engines
+	process.Audit.Memory = 0
+	for _, one := range all {
+		process.Audit.Memory += one.Audit.Memory
+	}
+	debug.SetMemoryLimit(int64(process.Audit.Memory))
+	registry, err := newRegistry(process)
+	if err != nil {
+		return err
+	}
+	var workers []*engineWorker
+	for _, one := range all {
+		labelled := prometheus.Registerer(registry)
+		if len(all) > 1 {
+			labelled = prometheus.WrapRegistererWith(prometheus.Labels{"engine": one.EngineName()}, registry)
+		}
+		w, err := newEngineWorker(one, slots, log, labelled)
+		if err != nil {
+			return fmt.Errorf("engine %s: %w", one.EngineName(), err)
+		}
+		workers = append(workers, w)
+	}
+	admin, err := newAdminPort(c.Admin, log, func(refused prometheus.Collector) http.Handler {
+		return workerHandler(workers, registry, refused, log)
+	})
+	defer admin.close()
+	if err != nil {
+		return err
+	}
+	for _, w := range workers {
+		log.Info("dpwatch worker is up", zap.String("version", Version), zap.String("dp.engine", w.cfg.EngineName()), zap.Int("slots", w.cfg.Audit.Workers), zap.Strings("admin", admin.addresses()))
+	}
+	var serving errgroup.Group
+	admin.serve(&serving)
+	running, runCtx := errgroup.WithContext(ctx)
+	for _, w := range workers {
+		running.Go(func() error { return w.run(runCtx, log) })
+	}
+	err = running.Wait()
+	admin.shutdown(auditorGrace)
+	_ = serving.Wait()
+	return err
+}
+
+// engineWorker is the worker of one engine.
+type engineWorker struct {
+	*audit.Worker
+	cfg  config.Config
+	gate *throttle.Gate
+}
+
+func newEngineWorker(c config.Config, slots int, log *zap.Logger, registry prometheus.Registerer) (*engineWorker, error) {
 	if c.LedgerDSN() == "" {
-		return errors.New("a worker takes its turns from the ledger, and there is none: set ledger.dsn or neighbours.target, as for run")
+		return nil, errors.New("a worker takes its turns from the ledger, and there is none: set ledger.dsn or neighbours.target, as for run")
 	}
 	if slots == 0 {
 		slots = max(1, c.Audit.Workers)
 	}
 	c.Audit.Workers = slots
-	log = log.Named("worker")
-	debug.SetMemoryLimit(int64(c.Audit.Memory))
-	registry, err := newRegistry(c)
-	if err != nil {
-		return err
-	}
 	gate := newGate(c)
 	opt, err := auditorOptions(c, gate, log, registry)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -64,24 +116,13 @@ func RunWorker(ctx context.Context, c config.Config, slots int, log *zap.Logger)
 		Audit: opt, Ledger: openWorkerLedger(c, slots), Heartbeat: heartbeatEvery(c),
 		Worker: ledger.Worker{ID: ledger.NewWorkerID(host), Engine: c.EngineName(), Host: host, Version: Version, Slots: slots},
 	})
-	if err != nil {
-		return err
-	}
-	admin, err := newAdminPort(c.Admin, log, func(refused prometheus.Collector) http.Handler {
-		return workerHandler(worker, registry, refused, log)
-	})
-	defer admin.close()
-	if err != nil {
-		return err
-	}
-	log.Info("dpwatch worker is up", zap.String("version", Version), zap.Int("slots", slots), zap.Strings("admin", admin.addresses()))
-	var group errgroup.Group
-	admin.serve(&group)
-	go applyDefaultPace(ctx, c, gate, log)
-	err = worker.Run(ctx)
-	admin.shutdown(auditorGrace)
-	_ = group.Wait()
-	return err
+	return &engineWorker{worker, c, gate}, err
+}
+
+// run runs turns until ctx is done.
+func (w *engineWorker) run(ctx context.Context, log *zap.Logger) error {
+	go applyDefaultPace(ctx, w.cfg, w.gate, log)
+	return w.Run(ctx)
 }
 
 // openWorkerLedger returns a function that opens the ledger, which run or migrate has created.
@@ -102,14 +143,16 @@ func openWorkerLedger(c config.Config, slots int) func(context.Context) (*ledger
 }
 
 // workerHandler returns the handler of a worker's admin port: liveness, readiness and metrics.
-func workerHandler(worker *audit.Worker, registry *prometheus.Registry, refused prometheus.Collector, log *zap.Logger) http.Handler {
+func workerHandler(workers []*engineWorker, registry *prometheus.Registry, refused prometheus.Collector, log *zap.Logger) http.Handler {
 	registry.MustRegister(collectors.NewGoCollector(), refused) // panics on a duplicate name, in the first test
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := worker.Ready(); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
+		for _, worker := range workers {
+			if err := worker.Ready(); err != nil {
+				http.Error(w, err.Error(), http.StatusServiceUnavailable)
+				return
+			}
 		}
 		w.WriteHeader(http.StatusOK)
 	})
