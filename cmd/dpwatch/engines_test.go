@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,10 +19,11 @@ import (
 // enginesStatus is what GET /api/status shows of several engines.
 type enginesStatus struct {
 	Engines []struct {
-		Engine string
-		Paused bool
-		Routes []struct{ Name string }
-		Audit  struct{ Audits []decidedAudit }
+		Engine  string
+		Paused  bool
+		Routes  []struct{ Name string }
+		Auditor struct{ PID, Starts int }
+		Audit   struct{ Audits []decidedAudit }
 	}
 }
 
@@ -121,6 +123,7 @@ func TestSeveralEngines(t *testing.T) {
 	s.checkEngineRecords(t, found)
 	s.checkEngineCommands(t, found)
 	s.checkEngineRequests(t)
+	s.checkEngineKilled(t)
 }
 
 func (s *sidecar) checkEngineMetrics(t *testing.T) {
@@ -221,5 +224,23 @@ func (s *sidecar) checkEngineRequests(t *testing.T) {
 	}
 	if v := s.engines(t); v.Engines[0].Paused || !v.Engines[1].Paused {
 		t.Errorf("paused: %v, %v; want only broken", v.Engines[0].Paused, v.Engines[1].Paused)
+	}
+}
+
+// checkEngineKilled kills the auditor of one engine: it comes back with its audit, and that of the other engine goes on.
+func (s *sidecar) checkEngineKilled(t *testing.T) {
+	t.Helper()
+	before := s.engines(t).Engines
+	if err := syscall.Kill(before[0].Auditor.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "the auditor of honest is back with its audit", func() bool {
+		e := s.engines(t).Engines[0]
+		restored := regexp.MustCompile(`"audits restored from the ledger","dp.engine":"honest"[^\n]*"audits":1`).MatchString(s.log.String())
+		return restored && e.Auditor.PID != 0 && e.Auditor.PID != before[0].Auditor.PID && len(e.Audit.Audits) == 1 && e.Audit.Audits[0].State == "decided"
+	})
+	after := s.engines(t).Engines
+	if after[0].Audit.Audits[0].ID != before[0].Audit.Audits[0].ID || after[1].Auditor.PID != before[1].Auditor.PID || after[1].Auditor.Starts != 1 {
+		t.Errorf("before %+v\nafter %+v", before, after)
 	}
 }
