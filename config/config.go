@@ -18,6 +18,7 @@ type Config struct {
 	Audit      Audit           `yaml:"audit"`
 	Engine     Engine          `yaml:"engine"`
 	Budgets    []PrivacyBudget `yaml:"budgets"`
+	Alerts     Alerts          `yaml:"alerts"`
 	Ledger     Ledger          `yaml:"ledger"`
 	// Engines lists the engines of proxy.routes, if there are several: see AllEngines.
 	Engines []EngineSections `yaml:"engines"`
@@ -328,6 +329,7 @@ func Default() Config {
 			RetryAfter:   Duration(30 * time.Second), RescueAfter: Duration(time.Minute), Repeat: Duration(7 * 24 * time.Hour), WatchShare: 0.1, PriorOdds: 1, BreachOdds: 2, Hoist: true, HoistSpace: 1 << 30,
 		},
 		Ledger: Ledger{Schema: "dpwatch_ledger", Migrate: true, Retention: Duration(90 * 24 * time.Hour), Spool: Spool{MaxBytes: 64 << 20}},
+		Alerts: defaultAlerts(),
 		Log:    Log{Level: "info"},
 	}
 }

@@ -72,6 +72,7 @@ func TestExample(t *testing.T) {
 	got.Shadow.DSN, got.Admin, got.Proxy.Listen, got.Proxy.Upstream = "", config.Admin{}, nil, config.Address{}
 	got.Privacy.UnclaimedReads.Rules, got.Privacy.Public, got.Claims.Trust, got.Claims.Rules = nil, nil, nil, nil
 	got.Proxy.ProxyProtocol, got.Audit.Windows, got.Budgets = nil, nil, nil
+	got.Alerts.Receivers, got.Alerts.Routes = nil, nil
 	got.Privacy.Paths, got.Neighbours.Grant, got.Neighbours.Measures = nil, nil, nil
 	if diff := cmp.Diff(config.Default(), got); diff != "" {
 		t.Errorf("the example does not show the defaults (-default +example)\n%s", diff)

@@ -17,6 +17,7 @@ import (
 func (d *decoder) validate(c *Config) {
 	d.proxy(&c.Proxy)
 	d.allEngines(c)
+	d.alerts(&c.Alerts)
 	d.admin(c)
 	d.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 }

@@ -1,0 +1,212 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+)
+
+// Alerts configures where alerts are sent besides the log.
+type Alerts struct {
+	Receivers []Receiver `yaml:"receivers"`
+	// Routes choose the receivers of an alert: the first that matches. Without routes every receiver gets every alert.
+	Routes []AlertRoute `yaml:"routes"`
+	// Severity is the severity of a violation: the last row whose Excess is reached.
+	Severity  []SeverityRow `yaml:"severity"`
+	Suspected bool          `yaml:"suspected"` // send alerts before fresh trials confirm a violation
+	Link      string        `yaml:"link"`      // base URL of the admin port's pages, for links in alerts; "" = none
+	Runbook   string        `yaml:"runbook"`   // URL of docs/alerts.md, to which the kind is added as #kind; "" = none
+	Resend    Duration      `yaml:"resend"`    // interval of repeating firing alerts to an Alertmanager
+	// ResolveAfter ends alerts about single events, which have no end of their own.
+	ResolveAfter   Duration `yaml:"resolve_after"`
+	UnhealthyAfter Duration `yaml:"unhealthy_after"` // 0 = no alerts auditor_unhealthy
+	Coverage       Coverage `yaml:"coverage"`
+}
+
+// Coverage configures the alert coverage_low.
+type Coverage struct {
+	Share float64  `yaml:"share"` // of the distinct DP queries that must have an audit; 0 = no alerts
+	After Duration `yaml:"after"` // time for which the share is lower before the alert
+}
+
+// Receiver is one destination of alerts.
+type Receiver struct {
+	Name         string   `yaml:"name"`
+	Type         string   `yaml:"type"`
+	URL          Secret   `yaml:"url"`
+	Secret       Secret   `yaml:"secret"`  // signature key of a webhook, routing key of PagerDuty
+	Command      []string `yaml:"command"` // of exec: program and arguments; the alert is its standard input
+	Headers      []Header `yaml:"headers"`
+	Labels       []Label  `yaml:"labels"`                  // added to every alert
+	SendResolved *bool    `yaml:"send_resolved,omitempty"` // nil = true
+	PerMinute    int      `yaml:"per_minute"`              // limit of messages; 0 = 60
+	Timeout      Duration `yaml:"timeout"`                 // of one attempt; 0 = 10s
+}
+
+// Header is an HTTP header of a receiver's requests.
+type Header struct {
+	Name  string `yaml:"name"`
+	Value Secret `yaml:"value"`
+}
+
+// Label is a name and a value that are added to alerts.
+type Label struct {
+	Name  string `yaml:"name"`
+	Value string `yaml:"value"`
+}
+
+// AlertRoute sends the alerts that match every field that is set to receivers.
+type AlertRoute struct {
+	Severity  string   `yaml:"severity"` // the lowest
+	Kind      string   `yaml:"kind"`
+	Database  string   `yaml:"database"`
+	User      string   `yaml:"user"`
+	Engine    string   `yaml:"engine"`
+	Receivers []string `yaml:"receivers"`
+}
+
+// SeverityRow is the severity of violations whose certified bound exceeds the claimed epsilon by Excess or more.
+type SeverityRow struct {
+	Excess   float64 `yaml:"excess"`
+	Severity string  `yaml:"severity"`
+}
+
+// Severities returns the severities of alerts, the lowest first.
+func Severities() []string { return []string{"info", "warning", "error", "critical"} }
+
+// AlertKinds returns the kinds of alerts.
+func AlertKinds() []string {
+	return []string{"violation", "suspected", "deterministic", "engine_drift", "budget_exceeded", "unclaimed_read", "coverage_low", "auditor_unhealthy"}
+}
+
+// ReceiverTypes returns the types of receivers.
+func ReceiverTypes() []string {
+	return []string{"alertmanager", "webhook", "slack", "pagerduty", "exec", "stdout"}
+}
+
+func defaultAlerts() Alerts {
+	return Alerts{
+		Severity: []SeverityRow{{0, "warning"}, {0.5, "error"}, {2, "critical"}},
+		Resend:   Duration(time.Minute), ResolveAfter: Duration(24 * time.Hour), UnhealthyAfter: Duration(10 * time.Minute),
+		Coverage: Coverage{Share: 0.5, After: Duration(time.Hour)},
+	}
+}
+
+var (
+	receiverName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_-]{0,62}$`)
+	labelName    = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+)
+
+// alerts validates alerts.
+func (d *decoder) alerts(a *Alerts) {
+	names := map[string]bool{}
+	for i := range a.Receivers {
+		r, path := &a.Receivers[i], fmt.Sprintf("alerts.receivers[%d]", i)
+		switch {
+		case !receiverName.MatchString(r.Name):
+			d.add(path+".name", "%q: must be letters, digits, _ and -, at most 63: routes and metrics name the receiver", r.Name)
+		case names[r.Name] || r.Name == "log":
+			d.add(path+".name", "%q is the name of another receiver", r.Name)
+		}
+		names[r.Name] = true
+		d.receiver(path, r)
+	}
+	used := map[string]bool{}
+	for i, r := range a.Routes {
+		d.alertRoute(fmt.Sprintf("alerts.routes[%d]", i), r, names, used)
+	}
+	for i, r := range a.Receivers {
+		if len(a.Routes) > 0 && !used[r.Name] {
+			d.add(fmt.Sprintf("alerts.receivers[%d].name", i), "no route leads to %q: add it to alerts.routes, or remove it", r.Name)
+		}
+	}
+	for i, row := range a.Severity {
+		path := fmt.Sprintf("alerts.severity[%d]", i)
+		d.oneOf(path+".severity", row.Severity, Severities()...)
+		if !(row.Excess >= 0) || i > 0 && !(row.Excess > a.Severity[i-1].Excess) {
+			d.add(path+".excess", "must be at least 0 and more than that of the row before")
+		}
+	}
+	d.httpURL("alerts.link", a.Link)
+	d.httpURL("alerts.runbook", a.Runbook)
+	if a.Resend < Duration(time.Second) || a.Resend > Duration(time.Hour) {
+		d.add("alerts.resend", "must be from 1s to 1h: an Alertmanager ends an alert that is not repeated for three such intervals")
+	}
+	d.positive("alerts.resolve_after", a.ResolveAfter)
+	if a.UnhealthyAfter < 0 {
+		d.add("alerts.unhealthy_after", "must not be negative; 0s = no such alerts")
+	}
+	if !(a.Coverage.Share >= 0 && a.Coverage.Share <= 1) {
+		d.add("alerts.coverage.share", "must be from 0 (no such alerts) to 1")
+	}
+	if a.Coverage.After < 0 {
+		d.add("alerts.coverage.after", "must not be negative")
+	}
+}
+
+func (d *decoder) receiver(path string, r *Receiver) {
+	d.oneOf(path+".type", r.Type, ReceiverTypes()...)
+	is := func(types ...string) bool { return slices.Contains(types, r.Type) }
+	switch {
+	case is("alertmanager", "webhook", "slack") && r.URL == "":
+		d.add(path+".url", "missing: the address that receives the alerts, for example https://alerts.example.org/dpwatch or ${file:/run/secrets/url}")
+	case is("exec", "stdout") && r.URL != "":
+		d.add(path+".url", "does not apply to %s", r.Type)
+	default:
+		d.httpURL(path+".url", r.URL.Reveal())
+	}
+	switch {
+	case is("webhook", "pagerduty") && r.Secret == "":
+		d.add(path+".secret", "missing: the key of a webhook's signatures, or the routing key of PagerDuty; ${file:/run/secrets/key} reads a file")
+	case !is("webhook", "pagerduty") && r.Secret != "":
+		d.add(path+".secret", "does not apply to %s: use headers for credentials", r.Type)
+	}
+	switch {
+	case is("exec") && (len(r.Command) == 0 || !filepath.IsAbs(r.Command[0])):
+		d.add(path+".command", "must be a program with its absolute path, and its arguments")
+	case !is("exec") && len(r.Command) > 0:
+		d.add(path+".command", "applies to exec only")
+	}
+	for i, h := range r.Headers {
+		if h.Name == "" || is("exec", "stdout") {
+			d.add(fmt.Sprintf("%s.headers[%d].name", path, i), "must name an HTTP header, of a receiver with a url")
+		}
+	}
+	for i, l := range r.Labels {
+		if !labelName.MatchString(l.Name) {
+			d.add(fmt.Sprintf("%s.labels[%d].name", path, i), "%q: must be letters, digits and _, and not begin with a digit", l.Name)
+		}
+	}
+	d.atLeast(path+".per_minute", r.PerMinute, 0)
+	if r.Timeout < 0 || r.Timeout > Duration(5*time.Minute) {
+		d.add(path+".timeout", "must be from 0s (10s) to 5m")
+	}
+}
+
+func (d *decoder) alertRoute(path string, r AlertRoute, names, used map[string]bool) {
+	if r.Severity != "" {
+		d.oneOf(path+".severity", r.Severity, Severities()...)
+	}
+	if r.Kind != "" {
+		d.oneOf(path+".kind", r.Kind, AlertKinds()...)
+	}
+	if len(r.Receivers) == 0 {
+		d.add(path+".receivers", "missing: the names of receivers")
+	}
+	for i, name := range r.Receivers {
+		if !names[name] {
+			d.add(fmt.Sprintf("%s.receivers[%d]", path, i), "%q is not the name of a receiver in alerts.receivers", name)
+		}
+		used[name] = true
+	}
+}
+
+// httpURL validates a URL; "" is none. The error has no part of it: it may hold a secret.
+func (d *decoder) httpURL(path, text string) {
+	if u, err := url.Parse(text); text != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		d.add(path, "is not a URL that begins with http:// or https://")
+	}
+}
