@@ -1,0 +1,174 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/sqlstate"
+)
+
+// Alert is the stored form of an alert, in its latest state.
+type Alert struct {
+	ID       string     `json:"id"`
+	Engine   string     `json:"engine"`
+	Subject  string     `json:"-"`
+	Kind     string     `json:"kind"`
+	Severity string     `json:"severity"`
+	Status   string     `json:"status"` // firing or resolved
+	Title    string     `json:"title"`
+	StartsAt time.Time  `json:"starts_at"`
+	Updated  time.Time  `json:"updated_at"`
+	EndsAt   *time.Time `json:"ends_at,omitempty"`
+	Body     []byte     `json:"-"` // the message, as JSON
+	Pending  int        `json:"pending_deliveries"`
+	Failed   int        `json:"failed_deliveries"`
+}
+
+// The states of a delivery.
+const (
+	DeliveryPending   = "pending"
+	DeliveryDelivered = "delivered"
+	DeliveryFailed    = "failed"
+)
+
+// Delivery is a message to one receiver.
+type Delivery struct {
+	ID       int64      `json:"id"`
+	Alert    string     `json:"alert"`
+	Receiver string     `json:"receiver"`
+	State    string     `json:"state"`
+	Attempts int        `json:"attempts"`
+	Error    string     `json:"error,omitempty"` // of the last attempt
+	At       time.Time  `json:"at"`
+	Ended    *time.Time `json:"ended_at,omitempty"`
+	Body     []byte     `json:"-"`
+}
+
+// SaveAlert stores the present state of an alert, and a message with that state to each receiver, which Deliver sends. The alert
+// and its messages are stored together or not at all. It does nothing if the ledger has a later state of the alert.
+func (l *Ledger) SaveAlert(ctx context.Context, a Alert, receivers []string) error {
+	client, err := l.inserter()
+	if err != nil {
+		return err
+	}
+	err = pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `
+			INSERT INTO alerts (id, engine, subject, kind, severity, status, title, starts_at, updated_at, ends_at, body) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+			ON CONFLICT (id) DO UPDATE SET severity = excluded.severity, status = excluded.status, title = excluded.title, starts_at = excluded.starts_at,
+			  updated_at = excluded.updated_at, ends_at = excluded.ends_at, body = excluded.body
+			WHERE alerts.updated_at <= excluded.updated_at`,
+			a.ID, a.Engine, a.Subject, a.Kind, a.Severity, a.Status, a.Title, a.StartsAt, a.Updated, a.EndsAt, string(a.Body))
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		for _, name := range receivers {
+			var id int64
+			if err := tx.QueryRow(ctx, "INSERT INTO deliveries (alert, receiver, body) VALUES ($1, $2, $3) RETURNING id", a.ID, name, string(a.Body)).Scan(&id); err != nil {
+				return err
+			}
+			if _, err := client.InsertTx(ctx, tx, deliveryArgs{ID: id}, deliveryJob(a.Engine)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("ledger: store an alert: %w", sqlstate.Withhold(err))
+	}
+	return nil
+}
+
+const selectAlerts = `
+	SELECT id, engine, subject, kind, severity, status, title, starts_at, updated_at, ends_at, body::text::bytea,
+	  (SELECT count(*) FROM deliveries d WHERE d.alert = a.id AND d.state = 'pending')::int, (SELECT count(*) FROM deliveries d WHERE d.alert = a.id AND d.state = 'failed')::int
+	FROM alerts a `
+
+func (l *Ledger) alerts(ctx context.Context, sql string, args ...any) ([]Alert, error) {
+	rows, err := l.pool.Query(ctx, selectAlerts+sql, args...)
+	var all []Alert
+	if err == nil {
+		all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Alert])
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ledger: list alerts: %w", sqlstate.Withhold(err))
+	}
+	return all, nil
+}
+
+// FiringAlerts returns the alerts of an engine that have not ended.
+func (l *Ledger) FiringAlerts(ctx context.Context, engine string) ([]Alert, error) {
+	return l.alerts(ctx, "WHERE engine = $1 AND status = 'firing' ORDER BY starts_at, id", engine)
+}
+
+// Alerts returns the latest alerts of all engines, at most the given number, those that changed last first.
+func (l *Ledger) Alerts(ctx context.Context, most int) ([]Alert, error) {
+	return l.alerts(ctx, "ORDER BY updated_at DESC, id LIMIT $1", most)
+}
+
+// ErrNoAlert: no alert, or several, have an ID that begins so.
+var ErrNoAlert = errors.New("no alert, or more than one, has an ID that begins so")
+
+// FindAlert returns the alert whose ID begins with a text, and its deliveries. It returns ErrNoAlert unless there is exactly one.
+func (l *Ledger) FindAlert(ctx context.Context, id string) (Alert, []Delivery, error) {
+	all, err := l.alerts(ctx, "WHERE starts_with(id, $1) LIMIT 2", id)
+	if err == nil && (len(all) != 1 || id == "") {
+		err = ErrNoAlert
+	}
+	if err != nil {
+		return Alert{}, nil, err
+	}
+	rows, err := l.pool.Query(ctx, "SELECT id, alert, receiver, state, attempts, error, at, ended_at, body::text::bytea FROM deliveries WHERE alert = $1 ORDER BY id", all[0].ID)
+	var deliveries []Delivery
+	if err == nil {
+		deliveries, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Delivery])
+	}
+	if err != nil {
+		return Alert{}, nil, fmt.Errorf("ledger: list deliveries: %w", sqlstate.Withhold(err))
+	}
+	return all[0], deliveries, nil
+}
+
+// RetryDeliveries sends the failed messages of an alert again, and returns how many there are.
+func (l *Ledger) RetryDeliveries(ctx context.Context, a Alert) (n int, err error) {
+	client, err := l.inserter()
+	if err != nil {
+		return 0, err
+	}
+	err = pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, "UPDATE deliveries SET state = 'pending', attempts = 0, ended_at = NULL WHERE alert = $1 AND state = 'failed' RETURNING id", a.ID)
+		if err != nil {
+			return err
+		}
+		ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			if _, err := client.InsertTx(ctx, tx, deliveryArgs{ID: id}, deliveryJob(a.Engine)); err != nil {
+				return err
+			}
+		}
+		n = len(ids)
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("ledger: retry deliveries: %w", sqlstate.Withhold(err))
+	}
+	return n, nil
+}
+
+// PruneAlerts removes the alerts of an engine that ended before a time, and the jobs of ended deliveries.
+func (l *Ledger) PruneAlerts(ctx context.Context, engine string, before time.Time) error {
+	_, err := l.pool.Exec(ctx, "DELETE FROM alerts WHERE engine = $1 AND status = 'resolved' AND updated_at < $2", engine, before)
+	if err == nil {
+		_, err = l.pool.Exec(ctx, "DELETE FROM river_job WHERE kind = 'alert' AND queue = $1 AND finalized_at < now() - interval '1 hour'", deliveryQueue(engine))
+	}
+	if err != nil {
+		return fmt.Errorf("ledger: remove old alerts: %w", sqlstate.Withhold(err))
+	}
+	return nil
+}
