@@ -24,6 +24,10 @@ const (
 	BudgetExceeded  Kind = "budget_exceeded"  // the answers to an analyst claim more than a budget of the configuration
 	UnclaimedRead   Kind = "unclaimed_read"   // a client reads a protected table without a claim and without a DP function
 	FunctionDiffers Kind = "function_differs" // production has another definition of a function than the shadow database
+
+	Suspected        Kind = "suspected"         // trials show a violation, which fresh trials have not confirmed yet
+	CoverageLow      Kind = "coverage_low"      // few of the distinct DP queries have an audit
+	AuditorUnhealthy Kind = "auditor_unhealthy" // the ledger, the shadow database or the workers are away
 )
 
 // Finding is one violation, or what another Kind says.
@@ -31,7 +35,11 @@ type Finding struct {
 	Kind        Kind
 	Function    string // that differs, as schema.name
 	Budget      Budget // that is exceeded
-	Application string // of an unclaimed read
+	Application string // of an unclaimed read, or of a client of the query
+	EngineEpoch string // version of the engine when a violation was first seen; "" = not known
+	Component   string // of AuditorUnhealthy: what is away
+	Condition   string // of CoverageLow and AuditorUnhealthy: what it is, in one constant line
+	Over        bool   // of Suspected, CoverageLow and AuditorUnhealthy: it is so no more
 	ID          string // of the audit: the first 12 hex digits of its key
 	Group       string // pg_query fingerprint, shared by statements that differ only in constants
 	Summary     string // the statement without its literals
@@ -124,6 +132,14 @@ func (s *Sender) Send(f Finding) {
 		zap.String("db.query.fingerprint", f.Group),
 		zap.String("db.namespace", f.Database),
 		zap.String("db.user", f.User),
+	}
+	if f.Kind == CoverageLow || f.Kind == AuditorUnhealthy {
+		s.condition(f)
+		s.sent.WithLabelValues("log").Inc()
+		return
+	}
+	if f.Kind == Suspected {
+		return // package audit logs it
 	}
 	if f.Kind == BudgetExceeded {
 		s.log.Error("a privacy budget is exceeded: by its own claims, the engine has given away more than it promises", f.Budget.fields()...)

@@ -1,0 +1,248 @@
+package deliver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/ledger"
+)
+
+// Options configures a Dispatcher.
+type Options struct {
+	Style     alert.Style
+	Receivers []Receiver
+	Routes    []Route
+	Suspected bool // send alerts of the kind suspected
+	// Ledger opens the ledger; nil = there is none. It is called again until it succeeds.
+	Ledger func(context.Context) (*ledger.Ledger, error)
+	// Patience is how long a message waits for the ledger before it is sent directly; 0 = a minute.
+	Patience     time.Duration
+	Resend       time.Duration // interval of repeating firing alerts to Alertmanagers
+	ResolveAfter time.Duration // ends alerts about single events
+	Retention    time.Duration // of ended alerts; 0 = they are kept
+	Tick         time.Duration // interval of the periodic work; 0 = a second
+	Stdout       io.Writer
+	Logger       *zap.Logger
+	Metrics      prometheus.Registerer
+	Now          func() time.Time
+}
+
+// backlogLength is the number of findings that wait for Run.
+const backlogLength = 1000
+
+// Dispatcher keeps the alerts that fire and sends them. Create it with New.
+type Dispatcher struct {
+	opt     Options
+	in      chan alert.Finding
+	metrics *metrics
+	stdout  sync.Mutex
+	direct  sync.WaitGroup
+
+	mu     sync.Mutex
+	firing firing
+
+	// The goroutine of Run has these.
+	store   *ledger.Ledger
+	waiting []unsaved // for the ledger, the oldest first
+	resent  time.Time
+	pruned  time.Time
+}
+
+// unsaved is the state of an alert that the ledger does not have.
+type unsaved struct {
+	message   alert.Message
+	receivers []string // none once it was sent directly
+	since     time.Time
+}
+
+// New returns a Dispatcher that sends nothing before Run.
+func New(o Options) (*Dispatcher, error) {
+	if o.Patience == 0 {
+		o.Patience = time.Minute
+	}
+	if o.Tick == 0 {
+		o.Tick = time.Second
+	}
+	for i := range o.Receivers {
+		o.Receivers[i].prepare()
+	}
+	d := &Dispatcher{opt: o, in: make(chan alert.Finding, backlogLength), firing: firing{}}
+	var err error
+	d.metrics, err = newMetrics(o.Metrics, d)
+	return d, err
+}
+
+// Notify takes a finding. It never waits: findings beyond a thousand that Run has not taken are dropped and counted.
+func (d *Dispatcher) Notify(f alert.Finding) {
+	if f.Kind == alert.Suspected && !d.opt.Suspected {
+		return
+	}
+	select {
+	case d.in <- f:
+	default:
+		d.metrics.dropped.Inc()
+	}
+}
+
+// Run sends alerts until ctx is done, and then for a short time those that it has taken.
+func (d *Dispatcher) Run(ctx context.Context) {
+	var jobs sync.WaitGroup
+	tick := time.NewTicker(d.opt.Tick)
+	defer tick.Stop()
+	work, end := context.WithCancel(context.WithoutCancel(ctx)) // of what must not stop half-way
+	defer end()
+	d.connect(ctx, &jobs)
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case f := <-d.in:
+			d.take(work, f)
+		case <-tick.C:
+			d.connect(ctx, &jobs)
+			d.periodic(work)
+		}
+	}
+	defer time.AfterFunc(finishTime, end).Stop()
+	d.finish(work)
+	jobs.Wait()
+	if d.store != nil {
+		d.store.Close()
+	}
+}
+
+// finishTime bounds what happens at the end.
+const finishTime = 5 * time.Second
+
+// finish stores or sends what was reported before the end.
+func (d *Dispatcher) finish(ctx context.Context) {
+	for len(d.in) > 0 { // nothing else takes from it
+		d.take(ctx, <-d.in)
+	}
+	d.flush(ctx, 0)
+	d.direct.Wait()
+}
+
+// take applies a finding.
+func (d *Dispatcher) take(ctx context.Context, f alert.Finding) {
+	m := d.opt.Style.Message(f, d.opt.Now().UTC().Truncate(time.Microsecond))
+	if f.Kind == alert.Violation {
+		d.change(ctx, alert.Message{Subject: "suspected " + f.ID, Status: alert.Ended, EndsAt: m.Updated, Updated: m.Updated, Title: "the suspicion is confirmed"})
+	}
+	d.change(ctx, m)
+}
+
+// change applies a message to the alerts, and stores or sends the result.
+func (d *Dispatcher) change(ctx context.Context, m alert.Message) {
+	d.mu.Lock()
+	c := d.firing.apply(m)
+	d.mu.Unlock()
+	if !c.changed {
+		return
+	}
+	u := unsaved{message: c.now, since: d.opt.Now()}
+	if c.send {
+		u.receivers = d.opt.receivers(&c.now)
+		d.metrics.messages.WithLabelValues(c.now.Kind, c.now.Status).Inc()
+	}
+	d.waiting = append(d.waiting, u)
+	d.flush(ctx, d.opt.Patience)
+}
+
+// flush stores what waits for the ledger. What has waited for patience or longer, or all without a ledger, is sent directly.
+func (d *Dispatcher) flush(ctx context.Context, patience time.Duration) {
+	for d.store != nil && len(d.waiting) > 0 {
+		u := &d.waiting[0]
+		attempt, cancel := context.WithTimeout(ctx, finishTime)
+		err := d.store.SaveAlert(attempt, stored(u.message), u.receivers)
+		cancel()
+		if err != nil {
+			d.opt.Logger.Warn("an alert cannot be stored in the ledger; it is sent directly if that lasts", zap.String("alert", u.message.ID), zap.Error(err))
+			break
+		}
+		d.waiting = d.waiting[1:]
+	}
+	for i := range d.waiting {
+		u := &d.waiting[i]
+		if d.opt.Ledger == nil || d.opt.Now().Sub(u.since) >= patience {
+			for _, name := range u.receivers {
+				d.sendDirectly(ctx, d.opt.receiver(name), u.message)
+			}
+			u.receivers = nil
+		}
+	}
+	if d.opt.Ledger == nil {
+		d.waiting = nil
+	}
+	if n := len(d.waiting); n > backlogLength {
+		d.waiting = d.waiting[n-backlogLength:]
+	}
+}
+
+// stored returns the form of a message in the ledger.
+func stored(m alert.Message) ledger.Alert {
+	body, _ := json.Marshal(m) // a struct of plain fields and finite numbers
+	a := ledger.Alert{
+		ID: m.ID, Engine: m.Engine, Subject: m.Subject, Kind: m.Kind, Severity: string(m.Severity), Status: m.Status, Title: m.Title,
+		StartsAt: m.StartsAt, Updated: m.Updated, Body: body,
+	}
+	if !m.EndsAt.IsZero() {
+		a.EndsAt = &m.EndsAt
+	}
+	return a
+}
+
+// periodic ends alerts, repeats them and removes old ones.
+func (d *Dispatcher) periodic(ctx context.Context) {
+	now := d.opt.Now().UTC().Truncate(time.Microsecond)
+	d.mu.Lock()
+	ends := d.firing.expired(now.Add(-d.opt.ResolveAfter), now)
+	d.mu.Unlock()
+	for _, m := range ends {
+		d.change(ctx, m)
+	}
+	d.flush(ctx, d.opt.Patience)
+	if now.Sub(d.resent) >= d.opt.Resend {
+		d.resent = now
+		d.endAccepted(ctx, now)
+		d.resend(ctx, now)
+	}
+	if d.store != nil && d.opt.Retention > 0 && now.Sub(d.pruned) >= time.Hour {
+		d.pruned = now
+		if err := d.store.PruneAlerts(ctx, d.opt.Style.Engine, now.Add(-d.opt.Retention)); err != nil {
+			d.opt.Logger.Warn("old alerts cannot be removed from the ledger", zap.Error(err))
+		}
+	}
+}
+
+// endAccepted ends the alerts of violations that an operator has accepted.
+func (d *Dispatcher) endAccepted(ctx context.Context, now time.Time) {
+	if d.store == nil {
+		return
+	}
+	all, err := d.store.Acceptances(ctx, d.opt.Style.Engine)
+	if err != nil {
+		return // the next time
+	}
+	for i := range all {
+		c := &all[i]
+		d.mu.Lock()
+		m, open := d.firing["query "+c.Key[:min(len(c.Key), len(shortID))]]
+		d.mu.Unlock()
+		if open && c.Until.After(now) && c.At.After(m.StartsAt) {
+			m = over(m, now, fmt.Sprintf("accepted until %s: %s", c.Until.UTC().Format(time.DateOnly), c.Reason))
+			m.Title = "a privacy violation is accepted"
+			d.change(ctx, m)
+		}
+	}
+}
+
+// shortID has the length of the ID of an audit, which begins its key.
+const shortID = "000000000000"

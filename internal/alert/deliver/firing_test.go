@@ -1,0 +1,68 @@
+package deliver_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/alert/deliver"
+	"github.com/dpwatch/dpwatch/internal/eventually"
+)
+
+// TestRoutes: the first route that matches gives the receivers; an alert is sent at its beginning, with a higher severity and at its end, to those
+// that receive ends; exec receives the alert on its standard input.
+func TestRoutes(t *testing.T) {
+	t.Parallel()
+	file, out := filepath.Join(t.TempDir(), "alerts"), &output{}
+	d, stop := start(t, deliver.Options{
+		Receivers: []deliver.Receiver{
+			{Name: "out", Type: "stdout", SendResolved: true, Labels: []alert.Label{{Name: "team", Value: "privacy"}}},
+			{Name: "run", Type: "exec", Command: []string{"/bin/sh", "-c", `cat >> "$0"; echo >> "$0"`, file}},
+		},
+		Routes: []deliver.Route{
+			{Kind: "violation", Severity: alert.Critical, Receivers: []string{"run"}},
+			{User: "nobody", Receivers: []string{"run"}},
+			{Engine: "shop", Receivers: []string{"out"}},
+		},
+		Stdout: out,
+	})
+	d.Notify(violation())
+	eventually.True(t, "the first message", func() bool { return strings.Count(out.String(), "\n") == 1 })
+	d.Notify(violation())
+	worse := violation()
+	worse.Lower = 3
+	d.Notify(worse)
+	eventually.True(t, "the higher severity", func() bool { text, _ := os.ReadFile(file); return strings.Count(string(text), "\n") == 1 })
+	suspected := violation()
+	suspected.Kind = alert.Suspected
+	d.Notify(suspected) // they are off
+	d.Notify(alert.Finding{Kind: alert.AuditorUnhealthy, Component: "ledger", Condition: "away"})
+	d.Notify(alert.Finding{Kind: alert.AuditorUnhealthy, Component: "ledger", Condition: "away", Over: true})
+	d.Notify(alert.Finding{Kind: alert.AuditorUnhealthy, Component: "shadow", Condition: "away", Over: true}) // it never was
+	over := violation()
+	over.Kind = alert.Resolved
+	d.Notify(over) // critical: goes to run, which gets no ends
+	stop()
+	var kinds []string
+	for line := range strings.Lines(out.String()) {
+		var m struct {
+			alert.Message
+			Labels map[string]string `json:"labels"`
+		}
+		if err := json.Unmarshal([]byte(line), &m); err != nil || m.Labels["team"] != "privacy" || m.Engine != "shop" {
+			t.Fatalf("%v: %s", err, line)
+		}
+		kinds = append(kinds, m.Kind+" "+m.Status+" "+string(m.Severity))
+	}
+	if want := "violation firing warning, auditor_unhealthy firing critical, auditor_unhealthy resolved critical"; strings.Join(kinds, ", ") != want {
+		t.Errorf("messages %q", kinds)
+	}
+	var m alert.Message
+	text, err := os.ReadFile(file)
+	if err != nil || json.Unmarshal(text, &m) != nil || m.Severity != alert.Critical || *m.Lower != 3 || m.Link != "http://dpwatch:9188/api/ledger/audits/3f9c00000000" || m.Runbook != "https://example.org/alerts.md#violation" {
+		t.Errorf("exec got %s, %v", text, err)
+	}
+}
