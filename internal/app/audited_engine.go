@@ -28,12 +28,13 @@ type auditorProcess struct {
 	binary      string
 	environment []string
 	log         io.Writer
+	stdout      io.Writer    // for alerts; nil = none is configured
 	onStatus    func([]byte) // may be nil
 }
 
 func (a auditorProcess) command() *exec.Cmd {
 	cmd := exec.Command(a.binary, "auditor")
-	cmd.Stderr = a.log
+	cmd.Stderr, cmd.Stdout = a.log, a.stdout
 	cmd.Env = a.environment
 	return cmd
 }

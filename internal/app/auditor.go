@@ -56,7 +56,11 @@ func RunAuditor(ctx context.Context, env Environment, conn net.Conn) error {
 	debug.SetMemoryLimit(int64(c.Audit.Memory))
 	gate := newGate(c)
 	announce := announcer(out)
-	auditor, err := newAuditor(c, gate, announce, log, registry)
+	alerts, err := newAlerts(c, env.Stdout, log.Named("alert"), registry)
+	if err != nil {
+		return err
+	}
+	auditor, err := newAuditor(c, gate, announce, alerts.send, log, registry)
 	if err != nil {
 		return err
 	}
@@ -70,6 +74,7 @@ func RunAuditor(ctx context.Context, env Environment, conn net.Conn) error {
 	})
 	group.Go(func() { reportUntil(ctx, out, auditor, registry, log) })
 	group.Go(func() { applyDefaultPace(ctx, c, gate, log) })
+	group.Go(func() { alerts.run(ctx, auditor) })
 	err = receive(in, auditor, gate, log)
 	stop()
 	group.Wait()
@@ -195,17 +200,13 @@ func report(out *link.Writer, auditor *audit.Auditor, registry *prometheus.Regis
 }
 
 // newAuditor returns the auditor that the configuration describes.
-func newAuditor(c config.Config, gate *throttle.Gate, announce func(string) func(), log *zap.Logger, registry *prometheus.Registry) (*audit.Auditor, error) {
+func newAuditor(c config.Config, gate *throttle.Gate, announce func(string) func(), send func(alert.Finding), log *zap.Logger, registry *prometheus.Registry) (*audit.Auditor, error) {
 	opt, err := auditorOptions(c, gate, log, registry)
 	if err != nil {
 		return nil, err
 	}
-	sender, err := alert.New(log.Named("alert"), registry)
-	if err != nil {
-		return nil, err
-	}
 	setEngines(&opt, c)
-	opt.Announce, opt.OnFinding, opt.Ledger, opt.Spool, opt.Retention = announce, sender.Send, openLedger(c), openSpool(c), time.Duration(c.Ledger.Retention)
+	opt.Announce, opt.OnFinding, opt.Ledger, opt.Spool, opt.Retention = announce, send, openLedger(c), openSpool(c), time.Duration(c.Ledger.Retention)
 	opt.Recorder, opt.Process = openRecorder(c), thisProcess(c)
 	opt.Budgets, opt.Unclaimed = privacyBudgets(c), unclaimedRules(c.Privacy.UnclaimedReads)
 	return audit.New(opt)

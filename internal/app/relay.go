@@ -43,6 +43,9 @@ func NewRelay(env Environment, c config.Config, resolved config.Resolved, log *z
 	all := c.AllEngines()
 	for _, one := range all {
 		auditor := auditorProcess{binary: binary, environment: auditorEnvironment(env.Getenv), log: childLog, onStatus: onStatus}
+		if hasStdout(one) {
+			auditor.stdout = env.Stdout
+		}
 		of := log
 		if len(all) > 1 {
 			resolved, of = resolved.ForEngine(one.EngineName()), log.With(zap.String("dp.engine", one.EngineName()))

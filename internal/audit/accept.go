@@ -160,7 +160,7 @@ func (a *Auditor) acceptedFinding(c *ledger.Acceptance) (f alert.Finding, open b
 	}
 	var s Standing
 	if len(c.Violation) > 0 && json.Unmarshal(c.Violation, &s) == nil {
-		f.Neighbour, f.TrialsD0, f.TrialsD1, lower = s.Neighbour, s.Trials, s.Trials, float64(s.Lower)
+		f.Neighbour, f.TrialsD0, f.TrialsD1, f.EngineEpoch, lower = s.Neighbour, s.Trials, s.Trials, s.FirstEngine, float64(s.Lower)
 	}
 	f.Lower, f.Deterministic = lower, math.IsNaN(lower)
 	return f, c.Open

@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/replay"
 )
@@ -27,7 +28,18 @@ func (a *Auditor) confirm(j *job) error {
 	a.opt.Logger.Info("trials show a violation; it is reported if fresh trials, each in its own session, confirm it", zap.String("audit", j.id))
 	j.suspected = suspected // it keeps its priority among the waiting audits
 	a.publish(j)
+	a.reportSuspected(j, false)
 	return nil
+}
+
+// reportSuspected reports the beginning of a suspicion, or its end without a violation. The caller has the job's turn or holds Auditor.mu.
+func (a *Auditor) reportSuspected(j *job, over bool) {
+	if a.opt.OnFinding == nil || len(j.worlds) == 0 {
+		return
+	}
+	f := a.finding(j, &j.worlds[0], j.worst())
+	f.Kind, f.Over = alert.Suspected, over
+	a.opt.OnFinding(f)
 }
 
 // ended counts and logs the result of the confirmation of a decided job, if there was one. The caller holds Auditor.mu and
@@ -40,6 +52,7 @@ func (a *Auditor) ended(j *job, verdict analysis.Verdict) {
 	default:
 		a.metrics.confirmations.WithLabelValues(notConfirmed).Inc()
 		a.opt.Logger.Warn("trials showed a violation that fresh trials did not confirm; it is not reported", zap.String("audit", j.id), zap.String("reason", j.worst().Reason))
+		a.reportSuspected(j, true)
 	}
 }
 
@@ -51,6 +64,7 @@ func (a *Auditor) abandon(j *job) {
 	j.confirming, j.suspected = false, 0
 	a.metrics.confirmations.WithLabelValues(abandoned).Inc()
 	a.opt.Logger.Warn("the evidence was dropped while a violation was being confirmed; it is not reported", zap.String("audit", j.id))
+	a.reportSuspected(j, true)
 }
 
 // gather adds the rounds of a run to the evidence, in batches of at least the given number, until it is decided or shows a

@@ -273,6 +273,10 @@ func (a *Auditor) finding(j *job, w *world, r analysis.Report) alert.Finding {
 		Lower: float64(r.EpsilonLower), Estimate: float64(r.EpsilonEstimate), Confidence: r.Confidence, Reason: r.Reason,
 		Deterministic: r.DetectedAt == nil,
 		TrialsD0:      r.Trials.D0, TrialsD1: r.Trials.D1, Odds: float64(r.Attacker.PosteriorOdds),
+		Application: j.query.ApplicationName, EngineEpoch: j.life.Engine,
+	}
+	if s := j.life.standing; s != nil {
+		f.EngineEpoch = s.FirstEngine
 	}
 	if a.opt.ShowValues {
 		r = r.Reveal()

@@ -94,7 +94,7 @@ func (a *Auditor) settleViolation(j *job) {
 	j.setStanding(nil)
 	a.metrics.resolved.Inc()
 	f := a.finding(j, &j.worlds[0], j.worst())
-	f.Kind, f.Neighbour, f.Lower, f.Reason = alert.Resolved, s.Neighbour, float64(s.Lower), j.life.Resolved.String()
+	f.Kind, f.Neighbour, f.Lower, f.Reason, f.EngineEpoch = alert.Resolved, s.Neighbour, float64(s.Lower), j.life.Resolved.String(), s.FirstEngine
 	f.Deterministic = math.IsNaN(f.Lower)
 	a.opt.OnFinding(f)
 }

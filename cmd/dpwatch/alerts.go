@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dpwatch/dpwatch/internal/app"
+)
+
+func alertCommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "alert", Short: "Send a test alert to a receiver",
+		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	test := &cobra.Command{
+		Use: "test RECEIVER", Short: "Send a test alert, and its end, to a receiver of alerts.receivers",
+		Long: `Send an alert that is marked as a test to a receiver of the configuration, and then its end, unless send_resolved is false. Each is
+tried once. A running dpwatch is not needed.
+
+Exit codes: 0 the receiver accepted it; 1 usage error, no such receiver, or it did not accept it.`,
+		Example: `  dpwatch alert test oncall --config dpwatch.yaml`,
+		Args:    cobra.ExactArgs(1),
+	}
+	path := configFlag(test)
+	asJSON := outputFlag(test)
+	test.RunE = func(cmd *cobra.Command, args []string) error {
+		c, _, err := app.Load(env, *path)
+		if err != nil {
+			return err
+		}
+		sent, err := app.TestAlert(cmd.Context(), env, c, args[0])
+		if err != nil {
+			return err
+		}
+		return write(env, sent, asJSON())
+	}
+	cmd.AddCommand(test)
+	return cmd
+}
+
+func alertsCommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "alerts", Short: "List the alerts in the ledger and their deliveries, or send failed ones again",
+		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(alertsListCommand(env), alertsShowCommand(env), alertsRetryCommand(env))
+	return cmd
+}
+
+func alertsListCommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the latest alerts of all engines in the ledger",
+		Long:    "List the latest alerts of all engines in the ledger, those that changed last first, and how many of their messages wait or failed.",
+		Example: `  dpwatch alerts list --config dpwatch.yaml`,
+		Args:    cobra.NoArgs,
+	}
+	path := configFlag(cmd)
+	most := cmd.Flags().Int("limit", 100, "number of alerts")
+	asJSON := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *most < 1 {
+			return errors.New("--limit must be at least 1")
+		}
+		c, _, err := app.Load(env, *path)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), ledgerTime)
+		defer cancel()
+		all, err := app.ListAlerts(ctx, c, *most)
+		if err != nil {
+			return err
+		}
+		return write(env, all, asJSON())
+	}
+	return cmd
+}
+
+func alertsShowCommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "show ID", Short: "Show an alert and its messages to receivers",
+		Long:    "Show an alert and its messages to receivers: their states, attempts and last errors. The beginning of the ID is enough if no other alert begins with it.",
+		Example: `  dpwatch alerts show 3f9c --config dpwatch.yaml`,
+		Args:    cobra.ExactArgs(1),
+	}
+	path := configFlag(cmd)
+	asJSON := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, _, err := app.Load(env, *path)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), ledgerTime)
+		defer cancel()
+		one, err := app.ShowAlert(ctx, c, args[0])
+		if err != nil {
+			return err
+		}
+		return write(env, one, asJSON())
+	}
+	return cmd
+}
+
+func alertsRetryCommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "retry ID", Short: "Send the failed messages of an alert again",
+		Long:    "Send the failed messages of an alert again. The running dpwatch that audits the engine does so within seconds, or when it starts.",
+		Example: `  dpwatch alerts retry 3f9c --config dpwatch.yaml`,
+		Args:    cobra.ExactArgs(1),
+	}
+	path := configFlag(cmd)
+	asJSON := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, _, err := app.Load(env, *path)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), ledgerTime)
+		defer cancel()
+		done, err := app.RetryAlert(ctx, c, args[0])
+		if err != nil {
+			return err
+		}
+		return write(env, done, asJSON())
+	}
+	return cmd
+}
