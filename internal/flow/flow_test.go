@@ -25,6 +25,7 @@ var allowed = map[string][]string{
 	"internal/withheld":         {},
 	"internal/sqlstate":         {},
 	"internal/alert":            {"internal/withheld"},
+	"internal/alert/alerttest":  {"internal/eventually"},
 	"internal/alert/deliver":    {"internal/alert", "internal/ledger"},
 	"internal/reload":           {},
 	"internal/web":              {"internal/reload"},
