@@ -10,10 +10,7 @@ import (
 )
 
 func alertCommand(env environment) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "alert", Short: "Send a test alert to a receiver",
-		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	cmd := &cobra.Command{Use: "alert", Short: "Send a test alert to a receiver"}
 	test := &cobra.Command{
 		Use: "test RECEIVER", Short: "Send a test alert, and its end, to a receiver of alerts.receivers",
 		Long: `Send an alert that is marked as a test to a receiver of the configuration, and then its end, unless send_resolved is false. Each is
@@ -21,7 +18,6 @@ tried once. A running dpwatch is not needed.
 
 Exit codes: 0 the receiver accepted it; 1 usage error, no such receiver, or it did not accept it.`,
 		Example: `  dpwatch alert test oncall --config dpwatch.yaml`,
-		Args:    cobra.ExactArgs(1),
 	}
 	path := configFlag(test)
 	asJSON := outputFlag(test)
@@ -41,10 +37,7 @@ Exit codes: 0 the receiver accepted it; 1 usage error, no such receiver, or it d
 }
 
 func alertsCommand(env environment) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "alerts", Short: "List the alerts in the ledger and their deliveries, or send failed ones again",
-		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	cmd := &cobra.Command{Use: "alerts", Short: "List the alerts in the ledger and their deliveries, or send failed ones again"}
 	cmd.AddCommand(alertsListCommand(env), alertsShowCommand(env), alertsRetryCommand(env))
 	return cmd
 }
@@ -54,7 +47,6 @@ func alertsListCommand(env environment) *cobra.Command {
 		Use: "list", Short: "List the latest alerts of all engines in the ledger",
 		Long:    "List the latest alerts of all engines in the ledger, those that changed last first, and how many of their messages wait or failed.",
 		Example: `  dpwatch alerts list --config dpwatch.yaml`,
-		Args:    cobra.NoArgs,
 	}
 	path := configFlag(cmd)
 	most := cmd.Flags().Int("limit", 100, "number of alerts")
@@ -83,7 +75,6 @@ func alertsShowCommand(env environment) *cobra.Command {
 		Use: "show ID", Short: "Show an alert and its messages to receivers",
 		Long:    "Show an alert and its messages to receivers: their states, attempts and last errors. The beginning of the ID is enough if no other alert begins with it.",
 		Example: `  dpwatch alerts show 3f9c --config dpwatch.yaml`,
-		Args:    cobra.ExactArgs(1),
 	}
 	path := configFlag(cmd)
 	asJSON := outputFlag(cmd)
@@ -108,7 +99,6 @@ func alertsRetryCommand(env environment) *cobra.Command {
 		Use: "retry ID", Short: "Send the failed messages of an alert again",
 		Long:    "Send the failed messages of an alert again. The running dpwatch that audits the engine does so within seconds, or when it starts.",
 		Example: `  dpwatch alerts retry 3f9c --config dpwatch.yaml`,
-		Args:    cobra.ExactArgs(1),
 	}
 	path := configFlag(cmd)
 	asJSON := outputFlag(cmd)

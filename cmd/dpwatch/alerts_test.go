@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,12 +12,27 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestAlerts: a violation that clients cause fires in Alertmanager; when the engine is repaired, it is resolved there. The ledger shows the alert and its
+// TestAlerts: a violation that clients cause fires in Alertmanager, unless it is accepted; when the engine is repaired, it is resolved there. The rules for Prometheus fire meanwhile. The ledger shows the alert and its
 // messages, also those that failed.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	address := alerttest.Alertmanager(t)
-	s := startSidecar(t, "LEDGER ADMIN TOKEN\nalerts:\n  receivers:\n    - {name: am, type: alertmanager, url: "+address+"}\n    - {name: bad, type: webhook, url: "+address+"/none, secret: key}\n")
+	s := startSidecar(t, "LEDGER ADMIN TOKEN\nalerts:\n  resend: 1s\n  receivers:\n    - {name: am, type: alertmanager, url: "+address+"}\n    - {name: bad, type: webhook, url: "+address+"/none, secret: key}\n")
+	rules, err := filepath.Abs("../../deploy/prometheus/rules.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	prometheus := alerttest.Prometheus(t, fmt.Sprintf(`
+global: {scrape_interval: 1s, evaluation_interval: 1s}
+rule_files: [%q]
+scrape_configs:
+  - {job_name: dpwatch, authorization: {credentials: %q}, static_configs: [{targets: [%q]}]}
+`, rules, s.token, s.admin))
+	fires := func(rule string) func() bool {
+		return func() bool {
+			return slices.ContainsFunc(alerttest.RuleAlerts(t, prometheus), func(a alerttest.Alert) bool { return a.Labels["alertname"] == rule && a.State == "firing" })
+		}
+	}
 	const noisy = "CREATE OR REPLACE FUNCTION noisy(value float8, scale float8) RETURNS float8 LANGUAGE sql VOLATILE AS "
 	pgtest.Exec(t, s.direct, noisy+"'SELECT value'")
 	exec0(t, s.connect(t), "/*dp_epsilon='0.5'*/ SELECT noisy(count(*), 4) FROM people")
@@ -23,6 +41,7 @@ func TestAlerts(t *testing.T) {
 	if a := firing()[0]; a.Labels["alertname"] != "DPWatchDeterministic" || a.Labels["severity"] != "critical" || a.Labels["query_id"] == "" || strings.Contains(a.Annotations["query_summary"], "4") {
 		t.Errorf("alert %+v", a)
 	}
+	s.until(t, "the rules fire in Prometheus", func() bool { return fires("DPWatchViolation")() && fires("DPWatchDeterministic")() })
 	run := func(args ...string) result { return call(t, "", append(args, "--config", s.config)...) }
 	id := ""
 	s.until(t, "the ledger shows that a message failed", func() bool {
@@ -42,10 +61,17 @@ func TestAlerts(t *testing.T) {
 	run("alert", "test", "bad").want(t, exitFailure, "404")
 	run("alert", "test", "none").want(t, exitFailure, "it has am, bad")
 
+	query := firing()[0].Labels["query_id"]
+	run("accept", query, "--until", "2999-01-01", "--reason", "known").want(t, exitDone)
+	s.until(t, "the accepted violation ends in Alertmanager", func() bool { return len(firing()) == 0 })
+	run("accept", query, "--revoke", "--reason", "not known").want(t, exitDone)
+	s.until(t, "it fires again", func() bool { return len(firing()) == 1 })
+
 	pgtest.Exec(t, s.direct, noisy+"'SELECT round((value + scale * ln((1 - random()) / (1 - random()))) * 1024) / 1024'")
 	if code, body := s.ask(t, http.MethodPost, "/api/engine?label=repaired"); code != http.StatusNoContent {
 		t.Fatalf("%d %s", code, body)
 	}
 	s.until(t, "the violation is resolved in Alertmanager", func() bool { return len(firing()) == 0 })
 	s.until(t, "and in the ledger", func() bool { return strings.Contains(run("alerts", "show", id).stdout, "resolved since") })
+	s.until(t, "the rules fire no more", func() bool { return !fires("DPWatchViolation")() && !fires("DPWatchDeterministic")() })
 }

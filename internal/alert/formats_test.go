@@ -37,7 +37,9 @@ func TestFormats(t *testing.T) {
 		ended  []string
 	}{
 		{
-			"alertmanager", func(m alert.Message) ([]byte, error) { return alert.Alertmanager([]alert.Message{m}, extra, at.Add(time.Hour)) },
+			"alertmanager", func(m alert.Message) ([]byte, error) {
+				return alert.Alertmanager([]alert.Message{m}, extra, at.Add(time.Hour))
+			},
 			[]string{`"dpwatch_alert":"` + m.ID + `"`, `"severity":"error"`, `"team":"privacy"`, `"endsAt":"2030-01-02T04:04:05Z"`},
 			[]string{`"dpwatch_alert":"` + m.ID + `"`, `"endsAt":"2030-01-02T03:05:05Z"`},
 		},

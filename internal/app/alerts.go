@@ -34,7 +34,7 @@ func newAlerts(c config.Config, stdout io.Writer, log *zap.Logger, registry *pro
 		return nil, err
 	}
 	o := deliver.Options{
-		Style: alertStyle(c), Suspected: c.Alerts.Suspected, Ledger: openAlerts(c), Resend: time.Duration(c.Alerts.Resend), ResolveAfter: time.Duration(c.Alerts.ResolveAfter),
+		Style: alertStyle(c), Ledger: openAlerts(c), Resend: time.Duration(c.Alerts.Resend), ResolveAfter: time.Duration(c.Alerts.ResolveAfter),
 		Retention: time.Duration(c.Ledger.Retention), Stdout: stdout, Logger: log, Metrics: registry, Now: time.Now,
 	}
 	for _, r := range c.Alerts.Receivers {

@@ -208,6 +208,7 @@ func newAuditor(c config.Config, gate *throttle.Gate, announce func(string) func
 	setEngines(&opt, c)
 	opt.Announce, opt.OnFinding, opt.Ledger, opt.Spool, opt.Retention = announce, send, openLedger(c), openSpool(c), time.Duration(c.Ledger.Retention)
 	opt.Recorder, opt.Process = openRecorder(c), thisProcess(c)
+	opt.Suspected = c.Alerts.Suspected
 	opt.Budgets, opt.Unclaimed = privacyBudgets(c), unclaimedRules(c.Privacy.UnclaimedReads)
 	return audit.New(opt)
 }

@@ -34,7 +34,7 @@ func (a *Auditor) confirm(j *job) error {
 
 // reportSuspected reports the beginning of a suspicion, or its end without a violation. The caller has the job's turn or holds Auditor.mu.
 func (a *Auditor) reportSuspected(j *job, over bool) {
-	if a.opt.OnFinding == nil || len(j.worlds) == 0 {
+	if a.opt.OnFinding == nil || !a.opt.Suspected || len(j.worlds) == 0 {
 		return
 	}
 	f := a.finding(j, &j.worlds[0], j.worst())

@@ -85,6 +85,7 @@ type Options struct {
 	// Route returns the engine of a query; nil, or "" = there is only one.
 	Route     func(capture.Query) string
 	OnFinding func(alert.Finding) // nil in a worker: the auditor reports violations
+	Suspected bool                // also report violations before fresh trials confirm them
 	Logger    *zap.Logger
 	Metrics   prometheus.Registerer
 	Now       func() time.Time

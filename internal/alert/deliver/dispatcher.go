@@ -20,7 +20,6 @@ type Options struct {
 	Style     alert.Style
 	Receivers []Receiver
 	Routes    []Route
-	Suspected bool // send alerts of the kind suspected
 	// Ledger opens the ledger; nil = there is none. It is called again until it succeeds.
 	Ledger func(context.Context) (*ledger.Ledger, error)
 	// Patience is how long a message waits for the ledger before it is sent directly; 0 = a minute.
@@ -80,11 +79,8 @@ func New(o Options) (*Dispatcher, error) {
 	return d, err
 }
 
-// Notify takes a finding. It never waits: findings beyond a thousand that Run has not taken are dropped and counted.
+// Notify takes a finding. It never waits: findings beyond a thousand that Run has not taken are dropped and counted, and so are new ones while 5000 alerts fire.
 func (d *Dispatcher) Notify(f alert.Finding) {
-	if f.Kind == alert.Suspected && !d.opt.Suspected {
-		return
-	}
 	select {
 	case d.in <- f:
 	default:
@@ -139,11 +135,22 @@ func (d *Dispatcher) take(ctx context.Context, f alert.Finding) {
 	d.change(ctx, m)
 }
 
+// mostFiring bounds the alerts that fire at the same time: clients can cause any number of unclaimed reads.
+const mostFiring = 5000
+
 // change applies a message to the alerts, and stores or sends the result.
 func (d *Dispatcher) change(ctx context.Context, m alert.Message) {
 	d.mu.Lock()
-	c := d.firing.apply(m)
+	_, known := d.firing[m.Subject]
+	full := !known && len(d.firing) >= mostFiring && m.Status == alert.Firing
+	var c change
+	if !full {
+		c = d.firing.apply(m)
+	}
 	d.mu.Unlock()
+	if full {
+		d.metrics.dropped.Inc()
+	}
 	if !c.changed {
 		return
 	}
@@ -236,7 +243,7 @@ func (d *Dispatcher) endAccepted(ctx context.Context, now time.Time) {
 		d.mu.Lock()
 		m, open := d.firing["query "+c.Key[:min(len(c.Key), len(shortID))]]
 		d.mu.Unlock()
-		if open && c.Until.After(now) && c.At.After(m.StartsAt) {
+		if open && c.Until.After(now) {
 			m = over(m, now, fmt.Sprintf("accepted until %s: %s", c.Until.UTC().Format(time.DateOnly), c.Reason))
 			m.Title = "a privacy violation is accepted"
 			d.change(ctx, m)

@@ -36,9 +36,6 @@ func TestRoutes(t *testing.T) {
 	worse.Lower = 3
 	d.Notify(worse)
 	eventually.True(t, "the higher severity", func() bool { text, _ := os.ReadFile(file); return strings.Count(string(text), "\n") == 1 })
-	suspected := violation()
-	suspected.Kind = alert.Suspected
-	d.Notify(suspected) // they are off
 	d.Notify(alert.Finding{Kind: alert.AuditorUnhealthy, Component: "ledger", Condition: "away"})
 	d.Notify(alert.Finding{Kind: alert.AuditorUnhealthy, Component: "ledger", Condition: "away", Over: true})
 	d.Notify(alert.Finding{Kind: alert.AuditorUnhealthy, Component: "shadow", Condition: "away", Over: true}) // it never was

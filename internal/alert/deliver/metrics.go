@@ -26,7 +26,7 @@ func newMetrics(reg prometheus.Registerer, d *Dispatcher) (*metrics, error) {
 	m := &metrics{
 		messages:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dpwatch_alert_messages_total", Help: "Messages about alerts, by kind and status: one at the beginning, one for a higher severity, one at the end."}, []string{"kind", "status"}),
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dpwatch_alert_deliveries_total", Help: "Attempts to send an alert to a receiver, by outcome; dead: sent without the ledger, and no attempt follows."}, []string{"receiver", "outcome"}),
-		dropped:    prometheus.NewCounter(prometheus.CounterOpts{Name: "dpwatch_alert_findings_dropped_total", Help: "Findings for which no alert was sent because too many came at once."}),
+		dropped:    prometheus.NewCounter(prometheus.CounterOpts{Name: "dpwatch_alert_findings_dropped_total", Help: "Findings for which no alert was sent because too many came at once, or 5000 alerts fired."}),
 	}
 	for _, kind := range alert.Kinds() {
 		m.messages.WithLabelValues(kind, alert.Firing)
