@@ -103,7 +103,7 @@ func (s Style) Message(f Finding, now time.Time) Message {
 		Database: f.Database, Users: list(f.User), Applications: list(f.Application),
 		Query: f.ID, Fingerprint: f.Group, Summary: f.Summary, Neighbours: list(f.Neighbour), Detail: f.Line.String(),
 	}
-	m.Subject, m.Title, m.Severity = f.Summary, "", Warning
+	m.Severity = Warning
 	switch f.Kind {
 	case Violation, Resolved, Suspected:
 		s.violation(&m, f)

@@ -114,7 +114,7 @@ func (a *alerts) run(ctx context.Context, auditor *audit.Auditor) {
 	}
 }
 
-// look sends what a status shows: conditions of the auditor, and the violations. Those that were sent before do not begin again, but an earlier process may
+// look sends what a status shows: conditions of the auditor, violations, and their ends. What was sent before is not sent again, but an earlier process may
 // have ended before it sent them, receivers may be new, and bounds grow.
 func (a *alerts) look(s audit.Status, now time.Time) {
 	for i := range a.conditions {
@@ -129,15 +129,19 @@ func (a *alerts) look(s audit.Status, now time.Time) {
 	}
 	for i := range s.Audits {
 		e := &s.Audits[i]
-		if e.Verdict == string(analysis.Violation) && e.Accepted == nil && e.Standing != nil {
-			a.dispatcher.Notify(standing(e))
+		switch {
+		case e.Standing != nil && e.Accepted == nil:
+			a.dispatcher.Notify(standing(e, e.Standing))
+		case e.Standing == nil && e.Resolved != nil:
+			f := standing(e, &e.Resolved.Standing)
+			f.Kind, f.Reason = alert.Resolved, e.Resolved.String()
+			a.dispatcher.Notify(f)
 		}
 	}
 }
 
-// standing returns the finding of an audit whose violation is not resolved.
-func standing(e *audit.Entry) alert.Finding {
-	v := e.Standing
+// standing returns the finding of a violation of an audit.
+func standing(e *audit.Entry, v *audit.Standing) alert.Finding {
 	f := alert.Finding{
 		ID: e.ID, Group: e.Group, Summary: e.Summary, User: e.User, Database: e.Database, Application: e.App, Route: e.Route,
 		Neighbour: v.Neighbour, Epsilon: float64(v.Claimed), Lower: float64(v.Lower), EngineEpoch: v.FirstEngine,

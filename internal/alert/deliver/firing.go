@@ -40,7 +40,10 @@ func (f firing) apply(m alert.Message) change {
 	}
 	if c.send || worse(m.Lower, old.Lower) {
 		c.changed = true
-		old.Severity, old.Lower, old.Title, old.Detail = higher(old.Severity, m.Severity), m.Lower, m.Title, m.Detail
+		old.Severity, old.Lower, old.Title = higher(old.Severity, m.Severity), m.Lower, m.Title
+		if m.Detail != "" {
+			old.Detail = m.Detail
+		}
 	}
 	if c.changed {
 		old.Updated = later(m.Updated, old.Updated)
