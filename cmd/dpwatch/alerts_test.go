@@ -17,7 +17,7 @@ import (
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	address := alerttest.Alertmanager(t)
-	s := startSidecar(t, "LEDGER ADMIN TOKEN\nalerts:\n  resend: 1s\n  receivers:\n    - {name: am, type: alertmanager, url: "+address+"}\n    - {name: bad, type: webhook, url: "+address+"/none, secret: key}\n")
+	s := startSidecar(t, "LEDGER ADMIN TOKEN\nalerts:\n  receivers:\n    - {name: am, type: alertmanager, url: "+address+", timeout: 5m}\n    - {name: bad, type: webhook, url: "+address+"/none, secret: key, timeout: 5m}\n")
 	rules, err := filepath.Abs("../../deploy/prometheus/rules.yml")
 	if err != nil {
 		t.Fatal(err)
@@ -37,8 +37,9 @@ scrape_configs:
 	pgtest.Exec(t, s.direct, noisy+"'SELECT value'")
 	exec0(t, s.connect(t), "/*dp_epsilon='0.5'*/ SELECT noisy(count(*), 4) FROM people")
 	firing := func() []alerttest.Alert { return alerttest.Alerts(t, address, `kind="deterministic"`) }
-	s.until(t, "the violation fires in Alertmanager", func() bool { return len(firing()) == 1 })
-	if a := firing()[0]; a.Labels["alertname"] != "DPWatchDeterministic" || a.Labels["severity"] != "critical" || a.Labels["query_id"] == "" || strings.Contains(a.Annotations["query_summary"], "4") {
+	var seen []alerttest.Alert
+	s.until(t, "the violation fires in Alertmanager", func() bool { seen = firing(); return len(seen) == 1 })
+	if a := seen[0]; a.Labels["alertname"] != "DPWatchDeterministic" || a.Labels["severity"] != "critical" || a.Labels["query_id"] == "" || strings.Contains(a.Annotations["query_summary"], "4") {
 		t.Errorf("alert %+v", a)
 	}
 	s.until(t, "the rules fire in Prometheus", func() bool { return fires("DPWatchViolation")() && fires("DPWatchDeterministic")() })
@@ -61,7 +62,7 @@ scrape_configs:
 	run("alert", "test", "bad").want(t, exitFailure, "404")
 	run("alert", "test", "none").want(t, exitFailure, "it has am, bad")
 
-	query := firing()[0].Labels["query_id"]
+	query := seen[0].Labels["query_id"]
 	run("accept", query, "--until", "2999-01-01", "--reason", "known").want(t, exitDone)
 	s.until(t, "the accepted violation ends in Alertmanager", func() bool { return len(firing()) == 0 })
 	run("accept", query, "--revoke", "--reason", "not known").want(t, exitDone)

@@ -126,6 +126,9 @@ func (l *Ledger) wake(ctx context.Context, queue string, all bool) error {
 // orderWait is how long a message waits for an earlier one about the same alert to the same receiver.
 const orderWait = 2 * time.Second
 
+// resultTime bounds storing the result of an attempt.
+const resultTime = 10 * time.Second
+
 // deliver makes one attempt to send a message.
 func (l *Ledger) deliver(ctx context.Context, job *river.Job[deliveryArgs], send func(context.Context, Delivery) error) error {
 	d := Delivery{ID: job.Args.ID}
@@ -156,6 +159,9 @@ func (l *Ledger) deliver(ctx context.Context, job *river.Job[deliveryArgs], send
 			state = DeliveryFailed
 		}
 	}
+	// Also if the process ends now: the result is known, and another attempt would be a second message.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resultTime)
+	defer cancel()
 	if _, err := l.pool.Exec(ctx, "UPDATE deliveries SET state = $2, error = $3, attempts = attempts + 1, ended_at = CASE $2 WHEN 'pending' THEN NULL ELSE now() END WHERE id = $1", d.ID, state, text); err != nil {
 		return sqlstate.Withhold(err)
 	}

@@ -16,7 +16,7 @@ func TestAlertmanager(t *testing.T) {
 	t.Parallel()
 	address := alerttest.Alertmanager(t)
 	d, _ := start(t, deliver.Options{
-		Receivers: []deliver.Receiver{{Name: "am", Type: "alertmanager", URL: address + "/", SendResolved: true, Labels: []alert.Label{{Name: "team", Value: "privacy"}}}},
+		Receivers: []deliver.Receiver{{Name: "am", Type: "alertmanager", URL: address + "/", SendResolved: true, Timeout: time.Hour, Labels: []alert.Label{{Name: "team", Value: "privacy"}}}},
 		Resend:    time.Minute,
 	})
 	firing := func() []alerttest.Alert { return alerttest.Alerts(t, address, `kind="violation"`) }

@@ -51,8 +51,8 @@ type Dispatcher struct {
 	// The goroutine of Run has these.
 	store   *ledger.Ledger
 	waiting []unsaved // for the ledger, the oldest first
-	resent  time.Time
-	pruned  time.Time
+	// When the periodic work was done last.
+	resent, accepted, pruned time.Time
 }
 
 // unsaved is the state of an alert that the ledger does not have.
@@ -218,8 +218,11 @@ func (d *Dispatcher) periodic(ctx context.Context) {
 	d.flush(ctx, d.opt.Patience)
 	if now.Sub(d.resent) >= d.opt.Resend {
 		d.resent = now
-		d.endAccepted(ctx, now)
 		d.resend(ctx, now)
+	}
+	if now.Sub(d.accepted) >= acceptedEvery {
+		d.accepted = now
+		d.endAccepted(ctx, now)
 	}
 	if d.store != nil && d.opt.Retention > 0 && now.Sub(d.pruned) >= time.Hour {
 		d.pruned = now
@@ -228,6 +231,9 @@ func (d *Dispatcher) periodic(ctx context.Context) {
 		}
 	}
 }
+
+// acceptedEvery is the interval of looking for accepted violations.
+const acceptedEvery = 5 * time.Second
 
 // endAccepted ends the alerts of violations that an operator has accepted.
 func (d *Dispatcher) endAccepted(ctx context.Context, now time.Time) {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/alert/deliver"
@@ -20,7 +21,7 @@ func TestRoutes(t *testing.T) {
 	d, stop := start(t, deliver.Options{
 		Receivers: []deliver.Receiver{
 			{Name: "out", Type: "stdout", SendResolved: true, Labels: []alert.Label{{Name: "team", Value: "privacy"}}},
-			{Name: "run", Type: "exec", Command: []string{"/bin/sh", "-c", `cat >> "$0"; echo >> "$0"`, file}},
+			{Name: "run", Type: "exec", Timeout: time.Hour, Command: []string{"/bin/sh", "-c", `cat >> "$0"; echo >> "$0"`, file}},
 		},
 		Routes: []deliver.Route{
 			{Kind: "violation", Severity: alert.Critical, Receivers: []string{"run"}},
@@ -42,6 +43,7 @@ func TestRoutes(t *testing.T) {
 	over := violation()
 	over.Kind = alert.Resolved
 	d.Notify(over) // critical: goes to run, which gets no ends
+	eventually.True(t, "all messages", func() bool { return strings.Count(out.String(), "\n") == 3 })
 	stop()
 	var kinds []string
 	for line := range strings.Lines(out.String()) {

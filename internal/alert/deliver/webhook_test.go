@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -90,7 +91,7 @@ func TestWebhook(t *testing.T) {
 	h := newHook(t)
 	h.fail = 1
 	o := deliver.Options{
-		Receivers: []deliver.Receiver{{Name: "hook", Type: "webhook", URL: h.URL, Secret: secret, SendResolved: true}},
+		Receivers: []deliver.Receiver{{Name: "hook", Type: "webhook", URL: h.URL, Secret: secret, SendResolved: true, Timeout: time.Hour}},
 		Ledger:    func(ctx context.Context) (*ledger.Ledger, error) { return ledger.Open(ctx, lo) },
 	}
 	d, stop := start(t, o)
@@ -98,7 +99,27 @@ func TestWebhook(t *testing.T) {
 	second := violation()
 	second.Neighbour, second.User = "d2", "bob"
 	d.Notify(second)
-	eventually.True(t, "the violation arrives", func() bool { events, _ := h.got(); return len(events) == 1 })
+	l, err := ledger.Open(t.Context(), lo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	// stored reports whether the ledger has the alert with both users, and a number of messages that were all delivered.
+	stored := func(messages int) bool {
+		all, err := l.Alerts(t.Context(), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(all) != 1 || !strings.Contains(string(all[0].Body), "bob") {
+			return false
+		}
+		_, deliveries, err := l.FindAlert(t.Context(), all[0].ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(deliveries) == messages && !slices.ContainsFunc(deliveries, func(d ledger.Delivery) bool { return d.State != ledger.DeliveryDelivered })
+	}
+	eventually.True(t, "the violation is delivered", func() bool { return stored(1) })
 	stop()
 
 	d, stop = start(t, o)
@@ -106,7 +127,7 @@ func TestWebhook(t *testing.T) {
 	over := violation()
 	over.Kind, over.Reason = alert.Resolved, "a later engine"
 	d.Notify(over)
-	eventually.True(t, "the end arrives", func() bool { events, _ := h.got(); return len(events) == 2 })
+	eventually.True(t, "the end is delivered", func() bool { return stored(2) })
 	stop()
 
 	events, seen := h.got()
@@ -120,11 +141,6 @@ func TestWebhook(t *testing.T) {
 	if got := strings.Join(last.Data.Users, " ") + ", " + strings.Join(last.Data.Neighbours, " "); got != "ann bob, d1 d2" {
 		t.Errorf("users and neighbours of the alert: %s", got)
 	}
-	l, err := ledger.Open(t.Context(), lo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
 	a, deliveries, err := l.FindAlert(t.Context(), first.Data.ID)
 	if err != nil || a.Status != "resolved" || a.EndsAt == nil || len(deliveries) != 2 || deliveries[0].Attempts != 2 || deliveries[0].State != ledger.DeliveryDelivered {
 		t.Errorf("in the ledger: %+v, %+v, %v", a, deliveries, err)
@@ -136,7 +152,7 @@ func TestNoLedger(t *testing.T) {
 	t.Parallel()
 	h := newHook(t)
 	d, _ := start(t, deliver.Options{
-		Receivers: []deliver.Receiver{{Name: "hook", Type: "webhook", URL: h.URL, Secret: secret, SendResolved: false}},
+		Receivers: []deliver.Receiver{{Name: "hook", Type: "webhook", URL: h.URL, Secret: secret, Timeout: time.Hour}},
 		Ledger:    func(context.Context) (*ledger.Ledger, error) { return nil, ledger.ErrNotMigrated },
 		Patience:  time.Millisecond,
 	})
