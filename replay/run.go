@@ -36,6 +36,9 @@ type Statement struct {
 	// Separate runs every trial in a session of its own, whole; nil = sessions run many trials. With Separate, Hoist is
 	// ignored.
 	Separate *Separation
+	// Then holds further statements, in their order: a trial runs all of them in its session, with Settings and SearchPath, and its
+	// outcome is outcome.Join of theirs. It needs Separate, since what one trial leaves in its session must not affect the next.
+	Then []Step
 
 	// setup prepares every session and returns a function to be called when the session has ended; nil = none.
 	setup    func(context.Context, *pgconn.PgConn) (release func(), err error)
@@ -77,24 +80,16 @@ func (p *Player) Start(s Statement, seed uint64) (*Run, error) {
 	if err := p.checkStatement(s); err != nil {
 		return nil, err
 	}
-	r := &Run{
-		player: p, stmt: s, coin: rand.New(rand.NewPCG(seed, 0x6470776174636800)),
-		sessions: make([]*session, p.opt.Connections), simple: p.simple(s), halt: new(atomic.Bool), sparing: new(sparing),
+	if err := p.checkSequence(s); err != nil {
+		return nil, err
 	}
+	r := &Run{
+		player: p, coin: rand.New(rand.NewPCG(seed, 0x6470776174636800)),
+		sessions: make([]*session, p.opt.Connections), halt: new(atomic.Bool), sparing: new(sparing),
+	}
+	r.bind(s)
 	if r.simple {
 		r.planning = freshPlanning
-	}
-	for _, param := range s.Params {
-		value := param.Value
-		switch {
-		case param.Null:
-			value = nil
-		case value == nil:
-			value = []byte{}
-		}
-		r.values = append(r.values, value)
-		r.oids = append(r.oids, param.OID)
-		r.format = append(r.format, param.Format)
 	}
 	if s.Hoist != nil && s.Separate == nil && len(p.opt.Engines) == 0 { // an engine beside the database has no temporary tables
 		r.hoist = r.hoisting()

@@ -93,7 +93,7 @@ func (r *Run) playSeparate(ctx context.Context, t *separate, before time.Duratio
 	case <-gap.C:
 	}
 	pace := r.player.opt.Pace
-	query := r.player.queryKey("separate\x00" + r.stmt.Worlds[0]) // a session's first trial is slower than the others
+	query := r.player.queryKey("separate\x00" + r.stmt.Text(0)) // a session's first trial is slower than the others
 	if pace != nil {
 		if _, err := pace.Enter(ctx, 1, max(before, r.player.leastTime(query))); err != nil {
 			return 0, err
@@ -115,11 +115,6 @@ func (r *Run) playSeparate(ctx context.Context, t *separate, before time.Duratio
 func (r *Run) inOwnSession(ctx context.Context, t *separate) (ran time.Duration, err error) {
 	one := *r
 	one.planning = freshPlanning
-	text := r.stmt.Worlds[t.world]
-	if r.stmt.Separate.VaryText {
-		text = fmt.Sprintf("/* %016x */ %s", t.comment, text)
-	}
-	one.stmt.Worlds = []string{text}
 	var s *session
 	if engines := len(r.player.engines); engines > 0 {
 		conn, err := r.openEngine(ctx, min(t.world, engines-1))
@@ -133,6 +128,14 @@ func (r *Run) inOwnSession(ctx context.Context, t *separate) (ran time.Duration,
 	}
 	defer s.close()
 	began := time.Now()
-	err = one.pipeline(ctx, s, []trial{{world: 0, into: t.into}})
+	err = one.sequence(ctx, s, t)
 	return time.Since(began), err
+}
+
+// separateText returns the text of a statement for one separate trial.
+func (r *Run) separateText(text string, t *separate) string {
+	if r.stmt.Separate.VaryText {
+		return fmt.Sprintf("/* %016x */ %s", t.comment, text)
+	}
+	return text
 }
