@@ -25,12 +25,17 @@ With several neighbours, the report is about the one with the strongest evidence
 is reported after fresh trials, each in its own session, have confirmed it. If the copies are replaced during the audit, it
 ends without a verdict.
 
+Several --sql are a sequence: each trial runs them in their order in a session of its own, and their answers together are
+judged. This finds noise that queries share or reuse; each query may be right alone. At most 8 queries.
+
 With --config, the connection, the copies, the tables, the claims, the confidence and the number of trials are those of
 dpwatch run; flags override them, and --epsilon is not needed if the configuration has a claim for the query.
 
 Exit codes: 0 no evidence, 1 error, 2 violation, 3 inconclusive.`,
 		Example: `  dpwatch audit --config dpwatch.yaml --sql "SELECT anon_count(id, 0.5) FROM users"
   dpwatch audit --config dpwatch.yaml --file query.sql --d1 d1_2 --max-trials 2000 --plot plots
+  dpwatch audit --config dpwatch.yaml --sql "SELECT anon_count(id, 0.5) FROM users" \
+      --sql "SELECT anon_count(id, 0.5) FROM users WHERE age < 30"
   dpwatch audit --dsn postgres://replay@localhost/shadow --d0 d0 --d1 d1 --epsilon 0.5 \
       --sql "SELECT anon_count(id, 0.5) FROM users"`,
 	}
@@ -44,7 +49,9 @@ Exit codes: 0 no evidence, 1 error, 2 violation, 3 inconclusive.`,
 	fs.StringVar(&o.D0, "d0", "", "schema with the data (required without --config)")
 	fs.StringSliceVar(&o.D1, "d1", nil, "schema with the data without one privacy unit (required without --config); several,\nseparated by commas, share the trials on D0")
 	fs.StringVar(&o.From, "from", "public", "schema that the query's tables are in")
-	fs.StringVar(&o.SQL, "sql", "", "the query")
+	sql := fs.StringArray("sql", nil, "the query; repeat it to audit a sequence: the answers of several queries of one session\ntogether, against --epsilon and --delta or the composition of their claims")
+	o.Composition = "sum"
+	fs.Var(choice{&o.Composition, []string{"sum", "max"}}, "composition", "the claim of a sequence: sum of the claims of its queries, or max if each privacy unit\nis in the rows of only one of them")
 	fs.StringVar(&o.File, "file", "", "file with the query; - for standard input")
 	fs.StringArrayVar(&o.Params, "param", nil, "value of $1, $2, ... in text form; repeat it")
 	fs.StringSliceVar(&o.SearchPath, "search-path", []string{"public"}, "schemas where the query's functions are found")
@@ -64,6 +71,9 @@ Exit codes: 0 no evidence, 1 error, 2 violation, 3 inconclusive.`,
 		fs.Visit(func(flag *pflag.Flag) { o.Given[flag.Name] = true })
 		if o.Plot != "" && !*values {
 			return errors.New("--plot shows values that --values=false withholds: give only one of the two")
+		}
+		if len(*sql) > 0 {
+			o.SQL, o.Then = (*sql)[0], (*sql)[1:]
 		}
 		found, err := app.Audit(cmd.Context(), env, &o, progress(env.Stderr))
 		if err != nil && *values {

@@ -22,6 +22,8 @@ type AuditOptions struct {
 	Protocol                   string
 	Engines                    []string
 	D1, SearchPath, Params     []string
+	Then                       []string // statements after SQL in the same session; --sql gives them all
+	Composition                string   // "max" or "sum"; of the claims of SQL and Then
 	Epsilon, Delta, Confidence float64
 	MaxTrials                  int
 	Timeout                    time.Duration
@@ -98,7 +100,7 @@ func Audit(ctx context.Context, env Environment, f *AuditOptions, progress Progr
 	case errors.As(err, &infeasible):
 		report := refused(once.Claim, f.Confidence, err.Error())
 		report.Claimed.Source = f.source
-		return Conclusion{Report: report, SQL: &audit.SQLPair{D0: statement.Worlds[0], D1: statement.Worlds[1]}}, nil
+		return Conclusion{Report: report, Queries: f.queries(), SQL: &audit.SQLPair{D0: statement.Text(0), D1: statement.Text(1)}}, nil
 	case err != nil:
 		return Conclusion{}, err
 	}
@@ -125,7 +127,7 @@ func (f *AuditOptions) conclude(shown *evidence.Evidence, s replay.Statement) (C
 	c.Report, c.Neighbour = reports[worst], f.D1[worst]
 	shown.Audit(worst).AddProfile(&c.Report)
 	c.Claimed.Source = f.source
-	c.SQL = &audit.SQLPair{D0: s.Worlds[0], D1: s.Worlds[worst+1]}
+	c.SQL, c.Queries = &audit.SQLPair{D0: s.Text(0), D1: s.Text(worst + 1)}, f.queries()
 	if s.Hoist != nil {
 		report := s.Hoist.Report()
 		c.Hoisting = &report

@@ -68,6 +68,10 @@ func (f *AuditOptions) validate() error {
 	switch {
 	case f.Given["sql"] == f.Given["file"]:
 		return errors.New("give the query either with --sql or with --file (- for standard input)")
+	case len(f.Then) >= maxSequence:
+		return fmt.Errorf("--sql is given %d times: a sequence has at most %d queries", 1+len(f.Then), maxSequence)
+	case len(f.Then) > 0 && len(f.Params) > 0:
+		return errors.New("--param belongs to one query, and --sql is given several times: write the values into the queries")
 	case len(missing) > 0:
 		return fmt.Errorf("%s missing: give these flags, or --config FILE", strings.Join(missing, ", "))
 	case !(f.Epsilon >= 0) || math.IsInf(f.Epsilon, 0):

@@ -37,6 +37,16 @@ func (f *AuditOptions) query(env Environment) (capture.Query, error) {
 		}
 		sql = string(data)
 	}
+	q, err := f.statementOf(sql, where)
+	for _, p := range f.Params {
+		q.Protocol = capture.Extended
+		q.Params = append(q.Params, capture.Param{Value: []byte(p)})
+	}
+	return q, err
+}
+
+// statementOf returns a statement that was given as text, without the final semicolon. where is the flag that gave it.
+func (f *AuditOptions) statementOf(sql, where string) (capture.Query, error) {
 	if len(sql) > MaxSQLBytes {
 		return capture.Query{}, fmt.Errorf("%s: the query is longer than %d bytes", where, MaxSQLBytes)
 	}
@@ -47,10 +57,6 @@ func (f *AuditOptions) query(env Environment) (capture.Query, error) {
 	q := capture.Query{SQL: sql}
 	if f.cfg != nil {
 		q.Database = f.cfg.Privacy.Database
-	}
-	for _, p := range f.Params {
-		q.Protocol = capture.Extended
-		q.Params = append(q.Params, capture.Param{Value: []byte(p)})
 	}
 	return q, nil
 }
@@ -99,23 +105,31 @@ func (f *AuditOptions) rewrite(ctx context.Context, env Environment, player *rep
 	if f.cfg != nil || len(f.Engines) == 0 {
 		s.SearchPath = plan.SearchPath
 	}
-	if f.Hoist {
+	if f.Hoist && len(f.Then) == 0 {
 		var noise []string
 		if f.cfg != nil {
 			noise = noiseFunctions(*f.cfg)
 		}
 		s.Hoist = replay.NewHoisting(noise)
 	}
+	if s.Worlds, err = f.texts(q, plan); err != nil {
+		return s, err
+	}
+	return s, f.sequence(rewriter, &s)
+}
+
+// texts returns the text of a statement for each schema, D0 first.
+func (f *AuditOptions) texts(q capture.Query, plan *rewrite.Plan) (texts []string, err error) {
 	for _, schema := range f.schemas() {
 		text := q.SQL
 		if len(f.Engines) < 2 { // otherwise each engine sees only its own copy
 			if text, err = plan.For(schema); err != nil {
-				return s, err
+				return nil, err
 			}
 		}
-		s.Worlds = append(s.Worlds, text)
+		texts = append(texts, text)
 	}
-	return s, nil
+	return texts, nil
 }
 
 // rewriteOptions returns the options of dpwatch run if there is a configuration. Without one, or with --from, every table

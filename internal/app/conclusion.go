@@ -17,6 +17,8 @@ import (
 type Conclusion struct {
 	analysis.Report
 	SQL *audit.SQLPair `json:"sql,omitempty"`
+	// Queries is the number of statements of a sequence, 0 for a single query.
+	Queries int `json:"queries,omitempty"`
 	// Neighbour is the schema that the report is about, Neighbours the result of each if there are several.
 	Neighbour  string            `json:"neighbour,omitempty"`
 	Neighbours []audit.Neighbour `json:"neighbours,omitempty"`
@@ -38,7 +40,7 @@ func (c Conclusion) Shown(values bool) Conclusion {
 func (c Conclusion) Write(w io.Writer) error {
 	r := c.Report
 	var b strings.Builder
-	fmt.Fprintln(&b, sentence(r))
+	fmt.Fprintln(&b, ofSequence(sentence(r), c.Queries))
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(table, "  %s\t%s\n", name, fmt.Sprintf(format, args...))

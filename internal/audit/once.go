@@ -109,6 +109,9 @@ func (o *Once) first(ctx context.Context, e *evidence.Evidence) error {
 func (o *Once) gather(ctx context.Context, e *evidence.Evidence, rounds int, then func(*replay.Run) error) error {
 	s := o.Statement
 	s.Separate = separation(e, o.VaryText)
+	if s.Separate == nil && len(s.Then) > 0 {
+		s.Separate = &replay.Separation{VaryText: o.VaryText}
+	}
 	run, err := o.Player.Start(s, mathrand.Uint64())
 	if err != nil {
 		return err

@@ -24,5 +24,12 @@ func Functions() []Function {
 		{Name: "anon_count_seeded", Epsilon: -1},
 		{Name: "anon_sum_unclipped", Epsilon: -1},
 		{Name: "anon_sum_unbounded", Epsilon: -1},
+		// The answers of several of these in one session leak more than the sum of their epsilons.
+		{Name: "anon_count_session_seed", Epsilon: -1},
+		{Name: "anon_count_part", Epsilon: -1},
+		{Name: "anon_count_total", Epsilon: -1},
+		{Name: "anon_count_running", Epsilon: -1},
+		{Name: "anon_sum_kept", Epsilon: -1},
+		{Name: "anon_avg_kept", Epsilon: -1},
 	}
 }
