@@ -83,6 +83,9 @@ func (p *Plan) shape(wire []byte) (string, error) {
 func (p *Plan) Size() int {
 	const fixed, perEdit, perString = 1 << 10, 96, 32
 	n := fixed + len(p.sql) + len(p.Summary) + perEdit*len(p.edits)
+	for _, step := range p.steps {
+		n += step.Size()
+	}
 	if p.expected == nil { // a plan reduced to its summary
 		return n
 	}

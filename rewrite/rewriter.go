@@ -69,6 +69,7 @@ type Plan struct {
 	// Assumed lists the Assumed constants that the plan depends on, sorted.
 	Assumed []string
 
+	steps    []*Plan // of a sequence, whose plan this is; nil = a single statement
 	sql      string
 	edits    []edit
 	expected *canonical
@@ -83,6 +84,9 @@ func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) {
 			plan, err = nil, refuse(ReasonInternal, fmt.Sprintf("the rewriter panicked with a %T", p), reportBug)
 		}
 	}()
+	if len(q.Then) > 0 {
+		return r.sequence(q)
+	}
 	q.Settings = r.source.Settings(q.User, q.Settings)
 	parsed, err := r.parse(&q)
 	if err != nil {
@@ -162,6 +166,9 @@ func refusedClaim(err error) error {
 // reads one, is in schema and every public table is qualified. Each result is parsed and compared with the original. The
 // error is an *UnsupportedError with ReasonVerifyFailed, or reports an invalid schema.
 func (p *Plan) For(schema string) (string, error) {
+	if len(p.steps) > 0 {
+		return p.forSteps(schema)
+	}
 	if err := p.checkSchema(schema); err != nil {
 		return "", fmt.Errorf("neighbour schema %q: %w", schema, err)
 	}

@@ -17,7 +17,9 @@ import (
 // query reads the query and removes the final semicolon.
 func (f *AuditOptions) query(env Environment) (capture.Query, error) {
 	if f.captured != nil {
-		return *f.captured, nil
+		q := *f.captured
+		f.Then, q.Then = q.Then, nil
+		return q, nil
 	}
 	sql, where := f.SQL, "--sql"
 	if f.File != "" {
@@ -115,7 +117,7 @@ func (f *AuditOptions) rewrite(ctx context.Context, env Environment, player *rep
 	if s.Worlds, err = f.texts(q, plan); err != nil {
 		return s, err
 	}
-	return s, f.sequence(rewriter, &s)
+	return s, f.sequence(rewriter, q, &s)
 }
 
 // texts returns the text of a statement for each schema, D0 first.

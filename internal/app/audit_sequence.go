@@ -6,7 +6,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -22,14 +25,16 @@ func (f *AuditOptions) queries() int {
 	return 1 + len(f.Then)
 }
 
-// sequence adds the statements of Then to s, which has the first one, and composes their claims with its claim.
-func (f *AuditOptions) sequence(rewriter *rewrite.Rewriter, s *replay.Statement) error {
+// sequence adds the statements of Then to s, which has first, and composes their claims with its claim.
+func (f *AuditOptions) sequence(rewriter *rewrite.Rewriter, first capture.Query, s *replay.Statement) error {
 	for i, sql := range f.Then {
 		where := fmt.Sprintf("query %d of the sequence", i+2)
-		q, err := f.statementOf(sql, where)
+		given, err := f.statementOf(sql, where)
 		if err != nil {
 			return err
 		}
+		q := first
+		q.SQL = given.SQL
 		plan, err := rewriter.Analyze(q)
 		if err != nil {
 			return fmt.Errorf("%s: %w", where, Refusal(q.SQL, err))
@@ -41,8 +46,9 @@ func (f *AuditOptions) sequence(rewriter *rewrite.Rewriter, s *replay.Statement)
 		if err != nil {
 			return fmt.Errorf("%s: %w", where, err)
 		}
-		s.Then = append(s.Then, replay.Step{Worlds: texts})
+		s.Then = append(s.Then, replay.Step{Worlds: texts, Simple: s.Simple, Named: s.Named})
 		f.sorted = f.sorted && plan.Sorted
+		f.claimed = sumOf(f.claimed, plan.Claim)
 		if err := f.compose(plan, where); err != nil {
 			return err
 		}
@@ -76,6 +82,14 @@ func (f *AuditOptions) compose(plan *rewrite.Plan, where string) error {
 	return nil
 }
 
+// sumOf returns the sum of two claims, nil if one is missing.
+func sumOf(a, b *rewrite.Claim) *rewrite.Claim {
+	if a == nil || b == nil {
+		return nil
+	}
+	return &rewrite.Claim{Epsilon: a.Epsilon + b.Epsilon, Delta: a.Delta + b.Delta, Source: rewrite.SourceSum}
+}
+
 // ofSequence returns the sentence of a verdict about a sequence of n queries; n = 0 for a single query.
 func ofSequence(sentence string, n int) string {
 	if n == 0 {
@@ -85,4 +99,12 @@ func ofSequence(sentence string, n int) string {
 		"the answers of this query are", fmt.Sprintf("the answers of these %d queries together are", n),
 		"this query leaks", fmt.Sprintf("the answers of these %d queries together leak", n),
 	).Replace(sentence)
+}
+
+// sequenceWindow returns the window of the sequences of a running auditor; 0 = they are not audited.
+func sequenceWindow(c config.Audit) time.Duration {
+	if !c.Sequences {
+		return 0
+	}
+	return time.Duration(c.SequenceWindow)
 }

@@ -239,7 +239,7 @@ func auditorOptions(c config.Config, gate *throttle.Gate, log *zap.Logger, regis
 		VaryText: c.Audit.Confirm.VaryText, MeasureTrials: c.Audit.Measure,
 		BatchTrials: c.Audit.BatchTrials, TurnTrials: turnTrials, Workers: c.Audit.Workers, MaxAudits: c.Audit.MaxAudits, PerShape: c.Audit.MaxPerShape, Memory: int64(c.Audit.Memory) / 2,
 		Repeat:     time.Duration(c.Audit.Repeat),
-		WatchShare: c.Audit.WatchShare,
+		WatchShare: c.Audit.WatchShare, SequenceWindow: sequenceWindow(c.Audit),
 		RetryAfter: time.Duration(c.Audit.RetryAfter), RescueAfter: time.Duration(c.Audit.RescueAfter), ShowSQL: c.Log.SQL, ShowValues: c.Log.Values,
 		Route: routes(&c), Logger: log, Metrics: registry, Now: time.Now, Seed: rand.Uint64,
 	}, nil

@@ -182,7 +182,7 @@ func storedSQL(ctx context.Context, env Environment, c *config.Config, q capture
 	if err != nil {
 		return nil, err
 	}
-	pair := &audit.SQLPair{D0: statement.Worlds[0], D1: statement.Worlds[1]}
+	pair := &audit.SQLPair{D0: statement.Text(0), D1: statement.Text(1)}
 	for i, schema := range f.D1 {
 		if schema == neighbour {
 			pair.D1 = statement.Worlds[i+1]

@@ -43,6 +43,8 @@ type Auditor struct {
 	deployed chan struct{} // a label was posted; capacity 1
 	stale    chan struct{} // requests a renewal before RenewEvery; capacity 1
 
+	sequences sequences
+
 	mu        sync.Mutex // guards the fields below and every job's fields except those of its turn
 	roster    *schedule.Roster
 	jobs      map[string]*job                       // by key
@@ -110,6 +112,7 @@ func New(opt Options) (*Auditor, error) {
 		inbox:   newInbox(inboxQueries, inboxBytes),
 		records: records{most: recordsPerAudit * opt.MaxAudits},
 	}
+	a.sequences = newSequences(opt.SequenceWindow)
 	var err error
 	if a.metrics, err = newMetrics(opt.Metrics, a); err != nil {
 		return nil, err

@@ -64,7 +64,8 @@ type job struct {
 type world struct {
 	schema   string
 	sql      SQLPair
-	reported bool // its violation has been reported
+	steps    [2][]string // of a sequence: the texts of its statements on D0 and on the neighbour
+	reported bool        // its violation has been reported
 }
 
 // prepare creates the texts and the evidence of an audit in its first turn. It returns false if the audit has no more
@@ -123,6 +124,9 @@ func (a *Auditor) createTexts(j *job) error {
 func (a *Auditor) worlds(j *job) ([]world, error) {
 	if err := a.replan(j); err != nil {
 		return nil, err
+	}
+	if len(j.query.Then) > 0 {
+		return a.sequenceWorlds(j)
 	}
 	d0, err := a.text(j.query, j.plan, a.opt.D0)
 	if err != nil {
@@ -260,6 +264,9 @@ func (j *job) statement(varyText bool) replay.Statement {
 	}
 	for i := range j.worlds {
 		s.Worlds = append(s.Worlds, j.worlds[i].sql.D1)
+	}
+	if len(j.query.Then) > 0 {
+		j.ofSequence(&s, varyText)
 	}
 	return s
 }

@@ -54,8 +54,10 @@ type Options struct {
 	WatchShare    float64       // of the time in turns: decided audits without a violation are watched; 0 = they are not
 	WatchEvery    time.Duration // shortest time between two turns of a watched audit; 0 = a minute
 	EpochEvery    time.Duration // interval of checking the copies while nothing is replayed; 0 = 30 s
-	ShowSQL       bool
-	ShowValues    bool // status, findings and logs include values from rows: group keys, texts, thresholds, the server's messages
+	// SequenceWindow is the time within which the queries of a session are a sequence, from its first query on; 0 = sequences are not audited.
+	SequenceWindow time.Duration
+	ShowSQL        bool
+	ShowValues     bool // status, findings and logs include values from rows: group keys, texts, thresholds, the server's messages
 
 	// Ledger opens and acquires the ledger in which audits outlive the process; nil = audits are kept in memory only. Run
 	// calls it until it succeeds; audits wait for that.

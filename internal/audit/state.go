@@ -119,7 +119,7 @@ func (a *Auditor) releaseTexts(j *job) {
 		return
 	}
 	for i := range j.worlds {
-		j.worlds[i].sql = SQLPair{}
+		j.worlds[i].sql, j.worlds[i].steps = SQLPair{}, [2][]string{}
 	}
 }
 

@@ -41,17 +41,23 @@ func (a *Auditor) Submit(q capture.Query) { a.submit(arrival{query: q, look: loo
 func (a *Auditor) submit(x arrival) {
 	<-a.informed
 	<-a.keeper.restored
-	a.metrics.captured.Inc()
-	if !a.place(x.query, a.recognize(x.query, x.look)) {
+	if len(x.query.Then) == 0 {
+		a.metrics.captured.Inc()
+	}
+	r := a.recognize(x.query, x.look)
+	if !a.place(x.query, r) {
 		a.place(x.query, a.parse(x.query))
 	}
+	a.follow(x.query, r)
 }
 
 // recognize returns the stored result for a statement, or parses it.
 func (a *Auditor) recognize(q capture.Query, l look) recognized {
 	id := textOf(q)
 	a.mu.Lock()
-	a.captured++
+	if len(q.Then) == 0 {
+		a.captured++
+	}
 	r, ok := a.known.get(id)
 	a.mu.Unlock()
 	if ok && r.rewriter == a.rewriter.Load() {
@@ -115,6 +121,9 @@ func textOf(q capture.Query) [sha256.Size]byte {
 		str(name)
 		str(q.Settings[name])
 	}
+	for _, sql := range q.Then {
+		str(sql)
+	}
 	return sha256.Sum256(b)
 }
 
@@ -139,7 +148,7 @@ func (a *Auditor) place(q capture.Query, r recognized) bool {
 	}
 	key, route := a.identity(q, r.key)
 	done, placed := a.placeQuery(q, r, key, route)
-	if done {
+	if done && len(q.Then) == 0 { // a sequence is no execution of its own
 		a.keeper.see(key, r.query, q, placed, r.before)
 	}
 	return done

@@ -19,6 +19,7 @@ const (
 	flagUncertain
 	flagCompleted // Completed is not zero, and follows
 	flagNamed
+	flagThen // Then is not empty, and follows
 )
 
 // errShort means that the input ended inside a field, or that a length exceeds the input.
@@ -27,7 +28,7 @@ var errShort = errors.New("input is too short")
 // AppendBinary appends the binary form of q to dst and returns the extended slice. Equal queries give equal bytes. Completed
 // keeps its instant to the nanosecond, but not its location.
 //
-// The layout is version, flags, then the fields in the order of Query: integers as varints, strings and lists after their
+// The layout is version, flags, then the fields in the order of Query, Then last: integers as varints, strings and lists after their
 // length, settings sorted by name.
 func AppendBinary(dst []byte, q Query) []byte {
 	flags := byte(0)
@@ -42,6 +43,9 @@ func AppendBinary(dst []byte, q Query) []byte {
 	}
 	if !q.Completed.IsZero() {
 		flags |= flagCompleted
+	}
+	if len(q.Then) > 0 {
+		flags |= flagThen
 	}
 	dst = append(dst, binaryVersion, flags)
 	dst = binary.AppendUvarint(dst, q.SessionID)
@@ -61,6 +65,12 @@ func AppendBinary(dst []byte, q Query) []byte {
 	if flags&flagCompleted != 0 {
 		dst = binary.AppendVarint(dst, q.Completed.Unix())
 		dst = binary.AppendUvarint(dst, uint64(q.Completed.Nanosecond()))
+	}
+	if len(q.Then) > 0 {
+		dst = binary.AppendUvarint(dst, uint64(len(q.Then)))
+		for _, sql := range q.Then {
+			dst = appendString(dst, sql)
+		}
 	}
 	return dst
 }
@@ -133,6 +143,9 @@ func (d *decoder) query() Query {
 	q.Temporary = list(d, 1, d.string)
 	if flags&flagCompleted != 0 {
 		q.Completed = d.time()
+	}
+	if flags&flagThen != 0 {
+		q.Then = list(d, 1, d.string)
 	}
 	return q
 }

@@ -59,6 +59,9 @@ type Query struct {
 	SettingsUncertain bool
 	// Temporary lists the names in SQL, sorted, that may refer to temporary relations of the session if they have no schema.
 	Temporary []string
+	// Then holds the texts of further statements of the session, in their order: the query is a sequence, whose answers are audited
+	// together. The proxy never sets it. nil = a single statement.
+	Then []string
 	// Tag is the command tag of CommandComplete, for example "SELECT 3".
 	Tag string
 	// Completed is the time at which the proxy saw CommandComplete.
@@ -83,6 +86,9 @@ func (q Query) Size() int {
 	}
 	for _, name := range q.Temporary {
 		n += len(name)
+	}
+	for _, sql := range q.Then {
+		n += len(sql)
 	}
 	return n
 }

@@ -1,0 +1,108 @@
+package audit
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dpwatch/dpwatch/internal/audit/sequence"
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/replay"
+)
+
+// sequences finds the recurring groups of queries. The tracker is nil if sequences are not audited.
+type sequences struct {
+	mu      *sync.Mutex // guards tracker
+	tracker *sequence.Tracker[capture.Query]
+}
+
+func newSequences(window time.Duration) sequences {
+	s := sequences{mu: new(sync.Mutex)}
+	if window > 0 {
+		s.tracker = sequence.New[capture.Query](window)
+	}
+	return s
+}
+
+// follow adds an audited query to the group of its session, and submits each recurring group as a query of its own. Queries without a claim and those
+// with bound parameters belong to no group.
+func (a *Auditor) follow(q capture.Query, r recognized) {
+	if a.sequences.tracker == nil || r.reason != "" || r.unclaimed != "" || r.query.Claim == nil || len(q.Params) > 0 || len(q.Then) > 0 || q.SettingsUncertain {
+		return
+	}
+	a.sequences.mu.Lock()
+	found := a.sequences.tracker.Add(sequence.Query[capture.Query]{
+		Session: sequence.Session{ID: q.SessionID, User: q.User, Database: q.Database},
+		At:      q.Completed, Key: r.key, Bytes: q.Size(), Value: q,
+	})
+	a.sequences.mu.Unlock()
+	for _, group := range found {
+		if q, ok := together(group); ok {
+			a.submit(arrival{query: q, look: lookAt(a.seed, q)})
+		}
+	}
+}
+
+// together returns the sequence of a group; false if its queries did not have the same settings: a trial has one session.
+func together(group []capture.Query) (capture.Query, bool) {
+	q := group[0]
+	for _, next := range group[1:] {
+		if !maps.Equal(q.Settings, next.Settings) || !slices.Equal(q.Temporary, next.Temporary) || q.ApplicationName != next.ApplicationName {
+			return q, false
+		}
+		q.Then, q.Completed = append(q.Then, next.SQL), next.Completed
+	}
+	return q, true
+}
+
+// sequenceWorlds returns the neighbours with the texts of a sequence.
+func (a *Auditor) sequenceWorlds(j *job) ([]world, error) {
+	texts := func(schema string) (texts []string, err error) {
+		for i, plan := range j.plan.Steps() {
+			q := j.query
+			if i > 0 {
+				q.SQL = j.query.Then[i-1]
+			}
+			text, err := a.text(q, plan, schema)
+			if err != nil {
+				return nil, err
+			}
+			texts = append(texts, text)
+		}
+		return texts, nil
+	}
+	d0, err := texts(a.opt.D0)
+	if err != nil {
+		return nil, err
+	}
+	var worlds []world
+	for _, schema := range a.opt.D1 {
+		d1, err := texts(schema)
+		if err != nil {
+			return nil, err
+		}
+		pair := SQLPair{D0: strings.Join(d0, ";\n"), D1: strings.Join(d1, ";\n")}
+		worlds = append(worlds, world{schema: schema, sql: pair, steps: [2][]string{d0, d1}})
+	}
+	return worlds, nil
+}
+
+// ofSequence makes s the statements of the job's sequence. All trials are separate: see docs/statistics.md.
+func (j *job) ofSequence(s *replay.Statement, varyText bool) {
+	for i := range j.worlds[0].steps[0] {
+		step := replay.Step{Worlds: []string{j.worlds[0].steps[0][i]}, Simple: s.Simple, Named: s.Named}
+		for w := range j.worlds {
+			step.Worlds = append(step.Worlds, j.worlds[w].steps[1][i])
+		}
+		if i == 0 {
+			s.Worlds = step.Worlds
+			continue
+		}
+		s.Then = append(s.Then, step)
+	}
+	if s.Hoist = nil; s.Separate == nil {
+		s.Separate = &replay.Separation{VaryText: varyText}
+	}
+}
