@@ -26,7 +26,7 @@ func newSequences(window time.Duration) sequences {
 	return s
 }
 
-// follow adds an audited query to the group of its session, and submits each recurring group as a query of its own. Queries without a claim and those
+// follow adds an audited query to the group of its session, and submits a recurring group that has ended as a query of its own. Queries without a claim and those
 // with bound parameters belong to no group.
 func (a *Auditor) follow(q capture.Query, r recognized) {
 	if a.sequences.tracker == nil || r.reason != "" || r.unclaimed != "" || r.query.Claim == nil || len(q.Params) > 0 || len(q.Then) > 0 || q.SettingsUncertain {

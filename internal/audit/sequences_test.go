@@ -8,6 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/eventually"
+	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
@@ -23,7 +25,7 @@ func dashboard(session uint64, times int, queries ...string) (all []capture.Quer
 	return all
 }
 
-// The queries that a session runs together, again and again, are also audited together, each group once. One seed for a session is found; fresh noise,
+// The queries that a session runs together, again and again, are also audited together. One seed for a session is found; fresh noise,
 // which keeps half of the claim, is not, with a probability above 1 - 1e-6.
 func TestSequences(t *testing.T) {
 	t.Parallel()
@@ -55,8 +57,8 @@ func TestSequences(t *testing.T) {
 			function = "seeded"
 		}
 		sequences[function] = e.Report.Verdict
-		if c := e.Report.Claimed; c.Epsilon != 1 || c.Source != "sum" || e.Seen != 1 {
-			t.Errorf("%s: claimed %+v, seen %d; want the sum, once", e.Summary, c, e.Seen)
+		if c := e.Report.Claimed; c.Epsilon != 1 || c.Source != "sum" || e.Seen != 2 {
+			t.Errorf("%s: claimed %+v, seen %d; want the sum, and two of four groups: the first does not recur, and the last has not ended", e.Summary, c, e.Seen)
 		}
 	}
 	if len(sequences) != 2 || sequences["seeded"] != analysis.Violation || sequences["noisy"] != analysis.NoEvidence {
@@ -64,5 +66,49 @@ func TestSequences(t *testing.T) {
 	}
 	if s := r.Status(); s.Captured != 28 || len(s.Audits) != 6 {
 		t.Errorf("%d captured, %d audits; want 28 and 6", s.Captured, len(s.Audits))
+	}
+}
+
+// The audit of a sequence outlives its process, and the ledger counts the answers of its queries once.
+func TestSequencesLedger(t *testing.T) {
+	t.Parallel()
+	l := newLedgerRig(t, func(o *audit.Options) {
+		o.Rewriter, o.SequenceWindow, o.Analysis.MaxTrials = anyFunction(t), time.Hour, 40
+	})
+	stop := l.begin(t)
+	for _, q := range dashboard(1, 3, honestQuery, longQuery) {
+		l.Submit(q)
+	}
+	before := l.decided(t)
+	eventually.True(t, "the executions are recorded", func() bool { return l.Status().Ledger.Waiting == 0 && l.Status().Ledger.Unsaved == 0 }, func() any { return l.Status().Ledger })
+	stop()
+	l.restart(t, nil)
+	stop = l.begin(t)
+	l.restored(t)
+	defer stop()
+	store, err := ledger.Open(t.Context(), l.ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	found, err := store.Stored(t.Context(), "", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answers int64
+	for _, s := range found {
+		answers += s.Executions
+	}
+	after := map[string]string{}
+	for _, e := range l.Status().Audits {
+		after[e.ID] = e.Verdict + " " + string(e.State)
+	}
+	if len(before) != 3 || len(found) != 3 || answers != 6 {
+		t.Errorf("%d audits, %d in the ledger with %d answers; want 3, 3 and 6", len(before), len(found), answers)
+	}
+	for _, e := range before {
+		if want := e.Verdict + " " + string(e.State); after[e.ID] != want {
+			t.Errorf("%s: after the restart %q, before %q", e.Summary, after[e.ID], want)
+		}
 	}
 }

@@ -17,7 +17,7 @@ const (
 	maxGroups   = 4096     // whose recurrence is counted
 )
 
-// Recurring is how often a group must be seen to be returned.
+// Recurring is how often a group must be seen before it is returned, this time included.
 const Recurring = 2
 
 // Session identifies what belongs together.
@@ -41,7 +41,7 @@ type Tracker[T any] struct {
 	window time.Duration
 	open   map[Session]*list.Element // of *group[T]
 	begun  *list.List                // the open groups, in the order in which they began
-	seen   map[string]int            // how often groups were seen, by their keys; -1 = returned
+	seen   map[string]int            // how often groups were seen, by their keys, at most Recurring
 }
 
 type group[T any] struct {
@@ -57,7 +57,7 @@ func New[T any](window time.Duration) *Tracker[T] {
 	return &Tracker[T]{window: window, open: map[Session]*list.Element{}, begun: list.New(), seen: map[string]int{}}
 }
 
-// Add adds an execution and returns the groups, of two queries at least, that it shows to recur: each once. Executions come in the order of their times,
+// Add adds an execution and returns the groups, of two queries at least, that it ends, each from the Recurring-th time on. Executions come in the order of their times,
 // about.
 func (t *Tracker[T]) Add(q Query[T]) [][]T {
 	var found [][]T
@@ -93,16 +93,13 @@ func (t *Tracker[T]) end(e *list.Element, found [][]T) [][]T {
 	}
 	id := strings.Join(g.keys, " ")
 	n, known := t.seen[id]
-	switch {
-	case n < 0:
-		return found
-	case n+1 == Recurring:
-		t.seen[id] = -1
-		return append(found, g.values)
-	case !known && len(t.seen) >= maxGroups:
+	if !known && len(t.seen) >= maxGroups {
 		clear(t.seen)
 	}
-	t.seen[id] = n + 1
+	n = min(n+1, Recurring)
+	if t.seen[id] = n; n == Recurring {
+		return append(found, g.values)
+	}
 	return found
 }
 
