@@ -30,7 +30,7 @@ func dashboard(session uint64, times int, queries ...string) (all []capture.Quer
 func TestSequences(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) {
-		o.Rewriter, o.SequenceWindow, o.Analysis.MaxTrials = anyFunction(t), time.Hour, 100
+		o.Rewriter, o.SequenceWindow, o.Analysis.MaxTrials = anyFunction(t), time.Hour, 140
 	})
 	pgtest.Exec(t, r.dsn, engines)
 	const total, others = "SELECT noise(count(*), 4) FROM people /*dp_epsilon='0.5'*/", "SELECT noise(count(*), 4) FROM people WHERE id > 1 /*dp_epsilon='0.5'*/"
@@ -56,6 +56,7 @@ func TestSequences(t *testing.T) {
 		if strings.Contains(e.Summary, "seeded") {
 			function = "seeded"
 		}
+		t.Logf("%s: %d pairs", function, e.Report.Trials.D0)
 		sequences[function] = e.Report.Verdict
 		if c := e.Report.Claimed; c.Epsilon != 1 || c.Source != "sum" || e.Seen != 2 {
 			t.Errorf("%s: claimed %+v, seen %d; want the sum, and two of four groups: the first does not recur, and the last has not ended", e.Summary, c, e.Seen)

@@ -1,0 +1,57 @@
+package rewrite_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// The plan of a sequence has the tables, the claims and the texts of its statements together, and an identity that depends on their order.
+func TestAnalyzeSequence(t *testing.T) {
+	t.Parallel()
+	r, err := rewrite.New(rewrite.Options{
+		Protected: []rewrite.Table{{Schema: "public", Name: "users"}, {Schema: "public", Name: "visits"}},
+		Claims:    rewrite.ClaimRules{TrustComment: true},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const users, visits = "SELECT count(*) FROM users /*dp_epsilon='0.5',dp_delta='1e-6'*/", "SELECT sum(n) FROM visits /*dp_epsilon='0.25'*/"
+	plan := func(sql string, then ...string) *rewrite.Plan {
+		t.Helper()
+		p, err := r.Analyze(capture.Query{SQL: sql, Then: then})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	p := plan(users, visits)
+	if diff := cmp.Diff(&rewrite.Claim{Epsilon: .75, Delta: 1e-6, Source: rewrite.SourceSum}, p.Claim); diff != "" {
+		t.Errorf("claim (-want +got):\n%s", diff)
+	}
+	if len(p.Tables) != 2 || len(p.Steps()) != 2 || !strings.HasPrefix(p.Summary, "2 queries together: SELECT count(*) FROM users") || strings.Contains(p.Summary, "0.25") {
+		t.Errorf("tables %v, %d steps, summary %q", p.Tables, len(p.Steps()), p.Summary)
+	}
+	text, err := p.For("d1")
+	if err != nil || strings.Count(text, "d1") != 2 || !strings.Contains(text, ";\n") {
+		t.Errorf("text %q, error %v", text, err)
+	}
+	keys := map[string]bool{plan(users).Key: true, p.Key: true, plan(visits, users).Key: true, plan(users, visits, users).Key: true}
+	if len(keys) != 4 || plan(users, visits).Key != p.Key {
+		t.Errorf("%d keys of four mechanisms", len(keys))
+	}
+	if c := plan(users, "SELECT sum(n) FROM visits").Claim; c != nil {
+		t.Errorf("claim %+v although a statement has none", c)
+	}
+	for want, then := range map[rewrite.Reason]string{rewrite.ReasonNotSelect: "DELETE FROM users", rewrite.ReasonMultipleStatements: visits + "; " + visits} {
+		var refused *rewrite.UnsupportedError
+		if _, err := r.Analyze(capture.Query{SQL: users, Then: []string{then}}); !errors.As(err, &refused) || refused.Reason != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
