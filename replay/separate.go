@@ -67,7 +67,7 @@ func (r *Run) separated(rounds []Round) []separate {
 	order := make([]int, 0, len(rounds)*worlds)
 	for range rounds {
 		for w := range worlds {
-			if skip := r.stmt.Separate.Skip; w >= len(skip) || !skip[w] {
+			if !spares(r.stmt.Separate.Skip, w) && !spares(r.sparing.now, w) {
 				order = append(order, w)
 			}
 		}

@@ -9,7 +9,7 @@ type sparing struct {
 }
 
 // Spare sets the worlds that the rounds of the present Stream leave out, from the batch after the next on at the latest: their outcomes are zero. The
-// slice must not be changed any more; nil = none. The first world, D0, is never left out. Separate trials ignore it. It may be called in a
+// slice must not be changed any more; nil = none. The first world, D0, is never left out. It may be called in a
 // loop over Stream.
 func (r *Run) Spare(worlds []bool) { r.sparing.next.Store(&worlds) }
 
