@@ -21,35 +21,35 @@ const maxObservations = 16384
 
 // keeper writes to the ledger what must outlive the process. Without a ledger it does nothing.
 type keeper struct {
-	on       bool                          // there is a ledger
-	engine   atomic.Pointer[ledger.Engine] // set before restored is closed
+	on       bool                            // there is a ledger
+	engine   atomic.Pointer[ledger.Engine]   // set before restored is closed
 	recorder atomic.Pointer[ledger.Recorder] // while another process audits the engine, until this one does
 	shares   atomic.Bool                     // recordOnly writes the inbox to the ledger
-	restored chan struct{}                 // closed when the audits of earlier processes are restored, or there is no ledger
-	once     sync.Once                     // closes restored
+	restored chan struct{}                   // closed when the audits of earlier processes are restored, or there is no ledger
+	once     sync.Once                       // closes restored
 
 	recording sync.Mutex // one writer of observations at a time
 
 	writing sync.Mutex // one write of an audit at a time, so that an earlier state does not replace a later one
 
-	mu        sync.Mutex              // guards the fields below
-	unsaved   map[string]unsavedAudit // states that are not written yet, by key
-	puts      uint64
-	sightings map[sighted]*ledger.Sighting
-	skips     map[skippedIn]int64
-	pending   *ledger.Batch // its write failed, perhaps after it took effect
-	holding   bool          // a spooled file is being submitted: its observations go into one batch
-	file      string        // the file whose observations the next batch has; "" = none
-	captured  int64         // the Capture whose observations it has; 0 = none
-	queries   []byte        // that it has for the process that audits the engine
-	statements int // number of queries
-	recordsOnly bool // another process audits the engine
-	holder    ledger.Process // that one
-	others    []ledger.Process // those that record for this process
-	seq       int64
-	lost      uint64 // executions and skipped statements that were not recorded
-	trouble   string // why the last write failed; "" = it did not
-	removed   Removed
+	mu          sync.Mutex              // guards the fields below
+	unsaved     map[string]unsavedAudit // states that are not written yet, by key
+	puts        uint64
+	sightings   map[sighted]*ledger.Sighting
+	skips       map[skippedIn]int64
+	pending     *ledger.Batch    // its write failed, perhaps after it took effect
+	holding     bool             // a spooled file is being submitted: its observations go into one batch
+	file        string           // the file whose observations the next batch has; "" = none
+	captured    int64            // the Capture whose observations it has; 0 = none
+	queries     []byte           // that it has for the process that audits the engine
+	statements  int              // number of queries
+	recordsOnly bool             // another process audits the engine
+	holder      ledger.Process   // that one
+	others      []ledger.Process // those that record for this process
+	seq         int64
+	lost        uint64 // executions and skipped statements that were not recorded
+	trouble     string // why the last write failed; "" = it did not
+	removed     Removed
 }
 
 type unsavedAudit struct {

@@ -54,10 +54,10 @@ type LedgerState struct {
 	Spooled  int64   `json:"spooled_bytes"`     // of observations and captured queries that wait on disk
 	Removed  Removed `json:"removed"`
 
-	Holder    *ledger.Process  `json:"holder,omitempty"`    // the process that audits the engine, while this one only records for it
+	Holder *ledger.Process `json:"holder,omitempty"` // the process that audits the engine, while this one only records for it
 	// OtherConfiguration: Holder, or one of the Recorders, is known to have another configuration than this process.
-	OtherConfiguration bool `json:"other_configuration,omitempty"`
-	Recorders []ledger.Process `json:"recorders,omitempty"` // those that capture queries of the engine and record them for this process
+	OtherConfiguration bool             `json:"other_configuration,omitempty"`
+	Recorders          []ledger.Process `json:"recorders,omitempty"` // those that capture queries of the engine and record them for this process
 }
 
 // Coverage describes which part of the auditable DP queries is audited.
