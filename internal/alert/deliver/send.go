@@ -89,6 +89,11 @@ func (d *Dispatcher) sendStored(ctx context.Context, stored ledger.Delivery) err
 // resend repeats the alerts that fire to the Alertmanagers, which end those that are not repeated. A failure is no fault: the next repetition
 // comes soon.
 func (d *Dispatcher) resend(ctx context.Context, now time.Time) {
+	if d.store != nil && len(d.waiting) == 0 {
+		if all, err := d.store.FiringAlerts(ctx, d.opt.Style.Engine); err == nil {
+			d.adopt(all)
+		}
+	}
 	for i := range d.opt.Receivers {
 		r := &d.opt.Receivers[i]
 		if r.Type != "alertmanager" {
@@ -127,17 +132,32 @@ func (d *Dispatcher) connect(ctx context.Context, jobs *sync.WaitGroup) {
 		l.Close()
 		return
 	}
-	d.mu.Lock()
-	for _, a := range all {
-		var m alert.Message
-		if _, known := d.firing[a.Subject]; !known && json.Unmarshal(a.Body, &m) == nil {
-			d.firing[a.Subject] = m
-		}
-	}
-	d.mu.Unlock()
+	d.adopt(all)
 	d.store = l
 	jobs.Go(func() { d.deliver(ctx, l) })
 	d.flush(ctx, d.opt.Patience)
+}
+
+// adopt takes the alerts that fire from the ledger: another process may audit the engine, or may have done so.
+func (d *Dispatcher) adopt(all []ledger.Alert) {
+	stored := map[string]bool{}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, a := range all {
+		stored[a.Subject] = true
+		var m alert.Message
+		if old, known := d.firing[a.Subject]; (!known || a.Updated.After(old.Updated)) && json.Unmarshal(a.Body, &m) == nil {
+			d.firing[a.Subject] = m
+		}
+	}
+	for _, u := range d.waiting {
+		stored[u.message.Subject] = true // the ledger does not have its state yet
+	}
+	for subject := range d.firing {
+		if !stored[subject] {
+			delete(d.firing, subject)
+		}
+	}
 }
 
 // slots is the number of messages that are sent at the same time.
