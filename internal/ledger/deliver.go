@@ -31,7 +31,7 @@ func deliveryJob(engine string) *river.InsertOpts {
 	return &river.InsertOpts{Queue: deliveryQueue(engine), MaxAttempts: deliveryAttempts}
 }
 
-// deliveryQueue returns the queue of an engine's messages: only the process that audits the engine has its receivers.
+// deliveryQueue returns the queue of an engine's messages: only the processes of the engine have its receivers.
 func deliveryQueue(engine string) string {
 	sum := sha256.Sum256([]byte(engine))
 	return "alerts_" + hex.EncodeToString(sum[:8])
@@ -61,7 +61,7 @@ type DeliverOptions struct {
 }
 
 // Deliver sends the messages of an engine's alerts until ctx is done. Every message is sent at least once: again if its receiver or
-// the process failed. Only the process that audits the engine may call it, once at a time.
+// the process failed. Several processes of an engine may call it, each once at a time; when one starts, messages that another is sending can be sent twice.
 func (l *Ledger) Deliver(ctx context.Context, o DeliverOptions) error {
 	if o.Every == 0 {
 		o.Every = time.Second

@@ -31,7 +31,10 @@ func violation() alert.Finding {
 // start runs a Dispatcher until the test ends, or until the function that it returns is called.
 func start(t *testing.T, o deliver.Options) (*deliver.Dispatcher, func()) {
 	t.Helper()
-	o.Style, o.Logger, o.Metrics, o.Now = style, zap.NewNop(), prometheus.NewRegistry(), time.Now
+	o.Style, o.Logger, o.Now = style, zap.NewNop(), time.Now
+	if o.Metrics == nil {
+		o.Metrics = prometheus.NewRegistry()
+	}
 	if o.Resend == 0 {
 		o.Resend = time.Hour
 	}

@@ -16,7 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/alert/alerttest"
 	"github.com/dpwatch/dpwatch/internal/alert/deliver"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/ledger"
@@ -163,4 +166,54 @@ func TestNoLedger(t *testing.T) {
 	if err := deliver.Test(t.Context(), r, style, io.Discard, time.Now()); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("a receiver that is away: %v", err)
 	}
+}
+
+// TestTwoProcesses: a process that does not report an alert takes it over from the ledger, and does not repeat one that another process has ended.
+func TestTwoProcesses(t *testing.T) {
+	t.Parallel()
+	address := alerttest.Alertmanager(t)
+	lo := ledger.Options{DSN: pgtest.Database(t), Connections: 3}
+	if _, _, err := ledger.Migrate(t.Context(), lo); err != nil {
+		t.Fatal(err)
+	}
+	o := deliver.Options{
+		Receivers: []deliver.Receiver{{Name: "am", Type: "alertmanager", URL: address, SendResolved: true, Timeout: time.Hour}},
+		Ledger:    func(ctx context.Context) (*ledger.Ledger, error) { return ledger.Open(ctx, lo) },
+		Resend:    30 * time.Second,
+	}
+	one, stop := start(t, o)
+	one.Notify(violation())
+	firing := func() int { return len(alerttest.Alerts(t, address, `kind="violation"`)) }
+	eventually.True(t, "it fires", func() bool { return firing() == 1 })
+	o.Resend = 50 * time.Millisecond
+	registry := prometheus.NewRegistry()
+	o.Metrics = registry
+	start(t, o) // it has the alert of the ledger
+	has := func() float64 {
+		n, err := gauge(registry, "dpwatch_alerts_firing", "violation")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	eventually.True(t, "the other process has the alert", func() bool { return has() == 1 })
+	over := violation()
+	over.Kind = alert.Resolved
+	one.Notify(over)
+	stop()
+	eventually.True(t, "the other process has it no more", func() bool { return has() == 0 })
+	eventually.True(t, "it is resolved", func() bool { return firing() == 0 })
+}
+
+// gauge returns the value of a metric with a kind.
+func gauge(registry *prometheus.Registry, name, kind string) (float64, error) {
+	all, err := registry.Gather()
+	for _, family := range all {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == name && m.GetLabel()[0].GetValue() == kind {
+				return m.GetGauge().GetValue(), nil
+			}
+		}
+	}
+	return 0, err
 }
