@@ -165,8 +165,13 @@ type condition struct {
 	firing bool
 }
 
-// look returns the present finding of the condition, and whether it has just begun or ended.
+// look returns the present finding of the condition, and whether it has just begun or ended. If another process audits the engine, that one reports
+// it: the finding is neither present nor over.
 func (c *condition) look(s *audit.Status, now time.Time) (f alert.Finding, changed bool) {
+	if s.Ledger != nil && s.Ledger.Holder != nil {
+		c.since, c.firing = time.Time{}, false
+		return f, false
+	}
 	reason, yes := c.holds(s)
 	f = alert.Finding{Kind: c.kind, Component: c.component, Condition: c.text, Reason: reason, Over: !yes}
 	switch {

@@ -7,6 +7,7 @@ import (
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
 // TestConditions: a condition of the auditor is reported once when it has lasted long enough, and once when it is over.
@@ -53,6 +54,12 @@ func TestConditions(t *testing.T) {
 				f, changed := one.look(step.status, at.Add(step.after))
 				if changed != step.changed || f.Over != step.over || f.Component != component || f.Condition == "" {
 					t.Errorf("step %d: %+v, changed %t", i, f, changed)
+				}
+			}
+			bad.Ledger.Holder = &ledger.Process{} // another process audits the engine, and reports it
+			for _, after := range []time.Duration{6, 8} {
+				if f, changed := one.look(bad, at.Add(after*one.after)); changed || f.Over {
+					t.Errorf("a process that only records: %+v, changed %t", f, changed)
 				}
 			}
 		})
