@@ -2,7 +2,8 @@ package outcome
 
 import "strconv"
 
-// Join returns the outcomes of the statements of a sequence as one outcome. None of them may have failed.
+// Join returns the outcomes of the statements of a sequence as one outcome. None of them may have failed. One outcome alone is returned
+// as it is.
 //
 // If each has one row, the result is one row with the columns of all, so that scores compare them. Otherwise each row of the result
 // is a row of one statement: its number, as text, and its columns in places of their own, with NULL in those of the other
@@ -10,6 +11,9 @@ import "strconv"
 //
 // Join is a function of the outcomes alone, so it reveals nothing beyond them, whichever form it takes.
 func Join(outcomes []Outcome) Outcome {
+	if len(outcomes) == 1 {
+		return outcomes[0]
+	}
 	single, width := true, 0
 	for i := range outcomes {
 		single = single && len(outcomes[i].Rows) == 1

@@ -29,6 +29,7 @@ func TestJoin(t *testing.T) {
 		of   []outcome.Outcome
 		want outcome.Outcome
 	}{
+		{"one_statement", []outcome.Outcome{groups}, groups},
 		{"one_row_each", []outcome.Outcome{single(7), single(9)}, outcome.Outcome{
 			Columns: []outcome.Column{q1, q2}, Rows: [][]outcome.Value{{number(7), number(9)}},
 		}},
