@@ -1,7 +1,9 @@
 package config
 
 import (
+	"encoding/base64"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -264,13 +266,39 @@ type Ledger struct {
 	Migrate bool   `yaml:"migrate"` // create or upgrade the schema at the start
 	// Retention is the age beyond which records are removed; 0 = they are kept.
 	Retention Duration `yaml:"retention"`
-	Spool     Spool    `yaml:"spool"`
+	// Statements is how captured statements and their parameters are stored: StatementsPlain, StatementsEncrypted or StatementsWithheld.
+	Statements string   `yaml:"statements"`
+	Keys       []Secret `yaml:"keys"` // of StatementsEncrypted, in base64: the first one encrypts, all decrypt
+	Spool      Spool    `yaml:"spool"`
 }
 
 // Spool configures the directory where observations and captured queries wait while the ledger is away.
 type Spool struct {
 	Dir      string   `yaml:"dir"` // "" = they wait in memory
 	MaxBytes ByteSize `yaml:"max_bytes"`
+}
+
+// Values of Ledger.Statements.
+const (
+	StatementsPlain     = "plain"
+	StatementsEncrypted = "encrypted"
+	StatementsWithheld  = "withheld"
+)
+
+// ledgerKeySize is the size of each of Ledger.Keys in bytes.
+const ledgerKeySize = 32
+
+// StatementKeys returns Ledger.Keys as bytes.
+func (l *Ledger) StatementKeys() ([][]byte, error) {
+	var keys [][]byte
+	for i, k := range l.Keys {
+		b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(k.Reveal()))
+		if err != nil || len(b) != ledgerKeySize {
+			return nil, fmt.Errorf("key %d is not the base64 form of %d bytes: create one with `openssl rand -base64 32`", i+1, ledgerKeySize)
+		}
+		keys = append(keys, b)
+	}
+	return keys, nil
 }
 
 // LedgerDSN returns the connection string of the ledger, "" for one in memory.
@@ -331,7 +359,7 @@ func Default() Config {
 			ParseTimeout: Duration(3 * time.Second),
 			RetryAfter:   Duration(30 * time.Second), RescueAfter: Duration(time.Minute), Repeat: Duration(7 * 24 * time.Hour), WatchShare: 0.1, SequenceWindow: Duration(5 * time.Minute), PriorOdds: 1, BreachOdds: 2, Hoist: true, HoistSpace: 1 << 30,
 		},
-		Ledger: Ledger{Schema: "dpwatch_ledger", Migrate: true, Retention: Duration(90 * 24 * time.Hour), Spool: Spool{MaxBytes: 64 << 20}},
+		Ledger: Ledger{Schema: "dpwatch_ledger", Migrate: true, Retention: Duration(90 * 24 * time.Hour), Statements: StatementsPlain, Keys: []Secret{}, Spool: Spool{MaxBytes: 64 << 20}},
 		Alerts: defaultAlerts(),
 		Log:    Log{Level: "info"},
 	}

@@ -281,6 +281,13 @@ func (d *decoder) ledger(c *Config) {
 	if r := c.Ledger.Retention; r != 0 && r < minRetention {
 		d.add("ledger.retention", "must be 0s (nothing is removed) or at least 1h, for example 2160h (90 days)")
 	}
+	d.oneOf("ledger.statements", c.Ledger.Statements, StatementsPlain, StatementsEncrypted, StatementsWithheld)
+	switch _, err := c.Ledger.StatementKeys(); {
+	case err != nil:
+		d.add("ledger.keys", "%v", err)
+	case c.Ledger.Statements == StatementsEncrypted && len(c.Ledger.Keys) == 0:
+		d.add("ledger.keys", "missing: ledger.statements is encrypted; create a key with `openssl rand -base64 32`, and give it as ${file:/run/secrets/ledger.key}")
+	}
 	switch {
 	case c.Ledger.Schema == "":
 		d.add("ledger.schema", "must name the schema of the ledger")

@@ -78,7 +78,9 @@ func ExplainStored(ctx context.Context, env Environment, o ExplainOptions) (Expl
 	if note != "" {
 		x.notes = append(x.notes, note)
 	}
-	if q, err := capture.DecodeBinary(row.Query.Statement); err == nil && (o.Reveal || c.Log.SQL) {
+	if err := row.Query.Unreadable; err != nil && (o.Reveal || c.Log.SQL) {
+		x.notes = append(x.notes, "the statement in the ledger cannot be read: "+err.Error())
+	} else if q, err := capture.DecodeBinary(row.Query.Statement); err == nil && (o.Reveal || c.Log.SQL) {
 		x.Statement = q.SQL
 		if x.SQL, err = storedSQL(ctx, env, &c, q, a.Neighbour); err != nil {
 			x.notes = append(x.notes, "the statement cannot be rewritten now: "+withheld.Reveal(err))

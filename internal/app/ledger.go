@@ -19,7 +19,22 @@ const ledgerConnections = 4
 // ledgerOptions translates the configuration to the options of package ledger; false if audits are kept in memory only.
 func ledgerOptions(c config.Config) (ledger.Options, bool) {
 	dsn := c.LedgerDSN()
-	return ledger.Options{DSN: dsn, Schema: c.Ledger.Schema, Connections: ledgerConnections}, dsn != ""
+	return ledger.Options{DSN: dsn, Schema: c.Ledger.Schema, Connections: ledgerConnections, Statements: statementsOf(c.Ledger)}, dsn != ""
+}
+
+// statementsOf returns how statements are stored. The configuration is valid; statements of another one are not stored.
+func statementsOf(l config.Ledger) *ledger.Protection {
+	form := map[string]ledger.Form{config.StatementsPlain: ledger.Plain, config.StatementsEncrypted: ledger.Encrypted}
+	stored, known := form[l.Statements]
+	keys, err := l.StatementKeys()
+	if !known || err != nil {
+		stored = ledger.Withheld
+	}
+	protection, err := ledger.NewProtection(stored, keys...)
+	if err != nil { // there is no key
+		protection, _ = ledger.NewProtection(ledger.Withheld)
+	}
+	return protection
 }
 
 // openLedger returns a function that opens the ledger and makes this process the only one that audits the engine; nil if
@@ -53,7 +68,7 @@ func openSpool(c config.Config) func() (*ledger.Spool, error) {
 		return nil
 	}
 	return func() (*ledger.Spool, error) {
-		return ledger.OpenSpool(c.Ledger.Spool.Dir, int64(c.Ledger.Spool.MaxBytes))
+		return ledger.OpenSpool(c.Ledger.Spool.Dir, int64(c.Ledger.Spool.MaxBytes), statementsOf(c.Ledger))
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // engine; nil if audits are kept in memory only.
 func openRecorder(c config.Config) func(context.Context) (*ledger.Recorder, error) {
 	o, stored := ledgerOptions(c)
-	if !stored {
+	if !stored || c.Ledger.Statements == config.StatementsWithheld { // what is captured cannot be left in the ledger
 		return nil
 	}
 	return func(ctx context.Context) (*ledger.Recorder, error) {

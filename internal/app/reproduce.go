@@ -99,6 +99,8 @@ func storedQuery(ctx context.Context, l *ledger.Ledger, s StoredAudit) (capture.
 	switch {
 	case err != nil:
 		return capture.Query{}, err
+	case row.Query.Unreadable != nil:
+		return capture.Query{}, fmt.Errorf("audit %s cannot be reproduced: its statement in the ledger cannot be read: %w; use dpwatch audit --sql", s.id(), row.Query.Unreadable)
 	case !found || row.Query.Statement == nil:
 		return capture.Query{}, fmt.Errorf("audit %s cannot be reproduced: the ledger has no statement of the query, because its audit has not begun; wait for it, or use dpwatch audit --sql", s.id())
 	case s.Epsilon == nil || s.Delta == nil:

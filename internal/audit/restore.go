@@ -58,6 +58,11 @@ func (a *Auditor) restoreOne(ctx context.Context, key string) (bool, error) {
 			zap.String("audit", shortID(key)), zap.String("db.query.summary", row.Query.Summary), zap.String("reason", why))
 		return false, nil
 	}
+	if err := row.Query.Unreadable; errors.Is(err, ledger.ErrWithheld) {
+		return false, nil // by configuration: no warning for each audit
+	} else if err != nil {
+		return leave("the ledger's statement cannot be read: " + err.Error())
+	}
 	q, err := capture.DecodeBinary(row.Query.Statement)
 	if err != nil {
 		return leave("its statement was captured by another version")

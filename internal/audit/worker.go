@@ -340,6 +340,9 @@ func (w *Worker) load(ctx context.Context, t *ledger.Turn) (*job, error) {
 // parse returns the job of a stored audit with the texts of this worker's rewriting, without evidence.
 func (w *Worker) parse(ctx context.Context, t *ledger.Turn, row *ledger.Audit) (*job, error) {
 	a := w.auditor
+	if err := row.Query.Unreadable; err != nil {
+		return nil, refuse("the statement in the ledger cannot be read: %v", err)
+	}
 	q, err := capture.DecodeBinary(row.Query.Statement)
 	if err != nil {
 		return nil, refuse("the statement was captured by another version of dpwatch")

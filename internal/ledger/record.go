@@ -15,7 +15,8 @@ type Query struct {
 	Shape               string
 	Fingerprint         string
 	Summary             string // without literals
-	Statement           []byte // binary form of the captured statement; nil = not kept
+	Statement           []byte // binary form of the captured statement; nil = not kept, or Unreadable says why
+	Unreadable          error  `json:"-"` // read only: why there is no Statement, see Protection
 	Claim               *Claim // nil = none
 	FirstSeen, LastSeen time.Time
 }

@@ -18,9 +18,10 @@ import (
 // Spool keeps on disk, in order and within a bound, what cannot be written while the ledger is away. A file is sealed, and written under another name and
 // renamed, so that a crash leaves whole files only. A directory belongs to one process at a time. A Spool is safe for concurrent use.
 type Spool struct {
-	dir   string
-	limit int64 // bytes of all files together
-	lock  *os.File
+	dir    string
+	limit  int64       // bytes of all files together
+	hidden *Protection // of captured queries
+	lock   *os.File
 
 	mu       sync.Mutex // guards the fields below
 	files    []spoolFile
@@ -53,12 +54,13 @@ var (
 	ErrSpoolReadable = errors.New("others may read this directory, and statements hold literals: run chmod 700 on it")
 )
 
-// OpenSpool opens the spool in a directory, which it creates for its owner alone.
-func OpenSpool(dir string, limit int64) (*Spool, error) {
+// OpenSpool opens the spool in a directory, which it creates for its owner alone. Captured queries are stored under the Protection, which may be nil.
+func OpenSpool(dir string, limit int64, statements *Protection) (*Spool, error) {
 	s, err := openSpool(dir, limit)
 	if err != nil {
 		return nil, fmt.Errorf("spool: %s: %w", dir, err)
 	}
+	s.hidden = statements
 	return s, nil
 }
 
@@ -109,6 +111,9 @@ func ownedByUs(info fs.FileInfo) bool {
 	return !ok || int(stat.Uid) == os.Geteuid()
 }
 
+// spoolPlace is where captured queries are stored, for their Protection.
+const spoolPlace = "spool"
+
 func kindOf(name string) SpoolKind { return SpoolKind(strings.TrimPrefix(filepath.Ext(name), ".")) }
 
 func (k SpoolKind) known() bool { return k == SpooledBatch || k == SpooledQueries }
@@ -124,6 +129,11 @@ func (s *Spool) Len() (files int, bytes int64) {
 // have the counts of what does not fit.
 func (s *Spool) Put(kind SpoolKind, content []byte) error {
 	data := Seal(content)
+	if kind == SpooledQueries {
+		if data = s.hidden.hide(data, spoolPlace); data == nil {
+			return fmt.Errorf("spool: %w", ErrWithheld)
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	limit := s.limit
@@ -171,7 +181,9 @@ func (s *Spool) First(kind SpoolKind) (name string, content []byte, err error) {
 	name = s.files[i].name
 	data, err := os.ReadFile(filepath.Join(s.dir, name))
 	if err == nil {
-		content, err = Unseal(data)
+		if data, err = s.hidden.show(data, spoolPlace); err == nil {
+			content, err = Unseal(data)
+		}
 	}
 	if err != nil {
 		return "", nil, fmt.Errorf("spool: file %s is set aside as %s.damaged: %w", name, name, s.setAside(i, err))
