@@ -37,7 +37,7 @@ func TestFinding(t *testing.T) {
 	if strings.Contains(r.stdout, "7171") || strings.Contains(r.stdout, "noisy(count(*), 0.2)") {
 		t.Errorf("literals without --reveal:\n%s", r.stdout)
 	}
-	run("explain", bad, "--reveal").want(t, exitDone, "noisy(count(*), 0.2) FROM people WHERE id > $1", `"d0".people`, `"d1".people`)
+	run("explain", bad, "--reveal").want(t, exitDone, "noisy(count(*), 0.2) FROM people WHERE id > $1", `\xffffe3fd`, `"d0".people`, `"d1".people`)
 	running := call(t, "", "explain", bad, "--address", s.admin)
 	running.want(t, exitDone, "VIOLATION: this query leaks more", asked, "the records of the neighbours are read with --config only")
 	call(t, "", "explain", bad, "--address", s.admin, "--reveal").want(t, exitFailure, "--reveal needs --config")

@@ -3,8 +3,11 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/config"
@@ -33,12 +36,14 @@ type Explanation struct {
 	// NotProven lists what the audit does not show.
 	NotProven []string `json:"not_proven"`
 
-	Statement string          `json:"statement,omitempty"` // as captured, with its literals; only if it may be shown
-	SQL       *audit.SQLPair  `json:"sql,omitempty"`       // likewise
-	Accepted  *audit.Accepted `json:"accepted,omitempty"`
-	Actions   []ledger.Action `json:"actions,omitempty"` // the latest first
-	Report    analysis.Report `json:"report"`
-	notes     []string        // what could not be read
+	Statement string `json:"statement,omitempty"` // as captured, with its literals; only if it may be shown
+	// Parameters are the bound parameters of Statement in their order; those in the binary format of an unknown type as \x and hexadecimal digits.
+	Parameters []string        `json:"parameters,omitempty"`
+	SQL        *audit.SQLPair  `json:"sql,omitempty"` // likewise
+	Accepted   *audit.Accepted `json:"accepted,omitempty"`
+	Actions    []ledger.Action `json:"actions,omitempty"` // the latest first
+	Report     analysis.Report `json:"report"`
+	notes      []string        // what could not be read
 }
 
 // ExplainOptions are the flags of dpwatch explain that concern the ledger.
@@ -81,7 +86,7 @@ func ExplainStored(ctx context.Context, env Environment, o ExplainOptions) (Expl
 	if err := row.Query.Unreadable; err != nil && (o.Reveal || c.Log.SQL) {
 		x.notes = append(x.notes, "the statement in the ledger cannot be read: "+err.Error())
 	} else if q, err := capture.DecodeBinary(row.Query.Statement); err == nil && (o.Reveal || c.Log.SQL) {
-		x.Statement = q.SQL
+		x.Statement, x.Parameters = q.SQL, parameterTexts(q.Params)
 		if x.SQL, err = storedSQL(ctx, env, &c, q, a.Neighbour); err != nil {
 			x.notes = append(x.notes, "the statement cannot be rewritten now: "+withheld.Reveal(err))
 		}
@@ -191,4 +196,24 @@ func storedSQL(ctx context.Context, env Environment, c *config.Config, q capture
 		}
 	}
 	return pair, nil
+}
+
+// parameterTexts returns bound parameters as text.
+func parameterTexts(params []capture.Param) (texts []string) {
+	types := pgtype.NewMap()
+	for _, p := range params {
+		text := fmt.Sprintf(`\x%x`, p.Value)
+		switch kind, known := types.TypeForOID(p.OID); {
+		case p.Null:
+			text = "NULL"
+		case p.Format == pgtype.TextFormatCode:
+			text = string(p.Value)
+		case known:
+			if value, err := kind.Codec.DecodeDatabaseSQLValue(types, p.OID, p.Format, p.Value); err == nil {
+				text = fmt.Sprint(value)
+			}
+		}
+		texts = append(texts, text)
+	}
+	return texts
 }

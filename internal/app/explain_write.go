@@ -48,6 +48,9 @@ func (x Explanation) Write(w io.Writer) error {
 	if x.Statement != "" {
 		rows = append(rows, [2]string{"statement", x.Statement})
 	}
+	for i, text := range x.Parameters {
+		rows = append(rows, [2]string{fmt.Sprintf("$%d", i+1), text})
+	}
 	if x.SQL != nil {
 		rows = append(rows, [2]string{"SQL on D0", x.SQL.D0}, [2]string{"SQL on D1", x.SQL.D1})
 	}
