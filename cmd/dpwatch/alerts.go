@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/app"
 )
 
@@ -48,25 +49,13 @@ func alertsListCommand(env environment) *cobra.Command {
 		Long:    "List the latest alerts of all engines in the ledger, those that changed last first, and how many of their messages wait or failed.",
 		Example: `  dpwatch alerts list --config dpwatch.yaml`,
 	}
-	path := configFlag(cmd)
 	most := cmd.Flags().Int("limit", 100, "number of alerts")
-	asJSON := outputFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	onLedger(env, cmd, func(ctx context.Context, c config.Config, _ []string) (writer, error) {
 		if *most < 1 {
-			return errors.New("--limit must be at least 1")
+			return nil, errors.New("--limit must be at least 1")
 		}
-		c, _, err := app.Load(env, *path)
-		if err != nil {
-			return err
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), ledgerTime)
-		defer cancel()
-		all, err := app.ListAlerts(ctx, c, *most)
-		if err != nil {
-			return err
-		}
-		return write(env, all, asJSON())
-	}
+		return app.ListAlerts(ctx, c, *most)
+	})
 	return cmd
 }
 
@@ -76,21 +65,7 @@ func alertsShowCommand(env environment) *cobra.Command {
 		Long:    "Show an alert and its messages to receivers: their states, attempts and last errors. The beginning of the ID is enough if no other alert begins with it.",
 		Example: `  dpwatch alerts show 3f9c --config dpwatch.yaml`,
 	}
-	path := configFlag(cmd)
-	asJSON := outputFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, _, err := app.Load(env, *path)
-		if err != nil {
-			return err
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), ledgerTime)
-		defer cancel()
-		one, err := app.ShowAlert(ctx, c, args[0])
-		if err != nil {
-			return err
-		}
-		return write(env, one, asJSON())
-	}
+	onLedger(env, cmd, func(ctx context.Context, c config.Config, args []string) (writer, error) { return app.ShowAlert(ctx, c, args[0]) })
 	return cmd
 }
 
@@ -100,6 +75,12 @@ func alertsRetryCommand(env environment) *cobra.Command {
 		Long:    "Send the failed messages of an alert again. The running dpwatch that audits the engine does so within seconds, or when it starts.",
 		Example: `  dpwatch alerts retry 3f9c --config dpwatch.yaml`,
 	}
+	onLedger(env, cmd, func(ctx context.Context, c config.Config, args []string) (writer, error) { return app.RetryAlert(ctx, c, args[0]) })
+	return cmd
+}
+
+// onLedger makes cmd load a configuration, do something with its ledger, and write the result.
+func onLedger(env environment, cmd *cobra.Command, do func(context.Context, config.Config, []string) (writer, error)) {
 	path := configFlag(cmd)
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -109,11 +90,10 @@ func alertsRetryCommand(env environment) *cobra.Command {
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), ledgerTime)
 		defer cancel()
-		done, err := app.RetryAlert(ctx, c, args[0])
+		result, err := do(ctx, c, args)
 		if err != nil {
 			return err
 		}
-		return write(env, done, asJSON())
+		return write(env, result, asJSON())
 	}
-	return cmd
 }
