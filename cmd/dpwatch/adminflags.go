@@ -69,6 +69,21 @@ func (f *adminFlags) target(env environment, nearest func(string, []config.Admin
 	return asked.ForEngine(f.engine), nil
 }
 
+// ledgerOrAdmin returns what load reads from the ledger of --config, or what fetch gets from a running dpwatch.
+func ledgerOrAdmin[T any](f *adminFlags, env environment, load func() (T, error), fetch func(app.Target) (T, error)) (none T, err error) {
+	if f.config != "" && f.address == "" {
+		if f.tokenFile != "" {
+			return none, errors.New("--token-file is for --address: with --config the ledger is read directly")
+		}
+		return load()
+	}
+	asked, err := f.target(env, app.NearestStatus)
+	if err != nil {
+		return none, err
+	}
+	return fetch(asked)
+}
+
 // status asks for the status.
 func (f *adminFlags) status(ctx context.Context, env environment) (*app.Snapshot, error) {
 	asked, err := f.target(env, app.NearestStatus)

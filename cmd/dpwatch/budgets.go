@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,19 +42,11 @@ Exit codes: 0 done; 1 usage error, no ledger, or no answer.`,
 
 // budgets reads the ledger or asks a running dpwatch.
 func (f *adminFlags) budgets(ctx context.Context, env environment) (app.Budgets, error) {
-	if f.config != "" && f.address == "" {
-		if f.tokenFile != "" {
-			return app.Budgets{}, errors.New("--token-file is for --address: with --config the ledger is read directly")
-		}
+	return ledgerOrAdmin(f, env, func() (none app.Budgets, err error) {
 		c, err := app.LoadEngine(env, f.config, f.engine)
 		if err != nil {
-			return app.Budgets{}, err
+			return none, err
 		}
 		return app.BudgetsFromLedger(ctx, c)
-	}
-	asked, err := f.target(env, app.NearestStatus)
-	if err != nil {
-		return app.Budgets{}, err
-	}
-	return app.FetchBudgets(ctx, asked)
+	}, func(asked app.Target) (app.Budgets, error) { return app.FetchBudgets(ctx, asked) })
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -52,22 +51,14 @@ Exit codes: 0 done; 1 usage error, no ledger, or no answer.`,
 
 // coverage reads the ledger or asks a running dpwatch.
 func (f *adminFlags) coverage(ctx context.Context, env environment, engine string, since time.Duration) (app.Coverage, error) {
-	if f.config != "" && f.address == "" {
-		if f.tokenFile != "" {
-			return app.Coverage{}, errors.New("--token-file is for --address: with --config the ledger is read directly")
-		}
+	return ledgerOrAdmin(f, env, func() (none app.Coverage, err error) {
 		c, _, err := app.Load(env, f.config)
 		if err != nil {
-			return app.Coverage{}, err
+			return none, err
 		}
 		if c, err = app.LedgerEngine(c, engine); err != nil {
-			return app.Coverage{}, fmt.Errorf("%s: %w (--engine NAME)", f.config, err)
+			return none, fmt.Errorf("%s: %w (--engine NAME)", f.config, err)
 		}
 		return app.CoverageFromLedger(ctx, c, engine, since)
-	}
-	asked, err := f.target(env, app.NearestStatus)
-	if err != nil {
-		return app.Coverage{}, err
-	}
-	return app.FetchCoverage(ctx, asked, engine, since)
+	}, func(asked app.Target) (app.Coverage, error) { return app.FetchCoverage(ctx, asked, engine, since) })
 }
