@@ -250,12 +250,7 @@ func TestLedgerAway(t *testing.T) {
 		s := l.Status().Ledger
 		return s.Trouble == "" && s.Unsaved == 0 && s.Waiting == 0
 	}, func() any { return l.Status() })
-	var audits, executions int
-	err := pgtest.Connect(t, l.ledger.DSN).QueryRow(t.Context(), `SELECT (SELECT count(*) FROM dpwatch_ledger.audits WHERE state = 'decided'),
-		(SELECT sum(executions) FROM dpwatch_ledger.query_users)`).Scan(&audits, &executions)
-	if err != nil || audits != 2 || executions != 2 {
-		t.Errorf("%d audits, %d executions, %v; want 2 and 2", audits, executions, err)
-	}
+	l.counts(t, 2, 2)
 }
 
 // TestOneAuditorPerEngine: a second auditor of an engine is refused, and one that was replaced cannot write.

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/ledger"
-	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
 // TestStatements: with the key of its statement, an audit is restored after a restart. Without the key, and if statements are withheld, it goes on with its
@@ -51,13 +49,7 @@ func TestStatements(t *testing.T) {
 				t.Fatalf("%d audits are restored, want %d", n, c.restored)
 			}
 			l.Submit(query(longQuery))
-			if e := l.decided(t)[0]; e.Report.Verdict != analysis.NoEvidence || e.Report.Trials.D0 != 600 || e.Restarts != 0 {
-				t.Errorf("%s after %d pairs and %d restarts", e.Report.Verdict, e.Report.Trials.D0, e.Restarts)
-			}
-			var begun int
-			if err := pgtest.Connect(t, l.ledger.DSN).QueryRow(t.Context(), "SELECT processes FROM dpwatch_ledger.audits").Scan(&begun); err != nil || begun != 1 {
-				t.Errorf("the evidence began %d times, %v; want once", begun, err)
-			}
+			l.whole(t, 600)
 		})
 	}
 }
