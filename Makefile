@@ -92,7 +92,7 @@ bench-flood: build ## 10,000 distinct texts at 2,000 statements a second, then o
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run -tags $(TAGS) ./internal/bench flood $(ARGS)
 bench-workers: build ## trials a second of 1, 2 and 4 workers against an engine that waits, and what the ledger costs; ARGS="-seconds 20s"
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run -tags $(TAGS) ./internal/bench workers $(ARGS)
-bench-schedule: ## how long a million distinct queries wait for their first trials and their verdicts, simulated: markdown; ARGS="-workers 16 -rate 1000"
+bench-schedule: ## how long a million distinct queries wait for their first trials and their verdicts, simulated: markdown; ARGS="-workers 16 -rate 1000 -plot waits.svg"
 	$(GO) run -tags $(TAGS) ./internal/bench schedule $(ARGS)
 
 ROWS ?= 10000000

@@ -39,13 +39,18 @@ func Run(_ context.Context, args []string) error {
 	flags.DurationVar(&o.trial, "trial", 4*time.Millisecond, "time of one pair of trials")
 	flags.DurationVar(&o.span, "span", 24*time.Hour, "simulated time")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed")
+	picture := flags.String("plot", "", "file for a plot of the waits: .svg, .png or .pdf")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if o.shapes < 2 || o.users < 1 || o.workers < 1 || o.places < 1 || o.honest < 1 || o.broken < 1 || !(o.rate > 0) || !(o.exponent > 1) || o.trial <= 0 || o.span <= 0 || !(o.wrong >= 0 && o.wrong <= 1) {
 		return fmt.Errorf("-exponent must be more than 1, -wrong between 0 and 1, -shapes at least 2, and all others positive")
 	}
-	newFleet(o).simulate().print(os.Stdout)
+	f := newFleet(o).simulate()
+	f.print(os.Stdout)
+	if *picture != "" {
+		return f.plot(*picture)
+	}
 	return nil
 }
 
@@ -208,14 +213,18 @@ func (f *fleet) print(w io.Writer) {
 }
 
 func (f *fleet) line(w io.Writer, from, to int) {
-	var looks, finds []float64
-	seen, broken := 0, 0
+	looks, finds := f.waits(from, to)
+	fmt.Fprintf(w, "| %d to %d | %d | %s | %s | %d | %s | %s |\n", from+1, to, len(looks), share(looks), quantiles(looks), len(finds), share(finds), quantiles(finds))
+}
+
+// waits returns the seconds from the first execution to the first trials, of the queries of some ranks that were run, and to the violation, of the broken ones of these;
+// +Inf for what has not come.
+func (f *fleet) waits(from, to int) (looks, finds []float64) {
 	for i := from; i < to; i++ {
 		q := &f.queries[i]
 		if q.first.IsZero() {
 			continue
 		}
-		seen++
 		look, find := math.Inf(1), math.Inf(1)
 		if !q.looked.IsZero() {
 			look = q.looked.Sub(q.first).Seconds()
@@ -224,13 +233,12 @@ func (f *fleet) line(w io.Writer, from, to int) {
 		if !q.broken {
 			continue
 		}
-		broken++
 		if !q.decided.IsZero() {
 			find = q.decided.Sub(q.first).Seconds()
 		}
 		finds = append(finds, find)
 	}
-	fmt.Fprintf(w, "| %d to %d | %d | %s | %s | %d | %s | %s |\n", from+1, to, seen, share(looks), waits(looks), broken, share(finds), waits(finds))
+	return looks, finds
 }
 
 // share returns the finite part of waits.
@@ -244,8 +252,8 @@ func share(all []float64) string {
 	return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(max(1, len(all))))
 }
 
-// waits returns the median and the 90 % quantile of waits.
-func waits(all []float64) string {
+// quantiles returns the median and the 90 % quantile of waits.
+func quantiles(all []float64) string {
 	if len(all) == 0 {
 		return "-"
 	}
