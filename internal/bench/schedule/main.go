@@ -1,5 +1,6 @@
 // Package schedule simulates a fleet of distinct queries with the scheduler of audits: how long a query waits for its first trials, and a broken one for its
-// violation. The scheduler is the product's; arrivals, trials and evidence are simulated. The same arguments give the same table.
+// violation. The scheduler is the product's; arrivals, trials and evidence are simulated. Arrivals follow from the seed; equal
+// audits take their turns in random order, so that figures of two runs differ a little.
 package schedule
 
 import (
