@@ -65,7 +65,9 @@ func alertsShowCommand(env environment) *cobra.Command {
 		Long:    "Show an alert and its messages to receivers: their states, attempts and last errors. The beginning of the ID is enough if no other alert begins with it.",
 		Example: `  dpwatch alerts show 3f9c --config dpwatch.yaml`,
 	}
-	onLedger(env, cmd, func(ctx context.Context, c config.Config, args []string) (writer, error) { return app.ShowAlert(ctx, c, args[0]) })
+	onLedger(env, cmd, func(ctx context.Context, c config.Config, args []string) (writer, error) {
+		return app.ShowAlert(ctx, c, args[0])
+	})
 	return cmd
 }
 
@@ -75,7 +77,9 @@ func alertsRetryCommand(env environment) *cobra.Command {
 		Long:    "Send the failed messages of an alert again. The running dpwatch that audits the engine does so within seconds, or when it starts.",
 		Example: `  dpwatch alerts retry 3f9c --config dpwatch.yaml`,
 	}
-	onLedger(env, cmd, func(ctx context.Context, c config.Config, args []string) (writer, error) { return app.RetryAlert(ctx, c, args[0]) })
+	onLedger(env, cmd, func(ctx context.Context, c config.Config, args []string) (writer, error) {
+		return app.RetryAlert(ctx, c, args[0])
+	})
 	return cmd
 }
 
