@@ -3,6 +3,8 @@ package ledger_test
 import (
 	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -131,6 +133,43 @@ func TestProtectionOfSpool(t *testing.T) {
 	}
 	if err := s.PutBatch(ledger.Batch{Term: 1, Seq: 1}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestProtectionOfSpooledBatch: captured queries in a batch, which a process that does not audit the engine spools, are encrypted on disk, or not written.
+func TestProtectionOfSpooledBatch(t *testing.T) {
+	t.Parallel()
+	batch := ledger.Batch{Queries: []byte("queries"), Statements: 1}
+	for _, c := range []struct {
+		form ledger.Form
+		err  error
+	}{{ledger.Encrypted, nil}, {ledger.Withheld, ledger.ErrWithheld}} {
+		dir := t.TempDir() + "/spool"
+		s, err := ledger.OpenSpool(dir, 1<<20, protection(t, c.form, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if err := s.PutBatch(batch); !errors.Is(err, c.err) {
+			t.Fatalf("%v, want %v", err, c.err)
+		}
+		files, err := filepath.Glob(dir + "/*.batch")
+		if err != nil || (len(files) == 1) != (c.err == nil) {
+			t.Fatalf("%d files, %v", len(files), err)
+		}
+		if c.err != nil {
+			continue
+		}
+		stored, err := os.ReadFile(files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plain, err := ledger.Unseal(stored); err == nil {
+			t.Errorf("without the key, the file holds %s", plain)
+		}
+		if _, b, err := s.FirstBatch(); err != nil || string(b.Queries) != "queries" {
+			t.Errorf("%q, %v", b.Queries, err)
+		}
 	}
 }
 

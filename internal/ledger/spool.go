@@ -128,8 +128,13 @@ func (s *Spool) Len() (files int, bytes int64) {
 // Put adds a file behind the others. It returns ErrSpoolFull if the bound does not allow it. Captured queries leave an eighth of the space to batches, which
 // have the counts of what does not fit.
 func (s *Spool) Put(kind SpoolKind, content []byte) error {
+	return s.put(kind, content, kind == SpooledQueries)
+}
+
+// put adds a file. statements means that the content holds captured queries.
+func (s *Spool) put(kind SpoolKind, content []byte, statements bool) error {
 	data := Seal(content)
-	if kind == SpooledQueries {
+	if statements {
 		if data = s.hidden.hide(data, spoolPlace); data == nil {
 			return fmt.Errorf("spool: %w", ErrWithheld)
 		}
@@ -167,7 +172,7 @@ func (s *Spool) PutBatch(b Batch) error {
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
-	return s.Put(SpooledBatch, content)
+	return s.put(SpooledBatch, content, b.Statements > 0)
 }
 
 // First returns the first file of a kind and its name, "" if there is none. A file that cannot be read is renamed, and reported as an error.
