@@ -44,8 +44,9 @@ test: build ## all tests, against a real temporary PostgreSQL
 test-fast: ## the tests that need no server
 	$(GO) test -short -tags $(TAGS) -vet=off -ldflags=-w $$($(GO) list ./analysis/... ./config ./internal/... ./proxy/internal/... ./rewrite ./replay/hoist | grep -v -e /internal/pgtemp -e /internal/zoo)
 
-# The tests of the files that use internal/longtest: the others do the same in make test.
-LONG = $$(grep -rl --include=*_test.go 'longtest\.' . | xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' | sort -u | paste -sd '|' -)
+# The tests that internal/longtest skips, and those of the files in which it chooses how much they do: the others do the same in make test.
+LONG = $$({ grep -rlE --include=*_test.go 'longtest\.(Enabled|Count|Number|Omits)' . | xargs cat; grep -rh --include=*_test.go -B 3 'longtest\.Skip(t)' .; } \
+	| sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' | sort -u | paste -sd '|' -)
 LONG_PACKAGES = $$(grep -rl --include=*_test.go 'longtest\.' . | xargs -n 1 dirname | sort -u | paste -sd ' ' -)
 test-long: ## after make test: the long simulations, more generated queries, clients byte by byte, two minutes of kills
 	@DPWATCH_TEST_LONG=1 $(MAKE) --no-print-directory test RUN="-run '^($(LONG))\b'" PACKAGES="$(LONG_PACKAGES)"

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
 // measured audits d until its violation is confirmed and measured, and returns the audit and the report of the violation.
@@ -57,6 +58,7 @@ func TestMeasure(t *testing.T) {
 // TestMeasurementRate: at a confidence of 0.8, at most 28 of 60 bounds exceed the true epsilon. If each did with probability 0.2, more would with probability below 1e-6 (binomial).
 // Seeds are fixed.
 func TestMeasurementRate(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	const truth = 2.0
 	above := 0

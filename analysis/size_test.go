@@ -29,6 +29,7 @@ func heapAfter(fill func() *analysis.Audit) (uint64, *analysis.Audit) {
 // TestHostileSizes feeds more categories, larger results and longer texts than can be audited one by one: the memory stays
 // within what the package promises and the report says what was left out. Not parallel: it measures the heap.
 func TestHostileSizes(t *testing.T) {
+	longtest.Skip(t)
 	longtest.SkipFast(t)
 	const most = 64 << 20
 	audit := func(t *testing.T) *analysis.Audit {

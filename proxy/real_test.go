@@ -17,6 +17,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/eventually"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
@@ -309,6 +310,7 @@ func TestPasswords(t *testing.T) {
 }
 
 func TestLargeValues(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	p := start(t, postgres.upstream(t), nil)
 	conn := connect(t, p.addr, "")
@@ -343,6 +345,7 @@ func TestLargeValues(t *testing.T) {
 }
 
 func TestReplicationSession(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	p := start(t, postgres.upstream(t), nil)
 	conn := connect(t, p.addr, "replication=database default_query_exec_mode=simple_protocol")

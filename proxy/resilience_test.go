@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpwatch/dpwatch/internal/eventually"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/proxy"
@@ -25,6 +26,7 @@ import (
 // TestHugeValues streams 100 MB to the engine and 100 MB back, and measures the process's allocations meanwhile. It is not
 // parallel, because nothing else may allocate.
 func TestHugeValues(t *testing.T) {
+	longtest.Skip(t)
 	p := start(t, postgres.upstream(t), nil)
 	conn := p.rawSession(t)
 	const size = 100 << 20

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpwatch/dpwatch/internal/eventually"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/proxy"
@@ -150,6 +151,7 @@ func (c *secureCluster) ask(t *testing.T, client, addr, extra string) (string, e
 
 // TestTLSWithPostgres runs all tests that need a PostgreSQL with TLS.
 func TestTLSWithPostgres(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	postgres.ensure(t) // for its psql
 	if _, err := exec.LookPath(postgres.tool("psql")); err != nil {

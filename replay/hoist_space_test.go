@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay"
 )
@@ -59,6 +60,7 @@ func worldsOf(sql string) []string {
 // TestHoistedBytesTogether: the space of all sessions together is bounded; a later audit gets the reason, and is hoisted
 // when space is free again.
 func TestHoistedBytesTogether(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	dsn := hoistShadow(t)
 	opt := options(dsn)

@@ -4,12 +4,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
 // TestLargeRows: a row beyond the limit is not read. Its session ends; the other trials, of any world, are still executed
 // once each.
 func TestLargeRows(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	dsn := shadow(t)
 	const rounds = 12

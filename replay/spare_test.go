@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
 // TestSpare: rounds leave out the worlds that Spare names, hoisted or not, and those of the next Stream are whole.
 func TestSpare(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	dsn := hoistShadow(t, `CREATE SCHEMA d2; CREATE TABLE d2.t AS SELECT * FROM d0.t WHERE id > 100`)
 	worlds := make([]string, 3)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
@@ -85,6 +86,7 @@ func TestAuditPlot(t *testing.T) {
 
 // TestAuditCopiesReplaced: if the copies are replaced during an audit, it ends without a verdict.
 func TestAuditCopiesReplaced(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	for _, hoist := range []string{"true", "false"} {
 		dsn := copies(t) // with one database, sessions of the first audit could be taken for those of the second

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
@@ -49,6 +50,7 @@ func TestAuditSequence(t *testing.T) {
 
 // Without --epsilon, the claim of a sequence is composed of those of its queries.
 func TestAuditSequenceClaim(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	dsn := copies(t)
 	pgtest.Exec(t, dsn, `CREATE SCHEMA d2; CREATE TABLE d2.people AS TABLE d1.people;

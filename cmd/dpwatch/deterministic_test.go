@@ -3,10 +3,13 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
 // The user chooses the verdict on deterministic answers; they never give an epsilon.
 func TestDeterministicFlag(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	dsn := copies(t)
 	audit := []string{"audit", "--dsn", dsn, "--d0", "d0", "--d1", "d1", "--epsilon", "1", "--max-trials", "200", "--sql", "SELECT count(*) FROM people"}

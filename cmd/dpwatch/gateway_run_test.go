@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
@@ -46,7 +47,7 @@ audit: {%s, retry_after: 200ms, share: 1}
 func TestRunGateway(t *testing.T) {
 	t.Parallel()
 	start := gateways(t)
-	for _, tc := range []struct {
+	for i, tc := range []struct {
 		name, broken, sql, verdict string
 		worlds                     bool
 		mode                       pgx.QueryExecMode
@@ -58,6 +59,9 @@ func TestRunGateway(t *testing.T) {
 		{"no clipping", "no-clip", "SELECT dp_count(*) FROM visits", "violation", false, pgx.QueryExecModeExec},
 		{"no clipping, an engine for each world", "no-clip", "SELECT dp_sum(cost) AS total FROM visits", "violation", true, pgx.QueryExecModeSimpleProtocol},
 	} {
+		if longtest.Omits(i, 3) {
+			continue
+		}
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			s := runGateway(t, start, tc.broken, tc.worlds, tc.broken == "none")
@@ -80,6 +84,7 @@ func TestRunGateway(t *testing.T) {
 
 // An engine that reads the copy of another schema stops the audits, and this is reported; traffic continues.
 func TestRunGatewayOfAnotherWorld(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	start := gateways(t)
 	s := &sidecar{direct: visits(t)}

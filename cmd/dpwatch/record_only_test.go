@@ -5,12 +5,14 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
 // TestRunTwo: two dpwatch processes with one configuration relay the sessions of one engine. The first one audits what clients of the second one run. After
 // kill -9 of all processes of the first one, the second one has the verdict, reports no second violation, and goes on to audit.
 func TestRunTwo(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	first := startSidecar(t, "LEDGER")
 	first.until(t, "the ledger", func() bool { return strings.Contains(first.log.String(), "audits restored from the ledger") })

@@ -7,11 +7,13 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/analysis/multiplicity"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
 // TestDiscoveries: with the false discovery rate, audits that begin after a violation have a larger share of the error rate, with a ledger and without, and
 // in the next process.
 func TestDiscoveries(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	const alpha = 1e-6
 	change := func(o *audit.Options) {

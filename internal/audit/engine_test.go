@@ -14,6 +14,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/eventually"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pg/body"
 	"github.com/dpwatch/dpwatch/internal/pg/engine"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
@@ -89,6 +90,7 @@ func (e *engineRig) kinds() map[alert.Kind]int {
 // of the three processes, and the repaired engine is not resolved with a probability below 10^-6 as well: its trials would have found an
 // epsilon of 2.2, its former bound is above 2.5.
 func TestDeploy(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	e := newEngineRig(t, func(o *audit.Options) { o.Analysis.MaxTrials, o.MeasureTrials = 1500, 500 })
 	stop := e.begin(t)
@@ -158,6 +160,7 @@ func (l *ledgerRig) events(t *testing.T, key string, want ...string) {
 // TestStillBroken: a violation that a later engine still has, or that its audit has too few trials to exclude, stays one, since it
 // was first seen.
 func TestStillBroken(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	e := newEngineRig(t, nil)
 	defer e.begin(t)()

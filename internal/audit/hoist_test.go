@@ -113,6 +113,7 @@ func TestHoistingAlone(t *testing.T) {
 // The sessions of hoisted audits stay open between turns, and are closed when replays are paused and when the audit is
 // decided.
 func TestResting(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	gate := throttle.New(throttle.Options{})
 	r := newRig(t, func(o *audit.Options) {

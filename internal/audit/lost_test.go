@@ -7,12 +7,14 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
 // TestLostTable: a neighbour that loses its table during an audit is no evidence. The audit waits, shows the remedy, and
 // begins again when the copies exist again; in either protocol.
 func TestLostTable(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	for _, protocol := range []capture.Protocol{capture.Simple, capture.Extended} {
 		t.Run(protocol.String(), func(t *testing.T) {

@@ -5,10 +5,12 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
 // TestMeasured: after a violation the bound grows, also in the next process, and the violation is reported once.
 func TestMeasured(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	l := newLedgerRig(t, func(o *audit.Options) { o.MeasureTrials = 500 })
 	stop := l.begin(t)
@@ -37,6 +39,7 @@ func TestMeasured(t *testing.T) {
 
 // TestMeasurementOfOldCopies: a measurement ends when the copies are replaced, and leaves the violation as it was.
 func TestMeasurementOfOldCopies(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) { o.MeasureTrials = 1_000_000 })
 	r.Submit(query(leakyQuery))

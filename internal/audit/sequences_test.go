@@ -10,6 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
@@ -28,6 +29,7 @@ func dashboard(session uint64, times int, queries ...string) (all []capture.Quer
 // The queries that a session runs together, again and again, are also audited together. One seed for a session is found; fresh noise,
 // which keeps half of the claim, is not, with a probability above 1 - 1e-6.
 func TestSequences(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) {
 		o.Rewriter, o.SequenceWindow, o.Analysis.MaxTrials = anyFunction(t), time.Hour, 140

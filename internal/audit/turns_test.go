@@ -9,6 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/eventually"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -37,6 +38,7 @@ func slowRig(t *testing.T, change func(*audit.Options)) *rig {
 // TestBrokenAmongTwenty: a broken query that needs few trials is found while the earlier, honest ones have had only their
 // first turns.
 func TestBrokenAmongTwenty(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	r := slowRig(t, nil)
 	for i := range 19 {

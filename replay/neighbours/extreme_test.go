@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 	"github.com/dpwatch/dpwatch/rewrite"
@@ -125,6 +126,7 @@ var extremeCases = []extremeCase{
 
 // TestExtremeSchemas adds a unit in schemas with every known obstacle.
 func TestExtremeSchemas(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	for _, tc := range extremeCases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -174,6 +176,7 @@ func TestExtremeSchemas(t *testing.T) {
 
 // TestVerifyLooksAtTheUnit: verify reports a unit that differs in more than it should.
 func TestVerifyLooksAtTheUnit(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	spoiled := func(t *testing.T, o neighbours.Options, spoil, want string) {
 		t.Helper()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
@@ -116,6 +117,7 @@ func TestOddView(t *testing.T) {
 
 // TestOddExtreme adds a unit to tables with domains over domains and an exclusion constraint for bookings of rooms.
 func TestOddExtreme(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	o, _ := odd(t)
 	run(t, o.Source, "ALTER TABLE app.bookings DROP CONSTRAINT bookings_room_during_excl", "ALTER TABLE app.bookings ADD floor int DEFAULT 1",

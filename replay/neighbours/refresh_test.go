@@ -82,7 +82,7 @@ func TestKilled(t *testing.T) {
 	if os.Getenv("DPWATCH_TEST_BUILD") != "" {
 		t.Skip("this is the process that is killed")
 	}
-	spread, late := int(longtest.Count(4, 12)), int(longtest.Count(4, 8))
+	spread, late := int(longtest.Count(2, 12)), int(longtest.Count(1, 8))
 	for _, refresh := range []bool{false, true} {
 		t.Run(fmt.Sprintf("refresh=%t", refresh), func(t *testing.T) {
 			t.Parallel()
@@ -273,6 +273,7 @@ func TestDropInterrupted(t *testing.T) {
 
 // TestCancelled cancels a create: the command itself removes everything.
 func TestCancelled(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	o := shop(t)
 	create(t, o)
@@ -308,6 +309,7 @@ func TestCancelled(t *testing.T) {
 
 // TestSnapshot writes to the source during the copy: the copy shows one moment.
 func TestSnapshot(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	o := shop(t)
 	ctx, stop := context.WithCancel(t.Context())

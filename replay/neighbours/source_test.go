@@ -24,6 +24,7 @@ import (
 // TestSourceChangesMeanwhile: while rows are copied, tables of the source cannot be altered, and changed rows are ignored:
 // the copy shows the moment when it began.
 func TestSourceChangesMeanwhile(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	o := shop(t)
 	rows := `SELECT 'users ' || count(*) FROM %[1]s.users UNION ALL SELECT 'visits ' || count(*) FROM %[2]s.visits UNION ALL SELECT 'orders ' || count(*) FROM %[3]s.orders`
@@ -87,7 +88,7 @@ func TestSourceIsAltered(t *testing.T) {
 		}
 	}()
 	made, refused := 0, 0
-	for range longtest.Count(2, 6) {
+	for range longtest.Count(1, 6) {
 		_, err := neighbours.Create(t.Context(), o)
 		switch {
 		case err == nil:
@@ -190,6 +191,7 @@ func smallDisk(t *testing.T, name string, megabytes int) {
 // TestNoSpace: a full disk ends create and refresh with a remedy; what was created is removed, the previous set stays, and
 // with less to copy the next command succeeds.
 func TestNoSpace(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	smallDisk(t, "nbr_small", 24)
 	o := shop(t)

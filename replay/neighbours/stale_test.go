@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
@@ -26,6 +27,7 @@ func noted(o neighbours.Options) (neighbours.Options, func() []string) {
 
 // TestStale: copies of another version of the source's tables are reported by verify and by refresh.
 func TestStale(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	o, notes := noted(shop(t))
 	create(t, o)
