@@ -207,6 +207,7 @@ type Audit struct {
 
 	MaxTrials   int      `yaml:"max_trials"`
 	Measure     int      `yaml:"measure_trials"` // pairs after a violation, with which its bound grows; 0 = none
+	Timing      int      `yaml:"timing_pairs"`   // pairs after a verdict, whose latencies are compared; 0 = none
 	BatchTrials int      `yaml:"batch_trials"`
 	Workers     int      `yaml:"workers"`
 	MaxAudits   int      `yaml:"max_audits"`

@@ -224,6 +224,7 @@ func (d *decoder) audit(a *Audit) {
 	}
 	d.atLeast("audit.max_trials", a.MaxTrials, 1)
 	d.atLeast("audit.measure_trials", a.Measure, 0)
+	d.atLeast("audit.timing_pairs", a.Timing, 0)
 	d.atLeast("audit.batch_trials", a.BatchTrials, 1)
 	d.atLeast("audit.workers", a.Workers, 0)
 	d.atLeast("audit.max_audits", a.MaxAudits, 1)

@@ -60,6 +60,7 @@ Exit codes: 0 no evidence, 1 error, 2 violation, 3 inconclusive.`,
 	fs.Float64Var(&o.Confidence, "confidence", 0.95, "one minus the rate of false alarms")
 	fs.IntVar(&o.MaxTrials, "max-trials", 10_000, "maximum number of pairs of executions")
 	fs.IntVar(&o.Measure, "measure", 0, "maximum number of pairs of executions after a violation, which raise its lower bound\ntowards the true epsilon; 2000 takes seconds to minutes")
+	fs.IntVar(&o.Timing, "timing", 0, "number of pairs of executions after the verdict whose latencies are compared: a side\nchannel, reported beside the verdict; 0 = none")
 	fs.DurationVar(&o.Timeout, "statement-timeout", 30*time.Second, "time limit of a trial; a timeout is an outcome")
 	fs.BoolVar(&o.Hoist, "hoist", true, "compute the deterministic part of the query once, if the role can create temporary tables")
 	deterministicFlag(cmd, &o.Deterministic)

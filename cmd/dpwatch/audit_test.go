@@ -35,6 +35,7 @@ func TestAudit(t *testing.T) {
 		// fails at most once in a million runs, as even a tight claim would.
 		{"honest", []string{"--sql", "SELECT noisy(count(*), 2) FROM people", "--epsilon", "1", "--max-trials", "400", "--confidence", "0.999999"}, "no_evidence", exitDone},
 		{"a tenth claimed", []string{"--sql", "SELECT noisy(count(*), 0.5) FROM people", "--epsilon", "0.2"}, "violation", exitViolation},
+		{"latencies", []string{"--sql", "SELECT noisy(count(*), 2) FROM people", "--epsilon", "1", "--max-trials", "100", "--confidence", "0.999999", "--timing", "40"}, "no_evidence", exitDone},
 		{"a measured violation", []string{"--sql", "SELECT noisy(count(*), 0.5) FROM people", "--epsilon", "0.2", "--measure", "300"}, "violation", exitViolation},
 		{"no noise", []string{"--sql", "SELECT count(*) FROM people", "--epsilon", "2"}, "violation", exitViolation},
 		{"parameters", []string{"--sql", "SELECT noisy(count(*), $1) FROM people WHERE grp = $2", "--param", "0.1", "--param", "2", "--epsilon", "1"}, "violation", exitViolation},
@@ -64,6 +65,9 @@ func TestAudit(t *testing.T) {
 			}
 			if m, _ := report["measurement"].(map[string]any); slices.Contains(tc.args, "--measure") != (m != nil) || m != nil && !(report["epsilon_lower"].(float64) > 2*m["reported_epsilon_lower"].(float64)) {
 				t.Errorf("bound %v, measurement %v; want more than twice the bound of the violation if it is measured", report["epsilon_lower"], m)
+			}
+			if timing, _ := report["timing"].(map[string]any); slices.Contains(tc.args, "--timing") != (timing != nil) || timing != nil && timing["pairs"] != 40. {
+				t.Errorf("timing %v", timing)
 			}
 			sql, _ := report["sql"].(map[string]any)
 			for world, schema := range map[string]string{"d0": "d0", "d1": "d1"} {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
+	"github.com/dpwatch/dpwatch/internal/audit/timing"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/plot"
 	"github.com/dpwatch/dpwatch/replay"
@@ -33,6 +35,7 @@ type AuditOptions struct {
 	Deterministic              string
 	VaryText                   bool
 	Measure                    int
+	Timing                     int
 	Given                      map[string]bool // flags on the command line; they override Config
 
 	// Values that do not come from flags alone.
@@ -104,7 +107,15 @@ func Audit(ctx context.Context, env Environment, f *AuditOptions, progress Progr
 	case err != nil:
 		return Conclusion{}, err
 	}
-	return f.conclude(shown, statement)
+	c, err := f.conclude(shown, statement)
+	if f.Timing > 0 && err == nil {
+		progress.Begin("latencies", f.Timing)
+		var r timing.Report
+		r, err = once.Time(ctx, 1+slices.Index(f.D1, c.Neighbour), f.Timing)
+		c.Timing = &r
+		progress.End()
+	}
+	return c, err
 }
 
 func (f *AuditOptions) analysisOptions() analysis.Options {

@@ -84,6 +84,10 @@ func (f *AuditOptions) validate() error {
 		return fmt.Errorf("--max-trials %d: must be at least 1", f.MaxTrials)
 	case f.Measure < 0:
 		return fmt.Errorf("--measure %d: must not be negative; 0 = none", f.Measure)
+	case f.Timing < 0:
+		return fmt.Errorf("--timing %d: must not be negative; 0 = none", f.Timing)
+	case f.Timing > 0 && len(f.Then) > 0:
+		return errors.New("--timing is for one query, and --sql is given several times")
 	case f.Timeout <= 0:
 		return fmt.Errorf("--statement-timeout %s: must be more than 0", f.Timeout)
 	case f.cfg != nil && len(f.cfg.Shadow.Worlds) > 0 && !f.Given["engine"] && len(f.Engines) != len(f.schemas()):

@@ -236,7 +236,7 @@ func auditorOptions(c config.Config, gate *throttle.Gate, log *zap.Logger, regis
 			PriorOdds: c.Audit.PriorOdds, BreachOdds: c.Audit.BreachOdds,
 			Deterministic: analysis.DeterministicPolicy(c.Audit.Deterministic),
 		},
-		VaryText: c.Audit.Confirm.VaryText, MeasureTrials: c.Audit.Measure,
+		VaryText: c.Audit.Confirm.VaryText, MeasureTrials: c.Audit.Measure, TimingPairs: c.Audit.Timing,
 		BatchTrials: c.Audit.BatchTrials, TurnTrials: turnTrials, Workers: c.Audit.Workers, MaxAudits: c.Audit.MaxAudits, PerShape: c.Audit.MaxPerShape, Memory: int64(c.Audit.Memory) / 2,
 		Repeat:     time.Duration(c.Audit.Repeat),
 		WatchShare: c.Audit.WatchShare, SequenceWindow: sequenceWindow(c.Audit),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/timing"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
@@ -24,6 +25,8 @@ type Conclusion struct {
 	Neighbours []audit.Neighbour `json:"neighbours,omitempty"`
 	// Hoisting is nil if it is disabled, and if nothing was replayed.
 	Hoisting *replay.HoistReport `json:"hoisting,omitempty"`
+	// Timing compares the latencies on D0 and on Neighbour: a side channel, which the verdict is not about. nil = they were not compared.
+	Timing *timing.Report `json:"timing,omitempty"`
 	// Input describes how recorded results were read; nil for results of replays.
 	Input *InputReport `json:"input,omitempty"`
 }
@@ -86,6 +89,9 @@ func (c Conclusion) Write(w io.Writer) error {
 	if h := c.Hoisting; h != nil && h.Hoisted {
 		row("hoisted", "%d of %d rounds, %.3g times as fast", h.HoistedRounds, h.HoistedRounds+h.UnmodifiedRounds, h.SpeedUp)
 	}
+	if t := c.Timing; t != nil {
+		row("latency", "%s", timingText(t))
+	}
 	for _, warning := range r.Warnings {
 		row("note", "%s", warning)
 	}
@@ -94,6 +100,15 @@ func (c Conclusion) Write(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// timingText says what the latency of an answer shows.
+func timingText(t *timing.Report) string {
+	if !t.Differs {
+		return fmt.Sprintf("no difference found in %d pairs (median %.3g ms on D0, %.3g ms on D1)", t.Pairs, 1000*t.Medians[0], 1000*t.Medians[1])
+	}
+	return fmt.Sprintf("a side channel: from the latency of one answer, the world is guessed right with a probability of at least %.2f (a coin: 0.5), certified at confidence %g (%d pairs, median %.3g ms on D0, %.3g ms on D1); the claim does not cover it",
+		t.GuessLower, t.Confidence, t.Pairs, 1000*t.Medians[0], 1000*t.Medians[1])
 }
 
 var measurementWords = map[analysis.MeasurementState]string{

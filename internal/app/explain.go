@@ -133,14 +133,14 @@ func (s *StoredAudit) row(row *ledger.Audit) (a AuditRow, note string) {
 	a.Entry = audit.Entry{ID: s.id(), Key: s.Key, Group: s.Fingerprint, Summary: s.Summary, State: audit.State(s.State), Verdict: s.former().Verdict, Report: &report, ClaimRule: s.Rule}
 	a.Standing = s.standing()
 	if row != nil {
-		schemas, reports, worst, err := audit.StoredReports(row)
+		schemas, reports, worst, latencies, err := audit.StoredReports(row)
 		switch {
 		case err != nil:
 			note = "the evidence in the ledger cannot be read: " + withheld.Reveal(err)
 		case len(reports) == 0:
 			note = "the ledger has no evidence of this audit"
 		default:
-			report = reports[worst]
+			report, a.Timing = reports[worst], latencies
 			a.Neighbour = schemas[worst]
 			for i, r := range reports {
 				a.Neighbours = append(a.Neighbours, audit.Neighbour{Schema: schemas[i], Verdict: r.Verdict, Lower: r.EpsilonLower, Estimate: r.EpsilonEstimate})
@@ -171,6 +171,9 @@ func explanation(a *AuditRow, stored *StoredAudit) Explanation {
 		}
 	}
 	x.HowBad, x.What, x.Why = reportAnswers(a, r)
+	if a.Timing != nil {
+		x.What = append(x.What, "Latency: "+timingText(a.Timing))
+	}
 	x.WhatNow, x.NotProven = x.whatNow(), notProven(a.Verdict, r)
 	return x
 }

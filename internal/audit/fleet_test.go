@@ -59,8 +59,10 @@ type laplaceTrials struct {
 
 func (l *laplaceTrials) Verify(context.Context) error { return nil }
 func (l *laplaceTrials) Spare([]bool)                 {}
-func (l *laplaceTrials) Rest() bool                   { return false }
-func (l *laplaceTrials) Close()                       {}
+func (l *laplaceTrials) Time(context.Context, int, func(_, _ time.Duration) bool) error { return nil }
+
+func (l *laplaceTrials) Rest() bool { return false }
+func (l *laplaceTrials) Close()     {}
 
 func (l *laplaceTrials) Stream(ctx context.Context, n int) iter.Seq2[replay.Batch, error] {
 	columns := []outcome.Column{{Name: "count"}}

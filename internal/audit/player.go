@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/dpwatch/dpwatch/replay"
 )
@@ -19,6 +20,7 @@ type Trials interface {
 	Stream(ctx context.Context, n int) iter.Seq2[replay.Batch, error]
 	Spare(worlds []bool)
 	Verify(ctx context.Context) error
+	Time(ctx context.Context, world int, add func(d0, other time.Duration) bool) error
 	Rest() bool
 	Close()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
+	"github.com/dpwatch/dpwatch/internal/audit/timing"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
@@ -152,7 +153,7 @@ func (j *job) recallLife(row *ledger.Audit) {
 
 // goOn gives a job what the ledger has about the engine of its evidence. The caller holds Auditor.mu, or no one else has the job.
 func (l *life) goOn(stored life) {
-	l.Engine, l.Began, l.Differ, l.Resolved = stored.Engine, stored.Began, stored.Differ, stored.Resolved
+	l.Engine, l.Began, l.Differ, l.Resolved, l.Timing = stored.Engine, stored.Began, stored.Differ, stored.Resolved, stored.Timing
 }
 
 // EntryLife is what an Entry shows about the engine.
@@ -166,11 +167,13 @@ type EntryLife struct {
 	// Standing is the violation that is not resolved. Verdict is then "violation", whatever Report shows of the present audit.
 	Standing *Standing   `json:"violation,omitempty"`
 	Resolved *Resolution `json:"resolved,omitempty"`
+	// Timing compares the latencies on D0 and on the neighbour: a side channel, which Verdict is not about. nil = they were not compared.
+	Timing *timing.Report `json:"timing,omitempty"`
 }
 
 // live adds to an Entry, whose Verdict is set, what concerns the engine. The caller holds Auditor.mu.
 func (e *Entry) live(j *job) {
-	e.EntryLife = EntryLife{Engine: j.life.Engine, EngineRestarts: j.life.Began, Differ: j.life.Differ, Standing: j.violation(), Resolved: j.life.Resolved}
+	e.EntryLife = EntryLife{Engine: j.life.Engine, EngineRestarts: j.life.Began, Differ: j.life.Differ, Standing: j.violation(), Resolved: j.life.Resolved, Timing: j.life.Timing}
 	if e.Standing != nil {
 		e.Verdict = string(analysis.Violation)
 	}

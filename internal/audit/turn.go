@@ -91,6 +91,7 @@ func (a *Auditor) trials(ctx context.Context, j *job) (fresh bool, err error) {
 	if err := a.replay(ctx, j); err != nil {
 		return false, err
 	}
+	a.compareLatencies(ctx, j)
 	return a.current(ctx, j) // the copies may have changed during the turn
 }
 
