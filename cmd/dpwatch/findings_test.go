@@ -105,6 +105,9 @@ func TestFinding(t *testing.T) {
 	if _, metrics := s.get(t, "/metrics"); !strings.Contains(metrics, "\ndpwatch_accepted_violations 1\n") {
 		t.Error("dpwatch_accepted_violations is not 1")
 	}
+	s.until(t, "the acceptance in the status, which is older than the metrics", func() bool {
+		return strings.Contains(call(t, "", "audits", "list", "--address", s.admin).stdout, "(accepted)")
+	})
 	call(t, "", "status", "--address", s.admin).want(t, exitDone, "1, 1 of them accepted", "2100-01-01T00:00:00Z")
 	call(t, "", "audits", "list", "--address", s.admin).want(t, exitDone, "violation (accepted)")
 	call(t, "", "audits", "show", bad, "--address", s.admin).want(t, exitDone, "by ann on "+time.Now().UTC().Format("2006"), "OPS-411")
