@@ -72,6 +72,7 @@ type Auditor struct {
 	lastTrial time.Time // zero = none yet
 	short     shortage
 	budgets   []PrivacyBudgetState
+	overspent map[overspent]bool // reported, and not yet noted in the ledger; of meter alone
 	shadowUp  bool
 }
 
@@ -104,7 +105,7 @@ func New(opt Options) (*Auditor, error) {
 		roster: schedule.New(schedule.Limits{
 			Audits: opt.MaxAudits, PerShape: opt.PerShape, Bytes: opt.Memory, Watch: schedule.Watch{Share: opt.WatchShare, Every: opt.WatchEvery},
 		}),
-		jobs: map[string]*job{}, skipped: map[string]uint64{}, evictions: map[string]uint64{},
+		jobs: map[string]*job{}, overspent: map[overspent]bool{}, skipped: map[string]uint64{}, evictions: map[string]uint64{},
 		known:    recent[[sha256.Size]byte, recognized]{n: rememberedTexts},
 		asked:    recent[string, demand]{n: 4 * rememberedTexts},
 		outlines: recent[uint64, int]{n: rememberedTexts}, glimpses: recent[uint64, uint64]{n: glimpsed}, seed: maphash.MakeSeed(),

@@ -31,6 +31,12 @@ type PrivacyBudgetState struct {
 	Spent    float64 `json:"spent"`    // share of the budget, of the analyst with the largest one; at most 1000
 }
 
+// overspent is an analyst who was reported to exceed a budget.
+type overspent struct {
+	budget string
+	ledger.Analyst
+}
+
 // mostSpent bounds the share of a budget that is shown: a JSON number is finite.
 const mostSpent = 1000
 
@@ -99,12 +105,15 @@ func (a *Auditor) compareBudget(ctx context.Context, engine *ledger.Engine, b *P
 			delete(before, r.Analyst)
 			continue
 		}
-		if a.opt.OnFinding != nil {
+		who := overspent{b.Name, r.Analyst}
+		if a.opt.OnFinding != nil && !a.overspent[who] {
+			a.overspent[who] = true
 			a.opt.OnFinding(alert.Finding{Kind: alert.BudgetExceeded, Budget: b.alert(r)})
 		}
 		if err := engine.SetExceeded(ctx, b.Name, r.Analyst, true); err != nil {
 			return s, err
 		}
+		delete(a.overspent, who)
 	}
 	for analyst := range before { // their answers became older than the period, or the budget was raised
 		if err := engine.SetExceeded(ctx, b.Name, analyst, false); err != nil {

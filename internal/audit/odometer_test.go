@@ -26,6 +26,7 @@ func TestPrivacyBudget(t *testing.T) {
 			budget("cached", 2, ledger.Answers{}),
 		}
 	})
+	fails := false
 	run := func(user string, executions int) {
 		t.Helper()
 		q := query(honestQuery) // claims 0.5
@@ -34,7 +35,7 @@ func TestPrivacyBudget(t *testing.T) {
 			l.Submit(q)
 		}
 		eventually.True(t, "the executions are recorded", func() bool { return l.Status().Ledger.Waiting == 0 }, func() any { return l.Status().Ledger })
-		if err := l.MeterNow(t.Context()); err != nil {
+		if err := l.MeterNow(t.Context()); (err != nil) != fails {
 			t.Fatal(err)
 		}
 	}
@@ -62,7 +63,14 @@ func TestPrivacyBudget(t *testing.T) {
 	run("ann", 4)
 	run("bob", 2)
 	check("as much as the budget", 0, 0, 1)
+	pgtest.Exec(t, l.ledger.DSN, `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '53100'; END $$;
+		CREATE TRIGGER fail BEFORE INSERT ON dpwatch_ledger.budgets_exceeded EXECUTE FUNCTION fail()`)
+	fails = true
 	run("ann", 1)
+	run("ann", 0) // reported once, although it cannot be noted
+	pgtest.Exec(t, l.ledger.DSN, "DROP TRIGGER fail ON dpwatch_ledger.budgets_exceeded")
+	fails = false
+	run("ann", 0)
 	check("more than the budget", 1, 1, 1.25)
 	run("ann", 1)
 	check("still more", 1, 1, 1.5)

@@ -19,16 +19,24 @@ import (
 // board follows the audits of the planted queries. The client's sessions have the query's name as application_name, which
 // matches an audit with its planted query.
 type board struct {
-	planted []showcase.Query
-	changed chan struct{} // capacity 1
+	planted   []showcase.Query
+	sequences map[string]bool // by name
+	changed   chan struct{}   // capacity 1
 
 	mu     sync.Mutex // guards status
 	status audit.Status
 }
 
 func newBoard(queries []showcase.Query) *board {
-	return &board{planted: queries, changed: make(chan struct{}, 1)}
+	sequences := map[string]bool{}
+	for _, q := range queries {
+		sequences[q.Name] = q.Then != ""
+	}
+	return &board{planted: queries, sequences: sequences, changed: make(chan struct{}, 1)}
 }
+
+// sequenceMark is in the summaries of sequences alone.
+const sequenceMark = " queries together: "
 
 // Update receives the auditor's status as JSON.
 func (b *board) Update(data []byte) {
@@ -50,7 +58,9 @@ func (b *board) snapshot() (audit.Status, map[string]audit.Entry) {
 	defer b.mu.Unlock()
 	byName := make(map[string]audit.Entry, len(b.status.Audits))
 	for _, e := range b.status.Audits {
-		byName[e.App] = e
+		if b.sequences[e.App] == strings.Contains(e.Summary, sequenceMark) { // the queries of a sequence are audited alone, too
+			byName[e.App] = e
+		}
 	}
 	return b.status, byName
 }
@@ -104,6 +114,9 @@ type Line struct {
 	AsWanted bool             `json:"as_planted"`
 	Report   *analysis.Report `json:"report,omitempty"`
 	Trouble  string           `json:"trouble,omitempty"`
+	// Of a violation: whom it concerns, and what to do.
+	Who string `json:"who,omitempty"`
+	Now string `json:"now,omitempty"`
 }
 
 type Result struct {
@@ -129,12 +142,25 @@ func (b *board) Result() *Result {
 		}
 		if e, ok := byName[q.Name]; ok {
 			row.Found, row.Report, row.Trouble = e.Verdict, e.Report, e.Trouble
+			row.answer(e)
 		}
 		row.AsWanted = row.Planted == row.Found
 		r.OK = r.OK && row.AsWanted
 		r.Rows = append(r.Rows, row)
 	}
 	return r
+}
+
+// answer sets Who and Now of a violation.
+func (l *Line) answer(e audit.Entry) {
+	if e.Verdict != string(analysis.Violation) {
+		return
+	}
+	l.Who = fmt.Sprintf("the person that %s lacks; asked %d times by %s", e.Neighbour, e.Seen, e.User)
+	l.Now = "docs/findings.md"
+	if f := e.Report.Finding; f != nil && len(f.Causes) > 0 {
+		l.Now = f.Causes[0].Page
+	}
 }
 
 // Write prints the result; the error carries the exit status.
@@ -164,7 +190,7 @@ func (r *Result) withFindings(table string) string {
 	for line := range strings.Lines(table) {
 		b.WriteString(line)
 		if i >= 0 && i < len(r.Rows) && r.Rows[i].Report != nil && r.Rows[i].Report.Finding != nil {
-			fmt.Fprintf(&b, "    %s\n", r.Rows[i].Report.Finding.Line)
+			fmt.Fprintf(&b, "    %s; who: %s; mend: %s\n", r.Rows[i].Report.Finding.Line, r.Rows[i].Who, r.Rows[i].Now)
 		}
 		i++
 	}

@@ -85,6 +85,9 @@ func (c *client) connect(ctx context.Context, q showcase.Query) (*pgx.Conn, erro
 func ask(ctx context.Context, conn *pgx.Conn, q showcase.Query) error {
 	if q.Simple {
 		_, err := conn.PgConn().Exec(ctx, q.SQL).ReadAll()
+		if err == nil && q.Then != "" {
+			_, err = conn.PgConn().Exec(ctx, q.Then).ReadAll()
+		}
 		return err
 	}
 	rows, _ := conn.Query(ctx, q.SQL, q.Params...) // CollectRows returns the error

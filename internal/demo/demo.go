@@ -118,7 +118,7 @@ func clientDSN(r *app.Relay, secrets showcase.Options) string {
 	return u.String()
 }
 
-// confidence allows one false alarm in ten million audits. The demo audits about half a dozen honest queries with tight
+// confidence allows one false alarm in ten million audits. The demo audits eight honest queries with tight
 // claims, so at most one demo in a million raises a false alarm.
 const confidence = 0.9999999
 
@@ -150,6 +150,7 @@ audit:
   max_trials: {{.MaxTrials}}
   retry_after: 1s
   share: 1
+  sequences: true
 ledger:
   dsn: {{.Ledger}}
 `))

@@ -21,6 +21,7 @@ type Query struct {
 	SQL    string
 	Params []any    // for the extended protocol; none if Simple
 	Simple bool     // use the simple protocol
+	Then   string   // sent after SQL in the same session: the two together are the query; "" = none
 	Setup  []string // statements to send first, in the same session
 	// WantVerdict is the planted verdict: Violation, NoEvidence, or "" for a query that is not audited.
 	WantVerdict string
@@ -42,7 +43,7 @@ type Claim struct {
 // queries in between.
 func Queries() []Query {
 	var mix []Query
-	honest, broken, ordinary := Honest(), Broken(), Ordinary()
+	honest, broken, ordinary := Honest(), append(Broken(), Causes()...), Ordinary()
 	for i := range max(len(honest), len(broken), len(ordinary)) {
 		for _, kind := range [][]Query{ordinary, honest, broken} {
 			if i < len(kind) {

@@ -34,6 +34,7 @@ var wrongQueries = []struct {
 	{"no noise", "SELECT count(*) FROM users", diagnosis.SeedOrCache},
 	{"randomised response", "SELECT CASE WHEN random() < 0.9 THEN count(*) ELSE 1 - count(*) END FROM users WHERE id = 0", diagnosis.RandomisedResponse},
 	{"a scale from the data", "SELECT noisy(500, 1 + 4 * count(*)) FROM users WHERE id = 0", diagnosis.DataDependentScale},
+	{"naive floating point", "SELECT count(*) + 2 * ln((1 - random()) / (1 - random())) FROM users WHERE id = 0", diagnosis.FloatingPoint},
 	{"noise on whole numbers", "SELECT count(*) / 4.0 + round(noisy(0, 20)) FROM users", diagnosis.Rounding},
 }
 
