@@ -225,10 +225,12 @@ type Audit struct {
 	// Sequences turns on the audits of queries that a session runs again and again within SequenceWindow.
 	Sequences      bool     `yaml:"sequences"`
 	SequenceWindow Duration `yaml:"sequence_window"`
-	PriorOdds      float64  `yaml:"prior_odds"`
-	BreachOdds     float64  `yaml:"breach_odds"`
-	Hoist          bool     `yaml:"hoist"`       // trials can reuse results that are the same in all of them
-	HoistSpace     ByteSize `yaml:"hoist_space"` // on the shadow server's disk, for the tables of all hoisted audits together
+	// SequenceComposition is how the claims of a sequence's queries give its claim: sum or max.
+	SequenceComposition string   `yaml:"sequence_composition"`
+	PriorOdds           float64  `yaml:"prior_odds"`
+	BreachOdds          float64  `yaml:"breach_odds"`
+	Hoist               bool     `yaml:"hoist"`       // trials can reuse results that are the same in all of them
+	HoistSpace          ByteSize `yaml:"hoist_space"` // on the shadow server's disk, for the tables of all hoisted audits together
 
 	// Throttling of replays; 0 or empty = no limit.
 	Rate      float64  `yaml:"rate"`     // trials per second
@@ -358,7 +360,7 @@ func Default() Config {
 		Audit: Audit{
 			Confidence: 0.95, ErrorRate: Family, Deterministic: "violation", MaxTrials: 10_000, Measure: 20_000, BatchTrials: 25, Workers: 2, MaxAudits: 1000, MaxPerShape: 20, Memory: 512 << 20, MaxTokens: 20_000,
 			ParseTimeout: Duration(3 * time.Second),
-			RetryAfter:   Duration(30 * time.Second), RescueAfter: Duration(time.Minute), Repeat: Duration(7 * 24 * time.Hour), WatchShare: 0.1, SequenceWindow: Duration(5 * time.Minute), PriorOdds: 1, BreachOdds: 2, Hoist: true, HoistSpace: 1 << 30,
+			RetryAfter:   Duration(30 * time.Second), RescueAfter: Duration(time.Minute), Repeat: Duration(7 * 24 * time.Hour), WatchShare: 0.1, SequenceWindow: Duration(5 * time.Minute), SequenceComposition: "sum", PriorOdds: 1, BreachOdds: 2, Hoist: true, HoistSpace: 1 << 30,
 		},
 		Ledger: Ledger{Schema: "dpwatch_ledger", Migrate: true, Retention: Duration(90 * 24 * time.Hour), Statements: StatementsPlain, Keys: []Secret{}, Spool: Spool{MaxBytes: 64 << 20}},
 		Alerts: defaultAlerts(),

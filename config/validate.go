@@ -242,6 +242,7 @@ func (d *decoder) audit(a *Audit) {
 		d.add("audit.watch_share", "must be from 0 (decided audits have no more trials) to 0.5, for example 0.1: the share of the time in turns for them")
 	}
 	d.positive("audit.sequence_window", a.SequenceWindow)
+	d.oneOf("audit.sequence_composition", a.SequenceComposition, "sum", "max")
 	if n := a.Budget.TrialsPerHour; n < 0 || n > 0 && n < leastTrials {
 		d.add("audit.budget.trials_per_hour", "must be at least %d; 0 = no limit", leastTrials)
 	}

@@ -55,6 +55,10 @@ type Options struct {
 	Claims         ClaimRules
 	AllowFunctions []string // further functions declared safe, folded as by PostgreSQL, optionally schema-qualified
 
+	// MaxOfSequence declares that each privacy unit has rows in only one statement of a sequence: the claim of a sequence is the largest of
+	// its statements' claims instead of their sum.
+	MaxOfSequence bool
+
 	MaxBytes  int // 0 = DefaultMaxBytes
 	MaxTokens int // 0 = DefaultMaxTokens
 }

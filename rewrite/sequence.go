@@ -14,8 +14,11 @@ import (
 // sequenceVersion changes whenever the key of some sequence changes.
 const sequenceVersion = "dpwatch rewrite sequence 1"
 
-// SourceSum is the source of the claim of a sequence: the sum of the claims of its statements.
-const SourceSum = "sum"
+// The sources of the claim of a sequence: the sum of the claims of its statements, or the largest of them (Options.MaxOfSequence).
+const (
+	SourceSum = "sum"
+	SourceMax = "max"
+)
 
 // sequence returns the plan of a sequence: the union of what its statements read and call, their identities and claims together. A
 // statement without a claim leaves the sequence without one.
@@ -24,9 +27,15 @@ func (r *Rewriter) sequence(q capture.Query) (*Plan, error) {
 		return nil, refuse(ReasonParameter, "a sequence has no bound parameters", "")
 	}
 	p := &Plan{Claim: &Claim{Source: SourceSum}, Sorted: true, rewriter: r}
+	if r.options.MaxOfSequence {
+		p.Claim.Source = SourceMax
+	}
 	var summaries []string
 	keys, shapes := sha256.New(), sha256.New()
 	writeString(keys, sequenceVersion)
+	if r.options.MaxOfSequence {
+		writeString(keys, SourceMax)
+	}
 	for _, sql := range append([]string{q.SQL}, q.Then...) {
 		one := q
 		one.SQL, one.Then = sql, nil
@@ -69,9 +78,19 @@ func (p *Plan) add(step *Plan) {
 	case step.Claim == nil:
 		p.Claim = nil
 	default:
-		p.Claim.Epsilon += step.Claim.Epsilon
-		p.Claim.Delta += step.Claim.Delta
+		p.Claim = Compose(p.Claim, step.Claim)
 	}
+}
+
+// Compose returns the claim of a sequence, of which so has the source, with a further statement.
+func Compose(so, step *Claim) *Claim {
+	c := *so
+	if c.Source == SourceMax {
+		c.Epsilon, c.Delta = max(c.Epsilon, step.Epsilon), max(c.Delta, step.Delta)
+	} else {
+		c.Epsilon, c.Delta = c.Epsilon+step.Epsilon, c.Delta+step.Delta
+	}
+	return &c
 }
 
 // union returns the tables of both sorted lists, sorted.

@@ -37,6 +37,20 @@ func TestAnalyzeSequence(t *testing.T) {
 	if len(p.Tables) != 2 || len(p.Steps()) != 2 || !strings.HasPrefix(p.Summary, "2 queries together: SELECT count(*) FROM users") || strings.Contains(p.Summary, "0.25") {
 		t.Errorf("tables %v, %d steps, summary %q", p.Tables, len(p.Steps()), p.Summary)
 	}
+	disjoint, err := rewrite.New(rewrite.Options{
+		Protected: []rewrite.Table{{Schema: "public", Name: "users"}, {Schema: "public", Name: "visits"}},
+		Claims:    rewrite.ClaimRules{TrustComment: true}, MaxOfSequence: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	largest, err := disjoint.Analyze(capture.Query{SQL: users, Then: []string{visits}})
+	if err != nil || largest.Key == p.Key {
+		t.Fatalf("%v; another composition needs another key", err)
+	}
+	if diff := cmp.Diff(&rewrite.Claim{Epsilon: .5, Delta: 1e-6, Source: rewrite.SourceMax}, largest.Claim); diff != "" {
+		t.Errorf("claim (-want +got):\n%s", diff)
+	}
 	text, err := p.For("d1")
 	if err != nil || strings.Count(text, "d1") != 2 || !strings.Contains(text, ";\n") {
 		t.Errorf("text %q, error %v", text, err)

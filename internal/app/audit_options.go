@@ -44,6 +44,7 @@ func (f *AuditOptions) fill() {
 	set("search-path", func() { f.SearchPath = c.Shadow.SearchPath })
 	set("confidence", func() { f.Confidence = c.Audit.Confidence })
 	set("max-trials", func() { f.MaxTrials = c.Audit.MaxTrials })
+	set("composition", func() { f.Composition = c.Audit.SequenceComposition })
 	set("statement-timeout", func() { f.Timeout = time.Duration(c.Shadow.StatementTimeout) })
 	set("deterministic", func() { f.Deterministic = c.Audit.Deterministic })
 	set("vary-text", func() { f.VaryText = c.Audit.Confirm.VaryText })

@@ -48,7 +48,13 @@ func (f *AuditOptions) sequence(rewriter *rewrite.Rewriter, first capture.Query,
 		}
 		s.Then = append(s.Then, replay.Step{Worlds: texts, Simple: s.Simple, Named: s.Named})
 		f.sorted = f.sorted && plan.Sorted
-		f.claimed = sumOf(f.claimed, plan.Claim)
+		if f.claimed != nil && plan.Claim != nil {
+			so := *f.claimed
+			so.Source = f.Composition
+			f.claimed = rewrite.Compose(&so, plan.Claim)
+		} else {
+			f.claimed = nil
+		}
 		if err := f.compose(plan, where); err != nil {
 			return err
 		}
@@ -74,20 +80,9 @@ func (f *AuditOptions) compose(plan *rewrite.Plan, where string) error {
 		delta = 0
 	}
 	f.source = f.Composition + " of the claims"
-	if f.Composition == "max" {
-		f.Epsilon, f.Delta = max(f.Epsilon, c.Epsilon), max(f.Delta, delta)
-		return nil
-	}
-	f.Epsilon, f.Delta = f.Epsilon+c.Epsilon, f.Delta+delta
+	all := rewrite.Compose(&rewrite.Claim{Epsilon: f.Epsilon, Delta: f.Delta, Source: f.Composition}, &rewrite.Claim{Epsilon: c.Epsilon, Delta: delta})
+	f.Epsilon, f.Delta = all.Epsilon, all.Delta
 	return nil
-}
-
-// sumOf returns the sum of two claims, nil if one is missing.
-func sumOf(a, b *rewrite.Claim) *rewrite.Claim {
-	if a == nil || b == nil {
-		return nil
-	}
-	return &rewrite.Claim{Epsilon: a.Epsilon + b.Epsilon, Delta: a.Delta + b.Delta, Source: rewrite.SourceSum}
 }
 
 // ofSequence returns the sentence of a verdict about a sequence of n queries; n = 0 for a single query.
