@@ -23,9 +23,6 @@ const (
 // sequence returns the plan of a sequence: the union of what its statements read and call, their identities and claims together. A
 // statement without a claim leaves the sequence without one.
 func (r *Rewriter) sequence(q capture.Query) (*Plan, error) {
-	if len(q.Params) > 0 {
-		return nil, refuse(ReasonParameter, "a sequence has no bound parameters", "")
-	}
 	p := &Plan{Claim: &Claim{Source: SourceSum}, Sorted: true, rewriter: r}
 	if r.options.MaxOfSequence {
 		p.Claim.Source = SourceMax
@@ -36,10 +33,8 @@ func (r *Rewriter) sequence(q capture.Query) (*Plan, error) {
 	if r.options.MaxOfSequence {
 		writeString(keys, SourceMax)
 	}
-	for _, sql := range append([]string{q.SQL}, q.Then...) {
-		one := q
-		one.SQL, one.Then = sql, nil
-		step, err := r.Analyze(one)
+	for i := range 1 + len(q.Then) {
+		step, err := r.Analyze(q.Step(i))
 		if err != nil {
 			return nil, err
 		}

@@ -24,7 +24,11 @@ func TestAnalyzeSequence(t *testing.T) {
 	const users, visits = "SELECT count(*) FROM users /*dp_epsilon='0.5',dp_delta='1e-6'*/", "SELECT sum(n) FROM visits /*dp_epsilon='0.25'*/"
 	plan := func(sql string, then ...string) *rewrite.Plan {
 		t.Helper()
-		p, err := r.Analyze(capture.Query{SQL: sql, Then: then})
+		q := capture.Query{SQL: sql}
+		for _, text := range then {
+			q.Then = append(q.Then, capture.Step{SQL: text})
+		}
+		p, err := r.Analyze(q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +48,7 @@ func TestAnalyzeSequence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	largest, err := disjoint.Analyze(capture.Query{SQL: users, Then: []string{visits}})
+	largest, err := disjoint.Analyze(capture.Query{SQL: users, Then: []capture.Step{{SQL: visits}}})
 	if err != nil || largest.Key == p.Key {
 		t.Fatalf("%v; another composition needs another key", err)
 	}
@@ -64,7 +68,7 @@ func TestAnalyzeSequence(t *testing.T) {
 	}
 	for want, then := range map[rewrite.Reason]string{rewrite.ReasonNotSelect: "DELETE FROM users", rewrite.ReasonMultipleStatements: visits + "; " + visits} {
 		var refused *rewrite.UnsupportedError
-		if _, err := r.Analyze(capture.Query{SQL: users, Then: []string{then}}); !errors.As(err, &refused) || refused.Reason != want {
+		if _, err := r.Analyze(capture.Query{SQL: users, Then: []capture.Step{{SQL: then}}}); !errors.As(err, &refused) || refused.Reason != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

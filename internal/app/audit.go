@@ -43,8 +43,9 @@ type AuditOptions struct {
 	source string         // source of the claim
 	sorted bool           // the query determines the order of its rows
 
-	captured *capture.Query // replayed instead of SQL or File; nil = none
-	claimed  *rewrite.Claim // what the configuration claims for the query; nil = nothing
+	captured  *capture.Query // replayed instead of SQL or File; nil = none
+	following []capture.Step // statements after the first one
+	claimed   *rewrite.Claim // what the configuration claims for the query; nil = nothing
 }
 
 // Progress shows the progress of an audit. Begin starts a new count.

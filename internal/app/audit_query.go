@@ -17,9 +17,8 @@ import (
 // query reads the query and removes the final semicolon.
 func (f *AuditOptions) query(env Environment) (capture.Query, error) {
 	if f.captured != nil {
-		q := *f.captured
-		f.Then, q.Then = q.Then, nil
-		return q, nil
+		f.following = f.captured.Then
+		return f.captured.Step(0), nil
 	}
 	sql, where := f.SQL, "--sql"
 	if f.File != "" {
@@ -40,11 +39,21 @@ func (f *AuditOptions) query(env Environment) (capture.Query, error) {
 		sql = string(data)
 	}
 	q, err := f.statementOf(sql, where)
+	if err != nil {
+		return q, err
+	}
 	for _, p := range f.Params {
 		q.Protocol = capture.Extended
 		q.Params = append(q.Params, capture.Param{Value: []byte(p)})
 	}
-	return q, err
+	for i, text := range f.Then {
+		next, err := f.statementOf(text, placeOf(i))
+		if err != nil {
+			return q, err
+		}
+		f.following = append(f.following, next.AsStep())
+	}
+	return q, nil
 }
 
 // statementOf returns a statement that was given as text, without the final semicolon. where is the flag that gave it.
@@ -107,7 +116,7 @@ func (f *AuditOptions) rewrite(ctx context.Context, env Environment, player *rep
 	if f.cfg != nil || len(f.Engines) == 0 {
 		s.SearchPath = plan.SearchPath
 	}
-	if f.Hoist && len(f.Then) == 0 {
+	if f.Hoist && len(f.following) == 0 {
 		var noise []string
 		if f.cfg != nil {
 			noise = noiseFunctions(*f.cfg)

@@ -19,22 +19,20 @@ const maxSequence = 8
 
 // queries returns the number of queries of a sequence, 0 for a single query.
 func (f *AuditOptions) queries() int {
-	if len(f.Then) == 0 {
+	if len(f.following) == 0 {
 		return 0
 	}
-	return 1 + len(f.Then)
+	return 1 + len(f.following)
 }
 
-// sequence adds the statements of Then to s, which has first, and composes their claims with its claim.
+// placeOf names the statement after the first one at index i.
+func placeOf(i int) string { return fmt.Sprintf("query %d of the sequence", i+2) }
+
+// sequence adds the following statements to s, which has first, and composes their claims with its claim.
 func (f *AuditOptions) sequence(rewriter *rewrite.Rewriter, first capture.Query, s *replay.Statement) error {
-	for i, sql := range f.Then {
-		where := fmt.Sprintf("query %d of the sequence", i+2)
-		given, err := f.statementOf(sql, where)
-		if err != nil {
-			return err
-		}
-		q := first
-		q.SQL = given.SQL
+	first.Then = f.following
+	for i := range f.following {
+		where, q := placeOf(i), first.Step(i+1)
 		plan, err := rewriter.Analyze(q)
 		if err != nil {
 			return fmt.Errorf("%s: %w", where, Refusal(q.SQL, err))
@@ -46,7 +44,8 @@ func (f *AuditOptions) sequence(rewriter *rewrite.Rewriter, first capture.Query,
 		if err != nil {
 			return fmt.Errorf("%s: %w", where, err)
 		}
-		s.Then = append(s.Then, replay.Step{Worlds: texts, Simple: s.Simple, Named: s.Named})
+		asCaptured := f.captured != nil
+		s.Then = append(s.Then, replay.Step{Worlds: texts, Params: q.Params, Simple: asCaptured && q.Protocol == capture.Simple, Named: asCaptured && q.Named})
 		f.sorted = f.sorted && plan.Sorted
 		if f.claimed != nil && plan.Claim != nil {
 			so := *f.claimed

@@ -39,11 +39,18 @@ type Explanation struct {
 	Statement string `json:"statement,omitempty"` // as captured, with its literals; only if it may be shown
 	// Parameters are the bound parameters of Statement in their order; those in the binary format of an unknown type as \x and hexadecimal digits.
 	Parameters []string        `json:"parameters,omitempty"`
-	SQL        *audit.SQLPair  `json:"sql,omitempty"` // likewise
+	Then       []Following     `json:"then,omitempty"` // further statements of a sequence
+	SQL        *audit.SQLPair  `json:"sql,omitempty"`  // likewise
 	Accepted   *audit.Accepted `json:"accepted,omitempty"`
 	Actions    []ledger.Action `json:"actions,omitempty"` // the latest first
 	Report     analysis.Report `json:"report"`
 	notes      []string        // what could not be read
+}
+
+// Following is a statement of a sequence after the first one; see Explanation.
+type Following struct {
+	Statement  string   `json:"statement"`
+	Parameters []string `json:"parameters,omitempty"`
 }
 
 // ExplainOptions are the flags of dpwatch explain that concern the ledger.
@@ -87,6 +94,9 @@ func ExplainStored(ctx context.Context, env Environment, o ExplainOptions) (Expl
 		x.notes = append(x.notes, "the statement in the ledger cannot be read: "+err.Error())
 	} else if q, err := capture.DecodeBinary(row.Query.Statement); err == nil && (o.Reveal || c.Log.SQL) {
 		x.Statement, x.Parameters = q.SQL, parameterTexts(q.Params)
+		for _, next := range q.Then {
+			x.Then = append(x.Then, Following{next.SQL, parameterTexts(next.Params)})
+		}
 		if x.SQL, err = storedSQL(ctx, env, &c, q, a.Neighbour); err != nil {
 			x.notes = append(x.notes, "the statement cannot be rewritten now: "+withheld.Reveal(err))
 		}

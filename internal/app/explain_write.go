@@ -48,8 +48,9 @@ func (x Explanation) Write(w io.Writer) error {
 	if x.Statement != "" {
 		rows = append(rows, [2]string{"statement", x.Statement})
 	}
-	for i, text := range x.Parameters {
-		rows = append(rows, [2]string{fmt.Sprintf("$%d", i+1), text})
+	rows = append(rows, parameterRows(x.Parameters)...)
+	for _, next := range x.Then {
+		rows = append(append(rows, [2]string{"then", next.Statement}), parameterRows(next.Parameters)...)
 	}
 	if x.SQL != nil {
 		rows = append(rows, [2]string{"SQL on D0", x.SQL.D0}, [2]string{"SQL on D1", x.SQL.D1})
@@ -80,4 +81,11 @@ func (x Explanation) Write(w io.Writer) error {
 	section(&b, "What operators did, the latest first", actionRows(x.Actions))
 	_, err := io.WriteString(w, printable(b.String()))
 	return err
+}
+
+func parameterRows(texts []string) (rows [][2]string) {
+	for i, text := range texts {
+		rows = append(rows, [2]string{fmt.Sprintf("$%d", i+1), text})
+	}
+	return rows
 }

@@ -26,10 +26,10 @@ func newSequences(window time.Duration) sequences {
 	return s
 }
 
-// follow adds an audited query to the group of its session, and submits a recurring group that has ended as a query of its own. Queries without a claim and those
-// with bound parameters belong to no group.
+// follow adds an audited query to the group of its session, and submits a recurring group that has ended as a query of its own. Queries without a claim belong
+// to no group.
 func (a *Auditor) follow(q capture.Query, r recognized) {
-	if a.sequences.tracker == nil || r.reason != "" || r.unclaimed != "" || r.query.Claim == nil || len(q.Params) > 0 || len(q.Then) > 0 || q.SettingsUncertain {
+	if a.sequences.tracker == nil || r.reason != "" || r.unclaimed != "" || r.query.Claim == nil || len(q.Then) > 0 || q.SettingsUncertain {
 		return
 	}
 	a.sequences.mu.Lock()
@@ -52,7 +52,7 @@ func together(group []capture.Query) (capture.Query, bool) {
 		if !maps.Equal(q.Settings, next.Settings) || !slices.Equal(q.Temporary, next.Temporary) || q.ApplicationName != next.ApplicationName {
 			return q, false
 		}
-		q.Then, q.Completed = append(q.Then, next.SQL), next.Completed
+		q.Then, q.Completed = append(q.Then, next.AsStep()), next.Completed
 	}
 	return q, true
 }
@@ -61,11 +61,7 @@ func together(group []capture.Query) (capture.Query, bool) {
 func (a *Auditor) sequenceWorlds(j *job) ([]world, error) {
 	texts := func(schema string) (texts []string, err error) {
 		for i, plan := range j.plan.Steps() {
-			q := j.query
-			if i > 0 {
-				q.SQL = j.query.Then[i-1]
-			}
-			text, err := a.text(q, plan, schema)
+			text, err := a.text(j.query.Step(i), plan, schema)
 			if err != nil {
 				return nil, err
 			}
@@ -92,7 +88,8 @@ func (a *Auditor) sequenceWorlds(j *job) ([]world, error) {
 // ofSequence makes s the statements of the job's sequence. All trials are separate: see docs/statistics.md.
 func (j *job) ofSequence(s *replay.Statement, varyText bool) {
 	for i := range j.worlds[0].steps[0] {
-		step := replay.Step{Worlds: []string{j.worlds[0].steps[0][i]}, Simple: s.Simple, Named: s.Named}
+		q := j.query.Step(i)
+		step := replay.Step{Worlds: []string{j.worlds[0].steps[0][i]}, Params: q.Params, Simple: q.Protocol == capture.Simple, Named: q.Named}
 		for w := range j.worlds {
 			step.Worlds = append(step.Worlds, j.worlds[w].steps[1][i])
 		}

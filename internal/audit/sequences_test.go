@@ -20,6 +20,9 @@ func dashboard(session uint64, times int, queries ...string) (all []capture.Quer
 		for _, sql := range queries {
 			q := query(sql)
 			q.SessionID = session
+			if strings.Contains(sql, "$1") {
+				q.Protocol, q.Params = capture.Extended, []capture.Param{{OID: 23, Value: []byte("1")}}
+			}
 			all = append(all, q)
 		}
 	}
@@ -79,7 +82,7 @@ func TestSequencesLedger(t *testing.T) {
 		o.Rewriter, o.SequenceWindow, o.Analysis.MaxTrials = anyFunction(t), time.Hour, 40
 	})
 	stop := l.begin(t)
-	for _, q := range dashboard(1, 3, honestQuery, longQuery) {
+	for _, q := range dashboard(1, 3, honestQuery, "SELECT noisy(count(*), 5) FROM people WHERE id > $1 /*dp_epsilon='0.5'*/") {
 		l.Submit(q)
 	}
 	before := l.decided(t)
@@ -110,6 +113,9 @@ func TestSequencesLedger(t *testing.T) {
 		t.Errorf("%d audits, %d in the ledger with %d answers; want 3, 3 and 6", len(before), len(found), answers)
 	}
 	for _, e := range before {
+		if e.Report.Verdict == analysis.Violation || e.Report.Trials.D0 != 40 || len(e.Report.Warnings) > 0 { // a warning if all trials failed
+			t.Errorf("%s: %s after %d pairs, %s", e.Summary, e.Report.Verdict, e.Report.Trials.D0, e.Report.Warnings)
+		}
 		if want := e.Verdict + " " + string(e.State); after[e.ID] != want {
 			t.Errorf("%s: after the restart %q, before %q", e.Summary, after[e.ID], want)
 		}

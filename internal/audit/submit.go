@@ -98,6 +98,19 @@ func textOf(q capture.Query) [sha256.Size]byte {
 		b = binary.AppendUvarint(b, uint64(len(s)))
 		b = append(b, s...)
 	}
+	params := func(all []capture.Param) {
+		b = binary.AppendUvarint(b, uint64(len(all)))
+		for _, p := range all {
+			b = binary.BigEndian.AppendUint32(b, p.OID)
+			b = binary.BigEndian.AppendUint16(b, uint16(p.Format)) //nolint:gosec // only to tell values apart
+			if p.Null {
+				b = append(b, 0)
+				continue
+			}
+			b = append(b, 1)
+			str(string(p.Value))
+		}
+	}
 	for _, s := range []string{q.SQL, q.User, q.Database, q.ApplicationName} {
 		str(s)
 	}
@@ -106,23 +119,15 @@ func textOf(q capture.Query) [sha256.Size]byte {
 		flags |= 1 << 7
 	}
 	b = append(b, flags)
-	b = binary.AppendUvarint(b, uint64(len(q.Params)))
-	for _, p := range q.Params {
-		b = binary.BigEndian.AppendUint32(b, p.OID)
-		b = binary.BigEndian.AppendUint16(b, uint16(p.Format)) //nolint:gosec // only to tell values apart
-		if p.Null {
-			b = append(b, 0)
-			continue
-		}
-		b = append(b, 1)
-		str(string(p.Value))
-	}
+	params(q.Params)
 	for _, name := range slices.Sorted(maps.Keys(q.Settings)) {
 		str(name)
 		str(q.Settings[name])
 	}
-	for _, sql := range q.Then {
-		str(sql)
+	for _, step := range q.Then {
+		str(step.SQL)
+		b = append(b, byte(step.Protocol))
+		params(step.Params)
 	}
 	return sha256.Sum256(b)
 }

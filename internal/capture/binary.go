@@ -19,6 +19,7 @@ const (
 	flagUncertain
 	flagCompleted // Completed is not zero, and follows
 	flagNamed
+	_        // sequences without parameters, of an earlier version: such a query cannot be decoded
 	flagThen // Then is not empty, and follows
 )
 
@@ -68,8 +69,12 @@ func AppendBinary(dst []byte, q Query) []byte {
 	}
 	if len(q.Then) > 0 {
 		dst = binary.AppendUvarint(dst, uint64(len(q.Then)))
-		for _, sql := range q.Then {
-			dst = appendString(dst, sql)
+		for _, s := range q.Then {
+			how := byte(s.Protocol) << 1
+			if s.Named {
+				how |= 1
+			}
+			dst = appendParams(appendString(append(dst, how), s.SQL), s.Params)
 		}
 	}
 	return dst
@@ -145,7 +150,7 @@ func (d *decoder) query() Query {
 		q.Completed = d.time()
 	}
 	if flags&flagThen != 0 {
-		q.Then = list(d, 1, d.string)
+		q.Then = list(d, 3, d.step)
 	}
 	return q
 }
@@ -161,6 +166,14 @@ func list[T any](d *decoder, size int, item func() T) []T {
 		items[i] = item()
 	}
 	return items
+}
+
+func (d *decoder) step() Step {
+	how := d.byte()
+	if how > byte(Extended)<<1|1 && d.err == nil {
+		d.err = fmt.Errorf("a statement of a sequence has the mark %d", how)
+	}
+	return Step{Protocol: Protocol(how >> 1), Named: how&1 != 0, SQL: d.string(), Params: list(d, 3, d.param)}
 }
 
 func (d *decoder) param() Param {

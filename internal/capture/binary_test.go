@@ -32,7 +32,7 @@ func queries() map[string]capture.Query {
 			ResultFormats: []int16{0, 1, math.MinInt16, math.MaxInt16},
 			Settings:      map[string]string{"dp.epsilon": "0.5", "search_path": `"$user", public`, "empty": ""},
 		},
-		"sequence": {SQL: "SELECT 1", Then: []string{"SELECT 2", ""}, Completed: time.Unix(7, 0).UTC()},
+		"sequence": {SQL: "SELECT 1", Then: []capture.Step{{SQL: "SELECT $1", Protocol: capture.Extended, Named: true, Params: []capture.Param{{OID: 23, Value: []byte("7")}}}, {}}, Completed: time.Unix(7, 0).UTC()},
 		"not utf8": {SQL: "SELECT '\xff\x00'", Completed: time.Unix(-1, 5).UTC()},
 	}
 }

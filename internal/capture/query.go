@@ -59,13 +59,36 @@ type Query struct {
 	SettingsUncertain bool
 	// Temporary lists the names in SQL, sorted, that may refer to temporary relations of the session if they have no schema.
 	Temporary []string
-	// Then holds the texts of further statements of the session, in their order: the query is a sequence, whose answers are audited
-	// together. The proxy never sets it. nil = a single statement.
-	Then []string
+	// Then holds further statements of the session, in their order: the query is a sequence, whose answers are audited together. The
+	// proxy never sets it. nil = a single statement.
+	Then []Step
 	// Tag is the command tag of CommandComplete, for example "SELECT 3".
 	Tag string
 	// Completed is the time at which the proxy saw CommandComplete.
 	Completed time.Time
+}
+
+// Step is a statement of a sequence after the first one; see Query.
+type Step struct {
+	SQL      string
+	Protocol Protocol
+	Params   []Param
+	Named    bool
+}
+
+// Step returns the statement at the index i of a sequence, 0 first, as a query without Then.
+func (q Query) Step(i int) Query {
+	if i > 0 {
+		s := q.Then[i-1]
+		q.SQL, q.Protocol, q.Params, q.Named = s.SQL, s.Protocol, s.Params, s.Named
+	}
+	q.Then = nil
+	return q
+}
+
+// AsStep returns the statement as a part of a sequence.
+func (q Query) AsStep() Step {
+	return Step{SQL: q.SQL, Protocol: q.Protocol, Params: q.Params, Named: q.Named}
 }
 
 // querySize and paramSize are the approximate memory sizes of the fixed parts of a Query and a Param, in bytes.
@@ -77,18 +100,23 @@ const (
 // Size returns the approximate memory that q holds, in bytes. Bounded queues count it.
 func (q Query) Size() int {
 	n := querySize + len(q.User) + len(q.Database) + len(q.ApplicationName) + len(q.SQL) + len(q.Tag) +
-		2*len(q.ResultFormats) + paramSize*len(q.Params)
-	for _, p := range q.Params {
-		n += len(p.Value)
-	}
+		2*len(q.ResultFormats) + sizeOf(q.Params)
 	for name, value := range q.Settings {
 		n += len(name) + len(value)
 	}
 	for _, name := range q.Temporary {
 		n += len(name)
 	}
-	for _, sql := range q.Then {
-		n += len(sql)
+	for _, s := range q.Then {
+		n += paramSize + len(s.SQL) + sizeOf(s.Params)
+	}
+	return n
+}
+
+func sizeOf(params []Param) int {
+	n := paramSize * len(params)
+	for _, p := range params {
+		n += len(p.Value)
 	}
 	return n
 }
