@@ -68,13 +68,14 @@ func (c *conns) bytes(totals *counters) (fromClients, fromServer uint64) {
 	return fromClients, fromServer
 }
 
-// interruptStartups ends the reads on connections that have no session yet.
-func (c *conns) interruptStartups() {
+// interruptStartups ends the reads on connections that have no session yet, after a time in which what they have sent arrives.
+func (c *conns) interruptStartups(after time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	end := time.Now().Add(after)
 	for client, s := range c.open {
 		if s == nil {
-			_ = client.SetReadDeadline(time.Now())
+			_ = client.SetReadDeadline(end)
 		}
 	}
 }

@@ -176,10 +176,13 @@ func (s *Server) start(client net.Conn) {
 	})
 }
 
+// startupGrace is how long connections that have no session yet when a drain begins may go on to send their first packet, while sessions are open.
+const startupGrace = time.Second
+
 // drain waits for the open sessions until the deadline, stops accepting, and closes the remaining ones.
 func (s *Server) drain(stopAccepting func()) {
 	s.draining.Store(true)
-	s.conns.interruptStartups()
+	s.conns.interruptStartups(startupGrace) // a cancel request that is on its way is still forwarded
 	open := s.counters.OpenSessions.Load()
 	s.log.Info("draining", zap.Uint64("sessions", open))
 	deadline := time.AfterFunc(max(s.opts.DrainTimeout, 0), func() {
@@ -194,7 +197,7 @@ func (s *Server) drain(stopAccepting func()) {
 	}
 	stopAccepting()
 	s.closing.Store(true)
-	s.conns.interruptStartups()
+	s.conns.interruptStartups(0)
 	s.handlers.Wait()
 	deadline.Stop()
 	s.stopHard()

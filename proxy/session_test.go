@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/proxy"
@@ -425,7 +427,10 @@ func TestDrain(t *testing.T) {
 		}), func(o *proxy.Options) { o.DrainTimeout = patience })
 		conn := p.enter(t)
 		send(t, conn, message('Q', "SELECT pg_sleep(600)\x00"))
+		half := p.dial(t) // is refused when the drain has begun
+		eventually.True(t, "both are accepted", func() bool { return p.Stats().Connections == 2 })
 		p.cancel()
+		refusalOf(t, half)
 		canceller := p.dial(t)
 		send(t, canceller, packet(cancel, "\x00\x00\x00\x01\x00\x00\x00\x02"))
 		if got := until(t, conn, 'Z'); got != "EZ" {
@@ -436,6 +441,41 @@ func TestDrain(t *testing.T) {
 		if n := p.Stats().CancelRequests; n != 1 {
 			t.Errorf("%d cancel requests", n)
 		}
+	})
+	t.Run("a cancel request that is on its way arrives", func(t *testing.T) {
+		t.Parallel()
+		cancelled := make(chan struct{})
+		p := start(t, backend(t, func(conn net.Conn) {
+			if b := readPacket(t, conn); len(b) == 16 && binary.BigEndian.Uint32(b[4:]) == cancel {
+				close(cancelled)
+				return
+			}
+			send(t, conn, greeting())
+			_, _ = io.ReadAll(conn)
+		}), func(o *proxy.Options) { o.DrainTimeout = patience })
+		conn := p.enter(t)
+		// A machine that stalls for a second between the two halves refuses the second one; then it is tried again.
+		for try, forwarded := 0, false; !forwarded; try++ {
+			if try == 20 {
+				t.Fatal("no cancel request was forwarded")
+			}
+			core, logs := observer.New(zap.InfoLevel)
+			q := start(t, proxy.Address{Network: "tcp", Address: p.addr}, func(o *proxy.Options) { o.DrainTimeout, o.Logger = patience, zap.New(core) })
+			other := q.enter(t)
+			canceller, request := q.dial(t), packet(cancel, "\x00\x00\x00\x01\x00\x00\x00\x02")
+			send(t, canceller, request[:4])
+			eventually.True(t, "it is accepted", func() bool { return q.Stats().Connections == 2 })
+			time.Sleep(20 * time.Millisecond) // it is being read, most probably
+			q.cancel()
+			eventually.True(t, "it drains", func() bool { return logs.FilterMessage("draining").Len() == 1 })
+			_, _ = canceller.Write(request[4:])
+			_, _ = io.ReadAll(canceller)
+			forwarded = q.Stats().CancelRequests == 1
+			_ = other.Close()
+			q.wait(t)
+		}
+		<-cancelled
+		_ = conn.Close()
 	})
 	t.Run("a cancel request that hangs is not waited for", func(t *testing.T) {
 		t.Parallel()
