@@ -231,6 +231,7 @@ func TestDependentTrialsAreNoViolation(t *testing.T) {
 // TestDependenceErrorRate: of 100 audits of independent trials of every shape, asked after every tenth pair, more than four
 // are ever called dependent with a probability below 8e-8 (binomial tail at DependenceErrorRate).
 func TestDependenceErrorRate(t *testing.T) {
+	longtest.Skip(t)
 	longtest.SkipFast(t)
 	t.Parallel()
 	for i, m := range right() {

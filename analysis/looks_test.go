@@ -35,6 +35,7 @@ func asked(t *testing.T, every, pairs int, d draw) (end string, at int) {
 // TestLaterLooks: looks that could find nothing are left out, and the bound moves when somebody asks for it. Neither changes what is
 // found or when, wherever the wealth goes: a report looks, and asks for the bound.
 func TestLaterLooks(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	for name, d := range map[string]draw{
 		"far from a violation": worlds(func(r *rand.Rand, shift float64) analysis.Outcome { return value(shift + lap(r, 1)) }),

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
 // columns is a result of one row and one float column per number.
@@ -97,6 +98,7 @@ var leaksBetween = []struct {
 
 // TestLeaksBetweenValues holds the median of pairs to detection, and what is said.
 func TestLeaksBetweenValues(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	claim := analysis.Claim{Epsilon: 1}
 	for _, c := range leaksBetween {

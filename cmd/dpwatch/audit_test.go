@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
@@ -25,7 +26,7 @@ func copies(t *testing.T) string {
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	dsn := copies(t)
-	for _, tc := range []struct {
+	for i, tc := range []struct {
 		name    string
 		args    []string
 		verdict string
@@ -53,6 +54,9 @@ func TestAudit(t *testing.T) {
 		{"an error on D1 alone", []string{"--sql", "SELECT 1 / (count(*) - 49) FROM people", "--epsilon", "1"}, "violation", exitViolation},
 		{"infeasible", []string{"--sql", "SELECT noisy(count(*), 1) FROM people", "--epsilon", "10", "--max-trials", "100"}, "inconclusive", exitInconclusive},
 	} {
+		if longtest.Omits(i, 2) {
+			continue
+		}
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			args := append([]string{"audit", "--dsn", dsn, "--d0", "d0", "--d1", "d1", "-o", "json"}, tc.args...)
@@ -144,6 +148,7 @@ func TestAuditFaults(t *testing.T) {
 // The server's messages contain values of rows: they are shown to the holder of the credentials, and withheld with
 // --values=false.
 func TestAuditValues(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	dsn := copies(t)
 	pgtest.Exec(t, dsn, `CREATE FUNCTION quoting(value text) RETURNS text LANGUAGE plpgsql VOLATILE

@@ -249,6 +249,7 @@ func TestLoadAuditorHangs(t *testing.T) {
 // repeatedly with different constants. The program runs with a small stack, on which fewer levels crash it than are refused
 // before parsing.
 func TestLoadCrashingStatement(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	if _, err := exec.LookPath("prlimit"); err != nil {
 		t.Skip("SKIPPED: prlimit is not installed")

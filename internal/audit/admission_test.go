@@ -17,6 +17,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/eventually"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
 // infeasible returns a query that is decided in its first turn without a trial; queries with different n have the same
@@ -177,6 +178,7 @@ func TestViolationHasSeries(t *testing.T) {
 // TestViolationRecords: violations leave half of the places to others; each keeps a record with its series, and its query
 // is not reported again when it is run again.
 func TestViolationRecords(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	reg := prometheus.NewRegistry()
 	r := newRig(t, func(o *audit.Options) { o.MaxAudits, o.Metrics, o.Workers = 4, reg, 1 })

@@ -21,6 +21,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/replay/throttle"
@@ -283,6 +284,7 @@ func TestOneAuditorPerEngine(t *testing.T) {
 // TestRepeat: a decided query is audited again when it is run again after Options.Repeat, also in another process, and an
 // engine that turned bad meanwhile is found. A violation is not repeated.
 func TestRepeat(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	var later atomic.Int64
 	l := newLedgerRig(t, func(o *audit.Options) {

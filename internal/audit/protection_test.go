@@ -7,11 +7,13 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
 // TestStatements: with the key of its statement, an audit is restored after a restart. Without the key, and if statements are withheld, it goes on with its
 // evidence when its query is captured again; then it is decided after the budget of all its processes together.
 func TestStatements(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	key := func(b byte) *ledger.Protection {
 		p, err := ledger.NewProtection(ledger.Encrypted, bytes.Repeat([]byte{b}, ledger.KeySize))

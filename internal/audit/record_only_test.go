@@ -13,12 +13,14 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
 // TestRecordOnly: two processes capture the queries of one engine. The first one audits a query that only the second one captured; every statement
 // is counted once. When the first one loses the engine, the second one has its evidence, and audits what it captures from then on.
 func TestRecordOnly(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	var l *ledgerRig
 	l = newLedgerRig(t, func(o *audit.Options) {

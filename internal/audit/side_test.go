@@ -7,11 +7,13 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
 // TestTiming: a query with the right noise takes longer if person 1 is in the data. That is in the audit, also after a restart, and is no violation.
 func TestTiming(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	l := newLedgerRig(t, func(o *audit.Options) {
 		o.Rewriter, o.TimingPairs, o.Analysis.MaxTrials = anyFunction(t), 120, 100

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
 
@@ -50,6 +51,7 @@ func exists(path string) bool {
 func running(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
 func TestStartAndStopTwice(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	for range 2 {
 		c := start(t, pgtemp.Options{})
@@ -214,6 +216,7 @@ func TestLog(t *testing.T) {
 
 // TestHBA: the caller's lines come first, so that they can admit a role without a password.
 func TestHBA(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	c := start(t, pgtemp.Options{HBA: []string{"host all guest 127.0.0.1/32 trust"}})
 	admin, err := pgx.Connect(t.Context(), c.DSN("postgres"))

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/dpwatch/dpwatch/internal/eventually"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
 // child is a cluster in another process.
@@ -89,6 +90,7 @@ func TestSignalToTheGroupReachesOnlyTheParent(t *testing.T) {
 }
 
 func TestSweep(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/cmdline"); err != nil {
 		t.Skip("needs /proc to find the watchdog")

@@ -14,6 +14,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/showcase"
 )
 
@@ -143,6 +144,7 @@ func queryNamed(t testing.TB, name string) showcase.Query {
 // 70 values or more; Student's distribution with 69 degrees of freedom has 2e-11 beyond that, and all 450 comparisons
 // together 1e-8.
 func TestLaws(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	d0 := showcase.Generate(showcase.Seed)
 	d1 := d0.Without(showcase.HeavyUser)

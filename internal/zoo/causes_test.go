@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/analysis/diagnosis"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/internal/showcase"
 	"github.com/dpwatch/dpwatch/internal/zoo"
@@ -40,6 +41,7 @@ var wrongQueries = []struct {
 
 // TestCauses audits every wrong query on a real server, with fixed seeds. The right cause must be first for at least 90 % of them.
 func TestCauses(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	dsn := pgtest.Database(t)
 	conn := connect(t, dsn)

@@ -115,6 +115,7 @@ func TestSourceIsAltered(t *testing.T) {
 
 // TestRights: every missing privilege is reported with the GRANT statement, and nothing is left behind.
 func TestRights(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	for i, tc := range []struct{ name, source, target, grant, want string }{
 		{"usage of a schema of the source", "REVOKE USAGE ON SCHEMA app FROM %s", "", "", "lacks rights at the source: run there: GRANT USAGE ON SCHEMA app TO nbr_rights_"},
