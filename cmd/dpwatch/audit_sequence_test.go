@@ -70,3 +70,35 @@ func TestAuditSequenceClaim(t *testing.T) {
 	call(t, "", "audit", "--config", path, "--sql", small, "--sql", "SELECT noisy(count(*), 1) FROM people").
 		want(t, exitFailure, "query 2 of the sequence: the configuration has no claim for it")
 }
+
+// TestSequenceFinding: a sequence that a running dpwatch found is explained with the statements of all its queries, and reproduced with their parameters.
+func TestSequenceFinding(t *testing.T) {
+	longtest.Skip(t)
+	t.Parallel()
+	s := startSidecar(t, "LEDGER SEQUENCES")
+	conn := s.connect(t)
+	for range 3 {
+		exec0(t, conn, "/*dp_epsilon='0.5'*/ SELECT noisy(count(*), 0.2) FROM people")
+		exec0(t, conn, "/*dp_epsilon='0.5'*/ SELECT noisy(count(*), 0.3) FROM people WHERE id > $1", -7171)
+	}
+	var id string
+	s.until(t, "the sequence has a violation in the ledger", func() bool {
+		_, body := s.get(t, "/api/status")
+		for _, a := range s.audits(t) {
+			if strings.HasPrefix(a.Summary, "2 queries together") && a.Report.Verdict == "violation" && strings.Contains(body, `"unsaved_audits":0,"waiting":0,"lost":0`) {
+				id = a.ID
+			}
+		}
+		return id != ""
+	})
+	explained := call(t, "", "explain", id, "--reveal", "--config", s.config)
+	explained.want(t, exitDone, "VIOLATION", "noisy(count(*), 0.2) FROM people", "then", "noisy(count(*), 0.3) FROM people WHERE id > $1", `\xffffe3fd`)
+	if plain := call(t, "", "explain", id, "--config", s.config).stdout; strings.Contains(plain, "0.3") || strings.Contains(plain, "e3fd") {
+		t.Errorf("literals or parameters without --reveal:\n%s", plain)
+	}
+	again := call(t, "", "reproduce", id, "--config", s.config, "-o", "json")
+	again.want(t, exitViolation)
+	if r := again.object(t); r["queries"] != 2.0 || r["confirmed"] != true {
+		t.Errorf("queries %v, confirmed %v", r["queries"], r["confirmed"])
+	}
+}

@@ -20,6 +20,7 @@ import (
 // decidedAudit is what a restart must not change.
 type decidedAudit struct {
 	ID        string
+	Summary   string
 	State     string
 	Seen      int
 	FirstSeen string `json:"first_seen"`
