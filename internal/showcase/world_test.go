@@ -212,9 +212,14 @@ func TestTheClientCanSendAllQueries(t *testing.T) {
 			if (err != nil) != q.Fails {
 				t.Errorf("got %v, fails as planned: %t", err, q.Fails)
 			}
+			if q.Then != "" {
+				if _, err := conn.Exec(t.Context(), q.Then); err != nil {
+					t.Error(err)
+				}
+			}
 		})
 	}
-	if want := len(showcase.Honest()) + len(showcase.Broken()) + len(showcase.Ordinary()); len(names) != want {
+	if want := len(showcase.Honest()) + len(showcase.Broken()) + len(showcase.Causes()) + len(showcase.Ordinary()); len(names) != want {
 		t.Errorf("%d queries, want all %d", len(names), want)
 	}
 }
