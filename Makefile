@@ -48,7 +48,8 @@ test-fast: ## the tests that need no server
 LONG = $$({ grep -rlE --include=*_test.go 'longtest\.(Enabled|Count|Number|Omits)' . | xargs cat; grep -rh --include=*_test.go -B 3 'longtest\.Skip(t)' .; } \
 	| sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' | sort -u | paste -sd '|' -)
 LONG_PACKAGES = $$(grep -rl --include=*_test.go 'longtest\.' . | xargs -n 1 dirname | sort -u | paste -sd ' ' -)
-test-long: ## after make test: the long simulations, more generated queries, clients byte by byte, two minutes of kills
+test-long: build ## after make test: the deployment files, the long simulations, more generated queries, clients byte by byte, two minutes of kills
+	$(GO) -C deploy/test test ./...
 	@DPWATCH_TEST_LONG=1 $(MAKE) --no-print-directory test RUN="-run '^($(LONG))\b'" PACKAGES="$(LONG_PACKAGES)"
 
 CHAOSTIME ?= 10m

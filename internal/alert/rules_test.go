@@ -72,19 +72,27 @@ func metrics(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
 	quoted := regexp.MustCompile(`"(dpwatch_[a-z_]+)"`)
+	walk(t, func(source string) {
+		for _, m := range quoted.FindAllStringSubmatch(source, -1) {
+			names[m[1]] = true
+		}
+	})
+	return names
+}
+
+// walk gives every source file that may declare metrics to see.
+func walk(t *testing.T, see func(source string)) {
+	t.Helper()
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
-		for _, m := range quoted.FindAllStringSubmatch(read(t, path), -1) {
-			names[m[1]] = true
-		}
+		see(read(t, path))
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return names
 }
 
 // TestPromtool runs the unit tests of the rules.
