@@ -205,6 +205,7 @@ type Audit struct {
 	Deterministic string  `yaml:"deterministic"`
 	Confirm       Confirm `yaml:"confirm"`
 
+	Observe     bool     `yaml:"observe"` // true = queries are captured and planned, and nothing is replayed
 	MaxTrials   int      `yaml:"max_trials"`
 	Measure     int      `yaml:"measure_trials"` // pairs after a violation, with which its bound grows; 0 = none
 	Timing      int      `yaml:"timing_pairs"`   // pairs after a verdict, whose latencies are compared; 0 = none

@@ -106,6 +106,14 @@ func (c *Config) SetWorkers(n int) {
 	}
 }
 
+// SetObserve sets audit.observe of every engine.
+func (c *Config) SetObserve() {
+	c.Audit.Observe = true
+	for i := range c.Engines {
+		c.Engines[i].Audit.Observe = true
+	}
+}
+
 // engineName is the form of the name of a listed engine: it is also a directory of the spool.
 var engineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 

@@ -16,10 +16,14 @@ type Resolved struct {
 	engine string
 	// workers replaces audit.workers; nil = it does not.
 	workers *int
+	observe bool // audit.observe, whatever the file says
 }
 
 // SetWorkers replaces audit.workers in what DecodeResolved returns.
 func (r *Resolved) SetWorkers(n int) { r.workers = &n }
+
+// SetObserve sets audit.observe in what DecodeResolved returns.
+func (r *Resolved) SetObserve() { r.observe = true }
 
 // ForEngine returns r, of which DecodeResolved returns the configuration of one engine (Config.ForEngine).
 func (r Resolved) ForEngine(name string) Resolved {
@@ -34,6 +38,7 @@ type resolvedJSON struct {
 	Values  map[string][]byte `json:"values"`
 	Engine  string            `json:"engine,omitempty"`
 	Workers *int              `json:"workers,omitempty"`
+	Observe bool              `json:"observe,omitempty"`
 }
 
 // Format writes "***", for every verb.
@@ -42,7 +47,7 @@ func (r Resolved) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "***") 
 // Encode returns the configuration with its secrets in plain text, for a process that parses the same configuration
 // (DecodeResolved). Send it only over a channel that no other process can read.
 func (r Resolved) Encode() ([]byte, error) {
-	w := resolvedJSON{File: r.file, Text: r.text, Values: map[string][]byte{}, Engine: r.engine, Workers: r.workers}
+	w := resolvedJSON{File: r.file, Text: r.text, Values: map[string][]byte{}, Engine: r.engine, Workers: r.workers, Observe: r.observe}
 	for name, value := range r.values {
 		w.Values[name] = []byte(value.Reveal())
 	}
@@ -64,6 +69,9 @@ func DecodeResolved(data []byte) (Config, error) {
 	}).parse(w.Text)
 	if w.Workers != nil {
 		c.SetWorkers(*w.Workers)
+	}
+	if w.Observe {
+		c.SetObserve()
 	}
 	if err != nil {
 		return c, err

@@ -66,6 +66,7 @@ Exit codes: 0 no evidence, 1 error, 2 violation, 3 inconclusive.`,
 	deterministicFlag(cmd, &o.Deterministic)
 	fs.BoolVar(&o.VaryText, "vary-text", false, "start each statement that confirms a violation with a comment that has a random number,\nto defeat a cache of results")
 	fs.StringVar(&o.Plot, "plot", "", "directory for plots (SVG and PNG) of the neighbour that the report is about")
+	dryRun := fs.Bool("dry-run", false, "execute nothing: show what would be replayed, the claim and its source, and how often")
 	values := valuesFlag(cmd)
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -75,6 +76,13 @@ Exit codes: 0 no evidence, 1 error, 2 violation, 3 inconclusive.`,
 		}
 		if len(*sql) > 0 {
 			o.SQL, o.Then = (*sql)[0], (*sql)[1:]
+		}
+		if *dryRun {
+			plan, err := app.PlanAudit(cmd.Context(), env, &o)
+			if err != nil {
+				return err
+			}
+			return write(env, plan, asJSON())
 		}
 		found, err := app.Audit(cmd.Context(), env, &o, progress(env.Stderr))
 		if err != nil && *values {

@@ -32,6 +32,8 @@ func configCommand(env environment) *cobra.Command {
 		Use: "print", Short: "Print the configuration with every default filled in and secrets hidden", Args: cobra.NoArgs,
 	}
 	showPath := configFlag(show)
+	show.Flags().Bool("effective", true, "every key with the value in force: that of the file, with ${...} replaced, or the default")
+	_ = show.Flags().MarkHidden("effective") // there is no other form; the name is what other programs call it
 	show.RunE = func(*cobra.Command, []string) error {
 		c, _, err := app.Load(env, *showPath)
 		if err != nil {
@@ -44,7 +46,17 @@ func configCommand(env environment) *cobra.Command {
 		_, err = env.Stdout.Write(text)
 		return err
 	}
-	group.AddCommand(check, show)
+	schema := &cobra.Command{
+		Use: "schema", Short: "Print the JSON schema of a configuration, for editors", Args: cobra.NoArgs,
+		Long: `Print the JSON schema (draft 2020-12) of a configuration, for editors. With the YAML language server, write it to a file and begin
+dpwatch.yaml with: # yaml-language-server: $schema=dpwatch.schema.json`,
+		Example: "  dpwatch config schema > dpwatch.schema.json",
+		RunE: func(*cobra.Command, []string) error {
+			_, err := env.Stdout.Write(config.Schema())
+			return err
+		},
+	}
+	group.AddCommand(check, show, schema)
 	return group
 }
 

@@ -33,10 +33,15 @@ the environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of
 	}
 	path := configFlag(cmd)
 	workers := cmd.Flags().Int("workers", 0, "number of audits that replay concurrently in this process, in place of audit.workers;\n0: only the processes of dpwatch worker replay")
+	observe := cmd.Flags().Bool("observe", false, "capture, recognize and plan queries, and replay nothing (audit.observe)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, resolved, err := app.Load(env, *path)
 		if err != nil {
 			return err
+		}
+		if *observe {
+			c.SetObserve()
+			resolved.SetObserve()
 		}
 		if cmd.Flags().Changed("workers") {
 			c.SetWorkers(*workers)

@@ -88,6 +88,9 @@ func startSidecar(t *testing.T, extra string, proxy ...string) *sidecar {
 		}
 	}
 	s.replay = shadow
+	if strings.Contains(extra, "OBSERVE") {
+		s.flags = []string{"--observe"}
+	}
 	if strings.Contains(extra, "NO WORKERS") {
 		s.flags = []string{"--workers", "0"}
 	}

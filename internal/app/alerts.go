@@ -202,7 +202,7 @@ func conditions(c config.Config) (all []condition) {
 	away("ledger", "the ledger is away: evidence is not stored", func(s *audit.Status) (string, bool) {
 		return "", s.Ledger != nil && (s.Ledger.Trouble != "" || !s.Ledger.Restored)
 	})
-	if c.Audit.Workers == 0 {
+	if c.Audit.Workers == 0 && !c.Audit.Observe {
 		away("workers", "there are no workers: no queries are audited", func(s *audit.Status) (string, bool) { return "", len(s.Workers) == 0 })
 	}
 	if share := c.Alerts.Coverage.Share; share > 0 {

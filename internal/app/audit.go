@@ -57,26 +57,9 @@ type Progress struct {
 
 // Audit audits one query, from its first trial to its verdict.
 func Audit(ctx context.Context, env Environment, f *AuditOptions, progress Progress) (Conclusion, error) {
-	if err := f.resolve(env); err != nil {
-		return Conclusion{}, err
-	}
-	options := f.replayOptions()
-	options.Warn = func(text string) { fmt.Fprintln(env.Stderr, "dpwatch: warning: "+text) }
-	player, err := replay.New(options)
+	player, copies, statement, err := f.prepare(ctx, env)
 	if err != nil {
 		return Conclusion{}, err
-	}
-	q, err := f.query(env)
-	if err != nil {
-		return Conclusion{}, err
-	}
-	copies, err := audit.WatchCopies(ctx, player, f.schemas())
-	if err != nil {
-		return Conclusion{}, err
-	}
-	statement, err := f.rewrite(ctx, env, player, q)
-	if err != nil {
-		return Conclusion{}, copies.Explain(ctx, err)
 	}
 	once := audit.Once{
 		Player: player, Copies: copies, Statement: statement, VaryText: f.VaryText, Measure: f.Measure,
@@ -117,6 +100,27 @@ func Audit(ctx context.Context, env Environment, f *AuditOptions, progress Progr
 		progress.End()
 	}
 	return c, err
+}
+
+// prepare connects, and rewrites the query for all copies.
+func (f *AuditOptions) prepare(ctx context.Context, env Environment) (player *replay.Player, copies *audit.Copies, s replay.Statement, err error) {
+	if err := f.resolve(env); err != nil {
+		return nil, nil, s, err
+	}
+	options := f.replayOptions()
+	options.Warn = func(text string) { fmt.Fprintln(env.Stderr, "dpwatch: warning: "+text) }
+	if player, err = replay.New(options); err != nil {
+		return nil, nil, s, err
+	}
+	q, err := f.query(env)
+	if err != nil {
+		return nil, nil, s, err
+	}
+	if copies, err = audit.WatchCopies(ctx, player, f.schemas()); err != nil {
+		return nil, nil, s, err
+	}
+	s, err = f.rewrite(ctx, env, player, q)
+	return player, copies, s, copies.Explain(ctx, err)
 }
 
 func (f *AuditOptions) analysisOptions() analysis.Options {

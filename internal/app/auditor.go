@@ -229,8 +229,8 @@ func auditorOptions(c config.Config, gate *throttle.Gate, log *zap.Logger, regis
 	return audit.Options{
 		Rewriter: rewriter, Renew: catalogs(c), RenewEvery: time.Duration(c.Privacy.CatalogRefresh), Player: audit.Replays(player), Gate: gate, Budget: budget, D0: c.Shadow.D0, D1: c.Shadow.D1, Tables: ident.BareNames(c.Privacy.Protected),
 		Hoist: c.Audit.Hoist, NoiseFunctions: noiseFunctions(c),
-		OwnText: len(c.Shadow.Worlds) > 0,
-		Family:  c.Audit.ErrorRate != config.PerAudit, Discoveries: c.Audit.ErrorRate == config.FDR,
+		OwnText: len(c.Shadow.Worlds) > 0, Observe: c.Audit.Observe,
+		Family: c.Audit.ErrorRate != config.PerAudit, Discoveries: c.Audit.ErrorRate == config.FDR,
 		Analysis: analysis.Options{
 			Confidence: c.Audit.Confidence, MaxTrials: c.Audit.MaxTrials,
 			PriorOdds: c.Audit.PriorOdds, BreachOdds: c.Audit.BreachOdds,

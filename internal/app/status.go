@@ -187,6 +187,8 @@ func (s *Snapshot) auditorLine() string {
 
 func (s *Snapshot) paceLine() string {
 	switch {
+	case s.auditor != nil && s.auditor.Observe:
+		return "observing: nothing is replayed (audit.observe)"
 	case s.auditor == nil || s.auditor.Pace == nil:
 		if s.relay.Paused {
 			return "paused"

@@ -32,6 +32,7 @@ func CheckWorkers(c config.Config) error {
 		switch {
 		case one.Audit.Workers < 0:
 			return errors.New("the number of workers must not be negative")
+		case one.Audit.Observe:
 		case one.Audit.Workers == 0 && one.LedgerDSN() == "":
 			return fmt.Errorf("engine %s: without workers in this process (audit.workers, --workers) others must replay, and they take their turns from a ledger: set ledger.dsn or neighbours.target", one.EngineName())
 		}

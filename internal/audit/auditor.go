@@ -135,13 +135,20 @@ func (a *Auditor) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if a.keeper.on {
 		group.Go(func() error { return a.keep(ctx) })
-		group.Go(func() error { return a.shareTurns(ctx) })
+		if !a.opt.Observe {
+			group.Go(func() error { return a.shareTurns(ctx) })
+		}
 		group.Go(func() error { a.retain(ctx); return nil })
 		group.Go(func() error { a.meter(ctx); return nil })
 	}
 	group.Go(func() error { a.intake(ctx); return nil })
-	group.Go(func() error { a.checkShadow(ctx); return nil })
-	group.Go(func() error { a.watchEpoch(ctx); return nil })
+	if !a.opt.Observe {
+		group.Go(func() error { a.checkShadow(ctx); return nil })
+		group.Go(func() error { a.watchEpoch(ctx); return nil })
+		for range a.opt.Workers {
+			group.Go(func() error { a.work(ctx); return nil })
+		}
+	}
 	group.Go(func() error { a.closeIdleRuns(ctx); return nil })
 	group.Go(func() error { a.summarize(ctx, summaryEvery); return nil })
 	if a.opt.Renew != nil {
@@ -149,9 +156,6 @@ func (a *Auditor) Run(ctx context.Context) error {
 	}
 	if a.opt.Gate != nil {
 		group.Go(func() error { a.opt.Gate.Run(ctx); return nil })
-	}
-	for range a.opt.Workers {
-		group.Go(func() error { a.work(ctx); return nil })
 	}
 	err := group.Wait()
 	a.closeLedger()

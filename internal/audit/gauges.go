@@ -32,7 +32,7 @@ var (
 	descSpentRatio = desc("dpwatch_privacy_budget_spent_ratio", "Share of a budget that the analyst with the largest share has received; at most 1000.", "budget")
 	descOldest     = desc("dpwatch_oldest_waiting_audit_age_seconds", "Longest time that an audit has been waiting for its next turn; 0 if none waits.")
 	descUntried    = desc("dpwatch_oldest_untried_audit_age_seconds", "Time since the admission of the oldest audit without a trial; 0 if there is none.")
-	descShadow     = desc("dpwatch_shadow_up", "1 if the last use of the shadow database succeeded, else 0.")
+	descShadow     = desc("dpwatch_shadow_up", "1 if the last use of the shadow database succeeded, else 0; absent with audit.observe.")
 	descLastTrial  = desc("dpwatch_last_trial_timestamp_seconds", "Time of the latest trials; 0 before the first.")
 	descBytes      = desc("dpwatch_audit_memory_bytes", "Estimated memory of all audits.")
 	descBudget     = desc("dpwatch_audit_memory_limit_bytes", "Limit of dpwatch_audit_memory_bytes; 0 = no limit.")
@@ -101,7 +101,7 @@ func (g *gauges) collect() []prometheus.Metric {
 		if j.Phase() == schedule.Violation || j.Open {
 			violations++
 		}
-		if j.Phase() == schedule.Queued {
+		if j.Phase() == schedule.Queued && !a.opt.Observe {
 			if j.Background {
 				continue // a repetition waits for its share
 			}
@@ -129,7 +129,9 @@ func (g *gauges) collect() []prometheus.Metric {
 	if a.shadowUp {
 		up = 1
 	}
-	gauge(descShadow, up)
+	if !a.opt.Observe {
+		gauge(descShadow, up)
+	}
 	if l := a.ledgerState(); l != nil {
 		up = 0
 		if (l.Restored || l.Holder != nil) && l.Trouble == "" {

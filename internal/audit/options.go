@@ -28,6 +28,7 @@ type Options struct {
 	OwnText    bool           // every world has an engine of its own: statements are replayed unchanged
 	Gate       *throttle.Gate // the Player's Pace, or nil
 	Budget     *Budget        // the Player's Pace in front of Gate; nil = no limit
+	Observe    bool           // nothing is replayed: queries are recognized and admitted
 	D0         string         // schema of D0
 	D1         []string       // schemas of its neighbours
 	Tables     []string       // names of protected tables, for the check of the shadow database

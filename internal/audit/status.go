@@ -23,6 +23,7 @@ type Status struct {
 	Faults   uint64            `json:"replay_faults"`      // batches that could not be replayed
 	Shadow   string            `json:"shadow,omitempty"`   // fault of the shadow database; empty = none known
 	Catalog  string            `json:"catalog,omitempty"`  // why a catalog could not be read last time; rewriting then depends on more assumptions
+	Observe  bool              `json:"observe,omitempty"`  // nothing is replayed
 	Panics   uint64            `json:"recovered_panics"`   // in audit goroutines
 	Resting  int               `json:"resting,omitempty"`  // audits between two turns whose sessions stay open, with the tables of hoisting
 	Audits   []Entry           `json:"audits"`             // in the order in which they were first seen
@@ -80,7 +81,7 @@ func (a *Auditor) Status() Status {
 	s := Status{
 		At: a.opt.Now(), Captured: a.captured, Skipped: maps.Clone(a.skipped), Evicted: maps.Clone(a.evictions),
 		Faults: a.faults, Panics: a.panics, Shadow: a.shadow, Catalog: a.catalog, Warnings: a.warnings,
-		Resting: a.idle.count(),
+		Resting: a.idle.count(), Observe: a.opt.Observe,
 		Memory:  Memory{Audits: a.roster.Bytes(), Budget: a.opt.Memory},
 		Records: a.records.list(),
 		Audits:  make([]Entry, len(a.order)),
