@@ -1,0 +1,1 @@
+SELECT dp_count(*), dp_sum(cost) FROM visits
