@@ -132,13 +132,15 @@ type UnclaimedRule struct {
 
 // Claims configures how the claimed privacy loss of a query is determined.
 type Claims struct {
-	Functions     []Function  `yaml:"functions"`
-	Combine       string      `yaml:"combine"` // add | share
-	Settings      Settings    `yaml:"settings"`
-	Trust         []string    `yaml:"trust"` // comment, setting
-	Rules         []ClaimRule `yaml:"rules"`
-	Default       *Claim      `yaml:"default"`
-	SafeFunctions []string    `yaml:"safe_functions"`
+	Functions []Function `yaml:"functions"`
+	Combine   string     `yaml:"combine"` // add | share
+	Settings  Settings   `yaml:"settings"`
+	Trust     []string   `yaml:"trust"` // comment, setting
+	// SecurityLabels are the providers of the SECURITY LABELs that are read for claims.
+	SecurityLabels []string    `yaml:"security_labels"`
+	Rules          []ClaimRule `yaml:"rules"`
+	Default        *Claim      `yaml:"default"`
+	SafeFunctions  []string    `yaml:"safe_functions"`
 }
 
 // Function is a signature rule: the positions of the epsilon and delta arguments of a DP function. Positions count from 1,

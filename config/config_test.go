@@ -70,7 +70,7 @@ func TestExample(t *testing.T) {
 	}
 	got.Claims.Functions, got.Claims.SafeFunctions, got.Privacy.Protected = nil, nil, nil
 	got.Shadow.DSN, got.Admin, got.Proxy.Listen, got.Proxy.Upstream = "", config.Admin{}, nil, config.Address{}
-	got.Privacy.UnclaimedReads.Rules, got.Privacy.Public, got.Claims.Trust, got.Claims.Rules = nil, nil, nil, nil
+	got.Privacy.UnclaimedReads.Rules, got.Privacy.Public, got.Claims.Trust, got.Claims.Rules, got.Claims.SecurityLabels = nil, nil, nil, nil, nil
 	got.Proxy.ProxyProtocol, got.Audit.Windows, got.Budgets = nil, nil, nil
 	got.Alerts.Receivers, got.Alerts.Routes = nil, nil
 	got.Privacy.Paths, got.Neighbours.Grant, got.Neighbours.Measures = nil, nil, nil
@@ -102,6 +102,7 @@ claims:
   default: {epsilon: -1}
   rules:
     - {name: all, epsilon: 1}
+  security_labels: [anon]
 audit:
   confidence: 1.5
   workers: 2
@@ -125,8 +126,9 @@ audit:
 		`bad.yaml:12: claims.combine: must be add`,
 		`bad.yaml:13: claims.default.epsilon: must be`,
 		`bad.yaml:15: claims.rules[0]: matches every query`,
-		`bad.yaml:17: audit.confidence`,
-		`bad.yaml:19: audit.workers: duplicate key`,
+		`bad.yaml:16: claims.security_labels: needs privacy.catalog`,
+		`bad.yaml:18: audit.confidence`,
+		`bad.yaml:20: audit.workers: duplicate key`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("missing error %q", want)
@@ -135,8 +137,8 @@ audit:
 	if t.Failed() {
 		t.Logf("got\n%v", err)
 	}
-	if n := strings.Count(err.Error(), "\n") + 1; n != 14 {
-		t.Errorf("%d errors, want 14:\n%v", n, err)
+	if n := strings.Count(err.Error(), "\n") + 1; n != 15 {
+		t.Errorf("%d errors, want 15:\n%v", n, err)
 	}
 }
 

@@ -28,7 +28,7 @@ func (d *decoder) engine(c *Config) {
 	d.shadow(&c.Shadow)
 	d.privacy(&c.Privacy)
 	d.unclaimed(c.Privacy.UnclaimedReads, c.Privacy.Protected)
-	d.claims(&c.Claims, c.Privacy.Protected)
+	d.claims(&c.Claims, c.Privacy.Protected, c.Privacy.Catalog)
 	d.audit(&c.Audit)
 	d.ledger(c)
 	d.budgets(c)
@@ -141,12 +141,15 @@ func (d *decoder) table(path, name string) {
 	}
 }
 
-func (d *decoder) claims(c *Claims, protected []string) {
+func (d *decoder) claims(c *Claims, protected []string, catalog Secret) {
 	if c.Combine != "add" && c.Combine != "share" {
 		d.add("claims.combine", "must be add (each DP function spends its own epsilon) or share (one epsilon for the query)")
 	}
 	for i, t := range c.Trust {
 		d.oneOf(fmt.Sprintf("claims.trust[%d]", i), t, "comment", "setting")
+	}
+	if len(c.SecurityLabels) > 0 && catalog == "" {
+		d.add("claims.security_labels", "needs privacy.catalog, the engine's database, which has the labels")
 	}
 	for i, f := range c.Functions {
 		path := fmt.Sprintf("claims.functions[%d]", i)

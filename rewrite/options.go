@@ -82,6 +82,9 @@ type (
 // New checks the options and returns a Rewriter, or all faults, joined.
 func New(o Options) (*Rewriter, error) {
 	faults := o.tableFaults()
+	if o.Source != nil {
+		o.Claims.Labels = o.Source.Labels
+	}
 	claims, claimFaults := claim.New(o.Claims)
 	faults = append(faults, claimFaults...)
 	for i, rule := range o.Claims.Rules {

@@ -138,6 +138,7 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edi
 	p.Summary = cutText(summary, maxSummaryBytes)
 	p.Claim, p.Ignored, err = r.claims.Resolve(claim.Input{
 		Query: q, Tokens: parsed.tokens, Calls: s.Calls, Summary: summary, Tables: p.Tables, Group: p.Group,
+		Labelled: r.labelled(p.Tables), Role: resolve.PathOf(q, nil).Role,
 	})
 	if err != nil {
 		return nil, refusedClaim(err)

@@ -53,7 +53,7 @@ func rewriteOptions(c config.Config) rewrite.Options {
 		AllowFunctions: c.Claims.SafeFunctions, MaxOfSequence: c.Audit.SequenceComposition == rewrite.SourceMax, MaxBytes: int(c.Proxy.MaxStatement), MaxTokens: c.Audit.MaxTokens,
 		Neighbours: c.Shadow.Copies(),
 		Claims: rewrite.ClaimRules{
-			Combine:        c.Claims.Combine,
+			Combine: c.Claims.Combine, LabelProviders: c.Claims.SecurityLabels,
 			EpsilonSetting: settingOrNone(c.Claims.Settings.Epsilon), DeltaSetting: settingOrNone(c.Claims.Settings.Delta),
 		},
 	}

@@ -21,6 +21,7 @@ type Catalog struct {
 	Coercions     []Coercion // implicit casts to types outside pg_catalog
 	Defaults      []Default  // the initial settings of a session, in increasing precedence
 	Denied        []Denial   // schemas that a role may not use, so that its search_path ignores them
+	Labels        []Label    // SECURITY LABELs on columns of ordinary schemas and on roles
 }
 
 // RelationKind is pg_class.relkind.
@@ -118,6 +119,15 @@ type Type struct {
 type Default struct {
 	Role     string // "" = every role
 	Settings map[string]string
+}
+
+// Label is a SECURITY LABEL on a column, or on a role.
+type Label struct {
+	Provider string
+	Table    Table  // of a column
+	Column   string // "" for a role
+	Role     string // "" for a column
+	Text     string
 }
 
 // Denial reports that a role lacks USAGE on a schema.

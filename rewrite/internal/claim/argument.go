@@ -46,13 +46,7 @@ func (c *Claimer) argumentClaim(in Input) (*part, error) {
 		if name := call.Signature.Function; !slices.Contains(names, name) {
 			names = append(names, name)
 		}
-		if total == nil {
-			total = p
-			continue
-		}
-		total.hasDelta = total.hasDelta || p.hasDelta // a call without delta claims 0
-		total.claim.Epsilon = c.combine(total.claim.Epsilon, p.claim.Epsilon)
-		total.claim.Delta = c.combine(total.claim.Delta, p.claim.Delta)
+		total = c.join(total, p) // a call without delta claims 0
 	}
 	switch {
 	case total == nil:

@@ -23,6 +23,7 @@ const (
 	SourceComment  = "comment"
 	SourceArgument = "argument"
 	SourceSetting  = "setting"
+	SourceLabel    = "label"
 	SourceRule     = "rule"
 	SourceDefault  = "default"
 )
@@ -32,12 +33,13 @@ type Claim struct {
 	Epsilon float64 // 0 <= Epsilon <= 1000
 	Delta   float64 // 0 <= Delta < 1; 0 = pure
 	Source  string  // one of the Source constants
-	Rule    string  // rule, DP functions or setting of the claim; "" for a comment and the default
+	Rule    string  // rule, DP functions, setting or labelled columns of the claim; "" for a comment and the default
 }
 
 // Claimer applies Rules. It is read-only after construction.
 type Claimer struct {
 	rules                        Rules
+	labels                       labels
 	share                        bool
 	epsilonSetting, deltaSetting string           // "" = none
 	patterns                     []*regexp.Regexp // of rules.Rules; nil = none
@@ -51,6 +53,9 @@ type Input struct {
 	Summary string        // the statement without literals
 	Tables  []ident.Table // the protected tables that it reads
 	Group   string        // its fingerprint
+
+	Labelled []ident.Table // the tables and views that it reads, and what the views read, if Rules has LabelProviders
+	Role     string        // the current role
 }
 
 // Error says why a claim cannot be used. It holds no literal of the query.
@@ -80,7 +85,13 @@ func (c *Claimer) Resolve(in Input) (claim *Claim, ignored []Claim, err error) {
 	if err != nil && (comment == nil || !c.rules.TrustComment) {
 		return nil, nil, err
 	}
-	policy := c.policy(in)
+	policy, err := c.labelClaim(in)
+	if err != nil && argument == nil && (comment == nil || !c.rules.TrustComment) {
+		return nil, nil, err
+	}
+	if policy == nil {
+		policy = c.policy(in)
+	}
 	setting, settingDelta, err := c.settingClaim(in, comment != nil || argument != nil)
 	if err != nil {
 		return nil, nil, err

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
@@ -16,9 +17,9 @@ const (
 	maxEpsilon            = 1000.0 // a larger claim is rejected
 )
 
-// Rules configures the sources of claims. Their order is: comment, argument, setting, rule, default.
+// Rules configures the sources of claims. Their order is: comment, argument, setting, label, rule, default.
 //
-// The client controls a comment and a setting. They may lower the claim of an argument, a rule or the default; they may
+// The client controls a comment and a setting. They may lower the claim of an argument, a label, a rule or the default; they may
 // raise it only if trusted; if there is none of these, they are accepted.
 type Rules struct {
 	Signatures []Signature
@@ -30,6 +31,9 @@ type Rules struct {
 	Rules                        []Rule // the first match applies
 	Default                      *Claim // only Epsilon and Delta are read; nil = none
 	TrustComment, TrustSetting   bool
+	// LabelProviders are the providers of the SECURITY LABELs that are read for claims; nil = none.
+	LabelProviders []string
+	Labels         []catalog.Label // of the engine's catalog
 }
 
 // Signature declares a DP function and the arguments that hold its claim. Replays may call such a function.
@@ -86,6 +90,7 @@ func New(r Rules) (*Claimer, []error) {
 			faults = append(faults, fmt.Errorf("default claim: %w", err))
 		}
 	}
+	c.labels = readLabels(r)
 	c.epsilonSetting = settingName(r.EpsilonSetting, defaultEpsilonSetting)
 	c.deltaSetting = settingName(r.DeltaSetting, defaultDeltaSetting)
 	return c, faults

@@ -78,6 +78,7 @@ func (r *reader) read() error {
 		{"types", r.types},
 		{"settings", r.settings},
 		{"privileges", r.denied},
+		{"security labels", r.labels},
 	} {
 		if err := step.read(); err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)

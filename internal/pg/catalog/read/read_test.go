@@ -114,7 +114,7 @@ func TestRead(t *testing.T) {
 		Defaults:      []catalog.Default{{Settings: map[string]string{"search_path": `"$user", public`}}},
 	}
 	got.Defaults = slices.DeleteFunc(got.Defaults, func(d catalog.Default) bool { return d.Role != "" }) // other tests' roles
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(catalog.Function{}, "Takes"), cmpopts.IgnoreFields(catalog.Catalog{}, "Database", "Denied"), cmpopts.IgnoreFields(catalog.Relation{}, "Definition"), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(catalog.Function{}, "Takes"), cmpopts.IgnoreFields(catalog.Catalog{}, "Database", "Denied", "Labels"), cmpopts.IgnoreFields(catalog.Relation{}, "Definition"), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got.Database == "" {

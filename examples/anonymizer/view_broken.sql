@@ -1,0 +1,1 @@
+SELECT id, answer FROM survey_kept WHERE id BETWEEN 6 AND 8 ORDER BY id
