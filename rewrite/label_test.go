@@ -91,6 +91,42 @@ func TestClaimLabels(t *testing.T) {
 			}
 		})
 	}
+	// A replay must read masked values as well.
+	onCopies := func(text string) []catalog.Label {
+		var list []catalog.Label
+		for _, schema := range []string{"d0", "d1"} {
+			list = append(list, column(rewrite.Table{Schema: schema, Name: "users"}, "age", text))
+		}
+		return list
+	}
+	for name, c := range map[string]struct {
+		copies  []catalog.Label
+		user    string
+		unsure  bool
+		refused bool
+	}{
+		"the same labels":         {onCopies(age.Text), "alice", false, false},
+		"no label":                {nil, "alice", false, true},
+		"no label on one of them": {onCopies(age.Text)[:1], "alice", false, true},
+		"another rule":            {onCopies("MASKED WITH VALUE 0"), "alice", false, true},
+		"a role without mask":     {nil, "bob", false, false},
+		"an unknown role":         {nil, "bob", true, true},
+	} {
+		o := options()
+		o.Protected, o.Public, o.Others, o.Claims.LabelProviders = o.Protected[:1], nil, nil, []string{"anon"}
+		o.Source, o.Neighbours = labelled(masked, o), []string{"d0", "d1"}
+		o.Shadow = &catalog.Catalog{Database: "shadow", Schemas: o.Neighbours, Labels: c.copies}
+		for _, schema := range o.Neighbours {
+			o.Shadow.Relations = append(o.Shadow.Relations, catalog.Relation{Table: rewrite.Table{Schema: schema, Name: "users"}, Kind: catalog.KindTable})
+		}
+		q := capture.Query{SQL: "SELECT count(*) FROM public.users", User: c.user, Database: "shop", Settings: map[string]string{"search_path": "public"}, SettingsUncertain: c.unsure}
+		o.Source.Relations = o.Source.Relations[:1] // users
+		o.Source.Relations[0].Reads = nil
+		_, err := newRewriter(t, o).Analyze(q)
+		if (err != nil) != c.refused || err != nil && reasonOf(t, err) != rewrite.ReasonNoCopy {
+			t.Errorf("%s: %v, refused: want %v", name, err, c.refused)
+		}
+	}
 	// Without a provider in the options, labels claim nothing.
 	o := options()
 	o.Source = labelled([]catalog.Label{age}, o)

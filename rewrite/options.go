@@ -85,6 +85,10 @@ func New(o Options) (*Rewriter, error) {
 	if o.Source != nil {
 		o.Claims.Labels = o.Source.Labels
 	}
+	if o.Shadow != nil {
+		o.Claims.CopyLabels = o.Shadow.Labels
+	}
+	o.Claims.Neighbours = o.Neighbours
 	claims, claimFaults := claim.New(o.Claims)
 	faults = append(faults, claimFaults...)
 	for i, rule := range o.Claims.Rules {

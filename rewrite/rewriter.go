@@ -136,9 +136,13 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edi
 	}
 	summary := summarize(q.SQL, parsed.tokens)
 	p.Summary = cutText(summary, maxSummaryBytes)
+	labelled, role := r.labelled(p.Tables), resolve.PathOf(q, nil).Role
+	if column := r.claims.Unmasked(q, labelled, role); column != "" {
+		return nil, refuse(ReasonNoCopy, "column "+column+" is masked for the role of the query, but not by the same rule in every copy", maskCopies)
+	}
 	p.Claim, p.Ignored, err = r.claims.Resolve(claim.Input{
 		Query: q, Tokens: parsed.tokens, Calls: s.Calls, Summary: summary, Tables: p.Tables, Group: p.Group,
-		Labelled: r.labelled(p.Tables), Role: resolve.PathOf(q, nil).Role,
+		Labelled: labelled, Role: role,
 	})
 	if err != nil {
 		return nil, refusedClaim(err)

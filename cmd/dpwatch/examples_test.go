@@ -48,7 +48,7 @@ func TestExamples(t *testing.T) {
 	}
 	for _, path := range readmes {
 		name := filepath.Base(filepath.Dir(path))
-		if name != "anonymizer" && !longtest.Enabled() {
+		if name != "anon_functions" && !longtest.Enabled() {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

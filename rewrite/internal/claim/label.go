@@ -19,6 +19,8 @@ type labels struct {
 	columns map[ident.Table][]maskedColumn
 	// masked are the roles that each provider masks. If a provider masks none, its labels apply to every role.
 	masked map[string]map[string]bool
+	masks  map[ident.Table][]catalog.Label // the masking rules of columns, with a function or a value
+	copies map[catalog.Label]bool          // those of the shadow database
 }
 
 // maskedColumn is a column whose label calls a DP function.
@@ -28,15 +30,22 @@ type maskedColumn struct {
 	err            error // the label's claim is invalid
 }
 
-// maskedWith matches the label of a column that PostgreSQL Anonymizer masks, and maskedRole that of a role.
+// The labels of PostgreSQL Anonymizer: of a column that is masked, of one that a function masks, and of a role that sees masked values.
 var (
+	maskedBy   = regexp.MustCompile(`(?is)^\s*masked\s+with\s`)
 	maskedWith = regexp.MustCompile(`(?is)^\s*masked\s+with\s+function\s+(.*)$`)
 	maskedRole = regexp.MustCompile(`(?is)^\s*masked\s*$`)
 )
 
 // readLabels selects the labels of the configured providers that hold claims.
 func readLabels(r Rules) labels {
-	l := labels{columns: map[ident.Table][]maskedColumn{}, masked: map[string]map[string]bool{}}
+	l := labels{
+		columns: map[ident.Table][]maskedColumn{}, masked: map[string]map[string]bool{},
+		masks: map[ident.Table][]catalog.Label{}, copies: map[catalog.Label]bool{},
+	}
+	for _, label := range r.CopyLabels {
+		l.copies[label] = true
+	}
 	for _, label := range r.Labels {
 		if !slices.Contains(r.LabelProviders, label.Provider) {
 			continue
@@ -49,6 +58,9 @@ func readLabels(r Rules) labels {
 				l.masked[label.Provider][label.Role] = true
 			}
 			continue
+		}
+		if maskedBy.MatchString(label.Text) {
+			l.masks[label.Table] = append(l.masks[label.Table], label)
 		}
 		column := maskedColumn{provider: label.Provider, name: label.Table.String() + "." + label.Column}
 		if column.part, column.err = maskClaim(r.Signatures, label); column.part != nil || column.err != nil {
@@ -92,6 +104,26 @@ func (s Signature) matches(call *pg_query.FuncCall) bool {
 	schema, name, ok := ident.ParseFunction(s.Function)
 	inSchema, named := pgparse.Name(call.GetFuncname())
 	return ok && call != nil && name == named && (schema == "" || schema == inSchema)
+}
+
+// Unmasked returns a column that the engine masks for the role of a query, and that is not masked by the same rule in every copy, as
+// schema.table.column; "" = there is none. A replay would read values that the query did not.
+func (c *Claimer) Unmasked(q capture.Query, labelled []ident.Table, role string) string {
+	for _, t := range labelled {
+		for _, label := range c.labels.masks[t] {
+			roles := c.labels.masked[label.Provider]
+			if !roles[role] && !(q.SettingsUncertain && len(roles) > 0) {
+				continue
+			}
+			for _, schema := range c.rules.Neighbours {
+				label.Table.Schema = schema
+				if !c.labels.copies[label] {
+					return t.String() + "." + label.Column
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // labelClaim combines the claims of all labelled columns of the tables that a query reads; nil = there is none.

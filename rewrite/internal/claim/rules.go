@@ -34,6 +34,8 @@ type Rules struct {
 	// LabelProviders are the providers of the SECURITY LABELs that are read for claims; nil = none.
 	LabelProviders []string
 	Labels         []catalog.Label // of the engine's catalog
+	CopyLabels     []catalog.Label // of the shadow database's catalog
+	Neighbours     []string        // the schemas of the copies
 }
 
 // Signature declares a DP function and the arguments that hold its claim. Replays may call such a function.
