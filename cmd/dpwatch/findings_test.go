@@ -86,6 +86,12 @@ func TestFinding(t *testing.T) {
 		t.Errorf("the reproductions changed the audits in the ledger")
 	}
 
+	examined := run("doctor")
+	examined.want(t, exitDone, "clock", "differs by", "2 of 2 are rewritten as the configuration is now", "trials a second of one captured query")
+	if strings.Contains(examined.stdout, "7171") {
+		t.Errorf("literals or parameters in the doctor's output:\n%s", examined.stdout)
+	}
+
 	run("accept", good, "--until", "2099-12-31", "--reason", "why").want(t, exitFailure, "it has no violation (no evidence)")
 	run("accept", bad, "--until", "yesterday", "--reason", "why").want(t, exitFailure, "must be a date such as")
 	run("accept", bad, "--until", "2020-01-31", "--reason", "why").want(t, exitFailure, "has passed already")
