@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"math"
 	"time"
 
@@ -32,6 +33,9 @@ func (a *Auditor) recallAcceptances(ctx context.Context) error {
 	}
 	all, err := store.Acceptances(ctx)
 	if err != nil {
+		return err
+	}
+	if err := a.recallAway(ctx, store, all); err != nil {
 		return err
 	}
 	present, revoked, over := a.adoptAcceptances(all)
@@ -82,6 +86,7 @@ func (a *Auditor) adoptAcceptances(all []ledger.Acceptance) (present, revoked []
 		}
 	}
 	a.accepted = now
+	maps.DeleteFunc(a.away, func(key string, _ *life) bool { return now[key] == nil || a.jobs[key] != nil })
 	return present, revoked, over
 }
 
@@ -90,10 +95,14 @@ func (a *Auditor) overdue(c *ledger.Acceptance) string {
 	if !c.Until.After(a.opt.Now()) {
 		return "its date has passed"
 	}
-	if j := a.jobs[c.Key]; j != nil && c.EngineEpoch != "" {
-		if now := a.engineEpoch(j); now != "" && now != c.EngineEpoch {
-			return "the engine changed"
-		}
+	now := ""
+	if j := a.jobs[c.Key]; j != nil {
+		now = a.engineEpoch(j)
+	} else if l := a.away[c.Key]; l != nil && l.calls != nil {
+		now = a.epochOf(l, nil)
+	}
+	if now != "" && c.EngineEpoch != "" && now != c.EngineEpoch {
+		return "the engine changed"
 	}
 	return ""
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
 // operator uses the ledger of a rig as the commands do.
@@ -119,5 +120,39 @@ func TestAccept(t *testing.T) {
 	e.alerts(t, 5)
 	accepted(false)
 	e.actions(t, found.Key, "end dpwatch its date has passed", "accept ann known", "revoke bob not known", "accept ann known", "end dpwatch the engine changed", "accept ann known")
+	stop()
+}
+
+// TestAcceptAway: another engine ends the acceptance of a violation whose audit is not in memory, because it was evicted before a
+// restart and has no place after it.
+func TestAcceptAway(t *testing.T) {
+	longtest.Skip(t)
+	t.Parallel()
+	e := newEngineRig(t, func(o *audit.Options) { o.MaxAudits, o.Workers = 2, 1 })
+	e.deploy(t, brokenNoise)
+	stop := e.begin(t)
+	e.Submit(query(engineQuery))
+	first := e.decidedOn(t, 0)
+	e.Submit(query("SELECT p_count(count(*)) FROM people WHERE true /*dp_epsilon='1'*/"))
+	eventually.True(t, "a violation is evicted", func() bool { return len(e.Status().Records) == 1 }, func() any { return e.Status() })
+	if got := e.Status().Records[0].ID; got != first.ID {
+		t.Fatalf("%s was evicted, want %s", got, first.ID)
+	}
+	eventually.True(t, "the violations are in the ledger", func() bool { return e.Status().Ledger.Unsaved == 0 }, func() any { return e.Status() })
+	e.accept(t, first.Key, time.Now().Add(time.Hour))
+	eventually.True(t, "the acceptance", func() bool { return e.Status().Records[0].Accepted != nil }, func() any { return e.Status() })
+	e.alerts(t, 2)
+
+	e.deploy(t, "COMMENT ON FUNCTION laplace(float8) IS 'no other engine'")
+	stop()
+	e.restart(t, func(o *audit.Options) { o.MaxAudits = 1 })
+	stop = e.begin(t)
+	e.restored(t)
+	if s := e.Status(); len(s.Audits) != 1 || len(s.Records) != 0 || s.Audits[0].Key == first.Key {
+		t.Fatalf("%d audits, %d records", len(s.Audits), len(s.Records))
+	}
+	e.actions(t, first.Key, "accept ann known")
+	e.deploy(t, "CREATE OR REPLACE FUNCTION laplace(scale float8) RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT scale / 17 * ln((1 - random()) / (1 - random()))'")
+	e.actions(t, first.Key, "end dpwatch the engine changed", "accept ann known")
 	stop()
 }

@@ -56,6 +56,7 @@ type Auditor struct {
 	readers   recent[reader, time.Time]             // of unclaimed reads, by when they were reported
 	records   records
 	accepted  map[string]*ledger.Acceptance // of violations, by key; see acceptance
+	away      map[string]*life              // of accepted violations whose audits are not in memory, by key; see recallAway
 	coverage  coverage
 	captured  uint64
 	skipped   map[string]uint64
@@ -105,7 +106,7 @@ func New(opt Options) (*Auditor, error) {
 		roster: schedule.New(schedule.Limits{
 			Audits: opt.MaxAudits, PerShape: opt.PerShape, Bytes: opt.Memory, Watch: schedule.Watch{Share: opt.WatchShare, Every: opt.WatchEvery},
 		}),
-		jobs: map[string]*job{}, overspent: map[overspent]bool{}, skipped: map[string]uint64{}, evictions: map[string]uint64{},
+		jobs: map[string]*job{}, away: map[string]*life{}, overspent: map[overspent]bool{}, skipped: map[string]uint64{}, evictions: map[string]uint64{},
 		known:    recent[[sha256.Size]byte, recognized]{n: rememberedTexts},
 		asked:    recent[string, demand]{n: 4 * rememberedTexts},
 		outlines: recent[uint64, int]{n: rememberedTexts}, glimpses: recent[uint64, uint64]{n: glimpsed}, seed: maphash.MakeSeed(),

@@ -135,14 +135,22 @@ func (a *Auditor) recallLabel(ctx context.Context) error {
 
 // engineEpoch returns the present engine epoch of a job; "" = not known yet. The caller holds Auditor.mu.
 func (a *Auditor) engineEpoch(j *job) string {
-	now, l := &a.engines, &j.life
-	if j.writes != nil || a.opt.Engine != nil && now.shadow == nil { // a worker leaves it to the auditor to notice another engine
+	if j.writes != nil { // a worker leaves it to the auditor to notice another engine
+		return ""
+	}
+	return a.epochOf(&j.life, j.plan)
+}
+
+// epochOf returns the present engine epoch of the query with a plan; "" = not known yet. It keeps the epoch in l. The caller holds Auditor.mu.
+func (a *Auditor) epochOf(l *life, plan *rewrite.Plan) string {
+	now := &a.engines
+	if a.opt.Engine != nil && now.shadow == nil {
 		return ""
 	}
 	if l.epoch == "" || l.snapshot != now.shadow || l.label != now.label {
 		text := now.label + "\x00"
 		if now.shadow != nil {
-			text += now.shadow.Epoch(a.callsOf(j))
+			text += now.shadow.Epoch(a.callsOf(l, plan))
 		}
 		sum := sha256.Sum256([]byte(text))
 		l.epoch, l.snapshot, l.label = hex.EncodeToString(sum[:8]), now.shadow, now.label
@@ -150,18 +158,17 @@ func (a *Auditor) engineEpoch(j *job) string {
 	return l.epoch
 }
 
-// callsOf returns what a job's query calls on the copies. The caller holds Auditor.mu.
-func (a *Auditor) callsOf(j *job) engine.Calls {
-	if j.life.calls == nil {
-		p := j.plan
+// callsOf returns what the query with a plan calls on the copies. It keeps that in l. The caller holds Auditor.mu.
+func (a *Auditor) callsOf(l *life, p *rewrite.Plan) engine.Calls {
+	if l.calls == nil {
 		c := engine.Calls{Functions: p.Functions, Implied: p.Implied, Path: slices.Concat(p.SearchPath, []string{a.opt.D0}, a.opt.D1)}
 		for _, t := range p.Tables {
 			c.Relations = append(c.Relations, t, ident.Table{Schema: a.opt.D0, Name: t.Name})
 		}
 		c.Relations = append(c.Relations, p.Public...)
-		j.life.calls = &c
+		l.calls = &c
 	}
-	return *j.life.calls
+	return *l.calls
 }
 
 // sameEngine reports whether a job's evidence is of the present engine. Evidence of an unknown engine counts as such. The caller holds

@@ -73,7 +73,7 @@ func (a *Auditor) differ(j *job) (names []string, known bool) {
 	case e.production == nil:
 		return nil, len(j.life.Differ) == 0 // what was found before stays until it is refuted
 	}
-	return e.compare(a.callsOf(j), append([]string{a.opt.D0}, a.opt.D1...)), true
+	return e.compare(a.callsOf(&j.life, j.plan), append([]string{a.opt.D0}, a.opt.D1...)), true
 }
 
 // mostCompared bounds the results that are kept.

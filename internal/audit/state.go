@@ -98,7 +98,7 @@ func (j *job) size() int64 {
 // release frees what a decided audit does not need: everything except its report, the query with which it can begin again, and the texts if they
 // are shown or the audit is watched. The caller holds Auditor.mu and has the job's turn.
 func (a *Auditor) release(j *job) {
-	a.callsOf(j) // for which the plan is needed
+	a.callsOf(&j.life, j.plan) // for which the plan is needed
 	if !j.Watched {
 		a.releaseTexts(j)
 	}

@@ -127,6 +127,7 @@ type Audit struct {
 	// which Save stores when the stored audit has a violation and this one has none.
 	Violation  []byte
 	Resolution string
+	Poisoned   bool // parsing its statement did not complete twice in a row, see Parsing; read only
 }
 
 // Fleet counts, over all engines of the ledger, the processes of evidence that have begun, and those of them that have ended in a violation.
@@ -211,12 +212,12 @@ func (e *Engine) save(ctx context.Context, tx pgx.Tx, a *Audit) error {
 
 // columns of an Audit, in the order of scan.
 const columns = `q.key, q.shape, q.fingerprint, q.summary, q.statement, q.executions, q.first_seen, q.last_seen, a.state, a.verdict, a.trials, a.epsilon_lower,
-	a.processes, a.data_epoch, a.progress, a.watch, a.engine_epoch, a.violation`
+	a.processes, a.data_epoch, a.progress, a.watch, a.engine_epoch, a.violation, a.parsing >= 2`
 
 func scan(row pgx.CollectableRow) (a Audit, err error) {
 	q := &a.Query
 	err = row.Scan(&q.Key, &q.Shape, &q.Fingerprint, &q.Summary, &q.Statement, &a.Executions, &q.FirstSeen, &q.LastSeen, &a.State, &a.Verdict, &a.Trials, &a.Lower,
-		&a.Processes, &a.DataEpoch, &a.Progress, &a.Watch, &a.EngineEpoch, &a.Violation)
+		&a.Processes, &a.DataEpoch, &a.Progress, &a.Watch, &a.EngineEpoch, &a.Violation, &a.Poisoned)
 	return a, err
 }
 
