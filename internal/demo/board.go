@@ -119,6 +119,7 @@ type Line struct {
 	Now string `json:"now,omitempty"`
 }
 
+// Result compares the planted verdicts with those found, and says what else happened during the demo.
 type Result struct {
 	Rows       []Line            `json:"queries"`
 	Skipped    map[string]uint64 `json:"skipped"`
