@@ -119,13 +119,16 @@ func checkConfig(t *testing.T, text string) {
 		t.Fatalf("%v: build it with make build", err)
 	}
 	dir := t.TempDir()
-	for name, content := range map[string]string{"shadow-dsn": "postgres://replay@shadow:5432/shadow", "ledger-dsn": "postgres://ledger@ledger:5432/ledger"} {
+	for name, content := range map[string]string{
+		"shadow-dsn": "postgres://replay@shadow:5432/shadow", "ledger-dsn": "postgres://ledger@ledger:5432/ledger",
+		"replay_password": "replay", "ledger_password": "ledger",
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	path := filepath.Join(dir, "dpwatch.yaml")
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "/etc/dpwatch-secret", dir)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(strings.NewReplacer("/etc/dpwatch-secret", dir, "/run/secrets", dir).Replace(text)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(program, "config", "check", "--config", path)

@@ -25,7 +25,7 @@ func TestSystemd(t *testing.T) {
 				t.Fatal(err)
 			}
 			unit := filepath.Join(t.TempDir(), name) // with a program and a user that exist here
-			local := strings.NewReplacer("/usr/bin/dpwatch", program, "User=dpwatch", "User=nobody", "Group=dpwatch", "Group=nogroup").Replace(string(text))
+			local := strings.NewReplacer("/usr/bin/dpwatch", program, "User=dpwatch", "User=daemon", "Group=dpwatch", "Group=daemon").Replace(string(text))
 			if err := os.WriteFile(unit, []byte(local), 0o600); err != nil {
 				t.Fatal(err)
 			}
