@@ -1,25 +1,28 @@
+# deploy/image/build.sh builds the image and verifies it. In production pin the compiler: --build-arg GO_IMAGE=docker.io/library/golang@sha256:...
+ARG GO_IMAGE=docker.io/library/golang:1.26-bookworm
+
 # Build: linked statically against glibc, not musl: the SQL parser recurses and musl's thread stacks are small.
-FROM golang:1.26-bookworm AS build
+FROM ${GO_IMAGE} AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG VERSION=devel
-RUN go build -trimpath -tags netgo,osusergo \
+RUN go build -buildvcs=false -trimpath -tags netgo,osusergo \
       -ldflags "-s -w -linkmode external -extldflags -static -X main.version=${VERSION}" -o /out/dpwatch ./cmd/dpwatch \
- && printf 'dpwatch:x:65532:65532:dpwatch:/:/sbin/nologin\n' > /out/passwd \
- && printf 'dpwatch:x:65532:\n' > /out/group && mkdir -m 1777 /out/tmp
+ && sh deploy/image/rootfs.sh /out/dpwatch /out/rootfs
 
-# Run: the program, certificates of the public authorities, a non-root user with a passwd entry; no shell.
+# Run: only what rootfs.sh has put there.
 FROM scratch
-COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
-COPY --from=build /out/passwd /out/group /etc/
-COPY --from=build /out/tmp /tmp
-COPY --from=build /out/dpwatch /usr/local/bin/dpwatch
-COPY LICENSE /licenses/dpwatch
+ARG VERSION=devel
+LABEL org.opencontainers.image.title="dpwatch" \
+      org.opencontainers.image.description="Continuous auditing of differential privacy in production" \
+      org.opencontainers.image.source="https://github.com/dpwatch/dpwatch" \
+      org.opencontainers.image.version="${VERSION}"
+COPY --from=build /out/rootfs/ /
 USER 65532:65532
-EXPOSE 6432 9188
+EXPOSE 6432 9188 9189
 # Needs an admin listener in the configuration; docker run --no-healthcheck without one.
-HEALTHCHECK --interval=30s --timeout=5s --start-period=10s CMD ["/usr/local/bin/dpwatch", "health", "--config", "/etc/dpwatch/dpwatch.yaml"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=20s CMD ["/usr/local/bin/dpwatch", "health", "--config", "/etc/dpwatch/dpwatch.yaml"]
 ENTRYPOINT ["/usr/local/bin/dpwatch"]
 CMD ["run", "--config", "/etc/dpwatch/dpwatch.yaml"]
