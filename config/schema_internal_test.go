@@ -98,7 +98,7 @@ func asJSON(t *testing.T, v any) any {
 
 // schemaOf returns the schema of a type at a path: as decoder.node accepts it, so that one value stands for a list of one, and ${...} for any value.
 func schemaOf(t reflect.Type, path string, comments map[string]string) map[string]any {
-	s := map[string]any{}
+	var s map[string]any
 	text := map[string]any{"type": []string{"string", "number"}}
 	filled := map[string]any{"type": "string", "pattern": `\$\{`}
 	switch _, scalar := reflect.New(t).Interface().(setter); {

@@ -63,7 +63,7 @@ privacy: {protected: [public.people]}
 	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	await("SIGHUP")
+	await("the configuration was read again")
 	exec0(t, conn, "SELECT 1")
 	_ = log.Close()
 	for range 20 { // each one is logged

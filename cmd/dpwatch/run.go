@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/app"
 	"github.com/dpwatch/dpwatch/proxy"
 )
@@ -24,7 +25,8 @@ func runCommand(env environment) *cobra.Command {
 		Use: "run", Short: "Run the sidecar: the proxy and its auditor", Args: cobra.NoArgs,
 		Long: `Run the sidecar until SIGTERM or Ctrl-C; then sessions can finish until proxy.drain_timeout.
 A second signal ends the process at once. An error or crash of the auditor does not affect the clients' sessions.
-SIGHUP is ignored: TLS files are reloaded when they are replaced, everything else needs a restart.
+SIGHUP, and POST /api/reload, read the configuration again, all of it or nothing: what only the auditor uses takes effect, other changes are refused
+and need a restart (docs/admin.md). TLS files are reloaded when they are replaced.
 SIGUSR1 pauses replays and SIGUSR2 resumes them, as do POST /api/pause and /api/resume on the admin port, with a token
 (admin.token_file) or through its Unix socket. POST /api/engine with label=VERSION reports a deploy of the engine: its queries
 are audited again. The auditor process receives its configuration over a private channel, and only
@@ -35,17 +37,21 @@ the environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of
 	workers := cmd.Flags().Int("workers", 0, "number of audits that replay concurrently in this process, in place of audit.workers;\n0: only the processes of dpwatch worker replay")
 	observe := cmd.Flags().Bool("observe", false, "capture, recognize and plan queries, and replay nothing (audit.observe)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, resolved, err := app.Load(env, *path)
+		read := func() (config.Config, config.Resolved, error) {
+			c, resolved, err := app.Load(env, *path)
+			if *observe {
+				c.SetObserve()
+				resolved.SetObserve()
+			}
+			if cmd.Flags().Changed("workers") {
+				c.SetWorkers(*workers)
+				resolved.SetWorkers(*workers)
+			}
+			return c, resolved, err
+		}
+		c, resolved, err := read()
 		if err != nil {
 			return err
-		}
-		if *observe {
-			c.SetObserve()
-			resolved.SetObserve()
-		}
-		if cmd.Flags().Changed("workers") {
-			c.SetWorkers(*workers)
-			resolved.SetWorkers(*workers)
 		}
 		if err := app.CheckWorkers(c); err != nil {
 			return err
@@ -59,16 +65,20 @@ the environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of
 		if err != nil {
 			return err
 		}
+		var r *app.Relay
+		ready := make(chan struct{})
 		defer outlive(func() {
-			log.Info("SIGHUP is ignored: TLS files are reloaded when they are replaced; for other changes restart dpwatch")
+			<-ready
+			_, _ = r.Reload(read) // it logs an error
 		})()
 		pauses := make(chan os.Signal, 1)
 		signal.Notify(pauses, syscall.SIGUSR1, syscall.SIGUSR2) // before the process reports that it runs: their default action would end it
 		defer func() { signal.Stop(pauses); close(pauses) }()
-		r, err := app.NewRelay(env, c, resolved, log, env.Stderr, nil)
-		if err != nil {
+		if r, err = app.NewRelay(env, c, resolved, log, env.Stderr, nil); err != nil {
 			return err
 		}
+		r.SetRead(read)
+		close(ready)
 		if ignored := app.IgnoredVariables(env.Getenv); len(ignored) > 0 {
 			log.Warn("these environment variables have no effect on the auditor's connections: set their values in the connection strings of the configuration", zap.Strings("variables", ignored))
 		}

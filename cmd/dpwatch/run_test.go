@@ -100,7 +100,7 @@ admin: %s
 shadow: {dsn: %q}
 privacy: {protected: [public.people]}
 claims: {safe_functions: [noisy], trust: [comment], settings: {epsilon: dp.epsilon, delta: dp.delta}}
-audit: {measure_trials: 0, max_trials: 500, confidence: 0.999999, retry_after: 200ms, rescue_after: 15s, share: 1, sequences: %t}
+audit: {measure_trials: 0, max_trials: 500, confidence: 0.999999, retry_after: 200ms, rescue_after: 15s, share: 1, watch_share: 0, sequences: %t}
 ledger: {dsn: %q}
 budgets: %s
 # %s

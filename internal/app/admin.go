@@ -37,6 +37,15 @@ func (r *Relay) handler(adminRefused prometheus.Collector) http.Handler {
 	mux.HandleFunc("GET /api/audits", r.listAudits)
 	mux.HandleFunc("GET /api/ledger/audits/{id}", r.storedAudit)
 	mux.HandleFunc("POST /api/engine", r.deploy)
+	mux.HandleFunc("POST /api/reload", func(w http.ResponseWriter, _ *http.Request) {
+		if r.read == nil {
+			http.Error(w, "dpwatch: this process has no configuration file", http.StatusBadRequest)
+		} else if _, err := r.Reload(r.read); err != nil {
+			http.Error(w, "dpwatch: the previous configuration stays in force: "+err.Error(), http.StatusBadRequest)
+		} else {
+			w.WriteHeader(http.StatusNoContent)
+		}
+	})
 	for path, paused := range map[string]bool{"POST /api/pause": true, "POST /api/resume": false} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, q *http.Request) {
 			if err := r.pause(q.FormValue("engine"), paused); err != nil {

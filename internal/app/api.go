@@ -25,7 +25,7 @@ func (r *Relay) coverage(w http.ResponseWriter, q *http.Request) {
 		return
 	}
 	r.fromLedger(w, q, func(ctx context.Context) (any, error) {
-		c, err := LedgerEngine(r.cfg, q.FormValue("engine"))
+		c, err := LedgerEngine(*r.current.Load(), q.FormValue("engine"))
 		if err != nil {
 			return nil, unknownEngineError{err}
 		}

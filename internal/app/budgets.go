@@ -133,7 +133,7 @@ func finite(x float64) *float64 {
 // budgets answers GET /api/budgets; the parameter is engine, if there are several.
 func (r *Relay) budgets(w http.ResponseWriter, q *http.Request) {
 	r.fromLedger(w, q, func(ctx context.Context) (any, error) {
-		c, err := r.cfg.ForEngine(q.FormValue("engine"))
+		c, err := r.current.Load().ForEngine(q.FormValue("engine"))
 		if err != nil {
 			return nil, unknownEngineError{err}
 		}

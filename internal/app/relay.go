@@ -26,7 +26,15 @@ type Relay struct {
 	admin    *adminPort
 	draining atomic.Bool
 	reading  sync.Mutex // of the ledger, for a request
+
+	current  atomic.Pointer[config.Config] // what the auditors run with: cfg until the first Reload
+	reloaded atomic.Pointer[reloads]
+	loading  sync.Mutex                                     // of a Reload
+	read     func() (config.Config, config.Resolved, error) // for POST /api/reload; nil = there is no file
 }
+
+// SetRead sets how the configuration is read again for POST /api/reload.
+func (r *Relay) SetRead(read func() (config.Config, config.Resolved, error)) { r.read = read }
 
 // auditorGrace is how long the auditor may take to finish when the relay ends.
 const auditorGrace = 5 * time.Second
@@ -36,6 +44,8 @@ const auditorGrace = 5 * time.Second
 // read. childLog receives the auditors' log lines; onStatus, if not nil, is called with every status of an auditor.
 func NewRelay(env Environment, c config.Config, resolved config.Resolved, log *zap.Logger, childLog io.Writer, onStatus func([]byte)) (*Relay, error) {
 	r := &Relay{cfg: c, log: log}
+	r.current.Store(&c)
+	r.reloaded.Store(&reloads{last: time.Now()})
 	binary, err := env.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find the executable of this program: %w", err)

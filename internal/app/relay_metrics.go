@@ -16,6 +16,9 @@ func (c *relayCollector) Describe(ch chan<- *prometheus.Desc) { prometheus.Descr
 func (c *relayCollector) Collect(ch chan<- prometheus.Metric) {
 	m := relayMetrics{ch}
 	m.gauge("dpwatch_build_info", "The version, as a label.", 1, "version", Version)
+	reloaded := c.r.reloaded.Load()
+	m.gauge("dpwatch_config_last_reload_successful", "1 if the configuration was read without a fault the last time, else 0: then the previous one is in force.", boolean(!reloaded.failed))
+	m.gauge("dpwatch_config_last_reload_success_timestamp_seconds", "When the configuration in force was read.", float64(reloaded.last.UnixMilli())/1000)
 	for _, e := range c.r.engines {
 		var label []string
 		if len(c.r.engines) > 1 {

@@ -85,7 +85,9 @@ func findStored(ctx context.Context, l *ledger.Ledger, prefix string) (StoredAud
 
 // storedAudit answers GET /api/ledger/audits/{id}. One request at a time reads the ledger.
 func (r *Relay) storedAudit(w http.ResponseWriter, q *http.Request) {
-	r.fromLedger(w, q, func(ctx context.Context) (any, error) { return storedFromLedger(ctx, r.cfg, q.PathValue("id")) })
+	r.fromLedger(w, q, func(ctx context.Context) (any, error) {
+		return storedFromLedger(ctx, *r.current.Load(), q.PathValue("id"))
+	})
 }
 
 // FetchStored asks a listener for an audit in its ledger.

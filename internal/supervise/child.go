@@ -76,7 +76,7 @@ func (c *child) talk(ctx context.Context, exited <-chan error, process *os.Proce
 	var greeted atomic.Bool // Hello is sent
 	w := link.NewWriter(c.conn)
 	group.Go(func() error {
-		if w.Send(link.Hello, c.s.opt.Hello) == nil {
+		if w.Send(link.Hello, *c.s.hello.Load()) == nil {
 			greeted.Store(true)
 			group.Go(func() error { c.pause(feedCtx, w); return nil })
 			group.Go(func() error { c.counts(feedCtx, w); return nil })

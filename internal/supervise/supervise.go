@@ -65,8 +65,10 @@ type Supervisor struct {
 	metrics atomic.Pointer[[]byte]
 	strikes strikes
 	paused  atomic.Bool
-	label   atomic.Pointer[string] // of the engine's last deploy; nil = none was posted
-	turned  chan struct{}          // signals a change of paused or label; capacity 1
+	label   atomic.Pointer[string]             // of the engine's last deploy; nil = none was posted
+	turned  chan struct{}                      // signals a change of paused or label; capacity 1
+	hello   atomic.Pointer[[]byte]             // the payload of the next first frame
+	end     atomic.Pointer[context.CancelFunc] // ends the running child; nil before the first
 	counted counted
 }
 
@@ -75,7 +77,17 @@ func New(opt Options) *Supervisor {
 	if opt.OnStatus == nil {
 		opt.OnStatus = func([]byte) {}
 	}
-	return &Supervisor{opt: opt, strikes: strikes{count: map[[32]byte]int{}}, turned: make(chan struct{}, 1)}
+	s := &Supervisor{opt: opt, strikes: strikes{count: map[[32]byte]int{}}, turned: make(chan struct{}, 1)}
+	s.hello.Store(&opt.Hello)
+	return s
+}
+
+// Renew ends the child as at the end of Run, and starts another one with a new payload of the first frame.
+func (s *Supervisor) Renew(hello []byte) {
+	s.hello.Store(&hello)
+	if end := s.end.Load(); end != nil {
+		(*end)()
+	}
 }
 
 // healthyAfter is the lifetime of a child after which the restart backoff is reset.
@@ -90,9 +102,17 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		began := time.Now()
 		s.starts.Add(1)
-		err := s.once(ctx)
+		child, end := context.WithCancel(ctx)
+		s.end.Store(&end)
+		err := s.once(child)
+		renewed := child.Err() != nil
+		end()
 		if ctx.Err() != nil {
 			return nil
+		}
+		if renewed {
+			s.opt.Logger.Info("auditor process ended; traffic is not affected; starting it with the new configuration")
+			continue
 		}
 		if time.Since(began) > healthyAfter {
 			pause.Reset()
