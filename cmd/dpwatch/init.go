@@ -1,0 +1,61 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dpwatch/dpwatch/internal/draft"
+)
+
+func initCommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "init", Short: "Write a configuration for a database, to be reviewed", Args: cobra.NoArgs,
+		Long: `Read the catalog of a database and write a dpwatch.yaml with the likely privacy unit, the protected tables, how their rows belong to units, and the functions
+with an argument for the epsilon. Every guess has a comment that says why: review it. Rows are not read, and no password is written.
+
+--sql writes the statements for the roles, their rights and the shadow database. A file that exists is not replaced.`,
+		Example: `  dpwatch init --dsn postgres://postgres@127.0.0.1:5432/shop -o dpwatch.yaml --sql roles.sql
+  dpwatch init --dsn postgres://postgres@127.0.0.1:5432/shop --unit public.devices`,
+	}
+	dsn := cmd.Flags().String("dsn", "", "the database with the protected tables (required)")
+	if err := cmd.MarkFlagRequired("dsn"); err != nil {
+		panic(err) // the flag was defined above
+	}
+	unit := cmd.Flags().String("unit", "", "the table with one row for each privacy unit, schema.table (default: guessed)")
+	output := cmd.Flags().StringP("output", "o", "", "the file to write (default: standard output)")
+	sqlOutput := cmd.Flags().String("sql", "", "the file for the statements that create roles and shadow database")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		file, sql, err := draft.Make(cmd.Context(), *dsn, *unit)
+		if err != nil {
+			return err
+		}
+		if *sqlOutput != "" {
+			if err := writeNew(*sqlOutput, sql); err != nil {
+				return err
+			}
+		}
+		if *output != "" {
+			return writeNew(*output, file)
+		}
+		_, err = fmt.Fprint(env.Stdout, file)
+		return err
+	}
+	return cmd
+}
+
+// writeNew writes a file that only its owner can read. It does not replace one.
+func writeNew(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // #nosec G304 -- the user names the file
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists and is not replaced: remove it or name another file", path)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,85 @@
+package draft
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/internal/sqlstate"
+)
+
+// server is where the database is.
+type server struct{ host, port, database string }
+
+// Make reads the catalog of a database and returns a configuration file, and the SQL that creates the roles and the shadow database. unit is the table of the privacy
+// unit, schema.table; "" = it is guessed. Nothing is written.
+func Make(ctx context.Context, dsn, unit string) (file, sql string, err error) {
+	cfg, err := connect.Parse(dsn, connect.Options{})
+	if err != nil {
+		return "", "", fmt.Errorf("--dsn %w", err)
+	}
+	conn, err := connect.Open(ctx, dsn, connect.Options{Application: "dpwatch init", ReadOnly: true})
+	if err != nil {
+		return "", "", fmt.Errorf("connect to %s: %w", connect.Where(cfg), sqlstate.Withhold(err))
+	}
+	defer conn.Close(ctx) //nolint:errcheck // it was read
+	s, err := read(ctx, conn)
+	if err != nil {
+		return "", "", fmt.Errorf("read the catalog of %s: %w", connect.Where(cfg), sqlstate.Withhold(err))
+	}
+	if len(s.tables) == 0 {
+		return "", "", errors.New("the database has no tables: give the one with the protected tables")
+	}
+	g, err := guessFrom(s, unit)
+	if err != nil {
+		return "", "", err
+	}
+	at := server{cfg.Host, strconv.Itoa(int(cfg.Port)), cfg.Database}
+	return fileOf(g, at), sqlOf(g, at), nil
+}
+
+// plain are names that YAML takes for strings, and comments hold in one line.
+var plain = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+$`)
+
+// word writes a name as a YAML scalar.
+func word(name string) string {
+	if plain.MatchString(name) {
+		return name
+	}
+	return strings.ReplaceAll(strconv.Quote(name), "${", "$${")
+}
+
+func words(names []ident.Table) string {
+	var out []string
+	for _, n := range names {
+		out = append(out, word(n.String()))
+	}
+	return strings.Join(out, ", ")
+}
+
+// dsn returns a connection string of a role, without its password.
+func (s server) dsn(role, database string) string {
+	return word(fmt.Sprintf("host=%s port=%s dbname=%s user=%s", keyword(s.host), s.port, keyword(database), role))
+}
+
+// keyword writes a value of a connection string.
+func keyword(value string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
+}
+
+// upstream returns the address of the engine.
+func (s server) upstream() string {
+	if strings.HasPrefix(s.host, "/") {
+		return word("unix:" + s.host + "/.s.PGSQL." + s.port)
+	}
+	return word(net.JoinHostPort(s.host, s.port))
+}
+
+// shadow is the name of the shadow database.
+func (s server) shadow() string { return s.database + "_shadow" }

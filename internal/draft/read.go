@@ -1,0 +1,98 @@
+package draft
+
+import (
+	"context"
+
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
+)
+
+// table is a table that is neither a partition nor an inheritance child nor a part of an extension.
+type table struct {
+	ident.Table
+	key     []string // columns of the primary key
+	columns []column
+	refers  []reference
+}
+
+type column struct{ name, typ string }
+
+// reference is a foreign key.
+type reference struct {
+	columns []string
+	to      ident.Table
+}
+
+// function is a function or an aggregate with input arguments only.
+type function struct {
+	Schema, Name string
+	Volatile     bool
+	Names        []string // of the arguments; "" = none
+	Types        []string
+	Result       string
+}
+
+// schema is what the guesses depend on.
+type schema struct {
+	tables    []table
+	functions []function
+}
+
+// Temporary schemas, those of the server and those that dpwatch makes are left out.
+const ours = `n.nspname NOT LIKE 'pg\_%' AND n.nspname NOT LIKE 'dpwatch%' AND n.nspname <> 'information_schema'`
+
+// Only the tables that a foreign key can name as a whole; partitions and children come with their parents.
+const whole = `c.relkind IN ('r', 'p') AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhrelid = c.oid)
+	AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e') AND ` + ours
+
+const tablesQuery = `SELECT n.nspname, c.relname,
+	COALESCE((SELECT array_agg(a.attname::text ORDER BY k.place) FROM pg_catalog.pg_index x, unnest(x.indkey::int2[]) WITH ORDINALITY k (number, place), pg_catalog.pg_attribute a
+		WHERE x.indrelid = c.oid AND x.indisprimary AND a.attrelid = c.oid AND a.attnum = k.number AND k.place <= x.indnkeyatts), '{}') AS key,
+	array_agg(a.attname::text ORDER BY a.attnum), array_agg(pg_catalog.format_type(a.atttypid, NULL) ORDER BY a.attnum)
+	FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+	WHERE ` + whole + ` GROUP BY c.oid, n.nspname, c.relname ORDER BY 1, 2`
+
+const referencesQuery = `SELECT n.nspname, c.relname, tn.nspname, t.relname,
+	(SELECT array_agg(a.attname::text ORDER BY k.place) FROM unnest(f.conkey) WITH ORDINALITY k (number, place) JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number)
+	FROM pg_catalog.pg_constraint f JOIN pg_catalog.pg_class c ON c.oid = f.conrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+	JOIN pg_catalog.pg_class t ON t.oid = f.confrelid JOIN pg_catalog.pg_namespace tn ON tn.oid = t.relnamespace
+	WHERE f.contype = 'f' AND f.conparentid = 0 AND ` + whole + ` ORDER BY 1, 2, f.conname`
+
+const functionsQuery = `SELECT n.nspname, p.proname, p.provolatile = 'v', COALESCE(p.proargnames, '{}'),
+	ARRAY(SELECT pg_catalog.format_type(a.type, NULL) FROM unnest(p.proargtypes::oid[]) WITH ORDINALITY a (type, place) ORDER BY a.place), pg_catalog.format_type(p.prorettype, NULL)
+	FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+	WHERE p.prokind IN ('f', 'a') AND p.proargmodes IS NULL AND ` + ours + ` ORDER BY 1, 2, p.oid`
+
+// read reads the catalog of a database.
+func read(ctx context.Context, conn connect.Conn) (s schema, err error) {
+	tables, err := connect.Structs[struct {
+		Schema, Name        string
+		Key, Columns, Types []string
+	}](ctx, conn, tablesQuery)
+	if err != nil {
+		return s, err
+	}
+	places := map[ident.Table]int{}
+	for _, t := range tables {
+		one := table{Table: ident.Table{Schema: t.Schema, Name: t.Name}, key: t.Key}
+		for i, name := range t.Columns {
+			one.columns = append(one.columns, column{name, t.Types[i]})
+		}
+		places[one.Table] = len(s.tables)
+		s.tables = append(s.tables, one)
+	}
+	references, err := connect.Structs[struct {
+		Schema, Name, ToSchema, ToName string
+		Columns                        []string
+	}](ctx, conn, referencesQuery)
+	if err != nil {
+		return s, err
+	}
+	for _, r := range references {
+		if i, ok := places[ident.Table{Schema: r.Schema, Name: r.Name}]; ok {
+			s.tables[i].refers = append(s.tables[i].refers, reference{r.Columns, ident.Table{Schema: r.ToSchema, Name: r.ToName}})
+		}
+	}
+	s.functions, err = connect.Structs[function](ctx, conn, functionsQuery)
+	return s, err
+}

@@ -1,0 +1,130 @@
+package draft
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
+)
+
+// Names of the roles: of the replays, of the copies and the ledger, and of the copy's source.
+const (
+	roleReplay = "dpwatch_replay"
+	roleOwner  = "dpwatch_owner"
+	roleCopy   = "dpwatch_copy"
+)
+
+// fileOf returns the configuration file.
+func fileOf(g guess, at server) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("# Written by dpwatch init from the catalog of one database. Every line is a guess: review it. All keys: examples/dpwatch.yaml.")
+	line("# The connection strings have no passwords and no sslmode: add password=${file:/etc/dpwatch/NAME} to each of them.")
+	line("proxy:")
+	line(`  listen: "127.0.0.1:6432"`)
+	line("  upstream: %s  # the database that was read; if the engine has a port of its own, write that", at.upstream())
+	line("shadow:")
+	line("  dsn: %s  # a database for the copies, on this server or on another one", at.dsn(roleReplay, at.shadow()))
+	line("privacy:")
+	line("  database: %s  # sessions in other databases are not audited", word(at.database))
+	line("  catalog: %s", at.dsn(roleCopy, at.database))
+	line("  unit:  # %s", g.why)
+	line("    table: %s", word(g.unit.String()))
+	var key []string
+	for _, column := range g.unit.key {
+		key = append(key, word(column))
+	}
+	line("    key: [%s]  # the primary key", strings.Join(key, ", "))
+	line("  protected:")
+	for i, t := range g.protected {
+		line("    - %s  # %s", word(t.String()), g.reasons[i])
+	}
+	g.writePaths(line)
+	if len(g.public) > 0 {
+		line("  # Protected tables refer to these, and no row of them belongs to a unit. If they hold no personal data, and are in the shadow database:")
+		line("  # public: [%s]", words(g.public))
+	}
+	if len(g.others) > 0 {
+		line("  # No path to the unit was found, so queries on these are not audited. If their rows are personal, add them to protected and paths:")
+		for _, t := range g.others {
+			line("  #   - {table: %s, columns: [COLUMN], to: %s}", word(t.String()), word(g.unit.String()))
+		}
+	}
+	line("neighbours:")
+	line("  source: %s", at.dsn(roleCopy, at.database))
+	line("  target: %s  # this role also owns the ledger", at.dsn(roleOwner, at.shadow()))
+	line("  relation: remove  # D1 is D0 without one unit; see the relation for which your engine states its claim: docs/neighbours.md")
+	line("  method: auto  # full copies while all of them together are smaller than copy_limit, then views")
+	g.writeClaims(line)
+	return b.String()
+}
+
+func (g guess) writePaths(line func(string, ...any)) {
+	if len(g.paths) == 0 {
+		return
+	}
+	line("  paths:  # by the names and types of columns; check that every value is the key of a unit")
+	for _, p := range g.paths {
+		line("    - {table: %s, columns: [%s], to: %s}", word(p.table.String()), word(p.column), word(g.unit.String()))
+	}
+}
+
+func (g guess) writeClaims(line func(string, ...any)) {
+	line("claims:")
+	if len(g.dp) > 0 {
+		line("  functions:  # the position of the argument; check it for every form of the function")
+		for _, f := range g.dp {
+			delta := ""
+			if f.delta > 0 {
+				delta = fmt.Sprintf(", delta: %d", f.delta)
+			}
+			line("    - {name: %s, epsilon: %d%s}  # %s", word(f.name), f.epsilon, delta, f.why)
+		}
+	} else {
+		line("  # No function with an argument for the epsilon was found. How dpwatch learns the claim of a query: docs/rewriting.md.")
+	}
+	if len(g.noise) > 0 {
+		line("  # Volatile functions of a number that return a number. Those that only add noise belong here:")
+		var names []string
+		for _, f := range g.noise {
+			names = append(names, word(f.Name))
+		}
+		line("  # safe_functions: [%s]", strings.Join(names, ", "))
+	}
+	if len(g.dp) == 0 {
+		line("  # default: {epsilon: 1}  # the claim of every query without another one")
+		line("  trust: []  # sources, written by clients, that can raise a claim; the other sources can only lower it")
+		return
+	}
+	line("  combine: add  # the claim of a query with several of these functions is the sum of theirs")
+}
+
+// sqlOf returns the SQL for the roles, the shadow database and the rights, for psql.
+func sqlOf(g guess, at server) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("-- Written by dpwatch init: review it, then run it as a superuser in database %s:", strings.ReplaceAll(ident.Quote(at.database), "\n", " "))
+	line("-- psql -v ON_ERROR_STOP=1 -v replay=PASSWORD -v owner=PASSWORD -v copy=PASSWORD -f FILE")
+	for _, role := range [][2]string{{roleReplay, "replay"}, {roleOwner, "owner"}, {roleCopy, "copy"}} {
+		line("CREATE ROLE %s LOGIN PASSWORD :'%s';", role[0], role[1])
+	}
+	line("\n-- The copies are made from these tables, which are only read.")
+	line("GRANT CONNECT ON DATABASE %s TO %s;", ident.Quote(at.database), roleCopy)
+	schemas, seen := []string{}, map[string]bool{}
+	for _, t := range g.protected {
+		if !seen[t.Schema] {
+			seen[t.Schema], schemas = true, append(schemas, t.Schema)
+		}
+	}
+	line("GRANT USAGE ON SCHEMA %s TO %s;", ident.List(schemas), roleCopy)
+	for _, t := range g.protected {
+		line("GRANT SELECT ON %s TO %s;", t.SQL(), roleCopy)
+	}
+	line("GRANT SELECT ON ALL SEQUENCES IN SCHEMA %s TO %s;", ident.List(schemas), roleCopy)
+	line("\n-- The copies and the ledger. The functions of claims must be installed here as they are in the engine.")
+	line("CREATE DATABASE %s TEMPLATE template0;", ident.Quote(at.shadow()))
+	line("REVOKE ALL ON DATABASE %s FROM PUBLIC;", ident.Quote(at.shadow()))
+	line("GRANT CONNECT, CREATE ON DATABASE %s TO %s;", ident.Quote(at.shadow()), roleOwner)
+	line("GRANT CONNECT, TEMPORARY ON DATABASE %s TO %s;", ident.Quote(at.shadow()), roleReplay)
+	return b.String()
+}
