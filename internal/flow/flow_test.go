@@ -75,6 +75,9 @@ var allowed = map[string][]string{
 	"internal/supervise":        {"internal/capture", "internal/link", "internal/sqltext"},
 	"internal/audit/schedule":   {},
 	"internal/audit/sequence":   {},
+	"deploy/compose":            {}, // tests alone
+	"deploy/image":              {},
+	"deploy/package":            {},
 	"internal/audit/timing":     {},
 	"internal/audit/evidence":   {"analysis", "analysis/multiplicity", "internal/outcome", "internal/withheld"},
 	"internal/pg/ident":         {},
@@ -85,7 +88,7 @@ var allowed = map[string][]string{
 	"internal/pg/engine":        {"internal/pg/body", "internal/pg/connect", "internal/pg/ident", "internal/sqlstate"},
 	"internal/eventually":       {},
 	"internal/terminal":         {},
-	"internal/app":              {"internal/odometer", "analysis", "config", "internal/alert", "internal/alert/deliver", "internal/audit", "internal/audit/evidence", "internal/audit/schedule", "internal/audit/timing", "internal/capture", "internal/ledger", "internal/pg/body", "internal/pg/catalog", "internal/pg/catalog/read", "internal/pg/engine", "internal/link", "internal/outcome", "internal/plot", "internal/preflight", "internal/recorded", "internal/sqlstate", "internal/sqltext", "internal/supervise", "internal/web", "internal/withheld", "proxy", "replay", "replay/throttle", "replay/neighbours", "rewrite", "internal/pg/ident"},
+	"internal/app":              {"internal/odometer", "analysis", "config", "internal/alert", "internal/alert/deliver", "internal/audit", "internal/audit/evidence", "internal/audit/schedule", "internal/audit/timing", "internal/capture", "internal/ledger", "internal/pg/body", "internal/pg/catalog", "internal/pg/catalog/read", "internal/pg/connect", "internal/pg/engine", "internal/link", "internal/outcome", "internal/plot", "internal/preflight", "internal/recorded", "internal/sqlstate", "internal/sqltext", "internal/supervise", "internal/web", "internal/withheld", "proxy", "replay", "replay/throttle", "replay/neighbours", "rewrite", "internal/pg/ident"},
 	"internal/demo":             {"analysis", "config", "internal/app", "internal/audit", "internal/pgtemp", "internal/showcase", "internal/terminal", "internal/zoo"},
 	"cmd/dpwatch":               {"analysis", "config", "internal/app", "internal/capture", "internal/demo", "internal/draft", "internal/preflight", "internal/recorded", "internal/spelling", "internal/supervise", "internal/terminal", "internal/withheld", "proxy", "replay/neighbours", "rewrite"},
 	"internal/audit":            {"internal/odometer", "internal/audit/evidence", "internal/audit/schedule", "internal/audit/sequence", "internal/audit/timing", "analysis", "analysis/multiplicity", "internal/alert", "internal/capture", "internal/ledger", "internal/outcome", "internal/pg/engine", "internal/pg/ident", "internal/withheld", "replay", "replay/throttle", "rewrite"},
