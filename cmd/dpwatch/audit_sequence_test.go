@@ -83,13 +83,13 @@ func TestSequenceFinding(t *testing.T) {
 	}
 	var id string
 	s.until(t, "the sequence has a violation in the ledger", func() bool {
-		_, body := s.get(t, "/api/status")
 		for _, a := range s.audits(t) {
-			if strings.HasPrefix(a.Summary, "2 queries together") && a.Report.Verdict == "violation" && strings.Contains(body, `"unsaved_audits":0,"waiting":0,"lost":0`) {
+			if strings.HasPrefix(a.Summary, "2 queries together") && a.Report.Verdict == "violation" {
 				id = a.ID
 			}
 		}
-		return id != ""
+		_, body := s.get(t, "/api/status") // after the verdict was seen: what is saved then contains it
+		return id != "" && strings.Contains(body, `"unsaved_audits":0,"waiting":0,"lost":0`)
 	})
 	explained := call(t, "", "explain", id, "--reveal", "--config", s.config)
 	explained.want(t, exitDone, "VIOLATION", "noisy(count(*), 0.2) FROM people", "then", "noisy(count(*), 0.3) FROM people WHERE id > $1", `\xffffe3fd`)
