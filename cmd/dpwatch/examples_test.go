@@ -16,22 +16,42 @@ import (
 // expectedCode is the comment on a command in a README that gives its exit code; every other command must succeed.
 var expectedCode = regexp.MustCompile(`(?m)^(.*) # exit code (\d)$`)
 
-// readmeScript returns the commands of a README in order, those in its blocks ```sh.
+// readmeScript returns the commands of a page in order, those in its blocks ```sh.
 func readmeScript(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := "set -eu; trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"
+	script := ""
 	for _, part := range strings.Split(string(text), "\n```sh\n")[1:] {
 		block, _, _ := strings.Cut(part, "```\n")
 		script += block
 	}
-	if n := len(expectedCode.FindAllString(script, -1)); n < 2 {
-		t.Fatalf("%s has %d commands with an exit code; want an honest and a broken query", path, n)
-	}
 	return expectedCode.ReplaceAllString(script, `code=0; $1 || code=$$?; [ $$code = $2 ] || { echo "exit code $$code, want $2"; exit 1; }`)
+}
+
+// shell runs a script in a directory, with dpwatch and the programs of psql's directory in the PATH. The first command that fails ends it.
+func shell(t *testing.T, dir, psql, script string, environ ...string) {
+	t.Helper()
+	bin := t.TempDir()
+	wrapper := fmt.Sprintf("#!/bin/sh\nDPWATCH_TEST_AS_PROGRAM=1 exec '%s' \"$@\"\n", os.Args[0])
+	if err := os.WriteFile(filepath.Join(bin, "dpwatch"), []byte(wrapper), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	path := bin + ":" + filepath.Dir(psql)
+	if strings.Contains(script, "\ngateway ") {
+		gateways(t)
+		path += ":" + gateway.directory
+	}
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -eu; trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"+script)
+	cmd.Dir = dir
+	cmd.Env = append(append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH")), environ...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
 }
 
 // TestExamples runs every command of the examples' READMEs: the honest queries have no violation, the broken ones have one. A false alarm has a
@@ -59,28 +79,19 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// runExample runs the commands of one README in a copy of the directory, with dpwatch, psql and gateway in the PATH.
+// runExample runs the commands of one README in a copy of the directory.
 func runExample(t *testing.T, source, psql string) {
-	dir, bin := t.TempDir(), t.TempDir()
+	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(source)); err != nil {
 		t.Fatal(err)
 	}
-	wrapper := fmt.Sprintf("#!/bin/sh\nDPWATCH_TEST_AS_PROGRAM=1 exec '%s' \"$@\"\n", os.Args[0])
-	if err := os.WriteFile(filepath.Join(bin, "dpwatch"), []byte(wrapper), 0o700); err != nil { //nolint:gosec // a program
+	readme := filepath.Join(dir, "README.md")
+	text, err := os.ReadFile(readme)
+	if err != nil {
 		t.Fatal(err)
 	}
-	script := readmeScript(t, filepath.Join(dir, "README.md"))
-	path := bin + ":" + filepath.Dir(psql)
-	if strings.Contains(script, "\ngateway ") {
-		gateways(t)
-		path += ":" + gateway.directory
+	if n := len(expectedCode.FindAll(text, -1)); n < 2 {
+		t.Fatalf("%s has %d commands with an exit code; want an honest and a broken query", readme, n)
 	}
-	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "DATABASE="+pgtest.Database(t), "PATH="+path+":"+os.Getenv("PATH"))
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-	t.Logf("%s", out)
+	shell(t, dir, psql, readmeScript(t, readme), "DATABASE="+pgtest.Database(t))
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -15,10 +17,10 @@ func initCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "init", Short: "Write a configuration for a database, to be reviewed", Args: cobra.NoArgs,
 		Long: `Read the catalog of a database and write a dpwatch.yaml with the likely privacy unit, the protected tables, how their rows belong to units, and the functions
-with an argument for the epsilon. Every guess has a comment that says why: review it. Rows are not read, and no password is written.
+with an argument for the epsilon. Every guess has a comment that says why: review it. Rows are not read, and the password of --dsn is not written.
 
---sql writes the statements for the roles, their rights and the shadow database. A file that exists is not replaced.`,
-		Example: `  dpwatch init --dsn postgres://postgres@127.0.0.1:5432/shop -o dpwatch.yaml --sql roles.sql
+--sql writes the statements for the roles, their rights and the shadow database. --passwords makes a random password for each role. A file that exists is not replaced.`,
+		Example: `  dpwatch init --dsn postgres://postgres@127.0.0.1:5432/shop -o dpwatch.yaml --sql roles.sql --passwords passwords
   dpwatch init --dsn postgres://postgres@127.0.0.1:5432/shop --unit public.devices`,
 	}
 	dsn := cmd.Flags().String("dsn", "", "the database with the protected tables (required)")
@@ -28,10 +30,23 @@ with an argument for the epsilon. Every guess has a comment that says why: revie
 	unit := cmd.Flags().String("unit", "", "the table with one row for each privacy unit, schema.table (default: guessed)")
 	output := cmd.Flags().StringP("output", "o", "", "the file to write (default: standard output)")
 	sqlOutput := cmd.Flags().String("sql", "", "the file for the statements that create roles and shadow database")
+	passwords := cmd.Flags().String("passwords", "", "the directory for a random password of each role, one file each; the configuration and the SQL refer to them")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		file, sql, err := draft.Make(cmd.Context(), *dsn, *unit)
+		directory := *passwords
+		if directory != "" {
+			var err error
+			if directory, err = filepath.Abs(directory); err != nil {
+				return err
+			}
+		}
+		file, sql, err := draft.Make(cmd.Context(), *dsn, draft.Options{Unit: *unit, Passwords: directory})
 		if err != nil {
 			return err
+		}
+		if directory != "" {
+			if err := makePasswords(directory); err != nil {
+				return err
+			}
 		}
 		if *sqlOutput != "" {
 			if err := writeNew(*sqlOutput, sql); err != nil {
@@ -45,6 +60,19 @@ with an argument for the epsilon. Every guess has a comment that says why: revie
 		return err
 	}
 	return cmd
+}
+
+// makePasswords writes a random password for each role.
+func makePasswords(directory string) error {
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		return err
+	}
+	for _, role := range draft.Roles() {
+		if err := writeNew(filepath.Join(directory, role), rand.Text()+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeNew writes a file that only its owner can read. It does not replace one.

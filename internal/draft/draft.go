@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,12 +15,20 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
 
-// server is where the database is.
-type server struct{ host, port, database string }
+// server is where the database is, and where the passwords of the roles are.
+type server struct{ host, port, database, passwords string }
 
-// Make reads the catalog of a database and returns a configuration file, and the SQL that creates the roles and the shadow database. unit is the table of the privacy
-// unit, schema.table; "" = it is guessed. Nothing is written.
-func Make(ctx context.Context, dsn, unit string) (file, sql string, err error) {
+// Options are what is not guessed.
+type Options struct {
+	Unit      string // the table of the privacy unit, schema.table; "" = it is guessed
+	Passwords string // the absolute path of the directory with the passwords of Roles, a file for each; "" = connection strings have none
+}
+
+// Roles are the names of the files in Options.Passwords.
+func Roles() []string { return []string{"replay", "owner", "copy"} }
+
+// Make reads the catalog of a database and returns a configuration file, and the SQL that creates the roles and the shadow database. Nothing is written.
+func Make(ctx context.Context, dsn string, o Options) (file, sql string, err error) {
 	cfg, err := connect.Parse(dsn, connect.Options{})
 	if err != nil {
 		return "", "", fmt.Errorf("--dsn %w", err)
@@ -36,11 +45,11 @@ func Make(ctx context.Context, dsn, unit string) (file, sql string, err error) {
 	if len(s.tables) == 0 {
 		return "", "", errors.New("the database has no tables: give the one with the protected tables")
 	}
-	g, err := guessFrom(s, unit)
+	g, err := guessFrom(s, o.Unit)
 	if err != nil {
 		return "", "", err
 	}
-	at := server{cfg.Host, strconv.Itoa(int(cfg.Port)), cfg.Database}
+	at := server{cfg.Host, strconv.Itoa(int(cfg.Port)), cfg.Database, o.Passwords}
 	return fileOf(g, at), sqlOf(g, at), nil
 }
 
@@ -63,9 +72,13 @@ func words(names []ident.Table) string {
 	return strings.Join(out, ", ")
 }
 
-// dsn returns a connection string of a role, without its password.
+// dsn returns a connection string of a role. Its password is that in the file, or is missing.
 func (s server) dsn(role, database string) string {
-	return word(fmt.Sprintf("host=%s port=%s dbname=%s user=%s", keyword(s.host), s.port, keyword(database), role))
+	text := word(fmt.Sprintf("host=%s port=%s dbname=%s user=dpwatch_%s", keyword(s.host), s.port, keyword(database), role))
+	if s.passwords == "" {
+		return text
+	}
+	return strings.TrimSuffix(text, `"`) + ` password=${file:` + strings.Trim(strconv.Quote(filepath.Join(s.passwords, role)), `"`) + `}"`
 }
 
 // keyword writes a value of a connection string.

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // parsed returns the configuration that Make writes for a database with a schema, and its text.
 func parsed(t *testing.T, dsn, unit string) (config.Config, string, string) {
 	t.Helper()
-	file, sql, err := draft.Make(t.Context(), dsn, unit)
+	file, sql, err := draft.Make(t.Context(), dsn, draft.Options{Unit: unit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,11 @@ items" (order_id int REFERENCES orders, product int REFERENCES products);
 		CREATE TABLE settings (name text);
 		CREATE FUNCTION noisy(value float8, scale float8) RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT value + random()';
 		CREATE FUNCTION dp_count(value float8, epsilon float8, delta float8) RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT value + random()';
-		CREATE FUNCTION anon_sum_with_bounds(float8, float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT 1.0::float8'`)
+		CREATE FUNCTION dp_sum(value float8, low float8, high float8, epsilon float8) RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT value + random()';
+		CREATE FUNCTION dp_sum(value float8, epsilon float8) RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT value + random()';
+		CREATE FUNCTION anon_sum_with_bounds(float8, float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT 1.0::float8';
+		CREATE FUNCTION anon_count_step(bigint, int, float8) RETURNS bigint LANGUAGE sql AS 'SELECT $1 + 1';
+		CREATE AGGREGATE anon_count(int, float8) (SFUNC = anon_count_step, STYPE = bigint, INITCOND = 0)`)
 	c, file, sql := parsed(t, dsn, "")
 	// shops has the most references; users has the name of persons.
 	if c.Privacy.Unit.Table != "public.users" || !slices.Equal(c.Privacy.Unit.Key, []string{"id"}) {
@@ -58,7 +62,7 @@ items" (order_id int REFERENCES orders, product int REFERENCES products);
 		t.Errorf("paths: %+v", c.Privacy.Paths)
 	}
 	f := c.Claims.Functions
-	if len(f) != 2 || f[0].Name != "anon_sum_with_bounds" || f[0].Epsilon != -1 || f[1].Name != "dp_count" || f[1].Epsilon != 2 || f[1].Delta != 3 {
+	if len(f) != 4 || f[0].Name != "anon_count" || f[1].Name != "anon_sum_with_bounds" || f[1].Epsilon != -1 || f[2].Name != "dp_count" || f[2].Epsilon != 2 || f[2].Delta != 3 || f[3].Name != "dp_sum" || f[3].Epsilon != -1 {
 		t.Errorf("functions: %+v", f)
 	}
 	for _, want := range []string{`# safe_functions: ["noisy"]`, "# public: [public.products, public.shops]", "- {table: public.settings, columns: [COLUMN]", "its name is one for persons, and 2 tables"} {
@@ -108,20 +112,20 @@ func TestNoUnit(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
 	pgtest.Exec(t, dsn, "CREATE TABLE devices (serial text PRIMARY KEY); CREATE TABLE readings (serial text, value float8); CREATE TABLE log (at date)")
-	if _, _, err := draft.Make(t.Context(), dsn, ""); err == nil || !strings.Contains(err.Error(), "--unit schema.table") {
+	if _, _, err := draft.Make(t.Context(), dsn, draft.Options{}); err == nil || !strings.Contains(err.Error(), "--unit schema.table") {
 		t.Errorf("no foreign keys and no names: %v", err)
 	}
-	if _, _, err := draft.Make(t.Context(), dsn, "public.log"); err == nil || !strings.Contains(err.Error(), "with a primary key") {
+	if _, _, err := draft.Make(t.Context(), dsn, draft.Options{Unit: "public.log"}); err == nil || !strings.Contains(err.Error(), "with a primary key") {
 		t.Errorf("a unit without a key: %v", err)
 	}
 	c, _, _ := parsed(t, dsn, "public.devices")
 	if want := []string{"public.devices", "public.readings"}; !slices.Equal(tables(c), want) || len(c.Privacy.Paths) != 1 {
 		t.Errorf("protected: %q, paths %+v", tables(c), c.Privacy.Paths)
 	}
-	if _, _, err := draft.Make(t.Context(), pgtest.Database(t), ""); err == nil || !strings.Contains(err.Error(), "no tables") {
+	if _, _, err := draft.Make(t.Context(), pgtest.Database(t), draft.Options{}); err == nil || !strings.Contains(err.Error(), "no tables") {
 		t.Errorf("an empty database: %v", err)
 	}
-	if _, _, err := draft.Make(t.Context(), "nonsense", ""); err == nil {
+	if _, _, err := draft.Make(t.Context(), "nonsense", draft.Options{}); err == nil {
 		t.Error("no connection string")
 	}
 }

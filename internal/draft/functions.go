@@ -32,6 +32,9 @@ func functionsOf(s schema) (dp []signature, noise []function) {
 		one, ok := signatureOf(f)
 		if ok {
 			one.name = name
+			if lastInAll(s.functions, f) {
+				one.epsilon = -1
+			}
 			dp = append(dp, one)
 		}
 		few := !ok && f.Volatile && len(f.Types) > 0 && slices.Contains(numbers, f.Types[0]) && slices.Contains(numbers, f.Result)
@@ -42,6 +45,14 @@ func functionsOf(s schema) (dp []signature, noise []function) {
 		seen[name] = ok || few
 	}
 	return dp, noise
+}
+
+// lastInAll reports whether the epsilon is the last argument in every form of a function that has one.
+func lastInAll(all []function, one function) bool {
+	return !slices.ContainsFunc(all, func(f function) bool {
+		s, ok := signatureOf(f)
+		return ok && f.Schema == one.Schema && f.Name == one.Name && s.epsilon > 0 && (s.epsilon != len(f.Types) || s.delta > 0)
+	})
 }
 
 // signatureOf finds the argument with the epsilon: by its name, or by the name of the function.

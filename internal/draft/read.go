@@ -23,7 +23,7 @@ type reference struct {
 	to      ident.Table
 }
 
-// function is a function or an aggregate with input arguments only.
+// function is a function or an aggregate with input arguments only, and no part of an aggregate.
 type function struct {
 	Schema, Name string
 	Volatile     bool
@@ -61,7 +61,8 @@ const referencesQuery = `SELECT n.nspname, c.relname, tn.nspname, t.relname,
 const functionsQuery = `SELECT n.nspname, p.proname, p.provolatile = 'v', COALESCE(p.proargnames, '{}'),
 	ARRAY(SELECT pg_catalog.format_type(a.type, NULL) FROM unnest(p.proargtypes::oid[]) WITH ORDINALITY a (type, place) ORDER BY a.place), pg_catalog.format_type(p.prorettype, NULL)
 	FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
-	WHERE p.prokind IN ('f', 'a') AND p.proargmodes IS NULL AND ` + ours + ` ORDER BY 1, 2, p.oid`
+	WHERE p.prokind IN ('f', 'a') AND p.proargmodes IS NULL AND NOT EXISTS (SELECT FROM pg_catalog.pg_aggregate a
+		WHERE p.oid IN (a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn)) AND ` + ours + ` ORDER BY 1, 2, p.oid`
 
 // read reads the catalog of a database.
 func read(ctx context.Context, conn connect.Conn) (s schema, err error) {

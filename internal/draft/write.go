@@ -2,16 +2,17 @@ package draft
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// Names of the roles: of the replays, of the copies and the ledger, and of the copy's source.
+// The roles are those of the replays, of the copies and the ledger, and of the copies' source: dpwatch_replay, dpwatch_owner, dpwatch_copy.
 const (
-	roleReplay = "dpwatch_replay"
-	roleOwner  = "dpwatch_owner"
-	roleCopy   = "dpwatch_copy"
+	replay = "replay"
+	owner  = "owner"
+	source = "copy"
 )
 
 // fileOf returns the configuration file.
@@ -19,15 +20,19 @@ func fileOf(g guess, at server) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("# Written by dpwatch init from the catalog of one database. Every line is a guess: review it. All keys: examples/dpwatch.yaml.")
-	line("# The connection strings have no passwords and no sslmode: add password=${file:/etc/dpwatch/NAME} to each of them.")
+	if at.passwords == "" {
+		line("# The connection strings have no passwords and no sslmode: add password=${file:/etc/dpwatch/NAME} to each of them.")
+	}
 	line("proxy:")
 	line(`  listen: "127.0.0.1:6432"`)
 	line("  upstream: %s  # the database that was read; if the engine has a port of its own, write that", at.upstream())
+	line("admin:")
+	line(`  listen: "127.0.0.1:9188"  # metrics, health and status, for programs on this machine`)
 	line("shadow:")
-	line("  dsn: %s  # a database for the copies, on this server or on another one", at.dsn(roleReplay, at.shadow()))
+	line("  dsn: %s  # a database for the copies, on this server or on another one", at.dsn(replay, at.shadow()))
 	line("privacy:")
 	line("  database: %s  # sessions in other databases are not audited", word(at.database))
-	line("  catalog: %s", at.dsn(roleCopy, at.database))
+	line("  catalog: %s", at.dsn(source, at.database))
 	line("  unit:  # %s", g.why)
 	line("    table: %s", word(g.unit.String()))
 	var key []string
@@ -51,8 +56,8 @@ func fileOf(g guess, at server) string {
 		}
 	}
 	line("neighbours:")
-	line("  source: %s", at.dsn(roleCopy, at.database))
-	line("  target: %s  # this role also owns the ledger", at.dsn(roleOwner, at.shadow()))
+	line("  source: %s", at.dsn(source, at.database))
+	line("  target: %s  # this role also owns the ledger", at.dsn(owner, at.shadow()))
 	line("  relation: remove  # D1 is D0 without one unit; see the relation for which your engine states its claim: docs/neighbours.md")
 	line("  method: auto  # full copies while all of them together are smaller than copy_limit, then views")
 	g.writeClaims(line)
@@ -104,27 +109,37 @@ func sqlOf(g guess, at server) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("-- Written by dpwatch init: review it, then run it as a superuser in database %s:", strings.ReplaceAll(ident.Quote(at.database), "\n", " "))
-	line("-- psql -v ON_ERROR_STOP=1 -v replay=PASSWORD -v owner=PASSWORD -v copy=PASSWORD -f FILE")
-	for _, role := range [][2]string{{roleReplay, "replay"}, {roleOwner, "owner"}, {roleCopy, "copy"}} {
-		line("CREATE ROLE %s LOGIN PASSWORD :'%s';", role[0], role[1])
+	if at.passwords == "" {
+		line("-- psql -v ON_ERROR_STOP=1 -v replay=PASSWORD -v owner=PASSWORD -v copy=PASSWORD -f FILE")
+	} else {
+		line("-- psql -v ON_ERROR_STOP=1 -f FILE")
+	}
+	for _, role := range Roles() {
+		if at.passwords != "" {
+			line("\\set %s `cat %s`", role, shell(filepath.Join(at.passwords, role)))
+		}
+		line("CREATE ROLE dpwatch_%s LOGIN PASSWORD :'%s';", role, role)
 	}
 	line("\n-- The copies are made from these tables, which are only read.")
-	line("GRANT CONNECT ON DATABASE %s TO %s;", ident.Quote(at.database), roleCopy)
+	line("GRANT CONNECT ON DATABASE %s TO dpwatch_%s;", ident.Quote(at.database), source)
 	schemas, seen := []string{}, map[string]bool{}
 	for _, t := range g.protected {
 		if !seen[t.Schema] {
 			seen[t.Schema], schemas = true, append(schemas, t.Schema)
 		}
 	}
-	line("GRANT USAGE ON SCHEMA %s TO %s;", ident.List(schemas), roleCopy)
+	line("GRANT USAGE ON SCHEMA %s TO dpwatch_%s;", ident.List(schemas), source)
 	for _, t := range g.protected {
-		line("GRANT SELECT ON %s TO %s;", t.SQL(), roleCopy)
+		line("GRANT SELECT ON %s TO dpwatch_%s;", t.SQL(), source)
 	}
-	line("GRANT SELECT ON ALL SEQUENCES IN SCHEMA %s TO %s;", ident.List(schemas), roleCopy)
+	line("GRANT SELECT ON ALL SEQUENCES IN SCHEMA %s TO dpwatch_%s;", ident.List(schemas), source)
 	line("\n-- The copies and the ledger. The functions of claims must be installed here as they are in the engine.")
 	line("CREATE DATABASE %s TEMPLATE template0;", ident.Quote(at.shadow()))
 	line("REVOKE ALL ON DATABASE %s FROM PUBLIC;", ident.Quote(at.shadow()))
-	line("GRANT CONNECT, CREATE ON DATABASE %s TO %s;", ident.Quote(at.shadow()), roleOwner)
-	line("GRANT CONNECT, TEMPORARY ON DATABASE %s TO %s;", ident.Quote(at.shadow()), roleReplay)
+	line("GRANT CONNECT, CREATE, TEMPORARY ON DATABASE %s TO dpwatch_%s;", ident.Quote(at.shadow()), owner)
+	line("GRANT CONNECT, TEMPORARY ON DATABASE %s TO dpwatch_%s;", ident.Quote(at.shadow()), replay)
 	return b.String()
 }
+
+// shell quotes a path for the shell.
+func shell(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }

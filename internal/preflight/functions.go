@@ -17,7 +17,7 @@ const callable = "pg_catalog.has_function_privilege(f.oid, 'EXECUTE') AND pg_cat
 // functionsQuery returns every function that is not built in or whose name is among $1: schema, name, number of arguments,
 // whether the last is variadic, volatility, whether the role may call it, its signature, whether its body draws random
 // numbers.
-const functionsQuery = `SELECT n.nspname, f.proname, f.pronargs, f.provariadic <> 0, f.provolatile::text,
+const functionsQuery = `SELECT n.nspname, f.proname, f.pronargs, f.provariadic <> 0, CASE f.prokind WHEN 'a' THEN 'v' ELSE f.provolatile::text END,
 	` + callable + `, f.oid::regprocedure::text, l.lanname IN ('sql', 'plpgsql') AND f.prosrc ~* '\mrandom\s*\('
 	FROM pg_catalog.pg_proc f JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace JOIN pg_catalog.pg_language l ON l.oid = f.prolang
 	WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') OR f.proname = ANY ($1)`
@@ -27,7 +27,7 @@ type function struct {
 	Schema, Name string
 	Arguments    int
 	Variadic     bool
-	Volatility   string // i, s or v
+	Volatility   string // i, s or v; v of an aggregate, which the server never computes once for several trials, and which cannot be declared
 	MayCall      bool
 	Signature    string
 	Random       bool // its body calls random()
