@@ -63,7 +63,8 @@ dpwatch.yaml with: # yaml-language-server: $schema=dpwatch.schema.json`,
 func checkCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "check", Short: "Report every fault of a configuration, with file and line",
-		Long: `Report every fault of a configuration, with file and line.
+		Long: `Report every fault of a configuration, with file and line, and as warnings the settings without effect: rules and routes that match nothing, and keys
+of what is off.
 
 With --connect, the command also checks everything that dpwatch run needs: that addresses can be listened on, engines answer
 (with TLS if it is configured), connection strings work, the copies exist with the same columns and can be read, public tables
@@ -86,6 +87,9 @@ printed as statements. The exit code is 1 if there is a fault.`,
 			return errors.Join(json.NewEncoder(env.Stdout).Encode(fileErrors(*path, err)), &exitError{code: exitFailure})
 		}
 		checks := []preflight.Check{{Name: "configuration", Object: *path, Status: preflight.OK, Message: "no faults in the file"}}
+		for _, u := range c.Unused() {
+			checks = append(checks, preflight.Check{Name: "configuration", Object: u.Path, Status: preflight.Warning, Message: u.Text})
+		}
 		if *connect {
 			checks = append(checks, preflight.Run(cmd.Context(), app.Checks(c)...)...)
 		}
@@ -123,7 +127,7 @@ func writeChecks(env environment, path string, checks []preflight.Check, asJSON,
 		}
 		return &exitError{code: exitFailure}
 	}
-	if connected {
+	if connected || len(checks) > 1 {
 		if err := printChecks(env.Stdout, checks); err != nil {
 			return err
 		}

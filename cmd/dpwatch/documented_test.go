@@ -87,6 +87,7 @@ var stages = []stage{
 	{begins: "dpwatch run ", until: `"dpwatch is up"`},
 	{begins: "dpwatch worker ", until: `"dpwatch worker is up"`},
 	{begins: "dpwatch neighbours drop "},
+	{begins: "dpwatch bundle "},
 	{begins: "dpwatch status "},
 	{begins: "dpwatch coverage "},
 	{begins: "dpwatch budgets "},

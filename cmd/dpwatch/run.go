@@ -82,6 +82,9 @@ the environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of
 		if ignored := app.IgnoredVariables(env.Getenv); len(ignored) > 0 {
 			log.Warn("these environment variables have no effect on the auditor's connections: set their values in the connection strings of the configuration", zap.Strings("variables", ignored))
 		}
+		for _, u := range c.Unused() {
+			log.Warn("setting without effect", zap.String("key", u.Path), zap.String("reason", u.Text))
+		}
 		go pauseOnSignals(r, pauses)
 		log.Info("dpwatch is up", zap.String("version", app.Version), zap.Strings("listen", r.Addresses()),
 			zap.Strings("admin", r.AdminAddresses()), zap.Int("routes", r.Routes()), zap.Bool("capture", c.Proxy.Capture))

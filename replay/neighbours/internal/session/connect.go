@@ -52,7 +52,7 @@ func Explain(err error) error {
 	hint := ""
 	switch {
 	case e.Code == "42501":
-		hint = "grant the role the privilege: at the source SELECT on the protected tables and their sequences, in the shadow database CREATE on the database and on existing schemas to which types are added"
+		hint = "grant the role the privilege: at the source SELECT on the protected tables and their sequences, in the shadow database TEMPORARY and CREATE on the database, and CREATE on existing schemas to which types are added"
 	case e.Code == "53200" && strings.Contains(e.Hint, "max_"): // the lock table is full
 		hint = "the server's lock table is too small for so many tables, partitions and indexes: " + e.Hint
 	case e.Code == "22021" || e.Code == "22P05":

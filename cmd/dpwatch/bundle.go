@@ -1,0 +1,127 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dpwatch/dpwatch/internal/app"
+)
+
+// bundleFile is a file of a bundle, with the command whose output it is.
+type bundleFile struct {
+	Name     string `json:"name"`
+	Command  string `json:"command"`
+	ExitCode int    `json:"exit_code"`
+	Bytes    int    `json:"bytes"`
+	SHA256   string `json:"sha256"`
+
+	text []byte
+}
+
+func bundleCommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "bundle", Short: "Collect what a support request needs in one file, without secrets, SQL text and values of rows", Args: cobra.NoArgs,
+		Long: `Collect what a support request needs in a .tar.gz file: the version, the configuration with secrets masked, the report of doctor, and of a running
+dpwatch its status, coverage, metrics, and the lists of audits and alerts. What cannot be had is replaced by the reason.
+
+The file has names of databases, roles, tables, users and functions, and the shapes of queries without their constants; no SQL text, no parameters,
+no values of rows, no passwords. With log.sql or log.values the lists of audits and alerts are left out. Review it before you send it. A file that exists is not
+replaced.`,
+		Example: `  dpwatch bundle --config dpwatch.yaml -o bundle.tar.gz`,
+	}
+	path := configFlag(cmd)
+	output := cmd.Flags().StringP("output", "o", "dpwatch-bundle.tar.gz", "the file to write")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		text, err := archive(bundleFiles(cmd.Context(), env, *path), time.Now())
+		if err != nil {
+			return err
+		}
+		if err := writeNew(*output, string(text)); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(env.Stdout, "%s: review it before you send it\n", *output)
+		return err
+	}
+	return cmd
+}
+
+// bundleFiles returns the output of commands.
+func bundleFiles(ctx context.Context, env environment, path string) []bundleFile {
+	commands := [][]string{
+		{"version.txt", "version"},
+		{"configuration.yaml", "config", "print", "--config", path},
+		{"doctor.json", "doctor", "-o", "json", "--config", path},
+		{"status.txt", "status", "--config", path},
+		{"coverage.txt", "coverage", "--config", path},
+	}
+	if c, _, err := app.Load(env, path); err == nil && !c.Log.SQL && !c.Log.Values {
+		commands = append(commands, []string{"audits.txt", "audits", "list", "--config", path}, []string{"alerts.txt", "alerts", "list", "--config", path})
+	}
+	var files []bundleFile
+	for _, args := range commands {
+		var stdout, stderr bytes.Buffer
+		f := bundleFile{Name: args[0], Command: "dpwatch " + strings.Join(args[1:], " ")}
+		f.ExitCode = run(ctx, args[1:], environment{Getenv: env.Getenv, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Executable: env.Executable, Removes: env.Removes})
+		f.text = stdout.Bytes()
+		if stderr.Len() > 0 {
+			f.text = fmt.Appendf(f.text, "\nstandard error:\n%s", &stderr)
+		}
+		files = append(files, f)
+	}
+	return append(files, metricsFile(ctx, env, path))
+}
+
+// metricsFile returns the metrics of a running dpwatch.
+func metricsFile(ctx context.Context, env environment, path string) bundleFile {
+	f := bundleFile{Name: "metrics.txt", Command: "GET /metrics"}
+	flags := adminFlags{config: path}
+	asked, err := flags.target(env, app.NearestStatus)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+		defer cancel()
+		f.text, err = asked.Get(ctx, "/metrics")
+	}
+	if err != nil {
+		f.ExitCode, f.text = exitFailure, []byte(err.Error()+"\n")
+	}
+	return f
+}
+
+// archive returns files and their list, manifest.json, as a .tar.gz file.
+func archive(files []bundleFile, now time.Time) ([]byte, error) {
+	var packed bytes.Buffer
+	zipped := gzip.NewWriter(&packed)
+	w := tar.NewWriter(zipped)
+	add := func(name string, text []byte) error {
+		err := w.WriteHeader(&tar.Header{Name: "dpwatch-bundle/" + name, Mode: 0o600, Size: int64(len(text)), ModTime: now})
+		if err == nil {
+			_, err = w.Write(text)
+		}
+		return err
+	}
+	for i := range files {
+		f := &files[i]
+		sum := sha256.Sum256(f.text)
+		f.Bytes, f.SHA256 = len(f.text), hex.EncodeToString(sum[:])
+		if err := add(f.Name, f.text); err != nil {
+			return nil, err
+		}
+	}
+	manifest, err := json.MarshalIndent(map[string]any{"created": now.UTC(), "version": app.Version, "files": files}, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(add("manifest.json", manifest), w.Close(), zipped.Close())
+	return packed.Bytes(), err
+}
