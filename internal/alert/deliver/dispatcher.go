@@ -218,7 +218,7 @@ func (d *Dispatcher) periodic(ctx context.Context) {
 	d.flush(ctx, d.opt.Patience)
 	if now.Sub(d.resent) >= d.opt.Resend {
 		d.resent = now
-		d.resend(ctx, now)
+		d.resend(ctx)
 	}
 	if now.Sub(d.accepted) >= acceptedEvery {
 		d.accepted = now

@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -34,6 +36,9 @@ type Receiver struct {
 
 	limit *rate.Limiter
 	last  chan struct{} // closed when the last message was sent directly; the goroutine of Run has it
+	// order is held while an Alertmanager gets alerts: a repetition after the end of an alert would make it fire again. repeats: one waits for it, or sends.
+	order   *sync.Mutex
+	repeats *atomic.Bool
 }
 
 // Defaults of a Receiver.
@@ -53,6 +58,7 @@ func (r *Receiver) prepare() {
 	if r.URL == "" && r.Type == "pagerduty" {
 		r.URL = alert.PagerDutyURL
 	}
+	r.order, r.repeats = new(sync.Mutex), new(atomic.Bool)
 	r.limit = rate.NewLimiter(rate.Limit(float64(r.PerMinute)/60), r.PerMinute)
 }
 

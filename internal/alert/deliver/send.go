@@ -57,6 +57,10 @@ func (d *Dispatcher) sendDirectly(ctx context.Context, r *Receiver, m alert.Mess
 
 // attempt sends a message once and counts it.
 func (d *Dispatcher) attempt(ctx context.Context, r *Receiver, m alert.Message) error {
+	if r.Type == "alertmanager" {
+		r.order.Lock()
+		defer r.order.Unlock()
+	}
 	now := d.opt.Now()
 	err := r.send(ctx, &lockedWriter{&d.stdout, d.opt.Stdout}, now, now.Add(3*d.opt.Resend), m)
 	outcome := outcomeDelivered
@@ -88,7 +92,7 @@ func (d *Dispatcher) sendStored(ctx context.Context, stored ledger.Delivery) err
 
 // resend repeats the alerts that fire to the Alertmanagers, which end those that are not repeated. A failure is no fault: the next repetition
 // comes soon.
-func (d *Dispatcher) resend(ctx context.Context, now time.Time) {
+func (d *Dispatcher) resend(ctx context.Context) {
 	if d.store != nil && len(d.waiting) == 0 {
 		if all, err := d.store.FiringAlerts(ctx, d.opt.Style.Engine); err == nil {
 			d.adopt(all)
@@ -96,25 +100,33 @@ func (d *Dispatcher) resend(ctx context.Context, now time.Time) {
 	}
 	for i := range d.opt.Receivers {
 		r := &d.opt.Receivers[i]
-		if r.Type != "alertmanager" {
-			continue
+		if r.Type == "alertmanager" && r.repeats.CompareAndSwap(false, true) {
+			d.direct.Go(func() {
+				defer r.repeats.Store(false)
+				d.repeat(ctx, r)
+			})
 		}
-		var all []alert.Message
-		d.mu.Lock()
-		for _, m := range d.firing {
-			if slices.Contains(d.opt.receivers(&m), r.Name) {
-				all = append(all, m)
-			}
+	}
+}
+
+// repeat sends the alerts that fire to an Alertmanager again.
+func (d *Dispatcher) repeat(ctx context.Context, r *Receiver) {
+	r.order.Lock()
+	defer r.order.Unlock()
+	now := d.opt.Now()
+	var all []alert.Message
+	d.mu.Lock()
+	for _, m := range d.firing {
+		if slices.Contains(d.opt.receivers(&m), r.Name) {
+			all = append(all, m)
 		}
-		d.mu.Unlock()
-		if len(all) == 0 {
-			continue
-		}
-		d.direct.Go(func() {
-			if err := r.send(ctx, io.Discard, now, now.Add(3*d.opt.Resend), all...); err != nil && ctx.Err() == nil {
-				d.opt.Logger.Warn("the firing alerts cannot be repeated", zap.String("receiver", r.Name), zap.Int("alerts", len(all)), zap.Error(err))
-			}
-		})
+	}
+	d.mu.Unlock()
+	if len(all) == 0 {
+		return
+	}
+	if err := r.send(ctx, io.Discard, now, now.Add(3*d.opt.Resend), all...); err != nil && ctx.Err() == nil {
+		d.opt.Logger.Warn("the firing alerts cannot be repeated", zap.String("receiver", r.Name), zap.Int("alerts", len(all)), zap.Error(err))
 	}
 }
 
