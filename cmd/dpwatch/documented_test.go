@@ -25,6 +25,9 @@ type documented struct{ where, text string }
 // commandLine is a command in a block of a page: indented by four spaces, outside of lists and fences. The comment is not part of it.
 var commandLine = regexp.MustCompile(`^    ((?:dpwatch|make|go|curl|sh|kill|systemctl|kubectl|helm|docker|apt|apt-get|install|goreleaser|openssl|psql) .*?)(?: +# .*)?$`)
 
+// inlineCommand is a command in a sentence. Those of dpwatch are only named there: TestNamedCommands.
+var inlineCommand = regexp.MustCompile("`(curl [^`]+)`")
+
 // documentedCommands returns the commands of README and docs, but those of docs/start.md, which is run as it is.
 func documentedCommands(t *testing.T) (all []documented) {
 	t.Helper()
@@ -38,7 +41,11 @@ func documentedCommands(t *testing.T) (all []documented) {
 			t.Fatal(err)
 		}
 		for i, line := range strings.Split(string(text), "\n") {
-			if m := commandLine.FindStringSubmatch(line); m != nil && filepath.Base(page) != "start.md" {
+			m := commandLine.FindStringSubmatch(line)
+			if m == nil {
+				m = inlineCommand.FindStringSubmatch(line)
+			}
+			if m != nil && filepath.Base(page) != "start.md" {
 				all = append(all, documented{fmt.Sprintf("%s:%d", filepath.Base(page), i+1), m[1]})
 			}
 		}
@@ -97,6 +104,7 @@ var stages = []stage{
 	{begins: "dpwatch explain "},
 	{begins: "dpwatch reproduce ", codes: "2"},
 	{begins: "dpwatch accept "},
+	{begins: "curl "},
 }
 
 // adapted returns a command with the objects of the test in the place of those of the pages.
@@ -104,6 +112,7 @@ func adapted(command string) string {
 	command = strings.NewReplacer(
 		"init --dsn postgres://postgres@127.0.0.1:5432/shop", `init --dsn "$DATABASE"`, "-o dpwatch.yaml --sql roles.sql", `-o "$EMPTY/dpwatch.yaml" --sql "$EMPTY/roles.sql"`,
 		"postgres://replay@localhost/shadow --d0 d0 --d1 d1", `"host=$HOST port=$PORT dbname=shop_shadow user=dpwatch_replay password=$(cat passwords/replay)" --d0 d0 --d1 d1_1`,
+		"curl ", "curl -fsS ", ":9188/", ":$ADMIN_PORT/", "/run/dpwatch/admin.sock", "$PWD/admin.sock",
 		"--sql A --sql B", `--sql "SELECT anon_count(id, 0.5) FROM users" --sql "SELECT anon_count(id, 0.25) FROM users"`,
 		"2027-01-31", time.Now().AddDate(0, 1, 0).Format(time.DateOnly),
 	).Replace(command)
@@ -187,7 +196,7 @@ psql -qX "$PROXY" -c "SELECT anon_count(id, 0.5) FROM users WHERE id = 1" >out
 until dpwatch audits list --config dpwatch.yaml --verdict violation >out && grep -q violation out && dpwatch alerts list --config dpwatch.yaml >alerts && grep -q epsilon alerts; do sleep 0.5; done
 export AUDIT=$(awk '$2 == "violation" || $3 == "violation" { print $1; exit }' out) ALERT=$(awk '/epsilon/ { print $1; exit }' alerts)
 echo "audit $AUDIT, alert $ALERT"
-sed -e "s/$PROXY_PORT/$OTHER_PORT/; s/$ADMIN_PORT/0/; s/^shadow:/shadow:\n  d0: e0\n  d1: [e1]/; s/^neighbours:/neighbours:\n  control_schema: other\n  choose: [{rule: most_rows}]/; s/^ledger: {/ledger: {schema: other_ledger, /" dpwatch.yaml >other.yaml
+sed -e "s/$PROXY_PORT/$OTHER_PORT/; s/$ADMIN_PORT/0/; s/admin.sock/other.sock/; s/^shadow:/shadow:\n  d0: e0\n  d1: [e1]/; s/^neighbours:/neighbours:\n  control_schema: other\n  choose: [{rule: most_rows}]/; s/^ledger: {/ledger: {schema: other_ledger, /" dpwatch.yaml >other.yaml
 echo "SELECT anon_count(id, 0.5) FROM users" >query.sql
 `
 
@@ -198,8 +207,8 @@ func TestDocumented(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
 	psql, err := exec.LookPath("psql")
-	if err != nil {
-		t.Skip("psql is not installed; docs/start.md uses it")
+	if _, without := exec.LookPath("curl"); err != nil || without != nil {
+		t.Skip("psql or curl is not installed; the pages use both")
 	}
 	server := pgtest.Connect(t, pgtest.Database(t)).Config()
 	pgtest.Exec(t, server.ConnString(), "CREATE DATABASE shop")
@@ -225,7 +234,8 @@ func TestDocumented(t *testing.T) {
 		t.Fatalf("docs/start.md has changed:\n%s", page)
 	}
 	// What a user may change when reviewing the file: the ports, and more. Short audits.
-	review := `sed -i -e "s/6432/$PROXY_PORT/; s/9188/$ADMIN_PORT/" dpwatch.yaml
+	review := `sed -i -e "s/6432/$PROXY_PORT/; s|^  listen: .127.0.0.1:9188.*|  listeners: [{listen: 127.0.0.1:$ADMIN_PORT, token_file: $PWD/admin.token}, {listen: \"unix:$PWD/admin.sock\"}]|" dpwatch.yaml
+echo token-of-the-documented-commands >admin.token
 cat >>dpwatch.yaml <<END
 audit: {max_trials: 300, measure_trials: 0, confidence: 0.999999, share: 1}
 budgets: [{name: analysts, epsilon: 100}]
