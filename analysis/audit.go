@@ -8,6 +8,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/results"
+	"github.com/dpwatch/dpwatch/analysis/internal/score"
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
@@ -43,38 +44,28 @@ type Audit struct {
 	nextLook   int
 	nextHold   int // pairs at which the next check is made whether a violation may be reported
 
-	grid      []float64
-	claimAt   int  // index of the claim's point, -1 without a claim
-	front     int  // index of the first point that is not rejected, as far as was climbed; all below are
-	climbed   int  // finished epochs that are in the climber
-	drawn     int  // points of the path that have their bound
-	due       bool // the front may have to move: a block has ended
-	lead      book.Lead
-	climber   *book.Process // at grid[front], see climb
-	book      book.Book
-	epoch     *book.Epoch
-	scratch   bins.Scratch
-	transform transform
-	bet       book.Bet
-	mix       mixtures
+	grid    []float64
+	claimAt int  // index of the claim's point, -1 without a claim
+	front   int  // index of the first point that is not rejected, as far as was climbed; all below are
+	climbed int  // finished epochs that are in the climber
+	drawn   int  // points of the path that have their bound
+	due     bool // the front may have to move: a block has ended
+	lead    book.Lead
+	climber *book.Process // at grid[front], see climb
+	book    book.Book
+	epoch   *book.Epoch
+	scratch bins.Scratch
+	bet     book.Bet
+	mix     score.Mixtures
 
 	path        []PathPoint // at the ends of blocks
-	reader      *results.Reader
-	errors      *code.Dictionary
-	now         [2]result // the current pair
-	slots       []*series
-	specials    []*series // the other scores
-	repeats     repeats
-	ranges      ranges
-	orders      orders
-	standard    standard
-	certificate *certificate // the event of the fixed budget, nil before half of it is used
-	stride      int          // of the pairs that are kept
+	scores      score.Set
+	buckets     []slotEstimate // per slot; no part of the state
+	certificate *certificate   // the event of the fixed budget, nil before half of it is used
 	retained    []retained
 	misfit      bool // a result did not fit the layout
 	divideAt    int  // pairs at which wealth is divided among the scores again
 	layoutAt    int  // pairs at which the layout may be learned again
-	funded      int  // slots that had a stake when wealth was shared out last
 	monotony    monotony
 	failures    [2]int
 	unmatched   int // results of another shape
@@ -99,8 +90,8 @@ func New(c Claim, o Options) (*Audit, error) {
 	}
 	a := &Audit{
 		claim: c, opts: o, threshold: -math.Log(1 - o.Confidence),
-		errors: code.NewDictionary(code.FirstError, code.OtherError),
-		mix:    newMixtures(o.NoClaim), stride: 1, nextTurn: 1, nextLook: 1, divideAt: firstDivision,
+		scores: score.Set{Input: score.Input{Errors: code.NewDictionary(code.FirstError, code.OtherError), Stride: 1}},
+		mix:    score.NewMixtures(o.NoClaim), nextTurn: 1, nextLook: 1, divideAt: score.FirstDivision,
 	}
 	a.grid, a.claimAt = eprocess.NewGrid(c.Epsilon, o.NoClaim)
 	at := c.Epsilon
@@ -124,7 +115,7 @@ func (a *Audit) Add(d0, d1 Outcome) {
 	a.retain(&d0, &d1)
 	a.monotony.add(h)
 	a.countFailures(&d0, &d1)
-	if a.reader != nil {
+	if a.scores.Reader != nil {
 		a.read(&d0, &d1, h)
 	}
 	if !varies && (a.pairs >= a.nextLook || a.pairs >= a.nextTurn) {
@@ -162,98 +153,15 @@ func (a *Audit) DetectedAt() int { return a.detectedAt }
 
 // read turns a pair into codes and counts them.
 func (a *Audit) read(d0, d1 *Outcome, h [2]uint64) {
-	r := a.reader
-	for w, o := range [2]*Outcome{d0, d1} {
-		n := &a.now[w]
-		n.codes, n.rows, n.joint = r.Read(o, n.codes), r.RowsCode(o), nil
-		n.order = append(n.order[:0], r.Order...)
+	p := &score.Pair{
+		Results: [2]*Outcome{d0, d1}, Hashes: h, Number: a.pairs,
+		Most: a.opts.MaxTrials + firstRetained + latestRetained, // retained pairs may be read twice
 	}
-	for n := &a.now[0]; len(n.codes) < len(a.now[1].codes); {
-		n.codes = append(n.codes, r.Filling(d0))
-	}
-	a.growSlots()
-	for w, x := range h {
-		a.now[w].recalled, a.now[w].ranges = a.repeats.recall(x), nil
-		if len(a.slots) == 1 {
-			a.now[w].ranges = &a.ranges
-		}
-	}
+	a.scores.Read(p)
 	if a.certificate != nil {
-		a.certificate.count(&a.now)
+		a.certificate.count(&a.scores.Now)
 	}
-	kept := a.pairs%a.stride == 0
-	room := min(a.keep(), (a.opts.MaxTrials+firstRetained+latestRetained)/a.stride) // retained pairs may be read twice
-	for i, s := range a.slots {
-		c0, c1 := a.now[0].codes[i], a.now[1].codes[i]
-		s.count(c0, c1)
-		if kept {
-			s.reserve(room)
-			s.push(c0, c1)
-		}
-		s.independence.Add(c0, c1)
-		if !s.shared && s.watch.add(c0, c1) {
-			s.shared = true
-		}
-	}
-	if s := a.ofKind(orderScore); s != nil {
-		a.orders.add([2][]int32{a.now[0].order, a.now[1].order}, &s.independence)
-	}
-	for _, s := range a.specials {
-		if s.table == nil && !s.kind.keeps {
-			continue
-		}
-		c0, c1 := s.statistic.score(&a.now[0]), s.statistic.score(&a.now[1])
-		s.count(c0, c1)
-		if kept && s.kind.keeps {
-			s.push(c0, c1)
-		}
-	}
-	if len(a.slots) == 1 {
-		a.ranges.add(a.now[0].codes[0], a.now[1].codes[0])
-	}
-	for w, x := range h {
-		a.repeats.add(w, x, numeric(a.now[w].codes))
-	}
-	for kept && len(a.specials[0].past[0]) >= a.keep() {
-		a.thin()
-	}
-}
-
-// growSlots makes series for keys that came for the first time. Before, they were absent.
-func (a *Audit) growSlots() {
-	for len(a.slots) < len(a.now[0].codes) {
-		s := newSeries(slotScore, len(a.slots))
-		for w := range s.past {
-			s.past[w] = make([]code.Code, len(a.specials[0].past[w]), 2*len(a.specials[0].past[w])+8)
-			for i := range s.past[w] {
-				s.past[w][i] = code.Category(code.Absent)
-			}
-		}
-		a.slots = append(a.slots, s)
-	}
-}
-
-// Bounds on the past that is kept for learning.
-const (
-	maxKeptCells = 1 << 21 // pairs times slots: 32 MiB of codes
-	maxKeptPairs = 1 << 17
-	minKeptPairs = 256
-)
-
-// keep is the number of pairs at which the kept past is thinned.
-func (a *Audit) keep() int {
-	return min(max(maxKeptCells/max(1, len(a.slots)), minKeptPairs), maxKeptPairs)
-}
-
-// thin drops half of the kept pairs, so that memory stays bounded.
-func (a *Audit) thin() {
-	a.stride *= 2
-	for _, s := range a.slots {
-		s.thin()
-	}
-	for _, s := range a.specials {
-		s.thin()
-	}
+	a.scores.Count(p)
 }
 
 func (a *Audit) countFailures(d0, d1 *Outcome) {
@@ -262,16 +170,6 @@ func (a *Audit) countFailures(d0, d1 *Outcome) {
 			a.failures[w]++
 		}
 	}
-}
-
-// numeric reports whether a number is among codes.
-func numeric(codes []code.Code) bool {
-	for _, c := range codes {
-		if code.IsNumber(c) {
-			return true
-		}
-	}
-	return false
 }
 
 // monotony records whether the results of each world vary.

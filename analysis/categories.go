@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/score"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -30,12 +31,12 @@ type tallied struct {
 }
 
 // categories counts the outcomes of a slot by category; toward are the bins of the event. It is nil where all are numbers.
-func (a *Audit) categories(s *series, toward uint64, direction string) *Categories {
-	all := s.tallyCategories(toward)
+func (a *Audit) categories(s *score.Series, toward uint64, direction string) *Categories {
+	all := tallyCategories(s, toward)
 	if len(all) == 0 || len(all) == 1 && all[0].id == 0 {
 		return nil
 	}
-	c := &Categories{Label: a.slotLabel(s.slot)}
+	c := &Categories{Label: a.scores.SlotLabel(s.Slot)}
 	add := func(name withheld.Text, t tallied) {
 		c.Names, c.D0, c.D1 = append(c.Names, name), append(c.D0, t.counts[0]), append(c.D1, t.counts[1])
 		c.Event = append(c.Event, t.event)
@@ -43,13 +44,13 @@ func (a *Audit) categories(s *series, toward uint64, direction string) *Categori
 			c.Direction = direction
 		}
 	}
-	word := a.categoryWord(s)
+	word := a.scores.CategoryWord(s)
 	shown := min(len(all), maxBars)
 	for _, t := range all[:shown] {
 		switch {
 		case t.id != 0:
 			add(word(t.id), t)
-		case len(a.reader.Measures) == 0:
+		case len(a.scores.Reader.Measures) == 0:
 			add(withheld.Public("present"), t)
 		default:
 			add(withheld.Public("any number"), t)
@@ -67,13 +68,13 @@ func (a *Audit) categories(s *series, toward uint64, direction string) *Categori
 }
 
 // tallyCategories counts the kept outcomes, the most frequent first. Numbers count as part of the event if all their bins are.
-func (s *series) tallyCategories(toward uint64) []tallied {
+func tallyCategories(s *score.Series, toward uint64) []tallied {
 	counts := map[code.Label]*[2]int{}
-	for w, codes := range s.past {
+	for w, codes := range s.Past {
 		for _, c := range codes {
 			id := code.Label(0)
 			if !code.IsNumber(c) {
-				if id = code.LabelOf(c); id.Category() == code.OtherText && !slices.Contains(s.binner.Categories, id) {
+				if id = code.LabelOf(c); id.Category() == code.OtherText && !slices.Contains(s.Binner.Categories, id) {
 					id = code.OtherText
 				}
 			}
@@ -87,10 +88,10 @@ func (s *series) tallyCategories(toward uint64) []tallied {
 	for id, n := range counts {
 		t := tallied{id: id, counts: *n}
 		if id == 0 {
-			numbers := uint64(1)<<s.binner.Numeric() - 1
+			numbers := uint64(1)<<s.Binner.Numeric() - 1
 			t.event = toward&numbers == numbers
 		} else {
-			t.event = toward>>s.binner.Bin(id.Code())&1 == 1
+			t.event = toward>>s.Binner.Bin(id.Code())&1 == 1
 		}
 		all = append(all, t)
 	}

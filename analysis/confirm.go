@@ -61,8 +61,8 @@ func (a *Audit) Confirm(budget int, level float64) error {
 	if a.detectedAt > 0 {
 		a.first.lower, a.first.level = a.lower(), level
 	}
-	for i, s := range a.slots {
-		for r, e := range s.independence.Each(s.shared) {
+	for i, s := range a.scores.Slots {
+		for r, e := range s.Independence.Each(s.Shared) {
 			if e > a.first.ratio {
 				a.first.relation, a.first.slot, a.first.ratio = r, i, e
 			}
@@ -112,12 +112,11 @@ func (a *Audit) anew() {
 	a.lead.Look(&a.book, a.epoch)
 	a.front = -1
 	a.advance()
-	for _, s := range a.slots {
-		s.watch = watch{}
-		s.independence.Restart()
+	for _, s := range a.scores.Slots {
+		s.Restart()
 	}
-	if len(a.slots) > 0 {
-		a.first.kept = len(a.slots[0].past[0])
+	if len(a.scores.Slots) > 0 {
+		a.first.kept = len(a.scores.Slots[0].Past[0])
 	}
 	a.answers = answers{}
 }
@@ -153,7 +152,7 @@ func (a *Audit) unconfirmed() string {
 	if !a.Decided() {
 		return fmt.Sprintf("%d pairs of trials show a violation, which is being confirmed on fresh sessions: %d pairs so far", a.first.pairs, n)
 	}
-	if r := a.first.relation; r >= 0 && a.first.ratio >= likelyRelation && a.first.slot < len(a.slots) {
+	if r := a.first.relation; r >= 0 && a.first.ratio >= likelyRelation && a.first.slot < len(a.scores.Slots) {
 		return fmt.Sprintf("trials depend on each other: %s, and %d pairs on fresh sessions do not confirm the violation that %d pairs showed",
 			a.relationWords(r, a.first.slot), n, a.first.pairs)
 	}
@@ -163,7 +162,7 @@ func (a *Audit) unconfirmed() string {
 // relationWords returns the words for a relation between trials and the slot that shows it, without values of rows.
 func (a *Audit) relationWords(r, slot int) string {
 	words := fmt.Sprintf("%s (lag %d)", dependence.Relations[r].Words, dependence.Relations[r].Lag)
-	if place := a.slotWords(slot).String(); place != "" {
+	if place := a.scores.SlotWords(slot).String(); place != "" {
 		words += ", most in " + place
 	}
 	return words

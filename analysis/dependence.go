@@ -8,6 +8,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/dependence"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+	"github.com/dpwatch/dpwatch/analysis/internal/score"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -31,15 +32,24 @@ func (a *Audit) dependent() float64 {
 
 func (a *Audit) averageEvidence() float64 {
 	all := math.Inf(-1)
-	for _, s := range a.slots {
-		all = eprocess.LogAdd(all, s.independence.Evidence(s.shared))
+	for _, s := range a.scores.Slots {
+		all = eprocess.LogAdd(all, s.Independence.Evidence(s.Shared))
 	}
-	return all - math.Log(float64(max(1, len(a.slots))))
+	return all - math.Log(float64(max(1, len(a.scores.Slots))))
+}
+
+// repeatsTooOften reports whether more results of a world repeat earlier ones than chance makes likely.
+func (a *Audit) repeatsTooOften(world int) bool {
+	if a.answers.tooOften[world] == nil {
+		often := a.scores.RepeatsTooOften(world, a.pairs)
+		a.answers.tooOften[world] = &often
+	}
+	return *a.answers.tooOften[world]
 }
 
 // certainlyDependent reports whether trials are dependent at DependenceErrorRate.
 func (a *Audit) certainlyDependent() bool {
-	return len(a.slots) > 0 && a.dependent() >= -math.Log(DependenceErrorRate)
+	return len(a.scores.Slots) > 0 && a.dependent() >= -math.Log(DependenceErrorRate)
 }
 
 // hold returns the reason why a violation is not reported yet although the wealth suffices; empty if it may be reported.
@@ -47,37 +57,37 @@ func (a *Audit) hold() string {
 	if a.monotony.constant() {
 		return "the answers of each world never vary"
 	}
-	for w := range a.repeats.twice {
+	for w := range a.scores.Repeats.Twice {
 		if a.repeatsTooOften(w) {
 			return fmt.Sprintf("answers on D%d repeat earlier ones exactly", w)
 		}
 	}
-	if s := a.ofKind(orderScore); s != nil && a.orders.bet && s.independence.Evidence(false) >= math.Log(dependence.Suspicion) {
+	if e, bet := a.scores.OrderEvidence(); bet && e >= math.Log(dependence.Suspicion) {
 		return "the orders of rows seem to depend on each other"
 	}
-	n := float64(max(1, len(a.slots)))
+	n := float64(max(1, len(a.scores.Slots)))
 	limit := math.Log(dependence.Suspicion) + .75*math.Log(n)
 	var all dependence.Mixing
 	asked, doubtful, against := 0.0, 0, 0 // slots
-	for _, s := range a.slots {
-		d := &s.independence
+	for _, s := range a.scores.Slots {
+		d := &s.Independence
 		if a.pairs < dependence.StuckPairs && d.Stuck() {
 			return "one world has given one answer only, in too few trials"
 		}
-		if d.Differ && a.stride == 1 {
-			m := dependence.MixingOf(s.past, s.shared, a.pairs, a.first.kept, &a.scratch)
+		if d.Differ && a.scores.Stride == 1 {
+			m := dependence.MixingOf(s.Past, s.Shared, a.pairs, a.first.kept, &a.scratch)
 			all.Add(m)
 			asked++
 			doubtful += code.Bit(!m.Enough(1))
 			against += code.Bit(m.Own[0]+m.Own[1] < 0 || m.Pair < 0)
 		}
-		if d.Evidence(s.shared) >= limit {
-			each := d.Each(s.shared)
+		if d.Evidence(s.Shared) >= limit {
+			each := d.Each(s.Shared)
 			top := slices.Index(each[:], slices.Max(each[:]))
 			return dependence.Relations[top].Words + " seem to depend on each other"
 		}
 	}
-	if 4*doubtful > len(a.slots) && (len(a.slots) <= fewSlots || 4*against > len(a.slots) || !all.Enough(asked)) {
+	if 4*doubtful > len(a.scores.Slots) && (len(a.scores.Slots) <= score.FewSlots || 4*against > len(a.scores.Slots) || !all.Enough(asked)) {
 		return "they vary too little, or too slowly, to tell"
 	}
 	return ""
@@ -102,8 +112,8 @@ func (a *Audit) withdrawn() string {
 func (a *Audit) unsound() string {
 	if a.certainlyDependent() {
 		top, at, slot := math.Inf(-1), 0, 0
-		for i, s := range a.slots {
-			for r, e := range s.independence.Each(s.shared) {
+		for i, s := range a.scores.Slots {
+			for r, e := range s.Independence.Each(s.Shared) {
 				if e > top {
 					top, at, slot = e, r, i
 				}
@@ -111,7 +121,7 @@ func (a *Audit) unsound() string {
 		}
 		return "trials depend on each other: " + a.relationWords(at, slot)
 	}
-	for w := range a.repeats.twice {
+	for w := range a.scores.Repeats.Twice {
 		if a.repeatsTooOften(w) {
 			return "trials depend on each other: answers repeat earlier ones exactly"
 		}
@@ -124,11 +134,11 @@ func (a *Audit) dependenceWarnings() (w []withheld.Text) {
 	if !a.certainlyDependent() {
 		return nil
 	}
-	least := math.Log(float64(dependence.RelationCount*dependence.BitCount*len(a.slots)) / DependenceErrorRate)
+	least := math.Log(float64(dependence.RelationCount*dependence.BitCount*len(a.scores.Slots)) / DependenceErrorRate)
 	var top [dependence.RelationCount]float64
 	var at, n [dependence.RelationCount]int
-	for i, s := range a.slots {
-		each := s.independence.Each(s.shared)
+	for i, s := range a.scores.Slots {
+		each := s.Independence.Each(s.Shared)
 		for r, e := range each {
 			if e >= least {
 				n[r]++
@@ -142,7 +152,7 @@ func (a *Audit) dependenceWarnings() (w []withheld.Text) {
 	for r, k := range n {
 		if k > 0 {
 			w = append(w, withheld.Sprintf("%s depend on each other (most in %s; %d of %d columns or partitions): "+means,
-				dependence.Relations[r].Words, a.slotWords(at[r]), k, len(a.slots)))
+				dependence.Relations[r].Words, a.scores.SlotWords(at[r]), k, len(a.scores.Slots)))
 		}
 	}
 	if len(w) == 0 {

@@ -3,6 +3,7 @@ package analysis
 import (
 	"fmt"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/dependence"
 )
 
@@ -48,7 +49,7 @@ func (a *Audit) sameAnswer() bool {
 		return false
 	}
 	need := sameAnswerPairs
-	if precise(a.now[0].codes) && precise(a.now[1].codes) || a.confirming() && a.first.detectedAt == 0 {
+	if precise(a.scores.Now[0].Codes) && precise(a.scores.Now[1].Codes) || a.confirming() && a.first.detectedAt == 0 {
 		need = sameNumberPairs // in a confirmation, the pairs before it were of one answer too
 	}
 	return a.monotony.pairs >= need && a.monotony.constant() && a.monotony.first[0] != a.monotony.first[1]
@@ -59,7 +60,7 @@ func (a *Audit) deterministic() *Deterministic {
 	if a.opts.Deterministic == DeterministicIgnore {
 		return nil
 	}
-	d := &Deterministic{Repeats: Trials{a.repeats.echoes[0], a.repeats.echoes[1]}}
+	d := &Deterministic{Repeats: Trials{a.scores.Repeats.Echoes[0], a.scores.Repeats.Echoes[1]}}
 	switch {
 	case a.sameAnswer():
 		d.Kind, d.Differ = "same_answer", true
@@ -75,4 +76,14 @@ func (a *Audit) deterministic() *Deterministic {
 		return nil
 	}
 	return d
+}
+
+// precise reports whether codes hold a number whose exact repetition cannot be chance.
+func precise(codes []code.Code) bool {
+	for _, c := range codes {
+		if code.IsNumber(c) && code.SignificantBits(c) > 24 {
+			return true
+		}
+	}
+	return false
 }

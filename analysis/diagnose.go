@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/diagnosis"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/score"
 )
 
 // Limits of what a diagnosis is made from.
@@ -26,18 +27,18 @@ func (a *Audit) diagnosed(best *found) diagnosis.Evidence {
 	if best.event != nil {
 		e.Score, e.Kind, e.Tail = best.event.Score, string(best.event.Kind), string(best.event.Tail)
 	}
-	if a.reader == nil || len(a.slots) == 0 {
+	if a.scores.Reader == nil || len(a.scores.Slots) == 0 {
 		return e
 	}
-	e.Keyed, e.Columns, e.Groups = a.reader.Keyed, a.reader.Cells(), len(a.reader.Labels)
+	e.Keyed, e.Columns, e.Groups = a.scores.Reader.Keyed, a.scores.Reader.Cells(), len(a.scores.Reader.Labels)
 	var chosen []int
-	if s := best.series; s != nil && s.kind == slotScore && s.slot >= diagnosedSlots {
-		chosen = append(chosen, s.slot)
+	if s := best.series; s != nil && s.IsSlot() && s.Slot >= diagnosedSlots {
+		chosen = append(chosen, s.Slot)
 	}
-	for i := range a.slots[:min(len(a.slots), diagnosedSlots-len(chosen))] {
+	for i := range a.scores.Slots[:min(len(a.scores.Slots), diagnosedSlots-len(chosen))] {
 		chosen = append(chosen, i)
 	}
-	p := newPortion(len(a.slots[0].past[0]), min(diagnosedPast, max(256, diagnosedCells/len(chosen))))
+	p := score.PortionOf(len(a.scores.Slots[0].Past[0]), min(diagnosedPast, max(256, diagnosedCells/len(chosen))))
 	for _, i := range chosen {
 		e.Slots = append(e.Slots, a.diagnosedSlot(i, p))
 	}
@@ -45,20 +46,20 @@ func (a *Audit) diagnosed(best *found) diagnosis.Evidence {
 }
 
 // diagnosedSlot returns the outcomes of one slot.
-func (a *Audit) diagnosedSlot(slot int, p portion) diagnosis.Slot {
-	s := a.slots[slot]
-	d := diagnosis.Slot{Where: a.place(slot), Group: slot / a.reader.Cells(), Column: slot % a.reader.Cells(), Discrete: true, Shared: s.shared}
+func (a *Audit) diagnosedSlot(slot int, p score.Portion) diagnosis.Slot {
+	s := a.scores.Slots[slot]
+	d := diagnosis.Slot{Where: a.scores.Place(slot), Group: slot / a.scores.Reader.Cells(), Column: slot % a.scores.Reader.Cells(), Discrete: true, Shared: s.Shared}
 	texts := map[code.Label]int{}
-	for w := range s.past {
-		d.Numbers[w] = make([]float64, p.n)
-		for k := range p.n {
-			c := s.past[w][p.at(k)]
+	for w := range s.Past {
+		d.Numbers[w] = make([]float64, p.N)
+		for k := range p.N {
+			c := s.Past[w][p.At(k)]
 			d.Numbers[w][k] = c
 			if code.IsNumber(c) {
 				d.Discrete = d.Discrete && c == math.Trunc(c)
 				continue
 			}
-			switch l := code.LabelOf(c); kindOfCategory(int(l.Category())) {
+			switch l := code.LabelOf(c); score.KindOfCategory(int(l.Category())) {
 			case AbsenceEvent:
 				d.Absent[w]++
 			case NullEvent:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+	"github.com/dpwatch/dpwatch/analysis/internal/score"
 )
 
 // Evidence is what an audit has against every epsilon of its grid, in a form that can be joined with that of other
@@ -127,7 +128,7 @@ func (a *Audit) Components() []float64 {
 	var out []float64
 	for _, x := range componentExcesses {
 		k := a.book.Remixed(func(m eprocess.Mixture) eprocess.Mixture {
-			if &m[0] != &a.mix[pairedPrior][0] && &m[0] != &a.mix[lawPrior][0] {
+			if &m[0] != &a.mix[score.PairedPrior][0] && &m[0] != &a.mix[score.LawPrior][0] {
 				m = eprocess.Mixture{{Share: eprocess.BothSides, Excess: x, Weight: 1}}
 			}
 			return m

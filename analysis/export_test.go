@@ -6,6 +6,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
+	"github.com/dpwatch/dpwatch/analysis/internal/score"
 )
 
 // SkipBound makes an audit decide about the claim alone: no bound is computed below it.
@@ -24,8 +25,8 @@ const StateHead = len(stateMagic) + 1
 // classes' probabilities.
 func Bets(epsilon, delta float64, p, q [3]float64, live [3]bool) (all [][2][3]float64) {
 	for _, noClaim := range [...]bool{false, true} {
-		m := newMixtures(noClaim)
-		for _, c := range append(append(eprocess.Mixture{}, m[shiftPrior]...), m[supportPrior]...) {
+		m := score.NewMixtures(noClaim)
+		for _, c := range append(append(eprocess.Mixture{}, m[score.ShiftPrior]...), m[score.SupportPrior]...) {
 			f := c.FactorsOf(eprocess.NewNull(epsilon, delta), p, q, live)
 			all = append(all, [2][3]float64{f[0], f[1]})
 		}
@@ -79,23 +80,5 @@ func Spoil(a *Audit) {
 	}
 }
 
-// Repeats remembers results.
-type Repeats = repeats
-
-// Add counts a result of a world.
-func (r *Repeats) Add(world int, hash uint64, number bool) { r.add(world, hash, number) }
-
-// Twice returns the different results per world that came more than once, as far as remembered.
-func Twice(r *Repeats) [2]int { return r.twice }
-
-// Thinned returns of how many results, as a power of 2, one is remembered.
-func Thinned(r *Repeats) uint8 { return r.thinned }
-
-// Remembered returns the number of results of D0 that are remembered.
-func Remembered(r *Repeats) int { return r.different[0] }
-
 // CertainlyDependent reports whether trials are dependent at DependenceErrorRate.
 func CertainlyDependent(a *Audit) bool { return a.certainlyDependent() }
-
-// Remainder is compared with math.Mod.
-var Remainder = remainder

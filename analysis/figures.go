@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+	"github.com/dpwatch/dpwatch/analysis/internal/score"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -66,9 +67,9 @@ func (a *Audit) pathPoint() PathPoint {
 }
 
 // histogram counts the numbers of a slot; toward are the bins of the event.
-func (a *Audit) histogram(s *series, toward uint64, direction string) *Histogram {
+func (a *Audit) histogram(s *score.Series, toward uint64, direction string) *Histogram {
 	var all []float64
-	for _, codes := range s.past {
+	for _, codes := range s.Past {
 		for _, c := range codes {
 			if code.IsNumber(c) {
 				all = append(all, c)
@@ -93,16 +94,16 @@ func (a *Audit) histogram(s *series, toward uint64, direction string) *Histogram
 	}
 	h.Edges = withheld.Of(bounds)
 	for w, counts := range [][]int{h.D0, h.D1} {
-		for _, c := range s.past[w] {
+		for _, c := range s.Past[w] {
 			if code.IsNumber(c) && c >= lo && c <= hi {
 				counts[bucketOf(c, lo, hi, bins)]++
 			}
 		}
 	}
-	h.Label = a.slotLabel(s.slot)
-	edges := append(append([]float64{lo}, s.binner.Edges...), hi)
+	h.Label = a.scores.SlotLabel(s.Slot)
+	edges := append(append([]float64{lo}, s.Binner.Edges...), hi)
 	var event [][2]float64
-	for i := range s.binner.Numeric() {
+	for i := range s.Binner.Numeric() {
 		if from, to := max(edges[i], lo), min(edges[i+1], hi); toward>>i&1 == 1 && from < to {
 			event = append(event, [2]float64{from, to})
 		}
@@ -113,11 +114,11 @@ func (a *Audit) histogram(s *series, toward uint64, direction string) *Histogram
 
 // strongestSlot returns the slot to draw: the one with the most wealth against the claim, with the bins and the direction of its event. Before
 // anything is bet on a slot it is the first one with numbers, or the first; nil without slots.
-func (a *Audit) strongestSlot() (s *series, set uint64, direction string) {
+func (a *Audit) strongestSlot() (s *score.Series, set uint64, direction string) {
 	top := math.Inf(-1)
 	for st := range a.lead.Standings(&a.book, a.epoch) {
-		own := a.named(st.Entry.Score)
-		if own == nil || own.kind != slotScore || !(st.Wealth > top) || !atStake(st.Events) {
+		own := a.scores.Named(st.Entry.Score)
+		if own == nil || !own.IsSlot() || !(st.Wealth > top) || !atStake(st.Events) {
 			continue
 		}
 		top, s, set, direction = st.Wealth, own, st.Events.Toward[eprocess.TowardD0], "D0"
@@ -128,13 +129,13 @@ func (a *Audit) strongestSlot() (s *series, set uint64, direction string) {
 	if s != nil {
 		return s, set, direction
 	}
-	for _, own := range a.slots {
-		if own.binner.Numeric() > 1 {
+	for _, own := range a.scores.Slots {
+		if own.Binner.Numeric() > 1 {
 			return own, 0, ""
 		}
 	}
-	if len(a.slots) > 0 {
-		return a.slots[0], 0, ""
+	if len(a.scores.Slots) > 0 {
+		return a.scores.Slots[0], 0, ""
 	}
 	return nil, 0, ""
 }

@@ -3,9 +3,9 @@ package analysis
 import (
 	"math"
 
-	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
+	"github.com/dpwatch/dpwatch/analysis/internal/score"
 )
 
 // ClopperPearsonBound is the figure of a fixed budget: an event chosen on the first half of the trials, certified on
@@ -22,33 +22,31 @@ type ClopperPearsonBound struct {
 
 // certificate counts a fixed event.
 type certificate struct {
-	series    *series
-	statistic statistic // a copy: scores keep learning, the event must not change
-	binner    bins.Binner
-	set       uint64
-	heavy     int // the world where the event is likelier
-	event     *Event
-	pairs     int
-	hits      [2]int
+	score *score.Frozen // scores keep learning, the event must not change
+	set   uint64
+	heavy int // the world where the event is likelier
+	event *Event
+	pairs int
+	hits  [2]int
 }
 
 // certify chooses the event when half of the budget is used, so that the choice does not depend on what certifies it.
 // The bins are a copy. Scores that depend on other results (repeats) are not events of one result and are left out.
 func (a *Audit) certify() {
-	if a.certificate != nil || 2*a.pairs < a.opts.MaxTrials || a.reader == nil {
+	if a.certificate != nil || 2*a.pairs < a.opts.MaxTrials || a.scores.Reader == nil {
 		return
 	}
 	c := &certificate{}
 	top, rest := math.Inf(-1), a.opts.MaxTrials-a.pairs
-	var best *series
-	for _, s := range a.all() {
-		if s.table == nil || s.table.Pairs == 0 || s.kind.looksBack || s.kind.prior == lawPrior {
+	var best *score.Series
+	for _, s := range a.scores.All() {
+		if s.Table == nil || s.Table.Pairs == 0 || !s.OfOneResult() {
 			continue
 		}
 		for _, v := range [...]event.View{event.Ascending, event.Folded, event.Sorted} {
-			a.book.Order = event.OrderOf(s.table, v, a.book.Order)
+			a.book.Order = event.OrderOf(s.Table, v, a.book.Order)
 			for heavy := range 2 {
-				if set, e := mostCertified(s.table, a.book.Order, heavy, rest, a.claim.Delta); e > top {
+				if set, e := mostCertified(s.Table, a.book.Order, heavy, rest, a.claim.Delta); e > top {
 					top, best, c.set, c.heavy = e, s, set, heavy
 				}
 			}
@@ -57,11 +55,11 @@ func (a *Audit) certify() {
 	if best == nil {
 		return
 	}
-	c.series, c.statistic, c.binner = best, best.frozen(), best.binner
+	c.score = best.Freeze()
 	e := event.Events{}
 	side := [2]int{eprocess.TowardD0, eprocess.TowardD1}[c.heavy]
 	e.Toward[side] = c.set
-	c.event = a.describe(best, best.table, &e).event
+	c.event = a.describe(best, best.Table, &e).event
 	a.certificate = c
 }
 
@@ -92,10 +90,10 @@ func mostCertified(t *event.Table, order []uint8, heavy, n int, delta float64) (
 }
 
 // count adds one pair.
-func (c *certificate) count(pair *[2]result) {
+func (c *certificate) count(pair *[2]score.Result) {
 	c.pairs++
 	for w := range pair {
-		if c.set>>c.binner.Bin(c.statistic.score(&pair[w]))&1 == 1 {
+		if c.set>>c.score.Bin(&pair[w])&1 == 1 {
 			c.hits[w]++
 		}
 	}

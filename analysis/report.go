@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/score"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -186,10 +187,10 @@ func (a *Audit) Report() Report {
 
 // slotCost is the log of the share of wealth that bets on one partition.
 func (a *Audit) slotCost() float64 {
-	if len(a.slots) < 2 {
+	if len(a.scores.Slots) < 2 {
 		return 0
 	}
-	return math.Log(float64(len(a.slots)) / slotScore.several)
+	return math.Log(float64(len(a.scores.Slots)) / score.SlotShare())
 }
 
 // verdict concludes.
@@ -247,7 +248,7 @@ func (a *Audit) warnings() []withheld.Text {
 			}
 		}
 	}
-	for i, n := range a.repeats.echoes {
+	for i, n := range a.scores.Repeats.Echoes {
 		if a.monotony.broken[i] && a.repeatsTooOften(i) {
 			add("%d answers on D%d repeat an earlier one exactly, which chance does not at this many digits: reused noise, or a cache", n, i)
 		}
@@ -261,25 +262,25 @@ func (a *Audit) warnings() []withheld.Text {
 			add("%d of %d trials on D%d failed", f, a.pairs, i)
 		}
 	}
-	if a.reader == nil {
+	if a.scores.Reader == nil {
 		return w
 	}
 	if a.unmatched > 0 {
 		add("%d results had another number of columns, or failed", a.unmatched)
 	}
-	if a.reader.Duplicates {
+	if a.scores.Reader.Duplicates {
 		add("some results have two rows of one group key: the first counts")
 	}
-	if a.reader.Overflow {
-		add("more group keys than can be audited one by one (%d): the others count in the number of rows only", a.reader.MaxKeys)
+	if a.scores.Reader.Overflow {
+		add("more group keys than can be audited one by one (%d): the others count in the number of rows only", a.scores.Reader.MaxKeys)
 	}
 	return w
 }
 
 func (a *Audit) sharedSlots() int {
 	n := 0
-	for _, s := range a.slots {
-		if s.shared {
+	for _, s := range a.scores.Slots {
+		if s.Shared {
 			n++
 		}
 	}
@@ -290,21 +291,22 @@ func (a *Audit) sharedSlots() int {
 func (a *Audit) estimates() ([]Partition, Float) {
 	parts := []Partition{}
 	top := math.NaN()
-	if a.reader == nil {
+	if a.scores.Reader == nil {
 		return parts, Float(top)
 	}
-	cells := a.reader.Cells()
-	for k := range a.reader.Labels {
+	cells := a.scores.Reader.Cells()
+	a.buckets = append(a.buckets, make([]slotEstimate, len(a.scores.Slots)-len(a.buckets))...)
+	for k := range a.scores.Reader.Labels {
 		best := math.NaN()
-		for _, s := range a.slots[min(k*cells, len(a.slots)):min((k+1)*cells, len(a.slots))] {
-			if e := s.buckets.update(s.past, a.opts.Buckets, a.claim.Delta, a.opts.MinCount); !math.IsNaN(e) && !(e <= best) {
+		for i := k * cells; i < min((k+1)*cells, len(a.scores.Slots)); i++ {
+			if e := a.buckets[i].update(a.scores.Slots[i].Past, a.scores.Stride, a.opts.Buckets, a.claim.Delta, a.opts.MinCount); !math.IsNaN(e) && !(e <= best) {
 				best = e
 			}
 		}
 		if !math.IsNaN(best) && !(best <= top) {
 			top = best
 		}
-		parts = append(parts, Partition{Key: a.reader.GroupName(k), EpsilonEstimate: Float(best)})
+		parts = append(parts, Partition{Key: a.scores.Reader.GroupName(k), EpsilonEstimate: Float(best)})
 	}
 	return parts, Float(top)
 }

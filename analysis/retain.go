@@ -18,10 +18,10 @@ const (
 
 // retain keeps the first pairs and the latest before a turn, to learn the layout from. Results beyond the bound are kept in part.
 func (a *Audit) retain(d0, d1 *Outcome) {
-	if a.reader != nil && (results.WidthOf(d0) != a.reader.Width || results.WidthOf(d1) != a.reader.Width) {
+	if a.scores.Reader != nil && (results.WidthOf(d0) != a.scores.Reader.Width || results.WidthOf(d1) != a.scores.Reader.Width) {
 		a.unmatched++
 	}
-	misfit := a.reader != nil && !a.reader.Keyed && (len(d0.Rows) > 1 || len(d1.Rows) > 1)
+	misfit := a.scores.Reader != nil && !a.scores.Reader.Keyed && (len(d0.Rows) > 1 || len(d1.Rows) > 1)
 	if full := len(a.retained) == firstRetained+latestRetained; full && !misfit && !a.monotony.constant() && a.nextTurn-a.pairs >= latestRetained {
 		return // later pairs will take its place before the layout is learned
 	}

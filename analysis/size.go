@@ -12,7 +12,7 @@ import (
 // bets. It takes time in proportion to the scores and the blocks, not to the trials.
 func (a *Audit) Size() int {
 	const fixed, perWord, perKey, perRepeat = 64 << 10, 96, 160, 40
-	n := fixed + perRepeat*len(a.repeats.seen) + perWord*len(a.errors.Words) + int(unsafe.Sizeof(PathPoint{}))*cap(a.path)
+	n := fixed + perRepeat*a.scores.Repeats.Len() + perWord*len(a.scores.Errors.Words) + int(unsafe.Sizeof(PathPoint{}))*cap(a.path)
 	n += a.lead.Size() + a.climber.Size()
 	n += a.book.Size()
 	tables := map[*event.Table]bool{nil: true}
@@ -32,15 +32,14 @@ func (a *Audit) Size() int {
 		count(e)
 	}
 	count(a.epoch)
-	for _, s := range a.all() {
-		if m, ok := s.statistic.(*law); ok {
-			n += 8 * (cap(m.ranks[0].Values) + cap(m.ranks[1].Values))
-		}
-		add(s.table)
-		n += int(unsafe.Sizeof(series{})) + 8*(cap(s.past[0])+cap(s.past[1])) + 8*(cap(s.buckets.numbers[0])+cap(s.buckets.numbers[1])) +
-			10*cap(s.binner.Edges)
+	for _, s := range a.scores.All() {
+		add(s.Table)
+		n += s.Size()
 	}
-	if r := a.reader; r != nil {
+	for i := range a.buckets {
+		n += int(unsafe.Sizeof(slotEstimate{})) + 8*(cap(a.buckets[i].numbers[0])+cap(a.buckets[i].numbers[1]))
+	}
+	if r := a.scores.Reader; r != nil {
 		n += perKey * len(r.Labels)
 		for _, d := range r.Words {
 			n += perWord * len(d.Words)

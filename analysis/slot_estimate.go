@@ -12,6 +12,7 @@ import (
 // grown or the past was thinned; the range of n values grows about ln n times.
 type slotEstimate struct {
 	counted    int // kept pairs that are in the counts
+	stride     int // of the kept pairs
 	lo, hi     float64
 	numbers    [2][]int
 	categories []uint16 // ascending
@@ -19,9 +20,9 @@ type slotEstimate struct {
 }
 
 // update counts what is new in the past, and returns the estimate.
-func (e *slotEstimate) update(past [2][]code.Code, buckets int, delta float64, minCount int) float64 {
-	if e.counted == 0 || e.counted > len(past[0]) || e.outgrown(past) {
-		e.restart(past, buckets)
+func (e *slotEstimate) update(past [2][]code.Code, stride, buckets int, delta float64, minCount int) float64 {
+	if e.counted == 0 || e.stride != stride || e.outgrown(past) {
+		e.restart(past, stride, buckets)
 	}
 	for w, codes := range past {
 		for _, c := range codes[e.counted:] {
@@ -51,8 +52,8 @@ func (e *slotEstimate) outgrown(past [2][]code.Code) bool {
 }
 
 // restart sets the range from the whole past, with nothing counted.
-func (e *slotEstimate) restart(past [2][]code.Code, buckets int) {
-	*e = slotEstimate{lo: math.Inf(1), hi: math.Inf(-1)}
+func (e *slotEstimate) restart(past [2][]code.Code, stride, buckets int) {
+	*e = slotEstimate{stride: stride, lo: math.Inf(1), hi: math.Inf(-1)}
 	for w, codes := range past {
 		e.numbers[w] = make([]int, buckets)
 		for _, c := range codes {

@@ -12,7 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/dependence"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
-	"github.com/dpwatch/dpwatch/analysis/internal/results"
+	"github.com/dpwatch/dpwatch/analysis/internal/score"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 )
 
@@ -84,12 +84,12 @@ func (a *Audit) state(c *state.Codec) {
 		if c.Err != nil {
 			return
 		}
-		a.mix = newMixtures(a.opts.NoClaim)
+		a.mix = score.NewMixtures(a.opts.NoClaim)
 		a.grid, a.claimAt = eprocess.NewGrid(a.claim.Epsilon, a.opts.NoClaim)
 	}
 	for _, x := range []*int{
-		&a.pairs, &a.detectedAt, &a.nextTurn, &a.nextLook, &a.nextHold, &a.front, &a.stride, &a.divideAt, &a.layoutAt,
-		&a.funded, &a.failures[0], &a.failures[1], &a.unmatched, &a.monotony.pairs,
+		&a.pairs, &a.detectedAt, &a.nextTurn, &a.nextLook, &a.nextHold, &a.front, &a.scores.Stride, &a.divideAt, &a.layoutAt,
+		&a.scores.Funded, &a.failures[0], &a.failures[1], &a.unmatched, &a.monotony.pairs,
 	} {
 		state.Num(c, x)
 		c.Check(*x >= 0 && *x <= 1<<53)
@@ -105,7 +105,7 @@ func (a *Audit) state(c *state.Codec) {
 	a.threshold = a.wealthNeeded()
 	c.Bool(&a.misfit)
 	for w := range 2 {
-		c.All(&a.monotony.first[w], &a.monotony.broken[w], &a.now[w].codes)
+		c.All(&a.monotony.first[w], &a.monotony.broken[w], &a.scores.Now[w].Codes)
 	}
 	state.List(c, &a.path, func(p *PathPoint) { c.All(&p.Pairs, &p.Wealth, &p.Line) })
 	a.pointers(c)
@@ -114,34 +114,25 @@ func (a *Audit) state(c *state.Codec) {
 // pointers describes the parts that share others: tables belong to scores and to epochs, errors to the audit and its reader.
 func (a *Audit) pointers(c *state.Codec) {
 	if c.Reading {
-		a.errors = code.NewDictionary(code.FirstError, code.OtherError)
+		a.scores.Errors = code.NewDictionary(code.FirstError, code.OtherError)
 		a.climber = &book.Process{}
 	}
-	a.errors.State(c)
-	c.Check(a.errors.First == code.FirstError && a.errors.Rest == code.OtherError)
+	a.scores.Errors.State(c)
+	c.Check(a.scores.Errors.First == code.FirstError && a.scores.Errors.Rest == code.OtherError)
 	tables := a.tables(c)
-	c.Optional(a.reader != nil, func() { a.reader = results.NewReader(results.Layout{Width: -1}, 0, a.opts.Salt, a.errors) }, func() {
-		a.reader.State(c)
-	})
-	if a.reader != nil {
-		c.Groups = len(a.reader.Labels)
-	}
-	state.List(c, &a.slots, func(s **series) { state.Made(c, s).state(c, tables) })
-	c.Slots = len(a.slots)
-	state.List(c, &a.specials, func(s **series) { state.Made(c, s).state(c, tables) })
+	a.scores.State(c, tables, a.opts.Salt)
 	a.book.State(c, a.mix[:], tables)
 	state.Made(c, &a.epoch).State(c, tables)
 	a.lead.State(c)
 	a.climber.State(c)
-	a.ranges.state(c)
-	a.orders.state(c)
+	a.scores.PastState(c)
 	a.certificateState(c)
 	state.List(c, &a.retained, func(p *retained) {
 		outcomeState(c, &p.worlds[0])
 		outcomeState(c, &p.worlds[1])
 		c.Bool(&p.cut)
 	})
-	a.repeats.state(c)
+	a.scores.Repeats.State(c)
 }
 
 func (o *Options) state(c *state.Codec) {
@@ -165,32 +156,10 @@ func (a *Audit) tables(c *state.Codec) []*event.Table {
 				add(en.Table)
 			}
 		}
-		for _, s := range a.all() {
-			add(s.table)
+		for _, s := range a.scores.All() {
+			add(s.Table)
 		}
 	}
 	state.List(c, &all, func(t **event.Table) { state.Made(c, t).State(c) })
 	return all
-}
-
-func (s *series) state(c *state.Codec, tables []*event.Table) {
-	k := slices.Index(kinds[:], s.kind)
-	state.Num(c, &k)
-	state.Num(c, &s.slot)
-	if c.Check(k >= 0 && k < len(kinds)); c.Err != nil {
-		return
-	}
-	if c.Reading {
-		s.kind, s.statistic = kinds[k], kinds[k].make(s.slot)
-	}
-	s.statistic.state(c)
-	c.All((*int)(&s.id), &s.learned, &s.staked, &s.shared)
-	s.binner.State(c)
-	event.TableRef(c, &s.table, tables)
-	w := &s.watch
-	c.All(&s.past[0], &s.past[1], &w.seen, &w.changes, &w.precise, &w.first[0], &w.first[1], &w.last, &w.difference, &w.sum)
-	s.independence.State(c)
-	c.Check(s.learned >= 0 && len(s.past[0]) == len(s.past[1]))
-	c.Check(s.table == nil || s.table.Bins() == s.binner.Bins() && s.table.Numeric == s.binner.Numeric())
-	c.Check(s.kind != revealScore || s.table == nil || s.table.Bins() == s.table.Numeric+2*rareKinds+1)
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
-	"github.com/dpwatch/dpwatch/analysis/internal/code"
-	"github.com/dpwatch/dpwatch/analysis/internal/event"
+	"github.com/dpwatch/dpwatch/analysis/internal/results"
+	"github.com/dpwatch/dpwatch/analysis/internal/score"
 )
 
 // This file holds what happens between blocks: the wealth of the finished block is booked, and the bins, events and bets of the next one are
@@ -27,10 +27,14 @@ func (a *Audit) turn(discard bool) {
 	if a.mayRelayout() {
 		a.learnLayout(next)
 	}
-	if a.reader != nil {
-		a.fundSlots(next)
-		a.learn(next)
-		a.divide(next)
+	if a.scores.Reader != nil {
+		t := &score.Turn{Pairs: n, Null: a.lead.Null, Book: &a.book, Epoch: next, Mixtures: &a.mix}
+		a.scores.Fund(t)
+		a.scores.Learn(t)
+		if n >= a.divideAt {
+			a.divideAt = a.scores.NextDivision(n)
+			a.scores.Divide(t)
+		}
 		a.certify()
 	}
 	length := max(1, n/blockDivisor)
@@ -94,112 +98,40 @@ func (a *Audit) closeEpoch() {
 	a.book.Epochs = append(a.book.Epochs, a.epoch)
 }
 
-// ofKind returns the score of a kind that is not a slot, nil for none.
-func (a *Audit) ofKind(k *kind) *series {
-	for _, s := range a.specials {
-		if s.kind == k {
-			return s
-		}
+// mayRelayout reports whether the layout may be learned again.
+func (a *Audit) mayRelayout() bool {
+	if a.scores.Reader == nil || a.misfit {
+		return true
 	}
-	return nil
+	if a.pairs < a.layoutAt {
+		return false
+	}
+	return a.pairs <= score.Settled || a.scores.Reader.Width < 0 || a.scores.Reader.Duplicates || 2*a.unmatched > a.pairs
 }
 
-// precise reports whether codes hold a number whose exact repetition cannot be chance.
-func precise(codes []code.Code) bool {
-	for _, c := range codes {
-		if code.IsNumber(c) && code.SignificantBits(c) > 24 {
-			return true
-		}
+// learnLayout chooses the layout from the retained results. When it changes, all scores return their wealth, and new scores start from the
+// retained results.
+func (a *Audit) learnLayout(e *book.Epoch) {
+	a.layoutAt, a.misfit = 2*a.pairs, false
+	var seen []*Outcome
+	for i := range a.retained {
+		p := &a.retained[i]
+		seen = append(seen, &p.worlds[0], &p.worlds[1])
 	}
-	return false
-}
-
-// learn sets the tables of the next block and enters them.
-func (a *Audit) learn(e *book.Epoch) {
-	for _, s := range a.slots {
-		if s.staked {
-			s.statistic.(learner).learn(a, s, e)
-			e.Entries = append(e.Entries, book.Entry{Score: s.id, Table: s.table, Scope: a.slotScope()})
-		}
-	}
-	if a.coupled() {
-		for _, s := range a.specials {
-			s.table = nil
-		}
+	l := results.Learn(seen)
+	if a.scores.Reader != nil && l.Equal(&a.scores.Reader.Layout) {
 		return
 	}
-	a.learnJoint()
-	for _, s := range a.specials {
-		switch m := s.statistic.(type) {
-		case learner:
-			m.learn(a, s, e)
-		case fitter:
-			a.learnRelation(s, m)
-		}
-		if !s.staked {
-			s.table = nil
-		}
-		if s.table != nil && (s.kind.prior != lawPrior || s.table.Laws != nil) {
-			e.Entries = append(e.Entries, book.Entry{Score: s.id, Table: s.table})
+	a.scores.Retire(e)
+	a.certificate = nil // its score no longer exists; another event may still be chosen
+	a.first.kept = 0
+	a.unmatched, a.buckets = 0, nil
+	errors := a.scores.Errors
+	a.scores = score.NewSet(results.NewReader(l, a.opts.MaxSlots, a.opts.Salt, errors), errors, seen, a.opts.Unordered)
+	for i := range a.retained {
+		p := &a.retained[i]
+		if d0, d1 := &p.worlds[0], &p.worlds[1]; !p.cut {
+			a.read(d0, d1, [2]uint64{results.Fingerprint(d0), results.Fingerprint(d1)})
 		}
 	}
-}
-
-// coupled reports whether the worlds share the noise of a slot in which they differ. Then only bets on pairs are sound: the
-// other scores, which use this slot too, assume that both worlds are independent.
-func (a *Audit) coupled() bool {
-	return slices.ContainsFunc(a.slots, func(s *series) bool { return s.shared && s.independence.Differ })
-}
-
-// Bins that are learned per score.
-const (
-	fewSlots       = 8   // up to here every slot has many bins and all views, and is bet on at every epsilon
-	maxGridSlots   = 256 // up to here slots are bet on above the claim
-	maxSpecialBins = 32
-)
-
-// slotScope returns the epsilons at which slots are bet on. With many slots, epsilons are left out at which bets take the most time and give
-// the least evidence.
-func (a *Audit) slotScope() book.Scope {
-	switch {
-	case len(a.slots) <= fewSlots:
-		return book.Everywhere
-	case len(a.slots) <= maxGridSlots:
-		return book.FromClaim
-	}
-	return book.ClaimAlone
-}
-
-func (a *Audit) slotBins() int {
-	if len(a.slots) <= fewSlots {
-		return 28
-	}
-	return 20
-}
-
-// separate changes a slot whose worlds share their noise to the bet that needs no independence. The gains on the assumption of independence
-// are discarded.
-func (a *Audit) separate(s *series, e *book.Epoch) {
-	e.DiscardGains = true
-	e.Retire = append(e.Retire, s.id)
-	s.id = a.book.Open([]event.View{event.Ascending}, a.mix[pairedPrior])
-	e.Grants = append(e.Grants, book.Grant{Score: s.id, Fraction: .5})
-	a.turnPaired(s)
-}
-
-// turnPaired learns the events of a slot whose worlds share their noise.
-func (a *Audit) turnPaired(s *series) {
-	s.relearn(a.pairs, a.slotBins(), &a.scratch)
-	a.book.Order = event.OrderOf(s.table, event.Ascending, a.book.Order)
-	v := event.Ascending
-	if !s.table.HasNumbers() {
-		v = event.Sorted
-		a.book.Order = event.OrderOf(s.table, v, a.book.Order)
-	}
-	s.table.Paired = &event.Paired{Events: event.Choose(a.lead.Null, s.table, v, a.book.Order)}
-}
-
-// knows reports whether what a score has learned is used for another block.
-func (a *Audit) knows(s *series) bool {
-	return s.learned >= 64 && len(a.slots) > fewSlots && 5*s.learned > 4*a.pairs
 }

@@ -3,7 +3,6 @@ package analysis_test
 import (
 	"math"
 	"math/rand/v2"
-	"strconv"
 	"testing"
 
 	"github.com/dpwatch/dpwatch/analysis"
@@ -48,31 +47,5 @@ func TestOneBadPlace(t *testing.T) {
 	}
 	if got := a.Report(); got.Verdict != analysis.Violation {
 		t.Errorf("%s with wealth %v: one bad place blinds the audit", got.Verdict, got.WealthLog)
-	}
-}
-
-// TestRepeatsAreRememberedForEver: the first result comes again after more different ones than are remembered.
-func TestRepeatsAreRememberedForEver(t *testing.T) {
-	t.Parallel()
-	var early, late analysis.Repeats
-	const n = 300_000
-	for i := range uint64(n) {
-		early.Add(0, i, true)
-		late.Add(0, i, true)
-	}
-	for i := range uint64(1000) {
-		early.Add(0, i, true)    // those that came first
-		late.Add(0, n-1-i, true) // those that came last
-	}
-	// Each is in the sample with probability 2^-thinned = 1/8 or less; of 1000 fewer than 40 of about 125 have 1e-15.
-	for name, r := range map[string]analysis.Repeats{"early": early, "late": late} {
-		got := analysis.Twice(&r)[0]
-		t.Logf("%s: %d repeats found, one in %d remembered", name, got, 1<<analysis.Thinned(&r))
-		if got < 40 || got > 250 {
-			t.Errorf("%s: %d of 1000 repeats are found", name, got)
-		}
-	}
-	if name := strconv.Itoa(analysis.Remembered(&early)); analysis.Remembered(&early) > 1<<16 {
-		t.Errorf("%s results are remembered", name)
 	}
 }

@@ -71,7 +71,7 @@ var allowed = map[string][]string{
 	"replay/neighbours":         {"replay/neighbours/internal/build", "replay/neighbours/internal/session", "replay/neighbours/internal/shadow", "replay/neighbours/internal/spec", "replay/neighbours/internal/verify", "internal/pg/ident"},
 	"internal/bench/neighbours": {"internal/bench/kit", "internal/pgtemp", "replay/neighbours"},
 	"internal/textnumber":       {},
-	"analysis":                  {"analysis/diagnosis", "analysis/internal/bins", "analysis/internal/book", "analysis/internal/code", "analysis/internal/dependence", "analysis/internal/eprocess", "analysis/internal/event", "analysis/internal/fit", "analysis/internal/lawfit", "analysis/internal/results", "analysis/internal/state", "internal/outcome", "internal/withheld"},
+	"analysis":                  {"analysis/diagnosis", "analysis/internal/bins", "analysis/internal/book", "analysis/internal/code", "analysis/internal/dependence", "analysis/internal/eprocess", "analysis/internal/event", "analysis/internal/results", "analysis/internal/score", "analysis/internal/state", "internal/outcome", "internal/withheld"},
 	"internal/supervise":        {"internal/capture", "internal/link", "internal/sqltext"},
 	"internal/audit/schedule":   {},
 	"internal/audit/sequence":   {},
@@ -106,6 +106,7 @@ var allowed = map[string][]string{
 	"analysis/internal/event":      {"analysis/internal/bins", "analysis/internal/code", "analysis/internal/eprocess", "analysis/internal/fit", "analysis/internal/state"},
 	"analysis/internal/book":       {"analysis/internal/eprocess", "analysis/internal/event", "analysis/internal/state"},
 	"analysis/internal/lawfit":     {"analysis/internal/bins", "analysis/internal/code", "analysis/internal/event", "analysis/internal/fit"},
+	"analysis/internal/score":      {"analysis/internal/bins", "analysis/internal/book", "analysis/internal/code", "analysis/internal/dependence", "analysis/internal/eprocess", "analysis/internal/event", "analysis/internal/fit", "analysis/internal/lawfit", "analysis/internal/results", "analysis/internal/state", "internal/outcome", "internal/withheld"},
 	"analysis/internal/dependence": {"analysis/internal/bins", "analysis/internal/code", "analysis/internal/eprocess", "analysis/internal/state"},
 
 	"replay/neighbours/internal/spec":    {"internal/pg/body", "internal/pg/ident"},
@@ -119,7 +120,7 @@ var allowed = map[string][]string{
 }
 
 // pure packages do no I/O, ask no clock, log nothing.
-var pure = []string{"internal/pg/body", "internal/pg/catalog", "internal/pg/ident", "internal/sqltext", "internal/pgparse", "internal/audit/evidence", "internal/audit/schedule", "internal/audit/sequence", "internal/audit/timing", "internal/odometer", "rewrite", "rewrite/internal/claim", "rewrite/internal/judge", "rewrite/internal/resolve", "replay/hoist", "replay/neighbours/internal/spec", "analysis", "analysis/internal/bins", "analysis/internal/book", "analysis/internal/code", "analysis/internal/dependence", "analysis/internal/eprocess", "analysis/internal/event", "analysis/internal/fit", "analysis/internal/lawfit", "analysis/internal/results", "analysis/internal/state", "internal/textnumber", "analysis/multiplicity", "analysis/noise", "analysis/response", "analysis/diagnosis"}
+var pure = []string{"internal/pg/body", "internal/pg/catalog", "internal/pg/ident", "internal/sqltext", "internal/pgparse", "internal/audit/evidence", "internal/audit/schedule", "internal/audit/sequence", "internal/audit/timing", "internal/odometer", "rewrite", "rewrite/internal/claim", "rewrite/internal/judge", "rewrite/internal/resolve", "replay/hoist", "replay/neighbours/internal/spec", "analysis", "analysis/internal/bins", "analysis/internal/book", "analysis/internal/code", "analysis/internal/dependence", "analysis/internal/eprocess", "analysis/internal/event", "analysis/internal/fit", "analysis/internal/lawfit", "analysis/internal/results", "analysis/internal/score", "analysis/internal/state", "internal/textnumber", "analysis/multiplicity", "analysis/noise", "analysis/response", "analysis/diagnosis"}
 
 // impure is what a pure package must not import.
 var impure = []string{"os", "net", "io/ioutil", "os/exec", "log", "log/slog", "math/rand", "go.uber.org/zap", "github.com/jackc/pgx/v5"}

@@ -58,6 +58,14 @@ func (t *Table) WithPast() *Table {
 // Bins returns the number of bins.
 func (t *Table) Bins() int { return len(t.Before[0]) }
 
+// Counted returns the number of pairs of the current block.
+func (t *Table) Counted() (n int) {
+	for _, k := range t.During[0] {
+		n += int(k)
+	}
+	return n
+}
+
 // HasNumbers reports whether a number was among the past outcomes.
 func (t *Table) HasNumbers() bool {
 	for b := range t.Numeric {

@@ -1,0 +1,133 @@
+package score
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
+)
+
+// resolution is how finely a slot's numbers are given: the decimals, the significant decimal digits, the significant
+// bits and the lowest bit that any of them uses.
+type resolution struct {
+	decimals, digits, bits int
+	lowest                 float64
+	lattice                float64 // all values are a whole number of these apart; 0 where none is known
+	spread                 float64 // distance of the quartiles
+}
+
+// maxResolutionPairs is the number of pairs from which a resolution is found.
+const maxResolutionPairs = 128
+
+// resolutionOf returns the resolution of a slot's kept values of one world, and the values.
+func resolutionOf(s *Series, world int) (r resolution, values []float64) {
+	r.lowest = 1100
+	p := PortionOf(len(s.Past[world]), maxResolutionPairs)
+	for k := range p.N {
+		x := s.Past[world][p.At(k)]
+		if !code.IsNumber(x) {
+			continue
+		}
+		values = append(values, x)
+		decimals, digits := decimalsOf(x)
+		r.decimals, r.digits = max(r.decimals, decimals), max(r.digits, digits)
+		r.bits, r.lowest = max(r.bits, code.SignificantBits(x)), min(r.lowest, code.LowestBit(x))
+	}
+	r.lattice = latticeOf(values)
+	_, lo, hi, _ := middle(s.Binner.Edges)
+	r.spread = hi - lo
+	return r, values
+}
+
+// latticeOf returns the least distance of two different values if all others are multiples of it, to within rounding, else 0:
+// rounded noise on a value that is not rounded.
+func latticeOf(values []float64) float64 {
+	sorted := slices.Compact(slices.Sorted(slices.Values(values)))
+	least := math.Inf(1)
+	for i := 1; i < len(sorted); i++ {
+		least = min(least, sorted[i]-sorted[i-1])
+	}
+	for i := 1; i < len(sorted); i++ {
+		rounding := 4 * 0x1p-52 * (math.Abs(sorted[i]) + math.Abs(sorted[i-1]))
+		steps := (sorted[i] - sorted[i-1]) / least
+		if off := math.Abs(steps - math.Round(steps)); off*least > rounding {
+			return 0
+		}
+	}
+	if math.IsInf(least, 0) {
+		return 0
+	}
+	return least
+}
+
+// decimalsOf returns the digits after the point, negative for multiples of ten, and the significant digits of the
+// shortest decimal that reads back as x. 0 has none of either.
+func decimalsOf(x float64) (decimals, digits int) {
+	if x == 0 {
+		return math.MinInt32, 0
+	}
+	var buf [32]byte
+	b := strconv.AppendFloat(buf[:0], math.Abs(x), 'e', -1, 64) // d.ddde±dd
+	digits = 0
+	exponent := 0
+	for i, c := range b {
+		if c == 'e' {
+			exponent, _ = strconv.Atoi(string(b[i+1:]))
+			break
+		}
+		if c != '.' {
+			digits++
+		}
+	}
+	return digits - 1 - exponent, digits
+}
+
+// step returns the distance from x to the next number that could have come instead: the coarsest that the decimals, the
+// digits, the bits or the lowest bit allow.
+func (r *resolution) step(x float64) float64 {
+	if x == 0 {
+		return max(math.Pow(10, -float64(r.decimals)), math.Ldexp(1, int(r.lowest)), r.lattice)
+	}
+	_, e := math.Frexp(x)
+	decades := math.Floor(math.Log10(math.Abs(x)))
+	return max(
+		math.Pow(10, -float64(r.decimals)), math.Pow(10, decades+1-float64(r.digits)),
+		math.Ldexp(1, e-r.bits), math.Ldexp(1, int(r.lowest)), r.lattice,
+	)
+}
+
+// coincidence bounds the probability that two fresh answers of a world are exactly equal, in the slot that makes it least: the step
+// times the density, taken as at most 1/spread between the quartiles (a Laplace law has 0.35/spread on average, a
+// Gaussian one 0.38, a uniform one 0.5). It is 1 where no slot varies.
+func (in *Input) coincidence(world int) float64 {
+	least := 1.0
+	for _, s := range in.Slots[:min(len(in.Slots), maxFractionSlots)] {
+		r, values := resolutionOf(s, world)
+		if !(r.spread > 0) || len(values) < 2 {
+			continue
+		}
+		sum := 0.0
+		for _, x := range values {
+			sum += min(r.step(x)/r.spread, 1)
+		}
+		least = min(least, sum/float64(len(values)))
+	}
+	return least
+}
+
+// boundAtoms is the number of values that may repeat because answers are cut off at a bound.
+const boundAtoms = 2
+
+// RepeatsTooOften reports whether more different results of a world come more than once in a number of pairs than their resolution makes
+// likely, except two that may be bounds: more than a Poisson number of the expected mean is with a probability of about e^-15.
+func (in *Input) RepeatsTooOften(world, pairs int) bool {
+	k := float64(in.Repeats.Twice[world] - boundAtoms)
+	if k <= 0 {
+		return false
+	}
+	p, n := in.coincidence(world), float64(pairs)
+	mean := min(n*n/2*p, n) / float64(uint64(1)<<in.Repeats.thinned)
+	// Chernoff: P(N >= k) <= exp(-(k ln(k/mean) - k + mean)).
+	return k > mean && k*math.Log(k/mean)-k+mean > 15
+}
