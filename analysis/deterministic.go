@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/dependence"
@@ -80,10 +81,5 @@ func (a *Audit) deterministic() *Deterministic {
 
 // precise reports whether codes hold a number whose exact repetition cannot be chance.
 func precise(codes []code.Code) bool {
-	for _, c := range codes {
-		if code.IsNumber(c) && code.SignificantBits(c) > 24 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(codes, func(c code.Code) bool { return code.IsNumber(c) && code.SignificantBits(c) > 24 })
 }

@@ -65,3 +65,5 @@ func (m *law) learn(in *Input, s *Series) {
 	}
 	s.Table.Laws = &l
 }
+
+func (m *law) size() int { return 8 * (cap(m.ranks[0].Values) + cap(m.ranks[1].Values)) }

@@ -31,7 +31,7 @@ func (rowCount) words(in *Input, s *Series, set uint64) withheld.Text {
 
 // rowsPhrase describes an event of the number of rows or of errors.
 func rowsPhrase(in *Input, e *Event) withheld.Text {
-	words := in.binWords(e.Series, e.Set, nounOf("number of rows", "numbers of rows"))
+	words := in.Words(e.Series, e.Set)
 	if e.Kind == ErrorEvent {
 		return withheld.Sprintf("the query fails (%s)", words)
 	}

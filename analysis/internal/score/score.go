@@ -7,9 +7,6 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// This file holds the table of scores and what a statistic is. A new kind of score needs a file with its kind and its statistic, and a line in
-// kinds.
-
 // kinds are all kinds of scores, in the order in which the scores of an audit get their wealth. A saved state names a kind by its
 // number here.
 var kinds = [...]*kind{
@@ -104,6 +101,11 @@ type fitter interface {
 	// fit learns from the kept pairs, at least leastJoint of them, and returns the scores of the past. It reports whether these differ
 	// between the worlds.
 	fit(in *Input, s *Series) (past [2][]code.Code, differ bool)
+}
+
+// sizer is a statistic that holds much memory.
+type sizer interface {
+	size() int // bytes
 }
 
 // memoryless is a statistic that keeps nothing of what it learns.

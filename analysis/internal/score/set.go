@@ -1,6 +1,8 @@
 package score
 
 import (
+	"slices"
+
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/results"
@@ -87,7 +89,7 @@ func (set *Set) Count(p *Pair) {
 		set.ranges.add(set.Now[0].Codes[0], set.Now[1].Codes[0])
 	}
 	for w, x := range p.Hashes {
-		set.Repeats.add(w, x, numeric(set.Now[w].Codes))
+		set.Repeats.add(w, x, slices.ContainsFunc(set.Now[w].Codes, code.IsNumber))
 	}
 	for kept && len(set.Specials[0].Past[0]) >= set.keep() {
 		set.thin()
@@ -126,16 +128,6 @@ func (set *Set) thin() {
 	for _, s := range set.All() {
 		s.thin()
 	}
-}
-
-// numeric reports whether a number is among codes.
-func numeric(codes []code.Code) bool {
-	for _, c := range codes {
-		if code.IsNumber(c) {
-			return true
-		}
-	}
-	return false
 }
 
 // Named returns the score with an id, nil for none.

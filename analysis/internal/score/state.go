@@ -121,8 +121,8 @@ func (f *Frozen) State(c *state.Codec, set *Set) {
 // Size returns about how many bytes of memory the score holds, without its table.
 func (s *Series) Size() int {
 	n := int(unsafe.Sizeof(Series{})) + 8*(cap(s.Past[0])+cap(s.Past[1])) + 10*cap(s.Binner.Edges)
-	if m, ok := s.statistic.(*law); ok {
-		n += 8 * (cap(m.ranks[0].Values) + cap(m.ranks[1].Values))
+	if m, ok := s.statistic.(sizer); ok {
+		n += m.size()
 	}
 	return n
 }
