@@ -15,7 +15,7 @@ type Input struct {
 	Reader   *results.Reader
 	Errors   *code.Dictionary
 	Slots    []*Series // the columns of all groups
-	Specials []*Series // the other scores
+	specials []*Series // the other scores
 	Now      [2]Result // the current pair
 	Stride   int       // of the pairs that are kept
 	Repeats  Repeats
@@ -95,7 +95,7 @@ func anyNumber(seen []*outcome.Outcome) bool {
 
 // ofKind returns the score of a kind that is not a slot, nil for none.
 func (in *Input) ofKind(k *kind) *Series {
-	for _, s := range in.Specials {
+	for _, s := range in.specials {
 		if s.kind == k {
 			return s
 		}
@@ -105,12 +105,12 @@ func (in *Input) ofKind(k *kind) *Series {
 
 // isNumber reports whether a single number is audited.
 func (in *Input) isNumber() bool {
-	return slices.ContainsFunc(in.Specials, func(s *Series) bool { return s.kind.where == singleNumber })
+	return slices.ContainsFunc(in.specials, func(s *Series) bool { return s.kind.where == singleNumber })
 }
 
 // All returns the slots and the other scores.
 func (in *Input) All() []*Series {
-	return append(append([]*Series(nil), in.Specials...), in.Slots...)
+	return append(append([]*Series(nil), in.specials...), in.Slots...)
 }
 
 // Bins that are learned per score.

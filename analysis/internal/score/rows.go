@@ -10,6 +10,11 @@ import (
 
 // This file holds the scores whose bins are learned from their own past: the number of rows and the lowest bits.
 
+// binned is a statistic whose bins are learned from the past of its own score.
+type binned struct{ memoryless }
+
+func (binned) learn(in *Input, s *Series) { s.turn(in.pairs, maxSpecialBins, &in.scratch) }
+
 // rowsScore is the number of rows, an error or another shape.
 var rowsScore = &kind{
 	name: "rows", make: func(int) statistic { return rowCount{} }, where: everyResult,
@@ -17,13 +22,9 @@ var rowsScore = &kind{
 	phrase: rowsPhrase,
 }
 
-type rowCount struct{ memoryless }
+type rowCount struct{ binned }
 
 func (rowCount) score(r *Result) code.Code { return r.rows }
-
-func (rowCount) learn(in *Input, s *Series) {
-	s.turn(in.pairs, maxSpecialBins, &in.scratch)
-}
 
 func (rowCount) words(in *Input, s *Series, set uint64) withheld.Text {
 	return in.binWords(s, set, nounOf("number of rows", "numbers of rows"))
@@ -45,7 +46,7 @@ var lowBitScore = &kind{
 	phrase: lowBitPhrase,
 }
 
-type lowestBits struct{ memoryless }
+type lowestBits struct{ binned }
 
 // score returns the least of the lowest bits set in the numbers of a result.
 func (lowestBits) score(r *Result) code.Code {
@@ -59,10 +60,6 @@ func (lowestBits) score(r *Result) code.Code {
 		return code.Category(code.Absent)
 	}
 	return least
-}
-
-func (lowestBits) learn(in *Input, s *Series) {
-	s.turn(in.pairs, maxSpecialBins, &in.scratch)
 }
 
 func (lowestBits) words(in *Input, s *Series, set uint64) withheld.Text {

@@ -22,7 +22,7 @@ func NewSet(r *results.Reader, errors *code.Dictionary, seen []*outcome.Outcome,
 	settings := settingsOf(&r.Layout, seen, unordered)
 	for _, k := range kinds {
 		if k.where&settings != 0 {
-			set.Specials = append(set.Specials, newSeries(k, 0))
+			set.specials = append(set.specials, newSeries(k, 0))
 		}
 	}
 	return set
@@ -75,7 +75,7 @@ func (set *Set) Count(p *Pair) {
 	if s := set.ofKind(orderScore); s != nil {
 		set.orders.add([2][]int32{set.Now[0].order, set.Now[1].order}, &s.Independence)
 	}
-	for _, s := range set.Specials {
+	for _, s := range set.specials {
 		if s.Table == nil && !s.kind.keeps {
 			continue
 		}
@@ -91,7 +91,7 @@ func (set *Set) Count(p *Pair) {
 	for w, x := range p.Hashes {
 		set.Repeats.add(w, x, slices.ContainsFunc(set.Now[w].Codes, code.IsNumber))
 	}
-	for kept && len(set.Specials[0].Past[0]) >= set.keep() {
+	for kept && len(set.specials[0].Past[0]) >= set.keep() {
 		set.thin()
 	}
 }
@@ -101,7 +101,7 @@ func (set *Set) grow() {
 	for len(set.Slots) < len(set.Now[0].Codes) {
 		s := newSeries(slotScore, len(set.Slots))
 		for w := range s.Past {
-			s.Past[w] = make([]code.Code, len(set.Specials[0].Past[w]), 2*len(set.Specials[0].Past[w])+8)
+			s.Past[w] = make([]code.Code, len(set.specials[0].Past[w]), 2*len(set.specials[0].Past[w])+8)
 			for i := range s.Past[w] {
 				s.Past[w][i] = code.Category(code.Absent)
 			}
@@ -132,7 +132,7 @@ func (set *Set) thin() {
 
 // Named returns the score with an id, nil for none.
 func (set *Set) Named(id book.ScoreID) *Series {
-	for _, list := range [2][]*Series{set.Specials, set.Slots} {
+	for _, list := range [2][]*Series{set.specials, set.Slots} {
 		for _, s := range list {
 			if s.staked && s.id == id {
 				return s

@@ -55,7 +55,7 @@ func (set *Set) Fund(t *Turn) {
 		e.Grants = append(e.Grants, book.Grant{Score: s.id, Fraction: weight / left})
 		left -= weight
 	}
-	for _, s := range set.Specials {
+	for _, s := range set.specials {
 		switch k := s.kind; {
 		case s.staked, k.fewSlots && len(set.Slots) > maxLearnedSlots:
 		case k.texts > 0 && !numbers:
@@ -170,7 +170,7 @@ func (set *Set) Divide(t *Turn) {
 		}
 		logs = append(logs, math.Log(p)+event.Strength(set.null, en.Table, &set.order)/2)
 	}
-	for _, s := range set.Specials {
+	for _, s := range set.specials {
 		if s.staked && !bets[s.id] {
 			e.Shift = append(e.Shift, book.Grant{Score: s.id})
 			prior = append(prior, weight(s))

@@ -21,7 +21,7 @@ func (set *Set) State(c *state.Codec, tables []*event.Table, salt string) {
 	}
 	state.List(c, &set.Slots, func(s **Series) { state.Made(c, s).state(c, tables) })
 	c.Slots = len(set.Slots)
-	state.List(c, &set.Specials, func(s **Series) { state.Made(c, s).state(c, tables) })
+	state.List(c, &set.specials, func(s **Series) { state.Made(c, s).state(c, tables) })
 }
 
 // PastState describes what is kept of the past beside that of the scores, but for Repeats.
@@ -56,17 +56,17 @@ func (s *Series) state(c *state.Codec, tables []*event.Table) {
 func (set *Set) Verify(c *state.Codec, scores int) {
 	c.Check(set.Funded <= len(set.Slots) && set.Stride >= 1)
 	if set.Reader == nil {
-		c.Check(len(set.Slots) == 0 && len(set.Specials) == 0)
+		c.Check(len(set.Slots) == 0 && len(set.specials) == 0)
 		return
 	}
-	c.Check(len(set.Specials) > 0 && set.Specials[0].kind == rowsScore && len(set.Slots) <= set.Reader.SlotsUsed())
+	c.Check(len(set.specials) > 0 && set.specials[0].kind == rowsScore && len(set.Slots) <= set.Reader.SlotsUsed())
 	if c.Err != nil {
 		return
 	}
-	kept := len(set.Specials[0].Past[0])
+	kept := len(set.specials[0].Past[0])
 	c.Check(len(set.Now[0].Codes) == len(set.Now[1].Codes) && len(set.Now[0].Codes) >= len(set.Slots))
 	seen := map[*kind]bool{}
-	for _, s := range set.Specials {
+	for _, s := range set.specials {
 		c.Check(s.kind != slotScore && !seen[s.kind])
 		c.Check(!s.kind.keeps && len(s.Past[0]) == 0 || len(s.Past[0]) == kept)
 		seen[s.kind] = true

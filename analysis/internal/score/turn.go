@@ -32,13 +32,13 @@ func (set *Set) Learn(t *Turn) {
 		}
 	}
 	if set.coupled() {
-		for _, s := range set.Specials {
+		for _, s := range set.specials {
 			s.Table = nil
 		}
 		return
 	}
 	set.learnJoint()
-	for _, s := range set.Specials {
+	for _, s := range set.specials {
 		switch m := s.statistic.(type) {
 		case lender: // before learner: one may embed the other
 			if part := m.learnLent(&set.Input, s); part > 0 {
@@ -77,7 +77,7 @@ func (in *Input) learnRelation(s *Series, f fitter) {
 	}
 	s.learned = in.pairs
 	s.Table = nil
-	if len(in.Slots) == 0 || len(in.Specials[0].Past[0]) < leastJoint {
+	if len(in.Slots) == 0 || len(in.specials[0].Past[0]) < leastJoint {
 		return
 	}
 	if past, differ := f.fit(in, s); differ {
