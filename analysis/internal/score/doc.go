@@ -4,5 +4,5 @@
 // kind of score has a file with its kind and its statistic, and a line in kinds. A statistic reads [Input] alone: the layout, the kept past of
 // the scores, and the claim. Every bet must be computed from earlier pairs.
 //
-// A [Set] holds the scores of an audit. Package book does the bets that its tables describe; the audit decides.
+// A [Set] holds the scores of an audit. Package book keeps the bets on their tables, and package analysis computes bounds and verdicts.
 package score
