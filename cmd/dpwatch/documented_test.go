@@ -80,6 +80,7 @@ type stage struct {
 // stages run against the dpwatch of docs/start.md, which has found a violation; other.yaml is a configuration with other ports and copies.
 var stages = []stage{
 	{begins: "dpwatch init "},
+	{begins: "dpwatch generate "},
 	{begins: "dpwatch rewrite "},
 	{begins: "dpwatch analyze "},
 	{begins: "dpwatch audit "},
