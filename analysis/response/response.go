@@ -75,3 +75,25 @@ func Variance(s float64, k int, p float64, n int) float64 {
 	slope := float64(k-1) / d
 	return m * (1 - m) / float64(n) * slope * slope
 }
+
+// Other is the probability of each category but the true one, (1-p)/(k-1). NaN where the parameters are out of range.
+func Other(k int, p float64) float64 {
+	if k < 2 || !(p >= 0 && p <= 1) {
+		return math.NaN()
+	}
+	return (1 - p) / float64(k-1)
+}
+
+// Delta is the least delta with which k-ary response is (epsilon, delta)-differentially private: its hockey-stick divergence,
+// attained by the event of one answer. NaN where the parameters are out of range.
+func Delta(k int, p, epsilon float64) float64 {
+	q := Other(k, p)
+	if math.IsNaN(q) || !(epsilon >= 0) {
+		return math.NaN()
+	}
+	high, low := max(p, q), min(p, q)
+	if low == 0 {
+		return high
+	}
+	return max(0, high-math.Exp(epsilon)*low)
+}

@@ -29,11 +29,15 @@ Recorded results may be sorted. Therefore each file is analyzed in a random orde
 order of the lines shows changes or dependence. With --in-order the lines are in the order of execution, and trials that show
 changes or dependence are not a violation.
 
-With --counts, only the bucket estimator runs, on {"d0":[..],"d1":[..]} (equal totals), without a confidence statement.`,
+With --counts, only the bucket estimator runs, on {"d0":[..],"d1":[..]} (equal totals), without a confidence statement.
+
+With --response P, --answers is a file with the answers of randomised response: the truth with probability P, else one of the other --categories.
+The report has the true shares and counts with intervals, the epsilon of the mechanism against the claim, and what an attacker learns from an answer.`,
 		Example: `  dpwatch analyze --d0 d0.txt --d1 d1.txt --epsilon 1
   dpwatch analyze --d0 d0.csv --d1 d1.csv --epsilon 1 --trial run --key store_id
   dpwatch analyze --d0 d0.txt --d1 d1.txt --epsilon 1 --plot plots
-  dpwatch analyze --counts counts.json --delta 0 --min-count 5 -o json`,
+  dpwatch analyze --counts counts.json --delta 0 --min-count 5 -o json
+  dpwatch analyze --response 0.75 --answers answers.txt --epsilon 1.1`,
 	}
 	d0 := cmd.Flags().String("d0", "", "file with the results on D0: lines, CSV, TSV or JSON lines")
 	d1 := cmd.Flags().String("d1", "", "file with the results on D1, in the same format")
@@ -47,8 +51,20 @@ With --counts, only the bucket estimator runs, on {"d0":[..],"d1":[..]} (equal t
 	var deterministic string
 	deterministicFlag(cmd, &deterministic)
 	read := recordedFlags(cmd)
+	var response responseFlags
+	response.add(cmd)
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if given, err := response.given(cmd); given || err != nil {
+			if err != nil {
+				return err
+			}
+			var claim *analysis.Claim
+			if cmd.Flags().Changed("epsilon") {
+				claim = &analysis.Claim{Epsilon: *epsilon, Delta: *delta}
+			}
+			return response.analyze(env, read(), claim, *confidence, *values, asJSON())
+		}
 		if *counts != "" {
 			if *d0 != "" || *d1 != "" || *plots != "" {
 				return errors.New("give either --counts, or --d0 and --d1 (and --plot)")

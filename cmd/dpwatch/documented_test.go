@@ -249,9 +249,12 @@ END
 		"PROXY="+address("shop", ports[0]), "HOST="+server.Host, "PORT="+itoa(int(server.Port)), "PROXY_PORT="+itoa(ports[0]), "ADMIN_PORT="+itoa(ports[1]), "OTHER_PORT="+itoa(ports[2]))
 }
 
-// results writes the results that analyze reads: Laplace noise of scale 2 on D0 and D1 alike, from a fixed seed.
+// results writes the results that analyze reads: Laplace noise of scale 2 on D0 and D1 alike, from a fixed seed; and answers of randomised response.
 func results(t *testing.T, dir string) {
 	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, "answers.txt"), []byte(strings.Repeat("yes\nno\nno\n", 50)), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	source := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // not a secret
 	for d := range 2 {
 		lines, stores := "", "run,store_id,n\n"

@@ -36,7 +36,7 @@ func TestGenerateFiles(t *testing.T) {
 	}
 	call(t, "", "generate", "--spec", spec, "--output", dir).want(t, exitFailure, "users.csv exists and is not replaced")
 	call(t, "", "generate", "--preset", "shops", "--output", dir).want(t, exitFailure, "the only preset is shop")
-	call(t, "", "generate", "--preset", "shop").want(t, exitFailure, "dsn output")
+	call(t, "", "generate", "--preset", "shop").want(t, exitFailure, "[output dsn] is required")
 	bad := file(t, "bad.yaml", "tables: [{name: t, rows: 1, columns: [{name: c, kind: word}]}]")
 	call(t, "", "generate", "--spec", bad, "--output", dir).want(t, exitFailure, `bad.yaml: tables[0] (t).columns[0] (c): kind "word"`)
 }
