@@ -33,7 +33,7 @@ func BucketEstimate(c0, c1 []int, delta float64, minCount int) float64 {
 		}
 	}
 	n, fp, fn := float64(total), total, 0
-	for _, j := range bucketOrder(c0, c1) {
+	for _, j := range BucketOrder(c0, c1) {
 		fp -= c0[j]
 		fn += c1[j]
 		if fp < minCount || fn < minCount {
@@ -46,9 +46,9 @@ func BucketEstimate(c0, c1 []int, delta float64, minCount int) float64 {
 	return best
 }
 
-// bucketOrder sorts buckets by c0/c1 descending; buckets without any count come first, tied buckets in reversed order of
+// BucketOrder sorts buckets by c0/c1 descending; buckets without any count come first, tied buckets in reversed order of
 // index, as a reversed ascending sort leaves them.
-func bucketOrder(c0, c1 []int) []int {
+func BucketOrder(c0, c1 []int) []int {
 	ratio := make([]float64, len(c0))
 	order := make([]int, len(c0))
 	for j := range c0 {

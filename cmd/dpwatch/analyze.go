@@ -31,12 +31,17 @@ changes or dependence are not a violation.
 
 With --counts, only the bucket estimator runs, on {"d0":[..],"d1":[..]} (equal totals), without a confidence statement.
 
+With --partition RULE, the bucket estimator runs with your rules, and a lower bound at --confidence decides: 0,10,20 (intervals), {a,b} (values) or
+quantile:10 (edges chosen from the first half of the results), with COLUMN= before it for one of several columns, or rows= for the number of rows.
+Several rules are combined.
+
 With --response P, --answers is a file with the answers of randomised response: the truth with probability P, else one of the other --categories.
 The report has the true shares and counts with intervals, the epsilon of the mechanism against the claim, and what an attacker learns from an answer.`,
 		Example: `  dpwatch analyze --d0 d0.txt --d1 d1.txt --epsilon 1
   dpwatch analyze --d0 d0.csv --d1 d1.csv --epsilon 1 --trial run --key store_id
   dpwatch analyze --d0 d0.txt --d1 d1.txt --epsilon 1 --plot plots
   dpwatch analyze --counts counts.json --delta 0 --min-count 5 -o json
+  dpwatch analyze --d0 d0.txt --d1 d1.txt --epsilon 1 --partition quantile:8 --plot plots
   dpwatch analyze --response 0.75 --answers answers.txt --epsilon 1.1`,
 	}
 	d0 := cmd.Flags().String("d0", "", "file with the results on D0: lines, CSV, TSV or JSON lines")
@@ -51,6 +56,7 @@ The report has the true shares and counts with intervals, the epsilon of the mec
 	var deterministic string
 	deterministicFlag(cmd, &deterministic)
 	read := recordedFlags(cmd)
+	rules := cmd.Flags().StringArray("partition", nil, "rule that divides the results into buckets; repeat it to combine rules")
 	var response responseFlags
 	response.add(cmd)
 	asJSON := outputFlag(cmd)
@@ -69,7 +75,7 @@ The report has the true shares and counts with intervals, the epsilon of the mec
 			if *d0 != "" || *d1 != "" || *plots != "" {
 				return errors.New("give either --counts, or --d0 and --d1 (and --plot)")
 			}
-			for _, name := range []string{"format", "header", "trial", "key", "fill-gaps"} {
+			for _, name := range []string{"format", "header", "trial", "key", "fill-gaps", "partition"} {
 				if cmd.Flags().Changed(name) {
 					return fmt.Errorf("--%s cannot be used with --counts: it applies to --d0 and --d1", name)
 				}
@@ -81,6 +87,17 @@ The report has the true shares and counts with intervals, the epsilon of the mec
 		}
 		if *plots != "" && !*values {
 			return errors.New("--plot shows values that --values=false withholds: give only one of the two")
+		}
+		if len(*rules) > 0 {
+			if cmd.Flags().Changed("deterministic") {
+				return errors.New("--deterministic cannot be used with --partition")
+			}
+			found, err := app.AnalyzeBuckets(*d0, *d1, read(), analysis.Claim{Epsilon: *epsilon, Delta: *delta},
+				app.BucketOptions{Rules: *rules, Confidence: *confidence, MinCount: *minCount, Plots: *plots})
+			if err != nil {
+				return err
+			}
+			return conclude(env, found.Shown(*values), found.Verdict, asJSON())
 		}
 		opt := analysis.Options{Confidence: *confidence, Deterministic: analysis.DeterministicPolicy(deterministic)}
 		found, err := app.Analyze(*d0, *d1, read(), analysis.Claim{Epsilon: *epsilon, Delta: *delta}, opt, *plots)

@@ -59,8 +59,9 @@ var allowed = map[string][]string{
 	"analysis/noise":            {},
 	"analysis/diagnosis":        {"analysis/noise", "analysis/response", "internal/withheld"},
 	"analysis/response":         {},
+	"analysis/buckets":          {"analysis", "internal/outcome", "internal/withheld"},
 	"analysis/response/survey":  {"analysis", "analysis/response", "internal/withheld"},
-	"internal/plot":             {"analysis"},
+	"internal/plot":             {"analysis", "analysis/buckets", "internal/withheld"},
 	"internal/bench/power":      {"analysis", "internal/audit/evidence"},
 	"internal/bench/hoist":      {"internal/bench/kit", "internal/capture", "internal/pgtemp", "internal/showcase", "replay", "rewrite"},
 	"internal/pgparse":          {"internal/sqltext"},
@@ -91,9 +92,9 @@ var allowed = map[string][]string{
 	"internal/pg/engine":        {"internal/pg/body", "internal/pg/connect", "internal/pg/ident", "internal/sqlstate"},
 	"internal/eventually":       {},
 	"internal/terminal":         {},
-	"internal/app":              {"internal/odometer", "analysis", "analysis/response/survey", "config", "internal/alert", "internal/alert/deliver", "internal/audit", "internal/audit/evidence", "internal/audit/schedule", "internal/audit/timing", "internal/capture", "internal/ledger", "internal/pg/body", "internal/pg/catalog", "internal/pg/catalog/read", "internal/pg/connect", "internal/pg/engine", "internal/link", "internal/outcome", "internal/plot", "internal/preflight", "internal/recorded", "internal/sqlstate", "internal/sqltext", "internal/supervise", "internal/web", "internal/withheld", "proxy", "replay", "replay/throttle", "replay/neighbours", "rewrite", "internal/pg/ident"},
+	"internal/app":              {"internal/odometer", "analysis", "analysis/buckets", "analysis/response/survey", "config", "internal/alert", "internal/alert/deliver", "internal/audit", "internal/audit/evidence", "internal/audit/schedule", "internal/audit/timing", "internal/capture", "internal/ledger", "internal/pg/body", "internal/pg/catalog", "internal/pg/catalog/read", "internal/pg/connect", "internal/pg/engine", "internal/link", "internal/outcome", "internal/plot", "internal/preflight", "internal/recorded", "internal/sqlstate", "internal/sqltext", "internal/supervise", "internal/web", "internal/withheld", "proxy", "replay", "replay/throttle", "replay/neighbours", "rewrite", "internal/pg/ident"},
 	"internal/demo":             {"analysis", "config", "internal/app", "internal/audit", "internal/pgtemp", "internal/showcase", "internal/terminal", "internal/zoo"},
-	"cmd/dpwatch":               {"analysis", "analysis/response/survey", "config", "internal/app", "internal/capture", "internal/demo", "internal/draft", "internal/generate", "internal/generate/store", "internal/pg/connect", "internal/preflight", "internal/recorded", "internal/showcase", "internal/spelling", "internal/supervise", "internal/terminal", "internal/withheld", "proxy", "replay/neighbours", "rewrite"},
+	"cmd/dpwatch":               {"analysis", "analysis/buckets", "analysis/response/survey", "config", "internal/app", "internal/capture", "internal/demo", "internal/draft", "internal/generate", "internal/generate/store", "internal/pg/connect", "internal/preflight", "internal/recorded", "internal/showcase", "internal/spelling", "internal/supervise", "internal/terminal", "internal/withheld", "proxy", "replay/neighbours", "rewrite"},
 	"internal/audit":            {"internal/odometer", "internal/audit/evidence", "internal/audit/schedule", "internal/audit/sequence", "internal/audit/timing", "analysis", "analysis/multiplicity", "internal/alert", "internal/capture", "internal/ledger", "internal/outcome", "internal/pg/engine", "internal/pg/ident", "internal/withheld", "replay", "replay/throttle", "rewrite"},
 	"internal/odometer":         {},
 	"internal/ledger":           {"internal/odometer", "internal/pg/connect", "internal/pg/ident", "internal/sqlstate"},
@@ -123,7 +124,7 @@ var allowed = map[string][]string{
 }
 
 // pure packages do no I/O, ask no clock, log nothing.
-var pure = []string{"internal/pg/body", "internal/pg/catalog", "internal/pg/ident", "internal/sqltext", "internal/pgparse", "internal/audit/evidence", "internal/audit/schedule", "internal/audit/sequence", "internal/audit/timing", "internal/odometer", "rewrite", "rewrite/internal/claim", "rewrite/internal/judge", "rewrite/internal/resolve", "replay/hoist", "replay/neighbours/internal/spec", "analysis", "analysis/internal/bins", "analysis/internal/book", "analysis/internal/code", "analysis/internal/dependence", "analysis/internal/eprocess", "analysis/internal/event", "analysis/internal/fit", "analysis/internal/lawfit", "analysis/internal/results", "analysis/internal/score", "analysis/internal/state", "internal/textnumber", "internal/generate", "analysis/response/survey", "analysis/multiplicity", "analysis/noise", "analysis/response", "analysis/diagnosis"}
+var pure = []string{"internal/pg/body", "internal/pg/catalog", "internal/pg/ident", "internal/sqltext", "internal/pgparse", "internal/audit/evidence", "internal/audit/schedule", "internal/audit/sequence", "internal/audit/timing", "internal/odometer", "rewrite", "rewrite/internal/claim", "rewrite/internal/judge", "rewrite/internal/resolve", "replay/hoist", "replay/neighbours/internal/spec", "analysis", "analysis/internal/bins", "analysis/internal/book", "analysis/internal/code", "analysis/internal/dependence", "analysis/internal/eprocess", "analysis/internal/event", "analysis/internal/fit", "analysis/internal/lawfit", "analysis/internal/results", "analysis/internal/score", "analysis/internal/state", "internal/textnumber", "internal/generate", "analysis/response/survey", "analysis/buckets", "analysis/multiplicity", "analysis/noise", "analysis/response", "analysis/diagnosis"}
 
 // impure is what a pure package must not import.
 var impure = []string{"os", "net", "io/ioutil", "os/exec", "log", "log/slog", "math/rand", "go.uber.org/zap", "github.com/jackc/pgx/v5"}

@@ -29,14 +29,22 @@ var (
 // bound and profile, as .svg and .png. Figures without data are skipped. The files show results and need the protection of
 // the raw data: only their owner may read them.
 func Write(dir string, f analysis.Figures) ([]string, error) {
+	return writeAll(dir, f, []drawing[analysis.Figures]{{"histogram", histogram}, {"categories", categories}, {"wealth", wealth}, {"bound", bound}, {"profile", profile}})
+}
+
+// drawing draws one plot of some figures; nil = there is nothing to draw.
+type drawing[F any] struct {
+	name string
+	draw func(F) (*plot.Plot, error)
+}
+
+// writeAll writes each plot in both formats.
+func writeAll[F any](dir string, f F, drawings []drawing[F]) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("plot: %w", err)
 	}
 	var files []string
-	for _, d := range []struct {
-		name string
-		draw func(analysis.Figures) (*plot.Plot, error)
-	}{{"histogram", histogram}, {"categories", categories}, {"wealth", wealth}, {"bound", bound}, {"profile", profile}} {
+	for _, d := range drawings {
 		p, err := d.draw(f)
 		if err != nil {
 			return files, fmt.Errorf("plot %s: %w", d.name, err)
