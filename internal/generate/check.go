@@ -17,6 +17,8 @@ const (
 	maxColumns = 500 // of a table
 	maxRows    = 1_000_000_000
 	maxWhole   = 1 << 53 // integers up to here are exact in a float64
+	// minExponent is the least exponent of Zipf's law: rand.Zipf loses its precision near 1.
+	minExponent = 1.001
 )
 
 // identifier is a name that is also a file name and fits PostgreSQL's limit.
@@ -139,8 +141,8 @@ func (c *ColumnSpec) check(rows int64, earlier []TableSpec) error {
 }
 
 func (c *ColumnSpec) checkLaw(rows int64, earlier []TableSpec) error {
-	if c.Exponent != nil && !(*c.Exponent > 1 && *c.Exponent <= 100) {
-		return fmt.Errorf("exponent %v: must be greater than 1 and at most 100", *c.Exponent)
+	if c.Exponent != nil && !(*c.Exponent >= minExponent && *c.Exponent <= 100) {
+		return fmt.Errorf("exponent %v: must be from %v to 100", *c.Exponent, minExponent)
 	}
 	switch c.Kind {
 	case "key":

@@ -104,8 +104,9 @@ func (s Spec) law(c ColumnSpec, rows int64, rng *rand.Rand) func() any {
 	case "normal":
 		return func() any { return round(*c.Mean+*c.SD*rng.NormFloat64(), c.Decimals) }
 	case "zipf":
-		rank := rand.NewZipf(rng, *c.Exponent, 1, uint64(*c.Max)-1)
-		return func() any { return 1 + int64(rank.Uint64()) } // #nosec G115 -- at most 2^53
+		last := uint64(*c.Max) - 1
+		rank := rand.NewZipf(rng, *c.Exponent, 1, last)
+		return func() any { return 1 + int64(min(rank.Uint64(), last)) } // #nosec G115 -- at most 2^53
 	case "date":
 		from, _ := time.Parse(time.DateOnly, *c.From) // Parse checked both
 		to, _ := time.Parse(time.DateOnly, *c.To)

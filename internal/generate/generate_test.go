@@ -239,7 +239,7 @@ func TestParseRefuses(t *testing.T) {
 		table("kind: integer, min: 0.5, max: 1"):                                   "must be whole numbers",
 		table("kind: integer, min: 2, max: 1"):                                     "min not above max",
 		table("kind: float, min: -1.7e308, max: 1.7e308"):                          "must be finite numbers",
-		table("kind: zipf, exponent: 1, max: 5"):                                   "exponent 1: must be greater than 1",
+		table("kind: zipf, exponent: 1, max: 5"):                                   "exponent 1: must be from 1.001 to 100",
 		table("kind: zipf, exponent: 2, max: 0"):                                   "max 0",
 		table("kind: text, values: [a, NULL]"):                                     "values[1]: is null",
 		table("kind: text, values: []"):                                            "give at least one",
