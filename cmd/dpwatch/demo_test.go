@@ -66,7 +66,7 @@ func startProgramWith(t *testing.T, environ []string, args ...string) *process {
 }
 
 // patience is the time limit for an expected event; it only ends a test that hangs.
-const patience = 10 * time.Minute
+const patience = 20 * time.Minute
 
 // until waits for a state while the program runs.
 func (p *process) until(t *testing.T, what string, ok func() bool) {
