@@ -100,8 +100,8 @@ type cell struct {
 	isNum bool
 }
 
-// cell reads the value of a rule's column. number is the position of the trial, for errors.
-func (r *Rule) cell(o outcome.Outcome, number int) (cell, error) {
+// cell reads the value of a rule's column.
+func (r *Rule) cell(o outcome.Outcome) (cell, error) {
 	if o.Failed() {
 		return cell{part: failed}, nil
 	}
@@ -116,11 +116,11 @@ func (r *Rule) cell(o outcome.Outcome, number int) (cell, error) {
 	case len(o.Rows) == 0:
 		return cell{part: noRow}, nil
 	case column < 0:
-		return cell{}, fmt.Errorf("trial %d: --partition: no column has the name %s", number, r.Column)
+		return cell{}, fmt.Errorf("--partition: the results have no column %s", r.Column)
 	case r.Column == "" && len(o.Columns) != 1:
-		return cell{}, fmt.Errorf("trial %d: the result has %d columns: name one with --partition COLUMN=", number, len(o.Columns))
+		return cell{}, fmt.Errorf("--partition: the results have %d columns: name one with COLUMN=", len(o.Columns))
 	case len(o.Rows) > 1:
-		return cell{}, fmt.Errorf("trial %d: the result has %d rows, and --partition needs one: divide the number of rows (rows=...), or give the results of one group", number, len(o.Rows))
+		return cell{}, fmt.Errorf("--partition: a result has %d rows, and a column has one value only in a single row: divide the number of rows (rows=...), or give the results of one group", len(o.Rows))
 	}
 	return r.divide(o.Rows[0][column]), nil
 }

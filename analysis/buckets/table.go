@@ -33,7 +33,7 @@ func NewCollector(rules []Rule) (*Collector, error) {
 func (c *Collector) Add(d0, d1 outcome.Outcome) error {
 	for w, o := range []outcome.Outcome{d0, d1} {
 		for i := range c.rules {
-			x, err := c.rules[i].cell(o, c.pairs+1)
+			x, err := c.rules[i].cell(o)
 			if err != nil {
 				return fmt.Errorf("D%d: %w", w, err)
 			}

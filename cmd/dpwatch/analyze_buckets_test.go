@@ -34,6 +34,6 @@ func TestAnalyzePartition(t *testing.T) {
 		t.Errorf("%v", report)
 	}
 	analyze("--epsilon", "1", "--partition", "1,0").want(t, exitFailure, "--partition 1,0: the numbers must increase")
-	analyze("--epsilon", "1", "--partition", "x=1").want(t, exitFailure, "no column has the name x")
+	analyze("--epsilon", "1", "--partition", "x=1").want(t, exitFailure, "the results have no column x")
 	call(t, "", "analyze", "--counts", d0, "--partition", "1").want(t, exitFailure, "--partition cannot be used with --counts")
 }
