@@ -77,22 +77,28 @@ func ExplainStored(ctx context.Context, env Environment, o ExplainOptions) (Expl
 	if c, err = auditEngine(c, s.Engine); err != nil {
 		return Explanation{}, err
 	}
+	x, _, err := explainStored(ctx, env, c, l, s, o.Reveal)
+	return x, err
+}
+
+// explainStored explains an audit of an engine from its ledger. It returns what the ledger has of it as well.
+func explainStored(ctx context.Context, env Environment, c config.Config, l *ledger.Ledger, s StoredAudit, reveal bool) (Explanation, ledger.Audit, error) {
 	row, _, err := l.Find(ctx, s.Engine, s.Key)
 	if err != nil {
-		return Explanation{}, err
+		return Explanation{}, row, err
 	}
 	a, note := s.row(&row)
-	if o.Reveal || c.Log.Values {
+	if reveal || c.Log.Values {
 		*a.Report = a.Report.Reveal()
 	}
 	x := explanation(&a, &s)
-	x.Who.choose(neighbourMembers(ctx, c, o.Reveal))
+	x.Who.choose(neighbourMembers(ctx, c, reveal))
 	if note != "" {
 		x.notes = append(x.notes, note)
 	}
-	if err := row.Query.Unreadable; err != nil && (o.Reveal || c.Log.SQL) {
+	if err := row.Query.Unreadable; err != nil && (reveal || c.Log.SQL) {
 		x.notes = append(x.notes, "the statement in the ledger cannot be read: "+err.Error())
-	} else if q, err := capture.DecodeBinary(row.Query.Statement); err == nil && (o.Reveal || c.Log.SQL) {
+	} else if q, err := capture.DecodeBinary(row.Query.Statement); err == nil && (reveal || c.Log.SQL) {
 		x.Statement, x.Parameters = q.SQL, parameterTexts(q.Params)
 		for _, next := range q.Then {
 			x.Then = append(x.Then, Following{next.SQL, parameterTexts(next.Params)})
@@ -101,7 +107,7 @@ func ExplainStored(ctx context.Context, env Environment, o ExplainOptions) (Expl
 			x.notes = append(x.notes, "the statement cannot be rewritten now: "+withheld.Reveal(err))
 		}
 	}
-	return x, nil
+	return x, row, nil
 }
 
 // ExplainRunning explains an audit of a running dpwatch from its admin API.

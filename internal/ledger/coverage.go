@@ -36,6 +36,11 @@ type Volumes struct {
 // Volumes returns the statements of an engine ("" = all) since the beginning of an hour. It returns an error with the names of
 // the engines if there is no such engine.
 func (l *Ledger) Volumes(ctx context.Context, engine string, since time.Time) (Volumes, error) {
+	return l.VolumesUntil(ctx, engine, since, nil)
+}
+
+// VolumesUntil is Volumes without the hours that began at until or later; nil = with all.
+func (l *Ledger) VolumesUntil(ctx context.Context, engine string, since time.Time, until *time.Time) (Volumes, error) {
 	v := Volumes{Since: Hour(since)}
 	err := pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		var all []string
@@ -48,13 +53,13 @@ func (l *Ledger) Volumes(ctx context.Context, engine string, since time.Time) (V
 		}
 		var err error
 		if v.Queries, err = volumes(ctx, tx, `
-			WITH h AS (SELECT query, sum(executions)::bigint AS executions, sum(unplaced)::bigint AS unplaced FROM query_hours WHERE hour >= $2 GROUP BY query)
+			WITH h AS (SELECT query, sum(executions)::bigint AS executions, sum(unplaced)::bigint AS unplaced FROM query_hours WHERE hour >= $2 AND ($3::timestamptz IS NULL OR hour < $3) GROUP BY query)
 			SELECT CASE WHEN a.query IS NULL AND h.unplaced = h.executions THEN 'no_place' WHEN q.epsilon IS NULL THEN 'no_claim'
 			  ELSE coalesce(nullif(a.verdict, ''), a.state, 'queued') END, count(*), sum(h.executions - h.unplaced)::bigint
-			FROM h JOIN queries q ON q.id = h.query LEFT JOIN audits a ON a.query = q.id WHERE q.engine = ANY($1) GROUP BY 1 ORDER BY 3 DESC, 1`, v.Engines, v.Since); err != nil {
+			FROM h JOIN queries q ON q.id = h.query LEFT JOIN audits a ON a.query = q.id WHERE q.engine = ANY($1) GROUP BY 1 ORDER BY 3 DESC, 1`, v.Engines, v.Since, until); err != nil {
 			return err
 		}
-		v.Skipped, err = volumes(ctx, tx, `SELECT reason, 0::bigint, sum(statements)::bigint FROM skipped WHERE hour >= $2 AND engine = ANY($1) GROUP BY 1 ORDER BY 3 DESC, 1`, v.Engines, v.Since)
+		v.Skipped, err = volumes(ctx, tx, `SELECT reason, 0::bigint, sum(statements)::bigint FROM skipped WHERE hour >= $2 AND ($3::timestamptz IS NULL OR hour < $3) AND engine = ANY($1) GROUP BY 1 ORDER BY 3 DESC, 1`, v.Engines, v.Since, until)
 		return err
 	})
 	if err != nil {

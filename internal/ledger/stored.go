@@ -37,6 +37,9 @@ type Stored struct {
 	Violation json.RawMessage `json:"violation,omitempty"`
 	Actions   []Action        `json:"actions,omitempty"`
 	Accepted  *Action         `json:"accepted,omitempty"`
+	// DataEpoch and EngineEpoch identify the copies and the engine that gave the evidence; "" = not known.
+	DataEpoch   string `json:"data_epoch,omitempty"`
+	EngineEpoch string `json:"engine_epoch,omitempty"`
 }
 
 // User is who ran a query.
@@ -67,13 +70,18 @@ const storedRows = 20
 
 // Stored returns the queries of all engines whose keys begin with prefix, at most the given number.
 func (l *Ledger) Stored(ctx context.Context, prefix string, most int) ([]Stored, error) {
+	return l.stored(ctx, "starts_with(q.key, $1)", prefix, most)
+}
+
+// stored returns the queries for which a condition on q (queries) and a (audits) with parameter $1 is true.
+func (l *Ledger) stored(ctx context.Context, condition string, argument any, most int) ([]Stored, error) {
 	var found []Stored
 	err := pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
 			SELECT q.id, q.key, q.engine, q.fingerprint, q.summary, q.epsilon, q.delta, q.claim_source, q.claim_rule, q.executions,
 			  (SELECT coalesce(sum(h.executions), 0) FROM query_hours h WHERE h.query = q.id AND h.hour > now() - interval '24 hours')::bigint, q.first_seen, q.last_seen,
-			  coalesce(a.state, ''), coalesce(a.verdict, ''), coalesce(a.trials, 0), a.epsilon_lower, coalesce(a.processes, 0), a.violation
-			FROM queries q LEFT JOIN audits a ON a.query = q.id WHERE starts_with(q.key, $1) ORDER BY q.last_seen DESC, q.id LIMIT $2`, prefix, most)
+			  coalesce(a.state, ''), coalesce(a.verdict, ''), coalesce(a.trials, 0), a.epsilon_lower, coalesce(a.processes, 0), a.violation, coalesce(a.data_epoch, ''), coalesce(a.engine_epoch, '')
+			FROM queries q LEFT JOIN audits a ON a.query = q.id WHERE `+condition+" ORDER BY q.last_seen DESC, q.id LIMIT $2", argument, most)
 		if err != nil {
 			return err
 		}
@@ -82,7 +90,7 @@ func (l *Ledger) Stored(ctx context.Context, prefix string, most int) ([]Stored,
 		var s Stored
 		if _, err = pgx.ForEachRow(rows, []any{
 			&id, &s.Key, &s.Engine, &s.Fingerprint, &s.Summary, &s.Epsilon, &s.Delta, &s.Source, &s.Rule, &s.Executions, &s.LastDay, &s.FirstSeen, &s.LastSeen,
-			&s.State, &s.Verdict, &s.Trials, &s.Lower, &s.Begun, (*[]byte)(&s.Violation),
+			&s.State, &s.Verdict, &s.Trials, &s.Lower, &s.Begun, (*[]byte)(&s.Violation), &s.DataEpoch, &s.EngineEpoch,
 		}, func() error {
 			ids, found = append(ids, id), append(found, s)
 			return nil

@@ -3,11 +3,13 @@
 package plot
 
 import (
+	"bytes"
 	"fmt"
 	"image/color"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"gonum.org/v1/plot"
@@ -29,7 +31,28 @@ var (
 // bound and profile, as .svg and .png. Figures without data are skipped. The files show results and need the protection of
 // the raw data: only their owner may read them.
 func Write(dir string, f analysis.Figures) ([]string, error) {
-	return writeAll(dir, f, []drawing[analysis.Figures]{{"histogram", histogram}, {"categories", categories}, {"wealth", wealth}, {"bound", bound}, {"profile", profile}})
+	return writeAll(dir, f, slices.Concat(ofValues, ofBounds))
+}
+
+// The plots of figures: those that show values of results, and the others.
+var (
+	ofValues = []drawing[analysis.Figures]{{"histogram", histogram}, {"categories", categories}}
+	ofBounds = []drawing[analysis.Figures]{{"wealth", wealth}, {"bound", bound}, {"profile", profile}}
+)
+
+// Draw returns the plots of the figures, in the order of Write. Without values, those that show values of results are left out: histogram and
+// categories.
+func Draw(f analysis.Figures, values bool) ([]Image, error) {
+	if values {
+		return drawAll(f, slices.Concat(ofValues, ofBounds))
+	}
+	return drawAll(f, ofBounds)
+}
+
+// Image is a plot in two formats.
+type Image struct {
+	Name, Title string
+	SVG, PNG    []byte
 }
 
 // drawing draws one plot of some figures; nil = there is nothing to draw.
@@ -43,45 +66,56 @@ func writeAll[F any](dir string, f F, drawings []drawing[F]) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("plot: %w", err)
 	}
+	images, err := drawAll(f, drawings)
 	var files []string
-	for _, d := range drawings {
-		p, err := d.draw(f)
-		if err != nil {
-			return files, fmt.Errorf("plot %s: %w", d.name, err)
-		}
-		if p == nil {
-			continue
-		}
-		p.Title.Padding, p.Legend.Padding = vg.Millimeter, vg.Millimeter
-		for _, ext := range []string{"svg", "png"} {
-			path := filepath.Join(dir, d.name+"."+ext)
-			if err := save(p, path, ext); err != nil {
+	for _, m := range images {
+		for i, text := range [][]byte{m.SVG, m.PNG} {
+			path := filepath.Join(dir, m.Name+[]string{".svg", ".png"}[i])
+			if err := os.WriteFile(path, text, 0o600); err != nil {
 				return files, fmt.Errorf("plot: %w", err)
 			}
 			files = append(files, path)
 		}
 	}
-	return files, nil
+	return files, err
 }
 
-func save(p *plot.Plot, path, format string) error {
+// drawAll draws each plot in both formats.
+func drawAll[F any](f F, drawings []drawing[F]) ([]Image, error) {
+	var images []Image
+	for _, d := range drawings {
+		p, err := d.draw(f)
+		if err != nil {
+			return images, fmt.Errorf("plot %s: %w", d.name, err)
+		}
+		if p == nil {
+			continue
+		}
+		p.Title.Padding, p.Legend.Padding = vg.Millimeter, vg.Millimeter
+		m := Image{Name: d.name, Title: p.Title.Text}
+		if m.SVG, err = encode(p, "svg"); err == nil {
+			m.PNG, err = encode(p, "png")
+		}
+		if err != nil {
+			return images, fmt.Errorf("plot %s: %w", d.name, err)
+		}
+		images = append(images, m)
+	}
+	return images, nil
+}
+
+func encode(p *plot.Plot, format string) ([]byte, error) {
 	w, err := draw.NewFormattedCanvas(16*vg.Centimeter, 10*vg.Centimeter, format)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	const margin = 3 * vg.Millimeter // half of an axis's last label is outside of the plot
 	c := draw.New(w)
 	c.FillPolygon(color.White, []vg.Point{c.Min, {X: c.Max.X, Y: c.Min.Y}, c.Max, {X: c.Min.X, Y: c.Max.Y}})
 	p.Draw(draw.Crop(c, margin, -2*margin, margin, -margin))
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	if _, err := w.WriteTo(file); err != nil {
-		_ = file.Close()
-		return err
-	}
-	return file.Close()
+	var b bytes.Buffer
+	_, err = w.WriteTo(&b)
+	return b.Bytes(), err
 }
 
 func newPlot(title, x, y string) *plot.Plot {
