@@ -44,6 +44,7 @@ func TestFinding(t *testing.T) {
 	run("explain", good).want(t, exitDone, "No evidence is not a proof of privacy")
 	run("explain", "dead").want(t, exitFailure, `no audit "dead"`)
 	s.checkBundle(t, "-7171", "e3fd", pgtest.Connect(t, s.replay).Config().Password)
+	s.checkReport(t, bad, good, "7171", "e3fd", "noisy(count(*), 0.2)", pgtest.Connect(t, s.replay).Config().Password)
 
 	state := func() (text string) {
 		err := pgtest.Connect(t, s.direct).QueryRow(t.Context(), "SELECT string_agg(md5(a::text), ' ' ORDER BY query) FROM dpwatch_ledger.audits a").Scan(&text)

@@ -56,22 +56,7 @@ func (x Explanation) Write(w io.Writer) error {
 		rows = append(rows, [2]string{"SQL on D0", x.SQL.D0}, [2]string{"SQL on D1", x.SQL.D1})
 	}
 	section(&b, "", rows)
-	for _, part := range []struct {
-		title string
-		lines []string
-		none  string
-	}{
-		{"How bad?", x.HowBad, "Not known yet."},
-		{"What gives it away?", x.What, "Nothing was found."},
-		{"Why, probably?", x.Why, "There is no diagnosis."},
-		{"Who?", x.Who.lines(), ""},
-		{"What now?", x.WhatNow, ""},
-		{"What the audit does not prove", x.NotProven, ""},
-		{"Not read", x.notes, ""},
-	} {
-		if len(part.lines) == 0 && part.none != "" {
-			part.lines = []string{part.none}
-		}
+	for _, part := range x.parts() {
 		var rows [][2]string
 		for _, line := range part.lines {
 			rows = append(rows, [2]string{"", line})
@@ -88,4 +73,29 @@ func parameterRows(texts []string) (rows [][2]string) {
 		rows = append(rows, [2]string{fmt.Sprintf("$%d", i+1), text})
 	}
 	return rows
+}
+
+// explainedPart is a part of an explanation: a question and its answers.
+type explainedPart struct {
+	title string
+	lines []string
+}
+
+// parts returns the questions with their answers. Those without lines are left out when they are shown.
+func (x *Explanation) parts() []explainedPart {
+	or := func(lines []string, none string) []string {
+		if len(lines) == 0 {
+			return []string{none}
+		}
+		return lines
+	}
+	return []explainedPart{
+		{"How bad?", or(x.HowBad, "Not known yet.")},
+		{"What gives it away?", or(x.What, "Nothing was found.")},
+		{"Why, probably?", or(x.Why, "There is no diagnosis.")},
+		{"Who?", x.Who.lines()},
+		{"What now?", x.WhatNow},
+		{"What the audit does not prove", x.NotProven},
+		{"Not read", x.notes},
+	}
 }
