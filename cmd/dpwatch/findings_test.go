@@ -44,7 +44,7 @@ func TestFinding(t *testing.T) {
 	run("explain", good).want(t, exitDone, "No evidence is not a proof of privacy")
 	run("explain", "dead").want(t, exitFailure, `no audit "dead"`)
 	s.checkBundle(t, "-7171", "e3fd", pgtest.Connect(t, s.replay).Config().Password)
-	s.checkReport(t, bad, good, "7171", "e3fd", "noisy(count(*), 0.2)", pgtest.Connect(t, s.replay).Config().Password)
+	signed := s.checkReport(t, bad, good, "-7171", "xffffe3fd", "noisy(count(*), 0.2)", pgtest.Connect(t, s.replay).Config().Password)
 
 	state := func() (text string) {
 		err := pgtest.Connect(t, s.direct).QueryRow(t.Context(), "SELECT string_agg(md5(a::text), ' ' ORDER BY query) FROM dpwatch_ledger.audits a").Scan(&text)
@@ -83,6 +83,14 @@ func TestFinding(t *testing.T) {
 	if v := reproduce(exitInconclusive, bad, "--max-trials", "1"); v.Confirmed {
 		t.Errorf("with one pair of trials: %+v", v)
 	}
+	again := run("reproduce", "--from", signed, "--operator", "ann", "-o", "json")
+	again.want(t, exitViolation)
+	var several struct{ Reproductions []reproduction }
+	if err := json.Unmarshal([]byte(again.stdout), &several); err != nil || len(several.Reproductions) != 1 || !several.Reproductions[0].Confirmed || several.Reproductions[0].Former.Trials != all[0].Report.Trials.D0 {
+		t.Errorf("reproduce --from: %v, %+v", err, several)
+	}
+	run("reproduce").want(t, exitFailure, "give the ID of an audit, or --from")
+	run("reproduce", bad, "--from", signed).want(t, exitFailure, "give the ID of an audit, or --from")
 	run("reproduce", bad, "--reveal").want(t, exitViolation, "CONFIRMED by fresh trials", "BEFORE", "NOW", `"d0".people`)
 	if after := state(); after != before {
 		t.Errorf("the reproductions changed the audits in the ledger")

@@ -32,14 +32,14 @@ Exit codes: 0 done, whatever the verdicts; 1 error.`,
 		Example: `  dpwatch report key -o report.key
   dpwatch report 3f9c --config dpwatch.yaml -o html,pdf --key report.key --dir finding-3f9c
   dpwatch report --period 30d --config dpwatch.yaml --key report.key
-  dpwatch report --since 2027-01-01 --until 2027-02-01 --config dpwatch.yaml -o json
+  dpwatch report --since 2026-01-01 --until 2026-04-01 --config dpwatch.yaml -o json
   dpwatch report verify finding-3f9c --public-key report.key.pub`,
 	}
 	fs := cmd.Flags()
 	fs.StringVarP(&o.Config, "config", "c", "", "path of dpwatch.yaml (required)")
 	fs.BoolVar(&all, "all", false, "all audits in the ledger")
 	fs.StringVar(&period, "period", "", "how far to look back: 30d, or 12h")
-	fs.StringVar(&since, "since", "", "beginning of the period: a day in UTC (2027-01-01), or a time (2027-01-01T12:00:00Z)")
+	fs.StringVar(&since, "since", "", "beginning of the period: a day in UTC (2026-01-01), or a time (2026-01-01T12:00:00Z)")
 	fs.StringVar(&until, "until", "", "end of the period, likewise: the beginning of that day; default: now")
 	fs.StringSliceVarP(&o.Formats, "output", "o", []string{"html"}, "html, json and pdf, separated by commas")
 	fs.StringVar(&o.Key, "key", "", "file with the private key for the signature: dpwatch report key makes one")

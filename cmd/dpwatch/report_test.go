@@ -12,7 +12,7 @@ import (
 )
 
 // checkReport writes reports of the two audits of TestFinding, bad and good, and verifies them from another directory. None of them has a literal or a value
-// without --reveal.
+// without --reveal. The texts that must not be in them are none that a hash in hexadecimal digits can have.
 func (s *sidecar) checkReport(t *testing.T, bad, good string, secrets ...string) (signed string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,7 +46,7 @@ func (s *sidecar) checkReport(t *testing.T, bad, good string, secrets ...string)
 	}
 	write(exitDone, "one", bad[:6], "-o", "html,json,pdf")
 	for _, want := range []string{"How bad?", "VIOLATION: this query leaks more than the claimed epsilon 0.5", "What gives it away?", "What the audit does not prove", "How was this found?", "audit.error_rate: family",
-		"Certified lower bound", "data:image/svg+xml;base64,", "No evidence of a violation is not a proof of privacy"} {
+		"Certified lower bound", "data:image/svg&#43;xml;base64,", "No evidence of a violation is not a proof of privacy"} {
 		if !strings.Contains(read("one", "report.html"), want) {
 			t.Errorf("report.html has no %q", want)
 		}

@@ -25,6 +25,8 @@ type ReproduceOptions struct {
 	Measure   int    // see AuditOptions
 	Operator  string // "" = the user of this process
 	Reveal    bool   // show the values of rows, and the statement with its literals
+
+	former *Former // to compare with; nil = what the ledger has now
 }
 
 // Former is what the ledger had about an audit before it was reproduced.
@@ -74,6 +76,9 @@ func Reproduce(ctx context.Context, env Environment, o ReproduceOptions, progres
 		Given: map[string]bool{"sql": true, "epsilon": true, "delta": true, "max-trials": o.MaxTrials > 0},
 	}
 	r := Reproduction{ID: s.id(), Key: s.Key, Engine: s.Engine, Summary: s.Summary, Former: s.former()}
+	if o.former != nil {
+		r.Former = *o.former
+	}
 	if r.Conclusion, err = Audit(ctx, env, &f, progress); err != nil {
 		return r, fmt.Errorf("reproduce audit %s: %w", r.ID, err)
 	}

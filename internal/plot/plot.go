@@ -1,5 +1,5 @@
 // Package plot plots the figures of an audit: histograms, the paths of wealth and bound, and the privacy profile, each as
-// SVG and PNG. In: figures of package analysis. Out: files. It computes no statistics.
+// SVG and PNG. In: figures of package analysis. Out: images or files. It computes no statistics.
 package plot
 
 import (
