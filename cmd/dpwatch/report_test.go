@@ -45,8 +45,10 @@ func (s *sidecar) checkReport(t *testing.T, bad, good string, secrets ...string)
 		return string(text)
 	}
 	write(exitDone, "one", bad[:6], "-o", "html,json,pdf")
-	for _, want := range []string{"How bad?", "VIOLATION: this query leaks more than the claimed epsilon 0.5", "What gives it away?", "What the audit does not prove", "How was this found?", "audit.error_rate: family",
-		"Certified lower bound", "data:image/svg&#43;xml;base64,", "No evidence of a violation is not a proof of privacy"} {
+	for _, want := range []string{
+		"How bad?", "VIOLATION: this query leaks more than the claimed epsilon 0.5", "What gives it away?", "What the audit does not prove", "How was this found?", "audit.error_rate: family",
+		"Certified lower bound", "data:image/svg&#43;xml;base64,", "No evidence of a violation is not a proof of privacy",
+	} {
 		if !strings.Contains(read("one", "report.html"), want) {
 			t.Errorf("report.html has no %q", want)
 		}

@@ -106,10 +106,14 @@ func NewReport(ctx context.Context, env Environment, o ReportOptions) (*Report, 
 			return nil, err
 		}
 	}
-	if r.Since != nil {
-		return r, r.readPeriod(ctx, c)
+	if r.Since == nil {
+		return r, nil
 	}
-	return r, nil
+	r.Reached = slices.DeleteFunc(r.Reached, func(x ledger.Reached) bool {
+		_, ours := r.configurations[x.Engine]
+		return !ours
+	})
+	return r, r.readPeriod(ctx, c)
 }
 
 // read adds the audits of a ledger.
@@ -119,11 +123,12 @@ func (r *Report) read(ctx context.Context, env Environment, c, one config.Config
 		return err
 	}
 	defer l.Close()
-	var since time.Time
-	if r.Since != nil {
-		since = *r.Since
+	var all []ledger.Stored
+	if r.Since == nil {
+		all, err = l.Stored(ctx, "", reportedAudits)
+	} else {
+		all, err = l.Concerned(ctx, *r.Since, r.Until, reportedAudits)
 	}
-	all, err := l.Concerned(ctx, since, r.Until, reportedAudits)
 	if err != nil {
 		return err
 	}
@@ -131,7 +136,7 @@ func (r *Report) read(ctx context.Context, env Environment, c, one config.Config
 		return fmt.Errorf("report: more than %d audits: give a shorter period with --since and --until", reportedAudits-1)
 	}
 	if r.Since != nil {
-		reached, err := l.Reached(ctx, since, r.Until)
+		reached, err := l.Reached(ctx, *r.Since, r.Until)
 		if err != nil {
 			return err
 		}
@@ -236,7 +241,9 @@ func (r *Report) addEngine(ctx context.Context, c config.Config, name string, l 
 	r.Errors = append(r.Errors, ErrorRate{name, c.Audit.ErrorRate, 1 - c.Audit.Confidence, fleet.Begun, fleet.Reported})
 	accepted, err := l.Acceptances(ctx, name)
 	if r.one {
-		accepted = slices.DeleteFunc(accepted, func(a ledger.Acceptance) bool { return !slices.ContainsFunc(r.Audits, func(x ReportAudit) bool { return x.Key == a.Key }) })
+		accepted = slices.DeleteFunc(accepted, func(a ledger.Acceptance) bool {
+			return !slices.ContainsFunc(r.Audits, func(x ReportAudit) bool { return x.Key == a.Key })
+		})
 	}
 	r.Accepted = append(r.Accepted, accepted...)
 	return err

@@ -93,7 +93,7 @@ func orDash(text string) string {
 
 // finding has the answers about an audit, as dpwatch explain gives them.
 func (r *Report) finding(i int) reports.Section {
-	x, s := &r.Findings[i], reports.Section{Plots: r.plots[i]}
+	x, s := &r.Findings[i], reports.Section{}
 	s.Title = "Audit " + x.ID + ": " + words(x.Verdict)
 	rows := [][]string{{"query", x.Summary}, {"engine", x.Engine}, {"claimed", claimText(x.Claimed)}, {"claim from", strings.TrimSpace(x.Claimed.Source + " " + x.Rule)}, {"key", x.Key}}
 	for _, a := range r.Audits {
@@ -120,6 +120,9 @@ func (r *Report) finding(i int) reports.Section {
 		if len(part.lines) > 0 {
 			s.Sections = append(s.Sections, reports.Section{Title: part.title, Lines: part.lines})
 		}
+	}
+	if len(r.plots[i]) > 0 {
+		s.Sections = append(s.Sections, reports.Section{Title: "The evidence in plots", Plots: r.plots[i]})
 	}
 	if actions := cells(actionRows(x.Actions)); len(actions) > 0 {
 		s.Sections = append(s.Sections, reports.Section{Title: "What operators did, the latest first", Table: &reports.Table{Rows: actions}})

@@ -103,10 +103,10 @@ func NewReportKey() (private, public []byte, err error) {
 
 // VerifiedReport is the result of VerifyReport. Its JSON form is a contract with scripts.
 type VerifiedReport struct {
-	Dir      string          `json:"directory"`
-	Key      string          `json:"key"`       // fingerprint of the public key
-	KeyGiven bool            `json:"key_given"` // by --public-key, so that it is known who signed
-	Faults   []string        `json:"faults"`
+	Dir      string           `json:"directory"`
+	Key      string           `json:"key"`       // fingerprint of the public key
+	KeyGiven bool             `json:"key_given"` // by --public-key, so that it is known who signed
+	Faults   []string         `json:"faults"`
 	Manifest reports.Manifest `json:"manifest"`
 }
 
