@@ -78,6 +78,9 @@ const reportedAudits = 100_000
 
 // NewReport reads the contents of a report from the ledgers of a configuration.
 func NewReport(ctx context.Context, env Environment, o ReportOptions) (*Report, error) {
+	if err := o.checkFiles(); err != nil {
+		return nil, err
+	}
 	c, _, err := Load(env, o.Config)
 	if err != nil {
 		return nil, err

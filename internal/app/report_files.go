@@ -42,6 +42,19 @@ func WriteReport(r *Report, o ReportOptions) ([]string, error) {
 	return writeReportFiles(o.Dir, files)
 }
 
+// checkFiles returns an error if the files of a report cannot be written, before it is made.
+func (o *ReportOptions) checkFiles() error {
+	if o.Key != "" {
+		if _, err := readKey(o.Key); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Lstat(o.Dir); err == nil {
+		return fmt.Errorf("report: %s exists and is not replaced: remove it or give another --dir", o.Dir)
+	}
+	return nil
+}
+
 func writeReportFiles(dir string, files []reports.File) (names []string, err error) {
 	if err := os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("report: %s exists and is not replaced: remove it or give another --dir", dir)
