@@ -93,7 +93,7 @@ func TestBuckets(t *testing.T) {
 			t.Errorf("%v (-want +got)\n%s", c.rules, diff)
 		}
 	}
-	for rule, want := range map[string]string{"0,1": "D0: --partition: the results have 2 columns: name one", "x=1": "the results have no column x", "n=1": "D1: --partition: a result has 2 rows"} {
+	for rule, want := range map[string]string{"0,1": "on D0: --partition: the results have 2 columns: name one", "x=1": "the results have no column x", "n=1": "on D1: --partition: a result has 2 rows"} {
 		d1 := row("secret", 1)
 		if rule == "n=1" {
 			d1 = several

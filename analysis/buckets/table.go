@@ -35,7 +35,7 @@ func (c *Collector) Add(d0, d1 outcome.Outcome) error {
 		for i := range c.rules {
 			x, err := c.rules[i].cell(o)
 			if err != nil {
-				return fmt.Errorf("D%d: %w", w, err)
+				return fmt.Errorf("on D%d: %w", w, err)
 			}
 			c.cells[w] = append(c.cells[w], x)
 		}
