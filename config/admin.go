@@ -16,6 +16,8 @@ type Admin struct {
 	OpenMetrics bool      `yaml:"open_metrics"`
 	MetricsOnly bool      `yaml:"metrics_only"`
 
+	ProxyLogin ProxyLogin `yaml:"proxy_login"`
+
 	Listeners []AdminListener `yaml:"listeners"`
 }
 
@@ -23,10 +25,26 @@ type Admin struct {
 type AdminListener struct {
 	Listen      []Address `yaml:"listen"`
 	Hosts       []Host    `yaml:"hosts"`        // further accepted values of Host
-	TokenFile   string    `yaml:"token_file"`   // bearer tokens, one per line; "" = none required
+	TokenFile   string    `yaml:"token_file"`   // tokens, one per line; "" = none required
 	TLS         AdminTLS  `yaml:"tls"`          // zero = plain HTTP
 	OpenMetrics bool      `yaml:"open_metrics"` // /metrics needs no token
 	MetricsOnly bool      `yaml:"metrics_only"` // serve only /livez, /readyz and /metrics
+
+	ProxyLogin ProxyLogin `yaml:"proxy_login"` // zero = no user is accepted without a token
+}
+
+// ProxyLogin configures a reverse proxy that authenticates users and sends their names.
+type ProxyLogin struct {
+	Addresses []Network `yaml:"addresses"`
+	Header    string    `yaml:"header"`
+	Viewers   []string  `yaml:"viewers"` // users; "*" = all
+	Auditors  []string  `yaml:"auditors"`
+	Operators []string  `yaml:"operators"`
+}
+
+// IsZero reports whether there is no such proxy.
+func (p *ProxyLogin) IsZero() bool {
+	return p.Header == "" && len(p.Addresses)+len(p.Viewers)+len(p.Auditors)+len(p.Operators) == 0
 }
 
 // AdminTLS names the PEM files of a certificate and its key.
@@ -41,7 +59,7 @@ func (a *Admin) AllListeners() []AdminListener {
 		return a.Listeners
 	}
 	return []AdminListener{{
-		Listen: a.Listen, Hosts: a.Hosts, TokenFile: a.TokenFile, TLS: a.TLS, OpenMetrics: a.OpenMetrics, MetricsOnly: a.MetricsOnly,
+		Listen: a.Listen, Hosts: a.Hosts, TokenFile: a.TokenFile, TLS: a.TLS, OpenMetrics: a.OpenMetrics, MetricsOnly: a.MetricsOnly, ProxyLogin: a.ProxyLogin,
 	}}
 }
 

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // admin validates the listeners, and that sensitive data is not served to other machines unprotected.
@@ -11,10 +13,10 @@ func (d *decoder) admin(c *Config) {
 	if len(a.Listeners) == 0 {
 		if one := a.AllListeners(); len(one) > 0 {
 			d.adminListener("admin", &one[0])
-		} else if a.TokenFile != "" || a.TLS != (AdminTLS{}) || a.MetricsOnly || a.OpenMetrics || len(a.Hosts) > 0 {
+		} else if a.TokenFile != "" || a.TLS != (AdminTLS{}) || a.MetricsOnly || a.OpenMetrics || len(a.Hosts) > 0 || !a.ProxyLogin.IsZero() {
 			d.add("admin.listen", "missing: the address to listen on, for example 127.0.0.1:9188")
 		}
-	} else if len(a.Listen) > 0 || a.TokenFile != "" || a.TLS != (AdminTLS{}) || a.MetricsOnly || a.OpenMetrics || len(a.Hosts) > 0 {
+	} else if len(a.Listen) > 0 || a.TokenFile != "" || a.TLS != (AdminTLS{}) || a.MetricsOnly || a.OpenMetrics || len(a.Hosts) > 0 || !a.ProxyLogin.IsZero() {
 		d.add("admin.listeners", "give either listen and its keys, or listeners: move listen into the list")
 	}
 	for i := range a.Listeners {
@@ -31,7 +33,7 @@ func (d *decoder) adminListener(path string, l *AdminListener) {
 	exposed := l.Exposed()
 	switch {
 	case exposed.IsZero():
-	case !l.MetricsOnly && (l.TokenFile == "" || !withTLS):
+	case !l.MetricsOnly && (l.TokenFile == "" && l.ProxyLogin.IsZero() || !withTLS):
 		d.add(path+".listen", "other machines can reach %s, and the status shows results of replays: set token_file and tls; or "+
 			"metrics_only: true, which serves only /livez, /readyz and /metrics; or listen on 127.0.0.1 or unix:/path", exposed)
 	case l.TokenFile != "" && !withTLS:
@@ -40,9 +42,29 @@ func (d *decoder) adminListener(path string, l *AdminListener) {
 	if l.OpenMetrics && (l.TokenFile == "" || l.MetricsOnly) {
 		d.add(path+".open_metrics", "needs token_file and no metrics_only: without a token /metrics is open anyway")
 	}
+	d.proxyLogin(path+".proxy_login", l)
 	d.adminTLS(path+".tls", l)
 	if d.files && l.TokenFile != "" {
 		d.read(path+".token_file", l.TokenFile)
+	}
+}
+
+func (d *decoder) proxyLogin(path string, l *AdminListener) {
+	p := &l.ProxyLogin
+	if p.IsZero() {
+		return
+	}
+	if l.MetricsOnly {
+		d.add(path, "has no effect with metrics_only: remove one of them")
+	}
+	if len(p.Addresses) == 0 {
+		d.add(path+".addresses", "missing: the addresses of the proxy, for example [10.0.0.5]; whoever connects from them is believed to be the user that the header names")
+	}
+	if !httpguts.ValidHeaderFieldName(p.Header) {
+		d.add(path+".header", "missing or not the name of a header: that in which the proxy sends the user's name, for example X-Forwarded-User; it must remove the header from clients' requests")
+	}
+	if len(p.Viewers)+len(p.Auditors)+len(p.Operators) == 0 {
+		d.add(path+".viewers", "nobody has a role: list users in viewers, auditors (who see values of rows) and operators (who change things); \"*\" = all")
 	}
 }
 

@@ -94,7 +94,7 @@ func newAdminPort(admin config.Admin, log *zap.Logger, newHandler func(adminRefu
 	handler := newHandler(p.refused)
 	for _, cfg := range admin.AllListeners() {
 		server, err := web.New(web.Options{
-			Handler: handler, Exposed: !cfg.Exposed().IsZero(), Hosts: adminHosts(cfg), TokenFile: cfg.TokenFile,
+			Handler: handler, Exposed: !cfg.Exposed().IsZero(), Hosts: adminHosts(cfg), TokenFile: cfg.TokenFile, ProxyLogin: proxyLogin(cfg.ProxyLogin),
 			CertFile: cfg.TLS.Certificate, KeyFile: cfg.TLS.Key, OpenMetrics: cfg.OpenMetrics, MetricsOnly: cfg.MetricsOnly,
 			Logger: p.log, Refused: func(reason string) { p.refused.WithLabelValues(reason).Inc() },
 		})
@@ -111,13 +111,25 @@ func newAdminPort(admin config.Admin, log *zap.Logger, newHandler func(adminRefu
 			set.listeners = append(set.listeners, l)
 			p.log.Info("admin listener", zap.Stringer("address", l.Addr()), zap.Bool("tls", cfg.TLS != config.AdminTLS{}),
 				zap.Bool("token", cfg.TokenFile != ""), zap.Bool("metrics_only", cfg.MetricsOnly))
-			if cfg.TokenFile == "" && !cfg.MetricsOnly && a.Network != "unix" {
+			if cfg.TokenFile == "" && cfg.ProxyLogin.IsZero() && !cfg.MetricsOnly && a.Network != "unix" {
 				p.log.Info("every user of this machine can read the status; POST /api/pause and /api/resume are refused: "+
 					"set admin.token_file, or listen on unix:/path", zap.Stringer("address", l.Addr()))
 			}
 		}
 	}
 	return p, nil
+}
+
+// proxyLogin returns the proxy of a configuration; nil without one.
+func proxyLogin(c config.ProxyLogin) *web.ProxyLogin {
+	if c.IsZero() {
+		return nil
+	}
+	p := &web.ProxyLogin{Header: c.Header, Viewers: c.Viewers, Auditors: c.Auditors, Operators: c.Operators}
+	for _, a := range c.Addresses {
+		p.Addresses = append(p.Addresses, a.Prefix())
+	}
+	return p
 }
 
 // adminHosts returns the accepted values of Host: the configured names and the hosts of the addresses.

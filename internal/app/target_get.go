@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/web"
@@ -79,15 +78,11 @@ func (t Target) token() (string, error) {
 	if t.tokenFile == "" {
 		return "", nil
 	}
-	if err := web.CheckTokenFile(t.tokenFile); err != nil {
-		return "", fmt.Errorf("read the token of the admin port: %w", err)
-	}
-	text, err := os.ReadFile(t.tokenFile)
+	token, err := web.FirstToken(t.tokenFile)
 	if err != nil {
 		return "", fmt.Errorf("read the token of the admin port: %w", err)
 	}
-	token, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
-	return strings.TrimSpace(token), nil
+	return token, nil
 }
 
 // verification returns a configuration that accepts only the configured certificate, or, without one, certificates that the

@@ -10,6 +10,10 @@
 //     address (DNS rebinding) is refused. A Unix socket accepts any Host.
 //  3. A browser's request that changes something has the same origin.
 //  4. With MetricsOnly, it asks for /metrics.
-//  5. With a token file, it has one of the tokens, unless OpenMetrics is set and it asks for /metrics.
-//  6. Without a token file, it changes nothing, or came through a Unix socket, which only the user of this process can open.
+//  5. Its sender is known: by a token (Authorization, or the cookie of a browser that has logged in with one), by the header of a
+//     trusted proxy, or because the listener needs neither. A browser that asks for a page is sent to /login.
+//  6. It changes nothing, or its sender is an operator. Without token and proxy that is only who came through a Unix socket, which
+//     only the user of this process can open.
+//
+// POST /login and /logout are answered here; GET /login and /static/ are open.
 package web

@@ -1,10 +1,12 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/reload"
@@ -17,6 +19,8 @@ type guard struct {
 	hosts       map[string]bool
 	exposed     bool // other machines can reach the listener
 	tokens      *reload.Files[tokens]
+	sessions    sessions
+	proxy       *ProxyLogin // nil = none
 	openMetrics bool
 	metricsOnly bool
 	refused     func(reason string)
@@ -25,7 +29,7 @@ type guard struct {
 func newGuard(o *Options) (*guard, error) {
 	g := &guard{
 		next: o.Handler, crossOrigin: http.NewCrossOriginProtection(), hosts: map[string]bool{"localhost": true},
-		exposed: o.Exposed, openMetrics: o.OpenMetrics, metricsOnly: o.MetricsOnly, refused: o.Refused,
+		exposed: o.Exposed, proxy: o.ProxyLogin, openMetrics: o.OpenMetrics, metricsOnly: o.MetricsOnly, refused: o.Refused,
 	}
 	for _, h := range o.Hosts {
 		g.hosts[hostOf(h)] = true
@@ -53,23 +57,46 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !g.knows(r):
 		refuse(http.StatusForbidden, "host", fmt.Sprintf("the host %.100q is not served here: use the address of the listener, or add the name to admin.hosts", r.Host))
+		return
 	case g.crossOrigin.Check(r) != nil:
 		refuse(http.StatusForbidden, "cross_origin", "requests from a web page of another origin cannot change anything")
+		return
 	case g.metricsOnly && r.URL.Path != "/metrics":
 		refuse(http.StatusNotFound, "metrics_only", "this listener serves /livez, /readyz and /metrics")
-	case g.needsToken(r) && !g.current().accept(r):
+		return
+	case r.Method == http.MethodPost && r.URL.Path == "/login":
+		g.login(w, r)
+		return
+	case r.Method == http.MethodPost && r.URL.Path == "/logout":
+		g.logout(w, r)
+		return
+	case !changes(r) && (r.URL.Path == "/login" || strings.HasPrefix(r.URL.Path, "/static/")):
+		g.next.ServeHTTP(w, r)
+		return
+	}
+	id, ok := g.identify(r)
+	switch {
+	case !ok && g.tokens != nil && forPerson(r):
+		g.refused("token")
+		http.Redirect(w, r, "/login?"+url.Values{"to": {r.URL.RequestURI()}}.Encode(), http.StatusSeeOther)
+	case !ok && g.tokens == nil:
+		refuse(http.StatusUnauthorized, "token", "only the proxy of admin.proxy_login is served, with a user that has a role there")
+	case !ok:
 		w.Header().Set("WWW-Authenticate", `Bearer realm="dpwatch"`)
 		refuse(http.StatusUnauthorized, "token", "send a token of admin.token_file: Authorization: Bearer TOKEN")
-	case g.tokens == nil && changes(r) && !overUnix(r):
+	case changes(r) && id == Identity{}:
 		refuse(http.StatusForbidden, "no_token", "without a token any user of this machine could change something: set admin.token_file, "+
 			"listen on unix:/path, or send the process SIGUSR1 (pause) or SIGUSR2 (resume)")
+	case changes(r) && id.Roles&Operator == 0:
+		refuse(http.StatusForbidden, "role", "only an operator can change something; the role here is "+id.Roles.String())
 	default:
-		g.next.ServeHTTP(w, r)
+		g.next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), identityKey{}, id)))
 	}
 }
 
-func (g *guard) needsToken(r *http.Request) bool {
-	return g.tokens != nil && !(g.openMetrics && r.URL.Path == "/metrics")
+// forPerson reports whether a browser asks for a page to show.
+func forPerson(r *http.Request) bool {
+	return !changes(r) && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
 // current returns the tokens currently in the file.
@@ -109,8 +136,3 @@ func probe(r *http.Request) bool {
 
 // changes reports whether a request may change state.
 func changes(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
-
-func overUnix(r *http.Request) bool {
-	addr, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	return addr != nil && addr.Network() == "unix"
-}

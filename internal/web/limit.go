@@ -8,13 +8,17 @@ import (
 )
 
 // limitRequests bounds the number of concurrent requests. Probes are not counted: a flood of other requests must not make
-// the process look dead.
+// the process look dead. Streams of events are counted by themselves, because they last as long as a page is open.
 func limitRequests(next http.Handler, refused func(reason string)) http.Handler {
-	slots := make(chan struct{}, maxRequests)
+	requests, streams := make(chan struct{}, maxRequests), make(chan struct{}, maxStreams)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if probe(r) {
 			next.ServeHTTP(w, r)
 			return
+		}
+		slots := requests
+		if r.URL.Path == EventsPath {
+			slots = streams
 		}
 		select {
 		case slots <- struct{}{}:

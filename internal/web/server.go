@@ -24,8 +24,11 @@ type Options struct {
 	Exposed bool
 	// Hosts are the names and addresses, besides localhost, that Host can be. Ports are ignored.
 	Hosts []string
-	// TokenFile holds the bearer tokens, one per line; "" = no token is required. It is reloaded when it is replaced.
+	// TokenFile holds the tokens, one per line, possibly after roles and a name; "" = no token is required. It is reloaded when it is
+	// replaced.
 	TokenFile string
+	// ProxyLogin accepts the users that a reverse proxy names; nil = none.
+	ProxyLogin *ProxyLogin
 	// CertFile and KeyFile (PEM) enable TLS; "" = plain HTTP. They are reloaded when they are replaced.
 	CertFile, KeyFile string
 	// OpenMetrics allows requests for /metrics without a token.
@@ -34,7 +37,7 @@ type Options struct {
 	MetricsOnly bool
 	// Logger logs errors of files and connections.
 	Logger *zap.Logger
-	// Refused is called with the reason of each refused request: host, cross_origin, metrics_only, token, no_token, busy. It
+	// Refused is called with the reason of each refused request: host, cross_origin, metrics_only, token, no_token, role, busy. It
 	// must be safe for concurrent use.
 	Refused func(reason string)
 }
@@ -49,6 +52,7 @@ const (
 	maxBodyBytes   = 4 << 10 // no request needs a body
 	maxConnections = 128     // per listener; one more closes the oldest
 	maxRequests    = 16      // concurrent, without probes; more get 503
+	maxStreams     = 32      // concurrent requests for Events, beside the others
 )
 
 // Server serves one or more listeners with the same checks.
@@ -79,10 +83,15 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("admin port: %w", err)
 	}
+	closing, shut := context.WithCancel(context.Background())
 	s.http = http.Server{
+		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
+			return context.WithValue(ctx, closingKey{}, closing.Done())
+		},
 		Handler: g, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes, ErrorLog: faults, DisableGeneralOptionsHandler: true,
 	}
+	s.http.RegisterOnShutdown(shut)
 	return s, nil
 }
 
