@@ -12,6 +12,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/pages"
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
@@ -77,6 +78,11 @@ the environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of
 		if r, err = app.NewRelay(env, c, resolved, log, env.Stderr, nil); err != nil {
 			return err
 		}
+		shown, err := pages.New(r, log)
+		if err != nil {
+			return err
+		}
+		r.SetPages(shown)
 		r.SetRead(read)
 		close(ready)
 		if ignored := app.IgnoredVariables(env.Getenv); len(ignored) > 0 {

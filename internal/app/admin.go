@@ -55,6 +55,10 @@ func (r *Relay) handler(adminRefused prometheus.Collector) http.Handler {
 			w.WriteHeader(http.StatusNoContent)
 		})
 	}
+	if r.pages != nil {
+		mux.Handle("GET /api/", http.NotFoundHandler())
+		mux.Handle("/", r.pages)
+	}
 	return mux
 }
 

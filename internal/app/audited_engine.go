@@ -21,6 +21,7 @@ type auditedEngine struct {
 	routes     []*route
 	queue      *capture.Queue
 	supervisor *supervise.Supervisor
+	shown      shown // on pages
 }
 
 // auditorProcess is how an auditor process is started, and what receives its output.

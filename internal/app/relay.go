@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -26,6 +27,7 @@ type Relay struct {
 	admin    *adminPort
 	draining atomic.Bool
 	reading  sync.Mutex // of the ledger, for a request
+	pages    http.Handler
 
 	current  atomic.Pointer[config.Config] // what the auditors run with: cfg until the first Reload
 	reloaded atomic.Pointer[reloads]
@@ -35,6 +37,9 @@ type Relay struct {
 
 // SetRead sets how the configuration is read again for POST /api/reload.
 func (r *Relay) SetRead(read func() (config.Config, config.Resolved, error)) { r.read = read }
+
+// SetPages sets what the admin port serves besides metrics, health and the API. It must be called before Run.
+func (r *Relay) SetPages(h http.Handler) { r.pages = h }
 
 // auditorGrace is how long the auditor may take to finish when the relay ends.
 const auditorGrace = 5 * time.Second

@@ -100,53 +100,8 @@ func (s *Snapshot) Write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "dpwatch %s at %s, engine %s\n", s.relay.Version, s.address, s.relay.Engine)
 	table := newTable(&b)
-	row := func(name, format string, args ...any) { table.row("  "+name, fmt.Sprintf(format, args...)) }
-	row("auditor", "%s", s.auditorLine())
-	p := s.relay.Proxy
-	row("sessions", "%d open, %d since the start", p.OpenSessions, p.Sessions)
-	row("statements", "%d captured, %d of them dropped", p.QueriesCaptured, p.QueriesDropped)
-	for _, r := range s.relay.Routes {
-		if r.Captured != "yes" {
-			row("capture", "%s: %s", r.Name, r.Captured)
-		}
-	}
-	if a := s.auditor; a != nil {
-		row("shadow", "%s", cmp.Or(a.Shadow, "no fault"))
-		if a.Catalog != "" {
-			row("catalog", "%s", a.Catalog)
-		}
-		row("ledger", "%s", ledgerLine(a.Ledger))
-		if a.Turns != nil && (len(a.Workers) > 0 || a.Turns.Delivered+a.Turns.Dropped > 0) {
-			row("workers", "%s", workersLine(a))
-		}
-	}
-	row("pace", "%s", s.paceLine())
-	if a := s.auditor; a != nil {
-		if a.Budget != nil {
-			row("budget", "%s", budgetLine(a.Budget))
-		}
-		c := a.Coverage
-		row("coverage", "%.3g %% of %.0f distinct DP queries audited; users with audits: %d", 100*c.AuditedQueries, c.Queries, c.Owners)
-	}
-	row("skipped", "%s", s.skippedLine())
-	if a := s.auditor; a != nil {
-		row("audits", "%s", statesLine(a.Audits))
-		row("violations", "%s", violationsLine(s.violations()))
-		for _, b := range a.PrivacyBudgets {
-			row("budget "+b.Name, "analysts: %d, of whom %d exceed it; the largest share is %.3g %% (dpwatch budgets)", b.Analysts, b.Exceeded, 100*b.Spent)
-		}
-		if a.Faults > 0 {
-			row("replay faults", "%d batches could not be replayed", a.Faults)
-		}
-		if len(a.Evicted) > 0 {
-			row("evicted", "%s", sumLine(a.Evicted))
-		}
-		if a.Panics > 0 {
-			row("panics", "%d audits ended by an internal error: see the log", a.Panics)
-		}
-		for _, warning := range a.Warnings {
-			row("warning", "%s", warning)
-		}
+	for _, p := range s.parts() {
+		table.row("  "+p.Name, p.Text)
 	}
 	table.flush()
 	if s.auditor != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/pages"
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 	"github.com/dpwatch/dpwatch/internal/showcase"
 	"github.com/dpwatch/dpwatch/internal/terminal"
@@ -63,6 +64,11 @@ func Run(ctx context.Context, env app.Environment, o Options) (err error) {
 	if err != nil {
 		return err
 	}
+	shown, err := pages.New(r, log)
+	if err != nil {
+		return err
+	}
+	r.SetPages(shown)
 	relayCtx, stopRelay := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopRelay()
 	var relay errgroup.Group

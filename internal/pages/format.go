@@ -1,0 +1,62 @@
+package pages
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/app"
+)
+
+// functions are those of the templates.
+var functions = template.FuncMap{
+	"number":  app.Number,
+	"known":   func(x analysis.Float) bool { return !math.IsNaN(float64(x)) },
+	"percent": func(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) },
+	"ago":     ago,
+	"moment":  func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+	"stamp":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"words":   func(text string) string { return strings.ReplaceAll(text, "_", " ") },
+	"plural":  plural,
+	"bar":     func(analysis.Float, analysis.Float) template.HTML { return "" },
+}
+
+// plural returns a count with its noun: 1 query, 2 queries.
+func plural(n any, one, many string) string {
+	if fmt.Sprint(n) == "1" {
+		return "1 " + one
+	}
+	return fmt.Sprint(n, " ", many)
+}
+
+// ago returns how long ago a time was, in one unit.
+func ago(t time.Time) string {
+	d := time.Since(t)
+	switch {
+	case t.IsZero():
+		return "never"
+	case d < time.Minute:
+		return "less than a minute ago"
+	case d < time.Hour:
+		return plural(int(d.Minutes()), "minute", "minutes") + " ago"
+	case d < 48*time.Hour:
+		return plural(int(d.Hours()), "hour", "hours") + " ago"
+	}
+	return plural(int(d.Hours()/24), "day", "days") + " ago"
+}
+
+// sentence returns the text of an error, which holds no values, as a sentence.
+func sentence(err error) string {
+	text := err.Error()
+	if text == "" {
+		return text
+	}
+	text = strings.ToUpper(text[:1]) + text[1:]
+	if !strings.HasSuffix(text, ".") {
+		text += "."
+	}
+	return text
+}

@@ -1,0 +1,94 @@
+package pages
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/ledger"
+)
+
+// overviewData is the content of the first page.
+type overviewData struct {
+	Engines      []app.Overview
+	Changes      []changeRow
+	ChangesFault string // why there are no changes
+}
+
+// changeRow is a line of what changed.
+type changeRow struct {
+	At                time.Time
+	ID, What, Summary string
+}
+
+func (s *site) overview(r *http.Request) (content, error) {
+	engine := r.URL.Query().Get("engine")
+	engines, err := s.relay.Overviews(engine)
+	if err != nil {
+		return content{}, badRequestError{err}
+	}
+	data := overviewData{Engines: engines}
+	changes, err := s.relay.Changes(r.Context(), engine)
+	switch {
+	case errors.Is(err, app.ErrNoLedger):
+		data.ChangesFault = "Without a ledger, changes are not kept: set ledger.dsn."
+	case err != nil:
+		data.ChangesFault = sentence(err)
+	}
+	for _, c := range changes {
+		data.Changes = append(data.Changes, changeRow{c.At, c.Key[:min(12, len(c.Key))], changeText(c), c.Summary})
+	}
+	return content{overviewTitle(engines), data}, nil
+}
+
+// overviewTitle sums up the first page.
+func overviewTitle(engines []app.Overview) string {
+	open, accepted, decided := 0, 0, 0
+	for _, o := range engines {
+		decided += o.Decided
+		for _, f := range o.Found {
+			if f.AcceptedUntil.IsZero() {
+				open++
+			} else {
+				accepted++
+			}
+		}
+	}
+	title := plural(open, "query leaks", "queries leak") + " more than claimed."
+	if open == 0 {
+		title = fmt.Sprintf("No leak is open; %s a verdict.", plural(decided, "query has", "queries have"))
+	}
+	if accepted > 0 {
+		title = strings.TrimSuffix(title, ".") + fmt.Sprintf("; %s accepted.", plural(accepted, "leak is", "leaks are"))
+	}
+	return title
+}
+
+// changeText says in words what happened.
+func changeText(c ledger.Change) string {
+	switch {
+	case c.State == ledger.FirstSeen:
+		return "a new query was seen"
+	case c.State == "resolved":
+		return "the violation was resolved: " + c.Reason
+	case c.Verdict == "violation":
+		return "a violation was found"
+	case c.Verdict != "":
+		return "the audit ended: " + strings.ReplaceAll(c.Verdict, "_", " ")
+	}
+	return c.Reason
+}
+
+// loginData is the content of the login.
+type loginData struct {
+	Failed bool
+	To     string
+}
+
+func (s *site) login(r *http.Request) (content, error) {
+	q := r.URL.Query()
+	return content{"Log in to see what is audited.", loginData{q.Get("failed") != "", q.Get("to")}}, nil
+}
