@@ -55,10 +55,14 @@ func (r *Relay) handler(adminRefused prometheus.Collector) http.Handler {
 			w.WriteHeader(http.StatusNoContent)
 		})
 	}
-	if r.pages != nil {
-		mux.Handle("GET /api/", http.NotFoundHandler())
-		mux.Handle("/", r.pages)
-	}
+	mux.Handle("GET /api/", http.NotFoundHandler())
+	mux.HandleFunc("/", func(w http.ResponseWriter, q *http.Request) {
+		if r.pages == nil {
+			http.NotFound(w, q)
+			return
+		}
+		r.pages.ServeHTTP(w, q)
+	})
 	return mux
 }
 
