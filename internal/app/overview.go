@@ -25,7 +25,6 @@ type Overview struct {
 // Found is an open violation.
 type Found struct {
 	ID, Engine, Summary, User string
-	Headline                  string // one sentence
 	Cause                     string // the likeliest, in words; "" = not known
 	Claim, Bound              analysis.Float
 	Deterministic             bool
@@ -128,8 +127,6 @@ func found(a *AuditRow, engine string) Found {
 	if s := a.Standing; s != nil && r.Verdict != analysis.Violation {
 		f.Bound, f.Deterministic = s.Lower, math.IsNaN(float64(s.Lower))
 	}
-	howBad, _, _ := reportAnswers(a, r)
-	f.Headline = printable(howBad[0])
 	if r.Finding != nil && len(r.Finding.Causes) > 0 {
 		f.Cause = r.Finding.Causes[0].Name
 	}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -29,6 +30,15 @@ type Relay struct {
 	reading  sync.Mutex // of the ledger, for a request
 	pages    http.Handler
 
+	binary     string // of the processes for pages, and their environment
+	childEnv   []string
+	resolved   atomic.Pointer[json.RawMessage] // current for another process; see config.Resolved.Encode
+	detailing  chan struct{}                   // guards details; holds a value while they are read
+	details    map[string]keptDetails
+	reproduced atomic.Pointer[string] // id of the audit that is reproduced
+	ending     context.Context        // ends with the relay
+	end        context.CancelFunc
+
 	current  atomic.Pointer[config.Config] // what the auditors run with: cfg until the first Reload
 	reloaded atomic.Pointer[reloads]
 	loading  sync.Mutex                                     // of a Reload
@@ -48,16 +58,21 @@ const auditorGrace = 5 * time.Second
 // the configuration c in a form for the auditor processes, which have neither the environment nor the files from which c was
 // read. childLog receives the auditors' log lines; onStatus, if not nil, is called with every status of an auditor.
 func NewRelay(env Environment, c config.Config, resolved config.Resolved, log *zap.Logger, childLog io.Writer, onStatus func([]byte)) (*Relay, error) {
-	r := &Relay{cfg: c, log: log}
+	r := &Relay{cfg: c, log: log, detailing: make(chan struct{}, 1), details: map[string]keptDetails{}, childEnv: auditorEnvironment(env.Getenv)}
+	r.ending, r.end = context.WithCancel(context.Background())
 	r.current.Store(&c)
 	r.reloaded.Store(&reloads{last: time.Now()})
 	binary, err := env.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find the executable of this program: %w", err)
 	}
+	r.binary = binary
+	if err := r.setResolved(resolved); err != nil {
+		return nil, err
+	}
 	all := c.AllEngines()
 	for _, one := range all {
-		auditor := auditorProcess{binary: binary, environment: auditorEnvironment(env.Getenv), log: childLog, onStatus: onStatus}
+		auditor := auditorProcess{binary: binary, environment: r.childEnv, log: childLog, onStatus: onStatus}
 		if hasStdout(one) {
 			auditor.stdout = env.Stdout
 		}
@@ -77,6 +92,16 @@ func NewRelay(env Environment, c config.Config, resolved config.Resolved, log *z
 		return nil, err
 	}
 	return r, nil
+}
+
+// setResolved sets the configuration for processes that read audits for pages.
+func (r *Relay) setResolved(resolved config.Resolved) error {
+	text, err := resolved.Encode()
+	if err != nil {
+		return fmt.Errorf("encode the configuration for pages: %w", err)
+	}
+	r.resolved.Store((*json.RawMessage)(&text))
+	return nil
 }
 
 // protectedNames returns the names, without schemas, of the protected tables and, if privacy.catalog is configured, of the
@@ -156,6 +181,7 @@ func (r *Relay) stats() proxy.Stats { return sumStats(r.routes) }
 // Run relays until ctx ends or a listener fails. Then sessions drain, the auditor finishes, and the admin port closes.
 func (r *Relay) Run(ctx context.Context) error {
 	defer r.closeListeners()
+	defer r.end()
 	defer context.AfterFunc(ctx, func() { r.draining.Store(true) })()
 	auditCtx, stopAudit := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAudit()

@@ -54,6 +54,9 @@ func (r *Relay) Reload(read func() (config.Config, config.Resolved, error)) (cha
 			return nil, fmt.Errorf("encode the configuration for the auditor: %w", err)
 		}
 	}
+	if err := r.setResolved(resolved); err != nil {
+		return nil, err
+	}
 	r.current.Store(&c)
 	for i, e := range r.engines {
 		e.supervisor.Renew(greetings[i])

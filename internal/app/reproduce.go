@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
@@ -59,6 +60,11 @@ func Reproduce(ctx context.Context, env Environment, o ReproduceOptions, progres
 	if err != nil {
 		return Reproduction{}, err
 	}
+	return reproduce(ctx, env, c, o, progress)
+}
+
+// reproduce does it with a configuration.
+func reproduce(ctx context.Context, env Environment, c config.Config, o ReproduceOptions, progress Progress) (Reproduction, error) {
 	l, s, err := findInLedgers(ctx, c, o.ID)
 	if err != nil {
 		return Reproduction{}, err

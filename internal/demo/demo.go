@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"text/template"
 	"time"
@@ -51,7 +52,14 @@ func Run(ctx context.Context, env app.Environment, o Options) (err error) {
 	if err := showcase.Setup(ctx, cluster.DSN("postgres"), secrets); err != nil {
 		return err
 	}
-	c, resolved, err := configuration(cluster, o, env, secrets)
+	var tokens tokenFile
+	if o.Keep {
+		if tokens, err = newTokenFile(); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.Remove(tokens.path)) }()
+	}
+	c, resolved, err := configuration(cluster, o, env, secrets, tokens.path)
 	if err != nil {
 		return err
 	}
@@ -82,7 +90,9 @@ func Run(ctx context.Context, env app.Environment, o Options) (err error) {
 		runErr = found.Write(env, o.JSON)
 	}
 	if o.Keep && (runErr == nil || errors.Is(runErr, errNotAsPlanted)) {
-		screen.Say(fmt.Sprintf("still running: psql '%s'; press Ctrl-C to stop", application))
+		screen.Say(fmt.Sprintf("still running: psql '%s'", application))
+		screen.Say(fmt.Sprintf("pages: http://%s (without values and actions) and http://%s (log in with the token %s); press Ctrl-C to stop",
+			r.AdminAddresses()[0], r.AdminAddresses()[1], tokens.token))
 		<-ctx.Done()
 	}
 	stopRelay()
@@ -90,6 +100,19 @@ func Run(ctx context.Context, env app.Environment, o Options) (err error) {
 		runErr = err
 	}
 	return runErr
+}
+
+// tokenFile holds the token of a user who may see values and change things.
+type tokenFile struct{ path, token string }
+
+func newTokenFile() (tokenFile, error) {
+	f, err := os.CreateTemp("", "dpwatch-demo-token-")
+	if err != nil {
+		return tokenFile{}, err
+	}
+	t := tokenFile{f.Name(), rand.Text()}
+	_, err = fmt.Fprintln(f, "auditor,operator demo", t.token)
+	return t, errors.Join(err, f.Close())
 }
 
 // traffic sends traffic until every planted query has a verdict, or until Patience or ctx ends.
@@ -133,7 +156,11 @@ var yamlText = template.Must(template.New("demo").Parse(`proxy:
   upstream: {{.Upstream}}
   drain_timeout: 5s
 admin:
-  listen: {{.Admin}}
+  listeners:
+    - {listen: {{.Admin}}}
+{{- with .Tokens}}
+    - {listen: 127.0.0.1:0, token_file: {{.}}}
+{{- end}}
 shadow:
   dsn: {{.Shadow}}
   d0: d0
@@ -162,10 +189,10 @@ ledger:
 `))
 
 // configuration renders a configuration file and parses it as dpwatch run does.
-func configuration(cluster *pgtemp.Cluster, o Options, env app.Environment, secrets showcase.Options) (config.Config, config.Resolved, error) {
+func configuration(cluster *pgtemp.Cluster, o Options, env app.Environment, secrets showcase.Options, tokens string) (config.Config, config.Resolved, error) {
 	var b strings.Builder
 	err := yamlText.Execute(&b, map[string]any{
-		"Listen": o.Listen, "Admin": o.Admin, "Upstream": fmt.Sprintf("%s:%d", cluster.Host(), cluster.Port()),
+		"Listen": o.Listen, "Admin": o.Admin, "Tokens": tokens, "Upstream": fmt.Sprintf("%s:%d", cluster.Host(), cluster.Port()),
 		"Shadow":    cluster.UserDSN(showcase.ShadowDatabase, showcase.ReplayRole, secrets.ReplayPassword),
 		"Ledger":    cluster.DSN(showcase.ShadowDatabase),
 		"Functions": zoo.Functions(), "MaxTrials": o.MaxTrials, "Confidence": confidence,

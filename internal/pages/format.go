@@ -14,6 +14,8 @@ import (
 // functions are those of the templates.
 var functions = template.FuncMap{
 	"number":  app.Number,
+	"short":   func(x analysis.Float) string { return fmt.Sprintf("%.4g", float64(x)) },
+	"atleast": atLeast,
 	"known":   func(x analysis.Float) bool { return !math.IsNaN(float64(x)) },
 	"percent": func(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) },
 	"ago":     ago,
@@ -21,7 +23,18 @@ var functions = template.FuncMap{
 	"stamp":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"words":   func(text string) string { return strings.ReplaceAll(text, "_", " ") },
 	"plural":  plural,
-	"bar":     func(analysis.Float, analysis.Float) template.HTML { return "" },
+	"bar":     bar,
+	"badge":   badge,
+	"inc":     func(i int) int { return i + 1 },
+}
+
+// atLeast states a lower bound; one that a few digits do not distinguish from the claim exceeds it.
+func atLeast(bound, claim analysis.Float) string {
+	text := fmt.Sprintf("%.3g", math.Floor(float64(bound)*1000)/1000)
+	if float64(bound) > float64(claim) && text == fmt.Sprintf("%.3g", float64(claim)) {
+		return "more than epsilon " + text
+	}
+	return "at least epsilon " + text
 }
 
 // plural returns a count with its noun: 1 query, 2 queries.

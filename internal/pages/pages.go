@@ -45,6 +45,10 @@ func New(r *app.Relay, log *zap.Logger) (http.Handler, error) {
 	s.mux.HandleFunc("GET "+web.EventsPath, func(w http.ResponseWriter, q *http.Request) { web.Events(w, q, r.Version) })
 	s.mux.HandleFunc("GET /login", s.page("login", s.login))
 	s.mux.HandleFunc("GET /{$}", s.page("overview", s.overview))
+	s.mux.HandleFunc("GET /queries/{id}", s.page("query", s.query))
+	s.mux.HandleFunc("POST /queries/{id}/reproduce", s.act("reproduce", s.reproduce))
+	s.mux.HandleFunc("POST /queries/{id}/accept", s.act("accept", s.accept))
+	s.mux.HandleFunc("POST /queries/{id}/revoke", s.act("revoke", s.revoke))
 	s.mux.HandleFunc("/", s.page("error", func(*http.Request) (content, error) { return content{}, errNoPage }))
 	return secured(s.mux), nil
 }

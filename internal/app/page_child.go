@@ -1,0 +1,199 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/withheld"
+)
+
+// PageCommand is the hidden command of the process that reads evidence and parses SQL for the page of a query: not in the process that relays
+// the traffic.
+const PageCommand = "page"
+
+// pageRequest is what that process reads.
+type pageRequest struct {
+	Configuration json.RawMessage `json:"configuration"` // see config.Resolved.Encode
+	ID            string          `json:"id"`
+	Values        bool            `json:"values"`
+	Reproduce     bool            `json:"reproduce"` // run fresh trials instead
+	Operator      string          `json:"operator"`
+}
+
+// pageAnswer is what it writes.
+type pageAnswer struct {
+	Details *Details `json:"details"`
+	Error   string   `json:"error"`
+	Absent  bool     `json:"absent"` // there is no such audit
+}
+
+// Limits of that process.
+const (
+	pageTimeout   = ledgerTimeout
+	maxPageAnswer = 16 << 20
+	maxDetails    = 32 // that are kept
+)
+
+// RunPage is that process: it reads a request from standard input and writes the answer to standard output.
+func RunPage(ctx context.Context, env Environment) error {
+	var q pageRequest
+	if err := json.NewDecoder(env.Stdin).Decode(&q); err != nil {
+		return errors.New("the command page is internal and started by dpwatch run: use dpwatch explain ID --config FILE")
+	}
+	c, err := config.DecodeResolved(q.Configuration)
+	if err != nil {
+		return err
+	}
+	var a pageAnswer
+	if q.Reproduce {
+		_, err = reproduce(ctx, env, c, ReproduceOptions{ID: q.ID, Operator: q.Operator}, Progress{func(string, int) {}, func(int) {}, func() {}})
+	} else {
+		var d Details
+		if d, err = readDetails(ctx, env, c, q.ID, q.Values); err == nil {
+			a.Details = &d
+		}
+	}
+	if err != nil {
+		a.Error, a.Absent = withheld.Reveal(err), errors.Is(err, ErrNoAudit)
+		if !q.Values {
+			a.Error = err.Error()
+		}
+	}
+	return json.NewEncoder(env.Stdout).Encode(a)
+}
+
+// keptDetails are details that were read a short time ago.
+type keptDetails struct {
+	at time.Time
+	d  Details
+}
+
+// Details returns what the page of one query shows: the one whose id or key begins with id. Without values, it holds none. One process at a time reads it.
+func (r *Relay) Details(ctx context.Context, id string, values bool) (Details, error) {
+	if r.current.Load().AllEngines()[0].LedgerDSN() == "" {
+		return r.runningDetails(id, values)
+	}
+	key := fmt.Sprint(values, id)
+	select {
+	case r.detailing <- struct{}{}:
+		defer func() { <-r.detailing }()
+	case <-ctx.Done():
+		return Details{}, ctx.Err()
+	}
+	if kept, ok := r.details[key]; ok && time.Since(kept.at) < detailsAge {
+		kept.d.Reproduces = r.reproducing(kept.d.Key)
+		return kept.d, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
+	defer cancel()
+	a, err := r.ask(ctx, pageRequest{ID: id, Values: values})
+	switch {
+	case err != nil:
+		return Details{}, err
+	case a.Absent:
+		return Details{}, fmt.Errorf("the ledger has %w %q: it may be older than ledger.retention", ErrNoAudit, id)
+	case a.Details == nil:
+		return Details{}, errors.New(a.Error)
+	}
+	if len(r.details) >= maxDetails {
+		clear(r.details)
+	}
+	r.details[key] = keptDetails{time.Now(), *a.Details}
+	a.Details.Reproduces = r.reproducing(a.Details.Key)
+	return *a.Details, nil
+}
+
+// runningDetails returns what the status has of an audit, if there is no ledger.
+func (r *Relay) runningDetails(id string, values bool) (Details, error) {
+	all, err := r.Snapshots("")
+	if err != nil {
+		return Details{}, err
+	}
+	var last error
+	for _, s := range all {
+		a, err := s.Audit(id)
+		if err != nil {
+			last = err
+			continue
+		}
+		if !values { // the status has values if log.values or log.sql is set
+			a.SQL = nil
+		}
+		x := explanation(&a, nil)
+		if c := r.current.Load(); !values && (c.Log.Values || c.Log.SQL) {
+			x.What, x.Why, x.Report.Partitions, x.Report.Finding, x.Report.Event = nil, nil, nil, nil, nil
+		}
+		d := newDetails(x, values)
+		d.State, d.Fingerprint = string(a.State), a.Group
+		d.note("There is no ledger: set ledger.dsn, and the history, the figures and who ran the query are kept.")
+		return d, nil
+	}
+	return Details{}, last
+}
+
+// ask runs the process for a page.
+func (r *Relay) ask(ctx context.Context, q pageRequest) (a pageAnswer, err error) {
+	q.Configuration = *r.resolved.Load()
+	text, err := json.Marshal(q)
+	if err != nil {
+		return a, err
+	}
+	out, faults := &boundedBuffer{most: maxPageAnswer}, &boundedBuffer{most: 4 << 10}
+	cmd := exec.CommandContext(ctx, r.binary, PageCommand)
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = r.childEnv, bytes.NewReader(text), out, faults
+	cmd.WaitDelay = time.Second
+	if err := cmd.Run(); err != nil {
+		r.log.Warn("the process that reads an audit for a page failed", zap.Error(err), zap.String("error_output", faults.String()))
+		if ctx.Err() != nil {
+			return a, errors.New("reading the audit took too long: the ledger or the shadow database answers slowly; try again")
+		}
+		return a, errors.New("the audit cannot be read: see dpwatch's log; dpwatch explain ID --config FILE reads it without a page")
+	}
+	if err := json.Unmarshal(out.Bytes(), &a); err != nil {
+		return a, fmt.Errorf("the audit cannot be read: %w", err)
+	}
+	return a, nil
+}
+
+// boundedBuffer keeps the beginning of what is written.
+type boundedBuffer struct {
+	bytes.Buffer
+	most int
+}
+
+// Write implements [io.Writer]. What exceeds the bound is dropped.
+func (b *boundedBuffer) Write(p []byte) (int, error) {
+	if left := b.most - b.Len(); left > 0 {
+		b.Buffer.Write(p[:min(left, len(p))])
+	}
+	return len(p), nil
+}
+
+var _ io.Writer = (*boundedBuffer)(nil)
+
+// Decide accepts the violation of an audit, or ends its acceptance, as [Accept] does.
+func (r *Relay) Decide(ctx context.Context, o AcceptOptions) error {
+	_, err := Accept(ctx, *r.current.Load(), o)
+	if err == nil {
+		r.forget()
+		return nil
+	}
+	return errors.New(strings.NewReplacer("--until", "the date", "--reason", "the reason").Replace(err.Error()))
+}
+
+// forget makes the next pages read details again.
+func (r *Relay) forget() {
+	r.detailing <- struct{}{}
+	clear(r.details)
+	<-r.detailing
+}

@@ -1,0 +1,200 @@
+// Package chart draws charts as SVG inside HTML pages.
+//
+// In: numbers and texts. Out: a figure with a title, the drawing, a legend, and a table of the values behind it. Texts are escaped. Colours and
+// dashes come from classes of the page's style sheet, so that a strict content security policy and both colour schemes work. Values that are no
+// finite numbers are left out of drawings.
+package chart
+
+import (
+	"fmt"
+	"html"
+	"html/template"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Labels are the texts of a chart.
+type Labels struct {
+	Title   string // a sentence: what the chart shows
+	Caption string // how to read it; "" = nothing
+	X, Y    string // axes, with units
+}
+
+// The drawing in units of its own: the page scales it.
+const (
+	width, height = 480.0, 270.0
+	left, right   = 52.0, 468.0
+	top, bottom   = 12.0, 226.0
+)
+
+// scale maps values to positions.
+type scale struct {
+	lo, hi   float64 // values
+	from, to float64 // positions
+	log      bool
+}
+
+func (s scale) at(v float64) float64 {
+	lo, hi := s.lo, s.hi
+	if s.log {
+		v, lo, hi = math.Log10(max(v, s.lo)), math.Log10(s.lo), math.Log10(s.hi)
+	}
+	if !(hi > lo) {
+		return (s.from + s.to) / 2
+	}
+	share := min(1, max(0, (v-lo)/(hi-lo)))
+	return s.from + share*(s.to-s.from)
+}
+
+// ticks returns at most about six round values in the range.
+func (s scale) ticks() (all []float64) {
+	if s.log {
+		for p := math.Pow(10, math.Ceil(math.Log10(s.lo)-1e-9)); p <= s.hi*(1+1e-9); p *= 10 {
+			all = append(all, p)
+		}
+		if len(all) > 1 {
+			return all
+		}
+	}
+	span := s.hi - s.lo
+	if !(span > 0) || math.IsInf(span, 0) {
+		return []float64{s.lo}
+	}
+	step := math.Pow(10, math.Floor(math.Log10(span/5)))
+	for _, m := range []float64{1, 2, 5, 10} {
+		if span/(m*step) <= 6 {
+			step *= m
+			break
+		}
+	}
+	for i, n := math.Ceil(s.lo/step-1e-9), 0; i*step <= s.hi+step*1e-9 && n < 20; i, n = i+1, n+1 {
+		all = append(all, i*step)
+	}
+	return all
+}
+
+// drawing is an SVG that is being written.
+type drawing struct {
+	strings.Builder
+	x, y scale
+}
+
+func (d *drawing) tag(format string, args ...any) { fmt.Fprintf(d, format+"\n", args...) }
+
+// axes draws both axes with ticks and names.
+func (d *drawing) axes(l Labels) {
+	for _, v := range d.y.ticks() {
+		y := d.y.at(v)
+		d.tag(`<line class="chart-grid" x1="%s" x2="%s" y1="%s" y2="%s"/>`, num(left), num(right), num(y), num(y))
+		d.tag(`<text class="chart-tick" x="%s" y="%s" text-anchor="end">%s</text>`, num(left-6), num(y+4), short(v))
+	}
+	for _, v := range d.x.ticks() {
+		d.tag(`<text class="chart-tick" x="%s" y="%s" text-anchor="middle">%s</text>`, num(d.x.at(v)), num(bottom+16), short(v))
+	}
+	d.tag(`<line class="chart-axis" x1="%s" x2="%s" y1="%s" y2="%s"/>`, num(left), num(right), num(bottom), num(bottom))
+	d.tag(`<text class="chart-name" x="%s" y="%s" text-anchor="middle">%s</text>`, num((left+right)/2), num(height-10), esc(l.X))
+	d.tag(`<text class="chart-name" x="12" y="%s" text-anchor="middle" transform="rotate(-90 12 %s)">%s</text>`, num((top+bottom)/2), num((top+bottom)/2), esc(l.Y))
+}
+
+// path draws a line through the finite points; steps draws a staircase.
+func (d *drawing) path(class string, points []Point, steps bool) {
+	var b strings.Builder
+	down, last := false, 0.0
+	for _, p := range points {
+		if !finite(p.X, p.Y) {
+			down = false
+			continue
+		}
+		x, y := d.x.at(p.X), d.y.at(p.Y)
+		switch {
+		case !down:
+			fmt.Fprintf(&b, "M%s %s", num(x), num(y))
+		case steps:
+			fmt.Fprintf(&b, "L%s %sL%s %s", num(x), num(last), num(x), num(y))
+		default:
+			fmt.Fprintf(&b, "L%s %s", num(x), num(y))
+		}
+		down, last = true, y
+	}
+	d.tag(`<path class="%s" d="%s"/>`, class, b.String())
+}
+
+// key is an entry of a legend.
+type key struct{ class, name string }
+
+// figure puts a drawing into a figure with a table.
+func figure(l Labels, d *drawing, keys []key, header []string, rows [][]string) template.HTML {
+	return framed(l, fmt.Sprintf(`<svg viewBox="0 0 %s %s" role="img" aria-label="%s">`, num(width), num(height), esc(l.Title))+"\n"+d.String()+"</svg>\n", keys, header, rows)
+}
+
+func framed(l Labels, drawing string, keys []key, header []string, rows [][]string) template.HTML {
+	var b strings.Builder
+	fmt.Fprintf(&b, "<figure class=\"chart\">\n<figcaption><strong>%s</strong>", esc(l.Title))
+	if l.Caption != "" {
+		fmt.Fprintf(&b, " %s", esc(l.Caption))
+	}
+	b.WriteString("</figcaption>\n")
+	b.WriteString(drawing)
+	if len(keys) > 0 {
+		b.WriteString(`<ul class="chart-legend">`)
+		for _, k := range keys {
+			fmt.Fprintf(&b, `<li><svg viewBox="0 0 28 10" width="28" height="10" aria-hidden="true">%s</svg> %s</li>`, swatch(k.class), esc(k.name))
+		}
+		b.WriteString("</ul>\n")
+	}
+	b.WriteString("<p class=\"chart-readout\" aria-live=\"polite\"></p>\n<details><summary>The values as a table</summary><div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"")
+	b.WriteString(esc(l.Title) + "\"><table>\n<thead><tr>")
+	for _, h := range header {
+		fmt.Fprintf(&b, `<th scope="col">%s</th>`, esc(h))
+	}
+	b.WriteString("</tr></thead>\n<tbody>\n")
+	for _, row := range rows {
+		b.WriteString("<tr>")
+		for i, cell := range row {
+			if i == 0 {
+				fmt.Fprintf(&b, `<th scope="row">%s</th>`, esc(cell))
+			} else {
+				fmt.Fprintf(&b, "<td>%s</td>", esc(cell))
+			}
+		}
+		b.WriteString("</tr>\n")
+	}
+	b.WriteString("</tbody></table></div></details>\n</figure>\n")
+	return template.HTML(b.String()) // #nosec G203 -- texts are escaped above
+}
+
+// swatch draws what a class looks like.
+func swatch(class string) string {
+	if strings.Contains(class, "fill") {
+		return fmt.Sprintf(`<rect class="%s" width="28" height="10"/>`, class)
+	}
+	return fmt.Sprintf(`<path class="%s" d="M0 5H28"/>`, class)
+}
+
+func esc(text string) string { return html.EscapeString(text) }
+
+// num formats a position.
+func num(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) }
+
+// short formats a value for an axis or a table.
+func short(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return "none"
+	case math.IsInf(v, 0):
+		return strings.Replace(strings.Replace(fmt.Sprint(v), "+Inf", "∞", 1), "-Inf", "−∞", 1)
+	case v != 0 && (math.Abs(v) >= 1e6 || math.Abs(v) < 1e-3):
+		return strings.Replace(strconv.FormatFloat(v, 'g', 3, 64), "e+0", "e", 1)
+	}
+	return strconv.FormatFloat(math.Round(v*1e4)/1e4, 'f', -1, 64)
+}
+
+func finite(all ...float64) bool {
+	for _, v := range all {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return false
+		}
+	}
+	return true
+}

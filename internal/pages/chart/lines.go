@@ -1,0 +1,98 @@
+package chart
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+)
+
+// Point is a point of a line.
+type Point struct{ X, Y float64 }
+
+// Line is a line of a chart. Class is one of a, b and c.
+type Line struct {
+	Name   string
+	Class  string
+	Points []Point
+	Steps  bool
+}
+
+// Threshold is a horizontal line with its name.
+type Threshold struct {
+	Name string
+	Y    float64
+}
+
+// Lines draws lines over one axis, with thresholds. logX spreads small values. "" without two finite points.
+func Lines(l Labels, lines []Line, thresholds []Threshold, logX bool) template.HTML {
+	d := &drawing{x: scale{math.Inf(1), math.Inf(-1), left, right, logX}, y: scale{0, math.Inf(-1), bottom, top, false}}
+	n := 0
+	for _, line := range lines {
+		for _, p := range line.Points {
+			if finite(p.X, p.Y) {
+				n++
+				d.x.lo, d.x.hi = min(d.x.lo, p.X), max(d.x.hi, p.X)
+				d.y.lo, d.y.hi = min(d.y.lo, p.Y), max(d.y.hi, p.Y)
+			}
+		}
+	}
+	if n < 2 {
+		return ""
+	}
+	for _, t := range thresholds {
+		if finite(t.Y) {
+			d.y.hi, d.y.lo = max(d.y.hi, t.Y), min(d.y.lo, t.Y)
+		}
+	}
+	if d.y.hi += 0.08 * (d.y.hi - d.y.lo); !(d.y.hi > d.y.lo) {
+		d.y.hi = d.y.lo + 1
+	}
+	if d.x.log = logX && d.x.hi > 0; d.x.log {
+		d.x.lo = max(1, d.x.lo)
+		d.x.hi = max(d.x.hi, d.x.lo*1.01)
+	}
+	d.axes(l)
+	var keys []key
+	for i, t := range thresholds {
+		if !finite(t.Y) {
+			continue
+		}
+		class := "chart-threshold chart-threshold-" + fmt.Sprint(i+1)
+		d.tag(`<path class="%s" d="M%s %sH%s"/>`, class, num(left), num(d.y.at(t.Y)), num(right))
+		keys = append(keys, key{class, t.Name + ": " + short(t.Y)})
+	}
+	for _, line := range lines {
+		class := "chart-line chart-" + line.Class
+		d.path(class, line.Points, line.Steps)
+		keys = append(keys, key{class, line.Name})
+	}
+	return figure(l, d, keys, lineHeader(l, lines), d.marks(lines))
+}
+
+func lineHeader(l Labels, lines []Line) []string {
+	header := []string{l.X}
+	for _, line := range lines {
+		header = append(header, line.Name)
+	}
+	return header
+}
+
+// marks draws a point with its values at each x of the first line, and returns the rows of the table.
+func (d *drawing) marks(lines []Line) (rows [][]string) {
+	for i, p := range lines[0].Points {
+		row := []string{short(p.X)}
+		text := lines[0].Name
+		for _, line := range lines {
+			cell := "none"
+			if i < len(line.Points) {
+				cell = short(line.Points[i].Y)
+			}
+			row = append(row, cell)
+		}
+		rows = append(rows, row)
+		if finite(p.X, p.Y) {
+			d.tag(`<circle class="chart-mark" cx="%s" cy="%s" r="3" data-row="%d"><title>%s at %s: %s</title></circle>`, num(d.x.at(p.X)), num(d.y.at(p.Y)), i, esc(text), short(p.X), short(p.Y))
+		}
+	}
+	return rows
+}

@@ -1,0 +1,120 @@
+package pages
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/pages/chart"
+)
+
+// charts draws the evidence of an audit.
+func charts(d *app.Details) (all []template.HTML) {
+	c := d.Charts
+	if c == nil {
+		return nil
+	}
+	add := func(h template.HTML) {
+		if h != "" {
+			all = append(all, h)
+		}
+	}
+	add(wealthChart(d))
+	add(boundChart(c))
+	if h := c.Histogram; h != nil {
+		add(chart.Histogram(chart.Labels{
+			Title: "The answers with and without the person, " + h.Label + ".", Caption: "Where the outlines differ, an answer gives the person away.", X: "answer", Y: "kept trials",
+		}, h.Edges, h.D0, h.D1, h.Event, "event, likelier on "+h.Direction))
+	}
+	if g := c.Categories; g != nil {
+		var pairs []chart.Pair
+		for i := range g.Names {
+			pairs = append(pairs, chart.Pair{Name: g.Names[i], D0: g.D0[i], D1: g.D1[i], Event: g.Event[i]})
+		}
+		add(chart.Pairs(chart.Labels{Title: "How often each answer was given, " + g.Label + ".", X: "answer", Y: "kept trials"}, pairs))
+	}
+	add(groupChart(d))
+	add(profileChart(c))
+	return all
+}
+
+// wealthChart draws the evidence over the trials.
+func wealthChart(d *app.Details) template.HTML {
+	c := d.Charts
+	if c.NoClaim {
+		return ""
+	}
+	line := chart.Line{Name: "evidence", Class: "a"}
+	crossed := 0
+	for _, p := range c.Path {
+		line.Points = append(line.Points, chart.Point{X: float64(p.Pairs), Y: float64(p.Wealth)})
+		if crossed == 0 && float64(p.Wealth) >= c.Threshold {
+			crossed = p.Pairs
+		}
+	}
+	title := "The evidence against the claim has not reached the threshold."
+	if crossed > 0 {
+		title = fmt.Sprintf("The evidence against the claim crossed the threshold within %s.", plural(crossed, "pair of trials", "pairs of trials"))
+	}
+	return chart.Lines(chart.Labels{
+		Title: title, Caption: "It is the log-wealth of a bettor against the claim: of a right mechanism it rarely reaches the threshold, however long it is watched.",
+		X: "pairs of trials", Y: "log-wealth (nats)",
+	}, []chart.Line{line}, []chart.Threshold{{Name: "violation", Y: c.Threshold}}, true)
+}
+
+// boundChart draws the certified bound over the trials.
+func boundChart(c *app.Charts) template.HTML {
+	line := chart.Line{Name: "lower bound", Class: "a"}
+	for _, p := range c.Path {
+		line.Points = append(line.Points, chart.Point{X: float64(p.Pairs), Y: float64(p.Bound)})
+	}
+	title := "No privacy loss is certified yet."
+	if n := len(c.Path); n > 0 && c.Path[n-1].Bound > 0 {
+		title = fmt.Sprintf("A privacy loss of at least epsilon %.3g is certified.", float64(c.Path[n-1].Bound))
+	}
+	var thresholds []chart.Threshold
+	if !c.NoClaim {
+		thresholds = []chart.Threshold{{Name: "claim", Y: c.Claim}}
+	}
+	return chart.Lines(chart.Labels{Title: title, Caption: "Above the dashed line it is more than the query claims.", X: "pairs of trials", Y: "epsilon"}, []chart.Line{line}, thresholds, true)
+}
+
+// profileChart draws the delta that is certified for each epsilon.
+func profileChart(c *app.Charts) template.HTML {
+	line := chart.Line{Name: "delta is at least", Class: "a"}
+	for i, p := range c.Profile {
+		if i > 0 { // a bound holds on the left of its point
+			line.Points = append(line.Points, chart.Point{X: c.Profile[i-1].Epsilon, Y: p.Delta})
+		}
+		line.Points = append(line.Points, chart.Point{X: p.Epsilon, Y: p.Delta})
+	}
+	lines := []chart.Line{line}
+	return chart.Lines(chart.Labels{
+		Title: "The privacy profile: for each epsilon, the delta that is certified at least.", Caption: "Each point holds by itself.", X: "epsilon", Y: "delta",
+	}, lines, nil, false)
+}
+
+// groupChart draws the estimates of groups.
+func groupChart(d *app.Details) template.HTML {
+	if len(d.Report.Partitions) < 2 {
+		return ""
+	}
+	var cells []chart.Cell
+	for _, p := range d.Report.Partitions {
+		cells = append(cells, chart.Cell{Name: p.Key.String(), Value: float64(p.EpsilonEstimate), Mark: p.EpsilonEstimate > d.Claimed.Epsilon})
+	}
+	return chart.Strip(chart.Labels{Title: "The groups with the largest estimates.", Caption: "Estimates have no confidence statement and never decide.", X: "group", Y: "estimated epsilon"}, cells)
+}
+
+// bar draws a claim and a bound for a line of a table.
+func bar(claim, bound analysis.Float) template.HTML {
+	most := 1.0
+	for _, v := range []float64{float64(claim), float64(bound)} {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			most = max(most, 1.25*v)
+		}
+	}
+	return chart.Bar(float64(claim), float64(bound), max(most, 4))
+}

@@ -1,0 +1,183 @@
+package pages
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/web"
+)
+
+// queryData is the content of the page of one query.
+type queryData struct {
+	Details   app.Details
+	Claim     string
+	Five      []app.Answer // how bad, what, why, who, what now
+	More      []app.Answer // the others
+	Charts    []template.HTML
+	Diff      []piece
+	Violation bool
+	NoValues  bool
+	Done      string // what an action did
+}
+
+// answers is the number of questions at the top of the page.
+const answers = 5
+
+// done says what an action did, by the name that its redirect has.
+var done = map[string]string{
+	"reproduce": "Fresh trials run now. This page shows their result when they end.",
+	"accept":    "The violation is accepted. It sends no alerts until then, or until the engine changes.",
+	"revoke":    "The acceptance is ended. The violation sends alerts again.",
+}
+
+func (s *site) query(r *http.Request) (content, error) {
+	values := web.IdentityOf(r.Context()).Roles&web.Auditor != 0
+	d, err := s.relay.Details(r.Context(), r.PathValue("id"), values)
+	if err != nil {
+		return content{}, err
+	}
+	data := queryData{
+		Details: d, Claim: claimSentence(&d), Five: d.Answers[:min(answers, len(d.Answers))], More: d.Answers[min(answers, len(d.Answers)):],
+		Charts: charts(&d), Violation: d.Verdict == string(analysis.Violation), NoValues: !values, Done: done[r.URL.Query().Get("done")],
+	}
+	if d.SQL != nil {
+		data.Diff = diff(d.SQL.D0, d.SQL.D1)
+	}
+	return content{queryTitle(&d), data}, nil
+}
+
+// queryTitle says what is known about a query.
+func queryTitle(d *app.Details) string {
+	claim := "nothing is claimed"
+	if c := float64(d.Claimed.Epsilon); !math.IsNaN(c) {
+		claim = fmt.Sprintf("it claims %.4g", c)
+	}
+	lower := d.Report.EpsilonLower
+	switch analysis.Verdict(d.Verdict) {
+	case analysis.Violation:
+		switch {
+		case d.Report.Deterministic != nil && d.Report.DetectedAt == nil:
+			return "This query gives the person away: its answers never vary, and differ between D0 and D1."
+		case math.IsNaN(float64(lower)):
+			return "This query leaks more than it claims."
+		}
+		return fmt.Sprintf("This query leaks %s; %s.", atLeast(lower, d.Claimed.Epsilon), claim)
+	case analysis.NoEvidence:
+		return "No leak beyond the claim was found in this query."
+	case analysis.Inconclusive:
+		return "The audit of this query came to no conclusion."
+	}
+	return "The audit of this query has no verdict yet."
+}
+
+func claimSentence(d *app.Details) string {
+	c := float64(d.Claimed.Epsilon)
+	if math.IsNaN(c) {
+		return "Nothing is claimed."
+	}
+	text := fmt.Sprintf("Claimed: epsilon %.4g", c)
+	if d.Claimed.Delta > 0 {
+		text += fmt.Sprintf(", delta %.3g", d.Claimed.Delta)
+	}
+	if d.Claimed.Source != "" {
+		text += "; source: " + d.Claimed.Source
+	}
+	if d.Rule != "" {
+		text += " " + d.Rule
+	}
+	return text + "."
+}
+
+// act returns the handler of an action on a query, which goes back to its page.
+func (s *site) act(name string, do func(r *http.Request, id, operator string) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		id := r.PathValue("id")
+		if err := do(r, id, web.IdentityOf(r.Context()).Name); err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		http.Redirect(w, r, "/queries/"+url.PathEscape(id)+"?done="+name, http.StatusSeeOther)
+	}
+}
+
+func (s *site) reproduce(_ *http.Request, id, operator string) error {
+	return s.relay.Reproduce(id, operator)
+}
+
+func (s *site) accept(r *http.Request, id, operator string) error {
+	err := s.relay.Decide(r.Context(), app.AcceptOptions{ID: id, Until: r.PostFormValue("until"), Reason: r.PostFormValue("reason"), Operator: operator})
+	return asBadRequest(err)
+}
+
+func (s *site) revoke(r *http.Request, id, operator string) error {
+	return asBadRequest(s.relay.Decide(r.Context(), app.AcceptOptions{ID: id, Reason: r.PostFormValue("reason"), Operator: operator, Revoke: true}))
+}
+
+func asBadRequest(err error) error {
+	if err == nil {
+		return nil
+	}
+	return badRequestError{err}
+}
+
+// piece is a part of two texts: the same in both, or what differs.
+type piece struct {
+	D0, D1  string
+	Differs bool
+}
+
+// diff compares two texts word by word. Texts with different numbers of words are returned as one piece.
+func diff(d0, d1 string) []piece {
+	a, b := pieces(d0), pieces(d1)
+	if len(a) != len(b) {
+		return []piece{{d0, d1, d0 != d1}}
+	}
+	var all []piece
+	for i := range a {
+		one := piece{a[i], b[i], a[i] != b[i]}
+		if n := len(all); n > 0 && all[n-1].Differs == one.Differs {
+			all[n-1].D0 += one.D0
+			all[n-1].D1 += one.D1
+		} else {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// pieces cuts a text into words and what is between them.
+func pieces(text string) (all []string) {
+	word := func(r rune) bool {
+		return r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || r > 127
+	}
+	for _, r := range text {
+		if n := len(all); n > 0 && word(r) && word([]rune(all[n-1])[0]) {
+			all[n-1] += string(r)
+		} else {
+			all = append(all, string(r))
+		}
+	}
+	return all
+}
+
+// badge shows a verdict or state by its colour, its shape and its words.
+func badge(verdict any) template.HTML {
+	text := fmt.Sprint(verdict)
+	class, mark := "quiet", "○"
+	switch text {
+	case string(analysis.Violation):
+		class, mark = "fault", "▲"
+	case string(analysis.NoEvidence):
+		class, mark = "good", "●"
+	case "":
+		text = "no verdict yet"
+	}
+	text = strings.ReplaceAll(text, "_", " ")
+	return template.HTML(`<span class="badge ` + class + `"><span aria-hidden="true">` + mark + "</span> " + template.HTMLEscapeString(text) + "</span>") // #nosec G203 -- escaped
+}
