@@ -25,6 +25,7 @@ var functions = template.FuncMap{
 	"plural":  plural,
 	"bar":     bar,
 	"badge":   badge,
+	"status":  status,
 	"inc":     func(i int) int { return i + 1 },
 }
 

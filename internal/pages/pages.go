@@ -45,6 +45,7 @@ func New(r *app.Relay, log *zap.Logger) (http.Handler, error) {
 	s.mux.HandleFunc("GET "+web.EventsPath, func(w http.ResponseWriter, q *http.Request) { web.Events(w, q, r.Version) })
 	s.mux.HandleFunc("GET /login", s.page("login", s.login))
 	s.mux.HandleFunc("GET /{$}", s.page("overview", s.overview))
+	s.mux.HandleFunc("GET /queries", s.page("queries", s.queries))
 	s.mux.HandleFunc("GET /queries/{id}", s.page("query", s.query))
 	s.mux.HandleFunc("POST /queries/{id}/reproduce", s.act("reproduce", s.reproduce))
 	s.mux.HandleFunc("POST /queries/{id}/accept", s.act("accept", s.accept))
@@ -54,7 +55,9 @@ func New(r *app.Relay, log *zap.Logger) (http.Handler, error) {
 }
 
 // navigation are the pages that every page links to.
-var navigation = []link{{"/", "Overview"}}
+var navigation = []link{
+	{"/", "Overview"}, {"/queries", "Queries"},
+}
 
 type link struct{ Path, Name string }
 

@@ -175,7 +175,7 @@ func swatch(class string) string {
 func esc(text string) string { return html.EscapeString(text) }
 
 // num formats a position.
-func num(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) }
+func num(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10+0, 'f', -1, 64) }
 
 // short formats a value for an axis or a table.
 func short(v float64) string {
@@ -187,7 +187,7 @@ func short(v float64) string {
 	case v != 0 && (math.Abs(v) >= 1e6 || math.Abs(v) < 1e-3):
 		return strings.Replace(strconv.FormatFloat(v, 'g', 3, 64), "e+0", "e", 1)
 	}
-	return strconv.FormatFloat(math.Round(v*1e4)/1e4, 'f', -1, 64)
+	return strconv.FormatFloat(math.Round(v*1e4)/1e4+0, 'f', -1, 64) // + 0 makes -0 a 0
 }
 
 func finite(all ...float64) bool {
