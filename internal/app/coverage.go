@@ -145,7 +145,7 @@ func (c Coverage) Write(w io.Writer) error {
 		if class.Statements == 0 && class.Queries == 0 {
 			continue
 		}
-		table.row(class.Class.title(), fmt.Sprint(class.Statements), percent(class.Share), number(class.Queries), "")
+		table.row(class.Class.Title(), fmt.Sprint(class.Statements), percent(class.Share), number(class.Queries), "")
 		for _, r := range class.Parts {
 			table.row("  "+strings.ReplaceAll(r.Reason, "_", " "), fmt.Sprint(r.Statements), percent(share(r.Statements, c.Statements)), number(r.Queries), r.Remedy)
 		}

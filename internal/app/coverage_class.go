@@ -22,12 +22,15 @@ const (
 	classOther     Class = "not_dp"
 )
 
+// Audited reports whether the statements are executions of audited queries.
+func (c Class) Audited() bool { return c == classAudited }
+
 func classes() []Class {
 	return []Class{classAudited, classProgress, classWaiting, classNoPlace, classUnclaimed, classRefused, classLost, classOther}
 }
 
-// title returns what the text output shows.
-func (c Class) title() string {
+// Title returns what people read.
+func (c Class) Title() string {
 	switch c {
 	case classAudited:
 		return "audited"

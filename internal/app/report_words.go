@@ -67,7 +67,7 @@ func (r *Report) periodSections() (all []reports.Section) {
 			if class.Statements == 0 && class.Queries == 0 {
 				continue
 			}
-			s.Table.Rows = append(s.Table.Rows, []string{class.Class.title(), fmt.Sprint(class.Statements), percent(class.Share), number(class.Queries)})
+			s.Table.Rows = append(s.Table.Rows, []string{class.Class.Title(), fmt.Sprint(class.Statements), percent(class.Share), number(class.Queries)})
 			for _, p := range class.Parts {
 				s.Table.Rows = append(s.Table.Rows, []string{"    " + words(p.Reason), fmt.Sprint(p.Statements), percent(share(p.Statements, c.Statements)), number(p.Queries)})
 			}

@@ -50,13 +50,21 @@ func New(r *app.Relay, log *zap.Logger) (http.Handler, error) {
 	s.mux.HandleFunc("POST /queries/{id}/reproduce", s.act("reproduce", s.reproduce))
 	s.mux.HandleFunc("POST /queries/{id}/accept", s.act("accept", s.accept))
 	s.mux.HandleFunc("POST /queries/{id}/revoke", s.act("revoke", s.revoke))
+	s.mux.HandleFunc("GET /coverage", s.page("sections", s.coverage))
+	s.mux.HandleFunc("GET /budgets", s.page("sections", s.budgets))
+	s.mux.HandleFunc("GET /alerts", s.page("sections", s.alerts))
+	s.mux.HandleFunc("POST /alerts/{id}/retry", s.retryAlert)
+	s.mux.HandleFunc("GET /jobs", s.page("sections", s.jobs))
+	s.mux.HandleFunc("POST /jobs/pause", s.pause(true))
+	s.mux.HandleFunc("POST /jobs/resume", s.pause(false))
+	s.mux.HandleFunc("GET /settings", s.page("sections", s.settings))
 	s.mux.HandleFunc("/", s.page("error", func(*http.Request) (content, error) { return content{}, errNoPage }))
 	return secured(s.mux), nil
 }
 
 // navigation are the pages that every page links to.
 var navigation = []link{
-	{"/", "Overview"}, {"/queries", "Queries"},
+	{"/", "Overview"}, {"/queries", "Queries"}, {"/coverage", "Coverage"}, {"/budgets", "Budgets"}, {"/alerts", "Alerts"}, {"/jobs", "Jobs"}, {"/settings", "Settings"},
 }
 
 type link struct{ Path, Name string }

@@ -104,6 +104,23 @@ func (s *site) queries(r *http.Request) (content, error) {
 	return content{"Queries: what is audited, and what came of it.", d}, nil
 }
 
+// listOptions selects the first page of a search.
+func listOptions(engine, search string) ledger.ListOptions {
+	return ledger.ListOptions{Engine: engine, Search: search, Limit: perPage}
+}
+
+// claimAndBound names both figures of a bar.
+func claimAndBound(claim, bound analysis.Float) string {
+	text := "nothing claimed"
+	if !math.IsNaN(float64(claim)) {
+		text = fmt.Sprintf("claimed %.4g", float64(claim))
+	}
+	if math.IsNaN(float64(bound)) {
+		return text + ", no bound"
+	}
+	return text + ", " + atLeast(bound, claim)
+}
+
 func pageURL(v url.Values, page int) string {
 	v.Set("page", strconv.Itoa(page))
 	return "/queries?" + v.Encode()

@@ -162,3 +162,16 @@ func Bar(claim, bound, most float64) template.HTML {
 	b.WriteString("</svg>")
 	return template.HTML(b.String()) // #nosec G203 -- numbers alone
 }
+
+// Meter draws a share of a whole; more than the whole is marked.
+func Meter(share float64) template.HTML {
+	if !finite(share) {
+		return ""
+	}
+	class := "chart-bar-bound"
+	if share > 1 {
+		class += " chart-bar-over"
+	}
+	return template.HTML(fmt.Sprintf(`<svg class="chart-bar" viewBox="0 0 120 14" width="120" height="14" aria-hidden="true"><rect class="chart-bar-back" y="4" width="120" height="6"/><rect class="%s" y="4" width="%s" height="6"/></svg>`,
+		class, num(120*min(1, max(0, share))))) // #nosec G203 -- numbers alone
+}

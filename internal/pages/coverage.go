@@ -1,0 +1,169 @@
+package pages
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/pages/chart"
+)
+
+// periods are the periods of the coverage.
+var periods = []choice{{"1h", "1 hour"}, {"24h", "24 hours"}, {"168h", "7 days"}, {"720h", "30 days"}}
+
+func (s *site) coverage(r *http.Request) (content, error) {
+	v := r.URL.Query()
+	since := v.Get("since")
+	if since == "" {
+		since = "24h"
+	}
+	period, err := time.ParseDuration(since)
+	if err != nil || period <= 0 {
+		return content{}, badRequestError{errors.New("since must be a duration of more than 0, for example 24h")}
+	}
+	d := sections{Menu: &menu{Name: "Period"}}
+	for _, p := range periods {
+		v.Set("since", p.Value)
+		d.Menu.Links = append(d.Menu.Links, menuLink{"/coverage?" + v.Encode(), p.Name, p.Value == since})
+	}
+	all, err := s.relay.Coverages(r.Context(), v.Get("engine"), period)
+	if errors.Is(err, app.ErrNoLedger) {
+		d.Sections = []section{faultSection("", err)}
+		return content{"Coverage needs a ledger.", d}, nil
+	}
+	if err != nil {
+		return content{}, err
+	}
+	for _, c := range all {
+		d.Sections = append(d.Sections, coverageSections(&c, len(all) > 1)...)
+	}
+	return content{coverageTitle(all), d}, nil
+}
+
+// coverageTitle sums up coverages.
+func coverageTitle(all []app.Coverage) string {
+	var statements, audited int64
+	for _, c := range all {
+		statements += c.Statements
+		for _, class := range c.Classes {
+			if class.Class.Audited() {
+				audited += class.Statements
+			}
+		}
+	}
+	if statements == 0 {
+		return "No statement was seen in this period."
+	}
+	return fmt.Sprintf("Of %s, %.3g %% were executions of audited queries.", plural(statements, "statement", "statements"), 100*float64(audited)/float64(statements))
+}
+
+func coverageSections(c *app.Coverage, named bool) []section {
+	classes := section{Header: []string{"What became of them", "Statements", "Distinct DP queries"}, Empty: "No statement was seen in this period."}
+	why := section{Title: "Why are statements not audited?", Header: []string{"Reason", "Statements", "What to do"}, Empty: "There is nothing to say: no statement was refused or lost."}
+	if named && len(c.Engines) > 0 {
+		classes.Title = "Engine " + c.Engines[0]
+		why.Title += " " + classes.Title
+	}
+	for _, class := range c.Classes {
+		classes.Rows = append(classes.Rows, []cell{
+			text(class.Class.Title()), {Text: fmt.Sprintf("%d, %.3g %%", class.Statements, 100*class.Share), Meter: chart.Meter(class.Share)}, text(class.Queries),
+		})
+		for _, p := range class.Parts {
+			if p.Remedy != "" {
+				why.Rows = append(why.Rows, []cell{{Text: class.Class.Title() + ": " + p.Reason}, text(p.Statements), {Text: p.Remedy}})
+			}
+		}
+	}
+	if c.Statements == 0 {
+		classes.Rows = nil
+	}
+	return []section{classes, why}
+}
+
+func (s *site) budgets(r *http.Request) (content, error) {
+	engine := r.URL.Query().Get("engine")
+	var d sections
+	all, err := s.relay.Budgets(r.Context(), engine)
+	if err != nil {
+		d.Sections = append(d.Sections, faultSection("Privacy budgets", err))
+	}
+	exceeded, budgets := 0, 0
+	for _, b := range all {
+		for _, use := range b.Budgets {
+			budgets++
+			one, over := budgetSection(&use, b.Engine, len(all) > 1)
+			exceeded += over
+			d.Sections = append(d.Sections, one)
+		}
+	}
+	if err == nil && budgets == 0 {
+		d.Sections = append(d.Sections, section{Title: "Privacy budgets", Notes: []string{"The configuration has no budgets: add the section budgets, and this page shows what each analyst has received by the claims of all answers."}})
+	}
+	d.Sections = append(d.Sections, s.sequences(r, engine))
+	title := "Budgets and sequences: what analysts learn from several answers together."
+	if exceeded > 0 {
+		title = plural(exceeded, "analyst exceeds a privacy budget.", "analysts exceed a privacy budget.")
+	}
+	return content{title, d}, nil
+}
+
+// budgetSection returns the section of a budget, and how many analysts exceed it.
+func budgetSection(use *app.BudgetUse, engine string, named bool) (s section, exceeded int) {
+	s = section{
+		Title: "Budget " + use.Name, Notes: []string{fmt.Sprintf("Epsilon %g, delta %g, per %s, composition %s.", use.Epsilon, use.Delta, use.Period, use.Composition)},
+		Header: []string{"Analyst", "Answers", "Spent", "Last day", "Left"}, Empty: "Nobody has received an answer with a claim.",
+	}
+	if use.Period == "ever" {
+		s.Notes[0] = fmt.Sprintf("Epsilon %g, delta %g for all answers ever, composition %s.", use.Epsilon, use.Delta, use.Composition)
+	}
+	if named {
+		s.Title += " of engine " + engine
+	}
+	for _, a := range use.Analysts {
+		spent := cell{Text: "not bounded by this theorem"}
+		if a.Spent != nil {
+			share := *a.Spent / use.Epsilon
+			spent = cell{Text: fmt.Sprintf("%.4g, %.3g %%", *a.Spent, 100*share), Meter: chart.Meter(share)}
+		}
+		left := "enough at the rate of the last day"
+		switch {
+		case a.Exceeded:
+			exceeded++
+			left = "exceeded"
+		case a.DaysLeft != nil:
+			left = fmt.Sprintf("%.1f days", *a.DaysLeft)
+		}
+		name := a.User + ", database " + a.Database
+		if a.Application != "" {
+			name += ", application " + a.Application
+		}
+		s.Rows = append(s.Rows, []cell{text(name), text(a.Answers), spent, text(fmt.Sprintf("%.4g", a.PerDay)), text(left)})
+	}
+	return s, exceeded
+}
+
+// sequenceSummary is what summaries of sequences have after the number of their queries.
+const sequenceSummary = "queries together: "
+
+// sequences lists the sequences of queries that are audited as one mechanism.
+func (s *site) sequences(r *http.Request, engine string) section {
+	out := section{
+		Title: "Sequences", Header: []string{"Queries", "State", "Claim and lower bound, together", "Executions"},
+		Notes: []string{"Queries of a session that may share noise are audited together against the sum of their claims."},
+		Empty: "No sequence is audited: set audit.sequences, or no session has repeated a sequence of queries yet.",
+	}
+	list, err := s.relay.List(r.Context(), listOptions(engine, sequenceSummary))
+	if err != nil {
+		return faultSection("Sequences", err)
+	}
+	for _, row := range list.Rows {
+		claim, bound := float(row.Epsilon), float(row.Lower)
+		out.Rows = append(out.Rows, []cell{query(row.Key[:min(12, len(row.Key))], row.Summary), {Meter: status(row.Status)}, {Text: claimAndBound(claim, bound), Meter: bar(claim, bound)}, text(row.Executions)})
+	}
+	if list.Total > len(list.Rows) {
+		out.Notes = append(out.Notes, fmt.Sprintf("The first %d of %d; the page Queries has all.", len(list.Rows), list.Total))
+	}
+	return out
+}

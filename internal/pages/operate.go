@@ -1,0 +1,132 @@
+package pages
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/web"
+)
+
+func (s *site) alerts(r *http.Request) (content, error) {
+	d := sections{Done: map[string]string{"retry": "The failed messages are sent again."}[r.URL.Query().Get("done")]}
+	firing := 0
+	list := section{Title: "Alerts", Header: []string{"Alert", "State", "Since", "Messages"}, Empty: "No alert was sent. With a receiver in alerts.receivers, violations and faults of the auditor are."}
+	failed := section{Title: "Messages that did not arrive", Header: []string{"Alert", "Receiver", "State", "Attempts", "Last error"}, Empty: "None: every message arrived."}
+	all, err := s.relay.Alerts(r.Context())
+	if err != nil {
+		d.Sections = append(d.Sections, faultSection("Alerts", err))
+	}
+	retry := false
+	for _, a := range all {
+		if a.Status == "firing" {
+			firing++
+		}
+		messages := "all arrived"
+		if a.Failed+a.Pending > 0 {
+			messages = fmt.Sprintf("%d wait, %d failed", a.Pending, a.Failed)
+		}
+		list.Rows = append(list.Rows, []cell{text(a.Title), text(a.Status + ", " + a.Severity), text(ago(a.StartsAt)), text(messages)})
+		for _, m := range a.Deliveries {
+			if m.State != ledger.DeliveryDelivered {
+				failed.Rows = append(failed.Rows, []cell{text(a.Title), text(m.Receiver), text(m.State), text(m.Attempts), text(m.Error)})
+			}
+		}
+		if a.Failed > 0 && !retry {
+			retry = true
+		}
+		if a.Failed > 0 {
+			failed.Buttons = append(failed.Buttons, button{"/alerts/" + url.PathEscape(a.ID) + "/retry", "Send the failed messages of “" + a.Title + "” again", nil})
+		}
+	}
+	if err == nil {
+		d.Sections = append(d.Sections, list, failed)
+	}
+	receivers := section{Title: "Receivers", Header: []string{"Name", "Type"}, Empty: "No receiver: add one to alerts.receivers. Alerts are in the log alone until then."}
+	for _, to := range s.relay.Receivers() {
+		receivers.Rows = append(receivers.Rows, []cell{text(to[0]), text(to[1])})
+	}
+	d.Sections = append(d.Sections, receivers, section{Title: "Silence", Notes: []string{
+		"A violation that is accepted sends no alerts until its date: the page of its query has that action. Silences by label are made in Alertmanager.",
+	}})
+	return content{"Alerts: " + plural(firing, "alert is", "alerts are") + " firing.", d}, nil
+}
+
+func (s *site) retryAlert(w http.ResponseWriter, r *http.Request) {
+	if err := s.relay.RetryAlert(r.Context(), r.PathValue("id")); err != nil {
+		s.fail(w, r, asBadRequest(err))
+		return
+	}
+	http.Redirect(w, r, "/alerts?done=retry", http.StatusSeeOther)
+}
+
+func (s *site) jobs(r *http.Request) (content, error) {
+	engine := r.URL.Query().Get("engine")
+	all, err := s.relay.Jobs(engine)
+	if err != nil {
+		return content{}, badRequestError{err}
+	}
+	var d sections
+	pending := 0
+	for _, j := range all {
+		parts := section{Title: "Replays", Header: []string{"Part", "Now"}}
+		if len(all) > 1 {
+			parts.Title += " of engine " + j.Engine
+		}
+		parts.Buttons = []button{{"/jobs/pause", "Pause replays", []field{{"engine", j.Engine}}}}
+		if j.Paused {
+			parts.Notes = append(parts.Notes, "Replays are paused: nothing is found until they resume.")
+			parts.Buttons = []button{{"/jobs/resume", "Resume replays", []field{{"engine", j.Engine}}}}
+		}
+		if j.Fault != "" {
+			parts.Notes = append(parts.Notes, "The auditor: "+j.Fault+".")
+		}
+		for _, p := range j.Parts {
+			parts.Rows = append(parts.Rows, []cell{text(p.Name), text(p.Text)})
+		}
+		queue := section{Title: "Audits that have trials, or wait for them", Header: []string{"Query", "State", "Trials", "Waits for"}, Empty: "None: every audit is decided."}
+		for _, a := range j.Audits {
+			state := a.State
+			if a.Worker != "" {
+				state += " on worker " + a.Worker
+			}
+			queue.Rows = append(queue.Rows, []cell{query(a.ID, a.Summary), text(state), text(a.Trials), text(a.For)})
+		}
+		if pending += len(j.Audits) + j.LeftOut; j.LeftOut > 0 {
+			queue.Notes = append(queue.Notes, fmt.Sprintf("%d more are not shown.", j.LeftOut))
+		}
+		workers := section{Title: "Workers on other machines", Header: []string{"Worker", "Host", "Version", "Slots", "Turns", "Last heard", "Refused because"}, Empty: "None: this machine runs all trials. dpwatch worker adds one."}
+		for _, w := range j.Workers {
+			workers.Rows = append(workers.Rows, []cell{text(w.ID), text(w.Host), text(w.Version), text(w.Slots), text(w.Turns), text(w.Heard), text(w.Refused)})
+		}
+		d.Sections = append(d.Sections, parts, queue, workers)
+	}
+	return content{"Jobs: " + plural(pending, "audit has", "audits have") + " trials or waits for them.", d}, nil
+}
+
+// pause returns the handler that pauses or resumes the replays of an engine.
+func (s *site) pause(paused bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := s.relay.PauseReplays(r.PostFormValue("engine"), paused); err != nil {
+			s.fail(w, r, asBadRequest(err))
+			return
+		}
+		http.Redirect(w, r, "/jobs", http.StatusSeeOther)
+	}
+}
+
+func (s *site) settings(r *http.Request) (content, error) {
+	const title = "Settings: the configuration in force."
+	if web.IdentityOf(r.Context()).Roles == 0 {
+		return content{title, sections{Sections: []section{{Notes: []string{"The configuration may name units of privacy: it is for the roles auditor and operator."}}}}}, nil
+	}
+	file, err := s.relay.Effective()
+	if err != nil {
+		return content{}, err
+	}
+	return content{title, sections{Sections: []section{
+		{Notes: []string{"Every key with the value in force: that of the file or the default. Secrets are masked. To change a key, change the file and send SIGHUP; docs/admin.md says which keys need a restart."}, Text: strings.TrimSpace(string(file))},
+	}}}, nil
+}
