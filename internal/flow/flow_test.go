@@ -100,6 +100,7 @@ var allowed = map[string][]string{
 	"internal/report":           {},
 	"internal/pages":            {"analysis", "internal/app", "internal/ledger", "internal/pages/chart", "internal/web"},
 	"internal/pages/chart":      {},
+	"internal/browser":          {},
 	"internal/ledger":           {"internal/odometer", "internal/pg/connect", "internal/pg/ident", "internal/sqlstate"},
 	"examples/gateway":          {},
 	"examples/hostile":          {},
