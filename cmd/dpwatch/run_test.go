@@ -39,6 +39,7 @@ type sidecar struct {
 	admins      []string // all admin addresses
 	environ     []string // additional variables
 	token       string   // of the admin port; "" = none
+	viewer      string   // the token of a viewer
 	replay      string   // the connection string of shadow.dsn
 	config      string   // path of the configuration
 	flags       []string // additional ones of run
@@ -69,6 +70,10 @@ func startSidecar(t *testing.T, extra string, proxy ...string) *sidecar {
 	if strings.Contains(extra, "ADMIN TOKEN") {
 		s.token = rand.Text()
 		admin = fmt.Sprintf("{listen: 127.0.0.1:0, token_file: %q}", file(t, "token", s.token+"\n"))
+	}
+	if strings.Contains(extra, "ADMIN ROLES") {
+		s.token, s.viewer = rand.Text(), rand.Text()
+		admin = fmt.Sprintf("{listen: 127.0.0.1:0, token_file: %q}", file(t, "token", "auditor,operator ann "+s.token+"\nviewer "+s.viewer+"\n"))
 	}
 	if _, path, ok := strings.Cut(extra, "PASSWORD FILE "); ok { // half of the password comes from the environment, half from the file
 		const first = "pw-in-the-environment"

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -97,8 +98,8 @@ func found(text string, texts []string, sums map[string]float64) map[string]bool
 }
 
 // leakSidecar runs dpwatch on the planted rows, sends every query through it, and returns all its output: the log, and the
-// answers of the admin port, from the first query to the last decision.
-func leakSidecar(t *testing.T, logKeys string) string {
+// answers of the admin port, from the first query to the last decision. pages is what a viewer sees.
+func leakSidecar(t *testing.T, logKeys string) (text, pages string) {
 	t.Helper()
 	dsn := pgtest.Database(t)
 	pgtest.Exec(t, dsn, leaks)
@@ -114,8 +115,9 @@ shadow: {dsn: %q}
 privacy: {protected: [public.people]}
 claims: {safe_functions: [noisy, quoting, as_number], default: {epsilon: 0.1}}
 audit: {measure_trials: 0, max_trials: 1000, retry_after: 500ms, workers: 2, share: 1}
+ledger: {dsn: %q}
 log: {level: debug%s}
-`, cfg.Host, cfg.Port, dsn, logKeys)))
+`, cfg.Host, cfg.Port, replayRole(t, dsn, "d0", "d1"), dsn, logKeys)))
 	conn := s.connect(t)
 	for name, sql := range leaking {
 		rows, err := conn.Query(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
@@ -162,7 +164,30 @@ log: {level: debug%s}
 		_, body := s.get(t, path)
 		seen.WriteString(body)
 	}
-	return seen.String() + s.log.String() + s.out.String()
+	return seen.String() + s.log.String() + s.out.String(), s.pages(t)
+}
+
+// pages returns all pages, as the role of s.token sees them.
+func (s *sidecar) pages(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	page := func(path string) string {
+		status, body := s.get(t, path)
+		if status != http.StatusOK {
+			t.Errorf("%s: status %d:\n%s", path, status, body)
+		}
+		all.WriteString(body)
+		return body
+	}
+	for _, path := range []string{"/", "/coverage", "/budgets", "/alerts", "/jobs", "/settings"} {
+		page(path)
+	}
+	for _, path := range slices.Compact(slices.Sorted(slices.Values(regexp.MustCompile(`/queries/[0-9a-f]+`).FindAllString(page("/queries"), -1)))) {
+		if !strings.Contains(page(path), "How bad?") {
+			t.Errorf("%s has no answers", path)
+		}
+	}
+	return all.String()
 }
 
 // TestValuesStayInTheAuditor searches everything that leaves dpwatch for the row values behind every kind of event, fault
@@ -172,7 +197,8 @@ func TestValuesStayInTheAuditor(t *testing.T) {
 	t.Parallel()
 	t.Run("withheld", func(t *testing.T) {
 		t.Parallel()
-		text := leakSidecar(t, "")
+		text, pages := leakSidecar(t, "")
+		text += pages
 		for value := range found(text, planted, sums) {
 			t.Errorf("%s left the auditor:\n%s", value, around(text, value))
 		}
@@ -184,7 +210,10 @@ func TestValuesStayInTheAuditor(t *testing.T) {
 	})
 	t.Run("shown", func(t *testing.T) {
 		t.Parallel()
-		text := leakSidecar(t, ", values: true")
+		text, pages := leakSidecar(t, ", values: true")
+		for value := range found(pages, planted, sums) { // log.values is for logs
+			t.Errorf("%s is on a viewer's page:\n%s", value, around(pages, value))
+		}
 		got := found(text, planted, sums)
 		for _, value := range append([]string{"the sum on D1"}, planted...) {
 			if !got[value] {

@@ -47,7 +47,11 @@ func (r *Relay) Jobs(engine string) ([]Job, error) {
 	}
 	var all []Job
 	for _, s := range snapshots {
-		all = append(all, s.job())
+		j := s.job()
+		if e, err := r.engine(j.Engine); err == nil {
+			j.Paused = e.supervisor.Paused() // the snapshot may be older
+		}
+		all = append(all, j)
 	}
 	return all, nil
 }
