@@ -51,19 +51,19 @@ func (r *Relay) Version() uint64 {
 	return sum
 }
 
-// Snapshots returns the status of an engine, or of all with the name "".
-func (r *Relay) Snapshots(engine string) ([]*Snapshot, error) {
+// Snapshots returns the status of an engine, or of all with the name "". Without values, no text in it holds any.
+func (r *Relay) Snapshots(engine string, values bool) ([]*Snapshot, error) {
 	if engine != "" {
 		e, err := r.engine(engine)
 		if err != nil {
 			return nil, err
 		}
-		s, err := e.shown.snapshot(e)
+		s, err := e.shown.snapshot(e, values)
 		return []*Snapshot{s}, err
 	}
 	var all []*Snapshot
 	for _, e := range r.engines {
-		s, err := e.shown.snapshot(e)
+		s, err := e.shown.snapshot(e, values)
 		if err != nil {
 			return nil, err
 		}
@@ -73,8 +73,8 @@ func (r *Relay) Snapshots(engine string) ([]*Snapshot, error) {
 }
 
 // Overviews returns what the first page shows of an engine, or of all with the name "".
-func (r *Relay) Overviews(engine string) ([]Overview, error) {
-	snapshots, err := r.Snapshots(engine)
+func (r *Relay) Overviews(engine string, values bool) ([]Overview, error) {
+	snapshots, err := r.Snapshots(engine, values)
 	if err != nil {
 		return nil, err
 	}

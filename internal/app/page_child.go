@@ -115,7 +115,7 @@ func (r *Relay) Details(ctx context.Context, id string, values bool) (Details, e
 
 // runningDetails returns what the status has of an audit, if there is no ledger.
 func (r *Relay) runningDetails(id string, values bool) (Details, error) {
-	all, err := r.Snapshots("")
+	all, err := r.Snapshots("", values)
 	if err != nil {
 		return Details{}, err
 	}
@@ -126,13 +126,10 @@ func (r *Relay) runningDetails(id string, values bool) (Details, error) {
 			last = err
 			continue
 		}
-		if !values { // the status has values if log.values or log.sql is set
+		if !values {
 			a.SQL = nil
 		}
 		x := explanation(&a, nil)
-		if c := r.current.Load(); !values && (c.Log.Values || c.Log.SQL) {
-			x.What, x.Why, x.Report.Partitions, x.Report.Finding, x.Report.Event = nil, nil, nil, nil, nil
-		}
 		d := newDetails(x, values)
 		d.State, d.Fingerprint = string(a.State), a.Group
 		d.note("There is no ledger: set ledger.dsn, and the history, the figures and who ran the query are kept.")

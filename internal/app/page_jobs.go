@@ -40,8 +40,8 @@ type WorkerRow struct {
 const shownPending = 200
 
 // Jobs returns what the auditor of an engine does, or those of all with the name "".
-func (r *Relay) Jobs(engine string) ([]Job, error) {
-	snapshots, err := r.Snapshots(engine)
+func (r *Relay) Jobs(engine string, values bool) ([]Job, error) {
+	snapshots, err := r.Snapshots(engine, values)
 	if err != nil {
 		return nil, err
 	}

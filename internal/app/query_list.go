@@ -62,7 +62,7 @@ func listStored(ctx context.Context, all []config.Config, o ledger.ListOptions) 
 
 // listRunning lists the audits in memory.
 func (r *Relay) listRunning(o ledger.ListOptions) (QueryList, error) {
-	snapshots, err := r.Snapshots(o.Engine)
+	snapshots, err := r.Snapshots(o.Engine, false)
 	if err != nil {
 		return QueryList{}, err
 	}

@@ -67,10 +67,7 @@ func NewRelay(env Environment, c config.Config, resolved config.Resolved, log *z
 		return nil, fmt.Errorf("find the executable of this program: %w", err)
 	}
 	r.binary = binary
-	if err := r.setResolved(resolved); err != nil {
-		return nil, err
-	}
-	all := c.AllEngines()
+	all, whole := c.AllEngines(), resolved
 	for _, one := range all {
 		auditor := auditorProcess{binary: binary, environment: r.childEnv, log: childLog, onStatus: onStatus}
 		if hasStdout(one) {
@@ -87,6 +84,9 @@ func NewRelay(env Environment, c config.Config, resolved config.Resolved, log *z
 		r.engines = append(r.engines, engine)
 		r.routes = append(r.routes, engine.routes...)
 	}
+	if err := r.setPages(c, whole); err != nil {
+		return nil, err
+	}
 	if err := r.listen(); err != nil {
 		r.closeListeners()
 		return nil, err
@@ -94,13 +94,18 @@ func NewRelay(env Environment, c config.Config, resolved config.Resolved, log *z
 	return r, nil
 }
 
-// setResolved sets the configuration for processes that read audits for pages.
-func (r *Relay) setResolved(resolved config.Resolved) error {
+// setPages sets the configuration for pages and the processes that read audits for them.
+func (r *Relay) setPages(c config.Config, resolved config.Resolved) error {
 	text, err := resolved.Encode()
 	if err != nil {
 		return fmt.Errorf("encode the configuration for pages: %w", err)
 	}
 	r.resolved.Store((*json.RawMessage)(&text))
+	for _, e := range r.engines {
+		if c.Log.Values || c.Log.SQL {
+			e.shown.mayHold.Store(true)
+		}
+	}
 	return nil
 }
 

@@ -54,7 +54,7 @@ func (r *Relay) Reload(read func() (config.Config, config.Resolved, error)) (cha
 			return nil, fmt.Errorf("encode the configuration for the auditor: %w", err)
 		}
 	}
-	if err := r.setResolved(resolved); err != nil {
+	if err := r.setPages(c, resolved); err != nil {
 		return nil, err
 	}
 	r.current.Store(&c)

@@ -21,8 +21,12 @@ type Change struct {
 	Reason  string
 }
 
-// FirstSeen is the state of a Change for a query whose fingerprint was not known before.
-const FirstSeen = "first seen"
+// States of a Change, and of an Event, that are none of an audit. Their reasons hold no values.
+const (
+	FirstSeen = "first seen" // a query whose fingerprint was not known before; of a Change alone
+	Resolved  = "resolved"   // a violation
+	Changed   = "changed"    // an alarm of the change detector
+)
 
 // Changes returns the latest changes of the audits of all engines, the latest first, at most the given number: verdicts, resolutions, noted
 // events, and new fingerprints. Changes of a state alone are left out.

@@ -64,7 +64,7 @@ func (s *site) retryAlert(w http.ResponseWriter, r *http.Request) {
 
 func (s *site) jobs(r *http.Request) (content, error) {
 	engine := r.URL.Query().Get("engine")
-	all, err := s.relay.Jobs(engine)
+	all, err := s.relay.Jobs(engine, values(r))
 	if err != nil {
 		return content{}, badRequestError{err}
 	}

@@ -26,7 +26,7 @@ type changeRow struct {
 
 func (s *site) overview(r *http.Request) (content, error) {
 	engine := r.URL.Query().Get("engine")
-	engines, err := s.relay.Overviews(engine)
+	engines, err := s.relay.Overviews(engine, values(r))
 	if err != nil {
 		return content{}, badRequestError{err}
 	}
@@ -72,7 +72,7 @@ func changeText(c ledger.Change) string {
 	switch {
 	case c.State == ledger.FirstSeen:
 		return "a new query was seen"
-	case c.State == "resolved":
+	case c.State == ledger.Resolved:
 		return "the violation was resolved: " + c.Reason
 	case c.Verdict == "violation":
 		return "a violation was found"

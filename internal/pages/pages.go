@@ -87,9 +87,6 @@ type frame struct {
 	Status     int
 }
 
-// Auditor reports whether the page may show values.
-func (f *frame) Auditor() bool { return f.Identity.Roles&web.Auditor != 0 }
-
 // Operator reports whether the page may have actions.
 func (f *frame) Operator() bool { return f.Identity.Roles&web.Operator != 0 }
 
@@ -145,6 +142,9 @@ func (s *site) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	s.render(w, r, "error", status, content{Title: "This page cannot be shown.", Data: sentence(err)})
 }
+
+// values reports whether the answer to a request may show values of rows.
+func values(r *http.Request) bool { return web.IdentityOf(r.Context()).Roles&web.Auditor != 0 }
 
 // badRequestError is the error of a request that is at fault itself.
 type badRequestError struct{ error }

@@ -37,14 +37,14 @@ var done = map[string]string{
 }
 
 func (s *site) query(r *http.Request) (content, error) {
-	values := web.IdentityOf(r.Context()).Roles&web.Auditor != 0
-	d, err := s.relay.Details(r.Context(), r.PathValue("id"), values)
+	shown := values(r)
+	d, err := s.relay.Details(r.Context(), r.PathValue("id"), shown)
 	if err != nil {
 		return content{}, err
 	}
 	data := queryData{
 		Details: d, Claim: claimSentence(&d), Five: d.Answers[:min(answers, len(d.Answers))], More: d.Answers[min(answers, len(d.Answers)):],
-		Charts: charts(&d), Violation: d.Verdict == string(analysis.Violation), NoValues: !values, Done: done[r.URL.Query().Get("done")],
+		Charts: charts(&d), Violation: d.Verdict == string(analysis.Violation), NoValues: !shown, Done: done[r.URL.Query().Get("done")],
 	}
 	if d.SQL != nil {
 		data.Diff = diff(d.SQL.D0, d.SQL.D1)

@@ -43,15 +43,21 @@ func (s scale) at(v float64) float64 {
 	if !(hi > lo) {
 		return (s.from + s.to) / 2
 	}
-	share := min(1, max(0, (v-lo)/(hi-lo)))
-	return s.from + share*(s.to-s.from)
+	share := (v/2 - lo/2) / (hi/2 - lo/2) // halves do not overflow
+	return s.from + min(1, max(0, share))*(s.to-s.from)
 }
 
 // ticks returns at most about six round values in the range.
 func (s scale) ticks() (all []float64) {
 	if s.log {
-		for p := math.Pow(10, math.Ceil(math.Log10(s.lo)-1e-9)); p <= s.hi*(1+1e-9); p *= 10 {
+		for p := math.Pow(10, math.Ceil(math.Log10(s.lo)-1e-9)); p <= s.hi && !math.IsInf(p, 0); p *= 10 {
 			all = append(all, p)
+		}
+		for len(all) > 12 { // every second one
+			for i := range all[:len(all)/2] {
+				all[i] = all[2*i]
+			}
+			all = all[:len(all)/2]
 		}
 		if len(all) > 1 {
 			return all

@@ -44,12 +44,15 @@ func Lines(l Labels, lines []Line, thresholds []Threshold, logX bool) template.H
 			d.y.hi, d.y.lo = max(d.y.hi, t.Y), min(d.y.lo, t.Y)
 		}
 	}
-	if d.y.hi += 0.08 * (d.y.hi - d.y.lo); !(d.y.hi > d.y.lo) {
+	if room := 0.08 * (d.y.hi - d.y.lo); finite(d.y.hi + room) {
+		d.y.hi += room
+	}
+	if !(d.y.hi > d.y.lo) {
 		d.y.hi = d.y.lo + 1
 	}
 	if d.x.log = logX && d.x.hi > 0; d.x.log {
 		d.x.lo = max(1, d.x.lo)
-		d.x.hi = max(d.x.hi, d.x.lo*1.01)
+		d.x.hi = max(d.x.hi, 2, d.x.lo)
 	}
 	d.axes(l)
 	var keys []key
