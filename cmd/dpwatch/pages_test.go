@@ -2,10 +2,13 @@ package main
 
 import (
 	"fmt"
+	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/dpwatch/dpwatch/internal/browser"
+	"github.com/dpwatch/dpwatch/internal/golden"
 	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
@@ -225,4 +228,29 @@ func TestPagesOfManyQueries(t *testing.T) {
 	if text := b.Text("main"); !strings.Contains(text, "cannot be sorted") {
 		t.Errorf("%q", text)
 	}
+}
+
+// photograph writes the pictures of docs/pages.md with -update, and always logs how long the first page takes on a demo that is kept running.
+func photograph(t *testing.T, p *process) {
+	t.Helper()
+	if _, err := exec.LookPath("chromium"); err != nil {
+		return
+	}
+	at := regexp.MustCompile(`and (http://[0-9.:]+) \(log in with the token ([A-Z0-9]+)\)`).FindStringSubmatch(p.log.String())
+	b := browser.Open(t)
+	logIn(b, at[1], at[2])
+	var paint float64
+	b.Wait(`performance.getEntriesByName("first-contentful-paint").length > 0`)
+	b.Eval(`performance.getEntriesByName("first-contentful-paint")[0].startTime`, &paint)
+	t.Logf("the overview's first paint after %.0f ms", paint)
+	var path string
+	b.Eval(`[...document.querySelectorAll(".card a")].find((a) => a.textContent.includes("round(noisy")).getAttribute("href")`, &path)
+	if !golden.Updating() {
+		return
+	}
+	b.Size(1000, 700)
+	b.Screenshot("../../docs/images/overview.png")
+	b.Go(at[1] + path)
+	b.Size(1000, 1500)
+	b.Screenshot("../../docs/images/query.png")
 }

@@ -243,7 +243,7 @@ func noValues(t *testing.T, p *process) {
 	base := address.FindStringSubmatch(p.log.String())[1]
 	s := &sidecar{process: p, admin: strings.TrimPrefix(base, "http://")}
 	text := p.out.String() + p.log.String()
-	for _, path := range []string{"/metrics", "/api/status"} {
+	for _, path := range []string{"/metrics", "/api/status", "/", "/queries", "/jobs", "/coverage"} {
 		status, body := s.get(t, path)
 		if status != http.StatusOK {
 			t.Fatalf("%s: status %d", path, status)

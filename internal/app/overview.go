@@ -5,9 +5,11 @@ import (
 	"context"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
@@ -139,10 +141,30 @@ func found(a *AuditRow, engine string) Found {
 // shownChanges is the number of changes on the first page.
 const shownChanges = 20
 
-// Changes returns the latest changes of the audits of an engine, or of all with the name "", from the ledgers.
+// recent are the latest changes, which open pages share.
+type recent struct {
+	mu  sync.Mutex // guards the following, and keeps two pages from reading the ledger
+	at  time.Time
+	all []ledger.Change
+	err error
+}
+
+// Changes returns the latest changes of the audits of an engine, or of all with the name "", from the ledgers. They may be some seconds old.
 func (r *Relay) Changes(ctx context.Context, engine string) ([]ledger.Change, error) {
-	all := []ledger.Change{}
-	c := *r.current.Load()
+	r.recent.mu.Lock()
+	defer r.recent.mu.Unlock()
+	if time.Since(r.recent.at) > detailsAge {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ledgerTimeout) // the result is for other pages as well
+		defer cancel()
+		r.recent.all, r.recent.err = readChanges(ctx, *r.current.Load())
+		r.recent.at = time.Now()
+	}
+	all := slices.DeleteFunc(slices.Clone(r.recent.all), func(c ledger.Change) bool { return engine != "" && c.Engine != engine })
+	return all[:min(len(all), shownChanges)], r.recent.err
+}
+
+func readChanges(ctx context.Context, c config.Config) ([]ledger.Change, error) {
+	var all []ledger.Change
 	for _, one := range ledgers(c) {
 		l, err := openStored(ctx, one)
 		if err != nil {
@@ -155,10 +177,9 @@ func (r *Relay) Changes(ctx context.Context, engine string) ([]ledger.Change, er
 		}
 		all = append(all, changes...)
 	}
-	all = slices.DeleteFunc(all, func(c ledger.Change) bool { return engine != "" && c.Engine != engine })
 	slices.SortStableFunc(all, func(x, y ledger.Change) int { return y.At.Compare(x.At) })
 	for i := range all {
 		all[i].Summary = printable(all[i].Summary)
 	}
-	return all[:min(len(all), shownChanges)], nil
+	return all, nil
 }

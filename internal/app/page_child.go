@@ -145,12 +145,12 @@ func (r *Relay) ask(ctx context.Context, q pageRequest) (a pageAnswer, err error
 	if err != nil {
 		return a, err
 	}
-	out, faults := &boundedBuffer{most: maxPageAnswer}, &boundedBuffer{most: 4 << 10}
+	out := &boundedBuffer{most: maxPageAnswer}
 	cmd := exec.CommandContext(ctx, r.binary, PageCommand)
-	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = r.childEnv, bytes.NewReader(text), out, faults
+	cmd.Env, cmd.Stdin, cmd.Stdout = r.childEnv, bytes.NewReader(text), out // standard error may hold values: a panic's message
 	cmd.WaitDelay = time.Second
 	if err := cmd.Run(); err != nil {
-		r.log.Warn("the process that reads an audit for a page failed", zap.Error(err), zap.String("error_output", faults.String()))
+		r.log.Warn("the process that reads an audit for a page failed", zap.Error(err))
 		if ctx.Err() != nil {
 			return a, errors.New("reading the audit took too long: the ledger or the shadow database answers slowly; try again")
 		}

@@ -35,6 +35,7 @@ type Relay struct {
 	resolved   atomic.Pointer[json.RawMessage] // current for another process; see config.Resolved.Encode
 	detailing  chan struct{}                   // guards details; holds a value while they are read
 	details    map[string]keptDetails
+	recent     recent
 	reproduced atomic.Pointer[string] // id of the audit that is reproduced
 	ending     context.Context        // ends with the relay
 	end        context.CancelFunc

@@ -68,18 +68,19 @@ func (s *site) jobs(r *http.Request) (content, error) {
 	if err != nil {
 		return content{}, badRequestError{err}
 	}
-	var d sections
+	d := sections{Done: map[string]string{"deploy": "All queries are audited again, those with violations as well; a violation stays open until the new audit resolves it."}[r.URL.Query().Get("done")]}
 	pending := 0
 	for _, j := range all {
 		parts := section{Title: "Replays", Header: []string{"Part", "Now"}}
 		if len(all) > 1 {
 			parts.Title += " of engine " + j.Engine
 		}
-		parts.Buttons = []button{{"/jobs/pause", "Pause replays", []field{{"engine", j.Engine}}}}
+		parts.Buttons = []button{{"/jobs/pause", "Pause replays", []field{{Name: "engine", Value: j.Engine}}}}
 		if j.Paused {
 			parts.Notes = append(parts.Notes, "Replays are paused: nothing is found until they resume.")
-			parts.Buttons = []button{{"/jobs/resume", "Resume replays", []field{{"engine", j.Engine}}}}
+			parts.Buttons = []button{{"/jobs/resume", "Resume replays", []field{{Name: "engine", Value: j.Engine}}}}
 		}
+		parts.Buttons = append(parts.Buttons, button{"/jobs/deploy", "Audit all queries again", []field{{Name: "engine", Value: j.Engine}, {Name: "label", Label: "Another version of the engine was deployed:"}}})
 		if j.Fault != "" {
 			parts.Notes = append(parts.Notes, "The auditor: "+j.Fault+".")
 		}
@@ -115,6 +116,14 @@ func (s *site) pause(paused bool) http.HandlerFunc {
 		}
 		http.Redirect(w, r, "/jobs", http.StatusSeeOther)
 	}
+}
+
+func (s *site) deploy(w http.ResponseWriter, r *http.Request) {
+	if err := s.relay.Deploy(r.PostFormValue("engine"), r.PostFormValue("label")); err != nil {
+		s.fail(w, r, asBadRequest(err))
+		return
+	}
+	http.Redirect(w, r, "/jobs?done=deploy", http.StatusSeeOther)
 }
 
 func (s *site) settings(r *http.Request) (content, error) {

@@ -43,7 +43,8 @@ type button struct {
 	Fields     []field
 }
 
-type field struct{ Name, Value string }
+// field is a hidden field of a form or, with a label, one to fill in.
+type field struct{ Name, Value, Label string }
 
 // cell is a cell of a table.
 type cell struct {
