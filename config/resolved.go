@@ -54,13 +54,28 @@ func (r Resolved) Encode() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// DecodeResolved parses the output of Encode. It uses neither the environment nor any ${file:...}.
+// DecodeResolved parses the output of Encode. It uses neither the environment nor any ${file:...}. Of several engines, it returns the configuration of the
+// one that ForEngine has chosen.
 func DecodeResolved(data []byte) (Config, error) {
+	c, engine, err := decodeResolved(data)
+	if err != nil {
+		return c, err
+	}
+	return c.ForEngine(engine)
+}
+
+// DecodeWhole is DecodeResolved for the configuration of all engines.
+func DecodeWhole(data []byte) (Config, error) {
+	c, _, err := decodeResolved(data)
+	return c, err
+}
+
+func decodeResolved(data []byte) (c Config, engine string, err error) {
 	var w resolvedJSON
 	if err := json.Unmarshal(data, &w); err != nil {
-		return Config{}, fmt.Errorf("resolved configuration: %w", err)
+		return Config{}, "", fmt.Errorf("resolved configuration: %w", err)
 	}
-	c, err := newDecoder(w.File, func(name string) (string, error) {
+	c, err = newDecoder(w.File, func(name string) (string, error) {
 		value, ok := w.Values[name]
 		if !ok {
 			return "", fmt.Errorf("${%s} has no value", name)
@@ -73,10 +88,7 @@ func DecodeResolved(data []byte) (Config, error) {
 	if w.Observe {
 		c.SetObserve()
 	}
-	if err != nil {
-		return c, err
-	}
-	return c.ForEngine(w.Engine)
+	return c, w.Engine, err
 }
 
 // record returns lookUp extended to record its values. A name has one value, even if the file uses it repeatedly.

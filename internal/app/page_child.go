@@ -50,7 +50,7 @@ func RunPage(ctx context.Context, env Environment) error {
 	if err := json.NewDecoder(env.Stdin).Decode(&q); err != nil {
 		return errors.New("the command page is internal and started by dpwatch run: use dpwatch explain ID --config FILE")
 	}
-	c, err := config.DecodeResolved(q.Configuration)
+	c, err := config.DecodeWhole(q.Configuration)
 	if err != nil {
 		return err
 	}
