@@ -2,10 +2,11 @@ package main
 
 import (
 	"fmt"
-	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/dpwatch/dpwatch/internal/browser"
 	"github.com/dpwatch/dpwatch/internal/golden"
@@ -64,6 +65,7 @@ func TestPages(t *testing.T) {
 	if text := b.Text("h1"); text != "1 query leaks more than claimed." {
 		t.Errorf("overview: %q", text)
 	}
+	checkKeyboard(t, b)
 	b.Click(".card h3 a")
 	if text := b.Text("h1"); !strings.HasPrefix(text, "This query leaks ") || !strings.HasSuffix(text, "; it claims 0.5.") {
 		t.Errorf("query: %q", text)
@@ -120,6 +122,41 @@ func TestPages(t *testing.T) {
 	b.Go(base + "/queries/dead")
 	if text := b.Text("main"); !strings.Contains(text, `no audit "dead"`) {
 		t.Errorf("a query that is not there:\n%s", text)
+	}
+}
+
+// checkKeyboard goes through a page with the Tab key: the first stop leads past the menu, every link and button is a stop, and the focus is visible at each.
+func checkKeyboard(t *testing.T, b *browser.Tab) {
+	t.Helper()
+	var want, skipped int
+	b.Eval(`document.querySelectorAll("a[href], button, input, select, summary, [tabindex='0']").length`, &want)
+	b.Eval(`document.activeElement.blur()`, nil)
+	seen := map[string]bool{}
+	for i := range want {
+		b.Key(kb.Tab)
+		var stop struct {
+			Name    string
+			Visible bool
+		}
+		b.Eval(`(() => { const e = document.activeElement, box = e.getBoundingClientRect(), style = getComputedStyle(e)
+			const all = [...document.querySelectorAll("*")]
+			return {Name: all.indexOf(e) + " " + e.tagName + " " + e.textContent.slice(0, 40), Visible: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0 && box.width > 0 && box.right > 0} })()`, &stop)
+		if !stop.Visible {
+			t.Errorf("stop %d, %s: the focus is not visible", i+1, stop.Name)
+		}
+		if i == 0 && !strings.Contains(stop.Name, "Skip to the content") {
+			t.Errorf("the first stop is %s", stop.Name)
+		}
+		seen[stop.Name] = true
+	}
+	if len(seen) != want {
+		t.Errorf("%d stops, want %d: every link, button and field", len(seen), want)
+	}
+	b.Eval(`document.querySelector(".skip").focus()`, nil)
+	b.Key(kb.Enter)
+	b.Eval(`document.activeElement.id === "main" ? 1 : 0`, &skipped)
+	if skipped != 1 {
+		t.Error("the link past the menu does not lead to the content")
 	}
 }
 
@@ -233,7 +270,8 @@ func TestPagesOfManyQueries(t *testing.T) {
 // photograph writes the pictures of docs/pages.md with -update, and always logs how long the first page takes on a demo that is kept running.
 func photograph(t *testing.T, p *process) {
 	t.Helper()
-	if _, err := exec.LookPath("chromium"); err != nil {
+	if browser.Path() == "" {
+		t.Log("SKIPPED: the pages of the demo in a browser: there is no Chromium")
 		return
 	}
 	at := regexp.MustCompile(`and (http://[0-9.:]+) \(log in with the token ([A-Z0-9]+)\)`).FindStringSubmatch(p.log.String())

@@ -37,7 +37,8 @@ type Charts struct {
 	Claim      float64        `json:"claim"`
 	Delta      float64        `json:"delta"`
 	NoClaim    bool           `json:"no_claim"`
-	Threshold  float64        `json:"threshold"` // ln(1/alpha)
+	Threshold  float64        `json:"threshold"`       // of a single audit: ln(1/alpha)
+	Fleet      float64        `json:"fleet_threshold"` // at which this one reports a violation: not less, by audit.error_rate
 	Path       []PathPoint    `json:"path"`
 	Profile    []ProfilePoint `json:"profile"`
 	Histogram  *Histogram     `json:"histogram,omitempty"`  // with values alone
@@ -96,13 +97,14 @@ func readDetails(ctx context.Context, env Environment, c config.Config, id strin
 			e.Reason = "withheld: it may hold values, if log.values was set at that time"
 		}
 	}
-	figures, err := audit.StoredFigures(&row)
+	figures, threshold, err := audit.StoredFigures(&row)
 	if err != nil {
 		d.note("The figures in the ledger cannot be read: " + withheld.Reveal(err))
 		return d, nil
 	}
 	if len(figures.Path) > 0 {
 		d.Charts = newCharts(&figures, values)
+		d.Charts.Fleet = max(threshold, d.Charts.Threshold)
 	}
 	return d, nil
 }

@@ -210,7 +210,7 @@ func (r *Report) explain(ctx context.Context, env Environment, c config.Config, 
 		row.Confidence = &x.Report.Confidence
 	}
 	var plots []reports.Plot
-	figures, err := audit.StoredFigures(&stored)
+	figures, _, err := audit.StoredFigures(&stored)
 	if err == nil {
 		var images []plot.Image
 		if images, err = plot.Draw(figures, reveal || c.Log.Values); err == nil {

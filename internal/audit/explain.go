@@ -20,14 +20,15 @@ func StoredReports(row *ledger.Audit) (neighbours []string, reports []analysis.R
 	return p.Neighbours, reports, worst, p.Life.Timing, nil
 }
 
-// StoredFigures returns the figures of the worst neighbour of an audit in the ledger; there are none if the audit has no evidence.
-func StoredFigures(row *ledger.Audit) (f analysis.Figures, err error) {
-	_, e, err := storedEvidence(row)
+// StoredFigures returns the figures of the worst neighbour of an audit in the ledger, and the log-wealth at which the audit reports a violation, which depends on
+// audit.error_rate; there are none if the audit has no evidence.
+func StoredFigures(row *ledger.Audit) (f analysis.Figures, threshold float64, err error) {
+	p, e, err := storedEvidence(row)
 	if e == nil {
-		return f, err
+		return f, 0, err
 	}
 	worst, _ := e.Worst()
-	return e.Audit(worst).Figures(), nil
+	return e.Audit(worst).Figures(), p.Threshold, nil
 }
 
 // storedEvidence decodes the evidence of an audit in the ledger; nil = none.

@@ -22,16 +22,22 @@ import (
 // names are those of the program; the last is where macOS has it.
 var names = []string{"chromium", "chromium-browser", "google-chrome", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"}
 
-// Need returns the path of a Chromium. Without one, the test is skipped.
-func Need(t *testing.T) string {
-	t.Helper()
+// Path returns the path of a Chromium; "" = there is none.
+func Path() string {
 	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
 	}
-	t.Skip("SKIPPED: there is no Chromium: deploy/chromium/ensure.sh installs it")
 	return ""
+}
+
+// Need skips the test if there is no Chromium.
+func Need(t *testing.T) {
+	t.Helper()
+	if Path() == "" {
+		t.Skip("SKIPPED: there is no Chromium: deploy/chromium/ensure.sh installs it")
+	}
 }
 
 // Tab is a tab of a Chromium.
@@ -47,7 +53,8 @@ type Tab struct {
 // Open starts a Chromium with one tab. Both end with the test.
 func Open(t *testing.T) *Tab {
 	t.Helper()
-	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(Need(t)), chromedp.Flag("disable-dev-shm-usage", true),
+	Need(t)
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(Path()), chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.Flag("force-color-profile", "srgb"), chromedp.WSURLReadTimeout(10*time.Minute))
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox)

@@ -50,7 +50,7 @@ func wealthChart(d *app.Details) template.HTML {
 	crossed := 0
 	for _, p := range c.Path {
 		line.Points = append(line.Points, chart.Point{X: float64(p.Pairs), Y: float64(p.Wealth)})
-		if crossed == 0 && float64(p.Wealth) >= c.Threshold {
+		if crossed == 0 && float64(p.Wealth) >= c.Fleet {
 			crossed = p.Pairs
 		}
 	}
@@ -58,10 +58,14 @@ func wealthChart(d *app.Details) template.HTML {
 	if crossed > 0 {
 		title = fmt.Sprintf("The evidence against the claim crossed the threshold within %s.", plural(crossed, "pair of trials", "pairs of trials"))
 	}
+	thresholds := []chart.Threshold{{Name: "violation", Y: c.Fleet}}
+	if c.Fleet > c.Threshold+1e-9 {
+		thresholds = append(thresholds, chart.Threshold{Name: "violation, if this were the only audit", Y: c.Threshold})
+	}
 	return chart.Lines(chart.Labels{
 		Title: title, Caption: "It is the log-wealth of a bettor against the claim: of a right mechanism it rarely reaches the threshold, however long it is watched.",
 		X: "pairs of trials", Y: "log-wealth (nats)",
-	}, []chart.Line{line}, []chart.Threshold{{Name: "violation", Y: c.Threshold}}, true)
+	}, []chart.Line{line}, thresholds, true)
 }
 
 // boundChart draws the certified bound over the trials.
