@@ -54,7 +54,7 @@ Exit codes: 0 done or no evidence, 1 usage, configuration or runtime error, 2 vi
 	}
 	root.AddCommand(
 		demoCommand(env), runCommand(env), workerCommand(env), healthCommand(env), statusCommand(env), coverageCommand(env), budgetsCommand(env), auditsCommand(env), explainCommand(env), reproduceCommand(env), reportCommand(env), acceptCommand(env), alertCommand(env), alertsCommand(env), auditCommand(env), analyzeCommand(env), rewriteCommand(env),
-		neighboursCommand(env), migrateCommand(env), initCommand(env), generateCommand(env), configCommand(env), doctorCommand(env), bundleCommand(env), versionCommand(env), manCommand(), auditorCommand(env), pageCommand(env),
+		neighboursCommand(env), migrateCommand(env), initCommand(env), generateCommand(env), calibrateCommand(env), configCommand(env), doctorCommand(env), bundleCommand(env), versionCommand(env), manCommand(), auditorCommand(env), pageCommand(env),
 	)
 	root.SetVersionTemplate("{{.Version}}\n")
 	helpUsage(root)

@@ -1,0 +1,140 @@
+package calibrate_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/analysis/noise"
+	"github.com/dpwatch/dpwatch/internal/calibrate"
+	"github.com/dpwatch/dpwatch/internal/longtest"
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// engine is a DP engine in PL/pgSQL: one right function of each kind, and others with one usual mistake each.
+const engine = `
+create function lap(scale float8) returns float8 language sql volatile as $$ select scale * ln((1 - random()) / (1 - random())) $$;
+create function clip(x float8, l float8, u float8) returns float8 language sql immutable as $$ select greatest(l, least(u, x)) $$;
+
+create function dp_count(n bigint, epsilon float8) returns float8 language plpgsql as $$ begin return n + lap(1 / epsilon); end $$;
+create function dp_sum(s float8, l float8, u float8, epsilon float8) returns float8 language plpgsql as $$
+begin return s + lap(greatest(abs(l), abs(u)) / epsilon); end $$;
+create function dp_avg(s float8, n bigint, l float8, u float8, epsilon float8) returns float8 language plpgsql as $$
+begin return clip((l + u) / 2 + (s - n * (l + u) / 2 + lap((u - l) / epsilon)) / greatest(1, n + lap(2 / epsilon)), l, u); end $$;
+
+create function half_noise(n bigint, epsilon float8) returns float8 language plpgsql as $$ begin return n + lap(.5 / epsilon); end $$;
+create function epsilon_as_scale(n bigint, epsilon float8) returns float8 language plpgsql as $$ begin return n + lap(epsilon); end $$;
+create function seeded(n bigint, epsilon float8) returns float8 language plpgsql as $$
+begin perform setseed(.42); return n + lap(1 / epsilon); end $$;
+create function by_the_answer(n bigint, epsilon float8) returns float8 language plpgsql as $$
+begin perform setseed(1 / (1.0 + n)); return n + lap(1 / epsilon); end $$;
+create function rounded_noise(n bigint, epsilon float8) returns float8 language plpgsql as $$ begin return n + 2 * round(lap(1 / epsilon) / 2); end $$;
+create function exact(n bigint, epsilon float8) returns float8 language plpgsql as $$ begin return n; end $$;
+create function exact_if_small(n bigint, epsilon float8) returns float8 language plpgsql as $$
+begin return case when n < 5 then n else n + lap(1 / epsilon) end; end $$;
+create function null_if_small(n bigint, epsilon float8) returns float8 language plpgsql as $$
+begin return case when n >= 5 then n + lap(1 / epsilon) end; end $$;
+create function uniform(n bigint, epsilon float8) returns float8 language plpgsql as $$ begin return n + (random() - .5) * 2 / epsilon; end $$;
+
+create function of_the_range(s float8, l float8, u float8, epsilon float8) returns float8 language plpgsql as $$
+begin return s + lap((u - l) / epsilon); end $$;
+create function of_the_answer(s float8, epsilon float8) returns float8 language plpgsql as $$ begin return s + lap(abs(s) / 10 / epsilon); end $$;
+create function true_divisor(s float8, n bigint, u float8, epsilon float8) returns float8 language plpgsql as $$
+begin return (s + lap(u / epsilon)) / n; end $$;
+create function same_budget_twice(s float8, n bigint, u float8, epsilon float8) returns float8 language plpgsql as $$
+declare z float8 := lap(u / epsilon); begin return (s + z) / greatest(1, n + z / u); end $$;
+`
+
+const clipped = "sum(clip($value, $lower, $upper))"
+
+// wrong are the functions with a mistake.
+var wrong = []string{
+	"count=half_noise(count(*), $epsilon)",
+	"sum=dp_sum(sum($value), $lower, $upper, $epsilon)", // no clipping
+	"count=epsilon_as_scale(count(*), $epsilon)",
+	"count=seeded(count(*), $epsilon)",
+	"count=by_the_answer(count(*), $epsilon)",
+	"count=rounded_noise(count(*), $epsilon)",
+	"count=exact(count(*), $epsilon)",
+	"count=exact_if_small(count(*), $epsilon)",
+	"count=null_if_small(count(*), $epsilon)",
+	"count=uniform(count(*), $epsilon)",
+	"sum=of_the_range(" + clipped + ", $lower, $upper, $epsilon)",
+	"sum=of_the_answer(" + clipped + ", $epsilon)",
+	"average=true_divisor(" + clipped + ", count(*), $upper, $epsilon)",
+	"average=same_budget_twice(" + clipped + ", count(*), $upper, $epsilon)",
+}
+
+// right are the functions without one.
+var right = []string{
+	"count=dp_count(count(*), $epsilon)",
+	"sum=dp_sum(coalesce(" + clipped + ", 0), $lower, $upper, $epsilon)",
+	"average=dp_avg(coalesce(" + clipped + ", 0), count(*), $lower, $upper, $epsilon)",
+}
+
+// calibrateAll runs the battery on functions.
+func calibrateAll(t *testing.T, o calibrate.Options, functions ...string) *calibrate.Report {
+	t.Helper()
+	o.DSN = pgtest.Database(t)
+	pgtest.Exec(t, o.DSN, engine)
+	for _, text := range functions {
+		f, err := calibrate.ParseFunction(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Functions = append(o.Functions, f)
+	}
+	o.SearchPath, o.Lower, o.Upper, o.Confidence, o.Timeout = []string{"public"}, 50, 100, 1-1e-6, time.Minute
+	r, err := calibrate.Engine(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestEngine: a right function is not accused, and two wrong ones are. The rate of false alarms is 1e-6.
+func TestEngine(t *testing.T) {
+	t.Parallel()
+	o := calibrate.Options{Epsilons: []float64{1}, Rows: []int{5}, MaxTrials: 300, FitTrials: 200}
+	r := calibrateAll(t, o, right[0], wrong[6], "count=lap(.01) + count($value) + 0 * $epsilon")
+	for i, want := range []analysis.Verdict{analysis.NoEvidence, analysis.Violation, analysis.Violation} {
+		if c := r.Cases[i]; c.Verdict != want {
+			t.Errorf("%s: %s (%s), want %s", c.Template, c.Verdict, c.Reason, want)
+		}
+	}
+	if f := r.Cases[2].Fit; f == nil || f.Reading != noise.Wrong {
+		t.Errorf("a hundredth of the noise fits: %v", f)
+	}
+	var b strings.Builder
+	if err := r.Write(&b); err != nil || !strings.Contains(b.String(), "VIOLATION: 2 of 3 audits") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+}
+
+// TestMistakes: every usual mistake is found, and no right function is accused (rate of false alarms 1e-6).
+func TestMistakes(t *testing.T) {
+	longtest.Skip(t)
+	t.Parallel()
+	o := calibrate.Options{Epsilons: []float64{.1, 1, 3}, Rows: []int{2, 5, 10, 1000}, MaxTrials: 3000, FitTrials: 1000}
+	r := calibrateAll(t, o, append(right, wrong...)...)
+	found := map[string]int{}
+	for _, c := range r.Cases {
+		if c.Verdict == analysis.Violation {
+			found[c.Template]++
+		}
+	}
+	var b strings.Builder
+	if err := r.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	t.Log(b.String())
+	for i, text := range append(right, wrong...) {
+		_, template, _ := strings.Cut(text, "=")
+		if n := found[template]; n > 0 != (i >= len(right)) {
+			t.Errorf("%s: %d violations", text, n)
+		}
+	}
+}

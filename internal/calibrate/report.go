@@ -1,0 +1,89 @@
+package calibrate
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/dpwatch/dpwatch/analysis"
+)
+
+// Report is the result of a battery. Its JSON form is a contract with scripts.
+type Report struct {
+	Confidence float64 `json:"confidence"` // of all verdicts together
+	Delta      float64 `json:"delta"`
+	Cases      []Case  `json:"cases"`
+}
+
+// Violations returns the number of violations.
+func (r *Report) Violations() (n int) {
+	for i := range r.Cases {
+		if r.Cases[i].Verdict == analysis.Violation {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *Case) name() string {
+	text := fmt.Sprintf("%s, %d rows, epsilon %g", c.Function, c.Rows, c.Epsilon)
+	if c.Outside {
+		text += ", a value outside"
+	}
+	return text
+}
+
+// String returns the fit as text.
+func (f *Fit) String() string {
+	if f == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%s (%s, %.2f times the scale)", strings.ReplaceAll(string(f.Reading), "_", " "), f.Law, f.Scale)
+}
+
+// Write writes the report as a table.
+func (r *Report) Write(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	template := ""
+	for i := range r.Cases {
+		c := &r.Cases[i]
+		if c.Template != template {
+			template = c.Template
+			fmt.Fprintf(table, "%s = %s\n", c.Function, template)
+			fmt.Fprintln(table, "  EPSILON\tROWS\tVALUES\tVERDICT\tLOWER BOUND\tPAIRS\tNOISE\tPROBABLE CAUSE")
+		}
+		values, cause := "within", c.Cause
+		if c.Outside {
+			values = "one outside"
+		}
+		if cause == "" {
+			cause = "-"
+		}
+		fmt.Fprintf(table, "  %g\t%d\t%s\t%s\t%s\t%d\t%s\t%s\n", c.Epsilon, c.Rows, values, strings.ReplaceAll(string(c.Verdict), "_", " "),
+			analysis.FormatLower(float64(c.EpsilonLower)), c.Pairs, c.Fit, cause)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n", r.summary())
+	return err
+}
+
+// summary says what was found.
+func (r *Report) summary() string {
+	n, open := r.Violations(), 0
+	for i := range r.Cases {
+		if r.Cases[i].Verdict == analysis.Inconclusive {
+			open++
+		}
+	}
+	text := fmt.Sprintf("No evidence of a violation in %d audits. That is not a proof of privacy.", len(r.Cases)-open)
+	if n > 0 {
+		text = fmt.Sprintf("VIOLATION: %d of %d audits found more leakage than the epsilon that the function was called with (confidence %g, all audits together).", n, len(r.Cases), r.Confidence)
+	}
+	if open > 0 {
+		text += fmt.Sprintf(" Inconclusive: %d.", open)
+	}
+	return text
+}
