@@ -23,3 +23,18 @@ func Growth(p, q []float64, c Claim) float64 {
 	h := eprocess.NewNull(c.Epsilon, c.Delta)
 	return h.Growth(p, q)
 }
+
+// Cut returns the masses of two laws, given by their distribution functions, between n+1 edges from lo to hi and in both tails: what [Growth] takes.
+func Cut(p, q func(x float64) float64, lo, hi float64, n int) (ps, qs []float64) {
+	last0, last1 := 0.0, 0.0
+	for i := range n + 2 {
+		a, b := 1.0, 1.0
+		if i <= n {
+			x := lo + (hi-lo)*float64(i)/float64(n)
+			a, b = p(x), q(x)
+		}
+		ps, qs = append(ps, max(0, a-last0)), append(qs, max(0, b-last1))
+		last0, last1 = a, b
+	}
+	return ps, qs
+}

@@ -1,6 +1,10 @@
 package power
 
-import "math"
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/analysis"
+)
 
 // This file is laws of mechanisms in closed form, or by integration over one number.
 
@@ -22,7 +26,7 @@ func disjoint() (p, q []float64) { return []float64{1, 0}, []float64{0, 1} }
 // sum over the groups tells their log-ratio.
 func histogramLaws(n int, epsilon float64, cells int) func() ([]float64, []float64) {
 	return func() ([]float64, []float64) {
-		p, q := cut(laplaceLaw(0, 1/epsilon), laplaceLaw(1, 1/epsilon), 0, 1, cells)
+		p, q := analysis.Cut(laplaceLaw(0, 1/epsilon), laplaceLaw(1, 1/epsilon), 0, 1, cells)
 		spread := func(masses []float64) []float64 {
 			out := make([]float64, 2*cells+1)
 			for i, m := range masses {

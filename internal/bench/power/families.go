@@ -36,7 +36,7 @@ func nonDP(claim analysis.Claim, bar int, noise func(*rand.Rand, float64) float6
 	return family{
 		claim: claim, budget: 5000, bar: bar,
 		draw: func(r *rand.Rand) (a, b analysis.Outcome) { return value(noise(r, b0)), value(.5 + noise(r, b1)) },
-		laws: func() (p, q []float64) { return cut(l(0, b0), l(.5, b1), -12*b0, 12*b0, 1000) },
+		laws: func() (p, q []float64) { return analysis.Cut(l(0, b0), l(.5, b1), -12*b0, 12*b0, 1000) },
 	}
 }
 
@@ -87,7 +87,9 @@ func wrong() []family {
 		{
 			name: "Gaussian for (1, 1e-5), noise halved", claim: analysis.Claim{Epsilon: 1, Delta: 1e-5}, budget: 10_000,
 			draw: each(0.0, 1.0, func(r *rand.Rand, x float64) analysis.Outcome { return value(x + gauss(r, sigma/2)) }),
-			laws: func() ([]float64, []float64) { return cut(gaussLaw(0, sigma/2), gaussLaw(1, sigma/2), -12, 13, 800) },
+			laws: func() ([]float64, []float64) {
+				return analysis.Cut(gaussLaw(0, sigma/2), gaussLaw(1, sigma/2), -12, 13, 800)
+			},
 		},
 		{
 			name: "two-sided geometric, claim 1, true 1.5", claim: only(1), budget: 5000, laws: geometricLaws(1.5),
@@ -100,7 +102,7 @@ func wrong() []family {
 		{
 			name: "noisy max that gives the value away (RNM3), claim 1, true 2.5", claim: only(1), budget: 20_000,
 			laws: func() ([]float64, []float64) {
-				return cut(maxLaw(laplaceLaw(1, 2), 5), maxLaw(laplaceLaw(2, 2), 5), -50, 60, 11_000)
+				return analysis.Cut(maxLaw(laplaceLaw(1, 2), 5), maxLaw(laplaceLaw(2, 2), 5), -50, 60, 11_000)
 			},
 			draw: each(1.0, 2.0, func(r *rand.Rand, x float64) analysis.Outcome {
 				_, top := noisyMax([]float64{x, x, x, x, x}, func() float64 { return lap(r, 2) })
@@ -146,7 +148,7 @@ func wrong() []family {
 		{
 			name: "noise truncated at 3 scales, claim 1", claim: only(1), budget: 5000,
 			laws: func() ([]float64, []float64) {
-				return cut(truncatedLaw(laplaceLaw(0, 1), -3, 3), truncatedLaw(laplaceLaw(1, 1), -2, 4), -3, 4, 1400)
+				return analysis.Cut(truncatedLaw(laplaceLaw(0, 1), -3, 3), truncatedLaw(laplaceLaw(1, 1), -2, 4), -3, 4, 1400)
 			},
 			draw: each(0.0, 1.0, func(r *rand.Rand, x float64) analysis.Outcome {
 				for {

@@ -51,7 +51,7 @@ func jointly() []family {
 		},
 		{
 			name: "a tenth of the noise in 1 of 20 trials, claim 1", claim: only(1), budget: 20_000, bar: 3816, draw: each(0., 1, littleNoise),
-			laws: func() (p, q []float64) { return cut(littleNoiseLaw(0), littleNoiseLaw(1), -3, 4, 7000) },
+			laws: func() (p, q []float64) { return analysis.Cut(littleNoiseLaw(0), littleNoiseLaw(1), -3, 4, 7000) },
 		},
 	}
 }

@@ -1,6 +1,10 @@
 package power
 
-import "math"
+import (
+	"math"
+
+	"github.com/dpwatch/dpwatch/analysis"
+)
 
 // law gives the probability of x or less.
 type law func(x float64) float64
@@ -18,24 +22,9 @@ func gaussLaw(center, sigma float64) law {
 	return func(x float64) float64 { return .5 * math.Erfc(-(x-center)/(sigma*math.Sqrt2)) }
 }
 
-// cut returns the laws' masses between n+1 edges from lo to hi and in both tails.
-func cut(p, q law, lo, hi float64, n int) (ps, qs []float64) {
-	last0, last1 := 0.0, 0.0
-	for i := range n + 2 {
-		a, b := 1.0, 1.0
-		if i <= n {
-			x := lo + (hi-lo)*float64(i)/float64(n)
-			a, b = p(x), q(x)
-		}
-		ps, qs = append(ps, max(0, a-last0)), append(qs, max(0, b-last1))
-		last0, last1 = a, b
-	}
-	return ps, qs
-}
-
 func laplaceShiftLaws(epsilon float64) func() ([]float64, []float64) {
 	return func() ([]float64, []float64) {
-		return cut(laplaceLaw(0, 1/epsilon), laplaceLaw(1, 1/epsilon), 0, 1, 400)
+		return analysis.Cut(laplaceLaw(0, 1/epsilon), laplaceLaw(1, 1/epsilon), 0, 1, 400)
 	}
 }
 

@@ -74,10 +74,10 @@ func TestLaws(t *testing.T) {
 		{"cells_hardly_matter", histogramLaws(10, .3, 50), growth(t, histogramLaws(10, .3, 100)), 1e-6},
 		{"within_the_claim", histogramLaws(10, .1, 50), 0, 1e-12},
 		{"greatest_of_one", func() ([]float64, []float64) {
-			return cut(maxLaw(laplaceLaw(0, .5), 1), maxLaw(laplaceLaw(1, .5), 1), 0, 1, 400)
+			return analysis.Cut(maxLaw(laplaceLaw(0, .5), 1), maxLaw(laplaceLaw(1, .5), 1), 0, 1, 400)
 		}, growth(t, laplaceShiftLaws(2)), 1e-12},
 		{"truncated_far_out", func() ([]float64, []float64) {
-			return cut(truncatedLaw(laplaceLaw(0, .5), -20, 20), truncatedLaw(laplaceLaw(1, .5), -19, 21), 0, 1, 400)
+			return analysis.Cut(truncatedLaw(laplaceLaw(0, .5), -20, 20), truncatedLaw(laplaceLaw(1, .5), -19, 21), 0, 1, 400)
 		}, growth(t, laplaceShiftLaws(2)), 1e-12},
 	} {
 		if g := growth(t, c.laws); math.Abs(g-c.want) > c.tolerance {

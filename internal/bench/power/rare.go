@@ -49,7 +49,7 @@ func period(r *rand.Rand, phase, part float64) analysis.Outcome {
 func clamped(r *rand.Rand, x float64) analysis.Outcome { return value(x + min(max(lap(r, 1), -3), 3)) }
 
 func clampedLaws() (p, q []float64) {
-	p, q = cut(laplaceLaw(0, 1), laplaceLaw(1, 1), -3, 4, 1400)
+	p, q = analysis.Cut(laplaceLaw(0, 1), laplaceLaw(1, 1), -3, 4, 1400)
 	atoms := func(law []float64, from, to int) []float64 { // index i > 0 is the cell that ends at -3 + i/200
 		var low, high float64
 		for i := range law {
@@ -72,7 +72,7 @@ func skewed(r *rand.Rand, sign float64) analysis.Outcome {
 }
 
 func skewedLaws() (p, q []float64) {
-	return cut(func(x float64) float64 { return 1 - math.Exp(-max(x+1, 0)) }, func(x float64) float64 { return math.Exp(-max(1-x, 0)) }, -12, 12, 2400)
+	return analysis.Cut(func(x float64) float64 { return 1 - math.Exp(-max(x+1, 0)) }, func(x float64) float64 { return math.Exp(-max(1-x, 0)) }, -12, 12, 2400)
 }
 
 // now returns one of two results, the first with a probability.
