@@ -14,31 +14,6 @@ import (
 	"github.com/dpwatch/dpwatch/internal/zoo"
 )
 
-// wrongQueries break a claim of epsilon 1 for a known cause. The person is the showcase's heavy user, number 0.
-var wrongQueries = []struct {
-	name, sql string
-	cause     diagnosis.Code
-}{
-	{"half the noise", "SELECT anon_count_half_noise(id, 1.0) FROM users", diagnosis.NoiseScale},
-	{"half the noise, not rounded", "SELECT noisy(count(*), 0.5) FROM users", diagnosis.NoiseScale},
-	{"Gaussian noise without delta", "SELECT round(noisy_gauss(count(*), 0.5) * 1024) / 1024 FROM users", diagnosis.NoiseFamily},
-	{"sum not bounded", "SELECT anon_sum_unbounded(spent, 1.0) FROM transactions", diagnosis.Clipping},
-	{"rows for users", "SELECT anon_count(id, 1.0) FROM transactions WHERE store_id < 20", diagnosis.ContributionBounds},
-	{"one person in many stores", "SELECT store_id, noisy(count(DISTINCT user_id), 1) FROM transactions WHERE store_id < 40 GROUP BY store_id", diagnosis.ContributionBounds},
-	{"every column spends the claim", "SELECT noisy(count(*), 1), noisy(sum(income / 71228.6875), 1), noisy(count(income_class), 1) FROM users", diagnosis.Composition},
-	{"one noise for two columns", "SELECT count(*) + z, 2 * z FROM users, (SELECT noisy(0, 2) AS z OFFSET 0) AS n GROUP BY z", diagnosis.SharedNoise},
-	{"group of one", "SELECT income_class, anon_count(id, 1.0) FROM users GROUP BY income_class", diagnosis.PartitionSelection},
-	{"null for an empty set", "SELECT anon_count(id, 1.0) FROM users WHERE income_class = 'top'", diagnosis.EmptySet},
-	{"no row for an empty set", "SELECT noisy(1, 1) FROM users WHERE income_class = 'top'", diagnosis.EmptySet},
-	{"an error for an empty set", "SELECT noisy(1 / count(*), 1) FROM users WHERE income_class = 'top'", diagnosis.ErrorOnData},
-	{"fixed seed", "SELECT anon_count_seeded(id, 1.0) FROM users", diagnosis.SeedOrCache},
-	{"no noise", "SELECT count(*) FROM users", diagnosis.SeedOrCache},
-	{"randomised response", "SELECT CASE WHEN random() < 0.9 THEN count(*) ELSE 1 - count(*) END FROM users WHERE id = 0", diagnosis.RandomisedResponse},
-	{"a scale from the data", "SELECT noisy(500, 1 + 4 * count(*)) FROM users WHERE id = 0", diagnosis.DataDependentScale},
-	{"naive floating point", "SELECT count(*) + 2 * ln((1 - random()) / (1 - random())) FROM users WHERE id = 0", diagnosis.FloatingPoint},
-	{"noise on whole numbers", "SELECT count(*) / 4.0 + round(noisy(0, 20)) FROM users", diagnosis.Rounding},
-}
-
 // TestCauses audits every wrong query on a real server, with fixed seeds. The right cause must be first for at least 90 % of them.
 func TestCauses(t *testing.T) {
 	longtest.Skip(t)
@@ -62,7 +37,7 @@ func TestCauses(t *testing.T) {
 		}
 	}
 	right := 0
-	for _, q := range wrongQueries {
+	for _, q := range zoo.Mistakes() {
 		for w, conn := range sessions { // random() gives the same numbers in every run of this test
 			if _, err := conn.Exec(t.Context(), "select setseed($1)", .25+float64(w)/2); err != nil {
 				t.Fatal(err)
@@ -73,25 +48,25 @@ func TestCauses(t *testing.T) {
 			t.Fatal(err)
 		}
 		for !a.Decided() {
-			a.Add(trial(t, sessions[0], q.sql), trial(t, sessions[1], q.sql))
+			a.Add(trial(t, sessions[0], q.SQL), trial(t, sessions[1], q.SQL))
 		}
-		if q.cause == diagnosis.NoiseFamily && a.Measure(300) == nil { // the family shows in its tails
+		if q.Cause == string(diagnosis.NoiseFamily) && a.Measure(300) == nil { // the family shows in its tails
 			for !a.Decided() {
-				a.Add(trial(t, sessions[0], q.sql), trial(t, sessions[1], q.sql))
+				a.Add(trial(t, sessions[0], q.SQL), trial(t, sessions[1], q.SQL))
 			}
 		}
 		r := a.Report()
 		switch f := r.Finding; {
 		case f == nil:
-			t.Errorf("%s: %s, %s", q.name, r.Verdict, r.Reason)
-		case len(f.Causes) == 0 || f.Causes[0].Code != q.cause:
-			t.Logf("%s: %+v, want %s", q.name, f.Causes, q.cause)
+			t.Errorf("%s: %s, %s", q.Name, r.Verdict, r.Reason)
+		case len(f.Causes) == 0 || f.Causes[0].Code != diagnosis.Code(q.Cause):
+			t.Logf("%s: %+v, want %s", q.Name, f.Causes, q.Cause)
 		default:
 			right++
 		}
 	}
-	if 10*right < 9*len(wrongQueries) {
-		t.Errorf("the right cause is first for %d of %d", right, len(wrongQueries))
+	if 10*right < 9*len(zoo.Mistakes()) {
+		t.Errorf("the right cause is first for %d of %d", right, len(zoo.Mistakes()))
 	}
 }
 

@@ -101,7 +101,7 @@ func TestMechanisms(t *testing.T) {
 		}
 		return conn
 	}
-	for _, m := range mechanisms() {
+	for _, m := range zoo.Mechanisms() {
 		t.Run(m.Name, func(t *testing.T) {
 			if m.Honest != (m.Epsilon <= m.Claim) {
 				t.Errorf("honest %t, claim %g, epsilon %g", m.Honest, m.Claim, m.Epsilon)
@@ -147,85 +147,4 @@ func disjoint(a, b world) bool {
 		}
 	}
 	return true
-}
-
-// mechanism is one query over the showcase tables and its actual privacy loss.
-type mechanism struct {
-	Name string
-	SQL  string // unqualified table names: users, transactions
-	// Claim is the claimed epsilon; delta is 0.
-	Claim float64
-	// Epsilon is the true privacy loss between the showcase data with and without its heavy user (generated with
-	// showcase.Seed), or an upper bound of it if Bound is set. +Inf: some result is possible in only one world.
-	Epsilon float64
-	Bound   bool
-	Honest  bool // Epsilon <= Claim
-	Why     string
-}
-
-// mechanisms returns right and wrong mechanisms. If a figure depends on the data, its derivation is in Why.
-func mechanisms() []mechanism {
-	return []mechanism{
-		{
-			Name: "count", SQL: "SELECT anon_count(id, 1.0) FROM users",
-			Claim: 1, Epsilon: 1, Honest: true, Why: "one user, one row: the count moves by its sensitivity",
-		},
-		{
-			Name: "count by noisy", SQL: "SELECT noisy(count(*), 1 / 1.0) FROM users",
-			Claim: 1, Epsilon: 1, Honest: true, Why: "the same with plain noise",
-		},
-		{
-			Name: "count of an empty set", SQL: "SELECT noisy(count(*), 1 / 1.0) FROM users WHERE income_class = 'top'",
-			Claim: 1, Epsilon: 1, Honest: true, Why: "1 against 0 rows, noise in both",
-		},
-		{
-			Name: "sum within bounds", SQL: "SELECT anon_sum(income, 0, 50000, 1.0) FROM users",
-			Claim: 1, Epsilon: 1, Honest: true, Why: "the heavy user's income is above the bound: the sum moves by its sensitivity",
-		},
-		{
-			Name: "average within bounds", SQL: "SELECT anon_avg(income, 0, 100000, 1.0) FROM users",
-			Claim: 1, Epsilon: 1, Bound: true, Honest: true, Why: "half of epsilon for the count, half for the sum",
-		},
-		{
-			Name: "rows of one user", SQL: "SELECT noisy(count(*), 500 / 1.0) FROM transactions",
-			Claim: 1, Epsilon: 1, Honest: true, Why: "500 rows of one user, noise for 500",
-		},
-		{
-			Name: "no difference", SQL: "SELECT noisy(count(*), 1 / 1.0) FROM users WHERE id > 0",
-			Claim: 1, Epsilon: 0, Honest: true, Why: "the heavy user, number 0, is not in the set",
-		},
-		{
-			Name: "half the noise", SQL: "SELECT anon_count_half_noise(id, 1.0) FROM users",
-			Claim: 1, Epsilon: 2, Why: "Laplace noise of half the scale",
-		},
-		{
-			Name: "sum not clipped", SQL: "SELECT anon_sum_unclipped(income, 0, 30000, 1.0) FROM users",
-			Claim: 1, Epsilon: 71228.6953540247 / 30000, Why: "the heavy user's income over the bound that the noise was made for",
-		},
-		{
-			Name: "sum not bounded", SQL: "SELECT anon_sum_unbounded(spent, 1.0) FROM transactions",
-			Claim: 1, Epsilon: math.Inf(1),
-			Why: "500 rows of one user, noise for one average row: 507 scales apart, and the scale itself depends on the data",
-		},
-		{
-			Name: "rows for users", SQL: "SELECT anon_count(id, 1.0) FROM transactions",
-			Claim: 1, Epsilon: 500, Why: "the row taken for the unit: 500 rows of one user, noise for one",
-		},
-		{
-			Name: "null for an empty set", SQL: "SELECT anon_count(id, 1.0) FROM users WHERE income_class = 'top'",
-			Claim: 1, Epsilon: math.Inf(1), Why: "noise around 1 against NULL",
-		},
-		{
-			Name: "group of one", SQL: "SELECT income_class, anon_count(id, 1.0) FROM users GROUP BY income_class",
-			Claim: 1, Epsilon: math.Inf(1), Why: "the group 'top' is there or not",
-		},
-		{
-			Name: "fixed seed", SQL: "SELECT anon_count_seeded(id, 1.0) FROM users",
-			Claim: 1, Epsilon: math.Inf(1), Why: "the same noise every time: two numbers that differ by exactly 1",
-		},
-		{
-			Name: "no noise", SQL: "SELECT count(*) FROM users",
-			Claim: 1, Epsilon: math.Inf(1), Why: "the true count",
-		},
-	}
 }
