@@ -1,38 +1,51 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dpwatch/dpwatch/internal/calibrate"
+	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
 
+// calibration holds the flags of calibrate.
+type calibration struct {
+	engine    calibrate.Options
+	zoo       calibrate.ZooOptions
+	functions []string
+	binDir    string
+	format    string
+}
+
 func calibrateCommand(env environment) *cobra.Command {
-	o := calibrate.Options{}
+	f := calibration{format: "text"}
 	cmd := &cobra.Command{
-		Use: "calibrate", Short: "Audit the DP functions of an engine on known data, without a proxy", Args: cobra.NoArgs,
-		Long: `Audit functions that return a noisy count, sum or average. dpwatch makes tables of several sizes in two temporary schemas of the engine's database, D1 without
-one row of D0, calls each function with several epsilons, and drops the schemas. One row is one person.
+		Use: "calibrate", Short: "Audit the DP functions of an engine, or the auditor itself, on known data", Args: cobra.NoArgs,
+		Long: `With --engine and --functions: audit functions that return a noisy count, sum or average. dpwatch makes tables of several sizes in two temporary schemas of
+the engine's database, D1 without one row of D0, calls each function with several epsilons, and drops the schemas. One row is one person.
 
 --functions is KIND=EXPRESSION with the kind count, sum or average. Placeholders: $value (the column), $epsilon, $delta, $lower and $upper (the bounds of values),
 $table (for functions that take the name of a table; there is no FROM then). In some tables one value is outside of the bounds.
-
 The verdict on each case is an audit against the epsilon that the function was called with. The fit of the noise is a hint (correct, minor error, wrong) and decides nothing.
 
-Exit codes: 0 no violation, 1 error, 2 violation.`,
+Without: audit the mechanisms of the demo, which are known to be right or wrong, on a temporary PostgreSQL or a test database (--dsn, as superuser). The report shows how
+often right ones are accused, and after how many trials wrong ones are found.
+
+Exit codes: 0 no violation, or the auditor is as promised; 1 error; 2 a violation; without --engine, right queries are accused too often or wrong ones are not found.`,
 		Example: `  dpwatch calibrate --engine postgres://dba@localhost/test --functions 'count=anon_count($value, $epsilon)' \
       --functions 'sum=anon_sum($value, $lower, $upper, $epsilon)' --functions 'average=anon_avg($value, $lower, $upper, $epsilon)'
-  dpwatch calibrate --engine postgres://dba@localhost/test --functions 'count=noisy_count(count(*), $epsilon)' --epsilons 0.5,2 -o json`,
+  dpwatch calibrate --engine postgres://dba@localhost/test --functions 'count=noisy_count(count(*), $epsilon)' --epsilons 0.5,2 -o json
+  dpwatch calibrate -o html >calibration.html`,
 	}
-	fs := cmd.Flags()
-	fs.StringVar(&o.DSN, "engine", "", "connection string of a database with the functions, in which schemas may be created (required)")
-	functions := fs.StringArray("functions", nil, "KIND=EXPRESSION; repeat it (required)")
-	for _, name := range []string{"engine", "functions"} {
-		if err := cmd.MarkFlagRequired(name); err != nil {
-			panic(err) // the flag was defined above
-		}
-	}
+	o, fs := &f.engine, cmd.Flags()
+	fs.StringVar(&o.DSN, "engine", "", "connection string of a database with the functions, in which schemas may be created")
+	fs.StringArrayVar(&f.functions, "functions", nil, "KIND=EXPRESSION, with --engine; repeat it")
+	cmd.MarkFlagsRequiredTogether("engine", "functions")
 	fs.StringSliceVar(&o.SearchPath, "search-path", []string{"public"}, "schemas where the functions are found")
 	fs.Float64SliceVar(&o.Epsilons, "epsilons", []float64{.1, 1, 3}, "the epsilons that functions are called with")
 	fs.Float64Var(&o.Delta, "delta", 0, "the claimed delta")
@@ -40,38 +53,101 @@ Exit codes: 0 no violation, 1 error, 2 violation.`,
 	fs.Float64Var(&o.Lower, "lower", 50, "lower bound of values")
 	fs.Float64Var(&o.Upper, "upper", 100, "upper bound of values")
 	fs.BoolVar(&o.Within, "within-bounds", false, "no value is outside of its bounds, for functions that do not clip values themselves")
-	fs.Float64Var(&o.Confidence, "confidence", .999999, "one minus the probability that any right function is accused")
-	fs.IntVar(&o.MaxTrials, "max-trials", 3000, "maximum number of pairs of executions per audit")
 	fs.IntVar(&o.FitTrials, "fit-trials", 1000, "executions of each case for the fit of the noise")
+	fs.StringVar(&f.zoo.DSN, "dsn", "", "without --engine: connection string of a test database, as superuser (default: a temporary PostgreSQL)")
+	fs.StringVar(&f.binDir, "pg-bindir", "", "directory with initdb and postgres (default: DPWATCH_PG_BINDIR, then the usual places)")
+	fs.IntVar(&f.zoo.Runs, "runs", 10, "without --engine: audits of each query, whole and hoisted")
+	fs.Float64Var(&o.Confidence, "confidence", .999999, "with --engine: one minus the probability that any right function is accused; without: that of\neach audit (default 0.95)")
+	fs.IntVar(&o.MaxTrials, "max-trials", 3000, "maximum number of pairs of executions per audit (without --engine: default 1000)")
 	fs.DurationVar(&o.Timeout, "statement-timeout", 30*time.Second, "time limit of an execution; a timeout is an outcome")
-	asJSON := outputFlag(cmd)
+	fs.VarP(choice{&f.format, []string{"text", "json", "html"}}, "output", "o", "text, json or html (one page with plots, which loads nothing)")
+	cmd.MarkFlagsMutuallyExclusive("engine", "dsn")
+	cmd.MarkFlagsMutuallyExclusive("engine", "runs")
+	cmd.MarkFlagsMutuallyExclusive("engine", "pg-bindir")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		for _, text := range *functions {
-			f, err := calibrate.ParseFunction(text)
-			if err != nil {
-				return err
+		if o.DSN != "" {
+			return f.auditEngine(cmd.Context(), env)
+		}
+		for _, name := range []string{"search-path", "epsilons", "delta", "rows", "lower", "upper", "within-bounds", "fit-trials"} {
+			if fs.Changed(name) {
+				return fmt.Errorf("--%s is for the functions of an engine: give also --engine and --functions", name)
 			}
-			o.Functions = append(o.Functions, f)
 		}
-		p := progress(env.Stderr)
-		o.Progress = func(done, all int) {
-			if done == 1 {
-				p.Begin("audits", all)
-			}
-			p.Add(1)
+		f.zoo.Confidence, f.zoo.MaxTrials, f.zoo.Timeout = .95, 1000, o.Timeout
+		if fs.Changed("confidence") {
+			f.zoo.Confidence = o.Confidence
 		}
-		r, err := calibrate.Engine(cmd.Context(), o)
-		p.End()
-		if err != nil {
-			return err
+		if fs.Changed("max-trials") {
+			f.zoo.MaxTrials = o.MaxTrials
 		}
-		if err := write(env, r, asJSON()); err != nil {
-			return err
-		}
-		if r.Violations() > 0 {
-			return &exitError{code: exitViolation}
-		}
-		return nil
+		return f.auditZoo(cmd.Context(), env)
 	}
 	return cmd
+}
+
+// auditEngine audits the functions of an engine.
+func (f *calibration) auditEngine(ctx context.Context, env environment) error {
+	for _, text := range f.functions {
+		function, err := calibrate.ParseFunction(text)
+		if err != nil {
+			return fmt.Errorf("--functions %w", err)
+		}
+		f.engine.Functions = append(f.engine.Functions, function)
+	}
+	show, end := counted(env)
+	f.engine.Progress = show
+	r, err := calibrate.Engine(ctx, f.engine)
+	if end(); err != nil {
+		return err
+	}
+	return f.conclude(env, r, r.Violations() > 0)
+}
+
+// auditZoo audits the known mechanisms.
+func (f *calibration) auditZoo(ctx context.Context, env environment) (err error) {
+	if f.zoo.DSN == "" {
+		cluster, failed := pgtemp.Start(ctx, pgtemp.Options{BinDir: f.binDir, Getenv: env.Getenv})
+		if failed != nil {
+			return failed
+		}
+		defer func() { err = errors.Join(err, cluster.Stop()) }()
+		f.zoo.DSN = cluster.DSN("postgres")
+	}
+	show, end := counted(env)
+	f.zoo.Progress = show
+	r, err := calibrate.Zoo(ctx, f.zoo)
+	if end(); err != nil {
+		return err
+	}
+	return f.conclude(env, r, len(r.Faults()) > 0)
+}
+
+// counted returns a function that shows how many audits are done, and one that ends it.
+func counted(env environment) (show func(done, all int), end func()) {
+	p := progress(env.Stderr)
+	return func(done, all int) {
+		if done == 1 {
+			p.Begin("audits", all)
+		}
+		p.Add(1)
+	}, p.End
+}
+
+// page is a report that can be a page.
+type page interface {
+	writer
+	WriteHTML(w io.Writer) error
+}
+
+// conclude writes a report. The error has the exit code.
+func (f *calibration) conclude(env environment, r page, bad bool) error {
+	show := func() error { return write(env, r, f.format == "json") }
+	if f.format == "html" {
+		show = func() error { return r.WriteHTML(env.Stdout) }
+	}
+	err := show()
+	if err == nil && bad {
+		return &exitError{code: exitViolation}
+	}
+	return err
 }

@@ -118,6 +118,7 @@ func adapted(command string) string {
 	command = strings.NewReplacer(
 		"init --dsn postgres://postgres@127.0.0.1:5432/shop", `init --dsn "$DATABASE"`, "-o dpwatch.yaml --sql roles.sql", `-o "$EMPTY/dpwatch.yaml" --sql "$EMPTY/roles.sql"`,
 		"postgres://replay@localhost/shadow --d0 d0 --d1 d1", `"host=$HOST port=$PORT dbname=shop_shadow user=dpwatch_replay password=$(cat passwords/replay)" --d0 d0 --d1 d1_1`,
+		"calibrate --runs 10", `calibrate --runs 1 --max-trials 200 --dsn "$DATABASE"`,
 		"--engine postgres://dba@localhost/test", `--rows 5 --max-trials 200 --fit-trials 50 --engine "$DATABASE"`,
 		"curl ", "curl -fsS ", ":9188/", ":$ADMIN_PORT/", "/run/dpwatch/admin.sock", "$PWD/admin.sock",
 		"--sql A --sql B", `--sql "SELECT anon_count(id, 0.5) FROM users" --sql "SELECT anon_count(id, 0.25) FROM users"`,

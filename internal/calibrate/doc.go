@@ -1,4 +1,5 @@
-// Package calibrate audits the functions of a differentially private engine with known data, without a proxy.
+// Package calibrate audits the functions of a differentially private engine with known data, without a proxy, and the auditor with
+// mechanisms that are known to be right or wrong (package zoo).
 //
 // It owns the templates of functions, the data sets that it makes in the engine's database, the battery of audits, and the
 // report. It does not own trials (replay), evidence (internal/audit) or goodness of fit (analysis/noise).

@@ -9,9 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
-	"github.com/dpwatch/dpwatch/replay"
 )
 
 // Options are those of the battery for an engine.
@@ -58,9 +56,7 @@ type battery struct {
 	o      *Options
 	tables *tables
 	reader *pgx.Conn // read-only, like trials
-	player *replay.Player
-	// confidence of one audit
-	confidence float64
+	audits auditor
 }
 
 // Engine audits every function of an engine on tables that it creates in two schemas of the engine's database and drops again.
@@ -81,9 +77,7 @@ func Engine(ctx context.Context, o Options) (r *Report, err error) {
 	if _, err := reader.Exec(ctx, "select set_config('search_path', $1, false)", path(o.SearchPath)); err != nil {
 		return nil, fmt.Errorf("set search_path: %w", err)
 	}
-	player, err := replay.New(replay.Options{
-		DSN: o.DSN, SearchPath: o.SearchPath, StatementTimeout: o.Timeout, ConnectTimeout: 10 * time.Second, MaxRows: 1000, MaxBytes: 1 << 20,
-	})
+	player, err := newPlayer(o.DSN, o.SearchPath, o.Timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +87,7 @@ func Engine(ctx context.Context, o Options) (r *Report, err error) {
 		return nil, err
 	}
 	cases := o.cases()
-	b := &battery{o: &o, tables: t, reader: reader, player: player, confidence: 1 - (1-o.Confidence)/float64(len(cases))}
+	b := &battery{o: &o, tables: t, reader: reader, audits: auditor{player, t.schemas, 1 - (1-o.Confidence)/float64(len(cases)), o.MaxTrials}}
 	r = &Report{Confidence: o.Confidence, Delta: o.Delta, Cases: cases}
 	for i := range cases {
 		if err := b.run(ctx, &cases[i]); err != nil {
@@ -141,8 +135,7 @@ func (b *battery) run(ctx context.Context, c *Case) error {
 			return err
 		}
 	}
-	claim := analysis.Claim{Epsilon: c.Epsilon, Delta: b.o.Delta}
-	r, err := b.audit(ctx, worlds, claim)
+	r, err := b.audits.run(ctx, worlds, analysis.Claim{Epsilon: c.Epsilon, Delta: b.o.Delta}, false)
 	if err != nil {
 		return err
 	}
@@ -155,26 +148,4 @@ func (b *battery) run(ctx context.Context, c *Case) error {
 		}
 	}
 	return nil
-}
-
-// audit audits one pair of queries, from the first trial to the verdict.
-func (b *battery) audit(ctx context.Context, worlds []string, claim analysis.Claim) (analysis.Report, error) {
-	copies, err := audit.WatchCopies(ctx, b.player, b.tables.schemas)
-	if err != nil {
-		return analysis.Report{}, err
-	}
-	once := audit.Once{
-		Player: b.player, Copies: copies, Statement: replay.Statement{Worlds: worlds}, Claim: claim,
-		Analysis: analysis.Options{Confidence: b.confidence, MaxTrials: b.o.MaxTrials, Unordered: true},
-		Begin:    func(error) {}, Confirming: func() {}, Measuring: func(error) {}, Progress: func(int) {},
-	}
-	e, err := once.Run(ctx)
-	var infeasible *analysis.InfeasibleError
-	if errors.As(err, &infeasible) {
-		return analysis.Refused(claim, b.confidence, err.Error()), nil
-	}
-	if err != nil {
-		return analysis.Report{}, err
-	}
-	return e.Report(0), nil
 }

@@ -53,15 +53,11 @@ func (r *Report) Write(w io.Writer) error {
 			fmt.Fprintf(table, "%s = %s\n", c.Function, template)
 			fmt.Fprintln(table, "  EPSILON\tROWS\tVALUES\tVERDICT\tLOWER BOUND\tPAIRS\tNOISE\tPROBABLE CAUSE")
 		}
-		values, cause := "within", c.Cause
-		if c.Outside {
-			values = "one outside"
-		}
+		cause := c.Cause
 		if cause == "" {
 			cause = "-"
 		}
-		fmt.Fprintf(table, "  %g\t%d\t%s\t%s\t%s\t%d\t%s\t%s\n", c.Epsilon, c.Rows, values, strings.ReplaceAll(string(c.Verdict), "_", " "),
-			analysis.FormatLower(float64(c.EpsilonLower)), c.Pairs, c.Fit, cause)
+		fmt.Fprintf(table, "  %s\t%s\n", strings.Join(c.cells(), "\t"), cause)
 	}
 	if err := table.Flush(); err != nil {
 		return err

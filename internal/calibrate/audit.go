@@ -1,0 +1,51 @@
+package calibrate
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/replay"
+)
+
+// auditor runs audits on two schemas of one database.
+type auditor struct {
+	player     *replay.Player
+	schemas    []string // D0, D1
+	confidence float64  // of one audit
+	maxTrials  int
+}
+
+func newPlayer(dsn string, searchPath []string, timeout time.Duration) (*replay.Player, error) {
+	return replay.New(replay.Options{
+		DSN: dsn, SearchPath: searchPath, StatementTimeout: timeout, ConnectTimeout: 10 * time.Second, MaxRows: 10_000, MaxBytes: 1 << 20,
+	})
+}
+
+// run audits one pair of queries, from the first trial to the verdict.
+func (a *auditor) run(ctx context.Context, worlds []string, claim analysis.Claim, hoist bool) (analysis.Report, error) {
+	copies, err := audit.WatchCopies(ctx, a.player, a.schemas)
+	if err != nil {
+		return analysis.Report{}, err
+	}
+	s := replay.Statement{Worlds: worlds}
+	if hoist {
+		s.Hoist = replay.NewHoisting(nil)
+	}
+	once := audit.Once{
+		Player: a.player, Copies: copies, Statement: s, Claim: claim,
+		Analysis: analysis.Options{Confidence: a.confidence, MaxTrials: a.maxTrials, Unordered: true},
+		Begin:    func(error) {}, Confirming: func() {}, Measuring: func(error) {}, Progress: func(int) {},
+	}
+	e, err := once.Run(ctx)
+	var infeasible *analysis.InfeasibleError
+	if errors.As(err, &infeasible) {
+		return analysis.Refused(claim, a.confidence, err.Error()), nil
+	}
+	if err != nil {
+		return analysis.Report{}, err
+	}
+	return e.Report(0), nil
+}
