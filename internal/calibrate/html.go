@@ -1,116 +1,95 @@
 package calibrate
 
 import (
-	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/plot"
+	"github.com/dpwatch/dpwatch/internal/report"
 )
 
-//go:embed page.html
-var pageHTML string
+// limits ends every report.
+var limits = report.Section{Title: "What does this not show?", Lines: []string{
+	"No evidence of a violation is not a proof of privacy: a leak that is small against the claim takes more trials. A lower bound is certified with the stated " +
+		"confidence; the probable cause and the fit of the noise are hints.",
+}}
 
-var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
-
-// page is a report as a page that loads nothing.
-type page struct {
-	Title   string
-	Summary []sentence
-	Plots   []drawing
-	Tables  []htmlTable
-}
-
-type sentence struct {
-	Text string
-	Bad  bool
-}
-
-type drawing struct {
-	Label string
-	SVG   template.HTML
-}
-
-type htmlTable struct {
-	Title string
-	Head  []string
-	Rows  []htmlRow
-}
-
-type htmlRow struct {
-	Bad   bool
-	Cells []string
-}
-
-func (p *page) add(label string, svg []byte, err error) error {
+// drawn adds a plot to a section; nothing if there is nothing to draw.
+func drawn(s *report.Section, title, caption string, svg []byte, err error) error {
 	if err == nil && svg != nil {
-		p.Plots = append(p.Plots, drawing{label, template.HTML(svg)}) // #nosec G203 -- made by package plot, which escapes texts
+		s.Plots = append(s.Plots, report.Plot{Title: title, Caption: caption, SVG: svg})
+	}
+	return err
+}
+
+func write(w io.Writer, d report.Document) error {
+	text, err := report.HTML(d)
+	if err == nil {
+		_, err = w.Write(text)
 	}
 	return err
 }
 
 // WriteHTML writes the report as one page with plots, which loads nothing.
 func (r *Report) WriteHTML(w io.Writer) error {
-	p := page{Title: "Calibration of the functions of an engine", Summary: []sentence{{r.summary(), r.Violations() > 0}}}
+	d := report.Document{Title: "Calibration of the functions of an engine", Lead: []string{r.summary()}}
 	groups := map[bool]*plot.Group{false: {Name: "no violation"}, true: {Name: "violation"}}
-	var table *htmlTable
+	var tables []report.Section
 	for i := range r.Cases {
 		c := &r.Cases[i]
 		bad := c.Verdict == analysis.Violation
 		groups[bad].Points = append(groups[bad].Points, [2]float64{c.Epsilon, float64(c.EpsilonLower)})
-		if title := fmt.Sprintf("%s = %s", c.Function, c.Template); table == nil || table.Title != title {
-			p.Tables = append(p.Tables, htmlTable{Title: title, Head: []string{"epsilon", "rows", "values", "verdict", "lower bound", "pairs", "noise", "finding", "what to read"}})
-			table = &p.Tables[len(p.Tables)-1]
+		if title := fmt.Sprintf("%s = %s", c.Function, c.Template); len(tables) == 0 || tables[len(tables)-1].Title != title {
+			tables = append(tables, report.Section{Title: title, Table: &report.Table{Header: []string{"epsilon", "rows", "values", "verdict", "lower bound", "pairs", "noise", "finding", "what to read"}}})
 		}
-		table.Rows = append(table.Rows, htmlRow{bad, append(c.cells(), c.Finding, c.Page)})
+		table := tables[len(tables)-1].Table
+		table.Rows = append(table.Rows, append(c.cells(), c.Finding, c.Page))
 	}
 	svg, err := plot.Points("Certified lower bound against the claim", "claimed epsilon", "lower bound", "the claim", []plot.Group{*groups[false], *groups[true]})
-	if err := p.add("Certified lower bound of each case against the claimed epsilon; above the line is a violation", svg, err); err != nil {
+	all := report.Section{Title: "All cases"}
+	if err := drawn(&all, "Certified lower bound of each case against the claimed epsilon", "What is above the line is a violation.", svg, err); err != nil {
 		return err
 	}
-	return pageTemplate.Execute(w, p)
+	d.Sections = append(append([]report.Section{all}, tables...), limits)
+	return write(w, d)
 }
 
 // WriteHTML writes the report as one page with plots, which loads nothing.
 func (r *ZooReport) WriteHTML(w io.Writer) error {
-	p := page{Title: "Calibration of the auditor"}
-	for _, fault := range r.Faults() {
-		p.Summary = append(p.Summary, sentence{fault, true})
+	d := report.Document{Title: "Calibration of the auditor", Lead: r.Faults()}
+	if len(d.Lead) == 0 {
+		d.Lead = []string{"Right queries are not accused more often than promised, and every wrong one is found."}
 	}
-	if len(p.Summary) == 0 {
-		p.Summary = []sentence{{Text: "Right queries are not accused more often than promised, and every wrong one is found."}}
-	}
-	p.Summary = append(p.Summary, sentence{Text: fmt.Sprintf("Each audit has the confidence %g and at most %d pairs of trials.", r.Confidence, r.MaxTrials)})
-	right := htmlTable{Title: "Right queries: how often are they accused?", Head: []string{"query", "trials", "false alarms", "99 % interval of the rate", "SQL"}}
-	wrong := htmlTable{Title: "Wrong queries: how soon are they found?", Head: []string{"query", "trials", "found", "pairs, median", "limit", "cause", "named first", "SQL"}}
+	d.Lead = append(d.Lead, fmt.Sprintf("Each audit has the confidence %g and at most %d pairs of trials.", r.Confidence, r.MaxTrials))
+	right := report.Section{Title: "Right queries: how often are they accused?", Table: &report.Table{Header: []string{"query", "trials", "false alarms", "99 % interval of the rate", "SQL"}}}
+	wrong := report.Section{Title: "Wrong queries: how soon are they found?", Table: &report.Table{Header: []string{"query", "trials", "found", "pairs, median", "limit", "cause", "named first", "SQL"}}}
 	var intervals []plot.Interval
 	groups := []plot.Group{{Name: "whole"}, {Name: "hoisted"}}
 	for _, row := range r.Rows {
 		if row.Right {
-			right.Rows = append(right.Rows, htmlRow{row.Lower > 1-r.Confidence, append(row.rightCells(), row.SQL)})
+			right.Table.Rows = append(right.Table.Rows, append(row.rightCells(), row.SQL))
 			intervals = append(intervals, plot.Interval{Name: row.Name + ", " + row.trials(), Low: row.Lower, Mid: float64(row.Accused) / float64(row.Runs), High: row.Upper})
 			continue
 		}
-		wrong.Rows = append(wrong.Rows, htmlRow{2*row.Accused < row.Runs, append(row.wrongCells(), row.SQL)})
+		wrong.Table.Rows = append(wrong.Table.Rows, append(row.wrongCells(), row.SQL))
 		g := &groups[0]
 		if row.Hoisted {
 			g = &groups[1]
 		}
 		g.Points = append(g.Points, [2]float64{float64(row.Limit), float64(row.Median)})
 	}
-	p.Tables = []htmlTable{right, wrong}
 	svg, err := plot.Intervals("False alarms at right queries", "rate, with its 99 % interval", intervals, 1-r.Confidence)
-	if err := p.add("Rate of false alarms of each right query, with its 99 % interval", svg, err); err != nil {
+	if err := drawn(&right, "Rate of false alarms of each right query", "The lines are 99 % intervals.", svg, err); err != nil {
 		return err
 	}
 	svg, err = plot.Points("Pairs of trials to detection", "limit of any auditor", "median", "the limit", groups)
-	if err := p.add("Median number of pairs until a wrong query is found, against the limit of any auditor", svg, err); err != nil {
+	if err := drawn(&wrong, "Median number of pairs until a wrong query is found", "On the line are detections at the limit of any auditor.", svg, err); err != nil {
 		return err
 	}
-	return pageTemplate.Execute(w, p)
+	d.Sections = []report.Section{right, wrong, limits}
+	return write(w, d)
 }
 
 // cells returns the figures of a case as texts.

@@ -20,7 +20,7 @@ var allowed = map[string][]string{
 	"internal/outcome":          {},
 	"internal/preflight":        {"internal/spelling", "internal/pg/catalog", "internal/pg/catalog/read", "internal/pg/connect", "internal/pg/ident"},
 	"internal/recorded":         {"internal/outcome"},
-	"internal/calibrate":        {"analysis", "analysis/noise", "internal/audit", "internal/pg/connect", "internal/pg/ident", "internal/plot", "internal/showcase", "internal/zoo", "replay"},
+	"internal/calibrate":        {"analysis", "analysis/noise", "internal/audit", "internal/pg/connect", "internal/pg/ident", "internal/plot", "internal/report", "internal/showcase", "internal/zoo", "replay"},
 	"internal/capture":          {},
 	"internal/link":             {},
 	"internal/withheld":         {},

@@ -1,7 +1,6 @@
 package plot
 
 import (
-	"bytes"
 	"fmt"
 	"image/color"
 	"math"
@@ -58,7 +57,7 @@ func Points(title, x, y, equal string, groups []Group) ([]byte, error) {
 	}
 	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
 	p.X.Tick.Marker, p.Y.Tick.Marker = plot.LogTicks{Prec: -1}, plot.LogTicks{Prec: -1}
-	return svg(p)
+	return encode(p, "svg")
 }
 
 // Intervals returns an SVG with one line for each rate, and a vertical line at the rate that is allowed.
@@ -86,19 +85,5 @@ func Intervals(title, x string, rows []Interval, allowed float64) ([]byte, error
 	if err := line(p, fmt.Sprintf("allowed: %.3g", allowed), grey, plotter.XYs{{X: allowed, Y: -.5}, {X: allowed, Y: float64(len(rows)) - .5}}, true); err != nil {
 		return nil, err
 	}
-	return svg(p)
-}
-
-// svg returns a plot as an SVG without an XML declaration, for a page.
-func svg(p *plot.Plot) ([]byte, error) {
-	w, err := render(p, "svg")
-	if err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	if _, err := w.WriteTo(&b); err != nil {
-		return nil, err
-	}
-	at := bytes.Index(b.Bytes(), []byte("<svg"))
-	return b.Bytes()[max(at, 0):], nil
+	return encode(p, "svg")
 }

@@ -105,8 +105,6 @@ func drawAll[F any](f F, drawings []drawing[F]) ([]Image, error) {
 }
 
 func encode(p *plot.Plot, format string) ([]byte, error) {
-// render draws a plot on a white canvas.
-func render(p *plot.Plot, format string) (vg.CanvasWriterTo, error) {
 	w, err := draw.NewFormattedCanvas(16*vg.Centimeter, 10*vg.Centimeter, format)
 	if err != nil {
 		return nil, err
@@ -118,23 +116,6 @@ func render(p *plot.Plot, format string) (vg.CanvasWriterTo, error) {
 	var b bytes.Buffer
 	_, err = w.WriteTo(&b)
 	return b.Bytes(), err
-	return w, nil
-}
-
-func save(p *plot.Plot, path, format string) error {
-	w, err := render(p, format)
-	if err != nil {
-		return err
-	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	if _, err := w.WriteTo(file); err != nil {
-		_ = file.Close()
-		return err
-	}
-	return file.Close()
 }
 
 func newPlot(title, x, y string) *plot.Plot {
