@@ -74,8 +74,8 @@ func Engine(ctx context.Context, o Options) (r *Report, err error) {
 		return nil, fmt.Errorf("connect to the engine: %w", err)
 	}
 	defer reader.Close(context.WithoutCancel(ctx))
-	if _, err := reader.Exec(ctx, "select set_config('search_path', $1, false)", path(o.SearchPath)); err != nil {
-		return nil, fmt.Errorf("set search_path: %w", err)
+	if _, err := reader.Exec(ctx, "select set_config('search_path', $1, false), set_config('statement_timeout', $2, false)", path(o.SearchPath), fmt.Sprint(o.Timeout.Milliseconds())); err != nil {
+		return nil, fmt.Errorf("set search_path and statement_timeout: %w", err)
 	}
 	player, err := newPlayer(o.DSN, o.SearchPath, o.Timeout)
 	if err != nil {

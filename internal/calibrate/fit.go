@@ -2,12 +2,15 @@ package calibrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpwatch/dpwatch/analysis/noise"
 )
@@ -25,16 +28,20 @@ type Fit struct {
 // fitConfidence is the confidence of each reading.
 const fitConfidence = .9999
 
-// residuals runs a query and returns its answers minus the truth. It returns nil if an answer is not a number.
+// residuals runs a query and returns its answers minus the truth. It returns nil if an answer is not a number, or an execution fails for a reason other
+// than the query's text: these are outcomes, which an audit compares.
 func residuals(ctx context.Context, conn *pgx.Conn, sql string, trials int, truth float64) ([]float64, error) {
 	var all []float64
 	for i := range trials {
 		results, err := conn.PgConn().Exec(ctx, sql).ReadAll()
+		if outcome(err) {
+			return nil, nil
+		}
 		if err != nil {
 			return nil, fmt.Errorf("execution %d of %s: %w", i+1, sql, err)
 		}
-		if len(results[0].Rows) != 1 || len(results[0].Rows[0]) != 1 {
-			return nil, fmt.Errorf("%s returns %d rows: the expression must return one number", sql, len(results[0].Rows))
+		if len(results) != 1 || len(results[0].FieldDescriptions) != 1 || len(results[0].Rows) != 1 {
+			return nil, fmt.Errorf("%s does not return one row of one column: the expression must return one number", sql)
 		}
 		x, err := strconv.ParseFloat(string(results[0].Rows[0][0]), 64)
 		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
@@ -43,6 +50,12 @@ func residuals(ctx context.Context, conn *pgx.Conn, sql string, trials int, trut
 		all = append(all, x-truth)
 	}
 	return all, nil
+}
+
+// outcome reports whether an error is one that a function may raise on some data only. Class 42 is syntax, unknown names, types and privileges.
+func outcome(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR" && !strings.HasPrefix(pg.Code, "42")
 }
 
 // law is a law that noise may have.

@@ -57,13 +57,30 @@ func ParseFunction(text string) (Function, error) {
 
 // sql returns the query of a case on a table.
 func (f Function) sql(c *Case, o *Options, table string) string {
-	number := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 	values := map[string]string{
-		"$value": column, "$epsilon": number(c.Epsilon), "$delta": number(o.Delta), "$lower": number(o.Lower), "$upper": number(o.Upper), "$table": table,
+		"$value": column, "$epsilon": fraction(c.Epsilon), "$delta": fraction(o.Delta), "$lower": number(o.Lower), "$upper": number(o.Upper), "$table": table,
 	}
 	text := placeholder.ReplaceAllStringFunc(f.Template, func(name string) string { return values[name] })
 	if strings.Contains(f.Template, "$table") {
 		return "SELECT " + text
 	}
 	return "SELECT " + text + " FROM " + table
+}
+
+// number returns a literal. Negative ones have parentheses, without which 1-$lower would be a comment.
+func number(x float64) string {
+	text := strconv.FormatFloat(x, 'f', -1, 64)
+	if x < 0 {
+		return "(" + text + ")"
+	}
+	return text
+}
+
+// fraction returns a literal that is not of an integer type, with which 1/$epsilon would be 0.
+func fraction(x float64) string {
+	text := number(x)
+	if !strings.Contains(text, ".") {
+		return text + ".0"
+	}
+	return text
 }

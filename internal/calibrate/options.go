@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
@@ -34,8 +35,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("%d trials: must be at least 1", o.MaxTrials)
 	case o.FitTrials < 20:
 		return fmt.Errorf("%d executions for the goodness of fit: at least 20 are needed", o.FitTrials)
-	case o.Timeout <= 0:
-		return fmt.Errorf("statement timeout %s: must be more than 0", o.Timeout)
+	case o.Timeout < time.Millisecond:
+		return fmt.Errorf("statement timeout %s: must be at least 1ms", o.Timeout)
 	}
 	for _, e := range o.Epsilons {
 		if !(e > 0) || math.IsInf(e, 0) {

@@ -34,8 +34,8 @@ func Mechanisms() []Mechanism {
 			Claim: 1, Epsilon: 1, Honest: true, Why: "the same with plain noise",
 		},
 		{
-			Name: "count of an empty set", SQL: "SELECT noisy(count(*), 1 / 1.0) FROM users WHERE income_class = 'top'",
-			Claim: 1, Epsilon: 1, Honest: true, Why: "1 against 0 rows, noise in both",
+			Name: "count of an empty set", SQL: "SELECT round(noisy(count(*), 1 / 1.0) * 1024) / 1024 FROM users WHERE income_class = 'top'",
+			Claim: 1, Epsilon: 1, Honest: true, Why: "1 against 0 rows, noise in both, rounded since low bits depend on small answers",
 		},
 		{
 			Name: "sum within bounds", SQL: "SELECT anon_sum(income, 0, 50000, 1.0) FROM users",
