@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/calibrate"
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
@@ -36,7 +37,8 @@ The verdict on each case is an audit against the epsilon that the function was c
 Without: audit the mechanisms of the demo, which are known to be right or wrong, on a temporary PostgreSQL or a test database (--dsn, as superuser). The report shows how
 often right ones are accused, and after how many trials wrong ones are found.
 
-Exit codes: 0 no violation, or the auditor is as promised; 1 error; 2 a violation; without --engine, right queries are accused too often or wrong ones are not found.`,
+Exit codes: 0 no evidence of a violation; 1 error; 2 a violation; 3 no violation, but an audit is inconclusive. Without --engine 0 the auditor is as promised; 1 error; 2 it
+accuses right queries too often or does not find wrong ones.`,
 		Example: `  dpwatch calibrate --engine postgres://dba@localhost/test --functions 'count=anon_count($value, $epsilon)' \
       --functions 'sum=anon_sum($value, $lower, $upper, $epsilon)' --functions 'average=anon_avg($value, $lower, $upper, $epsilon)'
   dpwatch calibrate --engine postgres://dba@localhost/test --functions 'count=noisy_count(count(*), $epsilon)' --epsilons 0.5,2 -o json
@@ -100,7 +102,7 @@ func (f *calibration) auditEngine(ctx context.Context, env environment) error {
 	if end(); err != nil {
 		return err
 	}
-	return f.conclude(env, r, r.Violations() > 0)
+	return f.conclude(env, r, r.Verdict())
 }
 
 // auditZoo audits the known mechanisms.
@@ -119,7 +121,11 @@ func (f *calibration) auditZoo(ctx context.Context, env environment) (err error)
 	if end(); err != nil {
 		return err
 	}
-	return f.conclude(env, r, len(r.Faults()) > 0)
+	verdict := analysis.NoEvidence
+	if len(r.Faults()) > 0 {
+		verdict = analysis.Violation
+	}
+	return f.conclude(env, r, verdict)
 }
 
 // counted returns a function that shows how many audits are done, and one that ends it.
@@ -139,15 +145,15 @@ type page interface {
 	WriteHTML(w io.Writer) error
 }
 
+// asPage writes a report as a page.
+type asPage struct{ page }
+
+func (p asPage) Write(w io.Writer) error { return p.WriteHTML(w) }
+
 // conclude writes a report. The error has the exit code.
-func (f *calibration) conclude(env environment, r page, bad bool) error {
-	show := func() error { return write(env, r, f.format == "json") }
+func (f *calibration) conclude(env environment, r page, verdict analysis.Verdict) error {
 	if f.format == "html" {
-		show = func() error { return r.WriteHTML(env.Stdout) }
+		return conclude(env, asPage{r}, verdict, false)
 	}
-	err := show()
-	if err == nil && bad {
-		return &exitError{code: exitViolation}
-	}
-	return err
+	return conclude(env, r, verdict, f.format == "json")
 }

@@ -16,14 +16,24 @@ type Report struct {
 	Cases      []Case  `json:"cases"`
 }
 
-// Violations returns the number of violations.
-func (r *Report) Violations() (n int) {
+// count returns the number of cases with a verdict.
+func (r *Report) count(v analysis.Verdict) (n int) {
 	for i := range r.Cases {
-		if r.Cases[i].Verdict == analysis.Violation {
+		if r.Cases[i].Verdict == v {
 			n++
 		}
 	}
 	return n
+}
+
+// Verdict returns Violation if a case is one, otherwise Inconclusive if a case is, otherwise NoEvidence.
+func (r *Report) Verdict() analysis.Verdict {
+	for _, v := range []analysis.Verdict{analysis.Violation, analysis.Inconclusive} {
+		if r.count(v) > 0 {
+			return v
+		}
+	}
+	return analysis.NoEvidence
 }
 
 func (c *Case) name() string {
@@ -68,18 +78,15 @@ func (r *Report) Write(w io.Writer) error {
 
 // summary says what was found.
 func (r *Report) summary() string {
-	n, open := r.Violations(), 0
-	for i := range r.Cases {
-		if r.Cases[i].Verdict == analysis.Inconclusive {
-			open++
-		}
-	}
+	n, open := r.count(analysis.Violation), r.count(analysis.Inconclusive)
 	text := fmt.Sprintf("No evidence of a violation in %d audits. That is not a proof of privacy.", len(r.Cases)-open)
 	if n > 0 {
 		text = fmt.Sprintf("VIOLATION: %d of %d audits found more leakage than the epsilon that the function was called with (confidence %g, all audits together).", n, len(r.Cases), r.Confidence)
 	}
-	if open > 0 {
-		text += fmt.Sprintf(" Inconclusive: %d.", open)
+	for i := range r.Cases {
+		if c := &r.Cases[i]; c.Verdict == analysis.Inconclusive {
+			return fmt.Sprintf("%s Inconclusive: %d. The first is %s: %s.", text, open, c.name(), c.Reason)
+		}
 	}
 	return text
 }
