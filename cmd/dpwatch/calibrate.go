@@ -34,11 +34,11 @@ the engine's database, D1 without one row of D0, calls each function with severa
 $table (for functions that take the name of a table; there is no FROM then). In some tables one value is outside of the bounds.
 The verdict on each case is an audit against the epsilon that the function was called with. The fit of the noise is a hint (correct, minor error, wrong) and decides nothing.
 
-Without: audit the mechanisms of the demo, which are known to be right or wrong, on a temporary PostgreSQL or a test database (--dsn, as superuser). The report shows how
-often right ones are accused, and after how many trials wrong ones are found.
+Without: audit the mechanisms of the demo, which are known to be right or wrong, on a temporary PostgreSQL or a test database (--dsn, as superuser). The report shows the
+rate of false alarms for right ones, and after how many trials wrong ones are found.
 
-Exit codes: 0 no evidence of a violation; 1 error; 2 a violation; 3 no violation, but an audit is inconclusive. Without --engine 0 the auditor is as promised; 1 error; 2 it
-accuses right queries too often or does not find wrong ones.`,
+Exit codes: 0 no evidence of a violation; 1 error; 2 a violation; 3 no violation, but an audit is inconclusive. Without --engine: 0 the error rate
+of the auditor is kept; 1 error; 2 right queries cause too many false alarms, or wrong ones are not found.`,
 		Example: `  dpwatch calibrate --engine postgres://dba@localhost/test --functions 'count=anon_count($value, $epsilon)' \
       --functions 'sum=anon_sum($value, $lower, $upper, $epsilon)' --functions 'average=anon_avg($value, $lower, $upper, $epsilon)'
   dpwatch calibrate --engine postgres://dba@localhost/test --functions 'count=noisy_count(count(*), $epsilon)' --epsilons 0.5,2 -o json
@@ -59,7 +59,7 @@ accuses right queries too often or does not find wrong ones.`,
 	fs.StringVar(&f.zoo.DSN, "dsn", "", "without --engine: connection string of a test database, as superuser (default: a temporary PostgreSQL)")
 	fs.StringVar(&f.binDir, "pg-bindir", "", "directory with initdb and postgres (default: DPWATCH_PG_BINDIR, then the usual places)")
 	fs.IntVar(&f.zoo.Runs, "runs", 10, "without --engine: audits of each query, whole and hoisted")
-	fs.Float64Var(&o.Confidence, "confidence", .999999, "with --engine: one minus the probability that any right function is accused; without: that of\neach audit (default 0.95)")
+	fs.Float64Var(&o.Confidence, "confidence", .999999, "with --engine: one minus the probability of a false alarm in the whole battery; without: that of\neach audit (default 0.95)")
 	fs.IntVar(&o.MaxTrials, "max-trials", 3000, "maximum number of pairs of executions per audit (without --engine: default 1000)")
 	fs.DurationVar(&o.Timeout, "statement-timeout", 30*time.Second, "time limit of an execution; a timeout is an outcome")
 	fs.VarP(choice{&f.format, []string{"text", "json", "html"}}, "output", "o", "text, json or html (one page with plots, which loads nothing)")

@@ -122,7 +122,7 @@ func calibrateAll(t *testing.T, o calibrate.Options, functions ...string) *calib
 	return r
 }
 
-// TestEngine: a right function is not accused, and two wrong ones are. The rate of false alarms is 1e-7.
+// TestEngine: a right function has no violation, and two wrong ones have. The rate of false alarms is 1e-7.
 func TestEngine(t *testing.T) {
 	t.Parallel()
 	o := calibrate.Options{Epsilons: []float64{1}, Rows: []int{5}, MaxTrials: 300, FitTrials: 200}
@@ -146,7 +146,7 @@ func TestEngine(t *testing.T) {
 	checkPage(t, b.String(), "exact(count(*), $epsilon)", "Certified lower bound", "VIOLATION: 2 of 3 audits")
 }
 
-// TestMistakes: every usual mistake is found, and no right function is accused. The rate of false alarms is 1e-7 for each function.
+// TestMistakes: every usual mistake is found, and no right function has a violation. The rate of false alarms is 1e-7 for each function.
 func TestMistakes(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

@@ -60,17 +60,17 @@ func (r *Report) WriteHTML(w io.Writer) error {
 func (r *ZooReport) WriteHTML(w io.Writer) error {
 	d := report.Document{Title: "Calibration of the auditor", Lead: r.Faults()}
 	if len(d.Lead) == 0 {
-		d.Lead = []string{"Right queries are not accused more often than promised, and every wrong one is found."}
+		d.Lead = []string{noFaults}
 	}
 	d.Lead = append(d.Lead, fmt.Sprintf("Each audit has the confidence %g and at most %d pairs of trials.", r.Confidence, r.MaxTrials))
-	right := report.Section{Title: "Right queries: how often are they accused?", Table: &report.Table{Header: []string{"query", "trials", "false alarms", "99 % interval of the rate", "SQL"}}}
+	right := report.Section{Title: "Right queries: how many false alarms are there?", Table: &report.Table{Header: []string{"query", "trials", "false alarms", "99 % interval of the rate", "SQL"}}}
 	wrong := report.Section{Title: "Wrong queries: how soon are they found?", Table: &report.Table{Header: []string{"query", "trials", "found", "pairs, median", "limit", "cause", "named first", "SQL"}}}
 	var intervals []plot.Interval
 	groups := []plot.Group{{Name: "whole"}, {Name: "hoisted"}}
 	for _, row := range r.Rows {
 		if row.Right {
 			right.Table.Rows = append(right.Table.Rows, append(row.rightCells(), row.SQL))
-			intervals = append(intervals, plot.Interval{Name: row.Name + ", " + row.trials(), Low: row.Lower, Mid: float64(row.Accused) / float64(row.Runs), High: row.Upper})
+			intervals = append(intervals, plot.Interval{Name: row.Name + ", " + row.trials(), Low: row.Lower, Mid: float64(row.Violations) / float64(row.Runs), High: row.Upper})
 			continue
 		}
 		wrong.Table.Rows = append(wrong.Table.Rows, append(row.wrongCells(), row.SQL))
@@ -104,9 +104,9 @@ func (c *Case) cells() []string {
 }
 
 func (r *Row) rightCells() []string {
-	return []string{r.Name, r.trials(), fmt.Sprintf("%d of %d", r.Accused, r.Runs), fmt.Sprintf("%.1f to %.1f %%", 100*r.Lower, 100*r.Upper)}
+	return []string{r.Name, r.trials(), fmt.Sprintf("%d of %d", r.Violations, r.Runs), fmt.Sprintf("%.1f to %.1f %%", 100*r.Lower, 100*r.Upper)}
 }
 
 func (r *Row) wrongCells() []string {
-	return []string{r.Name, r.trials(), fmt.Sprintf("%d of %d", r.Accused, r.Runs), whole(r.Median), whole(r.Limit), r.Cause, fmt.Sprintf("%d of %d", r.CauseFirst, r.Accused)}
+	return []string{r.Name, r.trials(), fmt.Sprintf("%d of %d", r.Violations, r.Runs), whole(r.Median), whole(r.Limit), r.Cause, fmt.Sprintf("%d of %d", r.CauseFirst, r.Violations)}
 }

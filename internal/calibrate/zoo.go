@@ -32,13 +32,13 @@ type ZooOptions struct {
 
 // Row is the audits of one query, hoisted or not.
 type Row struct {
-	Name    string `json:"name"`
-	SQL     string `json:"sql"`
-	Right   bool   `json:"right"` // keeps its claim
-	Hoisted bool   `json:"hoisted"`
-	Runs    int    `json:"runs"`
-	Accused int    `json:"accused"` // audits with the verdict violation
-	// Lower and Upper are the interval of the rate of accusations, exact with the confidence 99 %.
+	Name       string `json:"name"`
+	SQL        string `json:"sql"`
+	Right      bool   `json:"right"` // keeps its claim
+	Hoisted    bool   `json:"hoisted"`
+	Runs       int    `json:"runs"`
+	Violations int    `json:"violations"` // audits with this verdict
+	// Lower and Upper are the interval of the rate of violations, exact with the confidence 99 %.
 	Lower float64 `json:"rate_lower"`
 	Upper float64 `json:"rate_upper"`
 	// Of a wrong query. Median is of the pairs to detection, null unless at least half of the audits found it. Limit is what the best
@@ -149,7 +149,7 @@ func (z *zooAudits) add(ctx context.Context, r *Row) error {
 		r.pairs = append(r.pairs, math.MaxInt)
 		return nil
 	}
-	r.Accused++
+	r.Violations++
 	pairs := found.Trials.D0 // of answers that never vary
 	if found.DetectedAt != nil {
 		pairs = *found.DetectedAt
@@ -163,7 +163,7 @@ func (z *zooAudits) add(ctx context.Context, r *Row) error {
 
 // conclude sets the figures of all audits of a row.
 func (r *Row) conclude(confidence float64) {
-	r.Lower, r.Upper = analysis.ClopperPearson(r.Accused, r.Runs, intervalAlpha)
+	r.Lower, r.Upper = analysis.ClopperPearson(r.Violations, r.Runs, intervalAlpha)
 	r.Median, r.Limit = analysis.Float(math.NaN()), analysis.Float(math.NaN())
 	if r.Right {
 		return

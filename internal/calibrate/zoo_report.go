@@ -17,16 +17,19 @@ type ZooReport struct {
 	Rows       []Row   `json:"queries"`
 }
 
-// alarmAlpha bounds the probability that [ZooReport.Faults] accuses an auditor that keeps its rate of false alarms.
+// noFaults is the summary of a report without faults.
+const noFaults = "False alarms are not more frequent than the confidence allows, and every wrong query is found."
+
+// alarmAlpha bounds the probability that [ZooReport.Faults] reports false alarms of an auditor that keeps its error rate.
 const alarmAlpha = 1e-6
 
-// Faults returns what is wrong with the auditor: more accusations of a right query, or of all of them, than its rate of false alarms allows,
+// Faults returns what is wrong with the auditor: more false alarms of a right query, or of all of them, than its error rate allows,
 // and wrong queries that fewer than half of the audits found.
 func (r *ZooReport) Faults() (faults []string) {
 	rows, k, n := 0, 0, 0
 	for _, row := range r.Rows {
 		if row.Right {
-			rows, k, n = rows+1, k+row.Accused, n+row.Runs
+			rows, k, n = rows+1, k+row.Violations, n+row.Runs
 		}
 	}
 	over := func(k, n int) bool {
@@ -35,14 +38,14 @@ func (r *ZooReport) Faults() (faults []string) {
 	}
 	for _, row := range r.Rows {
 		switch {
-		case row.Right && over(row.Accused, row.Runs):
-			faults = append(faults, fmt.Sprintf("%s (%s): %d of %d audits accuse it, though it keeps its claim", row.Name, row.trials(), row.Accused, row.Runs))
+		case row.Right && over(row.Violations, row.Runs):
+			faults = append(faults, fmt.Sprintf("%s (%s): %d of %d audits are false alarms, more than the rate %.3g allows", row.Name, row.trials(), row.Violations, row.Runs, 1-r.Confidence))
 		case !row.Right && math.IsNaN(float64(row.Median)):
-			faults = append(faults, fmt.Sprintf("%s (%s): only %d of %d audits find it within %d pairs", row.Name, row.trials(), row.Accused, row.Runs, r.MaxTrials))
+			faults = append(faults, fmt.Sprintf("%s (%s): only %d of %d audits find it within %d pairs", row.Name, row.trials(), row.Violations, row.Runs, r.MaxTrials))
 		}
 	}
 	if over(k, n) {
-		faults = append(faults, fmt.Sprintf("%d of %d audits of right queries accuse them, more than the rate %.3g allows", k, n, 1-r.Confidence))
+		faults = append(faults, fmt.Sprintf("%d of %d audits of right queries are false alarms, more than the rate %.3g allows", k, n, 1-r.Confidence))
 	}
 	return faults
 }
@@ -71,7 +74,7 @@ func (r *ZooReport) Write(w io.Writer) error {
 	for _, row := range r.Rows {
 		if !row.Right {
 			fmt.Fprintln(table, strings.Join(row.wrongCells(), "\t"))
-			first, found = first+row.CauseFirst, found+row.Accused
+			first, found = first+row.CauseFirst, found+row.Violations
 		}
 	}
 	if err := table.Flush(); err != nil {
@@ -80,7 +83,7 @@ func (r *ZooReport) Write(w io.Writer) error {
 	fmt.Fprintf(w, "\nThe right cause is named first in %d of %d findings. LIMIT is what the best auditor needs, who knows both laws. Confidence of an audit: %g.\n", first, found, r.Confidence)
 	faults := r.Faults()
 	if len(faults) == 0 {
-		fmt.Fprintln(w, "Right queries are not accused more often than promised, and every wrong one is found.")
+		fmt.Fprintln(w, noFaults)
 	}
 	for _, fault := range faults {
 		fmt.Fprintln(w, "FAULT: "+fault)

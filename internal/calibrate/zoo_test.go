@@ -30,7 +30,7 @@ func zooReport(t *testing.T, o calibrate.ZooOptions) *calibrate.ZooReport {
 	return r
 }
 
-// TestZoo: a right mechanism is not accused, and two wrong ones are found, hoisted and whole. The rate of false alarms of each audit is 1e-7.
+// TestZoo: a right mechanism is no false alarm, and two wrong ones are found, hoisted and whole. The rate of false alarms of each audit is 1e-7.
 func TestZoo(t *testing.T) {
 	t.Parallel()
 	r := zooReport(t, calibrate.ZooOptions{Runs: 1, MaxTrials: 200, Confidence: 1 - 1e-7, Only: []string{"count by noisy", "no noise", "no row for an empty set"}})
@@ -47,7 +47,7 @@ func TestZoo(t *testing.T) {
 	if err := r.WriteHTML(&b); err != nil {
 		t.Fatal(err)
 	}
-	checkPage(t, b.String(), "no row for an empty set", "how often are they accused", "Right queries")
+	checkPage(t, b.String(), "no row for an empty set", "how many false alarms", "Right queries")
 }
 
 // checkPage requires that a page is well-formed, holds the texts, and loads nothing.
@@ -77,7 +77,7 @@ func checkPage(t *testing.T, page string, texts ...string) {
 	}
 }
 
-// TestFaults: an auditor that accuses right queries too often, or misses wrong ones, is at fault; a few alarms are as promised.
+// TestFaults: too many false alarms, or a wrong query that is not found, are faults; a few false alarms are not.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	none := analysis.Float(math.NaN())
@@ -85,10 +85,10 @@ func TestFaults(t *testing.T) {
 		row    calibrate.Row
 		faults int
 	}{
-		"as promised": {calibrate.Row{Right: true, Runs: 20, Accused: 3}, 0},
-		"too often":   {calibrate.Row{Right: true, Runs: 20, Accused: 12}, 2}, // by itself and in all
-		"found":       {calibrate.Row{Runs: 4, Accused: 2, Median: 7}, 0},
-		"not found":   {calibrate.Row{Runs: 4, Accused: 1, Median: none}, 1},
+		"few":       {calibrate.Row{Right: true, Runs: 20, Violations: 3}, 0},
+		"too many":  {calibrate.Row{Right: true, Runs: 20, Violations: 12}, 2}, // by itself and in all
+		"found":     {calibrate.Row{Runs: 4, Violations: 2, Median: 7}, 0},
+		"not found": {calibrate.Row{Runs: 4, Violations: 1, Median: none}, 1},
 	} {
 		r := calibrate.ZooReport{Confidence: .95, MaxTrials: 100, Rows: []calibrate.Row{c.row}}
 		if faults := r.Faults(); len(faults) != c.faults {
