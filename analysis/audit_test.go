@@ -183,6 +183,16 @@ func TestCachedNoise(t *testing.T) {
 	}
 }
 
+// TestNarrowNoise: noise on a grid repeats by chance, also where the answers of the worlds are hundreds of scales apart.
+func TestNarrowNoise(t *testing.T) {
+	t.Parallel()
+	narrow := func(r *rand.Rand) float64 { return math.Round(lap(r, 1./3)*1024) / 1024 }
+	r := run(t, analysis.Claim{Epsilon: 3}, 1500, 1, func(r *rand.Rand) (d0, d1 analysis.Outcome) { return value(150 + narrow(r)), value(50 + narrow(r)) })
+	if r.Verdict != analysis.Violation {
+		t.Errorf("%s (%s)", r.Verdict, r.Reason)
+	}
+}
+
 // TestSharedNoise holds that noise which both worlds share is noticed, and that a leak is found in spite of it.
 func TestSharedNoise(t *testing.T) {
 	t.Parallel()

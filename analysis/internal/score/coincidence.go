@@ -14,7 +14,7 @@ type resolution struct {
 	decimals, digits, bits int
 	lowest                 float64
 	lattice                float64 // all values are a whole number of these apart; 0 where none is known
-	spread                 float64 // distance of the quartiles
+	spread                 float64 // distance of the quartiles: of both worlds, or of this one if that is less and not 0
 }
 
 // maxResolutionPairs is the number of pairs from which a resolution is found.
@@ -37,7 +37,18 @@ func resolutionOf(s *Series, world int) (r resolution, values []float64) {
 	r.lattice = latticeOf(values)
 	_, lo, hi, _ := middle(s.Binner.Edges)
 	r.spread = hi - lo
+	if own := quartileDistance(values); own > 0 { // worlds may be far apart
+		r.spread = min(r.spread, own)
+	}
 	return r, values
+}
+
+func quartileDistance(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[3*len(sorted)/4] - sorted[len(sorted)/4]
 }
 
 // latticeOf returns the least distance of two different values if all others are multiples of it, to within rounding, else 0:
