@@ -37,7 +37,7 @@ The verdict on each case is an audit against the epsilon that the function was c
 Without: audit the mechanisms of the demo, which are known to be right or wrong, on a temporary PostgreSQL or a test database (--dsn, as superuser). The report shows the
 rate of false alarms for right ones, and after how many trials wrong ones are found.
 
-Exit codes: 0 no evidence of a violation; 1 error; 2 a violation; 3 no violation, but an audit is inconclusive. Without --engine: 0 the error rate
+Exit codes: 0 no evidence of a violation; 1 error; 2 a violation; 3 no violation, but all audits of a function are inconclusive. Without --engine: 0 the error rate
 of the auditor is kept; 1 error; 2 right queries cause too many false alarms, or wrong ones are not found.`,
 		Example: `  dpwatch calibrate --engine postgres://dba@localhost/test --functions 'count=anon_count($value, $epsilon)' \
       --functions 'sum=anon_sum($value, $lower, $upper, $epsilon)' --functions 'average=anon_avg($value, $lower, $upper, $epsilon)'

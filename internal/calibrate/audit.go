@@ -25,14 +25,10 @@ func newPlayer(dsn string, searchPath []string, timeout time.Duration) (*replay.
 }
 
 // run audits one pair of queries, from the first trial to the verdict.
-func (a *auditor) run(ctx context.Context, worlds []string, claim analysis.Claim, hoist bool) (analysis.Report, error) {
+func (a *auditor) run(ctx context.Context, s replay.Statement, claim analysis.Claim) (analysis.Report, error) {
 	copies, err := audit.WatchCopies(ctx, a.player, a.schemas)
 	if err != nil {
 		return analysis.Report{}, err
-	}
-	s := replay.Statement{Worlds: worlds}
-	if hoist {
-		s.Hoist = replay.NewHoisting(nil)
 	}
 	once := audit.Once{
 		Player: a.player, Copies: copies, Statement: s, Claim: claim,

@@ -99,23 +99,18 @@ func (t *tables) drop(ctx context.Context) error {
 	return nil
 }
 
-// load creates the table in both schemas unless it is there, and returns its name in each.
-func (t *tables) load(ctx context.Context, d data, outside bool) (names []string, err error) {
-	name := fmt.Sprintf("rows_%d", len(d.values))
-	if outside {
-		name += "_outside"
-	}
+// load creates a table in both schemas unless it is there, with the values for each, and returns its name in each.
+func (t *tables) load(ctx context.Context, name string, values [2][]float64) (names []string, err error) {
 	for world, schema := range t.schemas {
 		table := ident.Quote(schema, name)
 		names = append(names, table)
 		if t.made[table] {
 			continue
 		}
-		rows := d.values[world:] // D1 lacks the first
 		if _, err := t.conn.Exec(ctx, "create table "+table+" ("+column+" double precision)"); err != nil {
 			return nil, fmt.Errorf("create table %s: %w", table, err)
 		}
-		if _, err := t.conn.Exec(ctx, "insert into "+table+" select unnest($1::double precision[])", rows); err != nil {
+		if _, err := t.conn.Exec(ctx, "insert into "+table+" select unnest($1::double precision[])", values[world]); err != nil {
 			return nil, fmt.Errorf("fill table %s: %w", table, err)
 		}
 		if _, err := t.conn.Exec(ctx, "analyze "+table); err != nil {

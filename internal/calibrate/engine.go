@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
+	"github.com/dpwatch/dpwatch/replay"
 )
 
 // Options are those of the battery for an engine.
@@ -37,6 +39,7 @@ type Case struct {
 	Epsilon  float64 `json:"epsilon"`
 	Rows     int     `json:"rows"`
 	Outside  bool    `json:"outside"` // the person's value is outside of the bounds
+	Calls    int     `json:"calls"`   // 2: a second call in the same session, on the other rows; it shows noise that is used again
 	SQL      string  `json:"sql"`     // on D0
 
 	Verdict      analysis.Verdict `json:"verdict"`
@@ -102,6 +105,7 @@ func Engine(ctx context.Context, o Options) (r *Report, err error) {
 
 // cases lists the audits.
 func (o *Options) cases() (all []Case) {
+	epsilons := slices.Sorted(slices.Values(o.Epsilons))
 	for _, f := range o.Functions {
 		for _, rows := range o.Rows {
 			for _, epsilon := range o.Epsilons {
@@ -109,33 +113,75 @@ func (o *Options) cases() (all []Case) {
 					if outside && (f.Kind == Count || o.Within) {
 						continue
 					}
-					all = append(all, Case{Function: f.Kind, Template: f.Template, Epsilon: epsilon, Rows: rows, Outside: outside, function: f})
+					all = append(all, Case{Function: f.Kind, Template: f.Template, Epsilon: epsilon, Rows: rows, Outside: outside, Calls: 1, function: f})
 				}
 			}
+		}
+		if rows := slices.Max(o.Rows); rows > 1 {
+			all = append(all, Case{Function: f.Kind, Template: f.Template, Epsilon: epsilons[len(epsilons)/2], Rows: rows, Calls: 2, function: f})
 		}
 	}
 	return all
 }
 
+// secondCallTrials bounds the pairs of an audit with two calls: each trial has a session of its own, and noise that is used again shows at once.
+const secondCallTrials = 500
+
+// statement loads the tables of a case and returns what is audited. The rows of a second call lack the person in both worlds, so that it costs no epsilon.
+func (b *battery) statement(ctx context.Context, c *Case, d data) (s replay.Statement, err error) {
+	name, person := fmt.Sprintf("rows_%d", c.Rows), [2][]float64{d.values, d.values[1:]}
+	if c.Outside {
+		name += "_outside"
+	}
+	if s.Worlds, err = b.texts(ctx, c, name, person); err != nil {
+		return s, err
+	}
+	c.SQL = s.Worlds[0]
+	if c.Calls == 1 {
+		return s, nil
+	}
+	second, err := b.texts(ctx, c, name+"_others", [2][]float64{d.values[1:], d.values[1:]})
+	if err != nil {
+		return s, err
+	}
+	c.SQL += "; " + second[0]
+	s.Then = []replay.Step{{Worlds: second}}
+	return s, nil
+}
+
+// texts returns the query of a case on a table of each world.
+func (b *battery) texts(ctx context.Context, c *Case, name string, values [2][]float64) (worlds []string, err error) {
+	names, err := b.tables.load(ctx, name, values)
+	for _, table := range names {
+		worlds = append(worlds, c.function.sql(c, b.o, table))
+	}
+	return worlds, err
+}
+
+// fit sets how well the noise of a case fits.
+func (b *battery) fit(ctx context.Context, c *Case, d data) error {
+	noise, err := residuals(ctx, b.reader, c.SQL, b.o.FitTrials, d.truth(c.Function))
+	if err != nil || len(noise) == 0 {
+		return err
+	}
+	c.Fit, err = fit(c.Function, d, c.Epsilon, b.o.Delta, noise)
+	return err
+}
+
 // run executes a case: first for the goodness of fit, which also shows errors of the query, and then in an audit.
 func (b *battery) run(ctx context.Context, c *Case) error {
 	d := newData(c.Rows, c.Outside, b.o.Lower, b.o.Upper)
-	names, err := b.tables.load(ctx, d, c.Outside)
+	s, err := b.statement(ctx, c, d)
 	if err != nil {
 		return err
 	}
-	worlds := []string{c.function.sql(c, b.o, names[0]), c.function.sql(c, b.o, names[1])}
-	c.SQL = worlds[0]
-	noise, err := residuals(ctx, b.reader, c.SQL, b.o.FitTrials, d.truth(c.Function))
-	if err != nil {
+	audits := b.audits
+	if c.Calls > 1 {
+		audits.maxTrials = min(audits.maxTrials, secondCallTrials)
+	} else if err = b.fit(ctx, c, d); err != nil {
 		return err
 	}
-	if len(noise) > 0 {
-		if c.Fit, err = fit(c.Function, d, c.Epsilon, b.o.Delta, noise); err != nil {
-			return err
-		}
-	}
-	r, err := b.audits.run(ctx, worlds, analysis.Claim{Epsilon: c.Epsilon, Delta: b.o.Delta}, false)
+	r, err := audits.run(ctx, s, analysis.Claim{Epsilon: c.Epsilon, Delta: b.o.Delta})
 	if err != nil {
 		return err
 	}

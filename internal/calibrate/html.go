@@ -95,8 +95,11 @@ func (r *ZooReport) WriteHTML(w io.Writer) error {
 // cells returns the figures of a case as texts.
 func (c *Case) cells() []string {
 	values := "within"
-	if c.Outside {
+	switch {
+	case c.Outside:
 		values = "one outside"
+	case c.Calls > 1:
+		values = "two calls"
 	}
 	return []string{
 		fmt.Sprint(c.Epsilon), fmt.Sprint(c.Rows), values, strings.ReplaceAll(string(c.Verdict), "_", " "), analysis.FormatLower(float64(c.EpsilonLower)), fmt.Sprint(c.Pairs), c.Fit.String(),

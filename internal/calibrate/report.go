@@ -26,11 +26,19 @@ func (r *Report) count(v analysis.Verdict) (n int) {
 	return n
 }
 
-// Verdict returns Violation if a case is one, otherwise Inconclusive if a case is, otherwise NoEvidence.
+// Verdict returns Violation if a case is one, otherwise Inconclusive if all cases of a function are but that of two calls, otherwise NoEvidence.
 func (r *Report) Verdict() analysis.Verdict {
-	for _, v := range []analysis.Verdict{analysis.Violation, analysis.Inconclusive} {
-		if r.count(v) > 0 {
-			return v
+	if r.count(analysis.Violation) > 0 {
+		return analysis.Violation
+	}
+	audited := map[string]bool{}
+	for i := range r.Cases {
+		c := &r.Cases[i]
+		audited[c.Template] = audited[c.Template] || c.Calls == 1 && c.Verdict == analysis.NoEvidence
+	}
+	for _, ok := range audited {
+		if !ok {
+			return analysis.Inconclusive
 		}
 	}
 	return analysis.NoEvidence
@@ -40,6 +48,9 @@ func (c *Case) name() string {
 	text := fmt.Sprintf("%s, %d rows, epsilon %g", c.Function, c.Rows, c.Epsilon)
 	if c.Outside {
 		text += ", a value outside"
+	}
+	if c.Calls > 1 {
+		text += ", two calls"
 	}
 	return text
 }

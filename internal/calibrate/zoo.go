@@ -15,6 +15,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/showcase"
 	"github.com/dpwatch/dpwatch/internal/zoo"
+	"github.com/dpwatch/dpwatch/replay"
 )
 
 // ZooOptions are those of the calibration of the auditor.
@@ -140,7 +141,11 @@ func (z *zooAudits) add(ctx context.Context, r *Row) error {
 	for i, schema := range z.schemas {
 		worlds[i] = strings.NewReplacer("FROM users", "FROM "+schema+".users", "FROM transactions", "FROM "+schema+".transactions").Replace(r.SQL)
 	}
-	found, err := z.run(ctx, worlds, analysis.Claim{Epsilon: 1}, r.Hoisted)
+	s := replay.Statement{Worlds: worlds}
+	if r.Hoisted {
+		s.Hoist = replay.NewHoisting(nil)
+	}
+	found, err := z.run(ctx, s, analysis.Claim{Epsilon: 1})
 	if err != nil {
 		return err
 	}
