@@ -111,4 +111,13 @@ func TestWholeZoo(t *testing.T) {
 	if faults := r.Faults(); len(faults) > 0 {
 		t.Errorf("%q", faults)
 	}
+	limits := 0
+	for _, row := range r.Rows {
+		if !math.IsNaN(float64(row.Limit)) {
+			limits++
+		}
+	}
+	if limits != 2*13 {
+		t.Errorf("%d queries have a limit", limits)
+	}
 }
