@@ -61,7 +61,7 @@ type Fit struct {
 	Test      string  // "kolmogorov_smirnov" or "chi_square"
 	Statistic float64 // sup |F_n - F|, or chi-square
 	PValue    float64
-	// ScaleRatio is the estimated scale over the declared one, with an interval of the confidence asked for, which is
+	// ScaleRatio is the estimated scale over the declared one, with an interval of at least the confidence asked for, which is
 	// exact for Laplace and Gaussian noise and approximate (normal) for geometric, where it needs 20 residuals that are
 	// not 0. It assumes the declared family.
 	ScaleRatio, ScaleLower, ScaleUpper float64
@@ -109,8 +109,9 @@ func Test(residuals []float64, law Law, confidence float64) (Fit, error) {
 	} else {
 		f.kolmogorov(residuals, law)
 	}
-	f.scale(residuals, law, 1-confidence)
-	f.read(1 - confidence)
+	alpha := (1 - confidence) / 2 // for the test and the interval each
+	f.scale(residuals, law, alpha)
+	f.read(alpha)
 	return f, nil
 }
 
@@ -119,7 +120,7 @@ func (f *Fit) read(alpha float64) {
 	switch {
 	case f.ScaleLower > 1.5 || f.ScaleUpper < .5:
 		f.Reading = Wrong
-	case f.PValue < alpha:
+	case f.PValue < alpha || f.ScaleLower > 1 || f.ScaleUpper < 1:
 		f.Reading = MinorError
 	default:
 		f.Reading = Correct

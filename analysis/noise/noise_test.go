@@ -75,7 +75,7 @@ func TestLevel(t *testing.T) {
 }
 
 // TestReadings holds the label, of 3000 residuals. Right noise is called wrong with a probability of 1e-7; the others are
-// ten standard errors and more from another label.
+// eight standard errors and more from another label.
 func TestReadings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -86,6 +86,7 @@ func TestReadings(t *testing.T) {
 		{"right", noise.Law{Family: noise.Laplace, Scale: 1}, noise.Law{Family: noise.Laplace, Scale: 1}, noise.Correct},
 		{"wrong_family", noise.Law{Family: noise.Gaussian, Scale: 1}, noise.Law{Family: noise.Laplace, Scale: 1}, noise.MinorError},
 		{"a_fifth_too_little", noise.Law{Family: noise.Laplace, Scale: .8}, noise.Law{Family: noise.Laplace, Scale: 1}, noise.MinorError},
+		{"a_seventh_too_little", noise.Law{Family: noise.Laplace, Scale: .85}, noise.Law{Family: noise.Laplace, Scale: 1}, noise.MinorError}, // by the scale alone
 		{"a_third_of_it", noise.Law{Family: noise.Gaussian, Scale: 1}, noise.Law{Family: noise.Gaussian, Scale: 3}, noise.Wrong},
 		{"twice_as_much", noise.Law{Family: noise.Geometric, Scale: 4}, noise.Law{Family: noise.Geometric, Scale: 2}, noise.Wrong},
 		{"geometric_a_quarter_off", noise.Law{Family: noise.Geometric, Scale: 2.5}, noise.Law{Family: noise.Geometric, Scale: 2}, noise.MinorError},

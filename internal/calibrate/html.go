@@ -49,7 +49,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	}
 	svg, err := plot.Points("Certified lower bound against the claim", "claimed epsilon", "lower bound", "the claim", []plot.Group{*groups[false], *groups[true]})
 	all := report.Section{Title: "All cases"}
-	if err := drawn(&all, "Certified lower bound of each case against the claimed epsilon", "What is above the line is a violation.", svg, err); err != nil {
+	if err := drawn(&all, "Certified lower bound of each case against the claimed epsilon", "Violations are on the line or above it: an audit ends when the bound reaches the claim.", svg, err); err != nil {
 		return err
 	}
 	d.Sections = append(append([]report.Section{all}, tables...), limits)

@@ -26,6 +26,7 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto
 table { border-collapse: collapse; margin: .5rem 0; }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem .75rem .25rem 0; text-align: left; vertical-align: top; }
 td { white-space: pre-wrap; }
+thead th, thead + tbody td { overflow-wrap: break-word; }
 h2 { border-bottom: 2px solid var(--line); margin-top: 2.5rem; }
 p { margin: .4rem 0; white-space: pre-wrap; }
 figure { margin: 1rem 0; break-inside: avoid; }
