@@ -112,6 +112,11 @@ func TestPages(t *testing.T) {
 	}
 	b.Click("form[action$='/reproduce'] button")
 	b.Wait(`document.querySelector("[data-live=rest]").textContent.includes("confirmed: violation")`) // the page follows the status
+	b.Click("form[action$='/reaudit'] button")
+	if text := b.Text("main"); !strings.Contains(text, "The audit begins again") {
+		t.Errorf("after the wish for a new audit:\n%s", text)
+	}
+	b.Wait(`document.querySelector("[data-live=rest]").textContent.includes("an operator asked for it") && document.querySelector("[data-live=rest]").textContent.includes("The evidence began 2 times") && document.querySelector("[data-live=state]").textContent.includes("violation")`)
 	b.Click("nav a[href='/jobs']")
 	b.Click("form[action='/jobs/pause'] button")
 	if text := b.Text("main"); !strings.Contains(text, "Replays are paused") {

@@ -93,7 +93,7 @@ func readDetails(ctx context.Context, env Environment, c config.Config, id strin
 	d := newDetails(x, values)
 	d.Fingerprint, d.State, d.History, d.Begun, d.DataEpoch, d.EngineEpoch = s.Fingerprint, s.State, s.History, s.Begun, s.DataEpoch, s.EngineEpoch
 	for i := range d.History {
-		if e := &d.History[i]; !values && e.State != ledger.Resolved && e.State != ledger.Changed && e.Reason != "" {
+		if e := &d.History[i]; !values && e.State != ledger.Resolved && e.State != ledger.Changed && e.State != ledger.ActionReaudit && e.Reason != "" {
 			e.Reason = "withheld: it may hold values, if log.values was set at that time"
 		}
 	}

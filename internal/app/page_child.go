@@ -188,6 +188,22 @@ func (r *Relay) Decide(ctx context.Context, o AcceptOptions) error {
 	return errors.New(strings.NewReplacer("--until", "the date", "--reason", "the reason").Replace(err.Error()))
 }
 
+// Reaudit makes a decided audit begin again.
+func (r *Relay) Reaudit(ctx context.Context, id, operator string) error {
+	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
+	defer cancel()
+	l, s, err := findInLedgers(ctx, *r.current.Load(), id)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if err := l.Reaudit(ctx, s.Engine, s.Key, operator, "asked on its page"); err != nil {
+		return fmt.Errorf("audit %s: %w", s.id(), err)
+	}
+	r.forget()
+	return nil
+}
+
 // forget makes the next pages read details again.
 func (r *Relay) forget() {
 	r.detailing <- struct{}{}

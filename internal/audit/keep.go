@@ -113,7 +113,7 @@ func (a *Auditor) keep(ctx context.Context) error {
 		case <-tick.C:
 			err := a.flush(ctx)
 			if err == nil {
-				err = a.recallAcceptances(ctx)
+				err = errors.Join(a.recallAcceptances(ctx), a.reaudit(ctx))
 			}
 			if err == nil && time.Since(asked) >= othersEvery {
 				asked, err = time.Now(), a.readOthers(ctx)

@@ -17,6 +17,7 @@ const (
 	ActionRevoke    = "revoke"    // an operator ended an acceptance
 	ActionEnd       = "end"       // the date of an acceptance passed, or the engine changed
 	ActionReproduce = "reproduce" // a query was replayed again with fresh trials
+	ActionReaudit   = "reaudit"   // the audit begins again
 )
 
 // Action is what an operator did with a finding, or the end of an acceptance.
@@ -112,7 +113,7 @@ type decision struct {
 
 // lastDecision returns the last action on a query that concerns its acceptance; the zero value if there is none.
 func lastDecision(ctx context.Context, tx pgx.Tx, query int64) (d decision, err error) {
-	err = tx.QueryRow(ctx, "SELECT id, action FROM actions WHERE query = $1 AND action <> 'reproduce' ORDER BY id DESC LIMIT 1", query).Scan(&d.id, &d.action)
+	err = tx.QueryRow(ctx, "SELECT id, action FROM actions WHERE query = $1 AND action NOT IN ('reproduce', 'reaudit') ORDER BY id DESC LIMIT 1", query).Scan(&d.id, &d.action)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = nil
 	}

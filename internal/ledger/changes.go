@@ -33,7 +33,7 @@ const (
 func (l *Ledger) Changes(ctx context.Context, most int) ([]Change, error) {
 	rows, err := l.pool.Query(ctx, `
 		(SELECT e.at, q.engine, q.key, q.summary, e.state, e.verdict, e.reason FROM events e JOIN queries q ON q.id = e.query
-		  WHERE e.verdict <> '' OR e.state IN ('resolved', 'changed') ORDER BY e.at DESC, e.id DESC LIMIT $1)
+		  WHERE e.verdict <> '' OR e.state IN ('resolved', 'changed', 'reaudit') ORDER BY e.at DESC, e.id DESC LIMIT $1)
 		UNION ALL
 		(SELECT q.first_seen, q.engine, q.key, q.summary, $2, '', '' FROM (SELECT * FROM queries ORDER BY id DESC LIMIT 10 * $1) q
 		  WHERE NOT EXISTS (SELECT FROM queries o WHERE o.engine = q.engine AND o.fingerprint = q.fingerprint AND o.id < q.id)

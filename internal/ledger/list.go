@@ -79,7 +79,7 @@ func (l *Ledger) List(ctx context.Context, o ListOptions) (page []Listed, total 
 		direction = "ASC"
 	}
 	from := `FROM queries q LEFT JOIN audits a ON a.query = q.id
-		LEFT JOIN (SELECT d.query FROM (SELECT DISTINCT ON (query) query, action, until FROM actions WHERE action <> 'reproduce' ORDER BY query, id DESC) d
+		LEFT JOIN (SELECT d.query FROM (SELECT DISTINCT ON (query) query, action, until FROM actions WHERE action NOT IN ('reproduce', 'reaudit') ORDER BY query, id DESC) d
 		  WHERE d.action = 'accept' AND d.until > now()) c ON c.query = q.id
 		WHERE $1 IN ('', q.engine) AND ($2 = '' OR position(lower($2) IN lower(q.summary)) > 0 OR starts_with(q.key, $2) OR starts_with(q.fingerprint, $2)
 		  OR EXISTS (SELECT FROM query_users u WHERE u.query = q.id AND position(lower($2) IN lower(u.username)) > 0))

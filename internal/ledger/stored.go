@@ -108,7 +108,7 @@ func (l *Ledger) stored(ctx context.Context, condition string, argument any, mos
 				return err
 			}
 			accepted, err := collect[Action](ctx, tx, `SELECT * FROM (SELECT at, operator, role, action, reason, until FROM actions
-				WHERE query = $1 AND action <> 'reproduce' ORDER BY id DESC LIMIT 1) c WHERE action = 'accept' LIMIT $2`, id)
+				WHERE query = $1 AND action NOT IN ('reproduce', 'reaudit') ORDER BY id DESC LIMIT 1) c WHERE action = 'accept' LIMIT $2`, id)
 			if err != nil {
 				return err
 			}

@@ -72,6 +72,8 @@ func changeText(c ledger.Change) string {
 	switch {
 	case c.State == ledger.FirstSeen:
 		return "a new query was seen"
+	case c.State == ledger.ActionReaudit:
+		return "the audit begins again: " + c.Reason
 	case c.State == ledger.Resolved:
 		return "the violation was resolved: " + c.Reason
 	case c.Verdict == "violation":

@@ -48,6 +48,7 @@ func New(r *app.Relay, log *zap.Logger) (http.Handler, error) {
 	s.mux.HandleFunc("GET /queries", s.page("queries", s.queries))
 	s.mux.HandleFunc("GET /queries/{id}", s.page("query", s.query))
 	s.mux.HandleFunc("POST /queries/{id}/reproduce", s.act("reproduce", s.reproduce))
+	s.mux.HandleFunc("POST /queries/{id}/reaudit", s.act("reaudit", s.reaudit))
 	s.mux.HandleFunc("POST /queries/{id}/accept", s.act("accept", s.accept))
 	s.mux.HandleFunc("POST /queries/{id}/revoke", s.act("revoke", s.revoke))
 	s.mux.HandleFunc("GET /coverage", s.page("sections", s.coverage))

@@ -22,6 +22,7 @@ type queryData struct {
 	Charts    []template.HTML
 	Diff      []piece
 	Violation bool
+	Decided   bool
 	NoValues  bool
 	Done      string // what an action did
 }
@@ -32,6 +33,7 @@ const answers = 5
 // done says what an action did, by the name that its redirect has.
 var done = map[string]string{
 	"reproduce": "Fresh trials run now. This page shows their result when they end.",
+	"reaudit":   "The audit begins again with the next free turn. A violation stays open until the new audit resolves it.",
 	"accept":    "The violation is accepted. It sends no alerts until then, or until the engine changes.",
 	"revoke":    "The acceptance is ended. The violation sends alerts again.",
 }
@@ -44,7 +46,7 @@ func (s *site) query(r *http.Request) (content, error) {
 	}
 	data := queryData{
 		Details: d, Claim: claimSentence(&d), Five: d.Answers[:min(answers, len(d.Answers))], More: d.Answers[min(answers, len(d.Answers)):],
-		Charts: charts(&d), Violation: d.Verdict == string(analysis.Violation), NoValues: !shown, Done: done[r.URL.Query().Get("done")],
+		Charts: charts(&d), Violation: d.Verdict == string(analysis.Violation), Decided: d.Report.Verdict != "" && d.DataEpoch != "", NoValues: !shown, Done: done[r.URL.Query().Get("done")],
 	}
 	if d.SQL != nil {
 		data.Diff = diff(d.SQL.D0, d.SQL.D1)
@@ -108,6 +110,10 @@ func (s *site) act(name string, do func(r *http.Request, id, operator string) er
 
 func (s *site) reproduce(_ *http.Request, id, operator string) error {
 	return s.relay.Reproduce(id, operator)
+}
+
+func (s *site) reaudit(r *http.Request, id, operator string) error {
+	return asBadRequest(s.relay.Reaudit(r.Context(), id, operator))
 }
 
 func (s *site) accept(r *http.Request, id, operator string) error {
