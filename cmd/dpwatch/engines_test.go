@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -13,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"github.com/dpwatch/dpwatch/internal/app"
 	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
@@ -178,6 +181,16 @@ func (s *sidecar) checkEngineRecords(t *testing.T, found string) {
 		if status, body := s.get(t, path); status != http.StatusOK || !strings.Contains(body, want) {
 			t.Errorf("%s: status %d, no %q in\n%s", path, status, want, body)
 		}
+	}
+	report := filepath.Join(t.TempDir(), "report")
+	call(t, "", "report", "--all", "--config", s.config, "--dir", report, "-o", "json").want(t, exitDone)
+	text, err := os.ReadFile(filepath.Join(report, "report.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var both app.Report
+	if err := json.Unmarshal(text, &both); err != nil || len(both.Audits) != 2 || both.Audits[0].Engine == both.Audits[1].Engine || len(both.Findings) != 1 || len(both.Errors) != 2 {
+		t.Errorf("the report of both engines: %v\n%s", err, text)
 	}
 	call(t, "", "accept", found, "--config", s.config, "--until", "2199-12-31", "--reason", "a test").want(t, exitDone, found)
 }
