@@ -56,6 +56,9 @@ scrape_configs:
 		return id != "" && strings.Contains(run("alerts", "show", id).stdout, "failed")
 	})
 	run("alerts", "show", id).want(t, exitDone, "firing since", "the receiver answered 404 Not Found", "delivered")
+	if status, body := s.get(t, "/alerts"); status != http.StatusOK || !strings.Contains(body, "the receiver answered 404 Not Found") {
+		t.Errorf("the page of alerts: %d\n%s", status, body)
+	}
 	run("alerts", "retry", id).want(t, exitDone, "1 failed messages are sent again")
 	run("alerts", "show", "none").want(t, exitFailure, "dpwatch alerts list lists the alerts")
 	run("alert", "test", "am").want(t, exitDone, "receiver am (alertmanager) accepted the test alert and its end")

@@ -123,6 +123,19 @@ func TestPages(t *testing.T) {
 		t.Errorf("after the pause:\n%s", text)
 	}
 	b.Click("form[action='/jobs/resume'] button")
+	b.Fill("form[action='/jobs/deploy'] input[name=label]", "v2")
+	b.Click("form[action='/jobs/deploy'] button")
+	if text := b.Text("main"); !strings.Contains(text, "All queries are audited again") {
+		t.Errorf("after the deploy:\n%s", text)
+	}
+	b.Go(base + "/queries/" + id)
+	b.Wait(`document.querySelector("[data-live=rest]").textContent.includes("The evidence began 3 times")`)
+	b.Expect("400")
+	var answer string
+	b.Eval(`fetch("/alerts/none/retry", {method: "POST"}).then((r) => r.text())`, &answer)
+	if !strings.Contains(answer, "no alert") {
+		t.Errorf("messages of an alert that is not there are sent again:\n%s", answer)
+	}
 	b.Expect("404")
 	b.Go(base + "/queries/dead")
 	if text := b.Text("main"); !strings.Contains(text, `no audit "dead"`) {
