@@ -152,7 +152,7 @@ func TestEngine(t *testing.T) {
 // TestSecondCall: noise that a session uses again keeps the claim in one call, whose answers repeat, and shows a person in two calls.
 func TestSecondCall(t *testing.T) {
 	t.Parallel()
-	r := calibrateAll(t, calibrate.Options{Epsilons: []float64{1}, Rows: []int{2}, MaxTrials: 200, FitTrials: 20}, "count=of_the_session(count(*), $epsilon)")
+	r := calibrateAll(t, calibrate.Options{Epsilons: []float64{1}, Rows: []int{2}, MaxTrials: 100, FitTrials: 20}, "count=of_the_session(count(*), $epsilon)")
 	for i, want := range []analysis.Verdict{analysis.Inconclusive, analysis.Violation} {
 		if c := r.Cases[i]; c.Verdict != want {
 			t.Errorf("%d calls: %s (%s), want %s", c.Calls, c.Verdict, c.Reason, want)
