@@ -76,6 +76,14 @@ func TestPages(t *testing.T) {
 			t.Errorf("no %q in the answers:\n%s", want, answers)
 		}
 	}
+	var target string
+	b.Eval(`document.querySelector(".answers a[href^='/causes#']").getAttribute("href")`, &target)
+	b.Click(".answers a[href^='/causes#']")
+	var there bool
+	if b.Eval(`document.querySelector(location.hash) !== null`, &there); !there {
+		t.Errorf("%s leads to no cause", target)
+	}
+	b.Go(base + "/queries/" + id)
 	var html string
 	b.Eval("document.documentElement.outerHTML", &html)
 	if strings.Contains(html, "7171") || strings.Contains(html, "noisy(count(*), 0.2)") || strings.Contains(html, "<form method=\"post\" action=\"/queries") {
@@ -179,7 +187,7 @@ func checkKeyboard(t *testing.T, b *browser.Tab) {
 }
 
 // pagePaths are all pages but that of one query.
-var pagePaths = []string{"/", "/queries", "/queries?status=accepted", "/coverage", "/coverage?since=1h", "/budgets", "/alerts", "/jobs", "/settings"}
+var pagePaths = []string{"/", "/queries", "/queries?status=accepted", "/coverage", "/coverage?since=1h", "/budgets", "/alerts", "/jobs", "/settings", "/causes"}
 
 // TestPagesForAll: every page, with content and empty, in both colour schemes, on a desktop and a phone, has nothing that axe-core finds or that is
 // wider than the window, and can be used with the keyboard.

@@ -26,6 +26,7 @@ var functions = template.FuncMap{
 	"bar":     bar,
 	"badge":   badge,
 	"status":  status,
+	"linked":  linked,
 	"inc":     func(i int) int { return i + 1 },
 }
 

@@ -59,6 +59,7 @@ func New(r *app.Relay, log *zap.Logger) (http.Handler, error) {
 	s.mux.HandleFunc("POST /jobs/pause", s.pause(true))
 	s.mux.HandleFunc("POST /jobs/resume", s.pause(false))
 	s.mux.HandleFunc("POST /jobs/deploy", s.deploy)
+	s.mux.HandleFunc("GET /causes", s.page("causes", s.causes))
 	s.mux.HandleFunc("GET /settings", s.page("sections", s.settings))
 	s.mux.HandleFunc("/", s.page("error", func(*http.Request) (content, error) { return content{}, errNoPage }))
 	return secured(s.mux), nil
