@@ -94,7 +94,11 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBodyBytes)
 	sum := sha256.Sum256([]byte(strings.TrimSpace(r.PostFormValue("token"))))
 	to := localPath(r.PostFormValue("to"))
-	if _, ok := g.current().of(sum); g.tokens == nil || !ok {
+	known := false
+	if g.tokens != nil {
+		_, known = g.current().of(sum)
+	}
+	if !known {
 		g.refused("token")
 		http.Redirect(w, r, "/login?"+url.Values{"failed": {"1"}, "to": {to}}.Encode(), http.StatusSeeOther)
 		return

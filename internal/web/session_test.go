@@ -103,6 +103,21 @@ func TestLogin(t *testing.T) {
 	}
 }
 
+// Without a token file nobody can log in, and nobody needs to.
+func TestLoginWithoutTokens(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "tcp", "127.0.0.1:0", whoami)
+	c := browser(t)
+	for _, path := range []string{"/login", "/logout"} {
+		if status, to, _ := send(t, c, "POST", "http://"+s.addr+path, url.Values{"token": {token}}); status != http.StatusSeeOther || !strings.HasPrefix(to, "/login") {
+			t.Errorf("%s: %d, to %q", path, status, to)
+		}
+	}
+	if status, _, body := send(t, c, "GET", "http://"+s.addr+"/", nil); status != http.StatusOK || body != "GET /  viewer" {
+		t.Errorf("%d %q", status, body)
+	}
+}
+
 // A session ends when its token is removed from the file.
 func TestRevokedToken(t *testing.T) {
 	t.Parallel()
