@@ -64,7 +64,7 @@ func (d *decoder) proxyLogin(path string, l *AdminListener) {
 		d.add(path+".header", "missing or not the name of a header: that in which the proxy sends the user's name, for example X-Forwarded-User; it must remove the header from clients' requests")
 	}
 	if len(p.Viewers)+len(p.Auditors)+len(p.Operators) == 0 {
-		d.add(path+".viewers", "nobody has a role: list users in viewers, auditors (who see values of rows) and operators (who change things); \"*\" = all")
+		d.add(path+".viewers", "no user has a role: list users in viewers, auditors (who see values of rows) and operators (who change things); \"*\" = all")
 	}
 }
 

@@ -96,7 +96,7 @@ func profileChart(c *app.Charts) template.HTML {
 	}
 	lines := []chart.Line{line}
 	return chart.Lines(chart.Labels{
-		Title: "The privacy profile: for each epsilon, the delta that is certified at least.", Caption: "Each point holds by itself.", X: "epsilon", Y: "delta",
+		Title: "The privacy profile: for each epsilon, the delta that is certified at least.", Caption: "Each point holds alone, not all of them together.", X: "epsilon", Y: "delta",
 	}, lines, nil, false)
 }
 

@@ -113,7 +113,7 @@ func (s *site) budgets(r *http.Request) (content, error) {
 func budgetSection(use *app.BudgetUse, engine string, named bool) (s section, exceeded int) {
 	s = section{
 		Title: "Budget " + use.Name, Notes: []string{fmt.Sprintf("Epsilon %g, delta %g, per %s, composition %s.", use.Epsilon, use.Delta, use.Period, use.Composition)},
-		Header: []string{"Analyst", "Answers", "Spent", "Last day", "Left"}, Empty: "Nobody has received an answer with a claim.",
+		Header: []string{"Analyst", "Answers", "Spent", "Last day", "Left"}, Empty: "No analyst has received an answer with a claim.",
 	}
 	if use.Period == "ever" {
 		s.Notes[0] = fmt.Sprintf("Epsilon %g, delta %g for all answers ever, composition %s.", use.Epsilon, use.Delta, use.Composition)

@@ -51,7 +51,7 @@ func parseRoles(text string) (roles Roles, err error) {
 
 // Identity is who sent a request.
 type Identity struct {
-	Name    string // of the token or from the header of the proxy; "" = nobody asked for it
+	Name    string // of the token or from the header of the proxy; "" = the listener needs none
 	Roles   Roles
 	Session bool // a browser that has logged in, and can log out
 }

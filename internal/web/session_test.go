@@ -103,7 +103,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// Without a token file nobody can log in, and nobody needs to.
+// Without a token file a login is refused, and not needed.
 func TestLoginWithoutTokens(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "tcp", "127.0.0.1:0", whoami)

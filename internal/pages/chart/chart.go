@@ -21,7 +21,7 @@ type Labels struct {
 	X, Y    string // axes, with units
 }
 
-// The drawing in units of its own: the page scales it.
+// The size of a drawing, which the page scales.
 const (
 	width, height = 480.0, 270.0
 	left, right   = 52.0, 468.0
