@@ -1,5 +1,5 @@
-# deploy/image/build.sh builds the image and verifies it. In production pin the compiler: --build-arg GO_IMAGE=docker.io/library/golang@sha256:...
-ARG GO_IMAGE=docker.io/library/golang:1.26-bookworm
+# deploy/image/build.sh builds the image and verifies it. Another compiler: --build-arg GO_IMAGE=NAME:TAG@sha256:...
+ARG GO_IMAGE=docker.io/library/golang:1.26.8-bookworm@sha256:a688600ca24f8a4d3ca77f95b0dd40704a9fc787c826660eb7ba0b641b8b175d
 
 # Build: linked statically against glibc, not musl: the SQL parser recurses and musl's thread stacks are small.
 FROM ${GO_IMAGE} AS build

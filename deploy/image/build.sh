@@ -2,7 +2,7 @@
 # Builds the image dpwatch:VERSION and verifies it with the example of deploy/compose: the broken queries must become violations in it, the honest one must not,
 # and Alertmanager must have the alert. Arguments go to the build:
 #
-#	sh deploy/image/build.sh [--build-arg GO_IMAGE=docker.io/library/golang@sha256:...]
+#	sh deploy/image/build.sh [--build-arg GO_IMAGE=NAME:TAG@sha256:...]
 #
 # CONTAINER_ENGINE is docker or podman (with compose), VERSION the version (default: git describe). The example must not be running. With syft in PATH it writes
 # the bill of materials of the image to bin/. It prints the digest that names this image.
