@@ -67,13 +67,14 @@ func (s *sidecar) checkReport(t *testing.T, bad, good string, secrets ...string)
 		Audits []struct {
 			ID, Verdict string
 			Trials      int
+			Seeds       []uint64
 			Evidence    string `json:"evidence_sha256"`
 			DataEpoch   string `json:"data_epoch"`
 		}
 		PostgreSQL map[string]string `json:"postgresql_versions"`
 		Files      []struct{ Name string }
 	}
-	if err := json.Unmarshal([]byte(read("one", "manifest.json")), &m); err != nil || len(m.Audits) != 1 || m.Audits[0].ID != bad || m.Audits[0].Trials == 0 || len(m.Audits[0].Evidence) != 64 || len(m.PostgreSQL) != 2 || len(m.Files) != 3 {
+	if err := json.Unmarshal([]byte(read("one", "manifest.json")), &m); err != nil || len(m.Audits) != 1 || m.Audits[0].ID != bad || m.Audits[0].Trials == 0 || len(m.Audits[0].Evidence) != 64 || len(m.Audits[0].Seeds) != 1 || len(m.PostgreSQL) != 2 || len(m.Files) != 3 {
 		t.Errorf("manifest.json: %v, %+v", err, m)
 	}
 	write(exitFailure, "one", bad).want(t, exitFailure, "exists and is not replaced")

@@ -97,14 +97,14 @@ func readDetails(ctx context.Context, env Environment, c config.Config, id strin
 			e.Reason = "withheld: it may hold values, if log.values was set at that time"
 		}
 	}
-	figures, threshold, err := audit.StoredFigures(&row)
+	figures, err := audit.StoredFigures(&row)
 	if err != nil {
 		d.note("The figures in the ledger cannot be read: " + withheld.Reveal(err))
 		return d, nil
 	}
 	if len(figures.Path) > 0 {
-		d.Charts = newCharts(&figures, values)
-		d.Charts.Fleet = max(threshold, d.Charts.Threshold)
+		d.Charts = newCharts(&figures.Figures, values)
+		d.Charts.Fleet = max(figures.Threshold, d.Charts.Threshold)
 	}
 	return d, nil
 }

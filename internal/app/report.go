@@ -210,10 +210,13 @@ func (r *Report) explain(ctx context.Context, env Environment, c config.Config, 
 		row.Confidence = &x.Report.Confidence
 	}
 	var plots []reports.Plot
-	figures, _, err := audit.StoredFigures(&stored)
+	figures, err := audit.StoredFigures(&stored)
 	if err == nil {
+		if figures.Seed != 0 {
+			row.Seeds = []uint64{figures.Seed}
+		}
 		var images []plot.Image
-		if images, err = plot.Draw(figures, reveal || c.Log.Values); err == nil {
+		if images, err = plot.Draw(figures.Figures, reveal || c.Log.Values); err == nil {
 			for _, m := range images {
 				plots = append(plots, reports.Plot{Title: m.Title, Caption: captions()[m.Name], SVG: m.SVG, PNG: m.PNG})
 			}

@@ -16,7 +16,7 @@ func (r *Report) method() reports.Section {
 		"The audit bets against that claim with each pair of executions. The bets cannot be won in the long run against a query that keeps it, however often one looks, so a large gain is evidence. " +
 			"A violation is reported when the evidence passes a threshold, which follows from the error rate below, and fresh executions have confirmed it.",
 		"The lower bound is certified: it exceeds the true privacy loss with a probability of at most 1 minus the confidence. Estimates and probable causes are not certified, and are marked as likely.",
-		"The seeds of the order of executions are drawn anew for each run and not kept, and so is the noise of the engine. A finding is therefore checked with fresh executions, not repeated bit by bit: dpwatch reproduce.",
+		"The order of the executions is random; its seed was drawn before the first one and is in the manifest. The noise of the engine cannot be repeated. A finding is therefore checked with fresh executions, not repeated bit by bit: dpwatch reproduce.",
 	}}
 	for _, e := range r.Errors {
 		s.Lines = append(s.Lines, e.sentence())

@@ -20,15 +20,21 @@ func StoredReports(row *ledger.Audit) (neighbours []string, reports []analysis.R
 	return p.Neighbours, reports, worst, p.Life.Timing, nil
 }
 
-// StoredFigures returns the figures of the worst neighbour of an audit in the ledger, and the log-wealth at which the audit reports a violation, which depends on
-// audit.error_rate; there are none if the audit has no evidence.
-func StoredFigures(row *ledger.Audit) (f analysis.Figures, threshold float64, err error) {
+// Figures are those of the worst neighbour of an audit in the ledger.
+type Figures struct {
+	analysis.Figures
+	Threshold float64 // log-wealth at which the audit reports a violation: depends on audit.error_rate
+	Seed      uint64  // of the order of the trials
+}
+
+// StoredFigures returns the figures of an audit in the ledger; without evidence they are empty.
+func StoredFigures(row *ledger.Audit) (Figures, error) {
 	p, e, err := storedEvidence(row)
 	if e == nil {
-		return f, 0, err
+		return Figures{}, err
 	}
 	worst, _ := e.Worst()
-	return e.Audit(worst).Figures(), p.Threshold, nil
+	return Figures{e.Audit(worst).Figures(), p.Threshold, p.Seed}, nil
 }
 
 // storedEvidence decodes the evidence of an audit in the ledger; nil = none.

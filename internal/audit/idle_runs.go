@@ -36,8 +36,12 @@ func (a *Auditor) run(j *job) (Trials, error) {
 	if r := a.idle.take(j); r != nil {
 		return r, nil
 	}
-	return a.opt.Player.Start(j.statement(a.opt.VaryText), a.opt.Seed())
+	return a.opt.Player.Start(j.statement(a.opt.VaryText), j.orderSeed())
 }
+
+// orderSeed returns the seed of the order of the trials of a replay that starts in the present turn. Reports have the seed of the evidence, so that a reader can
+// see that the order was drawn independently of the answers.
+func (j *job) orderSeed() uint64 { return j.seed + uint64(j.Turns()) }
 
 // remove removes the idle replay that matches and stops its timer; it returns nil if there is none.
 func (k *idleRuns) remove(matches func(*idleRun) bool) *idleRun {

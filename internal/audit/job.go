@@ -44,6 +44,7 @@ type job struct {
 	hoist    *replay.Hoisting    // nil = trials run the whole query, or the audit is decided
 	hoisting *replay.HoistReport // of a decided audit
 	hoisted  int                 // hoisted rounds before the evidence began
+	seed     uint64              // of the order of the trials of the evidence, see orderSeed; below 2^53
 
 	life life // what it keeps about the engine
 
@@ -149,6 +150,7 @@ func (a *Auditor) resetEvidence(j *job, share float64) error {
 	a.abandon(j)
 	j.evidence, j.trouble, j.reports, j.Trials, j.Wealth, j.stored = nil, "", nil, 0, 0, false
 	j.confirming, j.suspected, j.doubted = false, 0, false
+	j.seed = a.opt.Seed() >> 11
 	if j.hoist == nil {
 		j.hoist = a.hoisting(j.query.SQL)
 	}

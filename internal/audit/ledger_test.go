@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -107,10 +108,13 @@ const (
 )
 
 // TestRestart: a new process has the verdicts and bounds of the one before it, goes on with the evidence of the audit that
-// was running, and reports no violation twice.
+// was running and the seed of its order, and reports no violation twice.
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	l := newLedgerRig(t, func(o *audit.Options) { o.Analysis.MaxTrials, o.TurnTrials = 1500, 1; o.D1 = []string{"d1", "d2"} })
+	l := newLedgerRig(t, func(o *audit.Options) {
+		o.Analysis.MaxTrials, o.TurnTrials = 1500, 1
+		o.D1, o.Seed = []string{"d1", "d2"}, rand.Uint64
+	})
 	stop := l.begin(t)
 	for _, sql := range []string{leakyQuery, honestQuery, "SELECT 1", leakyQuery} {
 		l.Submit(query(sql))
@@ -120,6 +124,7 @@ func TestRestart(t *testing.T) {
 	eventually.True(t, "trials", func() bool { return l.Status().Audits[len(before)].Report.Trials.D0 > 100 }, func() any { return l.Status() })
 	stop()
 	before = l.Status().Audits
+	seed := l.seed(t, before[len(before)-1].Key)
 	l.restart(t, nil)
 	stop = l.begin(t)
 	l.restored(t)
@@ -143,6 +148,9 @@ func TestRestart(t *testing.T) {
 	l.Submit(query(leakyQuery))
 	l.decided(t)
 	stop()
+	if now := l.seed(t, before[len(before)-1].Key); now != seed || seed == 0 || seed >= 1<<53 {
+		t.Errorf("the seed is %d, before the restart %d", now, seed)
+	}
 	if s := l.Status(); len(s.Audits) != len(before) || s.Audits[0].Seen != before[0].Seen+1 || s.Ledger.Unsaved != 0 || s.Ledger.Waiting != 0 {
 		t.Errorf("%d audits, the first seen %d times, ledger %+v", len(s.Audits), s.Audits[0].Seen, s.Ledger)
 	}
@@ -158,6 +166,29 @@ func TestRestart(t *testing.T) {
 		t.Error("no finding")
 	}
 	l.history(t, before[0].Key, "decided violation")
+}
+
+// seed returns the stored seed of an audit while no auditor runs.
+func (l *ledgerRig) seed(t *testing.T, key string) uint64 {
+	t.Helper()
+	store, err := ledger.Open(t.Context(), l.ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	engine, err := store.Acquire(t.Context(), "engine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row, found, err := engine.Find(t.Context(), key)
+	if err != nil || !found {
+		t.Fatal(found, err)
+	}
+	figures, err := audit.StoredFigures(&row)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return figures.Seed
 }
 
 func jsonOf(t *testing.T, r *analysis.Report) string {

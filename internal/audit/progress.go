@@ -31,6 +31,7 @@ type progress struct {
 	Reported   []bool // by neighbour: its violation was reported
 	Restarts   int
 	Hoisted    int    // hoisted rounds of the evidence
+	Seed       uint64 // of the order of its trials; 0 = of an earlier version, which did not store it
 	HoistOff   string // why its trials must not be hoisted; "" = they may be
 	Hoisting   *replay.HoistReport
 	Confirming bool
@@ -73,7 +74,7 @@ func (p *progress) note(j *job) {
 		p.Reported = append(p.Reported, w.reported)
 	}
 	p.Restarts, p.Confirming, p.Suspected, p.Doubted, p.Threshold = j.restarts, j.confirming, j.suspected, j.doubted, j.Threshold
-	p.Measuring = j.Measuring
+	p.Measuring, p.Seed = j.Measuring, j.seed
 	for i := range j.reports {
 		var profile []analysis.ProfilePoint
 		if f := j.reports[i].Finding; f != nil {
@@ -209,10 +210,13 @@ func decodeProgress(row *ledger.Audit) (*progress, error) {
 // goOn sets the fields of a job that goes on.
 func (j *job) goOn(a *Auditor, row *ledger.Audit, p *progress, e *evidence.Evidence) {
 	j.life.goOn(p.Life)
-	j.restarts, j.processes, j.epoch, j.evidence = p.Restarts, row.Processes, row.DataEpoch, e
+	j.restarts, j.processes, j.epoch, j.evidence, j.seed = p.Restarts, row.Processes, row.DataEpoch, e, p.Seed
 	j.decided, j.repeats, j.previous = p.DecidedAt, p.Repeats, p.Previous
 	j.changes, j.changed, j.Background, j.watch.state = p.Changes, p.Changed, p.Background, row.Watch
 	j.confirming, j.suspected, j.doubted, j.Threshold, j.hoisted = p.Confirming, p.Suspected, p.Doubted, p.Threshold, -p.Hoisted
+	if j.seed == 0 {
+		j.seed = a.opt.Seed() >> 11
+	}
 	switch {
 	case p.Decided:
 		j.hoist, j.hoisting = nil, p.Hoisting

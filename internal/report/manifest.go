@@ -55,7 +55,8 @@ type Audit struct {
 	Confidence *float64 `json:"confidence"` // null = not read, or deterministic answers
 	Trials     int64    `json:"trials"`
 	Begun      int      `json:"begun"` // how often the evidence began
-	// Seeds are the seeds of the order of trials: null, because every run draws one of its own and does not keep it. The evidence does not depend on it.
+	// Seeds has the seed of the order of the trials of the present evidence, drawn before the first; null = the evidence was not read. A replay that starts after n
+	// turns uses seed + n (replay.Player.Start).
 	Seeds       []uint64 `json:"seeds"`
 	DataEpoch   string   `json:"data_epoch"`
 	EngineEpoch string   `json:"engine_epoch"`
