@@ -112,6 +112,12 @@ func sortListed(all []ledger.Listed, o ledger.ListOptions) bool {
 		return *v
 	}
 	severity := map[string]int{ledger.StatusOpen: 2, ledger.StatusAccepted: 1}
+	severest := func(x *ledger.Listed) float64 {
+		if severity[x.Status] == 0 {
+			return math.Inf(-1)
+		}
+		return number(x.Lower)
+	}
 	orders := map[string]func(x, y *ledger.Listed) int{
 		"":           func(x, y *ledger.Listed) int { return severity[x.Status] - severity[y.Status] },
 		"bound":      func(x, y *ledger.Listed) int { return cmp.Compare(number(x.Lower), number(y.Lower)) },
@@ -131,7 +137,7 @@ func sortListed(all []ledger.Listed, o ledger.ListOptions) bool {
 		if !o.Up {
 			by = -by
 		}
-		return cmp.Or(by, y.LastSeen.Compare(x.LastSeen), strings.Compare(x.Key, y.Key))
+		return cmp.Or(by, cmp.Compare(severest(&y), severest(&x)), y.LastSeen.Compare(x.LastSeen), strings.Compare(x.Key, y.Key))
 	})
 	return true
 }

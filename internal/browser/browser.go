@@ -185,11 +185,13 @@ func (b *Tab) Screenshot(path string) {
 	}
 }
 
-// Overflow returns elements that are wider than the window, outside of regions that scroll; "" = none.
+// Overflow returns elements that are wider than the window; in one that is less than 1000 wide, regions that scroll may hold them. "" = none.
 func (b *Tab) Overflow() (elements string) {
 	b.t.Helper()
 	b.Eval(`(() => {
 		const width = document.documentElement.clientWidth
+		const scrolled = width < 1000 ? [] : [...document.querySelectorAll('.wide')].filter((e) => e.scrollWidth > e.clientWidth + 1)
+		if (scrolled.length) return scrolled.map((e) => 'the table ' + e.getAttribute('aria-label')).join(', ')
 		if (document.documentElement.scrollWidth <= width) return ''
 		return [...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > width + 1 && !e.closest('.wide, pre')).slice(0, 5)
 			.map((e) => e.tagName + '.' + e.className + ' ' + Math.round(e.getBoundingClientRect().right)).join(', ') || 'the document'

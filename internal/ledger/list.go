@@ -36,6 +36,9 @@ const (
 const listStatus = `CASE WHEN a.verdict = 'violation' OR a.violation IS NOT NULL THEN CASE WHEN c.query IS NULL THEN 'open' ELSE 'accepted' END
 	WHEN a.query IS NULL THEN 'untried' WHEN a.verdict IN ('no_evidence', 'inconclusive') THEN a.verdict ELSE 'running' END`
 
+// severest is the bound of a violation as SQL: the order of queries that are equal in the chosen order.
+const severest = "CASE WHEN a.verdict = 'violation' OR a.violation IS NOT NULL THEN a.epsilon_lower END"
+
 // sorts are the orders of a list as SQL, by name.
 var sorts = map[string]string{
 	"":           "CASE WHEN a.verdict = 'violation' OR a.violation IS NOT NULL THEN CASE WHEN c.query IS NULL THEN 2 ELSE 1 END ELSE 0 END",
@@ -89,7 +92,7 @@ func (l *Ledger) List(ctx context.Context, o ListOptions) (page []Listed, total 
 			return err
 		}
 		rows, err := tx.Query(ctx, `SELECT q.key, q.engine, q.summary, q.epsilon, q.delta, q.executions, q.first_seen, q.last_seen, coalesce(a.state, ''), coalesce(a.verdict, ''),
-			coalesce(a.trials, 0), a.epsilon_lower, `+listStatus+" "+from+" ORDER BY "+order+" "+direction+" NULLS LAST, q.last_seen DESC, q.id LIMIT $4 OFFSET $5",
+			coalesce(a.trials, 0), a.epsilon_lower, `+listStatus+" "+from+" ORDER BY "+order+" "+direction+" NULLS LAST, "+severest+" DESC NULLS LAST, q.last_seen DESC, q.id LIMIT $4 OFFSET $5",
 			o.Engine, o.Search, o.Status, o.Limit, o.Offset)
 		if err != nil {
 			return err

@@ -40,18 +40,48 @@ func charts(d *app.Details) (all []template.HTML) {
 	return all
 }
 
+// names are those of the lines over the trials.
+var names = []string{"first trials", "fresh trials, which confirm"}
+
+// pathLines returns the first trials of an audit as one line, and the fresh trials that confirm a violation and measure it as another one: their evidence and
+// their bound begin again.
+func pathLines(path []app.PathPoint, y func(app.PathPoint) analysis.Float) []chart.Line {
+	lines := []chart.Line{{Name: names[0], Class: "a"}}
+	for i, p := range path {
+		if i > 0 && p.Bound < path[i-1].Bound && len(lines) == 1 { // otherwise a bound never falls
+			lines = append(lines, chart.Line{Name: names[1], Class: "b"})
+		}
+		last := &lines[len(lines)-1]
+		last.Points = append(last.Points, chart.Point{X: float64(p.Pairs), Y: float64(y(p))})
+	}
+	if len(lines) == 1 {
+		lines[0].Name = "trials"
+	}
+	return lines
+}
+
+// steep is how far above its threshold evidence is drawn.
+const steep = 6
+
 // wealthChart draws the evidence over the trials.
 func wealthChart(d *app.Details) template.HTML {
 	c := d.Charts
 	if c.NoClaim {
 		return ""
 	}
-	line := chart.Line{Name: "evidence", Class: "a"}
-	crossed := 0
-	for _, p := range c.Path {
-		line.Points = append(line.Points, chart.Point{X: float64(p.Pairs), Y: float64(p.Wealth)})
-		if crossed == 0 && float64(p.Wealth) >= c.Fleet {
-			crossed = p.Pairs
+	lines := pathLines(c.Path, func(p app.PathPoint) analysis.Float { return p.Wealth })
+	crossed, caption := 0, ""
+	for i := range lines {
+		all := lines[i].Points
+		for k, p := range all {
+			if crossed == 0 && p.Y >= c.Fleet {
+				crossed = int(p.X)
+			}
+			if p.Y > steep*c.Fleet && k+1 < len(all) { // the rest would flatten what comes before it
+				caption = fmt.Sprintf(" It went on to %.4g after %.0f pairs.", all[len(all)-1].Y, all[len(all)-1].X)
+				lines[i].Points = all[:k+1]
+				break
+			}
 		}
 	}
 	title := "The evidence against the claim has not reached the threshold."
@@ -63,26 +93,26 @@ func wealthChart(d *app.Details) template.HTML {
 		thresholds = append(thresholds, chart.Threshold{Name: "violation, if this were the only audit", Y: c.Threshold})
 	}
 	return chart.Lines(chart.Labels{
-		Title: title, Caption: "It is the log-wealth of a bettor against the claim: of a right mechanism it rarely reaches the threshold, however long it is watched.",
+		Title: title, Caption: "It is the log-wealth of a bettor against the claim: of a right mechanism it rarely reaches the threshold, however long it is watched." + caption,
 		X: "pairs of trials", Y: "log-wealth (nats)",
-	}, []chart.Line{line}, thresholds, true)
+	}, lines, thresholds, true)
 }
 
 // boundChart draws the certified bound over the trials.
 func boundChart(c *app.Charts) template.HTML {
-	line := chart.Line{Name: "lower bound", Class: "a"}
-	for _, p := range c.Path {
-		line.Points = append(line.Points, chart.Point{X: float64(p.Pairs), Y: float64(p.Bound)})
-	}
-	title := "No privacy loss is certified yet."
+	lines := pathLines(c.Path, func(p app.PathPoint) analysis.Float { return p.Bound })
+	title, caption := "No privacy loss is certified yet.", "Above the dashed line it is more than the query claims."
 	if n := len(c.Path); n > 0 && c.Path[n-1].Bound > 0 {
-		title = fmt.Sprintf("A privacy loss of at least epsilon %.3g is certified.", float64(c.Path[n-1].Bound))
+		title = fmt.Sprintf("A privacy loss of at least epsilon %s is certified.", floor(c.Path[n-1].Bound))
+	}
+	if len(lines) > 1 {
+		caption += " The bound begins again with the fresh trials that confirm the violation, and only these certify it."
 	}
 	var thresholds []chart.Threshold
 	if !c.NoClaim {
 		thresholds = []chart.Threshold{{Name: "claim", Y: c.Claim}}
 	}
-	return chart.Lines(chart.Labels{Title: title, Caption: "Above the dashed line it is more than the query claims.", X: "pairs of trials", Y: "epsilon"}, []chart.Line{line}, thresholds, true)
+	return chart.Lines(chart.Labels{Title: title, Caption: caption, X: "pairs of trials", Y: "epsilon"}, lines, thresholds, true)
 }
 
 // profileChart draws the delta that is certified for each epsilon.
@@ -112,13 +142,11 @@ func groupChart(d *app.Details) template.HTML {
 	return chart.Strip(chart.Labels{Title: "The groups with the largest estimates.", Caption: "Estimates have no confidence statement and never decide.", X: "group", Y: "estimated epsilon"}, cells)
 }
 
-// bar draws a claim and a bound for a line of a table.
+// bar draws a claim and a bound for a line of a table. It ends at four times the claim, so that the claims of all lines are at one place.
 func bar(claim, bound analysis.Float) template.HTML {
-	most := 1.0
-	for _, v := range []float64{float64(claim), float64(bound)} {
-		if !math.IsNaN(v) && !math.IsInf(v, 0) {
-			most = max(most, 1.25*v)
-		}
+	most := 4 * float64(claim)
+	if !(most > 0) || math.IsInf(most, 0) {
+		most = 4
 	}
-	return chart.Bar(float64(claim), float64(bound), max(most, 4))
+	return chart.Bar(float64(claim), float64(bound), most)
 }

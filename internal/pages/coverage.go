@@ -61,25 +61,35 @@ func coverageTitle(all []app.Coverage) string {
 
 func coverageSections(c *app.Coverage, named bool) []section {
 	classes := section{Header: []string{"What became of them", "Statements", "Distinct DP queries"}, Empty: "No statement was seen in this period."}
-	why := section{Title: "Why are statements not audited?", Header: []string{"Reason", "Statements", "What to do"}, Empty: "There is nothing to say: no statement was refused or lost."}
+	why := section{Title: "Why are statements not audited?", Header: []string{"Reason", "Statements", "What to do"}, Empty: "No statement was refused or lost."}
+	came := section{Title: "What came of the audits?", Header: []string{"Result", "Statements", "What to do"}}
 	if named && len(c.Engines) > 0 {
 		classes.Title = "Engine " + c.Engines[0]
 		why.Title += " " + classes.Title
+		came.Title += " " + classes.Title
 	}
 	for _, class := range c.Classes {
 		classes.Rows = append(classes.Rows, []cell{
 			text(class.Class.Title()), {Text: fmt.Sprintf("%d, %.3g %%", class.Statements, 100*class.Share), Meter: chart.Meter(class.Share)}, text(class.Queries),
 		})
 		for _, p := range class.Parts {
-			if p.Remedy != "" {
-				why.Rows = append(why.Rows, []cell{{Text: class.Class.Title() + ": " + p.Reason}, text(p.Statements), {Text: p.Remedy}})
+			row := []cell{{Text: class.Class.Title() + ": " + p.Reason}, text(p.Statements), {Text: p.Remedy}}
+			switch {
+			case p.Remedy == "":
+			case class.Class.Audited():
+				came.Rows = append(came.Rows, row)
+			default:
+				why.Rows = append(why.Rows, row)
 			}
 		}
 	}
 	if c.Statements == 0 {
 		classes.Rows = nil
 	}
-	return []section{classes, why}
+	if len(came.Rows) == 0 {
+		return []section{classes, why}
+	}
+	return []section{classes, why, came}
 }
 
 func (s *site) budgets(r *http.Request) (content, error) {

@@ -16,6 +16,7 @@ var functions = template.FuncMap{
 	"number":  app.Number,
 	"short":   func(x analysis.Float) string { return fmt.Sprintf("%.4g", float64(x)) },
 	"atleast": atLeast,
+	"compare": claimAndBound,
 	"known":   func(x analysis.Float) bool { return !math.IsNaN(float64(x)) },
 	"percent": func(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) },
 	"ago":     ago,
@@ -30,9 +31,19 @@ var functions = template.FuncMap{
 	"inc":     func(i int) int { return i + 1 },
 }
 
+// floor formats a lower bound with three digits, rounded down.
+func floor(bound analysis.Float) string {
+	v := float64(bound)
+	if !(v > 0) || math.IsInf(v, 0) {
+		return fmt.Sprint(v)
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(v))-2)
+	return fmt.Sprintf("%.3g", math.Floor(v/unit*(1+1e-12))*unit) // 5.8 may be less than 580 of its units
+}
+
 // atLeast states a lower bound; one that a few digits do not distinguish from the claim exceeds it.
 func atLeast(bound, claim analysis.Float) string {
-	text := fmt.Sprintf("%.3g", math.Floor(float64(bound)*1000)/1000)
+	text := floor(bound)
 	if float64(bound) > float64(claim) && text == fmt.Sprintf("%.3g", float64(claim)) {
 		return "more than epsilon " + text
 	}

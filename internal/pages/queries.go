@@ -115,7 +115,7 @@ func claimAndBound(claim, bound analysis.Float) string {
 	if !math.IsNaN(float64(claim)) {
 		text = fmt.Sprintf("claimed %.4g", float64(claim))
 	}
-	if math.IsNaN(float64(bound)) {
+	if !(bound > 0) {
 		return text + ", no bound"
 	}
 	return text + ", " + atLeast(bound, claim)

@@ -92,4 +92,12 @@ func TestTable(t *testing.T) {
 	if n := strings.Count(drawn, "chart-mark"); n != 2 {
 		t.Errorf("%d marks, want 2: one for each finite value", n)
 	}
+	two := string(chart.Lines(chart.Labels{X: "pairs"}, []chart.Line{
+		{Name: "first", Class: "a", Points: []chart.Point{{X: 1, Y: 1}, {X: 10, Y: 2}}}, {Name: "fresh", Class: "b", Points: []chart.Point{{X: 10, Y: 0}, {X: 20, Y: 5}}},
+	}, nil, true))
+	for _, want := range []string{`<th scope="row">1</th><td>1</td><td></td>`, `<th scope="row">10</th><td>2</td><td>0</td>`, `<th scope="row">20</th><td></td><td>5</td>`} {
+		if !strings.Contains(two, want) {
+			t.Errorf("no %s in\n%s", want, two)
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 )
 
 // Point is a point of a line.
@@ -23,13 +24,16 @@ type Threshold struct {
 	Y    float64
 }
 
-// Lines draws lines over one axis, with thresholds. logX spreads small values. "" without two finite points.
+// Lines draws lines, whose points ascend in X, over one axis, with thresholds. logX spreads small values. "" without two finite points.
 func Lines(l Labels, lines []Line, thresholds []Threshold, logX bool) template.HTML {
 	d := &drawing{x: scale{math.Inf(1), math.Inf(-1), left, right, logX}, y: scale{0, math.Inf(-1), bottom, top, false}}
 	n := 0
-	for _, line := range lines {
+	lines = slices.Clone(lines)
+	for i := range lines {
+		line := &lines[i]
+		line.Points = slices.DeleteFunc(slices.Clone(line.Points), func(p Point) bool { return !finite(p.X) })
 		for _, p := range line.Points {
-			if finite(p.X, p.Y) {
+			if finite(p.Y) {
 				n++
 				d.x.lo, d.x.hi = min(d.x.lo, p.X), max(d.x.hi, p.X)
 				d.y.lo, d.y.hi = min(d.y.lo, p.Y), max(d.y.hi, p.Y)
@@ -80,22 +84,32 @@ func lineHeader(l Labels, lines []Line) []string {
 	return header
 }
 
-// marks draws a point with its values at each x of the first line, and returns the rows of the table.
+// marks draws the points with their values, and returns the rows of the table: one for each x.
 func (d *drawing) marks(lines []Line) (rows [][]string) {
-	for i, p := range lines[0].Points {
-		row := []string{short(p.X)}
-		text := lines[0].Name
-		for _, line := range lines {
-			cell := "none"
-			if i < len(line.Points) {
-				cell = short(line.Points[i].Y)
+	next := make([]int, len(lines))
+	for {
+		x := math.Inf(1)
+		for i, line := range lines {
+			if next[i] < len(line.Points) {
+				x = min(x, line.Points[next[i]].X)
+			}
+		}
+		if !finite(x) {
+			return rows
+		}
+		row := []string{short(x)}
+		for i, line := range lines {
+			cell := ""
+			if n := next[i]; n < len(line.Points) && line.Points[n].X == x {
+				p := line.Points[n]
+				next[i]++
+				cell = short(p.Y)
+				if finite(p.Y) {
+					d.tag(`<circle class="chart-mark chart-%s-fill" cx="%s" cy="%s" r="3" data-row="%d"><title>%s at %s: %s</title></circle>`, line.Class, num(d.x.at(x)), num(d.y.at(p.Y)), len(rows), esc(line.Name), short(x), short(p.Y))
+				}
 			}
 			row = append(row, cell)
 		}
 		rows = append(rows, row)
-		if finite(p.X, p.Y) {
-			d.tag(`<circle class="chart-mark" cx="%s" cy="%s" r="3" data-row="%d"><title>%s at %s: %s</title></circle>`, num(d.x.at(p.X)), num(d.y.at(p.Y)), i, esc(text), short(p.X), short(p.Y))
-		}
 	}
-	return rows
 }

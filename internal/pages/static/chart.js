@@ -18,7 +18,7 @@ function follow (figure) {
     at = Math.max(0, Math.min(marks.length - 1, i))
     marks[at].classList.add('near')
     const cells = [...rows[Number(marks[at].dataset.row)].children]
-    readout.textContent = cells.map((c, k) => `${header[k]}: ${c.textContent}`).join(', ')
+    readout.textContent = cells.map((c, k) => c.textContent && `${header[k]}: ${c.textContent}`).filter(Boolean).join(', ')
   }
   svg.addEventListener('pointermove', (e) => {
     let best = -1

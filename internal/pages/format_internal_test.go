@@ -1,0 +1,46 @@
+package pages
+
+import (
+	"math"
+	"testing"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/app"
+)
+
+// A certified bound is never rounded up.
+func TestAtLeast(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		bound, claim float64
+		want         string
+	}{
+		{5.7958, 1, "at least epsilon 5.79"},
+		{5.8, 1, "at least epsilon 5.8"},
+		{3, 1, "at least epsilon 3"},
+		{2.999, 1, "at least epsilon 2.99"},
+		{1.0001, 1, "more than epsilon 1"},
+		{.5, 1, "at least epsilon 0.5"},
+		{.0123456, 1, "at least epsilon 0.0123"},
+		{1234.5, 1, "at least epsilon 1.23e+03"},
+		{0, 1, "at least epsilon 0"},
+		{math.Inf(1), 1, "at least epsilon +Inf"},
+	} {
+		if got := atLeast(analysis.Float(c.bound), analysis.Float(c.claim)); got != c.want {
+			t.Errorf("%v: %q, want %q", c.bound, got, c.want)
+		}
+	}
+}
+
+// Where the bound falls, the fresh trials of the confirmation begin.
+func TestPathLines(t *testing.T) {
+	t.Parallel()
+	path := []app.PathPoint{{Pairs: 1, Bound: 0}, {Pairs: 50, Bound: .9}, {Pairs: 100, Bound: 2}, {Pairs: 112, Bound: 0}, {Pairs: 200, Bound: 1.5}}
+	lines := pathLines(path, func(p app.PathPoint) analysis.Float { return p.Bound })
+	if len(lines) != 2 || len(lines[0].Points) != 3 || len(lines[1].Points) != 2 || lines[1].Points[0].X != 112 {
+		t.Errorf("%+v", lines)
+	}
+	if lines := pathLines(path[:3], func(p app.PathPoint) analysis.Float { return p.Bound }); len(lines) != 1 || len(lines[0].Points) != 3 {
+		t.Errorf("%+v", lines)
+	}
+}
