@@ -160,7 +160,7 @@ const sequenceSummary = "queries together: "
 // sequences lists the sequences of queries that are audited as one mechanism.
 func (s *site) sequences(r *http.Request, engine string) section {
 	out := section{
-		Title: "Sequences", Header: []string{"Queries", "State", "Claim and lower bound, together", "Executions"},
+		Title: "Sequences", Header: []string{"Queries", "State", "Claim and lower bound, together"},
 		Notes: []string{"Queries of a session that may share noise are audited together against the sum of their claims."},
 		Empty: "No sequence is audited: set audit.sequences, or no session has repeated a sequence of queries yet.",
 	}
@@ -170,7 +170,7 @@ func (s *site) sequences(r *http.Request, engine string) section {
 	}
 	for _, row := range list.Rows {
 		claim, bound := float(row.Epsilon), float(row.Lower)
-		out.Rows = append(out.Rows, []cell{query(row.Key[:min(12, len(row.Key))], row.Summary), {Meter: status(row.Status)}, {Text: claimAndBound(claim, bound), Meter: bar(claim, bound)}, text(row.Executions)})
+		out.Rows = append(out.Rows, []cell{query(row.Key[:min(12, len(row.Key))], row.Summary), {Meter: status(row.Status)}, {Text: claimAndBound(claim, bound), Meter: bar(claim, bound)}})
 	}
 	if list.Total > len(list.Rows) {
 		out.Notes = append(out.Notes, fmt.Sprintf("The first %d of %d; the page Queries has all.", len(list.Rows), list.Total))

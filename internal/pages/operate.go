@@ -13,13 +13,12 @@ import (
 func (s *site) alerts(r *http.Request) (content, error) {
 	d := sections{Done: map[string]string{"retry": "The failed messages are sent again."}[r.URL.Query().Get("done")]}
 	firing := 0
-	list := section{Title: "Alerts", Header: []string{"Alert", "State", "Since", "Messages"}, Empty: "No alert was sent. With a receiver in alerts.receivers, violations and faults of the auditor are."}
+	list := section{Title: "Alerts", Header: []string{"Alert", "State", "Since", "Messages"}, Empty: "No alert was sent."}
 	failed := section{Title: "Messages that did not arrive", Header: []string{"Alert", "Receiver", "State", "Attempts", "Last error"}, Empty: "None: every message arrived."}
 	all, err := s.relay.Alerts(r.Context())
 	if err != nil {
 		d.Sections = append(d.Sections, faultSection("Alerts", err))
 	}
-	retry := false
 	for _, a := range all {
 		if a.Status == "firing" {
 			firing++
@@ -33,9 +32,6 @@ func (s *site) alerts(r *http.Request) (content, error) {
 			if m.State != ledger.DeliveryDelivered {
 				failed.Rows = append(failed.Rows, []cell{text(a.Title), text(m.Receiver), text(m.State), text(m.Attempts), text(m.Error)})
 			}
-		}
-		if a.Failed > 0 && !retry {
-			retry = true
 		}
 		if a.Failed > 0 {
 			failed.Buttons = append(failed.Buttons, button{"/alerts/" + url.PathEscape(a.ID) + "/retry", "Send the failed messages of “" + a.Title + "” again", nil})
@@ -51,7 +47,11 @@ func (s *site) alerts(r *http.Request) (content, error) {
 	d.Sections = append(d.Sections, receivers, section{Title: "Silence", Notes: []string{
 		"A violation that is accepted sends no alerts until its date: the page of its query has that action. Silences by label are made in Alertmanager.",
 	}})
-	return content{"Alerts: " + plural(firing, "alert is", "alerts are") + " firing.", d}, nil
+	title := plural(firing, "alert is", "alerts are") + " firing."
+	if len(receivers.Rows) == 0 {
+		title = "No alert is sent: no receiver is configured."
+	}
+	return content{title, d}, nil
 }
 
 func (s *site) retryAlert(w http.ResponseWriter, r *http.Request) {
@@ -104,7 +104,7 @@ func (s *site) jobs(r *http.Request) (content, error) {
 		}
 		d.Sections = append(d.Sections, parts, queue, workers)
 	}
-	return content{"Jobs: " + plural(pending, "audit has", "audits have") + " trials or waits for them.", d}, nil
+	return content{plural(pending, "audit runs or waits.", "audits run or wait."), d}, nil
 }
 
 // pause returns the handler that pauses or resumes the replays of an engine.

@@ -66,7 +66,7 @@ func Lines(l Labels, lines []Line, thresholds []Threshold, logX bool) template.H
 		}
 		class := "chart-threshold chart-threshold-" + fmt.Sprint(i+1)
 		d.tag(`<path class="%s" d="M%s %sH%s"/>`, class, num(left), num(d.y.at(t.Y)), num(right))
-		keys = append(keys, key{class, t.Name + ": " + short(t.Y)})
+		keys = append(keys, key{class, fmt.Sprintf("%s: %.4g", t.Name, t.Y)})
 	}
 	for _, line := range lines {
 		class := "chart-line chart-" + line.Class

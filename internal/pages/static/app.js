@@ -44,7 +44,7 @@ async function update() {
 
 if (document.querySelector('[data-live]') && location.pathname !== '/login') {
   const events = new EventSource('/events')
-  events.addEventListener('open', () => { status.textContent = 'This page follows the status.' })
+  events.addEventListener('open', () => { status.textContent = 'This page is kept up to date.' })
   events.addEventListener('error', () => { status.textContent = 'The connection is lost: this page shows an earlier status.' })
   events.addEventListener('change', update)
   document.addEventListener('visibilitychange', () => { if (!document.hidden && wanted) update() })
