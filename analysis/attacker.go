@@ -55,16 +55,3 @@ func answersToBreach(gap, epsilon float64) int {
 	}
 	return int(n)
 }
-
-// RatioInterval returns an interval for the ratio of an event's probabilities in two worlds, from its counts k0 of n0
-// and k1 of n1 independent trials: above and below with probability at most alpha/2 each. It divides the ends of two
-// Clopper-Pearson intervals of level alpha/2 and is exact, for an event that was chosen on other trials. The upper end
-// is +Inf when the event may be impossible in the second world.
-func RatioInterval(k0, n0, k1, n1 int, alpha float64) (lower, upper float64) {
-	l0, u0 := ClopperPearson(k0, n0, alpha/2)
-	l1, u1 := ClopperPearson(k1, n1, alpha/2)
-	if l1 == 0 {
-		return l0 / u1, math.Inf(1)
-	}
-	return l0 / u1, u0 / l1
-}

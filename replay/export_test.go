@@ -42,7 +42,11 @@ func Rehearse(ctx context.Context, p *Player, worlds []string) string {
 }
 
 // HoistSpace returns the bytes that hoisted tables hold.
-func HoistSpace(p *Player) int64 { return p.space.held() }
+func HoistSpace(p *Player) int64 {
+	p.space.mu.Lock()
+	defer p.space.mu.Unlock()
+	return p.space.used
+}
 
 // Parts returns how a query is split: the statements that create its tables, and the rest of it on each world; or the
 // reason against it.

@@ -53,13 +53,6 @@ func (s *space) release(n int64) {
 	s.used -= n
 }
 
-// held returns the number of reserved bytes.
-func (s *space) held() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.used
-}
-
 // make creates the tables on a session. The caller calls release, which returns their space, when the session has ended.
 // make writes no more than the reserved space. On an error the tables are gone when the session is closed.
 func (h *hoisted) make(ctx context.Context, conn *pgconn.PgConn) (release func(), err error) {

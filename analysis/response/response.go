@@ -8,10 +8,6 @@ package response
 
 import "math"
 
-// Loss is the privacy loss of binary response, ln(p/(1-p)) per unit of input distance: 0 at p = 1/2, +Inf at 1, and the
-// same for p and 1-p. NaN outside [0, 1].
-func Loss(p float64) float64 { return LossOf(2, p) }
-
 // LossOf is the privacy loss of k-ary response, |ln(p (k-1)/(1-p))|. NaN for k < 2 and for p outside [0, 1].
 func LossOf(k int, p float64) float64 {
 	if k < 2 || !(p >= 0 && p <= 1) {
@@ -29,10 +25,6 @@ func Truth(k int, epsilon float64) float64 {
 	return 1 / (1 + float64(k-1)*math.Exp(-epsilon))
 }
 
-// Mean is the unbiased estimate of the true share of ones from the share m observed in binary response:
-// (m+p-1)/(2p-1).
-func Mean(m, p float64) float64 { return Share(m, 2, p) }
-
 // Share is the unbiased estimate of a category's true share from the share m observed in k-ary response:
 // (m(k-1)+p-1)/(pk-1). NaN at p = 1/k, where answers carry no information.
 func Share(m float64, k int, p float64) float64 {
@@ -41,39 +33,6 @@ func Share(m float64, k int, p float64) float64 {
 		return math.NaN()
 	}
 	return (m*float64(k-1) + p - 1) / d
-}
-
-// Counts are the unbiased estimates of the true counts of all categories from those observed, which are not negative.
-// They add up to the same total. Nil for fewer than two categories, a negative count, or p out of range or 1/k.
-func Counts(observed []int, p float64) []float64 {
-	k, total := len(observed), 0.0
-	for _, c := range observed {
-		if c < 0 {
-			return nil
-		}
-		total += float64(c)
-	}
-	d := p*float64(k) - 1
-	if k < 2 || !(p >= 0 && p <= 1) || d == 0 {
-		return nil
-	}
-	out := make([]float64, k)
-	for i, c := range observed {
-		out[i] = (float64(c)*float64(k-1) + total*(p-1)) / d
-	}
-	return out
-}
-
-// Variance is the variance of Share for n answers when the true share is s: that of a binomial share with the
-// observed probability, divided by the square of the estimator's slope.
-func Variance(s float64, k int, p float64, n int) float64 {
-	d := p*float64(k) - 1
-	if k < 2 || n < 1 || !(p >= 0 && p <= 1) || !(s >= 0 && s <= 1) || d == 0 {
-		return math.NaN()
-	}
-	m := (s*d + 1 - p) / float64(k-1)
-	slope := float64(k-1) / d
-	return m * (1 - m) / float64(n) * slope * slope
 }
 
 // Other is the probability of each category but the true one, (1-p)/(k-1). NaN where the parameters are out of range.
