@@ -67,10 +67,12 @@ func (o Options) config(port int, socketDir string) (string, error) {
 		"synchronous_commit":      "off",
 		"full_page_writes":        "off",
 		"max_connections":         "200",
-		"jit":                     "off", // compiling costs more than executing the short statements of an audit
-		"random_page_cost":        "1.1", // all data is in memory
-		"timezone":                "UTC",
-		"log_timezone":            "UTC",
+		// Files in the data directory, which go with it even if the server is killed.
+		"dynamic_shared_memory_type": "mmap",
+		"jit":                        "off", // compiling costs more than executing the short statements of an audit
+		"random_page_cost":           "1.1", // all data is in memory
+		"timezone":                   "UTC",
+		"log_timezone":               "UTC",
 	}
 	maps.Copy(all, o.Settings)
 	var b strings.Builder
