@@ -24,7 +24,7 @@ TEMPORARY = $$(if [ -n "$$TMPDIR" ]; then echo "$$TMPDIR"; exit; fi; room=$$(df 
 # The packages whose tests take longest come first, so that none of them runs alone at the end.
 PACKAGES := ./cmd/dpwatch ./replay/neighbours ./analysis ./replay ./internal/audit ./proxy ./...
 # Tests wait for servers, processes and clocks as long as they compute: more packages at a time than processors.
-AT_A_TIME ?= 4
+AT_A_TIME ?= 3
 
 .PHONY: build demo test test-fast test-long chaos pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-neighbours bench-schedule bench-flood bench-workers docker clean help
 
