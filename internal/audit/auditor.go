@@ -48,6 +48,7 @@ type Auditor struct {
 	mu        sync.Mutex // guards the fields below and every job's fields except those of its turn
 	roster    *schedule.Roster
 	jobs      map[string]*job                       // by key
+	wished    map[string]int                        // by key: how often the evidence had begun when an operator's wish for a new audit was fulfilled
 	order     []*job                                // in order of admission
 	known     recent[[sha256.Size]byte, recognized] // results of the present rewriter, by everything that Analyze reads
 	asked     recent[string, demand]                // queries without an audit, by key
@@ -106,7 +107,7 @@ func New(opt Options) (*Auditor, error) {
 		roster: schedule.New(schedule.Limits{
 			Audits: opt.MaxAudits, PerShape: opt.PerShape, Bytes: opt.Memory, Watch: schedule.Watch{Share: opt.WatchShare, Every: opt.WatchEvery},
 		}),
-		jobs: map[string]*job{}, away: map[string]*life{}, overspent: map[overspent]bool{}, skipped: map[string]uint64{}, evictions: map[string]uint64{},
+		jobs: map[string]*job{}, wished: map[string]int{}, away: map[string]*life{}, overspent: map[overspent]bool{}, skipped: map[string]uint64{}, evictions: map[string]uint64{},
 		known:    recent[[sha256.Size]byte, recognized]{n: rememberedTexts},
 		asked:    recent[string, demand]{n: 4 * rememberedTexts},
 		outlines: recent[uint64, int]{n: rememberedTexts}, glimpses: recent[uint64, uint64]{n: glimpsed}, seed: maphash.MakeSeed(),

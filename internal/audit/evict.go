@@ -34,6 +34,7 @@ func (a *Auditor) forget(seat *schedule.Audit, reason string) {
 	j := a.jobs[seat.Key]
 	a.abandon(j)
 	delete(a.jobs, seat.Key)
+	delete(a.wished, seat.Key)
 	a.order = slices.DeleteFunc(a.order, func(o *job) bool { return o == j })
 	a.evictions[reason]++
 	a.metrics.evicted.WithLabelValues(reason).Inc()

@@ -26,12 +26,16 @@ func (a *Auditor) reaudit(ctx context.Context) error {
 		if err := store.Note(ctx, key, ledger.ActionReaudit, "an operator asked for it"); err != nil {
 			return err
 		}
+		a.mu.Lock()
+		delete(a.wished, key)
+		a.mu.Unlock()
 		a.opt.Logger.Info("the audit begins again: an operator asked for it", zap.String("audit", shortID(key)))
 	}
 	return nil
 }
 
-// beginAsked begins a decided audit again. It returns false if that must wait, because the audit is not in memory or has a turn.
+// beginAsked begins a decided audit again, and returns whether the ledger has the beginning: until then a process that ends leaves the wish to the next one. It
+// does nothing if the audit is not in memory or has a turn.
 func (a *Auditor) beginAsked(key string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -39,11 +43,18 @@ func (a *Auditor) beginAsked(key string) bool {
 	if j == nil || j.Busy() {
 		return false
 	}
-	if phase := j.Phase(); phase == schedule.Decided || phase == schedule.Violation || phase == schedule.Watching {
+	phase := j.Phase()
+	decided := phase == schedule.Decided || phase == schedule.Violation || phase == schedule.Watching
+	if before, asked := a.wished[key]; asked {
+		return decided || j.processes > before // decided without evidence: the query cannot be replayed any more
+	}
+	if decided {
+		a.wished[key] = j.processes
 		j.repeats++
 		j.previous = j.worst().Verdict
 		j.life.released = true
 		a.again(j, j.query, j.plan)
 	}
-	return true
+	_, waits := a.wished[key]
+	return !waits || j.plan.Claim == nil // without a claim the ledger has no beginnings
 }
