@@ -7,14 +7,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/records"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
 )
 
 // ledgerTime is the time limit of a command that reads or writes the ledger.
 const ledgerTime = 30 * time.Second
 
 func acceptCommand(env environment) *cobra.Command {
-	var o app.AcceptOptions
+	var o records.AcceptOptions
 	var list bool
 	cmd := &cobra.Command{
 		Use: "accept [ID]", Short: "Accept a known violation until a date: it sends no alerts",
@@ -39,26 +40,26 @@ Exit codes: 0 done; 1 usage error, no ledger, no such audit, or it has no violat
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
-		case list && (len(args) > 0 || o != app.AcceptOptions{}):
+		case list && (len(args) > 0 || o != records.AcceptOptions{}):
 			return errors.New("--list takes no ID and only --config and -o")
 		case !list && (len(args) == 0 || args[0] == ""):
 			return errors.New("give the ID of an audit, or --list: dpwatch audits list lists the audits")
 		}
-		c, _, err := app.Load(env, *path)
+		c, _, err := setup.Load(env, *path)
 		if err != nil {
 			return err
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), ledgerTime)
 		defer cancel()
 		if list {
-			all, err := app.AcceptedViolations(ctx, c)
+			all, err := records.AcceptedViolations(ctx, c)
 			if err != nil {
 				return err
 			}
 			return write(env, all, asJSON())
 		}
 		o.ID = args[0]
-		decision, err := app.Accept(ctx, c, o)
+		decision, err := records.Accept(ctx, c, o)
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dpwatch/dpwatch/config"
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/status"
 )
 
 // adminFlags are the flags of commands that ask a running dpwatch.
@@ -40,18 +41,18 @@ func engineFlag(cmd *cobra.Command, engine *string) {
 }
 
 // target returns the listener to ask: one that is likely to be reachable, chosen by nearest.
-func (f *adminFlags) target(env environment, nearest func(string, []config.AdminListener) (app.Target, error)) (app.Target, error) {
-	var asked app.Target
+func (f *adminFlags) target(env environment, nearest func(string, []config.AdminListener) (status.Target, error)) (status.Target, error) {
+	var asked status.Target
 	switch {
 	case (f.config == "") == (f.address == ""):
 		return asked, errors.New("give either --config FILE or --address ADDRESS")
 	case f.address != "":
 		var err error
-		if asked, err = app.ParseTarget(f.address); err != nil {
+		if asked, err = status.ParseTarget(f.address); err != nil {
 			return asked, err
 		}
 	default:
-		data, err := app.ReadFile(f.config)
+		data, err := setup.ReadFile(f.config)
 		if err != nil {
 			return asked, err
 		}
@@ -70,14 +71,14 @@ func (f *adminFlags) target(env environment, nearest func(string, []config.Admin
 }
 
 // ledgerOrAdmin returns what load reads from the ledger of --config, or what fetch gets from a running dpwatch.
-func ledgerOrAdmin[T any](f *adminFlags, env environment, load func() (T, error), fetch func(app.Target) (T, error)) (none T, err error) {
+func ledgerOrAdmin[T any](f *adminFlags, env environment, load func() (T, error), fetch func(status.Target) (T, error)) (none T, err error) {
 	if f.config != "" && f.address == "" {
 		if f.tokenFile != "" {
 			return none, errors.New("--token-file is for --address: with --config the ledger is read directly")
 		}
 		return load()
 	}
-	asked, err := f.target(env, app.NearestStatus)
+	asked, err := f.target(env, status.FetchNearest)
 	if err != nil {
 		return none, err
 	}
@@ -85,14 +86,14 @@ func ledgerOrAdmin[T any](f *adminFlags, env environment, load func() (T, error)
 }
 
 // status asks for the status.
-func (f *adminFlags) status(ctx context.Context, env environment) (*app.Snapshot, error) {
-	asked, err := f.target(env, app.NearestStatus)
+func (f *adminFlags) status(ctx context.Context, env environment) (*status.Snapshot, error) {
+	asked, err := f.target(env, status.FetchNearest)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	s, err := app.FetchStatus(ctx, asked)
+	s, err := status.Fetch(ctx, asked)
 	if err != nil {
 		return nil, fmt.Errorf("get the status: %w", err)
 	}

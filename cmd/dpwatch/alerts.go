@@ -7,7 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dpwatch/dpwatch/config"
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/records"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
 )
 
 func alertCommand(env environment) *cobra.Command {
@@ -23,11 +24,11 @@ Exit codes: 0 the receiver accepted it; 1 usage error, no such receiver, or it d
 	path := configFlag(test)
 	asJSON := outputFlag(test)
 	test.RunE = func(cmd *cobra.Command, args []string) error {
-		c, _, err := app.Load(env, *path)
+		c, _, err := setup.Load(env, *path)
 		if err != nil {
 			return err
 		}
-		sent, err := app.TestAlert(cmd.Context(), env, c, args[0])
+		sent, err := records.TestAlert(cmd.Context(), env, c, args[0])
 		if err != nil {
 			return err
 		}
@@ -54,7 +55,7 @@ func alertsListCommand(env environment) *cobra.Command {
 		if *most < 1 {
 			return nil, errors.New("--limit must be at least 1")
 		}
-		return app.ListAlerts(ctx, c, *most)
+		return records.ListAlerts(ctx, c, *most)
 	})
 	return cmd
 }
@@ -66,7 +67,7 @@ func alertsShowCommand(env environment) *cobra.Command {
 		Example: `  dpwatch alerts show 3f9c --config dpwatch.yaml`,
 	}
 	onLedger(env, cmd, func(ctx context.Context, c config.Config, args []string) (writer, error) {
-		return app.ShowAlert(ctx, c, args[0])
+		return records.ShowAlert(ctx, c, args[0])
 	})
 	return cmd
 }
@@ -78,7 +79,7 @@ func alertsRetryCommand(env environment) *cobra.Command {
 		Example: `  dpwatch alerts retry 3f9c --config dpwatch.yaml`,
 	}
 	onLedger(env, cmd, func(ctx context.Context, c config.Config, args []string) (writer, error) {
-		return app.RetryAlert(ctx, c, args[0])
+		return records.RetryAlert(ctx, c, args[0])
 	})
 	return cmd
 }
@@ -88,7 +89,7 @@ func onLedger(env environment, cmd *cobra.Command, do func(context.Context, conf
 	path := configFlag(cmd)
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, _, err := app.Load(env, *path)
+		c, _, err := setup.Load(env, *path)
 		if err != nil {
 			return err
 		}

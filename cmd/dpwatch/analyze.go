@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/oneoff"
 	"github.com/dpwatch/dpwatch/internal/recorded"
 )
 
@@ -92,15 +92,15 @@ The report has the true shares and counts with intervals, the epsilon of the mec
 			if cmd.Flags().Changed("deterministic") {
 				return errors.New("--deterministic cannot be used with --partition")
 			}
-			found, err := app.AnalyzeBuckets(*d0, *d1, read(), analysis.Claim{Epsilon: *epsilon, Delta: *delta},
-				app.BucketOptions{Rules: *rules, Confidence: *confidence, MinCount: *minCount, Plots: *plots})
+			found, err := oneoff.AnalyzeBuckets(*d0, *d1, read(), analysis.Claim{Epsilon: *epsilon, Delta: *delta},
+				oneoff.BucketOptions{Rules: *rules, Confidence: *confidence, MinCount: *minCount, Plots: *plots})
 			if err != nil {
 				return err
 			}
 			return conclude(env, found.Shown(*values), found.Verdict, asJSON())
 		}
 		opt := analysis.Options{Confidence: *confidence, Deterministic: analysis.DeterministicPolicy(deterministic)}
-		found, err := app.Analyze(*d0, *d1, read(), analysis.Claim{Epsilon: *epsilon, Delta: *delta}, opt, *plots)
+		found, err := oneoff.Analyze(*d0, *d1, read(), analysis.Claim{Epsilon: *epsilon, Delta: *delta}, opt, *plots)
 		if err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ The report has the true shares and counts with intervals, the epsilon of the mec
 }
 
 // recordedFlags adds the flags that configure reading files of results.
-func recordedFlags(cmd *cobra.Command) func() app.FileOptions {
+func recordedFlags(cmd *cobra.Command) func() oneoff.FileOptions {
 	inOrder := cmd.Flags().Bool("in-order", false, "the lines are in the order of execution: analyze them in that order (default: in random order)")
 	seed := cmd.Flags().Uint64("seed", 1, "seed of the random order")
 	format := cmd.Flags().String("format", string(recorded.Auto), "format of the files: auto, lines, csv, tsv or jsonl")
@@ -118,8 +118,8 @@ func recordedFlags(cmd *cobra.Command) func() app.FileOptions {
 	trial := cmd.Flags().String("trial", "", "column of CSV or TSV, by name or position, whose value is the same in all rows of one trial")
 	keys := cmd.Flags().StringArray("key", nil, "column of the group key, with --trial; repeat it for several columns; by default the key is detected")
 	gaps := cmd.Flags().Bool("fill-gaps", false, "with --trial: missing trial numbers are trials that returned no row")
-	return func() app.FileOptions {
-		return app.FileOptions{
+	return func() oneoff.FileOptions {
+		return oneoff.FileOptions{
 			Options: recorded.Options{
 				Format: recorded.Format(*format), Header: recorded.Header(*header), Trial: *trial, Keys: *keys, FillGaps: *gaps,
 			},

@@ -8,7 +8,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/analysis/response/survey"
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/oneoff"
 )
 
 // responseFlags are the flags of analyze for the answers of randomised response.
@@ -51,8 +51,8 @@ func (f *responseFlags) given(cmd *cobra.Command) (bool, error) {
 }
 
 // analyze reads the answers and writes the report.
-func (f *responseFlags) analyze(env environment, read app.FileOptions, claim *analysis.Claim, confidence float64, values, asJSON bool) error {
-	found, err := app.AnalyzeResponse(f.answers, read.Options, survey.Options{
+func (f *responseFlags) analyze(env environment, read oneoff.FileOptions, claim *analysis.Claim, confidence float64, values, asJSON bool) error {
+	found, err := oneoff.AnalyzeResponse(f.answers, read.Options, survey.Options{
 		Truth: f.truth, Categories: f.categories, Claim: claim, Confidence: confidence, BreachOdds: f.breach,
 	})
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/oneoff"
 	"github.com/dpwatch/dpwatch/internal/terminal"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 func auditCommand(env environment) *cobra.Command {
-	o := app.AuditOptions{Given: map[string]bool{}}
+	o := oneoff.Options{Given: map[string]bool{}}
 	cmd := &cobra.Command{
 		Use: "audit", Short: "Audit one query against a claim, now", Args: cobra.NoArgs,
 		Long: `Replay one query on two neighbouring copies of the data and report whether it leaks more than is claimed.
@@ -78,13 +78,13 @@ Exit codes: 0 no evidence, 1 error, 2 violation, 3 inconclusive.`,
 			o.SQL, o.Then = (*sql)[0], (*sql)[1:]
 		}
 		if *dryRun {
-			plan, err := app.PlanAudit(cmd.Context(), env, &o)
+			plan, err := oneoff.Plan(cmd.Context(), env, &o)
 			if err != nil {
 				return err
 			}
 			return write(env, plan, asJSON())
 		}
-		found, err := app.Audit(cmd.Context(), env, &o, progress(env.Stderr))
+		found, err := oneoff.Audit(cmd.Context(), env, &o, progress(env.Stderr))
 		if err != nil && *values {
 			return &revealedError{err}
 		}
@@ -103,9 +103,9 @@ func (e *revealedError) Error() string { return withheld.Reveal(e.cause) }
 func (e *revealedError) Unwrap() error { return e.cause }
 
 // progress returns a bar on a terminal, and a silent one elsewhere and before Begin.
-func progress(w io.Writer) app.Progress {
+func progress(w io.Writer) oneoff.Progress {
 	bar := progressbar.DefaultSilent(1)
-	return app.Progress{
+	return oneoff.Progress{
 		Begin: func(what string, total int) {
 			if terminal.Interactive(w) {
 				bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),

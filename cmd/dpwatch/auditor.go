@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/auditor"
 	"github.com/dpwatch/dpwatch/internal/supervise"
 )
 
@@ -24,7 +24,7 @@ func auditorCommand(env environment) *cobra.Command {
 				return errors.New("the command auditor is internal and started by dpwatch run: use dpwatch run --config FILE")
 			}
 			_ = file.Close()
-			return app.RunAuditor(cmd.Context(), env, conn)
+			return auditor.Run(cmd.Context(), env, conn)
 		},
 	}
 }

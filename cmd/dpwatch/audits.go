@@ -7,7 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/records"
+	"github.com/dpwatch/dpwatch/internal/app/status"
 )
 
 func auditsCommand(env environment) *cobra.Command {
@@ -18,7 +19,7 @@ func auditsCommand(env environment) *cobra.Command {
 
 func auditsListCommand(env environment) *cobra.Command {
 	var f adminFlags
-	var filter app.Filter
+	var filter status.Filter
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the audits of a running dpwatch, violations first",
 		Long: `List the audits of a running dpwatch, from its admin port: violations first, then those whose queries ran most recently.
@@ -30,7 +31,7 @@ Exit codes: 0 done, also with violations; 1 usage error or no answer.`,
 	}
 	f.add(cmd, statusTimeout, true)
 	engineFlag(cmd, &f.engine)
-	state, verdict := choice{&filter.State, app.AuditStates()}, choice{&filter.Verdict, app.AuditVerdicts()}
+	state, verdict := choice{&filter.State, status.States()}, choice{&filter.Verdict, status.Verdicts()}
 	cmd.Flags().Var(state, "state", "only audits in this state: "+state.form())
 	cmd.Flags().Var(verdict, "verdict", "only audits with this verdict: "+verdict.form())
 	cmd.Flags().IntVar(&filter.Limit, "limit", 50, "greatest number of audits; 0 = all")
@@ -75,7 +76,7 @@ Exit codes: 0 done, whatever the verdict; 1 usage error, no answer, or no such a
 			return err
 		}
 		a, err := s.Audit(args[0])
-		if errors.Is(err, app.ErrNoAudit) {
+		if errors.Is(err, status.ErrNoAudit) {
 			return f.stored(cmd.Context(), env, args[0], asJSON())
 		}
 		if err != nil {
@@ -88,13 +89,13 @@ Exit codes: 0 done, whatever the verdict; 1 usage error, no answer, or no such a
 
 // stored shows an audit that only the ledger of a running dpwatch has.
 func (f *adminFlags) stored(ctx context.Context, env environment, id string, asJSON bool) error {
-	asked, err := f.target(env, app.NearestStatus)
+	asked, err := f.target(env, status.FetchNearest)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	a, err := app.FetchStored(ctx, asked, id)
+	a, err := records.FetchAudit(ctx, asked, id)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/records"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/status"
 )
 
 func budgetsCommand(env environment) *cobra.Command {
@@ -41,12 +43,12 @@ Exit codes: 0 done; 1 usage error, no ledger, or no answer.`,
 }
 
 // budgets reads the ledger or asks a running dpwatch.
-func (f *adminFlags) budgets(ctx context.Context, env environment) (app.Budgets, error) {
-	return ledgerOrAdmin(f, env, func() (none app.Budgets, err error) {
-		c, err := app.LoadEngine(env, f.config, f.engine)
+func (f *adminFlags) budgets(ctx context.Context, env environment) (records.Budgets, error) {
+	return ledgerOrAdmin(f, env, func() (none records.Budgets, err error) {
+		c, err := setup.LoadEngine(env, f.config, f.engine)
 		if err != nil {
 			return none, err
 		}
-		return app.BudgetsFromLedger(ctx, c)
-	}, func(asked app.Target) (app.Budgets, error) { return app.FetchBudgets(ctx, asked) })
+		return records.ReadBudgets(ctx, c)
+	}, func(asked status.Target) (records.Budgets, error) { return records.FetchBudgets(ctx, asked) })
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/records"
 )
 
 // budgetAlert is in the log line of an exceeded budget.
@@ -17,7 +17,7 @@ func (s *sidecar) checkBudgets(t *testing.T) {
 	r := call(t, "", "budgets", "--config", s.config, "-o", "json")
 	_, answer := s.get(t, "/api/budgets")
 	for from, text := range map[string]string{"the ledger": r.stdout, "the admin port": answer} {
-		var b app.Budgets
+		var b records.Budgets
 		if err := json.Unmarshal([]byte(text), &b); err != nil || len(b.Budgets) != 1 || len(b.Budgets[0].Analysts) != 1 {
 			t.Fatalf("%s: %v\n%s%s", from, err, text, r.stderr)
 		}

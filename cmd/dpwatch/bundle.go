@@ -15,7 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/status"
 )
 
 // bundleFile is a file of a bundle, with the command whose output it is.
@@ -65,7 +66,7 @@ func bundleFiles(ctx context.Context, env environment, path string) []bundleFile
 		{"status.txt", "status", "--config", path},
 		{"coverage.txt", "coverage", "--config", path},
 	}
-	if c, _, err := app.Load(env, path); err == nil && !c.Log.SQL && !c.Log.Values {
+	if c, _, err := setup.Load(env, path); err == nil && !c.Log.SQL && !c.Log.Values {
 		commands = append(commands, []string{"audits.txt", "audits", "list", "--config", path}, []string{"alerts.txt", "alerts", "list", "--config", path})
 	}
 	var files []bundleFile
@@ -86,7 +87,7 @@ func bundleFiles(ctx context.Context, env environment, path string) []bundleFile
 func metricsFile(ctx context.Context, env environment, path string) bundleFile {
 	f := bundleFile{Name: "metrics.txt", Command: "GET /metrics"}
 	flags := adminFlags{config: path}
-	asked, err := flags.target(env, app.NearestStatus)
+	asked, err := flags.target(env, status.FetchNearest)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 		defer cancel()
@@ -118,7 +119,7 @@ func archive(files []bundleFile, now time.Time) ([]byte, error) {
 			return nil, err
 		}
 	}
-	manifest, err := json.MarshalIndent(map[string]any{"created": now.UTC(), "version": app.Version, "files": files}, "", "  ")
+	manifest, err := json.MarshalIndent(map[string]any{"created": now.UTC(), "version": setup.Version, "files": files}, "", "  ")
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dpwatch/dpwatch/config"
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/check"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/preflight"
 )
 
@@ -35,7 +36,7 @@ func configCommand(env environment) *cobra.Command {
 	show.Flags().Bool("effective", true, "every key with the value in force: that of the file, with ${...} replaced, or the default")
 	_ = show.Flags().MarkHidden("effective") // there is no other form; the name is what other programs call it
 	show.RunE = func(*cobra.Command, []string) error {
-		c, _, err := app.Load(env, *showPath)
+		c, _, err := setup.Load(env, *showPath)
 		if err != nil {
 			return err
 		}
@@ -79,7 +80,7 @@ printed as statements. The exit code is 1 if there is a fault.`,
 	connect := cmd.Flags().Bool("connect", false, "check databases, engines, addresses and rights as well")
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, _, err := app.Load(env, *path)
+		c, _, err := setup.Load(env, *path)
 		if err != nil {
 			if !asJSON() {
 				return err
@@ -91,7 +92,7 @@ printed as statements. The exit code is 1 if there is a fault.`,
 			checks = append(checks, preflight.Check{Name: "configuration", Object: u.Path, Status: preflight.Warning, Message: u.Text})
 		}
 		if *connect {
-			checks = append(checks, preflight.Run(cmd.Context(), app.Checks(c)...)...)
+			checks = append(checks, preflight.Run(cmd.Context(), check.Checks(c)...)...)
 		}
 		return writeChecks(env, *path, checks, asJSON(), *connect)
 	}

@@ -7,7 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/records"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/status"
 )
 
 func coverageCommand(env environment) *cobra.Command {
@@ -50,15 +52,17 @@ Exit codes: 0 done; 1 usage error, no ledger, or no answer.`,
 }
 
 // coverage reads the ledger or asks a running dpwatch.
-func (f *adminFlags) coverage(ctx context.Context, env environment, engine string, since time.Duration) (app.Coverage, error) {
-	return ledgerOrAdmin(f, env, func() (none app.Coverage, err error) {
-		c, _, err := app.Load(env, f.config)
+func (f *adminFlags) coverage(ctx context.Context, env environment, engine string, since time.Duration) (records.Coverage, error) {
+	return ledgerOrAdmin(f, env, func() (none records.Coverage, err error) {
+		c, _, err := setup.Load(env, f.config)
 		if err != nil {
 			return none, err
 		}
-		if c, err = app.LedgerEngine(c, engine); err != nil {
+		if c, err = setup.LedgerEngine(c, engine); err != nil {
 			return none, fmt.Errorf("%s: %w (--engine NAME)", f.config, err)
 		}
-		return app.CoverageFromLedger(ctx, c, engine, since)
-	}, func(asked app.Target) (app.Coverage, error) { return app.FetchCoverage(ctx, asked, engine, since) })
+		return records.ReadCoverage(ctx, c, engine, since)
+	}, func(asked status.Target) (records.Coverage, error) {
+		return records.FetchCoverage(ctx, asked, engine, since)
+	})
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/records"
 )
 
 // checkCoverage checks the coverage of TestRunLedger's statements, in the ledger and at the admin port.
@@ -14,11 +14,11 @@ func (s *sidecar) checkCoverage(t *testing.T) {
 	r := call(t, "", "coverage", "--config", s.config, "-o", "json")
 	_, answer := s.get(t, "/api/coverage?since=2h")
 	for from, text := range map[string]string{"the ledger": r.stdout, "the admin port": answer} {
-		var c app.Coverage
+		var c records.Coverage
 		if err := json.Unmarshal([]byte(text), &c); err != nil {
 			t.Fatalf("%s: %v\n%s%s", from, err, text, r.stderr)
 		}
-		statements, sum := map[app.Class]int64{}, int64(0)
+		statements, sum := map[records.Class]int64{}, int64(0)
 		for _, class := range c.Classes {
 			statements[class.Class] = class.Statements
 			sum += class.Statements

@@ -3,7 +3,8 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/check"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/preflight"
 )
 
@@ -21,11 +22,11 @@ Every check is listed as ok, warning, fault or unchecked, with a remedy. The exi
 	path := configFlag(cmd)
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, _, err := app.Load(env, *path)
+		c, _, err := setup.Load(env, *path)
 		if err != nil {
 			return err
 		}
-		return writeChecks(env, *path, preflight.Run(cmd.Context(), app.Doctor(c)...), asJSON(), true)
+		return writeChecks(env, *path, preflight.Run(cmd.Context(), check.Doctor(c)...), asJSON(), true)
 	}
 	return cmd
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/reports"
 	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
@@ -188,7 +188,7 @@ func (s *sidecar) checkEngineRecords(t *testing.T, found string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var both app.Report
+	var both reports.Report
 	if err := json.Unmarshal(text, &both); err != nil || len(both.Audits) != 2 || both.Audits[0].Engine == both.Audits[1].Engine || len(both.Findings) != 1 || len(both.Errors) != 2 {
 		t.Errorf("the report of both engines: %v\n%s", err, text)
 	}

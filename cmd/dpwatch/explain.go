@@ -6,7 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/findings"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/status"
 )
 
 func explainCommand(env environment) *cobra.Command {
@@ -37,7 +39,7 @@ Exit codes: 0 done, whatever the verdict; 1 usage error, no answer, or no such a
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
 		defer cancel()
-		x, err := f.explain(ctx, env, app.ExplainOptions{Config: f.config, ID: args[0], Reveal: reveal})
+		x, err := f.explain(ctx, env, findings.ExplainOptions{Config: f.config, ID: args[0], Reveal: reveal})
 		if err != nil {
 			return err
 		}
@@ -47,19 +49,19 @@ Exit codes: 0 done, whatever the verdict; 1 usage error, no answer, or no such a
 }
 
 // explain reads the ledger or asks a running dpwatch.
-func (f *adminFlags) explain(ctx context.Context, env environment, o app.ExplainOptions) (app.Explanation, error) {
+func (f *adminFlags) explain(ctx context.Context, env environment, o findings.ExplainOptions) (findings.Explanation, error) {
 	if f.config != "" && f.address == "" {
-		x, err := app.ExplainStored(ctx, env, o)
-		if !errors.Is(err, app.ErrNoLedger) || o.Reveal {
+		x, err := findings.Explain(ctx, env, o)
+		if !errors.Is(err, setup.ErrNoLedger) || o.Reveal {
 			return x, err
 		}
 	}
 	if o.Reveal {
-		return app.Explanation{}, errors.New("--reveal needs --config without --address: the admin port withholds values unless log.values is set")
+		return findings.Explanation{}, errors.New("--reveal needs --config without --address: the admin port withholds values unless log.values is set")
 	}
-	asked, err := f.target(env, app.NearestStatus)
+	asked, err := f.target(env, status.FetchNearest)
 	if err != nil {
-		return app.Explanation{}, err
+		return findings.Explanation{}, err
 	}
-	return app.ExplainRunning(ctx, asked, o.ID)
+	return findings.ExplainRunning(ctx, asked, o.ID)
 }

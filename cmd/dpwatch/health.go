@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/status"
 )
 
 func healthCommand(env environment) *cobra.Command {
@@ -31,7 +31,7 @@ Exit codes: 0 alive or ready, 1 not alive, not ready or no answer.`,
 	f.add(cmd, 3*time.Second, false)
 	cmd.Flags().BoolVar(&ready, "ready", false, "check readiness instead of liveness")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		asked, err := f.target(env, app.Nearest)
+		asked, err := f.target(env, status.Nearest)
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/records"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/internal/preflight"
 )
@@ -100,7 +100,7 @@ func TestRunLedger(t *testing.T) {
 	exec0(t, conn, "SELECT 1") // the relay does not send it to the auditor, but counts it
 	s.until(t, "it is counted", func() bool {
 		_, answer := s.get(t, "/api/coverage?since=2h")
-		var c app.Coverage
+		var c records.Coverage
 		return json.Unmarshal([]byte(answer), &c) == nil && c.Statements == 4
 	})
 	_ = conn.Close(t.Context()) // sessions may drain for an hour

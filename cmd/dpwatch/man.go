@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
 )
 
 // manCommand writes the man pages that packages contain; users do not run it.
@@ -44,7 +44,7 @@ func manName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandP
 // manPage returns the page of one command, in the macros of man(7). The text of --help keeps its lines.
 func manPage(cmd *cobra.Command) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, ".TH %q 1 \"\" %q \"dpwatch manual\"\n", strings.ToUpper(manName(cmd)), "dpwatch "+app.Version)
+	fmt.Fprintf(&b, ".TH %q 1 \"\" %q \"dpwatch manual\"\n", strings.ToUpper(manName(cmd)), "dpwatch "+setup.Version)
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(manName(cmd)), roff(cmd.Short))
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", roff(cmd.UseLine()))
 	section := func(title, text string) {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
 )
 
 func migrateCommand(env environment) *cobra.Command {
@@ -18,11 +18,11 @@ Several processes may migrate one ledger at the same time.`,
 	}
 	path := configFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, _, err := app.Load(env, *path)
+		c, _, err := setup.Load(env, *path)
 		if err != nil {
 			return err
 		}
-		return app.MigrateLedgers(cmd.Context(), c, func(from, to int64) {
+		return setup.MigrateLedgers(cmd.Context(), c, func(from, to int64) {
 			what := "created or upgraded"
 			if from == to {
 				what = "up to date"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/terminal"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
@@ -38,14 +38,14 @@ func withOptions(env environment, cmd *cobra.Command, f func(context.Context, ne
 	engineFlag(cmd, &engine)
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := app.LoadEngine(env, *path, engine)
+		c, err := setup.LoadEngine(env, *path, engine)
 		if err != nil {
 			return err
 		}
 		if !c.Neighbours.Configured() {
 			return fmt.Errorf("%s: neighbours.source is not set: name the database with the protected tables", *path)
 		}
-		o, err := app.NeighbourOptions(c)
+		o, err := setup.NeighbourOptions(c)
 		if err != nil {
 			return err
 		}

@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/reports"
 )
 
 func reportCommand(env environment) *cobra.Command {
-	var o app.ReportOptions
+	var o reports.Options
 	var all bool
 	var since, until, period string
 	cmd := &cobra.Command{
@@ -60,15 +60,15 @@ Exit codes: 0 done, whatever the verdicts; 1 error.`,
 			return err
 		}
 		for _, f := range o.Formats {
-			if !slices.Contains(app.ReportFormats(), f) {
-				return fmt.Errorf("-o %s: must be %s", f, strings.Join(app.ReportFormats(), ", "))
+			if !slices.Contains(reports.Formats(), f) {
+				return fmt.Errorf("-o %s: must be %s", f, strings.Join(reports.Formats(), ", "))
 			}
 		}
-		r, err := app.NewReport(cmd.Context(), env, o)
+		r, err := reports.New(cmd.Context(), env, o)
 		if err != nil {
 			return err
 		}
-		files, err := app.WriteReport(r, o)
+		files, err := reports.Write(r, o)
 		for _, f := range files {
 			fmt.Fprintln(env.Stdout, f)
 		}
@@ -82,7 +82,7 @@ Exit codes: 0 done, whatever the verdicts; 1 error.`,
 }
 
 // reportPeriod reads the flags of the period.
-func reportPeriod(o *app.ReportOptions, period, since, until string) (err error) {
+func reportPeriod(o *reports.Options, period, since, until string) (err error) {
 	if period != "" {
 		if since != "" || until != "" {
 			return fmt.Errorf("--period %s: give either --period, or --since and --until", period)

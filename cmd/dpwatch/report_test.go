@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/reports"
 )
 
 // checkReport writes reports of the two audits of TestFinding, bad and good, and verifies them from another directory. None of them has a literal or a value
@@ -59,7 +59,7 @@ func (s *sidecar) checkReport(t *testing.T, bad, good string, secrets ...string)
 	if pdf := read("one", "report.pdf"); !strings.HasPrefix(pdf, "%PDF-") || strings.Count(pdf, "/Subtype /Image") < 3 {
 		t.Error("report.pdf is no PDF with three plots")
 	}
-	var contents app.Report
+	var contents reports.Report
 	if err := json.Unmarshal([]byte(read("one", "report.json")), &contents); err != nil || len(contents.Findings) != 1 || contents.Findings[0].Key[:12] != bad || contents.Findings[0].Verdict != "violation" {
 		t.Errorf("report.json: %v, %+v", err, contents)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/reports"
 )
 
 func reportKeyCommand(env environment) *cobra.Command {
@@ -20,7 +20,7 @@ file with the same name and .pub. Files that exist are not replaced. openssl rea
 	}
 	output := cmd.Flags().StringP("output", "o", "report.key", "the file to write")
 	cmd.RunE = func(_ *cobra.Command, _ []string) error {
-		private, public, err := app.NewReportKey()
+		private, public, err := reports.NewKey()
 		if err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ Exit codes: 0 the report is as it was signed; 1 it is not, and the output says w
 	}
 	public := cmd.Flags().String("public-key", "", "file with the public key that the manifest must have been signed with")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		v, err := app.VerifyReport(args[0], *public)
+		v, err := reports.Verify(args[0], *public)
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}

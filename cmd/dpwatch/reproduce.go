@@ -6,11 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/findings"
+	"github.com/dpwatch/dpwatch/internal/app/reports"
 )
 
 func reproduceCommand(env environment) *cobra.Command {
-	var o app.ReproduceOptions
+	var o findings.ReproduceOptions
 	cmd := &cobra.Command{
 		Use: "reproduce [ID]", Short: "Replay the query of a finding again, with fresh trials",
 		Long: `Replay the query of an audit again, as the ledger has it: the statement with its parameters and settings, against the claim of the audit. The
@@ -30,7 +31,7 @@ Exit codes: 0 no evidence, 1 error, 2 violation, 3 inconclusive; of several, 1 i
   dpwatch reproduce --from finding-3f9c --public-key report.key.pub --config dpwatch.yaml`,
 	}
 	fs := cmd.Flags()
-	var from app.ManifestOptions
+	var from reports.ManifestOptions
 	fs.StringVar(&from.Path, "from", "", "manifest of a report, or its directory, whose violations are reproduced")
 	fs.StringVar(&from.PublicKey, "public-key", "", "file with the public key that the manifest must have been signed with")
 	fs.StringVarP(&o.Config, "config", "c", "", "path of dpwatch.yaml (required)")
@@ -50,7 +51,7 @@ Exit codes: 0 no evidence, 1 error, 2 violation, 3 inconclusive; of several, 1 i
 			return reproduceManifest(cmd.Context(), env, o, from, asJSON())
 		}
 		o.ID = args[0]
-		r, err := app.Reproduce(cmd.Context(), env, o, progress(env.Stderr))
+		r, err := findings.Reproduce(cmd.Context(), env, o, progress(env.Stderr))
 		if err != nil && o.Reveal {
 			return &revealedError{err}
 		}
@@ -63,8 +64,8 @@ Exit codes: 0 no evidence, 1 error, 2 violation, 3 inconclusive; of several, 1 i
 }
 
 // reproduceManifest reproduces the violations in a manifest.
-func reproduceManifest(ctx context.Context, env environment, o app.ReproduceOptions, from app.ManifestOptions, asJSON bool) error {
-	all, err := app.ReproduceManifest(ctx, env, o, from, progress(env.Stderr))
+func reproduceManifest(ctx context.Context, env environment, o findings.ReproduceOptions, from reports.ManifestOptions, asJSON bool) error {
+	all, err := reports.ReproduceManifest(ctx, env, o, from, progress(env.Stderr))
 	if len(all.All) == 0 && err != nil {
 		return err
 	}

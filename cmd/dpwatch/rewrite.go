@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/oneoff"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -32,12 +32,12 @@ input. For COPY (query) TO STDOUT and DECLARE c CURSOR FOR query, the query is w
 		panic(err) // defined above
 	}
 	cmd.RunE = func(*cobra.Command, []string) error {
-		sql, err := io.ReadAll(io.LimitReader(env.Stdin, app.MaxSQLBytes+1))
+		sql, err := io.ReadAll(io.LimitReader(env.Stdin, oneoff.MaxSQLBytes+1))
 		if err != nil {
 			return fmt.Errorf("read SQL: %w", err)
 		}
-		if len(sql) > app.MaxSQLBytes {
-			return fmt.Errorf("the statement is longer than %d bytes", app.MaxSQLBytes)
+		if len(sql) > oneoff.MaxSQLBytes {
+			return fmt.Errorf("the statement is longer than %d bytes", oneoff.MaxSQLBytes)
 		}
 		if rest, hasBOM := strings.CutPrefix(string(sql), "\uFEFF"); hasBOM { // spaces of the same length keep the byte offsets
 			sql = []byte("   " + rest)
@@ -49,7 +49,7 @@ input. For COPY (query) TO STDOUT and DECLARE c CURSOR FOR query, the query is w
 			if asJSON() && errors.As(err, &u) {
 				return refusedJSON(env, u)
 			}
-			return app.Refusal(text, err)
+			return oneoff.Refusal(text, err)
 		}
 		if asJSON() {
 			return json.NewEncoder(env.Stdout).Encode(map[string]any{"sql": out, "assumed": assumed})
@@ -64,7 +64,7 @@ input. For COPY (query) TO STDOUT and DECLARE c CURSOR FOR query, the query is w
 func rewriteOne(sql, from, to string, safe []string) (string, []string, error) {
 	r, err := rewrite.New(rewrite.Options{
 		Protected: []rewrite.Table{{Schema: from, Name: rewrite.AnyTable}}, SearchPath: []string{from},
-		AllowFunctions: safe, MaxBytes: app.MaxSQLBytes,
+		AllowFunctions: safe, MaxBytes: oneoff.MaxSQLBytes,
 	})
 	if err != nil {
 		return "", nil, err

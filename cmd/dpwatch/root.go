@@ -9,10 +9,10 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/config"
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
 )
 
-type environment = app.Environment
+type environment = setup.Environment
 
 // The exit codes, a contract with scripts.
 const (

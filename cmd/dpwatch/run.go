@@ -11,7 +11,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/config"
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/relay"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/pages"
 	"github.com/dpwatch/dpwatch/proxy"
 )
@@ -39,7 +40,7 @@ the environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of
 	observe := cmd.Flags().Bool("observe", false, "capture, recognize and plan queries, and replay nothing (audit.observe)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		read := func() (config.Config, config.Resolved, error) {
-			c, resolved, err := app.Load(env, *path)
+			c, resolved, err := setup.Load(env, *path)
 			if *observe {
 				c.SetObserve()
 				resolved.SetObserve()
@@ -54,19 +55,19 @@ the environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of
 		if err != nil {
 			return err
 		}
-		if err := app.CheckWorkers(c); err != nil {
+		if err := setup.CheckWorkers(c); err != nil {
 			return err
 		}
 		if env.Getenv("GOMAXPROCS") == "" && !c.Proxy.UsesTLS() { // goroutines handle TLS, on all processors
 			runtime.GOMAXPROCS(relayThreads(runtime.GOMAXPROCS(0)))
 		}
-		lines := app.NewLogQueue(env.Stderr)
+		lines := setup.NewLogQueue(env.Stderr)
 		defer lines.Close(logGrace)
-		log, err := app.NewLogger(lines, c.Log.Level)
+		log, err := setup.NewLogger(lines, c.Log.Level)
 		if err != nil {
 			return err
 		}
-		var r *app.Relay
+		var r *relay.Relay
 		ready := make(chan struct{})
 		defer outlive(func() {
 			<-ready
@@ -75,7 +76,7 @@ the environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of
 		pauses := make(chan os.Signal, 1)
 		signal.Notify(pauses, syscall.SIGUSR1, syscall.SIGUSR2) // before the process reports that it runs: their default action would end it
 		defer func() { signal.Stop(pauses); close(pauses) }()
-		if r, err = app.NewRelay(env, c, resolved, log, env.Stderr, nil); err != nil {
+		if r, err = relay.New(env, c, resolved, log, env.Stderr, nil); err != nil {
 			return err
 		}
 		shown, err := pages.New(r, log)
@@ -85,14 +86,14 @@ the environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of
 		r.SetPages(shown)
 		r.SetRead(read)
 		close(ready)
-		if ignored := app.IgnoredVariables(env.Getenv); len(ignored) > 0 {
+		if ignored := setup.IgnoredVariables(env.Getenv); len(ignored) > 0 {
 			log.Warn("these environment variables have no effect on the auditor's connections: set their values in the connection strings of the configuration", zap.Strings("variables", ignored))
 		}
 		for _, u := range c.Unused() {
 			log.Warn("setting without effect", zap.String("key", u.Path), zap.String("reason", u.Text))
 		}
 		go pauseOnSignals(r, pauses)
-		log.Info("dpwatch is up", zap.String("version", app.Version), zap.Strings("listen", r.Addresses()),
+		log.Info("dpwatch is up", zap.String("version", setup.Version), zap.Strings("listen", r.Addresses()),
 			zap.Strings("admin", r.AdminAddresses()), zap.Int("routes", r.Routes()), zap.Bool("capture", c.Proxy.Capture))
 		return r.Run(cmd.Context())
 	}
@@ -103,7 +104,7 @@ the environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of
 const logGrace = time.Second
 
 // pauseOnSignals pauses replays on SIGUSR1 and resumes them on SIGUSR2, until the channel is closed.
-func pauseOnSignals(r *app.Relay, signals <-chan os.Signal) {
+func pauseOnSignals(r *relay.Relay, signals <-chan os.Signal) {
 	for s := range signals {
 		r.Pause(s == syscall.SIGUSR1)
 	}

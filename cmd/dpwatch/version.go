@@ -8,18 +8,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
 )
 
-// version overrides the version of the main module in app.Version. A build sets it with -ldflags "-X main.version=v1.2.3".
+// version overrides the version of the main module in setup.Version. A build sets it with -ldflags "-X main.version=v1.2.3".
 var version = ""
 
 func init() {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		app.Version = info.Main.Version
+		setup.Version = info.Main.Version
 	}
 	if version != "" {
-		app.Version = version
+		setup.Version = version
 	}
 }
 
@@ -29,7 +29,7 @@ func versionCommand(env environment) *cobra.Command {
 	cmd.RunE = func(*cobra.Command, []string) error {
 		if asJSON() {
 			return json.NewEncoder(env.Stdout).Encode(map[string]string{
-				"version": app.Version, "go": runtime.Version(), "platform": platform,
+				"version": setup.Version, "go": runtime.Version(), "platform": platform,
 			})
 		}
 		_, err := fmt.Fprintln(env.Stdout, versionLine())
@@ -42,5 +42,5 @@ const platform = runtime.GOOS + "/" + runtime.GOARCH
 
 // versionLine returns the output of dpwatch version and --version.
 func versionLine() string {
-	return fmt.Sprintf("dpwatch %s %s %s", app.Version, runtime.Version(), platform)
+	return fmt.Sprintf("dpwatch %s %s %s", setup.Version, runtime.Version(), platform)
 }

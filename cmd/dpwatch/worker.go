@@ -5,7 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/auditor"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
 )
 
 func workerCommand(env environment) *cobra.Command {
@@ -26,7 +27,7 @@ The admin port (admin.listen) answers /livez, /readyz and /metrics. On the machi
 	cmd.Flags().Lookup("engine").Usage = "name of the only engine to serve; default: all engines of the configuration"
 	slots := cmd.Flags().Int("slots", 0, "number of audits of each engine that replay concurrently in this process, each on two connections; 0 = audit.workers")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, _, err := app.Load(env, *path)
+		c, _, err := setup.Load(env, *path)
 		if err == nil && engine != "" {
 			c, err = c.ForEngine(engine)
 		}
@@ -36,13 +37,13 @@ The admin port (admin.listen) answers /livez, /readyz and /metrics. On the machi
 		if *slots < 0 || *slots > 1000 {
 			return errors.New("--slots must be between 0 and 1000")
 		}
-		lines := app.NewLogQueue(env.Stderr)
+		lines := setup.NewLogQueue(env.Stderr)
 		defer lines.Close(logGrace)
-		log, err := app.NewLogger(lines, c.Log.Level)
+		log, err := setup.NewLogger(lines, c.Log.Level)
 		if err != nil {
 			return err
 		}
-		return app.RunWorker(cmd.Context(), c, *slots, log)
+		return auditor.RunWorker(cmd.Context(), c, *slots, log)
 	}
 	return cmd
 }

@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/showcase"
 	"github.com/dpwatch/dpwatch/internal/terminal"
@@ -165,7 +166,7 @@ func (l *Line) answer(e audit.Entry) {
 }
 
 // Write prints the result; the error carries the exit status.
-func (r *Result) Write(env app.Environment, js bool) error {
+func (r *Result) Write(env setup.Environment, js bool) error {
 	r.OK = r.OK && r.Failures == 0
 	var err error
 	if js {
@@ -214,7 +215,7 @@ func (r *Result) String() string {
 		}
 		p := row.Report
 		fmt.Fprintf(w, "%s\t%g\t%s\t%d\t%s\t%s\t%s\t%s\n",
-			row.Name, float64(p.Claimed.Epsilon), p.Claimed.Source, p.Trials.D0, app.Number(p.EpsilonEstimate), app.Number(p.EpsilonLower), row.Found, mark)
+			row.Name, float64(p.Claimed.Epsilon), p.Claimed.Source, p.Trials.D0, show.Number(p.EpsilonEstimate), show.Number(p.EpsilonLower), row.Found, mark)
 	}
 	_ = w.Flush() // writes to a strings.Builder
 	table := r.withFindings(b.String())

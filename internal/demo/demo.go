@@ -16,7 +16,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dpwatch/dpwatch/config"
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/relay"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/pages"
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 	"github.com/dpwatch/dpwatch/internal/showcase"
@@ -38,7 +39,7 @@ type Options struct {
 var errNotAsPlanted = errors.New("a verdict is not as planted, or a client statement failed unexpectedly")
 
 // Run runs the demo. It always stops the cluster at the end.
-func Run(ctx context.Context, env app.Environment, o Options) (err error) {
+func Run(ctx context.Context, env setup.Environment, o Options) (err error) {
 	screen := terminal.NewScreen(env.Stderr)
 	began := time.Now()
 	screen.Say("starting a temporary PostgreSQL")
@@ -63,12 +64,12 @@ func Run(ctx context.Context, env app.Environment, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	log, err := app.NewLogger(screen, "warn")
+	log, err := setup.NewLogger(screen, "warn")
 	if err != nil {
 		return err
 	}
 	board := newBoard(showcase.Queries())
-	r, err := app.NewRelay(env, c, resolved, log, screen, board.Update)
+	r, err := relay.New(env, c, resolved, log, screen, board.Update)
 	if err != nil {
 		return err
 	}
@@ -116,7 +117,7 @@ func newTokenFile() (tokenFile, error) {
 }
 
 // traffic sends traffic until every planted query has a verdict, or until Patience or ctx ends.
-func traffic(ctx context.Context, o Options, r *app.Relay, board *board, screen *terminal.Screen, dsn string) (*Result, error) {
+func traffic(ctx context.Context, o Options, r *relay.Relay, board *board, screen *terminal.Screen, dsn string) (*Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()
 	trafficCtx, stopTraffic := context.WithCancel(ctx)
@@ -139,7 +140,7 @@ func traffic(ctx context.Context, o Options, r *app.Relay, board *board, screen 
 }
 
 // clientDSN returns the DSN with which the demo's application connects through the proxy.
-func clientDSN(r *app.Relay, secrets showcase.Options) string {
+func clientDSN(r *relay.Relay, secrets showcase.Options) string {
 	u := url.URL{
 		Scheme: "postgres", User: url.UserPassword(showcase.AppRole, secrets.AppPassword),
 		Host: r.Addresses()[0], Path: "/" + showcase.ShopDatabase, RawQuery: "sslmode=disable",
@@ -189,7 +190,7 @@ ledger:
 `))
 
 // configuration renders a configuration file and parses it as dpwatch run does.
-func configuration(cluster *pgtemp.Cluster, o Options, env app.Environment, secrets showcase.Options, tokens string) (config.Config, config.Resolved, error) {
+func configuration(cluster *pgtemp.Cluster, o Options, env setup.Environment, secrets showcase.Options, tokens string) (config.Config, config.Resolved, error) {
 	var b strings.Builder
 	err := yamlText.Execute(&b, map[string]any{
 		"Listen": o.Listen, "Admin": o.Admin, "Tokens": tokens, "Upstream": fmt.Sprintf("%s:%d", cluster.Host(), cluster.Port()),

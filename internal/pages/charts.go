@@ -6,12 +6,12 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/findings"
 	"github.com/dpwatch/dpwatch/internal/pages/chart"
 )
 
 // charts draws the evidence of an audit.
-func charts(d *app.Details) (all []template.HTML) {
+func charts(d *findings.Details) (all []template.HTML) {
 	c := d.Charts
 	if c == nil {
 		return nil
@@ -45,7 +45,7 @@ var names = []string{"first trials", "fresh trials, which confirm"}
 
 // pathLines returns the first trials of an audit as one line, and the fresh trials that confirm a violation and measure it as another one: their evidence and
 // their bound begin again.
-func pathLines(path []app.PathPoint, y func(app.PathPoint) analysis.Float) []chart.Line {
+func pathLines(path []findings.PathPoint, y func(findings.PathPoint) analysis.Float) []chart.Line {
 	lines := []chart.Line{{Name: names[0], Class: "a"}}
 	for i, p := range path {
 		if i > 0 && p.Bound < path[i-1].Bound && len(lines) == 1 { // otherwise a bound never falls
@@ -64,12 +64,12 @@ func pathLines(path []app.PathPoint, y func(app.PathPoint) analysis.Float) []cha
 const steep = 6
 
 // wealthChart draws the evidence over the trials.
-func wealthChart(d *app.Details) template.HTML {
+func wealthChart(d *findings.Details) template.HTML {
 	c := d.Charts
 	if c.NoClaim {
 		return ""
 	}
-	lines := pathLines(c.Path, func(p app.PathPoint) analysis.Float { return p.Wealth })
+	lines := pathLines(c.Path, func(p findings.PathPoint) analysis.Float { return p.Wealth })
 	crossed, caption := 0, ""
 	for i := range lines {
 		all := lines[i].Points
@@ -99,8 +99,8 @@ func wealthChart(d *app.Details) template.HTML {
 }
 
 // boundChart draws the certified bound over the trials.
-func boundChart(c *app.Charts) template.HTML {
-	lines := pathLines(c.Path, func(p app.PathPoint) analysis.Float { return p.Bound })
+func boundChart(c *findings.Charts) template.HTML {
+	lines := pathLines(c.Path, func(p findings.PathPoint) analysis.Float { return p.Bound })
 	title, caption := "No privacy loss is certified yet.", "Above the dashed line it is more than the query claims."
 	if n := len(c.Path); n > 0 && c.Path[n-1].Bound > 0 {
 		title = fmt.Sprintf("A privacy loss of at least epsilon %s is certified.", floor(c.Path[n-1].Bound))
@@ -116,7 +116,7 @@ func boundChart(c *app.Charts) template.HTML {
 }
 
 // profileChart draws the delta that is certified for each epsilon.
-func profileChart(c *app.Charts) template.HTML {
+func profileChart(c *findings.Charts) template.HTML {
 	line := chart.Line{Name: "delta is at least", Class: "a"}
 	for i, p := range c.Profile {
 		if i > 0 { // a bound holds on the left of its point
@@ -131,7 +131,7 @@ func profileChart(c *app.Charts) template.HTML {
 }
 
 // groupChart draws the estimates of groups.
-func groupChart(d *app.Details) template.HTML {
+func groupChart(d *findings.Details) template.HTML {
 	if len(d.Report.Partitions) < 2 {
 		return ""
 	}

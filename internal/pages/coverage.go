@@ -6,7 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/records"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/pages/chart"
 )
 
@@ -29,7 +30,7 @@ func (s *site) coverage(r *http.Request) (content, error) {
 		d.Menu.Links = append(d.Menu.Links, menuLink{"/coverage?" + v.Encode(), p.Name, p.Value == since})
 	}
 	all, err := s.relay.Coverages(r.Context(), v.Get("engine"), period)
-	if errors.Is(err, app.ErrNoLedger) {
+	if errors.Is(err, setup.ErrNoLedger) {
 		d.Sections = []section{faultSection("", err)}
 		return content{"Coverage needs a ledger.", d}, nil
 	}
@@ -43,7 +44,7 @@ func (s *site) coverage(r *http.Request) (content, error) {
 }
 
 // coverageTitle sums up coverages.
-func coverageTitle(all []app.Coverage) string {
+func coverageTitle(all []records.Coverage) string {
 	var statements, audited int64
 	for _, c := range all {
 		statements += c.Statements
@@ -59,7 +60,7 @@ func coverageTitle(all []app.Coverage) string {
 	return fmt.Sprintf("Of %s, %.3g %% were executions of audited queries.", plural(statements, "statement", "statements"), 100*float64(audited)/float64(statements))
 }
 
-func coverageSections(c *app.Coverage, named bool) []section {
+func coverageSections(c *records.Coverage, named bool) []section {
 	classes := section{Header: []string{"What became of them", "Statements", "Distinct DP queries"}, Empty: "No statement was seen in this period."}
 	why := section{Title: "Why are statements not audited?", Header: []string{"Reason", "Statements", "What to do"}, Empty: "No statement was refused or lost."}
 	came := section{Title: "What came of the audits?", Header: []string{"Result", "Statements", "What to do"}}
@@ -120,7 +121,7 @@ func (s *site) budgets(r *http.Request) (content, error) {
 }
 
 // budgetSection returns the section of a budget, and how many analysts exceed it.
-func budgetSection(use *app.BudgetUse, engine string, named bool) (s section, exceeded int) {
+func budgetSection(use *records.BudgetUse, engine string, named bool) (s section, exceeded int) {
 	s = section{
 		Title: "Budget " + use.Name, Notes: []string{fmt.Sprintf("Epsilon %g, delta %g, per %s, composition %s.", use.Epsilon, use.Delta, use.Period, use.Composition)},
 		Header: []string{"Analyst", "Answers", "Spent", "Last day", "Left"}, Empty: "No analyst has received an answer with a claim.",
@@ -170,7 +171,7 @@ func (s *site) sequences(r *http.Request, engine string) section {
 	}
 	for _, row := range list.Rows {
 		claim, bound := float(row.Epsilon), float(row.Lower)
-		out.Rows = append(out.Rows, []cell{query(row.Key[:min(12, len(row.Key))], row.Summary), {Meter: status(row.Status)}, {Text: claimAndBound(claim, bound), Meter: bar(claim, bound)}})
+		out.Rows = append(out.Rows, []cell{query(row.Key[:min(12, len(row.Key))], row.Summary), {Meter: statusOf(row.Status)}, {Text: claimAndBound(claim, bound), Meter: bar(claim, bound)}})
 	}
 	if list.Total > len(list.Rows) {
 		out.Notes = append(out.Notes, fmt.Sprintf("The first %d of %d; the page Queries has all.", len(list.Rows), list.Total))

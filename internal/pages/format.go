@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/show"
 )
 
 // functions are those of the templates.
 var functions = template.FuncMap{
-	"number":  app.Number,
+	"number":  show.Number,
 	"short":   func(x analysis.Float) string { return fmt.Sprintf("%.4g", float64(x)) },
 	"atleast": atLeast,
 	"compare": claimAndBound,
@@ -26,7 +26,7 @@ var functions = template.FuncMap{
 	"plural":  plural,
 	"bar":     bar,
 	"badge":   badge,
-	"status":  status,
+	"status":  statusOf,
 	"linked":  linked,
 	"inc":     func(i int) int { return i + 1 },
 }

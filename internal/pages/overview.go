@@ -7,13 +7,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/status"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
 // overviewData is the content of the first page.
 type overviewData struct {
-	Engines      []app.Overview
+	Engines      []status.Overview
 	Changes      []changeRow
 	ChangesFault string // why there are no changes
 }
@@ -33,7 +34,7 @@ func (s *site) overview(r *http.Request) (content, error) {
 	data := overviewData{Engines: engines}
 	changes, err := s.relay.Changes(r.Context(), engine)
 	switch {
-	case errors.Is(err, app.ErrNoLedger):
+	case errors.Is(err, setup.ErrNoLedger):
 		data.ChangesFault = "Without a ledger, changes are not kept: set ledger.dsn."
 	case err != nil:
 		data.ChangesFault = sentence(err)
@@ -45,7 +46,7 @@ func (s *site) overview(r *http.Request) (content, error) {
 }
 
 // overviewTitle sums up the first page.
-func overviewTitle(engines []app.Overview) string {
+func overviewTitle(engines []status.Overview) string {
 	open, accepted, decided := 0, 0, 0
 	for _, o := range engines {
 		decided += o.Decided

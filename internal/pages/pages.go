@@ -13,7 +13,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/relay"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/status"
 	"github.com/dpwatch/dpwatch/internal/web"
 )
 
@@ -25,14 +27,14 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // site serves the pages.
 type site struct {
-	relay     *app.Relay
+	relay     *relay.Relay
 	log       *zap.Logger
 	templates map[string]*template.Template // by name
 	mux       *http.ServeMux
 }
 
 // New returns the pages of a relay.
-func New(r *app.Relay, log *zap.Logger) (http.Handler, error) {
+func New(r *relay.Relay, log *zap.Logger) (http.Handler, error) {
 	s := &site{relay: r, log: log.Named("pages"), templates: map[string]*template.Template{}, mux: http.NewServeMux()}
 	if err := s.parse(); err != nil {
 		return nil, err
@@ -136,14 +138,14 @@ func (s *site) page(name string, build func(*http.Request) (content, error)) htt
 
 // fail shows an error.
 func (s *site) fail(w http.ResponseWriter, r *http.Request, err error) {
-	status := http.StatusServiceUnavailable
+	code := http.StatusServiceUnavailable
 	switch {
-	case errors.Is(err, errNoPage), errors.Is(err, app.ErrNoAudit):
-		status = http.StatusNotFound
+	case errors.Is(err, errNoPage), errors.Is(err, status.ErrNoAudit):
+		code = http.StatusNotFound
 	case errors.As(err, new(badRequestError)):
-		status = http.StatusBadRequest
+		code = http.StatusBadRequest
 	}
-	s.render(w, r, "error", status, content{Title: "This page cannot be shown.", Data: sentence(err)})
+	s.render(w, r, "error", code, content{Title: "This page cannot be shown.", Data: sentence(err)})
 }
 
 // values reports whether the answer to a request may show values of rows.
@@ -153,10 +155,10 @@ func values(r *http.Request) bool { return web.IdentityOf(r.Context()).Roles&web
 type badRequestError struct{ error }
 
 // render writes a page, or nothing of it.
-func (s *site) render(w http.ResponseWriter, r *http.Request, name string, status int, c content) {
+func (s *site) render(w http.ResponseWriter, r *http.Request, name string, code int, c content) {
 	f := frame{
 		content: c, Path: r.URL.Path, Navigation: navigation, Identity: web.IdentityOf(r.Context()), Engine: r.URL.Query().Get("engine"),
-		Engines: s.relay.EngineNames(), Version: app.Version, Status: status,
+		Engines: s.relay.EngineNames(), Version: setup.Version, Status: code,
 	}
 	var b bytes.Buffer
 	if err := s.templates[name].Execute(&b, &f); err != nil {
@@ -165,7 +167,7 @@ func (s *site) render(w http.ResponseWriter, r *http.Request, name string, statu
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
+	w.WriteHeader(code)
 	_, _ = w.Write(b.Bytes())
 }
 

@@ -133,8 +133,8 @@ func float(v *float64) analysis.Float {
 	return analysis.Float(*v)
 }
 
-// status shows the status of a listed query.
-func status(name string) template.HTML {
+// statusOf shows the status of a listed query.
+func statusOf(name string) template.HTML {
 	switch name {
 	case ledger.StatusOpen:
 		return badge(string(analysis.Violation))

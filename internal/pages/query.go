@@ -9,16 +9,17 @@ import (
 	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/findings"
+	"github.com/dpwatch/dpwatch/internal/app/records"
 	"github.com/dpwatch/dpwatch/internal/web"
 )
 
 // queryData is the content of the page of one query.
 type queryData struct {
-	Details   app.Details
+	Details   findings.Details
 	Claim     string
-	Five      []app.Answer // how bad, what, why, who, what now
-	More      []app.Answer // the others
+	Five      []findings.Answer // how bad, what, why, who, what now
+	More      []findings.Answer // the others
 	Charts    []template.HTML
 	Diff      []piece
 	Violation bool
@@ -55,7 +56,7 @@ func (s *site) query(r *http.Request) (content, error) {
 }
 
 // queryTitle says what is known about a query.
-func queryTitle(d *app.Details) string {
+func queryTitle(d *findings.Details) string {
 	claim := "nothing is claimed"
 	if c := float64(d.Claimed.Epsilon); !math.IsNaN(c) {
 		claim = fmt.Sprintf("it claims %.4g", c)
@@ -78,7 +79,7 @@ func queryTitle(d *app.Details) string {
 	return "The audit of this query has no verdict yet."
 }
 
-func claimSentence(d *app.Details) string {
+func claimSentence(d *findings.Details) string {
 	c := float64(d.Claimed.Epsilon)
 	if math.IsNaN(c) {
 		return "Nothing is claimed."
@@ -117,12 +118,12 @@ func (s *site) reaudit(r *http.Request, id, operator string) error {
 }
 
 func (s *site) accept(r *http.Request, id, operator string) error {
-	err := s.relay.Decide(r.Context(), app.AcceptOptions{ID: id, Until: r.PostFormValue("until"), Reason: r.PostFormValue("reason"), Operator: operator})
+	err := s.relay.Decide(r.Context(), records.AcceptOptions{ID: id, Until: r.PostFormValue("until"), Reason: r.PostFormValue("reason"), Operator: operator})
 	return asBadRequest(err)
 }
 
 func (s *site) revoke(r *http.Request, id, operator string) error {
-	return asBadRequest(s.relay.Decide(r.Context(), app.AcceptOptions{ID: id, Reason: r.PostFormValue("reason"), Operator: operator, Revoke: true}))
+	return asBadRequest(s.relay.Decide(r.Context(), records.AcceptOptions{ID: id, Reason: r.PostFormValue("reason"), Operator: operator, Revoke: true}))
 }
 
 func asBadRequest(err error) error {

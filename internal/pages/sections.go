@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"html/template"
 
-	"github.com/dpwatch/dpwatch/internal/app"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
 )
 
 // sections is the content of a page that consists of tables.
@@ -61,7 +61,7 @@ func query(id, summary string) cell { return cell{Text: summary, Code: true, Pat
 
 // faultSection shows that something cannot be read, beside what can.
 func faultSection(title string, err error) section {
-	if errors.Is(err, app.ErrNoLedger) {
+	if errors.Is(err, setup.ErrNoLedger) {
 		return section{Title: title, Notes: []string{"There is no ledger: set ledger.dsn or neighbours.target, and restart dpwatch."}}
 	}
 	return section{Title: title, Notes: []string{sentence(err)}}

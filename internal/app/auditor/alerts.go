@@ -1,0 +1,191 @@
+package auditor
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/alert/deliver"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/show"
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/ledger"
+)
+
+// alerts sends findings to the log and to the receivers.
+type alerts struct {
+	sender     *alert.Sender
+	dispatcher *deliver.Dispatcher
+	conditions []condition
+}
+
+// newAlerts returns the alerts that the configuration describes.
+func newAlerts(c config.Config, stdout io.Writer, log *zap.Logger, registry *prometheus.Registry) (*alerts, error) {
+	sender, err := alert.New(log, registry)
+	if err != nil {
+		return nil, err
+	}
+	o := deliver.Options{
+		Style: setup.AlertStyle(c), Ledger: openAlerts(c), Resend: time.Duration(c.Alerts.Resend), ResolveAfter: time.Duration(c.Alerts.ResolveAfter),
+		Retention: time.Duration(c.Ledger.Retention), Stdout: stdout, Logger: log, Metrics: registry, Now: time.Now,
+	}
+	for _, r := range c.Alerts.Receivers {
+		o.Receivers = append(o.Receivers, setup.AlertReceiver(r))
+	}
+	for _, r := range c.Alerts.Routes {
+		o.Routes = append(o.Routes, deliver.Route{Severity: alert.Severity(r.Severity), Kind: r.Kind, Database: r.Database, User: r.User, Engine: r.Engine, Receivers: r.Receivers})
+	}
+	dispatcher, err := deliver.New(o)
+	return &alerts{sender, dispatcher, conditions(c)}, err
+}
+
+// openAlerts returns a function that opens the ledger for alerts; nil if there is no ledger or no receiver. The auditor migrates the ledger.
+func openAlerts(c config.Config) func(context.Context) (*ledger.Ledger, error) {
+	o, stored := setup.LedgerOptions(c)
+	if !stored || len(c.Alerts.Receivers) == 0 {
+		return nil
+	}
+	o.Connections = 3
+	return func(ctx context.Context) (*ledger.Ledger, error) {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		return ledger.Open(ctx, o)
+	}
+}
+
+// send sends a finding to the log and the receivers. It does not wait.
+func (a *alerts) send(f alert.Finding) {
+	a.sender.Send(f)
+	a.dispatcher.Notify(f)
+}
+
+// lookEvery is the interval of looking at the auditor's status for alerts.
+const lookEvery = 10 * time.Second
+
+// run sends alerts until ctx is done.
+func (a *alerts) run(ctx context.Context, auditor *audit.Auditor) {
+	var dispatcher sync.WaitGroup
+	dispatcher.Go(func() { a.dispatcher.Run(ctx) })
+	defer dispatcher.Wait()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			a.look(auditor.Status(), time.Now())
+		}
+	}
+}
+
+// look sends what a status shows: conditions of the auditor, violations, and their ends. What was sent before is not sent again, but an earlier process may
+// have ended before it sent them, receivers may be new, and bounds grow.
+func (a *alerts) look(s audit.Status, now time.Time) {
+	for i := range a.conditions {
+		c := &a.conditions[i]
+		f, changed := c.look(&s, now)
+		if changed {
+			a.sender.Send(f)
+		}
+		if changed || f.Over {
+			a.dispatcher.Notify(f)
+		}
+	}
+	for i := range s.Audits {
+		e := &s.Audits[i]
+		switch {
+		case e.Standing != nil && e.Accepted == nil:
+			a.dispatcher.Notify(standing(e, e.Standing))
+		case e.Standing == nil && e.Resolved != nil:
+			f := standing(e, &e.Resolved.Standing)
+			f.Kind, f.Reason = alert.Resolved, e.Resolved.String()
+			a.dispatcher.Notify(f)
+		}
+	}
+}
+
+// standing returns the finding of a violation of an audit.
+func standing(e *audit.Entry, v *audit.Standing) alert.Finding {
+	f := alert.Finding{
+		ID: e.ID, Group: e.Group, Summary: e.Summary, User: e.User, Database: e.Database, Application: e.App, Route: e.Route,
+		Neighbour: v.Neighbour, Epsilon: float64(v.Claimed), Lower: float64(v.Lower), EngineEpoch: v.FirstEngine,
+		Deterministic: math.IsNaN(float64(v.Lower)), Estimate: math.NaN(), Odds: math.NaN(),
+	}
+	if r := e.Report; r != nil {
+		f.Delta, f.Source, f.Confidence = r.Claimed.Delta, r.Claimed.Source, r.Confidence
+	}
+	return f
+}
+
+// condition is a state of the auditor that is alerted when it lasts.
+type condition struct {
+	kind      alert.Kind
+	component string
+	text      string
+	after     time.Duration
+	holds     func(*audit.Status) (reason string, yes bool)
+
+	since  time.Time // zero = it does not hold
+	firing bool
+}
+
+// look returns the present finding of the condition, and whether it has just begun or ended. If another process audits the engine, that one reports
+// it: the finding is neither present nor over.
+func (c *condition) look(s *audit.Status, now time.Time) (f alert.Finding, changed bool) {
+	if s.Ledger != nil && s.Ledger.Holder != nil {
+		c.since, c.firing = time.Time{}, false
+		return f, false
+	}
+	reason, yes := c.holds(s)
+	f = alert.Finding{Kind: c.kind, Component: c.component, Condition: c.text, Reason: reason, Over: !yes}
+	switch {
+	case !yes:
+		changed = c.firing
+		c.since, c.firing = time.Time{}, false
+	case c.since.IsZero():
+		c.since = now
+		fallthrough
+	case !c.firing:
+		c.firing = now.Sub(c.since) >= c.after
+		changed = c.firing
+	}
+	return f, changed
+}
+
+// leastQueries is the number of distinct queries below which their coverage says little.
+const leastQueries = 10
+
+// conditions returns the conditions that the configuration asks for.
+func conditions(c config.Config) (all []condition) {
+	away := func(component, text string, holds func(*audit.Status) (string, bool)) {
+		if c.Alerts.UnhealthyAfter > 0 {
+			all = append(all, condition{kind: alert.AuditorUnhealthy, component: component, text: text, after: time.Duration(c.Alerts.UnhealthyAfter), holds: holds})
+		}
+	}
+	away("shadow", "the shadow database is away: no queries are audited", func(s *audit.Status) (string, bool) { return "", s.Shadow != "" })
+	away("ledger", "the ledger is away: evidence is not stored", func(s *audit.Status) (string, bool) {
+		return "", s.Ledger != nil && (s.Ledger.Trouble != "" || !s.Ledger.Restored)
+	})
+	if c.Audit.Workers == 0 && !c.Audit.Observe {
+		away("workers", "there are no workers: no queries are audited", func(s *audit.Status) (string, bool) { return "", len(s.Workers) == 0 })
+	}
+	if share := c.Alerts.Coverage.Share; share > 0 {
+		all = append(all, condition{
+			kind: alert.CoverageLow, component: "queries", text: "few of the distinct DP queries have an audit", after: time.Duration(c.Alerts.Coverage.After),
+			holds: func(s *audit.Status) (string, bool) {
+				return "audited share " + show.Number(analysis.Float(cmp.Or(s.Coverage.AuditedQueries, 0))), s.Coverage.Queries >= leastQueries && s.Coverage.AuditedQueries < share
+			},
+		})
+	}
+	return all
+}

@@ -1,0 +1,91 @@
+package auditor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/ledger"
+)
+
+// TestConditions: a condition of the auditor is reported once when it has lasted long enough, and once when it is over.
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	c := config.Default()
+	c.Audit.Workers = 0
+	all := conditions(c)
+	healthy := func() *audit.Status {
+		return &audit.Status{Workers: make([]audit.WorkerState, 1), Ledger: &audit.LedgerState{Restored: true}, Coverage: audit.Coverage{Queries: 100, AuditedQueries: 0.9}}
+	}
+	for component, break1 := range map[string]func(*audit.Status){
+		"shadow":  func(s *audit.Status) { s.Shadow = "away" },
+		"ledger":  func(s *audit.Status) { s.Ledger.Trouble = "away" },
+		"workers": func(s *audit.Status) { s.Workers = nil },
+		"queries": func(s *audit.Status) { s.Coverage.AuditedQueries = 0.4 },
+	} {
+		t.Run(component, func(t *testing.T) {
+			t.Parallel()
+			var one condition
+			for _, x := range all {
+				if x.component == component {
+					one = x
+				}
+			}
+			bad := healthy()
+			break1(bad)
+			at := time.Now()
+			for i, step := range []struct {
+				status  *audit.Status
+				after   time.Duration
+				changed bool
+				over    bool
+			}{
+				{healthy(), 0, false, true},
+				{bad, time.Second, false, false},
+				{healthy(), one.after, false, true}, // it did not last
+				{bad, one.after + time.Second, false, false},
+				{bad, 2*one.after + time.Second, true, false},
+				{bad, 3 * one.after, false, false},
+				{healthy(), 4 * one.after, true, true},
+				{healthy(), 5 * one.after, false, true},
+			} {
+				f, changed := one.look(step.status, at.Add(step.after))
+				if changed != step.changed || f.Over != step.over || f.Component != component || f.Condition == "" {
+					t.Errorf("step %d: %+v, changed %t", i, f, changed)
+				}
+			}
+			bad.Ledger.Holder = &ledger.Process{} // another process audits the engine, and reports it
+			for _, after := range []time.Duration{6, 8} {
+				if f, changed := one.look(bad, at.Add(after*one.after)); changed || f.Over {
+					t.Errorf("a process that only records: %+v, changed %t", f, changed)
+				}
+			}
+		})
+	}
+	few := healthy()
+	few.Coverage = audit.Coverage{Queries: 3}
+	for i := range all {
+		if f, _ := all[i].look(few, time.Now()); !f.Over {
+			t.Errorf("%s: %+v for an auditor that has seen few queries", all[i].component, f)
+		}
+	}
+	c.Alerts.UnhealthyAfter, c.Alerts.Coverage.Share = 0, 0
+	if n := len(conditions(c)); n != 0 {
+		t.Errorf("%d conditions although they are off", n)
+	}
+}
+
+// TestStanding: a violation in the status has the same alert as the finding that the auditor reports.
+func TestStanding(t *testing.T) {
+	t.Parallel()
+	style := setup.AlertStyle(config.Default())
+	e := &audit.Entry{ID: "3f9c", Group: "g", Summary: "s", User: "u", Database: "d"}
+	got := style.Message(standing(e, &audit.Standing{Claimed: 0.5, Lower: 3, FirstEngine: "e1", Neighbour: "d1"}), time.Now())
+	want := style.Message(alert.Finding{ID: "3f9c", Epsilon: 0.5, Lower: 3, EngineEpoch: "e1"}, time.Now())
+	if got.ID != want.ID || got.Subject != want.Subject || got.Severity != alert.Critical || got.Severity != want.Severity || got.Title != want.Title {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}

@@ -1,0 +1,2 @@
+// Package auditor runs the auditor process of an engine, the workers on other machines, and the delivery of alerts.
+package auditor

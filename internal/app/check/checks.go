@@ -1,0 +1,245 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/app/admin"
+	"github.com/dpwatch/dpwatch/internal/app/relay"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/status"
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/preflight"
+	"github.com/dpwatch/dpwatch/internal/sqlstate"
+	"github.com/dpwatch/dpwatch/internal/withheld"
+	"github.com/dpwatch/dpwatch/proxy"
+	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/replay/neighbours"
+)
+
+// Checks returns all checks of a configuration. Those of several engines have their names as prefixes.
+func Checks(c config.Config) []preflight.Task {
+	var tasks []preflight.Task
+	all := c.AllEngines()
+	for _, one := range all {
+		for i, r := range one.Proxy.AllRoutes() {
+			tasks = append(tasks, checkListeners(c, r.Listen, "proxy.listen"), checkUpstream(one, i))
+		}
+	}
+	for _, l := range c.Admin.AllListeners() {
+		tasks = append(tasks, checkListeners(c, l.Listen, "admin.listen"))
+	}
+	for _, one := range all {
+		for _, task := range engineChecks(one) {
+			if len(all) > 1 {
+				task = named(one.EngineName(), task)
+			}
+			tasks = append(tasks, task)
+		}
+	}
+	return tasks
+}
+
+// engineChecks returns the checks of what one engine has for itself.
+func engineChecks(c config.Config) []preflight.Task {
+	o := preflightOptions(c)
+	tasks := []preflight.Task{preflight.Shadow(o), checkRights(c), preflight.Catalog(o)}
+	for i := range c.Shadow.Engines(c.Shadow.Copies()) {
+		tasks = append(tasks, checkEngine(c, i))
+	}
+	return append(tasks, checkVersion(c), checkNeighbours(c), checkLedger(c), checkSpool(c), checkPace(c))
+}
+
+// named returns a task whose checks name an engine.
+func named(engine string, task preflight.Task) preflight.Task {
+	return func(ctx context.Context) []preflight.Check {
+		checks := task(ctx)
+		for i := range checks {
+			checks[i].Name = engine + ": " + checks[i].Name
+		}
+		return checks
+	}
+}
+
+// checkPace reports the default pace of trials, if the configuration does not set one.
+func checkPace(c config.Config) preflight.Task {
+	return func(ctx context.Context) []preflight.Check {
+		if !setup.AutomaticPace(c) {
+			return nil
+		}
+		check := preflight.Check{Name: "audit.share", Object: "the default", Status: preflight.OK}
+		_, why, err := setup.DefaultPace(ctx, c)
+		if check.Message = why; err != nil {
+			check.Status, check.Message, check.Fix = preflight.Unchecked, why+": "+sqlstate.Withhold(err).Error(), "set audit.share: 0.1 for a server that clients use, 1 for another"
+		}
+		return []preflight.Check{check}
+	}
+}
+
+func preflightOptions(c config.Config) preflight.Options {
+	o := preflight.Options{
+		Shadow: c.Shadow.DSN.Reveal(), ConnectTimeout: time.Duration(c.Shadow.ConnectTimeout), D0: c.Shadow.D0, D1: c.Shadow.D1,
+		Protected: c.Privacy.Protected, Public: c.Privacy.Public, SearchPath: c.Shadow.SearchPath, ClientPath: c.Privacy.SearchPath,
+		Hoist: c.Audit.Hoist, Catalog: c.Privacy.Catalog.Reveal(), Safe: c.Claims.SafeFunctions, Beside: c.Shadow.Beside(),
+	}
+	for _, f := range c.Claims.Functions {
+		o.Functions = append(o.Functions, preflight.Function{Name: f.Name, Epsilon: f.Epsilon, Delta: f.Delta})
+	}
+	return o
+}
+
+// checkListeners checks that the addresses can be listened on.
+func checkListeners(c config.Config, addresses []config.Address, key string) preflight.Task {
+	return func(ctx context.Context) (checks []preflight.Check) {
+		for _, a := range addresses {
+			check := preflight.Check{Name: key, Object: a.String(), Status: preflight.OK, Message: "can be listened on"}
+			l, err := admin.Listen(a, admin.SocketMode)
+			switch {
+			case err == nil:
+				_ = l.Close()
+			case errors.Is(err, syscall.EADDRINUSE) && answers(ctx, c):
+				check.Status, check.Message = preflight.Warning, "is in use, probably by a running dpwatch: /livez answers at admin.listen"
+			case errors.Is(err, syscall.EADDRINUSE):
+				check.Status, check.Message, check.Fix = preflight.Fault, err.Error(), "choose another address, or stop the program that uses it"
+			default:
+				check.Status, check.Message, check.Fix = preflight.Fault, err.Error(), "choose an address of this machine that dpwatch may listen on"
+			}
+			checks = append(checks, check)
+		}
+		return checks
+	}
+}
+
+// answers reports whether a dpwatch serves the configured admin port.
+func answers(ctx context.Context, c config.Config) bool {
+	target, err := status.Nearest("the configuration", c.Admin.AllListeners())
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	return err == nil && target.Ask(ctx, "/livez") == nil
+}
+
+// checkUpstream checks that an engine answers, and that clients can authenticate if both legs use TLS.
+func checkUpstream(c config.Config, index int) preflight.Task {
+	return func(ctx context.Context) []preflight.Check {
+		cfg := c.Proxy.AllRoutes()[index]
+		check := preflight.Check{Name: "proxy.upstream", Object: cfg.Upstream.String(), Status: preflight.OK, Message: "answers"}
+		if cfg.UpstreamTLS.Mode != "disable" {
+			check.Message += ", upstream_tls " + cfg.UpstreamTLS.Mode
+		}
+		failed := func(err error, fix string) []preflight.Check {
+			check.Status, check.Message, check.Fix = preflight.Fault, err.Error(), fix
+			return []preflight.Check{check}
+		}
+		one, err := relay.NewRoute(&c, index, capture.NewQueue(1, 1<<10), zap.NewNop())
+		if err != nil {
+			return failed(err, "correct the files and modes of tls and upstream_tls")
+		}
+		if err := one.Server.Probe(ctx); err != nil {
+			return failed(err, "start the engine, or correct proxy.upstream and proxy.upstream_tls")
+		}
+		var unchecked *proxy.UpstreamError
+		if err := one.Server.CheckUpstream(ctx); err != nil && !errors.As(err, &unchecked) {
+			return failed(err, "set tls.same_certificate: assume if no client uses channel binding")
+		}
+		return []preflight.Check{check}
+	}
+}
+
+// checkRights reports the privileges of the replay role beyond reading the copies.
+func checkRights(c config.Config) preflight.Task {
+	return func(ctx context.Context) []preflight.Check {
+		ctx, cancel := context.WithTimeout(ctx, setup.CheckTimeout)
+		defer cancel()
+		check := preflight.Check{Name: "replay role", Object: "rights", Status: preflight.OK, Message: "none beyond reading the copies"}
+		o := setup.ReplayOptions(c, nil)
+		player, err := replay.New(o)
+		var excess []replay.Excess
+		if err == nil {
+			excess, err = player.Excess(ctx, o.Copies)
+		}
+		if err != nil {
+			check.Status, check.Message = preflight.Unchecked, "the shadow database cannot be queried"
+		}
+		if len(excess) == 0 {
+			return []preflight.Check{check}
+		}
+		var checks []preflight.Check
+		for _, e := range excess {
+			checks = append(checks, preflight.Check{Name: "replay role", Object: "rights", Status: preflight.Warning, Message: e.What, Fix: e.Fix})
+		}
+		return checks
+	}
+}
+
+// checkEngine checks that an engine beside the database accepts sessions.
+func checkEngine(c config.Config, i int) preflight.Task {
+	return func(ctx context.Context) []preflight.Check {
+		ctx, cancel := context.WithTimeout(ctx, setup.CheckTimeout)
+		defer cancel()
+		name, object := "shadow.engine", "engine beside the database"
+		if len(c.Shadow.Worlds) > 0 {
+			name, object = "shadow.worlds", "engine of "+c.Shadow.Copies()[i]
+		}
+		check := preflight.Check{Name: name, Object: object, Status: preflight.OK, Message: "accepts sessions"}
+		player, err := replay.New(setup.ReplayOptions(c, nil))
+		warning := ""
+		if err == nil {
+			warning, err = player.CheckEngine(ctx, i)
+		}
+		switch {
+		case err != nil:
+			check.Status, check.Message, check.Fix = preflight.Fault, withheld.Reveal(err), "start the engine for replays, or correct its connection string"
+		case warning != "":
+			check.Status, check.Message = preflight.Warning, warning
+		}
+		return []preflight.Check{check, {
+			Name: name, Object: object, Status: preflight.Unchecked,
+			Message: "which copy it reads: dpwatch run checks this with the first query that it replays, if the server's counters show it",
+		}}
+	}
+}
+
+// checkNeighbours checks that the copies are those that the configuration names.
+func checkNeighbours(c config.Config) preflight.Task {
+	return func(ctx context.Context) []preflight.Check {
+		worlds := fmt.Sprintf("%s and %s", c.Shadow.D0, strings.Join(c.Shadow.D1, ", "))
+		differ := preflight.Check{Name: "neighbours", Object: worlds, Status: preflight.Unchecked, Message: "whether each pair differs by exactly one unit"}
+		if !c.Neighbours.Configured() {
+			differ.Message += ": the copies are hand-made"
+			return []preflight.Check{differ}
+		}
+		differ.Fix = "run `dpwatch neighbours verify`"
+		return append(append(preflight.Connect("neighbours.source", c.Neighbours.Source.Reveal(), time.Duration(c.Shadow.ConnectTimeout))(ctx), checkSet(ctx, c)), differ)
+	}
+}
+
+func checkSet(ctx context.Context, c config.Config) preflight.Check {
+	ctx, cancel := context.WithTimeout(ctx, setup.CheckTimeout)
+	defer cancel()
+	check := preflight.Check{Name: "neighbours", Object: "the set of copies", Status: preflight.Fault}
+	o, err := setup.NeighbourOptions(c)
+	var set neighbours.Set
+	if err == nil {
+		set, err = neighbours.Current(ctx, o.Target, o.Control) // only the owner of the record can read it
+	}
+	switch {
+	case err != nil:
+		check.Message, check.Fix = err.Error(), "correct neighbours.target, or run `dpwatch neighbours create`"
+	case set.D0 != c.Shadow.D0 || !slices.Equal(set.D1, c.Shadow.D1) || string(set.Relation) != c.Neighbours.Relation:
+		check.Message = fmt.Sprintf("the copies are %s and %s, relation %s; the configuration has %s and %s, relation %s",
+			set.D0, strings.Join(set.D1, ", "), set.Relation, c.Shadow.D0, strings.Join(c.Shadow.D1, ", "), c.Neighbours.Relation)
+		check.Fix = "run `dpwatch neighbours refresh`, or correct shadow.d0, shadow.d1 and neighbours.relation"
+	default:
+		check.Status = preflight.OK
+		check.Message = fmt.Sprintf("epoch %d, made %s, relation %s, method %s", set.Epoch, set.Made.UTC().Format(time.RFC3339), set.Relation, set.Method)
+	}
+	return check
+}

@@ -1,0 +1,2 @@
+// Package check has the checks of `config check --connect` and `doctor`.
+package check

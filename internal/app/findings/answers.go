@@ -1,0 +1,87 @@
+package findings
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/app/oneoff"
+	"github.com/dpwatch/dpwatch/internal/app/show"
+	"github.com/dpwatch/dpwatch/internal/app/status"
+)
+
+// reportAnswers answers the questions how bad a finding is, what gives it away and why, from a report.
+func reportAnswers(a *status.AuditRow, r analysis.Report) (howBad, what, why []string) {
+	howBad = []string{oneoff.Sentence(r)}
+	if s := a.Standing; s != nil && r.Verdict != analysis.Violation {
+		howBad = []string{fmt.Sprintf("VIOLATION, first seen %s by engine epoch %s, with an epsilon lower bound of %s. A later audit has not resolved it.", show.Moment(s.FirstSeen), s.FirstEngine, show.Number(s.Lower))}
+	}
+	if f := r.Finding; f != nil {
+		howBad, what, why = findingAnswers(f)
+		return append([]string{oneoff.Sentence(r)}, howBad...), what, why
+	}
+	if lower := float64(r.EpsilonLower); !math.IsNaN(lower) && r.Confidence > 0 {
+		howBad = append(howBad, fmt.Sprintf("Certified at confidence %g: the privacy loss is at least epsilon %s, after %d pairs of trials.", r.Confidence, show.Number(r.EpsilonLower), r.Trials.D0))
+	} else if !math.IsNaN(lower) {
+		howBad = append(howBad, fmt.Sprintf("Certified: the privacy loss is at least epsilon %s, after %d pairs of trials.", show.Number(r.EpsilonLower), r.Trials.D0))
+	}
+	found := a.Violation()
+	if odds := float64(r.Attacker.PosteriorOdds); found && !math.IsNaN(odds) {
+		howBad = append(howBad, fmt.Sprintf("Likely: one answer that shows the event changes the odds that the person is in the data from %.3g to %.3g.", r.Attacker.PriorOdds, odds))
+	}
+	if e := r.Event; e != nil {
+		prefix := ""
+		if !found {
+			prefix = "Nothing is certified. The event with the most evidence: "
+		}
+		what = append(what, prefix+fmt.Sprintf("%s; its probability is about %.3g on D0 and %.3g on D1", e.Description, float64(e.D0), float64(e.D1)))
+	}
+	if d := r.Deterministic; d != nil {
+		what = append(what, d.Description)
+	}
+	for _, warning := range r.Warnings {
+		why = append(why, warning.String())
+	}
+	return howBad, what, why
+}
+
+// findingAnswers returns the answers of a finding.
+func findingAnswers(f *analysis.Finding) (howBad, what, why []string) {
+	name := oneoff.Basis(f.HowBad)
+	howBad = []string{strings.ToUpper(name[:1]) + name[1:] + ": " + f.HowBad.Text}
+	what = []string{"Likely: " + f.What.Text.String()}
+	for _, p := range f.What.Parts {
+		what = append(what, fmt.Sprintf("  %s: %.0f %% of the evidence", p.Where, 100*float64(p.Share)))
+	}
+	for _, c := range f.Causes {
+		why = append(why, fmt.Sprintf("Likely: %s. %s See %s", c.Name, c.Text, c.Page))
+	}
+	return howBad, what, why
+}
+
+// notProven lists what an audit with this verdict does not show.
+func notProven(verdict string, r analysis.Report) []string {
+	var all []string
+	switch verdict {
+	case string(analysis.Violation):
+		all = []string{
+			"The bound is a lower one, on these copies and these units: the true privacy loss may be larger, for them and for others.",
+			"What gives it away and the probable cause are estimates; only the lower bound is certified.",
+		}
+		if r.Confidence > 0 {
+			all = append(all, fmt.Sprintf("An audit of a right mechanism reports a violation with a probability of at most %.3g; dpwatch reproduce runs fresh trials.", 1-r.Confidence))
+		}
+	case string(analysis.NoEvidence):
+		all = []string{"No evidence is not a proof of privacy: other units, other data and rarer events were not tried."}
+		if least := float64(r.MinimalDetectable); !math.IsNaN(least) {
+			all = append(all, fmt.Sprintf("A privacy loss below epsilon %.3g would often not have been found with these trials.", least))
+		}
+	default:
+		all = []string{"There is no verdict: the audit shows neither that the query is private nor that it is not."}
+	}
+	if r.Claimed.Source == "comment" || r.Claimed.Source == "setting" {
+		all = append(all, "The claim comes from the client ("+r.Claimed.Source+"), not from the engine.")
+	}
+	return all
+}

@@ -1,0 +1,161 @@
+package oneoff
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit/evidence"
+	"github.com/dpwatch/dpwatch/internal/outcome"
+	"github.com/dpwatch/dpwatch/internal/plot"
+	"github.com/dpwatch/dpwatch/internal/recorded"
+	"github.com/dpwatch/dpwatch/internal/withheld"
+)
+
+// InputReport describes how the files of recorded results were read.
+type InputReport struct {
+	D0 recorded.Input `json:"d0"`
+	D1 recorded.Input `json:"d1"`
+	// Seed is the seed of the random order in which the results were analyzed; nil for the order of the files.
+	Seed *uint64 `json:"seed"`
+}
+
+// FileOptions configures how files of results are read and in which order they are analyzed.
+type FileOptions struct {
+	recorded.Options
+	InOrder bool   // the order of the files instead of a random one
+	Seed    uint64 // of the random order
+}
+
+// Analyze analyzes two files of results, pair by pair, in random order or in the order of the files. It writes plots into
+// the directory plots, unless that is empty or the analysis was refused.
+func Analyze(d0, d1 string, o FileOptions, claim analysis.Claim, opt analysis.Options, plots string) (Conclusion, error) {
+	files, err := recorded.Open(d0, d1, o.Options)
+	if err != nil {
+		return Conclusion{}, err
+	}
+	defer files.Close()
+	in := files.Inputs()
+	found := Conclusion{Input: &InputReport{D0: in[0], D1: in[1]}}
+	pairs := files.Pairs()
+	opt.MaxTrials, opt.Salt = max(pairs, 1), rand.Text()
+	e, err := evidence.New(claim, opt, 1)
+	var infeasible *analysis.InfeasibleError
+	used, reason := pairs, ""
+	var misfit error
+	switch isInfeasible := errors.As(err, &infeasible); {
+	case err != nil && !isInfeasible:
+		return Conclusion{}, err
+	case pairs == 0:
+		reason = fmt.Sprintf("a file is empty: %d results on D0, %d on D1", in[0].Trials, in[1].Trials)
+	case unequal(in):
+		used, misfit = 0, fmt.Errorf("%s has %d trials and %s has %d: give both files the same number of trials; truncate the longer one if only its first trials count", d0, in[0].Trials, d1, in[1].Trials)
+	case isInfeasible:
+		used, reason = 0, err.Error()
+	}
+	var order analysis.Order
+	next := files.Next
+	if used > 0 {
+		e.Recorded(o.InOrder)
+	}
+	if used > 0 && !o.InOrder {
+		shuffled, err := recorded.Shuffle(files, o.Seed, order.Add)
+		if err != nil {
+			return Conclusion{}, err
+		}
+		defer shuffled.Close()
+		next, found.Input.Seed = shuffled.Next, &o.Seed
+	}
+	for range used {
+		x, y, err := next()
+		if err != nil {
+			return Conclusion{}, err
+		}
+		if o.InOrder {
+			order.Add(x, y)
+		}
+		e.Add([]outcome.Outcome{x, y})
+	}
+	if err := cmp.Or(files.Rest(), misfit); err != nil { // an invalid result is reported first
+		return Conclusion{}, err
+	}
+	if reason != "" {
+		found.Report = refused(claim, opt.Confidence, reason)
+	} else {
+		if plots != "" {
+			if _, err := plot.Write(plots, e.Audit(0).Figures()); err != nil {
+				return Conclusion{}, err
+			}
+		}
+		found.Report = e.Report(0)
+		e.Audit(0).AddProfile(&found.Report)
+		found.Claimed.Source = "flag"
+	}
+	for _, w := range slices.Concat(o.orderWarnings(&order), unusedTrials(in), files.Warnings()) {
+		found.Warnings = append(found.Warnings, withheld.Public(w))
+	}
+	return found, nil
+}
+
+// orderWarnings returns warnings about the order of the files.
+func (o FileOptions) orderWarnings(order *analysis.Order) (all []string) {
+	for _, finding := range order.Findings() {
+		if o.InOrder {
+			finding = "in the order of the files " + finding
+		} else {
+			finding = fmt.Sprintf("in the order of the files %s: the results are sorted, or the trials are not independent and identically distributed; they were analyzed in random order (seed %d). "+
+				"If the files are in the order of execution, repeat with --in-order", finding, o.Seed)
+		}
+		all = append(all, finding)
+	}
+	return all
+}
+
+// unequal reports whether one file has more than twice the trials of the other, so that they are unlikely to be from one
+// experiment.
+func unequal(in [2]recorded.Input) bool {
+	return max(in[0].Trials, in[1].Trials) > 2*min(in[0].Trials, in[1].Trials)
+}
+
+func unusedTrials(in [2]recorded.Input) []string {
+	for i := range in {
+		if n := in[i].Unused; n > 0 {
+			return []string{fmt.Sprintf("%d results on D0 and %d on D1: the last %d of D%d were not used", in[0].Trials, in[1].Trials, n, i)}
+		}
+	}
+	return nil
+}
+
+// describeInput describes how a file was read.
+func describeInput(in recorded.Input) string {
+	if in.Format == recorded.Lines || in.Format == recorded.JSONL {
+		return fmt.Sprintf("%s: one result a line, %d results%s", in.Format, in.Trials, empties(in))
+	}
+	header := "no header"
+	if in.Header {
+		header = "header"
+	}
+	text := fmt.Sprintf("%s: %s, columns %s", in.Format, header, strings.Join(in.Columns, ", "))
+	if in.Delimiter == ";" {
+		text += " (separated by semicolons)"
+	}
+	if in.Trial == "" {
+		return text + fmt.Sprintf("; every line a trial, %d trials%s", in.Trials, empties(in))
+	}
+	text += "; trials by " + in.Trial
+	if len(in.Keys) > 0 {
+		text += ", keys " + strings.Join(in.Keys, ", ")
+	}
+	return text + fmt.Sprintf("; %d rows in %d trials%s", in.Rows, in.Trials, empties(in))
+}
+
+func empties(in recorded.Input) string {
+	if in.Empty == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d of them without a row", in.Empty)
+}

@@ -1,0 +1,157 @@
+package oneoff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/evidence"
+	"github.com/dpwatch/dpwatch/internal/audit/timing"
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/plot"
+	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// Options are the flags of dpwatch audit; the fields are named after them.
+type Options struct {
+	DSN, D0, From, SQL, File   string
+	Protocol                   string
+	Engines                    []string
+	D1, SearchPath, Params     []string
+	Then                       []string // statements after SQL in the same session; --sql gives them all
+	Composition                string   // "max" or "sum"; of the claims of SQL and Then
+	Epsilon, Delta, Confidence float64
+	MaxTrials                  int
+	Timeout                    time.Duration
+	Hoist                      bool
+	Config, Plot               string
+	EngineName                 string // of several engines of Config
+	Deterministic              string
+	VaryText                   bool
+	Measure                    int
+	Timing                     int
+	Given                      map[string]bool // flags on the command line; they override Config
+
+	// Values that do not come from flags alone.
+	Loaded *config.Config // parsed from Config; nil = none
+	source string         // source of the claim
+	sorted bool           // the query determines the order of its rows
+
+	Captured  *capture.Query // replayed instead of SQL or File; nil = none
+	following []capture.Step // statements after the first one
+	Claimed   *rewrite.Claim // what the configuration claims for the query; nil = nothing
+}
+
+// Progress shows the progress of an audit. Begin starts a new count.
+type Progress struct {
+	Begin func(what string, total int)
+	Add   func(n int)
+	End   func()
+}
+
+// Audit audits one query, from its first trial to its verdict.
+func Audit(ctx context.Context, env setup.Environment, f *Options, progress Progress) (Conclusion, error) {
+	player, copies, statement, err := f.prepare(ctx, env)
+	if err != nil {
+		return Conclusion{}, err
+	}
+	once := audit.Once{
+		Player: player, Copies: copies, Statement: statement, VaryText: f.VaryText, Measure: f.Measure,
+		Claim: analysis.Claim{Epsilon: f.Epsilon, Delta: f.Delta}, Analysis: f.analysisOptions(),
+		Begin: func(again error) {
+			if again != nil {
+				fmt.Fprintln(env.Stderr, "dpwatch: warning:", again)
+			}
+			progress.Begin("trials", f.MaxTrials)
+		},
+		Confirming: func() { progress.Begin("confirming", f.MaxTrials) },
+		Measuring: func(failed error) {
+			if failed != nil {
+				fmt.Fprintln(env.Stderr, "dpwatch: warning: the violation is not measured:", failed)
+				return
+			}
+			progress.Begin("measuring", f.Measure)
+		},
+		Progress: progress.Add,
+	}
+	shown, err := once.Run(ctx)
+	progress.End()
+	var infeasible *analysis.InfeasibleError
+	switch {
+	case errors.As(err, &infeasible):
+		report := refused(once.Claim, f.Confidence, err.Error())
+		report.Claimed.Source = f.source
+		return Conclusion{Report: report, Queries: f.queries(), SQL: &audit.SQLPair{D0: statement.Text(0), D1: statement.Text(1)}}, nil
+	case err != nil:
+		return Conclusion{}, err
+	}
+	c, err := f.conclude(shown, statement)
+	if f.Timing > 0 && err == nil {
+		progress.Begin("latencies", f.Timing)
+		var r timing.Report
+		r, err = once.Time(ctx, 1+slices.Index(f.D1, c.Neighbour), f.Timing)
+		c.Timing = &r
+		progress.End()
+	}
+	return c, err
+}
+
+// prepare connects, and rewrites the query for all copies.
+func (f *Options) prepare(ctx context.Context, env setup.Environment) (player *replay.Player, copies *audit.Copies, s replay.Statement, err error) {
+	if err := f.Resolve(env); err != nil {
+		return nil, nil, s, err
+	}
+	options := f.ReplayOptions()
+	options.Warn = func(text string) { fmt.Fprintln(env.Stderr, "dpwatch: warning: "+text) }
+	if player, err = replay.New(options); err != nil {
+		return nil, nil, s, err
+	}
+	q, err := f.query(env)
+	if err != nil {
+		return nil, nil, s, err
+	}
+	if copies, err = audit.WatchCopies(ctx, player, f.schemas()); err != nil {
+		return nil, nil, s, err
+	}
+	s, err = f.Rewrite(ctx, env, player, q)
+	return player, copies, s, copies.Explain(ctx, err)
+}
+
+func (f *Options) analysisOptions() analysis.Options {
+	opt := analysis.Options{
+		Confidence: f.Confidence, MaxTrials: f.MaxTrials, Deterministic: analysis.DeterministicPolicy(f.Deterministic), Unordered: !f.sorted,
+	}
+	if f.Loaded != nil {
+		opt.PriorOdds, opt.BreachOdds = f.Loaded.Audit.PriorOdds, f.Loaded.Audit.BreachOdds
+	}
+	return opt
+}
+
+// conclude reports on the neighbour with the strongest evidence, and writes its plots into Plot.
+func (f *Options) conclude(shown *evidence.Evidence, s replay.Statement) (Conclusion, error) {
+	var c Conclusion
+	worst, reports := shown.Worst()
+	for i, r := range reports {
+		c.Neighbours = append(c.Neighbours, audit.Neighbour{Schema: f.D1[i], Verdict: r.Verdict, Lower: r.EpsilonLower, Estimate: r.EpsilonEstimate})
+	}
+	c.Report, c.Neighbour = reports[worst], f.D1[worst]
+	shown.Audit(worst).AddProfile(&c.Report)
+	c.Claimed.Source = f.source
+	c.SQL, c.Queries = &audit.SQLPair{D0: s.Text(0), D1: s.Text(worst + 1)}, f.queries()
+	if s.Hoist != nil {
+		report := s.Hoist.Report()
+		c.Hoisting = &report
+	}
+	if f.Plot == "" {
+		return c, nil
+	}
+	_, err := plot.Write(f.Plot, shown.Audit(worst).Figures())
+	return c, err
+}

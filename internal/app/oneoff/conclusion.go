@@ -1,0 +1,150 @@
+package oneoff
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/app/show"
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/timing"
+	"github.com/dpwatch/dpwatch/replay"
+)
+
+// Conclusion is the result of a command. Its JSON form is a contract with scripts.
+type Conclusion struct {
+	analysis.Report
+	SQL *audit.SQLPair `json:"sql,omitempty"`
+	// Queries is the number of statements of a sequence, 0 for a single query.
+	Queries int `json:"queries,omitempty"`
+	// Neighbour is the schema that the report is about, Neighbours the result of each if there are several.
+	Neighbour  string            `json:"neighbour,omitempty"`
+	Neighbours []audit.Neighbour `json:"neighbours,omitempty"`
+	// Hoisting is nil if it is disabled, and if nothing was replayed.
+	Hoisting *replay.HoistReport `json:"hoisting,omitempty"`
+	// Timing compares the latencies on D0 and on Neighbour: a side channel, which the verdict is not about. nil = they were not compared.
+	Timing *timing.Report `json:"timing,omitempty"`
+	// Input describes how recorded results were read; nil for results of replays.
+	Input *InputReport `json:"input,omitempty"`
+}
+
+// Shown returns the conclusion with or without the values of rows.
+func (c Conclusion) Shown(values bool) Conclusion {
+	if values {
+		c.Report = c.Report.Reveal()
+	}
+	return c
+}
+
+// Write writes the conclusion as text.
+func (c Conclusion) Write(w io.Writer) error {
+	r := c.Report
+	var b strings.Builder
+	fmt.Fprintln(&b, ofSequence(Sentence(r), c.Queries))
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(table, "  %s\t%s\n", name, fmt.Sprintf(format, args...))
+	}
+	if math.IsNaN(float64(r.Claimed.Epsilon)) {
+		row("claimed", "nothing")
+	} else {
+		row("claimed", "epsilon %g, delta %g (%s)", float64(r.Claimed.Epsilon), r.Claimed.Delta, r.Claimed.Source)
+	}
+	if c.Input != nil {
+		row("D0 read as", "%s", describeInput(c.Input.D0))
+		row("D1 read as", "%s", describeInput(c.Input.D1))
+		if seed := c.Input.Seed; seed != nil {
+			row("order", "random, seed %d", *seed)
+		}
+	}
+	row("trials", "%d on D0, %d on D1", r.Trials.D0, r.Trials.D1)
+	if len(c.Neighbours) > 1 {
+		row("neighbour", "%s has the strongest evidence, of %d", c.Neighbour, len(c.Neighbours))
+	}
+	row("epsilon lower bound", "%s at confidence %g", show.Number(r.EpsilonLower), r.Confidence)
+	row("epsilon estimate", "%s (buckets, no confidence statement)", show.Number(r.EpsilonEstimate))
+	row("evidence", "%s nats", show.Number(r.WealthLog))
+	if r.DetectedAt != nil {
+		row("found after", "%d pairs", *r.DetectedAt)
+	}
+	if c := r.Confirmation; c != nil {
+		row("confirmation", "%s after %d pairs on fresh sessions (%d pairs before)", strings.ReplaceAll(string(c.State), "_", " "), c.Pairs, c.After)
+	}
+	if m := r.Measurement; m != nil {
+		row("measurement", "%s after %d pairs; the violation was found at %s", measurementWords[m.State], m.Pairs, show.Number(m.ReportedLower))
+	}
+	if d := r.Deterministic; d != nil {
+		row("deterministic", "%s", d.Description)
+	}
+	if cp := r.ClopperPearson; cp != nil {
+		row("fixed budget", "epsilon %s or more (Clopper-Pearson, on %d trials a side)", show.Number(cp.Epsilon), cp.Trials)
+	}
+	writeFinding(row, r)
+	if least := float64(r.MinimalDetectable); !math.IsNaN(least) {
+		row("would have been found", "a true epsilon of at least %.3g, with 90 %% probability", least)
+	}
+	if h := c.Hoisting; h != nil && h.Hoisted {
+		row("hoisted", "%d of %d rounds, %.3g times as fast", h.HoistedRounds, h.HoistedRounds+h.UnmodifiedRounds, h.SpeedUp)
+	}
+	if t := c.Timing; t != nil {
+		row("latency", "%s", TimingText(t))
+	}
+	for _, warning := range r.Warnings {
+		row("note", "%s", warning)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// TimingText says what the latency of an answer shows.
+func TimingText(t *timing.Report) string {
+	if !t.Differs {
+		return fmt.Sprintf("no difference found in %d pairs (median %.3g ms on D0, %.3g ms on D1)", t.Pairs, 1000*t.Medians[0], 1000*t.Medians[1])
+	}
+	return fmt.Sprintf("a side channel: from the latency of one answer, the world is guessed right with a probability of at least %.2f (a coin: 0.5), certified at confidence %g (%d pairs, median %.3g ms on D0, %.3g ms on D1); the claim does not cover it",
+		t.GuessLower, t.Confidence, t.Pairs, 1000*t.Medians[0], 1000*t.Medians[1])
+}
+
+var measurementWords = map[analysis.MeasurementState]string{
+	analysis.MeasurementRunning:   "running",
+	analysis.Measured:             "ended, as the bound stopped growing,",
+	analysis.MeasurementExhausted: "ended with its budget",
+	analysis.MeasurementUnsound:   "dropped, as the worlds changed or trials depend on each other,",
+}
+
+// Sentence returns the verdict as a sentence.
+func Sentence(r analysis.Report) string {
+	switch r.Verdict {
+	case analysis.Violation:
+		if r.Deterministic != nil && r.DetectedAt == nil {
+			return "VIOLATION: the answers of this query are deterministic and differ between D0 and D1; this says nothing about an epsilon." + because(r.Reason)
+		}
+		return fmt.Sprintf("VIOLATION: this query leaks more than the claimed epsilon %g.%s", float64(r.Claimed.Epsilon), because(r.Reason))
+	case analysis.NoEvidence:
+		return "No evidence of a violation within this budget. That is not a proof of privacy." + because(r.Reason)
+	case "":
+		return "No verdict yet." + because(r.Reason)
+	default:
+		return "Inconclusive." + because(r.Reason)
+	}
+}
+
+// because returns a reason as a sentence that begins with a space; "" without one.
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " Reason: " + reason + "."
+}
+
+func refused(claim analysis.Claim, confidence float64, reason string) analysis.Report {
+	r := analysis.Refused(claim, confidence, reason)
+	r.Claimed.Source = "flag"
+	return r
+}

@@ -1,0 +1,122 @@
+package oneoff
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/replay"
+)
+
+// Resolve fills in missing flags from the configuration and validates the flags.
+func (f *Options) Resolve(env setup.Environment) error {
+	f.source = "flag"
+	if f.Config != "" {
+		c, _, err := setup.Load(env, f.Config)
+		if err != nil {
+			return err
+		}
+		if c, err = c.ForEngine(f.EngineName); err != nil {
+			return fmt.Errorf("%s: %w (--engine-name NAME)", f.Config, err)
+		}
+		f.Loaded = &c
+	}
+	if f.Loaded != nil {
+		f.fill()
+	}
+	return f.validate()
+}
+
+// fill takes values from the configuration for flags that were not given.
+func (f *Options) fill() {
+	c := f.Loaded
+	set := func(name string, take func()) {
+		if !f.Given[name] {
+			take()
+		}
+	}
+	set("dsn", func() { f.DSN = c.Shadow.DSN.Reveal() })
+	set("d0", func() { f.D0 = c.Shadow.D0 })
+	set("d1", func() { f.D1 = c.Shadow.D1 })
+	set("search-path", func() { f.SearchPath = c.Shadow.SearchPath })
+	set("confidence", func() { f.Confidence = c.Audit.Confidence })
+	set("max-trials", func() { f.MaxTrials = c.Audit.MaxTrials })
+	set("composition", func() { f.Composition = c.Audit.SequenceComposition })
+	set("statement-timeout", func() { f.Timeout = time.Duration(c.Shadow.StatementTimeout) })
+	set("deterministic", func() { f.Deterministic = c.Audit.Deterministic })
+	set("vary-text", func() { f.VaryText = c.Audit.Confirm.VaryText })
+	set("hoist", func() { f.Hoist = c.Audit.Hoist })
+	if c.Shadow.Protocol != "captured" {
+		set("protocol", func() { f.Protocol = c.Shadow.Protocol })
+	}
+	set("engine", func() { f.Engines = c.Shadow.Engines(f.schemas()) })
+}
+
+// schemas returns the schemas of the copies, D0 first.
+func (f *Options) schemas() []string { return append([]string{f.D0}, f.D1...) }
+
+func (f *Options) validate() error {
+	var missing []string
+	for name, there := range map[string]bool{"dsn": f.DSN != "", "d0": f.D0 != "", "d1": len(f.D1) > 0, "epsilon": f.Loaded != nil || f.Given["epsilon"]} {
+		if !there {
+			missing = append(missing, "--"+name)
+		}
+	}
+	slices.Sort(missing)
+	switch {
+	case f.Given["sql"] == f.Given["file"]:
+		return errors.New("give the query either with --sql or with --file (- for standard input)")
+	case len(f.Then) >= maxSequence:
+		return fmt.Errorf("--sql is given %d times: a sequence has at most %d queries", 1+len(f.Then), maxSequence)
+	case len(f.Then) > 0 && len(f.Params) > 0:
+		return errors.New("--param belongs to one query, and --sql is given several times: write the values into the queries")
+	case len(missing) > 0:
+		return fmt.Errorf("%s missing: give these flags, or --config FILE", strings.Join(missing, ", "))
+	case !(f.Epsilon >= 0) || math.IsInf(f.Epsilon, 0):
+		return fmt.Errorf("--epsilon %g: must be a finite number, at least 0", f.Epsilon)
+	case !(f.Delta >= 0 && f.Delta < 1):
+		return fmt.Errorf("--delta %g: must be at least 0 and less than 1", f.Delta)
+	case !(f.Confidence > 0.5 && f.Confidence < 1):
+		return fmt.Errorf("--confidence %g: must be more than 0.5 and less than 1, for example 0.95", f.Confidence)
+	case f.MaxTrials < 1:
+		return fmt.Errorf("--max-trials %d: must be at least 1", f.MaxTrials)
+	case f.Measure < 0:
+		return fmt.Errorf("--measure %d: must not be negative; 0 = none", f.Measure)
+	case f.Timing < 0:
+		return fmt.Errorf("--timing %d: must not be negative; 0 = none", f.Timing)
+	case f.Timing > 0 && len(f.Then) > 0:
+		return errors.New("--timing is for one query, and --sql is given several times")
+	case f.Timeout <= 0:
+		return fmt.Errorf("--statement-timeout %s: must be more than 0", f.Timeout)
+	case f.Loaded != nil && len(f.Loaded.Shadow.Worlds) > 0 && !f.Given["engine"] && len(f.Engines) != len(f.schemas()):
+		return errors.New("shadow.worlds has no engine for one of --d0 and --d1: add it there, or give --engine")
+	case len(f.Engines) > 1 && len(f.Engines) != len(f.schemas()):
+		return fmt.Errorf("--engine is given %d times: give one for all copies, or one for D0 and one for each --d1 (%d)", len(f.Engines), len(f.schemas()))
+	}
+	for i, schema := range f.D1 {
+		switch {
+		case schema == "":
+			return errors.New("--d1 contains an empty name: separate the names of schemas with commas")
+		case schema == f.D0:
+			return fmt.Errorf("--d1 %s is the schema of D0: a neighbour must be another schema", schema)
+		case slices.Index(f.D1, schema) < i:
+			return fmt.Errorf("--d1 %s is given twice", schema)
+		}
+	}
+	return nil
+}
+
+// ReplayOptions returns the options of dpwatch run if there is a configuration, defaults otherwise, overridden by the flags.
+func (f *Options) ReplayOptions() replay.Options {
+	o := replay.Options{ConnectTimeout: 10 * time.Second, MaxRows: 100_000, MaxBytes: 64 << 20}
+	if f.Loaded != nil {
+		o = setup.ReplayOptions(*f.Loaded, nil)
+	}
+	o.DSN, o.SearchPath, o.StatementTimeout = f.DSN, f.SearchPath, f.Timeout
+	o.Engines, o.Copies, o.Protocol = f.Engines, f.schemas(), replay.Protocol(f.Protocol)
+	return o
+}

@@ -1,0 +1,193 @@
+package oneoff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog/read"
+	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// query reads the query and removes the final semicolon.
+func (f *Options) query(env setup.Environment) (capture.Query, error) {
+	if f.Captured != nil {
+		f.following = f.Captured.Then
+		return f.Captured.Step(0), nil
+	}
+	sql, where := f.SQL, "--sql"
+	if f.File != "" {
+		where = "--file " + f.File
+		in := env.Stdin
+		if f.File != "-" {
+			file, err := os.Open(f.File)
+			if err != nil {
+				return capture.Query{}, fmt.Errorf("read the query: %w", err)
+			}
+			defer file.Close()
+			in = file
+		}
+		data, err := io.ReadAll(io.LimitReader(in, MaxSQLBytes+1))
+		if err != nil {
+			return capture.Query{}, fmt.Errorf("read the query: %w", err)
+		}
+		sql = string(data)
+	}
+	q, err := f.statementOf(sql, where)
+	if err != nil {
+		return q, err
+	}
+	for _, p := range f.Params {
+		q.Protocol = capture.Extended
+		q.Params = append(q.Params, capture.Param{Value: []byte(p)})
+	}
+	for i, text := range f.Then {
+		next, err := f.statementOf(text, placeOf(i))
+		if err != nil {
+			return q, err
+		}
+		f.following = append(f.following, next.AsStep())
+	}
+	return q, nil
+}
+
+// statementOf returns a statement that was given as text, without the final semicolon. where is the flag that gave it.
+func (f *Options) statementOf(sql, where string) (capture.Query, error) {
+	if len(sql) > MaxSQLBytes {
+		return capture.Query{}, fmt.Errorf("%s: the query is longer than %d bytes", where, MaxSQLBytes)
+	}
+	sql = strings.TrimRight(strings.TrimSpace(strings.TrimPrefix(sql, "\uFEFF")), "; \r\n\t")
+	if sql == "" {
+		return capture.Query{}, fmt.Errorf("%s is empty: give one SELECT statement", where)
+	}
+	q := capture.Query{SQL: sql}
+	if f.Loaded != nil {
+		q.Database = f.Loaded.Privacy.Database
+	}
+	return q, nil
+}
+
+// Rewrite checks which tables have copies in every schema and rewrites the query, one text per schema, D0 first. Without
+// --epsilon, f takes the query's claim.
+func (f *Options) Rewrite(ctx context.Context, env setup.Environment, player *replay.Player, q capture.Query) (replay.Statement, error) {
+	opt, err := f.rewriteOptions(ctx, player)
+	if err != nil {
+		return replay.Statement{}, err
+	}
+	names := make([]string, len(opt.Protected))
+	for i, t := range opt.Protected {
+		names[i] = t.Name
+	}
+	warnings, err := player.Check(ctx, f.D0, f.D1, names)
+	if err != nil {
+		return replay.Statement{}, err
+	}
+	for _, w := range warnings {
+		fmt.Fprintln(env.Stderr, "dpwatch: warning: "+w)
+	}
+	rewriter, err := rewrite.New(opt)
+	if err != nil {
+		return replay.Statement{}, err
+	}
+	plan, err := rewriter.Analyze(q)
+	if err != nil {
+		var refused *rewrite.UnsupportedError
+		if errors.As(err, &refused) && refused.Reason == rewrite.ReasonParameter && len(f.Params) == 0 {
+			refused.Hint = "give the value of $1 with --param VALUE; repeat --param for $2, $3, ..."
+		}
+		return replay.Statement{}, Refusal(q.SQL, err)
+	}
+	if err := f.claim(plan); err != nil {
+		return replay.Statement{}, err
+	}
+	f.sorted, f.Claimed = plan.Sorted, plan.Claim
+	s := replay.Statement{Params: q.Params}
+	if f.Captured != nil {
+		s.Simple, s.Named = q.Protocol == capture.Simple, q.Named
+	}
+	if f.Loaded != nil {
+		s.Settings = plan.Settings
+	}
+	if f.Loaded != nil || len(f.Engines) == 0 {
+		s.SearchPath = plan.SearchPath
+	}
+	if f.Hoist && len(f.following) == 0 {
+		var noise []string
+		if f.Loaded != nil {
+			noise = setup.NoiseFunctions(*f.Loaded)
+		}
+		s.Hoist = replay.NewHoisting(noise)
+	}
+	if s.Worlds, err = f.texts(q, plan); err != nil {
+		return s, err
+	}
+	return s, f.sequence(rewriter, q, &s)
+}
+
+// texts returns the text of a statement for each schema, D0 first.
+func (f *Options) texts(q capture.Query, plan *rewrite.Plan) (texts []string, err error) {
+	for _, schema := range f.schemas() {
+		text := q.SQL
+		if len(f.Engines) < 2 { // otherwise each engine sees only its own copy
+			if text, err = plan.For(schema); err != nil {
+				return nil, err
+			}
+		}
+		texts = append(texts, text)
+	}
+	return texts, nil
+}
+
+// rewriteOptions returns the options of dpwatch run if there is a configuration. Without one, or with --from, every table
+// with a copy in D0 is protected and every function is allowed.
+func (f *Options) rewriteOptions(ctx context.Context, player *replay.Player) (opt rewrite.Options, err error) {
+	if f.Loaded != nil && !f.Given["from"] {
+		opt = setup.RewriteOptions(*f.Loaded)
+		if opt.ShadowPath = nil; len(f.Engines) == 0 {
+			opt.ShadowPath = f.SearchPath
+		}
+		if dsn := f.Loaded.Privacy.Catalog; dsn != "" {
+			if opt.Source, err = read.Catalog(ctx, dsn.Reveal(), setup.CatalogTimeout); err != nil {
+				return opt, fmt.Errorf("privacy.catalog: %w", err)
+			}
+		}
+	} else {
+		names, err := player.Tables(ctx, f.D0)
+		if err != nil {
+			return opt, err
+		}
+		if len(names) == 0 {
+			return opt, player.NoTables(ctx, f.D0)
+		}
+		opt = rewrite.Options{SearchPath: append([]string{f.From}, f.SearchPath...), AllowFunctions: []string{rewrite.AnyFunction}}
+		for _, name := range names {
+			opt.Protected = append(opt.Protected, rewrite.Table{Schema: f.From, Name: name})
+		}
+	}
+	opt.MaxBytes, opt.Neighbours = MaxSQLBytes, f.schemas()
+	// The catalog shows views and functions that read the same copy in every world: they would make a query that leaks look
+	// private.
+	opt.Shadow, err = read.Catalog(ctx, f.DSN, setup.CatalogTimeout)
+	return opt, err
+}
+
+// claim sets epsilon and delta from the query's configured claim, unless --epsilon is given.
+func (f *Options) claim(plan *rewrite.Plan) error {
+	if f.Given["epsilon"] {
+		return nil
+	}
+	if plan.Claim == nil {
+		return errors.New("the configuration has no claim for this query: give --epsilon, or add the query's function to claims.functions, a rule to claims.rules, or claims.default")
+	}
+	f.Epsilon, f.source = plan.Claim.Epsilon, plan.Claim.Source
+	if !f.Given["delta"] {
+		f.Delta = plan.Claim.Delta
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package records
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/show"
+	"github.com/dpwatch/dpwatch/internal/app/status"
+	"github.com/dpwatch/dpwatch/internal/ledger"
+)
+
+// Coverage is what became of the statements of the traffic: GET /api/coverage, and dpwatch coverage.
+type Coverage struct {
+	Engines    []string        `json:"engines"`
+	Since      time.Time       `json:"since"` // the beginning of an hour
+	Until      time.Time       `json:"until"`
+	Statements int64           `json:"statements"` // completed by clients: the sum of Classes
+	Queries    int64           `json:"queries"`    // distinct DP queries
+	Classes    []CoverageClass `json:"classes"`    // all of them, in a fixed order
+}
+
+// CoverageClass is a part of the statements.
+type CoverageClass struct {
+	Class      Class         `json:"class"`
+	Statements int64         `json:"statements"`
+	Share      float64       `json:"share"` // of all statements
+	Queries    int64         `json:"queries"`
+	Parts      []CoverageRow `json:"parts,omitempty"` // most statements first
+}
+
+// CoverageRow is a part of a class: the verdict or state of the audits, or why statements are not audited.
+type CoverageRow struct {
+	Reason     string `json:"reason"`
+	Statements int64  `json:"statements"`
+	Queries    int64  `json:"queries,omitempty"`
+	Remedy     string `json:"remedy,omitempty"`
+}
+
+// MaxCoveragePeriod bounds the period of a coverage: longer ones would not be a time.
+const MaxCoveragePeriod = 100 * 365 * 24 * time.Hour
+
+// allEngines is the name that stands for every engine of a ledger.
+const allEngines = "*"
+
+// ReadCoverage reads the coverage of an engine in the ledger of a configuration: "" = the engine of the configuration,
+// "*" = all.
+func ReadCoverage(ctx context.Context, c config.Config, engine string, period time.Duration) (Coverage, error) {
+	o, stored := setup.LedgerOptions(c)
+	if !stored {
+		return Coverage{}, setup.ErrNoLedger
+	}
+	if period <= 0 || period > MaxCoveragePeriod {
+		return Coverage{}, fmt.Errorf("since %s: must be more than 0, for example 24h", period)
+	}
+	l, err := ledger.Open(ctx, o)
+	if err != nil {
+		return Coverage{}, err
+	}
+	defer l.Close()
+	name := cmp.Or(engine, c.EngineName())
+	if name == allEngines {
+		name = ""
+	}
+	now := time.Now().UTC()
+	v, err := l.Volumes(ctx, name, now.Add(-period))
+	if err != nil {
+		return Coverage{}, err
+	}
+	return NewCoverage(v, now), nil
+}
+
+// FetchCoverage asks a listener of a running dpwatch for the coverage.
+func FetchCoverage(ctx context.Context, t status.Target, engine string, period time.Duration) (Coverage, error) {
+	var c Coverage
+	text, err := t.Get(ctx, "/api/coverage?"+url.Values{"engine": {engine}, "since": {period.String()}}.Encode())
+	if err != nil {
+		return c, err
+	}
+	if err := json.Unmarshal(text, &c); err != nil {
+		return c, fmt.Errorf("%s does not answer with a coverage of dpwatch: %w", t.Address, err)
+	}
+	return c, nil
+}
+
+func NewCoverage(v ledger.Volumes, now time.Time) Coverage {
+	c := Coverage{Engines: v.Engines, Since: v.Since, Until: now}
+	for _, class := range classes() {
+		c.Classes = append(c.Classes, CoverageClass{Class: class})
+	}
+	add := func(class Class, row CoverageRow) {
+		i := slices.IndexFunc(c.Classes, func(x CoverageClass) bool { return x.Class == class })
+		part := &c.Classes[i]
+		part.Statements += row.Statements
+		part.Queries += row.Queries
+		c.Statements += row.Statements
+		c.Queries += row.Queries
+		if row.Statements > 0 || row.Reason != ledger.Unplaced {
+			part.Parts = append(part.Parts, row)
+		}
+	}
+	for _, x := range v.Queries {
+		add(classOfQuery(x.Outcome), CoverageRow{x.Outcome, x.Statements, x.Queries, remedies()[x.Outcome]})
+	}
+	for _, x := range v.Skipped {
+		add(classOfReason(x.Outcome), CoverageRow{Reason: x.Outcome, Statements: x.Statements, Remedy: remedies()[x.Outcome]})
+	}
+	for i := range c.Classes {
+		part := &c.Classes[i]
+		part.Share = Share(part.Statements, c.Statements)
+		slices.SortStableFunc(part.Parts, func(x, y CoverageRow) int { return cmp.Compare(y.Statements, x.Statements) })
+	}
+	return c
+}
+
+func Share(n, of int64) float64 {
+	if of == 0 {
+		return 0
+	}
+	return float64(n) / float64(of)
+}
+
+func (c Coverage) of(class Class) CoverageClass {
+	for _, x := range c.Classes {
+		if x.Class == class {
+			return x
+		}
+	}
+	return CoverageClass{Class: class}
+}
+
+// Write writes a line with the share of audited DP statements, then the classes and their parts.
+func (c Coverage) Write(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString(c.Headline())
+	fmt.Fprintf(&b, "since %s, engine %s\n\n", show.Moment(c.Since), strings.Join(c.Engines, ", "))
+	table := show.NewTable(&b)
+	table.Row("", "STATEMENTS", "SHARE", "QUERIES", "WHAT TO DO")
+	for _, class := range c.Classes {
+		if class.Statements == 0 && class.Queries == 0 {
+			continue
+		}
+		table.Row(class.Class.Title(), fmt.Sprint(class.Statements), Percent(class.Share), Number(class.Queries), "")
+		for _, r := range class.Parts {
+			table.Row("  "+strings.ReplaceAll(r.Reason, "_", " "), fmt.Sprint(r.Statements), Percent(Share(r.Statements, c.Statements)), Number(r.Queries), r.Remedy)
+		}
+	}
+	table.Row("all statements", fmt.Sprint(c.Statements), Percent(Share(c.Statements, c.Statements)), Number(c.Queries), "")
+	table.Flush()
+	_, err := io.WriteString(w, show.Printable(b.String()))
+	return err
+}
+
+// Headline returns the share of the statements that could be DP queries and are audited.
+func (c Coverage) Headline() string {
+	audited, progress := c.of(classAudited), c.of(classProgress)
+	relevant := c.Statements - c.of(classOther).Statements
+	if relevant == 0 {
+		return "No statement that may be a DP query was captured.\n"
+	}
+	found := ""
+	for _, r := range audited.Parts {
+		if r.Reason == "violation" {
+			found = fmt.Sprintf(" Queries that violate their claim: %d.", r.Queries)
+		}
+	}
+	return fmt.Sprintf("%s of the statements that may be DP queries are audited, %s are being audited, %s are not.%s\n",
+		Percent(Share(audited.Statements, relevant)), Percent(Share(progress.Statements, relevant)),
+		Percent(Share(relevant-audited.Statements-progress.Statements, relevant)), found)
+}
+
+func Percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
+
+func Number(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}

@@ -1,0 +1,134 @@
+package records
+
+import (
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// Class is what became of a statement.
+type Class string
+
+// The classes of statements.
+const (
+	classAudited   Class = "audited"
+	classProgress  Class = "in_progress"
+	classWaiting   Class = "waiting"
+	classNoPlace   Class = "no_place"
+	classUnclaimed Class = "no_claim"
+	classRefused   Class = "refused"
+	classLost      Class = "lost"
+	classOther     Class = "not_dp"
+)
+
+// Audited reports whether the statements are executions of audited queries.
+func (c Class) Audited() bool { return c == classAudited }
+
+func classes() []Class {
+	return []Class{classAudited, classProgress, classWaiting, classNoPlace, classUnclaimed, classRefused, classLost, classOther}
+}
+
+// Title returns what people read.
+func (c Class) Title() string {
+	switch c {
+	case classAudited:
+		return "audited"
+	case classProgress:
+		return "being audited"
+	case classWaiting:
+		return "waiting"
+	case classNoPlace:
+		return "no place for an audit"
+	case classUnclaimed:
+		return "without a claim"
+	case classRefused:
+		return "refused"
+	case classLost:
+		return "not captured or lost"
+	case classOther:
+		return "not a DP query"
+	}
+	return string(c)
+}
+
+// classOfQuery returns the class of statements whose query has an audit, by its verdict or state.
+func classOfQuery(outcome string) Class {
+	switch outcome {
+	case ledger.Unplaced:
+		return classNoPlace
+	case ledger.Unclaimed:
+		return classUnclaimed
+	case string(audit.Queued), string(audit.Waiting):
+		return classWaiting
+	case string(audit.Running), string(audit.Suspected), string(audit.Confirming), string(audit.Measuring):
+		return classProgress
+	}
+	return classAudited
+}
+
+// classOfReason returns the class of statements that are not audited.
+func classOfReason(reason string) Class {
+	switch reason {
+	case string(schedule.TooManyAudits), string(schedule.ShapeSampled):
+		return classNoPlace
+	case "unclaimed_read":
+		return classUnclaimed
+	case reasonUnprotected, string(rewrite.ReasonNoProtectedTable), string(rewrite.ReasonSystemCatalogOnly), string(rewrite.ReasonNotSelect), string(rewrite.ReasonEmpty):
+		return classOther
+	case "backlog", "client_encoding", "standard_conforming_strings", "too_long", "over_budget", "unknown_statement", "unreadable", "arguments",
+		ReasonQueueFull, ReasonAuditorEnded, ReasonSetAside, audit.NotRecorded:
+		return classLost
+	}
+	return classRefused
+}
+
+// Reasons of the relay for which a statement is not sent to the auditor, besides those of status.SkippedStatements.
+const (
+	reasonUnprotected  = "unprotected" // of status.SkippedStatements
+	ReasonQueueFull    = "queue_full"
+	ReasonAuditorEnded = "auditor_ended"
+	ReasonSetAside     = "set_aside"
+)
+
+// remedies returns what to do about statements that are not audited, by reason.
+func remedies() map[string]string {
+	const clients, manual, bug = "change the client's statement", "docs/rewriting.md", "report it as a bug"
+	return map[string]string{
+		"violation":                               "dpwatch audits list --verdict violation",
+		"inconclusive":                            "dpwatch audits list --verdict inconclusive",
+		string(audit.Queued):                      "wait, or raise audit.workers",
+		string(audit.Waiting):                     "dpwatch audits list --state waiting",
+		ledger.Unclaimed:                          "give the query a claim: claims.rules, claims.default",
+		string(schedule.TooManyAudits):            "raise audit.max_audits and audit.memory",
+		string(schedule.ShapeSampled):             "raise audit.max_per_shape; check which user sends so many constants",
+		"unclaimed_read":                          "it reads the data itself: privacy.unclaimed_reads",
+		"backlog":                                 "check which user sends so many different statements",
+		ReasonQueueFull:                           "raise proxy.capture_rate or proxy.queue_length",
+		ReasonAuditorEnded:                        "see the log for why the auditor ended",
+		ReasonSetAside:                            "see the log: the statement ended the auditor",
+		audit.NotRecorded:                         "see ledger in dpwatch status",
+		"client_encoding":                         "set client_encoding to UTF8 in the client",
+		"standard_conforming_strings":             "set standard_conforming_strings to on in the client",
+		"too_long":                                "raise proxy.max_statement",
+		"over_budget":                             "raise proxy.capture_budget",
+		"unknown_statement":                       "prepared before the capture began: reconnect the client",
+		"arguments":                               "use plain literals in EXECUTE, and built-in types of parameters",
+		string(rewrite.ReasonTooLarge):            "raise proxy.max_statement or audit.max_tokens",
+		string(rewrite.ReasonOtherDatabase):       "check privacy.database",
+		string(rewrite.ReasonUnknownTable):        "list the table in privacy.protected or privacy.public",
+		string(rewrite.ReasonUnknownFunction):     "list the function in claims.safe_functions or claims.functions",
+		string(rewrite.ReasonNoCopy):              "create the relation in every copy, or dpwatch neighbours refresh",
+		string(rewrite.ReasonResolvesDifferently): "create the same functions and types in the shadow database",
+		string(rewrite.ReasonSettingsUncertain):   "qualify names with their schema",
+		string(rewrite.ReasonAmbiguousName):       "set privacy.catalog",
+		string(rewrite.ReasonBadClaim):            "correct the claim",
+		string(rewrite.ReasonExplain):             "let the engine reject EXPLAIN: plans show true row counts",
+		string(rewrite.ReasonSideEffects):         clients, string(rewrite.ReasonSystemColumn): clients, string(rewrite.ReasonUnsafeFunction): clients,
+		string(rewrite.ReasonNameInString): clients, string(rewrite.ReasonRowType): clients, string(rewrite.ReasonTempTable): clients,
+		string(rewrite.ReasonSystemCatalog): clients, string(rewrite.ReasonSessionDependent): clients, string(rewrite.ReasonParameter): clients,
+		string(rewrite.ReasonInvalidEncoding): clients, string(rewrite.ReasonTooDeep): clients, string(rewrite.ReasonMultipleStatements): clients,
+		string(rewrite.ReasonWrapper): manual, string(rewrite.ReasonUnsupportedNode): manual, string(rewrite.ReasonUnparseable): manual,
+		string(rewrite.ReasonVerifyFailed): bug, string(rewrite.ReasonInternal): bug, "internal_error": bug, "other": bug, "unreadable": bug,
+	}
+}

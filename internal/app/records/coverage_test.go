@@ -1,0 +1,40 @@
+package records
+
+import (
+	"testing"
+
+	"github.com/dpwatch/dpwatch/internal/app/status"
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/proxy"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// Every reason for which a statement is not audited has a class, and what to do if that may be a DP query.
+func TestReasonsOfCoverage(t *testing.T) {
+	t.Parallel()
+	reasons := []string{"backlog", "internal_error", "other", ReasonQueueFull, ReasonAuditorEnded, ReasonSetAside, audit.NotRecorded}
+	for _, r := range rewrite.Reasons() {
+		reasons = append(reasons, string(r))
+	}
+	for _, r := range schedule.Refusals() {
+		reasons = append(reasons, string(r))
+	}
+	relay := status.SkippedStatements(proxy.Stats{})
+	for r := range relay {
+		reasons = append(reasons, r)
+		if c := classOfReason(r); c != classLost && c != classOther {
+			t.Errorf("%s has class %s: the relay refuses nothing", r, c)
+		}
+	}
+	for _, r := range reasons {
+		if c := classOfReason(r); c != classOther && remedies()[r] == "" {
+			t.Errorf("%s (%s) has no remedy", r, c)
+		}
+	}
+	for r := range remedies() { // a reason that was renamed
+		if c := classOfReason(r); c == classOther {
+			t.Errorf("%s is no DP query, but has a remedy", r)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package relay
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/dpwatch/dpwatch/internal/app/records"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/status"
+	"github.com/dpwatch/dpwatch/internal/withheld"
+)
+
+// coveragePeriod is the default period of a coverage.
+const coveragePeriod = 24 * time.Hour
+
+// coverage answers GET /api/coverage from the ledger; the parameters are engine and since (24h). One request at a time reads
+// the ledger.
+func (r *Relay) coverage(w http.ResponseWriter, q *http.Request) {
+	period, err := time.ParseDuration(cmp.Or(q.FormValue("since"), coveragePeriod.String()))
+	if err != nil || period <= 0 || period > records.MaxCoveragePeriod {
+		http.Error(w, "dpwatch: since must be a duration of more than 0, for example 24h", http.StatusBadRequest)
+		return
+	}
+	r.fromLedger(w, q, func(ctx context.Context) (any, error) {
+		c, err := setup.LedgerEngine(*r.current.Load(), q.FormValue("engine"))
+		if err != nil {
+			return nil, unknownEngineError{err}
+		}
+		return records.ReadCoverage(ctx, c, q.FormValue("engine"), period)
+	})
+}
+
+// unknownEngineError is the error of a request that names no engine of the configuration, or none of several.
+type unknownEngineError struct{ error }
+
+func writeJSON(w http.ResponseWriter, v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, "dpwatch: "+withheld.Reveal(err), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(text, '\n'))
+}
+
+// budgets answers GET /api/budgets; the parameter is engine, if there are several.
+func (r *Relay) budgets(w http.ResponseWriter, q *http.Request) {
+	r.fromLedger(w, q, func(ctx context.Context) (any, error) {
+		c, err := r.current.Load().ForEngine(q.FormValue("engine"))
+		if err != nil {
+			return nil, unknownEngineError{err}
+		}
+		return records.ReadBudgets(ctx, c)
+	})
+}
+
+// storedAudit answers GET /api/ledger/audits/{id}. One request at a time reads the ledger.
+func (r *Relay) storedAudit(w http.ResponseWriter, q *http.Request) {
+	r.fromLedger(w, q, func(ctx context.Context) (any, error) {
+		return records.ReadAudit(ctx, *r.current.Load(), q.PathValue("id"))
+	})
+}
+
+// fromLedger answers a request from the ledger. One request at a time reads it.
+func (r *Relay) fromLedger(w http.ResponseWriter, q *http.Request, read func(context.Context) (any, error)) {
+	if !r.reading.TryLock() {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "dpwatch: another request reads the ledger; try again later", http.StatusServiceUnavailable)
+		return
+	}
+	defer r.reading.Unlock()
+	ctx, cancel := context.WithTimeout(q.Context(), setup.LedgerTimeout)
+	defer cancel()
+	v, err := read(ctx)
+	switch {
+	case errors.Is(err, status.ErrNoAudit):
+		http.Error(w, "dpwatch: "+err.Error(), http.StatusNotFound)
+	case errors.Is(err, records.ErrAmbiguous), errors.As(err, &unknownEngineError{}):
+		http.Error(w, "dpwatch: "+err.Error(), http.StatusBadRequest)
+	case err != nil:
+		http.Error(w, "dpwatch: "+err.Error(), http.StatusServiceUnavailable)
+	default:
+		writeJSON(w, v)
+	}
+}

@@ -1,0 +1,76 @@
+package relay
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/internal/app/admin"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/status"
+)
+
+func (e *auditedEngine) routeStatus() []status.RouteStatus {
+	out := make([]status.RouteStatus, len(e.routes))
+	for i, one := range e.routes {
+		out[i] = status.RouteStatus{
+			Name: one.cfg.Name, Upstream: one.cfg.Upstream.String(), Engine: e.name(), TLS: one.cfg.TLS.Mode, UpstreamTLS: one.cfg.UpstreamTLS.Mode,
+			Captured: "yes", Proxy: one.Server.Stats(), Listen: admin.Addresses(one.listeners),
+		}
+		switch {
+		case !e.cfg.Proxy.Capture:
+			out[i].Captured = "no"
+		case one.cfg.TLS.Mode == "passthrough":
+			out[i].Captured = "only sessions without TLS: TLS is passed through to the engine and is not audited"
+		}
+	}
+	return out
+}
+
+// status writes the proxy's counters and the auditor's latest status as one JSON object: those of the engine that the request
+// names, or of the only one, or of all.
+func (r *Relay) status(w http.ResponseWriter, q *http.Request) {
+	var text []byte
+	var err error
+	if name := q.FormValue("engine"); name == "" && len(r.engines) > 1 {
+		text, err = r.statusJSON()
+	} else {
+		e, unknown := r.engine(name)
+		if unknown != nil {
+			http.Error(w, "dpwatch: "+unknown.Error(), http.StatusBadRequest)
+			return
+		}
+		text, err = e.statusJSON()
+	}
+	if err != nil { // the auditor's part is not valid JSON
+		r.log.Error("write status", zap.Error(err))
+		http.Error(w, "the auditor's status is not valid JSON: see dpwatch's log", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(text, '\n'))
+}
+
+func (r *Relay) statusJSON() ([]byte, error) {
+	all := status.EnginesStatus{Version: setup.Version, Proxy: r.stats()}
+	for _, e := range r.engines {
+		text, err := e.statusJSON()
+		if err != nil {
+			return nil, err
+		}
+		all.Engines = append(all.Engines, text)
+	}
+	return json.Marshal(all)
+}
+
+func (e *auditedEngine) statusJSON() ([]byte, error) {
+	audit := json.RawMessage(e.supervisor.Status())
+	if audit == nil {
+		audit = json.RawMessage("null")
+	}
+	return json.Marshal(status.RelayStatus{
+		Version: setup.Version, Engine: e.name(), Proxy: e.stats(), Routes: e.routeStatus(), Queue: e.queue.Stats(), Auditor: e.supervisor.Stats(),
+		Audit: audit, Paused: e.supervisor.Paused(),
+	})
+}

@@ -1,0 +1,92 @@
+package relay
+
+import (
+	"fmt"
+	"io"
+	"os/exec"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/app/records"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/status"
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/supervise"
+	"github.com/dpwatch/dpwatch/proxy"
+)
+
+// auditedEngine is what the relay has for one engine: its routes, the queue of their captured queries, and an auditor process of
+// its own, so that a fault of one engine's audits does not affect those of another.
+type auditedEngine struct {
+	cfg        config.Config // of this engine alone
+	routes     []*route
+	queue      *capture.Queue
+	supervisor *supervise.Supervisor
+	shown      shown // on pages
+}
+
+// auditorProcess is how an auditor process is started, and what receives its output.
+type auditorProcess struct {
+	binary      string
+	environment []string
+	log         io.Writer
+	stdout      io.Writer    // for alerts; nil = none is configured
+	onStatus    func([]byte) // may be nil
+}
+
+func (a auditorProcess) command() *exec.Cmd {
+	cmd := exec.Command(a.binary, "auditor")
+	cmd.Stderr, cmd.Stdout = a.log, a.stdout
+	cmd.Env = a.environment
+	return cmd
+}
+
+// newAuditedEngine returns the engine of a configuration of one engine. resolved is the same configuration for its auditor.
+func newAuditedEngine(c config.Config, resolved config.Resolved, auditor auditorProcess, log *zap.Logger) (*auditedEngine, error) {
+	greeting, err := resolved.Encode()
+	if err != nil {
+		return nil, fmt.Errorf("encode the configuration for the auditor: %w", err)
+	}
+	e := &auditedEngine{cfg: c, queue: capture.NewQueue(c.Proxy.QueueLength, int(c.Proxy.QueueBytes))}
+	e.supervisor = supervise.New(supervise.Options{
+		Command: auditor.command,
+		Hello:   greeting, Queue: e.queue, HangLimit: time.Duration(c.Proxy.AuditorHangLimit), ParseTimeout: time.Duration(c.Audit.ParseTimeout), StopGrace: setup.AuditorGrace,
+		MaxRate: c.Proxy.CaptureRate, Logger: log.Named("supervise"), OnStatus: auditor.onStatus, Uncaptured: e.uncaptured,
+	})
+	for i := range c.Proxy.AllRoutes() {
+		one, err := NewRoute(&c, i, e.queue, log)
+		if err != nil {
+			return nil, err
+		}
+		if err := one.check(log); err != nil {
+			return nil, err
+		}
+		e.routes = append(e.routes, one)
+	}
+	return e, nil
+}
+
+// name returns the name of the engine in the ledger, which the admin API and metrics use as well.
+func (e *auditedEngine) name() string { return e.cfg.EngineName() }
+
+// stats returns the sum of the counters of the engine's routes.
+func (e *auditedEngine) stats() proxy.Stats { return sumStats(e.routes) }
+
+func sumStats(routes []*route) proxy.Stats {
+	var sum proxy.Stats
+	for _, one := range routes {
+		sum.Add(one.Server.Stats())
+	}
+	return sum
+}
+
+// uncaptured returns the numbers of completed statements that were not sent to the auditor, by reason.
+func (e *auditedEngine) uncaptured() map[string]uint64 {
+	counts := status.SkippedStatements(e.stats())
+	counts[records.ReasonQueueFull] = e.queue.Stats().Dropped
+	s := e.supervisor.Stats()
+	counts[records.ReasonAuditorEnded], counts[records.ReasonSetAside] = s.QueriesLost, s.SetAside
+	return counts
+}

@@ -1,0 +1,46 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/internal/app/setup"
+)
+
+// reproduceLimit ends a reproduction that a page has started.
+const reproduceLimit = time.Hour
+
+var errReproducing = errors.New("fresh trials of an audit run already: wait for their end, which the page of that query shows")
+
+// Reproduce starts fresh trials of an audit in another process, as dpwatch reproduce does. The ledger has the result. There is one at a time.
+func (r *Relay) Reproduce(id, operator string) error {
+	if r.current.Load().AllEngines()[0].LedgerDSN() == "" {
+		return setup.ErrNoLedger
+	}
+	if !r.reproduced.CompareAndSwap(nil, &id) {
+		return errReproducing
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(r.ending, reproduceLimit)
+		defer cancel()
+		a, err := r.ask(ctx, pageRequest{ID: id, Reproduce: true, Operator: operator})
+		if err == nil && a.Error != "" {
+			err = errors.New(a.Error)
+		}
+		if err != nil {
+			r.log.Warn("an audit could not be reproduced", zap.String("audit", id), zap.Error(err))
+		}
+		r.reproduced.Store(nil)
+		r.forget()
+	}()
+	return nil
+}
+
+// reproducing reports whether fresh trials of an audit run.
+func (r *Relay) reproducing(key string) bool {
+	id := r.reproduced.Load()
+	return id != nil && len(*id) <= len(key) && key[:len(*id)] == *id
+}

@@ -1,0 +1,105 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/app/admin"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/proxy"
+)
+
+// route is one engine with its proxy and listeners.
+type route struct {
+	cfg       config.Route
+	Server    *proxy.Server
+	listeners []net.Listener
+}
+
+// NewRoute creates the route with this index. Captured queries whose text contains one of setup.ProtectedNames goes to sink.
+func NewRoute(c *config.Config, index int, sink proxy.Sink, log *zap.Logger) (*route, error) {
+	p := &c.Proxy
+	cfg := p.AllRoutes()[index]
+	log = log.With(zap.String("route", cfg.Name))
+	server, err := proxy.New(proxy.Options{
+		Upstream:    proxy.Address{Network: cfg.Upstream.Network, Address: cfg.Upstream.Address},
+		ClientTLS:   clientTLS(cfg.TLS),
+		UpstreamTLS: upstreamTLS(cfg.UpstreamTLS), ProxyProtocol: prefixes(cfg.ProxyProtocol),
+		SessionIDBase: uint64(index) << setup.SessionIDBits,
+		Capture:       p.Capture, Sink: sink, MaybeProtected: capture.Mentions(setup.ProtectedNames(c)),
+		MaxSessions: p.MaxSessions, StartupTimeout: time.Duration(p.StartupTimeout),
+		DrainTimeout: time.Duration(p.DrainTimeout), DialTimeout: time.Duration(p.DialTimeout),
+		KeepAlive: time.Duration(p.KeepAlive), IdleTimeout: time.Duration(p.IdleTimeout),
+		CaptureBudgetBytes: int(p.CaptureBudget), MaxStatementBytes: int(p.MaxStatement),
+		Logger: log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("route %s: %w", cfg.Name, err)
+	}
+	return &route{cfg: cfg, Server: server}, nil
+}
+
+func clientTLS(t config.TLS) proxy.ClientTLS {
+	return proxy.ClientTLS{
+		Mode: proxy.TLSMode(t.Mode), CertFile: t.Certificate, KeyFile: t.Key, ClientCAFile: t.ClientCA,
+		AssumeSameCertificate: t.SameCertificate == "assume",
+	}
+}
+
+func upstreamTLS(t config.UpstreamTLS) proxy.UpstreamTLS {
+	return proxy.UpstreamTLS{
+		Mode: proxy.UpstreamTLSMode(t.Mode), CAFile: t.CA, CertFile: t.Certificate, KeyFile: t.Key, ServerName: t.ServerName,
+	}
+}
+
+func prefixes(networks []config.Network) []netip.Prefix {
+	out := make([]netip.Prefix, len(networks))
+	for i, n := range networks {
+		out[i] = n.Prefix()
+	}
+	return out
+}
+
+// check returns an error if clients could not authenticate, because both legs use TLS and show different certificates. If the
+// engine's certificate cannot be fetched, it logs a warning and returns nil: then each session compares the certificates.
+func (r *route) check(log *zap.Logger) error {
+	err := r.Server.CheckUpstream(context.Background())
+	var unchecked *proxy.UpstreamError
+	if errors.As(err, &unchecked) {
+		log.Warn("the proxy's certificate could not be compared with the engine's: each session compares them",
+			zap.String("route", r.cfg.Name), zap.Error(err))
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("route %s: %w with tls.same_certificate: assume", r.cfg.Name, err)
+	}
+	return nil
+}
+
+func (r *route) listen() error {
+	for _, a := range r.cfg.Listen {
+		l, err := admin.Listen(a, socketMode)
+		if err != nil {
+			return admin.ListenError("proxy.listen", a, err)
+		}
+		r.listeners = append(r.listeners, l)
+	}
+	return nil
+}
+
+func (r *route) close() {
+	for _, l := range r.listeners {
+		_ = l.Close()
+	}
+}
+
+// socketMode lets every local user connect, like PostgreSQL's own sockets; authentication is left to the engine.
+const socketMode = 0o777

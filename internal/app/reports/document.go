@@ -1,0 +1,204 @@
+package reports
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/app/findings"
+	"github.com/dpwatch/dpwatch/internal/app/show"
+	"github.com/dpwatch/dpwatch/internal/app/status"
+	reports "github.com/dpwatch/dpwatch/internal/report"
+)
+
+// captions say what the plots of package plot show.
+func captions() map[string]string {
+	return map[string]string{
+		"histogram":  "Answers of the recorded trials with the person (D0) and without (D1). Where the two differ, an answer gives the person away.",
+		"categories": "How often each answer was given with the person (D0) and without (D1).",
+		"wealth":     "The evidence against the claim as trials went on. The audit reports a violation when it reaches the dashed line; of a right mechanism it rarely does.",
+		"bound":      "The privacy loss that is certified, as trials went on. Above the dashed line it is more than the query claims.",
+		"profile":    "For each epsilon, the delta that is certified at least.",
+	}
+}
+
+// document returns the report for readers.
+func (r *Report) document() reports.Document {
+	d := reports.Document{Title: "Audit of differential privacy: " + r.period(), Lead: []string{r.headline()}}
+	if r.one && len(r.Findings) == 1 {
+		d.Title = "Audit " + r.Findings[0].ID + ": " + show.Words(r.Findings[0].Verdict)
+	}
+	if r.Revealed {
+		d.Lead = append(d.Lead, "CONFIDENTIAL: this report may show values of rows and statements with their literals. Protect it like the raw data.")
+	}
+	d.Sections = append(d.Sections, r.about())
+	d.Sections = append(d.Sections, r.periodSections()...)
+	for i := range r.Findings {
+		d.Sections = append(d.Sections, r.finding(i))
+	}
+	if !r.one {
+		d.Sections = append(d.Sections, r.list())
+	}
+	return printableDocument(append(d.Sections, r.acceptances(), r.method(), limits()), d)
+}
+
+func (r *Report) period() string {
+	if r.Since == nil {
+		return "everything until " + show.Moment(r.Until)
+	}
+	return show.Moment(*r.Since) + " to " + show.Moment(r.Until)
+}
+
+func (r *Report) headline() string {
+	if r.one {
+		return r.Findings[0].Summary
+	}
+	found, accepted := 0, 0
+	for _, a := range r.Audits {
+		if a.Verdict == string(analysis.Violation) {
+			found++
+			if a.Accepted {
+				accepted++
+			}
+		}
+	}
+	text := fmt.Sprintf("Of %d audited or known queries, %d leak more than they claim; %d of these are accepted.", len(r.Audits), found, accepted)
+	for _, c := range r.Coverage {
+		text += "\n" + strings.Join(c.Engines, ", ") + ": " + strings.TrimSpace(c.Headline())
+	}
+	return text
+}
+
+// about says what the report was made from.
+func (r *Report) about() reports.Section {
+	rows := [][]string{{"made", show.Moment(r.Created) + ", by dpwatch " + r.Version}, {"period", r.period()}}
+	for _, name := range r.engines() {
+		rows = append(rows, []string{"engine", name}, []string{"configuration of " + name, "hash " + r.configurations[name]})
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.postgresql)) {
+		rows = append(rows, []string{"PostgreSQL, " + name, orDash(r.postgresql[name])})
+	}
+	if r.OtherEngines > 0 {
+		rows = append(rows, []string{"not in this report", fmt.Sprintf("%d audits of engines that the configuration does not have", r.OtherEngines)})
+	}
+	return reports.Section{Title: "What is this report about?", Table: &reports.Table{Rows: rows}}
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// finding has the answers about an audit, as dpwatch explain gives them.
+func (r *Report) finding(i int) reports.Section {
+	x, s := &r.Findings[i], reports.Section{}
+	s.Title = "Audit " + x.ID + ": " + show.Words(x.Verdict)
+	rows := [][]string{{"query", x.Summary}, {"engine", x.Engine}, {"claimed", status.ClaimText(x.Claimed)}, {"claim from", strings.TrimSpace(x.Claimed.Source + " " + x.Rule)}, {"key", x.Key}}
+	for _, a := range r.Audits {
+		if a.Key == x.Key && a.Engine == x.Engine {
+			rows = append(rows, []string{"epoch of the copies", orDash(a.DataEpoch)}, []string{"epoch of the engine", orDash(a.EngineEpoch)},
+				[]string{"evidence begun", fmt.Sprint(a.Begun, " times")}, []string{"evidence, SHA-256", orDash(a.Evidence)})
+		}
+	}
+	if x.Accepted != nil {
+		rows = append(rows, []string{"accepted", status.AcceptedText(x.Accepted)})
+	}
+	if x.Statement != "" {
+		rows = append(rows, []string{"statement", x.Statement})
+		rows = append(rows, cells(findings.ParameterRows(x.Parameters))...)
+	}
+	for _, next := range x.Then {
+		rows = append(append(rows, []string{"then", next.Statement}), cells(findings.ParameterRows(next.Parameters))...)
+	}
+	if x.SQL != nil {
+		rows = append(rows, []string{"SQL on D0", x.SQL.D0}, []string{"SQL on D1", x.SQL.D1})
+	}
+	s.Table = &reports.Table{Rows: rows}
+	for _, part := range x.Parts() {
+		if len(part.Lines) > 0 {
+			s.Sections = append(s.Sections, reports.Section{Title: part.Title, Lines: part.Lines})
+		}
+	}
+	if len(r.plots[i]) > 0 {
+		s.Sections = append(s.Sections, reports.Section{Title: "The evidence in plots", Plots: r.plots[i]})
+	}
+	if actions := cells(status.ActionRows(x.Actions)); len(actions) > 0 {
+		s.Sections = append(s.Sections, reports.Section{Title: "What operators did, the latest first", Table: &reports.Table{Rows: actions}})
+	}
+	return s
+}
+
+func cells(rows [][2]string) (all [][]string) {
+	for _, r := range rows {
+		all = append(all, r[:])
+	}
+	return all
+}
+
+// list is the table of all audits.
+func (r *Report) list() reports.Section {
+	t := &reports.Table{Header: []string{"Audit", "Engine", "Verdict or state", "Claimed", "Lower bound", "Pairs of trials", "Executions", "Last run", "Query"}}
+	for _, a := range r.Audits {
+		claim, lower := "-", "-"
+		if a.Epsilon != nil {
+			claim = fmt.Sprintf("%g", *a.Epsilon)
+		}
+		if a.Lower != nil {
+			lower = show.Number(analysis.Float(*a.Lower))
+		}
+		t.Rows = append(t.Rows, []string{a.ID, a.Engine, show.Words(a.Verdict), claim, lower, fmt.Sprint(a.Trials), fmt.Sprint(a.Executions), a.LastSeen.Format(time.DateTime), show.Shortened(a.Summary)})
+	}
+	return reports.Section{Title: "Which queries were audited?", Lines: []string{"Verdicts are those of the time at which this report was made. Executions are those of all time."}, Table: t}
+}
+
+func (r *Report) acceptances() reports.Section {
+	s := reports.Section{Title: "Which violations are accepted?"}
+	if len(r.Accepted) == 0 {
+		s.Lines = []string{"None."}
+		return s
+	}
+	s.Table = &reports.Table{Header: []string{"Audit", "By", "On", "Until", "Reason", "Violation"}}
+	for _, a := range r.Accepted {
+		open := "resolved"
+		if a.Open {
+			open = "open"
+		}
+		s.Table.Rows = append(s.Table.Rows, []string{a.Key[:min(12, len(a.Key))], a.Operator, show.Moment(a.At), show.Moment(a.Until), a.Reason, open})
+	}
+	return s
+}
+
+// printableDocument replaces control characters: names come from clients.
+func printableDocument(sections []reports.Section, d reports.Document) reports.Document {
+	for i := range d.Lead {
+		d.Lead[i] = show.Printable(d.Lead[i])
+	}
+	d.Sections = sections
+	d.Title = show.Printable(d.Title)
+	var visit func(all []reports.Section)
+	visit = func(all []reports.Section) {
+		for i := range all {
+			s := &all[i]
+			s.Title = show.Printable(s.Title)
+			s.Lines = slices.Clone(s.Lines)
+			for k := range s.Lines {
+				s.Lines[k] = show.Printable(s.Lines[k])
+			}
+			if s.Table != nil {
+				for _, row := range s.Table.Rows {
+					for k := range row {
+						row[k] = show.Printable(row[k])
+					}
+				}
+			}
+			visit(s.Sections)
+		}
+	}
+	visit(d.Sections)
+	return d
+}

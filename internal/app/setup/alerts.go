@@ -1,0 +1,37 @@
+package setup
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/alert/deliver"
+)
+
+func AlertStyle(c config.Config) alert.Style {
+	s := alert.Style{Engine: c.EngineName(), Link: c.Alerts.Link, Runbook: c.Alerts.Runbook}
+	for _, row := range c.Alerts.Severity {
+		s.Table = append(s.Table, alert.Excess{Least: row.Excess, Severity: alert.Severity(row.Severity)})
+	}
+	return s
+}
+
+func AlertReceiver(r config.Receiver) deliver.Receiver {
+	out := deliver.Receiver{
+		Name: r.Name, Type: r.Type, URL: r.URL.Reveal(), Secret: r.Secret.Reveal(), Command: r.Command,
+		SendResolved: r.SendResolved == nil || *r.SendResolved, PerMinute: r.PerMinute, Timeout: time.Duration(r.Timeout),
+	}
+	for _, h := range r.Headers {
+		out.Headers = append(out.Headers, alert.Label{Name: h.Name, Value: h.Value.Reveal()})
+	}
+	for _, l := range r.Labels {
+		out.Labels = append(out.Labels, alert.Label(l))
+	}
+	return out
+}
+
+// HasStdout reports whether alerts are written to standard output.
+func HasStdout(c config.Config) bool {
+	return slices.ContainsFunc(c.Alerts.Receivers, func(r config.Receiver) bool { return r.Type == "stdout" })
+}

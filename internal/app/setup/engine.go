@@ -1,0 +1,48 @@
+package setup
+
+import (
+	"context"
+	"time"
+
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/pg/body"
+	"github.com/dpwatch/dpwatch/internal/pg/engine"
+)
+
+// engineReader reads the version of an engine.
+type engineReader interface {
+	Read(ctx context.Context) (*engine.Snapshot, error)
+	Close()
+}
+
+// EngineReaders returns the readers of the engine on which trials run, and of the one of the clients; nil = it cannot be read.
+func EngineReaders(c config.Config) (shadow, production engineReader) {
+	limits := body.Limits{Bytes: int(c.Proxy.MaxStatement), Tokens: c.Audit.MaxTokens}
+	timeout := time.Duration(c.Shadow.ConnectTimeout)
+	switch {
+	case c.Shadow.EngineVersion != "":
+		q := &engine.Question{SQL: c.Shadow.EngineVersion, Timeout: time.Duration(c.Shadow.StatementTimeout), Extended: c.Shadow.Protocol == "extended"}
+		if q.DSNs = c.Shadow.Engines(c.Shadow.Copies()); len(q.DSNs) == 0 {
+			q.DSNs = []string{c.Shadow.DSN.Reveal()}
+		}
+		return q, nil
+	case c.Shadow.Beside():
+		return nil, nil
+	}
+	if c.Privacy.Catalog != "" {
+		production = engine.NewReader(c.Privacy.Catalog.Reveal(), timeout, limits)
+	}
+	return engine.NewReader(c.Shadow.DSN.Reveal(), timeout, limits), production
+}
+
+// SetEngines adds the readers of the engines to the options of the auditor.
+func SetEngines(o *audit.Options, c config.Config) {
+	shadow, production := EngineReaders(c)
+	if shadow != nil {
+		o.Engine = shadow.Read
+	}
+	if production != nil {
+		o.Production = production.Read
+	}
+}

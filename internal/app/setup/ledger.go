@@ -1,0 +1,106 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/ledger"
+)
+
+// ledgerConnections bounds the connections of one process to the ledger, besides the one that holds its lock.
+const ledgerConnections = 4
+
+// LedgerOptions translates the configuration to the options of package ledger; false if audits are kept in memory only.
+func LedgerOptions(c config.Config) (ledger.Options, bool) {
+	dsn := c.LedgerDSN()
+	return ledger.Options{DSN: dsn, Schema: c.Ledger.Schema, Connections: ledgerConnections, Statements: statementsOf(c.Ledger)}, dsn != ""
+}
+
+// statementsOf returns how statements are stored. The configuration is valid; statements of another one are not stored.
+func statementsOf(l config.Ledger) *ledger.Protection {
+	form := map[string]ledger.Form{config.StatementsPlain: ledger.Plain, config.StatementsEncrypted: ledger.Encrypted}
+	stored, known := form[l.Statements]
+	keys, err := l.StatementKeys()
+	if !known || err != nil {
+		stored = ledger.Withheld
+	}
+	protection, err := ledger.NewProtection(stored, keys...)
+	if err != nil { // there is no key
+		protection, _ = ledger.NewProtection(ledger.Withheld)
+	}
+	return protection
+}
+
+// OpenLedger returns a function that opens the ledger and makes this process the only one that audits the engine; nil if
+// audits are kept in memory only.
+func OpenLedger(c config.Config) func(context.Context) (*ledger.Engine, error) {
+	o, stored := LedgerOptions(c)
+	if !stored {
+		return nil
+	}
+	return func(ctx context.Context) (*ledger.Engine, error) {
+		if c.Ledger.Migrate {
+			if _, _, err := ledger.Migrate(ctx, o); err != nil {
+				return nil, err
+			}
+		}
+		l, err := ledger.Open(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		engine, err := acquire(ctx, c, l)
+		if err != nil {
+			l.Close()
+		}
+		return engine, err
+	}
+}
+
+// OpenSpool returns a function that opens the spool of the ledger; nil if there is none.
+func OpenSpool(c config.Config) func() (*ledger.Spool, error) {
+	if c.Ledger.Spool.Dir == "" {
+		return nil
+	}
+	return func() (*ledger.Spool, error) {
+		return ledger.OpenSpool(c.Ledger.Spool.Dir, int64(c.Ledger.Spool.MaxBytes), statementsOf(c.Ledger))
+	}
+}
+
+func acquire(ctx context.Context, c config.Config, l *ledger.Ledger) (*ledger.Engine, error) {
+	if err := CheckHidden(ctx, c, l); err != nil {
+		return nil, err
+	}
+	return l.Acquire(ctx, c.EngineName())
+}
+
+// CheckHidden returns an error if the replay role can read the ledger.
+func CheckHidden(ctx context.Context, c config.Config, l *ledger.Ledger) error {
+	replay, err := pgx.ParseConfig(c.Shadow.DSN.Reveal())
+	if err != nil {
+		return fmt.Errorf("shadow.dsn is not a connection string")
+	}
+	return l.CheckHidden(ctx, replay.User)
+}
+
+// ErrNoLedger is returned by what needs a ledger.
+var ErrNoLedger = errors.New("there is no ledger: ledger.dsn is memory, or neither ledger.dsn nor neighbours.target is set")
+
+// MigrateLedgers creates the schema of each ledger of the engines or upgrades it, and reports the versions before and after.
+func MigrateLedgers(ctx context.Context, c config.Config, report func(from, to int64)) error {
+	for _, one := range Ledgers(c) {
+		o, stored := LedgerOptions(one)
+		if !stored {
+			return ErrNoLedger
+		}
+		from, to, err := ledger.Migrate(ctx, o)
+		if err != nil {
+			return err
+		}
+		report(from, to)
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// Part is what a status says about one part of a dpwatch.
+type Part struct {
+	Name, Text string
+	Fault      bool // somebody should look at it
+}
+
+// parts describes the parts of a dpwatch.
+func (s *Snapshot) parts() (all []Part) {
+	add := func(fault bool, name, format string, args ...any) {
+		all = append(all, Part{name, fmt.Sprintf(format, args...), fault})
+	}
+	add(s.Relay.Auditor.PID == 0, "auditor", "%s", s.auditorLine())
+	p := s.Relay.Proxy
+	add(false, "sessions", "%d open, %d since the start", p.OpenSessions, p.Sessions)
+	add(p.QueriesDropped > 0, "statements", "%d captured, %d of them dropped", p.QueriesCaptured, p.QueriesDropped)
+	for _, r := range s.Relay.Routes {
+		if r.Captured != "yes" {
+			add(false, "capture", "%s: %s", r.Name, r.Captured)
+		}
+	}
+	if a := s.auditor; a != nil {
+		add(a.Shadow != "", "shadow", "%s", cmp.Or(a.Shadow, "no fault"))
+		if a.Catalog != "" {
+			add(true, "catalog", "%s", a.Catalog)
+		}
+		add(a.Ledger == nil || a.Ledger.Trouble != "" || a.Ledger.OtherConfiguration || a.Ledger.Lost > 0, "ledger", "%s", ledgerLine(a.Ledger))
+		if a.Turns != nil && (len(a.Workers) > 0 || a.Turns.Delivered+a.Turns.Dropped > 0) {
+			add(false, "workers", "%s", workersLine(a))
+		}
+	}
+	add(s.held(), "pace", "%s", s.paceLine())
+	if a := s.auditor; a != nil {
+		if a.Budget != nil {
+			add(false, "budget", "%s", budgetLine(a.Budget))
+		}
+		c := a.Coverage
+		add(false, "coverage", "%.3g %% of %.0f distinct DP queries audited; users with audits: %d", 100*c.AuditedQueries, c.Queries, c.Owners)
+	}
+	add(false, "skipped", "%s", s.skippedLine())
+	if a := s.auditor; a != nil {
+		add(false, "audits", "%s", statesLine(a.Audits))
+		add(len(s.violations()) > 0, "violations", "%s", violationsLine(s.violations()))
+		for _, b := range a.PrivacyBudgets {
+			add(b.Exceeded > 0, "budget "+b.Name, "analysts: %d, of whom %d exceed it; the largest share is %.3g %% (dpwatch budgets)", b.Analysts, b.Exceeded, 100*b.Spent)
+		}
+		if a.Faults > 0 {
+			add(true, "replay faults", "%d batches could not be replayed", a.Faults)
+		}
+		if len(a.Evicted) > 0 {
+			add(false, "evicted", "%s", sumLine(a.Evicted))
+		}
+		if a.Panics > 0 {
+			add(true, "panics", "%d audits ended by an internal error: see the log", a.Panics)
+		}
+		for _, warning := range a.Warnings {
+			add(true, "warning", "%s", warning)
+		}
+	}
+	return all
+}
+
+// held reports whether replays are held or paused.
+func (s *Snapshot) held() bool {
+	if s.auditor == nil || s.auditor.Pace == nil {
+		return s.Relay.Paused
+	}
+	return s.auditor.Pace.Held != ""
+}
