@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"math"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -13,16 +12,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
-
-// Accepted is an operator's decision that a violation sends no alert until a date, or until the engine changes.
-type Accepted struct {
-	Operator string    `json:"operator"`
-	At       time.Time `json:"at"`
-	Until    time.Time `json:"until"`
-	Reason   string    `json:"reason"`
-}
 
 // recallAcceptances reads the acceptances from the ledger. It ends those whose date has passed or whose engine has changed; then,
 // and if one was revoked, the alert of the violation is sent again.
@@ -108,12 +100,12 @@ func (a *Auditor) overdue(c *ledger.Acceptance) string {
 }
 
 // acceptance returns the acceptance of an audit's violation that is in force; nil if there is none. The caller holds Auditor.mu.
-func (a *Auditor) acceptance(key string) *Accepted {
+func (a *Auditor) acceptance(key string) *view.Accepted {
 	c := a.accepted[key]
 	if c == nil || a.overdue(c) != "" {
 		return nil
 	}
-	return &Accepted{c.Operator, c.At, c.Until, c.Reason}
+	return &view.Accepted{Operator: c.Operator, At: c.At, Until: c.Until, Reason: c.Reason}
 }
 
 // alertViolation sends the alert of a violation, unless it is accepted.
@@ -167,7 +159,7 @@ func (a *Auditor) acceptedFinding(c *ledger.Acceptance) (f alert.Finding, open b
 	if c.Lower != nil {
 		lower = *c.Lower
 	}
-	var s Standing
+	var s view.Standing
 	if len(c.Violation) > 0 && json.Unmarshal(c.Violation, &s) == nil {
 		f.Neighbour, f.TrialsD0, f.TrialsD1, f.EngineEpoch, lower = s.Neighbour, s.Trials, s.Trials, s.FirstEngine, float64(s.Lower)
 	}
@@ -176,7 +168,7 @@ func (a *Auditor) acceptedFinding(c *ledger.Acceptance) (f alert.Finding, open b
 }
 
 // acceptances adds to a status which violations are accepted. The caller holds Auditor.mu.
-func (a *Auditor) acceptances(s *Status) {
+func (a *Auditor) acceptances(s *view.Status) {
 	for i := range s.Audits {
 		if e := &s.Audits[i]; e.Standing != nil || e.Verdict == string(analysis.Violation) {
 			e.Accepted = a.acceptance(e.Key)

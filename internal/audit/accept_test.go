@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/longtest"
@@ -82,9 +83,9 @@ func TestAccept(t *testing.T) {
 	found := e.decidedOn(t, 0)
 	e.alerts(t, 1)
 	eventually.True(t, "the violation is in the ledger", func() bool { return e.Status().Ledger.Unsaved == 0 }, func() any { return e.Status() })
-	accepted := func(want bool) audit.Entry {
+	accepted := func(want bool) view.Entry {
 		t.Helper()
-		return e.wait(t, "the acceptance", func(x audit.Entry) bool { return (x.Accepted != nil) == want && x.State == audit.Decided })
+		return e.wait(t, "the acceptance", func(x view.Entry) bool { return (x.Accepted != nil) == want && x.State == view.Decided })
 	}
 	e.accept(t, found.Key, now().Add(time.Hour))
 	x := accepted(true)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/longtest"
@@ -78,7 +79,7 @@ func TestFlood(t *testing.T) {
 	mu.Lock()
 	before := len(begun)
 	mu.Unlock()
-	var found audit.Entry
+	var found view.Entry
 	eventually.True(t, "the violation is found", func() bool {
 		for _, e := range r.Status().Audits {
 			if e.User == "dashboard" {
@@ -169,7 +170,7 @@ func TestViolationHasSeries(t *testing.T) {
 	}
 	r.decided(t)
 	for _, id := range series(t, reg, "dpwatch_epsilon_lower_bound") {
-		if !slices.ContainsFunc(r.Status().Audits, func(e audit.Entry) bool { return e.ID == id }) {
+		if !slices.ContainsFunc(r.Status().Audits, func(e view.Entry) bool { return e.ID == id }) {
 			t.Errorf("a series of an audit that is forgotten: %s", id)
 		}
 	}
@@ -189,7 +190,7 @@ func TestViolationRecords(t *testing.T) {
 		r.Submit(broken(i))
 	}
 	r.run(t)
-	var s audit.Status
+	var s view.Status
 	eventually.True(t, "a violation is recorded", func() bool { s = r.Status(); return len(s.Records) > 0 })
 	if len(s.Records) != 1 || len(s.Audits) != 2 || s.Evicted["recorded"] != 1 {
 		t.Fatalf("%d records, %d audits, evicted %v", len(s.Records), len(s.Audits), s.Evicted)
@@ -242,7 +243,7 @@ func TestNoVerdictBeforeDecision(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) { o.Analysis.MaxTrials, o.D1 = 1_000_000, []string{"d1", "d2"} })
 	r.Submit(query("SELECT noisy(count(*), 8) FROM people /*dp_epsilon='0.5'*/"))
-	check := func(want string, e audit.Entry) {
+	check := func(want string, e view.Entry) {
 		t.Helper()
 		text, err := json.Marshal(e)
 		if err != nil {
@@ -255,7 +256,7 @@ func TestNoVerdictBeforeDecision(t *testing.T) {
 	}
 	check("queued", r.Status().Audits[0])
 	r.run(t)
-	check("running", r.wait(t, "trials", func(e audit.Entry) bool { return e.Report.Trials.D0 > 200 }))
+	check("running", r.wait(t, "trials", func(e view.Entry) bool { return e.Report.Trials.D0 > 200 }))
 }
 
 // TestRepeatedTexts: a repeated statement is recognized without being parsed, whether it is audited, turned away or
@@ -292,7 +293,7 @@ func TestRareTextInAFlood(t *testing.T) {
 	for range 3 {
 		r.Submit(text(10_000))
 	}
-	if s := r.Status(); !slices.ContainsFunc(s.Audits, func(e audit.Entry) bool { return e.Seen >= 2 }) {
+	if s := r.Status(); !slices.ContainsFunc(s.Audits, func(e view.Entry) bool { return e.Seen >= 2 }) {
 		t.Errorf("the query that comes again has no audit: %+v", s.Audits)
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/multiplicity"
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
@@ -67,7 +69,7 @@ func newRigOn(t testing.TB, options replay.Options, change func(*audit.Options))
 		t.Fatal(err)
 	}
 	opt := audit.Options{
-		Rewriter: rewriter, Player: audit.Replays(player), D0: "d0", D1: []string{"d1"}, Tables: []string{"people"},
+		Rewriter: rewriter, Player: trial.Replays(player), D0: "d0", D1: []string{"d1"}, Tables: []string{"people"},
 		Analysis: analysis.Options{Confidence: 0.999999, MaxTrials: 400}, BatchTrials: 20, TurnTrials: 100, Workers: 2,
 		MaxAudits: 10, RetryAfter: 50 * time.Millisecond, CloseTimeout: patience,
 		OnFinding: func(f alert.Finding) {
@@ -105,12 +107,12 @@ func query(sql string) capture.Query {
 }
 
 // decided waits until every audit is decided.
-func (r *rig) decided(t *testing.T) []audit.Entry {
+func (r *rig) decided(t *testing.T) []view.Entry {
 	t.Helper()
-	var entries []audit.Entry
+	var entries []view.Entry
 	eventually.True(t, "all audits are decided", func() bool {
 		entries = r.Status().Audits
-		return !slices.ContainsFunc(entries, func(e audit.Entry) bool { return e.State != audit.Decided })
+		return !slices.ContainsFunc(entries, func(e view.Entry) bool { return e.State != view.Decided })
 	}, func() any { return r.Status() })
 	return entries
 }
@@ -246,7 +248,7 @@ func TestInfeasibleBudget(t *testing.T) {
 	r.Submit(query("SELECT noisy(count(*), 1) FROM people /*dp_epsilon='12'*/"))
 	r.run(t)
 	e := r.decided(t)[0]
-	if e.State != audit.Decided || e.Report.Verdict != analysis.Inconclusive || !strings.Contains(e.Trouble, "cannot be refuted") {
+	if e.State != view.Decided || e.Report.Verdict != analysis.Inconclusive || !strings.Contains(e.Trouble, "cannot be refuted") {
 		t.Errorf("%s %s %q; want an audit that is refused as infeasible", e.State, e.Report.Verdict, e.Trouble)
 	}
 }
@@ -261,13 +263,13 @@ func TestWaitsForTheShadow(t *testing.T) {
 	}
 	r.Submit(query("SELECT noisy(count(*), 0.2) FROM people /*dp_epsilon='0.5'*/"))
 	r.run(t)
-	var s audit.Status
+	var s view.Status
 	eventually.True(t, "the audit waits", func() bool {
 		s = r.Status()
 		e := s.Audits[0]
-		return e.State == audit.Waiting && strings.Contains(e.Trouble, "create the copies") && s.Shadow != ""
+		return e.State == view.Waiting && strings.Contains(e.Trouble, "create the copies") && s.Shadow != ""
 	})
-	if s.Audits[0].State != audit.Waiting || s.Audits[0].Trouble == "" || s.Faults == 0 || !strings.Contains(s.Shadow, "d1.people") {
+	if s.Audits[0].State != view.Waiting || s.Audits[0].Trouble == "" || s.Faults == 0 || !strings.Contains(s.Shadow, "d1.people") {
 		t.Errorf("status %+v; want the trouble told", s)
 	}
 	if _, err := conn.Exec(t.Context(), "ALTER TABLE d1.gone RENAME TO people"); err != nil {

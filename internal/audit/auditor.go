@@ -13,7 +13,9 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/dpwatch/dpwatch/internal/audit/inbox"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 	"github.com/dpwatch/dpwatch/rewrite"
@@ -28,7 +30,7 @@ type Auditor struct {
 	metrics *metrics
 	secret  string // key for the ids of groups
 	seed    maphash.Seed
-	inbox   *inbox
+	inbox   *inbox.Inbox
 	ready   chan struct{} // wakes workers; capacity 1
 	begun   atomic.Int64  // audits with a claim that have begun, if there is no ledger
 	// reported counts those of them that have ended in a violation.
@@ -73,7 +75,7 @@ type Auditor struct {
 	read      time.Time // when the last reading of the copies and the engine began
 	lastTrial time.Time // zero = none yet
 	short     shortage
-	budgets   []PrivacyBudgetState
+	budgets   []view.PrivacyBudgetState
 	overspent map[overspent]bool // reported, and not yet noted in the ledger; of meter alone
 	shadowUp  bool
 }
@@ -112,7 +114,7 @@ func New(opt Options) (*Auditor, error) {
 		asked:    recent[string, demand]{n: 4 * rememberedTexts},
 		outlines: recent[uint64, int]{n: rememberedTexts}, glimpses: recent[uint64, uint64]{n: glimpsed}, seed: maphash.MakeSeed(),
 		readers: recent[reader, time.Time]{n: reportedUnclaimed},
-		inbox:   newInbox(inboxQueries, inboxBytes),
+		inbox:   inbox.New(inbox.MaxQueries, inbox.MaxBytes),
 		records: records{most: recordsPerAudit * opt.MaxAudits},
 	}
 	a.sequences = newSequences(opt.SequenceWindow)

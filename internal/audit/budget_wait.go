@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
@@ -19,7 +20,7 @@ type shortage struct{ since, refused time.Time }
 // withinBudget returns 0 if a turn may begin, otherwise how long to wait. It logs when audits begin to wait for the budget, and
 // when they no longer do. The caller holds Auditor.mu.
 func (a *Auditor) withinBudget(now time.Time) time.Duration {
-	wait := a.opt.Budget.wait()
+	wait := a.opt.Budget.Wait()
 	if a.opt.Budget == nil {
 		return 0
 	}
@@ -28,7 +29,7 @@ func (a *Auditor) withinBudget(now time.Time) time.Duration {
 	case wait > 0 && waiting > 0:
 		if s.refused = now; s.since.IsZero() {
 			s.since = now
-			l := a.opt.Budget.limits
+			l, _ := a.opt.Budget.Use()
 			a.opt.Logger.Warn("the budget of replays per hour is used: audits wait (audit.budget)", zap.Int("audits", waiting),
 				zap.Int("trials_per_hour", l.Trials), zap.Float64("database_seconds_per_hour", l.Seconds))
 		}
@@ -56,7 +57,7 @@ func (a *Auditor) startBudget(ctx context.Context, engine *ledger.Engine) error 
 	}
 	s, err := engine.SpentSince(ctx, a.opt.Now().Add(-time.Hour))
 	if err == nil && s.Trials == 0 && s.Seconds == 0 {
-		a.opt.Budget.fill()
+		a.opt.Budget.Fill()
 	}
 	return err
 }
@@ -64,7 +65,7 @@ func (a *Auditor) startBudget(ctx context.Context, engine *ledger.Engine) error 
 // saveSpent writes the use of the budget to the ledger. The end of ctx does not interrupt it: a write that was interrupted may
 // have been completed, and would be repeated.
 func (a *Auditor) saveSpent(ctx context.Context) error {
-	all := a.opt.Budget.take()
+	all := a.opt.Budget.Take()
 	if len(all) == 0 {
 		return nil
 	}
@@ -72,35 +73,21 @@ func (a *Auditor) saveSpent(ctx context.Context) error {
 	defer cancel()
 	err := a.keeper.engine.Load().Spend(ctx, all)
 	if a.wrote(err); err != nil {
-		a.opt.Budget.giveBack(all)
+		a.opt.Budget.GiveBack(all)
 	}
 	return err
 }
 
-// BudgetState describes the budget of replays.
-type BudgetState struct {
-	TrialsPerHour  int     `json:"trials_per_hour,omitempty"`           // 0 = no limit
-	SecondsPerHour float64 `json:"database_seconds_per_hour,omitempty"` // 0 = no limit
-	Trials         int64   `json:"trials"`                              // used since the process began
-	Seconds        float64 `json:"database_seconds"`
-	// Since is when audits began to wait for the budget, zero if none does, and Waiting how many wait now.
-	Since   time.Time `json:"waiting_since,omitzero"`
-	Waiting int       `json:"waiting"`
-}
-
 // budgetState returns what the status shows; nil without a budget. The caller holds Auditor.mu.
-func (a *Auditor) budgetState() *BudgetState {
+func (a *Auditor) budgetState() *view.BudgetState {
 	b := a.opt.Budget
 	if b == nil {
 		return nil
 	}
-	b.mu.Lock()
-	b.advance()
-	s := &BudgetState{
-		TrialsPerHour: b.limits.Trials, SecondsPerHour: b.limits.Seconds, Trials: b.used.Trials, Seconds: b.used.Seconds,
-		Since: a.short.since,
+	limits, used := b.Use()
+	s := &view.BudgetState{
+		TrialsPerHour: limits.Trials, SecondsPerHour: limits.Seconds, Trials: used.Trials, Seconds: used.Seconds, Since: a.short.since,
 	}
-	b.mu.Unlock()
 	if !s.Since.IsZero() {
 		s.Waiting = len(a.roster.Order(a.opt.Now()))
 	}
@@ -118,31 +105,20 @@ const (
 	waitsForRetries = "retry" // its replays failed
 )
 
-// WaitingFor is why an audit that is not decided has no turn now.
-type WaitingFor struct {
-	Reason string `json:"reason"` // turn, budget, ledger, shadow_database, replays_held, watch_share or retry
-	// Position is the place among Of audits that wait for a turn, approximately: users and kinds of turns alternate. 0 = it does not wait for a
-	// turn alone.
-	Position int       `json:"position,omitempty"`
-	Of       int       `json:"of,omitempty"`
-	Since    time.Time `json:"since"`
-	Until    time.Time `json:"until,omitzero"` // of the next attempt
-}
-
 // waiting returns why audits wait, by key. The caller holds Auditor.mu.
-func (a *Auditor) waiting(now time.Time) map[string]*WaitingFor {
+func (a *Auditor) waiting(now time.Time) map[string]*view.WaitingFor {
 	order := a.roster.Order(now)
 	position := map[string]int{}
 	for i, seat := range order {
 		position[seat.Key] = i + 1
 	}
 	common := a.commonWait()
-	all := map[string]*WaitingFor{}
+	all := map[string]*view.WaitingFor{}
 	for _, j := range a.order {
 		if j.Phase() != schedule.Queued {
 			continue
 		}
-		w := &WaitingFor{Reason: waitsForTurn, Since: j.Since(), Position: position[j.Key], Of: len(order)}
+		w := &view.WaitingFor{Reason: waitsForTurn, Since: j.Since(), Position: position[j.Key], Of: len(order)}
 		switch {
 		case j.NotBefore.After(now):
 			if w.Reason = waitsForRetries; j.ledgerAway {

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/dpwatch/dpwatch/internal/audit/inbox"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
@@ -28,7 +29,7 @@ func (a *Auditor) submitAll(content []byte, try func(part int) bool) {
 		case err != nil: // another version wrote it
 			a.keeper.skip(NotRecorded, 1, a.opt.Now())
 		default:
-			a.submit(arrival{query: q, look: lookAt(a.seed, q)})
+			a.submit(inbox.Arrival{Query: q, Look: inbox.LookAt(a.seed, q)})
 		}
 		a.spoolInbox(2)
 	})

@@ -1,14 +1,12 @@
 package audit
 
 import (
-	"context"
-
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/alert"
-	"github.com/dpwatch/dpwatch/internal/audit/evidence"
-	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 )
 
 // Results of a confirmation, fit for a metric label.
@@ -22,7 +20,7 @@ const (
 // whole query, each in a session of its own, so that no assumption of hoisting matters. The caller has the job's turn.
 func (a *Auditor) confirm(j *job) error {
 	suspected := j.evidence.Wealth()
-	if err := confirm(j.evidence, j.hoist, j.hoisted); err != nil {
+	if err := trial.Confirm(j.evidence, j.hoist, j.hoisted); err != nil {
 		return err
 	}
 	a.opt.Logger.Info("trials show a violation; it is reported if fresh trials, each in its own session, confirm it", zap.String("audit", j.id))
@@ -58,55 +56,11 @@ func (a *Auditor) ended(j *job, verdict analysis.Verdict) {
 
 // abandon ends a job's confirmation, if any, without a result. The caller holds Auditor.mu.
 func (a *Auditor) abandon(j *job) {
-	if !j.confirming || j.state() == Decided {
+	if !j.confirming || j.state() == view.Decided {
 		return
 	}
 	j.confirming, j.suspected = false, 0
 	a.metrics.confirmations.WithLabelValues(abandoned).Inc()
 	a.opt.Logger.Warn("the evidence was dropped while a violation was being confirmed; it is not reported", zap.String("audit", j.id))
 	a.reportSuspected(j, true)
-}
-
-// gather adds the rounds of a run to the evidence, in batches of at least the given number, until it is decided or shows a
-// violation, or until more returns false. It calls more after each batch.
-func gather(ctx context.Context, run Trials, rounds int, e *evidence.Evidence, more func(replay.Batch) bool) error {
-	n := 0
-	for batch, err := range run.Stream(ctx, rounds) {
-		if err != nil {
-			return err
-		}
-		for _, round := range batch.Rounds {
-			if e.Decided() {
-				break
-			}
-			e.AddPart(round, batch.Spared)
-		}
-		n++
-		run.Spare(e.Spared(n))
-		if !more(batch) || e.Decided() {
-			break
-		}
-	}
-	return nil
-}
-
-// confirm begins the confirmation of the violation that the evidence shows, without hoisting. before is the number of
-// hoisted rounds of the query when the evidence began.
-func confirm(e *evidence.Evidence, hoist *replay.Hoisting, before int) error {
-	hoisted := hoist != nil && hoist.Report().HoistedRounds > before
-	if err := e.Confirm(hoisted); err != nil {
-		return err
-	}
-	if hoisted {
-		hoist.Stop("hoisted trials show a violation, which is confirmed on whole trials")
-	}
-	return nil
-}
-
-// separation returns how the next trials are replayed: nil before a confirmation.
-func separation(e *evidence.Evidence, varyText bool) *replay.Separation {
-	if !e.Confirming() {
-		return nil
-	}
-	return &replay.Separation{VaryText: varyText, Skip: e.Settled()}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/analysis/multiplicity"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
@@ -20,7 +21,7 @@ func TestDiscoveries(t *testing.T) {
 		o.Family, o.Discoveries, o.Workers = true, true, 1
 		o.Analysis = analysis.Options{Confidence: 1 - alpha, MaxTrials: 400}
 	}
-	check := func(e audit.Entry, j, reported int) {
+	check := func(e view.Entry, j, reported int) {
 		t.Helper()
 		want := alpha * multiplicity.DiscoveryShare(j, reported)
 		if got := 1 - e.Report.Confidence; math.Abs(got/want-1) > 1e-6 {

@@ -9,7 +9,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/dpwatch/dpwatch/internal/audit/timing"
+	"github.com/dpwatch/dpwatch/internal/audit/saved"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/pg/engine"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/rewrite"
@@ -27,17 +28,11 @@ type engines struct {
 	compared map[string][]string // functions that differ, by engine.Calls
 }
 
-// life is what a job keeps about the engine, beyond its evidence. The exported fields are stored in the ledger. All are guarded by
-// Auditor.mu.
+// life is what a job keeps about the engine. All fields are guarded by Auditor.mu.
 type life struct {
-	Engine   string         // engine epoch of the evidence; "" = not known
-	Began    int            // how often the evidence was dropped because the engine changed
-	Differ   []string       // functions of which production has other definitions: the audit is inconclusive
-	Resolved *Resolution    // the last violation that was resolved
-	Timing   *timing.Report // of the latest decided evidence; nil = none
-
-	standing *Standing // the violation that is not resolved; nil = none. Audit.Open is set with it
-	released bool      // the plan was reduced: a new beginning parses the query again
+	saved.Life
+	standing *view.Standing // the violation that is not resolved; nil = none. Audit.Open is set with it
+	released bool           // the plan was reduced: a new beginning parses the query again
 
 	calls    *engine.Calls // of the plan; nil = not computed yet
 	snapshot *engine.Snapshot

@@ -13,6 +13,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pg/body"
@@ -68,10 +69,10 @@ func (e *engineRig) deploy(t *testing.T, sql string) {
 }
 
 // decidedOn waits until the only audit is decided after a number of restarts for another engine.
-func (e *engineRig) decidedOn(t *testing.T, restarts int) audit.Entry {
+func (e *engineRig) decidedOn(t *testing.T, restarts int) view.Entry {
 	t.Helper()
-	return e.wait(t, "the audit is decided on the present engine", func(x audit.Entry) bool {
-		return x.State == audit.Decided && x.EngineRestarts >= restarts && len(x.Differ) == 0
+	return e.wait(t, "the audit is decided on the present engine", func(x view.Entry) bool {
+		return x.State == view.Decided && x.EngineRestarts >= restarts && len(x.Differ) == 0
 	})
 }
 
@@ -118,11 +119,11 @@ func TestDeploy(t *testing.T) {
 	}
 	stop = e.begin(t)
 	e.restored(t)
-	good := e.wait(t, "the audit is decided on the repaired engine", func(x audit.Entry) bool {
+	good := e.wait(t, "the audit is decided on the repaired engine", func(x view.Entry) bool {
 		if x.Standing != nil && x.Verdict != string(analysis.Violation) {
 			t.Errorf("the violation disappeared before it was resolved: %+v", x)
 		}
-		return x.State == audit.Decided && x.EngineRestarts == 2
+		return x.State == view.Decided && x.EngineRestarts == 2
 	})
 	stop()
 	r := good.Resolved
@@ -197,8 +198,8 @@ func TestProductionDiffers(t *testing.T) {
 	e.Submit(query(engineQuery))
 	e.decidedOn(t, 0)
 	pgtest.Exec(t, e.production, brokenNoise)
-	x := e.wait(t, "the audit is inconclusive", func(x audit.Entry) bool { return len(x.Differ) > 0 })
-	if x.Report.Verdict != analysis.Inconclusive || x.Differ[0] != "public.laplace" || !strings.Contains(x.Trouble, "public.laplace") || x.State != audit.Decided {
+	x := e.wait(t, "the audit is inconclusive", func(x view.Entry) bool { return len(x.Differ) > 0 })
+	if x.Report.Verdict != analysis.Inconclusive || x.Differ[0] != "public.laplace" || !strings.Contains(x.Trouble, "public.laplace") || x.State != view.Decided {
 		t.Errorf("%s, %v, %q, %s", x.Report.Verdict, x.Differ, x.Trouble, x.State)
 	}
 	e.Submit(query(strings.Replace(engineQuery, "'1'", "'2'", 1)))
@@ -218,13 +219,13 @@ func TestProductionDiffers(t *testing.T) {
 }
 
 // decidedAll waits until every audit is decided with trials.
-func (e *engineRig) decidedAll(t *testing.T) []audit.Entry {
+func (e *engineRig) decidedAll(t *testing.T) []view.Entry {
 	t.Helper()
-	var all []audit.Entry
+	var all []view.Entry
 	eventually.True(t, "all audits are decided with trials", func() bool {
 		all = e.Status().Audits
 		for _, x := range all {
-			if x.State != audit.Decided || x.Report.Trials.D0 == 0 {
+			if x.State != view.Decided || x.Report.Trials.D0 == 0 {
 				return false
 			}
 		}
@@ -240,10 +241,10 @@ func TestDeployDuringAnAudit(t *testing.T) {
 	e := newEngineRig(t, func(o *audit.Options) { o.Analysis.MaxTrials, o.TurnTrials, o.Production = 1_000_000, 1, nil })
 	defer e.begin(t)()
 	e.Submit(query(engineQuery))
-	e.wait(t, "trials", func(x audit.Entry) bool { return x.Report.Trials.D0 > 300 })
+	e.wait(t, "trials", func(x view.Entry) bool { return x.Report.Trials.D0 > 300 })
 	pgtest.Exec(t, e.dsn, brokenNoise)
-	x := e.wait(t, "the audit begins again and finds the violation", func(x audit.Entry) bool {
-		return x.State == audit.Decided && x.Report.Verdict == analysis.Violation
+	x := e.wait(t, "the audit begins again and finds the violation", func(x view.Entry) bool {
+		return x.State == view.Decided && x.Report.Verdict == analysis.Violation
 	})
 	if x.EngineRestarts != 1 || x.Restarts != 0 || *x.Report.DetectedAt > 500 {
 		t.Errorf("%d restarts for the engine, %d for the copies, found at %d", x.EngineRestarts, x.Restarts, *x.Report.DetectedAt)
@@ -289,8 +290,8 @@ func TestUnreadableEngine(t *testing.T) {
 	})
 	defer e.begin(t)()
 	e.Submit(query(engineQuery))
-	e.wait(t, "the audit waits", func(x audit.Entry) bool {
-		return x.State == audit.Waiting && x.Trouble != "" && x.Report.Trials.D0 == 0
+	e.wait(t, "the audit waits", func(x view.Entry) bool {
+		return x.State == view.Waiting && x.Trouble != "" && x.Report.Trials.D0 == 0
 	})
 	broken.Store(false)
 	if x := e.decidedOn(t, 0); x.Report.Verdict != analysis.NoEvidence || math.IsNaN(float64(x.Report.EpsilonLower)) {

@@ -2,13 +2,10 @@ package audit
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
-	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 )
 
 // epochNow reads the epoch of the copies and logs a change.
@@ -98,7 +95,7 @@ func (a *Auditor) readNow(ctx context.Context) (epoch string, err error) {
 
 // outdated reports whether a decided audit belongs to copies that no longer exist. The caller holds a.mu.
 func (a *Auditor) outdated(j *job) bool {
-	return j.state() == Decided && j.Phase() != schedule.Watching && j.epoch != "" && a.epoch != "" && j.epoch != a.epoch
+	return j.state() == view.Decided && j.Phase() != schedule.Watching && j.epoch != "" && a.epoch != "" && j.epoch != a.epoch
 }
 
 // due reports whether an audit without a violation was decided so long ago that it is repeated. The caller holds a.mu.
@@ -109,58 +106,4 @@ func (a *Auditor) due(j *job) bool {
 // repeatDue reports whether a decided audit was decided so long ago that it is repeated. The caller holds a.mu.
 func (a *Auditor) repeatDue(j *job) bool {
 	return a.opt.Repeat > 0 && !j.decided.IsZero() && a.opt.Now().Sub(j.decided) >= a.opt.Repeat
-}
-
-// Copies checks that the copies stay the same during an audit: its evidence must come from one pair of datasets.
-type Copies struct {
-	player  *replay.Player
-	schemas []string
-	epoch   string
-	checked time.Time
-}
-
-// copiesEvery is the interval of the checks while trials run. The last check, before the verdict, is decisive; the others
-// only end an audit early.
-const copiesEvery = time.Second
-
-// WatchCopies records the present state of the copies in these schemas.
-func WatchCopies(ctx context.Context, player *replay.Player, schemas []string) (*Copies, error) {
-	epoch, err := player.Epoch(ctx, schemas)
-	if err != nil {
-		return nil, err
-	}
-	return &Copies{player: player, schemas: schemas, epoch: epoch, checked: time.Now()}, nil
-}
-
-var errReplaced = errors.New("were replaced during the audit: its trials ran on two states of the data, so there is no verdict; run the audit again")
-
-// due checks the copies unless the last check was less than copiesEvery ago.
-func (c *Copies) due(ctx context.Context) error {
-	if time.Since(c.checked) < copiesEvery {
-		return nil
-	}
-	return c.check(ctx)
-}
-
-func (c *Copies) check(ctx context.Context) error {
-	epoch, err := c.player.Epoch(ctx, c.schemas)
-	if err != nil {
-		return err
-	}
-	if c.checked = time.Now(); epoch != c.epoch {
-		return fmt.Errorf("the copies in %s %w", strings.Join(c.schemas, ", "), errReplaced)
-	}
-	return nil
-}
-
-// Explain checks the copies a last time and returns the error to report. If the copies were replaced, that is the error,
-// whatever else failed, and also if nothing failed.
-func (c *Copies) Explain(ctx context.Context, err error) error {
-	if errors.Is(err, errReplaced) || ctx.Err() != nil {
-		return err
-	}
-	if replaced := c.check(ctx); errors.Is(replaced, errReplaced) || err == nil {
-		return replaced
-	}
-	return err
 }

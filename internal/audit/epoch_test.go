@@ -8,6 +8,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/analysis/multiplicity"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
@@ -36,9 +37,9 @@ func (r *rig) remake(t *testing.T, people, missing int) {
 }
 
 // wait polls the only audit until a condition holds.
-func (r *rig) wait(t *testing.T, what string, ok func(audit.Entry) bool) audit.Entry {
+func (r *rig) wait(t *testing.T, what string, ok func(view.Entry) bool) view.Entry {
 	t.Helper()
-	var e audit.Entry
+	var e view.Entry
 	eventually.True(t, what, func() bool {
 		e = r.Status().Audits[0]
 		return ok(e)
@@ -57,7 +58,7 @@ func TestDecidedAuditOfOldCopies(t *testing.T) {
 		t.Fatalf("%s after %d restarts, want no evidence and none", e.Report.Verdict, e.Restarts)
 	}
 	r.remake(t, 200, 100) // not neighbours at all: the count differs visibly
-	e := r.wait(t, "the audit begins anew", func(e audit.Entry) bool { r.Submit(q); return e.Restarts == 1 })
+	e := r.wait(t, "the audit begins anew", func(e view.Entry) bool { r.Submit(q); return e.Restarts == 1 })
 	if e.ID != r.Status().Audits[0].ID || len(r.Status().Audits) != 1 {
 		t.Errorf("%d audits, want the same one", len(r.Status().Audits))
 	}
@@ -78,13 +79,13 @@ func TestCopiesChangeUnderAnAudit(t *testing.T) {
 	r := newRig(t, func(o *audit.Options) { o.Analysis.MaxTrials, o.TurnTrials = 1_000_000, 1 })
 	r.Submit(query("SELECT noisy(count(*), 4) FROM people /*dp_epsilon='0.5'*/"))
 	r.run(t)
-	r.wait(t, "trials", func(e audit.Entry) bool { return e.Report.Trials.D0 > 300 })
+	r.wait(t, "trials", func(e view.Entry) bool { return e.Report.Trials.D0 > 300 })
 	r.remake(t, 200, 0)
-	after := r.wait(t, "the evidence is dropped", func(e audit.Entry) bool { return e.Restarts == 1 })
-	if after.State == audit.Decided || after.Report.Verdict == analysis.Violation {
+	after := r.wait(t, "the evidence is dropped", func(e view.Entry) bool { return e.Restarts == 1 })
+	if after.State == view.Decided || after.Report.Verdict == analysis.Violation {
 		t.Errorf("%s, %s", after.State, after.Report.Verdict)
 	}
-	grown := r.wait(t, "new trials", func(e audit.Entry) bool { return e.Report.Trials.D0 > 100 })
+	grown := r.wait(t, "new trials", func(e view.Entry) bool { return e.Report.Trials.D0 > 100 })
 	if grown.Restarts != 1 || grown.Report.Verdict == analysis.Violation {
 		t.Errorf("%d restarts, %s", grown.Restarts, grown.Report.Verdict)
 	}

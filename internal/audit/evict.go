@@ -7,9 +7,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 )
 
 // Reasons of evictions, fit for a metric label.
@@ -78,30 +78,10 @@ func (a *Auditor) retire() {
 	}
 }
 
-// Record is the summary of a violation whose audit was evicted.
-type Record struct {
-	ID        string         `json:"id"`
-	Group     string         `json:"fingerprint"`
-	Summary   string         `json:"summary"` // without literals
-	User      string         `json:"user"`
-	Database  string         `json:"database"`
-	Route     string         `json:"route,omitempty"`
-	Neighbour string         `json:"neighbour"`
-	Claimed   analysis.Float `json:"epsilon_claimed"`
-	Lower     analysis.Float `json:"epsilon_lower"`
-	Trials    int            `json:"trials"`
-	Seen      uint64         `json:"seen"` // times that clients ran it
-	FirstSeen time.Time      `json:"first_seen"`
-	LastSeen  time.Time      `json:"last_seen"`
-	Accepted  *Accepted      `json:"accepted,omitempty"`
-
-	seat *schedule.Audit
-}
-
-func (j *job) record() *Record { // with Auditor.mu held
+func (j *job) record() *view.Record { // with Auditor.mu held
 	i := evidence.Worst(j.reports)
 	r := j.reports[i]
-	c := &Record{
+	c := &view.Record{
 		ID: j.id, Group: j.plan.Group, Summary: j.plan.Summary, User: j.Owner.User, Database: j.Owner.Database, Route: j.Owner.Route,
 		Claimed: r.Claimed.Epsilon, Lower: r.EpsilonLower, Trials: r.Trials.D0, Seen: j.Seen, FirstSeen: j.firstSeen, LastSeen: j.LastSeen,
 	}
@@ -117,18 +97,24 @@ func (j *job) record() *Record { // with Auditor.mu held
 // records are the violations whose audits were evicted, oldest first.
 type records struct {
 	most  int
-	byKey map[string]*Record
-	order []*Record
+	byKey map[string]*seatedRecord
+	order []*seatedRecord
+}
+
+// seatedRecord is a Record with the place of its audit in the roster.
+type seatedRecord struct {
+	*view.Record
+	seat *schedule.Audit
 }
 
 // add stores a record, and returns the one that is dropped for it, or nil.
-func (r *records) add(c *Record, seat *schedule.Audit) (lost *Record) {
+func (r *records) add(c *view.Record, seat *schedule.Audit) (lost *seatedRecord) {
 	if r.byKey == nil {
-		r.byKey = map[string]*Record{}
+		r.byKey = map[string]*seatedRecord{}
 	}
-	c.seat = seat
-	r.byKey[seat.Key] = c
-	if r.order = append(r.order, c); len(r.order) > r.most {
+	s := &seatedRecord{c, seat}
+	r.byKey[seat.Key] = s
+	if r.order = append(r.order, s); len(r.order) > r.most {
 		lost, r.order = r.order[0], slices.Delete(r.order, 0, 1)
 		delete(r.byKey, lost.seat.Key)
 	}
@@ -146,10 +132,10 @@ func (r *records) seen(key string, at time.Time) bool {
 }
 
 // list returns copies of the records.
-func (r *records) list() []Record {
-	out := make([]Record, len(r.order))
+func (r *records) list() []view.Record {
+	out := make([]view.Record, len(r.order))
 	for i, c := range r.order {
-		out[i] = *c
+		out[i] = *c.Record
 	}
 	return out
 }

@@ -11,7 +11,7 @@ func (a *Auditor) MeterNow(ctx context.Context) error { return a.meterNow(ctx) }
 
 // InboxLen returns the number of queries in the inbox.
 func (a *Auditor) InboxLen() int {
-	n, _ := a.inbox.held()
+	n, _ := a.inbox.Held()
 	return n
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/trial"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/outcome"
@@ -38,7 +39,7 @@ func (l *laplace) Check(context.Context, string, []string, []string) ([]string, 
 
 func (l *laplace) Epoch(context.Context, []string) (string, error) { return "copies", nil }
 
-func (l *laplace) Start(s replay.Statement, _ uint64) (audit.Trials, error) {
+func (l *laplace) Start(s replay.Statement, _ uint64) (trial.Trials, error) {
 	<-l.ready
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 )
 
 // gauges collects present values. The series of a single audit exist as long as the audit.
@@ -89,7 +90,7 @@ func (g *gauges) collect() []prometheus.Metric {
 			*t = since
 		}
 	}
-	states, violations, watched, timing := map[State]int{}, len(a.records.order), 0, 0
+	states, violations, watched, timing := map[view.State]int{}, len(a.records.order), 0, 0
 	for _, j := range a.order {
 		states[j.state()]++
 		if j.Watched {
@@ -113,7 +114,7 @@ func (g *gauges) collect() []prometheus.Metric {
 	}
 	gauge(descWatched, float64(watched))
 	gauge(descTiming, float64(timing))
-	for _, s := range States() {
+	for _, s := range view.States() {
 		gauge(descAudits, float64(states[s]), string(s))
 	}
 	accepted := a.acceptedViolations()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
@@ -71,16 +72,16 @@ func TestHoistingSpoilt(t *testing.T) {
 	r.Submit(query("SELECT noisy(count(*), 4) FROM people /*dp_epsilon='0.5'*/"))
 	r.run(t)
 	// In both worlds in one transaction, so that the query stays honest.
-	r.wait(t, "the audit is hoisted", func(e audit.Entry) bool { return e.Hoisting.Hoisted && e.Hoisting.HoistedRounds > 0 })
+	r.wait(t, "the audit is hoisted", func(e view.Entry) bool { return e.Hoisting.Hoisted && e.Hoisting.HoistedRounds > 0 })
 	if _, err := conn.Exec(t.Context(), "DELETE FROM d0.people WHERE id > 19000; DELETE FROM d1.people WHERE id > 19000", pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Fatal(err)
 	}
-	e := r.wait(t, "hoisting ends", func(e audit.Entry) bool { return !e.Hoisting.Hoisted || e.State == audit.Decided })
+	e := r.wait(t, "hoisting ends", func(e view.Entry) bool { return !e.Hoisting.Hoisted || e.State == view.Decided })
 	if !strings.Contains(e.Hoisting.Reason, "differed") {
 		t.Fatalf("%s, %+v, want the difference told", e.Report.Verdict, e.Hoisting)
 	}
 	// The remaining evidence was not hoisted.
-	r.wait(t, "the evidence is dropped", func(e audit.Entry) bool {
+	r.wait(t, "the evidence is dropped", func(e view.Entry) bool {
 		return e.Hoisting.HoistedRounds > 0 && e.Report.Trials.D0 <= e.Hoisting.UnmodifiedRounds
 	})
 }
@@ -100,12 +101,12 @@ func TestHoistingAlone(t *testing.T) {
 	}
 	r.Submit(query("SELECT noisy(count(*), 4) FROM people /*dp_epsilon='0.5'*/"))
 	r.run(t)
-	e := r.wait(t, "the difference is seen", func(e audit.Entry) bool {
-		return strings.Contains(e.Hoisting.Reason, "differ") || e.State == audit.Decided
+	e := r.wait(t, "the difference is seen", func(e view.Entry) bool {
+		return strings.Contains(e.Hoisting.Reason, "differ") || e.State == view.Decided
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e.State == audit.Decided || len(r.findings) > 0 || e.Hoisting.Hoisted {
+	if e.State == view.Decided || len(r.findings) > 0 || e.Hoisting.Hoisted {
 		t.Errorf("%s, findings %+v, hoisting %+v; want hoisting given up for a difference", e.Report.Verdict, r.findings, e.Hoisting)
 	}
 }
@@ -125,16 +126,16 @@ func TestResting(t *testing.T) {
 	r.Submit(query("SELECT noisy(count(*), 4) FROM people /*dp_epsilon='0.5'*/"))
 	r.Submit(query("SELECT noisy(count(*), 5) FROM people /*dp_epsilon='0.5'*/"))
 	r.run(t)
-	until := func(what string, reached func(audit.Status) bool) {
+	until := func(what string, reached func(view.Status) bool) {
 		t.Helper()
 		eventually.True(t, what, func() bool { return reached(r.Status()) }, func() any { return r.Status() })
 	}
-	until("one rests", func(s audit.Status) bool { return s.Resting > 0 })
+	until("one rests", func(s view.Status) bool { return s.Resting > 0 })
 	gate.Pause(true)
-	until("none rests while replays are paused", func(s audit.Status) bool { return s.Resting == 0 })
+	until("none rests while replays are paused", func(s view.Status) bool { return s.Resting == 0 })
 	gate.Pause(false)
 	r.decided(t)
-	until("none rests when all are decided", func(s audit.Status) bool { return s.Resting == 0 })
+	until("none rests when all are decided", func(s view.Status) bool { return s.Resting == 0 })
 	eventually.True(t, "all sessions are closed", func() bool {
 		var open int
 		if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
@@ -186,13 +187,13 @@ func TestConfirmed(t *testing.T) {
 	bulky(t, r)
 	r.Submit(query("SELECT noisy(count(*), 2.5) FROM people /*dp_epsilon='0.1'*/")) // epsilon 0.4
 	r.run(t)
-	r.wait(t, "hoisted trials show a violation", func(e audit.Entry) bool {
+	r.wait(t, "hoisted trials show a violation", func(e view.Entry) bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if e.Confirming && len(r.findings) > 0 {
 			t.Error("it is reported before it is confirmed")
 		}
-		return e.Confirming || e.State == audit.Decided
+		return e.Confirming || e.State == view.Decided
 	})
 	e := r.decided(t)[0]
 	h := e.Hoisting

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
@@ -35,7 +36,7 @@ func TestWorkerHurries(t *testing.T) {
 		o.Audit.Now, o.Audit.Metrics = clock, registry
 	})
 	l.Submit(query(longQuery))
-	l.until(t, "a long turn", func(s audit.Status) bool { return s.Turns.Delivered == 1 && s.Turns.Out == 1 })
+	l.until(t, "a long turn", func(s view.Status) bool { return s.Turns.Delivered == 1 && s.Turns.Out == 1 })
 	before := executions(t, registry)
 	eventually.True(t, "its trials run", func() bool { return executions(t, registry) > before })
 	l.Submit(query("SELECT noisy(count(*), 4), max(id) FROM people /*dp_epsilon='0.5'*/"))
@@ -49,7 +50,7 @@ func TestWorkerHurries(t *testing.T) {
 	})
 	now := time.Now()
 	released.Store(&now)
-	l.until(t, "trials of the new query", func(s audit.Status) bool { return len(s.Audits) == 2 && s.Audits[1].Report.Trials.D0 > 0 })
+	l.until(t, "trials of the new query", func(s view.Status) bool { return len(s.Audits) == 2 && s.Audits[1].Report.Trials.D0 > 0 })
 }
 
 // executions returns the trials that a worker has counted.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dpwatch/dpwatch/internal/audit/trial"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
@@ -27,12 +28,12 @@ type idleRuns struct {
 type idleRun struct {
 	job   *job
 	hoist *replay.Hoisting // its Hoisting: an audit that begins again gets another
-	run   Trials
+	run   trial.Trials
 	timer *time.Timer
 }
 
 // run returns the replay of a job: the idle one, or a new one.
-func (a *Auditor) run(j *job) (Trials, error) {
+func (a *Auditor) run(j *job) (trial.Trials, error) {
 	if r := a.idle.take(j); r != nil {
 		return r, nil
 	}
@@ -58,7 +59,7 @@ func (k *idleRuns) remove(matches func(*idleRun) bool) *idleRun {
 }
 
 // take returns the idle replay of a job, or nil. The caller has the job's turn.
-func (k *idleRuns) take(j *job) Trials {
+func (k *idleRuns) take(j *job) trial.Trials {
 	r := k.remove(func(r *idleRun) bool { return r.job == j })
 	if r == nil {
 		return nil
@@ -89,7 +90,7 @@ func (k *idleRuns) hand(from, to *job) {
 }
 
 // put stores an idle replay if may is set and it holds tables, and closes it otherwise. The caller has the job's turn.
-func (k *idleRuns) put(j *job, run Trials, may bool) {
+func (k *idleRuns) put(j *job, run trial.Trials, may bool) {
 	if !may || !run.Rest() {
 		run.Close()
 		return

@@ -10,6 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/replay"
@@ -64,7 +66,7 @@ type job struct {
 // world is one neighbour of D0.
 type world struct {
 	schema   string
-	sql      SQLPair
+	sql      view.SQLPair
 	steps    [2][]string // of a sequence: the texts of its statements on D0 and on the neighbour
 	reported bool        // its violation has been reported
 }
@@ -139,7 +141,7 @@ func (a *Auditor) worlds(j *job) ([]world, error) {
 		if err != nil {
 			return nil, err
 		}
-		worlds = append(worlds, world{schema: schema, sql: SQLPair{D0: d0, D1: d1}})
+		worlds = append(worlds, world{schema: schema, sql: view.SQLPair{D0: d0, D1: d1}})
 	}
 	return worlds, nil
 }
@@ -262,7 +264,7 @@ func (j *job) statement(varyText bool) replay.Statement {
 	s := replay.Statement{
 		Worlds: []string{j.worlds[0].sql.D0}, Params: j.query.Params, Settings: j.plan.Settings, SearchPath: j.plan.SearchPath,
 		Simple: j.simple(), Named: j.query.Named, Hoist: j.hoist,
-		Separate: separation(j.evidence, varyText),
+		Separate: trial.Separation(j.evidence, varyText),
 	}
 	for i := range j.worlds {
 		s.Worlds = append(s.Worlds, j.worlds[i].sql.D1)
@@ -308,12 +310,12 @@ func (a *Auditor) finding(j *job, w *world, r analysis.Report) alert.Finding {
 // worst returns the most important report.
 func (j *job) worst() analysis.Report { return j.reports[evidence.Worst(j.reports)] }
 
-func (j *job) entry(opt *Options) Entry { // with Auditor.mu held
-	e := Entry{
+func (j *job) entry(opt *Options) view.Entry { // with Auditor.mu held
+	e := view.Entry{
 		ID: j.id, Key: j.Key, Route: j.Owner.Route, Group: j.plan.Group, Summary: j.plan.Summary,
 		User: j.query.User, Database: j.query.Database, App: j.query.ApplicationName,
 		Assumed: j.plan.Assumed, Seen: j.Seen, FirstSeen: j.firstSeen, LastSeen: j.LastSeen, State: j.state(), Trouble: j.trouble, Restarts: j.restarts, Repeats: j.repeats, Previous: j.previous,
-		Confirming: j.confirming && j.state() != Decided,
+		Confirming: j.confirming && j.state() != view.Decided,
 		Partitions: j.partitions,
 		Changes:    j.changes, Changed: j.changed, Watch: j.watchState(opt),
 	}
@@ -329,13 +331,13 @@ func (j *job) entry(opt *Options) Entry { // with Auditor.mu held
 		r = r.Reveal()
 	}
 	e.Verdict = j.display(&r)
-	e.live(j)
+	j.live(&e)
 	e.Report = &r
 	if len(j.worlds) > 1 && len(j.reports) == len(j.worlds) {
 		for i := range j.worlds { // world is not copied: the worker owns reported
 			one := j.reports[i]
 			j.display(&one)
-			e.Neighbours = append(e.Neighbours, Neighbour{
+			e.Neighbours = append(e.Neighbours, view.Neighbour{
 				Schema: j.worlds[i].schema, Verdict: one.Verdict, Lower: one.EpsilonLower, Estimate: one.EpsilonEstimate,
 			})
 		}

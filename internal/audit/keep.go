@@ -10,6 +10,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/dpwatch/dpwatch/internal/audit/saved"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
@@ -49,7 +51,7 @@ type keeper struct {
 	seq         int64
 	lost        uint64 // executions and skipped statements that were not recorded
 	trouble     string // why the last write failed; "" = it did not
-	removed     Removed
+	removed     view.Removed
 }
 
 type unsavedAudit struct {
@@ -205,7 +207,7 @@ func (k *keeper) say(trouble string) {
 }
 
 // put notes the present state of a job, which save writes. The caller holds Auditor.mu and has the job's turn.
-func (k *keeper) put(j *job, p *progress) {
+func (k *keeper) put(j *job, p *saved.Progress) {
 	if !k.on || p == nil && j.stored {
 		return
 	}
@@ -228,7 +230,7 @@ func (k *keeper) begin(ctx context.Context, a *Auditor, j *job) (fleet ledger.Fl
 		row, err := stored(j, nil)
 		a.mu.Unlock()
 		if err == nil {
-			row.State = string(Running)
+			row.State = string(view.Running)
 			processes, fleet, err = cmp.Or(j.writes, k.engine.Load()).Begin(ctx, row)
 		}
 		if err != nil {
@@ -331,11 +333,11 @@ func (a *Auditor) flush(ctx context.Context) error {
 }
 
 // state returns what the status shows; nil without a ledger.
-func (k *keeper) state() *LedgerState {
+func (k *keeper) state() *view.LedgerState {
 	if !k.on {
 		return nil
 	}
-	s := &LedgerState{}
+	s := &view.LedgerState{}
 	select {
 	case <-k.restored:
 		s.Restored = true

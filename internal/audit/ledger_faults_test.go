@@ -10,6 +10,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
@@ -30,9 +31,9 @@ func TestLedgerFaults(t *testing.T) {
 			l.Submit(query(honestQuery))
 			eventually.True(t, "the audit waits", func() bool {
 				s := l.Status()
-				return len(s.Audits) == 2 && s.Audits[1].State == audit.Waiting && strings.Contains(s.Ledger.Trouble, "SQLSTATE "+code+" ("+name+")")
+				return len(s.Audits) == 2 && s.Audits[1].State == view.Waiting && strings.Contains(s.Ledger.Trouble, "SQLSTATE "+code+" ("+name+")")
 			}, func() any { return l.Status() })
-			if s := l.Status(); strings.Contains(s.Ledger.Trouble, "secret") || s.Audits[0].State != audit.Decided {
+			if s := l.Status(); strings.Contains(s.Ledger.Trouble, "secret") || s.Audits[0].State != view.Decided {
 				t.Errorf("trouble %q, the audit before is %s", s.Ledger.Trouble, s.Audits[0].State)
 			}
 			pgtest.Exec(t, l.ledger.DSN, "DROP TRIGGER fail ON dpwatch_ledger.queries")

@@ -20,6 +20,8 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/saved"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/longtest"
@@ -134,10 +136,10 @@ func TestRestart(t *testing.T) {
 	}
 	for i := range before {
 		b, a := before[i], after[i]
-		if a.ID != b.ID || a.State != b.State && b.State == audit.Decided || a.Seen != b.Seen || !a.FirstSeen.Equal(b.FirstSeen.Truncate(time.Microsecond)) {
+		if a.ID != b.ID || a.State != b.State && b.State == view.Decided || a.Seen != b.Seen || !a.FirstSeen.Equal(b.FirstSeen.Truncate(time.Microsecond)) {
 			t.Errorf("audit %d: %s %s seen %d, before %s %s seen %d", i, a.ID, a.State, a.Seen, b.ID, b.State, b.Seen)
 		}
-		if b.State == audit.Decided {
+		if b.State == view.Decided {
 			if diff := cmp.Diff(jsonOf(t, b.Report), jsonOf(t, a.Report)); diff != "" {
 				t.Errorf("audit %d: the report changed (-before +after):\n%s", i, diff)
 			}
@@ -184,7 +186,7 @@ func (l *ledgerRig) seed(t *testing.T, key string) uint64 {
 	if err != nil || !found {
 		t.Fatal(found, err)
 	}
-	figures, err := audit.StoredFigures(&row)
+	figures, err := saved.ReadFigures(&row)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +276,7 @@ func TestLedgerAway(t *testing.T) {
 	l.Submit(query(honestQuery))
 	eventually.True(t, "the audit waits", func() bool {
 		s := l.Status()
-		return s.Audits[1].State == audit.Waiting && strings.Contains(s.Ledger.Trouble, "SQLSTATE 42P01 (undefined_table)") && !strings.Contains(s.Ledger.Trouble, "engines")
+		return s.Audits[1].State == view.Waiting && strings.Contains(s.Ledger.Trouble, "SQLSTATE 42P01 (undefined_table)") && !strings.Contains(s.Ledger.Trouble, "engines")
 	}, func() any { return l.Status() })
 	rename("away", "dpwatch_ledger")
 	l.decided(t)
@@ -329,7 +331,7 @@ func TestRepeat(t *testing.T) {
 	pgtest.Exec(t, l.dsn, `CREATE OR REPLACE FUNCTION noisy(value float8, scale float8) RETURNS float8 LANGUAGE sql VOLATILE
 		AS 'SELECT round((value + scale / 20 * ln((1 - random()) / (1 - random()))) * 1024) / 1024'`)
 	l.Submit(query(honestQuery))
-	if e := l.Status().Audits[0]; e.State != audit.Decided || e.Repeats != 0 {
+	if e := l.Status().Audits[0]; e.State != view.Decided || e.Repeats != 0 {
 		t.Errorf("%s after %d repeats: repeated before its time", e.State, e.Repeats)
 	}
 	stop()
@@ -374,19 +376,19 @@ func TestSuspected(t *testing.T) {
 	stop := l.begin(t)
 	defer func() { stop() }()
 	l.Submit(query("SELECT noisy(count(*), 0.7) FROM people /*dp_epsilon='0.5'*/"))
-	e := l.wait(t, "a suspicion", func(e audit.Entry) bool { return e.State == audit.Suspected || e.State == audit.Decided })
+	e := l.wait(t, "a suspicion", func(e view.Entry) bool { return e.State == view.Suspected || e.State == view.Decided })
 	stop()
-	if e.State != audit.Suspected || len(l.findings) > 0 {
+	if e.State != view.Suspected || len(l.findings) > 0 {
 		t.Fatalf("%s: %s, with %d findings; want a suspicion without a finding", e.State, e.Report.Reason, len(l.findings))
 	}
 	l.restart(t, nil)
 	stop = l.begin(t)
 	l.restored(t)
-	if e := l.Status().Audits[0]; e.State != audit.Suspected && e.State != audit.Confirming {
+	if e := l.Status().Audits[0]; e.State != view.Suspected && e.State != view.Confirming {
 		t.Errorf("%s in the next process, want a suspicion", e.State)
 	}
 	gate.Pause(false)
-	if e := l.wait(t, "a verdict", func(e audit.Entry) bool { return e.State == audit.Decided }); e.Verdict != string(analysis.Violation) {
+	if e := l.wait(t, "a verdict", func(e view.Entry) bool { return e.State == view.Decided }); e.Verdict != string(analysis.Violation) {
 		t.Errorf("%s: %s, want a violation", e.Verdict, e.Report.Reason)
 	}
 }

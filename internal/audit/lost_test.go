@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
@@ -24,12 +25,12 @@ func TestLostTable(t *testing.T) {
 			q.Protocol = protocol
 			r.Submit(q)
 			r.run(t)
-			r.wait(t, "trials", func(e audit.Entry) bool { return e.Report.Trials.D0 > 100 })
+			r.wait(t, "trials", func(e view.Entry) bool { return e.Report.Trials.D0 > 100 })
 			conn := pgtest.Connect(t, r.dsn)
 			if _, err := conn.Exec(t.Context(), "ALTER TABLE d1.people RENAME TO lost"); err != nil {
 				t.Fatal(err)
 			}
-			e := r.wait(t, "the loss is told", func(e audit.Entry) bool { return e.State == audit.Waiting && e.Trouble != "" })
+			e := r.wait(t, "the loss is told", func(e view.Entry) bool { return e.State == view.Waiting && e.Trouble != "" })
 			if !strings.Contains(e.Trouble, "the shadow database lacks a table that the query reads: create the copies again") {
 				t.Errorf("trouble %q", e.Trouble)
 			}
@@ -40,7 +41,7 @@ func TestLostTable(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := e.Report.Trials.D0
-			e = r.wait(t, "trials again", func(e audit.Entry) bool { return e.Trouble == "" && e.Report.Trials.D0 > before })
+			e = r.wait(t, "trials again", func(e view.Entry) bool { return e.Trouble == "" && e.Report.Trials.D0 > before })
 			if e.Report.Verdict == analysis.Violation {
 				t.Errorf("%+v", e.Report)
 			}

@@ -8,6 +8,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit/saved"
+	"github.com/dpwatch/dpwatch/internal/audit/trial"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
@@ -42,7 +44,7 @@ func (a *Auditor) measureTrials(ctx context.Context, j *job) error {
 }
 
 // concludeMeasurement ends a turn of a measurement; see conclude.
-func (a *Auditor) concludeMeasurement(ctx context.Context, j *job, took time.Duration, progress *progress, err error) {
+func (a *Auditor) concludeMeasurement(ctx context.Context, j *job, took time.Duration, progress *saved.Progress, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.roster.Return(&j.Audit, min(took, 2*longestTurn), a.opt.Now())
@@ -90,7 +92,7 @@ func (a *Auditor) measureRounds(ctx context.Context, j *job) error {
 	}
 	defer run.Close()
 	began, ran := a.opt.Now(), 0
-	err = gather(ctx, run, a.opt.BatchTrials, j.evidence, func(batch replay.Batch) bool {
+	err = trial.Gather(ctx, run, a.opt.BatchTrials, j.evidence, func(batch replay.Batch) bool {
 		a.metrics.batch(batch, j.evidence.Settled())
 		ran += len(batch.Rounds)
 		return !a.turnOver(false, ran, a.opt.Now().Sub(began), j.leastTime(), func() bool { return a.pressing(j) })

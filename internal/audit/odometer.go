@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/odometer"
 )
@@ -21,14 +22,6 @@ type PrivacyBudget struct {
 	ledger.Answers               // the answers that count; Since is not used
 	Period         time.Duration // after which an answer does not count any more; 0 = it always counts
 	odometer.Budget
-}
-
-// PrivacyBudgetState is a PrivacyBudget as it was compared the last time.
-type PrivacyBudgetState struct {
-	Name     string  `json:"name"`
-	Analysts int     `json:"analysts"` // who received answers
-	Exceeded int     `json:"exceeded"` // of them, those whose answers exceed the budget
-	Spent    float64 `json:"spent"`    // share of the budget, of the analyst with the largest one; at most 1000
 }
 
 // overspent is an analyst who was reported to exceed a budget.
@@ -69,7 +62,7 @@ func (a *Auditor) meterNow(ctx context.Context) error {
 	if engine == nil { // the process ends
 		return nil
 	}
-	var states []PrivacyBudgetState
+	var states []view.PrivacyBudgetState
 	var faults error
 	for i := range a.opt.Budgets { // a fault of one does not keep the others from being compared
 		s, err := a.compareBudget(ctx, engine, &a.opt.Budgets[i])
@@ -84,8 +77,8 @@ func (a *Auditor) meterNow(ctx context.Context) error {
 }
 
 // compareBudget reports the analysts who have exceeded a budget since the last time. The ledger remembers them after the report, so that none is lost.
-func (a *Auditor) compareBudget(ctx context.Context, engine *ledger.Engine, b *PrivacyBudget) (PrivacyBudgetState, error) {
-	s := PrivacyBudgetState{Name: b.Name}
+func (a *Auditor) compareBudget(ctx context.Context, engine *ledger.Engine, b *PrivacyBudget) (view.PrivacyBudgetState, error) {
+	s := view.PrivacyBudgetState{Name: b.Name}
 	all, err := engine.Received(ctx, b.Window(a.opt.Now()))
 	if err != nil {
 		return s, err

@@ -9,6 +9,8 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/audit/budget"
+	"github.com/dpwatch/dpwatch/internal/audit/trial"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/pg/engine"
@@ -24,10 +26,10 @@ type Options struct {
 	// every RenewEvery, and soon after a query was refused for an unknown name.
 	Renew      func(context.Context) (*rewrite.Rewriter, error)
 	RenewEvery time.Duration
-	Player     Player
+	Player     trial.Player
 	OwnText    bool           // every world has an engine of its own: statements are replayed unchanged
 	Gate       *throttle.Gate // the Player's Pace, or nil
-	Budget     *Budget        // the Player's Pace in front of Gate; nil = no limit
+	Budget     *budget.Budget // the Player's Pace in front of Gate; nil = no limit
 	Observe    bool           // nothing is replayed: queries are recognized and admitted
 	D0         string         // schema of D0
 	D1         []string       // schemas of its neighbours

@@ -1,64 +1,28 @@
 package audit
 
 import (
-	"bytes"
 	"context"
-	"encoding/gob"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
+	"github.com/dpwatch/dpwatch/internal/audit/saved"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
-	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// progressVersion changes whenever the form of progress does. The evidence inside has a version of its own.
-const progressVersion = 2
-
-// progress is what the ledger stores of an audit so that another process can go on with it.
-type progress struct {
-	Version    int
-	Evidence   []byte // see evidence.Evidence; empty = none
-	Neighbours []string
-	Reported   []bool // by neighbour: its violation was reported
-	Restarts   int
-	Hoisted    int    // hoisted rounds of the evidence
-	Seed       uint64 // of the order of its trials; 0 = of an earlier version, which did not store it
-	HoistOff   string // why its trials must not be hoisted; "" = they may be
-	Hoisting   *replay.HoistReport
-	Confirming bool
-	Measuring  bool
-	Suspected  float64
-	Doubted    bool
-	Threshold  float64
-	Trouble    string // of an audit that was decided without evidence
-	Decided    bool
-	DecidedAt  time.Time
-	Repeats    int
-	Previous   analysis.Verdict
-	Turns      int
-	Used       time.Duration
-	Changes    int // alarms of the change detector
-	Changed    time.Time
-	Background bool // it is repeated in the watch share
-	Life       life
-	Profiles   [][]analysis.ProfilePoint // by neighbour: that of its finding
-}
-
 // progress returns the evidence of a job, nil if there is none or no ledger. The caller has the job's turn.
-func (a *Auditor) progress(j *job) *progress {
+func (a *Auditor) progress(j *job) *saved.Progress {
 	if !a.keeper.on || j.evidence == nil {
 		return nil
 	}
-	p := &progress{Version: progressVersion}
+	p := &saved.Progress{Version: saved.ProgressVersion}
 	var err error
 	if p.Evidence, err = j.evidence.MarshalBinary(); err != nil {
 		a.opt.Logger.Error("the evidence of an audit cannot be stored", zap.String("audit", j.id), zap.String("error", a.say(err)))
@@ -67,8 +31,8 @@ func (a *Auditor) progress(j *job) *progress {
 	return p
 }
 
-// note adds the facts of a job to its progress. The caller holds Auditor.mu and has the job's turn.
-func (p *progress) note(j *job) {
+// note adds the facts of the job to its progress. The caller holds Auditor.mu and has the job's turn.
+func (j *job) note(p *saved.Progress) {
 	for _, w := range j.worlds {
 		p.Neighbours = append(p.Neighbours, w.schema)
 		p.Reported = append(p.Reported, w.reported)
@@ -82,8 +46,8 @@ func (p *progress) note(j *job) {
 		}
 		p.Profiles = append(p.Profiles, profile)
 	}
-	p.Decided, p.Turns, p.Used = p.Measuring || j.state() == Decided, j.Turns(), j.Used()
-	p.Life = j.life
+	p.Decided, p.Turns, p.Used = p.Measuring || j.state() == view.Decided, j.Turns(), j.Used()
+	p.Life = j.life.Life
 	p.DecidedAt, p.Repeats, p.Previous = j.decided, j.repeats, j.previous
 	p.Changes, p.Changed, p.Background = j.changes, j.changed, j.Background
 	if j.hoist != nil {
@@ -99,7 +63,7 @@ func (p *progress) note(j *job) {
 }
 
 // stored returns the form of a job in the ledger. The caller holds Auditor.mu and has the job's turn.
-func stored(j *job, p *progress) (ledger.Audit, error) {
+func stored(j *job, p *saved.Progress) (ledger.Audit, error) {
 	state := j.state()
 	out := ledger.Audit{
 		Query: ledgerQuery(j.plan), State: string(state), Trials: j.Trials, Processes: j.processes, DataEpoch: j.epoch, Reason: j.trouble,
@@ -109,26 +73,23 @@ func stored(j *job, p *progress) (ledger.Audit, error) {
 	out.Query.Statement = capture.AppendBinary(nil, j.query)
 	if len(j.reports) > 0 {
 		r := j.worst()
-		if state == Decided || r.Verdict == analysis.Violation {
+		if state == view.Decided || r.Verdict == analysis.Violation {
 			out.Verdict, out.Reason = string(r.Verdict), r.Reason
 		}
 		if lower := float64(r.EpsilonLower); lower == lower { // not NaN
 			out.Lower = &lower
 		}
 	}
-	if p == nil && state != Decided {
+	if p == nil && state != view.Decided {
 		return out, nil // or its evidence could not be stored
 	}
 	if p == nil {
-		p = &progress{Version: progressVersion}
+		p = &saved.Progress{Version: saved.ProgressVersion}
 	}
-	p.note(j)
-	var b bytes.Buffer
-	if err := gob.NewEncoder(&b).Encode(p); err != nil {
-		return out, err
-	}
-	out.Progress = b.Bytes()
-	return out, nil
+	j.note(p)
+	var err error
+	out.Progress, err = p.Encode()
+	return out, err
 }
 
 // ledgerQuery returns what the ledger stores of a plan.
@@ -164,8 +125,8 @@ func (a *Auditor) resume(j *job, row *ledger.Audit) error {
 }
 
 // unpack decodes the progress in the ledger. The evidence is nil if the audit was decided without any.
-func (a *Auditor) unpack(row *ledger.Audit) (*progress, *evidence.Evidence, error) {
-	p, err := decodeProgress(row)
+func (a *Auditor) unpack(row *ledger.Audit) (*saved.Progress, *evidence.Evidence, error) {
+	p, err := saved.Decode(row)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -181,35 +142,14 @@ func (a *Auditor) unpack(row *ledger.Audit) (*progress, *evidence.Evidence, erro
 		return nil, nil, err
 	}
 	if e.Neighbours() != len(p.Neighbours) {
-		return nil, nil, errDamaged
+		return nil, nil, saved.ErrDamaged
 	}
 	return p, e, nil
 }
 
-var errDamaged = errors.New("the stored progress is damaged")
-
-// decodeProgress decodes the progress in the ledger, without its evidence.
-func decodeProgress(row *ledger.Audit) (*progress, error) {
-	body, err := ledger.Unseal(row.Progress)
-	if err != nil {
-		return nil, err
-	}
-	p := new(progress)
-	if err := gob.NewDecoder(bytes.NewReader(body)).Decode(p); err != nil {
-		return nil, fmt.Errorf("the stored progress cannot be decoded: %w", err)
-	}
-	switch {
-	case p.Version != progressVersion:
-		return nil, fmt.Errorf("the stored progress has form %d, this version reads form %d", p.Version, progressVersion)
-	case len(p.Reported) != len(p.Neighbours):
-		return nil, errDamaged
-	}
-	return p, nil
-}
-
 // goOn sets the fields of a job that goes on.
-func (j *job) goOn(a *Auditor, row *ledger.Audit, p *progress, e *evidence.Evidence) {
-	j.life.goOn(p.Life)
+func (j *job) goOn(a *Auditor, row *ledger.Audit, p *saved.Progress, e *evidence.Evidence) {
+	j.life.Life = p.Life
 	j.restarts, j.processes, j.epoch, j.evidence, j.seed = p.Restarts, row.Processes, row.DataEpoch, e, p.Seed
 	j.decided, j.repeats, j.previous = p.DecidedAt, p.Repeats, p.Previous
 	j.changes, j.changed, j.Background, j.watch.state = p.Changes, p.Changed, p.Background, row.Watch
@@ -233,16 +173,9 @@ func (j *job) goOn(a *Auditor, row *ledger.Audit, p *progress, e *evidence.Evide
 	for i, schema := range p.Neighbours {
 		j.worlds[i] = world{schema: schema, reported: p.Reported[i]}
 		j.reports[i] = j.report(i)
-		p.restoreProfile(e, i, &j.reports[i])
+		p.RestoreProfile(e, i, &j.reports[i])
 	}
 	j.figures()
-}
-
-// restoreProfile adds the stored profile to the report of a neighbour.
-func (p *progress) restoreProfile(e *evidence.Evidence, i int, r *analysis.Report) {
-	if i < len(p.Profiles) {
-		e.Audit(i).RestoreProfile(r, p.Profiles[i])
-	}
 }
 
 // recall looks for the evidence of an audit of an earlier process, if there was no time for that at the start, and reports

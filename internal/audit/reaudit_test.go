@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
@@ -23,7 +24,7 @@ func TestReaudit(t *testing.T) {
 	eventually.True(t, "the verdict is in the ledger", func() bool { return l.Status().Ledger.Unsaved == 0 }, func() any { return l.Status() })
 	gate.Pause(true)
 	l.Submit(query(longQuery)) // takes the only worker, so that the first turn of the new beginning waits
-	eventually.True(t, "a turn that waits for the gate", func() bool { a := l.Status().Audits; return len(a) == 2 && a[1].State == audit.Running }, func() any { return l.Status() })
+	eventually.True(t, "a turn that waits for the gate", func() bool { a := l.Status().Audits; return len(a) == 2 && a[1].State == view.Running }, func() any { return l.Status() })
 	store, err := ledger.Open(t.Context(), l.ledger)
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +33,7 @@ func TestReaudit(t *testing.T) {
 	if err := store.Reaudit(t.Context(), "engine", key, "ann", "why"); err != nil {
 		t.Fatal(err)
 	}
-	eventually.True(t, "the audit waits for its turn", func() bool { return l.Status().Audits[0].State != audit.Decided }, func() any { return l.Status() })
+	eventually.True(t, "the audit waits for its turn", func() bool { return l.Status().Audits[0].State != view.Decided }, func() any { return l.Status() })
 	stop()
 	l.restart(t, nil)
 	stop = l.begin(t)

@@ -59,7 +59,7 @@ func (a *Auditor) recordOnly(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		if time.Since(last) < keepEvery && !a.inbox.beyond(2) {
+		if time.Since(last) < keepEvery && !a.inbox.Beyond(2) {
 			continue
 		}
 		last = time.Now()
@@ -116,13 +116,13 @@ func (k *keeper) attach(content []byte, statements int, file string) {
 
 // takeInbox empties the inbox; each query has its length before it.
 func (a *Auditor) takeInbox() (content []byte, n int) {
-	held, _ := a.inbox.held()
+	held, _ := a.inbox.Held()
 	for ; n < held; n++ { // not what arrives meanwhile: the result is bounded as the inbox is
-		x, ok := a.inbox.next()
+		x, ok := a.inbox.Next()
 		if !ok {
 			break
 		}
-		one := capture.AppendBinary(nil, x.query)
+		one := capture.AppendBinary(nil, x.Query)
 		content = append(binary.AppendUvarint(content, uint64(len(one))), one...)
 	}
 	return content, n

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
@@ -27,7 +28,7 @@ type remote struct {
 	out     map[int64]*job     // turns that workers have, by number
 	refused map[string]refusal // by worker
 	trouble string             // why the last look failed; "" = it did not
-	workers []WorkerState      // guarded by Auditor.mu
+	workers []knownWorker      // guarded by Auditor.mu
 	watches sync.WaitGroup     // watch turns, which run here
 	lost    uint64             // turns that were taken back; guarded by Auditor.mu
 	ended   uint64             // turns that were delivered; guarded by Auditor.mu
@@ -47,17 +48,9 @@ type refusal struct {
 	until  time.Time
 }
 
-// WorkerState describes a worker on another machine.
-type WorkerState struct {
-	ID      string        `json:"id"`
-	Host    string        `json:"host"`
-	Version string        `json:"version"`
-	Slots   int           `json:"slots"`             // turns at a time
-	Turns   int           `json:"turns"`             // that it has
-	Since   time.Time     `json:"since"`             // it started
-	Silent  time.Duration `json:"silent_ns"`         // since its last heartbeat
-	Refused string        `json:"refused,omitempty"` // why it gets no turns for a while
-
+// knownWorker is a worker that was heard.
+type knownWorker struct {
+	view.WorkerState
 	alive, free bool
 }
 
@@ -103,7 +96,7 @@ func (a *Auditor) remoteWait(ctx context.Context, engine *ledger.Engine) {
 func (a *Auditor) canHandOut() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.ContainsFunc(a.remote.workers, func(w WorkerState) bool { return w.free }) && a.roster.Due(a.opt.Now())
+	return slices.ContainsFunc(a.remote.workers, func(w knownWorker) bool { return w.free }) && a.roster.Due(a.opt.Now())
 }
 
 // exchange takes the results of turns that have ended, takes turns back from workers that are gone, and hands out turns.
@@ -148,14 +141,14 @@ func (a *Auditor) exchange(ctx context.Context, engine *ledger.Engine) error {
 }
 
 // surveyWorkers returns the workers by id, and publishes them.
-func (a *Auditor) surveyWorkers(ctx context.Context, engine *ledger.Engine) (map[string]*WorkerState, error) {
+func (a *Auditor) surveyWorkers(ctx context.Context, engine *ledger.Engine) (map[string]*knownWorker, error) {
 	rows, err := engine.Workers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	workers := map[string]*WorkerState{}
+	workers := map[string]*knownWorker{}
 	for _, w := range rows {
-		s := &WorkerState{ID: w.ID, Host: w.Host, Version: w.Version, Slots: w.Slots, Since: w.Since, Silent: w.Silent}
+		s := &knownWorker{WorkerState: view.WorkerState{ID: w.ID, Host: w.Host, Version: w.Version, Slots: w.Slots, Since: w.Since, Silent: w.Silent}}
 		s.alive = w.Silent < a.opt.RescueAfter
 		workers[w.ID] = s
 	}
@@ -169,7 +162,7 @@ func (a *Auditor) surveyWorkers(ctx context.Context, engine *ledger.Engine) (map
 
 // settle takes the result of a turn that has ended, and takes back a turn of a worker that is gone. It reports whether the turn is over and the
 // ledger can forget it.
-func (a *Auditor) settle(ctx context.Context, engine *ledger.Engine, workers map[string]*WorkerState, t ledger.GivenTurn) (over bool, err error) {
+func (a *Auditor) settle(ctx context.Context, engine *ledger.Engine, workers map[string]*knownWorker, t ledger.GivenTurn) (over bool, err error) {
 	j := a.remote.out[t.ID]
 	w := workers[t.Worker]
 	if !t.Done && j != nil && w != nil && w.alive {
@@ -192,7 +185,7 @@ func (a *Auditor) settle(ctx context.Context, engine *ledger.Engine, workers map
 
 // handOut gives turns to workers with free slots. A worker gets no more turns than it has slots, so that the order of turns
 // stays that of the roster.
-func (a *Auditor) handOut(ctx context.Context, engine *ledger.Engine, workers map[string]*WorkerState) error {
+func (a *Auditor) handOut(ctx context.Context, engine *ledger.Engine, workers map[string]*knownWorker) error {
 	a.mu.Lock()
 	for _, j := range a.remote.out {
 		if w := workers[j.given.worker]; w != nil {
@@ -230,8 +223,8 @@ func (a *Auditor) handOut(ctx context.Context, engine *ledger.Engine, workers ma
 }
 
 // freest returns the worker with the most free slots, nil if there is none. A worker that was silent for a while may be gone.
-func (a *Auditor) freest(workers map[string]*WorkerState) *WorkerState {
-	var best *WorkerState
+func (a *Auditor) freest(workers map[string]*knownWorker) *knownWorker {
+	var best *knownWorker
 	for _, w := range workers {
 		w.free = w.Refused == "" && w.Silent < a.opt.RescueAfter/2 && w.Turns < w.Slots
 		if w.free && (best == nil || w.Slots-w.Turns > best.Slots-best.Turns) {
@@ -242,8 +235,8 @@ func (a *Auditor) freest(workers map[string]*WorkerState) *WorkerState {
 }
 
 // showWorkers publishes the workers for the status.
-func (a *Auditor) showWorkers(workers map[string]*WorkerState) {
-	all := make([]WorkerState, 0, len(workers))
+func (a *Auditor) showWorkers(workers map[string]*knownWorker) {
+	all := make([]knownWorker, 0, len(workers))
 	for _, w := range workers {
 		if w.alive || w.Turns > 0 {
 			all = append(all, *w)
@@ -256,15 +249,19 @@ func (a *Auditor) showWorkers(workers map[string]*WorkerState) {
 }
 
 // remoteState returns what the status shows of the workers. The caller holds Auditor.mu.
-func (a *Auditor) remoteState() ([]WorkerState, *Turns) {
+func (a *Auditor) remoteState() ([]view.WorkerState, *view.Turns) {
 	if !a.keeper.on {
 		return nil, nil
 	}
-	t := &Turns{Delivered: a.remote.ended, Dropped: a.remote.lost}
+	t := &view.Turns{Delivered: a.remote.ended, Dropped: a.remote.lost}
 	for _, j := range a.order {
 		if j.given != nil {
 			t.Out++
 		}
 	}
-	return slices.Clone(a.remote.workers), t
+	var all []view.WorkerState
+	for _, w := range a.remote.workers {
+		all = append(all, w.WorkerState)
+	}
+	return all, t
 }

@@ -8,7 +8,9 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/dpwatch/dpwatch/internal/audit/saved"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
@@ -96,7 +98,7 @@ func (a *Auditor) adopt(ctx context.Context, engine *ledger.Engine) error {
 	for _, t := range turns {
 		a.mu.Lock()
 		j := a.jobs[t.Key]
-		mine := j != nil && j.given == nil && !j.Busy() && (j.state() != Decided)
+		mine := j != nil && j.given == nil && !j.Busy() && (j.state() != view.Decided)
 		if mine {
 			a.roster.Take(&j.Audit)
 		}
@@ -124,7 +126,7 @@ func (a *Auditor) land(ctx context.Context, engine *ledger.Engine, j *job, t led
 	if j.evidence != nil {
 		trials = j.evidence.Executions() - before
 	}
-	a.opt.Budget.charge(trials, sessionsPerTurn*t.Outcome.Took.Seconds())
+	a.opt.Budget.Charge(trials, sessionsPerTurn*t.Outcome.Took.Seconds())
 	ended := !t.Lost && t.Outcome.Refused == ""
 	a.mu.Lock()
 	switch {
@@ -206,7 +208,7 @@ func (a *Auditor) take(ctx context.Context, j *job, o ledger.Outcome) {
 			a.publish(j)
 		}
 	}
-	var changed *progress
+	var changed *saved.Progress
 	if err != nil || !o.Early && j.evidence.Decided() {
 		changed = a.progress(j)
 	}
@@ -218,6 +220,9 @@ func (a *Auditor) take(ctx context.Context, j *job, o ledger.Outcome) {
 	a.save(ctx, j)
 }
 
-func sortWorkers(all []WorkerState) {
-	slices.SortFunc(all, func(x, y WorkerState) int { return cmp.Or(x.Since.Compare(y.Since), cmp.Compare(x.ID, y.ID)) })
+func sortWorkers(all []knownWorker) {
+	slices.SortFunc(all, func(x, y knownWorker) int { return cmp.Or(x.Since.Compare(y.Since), cmp.Compare(x.ID, y.ID)) })
 }
+
+// sessionsPerTurn is the number of sessions of one turn: see replay.Options.
+const sessionsPerTurn = 2

@@ -2,43 +2,16 @@ package audit
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
-	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
-	"github.com/dpwatch/dpwatch/internal/audit/timing"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
-
-// Standing is a violation that is not resolved. It stays when its audit begins again, until a later engine resolves it.
-type Standing struct {
-	FirstSeen   time.Time      `json:"first_seen"`
-	FirstEngine string         `json:"first_engine_epoch"` // engine epoch when it was first seen
-	Engine      string         `json:"engine_epoch"`       // engine epoch when it was seen last
-	Neighbour   string         `json:"neighbour"`
-	Claimed     analysis.Float `json:"epsilon_claimed"`
-	Lower       analysis.Float `json:"epsilon_lower"` // null for deterministic answers
-	Trials      int            `json:"trials"`
-}
-
-// Resolution is a violation that a later engine does not have any more.
-type Resolution struct {
-	Standing
-	At                time.Time      `json:"resolved_at"`
-	By                string         `json:"resolved_by_engine_epoch"`
-	MinimalDetectable analysis.Float `json:"minimal_detectable_epsilon"` // of the audit that resolved it
-}
-
-// String describes the resolution for logs and the history.
-func (r *Resolution) String() string {
-	return fmt.Sprintf("resolved: engine epoch %s shows no evidence with trials that would have found epsilon %.3g with 90 %% probability; violation of engine epoch %s, first seen %s",
-		r.By, float64(r.MinimalDetectable), r.Engine, r.FirstSeen.UTC().Format(time.RFC3339))
-}
 
 // stand records the violation that a job's report shows. Call it before the report is dropped. The caller holds Auditor.mu.
 func (a *Auditor) stand(j *job) {
@@ -46,8 +19,8 @@ func (a *Auditor) stand(j *job) {
 		return
 	}
 	if j.life.standing == nil {
-		s := &Standing{FirstSeen: a.opt.Now(), FirstEngine: j.life.Engine}
-		if j.state() == Decided && !j.decided.IsZero() {
+		s := &view.Standing{FirstSeen: a.opt.Now(), FirstEngine: j.life.Engine}
+		if j.state() == view.Decided && !j.decided.IsZero() {
 			s.FirstSeen = j.decided
 		}
 		j.setStanding(s)
@@ -57,7 +30,7 @@ func (a *Auditor) stand(j *job) {
 
 // violation returns the violation that is not resolved, with the figures of the present report if that shows it; nil if there is none. The
 // caller holds Auditor.mu.
-func (j *job) violation() *Standing {
+func (j *job) violation() *view.Standing {
 	if j.life.standing == nil {
 		return nil
 	}
@@ -71,7 +44,7 @@ func (j *job) violation() *Standing {
 	return &s
 }
 
-func (j *job) setStanding(s *Standing) { j.life.standing, j.Open = s, s != nil }
+func (j *job) setStanding(s *view.Standing) { j.life.standing, j.Open = s, s != nil }
 
 // settleViolation applies the verdict of a job that was just decided to the violation of an earlier engine. The caller holds Auditor.mu and has the job's
 // turn.
@@ -91,7 +64,7 @@ func (a *Auditor) settleViolation(j *job) {
 			append(fields, zap.String("verdict", string(j.worst().Verdict)), zap.Float64("epsilon_lower", float64(s.Lower)))...)
 		return
 	}
-	j.life.Resolved = &Resolution{Standing: *s, At: a.opt.Now(), By: j.life.Engine, MinimalDetectable: analysis.Float(least)}
+	j.life.Resolved = &view.Resolution{Standing: *s, At: a.opt.Now(), By: j.life.Engine, MinimalDetectable: analysis.Float(least)}
 	j.setStanding(nil)
 	a.metrics.resolved.Inc()
 	f := a.finding(j, &j.worlds[0], j.worst())
@@ -102,7 +75,7 @@ func (a *Auditor) settleViolation(j *job) {
 
 // refutes reports whether a decided job resolves a violation: its engine is a later one, no neighbour has evidence, and the trials would have
 // found the former bound with 90 % probability. least is the smallest epsilon that they would have found.
-func (j *job) refutes(s *Standing) (least float64, ok bool) {
+func (j *job) refutes(s *view.Standing) (least float64, ok bool) {
 	if j.life.Engine == "" || j.life.Engine == s.Engine {
 		return math.NaN(), false
 	}
@@ -145,35 +118,15 @@ func (j *job) storeLife(out *ledger.Audit) {
 
 // recallLife gives a job what the ledger has about its violation. The caller holds Auditor.mu, or no one else has the job.
 func (j *job) recallLife(row *ledger.Audit) {
-	var s Standing
+	var s view.Standing
 	if len(row.Violation) > 0 && json.Unmarshal(row.Violation, &s) == nil {
 		j.setStanding(&s)
 	}
 }
 
-// goOn gives a job what the ledger has about the engine of its evidence. The caller holds Auditor.mu, or no one else has the job.
-func (l *life) goOn(stored life) {
-	l.Engine, l.Began, l.Differ, l.Resolved, l.Timing = stored.Engine, stored.Began, stored.Differ, stored.Resolved, stored.Timing
-}
-
-// EntryLife is what an Entry shows about the engine.
-type EntryLife struct {
-	// Engine identifies the version of the engine that gave the evidence; empty before the first trial. EngineRestarts is how often evidence was
-	// dropped because the engine changed.
-	Engine         string `json:"engine_epoch,omitempty"`
-	EngineRestarts int    `json:"engine_restarts,omitempty"`
-	// Differ lists the functions of which production has other definitions than the shadow database.
-	Differ []string `json:"functions_differ,omitempty"`
-	// Standing is the violation that is not resolved. Verdict is then "violation", whatever Report shows of the present audit.
-	Standing *Standing   `json:"violation,omitempty"`
-	Resolved *Resolution `json:"resolved,omitempty"`
-	// Timing compares the latencies on D0 and on the neighbour: a side channel, which Verdict is not about. nil = they were not compared.
-	Timing *timing.Report `json:"timing,omitempty"`
-}
-
 // live adds to an Entry, whose Verdict is set, what concerns the engine. The caller holds Auditor.mu.
-func (e *Entry) live(j *job) {
-	e.EntryLife = EntryLife{Engine: j.life.Engine, EngineRestarts: j.life.Began, Differ: j.life.Differ, Standing: j.violation(), Resolved: j.life.Resolved, Timing: j.life.Timing}
+func (j *job) live(e *view.Entry) {
+	e.EntryLife = view.EntryLife{Engine: j.life.Engine, EngineRestarts: j.life.Began, Differ: j.life.Differ, Standing: j.violation(), Resolved: j.life.Resolved, Timing: j.life.Timing}
 	if e.Standing != nil {
 		e.Verdict = string(analysis.Violation)
 	}

@@ -7,16 +7,12 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 )
 
 // retainEvery is the interval at which old records are removed from the ledger.
 const retainEvery = time.Hour
-
-// Removed is what was removed from the ledger because it was older than Options.Retention, since the start.
-type Removed struct {
-	Queries int64 `json:"queries"` // with their audits, evidence and history
-	Rows    int64 `json:"rows"`    // executions by user and hour, skipped statements, the use of the budget, events, progress that was set aside
-}
 
 // retain removes old records from the ledger until ctx is done.
 func (a *Auditor) retain(ctx context.Context) {
@@ -41,7 +37,7 @@ func (a *Auditor) prune(ctx context.Context) {
 	if engine == nil { // the process ends
 		return
 	}
-	var sum Removed
+	var sum view.Removed
 	for more := true; more && ctx.Err() == nil; {
 		a.mu.Lock()
 		keep := slices.Collect(maps.Keys(a.jobs))
@@ -57,7 +53,7 @@ func (a *Auditor) prune(ctx context.Context) {
 			break
 		}
 	}
-	if sum == (Removed{}) {
+	if sum == (view.Removed{}) {
 		return
 	}
 	k := a.keeper

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
@@ -23,7 +24,7 @@ func TestRetention(t *testing.T) {
 	l.restart(t, func(o *audit.Options) { o.Retention = 2 * time.Hour })
 	stop = l.begin(t)
 	defer stop()
-	eventually.True(t, "a query is removed", func() bool { return l.Status().Ledger.Removed == audit.Removed{Queries: 1} }, func() any { return l.Status().Ledger })
+	eventually.True(t, "a query is removed", func() bool { return l.Status().Ledger.Removed == view.Removed{Queries: 1} }, func() any { return l.Status().Ledger })
 	var left string
 	if err := pgtest.Connect(t, l.ledger.DSN).QueryRow(t.Context(), "SELECT string_agg(key, ',') FROM dpwatch_ledger.queries").Scan(&left); err != nil || left != l.Status().Audits[0].Key {
 		t.Errorf("queries left: %s, %v; want the one with an audit", left, err)

@@ -7,7 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dpwatch/dpwatch/internal/audit/inbox"
 	"github.com/dpwatch/dpwatch/internal/audit/sequence"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/replay"
 )
@@ -40,7 +42,7 @@ func (a *Auditor) follow(q capture.Query, r recognized) {
 	a.sequences.mu.Unlock()
 	for _, group := range found {
 		if q, ok := together(group); ok {
-			a.submit(arrival{query: q, look: lookAt(a.seed, q)})
+			a.submit(inbox.Arrival{Query: q, Look: inbox.LookAt(a.seed, q)})
 		}
 	}
 }
@@ -79,7 +81,7 @@ func (a *Auditor) sequenceWorlds(j *job) ([]world, error) {
 		if err != nil {
 			return nil, err
 		}
-		pair := SQLPair{D0: strings.Join(d0, ";\n"), D1: strings.Join(d1, ";\n")}
+		pair := view.SQLPair{D0: strings.Join(d0, ";\n"), D1: strings.Join(d1, ";\n")}
 		worlds = append(worlds, world{schema: schema, sql: pair, steps: [2][]string{d0, d1}})
 	}
 	return worlds, nil

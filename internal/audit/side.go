@@ -29,7 +29,7 @@ func (a *Auditor) compareLatencies(ctx context.Context, j *job) {
 	compared, began := new(timing.Comparison), a.opt.Now()
 	err = run.Time(ctx, worst+1, func(d0, d1 time.Duration) bool {
 		compared.Add(d0, d1)
-		return compared.Pairs() < a.opt.TimingPairs && a.opt.Now().Sub(began) < longestTurn && !a.opt.Budget.spent()
+		return compared.Pairs() < a.opt.TimingPairs && a.opt.Now().Sub(began) < longestTurn && !a.opt.Budget.Spent()
 	})
 	if ctx.Err() != nil {
 		return
@@ -46,22 +46,4 @@ func (a *Auditor) compareLatencies(ctx context.Context, j *job) {
 		a.opt.Logger.Warn("the latency of a query depends on one person's data: a side channel that its claim does not cover", zap.String("audit", j.id),
 			zap.String("db.query.summary", j.plan.Summary), zap.Int("pairs", r.Pairs), zap.Float64("guess_probability_lower", r.GuessLower), zap.Float64("confidence", r.Confidence))
 	}
-}
-
-// Time compares the latencies of the query on D0 and on a neighbour, by its number from 1, with the given number of pairs.
-func (o *Once) Time(ctx context.Context, neighbour, pairs int) (timing.Report, error) {
-	s := o.Statement
-	s.Hoist, s.Separate = nil, nil
-	run, err := o.Player.Start(s, mathrand.Uint64())
-	if err != nil {
-		return timing.Report{}, err
-	}
-	defer run.Close()
-	var compared timing.Comparison
-	err = run.Time(ctx, neighbour, func(d0, d1 time.Duration) bool {
-		compared.Add(d0, d1)
-		o.Progress(1)
-		return compared.Pairs() < pairs
-	})
-	return compared.Report(o.Analysis.Confidence), o.Copies.Explain(ctx, err)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
@@ -28,7 +29,7 @@ func TestTiming(t *testing.T) {
 	l.restart(t, func(o *audit.Options) { registry = o.Metrics.(*prometheus.Registry) })
 	defer l.begin(t)()
 	l.restored(t)
-	for name, e := range map[string]audit.Entry{"before": entries[0], "after": l.Status().Audits[0]} {
+	for name, e := range map[string]view.Entry{"before": entries[0], "after": l.Status().Audits[0]} {
 		if r := e.Timing; e.Report.Verdict != analysis.NoEvidence || r == nil || !r.Differs || r.Pairs != 120 || r.Medians[0] < r.Medians[1]+.015 {
 			t.Errorf("%s: %s, %+v; want no evidence, and a difference of latencies", name, e.Report.Verdict, e.Timing)
 		}

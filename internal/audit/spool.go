@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
@@ -59,7 +60,7 @@ func (s *spool) close() {
 // spoolInbox moves the queries of the inbox to the spool if there are more than the given part of its bounds: 2 = a half, 0 = any. What the spool cannot
 // take is counted as skipped.
 func (a *Auditor) spoolInbox(part int) {
-	if !a.inbox.beyond(part) {
+	if !a.inbox.Beyond(part) {
 		return
 	}
 	s := a.spool.get(a)
@@ -182,7 +183,7 @@ func (a *Auditor) recordSpooled(ctx context.Context) error {
 }
 
 // ledgerState returns what the status shows of the ledger; nil without one.
-func (a *Auditor) ledgerState() *LedgerState {
+func (a *Auditor) ledgerState() *view.LedgerState {
 	state := a.keeper.state()
 	a.spool.mu.Lock()
 	defer a.spool.mu.Unlock()

@@ -7,69 +7,47 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// State is the progress of an audit.
-type State string
-
-// The states of an audit.
-const (
-	Queued  State = "queued"  // waiting for its first turn
-	Running State = "running" // has begun: its trials run in turns with other audits
-	// Suspected: its evidence would be a violation if it were the only audit, but not yet at its share of the error rate of all
-	// audits (Options.Family).
-	Suspected State = "suspected"
-	// Confirming: the first trials show a violation, which new trials must confirm before it is reported.
-	Confirming State = "confirming"
-	// Measuring: a violation whose trials go on, so that its lower bound grows.
-	Measuring State = "measuring"
-	Waiting   State = "waiting" // cannot be replayed now; will be retried
-	Decided   State = "decided" // has a verdict, or the budget is used
-)
-
-// States returns every State.
-func States() []State {
-	return []State{Queued, Running, Suspected, Confirming, Measuring, Waiting, Decided}
-}
-
 // state returns the job's state. The caller holds Auditor.mu.
-func (j *job) state() State {
+func (j *job) state() view.State {
 	switch {
 	case j.Phase() == schedule.Violation && j.Measuring:
-		return Measuring
+		return view.Measuring
 	case j.Phase() == schedule.Decided || j.Phase() == schedule.Violation || j.Phase() == schedule.Watching:
-		return Decided
+		return view.Decided
 	case j.trouble != "":
-		return Waiting
+		return view.Waiting
 	case j.confirming:
-		return Confirming
+		return view.Confirming
 	case j.doubted:
-		return Suspected
+		return view.Suspected
 	case j.Turns() > 0:
-		return Running
+		return view.Running
 	}
-	return Queued
+	return view.Queued
 }
 
 // display returns what is shown as the verdict of a report: the state if there is no verdict yet. It then removes the
 // verdict from the report and gives the state as its reason.
 func (j *job) display(r *analysis.Report) string {
 	state := j.state()
-	if state == Decided || r.Verdict == analysis.Violation {
+	if state == view.Decided || r.Verdict == analysis.Violation {
 		return string(r.Verdict)
 	}
 	r.Verdict = ""
 	switch state {
-	case Waiting:
+	case view.Waiting:
 		r.Reason = "waiting: " + j.trouble
-	case Confirming:
+	case view.Confirming:
 		if r.Confirmation != nil {
 			r.Reason = "confirming: " + r.Reason
 		}
-	case Suspected:
+	case view.Suspected:
 		r.Reason = fmt.Sprintf("suspected: %d pairs of trials would show a violation if no other query were audited; trials go on until they do among all", r.Trials.D0)
-	case Running:
+	case view.Running:
 		r.Reason = fmt.Sprintf("running: %d pairs of trials so far", r.Trials.D0)
 	default:
 		r.Reason = "queued: waiting for its first turn"
@@ -119,7 +97,7 @@ func (a *Auditor) releaseTexts(j *job) {
 		return
 	}
 	for i := range j.worlds {
-		j.worlds[i].sql, j.worlds[i].steps = SQLPair{}, [2][]string{}
+		j.worlds[i].sql, j.worlds[i].steps = view.SQLPair{}, [2][]string{}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/dpwatch/dpwatch/internal/audit/inbox"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
@@ -27,7 +28,7 @@ type recognized struct {
 	query    ledger.Query  // what the ledger stores of the plan
 	reason   string        // of the refusal; "" = it can be audited
 	plan     *rewrite.Plan // only if it was just analysed
-	look     look          // likewise
+	look     inbox.Look    // likewise
 	before   bool          // likewise: an execution was turned away before without being parsed; only the ledger's count of the query lacks it
 
 	unclaimed Policy // "" = it is no unclaimed read
@@ -36,23 +37,25 @@ type recognized struct {
 // Submit takes one captured query: it recognizes it as that of an audit, admits a new audit, or counts it as skipped. It
 // parses SQL that it has not seen recently, and hostile text can crash the parser: call it only in a process that may
 // crash. With Options.Renew and Options.Ledger it waits until Run has called them once.
-func (a *Auditor) Submit(q capture.Query) { a.submit(arrival{query: q, look: lookAt(a.seed, q)}) }
+func (a *Auditor) Submit(q capture.Query) {
+	a.submit(inbox.Arrival{Query: q, Look: inbox.LookAt(a.seed, q)})
+}
 
-func (a *Auditor) submit(x arrival) {
+func (a *Auditor) submit(x inbox.Arrival) {
 	<-a.informed
 	<-a.keeper.restored
-	if len(x.query.Then) == 0 {
+	if len(x.Query.Then) == 0 {
 		a.metrics.captured.Inc()
 	}
-	r := a.recognize(x.query, x.look)
-	if !a.place(x.query, r) {
-		a.place(x.query, a.parse(x.query))
+	r := a.recognize(x.Query, x.Look)
+	if !a.place(x.Query, r) {
+		a.place(x.Query, a.parse(x.Query))
 	}
-	a.follow(x.query, r)
+	a.follow(x.Query, r)
 }
 
 // recognize returns the stored result for a statement, or parses it.
-func (a *Auditor) recognize(q capture.Query, l look) recognized {
+func (a *Auditor) recognize(q capture.Query, l inbox.Look) recognized {
 	id := textOf(q)
 	a.mu.Lock()
 	if len(q.Then) == 0 {

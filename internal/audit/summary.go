@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 )
 
 // summaryEvery is the interval of the summaries in the log.
@@ -29,7 +30,7 @@ func (a *Auditor) summarize(ctx context.Context, every time.Duration) {
 // summary returns the numbers of a summary: what happened since the start, and the present state.
 func (a *Auditor) summary() []zap.Field {
 	s := a.Status()
-	states, violations, skipped := map[State]int{}, len(s.Records), uint64(0)
+	states, violations, skipped := map[view.State]int{}, len(s.Records), uint64(0)
 	for i := range s.Audits {
 		states[s.Audits[i].State]++
 		if s.Audits[i].Verdict == string(analysis.Violation) {

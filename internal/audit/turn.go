@@ -10,7 +10,9 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
+	"github.com/dpwatch/dpwatch/internal/audit/saved"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/audit/trial"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
@@ -27,7 +29,7 @@ const (
 // turnOver reports whether a turn that takes at least the given time, unless a new query waits for its first turn, ends after this many rounds
 // and this time. pressing reports that one waits.
 func (a *Auditor) turnOver(first bool, rounds int, took, least time.Duration, pressing func() bool) bool {
-	if a.opt.Budget.spent() {
+	if a.opt.Budget.Spent() {
 		return true
 	}
 	if first {
@@ -97,7 +99,7 @@ func (a *Auditor) trials(ctx context.Context, j *job) (fresh bool, err error) {
 
 // conclude ends a turn of the given length. progress is what the ledger does not have yet. fresh reports that the evidence
 // belongs to the present copies.
-func (a *Auditor) conclude(ctx context.Context, j *job, took time.Duration, progress *progress, fresh bool, err error) {
+func (a *Auditor) conclude(ctx context.Context, j *job, took time.Duration, progress *saved.Progress, fresh bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if ctx.Err() != nil {
@@ -136,7 +138,7 @@ func (a *Auditor) conclude(ctx context.Context, j *job, took time.Duration, prog
 }
 
 // decide ends an audit with a verdict. The caller holds Auditor.mu and has the job's turn.
-func (a *Auditor) decide(j *job, took time.Duration, progress *progress) {
+func (a *Auditor) decide(j *job, took time.Duration, progress *saved.Progress) {
 	j.trouble, j.decided = "", a.opt.Now()
 	verdict := j.worst().Verdict
 	a.metrics.verdicts.WithLabelValues(string(verdict)).Inc()
@@ -238,12 +240,12 @@ func (a *Auditor) rounds(ctx context.Context, j *job) error {
 }
 
 // stream processes the rounds of one turn, and publishes the results until a violation must be reported.
-func (a *Auditor) stream(ctx context.Context, j *job, run Trials) error {
+func (a *Auditor) stream(ctx context.Context, j *job, run trial.Trials) error {
 	began, ran, first, batchRounds := a.opt.Now(), 0, j.first(), a.opt.BatchTrials
 	if first {
 		batchRounds = min(batchRounds, firstBatch)
 	}
-	return gather(ctx, run, batchRounds, j.evidence, func(batch replay.Batch) bool {
+	return trial.Gather(ctx, run, batchRounds, j.evidence, func(batch replay.Batch) bool {
 		a.metrics.batch(batch, j.evidence.Settled())
 		if j.evidence.Found() {
 			return false

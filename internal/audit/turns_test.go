@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
@@ -47,7 +48,7 @@ func TestBrokenAmongTwenty(t *testing.T) {
 	r.Submit(query("SELECT slowly(count(*), 0.1) AS broken FROM people /*dp_epsilon='0.5'*/"))
 	began := time.Now()
 	r.run(t)
-	var entries []audit.Entry
+	var entries []view.Entry
 	eventually.True(t, "the last query has trials", func() bool {
 		entries = r.Status().Audits
 		return entries[19].Report.Trials.D0 > 0

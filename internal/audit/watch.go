@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/rewrite"
@@ -256,25 +257,13 @@ func (a *Auditor) watchFailed(j *job, err error) {
 	j.NotBefore = a.opt.Now().Add(a.opt.RetryAfter)
 }
 
-// WatchState describes the change detector of a decided audit.
-type WatchState struct {
-	Trials int `json:"trials"` // pairs since the verdict
-	// Evidence is the logarithm of the detector's sum; at Alarm the audit begins again. Alarm is reached by chance after at
-	// least RunLength pairs on average.
-	Evidence  analysis.Float `json:"evidence_log"`
-	Alarm     analysis.Float `json:"alarm_log"`
-	RunLength int            `json:"run_length"`
-	Last      time.Time      `json:"last,omitzero"` // end of the last turn
-	Trouble   string         `json:"trouble,omitempty"`
-}
-
 // watchState returns what the status shows of a decided audit's change detector; nil if it is not watched. The caller holds
 // Auditor.mu.
-func (j *job) watchState(opt *Options) *WatchState {
+func (j *job) watchState(opt *Options) *view.WatchState {
 	if !j.Watched {
 		return nil
 	}
-	return &WatchState{
+	return &view.WatchState{
 		Trials: j.watch.rounds, Evidence: analysis.Float(j.watch.evidence), Alarm: analysis.Float(math.Log(evidence.WatchRunLength)),
 		RunLength: (evidence.WatchRunLength - 1) * evidence.BlockRounds(opt.Analysis.MaxTrials), Last: j.watch.last, Trouble: j.watch.trouble,
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
@@ -24,14 +25,14 @@ func TestWatch(t *testing.T) {
 	stop := l.begin(t)
 	l.Submit(query(honestQuery))
 	l.decided(t)
-	entry := func() audit.Entry { return l.Status().Audits[0] }
+	entry := func() view.Entry { return l.Status().Audits[0] }
 	watched := func(trials int) func() bool {
 		return func() bool { e := entry(); return e.Watch != nil && e.Watch.Trials >= trials }
 	}
 	eventually.True(t, "the audit is watched", watched(120), func() any { return entry() })
 	stop()
 	before := entry()
-	if before.State != audit.Decided || before.Verdict != string(analysis.NoEvidence) || before.Changes != 0 {
+	if before.State != view.Decided || before.Verdict != string(analysis.NoEvidence) || before.Changes != 0 {
 		t.Fatalf("%+v; want a decided audit that is watched", before)
 	}
 	l.restart(t, nil)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
@@ -29,7 +30,7 @@ func TestWorkerKeepsTables(t *testing.T) {
 	l.restored(t)
 	l.worker(t, "one", func(o *audit.WorkerOptions) { o.Worker.Slots = 1 })
 	l.Submit(query(honestQuery))
-	l.until(t, "turns", func(s audit.Status) bool { return s.Turns.Delivered >= least })
+	l.until(t, "turns", func(s view.Status) bool { return s.Turns.Delivered >= least })
 	stop()
 	turns := l.Status().Turns.Delivered
 	var tables uint64

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
@@ -58,7 +59,7 @@ func (l *ledgerRig) worker(t *testing.T, id string, change func(*audit.WorkerOpt
 }
 
 // until waits for a state of the auditor.
-func (l *ledgerRig) until(t *testing.T, what string, is func(audit.Status) bool) {
+func (l *ledgerRig) until(t *testing.T, what string, is func(view.Status) bool) {
 	t.Helper()
 	eventually.True(t, what, func() bool { return is(l.Status()) }, func() any { return fmt.Sprintf("%+v", l.Status()) })
 }
@@ -74,10 +75,10 @@ func TestWorkers(t *testing.T) {
 	}
 	first := l.worker(t, "one", nil)
 	l.worker(t, "two", nil)
-	l.until(t, "two workers", func(s audit.Status) bool { return len(s.Workers) == 2 })
-	l.until(t, "turns", func(s audit.Status) bool { return s.Turns.Delivered > 0 })
+	l.until(t, "two workers", func(s view.Status) bool { return len(s.Workers) == 2 })
+	l.until(t, "turns", func(s view.Status) bool { return s.Turns.Delivered > 0 })
 	first()
-	l.until(t, "one worker", func(s audit.Status) bool { return len(s.Workers) == 1 && s.Workers[0].ID == "two" })
+	l.until(t, "one worker", func(s view.Status) bool { return len(s.Workers) == 1 && s.Workers[0].ID == "two" })
 	entries := l.decided(t)
 	stop()
 	for i, want := range []analysis.Verdict{analysis.Violation, analysis.NoEvidence, analysis.NoEvidence} {
@@ -110,7 +111,7 @@ func TestWorkerWithOtherNeighbours(t *testing.T) {
 	l.Submit(query(leakyQuery))
 	l.restored(t) // a worker that finds no ledger waits for RetryAfter
 	l.worker(t, "other", func(o *audit.WorkerOptions) { o.Audit.D1 = []string{"d2"} })
-	l.until(t, "the refusal", func(s audit.Status) bool {
+	l.until(t, "the refusal", func(s view.Status) bool {
 		return len(s.Workers) == 1 && strings.Contains(s.Workers[0].Refused, "shadow.d1 of this worker (d2)") && s.Turns.Dropped == 1 && s.Turns.Out == 0
 	})
 	l.worker(t, "same", nil)
@@ -150,7 +151,7 @@ func TestWorkerEndsBeforeTheFirstTrial(t *testing.T) {
 			},
 		})
 	}()
-	l.until(t, "a turn", func(s audit.Status) bool { return s.Turns.Delivered+s.Turns.Dropped > 0 })
+	l.until(t, "a turn", func(s view.Status) bool { return s.Turns.Delivered+s.Turns.Dropped > 0 })
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
@@ -227,7 +228,7 @@ func TestWorkerCutOff(t *testing.T) {
 		t.Errorf("turns %+v, the audit is with %q; want the turn that is out", s.Turns, s.Audits[0].Worker)
 	}
 	pgtest.Exec(t, l.ledger.DSN, "UPDATE dpwatch_ledger.workers SET heartbeat = heartbeat - interval '30 minutes' WHERE id = 'silent'")
-	l.until(t, "the turn is taken back", func(s audit.Status) bool { return s.Turns.Dropped == 1 && s.Turns.Out == 0 })
+	l.until(t, "the turn is taken back", func(s view.Status) bool { return s.Turns.Dropped == 1 && s.Turns.Out == 0 })
 	close(deliver)
 	if err := <-late; !errors.Is(err, ledger.ErrTurnLost) {
 		t.Errorf("a late delivery: %v, want ErrTurnLost", err)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/trial"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
@@ -26,11 +26,11 @@ func newPlayer(dsn string, searchPath []string, timeout time.Duration) (*replay.
 
 // run audits one pair of queries, from the first trial to the verdict.
 func (a *auditor) run(ctx context.Context, s replay.Statement, claim analysis.Claim) (analysis.Report, error) {
-	copies, err := audit.WatchCopies(ctx, a.player, a.schemas)
+	copies, err := trial.WatchCopies(ctx, a.player, a.schemas)
 	if err != nil {
 		return analysis.Report{}, err
 	}
-	once := audit.Once{
+	once := trial.Once{
 		Player: a.player, Copies: copies, Statement: s, Claim: claim,
 		Analysis: analysis.Options{Confidence: a.confidence, MaxTrials: a.maxTrials, Unordered: true},
 		Begin:    func(error) {}, Confirming: func() {}, Measuring: func(error) {}, Progress: func(int) {},

@@ -12,7 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/show"
-	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/showcase"
 	"github.com/dpwatch/dpwatch/internal/terminal"
 )
@@ -25,7 +25,7 @@ type board struct {
 	changed   chan struct{}   // capacity 1
 
 	mu     sync.Mutex // guards status
-	status audit.Status
+	status view.Status
 }
 
 func newBoard(queries []showcase.Query) *board {
@@ -41,7 +41,7 @@ const sequenceMark = " queries together: "
 
 // Update receives the auditor's status as JSON.
 func (b *board) Update(data []byte) {
-	var s audit.Status
+	var s view.Status
 	if json.Unmarshal(data, &s) != nil {
 		return
 	}
@@ -54,10 +54,10 @@ func (b *board) Update(data []byte) {
 	}
 }
 
-func (b *board) snapshot() (audit.Status, map[string]audit.Entry) {
+func (b *board) snapshot() (view.Status, map[string]view.Entry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	byName := make(map[string]audit.Entry, len(b.status.Audits))
+	byName := make(map[string]view.Entry, len(b.status.Audits))
 	for _, e := range b.status.Audits {
 		if b.sequences[e.App] == strings.Contains(e.Summary, sequenceMark) { // the queries of a sequence are audited alone, too
 			byName[e.App] = e
@@ -75,7 +75,7 @@ func (b *board) progressOf() (decided, total, trials int) {
 		}
 		total++
 		e, ok := byName[q.Name]
-		if ok && (e.State == audit.Decided || e.State == audit.Measuring) {
+		if ok && (e.State == view.Decided || e.State == view.Measuring) {
 			decided++
 		}
 		if ok && e.Report != nil {
@@ -154,7 +154,7 @@ func (b *board) Result() *Result {
 }
 
 // answer sets Who and Now of a violation.
-func (l *Line) answer(e audit.Entry) {
+func (l *Line) answer(e view.Entry) {
 	if e.Verdict != string(analysis.Violation) {
 		return
 	}

@@ -24,7 +24,7 @@ const (
 	Deploy  Kind = 'D' // relay to auditor: the label of the engine's last deploy
 	Begin   Kind = 'B' // auditor to relay: the hash of the statement that it parses next
 	End     Kind = 'E' // auditor to relay: the hash of a parsed statement
-	Status  Kind = 'S' // auditor to relay: audit.Status as JSON
+	Status  Kind = 'S' // auditor to relay: view.Status as JSON
 	Metrics Kind = 'M' // auditor to relay: metrics in the Prometheus text format
 )
 

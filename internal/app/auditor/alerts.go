@@ -18,6 +18,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
@@ -90,7 +91,7 @@ func (a *alerts) run(ctx context.Context, auditor *audit.Auditor) {
 
 // look sends what a status shows: conditions of the auditor, violations, and their ends. What was sent before is not sent again, but an earlier process may
 // have ended before it sent them, receivers may be new, and bounds grow.
-func (a *alerts) look(s audit.Status, now time.Time) {
+func (a *alerts) look(s view.Status, now time.Time) {
 	for i := range a.conditions {
 		c := &a.conditions[i]
 		f, changed := c.look(&s, now)
@@ -115,7 +116,7 @@ func (a *alerts) look(s audit.Status, now time.Time) {
 }
 
 // standing returns the finding of a violation of an audit.
-func standing(e *audit.Entry, v *audit.Standing) alert.Finding {
+func standing(e *view.Entry, v *view.Standing) alert.Finding {
 	f := alert.Finding{
 		ID: e.ID, Group: e.Group, Summary: e.Summary, User: e.User, Database: e.Database, Application: e.App, Route: e.Route,
 		Neighbour: v.Neighbour, Epsilon: float64(v.Claimed), Lower: float64(v.Lower), EngineEpoch: v.FirstEngine,
@@ -133,7 +134,7 @@ type condition struct {
 	component string
 	text      string
 	after     time.Duration
-	holds     func(*audit.Status) (reason string, yes bool)
+	holds     func(*view.Status) (reason string, yes bool)
 
 	since  time.Time // zero = it does not hold
 	firing bool
@@ -141,7 +142,7 @@ type condition struct {
 
 // look returns the present finding of the condition, and whether it has just begun or ended. If another process audits the engine, that one reports
 // it: the finding is neither present nor over.
-func (c *condition) look(s *audit.Status, now time.Time) (f alert.Finding, changed bool) {
+func (c *condition) look(s *view.Status, now time.Time) (f alert.Finding, changed bool) {
 	if s.Ledger != nil && s.Ledger.Holder != nil {
 		c.since, c.firing = time.Time{}, false
 		return f, false
@@ -167,22 +168,22 @@ const leastQueries = 10
 
 // conditions returns the conditions that the configuration asks for.
 func conditions(c config.Config) (all []condition) {
-	away := func(component, text string, holds func(*audit.Status) (string, bool)) {
+	away := func(component, text string, holds func(*view.Status) (string, bool)) {
 		if c.Alerts.UnhealthyAfter > 0 {
 			all = append(all, condition{kind: alert.AuditorUnhealthy, component: component, text: text, after: time.Duration(c.Alerts.UnhealthyAfter), holds: holds})
 		}
 	}
-	away("shadow", "the shadow database is away: no queries are audited", func(s *audit.Status) (string, bool) { return "", s.Shadow != "" })
-	away("ledger", "the ledger is away: evidence is not stored", func(s *audit.Status) (string, bool) {
+	away("shadow", "the shadow database is away: no queries are audited", func(s *view.Status) (string, bool) { return "", s.Shadow != "" })
+	away("ledger", "the ledger is away: evidence is not stored", func(s *view.Status) (string, bool) {
 		return "", s.Ledger != nil && (s.Ledger.Trouble != "" || !s.Ledger.Restored)
 	})
 	if c.Audit.Workers == 0 && !c.Audit.Observe {
-		away("workers", "there are no workers: no queries are audited", func(s *audit.Status) (string, bool) { return "", len(s.Workers) == 0 })
+		away("workers", "there are no workers: no queries are audited", func(s *view.Status) (string, bool) { return "", len(s.Workers) == 0 })
 	}
 	if share := c.Alerts.Coverage.Share; share > 0 {
 		all = append(all, condition{
 			kind: alert.CoverageLow, component: "queries", text: "few of the distinct DP queries have an audit", after: time.Duration(c.Alerts.Coverage.After),
-			holds: func(s *audit.Status) (string, bool) {
+			holds: func(s *view.Status) (string, bool) {
 				return "audited share " + show.Number(analysis.Float(cmp.Or(s.Coverage.AuditedQueries, 0))), s.Coverage.Queries >= leastQueries && s.Coverage.AuditedQueries < share
 			},
 		})

@@ -7,7 +7,7 @@ import (
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
-	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
@@ -17,14 +17,14 @@ func TestConditions(t *testing.T) {
 	c := config.Default()
 	c.Audit.Workers = 0
 	all := conditions(c)
-	healthy := func() *audit.Status {
-		return &audit.Status{Workers: make([]audit.WorkerState, 1), Ledger: &audit.LedgerState{Restored: true}, Coverage: audit.Coverage{Queries: 100, AuditedQueries: 0.9}}
+	healthy := func() *view.Status {
+		return &view.Status{Workers: make([]view.WorkerState, 1), Ledger: &view.LedgerState{Restored: true}, Coverage: view.Coverage{Queries: 100, AuditedQueries: 0.9}}
 	}
-	for component, break1 := range map[string]func(*audit.Status){
-		"shadow":  func(s *audit.Status) { s.Shadow = "away" },
-		"ledger":  func(s *audit.Status) { s.Ledger.Trouble = "away" },
-		"workers": func(s *audit.Status) { s.Workers = nil },
-		"queries": func(s *audit.Status) { s.Coverage.AuditedQueries = 0.4 },
+	for component, break1 := range map[string]func(*view.Status){
+		"shadow":  func(s *view.Status) { s.Shadow = "away" },
+		"ledger":  func(s *view.Status) { s.Ledger.Trouble = "away" },
+		"workers": func(s *view.Status) { s.Workers = nil },
+		"queries": func(s *view.Status) { s.Coverage.AuditedQueries = 0.4 },
 	} {
 		t.Run(component, func(t *testing.T) {
 			t.Parallel()
@@ -38,7 +38,7 @@ func TestConditions(t *testing.T) {
 			break1(bad)
 			at := time.Now()
 			for i, step := range []struct {
-				status  *audit.Status
+				status  *view.Status
 				after   time.Duration
 				changed bool
 				over    bool
@@ -66,7 +66,7 @@ func TestConditions(t *testing.T) {
 		})
 	}
 	few := healthy()
-	few.Coverage = audit.Coverage{Queries: 3}
+	few.Coverage = view.Coverage{Queries: 3}
 	for i := range all {
 		if f, _ := all[i].look(few, time.Now()); !f.Over {
 			t.Errorf("%s: %+v for an auditor that has seen few queries", all[i].component, f)
@@ -82,8 +82,8 @@ func TestConditions(t *testing.T) {
 func TestStanding(t *testing.T) {
 	t.Parallel()
 	style := setup.AlertStyle(config.Default())
-	e := &audit.Entry{ID: "3f9c", Group: "g", Summary: "s", User: "u", Database: "d"}
-	got := style.Message(standing(e, &audit.Standing{Claimed: 0.5, Lower: 3, FirstEngine: "e1", Neighbour: "d1"}), time.Now())
+	e := &view.Entry{ID: "3f9c", Group: "g", Summary: "s", User: "u", Database: "d"}
+	got := style.Message(standing(e, &view.Standing{Claimed: 0.5, Lower: 3, FirstEngine: "e1", Neighbour: "d1"}), time.Now())
 	want := style.Message(alert.Finding{ID: "3f9c", Epsilon: 0.5, Lower: 3, EngineEpoch: "e1"}, time.Now())
 	if got.ID != want.ID || got.Subject != want.Subject || got.Severity != alert.Critical || got.Severity != want.Severity || got.Title != want.Title {
 		t.Errorf("%+v, want %+v", got, want)

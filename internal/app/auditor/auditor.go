@@ -23,6 +23,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/admin"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/budget"
+	"github.com/dpwatch/dpwatch/internal/audit/trial"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/link"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
@@ -221,7 +223,7 @@ func auditorOptions(c config.Config, gate *throttle.Gate, log *zap.Logger, regis
 	if err != nil {
 		return audit.Options{}, err
 	}
-	budget := audit.NewBudget(audit.BudgetLimits{Trials: c.Audit.Budget.TrialsPerHour, Seconds: c.Audit.Budget.DatabaseSeconds}, gate, time.Now)
+	budget := budget.New(budget.Limits{Trials: c.Audit.Budget.TrialsPerHour, Seconds: c.Audit.Budget.DatabaseSeconds}, gate, time.Now)
 	options := setup.ReplayOptions(c, setup.Pace(gate, budget))
 	options.Warn = func(text string) { log.Warn("engine", zap.String("warning", text)) }
 	player, err := replay.New(options)
@@ -229,7 +231,7 @@ func auditorOptions(c config.Config, gate *throttle.Gate, log *zap.Logger, regis
 		return audit.Options{}, err
 	}
 	return audit.Options{
-		Rewriter: rewriter, Renew: setup.Rewriters(c), RenewEvery: time.Duration(c.Privacy.CatalogRefresh), Player: audit.Replays(player), Gate: gate, Budget: budget, D0: c.Shadow.D0, D1: c.Shadow.D1, Tables: ident.BareNames(c.Privacy.Protected),
+		Rewriter: rewriter, Renew: setup.Rewriters(c), RenewEvery: time.Duration(c.Privacy.CatalogRefresh), Player: trial.Replays(player), Gate: gate, Budget: budget, D0: c.Shadow.D0, D1: c.Shadow.D1, Tables: ident.BareNames(c.Privacy.Protected),
 		Hoist: c.Audit.Hoist, NoiseFunctions: setup.NoiseFunctions(c),
 		OwnText: len(c.Shadow.Worlds) > 0, Observe: c.Audit.Observe,
 		Family: c.Audit.ErrorRate != config.PerAudit, Discoveries: c.Audit.ErrorRate == config.FDR,

@@ -8,7 +8,7 @@ import (
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/app/records"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
-	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/saved"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -99,7 +99,7 @@ func ReadDetails(ctx context.Context, env setup.Environment, c config.Config, id
 			e.Reason = "withheld: it may hold values, if log.values was set at that time"
 		}
 	}
-	figures, err := audit.StoredFigures(&row)
+	figures, err := saved.ReadFigures(&row)
 	if err != nil {
 		d.Note("The figures in the ledger cannot be read: " + withheld.Reveal(err))
 		return d, nil

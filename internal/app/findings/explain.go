@@ -14,7 +14,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/records"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/status"
-	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/withheld"
@@ -43,8 +43,8 @@ type Explanation struct {
 	// Parameters are the bound parameters of Statement in their order; those in the binary format of an unknown type as \x and hexadecimal digits.
 	Parameters []string        `json:"parameters,omitempty"`
 	Then       []Following     `json:"then,omitempty"` // further statements of a sequence
-	SQL        *audit.SQLPair  `json:"sql,omitempty"`  // likewise
-	Accepted   *audit.Accepted `json:"accepted,omitempty"`
+	SQL        *view.SQLPair   `json:"sql,omitempty"`  // likewise
+	Accepted   *view.Accepted  `json:"accepted,omitempty"`
 	Actions    []ledger.Action `json:"actions,omitempty"` // the latest first
 	Report     analysis.Report `json:"report"`
 	Notes      []string        `json:"-"` // what could not be read
@@ -149,7 +149,7 @@ func ExplainRow(a *status.AuditRow, stored *records.Audit) Explanation {
 	if stored != nil {
 		x.Engine, x.Actions = stored.Engine, stored.Actions
 		if c := stored.Accepted; c != nil && c.Until != nil && c.Until.After(time.Now()) && x.Accepted == nil {
-			x.Accepted = &audit.Accepted{Operator: c.Operator, At: c.At, Until: *c.Until, Reason: c.Reason}
+			x.Accepted = &view.Accepted{Operator: c.Operator, At: c.At, Until: *c.Until, Reason: c.Reason}
 		}
 	}
 	x.HowBad, x.What, x.Why = reportAnswers(a, r)
@@ -161,7 +161,7 @@ func ExplainRow(a *status.AuditRow, stored *records.Audit) Explanation {
 }
 
 // storedSQL returns the texts that are replayed for a captured query on D0 and a neighbour.
-func storedSQL(ctx context.Context, env setup.Environment, c *config.Config, q capture.Query, neighbour string) (*audit.SQLPair, error) {
+func storedSQL(ctx context.Context, env setup.Environment, c *config.Config, q capture.Query, neighbour string) (*view.SQLPair, error) {
 	f := oneoff.Options{Loaded: c, From: "public", Protocol: "captured", Captured: &q, Given: map[string]bool{"sql": true, "epsilon": true, "hoist": true}}
 	if err := f.Resolve(env); err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func storedSQL(ctx context.Context, env setup.Environment, c *config.Config, q c
 	if err != nil {
 		return nil, err
 	}
-	pair := &audit.SQLPair{D0: statement.Text(0), D1: statement.Text(1)}
+	pair := &view.SQLPair{D0: statement.Text(0), D1: statement.Text(1)}
 	for i, schema := range f.D1 {
 		if schema == neighbour {
 			pair.D1 = statement.Worlds[i+1]

@@ -10,9 +10,10 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
-	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/audit/timing"
+	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/plot"
 	"github.com/dpwatch/dpwatch/replay"
@@ -62,7 +63,7 @@ func Audit(ctx context.Context, env setup.Environment, f *Options, progress Prog
 	if err != nil {
 		return Conclusion{}, err
 	}
-	once := audit.Once{
+	once := trial.Once{
 		Player: player, Copies: copies, Statement: statement, VaryText: f.VaryText, Measure: f.Measure,
 		Claim: analysis.Claim{Epsilon: f.Epsilon, Delta: f.Delta}, Analysis: f.analysisOptions(),
 		Begin: func(again error) {
@@ -88,7 +89,7 @@ func Audit(ctx context.Context, env setup.Environment, f *Options, progress Prog
 	case errors.As(err, &infeasible):
 		report := refused(once.Claim, f.Confidence, err.Error())
 		report.Claimed.Source = f.source
-		return Conclusion{Report: report, Queries: f.queries(), SQL: &audit.SQLPair{D0: statement.Text(0), D1: statement.Text(1)}}, nil
+		return Conclusion{Report: report, Queries: f.queries(), SQL: &view.SQLPair{D0: statement.Text(0), D1: statement.Text(1)}}, nil
 	case err != nil:
 		return Conclusion{}, err
 	}
@@ -104,7 +105,7 @@ func Audit(ctx context.Context, env setup.Environment, f *Options, progress Prog
 }
 
 // prepare connects, and rewrites the query for all copies.
-func (f *Options) prepare(ctx context.Context, env setup.Environment) (player *replay.Player, copies *audit.Copies, s replay.Statement, err error) {
+func (f *Options) prepare(ctx context.Context, env setup.Environment) (player *replay.Player, copies *trial.Copies, s replay.Statement, err error) {
 	if err := f.Resolve(env); err != nil {
 		return nil, nil, s, err
 	}
@@ -117,7 +118,7 @@ func (f *Options) prepare(ctx context.Context, env setup.Environment) (player *r
 	if err != nil {
 		return nil, nil, s, err
 	}
-	if copies, err = audit.WatchCopies(ctx, player, f.schemas()); err != nil {
+	if copies, err = trial.WatchCopies(ctx, player, f.schemas()); err != nil {
 		return nil, nil, s, err
 	}
 	s, err = f.Rewrite(ctx, env, player, q)
@@ -139,12 +140,12 @@ func (f *Options) conclude(shown *evidence.Evidence, s replay.Statement) (Conclu
 	var c Conclusion
 	worst, reports := shown.Worst()
 	for i, r := range reports {
-		c.Neighbours = append(c.Neighbours, audit.Neighbour{Schema: f.D1[i], Verdict: r.Verdict, Lower: r.EpsilonLower, Estimate: r.EpsilonEstimate})
+		c.Neighbours = append(c.Neighbours, view.Neighbour{Schema: f.D1[i], Verdict: r.Verdict, Lower: r.EpsilonLower, Estimate: r.EpsilonEstimate})
 	}
 	c.Report, c.Neighbour = reports[worst], f.D1[worst]
 	shown.Audit(worst).AddProfile(&c.Report)
 	c.Claimed.Source = f.source
-	c.SQL, c.Queries = &audit.SQLPair{D0: s.Text(0), D1: s.Text(worst + 1)}, f.queries()
+	c.SQL, c.Queries = &view.SQLPair{D0: s.Text(0), D1: s.Text(worst + 1)}, f.queries()
 	if s.Hoist != nil {
 		report := s.Hoist.Report()
 		c.Hoisting = &report

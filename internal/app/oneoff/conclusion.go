@@ -9,20 +9,20 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/app/show"
-	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/audit/timing"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
 // Conclusion is the result of a command. Its JSON form is a contract with scripts.
 type Conclusion struct {
 	analysis.Report
-	SQL *audit.SQLPair `json:"sql,omitempty"`
+	SQL *view.SQLPair `json:"sql,omitempty"`
 	// Queries is the number of statements of a sequence, 0 for a single query.
 	Queries int `json:"queries,omitempty"`
 	// Neighbour is the schema that the report is about, Neighbours the result of each if there are several.
-	Neighbour  string            `json:"neighbour,omitempty"`
-	Neighbours []audit.Neighbour `json:"neighbours,omitempty"`
+	Neighbour  string           `json:"neighbour,omitempty"`
+	Neighbours []view.Neighbour `json:"neighbours,omitempty"`
 	// Hoisting is nil if it is disabled, and if nothing was replayed.
 	Hoisting *replay.HoistReport `json:"hoisting,omitempty"`
 	// Timing compares the latencies on D0 and on Neighbour: a side channel, which the verdict is not about. nil = they were not compared.

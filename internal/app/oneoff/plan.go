@@ -12,17 +12,18 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/show"
-	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 )
 
 // AuditPlan is what dpwatch audit would do. Its JSON form is a contract with scripts.
 type AuditPlan struct {
 	Claimed analysis.Claimed `json:"claimed"`
 	// Queries is the number of statements of a sequence, 0 for a single query.
-	Queries    int                      `json:"queries,omitempty"`
-	Neighbours map[string]audit.SQLPair `json:"neighbours"` // what is replayed, by the neighbour's schema
-	Protocol   string                   `json:"protocol"`
-	Hoist      bool                     `json:"hoist"` // trials may reuse the deterministic part of the query
+	Queries    int                     `json:"queries,omitempty"`
+	Neighbours map[string]view.SQLPair `json:"neighbours"` // what is replayed, by the neighbour's schema
+	Protocol   string                  `json:"protocol"`
+	Hoist      bool                    `json:"hoist"` // trials may reuse the deterministic part of the query
 	// The largest numbers of executions on D0: of the first trials, of a confirmation if they show a violation, of its measurement, and of the
 	// comparison of latencies. Each neighbour has at most as many.
 	FirstTrials  int `json:"first_trials"`
@@ -42,13 +43,13 @@ func Plan(ctx context.Context, env setup.Environment, f *Options) (AuditPlan, er
 	claim := analysis.Claim{Epsilon: f.Epsilon, Delta: f.Delta}
 	p := AuditPlan{
 		Claimed: analysis.Claimed{Epsilon: analysis.Float(f.Epsilon), Delta: f.Delta, Source: f.source}, Queries: f.queries(),
-		Neighbours: map[string]audit.SQLPair{}, Protocol: f.Protocol, Hoist: s.Hoist != nil,
+		Neighbours: map[string]view.SQLPair{}, Protocol: f.Protocol, Hoist: s.Hoist != nil,
 		FirstTrials: f.MaxTrials, Confirmation: 2 * f.MaxTrials, Measurement: f.Measure, Latencies: f.Timing,
 	}
 	for i, schema := range f.D1 {
-		p.Neighbours[schema] = audit.SQLPair{D0: s.Text(0), D1: s.Text(i + 1)}
+		p.Neighbours[schema] = view.SQLPair{D0: s.Text(0), D1: s.Text(i + 1)}
 	}
-	once := audit.Once{Player: player, Copies: copies, Statement: s, Claim: claim, Analysis: f.analysisOptions()}
+	once := trial.Once{Player: player, Copies: copies, Statement: s, Claim: claim, Analysis: f.analysisOptions()}
 	if _, err := once.Evidence(); err != nil {
 		p.Infeasible = err.Error()
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/app/status"
-	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
@@ -157,8 +157,8 @@ type Former struct {
 }
 
 // standing returns the violation that is not resolved; nil = none.
-func (s *Audit) standing() *audit.Standing {
-	v := new(audit.Standing)
+func (s *Audit) standing() *view.Standing {
+	v := new(view.Standing)
 	if len(s.Violation) == 0 || json.Unmarshal(s.Violation, v) != nil || v.FirstSeen.Equal(time.Time{}) {
 		return nil
 	}

@@ -3,6 +3,7 @@ package records
 import (
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -59,9 +60,9 @@ func classOfQuery(outcome string) Class {
 		return classNoPlace
 	case ledger.Unclaimed:
 		return classUnclaimed
-	case string(audit.Queued), string(audit.Waiting):
+	case string(view.Queued), string(view.Waiting):
 		return classWaiting
-	case string(audit.Running), string(audit.Suspected), string(audit.Confirming), string(audit.Measuring):
+	case string(view.Running), string(view.Suspected), string(view.Confirming), string(view.Measuring):
 		return classProgress
 	}
 	return classAudited
@@ -97,8 +98,8 @@ func remedies() map[string]string {
 	return map[string]string{
 		"violation":                               "dpwatch audits list --verdict violation",
 		"inconclusive":                            "dpwatch audits list --verdict inconclusive",
-		string(audit.Queued):                      "wait, or raise audit.workers",
-		string(audit.Waiting):                     "dpwatch audits list --state waiting",
+		string(view.Queued):                       "wait, or raise audit.workers",
+		string(view.Waiting):                      "dpwatch audits list --state waiting",
 		ledger.Unclaimed:                          "give the query a claim: claims.rules, claims.default",
 		string(schedule.TooManyAudits):            "raise audit.max_audits and audit.memory",
 		string(schedule.ShapeSampled):             "raise audit.max_per_shape; check which user sends so many constants",

@@ -5,7 +5,8 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/app/status"
-	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/saved"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -17,10 +18,10 @@ func (s *Audit) Row(row *ledger.Audit) (a status.AuditRow, note string) {
 	if s.Lower != nil {
 		report.EpsilonLower = analysis.Float(*s.Lower)
 	}
-	a.Entry = audit.Entry{ID: s.ID(), Key: s.Key, Group: s.Fingerprint, Summary: s.Summary, State: audit.State(s.State), Verdict: s.Former().Verdict, Report: &report, ClaimRule: s.Rule}
+	a.Entry = view.Entry{ID: s.ID(), Key: s.Key, Group: s.Fingerprint, Summary: s.Summary, State: view.State(s.State), Verdict: s.Former().Verdict, Report: &report, ClaimRule: s.Rule}
 	a.Standing = s.standing()
 	if row != nil {
-		schemas, reports, worst, latencies, err := audit.StoredReports(row)
+		schemas, reports, worst, latencies, err := saved.Reports(row)
 		switch {
 		case err != nil:
 			note = "the evidence in the ledger cannot be read: " + withheld.Reveal(err)
@@ -30,7 +31,7 @@ func (s *Audit) Row(row *ledger.Audit) (a status.AuditRow, note string) {
 			report, a.Timing = reports[worst], latencies
 			a.Neighbour = schemas[worst]
 			for i, r := range reports {
-				a.Neighbours = append(a.Neighbours, audit.Neighbour{Schema: schemas[i], Verdict: r.Verdict, Lower: r.EpsilonLower, Estimate: r.EpsilonEstimate})
+				a.Neighbours = append(a.Neighbours, view.Neighbour{Schema: schemas[i], Verdict: r.Verdict, Lower: r.EpsilonLower, Estimate: r.EpsilonEstimate})
 			}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/records"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/show"
-	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/saved"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/plot"
 	reports "github.com/dpwatch/dpwatch/internal/report"
@@ -214,7 +214,7 @@ func (r *Report) explain(ctx context.Context, env setup.Environment, c config.Co
 		row.Confidence = &x.Report.Confidence
 	}
 	var plots []reports.Plot
-	figures, err := audit.StoredFigures(&stored)
+	figures, err := saved.ReadFigures(&stored)
 	if err == nil {
 		if figures.Seed != 0 {
 			row.Seeds = []uint64{figures.Seed}

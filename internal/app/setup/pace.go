@@ -7,7 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/config"
-	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/budget"
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/replay/throttle"
@@ -35,7 +35,7 @@ func NewGate(c config.Config) *throttle.Gate {
 }
 
 // Pace returns the Pace of replays: the gate, behind the budget if there is one.
-func Pace(gate *throttle.Gate, budget *audit.Budget) replay.Pace {
+func Pace(gate *throttle.Gate, budget *budget.Budget) replay.Pace {
 	if budget == nil {
 		return gate
 	}

@@ -4,12 +4,12 @@ import (
 	"fmt"
 
 	"github.com/dpwatch/dpwatch/internal/app/show"
-	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
 // AcceptedText describes an acceptance.
-func AcceptedText(c *audit.Accepted) string {
+func AcceptedText(c *view.Accepted) string {
 	return fmt.Sprintf("until %s, or until the engine changes; by %s on %s: %s", show.Moment(c.Until), c.Operator, show.Moment(c.At), c.Reason)
 }
 

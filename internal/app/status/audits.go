@@ -13,21 +13,21 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/app/oneoff"
 	"github.com/dpwatch/dpwatch/internal/app/show"
-	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 )
 
 // evicted is the state of a violation whose audit was evicted: the status has only a record of it.
-const evicted audit.State = "evicted"
+const evicted view.State = "evicted"
 
 // AuditRow is an audit of a Snapshot, or the record of an evicted one.
 type AuditRow struct {
-	audit.Entry
+	view.Entry
 	record bool
 	json   json.RawMessage // as in the answer
 }
 
 // auditRows returns the audits and records of a status, of which text is the JSON.
-func auditRows(s *audit.Status, text json.RawMessage) ([]AuditRow, error) {
+func auditRows(s *view.Status, text json.RawMessage) ([]AuditRow, error) {
 	var raw struct{ Audits, Records []json.RawMessage }
 	if err := json.Unmarshal(text, &raw); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func auditRows(s *audit.Status, text json.RawMessage) ([]AuditRow, error) {
 	for i, r := range s.Records {
 		report := analysis.Refused(analysis.Claim{Epsilon: float64(r.Claimed)}, 0, "")
 		report.Verdict, report.EpsilonLower, report.Trials = analysis.Violation, r.Lower, analysis.Trials{D0: r.Trials, D1: r.Trials}
-		rows = append(rows, AuditRow{record: true, json: raw.Records[i], Entry: audit.Entry{
+		rows = append(rows, AuditRow{record: true, json: raw.Records[i], Entry: view.Entry{
 			ID: r.ID, Key: r.ID, Route: r.Route, Group: r.Group, Summary: r.Summary, User: r.User, Database: r.Database, Neighbour: r.Neighbour, Accepted: r.Accepted,
 			Seen: r.Seen, FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, State: evicted, Verdict: string(analysis.Violation), Report: &report,
 		}})
@@ -71,7 +71,7 @@ func (s *Snapshot) violations() []AuditRow {
 // States returns the states that Filter accepts.
 func States() []string {
 	var out []string
-	for _, s := range append(audit.States(), evicted) {
+	for _, s := range append(view.States(), evicted) {
 		out = append(out, string(s))
 	}
 	return out
@@ -299,7 +299,7 @@ func (a *AuditRow) queryRows() [][2]string {
 }
 
 // waitingText describes why an audit has no turn.
-func waitingText(w *audit.WaitingFor) string {
+func waitingText(w *view.WaitingFor) string {
 	text := map[string]string{
 		"turn": "its turn", "budget": "the budget of replays per hour (audit.budget)", "ledger": "the ledger", "shadow_database": "the shadow database",
 		"replays_held": "replays, which are held (dpwatch status has the reason)", "watch_share": "its turn in audit.watch_share, in which it is repeated",

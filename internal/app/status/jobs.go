@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/app/show"
-	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 )
 
 // Job is what the auditor of one engine does.
@@ -58,7 +58,7 @@ func (s *Snapshot) Job() Job {
 	}
 	for i := range s.auditor.Audits {
 		a := &s.auditor.Audits[i]
-		if a.State != audit.Decided {
+		if a.State != view.Decided {
 			j.Audits = append(j.Audits, pendingRow(a))
 		}
 	}
@@ -77,7 +77,7 @@ func (s *Snapshot) Job() Job {
 	return j
 }
 
-func pendingRow(a *audit.Entry) PendingRow {
+func pendingRow(a *view.Entry) PendingRow {
 	row := PendingRow{ID: a.ID, Summary: show.Printable(a.Summary), State: show.Words(string(a.State)), Worker: a.Worker}
 	if a.Report != nil {
 		row.Trials = a.Report.Trials.D0

@@ -28,7 +28,7 @@ type RelayStatus struct {
 	Routes  []RouteStatus      `json:"routes"`
 	Queue   capture.QueueStats `json:"queue"`
 	Auditor supervise.Stats    `json:"auditor"`
-	Audit   json.RawMessage    `json:"audit"`  // an audit.Status; null = the auditor has not sent one
+	Audit   json.RawMessage    `json:"audit"`  // a view.Status; null = the auditor has not sent one
 	Paused  bool               `json:"paused"` // the requested state; the auditor's pace reports the actual one
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/app/show"
-	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 )
 
 // Snapshot is the status of a running dpwatch.
@@ -21,8 +21,8 @@ type Snapshot struct {
 
 	address string
 	Relay   RelayStatus
-	auditor *audit.Status // nil = the auditor has not sent one
-	Audits  []AuditRow    // violations first, then by the time of the last query
+	auditor *view.Status // nil = the auditor has not sent one
+	Audits  []AuditRow   // violations first, then by the time of the last query
 
 	engines []*Snapshot // of several engines, if none was chosen; then the fields of one engine are empty
 }
@@ -177,7 +177,7 @@ func (s *Snapshot) skippedLine() string {
 }
 
 // budgetLine describes what replays may use, what they used, and what waits for more.
-func budgetLine(b *audit.BudgetState) string {
+func budgetLine(b *view.BudgetState) string {
 	var parts []string
 	if b.TrialsPerHour > 0 {
 		parts = append(parts, fmt.Sprintf("%d trials per hour (%d since the start)", b.TrialsPerHour, b.Trials))
@@ -191,7 +191,7 @@ func budgetLine(b *audit.BudgetState) string {
 	return strings.Join(parts, "; ")
 }
 
-func ledgerLine(l *audit.LedgerState) string {
+func ledgerLine(l *view.LedgerState) string {
 	if l == nil {
 		return "none: audits are lost when the auditor process ends"
 	}
@@ -217,20 +217,20 @@ func ledgerLine(l *audit.LedgerState) string {
 	if l.Lost > 0 {
 		text += fmt.Sprintf(", %d observations lost", l.Lost)
 	}
-	if l.Removed != (audit.Removed{}) {
+	if l.Removed != (view.Removed{}) {
 		text += fmt.Sprintf("; older than ledger.retention and removed: %d queries, %d other rows", l.Removed.Queries, l.Removed.Rows)
 	}
 	return text
 }
 
 // statesLine counts audits by state.
-func statesLine(audits []audit.Entry) string {
-	count := map[audit.State]int{}
+func statesLine(audits []view.Entry) string {
+	count := map[view.State]int{}
 	for _, a := range audits {
 		count[a.State]++
 	}
 	var parts []string
-	for _, state := range audit.States() {
+	for _, state := range view.States() {
 		if count[state] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", count[state], state))
 		}

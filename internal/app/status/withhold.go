@@ -3,7 +3,7 @@ package status
 import (
 	"slices"
 
-	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -36,7 +36,7 @@ func (s *Snapshot) Withhold() {
 	}
 }
 
-func withholdEntry(a *audit.Entry, hide func(*string)) {
+func withholdEntry(a *view.Entry, hide func(*string)) {
 	hide(&a.Trouble)
 	a.SQL = nil
 	if a.Report == nil {

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/app/show"
-	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 )
 
 // workersLine sums up the workers on other machines.
-func workersLine(a *audit.Status) string {
+func workersLine(a *view.Status) string {
 	slots := 0
 	for _, w := range a.Workers {
 		slots += w.Slots
@@ -20,7 +20,7 @@ func workersLine(a *audit.Status) string {
 }
 
 // writeWorkers writes a table of the workers on other machines, if there are any.
-func writeWorkers(b *strings.Builder, workers []audit.WorkerState) {
+func writeWorkers(b *strings.Builder, workers []view.WorkerState) {
 	if len(workers) == 0 {
 		return
 	}

@@ -1,4 +1,4 @@
-package audit
+package inbox
 
 import (
 	"fmt"
@@ -8,15 +8,15 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
-func arrive(b *inbox, user string, outline uint64, sql string) (dropped int) {
-	return b.put(schedule.Owner{User: user}, arrival{query: capture.Query{SQL: sql}, look: look{outline: outline}})
+func arrive(b *Inbox, user string, outline uint64, sql string) (dropped int) {
+	return b.Put(schedule.Owner{User: user}, Arrival{Query: capture.Query{SQL: sql}, Look: Look{Outline: outline}})
 }
 
 // A flood of one query with different constants delays another query of the same user, or of another user, by at most a
 // turn, and only its own queries are dropped.
 func TestInboxUnderAFlood(t *testing.T) {
 	t.Parallel()
-	b := newInbox(100, 1<<20)
+	b := New(100, 1<<20)
 	dropped := 0
 	for i := range 1000 {
 		dropped += arrive(b, "hostile", 1, fmt.Sprint("flood ", i))
@@ -35,11 +35,11 @@ func TestInboxUnderAFlood(t *testing.T) {
 	}
 	var got []string
 	for range 6 {
-		x, ok := b.next()
+		x, ok := b.Next()
 		if !ok {
 			t.Fatal("nothing left")
 		}
-		got = append(got, x.query.SQL)
+		got = append(got, x.Query.SQL)
 	}
 	want := []string{"new", "first", "flood 0", "second", "flood 1", "flood 2"}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -50,41 +50,41 @@ func TestInboxUnderAFlood(t *testing.T) {
 // A flood of different queries does not delay a new or repeated query by its whole length.
 func TestInboxNewFirst(t *testing.T) {
 	t.Parallel()
-	b := newInbox(100, 1<<20)
+	b := New(100, 1<<20)
 	flood := func(from, to uint64) {
 		for i := from; i < to; i++ {
-			b.put(schedule.Owner{}, arrival{query: capture.Query{SQL: "flood"}, look: look{outline: i, text: i}})
+			b.Put(schedule.Owner{}, Arrival{Query: capture.Query{SQL: "flood"}, Look: Look{Outline: i, Text: i}})
 		}
 	}
-	dashboard := arrival{query: capture.Query{SQL: "dashboard"}, look: look{outline: 1, text: 1}}
+	dashboard := Arrival{Query: capture.Query{SQL: "dashboard"}, Look: Look{Outline: 1, Text: 1}}
 	flood(10, 50)
-	b.put(schedule.Owner{}, dashboard)
-	if x, _ := b.next(); x.query.SQL != "dashboard" {
-		t.Errorf("next is %q, want the new query", x.query.SQL)
+	b.Put(schedule.Owner{}, dashboard)
+	if x, _ := b.Next(); x.Query.SQL != "dashboard" {
+		t.Errorf("next is %q, want the new query", x.Query.SQL)
 	}
-	b.put(schedule.Owner{}, dashboard)
+	b.Put(schedule.Owner{}, dashboard)
 	flood(50, 100)
-	b.put(schedule.Owner{}, dashboard)
-	if x, _ := b.next(); x.query.SQL != "dashboard" {
-		t.Errorf("next is %q, want the query that comes again", x.query.SQL)
+	b.Put(schedule.Owner{}, dashboard)
+	if x, _ := b.Next(); x.Query.SQL != "dashboard" {
+		t.Errorf("next is %q, want the query that comes again", x.Query.SQL)
 	}
 }
 
 // Every query that is put in and not dropped comes out once, and the sizes add up.
 func TestInboxEmpties(t *testing.T) {
 	t.Parallel()
-	b := newInbox(50, 1<<20)
+	b := New(50, 1<<20)
 	in, dropped := 0, 0
 	for i := range 200 {
 		dropped += arrive(b, fmt.Sprint("user ", i%7), uint64(i%11), fmt.Sprint(i))
 		in++
 	}
 	seen := map[string]bool{}
-	for x, ok := b.next(); ok; x, ok = b.next() {
-		if seen[x.query.SQL] {
-			t.Errorf("%s twice", x.query.SQL)
+	for x, ok := b.Next(); ok; x, ok = b.Next() {
+		if seen[x.Query.SQL] {
+			t.Errorf("%s twice", x.Query.SQL)
 		}
-		seen[x.query.SQL] = true
+		seen[x.Query.SQL] = true
 	}
 	if len(seen)+dropped != in || b.n != 0 || b.size != 0 || len(b.owners) != 0 {
 		t.Errorf("%d out and %d dropped of %d; %d left of %d bytes and %d owners", len(seen), dropped, in, b.n, b.size, len(b.owners))
@@ -95,7 +95,7 @@ func TestInboxEmpties(t *testing.T) {
 // permanently.
 func TestInboxBytes(t *testing.T) {
 	t.Parallel()
-	b := newInbox(100, 2000)
+	b := New(100, 2000)
 	large := string(make([]byte, 5000))
 	if n := arrive(b, "a", 1, large); n != 0 {
 		t.Errorf("%d dropped of one", n)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/budget"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay"
@@ -18,8 +20,8 @@ func TestBudget(t *testing.T) {
 	const perHour, full = 36_000, 1200 // trials per hour, and in a full bucket
 	clock := &clock{at: time.Now(), since: time.Now()}
 	pace := &latest{}
-	next := func() *audit.Budget {
-		pace.Budget = audit.NewBudget(audit.BudgetLimits{Trials: perHour}, nil, clock.now)
+	next := func() *budget.Budget {
+		pace.Budget = budget.New(budget.Limits{Trials: perHour}, nil, clock.now)
 		return pace.Budget
 	}
 	l := newLedgerRigOn(t, replay.Options{Pace: pace}, func(o *audit.Options) { o.Budget, o.Analysis.MaxTrials = next(), 800 })
@@ -35,7 +37,7 @@ func TestBudget(t *testing.T) {
 	}
 	decided := func(i int) {
 		t.Helper()
-		eventually.True(t, "the audit is decided", func() bool { return l.Status().Audits[i].State == audit.Decided }, func() any { return l.Status() })
+		eventually.True(t, "the audit is decided", func() bool { return l.Status().Audits[i].State == view.Decided }, func() any { return l.Status() })
 	}
 	stop := l.begin(t)
 	l.Submit(query(honestQuery))
@@ -98,4 +100,4 @@ func (c *clock) run(speed int) {
 }
 
 // latest is the Pace of the Player of several auditors, one after the other.
-type latest struct{ *audit.Budget }
+type latest struct{ *budget.Budget }

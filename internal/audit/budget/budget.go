@@ -1,4 +1,4 @@
-package audit
+package budget
 
 import (
 	"context"
@@ -12,13 +12,13 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// BudgetLimits bounds what replays use in any hour; 0 = no limit.
-type BudgetLimits struct {
+// Limits bounds what replays use in any hour; 0 = no limit.
+type Limits struct {
 	Trials  int     // executions of a query on one of the copies
 	Seconds float64 // in which sessions run trials, added over all sessions
 }
 
-// Budget keeps replays within BudgetLimits. It is the Player's Pace, and passes trials on to another one. It is safe for concurrent
+// Budget keeps replays within Limits. It is the Player's Pace, and passes trials on to another one. It is safe for concurrent
 // use; a nil Budget sets no limit.
 //
 // Each limit is a bucket that is filled continuously and holds a thirtieth of the limit. A session takes its trials from it
@@ -26,7 +26,7 @@ type BudgetLimits struct {
 // afterwards: what it took beyond its estimate is missing from what follows. So an hour can exceed the limit of seconds by the time
 // of the trials in progress.
 type Budget struct {
-	limits BudgetLimits
+	limits Limits
 	next   replay.Pace // nil = none
 	now    func() time.Time
 
@@ -65,9 +65,9 @@ func (b *bucket) wait(x float64) time.Duration {
 	return time.Duration(math.Ceil((x - b.level) / b.rate * 1e9))
 }
 
-// NewBudget returns a Budget with empty buckets, so that processes that follow each other keep the limits together. It returns nil
+// New returns a Budget with empty buckets, so that processes that follow each other keep the limits together. It returns nil
 // without limits. next may be nil.
-func NewBudget(limits BudgetLimits, next replay.Pace, now func() time.Time) *Budget {
+func New(limits Limits, next replay.Pace, now func() time.Time) *Budget {
 	if limits.Trials <= 0 && limits.Seconds <= 0 {
 		return nil
 	}
@@ -191,8 +191,16 @@ func (b *Budget) Leave(slowdown float64) {
 	}
 }
 
-// wait returns how long until a turn may begin, 0 for now: when the buckets are half full.
-func (b *Budget) wait() time.Duration {
+// Use returns the limits, and what was used since the Budget was made.
+func (b *Budget) Use() (Limits, ledger.Spent) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.advance()
+	return b.limits, b.used
+}
+
+// Wait returns how long until a turn may begin, 0 for now: when the buckets are half full.
+func (b *Budget) Wait() time.Duration {
 	if b == nil {
 		return 0
 	}
@@ -202,8 +210,8 @@ func (b *Budget) wait() time.Duration {
 	return max(b.trials.wait(b.trials.capacity/2), b.seconds.wait(b.seconds.capacity/2))
 }
 
-// spent reports whether a turn must end.
-func (b *Budget) spent() bool {
+// Spent reports whether a turn must end.
+func (b *Budget) Spent() bool {
 	if b == nil {
 		return false
 	}
@@ -213,15 +221,15 @@ func (b *Budget) spent() bool {
 	return b.trials.limited() && b.trials.level < 1 || b.seconds.limited() && b.seconds.level <= 0
 }
 
-// fill fills the buckets: nothing was used in the last hour.
-func (b *Budget) fill() {
+// Fill fills the buckets: nothing was used in the last hour.
+func (b *Budget) Fill() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.trials.level, b.seconds.level = b.trials.capacity, b.seconds.capacity
 }
 
-// take returns what was used since the last call, by hour, earliest first.
-func (b *Budget) take() []ledger.Spent {
+// Take returns what was used since the last call, by hour, earliest first.
+func (b *Budget) Take() []ledger.Spent {
 	if b == nil {
 		return nil
 	}
@@ -235,8 +243,8 @@ func (b *Budget) take() []ledger.Spent {
 	return all
 }
 
-// giveBack undoes take after a failed write.
-func (b *Budget) giveBack(all []ledger.Spent) {
+// GiveBack undoes take after a failed write.
+func (b *Budget) GiveBack(all []ledger.Spent) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range all {
@@ -246,4 +254,18 @@ func (b *Budget) giveBack(all []ledger.Spent) {
 		}
 		b.unsaved[s.Hour] = &s
 	}
+}
+
+// Charge takes what the trials of another process used from the buckets; until that has flowed in again, turns wait.
+func (b *Budget) Charge(trials int, seconds float64) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.advance()
+	trials = max(0, trials)
+	b.trials.level -= float64(trials)
+	b.seconds.level -= seconds
+	b.count(trials, seconds)
 }

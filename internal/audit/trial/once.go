@@ -1,12 +1,14 @@
-package audit
+package trial
 
 import (
 	"context"
 	"crypto/rand"
 	mathrand "math/rand/v2"
+	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
+	"github.com/dpwatch/dpwatch/internal/audit/timing"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
@@ -66,7 +68,7 @@ func (o *Once) Run(ctx context.Context) (*evidence.Evidence, error) {
 		err = o.first(ctx, e)
 	}
 	if err == nil && e.Found() {
-		if err = confirm(e, hoist, before); err == nil {
+		if err = Confirm(e, hoist, before); err == nil {
 			o.Confirming()
 			err = o.gather(ctx, e, confirmBatch, func(*replay.Run) error { return nil })
 		}
@@ -108,7 +110,7 @@ func (o *Once) first(ctx context.Context, e *evidence.Evidence) error {
 // gather replays rounds until the evidence is decided, and calls then before the sessions are closed.
 func (o *Once) gather(ctx context.Context, e *evidence.Evidence, rounds int, then func(*replay.Run) error) error {
 	s := o.Statement
-	s.Separate = separation(e, o.VaryText)
+	s.Separate = Separation(e, o.VaryText)
 	if s.Separate == nil && len(s.Then) > 0 {
 		s.Separate = &replay.Separation{VaryText: o.VaryText}
 	}
@@ -118,7 +120,7 @@ func (o *Once) gather(ctx context.Context, e *evidence.Evidence, rounds int, the
 	}
 	defer run.Close()
 	var replaced error
-	err = gather(ctx, run, rounds, e, func(batch replay.Batch) bool {
+	err = Gather(ctx, run, rounds, e, func(batch replay.Batch) bool {
 		o.Progress(len(batch.Rounds))
 		if !e.Decided() {
 			replaced = o.Copies.due(ctx)
@@ -132,4 +134,22 @@ func (o *Once) gather(ctx context.Context, e *evidence.Evidence, rounds int, the
 		err = then(run)
 	}
 	return err
+}
+
+// Time compares the latencies of the query on D0 and on a neighbour, by its number from 1, with the given number of pairs.
+func (o *Once) Time(ctx context.Context, neighbour, pairs int) (timing.Report, error) {
+	s := o.Statement
+	s.Hoist, s.Separate = nil, nil
+	run, err := o.Player.Start(s, mathrand.Uint64())
+	if err != nil {
+		return timing.Report{}, err
+	}
+	defer run.Close()
+	var compared timing.Comparison
+	err = run.Time(ctx, neighbour, func(d0, d1 time.Duration) bool {
+		compared.Add(d0, d1)
+		o.Progress(1)
+		return compared.Pairs() < pairs
+	})
+	return compared.Report(o.Analysis.Confidence), o.Copies.Explain(ctx, err)
 }

@@ -1,4 +1,4 @@
-package audit
+package inbox
 
 import (
 	"hash/maphash"
@@ -27,12 +27,12 @@ func TestLookAt(t *testing.T) {
 		"never ended": {base + " /* x", true, true},
 		"quote":       {base + " '", false, false},
 	} {
-		a, b := lookAt(seed, capture.Query{SQL: base}), lookAt(seed, capture.Query{SQL: c.sql})
-		if (a.outline == b.outline) != c.outline || (a.text == b.text) != c.text {
-			t.Errorf("%s: outline the same: %t, text the same: %t", name, a.outline == b.outline, a.text == b.text)
+		a, b := LookAt(seed, capture.Query{SQL: base}), LookAt(seed, capture.Query{SQL: c.sql})
+		if (a.Outline == b.Outline) != c.outline || (a.Text == b.Text) != c.text {
+			t.Errorf("%s: outline the same: %t, text the same: %t", name, a.Outline == b.Outline, a.Text == b.Text)
 		}
 	}
-	if lookAt(seed, capture.Query{SQL: base}).outline == lookAt(seed, capture.Query{SQL: base, User: "x"}).outline {
+	if LookAt(seed, capture.Query{SQL: base}).Outline == LookAt(seed, capture.Query{SQL: base, User: "x"}).Outline {
 		t.Error("two users' texts have one outline")
 	}
 }
@@ -57,60 +57,5 @@ func TestLexeme(t *testing.T) {
 		if pieces != want {
 			t.Errorf("%.10q: %d pieces, want %d", sql, pieces, want)
 		}
-	}
-}
-
-func TestRecent(t *testing.T) {
-	t.Parallel()
-	r := recent[int, int]{n: 10}
-	for i := range 1000 {
-		r.put(i, i)
-		if _, ok := r.get(0); !ok { // marks it as used
-			t.Fatalf("after %d keys the one that is used is forgotten", i)
-		}
-		if len(r.young)+len(r.old) > 20 {
-			t.Fatalf("%d keys", len(r.young)+len(r.old))
-		}
-	}
-	if v, ok := r.get(995); !ok || v != 995 {
-		t.Error("a late key is forgotten")
-	}
-}
-
-// TestCoverage: exact for few queries, within five standard errors for many.
-func TestCoverage(t *testing.T) {
-	t.Parallel()
-	var c coverage
-	key := func(i int) string {
-		h := uint64(i+1) * 0x9E3779B97F4A7C15
-		h ^= h >> 29
-		h *= 0xBF58476D1CE4E5B9
-		h ^= h >> 32
-		const digits = "0123456789abcdef"
-		var b [16]byte
-		for j := range b {
-			b[j] = digits[h>>(60-4*j)&15]
-		}
-		return string(b[:])
-	}
-	if n, share := c.queries(); n != 0 || share != 1 {
-		t.Errorf("without queries %v, %v", n, share)
-	}
-	for i := range 500 {
-		c.see(key(i), i%4 == 0)
-		c.see(key(i), i%4 == 0)
-	}
-	if n, share := c.queries(); n != 500 || share != .25 {
-		t.Errorf("%v queries, share %v; want 500 and a quarter", n, share)
-	}
-	c.lose(key(0))
-	if _, share := c.queries(); share != 124./500 {
-		t.Errorf("share %v after one lost its audit", share)
-	}
-	for i := range 100_000 {
-		c.see(key(i), i%4 == 0)
-	}
-	if n, share := c.queries(); n < 85_000 || n > 115_000 || share < .18 || share > .32 {
-		t.Errorf("%v queries, share %v; want about 100,000 and a quarter", n, share)
 	}
 }

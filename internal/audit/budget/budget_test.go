@@ -1,4 +1,4 @@
-package audit
+package budget
 
 import (
 	"context"
@@ -65,10 +65,10 @@ func most(all []admission, use func(admission) float64) (hour, total float64) {
 func TestBudgetOfTrials(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		limits := BudgetLimits{Trials: 3600}
-		all := spend(t, NewBudget(limits, nil, time.Now), 4, 20*time.Millisecond, 90*time.Minute)
+		limits := Limits{Trials: 3600}
+		all := spend(t, New(limits, nil, time.Now), 4, 20*time.Millisecond, 90*time.Minute)
 		time.Sleep(30 * time.Minute) // idle: the bucket fills up
-		all = append(all, spend(t, NewBudget(limits, nil, time.Now), 4, 20*time.Millisecond, 90*time.Minute)...)
+		all = append(all, spend(t, New(limits, nil, time.Now), 4, 20*time.Millisecond, 90*time.Minute)...)
 		hour, total := most(all, func(a admission) float64 { return float64(a.trials) })
 		if hour > 3600 || total < .95*3*3480 {
 			t.Errorf("%g trials in an hour, %g in three; want at most 3600 in an hour, and nearly as many as that in each", hour, total)
@@ -81,7 +81,7 @@ func TestBudgetOfSeconds(t *testing.T) {
 	t.Parallel()
 	for _, each := range []time.Duration{100 * time.Millisecond, 7 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			b := NewBudget(BudgetLimits{Seconds: 120}, nil, time.Now)
+			b := New(Limits{Seconds: 120}, nil, time.Now)
 			all := spend(t, b, 2, each, 3*time.Hour)
 			hour, total := most(all, func(a admission) float64 { return a.seconds })
 			if hour > 120+each.Seconds() || total < .85*3*116 {
@@ -99,11 +99,11 @@ func TestBudgetTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		inner := &refusing{}
-		b := NewBudget(BudgetLimits{Trials: 3600}, inner, time.Now)
-		if w := b.wait(); w < time.Minute || w > 65*time.Second || !b.spent() {
-			t.Errorf("an empty budget: wait %s, spent %t", w, b.spent())
+		b := New(Limits{Trials: 3600}, inner, time.Now)
+		if w := b.Wait(); w < time.Minute || w > 65*time.Second || !b.Spent() {
+			t.Errorf("an empty budget: wait %s, spent %t", w, b.Spent())
 		}
-		b.fill()
+		b.Fill()
 		for b.trials.level > 100 {
 			n, err := b.Enter(t.Context(), 25, time.Microsecond)
 			if err != nil || n != 10 {
@@ -111,14 +111,14 @@ func TestBudgetTurns(t *testing.T) {
 			}
 			b.Leave(1)
 		}
-		if b.used.Trials != 20 || inner.left != 2 || b.wait() != 0 || b.spent() {
-			t.Errorf("used %d, left %d, wait %s, spent %t; want 20 trials used", b.used.Trials, inner.left, b.wait(), b.spent())
+		if b.used.Trials != 20 || inner.left != 2 || b.Wait() != 0 || b.Spent() {
+			t.Errorf("used %d, left %d, wait %s, spent %t; want 20 trials used", b.used.Trials, inner.left, b.Wait(), b.Spent())
 		}
-		if all := b.take(); len(all) != 1 || all[0].Trials != 20 || len(b.take()) != 0 {
+		if all := b.Take(); len(all) != 1 || all[0].Trials != 20 || len(b.Take()) != 0 {
 			t.Errorf("%+v to be written, want the 20 trials once", all)
 		}
 	})
-	if b := NewBudget(BudgetLimits{}, nil, time.Now); b.wait() != 0 || b.spent() || b.take() != nil {
+	if b := New(Limits{}, nil, time.Now); b.Wait() != 0 || b.Spent() || b.Take() != nil {
 		t.Error("no budget sets no limit")
 	}
 }

@@ -1,0 +1,2 @@
+// Package budget keeps replays within what they may use in an hour.
+package budget

@@ -1,0 +1,60 @@
+package audit
+
+import (
+	"testing"
+)
+
+func TestRecent(t *testing.T) {
+	t.Parallel()
+	r := recent[int, int]{n: 10}
+	for i := range 1000 {
+		r.put(i, i)
+		if _, ok := r.get(0); !ok { // marks it as used
+			t.Fatalf("after %d keys the one that is used is forgotten", i)
+		}
+		if len(r.young)+len(r.old) > 20 {
+			t.Fatalf("%d keys", len(r.young)+len(r.old))
+		}
+	}
+	if v, ok := r.get(995); !ok || v != 995 {
+		t.Error("a late key is forgotten")
+	}
+}
+
+// TestCoverage: exact for few queries, within five standard errors for many.
+func TestCoverage(t *testing.T) {
+	t.Parallel()
+	var c coverage
+	key := func(i int) string {
+		h := uint64(i+1) * 0x9E3779B97F4A7C15
+		h ^= h >> 29
+		h *= 0xBF58476D1CE4E5B9
+		h ^= h >> 32
+		const digits = "0123456789abcdef"
+		var b [16]byte
+		for j := range b {
+			b[j] = digits[h>>(60-4*j)&15]
+		}
+		return string(b[:])
+	}
+	if n, share := c.queries(); n != 0 || share != 1 {
+		t.Errorf("without queries %v, %v", n, share)
+	}
+	for i := range 500 {
+		c.see(key(i), i%4 == 0)
+		c.see(key(i), i%4 == 0)
+	}
+	if n, share := c.queries(); n != 500 || share != .25 {
+		t.Errorf("%v queries, share %v; want 500 and a quarter", n, share)
+	}
+	c.lose(key(0))
+	if _, share := c.queries(); share != 124./500 {
+		t.Errorf("share %v after one lost its audit", share)
+	}
+	for i := range 100_000 {
+		c.see(key(i), i%4 == 0)
+	}
+	if n, share := c.queries(); n < 85_000 || n > 115_000 || share < .18 || share > .32 {
+		t.Errorf("%v queries, share %v; want about 100,000 and a quarter", n, share)
+	}
+}

@@ -1,0 +1,108 @@
+package view
+
+import (
+	"time"
+
+	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/replay/throttle"
+)
+
+// Status is the state of the auditor, for pages, commands and scripts. It withholds values of rows unless
+// audit.Options.ShowValues is set.
+type Status struct {
+	At       time.Time         `json:"at"`
+	Captured uint64            `json:"captured"`           // queries taken
+	Skipped  map[string]uint64 `json:"skipped"`            // not audited, by reason
+	Evicted  map[string]uint64 `json:"evicted"`            // audits dropped, by reason
+	Coverage Coverage          `json:"coverage"`           // share of the auditable queries that are audited
+	Memory   Memory            `json:"memory"`             // of the audits
+	Faults   uint64            `json:"replay_faults"`      // batches that could not be replayed
+	Shadow   string            `json:"shadow,omitempty"`   // fault of the shadow database; empty = none known
+	Catalog  string            `json:"catalog,omitempty"`  // why a catalog could not be read last time; rewriting then depends on more assumptions
+	Observe  bool              `json:"observe,omitempty"`  // nothing is replayed
+	Panics   uint64            `json:"recovered_panics"`   // in audit goroutines
+	Resting  int               `json:"resting,omitempty"`  // audits between two turns whose sessions stay open, with the tables of hoisting
+	Audits   []Entry           `json:"audits"`             // in the order in which they were first seen
+	Records  []Record          `json:"records,omitempty"`  // violations whose audits were evicted
+	Warnings []string          `json:"warnings,omitempty"` // about the set-up
+	Pace     *throttle.State   `json:"pace,omitempty"`     // whether replays are held, and why
+	Budget   *BudgetState      `json:"budget,omitempty"`   // nil = no limit
+	// PrivacyBudgets are those of audit.Options.Budgets, at the last comparison.
+	PrivacyBudgets []PrivacyBudgetState `json:"privacy_budgets,omitempty"`
+	Ledger         *LedgerState         `json:"ledger,omitempty"`  // nil = audits are in memory only
+	Workers        []WorkerState        `json:"workers,omitempty"` // on other machines, the earliest first
+	Turns          *Turns               `json:"turns,omitempty"`   // of those workers; nil without a ledger
+}
+
+// Turns counts the turns that workers on other machines had.
+type Turns struct {
+	Out       int    `json:"out"`       // workers have them now
+	Delivered uint64 `json:"delivered"` // since the start
+	Dropped   uint64 `json:"dropped"`   // the worker ended, was cut off, or refused the turn
+}
+
+// LedgerState describes what the ledger lacks.
+type LedgerState struct {
+	Restored bool    `json:"restored"`          // the audits of earlier processes go on; until then audits wait
+	Trouble  string  `json:"trouble,omitempty"` // why it could not be read or written the last time
+	Unsaved  int     `json:"unsaved_audits"`    // audits whose latest state is not written yet
+	Waiting  int     `json:"waiting"`           // observations that are not written yet
+	Lost     uint64  `json:"lost"`              // executions and skipped statements that were not recorded
+	Spooled  int64   `json:"spooled_bytes"`     // of observations and captured queries that wait on disk
+	Removed  Removed `json:"removed"`
+
+	Holder *ledger.Process `json:"holder,omitempty"` // the process that audits the engine, while this one only records for it
+	// OtherConfiguration: Holder, or one of the Recorders, is known to have another configuration than this process.
+	OtherConfiguration bool             `json:"other_configuration,omitempty"`
+	Recorders          []ledger.Process `json:"recorders,omitempty"` // those that capture queries of the engine and record them for this process
+}
+
+// Coverage describes which part of the auditable DP queries is audited.
+type Coverage struct {
+	Queries        float64 `json:"queries"`             // distinct ones so far, estimated above a thousand
+	AuditedQueries float64 `json:"audited_query_share"` // share of Queries with an audit, or with an audit that was decided
+	Owners         int     `json:"owners"`              // users and databases that have audits
+}
+
+// Memory is the memory of the audits.
+type Memory struct {
+	Audits int64 `json:"audit_bytes"`  // estimated
+	Budget int64 `json:"budget_bytes"` // 0 = no limit
+}
+
+// BudgetState describes the budget of replays.
+type BudgetState struct {
+	TrialsPerHour  int     `json:"trials_per_hour,omitempty"`           // 0 = no limit
+	SecondsPerHour float64 `json:"database_seconds_per_hour,omitempty"` // 0 = no limit
+	Trials         int64   `json:"trials"`                              // used since the process began
+	Seconds        float64 `json:"database_seconds"`
+	// Since is when audits began to wait for the budget, zero if none does, and Waiting how many wait now.
+	Since   time.Time `json:"waiting_since,omitzero"`
+	Waiting int       `json:"waiting"`
+}
+
+// Removed is what was removed from the ledger because it was older than Options.Retention, since the start.
+type Removed struct {
+	Queries int64 `json:"queries"` // with their audits, evidence and history
+	Rows    int64 `json:"rows"`    // executions by user and hour, skipped statements, the use of the budget, events, progress that was set aside
+}
+
+// WorkerState describes a worker on another machine.
+type WorkerState struct {
+	ID      string        `json:"id"`
+	Host    string        `json:"host"`
+	Version string        `json:"version"`
+	Slots   int           `json:"slots"`             // turns at a time
+	Turns   int           `json:"turns"`             // that it has
+	Since   time.Time     `json:"since"`             // it started
+	Silent  time.Duration `json:"silent_ns"`         // since its last heartbeat
+	Refused string        `json:"refused,omitempty"` // why it gets no turns for a while
+}
+
+// PrivacyBudgetState is a PrivacyBudget as it was compared the last time.
+type PrivacyBudgetState struct {
+	Name     string  `json:"name"`
+	Analysts int     `json:"analysts"` // who received answers
+	Exceeded int     `json:"exceeded"` // of them, those whose answers exceed the budget
+	Spent    float64 `json:"spent"`    // share of the budget, of the analyst with the largest one; at most 1000
+}
