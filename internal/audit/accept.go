@@ -19,7 +19,7 @@ import (
 // recallAcceptances reads the acceptances from the ledger. It ends those whose date has passed or whose engine has changed; then,
 // and if one was revoked, the alert of the violation is sent again.
 func (a *Auditor) recallAcceptances(ctx context.Context) error {
-	store := a.keeper.engine.Load()
+	store := a.keeper.Engine.Load()
 	if store == nil {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dpwatch/dpwatch/internal/audit/inbox"
+	"github.com/dpwatch/dpwatch/internal/audit/keep"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
@@ -38,8 +39,7 @@ type Auditor struct {
 
 	rewriter atomic.Pointer[rewrite.Rewriter]
 	idle     idleRuns
-	keeper   *keeper
-	spool    spool
+	keeper   *keep.Keeper
 	remote   remote
 	informed chan struct{} // closed after the first call of Renew, or if Renew is nil
 	deployed chan struct{} // a label was posted; capacity 1
@@ -126,10 +126,10 @@ func New(opt Options) (*Auditor, error) {
 	if opt.Renew == nil {
 		close(a.informed)
 	}
-	a.keeper = newKeeper(opt.Ledger != nil)
-	if a.keeper.on {
-		a.spool.open = opt.Spool
+	if opt.Ledger == nil {
+		opt.Spool = nil
 	}
+	a.keeper = keep.New(opt.Ledger != nil, opt.Process, opt.Spool, a.say, opt.Logger)
 	a.remote.out, a.remote.refused = map[int64]*job{}, map[string]refusal{}
 	return a, nil
 }
@@ -137,7 +137,7 @@ func New(opt Options) (*Auditor, error) {
 // Run audits until ctx is done. It returns an error if another process takes over the engine's audits in the ledger.
 func (a *Auditor) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	if a.keeper.on {
+	if a.keeper.On {
 		group.Go(func() error { return a.keep(ctx) })
 		if !a.opt.Observe {
 			group.Go(func() error { return a.shareTurns(ctx) })
@@ -190,7 +190,7 @@ func (a *Auditor) wake() {
 }
 
 func (a *Auditor) work(ctx context.Context) {
-	if a.keeper.wait(ctx) != nil {
+	if a.keeper.Wait(ctx) != nil {
 		return
 	}
 	for ctx.Err() == nil {

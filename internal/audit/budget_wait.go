@@ -71,8 +71,8 @@ func (a *Auditor) saveSpent(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.opt.CloseTimeout)
 	defer cancel()
-	err := a.keeper.engine.Load().Spend(ctx, all)
-	if a.wrote(err); err != nil {
+	err := a.keeper.Engine.Load().Spend(ctx, all)
+	if a.keeper.Wrote(err); err != nil {
 		a.opt.Budget.GiveBack(all)
 	}
 	return err
@@ -142,7 +142,7 @@ func (a *Auditor) waiting(now time.Time) map[string]*view.WaitingFor {
 
 // commonWait returns why all audits wait; "" = for their turns alone. The caller holds Auditor.mu.
 func (a *Auditor) commonWait() string {
-	switch l := a.keeper.state(); {
+	switch l := a.keeper.State(); {
 	case l != nil && !l.Restored:
 		return waitsForLedger
 	case a.shadow != "":

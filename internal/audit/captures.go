@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/internal/audit/inbox"
+	"github.com/dpwatch/dpwatch/internal/audit/keep"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
@@ -21,13 +22,13 @@ const (
 
 // submitAll submits each query of the content of a spooled file or of a Capture for which try returns true; the others are counted as left out.
 func (a *Auditor) submitAll(content []byte, try func(part int) bool) {
-	eachQuery(content, func(part int, one []byte) {
+	keep.EachQuery(content, func(part int, one []byte) {
 		q, err := capture.DecodeBinary(one)
 		switch {
 		case !try(part):
 			a.leaveOut()
 		case err != nil: // another version wrote it
-			a.keeper.skip(NotRecorded, 1, a.opt.Now())
+			a.keeper.Skip(keep.NotRecorded, 1, a.opt.Now())
 		default:
 			a.submit(inbox.Arrival{Query: q, Look: inbox.LookAt(a.seed, q)})
 		}
@@ -44,23 +45,23 @@ type captures struct {
 // submit submits the queries of the first Capture, and reports whether there may be another one. The Capture is removed with the
 // record of its observations, in one transaction.
 func (c *captures) submit(ctx context.Context, a *Auditor) bool {
-	if !a.keeper.on || !c.more && time.Since(c.asked) < keepEvery || !a.keeper.ready() {
+	if !a.keeper.On || !c.more && time.Since(c.asked) < keepEvery || !a.keeper.Ready() {
 		return false
 	}
 	c.asked = time.Now()
-	engine := a.keeper.engine.Load()
+	engine := a.keeper.Engine.Load()
 	next, found, err := engine.NextCapture(ctx)
 	if err != nil && ctx.Err() == nil {
-		a.wrote(err)
+		a.keeper.Wrote(err)
 	}
-	c.more = found && err == nil && a.record(ctx) == nil
+	c.more = found && err == nil && a.keeper.Record(ctx) == nil
 	if !c.more {
 		return false
 	}
-	a.keeper.hold()
+	a.keeper.Hold()
 	if next.Queries == nil && next.Statements > 0 {
 		a.opt.Logger.Error("captured queries of another process are damaged, a newer version wrote them, or ledger.keys lacks their key: they are not audited", zap.Int("statements", next.Statements))
-		a.keeper.skip(NotRecorded, uint64(next.Statements), a.opt.Now()) //nolint:gosec // positive
+		a.keeper.Skip(keep.NotRecorded, uint64(next.Statements), a.opt.Now()) //nolint:gosec // positive
 	}
 	a.submitAll(next.Queries, func(part int) bool {
 		if next.Again && !slices.Contains(next.LeftOut, int32(part)) { //nolint:gosec // bounded by the inbox
@@ -72,24 +73,20 @@ func (c *captures) submit(ctx context.Context, a *Auditor) bool {
 	if next.Again {
 		_ = engine.Part(context.WithoutCancel(ctx), next.ID, -1)
 	}
-	a.keeper.submitted("", next.ID)
-	c.more = a.record(ctx) == nil
+	a.keeper.Submitted("", next.ID)
+	c.more = a.keeper.Record(ctx) == nil
 	return c.more
 }
 
 // readOthers reads from the ledger which processes record for this one, and a label that one of them received.
 func (a *Auditor) readOthers(ctx context.Context) error {
-	all, err := a.keeper.engine.Load().Recorders(ctx, recorderGone)
+	all, err := a.keeper.Engine.Load().Recorders(ctx, recorderGone)
 	if err != nil {
 		return err
 	}
-	k := a.keeper
-	k.mu.Lock()
-	before := k.others
-	k.others = all
-	k.mu.Unlock()
+	before := a.keeper.SetOthers(all)
 	for _, p := range all {
-		if differs(p, a.opt.Process) && !slices.ContainsFunc(before, func(q ledger.Process) bool { return q.Host == p.Host && q.Configuration == p.Configuration }) {
+		if keep.Differs(p, a.opt.Process) && !slices.ContainsFunc(before, func(q ledger.Process) bool { return q.Host == p.Host && q.Configuration == p.Configuration }) {
 			a.opt.Logger.Warn("a process that captures queries of this engine has another configuration of claims, tables, copies or audits: the one of this process applies; use one configuration for all",
 				zap.String("engine_recorder", p.Host))
 		}

@@ -107,7 +107,7 @@ func (a *Auditor) storeLabel(ctx context.Context) {
 	a.mu.Lock()
 	label, unsaved := a.engines.label, a.engines.unsaved
 	a.mu.Unlock()
-	store := a.keeper.writer()
+	store := a.keeper.Writer()
 	if store == nil || !unsaved {
 		return
 	}
@@ -119,7 +119,7 @@ func (a *Auditor) storeLabel(ctx context.Context) {
 
 // recallLabel reads the label of the last deploy from the ledger, unless another one was posted since.
 func (a *Auditor) recallLabel(ctx context.Context) error {
-	label, err := a.keeper.engine.Load().Label(ctx)
+	label, err := a.keeper.Engine.Load().Label(ctx)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err == nil && !a.engines.unsaved {

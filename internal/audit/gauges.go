@@ -133,7 +133,7 @@ func (g *gauges) collect() []prometheus.Metric {
 	if !a.opt.Observe {
 		gauge(descShadow, up)
 	}
-	if l := a.ledgerState(); l != nil {
+	if l := a.keeper.State(); l != nil {
 		up = 0
 		if (l.Restored || l.Holder != nil) && l.Trouble == "" {
 			up = 1

@@ -63,7 +63,7 @@ const intakeEvery = 100 * time.Millisecond
 func (a *Auditor) awaitLedger(ctx context.Context, tick *time.Ticker) bool {
 	for ctx.Err() == nil {
 		select {
-		case <-a.keeper.restored:
+		case <-a.keeper.Restored:
 			select {
 			case <-ctx.Done():
 				return false
@@ -72,15 +72,26 @@ func (a *Auditor) awaitLedger(ctx context.Context, tick *time.Ticker) bool {
 			}
 		default:
 		}
-		if !a.keeper.shares.Load() {
+		if !a.keeper.Shares.Load() {
 			a.spoolInbox(2)
 		}
 		select {
 		case <-ctx.Done():
-		case <-a.keeper.restored:
+		case <-a.keeper.Restored:
 		case <-a.inbox.Ready:
 		case <-tick.C:
 		}
 	}
 	return false
+}
+
+// Uncaptured adds statements that did not reach the auditor, by reason, to what the ledger counts as skipped. Status leaves
+// them out: the relay has them.
+func (a *Auditor) Uncaptured(statements map[string]uint64) {
+	now := a.opt.Now()
+	for reason, n := range statements {
+		if n > 0 {
+			a.keeper.Skip(reason, n, now)
+		}
+	}
 }

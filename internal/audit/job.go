@@ -216,7 +216,7 @@ func (a *Auditor) allot(ctx context.Context, j *job) (float64, error) {
 	if j.plan.Claim == nil {
 		return 1, nil
 	}
-	fleet, err := a.keeper.begin(ctx, a, j)
+	fleet, err := a.begin(ctx, j)
 	switch {
 	case err != nil:
 		return 0, err
@@ -235,7 +235,7 @@ func (a *Auditor) markInconclusive(j *job, err error) {
 	j.reports = []analysis.Report{a.emptyReport(j.plan, j.trouble)}
 	a.roster.Decide(&j.Audit, j.Open, 0)
 	j.decided = a.opt.Now()
-	a.keeper.put(j, nil)
+	a.put(j, nil)
 	a.release(j)
 	a.metrics.verdicts.WithLabelValues(string(analysis.Inconclusive)).Inc()
 }

@@ -61,7 +61,7 @@ func (a *Auditor) concludeMeasurement(ctx context.Context, j *job, took time.Dur
 	default:
 		a.roster.Resize(&j.Audit, j.size())
 	}
-	a.keeper.put(j, progress)
+	a.put(j, progress)
 	a.shed()
 	a.wake()
 }

@@ -35,7 +35,7 @@ const mostSpent = 1000
 
 // meter compares the budgets with what analysts received until ctx is done.
 func (a *Auditor) meter(ctx context.Context) {
-	if len(a.opt.Budgets) == 0 || a.keeper.wait(ctx) != nil {
+	if len(a.opt.Budgets) == 0 || a.keeper.Wait(ctx) != nil {
 		return
 	}
 	tick := time.NewTicker(meterEvery)
@@ -58,7 +58,7 @@ func (a *Auditor) meter(ctx context.Context) {
 
 // meterNow compares every budget now.
 func (a *Auditor) meterNow(ctx context.Context) error {
-	engine := a.keeper.engine.Load()
+	engine := a.keeper.Engine.Load()
 	if engine == nil { // the process ends
 		return nil
 	}

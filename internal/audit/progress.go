@@ -19,7 +19,7 @@ import (
 
 // progress returns the evidence of a job, nil if there is none or no ledger. The caller has the job's turn.
 func (a *Auditor) progress(j *job) *saved.Progress {
-	if !a.keeper.on || j.evidence == nil {
+	if !a.keeper.On || j.evidence == nil {
 		return nil
 	}
 	p := &saved.Progress{Version: saved.ProgressVersion}
@@ -181,14 +181,14 @@ func (j *job) goOn(a *Auditor, row *ledger.Audit, p *saved.Progress, e *evidence
 // recall looks for the evidence of an audit of an earlier process, if there was no time for that at the start, and reports
 // whether the audit is decided. The error is that of the ledger. The caller has the job's turn.
 func (a *Auditor) recall(ctx context.Context, j *job) (decided bool, err error) {
-	if !a.keeper.on || j.recalled {
+	if !a.keeper.On || j.recalled {
 		return false, nil
 	}
-	err = a.write(ctx, j.Key) // what it had when it lost its place, if the ledger was away
+	err = a.keeper.Write(ctx, j.Key) // what it had when it lost its place, if the ledger was away
 	if err != nil {
 		return false, &ledgerError{err}
 	}
-	row, found, err := a.keeper.engine.Load().Find(ctx, j.Key)
+	row, found, err := a.keeper.Engine.Load().Find(ctx, j.Key)
 	if err != nil {
 		return false, &ledgerError{err}
 	}

@@ -11,7 +11,7 @@ import (
 
 // reaudit begins the audits again for which an operator has asked, by the ledger. Violations stay open, as after a change of the engine.
 func (a *Auditor) reaudit(ctx context.Context) error {
-	store := a.keeper.engine.Load()
+	store := a.keeper.Engine.Load()
 	if store == nil {
 		return nil
 	}

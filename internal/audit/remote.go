@@ -57,10 +57,10 @@ type knownWorker struct {
 // shareTurns hands out turns to the workers and takes their results until ctx is done. It returns an error if another process
 // takes over the engine's audits in the ledger.
 func (a *Auditor) shareTurns(ctx context.Context) error {
-	if a.keeper.wait(ctx) != nil {
+	if a.keeper.Wait(ctx) != nil {
 		return nil
 	}
-	engine := a.keeper.engine.Load()
+	engine := a.keeper.Engine.Load()
 	if engine == nil {
 		return nil
 	}
@@ -250,7 +250,7 @@ func (a *Auditor) showWorkers(workers map[string]*knownWorker) {
 
 // remoteState returns what the status shows of the workers. The caller holds Auditor.mu.
 func (a *Auditor) remoteState() ([]view.WorkerState, *view.Turns) {
-	if !a.keeper.on {
+	if !a.keeper.On {
 		return nil, nil
 	}
 	t := &view.Turns{Delivered: a.remote.ended, Dropped: a.remote.lost}

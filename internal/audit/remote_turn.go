@@ -27,9 +27,9 @@ func (a *Auditor) give(ctx context.Context, engine *ledger.Engine, j *job, worke
 	if !j.stored {
 		progress := a.progress(j)
 		a.mu.Lock()
-		a.keeper.put(j, progress)
+		a.put(j, progress)
 		a.mu.Unlock()
-		if err := a.write(ctx, j.Key); err != nil {
+		if err := a.keeper.Write(ctx, j.Key); err != nil {
 			a.giveBack(j)
 			return false, err
 		}

@@ -49,7 +49,7 @@ func (a *Auditor) restore(ctx context.Context, engine *ledger.Engine) error {
 
 // restoreOne restores an audit and reports whether it could be. The error is that of the ledger.
 func (a *Auditor) restoreOne(ctx context.Context, key string) (bool, error) {
-	row, found, err := a.keeper.engine.Load().Find(ctx, key)
+	row, found, err := a.keeper.Engine.Load().Find(ctx, key)
 	if err != nil || !found {
 		return false, err
 	}
@@ -67,7 +67,7 @@ func (a *Auditor) restoreOne(ctx context.Context, key string) (bool, error) {
 	if err != nil {
 		return leave("its statement was captured by another version")
 	}
-	plan, err := a.parseStored(ctx, a.keeper.engine.Load(), key, q)
+	plan, err := a.parseStored(ctx, a.keeper.Engine.Load(), key, q)
 	switch refused := (*rewrite.UnsupportedError)(nil); {
 	case errors.As(err, &refused):
 		return leave("its statement cannot be rewritten any more: " + string(refused.Reason))
@@ -129,8 +129,8 @@ func (a *Auditor) readmit(ctx context.Context, j *job, row *ledger.Audit) (bool,
 func (a *Auditor) setAside(ctx context.Context, id, key string, why error) {
 	a.opt.Logger.Error("the stored evidence of an audit cannot be used: it is set aside in the ledger, and the audit starts again",
 		zap.String("audit", id), zap.String("reason", a.say(why)))
-	if err := a.keeper.engine.Load().SetAside(ctx, key, a.say(why)); err != nil {
-		a.wrote(err)
+	if err := a.keeper.Engine.Load().SetAside(ctx, key, a.say(why)); err != nil {
+		a.keeper.Wrote(err)
 	}
 }
 

@@ -16,7 +16,7 @@ const retainEvery = time.Hour
 
 // retain removes old records from the ledger until ctx is done.
 func (a *Auditor) retain(ctx context.Context) {
-	if !a.keeper.on || a.opt.Retention <= 0 || a.keeper.wait(ctx) != nil {
+	if !a.keeper.On || a.opt.Retention <= 0 || a.keeper.Wait(ctx) != nil {
 		return
 	}
 	tick := time.NewTicker(retainEvery)
@@ -33,7 +33,7 @@ func (a *Auditor) retain(ctx context.Context) {
 
 // prune removes what is too old now, in small batches. Queries that have an audit in this process stay.
 func (a *Auditor) prune(ctx context.Context) {
-	engine := a.keeper.engine.Load()
+	engine := a.keeper.Engine.Load()
 	if engine == nil { // the process ends
 		return
 	}
@@ -56,11 +56,7 @@ func (a *Auditor) prune(ctx context.Context) {
 	if sum == (view.Removed{}) {
 		return
 	}
-	k := a.keeper
-	k.mu.Lock()
-	k.removed.Queries += sum.Queries
-	k.removed.Rows += sum.Rows
-	k.mu.Unlock()
+	a.keeper.Remove(sum)
 	a.opt.Logger.Info("records older than ledger.retention were removed from the ledger",
 		zap.Int64("queries", sum.Queries), zap.Int64("other_rows", sum.Rows), zap.Duration("retention", a.opt.Retention))
 }

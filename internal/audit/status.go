@@ -19,7 +19,7 @@ func (a *Auditor) Status() view.Status {
 		Records: a.records.list(),
 		Audits:  make([]view.Entry, len(a.order)),
 	}
-	s.Ledger, s.Budget = a.ledgerState(), a.budgetState()
+	s.Ledger, s.Budget = a.keeper.State(), a.budgetState()
 	s.PrivacyBudgets = slices.Clone(a.budgets)
 	s.Workers, s.Turns = a.remoteState()
 	s.Coverage.Queries, s.Coverage.AuditedQueries = a.coverage.queries()

@@ -43,7 +43,7 @@ func (a *Auditor) Submit(q capture.Query) {
 
 func (a *Auditor) submit(x inbox.Arrival) {
 	<-a.informed
-	<-a.keeper.restored
+	<-a.keeper.Restored
 	if len(x.Query.Then) == 0 {
 		a.metrics.captured.Inc()
 	}
@@ -157,7 +157,7 @@ func (a *Auditor) place(q capture.Query, r recognized) bool {
 	key, route := a.identity(q, r.key)
 	done, placed := a.placeQuery(q, r, key, route)
 	if done && len(q.Then) == 0 { // a sequence is no execution of its own
-		a.keeper.see(key, r.query, q, placed, r.before)
+		a.keeper.See(key, r.query, q, placed, r.before)
 	}
 	return done
 }
@@ -191,7 +191,7 @@ func (a *Auditor) placeQuery(q capture.Query, r recognized, key, route string) (
 	asked, _ := a.asked.get(key)
 	seat := schedule.Audit{
 		Key: key, Shape: r.shape, Owner: schedule.Owner{User: q.User, Database: q.Database, Route: route},
-		Seen: asked.seen + 1, LastSeen: q.Completed, Tried: asked.tried && a.keeper.on,
+		Seen: asked.seen + 1, LastSeen: q.Completed, Tried: asked.tried && a.keeper.On,
 	}
 	if _, refusal := a.roster.Room(&seat); refusal != "" {
 		asked.seen++
@@ -299,7 +299,7 @@ func skipReasons() []string {
 
 func (a *Auditor) skip(reason string) { // with a.mu held
 	a.skipped[reason]++
-	a.keeper.skip(reason, 1, a.opt.Now())
+	a.keeper.Skip(reason, 1, a.opt.Now())
 	a.metrics.skipped.WithLabelValues(reason).Inc()
 }
 

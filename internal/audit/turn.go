@@ -104,7 +104,7 @@ func (a *Auditor) conclude(ctx context.Context, j *job, took time.Duration, prog
 	defer a.mu.Unlock()
 	if ctx.Err() != nil {
 		if progress != nil {
-			a.keeper.put(j, progress)
+			a.put(j, progress)
 		}
 		return
 	}
@@ -121,7 +121,7 @@ func (a *Auditor) conclude(ctx context.Context, j *job, took time.Duration, prog
 		a.faults++
 		a.shadowUp = false
 		a.metrics.faults.Inc()
-		a.keeper.put(j, progress)
+		a.put(j, progress)
 		a.postpone(j, err, took)
 	case fresh && j.evidence.Decided():
 		a.decide(j, took, progress)
@@ -129,7 +129,7 @@ func (a *Auditor) conclude(ctx context.Context, j *job, took time.Duration, prog
 	default:
 		j.trouble = ""
 		j.Background = j.Background && !j.confirming // a violation is confirmed without delay
-		a.keeper.put(j, progress)
+		a.put(j, progress)
 		a.roster.Resize(&j.Audit, j.size())
 		a.roster.Return(&j.Audit, took, a.opt.Now())
 	}
@@ -151,7 +151,7 @@ func (a *Auditor) decide(j *job, took time.Duration, progress *saved.Progress) {
 	if a.beginMeasurement(j) {
 		progress = a.progress(j)
 	}
-	a.keeper.put(j, progress)
+	a.put(j, progress)
 	j.Watched = a.watchable(j)
 	if !j.Measuring {
 		a.release(j)

@@ -196,17 +196,17 @@ func (a *Auditor) saveWatch(ctx context.Context, j *job, w *evidence.Watch, why 
 		a.opt.Logger.Warn("a query that was audited without a violation seems to leak more than it claims now: its audit begins again", zap.String("audit", j.id),
 			zap.String("db.query.summary", j.plan.Summary), zap.Int("trials_since_verdict", w.Rounds()))
 	}
-	if !a.keeper.on {
+	if !a.keeper.On {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	engine := a.keeper.engine.Load()
+	engine := a.keeper.Engine.Load()
 	err = engine.SaveWatch(ctx, j.Key, sealed)
 	if err == nil && why == changeFound {
 		err = engine.Note(ctx, j.Key, "changed", fmt.Sprintf("the change detector raised an alarm %d pairs of trials after the verdict: the audit begins again", w.Rounds()))
 	}
-	a.wrote(err)
+	a.keeper.Wrote(err)
 }
 
 // planAgain parses the query of a decided audit again: functions and tables may have changed.

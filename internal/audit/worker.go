@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/dpwatch/dpwatch/internal/audit/keep"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
@@ -54,8 +55,8 @@ func NewWorker(opt WorkerOptions) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.keeper = newKeeper(true) // keeps the states that deliver stores
-	a.keeper.release()
+	a.keeper = keep.New(true, ledger.Process{}, nil, a.say, opt.Audit.Logger) // keeps the states that deliver stores
+	a.keeper.Release()
 	w := &Worker{
 		auditor: a, opt: opt, served: served{idle: &a.idle},
 		turns: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -94,7 +95,7 @@ func (w *Worker) Run(ctx context.Context) error {
 // Ready returns nil if the worker can take turns, or why it cannot, in words that anyone may read.
 func (w *Worker) Ready() error {
 	a := w.auditor
-	if s := a.keeper.state(); s.Trouble != "" {
+	if s := a.keeper.State(); s.Trouble != "" {
 		return errors.New("the ledger cannot be used: see the log")
 	}
 	a.mu.Lock()
@@ -144,10 +145,10 @@ func (w *Worker) heard(err error) {
 	if err != nil {
 		text, up = a.say(err), 0
 	}
-	if before := a.keeper.state().Trouble; text != "" && before != text {
+	if before := a.keeper.State().Trouble; text != "" && before != text {
 		a.opt.Logger.Error("the ledger cannot be used: the worker takes no turns", zap.String("error", text), zap.Duration("retry_in", a.opt.RetryAfter))
 	}
-	a.keeper.say(text)
+	a.keeper.SetTrouble(text)
 	w.up.Set(up)
 }
 

@@ -1,7 +1,7 @@
 package records
 
 import (
-	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/keep"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
@@ -78,7 +78,7 @@ func classOfReason(reason string) Class {
 	case reasonUnprotected, string(rewrite.ReasonNoProtectedTable), string(rewrite.ReasonSystemCatalogOnly), string(rewrite.ReasonNotSelect), string(rewrite.ReasonEmpty):
 		return classOther
 	case "backlog", "client_encoding", "standard_conforming_strings", "too_long", "over_budget", "unknown_statement", "unreadable", "arguments",
-		ReasonQueueFull, ReasonAuditorEnded, ReasonSetAside, audit.NotRecorded:
+		ReasonQueueFull, ReasonAuditorEnded, ReasonSetAside, keep.NotRecorded:
 		return classLost
 	}
 	return classRefused
@@ -108,7 +108,7 @@ func remedies() map[string]string {
 		ReasonQueueFull:                           "raise proxy.capture_rate or proxy.queue_length",
 		ReasonAuditorEnded:                        "see the log for why the auditor ended",
 		ReasonSetAside:                            "see the log: the statement ended the auditor",
-		audit.NotRecorded:                         "see ledger in dpwatch status",
+		keep.NotRecorded:                          "see ledger in dpwatch status",
 		"client_encoding":                         "set client_encoding to UTF8 in the client",
 		"standard_conforming_strings":             "set standard_conforming_strings to on in the client",
 		"too_long":                                "raise proxy.max_statement",

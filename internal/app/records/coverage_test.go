@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/dpwatch/dpwatch/internal/app/status"
-	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/keep"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/proxy"
 	"github.com/dpwatch/dpwatch/rewrite"
@@ -13,7 +13,7 @@ import (
 // Every reason for which a statement is not audited has a class, and what to do if that may be a DP query.
 func TestReasonsOfCoverage(t *testing.T) {
 	t.Parallel()
-	reasons := []string{"backlog", "internal_error", "other", ReasonQueueFull, ReasonAuditorEnded, ReasonSetAside, audit.NotRecorded}
+	reasons := []string{"backlog", "internal_error", "other", ReasonQueueFull, ReasonAuditorEnded, ReasonSetAside, keep.NotRecorded}
 	for _, r := range rewrite.Reasons() {
 		reasons = append(reasons, string(r))
 	}

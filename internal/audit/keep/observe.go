@@ -1,4 +1,4 @@
-package audit
+package keep
 
 import (
 	"context"
@@ -9,14 +9,13 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// record writes the observations since the last write. A batch whose write failed is written again with its number, so that
+// Record writes the observations since the last write. A batch whose write failed is written again with its number, so that
 // it counts once.
-func (a *Auditor) record(ctx context.Context) error {
-	k := a.keeper
+func (k *Keeper) Record(ctx context.Context) error {
 	k.recording.Lock()
 	defer k.recording.Unlock()
-	if err := a.recordSpooled(ctx); err != nil {
-		a.wrote(err)
+	if err := k.recordSpooled(ctx); err != nil {
+		k.Wrote(err)
 		return err
 	}
 	for {
@@ -24,11 +23,11 @@ func (a *Auditor) record(ctx context.Context) error {
 		if b == nil {
 			return nil
 		}
-		err := k.writer().Record(ctx, *b)
-		if a.wrote(err); err != nil {
+		err := k.Writer().Record(ctx, *b)
+		if k.Wrote(err); err != nil {
 			return err
 		}
-		if s := a.spool.get(a); s != nil && b.File != "" {
+		if s := k.Spool(); s != nil && b.File != "" {
 			_ = s.Remove(b.File) // the ledger remembers it
 		}
 		k.done()
@@ -36,35 +35,35 @@ func (a *Auditor) record(ctx context.Context) error {
 }
 
 // done forgets the batch that was written.
-func (k *keeper) done() {
+func (k *Keeper) done() {
 	k.mu.Lock()
 	k.pending = nil
 	k.mu.Unlock()
 }
 
-// ready reports whether the ledger can be written, as far as is known, and no batch waits.
-func (k *keeper) ready() bool {
+// Ready reports whether the ledger can be written, as far as is known, and no batch waits.
+func (k *Keeper) Ready() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.engine.Load() != nil && k.trouble == "" && k.pending == nil
+	return k.Engine.Load() != nil && k.trouble == "" && k.pending == nil
 }
 
-// hold collects all observations until submitted is called.
-func (k *keeper) hold() {
+// Hold collects all observations until submitted is called.
+func (k *Keeper) Hold() {
 	k.mu.Lock()
 	k.holding = true
 	k.mu.Unlock()
 }
 
-// submitted puts the observations since hold into one batch, which comes from a spooled file or, with its number, from a Capture.
-func (k *keeper) submitted(file string, captured int64) {
+// Submitted puts the observations since hold into one batch, which comes from a spooled file or, with its number, from a Capture.
+func (k *Keeper) Submitted(file string, captured int64) {
 	k.mu.Lock()
 	k.holding, k.file, k.captured = false, file, captured
 	k.mu.Unlock()
 }
 
 // batch returns the next batch to write, nil if nothing is waiting.
-func (k *keeper) batch() *ledger.Batch {
+func (k *Keeper) batch() *ledger.Batch {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.pending != nil || k.holding || len(k.sightings)+len(k.skips)+k.statements == 0 && k.file == "" && k.captured == 0 {
@@ -72,7 +71,7 @@ func (k *keeper) batch() *ledger.Batch {
 	}
 	k.seq++
 	b := &ledger.Batch{Seq: k.seq, File: k.file, Queries: k.queries, Statements: k.statements, Captured: k.captured}
-	if w := k.writer(); w != nil { // nil = the process ends before it had the ledger
+	if w := k.Writer(); w != nil { // nil = the process ends before it had the ledger
 		b.Term = w.Term()
 	}
 	k.file, k.queries, k.statements, k.captured = "", nil, 0, 0
@@ -88,10 +87,10 @@ func (k *keeper) batch() *ledger.Batch {
 	return b
 }
 
-// see counts an execution of a DP query. placed means that the query has an audit; otherwise skip counts the execution too. before means
+// See counts an execution of a DP query. placed means that the query has an audit; otherwise skip counts the execution too. before means
 // that it counts an earlier execution, which skip has counted, as well.
-func (k *keeper) see(key string, query ledger.Query, q capture.Query, placed, before bool) {
-	if !k.on {
+func (k *Keeper) See(key string, query ledger.Query, q capture.Query, placed, before bool) {
+	if !k.On {
 		return
 	}
 	at := sighted{key, q.User, q.Database, q.ApplicationName, ledger.Hour(q.Completed).Unix()}
@@ -121,9 +120,9 @@ func (k *keeper) see(key string, query ledger.Query, q capture.Query, placed, be
 	s.Query.LastSeen = q.Completed
 }
 
-// skip counts statements that are not audited.
-func (k *keeper) skip(reason string, n uint64, now time.Time) {
-	if !k.on {
+// Skip counts statements that are not audited.
+func (k *Keeper) Skip(reason string, n uint64, now time.Time) {
+	if !k.On {
 		return
 	}
 	k.mu.Lock()
