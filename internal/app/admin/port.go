@@ -147,6 +147,7 @@ func (p *Port) Shutdown(grace time.Duration) {
 	}
 }
 
+// Close closes the listeners.
 func (p *Port) Close() {
 	for _, set := range p.sets {
 		for _, l := range set.listeners {

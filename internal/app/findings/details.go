@@ -111,6 +111,7 @@ func ReadDetails(ctx context.Context, env setup.Environment, c config.Config, id
 	return d, nil
 }
 
+// NewDetails returns the details of an explanation; values is whether values of rows may be shown.
 func NewDetails(x Explanation, values bool) Details {
 	d := Details{Explanation: x, Values: values}
 	for _, p := range x.Parts() {

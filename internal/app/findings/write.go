@@ -70,6 +70,7 @@ func (x Explanation) Write(w io.Writer) error {
 	return err
 }
 
+// ParameterRows returns bound parameters as rows: $1 and its text.
 func ParameterRows(texts []string) (rows [][2]string) {
 	for i, text := range texts {
 		rows = append(rows, [2]string{fmt.Sprintf("$%d", i+1), text})

@@ -27,6 +27,7 @@ func writeFinding(row func(name, format string, args ...any), r analysis.Report)
 	}
 }
 
+// Basis says how sure the answer to "how bad" is.
 func Basis(h analysis.HowBad) string {
 	if h.Basis == analysis.Certified {
 		return fmt.Sprintf("certified at confidence %g", h.Confidence)

@@ -104,6 +104,7 @@ func ShowAlert(ctx context.Context, c config.Config, id string) (Alert, error) {
 	return FindAlert(ctx, l, id)
 }
 
+// FindAlert returns an alert of the ledger with its deliveries.
 func FindAlert(ctx context.Context, l *ledger.Ledger, id string) (Alert, error) {
 	a, deliveries, err := l.FindAlert(ctx, id)
 	if errors.Is(err, ledger.ErrNoAlert) {

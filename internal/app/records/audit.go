@@ -24,6 +24,7 @@ import (
 // Audit is an audit that only the ledger has: it was evicted, is of another engine, or has not been restored.
 type Audit struct{ ledger.Stored }
 
+// ErrAmbiguous is wrapped by the error for a prefix of several keys.
 var ErrAmbiguous = errors.New("several audits in the ledger begin")
 
 // ReadAudit reads the query whose key begins with prefix.

@@ -139,7 +139,7 @@ func (all Budgets) Write(w io.Writer) error {
 		table := show.NewTable(&b)
 		table.Row("  USER", "DATABASE", "APPLICATION", "ANSWERS", "SPENT", "OF BUDGET", "ADDED UP", "LAST DAY", "EXCEEDED")
 		for _, a := range use.Analysts {
-			table.Row("  "+a.User, a.Database, a.Application, fmt.Sprint(a.Answers), Bounded(a.Spent, 1), percentOf(a.Spent, use.Epsilon),
+			table.Row("  "+a.User, a.Database, a.Application, fmt.Sprint(a.Answers), show.Bounded(a.Spent, 1), percentOf(a.Spent, use.Epsilon),
 				fmt.Sprintf("%.4g", a.Basic), fmt.Sprintf("%.4g", a.PerDay), a.when())
 		}
 		table.Flush()
@@ -155,18 +155,11 @@ func (use BudgetUse) counts() string {
 	return "answers of the last " + use.Period + " count"
 }
 
-func Bounded(x *float64, scale float64) string {
-	if x == nil {
-		return "no bound"
-	}
-	return fmt.Sprintf("%.4g", *x*scale)
-}
-
 func percentOf(x *float64, of float64) string {
 	if x == nil {
 		return ""
 	}
-	return Bounded(x, 100/of) + " %"
+	return show.Bounded(x, 100/of) + " %"
 }
 
 // when says whether and when the budget is exceeded.

@@ -91,6 +91,7 @@ func FetchCoverage(ctx context.Context, t status.Target, engine string, period t
 	return c, nil
 }
 
+// NewCoverage adds up the statements of a period by class and reason, until now.
 func NewCoverage(v ledger.Volumes, now time.Time) Coverage {
 	c := Coverage{Engines: v.Engines, Since: v.Since, Until: now}
 	for _, class := range classes() {
@@ -121,6 +122,7 @@ func NewCoverage(v ledger.Volumes, now time.Time) Coverage {
 	return c
 }
 
+// Share returns n / of; 0 of nothing.
 func Share(n, of int64) float64 {
 	if of == 0 {
 		return 0
@@ -148,12 +150,12 @@ func (c Coverage) Write(w io.Writer) error {
 		if class.Statements == 0 && class.Queries == 0 {
 			continue
 		}
-		table.Row(class.Class.Title(), fmt.Sprint(class.Statements), Percent(class.Share), Number(class.Queries), "")
+		table.Row(class.Class.Title(), fmt.Sprint(class.Statements), show.Percent(class.Share), show.Count(class.Queries), "")
 		for _, r := range class.Parts {
-			table.Row("  "+strings.ReplaceAll(r.Reason, "_", " "), fmt.Sprint(r.Statements), Percent(Share(r.Statements, c.Statements)), Number(r.Queries), r.Remedy)
+			table.Row("  "+strings.ReplaceAll(r.Reason, "_", " "), fmt.Sprint(r.Statements), show.Percent(Share(r.Statements, c.Statements)), show.Count(r.Queries), r.Remedy)
 		}
 	}
-	table.Row("all statements", fmt.Sprint(c.Statements), Percent(Share(c.Statements, c.Statements)), Number(c.Queries), "")
+	table.Row("all statements", fmt.Sprint(c.Statements), show.Percent(Share(c.Statements, c.Statements)), show.Count(c.Queries), "")
 	table.Flush()
 	_, err := io.WriteString(w, show.Printable(b.String()))
 	return err
@@ -173,15 +175,6 @@ func (c Coverage) Headline() string {
 		}
 	}
 	return fmt.Sprintf("%s of the statements that may be DP queries are audited, %s are being audited, %s are not.%s\n",
-		Percent(Share(audited.Statements, relevant)), Percent(Share(progress.Statements, relevant)),
-		Percent(Share(relevant-audited.Statements-progress.Statements, relevant)), found)
-}
-
-func Percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
-
-func Number(n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprint(n)
+		show.Percent(Share(audited.Statements, relevant)), show.Percent(Share(progress.Statements, relevant)),
+		show.Percent(Share(relevant-audited.Statements-progress.Statements, relevant)), found)
 }

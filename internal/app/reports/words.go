@@ -69,9 +69,9 @@ func (r *Report) periodSections() (all []reports.Section) {
 			if class.Statements == 0 && class.Queries == 0 {
 				continue
 			}
-			s.Table.Rows = append(s.Table.Rows, []string{class.Class.Title(), fmt.Sprint(class.Statements), records.Percent(class.Share), records.Number(class.Queries)})
+			s.Table.Rows = append(s.Table.Rows, []string{class.Class.Title(), fmt.Sprint(class.Statements), show.Percent(class.Share), show.Count(class.Queries)})
 			for _, p := range class.Parts {
-				s.Table.Rows = append(s.Table.Rows, []string{"    " + show.Words(p.Reason), fmt.Sprint(p.Statements), records.Percent(records.Share(p.Statements, c.Statements)), records.Number(p.Queries)})
+				s.Table.Rows = append(s.Table.Rows, []string{"    " + show.Words(p.Reason), fmt.Sprint(p.Statements), show.Percent(records.Share(p.Statements, c.Statements)), show.Count(p.Queries)})
 			}
 		}
 		all = append(all, s)
@@ -97,7 +97,7 @@ func budgetSection(b records.Budgets) reports.Section {
 				state = "EXCEEDED"
 			}
 			who := strings.TrimSuffix(strings.Join([]string{a.User, a.Database, a.Application}, " / "), " / ")
-			s.Table.Rows = append(s.Table.Rows, []string{use.Name, fmt.Sprint(use.Epsilon), use.Period, who, fmt.Sprint(a.Answers), records.Bounded(a.Spent, 1), state})
+			s.Table.Rows = append(s.Table.Rows, []string{use.Name, fmt.Sprint(use.Epsilon), use.Period, who, fmt.Sprint(a.Answers), show.Bounded(a.Spent, 1), state})
 		}
 	}
 	return s

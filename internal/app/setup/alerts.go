@@ -9,6 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/alert/deliver"
 )
 
+// AlertStyle returns how alerts are rated and what they link to.
 func AlertStyle(c config.Config) alert.Style {
 	s := alert.Style{Engine: c.EngineName(), Link: c.Alerts.Link, Runbook: c.Alerts.Runbook}
 	for _, row := range c.Alerts.Severity {
@@ -17,6 +18,7 @@ func AlertStyle(c config.Config) alert.Style {
 	return s
 }
 
+// AlertReceiver translates a receiver of the configuration.
 func AlertReceiver(r config.Receiver) deliver.Receiver {
 	out := deliver.Receiver{
 		Name: r.Name, Type: r.Type, URL: r.URL.Reveal(), Secret: r.Secret.Reveal(), Command: r.Command,

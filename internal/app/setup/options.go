@@ -33,6 +33,7 @@ func NoiseFunctions(c config.Config) []string {
 	return names
 }
 
+// ReplayOptions translates the configuration to the options of package replay. pace may be nil.
 func ReplayOptions(c config.Config, pace replay.Pace) replay.Options {
 	return replay.Options{
 		DSN: c.Shadow.DSN.Reveal(), SearchPath: c.Shadow.SearchPath, Public: c.Privacy.Public,
@@ -49,6 +50,7 @@ const auditConnections = 2
 // turn.
 const TurnTrials = 200
 
+// RewriteOptions translates the configuration to the options of package rewrite, without catalogs.
 func RewriteOptions(c config.Config) rewrite.Options {
 	opt := rewrite.Options{
 		Database: c.Privacy.Database, Protected: tables(c.Privacy.Protected), Public: tables(c.Privacy.Public), SearchPath: c.Privacy.SearchPath,

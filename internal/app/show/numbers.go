@@ -1,6 +1,7 @@
 package show
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 
@@ -21,4 +22,23 @@ func Finite(x float64) *float64 {
 		return nil
 	}
 	return &x
+}
+
+// Bounded formats x times scale; nil = the theorem has no bound.
+func Bounded(x *float64, scale float64) string {
+	if x == nil {
+		return "no bound"
+	}
+	return fmt.Sprintf("%.4g", *x*scale)
+}
+
+// Percent formats a share of 1.
+func Percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
+
+// Count formats a number, 0 as nothing.
+func Count(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
 }

@@ -8,19 +8,22 @@ import (
 	"time"
 )
 
-// textTable aligns rows of cells.
-type textTable struct{ w *tabwriter.Writer }
+// Table aligns rows of cells.
+type Table struct{ w *tabwriter.Writer }
 
-func NewTable(w io.Writer) textTable { return textTable{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
+// NewTable returns a table that Flush writes to w.
+func NewTable(w io.Writer) Table { return Table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
 
-func (t textTable) Row(cells ...string) {
+// Row adds a row.
+func (t Table) Row(cells ...string) {
 	for i, c := range cells {
 		cells[i] = strings.NewReplacer("\t", " ", "\n", " ", "\v", " ", "\f", " ").Replace(c)
 	}
 	fmt.Fprintln(t.w, strings.Join(cells, "\t"))
 }
 
-func (t textTable) Flush() { _ = t.w.Flush() } // to a strings.Builder
+// Flush writes the rows.
+func (t Table) Flush() { _ = t.w.Flush() } // to a strings.Builder
 
 // Moment formats a time.
 func Moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -48,6 +48,7 @@ func auditRows(s *view.Status, text json.RawMessage) ([]AuditRow, error) {
 	return rows, nil
 }
 
+// Violation reports whether the audit has a violation that is not resolved.
 func (a *AuditRow) Violation() bool { return a.Verdict == string(analysis.Violation) }
 
 // Result returns the report, without figures if there is none.

@@ -40,6 +40,7 @@ type WorkerRow struct {
 // shownPending is the number of audits of a Job.
 const shownPending = 200
 
+// Job returns what the auditor of the engine does.
 func (s *Snapshot) Job() Job {
 	j := Job{Engine: s.Relay.Engine, Paused: s.Relay.Paused}
 	if s.auditor == nil {

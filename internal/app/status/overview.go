@@ -32,6 +32,7 @@ type Found struct {
 	AcceptedUntil             time.Time // zero = not accepted
 }
 
+// Overview returns what the first page shows of the engine.
 func (s *Snapshot) Overview() Overview {
 	o := Overview{Engine: s.Relay.Engine, Version: s.Relay.Version, Parts: s.parts(), Sessions: int64(s.Relay.Proxy.OpenSessions)}
 	for i := range o.Parts {

@@ -48,6 +48,7 @@ type Arrival struct {
 	Look  Look
 }
 
+// New returns an empty Inbox with these bounds.
 func New(queries, bytes int) *Inbox {
 	return &Inbox{queries: queries, bytes: bytes, Ready: make(chan struct{}, 1)}
 }

@@ -104,6 +104,7 @@ func (p *Progress) Encode() ([]byte, error) {
 	return b.Bytes(), err
 }
 
+// ErrDamaged is the error of progress whose parts contradict each other.
 var ErrDamaged = errors.New("the stored progress is damaged")
 
 // Decode decodes the progress in the ledger, without its evidence.
