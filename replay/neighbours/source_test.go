@@ -111,6 +111,10 @@ func TestSourceIsAltered(t *testing.T) {
 	stop()
 	<-done
 	t.Logf("%d sets, %d refused", made, refused)
+	if _, err := neighbours.Create(t.Context(), o); err != nil { // at rest, whatever was refused before
+		t.Fatal(err)
+	}
+	verified(t, o)
 }
 
 // TestRights: every missing privilege is reported with the GRANT statement, and nothing is left behind.
