@@ -53,26 +53,26 @@ func (t TestedReceiver) Write(w io.Writer) error {
 }
 
 // Alerts are alerts in the ledger.
-type StoredAlerts struct {
+type Alerts struct {
 	Alerts []ledger.Alert `json:"alerts"`
 }
 
 // ListAlerts reads the latest alerts of all engines from the ledger.
-func ListAlerts(ctx context.Context, c config.Config, most int) (StoredAlerts, error) {
+func ListAlerts(ctx context.Context, c config.Config, most int) (Alerts, error) {
 	l, err := Open(ctx, c)
 	if err != nil {
-		return StoredAlerts{}, err
+		return Alerts{}, err
 	}
 	defer l.Close()
 	all, err := l.Alerts(ctx, most)
 	if all == nil {
 		all = []ledger.Alert{}
 	}
-	return StoredAlerts{all}, err
+	return Alerts{all}, err
 }
 
 // Write writes a table.
-func (s StoredAlerts) Write(w io.Writer) error {
+func (s Alerts) Write(w io.Writer) error {
 	if len(s.Alerts) == 0 {
 		_, err := io.WriteString(w, "no alerts\n")
 		return err

@@ -123,8 +123,8 @@ type VerifiedReport struct {
 	Manifest reports.Manifest `json:"manifest"`
 }
 
-// OpenManifest reads a manifest, given by its path or that of its directory, and verifies its signature; publicKey is the path of the key it must have, or "".
-func OpenManifest(path, publicKey string) (v VerifiedReport, err error) {
+// openManifest reads a manifest, given by its path or that of its directory, and verifies its signature; publicKey is the path of the key it must have, or "".
+func openManifest(path, publicKey string) (v VerifiedReport, err error) {
 	if info, err := os.Stat(path); err != nil {
 		return v, err
 	} else if info.IsDir() {
@@ -161,7 +161,7 @@ func OpenManifest(path, publicKey string) (v VerifiedReport, err error) {
 
 // Verify verifies the signature of a manifest and the files that it lists.
 func Verify(path, publicKey string) (VerifiedReport, error) {
-	v, err := OpenManifest(path, publicKey)
+	v, err := openManifest(path, publicKey)
 	if err != nil {
 		return v, err
 	}

@@ -29,7 +29,7 @@ type Reproductions struct {
 // ReproduceManifest reproduces the violations in the manifest of a report. The error joins those of violations that could not be reproduced.
 func ReproduceManifest(ctx context.Context, env setup.Environment, o findings.ReproduceOptions, from ManifestOptions, progress oneoff.Progress) (Reproductions, error) {
 	results := Reproductions{All: []findings.Reproduction{}}
-	v, err := OpenManifest(from.Path, from.PublicKey)
+	v, err := openManifest(from.Path, from.PublicKey)
 	if err != nil {
 		return results, fmt.Errorf("--from %s: %w", from.Path, err)
 	}
