@@ -2,8 +2,11 @@ package main
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
@@ -14,11 +17,11 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// startPages starts a sidecar with a violation and an honest query, both decided, and returns the id of the first. The honest one is accused with a probability of
+// startPages starts a sidecar, with more keys of the configuration, with a violation and an honest query, both decided, and returns the id of the first. The honest one is accused with a probability of
 // at most 10^-6.
-func startPages(t *testing.T) (s *sidecar, id string) {
+func startPages(t *testing.T, extra string) (s *sidecar, id string) {
 	t.Helper()
-	s = startSidecar(t, "LEDGER, ADMIN ROLES")
+	s = startSidecar(t, "LEDGER, ADMIN ROLES"+extra)
 	conn := s.connect(t)
 	exec0(t, conn, "/*dp_epsilon='0.5'*/ SELECT noisy(count(*), 0.2) FROM people WHERE id > $1", -7171)
 	exec0(t, conn, "/*dp_epsilon='0.5'*/ SELECT noisy(count(*), 4) FROM people")
@@ -45,7 +48,14 @@ func logIn(b *browser.Tab, base, token string) {
 func TestPages(t *testing.T) {
 	t.Parallel()
 	browser.Need(t)
-	s, id := startPages(t)
+	var accepts atomic.Bool
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if !accepts.Load() {
+			w.WriteHeader(http.StatusGone) // no further attempt is made
+		}
+	}))
+	t.Cleanup(receiver.Close)
+	s, id := startPages(t, "\nalerts: {receivers: [{name: oncall, type: webhook, url: "+receiver.URL+", secret: key, timeout: 5m}]}\n")
 	base := "http://" + s.admin
 	b := browser.Open(t)
 
@@ -97,6 +107,24 @@ func TestPages(t *testing.T) {
 	}
 	b.Click(".who button")
 	logIn(b, base, s.token)
+
+	s.until(t, "a message failed for good", func() bool {
+		_, body := s.get(t, "/alerts")
+		return strings.Contains(body, "the receiver answered 410 Gone")
+	})
+	b.Go(base + "/alerts")
+	if text := b.Text("main"); !strings.Contains(text, "0 wait, 1 failed") || !strings.Contains(text, "oncall") || strings.Contains(text, "7171") {
+		t.Errorf("alerts:\n%s", text)
+	}
+	accepts.Store(true)
+	b.Click("form[action$='/retry'] button")
+	if text := b.Text("main"); !strings.Contains(text, "The failed messages are sent again.") {
+		t.Errorf("after the retry:\n%s", text)
+	}
+	s.until(t, "the message arrives", func() bool {
+		_, body := s.get(t, "/alerts")
+		return strings.Contains(body, "None: every message arrived.")
+	})
 
 	b.Go(base + "/queries/" + id)
 	if text := b.Text("main"); !strings.Contains(text, "noisy(count(*), 0.2) FROM people WHERE id > $1") || !strings.Contains(text, `"d1".people`) || !strings.Contains(text, "The answers with and without the person") {
@@ -222,7 +250,7 @@ func TestPagesForAll(t *testing.T) {
 	}
 	t.Run("full", func(t *testing.T) {
 		t.Parallel()
-		s, id := startPages(t)
+		s, id := startPages(t, "")
 		check(t, s, append(pagePaths, "/queries/"+id))
 	})
 	t.Run("empty", func(t *testing.T) {
@@ -240,7 +268,7 @@ func TestPagesOfManyQueries(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
 	browser.Need(t)
-	s, _ := startPages(t)
+	s, _ := startPages(t, "")
 	pgtest.Exec(t, s.direct, `INSERT INTO dpwatch_ledger.queries (engine, key, shape, fingerprint, summary, epsilon, delta, claim_source, claim_rule, executions, first_seen, last_seen)
 		SELECT q.engine, md5(g::text) || md5(g::text), 's', 'f' || g, 'SELECT synthetic_' || g || ' 100% _sure', 1, 0, 'rule', '', g, now(), now() FROM generate_series(1, 10000) g, (SELECT engine FROM dpwatch_ledger.queries LIMIT 1) q`)
 	b := browser.Open(t)
