@@ -60,7 +60,7 @@ func pathLines(path []findings.PathPoint, y func(findings.PathPoint) analysis.Fl
 	return lines
 }
 
-// steep is how far above its threshold evidence is drawn.
+// steep is how far above its threshold evidence is drawn; the caption says so.
 const steep = 6
 
 // wealthChart draws the evidence over the trials.
@@ -78,7 +78,7 @@ func wealthChart(d *findings.Details) template.HTML {
 				crossed = int(p.X)
 			}
 			if p.Y > steep*c.Fleet && k+1 < len(all) { // the rest would flatten what comes before it
-				caption = fmt.Sprintf(" It went on to %.4g after %.0f pairs.", all[len(all)-1].Y, all[len(all)-1].X)
+				caption = fmt.Sprintf(" It is drawn up to six times the threshold; it went on to %.4g after %.0f pairs.", all[len(all)-1].Y, all[len(all)-1].X)
 				lines[i].Points = all[:k+1]
 				break
 			}
