@@ -23,6 +23,7 @@ func auditsListCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the audits of a running dpwatch, violations first",
 		Long: `List the audits of a running dpwatch, from its admin port: violations first, then those whose queries ran most recently.
+LOWER BOUND is certified; ESTIMATE, by buckets, has no confidence statement and may be below it.
 
 Exit codes: 0 done, also with violations; 1 usage error or no answer.`,
 		Example: `  dpwatch audits list --config dpwatch.yaml

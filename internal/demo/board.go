@@ -215,7 +215,7 @@ func (r *Result) String() string {
 		}
 		p := row.Report
 		fmt.Fprintf(w, "%s\t%g\t%s\t%d\t%s\t%s\t%s\t%s\n",
-			row.Name, float64(p.Claimed.Epsilon), p.Claimed.Source, p.Trials.D0, show.Number(p.EpsilonEstimate), show.Number(p.EpsilonLower), row.Found, mark)
+			row.Name, float64(p.Claimed.Epsilon), p.Claimed.Source, p.Trials.D0, show.Estimate(*p), show.Number(p.EpsilonLower), row.Found, mark)
 	}
 	_ = w.Flush() // writes to a strings.Builder
 	table := r.withFindings(b.String())
@@ -230,6 +230,6 @@ func (r *Result) String() string {
 	if r.Auditors > 1 {
 		fmt.Fprintf(&b, "The auditor process was started %d times, without an effect on the client.\n", r.Auditors)
 	}
-	fmt.Fprintf(&b, "LOWER is certified at confidence %g; ESTIMATE has no confidence statement. No evidence is not a proof of privacy.\n", confidence)
+	fmt.Fprintf(&b, "LOWER is certified at confidence %g; ESTIMATE, by buckets, has no confidence statement. No evidence is not a proof of privacy.\n", confidence)
 	return b.String()
 }

@@ -65,7 +65,7 @@ func (c Conclusion) Write(w io.Writer) error {
 		row("neighbour", "%s has the strongest evidence, of %d", c.Neighbour, len(c.Neighbours))
 	}
 	row("epsilon lower bound", "%s at confidence %g", show.Number(r.EpsilonLower), r.Confidence)
-	row("epsilon estimate", "%s (buckets, no confidence statement)", show.Number(r.EpsilonEstimate))
+	row("epsilon estimate", "%s (buckets, no confidence statement)", show.Estimate(r))
 	row("evidence", "%s nats", show.Number(r.WealthLog))
 	if r.DetectedAt != nil {
 		row("found after", "%d pairs", *r.DetectedAt)

@@ -16,6 +16,14 @@ func Number(v analysis.Float) string {
 	return strconv.FormatFloat(float64(v), 'f', 3, 64)
 }
 
+// Estimate formats the estimate of epsilon, as "below" if it is below the certified bound: its buckets miss what the bets find.
+func Estimate(r analysis.Report) string {
+	if r.EpsilonEstimate < r.EpsilonLower {
+		return "below"
+	}
+	return Number(r.EpsilonEstimate)
+}
+
 // Finite returns nil for a value that JSON does not have.
 func Finite(x float64) *float64 {
 	if math.IsInf(x, 0) || math.IsNaN(x) {

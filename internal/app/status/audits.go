@@ -165,7 +165,7 @@ func (l Listing) Write(w io.Writer) error {
 		case a.Standing != nil && r.Verdict != analysis.Violation:
 			state += " (" + string(a.State) + ")"
 		}
-		table.Row(a.ID, state, ClaimText(r.Claimed), a.boundText(r), show.Number(r.EpsilonEstimate), fmt.Sprint(r.Trials.D0),
+		table.Row(a.ID, state, ClaimText(r.Claimed), a.boundText(r), show.Estimate(r), fmt.Sprint(r.Trials.D0),
 			fmt.Sprint(a.Seen), show.Moment(a.LastSeen), a.User, show.Shortened(a.Summary))
 	}
 	table.Flush()
@@ -245,7 +245,7 @@ func (a AuditRow) Write(w io.Writer) error {
 	show.Section(&b, "assumptions of the rewrite", assumed)
 	for _, n := range a.Neighbours {
 		verdict := strings.ReplaceAll(cmp.Or(string(n.Verdict), "no verdict yet"), "_", " ")
-		neighbours = append(neighbours, [2]string{n.Schema, fmt.Sprintf("%s, lower bound %s, estimate %s", verdict, show.Number(n.Lower), show.Number(n.Estimate))})
+		neighbours = append(neighbours, [2]string{n.Schema, fmt.Sprintf("%s, lower bound %s, estimate %s", verdict, show.Number(n.Lower), show.Estimate(analysis.Report{EpsilonEstimate: n.Estimate, EpsilonLower: n.Lower}))})
 	}
 	show.Section(&b, "neighbours", neighbours)
 	if len(r.Partitions) > 1 {
