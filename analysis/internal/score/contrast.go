@@ -16,7 +16,7 @@ var contrastScore = &kind{
 	name: "difference", make: func(int) statistic { return new(contrast) }, where: severalSlots,
 	several: .02, views: []event.View{event.Ascending, event.Sorted}, event: JointEvent,
 	phrase: func(in *Input, e *Event) withheld.Text {
-		return withheld.Sprintf("some differences of %s, which share their noise", partWords(e.Parts))
+		return withheld.Sprintf("differences of columns or groups that share their noise, %s", partWords(e.Parts))
 	},
 }
 
