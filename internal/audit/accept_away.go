@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 
+	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
@@ -43,7 +44,7 @@ func (a *Auditor) storedLife(ctx context.Context, store *ledger.Engine, key stri
 	}
 	plan, err := a.parseStored(ctx, store, key, q)
 	switch {
-	case err != nil && reasonOf(err) == skippedOther: // an error of the ledger
+	case err != nil && recognize.ReasonOf(err) == recognize.SkippedOther: // an error of the ledger
 		return nil, err
 	case err != nil:
 		return l, nil

@@ -3,7 +3,6 @@ package audit
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"hash/maphash"
 	"sync"
@@ -15,11 +14,12 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/audit/inbox"
 	"github.com/dpwatch/dpwatch/internal/audit/keep"
+	"github.com/dpwatch/dpwatch/internal/audit/recent"
+	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/withheld"
-	"github.com/dpwatch/dpwatch/rewrite"
 )
 
 // noClaimTrials bounds the trials of a query without a claim: its estimate is shown, but there can be no violation.
@@ -37,26 +37,23 @@ type Auditor struct {
 	// reported counts those of them that have ended in a violation.
 	reported atomic.Int64
 
-	rewriter atomic.Pointer[rewrite.Rewriter]
-	idle     idleRuns
-	keeper   *keep.Keeper
-	remote   remote
-	informed chan struct{} // closed after the first call of Renew, or if Renew is nil
-	deployed chan struct{} // a label was posted; capacity 1
-	stale    chan struct{} // requests a renewal before RenewEvery; capacity 1
+	recognizer *recognize.Recognizer
+	idle       idleRuns
+	keeper     *keep.Keeper
+	remote     remote
+	informed   chan struct{} // closed after the first call of Renew, or if Renew is nil
+	deployed   chan struct{} // a label was posted; capacity 1
+	stale      chan struct{} // requests a renewal before RenewEvery; capacity 1
 
 	sequences sequences
 
 	mu        sync.Mutex // guards the fields below and every job's fields except those of its turn
 	roster    *schedule.Roster
-	jobs      map[string]*job                       // by key
-	wished    map[string]int                        // by key: how often the evidence had begun when an operator's wish for a new audit was fulfilled
-	order     []*job                                // in order of admission
-	known     recent[[sha256.Size]byte, recognized] // results of the present rewriter, by everything that Analyze reads
-	asked     recent[string, demand]                // queries without an audit, by key
-	outlines  recent[uint64, int]                   // numbers of texts turned away in a row, by outline
-	glimpses  recent[uint64, uint64]                // texts of such outlines; the statement if it was turned away without being parsed, or 0
-	readers   recent[reader, time.Time]             // of unclaimed reads, by when they were reported
+	jobs      map[string]*job               // by key
+	wished    map[string]int                // by key: how often the evidence had begun when an operator's wish for a new audit was fulfilled
+	order     []*job                        // in order of admission
+	asked     recent.Map[string, demand]    // queries without an audit, by key
+	readers   recent.Map[reader, time.Time] // of unclaimed reads, by when they were reported
 	records   records
 	accepted  map[string]*ledger.Acceptance // of violations, by key; see acceptance
 	away      map[string]*life              // of accepted violations whose audits are not in memory, by key; see recallAway
@@ -110,10 +107,9 @@ func New(opt Options) (*Auditor, error) {
 			Audits: opt.MaxAudits, PerShape: opt.PerShape, Bytes: opt.Memory, Watch: schedule.Watch{Share: opt.WatchShare, Every: opt.WatchEvery},
 		}),
 		jobs: map[string]*job{}, wished: map[string]int{}, away: map[string]*life{}, overspent: map[overspent]bool{}, skipped: map[string]uint64{}, evictions: map[string]uint64{},
-		known:    recent[[sha256.Size]byte, recognized]{n: rememberedTexts},
-		asked:    recent[string, demand]{n: 4 * rememberedTexts},
-		outlines: recent[uint64, int]{n: rememberedTexts}, glimpses: recent[uint64, uint64]{n: glimpsed}, seed: maphash.MakeSeed(),
-		readers: recent[reader, time.Time]{n: reportedUnclaimed},
+		asked:   recent.Map[string, demand]{N: 4 * recognize.RememberedTexts},
+		seed:    maphash.MakeSeed(),
+		readers: recent.Map[reader, time.Time]{N: reportedUnclaimed},
 		inbox:   inbox.New(inbox.MaxQueries, inbox.MaxBytes),
 		records: records{most: recordsPerAudit * opt.MaxAudits},
 	}
@@ -122,7 +118,7 @@ func New(opt Options) (*Auditor, error) {
 	if a.metrics, err = newMetrics(opt.Metrics, a); err != nil {
 		return nil, err
 	}
-	a.rewriter.Store(opt.Rewriter)
+	a.recognizer = recognize.New(opt.Rewriter, opt.Unclaimed, opt.Announce, func(r any) { a.recovered("analyze", r) })
 	if opt.Renew == nil {
 		close(a.informed)
 	}

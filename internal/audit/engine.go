@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"slices"
 
 	"go.uber.org/zap"
@@ -181,12 +180,9 @@ func (a *Auditor) replan(j *job) error {
 	if !j.life.released {
 		return nil
 	}
-	plan, err := a.analyze(a.rewriter.Load(), j.query)
+	plan, err := a.planAgain(j)
 	if err != nil {
-		return errors.New("its statement cannot be rewritten any more: " + reasonOf(err))
-	}
-	if key, _ := a.identity(j.query, plan.Key); key != j.Key {
-		return errors.New("its claim, its settings or the configuration of its tables changed: it is another audit when it is run again")
+		return err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

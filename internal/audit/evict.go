@@ -40,7 +40,7 @@ func (a *Auditor) forget(seat *schedule.Audit, reason string) {
 	a.metrics.evicted.WithLabelValues(reason).Inc()
 	if seat.Phase() == schedule.Queued {
 		a.coverage.lose(seat.Key)
-		a.asked.put(seat.Key, demand{seat.Seen, seat.Tried || seat.Trials > 0})
+		a.asked.Put(seat.Key, demand{seat.Seen, seat.Tried || seat.Trials > 0})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit/budget"
+	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/trial"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
@@ -74,7 +75,7 @@ type Options struct {
 	Retention time.Duration
 
 	// Unclaimed gives the policy for unclaimed reads: the first rule that matches; without one they are audited.
-	Unclaimed []UnclaimedRule
+	Unclaimed []recognize.UnclaimedRule
 
 	// Budgets are compared with the answers in the ledger every minute.
 	Budgets []PrivacyBudget

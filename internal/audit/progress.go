@@ -14,7 +14,6 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
-	"github.com/dpwatch/dpwatch/rewrite"
 )
 
 // progress returns the evidence of a job, nil if there is none or no ledger. The caller has the job's turn.
@@ -66,7 +65,7 @@ func (j *job) note(p *saved.Progress) {
 func stored(j *job, p *saved.Progress) (ledger.Audit, error) {
 	state := j.state()
 	out := ledger.Audit{
-		Query: ledgerQuery(j.plan), State: string(state), Trials: j.Trials, Processes: j.processes, DataEpoch: j.epoch, Reason: j.trouble,
+		Query: saved.QueryOf(j.plan), State: string(state), Trials: j.Trials, Processes: j.processes, DataEpoch: j.epoch, Reason: j.trouble,
 	}
 	out.Query.Key, out.Query.FirstSeen, out.Query.LastSeen = j.Key, j.firstSeen, j.LastSeen
 	j.storeLife(&out)
@@ -90,15 +89,6 @@ func stored(j *job, p *saved.Progress) (ledger.Audit, error) {
 	var err error
 	out.Progress, err = p.Encode()
 	return out, err
-}
-
-// ledgerQuery returns what the ledger stores of a plan.
-func ledgerQuery(p *rewrite.Plan) ledger.Query {
-	q := ledger.Query{Shape: p.Shape, Fingerprint: p.Group, Summary: p.Summary}
-	if c := p.Claim; c != nil {
-		q.Claim = &ledger.Claim{Epsilon: c.Epsilon, Delta: c.Delta, Source: c.Source, Rule: c.Rule}
-	}
-	return q
 }
 
 // resume gives a job without evidence the progress that the ledger has. With an error the job is unchanged. The caller holds

@@ -36,10 +36,7 @@ func (a *Auditor) renew(ctx context.Context) {
 			return
 		}
 		if r != nil {
-			a.rewriter.Store(r)
-			a.mu.Lock()
-			a.known.clear() // results of the previous rewriter
-			a.mu.Unlock()
+			a.recognizer.Use(r)
 		}
 		a.reportCatalog(err)
 		inform()

@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
@@ -71,7 +72,7 @@ func (a *Auditor) restoreOne(ctx context.Context, key string) (bool, error) {
 	switch refused := (*rewrite.UnsupportedError)(nil); {
 	case errors.As(err, &refused):
 		return leave("its statement cannot be rewritten any more: " + string(refused.Reason))
-	case errors.Is(err, errPanic):
+	case errors.Is(err, recognize.ErrPanic):
 		return leave("its statement cannot be rewritten any more: internal error")
 	case err != nil:
 		return false, err
@@ -96,9 +97,7 @@ func (a *Auditor) parseStored(ctx context.Context, engine *ledger.Engine, key st
 	if err := engine.Parsing(ctx, key, false); err != nil {
 		return nil, err
 	}
-	done := a.opt.Announce(q.SQL)
-	plan, refused := a.analyze(a.rewriter.Load(), q)
-	done()
+	plan, refused := a.recognizer.Analyze(q)
 	if err := engine.Parsing(ctx, key, true); err != nil {
 		return nil, err
 	}

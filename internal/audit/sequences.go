@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/audit/inbox"
+	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/sequence"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
@@ -30,14 +31,14 @@ func newSequences(window time.Duration) sequences {
 
 // follow adds an audited query to the group of its session, and submits a recurring group that has ended as a query of its own. Queries without a claim belong
 // to no group.
-func (a *Auditor) follow(q capture.Query, r recognized) {
-	if a.sequences.tracker == nil || r.reason != "" || r.unclaimed != "" || r.query.Claim == nil || len(q.Then) > 0 || q.SettingsUncertain {
+func (a *Auditor) follow(q capture.Query, r recognize.Recognized) {
+	if a.sequences.tracker == nil || r.Reason != "" || r.Unclaimed != "" || r.Query.Claim == nil || len(q.Then) > 0 || q.SettingsUncertain {
 		return
 	}
 	a.sequences.mu.Lock()
 	found := a.sequences.tracker.Add(sequence.Query[capture.Query]{
 		Session: sequence.Session{ID: q.SessionID, User: q.User, Database: q.Database},
-		At:      q.Completed, Key: r.key, Bytes: q.Size(), Value: q,
+		At:      q.Completed, Key: r.Key, Bytes: q.Size(), Value: q,
 	})
 	a.sequences.mu.Unlock()
 	for _, group := range found {

@@ -5,6 +5,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
@@ -75,5 +76,5 @@ func (a *Auditor) leaveOut() {
 	defer a.mu.Unlock()
 	a.captured++
 	a.metrics.captured.Inc()
-	a.skip(skippedPanic)
+	a.skip(recognize.SkippedPanic)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
@@ -19,11 +20,11 @@ func TestUnclaimedReads(t *testing.T) {
 	now := time.Now()
 	a := newRig(t, func(o *audit.Options) {
 		o.Now = func() time.Time { return now }
-		o.Unclaimed = []audit.UnclaimedRule{
-			{User: "etl", Table: ident.Table{Schema: "public", Name: "people"}, Policy: audit.PolicyCount},
-			{User: "etl", Policy: audit.PolicyAlert}, // no query reads another table
-			{Pattern: regexp.MustCompile(`^SELECT avg`), Policy: audit.PolicyAudit},
-			{Database: "shop", Policy: audit.PolicyAlert},
+		o.Unclaimed = []recognize.UnclaimedRule{
+			{User: "etl", Table: ident.Table{Schema: "public", Name: "people"}, Policy: recognize.PolicyCount},
+			{User: "etl", Policy: recognize.PolicyAlert}, // no query reads another table
+			{Pattern: regexp.MustCompile(`^SELECT avg`), Policy: recognize.PolicyAudit},
+			{Database: "shop", Policy: recognize.PolicyAlert},
 		}
 	})
 	submit := func(user, sql string) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
+	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/replay"
@@ -81,7 +82,7 @@ func (a *Auditor) watchTurn(ctx context.Context, j *job) (w *evidence.Watch, why
 	defer func() {
 		if r := recover(); r != nil {
 			a.recovered("watch "+j.id, r)
-			w, why, err = nil, noRenewal, errPanic
+			w, why, err = nil, noRenewal, recognize.ErrPanic
 		}
 	}()
 	epoch, same, err := a.sameAsNow(ctx, j)
@@ -211,17 +212,12 @@ func (a *Auditor) saveWatch(ctx context.Context, j *job, w *evidence.Watch, why 
 
 // planAgain parses the query of a decided audit again: functions and tables may have changed.
 func (a *Auditor) planAgain(j *job) (*rewrite.Plan, error) {
-	done := a.opt.Announce(j.query.SQL)
-	plan, err := a.analyze(a.rewriter.Load(), j.query)
-	done()
-	if refused := (*rewrite.UnsupportedError)(nil); errors.As(err, &refused) {
-		return nil, fmt.Errorf("its statement cannot be rewritten any more: %s", refused.Reason)
-	}
+	plan, err := a.recognizer.Analyze(j.query)
 	if err != nil {
-		return nil, err
+		return nil, errors.New("its statement cannot be rewritten any more: " + recognize.ReasonOf(err))
 	}
 	if key, _ := a.identity(j.query, plan.Key); key != j.Key {
-		return nil, errors.New("its claim, its settings or the configuration of its tables changed, so it is another audit now")
+		return nil, errors.New("its claim, its settings or the configuration of its tables changed: it is another audit when it is run again")
 	}
 	return plan, nil
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dpwatch/dpwatch/internal/audit/keep"
+	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
@@ -352,7 +353,7 @@ func (w *Worker) parse(ctx context.Context, t *ledger.Turn, row *ledger.Audit) (
 	switch unsupported := (*rewrite.UnsupportedError)(nil); {
 	case errors.As(err, &unsupported):
 		return nil, refuse("this worker cannot rewrite the statement: %s", unsupported.Reason)
-	case errors.Is(err, errPanic):
+	case errors.Is(err, recognize.ErrPanic):
 		return nil, refuse("this worker cannot rewrite the statement: internal error")
 	case err != nil:
 		return nil, err

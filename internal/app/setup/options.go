@@ -14,6 +14,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/odometer"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
@@ -86,10 +87,10 @@ func RewriteOptions(c config.Config) rewrite.Options {
 }
 
 // UnclaimedRules translates the policies for unclaimed reads. The patterns are valid.
-func UnclaimedRules(u config.UnclaimedReads) []audit.UnclaimedRule {
-	var rules []audit.UnclaimedRule
+func UnclaimedRules(u config.UnclaimedReads) []recognize.UnclaimedRule {
+	var rules []recognize.UnclaimedRule
 	for _, r := range append(slices.Clone(u.Rules), config.UnclaimedRule{Policy: u.Policy}) {
-		rule := audit.UnclaimedRule{User: r.User, Database: r.Database, ApplicationName: r.ApplicationName, Policy: audit.Policy(r.Policy)}
+		rule := recognize.UnclaimedRule{User: r.User, Database: r.Database, ApplicationName: r.ApplicationName, Policy: recognize.Policy(r.Policy)}
 		if r.Table != "" {
 			rule.Table = ident.ParseTable(r.Table)
 		}

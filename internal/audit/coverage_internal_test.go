@@ -4,23 +4,6 @@ import (
 	"testing"
 )
 
-func TestRecent(t *testing.T) {
-	t.Parallel()
-	r := recent[int, int]{n: 10}
-	for i := range 1000 {
-		r.put(i, i)
-		if _, ok := r.get(0); !ok { // marks it as used
-			t.Fatalf("after %d keys the one that is used is forgotten", i)
-		}
-		if len(r.young)+len(r.old) > 20 {
-			t.Fatalf("%d keys", len(r.young)+len(r.old))
-		}
-	}
-	if v, ok := r.get(995); !ok || v != 995 {
-		t.Error("a late key is forgotten")
-	}
-}
-
 // TestCoverage: exact for few queries, within five standard errors for many.
 func TestCoverage(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,236 @@
+package recognize
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dpwatch/dpwatch/internal/audit/inbox"
+	"github.com/dpwatch/dpwatch/internal/audit/recent"
+	"github.com/dpwatch/dpwatch/internal/audit/saved"
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// Recognized is the result of Analyze for a statement.
+type Recognized struct {
+	rewriter *rewrite.Rewriter
+	Key      string // of the plan
+	Shape    string
+	Query    ledger.Query  // what the ledger stores of the plan
+	Reason   string        // of the refusal; "" = it can be audited
+	Plan     *rewrite.Plan // only if it was just analysed
+	Look     inbox.Look    // only if it was just analysed or passed
+	Passed   bool          // the text was turned away without being parsed
+	Before   bool          // an execution was turned away before without being parsed; only the ledger's count of the query lacks it
+
+	Unclaimed Policy // "" = it is no unclaimed read
+}
+
+// RememberedTexts is the minimal number of statements that are recognized without being parsed again. How often clients ran
+// queries without an audit is stored for four times as many.
+const RememberedTexts = 4096
+
+// Recognizer recognizes captured queries: it parses each text once as long as it remembers it, and only some of the texts of a flood. It is
+// safe for concurrent use.
+type Recognizer struct {
+	rules     []UnclaimedRule
+	announce  func(sql string) (done func())
+	recovered func(r any) // of a panic
+	rewriter  atomic.Pointer[rewrite.Rewriter]
+
+	mu       sync.Mutex                                // guards the fields below
+	known    recent.Map[[sha256.Size]byte, Recognized] // results of the present rewriter, by everything that Analyze reads
+	outlines recent.Map[uint64, int]                   // numbers of texts turned away in a row, by outline
+	glimpses recent.Map[uint64, uint64]                // texts of such outlines; the statement if it was turned away without being parsed, or 0
+}
+
+// New returns a recognizer. announce is called before SQL is parsed, and what it returns afterwards; recovered receives what a panic
+// of the parser gave.
+func New(rewriter *rewrite.Rewriter, rules []UnclaimedRule, announce func(sql string) (done func()), recovered func(any)) *Recognizer {
+	r := &Recognizer{
+		rules: rules, announce: announce, recovered: recovered,
+		known:    recent.Map[[sha256.Size]byte, Recognized]{N: RememberedTexts},
+		outlines: recent.Map[uint64, int]{N: RememberedTexts}, glimpses: recent.Map[uint64, uint64]{N: glimpsed},
+	}
+	r.rewriter.Store(rewriter)
+	return r
+}
+
+// Use replaces the Rewriter and forgets the results of the previous one.
+func (r *Recognizer) Use(to *rewrite.Rewriter) {
+	r.rewriter.Store(to)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.known.Clear()
+}
+
+// Recognize returns the remembered result for a statement, or parses it, unless it belongs to a flood.
+func (r *Recognizer) Recognize(q capture.Query, l inbox.Look) Recognized {
+	id := textOf(q)
+	r.mu.Lock()
+	known, ok := r.known.Get(id)
+	r.mu.Unlock()
+	if ok && known.rewriter == r.rewriter.Load() {
+		return known
+	}
+	over, before := r.passOver(l, id)
+	if over {
+		return Recognized{Passed: true, Look: l}
+	}
+	result := r.Parse(q)
+	remembered := result
+	remembered.Plan = nil
+	result.Look, result.Before = l, before
+	r.mu.Lock()
+	r.known.Put(id, remembered)
+	r.mu.Unlock()
+	return result
+}
+
+// Parse analyzes a statement.
+func (r *Recognizer) Parse(q capture.Query) Recognized {
+	result := Recognized{rewriter: r.rewriter.Load()}
+	plan, err := r.analyzeWith(result.rewriter, q)
+	if err != nil {
+		result.Reason = ReasonOf(err)
+		return result
+	}
+	result.Key, result.Shape, result.Query, result.Plan = plan.Key, plan.Shape, saved.QueryOf(plan), plan
+	result.Unclaimed = r.policyOf(q, plan)
+	return result
+}
+
+// Analyze analyzes a statement with the present Rewriter.
+func (r *Recognizer) Analyze(q capture.Query) (*rewrite.Plan, error) {
+	return r.analyzeWith(r.rewriter.Load(), q)
+}
+
+// analyzeWith calls rewrite and turns a panic into an error, so that no statement ends the auditor with a panic.
+func (r *Recognizer) analyzeWith(rewriter *rewrite.Rewriter, q capture.Query) (plan *rewrite.Plan, err error) {
+	defer r.announce(q.SQL)()
+	defer func() {
+		if v := recover(); v != nil {
+			err = ErrPanic
+			r.recovered(v)
+		}
+	}()
+	return rewriter.Analyze(q)
+}
+
+// textOf hashes everything of a query that Analyze reads.
+func textOf(q capture.Query) [sha256.Size]byte {
+	var b []byte
+	str := func(s string) {
+		b = binary.AppendUvarint(b, uint64(len(s)))
+		b = append(b, s...)
+	}
+	params := func(all []capture.Param) {
+		b = binary.AppendUvarint(b, uint64(len(all)))
+		for _, p := range all {
+			b = binary.BigEndian.AppendUint32(b, p.OID)
+			b = binary.BigEndian.AppendUint16(b, uint16(p.Format)) //nolint:gosec // only to tell values apart
+			if p.Null {
+				b = append(b, 0)
+				continue
+			}
+			b = append(b, 1)
+			str(string(p.Value))
+		}
+	}
+	for _, s := range []string{q.SQL, q.User, q.Database, q.ApplicationName} {
+		str(s)
+	}
+	flags := byte(q.Protocol)
+	if q.SettingsUncertain {
+		flags |= 1 << 7
+	}
+	b = append(b, flags)
+	params(q.Params)
+	for _, name := range slices.Sorted(maps.Keys(q.Settings)) {
+		str(name)
+		str(q.Settings[name])
+	}
+	for _, step := range q.Then {
+		str(step.SQL)
+		b = append(b, byte(step.Protocol))
+		params(step.Params)
+	}
+	return sha256.Sum256(b)
+}
+
+// ErrPanic is the error of a parser that panicked.
+var ErrPanic = errors.New("panic")
+
+// Reasons of this package for skipping a statement, besides those of rewrite and schedule.
+const (
+	SkippedPanic = "internal_error"
+	SkippedOther = "other"
+)
+
+// ReasonOf returns the reason of a refusal, fit for a metric label.
+func ReasonOf(err error) string {
+	var u *rewrite.UnsupportedError
+	switch {
+	case errors.As(err, &u):
+		return string(u.Reason)
+	case errors.Is(err, ErrPanic):
+		return SkippedPanic
+	default:
+		return SkippedOther
+	}
+}
+
+// Parsing takes a hundred times as long as reading a text once. If many texts that look alike were turned away in a row,
+// only a sample of them is parsed, and those that come again.
+const (
+	floodAfter  = 32      // texts turned away in a row
+	floodSample = 16      // then one in floodSample is parsed
+	glimpsed    = 1 << 16 // minimal number of texts that are remembered, to recognise repeated ones
+)
+
+// passOver reports whether a text is turned away without being parsed. id identifies the statement with its
+// comments, parameters and settings. before reports that the same statement was turned away so, and is to be parsed now.
+func (r *Recognizer) passOver(l inbox.Look, id [sha256.Size]byte) (over, before bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	turned, _ := r.outlines.Get(l.Outline)
+	if turned < floodAfter {
+		return false, false
+	}
+	statement := max(1, binary.BigEndian.Uint64(id[:]))
+	if glimpse, again := r.glimpses.Get(l.Text); again {
+		if before = glimpse == statement; before {
+			r.glimpses.Put(l.Text, 0)
+		}
+		return false, before
+	}
+	r.outlines.Put(l.Outline, turned+1)
+	if turned%floodSample == 0 {
+		r.glimpses.Put(l.Text, 0)
+		return false, false
+	}
+	r.glimpses.Put(l.Text, statement)
+	return true, false
+}
+
+// Outcome records whether a text that was parsed was turned away.
+func (r *Recognizer) Outcome(l inbox.Look, turnedAway bool) {
+	if l.Outline == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	turned, _ := r.outlines.Get(l.Outline)
+	switch {
+	case !turnedAway:
+		r.outlines.Put(l.Outline, 0)
+	case turned < floodAfter:
+		r.outlines.Put(l.Outline, turned+1)
+	}
+}

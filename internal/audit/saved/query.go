@@ -1,0 +1,15 @@
+package saved
+
+import (
+	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// QueryOf returns what the ledger stores of a plan.
+func QueryOf(p *rewrite.Plan) ledger.Query {
+	q := ledger.Query{Shape: p.Shape, Fingerprint: p.Group, Summary: p.Summary}
+	if c := p.Claim; c != nil {
+		q.Claim = &ledger.Claim{Epsilon: c.Epsilon, Delta: c.Delta, Source: c.Source, Rule: c.Rule}
+	}
+	return q
+}
