@@ -206,10 +206,29 @@ func TestViolationRecords(t *testing.T) {
 		t.Errorf("series of %v", ids)
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	if len(r.findings) != 3 {
 		t.Errorf("%d findings, want 3", len(r.findings))
 	}
+	r.mu.Unlock()
+
+	// Another version of the engine may be repaired: the recorded query is audited again when it is run again, and its violation stays until then.
+	recorded := s.Records[0]
+	r.Deploy("v2")
+	for i := range 3 {
+		r.Submit(broken(i))
+	}
+	s = r.Status()
+	i := slices.IndexFunc(s.Audits, func(e view.Entry) bool { return e.ID == recorded.ID })
+	if i < 0 || len(s.Records) != 0 {
+		t.Fatalf("%d records, %d audits after a deploy", len(s.Records), len(s.Audits))
+	}
+	if e := s.Audits[i]; e.Standing == nil || e.Standing.Lower != recorded.Lower || e.Seen != 3 || !e.FirstSeen.Equal(recorded.FirstSeen) || e.Verdict != "violation" {
+		t.Errorf("the audit of the recorded query: %+v, before %+v", e, recorded)
+	}
+	eventually.True(t, "all are violations of the new version, too", func() bool {
+		s = r.Status()
+		return len(s.Records) == 1 && len(s.Audits) == 2 && s.Evicted["recorded"] == 2 && s.Audits[0].State == view.Decided && s.Audits[1].State == view.Decided
+	})
 }
 
 // TestMemoryBudget: decided audits use little memory, and audits beyond the budget are dropped and counted.

@@ -65,7 +65,9 @@ func (a *Auditor) shed() {
 func (a *Auditor) retire() {
 	for seat := a.roster.Retire(); seat != nil; seat = a.roster.Retire() {
 		j := a.jobs[seat.Key]
-		lost := a.records.add(j.record(), seat)
+		a.stand(j)
+		a.callsOf(&j.life, j.plan)
+		lost := a.records.add(&seatedRecord{Record: j.record(), seat: seat, standing: j.life.standing, life: j.life, epoch: j.epoch})
 		a.forget(seat, evictedRecord)
 		a.opt.Logger.Warn("violations hold more than half of the places for audits: one is evicted, and a record of it is kept", zap.String("audit", j.id))
 		if lost == nil {
@@ -101,19 +103,38 @@ type records struct {
 	order []*seatedRecord
 }
 
-// seatedRecord is a Record with the place of its audit in the roster.
+// seatedRecord is a Record with what its query needs to be audited again: the place of its audit in the roster, the violation, and the engine
+// and the copies of its evidence.
 type seatedRecord struct {
 	*view.Record
-	seat *schedule.Audit
+	seat     *schedule.Audit
+	standing *view.Standing
+	life     life
+	epoch    string
+}
+
+// outlived reports whether the engine or the copies changed since a record's violation was found: its query is audited again when it is run
+// again. The caller holds Auditor.mu.
+func (a *Auditor) outlived(s *seatedRecord) bool {
+	now := a.epochOf(&s.life, nil) // the calls are known
+	return now != "" && s.life.Engine != "" && now != s.life.Engine || a.epoch != "" && s.epoch != "" && a.epoch != s.epoch
+}
+
+// handOver gives a new audit of a recorded violation's query the violation, which stays one until the audit resolves it. The caller holds
+// Auditor.mu.
+func (r *records) handOver(s *seatedRecord, j *job) {
+	delete(r.byKey, s.seat.Key)
+	r.order = slices.DeleteFunc(r.order, func(o *seatedRecord) bool { return o == s })
+	j.firstSeen, j.life.Began = s.FirstSeen, s.life.Began+1
+	j.setStanding(s.standing)
 }
 
 // add stores a record, and returns the one that is dropped for it, or nil.
-func (r *records) add(c *view.Record, seat *schedule.Audit) (lost *seatedRecord) {
+func (r *records) add(s *seatedRecord) (lost *seatedRecord) {
 	if r.byKey == nil {
 		r.byKey = map[string]*seatedRecord{}
 	}
-	s := &seatedRecord{c, seat}
-	r.byKey[seat.Key] = s
+	r.byKey[s.seat.Key] = s
 	if r.order = append(r.order, s); len(r.order) > r.most {
 		lost, r.order = r.order[0], slices.Delete(r.order, 0, 1)
 		delete(r.byKey, lost.seat.Key)
@@ -121,14 +142,10 @@ func (r *records) add(c *view.Record, seat *schedule.Audit) (lost *seatedRecord)
 	return lost
 }
 
-// seen records that a client ran a query, and reports whether there is a record of its violation.
-func (r *records) seen(key string, at time.Time) bool {
-	c := r.byKey[key]
-	if c != nil {
-		c.Seen++
-		c.LastSeen = at
-	}
-	return c != nil
+// seen records that a client ran the query.
+func (s *seatedRecord) seen(at time.Time) {
+	s.Seen++
+	s.LastSeen = at
 }
 
 // list returns copies of the records.

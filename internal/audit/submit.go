@@ -86,7 +86,9 @@ func (a *Auditor) placeQuery(q capture.Query, r recognize.Recognized, key, route
 		a.count(key, true)
 		return true, true
 	}
-	if a.records.seen(key, q.Completed) {
+	record := a.records.byKey[key]
+	if record != nil && !a.outlived(record) {
+		record.seen(q.Completed)
 		a.count(key, true)
 		return true, true
 	}
@@ -95,7 +97,15 @@ func (a *Auditor) placeQuery(q capture.Query, r recognize.Recognized, key, route
 		Key: key, Shape: r.Shape, Owner: schedule.Owner{User: q.User, Database: q.Database, Route: route},
 		Seen: asked.seen + 1, LastSeen: q.Completed, Tried: asked.tried && a.keeper.On,
 	}
-	if _, refusal := a.roster.Room(&seat); refusal != "" {
+	if record != nil {
+		seat.Seen = record.Seen + 1
+	}
+	switch _, refusal := a.roster.Room(&seat); {
+	case refusal != "" && record != nil: // it stays a record
+		record.seen(q.Completed)
+		a.count(key, true)
+		return true, true
+	case refusal != "":
 		asked.seen++
 		a.asked.Put(key, asked)
 		a.recognizer.Outcome(r.Look, true)
@@ -107,7 +117,12 @@ func (a *Auditor) placeQuery(q capture.Query, r recognize.Recognized, key, route
 		return false, false
 	}
 	a.recognizer.Outcome(r.Look, false)
-	a.admit(&job{Audit: seat, plan: r.Plan, query: q})
+	j := &job{Audit: seat, plan: r.Plan, query: q}
+	a.admit(j)
+	if record != nil {
+		a.roster.Reopen(record.seat)
+		a.records.handOver(record, j)
+	}
 	return true, true
 }
 
