@@ -56,7 +56,7 @@ func (a *Auditor) prune(ctx context.Context) {
 	if sum == (view.Removed{}) {
 		return
 	}
-	a.keeper.Remove(sum)
+	a.keeper.Removed(sum)
 	a.opt.Logger.Info("records older than ledger.retention were removed from the ledger",
 		zap.Int64("queries", sum.Queries), zap.Int64("other_rows", sum.Rows), zap.Duration("retention", a.opt.Retention))
 }

@@ -112,7 +112,7 @@ func (l *Ledger) keepAwake(ctx context.Context, queue string, o DeliverOptions) 
 	}
 }
 
-// wake makes the jobs of a queue available whose time has come; with all, also those that a process had that is gone.
+// wake makes the jobs of a queue available whose time has come; with all, also those of a process that is gone.
 func (l *Ledger) wake(ctx context.Context, queue string, all bool) error {
 	_, err := l.pool.Exec(ctx, `
 		UPDATE river_job SET state = 'available' WHERE kind = 'alert' AND queue = $1

@@ -103,7 +103,7 @@ func (k *Keeper) SetTrouble(trouble string) {
 	k.trouble = trouble
 }
 
-// Note notes the present state of an audit for write.
+// Note notes the present state of an audit for Write.
 func (k *Keeper) Note(audit ledger.Audit) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -119,8 +119,8 @@ func (k *Keeper) SetOthers(all []ledger.Process) (before []ledger.Process) {
 	return before
 }
 
-// Remove counts what was removed from the ledger because of its age.
-func (k *Keeper) Remove(r view.Removed) {
+// Removed counts what was removed from the ledger because of its age.
+func (k *Keeper) Removed(r view.Removed) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.removed.Queries += r.Queries
