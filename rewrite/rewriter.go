@@ -26,6 +26,11 @@ type Rewriter struct {
 	schema  *wireSchema
 }
 
+// Names returns the names, without schemas, of the relations and functions through which a statement may read a protected table,
+// and of the declared functions, in order: a statement without any of them cannot be one to audit. nil = every statement may.
+// ok is false if Options.Source is not known.
+func (r *Rewriter) Names() (names []string, ok bool) { return r.rules.Names() }
+
 // Plan is the analysis of a query for an audit. It is immutable and safe for concurrent use.
 type Plan struct {
 	// Key identifies the mechanism: a hex SHA-256 over the statement as a tree (with constants; without comments, white

@@ -21,7 +21,7 @@ var allowed = map[string][]string{
 	"internal/preflight":        {"internal/spelling", "internal/pg/catalog", "internal/pg/catalog/read", "internal/pg/connect", "internal/pg/ident"},
 	"internal/recorded":         {"internal/outcome"},
 	"internal/calibrate":        {"analysis", "analysis/noise", "internal/audit/trial", "internal/pg/connect", "internal/pg/ident", "internal/plot", "internal/report", "internal/showcase", "internal/zoo", "replay"},
-	"internal/capture":          {},
+	"internal/capture":          {"internal/pg/ident", "internal/sqltext"},
 	"internal/link":             {},
 	"internal/withheld":         {},
 	"internal/sqlstate":         {},

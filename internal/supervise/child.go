@@ -274,6 +274,8 @@ func (c *child) listen() {
 		case link.Status:
 			c.s.status.Store(&payload)
 			c.s.opt.OnStatus(payload)
+		case link.Names:
+			c.s.opt.OnNames(payload)
 		case link.Metrics:
 			c.s.metrics.Store(&payload)
 		}

@@ -1,6 +1,7 @@
 package auditor
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,12 +60,11 @@ func Run(ctx context.Context, env setup.Environment, conn net.Conn) error {
 	}
 	debug.SetMemoryLimit(int64(c.Audit.Memory))
 	gate := setup.NewGate(c)
-	announce := announcer(out)
 	alerts, err := newAlerts(c, env.Stdout, log.Named("alert"), registry)
 	if err != nil {
 		return err
 	}
-	auditor, err := newAuditor(c, gate, announce, alerts.send, log, registry)
+	auditor, err := newAuditor(c, gate, out, alerts.send, log, registry)
 	if err != nil {
 		return err
 	}
@@ -175,6 +175,23 @@ func announcer(out *link.Writer) func(sql string) (done func()) {
 	}
 }
 
+// announceNames returns renew, which reads the catalogs, with a report of the names to the relay whenever they change.
+func announceNames(renew func(context.Context) (*rewrite.Rewriter, error), out *link.Writer) func(context.Context) (*rewrite.Rewriter, error) {
+	var sent []byte
+	return func(ctx context.Context) (*rewrite.Rewriter, error) {
+		r, err := renew(ctx)
+		if r == nil {
+			return r, err
+		}
+		names, known := r.Names()
+		text, _ := json.Marshal(names) // strings can always be encoded
+		if known && !bytes.Equal(text, sent) && out.Send(link.Names, text) == nil {
+			sent = text
+		}
+		return r, err
+	}
+}
+
 func reportUntil(ctx context.Context, out *link.Writer, auditor *audit.Auditor, registry *prometheus.Registry, log *zap.Logger) {
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
@@ -204,13 +221,14 @@ func report(out *link.Writer, auditor *audit.Auditor, registry *prometheus.Regis
 }
 
 // newAuditor returns the auditor that the configuration describes.
-func newAuditor(c config.Config, gate *throttle.Gate, announce func(string) func(), send func(alert.Finding), log *zap.Logger, registry *prometheus.Registry) (*audit.Auditor, error) {
+func newAuditor(c config.Config, gate *throttle.Gate, out *link.Writer, send func(alert.Finding), log *zap.Logger, registry *prometheus.Registry) (*audit.Auditor, error) {
 	opt, err := auditorOptions(c, gate, log, registry)
 	if err != nil {
 		return nil, err
 	}
 	setup.SetEngines(&opt, c)
-	opt.Announce, opt.OnFinding, opt.Ledger, opt.Spool, opt.Retention = announce, send, setup.OpenLedger(c), setup.OpenSpool(c), time.Duration(c.Ledger.Retention)
+	opt.Renew = announceNames(opt.Renew, out)
+	opt.Announce, opt.OnFinding, opt.Ledger, opt.Spool, opt.Retention = announcer(out), send, setup.OpenLedger(c), setup.OpenSpool(c), time.Duration(c.Ledger.Retention)
 	opt.Recorder, opt.Process = setup.OpenRecorder(c), setup.ThisProcess(c)
 	opt.Suspected = c.Alerts.Suspected
 	opt.Budgets, opt.Unclaimed = setup.PrivacyBudgets(c), setup.UnclaimedRules(c.Privacy.UnclaimedReads)
