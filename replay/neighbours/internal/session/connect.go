@@ -29,7 +29,7 @@ func Open(ctx context.Context, dsn, what string) (*pgx.Conn, error) {
 
 // Defaults resets, in a session or (local) in a transaction only, settings of the role or the database that would end a long
 // command, change how definitions print, or change text forms (money's digits depend on lc_monetary). It also turns off
-// partition pruning, which drops partitions that have matching rows: PostgreSQL 15.18 and 18.4 never scan a DEFAULT
+// partition pruning, which drops partitions that have matching rows: PostgreSQL before 15.20, and 18.4, never scan a DEFAULT
 // partition that is itself partitioned by a range of the column by which a table above it is partitioned by list, whatever
 // the condition. Settings that the server's version does not have are skipped.
 func Defaults(local bool) string { return fmt.Sprintf(sessionDefaultsSQL, local) }
